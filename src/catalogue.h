@@ -1,0 +1,118 @@
+// The catalogue of operations: every one forward and backward, with its formula, shapes, order of sums and source.
+// Included in class bodies by ops.h, cpu/cpu.h and gpu/gpu.h, hence no include guard.
+//
+// Arguments: outputs, inputs, dimensions. `d` prefixes a gradient. Gradients of parameters accumulate; gradients of
+// activations are written unless Into::ADD says otherwise. B batch, T positions, D width, H hidden width, V vocabulary,
+// N rows (B·T of a batch of sequences). Matrices are row-major.
+//
+// The orders of sums, referred to by name below (why: numerics.h):
+//   lanes    a sum along a row: 32 lanes, lane l takes elements l, l+32, … in turn from zero; then lane l += lane l+16,
+//            l+8, l+4, l+2, l+1
+//   long     a sum of many numbers: `lanes` over each 1024 of them, then the same over those sums until one is left
+//   chain    a product: per output one fma chain over ascending k from zero, cut every 1024 terms; the chunk sums
+//            are added in ascending order to what the output starts from
+//   ascending  one number after the other, from zero
+
+// ---- Embedding ----------------------------------------------------------------------------------------------------
+
+// x_bt = token_table[tokens_bt] + position_table[first + t]
+//   x (B,T,D) out; token_table (V,D); position_table (≥ first+T, D) or null; tokens (B,T)
+OP(void embedding(real* x, const real* token_table, const real* position_table, const int32_t* tokens, int first, int B,
+                  int T, int D));
+
+// dtoken_table[v] += Σ_{b,t: tokens_bt = v} dx_bt;  dposition_table[t] += Σ_b dx_bt
+//   Order: token table: the rows of dx in `chain` order as the one-hot product that this is (1·x is exact, and a chunk
+//   without v adds nothing); position table: ascending over b, cut every 1024 like a chain.
+OP(void embedding_backward(real* dtoken_table, real* dposition_table, const real* dx, const int32_t* tokens, int B, int T,
+                           int D, int V));
+
+// ---- Linear -------------------------------------------------------------------------------------------------------
+
+// y = x Wᵀ + b, or y += x Wᵀ + b
+//   y (N,out); x (N,in); weight (out,in); bias (out) or null
+//   Order: chain over `in`, starting from y where Into::ADD; then + bias.
+OP(void linear(real* y, const real* x, const real* weight, const real* bias, int64_t N, int in, int out, Into into));
+
+// dx = dy W, or dx += dy W
+//   Order: chain over `out`, starting from dx where Into::ADD.
+OP(void linear_backward_input(real* dx, const real* dy, const real* weight, int64_t N, int in, int out, Into into));
+
+// dweight += dyᵀ x;  dbias += Σ_n dy_n
+//   dweight (out,in); dbias (out) or null
+//   Order: chain over the N rows, the chunk sums added to what dweight holds; dbias the same with plain additions.
+OP(void linear_backward_weight(real* dweight, real* dbias, const real* dy, const real* x, int64_t N, int in, int out));
+
+// ---- Plain normalization ------------------------------------------------------------------------------------------
+
+// y = (x − mean x) / std x along each row, with the biased variance, no ε and no parameters.   (Ba et al. 2016)
+// A constant row has no direction: it becomes zeros, and passes no gradient (inv_std 0).
+//   y (N,D) out, may be x; inv_std (N) out, 1/std
+//   Order: lanes for the mean and for the variance about it.
+OP(void normalize(real* y, real* inv_std, const real* x, int64_t N, int D));
+
+// dx = inv_std · (dy − mean dy − y · mean(dy∘y)), or dx += that
+//   dx (N,D), may be dy; y (N,D) what normalize wrote
+//   Order: lanes.
+OP(void normalize_backward(real* dx, const real* dy, const real* y, const real* inv_std, int64_t N, int D, Into into));
+
+// y = x − mean x along each row; its own transpose, hence its own backward pass.
+//   y (N,D) out, may be x
+//   Order: lanes.
+OP(void center(real* y, const real* x, int64_t N, int D));
+
+// ---- The pairwise relation ------------------------------------------------- (causal_rn_workshop, eq. 4; section 2)
+
+// inv_std_ij = 1/std over the channels of a head of p_i + q_j, for centered p and q:  std² = |p_i + q_j|² / width.
+//   inv_std (B,heads,Q,T) out; only visible pairs are written. p (B,capacity,H), q (B,Q,H), both centered per head
+//   |p_i + q_j|² comes from |p_i|² + |q_j|² + 2 p_i·q_j. Where p_i ≈ −q_j that cancels: below CANCELLATION of
+//   |p_i|² + |q_j|² the pair is summed directly. Equal and opposite vectors have inv_std 0.
+//   Order: lanes for the squares and for the direct sum; chain over the head's channels for the dot product.
+OP(void relation_inv_std(real* inv_std, const real* p, const real* q, const RelationShape& shape));
+
+// shift_j = max over channels c and visible i of p_ic + q_jc: what `relation` takes off an exponent that is not normalized.
+//   shift (B,Q) out; p (B,capacity,H), q (B,Q,H)
+OP(void relation_shift(real* shift, const real* p, const real* q, const RelationShape& shape));
+
+// z_j = 1/n_j Σ_i ψ(inv_std_ij (p_i + q_j)) over the n_j visible keys
+//   z (B,Q,H) out; inv_std (B,heads,Q,T) or null: 1; p (B,capacity,H), q (B,Q,H)
+//   shift (B,Q) or null; with exp and without inv_std only: z_j is multiplied by exp(−shift_j), one factor for all channels.
+//   A following plain normalization undoes it, and it keeps exp from overflow.
+//   Order: ascending over i, then times 1/n_j.
+OP(void relation(real* z, const real* inv_std, const real* shift, const real* p, const real* q, const RelationShape& shape));
+
+// The gradients of `relation` with every key a query (Q = T = capacity), through the inner norm where inv_std is given.
+//   dp, dq (B,T,H) out; weight (B,heads,T,T) scratch, only with inv_std; dz (B,T,H) is multiplied by 1/n_j in place
+//   With g_ij = dz_j∘ψ'(h_ij)/n_j, d_ij = p_i + q_j, w_ij = inv_std³/width Σ_c g_ij d_ij (the mean of g∘h times inv_std²):
+//     dp_i = center(Σ_j inv_std_ij g_ij) − p_i Σ_j w_ij − Σ_j w_ij q_j          without inv_std: dp_i = Σ_j g_ij
+//     dq_j = center(Σ_i inv_std_ij g_ij) − q_j Σ_i w_ij − Σ_i w_ij p_i                           dq_j = Σ_i g_ij
+//   Order: sums over i and over j ascending, by fma; over channels lanes; the products with w by chain.
+OP(void relation_backward(real* dp, real* dq, real* weight, real* dz, const real* inv_std, const real* shift, const real* p,
+                          const real* q, const RelationShape& shape));
+
+// ---- Loss ---------------------------------------------------------------------------------------------------------
+
+// losses_n = log Σ_v exp(logits_nv) − logits_n,target_n and dlogits_n = scale · (softmax(logits_n) − onehot(target_n));
+// both zero where target_n = −1.
+//   losses (N) out; dlogits (N,V) out, may be logits, or null; targets (N)
+//   Order: the row's maximum is taken off first; lanes for Σ exp.
+OP(void cross_entropy(real* losses, real* dlogits, const real* logits, const int32_t* targets, real scale, int64_t N, int V));
+
+// best_n = the lowest v with the largest logits_nv
+//   best (N) out
+OP(void argmax(int32_t* best, const real* logits, int64_t N, int V));
+
+// sum = Σ x        sum (1) out; x (n); partial: scratch of at least ⌈n/1024⌉ + 1
+//   Order: long.
+OP(void sum(real* sum, real* partial, const real* x, int64_t n));
+
+// ---- Optimizer ----------------------------------------------------------------------------------------------------
+
+// sum = Σ x²       as `sum`; x² by fma into the lane
+OP(void sum_of_squares(real* sum, real* partial, const real* x, int64_t n));
+
+// One step for n parameters. With c = min(1, clip/√gradient_square_sum) and g = c·gradient:
+//   m = β₁ m + (1−β₁) g;  v = β₂ v + (1−β₂) g²;
+//   value −= learning_rate · (m/correction1 / (√(v/correction2) + ε) + weight_decay · value)
+//   value, m, v (n) in place; gradient_square_sum (1), of all parameters of the model
+OP(void adamw(real* value, real* m, real* v, const real* gradient, const real* gradient_square_sum, const AdamwStep& step,
+              int64_t n));

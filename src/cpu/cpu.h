@@ -1,0 +1,38 @@
+// The catalogue on the CPU: plain loops over `real`, spread over threads by cpu/parallel.h.
+#pragma once
+
+#include <vector>
+
+#include "cpu/product.h"
+#include "ops.h"
+
+namespace petroglyph {
+
+class Cpu final : public Ops {
+ public:
+  explicit Cpu(int threads);
+
+  std::string description() const override;
+  void* allocate(size_t bytes) override;
+  void release(void* memory) noexcept override;
+  void upload(void* to, const void* host, size_t bytes) override;
+  void download(void* host, const void* from, size_t bytes) override;
+  void zero(void* memory, size_t bytes) override;
+  void copy(void* to, size_t to_stride, const void* from, size_t from_stride, size_t bytes, size_t count) override;
+
+#define OP(...) __VA_ARGS__ override
+#include "catalogue.h"
+#undef OP
+
+ private:
+  void product(const Product& p);
+
+  // Makes scratch(thread) at least `size` reals long, for every thread. Not inside a parallel section: it may throw.
+  void reserve_scratch(int64_t size);
+  real* scratch(int thread) const { return scratch_[static_cast<size_t>(thread)].data(); }
+
+  int threads_;
+  std::vector<Tensor> scratch_;
+};
+
+}  // namespace petroglyph

@@ -1,0 +1,30 @@
+// The contract's sum along a row: 32 strided lanes, then folds of 16, 8, 4, 2, 1.
+#pragma once
+
+#include "numerics.h"
+
+namespace petroglyph {
+
+constexpr int LANES = 32;
+
+// What a GPU's warp does with five shuffles.
+inline real fold_lanes(real* lane) {
+  for (int width = LANES / 2; width > 0; width /= 2)
+    for (int l = 0; l < width; ++l) lane[l] += lane[l + width];
+  return lane[0];
+}
+
+// add(sum, i) returns the lane's sum with element i in it.
+template <class Add>
+inline real sum_lanes(int64_t n, Add add) {
+  alignas(64) real lane[LANES] = {};
+  int64_t i = 0;
+  for (; i + LANES <= n; i += LANES) {
+#pragma omp simd
+    for (int l = 0; l < LANES; ++l) lane[l] = add(lane[l], i + l);
+  }
+  for (int l = 0; i + l < n; ++l) lane[l] = add(lane[l], i + l);
+  return fold_lanes(lane);
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,101 @@
+// Linear layers and embeddings: everything whose weight is a matrix.
+
+#include <algorithm>
+
+#include "cpu/cpu.h"
+#include "cpu/parallel.h"
+
+namespace petroglyph {
+
+void Cpu::linear(real* y, const real* x, const real* weight, const real* bias, int64_t N, int in, int out, Into into) {
+  product({y, out, {x, in, 1}, {weight, 1, in}, N, out, in, into, bias});
+}
+
+void Cpu::linear_backward_input(real* dx, const real* dy, const real* weight, int64_t N, int in, int out, Into into) {
+  product({dx, in, {dy, out, 1}, {weight, in, 1}, N, in, out, into});
+}
+
+void Cpu::linear_backward_weight(real* dweight, real* dbias, const real* dy, const real* x, int64_t N, int in, int out) {
+  product({dweight, in, {dy, 1, out}, {x, in, 1}, out, in, N, Into::ADD});
+  if (!dbias) return;
+  constexpr int64_t COLUMNS = 64;
+  parallel(threads_, out, COLUMNS, [&](int64_t begin, int64_t end, int) {
+    real sum[COLUMNS];
+    for (int64_t chunk = 0; chunk < N; chunk += CHUNK) {
+      std::fill_n(sum, end - begin, real(0));
+      for (int64_t n = chunk; n < std::min(chunk + CHUNK, N); ++n)
+        for (int64_t o = begin; o < end; ++o) sum[o - begin] += dy[n * out + o];
+      for (int64_t o = begin; o < end; ++o) dbias[o] += sum[o - begin];
+    }
+  });
+}
+
+void Cpu::embedding(real* x, const real* token_table, const real* position_table, const int32_t* tokens, int first, int B,
+                    int T, int D) {
+  parallel(threads_, static_cast<int64_t>(B) * T, 64, [&](int64_t begin, int64_t end, int) {
+    for (int64_t n = begin; n < end; ++n) {
+      const real* token = token_table + static_cast<int64_t>(tokens[n]) * D;
+      if (!position_table) {
+        std::copy_n(token, D, x + n * D);
+        continue;
+      }
+      const real* position = position_table + (first + n % T) * D;
+      for (int c = 0; c < D; ++c) x[n * D + c] = token[c] + position[c];
+    }
+  });
+}
+
+namespace {
+
+// dtable[v] += Σ over the rows n with tokens_n = v, for the columns begin … end−1. The sums of one chunk of rows stand in
+// slots in the order in which their tokens first occur: work and memory depend on the rows, not on the vocabulary.
+void scatter_columns(real* dtable, const real* dx, const int32_t* tokens, int64_t rows, int D, int64_t begin, int64_t end,
+                     std::vector<int>& slot_of, std::vector<int32_t>& token_of, real* sums) {
+  const int64_t width = end - begin;
+  for (int64_t chunk = 0; chunk < rows; chunk += CHUNK) {
+    token_of.clear();
+    for (int64_t n = chunk; n < std::min(chunk + CHUNK, rows); ++n) {
+      int& slot = slot_of[static_cast<size_t>(tokens[n])];
+      if (slot < 0) {
+        slot = static_cast<int>(token_of.size());
+        token_of.push_back(tokens[n]);
+        std::fill_n(sums + slot * width, width, real(0));
+      }
+      for (int64_t c = begin; c < end; ++c) sums[slot * width + c - begin] += dx[n * D + c];
+    }
+    for (size_t slot = 0; slot < token_of.size(); ++slot) {
+      slot_of[static_cast<size_t>(token_of[slot])] = -1;
+      real* row = dtable + static_cast<int64_t>(token_of[slot]) * D;
+      for (int64_t c = begin; c < end; ++c) row[c] += sums[static_cast<int64_t>(slot) * width + c - begin];
+    }
+  }
+}
+
+}  // namespace
+
+void Cpu::embedding_backward(real* dtoken_table, real* dposition_table, const real* dx, const int32_t* tokens, int B, int T,
+                             int D, int V) {
+  const int64_t COLUMNS = 32;
+  reserve_scratch(CHUNK * COLUMNS);
+  std::vector<std::vector<int>> slot_of(scratch_.size(), std::vector<int>(static_cast<size_t>(V), -1));
+  std::vector<std::vector<int32_t>> token_of(scratch_.size());
+  for (auto& list : token_of) list.reserve(static_cast<size_t>(CHUNK));
+  parallel(threads_, D, COLUMNS, [&](int64_t begin, int64_t end, int thread) {
+    const size_t t = static_cast<size_t>(thread);
+    scatter_columns(dtoken_table, dx, tokens, static_cast<int64_t>(B) * T, D, begin, end, slot_of[t], token_of[t],
+                    scratch(thread));
+  });
+  if (!dposition_table) return;
+  reserve_scratch(D);
+  parallel(threads_, T, 1, [&](int64_t t, int64_t, int thread) {
+    real* sum = scratch(thread);
+    for (int64_t chunk = 0; chunk < B; chunk += CHUNK) {
+      std::fill_n(sum, D, real(0));
+      for (int64_t b = chunk; b < std::min<int64_t>(chunk + CHUNK, B); ++b)
+        for (int c = 0; c < D; ++c) sum[c] += dx[(b * T + t) * D + c];
+      for (int c = 0; c < D; ++c) dposition_table[t * D + c] += sum[c];
+    }
+  });
+}
+
+}  // namespace petroglyph

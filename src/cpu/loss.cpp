@@ -1,0 +1,78 @@
+// Cross-entropy, the best guess, and sums.
+
+#include <algorithm>
+
+#include "cpu/cpu.h"
+#include "cpu/lanes.h"
+#include "cpu/parallel.h"
+
+namespace petroglyph {
+
+void Cpu::cross_entropy(real* losses, real* dlogits, const real* logits, const int32_t* targets, real scale, int64_t N,
+                        int V) {
+  parallel(threads_, N, 32, [&](int64_t begin, int64_t end, int) {
+    for (int64_t n = begin; n < end; ++n) {
+      const real* x = logits + n * V;
+      real* dx = dlogits ? dlogits + n * V : nullptr;
+      const int32_t target = targets[n];
+      if (target < 0) {
+        losses[n] = 0;
+        if (dx) std::fill_n(dx, V, real(0));
+        continue;
+      }
+      real top = x[0];
+      for (int v = 1; v < V; ++v) top = numerics::max(x[v], top);
+      const real total = sum_lanes(V, [&](real sum, int64_t v) { return sum + numerics::exp(x[v] - top); });
+      losses[n] = numerics::log(total) - (x[target] - top);
+      if (!dx) continue;
+      for (int v = 0; v < V; ++v)
+        dx[v] = scale * (numerics::exp(x[v] - top) / total - (v == target ? real(1) : real(0)));
+    }
+  });
+}
+
+void Cpu::argmax(int32_t* best, const real* logits, int64_t N, int V) {
+  parallel(threads_, N, 64, [&](int64_t begin, int64_t end, int) {
+    for (int64_t n = begin; n < end; ++n) {
+      const real* x = logits + n * V;
+      int top = 0;
+      for (int v = 1; v < V; ++v)
+        if (x[v] > x[top]) top = v;
+      best[n] = top;
+    }
+  });
+}
+
+namespace {
+
+constexpr int64_t LONG = 1024;  // elements of one row of a long sum
+
+// sum = the long sum of n numbers: rows of LONG by `row_sum(begin, length)`, then long sums of those.
+template <class RowSum>
+void sum_rows(real* sum, real* partial, int64_t n, int threads, RowSum row_sum) {
+  const int64_t rows = (n + LONG - 1) / LONG;
+  parallel(threads, rows, 16, [&](int64_t begin, int64_t end, int) {
+    for (int64_t r = begin; r < end; ++r) partial[r] = row_sum(r * LONG, std::min(LONG, n - r * LONG));
+  });
+  for (int64_t left = rows; left > 1; left = (left + LONG - 1) / LONG)
+    for (int64_t r = 0; r * LONG < left; ++r)
+      partial[r] =
+          sum_lanes(std::min(LONG, left - r * LONG), [&](real lane, int64_t i) { return lane + partial[r * LONG + i]; });
+  *sum = rows > 0 ? partial[0] : 0;
+}
+
+}  // namespace
+
+void Cpu::sum(real* sum, real* partial, const real* x, int64_t n) {
+  sum_rows(sum, partial, n, threads_, [&](int64_t begin, int64_t length) {
+    return sum_lanes(length, [&](real lane, int64_t i) { return lane + x[begin + i]; });
+  });
+}
+
+void Cpu::sum_of_squares(real* sum, real* partial, const real* x, int64_t n) {
+  sum_rows(sum, partial, n, threads_, [&](int64_t begin, int64_t length) {
+    return sum_lanes(length, [&](real lane, int64_t i) { return numerics::fma(x[begin + i], x[begin + i], lane); });
+  });
+}
+
+}  // namespace petroglyph

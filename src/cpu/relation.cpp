@@ -1,0 +1,320 @@
+// The pairwise relation: the heart of the Causal Relation Network. The derivation stands in models/causal_rn.cpp.
+//
+// All the time goes into one line a pair and channel: forward, `sum += exp(inv_std·(p + q))` is an add, a multiplication,
+// ten instructions of exp2 and an add; backward, one sweep recomputes the exponential and feeds three sums with one fma
+// each. A sample (and head) is one task of the backward pass, so that the sums over i and over j both run in order while
+// its p, q and gradients stay in the cache.
+
+#include <algorithm>
+
+#include "cpu/cpu.h"
+#include "cpu/lanes.h"
+#include "cpu/parallel.h"
+#include "cpu/product.h"
+
+namespace petroglyph {
+
+namespace {
+
+using numerics::fma;
+
+// Below this part of |p|² + |q|², |p + q|² is summed directly. The product's error is about 1e-7 (|p|² + |q|²), so that
+// the largest relative error of what it is trusted with is about 1e-6 in the variance.
+constexpr real CANCELLATION = real(1) / 8;
+
+constexpr real LOG2_E = real(1.4426950408889634);
+
+// A normalized head of n channels has |h| ≤ √n; up to this width 2^(h·log₂e) stays where exp2_in_range needs no clamps.
+constexpr int EXP_IN_RANGE_WIDTH = 7000;
+
+constexpr int64_t QUERIES = 128;  // queries of one task
+
+// ψ and ψ' of factor·d. exp(h) is 2^(h·log₂e), and log₂e goes into the factor: one rounding more a pair, not a channel.
+struct ExpInRange {
+  static real factor(real inv_std) { return inv_std * LOG2_E; }
+  static real value(real factor, real d) { return numerics::exp2_in_range(factor * d); }
+  static real slope(real factor, real d) { return value(factor, d); }
+};
+struct Exp {
+  static real factor(real inv_std) { return inv_std * LOG2_E; }
+  static real value(real factor, real d) { return numerics::exp2(factor * d); }
+  static real slope(real factor, real d) { return value(factor, d); }
+};
+struct Relu {
+  static real factor(real inv_std) { return inv_std; }
+  static real value(real factor, real d) { return numerics::max(factor * d, real(0)); }
+  static real slope(real factor, real d) { return factor * d > 0 ? real(1) : real(0); }
+};
+struct Elu {
+  static real factor(real inv_std) { return inv_std; }
+  static real value(real factor, real d) {
+    const real h = factor * d;
+    return h > 0 ? h : numerics::expm1(h);
+  }
+  static real slope(real factor, real d) {
+    const real h = factor * d;
+    return h > 0 ? real(1) : numerics::exp(h);
+  }
+};
+struct Gelu {  // h Φ(h)
+  static real factor(real inv_std) { return inv_std; }
+  static real cdf(real h) { return real(0.5) * (1 + numerics::erf(h * real(0.70710678118654752))); }
+  static real value(real factor, real d) {
+    const real h = factor * d;
+    return h * cdf(h);
+  }
+  static real slope(real factor, real d) {
+    const real h = factor * d;
+    const real density = real(0.39894228040143268) * numerics::exp(real(-0.5) * h * h);
+    return fma(h, density, cdf(h));
+  }
+};
+
+// Calls f with the activation's struct as its argument.
+template <class F>
+void with_activation(const RelationShape& shape, bool normalized, F f) {
+  switch (shape.activation) {
+    case Activation::EXP:
+      if (normalized && shape.head_width() <= EXP_IN_RANGE_WIDTH) return f(ExpInRange());
+      return f(Exp());
+    case Activation::RELU: return f(Relu());
+    case Activation::ELU: return f(Elu());
+    case Activation::GELU: return f(Gelu());
+  }
+}
+
+// One sample and head: where its rows start and how they are laid out.
+struct Head {
+  const RelationShape& shape;
+  int64_t sample, index;  // head index
+  int width;
+  int64_t keys, queries, pairs;  // offsets of its first channel in (B,capacity,H), in (B,Q,H), and in (B,heads,Q,T)
+
+  Head(const RelationShape& s, int64_t number)
+      : shape(s),
+        sample(number / s.heads),
+        index(number % s.heads),
+        width(s.head_width()),
+        keys(sample * s.capacity * s.hidden + index * width),
+        queries(sample * s.queries * s.hidden + index * width),
+        pairs(number * s.queries * s.keys) {}
+};
+
+real square(const real* x, int width) {
+  return sum_lanes(width, [&](real sum, int64_t c) { return fma(x[c], x[c], sum); });
+}
+
+// row_i = |p_i + q|², from the dot products in row; squares_i = |p_i|², query_square = |q|²
+void finish_variances(real* row, const real* squares, real query_square, const real* p, const real* q, int visible,
+                      const Head& head) {
+  int cancelled = 0;
+  for (int i = 0; i < visible; ++i) {
+    const real square_sum = squares[i] + query_square;
+    row[i] = fma(real(2), row[i], square_sum);
+    cancelled |= row[i] < CANCELLATION * square_sum;
+  }
+  if (!cancelled) return;
+  for (int i = 0; i < visible; ++i) {
+    if (!(row[i] < CANCELLATION * (squares[i] + query_square))) continue;
+    const real* key = p + i * head.shape.hidden;
+    row[i] = sum_lanes(head.width, [&](real sum, int64_t c) {
+      const real d = key[c] + q[c];
+      return fma(d, d, sum);
+    });
+  }
+}
+
+}  // namespace
+
+void Cpu::relation_inv_std(real* inv_std, const real* p, const real* q, const RelationShape& shape) {
+  reserve_scratch(PACKED_SIZE + shape.keys);
+  const int64_t blocks = (shape.queries + QUERIES - 1) / QUERIES;
+  parallel(threads_, shape.batch * shape.heads * blocks, 1, [&](int64_t task, int64_t, int thread) {
+    const Head head(shape, task / blocks);
+    const int first = static_cast<int>(task % blocks * QUERIES);
+    const int last = std::min(first + static_cast<int>(QUERIES), shape.queries) - 1;
+    const int keys = shape.visible(last);
+    const real *keys_p = p + head.keys, *queries_q = q + head.queries;
+    real* rows = inv_std + head.pairs;
+    real* squares = scratch(thread) + PACKED_SIZE;
+    for (int i = 0; i < keys; ++i) squares[i] = square(keys_p + static_cast<int64_t>(i) * shape.hidden, head.width);
+    multiply({rows + static_cast<int64_t>(first) * shape.keys,
+              shape.keys,
+              {queries_q + static_cast<int64_t>(first) * shape.hidden, shape.hidden, 1},
+              {keys_p, 1, shape.hidden},
+              last - first + 1,
+              keys,
+              head.width,
+              Into::WRITE},
+             scratch(thread));
+    for (int j = first; j <= last; ++j) {
+      const int visible = shape.visible(j);
+      real* row = rows + static_cast<int64_t>(j) * shape.keys;
+      const real* query = queries_q + static_cast<int64_t>(j) * shape.hidden;
+      finish_variances(row, squares, square(query, head.width), keys_p, query, visible, head);
+      const real width = static_cast<real>(head.width);
+      for (int i = 0; i < visible; ++i) row[i] = row[i] > 0 ? 1 / numerics::sqrt(row[i] / width) : 0;
+    }
+  });
+}
+
+void Cpu::relation_shift(real* shift, const real* p, const real* q, const RelationShape& shape) {
+  const int H = shape.hidden;
+  reserve_scratch(H);
+  parallel(threads_, shape.batch, 1, [&](int64_t b, int64_t, int thread) {
+    real* largest = scratch(thread);  // over the keys so far, per channel
+    const real* keys = p + b * shape.capacity * H;
+    std::copy_n(keys, H, largest);
+    int seen = 1;
+    for (int j = 0; j < shape.queries; ++j) {
+      for (; seen < shape.visible(j); ++seen)
+        for (int c = 0; c < H; ++c) largest[c] = numerics::max(keys[static_cast<int64_t>(seen) * H + c], largest[c]);
+      const real* query = q + (b * shape.queries + j) * H;
+      real top = largest[0] + query[0];
+      for (int c = 1; c < H; ++c) top = numerics::max(largest[c] + query[c], top);
+      shift[b * shape.queries + j] = top;
+    }
+  });
+}
+
+namespace {
+
+// The query as the pairs see it: what its exponent is shifted by goes off here, once a query and not once a pair.
+void shifted_query(real* shifted, const real* q, const real* shift, int64_t row, int width) {
+  const real off = shift ? shift[row] : 0;
+  for (int c = 0; c < width; ++c) shifted[c] = q[c] - off;
+}
+
+// z (H's part of one head) = 1/n Σ_i ψ(...) for one query
+template <class Psi>
+void relate_query(real* z, const real* inv_std, const real* p, const real* q, int visible, const Head& head) {
+  std::fill_n(z, head.width, real(0));
+  for (int i = 0; i < visible; ++i) {
+    const real factor = Psi::factor(inv_std ? inv_std[i] : 1);
+    const real* key = p + static_cast<int64_t>(i) * head.shape.hidden;
+#pragma omp simd
+    for (int c = 0; c < head.width; ++c) z[c] += Psi::value(factor, key[c] + q[c]);
+  }
+  const real mean = 1 / static_cast<real>(visible);
+  for (int c = 0; c < head.width; ++c) z[c] *= mean;
+}
+
+}  // namespace
+
+void Cpu::relation(real* z, const real* inv_std, const real* shift, const real* p, const real* q,
+                   const RelationShape& shape) {
+  reserve_scratch(shape.head_width());
+  const int64_t rows = static_cast<int64_t>(shape.batch) * shape.heads * shape.queries;
+  with_activation(shape, inv_std != nullptr, [&](auto psi) {
+    parallel(threads_, rows, 4, [&](int64_t begin, int64_t end, int thread) {
+      for (int64_t row = begin; row < end; ++row) {
+        const Head head(shape, row / shape.queries);
+        const int j = static_cast<int>(row % shape.queries);
+        const int64_t at = head.queries + static_cast<int64_t>(j) * shape.hidden;
+        shifted_query(scratch(thread), q + at, shift, head.sample * shape.queries + j, head.width);
+        relate_query<decltype(psi)>(z + at, inv_std ? inv_std + row * shape.keys : nullptr, p + head.keys, scratch(thread),
+                                    shape.visible(j), head);
+      }
+    });
+  });
+}
+
+namespace {
+
+// One pair's part of dp_i and dq_j; returns Σ_c g d, which only the inner norm needs.
+template <class Psi, bool NORMALIZED>
+inline real pair_backward(real* dp, real* dq, const real* dz, const real* p, const real* q, real inv_std, int width) {
+  const real factor = Psi::factor(NORMALIZED ? inv_std : 1);
+  const auto channel = [&](int64_t c, real sum) {
+    const real d = p[c] + q[c];
+    const real g = dz[c] * Psi::slope(factor, d);
+    dp[c] = NORMALIZED ? fma(inv_std, g, dp[c]) : dp[c] + g;
+    dq[c] = NORMALIZED ? fma(inv_std, g, dq[c]) : dq[c] + g;
+    return NORMALIZED ? fma(g, d, sum) : sum;
+  };
+  return sum_lanes(width, [&](real sum, int64_t c) { return channel(c, sum); });
+}
+
+// The sweep over all pairs of one head: dp, dq become their sums of inv_std·g, weight becomes w with zeros where nothing
+// is visible.
+template <class Psi, bool NORMALIZED>
+void sweep_pairs(real* dp, real* dq, real* weight, const real* dz, const real* inv_std, const real* shift, const real* p,
+                 const real* q, const Head& head, real* shifted) {
+  const RelationShape& shape = head.shape;
+  const int64_t H = shape.hidden, T = shape.keys;
+  for (int64_t t = 0; t < T; ++t) {
+    std::fill_n(dp + t * H, head.width, real(0));
+    std::fill_n(dq + t * H, head.width, real(0));
+  }
+  for (int64_t j = 0; j < T; ++j) {
+    const int visible = shape.visible(static_cast<int>(j));
+    shifted_query(shifted, q + j * H, shift, head.sample * T + j, head.width);
+    for (int i = 0; i < visible; ++i) {
+      const real scale = NORMALIZED ? inv_std[j * T + i] : 1;
+      const real along = pair_backward<Psi, NORMALIZED>(dp + i * H, dq + j * H, dz + j * H, p + i * H, shifted, scale, head.width);
+      if (NORMALIZED) weight[j * T + i] = scale * scale * scale * (along / static_cast<real>(head.width));
+    }
+    if (NORMALIZED) std::fill(weight + j * T + visible, weight + (j + 1) * T, real(0));
+  }
+}
+
+// rows of dx (first … last) = center(dx) − x Σ w − Σ w other, with w as a (T,T) view that has the row's weights along k
+void through_norm(real* dx, const real* x, const real* other, View w, int first, int last, int k_first, int k_last,
+                  const Head& head, real* scratch) {
+  const int64_t H = head.shape.hidden;
+  const int rows = last - first + 1;
+  real *packed = scratch, *mixed = scratch + PACKED_SIZE;
+  Into into = Into::WRITE;
+  for (int64_t k = k_first; k <= k_last; into = Into::ADD) {  // cut where the chain over all of 0 … T−1 is cut
+    const int64_t next = std::min<int64_t>((k / CHUNK + 1) * CHUNK, k_last + 1);
+    multiply({mixed, head.width, {w.data + first * w.row + k * w.column, w.row, w.column}, {other + k * H, H, 1}, rows, head.width,
+              next - k, into}, packed);
+    k = next;
+  }
+  for (int r = 0; r < rows; ++r) {
+    real* row = dx + (first + r) * H;
+    const real* own = x + (first + r) * H;
+    real weights = 0;
+    for (int64_t k = k_first; k <= k_last; ++k) weights += w.data[(first + r) * w.row + k * w.column];
+    const real mean = sum_lanes(head.width, [&](real sum, int64_t c) { return sum + row[c]; }) / static_cast<real>(head.width);
+    for (int c = 0; c < head.width; ++c) row[c] = fma(-weights, own[c], row[c] - mean) - mixed[r * head.width + c];
+  }
+}
+
+}  // namespace
+
+void Cpu::relation_backward(real* dp, real* dq, real* weight, real* dz, const real* inv_std, const real* shift,
+                            const real* p, const real* q, const RelationShape& shape) {
+  const int64_t H = shape.hidden, T = shape.keys;
+  parallel(threads_, shape.batch * T, 16, [&](int64_t begin, int64_t end, int) {
+    for (int64_t row = begin; row < end; ++row) {
+      const real mean = 1 / static_cast<real>(shape.visible(static_cast<int>(row % T)));
+      for (int64_t c = 0; c < H; ++c) dz[row * H + c] *= mean;
+    }
+  });
+  constexpr int ROWS = 64;  // of one product with the weights
+  reserve_scratch(PACKED_SIZE + std::max<int64_t>(ROWS, 1) * shape.head_width());
+  with_activation(shape, inv_std != nullptr, [&](auto psi) {
+    using Psi = decltype(psi);
+    parallel(threads_, static_cast<int64_t>(shape.batch) * shape.heads, 1, [&](int64_t number, int64_t, int thread) {
+      const Head head(shape, number);
+      real *head_dp = dp + head.keys, *head_dq = dq + head.queries;
+      const real *head_p = p + head.keys, *head_q = q + head.queries;
+      if (!inv_std) {
+        sweep_pairs<Psi, false>(head_dp, head_dq, nullptr, dz + head.queries, nullptr, shift, head_p, head_q, head, scratch(thread));
+        return;
+      }
+      real* w = weight + head.pairs;
+      sweep_pairs<Psi, true>(head_dp, head_dq, w, dz + head.queries, inv_std + head.pairs, shift, head_p, head_q, head,
+                             scratch(thread));
+      const int keys = shape.keys;
+      for (int first = 0; first < keys; first += ROWS) {
+        const int last = std::min(first + ROWS, keys) - 1;
+        through_norm(head_dp, head_p, head_q, {w, 1, T}, first, last, shape.causal ? first : 0, keys - 1, head, scratch(thread));
+        through_norm(head_dq, head_q, head_p, {w, T, 1}, first, last, 0, shape.causal ? last : keys - 1, head, scratch(thread));
+      }
+    });
+  });
+}
+
+}  // namespace petroglyph

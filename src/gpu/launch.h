@@ -1,0 +1,84 @@
+// How a .cu file calls the GPU: every call's status is checked, and kernels are launched and get their shared memory in
+// one way only, so that test/cuda_on_host.h can run them without a GPU.
+//
+//   CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream));
+//   LAUNCH(scale, grid, block, shared_bytes, stream, out, in, n);
+//   LAUNCH((scale<4, 2>), grid, block, shared_bytes, stream, out, in, n);   // a comma needs parentheses
+//
+//   template <int ROWS>
+//   __global__ void scale(float* out, const float* in, int n) {
+//     SHARED_ARRAY(float, tile, [ROWS][33]);   // float tile[ROWS][33]: its size is known to the compiler; any number of them
+//     SHARED_ARRAY(float, mean, );             // float mean
+//     SHARED_MEMORY(float, rows);              // float* rows: the launch's shared_bytes, 16-byte aligned; one a kernel, which
+//                                              // may be cut: float* more = rows + n;
+//
+// Plain `__shared__` is not used: the host run could not fill it with NaN before each block, and so would not see that a
+// kernel reads what it never wrote.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#ifndef CUDA_ON_HOST
+#include <cuda_runtime.h>
+#endif
+
+#include "error.h"
+
+#ifndef CUDA_ON_HOST
+#define SHARED_ARRAY(type, name, extents) __shared__ type name extents
+#define SHARED_MEMORY(type, name)                                         \
+  extern __shared__ __align__(16) unsigned char petroglyph_shared_bytes[]; \
+  type* name = reinterpret_cast<type*>(petroglyph_shared_bytes)
+#endif
+
+#define CUDA_CHECK(...) petroglyph::check_cuda((__VA_ARGS__), #__VA_ARGS__, __FILE__, __LINE__)
+
+#define LAUNCH(kernel, ...) petroglyph::launch({#kernel, __FILE__, __LINE__}, kernel, __VA_ARGS__)
+
+namespace petroglyph {
+
+inline void check_cuda(cudaError_t status, const std::string& call, const char* file, int line) {
+  if (status == cudaSuccess) return;
+  // The runtime also remembers the error for its next caller, who would be blamed for it.
+  (void)cudaGetLastError();
+  throw Error(std::string(file) + ":" + std::to_string(line) + ": " + call + " failed: " + cudaGetErrorString(status));
+}
+
+struct LaunchPlace {
+  const char* kernel;
+  const char* file;
+  int line;
+};
+
+inline std::string describe(const LaunchPlace& place, dim3 grid, dim3 block, size_t shared_bytes) {
+  auto product = [](dim3 d) { return std::to_string(d.x) + "×" + std::to_string(d.y) + "×" + std::to_string(d.z); };
+  return "kernel " + std::string(place.kernel) + " on " + product(grid) + " blocks of " + product(block) +
+         " threads with " + std::to_string(shared_bytes) + " bytes of shared memory";
+}
+
+// Use LAUNCH. Only launching is checked here: what a kernel does wrong later is reported by the next call that waits for it.
+template <class... Parameters, class... Arguments>
+void launch(const LaunchPlace& place, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
+            cudaStream_t stream, Arguments&&... arguments) {
+#ifdef CUDA_ON_HOST
+  cuda_on_host::name_next_kernel(place.kernel);
+#endif
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  cudaError_t status = cudaSuccess;
+  // Without leave, a block gets no more than 48 KiB, static arrays included.
+  if (shared_bytes > 0) {
+    status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
+  }
+  if (status == cudaSuccess) status = cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
+  if (status != cudaSuccess) {
+    check_cuda(status, describe(place, grid, block, shared_bytes), place.file, place.line);
+  }
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,90 @@
+// JSON: what configurations, checkpoint headers and saved options are written in.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace petroglyph {
+
+// A value. Numbers are doubles, strings are UTF-8, objects keep the order in which their members were set.
+class Json {
+ public:
+  enum class Kind { Null, Boolean, Number, String, Array, Object };
+  using Member = std::pair<std::string, Json>;
+
+  Json() = default;  // null
+  Json(bool value);
+  Json(double value);
+  Json(std::string value);
+  Json(const char* value);
+  template <class Integer, std::enable_if_t<std::is_integral_v<Integer> && !std::is_same_v<Integer, bool>, int> = 0>
+  Json(Integer value) : Json(exact(value)) {}
+  template <class T>
+  Json(T* pointer) = delete;  // it would become a bool
+
+  static Json array();
+  static Json object();
+
+  // The one value that `text` holds; `origin` (a file's name) opens the message of an Error.
+  static Json parse(std::string_view text, const std::string& origin);
+
+  // Building. set() replaces the value of a key that is already there.
+  Json& set(const std::string& key, Json value);
+  Json& push(Json value);
+
+  Kind kind() const { return kind_; }
+  bool is(Kind kind) const { return kind_ == kind; }
+
+  // Each throws an Error when the value is of another kind; integer() also when it is not a whole number.
+  bool boolean() const;
+  double number() const;
+  int64_t integer() const;
+  const std::string& string() const;
+  const std::vector<Json>& items() const;
+  const std::vector<Member>& members() const;
+
+  // A member of an object: find() gives nullptr when there is none, at() throws.
+  const Json* find(std::string_view key) const;
+  const Json& at(std::string_view key) const;
+
+  // Compact, on one line. Parsing it gives an equal value; an equal value gives the same text.
+  std::string text() const;
+
+  friend bool operator==(const Json& a, const Json& b);
+  friend bool operator!=(const Json& a, const Json& b) { return !(a == b); }
+
+  static constexpr int MAX_DEPTH = 64;                       // nested deeper is no configuration but an attack on the stack
+  static constexpr int64_t MAX_INTEGER = int64_t(1) << 53;   // up to here a double holds every whole number
+
+ private:
+  friend class JsonParser;
+
+  // An integer as a double, or an Error when that would change it.
+  template <class Integer>
+  static double exact(Integer value) {
+    if (value > Integer(0) ? uint64_t(value) > uint64_t(MAX_INTEGER) : int64_t(value) < -MAX_INTEGER) {
+      refuse_integer(std::to_string(value));
+    }
+    return double(value);
+  }
+  [[noreturn]] static void refuse_integer(const std::string& digits);
+  void expect(Kind kind) const;
+  void append_member(std::string key, Json value);  // for the parser, which has seen that the key is new
+  void append_to(std::string& out) const;
+
+  Kind kind_ = Kind::Null;
+  bool boolean_ = false;
+  double number_ = 0;
+  std::string string_;
+  std::vector<Json> items_;
+  std::vector<Member> members_;
+};
+
+// "a number", "an object", …: what messages call a kind.
+const char* name_of(Json::Kind kind);
+
+}  // namespace petroglyph

@@ -1,0 +1,106 @@
+// What a model offers: named parameters, a forward and a backward pass over a batch, and a stream that reads one token
+// after another.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "json.h"
+#include "ops.h"
+
+namespace petroglyph {
+
+// How a parameter begins: N(0, deviation²), or all zeros or ones.
+struct Init {
+  enum Kind { NORMAL, ZEROS, ONES } kind;
+  real deviation;
+
+  static Init normal(real deviation) { return {NORMAL, deviation}; }
+  static Init zeros() { return {ZEROS, 0}; }
+  static Init ones() { return {ONES, 0}; }
+};
+
+struct Parameter {
+  std::string name;
+  Shape shape;
+  Init init;
+  int64_t begin = 0;  // its place among all values
+  real* value = nullptr;
+  real* gradient = nullptr;
+
+  int64_t size() const { return elements(shape); }
+};
+
+// All parameters of a model side by side in one array, their gradients in another: clearing, the global norm, AdamW and
+// the fingerprint are then one operation each.
+class Parameters {
+ public:
+  // Declares one; the reference stays good. All are declared before allocate().
+  Parameter& add(std::string name, Shape shape, Init init);
+  void allocate(Ops& ops);
+
+  // A parameter's initial values depend on the seed, its name and nothing else (random.h).
+  void initialize(uint64_t seed);
+  void zero_gradients() { gradients_.zero(); }
+  // 64 bits of all values in order: equal weights, equal fingerprints.
+  uint64_t fingerprint() const;
+
+  const std::deque<Parameter>& list() const { return list_; }
+  Parameter* find(const std::string& name);
+  int64_t size() const { return size_; }
+  int64_t room() const { return room_; }  // size of values() and gradients()
+  // Without embeddings and the readout, as the papers count.
+  int64_t size_of_blocks() const;
+  const Tensor& values() const { return values_; }
+  const Tensor& gradients() const { return gradients_; }
+  std::vector<real> download(const Parameter& parameter) const;
+  void upload(const Parameter& parameter, const std::vector<real>& values);
+
+ private:
+  std::deque<Parameter> list_;
+  Ops* ops_ = nullptr;
+  int64_t size_ = 0, room_ = 0;  // room_ counts the gaps between parameters, which stay zero
+  Tensor values_, gradients_;
+};
+
+// What a model reads: token ids on the device.
+struct Input {
+  const int32_t* tokens;  // (B,T)
+  int batch, length;      // B, T
+
+  int64_t rows() const { return static_cast<int64_t>(batch) * length; }
+};
+
+// Reads sequences piece by piece and keeps what later tokens need of the earlier ones. Each position's logits have the
+// same bits as in one forward pass over the whole.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  // Appends the (B,n) tokens and returns their logits (B,n,V), on the device, good until the next call.
+  // Throws Error beyond the capacity the stream was made with.
+  virtual const real* append(const int32_t* tokens, int n) = 0;
+  virtual int length() const = 0;
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  // The logits (B,T,V) of a batch, on the device; they and all that backward() needs stay until the next forward().
+  virtual const real* forward(const Input& input) = 0;
+  // Adds to every parameter's gradient, for dlogits = ∂loss/∂logits of the last forward().
+  virtual void backward(const Input& input, const real* dlogits) = 0;
+  virtual std::unique_ptr<Stream> stream(int batch, int capacity) = 0;
+  virtual int classes() const = 0;  // V, the columns of the logits
+
+  Parameters parameters;
+};
+
+// The models by name. `config` has the keys of the model's file; a bad one throws Error.
+std::unique_ptr<Model> make_model(const std::string& name, const Json& config, Ops& ops);
+std::vector<std::string> model_names();
+
+}  // namespace petroglyph

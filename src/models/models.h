@@ -1,0 +1,15 @@
+// One line for each model's file: what the registry (registry.cpp) builds it with.
+#pragma once
+
+#include <memory>
+
+#include "json.h"
+#include "ops.h"
+
+namespace petroglyph {
+
+class Model;
+
+std::unique_ptr<Model> make_causal_rn(const Json& config, Ops& ops);
+
+}  // namespace petroglyph

@@ -1,0 +1,38 @@
+// The models by name.
+
+#include <functional>
+#include <utility>
+
+#include "error.h"
+#include "model.h"
+#include "models/models.h"
+#include "text.h"
+
+namespace petroglyph {
+
+namespace {
+
+using Maker = std::unique_ptr<Model> (*)(const Json& config, Ops& ops);
+
+const std::vector<std::pair<std::string, Maker>>& registry() {
+  static const std::vector<std::pair<std::string, Maker>> models = {
+      {"causal_rn", make_causal_rn},
+  };
+  return models;
+}
+
+}  // namespace
+
+std::unique_ptr<Model> make_model(const std::string& name, const Json& config, Ops& ops) {
+  for (const auto& [known, make] : registry())
+    if (known == name) return make(config, ops);
+  throw Error("unknown model " + name + ", expected one of " + join(model_names(), ", "));
+}
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, make] : registry()) names.push_back(name);
+  return names;
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,54 @@
+// What a device offers to the models: memory (tensor.h) and the catalogue of operations (catalogue.h).
+//
+// The catalogue is declared once and included in the body of each device's class, so that the CPU (cpu/cpu.h) and the
+// GPU (gpu/gpu.h) cannot drift apart: an operation that one of them lacks does not link.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tensor.h"
+
+namespace petroglyph {
+
+// What happens to an output's old contents.
+enum class Into { WRITE, ADD };
+
+enum class Activation { EXP, RELU, ELU, GELU };
+
+// The pairwise relation between queries and keys. The queries are the last of the keys' positions: all of them in
+// training, only the newest ones in a stream, where earlier keys lie in a cache with room for `capacity` positions.
+struct RelationShape {
+  int batch;     // B
+  int queries;   // Q
+  int keys;      // T; query j stands at position T − Q + j
+  int capacity;  // positions from one sample's keys to the next one's; T in training
+  int hidden;    // H
+  int heads;     // consecutive groups of H / heads channels, each with an inner norm of its own
+  bool causal;   // query at position t sees keys 0 … t and divides by t + 1; otherwise all T keys
+  Activation activation;
+
+  int head_width() const { return hidden / heads; }
+  int position(int query) const { return keys - queries + query; }
+  int visible(int query) const { return causal ? position(query) + 1 : keys; }
+};
+
+// AdamW (Loshchilov and Hutter 2019) with the gradient clipped by its global norm.
+struct AdamwStep {
+  real learning_rate, beta1, beta2, epsilon, weight_decay;
+  real correction1, correction2;  // 1 − beta1^t, 1 − beta2^t for step t = 1, 2, …
+  real clip;                      // largest global norm; 0: no clipping
+};
+
+class Ops : public Memory {
+ public:
+  virtual std::string description() const = 0;  // "CPU, 2 threads, AVX-512"
+#define OP(...) virtual __VA_ARGS__ = 0
+#include "catalogue.h"
+#undef OP
+};
+
+// threads: 0 takes all cores.
+std::unique_ptr<Ops> make_cpu(int threads);
+
+}  // namespace petroglyph

@@ -1,0 +1,45 @@
+// Small pieces of text: numbers in and out of it, the same under every locale, and the forms people read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace petroglyph {
+
+// What printf would print.
+std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+// %.*g with a decimal point whatever the locale; digits = 9 brings every float back, 17 every double. NaN is "nan".
+std::string number_text(double value, int digits);
+
+// The shortest of 15, 16 or 17 digits that reads back as the same double; whole numbers up to 2^53 without an exponent.
+std::string exact_text(double value);
+
+std::string with_commas(int64_t value);       // 1,204,224
+std::string duration_text(double seconds);    // 0:42, 12:03, 1:05:09
+std::string shape_text(const std::vector<int64_t>& shape);  // 192×64; "scalar" when empty
+
+// The whole of `digits` as a number: no space, no sign but '-', no hexadecimal, no "inf". Empty when it is none of these
+// or too large.
+std::optional<double> parse_number(std::string_view digits);
+std::optional<int64_t> parse_integer(std::string_view digits);
+std::optional<uint64_t> parse_unsigned(std::string_view digits);
+
+// How many bytes, from the first, are well-formed UTF-8 (no overlong forms, no surrogates).
+size_t utf8_prefix(std::string_view bytes);
+inline bool is_utf8(std::string_view bytes) { return utf8_prefix(bytes) == bytes.size(); }
+
+// The word that was probably meant: the one with the fewest typing errors away, or "" when none is near.
+std::string nearest_word(std::string_view word, const std::vector<std::string>& words);
+
+std::string_view trim(std::string_view line);
+std::string join(const std::vector<std::string>& words, const char* between);
+
+// All bytes of a file, or an Error that names it and the reason.
+std::string read_file(const std::string& path);
+
+}  // namespace petroglyph

@@ -1,0 +1,104 @@
+// Figures: curves and heat maps as one self-contained SVG file that any browser shows.
+//
+//   Figure figure("Copying 64 letters");
+//   Panel& loss = figure.panel("loss");
+//   loss.x("step").y("cross-entropy (nats)").log_y();
+//   loss.line("CausalRN", steps, losses);
+//   figure.save("runs/a/curve.svg");
+//
+// The same data gives the same bytes. NaN and infinities are gaps, as is what a logarithmic axis cannot show.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <string>
+#include <vector>
+
+namespace petroglyph {
+
+struct LineStyle {
+  int color = -1;        // index into the palette; -1: the next one
+  bool markers = false;  // a dot at each point
+  bool dashed = false;
+  bool joined = true;    // false: markers only
+  double width = 1.6;    // pixels
+  double opacity = 1;    // for noisy raw values behind their average
+};
+
+enum class ColorMap { Sequential, Diverging };  // light to dark; blue through white (zero) to red
+
+class Panel {
+ public:
+  Panel& x(const std::string& label);
+  Panel& y(const std::string& label);
+  Panel& log_x();
+  Panel& log_y();
+  // Without these the axis spans the data.
+  Panel& x_range(double low, double high);
+  Panel& y_range(double low, double high);
+  // Words in place of the numbers 0, 1, 2, … (the columns and rows of a heat map).
+  Panel& x_names(const std::vector<std::string>& names);
+  Panel& y_names(const std::vector<std::string>& names);
+
+  // A curve through the points in their order. An empty name keeps it out of the legend.
+  Panel& line(const std::string& name, const std::vector<double>& xs, const std::vector<double>& ys,
+              const LineStyle& style = {});
+
+  // `values` row by row, row 0 at the top, with a colour bar called `label`. NaN cells are grey.
+  Panel& heatmap(size_t rows, size_t columns, const std::vector<double>& values, const std::string& label,
+                 ColorMap map = ColorMap::Sequential);
+  // The values at the ends of the colour bar; without it they span the data.
+  Panel& color_range(double low, double high);
+
+ private:
+  friend class Figure;
+  friend class PanelPainter;
+
+  struct Axis {
+    std::string label;
+    bool logarithmic = false;
+    bool fixed = false;  // low and high were given
+    double low = 0, high = 1;
+    std::vector<std::string> names;
+  };
+  struct Line {
+    std::string name;
+    std::vector<double> xs, ys;
+    LineStyle style;
+  };
+  struct HeatMap {
+    size_t rows, columns;
+    std::vector<double> values;
+    std::string label;
+    ColorMap map;
+    bool fixed = false;
+    double low = 0, high = 1;
+  };
+
+  std::string title_;
+  Axis x_, y_;
+  std::vector<Line> lines_;
+  std::vector<HeatMap> maps_;  // at most one
+  bool color_fixed_ = false;
+  double color_low_ = 0, color_high_ = 1;
+};
+
+class Figure {
+ public:
+  explicit Figure(std::string title);
+  // A new panel; they are laid out row by row. The reference stays good.
+  Panel& panel(const std::string& title = "");
+  Figure& columns(int count);                        // panels in a row; without it 1, 2 or 3 by their number
+  Figure& panel_size(double width, double height);   // pixels of the area inside the axes
+
+  std::string svg() const;
+  void save(const std::string& path) const;
+
+ private:
+  std::string title_;
+  int columns_ = 0;
+  double width_ = 400, height_ = 260;
+  std::deque<Panel> panels_;
+};
+
+}  // namespace petroglyph

@@ -1,0 +1,22 @@
+// Ctrl-C ends a run gently: the loop sees it, saves, and stops. A second Ctrl-C ends it at once.
+#pragma once
+
+#include <csignal>
+
+namespace petroglyph {
+
+// While it lives, SIGINT and SIGTERM only make interrupted() true. One at a time.
+class InterruptGuard {
+ public:
+  InterruptGuard();
+  ~InterruptGuard();
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+
+ private:
+  struct sigaction old_interrupt_, old_terminate_;
+};
+
+bool interrupted();
+
+}  // namespace petroglyph

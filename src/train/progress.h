@@ -1,0 +1,61 @@
+// Tells the user how far a run is: one live line on a terminal, plain lines from time to time elsewhere.
+//
+//   Progress progress(first_step, steps);
+//   for (...) if (progress.due(step)) progress.show(step, text("loss %.4f", loss));
+//   progress.line("step 1,000  validation loss 0.1234");     a line that stays
+//   progress.finish();
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace petroglyph {
+
+class Progress {
+ public:
+  struct Settings {
+    bool quiet = false;               // nothing at all
+    std::string unit = "step";
+    double plain_seconds = 10;        // between two plain lines
+    std::FILE* stream = stdout;
+    int terminal = -1;                // 1, 0, or -1 to ask the stream
+    int width = 0;                    // columns, or 0 to ask the terminal
+    std::function<double()> clock;    // seconds from any moment; empty for the real one
+  };
+
+  // A run that has done `first` of `total` steps already. A total of 0 means unknown: no ETA.
+  Progress(int64_t first, int64_t total, Settings settings);
+  Progress(int64_t first, int64_t total, bool quiet = false);
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  ~Progress();  // ends the live line
+
+  // Whether show() would show anything now: ask before formatting. Always true for the last step.
+  bool due(int64_t step) const;
+  // "step 1,200 of 10,000  loss 0.1234  53.1 steps/s  ETA 2:46"
+  void show(int64_t step, const std::string& what);
+  void line(const std::string& words);
+  void finish();
+
+  double rate() const { return rate_; }  // steps a second over the last while; 0 when not yet known
+
+ private:
+  void measure(int64_t step, double now);
+  int width() const;
+
+  Settings settings_;
+  int64_t total_;
+  bool terminal_ = false;
+  bool live_ = false;         // the cursor stands in a line of ours
+  double start_ = 0;
+  std::optional<double> shown_;  // when, lately
+  double rate_ = 0;
+  std::deque<std::pair<double, int64_t>> past_;  // (time, step) of what was shown lately
+};
+
+}  // namespace petroglyph

@@ -1,0 +1,645 @@
+// The threads of a block on the host: fibers, barriers, warp exchanges and shared memory. The header says what for.
+//
+// One block runs at a time. A fiber takes a thread that has not begun, runs it until it ends, and takes the next; so a
+// kernel without barriers is a plain loop on one fiber. A thread that must wait stays on its fiber, and the next thread of
+// the order goes on: a barrier or a shuffle costs one switch a thread, and a switch is a dozen instructions.
+#include "cuda_on_host.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <numeric>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ASAN 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define ASAN 1
+#endif
+#ifdef ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+uint3 threadIdx, blockIdx;
+dim3 blockDim, gridDim;
+
+// ---- Switching stacks: void cuda_on_host_switch(void** stack_to_leave, void* stack_to_enter) ----
+//
+// Saves the registers that a function must keep on the stack it leaves, and takes them from the stack it enters. It ends
+// with a jump instead of a return, which the processor would predict to go where this stack was last called from.
+
+#if defined(__x86_64__) || defined(__aarch64__)
+#define OWN_SWITCH 1
+extern "C" void cuda_on_host_switch(void** stack_to_leave, void* stack_to_enter);
+#ifdef __APPLE__
+#define ASSEMBLY_NAME "_cuda_on_host_switch"
+#else
+#define ASSEMBLY_NAME "cuda_on_host_switch"
+#endif
+#else
+#include <ucontext.h>
+#endif
+
+#if defined(__x86_64__)
+constexpr int SAVED_WORDS = 7, ADDRESS_WORD = 6;
+asm(".text\n.globl " ASSEMBLY_NAME "\n" ASSEMBLY_NAME ":\n"
+    "  pushq %rbp\n  pushq %rbx\n  pushq %r12\n  pushq %r13\n  pushq %r14\n  pushq %r15\n"
+    "  movq %rsp, (%rdi)\n  movq %rsi, %rsp\n"
+    "  popq %r15\n  popq %r14\n  popq %r13\n  popq %r12\n  popq %rbx\n  popq %rbp\n"
+    "  popq %rcx\n  jmp *%rcx\n");
+#elif defined(__aarch64__)
+constexpr int SAVED_WORDS = 20, ADDRESS_WORD = 11;
+asm(".text\n.p2align 2\n.globl " ASSEMBLY_NAME "\n" ASSEMBLY_NAME ":\n"
+    "  sub sp, sp, #160\n"
+    "  stp x19, x20, [sp]\n  stp x21, x22, [sp, #16]\n  stp x23, x24, [sp, #32]\n  stp x25, x26, [sp, #48]\n"
+    "  stp x27, x28, [sp, #64]\n  stp x29, x30, [sp, #80]\n  stp d8, d9, [sp, #96]\n  stp d10, d11, [sp, #112]\n"
+    "  stp d12, d13, [sp, #128]\n  stp d14, d15, [sp, #144]\n"
+    "  mov x9, sp\n  str x9, [x0]\n  mov sp, x1\n"
+    "  ldp x19, x20, [sp]\n  ldp x21, x22, [sp, #16]\n  ldp x23, x24, [sp, #32]\n  ldp x25, x26, [sp, #48]\n"
+    "  ldp x27, x28, [sp, #64]\n  ldp x29, x30, [sp, #80]\n  ldp d8, d9, [sp, #96]\n  ldp d10, d11, [sp, #112]\n"
+    "  ldp d12, d13, [sp, #128]\n  ldp d14, d15, [sp, #144]\n"
+    "  add sp, sp, #160\n  br x30\n");
+#endif
+#if defined(__linux__) && defined(OWN_SWITCH)
+asm(".type cuda_on_host_switch, %function\n.section .note.GNU-stack,\"\",%progbits\n.text\n");
+#endif
+
+namespace cuda_on_host {
+namespace {
+
+constexpr int MAX_THREADS = 1024, MAX_WARPS = MAX_THREADS / 32;
+constexpr size_t STACK_BYTES = 256 << 10;
+
+void enter_fiber();
+
+// A stack and where it stopped. The one without a stack of its own is the caller of the kernel.
+class Fiber {
+ public:
+  Fiber() = default;
+  explicit Fiber(int number) {
+    const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    mapped_ = STACK_BYTES + page;  // the lowest page stops a stack that grows too large
+    mapping_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
+    if (mapping_ == MAP_FAILED || mprotect(mapping_, page, PROT_NONE) != 0) {
+      throw std::runtime_error("no memory for the stack of a thread: " + std::string(std::strerror(errno)));
+    }
+    stack_ = static_cast<unsigned char*>(mapping_) + page;
+    // Stacks that begin at equal offsets of their pages would fight for the same few sets of the first-level cache.
+    size_ = STACK_BYTES - static_cast<size_t>(number * 7 % 64) * 64;
+    prepare();
+  }
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+  ~Fiber() {
+    if (mapping_ == nullptr) return;
+#ifdef ASAN
+    ASAN_UNPOISON_MEMORY_REGION(stack_, STACK_BYTES);
+#endif
+    munmap(mapping_, mapped_);
+  }
+
+  // Leaves this fiber, which is running, for another; comes back when something switches to this one.
+  void switch_to(Fiber& to) {
+    left_ = this;
+#ifdef ASAN
+    __sanitizer_start_switch_fiber(&fake_stack_, to.stack_, to.size_);
+#endif
+#ifdef OWN_SWITCH
+    cuda_on_host_switch(&stopped_at_, to.stopped_at_);
+#else
+    swapcontext(&context_, &to.context_);
+#endif
+    arrived(fake_stack_);
+  }
+
+  // The sanitizer tells what stack was left: so the caller's becomes known.
+  static void arrived([[maybe_unused]] void* fake_stack) {
+#ifdef ASAN
+    __sanitizer_finish_switch_fiber(fake_stack, &left_->stack_, &left_->size_);
+#endif
+  }
+
+ private:
+  void prepare() {
+#ifdef OWN_SWITCH
+    // What cuda_on_host_switch expects to find, with room for the return address that enter_fiber never uses.
+    auto* top = reinterpret_cast<uintptr_t*>(static_cast<unsigned char*>(const_cast<void*>(stack_)) + size_) - 2;
+#ifdef __x86_64__
+    --top;
+    *top = 0;
+#endif
+    uintptr_t* saved = top - SAVED_WORDS;
+    std::fill(saved, top, uintptr_t(0));
+    saved[ADDRESS_WORD] = reinterpret_cast<uintptr_t>(&enter_fiber);
+    stopped_at_ = saved;
+#else
+    getcontext(&context_);
+    context_.uc_stack.ss_sp = const_cast<void*>(stack_);
+    context_.uc_stack.ss_size = size_;
+    makecontext(&context_, enter_fiber, 0);
+#endif
+  }
+
+  static inline Fiber* left_ = nullptr;
+  void* mapping_ = nullptr;
+  size_t mapped_ = 0;
+  const void* stack_ = nullptr;
+  size_t size_ = 0;
+  void* fake_stack_ = nullptr;
+#ifdef OWN_SWITCH
+  void* stopped_at_ = nullptr;
+#else
+  ucontext_t context_;
+#endif
+};
+
+// ---- The state of the block that runs ----
+
+enum class Waiting { NO, BLOCK, WARP };
+
+struct Thread {
+  uint3 index = {};
+  Fiber* fiber = nullptr;  // none: not begun
+  Waiting waiting = Waiting::NO;
+  Place place = {};
+  // An exchange with other lanes: for a vote the source is -1 and the bits are 0 or 1.
+  uint32_t mask = 0;
+  int source = 0;
+  uint64_t bits = 0, result = 0;
+};
+
+struct Warp {
+  uint32_t ready = 0, exchanging = 0, ended = 0;  // one bit a lane; lanes that the block does not have count as ended
+};
+
+struct AsyncCopies {
+  struct Copy {
+    void* to;
+    const void* from;
+    size_t bytes, zeros;
+  };
+  std::vector<Copy> copies;
+  std::vector<size_t> commits;  // the number of copies at each
+};
+
+struct SharedRange {
+  std::string name;
+  size_t begin, end;
+};
+
+// Bytes between and behind shared arrays that nobody may touch.
+constexpr size_t SHARED_GAP = 128;
+constexpr size_t SHARED_BYTES = SHARED_LIMIT_WITH_LEAVE + 64 * SHARED_GAP;
+
+struct Block {
+  const Kernel* kernel = nullptr;
+  uint64_t launch = 0;
+  int size = 0, live = 0, at_barrier = 0;
+  bool one_barrier = true;  // all that wait do so in one line of the source
+  uint32_t ready_warps = 0;
+  int current = 0;  // the thread that runs
+  Place barrier = {};
+  std::string fault;
+  Thread threads[MAX_THREADS];
+  Warp warps[MAX_WARPS];
+  AsyncCopies async[MAX_THREADS];
+  bool any_async = false;
+
+  Fiber caller;
+  std::vector<std::unique_ptr<Fiber>> fibers;
+  std::vector<Fiber*> idle;
+
+  std::vector<SharedRange> shared_ranges;
+  size_t shared_end = 0;    // with the gaps
+  size_t shared_bytes = 0;  // without
+  alignas(1024) unsigned char shared[SHARED_BYTES];
+};
+
+Block block;
+
+// ---- The order ----
+
+struct Choice {
+  Order order = Order::ASCENDING;
+  unsigned seed = 1;
+};
+
+Choice order_of_environment() {
+  const char* text = std::getenv("CUDA_ON_HOST_ORDER");
+  const std::string order = text == nullptr || *text == 0 ? "ascending" : text;
+  if (order == "ascending") return {Order::ASCENDING, 1};
+  if (order == "descending") return {Order::DESCENDING, 1};
+  if (order == "random") return {Order::RANDOM, 1};
+  const std::string random = "random:";
+  if (order.compare(0, random.size(), random) == 0) {
+    return {Order::RANDOM, static_cast<unsigned>(std::strtoul(order.c_str() + random.size(), nullptr, 10))};
+  }
+  throw std::runtime_error("CUDA_ON_HOST_ORDER is \"" + order + "\", not ascending, descending or random:SEED");
+}
+
+Choice& choice() {
+  static Choice chosen = order_of_environment();
+  return chosen;
+}
+
+Order order_now = Order::ASCENDING;
+uint32_t random_state = 1;
+
+uint32_t next_random() {  // xorshift
+  random_state ^= random_state << 13;
+  random_state ^= random_state >> 17;
+  random_state ^= random_state << 5;
+  return random_state;
+}
+
+// Which of these bits is next, at least one of them set. Strict orders need no memory of who was last: whoever waits has
+// lost its bit, and all get theirs back at once.
+int pick(uint32_t bits) {
+  if (order_now == Order::ASCENDING) return __builtin_ctz(bits);
+  if (order_now == Order::DESCENDING) return 31 - __builtin_clz(bits);
+  const unsigned turn = next_random() >> 27;
+  const uint32_t turned = turn == 0 ? bits : bits >> turn | bits << (32 - turn);
+  return static_cast<int>((static_cast<unsigned>(__builtin_ctz(turned)) + turn) & 31);
+}
+
+// ---- Reports ----
+
+std::string text(uint3 v) {
+  return "(" + std::to_string(v.x) + "," + std::to_string(v.y) + "," + std::to_string(v.z) + ")";
+}
+
+std::string where() { return "kernel " + block.kernel->name + ", block " + text(blockIdx); }
+
+std::string state_of(const Thread& thread, bool ended) {
+  if (ended) return "ended";
+  if (thread.waiting == Waiting::NO) return "running";
+  char mask[32] = "";
+  if (thread.waiting == Waiting::WARP) std::snprintf(mask, sizeof mask, " of lanes %#x", thread.mask);
+  return std::string("at ") + thread.place.operation + mask + ", " + thread.place.file + ":" +
+         std::to_string(thread.place.line);
+}
+
+// "threads 0-15, 32-47 at __syncthreads, x.cu:12; threads 16-31 ended"
+std::string where_all_stand() {
+  std::vector<std::pair<std::string, std::string>> groups;
+  for (int i = 0; i < block.size;) {
+    auto state = [](int k) { return state_of(block.threads[k], block.warps[k / 32].ended >> (k % 32) & 1); };
+    const std::string here = state(i);
+    int last = i;
+    while (last + 1 < block.size && state(last + 1) == here) ++last;
+    const std::string range = std::to_string(i) + (last > i ? "-" + std::to_string(last) : "");
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == here; });
+    if (group == groups.end()) {
+      groups.emplace_back(here, range);
+    } else {
+      group->second += ", " + range;
+    }
+    i = last + 1;
+  }
+  std::string all;
+  for (const auto& [state, ranges] : groups) all += (all.empty() ? "threads " : "; threads ") + ranges + " " + state;
+  return all;
+}
+
+// ---- Who runs next ----
+
+void set_ready(int warp, uint32_t lanes) {
+  block.warps[warp].ready |= lanes;
+  if (block.warps[warp].ready != 0) block.ready_warps |= 1u << warp;
+}
+
+void set_waiting(int warp, uint32_t lanes) {
+  block.warps[warp].ready &= ~lanes;
+  if (block.warps[warp].ready == 0) block.ready_warps &= ~(1u << warp);
+}
+
+// All live threads stand still: they go on if all are at the same barrier. Gives false where the block is stuck.
+bool release_barrier() {
+  if (block.at_barrier != block.live || !block.one_barrier) {
+    block.fault = where() + ": divergent barrier: " + where_all_stand();
+    return false;
+  }
+  block.at_barrier = 0;
+  for (int warp = 0; warp * 32 < block.size; ++warp) set_ready(warp, ~block.warps[warp].ended);
+  return true;
+}
+
+constexpr int NOBODY = -1;
+
+int next_thread() {
+  if (block.ready_warps == 0 && (block.live == 0 || !release_barrier())) return NOBODY;
+  const int warp = pick(block.ready_warps);
+  return warp * 32 + pick(block.warps[warp].ready);
+}
+
+void make_current(int thread) {
+  block.current = thread;
+  block.threads[thread].waiting = Waiting::NO;
+  threadIdx = block.threads[thread].index;
+}
+
+Fiber* idle_fiber() {
+  if (block.idle.empty()) {
+    block.fibers.push_back(std::make_unique<Fiber>(static_cast<int>(block.fibers.size())));
+    return block.fibers.back().get();
+  }
+  Fiber* fiber = block.idle.back();
+  block.idle.pop_back();
+  return fiber;
+}
+
+// Goes on with another thread, or where there is none with the kernel's caller.
+void switch_to_next(Fiber& from, int next) {
+  if (next == NOBODY) {
+    from.switch_to(block.caller);
+    return;
+  }
+  Thread& thread = block.threads[next];
+  if (thread.fiber == nullptr) thread.fiber = idle_fiber();
+  make_current(next);
+  if (thread.fiber != &from) from.switch_to(*thread.fiber);
+}
+
+// The current thread has said what it waits for.
+void wait() { switch_to_next(*block.threads[block.current].fiber, next_thread()); }
+
+[[noreturn]] void stop(const std::string& reason) {
+  block.fault = where() + ", thread " + text(threadIdx) + ": " + reason;
+  block.threads[block.current].fiber->switch_to(block.caller);
+  std::abort();  // a stopped block is never entered again
+}
+
+// Lets the lanes of `mask` go on if all that live have come to the same exchange.
+void complete_exchange(int number, uint32_t mask) {
+  Warp& warp = block.warps[number];
+  const uint32_t members = mask & ~warp.ended;
+  if ((members & ~warp.exchanging) != 0 || members == 0) return;
+  Thread* lanes = block.threads + number * 32;
+  const Thread& first = lanes[__builtin_ctz(members)];
+  uint32_t votes = 0;
+  for (uint32_t rest = members; rest != 0; rest &= rest - 1) {
+    const int lane = __builtin_ctz(rest);
+    const Thread& thread = lanes[lane];
+    if (thread.mask != mask || thread.place.line != first.place.line || (thread.source < 0) != (first.source < 0)) return;
+    votes |= static_cast<uint32_t>(thread.bits & 1) << lane;
+  }
+  for (uint32_t rest = members; rest != 0; rest &= rest - 1) {
+    Thread& thread = lanes[__builtin_ctz(rest)];
+    if (thread.source < 0) {
+      thread.result = votes;
+    } else {
+      thread.result = members >> thread.source & 1 ? lanes[thread.source].bits : ~uint64_t(0);
+    }
+  }
+  warp.exchanging &= ~members;
+  set_ready(number, members);
+}
+
+uint64_t exchange(uint32_t mask, uint64_t bits, int source, const Place& place) {
+  const int number = block.current / 32;
+  const uint32_t own = 1u << (block.current % 32);
+  if ((mask & own) == 0) stop(std::string(place.operation) + " by a lane that its own mask does not name");
+  Thread& thread = block.threads[block.current];
+  thread.waiting = Waiting::WARP;
+  thread.place = place;
+  thread.mask = mask;
+  thread.source = source;
+  thread.bits = bits;
+  set_waiting(number, own);
+  block.warps[number].exchanging |= own;
+  complete_exchange(number, mask);
+  wait();
+  return thread.result;
+}
+
+// A thread that has ended is waited for no longer.
+void end_thread() {
+  const int number = block.current / 32;
+  Warp& warp = block.warps[number];
+  const uint32_t own = 1u << (block.current % 32);
+  warp.ended |= own;
+  set_waiting(number, own);
+  --block.live;
+  for (uint32_t rest = warp.exchanging; rest != 0; rest &= rest - 1) {
+    const int lane = __builtin_ctz(rest);
+    if (warp.exchanging >> lane & 1) complete_exchange(number, block.threads[number * 32 + lane].mask);
+  }
+}
+
+// What every fiber does for ever.
+void enter_fiber() {
+  Fiber::arrived(nullptr);
+  for (;;) {
+    Fiber& self = *block.threads[block.current].fiber;
+    block.kernel->thread();
+    end_thread();
+    const int next = next_thread();
+    if (next != NOBODY && block.threads[next].fiber == nullptr) {
+      block.threads[next].fiber = &self;
+      make_current(next);
+      continue;
+    }
+    block.idle.push_back(&self);
+    switch_to_next(self, next);
+  }
+}
+
+// ---- Shared memory: first the launch's part, then the kernel's arrays in the order in which threads come to them ----
+
+void protect_gap([[maybe_unused]] size_t begin, [[maybe_unused]] size_t end) {
+#ifdef ASAN
+  ASAN_POISON_MEMORY_REGION(block.shared + begin, end - begin);
+#endif
+}
+
+unsigned char* add_shared(const std::string& name, size_t bytes, size_t alignment) {
+  const size_t begin = (block.shared_end + alignment - 1) / alignment * alignment, end = begin + bytes;
+  block.shared_bytes += bytes;
+  if (block.shared_bytes > block.kernel->shared_limit || end + SHARED_GAP > SHARED_BYTES) {
+    stop("shared memory: " + name + " makes it " + std::to_string(block.shared_bytes) + " bytes, " +
+         std::to_string(block.kernel->shared_limit) + " are allowed");
+  }
+  block.shared_ranges.push_back({name, begin, end});
+  block.shared_end = end + SHARED_GAP;
+  std::memset(block.shared + begin, 0xFF, bytes + SHARED_GAP);
+  protect_gap(end, block.shared_end);
+  return block.shared + begin;
+}
+
+void forget_shared() {
+#ifdef ASAN
+  ASAN_UNPOISON_MEMORY_REGION(block.shared, SHARED_BYTES);
+#endif
+  block.shared_ranges.clear();
+  block.shared_end = block.shared_bytes = 0;
+}
+
+void fill_shared() {
+  for (const SharedRange& range : block.shared_ranges) {
+    std::memset(block.shared + range.begin, 0xFF, range.end - range.begin);
+  }
+}
+
+void check_shared() {
+#ifndef ASAN
+  for (size_t i = 0; i < block.shared_ranges.size(); ++i) {
+    const SharedRange& range = block.shared_ranges[i];
+    const unsigned char* gap = block.shared + range.end;
+    if (std::all_of(gap, gap + SHARED_GAP, [](unsigned char c) { return c == 0xFF; })) continue;
+    throw Fault(where() + ": a write behind shared memory " + range.name);
+  }
+#endif
+}
+
+// ---- Blocks ----
+
+void shape_threads(dim3 shape) {
+  blockDim = shape;
+  block.size = static_cast<int>(shape.x * shape.y * shape.z);
+  int i = 0;
+  for (unsigned z = 0; z < shape.z; ++z) {
+    for (unsigned y = 0; y < shape.y; ++y) {
+      for (unsigned x = 0; x < shape.x; ++x) block.threads[i++].index = {x, y, z};
+    }
+  }
+}
+
+void run_block() {
+  block.live = block.size;
+  block.at_barrier = 0;
+  for (int i = 0; i < block.size; ++i) block.threads[i].fiber = nullptr;
+  for (int warp = 0; warp * 32 < block.size; ++warp) {
+    const int lanes = std::min(32, block.size - warp * 32);
+    const uint32_t all = ~0u >> (32 - lanes);
+    block.warps[warp] = {0, 0, ~all};
+    set_ready(warp, all);
+  }
+  if (block.any_async) {
+    for (AsyncCopies& async : block.async) async = {};
+    block.any_async = false;
+  }
+  fill_shared();
+  switch_to_next(block.caller, next_thread());
+  if (!block.fault.empty()) {
+    block.idle.clear();  // their stacks hold what the stopped threads left
+    block.fibers.clear();
+    block.ready_warps = 0;
+    forget_shared();
+    std::string fault;
+    fault.swap(block.fault);
+    throw Fault(fault);
+  }
+  check_shared();
+}
+
+uint3 block_index(uint64_t number, dim3 grid) {
+  const uint64_t row = number / grid.x;
+  return {static_cast<unsigned>(number % grid.x), static_cast<unsigned>(row % grid.y),
+          static_cast<unsigned>(row / grid.y)};
+}
+
+}  // namespace
+
+void set_order(Order order, unsigned seed) { choice() = {order, seed}; }
+Order order() { return choice().order; }
+
+void run(const Kernel& kernel) {
+  if (block.kernel != nullptr) throw Fault("kernel " + kernel.name + " was launched by kernel " + block.kernel->name);
+  order_now = choice().order;
+  random_state = choice().seed * 2654435761u | 1;
+  block.kernel = &kernel;
+  const std::unique_ptr<Block, void (*)(Block*)> at_end(&block, [](Block* b) { b->kernel = nullptr; });
+  ++block.launch;
+  gridDim = kernel.grid;
+  shape_threads(kernel.block);
+  forget_shared();
+  if (kernel.shared_bytes > 0) add_shared("of the launch", kernel.shared_bytes, 1024);
+  const uint64_t blocks = static_cast<uint64_t>(gridDim.x) * gridDim.y * gridDim.z;
+  // A random order of blocks: steps of a length that has no divisor in common with their number.
+  uint64_t step = next_random() % blocks + 1;
+  while (std::gcd(step, blocks) != 1) ++step;
+  for (uint64_t i = 0; i < blocks; ++i) {
+    const uint64_t turned = order_now == Order::ASCENDING    ? i
+                            : order_now == Order::DESCENDING ? blocks - 1 - i
+                                                             : (i + 1) * step % blocks;
+    blockIdx = block_index(turned, gridDim);
+    run_block();
+  }
+  forget_shared();
+}
+
+void block_barrier(const Place& place) {
+  if (block.at_barrier++ == 0) {
+    block.barrier = place;
+    block.one_barrier = true;
+  } else if (place.line != block.barrier.line || std::strcmp(place.file, block.barrier.file) != 0) {
+    block.one_barrier = false;
+  }
+  Thread& thread = block.threads[block.current];
+  thread.waiting = Waiting::BLOCK;
+  thread.place = place;
+  set_waiting(block.current / 32, 1u << (block.current % 32));
+  wait();
+}
+
+uint64_t warp_shuffle(uint32_t mask, uint64_t bits, int source, const Place& place) {
+  return exchange(mask, bits, source & 31, place);
+}
+
+uint32_t warp_vote(uint32_t mask, bool yes, const Place& place) {
+  return static_cast<uint32_t>(exchange(mask, yes, -1, place));
+}
+
+int lane() { return block.current % 32; }
+
+void* shared_array(SharedSite& site, size_t bytes, size_t alignment, const char* name) {
+  if (site.launch != block.launch) {
+    site.address = add_shared(name, bytes, std::max(alignment, size_t(16)));
+    site.launch = block.launch;
+  }
+  return site.address;
+}
+
+void* shared_memory() {
+  if (block.kernel->shared_bytes == 0) stop("shared memory of the launch, of which there is none");
+  return block.shared;
+}
+
+void copy_async(void* to, const void* from, size_t bytes, size_t zeros) {
+  if ((bytes != 4 && bytes != 8 && bytes != 16) || zeros > bytes) stop("an asynchronous copy moves 4, 8 or 16 bytes");
+  if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % bytes != 0) {
+    stop("an asynchronous copy of " + std::to_string(bytes) + " bytes is not aligned to them");
+  }
+  std::memset(to, 0xFF, bytes);
+  block.any_async = true;
+  block.async[block.current].copies.push_back({to, from, bytes, zeros});
+}
+
+void commit_copies() {
+  AsyncCopies& async = block.async[block.current];
+  block.any_async = true;
+  async.commits.push_back(async.copies.size());
+}
+
+void wait_for_copies(size_t commits_left) {
+  AsyncCopies& async = block.async[block.current];
+  if (async.commits.size() <= commits_left) return;
+  const size_t due = async.commits.size() - commits_left, copies = async.commits[due - 1];
+  for (size_t i = 0; i < copies; ++i) {
+    const AsyncCopies::Copy& copy = async.copies[i];
+    std::memcpy(copy.to, copy.from, copy.bytes - copy.zeros);
+    std::memset(static_cast<unsigned char*>(copy.to) + copy.bytes - copy.zeros, 0, copy.zeros);
+  }
+  async.copies.erase(async.copies.begin(), async.copies.begin() + static_cast<std::ptrdiff_t>(copies));
+  async.commits.erase(async.commits.begin(), async.commits.begin() + static_cast<std::ptrdiff_t>(due));
+  for (size_t& commit : async.commits) commit -= copies;
+}
+
+}  // namespace cuda_on_host

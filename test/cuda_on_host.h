@@ -1,0 +1,447 @@
+// Test only: CUDA for g++ and clang++. A .cu file compiled with this header in front of it runs its kernels on the host,
+// so that every kernel can be compared bit for bit with its CPU twin on a machine without a GPU.
+//
+//   g++ -std=c++17 -Wno-unknown-pragmas -ffp-contract=off -Isrc -Itest -x c++ -include test/cuda_on_host.h -c src/gpu/x.cu
+//   … linked with cuda_on_host.cpp (the threads of a block) and cuda_on_host_runtime.cpp (memory, streams, graphs)
+//
+// Every thread of a block runs on its own until it meets a barrier or a warp exchange, in an order that the test chooses:
+// CUDA_ON_HOST_ORDER=ascending|descending|random:SEED in the environment, or set_order(). A kernel that needs a barrier it
+// does not have gives different results in two of these orders, or reads NaN, with which shared and device memory begin.
+// A barrier that not all threads reach, a write beside an allocation and a pointer that is not the device's throw a Fault
+// that names the kernel; under AddressSanitizer every access out of range is reported where it happens.
+// CUDA_ON_HOST_STREAMS=late, or set_late_streams(), runs what is put on a stream only when something waits for it: a
+// missing synchronization shows.
+//
+// What the contract forbids is not here and does not compile: CUDA's math functions, float atomics, max and min on floats.
+// It cannot show what nvcc does to arithmetic (test/ptx_lint.sh does), and it is for one host thread.
+#pragma once
+
+#define CUDA_ON_HOST 1
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __grid_constant__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __align__(n) __attribute__((aligned(n)))
+#define __shared__ static_assert(false, "use SHARED_ARRAY or SHARED_MEMORY (gpu/launch.h) instead of __shared__");
+
+// ---- Vector types ----
+
+#define CUDA_ON_HOST_VECTORS(T, name, align2, align4)                                            \
+  struct name##1 { T x; };                                                                       \
+  struct alignas(align2) name##2 { T x, y; };                                                    \
+  struct name##3 { T x, y, z; };                                                                 \
+  struct alignas(align4) name##4 { T x, y, z, w; };                                              \
+  constexpr name##1 make_##name##1(T x) { return {x}; }                                          \
+  constexpr name##2 make_##name##2(T x, T y) { return {x, y}; }                                  \
+  constexpr name##3 make_##name##3(T x, T y, T z) { return {x, y, z}; }                          \
+  constexpr name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; }
+CUDA_ON_HOST_VECTORS(signed char, char, 2, 4)
+CUDA_ON_HOST_VECTORS(unsigned char, uchar, 2, 4)
+CUDA_ON_HOST_VECTORS(short, short, 4, 8)
+CUDA_ON_HOST_VECTORS(unsigned short, ushort, 4, 8)
+CUDA_ON_HOST_VECTORS(int, int, 8, 16)
+CUDA_ON_HOST_VECTORS(unsigned, uint, 8, 16)
+CUDA_ON_HOST_VECTORS(long long, longlong, 16, 16)
+CUDA_ON_HOST_VECTORS(unsigned long long, ulonglong, 16, 16)
+CUDA_ON_HOST_VECTORS(float, float, 8, 16)
+CUDA_ON_HOST_VECTORS(double, double, 16, 16)
+#undef CUDA_ON_HOST_VECTORS
+
+struct dim3 {
+  unsigned x, y, z;
+  constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
+  constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
+};
+
+// ---- The threads of a block: cuda_on_host.cpp ----
+
+extern uint3 threadIdx, blockIdx;
+extern dim3 blockDim, gridDim;
+constexpr int warpSize = 32;
+
+namespace cuda_on_host {
+
+// What a GPU would answer with a wrong result or a stop, and what a test must see.
+struct Fault : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+enum class Order { ASCENDING, DESCENDING, RANDOM };
+
+// The order of threads, warps and blocks from the next kernel on.
+void set_order(Order order, unsigned seed = 1);
+Order order();
+
+constexpr size_t SHARED_LIMIT = 48 << 10, SHARED_LIMIT_WITH_LEAVE = 227 << 10;
+
+struct Kernel {
+  std::string name;
+  dim3 grid, block;
+  size_t shared_bytes = 0;         // given by the launch
+  size_t shared_limit = 0;         // with the kernel's own arrays
+  std::function<void()> thread;    // what one thread does
+};
+void run(const Kernel& kernel);
+
+// Where a thread waits. The members of one exchange must be at one place.
+struct Place {
+  const char* operation;
+  const char* file;
+  int line;
+};
+void block_barrier(const Place& place);
+// Waits for the lanes of `mask`, then gives the bits of the lane `source`: all ones where that lane takes no part.
+uint64_t warp_shuffle(uint32_t mask, uint64_t bits, int source, const Place& place);
+// One bit per lane of `mask` that says yes.
+uint32_t warp_vote(uint32_t mask, bool yes, const Place& place);
+int lane();
+
+// A shared array's place in the block's memory, found when the first thread of a launch comes to its declaration.
+struct SharedSite {
+  uint64_t launch = 0;
+  void* address = nullptr;
+};
+void* shared_array(SharedSite& site, size_t bytes, size_t alignment, const char* name);
+void* shared_memory();
+
+template <class T>
+T& shared_array(SharedSite& site, const char* name) {
+  return *static_cast<T*>(shared_array(site, sizeof(T), alignof(T), name));
+}
+
+void copy_async(void* to, const void* from, size_t bytes, size_t zeros);
+void commit_copies();
+void wait_for_copies(size_t commits_left);
+
+template <class T>
+T shuffle(uint32_t mask, T value, int source, const Place& place) {
+  static_assert(std::is_arithmetic_v<T> && sizeof(T) <= 8, "a shuffle moves numbers of at most 8 bytes");
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof value);
+  bits = warp_shuffle(mask, bits, source, place);
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+template <class To, class From>
+To same_bits(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  std::memcpy(&to, &from, sizeof to);
+  return to;
+}
+
+}  // namespace cuda_on_host
+
+#define SHARED_ARRAY(type, name, extents)              \
+  static cuda_on_host::SharedSite name##_shared_site; \
+  auto& name = cuda_on_host::shared_array<type extents>(name##_shared_site, #name)
+#define SHARED_MEMORY(type, name) type* name = static_cast<type*>(cuda_on_host::shared_memory())
+
+// ---- Device functions ----
+
+#define CUDA_ON_HOST_PLACE const char *file = __builtin_FILE(), int line = __builtin_LINE()
+
+inline void __syncthreads(CUDA_ON_HOST_PLACE) { cuda_on_host::block_barrier({"__syncthreads", file, line}); }
+
+inline void __syncwarp(unsigned mask = ~0u, CUDA_ON_HOST_PLACE) {
+  cuda_on_host::warp_vote(mask, true, {"__syncwarp", file, line});
+}
+
+inline unsigned __ballot_sync(unsigned mask, int predicate, CUDA_ON_HOST_PLACE) {
+  return cuda_on_host::warp_vote(mask, predicate != 0, {"__ballot_sync", file, line});
+}
+
+inline int __any_sync(unsigned mask, int predicate, CUDA_ON_HOST_PLACE) {
+  return cuda_on_host::warp_vote(mask, predicate != 0, {"__any_sync", file, line}) != 0;
+}
+
+inline int __all_sync(unsigned mask, int predicate, CUDA_ON_HOST_PLACE) {
+  return cuda_on_host::warp_vote(mask, predicate == 0, {"__all_sync", file, line}) == 0;
+}
+
+template <class T>
+T __shfl_sync(unsigned mask, T value, int source, int width = 32, CUDA_ON_HOST_PLACE) {
+  const int first = cuda_on_host::lane() & ~(width - 1);
+  return cuda_on_host::shuffle(mask, value, first + (source & (width - 1)), {"__shfl_sync", file, line});
+}
+
+template <class T>
+T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, CUDA_ON_HOST_PLACE) {
+  const int lane = cuda_on_host::lane(), source = lane - static_cast<int>(delta), first = lane & ~(width - 1);
+  return cuda_on_host::shuffle(mask, value, source < first ? lane : source, {"__shfl_up_sync", file, line});
+}
+
+template <class T>
+T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, CUDA_ON_HOST_PLACE) {
+  const int lane = cuda_on_host::lane(), source = lane + static_cast<int>(delta), last = lane | (width - 1);
+  return cuda_on_host::shuffle(mask, value, source > last ? lane : source, {"__shfl_down_sync", file, line});
+}
+
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, CUDA_ON_HOST_PLACE) {
+  const int lane = cuda_on_host::lane(), source = lane ^ lane_mask, last = lane | (width - 1);
+  return cuda_on_host::shuffle(mask, value, source > last ? lane : source, {"__shfl_xor_sync", file, line});
+}
+
+#undef CUDA_ON_HOST_PLACE
+
+inline void __threadfence() {}
+inline void __threadfence_block() {}
+
+// Copies that the GPU makes behind the thread's back (cuda_pipeline_primitives.h). Here they are made as late as allowed.
+inline void __pipeline_memcpy_async(void* to, const void* from, size_t bytes, size_t zeros = 0) {
+  cuda_on_host::copy_async(to, from, bytes, zeros);
+}
+inline void __pipeline_commit() { cuda_on_host::commit_copies(); }
+inline void __pipeline_wait_prior(size_t commits_left) { cuda_on_host::wait_for_copies(commits_left); }
+
+// Integers only: a sum of floats would depend on who comes first.
+template <class T>
+T atomicAdd(T* at, T value) {
+  static_assert(std::is_integral_v<T>, "no float atomics: the order of the sum would depend on the threads");
+  const T before = *at;
+  *at = static_cast<T>(before + value);
+  return before;
+}
+
+template <class T>
+T __ldg(const T* at) { return *at; }
+template <class T>
+T __ldcg(const T* at) { return *at; }
+template <class T>
+T __ldcs(const T* at) { return *at; }
+template <class T>
+void __stcg(T* at, T value) { *at = value; }
+template <class T>
+void __stcs(T* at, T value) { *at = value; }
+
+inline int __float_as_int(float x) { return cuda_on_host::same_bits<int>(x); }
+inline unsigned __float_as_uint(float x) { return cuda_on_host::same_bits<unsigned>(x); }
+inline float __int_as_float(int x) { return cuda_on_host::same_bits<float>(x); }
+inline float __uint_as_float(unsigned x) { return cuda_on_host::same_bits<float>(x); }
+inline long long __double_as_longlong(double x) { return cuda_on_host::same_bits<long long>(x); }
+inline double __longlong_as_double(long long x) { return cuda_on_host::same_bits<double>(x); }
+
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline float __fsub_rn(float a, float b) { return a - b; }
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fdiv_rn(float a, float b) { return a / b; }
+inline float __frcp_rn(float a) { return 1.0f / a; }
+inline float __fsqrt_rn(float a) { return std::sqrt(a); }
+inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
+
+inline int __mulhi(int a, int b) { return static_cast<int>((static_cast<int64_t>(a) * b) >> 32); }
+inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>((static_cast<uint64_t>(a) * b) >> 32); }
+inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+  return static_cast<unsigned long long>((static_cast<unsigned __int128>(a) * b) >> 64);
+}
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __ffs(int x) { return __builtin_ffs(x); }
+inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
+
+#define CUDA_ON_HOST_MIN_MAX(T)                          \
+  constexpr T min(T a, T b) { return b < a ? b : a; }    \
+  constexpr T max(T a, T b) { return a < b ? b : a; }
+CUDA_ON_HOST_MIN_MAX(int)
+CUDA_ON_HOST_MIN_MAX(unsigned)
+CUDA_ON_HOST_MIN_MAX(long)
+CUDA_ON_HOST_MIN_MAX(unsigned long)
+CUDA_ON_HOST_MIN_MAX(long long)
+CUDA_ON_HOST_MIN_MAX(unsigned long long)
+#undef CUDA_ON_HOST_MIN_MAX
+float min(float, float) = delete;  // the contract's are numerics::min and max: CUDA's treat NaN and -0 differently
+float max(float, float) = delete;
+
+// ---- The runtime: cuda_on_host_runtime.cpp ----
+
+enum cudaError_t {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorMemoryAllocation = 2,
+  cudaErrorInvalidConfiguration = 9,
+  cudaErrorInvalidMemcpyDirection = 21,
+  cudaErrorNoDevice = 100,
+  cudaErrorInvalidDevice = 101,
+  cudaErrorInvalidResourceHandle = 400,
+  cudaErrorIllegalState = 401,
+  cudaErrorNotReady = 600,
+  cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorStreamCaptureUnjoined = 904,
+  cudaErrorStreamCaptureImplicit = 906
+};
+
+enum cudaMemcpyKind {
+  cudaMemcpyHostToHost,
+  cudaMemcpyHostToDevice,
+  cudaMemcpyDeviceToHost,
+  cudaMemcpyDeviceToDevice,
+  cudaMemcpyDefault
+};
+
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9 };
+
+enum cudaDeviceAttr {
+  cudaDevAttrMaxSharedMemoryPerBlock = 8,
+  cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrComputeCapabilityMajor = 75,
+  cudaDevAttrComputeCapabilityMinor = 76,
+  cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
+};
+
+enum cudaStreamCaptureMode {
+  cudaStreamCaptureModeGlobal,
+  cudaStreamCaptureModeThreadLocal,
+  cudaStreamCaptureModeRelaxed
+};
+
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive };
+
+constexpr unsigned cudaStreamDefault = 0, cudaStreamNonBlocking = 1;
+constexpr unsigned cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2;
+constexpr unsigned cudaHostAllocDefault = 0;
+
+struct cudaDeviceProp {
+  char name[256];
+  size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin, sharedMemPerMultiprocessor;
+  int major, minor, multiProcessorCount, warpSize, regsPerBlock, regsPerMultiprocessor, l2CacheSize;
+  int maxThreadsPerBlock, maxThreadsPerMultiProcessor, memoryBusWidth;
+};
+
+using cudaStream_t = struct CUstream_st*;
+using cudaEvent_t = struct CUevent_st*;
+using cudaGraph_t = struct CUgraph_st*;
+using cudaGraphExec_t = struct CUgraphExec_st*;
+
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  size_t dynamicSmemBytes;
+  cudaStream_t stream;
+};
+
+const char* cudaGetErrorName(cudaError_t error);
+const char* cudaGetErrorString(cudaError_t error);
+cudaError_t cudaGetLastError();
+cudaError_t cudaPeekAtLastError();
+
+cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaSetDevice(int device);
+cudaError_t cudaGetDevice(int* device);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
+cudaError_t cudaDeviceSynchronize();
+cudaError_t cudaDriverGetVersion(int* version);
+cudaError_t cudaRuntimeGetVersion(int* version);
+
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total);
+cudaError_t cudaMalloc(void** memory, size_t bytes);
+cudaError_t cudaFree(void* memory);
+cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned flags);
+cudaError_t cudaFreeHost(void* memory);
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream = nullptr);
+cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
+                              cudaMemcpyKind kind, cudaStream_t stream = nullptr);
+cudaError_t cudaMemset(void* memory, int value, size_t bytes);
+cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream = nullptr);
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream);
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamQuery(cudaStream_t stream);
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*function)(void*), void* data);
+
+cudaError_t cudaEventCreate(cudaEvent_t* event);
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags);
+cudaError_t cudaEventDestroy(cudaEvent_t event);
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
+cudaError_t cudaEventSynchronize(cudaEvent_t event);
+cudaError_t cudaEventQuery(cudaEvent_t event);
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end);
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags = 0);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
+cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
+
+namespace cuda_on_host {
+
+// What the runtime says of the machine; a test may change it.
+struct Device {
+  int count = 1;
+  size_t memory = size_t(16) << 30;
+  int multiprocessors = 4;
+};
+Device& device();
+
+void set_late_streams(bool late);
+void name_next_kernel(const char* name);
+size_t allocations();  // not yet freed, of the device and of pinned host memory
+
+cudaError_t allow_shared_memory(const void* kernel, cudaFuncAttribute attribute, int value);
+// `pointers` are the kernel's arguments of that kind: each must be null or point into memory of the runtime.
+cudaError_t submit(const cudaLaunchConfig_t& config, const void* kernel, std::vector<const void*> pointers,
+                   std::function<void()> thread);
+
+template <class T>
+void note_pointer(std::vector<const void*>& pointers, const T& argument) {
+  if constexpr (std::is_pointer_v<T>) pointers.push_back(argument);
+}
+
+}  // namespace cuda_on_host
+
+template <class... Parameters, class... Arguments>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...), Arguments&&... arguments) {
+  static_assert(sizeof...(Parameters) == sizeof...(Arguments), "the kernel takes another number of arguments");
+  const std::tuple<Parameters...> values(std::forward<Arguments>(arguments)...);
+  std::vector<const void*> pointers;
+  std::apply([&](const Parameters&... value) { (cuda_on_host::note_pointer(pointers, value), ...); }, values);
+  return cuda_on_host::submit(*config, reinterpret_cast<const void*>(kernel), std::move(pointers),
+                              [kernel, values] { std::apply(kernel, values); });
+}
+
+template <class T>
+cudaError_t cudaFuncSetAttribute(T* kernel, cudaFuncAttribute attribute, int value) {
+  return cuda_on_host::allow_shared_memory(reinterpret_cast<const void*>(kernel), attribute, value);
+}
+
+template <class T>
+cudaError_t cudaMalloc(T** memory, size_t bytes) {
+  return cudaMalloc(reinterpret_cast<void**>(memory), bytes);
+}
+
+template <class T>
+cudaError_t cudaMallocHost(T** memory, size_t bytes) {
+  return cudaHostAlloc(reinterpret_cast<void**>(memory), bytes, cudaHostAllocDefault);
+}
+
+template <class T>
+cudaError_t cudaMemcpyToSymbol(T& symbol, const void* from, size_t bytes, size_t offset = 0) {
+  if (offset > sizeof symbol || bytes > sizeof symbol - offset) return cudaErrorInvalidValue;
+  const cudaError_t status = cudaDeviceSynchronize();
+  if (status != cudaSuccess) return status;
+  std::memcpy(reinterpret_cast<unsigned char*>(&symbol) + offset, from, bytes);
+  return cudaSuccess;
+}

@@ -1,0 +1,90 @@
+// Measures every function of numerics.h over all 2^32 arguments against the double function of libm: this is where the
+// errors stated in numerics.h come from. `numerics_exhaustive exp log` measures some of them, `--list` names them.
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+#include <chrono>
+#include <vector>
+
+#include "check.h"
+#include "numerics.h"
+#include "ulp.h"
+
+namespace {
+
+using namespace petroglyph;
+
+constexpr uint64_t BLOCK = 1 << 13;
+constexpr uint64_t ALL = uint64_t{1} << 32;
+
+// Runs work(begin, end) over [0, total) in blocks, each on some thread, and shows how far it is.
+template <class Work>
+void for_all(const char* name, uint64_t total, Work work) {
+  uint64_t done = 0;
+#pragma omp parallel for schedule(dynamic, 64)
+  for (int64_t block = 0; block < static_cast<int64_t>(total / BLOCK); ++block) {
+    work(block * BLOCK, (block + 1) * BLOCK);
+#pragma omp critical(progress)
+    if (++done * BLOCK % (total / 64) == 0) {
+      std::fprintf(stderr, "\r%-14s %3.0f %%", name, 100.0 * done * BLOCK / total);
+    }
+  }
+  std::fprintf(stderr, "\r%20s\r", "");
+}
+
+void measure_all(Test& test, const MeasuredFunction& function) {
+  const auto start = std::chrono::steady_clock::now();
+  Worst worst;
+  for_all(function.name, ALL, [&](uint64_t begin, uint64_t end) {
+    std::vector<uint32_t> inputs;
+    for (uint64_t bits = begin; bits < end; ++bits) inputs.push_back(static_cast<uint32_t>(bits));
+    std::vector<float> y(inputs.size());
+    Worst here;
+    measure(here, y.data(), function, inputs.data(), static_cast<int>(inputs.size()));
+#pragma omp critical(worst)
+    worst.take(here.error, here.input);
+  });
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  char line[120];
+  std::snprintf(line, sizeof line, "%8.4f ulp at %16a (0x%08" PRIx32 "), at most %.2f, %4.0f s", worst.error,
+                static_cast<double>(numerics::from_bits(worst.input)), worst.input, function.bound, seconds);
+  test.check(line, worst.error <= function.bound);
+  std::fflush(stdout);
+}
+
+void in_range(Test& test) {
+  uint64_t differing = 0;
+  for_all("exp2_in_range", ALL, [&](uint64_t begin, uint64_t end) {
+    uint64_t here = 0;
+    for (uint64_t bits = begin; bits < end; ++bits) {
+      const float y = numerics::from_bits(static_cast<uint32_t>(bits));
+      if (std::fabs(y) <= 126) here += !same_float(numerics::exp2_in_range(y), numerics::exp2(y));
+    }
+#pragma omp critical(differing)
+    differing += here;
+  });
+  test.equal("exp2_in_range has the bits of exp2 for |y| <= 126: differing arguments", differing, 0);
+}
+
+void fused(Test& test) {
+  constexpr uint64_t TOTAL = uint64_t{1} << 29;
+  uint64_t wrong = TOTAL;
+  for_all("fma", TOTAL, [&](uint64_t begin, uint64_t end) {
+    const uint64_t first = first_wrong_fma(begin, end);
+#pragma omp critical(wrong)
+    if (first < end) wrong = std::min(wrong, first);
+  });
+  test.equal("2^29 triples: the first that is not rounded correctly", wrong, TOTAL);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Test test(argc, argv);
+  for (const MeasuredFunction& function : measured_functions()) {
+    test.run(function.name, [&](Test& t) { measure_all(t, function); });
+  }
+  test.run("in_range", in_range);
+  test.run("fma", fused);
+  return test.finish();
+}

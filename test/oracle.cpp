@@ -1,0 +1,134 @@
+// Compares a model with fixtures that an independent implementation made in double precision (test/oracle/README.md).
+//
+//   build/test/oracle [FILE…]      all of test/oracle without arguments; status 0 only if every tensor of every file agrees
+//
+// One line a tensor: its relative distance ‖ours − oracle‖ / ‖oracle‖ and what is allowed.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+
+#include "error.h"
+#include "model.h"
+#include "text.h"
+#include "train/safetensors.h"
+
+namespace petroglyph {
+namespace {
+
+constexpr bool DOUBLE = sizeof(real) == sizeof(double);
+constexpr double OUTPUT_TOLERANCE = DOUBLE ? 1e-9 : 2e-5;
+constexpr double GRADIENT_TOLERANCE = DOUBLE ? 1e-9 : 2e-4;
+constexpr double TINY = 1e-12;           // an oracle norm below this is compared absolutely
+constexpr double TINY_TOLERANCE = 1e-7;  // with this
+
+class Comparison {
+ public:
+  void tensor(const std::string& name, const std::vector<double>& expected, const std::vector<real>& actual,
+              double tolerance) {
+    double difference = 0, norm = 0;
+    for (size_t i = 0; i < expected.size(); ++i) {
+      difference += (actual[i] - expected[i]) * (actual[i] - expected[i]);
+      norm += expected[i] * expected[i];
+    }
+    difference = std::sqrt(difference);
+    norm = std::sqrt(norm);
+    const bool tiny = norm < TINY;
+    const double distance = tiny ? difference : difference / norm, allowed = tiny ? TINY_TOLERANCE : tolerance;
+    // A NaN fails this comparison too.
+    report(name, actual.size() == expected.size() && distance <= allowed,
+           text("%.2e of %.0e%s", distance, allowed, tiny ? " absolute" : ""));
+  }
+  void report(const std::string& name, bool agrees, const std::string& details) {
+    std::printf("%s %s %s: %s\n", agrees ? "ok  " : "FAIL", file.c_str(), name.c_str(), details.c_str());
+    (agrees ? passed : failed) += 1;
+  }
+
+  std::string file;
+  int passed = 0, failed = 0;
+};
+
+// Every parameter of the file into the model; they must be the same set with the same shapes.
+bool load_parameters(Comparison& compare, Model& model, const SafetensorsFile& file) {
+  bool complete = true;
+  for (const std::string& name : file.names()) {
+    if (name.rfind("param/", 0) != 0) continue;
+    Parameter* parameter = model.parameters.find(name.substr(6));
+    const auto& entry = file.entry(name);
+    if (!parameter || parameter->shape != entry.shape) {
+      compare.report(name, false, !parameter ? "unknown to the model" : "shape " + shape_text(entry.shape) + ", the model has " +
+                                                                           shape_text(parameter->shape));
+      complete = false;
+      continue;
+    }
+    const std::vector<float> values = file.read_as_float(name);
+    model.parameters.upload(*parameter, std::vector<real>(values.begin(), values.end()));
+  }
+  for (const Parameter& parameter : model.parameters.list()) {
+    if (file.find("param/" + parameter.name)) continue;
+    compare.report("param/" + parameter.name, false, "missing from the file");
+    complete = false;
+  }
+  return complete;
+}
+
+void compare_file(Comparison& compare, const std::string& path) {
+  compare.file = std::filesystem::path(path).stem().string();
+  const SafetensorsFile file(path);
+  const auto ops = make_cpu(0);
+  const auto model = make_model(file.metadata("model"), Json::parse(file.metadata("config"), path), *ops);
+  if (!load_parameters(compare, *model, file)) return;
+
+  const Shape shape = file.entry("input/tokens").shape;
+  Tokens tokens(*ops, shape);
+  tokens.upload(file.read<int32_t>("input/tokens"));
+  const Input input{tokens.data(), static_cast<int>(shape.at(0)), static_cast<int>(shape.at(1))};
+  const real* logits_data = model->forward(input);
+
+  const int V = model->classes();
+  const std::vector<int32_t> targets = file.read<int32_t>("input/targets");
+  const int64_t rows = static_cast<int64_t>(targets.size());
+  std::vector<real> logits(static_cast<size_t>(rows * V));
+  ops->download(logits.data(), logits_data, logits.size() * sizeof(real));
+  compare.tensor("output/logits", file.read<double>("output/logits"), logits, OUTPUT_TOLERANCE);
+
+  Tokens target_ids(*ops, {rows});
+  target_ids.upload(targets);
+  Tensor losses(*ops, {rows}), dlogits(*ops, {rows, V}), total(*ops, {1}), partial(*ops, {rows / 1024 + 2});
+  const real scale = 1 / static_cast<real>(std::count_if(targets.begin(), targets.end(), [](int t) { return t >= 0; }));
+  ops->cross_entropy(losses.data(), dlogits.data(), logits_data, target_ids.data(), scale, rows, V);
+  ops->sum(total.data(), partial.data(), losses.data(), rows);
+  compare.tensor("output/loss", file.read<double>("output/loss"), {total.download()[0] * scale}, OUTPUT_TOLERANCE);
+
+  model->parameters.zero_gradients();
+  model->backward(input, dlogits.data());
+  const std::vector<real> gradients = model->parameters.gradients().download();
+  for (const Parameter& p : model->parameters.list())
+    compare.tensor("grad/" + p.name, file.read<double>("grad/" + p.name),
+                   {gradients.begin() + p.begin, gradients.begin() + p.begin + p.size()}, GRADIENT_TOLERANCE);
+}
+
+int run(std::vector<std::string> files) {
+  if (files.empty())
+    for (const auto& entry : std::filesystem::directory_iterator("test/oracle"))
+      if (entry.path().extension() == ".safetensors") files.push_back(entry.path().string());
+  std::sort(files.begin(), files.end());
+  Comparison compare;
+  for (const std::string& path : files) {
+    try {
+      compare_file(compare, path);
+    } catch (const std::exception& error) {
+      compare.file = path;
+      compare.report("file", false, error.what());
+    }
+  }
+  std::printf("%d passed, %d failed\n", compare.passed, compare.failed);
+  return compare.failed == 0 && compare.passed > 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace petroglyph
+
+int main(int argc, char** argv) { return petroglyph::run({argv + 1, argv + argc}); }

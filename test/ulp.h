@@ -1,0 +1,148 @@
+// How far the functions of numerics.h are from the truth: the error of a float in ulp, the table of functions with the
+// bound that each must keep, and the loop that measures one over a set of arguments. test/numerics.cpp measures a
+// sample, test/numerics_exhaustive.cpp all 2^32 arguments.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "numerics.h"
+#include "random.h"
+
+namespace petroglyph {
+
+// The distance between a result and the exact value, which `reference` is to double precision, in units of the spacing
+// of floats at the exact value; below 2^-126 that is 2^-149. Infinity counts as 2^128, where the float after the largest
+// would be, and so does every reference beyond: an overflow is right from the midpoint between the two on. A reference
+// that underflows in double is an exact 0 to a float. A NaN, or a sign, on one side only is infinitely wrong.
+inline double ulp_error(float result, double reference) {
+  constexpr double WRONG = std::numeric_limits<double>::infinity();
+  if (std::isnan(reference) || std::isnan(result)) return std::isnan(reference) && std::isnan(result) ? 0 : WRONG;
+  if (std::signbit(result) != std::signbit(reference)) return WRONG;
+  const double exact = std::min(std::fabs(reference), 0x1p128);
+  const double found = std::min(std::fabs(static_cast<double>(result)), 0x1p128);
+  const uint64_t biased = numerics::to_bits(exact) >> 52;  // the exponent + 1023
+  const uint64_t exponent = std::min<uint64_t>(std::max<uint64_t>(biased, 1023 - 126), 1023 + 127);
+  const double per_ulp = numerics::from_bits((2046 + 23 - exponent) << 52);
+  return std::fabs(found - exact) * per_ulp;
+}
+
+// 2πu is not exact, but u less its quarters is. A multiple of half a turn gives a zero of the sign that ours has.
+inline double sin_of_quarters(double u, int64_t ahead) {
+  const double quarters = std::nearbyint(4 * u);
+  const double rest = (4 * u - quarters) * 1.57079632679489661923;
+  const int64_t quadrant = static_cast<int64_t>(quarters) + ahead;
+  const double value = quadrant & 1 ? std::cos(rest) : std::sin(rest);
+  return quadrant & 2 ? -value : value;
+}
+
+struct MeasuredFunction {
+  const char* name;
+  void (*ours)(float* y, const float* x, int count);
+  double (*reference)(double x);
+  double bound;      // the largest error over all arguments, rounded up to a hundredth; numerics.h states it too
+  uint32_t worst;    // the bits of the argument where it occurs
+  float limit = numerics::INFINITE;  // the domain is |x| ≤ limit, and with it NaN where there is no limit
+};
+
+// A name, our function along an array (so that it is the vectorised code that is measured) and the double one.
+#define OURS(function)                                                      \
+  #function, [](float* y, const float* x, int count) {                      \
+    for (int i = 0; i < count; ++i) y[i] = numerics::function(x[i]);        \
+  }
+#define OURS_AND_REFERENCE(function) OURS(function), [](double x) { return numerics::function(x); }
+
+inline std::vector<MeasuredFunction> measured_functions() {
+  return {
+      {OURS_AND_REFERENCE(sqrt), 0.50, 0},
+      {OURS_AND_REFERENCE(exp), 0.50, 0},
+      {OURS_AND_REFERENCE(exp2), 0.50, 0},
+      {OURS_AND_REFERENCE(exp2_in_range), 0.50, 0, 126.0f},
+      {OURS_AND_REFERENCE(expm1), 0.50, 0},
+      {OURS_AND_REFERENCE(log), 0.50, 0},
+      {OURS_AND_REFERENCE(log1p), 0.50, 0},
+      {OURS_AND_REFERENCE(tanh), 0.50, 0},
+      {OURS_AND_REFERENCE(erf), 0.50, 0},
+      {OURS_AND_REFERENCE(sigmoid), 0.50, 0},
+      {OURS_AND_REFERENCE(softplus), 0.50, 0},
+      {OURS_AND_REFERENCE(sin), 0.50, 0},
+      {OURS_AND_REFERENCE(cos), 0.50, 0},
+      {OURS(sin_turns), [](double u) { return sin_of_quarters(u, 0); }, 0.50, 0, 0x1p20f},
+      {OURS(cos_turns), [](double u) { return sin_of_quarters(u, 1); }, 0.50, 0, 0x1p20f},
+  };
+}
+#undef OURS_AND_REFERENCE
+#undef OURS
+
+struct Worst {
+  double error = 0;
+  uint32_t input = 0;  // bits; the smallest of those that share the largest error
+
+  void take(double other_error, uint32_t other_input) {
+    if (other_error < error || (other_error == error && other_input >= input)) return;
+    error = other_error;
+    input = other_input;
+  }
+};
+
+// The results at the arguments with these bits; y holds `count` floats.
+inline void measure(Worst& worst, float* y, const MeasuredFunction& function, const uint32_t* inputs, int count) {
+  std::vector<float> x(count);
+  for (int i = 0; i < count; ++i) x[i] = numerics::from_bits(inputs[i]);
+  function.ours(y, x.data(), count);
+  for (int i = 0; i < count; ++i) {
+    const bool outside = std::isfinite(function.limit) && !(std::fabs(x[i]) <= function.limit);
+    if (!outside) worst.take(ulp_error(y[i], function.reference(x[i])), inputs[i]);
+  }
+}
+
+// Three floats for a test of fma. Any bits, mostly, give sums where one side vanishes beside the other; so of four cases
+// one has exponents that meet, one cancels (c near -ab), one is subnormal, and now and then a special value stands in.
+struct FmaArguments {
+  float a, b, c;
+};
+
+inline FmaArguments fma_arguments(uint64_t index) {
+  constexpr uint32_t SPECIAL[8] = {0, 1, 0x007fffff, 0x00800000, 0x3f800000, 0x7f7fffff, 0x7f800000, 0x7fc00000};
+  const Random4 random = philox(1, stream_of("fma"), 0, index);
+  const uint32_t choice = random.word[3];
+  const auto with_exponent = [](uint32_t bits, uint32_t exponent) {
+    return numerics::from_bits((bits & 0x807fffffu) | exponent << 23);
+  };
+  FmaArguments x = {numerics::from_bits(random.word[0]), numerics::from_bits(random.word[1]),
+                    numerics::from_bits(random.word[2])};
+  if ((choice & 3) != 0) {
+    x.a = with_exponent(random.word[0], 96 + (choice >> 8) % 64);
+    x.b = with_exponent(random.word[1], 96 + (choice >> 14) % 64);
+    x.c = with_exponent(random.word[2], 100 + (choice >> 20) % 56);
+  }
+  if ((choice & 3) == 2) x.c = numerics::from_bits(numerics::to_bits(-x.a * x.b) + (choice >> 26) - 32);
+  if ((choice & 3) == 3) {
+    x.a = with_exponent(random.word[0], (choice >> 8) % 64);
+    x.c = with_exponent(random.word[2], (choice >> 20) % 8);
+  }
+  float* const members[3] = {&x.a, &x.b, &x.c};
+  if (choice >> 28 == 0) *members[choice % 3] = numerics::from_bits(SPECIAL[choice / 3 % 8] | (choice & 0x400) << 21);
+  return x;
+}
+
+// Both NaN or the same bits.
+inline bool same_float(float a, float b) {
+  return (std::isnan(a) && std::isnan(b)) || numerics::to_bits(a) == numerics::to_bits(b);
+}
+
+// The first index in [begin, end) where the fma by double, or ours, differs from the exact one; `end` where none does.
+inline uint64_t first_wrong_fma(uint64_t begin, uint64_t end) {
+  for (uint64_t i = begin; i < end; ++i) {
+    const FmaArguments x = fma_arguments(i);
+    const float expected = __builtin_fmaf(x.a, x.b, x.c);
+    if (!same_float(numerics::fma_by_double(x.a, x.b, x.c), expected)) return i;
+    if (!same_float(numerics::fma(x.a, x.b, x.c), expected)) return i;
+  }
+  return end;
+}
+
+}  // namespace petroglyph
