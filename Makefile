@@ -48,19 +48,23 @@ $(PROGRAMS): %: $(BUILD)/%
 	@ln -sf $< $@
 
 $(BUILD)/%: $(BUILD)/%.o $(BUILD)/petroglyph.a
-	$(CXX) -o $@ $^ $(LINKFLAGS)
-$(BUILD)/test/%: $(BUILD)/test/%.o $(BUILD)/petroglyph.a
-	$(CXX) -o $@ $^ $(LINKFLAGS)
+	@echo "  LINK $@"
+	@$(CXX) -o $@ $^ $(LINKFLAGS)
+$(BUILD)/test/%: $(BUILD)/test/%.o $(BUILD)/test/cases.o $(BUILD)/petroglyph.a
+	@echo "  LINK $@"
+	@$(CXX) -o $@ $^ $(LINKFLAGS)
 $(BUILD)/petroglyph.a: $(OBJECTS)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	@$(AR) rcs $@ $^
 
 $(BUILD)/%.o: src/%.cpp $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CXX) $(FLAGS) -MMD -MP -c -o $@ $<
+	@echo "  CXX  $<"
+	@$(CXX) $(FLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/test/%.o: test/%.cpp $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(CXX) $(FLAGS) -Itest -MMD -MP -c -o $@ $<
+	@echo "  CXX  $<"
+	@$(CXX) $(FLAGS) -Itest -MMD -MP -c -o $@ $<
 
 # Changes when the command line does, so that objects of other flags are never mixed.
 $(BUILD)/flags: FORCE

@@ -97,6 +97,12 @@ OP(void relation_backward(real* dp, real* dq, real* weight, real* dz, const real
 //   Order: the row's maximum is taken off first; lanes for Σ exp.
 OP(void cross_entropy(real* losses, real* dlogits, const real* logits, const int32_t* targets, real scale, int64_t N, int V));
 
+// losses_n = Σ_v (log(1 + exp(x_nv)) − sets_nv x_nv), binary cross-entropy against sets of right answers;
+// dlogits = scale · (sigmoid(x) − sets)
+//   losses (N) out; dlogits (N,V) out or null; logits, sets (N,V), sets 0 or 1
+//   Order: lanes.
+OP(void binary_cross_entropy(real* losses, real* dlogits, const real* logits, const real* sets, real scale, int64_t N, int V));
+
 // best_n = the lowest v with the largest logits_nv
 //   best (N) out
 OP(void argmax(int32_t* best, const real* logits, int64_t N, int V));

@@ -61,12 +61,6 @@ int64_t Parameters::size_of_blocks() const {
   return size;
 }
 
-std::vector<real> Parameters::download(const Parameter& parameter) const {
-  std::vector<real> host(static_cast<size_t>(parameter.size()));
-  ops_->download(host.data(), parameter.value, host.size() * sizeof(real));
-  return host;
-}
-
 void Parameters::upload(const Parameter& parameter, const std::vector<real>& values) {
   ops_->upload(parameter.value, values.data(), values.size() * sizeof(real));
 }

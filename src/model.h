@@ -56,7 +56,8 @@ class Parameters {
   int64_t size_of_blocks() const;
   const Tensor& values() const { return values_; }
   const Tensor& gradients() const { return gradients_; }
-  std::vector<real> download(const Parameter& parameter) const;
+  // All at once, laid out as values(): from parameter.begin on, zeros in the gaps.
+  void upload_all(const std::vector<real>& values) { values_.upload(values); }
   void upload(const Parameter& parameter, const std::vector<real>& values);
 
  private:
@@ -66,10 +67,11 @@ class Parameters {
   Tensor values_, gradients_;
 };
 
-// What a model reads: token ids on the device.
+// What a model reads, on the device: token ids, or the patches of images.
 struct Input {
-  const int32_t* tokens;  // (B,T)
-  int batch, length;      // B, T
+  const int32_t* tokens;           // (B,T); null where the model reads patches
+  int batch, length;               // B, T
+  const real* patches = nullptr;   // (B,T,P)
 
   int64_t rows() const { return static_cast<int64_t>(batch) * length; }
 };
@@ -89,12 +91,14 @@ class Model {
  public:
   virtual ~Model() = default;
 
-  // The logits (B,T,V) of a batch, on the device; they and all that backward() needs stay until the next forward().
+  // The logits of a batch, on the device: (B,T,V), or (B,V) of a model that reads out the last position only. They and all
+  // that backward() needs stay until the next forward().
   virtual const real* forward(const Input& input) = 0;
   // Adds to every parameter's gradient, for dlogits = ∂loss/∂logits of the last forward().
   virtual void backward(const Input& input, const real* dlogits) = 0;
   virtual std::unique_ptr<Stream> stream(int batch, int capacity) = 0;
   virtual int classes() const = 0;  // V, the columns of the logits
+  virtual int64_t logit_rows(const Input& input) const { return input.rows(); }
 
   Parameters parameters;
 };

@@ -5,14 +5,14 @@
 // a matter of discipline. These are the rules.
 //
 // 1. Arithmetic is +, -, ×, ÷, √ and a written fma, each rounded once to binary32, and subnormals are kept. A compiler
-//    left alone fuses a·b + c where the machine can and thereby rounds differently from machine to machine, so fusing
-//    on its own account is forbidden (-ffp-contract=off, nvcc -fmad=false) and so is every flag that treats floats as
-//    real numbers (-Ofast, -ffast-math, --use_fast_math). Where a fused multiply-add is wanted, `fma` is written. An
-//    inverse root is 1 / sqrt(x): the rsqrt instructions are approximations, and each maker has its own.
+//    left alone fuses a·b + c where the machine can, and so rounds differently from machine to machine: g++ and clang++
+//    are given -ffp-contract=off, nvcc -fmad=false -ftz=false -prec-div=true -prec-sqrt=true, and nobody -Ofast,
+//    -ffast-math or --use_fast_math, which treat floats as real numbers. Where a fused multiply-add is wanted, `fma` is
+//    written. An inverse root is 1 / sqrt(x): rsqrt instructions are approximations, and each maker has its own.
 // 2. No libm and no CUDA mathematics in anything that reaches a weight: they are accurate, but each in its own way, and
 //    they change with a system update. The functions below are made of rule 1 and of integer operations on the bits.
 //    They select instead of branching, so that compilers vectorise them. The same holds for schedules, initial values
-//    and tables; and the distributions and std::shuffle of <random> are not used, because no standard fixes their results.
+//    and tables. The distributions of <random> and std::shuffle are not used: no standard fixes their results.
 // 3. Every sum has one written order, which no number of threads, blocks or vector lanes changes:
 //    - along a row (layer norm, softmax, loss): 32 lanes, lane l adding elements l, l+32, … in order, then folds of 16,
 //      8, 4, 2 and 1: a warp does just this with shuffles, a CPU with a few vector registers. A long sum is cut into
@@ -65,25 +65,25 @@ namespace numerics {
 
 HOST_DEVICE uint32_t to_bits(float x) {
   uint32_t bits;
-  memcpy(&bits, &x, sizeof bits);
+  std::memcpy(&bits, &x, sizeof bits);
   return bits;
 }
 
 HOST_DEVICE float from_bits(uint32_t bits) {
   float x;
-  memcpy(&x, &bits, sizeof x);
+  std::memcpy(&x, &bits, sizeof x);
   return x;
 }
 
 HOST_DEVICE uint64_t to_bits(double x) {
   uint64_t bits;
-  memcpy(&bits, &x, sizeof bits);
+  std::memcpy(&bits, &x, sizeof bits);
   return bits;
 }
 
 HOST_DEVICE double from_bits(uint64_t bits) {
   double x;
-  memcpy(&x, &bits, sizeof x);
+  std::memcpy(&x, &bits, sizeof x);
   return x;
 }
 
@@ -93,8 +93,8 @@ constexpr float INFINITE = std::numeric_limits<float>::infinity();
 
 HOST_DEVICE float abs(float x) { return from_bits(to_bits(x) & ~SIGN_BIT); }
 
-// condition ? yes : no on the bits. Compilers turn ?: into a branch where it lets them skip arithmetic that could raise a
-// floating-point exception, and g++ then gives up on vectorising the loop; masks leave them no choice.
+// condition ? yes : no on the bits. Where ?: skips arithmetic that could raise a floating-point exception, g++ keeps a
+// branch and gives up on vectorising the loop unless it is given -fno-trapping-math; a mask leaves no choice.
 HOST_DEVICE float select(bool condition, float yes, float no) {
   const uint32_t mask = 0u - static_cast<uint32_t>(condition);
   return from_bits((to_bits(yes) & mask) | (to_bits(no) & ~mask));
@@ -159,24 +159,26 @@ HOST_DEVICE float sqrt(float x) {
 // and the integer stands in the low bits of the sum.
 constexpr float ROUND_TO_INTEGER = 0x1.8p23f;
 
-// 2^f for |f| ≤ 1/2: minimax of degree 5 in relative error (9.3e-8), the constant term held at 1 so that 2^0 = 1.
+// 2^f for |f| ≤ 1/2, degree 5, the constant term held at 1 so that 2^0 = 1. Minimax in ulp of the result, whose spacing
+// halves below f = 0: fitted by Remez' exchange, then the last bits of the coefficients searched for the smallest error
+// of the whole evaluation.
 HOST_DEVICE float exp2_of_fraction(float f) {
-  float p = fma(0x1.5bda58p-10f, f, 0x1.3ce8aep-7f);
-  p = fma(p, f, 0x1.c6b6d8p-5f);
-  p = fma(p, f, 0x1.ebf9c2p-3f);
-  p = fma(p, f, 0x1.62e42ap-1f);
+  float p = fma(0x1.5aaa0ap-10f, f, 0x1.3cf080p-7f);
+  p = fma(p, f, 0x1.c6bac4p-5f);
+  p = fma(p, f, 0x1.ebf9a8p-3f);
+  p = fma(p, f, 0x1.62e424p-1f);
   return fma(p, f, 1.0f);
 }
 
-// p · 2^n for p in (1/4, 4) and |n| ≤ 252, rounded once even where the result is subnormal: half of n at a time, and the
-// first product is exact.
+// p · 2^n for p in (1/4, 4) and |n| ≤ 252, rounded once even where the result is subnormal: half of n at a time, so
+// that neither power is out of range, and the first product is exact.
 HOST_DEVICE float scale(float p, int32_t n) {
   const int32_t half = n >> 1;
   return p * power_of_two(half) * power_of_two(n - half);
 }
 
-// 2^y for |y| ≤ 126, undefined elsewhere; the same bits as exp2 there. For the hot loops: ten instructions, three adds,
-// five fma, a shift and an integer add. The bits of `shifted` end in the integer part of y, and 0x4b400000 << 23 is zero.
+// 2^y for |y| ≤ 126, with the bits of exp2; undefined elsewhere. For the hot loops: ten instructions, which are three
+// adds, five fma, a shift and an integer add. `shifted` is 0x4b400000 + n as bits, and the shift pushes 0x4b400000 out.
 HOST_DEVICE float exp2_in_range(float y) {
   const float shifted = y + ROUND_TO_INTEGER;
   const float n = shifted - ROUND_TO_INTEGER;
@@ -209,25 +211,29 @@ HOST_DEVICE ExpArgument reduce_exp(float x) {
   return {r, static_cast<int32_t>(to_bits(shifted) - to_bits(ROUND_TO_INTEGER))};
 }
 
-// e^r - 1 for |r| ≤ ln 2 / 2: r + r²·q(r), q of degree 4, minimax in error relative to e^r - 1 (1.4e-8).
-HOST_DEVICE float expm1_of_rest(float r) {
+// addend + (e^r - 1 - r) for |r| ≤ ln 2 / 2, where the bracket is r²·q(r), q of degree 4, minimax in error relative to
+// e^r - 1 (1.4e-8).
+HOST_DEVICE float add_exp_tail(float addend, float r) {
   float q = fma(0x1.6b97a6p-10f, r, 0x1.122538p-7f);
   q = fma(q, r, 0x1.5556f6p-5f);
   q = fma(q, r, 0x1.5554b4p-3f);
   q = fma(q, r, 0x1.fffffep-2f);
-  return fma(r * r, q, r);
+  return fma(r * r, q, addend);
 }
 
+// The rounding error of 1 + r joins the tail (Dekker), which costs three operations and saves a quarter of an ulp.
 HOST_DEVICE float exp(float x) {
   const ExpArgument argument = reduce_exp(clamp(x, -104.0f, 89.0f));  // e^-104 < 2^-150, e^89 > 2^128
-  return scale(1.0f + expm1_of_rest(argument.r), argument.n);
+  const float sum = 1.0f + argument.r;
+  const float error = (1.0f - sum) + argument.r;
+  return scale(sum + add_exp_tail(error, argument.r), argument.n);
 }
 
-// e^x - 1 without cancellation near zero. 2^n (p + 1) - 1 is formed as 2 (2^(n-1) p + 2^(n-1) - 1/2), because 2^n itself
-// is infinite at the upper end; for n = 0 it is p, which keeps subnormals whole.
+// e^x - 1 without cancellation near zero. 2^n (p + 1) - 1 is formed as 2 (2^(n-1) p + 2^(n-1) - 1/2), because 2^n is
+// infinite at the upper end; for n = 0 it is p, which keeps subnormals whole.
 HOST_DEVICE float expm1(float x) {
   const ExpArgument argument = reduce_exp(clamp(x, -20.0f, 89.0f));  // e^-20 vanishes beside 1
-  const float p = expm1_of_rest(argument.r);
+  const float p = add_exp_tail(argument.r, argument.r);
   const float half_power = power_of_two(argument.n - 1);
   const float scaled = 2.0f * fma(half_power, p, half_power - 0.5f);
   return with_sign_of(x, select(argument.n == 0, p, scaled));
@@ -238,8 +244,8 @@ HOST_DEVICE float expm1(float x) {
 constexpr uint32_t SQRT_HALF_BITS = 0x3f3504f3u;  // √½ rounded to float
 
 // k ln 2 + log(1 + f) + low for √½ ≤ 1 + f < √2, an integer k and low below one ulp of f.
-// log(1 + f) is f + f²·q(f), q of degree 8, minimax in relative error (4.2e-9). The two large terms are added with their
-// rounding error (Dekker), and everything small joins that error.
+// log(1 + f) is f + f²·q(f), q of degree 8, minimax in relative error (4.2e-9). The rounding error of adding the two
+// large terms is computed (Dekker), and everything small joins it.
 HOST_DEVICE float log_from_parts(float k, float f, float low) {
   float q = fma(-0x1.39c1f4p-4f, f, 0x1.08ceeep-3f);
   q = fma(q, f, -0x1.0f277cp-3f);
@@ -298,7 +304,7 @@ HOST_DEVICE float tanh(float x) {
   p = fma(p, square, -0x1.555532p-2f);
   const float near = fma(a * square, p, a);
   const float far = 1.0f - 2.0f / (exp(a + a) + 1.0f);
-  return with_sign_of(x, select(a < 0.625f, near, far));
+  return with_sign_of(x, select(a >= 0.625f, far, near));
 }
 
 // Below 1 x + x·p(x²), p of degree 6, minimax in relative error (1.4e-9); above 1 - 2^q(x), q of degree 6 the minimax
@@ -320,14 +326,17 @@ HOST_DEVICE float erf(float x) {
   q = fma(q, a, -0x1.a04488p+0f);
   q = fma(q, a, -0x1.025d32p-11f);
   const float far = 1.0f - exp2_in_range(q);
-  return with_sign_of(x, select(a < 1.0f, near, far));
+  return with_sign_of(x, select(a >= 1.0f, far, near));
 }
 
-// 1 / (1 + e^-x), written with e^-|x| on both sides: nothing overflows and small values keep their digits.
+// 1 / (1 + e^-x), written with e^-|x| on both sides: nothing overflows and small values keep their digits. What the
+// rounding of 1 + e^-|x| lost is taken off the quotient, which would be wrong by 2.3 ulp otherwise.
 HOST_DEVICE float sigmoid(float x) {
   const float e = exp(-abs(x));
-  const float numerator = select(x < 0.0f, e, 1.0f);
-  return numerator / (1.0f + e);
+  const float denominator = 1.0f + e;
+  const float lost = (1.0f - denominator) + e;
+  const float quotient = select(x < 0.0f, e, 1.0f) / denominator;
+  return fma(-lost, quotient, quotient);
 }
 
 // log(1 + e^x) = max(x, 0) + log(1 + e^-|x|).

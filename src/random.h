@@ -56,8 +56,9 @@ HOST_DEVICE uint32_t below(uint32_t bits, uint32_t n) {
   return static_cast<uint32_t>((static_cast<uint64_t>(bits) * n) >> 32);
 }
 
-// Standard normal by Box and Muller, at most 5.77 in magnitude. A float in every build, so that the double build starts
-// from the same weights. `radius_bits` becomes an odd multiple of 2^-24, which is never 0, and 1 - u is never 0 either.
+// Standard normal by Box and Muller: a radius from one word, an angle from another. The radius needs the logarithm of a
+// number that is never 0, here an odd multiple of 2^-24, so no result is beyond ±5.77. A float in every build: the
+// double build starts from the same weights.
 HOST_DEVICE float normal(uint64_t seed, uint32_t stream, uint32_t step, uint64_t index) {
   const Random4 random = philox(seed, stream, step, index);
   const float u = (static_cast<float>(random.word[0] >> 9) + 0.5f) * 0x1p-23f;

@@ -71,6 +71,24 @@ bool same(const A& a, const B& b) {
   }
 }
 
+// A name or detail as part of one line: line ends and bytes that no terminal shows are written as escapes.
+inline std::string one_line(const std::string& words) {
+  std::string out;
+  for (const char c : words) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte != 0x7F && byte < 0xF5) {
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else {
+      char escape[5];
+      std::snprintf(escape, sizeof escape, "\\x%02x", byte);
+      out += escape;
+    }
+  }
+  return out;
+}
+
 class Test {
  public:
   Test(int argc, char** argv) : program_(argc > 0 ? argv[0] : "test") {
@@ -106,15 +124,15 @@ class Test {
 
   // `details` are shown on failure only. Gives `condition` back, so that a loop can stop at its first failure.
   bool check(const std::string& name, bool condition, const std::string& details = "") {
-    const std::string full = group_ + ": " + name;
+    const std::string full = group_ + ": " + one_line(name);
     if (condition) {
       ++passed_;
       std::printf("ok   %s\n", full.c_str());
       return true;
     }
     ++failed_;
-    std::printf("FAIL %s%s%s\n     repeat: %s %s\n", full.c_str(), details.empty() ? "" : ": ", details.c_str(),
-                program_.c_str(), group_.c_str());
+    std::printf("FAIL %s%s%s\n     repeat: %s \"%s\"\n", full.c_str(), details.empty() ? "" : ": ",
+                one_line(details).c_str(), program_.c_str(), group_.c_str());
     std::fflush(stdout);
     return false;
   }

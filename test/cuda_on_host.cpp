@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <map>
 #include <memory>
 #include <numeric>
 
@@ -67,10 +66,6 @@ asm(".text\n.p2align 2\n.globl " ASSEMBLY_NAME "\n" ASSEMBLY_NAME ":\n"
     "  ldp d12, d13, [sp, #128]\n  ldp d14, d15, [sp, #144]\n"
     "  add sp, sp, #160\n  br x30\n");
 #endif
-#if defined(__linux__) && defined(OWN_SWITCH)
-asm(".type cuda_on_host_switch, %function\n.section .note.GNU-stack,\"\",%progbits\n.text\n");
-#endif
-
 namespace cuda_on_host {
 namespace {
 
@@ -190,7 +185,7 @@ struct AsyncCopies {
 };
 
 struct SharedRange {
-  std::string name;
+  const char* name;
   size_t begin, end;
 };
 
@@ -370,8 +365,12 @@ void switch_to_next(Fiber& from, int next) {
 // The current thread has said what it waits for.
 void wait() { switch_to_next(*block.threads[block.current].fiber, next_thread()); }
 
-[[noreturn]] void stop(const std::string& reason) {
+void blame_thread(const std::string& reason) {
   block.fault = where() + ", thread " + text(threadIdx) + ": " + reason;
+}
+
+// Leaves the block for good, after blame_thread. What stands on the stack is not destroyed, so nothing there may own memory.
+[[noreturn]] void stop() {
   block.threads[block.current].fiber->switch_to(block.caller);
   std::abort();  // a stopped block is never entered again
 }
@@ -405,7 +404,10 @@ void complete_exchange(int number, uint32_t mask) {
 uint64_t exchange(uint32_t mask, uint64_t bits, int source, const Place& place) {
   const int number = block.current / 32;
   const uint32_t own = 1u << (block.current % 32);
-  if ((mask & own) == 0) stop(std::string(place.operation) + " by a lane that its own mask does not name");
+  if ((mask & own) == 0) {
+    blame_thread(std::string(place.operation) + " by a lane that its own mask does not name");
+    stop();
+  }
   Thread& thread = block.threads[block.current];
   thread.waiting = Waiting::WARP;
   thread.place = place;
@@ -459,12 +461,13 @@ void protect_gap([[maybe_unused]] size_t begin, [[maybe_unused]] size_t end) {
 #endif
 }
 
-unsigned char* add_shared(const std::string& name, size_t bytes, size_t alignment) {
+unsigned char* add_shared(const char* name, size_t bytes, size_t alignment) {
   const size_t begin = (block.shared_end + alignment - 1) / alignment * alignment, end = begin + bytes;
   block.shared_bytes += bytes;
   if (block.shared_bytes > block.kernel->shared_limit || end + SHARED_GAP > SHARED_BYTES) {
-    stop("shared memory: " + name + " makes it " + std::to_string(block.shared_bytes) + " bytes, " +
-         std::to_string(block.kernel->shared_limit) + " are allowed");
+    blame_thread("shared memory: " + std::string(name) + " makes it " + std::to_string(block.shared_bytes) +
+                 " bytes, " + std::to_string(block.kernel->shared_limit) + " are allowed");
+    stop();
   }
   block.shared_ranges.push_back({name, begin, end});
   block.shared_end = end + SHARED_GAP;
@@ -493,7 +496,7 @@ void check_shared() {
     const SharedRange& range = block.shared_ranges[i];
     const unsigned char* gap = block.shared + range.end;
     if (std::all_of(gap, gap + SHARED_GAP, [](unsigned char c) { return c == 0xFF; })) continue;
-    throw Fault(where() + ": a write behind shared memory " + range.name);
+    throw Fault(where() + ": a write behind shared memory " + std::string(range.name));
   }
 #endif
 }
@@ -608,14 +611,18 @@ void* shared_array(SharedSite& site, size_t bytes, size_t alignment, const char*
 }
 
 void* shared_memory() {
-  if (block.kernel->shared_bytes == 0) stop("shared memory of the launch, of which there is none");
+  if (block.kernel->shared_bytes == 0) {
+    blame_thread("it uses shared memory of the launch, of which there is none");
+    stop();
+  }
   return block.shared;
 }
 
 void copy_async(void* to, const void* from, size_t bytes, size_t zeros) {
-  if ((bytes != 4 && bytes != 8 && bytes != 16) || zeros > bytes) stop("an asynchronous copy moves 4, 8 or 16 bytes");
-  if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % bytes != 0) {
-    stop("an asynchronous copy of " + std::to_string(bytes) + " bytes is not aligned to them");
+  const bool good_size = (bytes == 4 || bytes == 8 || bytes == 16) && zeros <= bytes;
+  if (!good_size || (reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % bytes != 0) {
+    blame_thread("an asynchronous copy moves 4, 8 or 16 bytes, aligned to as many");
+    stop();
   }
   std::memset(to, 0xFF, bytes);
   block.any_async = true;

@@ -74,6 +74,48 @@ bool load_parameters(Comparison& compare, Model& model, const SafetensorsFile& f
   return complete;
 }
 
+// input/tokens or input/patches on the device
+struct FixtureInput {
+  FixtureInput(const SafetensorsFile& file, Ops& ops) {
+    const bool images = file.find("input/patches") != nullptr;
+    shape = file.entry(images ? "input/patches" : "input/tokens").shape;
+    if (images) {
+      const std::vector<float> values = file.read_as_float("input/patches");
+      patches = Tensor(ops, shape);
+      patches.upload(std::vector<real>(values.begin(), values.end()));
+    } else {
+      tokens = Tokens(ops, shape);
+      tokens.upload(file.read<int32_t>("input/tokens"));
+    }
+  }
+  Input input() const { return {tokens.data(), static_cast<int>(shape.at(0)), static_cast<int>(shape.at(1)), patches.data()}; }
+
+  Shape shape;
+  Tokens tokens;
+  Tensor patches;
+};
+
+// The fixture's loss: cross-entropy against its targets, or binary cross-entropy against its sets. Returns what the sum of
+// the losses is multiplied by to give their mean.
+real apply_loss(const SafetensorsFile& file, Ops& ops, Tensor& losses, Tensor& dlogits, const real* logits, int64_t rows, int V) {
+  if (file.find("input/target_sets")) {
+    const std::vector<float> values = file.read_as_float("input/target_sets");
+    Tensor sets(ops, {rows, V});
+    sets.upload(std::vector<real>(values.begin(), values.end()));
+    const real scale = 1 / static_cast<real>(rows * V);
+    ops.binary_cross_entropy(losses.data(), dlogits.data(), logits, sets.data(), scale, rows, V);
+    return scale;
+  }
+  const std::vector<int32_t> targets = file.read<int32_t>("input/targets");
+  if (static_cast<int64_t>(targets.size()) != rows)
+    throw Error(text("input/targets has %zu ids, the logits have %lld rows", targets.size(), static_cast<long long>(rows)));
+  Tokens ids(ops, {rows});
+  ids.upload(targets);
+  const real scale = 1 / static_cast<real>(std::count_if(targets.begin(), targets.end(), [](int t) { return t >= 0; }));
+  ops.cross_entropy(losses.data(), dlogits.data(), logits, ids.data(), scale, rows, V);
+  return scale;
+}
+
 void compare_file(Comparison& compare, const std::string& path) {
   compare.file = std::filesystem::path(path).stem().string();
   const SafetensorsFile file(path);
@@ -81,24 +123,17 @@ void compare_file(Comparison& compare, const std::string& path) {
   const auto model = make_model(file.metadata("model"), Json::parse(file.metadata("config"), path), *ops);
   if (!load_parameters(compare, *model, file)) return;
 
-  const Shape shape = file.entry("input/tokens").shape;
-  Tokens tokens(*ops, shape);
-  tokens.upload(file.read<int32_t>("input/tokens"));
-  const Input input{tokens.data(), static_cast<int>(shape.at(0)), static_cast<int>(shape.at(1))};
+  const FixtureInput fixture(file, *ops);
+  const Input input = fixture.input();
   const real* logits_data = model->forward(input);
-
+  const int64_t rows = model->logit_rows(input);
   const int V = model->classes();
-  const std::vector<int32_t> targets = file.read<int32_t>("input/targets");
-  const int64_t rows = static_cast<int64_t>(targets.size());
   std::vector<real> logits(static_cast<size_t>(rows * V));
   ops->download(logits.data(), logits_data, logits.size() * sizeof(real));
   compare.tensor("output/logits", file.read<double>("output/logits"), logits, OUTPUT_TOLERANCE);
 
-  Tokens target_ids(*ops, {rows});
-  target_ids.upload(targets);
   Tensor losses(*ops, {rows}), dlogits(*ops, {rows, V}), total(*ops, {1}), partial(*ops, {rows / 1024 + 2});
-  const real scale = 1 / static_cast<real>(std::count_if(targets.begin(), targets.end(), [](int t) { return t >= 0; }));
-  ops->cross_entropy(losses.data(), dlogits.data(), logits_data, target_ids.data(), scale, rows, V);
+  const real scale = apply_loss(file, *ops, losses, dlogits, logits_data, rows, V);
   ops->sum(total.data(), partial.data(), losses.data(), rows);
   compare.tensor("output/loss", file.read<double>("output/loss"), {total.download()[0] * scale}, OUTPUT_TOLERANCE);
 

@@ -15,8 +15,8 @@
 namespace petroglyph {
 
 // The distance between a result and the exact value, which `reference` is to double precision, in units of the spacing
-// of floats at the exact value; below 2^-126 that is 2^-149. Infinity counts as 2^128, where the float after the largest
-// would be, and so does every reference beyond: an overflow is right from the midpoint between the two on. A reference
+// of floats at the exact value; below 2^-126 that is 2^-149. Infinity counts as 2^128, the place of the float after the
+// largest, and so does every reference beyond: an overflow is right from the midpoint between the two on. A reference
 // that underflows in double is an exact 0 to a float. A NaN, or a sign, on one side only is infinitely wrong.
 inline double ulp_error(float result, double reference) {
   constexpr double WRONG = std::numeric_limits<double>::infinity();
@@ -77,6 +77,10 @@ inline std::vector<MeasuredFunction> measured_functions() {
 #undef OURS_AND_REFERENCE
 #undef OURS
 
+inline bool in_domain(const MeasuredFunction& function, float x) {
+  return std::isinf(function.limit) || std::fabs(x) <= function.limit;
+}
+
 struct Worst {
   double error = 0;
   uint32_t input = 0;  // bits; the smallest of those that share the largest error
@@ -94,13 +98,13 @@ inline void measure(Worst& worst, float* y, const MeasuredFunction& function, co
   for (int i = 0; i < count; ++i) x[i] = numerics::from_bits(inputs[i]);
   function.ours(y, x.data(), count);
   for (int i = 0; i < count; ++i) {
-    const bool outside = std::isfinite(function.limit) && !(std::fabs(x[i]) <= function.limit);
-    if (!outside) worst.take(ulp_error(y[i], function.reference(x[i])), inputs[i]);
+    if (in_domain(function, x[i])) worst.take(ulp_error(y[i], function.reference(x[i])), inputs[i]);
   }
 }
 
-// Three floats for a test of fma. Any bits, mostly, give sums where one side vanishes beside the other; so of four cases
-// one has exponents that meet, one cancels (c near -ab), one is subnormal, and now and then a special value stands in.
+// Three floats for a test of fma. With any bits at all, one side of the sum mostly vanishes beside the other; so that is
+// one case of four, in one the exponents meet, in one the sum cancels (c near -ab), in one it is subnormal. Now and then
+// a special value stands in for one of the three.
 struct FmaArguments {
   float a, b, c;
 };

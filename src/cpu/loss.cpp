@@ -31,6 +31,18 @@ void Cpu::cross_entropy(real* losses, real* dlogits, const real* logits, const i
   });
 }
 
+void Cpu::binary_cross_entropy(real* losses, real* dlogits, const real* logits, const real* sets, real scale, int64_t N,
+                               int V) {
+  parallel(threads_, N, 32, [&](int64_t begin, int64_t end, int) {
+    for (int64_t n = begin; n < end; ++n) {
+      const real *x = logits + n * V, *y = sets + n * V;
+      losses[n] = sum_lanes(V, [&](real sum, int64_t v) { return sum + (numerics::softplus(x[v]) - y[v] * x[v]); });
+      if (!dlogits) continue;
+      for (int v = 0; v < V; ++v) dlogits[n * V + v] = scale * (numerics::sigmoid(x[v]) - y[v]);
+    }
+  });
+}
+
 void Cpu::argmax(int32_t* best, const real* logits, int64_t N, int V) {
   parallel(threads_, N, 64, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {

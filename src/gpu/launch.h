@@ -21,6 +21,7 @@
 #include <utility>
 
 #ifndef CUDA_ON_HOST
+#include <cuda_pipeline_primitives.h>  // asynchronous copies into shared memory: __pipeline_memcpy_async
 #include <cuda_runtime.h>
 #endif
 

@@ -6,11 +6,13 @@
 //   loss.line("CausalRN", steps, losses);
 //   figure.save("runs/a/curve.svg");
 //
-// The same data gives the same bytes. NaN and infinities are gaps, as is what a logarithmic axis cannot show.
+// The same data gives the same bytes. NaN and infinities are gaps, and so is what a logarithmic axis cannot show. A curve of
+// many points is thinned to what the picture can show: the first, lowest, highest and last of each column of pixels.
 #pragma once
 
 #include <cstddef>
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +20,7 @@ namespace petroglyph {
 
 struct LineStyle {
   int color = -1;        // index into the palette; -1: the next one
-  bool markers = false;  // a dot at each point
+  bool markers = false;  // a mark at each point, its shape by the colour
   bool dashed = false;
   bool joined = true;    // false: markers only
   double width = 1.6;    // pixels
@@ -47,7 +49,7 @@ class Panel {
   // `values` row by row, row 0 at the top, with a colour bar called `label`. NaN cells are grey.
   Panel& heatmap(size_t rows, size_t columns, const std::vector<double>& values, const std::string& label,
                  ColorMap map = ColorMap::Sequential);
-  // The values at the ends of the colour bar; without it they span the data.
+  // The values at the ends of the colour bar; without this they span the data (evenly about zero when diverging).
   Panel& color_range(double low, double high);
 
  private:
@@ -60,6 +62,7 @@ class Panel {
     bool fixed = false;  // low and high were given
     double low = 0, high = 1;
     std::vector<std::string> names;
+    void fix(double from, double to);
   };
   struct Line {
     std::string name;
@@ -71,16 +74,14 @@ class Panel {
     std::vector<double> values;
     std::string label;
     ColorMap map;
-    bool fixed = false;
-    double low = 0, high = 1;
   };
 
   std::string title_;
   Axis x_, y_;
   std::vector<Line> lines_;
-  std::vector<HeatMap> maps_;  // at most one
-  bool color_fixed_ = false;
-  double color_low_ = 0, color_high_ = 1;
+  int next_color_ = 0;
+  std::optional<HeatMap> map_;
+  Axis color_;
 };
 
 class Figure {
@@ -88,16 +89,17 @@ class Figure {
   explicit Figure(std::string title);
   // A new panel; they are laid out row by row. The reference stays good.
   Panel& panel(const std::string& title = "");
-  Figure& columns(int count);                        // panels in a row; without it 1, 2 or 3 by their number
-  Figure& panel_size(double width, double height);   // pixels of the area inside the axes
+  Figure& columns(int count);                       // panels in a row; without it at most 3, by their number
+  Figure& panel_size(double width, double height);  // pixels of the area inside the axes
+  Figure& caption(const std::string& words);        // a small line below: what run, which settings
 
   std::string svg() const;
   void save(const std::string& path) const;
 
  private:
-  std::string title_;
+  std::string title_, caption_;
   int columns_ = 0;
-  double width_ = 400, height_ = 260;
+  double width_ = 360, height_ = 250;
   std::deque<Panel> panels_;
 };
 

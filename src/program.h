@@ -1,0 +1,33 @@
+// What every main() does with errors: one line, and the right exit status.
+#pragma once
+
+#include <cstdio>
+#include <new>
+#include <string>
+
+#include "error.h"
+
+namespace petroglyph {
+
+constexpr int INTERRUPTED_STATUS = 130;  // what a shell expects after Ctrl-C
+
+// Runs body(), which returns the exit status.
+template <class Body>
+int run_program(const char* name, Body body) {
+  try {
+    return body();
+  } catch (const UsageError& error) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "%s: %s\n", name, error.what());
+    return 2;
+  } catch (const std::bad_alloc&) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "%s: out of memory\n", name);
+  } catch (const std::exception& error) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "%s: %s\n", name, error.what());
+  }
+  return 1;
+}
+
+}  // namespace petroglyph

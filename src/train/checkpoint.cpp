@@ -1,0 +1,101 @@
+#include "train/checkpoint.h"
+
+#include "error.h"
+#include "text.h"
+
+namespace petroglyph {
+
+namespace {
+
+constexpr const char* FIRST_MOMENT = "adamw.m/";
+constexpr const char* SECOND_MOMENT = "adamw.v/";
+
+std::vector<float> as_floats(const std::vector<real>& values, const Parameter& p) {
+  return {values.begin() + p.begin, values.begin() + p.begin + p.size()};
+}
+
+// What a tensor called prefix + the parameter's name holds. Shapes are checked against the model.
+std::vector<real> read(const SafetensorsFile& file, const std::string& name, const Parameter& parameter) {
+  if (!file.find(name)) throw Error(file.path() + ": has no tensor " + name + ", which this model wants; nothing was changed");
+  const Shape& shape = file.entry(name).shape;
+  if (shape != parameter.shape)
+    throw Error(file.path() + ": tensor " + name + " has shape " + shape_text(shape) + ", this model wants " +
+                shape_text(parameter.shape) + "; nothing was changed");
+  const std::vector<float> values = file.read_as_float(name);
+  return {values.begin(), values.end()};
+}
+
+// All parameters' values as one array, laid out like the model's own.
+template <class NameOf>
+std::vector<real> read_all(const SafetensorsFile& file, const Parameters& parameters, NameOf name_of) {
+  std::vector<real> all(static_cast<size_t>(parameters.room()));
+  for (const Parameter& p : parameters.list()) {
+    const std::vector<real> values = read(file, name_of(p), p);
+    std::copy(values.begin(), values.end(), all.begin() + p.begin);
+  }
+  return all;
+}
+
+}  // namespace
+
+void save_checkpoint(const std::string& path, const RunState& state, Model& model, Optimizer& optimizer) {
+  SafetensorsWriter writer;
+  writer.metadata("format", "petroglyph");
+  writer.metadata("version", "1");
+  writer.metadata("program", state.program);
+  writer.metadata("model", state.model);
+  writer.metadata("config", state.config.text());
+  writer.metadata("options", state.options.text());
+  writer.metadata("step", std::to_string(state.step));
+  const std::vector<real> values = model.parameters.values().download(), m = optimizer.m().download(),
+                          v = optimizer.v().download();
+  std::vector<std::vector<float>> tensors;  // the writer does not copy
+  tensors.reserve(3 * model.parameters.list().size());
+  const auto add = [&](const std::string& prefix, const std::vector<real>& all) {
+    for (const Parameter& p : model.parameters.list()) {
+      tensors.push_back(as_floats(all, p));
+      writer.add(prefix + p.name, p.shape, tensors.back().data());
+    }
+  };
+  add("", values);
+  add(FIRST_MOMENT, m);
+  add(SECOND_MOMENT, v);
+  writer.save(path);
+}
+
+RunState read_run_state(const SafetensorsFile& file, const std::string& program) {
+  const auto& metadata = file.metadata();
+  const auto format = metadata.find("format");
+  if (format == metadata.end() || format->second != "petroglyph")
+    throw Error(file.path() + ": a safetensors file, but no checkpoint of this program; --init takes parameters from any file");
+  RunState state;
+  state.program = file.metadata("program");
+  if (state.program != program)
+    throw Error(file.path() + ": a checkpoint of " + state.program + ", not of " + program);
+  state.model = file.metadata("model");
+  state.config = Json::parse(file.metadata("config"), file.path());
+  state.options = Json::parse(file.metadata("options"), file.path());
+  const auto step = parse_integer(file.metadata("step"));
+  if (!step || *step < 0) throw Error(file.path() + ": step \"" + file.metadata("step") + "\" is not a count of updates");
+  state.step = *step;
+  return state;
+}
+
+void load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer& optimizer) {
+  const Parameters& parameters = model.parameters;
+  const auto values = read_all(file, parameters, [](const Parameter& p) { return p.name; });
+  const auto m = read_all(file, parameters, [](const Parameter& p) { return FIRST_MOMENT + p.name; });
+  const auto v = read_all(file, parameters, [](const Parameter& p) { return SECOND_MOMENT + p.name; });
+  model.parameters.upload_all(values);
+  optimizer.m().upload(m);
+  optimizer.v().upload(v);
+}
+
+void load_parameters(const std::string& path, Model& model) {
+  const SafetensorsFile file(path);
+  model.parameters.upload_all(read_all(file, model.parameters, [&](const Parameter& p) {
+    return file.find(p.name) || !file.find("param/" + p.name) ? p.name : "param/" + p.name;
+  }));
+}
+
+}  // namespace petroglyph

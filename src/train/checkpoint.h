@@ -1,0 +1,36 @@
+// A run on disk: parameters, optimizer moments and everything that says what they belong to, in one safetensors file.
+//
+//   NAME          (shape)  every parameter under its own name
+//   adamw.m/NAME, adamw.v/NAME      its moments
+//   metadata      format "petroglyph", version "1", model, config (JSON), step (updates done), options (JSON: what shaped the run)
+#pragma once
+
+#include <string>
+
+#include "json.h"
+#include "model.h"
+#include "train/optimizer.h"
+#include "train/safetensors.h"
+
+namespace petroglyph {
+
+struct RunState {
+  std::string program;  // "train_copy"
+  std::string model;    // "causal_rn"
+  Json config;          // the model's
+  Json options;         // the program's
+  int64_t step = 0;     // updates done
+};
+
+void save_checkpoint(const std::string& path, const RunState& state, Model& model, Optimizer& optimizer);
+
+// What a checkpoint says of itself; throws Error for another program's or a foreign file.
+RunState read_run_state(const SafetensorsFile& file, const std::string& program);
+
+// Parameters and moments; everything must be there with the right shape, or nothing is changed.
+void load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer& optimizer);
+
+// Parameters only, from any safetensors file that has them under their names, or as param/NAME.
+void load_parameters(const std::string& path, Model& model);
+
+}  // namespace petroglyph

@@ -1,0 +1,44 @@
+// AdamW over all parameters of a model, and the learning rate of each step.
+#pragma once
+
+#include <string>
+
+#include "model.h"
+
+namespace petroglyph {
+
+struct Schedule {
+  double peak = 5e-4;    // learning rate after warm-up
+  int64_t warmup = 50;   // step i < warmup uses peak · i / warmup
+  bool cosine = false;   // afterwards: constant, or half a cosine down to `floor` at `steps`
+  double floor = 0;
+  int64_t steps = 0;
+
+  double at(int64_t step) const;
+};
+
+struct AdamwSettings {
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
+  double clip = 1;  // largest global norm of the gradient; 0: no clipping
+};
+
+class Optimizer {
+ public:
+  Optimizer(Parameters& parameters, Ops& ops, const AdamwSettings& settings);
+
+  // Updates the parameters by their gradients. `step` counts from 0.
+  void step(int64_t step, double learning_rate);
+  // The global norm of the gradient that the last step() saw, before clipping. Waits for the device.
+  double gradient_norm() const;
+
+  Tensor& m() { return m_; }
+  Tensor& v() { return v_; }
+
+ private:
+  Parameters& parameters_;
+  Ops& ops_;
+  AdamwSettings settings_;
+  Tensor m_, v_, square_sum_, partial_;
+};
+
+}  // namespace petroglyph

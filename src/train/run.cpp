@@ -1,0 +1,208 @@
+#include "train/run.h"
+
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "error.h"
+#include "text.h"
+#include "train/figure.h"
+#include "train/interrupt.h"
+#include "train/log.h"
+#include "train/progress.h"
+
+namespace petroglyph {
+
+namespace {
+
+const std::vector<std::string> COLUMNS = {"step",          "loss",      "accuracy",     "learning_rate",
+                                          "gradient_norm", "eval_loss", "eval_accuracy"};
+constexpr double NOT_MEASURED = std::numeric_limits<double>::quiet_NaN();
+
+// The first of runs/NAME, runs/NAME-2, … that is not there yet.
+std::string free_name(const std::string& name) {
+  std::string candidate = name;
+  for (int i = 2; std::filesystem::exists("runs/" + candidate); ++i) candidate = name + "-" + std::to_string(i);
+  return candidate;
+}
+
+}  // namespace
+
+struct Run::Row {
+  Measures trained{NOT_MEASURED, NOT_MEASURED};
+  Measures evaluated{NOT_MEASURED, NOT_MEASURED};
+  double rate = NOT_MEASURED, gradient_norm = NOT_MEASURED;
+};
+
+void RunSettings::declare(Options& options) {
+  options.section("Training");
+  options.add("batch", &batch, 1, 1 << 20, "samples that go through the model at a time");
+  options.add("accumulate", &accumulate, 1, 1 << 16, "batches whose gradients are averaged into one step");
+  options.add("steps", &steps, 0, int64_t(1) << 31, "steps at most").may_change();
+  options.add("stop-at", &stop_at, 0, 2, "ends when an evaluation's accuracy reaches this; 2: never").may_change();
+  options.add("lr", &rate.peak, 0, 1e3, "learning rate after warm-up");
+  options.add("warmup", &rate.warmup, 0, int64_t(1) << 31, "steps over which the learning rate rises from 0");
+  options.add("schedule", &schedule, {"constant", "cosine"}, "the learning rate after warm-up");
+  options.add("lr-floor", &rate.floor, 0, 1e3, "where the cosine ends");
+  options.add("beta1", &adamw.beta1, 0, 0.999999, "AdamW's decay of the mean gradient");
+  options.add("beta2", &adamw.beta2, 0, 0.999999, "AdamW's decay of the mean square");
+  options.add("epsilon", &adamw.epsilon, 1e-30, 1, "AdamW's guard against division by zero");
+  options.add("weight-decay", &adamw.weight_decay, 0, 10, "AdamW's decay of the weights, times the learning rate");
+  options.add("clip", &adamw.clip, 0, 1e9, "largest global norm of the gradient; 0: none");
+  options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "initial weights and samples");
+  options.add("init", &init, "starts from the parameters in this safetensors file").placeholder("FILE");
+  options.section("Evaluation");
+  options.add("eval-every", &eval_every, 1, 1 << 30, "steps between evaluations");
+  options.add("eval-samples", &eval_samples, 1, 1 << 24, "fresh samples of one evaluation");
+  options.section("Run");
+  options.add("name", &name, "the folder runs/NAME; default: the first free one").placeholder("NAME").may_change();
+  options.add("resume", &resume, "goes on with runs/NAME where it stopped, to the same bits").may_change();
+  options.add("save-every", &save_every, 1, 1 << 30, "steps between checkpoints").may_change();
+  options.add("threads", &threads, 0, 1024, "CPU threads, 0 for all cores; the results do not depend on it").may_change();
+  options.add("quiet", &quiet, "prints results only").may_change();
+}
+
+Run::Run(RunSettings& settings, Options& options, const std::string& default_name) : settings_(settings) {
+  state_.program = settings.program;
+  if (settings.resume && settings.name.empty()) settings.name = default_name;
+  if (settings.name.empty()) settings.name = free_name(default_name);
+  folder_ = "runs/" + settings.name;
+  checkpoint_ = file("model.safetensors");
+  if (settings.resume) {
+    resume(options);
+  } else if (std::filesystem::exists(folder_)) {
+    throw Error(folder_ + ": this run exists already; go on with it (--resume) or choose another --name");
+  }
+  settings.rate.cosine = settings.schedule == "cosine";
+  settings.rate.steps = settings.steps;
+  state_.options = options.to_json();
+}
+
+void Run::resume(Options& options) {
+  const RunState saved = read_run_state(SafetensorsFile(checkpoint_), settings_.program);
+  options.restore(saved.options, checkpoint_);
+  state_.step = saved_step_ = saved.step;
+}
+
+void Run::prepare(const std::string& model, const Json& config, const Task& task) {
+  state_.model = model;
+  state_.config = config;
+  ops_ = make_cpu(settings_.threads);
+  model_ = make_model(model, config, *ops_);
+  optimizer_ = std::make_unique<Optimizer>(model_->parameters, *ops_, settings_.adamw);
+  if (settings_.resume) {
+    load_checkpoint(SafetensorsFile(checkpoint_), *model_, *optimizer_);
+  } else {
+    model_->parameters.initialize(settings_.seed);
+    if (!settings_.init.empty()) load_parameters(settings_.init, *model_);
+  }
+  trainer_ = std::make_unique<Trainer>(*model_, task, *optimizer_, *ops_, settings_.seed, settings_.batch, settings_.accumulate);
+  std::error_code failure;
+  std::filesystem::create_directories(folder_, failure);
+  if (failure) throw Error(folder_ + ": cannot make this folder: " + failure.message());
+  if (settings_.quiet) return;
+  std::printf("%s: %s parameters, %s without embeddings and readout; %s\n", model.c_str(),
+              with_commas(model_->parameters.size()).c_str(), with_commas(model_->parameters.size_of_blocks()).c_str(),
+              ops_->description().c_str());
+}
+
+bool Run::train() {
+  const InterruptGuard guard;
+  CsvLog log = settings_.resume ? CsvLog::resume(file("log.csv"), COLUMNS, state_.step) : CsvLog::create(file("log.csv"), COLUMNS);
+  Progress progress(state_.step, settings_.steps, settings_.quiet);
+  const auto start = std::chrono::steady_clock::now();
+  bool reached = false;
+  for (;;) {
+    const int64_t step = state_.step;
+    Row row;
+    reached = evaluate(row) && row.evaluated.accuracy >= settings_.stop_at;
+    const bool last = reached || step >= settings_.steps;
+    if (!last) train_one(row);
+    log.append(step, {row.trained.loss, row.trained.accuracy, row.rate, row.gradient_norm, row.evaluated.loss, row.evaluated.accuracy});
+    if (last || progress.due(state_.step)) progress.show(state_.step, describe(row, progress.rate()));
+    if (last || interrupted()) break;
+    if (state_.step % settings_.save_every == 0) save();
+  }
+  progress.finish();
+  save();
+  draw();
+  report(reached, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  return !interrupted();
+}
+
+// Before the step's update, so that a row of the log speaks of one set of weights.
+bool Run::evaluate(Row& row) {
+  if (state_.step != settings_.steps && (state_.step == 0 || state_.step % settings_.eval_every != 0)) return false;
+  row.evaluated = trainer_->evaluate(state_.step, settings_.eval_samples);
+  check_finite(row.evaluated.loss);
+  return true;
+}
+
+void Run::train_one(Row& row) {
+  row.rate = settings_.rate.at(state_.step);
+  row.trained = trainer_->step(state_.step, row.rate);
+  row.gradient_norm = optimizer_->gradient_norm();
+  check_finite(row.trained.loss);
+  ++state_.step;
+}
+
+void Run::check_finite(double loss) const {
+  if (std::isfinite(loss)) return;
+  throw Error(text("the loss is %s at step %lld: training has diverged, try a smaller --lr; %s",
+                   number_text(loss, 3).c_str(), static_cast<long long>(state_.step),
+                   saved_step_ < 0 ? "there is no checkpoint yet"
+                                   : text("%s holds step %lld", checkpoint_.c_str(), static_cast<long long>(saved_step_)).c_str()));
+}
+
+std::string Run::describe(const Row& row, double steps_a_second) const {
+  std::string line;
+  if (std::isfinite(row.trained.loss))
+    line = text("loss %.4f  accuracy %5.1f %%  lr %.2e  |g| %.2f  %.0f samples/s", row.trained.loss, 100 * row.trained.accuracy,
+                row.rate, row.gradient_norm, steps_a_second * settings_.batch * settings_.accumulate);
+  if (std::isfinite(row.evaluated.loss))
+    line += text("%sevaluated: loss %.4f  accuracy %.1f %%", line.empty() ? "" : "  ", row.evaluated.loss, 100 * row.evaluated.accuracy);
+  return line;
+}
+
+void Run::save() {
+  if (saved_step_ == state_.step) return;
+  save_checkpoint(checkpoint_, state_, *model_, *optimizer_);
+  saved_step_ = state_.step;
+}
+
+void Run::draw() const {
+  const CsvTable log = read_csv(file("log.csv"));
+  const std::vector<double>& steps = log.column("step");
+  Figure figure(state_.model + ": " + settings_.name);
+  Panel& loss = figure.panel("Loss");
+  loss.x("step").y("cross-entropy (nats)");
+  loss.line("training", steps, log.column("loss"));
+  Panel& accuracy = figure.panel("Accuracy");
+  accuracy.x("step").y("accuracy").y_range(0, 1);
+  accuracy.line("training", steps, log.column("accuracy"));
+
+  std::vector<double> evaluated, losses, accuracies;  // the rows that have an evaluation
+  for (size_t i = 0; i < log.rows(); ++i) {
+    if (!std::isfinite(log.column("eval_loss")[i])) continue;
+    evaluated.push_back(steps[i]);
+    losses.push_back(log.column("eval_loss")[i]);
+    accuracies.push_back(log.column("eval_accuracy")[i]);
+  }
+  loss.line("evaluation", evaluated, losses);
+  accuracy.line("evaluation", evaluated, accuracies);
+  figure.save(file("curve.svg"));
+}
+
+void Run::report(bool reached, double seconds) {
+  if (interrupted()) {
+    std::printf("interrupted after step %s; go on with: ./%s --resume --name %s\n", with_commas(state_.step).c_str(),
+                settings_.program.c_str(), settings_.name.c_str());
+  } else if (reached) {
+    std::printf("reached an accuracy of %.0f %% at step %s, in %s\n", 100 * settings_.stop_at, with_commas(state_.step).c_str(),
+                duration_text(seconds).c_str());
+  }
+  if (!settings_.quiet) std::printf("saved %s (log.csv, model.safetensors, curve.svg)\n", folder_.c_str());
+}
+
+}  // namespace petroglyph

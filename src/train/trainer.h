@@ -1,0 +1,39 @@
+// One training step and one evaluation: what every program's loop is made of.
+#pragma once
+
+#include "model.h"
+#include "tasks/task.h"
+#include "train/optimizer.h"
+
+namespace petroglyph {
+
+struct Measures {
+  double loss = 0;      // mean cross-entropy in nats over the targets that count
+  double accuracy = 0;  // the task's, 0 to 1
+};
+
+class Trainer {
+ public:
+  // batch: samples that go through the model at a time; a step takes `accumulate` of them and averages.
+  Trainer(Model& model, const Task& task, Optimizer& optimizer, Ops& ops, uint64_t seed, int batch, int accumulate);
+
+  // One update from the fresh samples of `step`; measured on these samples before it.
+  Measures step(int64_t step, double learning_rate);
+  // On `samples` fresh samples that training never sees, the same for the same step.
+  Measures evaluate(int64_t step, int samples);
+
+ private:
+  // Sums of the batch's losses and of its samples' accuracies; with a backward pass where scale > 0.
+  Measures pass(const Batch& batch, real scale);
+
+  Model& model_;
+  const Task& task_;
+  Optimizer& optimizer_;
+  Ops& ops_;
+  uint64_t seed_;
+  int batch_, accumulate_;
+  Tokens tokens_, targets_, best_;
+  Tensor losses_, dlogits_, total_, partial_;
+};
+
+}  // namespace petroglyph

@@ -1,0 +1,108 @@
+// Trains a sequence model to copy random strings, then shows it copying, one token at a time.
+// The experiment of "An All-MLP Sequence Modeling Architecture That Excels at Copying", section 3 and appendix D.
+
+#include <cstdio>
+
+#include "program.h"
+#include "random.h"
+#include "tasks/copying.h"
+#include "text.h"
+#include "train/run.h"
+
+namespace petroglyph {
+namespace {
+
+struct ModelSettings {
+  std::string model = "causal_rn";
+  int length = 32;  // letters in a string
+  int width = 192, hidden = 192, layers = 12, heads = 1;
+  std::string activation = "exp", pre_norm = "exact";
+  bool post_norm = true;
+
+  void declare(Options& options) {
+    options.section("Task and model");
+    options.add("length", &length, 1, 1 << 16, "letters in a string");
+    options.add("model", &model, model_names(), "what learns");
+    options.add("width", &width, 1, 1 << 16, "channels of the residual stream, the paper's d_e");
+    options.add("hidden", &hidden, 1, 1 << 16, "channels between positions, the paper's d_h");
+    options.add("layers", &layers, 1, 1 << 10, "blocks");
+    options.add("heads", &heads, 1, 1 << 16, "groups of hidden channels with an inner norm each");
+    options.add("activation", &activation, {"exp", "relu", "elu", "gelu"}, "of each pair");
+    options.add("pre-norm", &pre_norm, {"exact", "approximate", "none"}, "normalization before the activation");
+    options.add("post-norm", &post_norm, "normalization after the sum over the pairs");
+  }
+
+  Json config(const Copying& task) const {
+    if (hidden % heads != 0) throw UsageError(text("--heads %d does not divide --hidden %d", heads, hidden));
+    Json json = Json::object();
+    json.set("vocab", task.vocab()).set("context", task.context());
+    json.set("width", width).set("hidden", hidden).set("layers", layers).set("heads", heads);
+    json.set("activation", activation).set("pre_activation_norm", pre_norm);
+    json.set("post_reduction_norm", post_norm).set("causal", true);
+    return json;
+  }
+};
+
+// Feeds fresh strings up to SEP and lets the model go on by itself: each answer token is the likeliest one, and is read back.
+std::vector<int32_t> answer(Run& run, const Copying& task, const Batch& strings) {
+  Ops& ops = run.ops();
+  const int B = strings.size, T = strings.length, prompt = task.prompt(), answers = T - prompt + 1;
+  const auto stream = run.model().stream(B, T);
+  Tokens next(ops, {B}), best(ops, {B});
+  std::vector<int32_t> column(static_cast<size_t>(B)), answered(static_cast<size_t>(B) * answers);
+  for (int t = 0; t < T; ++t) {
+    for (int b = 0; b < B; ++b)
+      column[b] = t < prompt ? strings.tokens[static_cast<size_t>(b) * T + t] : answered[static_cast<size_t>(b) * answers + t - prompt];
+    next.upload(column);
+    const real* logits = stream->append(next.data(), 1);
+    if (t + 1 < prompt) continue;
+    ops.argmax(best.data(), logits, B, task.vocab());
+    column = best.download();
+    for (int b = 0; b < B; ++b) answered[static_cast<size_t>(b) * answers + t + 1 - prompt] = column[b];
+  }
+  return answered;
+}
+
+void show_copying(Run& run, const Copying& task, int count, int shown) {
+  const Batch strings = task.batch(run.seed(), stream_of("show"), 0, 0, count);
+  const std::vector<int32_t> answers = answer(run, task, strings);
+  const int T = strings.length, n = T / 2 - 1;
+  double right = 0;
+  for (int b = 0; b < count; ++b) {
+    const int32_t* string = &strings.tokens[static_cast<size_t>(b) * T + 1];
+    const int32_t* copy = &answers[static_cast<size_t>(b) * (n + 1)];
+    const double accuracy = task.answer_accuracy(string, copy);
+    right += accuracy;
+    if (b >= shown) continue;
+    std::string read, said;
+    for (int i = 0; i < n; ++i) read += Copying::letter(string[i]);
+    for (int i = 0; i <= n; ++i) said += Copying::letter(copy[i]);
+    std::printf("  read  %s\n  said  %s  %s\n", read.c_str(), said.c_str(), accuracy == 1 ? "right" : "wrong");
+  }
+  std::printf("one token at a time, %d fresh strings of %d letters: accuracy %.2f %%\n", count, n, 100 * right / count);
+}
+
+int train_copy(int argc, char** argv) {
+  Options options("train_copy", "Trains a sequence model to copy random strings of letters, then shows it copying.");
+  ModelSettings model;
+  RunSettings settings;
+  settings.program = "train_copy";
+  model.declare(options);
+  settings.declare(options);
+  options.parse(argc, argv);
+
+  Run run(settings, options, "copy");
+  const Copying task(model.length);
+  run.prepare(model.model, model.config(task), task);
+  const bool finished = run.train();
+  if (finished) show_copying(run, task, 64, settings.quiet ? 0 : 4);
+  std::printf("weights %016llx\n", static_cast<unsigned long long>(run.model().parameters.fingerprint()));
+  return finished ? 0 : INTERRUPTED_STATUS;
+}
+
+}  // namespace
+}  // namespace petroglyph
+
+int main(int argc, char** argv) {
+  return petroglyph::run_program("train_copy", [&] { return petroglyph::train_copy(argc, argv); });
+}

@@ -1,0 +1,308 @@
+#include "cases.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "random.h"
+#include "text.h"
+
+namespace petroglyph {
+
+namespace {
+
+real random_between(const std::string& name, uint64_t seed, int64_t i, double low, double high) {
+  const float u = uniform(philox(seed, stream_of(name), 0, static_cast<uint64_t>(i)).word[0]);
+  return static_cast<real>(low + (high - low) * u);
+}
+
+}  // namespace
+
+Arrays::Arrays(Ops& ops, const std::vector<Operand>& operands, uint64_t seed) {
+  const auto fill = [&](const std::string& name, int64_t size, double low, double high) {
+    std::vector<real> host(static_cast<size_t>(size));
+    for (int64_t i = 0; i < size; ++i) host[static_cast<size_t>(i)] = random_between(name, seed, i, low, high);
+    reals_[name] = Tensor(ops, {size});
+    reals_[name].upload(host);
+  };
+  const auto leave = [&](const std::string& name, int64_t size) {  // NaN: whoever reads it unwritten is seen
+    reals_[name] = Tensor(ops, {size});
+    reals_[name].upload(std::vector<real>(static_cast<size_t>(size), std::numeric_limits<real>::quiet_NaN()));
+  };
+  for (const Operand& o : operands) {
+    if (o.role == Role::IDS) {
+      std::vector<int32_t> host(static_cast<size_t>(o.size));
+      const int32_t low = static_cast<int32_t>(o.low), count = static_cast<int32_t>(o.high - o.low) + 1;
+      for (int64_t i = 0; i < o.size; ++i)
+        host[static_cast<size_t>(i)] =
+            low + static_cast<int32_t>(below(philox(seed, stream_of(o.name), 0, static_cast<uint64_t>(i)).word[0],
+                                             static_cast<uint32_t>(count)));
+      ids_[o.name] = Tokens(ops, {o.size});
+      ids_[o.name].upload(host);
+      continue;
+    }
+    const bool written = o.role == Role::OUTPUT || o.role == Role::KEPT || o.role == Role::SCRATCH;
+    if (written)
+      leave(o.name, o.size);
+    else
+      fill(o.name, o.size, o.low, o.high);
+    if (o.role == Role::INPUT) leave("d" + o.name, o.size);
+    if (o.role == Role::PARAMETER || o.role == Role::OUTPUT || o.role == Role::UPDATED) fill("d" + o.name, o.size, -1, 1);
+  }
+}
+
+ModelBatch::ModelBatch(Ops& ops, const ModelCase& row, int vocab, uint64_t seed)
+    : batch(row.batch), length(row.length), tokens(ops, {batch, length}), targets(ops, {batch, length}) {
+  std::vector<int32_t> ids, answers;
+  int counted = 0;
+  for (int i = 0; i < batch * length; ++i) {
+    const Random4 random = philox(seed, stream_of("batch"), 0, static_cast<uint64_t>(i));
+    ids.push_back(static_cast<int32_t>(below(random.word[0], static_cast<uint32_t>(vocab))));
+    const bool counts = below(random.word[1], 4) != 0 || i == 0;
+    answers.push_back(counts ? static_cast<int32_t>(below(random.word[2], static_cast<uint32_t>(vocab))) : -1);
+    counted += counts;
+  }
+  tokens.upload(ids);
+  targets.upload(answers);
+  scale = 1 / static_cast<real>(counted);
+}
+
+namespace {
+
+// ---- Rows -------------------------------------------------------------------------------------------------------------
+
+OpCase embedding_case(int B, int T, int D, int V, bool positions) {
+  std::vector<Operand> operands = {{"token_table", Role::PARAMETER, int64_t(V) * D},
+                                   {"tokens", Role::IDS, int64_t(B) * T, 0, double(V - 1)},
+                                   {"x", Role::OUTPUT, int64_t(B) * T * D}};
+  if (positions) operands.push_back({"position_table", Role::PARAMETER, int64_t(T) * D});
+  OpCase row{text("embedding %dx%dx%d vocab %d%s", B, T, D, V, positions ? " positions" : ""), operands, {}, {}};
+  row.forward = [=](Ops& ops, Arrays& a) {
+    ops.embedding(a["x"], a["token_table"], positions ? a["position_table"] : nullptr, a.ids("tokens"), 0, B, T, D);
+  };
+  row.backward = [=](Ops& ops, Arrays& a) {
+    ops.embedding_backward(a["dtoken_table"], positions ? a["dposition_table"] : nullptr, a["dx"], a.ids("tokens"), B, T, D, V);
+  };
+  return row;
+}
+
+OpCase linear_case(int64_t N, int in, int out, bool bias, Into into) {
+  std::vector<Operand> operands = {{"x", Role::INPUT, N * in},
+                                   {"weight", Role::PARAMETER, int64_t(out) * in},
+                                   {"y", into == Into::ADD ? Role::UPDATED : Role::OUTPUT, N * out}};
+  if (bias) operands.push_back({"bias", Role::PARAMETER, out});
+  OpCase row{text("linear %lldx%dx%d%s%s", static_cast<long long>(N), in, out, bias ? " bias" : "",
+                  into == Into::ADD ? " add" : ""),
+             operands, {}, {}};
+  row.forward = [=](Ops& ops, Arrays& a) {
+    ops.linear(a["y"], a["x"], a["weight"], bias ? a["bias"] : nullptr, N, in, out, into);
+  };
+  row.backward = [=](Ops& ops, Arrays& a) {
+    ops.linear_backward_input(a["dx"], a["dy"], a["weight"], N, in, out, Into::WRITE);
+    ops.linear_backward_weight(a["dweight"], bias ? a["dbias"] : nullptr, a["dy"], a["x"], N, in, out);
+  };
+  row.flops = 2.0 * static_cast<double>(N) * in * out;
+  return row;
+}
+
+OpCase normalize_case(int64_t N, int D) {
+  OpCase row{text("normalize %lldx%d", static_cast<long long>(N), D),
+             {{"x", Role::INPUT, N * D}, {"y", Role::OUTPUT, N * D}, {"inv_std", Role::KEPT, N}}, {}, {}};
+  row.forward = [=](Ops& ops, Arrays& a) { ops.normalize(a["y"], a["inv_std"], a["x"], N, D); };
+  row.backward = [=](Ops& ops, Arrays& a) {
+    ops.normalize_backward(a["dx"], a["dy"], a["y"], a["inv_std"], N, D, Into::WRITE);
+  };
+  return row;
+}
+
+OpCase center_case(int64_t N, int D) {
+  OpCase row{text("center %lldx%d", static_cast<long long>(N), D), {{"x", Role::INPUT, N * D}, {"y", Role::OUTPUT, N * D}}, {}, {}};
+  row.forward = [=](Ops& ops, Arrays& a) { ops.center(a["y"], a["x"], N, D); };
+  row.backward = [=](Ops& ops, Arrays& a) { ops.center(a["dx"], a["dy"], N, D); };
+  return row;
+}
+
+const char* name_of(Activation activation) {
+  constexpr const char* NAMES[] = {"exp", "relu", "elu", "gelu"};
+  return NAMES[static_cast<int>(activation)];
+}
+
+// normalized: with the inner norm, so that p and q are centered first; shifted: with the guard against overflow.
+OpCase relation_case(const RelationShape& s, bool normalized, bool shifted) {
+  const int64_t keys = int64_t(s.batch) * s.capacity * s.hidden, queries = int64_t(s.batch) * s.queries * s.hidden;
+  const int64_t pairs = int64_t(s.batch) * s.heads * s.queries * s.keys;
+  const bool whole = s.queries == s.keys && s.keys == s.capacity;
+  std::vector<Operand> operands = {{"p", Role::INPUT, keys},   {"q", Role::INPUT, queries}, {"z", Role::OUTPUT, queries},
+                                   {"p0", Role::KEPT, keys},   {"q0", Role::KEPT, queries}};
+  if (normalized) operands.push_back({"inv_std", Role::KEPT, pairs});
+  if (normalized) operands.push_back({"weight", Role::SCRATCH, pairs});
+  const int64_t rows = int64_t(s.batch) * s.queries;
+  if (shifted) {  // a norm follows: only with it is a shift that depends on p and q no part of the gradient
+    operands[2].role = Role::KEPT;
+    operands.push_back({"dz", Role::SCRATCH, queries});
+    operands.push_back({"y", Role::OUTPUT, queries});
+    operands.push_back({"y_inv_std", Role::KEPT, rows});
+    operands.push_back({"shift", Role::KEPT, rows});
+  }
+  OpCase row{text("relation %s %s%s %dx%d of %dx%d heads %d%s", name_of(s.activation), normalized ? "normalized" : "plain",
+                  shifted ? " shifted" : "", s.batch, s.queries, s.keys, s.hidden, s.heads, s.causal ? " causal" : ""),
+             operands, {}, {}};
+  row.forward = [=](Ops& ops, Arrays& a) {
+    const int width = normalized ? s.head_width() : 1;
+    if (normalized) {
+      ops.center(a["p0"], a["p"], keys / width, width);
+      ops.center(a["q0"], a["q"], queries / width, width);
+      ops.relation_inv_std(a["inv_std"], a["p0"], a["q0"], s);
+    } else {
+      ops.copy(a["p0"], 0, a["p"], 0, static_cast<size_t>(keys) * sizeof(real), 1);
+      ops.copy(a["q0"], 0, a["q"], 0, static_cast<size_t>(queries) * sizeof(real), 1);
+    }
+    if (shifted) ops.relation_shift(a["shift"], a["p0"], a["q0"], s);
+    ops.relation(a["z"], normalized ? a["inv_std"] : nullptr, shifted ? a["shift"] : nullptr, a["p0"], a["q0"], s);
+    if (shifted) ops.normalize(a["y"], a["y_inv_std"], a["z"], rows, s.hidden);
+  };
+  if (whole)
+    row.backward = [=](Ops& ops, Arrays& a) {
+      if (shifted) ops.normalize_backward(a["dz"], a["dy"], a["y"], a["y_inv_std"], rows, s.hidden, Into::WRITE);
+      ops.relation_backward(a["dp"], a["dq"], normalized ? a["weight"] : nullptr, a["dz"], normalized ? a["inv_std"] : nullptr,
+                            shifted ? a["shift"] : nullptr, a["p0"], a["q0"], s);
+    };
+  double visible = 0;
+  for (int j = 0; j < s.queries; ++j) visible += s.visible(j);
+  row.pairs = visible * s.batch * s.hidden;
+  row.kinked = s.activation == Activation::RELU;
+  return row;
+}
+
+OpCase cross_entropy_case(int64_t N, int V) {
+  OpCase row{text("cross_entropy %lldx%d", static_cast<long long>(N), V),
+             {{"logits", Role::INPUT, N * V, -3, 3},
+              {"targets", Role::IDS, N, -1, double(V - 1)},
+              {"losses", Role::KEPT, N},
+              {"partial", Role::SCRATCH, N / 1024 + 2},
+              {"loss", Role::OUTPUT, 1}}, {}, {}};
+  row.forward = [=](Ops& ops, Arrays& a) {
+    ops.cross_entropy(a["losses"], nullptr, a["logits"], a.ids("targets"), 0, N, V);
+    ops.sum(a["loss"], a["partial"], a["losses"], N);
+  };
+  row.backward = [=](Ops& ops, Arrays& a) {
+    const real scale = a.tensor("dloss").download()[0];
+    ops.cross_entropy(a["losses"], a["dlogits"], a["logits"], a.ids("targets"), scale, N, V);
+  };
+  return row;
+}
+
+OpCase binary_cross_entropy_case(int64_t N, int V) {
+  OpCase row{text("binary_cross_entropy %lldx%d", static_cast<long long>(N), V),
+             {{"logits", Role::INPUT, N * V, -3, 3},
+              {"sets", Role::CONSTANT, N * V, 0, 1},  // fractions serve as well, to the formula
+              {"losses", Role::KEPT, N},
+              {"partial", Role::SCRATCH, N / 1024 + 2},
+              {"loss", Role::OUTPUT, 1}}, {}, {}};
+  row.forward = [=](Ops& ops, Arrays& a) {
+    ops.binary_cross_entropy(a["losses"], nullptr, a["logits"], a["sets"], 0, N, V);
+    ops.sum(a["loss"], a["partial"], a["losses"], N);
+  };
+  row.backward = [=](Ops& ops, Arrays& a) {
+    const real scale = a.tensor("dloss").download()[0];
+    ops.binary_cross_entropy(a["losses"], a["dlogits"], a["logits"], a["sets"], scale, N, V);
+  };
+  return row;
+}
+
+OpCase optimizer_case(int64_t n) {
+  OpCase row{text("adamw %lld", static_cast<long long>(n)),
+             {{"value", Role::UPDATED, n}, {"m", Role::UPDATED, n}, {"v", Role::UPDATED, n, 0, 1},
+              {"gradient", Role::CONSTANT, n}, {"square_sum", Role::KEPT, 1}, {"partial", Role::SCRATCH, n / 1024 + 2}}, {}, {}};
+  row.forward = [=](Ops& ops, Arrays& a) {
+    ops.sum_of_squares(a["square_sum"], a["partial"], a["gradient"], n);
+    const AdamwStep step{real(1e-3), real(0.9), real(0.999), real(1e-8), real(0.1), real(0.271), real(0.002997), real(1)};
+    ops.adamw(a["value"], a["m"], a["v"], a["gradient"], a["square_sum"], step, n);
+  };
+  return row;
+}
+
+RelationShape whole(int B, int T, int H, int heads, bool causal, Activation activation) {
+  return {B, T, T, T, H, heads, causal, activation};
+}
+
+}  // namespace
+
+std::vector<OpCase> op_cases() {
+  constexpr Activation EXP = Activation::EXP, RELU = Activation::RELU, ELU = Activation::ELU, GELU = Activation::GELU;
+  std::vector<OpCase> rows;
+  rows.push_back(embedding_case(3, 5, 7, 4, true));
+  rows.push_back(embedding_case(2, 700, 33, 29, false));  // more than one chunk of rows
+  rows.push_back(linear_case(1, 1, 1, true, Into::WRITE));
+  rows.push_back(linear_case(5, 7, 3, true, Into::WRITE));
+  rows.push_back(linear_case(17, 33, 49, false, Into::ADD));
+  rows.push_back(linear_case(9, 1100, 5, true, Into::ADD));    // the chain is cut
+  rows.push_back(linear_case(1061, 6, 11, true, Into::WRITE));  // the weight's gradient is cut
+  rows.push_back(normalize_case(3, 7));
+  rows.push_back(normalize_case(37, 65));
+  rows.push_back(center_case(5, 31));
+  for (const bool causal : {true, false}) {
+    for (const Activation activation : {EXP, RELU, ELU, GELU}) {
+      rows.push_back(relation_case(whole(2, 5, 7, 1, causal, activation), true, false));
+      rows.push_back(relation_case(whole(2, 4, 6, 1, causal, activation), false, false));
+    }
+    rows.push_back(relation_case(whole(1, 6, 66, 2, causal, EXP), true, false));
+    rows.push_back(relation_case(whole(3, 4, 9, 3, causal, EXP), true, false));
+    rows.push_back(relation_case(whole(2, 5, 37, 1, causal, EXP), false, true));
+  }
+  rows.push_back(relation_case(whole(1, 67, 40, 2, true, EXP), true, false));   // more than one block of queries
+  rows.push_back(relation_case({2, 1, 5, 8, 34, 2, true, EXP}, true, false));  // a stream's newest query
+  rows.push_back(relation_case({3, 2, 4, 4, 10, 1, true, EXP}, false, true));
+  rows.push_back(cross_entropy_case(3, 5));
+  rows.push_back(cross_entropy_case(1030, 33));
+  rows.push_back(binary_cross_entropy_case(5, 37));
+  rows.push_back(optimizer_case(5));
+  rows.push_back(optimizer_case(2500));
+  return rows;
+}
+
+namespace {
+
+std::string causal_rn_config(int vocab, int context, int width, int hidden, int layers, int heads, const char* activation,
+                             const char* pre_norm, bool post_norm, bool causal) {
+  return text("{\"vocab\":%d,\"context\":%d,\"width\":%d,\"hidden\":%d,\"layers\":%d,\"heads\":%d,\"activation\":\"%s\","
+              "\"pre_activation_norm\":\"%s\",\"post_reduction_norm\":%s,\"causal\":%s}",
+              vocab, context, width, hidden, layers, heads, activation, pre_norm, post_norm ? "true" : "false",
+              causal ? "true" : "false");
+}
+
+}  // namespace
+
+std::vector<ModelCase> model_cases() {
+  std::vector<ModelCase> rows;
+  const auto causal_rn = [&](const char* name, const std::string& config, int batch, int length) {
+    rows.push_back({std::string("causal_rn ") + name, "causal_rn", config, batch, length});
+  };
+  causal_rn("exact exp", causal_rn_config(11, 9, 12, 20, 2, 1, "exp", "exact", true, true), 3, 7);
+  causal_rn("two heads", causal_rn_config(7, 8, 10, 14, 2, 2, "exp", "exact", true, true), 2, 8);
+  causal_rn("approximate", causal_rn_config(9, 6, 8, 13, 2, 1, "exp", "approximate", true, true), 2, 6);
+  causal_rn("none", causal_rn_config(9, 6, 8, 8, 2, 1, "exp", "none", true, true), 2, 6);
+  causal_rn("none no post norm", causal_rn_config(9, 6, 8, 8, 2, 1, "exp", "none", false, true), 2, 5);
+  causal_rn("exact no post norm elu", causal_rn_config(9, 6, 8, 11, 2, 1, "elu", "exact", false, true), 2, 6);
+  causal_rn("exact relu", causal_rn_config(9, 6, 8, 9, 2, 1, "relu", "exact", true, true), 2, 6);
+  causal_rn("approximate gelu", causal_rn_config(9, 6, 8, 9, 2, 1, "gelu", "approximate", true, true), 2, 6);
+  causal_rn("bidirectional", causal_rn_config(9, 6, 8, 12, 2, 1, "exp", "exact", true, false), 2, 6);
+  return rows;
+}
+
+std::vector<OpCase> bench_cases() {
+  std::vector<OpCase> rows;
+  rows.push_back(linear_case(2176, 192, 192, true, Into::WRITE));  // copying: n = 16, batch 64
+  rows.push_back(linear_case(8192, 192, 192, true, Into::WRITE));
+  rows.push_back(linear_case(1024, 1024, 1024, false, Into::WRITE));
+  rows.push_back(linear_case(2176, 192, 768, true, Into::WRITE));
+  rows.push_back(normalize_case(8192, 192));
+  rows.push_back(relation_case(whole(64, 34, 192, 1, true, Activation::EXP), true, false));
+  rows.push_back(relation_case(whole(8, 258, 192, 1, true, Activation::EXP), true, false));
+  rows.push_back(relation_case(whole(8, 258, 192, 1, true, Activation::EXP), false, true));
+  rows.push_back(relation_case(whole(8, 258, 192, 1, true, Activation::GELU), true, false));
+  rows.push_back(cross_entropy_case(2176, 29));
+  rows.push_back(optimizer_case(1340000));
+  return rows;
+}
+
+}  // namespace petroglyph

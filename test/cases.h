@@ -1,0 +1,83 @@
+// One table of cases for every operation and model: the gradient check, the bits on every device and build, the host run of the
+// CUDA kernels and the bench all read it. A row says what goes in, what comes out, and how to call it; nothing else.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "json.h"
+#include "model.h"
+#include "ops.h"
+
+namespace petroglyph {
+
+// What an array of a case is.
+enum class Role {
+  INPUT,      // random; its gradient "dNAME" is written by the backward pass
+  PARAMETER,  // random; its gradient accumulates, so "dNAME" starts random
+  OUTPUT,     // written forward; its gradient "dNAME" is the random cotangent
+  UPDATED,    // an output that also counts as an input: what was there is added to
+  KEPT,       // written forward for the backward pass: compared as bits, not differentiated
+  SCRATCH,    // written by the backward pass and then meaningless
+  CONSTANT,   // random, not differentiated
+  IDS,        // random whole numbers from `low` to `high`
+};
+
+struct Operand {
+  std::string name;
+  Role role;
+  int64_t size;
+  double low = -1, high = 1;
+};
+
+// The arrays of a running case, by name.
+class Arrays {
+ public:
+  Arrays(Ops& ops, const std::vector<Operand>& operands, uint64_t seed);
+
+  real* operator[](const std::string& name) { return reals_.at(name).data(); }
+  const int32_t* ids(const std::string& name) { return ids_.at(name).data(); }
+  Tensor& tensor(const std::string& name) { return reals_.at(name); }
+
+ private:
+  std::map<std::string, Tensor> reals_;
+  std::map<std::string, Tokens> ids_;
+};
+
+using Call = std::function<void(Ops&, Arrays&)>;
+
+struct OpCase {
+  std::string name;  // "linear 5×7×3 add"
+  std::vector<Operand> operands;
+  Call forward, backward;  // backward may be empty
+  double flops = 0;        // of forward; backward counts double. For the bench's share of the peak.
+  double pairs = 0;        // pair-channels, where that is what the time goes into
+  bool kinked = false;     // the function has kinks (relu): the gradient check steps around them
+};
+
+struct ModelCase {
+  std::string name;   // "causal_rn exact exp"
+  std::string model;
+  std::string config;  // JSON
+  int batch, length;   // B, T
+};
+
+// Small and odd: primes, values beside powers of two, more than one chunk.
+std::vector<OpCase> op_cases();
+std::vector<ModelCase> model_cases();
+// The papers' sizes, for the bench.
+std::vector<OpCase> bench_cases();
+
+// Tokens and targets of a model case, with a few targets that do not count.
+struct ModelBatch {
+  ModelBatch(Ops& ops, const ModelCase& row, int vocab, uint64_t seed);
+  Input input() const { return {tokens.data(), batch, length}; }
+
+  int batch, length;
+  Tokens tokens, targets;
+  real scale;  // 1 / targets that count
+};
+
+}  // namespace petroglyph

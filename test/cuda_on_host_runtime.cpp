@@ -1,0 +1,655 @@
+// The CUDA runtime on the host: memory, streams, events, graphs. The header says what for.
+//
+// What is put on a stream is a closure. It runs at once, or late: when something waits for it. A stream that is captured
+// collects its closures instead; the graph made of them runs them again at every launch.
+#include "cuda_on_host.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <memory>
+#include <new>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ASAN 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define ASAN 1
+#endif
+
+using Operation = std::function<void()>;
+
+struct CUgraph_st {
+  std::vector<Operation> operations;
+  bool strict = true;  // while it is captured, calls that would wait for the device are errors
+};
+
+using Graph = std::shared_ptr<CUgraph_st>;
+
+struct CUgraphExec_st {
+  std::vector<Operation> operations;
+};
+
+struct CUstream_st {
+  bool non_blocking = false;  // not in order with the default stream
+  std::deque<Operation> pending;
+  Graph captured;             // what is being captured, if anything
+  bool captures = false;      // the capture began on this stream; others join it by events
+  bool unjoined = false;      // the stream where it began has not waited for this one since
+};
+
+struct CUevent_st {
+  CUstream_st* stream = nullptr;
+  uint64_t recorded = 0, completed = 0;  // how often
+  bool timed = true;
+  std::chrono::steady_clock::time_point time;
+  Graph captured;
+};
+
+namespace cuda_on_host {
+namespace {
+
+// Under AddressSanitizer each allocation is a heap block of its own with the sanitizer's guards.
+#ifdef ASAN
+constexpr size_t GUARD = 0;
+#else
+constexpr size_t GUARD = 256;
+#endif
+constexpr std::align_val_t ALIGNMENT{256};  // the GPU's
+
+struct AlignedDelete {
+  void operator()(unsigned char* bytes) const { ::operator delete(bytes, ALIGNMENT); }
+};
+
+struct Allocation {
+  std::unique_ptr<unsigned char, AlignedDelete> bytes;  // with a guard on either side
+  size_t size = 0;
+  bool pinned = false;  // host memory
+
+  const unsigned char* begin() const { return bytes.get() + GUARD; }
+  bool intact() const {
+    auto untouched = [](const unsigned char* guard) {
+      return std::all_of(guard, guard + GUARD, [](unsigned char c) { return c == 0xFF; });
+    };
+    return untouched(bytes.get()) && untouched(begin() + size);
+  }
+};
+
+bool late_of_environment() {
+  const char* text = std::getenv("CUDA_ON_HOST_STREAMS");
+  return text != nullptr && std::string(text) == "late";
+}
+
+struct Runtime {
+  Device device;
+  std::map<uintptr_t, Allocation> allocations;
+  size_t used = 0;
+  std::map<const void*, size_t> allowed_shared;
+  CUstream_st default_stream;
+  std::map<CUstream_st*, std::shared_ptr<CUstream_st>> streams;
+  std::map<CUevent_st*, std::shared_ptr<CUevent_st>> events;
+  std::map<CUgraph_st*, Graph> graphs;
+  std::map<CUgraphExec_st*, std::shared_ptr<CUgraphExec_st>> executables;
+  cudaError_t last_error = cudaSuccess;
+  std::string next_kernel;
+  bool late = late_of_environment();
+};
+
+Runtime& runtime() {
+  static Runtime the_one;
+  return the_one;
+}
+
+cudaError_t result(cudaError_t error) {
+  if (error != cudaSuccess) runtime().last_error = error;
+  return error;
+}
+
+// ---- Streams ----
+
+CUstream_st* find_stream(cudaStream_t handle) {
+  if (handle == nullptr) return &runtime().default_stream;
+  const auto found = runtime().streams.find(handle);
+  return found == runtime().streams.end() ? nullptr : found->second.get();
+}
+
+std::shared_ptr<CUevent_st> find_event(cudaEvent_t handle) {
+  const auto found = runtime().events.find(handle);
+  return found == runtime().events.end() ? nullptr : found->second;
+}
+
+void run_one(CUstream_st& stream) {
+  const Operation operation = std::move(stream.pending.front());
+  stream.pending.pop_front();
+  operation();
+}
+
+void drain(CUstream_st& stream) {
+  while (!stream.pending.empty()) run_one(stream);
+}
+
+void drain_all() {
+  drain(runtime().default_stream);
+  for (auto& [handle, stream] : runtime().streams) drain(*stream);
+}
+
+bool capture_forbids_waiting() {
+  return std::any_of(runtime().streams.begin(), runtime().streams.end(),
+                     [](const auto& entry) { return entry.second->captures && entry.second->captured->strict; });
+}
+
+// The default stream waits for all others that are not non-blocking, and they wait for it.
+void keep_order_with_default(CUstream_st& stream) {
+  if (&stream != &runtime().default_stream) {
+    if (!stream.non_blocking) drain(runtime().default_stream);
+    return;
+  }
+  for (auto& [handle, other] : runtime().streams) {
+    if (!other->non_blocking) drain(*other);
+  }
+}
+
+cudaError_t put(cudaStream_t handle, Operation operation, bool at_once = false) {
+  CUstream_st* stream = find_stream(handle);
+  if (stream == nullptr) return result(cudaErrorInvalidResourceHandle);
+  if (stream->captured) {
+    stream->captured->operations.push_back(std::move(operation));
+    stream->unjoined = true;
+    return cudaSuccess;
+  }
+  if (handle == nullptr && capture_forbids_waiting()) return result(cudaErrorStreamCaptureImplicit);
+  keep_order_with_default(*stream);
+  stream->pending.push_back(std::move(operation));
+  if (at_once || !runtime().late) drain(*stream);
+  return cudaSuccess;
+}
+
+// Ends the use of a handle: what it stands for lives on in closures that need it.
+template <class T>
+cudaError_t forget(std::map<T*, std::shared_ptr<T>>& registry, T* handle) {
+  return registry.erase(handle) == 1 ? cudaSuccess : result(cudaErrorInvalidResourceHandle);
+}
+
+template <class T>
+T* remember(std::map<T*, std::shared_ptr<T>>& registry, std::shared_ptr<T> object) {
+  T* handle = object.get();
+  registry.emplace(handle, std::move(object));
+  return handle;
+}
+
+// ---- Memory ----
+
+// The allocation that the pointer is in or at the end of.
+const Allocation* find_allocation(const void* pointer) {
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  auto after = runtime().allocations.upper_bound(address);
+  if (after == runtime().allocations.begin()) return nullptr;
+  const auto& [begin, allocation] = *--after;
+  return address - begin <= allocation.size ? &allocation : nullptr;
+}
+
+enum class Side { HOST, PINNED, DEVICE, NOWHERE };
+
+// Where these bytes are; nowhere, if they leave an allocation.
+Side side_of(const void* pointer, size_t bytes) {
+  const Allocation* allocation = find_allocation(pointer);
+  if (allocation == nullptr) return pointer == nullptr ? Side::NOWHERE : Side::HOST;
+  const auto offset = static_cast<size_t>(static_cast<const unsigned char*>(pointer) - allocation->begin());
+  if (bytes > allocation->size - offset) return Side::NOWHERE;
+  return allocation->pinned ? Side::PINNED : Side::DEVICE;
+}
+
+cudaError_t allocate(void** memory, size_t bytes, bool pinned) {
+  Runtime& r = runtime();
+  *memory = nullptr;
+  if (r.device.count == 0) return result(cudaErrorNoDevice);
+  if (capture_forbids_waiting()) return result(cudaErrorStreamCaptureUnsupported);
+  if (bytes == 0) return cudaSuccess;
+  if (!pinned && bytes > r.device.memory - std::min(r.used, r.device.memory)) return result(cudaErrorMemoryAllocation);
+  auto* raw = static_cast<unsigned char*>(::operator new(bytes + 2 * GUARD, ALIGNMENT, std::nothrow));
+  if (raw == nullptr) return result(cudaErrorMemoryAllocation);
+  Allocation allocation;
+  allocation.bytes.reset(raw);
+  allocation.size = bytes;
+  allocation.pinned = pinned;
+  std::memset(raw, 0xFF, bytes + 2 * GUARD);
+  *memory = raw + GUARD;
+  if (!pinned) r.used += bytes;
+  r.allocations.emplace(reinterpret_cast<uintptr_t>(*memory), std::move(allocation));
+  return cudaSuccess;
+}
+
+void check_guards(const std::string& who) {
+  for (const auto& [address, allocation] : runtime().allocations) {
+    if (!allocation.intact()) {
+      throw Fault(who + ": a write beside an allocation of " + std::to_string(allocation.size) + " bytes");
+    }
+  }
+}
+
+cudaError_t release(void* memory, bool pinned) {
+  Runtime& r = runtime();
+  if (memory == nullptr) return cudaSuccess;
+  if (capture_forbids_waiting()) return result(cudaErrorStreamCaptureUnsupported);
+  const auto found = r.allocations.find(reinterpret_cast<uintptr_t>(memory));
+  if (found == r.allocations.end() || found->second.pinned != pinned) return result(cudaErrorInvalidValue);
+  drain_all();
+  check_guards("what ran before a call of cudaFree");
+  if (!pinned) r.used -= found->second.size;
+  r.allocations.erase(found);
+  return cudaSuccess;
+}
+
+bool direction_fits(cudaMemcpyKind kind, Side to, Side from) {
+  if (to == Side::NOWHERE || from == Side::NOWHERE) return false;
+  const bool to_device = to == Side::DEVICE, from_device = from == Side::DEVICE;
+  switch (kind) {
+    case cudaMemcpyHostToHost: return !to_device && !from_device;
+    case cudaMemcpyHostToDevice: return to_device && !from_device;
+    case cudaMemcpyDeviceToHost: return !to_device && from_device;
+    case cudaMemcpyDeviceToDevice: return to_device && from_device;
+    case cudaMemcpyDefault: return true;
+  }
+  return false;
+}
+
+struct Copy {
+  void* to;
+  size_t to_pitch;
+  const void* from;
+  size_t from_pitch, width, height;
+  cudaMemcpyKind kind;
+};
+
+cudaError_t put_copy(const Copy& copy, cudaStream_t stream) {
+  if (copy.width == 0 || copy.height == 0) return cudaSuccess;
+  if (copy.height > 1 && (copy.width > copy.to_pitch || copy.width > copy.from_pitch)) return result(cudaErrorInvalidValue);
+  const Side to = side_of(copy.to, (copy.height - 1) * copy.to_pitch + copy.width);
+  const Side from = side_of(copy.from, (copy.height - 1) * copy.from_pitch + copy.width);
+  if (!direction_fits(copy.kind, to, from)) return result(cudaErrorInvalidValue);
+  auto operation = [copy] {
+    for (size_t row = 0; row < copy.height; ++row) {
+      std::memcpy(static_cast<unsigned char*>(copy.to) + row * copy.to_pitch,
+                  static_cast<const unsigned char*>(copy.from) + row * copy.from_pitch, copy.width);
+    }
+  };
+  // A GPU reads and writes host memory on its own only where that is pinned; otherwise the call itself has to wait.
+  return put(stream, operation, to == Side::HOST || from == Side::HOST);
+}
+
+// ---- Kernels ----
+
+cudaError_t check_shape(dim3 grid, dim3 threads) {
+  const uint64_t size = static_cast<uint64_t>(threads.x) * threads.y * threads.z;
+  const bool fits = size >= 1 && size <= 1024 && threads.x <= 1024 && threads.y <= 1024 && threads.z <= 64 &&
+                    grid.x >= 1 && grid.x <= 0x7fffffffu && grid.y >= 1 && grid.y <= 65535 && grid.z >= 1 &&
+                    grid.z <= 65535;
+  return fits ? cudaSuccess : cudaErrorInvalidConfiguration;
+}
+
+void check_pointers(const std::string& kernel, const std::vector<const void*>& pointers) {
+  for (const void* pointer : pointers) {
+    if (pointer != nullptr && find_allocation(pointer) == nullptr) {
+      throw Fault("kernel " + kernel + " was given a pointer to memory that is not the device's, or no longer");
+    }
+  }
+}
+
+}  // namespace
+
+Device& device() { return runtime().device; }
+
+void set_late_streams(bool late) {
+  drain_all();
+  runtime().late = late;
+}
+
+size_t allocations() { return runtime().allocations.size(); }
+
+void name_next_kernel(const char* name) {
+  std::string& next = runtime().next_kernel;
+  next = name;
+  if (next.size() > 2 && next.front() == '(') next = next.substr(1, next.size() - 2);
+}
+
+cudaError_t allow_shared_memory(const void* kernel, cudaFuncAttribute attribute, int value) {
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;
+  if (value < 0 || static_cast<size_t>(value) > SHARED_LIMIT_WITH_LEAVE) return result(cudaErrorInvalidValue);
+  runtime().allowed_shared[kernel] = static_cast<size_t>(value);
+  return cudaSuccess;
+}
+
+cudaError_t submit(const cudaLaunchConfig_t& config, const void* kernel, std::vector<const void*> pointers,
+                   std::function<void()> thread) {
+  Runtime& r = runtime();
+  const std::string name = r.next_kernel.empty() ? "without a name" : r.next_kernel;
+  r.next_kernel.clear();
+  if (r.device.count == 0) return result(cudaErrorNoDevice);
+  if (check_shape(config.gridDim, config.blockDim) != cudaSuccess) return result(cudaErrorInvalidConfiguration);
+  const auto allowed = r.allowed_shared.find(kernel);
+  const bool leave = allowed != r.allowed_shared.end();
+  if (config.dynamicSmemBytes > (leave ? allowed->second : SHARED_LIMIT)) return result(cudaErrorInvalidValue);
+  const Kernel work = {name, config.gridDim, config.blockDim, config.dynamicSmemBytes,
+                       leave ? SHARED_LIMIT_WITH_LEAVE : SHARED_LIMIT, std::move(thread)};
+  return put(config.stream, [work, pointers = std::move(pointers)] {
+    check_pointers(work.name, pointers);
+    run(work);
+    check_guards("kernel " + work.name);
+  });
+}
+
+}  // namespace cuda_on_host
+
+using namespace cuda_on_host;
+
+// ---- Errors and the device ----
+
+const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess: return "cudaSuccess";
+    case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
+    case cudaErrorInsufficientDriver: return "cudaErrorInsufficientDriver";
+    case cudaErrorNoDevice: return "cudaErrorNoDevice";
+    case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
+    case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
+    case cudaErrorIllegalState: return "cudaErrorIllegalState";
+    case cudaErrorNotReady: return "cudaErrorNotReady";
+    case cudaErrorStreamCaptureUnsupported: return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureUnjoined: return "cudaErrorStreamCaptureUnjoined";
+    case cudaErrorStreamCaptureImplicit: return "cudaErrorStreamCaptureImplicit";
+  }
+  return "unknown error";
+}
+
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess: return "no error";
+    case cudaErrorInvalidValue: return "invalid argument";
+    case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorInvalidConfiguration: return "invalid shape of blocks or grid";
+    case cudaErrorInsufficientDriver: return "driver too old";
+    case cudaErrorNoDevice: return "no GPU";
+    case cudaErrorInvalidDevice: return "no such GPU";
+    case cudaErrorInvalidResourceHandle: return "no such stream, event or graph";
+    case cudaErrorIllegalState: return "not in this state";
+    case cudaErrorNotReady: return "not finished yet";
+    case cudaErrorStreamCaptureUnsupported: return "not allowed while a stream is captured";
+    case cudaErrorStreamCaptureUnjoined: return "a captured stream was not joined";
+    case cudaErrorStreamCaptureImplicit: return "the default stream may not be used while a stream is captured";
+  }
+  return "unknown error";
+}
+
+cudaError_t cudaGetLastError() { return std::exchange(runtime().last_error, cudaSuccess); }
+cudaError_t cudaPeekAtLastError() { return runtime().last_error; }
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = device().count;
+  return result(*count == 0 ? cudaErrorNoDevice : cudaSuccess);
+}
+
+cudaError_t cudaSetDevice(int number) {
+  if (device().count == 0) return result(cudaErrorNoDevice);
+  return result(number < 0 || number >= device().count ? cudaErrorInvalidDevice : cudaSuccess);
+}
+
+cudaError_t cudaGetDevice(int* number) {
+  *number = 0;
+  return result(device().count == 0 ? cudaErrorNoDevice : cudaSuccess);
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int number) {
+  const cudaError_t status = cudaSetDevice(number);
+  if (status != cudaSuccess) return status;
+  *properties = {};
+  std::snprintf(properties->name, sizeof properties->name, "host run");
+  properties->totalGlobalMem = device().memory;
+  properties->sharedMemPerBlock = SHARED_LIMIT;
+  properties->sharedMemPerBlockOptin = SHARED_LIMIT_WITH_LEAVE;
+  properties->sharedMemPerMultiprocessor = SHARED_LIMIT_WITH_LEAVE + 1024;
+  properties->major = 9;
+  properties->multiProcessorCount = device().multiprocessors;
+  properties->warpSize = warpSize;
+  properties->regsPerBlock = properties->regsPerMultiprocessor = 65536;
+  properties->l2CacheSize = 1 << 20;
+  properties->maxThreadsPerBlock = 1024;
+  properties->maxThreadsPerMultiProcessor = 2048;
+  properties->memoryBusWidth = 64;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int number) {
+  cudaDeviceProp properties;
+  const cudaError_t status = cudaGetDeviceProperties(&properties, number);
+  if (status != cudaSuccess) return status;
+  switch (attribute) {
+    case cudaDevAttrMaxSharedMemoryPerBlock: *value = static_cast<int>(properties.sharedMemPerBlock); break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = static_cast<int>(properties.sharedMemPerBlockOptin); break;
+    case cudaDevAttrMultiProcessorCount: *value = properties.multiProcessorCount; break;
+    case cudaDevAttrComputeCapabilityMajor: *value = properties.major; break;
+    case cudaDevAttrComputeCapabilityMinor: *value = properties.minor; break;
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  if (capture_forbids_waiting()) return result(cudaErrorStreamCaptureUnsupported);
+  drain_all();
+  return cudaSuccess;
+}
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = 13000;
+  return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
+
+// ---- Memory ----
+
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  *total = device().memory;
+  *free = *total - std::min(runtime().used, *total);
+  return result(device().count == 0 ? cudaErrorNoDevice : cudaSuccess);
+}
+
+cudaError_t cudaMalloc(void** memory, size_t bytes) { return allocate(memory, bytes, false); }
+cudaError_t cudaFree(void* memory) { return release(memory, false); }
+cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) { return allocate(memory, bytes, true); }
+cudaError_t cudaFreeHost(void* memory) { return release(memory, true); }
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  return put_copy({to, bytes, from, bytes, bytes, 1, kind}, stream);
+}
+
+cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
+                              cudaMemcpyKind kind, cudaStream_t stream) {
+  return put_copy({to, to_pitch, from, from_pitch, width, height, kind}, stream);
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  const cudaError_t status = cudaMemcpyAsync(to, from, bytes, kind);
+  return status == cudaSuccess ? cudaStreamSynchronize(nullptr) : status;
+}
+
+cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream) {
+  if (bytes == 0) return cudaSuccess;
+  const Side side = side_of(memory, bytes);
+  if (side != Side::DEVICE && side != Side::PINNED) return result(cudaErrorInvalidValue);
+  return put(stream, [=] { std::memset(memory, value, bytes); });
+}
+
+cudaError_t cudaMemset(void* memory, int value, size_t bytes) { return cudaMemsetAsync(memory, value, bytes); }
+
+// ---- Streams ----
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  if (device().count == 0) return result(cudaErrorNoDevice);
+  *stream = remember(runtime().streams, std::make_shared<CUstream_st>());
+  (*stream)->non_blocking = (flags & cudaStreamNonBlocking) != 0;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream) { return cudaStreamCreateWithFlags(stream, cudaStreamDefault); }
+
+cudaError_t cudaStreamDestroy(cudaStream_t handle) {
+  CUstream_st* stream = find_stream(handle);
+  if (stream == nullptr || handle == nullptr) return result(cudaErrorInvalidResourceHandle);
+  drain(*stream);
+  return forget(runtime().streams, handle);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
+  CUstream_st* stream = find_stream(handle);
+  if (stream == nullptr) return result(cudaErrorInvalidResourceHandle);
+  if (stream->captured || capture_forbids_waiting()) return result(cudaErrorStreamCaptureUnsupported);
+  keep_order_with_default(*stream);
+  drain(*stream);
+  return cudaSuccess;
+}
+
+// Asking again and again must come to an end, so each question lets one operation run.
+cudaError_t cudaStreamQuery(cudaStream_t handle) {
+  CUstream_st* stream = find_stream(handle);
+  if (stream == nullptr) return result(cudaErrorInvalidResourceHandle);
+  if (stream->pending.empty()) return cudaSuccess;
+  run_one(*stream);
+  return cudaErrorNotReady;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, void (*function)(void*), void* data) {
+  return put(stream, [=] { function(data); });
+}
+
+// ---- Events ----
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  if (device().count == 0) return result(cudaErrorNoDevice);
+  *event = remember(runtime().events, std::make_shared<CUevent_st>());
+  (*event)->timed = (flags & cudaEventDisableTiming) == 0;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
+cudaError_t cudaEventDestroy(cudaEvent_t event) { return forget(runtime().events, event); }
+
+cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle) {
+  const std::shared_ptr<CUevent_st> event = find_event(handle);
+  CUstream_st* stream = find_stream(stream_handle);
+  if (event == nullptr || stream == nullptr) return result(cudaErrorInvalidResourceHandle);
+  event->stream = stream;
+  event->captured = stream->captured;
+  if (event->captured) return cudaSuccess;
+  const uint64_t number = ++event->recorded;
+  return put(stream_handle, [event, number] {
+    event->completed = number;
+    event->time = std::chrono::steady_clock::now();
+  });
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t handle, unsigned) {
+  const std::shared_ptr<CUevent_st> event = find_event(handle);
+  CUstream_st* stream = find_stream(stream_handle);
+  if (event == nullptr || stream == nullptr) return result(cudaErrorInvalidResourceHandle);
+  if (event->captured) {
+    if (stream->captured && stream->captured != event->captured) return result(cudaErrorInvalidValue);
+    if (!stream->captured) stream->unjoined = true;
+    stream->captured = event->captured;
+    if (stream != event->stream) event->stream->unjoined = false;
+    return cudaSuccess;
+  }
+  if (stream->captured) return result(cudaErrorStreamCaptureUnsupported);
+  const uint64_t number = event->recorded;
+  return put(stream_handle, [event, number] {
+    while (event->completed < number) run_one(*event->stream);
+  });
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
+  const std::shared_ptr<CUevent_st> event = find_event(handle);
+  if (event == nullptr) return result(cudaErrorInvalidResourceHandle);
+  if (event->captured) return result(cudaErrorStreamCaptureUnsupported);
+  while (event->completed < event->recorded) run_one(*event->stream);
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t handle) {
+  const std::shared_ptr<CUevent_st> event = find_event(handle);
+  if (event == nullptr) return result(cudaErrorInvalidResourceHandle);
+  if (event->completed >= event->recorded) return cudaSuccess;
+  run_one(*event->stream);
+  return cudaErrorNotReady;
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start_handle, cudaEvent_t end_handle) {
+  const auto start = find_event(start_handle), end = find_event(end_handle);
+  if (start == nullptr || end == nullptr || !start->timed || !end->timed || start->recorded == 0 || end->recorded == 0) {
+    return result(cudaErrorInvalidResourceHandle);
+  }
+  if (start->completed < start->recorded || end->completed < end->recorded) return result(cudaErrorNotReady);
+  *milliseconds = std::chrono::duration<float, std::milli>(end->time - start->time).count();
+  return cudaSuccess;
+}
+
+// ---- Graphs ----
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode) {
+  CUstream_st* stream = find_stream(handle);
+  if (stream == nullptr) return result(cudaErrorInvalidResourceHandle);
+  if (handle == nullptr) return result(cudaErrorStreamCaptureUnsupported);
+  if (stream->captured) return result(cudaErrorIllegalState);
+  stream->captured = std::make_shared<CUgraph_st>();
+  stream->captured->strict = mode != cudaStreamCaptureModeRelaxed;
+  stream->captures = true;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* status) {
+  CUstream_st* stream = find_stream(handle);
+  if (stream == nullptr) return result(cudaErrorInvalidResourceHandle);
+  *status = stream->captured ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
+  *graph = nullptr;
+  CUstream_st* stream = find_stream(handle);
+  if (stream == nullptr) return result(cudaErrorInvalidResourceHandle);
+  if (!stream->captures) return result(cudaErrorIllegalState);
+  const Graph captured = stream->captured;
+  bool joined = true;
+  for (auto& [other_handle, other] : runtime().streams) {
+    if (other->captured != captured) continue;
+    if (other.get() != stream && other->unjoined) joined = false;
+    other->captured = nullptr;
+    other->captures = other->unjoined = false;
+  }
+  if (!joined) return result(cudaErrorStreamCaptureUnjoined);
+  *graph = remember(runtime().graphs, captured);
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
+  const auto found = runtime().graphs.find(graph);
+  if (found == runtime().graphs.end()) return result(cudaErrorInvalidValue);
+  auto made = std::make_shared<CUgraphExec_st>();
+  made->operations = graph->operations;
+  *executable = remember(runtime().executables, std::move(made));
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream) {
+  const auto found = runtime().executables.find(handle);
+  if (found == runtime().executables.end()) return result(cudaErrorInvalidValue);
+  return put(stream, [executable = found->second] {
+    for (const Operation& operation : executable->operations) operation();
+  });
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return forget(runtime().graphs, graph); }
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) { return forget(runtime().executables, executable); }

@@ -1,0 +1,1019 @@
+// Everything that reads, writes or explains: JSON, configurations, checkpoints, options, logs, progress, figures; above all
+// what happens when a file or a command line is wrong.
+#include <cmath>
+#include <csignal>
+#include <limits>
+#include <locale>
+#include <map>
+#include <regex>
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "check.h"
+#include "checksum.h"
+#include "config.h"
+#include "error.h"
+#include "json.h"
+#include "text.h"
+#include "train/atomic_file.h"
+#include "train/figure.h"
+#include "train/interrupt.h"
+#include "train/log.h"
+#include "train/options.h"
+#include "train/progress.h"
+#include "train/safetensors.h"
+
+using namespace petroglyph;
+
+namespace {
+
+constexpr double NOT_A_NUMBER = std::numeric_limits<double>::quiet_NaN();
+constexpr double INFINITE = std::numeric_limits<double>::infinity();
+
+// A small generator for mutations; the tests see the same ones everywhere.
+class Dice {
+ public:
+  size_t below(size_t count) {
+    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+    return size_t(state_ >> 33) % count;
+  }
+
+ private:
+  uint64_t state_ = 1;
+};
+
+template <class Function>
+std::string message_of(Function function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// Runs the function in a child process and gives what waitpid says about it.
+template <class Function>
+int status_of_child(Function function) {
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    function();
+    _exit(99);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+// A decimal comma and points between thousands, as a German system has it.
+struct GermanNumbers : std::numpunct<char> {
+  char do_decimal_point() const override { return ','; }
+  char do_thousands_sep() const override { return '.'; }
+  std::string do_grouping() const override { return "\3"; }
+};
+
+void text_forms(Test& test) {
+  test.equal("formatted", text("%s %d", "step", 7), "step 7");
+  test.equal("formatted empty", text("%s", ""), "");
+  test.equal("commas", with_commas(1204224), "1,204,224");
+  test.equal("commas, three digits", with_commas(999), "999");
+  test.equal("commas, negative", with_commas(-999999), "-999,999");
+  test.equal("commas, smallest", with_commas(INT64_MIN), "-9,223,372,036,854,775,808");
+  test.equal("seconds", duration_text(42.2), "0:42");
+  test.equal("minutes", duration_text(723), "12:03");
+  test.equal("rounded up", duration_text(59.7), "1:00");
+  test.equal("hours", duration_text(3909), "1:05:09");
+  test.equal("unknown duration", duration_text(NOT_A_NUMBER), "?");
+  test.equal("shape", shape_text({192, 64}), "192×64");
+  test.equal("shape of a scalar", shape_text({}), "scalar");
+  test.equal("nearest word", nearest_word("lenght", {"width", "length", "layers"}), "length");
+  test.equal("nearest word of a beginning", nearest_word("len", {"width", "length", "layers"}), "length");
+  test.equal("no near word", nearest_word("zebra", {"width", "length", "layers"}), "");
+  test.equal("trim", trim(" \ta b\r\n"), "a b");
+  test.equal("UTF-8", utf8_prefix("aä€😀"), size_t(10));
+  test.equal("overlong UTF-8", utf8_prefix("a\xC0\x80"), size_t(1));
+  test.equal("surrogate in UTF-8", utf8_prefix("a\xED\xA0\x80"), size_t(1));
+  test.equal("UTF-8 cut off", utf8_prefix("a\xE2\x82"), size_t(1));
+  test.equal("UTF-8 beyond U+10FFFF", utf8_prefix("\xF4\x90\x80\x80"), size_t(0));
+  test.throws("a file that is not there", "/nowhere/x: cannot read: No such file", [] { read_file("/nowhere/x"); });
+  test.throws("a folder", "cannot read: Is a directory", [] { read_file("/"); });
+}
+
+void numbers(Test& test) {
+  for (const char* bad : {"", "-", ".", "e5", "1e", "1e+", "0x10", "1,5", " 1", "1 ", "+1", "inf", "nan", "1e999", "--1"}) {
+    test.check(std::string("not a number: \"") + bad + "\"", !parse_number(bad));
+  }
+  test.equal("half", *parse_number(".5"), 0.5);
+  test.equal("trailing point", *parse_number("5."), 5.0);
+  test.equal("exponent", *parse_number("-2.5e-3"), -0.0025);
+  test.equal("largest integer", *parse_integer("9223372036854775807"), INT64_MAX);
+  test.check("one more is none", !parse_integer("9223372036854775808"));
+  test.equal("largest unsigned", *parse_unsigned("18446744073709551615"), UINT64_MAX);
+  test.check("unsigned has no minus", !parse_unsigned("-1"));
+  test.check("a whole number has no point", !parse_integer("3.0"));
+  test.equal("exact: whole", exact_text(1e15), "1000000000000000");
+  test.equal("exact: 2^53", exact_text(9007199254740992.0), "9007199254740992");
+  test.equal("exact: negative zero", exact_text(-0.0), "-0");
+  test.equal("exact: tenth", exact_text(0.1), "0.1");
+  test.equal("exact: third", exact_text(1.0 / 3), "0.3333333333333333");
+  Dice dice;
+  bool doubles = true, floats = true;
+  for (int i = 0; i < 20000; ++i) {
+    const uint64_t bits = uint64_t(dice.below(1u << 31)) << 33 ^ uint64_t(dice.below(1u << 31)) << 10 ^ dice.below(1u << 20);
+    double wide;
+    float narrow;
+    const uint32_t few = uint32_t(bits >> 32);
+    std::memcpy(&wide, &bits, sizeof wide);
+    std::memcpy(&narrow, &few, sizeof narrow);
+    if (std::isnormal(wide)) doubles = doubles && same(*parse_number(exact_text(wide)), wide);
+    if (std::isfinite(narrow)) floats = floats && same(float(*parse_number(number_text(narrow, 9))), narrow);
+  }
+  test.check("doubles come back from exact_text", doubles);
+  test.check("floats come back from 9 digits", floats);
+
+  const std::locale before = std::locale::global(std::locale(std::locale::classic(), new GermanNumbers));
+  const std::string printed = number_text(1234.5, 9) + " " + exact_text(123456.25) + " " + with_commas(12345);
+  const std::optional<double> parsed = parse_number("1234.5");
+  std::locale::global(before);
+  test.equal("a German locale prints the same", printed, "1234.5 123456.25 12,345");
+  test.equal("a German locale reads the same", parsed.value_or(0), 1234.5);
+}
+
+void checksums(Test& test) {
+  const std::string bytes = read_bytes(test.program()).substr(0, 5000);
+  Checksum whole;
+  whole.update(bytes.data(), bytes.size());
+  bool equal = true;
+  Dice dice;
+  for (int i = 0; i < 200; ++i) {
+    Checksum pieces;
+    for (size_t at = 0; at < bytes.size();) {
+      const size_t size = std::min(bytes.size() - at, dice.below(100));
+      pieces.update(bytes.data() + at, size);
+      at += size;
+    }
+    equal = equal && pieces.value() == whole.value();
+  }
+  test.check("any cutting gives the same", equal);
+  test.equal("of nothing", Checksum().hex(), "b9b7de19a608ff49");
+  Checksum abc;
+  abc.update("abc", 3);
+  test.equal("of abc", abc.hex(), "a20908740600b294");
+  Checksum zero;
+  zero.update("abc\0", 4);
+  test.check("a zero at the end counts", zero.value() != abc.value());
+}
+
+void json_values(Test& test) {
+  const char* const text = R"({"a":[1,-2.5,1e+300,true,false,null,"x"],"b":{},"c":[],"":"\"\\\n\u0001é😀"})";
+  const Json json = Json::parse(text, "file");
+  test.equal("comes back as it was", json.text(), text);
+  test.check("equal to itself", json == Json::parse(json.text(), "again"));
+  test.equal("escapes", Json::parse(R"("\u00e9\ud83d\ude00\/\b\f\n\r\t\u0041")", "file").string(), "é😀/\b\f\n\r\tA");
+  test.equal("space around", Json::parse(" \r\n\t[ 1 , 2 ] \n", "file").text(), "[1,2]");
+  test.equal("integer", Json::parse("9007199254740992", "file").integer(), int64_t(9007199254740992));
+  test.equal("an integer with an exponent", Json::parse("1.5e3", "file").integer(), 1500);
+  test.equal("order and replacement", Json::object().set("b", 1).set("a", 2).set("b", "x").text(), R"({"b":"x","a":2})");
+  test.equal("array", Json::array().push(1).push(0.5).push(nullptr == nullptr).text(), "[1,0.5,true]");
+  test.equal("find", json.find("c")->items().size(), size_t(0));
+  test.check("find nothing", json.find("z") == nullptr);
+  test.throws("at", "expected a key \"z\"", [&] { json.at("z"); });
+  test.throws("another kind", "expected a number, found a string", [] { Json("1").number(); });
+  test.throws("not whole", "expected a whole number, found 0.5", [] { Json(0.5).integer(); });
+  test.throws("no NaN", "JSON has no number for nan", [] { Json json(NOT_A_NUMBER); });
+  test.throws("no infinity", "JSON has no number for -inf", [] { Json json(-INFINITE); });
+  test.throws("too large an integer", "up to 2^53 exactly, not 18446744073709551615", [] { Json json(UINT64_MAX); });
+  test.throws("too small an integer", "up to 2^53 exactly, not -9223372036854775808", [] { Json json(INT64_MIN); });
+  test.throws("bytes that are not UTF-8", "expected UTF-8 text, byte 1 is not", [] { Json json("a\xFF"); });
+}
+
+void json_errors(Test& test) {
+  const auto refuses = [&](const std::string& text, const std::string& message) {
+    test.equal("refuses " + (text.size() < 30 ? text : text.substr(0, 30) + "..."),
+               message_of([&] { Json::parse(text, "a.json"); }), "a.json: line " + message);
+  };
+  refuses("", "1: expected a value, found the end");
+  refuses("{\n\"a\": 1,\n}", "3: expected a key in double quotes, found '}'");
+  refuses("{\"a\" 1}", "1: expected ':' after a key, found '1'");
+  refuses("{\"a\":1 \"b\":2}", "1: expected ',' or '}', found '\"'");
+  refuses("{\"a\":1,\n\"a\":2}", "2: expected each key once, found \"a\" again");
+  refuses("{\"a\":1,\"\\u0061\":2}", "1: expected each key once, found \"a\" again");
+  refuses("[1,]", "1: expected a value, found ']'");
+  refuses("[1 2]", "1: expected ',' or ']', found '2'");
+  refuses("[1\n", "2: expected ',' or ']', found the end");
+  refuses("1 2", "1: expected the end, found '2'");
+  refuses("01", "1: expected the end, found '1'");
+  refuses("+1", "1: expected a value, found '+'");
+  refuses("-", "1: expected a digit, found the end");
+  refuses("1.", "1: expected a digit, found the end");
+  refuses("1.e1", "1: expected a digit, found 'e'");
+  refuses("1e", "1: expected a digit, found the end");
+  refuses("1e999", "1: expected a number that fits a double, found 1e999");
+  refuses("NaN", "1: expected a value, found 'N'");
+  refuses("tru", "1: expected a value, found 't'");
+  refuses("\"a", "1: expected '\"' at the end of a string, found the end");
+  refuses("\"a\nb\"", "1: expected no control character in a string, found byte 0x0A");
+  refuses("\"\\x\"", "1: expected an escape such as \\n or \\u0041, found 'x'");
+  refuses("\"\\u12g4\"", "1: expected four hexadecimal digits after \\u, found 'g'");
+  refuses("\"\\ud800x\"", "1: expected the second half of a surrogate pair, found 'x'");
+  refuses("\"\\udc00\"", "1: expected the first half of a surrogate pair before its second, found '\"'");
+  refuses("\n\"\xFF\"", "2: expected UTF-8, found byte 0xFF");
+  refuses(std::string("\0", 1), "1: expected a value, found byte 0x00");
+  refuses("// no", "1: expected a value, found '/'");
+  const std::string deep = std::string(64, '[') + std::string(64, ']');
+  test.check("64 levels are read", Json::parse(deep, "file").is(Json::Kind::Array));
+  refuses("[" + deep + "]", "1: expected at most 64 levels, found one more");
+  refuses(std::string(1000000, '['), "1: expected at most 64 levels, found one more");
+
+  // Broken at random, a text is parsed or refused, and what is parsed comes back.
+  const std::string good = R"({"a":[1,-2.5e3,true,null,"x\u00e9\ud83d\ude00"],"b":{"c":[[],{}]}, "d":"\\\""})";
+  const std::string spare = "{}[]\",:\\u0129eE+-.tfn \x01\xFF";
+  Dice dice;
+  int parsed = 0;
+  bool stable = true;
+  for (int i = 0; i < 20000; ++i) {
+    std::string text = good;
+    for (size_t changes = 1 + dice.below(3); changes > 0; --changes) {
+      const size_t at = dice.below(text.size());
+      switch (dice.below(3)) {
+        case 0: text[at] = spare[dice.below(spare.size())]; break;
+        case 1: text.erase(at, 1 + dice.below(4)); break;
+        default: text.insert(at, 1, spare[dice.below(spare.size())]);
+      }
+    }
+    try {
+      const Json json = Json::parse(text, "file");
+      ++parsed;
+      stable = stable && Json::parse(json.text(), "again") == json;
+    } catch (const Error&) {
+    }
+  }
+  test.check("20,000 broken texts", stable && parsed > 100 && parsed < 15000, std::to_string(parsed) + " parsed");
+}
+
+void config(Test& test) {
+  const auto reader = [](const char* text) { return ConfigReader("causal_rn", Json::parse(text, "file")); };
+  ConfigReader good = reader(R"({"hidden":192,"dropout":0.1,"bias":false,"activation":"exp","kernels":[3,5],"name":null})");
+  test.equal("integer", good.integer("hidden", 1, 1024), 192);
+  test.equal("number", good.number("dropout", 0, 1), 0.1);
+  test.equal("boolean", good.boolean("bias"), false);
+  test.equal("choice", good.choice("activation", {"exp", "relu"}), "exp");
+  test.equal("integers", good.integers("kernels", 1, 9), std::vector<int64_t>{3, 5});
+  test.equal("null means absent", good.string("name", "none"), "none");
+  test.equal("absent integer", good.integer("heads", 1, 4, 2), 2);
+  test.equal("absent choice", good.choice("norm", {"pre", "post"}, "post"), "post");
+  test.equal("absent integers", good.integers("list", 1, 4, std::vector<int64_t>{}).size(), size_t(0));
+  good.finish();
+
+  const auto says = [&](const std::string& message, const char* text, auto ask) {
+    ConfigReader bad = reader(text);
+    test.equal(message, message_of([&] { ask(bad); }), message);
+  };
+  says("causal_rn: config lacks \"hidden\"", "{}", [](ConfigReader& c) { c.integer("hidden", 1, 8); });
+  says("causal_rn: heads 5 out of range 1 to 4", R"({"heads":5})", [](ConfigReader& c) { c.integer("heads", 1, 4); });
+  says("causal_rn: heads 1e+300 out of range 1 to 4", R"({"heads":1e300})",
+       [](ConfigReader& c) { c.integer("heads", 1, 4); });
+  says("causal_rn: heads 2.5 is not a whole number", R"({"heads":2.5})",
+       [](ConfigReader& c) { c.integer("heads", 1, 4); });
+  says("causal_rn: heads: expected a number, found a string", R"({"heads":"2"})",
+       [](ConfigReader& c) { c.integer("heads", 1, 4); });
+  says("causal_rn: dropout 1.5 out of range 0 to 1", R"({"dropout":1.5})",
+       [](ConfigReader& c) { c.number("dropout", 0, 1); });
+  says("causal_rn: activation \"gulu\" is not one of exp, relu, elu, gelu", R"({"activation":"gulu"})",
+       [](ConfigReader& c) { c.choice("activation", {"exp", "relu", "elu", "gelu"}); });
+  says("causal_rn: bias: expected true or false, found a number", R"({"bias":0})",
+       [](ConfigReader& c) { c.boolean("bias"); });
+  says("causal_rn: kernels[1] 0 out of range 1 to 9", R"({"kernels":[3,0]})",
+       [](ConfigReader& c) { c.integers("kernels", 1, 9); });
+  says("causal_rn: unknown key \"hiden\" in the config (did you mean \"hidden\"?)", R"({"hiden":3})",
+       [](ConfigReader& c) { c.integer("hidden", 1, 9, 1), c.finish(); });
+  says("causal_rn: unknown key \"x\" in the config", R"({"x":3})", [](ConfigReader& c) { c.finish(); });
+  says("causal_rn: heads 5 does not divide hidden 192", "{}",
+       [](ConfigReader& c) { c.fail("heads 5 does not divide hidden 192"); });
+  test.throws("not an object", "causal_rn: expected an object as config, found a list", [&] { reader("[]"); });
+}
+
+// A checkpoint with every type, an empty tensor, a scalar and names that JSON must escape.
+struct SmallCheckpoint {
+  std::vector<float> weight = {1.5f, -0.0f, 3e-45f, 4, 5, std::nanf("")};
+  std::vector<double> moment = {0.1, -2, 1e300};
+  std::vector<int32_t> counts = {-1, 2};
+  std::vector<int64_t> step = {1234567890123};
+  std::vector<uint8_t> bytes = {0, 255, 7};
+
+  void save(const std::string& path) const {
+    SafetensorsWriter writer;
+    writer.metadata("config", R"({"width":64})");
+    writer.metadata("seed", "1");
+    writer.add("blocks.0.weight", {2, 3}, weight.data());
+    writer.add("moment \"é\"", {3, 1}, moment.data());
+    writer.add("counts", {2}, counts.data());
+    writer.add("nothing", {0, 7}, counts.data());
+    writer.add("step", {}, step.data());
+    writer.add("bytes", {3}, bytes.data());
+    writer.save(path);
+  }
+};
+
+bool holds(const SafetensorsFile& file, const SmallCheckpoint& saved) {
+  const auto equal = [](const auto& a, const auto& b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof a[0]) == 0;
+  };
+  const std::map<std::string, std::string> metadata = {{"config", R"({"width":64})"}, {"seed", "1"}};
+  return file.metadata() == metadata && file.names().size() == 6 &&
+         equal(file.read<float>("blocks.0.weight"), saved.weight) &&
+         equal(file.read<double>("moment \"é\""), saved.moment) && equal(file.read<int32_t>("counts"), saved.counts) &&
+         file.read<int32_t>("nothing").empty() && equal(file.read<int64_t>("step"), saved.step) &&
+         equal(file.read<uint8_t>("bytes"), saved.bytes) &&
+         file.entry("blocks.0.weight").shape == std::vector<int64_t>{2, 3} && file.entry("step").shape.empty();
+}
+
+void safetensors(Test& test) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("model.safetensors");
+  const SmallCheckpoint saved;
+  saved.save(path);
+  const SafetensorsFile file(path);
+  test.check("comes back, bit for bit", holds(file, saved));
+  test.equal("order of the names", file.names(),
+             std::vector<std::string>{"blocks.0.weight", "moment \"é\"", "counts", "nothing", "step", "bytes"});
+  const std::string bytes = read_bytes(path);
+  uint64_t length;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  test.equal("the data is aligned", length % 8, 0);
+  saved.save(path);
+  test.check("equal contents make equal files", read_bytes(path) == bytes);
+  test.check("an open file outlives its replacement", holds(file, saved));
+  test.equal("as float from float", file.read_as_float("blocks.0.weight"), saved.weight);
+  test.equal("as float from double", file.read_as_float("moment \"é\"")[0], 0.1f);
+  float two[2];
+  const std::string prefix = path + ": ";
+  const auto says = [&](const std::string& message, auto ask) {
+    test.equal(message, message_of(ask), prefix + message + "; nothing was changed");
+  };
+  says("it has no tensor head", [&] { file.entry("head"); });
+  says("its metadata lacks \"task\"", [&] { file.metadata("task"); });
+  says("tensor step is of type I64, expected F32", [&] { file.read<float>("step"); });
+  says("tensor counts is of type I32, expected F32 or F64", [&] { file.read_as_float("counts"); });
+  says("tensor blocks.0.weight has 6 elements, expected 2", [&] { file.read("blocks.0.weight", two, 2); });
+  says("tensor blocks.0.weight has shape 2×3, expected 3×2", [&] { file.expect_shape("blocks.0.weight", {3, 2}); });
+  says("tensor step has shape scalar, expected 1", [&] { file.expect_shape("step", {1}); });
+  file.expect_shape("blocks.0.weight", {2, 3});
+
+  SafetensorsWriter empty;
+  empty.save(path);
+  test.equal("a file without tensors", SafetensorsFile(path).names().size(), size_t(0));
+  SafetensorsWriter writer;
+  writer.add("a", {1}, two);
+  test.throws("a name twice", "tensor a: the name is taken", [&] { writer.add("a", {1}, two); });
+  test.throws("the metadata's name", "the name is taken", [&] { writer.add("__metadata__", {1}, two); });
+  test.throws("a negative shape", "tensor b: impossible shape -1×2", [&] { writer.add("b", {-1, 2}, two); });
+  test.throws("a huge shape", "impossible shape", [&] { writer.add("b", {INT64_MAX, INT64_MAX}, two); });
+  test.throws("an unknown type", "tensor b: unknown dtype F31", [&] { writer.add("b", "F31", {1}, two); });
+  test.throws("the checksum's key", "is the writer's own", [&] { writer.metadata("data_checksum", "x"); });
+}
+
+void safetensors_truncated(Test& test) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("model.safetensors"), cut = folder.file("cut.safetensors");
+  SmallCheckpoint().save(path);
+  const std::string bytes = read_bytes(path);
+  int refused = 0;
+  write_bytes(cut, bytes);
+  for (size_t size = bytes.size(); size-- > 0;) {
+    std::filesystem::resize_file(cut, size);
+    const std::string message = message_of([&] { SafetensorsFile file(cut); });
+    const bool clear = message.compare(0, cut.size() + 2, cut + ": ") == 0 &&
+                       message.find("; nothing was changed") != std::string::npos &&
+                       message.find(" bytes long") != std::string::npos;
+    if (!clear) test.check("cut to " + std::to_string(size) + " bytes", false, message);
+    refused += clear;
+  }
+  test.equal("every length is refused", refused, bytes.size());
+  write_bytes(cut, bytes + "x");
+  const std::string whole = with_commas(int64_t(bytes.size()));
+  test.throws("one byte more", "its header promises " + whole + ": something was added", [&] { SafetensorsFile file(cut); });
+  write_bytes(cut, bytes.substr(0, bytes.size() - 1));
+  test.throws("one byte less", "bytes long, its header promises " + whole + ": truncated; nothing was changed",
+              [&] { SafetensorsFile file(cut); });
+}
+
+void safetensors_bits(Test& test) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("model.safetensors"), flipped = folder.file("flipped.safetensors");
+  SmallCheckpoint().save(path);
+  const std::string bytes = read_bytes(path);
+  write_bytes(flipped, bytes);
+  std::fstream stream(flipped, std::ios::in | std::ios::out | std::ios::binary);
+  const auto put = [&](size_t at, char byte) { stream.seekp(std::streamoff(at)).put(byte).flush(); };
+  size_t refused = 0;
+  for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    put(bit / 8, static_cast<char>(bytes[bit / 8] ^ 1 << bit % 8));
+    const std::string message = message_of([&] { SafetensorsFile file(flipped); });
+    const bool clear = message.compare(0, flipped.size() + 2, flipped + ": ") == 0 &&
+                       message.find("; nothing was changed") != std::string::npos &&
+                       message.find('\n') == std::string::npos;
+    if (!clear) test.check("bit " + std::to_string(bit), false, message.empty() ? "not noticed" : message);
+    refused += clear;
+    put(bit / 8, bytes[bit / 8]);
+  }
+  SafetensorsFile restored(flipped);  // or the loop above has tested something else
+  test.equal("every flipped bit is noticed", refused, bytes.size() * 8);
+
+  std::string changed = bytes;
+  changed.back() ^= 1;
+  write_bytes(flipped, changed);
+  test.throws("in the data", flipped + ": checksum of the data is ", [&] { SafetensorsFile file(flipped); });
+  changed = bytes;
+  changed[changed.find("width")] = 'W';
+  write_bytes(flipped, changed);
+  test.throws("in the metadata", flipped + ": checksum of the header is ", [&] { SafetensorsFile file(flipped); });
+  changed = bytes;
+  std::swap(changed[changed.size() - 40], changed[changed.size() - 12]);
+  write_bytes(flipped, changed);
+  test.throws("two bytes swapped", ": damaged; nothing was changed", [&] { SafetensorsFile file(flipped); });
+}
+
+std::string with_header(const std::string& header, const std::string& data = "") {
+  const uint64_t length = header.size();
+  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + header + data;
+}
+
+void safetensors_foreign(Test& test) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("x");
+  const std::string eight(8, 'd');
+  write_bytes(path, with_header(R"({"__metadata__": {"format": "pt"},
+    "b": {"dtype": "F16", "shape": [2], "data_offsets": [4, 8]},
+    "a": {"shape": [1], "data_offsets": [0, 4], "dtype": "F32"}}   )", eight));
+  const SafetensorsFile good(path);
+  test.equal("another program's file is read", good.read<float>("a").size(), size_t(1));
+  test.equal("its metadata", good.metadata("format"), "pt");
+  test.equal("a type known by its size", good.entry("b").count(), 2);
+  test.throws("but not read", "tensor b is of type F16, expected F32", [&] { good.read<float>("b"); });
+
+  const auto refuses = [&](const std::string& bytes, const std::string& message) {
+    write_bytes(path, bytes);
+    test.equal(message, message_of([&] { SafetensorsFile file(path); }), path + ": " + message + "; nothing was changed");
+  };
+  const auto tensor = [&](const std::string& entry) { return with_header("{\"a\":" + entry + "}", eight); };
+  const auto fields = [&](const char* dtype, const char* shape, const char* offsets) {
+    return tensor(text(R"({"dtype":"%s","shape":%s,"data_offsets":%s})", dtype, shape, offsets));
+  };
+  refuses("", "0 bytes long: too short for a safetensors file");
+  refuses("1234567", "7 bytes long: too short for a safetensors file");
+  refuses("This is a text, not a checkpoint.\n",
+          "expected the length of a header in its first 8 bytes: not a safetensors file");
+  refuses(with_header("{}").substr(0, 8) + "{",
+          "9 bytes long, its header alone promises 10: truncated, or not a safetensors file");
+  refuses(with_header(""), "its header does not begin with '{': not a safetensors file");
+  refuses(with_header("[]"), "its header does not begin with '{': not a safetensors file");
+  refuses(with_header("{a}"),
+          "header: line 1: expected a key in double quotes, found 'a': not a safetensors file, or damaged");
+  refuses(with_header("{}", "x"), "11 bytes long, its header promises 10: something was added");
+  refuses(tensor("7"), "tensor a: expected an object, found a number");
+  refuses(tensor("{}"), "tensor a: expected a key \"dtype\"");
+  refuses(tensor(R"({"dtype":"F32","shape":[2],"data_offsets":[0,8],"x":1})"), "tensor a: unknown key \"x\"");
+  refuses(fields("F31", "[2]", "[0,8]"), "tensor a has the unknown dtype F31");
+  refuses(fields("F32", "2", "[0,8]"), "tensor a: expected a list, found a number");
+  refuses(fields("F32", "[2.5]", "[0,8]"), "tensor a: expected a whole number, found 2.5");
+  refuses(fields("F32", "[-2,-1]", "[0,8]"), "tensor a has the negative shape -2×-1");
+  refuses(fields("F32", "[4294967296,4294967296]", "[0,8]"),
+          "tensor a has the shape 4294967296×4294967296, too large for any file");
+  refuses(fields("F32", "[3]", "[0,8]"), "tensor a has 8 bytes, its shape 3 of F32 takes 12");
+  refuses(fields("F32", "[2]", "[0]"), "tensor a: expected two data_offsets, found 1");
+  refuses(fields("F32", "[2]", "[8,0]"), "tensor a: expected ascending data_offsets, found 8, 0");
+  refuses(fields("F32", "[2]", "[-8,0]"), "tensor a: expected ascending data_offsets, found -8, 0");
+  refuses(fields("F32", "[1]", "[4,8]"), "tensor a begins at byte 4 of the data, where 0 was expected: a hole");
+  refuses(fields("F64", "[1000]", "[0,8000]"), "76 bytes long, its header promises 8,068: truncated");
+  refuses(with_header(R"({"a":{"dtype":"U8","shape":[5],"data_offsets":[0,5]},)"
+                      R"("b":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})", eight),
+          "tensor b begins at byte 4 of the data, where 5 was expected: an overlap");
+  refuses(with_header(R"({"__metadata__":3})"), "__metadata__ is a number, expected an object");
+  refuses(with_header(R"({"__metadata__":{"a":3}})"), "__metadata__: a is a number, expected a string");
+  refuses(with_header(R"({"__metadata__":{"data_checksum":"0"}})"), "it has one checksum of two: damaged");
+  test.throws("no file", "/nowhere/m: cannot read: No such file", [] { SafetensorsFile file("/nowhere/m"); });
+  test.throws("a folder", "expected a file, found something else", [&] { SafetensorsFile file(folder.path()); });
+}
+
+void atomic_file(Test& test) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a"), temporary = path + ".tmp";
+  const auto exists = [](const std::string& name) { return std::filesystem::exists(std::filesystem::symlink_status(name)); };
+  write_file_atomically(path, "one");
+  write_file_atomically(path, "two");
+  test.equal("replaces", read_bytes(path), "two");
+  test.check("leaves no temporary file", !exists(temporary));
+
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  rlimit tiny = before;
+  tiny.rlim_cur = 1000;
+  setrlimit(RLIMIT_FSIZE, &tiny);
+  const std::string refused = message_of([&] { write_file_atomically(path, std::string(5000, 'x')); });
+  const std::vector<double> large(1000);
+  SafetensorsWriter writer;
+  writer.add("large", {1000}, large.data());
+  const std::string fresh = message_of([&] { writer.save(folder.file("new")); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, SIG_DFL);
+  test.equal("a write that fails", refused, path + ": cannot write: File too large; the previous file is unchanged");
+  test.equal("keeps the previous file", read_bytes(path), "two");
+  test.check("and removes the temporary one", !exists(temporary));
+  test.equal("a new file that fails", fresh, folder.file("new") + ": cannot write: File too large; nothing was written");
+  test.check("is not there", !exists(folder.file("new")) && !exists(folder.file("new.tmp")));
+
+  if (std::filesystem::exists("/dev/full")) {
+    std::filesystem::create_symlink("/dev/full", temporary);
+    test.equal("a full disk", message_of([&] { write_file_atomically(path, "three"); }),
+               path + ": cannot write: No space left on device; the previous file is unchanged");
+    test.check("a full disk leaves nothing behind", !exists(temporary) && read_bytes(path) == "two");
+  } else {
+    test.skip("a full disk", "there is no /dev/full");
+  }
+  const std::string nowhere = folder.file("no/such/a");
+  test.equal("no such folder", message_of([&] { write_file_atomically(nowhere, "x"); }),
+             nowhere + ": cannot write: No such file or directory; nothing was written");
+  test.throws("a file in place of a folder", "cannot write: Not a directory",
+              [&] { write_file_atomically(path + "/b", "x"); });
+  std::filesystem::create_directory(folder.file("d"));
+  test.throws("a folder in place of the file", "cannot write: Is a directory",
+              [&] { write_file_atomically(folder.file("d"), "x"); });
+  if (geteuid() == 0) {
+    test.skip("an unwritable folder", "root may write everywhere");
+  } else {
+    chmod(folder.file("d").c_str(), 0555);
+    test.throws("an unwritable folder", "cannot write: Permission denied; nothing was written",
+                [&] { write_file_atomically(folder.file("d/x"), "x"); });
+  }
+  test.throws("a writer that throws", "no more", [&] {
+    write_file_atomically(path, [](OutputFile& file) {
+      file.write("half");
+      throw std::runtime_error("no more");
+    });
+  });
+  test.check("a writer that throws changes nothing", read_bytes(path) == "two" && !exists(temporary));
+
+  const int status = status_of_child([&] {
+    write_file_atomically(path, [](OutputFile& file) {
+      file.write("half");
+      std::raise(SIGKILL);
+    });
+  });
+  test.check("killed while writing", WIFSIGNALED(status) && read_bytes(path) == "two");
+  write_file_atomically(path, "3");
+  test.check("the next write clears what it left", read_bytes(path) == "3" && !exists(temporary));
+
+  make_folder(folder.file("x/y/z"));
+  make_folder(folder.file("x/y/z"));
+  test.check("makes folders", std::filesystem::is_directory(folder.file("x/y/z")));
+  test.throws("a file in the way", path + "/b: cannot make the folder: Not a directory", [&] { make_folder(path + "/b"); });
+}
+
+// A program's options with their variables, as a program would declare them.
+struct Program {
+  int length = 64, heads = 4;
+  int64_t steps = 10000;
+  uint64_t seed = 1;
+  double rate = 1e-3, decay = 0.1;
+  bool quiet = false, post_norm = true;
+  std::string activation = "exp", name, file;
+  Options options{"train_copy", "Trains a sequence model on the copying task."};
+
+  Program() {
+    options.section("Task");
+    options.add("length", &length, 1, 4096, "letters in a string");
+    options.section("Model");
+    options.add("heads", &heads, 1, 64, "heads of the relation");
+    options.add("activation", &activation, {"exp", "relu"}, "what weighs a pair");
+    options.add("post-norm", &post_norm, "normalize what the relation gives");
+    options.section("Training");
+    options.add("steps", &steps, 0, INT64_MAX, "when to stop").may_change();
+    options.add("rate", &rate, 0, 1, "learning rate at the end of the warm-up");
+    options.add("decay", &decay, 0, INFINITY, "weight decay");
+    options.add("seed", &seed, 0, UINT64_MAX, "all randomness comes from this number");
+    options.section("Run");
+    options.add("name", &name, "the run is kept in runs/NAME; without a name nothing is saved and the run is over "
+                               "when it is over").may_change().placeholder("NAME");
+    options.add("quiet", &quiet, "say nothing").may_change();
+  }
+
+  void parse(std::vector<std::string> words) {
+    std::vector<const char*> argv = {"train_copy"};
+    for (const std::string& word : words) argv.push_back(word.c_str());
+    options.parse(static_cast<int>(argv.size()), argv.data());
+  }
+};
+
+void options(Test& test) {
+  Program program;
+  program.parse({"--length", "8", "--heads=2", "--quiet", "--no-post-norm", "--rate", "2.5e-4", "--activation=relu",
+                 "--seed", "18446744073709551615", "--name", "a=b", "--length", "9", "--steps=0"});
+  test.equal("the last one counts", program.length, 9);
+  test.equal("with =", program.heads, 2);
+  test.equal("a switch", program.quiet, true);
+  test.equal("a switch turned off", program.post_norm, false);
+  test.equal("a number", program.rate, 2.5e-4);
+  test.equal("a choice", program.activation, "relu");
+  test.equal("a large seed", program.seed, UINT64_MAX);
+  test.equal("a value with =", program.name, "a=b");
+  test.equal("the least", program.steps, 0);
+  test.check("given", program.options.given("rate") && !program.options.given("decay"));
+  test.equal("value", program.options.value("rate"), "0.00025");
+  test.throws("an option that is not there", "option --x was never declared", [&] { program.options.given("x"); });
+
+  Program switches;
+  switches.parse({"--quiet=no", "--post-norm=off"});
+  test.check("switches with a value", !switches.quiet && !switches.post_norm);
+
+  Program positional;
+  std::vector<std::string> rest;
+  positional.options.positional("FILE", &positional.file, "a text");
+  positional.options.positional("MORE", &rest, "more of them");
+  positional.parse({"a", "--heads", "3", "b", "--", "--c"});
+  test.equal("positional", positional.file, "a");
+  test.equal("the rest", rest, std::vector<std::string>{"b", "--c"});
+  Program lacking;
+  lacking.options.positional("FILE", &lacking.file, "a text");
+  test.throws("positional missing", "expected FILE (a text); see --help", [&] { lacking.parse({}); });
+
+  test.equal("help", Program().options.help(), R"(Usage: train_copy [options]
+Trains a sequence model on the copying task.
+
+Task
+  --length N         letters in a string [64]
+
+Model
+  --heads N          heads of the relation [4]
+  --activation WORD  what weighs a pair: exp, relu [exp]
+  --[no-]post-norm   normalize what the relation gives [on]
+
+Training
+  --steps N          when to stop [10000]
+  --rate X           learning rate at the end of the warm-up [0.001]
+  --decay X          weight decay [0.1]
+  --seed N           all randomness comes from this number [1]
+
+Run
+  --name NAME        the run is kept in runs/NAME; without a name nothing is saved and the run is
+                     over when it is over
+  --quiet            say nothing
+
+  --config FILE      read options from lines "name = value"; the command line wins
+  --help             print this and stop
+)");
+  const int status = status_of_child([] {
+    if (std::freopen("/dev/null", "w", stdout) != nullptr) Program().parse({"--help"});
+  });
+  test.check("--help exits with 0", WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+void options_errors(Test& test) {
+  const auto says = [&](std::vector<std::string> words, const std::string& message) {
+    std::string found = "nothing";
+    Program program;
+    try {
+      program.parse(words);
+    } catch (const UsageError& error) {
+      found = error.what();
+    }
+    test.equal(join(words, " "), found, message);
+  };
+  says({"--lenght", "3"}, "unknown option --lenght (did you mean --length?)");
+  says({"--lenght=3"}, "unknown option --lenght (did you mean --length?)");
+  says({"--no-postnorm"}, "unknown option --no-postnorm (did you mean --no-post-norm?)");
+  says({"--no-length"}, "unknown option --no-length (did you mean --length?)");
+  says({"-length", "3"}, "unknown option -length (did you mean --length?)");
+  says({"--zebra"}, "unknown option --zebra");
+  says({"--heads", "0"}, "--heads 0: expected a whole number from 1 to 64");
+  says({"--heads=65"}, "--heads 65: expected a whole number from 1 to 64");
+  says({"--heads", "two"}, "--heads two: expected a whole number from 1 to 64");
+  says({"--heads", "2.0"}, "--heads 2.0: expected a whole number from 1 to 64");
+  says({"--heads", "99999999999999999999"}, "--heads 99999999999999999999: expected a whole number from 1 to 64");
+  says({"--heads", ""}, "--heads : expected a whole number from 1 to 64");
+  says({"--heads"}, "--heads: expected a whole number from 1 to 64 after it");
+  says({"--heads", "--quiet"}, "--heads: expected a whole number from 1 to 64 after it");
+  says({"--heads", "-3"}, "--heads -3: expected a whole number from 1 to 64");
+  says({"--steps", "-1"}, "--steps -1: expected a whole number, at least 0");
+  says({"--seed", "-1"}, "--seed -1: expected a whole number, at least 0");
+  says({"--rate", "1.5"}, "--rate 1.5: expected a number from 0 to 1");
+  says({"--rate", "nan"}, "--rate nan: expected a number from 0 to 1");
+  says({"--decay", "0,1"}, "--decay 0,1: expected a number, at least 0");
+  says({"--activation", "gulu"}, "--activation gulu: expected one of exp, relu");
+  says({"--quiet=maybe"}, "--quiet=maybe: expected true or false");
+  says({"--name", "\xFF"}, "--name \xFF: expected text in UTF-8");
+  says({"--config"}, "--config: expected a file after it");
+  says({"--config", "/nowhere/c"}, "--config /nowhere/c: cannot read: No such file or directory");
+  says({"8"}, "unexpected argument \"8\"; options begin with --");
+}
+
+void options_config(Test& test) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("c");
+  write_bytes(path, "# a run\n\n  length = 8   # letters\r\nheads=2\nname = a#b\npost-norm = false\nquiet = yes\nrate=0.5");
+  Program program;
+  program.parse({"--heads", "3", "--config", path, "--no-quiet"});
+  test.equal("from the file", program.length, 8);
+  test.equal("the command line wins", program.heads, 3);
+  test.equal("also with a switch", program.quiet, false);
+  test.equal("a # within a word", program.name, "a#b");
+  test.equal("a switch turned off", program.post_norm, false);
+  test.equal("a last line without an end", program.rate, 0.5);
+  test.check("counts as given", program.options.given("length"));
+  const auto says = [&](const std::string& content, const std::string& message) {
+    write_bytes(path, content);
+    test.equal(message, message_of([&] { Program().parse({"--config=" + path}); }), path + message);
+  };
+  says("length = 8\n\nheads = 0\n", ":3: heads = 0: expected a whole number from 1 to 64");
+  says("lenght = 8\n", ":1: unknown option lenght (did you mean --length?)");
+  says("length 8\n", ":1: expected \"name = value\"");
+  says("length = 8\nlength = 9\n", ":2: length was set before, at " + path + ":1: length = 8");
+  says("length =\n", ":1: length = : expected a whole number from 1 to 4096");
+  says(std::string("\x7F" "ELF\0\1", 6), ":1: expected \"name = value\"");
+}
+
+void options_resume(Test& test) {
+  Program first;
+  first.parse({"--length", "8", "--rate", "0.3", "--no-post-norm", "--seed", "18446744073709551615", "--steps", "5"});
+  const Json saved = Json::parse(first.options.to_json().text(), "file");
+  test.equal("what is saved", saved.text(),
+             R"({"length":8,"heads":4,"activation":"exp","post-norm":false,"rate":0.3,"decay":0.1,)"
+             R"("seed":"18446744073709551615"})");
+  Program second;
+  second.parse({"--steps", "7", "--rate=3e-1"});
+  second.options.restore(saved, "m.safetensors");
+  test.check("comes back", second.length == 8 && second.rate == 0.3 && !second.post_norm && second.seed == UINT64_MAX);
+  test.equal("what may change does not", second.steps, 7);
+  const auto says = [&](std::vector<std::string> words, const Json& json, const std::string& message) {
+    Program program;
+    program.parse(words);
+    test.equal(message, message_of([&] { program.options.restore(json, "m.safetensors"); }), message);
+  };
+  const std::string cannot = "; an option that shapes the run cannot change on --resume";
+  says({"--length", "9"}, saved, "--length 9: this run was started with --length 8" + cannot);
+  says({"--post-norm"}, saved, "--post-norm: this run was started with --no-post-norm" + cannot);
+  says({"--seed=1"}, saved, "--seed 1: this run was started with --seed 18446744073709551615" + cannot);
+  says({}, Json(saved).set("zoom", 1), "m.safetensors: saved with option --zoom, which train_copy does not have");
+  says({}, Json(saved).set("steps", 1), "m.safetensors: saved with option --steps, which train_copy does not have");
+  says({}, Json::object().set("length", 8), "m.safetensors: saved without option --heads, which it needs");
+  says({}, Json(saved).set("heads", 0),
+       "m.safetensors: saved with --heads 0: expected a whole number from 1 to 64");
+  says({}, Json(saved).set("heads", Json::array()), "m.safetensors: option --heads is a list, expected a value");
+  says({}, Json("x"), "m.safetensors: its options are a string, expected an object");
+
+  const TemporaryFolder folder;
+  write_bytes(folder.file("c"), "length = 9\n");
+  says({"--config", folder.file("c")}, saved,
+       folder.file("c") + ":1: length = 9: this run was started with --length 8" + cannot);
+}
+
+void csv_log(Test& test) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("log.csv");
+  const std::vector<std::string> columns = {"step", "loss", "rate"};
+  {
+    CsvLog log = CsvLog::create(path, columns);
+    log.append(0, {1.0 / 3, 0.001});
+    test.equal("a row is there at once", read_bytes(path), "step,loss,rate\n0,0.333333333,0.001\n");
+    log.append(1000000000000, {NOT_A_NUMBER, -INFINITE});
+    log.append(7, {1e-12, -0.0});
+    test.throws("a row too long", path + ": a row of 4 values, expected 3", [&] { log.append(1, {1, 2, 3}); });
+  }
+  const std::string rows = "step,loss,rate\n0,0.333333333,0.001\n1000000000000,nan,-inf\n7,1e-12,-0\n";
+  test.equal("rows", read_bytes(path), rows);
+  const CsvTable table = read_csv(path);
+  test.equal("columns come back", table.column("loss"), std::vector<double>{0.333333333, NOT_A_NUMBER, 1e-12});
+  test.equal("infinity comes back", table.column("rate")[1], -INFINITE);
+  test.throws("no such column", path + ": it has no column lost, only step, loss, rate", [&] { table.column("lost"); });
+  test.throws("another run's log", path + ": a log is here already, of another run; nothing was changed",
+              [&] { CsvLog::create(path, columns); });
+  test.equal("stays", read_bytes(path), rows);
+  CsvLog::create(path, columns, true);
+  test.equal("unless it may be replaced", read_bytes(path), "step,loss,rate\n");
+
+  const auto resumed = [&](const std::string& name, const std::string& before, int64_t step, const std::string& after) {
+    write_bytes(path, before);
+    CsvLog log = CsvLog::resume(path, columns, step);
+    log.append(step, {1, 2});
+    test.equal(name, read_bytes(path), after + std::to_string(step) + ",1,2\n");
+  };
+  const std::string head = "step,loss,rate\n";
+  resumed("resume cuts", head + "1,0.50,2\n2, 1e0,\n3,1,1\n4,1,1\n", 3, head + "1,0.50,2\n2, 1e0,\n");
+  resumed("resume beyond the end keeps all", head + "1,0.50,2\n", 3, head + "1,0.50,2\n");
+  resumed("resume from the start", head + "1,0.50,2\n", 0, head);
+  resumed("a row cut off is dropped", head + "1,0.50,2\n2,0.4", 3, head + "1,0.50,2\n");
+  resumed("an empty file", "", 3, head);
+  resumed("a header cut off", "step,lo", 3, head);
+  resumed("other line ends stay", "step,loss,rate\r\n1,2,3\r\n9,2,3\r\n", 3, "step,loss,rate\r\n1,2,3\r\n");
+  std::filesystem::remove(path);
+  CsvLog::resume(path, columns, 3).append(3, {1, 2});
+  test.equal("a missing log is started anew", read_bytes(path), head + "3,1,2\n");
+
+  const auto refuses = [&](const std::string& content, const std::string& message) {
+    write_bytes(path, content);
+    test.equal(message, message_of([&] { CsvLog::resume(path, columns, 3); }), path + message);
+    test.check("and keeps it" + message, read_bytes(path) == content);
+  };
+  refuses("step,loss\n1,2\n", ":1: expected the columns step,loss,rate; nothing was changed");
+  refuses(head + "1,2,3\nx,2,3\n", ":3: expected a row of 3 numbers");
+  refuses(head + "1,2\n", ":2: expected a row of 3 numbers");
+  write_bytes(path, head + "1,x,3\n");
+  test.throws("a word among numbers", path + ":2: expected a row of 3 numbers", [&] { read_csv(path); });
+  write_bytes(path, "");
+  test.throws("nothing", path + ": expected a line of column names", [&] { read_csv(path); });
+  if (std::filesystem::exists("/dev/full")) {
+    CsvLog full = CsvLog::resume(folder.file("full"), columns, 0);
+    OutputFile device("/dev/full", OutputFile::Mode::Append);
+    test.throws("a full disk", "/dev/full: cannot write: No space left on device", [&] { device.write("1,2,3\n"); });
+  }
+}
+
+void progress(Test& test) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("out");
+  double now = 100;
+  const auto shows = [&](bool terminal, bool quiet, auto use) {
+    std::FILE* stream = std::fopen(path.c_str(), "wb");
+    {
+      Progress::Settings settings;
+      settings.quiet = quiet;
+      settings.stream = stream;
+      settings.terminal = terminal;
+      settings.width = 40;
+      settings.clock = [&] { return now; };
+      Progress progress(0, 2000, settings);
+      use(progress);
+    }
+    std::fclose(stream);
+    return read_bytes(path);
+  };
+  const auto train = [&](Progress& progress) {
+    for (int64_t step = 500; step <= 2000; step += 500) {
+      now += 5;
+      if (progress.due(step)) progress.show(step, "loss 0.1");
+    }
+    progress.finish();
+  };
+  test.equal("plain lines", shows(false, false, train),
+             "step 500 of 2,000  loss 0.1  100 steps/s  ETA 0:15\n"
+             "step 1,500 of 2,000  loss 0.1  100 steps/s  ETA 0:05\n"
+             "step 2,000 of 2,000  loss 0.1  100 steps/s  in 0:20\n");
+  test.equal("quiet", shows(false, true, train), "");
+  test.equal("a live line, cut to the width", shows(true, false, [&](Progress& progress) {
+               now += 0.25;
+               progress.show(1, "loss ä€ 0.1");
+               progress.show(2, "not yet");
+               progress.line("validation 0.5");
+               now += 0.25;
+               progress.show(2, "loss");
+             }),
+             "\rstep 1 of 2,000  loss ä€ 0.1  4.00 step\x1b[K\rvalidation 0.5\x1b[K\n"
+             "\rstep 2 of 2,000  loss  4.00 steps/s  ET\x1b[K\n");
+  test.equal("slow steps", shows(false, false, [&](Progress& progress) {
+               now += 120;
+               progress.show(40, "");
+             }),
+             "step 40 of 2,000  3.00 s/step  ETA 1:38:00\n");
+}
+
+void interrupts(Test& test) {
+  {
+    const InterruptGuard guard;
+    test.check("nothing yet", !interrupted());
+    std::raise(SIGINT);
+    test.check("Ctrl-C is noticed", interrupted());
+  }
+  const InterruptGuard again;
+  test.check("a new guard begins anew", !interrupted());
+  std::raise(SIGTERM);
+  test.check("SIGTERM is noticed", interrupted());
+  const int status = status_of_child([] {
+    const InterruptGuard guard;
+    std::raise(SIGINT);
+    std::raise(SIGINT);
+  });
+  test.check("a second Ctrl-C ends the program", WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
+}
+
+// Whether the text is one XML element with balanced tags, quoted attributes and known entities; "" or what is wrong.
+std::string xml_fault(const std::string& xml) {
+  std::vector<std::string> open;
+  const auto fault = [&](const char* what, size_t at) { return std::string(what) + " at \"" + xml.substr(at, 40) + "\""; };
+  for (size_t at = 0; at < xml.size();) {
+    const size_t tag = std::min(xml.find('<', at), xml.size());
+    for (size_t i = at; i < tag; ++i) {
+      if (xml[i] == '&' && !std::regex_match(xml.substr(i, xml.find(';', i) - i), std::regex("&(amp|lt|gt|quot)"))) {
+        return fault("bad entity", i);
+      }
+      if (static_cast<unsigned char>(xml[i]) < 0x20 && xml[i] != '\n') return fault("control character", i);
+    }
+    if (tag == xml.size()) break;
+    const size_t end = xml.find('>', tag);
+    if (end == std::string::npos) return fault("open tag", tag);
+    const std::string inside = xml.substr(tag + 1, end - tag - 1);
+    const bool alone = !inside.empty() && inside.back() == '/';
+    if (inside[0] == '/') {
+      if (open.empty() || "/" + open.back() != inside) return fault("unbalanced tag", tag);
+      open.pop_back();
+    } else {
+      const size_t name = inside.find_first_of(" /");
+      size_t quotes = 0;
+      for (size_t i = 0; i < inside.size(); ++i) {
+        if (inside[i] == '=' && inside[i + 1] != '"' && quotes % 2 == 0) return fault("unquoted attribute", tag);
+        quotes += inside[i] == '"';
+      }
+      if (quotes % 2 != 0) return fault("open quote", tag);
+      if (!alone) open.push_back(inside.substr(0, name));
+    }
+    at = end + 1;
+    if (open.empty() && xml.find_first_not_of('\n', at) != std::string::npos) return fault("second root", at);
+  }
+  return open.empty() ? "" : "unclosed " + open.back();
+}
+
+size_t count_of(const std::string& words, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = 0; (at = words.find(part, at)) != std::string::npos; at += part.size()) ++count;
+  return count;
+}
+
+void figures(Test& test) {
+  const auto draw = [] {
+    Figure figure("a < b & \"c\" \x01");
+    std::vector<double> xs, ys;
+    for (int i = 0; i < 100000; ++i) {
+      xs.push_back(i);
+      ys.push_back(i % 1000 == 500 ? 1e4 : i % 7);
+    }
+    figure.panel("many").x("step").y("loss").line("noisy", xs, ys);
+    LineStyle style;
+    style.markers = true;
+    figure.panel("few").log_x().log_y().line("<gaps>", {1, 10, 100, 1e3, 1e4, 1e5}, {1, NOT_A_NUMBER, 3, 0, -1, INFINITE}, style);
+    figure.panel("map").heatmap(2, 3, {1, 2, 3, 4, NOT_A_NUMBER, 6}, "value").x_names({"a", "b", "c"});
+    figure.panel("signs").heatmap(1000, 700, std::vector<double>(700000, -2.5), "value", ColorMap::Diverging);
+    figure.panel("empty");
+    figure.panel("one value").line("", {3}, {5});
+    return figure.caption("seed 1").svg();
+  };
+  const std::string svg = draw();
+  test.equal("well-formed", xml_fault(svg), "");
+  test.check("the same again", svg == draw());
+  test.check("100,000 points are thinned", svg.size() < 60000, std::to_string(svg.size()) + " bytes");
+  test.check("text is escaped", svg.find("a &lt; b &amp; &quot;c&quot; ?") != std::string::npos);
+  test.check("no NaN or infinity is drawn", count_of(svg, "nan") == 0 && count_of(svg, "inf") == 0);
+  test.equal("cells without a value", count_of(svg, "#BDBDBD"), size_t(1));
+
+  // The spikes of 1 point in 1000 survive the thinning: as many moves to the top as there are spikes.
+  Figure spikes("");
+  std::vector<double> xs, ys;
+  for (int i = 0; i < 100000; ++i) xs.push_back(i), ys.push_back(i % 1000 == 500);
+  spikes.panel_size(500, 100).panel().x_range(0, 100000).y_range(0, 1).line("", xs, ys);
+  test.equal("spikes survive", count_of(spikes.svg(), ",0L"), size_t(100));
+
+  for (const double scale : {1e-300, 1e-12, 1e-5, 1.0, 1e5, 1e12, 1e300}) {
+    Figure figure("");
+    figure.panel().line("", {0, scale}, {-scale, scale});
+    figure.panel().log_x().log_y().line("", {scale, 1.01 * scale}, {scale, 1e8 * scale});
+    const std::string drawn = figure.svg();
+    test.check("scale " + number_text(scale, 3), xml_fault(drawn).empty() && count_of(drawn, "</text>") >= 8 && drawn.size() < 30000);
+  }
+  const TemporaryFolder folder;
+  Figure("").save(folder.file("a.svg"));
+  test.equal("a figure without panels", xml_fault(read_bytes(folder.file("a.svg"))), "");
+  Figure figure("");
+  Panel& panel = figure.panel();
+  test.throws("lists of two lengths", "curve a has 2 x and 1 y", [&] { panel.line("a", {1, 2}, {1}); });
+  test.throws("a map of another size", "a heat map of 2×3 cells got 5 values", [&] { panel.heatmap(2, 3, {1, 2, 3, 4, 5}, ""); });
+  test.throws("an empty range", "an axis cannot span 1 to 1", [&] { panel.x_range(1, 1); });
+  test.throws("a logarithm of zero", "a logarithmic axis cannot begin at 0", [&] { panel.log_y().y_range(0, 1), figure.svg(); });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Test test(argc, argv);
+  test.run("text", text_forms);
+  test.run("numbers", numbers);
+  test.run("checksum", checksums);
+  test.run("json", json_values);
+  test.run("json_errors", json_errors);
+  test.run("config", config);
+  test.run("safetensors", safetensors);
+  test.run("safetensors_truncated", safetensors_truncated);
+  test.run("safetensors_bits", safetensors_bits);
+  test.run("safetensors_foreign", safetensors_foreign);
+  test.run("atomic_file", atomic_file);
+  test.run("options", options);
+  test.run("options_errors", options_errors);
+  test.run("options_config", options_config);
+  test.run("options_resume", options_resume);
+  test.run("csv", csv_log);
+  test.run("progress", progress);
+  test.run("interrupt", interrupts);
+  test.run("figure", figures);
+  return test.finish();
+}
