@@ -63,7 +63,7 @@ OP(void center(real* y, const real* x, int64_t N, int D));
 // ---- The pairwise relation ------------------------------------------------- (causal_rn_workshop, eq. 4; section 2)
 
 // inv_std_ij = 1/std over the channels of a head of p_i + q_j, for centered p and q:  std² = |p_i + q_j|² / width.
-//   inv_std (B,heads,Q,T) out; only visible pairs are written. p (B,capacity,H), q (B,Q,H), both centered per head
+//   inv_std (B,heads,Q,T) out, 0 where nothing is visible. p (B,capacity,H), q (B,Q,H), both centered per head
 //   |p_i + q_j|² comes from |p_i|² + |q_j|² + 2 p_i·q_j. Where p_i ≈ −q_j that cancels: below CANCELLATION of
 //   |p_i|² + |q_j|² the pair is summed directly. Equal and opposite vectors have inv_std 0.
 //   Order: lanes for the squares and for the direct sum; chain over the head's channels for the dot product.

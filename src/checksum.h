@@ -5,8 +5,8 @@
 // multiplications are under way at a time; word n goes to lane n mod 4:
 //   mix(h, word):  h = (h ^ word) · K;  h ^= h >> 32          K = 2^64 / golden ratio, odd
 //   lane l starts at (l + 1) · K;  the value is mix(mix(mix(mix(mix(0, length), lane 0), lane 1), lane 2), lane 3)
-// Every step can be undone, so a change inside one word always changes the value; the shift brings high bits down, which a
-// product alone never does (with it alone, flipping the highest bits of two words of a lane would go unseen).
+// Every step can be undone, so a change inside one word always changes the value; the shift brings high bits down,
+// which a product alone never does (with it alone, flipping the highest bits of two words of a lane would go unseen).
 #pragma once
 
 #include <algorithm>

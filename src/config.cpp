@@ -63,7 +63,7 @@ std::string ConfigReader::string(const std::string& key, std::optional<std::stri
 
 std::string ConfigReader::choice(const std::string& key, const std::vector<std::string>& allowed,
                                  std::optional<std::string> otherwise) {
-  const std::string word = string(key, std::move(otherwise));
+  std::string word = string(key, std::move(otherwise));
   if (std::find(allowed.begin(), allowed.end(), word) != allowed.end()) return word;
   fail(key + " \"" + word + "\" is not one of " + join(allowed, ", "));
 }

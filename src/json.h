@@ -57,8 +57,8 @@ class Json {
   friend bool operator==(const Json& a, const Json& b);
   friend bool operator!=(const Json& a, const Json& b) { return !(a == b); }
 
-  static constexpr int MAX_DEPTH = 64;                       // nested deeper is no configuration but an attack on the stack
-  static constexpr int64_t MAX_INTEGER = int64_t(1) << 53;   // up to here a double holds every whole number
+  static constexpr int MAX_DEPTH = 64;                      // what is nested deeper attacks the stack
+  static constexpr int64_t MAX_INTEGER = int64_t(1) << 53;  // up to here a double holds every whole number
 
  private:
   friend class JsonParser;

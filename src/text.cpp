@@ -43,7 +43,7 @@ std::string exact_text(double value) {
     return std::to_string(static_cast<long long>(value));
   }
   for (int digits = 15; digits < 17; ++digits) {
-    const std::string shorter = number_text(value, digits);
+    std::string shorter = number_text(value, digits);
     if (parse_number(shorter) == value) return shorter;
   }
   return number_text(value, 17);
@@ -58,7 +58,7 @@ std::string with_commas(int64_t value) {
 
 std::string duration_text(double seconds) {
   if (!(seconds >= 0 && seconds < 1e9)) return "?";
-  const long long whole = static_cast<long long>(seconds + 0.5);
+  const long long whole = std::llround(seconds);
   const long long hours = whole / 3600, minutes = whole / 60 % 60;
   if (hours > 0) return text("%lld:%02lld:%02lld", hours, minutes, whole % 60);
   return text("%lld:%02lld", minutes, whole % 60);

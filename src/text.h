@@ -19,12 +19,12 @@ std::string number_text(double value, int digits);
 // The shortest of 15, 16 or 17 digits that reads back as the same double; whole numbers up to 2^53 without an exponent.
 std::string exact_text(double value);
 
-std::string with_commas(int64_t value);       // 1,204,224
-std::string duration_text(double seconds);    // 0:42, 12:03, 1:05:09
+std::string with_commas(int64_t value);                     // 1,204,224
+std::string duration_text(double seconds);                  // 0:42, 12:03, 1:05:09
 std::string shape_text(const std::vector<int64_t>& shape);  // 192×64; "scalar" when empty
 
-// The whole of `digits` as a number: no space, no sign but '-', no hexadecimal, no "inf". Empty when it is none of these
-// or too large.
+// The whole of `digits` as a number: no space, no sign but '-', no hexadecimal, no "inf". Empty when it is something
+// else or too large.
 std::optional<double> parse_number(std::string_view digits);
 std::optional<int64_t> parse_integer(std::string_view digits);
 std::optional<uint64_t> parse_unsigned(std::string_view digits);

@@ -11,8 +11,8 @@
 //     return test.finish();
 //   }
 //
-// `program` runs all groups, `program numbers` one of them, `program --list` names them. The last line is "N passed, N failed"; the
-// status is 1 when a check failed.
+// `program` runs all groups, `program numbers` one of them, `program --list` names them. The last line is
+// "N passed, N failed"; the status is 1 when a check failed.
 #pragma once
 
 #include <algorithm>

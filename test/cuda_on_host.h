@@ -1,19 +1,20 @@
-// Test only: CUDA for g++ and clang++. A .cu file compiled with this header in front of it runs its kernels on the host,
-// so that every kernel can be compared bit for bit with its CPU twin on a machine without a GPU.
+// Test only: CUDA for g++ and clang++. A .cu file compiled with this header in front of it runs its kernels on the
+// host, so that every kernel can be compared bit for bit with its CPU twin on a machine without a GPU.
 //
-//   g++ -std=c++17 -Wno-unknown-pragmas -ffp-contract=off -Isrc -Itest -x c++ -include test/cuda_on_host.h -c src/gpu/x.cu
+//   g++ -std=c++17 -Wno-unknown-pragmas -ffp-contract=off -Isrc -x c++ -include test/cuda_on_host.h -c src/gpu/x.cu
 //   … linked with cuda_on_host.cpp (the threads of a block) and cuda_on_host_runtime.cpp (memory, streams, graphs)
 //
-// Every thread of a block runs on its own until it meets a barrier or a warp exchange, in an order that the test chooses:
-// CUDA_ON_HOST_ORDER=ascending|descending|random:SEED in the environment, or set_order(). A kernel that needs a barrier it
-// does not have gives different results in two of these orders, or reads NaN, with which shared and device memory begin.
-// A barrier that not all threads reach, a write beside an allocation and a pointer that is not the device's throw a Fault
-// that names the kernel; under AddressSanitizer every access out of range is reported where it happens.
+// Every thread of a block runs on its own until it meets a barrier or a warp exchange, in an order that the test
+// chooses: CUDA_ON_HOST_ORDER=ascending|descending|random:SEED in the environment, or set_order(). A kernel that needs
+// a barrier it does not have gives different results in the first two, or reads NaN, with which shared and device
+// memory begin. A barrier that not all threads reach, a write beside an allocation, a pointer that is not the device's
+// throw a Fault that names the kernel; under AddressSanitizer every access out of range is reported where it happens.
 // CUDA_ON_HOST_STREAMS=late, or set_late_streams(), runs what is put on a stream only when something waits for it: a
 // missing synchronization shows.
 //
-// What the contract forbids is not here and does not compile: CUDA's math functions, float atomics, max and min on floats.
-// It cannot show what nvcc does to arithmetic (test/ptx_lint.sh does), and it is for one host thread.
+// What the contract forbids is not here: float atomics and max and min of floats do not compile. It does not see what
+// nvcc does to arithmetic (test/ptx_lint.sh does), nor that a shuffle alone makes no memory of a warp visible (on a GPU
+// that takes __syncwarp). It is for one host thread.
 #pragma once
 
 #define CUDA_ON_HOST 1
@@ -43,14 +44,22 @@
 
 // ---- Vector types ----
 
-#define CUDA_ON_HOST_VECTORS(T, name, align2, align4)                                            \
-  struct name##1 { T x; };                                                                       \
-  struct alignas(align2) name##2 { T x, y; };                                                    \
-  struct name##3 { T x, y, z; };                                                                 \
-  struct alignas(align4) name##4 { T x, y, z, w; };                                              \
-  constexpr name##1 make_##name##1(T x) { return {x}; }                                          \
-  constexpr name##2 make_##name##2(T x, T y) { return {x, y}; }                                  \
-  constexpr name##3 make_##name##3(T x, T y, T z) { return {x, y, z}; }                          \
+#define CUDA_ON_HOST_VECTORS(T, name, align2, align4)                   \
+  struct name##1 {                                                      \
+    T x;                                                                \
+  };                                                                    \
+  struct alignas(align2) name##2 {                                      \
+    T x, y;                                                             \
+  };                                                                    \
+  struct name##3 {                                                      \
+    T x, y, z;                                                          \
+  };                                                                    \
+  struct alignas(align4) name##4 {                                      \
+    T x, y, z, w;                                                       \
+  };                                                                    \
+  constexpr name##1 make_##name##1(T x) { return {x}; }                 \
+  constexpr name##2 make_##name##2(T x, T y) { return {x, y}; }         \
+  constexpr name##3 make_##name##3(T x, T y, T z) { return {x, y, z}; } \
   constexpr name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; }
 CUDA_ON_HOST_VECTORS(signed char, char, 2, 4)
 CUDA_ON_HOST_VECTORS(unsigned char, uchar, 2, 4)
@@ -94,9 +103,9 @@ constexpr size_t SHARED_LIMIT = 48 << 10, SHARED_LIMIT_WITH_LEAVE = 227 << 10;
 struct Kernel {
   std::string name;
   dim3 grid, block;
-  size_t shared_bytes = 0;         // given by the launch
-  size_t shared_limit = 0;         // with the kernel's own arrays
-  std::function<void()> thread;    // what one thread does
+  size_t shared_bytes = 0;       // given by the launch
+  size_t shared_limit = 0;       // with the kernel's own arrays
+  std::function<void()> thread;  // what one thread does
 };
 void run(const Kernel& kernel);
 
@@ -150,7 +159,7 @@ To same_bits(From from) {
 
 }  // namespace cuda_on_host
 
-#define SHARED_ARRAY(type, name, extents)              \
+#define SHARED_ARRAY(type, name, extents)             \
   static cuda_on_host::SharedSite name##_shared_site; \
   auto& name = cuda_on_host::shared_array<type extents>(name##_shared_site, #name)
 #define SHARED_MEMORY(type, name) type* name = static_cast<type*>(cuda_on_host::shared_memory())
@@ -206,7 +215,7 @@ T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, CUDA_ON
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 
-// Copies that the GPU makes behind the thread's back (cuda_pipeline_primitives.h). Here they are made as late as allowed.
+// Copies that the GPU makes behind the thread's back (cuda_pipeline_primitives.h); here as late as they may be made.
 inline void __pipeline_memcpy_async(void* to, const void* from, size_t bytes, size_t zeros = 0) {
   cuda_on_host::copy_async(to, from, bytes, zeros);
 }
@@ -223,15 +232,25 @@ T atomicAdd(T* at, T value) {
 }
 
 template <class T>
-T __ldg(const T* at) { return *at; }
+T __ldg(const T* at) {
+  return *at;
+}
 template <class T>
-T __ldcg(const T* at) { return *at; }
+T __ldcg(const T* at) {
+  return *at;
+}
 template <class T>
-T __ldcs(const T* at) { return *at; }
+T __ldcs(const T* at) {
+  return *at;
+}
 template <class T>
-void __stcg(T* at, T value) { *at = value; }
+void __stcg(T* at, T value) {
+  *at = value;
+}
 template <class T>
-void __stcs(T* at, T value) { *at = value; }
+void __stcs(T* at, T value) {
+  *at = value;
+}
 
 inline int __float_as_int(float x) { return cuda_on_host::same_bits<int>(x); }
 inline unsigned __float_as_uint(float x) { return cuda_on_host::same_bits<unsigned>(x); }
@@ -257,8 +276,8 @@ inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
 
-#define CUDA_ON_HOST_MIN_MAX(T)                          \
-  constexpr T min(T a, T b) { return b < a ? b : a; }    \
+#define CUDA_ON_HOST_MIN_MAX(T)                       \
+  constexpr T min(T a, T b) { return b < a ? b : a; } \
   constexpr T max(T a, T b) { return a < b ? b : a; }
 CUDA_ON_HOST_MIN_MAX(int)
 CUDA_ON_HOST_MIN_MAX(unsigned)
@@ -296,7 +315,10 @@ enum cudaMemcpyKind {
   cudaMemcpyDefault
 };
 
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9 };
+enum cudaFuncAttribute {
+  cudaFuncAttributeMaxDynamicSharedMemorySize = 8,
+  cudaFuncAttributePreferredSharedMemoryCarveout = 9
+};
 
 enum cudaDeviceAttr {
   cudaDevAttrMaxSharedMemoryPerBlock = 8,
@@ -356,9 +378,10 @@ cudaError_t cudaFree(void* memory);
 cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void* memory);
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind);
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream = nullptr);
-cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
-                              cudaMemcpyKind kind, cudaStream_t stream = nullptr);
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream = nullptr);
+cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                              size_t height, cudaMemcpyKind kind, cudaStream_t stream = nullptr);
 cudaError_t cudaMemset(void* memory, int value, size_t bytes);
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t bytes, cudaStream_t stream = nullptr);
 
@@ -413,7 +436,8 @@ void note_pointer(std::vector<const void*>& pointers, const T& argument) {
 }  // namespace cuda_on_host
 
 template <class... Parameters, class... Arguments>
-cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...), Arguments&&... arguments) {
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               Arguments&&... arguments) {
   static_assert(sizeof...(Parameters) == sizeof...(Arguments), "the kernel takes another number of arguments");
   const std::tuple<Parameters...> values(std::forward<Arguments>(arguments)...);
   std::vector<const void*> pointers;

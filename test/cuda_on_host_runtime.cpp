@@ -1,7 +1,7 @@
 // The CUDA runtime on the host: memory, streams, events, graphs. The header says what for.
 //
-// What is put on a stream is a closure. It runs at once, or late: when something waits for it. A stream that is captured
-// collects its closures instead; the graph made of them runs them again at every launch.
+// What is put on a stream is a closure. It runs at once, or late: when something waits for it. A stream that is
+// captured collects its closures instead; the graph made of them runs them again at every launch.
 #include "cuda_on_host.h"
 
 #include <algorithm>
@@ -36,9 +36,9 @@ struct CUgraphExec_st {
 struct CUstream_st {
   bool non_blocking = false;  // not in order with the default stream
   std::deque<Operation> pending;
-  Graph captured;             // what is being captured, if anything
-  bool captures = false;      // the capture began on this stream; others join it by events
-  bool unjoined = false;      // the stream where it began has not waited for this one since
+  Graph captured;         // what is being captured, if anything
+  bool captures = false;  // the capture began on this stream; others join it by events
+  bool unjoined = false;  // the stream where it began has not waited for this one since
 };
 
 struct CUevent_st {
@@ -266,7 +266,7 @@ struct Copy {
 
 cudaError_t put_copy(const Copy& copy, cudaStream_t stream) {
   if (copy.width == 0 || copy.height == 0) return cudaSuccess;
-  if (copy.height > 1 && (copy.width > copy.to_pitch || copy.width > copy.from_pitch)) return result(cudaErrorInvalidValue);
+  if (copy.height > 1 && copy.width > std::min(copy.to_pitch, copy.from_pitch)) return result(cudaErrorInvalidValue);
   const Side to = side_of(copy.to, (copy.height - 1) * copy.to_pitch + copy.width);
   const Side from = side_of(copy.from, (copy.height - 1) * copy.from_pitch + copy.width);
   if (!direction_fits(copy.kind, to, from)) return result(cudaErrorInvalidValue);
@@ -332,8 +332,12 @@ cudaError_t submit(const cudaLaunchConfig_t& config, const void* kernel, std::ve
   const auto allowed = r.allowed_shared.find(kernel);
   const bool leave = allowed != r.allowed_shared.end();
   if (config.dynamicSmemBytes > (leave ? allowed->second : SHARED_LIMIT)) return result(cudaErrorInvalidValue);
-  const Kernel work = {name, config.gridDim, config.blockDim, config.dynamicSmemBytes,
-                       leave ? SHARED_LIMIT_WITH_LEAVE : SHARED_LIMIT, std::move(thread)};
+  const Kernel work = {name,
+                       config.gridDim,
+                       config.blockDim,
+                       config.dynamicSmemBytes,
+                       leave ? SHARED_LIMIT_WITH_LEAVE : SHARED_LIMIT,
+                       std::move(thread)};
   return put(config.stream, [work, pointers = std::move(pointers)] {
     check_pointers(work.name, pointers);
     run(work);
@@ -467,8 +471,8 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpy
   return put_copy({to, bytes, from, bytes, bytes, 1, kind}, stream);
 }
 
-cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
-                              cudaMemcpyKind kind, cudaStream_t stream) {
+cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                              size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
   return put_copy({to, to_pitch, from, from_pitch, width, height, kind}, stream);
 }
 
@@ -588,8 +592,8 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start_handle, cudaEvent_t end_handle) {
   const auto start = find_event(start_handle), end = find_event(end_handle);
-  if (start == nullptr || end == nullptr || !start->timed || !end->timed || start->recorded == 0 || end->recorded == 0) {
-    return result(cudaErrorInvalidResourceHandle);
+  for (const auto& event : {start, end}) {
+    if (event == nullptr || !event->timed || event->recorded == 0) return result(cudaErrorInvalidResourceHandle);
   }
   if (start->completed < start->recorded || end->completed < end->recorded) return result(cudaErrorNotReady);
   *milliseconds = std::chrono::duration<float, std::milli>(end->time - start->time).count();

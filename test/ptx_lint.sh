@@ -3,23 +3,23 @@
 #
 #   NVCC=nvcc NVCCFLAGS="…" test/ptx_lint.sh src/gpu/*.cu
 #
-# Each file is compiled to PTX, with the flags that the build uses (but for the architecture: PTX_ARCH), and may not contain
+# Each file is compiled to PTX, with the flags of the build (but for the architecture: PTX_ARCH), and may not contain
 #   - .approx, .full, .ftz                an instruction that is not correctly rounded, or drops subnormals
-#   - add, sub, mul without .rn           ptxas or the driver may contract these; with .rn it may not, by PTX's definition
+#   - add, sub, mul without .rn           ptxas or the driver may contract these; with .rn PTX forbids it
 #   - another rounding than .rn, mad      not the contract's arithmetic
 #   - atom, red, redux on floats          sums in the order of arrival
 #   - matrix and half-precision types     not binary32
 #   - calls of CUDA's math functions      the host has others; those that are inlined show by the rules above or below
 #   - a fused multiply-add that is not written
-# The last is found by compiling once more with every written one (__fmaf_rn, fmaf, __builtin_fmaf: numerics::fma is made of
-# the first) turned into a call of a function of another file: any fma that is still there came from the compiler, or from a
-# math function of CUDA's, whose polynomials are inlined and made of fma.
+# The last is found by compiling once more with every written one (__fmaf_rn, fmaf, __builtin_fmaf: numerics::fma is
+# made of the first) turned into a call of a function of another file: any fma that is still there came from the
+# compiler, or from a math function of CUDA's, whose polynomials are inlined and made of fma.
 # Double precision is noted, not failed: it is exact too, but seldom meant.
 
 set -u
 
 NVCC=${NVCC:-nvcc}
-NVCCFLAGS=${NVCCFLAGS:--std=c++17 -Isrc -fmad=false -ftz=false -prec-div=true -prec-sqrt=true -Xcompiler -ffp-contract=off}
+NVCCFLAGS=${NVCCFLAGS:--std=c++17 -Isrc -fmad=false -ftz=false -prec-div=true -prec-sqrt=true}
 PTX_ARCH=${PTX_ARCH:-compute_90}
 
 if ! command -v "$NVCC" >/dev/null 2>&1; then
@@ -175,8 +175,8 @@ self_check() {
   flags=$(flags_of "$NVCCFLAGS")
   found=$(findings "$flags" "$folder/bad.cu")
   wrong=
-  for rule in not_correctly_rounded drops_subnormals float_atomic rounded_otherwise may_be_contracted mad_instead_of_fma \
-    narrower_than_float fused_multiply_add_that_is_not_written note; do
+  for rule in not_correctly_rounded drops_subnormals float_atomic rounded_otherwise may_be_contracted \
+    mad_instead_of_fma narrower_than_float fused_multiply_add_that_is_not_written note; do
     words=$(echo $rule | tr _ ' ' | sed 's/multiply add/multiply-add/')
     printf '%s\n' "$found" | grep -q "^$words.*: $rule(" || wrong="$wrong $rule was not found;"
   done

@@ -154,6 +154,7 @@ void Cpu::relation_inv_std(real* inv_std, const real* p, const real* q, const Re
       finish_variances(row, squares, square(query, head.width), keys_p, query, visible, head);
       const real width = static_cast<real>(head.width);
       for (int i = 0; i < visible; ++i) row[i] = row[i] > 0 ? 1 / numerics::sqrt(row[i] / width) : 0;
+      std::fill(row + visible, row + shape.keys, real(0));
     }
   });
 }
@@ -293,7 +294,7 @@ void Cpu::relation_backward(real* dp, real* dq, real* weight, real* dz, const re
     }
   });
   constexpr int ROWS = 64;  // of one product with the weights
-  reserve_scratch(PACKED_SIZE + std::max<int64_t>(ROWS, 1) * shape.head_width());
+  reserve_scratch(PACKED_SIZE + int64_t(ROWS) * shape.head_width());
   with_activation(shape, inv_std != nullptr, [&](auto psi) {
     using Psi = decltype(psi);
     parallel(threads_, static_cast<int64_t>(shape.batch) * shape.heads, 1, [&](int64_t number, int64_t, int thread) {

@@ -7,13 +7,13 @@
 //
 //   template <int ROWS>
 //   __global__ void scale(float* out, const float* in, int n) {
-//     SHARED_ARRAY(float, tile, [ROWS][33]);   // float tile[ROWS][33]: its size is known to the compiler; any number of them
+//     SHARED_ARRAY(float, tile, [ROWS][33]);   // float tile[ROWS][33]: the compiler knows its size; any number of them
 //     SHARED_ARRAY(float, mean, );             // float mean
-//     SHARED_MEMORY(float, rows);              // float* rows: the launch's shared_bytes, 16-byte aligned; one a kernel, which
-//                                              // may be cut: float* more = rows + n;
+//     SHARED_MEMORY(float, rows);              // float* rows: shared_bytes long, 16-byte aligned; one a kernel,
+//                                              // to be cut: float* more = rows + n;
 //
-// Plain `__shared__` is not used: the host run could not fill it with NaN before each block, and so would not see that a
-// kernel reads what it never wrote.
+// Plain `__shared__` is not used: the host run could not fill it with NaN before each block, and so would not see that
+// a kernel reads what it never wrote.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@
 
 #ifndef CUDA_ON_HOST
 #define SHARED_ARRAY(type, name, extents) __shared__ type name extents
-#define SHARED_MEMORY(type, name)                                         \
+#define SHARED_MEMORY(type, name)                                          \
   extern __shared__ __align__(16) unsigned char petroglyph_shared_bytes[]; \
   type* name = reinterpret_cast<type*>(petroglyph_shared_bytes)
 #endif
@@ -59,7 +59,7 @@ inline std::string describe(const LaunchPlace& place, dim3 grid, dim3 block, siz
          " threads with " + std::to_string(shared_bytes) + " bytes of shared memory";
 }
 
-// Use LAUNCH. Only launching is checked here: what a kernel does wrong later is reported by the next call that waits for it.
+// Use LAUNCH. Only launching is checked here: what a kernel does wrong is reported by the next call that waits for it.
 template <class... Parameters, class... Arguments>
 void launch(const LaunchPlace& place, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
             cudaStream_t stream, Arguments&&... arguments) {

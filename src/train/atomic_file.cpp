@@ -18,7 +18,8 @@ namespace {
   throw Error(path + ": cannot write: " + std::strerror(reason));
 }
 
-// A rename is on the disk only when its folder is. Some file systems cannot flush a folder and say EINVAL; they are trusted.
+// A rename is on the disk only when its folder is. File systems that cannot flush a folder say EINVAL; they are
+// trusted.
 void flush_folder(const std::string& path) {
   std::string folder = std::filesystem::path(path).parent_path().string();
   if (folder.empty()) folder = ".";

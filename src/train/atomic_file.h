@@ -1,4 +1,5 @@
-// Replaces a file in one step: whoever looks, and whatever is killed, sees the old file or the new one, never half of it.
+// Replaces a file in one step: whoever looks, whatever is killed, there is the old file or the new one, never half of
+// it.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +27,8 @@ class OutputFile {
   int descriptor_;
 };
 
-// Lets `writer` fill PATH.tmp, flushes it to the disk and renames it to PATH. When anything fails, PATH.tmp is removed, PATH is as
-// before, and the Error says so.
+// Lets `writer` fill PATH.tmp, flushes it to the disk and renames it to PATH. When anything fails, PATH.tmp is removed,
+// PATH is as before, and the Error says so.
 void write_file_atomically(const std::string& path, const std::function<void(OutputFile&)>& writer);
 void write_file_atomically(const std::string& path, std::string_view content);
 

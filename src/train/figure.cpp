@@ -13,7 +13,7 @@ namespace petroglyph {
 
 namespace {
 
-// Okabe and Ito's colours, which readers with any kind of colour vision tell apart, without the yellow, too faint on white.
+// Okabe and Ito's colours, which readers with any colour vision tell apart, without the yellow, too faint on white.
 constexpr std::array<const char*, 7> PALETTE = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
                                                 "#E69F00", "#56B4E9", "#333333"};
 
@@ -22,12 +22,27 @@ struct Color {
 };
 using ColorRamp = std::array<Color, 9>;
 
-// Even steps of lightness in OKLab, 0.975 down to 0.275, while the hue turns from yellow by green to blue: also read in grey.
-constexpr ColorRamp SEQUENTIAL = {{{250, 249, 224}, {199, 229, 180}, {128, 211, 163}, {0, 188, 164}, {0, 159, 168},
-                                   {0, 126, 162}, {0, 92, 141}, {31, 62, 104}, {33, 38, 61}}};
+// Even steps of lightness in OKLab, 0.975 down to 0.275, while the hue turns from yellow by green to blue: it can be
+// read in grey, too.
+constexpr ColorRamp SEQUENTIAL = {{{250, 249, 224},
+                                   {199, 229, 180},
+                                   {128, 211, 163},
+                                   {0, 188, 164},
+                                   {0, 159, 168},
+                                   {0, 126, 162},
+                                   {0, 92, 141},
+                                   {31, 62, 104},
+                                   {33, 38, 61}}};
 // Lightness 0.44 up to 0.97 and down again, evenly: blue, white, red.
-constexpr ColorRamp DIVERGING = {{{0, 79, 167}, {65, 121, 191}, {124, 163, 213}, {182, 204, 232}, {245, 245, 245},
-                                  {230, 192, 181}, {207, 141, 121}, {180, 91, 63}, {150, 33, 0}}};
+constexpr ColorRamp DIVERGING = {{{0, 79, 167},
+                                  {65, 121, 191},
+                                  {124, 163, 213},
+                                  {182, 204, 232},
+                                  {245, 245, 245},
+                                  {230, 192, 181},
+                                  {207, 141, 121},
+                                  {180, 91, 63},
+                                  {150, 33, 0}}};
 constexpr const char* MISSING = "#BDBDBD";
 constexpr int LEVELS = 64;          // colours of a heat map: finer steps are not seen
 constexpr size_t MOST_CELLS = 300;  // rows or columns of a heat map: smaller cells would not be seen
@@ -170,7 +185,8 @@ std::vector<Tick> log_ticks(Span span, int count) {
       if (factor > 1 && stride > 1) continue;
       std::string label;
       if (labelled) {
-        label = plain ? tick_label(value, value >= 1e4 ? 1e3 : 1, std::max(0, -exponent)) : "10" + superscript(exponent);
+        label =
+            plain ? tick_label(value, value >= 1e4 ? 1e3 : 1, std::max(0, -exponent)) : "10" + superscript(exponent);
       }
       ticks.push_back({value, label});
     }
@@ -277,8 +293,8 @@ std::string stroke_of(const LineStyle& style, double width) {
 }
 
 std::string fill_of(const LineStyle& style) {
-  return std::string("<path class=\"mark\" fill=\"") + PALETTE[static_cast<size_t>(style.color) % PALETTE.size()] + "\"" +
-         (style.opacity < 1 ? attribute("opacity", style.opacity) : "") + " d=\"";
+  return std::string("<path class=\"mark\" fill=\"") + PALETTE[static_cast<size_t>(style.color) % PALETTE.size()] +
+         "\"" + (style.opacity < 1 ? attribute("opacity", style.opacity) : "") + " d=\"";
 }
 
 Color color_at(ColorMap map, double part) {
@@ -301,7 +317,8 @@ std::string style_sheet() {
          size(MEDIUM) + "}.panel{font-size:" + size(MEDIUM + 1) + ";font-weight:600}\n.title{font-size:" + size(LARGE) +
          ";font-weight:600}.caption{fill:#666666}\n"
          ".grid line{stroke:#E6E6E6;stroke-width:1}.axis line{stroke:#333333;stroke-width:1}\n"
-         ".line{fill:none;stroke-linejoin:round;stroke-linecap:round}.mark{stroke:#FFFFFF;stroke-width:0.8}\n</style>\n";
+         ".line{fill:none;stroke-linejoin:round;stroke-linecap:round}.mark{stroke:#FFFFFF;stroke-width:0.8}\n</"
+         "style>\n";
 }
 
 // Means of neighbouring cells, so that no side has more than MOST_CELLS.
@@ -622,10 +639,10 @@ void PanelPainter::paint_color_bar(int number) {
   }
   out_ += "</g>\n" + labels;
   if (panel_.color_.label.empty()) return;
-  const std::string place = "translate(" + pixels(width_ + color_label_at()) + "," + pixels(height_ / 2) +
-                            ") rotate(-90)";
-  out_ += text_element(0, 0, panel_.color_.label,
-                       " class=\"label\" text-anchor=\"middle\" transform=\"" + place + "\"");
+  const std::string place =
+      "translate(" + pixels(width_ + color_label_at()) + "," + pixels(height_ / 2) + ") rotate(-90)";
+  out_ +=
+      text_element(0, 0, panel_.color_.label, " class=\"label\" text-anchor=\"middle\" transform=\"" + place + "\"");
 }
 
 void PanelPainter::paint_line(const Panel::Line& line) {
@@ -679,7 +696,8 @@ Point PanelPainter::legend_place(double width, double height) const {
       const Point place = {GAP + (width_ - width - 2 * GAP) * column / STEPS,
                            GAP + (height_ - height - 2 * GAP) * row / STEPS};
       const bool corner = row % STEPS == 0 && column % STEPS == 0;
-      const double cost = covered({place.x - GAP / 2, place.y - GAP / 2}, width + GAP, height + GAP) + (corner ? 0 : 0.5);
+      const double cost =
+          covered({place.x - GAP / 2, place.y - GAP / 2}, width + GAP, height + GAP) + (corner ? 0 : 0.5);
       if (cost >= least) continue;
       least = cost;
       best = place;
@@ -699,7 +717,8 @@ void PanelPainter::paint_legend() {
   if (rows == 0) return;
   const double width = SWATCH + words + 3 * BORDER, height = rows * ROW + BORDER;
   const Point place = legend_place(width, height);
-  out_ += rectangle(place.x, place.y, width, height, " rx=\"3\" fill=\"#FFFFFF\" fill-opacity=\"0.85\" stroke=\"#E6E6E6\"");
+  out_ +=
+      rectangle(place.x, place.y, width, height, " rx=\"3\" fill=\"#FFFFFF\" fill-opacity=\"0.85\" stroke=\"#E6E6E6\"");
   const double x = place.x + BORDER;
   double y = place.y + BORDER / 2 + ROW / 2;
   for (const Panel::Line& line : panel_.lines_) {

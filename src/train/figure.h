@@ -6,8 +6,9 @@
 //   loss.line("CausalRN", steps, losses);
 //   figure.save("runs/a/curve.svg");
 //
-// The same data gives the same bytes. NaN and infinities are gaps, and so is what a logarithmic axis cannot show. A curve of
-// many points is thinned to what the picture can show: the first, lowest, highest and last of each column of pixels.
+// The same data gives the same bytes. NaN and infinities are gaps, and so is what a logarithmic axis cannot show. A
+// curve of many points is thinned to what the picture can show: first, lowest, highest and last of each column of
+// pixels.
 #pragma once
 
 #include <cstddef>
@@ -22,9 +23,9 @@ struct LineStyle {
   int color = -1;        // index into the palette; -1: the next one
   bool markers = false;  // a mark at each point, its shape by the colour
   bool dashed = false;
-  bool joined = true;    // false: markers only
-  double width = 1.6;    // pixels
-  double opacity = 1;    // for noisy raw values behind their average
+  bool joined = true;  // false: markers only
+  double width = 1.6;  // pixels
+  double opacity = 1;  // for noisy raw values behind their average
 };
 
 enum class ColorMap { Sequential, Diverging };  // light to dark; blue through white (zero) to red

@@ -14,11 +14,12 @@ class CsvLog {
   // A new log; the first column is the step. An existing file is an Error unless `replace`.
   static CsvLog create(const std::string& path, const std::vector<std::string>& columns, bool replace = false);
 
-  // Goes on with a log: rows from `step` on (and a last row that was cut off) are dropped, the others stay byte for byte.
-  // A missing file is started anew; a file with other columns is an Error.
+  // Goes on with a log: rows from `step` on (and a last row that was cut off) are dropped, the rest stays byte for
+  // byte. A missing file is started anew; a file with other columns is an Error.
   static CsvLog resume(const std::string& path, const std::vector<std::string>& columns, int64_t step);
 
-  // Adds a row: the step and the other columns with 9 digits, enough for every float. It is in the file when append() returns.
+  // Adds a row: the step and the other columns with 9 digits, enough for every float. When append() returns, it is in
+  // the file.
   void append(int64_t step, const std::vector<double>& values);
 
  private:

@@ -16,10 +16,12 @@ namespace {
 constexpr size_t HELP_WIDTH = 100, LONGEST_LABEL = 30;
 
 template <class Number>
-std::string range(const char* kind, Number low, Number high, const std::string& low_text, const std::string& high_text) {
+std::string range(const char* kind, Number low, Number high, const std::string& low_text,
+                  const std::string& high_text) {
   const bool bounded = high < std::numeric_limits<Number>::max();
   if (bounded) return std::string(kind) + " from " + low_text + " to " + high_text;
-  if (low > std::numeric_limits<Number>::lowest() || std::is_unsigned_v<Number>) return std::string(kind) + ", at least " + low_text;
+  if (low > std::numeric_limits<Number>::lowest() || std::is_unsigned_v<Number>)
+    return std::string(kind) + ", at least " + low_text;
   return kind;
 }
 
@@ -375,7 +377,8 @@ Json Options::to_json() const {
 }
 
 void Options::restore(const Json& saved, const std::string& origin) {
-  if (!saved.is(Json::Kind::Object)) throw Error(origin + ": its options are " + name_of(saved.kind()) + ", expected an object");
+  if (!saved.is(Json::Kind::Object))
+    throw Error(origin + ": its options are " + name_of(saved.kind()) + ", expected an object");
   for (const Json::Member& member : saved.members()) {
     const Option* option = find(member.first);
     if (option == nullptr || option->free_) {

@@ -7,9 +7,9 @@
 //   options.add("threads", &threads, 0, 1024, "threads, 0 for all cores").may_change();
 //   options.parse(argc, argv);
 //
-// `--width 64` and `--width=64` are the same, and the last one counts; a bool is switched on by --quiet and off by --no-quiet.
-// `--config FILE` reads lines `width = 64` with # comments; the command line wins over the file. Everything the user gets
-// wrong is a UsageError.
+// `--width 64` and `--width=64` are the same, and the last one counts; a bool is switched on by --quiet, off by
+// --no-quiet. `--config FILE` reads lines `width = 64` with # comments; the command line wins over the file. Everything
+// the user gets wrong is a UsageError.
 #pragma once
 
 #include <cstdint>
@@ -40,13 +40,13 @@ class Option {
  private:
   friend class Options;
   std::string name_, help_, section_, placeholder_, default_;
-  bool flag_ = false;   // a bool: needs no value
+  bool flag_ = false;  // a bool: needs no value
   bool free_ = false;
   std::string source_;  // how the user gave it: "--width 64" or "FILE:3: width = 64"; empty when he did not
   std::function<bool(std::string_view)> assign_;  // false: not a value of this option
   std::function<std::string()> show_;             // the value as the user would write it
   std::function<Json()> save_;
-  std::string expected_;                          // "a whole number from 1 to 64"
+  std::string expected_;  // "a whole number from 1 to 64"
 };
 
 class Options {
@@ -76,11 +76,11 @@ class Options {
   void parse(int argc, const char* const* argv);
 
   std::string help() const;
-  bool given(const std::string& name) const;          // on the command line or in the --config file
-  std::string value(const std::string& name) const;   // as the user would write it
+  bool given(const std::string& name) const;         // on the command line or in the --config file
+  std::string value(const std::string& name) const;  // as the user would write it
 
-  // The options that shape the run. restore() sets those that were not given, and throws an Error for one that was given
-  // with another value, is missing or unknown; `origin` is the file they come from.
+  // The options that shape the run. restore() sets those that were not given, and throws an Error for one that was
+  // given with another value, is missing or unknown; `origin` is the file they come from.
   Json to_json() const;
   void restore(const Json& saved, const std::string& origin);
 

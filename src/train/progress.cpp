@@ -13,8 +13,8 @@ namespace petroglyph {
 
 namespace {
 
-constexpr double LIVE_SECONDS = 0.1;   // ten updates a second look continuous and cost nothing
-constexpr double RATE_SECONDS = 20;    // the rate is a mean over this long, so that it follows without jumping
+constexpr double LIVE_SECONDS = 0.1;  // ten updates a second look continuous and cost nothing
+constexpr double RATE_SECONDS = 20;   // the rate is a mean over this long, so that it follows without jumping
 
 double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

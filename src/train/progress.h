@@ -19,13 +19,13 @@ namespace petroglyph {
 class Progress {
  public:
   struct Settings {
-    bool quiet = false;               // nothing at all
+    bool quiet = false;  // nothing at all
     std::string unit = "step";
-    double plain_seconds = 10;        // between two plain lines
+    double plain_seconds = 10;  // between two plain lines
     std::FILE* stream = stdout;
-    int terminal = -1;                // 1, 0, or -1 to ask the stream
-    int width = 0;                    // columns, or 0 to ask the terminal
-    std::function<double()> clock;    // seconds from any moment; empty for the real one
+    int terminal = -1;              // 1, 0, or -1 to ask the stream
+    int width = 0;                  // columns, or 0 to ask the terminal
+    std::function<double()> clock;  // seconds from any moment; empty for the real one
   };
 
   // A run that has done `first` of `total` steps already. A total of 0 means unknown: no ETA.
@@ -51,7 +51,7 @@ class Progress {
   Settings settings_;
   int64_t total_;
   bool terminal_ = false;
-  bool live_ = false;         // the cursor stands in a line of ours
+  bool live_ = false;  // the cursor stands in a line of ours
   double start_ = 0;
   std::optional<double> shown_;  // when, lately
   double rate_ = 0;

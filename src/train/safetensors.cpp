@@ -66,11 +66,26 @@ size_t find_header_checksum(const std::string& header) {
 
 }  // namespace
 
-template <> const char* safetensors_dtype<float>() { return "F32"; }
-template <> const char* safetensors_dtype<double>() { return "F64"; }
-template <> const char* safetensors_dtype<int32_t>() { return "I32"; }
-template <> const char* safetensors_dtype<int64_t>() { return "I64"; }
-template <> const char* safetensors_dtype<uint8_t>() { return "U8"; }
+template <>
+const char* safetensors_dtype<float>() {
+  return "F32";
+}
+template <>
+const char* safetensors_dtype<double>() {
+  return "F64";
+}
+template <>
+const char* safetensors_dtype<int32_t>() {
+  return "I32";
+}
+template <>
+const char* safetensors_dtype<int64_t>() {
+  return "I64";
+}
+template <>
+const char* safetensors_dtype<uint8_t>() {
+  return "U8";
+}
 
 int64_t SafetensorsFile::Entry::count() const { return static_cast<int64_t>((end - begin) / size_of(dtype)); }
 

@@ -5,11 +5,11 @@
 //              NAME: {"dtype": "F32", "shape": [2,3], "data_offsets": [0,24]}, …}
 //   the rest  the tensors' bytes, without holes or overlaps
 //
-// Our own files carry two checksums (checksum.h) among the metadata, so that a damaged file is noticed before it is used:
+// Our own files carry two checksums (checksum.h) in the metadata, so that a damaged file is noticed before it is used:
 //   data_checksum    of all the tensors' bytes
 //   header_checksum  of the 8 bytes of length and the header, in which its own 16 digits count as '0'
-// The reader checks both, and where one of them is there the other must be; files of others have neither. A program that
-// edits such a file and keeps its metadata must drop the two.
+// The reader checks both, and where one of them is there the other must be; files of others have neither. A program
+// that edits such a file and keeps its metadata must drop the two.
 #pragma once
 
 #include <cstddef>
@@ -27,11 +27,16 @@ namespace petroglyph {
 // The name of a C++ type in the file: "F32" for float.
 template <class T>
 const char* safetensors_dtype();
-template <> const char* safetensors_dtype<float>();
-template <> const char* safetensors_dtype<double>();
-template <> const char* safetensors_dtype<int32_t>();
-template <> const char* safetensors_dtype<int64_t>();
-template <> const char* safetensors_dtype<uint8_t>();
+template <>
+const char* safetensors_dtype<float>();
+template <>
+const char* safetensors_dtype<double>();
+template <>
+const char* safetensors_dtype<int32_t>();
+template <>
+const char* safetensors_dtype<int64_t>();
+template <>
+const char* safetensors_dtype<uint8_t>();
 
 // A file that has been checked from end to end; its tensors are read when they are asked for.
 class SafetensorsFile {

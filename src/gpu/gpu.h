@@ -1,0 +1,69 @@
+// The catalogue on an NVIDIA GPU: kernels over `real` = float, one stream, the same bits as the CPU.
+//
+// Every operation has the orders of sums of the catalogue, so that nothing depends on blocks, warps or who is first. All
+// work is put on one stream and stays on the device: only download() waits.
+#pragma once
+
+#include "gpu/launch.h"
+#include "ops.h"
+
+namespace petroglyph {
+
+class Stream {
+ public:
+  Stream() { CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  ~Stream() { (void)cudaStreamDestroy(stream_); }
+  operator cudaStream_t() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+// Pinned memory through which uploads pass, so that the caller need not wait for the device.
+class Stage {
+ public:
+  static constexpr size_t BYTES = size_t(4) << 20;  // a batch of tokens fits; weights pass in pieces
+
+  Stage();
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+  ~Stage();
+  // Returns when `from` may be reused. bytes ≤ BYTES.
+  void upload(void* to, const void* from, size_t bytes, cudaStream_t stream);
+
+ private:
+  void* memory_ = nullptr;
+  cudaEvent_t copied_ = nullptr;
+};
+
+class Gpu final : public Ops {
+ public:
+  Gpu(const std::string& name, int multiprocessors);
+
+  std::string description() const override;
+  void* allocate(size_t bytes) override;
+  void release(void* memory) noexcept override;
+  void upload(void* to, const void* host, size_t bytes) override;
+  void download(void* host, const void* from, size_t bytes) override;
+  void zero(void* memory, size_t bytes) override;
+  void copy(void* to, size_t to_stride, const void* from, size_t from_stride, size_t bytes, size_t count) override;
+
+#define OP(...) __VA_ARGS__ override
+#include "catalogue.h"
+#undef OP
+
+ private:
+  // At least `size` floats for the operation that asks, until the next one asks. Grows in a model's first step, then never.
+  real* scratch(int64_t size);
+
+  std::string name_;
+  int multiprocessors_;
+  Stream stream_;
+  Stage stages_[2];
+  int next_stage_ = 0;
+  Tensor scratch_;
+};
+
+}  // namespace petroglyph

@@ -1,0 +1,56 @@
+// The contract's sum along a row, done by a warp: lane l holds what the CPU keeps in lane[l] (cpu/lanes.h), and five
+// exchanges are the CPU's folds of 16, 8, 4, 2, 1.
+//
+// The exchanges are butterflies: lane l adds what lane l ^ width has. For l < width that is the CPU's lane[l] += lane[l +
+// width]; the lanes above form the same sum with its terms exchanged, which rounds to the same float. So every lane ends with
+// the total, and none has to be told.
+#pragma once
+
+#include "gpu/launch.h"
+#include "numerics.h"
+
+namespace petroglyph {
+
+constexpr int WARP = 32;
+constexpr unsigned ALL_LANES = 0xffffffffu;
+
+__device__ inline int lane_index() { return static_cast<int>(threadIdx.x) % WARP; }
+__device__ inline int warp_index() { return static_cast<int>(threadIdx.x) / WARP; }
+
+__device__ inline float fold_lanes(float sum) {
+#pragma unroll
+  for (int width = WARP / 2; width > 0; width /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, width);
+  return sum;
+}
+
+// Folds N sums at once (N a power of two up to 32); a lane gets the total of value[lane / (32 / N)]. The additions are those of
+// fold_lanes, but at each step a lane keeps half of the sums for itself and hands the other half over, so that N sums
+// take N − 1 exchanges and some selections instead of 5 N.
+template <int N>
+__device__ inline float fold_many(float (&value)[N], int lane) {
+  int width = WARP / 2;
+#pragma unroll
+  for (int half = N / 2; half > 0; half /= 2) {
+    const bool upper = lane & width;
+#pragma unroll
+    for (int i = 0; i < half; ++i) {
+      const float kept = upper ? value[i + half] : value[i];
+      const float given = upper ? value[i] : value[i + half];
+      value[i] = kept + __shfl_xor_sync(ALL_LANES, given, width);
+    }
+    width /= 2;
+  }
+#pragma unroll
+  for (; width > 0; width /= 2) value[0] += __shfl_xor_sync(ALL_LANES, value[0], width);
+  return value[0];
+}
+
+// add(sum, i) returns the lane's sum with element i in it; every lane gets the total.
+template <class Add>
+__device__ inline float sum_lanes(int64_t n, Add add) {
+  float sum = 0;
+  for (int64_t i = lane_index(); i < n; i += WARP) sum = add(sum, i);
+  return fold_lanes(sum);
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,289 @@
+// Linear layers and embeddings: everything whose weight is a matrix.
+
+#include <algorithm>
+
+#include "gpu/gpu.h"
+#include "gpu/product.cuh"
+
+namespace petroglyph {
+
+using product::Along;
+using product::CHUNK;
+using product::Factor;
+using product::Plain;
+using product::Sums;
+using product::Tile;
+using product::Tiling;
+
+namespace {
+
+// The most that the sums of single chunks may take; more chunks than fit are done in turns.
+constexpr int64_t CHUNK_SUMS = int64_t(16) << 20;
+
+int64_t chunks_of(int64_t rows) { return (rows + CHUNK - 1) / CHUNK; }
+
+int64_t chunks_at_once(int64_t rows, int64_t size) {
+  return std::clamp<int64_t>(CHUNK_SUMS / size, 1, chunks_of(rows));
+}
+
+unsigned blocks_for(int64_t n, int64_t per_block) { return static_cast<unsigned>((n + per_block - 1) / per_block); }
+
+// dyᵀ x over some chunks of rows. Where the tiles of the weight alone keep the GPU busy, a block adds up all the chunks of its
+// tile; otherwise every chunk of a tile is another block's, and add_chunks() follows.
+struct WeightGradient {
+  static constexpr Along A = Along::OUTPUT, B = Along::OUTPUT;
+  float* dweight;
+  float* sums;  // (chunks,out,in), or null: straight into dweight
+  Factor dy, x;
+  Tiling tiling;  // (out,in)
+  int64_t first_row, rows;
+
+  int64_t blocks() const { return tiling.tiles() * (sums ? chunks_of(rows) : 1); }
+
+  __device__ bool locate(Tile& tile) const {
+    const int64_t chunk = blockIdx.x / tiling.tiles();
+    tiling.locate(tile, blockIdx.x % tiling.tiles(), dy, A, x, B);
+    tile.k_begin = first_row + chunk * CHUNK;
+    tile.k_end = sums ? min(tile.k_begin + CHUNK, first_row + rows) : first_row + rows;
+    tile.batch = chunk;
+    return true;
+  }
+
+  __device__ void store(const Tile& tile, const Sums& sum, bool, bool) const {
+    float* to = sums ? sums + tile.batch * tiling.M * tiling.N : dweight;
+    product::store_tile(to + tile.row * tiling.N + tile.column, tiling.N, nullptr, !sums, tile, sum);
+  }
+};
+
+constexpr int ADD_THREADS = 128;
+
+// total += the chunk sums (chunks,size), one after the other
+__global__ void add_chunks(float* total, const float* sums, int chunks, int64_t size) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * ADD_THREADS + threadIdx.x;
+  if (i >= size) return;
+  float sum = total[i];
+#pragma unroll 8
+  for (int chunk = 0; chunk < chunks; ++chunk) sum += sums[chunk * size + i];
+  total[i] = sum;
+}
+
+constexpr int COLUMN_THREADS = 64;
+
+// sums (chunks,columns): what the rows of x (rows,columns) add up to, chunk by chunk
+__global__ void sum_columns(float* sums, const float* x, int64_t rows, int columns) {
+  const int strips = (columns + COLUMN_THREADS - 1) / COLUMN_THREADS;
+  const int64_t chunk = blockIdx.x / strips;
+  const int column = static_cast<int>(blockIdx.x % strips) * COLUMN_THREADS + static_cast<int>(threadIdx.x);
+  if (column >= columns) return;
+  const int64_t end = min((chunk + 1) * CHUNK, rows);
+  float sum = 0;
+#pragma unroll 16
+  for (int64_t n = chunk * CHUNK; n < end; ++n) sum += x[n * columns + column];
+  sums[chunk * columns + column] = sum;
+}
+
+}  // namespace
+
+void Gpu::linear(real* y, const real* x, const real* weight, const real* bias, int64_t N, int in, int out, Into into) {
+  product::run(Plain<Along::K, Along::K>{y, {x, in}, {weight, in}, {N, out}, in, into, bias}, stream_);
+}
+
+void Gpu::linear_backward_input(real* dx, const real* dy, const real* weight, int64_t N, int in, int out, Into into) {
+  product::run(Plain<Along::K, Along::OUTPUT>{dx, {dy, out}, {weight, in}, {N, in}, out, into, nullptr}, stream_);
+}
+
+void Gpu::linear_backward_weight(real* dweight, real* dbias, const real* dy, const real* x, int64_t N, int in, int out) {
+  const Tiling tiling{out, in};
+  const int64_t size = static_cast<int64_t>(out) * in;
+  if (chunks_of(N) == 1 || tiling.tiles() >= multiprocessors_ * product::BLOCKS_AT_ONCE) {
+    product::run(WeightGradient{dweight, nullptr, {dy, out}, {x, in}, tiling, 0, N}, stream_);
+  } else {
+    const int64_t rows_at_once = chunks_at_once(N, size) * CHUNK;
+    real* sums = scratch(chunks_at_once(N, size) * size);
+    for (int64_t row = 0; row < N; row += rows_at_once) {
+      const int64_t rows = std::min(rows_at_once, N - row);
+      product::run(WeightGradient{dweight, sums, {dy, out}, {x, in}, tiling, row, rows}, stream_);
+      LAUNCH(add_chunks, blocks_for(size, ADD_THREADS), ADD_THREADS, 0, stream_, dweight, sums,
+             static_cast<int>(chunks_of(rows)), size);
+    }
+  }
+  if (!dbias) return;
+  const int64_t chunks = chunks_of(N);
+  real* sums = scratch(chunks * out);
+  LAUNCH(sum_columns, static_cast<unsigned>(blocks_for(out, COLUMN_THREADS) * chunks), COLUMN_THREADS, 0, stream_, sums, dy,
+         N, out);
+  LAUNCH(add_chunks, blocks_for(out, ADD_THREADS), ADD_THREADS, 0, stream_, dbias, sums, static_cast<int>(chunks),
+         static_cast<int64_t>(out));
+}
+
+// ---- Embedding ----------------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr int ROW_WARPS = 8;  // rows of a block
+
+__global__ void embed(float* x, const float* token_table, const float* position_table, const int32_t* tokens, int first,
+                      int64_t rows, int T, int D) {
+  const int64_t n = static_cast<int64_t>(blockIdx.x) * ROW_WARPS + warp_index();
+  if (n >= rows) return;
+  const float* token = token_table + static_cast<int64_t>(tokens[n]) * D;
+  const float* position = position_table ? position_table + (first + n % T) * D : nullptr;
+  for (int c = lane_index(); c < D; c += WARP) x[n * D + c] = position ? token[c] + position[c] : token[c];
+}
+
+// The gradient of the token table is a scatter: rows of dx are added to the rows of the table that their tokens name. To add
+// in the contract's order without atomics, each chunk of 1024 rows is first sorted by token, stably, so that a token's
+// rows stand together and in order; then every (chunk, token, column) has a thread that adds them; then every token of
+// the vocabulary has a warp that looks itself up in the sorted chunks and takes their sums in order. Memory and work
+// depend on the rows, not on the vocabulary, but for those look-ups: log₂ 1024 steps a token for each 32 chunks.
+struct SortedChunks {
+  int32_t* rows;    // (chunks,CHUNK)    the chunk's rows by token, then by row; less in the last chunk
+  int32_t* tokens;  // (chunks,CHUNK)    its distinct tokens, ascending
+  int32_t* begins;  // (chunks,CHUNK+1)  where each of them begins in `rows`, and the end
+  int32_t* counts;  // (chunks)          of distinct tokens
+
+  static int64_t size(int64_t chunks) { return chunks * (3 * CHUNK + 2); }
+  SortedChunks(int32_t* memory, int64_t chunks)
+      : rows(memory), tokens(rows + chunks * CHUNK), begins(tokens + chunks * CHUNK), counts(begins + chunks * (CHUNK + 1)) {}
+};
+
+// A block sorts a chunk: a row's place is the number of rows that go before it.
+__global__ void __launch_bounds__(CHUNK) sort_chunk(SortedChunks sorted, const int32_t* tokens, int64_t row, int64_t rows) {
+  SHARED_ARRAY(int32_t, token_of, [CHUNK]);
+  SHARED_ARRAY(int32_t, in_order, [CHUNK]);
+  SHARED_ARRAY(int, heads, [CHUNK / WARP]);
+  const int thread = static_cast<int>(threadIdx.x);
+  const int64_t chunk = blockIdx.x, first = chunk * CHUNK;
+  const int size = static_cast<int>(min(static_cast<int64_t>(CHUNK), rows - first));
+  const int32_t token = thread < size ? tokens[row + first + thread] : 0;
+  token_of[thread] = token;
+  __syncthreads();
+  int place = 0;
+  for (int i = 0; i < size; ++i) place += token_of[i] < token || (token_of[i] == token && i < thread);
+  if (thread < size) {
+    in_order[place] = token;
+    sorted.rows[first + place] = static_cast<int32_t>(first) + thread;
+  }
+  __syncthreads();
+  const bool head = thread < size && (thread == 0 || in_order[thread] != in_order[thread - 1]);
+  const unsigned heads_of_warp = __ballot_sync(ALL_LANES, head);
+  if (lane_index() == 0) heads[warp_index()] = __popc(heads_of_warp);
+  __syncthreads();
+  int slot = __popc(heads_of_warp & ((1u << lane_index()) - 1)), count = 0;
+  for (int w = 0; w < CHUNK / WARP; ++w) {
+    if (w < warp_index()) slot += heads[w];
+    count += heads[w];
+  }
+  int32_t* begins = sorted.begins + chunk * (CHUNK + 1);
+  if (head) {
+    sorted.tokens[first + slot] = in_order[thread];
+    begins[slot] = thread;
+  }
+  if (thread == 0) {
+    begins[count] = size;
+    sorted.counts[chunk] = count;
+  }
+}
+
+constexpr int SLOT_WARPS = 8, SLOT_COLUMNS = 32;
+
+// sums (chunks,CHUNK,D): for each distinct token of a chunk the sum of its rows of dx. A block has a chunk and 32 columns.
+__global__ void __launch_bounds__(SLOT_WARPS* WARP) sum_tokens(float* sums, const float* dx, SortedChunks sorted, int D) {
+  const int strips = (D + SLOT_COLUMNS - 1) / SLOT_COLUMNS;
+  const int64_t chunk = blockIdx.x / strips;
+  const int column = static_cast<int>(blockIdx.x % strips) * SLOT_COLUMNS + lane_index();
+  const int32_t* rows = sorted.rows + chunk * CHUNK;
+  const int32_t* begins = sorted.begins + chunk * (CHUNK + 1);
+  if (column >= D) return;
+  for (int slot = warp_index(); slot < sorted.counts[chunk]; slot += SLOT_WARPS) {
+    float sum = 0;
+    const int end = begins[slot + 1];
+#pragma unroll 8
+    for (int i = begins[slot]; i < end; ++i) sum += dx[static_cast<int64_t>(rows[i]) * D + column];
+    sums[(chunk * CHUNK + slot) * D + column] = sum;
+  }
+}
+
+// The place of `token` among the n ascending `tokens`, or −1.
+__device__ int find_token(const int32_t* tokens, int n, int32_t token) {
+  int begin = 0, end = n;
+  while (begin < end) {
+    const int middle = (begin + end) / 2;
+    if (tokens[middle] < token)
+      begin = middle + 1;
+    else
+      end = middle;
+  }
+  return begin < n && tokens[begin] == token ? begin : -1;
+}
+
+// dtable[v] += the chunks' sums for v. A warp has a token; each lane looks it up in one of 32 chunks.
+__global__ void add_tokens(float* dtable, const float* sums, SortedChunks sorted, int chunks, int D, int V) {
+  const int64_t token = static_cast<int64_t>(blockIdx.x) * ROW_WARPS + warp_index();
+  if (token >= V) return;
+  float* row = dtable + token * D;
+  for (int first = 0; first < chunks; first += WARP) {
+    const int64_t chunk = first + lane_index();
+    const int slot =
+        chunk < chunks ? find_token(sorted.tokens + chunk * CHUNK, sorted.counts[chunk], static_cast<int32_t>(token)) : -1;
+    const unsigned found = __ballot_sync(ALL_LANES, slot >= 0);
+    for (int begin = 0; found != 0 && begin < D; begin += WARP) {
+      const int column = begin + lane_index();
+      float sum = column < D ? row[column] : 0;
+      for (unsigned left = found; left != 0; left &= left - 1) {
+        const int lane = __ffs(static_cast<int>(left)) - 1;
+        const int64_t at = static_cast<int64_t>(first + lane) * CHUNK + __shfl_sync(ALL_LANES, slot, lane);
+        if (column < D) sum += sums[at * D + column];
+      }
+      if (column < D) row[column] = sum;
+    }
+  }
+}
+
+constexpr int POSITION_THREADS = 64;
+
+// dtable_t += Σ_b dx_bt, in chunks over b; a thread has an element
+__global__ void add_positions(float* dtable, const float* dx, int B, int64_t elements) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * POSITION_THREADS + threadIdx.x;
+  if (i >= elements) return;
+  float total = dtable[i];
+  for (int chunk = 0; chunk < B; chunk += CHUNK) {
+    const int end = min(chunk + CHUNK, B);
+    float sum = 0;
+#pragma unroll 16
+    for (int b = chunk; b < end; ++b) sum += dx[b * elements + i];
+    total += sum;
+  }
+  dtable[i] = total;
+}
+
+}  // namespace
+
+void Gpu::embedding(real* x, const real* token_table, const real* position_table, const int32_t* tokens, int first, int B,
+                    int T, int D) {
+  const int64_t rows = static_cast<int64_t>(B) * T;
+  LAUNCH(embed, blocks_for(rows, ROW_WARPS), ROW_WARPS * WARP, 0, stream_, x, token_table, position_table, tokens, first, rows,
+         T, D);
+}
+
+void Gpu::embedding_backward(real* dtoken_table, real* dposition_table, const real* dx, const int32_t* tokens, int B, int T,
+                             int D, int V) {
+  static_assert(sizeof(int32_t) == sizeof(real), "the scratch holds both");
+  const int64_t rows = static_cast<int64_t>(B) * T, at_once = chunks_at_once(rows, static_cast<int64_t>(CHUNK) * D);
+  real* sums = scratch(at_once * CHUNK * D + SortedChunks::size(at_once));
+  const SortedChunks sorted(reinterpret_cast<int32_t*>(sums + at_once * CHUNK * D), at_once);
+  for (int64_t row = 0; row < rows; row += at_once * CHUNK) {
+    const int64_t some = std::min(at_once * CHUNK, rows - row), chunks = chunks_of(some);
+    LAUNCH(sort_chunk, static_cast<unsigned>(chunks), CHUNK, 0, stream_, sorted, tokens, row, some);
+    LAUNCH(sum_tokens, static_cast<unsigned>(chunks * blocks_for(D, SLOT_COLUMNS)), SLOT_WARPS * WARP, 0, stream_, sums,
+           dx + row * D, sorted, D);
+    LAUNCH(add_tokens, blocks_for(V, ROW_WARPS), ROW_WARPS * WARP, 0, stream_, dtoken_table, sums, sorted,
+           static_cast<int>(chunks), D, V);
+  }
+  if (!dposition_table) return;
+  const int64_t elements = static_cast<int64_t>(T) * D;
+  LAUNCH(add_positions, blocks_for(elements, POSITION_THREADS), POSITION_THREADS, 0, stream_, dposition_table, dx, B,
+         elements);
+}
+
+}  // namespace petroglyph

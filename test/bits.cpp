@@ -1,0 +1,230 @@
+// The same bits: with any number of threads, in any build, alone or in a batch, resumed or not, token by token or at once.
+//
+//   build/test/bits                   against test/golden.txt, which every build of every compiler must reproduce
+//   build/test/bits --write FILE      writes the fingerprints of this build: a change of the contract, and its commit says why
+
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "cases.h"
+#include "check.h"
+#include "checksum.h"
+#include "error.h"
+#include "random.h"
+#include "tasks/copying.h"
+#include "text.h"
+#include "train/checkpoint.h"
+#include "train/trainer.h"
+
+namespace petroglyph {
+namespace {
+
+constexpr uint64_t SEED = 13;
+
+void absorb(Checksum& checksum, const Tensor& tensor) {
+  const std::vector<real> host = tensor.download();
+  checksum.update(host.data(), host.size() * sizeof(real));
+}
+
+// All that an operation writes, forward and backward.
+std::string op_fingerprint(const OpCase& row, int threads) {
+  const auto ops = make_cpu(threads);
+  Arrays arrays(*ops, row.operands, SEED);
+  row.forward(*ops, arrays);
+  if (row.backward) row.backward(*ops, arrays);
+  Checksum checksum;
+  for (const Operand& o : row.operands) {
+    if (o.role == Role::OUTPUT || o.role == Role::UPDATED || o.role == Role::KEPT) absorb(checksum, arrays.tensor(o.name));
+    if (row.backward && (o.role == Role::INPUT || o.role == Role::PARAMETER)) absorb(checksum, arrays.tensor("d" + o.name));
+  }
+  return checksum.hex();
+}
+
+// Three steps on one batch: everything that a model's training consists of.
+std::string model_fingerprint(const ModelCase& row, int threads) {
+  const auto ops = make_cpu(threads);
+  const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops);
+  model->parameters.initialize(SEED);
+  Optimizer optimizer(model->parameters, *ops, {});
+  const ModelBatch batch(*ops, row, model->classes(), SEED);
+  const int64_t rows = model->logit_rows(batch.input());
+  Tensor losses(*ops, {rows}), dlogits(*ops, {rows, model->classes()});
+  for (int step = 0; step < 3; ++step) {
+    model->parameters.zero_gradients();
+    const real* logits = model->forward(batch.input());
+    ops->cross_entropy(losses.data(), dlogits.data(), logits, batch.targets.data(), batch.scale, rows, model->classes());
+    model->backward(batch.input(), dlogits.data());
+    optimizer.step(step, 0.01);
+  }
+  return text("%016llx", static_cast<unsigned long long>(model->parameters.fingerprint()));
+}
+
+// A small run of train_copy's kind: strings of 5 letters, a model as wide as a vector and a bit.
+struct SmallRun {
+  explicit SmallRun(int threads, int accumulate = 1)
+      : task(5),
+        ops(make_cpu(threads)),
+        model(make_model("causal_rn",
+                         Json::parse("{\"vocab\":29,\"context\":12,\"width\":36,\"hidden\":40,\"layers\":2,\"heads\":1,"
+                                     "\"activation\":\"exp\",\"pre_activation_norm\":\"exact\",\"post_reduction_norm\":true,"
+                                     "\"causal\":true}",
+                                     "small"),
+                         *ops)),
+        optimizer(model->parameters, *ops, {}),
+        trainer(*model, task, optimizer, *ops, SEED, 8, accumulate) {
+    model->parameters.initialize(SEED);
+  }
+  void steps(int64_t first, int64_t last) {
+    const Schedule schedule{1e-3, 10, true, 1e-5, 20};
+    for (int64_t step = first; step < last; ++step) trainer.step(step, schedule.at(step));
+  }
+  std::string fingerprint() const {
+    return text("%016llx", static_cast<unsigned long long>(model->parameters.fingerprint()));
+  }
+
+  Copying task;
+  std::unique_ptr<Ops> ops;
+  std::unique_ptr<Model> model;
+  Optimizer optimizer;
+  Trainer trainer;
+};
+
+std::string run_fingerprint(int threads, int accumulate) {
+  SmallRun run(threads, accumulate);
+  run.steps(0, 20);
+  return run.fingerprint();
+}
+
+// Name and fingerprint of everything, with this many threads.
+std::vector<std::pair<std::string, std::string>> all_fingerprints(int threads) {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const OpCase& row : op_cases()) all.push_back({row.name, op_fingerprint(row, threads)});
+  for (const ModelCase& row : model_cases()) all.push_back({row.name, model_fingerprint(row, threads)});
+  all.push_back({"copying, 20 steps", run_fingerprint(threads, 1)});
+  all.push_back({"copying, 20 steps of 2 batches", run_fingerprint(threads, 2)});
+  return all;
+}
+
+std::map<std::string, std::string> read_golden() {
+  std::istringstream lines(read_file("test/golden.txt"));
+  std::map<std::string, std::string> golden;
+  for (std::string line; std::getline(lines, line);) golden[line.substr(18)] = line.substr(0, 16);
+  return golden;
+}
+
+void against_golden(Test& test, int threads) {
+  const auto golden = read_golden();
+  for (const auto& [name, fingerprint] : all_fingerprints(threads)) {
+    const auto expected = golden.find(name);
+    test.check(name, expected != golden.end() && expected->second == fingerprint,
+               fingerprint + ", golden " + (expected == golden.end() ? "has none" : expected->second));
+  }
+}
+
+void resumed(Test& test) {
+  SmallRun whole(2);
+  whole.steps(0, 12);
+  const TemporaryFolder folder;
+  const std::string path = folder.file("model.safetensors");
+  {
+    SmallRun first(1);
+    first.steps(0, 5);
+    save_checkpoint(path, {"train_copy", "causal_rn", Json::object(), Json::object(), 5}, *first.model, first.optimizer);
+  }
+  SmallRun second(2);
+  second.model->parameters.initialize(99);
+  const SafetensorsFile file(path);
+  load_checkpoint(file, *second.model, second.optimizer);
+  second.steps(read_run_state(file, "train_copy").step, 12);
+  test.equal("5 steps, a file, 7 steps", second.fingerprint(), whole.fingerprint());
+}
+
+std::vector<real> logits_of(Ops& ops, Model& model, const std::vector<int32_t>& tokens, int batch, int length) {
+  Tokens ids(ops, {batch, length});
+  ids.upload(tokens);
+  const Input input{ids.data(), batch, length};
+  const real* logits = model.forward(input);
+  std::vector<real> host(static_cast<size_t>(model.logit_rows(input)) * model.classes());
+  ops.download(host.data(), logits, host.size() * sizeof(real));
+  return host;
+}
+
+// Sample b of a batch, alone, has the logits it has among its neighbours.
+void alone(Test& test, const ModelCase& row) {
+  const auto ops = make_cpu(2);
+  const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops);
+  model->parameters.initialize(SEED);
+  const ModelBatch batch(*ops, row, model->classes(), SEED);
+  const std::vector<int32_t> tokens = batch.tokens.download();
+  const std::vector<real> together = logits_of(*ops, *model, tokens, row.batch, row.length);
+  const size_t size = together.size() / static_cast<size_t>(row.batch);
+  for (int b = 0; b < row.batch; ++b) {
+    const std::vector<int32_t> own(tokens.begin() + b * row.length, tokens.begin() + (b + 1) * row.length);
+    test.equal(text("sample %d alone", b), logits_of(*ops, *model, own, 1, row.length),
+               std::vector<real>(together.begin() + static_cast<int64_t>(b * size), together.begin() + static_cast<int64_t>((b + 1) * size)));
+  }
+}
+
+// The stream's logits, in pieces of `piece` tokens, against one forward pass.
+void streamed(Test& test, const ModelCase& row, int piece) {
+  const auto ops = make_cpu(2);
+  const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops);
+  model->parameters.initialize(SEED);
+  const ModelBatch batch(*ops, row, model->classes(), SEED);
+  const std::vector<int32_t> tokens = batch.tokens.download();
+  const int B = row.batch, T = row.length, V = model->classes();
+  const std::vector<real> whole = logits_of(*ops, *model, tokens, B, T);
+  const bool last_only = whole.size() == static_cast<size_t>(B) * V;
+  std::unique_ptr<Stream> stream;
+  try {
+    stream = model->stream(B, T);
+  } catch (const Error& error) {
+    return test.skip("stream", error.what());
+  }
+  for (int t = 0; t < T; t += piece) {
+    const int n = std::min(piece, T - t);
+    std::vector<int32_t> some;
+    for (int b = 0; b < B; ++b) some.insert(some.end(), &tokens[b * T + t], &tokens[b * T + t] + n);
+    Tokens ids(*ops, {B, n});
+    ids.upload(some);
+    std::vector<real> found(static_cast<size_t>(B) * n * V), expected;
+    ops->download(found.data(), stream->append(ids.data(), n), found.size() * sizeof(real));
+    if (last_only && t + n < T) continue;
+    for (int b = 0; b < B; ++b) {
+      const auto at = whole.begin() + (last_only ? b : b * T + t) * V;
+      expected.insert(expected.end(), at, at + (last_only ? 1 : n) * V);
+    }
+    if (last_only) {
+      std::vector<real> ends;
+      for (int b = 0; b < B; ++b) ends.insert(ends.end(), &found[((b + 1) * n - 1) * V], &found[((b + 1) * n - 1) * V] + V);
+      found = ends;
+    }
+    test.equal(text("tokens %d to %d in pieces of %d", t, t + n - 1, piece), found, expected);
+  }
+}
+
+int write_golden(const std::string& path) {
+  std::ofstream out(path);
+  for (const auto& [name, fingerprint] : all_fingerprints(2)) out << fingerprint << "  " << name << "\n";
+  return out.flush() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace petroglyph
+
+int main(int argc, char** argv) {
+  using namespace petroglyph;
+  if (argc == 3 && std::string(argv[1]) == "--write") return write_golden(argv[2]);
+  Test test(argc, argv);
+  for (const int threads : {1, 2, 5})
+    test.run(text("golden, threads %d", threads), [&](Test& t) { against_golden(t, threads); });
+  test.run("resumed", resumed);
+  for (const ModelCase& row : model_cases()) {
+    test.run("alone " + row.name, [&](Test& t) { alone(t, row); });
+    test.run("stream " + row.name, [&](Test& t) {
+      for (const int piece : {1, 3}) streamed(t, row, piece);
+    });
+  }
+  return test.finish();
+}
