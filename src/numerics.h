@@ -26,8 +26,9 @@
 //    does not. Ties go to the lowest index. A NaN is never compared as bits: its payload differs between machines.
 // 6. Randomness is a function of (seed, stream, step, index); see random.h.
 //
-// The comment on a function gives its largest error in ulp over all 2³² arguments, the argument where it occurs, and
-// what `make test-exhaustive` measured it with (test/numerics_exhaustive.cpp, against the double function of libm).
+// "At most 0.82 ulp, at x" is the largest error over all 2³² arguments and the argument where it occurs, as measured by
+// `make test-exhaustive` (test/numerics_exhaustive.cpp, against libm's double function). The bounds are rounded up; the
+// table in test/ulp.h holds the functions to them.
 #pragma once
 
 #include <cmath>
@@ -111,7 +112,7 @@ HOST_DEVICE float power_of_two(int32_t n) { return from_bits(static_cast<uint32_
 HOST_DEVICE float max(float a, float b) { return a > b ? a : b; }
 HOST_DEVICE float min(float a, float b) { return a < b ? a : b; }
 
-// lo ≤ x ≤ hi or NaN: unlike max and min it lets a NaN in x through.
+// x brought into [lo, hi]. A NaN in x comes through, which max and min do not promise.
 HOST_DEVICE float clamp(float x, float lo, float hi) {
   const float y = select(x > hi, hi, x);
   return select(y < lo, lo, y);
@@ -186,6 +187,7 @@ HOST_DEVICE float exp2_in_range(float y) {
   return from_bits(to_bits(p) + (to_bits(shifted) << 23));
 }
 
+// At most 1.75 ulp, at -0x1.004e8ep-2.
 HOST_DEVICE float exp2(float y) {
   const float clamped = clamp(y, -151.0f, 129.0f);  // below 2^-150 all is 0, from 2^128 on all is infinite
   const float shifted = clamped + ROUND_TO_INTEGER;
@@ -221,7 +223,8 @@ HOST_DEVICE float add_exp_tail(float addend, float r) {
   return fma(r * r, q, addend);
 }
 
-// The rounding error of 1 + r joins the tail (Dekker), which costs three operations and saves a quarter of an ulp.
+// The rounding error of 1 + r is computed (Dekker) and joins the tail: three operations that save a fifth of an ulp.
+// At most 0.82 ulp, at -0x1.767e92p+2.
 HOST_DEVICE float exp(float x) {
   const ExpArgument argument = reduce_exp(clamp(x, -104.0f, 89.0f));  // e^-104 < 2^-150, e^89 > 2^128
   const float sum = 1.0f + argument.r;
@@ -231,6 +234,7 @@ HOST_DEVICE float exp(float x) {
 
 // e^x - 1 without cancellation near zero. 2^n (p + 1) - 1 is formed as 2 (2^(n-1) p + 2^(n-1) - 1/2), because 2^n is
 // infinite at the upper end; for n = 0 it is p, which keeps subnormals whole.
+// At most 1.53 ulp, at 0x1.9141ap-2.
 HOST_DEVICE float expm1(float x) {
   const ExpArgument argument = reduce_exp(clamp(x, -20.0f, 89.0f));  // e^-20 vanishes beside 1
   const float p = add_exp_tail(argument.r, argument.r);
@@ -262,6 +266,7 @@ HOST_DEVICE float log_from_parts(float k, float f, float low) {
   return sum + (error + small);
 }
 
+// At most 0.88 ulp, at 0x1.463a72p+0. -∞ at ±0, NaN below.
 HOST_DEVICE float log(float x) {
   const float enlarged = x * 0x1p23f;
   const bool subnormal = x < 0x1p-126f;
@@ -275,6 +280,7 @@ HOST_DEVICE float log(float x) {
 }
 
 // log(1 + x) without loss near zero: 1 + x is rounded, and what the rounding lost (Knuth's TwoSum) is carried along.
+// At most 0.97 ulp, at 0x1.a8786ep-2. -∞ at -1, NaN below.
 HOST_DEVICE float log1p(float x) {
   const float u = 1.0f + x;
   const float back = u - 1.0f;
@@ -295,6 +301,7 @@ HOST_DEVICE float log1p(float x) {
 
 // Below 0.625 x + x³·p(x²), p of degree 4, minimax in relative error (4.5e-9); above 1 - 2/(e^2x + 1), where nothing
 // cancels. From 9.02 on tanh rounds to 1.
+// At most 1.35 ulp, at 0x1.43dddcp-1.
 HOST_DEVICE float tanh(float x) {
   const float a = abs(x);
   const float square = a * a;
@@ -309,6 +316,7 @@ HOST_DEVICE float tanh(float x) {
 
 // Below 1 x + x·p(x²), p of degree 6, minimax in relative error (1.4e-9); above 1 - 2^q(x), q of degree 6 the minimax
 // approximation of log2(erfc) on [1, 4] in error relative to erf (1.1e-9). From 3.92 on erf rounds to 1.
+// At most 1.36 ulp, at 0x1.084622p+0.
 HOST_DEVICE float erf(float x) {
   const float a = clamp(abs(x), 0.0f, 4.0f);
   const float square = a * a;
@@ -331,6 +339,7 @@ HOST_DEVICE float erf(float x) {
 
 // 1 / (1 + e^-x), written with e^-|x| on both sides: nothing overflows and small values keep their digits. What the
 // rounding of 1 + e^-|x| lost is taken off the quotient, which would be wrong by 2.3 ulp otherwise.
+// At most 1.97 ulp, at -0x1.8f3676p+2.
 HOST_DEVICE float sigmoid(float x) {
   const float e = exp(-abs(x));
   const float denominator = 1.0f + e;
@@ -340,6 +349,7 @@ HOST_DEVICE float sigmoid(float x) {
 }
 
 // log(1 + e^x) = max(x, 0) + log(1 + e^-|x|).
+// At most 1.58 ulp, at -0x1.45642ep+0.
 HOST_DEVICE float softplus(float x) { return max(x, 0.0f) + log1p(exp(-abs(x))); }
 
 // ---- Circular functions ----
@@ -408,6 +418,7 @@ HOST_DEVICE Angle reduce_angle(float a) {
   return {r, to_bits(shifted)};  // its last two bits are those of n
 }
 
+// At most 1.54 ulp, at 0x1.aca316p+67.
 HOST_DEVICE float sin(float x) {
   const float of_magnitude = sin_of_angle(reduce_angle(abs(x)));
   return from_bits(to_bits(of_magnitude) ^ (to_bits(x) & SIGN_BIT));

@@ -52,8 +52,9 @@ struct OpCase {
   std::string name;  // "linear 5×7×3 add"
   std::vector<Operand> operands;
   Call forward, backward;  // backward may be empty
-  double flops = 0;        // of forward; backward counts double. For the bench's share of the peak.
-  double pairs = 0;        // pair-channels, where that is what the time goes into
+  // For the bench: operations of forward (backward counts double), or pair-channels with the fewest vector instructions
+  // that each takes, forward and backward. 0: not stated.
+  double flops = 0, pairs = 0, forward_instructions = 0, backward_instructions = 0;
   bool kinked = false;     // the function has kinks (relu): the gradient check steps around them
 };
 

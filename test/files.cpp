@@ -728,6 +728,7 @@ void options_errors(Test& test) {
   says({"--quiet=maybe"}, "--quiet=maybe: expected true or false");
   says({"--name", "\xFF"}, "--name \xFF: expected text in UTF-8");
   says({"--config"}, "--config: expected a file after it");
+  says({"--config="}, "--config=: expected a file after it");
   says({"--config", "/nowhere/c"}, "--config /nowhere/c: cannot read: No such file or directory");
   says({"8"}, "unexpected argument \"8\"; options begin with --");
 }
@@ -751,7 +752,7 @@ void options_config(Test& test) {
     test.equal(message, message_of([&] { Program().parse({"--config=" + path}); }), path + message);
   };
   says("length = 8\n\nheads = 0\n", ":3: heads = 0: expected a whole number from 1 to 64");
-  says("lenght = 8\n", ":1: unknown option lenght (did you mean --length?)");
+  says("lenght = 8\n", ":1: unknown option lenght (did you mean length?)");
   says("length 8\n", ":1: expected \"name = value\"");
   says("length = 8\nlength = 9\n", ":2: length was set before, at " + path + ":1: length = 8");
   says("length =\n", ":1: length = : expected a whole number from 1 to 4096");

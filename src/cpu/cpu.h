@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "cpu/parallel.h"
 #include "cpu/product.h"
 #include "ops.h"
 
@@ -11,6 +12,9 @@ namespace petroglyph {
 class Cpu final : public Ops {
  public:
   explicit Cpu(int threads);
+
+  // From now on the time of each operation is added up there; null ends it.
+  void measure(Profile* profile) { threads_.profile = profile; }
 
   std::string description() const override;
   void* allocate(size_t bytes) override;
@@ -31,7 +35,7 @@ class Cpu final : public Ops {
   void reserve_scratch(int64_t size);
   real* scratch(int thread) const { return scratch_[static_cast<size_t>(thread)].data(); }
 
-  int threads_;
+  Threads threads_;
   std::vector<Tensor> scratch_;
 };
 

@@ -5,11 +5,8 @@
 #include <new>
 
 #include "cpu/cpu.h"
+#include "cpu/peak.h"
 #include "error.h"
-
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 namespace petroglyph {
 
@@ -32,18 +29,16 @@ const char* instruction_set() {
 }  // namespace
 
 std::unique_ptr<Ops> make_cpu(int threads) {
-#ifdef _OPENMP
-  if (threads == 0) threads = omp_get_num_procs();
-#else
+#ifndef _OPENMP
   threads = 1;
 #endif
-  return std::make_unique<Cpu>(threads);
+  return std::make_unique<Cpu>(threads > 0 ? threads : available_threads());
 }
 
-Cpu::Cpu(int threads) : threads_(threads), scratch_(static_cast<size_t>(threads)) {}
+Cpu::Cpu(int threads) : threads_{threads}, scratch_(static_cast<size_t>(threads)) {}
 
 std::string Cpu::description() const {
-  return "CPU, " + std::to_string(threads_) + (threads_ == 1 ? " thread, " : " threads, ") + instruction_set();
+  return "CPU, " + std::to_string(threads_.count) + (threads_.count == 1 ? " thread, " : " threads, ") + instruction_set();
 }
 
 void* Cpu::allocate(size_t bytes) {

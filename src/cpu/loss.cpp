@@ -61,11 +61,11 @@ constexpr int64_t LONG = 1024;  // elements of one row of a long sum
 
 // sum = the long sum of n numbers: rows of LONG by `row_sum(begin, length)`, then long sums of those.
 template <class RowSum>
-void sum_rows(real* sum, real* partial, int64_t n, int threads, RowSum row_sum) {
+void sum_rows(real* sum, real* partial, int64_t n, const Threads& threads, RowSum row_sum) {
   const int64_t rows = (n + LONG - 1) / LONG;
   parallel(threads, rows, 16, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) partial[r] = row_sum(r * LONG, std::min(LONG, n - r * LONG));
-  });
+  }, "sum");
   for (int64_t left = rows; left > 1; left = (left + LONG - 1) / LONG)
     for (int64_t r = 0; r * LONG < left; ++r)
       partial[r] =

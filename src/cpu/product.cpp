@@ -12,34 +12,21 @@
 
 #include "cpu/cpu.h"
 #include "cpu/parallel.h"
+#include "cpu/simd.h"
 
 namespace petroglyph {
 
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int VECTOR_BYTES = 64, TILE_ROWS = 8, TILE_VECTORS = 3;  // 32 registers
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int TILE_ROWS = 8, TILE_VECTORS = 3;  // 32 registers
 #elif defined(__AVX__)
-constexpr int VECTOR_BYTES = 32, TILE_ROWS = 6, TILE_VECTORS = 2;  // 16 registers
-#elif defined(__aarch64__)
-constexpr int VECTOR_BYTES = 16, TILE_ROWS = 8, TILE_VECTORS = 3;  // 32 registers
+constexpr int TILE_ROWS = 6, TILE_VECTORS = 2;  // 16 registers
 #else
-constexpr int VECTOR_BYTES = 16, TILE_ROWS = 4, TILE_VECTORS = 2;
+constexpr int TILE_ROWS = 4, TILE_VECTORS = 2;
 #endif
-constexpr int WIDTH = VECTOR_BYTES / static_cast<int>(sizeof(real));
-constexpr int TILE_COLUMNS = TILE_VECTORS * WIDTH;
+constexpr int TILE_COLUMNS = TILE_VECTORS * VECTOR_WIDTH;
 constexpr int64_t BLOCK_ROWS = 32 * TILE_ROWS;  // rows of one task: enough to pay for packing b again in each
-
-typedef real Vector __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real)), may_alias));
-
-// Both g++ and clang++ make this one instruction where the machine has it.
-inline Vector fma(Vector a, Vector b, Vector c) {
-  Vector sum;
-  for (int l = 0; l < WIDTH; ++l) sum[l] = numerics::fma(a[l], b[l], c[l]);
-  return sum;
-}
-
-inline Vector broadcast(real x) { return x - Vector{}; }
 
 // sums (ROWS, TILE_COLUMNS) = Σ_k a_ik b_k over k < K; b packed (K, TILE_COLUMNS)
 template <int ROWS>
@@ -51,14 +38,13 @@ void multiply_tile(real* sums, View a, const real* b, int64_t K) {
       const Vector x = broadcast(a.data[i * a.row + k * a.column]);
 #pragma GCC unroll 3
       for (int v = 0; v < TILE_VECTORS; ++v)
-        sum[i][v] = fma(x, *reinterpret_cast<const Vector*>(b + v * WIDTH), sum[i][v]);
+        sum[i][v] = fma(x, load(b + v * VECTOR_WIDTH), sum[i][v]);
     }
   }
 #pragma GCC unroll 8
   for (int i = 0; i < ROWS; ++i)
 #pragma GCC unroll 3
-    for (int v = 0; v < TILE_VECTORS; ++v)
-      *reinterpret_cast<Vector*>(sums + i * TILE_COLUMNS + v * WIDTH) = sum[i][v];
+    for (int v = 0; v < TILE_VECTORS; ++v) store(sums + i * TILE_COLUMNS + v * VECTOR_WIDTH, sum[i][v]);
 }
 
 void multiply_rows(int rows, real* sums, View a, const real* b, int64_t K) {
@@ -89,7 +75,7 @@ void pack(real* packed, View b, int64_t K, int columns) {
 }
 
 // c = start + sums, then + bias
-void store(const Product& p, const real* sums, int64_t row, int rows, int64_t column, int columns, bool add, bool last) {
+void store_tile(const Product& p, const real* sums, int64_t row, int rows, int64_t column, int columns, bool add, bool last) {
   for (int i = 0; i < rows; ++i, sums += TILE_COLUMNS) {
     real* c = p.c + (row + i) * p.c_row + column;
     for (int n = 0; n < columns; ++n) c[n] = (add ? c[n] : 0) + sums[n];
@@ -107,7 +93,7 @@ void multiply_block(const Product& p, int64_t row_begin, int64_t row_end, int64_
     for (int64_t row = row_begin; row < row_end; row += TILE_ROWS) {
       const int rows = static_cast<int>(std::min<int64_t>(TILE_ROWS, row_end - row));
       multiply_rows(rows, sums, {p.a.data + row * p.a.row + k * p.a.column, p.a.row, p.a.column}, packed, depth);
-      store(p, sums, row, rows, column, columns, k > 0 || p.into == Into::ADD, k + CHUNK >= p.K);
+      store_tile(p, sums, row, rows, column, columns, k > 0 || p.into == Into::ADD, k + CHUNK >= p.K);
     }
   }
 }

@@ -216,7 +216,7 @@ void Cpu::relation(real* z, const real* inv_std, const real* shift, const real* 
         relate_query<decltype(psi)>(z + at, inv_std ? inv_std + row * shape.keys : nullptr, p + head.keys, scratch(thread),
                                     shape.visible(j), head);
       }
-    });
+    }, "relation");
   });
 }
 
@@ -314,7 +314,7 @@ void Cpu::relation_backward(real* dp, real* dq, real* weight, real* dz, const re
         through_norm(head_dp, head_p, head_q, {w, 1, T}, first, last, shape.causal ? first : 0, keys - 1, head, scratch(thread));
         through_norm(head_dq, head_q, head_p, {w, T, 1}, first, last, 0, shape.causal ? last : keys - 1, head, scratch(thread));
       }
-    });
+    }, "relation_backward");
   });
 }
 

@@ -66,4 +66,7 @@ class Gpu final : public Ops {
   Tensor scratch_;
 };
 
+// The first GPU; throws Error where there is none.
+std::unique_ptr<Ops> make_gpu();
+
 }  // namespace petroglyph

@@ -47,10 +47,44 @@ __device__ inline float fold_many(float (&value)[N], int lane) {
 
 // add(sum, i) returns the lane's sum with element i in it; every lane gets the total.
 template <class Add>
-__device__ inline float sum_lanes(int64_t n, Add add) {
+__device__ inline float sum_lanes(int n, Add add) {
   float sum = 0;
-  for (int64_t i = lane_index(); i < n; i += WARP) sum = add(sum, i);
+#pragma unroll 8
+  for (int i = lane_index(); i < n; i += WARP) sum = add(sum, i);
   return fold_lanes(sum);
 }
+
+// A value and where it stands. Of equal values the one with the lower index is the larger, so that the largest does not
+// depend on who is compared with whom.
+struct Best {
+  float value;
+  int index;
+};
+
+__device__ inline Best better(Best a, Best b) {
+  return b.value > a.value || (b.value == a.value && b.index < a.index) ? b : a;
+}
+
+// The largest value(i) for i < n, for every lane.
+template <class Value>
+__device__ inline Best largest_of(int n, Value value) {
+  Best best = {value(0), 0};
+#pragma unroll 8
+  for (int i = lane_index(); i < n; i += WARP) best = better(best, {value(i), i});
+#pragma unroll
+  for (int width = WARP / 2; width > 0; width /= 2)
+    best = better(best, {__shfl_xor_sync(ALL_LANES, best.value, width), __shfl_xor_sync(ALL_LANES, best.index, width)});
+  return best;
+}
+
+// Kernels over rows give each row a warp, ROW_WARPS of them to a block; LAUNCH_ROWS launches them.
+constexpr int ROW_WARPS = 8;
+
+__device__ inline int64_t row_of_warp() { return static_cast<int64_t>(blockIdx.x) * ROW_WARPS + warp_index(); }
+
+inline unsigned blocks_for(int64_t n, int64_t per_block) { return static_cast<unsigned>((n + per_block - 1) / per_block); }
+
+#define LAUNCH_ROWS(kernel, rows, stream, ...) \
+  LAUNCH(kernel, petroglyph::blocks_for(rows, petroglyph::ROW_WARPS), petroglyph::ROW_WARPS* petroglyph::WARP, 0, stream, __VA_ARGS__)
 
 }  // namespace petroglyph

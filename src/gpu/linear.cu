@@ -26,8 +26,6 @@ int64_t chunks_at_once(int64_t rows, int64_t size) {
   return std::clamp<int64_t>(CHUNK_SUMS / size, 1, chunks_of(rows));
 }
 
-unsigned blocks_for(int64_t n, int64_t per_block) { return static_cast<unsigned>((n + per_block - 1) / per_block); }
-
 // dyᵀ x over some chunks of rows. Where the tiles of the weight alone keep the GPU busy, a block adds up all the chunks of its
 // tile; otherwise every chunk of a tile is another block's, and add_chunks() follows.
 struct WeightGradient {
@@ -120,11 +118,9 @@ void Gpu::linear_backward_weight(real* dweight, real* dbias, const real* dy, con
 
 namespace {
 
-constexpr int ROW_WARPS = 8;  // rows of a block
-
 __global__ void embed(float* x, const float* token_table, const float* position_table, const int32_t* tokens, int first,
                       int64_t rows, int T, int D) {
-  const int64_t n = static_cast<int64_t>(blockIdx.x) * ROW_WARPS + warp_index();
+  const int64_t n = row_of_warp();
   if (n >= rows) return;
   const float* token = token_table + static_cast<int64_t>(tokens[n]) * D;
   const float* position = position_table ? position_table + (first + n % T) * D : nullptr;
@@ -219,7 +215,7 @@ __device__ int find_token(const int32_t* tokens, int n, int32_t token) {
 
 // dtable[v] += the chunks' sums for v. A warp has a token; each lane looks it up in one of 32 chunks.
 __global__ void add_tokens(float* dtable, const float* sums, SortedChunks sorted, int chunks, int D, int V) {
-  const int64_t token = static_cast<int64_t>(blockIdx.x) * ROW_WARPS + warp_index();
+  const int64_t token = row_of_warp();
   if (token >= V) return;
   float* row = dtable + token * D;
   for (int first = 0; first < chunks; first += WARP) {
@@ -262,8 +258,7 @@ __global__ void add_positions(float* dtable, const float* dx, int B, int64_t ele
 void Gpu::embedding(real* x, const real* token_table, const real* position_table, const int32_t* tokens, int first, int B,
                     int T, int D) {
   const int64_t rows = static_cast<int64_t>(B) * T;
-  LAUNCH(embed, blocks_for(rows, ROW_WARPS), ROW_WARPS * WARP, 0, stream_, x, token_table, position_table, tokens, first, rows,
-         T, D);
+  LAUNCH_ROWS(embed, rows, stream_, x, token_table, position_table, tokens, first, rows, T, D);
 }
 
 void Gpu::embedding_backward(real* dtoken_table, real* dposition_table, const real* dx, const int32_t* tokens, int B, int T,
@@ -277,8 +272,7 @@ void Gpu::embedding_backward(real* dtoken_table, real* dposition_table, const re
     LAUNCH(sort_chunk, static_cast<unsigned>(chunks), CHUNK, 0, stream_, sorted, tokens, row, some);
     LAUNCH(sum_tokens, static_cast<unsigned>(chunks * blocks_for(D, SLOT_COLUMNS)), SLOT_WARPS * WARP, 0, stream_, sums,
            dx + row * D, sorted, D);
-    LAUNCH(add_tokens, blocks_for(V, ROW_WARPS), ROW_WARPS * WARP, 0, stream_, dtoken_table, sums, sorted,
-           static_cast<int>(chunks), D, V);
+    LAUNCH_ROWS(add_tokens, V, stream_, dtoken_table, sums, sorted, static_cast<int>(chunks), D, V);
   }
   if (!dposition_table) return;
   const int64_t elements = static_cast<int64_t>(T) * D;

@@ -4,7 +4,7 @@
 // fma after the other over ascending k, cut every CHUNK terms. Slices of DEPTH terms of both factors pass through shared
 // memory, the next one copied while this one is multiplied. For each k a thread reads 8 + 8 numbers for 64 fma, in four
 // 16-byte reads whose lanes share addresses, so that the reads stay behind the arithmetic. The tile is 96×64 because 192,
-// the papers' width, is a multiple of both, and five blocks of three warps fit a multiprocessor.
+// the papers' width, is a multiple of both, and four blocks of three warps fill the registers of a multiprocessor.
 //
 // What is multiplied and where it goes is a Problem, passed to the kernel by value:
 //   static constexpr Along A, B      which way its factors lie in memory
@@ -26,7 +26,7 @@ namespace product {
 constexpr int CHUNK = 1024;  // the contract's
 constexpr int TILE_ROWS = 96, TILE_COLUMNS = 64;
 constexpr int THREADS = TILE_ROWS / 8 * TILE_COLUMNS / 8, WARPS = THREADS / WARP;
-constexpr int BLOCKS_AT_ONCE = 5;  // on a multiprocessor; it leaves a thread 136 registers
+constexpr int BLOCKS_AT_ONCE = 4;  // on a multiprocessor: three warps for each of its quarters leave a thread 168 registers
 constexpr int DEPTH = 16;
 constexpr int PAD = 4;  // each term starts four banks after the one before: the transposing copies meet no conflict
 
@@ -50,9 +50,11 @@ struct Tile {
 
 using Sums = float[8][8];
 
-// The rows and columns of a thread: two groups of four, each half of its warp's 32 × 64 outputs apart.
-__device__ inline int tile_row(int r) { return warp_index() * 32 + lane_index() / 8 * 4 + r % 4 + r / 4 * 16; }
-__device__ inline int tile_column(int c) { return lane_index() % 8 * 4 + c % 4 + c / 4 * 32; }
+// The rows and columns of a lane: two groups of four, half of its warp's 32 × 64 outputs apart.
+__device__ inline int tile_row(int r, int lane) { return warp_index() * 32 + lane / 8 * 4 + r % 4 + r / 4 * 16; }
+__device__ inline int tile_column(int c, int lane) { return lane % 8 * 4 + c % 4 + c / 4 * 32; }
+__device__ inline int tile_row(int r) { return tile_row(r, lane_index()); }
+__device__ inline int tile_column(int c) { return tile_column(c, lane_index()); }
 
 template <int SIZE>
 struct alignas(16) Slice {

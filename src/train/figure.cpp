@@ -17,32 +17,15 @@ namespace {
 constexpr std::array<const char*, 7> PALETTE = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
                                                 "#E69F00", "#56B4E9", "#333333"};
 
-struct Color {
-  int red, green, blue;
-};
-using ColorRamp = std::array<Color, 9>;
+using ColorRamp = std::array<int, 9>;  // 0xRRGGBB
 
 // Even steps of lightness in OKLab, 0.975 down to 0.275, while the hue turns from yellow by green to blue: it can be
 // read in grey, too.
-constexpr ColorRamp SEQUENTIAL = {{{250, 249, 224},
-                                   {199, 229, 180},
-                                   {128, 211, 163},
-                                   {0, 188, 164},
-                                   {0, 159, 168},
-                                   {0, 126, 162},
-                                   {0, 92, 141},
-                                   {31, 62, 104},
-                                   {33, 38, 61}}};
+constexpr ColorRamp SEQUENTIAL = {0xFAF9E0, 0xC7E5B4, 0x80D3A3, 0x00BCA4, 0x009FA8,
+                                  0x007EA2, 0x005C8D, 0x1F3E68, 0x21263D};
 // Lightness 0.44 up to 0.97 and down again, evenly: blue, white, red.
-constexpr ColorRamp DIVERGING = {{{0, 79, 167},
-                                  {65, 121, 191},
-                                  {124, 163, 213},
-                                  {182, 204, 232},
-                                  {245, 245, 245},
-                                  {230, 192, 181},
-                                  {207, 141, 121},
-                                  {180, 91, 63},
-                                  {150, 33, 0}}};
+constexpr ColorRamp DIVERGING = {0x004FA7, 0x4179BF, 0x7CA3D5, 0xB6CCE8, 0xF5F5F5,
+                                 0xE6C0B5, 0xCF8D79, 0xB45B3F, 0x962100};
 constexpr const char* MISSING = "#BDBDBD";
 constexpr int LEVELS = 64;          // colours of a heat map: finer steps are not seen
 constexpr size_t MOST_CELLS = 300;  // rows or columns of a heat map: smaller cells would not be seen
@@ -297,18 +280,17 @@ std::string fill_of(const LineStyle& style) {
          "\"" + (style.opacity < 1 ? attribute("opacity", style.opacity) : "") + " d=\"";
 }
 
-Color color_at(ColorMap map, double part) {
+// The colour at `part` of the way along the bar, as XML has it.
+std::string color_at(ColorMap map, double part) {
   const ColorRamp& ramp = map == ColorMap::Sequential ? SEQUENTIAL : DIVERGING;
   const double place = std::clamp(part, 0.0, 1.0) * double(ramp.size() - 1);
   const size_t left = std::min(static_cast<size_t>(place), ramp.size() - 2);
-  const auto mix = [&](int from, int to) {
+  const auto channel = [&](int shift) {
+    const int from = ramp[left] >> shift & 0xFF, to = ramp[left + 1] >> shift & 0xFF;
     return static_cast<int>(std::lround(from + (to - from) * (place - double(left))));
   };
-  const Color &a = ramp[left], &b = ramp[left + 1];
-  return {mix(a.red, b.red), mix(a.green, b.green), mix(a.blue, b.blue)};
+  return text("#%02X%02X%02X", channel(16), channel(8), channel(0));
 }
-
-std::string hex(Color color) { return text("#%02X%02X%02X", color.red, color.green, color.blue); }
 
 std::string style_sheet() {
   const auto size = [](double points) { return pixels(points) + "px"; };
@@ -439,7 +421,7 @@ class PanelPainter {
     return curves_[size_t(&line - panel_.lines_.data())];
   }
   double widest(const std::vector<Tick>& ticks) const;
-  double y_label_at() const { return widest(y_ticks_) + TICK_LENGTH + 10; }
+  double y_label_at() const { return widest(y_ticks_) + TICK_LENGTH + 14; }
   double color_label_at() const { return BAR_GAP + BAR_WIDTH + TICK_LENGTH + widest(color_ticks_) + 18; }
 
   void paint_grid();
@@ -614,7 +596,7 @@ void PanelPainter::paint_map() {
           number_text(width_ / double(columns), 9) + "," + number_text(height_ / double(rows), 9) +
           ") translate(0,0.5)\">\n";
   for (size_t i = 0; i < paths.size(); ++i) {
-    const std::string color = i < LEVELS ? hex(color_at(map.map, double(i) / (LEVELS - 1))) : MISSING;
+    const std::string color = i < LEVELS ? color_at(map.map, double(i) / (LEVELS - 1)) : MISSING;
     if (!paths[i].empty()) out_ += "<path stroke=\"" + color + "\" d=\"" + paths[i] + "\"/>\n";
   }
   out_ += "</g>\n";
@@ -626,7 +608,7 @@ void PanelPainter::paint_color_bar(int number) {
   out_ += "<linearGradient id=\"" + name + "\" x1=\"0\" y1=\"1\" x2=\"0\" y2=\"0\">";
   for (int i = 0; i <= STOPS; ++i) {
     out_ += "<stop offset=\"" + number_text(double(i) / STOPS, 4) + "\" stop-color=\"" +
-            hex(color_at(panel_.map_->map, double(i) / STOPS)) + "\"/>";
+            color_at(panel_.map_->map, double(i) / STOPS) + "\"/>";
   }
   const double left = width_ + BAR_GAP, right = left + BAR_WIDTH;
   out_ += "</linearGradient>\n" + rectangle(left, 0, BAR_WIDTH, height_, " fill=\"url(#" + name + ")\"");

@@ -215,14 +215,19 @@ bool Options::given(const std::string& name) const { return !known(name).source_
 std::string Options::value(const std::string& name) const { return known(name).show_(); }
 
 void Options::refuse_unknown(std::string_view word) const {
-  std::vector<std::string> names = {"help", "config"};
+  // In a file, options have no dashes, and a switch is turned off by "= false".
+  const bool on_command_line = starts_with(word, "-");
+  const std::string dashes = on_command_line ? "--" : "";
+  std::vector<std::string> names;
+  if (on_command_line) names = {"help", "config"};
   for (const Option& option : options_) {
     names.push_back(option.name_);
-    if (option.flag_) names.push_back("no-" + option.name_);
+    if (option.flag_ && on_command_line) names.push_back("no-" + option.name_);
   }
   const std::string_view bare = word.substr(std::min(word.find_first_not_of('-'), word.size()));
   const std::string meant = nearest_word(bare, names);
-  throw UsageError("unknown option " + std::string(word) + (meant.empty() ? "" : " (did you mean --" + meant + "?)"));
+  const std::string hint = meant.empty() ? "" : " (did you mean " + dashes + meant + "?)";
+  throw UsageError("unknown option " + std::string(word) + hint);
 }
 
 void Options::assign(Option& option, const std::string& value, const std::string& source) {
@@ -258,6 +263,7 @@ size_t Options::read_option(const std::vector<std::string>& words, size_t at, st
   if (missing) throw UsageError(head + ": expected " + (option ? option->expected_ : "a file") + " after it");
   const std::string value = attached ? word.substr(equals + 1) : words[at + 1];
   if (option == nullptr) {
+    if (value.empty()) throw UsageError("--config=: expected a file after it");
     config_ = value;
   } else {
     arguments.push_back({option, value, option->flag_ ? word : head + " " + value});
@@ -392,7 +398,7 @@ void Options::restore(const Json& saved, const std::string& origin) {
     const std::string before = restored_text(*value, option.name_, origin);
     const std::string started = written(option.name_, option.flag_, before);
     if (!option.source_.empty()) {
-      if (option.save_() == *value) continue;
+      if (option.differs_ || option.save_() == *value) continue;
       throw Error(option.source_ + ": this run was started with " + started +
                   "; an option that shapes the run cannot change on --resume");
     }

@@ -31,6 +31,8 @@ class Option {
     free_ = true;
     return *this;
   }
+  // Saved and restored like one that shapes the run, but another value may be given on --resume (steps).
+  Option& may_differ() { differs_ = true; return *this; }
   // What --help shows in place of the value: "--data FILE".
   Option& placeholder(const std::string& word) {
     placeholder_ = word;
@@ -41,7 +43,7 @@ class Option {
   friend class Options;
   std::string name_, help_, section_, placeholder_, default_;
   bool flag_ = false;  // a bool: needs no value
-  bool free_ = false;
+  bool free_ = false, differs_ = false;
   std::string source_;  // how the user gave it: "--width 64" or "FILE:3: width = 64"; empty when he did not
   std::function<bool(std::string_view)> assign_;  // false: not a value of this option
   std::function<std::string()> show_;             // the value as the user would write it

@@ -39,8 +39,8 @@ void RunSettings::declare(Options& options) {
   options.section("Training");
   options.add("batch", &batch, 1, 1 << 20, "samples that go through the model at a time");
   options.add("accumulate", &accumulate, 1, 1 << 16, "batches whose gradients are averaged into one step");
-  options.add("steps", &steps, 0, int64_t(1) << 31, "steps at most").may_change();
-  options.add("stop-at", &stop_at, 0, 2, "ends when an evaluation's accuracy reaches this; 2: never").may_change();
+  options.add("steps", &steps, 0, int64_t(1) << 31, "steps at most").may_differ();
+  options.add("stop-at", &stop_at, 0, 2, "ends when an evaluation's accuracy reaches this; 2: never").may_differ();
   options.add("lr", &rate.peak, 0, 1e3, "learning rate after warm-up");
   options.add("warmup", &rate.warmup, 0, int64_t(1) << 31, "steps over which the learning rate rises from 0");
   options.add("schedule", &schedule, {"constant", "cosine"}, "the learning rate after warm-up");
@@ -58,7 +58,7 @@ void RunSettings::declare(Options& options) {
   options.section("Run");
   options.add("name", &name, "the folder runs/NAME; default: the first free one").placeholder("NAME").may_change();
   options.add("resume", &resume, "goes on with runs/NAME where it stopped, to the same bits").may_change();
-  options.add("save-every", &save_every, 1, 1 << 30, "steps between checkpoints").may_change();
+  options.add("save-every", &save_every, 1, 1 << 30, "steps between checkpoints").may_differ();
   options.add("threads", &threads, 0, 1024, "CPU threads, 0 for all cores; the results do not depend on it").may_change();
   options.add("quiet", &quiet, "prints results only").may_change();
 }
@@ -82,6 +82,9 @@ Run::Run(RunSettings& settings, Options& options, const std::string& default_nam
 void Run::resume(Options& options) {
   const RunState saved = read_run_state(SafetensorsFile(checkpoint_), settings_.program);
   options.restore(saved.options, checkpoint_);
+  if (settings_.schedule == "cosine" && saved.options.at("steps").integer() != settings_.steps)
+    throw Error(text("--steps %lld: this run's cosine was laid out over %lld steps", static_cast<long long>(settings_.steps),
+                     static_cast<long long>(saved.options.at("steps").integer())));
   state_.step = saved_step_ = saved.step;
 }
 

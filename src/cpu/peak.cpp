@@ -1,0 +1,54 @@
+#include "cpu/peak.h"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "cpu/parallel.h"
+#include "cpu/simd.h"
+
+namespace petroglyph {
+
+namespace {
+
+constexpr int CHAINS = 12;  // two fma units with a latency of 4 need 8 to be busy
+constexpr int64_t ROUNDS = 200000;
+
+// numbers: CHAINS vectors, all different, or the compiler would keep one chain for all
+void fill_registers(real* numbers, Vector factor, Vector term) {
+  Vector chain[CHAINS];
+#pragma GCC unroll 12
+  for (int i = 0; i < CHAINS; ++i) chain[i] = load(numbers + i * VECTOR_WIDTH);
+  for (int64_t round = 0; round < ROUNDS; ++round) {
+#pragma GCC unroll 12
+    for (int i = 0; i < CHAINS; ++i) chain[i] = fma(chain[i], factor, term);
+  }
+#pragma GCC unroll 12
+  for (int i = 0; i < CHAINS; ++i) store(numbers + i * VECTOR_WIDTH, chain[i]);
+}
+
+}  // namespace
+
+double peak_flops(int threads) {
+  constexpr int NUMBERS = CHAINS * VECTOR_WIDTH;
+  std::vector<real> numbers(static_cast<size_t>(threads) * NUMBERS);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<real>(i % 97);
+  const Vector factor = broadcast(real(0.999)), term = broadcast(real(0.001));
+  double best = 1e30;
+  for (int run = 0; run < 40; ++run) {
+    const auto start = std::chrono::steady_clock::now();
+    parallel({threads, nullptr}, threads, 1, [&](int64_t t, int64_t, int) { fill_registers(&numbers[t * NUMBERS], factor, term); });
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return 2.0 * threads * NUMBERS * static_cast<double>(ROUNDS) / best;
+}
+
+int available_threads() {
+#ifdef _OPENMP
+  return omp_get_num_procs();
+#else
+  return 1;
+#endif
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,72 @@
+// Plain normalization and centering. A warp has a row and reads it two or three times: the first time from memory, then
+// from the cache.
+
+#include "gpu/gpu.h"
+#include "gpu/lanes.cuh"
+
+namespace petroglyph {
+
+namespace {
+
+__device__ float mean_of(const float* x, int D) {
+  return sum_lanes(D, [&](float sum, int c) { return sum + x[c]; }) / static_cast<float>(D);
+}
+
+// y may be x: a lane writes only what it alone reads, and writes last.
+__global__ void normalize_rows(float* y, float* inv_std, const float* x, int64_t N, int D) {
+  const int64_t n = row_of_warp();
+  if (n >= N) return;
+  const float* in = x + n * D;
+  float* out = y + n * D;
+  const float mean = mean_of(in, D);
+  const auto square = [&](float sum, int c) {
+    const float centered = in[c] - mean;
+    return numerics::fma(centered, centered, sum);
+  };
+  const float variance = sum_lanes(D, square) / static_cast<float>(D);
+  const float scale = variance > 0 ? 1 / numerics::sqrt(variance) : 0;
+#pragma unroll 8
+  for (int c = lane_index(); c < D; c += WARP) out[c] = (in[c] - mean) * scale;
+  if (lane_index() == 0) inv_std[n] = scale;
+}
+
+// dx may be dy.
+__global__ void normalize_rows_backward(float* dx, const float* dy, const float* y, const float* inv_std, int64_t N, int D,
+                                        Into into) {
+  const int64_t n = row_of_warp();
+  if (n >= N) return;
+  const float *dyn = dy + n * D, *yn = y + n * D;
+  float* dxn = dx + n * D;
+  const float scale = inv_std[n];
+  const float mean = mean_of(dyn, D);
+  const float along =
+      sum_lanes(D, [&](float sum, int c) { return numerics::fma(dyn[c], yn[c], sum); }) / static_cast<float>(D);
+#pragma unroll 8
+  for (int c = lane_index(); c < D; c += WARP) {
+    const float direction = numerics::fma(-along, yn[c], dyn[c] - mean);
+    dxn[c] = into == Into::ADD ? numerics::fma(scale, direction, dxn[c]) : scale * direction;
+  }
+}
+
+// y may be x.
+__global__ void center_rows(float* y, const float* x, int64_t N, int D) {
+  const int64_t n = row_of_warp();
+  if (n >= N) return;
+  const float mean = mean_of(x + n * D, D);
+#pragma unroll 8
+  for (int c = lane_index(); c < D; c += WARP) y[n * D + c] = x[n * D + c] - mean;
+}
+
+}  // namespace
+
+void Gpu::normalize(real* y, real* inv_std, const real* x, int64_t N, int D) {
+  LAUNCH_ROWS(normalize_rows, N, stream_, y, inv_std, x, N, D);
+}
+
+void Gpu::normalize_backward(real* dx, const real* dy, const real* y, const real* inv_std, int64_t N, int D, Into into) {
+  LAUNCH_ROWS(normalize_rows_backward, N, stream_, dx, dy, y, inv_std, N, D, into);
+}
+
+void Gpu::center(real* y, const real* x, int64_t N, int D) { LAUNCH_ROWS(center_rows, N, stream_, y, x, N, D); }
+
+}  // namespace petroglyph

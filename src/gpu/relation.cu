@@ -1,0 +1,189 @@
+// The pairwise relation: the heart of the Causal Relation Network. The derivation stands in models/causal_rn.cpp.
+//
+// Forward, a pair and channel takes an addition, a multiplication, nine instructions of exp2 and an addition; everything
+// else is kept off that path: factors come from shared memory, one for all channels, queries and sums stay in registers
+// (relation.cuh), and the variances come from a product of the matrices of queries and keys (product.cuh).
+
+#include <algorithm>
+
+#include "gpu/activation.cuh"
+#include "gpu/gpu.h"
+#include "gpu/product.cuh"
+#include "gpu/relation.cuh"
+
+namespace petroglyph {
+
+using product::Along;
+using product::Factor;
+using product::Sums;
+using product::Tile;
+using product::Tiling;
+
+namespace {
+
+// As in cpu/relation.cpp: below this part of |p|² + |q|², |p + q|² is summed directly.
+constexpr float CANCELLATION = 1.0f / 8;
+
+// squares (B,heads,rows): |x|² of each row and head of x (B,capacity,H)
+__global__ void square_rows(float* squares, const float* x, int rows, int capacity, Pairs s) {
+  const int64_t n = row_of_warp();
+  if (n >= s.count() * rows) return;
+  const int64_t number = n / rows;
+  const float* row = x + (number / s.heads * capacity + n % rows) * s.hidden + number % s.heads * s.width;
+  const float square = sum_lanes(s.width, [&](float sum, int c) { return numerics::fma(row[c], row[c], sum); });
+  if (lane_index() == 0) squares[n] = square;
+}
+
+// inv_std from the dot products of queries (rows) and keys (columns), one product for each sample and head.
+struct InverseStd {
+  static constexpr Along A = Along::K, B = Along::K;
+  float* inv_std;
+  const float *p, *q, *key_squares, *query_squares;
+  Pairs pairs;
+  Tiling tiling;  // (Q,T)
+
+  int64_t blocks() const { return pairs.count() * tiling.tiles(); }
+
+  __device__ bool locate(Tile& tile) const {
+    tile.batch = blockIdx.x / tiling.tiles();
+    const Factor queries = {q + pairs.query_offset(tile.batch), pairs.hidden};
+    const Factor keys = {p + pairs.key_offset(tile.batch), pairs.hidden};
+    tiling.locate(tile, blockIdx.x % tiling.tiles(), queries, A, keys, B);
+    tile.k_begin = 0;
+    tile.k_end = pairs.width;
+    const int last = static_cast<int>(tile.row) + tile.rows - 1;
+    if (tile.column < pairs.visible(last)) return true;
+    for (int n = static_cast<int>(threadIdx.x); n < tile.rows * tile.columns; n += product::THREADS)
+      row_of(tile, n / tile.columns)[n % tile.columns] = 0;
+    return false;
+  }
+
+  // The tile's part of a row of inv_std.
+  __device__ float* row_of(const Tile& tile, int row) const {
+    return inv_std + pairs.pair_offset(tile.batch) + (tile.row + row) * pairs.keys + tile.column;
+  }
+
+  __device__ float inverse(float square) const {
+    return square > 0 ? 1 / numerics::sqrt(square / static_cast<float>(pairs.width)) : 0;
+  }
+
+  __device__ void store(const Tile& tile, const Sums& sum, bool first, bool last) const;
+  __device__ unsigned store_row(const Tile& tile, const float (&sum)[8], int r, bool first, bool last) const;
+  __device__ void sum_directly(const Tile& tile, int r, unsigned cancelled) const;
+};
+
+// A loop and not unrolled: 64 copies of a division and a root would not fit the instruction cache. The rows move up so that
+// the one whose turn it is stands in registers known to the compiler.
+__device__ void InverseStd::store(const Tile& tile, const Sums& sum, bool first, bool last) const {
+  Sums rows;
+#pragma unroll
+  for (int n = 0; n < 64; ++n) rows[n / 8][n % 8] = sum[n / 8][n % 8];
+#pragma unroll 1
+  for (int r = 0; r < 8; ++r) {
+    unsigned cancelled = 0;
+    if (product::tile_row(r) < tile.rows) cancelled = store_row(tile, rows[0], r, first, last);
+    sum_directly(tile, r, cancelled);
+#pragma unroll
+    for (int n = 0; n < 56; ++n) rows[n / 8][n % 8] = rows[n / 8 + 1][n % 8];
+  }
+}
+
+// Between the chunks of a wide head inv_std holds the dot products so far. Returns a bit for each column whose sum cancelled.
+__device__ unsigned InverseStd::store_row(const Tile& tile, const float (&sum)[8], int r, bool first, bool last) const {
+  const int row = product::tile_row(r);
+  const int visible = pairs.visible(static_cast<int>(tile.row) + row) - static_cast<int>(tile.column);
+  const float query_square = query_squares[tile.batch * pairs.queries + tile.row + row];
+  float* out = row_of(tile, row);
+  unsigned cancelled = 0;
+#pragma unroll
+  for (int c = 0; c < 8; ++c) {
+    const int column = product::tile_column(c);
+    if (column >= tile.columns) continue;
+    const float dot = (first ? 0 : out[column]) + sum[c];
+    if (!last) {
+      out[column] = dot;
+      continue;
+    }
+    const float square_sum = key_squares[tile.batch * pairs.keys + tile.column + column] + query_square;
+    const float square = numerics::fma(2.0f, dot, square_sum);
+    if (column < visible && square < CANCELLATION * square_sum) cancelled |= 1u << c;
+    out[column] = column < visible ? inverse(square) : 0;
+  }
+  return cancelled;
+}
+
+// Pairs that nearly cancel are few: the warp takes them one after the other, whichever lane they belong to.
+__device__ void InverseStd::sum_directly(const Tile& tile, int r, unsigned cancelled) const {
+  for (unsigned lanes; (lanes = __ballot_sync(ALL_LANES, cancelled != 0)) != 0;) {
+    const int lane = __ffs(static_cast<int>(lanes)) - 1;
+    const int c = __ffs(static_cast<int>(__shfl_sync(ALL_LANES, cancelled, lane))) - 1;
+    const int row = product::tile_row(r, lane), column = product::tile_column(c, lane);
+    const float* query = tile.a.data + row * tile.a.stride;
+    const float* key = tile.b.data + column * tile.b.stride;
+    const float square = sum_lanes(pairs.width, [&](float sum, int i) {
+      const float d = key[i] + query[i];
+      return numerics::fma(d, d, sum);
+    });
+    if (lane_index() != lane) continue;
+    row_of(tile, row)[column] = inverse(square);
+    cancelled &= cancelled - 1;
+  }
+}
+
+// ---- Shift --------------------------------------------------------------------------------------------------------
+
+constexpr int SHIFT_THREADS = 64;
+
+// largest (B,Q,H): per channel the largest of the keys that a query sees. A thread has a sample's channel, in order.
+__global__ void largest_keys(float* largest, const float* p, Pairs s) {
+  const int strips = (s.hidden + SHIFT_THREADS - 1) / SHIFT_THREADS;
+  const int64_t sample = blockIdx.x / strips;
+  const int c = static_cast<int>(blockIdx.x % strips) * SHIFT_THREADS + static_cast<int>(threadIdx.x);
+  if (c >= s.hidden) return;
+  const float* keys = p + sample * s.capacity * s.hidden + c;
+  float top = keys[0];
+  int seen = 1;
+  for (int j = 0; j < s.queries; ++j) {
+#pragma unroll 4
+    for (; seen < s.visible(j); ++seen) top = numerics::max(keys[static_cast<int64_t>(seen) * s.hidden], top);
+    largest[(sample * s.queries + j) * s.hidden + c] = top;
+  }
+}
+
+// shift_n = max over channels of largest + q. Of equal sums the lower channel's is taken, as on the CPU: zeros have signs.
+__global__ void largest_sums(float* shift, const float* largest, const float* q, int64_t rows, int hidden) {
+  const int64_t n = row_of_warp();
+  if (n >= rows) return;
+  const Best best = largest_of(hidden, [&](int c) { return largest[n * hidden + c] + q[n * hidden + c]; });
+  if (lane_index() == 0) shift[n] = best.value;
+}
+
+}  // namespace
+
+void Gpu::relation_inv_std(real* inv_std, const real* p, const real* q, const RelationShape& shape) {
+  const Pairs s(shape);
+  const int64_t key_rows = s.count() * s.keys, query_rows = s.count() * s.queries;
+  real* key_squares = scratch(key_rows + query_rows);
+  real* query_squares = key_squares + key_rows;
+  LAUNCH_ROWS(square_rows, key_rows, stream_, key_squares, p, s.keys, s.capacity, s);
+  LAUNCH_ROWS(square_rows, query_rows, stream_, query_squares, q, s.queries, s.queries, s);
+  product::run(InverseStd{inv_std, p, q, key_squares, query_squares, s, {s.queries, s.keys}}, stream_);
+}
+
+void Gpu::relation_shift(real* shift, const real* p, const real* q, const RelationShape& shape) {
+  const Pairs s(shape);
+  const int64_t rows = static_cast<int64_t>(s.batch) * s.queries;
+  real* largest = scratch(rows * s.hidden);
+  LAUNCH(largest_keys, blocks_for(s.hidden, SHIFT_THREADS) * static_cast<unsigned>(s.batch), SHIFT_THREADS, 0, stream_, largest,
+         p, s);
+  LAUNCH_ROWS(largest_sums, rows, stream_, shift, largest, q, rows, s.hidden);
+}
+
+void Gpu::relation(real* z, const real* inv_std, const real* shift, const real* p, const real* q,
+                   const RelationShape& shape) {
+  with_activation(shape, inv_std != nullptr, [&](auto psi) {
+    run_sweep<decltype(psi), Sweep::VALUE>({z, nullptr, inv_std, shift, p, q, Pairs(shape)}, stream_);
+  });
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,378 @@
+// The backward pass of the pairwise relation. The derivation stands in models/causal_rn.cpp.
+//
+// The CPU makes one sweep over the pairs of a sample, one task a sample. A GPU needs more tasks than that, and two of its
+// three sums run across them, so it sweeps twice and computes ψ' twice: once a warp has queries and adds up dq and, over the
+// channels, the weights w of the pairs (the lanes of the contract are those of the warp); once a block has keys and adds
+// up dp. Every sum is still its own chain, over i or j ascending, so that nothing shows in the bits. Then come the
+// products with the weights and the rest, row by row.
+
+#include "gpu/activation.cuh"
+#include "gpu/gpu.h"
+#include "gpu/product.cuh"
+#include "gpu/relation.cuh"
+
+namespace petroglyph {
+
+using product::Along;
+using product::Factor;
+using product::Sums;
+using product::Tile;
+using product::Tiling;
+
+namespace {
+
+// dz (B,Q,H) times 1/n of its query
+__global__ void average_rows(float* dz, Pairs s) {
+  const int64_t n = row_of_warp();
+  if (n >= static_cast<int64_t>(s.batch) * s.queries) return;
+  const float mean = 1 / static_cast<float>(s.visible(static_cast<int>(n % s.queries)));
+#pragma unroll 8
+  for (int c = lane_index(); c < s.hidden; c += WARP) dz[n * s.hidden + c] *= mean;
+}
+
+// w = inv_std³ · along/width, where along = Σ_c g d
+__device__ float pair_weight(float inv_std, float along, int width) {
+  return inv_std * inv_std * inv_std * (along / static_cast<float>(width));
+}
+
+// ---- Queries and weights in one sweep: exp, heads up to 12 channels a lane ---------------------------------------------------
+
+constexpr int LANE_WARPS = 4;
+
+// What a warp brings in for 32 keys, and the sums over channels that go out.
+template <int QUERIES>
+struct alignas(16) WarpPairs {
+  float factor[WARP][QUERIES], scale[WARP][QUERIES];
+  float along[QUERIES][WARP];
+};
+
+// A warp owns QUERIES queries; a lane has the channels lane, lane + 32, … of the head, GROUPS of them.
+template <int GROUPS, int QUERIES>
+class LaneSweeper {
+ public:
+  __device__ LaneSweeper(const SweepArguments& arguments, float* weight, int64_t number, int first)
+      : a_(arguments), weight_(weight + arguments.pairs.pair_offset(number)), number_(number), first_(first) {
+    const Pairs& s = a_.pairs;
+    own_ = min(QUERIES, s.queries - first);
+#pragma unroll
+    for (int r = 0; r < QUERIES; ++r) {
+#pragma unroll
+      for (int k = 0; k < GROUPS; ++k) {
+        const int64_t at = s.query_offset(number) + static_cast<int64_t>(row(r)) * s.hidden + column(k);
+        q_[r][k] = a_.q[at];
+        dz_[r][k] = exists(k) ? a_.dz[at] : 0;  // a channel that does not exist passes a zero to every sum
+        dq_[r][k] = 0;
+      }
+    }
+  }
+
+  __device__ void sweep(WarpPairs<QUERIES>& pairs) {
+    const Pairs& s = a_.pairs;
+    const int end = s.visible(first_ + own_ - 1), all_end = s.visible(first_);
+    int from = 0;
+    for (; from < end; from += WARP) {
+      float inv_std[QUERIES];
+      fill(inv_std, pairs, from);
+      __syncwarp();
+      const int to = min(from + WARP, end);
+#pragma unroll 1
+      for (int i = from; i < min(to, all_end); ++i) step<false>(i, pairs, i - from);
+#pragma unroll 1
+      for (int i = max(from, all_end); i < to; ++i) step<true>(i, pairs, i - from);
+      __syncwarp();
+      const int key = from + lane_index();
+#pragma unroll
+      for (int r = 0; r < QUERIES; ++r)
+        if (r < own_ && key < s.keys)
+          weight_of(r)[key] = key < s.visible(row(r)) ? pair_weight(inv_std[r], pairs.along[r][lane_index()], s.width) : 0;
+      __syncwarp();
+    }
+    for (int key = from + lane_index(); key < s.keys; key += WARP)
+#pragma unroll
+      for (int r = 0; r < QUERIES; ++r)
+        if (r < own_) weight_of(r)[key] = 0;
+  }
+
+  __device__ void store() const {
+    const Pairs& s = a_.pairs;
+#pragma unroll
+    for (int r = 0; r < QUERIES; ++r)
+#pragma unroll
+      for (int k = 0; k < GROUPS; ++k)
+        if (r < own_ && exists(k))
+          a_.out[s.query_offset(number_) + static_cast<int64_t>(row(r)) * s.hidden + column(k)] = dq_[r][k];
+  }
+
+ private:
+  // Only the last group can be cut short.
+  __device__ bool exists(int k) const { return k < GROUPS - 1 || k * WARP + lane_index() < a_.pairs.width; }
+  __device__ int column(int k) const {
+    return k < GROUPS - 1 ? k * WARP + lane_index() : min(k * WARP + lane_index(), a_.pairs.width - 1);
+  }
+  __device__ int row(int r) const { return first_ + min(r, own_ - 1); }
+  __device__ float* weight_of(int r) const { return weight_ + static_cast<int64_t>(row(r)) * a_.pairs.keys; }
+
+  // A lane brings in one key, for all queries.
+  __device__ void fill(float (&inv_std)[QUERIES], WarpPairs<QUERIES>& pairs, int from) const {
+    const Pairs& s = a_.pairs;
+    const int key = min(from + lane_index(), s.keys - 1);
+#pragma unroll
+    for (int r = 0; r < QUERIES; ++r) {
+      inv_std[r] = a_.inv_std[s.pair_offset(number_) + static_cast<int64_t>(row(r)) * s.keys + key];
+      pairs.scale[lane_index()][r] = inv_std[r];
+      pairs.factor[lane_index()][r] = ExpInRange::factor(inv_std[r]);
+    }
+  }
+
+  template <bool PARTIAL>
+  __device__ void step(int key, WarpPairs<QUERIES>& pairs, int slot) {
+    const Pairs& s = a_.pairs;
+    const float* keys = a_.p + s.key_offset(number_) + static_cast<int64_t>(key) * s.hidden;
+    float p[GROUPS], factor[QUERIES], scale[QUERIES], along[QUERIES];
+#pragma unroll
+    for (int k = 0; k < GROUPS; ++k) p[k] = keys[column(k)];
+    read_row(factor, pairs.factor[slot]);
+    read_row(scale, pairs.scale[slot]);
+#pragma unroll
+    for (int r = 0; r < QUERIES; ++r) {
+      along[r] = 0;
+      if (PARTIAL && key >= s.visible(row(r))) continue;
+#pragma unroll
+      for (int k = 0; k < GROUPS; ++k) {
+        const float d = p[k] + q_[r][k];
+        const float g = dz_[r][k] * ExpInRange::slope(factor[r], d);
+        dq_[r][k] = numerics::fma(scale[r], g, dq_[r][k]);
+        along[r] = numerics::fma(g, d, along[r]);
+      }
+    }
+    const float total = fold_many(along, lane_index());
+    constexpr int SHARE = WARP / QUERIES;  // lanes that end with the same total
+    if (lane_index() % SHARE == 0) pairs.along[lane_index() / SHARE][slot] = total;
+  }
+
+  const SweepArguments& a_;
+  float* weight_;
+  int64_t number_;
+  int first_, own_;
+  float q_[QUERIES][GROUPS], dz_[QUERIES][GROUPS], dq_[QUERIES][GROUPS];
+};
+
+template <int GROUPS, int QUERIES>
+__global__ void __launch_bounds__(LANE_WARPS* WARP, 4) sweep_lanes(SweepArguments arguments, float* weight, int tiles) {
+  SHARED_ARRAY(WarpPairs<QUERIES>, pairs, [LANE_WARPS]);
+  const int tile = tiles - 1 - static_cast<int>(blockIdx.x % tiles);  // the queries with the most keys first
+  const int first = (tile * LANE_WARPS + warp_index()) * QUERIES;
+  if (first >= arguments.pairs.queries) return;
+  LaneSweeper<GROUPS, QUERIES> sweeper(arguments, weight, blockIdx.x / tiles, first);
+  sweeper.sweep(pairs[warp_index()]);
+  sweeper.store();
+}
+
+template <int GROUPS>
+void run_lanes(const SweepArguments& arguments, float* weight, cudaStream_t stream) {
+  constexpr int QUERIES = GROUPS <= 6 ? 4 : 2;  // what the registers hold
+  const int tiles = static_cast<int>(blocks_for(arguments.pairs.queries, LANE_WARPS * QUERIES));
+  LAUNCH((sweep_lanes<GROUPS, QUERIES>), static_cast<unsigned>(arguments.pairs.count() * tiles), LANE_WARPS * WARP, 0, stream,
+         arguments, weight, tiles);
+}
+
+constexpr int LANE_GROUPS = 12;
+
+void run_lanes(const SweepArguments& arguments, float* weight, cudaStream_t stream) {
+  switch ((arguments.pairs.width + WARP - 1) / WARP) {
+    case 1: return run_lanes<1>(arguments, weight, stream);
+    case 2: return run_lanes<2>(arguments, weight, stream);
+    case 3: return run_lanes<3>(arguments, weight, stream);
+    case 4: return run_lanes<4>(arguments, weight, stream);
+    case 5: return run_lanes<5>(arguments, weight, stream);
+    case 6: return run_lanes<6>(arguments, weight, stream);
+    case 7: return run_lanes<7>(arguments, weight, stream);
+    case 8: return run_lanes<8>(arguments, weight, stream);
+    case 9: return run_lanes<9>(arguments, weight, stream);
+    case 10: return run_lanes<10>(arguments, weight, stream);
+    case 11: return run_lanes<11>(arguments, weight, stream);
+    case 12: return run_lanes<12>(arguments, weight, stream);
+  }
+}
+
+// ---- Weights alone: any activation, any width ---------------------------------------------------------------------------------
+
+constexpr int WEIGHT_WARPS = 4, WEIGHT_TILE = 4;  // queries and keys of a warp
+
+// A warp has 4 queries and takes their keys 4 at a time; a lane has the channels lane, lane + 32, … of the head.
+template <class Psi>
+__global__ void __launch_bounds__(WEIGHT_WARPS* WARP) weigh_pairs(SweepArguments a, float* weight, int tiles) {
+  const Pairs& s = a.pairs;
+  const int64_t number = blockIdx.x / tiles;
+  const int first = ((tiles - 1 - static_cast<int>(blockIdx.x % tiles)) * WEIGHT_WARPS + warp_index()) * WEIGHT_TILE;
+  if (first >= s.queries) return;
+  const int end = s.visible(min(first + WEIGHT_TILE, s.queries) - 1);
+  // The pair whose sum this lane is given.
+  const int lane_query = first + lane_index() / 2 / WEIGHT_TILE, lane_key = lane_index() / 2 % WEIGHT_TILE;
+  const float *p = a.p + s.key_offset(number), *q = a.q + s.query_offset(number), *dz = a.dz + s.query_offset(number);
+  const float* inv_std = a.inv_std + s.pair_offset(number);
+  for (int key = 0; key < s.keys; key += WEIGHT_TILE) {
+    float along[WEIGHT_TILE * WEIGHT_TILE] = {}, factor[WEIGHT_TILE * WEIGHT_TILE];
+    int64_t query_row[WEIGHT_TILE], key_row[WEIGHT_TILE];
+#pragma unroll
+    for (int r = 0; r < WEIGHT_TILE; ++r) {
+      query_row[r] = static_cast<int64_t>(min(first + r, s.queries - 1)) * s.hidden;
+      key_row[r] = static_cast<int64_t>(min(key + r, s.keys - 1)) * s.hidden;
+    }
+#pragma unroll
+    for (int n = 0; n < WEIGHT_TILE * WEIGHT_TILE; ++n) {
+      const int query = min(first + n / WEIGHT_TILE, s.queries - 1), one = min(key + n % WEIGHT_TILE, s.keys - 1);
+      factor[n] = Psi::factor(inv_std[static_cast<int64_t>(query) * s.keys + one]);
+    }
+    for (int c = lane_index(); key < end && c < s.width; c += WARP) {
+      float key_value[WEIGHT_TILE], query_value[WEIGHT_TILE], dz_value[WEIGHT_TILE];
+#pragma unroll
+      for (int r = 0; r < WEIGHT_TILE; ++r) {
+        key_value[r] = p[key_row[r] + c];
+        query_value[r] = q[query_row[r] + c];
+        dz_value[r] = dz[query_row[r] + c];
+      }
+#pragma unroll
+      for (int n = 0; n < WEIGHT_TILE * WEIGHT_TILE; ++n) {
+        const float d = key_value[n % WEIGHT_TILE] + query_value[n / WEIGHT_TILE];
+        along[n] = numerics::fma(dz_value[n / WEIGHT_TILE] * Psi::slope(factor[n], d), d, along[n]);
+      }
+    }
+    const float total = fold_many(along, lane_index());
+    const int one = key + lane_key;
+    if (lane_index() % 2 != 0 || lane_query >= s.queries || one >= s.keys) continue;
+    const int64_t pair = static_cast<int64_t>(lane_query) * s.keys + one;
+    weight[s.pair_offset(number) + pair] = one < s.visible(lane_query) ? pair_weight(inv_std[pair], total, s.width) : 0;
+  }
+}
+
+template <class Psi>
+void run_weights(const SweepArguments& arguments, float* weight, cudaStream_t stream) {
+  const int tiles = static_cast<int>(blocks_for(arguments.pairs.queries, WEIGHT_WARPS * WEIGHT_TILE));
+  LAUNCH(weigh_pairs<Psi>, static_cast<unsigned>(arguments.pairs.count() * tiles), WEIGHT_WARPS * WARP, 0, stream, arguments,
+         weight, tiles);
+}
+
+// ---- Through the inner norm ---------------------------------------------------------------------------------------------------
+
+constexpr int TOTAL_THREADS = 64;
+
+// totals (B,heads,T): what the weights of a key add up to, over its queries in order. A thread has a key.
+__global__ void total_keys(float* totals, const float* weight, Pairs s) {
+  const int strips = (s.keys + TOTAL_THREADS - 1) / TOTAL_THREADS;
+  const int64_t number = blockIdx.x / strips;
+  const int key = static_cast<int>(blockIdx.x % strips) * TOTAL_THREADS + static_cast<int>(threadIdx.x);
+  if (key >= s.keys) return;
+  const float* column = weight + s.pair_offset(number) + key;
+  float sum = 0;
+#pragma unroll 8
+  for (int j = s.first_query(key); j < s.queries; ++j) sum += column[static_cast<int64_t>(j) * s.keys];
+  totals[number * s.keys + key] = sum;
+}
+
+// totals (B,heads,T): what the weights of a query add up to, over its keys in order. A lane has a query; the warp brings in
+// 32 keys of all its queries at a time, side by side in memory, and each lane reads its own row.
+__global__ void __launch_bounds__(TOTAL_THREADS) total_queries(float* totals, const float* weight, Pairs s) {
+  SHARED_ARRAY(float, tile, [TOTAL_THREADS / WARP][WARP][WARP + 1]);
+  const int groups = (s.queries + WARP - 1) / WARP;
+  const int64_t group = static_cast<int64_t>(blockIdx.x) * (TOTAL_THREADS / WARP) + warp_index();
+  if (group >= s.count() * groups) return;
+  const int64_t number = group / groups;
+  const int first = static_cast<int>(group % groups) * WARP, rows = min(WARP, s.queries - first);
+  float(&own)[WARP][WARP + 1] = tile[warp_index()];
+  const int end = s.visible(first + rows - 1), query = first + lane_index();
+  float sum = 0;
+  for (int key = 0; key < end; key += WARP) {
+    const int columns = min(WARP, end - key);
+    const float* from = weight + s.pair_offset(number) + static_cast<int64_t>(first) * s.keys + key + lane_index();
+#pragma unroll 8
+    for (int r = 0; r < rows; ++r)
+      if (lane_index() < columns) own[r][lane_index()] = from[static_cast<int64_t>(r) * s.keys];
+    __syncwarp();
+    if (lane_index() < rows)
+#pragma unroll 8
+      for (int c = 0; c < columns; ++c) sum += own[lane_index()][c];
+    __syncwarp();
+  }
+  if (lane_index() < rows) totals[number * s.queries + query] = sum;
+}
+
+// mixed (B,T,H) = W q for the keys or W p for the queries, head by head. Terms that nobody sees are zero and left out.
+template <bool KEYS>
+struct Mixed {
+  static constexpr Along A = KEYS ? Along::OUTPUT : Along::K, B = Along::OUTPUT;
+  float* mixed;
+  const float *weight, *other;
+  Pairs pairs;
+  Tiling tiling;  // (T,width)
+
+  int64_t blocks() const { return pairs.count() * tiling.tiles(); }
+
+  __device__ bool locate(Tile& tile) const {
+    tile.batch = blockIdx.x / tiling.tiles();
+    const Factor weights = {weight + pairs.pair_offset(tile.batch), pairs.keys};
+    const Factor others = {other + pairs.query_offset(tile.batch), pairs.hidden};
+    tiling.locate(tile, blockIdx.x % tiling.tiles(), weights, A, others, B);
+    const int first = static_cast<int>(tile.row);
+    tile.k_begin = KEYS ? pairs.first_query(first) : 0;
+    tile.k_end = KEYS ? pairs.queries : pairs.visible(first + tile.rows - 1);
+    return true;
+  }
+
+  __device__ void store(const Tile& tile, const Sums& sum, bool first, bool) const {
+    float* to = mixed + pairs.query_offset(tile.batch) + tile.row * pairs.hidden + tile.column;
+    product::store_tile(to, pairs.hidden, nullptr, !first, tile, sum);
+  }
+};
+
+// dx = center(dx) − x · total − mixed, for each row and head.
+__global__ void finish_rows(float* dx, const float* x, const float* totals, const float* mixed, Pairs s) {
+  const int64_t n = row_of_warp();
+  if (n >= s.count() * s.keys) return;
+  const int64_t number = n / s.keys, at = s.query_offset(number) + n % s.keys * s.hidden;
+  float* row = dx + at;
+  const float total = totals[n];
+  const float mean = sum_lanes(s.width, [&](float sum, int c) { return sum + row[c]; }) / static_cast<float>(s.width);
+#pragma unroll 8
+  for (int c = lane_index(); c < s.width; c += WARP)
+    row[c] = numerics::fma(-total, x[at + c], row[c] - mean) - mixed[at + c];
+}
+
+template <bool KEYS>
+void through_norm(float* dx, const float* x, const float* other, const float* weight, float* scratch, const Pairs& s,
+                  cudaStream_t stream) {
+  float *totals = scratch, *mixed = scratch + (s.count() * s.keys + 3) / 4 * 4;
+  if (KEYS)
+    LAUNCH(total_keys, static_cast<unsigned>(s.count() * blocks_for(s.keys, TOTAL_THREADS)), TOTAL_THREADS, 0, stream, totals,
+           weight, s);
+  else
+    LAUNCH(total_queries, blocks_for(s.count() * blocks_for(s.queries, WARP), TOTAL_THREADS / WARP), TOTAL_THREADS, 0, stream,
+           totals, weight, s);
+  product::run(Mixed<KEYS>{mixed, weight, other, s, {s.keys, s.width}}, stream);
+  LAUNCH_ROWS(finish_rows, s.count() * s.keys, stream, dx, x, totals, mixed, s);
+}
+
+}  // namespace
+
+void Gpu::relation_backward(real* dp, real* dq, real* weight, real* dz, const real* inv_std, const real* shift, const real* p,
+                            const real* q, const RelationShape& shape) {
+  const Pairs s(shape);
+  LAUNCH_ROWS(average_rows, static_cast<int64_t>(s.batch) * s.queries, stream_, dz, s);
+  const SweepArguments queries{dq, dz, inv_std, shift, p, q, s}, keys{dp, dz, inv_std, shift, p, q, s};
+  with_activation(shape, inv_std != nullptr, [&](auto psi) {
+    using Psi = decltype(psi);
+    if (inv_std && std::is_same_v<Psi, ExpInRange> && s.width <= LANE_GROUPS * WARP) {
+      run_lanes(queries, weight, stream_);
+    } else {
+      run_sweep<Psi, Sweep::QUERY_GRADIENT>(queries, stream_);
+      if (inv_std) run_weights<Psi>(queries, weight, stream_);
+    }
+    run_sweep<Psi, Sweep::KEY_GRADIENT>(keys, stream_);
+  });
+  if (!inv_std) return;
+  real* memory = scratch(s.count() * s.keys + 3 + static_cast<int64_t>(s.batch) * s.keys * s.hidden);
+  through_norm<true>(dp, p, q, weight, memory, s, stream_);
+  through_norm<false>(dq, q, p, weight, memory, s, stream_);
+}
+
+}  // namespace petroglyph
