@@ -33,11 +33,10 @@ LINKFLAGS := $(OPENMPFLAGS) $(if $(filter 1,$(SANITIZE)),-fsanitize=address$(COM
 # ---- What is built --------------------------------------------------------------------------------------------------
 
 PROGRAMS := train_copy
-TESTS := numerics files oracle gradients bits programs
 LIBRARY := $(filter-out $(PROGRAMS:%=src/%.cpp),$(wildcard src/*.cpp src/cpu/*.cpp src/models/*.cpp src/tasks/*.cpp src/train/*.cpp))
 OBJECTS := $(LIBRARY:src/%.cpp=$(BUILD)/%.o)
 
-.PHONY: all test test-all test-exhaustive bench format lint clean help
+.PHONY: all test test-all test-exhaustive bench format lint clean help float-tests double-tests
 .DELETE_ON_ERROR:
 all: $(PROGRAMS)
 ifeq ($(OPENMP_WORKS),)
@@ -71,6 +70,73 @@ $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(CXX) $(FLAGS)' | cmp -s - $@ || echo '$(CXX) $(FLAGS)' > $@
 FORCE:
+
+# ---- Tests ----------------------------------------------------------------------------------------------------------
+
+# What is built with the default flags, and what only the double build can tell.
+FLOAT_TESTS := numerics files oracle bits programs
+DOUBLE_TESTS := gradients oracle
+DOUBLE := $(BUILD)/double
+
+float-tests: $(FLOAT_TESTS:%=$(BUILD)/test/%) $(PROGRAMS:%=$(BUILD)/%)
+double-tests:
+	@$(MAKE) --no-print-directory BUILD=$(DOUBLE) REAL=double $(DOUBLE_TESTS:%=$(DOUBLE)/test/%)
+
+test: float-tests double-tests
+	@test/run.sh $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%)
+
+# The same bits from every build: each of these compares itself with test/golden.txt and with the oracles.
+MATRIX := generic O0 noopenmp sanitize $(if $(X86),v3) $(if $(shell command -v clang++),clang)
+generic_FLAGS := ARCH=generic
+O0_FLAGS := OPTIMIZE=-O0
+noopenmp_FLAGS := OPENMP=0
+sanitize_FLAGS := SANITIZE=1 OPTIMIZE=-O1
+v3_FLAGS := ARCH=x86-64-v3
+clang_FLAGS := CXX=clang++
+sanitize_TESTS := files programs
+TESTS_OF = $(addprefix $(BUILD)/$(1)/test/,bits oracle $($(1)_TESTS))
+
+matrix-%:
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/$* $($*_FLAGS) $(call TESTS_OF,$*) $(if $($*_TESTS),$(PROGRAMS:%=$(BUILD)/$*/%))
+test-all: float-tests double-tests $(MATRIX:%=matrix-%)
+	@test/run.sh $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) \
+	  $(foreach m,$(MATRIX),$(call TESTS_OF,$(m)))
+
+# Every function of numerics.h on all 2^32 inputs.
+test-exhaustive: $(BUILD)/test/numerics_exhaustive
+	@$<
+
+bench: $(BUILD)/test/bench
+	@$<
+
+# ---- The rest -------------------------------------------------------------------------------------------------------
+
+SOURCES := $(wildcard src/*.h src/*.cpp src/*/*.h src/*/*.cpp src/*/*.cu src/*/*.cuh test/*.h test/*.cpp)
+
+format:
+	@clang-format -i $(filter-out src/catalogue.h,$(SOURCES))
+lint: $(BUILD)/flags
+	@clang-format --dry-run -Werror $(filter-out src/catalogue.h,$(SOURCES))
+	@clang-tidy --quiet $(filter src/%.cpp,$(SOURCES)) -- -std=c++17 -Isrc -fopenmp-simd
+
+clean:
+	@rm -rf build $(PROGRAMS)
+
+define HELP
+make                  builds $(PROGRAMS) here; objects go to build/
+make test             every gradient, oracle, bit and program: under five minutes on two cores
+make test-all         that for every build there is: instruction sets, -O0, clang++, no OpenMP, sanitizers
+make test-exhaustive  the largest error of exp, log, tanh … over all 2^32 inputs
+make bench            how fast, and how near this machine's limits
+make format lint      clang-format and clang-tidy, where they are installed
+make clean
+
+ARCH=native           instruction set: x86-64-v3, generic, … (the results are the same)
+CXX=g++ OPENMP=auto DEBUG=0 SANITIZE=0 OPTIMIZE=-O3 REAL=float BUILD=build
+endef
+export HELP
+help:
+	@echo "$$HELP"
 
 -include $(wildcard $(BUILD)/*.d $(BUILD)/*/*.d)
 .SECONDARY:

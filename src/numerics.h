@@ -424,6 +424,7 @@ HOST_DEVICE float sin(float x) {
   return from_bits(to_bits(of_magnitude) ^ (to_bits(x) & SIGN_BIT));
 }
 
+// At most 1.54 ulp, at 0x1.7b9146p+37.
 HOST_DEVICE float cos(float x) { return cos_of_angle(reduce_angle(abs(x))); }
 
 // u turns are 4u quadrants; 4u and its distance to the nearest integer are exact.
@@ -435,6 +436,7 @@ HOST_DEVICE Angle angle_of_turns(float u) {
 }
 
 // sin(2πu) and cos(2πu) for |u| ≤ 2^20.
+// At most 1.53 ulp, at 0x1.4840eep-5, and 1.52 ulp, at 0x1.ae585ep-3.
 HOST_DEVICE float sin_turns(float u) { return sin_of_angle(angle_of_turns(u)); }
 HOST_DEVICE float cos_turns(float u) { return cos_of_angle(angle_of_turns(u)); }
 

@@ -63,6 +63,7 @@ struct ModelCase {
   std::string model;
   std::string config;  // JSON
   int batch, length;   // B, T
+  bool streams = true;  // reads token by token; a bidirectional model cannot
 };
 
 // Small and odd: primes, values beside powers of two, more than one chunk.

@@ -67,7 +67,21 @@ struct Fingerprint {
 };
 
 constexpr Fingerprint FINGERPRINTS[] = {
-    {"sqrt", 0},
+    {"sqrt", 0xe03fde3e9ce3be5b},
+    {"exp", 0x93a9bdf3c1d0fcd1},
+    {"exp2", 0x9f9bcada3e05069c},
+    {"exp2_in_range", 0xd94fc224555b7536},
+    {"expm1", 0x6029be618c9b1e53},
+    {"log", 0x25c2d8d574ff2077},
+    {"log1p", 0x052ad187cb2da6b1},
+    {"tanh", 0x1ca073806ea6a727},
+    {"erf", 0x6de89949b9108618},
+    {"sigmoid", 0x879880cc7ae44594},
+    {"softplus", 0x69334a7d41bdd9fc},
+    {"sin", 0x414811757267dc39},
+    {"cos", 0x2903131a845bd763},
+    {"sin_turns", 0x4069ca6ef67ac117},
+    {"cos_turns", 0x9de05e07e03ebcbd},
 };
 
 void bits(Test& test) {
@@ -151,7 +165,8 @@ void philox_answers(Test& test) {
   for (const auto& known : cases) {
     const Random4 found = philox4x32(known.counter, known.key0, known.key1);
     for (int i = 0; i < 4; ++i) {
-      test.equal("word " + std::to_string(i), hexadecimal(found.word[i]), hexadecimal(known.answer.word[i]));
+      const std::string name = "counter " + hexadecimal(known.counter.word[0]) + "…, word " + std::to_string(i);
+      test.equal(name, hexadecimal(found.word[i]), hexadecimal(known.answer.word[i]));
     }
   }
   const Random4 by_parts = philox4x32({{0x85a308d3, 0x243f6a88, 0x13198a2e, 0x03707344}}, 0xa4093822, 0x299f31d0);

@@ -43,8 +43,8 @@ struct MeasuredFunction {
   const char* name;
   void (*ours)(float* y, const float* x, int count);
   double (*reference)(double x);
-  double bound;      // the largest error over all arguments, rounded up to a hundredth; numerics.h states it too
-  uint32_t worst;    // the bits of the argument where it occurs
+  double bound;                      // the largest error over all arguments, rounded up; numerics.h states it too
+  uint32_t worst;                    // the bits of the argument where it occurs
   float limit = numerics::INFINITE;  // the domain is |x| ≤ limit, and with it NaN where there is no limit
 };
 
@@ -69,9 +69,9 @@ inline std::vector<MeasuredFunction> measured_functions() {
       {OURS_AND_REFERENCE(sigmoid), 1.97, 0xc0c79b3b},
       {OURS_AND_REFERENCE(softplus), 1.58, 0xbfa2b217},
       {OURS_AND_REFERENCE(sin), 1.54, 0x6156518b},
-      {OURS_AND_REFERENCE(cos), 0.50, 0},
-      {OURS(sin_turns), [](double u) { return sin_of_quarters(u, 0); }, 0.50, 0, 0x1p20f},
-      {OURS(cos_turns), [](double u) { return sin_of_quarters(u, 1); }, 0.50, 0, 0x1p20f},
+      {OURS_AND_REFERENCE(cos), 1.54, 0x523dc8a3},
+      {OURS(sin_turns), [](double u) { return sin_of_quarters(u, 0); }, 1.53, 0x3d242077, 0x1p20f},
+      {OURS(cos_turns), [](double u) { return sin_of_quarters(u, 1); }, 1.52, 0x3e572c2f, 0x1p20f},
   };
 }
 #undef OURS_AND_REFERENCE
@@ -102,34 +102,47 @@ inline void measure(Worst& worst, float* y, const MeasuredFunction& function, co
   }
 }
 
-// Three floats for a test of fma. With any bits at all, one side of the sum mostly vanishes beside the other; so that is
-// one case of four, in one the exponents meet, in one the sum cancels (c near -ab), in one it is subnormal. Now and then
-// a special value stands in for one of the three.
+// Three floats for a test of fma. With any bits at all one side of the sum mostly vanishes beside the other, so that is
+// one kind of eight. The others: exponents that meet; a sum that cancels (c near -ab); subnormal results; and sums that
+// miss the middle between two floats by less than a double can show, where rounding twice goes wrong, either because c
+// is tiny beside an ab in the middle or because ab is not quite half the spacing at c. Now and then a special value
+// stands in for one of the three.
 struct FmaArguments {
   float a, b, c;
 };
 
+inline float with_exponent(uint32_t bits, uint32_t biased) {
+  return numerics::from_bits((bits & 0x807fffffu) | biased << 23);
+}
+
 inline FmaArguments fma_arguments(uint64_t index) {
   constexpr uint32_t SPECIAL[8] = {0, 1, 0x007fffff, 0x00800000, 0x3f800000, 0x7f7fffff, 0x7f800000, 0x7fc00000};
   const Random4 random = philox(1, stream_of("fma"), 0, index);
-  const uint32_t choice = random.word[3];
-  const auto with_exponent = [](uint32_t bits, uint32_t exponent) {
-    return numerics::from_bits((bits & 0x807fffffu) | exponent << 23);
-  };
-  FmaArguments x = {numerics::from_bits(random.word[0]), numerics::from_bits(random.word[1]),
-                    numerics::from_bits(random.word[2])};
-  if ((choice & 3) != 0) {
-    x.a = with_exponent(random.word[0], 96 + (choice >> 8) % 64);
-    x.b = with_exponent(random.word[1], 96 + (choice >> 14) % 64);
-    x.c = with_exponent(random.word[2], 100 + (choice >> 20) % 56);
+  const uint32_t *word = random.word, kind = word[3] & 7, choice = word[3] >> 3;
+  FmaArguments x = {numerics::from_bits(word[0]), numerics::from_bits(word[1]), numerics::from_bits(word[2])};
+  if (kind >= 1 && kind <= 4) {
+    x.a = with_exponent(word[0], 96 + choice % 64);
+    x.b = with_exponent(word[1], 96 + (choice >> 6) % 64);
+    x.c = with_exponent(word[2], 100 + (choice >> 12) % 56);
   }
-  if ((choice & 3) == 2) x.c = numerics::from_bits(numerics::to_bits(-x.a * x.b) + (choice >> 26) - 32);
-  if ((choice & 3) == 3) {
-    x.a = with_exponent(random.word[0], (choice >> 8) % 64);
-    x.c = with_exponent(random.word[2], (choice >> 20) % 8);
+  if (kind == 2) x.c = numerics::from_bits(numerics::to_bits(-x.a * x.b) + (choice >> 18) % 64 - 32);
+  if (kind == 3) x.a = with_exponent(word[0], choice % 64);
+  if (kind == 3) x.c = with_exponent(word[2], (choice >> 12) % 8);
+  if (kind == 5) {  // 3a of 25 bits, the last one set, lies in the middle
+    x.a = with_exponent(word[0] | 1, 96 + choice % 64);
+    x.b = with_exponent(0x00400000u, 127);
+    x.c = with_exponent(word[2], choice % 64 + 1);
+  }
+  if (kind >= 6) {  // (1 + t) (1 - t) = 1 - t² times half the spacing at c, t² about as small as doubles are fine
+    const float t = std::ldexp(64.0f + word[1] % 64, -19 - static_cast<int>(choice % 4));
+    const uint32_t exponent = (choice >> 2) % 128;
+    x.a = with_exponent(word[0] & numerics::SIGN_BIT, 127 - 62) * (1.0f + t);
+    x.b = (1.0f - t) * std::ldexp(1.0f, std::max<int>(exponent, 1) - 127 - 24 + 62);
+    x.c = with_exponent(word[2], exponent);
   }
   float* const members[3] = {&x.a, &x.b, &x.c};
-  if (choice >> 28 == 0) *members[choice % 3] = numerics::from_bits(SPECIAL[choice / 3 % 8] | (choice & 0x400) << 21);
+  const uint32_t special = SPECIAL[word[1] % 8] | (word[2] & numerics::SIGN_BIT);
+  if (choice >> 25 == 0) *members[word[0] % 3] = numerics::from_bits(special);
   return x;
 }
 

@@ -26,7 +26,14 @@ constexpr int TILE_ROWS = 6, TILE_VECTORS = 2;  // 16 registers
 constexpr int TILE_ROWS = 4, TILE_VECTORS = 2;
 #endif
 constexpr int TILE_COLUMNS = TILE_VECTORS * VECTOR_WIDTH;
-constexpr int64_t BLOCK_ROWS = 32 * TILE_ROWS;  // rows of one task: enough to pay for packing b again in each
+// A block of a stays in the L2 cache while the strips of b, one tile wide, go over it.
+constexpr int64_t BLOCK_SIZE = 1 << 18;
+constexpr int64_t MOST_ROWS = 128 * TILE_ROWS, FEWEST_ROWS = 4 * TILE_ROWS;
+constexpr int64_t MOST_STRIPS = 4;
+
+int64_t rows_of_block(int64_t K) {
+  return std::min(MOST_ROWS, std::max(FEWEST_ROWS, BLOCK_SIZE / std::min(CHUNK, K) / TILE_ROWS * TILE_ROWS));
+}
 
 // sums (ROWS, TILE_COLUMNS) = Σ_k a_ik b_k over k < K; b packed (K, TILE_COLUMNS)
 template <int ROWS>
@@ -84,37 +91,71 @@ void store_tile(const Product& p, const real* sums, int64_t row, int rows, int64
   }
 }
 
-// One column of tiles, `columns` wide, for the rows row_begin … row_end−1.
-void multiply_block(const Product& p, int64_t row_begin, int64_t row_end, int64_t column, int columns, real* packed) {
+// packed = the rows of a, a tile's beside each other for every k: (rows/TILE_ROWS, K, TILE_ROWS). Where a's rows run along
+// memory there is nothing to gain; across it (a weight's gradient) each k would touch another page.
+void pack_rows(real* packed, View a, int64_t rows, int64_t K) {
+  for (int64_t row = 0; row < rows; row += TILE_ROWS) {
+    const int64_t count = std::min<int64_t>(TILE_ROWS, rows - row);
+    for (int64_t k = 0; k < K; ++k, packed += TILE_ROWS)
+      for (int64_t i = 0; i < count; ++i) packed[i] = a.data[(row + i) * a.row + k * a.column];
+  }
+}
+
+struct Block {
+  int64_t row_begin, row_end, column_begin, column_end;
+};
+
+// scratch: PACKED_SIZE reals
+void multiply_block(const Product& p, const Block& block, real* scratch) {
   alignas(64) real sums[TILE_ROWS * TILE_COLUMNS];
+  real *packed_b = scratch, *packed_a = scratch + CHUNK * TILE_COLUMNS;
+  const int64_t rows = block.row_end - block.row_begin;
+  const bool across = p.a.column != 1 && rows > 1;
   for (int64_t k = 0; k < p.K; k += CHUNK) {
     const int64_t depth = std::min(CHUNK, p.K - k);
-    pack(packed, {p.b.data + k * p.b.row + column * p.b.column, p.b.row, p.b.column}, depth, columns);
-    for (int64_t row = row_begin; row < row_end; row += TILE_ROWS) {
-      const int rows = static_cast<int>(std::min<int64_t>(TILE_ROWS, row_end - row));
-      multiply_rows(rows, sums, {p.a.data + row * p.a.row + k * p.a.column, p.a.row, p.a.column}, packed, depth);
-      store_tile(p, sums, row, rows, column, columns, k > 0 || p.into == Into::ADD, k + CHUNK >= p.K);
+    const View a{p.a.data + block.row_begin * p.a.row + k * p.a.column, p.a.row, p.a.column};
+    if (across) pack_rows(packed_a, a, rows, depth);
+    for (int64_t column = block.column_begin; column < block.column_end; column += TILE_COLUMNS) {
+      const int columns = static_cast<int>(std::min<int64_t>(TILE_COLUMNS, block.column_end - column));
+      pack(packed_b, {p.b.data + k * p.b.row + column * p.b.column, p.b.row, p.b.column}, depth, columns);
+      for (int64_t row = 0; row < rows; row += TILE_ROWS) {
+        const int count = static_cast<int>(std::min<int64_t>(TILE_ROWS, rows - row));
+        const View tile = across ? View{packed_a + row * depth, 1, TILE_ROWS} : View{a.data + row * a.row, a.row, a.column};
+        multiply_rows(count, sums, tile, packed_b, depth);
+        store_tile(p, sums, block.row_begin + row, count, column, columns, k > 0 || p.into == Into::ADD, k + CHUNK >= p.K);
+      }
     }
   }
 }
 
 }  // namespace
 
-const int64_t PACKED_SIZE = CHUNK * TILE_COLUMNS;
+const int64_t PACKED_SIZE = CHUNK * TILE_COLUMNS + std::max(BLOCK_SIZE, CHUNK * FEWEST_ROWS);
 
-void multiply(const Product& p, real* packed) {
-  for (int64_t column = 0; column < p.N; column += TILE_COLUMNS)
-    multiply_block(p, 0, p.M, column, static_cast<int>(std::min<int64_t>(TILE_COLUMNS, p.N - column)), packed);
+void multiply(const Product& p, real* scratch) {
+  const int64_t rows = rows_of_block(p.K);
+  for (int64_t row = 0; row < p.M; row += rows) multiply_block(p, {row, std::min(row + rows, p.M), 0, p.N}, scratch);
 }
 
 void Cpu::product(const Product& p) {
   reserve_scratch(PACKED_SIZE);
-  const int64_t strips = (p.N + TILE_COLUMNS - 1) / TILE_COLUMNS;
-  const int64_t blocks = (p.M + BLOCK_ROWS - 1) / BLOCK_ROWS;
-  parallel(threads_, strips * blocks, 1, [&](int64_t task, int64_t, int thread) {
-    const int64_t row = task / strips * BLOCK_ROWS, column = task % strips * TILE_COLUMNS;
-    const int columns = static_cast<int>(std::min<int64_t>(TILE_COLUMNS, p.N - column));
-    multiply_block(p, row, std::min(row + BLOCK_ROWS, p.M), column, columns, scratch(thread));
+  const auto pieces = [](int64_t size, int64_t piece) { return (size + piece - 1) / piece; };
+  int64_t rows = std::min(rows_of_block(p.K), pieces(p.M, TILE_ROWS) * TILE_ROWS), strips = MOST_STRIPS;
+  // Smaller blocks until all threads are busy, first along the side whose other side is cheap to pack again.
+  const int64_t wanted = threads_.count == 1 ? 1 : 2 * threads_.count;
+  const bool rows_first = p.a.column != 1;
+  while (pieces(p.M, rows) * pieces(p.N, strips * TILE_COLUMNS) < wanted) {
+    if (rows > FEWEST_ROWS && (rows_first || strips == 1))
+      rows = pieces(rows / TILE_ROWS, 2) * TILE_ROWS;
+    else if (strips > 1)
+      strips /= 2;
+    else
+      break;
+  }
+  const int64_t columns = strips * TILE_COLUMNS, across = pieces(p.N, columns);
+  parallel(threads_, pieces(p.M, rows) * across, 1, [&](int64_t task, int64_t, int thread) {
+    const int64_t row = task / across * rows, column = task % across * columns;
+    multiply_block(p, {row, std::min(row + rows, p.M), column, std::min(column + columns, p.N)}, scratch(thread));
   });
 }
 

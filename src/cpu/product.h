@@ -26,8 +26,8 @@ struct Product {
   const real* bias = nullptr;  // (N)
 };
 
-// Does it all on the calling thread. packed: PACKED_SIZE reals of scratch.
-void multiply(const Product& p, real* packed);
+// Does it all on the calling thread, with PACKED_SIZE reals of scratch.
+void multiply(const Product& p, real* scratch);
 extern const int64_t PACKED_SIZE;
 
 }  // namespace petroglyph

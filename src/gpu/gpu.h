@@ -5,7 +5,7 @@
 #pragma once
 
 #include "gpu/launch.h"
-#include "ops.h"
+#include "gpu/make_gpu.h"
 
 namespace petroglyph {
 
@@ -65,8 +65,5 @@ class Gpu final : public Ops {
   int next_stage_ = 0;
   Tensor scratch_;
 };
-
-// The first GPU; throws Error where there is none.
-std::unique_ptr<Ops> make_gpu();
 
 }  // namespace petroglyph

@@ -25,24 +25,25 @@ __device__ inline float fold_lanes(float sum) {
 
 // Folds N sums at once (N a power of two up to 32); a lane gets the total of value[lane / (32 / N)]. The additions are those of
 // fold_lanes, but at each step a lane keeps half of the sums for itself and hands the other half over, so that N sums
-// take N − 1 exchanges and some selections instead of 5 N.
-template <int N>
-__device__ inline float fold_many(float (&value)[N], int lane) {
-  int width = WARP / 2;
+// take N − 1 exchanges and some selections instead of 5 N. WIDTH is for the recursion.
+template <int N, int WIDTH = WARP / 2>
+__device__ inline float fold_many(const float (&value)[N], int lane) {
+  if constexpr (N == 1) {
+    float sum = value[0];
 #pragma unroll
-  for (int half = N / 2; half > 0; half /= 2) {
-    const bool upper = lane & width;
+    for (int width = WIDTH; width > 0; width /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, width);
+    return sum;
+  } else {
+    const bool upper = lane & WIDTH;
+    float half[N / 2];
 #pragma unroll
-    for (int i = 0; i < half; ++i) {
-      const float kept = upper ? value[i + half] : value[i];
-      const float given = upper ? value[i] : value[i + half];
-      value[i] = kept + __shfl_xor_sync(ALL_LANES, given, width);
+    for (int i = 0; i < N / 2; ++i) {
+      const float kept = upper ? value[i + N / 2] : value[i];
+      const float given = upper ? value[i] : value[i + N / 2];
+      half[i] = kept + __shfl_xor_sync(ALL_LANES, given, WIDTH);
     }
-    width /= 2;
+    return fold_many<N / 2, WIDTH / 2>(half, lane);
   }
-#pragma unroll
-  for (; width > 0; width /= 2) value[0] += __shfl_xor_sync(ALL_LANES, value[0], width);
-  return value[0];
 }
 
 // add(sum, i) returns the lane's sum with element i in it; every lane gets the total.

@@ -1,0 +1,11 @@
+// The GPU for those who need nothing of CUDA. Only in builds with CUDA.
+#pragma once
+
+#include "ops.h"
+
+namespace petroglyph {
+
+// The first GPU. Throws Error where there is none, or none that is new enough.
+std::unique_ptr<Ops> make_gpu();
+
+}  // namespace petroglyph

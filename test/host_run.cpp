@@ -1,0 +1,529 @@
+// Every operation and model on the GPU against the CPU, bit for bit.
+//
+// Compiled with cuda_on_host.h in front, the GPU's kernels run on the host, in several orders of their threads; compiled
+// with nvcc, on the GPU that there is. The rows come from the table of cases that all tests share, and from the shapes
+// below, on which the kernels' own seams lie: tiles, chunks, strips, warps.
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "cases.h"
+#include "check.h"
+#include "error.h"
+#include "gpu/make_gpu.h"
+#include "random.h"
+#include "text.h"
+
+namespace petroglyph {
+namespace {
+
+// ---- A row of shapes --------------------------------------------------------------------------------------------------
+
+// The arrays of one run of an operation, on one device. What is random depends on the name and the seed only.
+class Run {
+ public:
+  Run(Ops& ops, uint64_t seed) : ops(ops), seed_(seed) {}
+
+  real* in(const std::string& name, int64_t size, double low = -1, double high = 1) {
+    return add(name, random(name, size, low, high), false);
+  }
+  real* out(const std::string& name, int64_t size) {  // NaN: what stays unwritten is seen
+    return add(name, std::vector<real>(static_cast<size_t>(size), std::numeric_limits<real>::quiet_NaN()), true);
+  }
+  real* scratch(const std::string& name, int64_t size) {
+    out(name, size);
+    arrays_.back().compared = false;
+    return arrays_.back().tensor.data();
+  }
+  real* updated(const std::string& name, int64_t size, double low = -1, double high = 1) {
+    return add(name, random(name, size, low, high), true);
+  }
+  real* updated(const std::string& name, int64_t size, Into into) {
+    return into == Into::ADD ? updated(name, size) : out(name, size);
+  }
+  int32_t* ids(const std::string& name, int64_t size, int low, int count) {
+    std::vector<int32_t> host(static_cast<size_t>(size));
+    for (int64_t i = 0; i < size; ++i) host[i] = low + static_cast<int32_t>(below(word(name, i), static_cast<uint32_t>(count)));
+    return ids(name, host);
+  }
+  int32_t* ids(const std::string& name, const std::vector<int32_t>& values) {
+    ids_.push_back({name, Tokens(ops, {static_cast<int64_t>(values.size())})});
+    ids_.back().tokens.upload(values);
+    return ids_.back().tokens.data();
+  }
+
+  // The same arrays in both runs, or the name of the first that differs and how.
+  static std::string difference(const Run& expected, const Run& found) {
+    for (size_t a = 0; a < expected.arrays_.size(); ++a) {
+      if (!expected.arrays_[a].compared) continue;
+      const std::string where = differing(expected.arrays_[a].tensor.download(), found.arrays_[a].tensor.download());
+      if (!where.empty()) return expected.arrays_[a].name + where;
+    }
+    for (size_t a = 0; a < expected.ids_.size(); ++a) {
+      const std::string where = differing(expected.ids_[a].tokens.download(), found.ids_[a].tokens.download());
+      if (!where.empty()) return expected.ids_[a].name + where;
+    }
+    return "";
+  }
+
+  template <class T>
+  static std::string differing(const std::vector<T>& expected, const std::vector<T>& found) {
+    for (size_t i = 0; i < expected.size(); ++i)
+      if (!same(found[i], expected[i]))
+        return text("[%zu of %zu]: GPU ", i, expected.size()) + shown(found[i]) + ", CPU " + shown(expected[i]);
+    return "";
+  }
+
+  Ops& ops;
+
+ private:
+  struct Reals {
+    std::string name;
+    Tensor tensor;
+    bool compared;
+  };
+  struct Ids {
+    std::string name;
+    Tokens tokens;
+  };
+
+  uint32_t word(const std::string& name, int64_t i) const {
+    return philox(seed_, stream_of(name), 0, static_cast<uint64_t>(i)).word[0];
+  }
+  std::vector<real> random(const std::string& name, int64_t size, double low, double high) const {
+    std::vector<real> host(static_cast<size_t>(size));
+    for (int64_t i = 0; i < size; ++i) host[i] = static_cast<real>(low + (high - low) * uniform(word(name, i)));
+    return host;
+  }
+  real* add(const std::string& name, const std::vector<real>& values, bool compared) {
+    arrays_.push_back({name, Tensor(ops, {static_cast<int64_t>(values.size())}), compared});
+    if (!values.empty()) arrays_.back().tensor.upload(values);
+    return arrays_.back().tensor.data();
+  }
+
+  uint64_t seed_;
+  std::vector<Reals> arrays_;
+  std::vector<Ids> ids_;
+};
+
+struct Row {
+  std::string name;
+  std::function<void(Run&)> run;
+};
+
+const char* name_of(Into into) { return into == Into::ADD ? "add" : "write"; }
+
+Row linear_row(int64_t N, int in, int out, bool bias, Into into) {
+  return {text("linear %lld×%d→%d%s %s", static_cast<long long>(N), in, out, bias ? " bias" : "", name_of(into)), [=](Run& r) {
+            real* y = r.updated("y", N * out, into);
+            r.ops.linear(y, r.in("x", N * in), r.in("weight", int64_t(out) * in), bias ? r.in("bias", out) : nullptr, N, in,
+                         out, into);
+          }};
+}
+
+Row linear_input_row(int64_t N, int in, int out, Into into) {
+  return {text("linear_backward_input %lld×%d←%d %s", static_cast<long long>(N), in, out, name_of(into)), [=](Run& r) {
+            real* dx = r.updated("dx", N * in, into);
+            r.ops.linear_backward_input(dx, r.in("dy", N * out), r.in("weight", int64_t(out) * in), N, in, out, into);
+          }};
+}
+
+Row linear_weight_row(int64_t N, int in, int out, bool bias) {
+  return {text("linear_backward_weight %lld rows, %d×%d%s", static_cast<long long>(N), out, in, bias ? " bias" : ""), [=](Run& r) {
+            real* dweight = r.updated("dweight", int64_t(out) * in);
+            real* dbias = bias ? r.updated("dbias", out) : nullptr;
+            r.ops.linear_backward_weight(dweight, dbias, r.in("dy", N * out), r.in("x", N * in), N, in, out);
+          }};
+}
+
+// few: only that many of the vocabulary's tokens occur
+Row embedding_row(int B, int T, int D, int V, int few, bool positions) {
+  return {text("embedding %d×%d×%d of %d%s", B, T, D, V, positions ? " positions" : ""), [=](Run& r) {
+            const int first = 2;
+            const int32_t* tokens = r.ids("tokens", int64_t(B) * T, V - few, few);
+            r.ops.embedding(r.out("x", int64_t(B) * T * D), r.in("token_table", int64_t(V) * D),
+                            positions ? r.in("position_table", int64_t(T + first) * D) : nullptr, tokens, first, B, T, D);
+            r.ops.embedding_backward(r.updated("dtoken_table", int64_t(V) * D),
+                                     positions ? r.updated("dposition_table", int64_t(T) * D) : nullptr,
+                                     r.in("dx", int64_t(B) * T * D), tokens, B, T, D, V);
+          }};
+}
+
+Row normalize_row(int64_t N, int D, Into into) {
+  return {text("normalize, center %lld×%d %s", static_cast<long long>(N), D, name_of(into)), [=](Run& r) {
+            real *y = r.updated("y", N * D), *inv_std = r.out("inv_std", N);
+            if (D > 1) r.ops.copy(y, 1, r.in("row", D, 3, 3), 1, static_cast<size_t>(D) * sizeof(real), 1);  // no direction
+            r.ops.normalize(y, inv_std, y, N, D);
+            if (into == Into::ADD) {
+              r.ops.normalize_backward(r.updated("dx", N * D), r.in("dy", N * D), y, inv_std, N, D, into);
+            } else {
+              real* dx = r.updated("dx", N * D);
+              r.ops.normalize_backward(dx, dx, y, inv_std, N, D, into);
+            }
+            r.ops.center(r.out("centered", N * D), r.in("x", N * D), N, D);
+          }};
+}
+
+struct RelationOptions {
+  bool normalized, shifted;
+  double spread;  // of p and q
+};
+
+const char* name_of(Activation activation) {
+  constexpr const char* NAMES[] = {"exp", "relu", "elu", "gelu"};
+  return NAMES[static_cast<int>(activation)];
+}
+
+Row relation_row(const RelationShape& s, const RelationOptions& o) {
+  const std::string name =
+      text("relation %s%s%s %d×%d of %d(%d)×%d in %d heads%s", name_of(s.activation), o.normalized ? " normalized" : "",
+           o.shifted ? " shifted" : "", s.batch, s.queries, s.keys, s.capacity, s.hidden, s.heads, s.causal ? " causal" : "");
+  return {name, [=](Run& r) {
+            const int64_t keys = int64_t(s.batch) * s.capacity * s.hidden, queries = int64_t(s.batch) * s.queries * s.hidden;
+            const int64_t pairs = int64_t(s.batch) * s.heads * s.queries * s.keys;
+            real *p = r.updated("p", keys, -o.spread, o.spread), *q = r.updated("q", queries, -o.spread, o.spread);
+            const int width = s.head_width();
+            r.ops.center(p, p, keys / width, width);
+            r.ops.center(q, q, queries / width, width);
+            // Some queries are the opposite of a key, or nearly so: their variances cancel.
+            const size_t row = static_cast<size_t>(s.hidden) * sizeof(real);
+            if (s.queries > 2) r.ops.copy(q + s.hidden, row, r.in("opposite", s.hidden, 0, 0), row, row, 1);
+            if (s.queries > 2) r.ops.copy(p + s.hidden, row, r.in("zero", s.hidden, 0, 0), row, row, 1);
+            real* inv_std = o.normalized ? r.out("inv_std", pairs) : nullptr;
+            real* shift = o.shifted ? r.out("shift", int64_t(s.batch) * s.queries) : nullptr;
+            if (inv_std) r.ops.relation_inv_std(inv_std, p, q, s);
+            if (shift) r.ops.relation_shift(shift, p, q, s);
+            r.ops.relation(r.out("z", queries), inv_std, shift, p, q, s);
+            if (s.queries != s.keys || s.keys != s.capacity) return;
+            real* dz = r.updated("dz", queries);
+            real* weight = inv_std ? r.scratch("weight", pairs) : nullptr;
+            r.ops.relation_backward(r.out("dp", keys), r.out("dq", queries), weight, dz, inv_std, shift, p, q, s);
+          }};
+}
+
+Row cross_entropy_row(int64_t N, int V, bool in_place) {
+  return {text("cross_entropy, argmax %lld×%d%s", static_cast<long long>(N), V, in_place ? " in place" : ""), [=](Run& r) {
+            real* logits = r.updated("logits", N * V, -9, 9);
+            const int32_t* targets = r.ids("targets", N, -1, V + 1);
+            r.ops.argmax(r.ids("best", std::vector<int32_t>(static_cast<size_t>(N), -7)), logits, N, V);
+            r.ops.cross_entropy(r.out("losses", N), in_place ? logits : r.out("dlogits", N * V), logits, targets, real(0.37), N,
+                                V);
+            r.ops.binary_cross_entropy(r.out("losses of sets", N), r.out("dlogits of sets", N * V), r.in("x", N * V, -9, 9),
+                                       r.in("sets", N * V, 0, 1), real(0.37), N, V);
+          }};
+}
+
+Row ties_row() {
+  return {"argmax of equal numbers", [](Run& r) {
+            real* logits = r.updated("logits", 2 * 300, 1, 1);
+            r.ops.argmax(r.ids("best", std::vector<int32_t>(2, -7)), logits, 2, 300);
+          }};
+}
+
+Row sum_row(int64_t n) {
+  return {text("sum, sum_of_squares of %lld", static_cast<long long>(n)), [=](Run& r) {
+            real* x = r.in("x", n);
+            r.ops.sum(r.out("sum", 1), r.scratch("partial", n / 1024 + 2), x, n);
+            r.ops.sum_of_squares(r.out("squares", 1), r.scratch("partial of squares", n / 1024 + 2), x, n);
+          }};
+}
+
+Row adamw_row(int64_t n, real clip) {
+  return {text("adamw of %lld%s", static_cast<long long>(n), clip > 0 ? " clipped" : ""), [=](Run& r) {
+            const AdamwStep step{real(1e-3), real(0.9), real(0.999), real(1e-8), real(0.1), real(0.271), real(0.002997), clip};
+            real *value = r.updated("value", n), *m = r.updated("m", n), *v = r.updated("v", n, 0, 1);
+            r.ops.adamw(value, m, v, r.in("gradient", n), r.in("square_sum", 1, 1, 9), step, n);
+          }};
+}
+
+Row copies_row() {
+  return {"memory", [](Run& r) {
+            real* x = r.updated("x", 3 * 11);
+            const size_t size = sizeof(real);
+            r.ops.copy(x + 2, 11 * size, r.in("rows", 3 * 5), 5 * size, 4 * size, 3);
+            r.ops.zero(x + 29, 3 * size);
+            const std::vector<real> large((size_t(11) << 20) / size, real(0.5));  // passes in pieces
+            real* y = r.updated("y", static_cast<int64_t>(large.size()));
+            r.ops.upload(y + 3, large.data() + 1, (large.size() - 3) * size);
+          }};
+}
+
+// ---- The table ------------------------------------------------------------------------------------------------------
+
+void add_linear_rows(std::vector<Row>& rows) {
+  for (const Into into : {Into::WRITE, Into::ADD}) {
+    for (const bool bias : {false, true}) {
+      rows.push_back(linear_row(1, 1, 1, bias, into));
+      rows.push_back(linear_row(97, 17, 65, bias, into));
+      rows.push_back(linear_row(96, 32, 64, bias, into));
+      rows.push_back(linear_row(3, 1025, 5, bias, into));
+    }
+    rows.push_back(linear_row(193, 15, 130, true, into));
+    rows.push_back(linear_row(2, 2100, 67, false, into));
+    rows.push_back(linear_row(1, 40, 3001, true, into));
+    rows.push_back(linear_input_row(1, 1, 1, into));
+    rows.push_back(linear_input_row(98, 66, 19, into));
+    rows.push_back(linear_input_row(95, 64, 16, into));
+    rows.push_back(linear_input_row(5, 7, 1025, into));
+    rows.push_back(linear_input_row(4, 128, 2048, into));
+  }
+  for (const bool bias : {false, true}) {
+    rows.push_back(linear_weight_row(1, 1, 1, bias));
+    rows.push_back(linear_weight_row(2500, 33, 17, bias));
+    rows.push_back(linear_weight_row(1024, 64, 96, bias));
+    rows.push_back(linear_weight_row(1025, 68, 100, bias));
+  }
+  rows.push_back(linear_weight_row(31, 131, 197, true));
+  rows.push_back(linear_weight_row(2049, 4, 1501, true));     // tiles enough: a block takes all chunks
+  rows.push_back(linear_weight_row(1030, 1024, 1030, false));
+  rows.push_back(embedding_row(2, 5, 7, 11, 11, true));
+  rows.push_back(embedding_row(1, 1, 1, 1, 1, true));
+  rows.push_back(embedding_row(5, 500, 33, 29, 29, false));
+  rows.push_back(embedding_row(2, 1025, 65, 50000, 50000, false));
+  rows.push_back(embedding_row(1, 2100, 3, 50000, 1, false));
+  rows.push_back(embedding_row(1100, 2, 35, 1000, 7, true));
+  rows.push_back(embedding_row(35, 1000, 2, 300, 300, false));  // more than 32 chunks
+}
+
+void add_row_rows(std::vector<Row>& rows) {
+  for (const Into into : {Into::WRITE, Into::ADD})
+    for (const int D : {1, 2, 31, 32, 33, 64, 65, 192, 257, 1031}) rows.push_back(normalize_row(D < 100 ? 19 : 3, D, into));
+  rows.push_back(normalize_row(1, 4099, Into::WRITE));
+  for (const int V : {1, 2, 31, 33, 64, 130, 1025}) rows.push_back(cross_entropy_row(11, V, V % 2 == 0));
+  rows.push_back(cross_entropy_row(2, 5003, true));
+  rows.push_back(ties_row());
+  for (const int64_t n : {0, 1, 33, 1023, 1024, 1025, 5000, 1024 * 33 + 5}) rows.push_back(sum_row(n));
+  rows.push_back(sum_row(1024 * 1024 + 1025));
+  for (const int64_t n : {1, 255, 256, 1000}) rows.push_back(adamw_row(n, n % 2 == 0 ? real(0) : real(1)));
+  rows.push_back(copies_row());
+}
+
+RelationShape whole(int B, int T, int H, int heads, bool causal, Activation activation) {
+  return {B, T, T, T, H, heads, causal, activation};
+}
+
+void add_relation_rows(std::vector<Row>& rows) {
+  constexpr Activation EXP = Activation::EXP, ALL[] = {EXP, Activation::RELU, Activation::ELU, Activation::GELU};
+  const auto add = [&](const RelationShape& s, bool normalized, bool shifted = false) {
+    rows.push_back(relation_row(s, {normalized, shifted, 1.0}));
+  };
+  for (const bool causal : {true, false}) {
+    for (const Activation activation : ALL) {
+      add(whole(2, 19, 39, 1, causal, activation), true);
+      add(whole(1, 11, 21, 3, causal, activation), false);
+    }
+    for (const int width : {1, 2, 31, 32, 33, 64, 65, 96, 97, 130, 161, 192, 193, 230, 257, 300, 321, 384, 385})
+      add(whole(1, 5, width, 1, causal, EXP), true);
+    for (const int T : {1, 2, 7, 8, 9, 16, 17, 31, 32, 33, 63, 64, 65, 97, 130}) add(whole(1, T, 6, 2, causal, EXP), true);
+    add(whole(3, 21, 99, 3, causal, EXP), true);
+    add(whole(2, 10, 37, 1, causal, EXP), false, true);
+    add(whole(2, 70, 66, 2, causal, EXP), false, true);
+    add(whole(1, 9, 1029, 1, causal, EXP), true);
+    add(whole(1, 3, 2060, 2, causal, Activation::GELU), true);
+    add(whole(1, 2, 7001, 1, causal, EXP), true);
+    add({2, 1, 9, 12, 34, 2, causal, EXP}, true);
+    add({2, 3, 70, 70, 20, 1, causal, EXP}, true);
+    add({1, 9, 13, 40, 10, 1, causal, EXP}, false, true);
+    add({2, 1, 1, 5, 10, 1, causal, Activation::RELU}, false);
+  }
+  add(whole(1, 1100, 2, 1, true, EXP), true);  // chains over positions are cut
+  add(whole(1, 1030, 3, 1, false, EXP), true);
+}
+
+std::vector<Row> rows_of(const std::string& group) {
+  std::vector<Row> rows;
+  if (group == "linear") add_linear_rows(rows);
+  if (group == "rows") add_row_rows(rows);
+  if (group == "relation") add_relation_rows(rows);
+  return rows;
+}
+
+// ---- Comparisons ----------------------------------------------------------------------------------------------------
+
+#ifdef CUDA_ON_HOST
+// The orders in which a GPU could run its threads, of which a correct kernel cannot tell one from another.
+struct Order {
+  const char* name;
+  cuda_on_host::Order order;
+};
+constexpr Order ORDERS[] = {{"ascending", cuda_on_host::Order::ASCENDING},
+                            {"descending", cuda_on_host::Order::DESCENDING},
+                            {"random", cuda_on_host::Order::RANDOM}};
+void set_order(const Order& order) { cuda_on_host::set_order(order.order, 5); }
+#else
+struct Order {
+  const char* name;
+};
+constexpr Order ORDERS[] = {{"GPU"}};
+void set_order(const Order&) {}
+#endif
+
+constexpr uint64_t SEED = 17;
+
+void compare_rows(Test& test, const std::string& group, const Order& order) {
+  const auto cpu = make_cpu(1), gpu = make_gpu();
+  set_order(order);
+  for (const Row& row : rows_of(group)) {
+    Run expected(*cpu, SEED), found(*gpu, SEED);
+    row.run(expected);
+    row.run(found);
+    const std::string difference = Run::difference(expected, found);
+    test.check(row.name, difference.empty(), text("seed %d, ", static_cast<int>(SEED)) + difference);
+  }
+}
+
+// A case of the shared table: everything that the operation writes, forward and backward.
+std::vector<std::pair<std::string, std::vector<real>>> outputs_of(Ops& ops, const OpCase& row) {
+  Arrays arrays(ops, row.operands, SEED);
+  row.forward(ops, arrays);
+  if (row.backward) row.backward(ops, arrays);
+  std::vector<std::pair<std::string, std::vector<real>>> outputs;
+  for (const Operand& o : row.operands) {
+    if (o.role == Role::OUTPUT || o.role == Role::UPDATED || o.role == Role::KEPT)
+      outputs.push_back({o.name, arrays.tensor(o.name).download()});
+    if (row.backward && (o.role == Role::INPUT || o.role == Role::PARAMETER))
+      outputs.push_back({"d" + o.name, arrays.tensor("d" + o.name).download()});
+  }
+  return outputs;
+}
+
+void compare_cases(Test& test, const Order& order) {
+  const auto cpu = make_cpu(1), gpu = make_gpu();
+  set_order(order);
+  for (const OpCase& row : op_cases()) {
+    const auto expected = outputs_of(*cpu, row), found = outputs_of(*gpu, row);
+    std::string difference;
+    for (size_t i = 0; i < expected.size() && difference.empty(); ++i) {
+      difference = Run::differing(expected[i].second, found[i].second);
+      if (!difference.empty()) difference = expected[i].first + difference;
+    }
+    test.check(row.name, difference.empty(), text("seed %d, ", static_cast<int>(SEED)) + difference);
+  }
+}
+
+// Three steps on one batch: everything that a model's training consists of. Then the logits, and the stream's.
+struct Training {
+  std::string fingerprint;
+  real loss;
+  std::vector<real> logits;
+};
+
+Training train(const ModelCase& row, std::unique_ptr<Ops> ops) {
+  const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops);
+  Parameters& parameters = model->parameters;
+  parameters.initialize(SEED);
+  const int64_t size = parameters.room();
+  Tensor m(*ops, {size}), v(*ops, {size}), square_sum(*ops, {1}), loss(*ops, {1}), partial(*ops, {size / 1024 + 100});
+  m.zero();
+  v.zero();
+  const ModelBatch batch(*ops, row, model->classes(), SEED);
+  const Input input = batch.input();
+  const int64_t rows = model->logit_rows(input);
+  Tensor losses(*ops, {rows}), dlogits(*ops, {rows, model->classes()});
+  real correction1 = 1, correction2 = 1;
+  for (int step = 0; step < 3; ++step) {
+    parameters.zero_gradients();
+    const real* logits = model->forward(input);
+    ops->cross_entropy(losses.data(), dlogits.data(), logits, batch.targets.data(), batch.scale, rows, model->classes());
+    ops->sum(loss.data(), partial.data(), losses.data(), rows);
+    model->backward(input, dlogits.data());
+    correction1 *= real(0.9);
+    correction2 *= real(0.999);
+    const AdamwStep adamw{real(0.01), real(0.9), real(0.999), real(1e-8), real(0.1), 1 - correction1, 1 - correction2, 1};
+    ops->sum_of_squares(square_sum.data(), partial.data(), parameters.gradients().data(), size);
+    ops->adamw(parameters.values().data(), m.data(), v.data(), parameters.gradients().data(), square_sum.data(), adamw, size);
+  }
+  std::vector<real> logits(static_cast<size_t>(rows) * model->classes());
+  const real* on_device = model->forward(input);
+  ops->download(logits.data(), on_device, logits.size() * sizeof(real));
+  return {text("%016llx", static_cast<unsigned long long>(parameters.fingerprint())), loss.download()[0], logits};
+}
+
+void compare_models(Test& test, const Order& order) {
+  set_order(order);
+  for (const ModelCase& row : model_cases()) {
+    const Training expected = train(row, make_cpu(1)), found = train(row, make_gpu());
+    test.equal(row.name + ": loss of step 3", found.loss, expected.loss);
+    test.equal(row.name + ": weights after 3 steps", found.fingerprint, expected.fingerprint);
+    test.equal(row.name + ": logits after 3 steps", found.logits, expected.logits);
+  }
+}
+
+// Logits token by token, a few tokens at a time.
+std::vector<real> streamed(const ModelCase& row, std::unique_ptr<Ops> ops) {
+  const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops);
+  model->parameters.initialize(SEED);
+  const ModelBatch batch(*ops, row, model->classes(), SEED);
+  const std::vector<int32_t> tokens = batch.tokens.download();
+  const auto stream = model->stream(row.batch, row.length);
+  std::vector<real> all;
+  for (int t = 0, n = 1; t < row.length; t += n, n = std::min(n % 3 + 1, row.length - t)) {
+    std::vector<int32_t> some;
+    for (int b = 0; b < row.batch; ++b)
+      some.insert(some.end(), tokens.begin() + b * row.length + t, tokens.begin() + b * row.length + t + n);
+    Tokens ids(*ops, {row.batch, n});
+    ids.upload(some);
+    std::vector<real> logits(static_cast<size_t>(row.batch) * n * model->classes());
+    ops->download(logits.data(), stream->append(ids.data(), n), logits.size() * sizeof(real));
+    all.insert(all.end(), logits.begin(), logits.end());
+  }
+  return all;
+}
+
+void compare_streams(Test& test, const Order& order) {
+  set_order(order);
+  for (const ModelCase& row : model_cases()) {
+    std::vector<real> expected;
+    try {
+      expected = streamed(row, make_cpu(1));
+    } catch (const Error& error) {  // a model that cannot read token by token
+      test.throws(row.name, error.what(), [&] { streamed(row, make_gpu()); });
+      continue;
+    }
+    test.equal(row.name, streamed(row, make_gpu()), expected);
+  }
+}
+
+#ifdef CUDA_ON_HOST
+void no_gpu(Test& test) {
+  cuda_on_host::Device& device = cuda_on_host::device();
+  const cuda_on_host::Device before = device;
+  device.count = 0;
+  test.throws("none", "--device cuda: no GPU found", [] { make_gpu(); });
+  device = before;
+  device.memory = size_t(64) << 20;
+  test.throws("too little memory", "out of GPU memory: 1.00 GiB wanted for one array",
+              [] { Tensor(*make_gpu(), {int64_t(1) << 28}); });
+  device = before;
+  CHECK(cuda_on_host::allocations() == 0);
+}
+
+// All work waits until something needs its result.
+void late_streams(Test& test) {
+  cuda_on_host::set_late_streams(true);
+  compare_models(test, ORDERS[0]);
+  compare_rows(test, "rows", ORDERS[0]);
+  cuda_on_host::set_late_streams(false);
+}
+#endif
+
+}  // namespace
+}  // namespace petroglyph
+
+int main(int argc, char** argv) {
+  using namespace petroglyph;
+  Test test(argc, argv);
+  for (const Order& order : ORDERS) {
+    const std::string suffix = std::string(", ") + order.name;
+    for (const char* group : {"linear", "rows", "relation"})
+      test.run(group + suffix, [&](Test& t) { compare_rows(t, group, order); });
+    test.run("table" + suffix, [&](Test& t) { compare_cases(t, order); });
+    test.run("models" + suffix, [&](Test& t) { compare_models(t, order); });
+    test.run("streams" + suffix, [&](Test& t) { compare_streams(t, order); });
+  }
+#ifdef CUDA_ON_HOST
+  test.run("no GPU", no_gpu);
+  test.run("late streams", late_streams);
+#endif
+  return test.finish();
+}
