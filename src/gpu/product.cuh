@@ -43,7 +43,7 @@ struct Factor {
 struct Tile {
   Factor a, b;  // from the tile's first row and column and from k = 0 on
   int rows, columns;  // that exist
-  int64_t k_begin, k_end;
+  int64_t k_begin, k_end;  // k_begin is a multiple of DEPTH
   int64_t row, column;  // of its corner
   int64_t batch;        // what the problem counts beside rows and columns
 };
@@ -61,69 +61,79 @@ struct alignas(16) Slice {
   float term[DEPTH][SIZE + PAD];
 };
 
-// Copies DEPTH terms from term k on of a tile's SIZE rows. What does not exist is replaced by a neighbour that does, and
-// never used.
+// Brings in slice after slice of a tile's SIZE rows. Of the last slice it copies only the terms that exist; rows that do not
+// exist are replaced by the last one that does, and never used.
 template <Along ALONG, int SIZE>
-struct Copier;
+class Copier;
 
 // A warp copies 4 rows × 8 terms at a time: sectors of 32 bytes at the source, 32 different banks at the destination.
 template <int SIZE>
-struct Copier<Along::K, SIZE> {
-  static constexpr int ROWS = 4 * WARPS, STEPS = (SIZE + ROWS - 1) / ROWS;
-  int offset[STEPS];
-
-  __device__ Copier(const Factor& factor, int size) {
+class Copier<Along::K, SIZE> {
+ public:
+  __device__ Copier(const Factor& factor, int size, int64_t k_begin) {
 #pragma unroll
-    for (int s = 0; s < STEPS; ++s) offset[s] = min(row(s), size - 1) * static_cast<int>(factor.stride);
+    for (int s = 0; s < STEPS; ++s) next_[s] = factor.data + min(row(s), size - 1) * factor.stride + k_begin + term();
   }
 
-  __device__ static int row(int s) { return s * ROWS + warp_index() * 4 + lane_index() / 8; }
-
-  __device__ void copy(Slice<SIZE>& slice, const Factor& factor, int64_t k, int64_t k_end) const {
-    const int term = lane_index() % 8;
-    const float* low = factor.data + min(k + term, k_end - 1);
-    const float* high = factor.data + min(k + term + 8, k_end - 1);
+  // left: how many terms there are from here on
+  __device__ void copy(Slice<SIZE>& slice, int64_t left) {
+    const bool low = term() < left, high = term() + 8 < left;
 #pragma unroll
     for (int s = 0; s < STEPS; ++s) {
       if (SIZE % ROWS != 0 && row(s) >= SIZE) break;
-      __pipeline_memcpy_async(&slice.term[term][row(s)], low + offset[s], sizeof(float));
-      __pipeline_memcpy_async(&slice.term[term + 8][row(s)], high + offset[s], sizeof(float));
+      if (low) __pipeline_memcpy_async(&slice.term[term()][row(s)], next_[s], sizeof(float));
+      if (high) __pipeline_memcpy_async(&slice.term[term() + 8][row(s)], next_[s] + 8, sizeof(float));
+      next_[s] += DEPTH;
     }
   }
+
+ private:
+  static constexpr int ROWS = 4 * WARPS, STEPS = (SIZE + ROWS - 1) / ROWS;
+  __device__ static int term() { return lane_index() % 8; }
+  __device__ static int row(int s) { return s * ROWS + warp_index() * 4 + lane_index() / 8; }
+
+  const float* next_[STEPS];
 };
 
-// The rows of one term lie side by side, in pieces of 16 bytes where they are aligned.
+// The rows of one term lie side by side; where they are aligned, pieces of 16 bytes are copied.
 template <int SIZE>
-struct Copier<Along::OUTPUT, SIZE> {
-  bool aligned;
-  int size;
+class Copier<Along::OUTPUT, SIZE> {
+ public:
+  __device__ Copier(const Factor& factor, int size, int64_t k_begin)
+      : aligned_((reinterpret_cast<uintptr_t>(factor.data) / sizeof(float) | static_cast<uint64_t>(factor.stride | size)) % 4 ==
+                 0),
+        size_(size),
+        stride_(factor.stride),
+        next_(factor.data + k_begin * factor.stride) {}
 
-  __device__ Copier(const Factor& factor, int size)
-      : aligned((reinterpret_cast<uintptr_t>(factor.data) / sizeof(float) | static_cast<uint64_t>(factor.stride | size)) % 4 == 0),
-        size(size) {}
-
-  __device__ void copy(Slice<SIZE>& slice, const Factor& factor, int64_t k, int64_t k_end) const {
-    if (aligned)
-      copy_pieces<4>(slice, factor, k, k_end);
+  __device__ void copy(Slice<SIZE>& slice, int64_t left) {
+    if (aligned_)
+      copy_pieces<4>(slice, left);
     else
-      copy_pieces<1>(slice, factor, k, k_end);
+      copy_pieces<1>(slice, left);
+    next_ += DEPTH * stride_;
   }
 
+ private:
   template <int LENGTH>
-  __device__ void copy_pieces(Slice<SIZE>& slice, const Factor& factor, int64_t k, int64_t k_end) const {
-    constexpr int PIECES = SIZE / LENGTH;  // of one term
+  __device__ void copy_pieces(Slice<SIZE>& slice, int64_t left) const {
+    constexpr int PIECES = SIZE / LENGTH;                                    // of one term
     constexpr int TERMS = THREADS / PIECES > 0 ? THREADS / PIECES : 1;  // at a time
     const int thread = static_cast<int>(threadIdx.x), row = thread % PIECES * LENGTH;
     if (thread >= TERMS * PIECES) return;
-    const float* from = factor.data + min(row, size - LENGTH);
+    const float* from = next_ + thread / PIECES * stride_ + min(row, size_ - LENGTH);
 #pragma unroll
-    for (int first = 0; first < DEPTH; first += TERMS) {
+    for (int first = 0; first < DEPTH; first += TERMS, from += TERMS * stride_) {
       const int term = first + thread / PIECES;
       if (DEPTH % TERMS != 0 && term >= DEPTH) break;
-      __pipeline_memcpy_async(&slice.term[term][row], from + min(k + term, k_end - 1) * factor.stride,
-                              LENGTH * sizeof(float));
+      if (term < left) __pipeline_memcpy_async(&slice.term[term][row], from, LENGTH * sizeof(float));
     }
   }
+
+  bool aligned_;
+  int size_;
+  int64_t stride_;
+  const float* next_;
 };
 
 __device__ inline void multiply_term(Sums& sum, const float* a, const float* b) {
@@ -142,9 +152,9 @@ __device__ inline void multiply_term(Sums& sum, const float* a, const float* b) 
 }
 
 // No term is added that the factors do not have: even a zero would turn a sum of −0 into +0.
-__device__ inline void multiply_slice(Sums& sum, const Slice<TILE_ROWS>& a, const Slice<TILE_COLUMNS>& b, int terms) {
-  if (terms == DEPTH) {
-#pragma unroll
+__device__ inline void multiply_slice(Sums& sum, const Slice<TILE_ROWS>& a, const Slice<TILE_COLUMNS>& b, int64_t terms) {
+  if (terms >= DEPTH) {
+#pragma unroll 8
     for (int k = 0; k < DEPTH; ++k) multiply_term(sum, a.term[k], b.term[k]);
   } else {
 #pragma unroll 1
@@ -158,29 +168,28 @@ __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE) multiply(Problem prob
   SHARED_ARRAY(Slice<TILE_COLUMNS>, b, [2]);
   Tile tile;
   if (!problem.locate(tile)) return;
-  const Copier<Problem::A, TILE_ROWS> copier_a(tile.a, tile.rows);
-  const Copier<Problem::B, TILE_COLUMNS> copier_b(tile.b, tile.columns);
-  copier_a.copy(a[0], tile.a, tile.k_begin, tile.k_end);
-  copier_b.copy(b[0], tile.b, tile.k_begin, tile.k_end);
+  Copier<Problem::A, TILE_ROWS> copier_a(tile.a, tile.rows, tile.k_begin);
+  Copier<Problem::B, TILE_COLUMNS> copier_b(tile.b, tile.columns, tile.k_begin);
+  int64_t left = tile.k_end - tile.k_begin;
+  copier_a.copy(a[0], left);
+  copier_b.copy(b[0], left);
   __pipeline_commit();
-  int slice = 0;
-  for (int64_t k = tile.k_begin; k < tile.k_end;) {
-    const int64_t chunk_begin = k, chunk_end = min((k / CHUNK + 1) * CHUNK, tile.k_end);
+  bool first = true;
+  for (int slice = 0; left > 0;) {
     Sums sum = {};
-    while (k < chunk_end) {
-      const int terms = static_cast<int>(min(static_cast<int64_t>(DEPTH), chunk_end - k));
-      k += terms;
+    int64_t of_chunk = min(left, CHUNK - (tile.k_end - left) % CHUNK);
+    left -= of_chunk;
+    for (; of_chunk > 0; of_chunk -= DEPTH) {
       __pipeline_wait_prior(0);
       __syncthreads();  // this slice has come, and everyone is done with the one before, which the next will replace
-      if (k < tile.k_end) {
-        copier_a.copy(a[slice ^ 1], tile.a, k, tile.k_end);
-        copier_b.copy(b[slice ^ 1], tile.b, k, tile.k_end);
-        __pipeline_commit();
-      }
-      multiply_slice(sum, a[slice], b[slice], terms);
+      copier_a.copy(a[slice ^ 1], left + of_chunk - DEPTH);
+      copier_b.copy(b[slice ^ 1], left + of_chunk - DEPTH);
+      __pipeline_commit();
+      multiply_slice(sum, a[slice], b[slice], of_chunk);
       slice ^= 1;
     }
-    problem.store(tile, sum, chunk_begin == tile.k_begin, k == tile.k_end);
+    problem.store(tile, sum, first, left == 0);
+    first = false;
   }
 }
 

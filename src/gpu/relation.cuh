@@ -104,7 +104,7 @@ class Sweeper {
     }
   }
 
-  // All partners in order; of `own` rows that see only some of them, those.
+  // All partners in order; the own rows that see only some of them take those.
   __device__ void sweep(PartnerRows& factors, PartnerRows& scales) {
     const Pairs& s = a_.pairs;
     const int last = first_ + own_ - 1;
@@ -115,13 +115,9 @@ class Sweeper {
       __syncthreads();
       fill(factors, scales, from, to);
       __syncthreads();
-      if (OWNS_KEYS)
-        for (int o = from; o < min(to, all_begin); ++o) step<true>(o, factors.row[o - from], scales.row[o - from]);
-#pragma unroll 2
-      for (int o = max(from, all_begin); o < min(to, all_end); ++o)
-        step<false>(o, factors.row[o - from], scales.row[o - from]);
-      if (!OWNS_KEYS)
-        for (int o = max(from, all_end); o < to; ++o) step<true>(o, factors.row[o - from], scales.row[o - from]);
+      if (OWNS_KEYS) sweep_some<true>(factors, scales, from, from, min(to, all_begin));
+      sweep_some<false>(factors, scales, from, max(from, all_begin), min(to, all_end));
+      if (!OWNS_KEYS) sweep_some<true>(factors, scales, from, max(from, all_end), to);
     }
   }
 
@@ -163,17 +159,37 @@ class Sweeper {
     return OWNS_KEYS ? partner >= a_.pairs.first_query(row(r)) : partner < a_.pairs.visible(row(r));
   }
 
+  // The partners begin … end−1, of which `from` stands first in shared memory.
   template <bool PARTIAL>
-  __device__ void step(int partner, const float* factors, const float* scales) {
+  __device__ void sweep_some(const PartnerRows& factors, const PartnerRows& scales, int from, int begin, int end) {
     const Pairs& s = a_.pairs;
-    const float* rows = OWNS_KEYS ? a_.q + s.query_offset(number_) : a_.p + s.key_offset(number_);
+    const int64_t stride = s.hidden;
+    const float *other[CHANNELS], *dz[CHANNELS];
+#pragma unroll
+    for (int k = 0; k < CHANNELS; ++k) {
+      const int64_t at = (OWNS_KEYS ? s.query_offset(number_) : s.key_offset(number_)) + begin * stride + column(k);
+      other[k] = (OWNS_KEYS ? a_.q : a_.p) + at;
+      dz[k] = a_.dz + at;
+    }
+    const float *factor = factors.row[begin - from], *scale = scales.row[begin - from];
+#pragma unroll(PARTIAL ? 1 : 2)
+    for (int partner = begin; partner < end; ++partner) {
+      step<PARTIAL>(partner, other, dz, factor, scale);
+#pragma unroll
+      for (int k = 0; k < CHANNELS; ++k) other[k] += stride, dz[k] += stride;
+      factor += OWN, scale += OWN;
+    }
+  }
+
+  template <bool PARTIAL>
+  __device__ void step(int partner, const float* const* others, const float* const* dzs, const float* factors,
+                       const float* scales) {
     const float off = OWNS_KEYS ? shift_of(partner) : 0;
     float other[CHANNELS], dz[CHANNELS], factor[OWN], scale[OWN];
 #pragma unroll
     for (int k = 0; k < CHANNELS; ++k) {
-      const int64_t at = static_cast<int64_t>(partner) * s.hidden + column(k);
-      other[k] = OWNS_KEYS && Psi::SHIFTED ? rows[at] - off : rows[at];
-      if (OWNS_KEYS) dz[k] = a_.dz[s.query_offset(number_) + at];
+      other[k] = OWNS_KEYS && Psi::SHIFTED ? *others[k] - off : *others[k];
+      if (OWNS_KEYS) dz[k] = *dzs[k];
     }
     read_row(factor, factors);
     if (GRADIENT) read_row(scale, scales);

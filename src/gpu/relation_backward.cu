@@ -75,10 +75,8 @@ class LaneSweeper {
       fill(inv_std, pairs, from);
       __syncwarp();
       const int to = min(from + WARP, end);
-#pragma unroll 1
-      for (int i = from; i < min(to, all_end); ++i) step<false>(i, pairs, i - from);
-#pragma unroll 1
-      for (int i = max(from, all_end); i < to; ++i) step<true>(i, pairs, i - from);
+      sweep_some<false>(pairs, from, from, min(to, all_end));
+      sweep_some<true>(pairs, from, max(from, all_end), to);
       __syncwarp();
       const int key = from + lane_index();
 #pragma unroll
@@ -124,13 +122,25 @@ class LaneSweeper {
     }
   }
 
+  // The keys begin … end−1, of which `from` is lane 0's.
   template <bool PARTIAL>
-  __device__ void step(int key, WarpPairs<QUERIES>& pairs, int slot) {
-    const Pairs& s = a_.pairs;
-    const float* keys = a_.p + s.key_offset(number_) + static_cast<int64_t>(key) * s.hidden;
-    float p[GROUPS], factor[QUERIES], scale[QUERIES], along[QUERIES];
+  __device__ void sweep_some(WarpPairs<QUERIES>& pairs, int from, int begin, int end) {
+    const int64_t stride = a_.pairs.hidden;
+    const float* keys = a_.p + a_.pairs.key_offset(number_) + begin * stride + lane_index();
+    const int last = column(GROUPS - 1) - lane_index();
+#pragma unroll 1
+    for (int key = begin; key < end; ++key, keys += stride) {
+      float p[GROUPS];
 #pragma unroll
-    for (int k = 0; k < GROUPS; ++k) p[k] = keys[column(k)];
+      for (int k = 0; k < GROUPS; ++k) p[k] = keys[k < GROUPS - 1 ? k * WARP : last];
+      step<PARTIAL>(key, p, pairs, key - from);
+    }
+  }
+
+  template <bool PARTIAL>
+  __device__ void step(int key, const float (&p)[GROUPS], WarpPairs<QUERIES>& pairs, int slot) {
+    const Pairs& s = a_.pairs;
+    float factor[QUERIES], scale[QUERIES], along[QUERIES];
     read_row(factor, pairs.factor[slot]);
     read_row(scale, pairs.scale[slot]);
 #pragma unroll
