@@ -24,17 +24,32 @@ OPENMP_WORKS := $(if $(filter 0,$(OPENMP)),,$(shell echo 'int main() { return 0;
 OPENMPFLAGS := $(if $(OPENMP_WORKS),-fopenmp,-fopenmp-simd)
 
 CXXFLAGS ?=
-FLAGS := -std=c++17 $(OPTIMIZE) $(ARCHFLAGS) $(CONTRACT) $(OPENMPFLAGS) -Wall -Wextra -Werror -Wno-psabi -Isrc \
-  $(if $(filter double,$(REAL)),-DPETROGLYPH_DOUBLE) $(if $(filter 1,$(DEBUG)),-DPETROGLYPH_POISON) \
+FLAGS = -std=c++17 $(OPTIMIZE) $(ARCHFLAGS) $(CONTRACT) $(OPENMPFLAGS) -Wall -Wextra -Werror -Wno-psabi -Wno-unknown-pragmas -Isrc \
+  $(if $(filter double,$(REAL)),-DPETROGLYPH_DOUBLE) $(if $(CUDA_WANTED),-DPETROGLYPH_CUDA) $(if $(filter 1,$(DEBUG)),-DPETROGLYPH_POISON) \
   $(if $(filter 1,$(SANITIZE)),-g -fsanitize=address$(COMMA)undefined -fno-sanitize-recover=all -DPETROGLYPH_POISON) $(CXXFLAGS)
 COMMA := ,
-LINKFLAGS := $(OPENMPFLAGS) $(if $(filter 1,$(SANITIZE)),-fsanitize=address$(COMMA)undefined) $(LDFLAGS)
+LINKFLAGS = $(OPENMPFLAGS) $(if $(filter 1,$(SANITIZE)),-fsanitize=address$(COMMA)undefined) $(LDFLAGS) $(CUDA_LIBRARIES)
+
+# ---- CUDA -----------------------------------------------------------------------------------------------------------
+
+# auto: where nvcc is found, with the default flags only; the GPU knows no double build and no sanitizer.
+CUDA ?= auto
+NVCC ?= $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
+CUDA_WANTED := $(if $(filter auto,$(CUDA)),$(if $(NVCC),$(if $(filter build-float-0,$(BUILD)-$(REAL)-$(SANITIZE)),yes)),$(filter 1,$(CUDA)))
+# The GPU that is here; else two generations of large ones, and PTX that newer ones compile for themselves.
+GPU_HERE := $(if $(CUDA_WANTED),$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d .))
+GPU_ARCH ?= $(or $(GPU_HERE),80 90)
+GENCODE := $(foreach a,$(GPU_ARCH),-gencode arch=compute_$(a),code=sm_$(a)) \
+  -gencode arch=compute_$(lastword $(GPU_ARCH)),code=compute_$(lastword $(GPU_ARCH))
+NVCCFLAGS := -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true -prec-sqrt=true -Isrc -DPETROGLYPH_CUDA
+CUDA_LIBRARIES := $(if $(CUDA_WANTED),-L$(dir $(NVCC))../lib64 -lcudart_static -ldl -lrt -lpthread)
 
 # ---- What is built --------------------------------------------------------------------------------------------------
 
 PROGRAMS := train_copy
 LIBRARY := $(filter-out $(PROGRAMS:%=src/%.cpp),$(wildcard src/*.cpp src/cpu/*.cpp src/models/*.cpp src/tasks/*.cpp src/train/*.cpp))
-OBJECTS := $(LIBRARY:src/%.cpp=$(BUILD)/%.o)
+KERNELS := $(wildcard src/gpu/*.cu)
+OBJECTS := $(LIBRARY:src/%.cpp=$(BUILD)/%.o) $(if $(CUDA_WANTED),$(KERNELS:src/%.cu=$(BUILD)/%.o))
 
 .PHONY: all test test-all test-exhaustive bench format lint clean help float-tests double-tests
 .DELETE_ON_ERROR:
@@ -65,16 +80,35 @@ $(BUILD)/test/%.o: test/%.cpp $(BUILD)/flags
 	@echo "  CXX  $<"
 	@$(CXX) $(FLAGS) -Itest -MMD -MP -c -o $@ $<
 
+$(BUILD)/gpu/%.o: src/gpu/%.cu $(BUILD)/flags
+	@mkdir -p $(@D)
+	@echo "  NVCC $<"
+	@$(NVCC) $(NVCCFLAGS) $(GENCODE) -ccbin $(CXX) -Xcompiler -ffp-contract=off,-Wall,-Wextra -MMD -MP -c -o $@ $<
+
+# The same kernels for the host (test/cuda_on_host.h): threads become fibers.
+HOST_KERNELS := $(KERNELS:src/gpu/%.cu=$(BUILD)/host/%.o) $(BUILD)/test/cuda_on_host.o $(BUILD)/test/cuda_on_host_runtime.o
+$(BUILD)/host/%.o: src/gpu/%.cu $(BUILD)/flags
+	@mkdir -p $(@D)
+	@echo "  CXX  $< for the host"
+	@$(CXX) $(FLAGS) -O2 -Wno-maybe-uninitialized -Itest -x c++ -include test/cuda_on_host.h -MMD -MP -c -o $@ $<
+$(BUILD)/test/host_run: $(BUILD)/test/host_run.o $(BUILD)/test/cases.o $(HOST_KERNELS) $(BUILD)/petroglyph.a
+	@echo "  LINK $@"
+	@$(CXX) -o $@ $^ $(LINKFLAGS)
+$(BUILD)/test/cuda_on_host_test: $(BUILD)/test/cuda_on_host_test.o $(BUILD)/test/cuda_on_host.o $(BUILD)/test/cuda_on_host_runtime.o
+	@echo "  LINK $@"
+	@$(CXX) -o $@ $^ $(LINKFLAGS)
+
 # Changes when the command line does, so that objects of other flags are never mixed.
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(CXX) $(FLAGS)' | cmp -s - $@ || echo '$(CXX) $(FLAGS)' > $@
+.PHONY: FORCE
 FORCE:
 
 # ---- Tests ----------------------------------------------------------------------------------------------------------
 
 # What is built with the default flags, and what only the double build can tell.
-FLOAT_TESTS := numerics files oracle bits programs
+FLOAT_TESTS := numerics files oracle bits programs cuda_on_host_test host_run
 DOUBLE_TESTS := gradients oracle
 DOUBLE := $(BUILD)/double
 
@@ -82,8 +116,11 @@ float-tests: $(FLOAT_TESTS:%=$(BUILD)/test/%) $(PROGRAMS:%=$(BUILD)/%)
 double-tests:
 	@$(MAKE) --no-print-directory BUILD=$(DOUBLE) REAL=double $(DOUBLE_TESTS:%=$(DOUBLE)/test/%)
 
+PTX_LINT := "test/ptx_lint.sh $(KERNELS)"
+export NVCCFLAGS
+
 test: float-tests double-tests
-	@test/run.sh $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%)
+	@test/run.sh $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) $(PTX_LINT)
 
 # The same bits from every build: each of these compares itself with test/golden.txt and with the oracles.
 MATRIX := generic O0 noopenmp sanitize $(if $(X86),v3) $(if $(shell command -v clang++),clang)
@@ -100,7 +137,7 @@ matrix-%:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/$* $($*_FLAGS) $(call TESTS_OF,$*) $(if $($*_TESTS),$(PROGRAMS:%=$(BUILD)/$*/%))
 test-all: float-tests double-tests $(MATRIX:%=matrix-%)
 	@test/run.sh $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) \
-	  $(foreach m,$(MATRIX),$(call TESTS_OF,$(m)))
+	  $(PTX_LINT) $(foreach m,$(MATRIX),$(call TESTS_OF,$(m)))
 
 # Every function of numerics.h on all 2^32 inputs.
 test-exhaustive: $(BUILD)/test/numerics_exhaustive
@@ -139,4 +176,4 @@ help:
 	@echo "$$HELP"
 
 -include $(wildcard $(BUILD)/*.d $(BUILD)/*/*.d)
-.SECONDARY:
+.PRECIOUS: $(BUILD)/%.o $(BUILD)/test/%.o

@@ -51,4 +51,7 @@ class Ops : public Memory {
 // threads: 0 takes all cores.
 std::unique_ptr<Ops> make_cpu(int threads);
 
+// "cpu", "cuda", or "auto": the GPU where there is one. Throws Error where "cuda" cannot be had.
+std::unique_ptr<Ops> make_device(const std::string& name, int threads);
+
 }  // namespace petroglyph

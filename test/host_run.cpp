@@ -43,7 +43,8 @@ class Run {
   }
   int32_t* ids(const std::string& name, int64_t size, int low, int count) {
     std::vector<int32_t> host(static_cast<size_t>(size));
-    for (int64_t i = 0; i < size; ++i) host[i] = low + static_cast<int32_t>(below(word(name, i), static_cast<uint32_t>(count)));
+    for (int64_t i = 0; i < size; ++i)
+      host[i] = low + static_cast<int32_t>(below(word(name, i), static_cast<uint32_t>(count)));
     return ids(name, host);
   }
   int32_t* ids(const std::string& name, const std::vector<int32_t>& values) {
@@ -109,15 +110,17 @@ class Run {
 struct Row {
   std::string name;
   std::function<void(Run&)> run;
+  bool once = false;  // large: in one order of threads only
 };
 
 const char* name_of(Into into) { return into == Into::ADD ? "add" : "write"; }
 
 Row linear_row(int64_t N, int in, int out, bool bias, Into into) {
-  return {text("linear %lld×%d→%d%s %s", static_cast<long long>(N), in, out, bias ? " bias" : "", name_of(into)), [=](Run& r) {
+  return {text("linear %lld×%d→%d%s %s", static_cast<long long>(N), in, out, bias ? " bias" : "", name_of(into)),
+          [=](Run& r) {
             real* y = r.updated("y", N * out, into);
-            r.ops.linear(y, r.in("x", N * in), r.in("weight", int64_t(out) * in), bias ? r.in("bias", out) : nullptr, N, in,
-                         out, into);
+            r.ops.linear(y, r.in("x", N * in), r.in("weight", int64_t(out) * in), bias ? r.in("bias", out) : nullptr, N,
+                         in, out, into);
           }};
 }
 
@@ -129,7 +132,8 @@ Row linear_input_row(int64_t N, int in, int out, Into into) {
 }
 
 Row linear_weight_row(int64_t N, int in, int out, bool bias) {
-  return {text("linear_backward_weight %lld rows, %d×%d%s", static_cast<long long>(N), out, in, bias ? " bias" : ""), [=](Run& r) {
+  return {text("linear_backward_weight %lld rows, %d×%d%s", static_cast<long long>(N), out, in, bias ? " bias" : ""),
+          [=](Run& r) {
             real* dweight = r.updated("dweight", int64_t(out) * in);
             real* dbias = bias ? r.updated("dbias", out) : nullptr;
             r.ops.linear_backward_weight(dweight, dbias, r.in("dy", N * out), r.in("x", N * in), N, in, out);
@@ -142,7 +146,8 @@ Row embedding_row(int B, int T, int D, int V, int few, bool positions) {
             const int first = 2;
             const int32_t* tokens = r.ids("tokens", int64_t(B) * T, V - few, few);
             r.ops.embedding(r.out("x", int64_t(B) * T * D), r.in("token_table", int64_t(V) * D),
-                            positions ? r.in("position_table", int64_t(T + first) * D) : nullptr, tokens, first, B, T, D);
+                            positions ? r.in("position_table", int64_t(T + first) * D) : nullptr, tokens, first, B, T,
+                            D);
             r.ops.embedding_backward(r.updated("dtoken_table", int64_t(V) * D),
                                      positions ? r.updated("dposition_table", int64_t(T) * D) : nullptr,
                                      r.in("dx", int64_t(B) * T * D), tokens, B, T, D, V);
@@ -152,7 +157,8 @@ Row embedding_row(int B, int T, int D, int V, int few, bool positions) {
 Row normalize_row(int64_t N, int D, Into into) {
   return {text("normalize, center %lld×%d %s", static_cast<long long>(N), D, name_of(into)), [=](Run& r) {
             real *y = r.updated("y", N * D), *inv_std = r.out("inv_std", N);
-            if (D > 1) r.ops.copy(y, 1, r.in("row", D, 3, 3), 1, static_cast<size_t>(D) * sizeof(real), 1);  // no direction
+            if (D > 1)
+              r.ops.copy(y, 1, r.in("row", D, 3, 3), 1, static_cast<size_t>(D) * sizeof(real), 1);  // no direction
             r.ops.normalize(y, inv_std, y, N, D);
             if (into == Into::ADD) {
               r.ops.normalize_backward(r.updated("dx", N * D), r.in("dy", N * D), y, inv_std, N, D, into);
@@ -175,11 +181,12 @@ const char* name_of(Activation activation) {
 }
 
 Row relation_row(const RelationShape& s, const RelationOptions& o) {
-  const std::string name =
-      text("relation %s%s%s %d×%d of %d(%d)×%d in %d heads%s", name_of(s.activation), o.normalized ? " normalized" : "",
-           o.shifted ? " shifted" : "", s.batch, s.queries, s.keys, s.capacity, s.hidden, s.heads, s.causal ? " causal" : "");
+  const std::string name = text("relation %s%s%s %d×%d of %d(%d)×%d in %d heads%s", name_of(s.activation),
+                                o.normalized ? " normalized" : "", o.shifted ? " shifted" : "", s.batch, s.queries,
+                                s.keys, s.capacity, s.hidden, s.heads, s.causal ? " causal" : "");
   return {name, [=](Run& r) {
-            const int64_t keys = int64_t(s.batch) * s.capacity * s.hidden, queries = int64_t(s.batch) * s.queries * s.hidden;
+            const int64_t keys = int64_t(s.batch) * s.capacity * s.hidden,
+                          queries = int64_t(s.batch) * s.queries * s.hidden;
             const int64_t pairs = int64_t(s.batch) * s.heads * s.queries * s.keys;
             real *p = r.updated("p", keys, -o.spread, o.spread), *q = r.updated("q", queries, -o.spread, o.spread);
             const int width = s.head_width();
@@ -202,14 +209,15 @@ Row relation_row(const RelationShape& s, const RelationOptions& o) {
 }
 
 Row cross_entropy_row(int64_t N, int V, bool in_place) {
-  return {text("cross_entropy, argmax %lld×%d%s", static_cast<long long>(N), V, in_place ? " in place" : ""), [=](Run& r) {
+  return {text("cross_entropy, argmax %lld×%d%s", static_cast<long long>(N), V, in_place ? " in place" : ""),
+          [=](Run& r) {
             real* logits = r.updated("logits", N * V, -9, 9);
             const int32_t* targets = r.ids("targets", N, -1, V + 1);
             r.ops.argmax(r.ids("best", std::vector<int32_t>(static_cast<size_t>(N), -7)), logits, N, V);
-            r.ops.cross_entropy(r.out("losses", N), in_place ? logits : r.out("dlogits", N * V), logits, targets, real(0.37), N,
-                                V);
-            r.ops.binary_cross_entropy(r.out("losses of sets", N), r.out("dlogits of sets", N * V), r.in("x", N * V, -9, 9),
-                                       r.in("sets", N * V, 0, 1), real(0.37), N, V);
+            r.ops.cross_entropy(r.out("losses", N), in_place ? logits : r.out("dlogits", N * V), logits, targets,
+                                real(0.37), N, V);
+            r.ops.binary_cross_entropy(r.out("losses of sets", N), r.out("dlogits of sets", N * V),
+                                       r.in("x", N * V, -9, 9), r.in("sets", N * V, 0, 1), real(0.37), N, V);
           }};
 }
 
@@ -230,7 +238,8 @@ Row sum_row(int64_t n) {
 
 Row adamw_row(int64_t n, real clip) {
   return {text("adamw of %lld%s", static_cast<long long>(n), clip > 0 ? " clipped" : ""), [=](Run& r) {
-            const AdamwStep step{real(1e-3), real(0.9), real(0.999), real(1e-8), real(0.1), real(0.271), real(0.002997), clip};
+            const AdamwStep step{real(1e-3), real(0.9),   real(0.999),    real(1e-8),
+                                 real(0.1),  real(0.271), real(0.002997), clip};
             real *value = r.updated("value", n), *m = r.updated("m", n), *v = r.updated("v", n, 0, 1);
             r.ops.adamw(value, m, v, r.in("gradient", n), r.in("square_sum", 1, 1, 9), step, n);
           }};
@@ -274,7 +283,7 @@ void add_linear_rows(std::vector<Row>& rows) {
     rows.push_back(linear_weight_row(1025, 68, 100, bias));
   }
   rows.push_back(linear_weight_row(31, 131, 197, true));
-  rows.push_back(linear_weight_row(2049, 4, 1501, true));     // tiles enough: a block takes all chunks
+  rows.push_back(linear_weight_row(2049, 4, 1501, true));  // tiles enough: a block takes all chunks
   rows.push_back(linear_weight_row(1030, 1024, 1030, false));
   rows.push_back(embedding_row(2, 5, 7, 11, 11, true));
   rows.push_back(embedding_row(1, 1, 1, 1, 1, true));
@@ -287,7 +296,8 @@ void add_linear_rows(std::vector<Row>& rows) {
 
 void add_row_rows(std::vector<Row>& rows) {
   for (const Into into : {Into::WRITE, Into::ADD})
-    for (const int D : {1, 2, 31, 32, 33, 64, 65, 192, 257, 1031}) rows.push_back(normalize_row(D < 100 ? 19 : 3, D, into));
+    for (const int D : {1, 2, 31, 32, 33, 64, 65, 192, 257, 1031})
+      rows.push_back(normalize_row(D < 100 ? 19 : 3, D, into));
   rows.push_back(normalize_row(1, 4099, Into::WRITE));
   for (const int V : {1, 2, 31, 33, 64, 130, 1025}) rows.push_back(cross_entropy_row(11, V, V % 2 == 0));
   rows.push_back(cross_entropy_row(2, 5003, true));
@@ -314,7 +324,8 @@ void add_relation_rows(std::vector<Row>& rows) {
     }
     for (const int width : {1, 2, 31, 32, 33, 64, 65, 96, 97, 130, 161, 192, 193, 230, 257, 300, 321, 384, 385})
       add(whole(1, 5, width, 1, causal, EXP), true);
-    for (const int T : {1, 2, 7, 8, 9, 16, 17, 31, 32, 33, 63, 64, 65, 97, 130}) add(whole(1, T, 6, 2, causal, EXP), true);
+    for (const int T : {1, 2, 7, 8, 9, 16, 17, 31, 32, 33, 63, 64, 65, 97, 130})
+      add(whole(1, T, 6, 2, causal, EXP), true);
     add(whole(3, 21, 99, 3, causal, EXP), true);
     add(whole(2, 10, 37, 1, causal, EXP), false, true);
     add(whole(2, 70, 66, 2, causal, EXP), false, true);
@@ -326,8 +337,10 @@ void add_relation_rows(std::vector<Row>& rows) {
     add({1, 9, 13, 40, 10, 1, causal, EXP}, false, true);
     add({2, 1, 1, 5, 10, 1, causal, Activation::RELU}, false);
   }
-  add(whole(1, 1100, 2, 1, true, EXP), true);  // chains over positions are cut
-  add(whole(1, 1030, 3, 1, false, EXP), true);
+  for (const bool causal : {true, false}) {  // chains over positions are cut
+    add(whole(1, causal ? 1100 : 1030, 2, 1, causal, EXP), true);
+    rows.back().once = true;
+  }
 }
 
 std::vector<Row> rows_of(const std::string& group) {
@@ -364,6 +377,7 @@ void compare_rows(Test& test, const std::string& group, const Order& order) {
   const auto cpu = make_cpu(1), gpu = make_gpu();
   set_order(order);
   for (const Row& row : rows_of(group)) {
+    if (row.once && order.name != ORDERS[0].name) continue;
     Run expected(*cpu, SEED), found(*gpu, SEED);
     row.run(expected);
     row.run(found);
@@ -424,14 +438,17 @@ Training train(const ModelCase& row, std::unique_ptr<Ops> ops) {
   for (int step = 0; step < 3; ++step) {
     parameters.zero_gradients();
     const real* logits = model->forward(input);
-    ops->cross_entropy(losses.data(), dlogits.data(), logits, batch.targets.data(), batch.scale, rows, model->classes());
+    ops->cross_entropy(losses.data(), dlogits.data(), logits, batch.targets.data(), batch.scale, rows,
+                       model->classes());
     ops->sum(loss.data(), partial.data(), losses.data(), rows);
     model->backward(input, dlogits.data());
     correction1 *= real(0.9);
     correction2 *= real(0.999);
-    const AdamwStep adamw{real(0.01), real(0.9), real(0.999), real(1e-8), real(0.1), 1 - correction1, 1 - correction2, 1};
+    const AdamwStep adamw{real(0.01), real(0.9),       real(0.999),     real(1e-8),
+                          real(0.1),  1 - correction1, 1 - correction2, 1};
     ops->sum_of_squares(square_sum.data(), partial.data(), parameters.gradients().data(), size);
-    ops->adamw(parameters.values().data(), m.data(), v.data(), parameters.gradients().data(), square_sum.data(), adamw, size);
+    ops->adamw(parameters.values().data(), m.data(), v.data(), parameters.gradients().data(), square_sum.data(), adamw,
+               size);
   }
   std::vector<real> logits(static_cast<size_t>(rows) * model->classes());
   const real* on_device = model->forward(input);

@@ -77,6 +77,7 @@ class ProgramTest {
     expect(shell, "no such model", "--model gru", 2, "causal_rn");
     write_bytes(shell.file("settings"), "length = 3\nwidht = 5\n");
     expect(shell, "config file", "--config settings", 2, "settings:2: unknown option widht (did you mean width?)");
+    expect(shell, "a path for a name", "--name ../a", 2, "--name ../a: expected letters");
     test_.check("nothing was made", !std::filesystem::exists(shell.file("runs")));
   }
 

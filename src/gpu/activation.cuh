@@ -11,7 +11,7 @@ constexpr float LOG2_E = 1.4426950408889634f;
 // A normalized head of n channels has |h| ≤ √n; up to this width 2^(h·log₂e) stays where exp2_in_range needs no clamps.
 constexpr int EXP_IN_RANGE_WIDTH = 7000;
 
-// ψ and ψ' of factor·d. exp(h) is 2^(h·log₂e), and log₂e goes into the factor. Only exp takes a shift.
+// ψ and ψ' of factor·d. exp(h) is 2^(h·log₂e), and log₂e goes into the factor. What is normalized is never shifted.
 struct ExpInRange {
   static constexpr bool SHIFTED = false;
   __device__ static float factor(float inv_std) { return inv_std * LOG2_E; }
@@ -25,13 +25,13 @@ struct Exp {
   __device__ static float slope(float factor, float d) { return value(factor, d); }
 };
 struct Relu {
-  static constexpr bool SHIFTED = false;
+  static constexpr bool SHIFTED = true;
   __device__ static float factor(float inv_std) { return inv_std; }
   __device__ static float value(float factor, float d) { return numerics::max(factor * d, 0.0f); }
   __device__ static float slope(float factor, float d) { return factor * d > 0 ? 1.0f : 0.0f; }
 };
 struct Elu {
-  static constexpr bool SHIFTED = false;
+  static constexpr bool SHIFTED = true;
   __device__ static float factor(float inv_std) { return inv_std; }
   __device__ static float value(float factor, float d) {
     const float h = factor * d;
@@ -43,7 +43,7 @@ struct Elu {
   }
 };
 struct Gelu {  // h Φ(h)
-  static constexpr bool SHIFTED = false;
+  static constexpr bool SHIFTED = true;
   __device__ static float factor(float inv_std) { return inv_std; }
   __device__ static float cdf(float h) { return 0.5f * (1 + numerics::erf(h * 0.70710678118654752f)); }
   __device__ static float value(float factor, float d) {

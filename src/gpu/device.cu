@@ -58,6 +58,13 @@ void Stage::upload(void* to, const void* from, size_t bytes, cudaStream_t stream
   CUDA_CHECK(cudaEventRecord(copied_, stream));
 }
 
+bool gpu_present() {
+  int count = 0;
+  const bool found = cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
+  (void)cudaGetLastError();
+  return found;
+}
+
 std::unique_ptr<Ops> make_gpu() {
   const cudaDeviceProp device = find_device();
   CUDA_CHECK(cudaSetDevice(0));
@@ -66,9 +73,7 @@ std::unique_ptr<Ops> make_gpu() {
 
 Gpu::Gpu(const std::string& name, int multiprocessors) : name_(name), multiprocessors_(multiprocessors) {}
 
-std::string Gpu::description() const {
-  return name_ + ", " + std::to_string(multiprocessors_) + " multiprocessors";
-}
+std::string Gpu::description() const { return name_ + ", " + std::to_string(multiprocessors_) + " multiprocessors"; }
 
 void* Gpu::allocate(size_t bytes) {
   void* memory = nullptr;

@@ -9,12 +9,12 @@
 
 namespace petroglyph {
 
-class Stream {
+class CudaStream {
  public:
-  Stream() { CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  ~Stream() { (void)cudaStreamDestroy(stream_); }
+  CudaStream() { CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
+  ~CudaStream() { (void)cudaStreamDestroy(stream_); }
   operator cudaStream_t() const { return stream_; }
 
  private:
@@ -60,7 +60,7 @@ class Gpu final : public Ops {
 
   std::string name_;
   int multiprocessors_;
-  Stream stream_;
+  CudaStream stream_;
   Stage stages_[2];
   int next_stage_ = 0;
   Tensor scratch_;

@@ -26,30 +26,26 @@ int64_t chunks_at_once(int64_t rows, int64_t size) {
   return std::clamp<int64_t>(CHUNK_SUMS / size, 1, chunks_of(rows));
 }
 
-// dyᵀ x over some chunks of rows. Where the tiles of the weight alone keep the GPU busy, a block adds up all the chunks of its
-// tile; otherwise every chunk of a tile is another block's, and add_chunks() follows.
+// dyᵀ x, a chunk of rows: added to dweight, or, for several chunks at once, written to `sums`.
 struct WeightGradient {
   static constexpr Along A = Along::OUTPUT, B = Along::OUTPUT;
   float* dweight;
-  float* sums;  // (chunks,out,in), or null: straight into dweight
+  float* sums;  // (chunks,out,in) or null
   Factor dy, x;
   Tiling tiling;  // (out,in)
-  int64_t first_row, rows;
+  int64_t rows, chunks;
 
-  int64_t blocks() const { return tiling.tiles() * (sums ? chunks_of(rows) : 1); }
+  int64_t blocks() const { return tiling.tiles() * chunks; }
 
-  __device__ bool locate(Tile& tile) const {
-    const int64_t chunk = blockIdx.x / tiling.tiles();
+  __device__ bool locate(Tile& tile, int64_t chunk) const {
+    tile.batch = blockIdx.x / tiling.tiles();
     tiling.locate(tile, blockIdx.x % tiling.tiles(), dy, A, x, B);
-    tile.k_begin = first_row + chunk * CHUNK;
-    tile.k_end = sums ? min(tile.k_begin + CHUNK, first_row + rows) : first_row + rows;
-    tile.batch = chunk;
-    return true;
+    return tile.cut(0, rows, chunk + tile.batch);
   }
 
-  __device__ void store(const Tile& tile, const Sums& sum, bool, bool) const {
+  __device__ void store(const Tile& tile, const Sums& sum) const {
     float* to = sums ? sums + tile.batch * tiling.M * tiling.N : dweight;
-    product::store_tile(to + tile.row * tiling.N + tile.column, tiling.N, nullptr, !sums, tile, sum);
+    product::store_tile<A, B>(to + tile.row * tiling.N + tile.column, tiling.N, nullptr, !sums, tile, sum);
   }
 };
 
@@ -83,33 +79,35 @@ __global__ void sum_columns(float* sums, const float* x, int64_t rows, int colum
 }  // namespace
 
 void Gpu::linear(real* y, const real* x, const real* weight, const real* bias, int64_t N, int in, int out, Into into) {
-  product::run(Plain<Along::K, Along::K>{y, {x, in}, {weight, in}, {N, out}, in, into, bias}, stream_);
+  product::run(Plain<Along::K, Along::K>{y, {x, in}, {weight, in}, {N, out}, in, into, bias}, in, stream_);
 }
 
 void Gpu::linear_backward_input(real* dx, const real* dy, const real* weight, int64_t N, int in, int out, Into into) {
-  product::run(Plain<Along::K, Along::OUTPUT>{dx, {dy, out}, {weight, in}, {N, in}, out, into, nullptr}, stream_);
+  product::run(Plain<Along::K, Along::OUTPUT>{dx, {dy, out}, {weight, in}, {N, in}, out, into, nullptr}, out, stream_);
 }
 
-void Gpu::linear_backward_weight(real* dweight, real* dbias, const real* dy, const real* x, int64_t N, int in, int out) {
-  const Tiling tiling{out, in};
-  const int64_t size = static_cast<int64_t>(out) * in;
-  if (chunks_of(N) == 1 || tiling.tiles() >= multiprocessors_ * product::BLOCKS_AT_ONCE) {
-    product::run(WeightGradient{dweight, nullptr, {dy, out}, {x, in}, tiling, 0, N}, stream_);
+// The weight alone has few tiles. Unless they keep the GPU busy, all chunks of rows that fit the scratch are multiplied at
+// once and then added up in their order.
+void Gpu::linear_backward_weight(real* dweight, real* dbias, const real* dy, const real* x, int64_t N, int in,
+                                 int out) {
+  WeightGradient gradient{dweight, nullptr, {dy, out}, {x, in}, {out, in}, N, 1};
+  const int64_t size = static_cast<int64_t>(out) * in, at_once = chunks_at_once(N, size);
+  if (at_once == 1 || gradient.blocks() >= multiprocessors_ * product::BLOCKS_AT_ONCE) {
+    product::run(gradient, N, stream_);
   } else {
-    const int64_t rows_at_once = chunks_at_once(N, size) * CHUNK;
-    real* sums = scratch(chunks_at_once(N, size) * size);
-    for (int64_t row = 0; row < N; row += rows_at_once) {
-      const int64_t rows = std::min(rows_at_once, N - row);
-      product::run(WeightGradient{dweight, sums, {dy, out}, {x, in}, tiling, row, rows}, stream_);
-      LAUNCH(add_chunks, blocks_for(size, ADD_THREADS), ADD_THREADS, 0, stream_, dweight, sums,
-             static_cast<int>(chunks_of(rows)), size);
+    gradient.sums = scratch(at_once * size);
+    for (int64_t chunk = 0; chunk < chunks_of(N); chunk += at_once) {
+      gradient.chunks = std::min(at_once, chunks_of(N) - chunk);
+      product::run_chunk(gradient, chunk, stream_);
+      LAUNCH(add_chunks, blocks_for(size, ADD_THREADS), ADD_THREADS, 0, stream_, dweight, gradient.sums,
+             static_cast<int>(gradient.chunks), size);
     }
   }
   if (!dbias) return;
   const int64_t chunks = chunks_of(N);
   real* sums = scratch(chunks * out);
-  LAUNCH(sum_columns, static_cast<unsigned>(blocks_for(out, COLUMN_THREADS) * chunks), COLUMN_THREADS, 0, stream_, sums, dy,
-         N, out);
+  LAUNCH(sum_columns, static_cast<unsigned>(blocks_for(out, COLUMN_THREADS) * chunks), COLUMN_THREADS, 0, stream_, sums,
+         dy, N, out);
   LAUNCH(add_chunks, blocks_for(out, ADD_THREADS), ADD_THREADS, 0, stream_, dbias, sums, static_cast<int>(chunks),
          static_cast<int64_t>(out));
 }
@@ -140,11 +138,15 @@ struct SortedChunks {
 
   static int64_t size(int64_t chunks) { return chunks * (3 * CHUNK + 2); }
   SortedChunks(int32_t* memory, int64_t chunks)
-      : rows(memory), tokens(rows + chunks * CHUNK), begins(tokens + chunks * CHUNK), counts(begins + chunks * (CHUNK + 1)) {}
+      : rows(memory),
+        tokens(rows + chunks * CHUNK),
+        begins(tokens + chunks * CHUNK),
+        counts(begins + chunks * (CHUNK + 1)) {}
 };
 
 // A block sorts a chunk: a row's place is the number of rows that go before it.
-__global__ void __launch_bounds__(CHUNK) sort_chunk(SortedChunks sorted, const int32_t* tokens, int64_t row, int64_t rows) {
+__global__ void __launch_bounds__(CHUNK)
+    sort_chunk(SortedChunks sorted, const int32_t* tokens, int64_t row, int64_t rows) {
   SHARED_ARRAY(int32_t, token_of, [CHUNK]);
   SHARED_ARRAY(int32_t, in_order, [CHUNK]);
   SHARED_ARRAY(int, heads, [CHUNK / WARP]);
@@ -184,7 +186,8 @@ __global__ void __launch_bounds__(CHUNK) sort_chunk(SortedChunks sorted, const i
 constexpr int SLOT_WARPS = 8, SLOT_COLUMNS = 32;
 
 // sums (chunks,CHUNK,D): for each distinct token of a chunk the sum of its rows of dx. A block has a chunk and 32 columns.
-__global__ void __launch_bounds__(SLOT_WARPS* WARP) sum_tokens(float* sums, const float* dx, SortedChunks sorted, int D) {
+__global__ void __launch_bounds__(SLOT_WARPS* WARP)
+    sum_tokens(float* sums, const float* dx, SortedChunks sorted, int D) {
   const int strips = (D + SLOT_COLUMNS - 1) / SLOT_COLUMNS;
   const int64_t chunk = blockIdx.x / strips;
   const int column = static_cast<int>(blockIdx.x % strips) * SLOT_COLUMNS + lane_index();
@@ -220,8 +223,9 @@ __global__ void add_tokens(float* dtable, const float* sums, SortedChunks sorted
   float* row = dtable + token * D;
   for (int first = 0; first < chunks; first += WARP) {
     const int64_t chunk = first + lane_index();
-    const int slot =
-        chunk < chunks ? find_token(sorted.tokens + chunk * CHUNK, sorted.counts[chunk], static_cast<int32_t>(token)) : -1;
+    const int slot = chunk < chunks
+                         ? find_token(sorted.tokens + chunk * CHUNK, sorted.counts[chunk], static_cast<int32_t>(token))
+                         : -1;
     const unsigned found = __ballot_sync(ALL_LANES, slot >= 0);
     for (int begin = 0; found != 0 && begin < D; begin += WARP) {
       const int column = begin + lane_index();
@@ -255,14 +259,14 @@ __global__ void add_positions(float* dtable, const float* dx, int B, int64_t ele
 
 }  // namespace
 
-void Gpu::embedding(real* x, const real* token_table, const real* position_table, const int32_t* tokens, int first, int B,
-                    int T, int D) {
+void Gpu::embedding(real* x, const real* token_table, const real* position_table, const int32_t* tokens, int first,
+                    int B, int T, int D) {
   const int64_t rows = static_cast<int64_t>(B) * T;
   LAUNCH_ROWS(embed, rows, stream_, x, token_table, position_table, tokens, first, rows, T, D);
 }
 
-void Gpu::embedding_backward(real* dtoken_table, real* dposition_table, const real* dx, const int32_t* tokens, int B, int T,
-                             int D, int V) {
+void Gpu::embedding_backward(real* dtoken_table, real* dposition_table, const real* dx, const int32_t* tokens, int B,
+                             int T, int D, int V) {
   static_assert(sizeof(int32_t) == sizeof(real), "the scratch holds both");
   const int64_t rows = static_cast<int64_t>(B) * T, at_once = chunks_at_once(rows, static_cast<int64_t>(CHUNK) * D);
   real* sums = scratch(at_once * CHUNK * D + SortedChunks::size(at_once));

@@ -8,8 +8,8 @@ namespace petroglyph {
 namespace {
 
 // dlogits may be logits.
-__global__ void cross_entropy_rows(float* losses, float* dlogits, const float* logits, const int32_t* targets, float scale,
-                                   int64_t N, int V) {
+__global__ void cross_entropy_rows(float* losses, float* dlogits, const float* logits, const int32_t* targets,
+                                   float scale, int64_t N, int V) {
   const int64_t n = row_of_warp();
   if (n >= N) return;
   const float* x = logits + n * V;
@@ -30,8 +30,8 @@ __global__ void cross_entropy_rows(float* losses, float* dlogits, const float* l
     dx[v] = scale * (numerics::exp(x[v] - top) / total - (v == target ? 1.0f : 0.0f));
 }
 
-__global__ void binary_cross_entropy_rows(float* losses, float* dlogits, const float* logits, const float* sets, float scale,
-                                          int64_t N, int V) {
+__global__ void binary_cross_entropy_rows(float* losses, float* dlogits, const float* logits, const float* sets,
+                                          float scale, int64_t N, int V) {
   const int64_t n = row_of_warp();
   if (n >= N) return;
   const float *x = logits + n * V, *y = sets + n * V;
@@ -102,7 +102,8 @@ void sum_all(float* sum, float* partial, const float* x, int64_t n, cudaStream_t
 
 }  // namespace
 
-void Gpu::cross_entropy(real* losses, real* dlogits, const real* logits, const int32_t* targets, real scale, int64_t N, int V) {
+void Gpu::cross_entropy(real* losses, real* dlogits, const real* logits, const int32_t* targets, real scale, int64_t N,
+                        int V) {
   LAUNCH_ROWS(cross_entropy_rows, N, stream_, losses, dlogits, logits, targets, scale, N, V);
 }
 

@@ -5,6 +5,8 @@
 
 namespace petroglyph {
 
+bool gpu_present();
+
 // The first GPU. Throws Error where there is none, or none that is new enough.
 std::unique_ptr<Ops> make_gpu();
 

@@ -31,8 +31,8 @@ __global__ void normalize_rows(float* y, float* inv_std, const float* x, int64_t
 }
 
 // dx may be dy.
-__global__ void normalize_rows_backward(float* dx, const float* dy, const float* y, const float* inv_std, int64_t N, int D,
-                                        Into into) {
+__global__ void normalize_rows_backward(float* dx, const float* dy, const float* y, const float* inv_std, int64_t N,
+                                        int D, Into into) {
   const int64_t n = row_of_warp();
   if (n >= N) return;
   const float *dyn = dy + n * D, *yn = y + n * D;
@@ -63,7 +63,8 @@ void Gpu::normalize(real* y, real* inv_std, const real* x, int64_t N, int D) {
   LAUNCH_ROWS(normalize_rows, N, stream_, y, inv_std, x, N, D);
 }
 
-void Gpu::normalize_backward(real* dx, const real* dy, const real* y, const real* inv_std, int64_t N, int D, Into into) {
+void Gpu::normalize_backward(real* dx, const real* dy, const real* y, const real* inv_std, int64_t N, int D,
+                             Into into) {
   LAUNCH_ROWS(normalize_rows_backward, N, stream_, dx, dy, y, inv_std, N, D, into);
 }
 

@@ -24,10 +24,11 @@ __global__ void adamw_step(float* value, float* m, float* v, const float* gradie
 
 }  // namespace
 
-void Gpu::adamw(real* value, real* m, real* v, const real* gradient, const real* gradient_square_sum, const AdamwStep& step,
-                int64_t n) {
+void Gpu::adamw(real* value, real* m, real* v, const real* gradient, const real* gradient_square_sum,
+                const AdamwStep& step, int64_t n) {
   if (n > 0)
-    LAUNCH(adamw_step, blocks_for(n, THREADS), THREADS, 0, stream_, value, m, v, gradient, gradient_square_sum, step, n);
+    LAUNCH(adamw_step, blocks_for(n, THREADS), THREADS, 0, stream_, value, m, v, gradient, gradient_square_sum, step,
+           n);
 }
 
 }  // namespace petroglyph

@@ -2,23 +2,19 @@
 //
 // A block computes TILE_ROWS × TILE_COLUMNS outputs, a thread 8×8 of them in registers, each as the contract's chain: one
 // fma after the other over ascending k, cut every CHUNK terms. Slices of DEPTH terms of both factors pass through shared
-// memory, the next one copied while this one is multiplied. For each k a thread reads 8 + 8 numbers for 64 fma, in four
-// 16-byte reads whose lanes share addresses, so that the reads stay behind the arithmetic. The tile is 96×64 because 192,
+// memory, the next one copied while this one is multiplied. For each k a thread reads 8 + 8 numbers for 64 fma, in pieces
+// of 16 bytes whose addresses the lanes share, so that the reads stay behind the arithmetic. The tile is 96×64 because 192,
 // the papers' width, is a multiple of both, and four blocks of three warps fill the registers of a multiprocessor.
 //
 // What is multiplied and where it goes is a Problem, passed to the kernel by value:
 //   static constexpr Along A, B      which way its factors lie in memory
 //   int64_t blocks() const           on the host: how many tiles to compute
-//   bool locate(Tile&) const         on the device: the tile of this block; false where there is nothing to do
-//   void store(const Tile&, const Sums&, bool first, bool last) const     takes a chunk's sums, first to last
+//   bool locate(Tile&, int64_t chunk) const           on the device: the tile of this block; false: nothing to do
+//   void store(const Tile&, const Sums&) const        takes the sums of one chunk, of the first one first
 #pragma once
 
 #include "gpu/lanes.cuh"
 #include "ops.h"
-
-#ifndef CUDA_ON_HOST
-#include <cuda_pipeline_primitives.h>
-#endif
 
 namespace petroglyph {
 namespace product {
@@ -26,9 +22,11 @@ namespace product {
 constexpr int CHUNK = 1024;  // the contract's
 constexpr int TILE_ROWS = 96, TILE_COLUMNS = 64;
 constexpr int THREADS = TILE_ROWS / 8 * TILE_COLUMNS / 8, WARPS = THREADS / WARP;
-constexpr int BLOCKS_AT_ONCE = 4;  // on a multiprocessor: three warps for each of its quarters leave a thread 168 registers
+constexpr int BLOCKS_AT_ONCE =
+    4;  // on a multiprocessor: three warps for each of its quarters leave a thread 168 registers
 constexpr int DEPTH = 16;
-constexpr int PAD = 4;  // each term starts four banks after the one before: the transposing copies meet no conflict
+constexpr int PAD =
+    4;  // between rows of shared memory: neighbours then start four banks apart, whole pieces of 16 bytes
 
 // Which index of a factor is contiguous: k, or the row of a (the column of b).
 enum class Along { K, OUTPUT };
@@ -36,196 +34,243 @@ enum class Along { K, OUTPUT };
 // Element (r, k) stands at data[r·stride + k] or data[k·stride + r].
 struct Factor {
   const float* data;
-  int64_t stride;
+  int stride;
 };
 
 // One block's part of a product.
 struct Tile {
-  Factor a, b;  // from the tile's first row and column and from k = 0 on
-  int rows, columns;  // that exist
-  int64_t k_begin, k_end;  // k_begin is a multiple of DEPTH
-  int64_t row, column;  // of its corner
-  int64_t batch;        // what the problem counts beside rows and columns
+  Factor a, b;             // from the tile's first row and column and from k = 0 on
+  int rows, columns;       // that exist
+  int64_t row, column;     // of its corner
+  int64_t batch;           // what the problem counts beside rows and columns
+  int64_t k_begin, k_end;  // of one chunk; k_begin is a multiple of DEPTH
+  bool first, last;        // whether no chunk goes before it, or comes after it
+
+  // The part of the terms begin … end−1 that belongs to the chunk; false where that is none.
+  __device__ bool cut(int64_t begin, int64_t end, int64_t chunk) {
+    k_begin = max(begin, chunk * CHUNK);
+    k_end = min(end, (chunk + 1) * CHUNK);
+    first = k_begin == begin;
+    last = k_end == end;
+    return k_begin < k_end;
+  }
 };
 
 using Sums = float[8][8];
 
-// The rows and columns of a lane: two groups of four, half of its warp's 32 × 64 outputs apart.
-__device__ inline int tile_row(int r, int lane) { return warp_index() * 32 + lane / 8 * 4 + r % 4 + r / 4 * 16; }
-__device__ inline int tile_column(int c, int lane) { return lane % 8 * 4 + c % 4 + c / 4 * 32; }
-__device__ inline int tile_row(int r) { return tile_row(r, lane_index()); }
-__device__ inline int tile_column(int c) { return tile_column(c, lane_index()); }
+// The rows and columns of a lane among its warp's 32 × 64: side by side in fours where four are read at once, and else so that
+// the lanes' reads, and their stores, are neighbours.
+template <Along A>
+__device__ inline int tile_row(int r, int lane) {
+  return warp_index() * 32 + (A == Along::K ? lane / 8 + r * 4 : lane / 8 * 4 + r % 4 + r / 4 * 16);
+}
+template <Along B>
+__device__ inline int tile_column(int c, int lane) {
+  return B == Along::K ? lane % 8 + c * 8 : lane % 8 * 4 + c % 4 + c / 4 * 32;
+}
 
-template <int SIZE>
-struct alignas(16) Slice {
-  float term[DEPTH][SIZE + PAD];
-};
-
-// Brings in slice after slice of a tile's SIZE rows. Of the last slice it copies only the terms that exist; rows that do not
-// exist are replaced by the last one that does, and never used.
+// Some terms of SIZE rows of a factor in shared memory.
 template <Along ALONG, int SIZE>
-class Copier;
+struct alignas(16) Slice;
 
-// A warp copies 4 rows × 8 terms at a time: sectors of 32 bytes at the source, 32 different banks at the destination.
 template <int SIZE>
-class Copier<Along::K, SIZE> {
- public:
-  __device__ Copier(const Factor& factor, int size, int64_t k_begin) {
-#pragma unroll
-    for (int s = 0; s < STEPS; ++s) next_[s] = factor.data + min(row(s), size - 1) * factor.stride + k_begin + term();
-  }
-
-  // left: how many terms there are from here on
-  __device__ void copy(Slice<SIZE>& slice, int64_t left) {
-    const bool low = term() < left, high = term() + 8 < left;
-#pragma unroll
-    for (int s = 0; s < STEPS; ++s) {
-      if (SIZE % ROWS != 0 && row(s) >= SIZE) break;
-      if (low) __pipeline_memcpy_async(&slice.term[term()][row(s)], next_[s], sizeof(float));
-      if (high) __pipeline_memcpy_async(&slice.term[term() + 8][row(s)], next_[s] + 8, sizeof(float));
-      next_[s] += DEPTH;
-    }
-  }
-
- private:
-  static constexpr int ROWS = 4 * WARPS, STEPS = (SIZE + ROWS - 1) / ROWS;
-  __device__ static int term() { return lane_index() % 8; }
-  __device__ static int row(int s) { return s * ROWS + warp_index() * 4 + lane_index() / 8; }
-
-  const float* next_[STEPS];
+struct alignas(16) Slice<Along::K, SIZE> {
+  float rows[SIZE][DEPTH + PAD];
+  __device__ float& at(int row, int term) { return rows[row][term]; }
+  __device__ const float& at(int row, int term) const { return rows[row][term]; }
 };
 
-// The rows of one term lie side by side; where they are aligned, pieces of 16 bytes are copied.
 template <int SIZE>
-class Copier<Along::OUTPUT, SIZE> {
+struct alignas(16) Slice<Along::OUTPUT, SIZE> {
+  float terms[DEPTH][SIZE + PAD];
+  __device__ float& at(int row, int term) { return terms[term][row]; }
+  __device__ const float& at(int row, int term) const { return terms[term][row]; }
+};
+
+// Brings in slice after slice, in the longest pieces that are aligned. Rows that do not exist are replaced by others that do,
+// and never used.
+template <Along ALONG, int SIZE>
+class Copier {
  public:
   __device__ Copier(const Factor& factor, int size, int64_t k_begin)
-      : aligned_((reinterpret_cast<uintptr_t>(factor.data) / sizeof(float) | static_cast<uint64_t>(factor.stride | size)) % 4 ==
-                 0),
-        size_(size),
-        stride_(factor.stride),
-        next_(factor.data + k_begin * factor.stride) {}
+      : next_(factor.data), stride_(factor.stride), size_(size) {
+    next_ += ALONG == Along::K ? k_begin : k_begin * stride_;
+    const unsigned misfits = static_cast<unsigned>(reinterpret_cast<uintptr_t>(factor.data) / sizeof(float)) |
+                             static_cast<unsigned>(stride_) |
+                             (ALONG == Along::OUTPUT ? static_cast<unsigned>(size) : 0);
+    length_ = misfits % 4 == 0 ? 4 : misfits % 2 == 0 ? 2 : 1;
+    const int thread = static_cast<int>(threadIdx.x), pieces = LINE / length_;
+    line_ = thread / pieces;
+    place_ = thread % pieces * length_;
+    from_ = ALONG == Along::K ? min(line_, size - 1) * static_cast<int64_t>(stride_) + place_
+                              : line_ * static_cast<int64_t>(stride_) + min(place_, size - length_);
+  }
 
-  __device__ void copy(Slice<SIZE>& slice, int64_t left) {
-    if (aligned_)
-      copy_pieces<4>(slice, left);
+  // terms: how many are left
+  __device__ void copy(Slice<ALONG, SIZE>& slice, int terms) {
+    if (terms < DEPTH)
+      copy_rest(slice, terms);
+    else if (length_ == 4)
+      copy_pieces<4>(slice);
+    else if (length_ == 2)
+      copy_pieces<2>(slice);
     else
-      copy_pieces<1>(slice, left);
-    next_ += DEPTH * stride_;
+      copy_pieces<1>(slice);
+    next_ += ALONG == Along::K ? DEPTH : DEPTH * static_cast<int64_t>(stride_);
   }
 
  private:
+  // A line is a row along K, a term along OUTPUT.
+  static constexpr int LINE = ALONG == Along::K ? DEPTH : SIZE, LINES = ALONG == Along::K ? SIZE : DEPTH;
+
+  // The threads take the pieces of some lines, then of the next ones.
   template <int LENGTH>
-  __device__ void copy_pieces(Slice<SIZE>& slice, int64_t left) const {
-    constexpr int PIECES = SIZE / LENGTH;                                    // of one term
-    constexpr int TERMS = THREADS / PIECES > 0 ? THREADS / PIECES : 1;  // at a time
-    const int thread = static_cast<int>(threadIdx.x), row = thread % PIECES * LENGTH;
-    if (thread >= TERMS * PIECES) return;
-    const float* from = next_ + thread / PIECES * stride_ + min(row, size_ - LENGTH);
+  __device__ void copy_pieces(Slice<ALONG, SIZE>& slice) const {
+    constexpr int PIECES = LINE / LENGTH, AT_ONCE = THREADS / PIECES > 0 ? THREADS / PIECES : 1;
+    if (THREADS % PIECES != 0 && line_ >= AT_ONCE) return;
+    const int64_t step = static_cast<int64_t>(AT_ONCE) * stride_;
+    const float* from = next_ + from_;
+    float* to = ALONG == Along::K ? &slice.at(line_, place_) : &slice.at(place_, line_);
 #pragma unroll
-    for (int first = 0; first < DEPTH; first += TERMS, from += TERMS * stride_) {
-      const int term = first + thread / PIECES;
-      if (DEPTH % TERMS != 0 && term >= DEPTH) break;
-      if (term < left) __pipeline_memcpy_async(&slice.term[term][row], from, LENGTH * sizeof(float));
+    for (int n = 0; n < LINES; n += AT_ONCE) {
+      if (n + AT_ONCE > LINES && n + line_ >= LINES) break;
+      __pipeline_memcpy_async(to + n * (LINE + PAD), from, LENGTH * sizeof(float));
+      if (ALONG == Along::OUTPUT || n + AT_ONCE + line_ < size_) from += step;
     }
   }
 
-  bool aligned_;
-  int size_;
-  int64_t stride_;
-  const float* next_;
+  // The last slice, where it is not whole.
+  __device__ void copy_rest(Slice<ALONG, SIZE>& slice, int terms) const {
+#pragma unroll 1
+    for (int n = static_cast<int>(threadIdx.x); n < SIZE * DEPTH; n += THREADS) {
+      const int term = n % DEPTH;
+      const int64_t row = min(n / DEPTH, size_ - 1);
+      const int64_t at = ALONG == Along::K ? row * stride_ + term : static_cast<int64_t>(term) * stride_ + row;
+      if (term < terms) __pipeline_memcpy_async(&slice.at(n / DEPTH, term), next_ + at, sizeof(float));
+    }
+  }
+
+  const float* next_;  // the tile's first row at the next slice's first term
+  int stride_, size_;
+  int length_;        // of a piece
+  int line_, place_;  // this thread's first piece
+  int64_t from_;      // where that piece is, from next_ on
 };
 
-__device__ inline void multiply_term(Sums& sum, const float* a, const float* b) {
-  float x[8], y[8];
+// A thread's 8 rows (or columns, by `place`) of four terms.
+template <Along ALONG, int SIZE, class Place>
+__device__ inline void read_terms(float (&to)[4][8], const Slice<ALONG, SIZE>& slice, int term, Place place) {
 #pragma unroll
-  for (int i = 0; i < 8; i += 4) {
-    const float4 xs = *reinterpret_cast<const float4*>(a + tile_row(i));
-    const float4 ys = *reinterpret_cast<const float4*>(b + tile_column(i));
-    x[i] = xs.x, x[i + 1] = xs.y, x[i + 2] = xs.z, x[i + 3] = xs.w;
-    y[i] = ys.x, y[i + 1] = ys.y, y[i + 2] = ys.z, y[i + 3] = ys.w;
+  for (int n = 0; n < 8; ++n) {
+    const bool along_k = ALONG == Along::K;
+    const float4 x = *reinterpret_cast<const float4*>(along_k ? &slice.at(place(n), term)
+                                                              : &slice.at(place(n % 2 * 4), term + n / 2));
+    const float piece[4] = {x.x, x.y, x.z, x.w};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) (along_k ? to[i][n] : to[n / 2][n % 2 * 4 + i]) = piece[i];
   }
+}
+
+template <Along A, Along B>
+__device__ inline void multiply_four(Sums& sum, const Slice<A, TILE_ROWS>& a, const Slice<B, TILE_COLUMNS>& b, int k) {
+  float x[4][8], y[4][8];
+  read_terms(x, a, k, [](int r) { return tile_row<A>(r, lane_index()); });
+  read_terms(y, b, k, [](int c) { return tile_column<B>(c, lane_index()); });
 #pragma unroll
-  for (int r = 0; r < 8; ++r)
+  for (int i = 0; i < 4; ++i)
 #pragma unroll
-    for (int c = 0; c < 8; ++c) sum[r][c] = numerics::fma(x[r], y[c], sum[r][c]);
+    for (int n = 0; n < 64; ++n) sum[n / 8][n % 8] = numerics::fma(x[i][n / 8], y[i][n % 8], sum[n / 8][n % 8]);
 }
 
 // No term is added that the factors do not have: even a zero would turn a sum of −0 into +0.
-__device__ inline void multiply_slice(Sums& sum, const Slice<TILE_ROWS>& a, const Slice<TILE_COLUMNS>& b, int64_t terms) {
-  if (terms >= DEPTH) {
-#pragma unroll 8
-    for (int k = 0; k < DEPTH; ++k) multiply_term(sum, a.term[k], b.term[k]);
-  } else {
-#pragma unroll 1
-    for (int k = 0; k < terms; ++k) multiply_term(sum, a.term[k], b.term[k]);
+template <Along A, Along B>
+__device__ inline void multiply_slice(Sums& sum, const Slice<A, TILE_ROWS>& a, const Slice<B, TILE_COLUMNS>& b,
+                                      int terms) {
+  if (terms == DEPTH) {
+#pragma unroll 2
+    for (int k = 0; k < DEPTH; k += 4) multiply_four<A, B>(sum, a, b, k);
+    return;
   }
+  int k = 0;
+#pragma unroll 1
+  for (; k + 4 <= terms; k += 4) multiply_four<A, B>(sum, a, b, k);
+#pragma unroll 1
+  for (; k < terms; ++k)
+#pragma unroll
+    for (int n = 0; n < 64; ++n)
+      sum[n / 8][n % 8] = numerics::fma(a.at(tile_row<A>(n / 8, lane_index()), k),
+                                        b.at(tile_column<B>(n % 8, lane_index()), k), sum[n / 8][n % 8]);
 }
 
 template <class Problem>
-__global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE) multiply(Problem problem) {
-  SHARED_ARRAY(Slice<TILE_ROWS>, a, [2]);
-  SHARED_ARRAY(Slice<TILE_COLUMNS>, b, [2]);
+__global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE) multiply(Problem problem, int64_t chunk) {
+  constexpr Along A = Problem::A, B = Problem::B;
+  using SliceA = Slice<A, TILE_ROWS>;
+  using SliceB = Slice<B, TILE_COLUMNS>;
+  SHARED_ARRAY(SliceA, a, [2]);
+  SHARED_ARRAY(SliceB, b, [2]);
   Tile tile;
-  if (!problem.locate(tile)) return;
-  Copier<Problem::A, TILE_ROWS> copier_a(tile.a, tile.rows, tile.k_begin);
-  Copier<Problem::B, TILE_COLUMNS> copier_b(tile.b, tile.columns, tile.k_begin);
-  int64_t left = tile.k_end - tile.k_begin;
+  if (!problem.locate(tile, chunk)) return;
+  Copier<A, TILE_ROWS> copier_a(tile.a, tile.rows, tile.k_begin);
+  Copier<B, TILE_COLUMNS> copier_b(tile.b, tile.columns, tile.k_begin);
+  int left = static_cast<int>(tile.k_end - tile.k_begin), slice = 0;
   copier_a.copy(a[0], left);
   copier_b.copy(b[0], left);
   __pipeline_commit();
-  bool first = true;
-  for (int slice = 0; left > 0;) {
-    Sums sum = {};
-    int64_t of_chunk = min(left, CHUNK - (tile.k_end - left) % CHUNK);
-    left -= of_chunk;
-    for (; of_chunk > 0; of_chunk -= DEPTH) {
-      __pipeline_wait_prior(0);
-      __syncthreads();  // this slice has come, and everyone is done with the one before, which the next will replace
-      copier_a.copy(a[slice ^ 1], left + of_chunk - DEPTH);
-      copier_b.copy(b[slice ^ 1], left + of_chunk - DEPTH);
+  Sums sum = {};
+  for (; left > 0; left -= DEPTH) {
+    __pipeline_wait_prior(0);
+    __syncthreads();  // this slice has come, and everyone is done with the one before, which the next will replace
+    if (left > DEPTH) {
+      copier_a.copy(a[slice ^ 1], left - DEPTH);
+      copier_b.copy(b[slice ^ 1], left - DEPTH);
       __pipeline_commit();
-      multiply_slice(sum, a[slice], b[slice], of_chunk);
-      slice ^= 1;
     }
-    problem.store(tile, sum, first, left == 0);
-    first = false;
+    multiply_slice<A, B>(sum, a[slice], b[slice], min(left, DEPTH));
+    slice ^= 1;
   }
+  problem.store(tile, sum);
 }
 
 template <class Problem>
-void run(const Problem& problem, cudaStream_t stream) {
-  if (problem.blocks() > 0) LAUNCH(multiply<Problem>, static_cast<unsigned>(problem.blocks()), THREADS, 0, stream, problem);
+void run_chunk(const Problem& problem, int64_t chunk, cudaStream_t stream) {
+  LAUNCH(multiply<Problem>, static_cast<unsigned>(problem.blocks()), THREADS, 0, stream, problem, chunk);
+}
+
+// A launch for each chunk puts them in order. A loop in the kernel would keep its addresses in registers, of which the
+// tile needs all.
+template <class Problem>
+void run(const Problem& problem, int64_t K, cudaStream_t stream) {
+  for (int64_t chunk = 0; chunk * CHUNK < K; ++chunk) run_chunk(problem, chunk, stream);
 }
 
 // c = start + sum, then + bias, where the start is what c holds or zero. c and bias (may be null) begin at the tile's corner.
-__device__ inline void store_tile(float* c, int64_t stride, const float* bias, bool add, const Tile& tile, const Sums& sum) {
-  const auto address = [](const float* at) { return reinterpret_cast<uintptr_t>(at) / sizeof(float); };
-  const bool aligned = (address(c) | address(bias) | static_cast<uint64_t>(stride)) % 4 == 0;
+template <Along A, Along B>
+__device__ inline void store_tile(float* c, int64_t stride, const float* bias, bool add, const Tile& tile,
+                                  const Sums& sum) {
+  const bool aligned =
+      B == Along::OUTPUT &&
+      (reinterpret_cast<uintptr_t>(c) / sizeof(float) | static_cast<uint64_t>(stride | tile.columns)) % 4 == 0;
+  const auto column = [](int n) { return tile_column<B>(n, lane_index()); };
 #pragma unroll
   for (int r = 0; r < 8; ++r) {
-    if (tile_row(r) >= tile.rows) break;
+    const int row = tile_row<A>(r, lane_index());
+    if (row >= tile.rows) break;
+    float* line = c + row * stride;
+    float value[8];
 #pragma unroll
-    for (int group = 0; group < 8; group += 4) {
-      const int column = tile_column(group);
-      float* to = c + tile_row(r) * stride + column;
-      if (aligned && column + 4 <= tile.columns) {
-        const float* s = sum[r] + group;
-        float4 value = add ? *reinterpret_cast<float4*>(to) : make_float4(0, 0, 0, 0);
-        value = make_float4(value.x + s[0], value.y + s[1], value.z + s[2], value.w + s[3]);
-        if (bias) {
-          const float4 more = *reinterpret_cast<const float4*>(bias + column);
-          value = make_float4(value.x + more.x, value.y + more.y, value.z + more.z, value.w + more.w);
-        }
-        *reinterpret_cast<float4*>(to) = value;
-        continue;
-      }
+    for (int n = 0; n < 8; ++n) {
+      if (column(n) >= tile.columns) continue;
+      value[n] = (add ? line[column(n)] : 0) + sum[r][n];
+      if (bias) value[n] += bias[column(n)];
+    }
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        if (column + i >= tile.columns) break;
-        const float value = (add ? to[i] : 0) + sum[r][group + i];
-        to[i] = bias ? value + bias[column + i] : value;
-      }
+    for (int n = 0; n < 8; ++n) {
+      if (column(n) >= tile.columns) continue;
+      if (!aligned)
+        line[column(n)] = value[n];
+      else if (n % 4 == 0)
+        *reinterpret_cast<float4*>(line + column(n)) = make_float4(value[n], value[n + 1], value[n + 2], value[n + 3]);
     }
   }
 }
@@ -237,8 +282,9 @@ struct Tiling {
   HOST_DEVICE int64_t columns() const { return (N + TILE_COLUMNS - 1) / TILE_COLUMNS; }
   HOST_DEVICE int64_t tiles() const { return (M + TILE_ROWS - 1) / TILE_ROWS * columns(); }
 
-  // Everything but k_begin, k_end and batch.
-  __device__ void locate(Tile& tile, int64_t number, const Factor& a, Along along_a, const Factor& b, Along along_b) const {
+  // Everything but the batch and the terms.
+  __device__ void locate(Tile& tile, int64_t number, const Factor& a, Along along_a, const Factor& b,
+                         Along along_b) const {
     tile.row = number / columns() * TILE_ROWS;
     tile.column = number % columns() * TILE_COLUMNS;
     tile.rows = static_cast<int>(min(M - tile.row, static_cast<int64_t>(TILE_ROWS)));
@@ -261,17 +307,14 @@ struct Plain {
 
   int64_t blocks() const { return tiling.tiles(); }
 
-  __device__ bool locate(Tile& tile) const {
+  __device__ bool locate(Tile& tile, int64_t chunk) const {
     tiling.locate(tile, blockIdx.x, a, A, b, B);
-    tile.k_begin = 0;
-    tile.k_end = K;
-    tile.batch = 0;
-    return true;
+    return tile.cut(0, K, chunk);
   }
 
-  __device__ void store(const Tile& tile, const Sums& sum, bool first, bool last) const {
-    store_tile(c + tile.row * tiling.N + tile.column, tiling.N, last && bias ? bias + tile.column : nullptr,
-               into == Into::ADD || !first, tile, sum);
+  __device__ void store(const Tile& tile, const Sums& sum) const {
+    store_tile<A, B>(c + tile.row * tiling.N + tile.column, tiling.N, tile.last && bias ? bias + tile.column : nullptr,
+                     into == Into::ADD || !tile.first, tile, sum);
   }
 };
 

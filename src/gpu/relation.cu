@@ -44,15 +44,13 @@ struct InverseStd {
 
   int64_t blocks() const { return pairs.count() * tiling.tiles(); }
 
-  __device__ bool locate(Tile& tile) const {
+  __device__ bool locate(Tile& tile, int64_t chunk) const {
     tile.batch = blockIdx.x / tiling.tiles();
     const Factor queries = {q + pairs.query_offset(tile.batch), pairs.hidden};
     const Factor keys = {p + pairs.key_offset(tile.batch), pairs.hidden};
     tiling.locate(tile, blockIdx.x % tiling.tiles(), queries, A, keys, B);
-    tile.k_begin = 0;
-    tile.k_end = pairs.width;
     const int last = static_cast<int>(tile.row) + tile.rows - 1;
-    if (tile.column < pairs.visible(last)) return true;
+    if (tile.column < pairs.visible(last)) return tile.cut(0, pairs.width, chunk);
     for (int n = static_cast<int>(threadIdx.x); n < tile.rows * tile.columns; n += product::THREADS)
       row_of(tile, n / tile.columns)[n % tile.columns] = 0;
     return false;
@@ -67,21 +65,21 @@ struct InverseStd {
     return square > 0 ? 1 / numerics::sqrt(square / static_cast<float>(pairs.width)) : 0;
   }
 
-  __device__ void store(const Tile& tile, const Sums& sum, bool first, bool last) const;
-  __device__ unsigned store_row(const Tile& tile, const float (&sum)[8], int r, bool first, bool last) const;
+  __device__ void store(const Tile& tile, const Sums& sum) const;
+  __device__ unsigned store_row(const Tile& tile, const float (&sum)[8], int r) const;
   __device__ void sum_directly(const Tile& tile, int r, unsigned cancelled) const;
 };
 
 // A loop and not unrolled: 64 copies of a division and a root would not fit the instruction cache. The rows move up so that
 // the one whose turn it is stands in registers known to the compiler.
-__device__ void InverseStd::store(const Tile& tile, const Sums& sum, bool first, bool last) const {
+__device__ void InverseStd::store(const Tile& tile, const Sums& sum) const {
   Sums rows;
 #pragma unroll
   for (int n = 0; n < 64; ++n) rows[n / 8][n % 8] = sum[n / 8][n % 8];
 #pragma unroll 1
   for (int r = 0; r < 8; ++r) {
     unsigned cancelled = 0;
-    if (product::tile_row(r) < tile.rows) cancelled = store_row(tile, rows[0], r, first, last);
+    if (product::tile_row<A>(r, lane_index()) < tile.rows) cancelled = store_row(tile, rows[0], r);
     sum_directly(tile, r, cancelled);
 #pragma unroll
     for (int n = 0; n < 56; ++n) rows[n / 8][n % 8] = rows[n / 8 + 1][n % 8];
@@ -89,18 +87,18 @@ __device__ void InverseStd::store(const Tile& tile, const Sums& sum, bool first,
 }
 
 // Between the chunks of a wide head inv_std holds the dot products so far. Returns a bit for each column whose sum cancelled.
-__device__ unsigned InverseStd::store_row(const Tile& tile, const float (&sum)[8], int r, bool first, bool last) const {
-  const int row = product::tile_row(r);
+__device__ unsigned InverseStd::store_row(const Tile& tile, const float (&sum)[8], int r) const {
+  const int row = product::tile_row<A>(r, lane_index());
   const int visible = pairs.visible(static_cast<int>(tile.row) + row) - static_cast<int>(tile.column);
   const float query_square = query_squares[tile.batch * pairs.queries + tile.row + row];
   float* out = row_of(tile, row);
   unsigned cancelled = 0;
 #pragma unroll
   for (int c = 0; c < 8; ++c) {
-    const int column = product::tile_column(c);
+    const int column = product::tile_column<B>(c, lane_index());
     if (column >= tile.columns) continue;
-    const float dot = (first ? 0 : out[column]) + sum[c];
-    if (!last) {
+    const float dot = (tile.first ? 0 : out[column]) + sum[c];
+    if (!tile.last) {
       out[column] = dot;
       continue;
     }
@@ -117,7 +115,7 @@ __device__ void InverseStd::sum_directly(const Tile& tile, int r, unsigned cance
   for (unsigned lanes; (lanes = __ballot_sync(ALL_LANES, cancelled != 0)) != 0;) {
     const int lane = __ffs(static_cast<int>(lanes)) - 1;
     const int c = __ffs(static_cast<int>(__shfl_sync(ALL_LANES, cancelled, lane))) - 1;
-    const int row = product::tile_row(r, lane), column = product::tile_column(c, lane);
+    const int row = product::tile_row<A>(r, lane), column = product::tile_column<B>(c, lane);
     const float* query = tile.a.data + row * tile.a.stride;
     const float* key = tile.b.data + column * tile.b.stride;
     const float square = sum_lanes(pairs.width, [&](float sum, int i) {
@@ -167,15 +165,15 @@ void Gpu::relation_inv_std(real* inv_std, const real* p, const real* q, const Re
   real* query_squares = key_squares + key_rows;
   LAUNCH_ROWS(square_rows, key_rows, stream_, key_squares, p, s.keys, s.capacity, s);
   LAUNCH_ROWS(square_rows, query_rows, stream_, query_squares, q, s.queries, s.queries, s);
-  product::run(InverseStd{inv_std, p, q, key_squares, query_squares, s, {s.queries, s.keys}}, stream_);
+  product::run(InverseStd{inv_std, p, q, key_squares, query_squares, s, {s.queries, s.keys}}, s.width, stream_);
 }
 
 void Gpu::relation_shift(real* shift, const real* p, const real* q, const RelationShape& shape) {
   const Pairs s(shape);
   const int64_t rows = static_cast<int64_t>(s.batch) * s.queries;
   real* largest = scratch(rows * s.hidden);
-  LAUNCH(largest_keys, blocks_for(s.hidden, SHIFT_THREADS) * static_cast<unsigned>(s.batch), SHIFT_THREADS, 0, stream_, largest,
-         p, s);
+  LAUNCH(largest_keys, blocks_for(s.hidden, SHIFT_THREADS) * static_cast<unsigned>(s.batch), SHIFT_THREADS, 0, stream_,
+         largest, p, s);
   LAUNCH_ROWS(largest_sums, rows, stream_, shift, largest, q, rows, s.hidden);
 }
 

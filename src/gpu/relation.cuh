@@ -225,8 +225,9 @@ __global__ void __launch_bounds__(SWEEP_THREADS) sweep_pairs(SweepArguments argu
   const int tile = static_cast<int>(blockIdx.x / strips % tiles);
   // The tiles with the most partners first.
   const int first = (SWEEP == Sweep::KEY_GRADIENT ? tile : tiles - 1 - tile) * OWN;
-  Sweeper<Psi, SWEEP, CHANNELS> sweeper(arguments, blockIdx.x / strips / tiles, first,
-                                        strip * static_cast<int>(blockDim.x) * CHANNELS + static_cast<int>(threadIdx.x));
+  Sweeper<Psi, SWEEP, CHANNELS> sweeper(
+      arguments, blockIdx.x / strips / tiles, first,
+      strip * static_cast<int>(blockDim.x) * CHANNELS + static_cast<int>(threadIdx.x));
   sweeper.sweep(factors, scales);
   sweeper.store();
 }
@@ -237,8 +238,8 @@ void run_sweep(const SweepArguments& arguments, cudaStream_t stream) {
   const int tiles = static_cast<int>(blocks_for(SWEEP == Sweep::KEY_GRADIENT ? s.keys : s.queries, OWN));
   const int strips = static_cast<int>(blocks_for(s.width, SWEEP_THREADS * CHANNELS));
   const unsigned threads = blocks_for(s.width, strips * CHANNELS * WARP) * WARP;
-  LAUNCH((sweep_pairs<Psi, SWEEP, CHANNELS>), static_cast<unsigned>(s.count() * tiles * strips), threads, 0, stream, arguments,
-         tiles, strips);
+  LAUNCH((sweep_pairs<Psi, SWEEP, CHANNELS>), static_cast<unsigned>(s.count() * tiles * strips), threads, 0, stream,
+         arguments, tiles, strips);
 }
 
 // A narrow head would leave half of the threads without a channel.

@@ -71,8 +71,7 @@ class LaneSweeper {
     const int end = s.visible(first_ + own_ - 1), all_end = s.visible(first_);
     int from = 0;
     for (; from < end; from += WARP) {
-      float inv_std[QUERIES];
-      fill(inv_std, pairs, from);
+      fill(pairs, from);
       __syncwarp();
       const int to = min(from + WARP, end);
       sweep_some<false>(pairs, from, from, min(to, all_end));
@@ -82,7 +81,9 @@ class LaneSweeper {
 #pragma unroll
       for (int r = 0; r < QUERIES; ++r)
         if (r < own_ && key < s.keys)
-          weight_of(r)[key] = key < s.visible(row(r)) ? pair_weight(inv_std[r], pairs.along[r][lane_index()], s.width) : 0;
+          weight_of(r)[key] = key < s.visible(row(r))
+                                  ? pair_weight(pairs.scale[lane_index()][r], pairs.along[r][lane_index()], s.width)
+                                  : 0;
       __syncwarp();
     }
     for (int key = from + lane_index(); key < s.keys; key += WARP)
@@ -111,14 +112,14 @@ class LaneSweeper {
   __device__ float* weight_of(int r) const { return weight_ + static_cast<int64_t>(row(r)) * a_.pairs.keys; }
 
   // A lane brings in one key, for all queries.
-  __device__ void fill(float (&inv_std)[QUERIES], WarpPairs<QUERIES>& pairs, int from) const {
+  __device__ void fill(WarpPairs<QUERIES>& pairs, int from) const {
     const Pairs& s = a_.pairs;
     const int key = min(from + lane_index(), s.keys - 1);
 #pragma unroll
     for (int r = 0; r < QUERIES; ++r) {
-      inv_std[r] = a_.inv_std[s.pair_offset(number_) + static_cast<int64_t>(row(r)) * s.keys + key];
-      pairs.scale[lane_index()][r] = inv_std[r];
-      pairs.factor[lane_index()][r] = ExpInRange::factor(inv_std[r]);
+      const float inv_std = a_.inv_std[s.pair_offset(number_) + static_cast<int64_t>(row(r)) * s.keys + key];
+      pairs.scale[lane_index()][r] = inv_std;
+      pairs.factor[lane_index()][r] = ExpInRange::factor(inv_std);
     }
   }
 
@@ -182,8 +183,8 @@ template <int GROUPS>
 void run_lanes(const SweepArguments& arguments, float* weight, cudaStream_t stream) {
   constexpr int QUERIES = GROUPS <= 6 ? 4 : 2;  // what the registers hold
   const int tiles = static_cast<int>(blocks_for(arguments.pairs.queries, LANE_WARPS * QUERIES));
-  LAUNCH((sweep_lanes<GROUPS, QUERIES>), static_cast<unsigned>(arguments.pairs.count() * tiles), LANE_WARPS * WARP, 0, stream,
-         arguments, weight, tiles);
+  LAUNCH((sweep_lanes<GROUPS, QUERIES>), static_cast<unsigned>(arguments.pairs.count() * tiles), LANE_WARPS * WARP, 0,
+         stream, arguments, weight, tiles);
 }
 
 constexpr int LANE_GROUPS = 12;
@@ -259,8 +260,8 @@ __global__ void __launch_bounds__(WEIGHT_WARPS* WARP) weigh_pairs(SweepArguments
 template <class Psi>
 void run_weights(const SweepArguments& arguments, float* weight, cudaStream_t stream) {
   const int tiles = static_cast<int>(blocks_for(arguments.pairs.queries, WEIGHT_WARPS * WEIGHT_TILE));
-  LAUNCH(weigh_pairs<Psi>, static_cast<unsigned>(arguments.pairs.count() * tiles), WEIGHT_WARPS * WARP, 0, stream, arguments,
-         weight, tiles);
+  LAUNCH(weigh_pairs<Psi>, static_cast<unsigned>(arguments.pairs.count() * tiles), WEIGHT_WARPS * WARP, 0, stream,
+         arguments, weight, tiles);
 }
 
 // ---- Through the inner norm ---------------------------------------------------------------------------------------------------
@@ -318,20 +319,19 @@ struct Mixed {
 
   int64_t blocks() const { return pairs.count() * tiling.tiles(); }
 
-  __device__ bool locate(Tile& tile) const {
+  __device__ bool locate(Tile& tile, int64_t chunk) const {
     tile.batch = blockIdx.x / tiling.tiles();
     const Factor weights = {weight + pairs.pair_offset(tile.batch), pairs.keys};
     const Factor others = {other + pairs.query_offset(tile.batch), pairs.hidden};
     tiling.locate(tile, blockIdx.x % tiling.tiles(), weights, A, others, B);
     const int first = static_cast<int>(tile.row);
-    tile.k_begin = KEYS ? pairs.first_query(first) : 0;
-    tile.k_end = KEYS ? pairs.queries : pairs.visible(first + tile.rows - 1);
-    return true;
+    return KEYS ? tile.cut(pairs.first_query(first), pairs.queries, chunk)
+                : tile.cut(0, pairs.visible(first + tile.rows - 1), chunk);
   }
 
-  __device__ void store(const Tile& tile, const Sums& sum, bool first, bool) const {
+  __device__ void store(const Tile& tile, const Sums& sum) const {
     float* to = mixed + pairs.query_offset(tile.batch) + tile.row * pairs.hidden + tile.column;
-    product::store_tile(to, pairs.hidden, nullptr, !first, tile, sum);
+    product::store_tile<A, B>(to, pairs.hidden, nullptr, !tile.first, tile, sum);
   }
 };
 
@@ -353,19 +353,19 @@ void through_norm(float* dx, const float* x, const float* other, const float* we
                   cudaStream_t stream) {
   float *totals = scratch, *mixed = scratch + (s.count() * s.keys + 3) / 4 * 4;
   if (KEYS)
-    LAUNCH(total_keys, static_cast<unsigned>(s.count() * blocks_for(s.keys, TOTAL_THREADS)), TOTAL_THREADS, 0, stream, totals,
-           weight, s);
-  else
-    LAUNCH(total_queries, blocks_for(s.count() * blocks_for(s.queries, WARP), TOTAL_THREADS / WARP), TOTAL_THREADS, 0, stream,
+    LAUNCH(total_keys, static_cast<unsigned>(s.count() * blocks_for(s.keys, TOTAL_THREADS)), TOTAL_THREADS, 0, stream,
            totals, weight, s);
-  product::run(Mixed<KEYS>{mixed, weight, other, s, {s.keys, s.width}}, stream);
+  else
+    LAUNCH(total_queries, blocks_for(s.count() * blocks_for(s.queries, WARP), TOTAL_THREADS / WARP), TOTAL_THREADS, 0,
+           stream, totals, weight, s);
+  product::run(Mixed<KEYS>{mixed, weight, other, s, {s.keys, s.width}}, s.keys, stream);
   LAUNCH_ROWS(finish_rows, s.count() * s.keys, stream, dx, x, totals, mixed, s);
 }
 
 }  // namespace
 
-void Gpu::relation_backward(real* dp, real* dq, real* weight, real* dz, const real* inv_std, const real* shift, const real* p,
-                            const real* q, const RelationShape& shape) {
+void Gpu::relation_backward(real* dp, real* dq, real* weight, real* dz, const real* inv_std, const real* shift,
+                            const real* p, const real* q, const RelationShape& shape) {
   const Pairs s(shape);
   LAUNCH_ROWS(average_rows, static_cast<int64_t>(s.batch) * s.queries, stream_, dz, s);
   const SweepArguments queries{dq, dz, inv_std, shift, p, q, s}, keys{dp, dz, inv_std, shift, p, q, s};

@@ -1,5 +1,7 @@
 #include "train/run.h"
 
+#include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -19,6 +21,14 @@ namespace {
 const std::vector<std::string> COLUMNS = {"step",          "loss",      "accuracy",     "learning_rate",
                                           "gradient_norm", "eval_loss", "eval_accuracy"};
 constexpr double NOT_MEASURED = std::numeric_limits<double>::quiet_NaN();
+
+// A name is a folder's, not a path: --name ../.. must not reach outside of runs/.
+void check_name(const std::string& name) {
+  const bool good = !name.empty() && name[0] != '.' && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '-' || c == '_' || c == '.';
+  });
+  if (!good) throw UsageError("--name " + name + ": expected letters, digits, '-', '_' and '.', the first of them no '.'");
+}
 
 // The first of runs/NAME, runs/NAME-2, … that is not there yet.
 std::string free_name(const std::string& name) {
@@ -59,6 +69,7 @@ void RunSettings::declare(Options& options) {
   options.add("name", &name, "the folder runs/NAME; default: the first free one").placeholder("NAME").may_change();
   options.add("resume", &resume, "goes on with runs/NAME where it stopped, to the same bits").may_change();
   options.add("save-every", &save_every, 1, 1 << 30, "steps between checkpoints").may_differ();
+  options.add("device", &device, {"auto", "cpu", "cuda"}, "auto takes the GPU where there is one; the results do not depend on it").may_change();
   options.add("threads", &threads, 0, 1024, "CPU threads, 0 for all cores; the results do not depend on it").may_change();
   options.add("quiet", &quiet, "prints results only").may_change();
 }
@@ -67,6 +78,7 @@ Run::Run(RunSettings& settings, Options& options, const std::string& default_nam
   state_.program = settings.program;
   if (settings.resume && settings.name.empty()) settings.name = default_name;
   if (settings.name.empty()) settings.name = free_name(default_name);
+  check_name(settings.name);
   folder_ = "runs/" + settings.name;
   checkpoint_ = file("model.safetensors");
   if (settings.resume) {
@@ -91,7 +103,7 @@ void Run::resume(Options& options) {
 void Run::prepare(const std::string& model, const Json& config, const Task& task) {
   state_.model = model;
   state_.config = config;
-  ops_ = make_cpu(settings_.threads);
+  ops_ = make_device(settings_.device, settings_.threads);
   model_ = make_model(model, config, *ops_);
   optimizer_ = std::make_unique<Optimizer>(model_->parameters, *ops_, settings_.adamw);
   if (settings_.resume) {
@@ -197,15 +209,30 @@ void Run::draw() const {
   figure.save(file("curve.svg"));
 }
 
-void Run::report(bool reached, double seconds) {
+void Run::report(bool reached, double seconds) const {
   if (interrupted()) {
     std::printf("interrupted after step %s; go on with: ./%s --resume --name %s\n", with_commas(state_.step).c_str(),
                 settings_.program.c_str(), settings_.name.c_str());
-  } else if (reached) {
-    std::printf("reached an accuracy of %.0f %% at step %s, in %s\n", 100 * settings_.stop_at, with_commas(state_.step).c_str(),
+  } else {
+    report_milestones();
+    std::printf("%s at step %s, in %s\n", reached ? "reached its accuracy" : "done", with_commas(state_.step).c_str(),
                 duration_text(seconds).c_str());
   }
   if (!settings_.quiet) std::printf("saved %s (log.csv, model.safetensors, curve.svg)\n", folder_.c_str());
+}
+
+// "accuracy 50 % at step 95, 90 % at step 100, 99 % at step 100": the first evaluations that reached them.
+void Run::report_milestones() const {
+  const CsvTable log = read_csv(file("log.csv"));
+  std::string line;
+  for (const double milestone : {0.5, 0.9, 0.99, 1.0}) {
+    const std::vector<double>& accuracy = log.column("eval_accuracy");
+    const auto first = std::find_if(accuracy.begin(), accuracy.end(), [&](double a) { return a >= milestone; });
+    if (first == accuracy.end()) break;
+    line += text("%s%.0f %% at step %.0f", line.empty() ? "evaluated accuracy " : ", ", 100 * milestone,
+                 log.column("step")[static_cast<size_t>(first - accuracy.begin())]);
+  }
+  if (!line.empty()) std::printf("%s\n", line.c_str());
 }
 
 }  // namespace petroglyph

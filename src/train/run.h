@@ -24,10 +24,11 @@ struct RunSettings {
   std::string init;         // a file of parameters to start from
   bool resume = false, quiet = false;
   uint64_t seed = 1;
+  std::string device = "auto";
   int threads = 0;
   int batch = 64, accumulate = 1;
   int64_t steps = 2000;
-  double stop_at = 0.99;    // accuracy of an evaluation that ends the run; above 1: never
+  double stop_at = 1;       // accuracy of an evaluation that ends the run; above 1: never
   int eval_every = 10, eval_samples = 320;
   int save_every = 100;
   std::string schedule = "constant";
@@ -62,7 +63,8 @@ class Run {
   void draw() const;
   std::string describe(const Row& row, double steps_a_second) const;
   void check_finite(double loss) const;
-  void report(bool reached, double seconds);
+  void report(bool reached, double seconds) const;
+  void report_milestones() const;
 
   RunSettings& settings_;
   std::string folder_, checkpoint_;

@@ -9,6 +9,7 @@ namespace petroglyph {
 Trainer::Trainer(Model& model, const Task& task, Optimizer& optimizer, Ops& ops, uint64_t seed, int batch, int accumulate)
     : model_(model), task_(task), optimizer_(optimizer), ops_(ops), seed_(seed), batch_(batch), accumulate_(accumulate) {}
 
+// A step only puts work on the device's queue; the one wait, for the loss that is shown, comes when all of it is there.
 Measures Trainer::step(int64_t step, double learning_rate) {
   std::vector<Batch> batches;
   int64_t counted = 0;
@@ -17,52 +18,59 @@ Measures Trainer::step(int64_t step, double learning_rate) {
     counted += batches.back().counted;
   }
   model_.parameters.zero_gradients();
-  Measures sum;
-  for (const Batch& batch : batches) {
-    const Measures part = pass(batch, 1 / static_cast<real>(counted));
-    sum.loss += part.loss;
-    sum.accuracy += part.accuracy;
-  }
+  for (int a = 0; a < accumulate_; ++a) enqueue(batches[static_cast<size_t>(a)], a, 1 / static_cast<real>(counted));
   optimizer_.step(step, learning_rate);
-  return {sum.loss / static_cast<double>(counted), sum.accuracy / (accumulate_ * batch_)};
+  return collect(batches);
 }
 
 Measures Trainer::evaluate(int64_t step, int samples) {
-  Measures sum;
-  int64_t counted = 0;
+  std::vector<Batch> batches;
   for (int first = 0; first < samples; first += batch_) {
-    const Batch batch = task_.batch(seed_, stream_of("evaluate"), static_cast<uint32_t>(step), first,
-                                    std::min(batch_, samples - first));
-    const Measures part = pass(batch, 0);
-    sum.loss += part.loss;
-    sum.accuracy += part.accuracy;
-    counted += batch.counted;
+    batches.push_back(task_.batch(seed_, stream_of("evaluate"), static_cast<uint32_t>(step), first, std::min(batch_, samples - first)));
+    enqueue(batches.back(), static_cast<int>(batches.size()) - 1, 0);
   }
-  return {sum.loss / static_cast<double>(counted), sum.accuracy / samples};
+  return collect(batches);
 }
 
-Measures Trainer::pass(const Batch& batch, real scale) {
+void Trainer::enqueue(const Batch& batch, int slot, real scale) {
   const int64_t rows = static_cast<int64_t>(batch.targets.size());
   const int V = model_.classes();
+  const bool learn = scale > 0;
+  if (best_.size() <= static_cast<size_t>(slot)) {
+    best_.resize(static_cast<size_t>(slot) + 1);
+    total_.resize(static_cast<size_t>(slot) + 1);
+  }
+  Tokens& best = best_[static_cast<size_t>(slot)];
+  Tensor& total = total_[static_cast<size_t>(slot)];
+  best.resize(ops_, {rows});
+  total.resize(ops_, {1});
   tokens_.resize(ops_, {batch.size, batch.length});
   targets_.resize(ops_, {rows});
-  best_.resize(ops_, {rows});
   losses_.resize(ops_, {rows});
-  total_.resize(ops_, {1});
   partial_.resize(ops_, {rows / 1024 + 2});
+  if (learn) dlogits_.resize(ops_, {rows, V});
   tokens_.upload(batch.tokens);
   targets_.upload(batch.targets);
-  const bool learn = scale > 0;
-  if (learn) dlogits_.resize(ops_, {rows, V});
 
   const Input input{tokens_.data(), batch.size, batch.length};
   const real* logits = model_.forward(input);
-  ops_.argmax(best_.data(), logits, rows, V);
+  ops_.argmax(best.data(), logits, rows, V);
   ops_.cross_entropy(losses_.data(), learn ? dlogits_.data() : nullptr, logits, targets_.data(), scale, rows, V);
-  ops_.sum(total_.data(), partial_.data(), losses_.data(), rows);
+  ops_.sum(total.data(), partial_.data(), losses_.data(), rows);
   if (learn) model_.backward(input, dlogits_.data());
-  // The only wait of a step, when all its work is on its way.
-  return {static_cast<double>(total_.download()[0]), task_.accuracy(batch, best_.download()) * batch.size};
+}
+
+Measures Trainer::collect(const std::vector<Batch>& batches) const {
+  Measures sum;
+  int64_t counted = 0, samples = 0;
+  for (size_t slot = 0; slot < batches.size(); ++slot) {
+    const Batch& batch = batches[slot];
+    sum.loss += static_cast<double>(total_[slot].download()[0]);
+    sum.accuracy += task_.accuracy(batch, best_[slot].download()) * batch.size;
+    counted += batch.counted;
+    samples += batch.size;
+  }
+  return {sum.loss / static_cast<double>(counted), sum.accuracy / static_cast<double>(samples)};
 }
 
 }  // namespace petroglyph

@@ -1,6 +1,8 @@
 // One training step and one evaluation: what every program's loop is made of.
 #pragma once
 
+#include <vector>
+
 #include "model.h"
 #include "tasks/task.h"
 #include "train/optimizer.h"
@@ -23,8 +25,10 @@ class Trainer {
   Measures evaluate(int64_t step, int samples);
 
  private:
-  // Sums of the batch's losses and of its samples' accuracies; with a backward pass where scale > 0.
-  Measures pass(const Batch& batch, real scale);
+  // Sends a batch through the model, with a backward pass where scale > 0; its sum of losses and its guesses go to `slot`.
+  void enqueue(const Batch& batch, int slot, real scale);
+  // Waits for the device and averages what the batches left in their slots.
+  Measures collect(const std::vector<Batch>& batches) const;
 
   Model& model_;
   const Task& task_;
@@ -32,8 +36,10 @@ class Trainer {
   Ops& ops_;
   uint64_t seed_;
   int batch_, accumulate_;
-  Tokens tokens_, targets_, best_;
-  Tensor losses_, dlogits_, total_, partial_;
+  Tokens tokens_, targets_;
+  Tensor losses_, dlogits_, partial_;
+  std::vector<Tokens> best_;   // of each slot (B·T)
+  std::vector<Tensor> total_;  // of each slot (1)
 };
 
 }  // namespace petroglyph
