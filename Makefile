@@ -51,7 +51,7 @@ LIBRARY := $(filter-out $(PROGRAMS:%=src/%.cpp),$(wildcard src/*.cpp src/cpu/*.c
 KERNELS := $(wildcard src/gpu/*.cu)
 OBJECTS := $(LIBRARY:src/%.cpp=$(BUILD)/%.o) $(if $(CUDA_WANTED),$(KERNELS:src/%.cu=$(BUILD)/%.o))
 
-.PHONY: all test test-all test-exhaustive bench format lint clean help float-tests double-tests
+.PHONY: all test test-all test-exhaustive bench test-gpu bench-gpu format lint clean help float-tests double-tests
 .DELETE_ON_ERROR:
 all: $(PROGRAMS)
 ifeq ($(OPENMP_WORKS),)
@@ -146,6 +146,22 @@ test-exhaustive: $(BUILD)/test/numerics_exhaustive
 bench: $(BUILD)/test/bench
 	@$<
 
+# On a machine with a GPU: the host run's comparisons through the driver, every function on all 2^32 inputs, 200 steps of
+# train_copy on both devices, and compute-sanitizer where it is installed.
+GPU_TESTS := $(BUILD)/test/gpu_run $(BUILD)/test/gpu_math
+$(BUILD)/test/gpu_run.o: test/host_run.cpp $(BUILD)/flags
+	@mkdir -p $(@D)
+	@echo "  CXX  $<"
+	@$(CXX) $(FLAGS) -Itest -MMD -MP -c -o $@ $<
+$(BUILD)/test/gpu_math.o: test/gpu_math.cu $(BUILD)/flags
+	@mkdir -p $(@D)
+	@echo "  NVCC $<"
+	@$(NVCC) $(NVCCFLAGS) $(GENCODE) -ccbin $(CXX) -Xcompiler -ffp-contract=off,-fopenmp -Itest -MMD -MP -c -o $@ $<
+test-gpu: $(GPU_TESTS) $(PROGRAMS:%=$(BUILD)/%)
+	@test/run.sh $(GPU_TESTS) "test/gpu_training.sh $(BUILD)/train_copy" "test/gpu_sanitizer.sh $(BUILD)/test/gpu_run"
+bench-gpu: $(BUILD)/test/bench
+	@$< --device cuda
+
 # ---- The rest -------------------------------------------------------------------------------------------------------
 
 SOURCES := $(wildcard src/*.h src/*.cpp src/*/*.h src/*/*.cpp src/*/*.cu src/*/*.cuh test/*.h test/*.cpp)
@@ -165,10 +181,12 @@ make test             every gradient, oracle, bit and program: under five minute
 make test-all         that for every build there is: instruction sets, -O0, clang++, no OpenMP, sanitizers
 make test-exhaustive  the largest error of exp, log, tanh … over all 2^32 inputs
 make bench            how fast, and how near this machine's limits
+make test-gpu         on a machine with a GPU: its bits against the CPU's; make bench-gpu: its speed
 make format lint      clang-format and clang-tidy, where they are installed
 make clean
 
 ARCH=native           instruction set: x86-64-v3, generic, … (the results are the same)
+CUDA=auto             0 leaves CUDA out; GPU_ARCH="80 90": what to build for, default the GPU that is here
 CXX=g++ OPENMP=auto DEBUG=0 SANITIZE=0 OPTIMIZE=-O3 REAL=float BUILD=build
 endef
 export HELP

@@ -1,11 +1,12 @@
 // How fast, and how near the machine's limits (`make bench`). Machines are shared and noisy: compare within one run.
 //
-//   build/test/bench [--json] [--threads N] [operations] [steps]
+//   build/test/bench [--json] [--device cpu|cuda] [--threads N] [operations] [steps]
 //
 // With --threads 1 it counts processor time, which a busy machine disturbs less.
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -14,9 +15,13 @@
 #include "cpu/cpu.h"
 #include "cpu/peak.h"
 #include "json.h"
+#include "program.h"
 #include "tasks/copying.h"
 #include "text.h"
 #include "train/trainer.h"
+#ifdef PETROGLYPH_CUDA
+#include "gpu/make_gpu.h"
+#endif
 
 namespace petroglyph {
 namespace {
@@ -57,10 +62,16 @@ double peak_memory_mb() {
 
 class Bench {
  public:
-  Bench(int threads, bool json) : cpu_(threads), json_(json), clock_(threads == 1 ? processor_clock : wall_clock) {
+  Bench(const std::string& device, int threads, bool json) : ops_(make_device(device, threads)), json_(json) {
+    cpu_ = dynamic_cast<Cpu*>(ops_.get());
+    if (cpu_ && threads == 1) clock_ = processor_clock;
+#ifdef PETROGLYPH_CUDA
+    peak_ = cpu_ ? peak_flops(threads) : gpu_peak_flops(*ops_);
+#else
     peak_ = peak_flops(threads);
-    report_.set("machine", cpu_.description()).set("peak_gflops", peak_ / 1e9);
-    if (!json_) std::printf("%s; fp32 peak measured now: %.0f GFLOP/s\n", cpu_.description().c_str(), peak_ / 1e9);
+#endif
+    report_.set("machine", ops_->description()).set("peak_gflops", peak_ / 1e9);
+    if (!json_) std::printf("%s; fp32 peak measured now: %.0f GFLOP/s\n", ops_->description().c_str(), peak_ / 1e9);
   }
 
   void operations() {
@@ -72,7 +83,9 @@ class Bench {
 
   void steps() {
     Json rows = Json::array();
-    for (const auto& [n, batch] : {std::pair{16, 64}, std::pair{32, 64}, std::pair{128, 8}}) rows.push(step(n, batch));
+    std::vector<std::pair<int, int>> sizes = {{16, 64}, {32, 64}, {128, 8}};
+    if (!cpu_) sizes.push_back({128, 320});  // the papers'
+    for (const auto& [n, batch] : sizes) rows.push(step(n, batch));
     report_.set("steps", rows);
   }
 
@@ -81,10 +94,26 @@ class Bench {
   }
 
  private:
+  // The time of one call. On a GPU several are put on the queue before the wait, so that launching does not count.
+  double time_of(const Call& call, Arrays& arrays, const std::string& written) {
+    const int calls = cpu_ ? 1 : 10;
+    return best_time(clock_, [&] {
+             for (int i = 0; i < calls; ++i) call(*ops_, arrays);
+             if (!cpu_) wait_for(arrays.tensor(written));
+           }) / calls;
+  }
+  void wait_for(const Tensor& tensor) {
+    real first;
+    ops_->download(&first, tensor.data(), sizeof first);
+  }
+
   Json operation(const OpCase& row) {
-    Arrays arrays(cpu_, row.operands, 1);
-    const double forward = best_time(clock_, [&] { row.forward(cpu_, arrays); });
-    const double backward = row.backward ? best_time(clock_, [&] { row.backward(cpu_, arrays); }) : 0;
+    Arrays arrays(*ops_, row.operands, 1);
+    const std::string written = std::find_if(row.operands.begin(), row.operands.end(), [](const Operand& o) {
+                                  return o.role == Role::OUTPUT || o.role == Role::UPDATED;
+                                })->name;
+    const double forward = time_of(row.forward, arrays, written);
+    const double backward = row.backward ? time_of(row.backward, arrays, written) : 0;
     Json json = Json::object();
     json.set("name", row.name).set("forward_seconds", forward).set("backward_seconds", backward);
     std::string rates;
@@ -107,18 +136,18 @@ class Bench {
     config.set("vocab", task.vocab()).set("context", task.context()).set("width", 192).set("hidden", 192).set("layers", 12);
     config.set("heads", 1).set("activation", "exp").set("pre_activation_norm", "exact").set("post_reduction_norm", true);
     config.set("causal", true);
-    const auto model = make_model("causal_rn", config, cpu_);
+    const auto model = make_model("causal_rn", config, *ops_);
     model->parameters.initialize(1);
-    Optimizer optimizer(model->parameters, cpu_, {});
-    Trainer trainer(*model, task, optimizer, cpu_, 1, batch, 1);
+    Optimizer optimizer(model->parameters, *ops_, {});
+    Trainer trainer(*model, task, optimizer, *ops_, 1, batch, 1);
     int64_t done = 0;
     const double seconds = best_time(clock_, [&] { trainer.step(done++, 5e-4); }, 3);
 
     Profile profile;
-    cpu_.measure(&profile);
     constexpr int MEASURED = 5;
-    for (int i = 0; i < MEASURED; ++i) trainer.step(done++, 5e-4);
-    cpu_.measure(nullptr);
+    if (cpu_) cpu_->measure(&profile);
+    for (int i = 0; cpu_ && i < MEASURED; ++i) trainer.step(done++, 5e-4);
+    if (cpu_) cpu_->measure(nullptr);
     return print_step(text("causal_rn 192/192, 12 layers, n = %d, batch %d", n, batch), seconds, profile, MEASURED);
   }
 
@@ -137,9 +166,10 @@ class Bench {
     return json.set("operations", parts), json;
   }
 
-  Cpu cpu_;
+  std::unique_ptr<Ops> ops_;
+  Cpu* cpu_ = nullptr;  // ops_ where it is the CPU
   bool json_;
-  double (*clock_)();
+  double (*clock_)() = wall_clock;
   double peak_;
   Json report_ = Json::object();
 };
@@ -147,14 +177,16 @@ class Bench {
 int run(int argc, char** argv) {
   int threads = 0;
   bool json = false, operations = false, steps = false;
+  std::string device = "cpu";
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--json") json = true;
     if (word == "--threads" && i + 1 < argc) threads = std::atoi(argv[++i]);
+    if (word == "--device" && i + 1 < argc) device = argv[++i];
     if (word == "operations") operations = true;
     if (word == "steps") steps = true;
   }
-  Bench bench(threads > 0 ? threads : available_threads(), json);
+  Bench bench(device, threads > 0 ? threads : available_threads(), json);
   if (operations || !steps) bench.operations();
   if (steps || !operations) bench.steps();
   bench.finish();
@@ -164,4 +196,6 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace petroglyph
 
-int main(int argc, char** argv) { return petroglyph::run(argc, argv); }
+int main(int argc, char** argv) {
+  return petroglyph::run_program("bench", [&] { return petroglyph::run(argc, argv); });
+}

@@ -302,7 +302,7 @@ void add_row_rows(std::vector<Row>& rows) {
   for (const int V : {1, 2, 31, 33, 64, 130, 1025}) rows.push_back(cross_entropy_row(11, V, V % 2 == 0));
   rows.push_back(cross_entropy_row(2, 5003, true));
   rows.push_back(ties_row());
-  for (const int64_t n : {0, 1, 33, 1023, 1024, 1025, 5000, 1024 * 33 + 5}) rows.push_back(sum_row(n));
+  for (const int64_t n : {0, 1, 33, 64, 65, 96, 100, 200, 333, 1023, 1024, 1025, 5000, 1024 * 33 + 5}) rows.push_back(sum_row(n));
   rows.push_back(sum_row(1024 * 1024 + 1025));
   for (const int64_t n : {1, 255, 256, 1000}) rows.push_back(adamw_row(n, n % 2 == 0 ? real(0) : real(1)));
   rows.push_back(copies_row());

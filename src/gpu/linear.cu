@@ -71,7 +71,7 @@ __global__ void sum_columns(float* sums, const float* x, int64_t rows, int colum
   if (column >= columns) return;
   const int64_t end = min((chunk + 1) * CHUNK, rows);
   float sum = 0;
-#pragma unroll 16
+#pragma unroll 32
   for (int64_t n = chunk * CHUNK; n < end; ++n) sum += x[n * columns + column];
   sums[chunk * columns + column] = sum;
 }

@@ -10,4 +10,7 @@ bool gpu_present();
 // The first GPU. Throws Error where there is none, or none that is new enough.
 std::unique_ptr<Ops> make_gpu();
 
+// Floating-point operations a second of fused multiply-adds in registers, one counting as two: the best of several runs.
+double gpu_peak_flops(Ops& gpu);
+
 }  // namespace petroglyph

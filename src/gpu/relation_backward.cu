@@ -84,7 +84,6 @@ class LaneSweeper {
           weight_of(r)[key] = key < s.visible(row(r))
                                   ? pair_weight(pairs.scale[lane_index()][r], pairs.along[r][lane_index()], s.width)
                                   : 0;
-      __syncwarp();
     }
     for (int key = from + lane_index(); key < s.keys; key += WARP)
 #pragma unroll
@@ -276,7 +275,7 @@ __global__ void total_keys(float* totals, const float* weight, Pairs s) {
   if (key >= s.keys) return;
   const float* column = weight + s.pair_offset(number) + key;
   float sum = 0;
-#pragma unroll 8
+#pragma unroll 16
   for (int j = s.first_query(key); j < s.queries; ++j) sum += column[static_cast<int64_t>(j) * s.keys];
   totals[number * s.keys + key] = sum;
 }

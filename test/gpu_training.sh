@@ -1,0 +1,29 @@
+#!/bin/sh
+# 200 steps of the default train_copy on the CPU and on the GPU: equal losses, equal weights.
+#   test/gpu_training.sh build/train_copy
+program=$(realpath "$1")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+for device in cpu cuda; do
+  "$program" --device $device --name $device --steps 200 --stop-at 2 --quiet > $device.txt 2>&1
+done
+passed=0
+failed=0
+check() {  # NAME A B
+  if [ -s "$2" ] && cmp -s "$2" "$3"; then
+    echo "ok   200 steps: $1"
+    passed=$((passed + 1))
+  else
+    echo "FAIL 200 steps: $1 differ on the CPU and on the GPU"
+    diff "$2" "$3" | head -n 6
+    failed=$((failed + 1))
+  fi
+}
+grep '^weights' cpu.txt > cpu.weights
+grep '^weights' cuda.txt > cuda.weights
+check weights cpu.weights cuda.weights
+check losses runs/cpu/log.csv runs/cuda/log.csv
+cat cuda.weights
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]
