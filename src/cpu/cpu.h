@@ -30,6 +30,7 @@ class Cpu final : public Ops {
 
  private:
   void product(const Product& p);
+  void product_of_transposed(const Product& p);
 
   // Makes scratch(thread) at least `size` reals long, for every thread. Not inside a parallel section: it may throw.
   void reserve_scratch(int64_t size);
@@ -37,6 +38,7 @@ class Cpu final : public Ops {
 
   Threads threads_;
   std::vector<Tensor> scratch_;
+  Tensor packed_;  // a product's second factor, shared by the threads
 };
 
 }  // namespace petroglyph

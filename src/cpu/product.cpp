@@ -1,14 +1,21 @@
 // The blocked matrix product. Every output is one chain of fused multiply-adds over ascending k, cut every CHUNK terms,
 // whatever the blocking: the blocks divide outputs among registers and threads, never the terms of one output.
 //
-// A tile of TILE_ROWS × TILE_COLUMNS outputs lives in registers while k runs. Each k takes one row of b, already packed
-// side by side with its neighbours, and one number of a for each row of the tile, broadcast. At 8×48 on AVX-512 that is
-// 24 independent chains (two fma units with a latency of 4 need 8), 3 loads and 8 broadcasts for 24 fmas, so that the
-// loads stay behind the arithmetic.
+// A tile of TILE_ROWS rows and up to TILE_VECTORS vectors of outputs lives in registers while k runs. Each k takes one row
+// of b, already packed side by side with its neighbours, and one number of a for each row of the tile, broadcast. At 8×48
+// on AVX-512 that is 24 independent chains (two fma units with a latency of 4 need 8), 3 loads and 8 broadcasts for 24
+// fmas, so that the loads stay behind the arithmetic.
+//
+// Packing is what keeps the tile fed. The columns of b that a tile takes (a strip) become contiguous, by copies or, where b
+// is a weight used as Wᵀ, by transposing squares in registers: number by number it cost a fifth of the time. Where a is
+// transposed (the dyᵀ of a weight's gradient) its next k lies a whole row away, which halves the speed until a block of it
+// is packed as well.
 
 #include "cpu/product.h"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "cpu/cpu.h"
 #include "cpu/parallel.h"
@@ -25,138 +32,312 @@ constexpr int TILE_ROWS = 6, TILE_VECTORS = 2;  // 16 registers
 #else
 constexpr int TILE_ROWS = 4, TILE_VECTORS = 2;
 #endif
-constexpr int TILE_COLUMNS = TILE_VECTORS * VECTOR_WIDTH;
-// A block of a stays in the L2 cache while the strips of b, one tile wide, go over it.
-constexpr int64_t BLOCK_SIZE = 1 << 18;
-constexpr int64_t MOST_ROWS = 128 * TILE_ROWS, FEWEST_ROWS = 4 * TILE_ROWS;
-constexpr int64_t MOST_STRIPS = 4;
+constexpr int WIDTH = VECTOR_WIDTH;
+constexpr int TILE_COLUMNS = TILE_VECTORS * WIDTH;
 
-int64_t rows_of_block(int64_t K) {
-  return std::min(MOST_ROWS, std::max(FEWEST_ROWS, BLOCK_SIZE / std::min(CHUNK, K) / TILE_ROWS * TILE_ROWS));
+// The columns of b that one tile takes. A matrix is cut into strips as even as whole vectors allow: 64 columns are two strips
+// of 32, which keep more chains in flight than 48 and 16 would.
+struct Strip {
+  int64_t column;
+  int columns, vectors;
+
+  int width() const { return vectors * WIDTH; }
+};
+
+int64_t vectors_of(int64_t columns) { return (columns + WIDTH - 1) / WIDTH; }
+int64_t strips_of(int64_t columns) { return (vectors_of(columns) + TILE_VECTORS - 1) / TILE_VECTORS; }
+
+Strip strip_of(int64_t columns, int64_t number) {
+  const int64_t vectors = vectors_of(columns), strips = strips_of(columns);
+  const int64_t begin = vectors * number / strips, end = vectors * (number + 1) / strips;
+  return {begin * WIDTH, static_cast<int>(std::min(end * WIDTH, columns) - begin * WIDTH),
+          static_cast<int>(end - begin)};
 }
 
-// sums (ROWS, TILE_COLUMNS) = Σ_k a_ik b_k over k < K; b packed (K, TILE_COLUMNS)
-template <int ROWS>
-void multiply_tile(real* sums, View a, const real* b, int64_t K) {
-  Vector sum[ROWS][TILE_VECTORS] = {};
-  for (int64_t k = 0; k < K; ++k, b += TILE_COLUMNS) {
+// ---- Packing --------------------------------------------------------------------------------------------------------
+
+template <int... L>
+inline void interleave(Vector& a, Vector& b, std::integer_sequence<int, L...>) {
+  const Vector low = __builtin_shufflevector(a, b, (L / 2 + L % 2 * WIDTH)...);
+  const Vector high = __builtin_shufflevector(a, b, (WIDTH / 2 + L / 2 + L % 2 * WIDTH)...);
+  a = low;
+  b = high;
+}
+
+// A square of WIDTH × WIDTH numbers: interleaving row i with row i + WIDTH/2 moves the highest bit of the row's index to the
+// lowest place, and log2(WIDTH) times that exchanges the bits of row and column.
+inline void transpose(Vector (&rows)[WIDTH]) {
+#pragma GCC unroll 4
+  for (int round = 1; round < WIDTH; round *= 2) {
+    Vector next[WIDTH];
 #pragma GCC unroll 8
-    for (int i = 0; i < ROWS; ++i) {
-      const Vector x = broadcast(a.data[i * a.row + k * a.column]);
-#pragma GCC unroll 3
-      for (int v = 0; v < TILE_VECTORS; ++v)
-        sum[i][v] = fma(x, load(b + v * VECTOR_WIDTH), sum[i][v]);
+    for (int i = 0; i < WIDTH / 2; ++i) {
+      next[2 * i] = rows[i];
+      next[2 * i + 1] = rows[i + WIDTH / 2];
+      interleave(next[2 * i], next[2 * i + 1], std::make_integer_sequence<int, WIDTH>());
     }
+#pragma GCC unroll 16
+    for (int i = 0; i < WIDTH; ++i) rows[i] = next[i];
   }
+}
+
+// packed (K, VECTORS·WIDTH) = whole vectors of rows that are contiguous in b
+template <int VECTORS>
+void copy_vectors(real* packed, View b, int64_t K) {
+  for (int64_t k = 0; k < K; ++k)
+#pragma GCC unroll 3
+    for (int v = 0; v < VECTORS; ++v) store(packed + (k * VECTORS + v) * WIDTH, load(b.data + k * b.row + v * WIDTH));
+}
+
+// Squares along k, as many as fit; returns the terms that are done, of the columns that are whole vectors.
+int64_t transpose_squares(real* packed, View b, int64_t K, const Strip& strip) {
+  int64_t k = 0;
+  for (; k + WIDTH <= K; k += WIDTH)
+    for (int n = 0; n + WIDTH <= strip.columns; n += WIDTH) {
+      Vector rows[WIDTH];
+      for (int i = 0; i < WIDTH; ++i) rows[i] = load(b.data + k + (n + i) * b.column);
+      transpose(rows);
+      for (int i = 0; i < WIDTH; ++i) store(packed + (k + i) * strip.width() + n, rows[i]);
+    }
+  return k;
+}
+
+// packed (K, width) = the strip's columns of b, with zeros beside the last one
+void pack_strip(real* packed, View b, int64_t K, const Strip& strip) {
+  const int width = strip.width(), whole = strip.columns / WIDTH * WIDTH;
+  int64_t done = 0;  // terms of the whole vectors
+  if (b.column == 1 && whole == width) {
+    if (strip.vectors == 1) return copy_vectors<1>(packed, b, K);
+    if (strip.vectors == 2) return copy_vectors<2>(packed, b, K);
+    return copy_vectors<3>(packed, b, K);
+  }
+  if (b.row == 1) done = transpose_squares(packed, b, K, strip);
+  for (int64_t k = 0; k < K; ++k)
+    for (int n = k < done ? whole : 0; n < width; ++n)
+      packed[k * width + n] = n < strip.columns ? b.data[k * b.row + n * b.column] : 0;
+}
+
+// packed (tiles, K, TILE_ROWS): the rows of a transposed a, tile after tile
+void pack_rows(real* packed, View a, int64_t M, int64_t K) {
+  const int64_t whole = M / TILE_ROWS * TILE_ROWS;
+  constexpr int64_t STRIP = 64;  // terms that stay in L1 until every tile has its part
+  for (int64_t strip = 0; strip < K; strip += STRIP)
+    for (int64_t tile = 0; tile < whole; tile += TILE_ROWS)
+      for (int64_t k = strip; k < std::min(strip + STRIP, K); ++k)
+        std::memcpy(packed + tile * K + k * TILE_ROWS, a.data + k * a.column + tile, TILE_ROWS * sizeof(real));
+  for (int64_t k = 0; k < K; ++k)
+    for (int64_t i = whole; i < M; ++i) packed[whole * K + k * TILE_ROWS + i - whole] = a.data[k * a.column + i];
+}
+
+// ---- One tile -------------------------------------------------------------------------------------------------------
+
+// Where a tile's sums go: c = start + sums, and after the last chunk + bias.
+struct Target {
+  real* c;
+  int64_t row;
+  bool add;          // what c holds is the start, not zero
+  const real* bias;  // or null
+};
+
+template <int ROWS, int VECTORS>
+inline void store_sums(const Target& to, int columns, const Vector (&sum)[ROWS][VECTORS]) {
+  if (columns == VECTORS * WIDTH) {
+#pragma GCC unroll 8
+    for (int i = 0; i < ROWS; ++i)
+#pragma GCC unroll 3
+      for (int v = 0; v < VECTORS; ++v) {
+        real* c = to.c + i * to.row + v * WIDTH;
+        Vector total = (to.add ? load(c) : Vector{}) + sum[i][v];
+        if (to.bias) total = total + load(to.bias + v * WIDTH);
+        store(c, total);
+      }
+    return;
+  }
+  real sums[ROWS][VECTORS * WIDTH];
 #pragma GCC unroll 8
   for (int i = 0; i < ROWS; ++i)
 #pragma GCC unroll 3
-    for (int v = 0; v < TILE_VECTORS; ++v) store(sums + i * TILE_COLUMNS + v * VECTOR_WIDTH, sum[i][v]);
+    for (int v = 0; v < VECTORS; ++v) store(&sums[i][v * WIDTH], sum[i][v]);
+  for (int i = 0; i < ROWS; ++i)
+    for (int n = 0; n < columns; ++n) {
+      real* c = to.c + i * to.row + n;
+      *c = (to.add ? *c : 0) + sums[i][n];
+      if (to.bias) *c += to.bias[n];
+    }
 }
 
-void multiply_rows(int rows, real* sums, View a, const real* b, int64_t K) {
-  switch (rows) {
-    case 8: return multiply_tile<8>(sums, a, b, K);
-    case 7: return multiply_tile<7>(sums, a, b, K);
-    case 6: return multiply_tile<6>(sums, a, b, K);
-    case 5: return multiply_tile<5>(sums, a, b, K);
-    case 4: return multiply_tile<4>(sums, a, b, K);
-    case 3: return multiply_tile<3>(sums, a, b, K);
-    case 2: return multiply_tile<2>(sums, a, b, K);
-    default: return multiply_tile<1>(sums, a, b, K);
-  }
-}
-
-// packed (K, TILE_COLUMNS) = columns of b, with zeros beside the last one
-void pack(real* packed, View b, int64_t K, int columns) {
-  if (columns < TILE_COLUMNS) std::fill_n(packed, K * TILE_COLUMNS, real(0));
-  if (b.column == 1) {
-    for (int64_t k = 0; k < K; ++k) std::copy_n(b.data + k * b.row, columns, packed + k * TILE_COLUMNS);
-    return;
-  }
-  constexpr int64_t STRIP = 16;  // a transposition: strips of one cache line along k keep both sides in L1
-  for (int64_t strip = 0; strip < K; strip += STRIP)
-    for (int n = 0; n < columns; ++n)
-      for (int64_t k = strip; k < std::min(strip + STRIP, K); ++k)
-        packed[k * TILE_COLUMNS + n] = b.data[k * b.row + n * b.column];
-}
-
-// c = start + sums, then + bias
-void store_tile(const Product& p, const real* sums, int64_t row, int rows, int64_t column, int columns, bool add, bool last) {
-  for (int i = 0; i < rows; ++i, sums += TILE_COLUMNS) {
-    real* c = p.c + (row + i) * p.c_row + column;
-    for (int n = 0; n < columns; ++n) c[n] = (add ? c[n] : 0) + sums[n];
-    if (last && p.bias)
-      for (int n = 0; n < columns; ++n) c[n] += p.bias[column + n];
-  }
-}
-
-// packed = the rows of a, a tile's beside each other for every k: (rows/TILE_ROWS, K, TILE_ROWS). Where a's rows run along
-// memory there is nothing to gain; across it (a weight's gradient) each k would touch another page.
-void pack_rows(real* packed, View a, int64_t rows, int64_t K) {
-  for (int64_t row = 0; row < rows; row += TILE_ROWS) {
-    const int64_t count = std::min<int64_t>(TILE_ROWS, rows - row);
-    for (int64_t k = 0; k < K; ++k, packed += TILE_ROWS)
-      for (int64_t i = 0; i < count; ++i) packed[i] = a.data[(row + i) * a.row + k * a.column];
-  }
-}
-
-struct Block {
-  int64_t row_begin, row_end, column_begin, column_end;
+// VECTORS vectors of b for each k, `step` numbers apart: packed, or in place.
+struct Rows {
+  const real* data;
+  int64_t step;
 };
 
-// scratch: PACKED_SIZE reals
-void multiply_block(const Product& p, const Block& block, real* scratch) {
-  alignas(64) real sums[TILE_ROWS * TILE_COLUMNS];
-  real *packed_b = scratch, *packed_a = scratch + CHUNK * TILE_COLUMNS;
-  const int64_t rows = block.row_end - block.row_begin;
-  const bool across = p.a.column != 1 && rows > 1;
+// Σ_k a_ik b_k over k < K. ALONG_K: a.column is 1; otherwise a.row is.
+template <int ROWS, int VECTORS, bool ALONG_K>
+void multiply_tile(const Target& to, int columns, View a, Rows b, int64_t K) {
+  for (int i = 0; i < ROWS; ++i)
+    for (int v = 0; v < VECTORS; ++v) __builtin_prefetch(to.c + i * to.row + v * WIDTH, 1);
+  const int64_t row = ALONG_K ? a.row : 1, step = ALONG_K ? 1 : a.column;
+  const real *x = a.data, *from = b.data;
+  Vector sum[ROWS][VECTORS] = {};
+  for (int64_t k = 0; k < K; ++k, from += b.step, x += step) {
+    Vector y[VECTORS];
+#pragma GCC unroll 3
+    for (int v = 0; v < VECTORS; ++v) y[v] = load(from + v * WIDTH);
+#pragma GCC unroll 8
+    for (int i = 0; i < ROWS; ++i) {
+      const Vector factor = broadcast(x[i * row]);
+#pragma GCC unroll 3
+      for (int v = 0; v < VECTORS; ++v) sum[i][v] = fma(factor, y[v], sum[i][v]);
+    }
+  }
+  store_sums(to, columns, sum);
+}
+
+template <int VECTORS, bool ALONG_K>
+void multiply_rows(int rows, const Target& to, int columns, View a, Rows b, int64_t K) {
+  switch (rows) {
+    case 8: return multiply_tile<8, VECTORS, ALONG_K>(to, columns, a, b, K);
+    case 7: return multiply_tile<7, VECTORS, ALONG_K>(to, columns, a, b, K);
+    case 6: return multiply_tile<6, VECTORS, ALONG_K>(to, columns, a, b, K);
+    case 5: return multiply_tile<5, VECTORS, ALONG_K>(to, columns, a, b, K);
+    case 4: return multiply_tile<4, VECTORS, ALONG_K>(to, columns, a, b, K);
+    case 3: return multiply_tile<3, VECTORS, ALONG_K>(to, columns, a, b, K);
+    case 2: return multiply_tile<2, VECTORS, ALONG_K>(to, columns, a, b, K);
+    default: return multiply_tile<1, VECTORS, ALONG_K>(to, columns, a, b, K);
+  }
+}
+
+template <bool ALONG_K>
+void multiply_strip_tile(int rows, int vectors, const Target& to, int columns, View a, Rows b, int64_t K) {
+  switch (vectors) {
+    case 3: return multiply_rows<3, ALONG_K>(rows, to, columns, a, b, K);
+    case 2: return multiply_rows<2, ALONG_K>(rows, to, columns, a, b, K);
+    default: return multiply_rows<1, ALONG_K>(rows, to, columns, a, b, K);
+  }
+}
+
+// ---- Blocks ---------------------------------------------------------------------------------------------------------
+
+// Rows of b that lie at most so far apart are multiplied in place where they are used for a few tiles only: packing them
+// costs more than it gives.
+constexpr int64_t IN_PLACE_STEP = 512;
+
+// Terms k … k+depth−1 of one strip, for the rows row_begin … row_end−1. a_tiles: those rows packed, or null. Of the strip
+// only the columns below p.N are stored.
+void multiply_strip(const Product& p, int64_t row_begin, int64_t row_end, const Strip& strip, int64_t k, int64_t depth,
+                    Rows b, const real* a_tiles) {
+  const bool last = k + depth == p.K;
+  const int columns = static_cast<int>(std::min<int64_t>(strip.columns, p.N - strip.column));
+  for (int64_t row = row_begin; row < row_end; row += TILE_ROWS) {
+    const int rows = static_cast<int>(std::min<int64_t>(TILE_ROWS, row_end - row));
+    const View a = a_tiles ? View{a_tiles + (row - row_begin) * depth, 1, TILE_ROWS} : p.a.from(row, k);
+    const Target to{p.c + row * p.c_row + strip.column, p.c_row, k > 0 || p.into == Into::ADD,
+                    last && p.bias ? p.bias + strip.column : nullptr};
+    if (a.column == 1)
+      multiply_strip_tile<true>(rows, strip.vectors, to, columns, a, b, depth);
+    else
+      multiply_strip_tile<false>(rows, strip.vectors, to, columns, a, b, depth);
+  }
+}
+
+void multiply_strips(const Product& p, int64_t row_begin, int64_t row_end, int64_t strip_begin, int64_t strip_end,
+                     real* b_packed, real* a_packed) {
   for (int64_t k = 0; k < p.K; k += CHUNK) {
     const int64_t depth = std::min(CHUNK, p.K - k);
-    const View a{p.a.data + block.row_begin * p.a.row + k * p.a.column, p.a.row, p.a.column};
-    if (across) pack_rows(packed_a, a, rows, depth);
-    for (int64_t column = block.column_begin; column < block.column_end; column += TILE_COLUMNS) {
-      const int columns = static_cast<int>(std::min<int64_t>(TILE_COLUMNS, block.column_end - column));
-      pack(packed_b, {p.b.data + k * p.b.row + column * p.b.column, p.b.row, p.b.column}, depth, columns);
-      for (int64_t row = 0; row < rows; row += TILE_ROWS) {
-        const int count = static_cast<int>(std::min<int64_t>(TILE_ROWS, rows - row));
-        const View tile = across ? View{packed_a + row * depth, 1, TILE_ROWS} : View{a.data + row * a.row, a.row, a.column};
-        multiply_rows(count, sums, tile, packed_b, depth);
-        store_tile(p, sums, block.row_begin + row, count, column, columns, k > 0 || p.into == Into::ADD, k + CHUNK >= p.K);
-      }
+    if (a_packed) pack_rows(a_packed, p.a.from(row_begin, k), row_end - row_begin, depth);
+    for (int64_t s = strip_begin; s < strip_end; ++s) {
+      const Strip strip = strip_of(p.N, s);
+      const View b = p.b.from(k, strip.column);
+      const bool in_place = a_packed && b.column == 1 && b.row <= IN_PLACE_STEP && strip.columns == strip.width();
+      if (!in_place) pack_strip(b_packed, b, depth, strip);
+      multiply_strip(p, row_begin, row_end, strip, k, depth,
+                     in_place ? Rows{b.data, b.row} : Rows{b_packed, strip.width()}, a_packed);
     }
   }
 }
 
-}  // namespace
-
-const int64_t PACKED_SIZE = CHUNK * TILE_COLUMNS + std::max(BLOCK_SIZE, CHUNK * FEWEST_ROWS);
-
-void multiply(const Product& p, real* scratch) {
-  const int64_t rows = rows_of_block(p.K);
-  for (int64_t row = 0; row < p.M; row += rows) multiply_block(p, {row, std::min(row + rows, p.M), 0, p.N}, scratch);
+// One strip of b packed for all of K lies K·width numbers after the strips before it, chunk after chunk.
+void pack_whole_strip(real* packed, View b, int64_t K, const Strip& strip) {
+  packed += K * strip.column;
+  for (int64_t k = 0; k < K; k += CHUNK)
+    pack_strip(packed + k * strip.width(), b.from(k, strip.column), std::min(CHUNK, K - k), strip);
 }
 
-void Cpu::product(const Product& p) {
-  reserve_scratch(PACKED_SIZE);
-  const auto pieces = [](int64_t size, int64_t piece) { return (size + piece - 1) / piece; };
-  int64_t rows = std::min(rows_of_block(p.K), pieces(p.M, TILE_ROWS) * TILE_ROWS), strips = MOST_STRIPS;
-  // Smaller blocks until all threads are busy, first along the side whose other side is cheap to pack again.
-  const int64_t wanted = threads_.count == 1 ? 1 : 2 * threads_.count;
-  const bool rows_first = p.a.column != 1;
-  while (pieces(p.M, rows) * pieces(p.N, strips * TILE_COLUMNS) < wanted) {
-    if (rows > FEWEST_ROWS && (rows_first || strips == 1))
-      rows = pieces(rows / TILE_ROWS, 2) * TILE_ROWS;
-    else if (strips > 1)
-      strips /= 2;
-    else
-      break;
+void multiply_whole_strip(const Product& p, int64_t row_begin, int64_t row_end, const Packed& b, int64_t first,
+                          const Strip& strip) {
+  const real* packed = b.data + b.K * strip.column + first * strip.width();
+  for (int64_t k = 0; k < p.K; k += CHUNK)
+    multiply_strip(p, row_begin, row_end, strip, k, std::min(CHUNK, p.K - k),
+                   {packed + k * strip.width(), strip.width()}, nullptr);
+}
+
+constexpr int64_t BLOCK_ROWS =
+    8 * TILE_ROWS;                        // of one task: their outputs stay in L2 until all strips have written theirs
+constexpr int64_t MOST_PACKED = 1 << 20;  // numbers of b that are packed at a time
+
+}  // namespace
+
+const int64_t PACKED_SIZE = CHUNK * TILE_COLUMNS;
+
+void multiply(const Product& p, real* packed) { multiply_strips(p, 0, p.M, 0, strips_of(p.N), packed, nullptr); }
+
+int64_t packed_size(int64_t K, int64_t columns) { return K * vectors_of(columns) * WIDTH; }
+
+Packed pack(real* to, View b, int64_t K, int64_t columns) {
+  for (int64_t s = 0; s < strips_of(columns); ++s) pack_whole_strip(to, b, K, strip_of(columns, s));
+  return {to, K, columns};
+}
+
+void multiply(const Product& p, const Packed& b, int64_t first) {
+  for (int64_t s = 0; s < strips_of(b.columns); ++s) {
+    const Strip strip = strip_of(b.columns, s);
+    if (strip.column < p.N) multiply_whole_strip(p, 0, p.M, b, first, strip);
   }
-  const int64_t columns = strips * TILE_COLUMNS, across = pieces(p.N, columns);
-  parallel(threads_, pieces(p.M, rows) * across, 1, [&](int64_t task, int64_t, int thread) {
-    const int64_t row = task / across * rows, column = task % across * columns;
-    multiply_block(p, {row, std::min(row + rows, p.M), column, std::min(column + columns, p.N)}, scratch(thread));
-  });
+}
+
+// The gradient of a weight: few outputs, many terms. A task packs its rows of a as well as its strips of b, so that it wants
+// many of both, while there must be tasks for all threads.
+void Cpu::product_of_transposed(const Product& p) {
+  int64_t rows = 24 * TILE_ROWS, width = 8;  // strips
+  const int64_t strips = strips_of(p.N);
+  const auto tasks = [&] { return ((p.M + rows - 1) / rows) * ((strips + width - 1) / width); };
+  while (tasks() < 2 * threads_.count && rows * width > 6 * TILE_ROWS)
+    (rows >= width * TILE_COLUMNS || width == 1 ? rows : width) /= 2;
+  reserve_scratch(PACKED_SIZE + rows * CHUNK);
+  const int64_t groups = (strips + width - 1) / width;
+  parallel(
+      threads_, tasks(), 1,
+      [&](int64_t task, int64_t, int thread) {
+        const int64_t row = task / groups * rows, strip = task % groups * width;
+        multiply_strips(p, row, std::min(row + rows, p.M), strip, std::min(strip + width, strips), scratch(thread),
+                        scratch(thread) + PACKED_SIZE);
+      },
+      "product");
+}
+
+// Many rows share b, which is packed once, some columns after the other where it is large.
+void Cpu::product(const Product& p) {
+  if (p.a.column != 1) return product_of_transposed(p);
+  const int64_t columns = std::max(MOST_PACKED / p.K / TILE_COLUMNS, int64_t{1}) * TILE_COLUMNS;
+  const int64_t blocks = (p.M + BLOCK_ROWS - 1) / BLOCK_ROWS;
+  for (int64_t column = 0; column < p.N; column += columns) {
+    Product part = p;
+    part.c += column;
+    part.b = p.b.from(0, column);
+    part.N = std::min(columns, p.N - column);
+    if (p.bias) part.bias += column;
+    const int64_t strips = strips_of(part.N), size = packed_size(p.K, part.N);
+    if (packed_.size() < size) packed_.resize(*this, {size});
+    parallel(
+        threads_, strips, 1,
+        [&](int64_t s, int64_t, int) { pack_whole_strip(packed_.data(), part.b, p.K, strip_of(part.N, s)); }, "pack");
+    parallel(threads_, strips * blocks, 1, [&](int64_t task, int64_t, int) {
+      const int64_t row = task / strips * BLOCK_ROWS;
+      multiply_whole_strip(part, row, std::min(row + BLOCK_ROWS, p.M), {packed_.data(), p.K, part.N}, 0,
+                           strip_of(part.N, task % strips));
+    });
+  }
 }
 
 }  // namespace petroglyph

@@ -13,6 +13,8 @@ constexpr int64_t CHUNK = 1024;
 struct View {
   const real* data;
   int64_t row, column;
+
+  View from(int64_t i, int64_t k) const { return {data + i * row + k * column, row, column}; }
 };
 
 // c (M,N) = a (M,K) · b (K,N) + bias, starting from zero or from what c holds. A chain's sum is always added to its start,
@@ -26,8 +28,19 @@ struct Product {
   const real* bias = nullptr;  // (N)
 };
 
-// Does it all on the calling thread, with PACKED_SIZE reals of scratch.
-void multiply(const Product& p, real* scratch);
+// Does it all on the calling thread. packed: PACKED_SIZE reals of scratch.
+void multiply(const Product& p, real* packed);
 extern const int64_t PACKED_SIZE;
+
+// A factor b that several products share: packed once, all of it.
+struct Packed {
+  const real* data;
+  int64_t K, columns;
+};
+int64_t packed_size(int64_t K, int64_t columns);
+Packed pack(real* to, View b, int64_t K, int64_t columns);
+// p.b is not looked at: b's rows are first … first + p.K − 1 and its columns the first p.N. The chain is cut where b's rows
+// are multiples of CHUNK, so that `first` is one of those, or the last row lies in the same chunk.
+void multiply(const Product& p, const Packed& b, int64_t first = 0);
 
 }  // namespace petroglyph

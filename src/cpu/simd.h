@@ -18,7 +18,7 @@ typedef real Vector __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(rea
 
 // Both g++ and clang++ make this one instruction where the machine has it.
 inline Vector fma(Vector a, Vector b, Vector c) {
-  Vector sum;
+  Vector sum = c;
   for (int l = 0; l < VECTOR_WIDTH; ++l) sum[l] = numerics::fma(a[l], b[l], c[l]);
   return sum;
 }
