@@ -1,11 +1,13 @@
 // Every operation and model on the GPU against the CPU, bit for bit.
 //
-// Compiled with cuda_on_host.h in front, the GPU's kernels run on the host, in several orders of their threads; compiled
-// with nvcc, on the GPU that there is. The rows come from the table of cases that all tests share, and from the shapes
-// below, on which the kernels' own seams lie: tiles, chunks, strips, warps.
+// Compiled with cuda_on_host.h in front, the GPU's kernels run on the host, in several orders of their threads;
+// compiled with nvcc, on the GPU that there is. The rows come from the table of cases that all tests share, and from
+// the shapes below, on which the kernels' own seams lie: tiles, chunks, strips, warps.
 
 #include <algorithm>
-#include <cstdlib>
+#include <cmath>
+#include <functional>
+#include <limits>
 
 #include "cases.h"
 #include "check.h"
@@ -17,7 +19,7 @@
 namespace petroglyph {
 namespace {
 
-// ---- A row of shapes --------------------------------------------------------------------------------------------------
+// ---- A row of shapes ------------------------------------------------------------------------------------------------
 
 // The arrays of one run of an operation, on one device. What is random depends on the name and the seed only.
 class Run {
@@ -26,6 +28,12 @@ class Run {
 
   real* in(const std::string& name, int64_t size, double low = -1, double high = 1) {
     return add(name, random(name, size, low, high), false);
+  }
+  // Of all magnitudes from 2^-11 to 2^11, so that few terms decide a sum and no rounding is lost in others.
+  real* uneven(const std::string& name, int64_t size) {
+    std::vector<real> host = random(name, size, -1, 1);
+    for (size_t i = 0; i < host.size(); ++i) host[i] *= std::ldexp(real(1), static_cast<int>(i % 23) - 11);
+    return add(name, host, false);
   }
   real* out(const std::string& name, int64_t size) {  // NaN: what stays unwritten is seen
     return add(name, std::vector<real>(static_cast<size_t>(size), std::numeric_limits<real>::quiet_NaN()), true);
@@ -230,9 +238,12 @@ Row ties_row() {
 
 Row sum_row(int64_t n) {
   return {text("sum, sum_of_squares of %lld", static_cast<long long>(n)), [=](Run& r) {
-            real* x = r.in("x", n);
-            r.ops.sum(r.out("sum", 1), r.scratch("partial", n / 1024 + 2), x, n);
-            r.ops.sum_of_squares(r.out("squares", 1), r.scratch("partial of squares", n / 1024 + 2), x, n);
+            real *even = r.in("even", n), *uneven = r.uneven("uneven", n),
+                 *partial = r.scratch("partial", n / 1024 + 2);
+            r.ops.sum(r.out("sum", 1), partial, even, n);
+            r.ops.sum_of_squares(r.out("squares", 1), partial, even, n);
+            r.ops.sum(r.out("uneven sum", 1), partial, uneven, n);
+            r.ops.sum_of_squares(r.out("uneven squares", 1), partial, uneven, n);
           }};
 }
 
@@ -302,7 +313,8 @@ void add_row_rows(std::vector<Row>& rows) {
   for (const int V : {1, 2, 31, 33, 64, 130, 1025}) rows.push_back(cross_entropy_row(11, V, V % 2 == 0));
   rows.push_back(cross_entropy_row(2, 5003, true));
   rows.push_back(ties_row());
-  for (const int64_t n : {0, 1, 33, 64, 65, 96, 100, 200, 333, 1023, 1024, 1025, 5000, 1024 * 33 + 5}) rows.push_back(sum_row(n));
+  for (const int64_t n : {0, 1, 33, 64, 65, 96, 100, 200, 333, 1023, 1024, 1025, 5000, 1024 * 33 + 5})
+    rows.push_back(sum_row(n));
   rows.push_back(sum_row(1024 * 1024 + 1025));
   for (const int64_t n : {1, 255, 256, 1000}) rows.push_back(adamw_row(n, n % 2 == 0 ? real(0) : real(1)));
   rows.push_back(copies_row());

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "cpu/cpu.h"
@@ -58,8 +59,14 @@ Strip strip_of(int64_t columns, int64_t number) {
 
 template <int... L>
 inline void interleave(Vector& a, Vector& b, std::integer_sequence<int, L...>) {
+#ifdef __clang__
   const Vector low = __builtin_shufflevector(a, b, (L / 2 + L % 2 * WIDTH)...);
   const Vector high = __builtin_shufflevector(a, b, (WIDTH / 2 + L / 2 + L % 2 * WIDTH)...);
+#else  // g++ has the other only from version 12 on
+  typedef std::conditional_t<sizeof(real) == 4, int32_t, int64_t> Mask __attribute__((vector_size(VECTOR_BYTES)));
+  const Vector low = __builtin_shuffle(a, b, Mask{(L / 2 + L % 2 * WIDTH)...});
+  const Vector high = __builtin_shuffle(a, b, Mask{(WIDTH / 2 + L / 2 + L % 2 * WIDTH)...});
+#endif
   a = low;
   b = high;
 }

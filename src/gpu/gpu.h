@@ -1,7 +1,7 @@
 // The catalogue on an NVIDIA GPU: kernels over `real` = float, one stream, the same bits as the CPU.
 //
-// Every operation has the orders of sums of the catalogue, so that nothing depends on blocks, warps or who is first. All
-// work is put on one stream and stays on the device: only download() waits.
+// Every operation has the orders of sums of the catalogue, so that nothing depends on blocks, warps or who is first.
+// All work is put on one stream and stays on the device: only download() waits.
 #pragma once
 
 #include "gpu/launch.h"
@@ -55,7 +55,8 @@ class Gpu final : public Ops {
 #undef OP
 
  private:
-  // At least `size` floats for the operation that asks, until the next one asks. Grows in a model's first step, then never.
+  // At least `size` floats for the operation that asks, until the next one asks. Grows in a model's first step, then
+  // never.
   real* scratch(int64_t size);
 
   std::string name_;

@@ -1,9 +1,9 @@
 // The contract's sum along a row, done by a warp: lane l holds what the CPU keeps in lane[l] (cpu/lanes.h), and five
 // exchanges are the CPU's folds of 16, 8, 4, 2, 1.
 //
-// The exchanges are butterflies: lane l adds what lane l ^ width has. For l < width that is the CPU's lane[l] += lane[l +
-// width]; the lanes above form the same sum with its terms exchanged, which rounds to the same float. So every lane ends with
-// the total, and none has to be told.
+// The exchanges are butterflies: lane l adds what lane l ^ width has. For l < width that is the CPU's lane[l] += lane[l
+// + width]; the lanes above form the same sum with its terms exchanged, which rounds to the same float. So every lane
+// ends with the total, and none has to be told.
 #pragma once
 
 #include "gpu/launch.h"
@@ -23,9 +23,9 @@ __device__ inline float fold_lanes(float sum) {
   return sum;
 }
 
-// Folds N sums at once (N a power of two up to 32); a lane gets the total of value[lane / (32 / N)]. The additions are those of
-// fold_lanes, but at each step a lane keeps half of the sums for itself and hands the other half over, so that N sums
-// take N − 1 exchanges and some selections instead of 5 N. WIDTH is for the recursion.
+// Folds N sums at once (N a power of two up to 32); a lane gets the total of value[lane / (32 / N)]. The additions are
+// those of fold_lanes, but at each step a lane keeps half of the sums for itself and hands the other half over, so that
+// N sums take N − 1 exchanges and some selections instead of 5 N. WIDTH is for the recursion.
 template <int N, int WIDTH = WARP / 2>
 __device__ inline float fold_many(const float (&value)[N], int lane) {
   if constexpr (N == 1) {

@@ -86,8 +86,8 @@ void Gpu::linear_backward_input(real* dx, const real* dy, const real* weight, in
   product::run(Plain<Along::K, Along::OUTPUT>{dx, {dy, out}, {weight, in}, {N, in}, out, into, nullptr}, out, stream_);
 }
 
-// The weight alone has few tiles. Unless they keep the GPU busy, all chunks of rows that fit the scratch are multiplied at
-// once and then added up in their order.
+// The weight alone has few tiles. Unless they keep the GPU busy, all chunks of rows that fit the scratch are multiplied
+// at once and then added up in their order.
 void Gpu::linear_backward_weight(real* dweight, real* dbias, const real* dy, const real* x, int64_t N, int in,
                                  int out) {
   WeightGradient gradient{dweight, nullptr, {dy, out}, {x, in}, {out, in}, N, 1};
@@ -125,11 +125,12 @@ __global__ void embed(float* x, const float* token_table, const float* position_
   for (int c = lane_index(); c < D; c += WARP) x[n * D + c] = position ? token[c] + position[c] : token[c];
 }
 
-// The gradient of the token table is a scatter: rows of dx are added to the rows of the table that their tokens name. To add
-// in the contract's order without atomics, each chunk of 1024 rows is first sorted by token, stably, so that a token's
-// rows stand together and in order; then every (chunk, token, column) has a thread that adds them; then every token of
-// the vocabulary has a warp that looks itself up in the sorted chunks and takes their sums in order. Memory and work
-// depend on the rows, not on the vocabulary, but for those look-ups: log₂ 1024 steps a token for each 32 chunks.
+// The gradient of the token table is a scatter: rows of dx are added to the rows of the table that their tokens name.
+// To add in the contract's order without atomics, each chunk of 1024 rows is first sorted by token, stably, so that a
+// token's rows stand together and in order; then every (chunk, token, column) has a thread that adds them; then every
+// token of the vocabulary has a warp that looks itself up in the sorted chunks and takes their sums in order. Memory
+// and work depend on the rows, not on the vocabulary, but for those look-ups: log₂ 1024 steps a token for each 32
+// chunks.
 struct SortedChunks {
   int32_t* rows;    // (chunks,CHUNK)    the chunk's rows by token, then by row; less in the last chunk
   int32_t* tokens;  // (chunks,CHUNK)    its distinct tokens, ascending
@@ -185,7 +186,8 @@ __global__ void __launch_bounds__(CHUNK)
 
 constexpr int SLOT_WARPS = 8, SLOT_COLUMNS = 32;
 
-// sums (chunks,CHUNK,D): for each distinct token of a chunk the sum of its rows of dx. A block has a chunk and 32 columns.
+// sums (chunks,CHUNK,D): for each distinct token of a chunk the sum of its rows of dx. A block has a chunk and 32
+// columns.
 __global__ void __launch_bounds__(SLOT_WARPS* WARP)
     sum_tokens(float* sums, const float* dx, SortedChunks sorted, int D) {
   const int strips = (D + SLOT_COLUMNS - 1) / SLOT_COLUMNS;

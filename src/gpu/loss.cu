@@ -75,8 +75,8 @@ __global__ void sum_rows(float* partial, const float* x, int64_t n) {
   if (lane_index() == 0) partial[row] = sum;
 }
 
-// Sums the rows' sums, level by level in place, in one block. Of each level it takes as many rows as it has warps: read by
-// all, then written by all, so that no sum lands on numbers that are still to be read.
+// Sums the rows' sums, level by level in place, in one block. Of each level it takes as many rows as it has warps: read
+// by all, then written by all, so that no sum lands on numbers that are still to be read.
 __global__ void finish_sum(float* sum, float* partial, int64_t rows) {
   int64_t left = rows;
   while (left > 1) {

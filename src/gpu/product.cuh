@@ -1,10 +1,11 @@
 // The tile of a matrix product: the twin of cpu/product.cpp, on which every product of the catalogue is built.
 //
-// A block computes TILE_ROWS × TILE_COLUMNS outputs, a thread 8×8 of them in registers, each as the contract's chain: one
-// fma after the other over ascending k, cut every CHUNK terms. Slices of DEPTH terms of both factors pass through shared
-// memory, the next one copied while this one is multiplied. For each k a thread reads 8 + 8 numbers for 64 fma, in pieces
-// of 16 bytes whose addresses the lanes share, so that the reads stay behind the arithmetic. The tile is 96×64 because 192,
-// the papers' width, is a multiple of both, and four blocks of three warps fill the registers of a multiprocessor.
+// A block computes TILE_ROWS × TILE_COLUMNS outputs, a thread 8×8 of them in registers, each as the contract's chain:
+// one fma after the other over ascending k, cut every CHUNK terms. Slices of DEPTH terms of both factors pass through
+// shared memory, the next one copied while this one is multiplied. For each k a thread reads 8 + 8 numbers for 64 fma,
+// in pieces of 16 bytes whose addresses the lanes share, so that the reads stay behind the arithmetic. The tile is
+// 96×64 because 192, the papers' width, is a multiple of both, and four blocks of three warps fill the registers of a
+// multiprocessor.
 //
 // What is multiplied and where it goes is a Problem, passed to the kernel by value:
 //   static constexpr Along A, B      which way its factors lie in memory
@@ -22,11 +23,9 @@ namespace product {
 constexpr int CHUNK = 1024;  // the contract's
 constexpr int TILE_ROWS = 96, TILE_COLUMNS = 64;
 constexpr int THREADS = TILE_ROWS / 8 * TILE_COLUMNS / 8, WARPS = THREADS / WARP;
-constexpr int BLOCKS_AT_ONCE =
-    4;  // on a multiprocessor: three warps for each of its quarters leave a thread 168 registers
+constexpr int BLOCKS_AT_ONCE = 4;  // on a multiprocessor: three warps a quarter leave a thread 168 registers
 constexpr int DEPTH = 16;
-constexpr int PAD =
-    4;  // between rows of shared memory: neighbours then start four banks apart, whole pieces of 16 bytes
+constexpr int PAD = 4;  // between rows of shared memory, so that pieces of 16 bytes of eight rows meet in no bank
 
 // Which index of a factor is contiguous: k, or the row of a (the column of b).
 enum class Along { K, OUTPUT };
@@ -58,8 +57,8 @@ struct Tile {
 
 using Sums = float[8][8];
 
-// The rows and columns of a lane among its warp's 32 × 64: side by side in fours where four are read at once, and else so that
-// the lanes' reads, and their stores, are neighbours.
+// The rows and columns of a lane among its warp's 32 × 64: side by side in fours where four are read at once, and else
+// so that the lanes' reads, and their stores, are neighbours.
 template <Along A>
 __device__ inline int tile_row(int r, int lane) {
   return warp_index() * 32 + (A == Along::K ? lane / 8 + r * 4 : lane / 8 * 4 + r % 4 + r / 4 * 16);
@@ -87,8 +86,8 @@ struct alignas(16) Slice<Along::OUTPUT, SIZE> {
   __device__ const float& at(int row, int term) const { return terms[term][row]; }
 };
 
-// Brings in slice after slice, in the longest pieces that are aligned. Rows that do not exist are replaced by others that do,
-// and never used.
+// Brings in slice after slice, in the longest pieces that are aligned. Rows that do not exist are replaced by others
+// that do, and never used.
 template <Along ALONG, int SIZE>
 class Copier {
  public:
@@ -244,35 +243,50 @@ void run(const Problem& problem, int64_t K, cudaStream_t stream) {
   for (int64_t chunk = 0; chunk * CHUNK < K; ++chunk) run_chunk(problem, chunk, stream);
 }
 
-// c = start + sum, then + bias, where the start is what c holds or zero. c and bias (may be null) begin at the tile's corner.
-template <Along A, Along B>
-__device__ inline void store_tile(float* c, int64_t stride, const float* bias, bool add, const Tile& tile,
+// WHOLE: nothing of the tile is missing, and nothing has to be asked.
+template <Along A, Along B, bool WHOLE>
+__device__ inline void store_rows(float* c, int64_t stride, const float* bias, bool add, bool aligned, const Tile& tile,
                                   const Sums& sum) {
-  const bool aligned =
-      B == Along::OUTPUT &&
-      (reinterpret_cast<uintptr_t>(c) / sizeof(float) | static_cast<uint64_t>(stride | tile.columns)) % 4 == 0;
   const auto column = [](int n) { return tile_column<B>(n, lane_index()); };
+  const auto exists = [&](int n) { return WHOLE || column(n) < tile.columns; };
+  float terms[8] = {};
+#pragma unroll
+  for (int n = 0; n < 8; ++n)
+    if (bias && exists(n)) terms[n] = bias[column(n)];
 #pragma unroll
   for (int r = 0; r < 8; ++r) {
     const int row = tile_row<A>(r, lane_index());
-    if (row >= tile.rows) break;
+    if (!WHOLE && row >= tile.rows) break;
     float* line = c + row * stride;
     float value[8];
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
-      if (column(n) >= tile.columns) continue;
-      value[n] = (add ? line[column(n)] : 0) + sum[r][n];
-      if (bias) value[n] += bias[column(n)];
+      value[n] = (add && exists(n) ? line[column(n)] : 0) + sum[r][n];
+      if (bias) value[n] += terms[n];
     }
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
-      if (column(n) >= tile.columns) continue;
+      if (!exists(n)) continue;
       if (!aligned)
         line[column(n)] = value[n];
       else if (n % 4 == 0)
         *reinterpret_cast<float4*>(line + column(n)) = make_float4(value[n], value[n + 1], value[n + 2], value[n + 3]);
     }
   }
+}
+
+// c = start + sum, then + bias, where the start is what c holds or zero. c and bias (may be null) begin at the tile's
+// corner.
+template <Along A, Along B>
+__device__ inline void store_tile(float* c, int64_t stride, const float* bias, bool add, const Tile& tile,
+                                  const Sums& sum) {
+  const bool aligned =
+      B == Along::OUTPUT &&
+      (reinterpret_cast<uintptr_t>(c) / sizeof(float) | static_cast<uint64_t>(stride | tile.columns)) % 4 == 0;
+  if (tile.rows == TILE_ROWS && tile.columns == TILE_COLUMNS)
+    store_rows<A, B, true>(c, stride, bias, add, aligned, tile, sum);
+  else
+    store_rows<A, B, false>(c, stride, bias, add, aligned, tile, sum);
 }
 
 // Cuts M × N outputs into tiles. Neighbouring blocks take the columns of the same rows, which are the larger factor.

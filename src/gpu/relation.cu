@@ -1,8 +1,8 @@
 // The pairwise relation: the heart of the Causal Relation Network. The derivation stands in models/causal_rn.cpp.
 //
-// Forward, a pair and channel takes an addition, a multiplication, nine instructions of exp2 and an addition; everything
-// else is kept off that path: factors come from shared memory, one for all channels, queries and sums stay in registers
-// (relation.cuh), and the variances come from a product of the matrices of queries and keys (product.cuh).
+// Forward, a pair and channel takes an addition, a multiplication, nine instructions of exp2 and an addition;
+// everything else is kept off that path: factors come from shared memory, one for all channels, queries and sums stay
+// in registers (relation.cuh), and the variances come from a product of the matrices of queries and keys (product.cuh).
 
 #include <algorithm>
 
@@ -70,8 +70,8 @@ struct InverseStd {
   __device__ void sum_directly(const Tile& tile, int r, unsigned cancelled) const;
 };
 
-// A loop and not unrolled: 64 copies of a division and a root would not fit the instruction cache. The rows move up so that
-// the one whose turn it is stands in registers known to the compiler.
+// A loop and not unrolled: 64 copies of a division and a root would not fit the instruction cache. The rows move up so
+// that the one whose turn it is stands in registers known to the compiler.
 __device__ void InverseStd::store(const Tile& tile, const Sums& sum) const {
   Sums rows;
 #pragma unroll
@@ -86,7 +86,8 @@ __device__ void InverseStd::store(const Tile& tile, const Sums& sum) const {
   }
 }
 
-// Between the chunks of a wide head inv_std holds the dot products so far. Returns a bit for each column whose sum cancelled.
+// Between the chunks of a wide head inv_std holds the dot products so far. Returns a bit for each column whose sum
+// cancelled.
 __device__ unsigned InverseStd::store_row(const Tile& tile, const float (&sum)[8], int r) const {
   const int row = product::tile_row<A>(r, lane_index());
   const int visible = pairs.visible(static_cast<int>(tile.row) + row) - static_cast<int>(tile.column);
@@ -148,7 +149,8 @@ __global__ void largest_keys(float* largest, const float* p, Pairs s) {
   }
 }
 
-// shift_n = max over channels of largest + q. Of equal sums the lower channel's is taken, as on the CPU: zeros have signs.
+// shift_n = max over channels of largest + q. Of equal sums the lower channel's is taken, as on the CPU: zeros have
+// signs.
 __global__ void largest_sums(float* shift, const float* largest, const float* q, int64_t rows, int hidden) {
   const int64_t n = row_of_warp();
   if (n >= rows) return;

@@ -1,4 +1,5 @@
-// What the kernels of the pairwise relation share: the shape on the device, and the sweep in which a thread owns channels.
+// What the kernels of the pairwise relation share: the shape on the device, and the sweep in which a thread owns
+// channels.
 #pragma once
 
 #include "gpu/lanes.cuh"
@@ -55,10 +56,10 @@ __device__ inline void read_row(float (&to)[N], const float* from) {
 
 // ---- The sweep ----------------------------------------------------------------------------------------------------
 //
-// A block owns OWN neighbouring queries (or keys) and some channels of one head; a thread has all the own rows of CHANNELS
-// channels in registers and goes through the partners, keys (or queries), in ascending order. What belongs to a pair and
-// not to a channel, its factor and its inv_std, is brought into shared memory for PARTNERS partners at a time and read
-// from there in pieces of four, so that a pair and channel costs hardly more than its arithmetic.
+// A block owns OWN neighbouring queries (or keys) and some channels of one head; a thread has all the own rows of
+// CHANNELS channels in registers and goes through the partners, keys (or queries), in ascending order. What belongs to
+// a pair and not to a channel, its factor and its inv_std, is brought into shared memory for PARTNERS partners at a
+// time and read from there in pieces of four, so that a pair and channel costs hardly more than its arithmetic.
 
 constexpr int OWN = 8;
 constexpr int PARTNERS = 64;

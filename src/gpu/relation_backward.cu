@@ -1,10 +1,10 @@
 // The backward pass of the pairwise relation. The derivation stands in models/causal_rn.cpp.
 //
-// The CPU makes one sweep over the pairs of a sample, one task a sample. A GPU needs more tasks than that, and two of its
-// three sums run across them, so it sweeps twice and computes ψ' twice: once a warp has queries and adds up dq and, over the
-// channels, the weights w of the pairs (the lanes of the contract are those of the warp); once a block has keys and adds
-// up dp. Every sum is still its own chain, over i or j ascending, so that nothing shows in the bits. Then come the
-// products with the weights and the rest, row by row.
+// The CPU makes one sweep over the pairs of a sample, one task a sample. A GPU needs more tasks than that, and two of
+// its three sums run across them, so it sweeps twice and computes ψ' twice: once a warp has queries and adds up dq and,
+// over the channels, the weights w of the pairs (the lanes of the contract are those of the warp); once a block has
+// keys and adds up dp. Every sum is still its own chain, over i or j ascending, so that nothing shows in the bits. Then
+// come the products with the weights and the rest, row by row.
 
 #include "gpu/activation.cuh"
 #include "gpu/gpu.h"
@@ -35,7 +35,7 @@ __device__ float pair_weight(float inv_std, float along, int width) {
   return inv_std * inv_std * inv_std * (along / static_cast<float>(width));
 }
 
-// ---- Queries and weights in one sweep: exp, heads up to 12 channels a lane ---------------------------------------------------
+// ---- Queries and weights in one sweep: exp, heads up to 12 channels a lane ------------------------------------------
 
 constexpr int LANE_WARPS = 4;
 
@@ -205,7 +205,7 @@ void run_lanes(const SweepArguments& arguments, float* weight, cudaStream_t stre
   }
 }
 
-// ---- Weights alone: any activation, any width ---------------------------------------------------------------------------------
+// ---- Weights alone: any activation, any width -----------------------------------------------------------------------
 
 constexpr int WEIGHT_WARPS = 4, WEIGHT_TILE = 4;  // queries and keys of a warp
 
@@ -263,7 +263,7 @@ void run_weights(const SweepArguments& arguments, float* weight, cudaStream_t st
          arguments, weight, tiles);
 }
 
-// ---- Through the inner norm ---------------------------------------------------------------------------------------------------
+// ---- Through the inner norm -----------------------------------------------------------------------------------------
 
 constexpr int TOTAL_THREADS = 64;
 
@@ -280,8 +280,8 @@ __global__ void total_keys(float* totals, const float* weight, Pairs s) {
   totals[number * s.keys + key] = sum;
 }
 
-// totals (B,heads,T): what the weights of a query add up to, over its keys in order. A lane has a query; the warp brings in
-// 32 keys of all its queries at a time, side by side in memory, and each lane reads its own row.
+// totals (B,heads,T): what the weights of a query add up to, over its keys in order. A lane has a query; the warp
+// brings in 32 keys of all its queries at a time, side by side in memory, and each lane reads its own row.
 __global__ void __launch_bounds__(TOTAL_THREADS) total_queries(float* totals, const float* weight, Pairs s) {
   SHARED_ARRAY(float, tile, [TOTAL_THREADS / WARP][WARP][WARP + 1]);
   const int groups = (s.queries + WARP - 1) / WARP;
