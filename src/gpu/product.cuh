@@ -64,8 +64,12 @@ __device__ inline int tile_row(int r, int lane) {
   return warp_index() * 32 + (A == Along::K ? lane / 8 + r * 4 : lane / 8 * 4 + r % 4 + r / 4 * 16);
 }
 template <Along B>
+HOST_DEVICE constexpr int column_offset(int c) {
+  return B == Along::K ? c * 8 : c % 4 + c / 4 * 32;
+}
+template <Along B>
 __device__ inline int tile_column(int c, int lane) {
-  return B == Along::K ? lane % 8 + c * 8 : lane % 8 * 4 + c % 4 + c / 4 * 32;
+  return lane % 8 * (B == Along::K ? 1 : 4) + column_offset<B>(c);
 }
 
 // Some terms of SIZE rows of a factor in shared memory.
@@ -247,30 +251,31 @@ void run(const Problem& problem, int64_t K, cudaStream_t stream) {
 template <Along A, Along B, bool WHOLE>
 __device__ inline void store_rows(float* c, int64_t stride, const float* bias, bool add, bool aligned, const Tile& tile,
                                   const Sums& sum) {
-  const auto column = [](int n) { return tile_column<B>(n, lane_index()); };
-  const auto exists = [&](int n) { return WHOLE || column(n) < tile.columns; };
+  const int left = tile_column<B>(0, lane_index());
+  const auto exists = [&](int n) { return WHOLE || left + column_offset<B>(n) < tile.columns; };
   float terms[8] = {};
 #pragma unroll
   for (int n = 0; n < 8; ++n)
-    if (bias && exists(n)) terms[n] = bias[column(n)];
+    if (bias && exists(n)) terms[n] = bias[left + column_offset<B>(n)];
 #pragma unroll
   for (int r = 0; r < 8; ++r) {
     const int row = tile_row<A>(r, lane_index());
     if (!WHOLE && row >= tile.rows) break;
-    float* line = c + row * stride;
+    float* line = c + row * stride + left;
     float value[8];
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
-      value[n] = (add && exists(n) ? line[column(n)] : 0) + sum[r][n];
+      value[n] = (add && exists(n) ? line[column_offset<B>(n)] : 0) + sum[r][n];
       if (bias) value[n] += terms[n];
     }
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
+      float* to = line + column_offset<B>(n);
       if (!exists(n)) continue;
       if (!aligned)
-        line[column(n)] = value[n];
+        *to = value[n];
       else if (n % 4 == 0)
-        *reinterpret_cast<float4*>(line + column(n)) = make_float4(value[n], value[n + 1], value[n + 2], value[n + 3]);
+        *reinterpret_cast<float4*>(to) = make_float4(value[n], value[n + 1], value[n + 2], value[n + 3]);
     }
   }
 }
