@@ -26,6 +26,15 @@ OP(void embedding(real* x, const real* token_table, const real* position_table, 
 OP(void embedding_backward(real* dtoken_table, real* dposition_table, const real* dx, const int32_t* tokens, int B, int T,
                            int D, int V));
 
+// x_bt = patches_bt + position_table[t], and behind them x_b,T−1 = cls + position_table[T−1]
+//   x (B,T,D) out; patches (B,T−1,D); cls (D); position_table (T,D)
+OP(void append_class_token(real* x, const real* patches, const real* cls, const real* position_table, int B, int T, int D));
+
+// dpatches_bt = dx_bt;  dcls += Σ_b dx_b,T−1;  dposition_table[t] += Σ_b dx_bt
+//   dpatches (B,T−1,D) out
+//   Order: ascending over b, cut every 1024 like a chain.
+OP(void append_class_token_backward(real* dpatches, real* dcls, real* dposition_table, const real* dx, int B, int T, int D));
+
 // ---- Linear -------------------------------------------------------------------------------------------------------
 
 // y = x Wᵀ + b, or y += x Wᵀ + b
@@ -88,6 +97,32 @@ OP(void relation(real* z, const real* inv_std, const real* shift, const real* p,
 //   Order: sums over i and over j ascending, by fma; over channels lanes; the products with w by chain.
 OP(void relation_backward(real* dp, real* dq, real* weight, real* dz, const real* inv_std, const real* shift, const real* p,
                           const real* q, const RelationShape& shape));
+
+// ---- The relation in linear time ------------------------------------------ (causal_rn_workshop, eq. 5; appendix A)
+
+// z_j = 1/n_j exp(q_j) ∘ Σ_i exp(p_i) over the n_j visible positions i: `relation` with exp and without inv_std, in time and
+// memory linear in T.
+//   A sum of exp(p_i) is a pair (m, s) for each channel, m the largest p_i and s = Σ exp(p_i − m). One position is (p_i, 1), and
+//     (m, s) + (m', s') = m' > m ? (m', s·e + s') : (m, s'·e + s)  with e = exp(−|m' − m|) and a written fma
+//   z_j = exp(q_j + m − shift_j) · s · 1/n_j for the pair of the visible positions
+//   z (B,T,H) out; p, q (B,T,H)
+//   shift (B,T) out, the largest q_j + m of all channels, or null: 0 (see `relation`)
+//   sums (B,chunks,2,H) out, m then s: the pair of positions 0 … k·64+63 (or to the end) for each chunk k. Where it is null a
+//   stream goes on: state (B,2,2,H) in and out, the pair of the chunks that are whole, then of the positions since. Neither is
+//   read at the start of a sequence or chunk.
+//   Order: ascending within a chunk of 64 positions from its first one; earlier chunks + this one's, chunk after chunk.
+OP(void linear_relation(real* z, real* shift, real* sums, real* state, const real* p, const real* q,
+                        const LinearRelationShape& shape));
+
+// The gradients of linear_relation for whole sequences. With M_j the m of the pair that z_j was made of and
+//   g_j = dz_j ∘ exp(q_j + M_j − shift_j)/n_j:    dq_j = g_j ∘ s_j    dp_i = exp(p_i − M_i) ∘ Σ_{j≥i} exp(M_i − M_j) ∘ g_j
+// (all j, and one M, where not causal).
+//   dp, dq (B,T,H) out; later (B,chunks,H) scratch: the part of that sum from the chunks after k, scaled to their M before them
+//   dz, p, q (B,T,H); shift, sums as linear_relation wrote them
+//   Order: causal: descending within a chunk, a sum a at M_i goes on to M_{i−1} times exp(M_{i−1} − M_i); dp_i = a·exp(p_i − M_i),
+//   then + later·exp(p_i − M) by fma; later chunks likewise, from the last. Else ascending in chunks from zero, chunk sums ascending.
+OP(void linear_relation_backward(real* dp, real* dq, real* later, const real* dz, const real* shift, const real* sums,
+                                 const real* p, const real* q, const LinearRelationShape& shape));
 
 // ---- Loss ---------------------------------------------------------------------------------------------------------
 

@@ -33,6 +33,23 @@ struct RelationShape {
   int visible(int query) const { return causal ? position(query) + 1 : keys; }
 };
 
+// The relation in linear time: z_j = 1/n_j Σ_i exp(p_i + q_j). The sum over i is made of chunks of CHUNK positions, whose sums
+// are added in turn: chunks can be worked on at the same time, and a stream that counts its positions makes the same ones.
+struct LinearRelationShape {
+  static constexpr int CHUNK = 64;  // T = 16,384 gives 256 chunks: enough to fill a GPU, few enough to be added one by one
+
+  int batch;      // B
+  int positions;  // T; in a stream only the newest ones
+  int hidden;     // H
+  bool causal;    // position j sees positions 0 … j and divides by j + 1; otherwise all T
+  int before;     // positions that a stream has read earlier; 0 for whole sequences
+
+  int chunks() const { return (positions + CHUNK - 1) / CHUNK; }
+  int begin(int chunk) const { return chunk * CHUNK; }
+  int end(int chunk) const { return chunk + 1 < chunks() ? (chunk + 1) * CHUNK : positions; }
+  int visible(int position) const { return causal ? before + position + 1 : positions; }
+};
+
 // AdamW (Loshchilov and Hutter 2019) with the gradient clipped by its global norm.
 struct AdamwStep {
   real learning_rate, beta1, beta2, epsilon, weight_decay;

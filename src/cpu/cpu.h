@@ -31,6 +31,7 @@ class Cpu final : public Ops {
  private:
   void product(const Product& p);
   void product_of_transposed(const Product& p);
+  void sum_positions(real* dtable, real* last, const real* dx, int64_t B, int64_t T, int D);
 
   // Makes scratch(thread) at least `size` reals long, for every thread. Not inside a parallel section: it may throw.
   void reserve_scratch(int64_t size);

@@ -27,4 +27,20 @@ inline real sum_lanes(int64_t n, Add add) {
   return fold_lanes(lane);
 }
 
+// The largest of value(0) … value(n−1), n ≥ 1. No order matters to it.
+template <class Value>
+inline real max_lanes(int64_t n, Value value) {
+  alignas(64) real lane[LANES];
+  for (int l = 0; l < LANES; ++l) lane[l] = value(l < n ? l : 0);
+  int64_t i = LANES;
+  for (; i + LANES <= n; i += LANES) {
+#pragma omp simd
+    for (int l = 0; l < LANES; ++l) lane[l] = numerics::max(value(i + l), lane[l]);
+  }
+  for (int l = 0; i + l < n; ++l) lane[l] = numerics::max(value(i + l), lane[l]);
+  for (int width = LANES / 2; width > 0; width /= 2)
+    for (int l = 0; l < width; ++l) lane[l] = numerics::max(lane[l + width], lane[l]);
+  return lane[0];
+}
+
 }  // namespace petroglyph

@@ -73,6 +73,22 @@ void scatter_columns(real* dtable, const real* dx, const int32_t* tokens, int64_
 
 }  // namespace
 
+// dtable[t] += Σ_b dx_bt, and last (if any) += the sum of the last t
+void Cpu::sum_positions(real* dtable, real* last, const real* dx, int64_t B, int64_t T, int D) {
+  reserve_scratch(D);
+  parallel(threads_, T, 1, [&](int64_t t, int64_t, int thread) {
+    real* sum = scratch(thread);
+    for (int64_t chunk = 0; chunk < B; chunk += CHUNK) {
+      std::fill_n(sum, D, real(0));
+      for (int64_t b = chunk; b < std::min(chunk + CHUNK, B); ++b)
+        for (int c = 0; c < D; ++c) sum[c] += dx[(b * T + t) * D + c];
+      for (int c = 0; c < D; ++c) dtable[t * D + c] += sum[c];
+      if (last && t == T - 1)
+        for (int c = 0; c < D; ++c) last[c] += sum[c];
+    }
+  });
+}
+
 void Cpu::embedding_backward(real* dtoken_table, real* dposition_table, const real* dx, const int32_t* tokens, int B, int T,
                              int D, int V) {
   const int64_t COLUMNS = 32;
@@ -85,17 +101,23 @@ void Cpu::embedding_backward(real* dtoken_table, real* dposition_table, const re
     scatter_columns(dtoken_table, dx, tokens, static_cast<int64_t>(B) * T, D, begin, end, slot_of[t], token_of[t],
                     scratch(thread));
   });
-  if (!dposition_table) return;
-  reserve_scratch(D);
-  parallel(threads_, T, 1, [&](int64_t t, int64_t, int thread) {
-    real* sum = scratch(thread);
-    for (int64_t chunk = 0; chunk < B; chunk += CHUNK) {
-      std::fill_n(sum, D, real(0));
-      for (int64_t b = chunk; b < std::min<int64_t>(chunk + CHUNK, B); ++b)
-        for (int c = 0; c < D; ++c) sum[c] += dx[(b * T + t) * D + c];
-      for (int c = 0; c < D; ++c) dposition_table[t * D + c] += sum[c];
+  if (dposition_table) sum_positions(dposition_table, nullptr, dx, B, T, D);
+}
+
+void Cpu::append_class_token(real* x, const real* patches, const real* cls, const real* position_table, int B, int T, int D) {
+  parallel(threads_, static_cast<int64_t>(B) * T, 64, [&](int64_t begin, int64_t end, int) {
+    for (int64_t n = begin; n < end; ++n) {
+      const int64_t b = n / T, t = n % T;
+      const real *row = t == T - 1 ? cls : patches + (n - b) * D, *position = position_table + t * D;
+      for (int c = 0; c < D; ++c) x[n * D + c] = row[c] + position[c];
     }
   });
+}
+
+void Cpu::append_class_token_backward(real* dpatches, real* dcls, real* dposition_table, const real* dx, int B, int T, int D) {
+  const size_t row = static_cast<size_t>(D) * sizeof(real), T1 = static_cast<size_t>(T) - 1;
+  copy(dpatches, T1 * row, dx, (T1 + 1) * row, T1 * row, static_cast<size_t>(B));
+  sum_positions(dposition_table, dcls, dx, B, T, D);
 }
 
 }  // namespace petroglyph

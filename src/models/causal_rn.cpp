@@ -33,286 +33,115 @@
 // so one sweep over the pairs recomputes ψ', and nothing of size T²·H is ever stored: s and w are (B,heads,T,T).
 // Removing a mean is its own transpose, so centering p and q needs nothing more: dp and dq come out centered.
 //
-// Everything else is linear layers (dx = dy W, dW = dyᵀ x, db = Σ dy) and plain norms (ops: normalize_backward).
+// Everything else, from the norm of x to the residual, the linear form and the images share: relation_network.cpp.
 
-#include <cmath>
+#include <utility>
 
-#include "config.h"
-#include "error.h"
 #include "model.h"
 #include "models/models.h"
-#include "text.h"
+#include "models/relation_network.h"
 
 namespace petroglyph {
 
 namespace {
 
-enum class PreNorm { EXACT, APPROXIMATE, NONE };
-
-struct Config {
-  int vocab;    // V
-  int context;  // rows of the position embedding: the longest sequence
-  int width;    // D, the papers' d_e
-  int hidden;   // H, the papers' d_h
-  int layers;
-  int heads;
-  Activation activation;
-  PreNorm pre_norm;
-  bool post_norm;
-  bool causal;
-
-  explicit Config(const Json& json) {
-    ConfigReader reader("causal_rn", json);
-    vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
-    context = static_cast<int>(reader.integer("context", 1, 1 << 24));
-    width = static_cast<int>(reader.integer("width", 1, 1 << 16));
-    hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 16));
-    layers = static_cast<int>(reader.integer("layers", 1, 1 << 10));
-    heads = static_cast<int>(reader.integer("heads", 1, hidden));
-    if (hidden % heads != 0) reader.fail(text("heads %d does not divide hidden %d", heads, hidden));
-    activation = activation_named(reader.choice("activation", {"exp", "relu", "elu", "gelu"}));
-    const std::string norm = reader.choice("pre_activation_norm", {"exact", "approximate", "none"});
-    pre_norm = norm == "exact" ? PreNorm::EXACT : norm == "none" ? PreNorm::NONE : PreNorm::APPROXIMATE;
-    post_norm = reader.boolean("post_reduction_norm");
-    causal = reader.boolean("causal");
-    reader.finish();
-  }
-
-  static Activation activation_named(const std::string& name) {
-    return name == "exp"    ? Activation::EXP
-           : name == "relu" ? Activation::RELU
-           : name == "elu"  ? Activation::ELU
-                            : Activation::GELU;
-  }
-};
-
-struct Block {
-  Parameter *left;               // (H,D)
-  Parameter *right, *right_bias;  // (H,D), (H)
-  Parameter *out, *out_bias;     // (D,H), (D)
-};
-
-// What one block computes on the way forward and the backward pass wants to see again.
-struct Activations {
-  Tensor r, r_inv_std;            // (N,D), (N)
-  Tensor q;                       // (N,H)
-  Tensor p_inv_std, q_inv_std;    // (N) each: approximate only
-  Tensor pair_inv_std;            // (B,heads,Q,T): exact only
-  Tensor shift;                   // (N): where exp needs a guard against overflow
-  Tensor y, y_inv_std;            // (N,H), (N): norm(z)
-};
-
-// Activations of a batch, or of a stream's newest tokens with the keys of all tokens so far.
-struct State {
-  int batch, capacity;
-  int length = 0;                 // positions whose keys are there
-  std::vector<Tensor> keys;       // p of each block (B,capacity,H)
-  std::vector<Activations> blocks;
-  Tensor x, y, y_inv_std, logits;  // (N,D), (N,D), (N), (N,V)
-  Tensor new_keys;                // (N,H), stream only
-};
-
-class CausalRn final : public Model {
+class QuadraticSums final : public PairSums {
  public:
-  CausalRn(const Json& json, Ops& ops) : config_(json), ops_(ops) {
-    const Config& c = config_;
-    token_embedding_ = &parameters.add("token_embedding.weight", {c.vocab, c.width}, Init::normal(1));
-    position_embedding_ = &parameters.add("position_embedding.weight", {c.context, c.width}, Init::normal(1));
-    const real deviation = real(0.02);
-    for (int l = 0; l < c.layers; ++l) {
-      const std::string name = "blocks." + std::to_string(l) + ".";
-      Block b;
-      b.left = &parameters.add(name + "left.weight", {c.hidden, c.width}, Init::normal(deviation));
-      b.right = &parameters.add(name + "right.weight", {c.hidden, c.width}, Init::normal(deviation));
-      b.right_bias = &parameters.add(name + "right.bias", {c.hidden}, Init::zeros());
-      b.out = &parameters.add(name + "out.weight", {c.width, c.hidden},
-                              Init::normal(deviation / numerics::sqrt(static_cast<real>(c.layers))));
-      b.out_bias = &parameters.add(name + "out.bias", {c.width}, Init::zeros());
-      blocks_.push_back(b);
-    }
-    head_ = &parameters.add("head.weight", {c.vocab, c.width}, Init::normal(deviation));
-    parameters.allocate(ops);
-  }
+  QuadraticSums(const RelationConfig& config, Activation activation, Ops& ops, int batch, int capacity)
+      : config_(config),
+        activation_(activation),
+        ops_(ops),
+        batch_(batch),
+        capacity_(capacity),
+        keys_(static_cast<size_t>(config.layers)),
+        kept_(static_cast<size_t>(config.layers)) {}
 
-  int classes() const override { return config_.vocab; }
-
-  const real* forward(const Input& input) override {
-    if (input.length > config_.context)
-      throw Error(text("causal_rn: a sequence of %d tokens is longer than the context of %d", input.length, config_.context));
-    state_.batch = input.batch;
-    state_.capacity = input.length;
-    state_.length = 0;
-    return run(state_, input.tokens, input.length);
-  }
-
-  void backward(const Input& input, const real* dlogits) override;
-  std::unique_ptr<Stream> stream(int batch, int capacity) override;
-
-  // Appends n tokens to each of the batch's sequences; returns their logits.
-  const real* run(State& s, const int32_t* tokens, int n);
+  void forward(int block, real* z, real* p, real* q, int before, int n) override;
+  void backward(int block, real* dp, real* dq, real* dz, const real* p, const real* q) override;
 
  private:
-  RelationShape relation_shape(const State& s, int n) const {
-    return {s.batch, n, s.length + n, s.capacity, config_.hidden, config_.heads, config_.causal, config_.activation};
-  }
-  // exp(p + q) may overflow where nothing bounds the sum; a norm that follows lets us rescale it.
-  bool shifted() const {
-    return config_.activation == Activation::EXP && config_.pre_norm != PreNorm::EXACT && config_.post_norm;
-  }
-  void block_forward(const Block& block, Activations& a, Tensor& keys, State& s, int n);
-  void block_backward(const Block& block, const Activations& a, const Tensor& keys, const RelationShape& shape);
+  struct Kept {
+    Tensor inv_std;  // s_ij (B,heads,Q,T): exact only
+    Tensor shift;    // (B,Q): where exp needs a guard against overflow
+  };
 
-  Config config_;
+  bool whole(int n) const { return n == capacity_; }  // otherwise a stream: one `Kept` serves all blocks in turn
+  Kept& kept(int block, int n) { return kept_[whole(n) ? static_cast<size_t>(block) : 0]; }
+  RelationShape shape(int before, int n) const {
+    return {batch_, n, before + n, capacity_, config_.hidden, config_.heads, config_.causal, activation_};
+  }
+  bool exact() const { return config_.pre_norm == PreNorm::EXACT; }
+  // exp(p + q) may overflow where nothing bounds the sum; a norm that follows lets us rescale it.
+  bool shifted() const { return activation_ == Activation::EXP && !exact() && config_.post_norm; }
+  const real* remember(int block, const real* p, int before, int n);
+
+  RelationConfig config_;
+  Activation activation_;
   Ops& ops_;
-  Parameter *token_embedding_, *position_embedding_, *head_;
-  std::vector<Block> blocks_;
-  State state_{};
-  Tensor dx_, dr_, dp_, dq_, dz_, pair_weight_;  // of the backward pass, shared by all blocks
+  int batch_, capacity_;
+  std::vector<Tensor> keys_;  // of a stream: p of all positions so far (B,capacity,H)
+  std::vector<Kept> kept_;
+  Tensor weight_;  // w_ij, of the backward pass, shared by all blocks
 };
 
-// ---- Forward ------------------------------------------------------------------------------------------------------
-
-const real* CausalRn::run(State& s, const int32_t* tokens, int n) {
-  const Config& c = config_;
-  const int64_t N = static_cast<int64_t>(s.batch) * n;
-  const bool whole = n == s.capacity;  // otherwise a stream: temporaries serve all blocks in turn
-  s.keys.resize(blocks_.size());
-  s.blocks.resize(whole ? blocks_.size() : 1);
-  s.x.resize(ops_, {N, c.width});
-  ops_.embedding(s.x.data(), token_embedding_->value, position_embedding_->value, tokens, s.length, s.batch, n, c.width);
-  for (size_t l = 0; l < blocks_.size(); ++l) block_forward(blocks_[l], s.blocks[whole ? l : 0], s.keys[l], s, n);
-  s.length += n;
-
-  s.y.resize(ops_, {N, c.width});
-  s.y_inv_std.resize(ops_, {N});
-  s.logits.resize(ops_, {N, c.vocab});
-  ops_.normalize(s.y.data(), s.y_inv_std.data(), s.x.data(), N, c.width);
-  ops_.linear(s.logits.data(), s.y.data(), head_->value, nullptr, N, c.width, c.vocab, Into::WRITE);
-  return s.logits.data();
+// The keys of all positions so far, with the n new ones of p.
+const real* QuadraticSums::remember(int block, const real* p, int before, int n) {
+  if (whole(n)) return p;
+  Tensor& keys = keys_[static_cast<size_t>(block)];
+  keys.resize(ops_, {batch_, capacity_, config_.hidden});
+  const size_t row = static_cast<size_t>(config_.hidden) * sizeof(real);
+  ops_.copy(keys.data() + static_cast<int64_t>(before) * config_.hidden, static_cast<size_t>(capacity_) * row, p,
+            static_cast<size_t>(n) * row, static_cast<size_t>(n) * row, static_cast<size_t>(batch_));
+  return keys.data();
 }
 
-// s.x += the block's output
-void CausalRn::block_forward(const Block& block, Activations& a, Tensor& keys, State& s, int n) {
-  const int D = config_.width, H = config_.hidden;
-  const int64_t N = static_cast<int64_t>(s.batch) * n;
-  const RelationShape shape = relation_shape(s, n);
-  const bool whole = n == s.capacity;
-  a.r.resize(ops_, {N, D});
-  a.r_inv_std.resize(ops_, {N});
-  a.q.resize(ops_, {N, H});
-  a.y.resize(ops_, {N, H});
-  a.y_inv_std.resize(ops_, {N});
-  keys.resize(ops_, {s.batch, s.capacity, H});
-  if (!whole) s.new_keys.resize(ops_, {N, H});
-  real* const p = whole ? keys.data() : s.new_keys.data();
-  real *const q = a.q.data(), *const y = a.y.data();
-
-  ops_.normalize(a.r.data(), a.r_inv_std.data(), s.x.data(), N, D);
-  ops_.linear(p, a.r.data(), block.left->value, nullptr, N, D, H, Into::WRITE);
-  ops_.linear(q, a.r.data(), block.right->value, block.right_bias->value, N, D, H, Into::WRITE);
-  if (config_.pre_norm == PreNorm::EXACT) {
-    ops_.center(p, p, N * config_.heads, shape.head_width());
-    ops_.center(q, q, N * config_.heads, shape.head_width());
-  } else if (config_.pre_norm == PreNorm::APPROXIMATE) {
-    a.p_inv_std.resize(ops_, {N});
-    a.q_inv_std.resize(ops_, {N});
-    ops_.normalize(p, a.p_inv_std.data(), p, N, H);
-    ops_.normalize(q, a.q_inv_std.data(), q, N, H);
+void QuadraticSums::forward(int block, real* z, real* p, real* q, int before, int n) {
+  Kept& k = kept(block, n);
+  const RelationShape s = shape(before, n);
+  if (exact()) {
+    const int64_t rows = static_cast<int64_t>(batch_) * n * config_.heads;
+    ops_.center(p, p, rows, s.head_width());
+    ops_.center(q, q, rows, s.head_width());
   }
-  if (!whole) {
-    const size_t row = static_cast<size_t>(H) * sizeof(real);
-    ops_.copy(keys.data() + static_cast<int64_t>(s.length) * H, static_cast<size_t>(s.capacity) * row, p,
-              static_cast<size_t>(n) * row, static_cast<size_t>(n) * row, static_cast<size_t>(s.batch));
-  }
-  if (config_.pre_norm == PreNorm::EXACT) {
-    a.pair_inv_std.resize(ops_, {s.batch, config_.heads, n, s.capacity});
-    ops_.relation_inv_std(a.pair_inv_std.data(), keys.data(), q, shape);
+  const real* keys = remember(block, p, before, n);
+  if (exact()) {
+    k.inv_std.resize(ops_, {batch_, config_.heads, n, capacity_});
+    ops_.relation_inv_std(k.inv_std.data(), keys, q, s);
   }
   if (shifted()) {
-    a.shift.resize(ops_, {N});
-    ops_.relation_shift(a.shift.data(), keys.data(), q, shape);
+    k.shift.resize(ops_, {batch_, n});
+    ops_.relation_shift(k.shift.data(), keys, q, s);
   }
-  ops_.relation(y, a.pair_inv_std.data(), a.shift.data(), keys.data(), q, shape);
-  if (config_.post_norm) ops_.normalize(y, a.y_inv_std.data(), y, N, H);
-  ops_.linear(s.x.data(), y, block.out->value, block.out_bias->value, N, H, D, Into::ADD);
+  ops_.relation(z, k.inv_std.data(), k.shift.data(), keys, q, s);
 }
 
-// ---- Backward -----------------------------------------------------------------------------------------------------
-
-void CausalRn::backward(const Input& input, const real* dlogits) {
-  const Config& c = config_;
-  const State& s = state_;
-  const int64_t N = input.rows();
-  dx_.resize(ops_, {N, c.width});
-  dr_.resize(ops_, {N, c.width});
-  dp_.resize(ops_, {N, c.hidden});
-  dq_.resize(ops_, {N, c.hidden});
-  dz_.resize(ops_, {N, c.hidden});
-
-  ops_.linear_backward_weight(head_->gradient, nullptr, dlogits, s.y.data(), N, c.width, c.vocab);
-  ops_.linear_backward_input(dx_.data(), dlogits, head_->value, N, c.width, c.vocab, Into::WRITE);
-  ops_.normalize_backward(dx_.data(), dx_.data(), s.y.data(), s.y_inv_std.data(), N, c.width, Into::WRITE);
-  const RelationShape shape{s.batch, s.length, s.length, s.capacity, c.hidden, c.heads, c.causal, c.activation};
-  for (size_t l = blocks_.size(); l-- > 0;) block_backward(blocks_[l], s.blocks[l], s.keys[l], shape);
-  ops_.embedding_backward(token_embedding_->gradient, position_embedding_->gradient, dx_.data(), input.tokens, input.batch,
-                          input.length, c.width, c.vocab);
+void QuadraticSums::backward(int block, real* dp, real* dq, real* dz, const real* p, const real* q) {
+  Kept& k = kept(block, capacity_);
+  if (exact()) weight_.resize(ops_, k.inv_std.shape());
+  ops_.relation_backward(dp, dq, weight_.data(), dz, k.inv_std.data(), k.shift.data(), p, q, shape(0, capacity_));
 }
 
-// dx_ is the gradient of the block's output when it comes and of its input when it goes: the residual passes it on, the
-// block adds its part.
-void CausalRn::block_backward(const Block& block, const Activations& a, const Tensor& keys, const RelationShape& shape) {
-  const int D = config_.width, H = config_.hidden;
-  const int64_t N = static_cast<int64_t>(shape.batch) * shape.keys;
-  const real *p = keys.data(), *q = a.q.data(), *y = a.y.data(), *r = a.r.data();
-  real *dx = dx_.data(), *dz = dz_.data(), *dp = dp_.data(), *dq = dq_.data(), *dr = dr_.data();
-
-  ops_.linear_backward_weight(block.out->gradient, block.out_bias->gradient, dx, y, N, H, D);
-  ops_.linear_backward_input(dz, dx, block.out->value, N, H, D, Into::WRITE);
-  if (config_.post_norm) ops_.normalize_backward(dz, dz, y, a.y_inv_std.data(), N, H, Into::WRITE);
-
-  if (config_.pre_norm == PreNorm::EXACT) pair_weight_.resize(ops_, a.pair_inv_std.shape());
-  ops_.relation_backward(dp, dq, pair_weight_.data(), dz, a.pair_inv_std.data(), a.shift.data(), p, q, shape);
-  if (config_.pre_norm == PreNorm::APPROXIMATE) {
-    ops_.normalize_backward(dp, dp, p, a.p_inv_std.data(), N, H, Into::WRITE);
-    ops_.normalize_backward(dq, dq, q, a.q_inv_std.data(), N, H, Into::WRITE);
-  }
-
-  ops_.linear_backward_weight(block.left->gradient, nullptr, dp, r, N, D, H);
-  ops_.linear_backward_weight(block.right->gradient, block.right_bias->gradient, dq, r, N, D, H);
-  ops_.linear_backward_input(dr, dp, block.left->value, N, D, H, Into::WRITE);
-  ops_.linear_backward_input(dr, dq, block.right->value, N, D, H, Into::ADD);
-  ops_.normalize_backward(dx, dr, r, a.r_inv_std.data(), N, D, Into::ADD);
-}
-
-// ---- Stream -------------------------------------------------------------------------------------------------------
-
-class CausalRnStream final : public Stream {
- public:
-  CausalRnStream(CausalRn& model, int batch, int capacity) : model_(model) {
-    state_.batch = batch;
-    state_.capacity = capacity;
-  }
-  const real* append(const int32_t* tokens, int n) override {
-    if (n > state_.capacity - state_.length)
-      throw Error(text("causal_rn: %d tokens are more than the stream's %d", state_.length + n, state_.capacity));
-    return model_.run(state_, tokens, n);
-  }
-  int length() const override { return state_.length; }
-
- private:
-  CausalRn& model_;
-  State state_{};
-};
-
-std::unique_ptr<Stream> CausalRn::stream(int batch, int capacity) {
-  if (!config_.causal) throw Error("causal_rn: a bidirectional model cannot read one token at a time");
-  if (capacity > config_.context)
-    throw Error(text("causal_rn: a stream of %d tokens is longer than the context of %d", capacity, config_.context));
-  return std::make_unique<CausalRnStream>(*this, batch, capacity);
+Activation activation_named(const std::string& name) {
+  return name == "exp"    ? Activation::EXP
+         : name == "relu" ? Activation::RELU
+         : name == "elu"  ? Activation::ELU
+                          : Activation::GELU;
 }
 
 }  // namespace
 
-std::unique_ptr<Model> make_causal_rn(const Json& config, Ops& ops) { return std::make_unique<CausalRn>(config, ops); }
+MakePairSums quadratic_sums(Activation activation) {
+  return [activation](const RelationConfig& config, Ops& ops, int batch, int capacity) {
+    return std::make_unique<QuadraticSums>(config, activation, ops, batch, capacity);
+  };
+}
+
+std::unique_ptr<Model> make_causal_rn(const Json& json, Ops& ops) {
+  ConfigReader reader("causal_rn", json);
+  const bool causal = reader.boolean("causal");
+  const RelationConfig config(reader, {"exact", "approximate", "none"}, causal);
+  const Activation activation = activation_named(reader.choice("activation", {"exp", "relu", "elu", "gelu"}));
+  return make_relation_language_model(reader, config, ops, quadratic_sums(activation));
+}
 
 }  // namespace petroglyph

@@ -17,6 +17,8 @@ using Maker = std::unique_ptr<Model> (*)(const Json& config, Ops& ops);
 const std::vector<std::pair<std::string, Maker>>& registry() {
   static const std::vector<std::pair<std::string, Maker>> models = {
       {"causal_rn", make_causal_rn},
+      {"linear_causal_rn", make_linear_causal_rn},
+      {"birn_image", make_birn_image},
   };
   return models;
 }
