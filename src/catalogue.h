@@ -102,25 +102,26 @@ OP(void relation_backward(real* dp, real* dq, real* weight, real* dz, const real
 
 // z_j = 1/n_j exp(q_j) ∘ Σ_i exp(p_i) over the n_j visible positions i: `relation` with exp and without inv_std, in time and
 // memory linear in T.
-//   A sum of exp(p_i) is a pair (m, s) for each channel, m the largest p_i and s = Σ exp(p_i − m). One position is (p_i, 1), and
-//     (m, s) + (m', s') = m' > m ? (m', s·e + s') : (m, s'·e + s)  with e = exp(−|m' − m|) and a written fma
-//   z_j = exp(q_j + m − shift_j) · s · 1/n_j for the pair of the visible positions
+//   A sum of exp(p_i) is kept as a pair for each channel: m, the largest p_i, and s = Σ exp(p_i − m). One position is (p_i, 1);
+//     (m, s) + (m', s') = m' > m ? (m', fma(s, e, s')) : (m, fma(s', e, s)),   e = exp(−|m' − m|) = 2^max(−126, −|m' − m|·log₂e)
+//   z_j = exp(q_j + m_j − shift_j) · s_j · 1/n_j, with the same exp where there is a shift
 //   z (B,T,H) out; p, q (B,T,H)
-//   shift (B,T) out, the largest q_j + m of all channels, or null: 0 (see `relation`)
-//   sums (B,chunks,2,H) out, m then s: the pair of positions 0 … k·64+63 (or to the end) for each chunk k. Where it is null a
-//   stream goes on: state (B,2,2,H) in and out, the pair of the chunks that are whole, then of the positions since. Neither is
-//   read at the start of a sequence or chunk.
-//   Order: ascending within a chunk of 64 positions from its first one; earlier chunks + this one's, chunk after chunk.
+//   shift (B,T) out, the largest q_j + m_j of all channels (see relation_shift); or null: none
+//   sums (B,chunks,2,H) out: the pair, m then s, of all positions up to the end of each chunk. Null in a stream, which instead
+//   goes on with state (B,3,2,H) in and out: the pairs of all positions so far, of the unfinished chunk by itself, and of the
+//   chunks before it. No part of it is read before its first position.
+//   Order: a chunk's own sum takes its 64 positions in ascending from an empty one, and sums_k = sums_{k−1} + own_k. (m_j, s_j)
+//   goes on from sums_{k−1} with the positions of chunk k, ascending. Not causal: (m_j, s_j) is the last of the sums.
 OP(void linear_relation(real* z, real* shift, real* sums, real* state, const real* p, const real* q,
                         const LinearRelationShape& shape));
 
-// The gradients of linear_relation for whole sequences. With M_j the m of the pair that z_j was made of and
-//   g_j = dz_j ∘ exp(q_j + M_j − shift_j)/n_j:    dq_j = g_j ∘ s_j    dp_i = exp(p_i − M_i) ∘ Σ_{j≥i} exp(M_i − M_j) ∘ g_j
-// (all j, and one M, where not causal).
-//   dp, dq (B,T,H) out; later (B,chunks,H) scratch: the part of that sum from the chunks after k, scaled to their M before them
-//   dz, p, q (B,T,H); shift, sums as linear_relation wrote them
-//   Order: causal: descending within a chunk, a sum a at M_i goes on to M_{i−1} times exp(M_{i−1} − M_i); dp_i = a·exp(p_i − M_i),
-//   then + later·exp(p_i − M) by fma; later chunks likewise, from the last. Else ascending in chunks from zero, chunk sums ascending.
+// The gradients of linear_relation over whole sequences. With g_j = dz_j ∘ exp(q_j + m_j − shift_j)/n_j
+//   dq_j = g_j ∘ s_j,   dp_i = exp(p_i − m_i) ∘ A_i,   A_i = Σ_{j≥i} exp(m_i − m_j) ∘ g_j      (not causal: over all j)
+//   dp, dq (B,T,H) out; dz, p, q (B,T,H); shift, sums as linear_relation wrote them
+//   later (B,chunks,H) scratch: A beyond the chunk's last position, at the m of that position
+//   Order: descending: A_i = g_i + A_{i+1}, which has come from m_{i+1} to m_i: times e of position i + 1 where that raised m.
+//   Within chunk k it starts from later_k. A chunk's own sum does the same from zero, down to m_{k−1} of sums_{k−1}:
+//   later_{k−1} = fma(later_k, exp(m_{k−1} − m_k), own_k). Not causal: Σ g ascending in chunks, from zero, then over chunks.
 OP(void linear_relation_backward(real* dp, real* dq, real* later, const real* dz, const real* shift, const real* sums,
                                  const real* p, const real* q, const LinearRelationShape& shape));
 

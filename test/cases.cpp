@@ -177,6 +177,58 @@ OpCase relation_case(const RelationShape& s, bool normalized, bool shifted) {
   return row;
 }
 
+OpCase class_token_case(int B, int T, int D) {
+  OpCase row{text("append_class_token %dx%dx%d", B, T, D),
+             {{"patches", Role::INPUT, int64_t(B) * (T - 1) * D},
+              {"cls", Role::PARAMETER, D},
+              {"position_table", Role::PARAMETER, int64_t(T) * D},
+              {"x", Role::OUTPUT, int64_t(B) * T * D}}, {}, {}};
+  row.forward = [=](Ops& ops, Arrays& a) {
+    ops.append_class_token(a["x"], a["patches"], a["cls"], a["position_table"], B, T, D);
+  };
+  row.backward = [=](Ops& ops, Arrays& a) {
+    ops.append_class_token_backward(a["dpatches"], a["dcls"], a["dposition_table"], a["dx"], B, T, D);
+  };
+  return row;
+}
+
+// range: of p and q. shifted: with a norm behind it, as in relation_case.
+OpCase linear_relation_case(int B, int T, int H, bool causal, bool shifted, double range) {
+  const LinearRelationShape s{B, T, H, causal, 0};
+  const int64_t rows = int64_t(B) * T, size = rows * H, sums = int64_t(B) * s.chunks() * 2 * H;
+  std::vector<Operand> operands = {{"p", Role::INPUT, size, -range, range}, {"q", Role::INPUT, size, -range, range},
+                                   {"z", shifted ? Role::KEPT : Role::OUTPUT, size}, {"sums", Role::KEPT, sums},
+                                   {"later", Role::SCRATCH, sums / 2}};
+  if (shifted) {
+    operands.push_back({"dz", Role::SCRATCH, size});
+    operands.push_back({"y", Role::OUTPUT, size});
+    operands.push_back({"y_inv_std", Role::KEPT, rows});
+    operands.push_back({"shift", Role::KEPT, rows});
+  }
+  OpCase row{text("linear_relation %dx%dx%d%s%s within %g", B, T, H, causal ? " causal" : "", shifted ? " shifted" : "", range),
+             operands, {}, {}};
+  row.forward = [=](Ops& ops, Arrays& a) {
+    ops.linear_relation(a["z"], shifted ? a["shift"] : nullptr, a["sums"], nullptr, a["p"], a["q"], s);
+    if (shifted) ops.normalize(a["y"], a["y_inv_std"], a["z"], rows, H);
+  };
+  row.backward = [=](Ops& ops, Arrays& a) {
+    if (shifted) ops.normalize_backward(a["dz"], a["dy"], a["y"], a["y_inv_std"], rows, H, Into::WRITE);
+    ops.linear_relation_backward(a["dp"], a["dq"], a["later"], a["dz"], shifted ? a["shift"] : nullptr, a["sums"], a["p"], a["q"], s);
+  };
+  return row;
+}
+
+// A stream goes on after `before` positions.
+OpCase linear_relation_stream_case(int B, int before, int n, int H) {
+  const LinearRelationShape s{B, n, H, true, before};
+  const int64_t rows = int64_t(B) * n;
+  OpCase row{text("linear_relation %dx%dx%d after %d", B, n, H, before),
+             {{"p", Role::INPUT, rows * H}, {"q", Role::INPUT, rows * H}, {"z", Role::OUTPUT, rows * H}, {"shift", Role::KEPT, rows},
+              {"state", Role::UPDATED, int64_t(B) * 6 * H, 0.5, 2}}, {}, {}};
+  row.forward = [=](Ops& ops, Arrays& a) { ops.linear_relation(a["z"], a["shift"], nullptr, a["state"], a["p"], a["q"], s); };
+  return row;
+}
+
 OpCase cross_entropy_case(int64_t N, int V) {
   OpCase row{text("cross_entropy %lldx%d", static_cast<long long>(N), V),
              {{"logits", Role::INPUT, N * V, -3, 3},
@@ -256,6 +308,17 @@ std::vector<OpCase> op_cases() {
   rows.push_back(relation_case(whole(1, 67, 40, 2, true, EXP), true, false));   // more than one block of queries
   rows.push_back(relation_case({2, 1, 5, 8, 34, 2, true, EXP}, true, false));  // a stream's newest query
   rows.push_back(relation_case({3, 2, 4, 4, 10, 1, true, EXP}, false, true));
+  rows.push_back(linear_relation_case(1, 1, 1, true, false, 1));
+  for (const bool causal : {true, false}) {
+    rows.push_back(linear_relation_case(2, 5, 7, causal, false, 1));
+    rows.push_back(linear_relation_case(3, 64, 33, causal, true, 3));   // a whole chunk
+    rows.push_back(linear_relation_case(2, 130, 5, causal, false, 2));  // three
+    rows.push_back(linear_relation_case(1, 197, 35, causal, true, 40));
+  }
+  rows.push_back(linear_relation_stream_case(3, 0, 2, 7));
+  rows.push_back(linear_relation_stream_case(2, 126, 5, 37));  // into the next chunk
+  rows.push_back(class_token_case(3, 5, 7));
+  rows.push_back(class_token_case(1030, 2, 3));  // the sum over the batch is cut
   rows.push_back(cross_entropy_case(3, 5));
   rows.push_back(cross_entropy_case(1030, 33));
   rows.push_back(binary_cross_entropy_case(5, 37));
@@ -274,6 +337,13 @@ std::string causal_rn_config(int vocab, int context, int width, int hidden, int 
               causal ? "true" : "false");
 }
 
+std::string linear_causal_rn_config(int vocab, int context, int width, int hidden, int layers, const char* pre_norm,
+                                    bool post_norm, bool causal) {
+  return text("{\"vocab\":%d,\"context\":%d,\"width\":%d,\"hidden\":%d,\"layers\":%d,\"heads\":1,"
+              "\"pre_activation_norm\":\"%s\",\"post_reduction_norm\":%s,\"causal\":%s}",
+              vocab, context, width, hidden, layers, pre_norm, post_norm ? "true" : "false", causal ? "true" : "false");
+}
+
 }  // namespace
 
 std::vector<ModelCase> model_cases() {
@@ -290,6 +360,16 @@ std::vector<ModelCase> model_cases() {
   causal_rn("exact relu", causal_rn_config(9, 6, 8, 9, 2, 1, "relu", "exact", true, true), 2, 6);
   causal_rn("approximate gelu", causal_rn_config(9, 6, 8, 9, 2, 1, "gelu", "approximate", true, true), 2, 6);
   causal_rn("bidirectional", causal_rn_config(9, 6, 8, 12, 2, 1, "exp", "exact", true, false), 2, 6);
+  rows.back().streams = false;
+  const auto linear_causal_rn = [&](const char* name, const std::string& config, int batch, int length) {
+    rows.push_back({std::string("linear_causal_rn ") + name, "linear_causal_rn", config, batch, length});
+  };
+  linear_causal_rn("approximate", linear_causal_rn_config(11, 9, 12, 20, 2, "approximate", true, true), 3, 7);
+  linear_causal_rn("two chunks", linear_causal_rn_config(7, 70, 5, 9, 2, "approximate", true, true), 1, 69);
+  linear_causal_rn("none", linear_causal_rn_config(9, 6, 8, 13, 2, "none", true, true), 2, 6);
+  linear_causal_rn("none no post norm", linear_causal_rn_config(9, 6, 8, 8, 2, "none", false, true), 2, 5);
+  linear_causal_rn("approximate no post norm", linear_causal_rn_config(9, 6, 8, 11, 2, "approximate", false, true), 2, 6);
+  linear_causal_rn("bidirectional", linear_causal_rn_config(9, 67, 8, 12, 2, "approximate", true, false), 2, 67);
   rows.back().streams = false;
   return rows;
 }

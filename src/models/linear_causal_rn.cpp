@@ -13,30 +13,30 @@
 // causal_rn, whose exact norm forbids this rearrangement, learns it well.
 //
 // Staying finite (appendix A does it with logcumsumexp). exp(p_i) leaves float at |p_i| = 88. A sum is kept as a pair for
-// each channel, m the largest p_i so far and s = Σ exp(p_i − m), between 1 and the number of positions; two pairs add up to
-//   (m, s) + (m', s') = (M, s·exp(m − M) + s'·exp(m' − M)),   M = max(m, m')          one of the two exp is 1
+// each channel, m the largest p_i so far and s = Σ exp(p_i − m), between 1 and the number of positions. Two pairs add up to
+//   (m, s) + (m', s') = (M, s·exp(m − M) + s'·exp(m' − M)),   M = max(m, m')            one of the two exp is 1
 // and z_j = exp(q_j + m_j) s_j / j. Where norm(z) follows, z_j may be divided by any number of the position: with
 // shift_j = max_c (q_jc + m_jc) no exponent is above 0 and the largest is 0, so that z neither overflows nor vanishes,
-// whatever the p and q. Without that norm (post_reduction_norm false) there is no shift, and z overflows where it has to.
+// whatever p and q. Without that norm (post_reduction_norm false) there is no shift, and z overflows where it has to.
 //
-// The order of sums. T positions are cut into chunks of 64, and a chunk's pairs are summed from its first position; to these
-// come, as one pair, all the chunks before. So chunks can be summed at the same time (their totals need T/64 additions), and
-// a stream makes the same sums with two pairs: that of the whole chunks, and that of the positions since.
+// The order of sums. One position after another would leave most of a GPU idle where there are few sequences. So T is cut into
+// chunks of 64 positions, the sums of whole chunks are added up chunk by chunk, and within its chunk a position goes on from
+// there. Chunks can be summed at the same time, and only T/64 additions depend on each other; a stream, token by token, makes
+// the same sums with three pairs: that of all positions, that of its unfinished chunk, and that of the chunks before.
 //
-// The backward pass. Let M_j be the m of z_j's sum, and e_j = exp(q_j + M_j − shift_j) (the shift is a constant: the norm
-// that follows passes no gradient along z). z_j = e_j s_j / j, and with g_j = dz_j ∘ e_j / j
+// The backward pass. With e_j = exp(q_j + m_j − shift_j) (the shift counts as a constant: the norm that follows passes no
+// gradient along z), z_j = e_j s_j / j and g_j = dz_j ∘ e_j / j,
 //   dq_j = dz_j ∘ z_j = g_j ∘ s_j
-//   dp_i = Σ_{j≥i} dz_j ∘ exp(p_i + q_j − shift_j) / j = exp(p_i − M_i) ∘ A_i,    A_i = Σ_{j≥i} exp(M_i − M_j) ∘ g_j
-// The second form is the one to compute. The first, exp(p_i) times a sum of exp(q_j − shift_j), has factors that overflow
-// while their product does not. In the second every exponent is at most 0, because M only grows; and a term that vanishes in
-// A_i, because M_j is far above M_i, vanishes beside what belongs there, while one that is small for another i is kept.
+//   dp_i = Σ_{j≥i} dz_j ∘ exp(p_i + q_j − shift_j) / j = exp(p_i − m_i) ∘ A_i,    A_i = Σ_{j≥i} exp(m_i − m_j) ∘ g_j
+// The last form is the one to compute. exp(p_i) times a sum of exp(q_j − shift_j) has factors that overflow while their
+// product does not. In A every exponent is at most 0, for m only grows; and where a term vanishes, because m_j is far above
+// m_i, it vanishes beside dp_i too, because p_i ≤ m_i, while the small terms of early positions are kept at their own m_i.
 // From one position to the one before it,
-//   A_{i−1} = g_{i−1} + exp(M_{i−1} − M_i) ∘ A_i
-// and where p_i sets no new maximum that exponential is 1, where it does exp(p_i − M_i) is: one exp(−|p_i − M_{i−1}|) is both.
-// A chunk computes its own part of A from its last position down, and adds what comes from later chunks as one vector,
-//   L_k = Σ_{j after chunk k} exp(M − M_j) ∘ g_j,  M = M_j of the chunk's last position:   dp_i += exp(p_i − M) ∘ L_k
-// which passes from chunk to chunk in the same way. Nothing but the chunks' pairs is stored: s_j and M_j are computed again.
-// Not causal, M, s and Σ g are the same for all positions.
+//   A_{i−1} = g_{i−1} + exp(m_{i−1} − m_i) ∘ A_i
+// where either p_i is the new m_i, and dp_i = A_i, or m_{i−1} = m_i: the one exp(−|p_i − m_{i−1}|) that took p_i into the sum
+// is all that the step needs. Chunks pass A back as they pass the sums on: a chunk's own part, from its last position down, is
+// added to what it gets from later ones. Only the chunks' sums are stored; m_j, s_j and the exponentials are computed again.
+// Where not causal, m, s and A are the same for all positions.
 
 #include "model.h"
 #include "models/models.h"
@@ -58,7 +58,7 @@ class LinearSums final : public PairSums {
     if (whole)
       k.sums.resize(ops_, {batch_, s.chunks(), 2, config_.hidden});
     else
-      k.state.resize(ops_, {batch_, 2, 2, config_.hidden});
+      k.state.resize(ops_, {batch_, 3, 2, config_.hidden});
     if (config_.post_norm) k.shift.resize(ops_, {batch_, n});
     ops_.linear_relation(z, k.shift.data(), whole ? k.sums.data() : nullptr, k.state.data(), p, q, s);
   }
@@ -73,7 +73,7 @@ class LinearSums final : public PairSums {
  private:
   struct Kept {
     Tensor sums;   // (B,chunks,2,H): the pair after each chunk
-    Tensor state;  // (B,2,2,H), in their place in a stream
+    Tensor state;  // (B,3,2,H), in their place in a stream
     Tensor shift;  // (B,T)
   };
 
