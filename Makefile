@@ -109,7 +109,7 @@ FORCE:
 
 # What is built with the default flags, and what only the double build can tell.
 FLOAT_TESTS := numerics files oracle bits programs cuda_on_host_test host_run
-DOUBLE_TESTS := gradients oracle
+DOUBLE_TESTS := gradients oracle identities
 DOUBLE := $(BUILD)/double
 
 float-tests: $(FLOAT_TESTS:%=$(BUILD)/test/%) $(PROGRAMS:%=$(BUILD)/%)

@@ -139,10 +139,8 @@ void resumed(Test& test) {
   test.equal("5 steps, a file, 7 steps", second.fingerprint(), whole.fingerprint());
 }
 
-std::vector<real> logits_of(Ops& ops, Model& model, const std::vector<int32_t>& tokens, int batch, int length) {
-  Tokens ids(ops, {batch, length});
-  ids.upload(tokens);
-  const Input input{ids.data(), batch, length};
+std::vector<real> logits_of(Ops& ops, Model& model, const ModelBatch& batch) {
+  const Input input = batch.input();
   const real* logits = model.forward(input);
   std::vector<real> host(static_cast<size_t>(model.logit_rows(input)) * model.classes());
   ops.download(host.data(), logits, host.size() * sizeof(real));
@@ -155,14 +153,11 @@ void alone(Test& test, const ModelCase& row) {
   const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops);
   model->parameters.initialize(SEED);
   const ModelBatch batch(*ops, row, model->classes(), SEED);
-  const std::vector<int32_t> tokens = batch.tokens.download();
-  const std::vector<real> together = logits_of(*ops, *model, tokens, row.batch, row.length);
-  const size_t size = together.size() / static_cast<size_t>(row.batch);
-  for (int b = 0; b < row.batch; ++b) {
-    const std::vector<int32_t> own(tokens.begin() + b * row.length, tokens.begin() + (b + 1) * row.length);
-    test.equal(text("sample %d alone", b), logits_of(*ops, *model, own, 1, row.length),
-               std::vector<real>(together.begin() + static_cast<int64_t>(b * size), together.begin() + static_cast<int64_t>((b + 1) * size)));
-  }
+  const std::vector<real> together = logits_of(*ops, *model, batch);
+  const auto size = static_cast<int64_t>(together.size()) / row.batch;
+  for (int b = 0; b < row.batch; ++b)
+    test.equal(text("sample %d alone", b), logits_of(*ops, *model, batch.sample(*ops, b)),
+               std::vector<real>(together.begin() + b * size, together.begin() + (b + 1) * size));
 }
 
 // The stream's logits, in pieces of `piece` tokens, against one forward pass.
@@ -170,15 +165,15 @@ void streamed(Test& test, const ModelCase& row, int piece) {
   const auto ops = make_cpu(2);
   const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops);
   model->parameters.initialize(SEED);
-  const ModelBatch batch(*ops, row, model->classes(), SEED);
-  const std::vector<int32_t> tokens = batch.tokens.download();
   const int B = row.batch, T = row.length, V = model->classes();
-  const std::vector<real> whole = logits_of(*ops, *model, tokens, B, T);
-  const bool last_only = whole.size() == static_cast<size_t>(B) * V;
   if (!row.streams) {
     test.throws("no stream", row.model + ": ", [&] { model->stream(B, T); });
     return;
   }
+  const ModelBatch batch(*ops, row, V, SEED);
+  const std::vector<int32_t> tokens = batch.tokens.download();
+  const std::vector<real> whole = logits_of(*ops, *model, batch);
+  const bool last_only = whole.size() == static_cast<size_t>(B) * V;
   const std::unique_ptr<Stream> stream = model->stream(B, T);
   for (int t = 0; t < T; t += piece) {
     const int n = std::min(piece, T - t);

@@ -50,20 +50,48 @@ Arrays::Arrays(Ops& ops, const std::vector<Operand>& operands, uint64_t seed) {
   }
 }
 
-ModelBatch::ModelBatch(Ops& ops, const ModelCase& row, int vocab, uint64_t seed)
-    : batch(row.batch), length(row.length), tokens(ops, {batch, length}), targets(ops, {batch, length}) {
-  std::vector<int32_t> ids, answers;
+ModelBatch::ModelBatch(Ops& ops, const ModelCase& row, int vocab, uint64_t seed) : batch(row.batch), length(row.length) {
+  const bool images = row.patch_size > 0;
+  const int answers = images || row.last ? batch : batch * length;
+  std::vector<int32_t> ids, chosen;
   int counted = 0;
   for (int i = 0; i < batch * length; ++i) {
     const Random4 random = philox(seed, stream_of("batch"), 0, static_cast<uint64_t>(i));
     ids.push_back(static_cast<int32_t>(below(random.word[0], static_cast<uint32_t>(vocab))));
+    if (i >= answers) continue;
     const bool counts = below(random.word[1], 4) != 0 || i == 0;
-    answers.push_back(counts ? static_cast<int32_t>(below(random.word[2], static_cast<uint32_t>(vocab))) : -1);
+    chosen.push_back(counts ? static_cast<int32_t>(below(random.word[2], static_cast<uint32_t>(vocab))) : -1);
     counted += counts;
   }
-  tokens.upload(ids);
-  targets.upload(answers);
+  if (images) {
+    std::vector<real> pixels;
+    for (int i = 0; i < batch * length * row.patch_size; ++i) pixels.push_back(random_between("patches", seed, i, -1, 1));
+    patches = Tensor(ops, {batch, length, row.patch_size});
+    patches.upload(pixels);
+  } else {
+    tokens = Tokens(ops, {batch, length});
+    tokens.upload(ids);
+  }
+  targets = Tokens(ops, {answers});
+  targets.upload(chosen);
   scale = 1 / static_cast<real>(counted);
+}
+
+ModelBatch ModelBatch::sample(Ops& ops, int b) const {
+  const auto take = [&](const auto& all) {
+    auto host = all.download();
+    const int64_t size = all.size() / batch;
+    return decltype(host)(host.begin() + b * size, host.begin() + (b + 1) * size);
+  };
+  ModelBatch one(length);
+  if (patches.size() > 0) {
+    one.patches = Tensor(ops, {patches.size() / batch});
+    one.patches.upload(take(patches));
+  } else {
+    one.tokens = Tokens(ops, {length});
+    one.tokens.upload(take(tokens));
+  }
+  return one;
 }
 
 namespace {
@@ -371,6 +399,17 @@ std::vector<ModelCase> model_cases() {
   linear_causal_rn("approximate no post norm", linear_causal_rn_config(9, 6, 8, 11, 2, "approximate", false, true), 2, 6);
   linear_causal_rn("bidirectional", linear_causal_rn_config(9, 67, 8, 12, 2, "approximate", true, false), 2, 67);
   rows.back().streams = false;
+  const auto birn_image = [&](const char* pre_norm, bool post_norm, int heads) {
+    const std::string config = text("{\"patches\":6,\"patch_size\":5,\"classes\":4,\"width\":9,\"hidden\":14,\"layers\":2,"
+                                    "\"heads\":%d,\"pre_activation_norm\":\"%s\",\"post_reduction_norm\":%s}",
+                                    heads, pre_norm, post_norm ? "true" : "false");
+    rows.push_back({text("birn_image %s%s", pre_norm, post_norm ? "" : " no post norm"), "birn_image", config, 3, 6});
+    rows.back().streams = false;
+    rows.back().patch_size = 5;
+  };
+  birn_image("exact", true, 2);
+  birn_image("approximate", true, 1);
+  birn_image("none", false, 1);
   return rows;
 }
 

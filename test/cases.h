@@ -64,6 +64,8 @@ struct ModelCase {
   std::string config;  // JSON
   int batch, length;   // B, T
   bool streams = true;  // reads token by token; a bidirectional model cannot
+  bool last = false;    // one answer a sample, at its end
+  int patch_size = 0;   // > 0: reads images of `length` patches of this size, not tokens
 };
 
 // Small and odd: primes, values beside powers of two, more than one chunk.
@@ -72,14 +74,19 @@ std::vector<ModelCase> model_cases();
 // The papers' sizes, for the bench.
 std::vector<OpCase> bench_cases();
 
-// Tokens and targets of a model case, with a few targets that do not count.
+// Tokens or patches, and targets of a model case, with a few that do not count.
 struct ModelBatch {
   ModelBatch(Ops& ops, const ModelCase& row, int vocab, uint64_t seed);
-  Input input() const { return {tokens.data(), batch, length}; }
+  Input input() const { return {tokens.data(), batch, length, patches.data()}; }
+  ModelBatch sample(Ops& ops, int b) const;  // alone, without targets
 
   int batch, length;
   Tokens tokens, targets;
+  Tensor patches;
   real scale;  // 1 / targets that count
+
+ private:
+  explicit ModelBatch(int length) : batch(1), length(length), scale(0) {}
 };
 
 }  // namespace petroglyph

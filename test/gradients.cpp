@@ -91,7 +91,7 @@ void check_op(Test& test, Ops& ops, const OpCase& row) {
 }
 
 double loss(Ops& ops, Model& model, const ModelBatch& batch, Tensor& losses, real* dlogits) {
-  const int64_t rows = batch.input().rows();
+  const int64_t rows = model.logit_rows(batch.input());
   const real* logits = model.forward(batch.input());
   ops.cross_entropy(losses.data(), dlogits, logits, batch.targets.data(), batch.scale, rows, model.classes());
   double sum = 0;
@@ -109,7 +109,7 @@ void check_model(Test& test, Ops& ops, const ModelCase& row) {
       start[static_cast<size_t>(p.begin + i)] = (p.init.kind == Init::ONES ? 1 : 0) + 0.3 * normal(3, stream_of(p.name), 0, static_cast<uint64_t>(i));
   parameters.upload_all(start);
   const ModelBatch batch(ops, row, model->classes(), 5);
-  const int64_t rows = batch.input().rows();
+  const int64_t rows = model->logit_rows(batch.input());
   Tensor losses(ops, {rows}), dlogits(ops, {rows, model->classes()});
   parameters.zero_gradients();
   loss(ops, *model, batch, losses, dlogits.data());

@@ -482,9 +482,9 @@ void compare_models(Test& test, const Order& order) {
 std::vector<real> streamed(const ModelCase& row, std::unique_ptr<Ops> ops) {
   const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops);
   model->parameters.initialize(SEED);
+  const auto stream = model->stream(row.batch, row.length);
   const ModelBatch batch(*ops, row, model->classes(), SEED);
   const std::vector<int32_t> tokens = batch.tokens.download();
-  const auto stream = model->stream(row.batch, row.length);
   std::vector<real> all;
   for (int t = 0, n = 1; t < row.length; t += n, n = std::min(n % 3 + 1, row.length - t)) {
     std::vector<int32_t> some;
