@@ -103,8 +103,8 @@ OP(void relation_backward(real* dp, real* dq, real* weight, real* dz, const real
 // z_j = 1/n_j exp(q_j) ∘ Σ_i exp(p_i) over the n_j visible positions i: `relation` with exp and without inv_std, in time and
 // memory linear in T.
 //   A sum of exp(p_i) is kept as a pair for each channel: m, the largest p_i, and s = Σ exp(p_i − m). One position is (p_i, 1);
-//     (m, s) + (m', s') = m' > m ? (m', fma(s, e, s')) : (m, fma(s', e, s)),   e = exp(−|m' − m|) = 2^max(−126, −|m' − m|·log₂e)
-//   z_j = exp(q_j + m_j − shift_j) · s_j · 1/n_j, with the same exp where there is a shift
+//     (m, s) + (m', s') = m' > m ? (m', fma(s, e, s')) : (m, fma(s', e, s)),   e = exp(−|m' − m|)
+//   z_j = exp(q_j + m_j − shift_j) · s_j · 1/n_j; every exp of what is never positive is exp_nonpositive (numerics.h)
 //   z (B,T,H) out; p, q (B,T,H)
 //   shift (B,T) out, the largest q_j + m_j of all channels (see relation_shift); or null: none
 //   sums (B,chunks,2,H) out: the pair, m then s, of all positions up to the end of each chunk. Null in a stream, which instead

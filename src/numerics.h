@@ -232,6 +232,11 @@ HOST_DEVICE float exp(float x) {
   return scale(sum + add_exp_tail(error, argument.r), argument.n);
 }
 
+// e^x for x ≤ 0 in half the instructions of exp, for terms of sums that are near 1. The rounding of x·log2(e) costs up to
+// 63.75 ulp, at -0x1.5a937ap+6, but never more than 1.2e-7 absolutely. From -87.4 down it stays at 2^-126. In this order max
+// lets a NaN through.
+HOST_DEVICE float exp_nonpositive(float x) { return exp2_in_range(max(-126.0f, x * LOG2_E)); }
+
 // e^x - 1 without cancellation near zero. 2^n (p + 1) - 1 is formed as 2 (2^(n-1) p + 2^(n-1) - 1/2), because 2^n is
 // infinite at the upper end; for n = 0 it is p, which keeps subnormals whole.
 // At most 1.53 ulp, at 0x1.9141ap-2.
@@ -450,6 +455,7 @@ inline double sqrt(double x) { return std::sqrt(x); }
 inline double exp(double x) { return std::exp(x); }
 inline double exp2(double x) { return std::exp2(x); }
 inline double exp2_in_range(double x) { return std::exp2(x); }
+inline double exp_nonpositive(double x) { return std::exp(x); }
 inline double expm1(double x) { return std::expm1(x); }
 inline double log(double x) { return std::log(x); }
 inline double log1p(double x) { return std::log1p(x); }

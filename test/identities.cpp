@@ -51,7 +51,8 @@ Results results(Ops& ops, const ModelCase& row, real deviation) {
 }
 
 void compare(Test& test, const std::string& name, const Results& found, const Results& expected) {
-  const double logits = distance(found.logits, expected.logits), gradients = distance(found.gradients, expected.gradients);
+  const double logits = distance(found.logits, expected.logits),
+               gradients = distance(found.gradients, expected.gradients);
   test.check(name + ": logits", logits < TOLERANCE, text("relative distance %.2e", logits));
   test.check(name + ": gradients", gradients < TOLERANCE, text("relative distance %.2e", gradients));
 }
@@ -66,15 +67,18 @@ void linear_form(Test& test) {
     // Every other trial has exponents far beyond the range of exp, which only a norm behind the sum allows.
     const bool large = trial % 2 == 1, post_norm = large || pick("post_norm", 0, 1);
     const int batch = pick("batch", 1, 4), length = pick("length", 1, 1 << pick("magnitude", 1, 8));
-    const std::string settings =
-        text("\"vocab\":%d,\"context\":%d,\"width\":%d,\"hidden\":%d,\"layers\":%d,\"heads\":1,\"pre_activation_norm\":\"%s\","
-             "\"post_reduction_norm\":%s,\"causal\":%s",
-             pick("vocab", 2, 20), length, pick("width", 2, 40), pick("hidden", 2, 40), pick("layers", 1, 3),
-             !large && pick("norm", 0, 1) ? "approximate" : "none", post_norm ? "true" : "false", pick("causal", 0, 3) ? "true" : "false");
+    const std::string settings = text(
+        "\"vocab\":%d,\"context\":%d,\"width\":%d,\"hidden\":%d,\"layers\":%d,\"heads\":1,\"pre_activation_norm\":\"%"
+        "s\","
+        "\"post_reduction_norm\":%s,\"causal\":%s",
+        pick("vocab", 2, 20), length, pick("width", 2, 40), pick("hidden", 2, 40), pick("layers", 1, 3),
+        !large && pick("norm", 0, 1) ? "approximate" : "none", post_norm ? "true" : "false",
+        pick("causal", 0, 3) ? "true" : "false");
     const ModelCase quadratic{"", "causal_rn", "{\"activation\":\"exp\"," + settings + "}", batch, length};
     const ModelCase linear{"", "linear_causal_rn", "{" + settings + "}", batch, length};
     const real deviation = large ? 25 : real(0.3);
-    compare(test, text("%dx%d, ", batch, length) + settings, results(*ops, linear, deviation), results(*ops, quadratic, deviation));
+    compare(test, text("%dx%d, ", batch, length) + settings, results(*ops, linear, deviation),
+            results(*ops, quadratic, deviation));
   }
 }
 

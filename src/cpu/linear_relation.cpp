@@ -16,6 +16,7 @@ namespace petroglyph {
 namespace {
 
 using numerics::abs;
+using numerics::exp_nonpositive;
 using numerics::fma;
 
 constexpr int CHUNK_LENGTH = LinearRelationShape::CHUNK;
@@ -26,10 +27,14 @@ bool whole_samples(const LinearRelationShape& shape, int threads) {
   return shape.causal && (shape.chunks() == 1 || shape.batch % threads == 0 || shape.batch > 3 * threads);
 }
 
-// e^x for x ≤ 0, and 2^−126 where that would be less: what it is added to is not below 1/T. In this order max passes a NaN on.
-inline real exp_below(real x) {
-  constexpr real LOG2_E = real(1.4426950408889634);
-  return numerics::exp2_in_range(numerics::max(real(-126), x * LOG2_E));
+// Calls f(one sample's arrays, chunk, thread) for all chunks of all samples.
+template <class Arrays, class F>
+void for_chunks(const Threads& threads, const Arrays& all, F f, const char* caller = __builtin_FUNCTION()) {
+  const int64_t K = all.shape.chunks();
+  const auto call = [&](int64_t task, int64_t, int thread) {
+    f(all.sample(task / K), static_cast<int>(task % K), thread);
+  };
+  parallel(threads, all.shape.batch * K, 1, call, caller);
 }
 
 // ---- Sums of exponentials -------------------------------------------------------------------------------------------
@@ -38,7 +43,7 @@ inline real exp_below(real x) {
 // (m, s) += (later_m, later_s). Returns e, the factor of the one with the smaller m.
 inline real add_pair(real& m, real& s, real later_m, real later_s) {
   const real above = later_m - m;
-  const real e = exp_below(-abs(above));
+  const real e = exp_nonpositive(-abs(above));
   s = above > 0 ? fma(s, e, later_s) : fma(later_s, e, s);
   m = above > 0 ? later_m : m;
   return e;
@@ -76,8 +81,8 @@ struct Forward {
 
   Forward sample(int64_t b) const {
     const int64_t row = b * shape.positions, H = shape.hidden;
-    return {shape, z + row * H, shift ? shift + row : nullptr, sums ? sums + b * shape.chunks() * 2 * H : nullptr, p + row * H,
-            q + row * H};
+    return {shape,       z + row * H, shift ? shift + row : nullptr, sums ? sums + b * shape.chunks() * 2 * H : nullptr,
+            p + row * H, q + row * H};
   }
   real* sum(int64_t chunk) const { return sums + chunk * 2 * shape.hidden; }
   const real* key(int64_t j) const { return p + j * shape.hidden; }
@@ -97,7 +102,7 @@ void relate(const Forward& f, int64_t j, const real* sum) {
   const real shift = max_lanes(H, [&](int64_t c) { return q[c] + sum[c]; });
   f.shift[j] = shift;
 #pragma omp simd
-  for (int c = 0; c < H; ++c) z[c] = exp_below(q[c] + sum[c] - shift) * sum[H + c] * mean;
+  for (int c = 0; c < H; ++c) z[c] = exp_nonpositive(q[c] + sum[c] - shift) * sum[H + c] * mean;
 }
 
 // All positions of a sample, or the newest ones of a stream. state (3,2,H): the sum of all positions so far, that of the
@@ -153,16 +158,12 @@ void Cpu::linear_relation(real* z, real* shift, real* sums, real* state, const r
     });
     return;
   }
-  const auto samples_chunks = [&, caller = __func__](auto f) {
-    parallel(threads_, static_cast<int64_t>(shape.batch) * K, 1,
-             [&](int64_t task, int64_t, int thread) { f(all.sample(task / K), static_cast<int>(task % K), thread); }, caller);
-  };
-  samples_chunks([&](const Forward& f, int k, int) { sum_chunk(f, k); });
+  for_chunks(threads_, all, [&](const Forward& f, int k, int) { sum_chunk(f, k); });
   parallel(threads_, shape.batch, 1, [&](int64_t b, int64_t, int) {
     const Forward f = all.sample(b);
     for (int k = 1; k < K; ++k) add_sums(f.sum(k), f.sum(k - 1), f.sum(k), H);
   });
-  samples_chunks([&](const Forward& f, int k, int thread) { relate_chunk(f, k, scratch(thread)); });
+  for_chunks(threads_, all, [&](const Forward& f, int k, int thread) { relate_chunk(f, k, scratch(thread)); });
 }
 
 // ---- Backward -----------------------------------------------------------------------------------------------------
@@ -177,8 +178,15 @@ struct Backward {
 
   Backward sample(int64_t b) const {
     const int64_t row = b * shape.positions, chunk = b * shape.chunks(), H = shape.hidden;
-    return {shape, dp + row * H, dq + row * H, later_sums + chunk * H, dz + row * H, shift ? shift + row : nullptr,
-            sums + chunk * 2 * H, p + row * H, q + row * H};
+    return {shape,
+            dp + row * H,
+            dq + row * H,
+            later_sums + chunk * H,
+            dz + row * H,
+            shift ? shift + row : nullptr,
+            sums + chunk * 2 * H,
+            p + row * H,
+            q + row * H};
   }
   const real* sum(int64_t chunk) const { return sums + chunk * 2 * shape.hidden; }
   real* later(int64_t chunk) const { return later_sums + chunk * shape.hidden; }
@@ -203,7 +211,7 @@ void scale_gradient(const Backward& b, int64_t j, const real* sum) {
   }
   const real shift = b.shift[j];
 #pragma omp simd
-  for (int c = 0; c < H; ++c) store(c, exp_below(q[c] + sum[c] - shift));
+  for (int c = 0; c < H; ++c) store(c, exp_nonpositive(q[c] + sum[c] - shift));
 }
 
 // The sum takes in a position; step (H) keeps the factor e, negative where p is the new m.
@@ -258,7 +266,7 @@ void pass_back(const Backward& b, int k, real* passed) {
   for (int c = 0; c < H; ++c) {
     const real own = later[c];
     later[c] = passed[c];
-    if (k > 0) passed[c] = fma(passed[c], exp_below(b.sum(k - 1)[c] - b.sum(k)[c]), own);
+    if (k > 0) passed[c] = fma(passed[c], exp_nonpositive(b.sum(k - 1)[c] - b.sum(k)[c]), own);
   }
 }
 
@@ -282,7 +290,7 @@ void scale_keys(const Backward& b, int k) {
     const real* p = b.key(j);
     real* dp = b.dp + j * H;
 #pragma omp simd
-    for (int c = 0; c < H; ++c) dp[c] = sum[c] * exp_below(p[c] - m[c]);
+    for (int c = 0; c < H; ++c) dp[c] = sum[c] * exp_nonpositive(p[c] - m[c]);
   }
 }
 
@@ -305,24 +313,21 @@ void Cpu::linear_relation_backward(real* dp, real* dq, real* later, const real* 
     });
     return;
   }
-  const auto samples_chunks = [&, caller = __func__](auto f) {
-    parallel(threads_, static_cast<int64_t>(shape.batch) * K, 1,
-             [&](int64_t task, int64_t, int thread) { f(all.sample(task / K), static_cast<int>(task % K), thread); }, caller);
-  };
   if (!shape.causal) {
-    samples_chunks([&](const Backward& b, int k, int) { chunk_gradients(b, k); });
+    for_chunks(threads_, all, [&](const Backward& b, int k, int) { chunk_gradients(b, k); });
     for (int64_t sample = 0; sample < shape.batch; ++sample)
       for (int k = 1; k < K; ++k)
         for (int c = 0; c < H; ++c) all.sample(sample).later(0)[c] += all.sample(sample).later(k)[c];
-    samples_chunks([&](const Backward& b, int k, int) { scale_keys(b, k); });
+    for_chunks(threads_, all, [&](const Backward& b, int k, int) { scale_keys(b, k); });
     return;
   }
-  samples_chunks([&](const Backward& b, int k, int thread) { chunk_backward(b, k, nullptr, b.later(k), scratch(thread)); });
+  for_chunks(threads_, all,
+             [&](const Backward& b, int k, int thread) { chunk_backward(b, k, nullptr, b.later(k), scratch(thread)); });
   parallel(threads_, shape.batch, 1, [&](int64_t sample, int64_t, int thread) {
     std::fill_n(scratch(thread), H, real(0));
     for (int k = K - 1; k >= 0; --k) pass_back(all.sample(sample), k, scratch(thread));
   });
-  samples_chunks([&](const Backward& b, int k, int thread) {
+  for_chunks(threads_, all, [&](const Backward& b, int k, int thread) {
     chunk_backward(b, k, b.later(k), scratch(thread), scratch(thread) + H);
   });
 }

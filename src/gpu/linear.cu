@@ -244,19 +244,32 @@ __global__ void add_tokens(float* dtable, const float* sums, SortedChunks sorted
 
 constexpr int POSITION_THREADS = 64;
 
-// dtable_t += Σ_b dx_bt, in chunks over b; a thread has an element
-__global__ void add_positions(float* dtable, const float* dx, int B, int64_t elements) {
+// dtable_t += Σ_b dx_bt, in chunks over b, and so does dcls (or null) for the last t; a thread has an element
+__global__ void add_positions(float* dtable, float* dcls, const float* dx, int B, int64_t elements, int D) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * POSITION_THREADS + threadIdx.x;
   if (i >= elements) return;
-  float total = dtable[i];
+  const int64_t c = i - (elements - D);
+  const bool also = dcls && c >= 0;
+  float total = dtable[i], cls = also ? dcls[c] : 0;
   for (int chunk = 0; chunk < B; chunk += CHUNK) {
     const int end = min(chunk + CHUNK, B);
     float sum = 0;
 #pragma unroll 16
     for (int b = chunk; b < end; ++b) sum += dx[b * elements + i];
     total += sum;
+    cls += sum;
   }
   dtable[i] = total;
+  if (also) dcls[c] = cls;
+}
+
+__global__ void place_patches(float* x, const float* patches, const float* cls, const float* position_table, int64_t rows,
+                              int T, int D) {
+  const int64_t n = row_of_warp();
+  if (n >= rows) return;
+  const int64_t b = n / T, t = n % T;
+  const float *row = t == T - 1 ? cls : patches + (n - b) * D, *position = position_table + t * D;
+  for (int c = lane_index(); c < D; c += WARP) x[n * D + c] = row[c] + position[c];
 }
 
 }  // namespace
@@ -282,8 +295,21 @@ void Gpu::embedding_backward(real* dtoken_table, real* dposition_table, const re
   }
   if (!dposition_table) return;
   const int64_t elements = static_cast<int64_t>(T) * D;
-  LAUNCH(add_positions, blocks_for(elements, POSITION_THREADS), POSITION_THREADS, 0, stream_, dposition_table, dx, B,
-         elements);
+  LAUNCH(add_positions, blocks_for(elements, POSITION_THREADS), POSITION_THREADS, 0, stream_, dposition_table, nullptr, dx,
+         B, elements, D);
+}
+
+void Gpu::append_class_token(real* x, const real* patches, const real* cls, const real* position_table, int B, int T, int D) {
+  const int64_t rows = static_cast<int64_t>(B) * T;
+  LAUNCH_ROWS(place_patches, rows, stream_, x, patches, cls, position_table, rows, T, D);
+}
+
+void Gpu::append_class_token_backward(real* dpatches, real* dcls, real* dposition_table, const real* dx, int B, int T, int D) {
+  const size_t row = static_cast<size_t>(D) * sizeof(real), patches = static_cast<size_t>(T) - 1;
+  copy(dpatches, patches * row, dx, (patches + 1) * row, patches * row, static_cast<size_t>(B));
+  const int64_t elements = static_cast<int64_t>(T) * D;
+  LAUNCH(add_positions, blocks_for(elements, POSITION_THREADS), POSITION_THREADS, 0, stream_, dposition_table, dcls, dx, B,
+         elements, D);
 }
 
 }  // namespace petroglyph

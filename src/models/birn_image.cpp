@@ -65,14 +65,15 @@ class BirnImage final : public Model {
   RelationStack stack_;
   Parameter *patch_embedding_, *cls_token_, *position_embedding_, *head_;
   RelationStack::State state_;
-  Tensor embedded_;              // (B,N,D), and its gradient
+  Tensor embedded_;                // (B,N,D), and its gradient
   Tensor y_, y_inv_std_, logits_;  // (B,D), (B), (B,classes)
-  Tensor dx_, dy_;               // (B,T,D), (B,D)
+  Tensor dx_, dy_;                 // (B,T,D), (B,D)
 };
 
 const real* BirnImage::forward(const Input& input) {
   if (!input.patches) throw Error("birn_image: reads the patches of images, not tokens");
-  if (input.length != patches_) throw Error(text("birn_image: %d patches an image, expected %d", input.length, patches_));
+  if (input.length != patches_)
+    throw Error(text("birn_image: %d patches an image, expected %d", input.length, patches_));
   const int B = input.batch, T = positions(), D = width_;
   const int64_t last = static_cast<int64_t>(T - 1) * D;
   Tensor& x = state_.x;
@@ -82,7 +83,8 @@ const real* BirnImage::forward(const Input& input) {
   y_inv_std_.resize(ops_, {B});
   logits_.resize(ops_, {B, classes_});
 
-  ops_.linear(embedded_.data(), input.patches, patch_embedding_->value, nullptr, input.rows(), patch_size_, D, Into::WRITE);
+  ops_.linear(embedded_.data(), input.patches, patch_embedding_->value, nullptr, input.rows(), patch_size_, D,
+              Into::WRITE);
   ops_.append_class_token(x.data(), embedded_.data(), cls_token_->value, position_embedding_->value, B, T, D);
   stack_.start(state_, B, T);
   stack_.forward(state_, T);
@@ -106,7 +108,8 @@ void BirnImage::backward(const Input& input, const real* dlogits) {
 
   real* dembedded = embedded_.data();
   ops_.append_class_token_backward(dembedded, cls_token_->gradient, position_embedding_->gradient, dx_.data(), B, T, D);
-  ops_.linear_backward_weight(patch_embedding_->gradient, nullptr, dembedded, input.patches, input.rows(), patch_size_, D);
+  ops_.linear_backward_weight(patch_embedding_->gradient, nullptr, dembedded, input.patches, input.rows(), patch_size_,
+                              D);
 }
 
 }  // namespace

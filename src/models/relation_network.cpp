@@ -65,7 +65,8 @@ void RelationStack::block_forward(int number, Activations& a, State& state, int 
   a.q.resize(ops_, {N, H});
   a.y.resize(ops_, {N, H});
   a.y_inv_std.resize(ops_, {N});
-  real *const x = state.x.data(), *const r = a.r.data(), *const p = a.p.data(), *const q = a.q.data(), *const y = a.y.data();
+  real *const x = state.x.data(), *const r = a.r.data(), *const p = a.p.data(), *const q = a.q.data(),
+              *const y = a.y.data();
 
   ops_.normalize(r, a.r_inv_std.data(), x, N, D);
   ops_.linear(p, r, block.left->value, nullptr, N, D, H, Into::WRITE);
@@ -146,7 +147,8 @@ class RelationLanguageModel final : public Model {
 
   const real* forward(const Input& input) override {
     if (input.length > context_)
-      throw Error(text("%s: a sequence of %d tokens is longer than the context of %d", name_.c_str(), input.length, context_));
+      throw Error(
+          text("%s: a sequence of %d tokens is longer than the context of %d", name_.c_str(), input.length, context_));
     stack_.start(state_.stack, input.batch, input.length);
     return run(state_, input.tokens, input.length);
   }
@@ -176,7 +178,8 @@ const real* RelationLanguageModel::run(State& s, const int32_t* tokens, int n) {
   s.y.resize(ops_, {N, width_});
   s.y_inv_std.resize(ops_, {N});
   s.logits.resize(ops_, {N, vocab_});
-  ops_.embedding(x.data(), token_embedding_->value, position_embedding_->value, tokens, s.stack.length, s.stack.batch, n, width_);
+  ops_.embedding(x.data(), token_embedding_->value, position_embedding_->value, tokens, s.stack.length, s.stack.batch,
+                 n, width_);
   stack_.forward(s.stack, n);
   ops_.normalize(s.y.data(), s.y_inv_std.data(), x.data(), N, width_);
   ops_.linear(s.logits.data(), s.y.data(), head_->value, nullptr, N, width_, vocab_, Into::WRITE);
@@ -191,8 +194,8 @@ void RelationLanguageModel::backward(const Input& input, const real* dlogits) {
   ops_.linear_backward_input(dx, dlogits, head_->value, N, width_, vocab_, Into::WRITE);
   ops_.normalize_backward(dx, dx, y, state_.y_inv_std.data(), N, width_, Into::WRITE);
   stack_.backward(state_.stack, dx);
-  ops_.embedding_backward(token_embedding_->gradient, position_embedding_->gradient, dx, input.tokens, input.batch, input.length,
-                          width_, vocab_);
+  ops_.embedding_backward(token_embedding_->gradient, position_embedding_->gradient, dx, input.tokens, input.batch,
+                          input.length, width_, vocab_);
 }
 
 class RelationStream final : public Stream {

@@ -28,7 +28,7 @@ struct RelationConfig {
   int width;   // D, the papers' d_e
   int hidden;  // H, the papers' d_h
   int layers;
-  int heads;   // consecutive groups of H / heads channels, each with an exact inner norm of its own
+  int heads;  // consecutive groups of H / heads channels, each with an exact inner norm of its own
   PreNorm pre_norm;
   bool post_norm;
   bool causal;
@@ -84,7 +84,7 @@ class RelationStack {
 
  private:
   struct Block {
-    Parameter *left;                // (H,D)
+    Parameter* left;                // (H,D)
     Parameter *right, *right_bias;  // (H,D), (H)
     Parameter *out, *out_bias;      // (D,H), (D)
   };
