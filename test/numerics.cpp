@@ -143,6 +143,24 @@ void in_range(Test& test) {
   test.equal("exp2_in_range differs from exp2 at", differing, 0);
 }
 
+void nonpositive(Test& test) {
+  const MeasuredFunction function = measured_exp_nonpositive();
+  double worst = 0, furthest = 0;
+  int differing = 0;
+  for (uint64_t bits = function.worst % 1009; bits <= 0x7f800000; bits += 1009) {
+    const float x = -numerics::from_bits(static_cast<uint32_t>(bits)), y = numerics::exp_nonpositive(x);
+    const double exact = std::exp(static_cast<double>(x));
+    differing += !same(y, numerics::exp2(numerics::max(-126.0f, x * numerics::LOG2_E)));
+    if (!(x >= -function.limit)) continue;
+    worst = std::max(worst, ulp_error(y, exact));
+    furthest = std::max(furthest, std::fabs(y - exact));
+  }
+  test.equal("exp_nonpositive differs from 2^max(-126, x log2 e) at", differing, 0);
+  test.check("exp_nonpositive", worst > 63 && worst <= function.bound, shown(worst) + " ulp");
+  test.check("exp_nonpositive, absolutely", furthest < 1.2e-7, shown(furthest));
+  test.check("exp_nonpositive of NaN", std::isnan(numerics::exp_nonpositive(std::numeric_limits<float>::quiet_NaN())));
+}
+
 void fused(Test& test) {
   constexpr uint64_t TOTAL = 1 << 22;
   test.equal("first of 2^22 triples that is not rounded correctly", first_wrong_fma(0, TOTAL), TOTAL);
@@ -217,6 +235,7 @@ int main(int argc, char** argv) {
   test.run("contraction", contraction);
   test.run("special", special);
   test.run("in_range", in_range);
+  test.run("nonpositive", nonpositive);
   test.run("fma", fused);
   test.run("philox", philox_answers);
   test.run("distributions", distributions);

@@ -84,6 +84,7 @@ int main(int argc, char** argv) {
   for (const MeasuredFunction& function : measured_functions()) {
     test.run(function.name, [&](Test& t) { measure_all(t, function); });
   }
+  test.run("exp_nonpositive", [](Test& t) { measure_all(t, measured_exp_nonpositive()); });
   test.run("in_range", in_range);
   test.run("fma", fused);
   return test.finish();
