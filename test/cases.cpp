@@ -424,6 +424,9 @@ std::vector<OpCase> bench_cases() {
   rows.push_back(relation_case(whole(8, 258, 192, 1, true, Activation::EXP), true, false));
   rows.push_back(relation_case(whole(8, 258, 192, 1, true, Activation::EXP), false, true));
   rows.push_back(relation_case(whole(8, 258, 192, 1, true, Activation::GELU), true, false));
+  rows.push_back(linear_relation_case(64, 34, 192, true, true, 3));
+  rows.push_back(linear_relation_case(32, 258, 192, true, true, 3));
+  rows.push_back(linear_relation_case(1, 16384, 192, true, true, 3));
   rows.push_back(cross_entropy_case(2176, 29));
   rows.push_back(optimizer_case(1340000));
   return rows;
