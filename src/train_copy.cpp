@@ -12,6 +12,7 @@
 namespace petroglyph {
 namespace {
 
+// The paper's architectures (appendix D). What an option means, and what it is where it is not given, is up to the model.
 struct ModelSettings {
   std::string model = "causal_rn";
   int length = 32;  // letters in a string
@@ -22,23 +23,33 @@ struct ModelSettings {
   void declare(Options& options) {
     options.section("Task and model");
     options.add("length", &length, 1, 1 << 16, "letters in a string");
-    options.add("model", &model, model_names(), "what learns");
+    options.add("model", &model, {"causal_rn", "linear_causal_rn"}, "what learns");
     options.add("width", &width, 1, 1 << 16, "channels of the residual stream, the paper's d_e");
     options.add("hidden", &hidden, 1, 1 << 16, "channels between positions, the paper's d_h");
     options.add("layers", &layers, 1, 1 << 10, "blocks");
     options.add("heads", &heads, 1, 1 << 16, "groups of hidden channels with an inner norm each");
-    options.add("activation", &activation, {"exp", "relu", "elu", "gelu"}, "of each pair");
-    options.add("pre-norm", &pre_norm, {"exact", "approximate", "none"}, "normalization before the activation");
+    options.add("activation", &activation, {"exp", "relu", "elu", "gelu"}, "of each pair; causal_rn only");
+    options.add("pre-norm", &pre_norm, {"exact", "approximate", "none"},
+                "normalization before the activation; linear_causal_rn: approximate or none");
     options.add("post-norm", &post_norm, "normalization after the sum over the pairs");
+  }
+
+  // Before a resumed run's options are restored: those win.
+  void set_defaults(const Options& options) {
+    if (model == "linear_causal_rn" && !options.given("pre-norm")) pre_norm = "approximate";
   }
 
   Json config(const Copying& task) const {
     if (hidden % heads != 0) throw UsageError(text("--heads %d does not divide --hidden %d", heads, hidden));
+    const bool linear = model == "linear_causal_rn";
+    if (linear && pre_norm == "exact")
+      throw UsageError("--pre-norm exact: what makes causal_rn quadratic; linear_causal_rn has approximate or none");
+    if (linear && activation != "exp") throw UsageError("--activation " + activation + ": linear_causal_rn has exp only");
     Json json = Json::object();
     json.set("vocab", task.vocab()).set("context", task.context());
     json.set("width", width).set("hidden", hidden).set("layers", layers).set("heads", heads);
-    json.set("activation", activation).set("pre_activation_norm", pre_norm);
-    json.set("post_reduction_norm", post_norm).set("causal", true);
+    if (!linear) json.set("activation", activation);
+    json.set("pre_activation_norm", pre_norm).set("post_reduction_norm", post_norm).set("causal", true);
     return json;
   }
 };
@@ -90,6 +101,7 @@ int train_copy(int argc, char** argv) {
   model.declare(options);
   settings.declare(options);
   options.parse(argc, argv);
+  model.set_defaults(options);
 
   Run run(settings, options, "copy");
   const Copying task(model.length);
