@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "activation.h"
 #include "cpu/cpu.h"
 #include "cpu/lanes.h"
 #include "cpu/parallel.h"
@@ -18,76 +19,7 @@ namespace {
 
 using numerics::fma;
 
-// Below this part of |p|² + |q|², |p + q|² is summed directly. The product's error is about 1e-7 (|p|² + |q|²), so that
-// the largest relative error of what it is trusted with is about 1e-6 in the variance.
-constexpr real CANCELLATION = real(1) / 8;
-
-constexpr real LOG2_E = real(1.4426950408889634);
-
-// A normalized head of n channels has |h| ≤ √n; up to this width 2^(h·log₂e) stays where exp2_in_range needs no clamps.
-constexpr int EXP_IN_RANGE_WIDTH = 7000;
-
 constexpr int64_t QUERIES = 128;  // queries of one task
-
-// ψ and ψ' of factor·d, and how many queries the backward sweep takes together (more than one only where the compilers still
-// vectorise it). exp(h) is 2^(h·log₂e), and log₂e goes into the factor: one rounding more a pair, not a channel.
-struct ExpInRange {
-  static constexpr int TOGETHER = 2;
-  static real factor(real inv_std) { return inv_std * LOG2_E; }
-  static real value(real factor, real d) { return numerics::exp2_in_range(factor * d); }
-  static real slope(real factor, real d) { return value(factor, d); }
-};
-struct Exp {
-  static constexpr int TOGETHER = 1;
-  static real factor(real inv_std) { return inv_std * LOG2_E; }
-  static real value(real factor, real d) { return numerics::exp2(factor * d); }
-  static real slope(real factor, real d) { return value(factor, d); }
-};
-struct Relu {
-  static constexpr int TOGETHER = 1;
-  static real factor(real inv_std) { return inv_std; }
-  static real value(real factor, real d) { return numerics::max(factor * d, real(0)); }
-  static real slope(real factor, real d) { return factor * d > 0 ? real(1) : real(0); }
-};
-struct Elu {
-  static constexpr int TOGETHER = 1;
-  static real factor(real inv_std) { return inv_std; }
-  static real value(real factor, real d) {
-    const real h = factor * d;
-    return h > 0 ? h : numerics::expm1(h);
-  }
-  static real slope(real factor, real d) {
-    const real h = factor * d;
-    return h > 0 ? real(1) : numerics::exp(h);
-  }
-};
-struct Gelu {  // h Φ(h)
-  static constexpr int TOGETHER = 1;
-  static real factor(real inv_std) { return inv_std; }
-  static real cdf(real h) { return real(0.5) * (1 + numerics::erf(h * real(0.70710678118654752))); }
-  static real value(real factor, real d) {
-    const real h = factor * d;
-    return h * cdf(h);
-  }
-  static real slope(real factor, real d) {
-    const real h = factor * d;
-    const real density = real(0.39894228040143268) * numerics::exp(real(-0.5) * h * h);
-    return fma(h, density, cdf(h));
-  }
-};
-
-// Calls f with the activation's struct as its argument.
-template <class F>
-void with_activation(const RelationShape& shape, bool normalized, F f) {
-  switch (shape.activation) {
-    case Activation::EXP:
-      if (normalized && shape.head_width() <= EXP_IN_RANGE_WIDTH) return f(ExpInRange());
-      return f(Exp());
-    case Activation::RELU: return f(Relu());
-    case Activation::ELU: return f(Elu());
-    case Activation::GELU: return f(Gelu());
-  }
-}
 
 // One sample and head: where its rows start and how they are laid out.
 struct Head {

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "gpu/activation.cuh"
+#include "activation.h"
 #include "gpu/gpu.h"
 #include "gpu/product.cuh"
 #include "gpu/relation.cuh"
@@ -20,9 +20,6 @@ using product::Tile;
 using product::Tiling;
 
 namespace {
-
-// As in cpu/relation.cpp: below this part of |p|² + |q|², |p + q|² is summed directly.
-constexpr float CANCELLATION = 1.0f / 8;
 
 // squares (B,heads,rows): |x|² of each row and head of x (B,capacity,H)
 __global__ void square_rows(float* squares, const float* x, int rows, int capacity, Pairs s) {

@@ -6,7 +6,7 @@
 // keys and adds up dp. Every sum is still its own chain, over i or j ascending, so that nothing shows in the bits. Then
 // come the products with the weights and the rest, row by row.
 
-#include "gpu/activation.cuh"
+#include "activation.h"
 #include "gpu/gpu.h"
 #include "gpu/product.cuh"
 #include "gpu/relation.cuh"
