@@ -61,8 +61,18 @@ class Ops : public Memory {
  public:
   virtual std::string description() const = 0;  // "CPU, 2 threads, AVX-512"
 #define OP(...) virtual __VA_ARGS__ = 0
+#define CPU_OP(...) \
+  virtual __VA_ARGS__ { not_on_this_device(__func__); }
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 #include "catalogue.h"
+#pragma GCC diagnostic pop
 #undef OP
+#undef CPU_OP
+
+ private:
+  // What the catalogue calls a CPU_OP the GPU does not have yet; the model that needs it says so in one line.
+  [[noreturn]] static void not_on_this_device(const char* operation);
 };
 
 // threads: 0 takes all cores.
