@@ -35,6 +35,14 @@ OP(void append_class_token(real* x, const real* patches, const real* cls, const 
 //   Order: ascending over b, cut every 1024 like a chain.
 OP(void append_class_token_backward(real* dpatches, real* dcls, real* dposition_table, const real* dx, int B, int T, int D));
 
+// y_n = weight[:, token_n] + bias: a linear layer of a one-hot input
+//   y (N,out) out; weight (out,V); bias (out); tokens (N)
+OP(void linear_one_hot(real* y, const real* weight, const real* bias, const int32_t* tokens, int64_t N, int V, int out));
+
+// dweight[:, v] += Σ_{n: token_n = v} dy_n;  dbias += Σ_n dy_n
+//   Order: as linear_backward_weight of the one-hot input (see embedding_backward).
+OP(void linear_one_hot_backward(real* dweight, real* dbias, const real* dy, const int32_t* tokens, int64_t N, int V, int out));
+
 // ---- Linear -------------------------------------------------------------------------------------------------------
 
 // y = x Wᵀ + b, or y += x Wᵀ + b
@@ -180,6 +188,26 @@ OP(void silu_gate(real* gated, const real* y, const real* z, int64_t n));
 // dy = dgated ∘ silu(z);  dz = dgated ∘ y ∘ silu'(z)
 //   dy, dz (n) out; either may be dgated
 OP(void silu_gate_backward(real* dy, real* dz, const real* dgated, const real* y, const real* z, int64_t n));
+
+// ---- Recurrent cells ------------------------------------------------ (Elman 1990; Hochreiter and Schmidhuber 1997)
+
+// h = tanh(z)
+//   h (n) out, may be z; z (n)
+OP(void tanh(real* h, const real* z, int64_t n));
+
+// dz = dh ∘ (1 − h²)
+//   dz (n) out, may be dh; dh, h (n)
+OP(void tanh_backward(real* dz, const real* dh, const real* h, int64_t n));
+
+// One step of an LSTM with forget gate (Gers et al. 2000):  c = σ(f)∘c_before + σ(i)∘tanh(g),  h = σ(o)∘tanh(c)
+//   h, c (N,H) out; gates (N,4H): i, f, g and o side by side, which become their σ and tanh; c_before (N,H), not c
+OP(void lstm_cell(real* h, real* c, real* gates, const real* c_before, int64_t N, int H));
+
+// The gradients before σ and tanh, and with respect to c_before. With τ = tanh(c) and d = dc + dh∘o∘(1−τ²):
+//   di = d∘g∘i∘(1−i);  df = d∘c_before∘f∘(1−f);  dg = d∘i∘(1−g²);  do = dh∘τ∘o∘(1−o);  dc_before = d∘f
+//   dgates (N,4H) out, may be gates; dc (N,H): what later steps pass back to c; becomes dc_before
+OP(void lstm_cell_backward(real* dgates, real* dc, const real* dh, const real* gates, const real* c, const real* c_before,
+                           int64_t N, int H));
 
 // ---- Loss ---------------------------------------------------------------------------------------------------------
 

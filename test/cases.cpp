@@ -270,6 +270,45 @@ OpCase silu_gate_case(int64_t n) {
   return row;
 }
 
+OpCase linear_one_hot_case(int64_t N, int V, int out) {
+  OpCase row{text("linear_one_hot %lldx%d vocab %d", static_cast<long long>(N), out, V),
+             {{"weight", Role::PARAMETER, int64_t(out) * V},
+              {"bias", Role::PARAMETER, out},
+              {"tokens", Role::IDS, N, 0, double(V - 1)},
+              {"y", Role::OUTPUT, N * out}}, {}, {}};
+  row.forward = [=](Ops& ops, Arrays& a) {
+    ops.linear_one_hot(a["y"], a["weight"], a["bias"], a.ids("tokens"), N, V, out);
+  };
+  row.backward = [=](Ops& ops, Arrays& a) {
+    ops.linear_one_hot_backward(a["dweight"], a["dbias"], a["dy"], a.ids("tokens"), N, V, out);
+  };
+  return row;
+}
+
+OpCase tanh_case(int64_t n) {
+  OpCase row{text("tanh %lld", static_cast<long long>(n)), {{"z", Role::INPUT, n, -3, 3}, {"h", Role::OUTPUT, n}}, {}, {}};
+  row.forward = [=](Ops& ops, Arrays& a) { ops.tanh(a["h"], a["z"], n); };
+  row.backward = [=](Ops& ops, Arrays& a) { ops.tanh_backward(a["dz"], a["dh"], a["h"], n); };
+  return row;
+}
+
+// dc_before is in place of dc, the cotangent of c: the case's copies stand between.
+OpCase lstm_cell_case(int64_t N, int H) {
+  const int64_t size = N * H;
+  OpCase row{text("lstm_cell %lldx%d", static_cast<long long>(N), H),
+             {{"z", Role::INPUT, 4 * size, -3, 3}, {"c_before", Role::INPUT, size}, {"gates", Role::KEPT, 4 * size},
+              {"c", Role::OUTPUT, size}, {"h", Role::OUTPUT, size}}, {}, {}};
+  row.forward = [=](Ops& ops, Arrays& a) {
+    ops.copy(a["gates"], 0, a["z"], 0, static_cast<size_t>(4 * size) * sizeof(real), 1);
+    ops.lstm_cell(a["h"], a["c"], a["gates"], a["c_before"], N, H);
+  };
+  row.backward = [=](Ops& ops, Arrays& a) {
+    ops.copy(a["dc_before"], 0, a["dc"], 0, static_cast<size_t>(size) * sizeof(real), 1);
+    ops.lstm_cell_backward(a["dz"], a["dc_before"], a["dh"], a["gates"], a["c"], a["c_before"], N, H);
+  };
+  return row;
+}
+
 OpCase class_token_case(int B, int T, int D) {
   OpCase row{text("append_class_token %dx%dx%d", B, T, D),
              {{"patches", Role::INPUT, int64_t(B) * (T - 1) * D},
@@ -428,6 +467,11 @@ std::vector<OpCase> op_cases() {
   rows.push_back(selective_scan_case({2, 3, 37, 16, 35}, true));
   rows.push_back(selective_scan_case({1, 9, 2, 18, 36}, true));
   rows.push_back(silu_gate_case(37));
+  rows.push_back(linear_one_hot_case(3, 5, 7));        // fewer rows than tokens
+  rows.push_back(linear_one_hot_case(2100, 11, 67));   // more than one chunk of rows
+  rows.push_back(tanh_case(67));
+  rows.push_back(lstm_cell_case(3, 5));
+  rows.push_back(lstm_cell_case(2, 33));
   rows.push_back(cross_entropy_case(3, 5));
   rows.push_back(cross_entropy_case(1030, 33));
   rows.push_back(binary_cross_entropy_case(5, 37));
@@ -478,6 +522,10 @@ std::vector<ModelCase> model_cases() {
   mamba("usual", 10, 2, 16, 4, 2, 3, 3, 7);
   mamba("more than one segment", 17, 1, 16, 4, 2, 2, 2, 67);
   mamba("unusual", 9, 2, 3, 1, 3, 12, 2, 5);
+  for (const char* cell : {"elman", "lstm"})
+    for (const char* readout : {"all", "last"})
+      rows.push_back({text("rnn %s %s", cell, readout), "rnn",
+                      text("{\"vocab\":9,\"classes\":6,\"hidden\":11,\"cell\":\"%s\",\"readout\":\"%s\"}", cell, readout), 3, 7});
   const auto linear_causal_rn = [&](const char* name, const std::string& config, int batch, int length) {
     rows.push_back({std::string("linear_causal_rn ") + name, "linear_causal_rn", config, batch, length});
   };

@@ -25,25 +25,31 @@ __global__ void sum_chunks(float* sums, Add add, int64_t rows, int columns) {
   sums[chunk * columns + c] = sum;
 }
 
-// total (columns) += the chunk sums, one after the other
-static __global__ void add_sums(float* total, const float* sums, int64_t chunks, int columns) {
-  const int c = static_cast<int>(blockIdx.x) * THREADS + static_cast<int>(threadIdx.x);
-  if (c >= columns) return;
-  float sum = total[c];
+constexpr int ADD_THREADS = 128;
+
+// total (size) += the chunk sums (chunks,size), one after the other
+static __global__ void add_sums(float* total, const float* sums, int64_t chunks, int64_t size) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * ADD_THREADS + threadIdx.x;
+  if (i >= size) return;
+  float sum = total[i];
 #pragma unroll 8
-  for (int64_t chunk = 0; chunk < chunks; ++chunk) sum += sums[chunk * columns + c];
-  total[c] = sum;
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) sum += sums[chunk * size + i];
+  total[i] = sum;
+}
+
+inline void add(float* total, const float* sums, int64_t chunks, int64_t size, cudaStream_t stream) {
+  LAUNCH(add_sums, blocks_for(size, ADD_THREADS), ADD_THREADS, 0, stream, total, sums, chunks, size);
 }
 
 inline int64_t chunks_of(int64_t rows) { return (rows + CHUNK - 1) / CHUNK; }
 
 // total (columns) += Σ over the rows. sums: scratch of chunks_of(rows) · columns
 template <class Add>
-void sum(float* total, float* sums, const Add& add, int64_t rows, int columns, cudaStream_t stream) {
+void sum(float* total, float* sums, const Add& term, int64_t rows, int columns, cudaStream_t stream) {
   const int64_t chunks = chunks_of(rows);
-  LAUNCH(sum_chunks<Add>, static_cast<unsigned>(chunks * blocks_for(columns, THREADS)), THREADS, 0, stream, sums, add,
+  LAUNCH(sum_chunks<Add>, static_cast<unsigned>(chunks * blocks_for(columns, THREADS)), THREADS, 0, stream, sums, term,
          rows, columns);
-  LAUNCH(add_sums, blocks_for(columns, THREADS), THREADS, 0, stream, total, sums, chunks, columns);
+  columns::add(total, sums, chunks, columns, stream);
 }
 
 }  // namespace columns

@@ -14,5 +14,6 @@ std::unique_ptr<Model> make_birn_image(const Json& config, Ops& ops);
 std::unique_ptr<Model> make_causal_rn(const Json& config, Ops& ops);
 std::unique_ptr<Model> make_linear_causal_rn(const Json& config, Ops& ops);
 std::unique_ptr<Model> make_mamba(const Json& config, Ops& ops);
+std::unique_ptr<Model> make_rnn(const Json& config, Ops& ops);
 
 }  // namespace petroglyph

@@ -20,6 +20,7 @@ const std::vector<std::pair<std::string, Maker>>& registry() {
       {"linear_causal_rn", make_linear_causal_rn},
       {"birn_image", make_birn_image},
       {"mamba", make_mamba},
+      {"rnn", make_rnn},
   };
   return models;
 }
