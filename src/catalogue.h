@@ -35,6 +35,14 @@ OP(void append_class_token(real* x, const real* patches, const real* cls, const 
 //   Order: ascending over b, cut every 1024 like a chain.
 OP(void append_class_token_backward(real* dpatches, real* dcls, real* dposition_table, const real* dx, int B, int T, int D));
 
+// y_n = weight[:, token_n] + bias: a linear layer of a one-hot input
+//   y (N,out) out; weight (out,V); bias (out); tokens (N)
+OP(void linear_one_hot(real* y, const real* weight, const real* bias, const int32_t* tokens, int64_t N, int V, int out));
+
+// dweight[:, v] += Σ_{n: token_n = v} dy_n;  dbias += Σ_n dy_n
+//   Order: as linear_backward_weight of the one-hot input (see embedding_backward).
+OP(void linear_one_hot_backward(real* dweight, real* dbias, const real* dy, const int32_t* tokens, int64_t N, int V, int out));
+
 // ---- Linear -------------------------------------------------------------------------------------------------------
 
 // y = x Wᵀ + b, or y += x Wᵀ + b
@@ -68,6 +76,19 @@ OP(void normalize_backward(real* dx, const real* dy, const real* y, const real* 
 //   y (N,D) out, may be x
 //   Order: lanes.
 OP(void center(real* y, const real* x, int64_t N, int D));
+
+// ---- Root mean square normalization ------------------------------------------------ -------- (Zhang and Sennrich 2019)
+
+// y = weight ∘ x̂,  x̂ = inv_rms·x,  inv_rms = 1/√(mean x² + ε), ε = 1e-5
+//   y (N,D) out; inv_rms (N) out; x (N,D); weight (D)
+//   Order: lanes for the mean.
+OP(void rms_norm(real* y, real* inv_rms, const real* x, const real* weight, int64_t N, int D));
+
+// dx = inv_rms · (g − x̂ · mean(g∘x̂)) with g = weight∘dy, or dx += that;  dweight += Σ_n dy_n∘x̂_n
+//   dx (N,D) may not be dy; x, inv_rms as in rms_norm
+//   Order: lanes along the row; dweight by chain over the rows.
+OP(void rms_norm_backward(real* dx, real* dweight, const real* dy, const real* x, const real* inv_rms, const real* weight,
+                          int64_t N, int D, Into into));
 
 // ---- The pairwise relation ------------------------------------------------- (causal_rn_workshop, eq. 4; section 2)
 
@@ -124,6 +145,69 @@ OP(void linear_relation(real* z, real* shift, real* sums, real* state, const rea
 //   later_{k−1} = fma(later_k, exp(m_{k−1} − m_k), own_k). Not causal: Σ g ascending in chunks, from zero, then over chunks.
 OP(void linear_relation_backward(real* dp, real* dq, real* later, const real* dz, const real* shift, const real* sums,
                                  const real* p, const real* q, const LinearRelationShape& shape));
+
+// ---- Mamba ------------------------------------------------------------------------ (Gu and Dao 2023, section 3.4)
+
+// y = silu(v),  v_t = bias + Σ_k weight_k ∘ x_{t−K+1+k} for each channel by itself: the last tap is the current position.
+//   y (B,T,C) out; x (B,T,C); weight (C,K); bias (C)
+//   past (B,K−1,C): the inputs before the first, in order; replaced by the last K − 1 inputs. Null: zeros before the start.
+//   Order: v is one fma chain over ascending k from the bias, zeros included.
+OP(void causal_convolution(real* y, real* past, const real* x, const real* weight, const real* bias, int B, int T, int C, int K));
+
+// The gradients of causal_convolution without a past. dv = dy ∘ silu'(v);  dx_t = Σ_k weight_k ∘ dv_{t+K−1−k};
+// dweight_k += Σ_bt dv_bt ∘ x_b,t−K+1+k;  dbias += Σ_bt dv_bt
+//   dx (B,T,C) out, not dy; dy (B,T,C) becomes dv
+//   Order: dx by an fma chain over ascending k from zero, without positions after the last. dweight by chain over the B·T rows,
+//   without inputs before the first; dbias the same with plain additions.
+OP(void causal_convolution_backward(real* dx, real* dweight, real* dbias, real* dy, const real* x, const real* weight,
+                                    const real* bias, int B, int T, int C, int K));
+
+// The selective scan, for each channel by itself, with Δ = softplus(delta) and A = −exp(A_log):
+//   h_t,s = exp(Δ_t A_s) h_t−1,s + Δ_t u_t B_t,s;  y_t = Σ_s h_t,s C_t,s + D u_t                     (eqs. 2a, 2b)
+//   y (B,T,I) out; u, delta (B,T,I); A_log (I,S); B, C (S of them at every position, `row` numbers apart); D (I)
+//   state (B,S,I): h before the first position, replaced by h after the last. Null: zeros before the start.
+//   kept (B,segments,S,I) out or null: h before the first position of every segment, for the backward pass
+//   exp(Δ A) is 2^max(Δ·(A·log₂e), −100): a factor of 2^-100 forgets as well as zero does, and makes no subnormal numbers.
+//   Order: over s one fma chain, ascending from zero, then D u by another fma.
+OP(void selective_scan(real* y, real* state, real* kept, const real* u, const real* delta, const real* A_log, const real* B,
+                       const real* C, const real* D, const ScanShape& shape));
+
+// The gradients of selective_scan from zeros before the start; models/mamba.cpp derives them.
+//   du, ddelta (B,T,I) out; dB, dC out, laid out as B and C; partial: scratch of shape.partial_size()
+//   Order: for du and ddelta over s one fma chain, ascending from zero. dB and dC over channels: each group of 32 (zeros
+//   beyond the last) as `lanes` folds it, the groups ascending. dA_log and dD: in each sample one fma chain over t from the
+//   last position to the first, as the gradient of h comes by; the samples ascending from zero.
+OP(void selective_scan_backward(real* du, real* ddelta, real* dA_log, real* dB, real* dC, real* dD, real* partial,
+                                const real* dy, const real* kept, const real* u, const real* delta, const real* A_log,
+                                const real* B, const real* C, const real* D, const ScanShape& shape));
+
+// gated = y ∘ silu(z),  silu(z) = z σ(z)
+//   gated (n) out, may be y or z; y, z (n)
+OP(void silu_gate(real* gated, const real* y, const real* z, int64_t n));
+
+// dy = dgated ∘ silu(z);  dz = dgated ∘ y ∘ silu'(z)
+//   dy, dz (n) out; either may be dgated
+OP(void silu_gate_backward(real* dy, real* dz, const real* dgated, const real* y, const real* z, int64_t n));
+
+// ---- Recurrent cells ------------------------------------------------ (Elman 1990; Hochreiter and Schmidhuber 1997)
+
+// h = tanh(z)
+//   h (n) out, may be z; z (n)
+OP(void tanh(real* h, const real* z, int64_t n));
+
+// dz = dh ∘ (1 − h²)
+//   dz (n) out, may be dh; dh, h (n)
+OP(void tanh_backward(real* dz, const real* dh, const real* h, int64_t n));
+
+// One step of an LSTM with forget gate (Gers et al. 2000):  c = σ(f)∘c_before + σ(i)∘tanh(g),  h = σ(o)∘tanh(c)
+//   h, c (N,H) out; gates (N,4H): i, f, g and o side by side, which become their σ and tanh; c_before (N,H), not c
+OP(void lstm_cell(real* h, real* c, real* gates, const real* c_before, int64_t N, int H));
+
+// The gradients before σ and tanh, and with respect to c_before. With τ = tanh(c) and d = dc + dh∘o∘(1−τ²):
+//   di = d∘g∘i∘(1−i);  df = d∘c_before∘f∘(1−f);  dg = d∘i∘(1−g²);  do = dh∘τ∘o∘(1−o);  dc_before = d∘f
+//   dgates (N,4H) out, may be gates; dc (N,H): what later steps pass back to c; becomes dc_before
+OP(void lstm_cell_backward(real* dgates, real* dc, const real* dh, const real* gates, const real* c, const real* c_before,
+                           int64_t N, int H));
 
 // ---- Loss ---------------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,15 @@ namespace {
 constexpr int64_t ALIGNMENT = 16;
 }  // namespace
 
+real Init::operator()(uint64_t seed, uint32_t stream, int64_t index) const {
+  const uint64_t i = static_cast<uint64_t>(index);
+  switch (kind) {
+    case NORMAL: return deviation * petroglyph::normal(seed, stream, 0, i);
+    case FUNCTION: return function_of(index, philox(seed, stream, 0, i));
+    default: return kind == ONES ? real(1) : real(0);
+  }
+}
+
 Parameter& Parameters::add(std::string name, Shape shape, Init init) {
   list_.push_back({std::move(name), std::move(shape), init, room_});
   size_ += list_.back().size();
@@ -34,9 +43,7 @@ void Parameters::initialize(uint64_t seed) {
   for (const Parameter& p : list_) {
     const uint32_t stream = stream_of(p.name);
     for (int64_t i = 0; i < p.size(); ++i)
-      host[static_cast<size_t>(p.begin + i)] =
-          p.init.kind == Init::NORMAL ? p.init.deviation * normal(seed, stream, 0, static_cast<uint64_t>(i))
-                                      : real(p.init.kind == Init::ONES);
+      host[static_cast<size_t>(p.begin + i)] = p.init(seed, stream, i);
   }
   values_.upload(host);
 }

@@ -10,17 +10,27 @@
 
 #include "json.h"
 #include "ops.h"
+#include "random.h"
 
 namespace petroglyph {
 
-// How a parameter begins: N(0, deviation²), or all zeros or ones.
+// How a parameter begins: N(0, deviation²), all zeros or ones, or what a function makes of an element's index and of four
+// random words of its own.
 struct Init {
-  enum Kind { NORMAL, ZEROS, ONES } kind;
+  using Function = std::function<real(int64_t index, const Random4& random)>;
+  enum Kind { NORMAL, ZEROS, ONES, FUNCTION } kind;
   real deviation;
+  Function function_of;
 
-  static Init normal(real deviation) { return {NORMAL, deviation}; }
-  static Init zeros() { return {ZEROS, 0}; }
-  static Init ones() { return {ONES, 0}; }
+  static Init normal(real deviation) { return {NORMAL, deviation, nullptr}; }
+  static Init zeros() { return {ZEROS, 0, nullptr}; }
+  static Init ones() { return {ONES, 0, nullptr}; }
+  static Init function(Function f) { return {FUNCTION, 0, std::move(f)}; }
+  // Evenly between −bound and bound.
+  static Init uniform(real bound) {
+    return function([bound](int64_t, const Random4& random) { return bound * (2 * petroglyph::uniform(random.word[0]) - 1); });
+  }
+  real operator()(uint64_t seed, uint32_t stream, int64_t index) const;
 };
 
 struct Parameter {

@@ -50,6 +50,30 @@ struct LinearRelationShape {
   int visible(int position) const { return causal ? before + position + 1 : positions; }
 };
 
+// Mamba's selective scan. The B and C of all channels at one position stand in a row of a larger matrix.
+struct ScanShape {
+  int batch;     // B
+  int length;    // T
+  int channels;  // I
+  int states;    // S, of every channel
+  int row;       // numbers from one position's B (or C) to the next one's
+
+  static constexpr int GROUP = 32;    // channels whose parts of dB and dC are folded into one number
+  static constexpr int SEGMENT = 64;  // positions that the backward pass recomputes from one kept state
+
+  HOST_DEVICE int groups() const { return (channels + GROUP - 1) / GROUP; }
+  HOST_DEVICE int segments() const { return (length + SEGMENT - 1) / SEGMENT; }
+  HOST_DEVICE int segment_length(int s) const {
+    return s + 1 < segments() ? SEGMENT : length - s * SEGMENT;
+  }
+  HOST_DEVICE int64_t rows() const { return static_cast<int64_t>(batch) * length; }
+  int64_t kept_size() const { return static_cast<int64_t>(batch) * segments() * states * channels; }
+  // Scratch of the backward pass: sums of the groups for dB and dC (B,T,groups,2S), of the samples for dA_log and dD
+  // (B,S+1,I).
+  int64_t group_sums_size() const { return rows() * groups() * 2 * states; }
+  int64_t partial_size() const { return group_sums_size() + static_cast<int64_t>(batch) * (states + 1) * channels; }
+};
+
 // AdamW (Loshchilov and Hutter 2019) with the gradient clipped by its global norm.
 struct AdamwStep {
   real learning_rate, beta1, beta2, epsilon, weight_decay;

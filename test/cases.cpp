@@ -205,6 +205,110 @@ OpCase relation_case(const RelationShape& s, bool normalized, bool shifted) {
   return row;
 }
 
+OpCase rms_norm_case(int64_t N, int D, Into into) {
+  OpCase row{text("rms_norm %lldx%d%s", static_cast<long long>(N), D, into == Into::ADD ? " add" : ""),
+             {{"x", Role::INPUT, N * D}, {"weight", Role::PARAMETER, D}, {"y", Role::OUTPUT, N * D}, {"inv_rms", Role::KEPT, N}}, {}, {}};
+  row.forward = [=](Ops& ops, Arrays& a) { ops.rms_norm(a["y"], a["inv_rms"], a["x"], a["weight"], N, D); };
+  row.backward = [=](Ops& ops, Arrays& a) {
+    if (into == Into::ADD) a.tensor("dx").zero();
+    ops.rms_norm_backward(a["dx"], a["dweight"], a["dy"], a["x"], a["inv_rms"], a["weight"], N, D, into);
+  };
+  return row;
+}
+
+// streaming: with inputs before the first, which only a stream has
+OpCase causal_convolution_case(int B, int T, int C, int K, bool streaming) {
+  const int64_t size = int64_t(B) * T * C;
+  std::vector<Operand> operands = {{"x", Role::INPUT, size}, {"weight", Role::PARAMETER, int64_t(C) * K},
+                                   {"bias", Role::PARAMETER, C}, {"y", Role::OUTPUT, size}};
+  if (streaming) operands.push_back({"past", Role::UPDATED, int64_t(B) * (K - 1) * C});
+  OpCase row{text("causal_convolution %dx%dx%d taps %d%s", B, T, C, K, streaming ? " streaming" : ""), operands, {}, {}};
+  row.forward = [=](Ops& ops, Arrays& a) {
+    ops.causal_convolution(a["y"], streaming ? a["past"] : nullptr, a["x"], a["weight"], a["bias"], B, T, C, K);
+  };
+  if (!streaming)
+    row.backward = [=](Ops& ops, Arrays& a) {
+      ops.causal_convolution_backward(a["dx"], a["dweight"], a["dbias"], a["dy"], a["x"], a["weight"], a["bias"], B, T, C, K);
+    };
+  return row;
+}
+
+OpCase selective_scan_case(const ScanShape& s, bool streaming) {
+  const int64_t size = s.rows() * s.channels, states = int64_t(s.channels) * s.states, mixed = s.rows() * s.row;
+  // B and C stand at the end of the rows of "mixed", as the model has them.
+  std::vector<Operand> operands = {{"u", Role::INPUT, size}, {"delta", Role::INPUT, size, -3, 3},
+                                   {"A_log", Role::PARAMETER, states, -1, 2}, {"mixed", Role::INPUT, mixed},
+                                   {"D", Role::PARAMETER, s.channels}, {"y", Role::OUTPUT, size}};
+  if (streaming)
+    operands.push_back({"state", Role::UPDATED, states * s.batch});
+  else
+    operands.insert(operands.end(), {{"kept", Role::KEPT, s.kept_size()}, {"partial", Role::SCRATCH, s.partial_size()}});
+  OpCase row{text("selective_scan %dx%dx%d states %d%s", s.batch, s.length, s.channels, s.states, streaming ? " streaming" : ""),
+             operands, {}, {}};
+  const int B = s.row - 2 * s.states, C = B + s.states;
+  row.forward = [=](Ops& ops, Arrays& a) {
+    ops.selective_scan(a["y"], streaming ? a["state"] : nullptr, streaming ? nullptr : a["kept"], a["u"], a["delta"], a["A_log"],
+                       a["mixed"] + B, a["mixed"] + C, a["D"], s);
+  };
+  if (!streaming)
+    row.backward = [=](Ops& ops, Arrays& a) {
+      a.tensor("dmixed").zero();
+      ops.selective_scan_backward(a["du"], a["ddelta"], a["dA_log"], a["dmixed"] + B, a["dmixed"] + C, a["dD"], a["partial"],
+                                  a["dy"], a["kept"], a["u"], a["delta"], a["A_log"], a["mixed"] + B, a["mixed"] + C, a["D"], s);
+    };
+  row.pairs = static_cast<double>(s.rows()) * static_cast<double>(states);
+  row.forward_instructions = 15;   // multiply, max, 10 of exp2_in_range, multiply, two fma
+  row.backward_instructions = 23;  // 14 of forward, nine to go back; folding comes on top
+  return row;
+}
+
+OpCase silu_gate_case(int64_t n) {
+  OpCase row{text("silu_gate %lld", static_cast<long long>(n)),
+             {{"y", Role::INPUT, n}, {"z", Role::INPUT, n, -8, 8}, {"gated", Role::OUTPUT, n}}, {}, {}};
+  row.forward = [=](Ops& ops, Arrays& a) { ops.silu_gate(a["gated"], a["y"], a["z"], n); };
+  row.backward = [=](Ops& ops, Arrays& a) { ops.silu_gate_backward(a["dy"], a["dz"], a["dgated"], a["y"], a["z"], n); };
+  return row;
+}
+
+OpCase linear_one_hot_case(int64_t N, int V, int out) {
+  OpCase row{text("linear_one_hot %lldx%d vocab %d", static_cast<long long>(N), out, V),
+             {{"weight", Role::PARAMETER, int64_t(out) * V},
+              {"bias", Role::PARAMETER, out},
+              {"tokens", Role::IDS, N, 0, double(V - 1)},
+              {"y", Role::OUTPUT, N * out}}, {}, {}};
+  row.forward = [=](Ops& ops, Arrays& a) {
+    ops.linear_one_hot(a["y"], a["weight"], a["bias"], a.ids("tokens"), N, V, out);
+  };
+  row.backward = [=](Ops& ops, Arrays& a) {
+    ops.linear_one_hot_backward(a["dweight"], a["dbias"], a["dy"], a.ids("tokens"), N, V, out);
+  };
+  return row;
+}
+
+OpCase tanh_case(int64_t n) {
+  OpCase row{text("tanh %lld", static_cast<long long>(n)), {{"z", Role::INPUT, n, -3, 3}, {"h", Role::OUTPUT, n}}, {}, {}};
+  row.forward = [=](Ops& ops, Arrays& a) { ops.tanh(a["h"], a["z"], n); };
+  row.backward = [=](Ops& ops, Arrays& a) { ops.tanh_backward(a["dz"], a["dh"], a["h"], n); };
+  return row;
+}
+
+// dc_before is in place of dc, the cotangent of c: the case's copies stand between.
+OpCase lstm_cell_case(int64_t N, int H) {
+  const int64_t size = N * H;
+  OpCase row{text("lstm_cell %lldx%d", static_cast<long long>(N), H),
+             {{"z", Role::INPUT, 4 * size, -3, 3}, {"c_before", Role::INPUT, size}, {"gates", Role::KEPT, 4 * size},
+              {"c", Role::OUTPUT, size}, {"h", Role::OUTPUT, size}}, {}, {}};
+  row.forward = [=](Ops& ops, Arrays& a) {
+    ops.copy(a["gates"], 0, a["z"], 0, static_cast<size_t>(4 * size) * sizeof(real), 1);
+    ops.lstm_cell(a["h"], a["c"], a["gates"], a["c_before"], N, H);
+  };
+  row.backward = [=](Ops& ops, Arrays& a) {
+    ops.copy(a["dc_before"], 0, a["dc"], 0, static_cast<size_t>(size) * sizeof(real), 1);
+    ops.lstm_cell_backward(a["dz"], a["dc_before"], a["dh"], a["gates"], a["c"], a["c_before"], N, H);
+  };
+  return row;
+}
+
 OpCase class_token_case(int B, int T, int D) {
   OpCase row{text("append_class_token %dx%dx%d", B, T, D),
              {{"patches", Role::INPUT, int64_t(B) * (T - 1) * D},
@@ -347,6 +451,27 @@ std::vector<OpCase> op_cases() {
   rows.push_back(linear_relation_stream_case(2, 126, 5, 37));  // into the next chunk
   rows.push_back(class_token_case(3, 5, 7));
   rows.push_back(class_token_case(1030, 2, 3));  // the sum over the batch is cut
+  rows.push_back(rms_norm_case(3, 7, Into::WRITE));
+  rows.push_back(rms_norm_case(1031, 33, Into::ADD));  // the weight's gradient is cut
+  rows.push_back(causal_convolution_case(2, 7, 5, 4, false));
+  rows.push_back(causal_convolution_case(3, 2, 67, 3, false));     // shorter than the filter reaches
+  rows.push_back(causal_convolution_case(1, 3, 9, 1, false));
+  rows.push_back(causal_convolution_case(2, 515, 3, 5, false));    // the weight's gradient is cut
+  rows.push_back(causal_convolution_case(2, 2, 35, 4, true));
+  rows.push_back(causal_convolution_case(2, 5, 6, 3, true));
+  rows.push_back(selective_scan_case({2, 5, 3, 4, 10}, false));
+  rows.push_back(selective_scan_case({3, 7, 33, 5, 10}, false));   // more than one group of channels
+  rows.push_back(selective_scan_case({1, 131, 35, 16, 37}, false)); // more than one segment
+  rows.push_back(selective_scan_case({2, 64, 32, 1, 2}, false));
+  rows.push_back(selective_scan_case({1, 70, 5, 37, 74}, false));   // more states than a GPU holds at once
+  rows.push_back(selective_scan_case({2, 3, 37, 16, 35}, true));
+  rows.push_back(selective_scan_case({1, 9, 2, 18, 36}, true));
+  rows.push_back(silu_gate_case(37));
+  rows.push_back(linear_one_hot_case(3, 5, 7));        // fewer rows than tokens
+  rows.push_back(linear_one_hot_case(2100, 11, 67));   // more than one chunk of rows
+  rows.push_back(tanh_case(67));
+  rows.push_back(lstm_cell_case(3, 5));
+  rows.push_back(lstm_cell_case(2, 33));
   rows.push_back(cross_entropy_case(3, 5));
   rows.push_back(cross_entropy_case(1030, 33));
   rows.push_back(binary_cross_entropy_case(5, 37));
@@ -389,6 +514,18 @@ std::vector<ModelCase> model_cases() {
   causal_rn("approximate gelu", causal_rn_config(9, 6, 8, 9, 2, 1, "gelu", "approximate", true, true), 2, 6);
   causal_rn("bidirectional", causal_rn_config(9, 6, 8, 12, 2, 1, "exp", "exact", true, false), 2, 6);
   rows.back().streams = false;
+  const auto mamba = [&](const char* name, int width, int layers, int state, int conv, int expand, int dt_rank, int batch, int length) {
+    rows.push_back({std::string("mamba ") + name, "mamba",
+                    text("{\"vocab\":11,\"context\":9,\"width\":%d,\"layers\":%d,\"state\":%d,\"conv\":%d,\"expand\":%d,\"dt_rank\":%d}",
+                         width, layers, state, conv, expand, dt_rank), batch, length});
+  };
+  mamba("usual", 10, 2, 16, 4, 2, 3, 3, 7);
+  mamba("more than one segment", 17, 1, 16, 4, 2, 2, 2, 67);
+  mamba("unusual", 9, 2, 3, 1, 3, 12, 2, 5);
+  for (const char* cell : {"elman", "lstm"})
+    for (const char* readout : {"all", "last"})
+      rows.push_back({text("rnn %s %s", cell, readout), "rnn",
+                      text("{\"vocab\":9,\"classes\":6,\"hidden\":11,\"cell\":\"%s\",\"readout\":\"%s\"}", cell, readout), 3, 7});
   const auto linear_causal_rn = [&](const char* name, const std::string& config, int batch, int length) {
     rows.push_back({std::string("linear_causal_rn ") + name, "linear_causal_rn", config, batch, length});
   };
@@ -427,6 +564,11 @@ std::vector<OpCase> bench_cases() {
   rows.push_back(linear_relation_case(64, 34, 192, true, true, 3));
   rows.push_back(linear_relation_case(32, 258, 192, true, true, 3));
   rows.push_back(linear_relation_case(1, 16384, 192, true, true, 3));
+  rows.push_back(rms_norm_case(2176, 192, Into::WRITE));
+  rows.push_back(causal_convolution_case(64, 34, 384, 4, false));
+  rows.push_back(selective_scan_case({64, 34, 384, 16, 44}, false));
+  rows.push_back(selective_scan_case({1, 16384, 384, 16, 44}, false));
+  rows.push_back(silu_gate_case(2176 * 384));
   rows.push_back(cross_entropy_case(2176, 29));
   rows.push_back(optimizer_case(1340000));
   return rows;

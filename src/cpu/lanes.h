@@ -14,6 +14,30 @@ inline real fold_lanes(real* lane) {
   return lane[0];
 }
 
+// to (N) = x_l + x_{l+N}
+template <int N>
+inline void fold_once(real* to, const real* x) {
+  typedef real Pack __attribute__((vector_size(N * sizeof(real)), aligned(sizeof(real)), may_alias));
+  *reinterpret_cast<Pack*>(to) = *reinterpret_cast<const Pack*>(x) + *reinterpret_cast<const Pack*>(x + N);
+}
+
+// fold_lanes in two steps, for many rows: to four numbers each, of which the second step makes one. A processor stalls
+// where it reads as one register what was just written as several, so that there should be some work between the two.
+inline void fold_to_quad(real* quad, const real* lanes) {
+  alignas(64) real half[LANES / 2], quarter[LANES / 4];
+  fold_once<LANES / 2>(half, lanes);
+  fold_once<LANES / 4>(quarter, half);
+  fold_once<LANES / 8>(quad, quarter);
+}
+
+inline void fold_quads(real* sums, const real* quads, int64_t rows) {
+#pragma omp simd
+  for (int64_t r = 0; r < rows; ++r) {
+    const real* x = quads + 4 * r;
+    sums[r] = (x[0] + x[2]) + (x[1] + x[3]);
+  }
+}
+
 // add(sum, i) returns the lane's sum with element i in it.
 template <class Add>
 inline real sum_lanes(int64_t n, Add add) {

@@ -15,11 +15,12 @@ void Cpu::linear_backward_input(real* dx, const real* dy, const real* weight, in
   product({dx, in, {dy, out, 1}, {weight, in, 1}, N, in, out, into});
 }
 
-void Cpu::linear_backward_weight(real* dweight, real* dbias, const real* dy, const real* x, int64_t N, int in, int out) {
-  product({dweight, in, {dy, 1, out}, {x, in, 1}, out, in, N, Into::ADD});
-  if (!dbias) return;
+namespace {
+
+// dbias += Σ_n dy_n, the rows in chunks
+void add_rows(const Threads& threads, real* dbias, const real* dy, int64_t N, int out) {
   constexpr int64_t COLUMNS = 64;
-  parallel(threads_, out, COLUMNS, [&](int64_t begin, int64_t end, int) {
+  parallel(threads, out, COLUMNS, [&](int64_t begin, int64_t end, int) {
     real sum[COLUMNS];
     for (int64_t chunk = 0; chunk < N; chunk += CHUNK) {
       std::fill_n(sum, end - begin, real(0));
@@ -28,6 +29,13 @@ void Cpu::linear_backward_weight(real* dweight, real* dbias, const real* dy, con
       for (int64_t o = begin; o < end; ++o) dbias[o] += sum[o - begin];
     }
   });
+}
+
+}  // namespace
+
+void Cpu::linear_backward_weight(real* dweight, real* dbias, const real* dy, const real* x, int64_t N, int in, int out) {
+  product({dweight, in, {dy, 1, out}, {x, in, 1}, out, in, N, Into::ADD});
+  if (dbias) add_rows(threads_, dbias, dy, N, out);
 }
 
 void Cpu::embedding(real* x, const real* token_table, const real* position_table, const int32_t* tokens, int first, int B,
@@ -47,9 +55,15 @@ void Cpu::embedding(real* x, const real* token_table, const real* position_table
 
 namespace {
 
-// dtable[v] += Σ over the rows n with tokens_n = v, for the columns begin … end−1. The sums of one chunk of rows stand in
+// A table with a row for every token, and column c of row v at data[v·row + c·column].
+struct Table {
+  real* data;
+  int64_t row, column;
+};
+
+// table[v] += Σ over the rows n with tokens_n = v, for the columns begin … end−1. The sums of one chunk of rows stand in
 // slots in the order in which their tokens first occur: work and memory depend on the rows, not on the vocabulary.
-void scatter_columns(real* dtable, const real* dx, const int32_t* tokens, int64_t rows, int D, int64_t begin, int64_t end,
+void scatter_columns(Table table, const real* dx, const int32_t* tokens, int64_t rows, int D, int64_t begin, int64_t end,
                      std::vector<int>& slot_of, std::vector<int32_t>& token_of, real* sums) {
   const int64_t width = end - begin;
   for (int64_t chunk = 0; chunk < rows; chunk += CHUNK) {
@@ -65,10 +79,24 @@ void scatter_columns(real* dtable, const real* dx, const int32_t* tokens, int64_
     }
     for (size_t slot = 0; slot < token_of.size(); ++slot) {
       slot_of[static_cast<size_t>(token_of[slot])] = -1;
-      real* row = dtable + static_cast<int64_t>(token_of[slot]) * D;
-      for (int64_t c = begin; c < end; ++c) row[c] += sums[static_cast<int64_t>(slot) * width + c - begin];
+      real* row = table.data + static_cast<int64_t>(token_of[slot]) * table.row;
+      const real* sum = sums + static_cast<int64_t>(slot) * width;
+      for (int64_t c = begin; c < end; ++c) row[c * table.column] += sum[c - begin];
     }
   }
+}
+
+constexpr int64_t SCATTER_COLUMNS = 32;  // of one task; its scratch is as wide
+
+void scatter(const Threads& threads, Table table, const real* dx, const int32_t* tokens, int64_t rows, int D, int V,
+             const std::vector<Tensor>& scratch) {
+  std::vector<std::vector<int>> slot_of(scratch.size(), std::vector<int>(static_cast<size_t>(V), -1));
+  std::vector<std::vector<int32_t>> token_of(scratch.size());
+  for (auto& list : token_of) list.reserve(static_cast<size_t>(CHUNK));
+  parallel(threads, D, SCATTER_COLUMNS, [&](int64_t begin, int64_t end, int thread) {
+    const size_t t = static_cast<size_t>(thread);
+    scatter_columns(table, dx, tokens, rows, D, begin, end, slot_of[t], token_of[t], scratch[t].data());
+  });
 }
 
 }  // namespace
@@ -91,16 +119,8 @@ void Cpu::sum_positions(real* dtable, real* last, const real* dx, int64_t B, int
 
 void Cpu::embedding_backward(real* dtoken_table, real* dposition_table, const real* dx, const int32_t* tokens, int B, int T,
                              int D, int V) {
-  const int64_t COLUMNS = 32;
-  reserve_scratch(CHUNK * COLUMNS);
-  std::vector<std::vector<int>> slot_of(scratch_.size(), std::vector<int>(static_cast<size_t>(V), -1));
-  std::vector<std::vector<int32_t>> token_of(scratch_.size());
-  for (auto& list : token_of) list.reserve(static_cast<size_t>(CHUNK));
-  parallel(threads_, D, COLUMNS, [&](int64_t begin, int64_t end, int thread) {
-    const size_t t = static_cast<size_t>(thread);
-    scatter_columns(dtoken_table, dx, tokens, static_cast<int64_t>(B) * T, D, begin, end, slot_of[t], token_of[t],
-                    scratch(thread));
-  });
+  reserve_scratch(CHUNK * SCATTER_COLUMNS);
+  scatter(threads_, {dtoken_table, D, 1}, dx, tokens, static_cast<int64_t>(B) * T, D, V, scratch_);
   if (dposition_table) sum_positions(dposition_table, nullptr, dx, B, T, D);
 }
 
@@ -118,6 +138,43 @@ void Cpu::append_class_token_backward(real* dpatches, real* dcls, real* dpositio
   const size_t row = static_cast<size_t>(D) * sizeof(real), T1 = static_cast<size_t>(T) - 1;
   copy(dpatches, T1 * row, dx, (T1 + 1) * row, T1 * row, static_cast<size_t>(B));
   sum_positions(dposition_table, dcls, dx, B, T, D);
+}
+
+// ---- One-hot inputs -----------------------------------------------------------------------------------------------
+
+namespace {
+
+// Columns begin … end−1 of y: the numbers of one token lie V apart in the weight. Where there are many rows, `table`
+// (V,end−begin) gets them side by side first.
+void look_up(real* y, const real* weight, const real* bias, const int32_t* tokens, int64_t N, int V, int out,
+             int64_t begin, int64_t end, real* table) {
+  const int64_t width = end - begin;
+  if (!table) {
+    for (int64_t n = 0; n < N; ++n)
+      for (int64_t c = begin; c < end; ++c) y[n * out + c] = weight[c * V + tokens[n]] + bias[c];
+    return;
+  }
+  for (int64_t c = 0; c < width; ++c)
+    for (int64_t v = 0; v < V; ++v) table[v * width + c] = weight[(begin + c) * V + v] + bias[begin + c];
+  for (int64_t n = 0; n < N; ++n) std::copy_n(table + tokens[n] * width, width, y + n * out + begin);
+}
+
+}  // namespace
+
+void Cpu::linear_one_hot(real* y, const real* weight, const real* bias, const int32_t* tokens, int64_t N, int V, int out) {
+  constexpr int64_t COLUMNS = 64;
+  const bool by_table = N > V;
+  if (by_table) reserve_scratch(V * COLUMNS);
+  parallel(threads_, out, COLUMNS, [&](int64_t begin, int64_t end, int thread) {
+    look_up(y, weight, bias, tokens, N, V, out, begin, end, by_table ? scratch(thread) : nullptr);
+  });
+}
+
+void Cpu::linear_one_hot_backward(real* dweight, real* dbias, const real* dy, const int32_t* tokens, int64_t N, int V,
+                                  int out) {
+  reserve_scratch(CHUNK * SCATTER_COLUMNS);
+  scatter(threads_, {dweight, 1, V}, dy, tokens, N, out, V, scratch_);
+  add_rows(threads_, dbias, dy, N, out);
 }
 
 }  // namespace petroglyph

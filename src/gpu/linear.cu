@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gpu/columns.cuh"
 #include "gpu/gpu.h"
 #include "gpu/product.cuh"
 
@@ -49,32 +50,12 @@ struct WeightGradient {
   }
 };
 
-constexpr int ADD_THREADS = 128;
+struct AddRow {
+  const float* dy;
+  int out;
 
-// total += the chunk sums (chunks,size), one after the other
-__global__ void add_chunks(float* total, const float* sums, int chunks, int64_t size) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * ADD_THREADS + threadIdx.x;
-  if (i >= size) return;
-  float sum = total[i];
-#pragma unroll 8
-  for (int chunk = 0; chunk < chunks; ++chunk) sum += sums[chunk * size + i];
-  total[i] = sum;
-}
-
-constexpr int COLUMN_THREADS = 64;
-
-// sums (chunks,columns): what the rows of x (rows,columns) add up to, chunk by chunk
-__global__ void sum_columns(float* sums, const float* x, int64_t rows, int columns) {
-  const int strips = (columns + COLUMN_THREADS - 1) / COLUMN_THREADS;
-  const int64_t chunk = blockIdx.x / strips;
-  const int column = static_cast<int>(blockIdx.x % strips) * COLUMN_THREADS + static_cast<int>(threadIdx.x);
-  if (column >= columns) return;
-  const int64_t end = min((chunk + 1) * CHUNK, rows);
-  float sum = 0;
-#pragma unroll 32
-  for (int64_t n = chunk * CHUNK; n < end; ++n) sum += x[n * columns + column];
-  sums[chunk * columns + column] = sum;
-}
+  __device__ float operator()(float sum, int64_t n, int c) const { return sum + dy[n * out + c]; }
+};
 
 }  // namespace
 
@@ -99,17 +80,10 @@ void Gpu::linear_backward_weight(real* dweight, real* dbias, const real* dy, con
     for (int64_t chunk = 0; chunk < chunks_of(N); chunk += at_once) {
       gradient.chunks = std::min(at_once, chunks_of(N) - chunk);
       product::run_chunk(gradient, chunk, stream_);
-      LAUNCH(add_chunks, blocks_for(size, ADD_THREADS), ADD_THREADS, 0, stream_, dweight, gradient.sums,
-             static_cast<int>(gradient.chunks), size);
+      columns::add(dweight, gradient.sums, gradient.chunks, size, stream_);
     }
   }
-  if (!dbias) return;
-  const int64_t chunks = chunks_of(N);
-  real* sums = scratch(chunks * out);
-  LAUNCH(sum_columns, static_cast<unsigned>(blocks_for(out, COLUMN_THREADS) * chunks), COLUMN_THREADS, 0, stream_, sums,
-         dy, N, out);
-  LAUNCH(add_chunks, blocks_for(out, ADD_THREADS), ADD_THREADS, 0, stream_, dbias, sums, static_cast<int>(chunks),
-         static_cast<int64_t>(out));
+  if (dbias) columns::sum(dbias, scratch(columns::chunks_of(N) * out), AddRow{dy, out}, N, out, stream_);
 }
 
 // ---- Embedding ----------------------------------------------------------------------------------------------------
@@ -218,11 +192,17 @@ __device__ int find_token(const int32_t* tokens, int n, int32_t token) {
   return begin < n && tokens[begin] == token ? begin : -1;
 }
 
-// dtable[v] += the chunks' sums for v. A warp has a token; each lane looks it up in one of 32 chunks.
-__global__ void add_tokens(float* dtable, const float* sums, SortedChunks sorted, int chunks, int D, int V) {
+// A table with a row for every token, and column c of row v at data[v·row + c·column].
+struct Table {
+  float* data;
+  int64_t row, column;
+};
+
+// table[v] += the chunks' sums for v. A warp has a token; each lane looks it up in one of 32 chunks.
+__global__ void add_tokens(Table table, const float* sums, SortedChunks sorted, int chunks, int D, int V) {
   const int64_t token = row_of_warp();
   if (token >= V) return;
-  float* row = dtable + token * D;
+  float* row = table.data + token * table.row;
   for (int first = 0; first < chunks; first += WARP) {
     const int64_t chunk = first + lane_index();
     const int slot = chunk < chunks
@@ -231,13 +211,13 @@ __global__ void add_tokens(float* dtable, const float* sums, SortedChunks sorted
     const unsigned found = __ballot_sync(ALL_LANES, slot >= 0);
     for (int begin = 0; found != 0 && begin < D; begin += WARP) {
       const int column = begin + lane_index();
-      float sum = column < D ? row[column] : 0;
+      float sum = column < D ? row[column * table.column] : 0;
       for (unsigned left = found; left != 0; left &= left - 1) {
         const int lane = __ffs(static_cast<int>(left)) - 1;
         const int64_t at = static_cast<int64_t>(first + lane) * CHUNK + __shfl_sync(ALL_LANES, slot, lane);
         if (column < D) sum += sums[at * D + column];
       }
-      if (column < D) row[column] = sum;
+      if (column < D) row[column * table.column] = sum;
     }
   }
 }
@@ -280,19 +260,38 @@ void Gpu::embedding(real* x, const real* token_table, const real* position_table
   LAUNCH_ROWS(embed, rows, stream_, x, token_table, position_table, tokens, first, rows, T, D);
 }
 
+namespace {
+
+// Rows whose gradients are scattered at once, and the scratch for them.
+struct Scatter {
+  int64_t at_once, sums_size;
+
+  Scatter(int64_t rows, int D)
+      : at_once(chunks_at_once(rows, static_cast<int64_t>(CHUNK) * D)), sums_size(at_once * CHUNK * D) {}
+  int64_t size() const { return sums_size + SortedChunks::size(at_once); }
+};
+
+// table[v] += Σ over the rows n with tokens_n = v
+void scatter(Table table, float* scratch, const Scatter& plan, const float* dx, const int32_t* tokens, int64_t rows, int D,
+             int V, cudaStream_t stream) {
+  static_assert(sizeof(int32_t) == sizeof(float), "the scratch holds both");
+  const SortedChunks sorted(reinterpret_cast<int32_t*>(scratch + plan.sums_size), plan.at_once);
+  for (int64_t row = 0; row < rows; row += plan.at_once * CHUNK) {
+    const int64_t some = std::min(plan.at_once * CHUNK, rows - row), chunks = chunks_of(some);
+    LAUNCH(sort_chunk, static_cast<unsigned>(chunks), CHUNK, 0, stream, sorted, tokens, row, some);
+    LAUNCH(sum_tokens, static_cast<unsigned>(chunks * blocks_for(D, SLOT_COLUMNS)), SLOT_WARPS * WARP, 0, stream,
+           scratch, dx + row * D, sorted, D);
+    LAUNCH_ROWS(add_tokens, V, stream, table, scratch, sorted, static_cast<int>(chunks), D, V);
+  }
+}
+
+}  // namespace
+
 void Gpu::embedding_backward(real* dtoken_table, real* dposition_table, const real* dx, const int32_t* tokens, int B,
                              int T, int D, int V) {
-  static_assert(sizeof(int32_t) == sizeof(real), "the scratch holds both");
-  const int64_t rows = static_cast<int64_t>(B) * T, at_once = chunks_at_once(rows, static_cast<int64_t>(CHUNK) * D);
-  real* sums = scratch(at_once * CHUNK * D + SortedChunks::size(at_once));
-  const SortedChunks sorted(reinterpret_cast<int32_t*>(sums + at_once * CHUNK * D), at_once);
-  for (int64_t row = 0; row < rows; row += at_once * CHUNK) {
-    const int64_t some = std::min(at_once * CHUNK, rows - row), chunks = chunks_of(some);
-    LAUNCH(sort_chunk, static_cast<unsigned>(chunks), CHUNK, 0, stream_, sorted, tokens, row, some);
-    LAUNCH(sum_tokens, static_cast<unsigned>(chunks * blocks_for(D, SLOT_COLUMNS)), SLOT_WARPS * WARP, 0, stream_, sums,
-           dx + row * D, sorted, D);
-    LAUNCH_ROWS(add_tokens, V, stream_, dtoken_table, sums, sorted, static_cast<int>(chunks), D, V);
-  }
+  const int64_t rows = static_cast<int64_t>(B) * T;
+  const Scatter plan(rows, D);
+  scatter({dtoken_table, D, 1}, scratch(plan.size()), plan, dx, tokens, rows, D, V, stream_);
   if (!dposition_table) return;
   const int64_t elements = static_cast<int64_t>(T) * D;
   LAUNCH(add_positions, blocks_for(elements, POSITION_THREADS), POSITION_THREADS, 0, stream_, dposition_table, nullptr, dx,
@@ -310,6 +309,34 @@ void Gpu::append_class_token_backward(real* dpatches, real* dcls, real* dpositio
   const int64_t elements = static_cast<int64_t>(T) * D;
   LAUNCH(add_positions, blocks_for(elements, POSITION_THREADS), POSITION_THREADS, 0, stream_, dposition_table, dcls, dx, B,
          elements, D);
+}
+
+// ---- One-hot inputs -----------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr int LOOK_UP_THREADS = 128;
+
+// A thread has an output. Its neighbours' weights lie V apart, but a token's come back with every row that has it: the
+// weight stays in the cache.
+__global__ void look_up(float* y, const float* weight, const float* bias, const int32_t* tokens, int64_t N, int V, int out) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * LOOK_UP_THREADS + threadIdx.x;
+  if (i >= N * out) return;
+  const int64_t c = i % out;
+  y[i] = weight[c * V + tokens[i / out]] + bias[c];
+}
+
+}  // namespace
+
+void Gpu::linear_one_hot(real* y, const real* weight, const real* bias, const int32_t* tokens, int64_t N, int V, int out) {
+  LAUNCH(look_up, blocks_for(N * out, LOOK_UP_THREADS), LOOK_UP_THREADS, 0, stream_, y, weight, bias, tokens, N, V, out);
+}
+
+void Gpu::linear_one_hot_backward(real* dweight, real* dbias, const real* dy, const int32_t* tokens, int64_t N, int V,
+                                  int out) {
+  const Scatter plan(N, out);
+  scatter({dweight, 1, V}, scratch(plan.size()), plan, dy, tokens, N, out, V, stream_);
+  columns::sum(dbias, scratch(columns::chunks_of(N) * out), AddRow{dy, out}, N, out, stream_);
 }
 
 }  // namespace petroglyph

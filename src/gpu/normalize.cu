@@ -1,6 +1,7 @@
-// Plain normalization and centering. A warp has a row and reads it two or three times: the first time from memory, then
+// Plain normalization, centering and root mean square normalization. A warp has a row and reads it two or three times: the first time from memory, then
 // from the cache.
 
+#include "gpu/columns.cuh"
 #include "gpu/gpu.h"
 #include "gpu/lanes.cuh"
 
@@ -69,5 +70,60 @@ void Gpu::normalize_backward(real* dx, const real* dy, const real* y, const real
 }
 
 void Gpu::center(real* y, const real* x, int64_t N, int D) { LAUNCH_ROWS(center_rows, N, stream_, y, x, N, D); }
+
+// ---- Root mean square normalization -------------------------------------------------------------------------------
+
+namespace {
+
+constexpr float RMS_EPSILON = 1e-5f;
+
+__global__ void rms_norm_rows(float* y, float* inv_rms, const float* x, const float* weight, int64_t N, int D) {
+  const int64_t n = row_of_warp();
+  if (n >= N) return;
+  const float* in = x + n * D;
+  const float square =
+      sum_lanes(D, [&](float sum, int c) { return numerics::fma(in[c], in[c], sum); }) / static_cast<float>(D);
+  const float scale = 1 / numerics::sqrt(square + RMS_EPSILON);
+#pragma unroll 8
+  for (int c = lane_index(); c < D; c += WARP) y[n * D + c] = weight[c] * (in[c] * scale);
+  if (lane_index() == 0) inv_rms[n] = scale;
+}
+
+__global__ void rms_norm_rows_backward(float* dx, const float* dy, const float* x, const float* inv_rms,
+                                       const float* weight, int64_t N, int D, Into into) {
+  const int64_t n = row_of_warp();
+  if (n >= N) return;
+  const float *dyn = dy + n * D, *xn = x + n * D;
+  float* dxn = dx + n * D;
+  const float scale = inv_rms[n];
+  const auto product = [&](float sum, int c) { return numerics::fma(weight[c] * dyn[c], xn[c] * scale, sum); };
+  const float along = sum_lanes(D, product) / static_cast<float>(D);
+#pragma unroll 8
+  for (int c = lane_index(); c < D; c += WARP) {
+    const float slope = numerics::fma(-along, xn[c] * scale, weight[c] * dyn[c]);
+    dxn[c] = into == Into::ADD ? numerics::fma(scale, slope, dxn[c]) : scale * slope;
+  }
+}
+
+struct AddGain {
+  const float *dy, *x, *inv_rms;
+  int D;
+
+  __device__ float operator()(float sum, int64_t n, int c) const {
+    return numerics::fma(dy[n * D + c], x[n * D + c] * inv_rms[n], sum);
+  }
+};
+
+}  // namespace
+
+void Gpu::rms_norm(real* y, real* inv_rms, const real* x, const real* weight, int64_t N, int D) {
+  LAUNCH_ROWS(rms_norm_rows, N, stream_, y, inv_rms, x, weight, N, D);
+}
+
+void Gpu::rms_norm_backward(real* dx, real* dweight, const real* dy, const real* x, const real* inv_rms,
+                            const real* weight, int64_t N, int D, Into into) {
+  LAUNCH_ROWS(rms_norm_rows_backward, N, stream_, dx, dy, x, inv_rms, weight, N, D, into);
+  columns::sum(dweight, scratch(columns::chunks_of(N) * D), AddGain{dy, x, inv_rms, D}, N, D, stream_);
+}
 
 }  // namespace petroglyph

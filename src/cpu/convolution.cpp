@@ -1,0 +1,126 @@
+// The causal convolution along time, each channel by itself.
+
+#include <algorithm>
+
+#include "cpu/cpu.h"
+#include "cpu/parallel.h"
+
+namespace petroglyph {
+
+namespace {
+
+using numerics::fma;
+
+constexpr int64_t ROWS = 32;     // positions of one task
+constexpr int64_t COLUMNS = 64;  // channels of one task
+
+// taps (K,C) = weightᵀ, so that all channels of a tap lie side by side
+void transpose(real* taps, const real* weight, int C, int K) {
+  for (int k = 0; k < K; ++k)
+    for (int c = 0; c < C; ++c) taps[static_cast<int64_t>(k) * C + c] = weight[static_cast<int64_t>(c) * K + k];
+}
+
+// v (C) at position t of one sample, from x and past at their first position there. zeros (C)
+void convolve(real* v, const real* taps, const real* bias, const real* x, const real* past, const real* zeros,
+              int64_t t, int C, int K) {
+  std::copy_n(bias, C, v);
+  for (int k = 0; k < K; ++k) {
+    const int64_t from = t - (K - 1) + k;
+    const real* row = from >= 0 ? x + from * C : past ? past + (from + K - 1) * C : zeros;
+    const real* tap = taps + static_cast<int64_t>(k) * C;
+    for (int c = 0; c < C; ++c) v[c] = fma(tap[c], row[c], v[c]);
+  }
+}
+
+// past (K−1,C) of one sample = the last K − 1 of itself and x (T,C)
+void move_past(real* past, const real* x, int64_t T, int C, int K) {
+  for (int64_t k = 0; k < K - 1; ++k) {
+    const int64_t from = T - (K - 1) + k;  // ascending, so that what is still to be moved is not overwritten
+    std::copy_n(from >= 0 ? x + from * C : past + (from + K - 1) * C, C, past + k * C);
+  }
+}
+
+}  // namespace
+
+void Cpu::causal_convolution(real* y, real* past, const real* x, const real* weight, const real* bias, int B, int T,
+                             int C, int K) {
+  reserve_scratch(static_cast<int64_t>(K + 1) * C);
+  real *taps = scratch(0), *zeros = taps + static_cast<int64_t>(K) * C;
+  transpose(taps, weight, C, K);
+  std::fill_n(zeros, C, real(0));
+  parallel(threads_, static_cast<int64_t>(B) * T, ROWS, [&](int64_t begin, int64_t end, int) {
+    for (int64_t n = begin; n < end; ++n) {
+      const int64_t b = n / T;
+      real* row = y + n * C;
+      convolve(row, taps, bias, x + b * T * C, past ? past + b * (K - 1) * C : nullptr, zeros, n % T, C, K);
+#pragma omp simd
+      for (int c = 0; c < C; ++c) row[c] *= numerics::sigmoid(row[c]);
+    }
+  });
+  if (!past) return;
+  parallel(threads_, B, 1, [&](int64_t b, int64_t, int) { move_past(past + b * (K - 1) * C, x + b * T * C, T, C, K); });
+}
+
+namespace {
+
+// For the channels begin … end−1 and one chunk of rows: sums (K,COLUMNS) += Σ dv x, bias_sums (COLUMNS) += Σ dv
+void sum_taps(real* sums, real* bias_sums, const real* dv, const real* x, int64_t first, int64_t last, int T, int C,
+              int K, int64_t begin, int64_t end) {
+  for (int64_t n = first; n < last; ++n) {
+    const int64_t t = n % T;
+    const real* d = dv + n * C;
+    for (int64_t c = begin; c < end; ++c) bias_sums[c - begin] += d[c];
+    for (int64_t k = std::max<int64_t>(K - 1 - t, 0); k < K; ++k) {
+      const real* row = x + (n - (K - 1) + k) * C;
+      for (int64_t c = begin; c < end; ++c)
+        sums[k * COLUMNS + c - begin] = fma(d[c], row[c], sums[k * COLUMNS + c - begin]);
+    }
+  }
+}
+
+}  // namespace
+
+void Cpu::causal_convolution_backward(real* dx, real* dweight, real* dbias, real* dy, const real* x, const real* weight,
+                                      const real* bias, int B, int T, int C, int K) {
+  const int64_t N = static_cast<int64_t>(B) * T, taps_size = static_cast<int64_t>(K) * C;
+  reserve_scratch(std::max<int64_t>(taps_size + 2 * C, taps_size + (K + 1) * COLUMNS));
+  real *taps = scratch(0), *zeros = taps + taps_size;  // each thread has its own room behind them
+  transpose(taps, weight, C, K);
+  std::fill_n(zeros, C, real(0));
+  parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int thread) {
+    real* v = scratch(thread) + taps_size + C;
+    for (int64_t n = begin; n < end; ++n) {
+      convolve(v, taps, bias, x + n / T * T * C, nullptr, zeros, n % T, C, K);
+      real* row = dy + n * C;
+#pragma omp simd
+      for (int c = 0; c < C; ++c) {
+        const real s = numerics::sigmoid(v[c]);
+        row[c] *= fma(v[c] * s, 1 - s, s);
+      }
+    }
+  });
+  const real* dv = dy;
+  parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int) {
+    for (int64_t n = begin; n < end; ++n) {
+      real* row = dx + n * C;
+      std::fill_n(row, C, real(0));
+      for (int64_t k = std::max<int64_t>(K - T + n % T, 0); k < K; ++k) {
+        const real *tap = taps + k * C, *from = dv + (n + K - 1 - k) * C;
+        for (int c = 0; c < C; ++c) row[c] = fma(tap[c], from[c], row[c]);
+      }
+    }
+  });
+  parallel(threads_, C, COLUMNS, [&](int64_t begin, int64_t end, int thread) {
+    real *sums = scratch(thread) + taps_size, *bias_sums = sums + K * COLUMNS;
+    for (int64_t chunk = 0; chunk < N; chunk += CHUNK) {
+      std::fill_n(sums, (K + 1) * COLUMNS, real(0));
+      sum_taps(sums, bias_sums, dv, x, chunk, std::min(chunk + CHUNK, N), T, C, K, begin, end);
+      for (int64_t c = begin; c < end; ++c) {
+        for (int64_t k = 0; k < K; ++k) dweight[c * K + k] += sums[k * COLUMNS + c - begin];
+        dbias[c] += bias_sums[c - begin];
+      }
+    }
+  });
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,243 @@
+// Recurrent networks: one state vector reads the sequence, a token at a time.
+// Elman, "Finding Structure in Time", 1990; Hochreiter and Schmidhuber, "Long Short-Term Memory", 1997.
+//
+//   z_t = W_x x_t + b_x + W_h h_{t−1} + b_h       (B,R)   x_t one-hot: W_x x_t is a column of W_x
+//   Elman, R = H:   h_t = tanh(z_t)               (B,H)   from h = 0
+//   LSTM, R = 4H:   i, f, g, o = the quarters of z_t
+//                   c_t = σ(f)∘c_{t−1} + σ(i)∘tanh(g)     from c = 0
+//                   h_t = σ(o)∘tanh(c_t)
+//   logits = W_head h_t + b_head                          at every position ("all") or after the last token ("last")
+//
+// Nothing of step t can begin before step t − 1 has ended; all that does not depend on h, which is the look-up of W_x, the
+// readout, and the gradients of all weights, is done for the whole sequence at once. For that the rows stand position by
+// position, (T,B,·): a step is a product with B rows, h_{t−1} of all steps is the array of h one step earlier, and the
+// gradient of W_h is one product over all T·B rows.
+//
+// Back-propagation through time. dh_t, the gradient with respect to h_t, comes from the readout and from z_{t+1}:
+//   dh_t = [W_headᵀ dlogits_t] + W_hᵀ dz_{t+1}
+//   Elman:   dz_t = dh_t ∘ (1 − h_t²)
+//   LSTM:    with τ = tanh(c_t), and dc_t from c_{t+1} to begin with: dc_t += dh_t∘σ(o)∘(1−τ²),
+//            dz_t = [dc_t∘tanh(g)∘σ'(i), dc_t∘c_{t−1}∘σ'(f), dc_t∘σ(i)∘tanh'(g), dh_t∘τ∘σ'(o)],  dc_{t−1} = dc_t∘σ(f)
+// with σ' = σ(1−σ) and tanh' = 1 − tanh². The path from c_t to c_{t−1} has no weights and no squashing on it, only the forget
+// gate: where that is open, gradients neither vanish nor explode, which is what the LSTM was made for.
+//   dW_h = Σ_t dz_tᵀ h_{t−1},  dW_x[:,v] = Σ of the dz_t whose token is v,  db_x = db_h = Σ_t dz_t
+
+#include "config.h"
+#include "error.h"
+#include "model.h"
+#include "models/models.h"
+#include "text.h"
+
+namespace petroglyph {
+
+namespace {
+
+struct Config {
+  int vocab;    // V
+  int classes;  // of the readout
+  int hidden;   // H
+  bool lstm;
+  bool last;    // read out after the last token only
+
+  explicit Config(const Json& json) {
+    ConfigReader reader("rnn", json);
+    vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
+    classes = static_cast<int>(reader.integer("classes", 1, 1 << 24));
+    hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 16));
+    lstm = reader.choice("cell", {"elman", "lstm"}) == "lstm";
+    last = reader.choice("readout", {"last", "all"}) == "last";
+    reader.finish();
+  }
+  int rows() const { return lstm ? 4 * hidden : hidden; }  // R
+};
+
+// Activations of a batch, or of a stream's newest tokens.
+struct State {
+  int batch;
+  Tokens tokens;             // (T,B)
+  Tensor z;                  // (T,B,R): the backward pass writes dz over it
+  Tensor h, c;               // (T+1,B,H): before the first token and after each; c: LSTM only
+  Tensor read, logits;       // (B,T,H) or (B,H), and with `classes` columns
+  Tensor h_before, c_before;  // (B,H): a stream's memory; without it a sequence begins with zeros
+};
+
+class Rnn final : public Model {
+ public:
+  Rnn(const Json& json, Ops& ops) : config_(json), ops_(ops) {
+    const Config& c = config_;
+    const int R = c.rows();
+    // The field's default: all weights and biases evenly within ±1/√H.
+    const Init init = Init::uniform(1 / numerics::sqrt(static_cast<real>(c.hidden)));
+    input_ = &parameters.add("cell.input.weight", {R, c.vocab}, init);
+    input_bias_ = &parameters.add("cell.input.bias", {R}, init);
+    hidden_ = &parameters.add("cell.hidden.weight", {R, c.hidden}, init);
+    hidden_bias_ = &parameters.add("cell.hidden.bias", {R}, init);
+    head_ = &parameters.add("head.weight", {c.classes, c.hidden}, init);
+    head_bias_ = &parameters.add("head.bias", {c.classes}, init);
+    parameters.allocate(ops);
+  }
+
+  int classes() const override { return config_.classes; }
+  int64_t logit_rows(const Input& input) const override { return config_.last ? input.batch : input.rows(); }
+
+  const real* forward(const Input& input) override {
+    state_.batch = input.batch;
+    return run(state_, input.tokens, input.length, config_.last);
+  }
+
+  void backward(const Input& input, const real* dlogits) override;
+  std::unique_ptr<Stream> stream(int batch, int capacity) override;
+
+  // Appends n tokens to each of the batch's sequences; returns the logits of the last or of all of them.
+  const real* run(State& s, const int32_t* tokens, int n, bool last);
+  void begin_stream(State& s, int batch);
+
+ private:
+  void begin(Tensor& states, const Tensor& before, const State& s);
+  void end(const Tensor& states, Tensor& before, const State& s, int n);
+  void swap_order(real* by_sample, real* by_position, bool to_positions, int B, int T);
+  // The activations of step t in an array (T,B,width).
+  static real* step(const Tensor& x, int64_t t, const State& s, int width) { return x.data() + t * s.batch * width; }
+
+  Config config_;
+  Ops& ops_;
+  Parameter *input_, *input_bias_, *hidden_, *hidden_bias_, *head_, *head_bias_;
+  State state_{};
+  Tensor dread_, dh_, dc_;  // of the backward pass: (B,T,H) or (B,H), (T,B,H), (B,H)
+};
+
+// ---- Forward ------------------------------------------------------------------------------------------------------
+
+const real* Rnn::run(State& s, const int32_t* tokens, int n, bool last) {
+  const Config& c = config_;
+  const int B = s.batch, H = c.hidden, R = c.rows();
+  const int64_t N = static_cast<int64_t>(B) * n, read_rows = last ? B : N;
+  s.tokens.resize(ops_, {n, B});
+  s.z.resize(ops_, {n, B, R});
+  s.h.resize(ops_, {n + 1, B, H});
+  if (c.lstm) s.c.resize(ops_, {n + 1, B, H});
+  s.logits.resize(ops_, {read_rows, c.classes});
+
+  const size_t id = sizeof(int32_t);
+  for (int b = 0; b < B; ++b)
+    ops_.copy(s.tokens.data() + b, B * id, tokens + static_cast<int64_t>(b) * n, id, id, static_cast<size_t>(n));
+  ops_.linear_one_hot(s.z.data(), input_->value, input_bias_->value, s.tokens.data(), N, c.vocab, R);
+  begin(s.h, s.h_before, s);
+  if (c.lstm) begin(s.c, s.c_before, s);
+  for (int t = 0; t < n; ++t) {
+    real *z = step(s.z, t, s, R), *h_before = step(s.h, t, s, H), *h = step(s.h, t + 1, s, H);
+    ops_.linear(z, h_before, hidden_->value, hidden_bias_->value, B, H, R, Into::ADD);
+    if (c.lstm)
+      ops_.lstm_cell(h, step(s.c, t + 1, s, H), z, step(s.c, t, s, H), B, H);
+    else
+      ops_.tanh(h, z, static_cast<int64_t>(B) * H);
+  }
+  end(s.h, s.h_before, s, n);
+  if (c.lstm) end(s.c, s.c_before, s, n);
+
+  real* read = step(s.h, n, s, H);
+  if (!last) {
+    s.read.resize(ops_, {B, n, H});
+    swap_order(s.read.data(), step(s.h, 1, s, H), false, B, n);
+    read = s.read.data();
+  }
+  ops_.linear(s.logits.data(), read, head_->value, head_bias_->value, read_rows, H, c.classes, Into::WRITE);
+  return s.logits.data();
+}
+
+// The state before the first token: zeros, or where the stream stopped.
+void Rnn::begin(Tensor& states, const Tensor& before, const State& s) {
+  const size_t bytes = static_cast<size_t>(s.batch) * config_.hidden * sizeof(real);
+  if (before.data())
+    ops_.copy(states.data(), bytes, before.data(), bytes, bytes, 1);
+  else
+    ops_.zero(states.data(), bytes);
+}
+
+void Rnn::end(const Tensor& states, Tensor& before, const State& s, int n) {
+  if (before.data()) ops_.copy(before.data(), 0, step(states, n, s, config_.hidden), 0, before.bytes(), 1);
+}
+
+// Vectors of H between the orders (B,T) and (T,B).
+void Rnn::swap_order(real* by_sample, real* by_position, bool to_positions, int B, int T) {
+  const int64_t H = config_.hidden;
+  const size_t row = static_cast<size_t>(H) * sizeof(real);
+  for (int b = 0; b < B; ++b) {
+    real *sample = by_sample + b * T * H, *positions = by_position + b * H;
+    if (to_positions)
+      ops_.copy(positions, B * row, sample, row, row, static_cast<size_t>(T));
+    else
+      ops_.copy(sample, row, positions, B * row, row, static_cast<size_t>(T));
+  }
+}
+
+// ---- Backward -----------------------------------------------------------------------------------------------------
+
+void Rnn::backward(const Input& input, const real* dlogits) {
+  const Config& c = config_;
+  const State& s = state_;
+  const int B = input.batch, T = input.length, H = c.hidden, R = c.rows();
+  const int64_t N = input.rows(), read_rows = logit_rows(input);
+  const real* read = c.last ? step(s.h, T, s, H) : s.read.data();
+  dh_.resize(ops_, {T, B, H});
+  dread_.resize(ops_, {read_rows, H});
+  real* dread = c.last ? step(dh_, T - 1, s, H) : dread_.data();
+
+  ops_.linear_backward_weight(head_->gradient, head_bias_->gradient, dlogits, read, read_rows, H, c.classes);
+  ops_.linear_backward_input(dread, dlogits, head_->value, read_rows, H, c.classes, Into::WRITE);
+  if (!c.last) swap_order(dread, dh_.data(), true, B, T);
+
+  if (c.lstm) {
+    dc_.resize(ops_, {B, H});
+    dc_.zero();
+  }
+  for (int t = T; t-- > 0;) {
+    real *dz = step(s.z, t, s, R), *dh = step(dh_, t, s, H);
+    if (c.lstm)
+      ops_.lstm_cell_backward(dz, dc_.data(), dh, dz, step(s.c, t + 1, s, H), step(s.c, t, s, H), B, H);
+    else
+      ops_.tanh_backward(dz, dh, step(s.h, t + 1, s, H), static_cast<int64_t>(B) * H);
+    if (t > 0)
+      ops_.linear_backward_input(step(dh_, t - 1, s, H), dz, hidden_->value, B, H, R, c.last ? Into::WRITE : Into::ADD);
+  }
+  const real *dz = s.z.data(), *h_before = s.h.data();
+  ops_.linear_backward_weight(hidden_->gradient, hidden_bias_->gradient, dz, h_before, N, H, R);
+  ops_.linear_one_hot_backward(input_->gradient, input_bias_->gradient, dz, s.tokens.data(), N, c.vocab, R);
+}
+
+// ---- Stream -------------------------------------------------------------------------------------------------------
+
+// Reads out every position, with "last" too: each token may turn out to be the last.
+class RnnStream final : public Stream {
+ public:
+  RnnStream(Rnn& model, int batch, int capacity) : model_(model), capacity_(capacity) { model.begin_stream(state_, batch); }
+  const real* append(const int32_t* tokens, int n) override {
+    if (n > capacity_ - length_) throw Error(text("rnn: %d tokens are more than the stream's %d", length_ + n, capacity_));
+    length_ += n;
+    return model_.run(state_, tokens, n, false);
+  }
+  int length() const override { return length_; }
+
+ private:
+  Rnn& model_;
+  int capacity_, length_ = 0;
+  State state_{};
+};
+
+void Rnn::begin_stream(State& s, int batch) {
+  s.batch = batch;
+  for (Tensor* before : {&s.h_before, &s.c_before}) {
+    before->resize(ops_, {batch, config_.hidden});
+    before->zero();
+  }
+}
+
+std::unique_ptr<Stream> Rnn::stream(int batch, int capacity) {
+  return std::make_unique<RnnStream>(*this, batch, capacity);
+}
+
+}  // namespace
+
+std::unique_ptr<Model> make_rnn(const Json& config, Ops& ops) { return std::make_unique<Rnn>(config, ops); }
+
+}  // namespace petroglyph
