@@ -17,15 +17,18 @@ void Cpu::linear_backward_input(real* dx, const real* dy, const real* weight, in
 
 void Cpu::linear_backward_weight(real* dweight, real* dbias, const real* dy, const real* x, int64_t N, int in, int out) {
   product({dweight, in, {dy, 1, out}, {x, in, 1}, out, in, N, Into::ADD});
-  if (!dbias) return;
+  if (dbias) add_row_backward(dbias, dy, N, out);
+}
+
+void Cpu::add_row_backward(real* drow, const real* dy, int64_t N, int D) {
   constexpr int64_t COLUMNS = 64;
-  parallel(threads_, out, COLUMNS, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, D, COLUMNS, [&](int64_t begin, int64_t end, int) {
     real sum[COLUMNS];
     for (int64_t chunk = 0; chunk < N; chunk += CHUNK) {
       std::fill_n(sum, end - begin, real(0));
       for (int64_t n = chunk; n < std::min(chunk + CHUNK, N); ++n)
-        for (int64_t o = begin; o < end; ++o) sum[o - begin] += dy[n * out + o];
-      for (int64_t o = begin; o < end; ++o) dbias[o] += sum[o - begin];
+        for (int64_t c = begin; c < end; ++c) sum[c - begin] += dy[n * D + c];
+      for (int64_t c = begin; c < end; ++c) drow[c] += sum[c - begin];
     }
   });
 }
@@ -102,6 +105,19 @@ void Cpu::embedding_backward(real* dtoken_table, real* dposition_table, const re
                     scratch(thread));
   });
   if (dposition_table) sum_positions(dposition_table, nullptr, dx, B, T, D);
+}
+
+void Cpu::add_positions(real* x, const real* position_table, int first, int B, int T, int D) {
+  parallel(threads_, static_cast<int64_t>(B) * T, 64, [&](int64_t begin, int64_t end, int) {
+    for (int64_t n = begin; n < end; ++n) {
+      const real* position = position_table + (first + n % T) * D;
+      for (int c = 0; c < D; ++c) x[n * D + c] += position[c];
+    }
+  });
+}
+
+void Cpu::add_positions_backward(real* dposition_table, const real* dx, int B, int T, int D) {
+  sum_positions(dposition_table, nullptr, dx, B, T, D);
 }
 
 void Cpu::append_class_token(real* x, const real* patches, const real* cls, const real* position_table, int B, int T, int D) {

@@ -13,5 +13,6 @@ class Model;
 std::unique_ptr<Model> make_birn_image(const Json& config, Ops& ops);
 std::unique_ptr<Model> make_causal_rn(const Json& config, Ops& ops);
 std::unique_ptr<Model> make_linear_causal_rn(const Json& config, Ops& ops);
+std::unique_ptr<Model> make_transformer(const Json& config, Ops& ops);
 
 }  // namespace petroglyph

@@ -19,6 +19,7 @@ const std::vector<std::pair<std::string, Maker>>& registry() {
       {"causal_rn", make_causal_rn},
       {"linear_causal_rn", make_linear_causal_rn},
       {"birn_image", make_birn_image},
+      {"transformer", make_transformer},
   };
   return models;
 }
