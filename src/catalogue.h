@@ -1,6 +1,8 @@
 // The catalogue of operations: every one forward and backward, with its formula, shapes, order of sums and source.
 // Included in class bodies by ops.h, cpu/cpu.h and gpu/gpu.h, hence no include guard.
 //
+// OP: every device has it. CPU_OP: the GPU does not have it yet, and says so.
+//
 // Arguments: outputs, inputs, dimensions. `d` prefixes a gradient. Gradients of parameters accumulate; gradients of
 // activations are written unless Into::ADD says otherwise. B batch, T positions, D width, H hidden width, V vocabulary,
 // N rows (B·T of a batch of sequences). Matrices are row-major.
@@ -42,6 +44,38 @@ OP(void linear_one_hot(real* y, const real* weight, const real* bias, const int3
 // dweight[:, v] += Σ_{n: token_n = v} dy_n;  dbias += Σ_n dy_n
 //   Order: as linear_backward_weight of the one-hot input (see embedding_backward).
 OP(void linear_one_hot_backward(real* dweight, real* dbias, const real* dy, const int32_t* tokens, int64_t N, int V, int out));
+
+// x_bt += position_table[first + t]
+//   x (B,T,D) in place; position_table (≥ first+T, D)
+CPU_OP(void add_positions(real* x, const real* position_table, int first, int B, int T, int D));
+
+// dposition_table[t] += Σ_b dx_bt
+//   Order: ascending over b, cut every 1024 like a chain.
+CPU_OP(void add_positions_backward(real* dposition_table, const real* dx, int B, int T, int D));
+
+// ---- Element by element -------------------------------------------------------------------------------------------
+
+// y = factor · x        y (n) out, may be x
+CPU_OP(void scale(real* y, const real* x, real factor, int64_t n));
+
+// y_n = x_n + row
+//   y (N,D) out; x rows of D, x_step numbers apart; row (D)
+CPU_OP(void add_row(real* y, const real* x, int64_t x_step, const real* row, int64_t N, int D));
+
+// drow += Σ_n dy_n
+//   Order: as the bias of a linear layer, the rows in chunks of 1024.
+CPU_OP(void add_row_backward(real* drow, const real* dy, int64_t N, int D));
+
+// y_n = a_n + b_n
+//   y rows of D out, y_step numbers apart; a, b (N,D)
+CPU_OP(void add(real* y, int64_t y_step, const real* a, const real* b, int64_t N, int D));
+
+// y = f(x)              y (n) out, may be x
+CPU_OP(void pointwise(real* y, const real* x, Pointwise f, int64_t n));
+
+// dx = dy ∘ f'(x), and y = f(x) once more, which then need not be kept
+//   dx (n), may be dy; y (n) out or null; dy, x (n)
+CPU_OP(void pointwise_backward(real* dx, real* y, const real* dy, const real* x, Pointwise f, int64_t n));
 
 // ---- Linear -------------------------------------------------------------------------------------------------------
 
@@ -89,6 +123,54 @@ OP(void rms_norm(real* y, real* inv_rms, const real* x, const real* weight, int6
 //   Order: lanes along the row; dweight by chain over the rows.
 OP(void rms_norm_backward(real* dx, real* dweight, const real* dy, const real* x, const real* inv_rms, const real* weight,
                           int64_t N, int D, Into into));
+
+// ---- Layer normalization ------------------------------------------------------------------------- (Ba et al. 2016)
+
+// hat = (x − mean x) / √(variance + 1e-5),  y = hat ∘ weight + bias, with the biased variance
+//   y (N,D) out, may be x; hat (N,D) out, inv_std (N) out; weight, bias (D)
+//   Order: lanes.
+CPU_OP(void layer_norm(real* y, real* hat, real* inv_std, const real* x, const real* weight, const real* bias, int64_t N, int D));
+
+// y = hat ∘ weight + bias: what layer_norm wrote, once more
+//   y (N,D) out
+CPU_OP(void layer_norm_output(real* y, const real* hat, const real* weight, const real* bias, int64_t N, int D));
+
+// With g = dy ∘ weight: dx = inv_std · (g − mean g − hat · mean(g∘hat)), or dx += that;
+// dweight += Σ_n dy_n∘hat_n;  dbias += Σ_n dy_n
+//   dx (N,D), may be dy
+//   Order: lanes along a row; the rows in chunks of 1024, ascending, dweight by fma.
+CPU_OP(void layer_norm_backward(real* dx, real* dweight, real* dbias, const real* dy, const real* hat, const real* inv_std,
+                            const real* weight, int64_t N, int D, Into into));
+
+// ---- Softmax attention ---------------------------------------------------- (Vaswani et al. 2017; Dao et al. 2022)
+
+// y_t = Σ_s a_ts v_s,  a_ts = exp(score_ts) / Σ_s exp(score_ts),  over the keys s that t sees, with
+// score_ts = (q_t·k_s + q_position_t·positions[t−s]) / √head_width + bias[t−s], for each head by itself
+//   y (B,Q,width) out; top, inv_sum (B,heads,Q) out: all that the backward pass needs to form a_ts again
+//   As computed: score_ts · log₂e = fma(dot, log₂e/√head_width, log₂e·bias); top_t is their maximum; e_ts =
+//   exp2_in_range(max(−126, score_ts − top_t)); inv_sum_t = 1/Σ e_ts; y_t = inv_sum_t · Σ e_ts v_s. As the maximum comes
+//   first and has no order, no sum is ever rescaled: a stream, tiles on the CPU and tiles on a GPU (which form the scores
+//   twice) do the same.
+//   Order: dots chain over the head's channels, the two added; Σ e lanes over s; Σ e v chain over ascending s.
+CPU_OP(void attention(real* y, real* top, real* inv_sum, const AttentionInput& in, const AttentionShape& shape));
+
+// Every key a query (Q = T = capacity). With da_ts = dy_t·v_s and ds_ts = a_ts (da_ts − Σ_c dy_tc y_tc):
+//   dv_s = Σ_t a_ts dy_t;  dq_t = Σ_s ds_ts k_s / √head_width;  dk_s = Σ_t ds_ts q_t / √head_width
+//   dbias[n] += Σ ds over the pairs at distance n
+//   dq_position_t = Σ_n ds_t,t−n positions[n] / √head_width;  dpositions[n] = Σ ds q_position_t / √head_width over those pairs
+//   y, dy (B,T,width); a = e · inv_sum; nothing of size T² is kept
+//   Order: da chain over the channels, dy·y lanes; sums over s, t or distances n chain, ascending, then the factor;
+//   dbias and dpositions: a sample's sum first (dbias over ascending t by additions), then over ascending b.
+CPU_OP(void attention_backward(const AttentionGradient& out, const real* dy, const real* y, const real* top, const real* inv_sum,
+                           const AttentionInput& in, const AttentionShape& shape));
+
+// bias[n] = −r1 log(1 + r2 n) of each head                                                      (Chi et al. 2022, KERPLE)
+//   bias (T,heads) out; r1, r2 (heads)
+CPU_OP(void kerple_bias(real* bias, const real* r1, const real* r2, int T, int heads));
+
+// dr1 −= Σ_n dbias[n] log(1 + r2 n);  dr2 −= Σ_n dbias[n] r1 n / (1 + r2 n)
+//   Order: lanes over n, by fma.
+CPU_OP(void kerple_bias_backward(real* dr1, real* dr2, const real* dbias, const real* r1, const real* r2, int T, int heads));
 
 // ---- The pairwise relation ------------------------------------------------- (causal_rn_workshop, eq. 4; section 2)
 

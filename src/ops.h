@@ -16,6 +16,13 @@ enum class Into { WRITE, ADD };
 
 enum class Activation { EXP, RELU, ELU, GELU };
 
+// What stands between the two layers of an MLP.
+enum class Pointwise {
+  RELU,       // max(x, 0)
+  GELU,       // x Φ(x), Φ by erf
+  GELU_TANH,  // x/2 (1 + tanh(√(2/π)(x + 0.044715 x³)))
+};
+
 // The pairwise relation between queries and keys. The queries are the last of the keys' positions: all of them in
 // training, only the newest ones in a stream, where earlier keys lie in a cache with room for `capacity` positions.
 struct RelationShape {
@@ -72,6 +79,37 @@ struct ScanShape {
   // (B,S+1,I).
   int64_t group_sums_size() const { return rows() * groups() * 2 * states; }
   int64_t partial_size() const { return group_sums_size() + static_cast<int64_t>(batch) * (states + 1) * channels; }
+};
+
+// Attention between queries and keys. As above the queries are the last of the keys' positions.
+struct AttentionShape {
+  int batch, queries, keys, capacity;  // B, Q, T; the capacity as in RelationShape
+  int heads, head_width;
+  bool causal;
+  int query_step, key_step;  // numbers from one position's q to the next one's, and from one k or v to the next
+
+  int width() const { return heads * head_width; }
+  int position(int query) const { return keys - queries + query; }
+  int visible(int query) const { return causal ? position(query) + 1 : keys; }
+  // Distances t − s of a query at t from a key at s are numbered from the smallest that is seen.
+  int distances() const { return causal ? keys : 2 * keys - 1; }
+  int nearest() const { return causal ? 0 : keys - 1; }  // the number of distance 0
+};
+
+// What attention reads. Heads are consecutive groups of head_width channels.
+struct AttentionInput {
+  const real *q;        // (B,Q,·)
+  const real *k, *v;    // (B,capacity,·)
+  const real* bias;     // (T,heads): added to a score, by distance; causal only; or null
+  const real* q_position;  // (B,Q,·), as q
+  const real* positions;   // (distances,width): q_position · positions is added to q · k, by distance; or null
+};
+
+struct AttentionGradient {
+  real *dq, *dk, *dv;             // written
+  real* dbias;                    // (T,heads), accumulates
+  real *dq_position, *dpositions;  // written
+  real* partial;  // scratch of (B,T,heads) with a bias, of (B,distances,width) with positions
 };
 
 // AdamW (Loshchilov and Hutter 2019) with the gradient clipped by its global norm.

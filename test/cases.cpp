@@ -149,6 +149,103 @@ OpCase center_case(int64_t N, int D) {
   return row;
 }
 
+OpCase layer_norm_case(int64_t N, int D) {
+  OpCase row{text("layer_norm %lldx%d", static_cast<long long>(N), D),
+             {{"x", Role::INPUT, N * D},
+              {"weight", Role::PARAMETER, D},
+              {"bias", Role::PARAMETER, D},
+              {"y", Role::OUTPUT, N * D},
+              {"again", Role::KEPT, N * D},
+              {"hat", Role::KEPT, N * D},
+              {"inv_std", Role::KEPT, N}}, {}, {}};
+  row.forward = [=](Ops& ops, Arrays& a) {
+    ops.layer_norm(a["y"], a["hat"], a["inv_std"], a["x"], a["weight"], a["bias"], N, D);
+    ops.layer_norm_output(a["again"], a["hat"], a["weight"], a["bias"], N, D);
+  };
+  row.backward = [=](Ops& ops, Arrays& a) {
+    ops.layer_norm_backward(a["dx"], a["dweight"], a["dbias"], a["dy"], a["hat"], a["inv_std"], a["weight"], N, D, Into::WRITE);
+  };
+  return row;
+}
+
+OpCase pointwise_case(Pointwise f, int64_t n) {
+  constexpr const char* NAMES[] = {"relu", "gelu", "gelu_tanh"};
+  OpCase row{text("pointwise %s %lld", NAMES[static_cast<int>(f)], static_cast<long long>(n)),
+             {{"x", Role::INPUT, n, -4, 4}, {"y", Role::OUTPUT, n}, {"again", Role::SCRATCH, n}}, {}, {}};
+  row.forward = [=](Ops& ops, Arrays& a) { ops.pointwise(a["y"], a["x"], f, n); };
+  row.backward = [=](Ops& ops, Arrays& a) { ops.pointwise_backward(a["dx"], a["again"], a["dy"], a["x"], f, n); };
+  row.kinked = f == Pointwise::RELU;
+  return row;
+}
+
+// Positions and rows that are added to many.
+OpCase rows_case(int B, int T, int D) {
+  const int64_t N = int64_t(B) * T;
+  OpCase row{text("rows %dx%dx%d", B, T, D),
+             {{"x", Role::INPUT, N * D},
+              {"positions", Role::PARAMETER, int64_t(T) * D},
+              {"row", Role::PARAMETER, D},
+              {"y", Role::OUTPUT, N * D},
+              {"doubled", Role::KEPT, N * D}}, {}, {}};
+  row.forward = [=](Ops& ops, Arrays& a) {
+    ops.add_row(a["y"], a["x"], D, a["row"], N, D);
+    ops.add_positions(a["y"], a["positions"], 0, B, T, D);
+    ops.scale(a["y"], a["y"], real(1.5), N * D);
+    ops.add(a["doubled"], D, a["y"], a["y"], N, D);
+  };
+  row.backward = [=](Ops& ops, Arrays& a) {
+    ops.scale(a["dx"], a["dy"], real(1.5), N * D);
+    ops.add_row_backward(a["drow"], a["dx"], N, D);
+    ops.add_positions_backward(a["dpositions"], a["dx"], B, T, D);
+  };
+  return row;
+}
+
+enum class Distances { IGNORED, BIASED, POSITIONED };
+
+OpCase attention_case(const AttentionShape& s, Distances distances) {
+  const int64_t keys = int64_t(s.batch) * s.capacity * s.key_step, queries = int64_t(s.batch) * s.queries * s.query_step;
+  const int64_t out = int64_t(s.batch) * s.queries * s.width(), rows = int64_t(s.batch) * s.queries * s.heads;
+  const bool biased = distances == Distances::BIASED, positioned = distances == Distances::POSITIONED;
+  std::vector<Operand> operands = {{"q", Role::INPUT, queries, -2, 2}, {"k", Role::INPUT, keys, -2, 2},
+                                   {"v", Role::INPUT, keys},           {"y", Role::OUTPUT, out},
+                                   {"top", Role::KEPT, rows},          {"inv_sum", Role::KEPT, rows}};
+  if (biased) operands.push_back({"bias", Role::PARAMETER, int64_t(s.keys) * s.heads, -2, 2});
+  if (positioned) operands.push_back({"q_position", Role::INPUT, queries, -2, 2});
+  if (positioned) operands.push_back({"positions", Role::INPUT, int64_t(s.distances()) * s.width(), -2, 2});
+  const int64_t partial = positioned ? int64_t(s.distances()) * s.width() : int64_t(s.keys) * s.heads;
+  operands.push_back({"partial", Role::SCRATCH, s.batch * partial});
+  OpCase row{text("attention%s %dx%d of %d heads %dx%d%s", biased ? " biased" : positioned ? " positioned" : "", s.batch, s.queries,
+                  s.keys, s.heads, s.head_width, s.causal ? " causal" : ""),
+             operands, {}, {}};
+  const auto input = [=](Arrays& a) {
+    return AttentionInput{a["q"], a["k"], a["v"], biased ? a["bias"] : nullptr, positioned ? a["q_position"] : nullptr,
+                          positioned ? a["positions"] : nullptr};
+  };
+  row.forward = [=](Ops& ops, Arrays& a) { ops.attention(a["y"], a["top"], a["inv_sum"], input(a), s); };
+  if (s.queries == s.capacity)
+    row.backward = [=](Ops& ops, Arrays& a) {
+      const AttentionGradient gradient{a["dq"], a["dk"], a["dv"], biased ? a["dbias"] : nullptr,
+                                       positioned ? a["dq_position"] : nullptr, positioned ? a["dpositions"] : nullptr, a["partial"]};
+      ops.attention_backward(gradient, a["dy"], a["y"], a["top"], a["inv_sum"], input(a), s);
+    };
+  double visible = 0;
+  for (int t = 0; t < s.queries; ++t) visible += s.visible(t);
+  row.flops = 4 * visible * s.batch * s.width();
+  return row;
+}
+
+OpCase kerple_case(int T, int heads) {
+  OpCase row{text("kerple_bias %dx%d", T, heads),
+             {{"r1", Role::PARAMETER, heads, 0.5, 2}, {"r2", Role::PARAMETER, heads, 0.5, 2}, {"bias", Role::OUTPUT, int64_t(T) * heads}},
+             {}, {}};
+  row.forward = [=](Ops& ops, Arrays& a) { ops.kerple_bias(a["bias"], a["r1"], a["r2"], T, heads); };
+  row.backward = [=](Ops& ops, Arrays& a) {
+    ops.kerple_bias_backward(a["dr1"], a["dr2"], a["dbias"], a["r1"], a["r2"], T, heads);
+  };
+  return row;
+}
+
 const char* name_of(Activation activation) {
   constexpr const char* NAMES[] = {"exp", "relu", "elu", "gelu"};
   return NAMES[static_cast<int>(activation)];
@@ -413,6 +510,29 @@ RelationShape whole(int B, int T, int H, int heads, bool causal, Activation acti
   return {B, T, T, T, H, heads, causal, activation};
 }
 
+AttentionShape whole(int B, int T, int heads, int head_width, bool causal) {
+  return {B, T, T, T, heads, head_width, causal, heads * head_width, heads * head_width};
+}
+
+void add_transformer_ops(std::vector<OpCase>& rows) {
+  rows.push_back(layer_norm_case(3, 7));
+  rows.push_back(layer_norm_case(1030, 33));
+  for (const Pointwise f : {Pointwise::RELU, Pointwise::GELU, Pointwise::GELU_TANH}) rows.push_back(pointwise_case(f, 85));
+  rows.push_back(rows_case(3, 4, 7));
+  rows.push_back(kerple_case(37, 3));
+  for (const bool causal : {true, false}) {
+    rows.push_back(attention_case(whole(2, 5, 1, 7, causal), Distances::IGNORED));
+    rows.push_back(attention_case(whole(1, 2, 3, 2, causal), Distances::IGNORED));
+    rows.push_back(attention_case(whole(2, 67, 2, 17, causal), Distances::IGNORED));  // more than one tile
+    rows.push_back(attention_case(whole(2, 5, 2, 3, causal), Distances::POSITIONED));
+    rows.push_back(attention_case(whole(1, 66, 1, 33, causal), Distances::POSITIONED));
+  }
+  rows.push_back(attention_case(whole(3, 6, 2, 5, true), Distances::BIASED));
+  rows.push_back(attention_case(whole(2, 65, 1, 16, true), Distances::BIASED));
+  rows.push_back(attention_case({2, 1, 6, 9, 2, 5, true, 10, 13}, Distances::BIASED));  // a stream's newest query
+  rows.push_back(attention_case({3, 4, 7, 8, 1, 9, true, 11, 9}, Distances::POSITIONED));
+}
+
 }  // namespace
 
 std::vector<OpCase> op_cases() {
@@ -472,6 +592,7 @@ std::vector<OpCase> op_cases() {
   rows.push_back(tanh_case(67));
   rows.push_back(lstm_cell_case(3, 5));
   rows.push_back(lstm_cell_case(2, 33));
+  add_transformer_ops(rows);
   rows.push_back(cross_entropy_case(3, 5));
   rows.push_back(cross_entropy_case(1030, 33));
   rows.push_back(binary_cross_entropy_case(5, 37));
@@ -495,6 +616,41 @@ std::string linear_causal_rn_config(int vocab, int context, int width, int hidde
   return text("{\"vocab\":%d,\"context\":%d,\"width\":%d,\"hidden\":%d,\"layers\":%d,\"heads\":1,"
               "\"pre_activation_norm\":\"%s\",\"post_reduction_norm\":%s,\"causal\":%s}",
               vocab, context, width, hidden, layers, pre_norm, post_norm ? "true" : "false", causal ? "true" : "false");
+}
+
+// The keys that every Transformer has, and more.
+std::string transformer_config(int width, int hidden, int layers, int heads, bool causal, const char* position, bool affine,
+                               bool biases, const char* gelu, const char* readout, const std::string& more) {
+  return text("{\"width\":%d,\"hidden\":%d,\"layers\":%d,\"heads\":%d,\"causal\":%s,\"position\":\"%s\",\"norm\":\"%s\","
+              "\"qkv_bias\":%s,\"out_bias\":%s,\"gelu\":\"%s\",\"readout\":\"%s\",%s}",
+              width, hidden, layers, heads, causal ? "true" : "false", position, affine ? "affine" : "plain",
+              biases ? "true" : "false", biases ? "true" : "false", gelu, readout, more.c_str());
+}
+
+void add_transformers(std::vector<ModelCase>& rows) {
+  const auto add = [&](const char* name, const std::string& config, int batch, int length) {
+    rows.push_back({std::string("transformer ") + name, "transformer", config, batch, length});
+    rows.back().last = config.find("\"last\"") != std::string::npos;
+  };
+  const std::string tokens = "\"vocab\":9,\"context\":8";
+  add("learned", transformer_config(12, 20, 2, 1, true, "learned", false, false, "erf", "all", tokens), 3, 7);
+  add("gpt2", transformer_config(10, 14, 2, 2, true, "learned", true, true, "tanh", "all", tokens), 2, 8);
+  add("none", transformer_config(9, 10, 2, 3, true, "none", true, false, "erf", "all", tokens), 2, 9);
+  add("sinusoidal last", transformer_config(7, 9, 2, 1, true, "sinusoidal", false, true, "tanh", "last", tokens), 2, 9);
+  add("alibi", transformer_config(9, 8, 2, 3, true, "alibi", false, false, "erf", "all", tokens), 2, 6);
+  add("t5", transformer_config(8, 8, 2, 2, true, "t5", false, false, "erf", "all", tokens), 2, 21);
+  add("kerple", transformer_config(8, 8, 2, 2, true, "kerple", true, true, "tanh", "all", tokens), 2, 6);
+  add("xl", transformer_config(10, 8, 2, 2, true, "xl", true, true, "tanh", "all", tokens), 2, 7);
+  add("xl bidirectional last", transformer_config(10, 8, 2, 2, false, "xl", false, false, "erf", "last", tokens), 3, 7);
+  rows.back().streams = false;
+  const std::string post = tokens +
+                           ",\"norm_position\":\"post\",\"mlp_activation\":\"relu\",\"classes\":4,\"head_bias\":true,"
+                           "\"embedding_scale\":1.75";
+  add("post affine", transformer_config(8, 12, 2, 2, true, "learned", true, true, "erf", "all", post), 2, 7);
+  add("post plain", transformer_config(8, 12, 2, 1, true, "sinusoidal", false, false, "erf", "last", post), 3, 5);
+  const std::string images = "\"patches\":6,\"patch_size\":5,\"classes\":4";
+  rows.push_back({"transformer images", "transformer",
+                  transformer_config(8, 9, 2, 2, false, "learned", false, false, "erf", "last", images), 3, 6, false, true, 5});
 }
 
 }  // namespace
@@ -547,6 +703,7 @@ std::vector<ModelCase> model_cases() {
   birn_image("exact", true, 2);
   birn_image("approximate", true, 1);
   birn_image("none", false, 1);
+  add_transformers(rows);
   return rows;
 }
 
@@ -569,6 +726,13 @@ std::vector<OpCase> bench_cases() {
   rows.push_back(selective_scan_case({64, 34, 384, 16, 44}, false));
   rows.push_back(selective_scan_case({1, 16384, 384, 16, 44}, false));
   rows.push_back(silu_gate_case(2176 * 384));
+  rows.push_back(layer_norm_case(8192, 384));
+  rows.push_back(pointwise_case(Pointwise::GELU, 2176 * 768));
+  rows.push_back(pointwise_case(Pointwise::GELU_TANH, 1024 * 1536));
+  rows.push_back(attention_case(whole(64, 34, 1, 192, true), Distances::IGNORED));
+  rows.push_back(attention_case(whole(32, 258, 1, 192, true), Distances::IGNORED));
+  rows.push_back(attention_case(whole(4, 256, 6, 64, true), Distances::IGNORED));
+  rows.push_back(attention_case(whole(32, 258, 1, 192, true), Distances::POSITIONED));
   rows.push_back(cross_entropy_case(2176, 29));
   rows.push_back(optimizer_case(1340000));
   return rows;

@@ -15,27 +15,22 @@ void Cpu::linear_backward_input(real* dx, const real* dy, const real* weight, in
   product({dx, in, {dy, out, 1}, {weight, in, 1}, N, in, out, into});
 }
 
-namespace {
+void Cpu::linear_backward_weight(real* dweight, real* dbias, const real* dy, const real* x, int64_t N, int in, int out) {
+  product({dweight, in, {dy, 1, out}, {x, in, 1}, out, in, N, Into::ADD});
+  if (dbias) add_row_backward(dbias, dy, N, out);
+}
 
-// dbias += Σ_n dy_n, the rows in chunks
-void add_rows(const Threads& threads, real* dbias, const real* dy, int64_t N, int out) {
+void Cpu::add_row_backward(real* drow, const real* dy, int64_t N, int D) {
   constexpr int64_t COLUMNS = 64;
-  parallel(threads, out, COLUMNS, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, D, COLUMNS, [&](int64_t begin, int64_t end, int) {
     real sum[COLUMNS];
     for (int64_t chunk = 0; chunk < N; chunk += CHUNK) {
       std::fill_n(sum, end - begin, real(0));
       for (int64_t n = chunk; n < std::min(chunk + CHUNK, N); ++n)
-        for (int64_t o = begin; o < end; ++o) sum[o - begin] += dy[n * out + o];
-      for (int64_t o = begin; o < end; ++o) dbias[o] += sum[o - begin];
+        for (int64_t c = begin; c < end; ++c) sum[c - begin] += dy[n * D + c];
+      for (int64_t c = begin; c < end; ++c) drow[c] += sum[c - begin];
     }
   });
-}
-
-}  // namespace
-
-void Cpu::linear_backward_weight(real* dweight, real* dbias, const real* dy, const real* x, int64_t N, int in, int out) {
-  product({dweight, in, {dy, 1, out}, {x, in, 1}, out, in, N, Into::ADD});
-  if (dbias) add_rows(threads_, dbias, dy, N, out);
 }
 
 void Cpu::embedding(real* x, const real* token_table, const real* position_table, const int32_t* tokens, int first, int B,
@@ -124,6 +119,19 @@ void Cpu::embedding_backward(real* dtoken_table, real* dposition_table, const re
   if (dposition_table) sum_positions(dposition_table, nullptr, dx, B, T, D);
 }
 
+void Cpu::add_positions(real* x, const real* position_table, int first, int B, int T, int D) {
+  parallel(threads_, static_cast<int64_t>(B) * T, 64, [&](int64_t begin, int64_t end, int) {
+    for (int64_t n = begin; n < end; ++n) {
+      const real* position = position_table + (first + n % T) * D;
+      for (int c = 0; c < D; ++c) x[n * D + c] += position[c];
+    }
+  });
+}
+
+void Cpu::add_positions_backward(real* dposition_table, const real* dx, int B, int T, int D) {
+  sum_positions(dposition_table, nullptr, dx, B, T, D);
+}
+
 void Cpu::append_class_token(real* x, const real* patches, const real* cls, const real* position_table, int B, int T, int D) {
   parallel(threads_, static_cast<int64_t>(B) * T, 64, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
@@ -174,7 +182,7 @@ void Cpu::linear_one_hot_backward(real* dweight, real* dbias, const real* dy, co
                                   int out) {
   reserve_scratch(CHUNK * SCATTER_COLUMNS);
   scatter(threads_, {dweight, 1, V}, dy, tokens, N, out, V, scratch_);
-  add_rows(threads_, dbias, dy, N, out);
+  add_row_backward(dbias, dy, N, out);
 }
 
 }  // namespace petroglyph

@@ -1,4 +1,4 @@
-// Plain normalization, centering and root mean square normalization, row by row.
+// Normalizations, row by row: plain, centering, root mean square, and layer norm with gain and bias.
 
 #include <algorithm>
 
@@ -7,6 +7,8 @@
 #include "cpu/parallel.h"
 
 namespace petroglyph {
+
+using numerics::fma;
 
 namespace {
 constexpr int64_t ROWS = 32;  // rows of one task
@@ -98,6 +100,84 @@ void Cpu::rms_norm_backward(real* dx, real* dweight, const real* dy, const real*
         for (int64_t c = begin; c < end; ++c)
           sum[c - begin] = numerics::fma(dy[n * D + c], x[n * D + c] * inv_rms[n], sum[c - begin]);
       for (int64_t c = begin; c < end; ++c) dweight[c] += sum[c - begin];
+    }
+  });
+}
+
+// ---- Layer normalization --------------------------------------------------------------------------------------------
+
+namespace {
+constexpr real LAYER_NORM_EPSILON = real(1e-5);
+}
+
+void Cpu::layer_norm(real* y, real* hat, real* inv_std, const real* x, const real* weight, const real* bias, int64_t N, int D) {
+  parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int) {
+    for (int64_t n = begin; n < end; ++n) {
+      const real* in = x + n * D;
+      real *out = y + n * D, *h = hat + n * D;
+      const real mean = sum_lanes(D, [&](real sum, int64_t c) { return sum + in[c]; }) / static_cast<real>(D);
+      for (int c = 0; c < D; ++c) h[c] = in[c] - mean;
+      const real variance = sum_lanes(D, [&](real sum, int64_t c) { return fma(h[c], h[c], sum); }) / static_cast<real>(D);
+      const real scale = 1 / numerics::sqrt(variance + LAYER_NORM_EPSILON);
+      for (int c = 0; c < D; ++c) {
+        h[c] *= scale;
+        out[c] = fma(h[c], weight[c], bias[c]);
+      }
+      inv_std[n] = scale;
+    }
+  });
+}
+
+void Cpu::layer_norm_output(real* y, const real* hat, const real* weight, const real* bias, int64_t N, int D) {
+  parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int) {
+    for (int64_t n = begin; n < end; ++n)
+      for (int c = 0; c < D; ++c) y[n * D + c] = fma(hat[n * D + c], weight[c], bias[c]);
+  });
+}
+
+namespace {
+
+// dweight += Σ_n dy∘hat and dbias += Σ_n dy for the columns begin … end−1
+void add_affine_gradients(real* dweight, real* dbias, const real* dy, const real* hat, int64_t N, int D, int64_t begin,
+                          int64_t end) {
+  constexpr int64_t COLUMNS = 64;
+  real weights[COLUMNS], biases[COLUMNS];
+  for (int64_t chunk = 0; chunk < N; chunk += CHUNK) {
+    std::fill_n(weights, COLUMNS, real(0));
+    std::fill_n(biases, COLUMNS, real(0));
+    for (int64_t n = chunk; n < std::min(chunk + CHUNK, N); ++n) {
+      const real *g = dy + n * D + begin, *h = hat + n * D + begin;
+      for (int64_t c = 0; c < end - begin; ++c) {
+        weights[c] = fma(g[c], h[c], weights[c]);
+        biases[c] += g[c];
+      }
+    }
+    for (int64_t c = begin; c < end; ++c) {
+      dweight[c] += weights[c - begin];
+      dbias[c] += biases[c - begin];
+    }
+  }
+}
+
+}  // namespace
+
+void Cpu::layer_norm_backward(real* dx, real* dweight, real* dbias, const real* dy, const real* hat, const real* inv_std,
+                              const real* weight, int64_t N, int D, Into into) {
+  parallel(threads_, D, 64, [&](int64_t begin, int64_t end, int) {
+    add_affine_gradients(dweight, dbias, dy, hat, N, D, begin, end);
+  });
+  parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int) {
+    for (int64_t n = begin; n < end; ++n) {
+      const real *dyn = dy + n * D, *h = hat + n * D;
+      real* dxn = dx + n * D;
+      const real scale = inv_std[n];
+      const real mean = sum_lanes(D, [&](real sum, int64_t c) { return sum + dyn[c] * weight[c]; }) / static_cast<real>(D);
+      const real along =
+          sum_lanes(D, [&](real sum, int64_t c) { return fma(dyn[c] * weight[c], h[c], sum); }) / static_cast<real>(D);
+      for (int c = 0; c < D; ++c) {
+        const real inner = fma(-along, h[c], dyn[c] * weight[c] - mean);
+        dxn[c] = into == Into::ADD ? fma(scale, inner, dxn[c]) : scale * inner;
+      }
     }
   });
 }

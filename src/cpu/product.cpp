@@ -98,15 +98,15 @@ void copy_vectors(real* packed, View b, int64_t K) {
 
 // Squares along k, as many as fit; returns the terms that are done, of the columns that are whole vectors.
 int64_t transpose_squares(real* packed, View b, int64_t K, const Strip& strip) {
-  int64_t k = 0;
-  for (; k + WIDTH <= K; k += WIDTH)
-    for (int n = 0; n + WIDTH <= strip.columns; n += WIDTH) {
+  const int64_t done = K / WIDTH * WIDTH;
+  for (int n = 0; n + WIDTH <= strip.columns; n += WIDTH)
+    for (int64_t k = 0; k < done; k += WIDTH) {  // along the columns of b, as they lie in memory
       Vector rows[WIDTH];
       for (int i = 0; i < WIDTH; ++i) rows[i] = load(b.data + k + (n + i) * b.column);
       transpose(rows);
       for (int i = 0; i < WIDTH; ++i) store(packed + (k + i) * strip.width() + n, rows[i]);
     }
-  return k;
+  return done;
 }
 
 // packed (K, width) = the strip's columns of b, with zeros beside the last one
@@ -236,15 +236,16 @@ void multiply_strip(const Product& p, int64_t row_begin, int64_t row_end, const 
                     Rows b, const real* a_tiles) {
   const bool last = k + depth == p.K;
   const int columns = static_cast<int>(std::min<int64_t>(strip.columns, p.N - strip.column));
+  const int vectors = static_cast<int>(vectors_of(columns));  // fewer than the strip's where p takes fewer of its columns
   for (int64_t row = row_begin; row < row_end; row += TILE_ROWS) {
     const int rows = static_cast<int>(std::min<int64_t>(TILE_ROWS, row_end - row));
     const View a = a_tiles ? View{a_tiles + (row - row_begin) * depth, 1, TILE_ROWS} : p.a.from(row, k);
     const Target to{p.c + row * p.c_row + strip.column, p.c_row, k > 0 || p.into == Into::ADD,
                     last && p.bias ? p.bias + strip.column : nullptr};
     if (a.column == 1)
-      multiply_strip_tile<true>(rows, strip.vectors, to, columns, a, b, depth);
+      multiply_strip_tile<true>(rows, vectors, to, columns, a, b, depth);
     else
-      multiply_strip_tile<false>(rows, strip.vectors, to, columns, a, b, depth);
+      multiply_strip_tile<false>(rows, vectors, to, columns, a, b, depth);
   }
 }
 

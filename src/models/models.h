@@ -15,5 +15,6 @@ std::unique_ptr<Model> make_causal_rn(const Json& config, Ops& ops);
 std::unique_ptr<Model> make_linear_causal_rn(const Json& config, Ops& ops);
 std::unique_ptr<Model> make_mamba(const Json& config, Ops& ops);
 std::unique_ptr<Model> make_rnn(const Json& config, Ops& ops);
+std::unique_ptr<Model> make_transformer(const Json& config, Ops& ops);
 
 }  // namespace petroglyph

@@ -21,6 +21,7 @@ const std::vector<std::pair<std::string, Maker>>& registry() {
       {"birn_image", make_birn_image},
       {"mamba", make_mamba},
       {"rnn", make_rnn},
+      {"transformer", make_transformer},
   };
   return models;
 }

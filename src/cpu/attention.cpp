@@ -1,0 +1,406 @@
+// Softmax attention, some rows of scores at a time. The order of every sum is in the catalogue; here it is spread over tiles.
+//
+// The scores of ROWS queries with all the keys they see lie in a scratch of the thread. With causal attention, tiles that
+// nobody sees are left out, and a tile that some queries see in part has zeros for the weights they do not: a zero term
+// changes no chain. Keys and values are packed once for all queries of a task.
+//
+// Backward, a head of one sample is one task, and takes the queries in chunks of CHUNK, where the chains over queries are
+// cut: the weights of a chunk with all keys, 4 MB at T = 1024, are what a thread needs most memory for. The weights become
+// the gradients of the scores in place.
+
+#include <algorithm>
+
+#include "cpu/cpu.h"
+#include "cpu/lanes.h"
+#include "cpu/parallel.h"
+#include "cpu/product.h"
+
+namespace petroglyph {
+
+namespace {
+
+using numerics::fma;
+
+constexpr real LOG2_E = real(1.4426950408889634);
+constexpr int64_t ROWS = 16;  // queries whose scores are formed together, keys whose gradients are
+
+int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+// From one row of scores to the next: an odd number of cache lines, so that the rows of a column lie in different sets.
+int64_t row_step(int64_t columns) { return (round_up(columns, 32) / 16 | 1) * 16; }
+
+// One sample and head, as offsets into the arrays.
+struct Head {
+  const AttentionShape& shape;
+  int64_t sample, index, query, key, out, row;
+
+  Head(const AttentionShape& s, int64_t number)
+      : shape(s),
+        sample(number / s.heads),
+        index(number % s.heads),
+        query(sample * s.queries * s.query_step + index * s.head_width),
+        key(sample * s.capacity * s.key_step + index * s.head_width),
+        out(sample * s.queries * s.width() + index * s.head_width),
+        row(number * s.queries) {}
+};
+
+// Parts of a thread's scratch, one after the other.
+class Parts {
+ public:
+  explicit Parts(real* begin) : next_(begin) {}
+  real* take(int64_t size) {
+    real* const part = next_;
+    next_ += round_up(size, 16);
+    return part;
+  }
+  int64_t size_from(const real* begin) const { return next_ - begin; }
+
+ private:
+  real* next_;
+};
+
+// The scores of one head, whatever is made of them.
+class Scores {
+ public:
+  // keys: how many of them the task sees
+  Scores(const AttentionInput& in, const Head& head, int64_t keys, Parts& parts)
+      : in_(in), head_(head), shape_(head.shape), scale_(LOG2_E / numerics::sqrt(static_cast<real>(shape_.head_width))) {
+    const int width = shape_.head_width;
+    keys_to_ = parts.take(packed_size(width, keys));
+    keys_ = pack(keys_to_, {in.k + head.key, 1, shape_.key_step}, width, keys);
+    if (in.bias) {
+      bias_ = parts.take(shape_.keys);
+      for (int64_t n = 0; n < shape_.keys; ++n) bias_[shape_.keys - 1 - n] = LOG2_E * in.bias[n * shape_.heads + head.index];
+    }
+    if (in.positions) {
+      const int64_t distances = shape_.distances();
+      positions_ = pack(parts.take(packed_size(width, distances)),
+                        {in.positions + head.index * width, 1, shape_.width()}, width, distances);
+      by_distance_step_ = row_step(distances);
+      by_distance_ = parts.take(ROWS * by_distance_step_);
+    }
+  }
+
+  // rows (last − first + 1, step) = score · log₂e of the queries first … last, at most ROWS of them, with the keys that each
+  // sees; what lies beyond is not a score
+  void form(real* rows, int64_t step, int first, int last) {
+    const int count = last - first + 1, width = shape_.head_width;
+    const real* q = in_.q + head_.query + static_cast<int64_t>(first) * shape_.query_step;
+    multiply({rows, step, {q, shape_.query_step, 1}, {}, count, shape_.visible(last), width, Into::WRITE}, keys_);
+    if (in_.positions) {
+      q = in_.q_position + head_.query + static_cast<int64_t>(first) * shape_.query_step;
+      multiply({by_distance_, by_distance_step_, {q, shape_.query_step, 1}, {}, count,
+                shape_.position(last) + shape_.nearest() + 1, width, Into::WRITE}, positions_);
+    }
+    for (int i = 0; i < count; ++i) finish(rows + i * step, first + i, by_distance_ + i * by_distance_step_);
+  }
+
+ private:
+  void finish(real* row, int query, const real* by_distance) const {
+    const int visible = shape_.visible(query), position = shape_.position(query);
+    if (in_.positions) {
+      const real* own = by_distance + position + shape_.nearest();  // of key 0; each next key is one nearer
+      for (int s = 0; s < visible; ++s) row[s] += own[-s];
+    }
+    if (in_.bias) {
+      const real* own = bias_ + shape_.keys - 1 - position;
+      for (int s = 0; s < visible; ++s) row[s] = fma(row[s], scale_, own[s]);
+    } else {
+      for (int s = 0; s < visible; ++s) row[s] *= scale_;
+    }
+  }
+
+  const AttentionInput& in_;
+  const Head& head_;
+  const AttentionShape& shape_;
+  real scale_;
+  real* keys_to_;
+  Packed keys_{}, positions_{};
+  real* bias_ = nullptr;         // LOG2_E · bias by descending distance: a row's part runs along its keys
+  real* by_distance_ = nullptr;  // q_position · positions of the rows at work
+  int64_t by_distance_step_ = 0;
+};
+
+// What Scores takes at most.
+int64_t scores_size(const AttentionInput& in, const AttentionShape& shape) {
+  int64_t size = packed_size(shape.head_width, shape.keys) + 16;
+  if (in.bias) size += shape.keys + 16;
+  if (in.positions) size += packed_size(shape.head_width, shape.distances()) + ROWS * row_step(shape.distances()) + 32;
+  return size;
+}
+
+// 2^x for x ≤ 0, at least 2^−126, which vanishes beside the largest, 1; a NaN stays one
+inline real weight(real x) { return numerics::exp2_in_range(numerics::max(real(-126), x)); }
+
+// e in place of the scores, and zeros up to `end`; returns 1 / Σ e
+real exponentials(real* row, int visible, int end, real top) {
+#pragma omp simd
+  for (int s = 0; s < visible; ++s) row[s] = weight(row[s] - top);
+  std::fill(row + visible, row + end, real(0));
+  return 1 / sum_lanes(visible, [&](real sum, int64_t s) { return sum + row[s]; });
+}
+
+real largest(const real* row, int visible) {
+  real lane[LANES];
+  for (int l = 0; l < LANES; ++l) lane[l] = row[std::min(l, visible - 1)];
+  int s = 0;
+  for (; s + LANES <= visible; s += LANES)
+#pragma omp simd
+    for (int l = 0; l < LANES; ++l) lane[l] = numerics::max(row[s + l], lane[l]);
+  for (int l = 0; s + l < visible; ++l) lane[l] = numerics::max(row[s + l], lane[l]);
+  real top = lane[0];
+  for (int l = 1; l < LANES; ++l) top = numerics::max(lane[l], top);
+  return top;
+}
+
+}  // namespace
+
+// ---- Forward --------------------------------------------------------------------------------------------------------
+
+void Cpu::attention(real* y, real* top, real* inv_sum, const AttentionInput& in, const AttentionShape& shape) {
+  const int width = shape.head_width;
+  const int64_t heads = static_cast<int64_t>(shape.batch) * shape.heads;
+  // All queries of a head are one task, for which keys and values are packed once, unless threads would have nothing to do.
+  const int64_t queries = heads >= 2 * threads_.count ? shape.queries : std::min<int64_t>(shape.queries, 2 * ROWS);
+  const int64_t tasks = (shape.queries + queries - 1) / queries;
+  const int64_t step = row_step(shape.keys);
+  AttentionShape longest = shape;  // a stream's memory does not grow with every token
+  longest.keys = shape.capacity;
+  reserve_scratch(scores_size(in, longest) + packed_size(longest.keys, width) + ROWS * row_step(longest.keys) + 32);
+  parallel(threads_, heads * tasks, 1, [&](int64_t task, int64_t, int thread) {
+    const Head head(shape, task / tasks);
+    const int begin = static_cast<int>(task % tasks * queries);
+    const int end = static_cast<int>(std::min<int64_t>(begin + queries, shape.queries));
+    const int keys = shape.visible(end - 1);
+    Parts parts(scratch(thread));
+    Scores scores(in, head, keys, parts);
+    const Packed values = pack(parts.take(packed_size(keys, width)), {in.v + head.key, shape.key_step, 1}, keys, width);
+    real* rows = parts.take(ROWS * step);
+    for (int first = begin; first < end; first += ROWS) {
+      const int last = std::min<int>(first + ROWS, end) - 1, seen = shape.visible(last);
+      scores.form(rows, step, first, last);
+      for (int t = first; t <= last; ++t) {
+        real* row = rows + (t - first) * step;
+        top[head.row + t] = largest(row, shape.visible(t));
+        inv_sum[head.row + t] = exponentials(row, shape.visible(t), seen, top[head.row + t]);
+      }
+      real* out = y + head.out + static_cast<int64_t>(first) * shape.width();
+      multiply({out, shape.width(), {rows, step, 1}, {}, last - first + 1, width, seen, Into::WRITE}, values);
+      for (int t = first; t <= last; ++t, out += shape.width())
+        for (int c = 0; c < width; ++c) out[c] *= inv_sum[head.row + t];
+    }
+  });
+}
+
+// ---- Backward -------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// The backward pass of one head. Queries are keys here: row t of anything belongs to position t.
+class HeadBackward {
+ public:
+  HeadBackward(const AttentionGradient& out, const real* dy, const real* y, const real* top, const real* inv_sum,
+               const AttentionInput& in, const Head& head, real* scratch)
+      : out_(out), dy_(dy + head.out), y_(y + head.out), top_(top + head.row), inv_sum_(inv_sum + head.row), in_(in),
+        head_(head), shape_(head.shape), T_(shape_.keys), width_(shape_.head_width), step_(row_step(T_)),
+        scale_(1 / numerics::sqrt(static_cast<real>(width_))), parts_(scratch), scores_(in, head, T_, parts_) {
+    const int64_t chunk = std::min<int64_t>(T_, CHUNK);
+    values_ = pack(parts_.take(packed_size(width_, T_)), {in.v + head.key, 1, shape_.key_step}, width_, T_);
+    keys_ = pack(parts_.take(packed_size(T_, width_)), {in.k + head.key, shape_.key_step, 1}, T_, width_);
+    weights_ = parts_.take(chunk * step_);
+    gradients_ = parts_.take(ROWS * step_);
+    chunk_packed_ = parts_.take(packed_size(chunk, width_));
+    if (!in.positions) return;
+    distances_ = shape_.distances();
+    positions_ = pack(parts_.take(packed_size(distances_, width_)),
+                      {in.positions + head.index * width_, shape_.width(), 1}, distances_, width_);
+    by_distance_step_ = row_step(distances_);
+    by_distance_ = parts_.take(chunk * by_distance_step_);
+  }
+
+  static int64_t scratch_size(const AttentionInput& in, const AttentionShape& s) {
+    const int64_t chunk = std::min<int64_t>(s.keys, CHUNK);
+    int64_t size = scores_size(in, s) + packed_size(s.head_width, s.keys) + packed_size(s.keys, s.head_width) +
+                   (chunk + ROWS) * row_step(s.keys) + packed_size(chunk, s.head_width) + 7 * 16;
+    if (in.positions) size += packed_size(s.distances(), s.head_width) + chunk * row_step(s.distances());
+    return size;
+  }
+
+  void run() {
+    for (int begin = 0; begin < T_; begin += static_cast<int>(CHUNK)) {
+      const int end = std::min<int>(begin + CHUNK, T_);
+      form_weights(begin, end);
+      over_queries(out_.dv + head_.key, shape_.key_step, dy_, shape_.width(), begin, end);
+      weights_to_gradients(begin, end);
+      if (in_.bias) add_bias_gradient(begin, end);
+      query_gradients(begin, end);
+      over_queries(out_.dk + head_.key, shape_.key_step, in_.q + head_.query, shape_.query_step, begin, end);
+      if (in_.positions) position_gradients(begin, end);
+    }
+    scale_rows(out_.dk + head_.key, shape_.key_step, T_);
+    if (in_.positions) scale_rows(dpositions(), shape_.width(), distances_);
+  }
+
+ private:
+  template <class F>
+  void for_rows(int begin, int end, F f) {
+    for (int first = begin; first < end; first += ROWS) f(first, std::min<int>(first + ROWS, end) - 1);
+  }
+  real* row(int begin, int t) { return weights_ + (t - begin) * step_; }
+
+  // weights_ = a, with zeros for the keys that other queries among ROWS see
+  void form_weights(int begin, int end) {
+    for_rows(begin, end, [&](int first, int last) {
+      scores_.form(row(begin, first), step_, first, last);
+      for (int t = first; t <= last; ++t) {
+        real* a = row(begin, t);
+        const int visible = shape_.visible(t);
+        const real top = top_[t], inv_sum = inv_sum_[t];
+#pragma omp simd
+        for (int s = 0; s < visible; ++s) a[s] = weight(a[s] - top) * inv_sum;
+        std::fill(a + visible, a + shape_.visible(last), real(0));
+      }
+    });
+  }
+
+  // to_s (+)= Σ_t weights_ts x_t for all keys s, over the chunk's queries t
+  void over_queries(real* to, int64_t to_step, const real* x, int64_t x_step, int begin, int end) {
+    const Packed packed = pack(chunk_packed_, {x + begin * x_step, x_step, 1}, end - begin, width_);
+    const int keys = shape_.visible(end - 1);
+    for_rows(0, keys, [&](int first, int last) {
+      const int from = shape_.causal ? std::max(first, begin) : begin;  // the first query that sees these keys
+      multiply({to + first * to_step, to_step, {row(begin, from) + first, 1, step_}, {}, last - first + 1, width_, end - from,
+                first < begin || (begin > 0 && !shape_.causal) ? Into::ADD : Into::WRITE}, packed, from - begin);
+    });
+  }
+
+  // weights_ = ds
+  void weights_to_gradients(int begin, int end) {
+    for_rows(begin, end, [&](int first, int last) {
+      multiply({gradients_, step_, {dy_ + first * int64_t(shape_.width()), shape_.width(), 1}, {}, last - first + 1,
+                shape_.visible(last), width_, Into::WRITE}, values_);
+      for (int t = first; t <= last; ++t) {
+        const real *own_dy = dy_ + t * int64_t(shape_.width()), *own_y = y_ + t * int64_t(shape_.width());
+        const real along = sum_lanes(width_, [&](real sum, int64_t c) { return fma(own_dy[c], own_y[c], sum); });
+        real* a = row(begin, t);
+        const real* da = gradients_ + (t - first) * step_;
+        for (int s = 0; s < shape_.visible(t); ++s) a[s] *= da[s] - along;
+      }
+    });
+  }
+
+  void query_gradients(int begin, int end) {
+    for_rows(begin, end, [&](int first, int last) {
+      real* dq = out_.dq + head_.query + first * int64_t(shape_.query_step);
+      multiply({dq, shape_.query_step, {row(begin, first), step_, 1}, {}, last - first + 1, width_, shape_.visible(last),
+                Into::WRITE}, keys_);
+      scale_rows(dq, shape_.query_step, last - first + 1);
+    });
+  }
+
+  // partial (B,T,heads) of this sample and head
+  void add_bias_gradient(int begin, int end) {
+    real* sums = out_.partial + head_.sample * T_ * shape_.heads + head_.index;
+    for (int t = begin; t < end; ++t) {
+      const real* ds = row(begin, t);
+      for (int s = 0; s <= t; ++s) {
+        real& sum = sums[(t - s) * int64_t(shape_.heads)];
+        sum = (s == 0 ? 0 : sum) + ds[s];  // query t is the first at distance t
+      }
+    }
+  }
+
+  real* dpositions() { return out_.partial + head_.sample * distances_ * shape_.width() + head_.index * width_; }
+
+  void position_gradients(int begin, int end) {
+    for (int t = begin; t < end; ++t) {
+      real* by_distance = by_distance_ + (t - begin) * by_distance_step_;
+      const real* ds = row(begin, t);
+      const int nearest = t + shape_.nearest(), visible = shape_.visible(t);  // the number of key 0's distance
+      std::fill_n(by_distance, distances_, real(0));
+      for (int s = 0; s < visible; ++s) by_distance[nearest - s] = ds[s];
+    }
+    for_rows(begin, end, [&](int first, int last) {
+      real* dq = out_.dq_position + head_.query + first * int64_t(shape_.query_step);
+      multiply({dq, shape_.query_step, {by_distance_ + (first - begin) * by_distance_step_, by_distance_step_, 1}, {},
+                last - first + 1, width_, last + shape_.nearest() + 1, Into::WRITE}, positions_);
+      scale_rows(dq, shape_.query_step, last - first + 1);
+    });
+    const real* q = in_.q_position + head_.query;
+    const Packed packed = pack(chunk_packed_, {q + begin * int64_t(shape_.query_step), shape_.query_step, 1}, end - begin, width_);
+    for_rows(0, distances_, [&](int first, int last) {
+      multiply({dpositions() + first * int64_t(shape_.width()), shape_.width(), {by_distance_ + first, 1, by_distance_step_}, {},
+                last - first + 1, width_, end - begin, begin > 0 ? Into::ADD : Into::WRITE}, packed);
+    });
+  }
+
+  void scale_rows(real* x, int64_t step, int64_t rows) const {
+    for (int64_t n = 0; n < rows; ++n)
+      for (int c = 0; c < width_; ++c) x[n * step + c] *= scale_;
+  }
+
+  const AttentionGradient& out_;
+  const real *dy_, *y_, *top_, *inv_sum_;
+  const AttentionInput& in_;
+  const Head& head_;
+  const AttentionShape& shape_;
+  int T_, width_;
+  int64_t step_;
+  real scale_;
+  Parts parts_;
+  Scores scores_;
+  Packed values_{}, keys_{}, positions_{};  // values to be multiplied along channels; keys, positions along themselves
+  real *weights_, *gradients_, *chunk_packed_, *by_distance_ = nullptr;
+  int64_t by_distance_step_ = 0;
+  int distances_ = 0;
+};
+
+// sum += Σ_b part_b, ascending
+void add_parts(real* sum, const real* parts, int64_t size, int batch, const Threads& threads, bool write) {
+  parallel(threads, size, 4096, [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      real total = 0;
+      for (int b = 0; b < batch; ++b) total += parts[b * size + i];
+      sum[i] = write ? total : sum[i] + total;
+    }
+  }, "attention_backward");
+}
+
+}  // namespace
+
+void Cpu::attention_backward(const AttentionGradient& out, const real* dy, const real* y, const real* top, const real* inv_sum,
+                             const AttentionInput& in, const AttentionShape& shape) {
+  reserve_scratch(HeadBackward::scratch_size(in, shape));
+  parallel(threads_, static_cast<int64_t>(shape.batch) * shape.heads, 1, [&](int64_t number, int64_t, int thread) {
+    const Head head(shape, number);
+    HeadBackward(out, dy, y, top, inv_sum, in, head, scratch(thread)).run();
+  });
+  const int64_t T = shape.keys;
+  if (in.bias) add_parts(out.dbias, out.partial, T * shape.heads, shape.batch, threads_, false);
+  if (in.positions)
+    add_parts(out.dpositions, out.partial, shape.distances() * int64_t(shape.width()), shape.batch, threads_, true);
+}
+
+// ---- Position biases ------------------------------------------------------------------------------------------------
+
+void Cpu::kerple_bias(real* bias, const real* r1, const real* r2, int T, int heads) {
+  parallel(threads_, T, 64, [&](int64_t begin, int64_t end, int) {
+    for (int64_t n = begin; n < end; ++n)
+      for (int h = 0; h < heads; ++h) bias[n * heads + h] = -r1[h] * numerics::log1p(r2[h] * static_cast<real>(n));
+  });
+}
+
+void Cpu::kerple_bias_backward(real* dr1, real* dr2, const real* dbias, const real* r1, const real* r2, int T, int heads) {
+  for (int h = 0; h < heads; ++h) {
+    const real r = r2[h];
+    dr1[h] -= sum_lanes(T, [&](real sum, int64_t n) {
+      return fma(dbias[n * heads + h], numerics::log1p(r * static_cast<real>(n)), sum);
+    });
+    dr2[h] -= r1[h] * sum_lanes(T, [&](real sum, int64_t n) {
+      const real distance = static_cast<real>(n);
+      return fma(dbias[n * heads + h], distance / fma(r, distance, real(1)), sum);
+    });
+  }
+}
+
+}  // namespace petroglyph

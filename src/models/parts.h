@@ -1,0 +1,67 @@
+// Parts that several models are built from: each with its parameters, what it keeps from the forward to the backward pass, and
+// both passes.
+#pragma once
+
+#include <string>
+
+#include "model.h"
+
+namespace petroglyph {
+
+// "all weights randomly following N(0, 0.02)" (causal_rn_workshop, appendix D)
+constexpr real WEIGHT_DEVIATION = real(0.02);
+// "except for output layers, which were further divided by the square root of the number of residual connections"
+inline real output_deviation(int residuals) { return WEIGHT_DEVIATION / numerics::sqrt(static_cast<real>(residuals)); }
+
+// Layer normalization, plain or affine.
+class Norm {
+ public:
+  struct Kept {
+    Tensor hat, inv_std;  // (N,D), (N)
+  };
+
+  Norm() = default;
+  Norm(Parameters& parameters, const std::string& name, int width, bool affine);
+
+  // Returns the output: what is kept where the norm is plain, `output` where it is affine.
+  const real* forward(Ops& ops, Kept& kept, Tensor& output, const real* x, int64_t N) const;
+  // x becomes its norm.
+  void in_place(Ops& ops, Kept& kept, real* x, int64_t N) const;
+  // The output once more, for the backward pass of what read it.
+  const real* output(Ops& ops, const Kept& kept, Tensor& output, int64_t N) const;
+  // dx may be dy
+  void backward(Ops& ops, real* dx, const real* dy, const Kept& kept, int64_t N, Into into) const;
+
+ private:
+  int width_ = 0;
+  Parameter *weight_ = nullptr, *bias_ = nullptr;  // (D) each, or null
+};
+
+// down(f(up(r)))
+class Mlp {
+ public:
+  struct Kept {
+    Tensor up;  // (N,H)
+  };
+
+  Mlp() = default;
+  Mlp(Parameters& parameters, const std::string& name, int width, int hidden, Pointwise activation, int residuals);
+
+  // x += down(f(up(r))); r may be x. hidden: room for f(up(r))
+  void forward(Ops& ops, Kept& kept, real* x, const real* r, Tensor& hidden, int64_t N) const;
+  // dr from dx, the gradient of x; dr may be dx. hidden and dhidden: room
+  void backward(Ops& ops, real* dr, Into into, const real* dx, const Kept& kept, const real* r, Tensor& hidden, Tensor& dhidden,
+                int64_t N) const;
+
+ private:
+  int width_ = 0, hidden_ = 0;
+  Pointwise activation_{};
+  Parameter *up_ = nullptr, *up_bias_ = nullptr;      // (H,D), (H)
+  Parameter *down_ = nullptr, *down_bias_ = nullptr;  // (D,H), (D)
+};
+
+// The gradient of a bias that may not be there.
+inline real* gradient_or_null(const Parameter* p) { return p ? p->gradient : nullptr; }
+inline const real* value_or_null(const Parameter* p) { return p ? p->value : nullptr; }
+
+}  // namespace petroglyph

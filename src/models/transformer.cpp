@@ -1,0 +1,228 @@
+// The Transformer: softmax attention between blocks' MLPs, with every way of telling positions that its history has tried.
+// Vaswani et al. 2017; its form without positions and why that works: Irie, "Why Are Positional Encodings Nonessential for
+// Deep Autoregressive Transformers?" (equation numbers). The block around it: models/transformer_body.h.
+//
+//   q, k, v = W_qkv r + b_qkv                                                  eq. 1
+//   score_ts = q_t·k_s / √n for each head of n channels, and what the position scheme says
+//   a_ts = exp(score_ts) / Σ_s exp(score_ts) over s ≤ t, or over all s where causal is false
+//   y_t = Σ_s a_ts v_s                                                         eq. 4
+//
+// Position schemes:
+//   none         with two causal layers or more the mask alone tells orders apart
+//   learned, sinusoidal        a vector added to the embedding
+//   alibi        score −slope_h (t−s), slope_h = 2^(−8(h+1)/heads)             Press et al. 2022
+//   t5           score + table[bucket(t−s)][h]                                 Raffel et al. 2020
+//   kerple       score − r1_h log(1 + r2_h (t−s))                              Chi et al. 2022
+//   xl           score = ((q_t + u)·k_s + (q_t + v)·W_R R_{t−s}) / √n          Dai et al. 2019; R_n sinusoidal
+// The middle three are one number for each head and distance, so that attention reads a table (T,heads) and gives the
+// table's gradient, which t5 and kerple pass on to their parameters; one table serves all blocks.
+//
+// The backward pass. Of (T,T) nothing is kept: from the largest score of a row and Σ exp, both kept, a_ts is formed again as
+// exactly the number it was. With da_ts = dy_t·v_s the derivative of softmax is
+//   ds_ts = a_ts (da_ts − Σ_s' a_ts' da_ts')      and Σ_s' a_ts' (dy_t·v_s') = dy_t·y_t      ← a number a row, from what is kept
+//   dv_s = Σ_t a_ts dy_t     dq_t = Σ_s ds_ts k_s / √n     dk_s = Σ_t ds_ts q_t / √n     dbias_n = Σ_{t−s=n} ds_ts
+// For xl the scores are linear in q_t + u, q_t + v, k and P_n = W_R R_n:
+//   d(q_t+u) = Σ_s ds_ts k_s / √n     d(q_t+v) = Σ_s ds_ts P_{t−s} / √n     dP_n = Σ_{t−s=n} ds_ts (q_t+v) / √n
+//   dq = d(q+u) + d(q+v)     du = Σ d(q+u)     dv = Σ d(q+v)     dW_R = Σ_n dP_n R_nᵀ
+
+#include "models/models.h"
+#include "models/transformer_body.h"
+
+namespace petroglyph {
+
+namespace {
+
+class SoftmaxAttention {
+ public:
+  struct Kept {
+    Tensor top, inv_sum;  // (B,heads,T) each
+    Tensor positions;     // (distances,D): P, xl only
+  };
+  struct Cache {
+    Tensor keys;       // (B,capacity,2D): k and v of all positions so far
+    Tensor positions;  // (capacity,D): xl only
+  };
+
+  static std::vector<std::string> positions() { return {"alibi", "t5", "kerple", "xl"}; }
+
+  SoftmaxAttention(ConfigReader&, const TransformerConfig& config, Parameters& parameters, Ops& ops)
+      : config_(config), parameters_(parameters), ops_(ops) {
+    const int heads = config.heads;
+    // T5 draws its table with 1/√width; KERPLE's both numbers are positive and of the order of 1.
+    if (config.position == "t5")
+      t5_ = &parameters.add("relative_bias.weight", {T5_BUCKETS, heads},
+                            Init::normal(1 / numerics::sqrt(static_cast<real>(config.width))));
+    if (config.position == "kerple") {
+      r1_ = &parameters.add("kerple.r1", {heads}, Init::ones());
+      r2_ = &parameters.add("kerple.r2", {heads}, Init::ones());
+    }
+  }
+
+  void add_block(const std::string& prefix) {
+    if (!xl()) return;
+    const int D = config_.width;
+    const Init init = Init::normal(WEIGHT_DEVIATION);
+    const Shape heads = {config_.heads, D / config_.heads};
+    relative_.push_back({&parameters_.add(prefix + "relative.weight", {D, D}, init), &parameters_.add(prefix + "u", heads, init),
+                         &parameters_.add(prefix + "v", heads, init)});
+  }
+
+  void prepare(const Piece& p);
+  void forward(real* y, real* qkv, Kept& kept, Cache* cache, size_t block, const Piece& p);
+  void begin_backward(const Piece& p);
+  void backward(real* dqkv, real* dy, const real* y, const real* qkv, Kept& kept, size_t block, const Piece& p);
+  void end_backward(const Piece& p);
+
+ private:
+  struct Relative {
+    Parameter *weight, *u, *v;  // (D,D) the rows grouped by head, (heads,n), (heads,n)
+  };
+
+  bool xl() const { return config_.position == "xl"; }
+  bool biased() const { return config_.position == "alibi" || t5_ || r1_; }
+  // Distances that a sequence of T positions has, and their rows R: 0 … T−1, or 1−T … T−1.
+  int64_t distances(int T) const { return config_.causal ? T : 2 * T - 1; }
+  const real* waves(int T) const { return waves_.data() + (config_.causal ? 0 : int64_t(longest_ - T) * config_.width); }
+
+  void relative_forward(Tensor& positions, const Relative& r, const Piece& p);
+  void relative_backward(real* dqkv, const AttentionGradient& gradient, const Relative& r, const Piece& p);
+  AttentionShape shape(const Piece& p, bool cached) const;
+  AttentionInput input(const real* qkv, const real* positions, const Relative* r, const Piece& p);
+
+  const TransformerConfig& config_;
+  Parameters& parameters_;
+  Ops& ops_;
+  Parameter *t5_ = nullptr, *r1_ = nullptr, *r2_ = nullptr;
+  std::vector<Relative> relative_;       // of each block
+  Tensor bias_, dbias_;                  // (T,heads), or more rows
+  Tokens buckets_;                       // (T): t5's
+  Tensor waves_;                         // (distances,D): R for sequences up to the longest so far, xl only
+  int longest_ = 0;
+  Tensor content_, position_;            // (N,D): q + u and q + v
+  Tensor dcontent_, dposition_, dpositions_;  // (N,D), (N,D), (distances,D)
+  Tensor partial_;
+};
+
+// The tables for p.capacity positions.
+void SoftmaxAttention::prepare(const Piece& p) {
+  const int T = p.capacity, heads = config_.heads;
+  if (xl() && T > longest_) {
+    longest_ = T;
+    waves_.resize(ops_, {distances(T), config_.width});
+    waves_.upload(sinusoids(config_.causal ? 0 : 1 - T, static_cast<int>(distances(T)), config_.width));
+  }
+  if (!biased()) return;
+  const bool longer = bias_.size() < static_cast<int64_t>(T) * heads;
+  if (longer) bias_.resize(ops_, {T, heads});
+  if (r1_) {
+    ops_.kerple_bias(bias_.data(), r1_->value, r2_->value, T, heads);
+  } else if (t5_) {
+    if (longer) {
+      buckets_.resize(ops_, {T});
+      buckets_.upload(t5_buckets(T));
+    }
+    ops_.embedding(bias_.data(), t5_->value, nullptr, buckets_.data(), 0, 1, T, heads);
+  } else if (longer) {
+    bias_.upload(alibi_bias(T, heads));
+  }
+}
+
+AttentionShape SoftmaxAttention::shape(const Piece& p, bool cached) const {
+  const int D = config_.width;
+  return {p.batch, p.count, p.first + p.count, p.capacity, config_.heads, D / config_.heads, config_.causal, xl() ? D : 3 * D,
+          cached ? 2 * D : 3 * D};
+}
+
+// Keys and values as they lie in qkv.
+AttentionInput SoftmaxAttention::input(const real* qkv, const real* positions, const Relative* r, const Piece& p) {
+  const int D = config_.width;
+  AttentionInput in{qkv, qkv + D, qkv + 2 * D, biased() ? bias_.data() : nullptr, nullptr, nullptr};
+  if (!r) return in;
+  content_.resize(ops_, {p.rows(), D});
+  position_.resize(ops_, {p.rows(), D});
+  ops_.add_row(content_.data(), qkv, 3 * D, r->u->value, p.rows(), D);
+  ops_.add_row(position_.data(), qkv, 3 * D, r->v->value, p.rows(), D);
+  in.q = content_.data();
+  in.q_position = position_.data();
+  in.positions = positions;
+  return in;
+}
+
+void SoftmaxAttention::relative_forward(Tensor& positions, const Relative& r, const Piece& p) {
+  const int D = config_.width;
+  const int64_t rows = distances(p.capacity);
+  if (p.stream && positions.size() > 0) return;  // the same for all pieces
+  positions.resize(ops_, {rows, D});
+  ops_.linear(positions.data(), waves(p.capacity), r.weight->value, nullptr, rows, D, D, Into::WRITE);
+}
+
+void SoftmaxAttention::forward(real* y, real* qkv, Kept& kept, Cache* cache, size_t block, const Piece& p) {
+  const int D = config_.width;
+  kept.top.resize(ops_, {p.batch, config_.heads, p.count});
+  kept.inv_sum.resize(ops_, {p.batch, config_.heads, p.count});
+  const Relative* r = xl() ? &relative_[block] : nullptr;
+  Tensor& positions = cache ? cache->positions : kept.positions;
+  if (r) relative_forward(positions, *r, p);
+  AttentionInput in = input(qkv, positions.data(), r, p);
+  if (cache) {
+    cache->keys.resize(ops_, {p.batch, p.capacity, 2 * D});
+    const size_t row = 2 * static_cast<size_t>(D) * sizeof(real);
+    for (int b = 0; b < p.batch; ++b)
+      ops_.copy(cache->keys.data() + (static_cast<int64_t>(b) * p.capacity + p.first) * 2 * D, row,
+                qkv + static_cast<int64_t>(b) * p.count * 3 * D + D, row / 2 * 3, row, static_cast<size_t>(p.count));
+    in.k = cache->keys.data();
+    in.v = cache->keys.data() + D;
+  }
+  ops_.attention(y, kept.top.data(), kept.inv_sum.data(), in, shape(p, cache != nullptr));
+}
+
+void SoftmaxAttention::begin_backward(const Piece& p) {
+  if (!biased()) return;
+  dbias_.resize(ops_, {p.count, config_.heads});
+  dbias_.zero();
+}
+
+void SoftmaxAttention::backward(real* dqkv, real* dy, const real* y, const real* qkv, Kept& kept, size_t block,
+                                const Piece& p) {
+  const int D = config_.width;
+  const Relative* r = xl() ? &relative_[block] : nullptr;
+  AttentionGradient gradient{dqkv, dqkv + D, dqkv + 2 * D, dbias_.data(), nullptr, nullptr, nullptr};
+  if (r) {
+    dcontent_.resize(ops_, {p.rows(), D});
+    dposition_.resize(ops_, {p.rows(), D});
+    dpositions_.resize(ops_, {distances(p.count), D});
+    gradient.dq = dcontent_.data();
+    gradient.dq_position = dposition_.data();
+    gradient.dpositions = dpositions_.data();
+  }
+  if (r)
+    partial_.resize(ops_, {p.batch, distances(p.count), D});
+  else if (biased())
+    partial_.resize(ops_, {p.batch, p.count, config_.heads});
+  gradient.partial = partial_.data();
+  ops_.attention_backward(gradient, dy, y, kept.top.data(), kept.inv_sum.data(), input(qkv, kept.positions.data(), r, p),
+                          shape(p, false));
+  if (r) relative_backward(dqkv, gradient, *r, p);
+}
+
+void SoftmaxAttention::relative_backward(real* dqkv, const AttentionGradient& gradient, const Relative& r, const Piece& p) {
+  const int D = config_.width;
+  ops_.add_row_backward(r.u->gradient, gradient.dq, p.rows(), D);
+  ops_.add_row_backward(r.v->gradient, gradient.dq_position, p.rows(), D);
+  ops_.add(dqkv, 3 * D, gradient.dq, gradient.dq_position, p.rows(), D);
+  ops_.linear_backward_weight(r.weight->gradient, nullptr, gradient.dpositions, waves(p.count), distances(p.count), D, D);
+}
+
+void SoftmaxAttention::end_backward(const Piece& p) {
+  const int T = p.count, heads = config_.heads;
+  if (t5_) ops_.embedding_backward(t5_->gradient, nullptr, dbias_.data(), buckets_.data(), 1, T, heads, T5_BUCKETS);
+  if (r1_) ops_.kerple_bias_backward(r1_->gradient, r2_->gradient, dbias_.data(), r1_->value, r2_->value, T, heads);
+}
+
+}  // namespace
+
+std::unique_ptr<Model> make_transformer(const Json& config, Ops& ops) {
+  return std::make_unique<TransformerModel<SoftmaxAttention>>(ConfigReader("transformer", config), ops);
+}
+
+}  // namespace petroglyph

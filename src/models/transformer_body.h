@@ -1,0 +1,451 @@
+// What the Transformer and the linear Transformer share: everything but what happens between q, k, v and the attention's output
+// (transformer.cpp and linear_transformer.cpp, where to begin reading).
+//
+//   x   = embedding_scale · token_embedding[token] + position               (B,T,D)
+//   in each block:
+//     x += W_out attention(W_qkv norm_1(x) + b_qkv) + b_out
+//     x += W_down f(W_up norm_2(x) + b_up) + b_down
+//   logits = W_head final_norm(x) + b_head                                  (B,T,V), or (B,V) of the last position alone
+//
+// or, with norm_position "post": x = norm_1(x + attention(x)), x = norm_2(x + mlp(x)), and no final norm. Of images,
+//   x   = [W_patch patch_1, …, W_patch patch_N, cls_token] + position       (B,N+1,D)
+//
+// Backward, a residual connection passes dx on and its branch adds to it: pre, dx += norm'(branch'(dx)); post, the norm comes
+// first, ds = norm'(dx), and then dx = ds + branch'(ds). Kept are the norms, q, k, v, the attention's output and the MLP's
+// inner layer before f: 10 D numbers a position and block with H = 4D, against 16 that every factor of a product would take.
+// f(up) and the outputs of affine norms are formed once more.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config.h"
+#include "error.h"
+#include "model.h"
+#include "models/parts.h"
+#include "positions.h"
+#include "text.h"
+
+namespace petroglyph {
+
+struct TransformerConfig {
+  bool images;
+  int vocab = 0, context;        // of images, context is N + 1
+  int patches = 0, patch_size = 0;
+  int classes;                   // V, of the readout
+  int width, hidden, layers, heads;
+  bool causal;
+  std::string position;
+  bool affine, post_norm;
+  bool qkv_bias, out_bias, head_bias = false;
+  Pointwise activation;
+  bool last;                     // readout of the last position alone
+  real embedding_scale = 1;
+
+  // positions: the model's schemes beside "learned", "none" and "sinusoidal"
+  TransformerConfig(ConfigReader& reader, const std::vector<std::string>& positions) {
+    images = reader.has("patches");
+    width = static_cast<int>(reader.integer("width", 1, 1 << 16));
+    hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 20));
+    layers = static_cast<int>(reader.integer("layers", 1, 1 << 10));
+    heads = static_cast<int>(reader.integer("heads", 1, 1 << 16));
+    if (width % heads != 0) reader.fail(petroglyph::text("heads %d does not divide width %d", heads, width));
+    causal = reader.boolean("causal");
+    std::vector<std::string> schemes = {"learned", "none", "sinusoidal"};
+    schemes.insert(schemes.end(), positions.begin(), positions.end());
+    position = reader.choice("position", images ? std::vector<std::string>{"learned"} : schemes);
+    if (!causal && (position == "alibi" || position == "t5" || position == "kerple"))
+      reader.fail("position \"" + position + "\" knows distances to the past only, and causal is false");
+    affine = reader.choice("norm", {"plain", "affine"}) == "affine";
+    qkv_bias = reader.boolean("qkv_bias");
+    out_bias = reader.boolean("out_bias");
+    activation = reader.choice("gelu", {"erf", "tanh"}) == "tanh" ? Pointwise::GELU_TANH : Pointwise::GELU;
+    last = reader.choice("readout", images ? std::vector<std::string>{"last"} : std::vector<std::string>{"all", "last"}) == "last";
+    if (images)
+      read_image_keys(reader);
+    else
+      read_token_keys(reader);
+  }
+
+ private:
+  void read_image_keys(ConfigReader& reader) {
+    patches = static_cast<int>(reader.integer("patches", 1, 1 << 24));
+    patch_size = static_cast<int>(reader.integer("patch_size", 1, 1 << 20));
+    classes = static_cast<int>(reader.integer("classes", 1, 1 << 24));
+    context = patches + 1;
+    post_norm = false;
+  }
+  void read_token_keys(ConfigReader& reader) {
+    vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
+    context = static_cast<int>(reader.integer("context", 1, 1 << 24));
+    classes = static_cast<int>(reader.integer("classes", 1, 1 << 24, vocab));
+    post_norm = reader.choice("norm_position", {"pre", "post"}, "pre") == "post";
+    if (reader.choice("mlp_activation", {"gelu", "relu"}, "gelu") == "relu") activation = Pointwise::RELU;
+    embedding_scale = static_cast<real>(reader.number("embedding_scale", -1e6, 1e6, 1));
+    head_bias = reader.boolean("head_bias", false);
+  }
+};
+
+// `count` new positions of each of the batch's sequences, after `first` others.
+struct Piece {
+  int batch, first, count;
+  int capacity;  // positions there will be at most; in training all there are
+  bool stream;   // later pieces follow: what they need goes into a cache
+
+  int64_t rows() const { return static_cast<int64_t>(batch) * count; }
+};
+
+// Attention is a class with
+//   static std::vector<std::string> positions();           its position schemes beside the common ones
+//   Attention(ConfigReader&, const TransformerConfig&, Parameters&, Ops&);
+//   void add_block(const std::string& prefix);              declares the parameters of the next block
+//   struct Kept;  struct Cache;                             of one block: for the backward pass; for later pieces
+//   void prepare(const Piece&);                             once before the blocks
+//   void forward(real* y, real* qkv, Kept&, Cache*, size_t block, const Piece&);    qkv may be changed; no cache: no stream
+//   void begin_backward(const Piece&);
+//   void backward(real* dqkv, real* dy, const real* y, const real* qkv, Kept&, size_t block, const Piece&);
+//   void end_backward(const Piece&);
+// y, dy (B,count,D); qkv, dqkv (B,count,3D): q, k, v of a position side by side, each grouped by head.
+template <class Attention>
+class TransformerModel final : public Model {
+ public:
+  TransformerModel(ConfigReader reader, Ops& ops)
+      : name_(reader.owner()), config_(reader, Attention::positions()), ops_(ops), attention_(reader, config_, parameters, ops) {
+    reader.finish();
+    declare();
+    parameters.allocate(ops);
+  }
+
+  int classes() const override { return config_.classes; }
+  int64_t logit_rows(const Input& input) const override { return config_.last ? input.batch : input.rows(); }
+  const real* forward(const Input& input) override;
+  void backward(const Input& input, const real* dlogits) override;
+  std::unique_ptr<Stream> stream(int batch, int capacity) override;
+
+ private:
+  struct Block {
+    Norm norm_1, norm_2;
+    Parameter *qkv, *qkv_bias, *out, *out_bias;  // (3D,D), (3D), (D,D), (D); biases may be null
+    Mlp mlp;
+  };
+  // What one block computes and the backward pass wants to see again.
+  struct Activations {
+    Norm::Kept norm_1, norm_2;
+    Tensor qkv, y;  // (N,3D), (N,D)
+    typename Attention::Kept attention;
+    Mlp::Kept mlp;
+  };
+  struct State {
+    Piece piece{};
+    std::vector<Activations> blocks;                // one for all blocks in a stream
+    std::vector<typename Attention::Cache> caches;  // stream only
+    Tensor x, rows;                                 // (N,D); (B·patches,D) the embedded patches
+    Tensor embedded;                                // (N,D): x before the blocks, where the first one reads it unnormalized
+    Tensor r, hidden;                               // (N,D), (N,H): of the block at work
+    Tensor last;                                    // (B,D): x at the last position
+    Norm::Kept final_norm;
+    Tensor top, logits;                             // (R,D), (R,V)
+  };
+  class TokenStream;
+
+  void declare();
+  void check_length(int length) const;
+  const real* run(State& s, const Input& input);
+  void embed(State& s, const Input& input);
+  void block_forward(size_t l, State& s);
+  const real* readout(State& s);
+  void readout_backward(const real* dlogits);
+  void block_backward(size_t l);
+  void attention_backward(size_t l, real* dr, Into into);
+  void embed_backward(const Input& input);
+  // What the first product of block l read.
+  const real* block_input(size_t l);
+  // The table that is added to the embedding, or null.
+  const real* position_table(int length);
+
+  std::string name_;
+  TransformerConfig config_;
+  Ops& ops_;
+  Attention attention_;
+  Parameter *token_embedding_ = nullptr, *position_embedding_ = nullptr;
+  Parameter *patch_embedding_ = nullptr, *cls_token_ = nullptr;
+  Parameter *head_, *head_bias_ = nullptr;
+  std::vector<Block> blocks_;
+  Norm final_norm_;
+  Tensor sinusoids_;  // (at least as many as were asked for, D)
+  State state_;
+  Tensor dx_, dr_, dy_, dqkv_, dhidden_, dlast_;  // of the backward pass, shared by all blocks
+};
+
+// ---- Parameters -----------------------------------------------------------------------------------------------------
+
+template <class Attention>
+void TransformerModel<Attention>::declare() {
+  const TransformerConfig& c = config_;
+  const Init weight = Init::normal(WEIGHT_DEVIATION);
+  if (c.images) {
+    patch_embedding_ = &parameters.add("patch_embedding.weight", {c.width, c.patch_size}, weight);
+    cls_token_ = &parameters.add("cls_token", {c.width}, Init::normal(1));
+  } else {
+    token_embedding_ = &parameters.add("token_embedding.weight", {c.vocab, c.width}, Init::normal(1));
+  }
+  if (c.position == "learned")
+    position_embedding_ = &parameters.add("position_embedding.weight", {c.context, c.width}, Init::normal(1));
+  const int residuals = 2 * c.layers;
+  const auto bias = [&](bool wanted, const std::string& name, int size) {
+    return wanted ? &parameters.add(name, {size}, Init::zeros()) : nullptr;
+  };
+  for (int l = 0; l < c.layers; ++l) {
+    const std::string prefix = "blocks." + std::to_string(l) + ".", attention = prefix + "attention.";
+    Block b;
+    b.norm_1 = Norm(parameters, prefix + "norm_1", c.width, c.affine);
+    b.qkv = &parameters.add(attention + "qkv.weight", {3 * c.width, c.width}, weight);
+    b.qkv_bias = bias(c.qkv_bias, attention + "qkv.bias", 3 * c.width);
+    b.out = &parameters.add(attention + "out.weight", {c.width, c.width}, Init::normal(output_deviation(residuals)));
+    b.out_bias = bias(c.out_bias, attention + "out.bias", c.width);
+    attention_.add_block(attention);
+    b.norm_2 = Norm(parameters, prefix + "norm_2", c.width, c.affine);
+    b.mlp = Mlp(parameters, prefix + "mlp", c.width, c.hidden, c.activation, residuals);
+    blocks_.push_back(b);
+  }
+  if (!c.post_norm) final_norm_ = Norm(parameters, "final_norm", c.width, c.affine);
+  head_ = &parameters.add("head.weight", {c.classes, c.width}, weight);
+  head_bias_ = bias(c.head_bias, "head.bias", c.classes);
+}
+
+// ---- Forward --------------------------------------------------------------------------------------------------------
+
+template <class Attention>
+void TransformerModel<Attention>::check_length(int length) const {
+  if (config_.images && length != config_.patches)
+    throw Error(text("%s: images of %d patches, the model wants %d", name_.c_str(), length, config_.patches));
+  if (position_embedding_ && !config_.images && length > config_.context)
+    throw Error(text("%s: a sequence of %d tokens is longer than the context of %d", name_.c_str(), length, config_.context));
+}
+
+template <class Attention>
+const real* TransformerModel<Attention>::forward(const Input& input) {
+  check_length(input.length);
+  const int T = config_.images ? input.length + 1 : input.length;
+  state_.piece = {input.batch, 0, T, T, false};
+  return run(state_, input);
+}
+
+template <class Attention>
+const real* TransformerModel<Attention>::run(State& s, const Input& input) {
+  s.blocks.resize(s.piece.stream ? 1 : blocks_.size());
+  s.caches.resize(s.piece.stream ? blocks_.size() : 0);
+  embed(s, input);
+  attention_.prepare(s.piece);
+  for (size_t l = 0; l < blocks_.size(); ++l) block_forward(l, s);
+  return readout(s);
+}
+
+template <class Attention>
+const real* TransformerModel<Attention>::position_table(int length) {
+  if (position_embedding_) return position_embedding_->value;
+  if (config_.position != "sinusoidal") return nullptr;
+  if (sinusoids_.size() < static_cast<int64_t>(length) * config_.width) {
+    sinusoids_.resize(ops_, {length, config_.width});
+    sinusoids_.upload(sinusoids(0, length, config_.width));
+  }
+  return sinusoids_.data();
+}
+
+template <class Attention>
+void TransformerModel<Attention>::embed(State& s, const Input& input) {
+  const Piece& p = s.piece;
+  const int B = p.batch, D = config_.width;
+  const real* const positions = position_table(p.capacity);
+  s.x.resize(ops_, {p.rows(), D});
+  if (config_.images) {
+    const int64_t rows = input.rows();
+    s.rows.resize(ops_, {rows, D});
+    ops_.linear(s.rows.data(), input.patches, patch_embedding_->value, nullptr, rows, config_.patch_size, D, Into::WRITE);
+    ops_.append_class_token(s.x.data(), s.rows.data(), cls_token_->value, positions, B, p.count, D);
+  } else if (config_.embedding_scale == 1) {
+    ops_.embedding(s.x.data(), token_embedding_->value, positions, input.tokens, p.first, B, p.count, D);
+  } else {
+    ops_.embedding(s.x.data(), token_embedding_->value, nullptr, input.tokens, p.first, B, p.count, D);
+    ops_.scale(s.x.data(), s.x.data(), config_.embedding_scale, p.rows() * D);
+    if (positions) ops_.add_positions(s.x.data(), positions, p.first, B, p.count, D);
+  }
+  if (!config_.post_norm || p.stream) return;
+  s.embedded.resize(ops_, {p.rows(), D});
+  ops_.copy(s.embedded.data(), 0, s.x.data(), 0, s.x.bytes(), 1);
+}
+
+template <class Attention>
+void TransformerModel<Attention>::block_forward(size_t l, State& s) {
+  const Piece& p = s.piece;
+  const int D = config_.width;
+  const int64_t N = p.rows();
+  const Block& block = blocks_[l];
+  Activations& a = s.blocks[p.stream ? 0 : l];
+  real* const x = s.x.data();
+  a.qkv.resize(ops_, {N, 3 * D});
+  a.y.resize(ops_, {N, D});
+
+  const real* r = config_.post_norm ? x : block.norm_1.forward(ops_, a.norm_1, s.r, x, N);
+  ops_.linear(a.qkv.data(), r, block.qkv->value, value_or_null(block.qkv_bias), N, D, 3 * D, Into::WRITE);
+  attention_.forward(a.y.data(), a.qkv.data(), a.attention, p.stream ? &s.caches[l] : nullptr, l, p);
+  ops_.linear(x, a.y.data(), block.out->value, value_or_null(block.out_bias), N, D, D, Into::ADD);
+  if (config_.post_norm) block.norm_1.in_place(ops_, a.norm_1, x, N);
+
+  r = config_.post_norm ? x : block.norm_2.forward(ops_, a.norm_2, s.r, x, N);
+  block.mlp.forward(ops_, a.mlp, x, r, s.hidden, N);
+  if (config_.post_norm) block.norm_2.in_place(ops_, a.norm_2, x, N);
+}
+
+// A stream reads out every position: each is the last one of the tokens so far.
+template <class Attention>
+const real* TransformerModel<Attention>::readout(State& s) {
+  const int D = config_.width, V = config_.classes;
+  const Piece& p = s.piece;
+  const bool last = config_.last && !p.stream;
+  const int64_t rows = last ? p.batch : p.rows();
+  const real* x = s.x.data();
+  if (last) {
+    s.last.resize(ops_, {rows, D});
+    const size_t row = static_cast<size_t>(D) * sizeof(real);
+    ops_.copy(s.last.data(), row, x + static_cast<int64_t>(p.count - 1) * D, row * p.count, row, p.batch);
+    x = s.last.data();
+  }
+  if (!config_.post_norm) x = final_norm_.forward(ops_, s.final_norm, s.top, x, rows);
+  s.logits.resize(ops_, {rows, V});
+  ops_.linear(s.logits.data(), x, head_->value, value_or_null(head_bias_), rows, D, V, Into::WRITE);
+  return s.logits.data();
+}
+
+// ---- Backward -------------------------------------------------------------------------------------------------------
+
+template <class Attention>
+void TransformerModel<Attention>::backward(const Input& input, const real* dlogits) {
+  const Piece& p = state_.piece;
+  const int64_t N = p.rows();
+  dx_.resize(ops_, {N, config_.width});
+  dr_.resize(ops_, {N, config_.width});
+  dy_.resize(ops_, {N, config_.width});
+  dqkv_.resize(ops_, {N, 3 * config_.width});
+  readout_backward(dlogits);
+  attention_.begin_backward(p);
+  for (size_t l = blocks_.size(); l-- > 0;) block_backward(l);
+  attention_.end_backward(p);
+  embed_backward(input);
+}
+
+template <class Attention>
+void TransformerModel<Attention>::readout_backward(const real* dlogits) {
+  const int D = config_.width, V = config_.classes;
+  State& s = state_;
+  const Piece& p = s.piece;
+  const int64_t rows = config_.last ? p.batch : p.rows();
+  if (config_.last) dlast_.resize(ops_, {rows, D});
+  real* const dx = config_.last ? dlast_.data() : dx_.data();
+  const real* x = config_.last ? s.last.data() : s.x.data();
+  if (!config_.post_norm) x = final_norm_.output(ops_, s.final_norm, s.top, rows);
+  ops_.linear_backward_weight(head_->gradient, gradient_or_null(head_bias_), dlogits, x, rows, D, V);
+  ops_.linear_backward_input(dx, dlogits, head_->value, rows, D, V, Into::WRITE);
+  if (!config_.post_norm) final_norm_.backward(ops_, dx, dx, s.final_norm, rows, Into::WRITE);
+  if (!config_.last) return;
+  dx_.zero();
+  const size_t row = static_cast<size_t>(D) * sizeof(real);
+  ops_.copy(dx_.data() + static_cast<int64_t>(p.count - 1) * D, row * p.count, dx, row, row, p.batch);
+}
+
+// dx_ is the gradient of the block's output when it comes and of its input when it goes.
+template <class Attention>
+void TransformerModel<Attention>::block_backward(size_t l) {
+  State& s = state_;
+  const int64_t N = s.piece.rows();
+  const Block& block = blocks_[l];
+  const Activations& a = s.blocks[l];
+  real *const dx = dx_.data(), *const dr = dr_.data();
+  if (config_.post_norm) {
+    block.norm_2.backward(ops_, dx, dx, a.norm_2, N, Into::WRITE);
+    const real* r = block.norm_1.output(ops_, a.norm_1, s.r, N);
+    block.mlp.backward(ops_, dx, Into::ADD, dx, a.mlp, r, s.hidden, dhidden_, N);
+    block.norm_1.backward(ops_, dx, dx, a.norm_1, N, Into::WRITE);
+    attention_backward(l, dx, Into::ADD);
+    return;
+  }
+  const real* r = block.norm_2.output(ops_, a.norm_2, s.r, N);
+  block.mlp.backward(ops_, dr, Into::WRITE, dx, a.mlp, r, s.hidden, dhidden_, N);
+  block.norm_2.backward(ops_, dx, dr, a.norm_2, N, Into::ADD);
+  attention_backward(l, dr, Into::WRITE);
+  block.norm_1.backward(ops_, dx, dr, a.norm_1, N, Into::ADD);
+}
+
+template <class Attention>
+void TransformerModel<Attention>::attention_backward(size_t l, real* dr, Into into) {
+  const int D = config_.width;
+  const int64_t N = state_.piece.rows();
+  const Block& block = blocks_[l];
+  Activations& a = state_.blocks[l];
+  real *const dx = dx_.data(), *const dy = dy_.data(), *const dqkv = dqkv_.data();
+  ops_.linear_backward_weight(block.out->gradient, gradient_or_null(block.out_bias), dx, a.y.data(), N, D, D);
+  ops_.linear_backward_input(dy, dx, block.out->value, N, D, D, Into::WRITE);
+  attention_.backward(dqkv, dy, a.y.data(), a.qkv.data(), a.attention, l, state_.piece);
+  ops_.linear_backward_weight(block.qkv->gradient, gradient_or_null(block.qkv_bias), dqkv, block_input(l), N, D, 3 * D);
+  ops_.linear_backward_input(dr, dqkv, block.qkv->value, N, D, 3 * D, into);
+}
+
+template <class Attention>
+const real* TransformerModel<Attention>::block_input(size_t l) {
+  State& s = state_;
+  const int64_t N = s.piece.rows();
+  if (!config_.post_norm) return blocks_[l].norm_1.output(ops_, s.blocks[l].norm_1, s.r, N);
+  return l == 0 ? s.embedded.data() : blocks_[l - 1].norm_2.output(ops_, s.blocks[l - 1].norm_2, s.r, N);
+}
+
+template <class Attention>
+void TransformerModel<Attention>::embed_backward(const Input& input) {
+  const Piece& p = state_.piece;
+  const int B = p.batch, D = config_.width;
+  real* const dx = dx_.data();
+  real* const dposition = gradient_or_null(position_embedding_);
+  if (config_.images) {
+    real* const drows = state_.rows.data();
+    ops_.append_class_token_backward(drows, cls_token_->gradient, dposition, dx, B, p.count, D);
+    ops_.linear_backward_weight(patch_embedding_->gradient, nullptr, drows, input.patches, input.rows(), config_.patch_size, D);
+  } else if (config_.embedding_scale == 1) {
+    ops_.embedding_backward(token_embedding_->gradient, dposition, dx, input.tokens, B, p.count, D, config_.vocab);
+  } else {
+    if (dposition) ops_.add_positions_backward(dposition, dx, B, p.count, D);
+    ops_.scale(dx, dx, config_.embedding_scale, p.rows() * D);
+    ops_.embedding_backward(token_embedding_->gradient, nullptr, dx, input.tokens, B, p.count, D, config_.vocab);
+  }
+}
+
+// ---- Stream ---------------------------------------------------------------------------------------------------------
+
+template <class Attention>
+class TransformerModel<Attention>::TokenStream final : public Stream {
+ public:
+  TokenStream(TransformerModel& model, int batch, int capacity) : model_(model) { state_.piece = {batch, 0, 0, capacity, true}; }
+
+  const real* append(const int32_t* tokens, int n) override {
+    Piece& p = state_.piece;
+    const int length = this->length();
+    if (n > p.capacity - length)
+      throw Error(text("%s: %d tokens are more than the stream's %d", model_.name_.c_str(), length + n, p.capacity));
+    p.first = length;
+    p.count = n;
+    return model_.run(state_, {tokens, p.batch, n});
+  }
+  int length() const override { return state_.piece.first + state_.piece.count; }
+
+ private:
+  TransformerModel& model_;
+  State state_;
+};
+
+template <class Attention>
+std::unique_ptr<Stream> TransformerModel<Attention>::stream(int batch, int capacity) {
+  if (config_.images) throw Error(name_ + ": images are not read token by token");
+  if (!config_.causal) throw Error(name_ + ": a bidirectional model cannot read one token at a time");
+  check_length(capacity);
+  return std::make_unique<TokenStream>(*this, batch, capacity);
+}
+
+}  // namespace petroglyph
