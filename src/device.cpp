@@ -16,7 +16,8 @@ std::unique_ptr<Ops> make_device(const std::string& name, int threads) {
 #ifdef PETROGLYPH_CUDA
   if (name == "cuda" || (name == "auto" && gpu_present())) return make_gpu();
 #else
-  if (name == "cuda") throw Error("--device cuda: this build has no CUDA; build it where nvcc is installed, or with CUDA=1");
+  if (name == "cuda")
+    throw Error("--device cuda: this build has no CUDA; build it where nvcc is installed, or with CUDA=1");
 #endif
   return make_cpu(threads);
 }

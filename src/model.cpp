@@ -42,8 +42,7 @@ void Parameters::initialize(uint64_t seed) {
   std::vector<real> host(static_cast<size_t>(room_));
   for (const Parameter& p : list_) {
     const uint32_t stream = stream_of(p.name);
-    for (int64_t i = 0; i < p.size(); ++i)
-      host[static_cast<size_t>(p.begin + i)] = p.init(seed, stream, i);
+    for (int64_t i = 0; i < p.size(); ++i) host[static_cast<size_t>(p.begin + i)] = p.init(seed, stream, i);
   }
   values_.upload(host);
 }

@@ -28,7 +28,8 @@ struct Init {
   static Init function(Function f) { return {FUNCTION, 0, std::move(f)}; }
   // Evenly between −bound and bound.
   static Init uniform(real bound) {
-    return function([bound](int64_t, const Random4& random) { return bound * (2 * petroglyph::uniform(random.word[0]) - 1); });
+    return function(
+        [bound](int64_t, const Random4& random) { return bound * (2 * petroglyph::uniform(random.word[0]) - 1); });
   }
   real operator()(uint64_t seed, uint32_t stream, int64_t index) const;
 };
@@ -79,9 +80,9 @@ class Parameters {
 
 // What a model reads, on the device: token ids, or the patches of images.
 struct Input {
-  const int32_t* tokens;           // (B,T); null where the model reads patches
-  int batch, length;               // B, T
-  const real* patches = nullptr;   // (B,T,P)
+  const int32_t* tokens;          // (B,T); null where the model reads patches
+  int batch, length;              // B, T
+  const real* patches = nullptr;  // (B,T,P)
 
   int64_t rows() const { return static_cast<int64_t>(batch) * length; }
 };

@@ -43,7 +43,8 @@ struct RelationShape {
 // The relation in linear time: z_j = 1/n_j Σ_i exp(p_i + q_j). The sum over i is made of chunks of CHUNK positions, whose sums
 // are added in turn: chunks can be worked on at the same time, and a stream that counts its positions makes the same ones.
 struct LinearRelationShape {
-  static constexpr int CHUNK = 64;  // T = 16,384 gives 256 chunks: enough to fill a GPU, few enough to be added one by one
+  static constexpr int CHUNK =
+      64;  // T = 16,384 gives 256 chunks: enough to fill a GPU, few enough to be added one by one
 
   int batch;      // B
   int positions;  // T; in a stream only the newest ones
@@ -70,9 +71,7 @@ struct ScanShape {
 
   HOST_DEVICE int groups() const { return (channels + GROUP - 1) / GROUP; }
   HOST_DEVICE int segments() const { return (length + SEGMENT - 1) / SEGMENT; }
-  HOST_DEVICE int segment_length(int s) const {
-    return s + 1 < segments() ? SEGMENT : length - s * SEGMENT;
-  }
+  HOST_DEVICE int segment_length(int s) const { return s + 1 < segments() ? SEGMENT : length - s * SEGMENT; }
   HOST_DEVICE int64_t rows() const { return static_cast<int64_t>(batch) * length; }
   int64_t kept_size() const { return static_cast<int64_t>(batch) * segments() * states * channels; }
   // Scratch of the backward pass: sums of the groups for dB and dC (B,T,groups,2S), of the samples for dA_log and dD
@@ -98,18 +97,18 @@ struct AttentionShape {
 
 // What attention reads. Heads are consecutive groups of head_width channels.
 struct AttentionInput {
-  const real *q;        // (B,Q,·)
-  const real *k, *v;    // (B,capacity,·)
-  const real* bias;     // (T,heads): added to a score, by distance; causal only; or null
+  const real* q;           // (B,Q,·)
+  const real *k, *v;       // (B,capacity,·)
+  const real* bias;        // (T,heads): added to a score, by distance; causal only; or null
   const real* q_position;  // (B,Q,·), as q
   const real* positions;   // (distances,width): q_position · positions is added to q · k, by distance; or null
 };
 
 struct AttentionGradient {
-  real *dq, *dk, *dv;             // written
-  real* dbias;                    // (T,heads), accumulates
+  real *dq, *dk, *dv;              // written
+  real* dbias;                     // (T,heads), accumulates
   real *dq_position, *dpositions;  // written
-  real* partial;  // scratch of (B,T,heads) with a bias, of (B,distances,width) with positions
+  real* partial;                   // scratch of (B,T,heads) with a bias, of (B,distances,width) with positions
 };
 
 // AdamW (Loshchilov and Hutter 2019) with the gradient clipped by its global norm.

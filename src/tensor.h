@@ -22,9 +22,10 @@ inline int64_t elements(const Shape& shape) {
 class Memory {
  public:
   virtual ~Memory() = default;
-  virtual void* allocate(size_t bytes) = 0;  // uninitialised; throws Error with what was wanted where there is too little
+  virtual void* allocate(
+      size_t bytes) = 0;  // uninitialised; throws Error with what was wanted where there is too little
   virtual void release(void* memory) noexcept = 0;
-  virtual void upload(void* to, const void* host, size_t bytes) = 0;  // the host memory may be reused on return
+  virtual void upload(void* to, const void* host, size_t bytes) = 0;      // the host memory may be reused on return
   virtual void download(void* host, const void* from, size_t bytes) = 0;  // waits for the device
   virtual void zero(void* memory, size_t bytes) = 0;
   // `count` pieces of `bytes`, a stride (in bytes) apart on either side: appends rows to a cache.

@@ -12,45 +12,73 @@
 namespace petroglyph {
 namespace {
 
-// The paper's architectures (appendix D). What an option means, and what it is where it is not given, is up to the model.
+// The papers' architectures (appendix D). What an option means, and what it is where it is not given, is up to the model.
 struct ModelSettings {
   std::string model = "causal_rn";
   int length = 32;  // letters in a string
   int width = 192, hidden = 192, layers = 12, heads = 1;
-  std::string activation = "exp", pre_norm = "exact";
+  std::string activation = "exp", pre_norm = "exact", position = "learned", cell = "lstm";
   bool post_norm = true;
 
   void declare(Options& options) {
     options.section("Task and model");
     options.add("length", &length, 1, 1 << 16, "letters in a string");
-    options.add("model", &model, {"causal_rn", "linear_causal_rn"}, "what learns");
+    options.add("model", &model, {"causal_rn", "linear_causal_rn", "transformer", "mamba", "rnn"}, "what learns");
     options.add("width", &width, 1, 1 << 16, "channels of the residual stream, the paper's d_e");
-    options.add("hidden", &hidden, 1, 1 << 16, "channels between positions, the paper's d_h");
+    options.add(
+        "hidden", &hidden, 1, 1 << 16,
+        "channels between positions, the paper's d_h; transformer: of its MLP, default 4 widths; rnn: of its state");
     options.add("layers", &layers, 1, 1 << 10, "blocks");
-    options.add("heads", &heads, 1, 1 << 16, "groups of hidden channels with an inner norm each");
-    options.add("activation", &activation, {"exp", "relu", "elu", "gelu"}, "of each pair; causal_rn only");
+    options.add("heads", &heads, 1, 1 << 16,
+                "relation networks: groups of hidden channels with an inner norm each; attention heads");
+    options.add("activation", &activation, {"exp", "relu", "elu", "gelu"}, "causal_rn: of each pair");
     options.add("pre-norm", &pre_norm, {"exact", "approximate", "none"},
                 "normalization before the activation; linear_causal_rn: approximate or none");
-    options.add("post-norm", &post_norm, "normalization after the sum over the pairs");
+    options.add("post-norm", &post_norm, "relation networks: normalization after the sum over the pairs");
+    options.add("position", &position, {"learned", "sinusoidal", "none", "alibi", "t5", "kerple", "xl"},
+                "transformer: its positions");
+    options.add("cell", &cell, {"lstm", "elman"}, "rnn: its cell");
   }
 
   // Before a resumed run's options are restored: those win.
   void set_defaults(const Options& options) {
     if (model == "linear_causal_rn" && !options.given("pre-norm")) pre_norm = "approximate";
+    if (model == "transformer" && !options.given("hidden")) hidden = 4 * width;
   }
 
   Json config(const Copying& task) const {
+    Json json = Json::object();
+    json.set("vocab", task.vocab());
+    if (model == "rnn")
+      return json.set("classes", task.vocab()).set("hidden", hidden).set("cell", cell).set("readout", "all"), json;
+    json.set("context", task.context()).set("width", width).set("layers", layers);
+    if (model == "mamba") return add_mamba(json), json;
+    json.set("hidden", hidden).set("heads", heads).set("causal", true);
+    model == "transformer" ? add_transformer(json) : add_relations(json);
+    return json;
+  }
+
+ private:
+  // The usual sizes of Mamba-1.
+  void add_mamba(Json& json) const {
+    json.set("state", 16).set("conv", 4).set("expand", 2).set("dt_rank", (width + 15) / 16);
+  }
+
+  void add_transformer(Json& json) const {
+    if (width % heads != 0) throw UsageError(text("--heads %d does not divide --width %d", heads, width));
+    json.set("position", position).set("norm", "plain").set("qkv_bias", true).set("out_bias", true);
+    json.set("gelu", "erf").set("readout", "all");
+  }
+
+  void add_relations(Json& json) const {
     if (hidden % heads != 0) throw UsageError(text("--heads %d does not divide --hidden %d", heads, hidden));
     const bool linear = model == "linear_causal_rn";
     if (linear && pre_norm == "exact")
       throw UsageError("--pre-norm exact: what makes causal_rn quadratic; linear_causal_rn has approximate or none");
-    if (linear && activation != "exp") throw UsageError("--activation " + activation + ": linear_causal_rn has exp only");
-    Json json = Json::object();
-    json.set("vocab", task.vocab()).set("context", task.context());
-    json.set("width", width).set("hidden", hidden).set("layers", layers).set("heads", heads);
+    if (linear && activation != "exp")
+      throw UsageError("--activation " + activation + ": linear_causal_rn has exp only");
     if (!linear) json.set("activation", activation);
-    json.set("pre_activation_norm", pre_norm).set("post_reduction_norm", post_norm).set("causal", true);
-    return json;
+    json.set("pre_activation_norm", pre_norm).set("post_reduction_norm", post_norm);
   }
 };
 
@@ -63,7 +91,8 @@ std::vector<int32_t> answer(Run& run, const Copying& task, const Batch& strings)
   std::vector<int32_t> column(static_cast<size_t>(B)), answered(static_cast<size_t>(B) * answers);
   for (int t = 0; t < T; ++t) {
     for (int b = 0; b < B; ++b)
-      column[b] = t < prompt ? strings.tokens[static_cast<size_t>(b) * T + t] : answered[static_cast<size_t>(b) * answers + t - prompt];
+      column[b] = t < prompt ? strings.tokens[static_cast<size_t>(b) * T + t]
+                             : answered[static_cast<size_t>(b) * answers + t - prompt];
     next.upload(column);
     const real* logits = stream->append(next.data(), 1);
     if (t + 1 < prompt) continue;

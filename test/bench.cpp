@@ -97,10 +97,12 @@ class Bench {
   // The time of one call. On a GPU several are put on the queue before the wait, so that launching does not count.
   double time_of(const Call& call, Arrays& arrays, const std::string& written) {
     const int calls = cpu_ ? 1 : 10;
-    return best_time(clock_, [&] {
-             for (int i = 0; i < calls; ++i) call(*ops_, arrays);
-             if (!cpu_) wait_for(arrays.tensor(written));
-           }) / calls;
+    return best_time(clock_,
+                     [&] {
+                       for (int i = 0; i < calls; ++i) call(*ops_, arrays);
+                       if (!cpu_) wait_for(arrays.tensor(written));
+                     }) /
+           calls;
   }
   void wait_for(const Tensor& tensor) {
     real first;
@@ -118,13 +120,15 @@ class Bench {
     json.set("name", row.name).set("forward_seconds", forward).set("backward_seconds", backward);
     std::string rates;
     if (row.flops > 0)
-      rates = text("%5.0f GF/s %5.0f GF/s  %2.0f %% %2.0f %% of peak", row.flops / forward / 1e9, 2 * row.flops / backward / 1e9,
-                   100 * row.flops / forward / peak_, 200 * row.flops / backward / peak_);
+      rates =
+          text("%5.0f GF/s %5.0f GF/s  %2.0f %% %2.0f %% of peak", row.flops / forward / 1e9,
+               2 * row.flops / backward / 1e9, 100 * row.flops / forward / peak_, 200 * row.flops / backward / peak_);
     else if (row.pairs > 0)
       rates = text("%5.2f G/s  %5.2f G/s   pair-channels", row.pairs / forward / 1e9, row.pairs / backward / 1e9);
     if (row.forward_instructions > 0)  // the peak counts two operations for each lane of an instruction
-      rates += text(", %2.0f %% %2.0f %% of the floor", 100 * row.pairs * row.forward_instructions / forward / (peak_ / 2),
-                    100 * row.pairs * row.backward_instructions / backward / (peak_ / 2));
+      rates +=
+          text(", %2.0f %% %2.0f %% of the floor", 100 * row.pairs * row.forward_instructions / forward / (peak_ / 2),
+               100 * row.pairs * row.backward_instructions / backward / (peak_ / 2));
     if (!json_)
       std::printf("%-52s %7.3f ms %7.3f ms  %s\n", row.name.c_str(), 1e3 * forward, 1e3 * backward, rates.c_str());
     return json;
@@ -133,15 +137,23 @@ class Bench {
   Json step(int n, int batch) {
     const Copying task(n);
     Json config = Json::object();
-    config.set("vocab", task.vocab()).set("context", task.context()).set("width", 192).set("hidden", 192).set("layers", 12);
-    config.set("heads", 1).set("activation", "exp").set("pre_activation_norm", "exact").set("post_reduction_norm", true);
+    config.set("vocab", task.vocab())
+        .set("context", task.context())
+        .set("width", 192)
+        .set("hidden", 192)
+        .set("layers", 12);
+    config.set("heads", 1)
+        .set("activation", "exp")
+        .set("pre_activation_norm", "exact")
+        .set("post_reduction_norm", true);
     config.set("causal", true);
     const auto model = make_model("causal_rn", config, *ops_);
     model->parameters.initialize(1);
     Optimizer optimizer(model->parameters, *ops_, {});
     Trainer trainer(*model, task, optimizer, *ops_, 1, batch, 1);
     int64_t done = 0;
-    const double seconds = best_time(clock_, [&] { trainer.step(done++, 5e-4); }, 3);
+    const double seconds = best_time(
+        clock_, [&] { trainer.step(done++, 5e-4); }, 3);
 
     Profile profile;
     constexpr int MEASURED = 5;
@@ -154,7 +166,8 @@ class Bench {
   Json print_step(const std::string& name, double seconds, const Profile& profile, int measured) const {
     Json json = Json::object(), parts = Json::object();
     json.set("name", name).set("seconds", seconds).set("peak_memory_mb", peak_memory_mb());
-    if (!json_) std::printf("\n%s: %.4f s a step, peak memory so far %.0f MB\n", name.c_str(), seconds, peak_memory_mb());
+    if (!json_)
+      std::printf("\n%s: %.4f s a step, peak memory so far %.0f MB\n", name.c_str(), seconds, peak_memory_mb());
     double total = 0;
     for (const auto& [who, entry] : profile.entries) total += entry.seconds;
     for (const auto& [who, entry] : profile.entries) {

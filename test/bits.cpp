@@ -34,8 +34,10 @@ std::string op_fingerprint(const OpCase& row, int threads) {
   if (row.backward) row.backward(*ops, arrays);
   Checksum checksum;
   for (const Operand& o : row.operands) {
-    if (o.role == Role::OUTPUT || o.role == Role::UPDATED || o.role == Role::KEPT) absorb(checksum, arrays.tensor(o.name));
-    if (row.backward && (o.role == Role::INPUT || o.role == Role::PARAMETER)) absorb(checksum, arrays.tensor("d" + o.name));
+    if (o.role == Role::OUTPUT || o.role == Role::UPDATED || o.role == Role::KEPT)
+      absorb(checksum, arrays.tensor(o.name));
+    if (row.backward && (o.role == Role::INPUT || o.role == Role::PARAMETER))
+      absorb(checksum, arrays.tensor("d" + o.name));
   }
   return checksum.hex();
 }
@@ -52,7 +54,8 @@ std::string model_fingerprint(const ModelCase& row, int threads) {
   for (int step = 0; step < 3; ++step) {
     model->parameters.zero_gradients();
     const real* logits = model->forward(batch.input());
-    ops->cross_entropy(losses.data(), dlogits.data(), logits, batch.targets.data(), batch.scale, rows, model->classes());
+    ops->cross_entropy(losses.data(), dlogits.data(), logits, batch.targets.data(), batch.scale, rows,
+                       model->classes());
     model->backward(batch.input(), dlogits.data());
     optimizer.step(step, 0.01);
   }
@@ -64,12 +67,13 @@ struct SmallRun {
   explicit SmallRun(int threads, int accumulate = 1)
       : task(5),
         ops(make_cpu(threads)),
-        model(make_model("causal_rn",
-                         Json::parse("{\"vocab\":29,\"context\":12,\"width\":36,\"hidden\":40,\"layers\":2,\"heads\":1,"
-                                     "\"activation\":\"exp\",\"pre_activation_norm\":\"exact\",\"post_reduction_norm\":true,"
-                                     "\"causal\":true}",
-                                     "small"),
-                         *ops)),
+        model(make_model(
+            "causal_rn",
+            Json::parse("{\"vocab\":29,\"context\":12,\"width\":36,\"hidden\":40,\"layers\":2,\"heads\":1,"
+                        "\"activation\":\"exp\",\"pre_activation_norm\":\"exact\",\"post_reduction_norm\":true,"
+                        "\"causal\":true}",
+                        "small"),
+            *ops)),
         optimizer(model->parameters, *ops, {}),
         trainer(*model, task, optimizer, *ops, SEED, 8, accumulate) {
     model->parameters.initialize(SEED);
@@ -129,7 +133,8 @@ void resumed(Test& test) {
   {
     SmallRun first(1);
     first.steps(0, 5);
-    save_checkpoint(path, {"train_copy", "causal_rn", Json::object(), Json::object(), 5}, *first.model, first.optimizer);
+    save_checkpoint(path, {"train_copy", "causal_rn", Json::object(), Json::object(), 5}, *first.model,
+                    first.optimizer);
   }
   SmallRun second(2);
   second.model->parameters.initialize(99);
@@ -190,7 +195,8 @@ void streamed(Test& test, const ModelCase& row, int piece) {
     }
     if (last_only) {
       std::vector<real> ends;
-      for (int b = 0; b < B; ++b) ends.insert(ends.end(), &found[((b + 1) * n - 1) * V], &found[((b + 1) * n - 1) * V] + V);
+      for (int b = 0; b < B; ++b)
+        ends.insert(ends.end(), &found[((b + 1) * n - 1) * V], &found[((b + 1) * n - 1) * V] + V);
       found = ends;
     }
     test.equal(text("tokens %d to %d in pieces of %d", t, t + n - 1, piece), found, expected);

@@ -46,11 +46,13 @@ Arrays::Arrays(Ops& ops, const std::vector<Operand>& operands, uint64_t seed) {
     else
       fill(o.name, o.size, o.low, o.high);
     if (o.role == Role::INPUT) leave("d" + o.name, o.size);
-    if (o.role == Role::PARAMETER || o.role == Role::OUTPUT || o.role == Role::UPDATED) fill("d" + o.name, o.size, -1, 1);
+    if (o.role == Role::PARAMETER || o.role == Role::OUTPUT || o.role == Role::UPDATED)
+      fill("d" + o.name, o.size, -1, 1);
   }
 }
 
-ModelBatch::ModelBatch(Ops& ops, const ModelCase& row, int vocab, uint64_t seed) : batch(row.batch), length(row.length) {
+ModelBatch::ModelBatch(Ops& ops, const ModelCase& row, int vocab, uint64_t seed)
+    : batch(row.batch), length(row.length) {
   const bool images = row.patch_size > 0;
   const int answers = images || row.last ? batch : batch * length;
   std::vector<int32_t> ids, chosen;
@@ -65,7 +67,8 @@ ModelBatch::ModelBatch(Ops& ops, const ModelCase& row, int vocab, uint64_t seed)
   }
   if (images) {
     std::vector<real> pixels;
-    for (int i = 0; i < batch * length * row.patch_size; ++i) pixels.push_back(random_between("patches", seed, i, -1, 1));
+    for (int i = 0; i < batch * length * row.patch_size; ++i)
+      pixels.push_back(random_between("patches", seed, i, -1, 1));
     patches = Tensor(ops, {batch, length, row.patch_size});
     patches.upload(pixels);
   } else {
@@ -108,7 +111,8 @@ OpCase embedding_case(int B, int T, int D, int V, bool positions) {
     ops.embedding(a["x"], a["token_table"], positions ? a["position_table"] : nullptr, a.ids("tokens"), 0, B, T, D);
   };
   row.backward = [=](Ops& ops, Arrays& a) {
-    ops.embedding_backward(a["dtoken_table"], positions ? a["dposition_table"] : nullptr, a["dx"], a.ids("tokens"), B, T, D, V);
+    ops.embedding_backward(a["dtoken_table"], positions ? a["dposition_table"] : nullptr, a["dx"], a.ids("tokens"), B,
+                           T, D, V);
   };
   return row;
 }
@@ -120,7 +124,9 @@ OpCase linear_case(int64_t N, int in, int out, bool bias, Into into) {
   if (bias) operands.push_back({"bias", Role::PARAMETER, out});
   OpCase row{text("linear %lldx%dx%d%s%s", static_cast<long long>(N), in, out, bias ? " bias" : "",
                   into == Into::ADD ? " add" : ""),
-             operands, {}, {}};
+             operands,
+             {},
+             {}};
   row.forward = [=](Ops& ops, Arrays& a) {
     ops.linear(a["y"], a["x"], a["weight"], bias ? a["bias"] : nullptr, N, in, out, into);
   };
@@ -134,7 +140,9 @@ OpCase linear_case(int64_t N, int in, int out, bool bias, Into into) {
 
 OpCase normalize_case(int64_t N, int D) {
   OpCase row{text("normalize %lldx%d", static_cast<long long>(N), D),
-             {{"x", Role::INPUT, N * D}, {"y", Role::OUTPUT, N * D}, {"inv_std", Role::KEPT, N}}, {}, {}};
+             {{"x", Role::INPUT, N * D}, {"y", Role::OUTPUT, N * D}, {"inv_std", Role::KEPT, N}},
+             {},
+             {}};
   row.forward = [=](Ops& ops, Arrays& a) { ops.normalize(a["y"], a["inv_std"], a["x"], N, D); };
   row.backward = [=](Ops& ops, Arrays& a) {
     ops.normalize_backward(a["dx"], a["dy"], a["y"], a["inv_std"], N, D, Into::WRITE);
@@ -143,7 +151,10 @@ OpCase normalize_case(int64_t N, int D) {
 }
 
 OpCase center_case(int64_t N, int D) {
-  OpCase row{text("center %lldx%d", static_cast<long long>(N), D), {{"x", Role::INPUT, N * D}, {"y", Role::OUTPUT, N * D}}, {}, {}};
+  OpCase row{text("center %lldx%d", static_cast<long long>(N), D),
+             {{"x", Role::INPUT, N * D}, {"y", Role::OUTPUT, N * D}},
+             {},
+             {}};
   row.forward = [=](Ops& ops, Arrays& a) { ops.center(a["y"], a["x"], N, D); };
   row.backward = [=](Ops& ops, Arrays& a) { ops.center(a["dx"], a["dy"], N, D); };
   return row;
@@ -157,13 +168,16 @@ OpCase layer_norm_case(int64_t N, int D) {
               {"y", Role::OUTPUT, N * D},
               {"again", Role::KEPT, N * D},
               {"hat", Role::KEPT, N * D},
-              {"inv_std", Role::KEPT, N}}, {}, {}};
+              {"inv_std", Role::KEPT, N}},
+             {},
+             {}};
   row.forward = [=](Ops& ops, Arrays& a) {
     ops.layer_norm(a["y"], a["hat"], a["inv_std"], a["x"], a["weight"], a["bias"], N, D);
     ops.layer_norm_output(a["again"], a["hat"], a["weight"], a["bias"], N, D);
   };
   row.backward = [=](Ops& ops, Arrays& a) {
-    ops.layer_norm_backward(a["dx"], a["dweight"], a["dbias"], a["dy"], a["hat"], a["inv_std"], a["weight"], N, D, Into::WRITE);
+    ops.layer_norm_backward(a["dx"], a["dweight"], a["dbias"], a["dy"], a["hat"], a["inv_std"], a["weight"], N, D,
+                            Into::WRITE);
   };
   return row;
 }
@@ -171,7 +185,9 @@ OpCase layer_norm_case(int64_t N, int D) {
 OpCase pointwise_case(Pointwise f, int64_t n) {
   constexpr const char* NAMES[] = {"relu", "gelu", "gelu_tanh"};
   OpCase row{text("pointwise %s %lld", NAMES[static_cast<int>(f)], static_cast<long long>(n)),
-             {{"x", Role::INPUT, n, -4, 4}, {"y", Role::OUTPUT, n}, {"again", Role::SCRATCH, n}}, {}, {}};
+             {{"x", Role::INPUT, n, -4, 4}, {"y", Role::OUTPUT, n}, {"again", Role::SCRATCH, n}},
+             {},
+             {}};
   row.forward = [=](Ops& ops, Arrays& a) { ops.pointwise(a["y"], a["x"], f, n); };
   row.backward = [=](Ops& ops, Arrays& a) { ops.pointwise_backward(a["dx"], a["again"], a["dy"], a["x"], f, n); };
   row.kinked = f == Pointwise::RELU;
@@ -186,7 +202,9 @@ OpCase rows_case(int B, int T, int D) {
               {"positions", Role::PARAMETER, int64_t(T) * D},
               {"row", Role::PARAMETER, D},
               {"y", Role::OUTPUT, N * D},
-              {"doubled", Role::KEPT, N * D}}, {}, {}};
+              {"doubled", Role::KEPT, N * D}},
+             {},
+             {}};
   row.forward = [=](Ops& ops, Arrays& a) {
     ops.add_row(a["y"], a["x"], D, a["row"], N, D);
     ops.add_positions(a["y"], a["positions"], 0, B, T, D);
@@ -204,7 +222,8 @@ OpCase rows_case(int B, int T, int D) {
 enum class Distances { IGNORED, BIASED, POSITIONED };
 
 OpCase attention_case(const AttentionShape& s, Distances distances) {
-  const int64_t keys = int64_t(s.batch) * s.capacity * s.key_step, queries = int64_t(s.batch) * s.queries * s.query_step;
+  const int64_t keys = int64_t(s.batch) * s.capacity * s.key_step,
+                queries = int64_t(s.batch) * s.queries * s.query_step;
   const int64_t out = int64_t(s.batch) * s.queries * s.width(), rows = int64_t(s.batch) * s.queries * s.heads;
   const bool biased = distances == Distances::BIASED, positioned = distances == Distances::POSITIONED;
   std::vector<Operand> operands = {{"q", Role::INPUT, queries, -2, 2}, {"k", Role::INPUT, keys, -2, 2},
@@ -215,18 +234,32 @@ OpCase attention_case(const AttentionShape& s, Distances distances) {
   if (positioned) operands.push_back({"positions", Role::INPUT, int64_t(s.distances()) * s.width(), -2, 2});
   const int64_t partial = positioned ? int64_t(s.distances()) * s.width() : int64_t(s.keys) * s.heads;
   operands.push_back({"partial", Role::SCRATCH, s.batch * partial});
-  OpCase row{text("attention%s %dx%d of %d heads %dx%d%s", biased ? " biased" : positioned ? " positioned" : "", s.batch, s.queries,
-                  s.keys, s.heads, s.head_width, s.causal ? " causal" : ""),
-             operands, {}, {}};
+  OpCase row{text("attention%s %dx%d of %d heads %dx%d%s",
+                  biased       ? " biased"
+                  : positioned ? " positioned"
+                               : "",
+                  s.batch, s.queries, s.keys, s.heads, s.head_width, s.causal ? " causal" : ""),
+             operands,
+             {},
+             {}};
   const auto input = [=](Arrays& a) {
-    return AttentionInput{a["q"], a["k"], a["v"], biased ? a["bias"] : nullptr, positioned ? a["q_position"] : nullptr,
+    return AttentionInput{a["q"],
+                          a["k"],
+                          a["v"],
+                          biased ? a["bias"] : nullptr,
+                          positioned ? a["q_position"] : nullptr,
                           positioned ? a["positions"] : nullptr};
   };
   row.forward = [=](Ops& ops, Arrays& a) { ops.attention(a["y"], a["top"], a["inv_sum"], input(a), s); };
   if (s.queries == s.capacity)
     row.backward = [=](Ops& ops, Arrays& a) {
-      const AttentionGradient gradient{a["dq"], a["dk"], a["dv"], biased ? a["dbias"] : nullptr,
-                                       positioned ? a["dq_position"] : nullptr, positioned ? a["dpositions"] : nullptr, a["partial"]};
+      const AttentionGradient gradient{a["dq"],
+                                       a["dk"],
+                                       a["dv"],
+                                       biased ? a["dbias"] : nullptr,
+                                       positioned ? a["dq_position"] : nullptr,
+                                       positioned ? a["dpositions"] : nullptr,
+                                       a["partial"]};
       ops.attention_backward(gradient, a["dy"], a["y"], a["top"], a["inv_sum"], input(a), s);
     };
   double visible = 0;
@@ -237,8 +270,11 @@ OpCase attention_case(const AttentionShape& s, Distances distances) {
 
 OpCase kerple_case(int T, int heads) {
   OpCase row{text("kerple_bias %dx%d", T, heads),
-             {{"r1", Role::PARAMETER, heads, 0.5, 2}, {"r2", Role::PARAMETER, heads, 0.5, 2}, {"bias", Role::OUTPUT, int64_t(T) * heads}},
-             {}, {}};
+             {{"r1", Role::PARAMETER, heads, 0.5, 2},
+              {"r2", Role::PARAMETER, heads, 0.5, 2},
+              {"bias", Role::OUTPUT, int64_t(T) * heads}},
+             {},
+             {}};
   row.forward = [=](Ops& ops, Arrays& a) { ops.kerple_bias(a["bias"], a["r1"], a["r2"], T, heads); };
   row.backward = [=](Ops& ops, Arrays& a) {
     ops.kerple_bias_backward(a["dr1"], a["dr2"], a["dbias"], a["r1"], a["r2"], T, heads);
@@ -256,8 +292,11 @@ OpCase relation_case(const RelationShape& s, bool normalized, bool shifted) {
   const int64_t keys = int64_t(s.batch) * s.capacity * s.hidden, queries = int64_t(s.batch) * s.queries * s.hidden;
   const int64_t pairs = int64_t(s.batch) * s.heads * s.queries * s.keys;
   const bool whole = s.queries == s.keys && s.keys == s.capacity;
-  std::vector<Operand> operands = {{"p", Role::INPUT, keys},   {"q", Role::INPUT, queries}, {"z", Role::OUTPUT, queries},
-                                   {"p0", Role::KEPT, keys},   {"q0", Role::KEPT, queries}};
+  std::vector<Operand> operands = {{"p", Role::INPUT, keys},
+                                   {"q", Role::INPUT, queries},
+                                   {"z", Role::OUTPUT, queries},
+                                   {"p0", Role::KEPT, keys},
+                                   {"q0", Role::KEPT, queries}};
   if (normalized) operands.push_back({"inv_std", Role::KEPT, pairs});
   if (normalized) operands.push_back({"weight", Role::SCRATCH, pairs});
   const int64_t rows = int64_t(s.batch) * s.queries;
@@ -268,9 +307,12 @@ OpCase relation_case(const RelationShape& s, bool normalized, bool shifted) {
     operands.push_back({"y_inv_std", Role::KEPT, rows});
     operands.push_back({"shift", Role::KEPT, rows});
   }
-  OpCase row{text("relation %s %s%s %dx%d of %dx%d heads %d%s", name_of(s.activation), normalized ? "normalized" : "plain",
-                  shifted ? " shifted" : "", s.batch, s.queries, s.keys, s.hidden, s.heads, s.causal ? " causal" : ""),
-             operands, {}, {}};
+  OpCase row{
+      text("relation %s %s%s %dx%d of %dx%d heads %d%s", name_of(s.activation), normalized ? "normalized" : "plain",
+           shifted ? " shifted" : "", s.batch, s.queries, s.keys, s.hidden, s.heads, s.causal ? " causal" : ""),
+      operands,
+      {},
+      {}};
   row.forward = [=](Ops& ops, Arrays& a) {
     const int width = normalized ? s.head_width() : 1;
     if (normalized) {
@@ -288,8 +330,8 @@ OpCase relation_case(const RelationShape& s, bool normalized, bool shifted) {
   if (whole)
     row.backward = [=](Ops& ops, Arrays& a) {
       if (shifted) ops.normalize_backward(a["dz"], a["dy"], a["y"], a["y_inv_std"], rows, s.hidden, Into::WRITE);
-      ops.relation_backward(a["dp"], a["dq"], normalized ? a["weight"] : nullptr, a["dz"], normalized ? a["inv_std"] : nullptr,
-                            shifted ? a["shift"] : nullptr, a["p0"], a["q0"], s);
+      ops.relation_backward(a["dp"], a["dq"], normalized ? a["weight"] : nullptr, a["dz"],
+                            normalized ? a["inv_std"] : nullptr, shifted ? a["shift"] : nullptr, a["p0"], a["q0"], s);
     };
   double visible = 0;
   for (int j = 0; j < s.queries; ++j) visible += s.visible(j);
@@ -304,7 +346,12 @@ OpCase relation_case(const RelationShape& s, bool normalized, bool shifted) {
 
 OpCase rms_norm_case(int64_t N, int D, Into into) {
   OpCase row{text("rms_norm %lldx%d%s", static_cast<long long>(N), D, into == Into::ADD ? " add" : ""),
-             {{"x", Role::INPUT, N * D}, {"weight", Role::PARAMETER, D}, {"y", Role::OUTPUT, N * D}, {"inv_rms", Role::KEPT, N}}, {}, {}};
+             {{"x", Role::INPUT, N * D},
+              {"weight", Role::PARAMETER, D},
+              {"y", Role::OUTPUT, N * D},
+              {"inv_rms", Role::KEPT, N}},
+             {},
+             {}};
   row.forward = [=](Ops& ops, Arrays& a) { ops.rms_norm(a["y"], a["inv_rms"], a["x"], a["weight"], N, D); };
   row.backward = [=](Ops& ops, Arrays& a) {
     if (into == Into::ADD) a.tensor("dx").zero();
@@ -316,16 +363,20 @@ OpCase rms_norm_case(int64_t N, int D, Into into) {
 // streaming: with inputs before the first, which only a stream has
 OpCase causal_convolution_case(int B, int T, int C, int K, bool streaming) {
   const int64_t size = int64_t(B) * T * C;
-  std::vector<Operand> operands = {{"x", Role::INPUT, size}, {"weight", Role::PARAMETER, int64_t(C) * K},
-                                   {"bias", Role::PARAMETER, C}, {"y", Role::OUTPUT, size}};
+  std::vector<Operand> operands = {{"x", Role::INPUT, size},
+                                   {"weight", Role::PARAMETER, int64_t(C) * K},
+                                   {"bias", Role::PARAMETER, C},
+                                   {"y", Role::OUTPUT, size}};
   if (streaming) operands.push_back({"past", Role::UPDATED, int64_t(B) * (K - 1) * C});
-  OpCase row{text("causal_convolution %dx%dx%d taps %d%s", B, T, C, K, streaming ? " streaming" : ""), operands, {}, {}};
+  OpCase row{
+      text("causal_convolution %dx%dx%d taps %d%s", B, T, C, K, streaming ? " streaming" : ""), operands, {}, {}};
   row.forward = [=](Ops& ops, Arrays& a) {
     ops.causal_convolution(a["y"], streaming ? a["past"] : nullptr, a["x"], a["weight"], a["bias"], B, T, C, K);
   };
   if (!streaming)
     row.backward = [=](Ops& ops, Arrays& a) {
-      ops.causal_convolution_backward(a["dx"], a["dweight"], a["dbias"], a["dy"], a["x"], a["weight"], a["bias"], B, T, C, K);
+      ops.causal_convolution_backward(a["dx"], a["dweight"], a["dbias"], a["dy"], a["x"], a["weight"], a["bias"], B, T,
+                                      C, K);
     };
   return row;
 }
@@ -333,25 +384,30 @@ OpCase causal_convolution_case(int B, int T, int C, int K, bool streaming) {
 OpCase selective_scan_case(const ScanShape& s, bool streaming) {
   const int64_t size = s.rows() * s.channels, states = int64_t(s.channels) * s.states, mixed = s.rows() * s.row;
   // B and C stand at the end of the rows of "mixed", as the model has them.
-  std::vector<Operand> operands = {{"u", Role::INPUT, size}, {"delta", Role::INPUT, size, -3, 3},
-                                   {"A_log", Role::PARAMETER, states, -1, 2}, {"mixed", Role::INPUT, mixed},
-                                   {"D", Role::PARAMETER, s.channels}, {"y", Role::OUTPUT, size}};
+  std::vector<Operand> operands = {
+      {"u", Role::INPUT, size},      {"delta", Role::INPUT, size, -3, 3}, {"A_log", Role::PARAMETER, states, -1, 2},
+      {"mixed", Role::INPUT, mixed}, {"D", Role::PARAMETER, s.channels},  {"y", Role::OUTPUT, size}};
   if (streaming)
     operands.push_back({"state", Role::UPDATED, states * s.batch});
   else
-    operands.insert(operands.end(), {{"kept", Role::KEPT, s.kept_size()}, {"partial", Role::SCRATCH, s.partial_size()}});
-  OpCase row{text("selective_scan %dx%dx%d states %d%s", s.batch, s.length, s.channels, s.states, streaming ? " streaming" : ""),
-             operands, {}, {}};
+    operands.insert(operands.end(),
+                    {{"kept", Role::KEPT, s.kept_size()}, {"partial", Role::SCRATCH, s.partial_size()}});
+  OpCase row{text("selective_scan %dx%dx%d states %d%s", s.batch, s.length, s.channels, s.states,
+                  streaming ? " streaming" : ""),
+             operands,
+             {},
+             {}};
   const int B = s.row - 2 * s.states, C = B + s.states;
   row.forward = [=](Ops& ops, Arrays& a) {
-    ops.selective_scan(a["y"], streaming ? a["state"] : nullptr, streaming ? nullptr : a["kept"], a["u"], a["delta"], a["A_log"],
-                       a["mixed"] + B, a["mixed"] + C, a["D"], s);
+    ops.selective_scan(a["y"], streaming ? a["state"] : nullptr, streaming ? nullptr : a["kept"], a["u"], a["delta"],
+                       a["A_log"], a["mixed"] + B, a["mixed"] + C, a["D"], s);
   };
   if (!streaming)
     row.backward = [=](Ops& ops, Arrays& a) {
       a.tensor("dmixed").zero();
-      ops.selective_scan_backward(a["du"], a["ddelta"], a["dA_log"], a["dmixed"] + B, a["dmixed"] + C, a["dD"], a["partial"],
-                                  a["dy"], a["kept"], a["u"], a["delta"], a["A_log"], a["mixed"] + B, a["mixed"] + C, a["D"], s);
+      ops.selective_scan_backward(a["du"], a["ddelta"], a["dA_log"], a["dmixed"] + B, a["dmixed"] + C, a["dD"],
+                                  a["partial"], a["dy"], a["kept"], a["u"], a["delta"], a["A_log"], a["mixed"] + B,
+                                  a["mixed"] + C, a["D"], s);
     };
   row.pairs = static_cast<double>(s.rows()) * static_cast<double>(states);
   row.forward_instructions = 15;   // multiply, max, 10 of exp2_in_range, multiply, two fma
@@ -361,7 +417,9 @@ OpCase selective_scan_case(const ScanShape& s, bool streaming) {
 
 OpCase silu_gate_case(int64_t n) {
   OpCase row{text("silu_gate %lld", static_cast<long long>(n)),
-             {{"y", Role::INPUT, n}, {"z", Role::INPUT, n, -8, 8}, {"gated", Role::OUTPUT, n}}, {}, {}};
+             {{"y", Role::INPUT, n}, {"z", Role::INPUT, n, -8, 8}, {"gated", Role::OUTPUT, n}},
+             {},
+             {}};
   row.forward = [=](Ops& ops, Arrays& a) { ops.silu_gate(a["gated"], a["y"], a["z"], n); };
   row.backward = [=](Ops& ops, Arrays& a) { ops.silu_gate_backward(a["dy"], a["dz"], a["dgated"], a["y"], a["z"], n); };
   return row;
@@ -372,7 +430,9 @@ OpCase linear_one_hot_case(int64_t N, int V, int out) {
              {{"weight", Role::PARAMETER, int64_t(out) * V},
               {"bias", Role::PARAMETER, out},
               {"tokens", Role::IDS, N, 0, double(V - 1)},
-              {"y", Role::OUTPUT, N * out}}, {}, {}};
+              {"y", Role::OUTPUT, N * out}},
+             {},
+             {}};
   row.forward = [=](Ops& ops, Arrays& a) {
     ops.linear_one_hot(a["y"], a["weight"], a["bias"], a.ids("tokens"), N, V, out);
   };
@@ -383,7 +443,8 @@ OpCase linear_one_hot_case(int64_t N, int V, int out) {
 }
 
 OpCase tanh_case(int64_t n) {
-  OpCase row{text("tanh %lld", static_cast<long long>(n)), {{"z", Role::INPUT, n, -3, 3}, {"h", Role::OUTPUT, n}}, {}, {}};
+  OpCase row{
+      text("tanh %lld", static_cast<long long>(n)), {{"z", Role::INPUT, n, -3, 3}, {"h", Role::OUTPUT, n}}, {}, {}};
   row.forward = [=](Ops& ops, Arrays& a) { ops.tanh(a["h"], a["z"], n); };
   row.backward = [=](Ops& ops, Arrays& a) { ops.tanh_backward(a["dz"], a["dh"], a["h"], n); };
   return row;
@@ -393,8 +454,13 @@ OpCase tanh_case(int64_t n) {
 OpCase lstm_cell_case(int64_t N, int H) {
   const int64_t size = N * H;
   OpCase row{text("lstm_cell %lldx%d", static_cast<long long>(N), H),
-             {{"z", Role::INPUT, 4 * size, -3, 3}, {"c_before", Role::INPUT, size}, {"gates", Role::KEPT, 4 * size},
-              {"c", Role::OUTPUT, size}, {"h", Role::OUTPUT, size}}, {}, {}};
+             {{"z", Role::INPUT, 4 * size, -3, 3},
+              {"c_before", Role::INPUT, size},
+              {"gates", Role::KEPT, 4 * size},
+              {"c", Role::OUTPUT, size},
+              {"h", Role::OUTPUT, size}},
+             {},
+             {}};
   row.forward = [=](Ops& ops, Arrays& a) {
     ops.copy(a["gates"], 0, a["z"], 0, static_cast<size_t>(4 * size) * sizeof(real), 1);
     ops.lstm_cell(a["h"], a["c"], a["gates"], a["c_before"], N, H);
@@ -411,7 +477,9 @@ OpCase class_token_case(int B, int T, int D) {
              {{"patches", Role::INPUT, int64_t(B) * (T - 1) * D},
               {"cls", Role::PARAMETER, D},
               {"position_table", Role::PARAMETER, int64_t(T) * D},
-              {"x", Role::OUTPUT, int64_t(B) * T * D}}, {}, {}};
+              {"x", Role::OUTPUT, int64_t(B) * T * D}},
+             {},
+             {}};
   row.forward = [=](Ops& ops, Arrays& a) {
     ops.append_class_token(a["x"], a["patches"], a["cls"], a["position_table"], B, T, D);
   };
@@ -425,8 +493,10 @@ OpCase class_token_case(int B, int T, int D) {
 OpCase linear_relation_case(int B, int T, int H, bool causal, bool shifted, double range) {
   const LinearRelationShape s{B, T, H, causal, 0};
   const int64_t rows = int64_t(B) * T, size = rows * H, sums = int64_t(B) * s.chunks() * 2 * H;
-  std::vector<Operand> operands = {{"p", Role::INPUT, size, -range, range}, {"q", Role::INPUT, size, -range, range},
-                                   {"z", shifted ? Role::KEPT : Role::OUTPUT, size}, {"sums", Role::KEPT, sums},
+  std::vector<Operand> operands = {{"p", Role::INPUT, size, -range, range},
+                                   {"q", Role::INPUT, size, -range, range},
+                                   {"z", shifted ? Role::KEPT : Role::OUTPUT, size},
+                                   {"sums", Role::KEPT, sums},
                                    {"later", Role::SCRATCH, sums / 2}};
   if (shifted) {
     operands.push_back({"dz", Role::SCRATCH, size});
@@ -434,15 +504,19 @@ OpCase linear_relation_case(int B, int T, int H, bool causal, bool shifted, doub
     operands.push_back({"y_inv_std", Role::KEPT, rows});
     operands.push_back({"shift", Role::KEPT, rows});
   }
-  OpCase row{text("linear_relation %dx%dx%d%s%s within %g", B, T, H, causal ? " causal" : "", shifted ? " shifted" : "", range),
-             operands, {}, {}};
+  OpCase row{text("linear_relation %dx%dx%d%s%s within %g", B, T, H, causal ? " causal" : "", shifted ? " shifted" : "",
+                  range),
+             operands,
+             {},
+             {}};
   row.forward = [=](Ops& ops, Arrays& a) {
     ops.linear_relation(a["z"], shifted ? a["shift"] : nullptr, a["sums"], nullptr, a["p"], a["q"], s);
     if (shifted) ops.normalize(a["y"], a["y_inv_std"], a["z"], rows, H);
   };
   row.backward = [=](Ops& ops, Arrays& a) {
     if (shifted) ops.normalize_backward(a["dz"], a["dy"], a["y"], a["y_inv_std"], rows, H, Into::WRITE);
-    ops.linear_relation_backward(a["dp"], a["dq"], a["later"], a["dz"], shifted ? a["shift"] : nullptr, a["sums"], a["p"], a["q"], s);
+    ops.linear_relation_backward(a["dp"], a["dq"], a["later"], a["dz"], shifted ? a["shift"] : nullptr, a["sums"],
+                                 a["p"], a["q"], s);
   };
   return row;
 }
@@ -452,9 +526,16 @@ OpCase linear_relation_stream_case(int B, int before, int n, int H) {
   const LinearRelationShape s{B, n, H, true, before};
   const int64_t rows = int64_t(B) * n;
   OpCase row{text("linear_relation %dx%dx%d after %d", B, n, H, before),
-             {{"p", Role::INPUT, rows * H}, {"q", Role::INPUT, rows * H}, {"z", Role::OUTPUT, rows * H}, {"shift", Role::KEPT, rows},
-              {"state", Role::UPDATED, int64_t(B) * 6 * H, 0.5, 2}}, {}, {}};
-  row.forward = [=](Ops& ops, Arrays& a) { ops.linear_relation(a["z"], a["shift"], nullptr, a["state"], a["p"], a["q"], s); };
+             {{"p", Role::INPUT, rows * H},
+              {"q", Role::INPUT, rows * H},
+              {"z", Role::OUTPUT, rows * H},
+              {"shift", Role::KEPT, rows},
+              {"state", Role::UPDATED, int64_t(B) * 6 * H, 0.5, 2}},
+             {},
+             {}};
+  row.forward = [=](Ops& ops, Arrays& a) {
+    ops.linear_relation(a["z"], a["shift"], nullptr, a["state"], a["p"], a["q"], s);
+  };
   return row;
 }
 
@@ -464,7 +545,9 @@ OpCase cross_entropy_case(int64_t N, int V) {
               {"targets", Role::IDS, N, -1, double(V - 1)},
               {"losses", Role::KEPT, N},
               {"partial", Role::SCRATCH, N / 1024 + 2},
-              {"loss", Role::OUTPUT, 1}}, {}, {}};
+              {"loss", Role::OUTPUT, 1}},
+             {},
+             {}};
   row.forward = [=](Ops& ops, Arrays& a) {
     ops.cross_entropy(a["losses"], nullptr, a["logits"], a.ids("targets"), 0, N, V);
     ops.sum(a["loss"], a["partial"], a["losses"], N);
@@ -482,7 +565,9 @@ OpCase binary_cross_entropy_case(int64_t N, int V) {
               {"sets", Role::CONSTANT, N * V, 0, 1},  // fractions serve as well, to the formula
               {"losses", Role::KEPT, N},
               {"partial", Role::SCRATCH, N / 1024 + 2},
-              {"loss", Role::OUTPUT, 1}}, {}, {}};
+              {"loss", Role::OUTPUT, 1}},
+             {},
+             {}};
   row.forward = [=](Ops& ops, Arrays& a) {
     ops.binary_cross_entropy(a["losses"], nullptr, a["logits"], a["sets"], 0, N, V);
     ops.sum(a["loss"], a["partial"], a["losses"], N);
@@ -496,11 +581,18 @@ OpCase binary_cross_entropy_case(int64_t N, int V) {
 
 OpCase optimizer_case(int64_t n) {
   OpCase row{text("adamw %lld", static_cast<long long>(n)),
-             {{"value", Role::UPDATED, n}, {"m", Role::UPDATED, n}, {"v", Role::UPDATED, n, 0, 1},
-              {"gradient", Role::CONSTANT, n}, {"square_sum", Role::KEPT, 1}, {"partial", Role::SCRATCH, n / 1024 + 2}}, {}, {}};
+             {{"value", Role::UPDATED, n},
+              {"m", Role::UPDATED, n},
+              {"v", Role::UPDATED, n, 0, 1},
+              {"gradient", Role::CONSTANT, n},
+              {"square_sum", Role::KEPT, 1},
+              {"partial", Role::SCRATCH, n / 1024 + 2}},
+             {},
+             {}};
   row.forward = [=](Ops& ops, Arrays& a) {
     ops.sum_of_squares(a["square_sum"], a["partial"], a["gradient"], n);
-    const AdamwStep step{real(1e-3), real(0.9), real(0.999), real(1e-8), real(0.1), real(0.271), real(0.002997), real(1)};
+    const AdamwStep step{real(1e-3), real(0.9),   real(0.999),    real(1e-8),
+                         real(0.1),  real(0.271), real(0.002997), real(1)};
     ops.adamw(a["value"], a["m"], a["v"], a["gradient"], a["square_sum"], step, n);
   };
   return row;
@@ -517,7 +609,8 @@ AttentionShape whole(int B, int T, int heads, int head_width, bool causal) {
 void add_transformer_ops(std::vector<OpCase>& rows) {
   rows.push_back(layer_norm_case(3, 7));
   rows.push_back(layer_norm_case(1030, 33));
-  for (const Pointwise f : {Pointwise::RELU, Pointwise::GELU, Pointwise::GELU_TANH}) rows.push_back(pointwise_case(f, 85));
+  for (const Pointwise f : {Pointwise::RELU, Pointwise::GELU, Pointwise::GELU_TANH})
+    rows.push_back(pointwise_case(f, 85));
   rows.push_back(rows_case(3, 4, 7));
   rows.push_back(kerple_case(37, 3));
   for (const bool causal : {true, false}) {
@@ -543,7 +636,7 @@ std::vector<OpCase> op_cases() {
   rows.push_back(linear_case(1, 1, 1, true, Into::WRITE));
   rows.push_back(linear_case(5, 7, 3, true, Into::WRITE));
   rows.push_back(linear_case(17, 33, 49, false, Into::ADD));
-  rows.push_back(linear_case(9, 1100, 5, true, Into::ADD));    // the chain is cut
+  rows.push_back(linear_case(9, 1100, 5, true, Into::ADD));     // the chain is cut
   rows.push_back(linear_case(1061, 6, 11, true, Into::WRITE));  // the weight's gradient is cut
   rows.push_back(normalize_case(3, 7));
   rows.push_back(normalize_case(37, 65));
@@ -557,7 +650,7 @@ std::vector<OpCase> op_cases() {
     rows.push_back(relation_case(whole(3, 4, 9, 3, causal, EXP), true, false));
     rows.push_back(relation_case(whole(2, 5, 37, 1, causal, EXP), false, true));
   }
-  rows.push_back(relation_case(whole(1, 67, 40, 2, true, EXP), true, false));   // more than one block of queries
+  rows.push_back(relation_case(whole(1, 67, 40, 2, true, EXP), true, false));  // more than one block of queries
   rows.push_back(relation_case({2, 1, 5, 8, 34, 2, true, EXP}, true, false));  // a stream's newest query
   rows.push_back(relation_case({3, 2, 4, 4, 10, 1, true, EXP}, false, true));
   rows.push_back(linear_relation_case(1, 1, 1, true, false, 1));
@@ -574,21 +667,21 @@ std::vector<OpCase> op_cases() {
   rows.push_back(rms_norm_case(3, 7, Into::WRITE));
   rows.push_back(rms_norm_case(1031, 33, Into::ADD));  // the weight's gradient is cut
   rows.push_back(causal_convolution_case(2, 7, 5, 4, false));
-  rows.push_back(causal_convolution_case(3, 2, 67, 3, false));     // shorter than the filter reaches
+  rows.push_back(causal_convolution_case(3, 2, 67, 3, false));  // shorter than the filter reaches
   rows.push_back(causal_convolution_case(1, 3, 9, 1, false));
-  rows.push_back(causal_convolution_case(2, 515, 3, 5, false));    // the weight's gradient is cut
+  rows.push_back(causal_convolution_case(2, 515, 3, 5, false));  // the weight's gradient is cut
   rows.push_back(causal_convolution_case(2, 2, 35, 4, true));
   rows.push_back(causal_convolution_case(2, 5, 6, 3, true));
   rows.push_back(selective_scan_case({2, 5, 3, 4, 10}, false));
-  rows.push_back(selective_scan_case({3, 7, 33, 5, 10}, false));   // more than one group of channels
-  rows.push_back(selective_scan_case({1, 131, 35, 16, 37}, false)); // more than one segment
+  rows.push_back(selective_scan_case({3, 7, 33, 5, 10}, false));     // more than one group of channels
+  rows.push_back(selective_scan_case({1, 131, 35, 16, 37}, false));  // more than one segment
   rows.push_back(selective_scan_case({2, 64, 32, 1, 2}, false));
-  rows.push_back(selective_scan_case({1, 70, 5, 37, 74}, false));   // more states than a GPU holds at once
+  rows.push_back(selective_scan_case({1, 70, 5, 37, 74}, false));  // more states than a GPU holds at once
   rows.push_back(selective_scan_case({2, 3, 37, 16, 35}, true));
   rows.push_back(selective_scan_case({1, 9, 2, 18, 36}, true));
   rows.push_back(silu_gate_case(37));
-  rows.push_back(linear_one_hot_case(3, 5, 7));        // fewer rows than tokens
-  rows.push_back(linear_one_hot_case(2100, 11, 67));   // more than one chunk of rows
+  rows.push_back(linear_one_hot_case(3, 5, 7));       // fewer rows than tokens
+  rows.push_back(linear_one_hot_case(2100, 11, 67));  // more than one chunk of rows
   rows.push_back(tanh_case(67));
   rows.push_back(lstm_cell_case(3, 5));
   rows.push_back(lstm_cell_case(2, 33));
@@ -603,28 +696,32 @@ std::vector<OpCase> op_cases() {
 
 namespace {
 
-std::string causal_rn_config(int vocab, int context, int width, int hidden, int layers, int heads, const char* activation,
-                             const char* pre_norm, bool post_norm, bool causal) {
-  return text("{\"vocab\":%d,\"context\":%d,\"width\":%d,\"hidden\":%d,\"layers\":%d,\"heads\":%d,\"activation\":\"%s\","
-              "\"pre_activation_norm\":\"%s\",\"post_reduction_norm\":%s,\"causal\":%s}",
-              vocab, context, width, hidden, layers, heads, activation, pre_norm, post_norm ? "true" : "false",
-              causal ? "true" : "false");
+std::string causal_rn_config(int vocab, int context, int width, int hidden, int layers, int heads,
+                             const char* activation, const char* pre_norm, bool post_norm, bool causal) {
+  return text(
+      "{\"vocab\":%d,\"context\":%d,\"width\":%d,\"hidden\":%d,\"layers\":%d,\"heads\":%d,\"activation\":\"%s\","
+      "\"pre_activation_norm\":\"%s\",\"post_reduction_norm\":%s,\"causal\":%s}",
+      vocab, context, width, hidden, layers, heads, activation, pre_norm, post_norm ? "true" : "false",
+      causal ? "true" : "false");
 }
 
 std::string linear_causal_rn_config(int vocab, int context, int width, int hidden, int layers, const char* pre_norm,
                                     bool post_norm, bool causal) {
-  return text("{\"vocab\":%d,\"context\":%d,\"width\":%d,\"hidden\":%d,\"layers\":%d,\"heads\":1,"
-              "\"pre_activation_norm\":\"%s\",\"post_reduction_norm\":%s,\"causal\":%s}",
-              vocab, context, width, hidden, layers, pre_norm, post_norm ? "true" : "false", causal ? "true" : "false");
+  return text(
+      "{\"vocab\":%d,\"context\":%d,\"width\":%d,\"hidden\":%d,\"layers\":%d,\"heads\":1,"
+      "\"pre_activation_norm\":\"%s\",\"post_reduction_norm\":%s,\"causal\":%s}",
+      vocab, context, width, hidden, layers, pre_norm, post_norm ? "true" : "false", causal ? "true" : "false");
 }
 
 // The keys that every Transformer has, and more.
-std::string transformer_config(int width, int hidden, int layers, int heads, bool causal, const char* position, bool affine,
-                               bool biases, const char* gelu, const char* readout, const std::string& more) {
-  return text("{\"width\":%d,\"hidden\":%d,\"layers\":%d,\"heads\":%d,\"causal\":%s,\"position\":\"%s\",\"norm\":\"%s\","
-              "\"qkv_bias\":%s,\"out_bias\":%s,\"gelu\":\"%s\",\"readout\":\"%s\",%s}",
-              width, hidden, layers, heads, causal ? "true" : "false", position, affine ? "affine" : "plain",
-              biases ? "true" : "false", biases ? "true" : "false", gelu, readout, more.c_str());
+std::string transformer_config(int width, int hidden, int layers, int heads, bool causal, const char* position,
+                               bool affine, bool biases, const char* gelu, const char* readout,
+                               const std::string& more) {
+  return text(
+      "{\"width\":%d,\"hidden\":%d,\"layers\":%d,\"heads\":%d,\"causal\":%s,\"position\":\"%s\",\"norm\":\"%s\","
+      "\"qkv_bias\":%s,\"out_bias\":%s,\"gelu\":\"%s\",\"readout\":\"%s\",%s}",
+      width, hidden, layers, heads, causal ? "true" : "false", position, affine ? "affine" : "plain",
+      biases ? "true" : "false", biases ? "true" : "false", gelu, readout, more.c_str());
 }
 
 void add_transformers(std::vector<ModelCase>& rows) {
@@ -650,7 +747,8 @@ void add_transformers(std::vector<ModelCase>& rows) {
   add("post plain", transformer_config(8, 12, 2, 1, true, "sinusoidal", false, false, "erf", "last", post), 3, 5);
   const std::string images = "\"patches\":6,\"patch_size\":5,\"classes\":4";
   rows.push_back({"transformer images", "transformer",
-                  transformer_config(8, 9, 2, 2, false, "learned", false, false, "erf", "last", images), 3, 6, false, true, 5});
+                  transformer_config(8, 9, 2, 2, false, "learned", false, false, "erf", "last", images), 3, 6, false,
+                  true, 5});
 }
 
 }  // namespace
@@ -670,18 +768,22 @@ std::vector<ModelCase> model_cases() {
   causal_rn("approximate gelu", causal_rn_config(9, 6, 8, 9, 2, 1, "gelu", "approximate", true, true), 2, 6);
   causal_rn("bidirectional", causal_rn_config(9, 6, 8, 12, 2, 1, "exp", "exact", true, false), 2, 6);
   rows.back().streams = false;
-  const auto mamba = [&](const char* name, int width, int layers, int state, int conv, int expand, int dt_rank, int batch, int length) {
+  const auto mamba = [&](const char* name, int width, int layers, int state, int conv, int expand, int dt_rank,
+                         int batch, int length) {
     rows.push_back({std::string("mamba ") + name, "mamba",
-                    text("{\"vocab\":11,\"context\":9,\"width\":%d,\"layers\":%d,\"state\":%d,\"conv\":%d,\"expand\":%d,\"dt_rank\":%d}",
-                         width, layers, state, conv, expand, dt_rank), batch, length});
+                    text("{\"vocab\":11,\"context\":9,\"width\":%d,\"layers\":%d,\"state\":%d,\"conv\":%d,\"expand\":%"
+                         "d,\"dt_rank\":%d}",
+                         width, layers, state, conv, expand, dt_rank),
+                    batch, length});
   };
   mamba("usual", 10, 2, 16, 4, 2, 3, 3, 7);
   mamba("more than one segment", 17, 1, 16, 4, 2, 2, 2, 67);
   mamba("unusual", 9, 2, 3, 1, 3, 12, 2, 5);
   for (const char* cell : {"elman", "lstm"})
     for (const char* readout : {"all", "last"})
-      rows.push_back({text("rnn %s %s", cell, readout), "rnn",
-                      text("{\"vocab\":9,\"classes\":6,\"hidden\":11,\"cell\":\"%s\",\"readout\":\"%s\"}", cell, readout), 3, 7});
+      rows.push_back(
+          {text("rnn %s %s", cell, readout), "rnn",
+           text("{\"vocab\":9,\"classes\":6,\"hidden\":11,\"cell\":\"%s\",\"readout\":\"%s\"}", cell, readout), 3, 7});
   const auto linear_causal_rn = [&](const char* name, const std::string& config, int batch, int length) {
     rows.push_back({std::string("linear_causal_rn ") + name, "linear_causal_rn", config, batch, length});
   };
@@ -689,13 +791,15 @@ std::vector<ModelCase> model_cases() {
   linear_causal_rn("two chunks", linear_causal_rn_config(7, 70, 5, 9, 2, "approximate", true, true), 1, 69);
   linear_causal_rn("none", linear_causal_rn_config(9, 6, 8, 13, 2, "none", true, true), 2, 6);
   linear_causal_rn("none no post norm", linear_causal_rn_config(9, 6, 8, 8, 2, "none", false, true), 2, 5);
-  linear_causal_rn("approximate no post norm", linear_causal_rn_config(9, 6, 8, 11, 2, "approximate", false, true), 2, 6);
+  linear_causal_rn("approximate no post norm", linear_causal_rn_config(9, 6, 8, 11, 2, "approximate", false, true), 2,
+                   6);
   linear_causal_rn("bidirectional", linear_causal_rn_config(9, 67, 8, 12, 2, "approximate", true, false), 2, 67);
   rows.back().streams = false;
   const auto birn_image = [&](const char* pre_norm, bool post_norm, int heads) {
-    const std::string config = text("{\"patches\":6,\"patch_size\":5,\"classes\":4,\"width\":9,\"hidden\":14,\"layers\":2,"
-                                    "\"heads\":%d,\"pre_activation_norm\":\"%s\",\"post_reduction_norm\":%s}",
-                                    heads, pre_norm, post_norm ? "true" : "false");
+    const std::string config = text(
+        "{\"patches\":6,\"patch_size\":5,\"classes\":4,\"width\":9,\"hidden\":14,\"layers\":2,"
+        "\"heads\":%d,\"pre_activation_norm\":\"%s\",\"post_reduction_norm\":%s}",
+        heads, pre_norm, post_norm ? "true" : "false");
     rows.push_back({text("birn_image %s%s", pre_norm, post_norm ? "" : " no post norm"), "birn_image", config, 3, 6});
     rows.back().streams = false;
     rows.back().patch_size = 5;

@@ -55,14 +55,14 @@ struct OpCase {
   // For the bench: operations of forward (backward counts double), or pair-channels with the fewest vector instructions
   // that each takes, forward and backward. 0: not stated.
   double flops = 0, pairs = 0, forward_instructions = 0, backward_instructions = 0;
-  bool kinked = false;     // the function has kinks (relu): the gradient check steps around them
+  bool kinked = false;  // the function has kinks (relu): the gradient check steps around them
 };
 
 struct ModelCase {
-  std::string name;   // "causal_rn exact exp"
+  std::string name;  // "causal_rn exact exp"
   std::string model;
-  std::string config;  // JSON
-  int batch, length;   // B, T
+  std::string config;   // JSON
+  int batch, length;    // B, T
   bool streams = true;  // reads token by token; a bidirectional model cannot
   bool last = false;    // one answer a sample, at its end
   int patch_size = 0;   // > 0: reads images of `length` patches of this size, not tokens

@@ -27,7 +27,8 @@ double objective(Ops& ops, const OpCase& row, Arrays& arrays) {
   double sum = 0;
   for (const Operand& o : row.operands) {
     if (o.role != Role::OUTPUT && o.role != Role::UPDATED) continue;
-    const std::vector<real> value = arrays.tensor(o.name).download(), cotangent = arrays.tensor("d" + o.name).download();
+    const std::vector<real> value = arrays.tensor(o.name).download(),
+                            cotangent = arrays.tensor("d" + o.name).download();
     for (size_t i = 0; i < value.size(); ++i) sum += value[i] * cotangent[i];
   }
   return sum;
@@ -50,7 +51,9 @@ std::vector<double> by_differences(Ops& ops, const OpCase& row, uint64_t seed, c
     arrays.tensor(o.name).upload(moved);
     return objective(ops, row, arrays);
   };
-  const auto slope = [&](size_t i, double step) { return (at(i, start[i] + step) - at(i, start[i] - step)) / (2 * step); };
+  const auto slope = [&](size_t i, double step) {
+    return (at(i, start[i] + step) - at(i, start[i] - step)) / (2 * step);
+  };
   for (size_t i = 0; i < start.size(); i += stride) {
     double step = STEP, found = slope(i, step);
     for (int tries = 0; row.kinked && tries < 4; ++tries) {
@@ -106,7 +109,8 @@ void check_model(Test& test, Ops& ops, const ModelCase& row) {
   std::vector<real> start(static_cast<size_t>(parameters.room()));
   for (const Parameter& p : parameters.list())
     for (int64_t i = 0; i < p.size(); ++i)
-      start[static_cast<size_t>(p.begin + i)] = (p.init.kind == Init::ONES ? 1 : 0) + 0.3 * normal(3, stream_of(p.name), 0, static_cast<uint64_t>(i));
+      start[static_cast<size_t>(p.begin + i)] =
+          (p.init.kind == Init::ONES ? 1 : 0) + 0.3 * normal(3, stream_of(p.name), 0, static_cast<uint64_t>(i));
   parameters.upload_all(start);
   const ModelBatch batch(ops, row, model->classes(), 5);
   const int64_t rows = model->logit_rows(batch.input());
@@ -127,7 +131,8 @@ void check_model(Test& test, Ops& ops, const ModelCase& row) {
     double expected = 0;
     for (size_t i = 0; i < direction.size(); ++i) expected += gradient[i] * direction[i];
     // Richardson: two steps cancel the error of second order.
-    const double step = 1e-4, one = (at(step) - at(-step)) / (2 * step), two = (at(2 * step) - at(-2 * step)) / (4 * step);
+    const double step = 1e-4, one = (at(step) - at(-step)) / (2 * step),
+                 two = (at(2 * step) - at(-2 * step)) / (4 * step);
     const double found = (4 * one - two) / 3, error = std::fabs(found - expected) / std::fabs(expected);
     test.check(name, std::fabs(expected) > 1e-9 && error < TOLERANCE,
                text("%.9e along the gradient, %.9e by differences", expected, found));
@@ -135,8 +140,10 @@ void check_model(Test& test, Ops& ops, const ModelCase& row) {
   for (const Parameter& p : parameters.list()) {
     std::vector<double> direction(start.size());
     double norm = 0;
-    for (int64_t i = p.begin; i < p.begin + p.size(); ++i) norm += gradient[static_cast<size_t>(i)] * gradient[static_cast<size_t>(i)];
-    for (int64_t i = p.begin; i < p.begin + p.size(); ++i) direction[static_cast<size_t>(i)] = gradient[static_cast<size_t>(i)] / std::sqrt(norm);
+    for (int64_t i = p.begin; i < p.begin + p.size(); ++i)
+      norm += gradient[static_cast<size_t>(i)] * gradient[static_cast<size_t>(i)];
+    for (int64_t i = p.begin; i < p.begin + p.size(); ++i)
+      direction[static_cast<size_t>(i)] = gradient[static_cast<size_t>(i)] / std::sqrt(norm);
     along(p.name, direction);
   }
   for (int trial = 0; trial < 3; ++trial) {

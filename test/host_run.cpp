@@ -217,20 +217,23 @@ Row relation_row(const RelationShape& s, const RelationOptions& o) {
 }
 
 Row linear_relation_row(const LinearRelationShape& s, bool shifted, double range) {
-  return {text("linear_relation %d×%d×%d after %d%s%s within %g", s.batch, s.positions, s.hidden, s.before,
-               s.causal ? " causal" : "", shifted ? " shifted" : "", range),
-          [=](Run& r) {
-            const int64_t rows = int64_t(s.batch) * s.positions, size = rows * s.hidden, sum = int64_t(s.batch) * 2 * s.hidden;
-            real *p = r.in("p", size, -range, range), *q = r.in("q", size, -range, range);
-            real* shift = shifted ? r.out("shift", rows) : nullptr;
-            if (s.before > 0) return r.ops.linear_relation(r.out("z", size), shift, nullptr, r.updated("state", 3 * sum, 0, 2), p, q, s);
-            real* sums = r.out("sums", s.chunks() * sum);
-            r.ops.linear_relation(r.out("z", size), shift, sums, nullptr, p, q, s);
-            r.ops.linear_relation_backward(r.out("dp", size), r.out("dq", size), r.scratch("later", s.chunks() * sum / 2),
-                                           r.in("dz", size), shift, sums, p, q, s);
-            if (s.causal)
-              r.ops.linear_relation(r.out("z of a stream", size), shift, nullptr, r.out("state", 3 * sum), p, q, s);
-          }};
+  return {
+      text("linear_relation %d×%d×%d after %d%s%s within %g", s.batch, s.positions, s.hidden, s.before,
+           s.causal ? " causal" : "", shifted ? " shifted" : "", range),
+      [=](Run& r) {
+        const int64_t rows = int64_t(s.batch) * s.positions, size = rows * s.hidden,
+                      sum = int64_t(s.batch) * 2 * s.hidden;
+        real *p = r.in("p", size, -range, range), *q = r.in("q", size, -range, range);
+        real* shift = shifted ? r.out("shift", rows) : nullptr;
+        if (s.before > 0)
+          return r.ops.linear_relation(r.out("z", size), shift, nullptr, r.updated("state", 3 * sum, 0, 2), p, q, s);
+        real* sums = r.out("sums", s.chunks() * sum);
+        r.ops.linear_relation(r.out("z", size), shift, sums, nullptr, p, q, s);
+        r.ops.linear_relation_backward(r.out("dp", size), r.out("dq", size), r.scratch("later", s.chunks() * sum / 2),
+                                       r.in("dz", size), shift, sums, p, q, s);
+        if (s.causal)
+          r.ops.linear_relation(r.out("z of a stream", size), shift, nullptr, r.out("state", 3 * sum), p, q, s);
+      }};
 }
 
 Row cross_entropy_row(int64_t N, int V, bool in_place) {
@@ -381,7 +384,8 @@ void add_linear_relation_rows(std::vector<Row>& rows) {
       rows.push_back(linear_relation_row({3, T, 34, causal, 0}, false, 1));
     }
   }
-  for (const int before : {1, 62, 63, 64, 65, 127, 128, 1000}) rows.push_back(linear_relation_row({2, 3, 70, true, before}, true, 5));
+  for (const int before : {1, 62, 63, 64, 65, 127, 128, 1000})
+    rows.push_back(linear_relation_row({2, 3, 70, true, before}, true, 5));
   rows.push_back(linear_relation_row({2, 150, 7, true, 50}, false, 1));
 }
 

@@ -32,8 +32,9 @@ std::vector<uint32_t> sample() {
   std::vector<uint32_t> centres = {0x7f800000, 0x7fc00000};
   for (uint32_t exponent = 0; exponent < 255; ++exponent) centres.push_back(exponent << 23);
   for (uint32_t bit = 0; bit < 23; ++bit) centres.push_back(1u << bit);
-  for (float x : {0.625f, 0.7071068f, 1.4142135f, 1.5707964f, 3.1415927f, 3.92f, 9.02f, 16.64f, 20.0f, 87.34f, 88.38f,
-                  88.73f, 89.0f, 103.28f, 103.98f, 104.0f, 126.0f, 127.0f, 149.0f, 150.0f, 151.0f, 129.0f}) {
+  for (float x :
+       {0.625f, 0.7071068f, 1.4142135f, 1.5707964f, 3.1415927f, 3.92f,  9.02f,  16.64f, 20.0f,  87.34f, 88.38f,
+        88.73f, 89.0f,      103.28f,    103.98f,    104.0f,     126.0f, 127.0f, 149.0f, 150.0f, 151.0f, 129.0f}) {
     centres.push_back(numerics::to_bits(x));
   }
   for (const MeasuredFunction& function : measured_functions()) centres.push_back(function.worst);
@@ -67,21 +68,11 @@ struct Fingerprint {
 };
 
 constexpr Fingerprint FINGERPRINTS[] = {
-    {"sqrt", 0xe03fde3e9ce3be5b},
-    {"exp", 0x93a9bdf3c1d0fcd1},
-    {"exp2", 0x9f9bcada3e05069c},
-    {"exp2_in_range", 0xd94fc224555b7536},
-    {"expm1", 0x6029be618c9b1e53},
-    {"log", 0x25c2d8d574ff2077},
-    {"log1p", 0x052ad187cb2da6b1},
-    {"tanh", 0x1ca073806ea6a727},
-    {"erf", 0x6de89949b9108618},
-    {"sigmoid", 0x879880cc7ae44594},
-    {"softplus", 0x69334a7d41bdd9fc},
-    {"sin", 0x414811757267dc39},
-    {"cos", 0x2903131a845bd763},
-    {"sin_turns", 0x4069ca6ef67ac117},
-    {"cos_turns", 0x9de05e07e03ebcbd},
+    {"sqrt", 0xe03fde3e9ce3be5b},          {"exp", 0x93a9bdf3c1d0fcd1},       {"exp2", 0x9f9bcada3e05069c},
+    {"exp2_in_range", 0xd94fc224555b7536}, {"expm1", 0x6029be618c9b1e53},     {"log", 0x25c2d8d574ff2077},
+    {"log1p", 0x052ad187cb2da6b1},         {"tanh", 0x1ca073806ea6a727},      {"erf", 0x6de89949b9108618},
+    {"sigmoid", 0x879880cc7ae44594},       {"softplus", 0x69334a7d41bdd9fc},  {"sin", 0x414811757267dc39},
+    {"cos", 0x2903131a845bd763},           {"sin_turns", 0x4069ca6ef67ac117}, {"cos_turns", 0x9de05e07e03ebcbd},
 };
 
 void bits(Test& test) {
@@ -222,8 +213,8 @@ void distributions(Test& test) {
   double chi_squared = 0;
   for (double hits : thrown) chi_squared += (hits - COUNT / SIDES) * (hits - COUNT / SIDES) / (COUNT / SIDES);
   test.check("below: even", chi_squared < 27.9, shown(chi_squared));  // exceeded once in a thousand
-  test.check("uniform and below keep their ends", uniform(0) == 0.0f && uniform(~0u) == 1.0f - 0x1p-24f &&
-                                                      below(0, 7) == 0 && below(~0u, 7) == 6);
+  test.check("uniform and below keep their ends",
+             uniform(0) == 0.0f && uniform(~0u) == 1.0f - 0x1p-24f && below(0, 7) == 0 && below(~0u, 7) == 6);
 }
 
 }  // namespace

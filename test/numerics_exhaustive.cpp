@@ -1,9 +1,9 @@
 // Measures every function of numerics.h over all 2^32 arguments against the double function of libm: this is where the
 // errors stated in numerics.h come from. `numerics_exhaustive exp log` measures some of them, `--list` names them.
+#include <chrono>
 #include <cinttypes>
 #include <cstdint>
 #include <cstdio>
-#include <chrono>
 #include <vector>
 
 #include "check.h"

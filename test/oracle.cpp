@@ -58,8 +58,10 @@ bool load_parameters(Comparison& compare, Model& model, const SafetensorsFile& f
     Parameter* parameter = model.parameters.find(name.substr(6));
     const auto& entry = file.entry(name);
     if (!parameter || parameter->shape != entry.shape) {
-      compare.report(name, false, !parameter ? "unknown to the model" : "shape " + shape_text(entry.shape) + ", the model has " +
-                                                                           shape_text(parameter->shape));
+      compare.report(name, false,
+                     !parameter
+                         ? "unknown to the model"
+                         : "shape " + shape_text(entry.shape) + ", the model has " + shape_text(parameter->shape));
       complete = false;
       continue;
     }
@@ -88,7 +90,9 @@ struct FixtureInput {
       tokens.upload(file.read<int32_t>("input/tokens"));
     }
   }
-  Input input() const { return {tokens.data(), static_cast<int>(shape.at(0)), static_cast<int>(shape.at(1)), patches.data()}; }
+  Input input() const {
+    return {tokens.data(), static_cast<int>(shape.at(0)), static_cast<int>(shape.at(1)), patches.data()};
+  }
 
   Shape shape;
   Tokens tokens;
@@ -97,7 +101,8 @@ struct FixtureInput {
 
 // The fixture's loss: cross-entropy against its targets, or binary cross-entropy against its sets. Returns what the sum of
 // the losses is multiplied by to give their mean.
-real apply_loss(const SafetensorsFile& file, Ops& ops, Tensor& losses, Tensor& dlogits, const real* logits, int64_t rows, int V) {
+real apply_loss(const SafetensorsFile& file, Ops& ops, Tensor& losses, Tensor& dlogits, const real* logits,
+                int64_t rows, int V) {
   if (file.find("input/target_sets")) {
     const std::vector<float> values = file.read_as_float("input/target_sets");
     Tensor sets(ops, {rows, V});
@@ -108,7 +113,8 @@ real apply_loss(const SafetensorsFile& file, Ops& ops, Tensor& losses, Tensor& d
   }
   const std::vector<int32_t> targets = file.read<int32_t>("input/targets");
   if (static_cast<int64_t>(targets.size()) != rows)
-    throw Error(text("input/targets has %zu ids, the logits have %lld rows", targets.size(), static_cast<long long>(rows)));
+    throw Error(
+        text("input/targets has %zu ids, the logits have %lld rows", targets.size(), static_cast<long long>(rows)));
   Tokens ids(ops, {rows});
   ids.upload(targets);
   const real scale = 1 / static_cast<real>(std::count_if(targets.begin(), targets.end(), [](int t) { return t >= 0; }));

@@ -34,7 +34,8 @@ class Shell {
     return script(before + " '" + program_ + "' " + arguments);
   }
   Outcome script(const std::string& commands) const {
-    const std::string command = "cd '" + folder_.path() + "' && export OMP_WAIT_POLICY=passive && { " + commands + "\n} 2>&1";
+    const std::string command =
+        "cd '" + folder_.path() + "' && export OMP_WAIT_POLICY=passive && { " + commands + "\n} 2>&1";
     std::FILE* pipe = popen(command.c_str(), "r");
     if (!pipe) throw std::runtime_error("cannot start a shell");
     Outcome outcome;
@@ -60,8 +61,8 @@ class ProgramTest {
   ProgramTest(Test& test, const std::string& program) : test_(test), program_(program) {}
 
   // The program must end with this status and say these words.
-  void expect(const Shell& shell, const std::string& name, const std::string& arguments, int status, const std::string& words,
-              const std::string& before = "") {
+  void expect(const Shell& shell, const std::string& name, const std::string& arguments, int status,
+              const std::string& words, const std::string& before = "") {
     const Outcome outcome = shell.run(arguments, before);
     test_.check(name, outcome.status == status && outcome.says(words),
                 text("status %d, said: ", outcome.status) + outcome.output);
@@ -86,13 +87,16 @@ class ProgramTest {
     const Outcome whole = shell.run("--name whole --steps 9" + SMALL);
     test_.check("a run", whole.status == 0 && whole.says("one token at a time"), whole.output);
     for (const char* name : {"log.csv", "model.safetensors", "curve.svg"})
-      test_.check(std::string("leaves ") + name, std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
-    test_.equal("three threads", shell.run("--name three --steps 9" + SMALL + "--threads 3").weights(), whole.weights());
+      test_.check(std::string("leaves ") + name,
+                  std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
+    test_.equal("three threads", shell.run("--name three --steps 9" + SMALL + "--threads 3").weights(),
+                whole.weights());
     shell.run("--name parts --steps 5" + SMALL);
     test_.equal("resumed", shell.run("--name parts --resume --steps 9").weights(), whole.weights());
     test_.equal("its log", read_bytes(shell.file("runs/parts/log.csv")), read_bytes(shell.file("runs/whole/log.csv")));
     expect(shell, "a run that exists", "--name whole" + SMALL, 1, "runs/whole: this run exists already");
-    expect(shell, "another width", "--name whole --resume --width 16", 1, "--width 16: this run was started with --width 12");
+    expect(shell, "another width", "--name whole --resume --width 16", 1,
+           "--width 16: this run was started with --width 12");
     expect(shell, "no such run", "--name nothing --resume", 1, "runs/nothing/model.safetensors");
     expect(shell, "names by itself", "--steps 0" + SMALL, 0, "saved runs/copy ");
     expect(shell, "and again", "--steps 0" + SMALL, 0, "saved runs/copy-2 ");
@@ -136,7 +140,8 @@ class ProgramTest {
     std::vector<std::vector<float>> values;
     for (const std::string& name : file.names()) values.push_back(file.read<float>(name));
     for (float& x : values[0]) x = std::numeric_limits<float>::quiet_NaN();
-    for (size_t i = 0; i < values.size(); ++i) writer.add(file.names()[i], file.entry(file.names()[i]).shape, values[i].data());
+    for (size_t i = 0; i < values.size(); ++i)
+      writer.add(file.names()[i], file.entry(file.names()[i]).shape, values[i].data());
     writer.save(shell.file("nan.safetensors"));
     expect(shell, "NaN", "--name b --init nan.safetensors" + SMALL, 1, "the loss is nan at step");
     test_.check("is not saved", !std::filesystem::exists(shell.file("runs/b/model.safetensors")));
@@ -150,7 +155,8 @@ class ProgramTest {
     shell.run("--name a --steps 3" + SMALL);
     const std::string path = shell.file("runs/a/model.safetensors"), good = read_bytes(path);
     // Files may have 8 blocks of 512 or 1024 bytes; the signal is ignored, so that a write fails as on a full disk.
-    expect(shell, "full disk", "--name a --resume --steps 6", 1, "runs/a/model.safetensors", "trap '' XFSZ; ulimit -f 8;");
+    expect(shell, "full disk", "--name a --resume --steps 6", 1, "runs/a/model.safetensors",
+           "trap '' XFSZ; ulimit -f 8;");
     test_.check("the checkpoint is as it was", read_bytes(path) == good);
     test_.check("no temporary file is left", !std::filesystem::exists(path + ".tmp"));
   }
@@ -161,10 +167,11 @@ class ProgramTest {
     const std::string settings = "--steps 60 --save-every 1 --name ";
     const std::string whole = shell.run(settings + "whole" + SMALL).weights();
     const std::string wait_for_log = "until [ $(wc -l < runs/a/log.csv) -gt 3 ] 2>/dev/null; do sleep 0.02; done; ";
-    const Outcome outcome = shell.script("'" + program_ + "' " + settings + "a" + SMALL + "--batch 512 & child=$!; " + wait_for_log +
-                                         "kill -" + signal + " $child; wait $child; echo status $?");
+    const Outcome outcome = shell.script("'" + program_ + "' " + settings + "a" + SMALL + "--batch 512 & child=$!; " +
+                                         wait_for_log + "kill -" + signal + " $child; wait $child; echo status $?");
     test_.check("status", outcome.says(text("status %d", status)), outcome.output);
-    if (signal == "INT") test_.check("says how to go on", outcome.says("go on with: ./train_copy --resume --name a"), outcome.output);
+    if (signal == "INT")
+      test_.check("says how to go on", outcome.says("go on with: ./train_copy --resume --name a"), outcome.output);
     const std::string other = shell.run(settings + "b" + SMALL + "--batch 512").weights();
     test_.equal("goes on to the same bits", shell.run("--name a --resume").weights(), other);
     test_.check("which another batch has not", other != whole);

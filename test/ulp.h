@@ -49,8 +49,8 @@ struct MeasuredFunction {
 };
 
 // A name, our function along an array (so that it is the vectorised code that is measured) and the double one.
-#define OURS(function)                                                      \
-  #function, [](float* y, const float* x, int count) {                      \
+#define OURS(function) \
+#function, [](float* y, const float* x, int count) {                      \
     for (int i = 0; i < count; ++i) y[i] = numerics::function(x[i]);        \
   }
 #define OURS_AND_REFERENCE(function) OURS(function), [](double x) { return numerics::function(x); }
@@ -81,7 +81,10 @@ inline MeasuredFunction measured_exp_nonpositive() {
           [](float* y, const float* x, int count) {
             for (int i = 0; i < count; ++i) y[i] = numerics::exp_nonpositive(-numerics::abs(x[i]));
           },
-          [](double x) { return std::exp(-std::fabs(x)); }, 63.75, 0x42ad49bd, 87.33f};
+          [](double x) { return std::exp(-std::fabs(x)); },
+          63.75,
+          0x42ad49bd,
+          87.33f};
 }
 #undef OURS_AND_REFERENCE
 #undef OURS

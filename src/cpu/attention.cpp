@@ -64,13 +64,17 @@ class Scores {
  public:
   // keys: how many of them the task sees
   Scores(const AttentionInput& in, const Head& head, int64_t keys, Parts& parts)
-      : in_(in), head_(head), shape_(head.shape), scale_(LOG2_E / numerics::sqrt(static_cast<real>(shape_.head_width))) {
+      : in_(in),
+        head_(head),
+        shape_(head.shape),
+        scale_(LOG2_E / numerics::sqrt(static_cast<real>(shape_.head_width))) {
     const int width = shape_.head_width;
     keys_to_ = parts.take(packed_size(width, keys));
     keys_ = pack(keys_to_, {in.k + head.key, 1, shape_.key_step}, width, keys);
     if (in.bias) {
       bias_ = parts.take(shape_.keys);
-      for (int64_t n = 0; n < shape_.keys; ++n) bias_[shape_.keys - 1 - n] = LOG2_E * in.bias[n * shape_.heads + head.index];
+      for (int64_t n = 0; n < shape_.keys; ++n)
+        bias_[shape_.keys - 1 - n] = LOG2_E * in.bias[n * shape_.heads + head.index];
     }
     if (in.positions) {
       const int64_t distances = shape_.distances();
@@ -89,8 +93,15 @@ class Scores {
     multiply({rows, step, {q, shape_.query_step, 1}, {}, count, shape_.visible(last), width, Into::WRITE}, keys_);
     if (in_.positions) {
       q = in_.q_position + head_.query + static_cast<int64_t>(first) * shape_.query_step;
-      multiply({by_distance_, by_distance_step_, {q, shape_.query_step, 1}, {}, count,
-                shape_.position(last) + shape_.nearest() + 1, width, Into::WRITE}, positions_);
+      multiply({by_distance_,
+                by_distance_step_,
+                {q, shape_.query_step, 1},
+                {},
+                count,
+                shape_.position(last) + shape_.nearest() + 1,
+                width,
+                Into::WRITE},
+               positions_);
     }
     for (int i = 0; i < count; ++i) finish(rows + i * step, first + i, by_distance_ + i * by_distance_step_);
   }
@@ -201,9 +212,20 @@ class HeadBackward {
  public:
   HeadBackward(const AttentionGradient& out, const real* dy, const real* y, const real* top, const real* inv_sum,
                const AttentionInput& in, const Head& head, real* scratch)
-      : out_(out), dy_(dy + head.out), y_(y + head.out), top_(top + head.row), inv_sum_(inv_sum + head.row), in_(in),
-        head_(head), shape_(head.shape), T_(shape_.keys), width_(shape_.head_width), step_(row_step(T_)),
-        scale_(1 / numerics::sqrt(static_cast<real>(width_))), parts_(scratch), scores_(in, head, T_, parts_) {
+      : out_(out),
+        dy_(dy + head.out),
+        y_(y + head.out),
+        top_(top + head.row),
+        inv_sum_(inv_sum + head.row),
+        in_(in),
+        head_(head),
+        shape_(head.shape),
+        T_(shape_.keys),
+        width_(shape_.head_width),
+        step_(row_step(T_)),
+        scale_(1 / numerics::sqrt(static_cast<real>(width_))),
+        parts_(scratch),
+        scores_(in, head, T_, parts_) {
     const int64_t chunk = std::min<int64_t>(T_, CHUNK);
     values_ = pack(parts_.take(packed_size(width_, T_)), {in.v + head.key, 1, shape_.key_step}, width_, T_);
     keys_ = pack(parts_.take(packed_size(T_, width_)), {in.k + head.key, shape_.key_step, 1}, T_, width_);
@@ -269,16 +291,30 @@ class HeadBackward {
     const int keys = shape_.visible(end - 1);
     for_rows(0, keys, [&](int first, int last) {
       const int from = shape_.causal ? std::max(first, begin) : begin;  // the first query that sees these keys
-      multiply({to + first * to_step, to_step, {row(begin, from) + first, 1, step_}, {}, last - first + 1, width_, end - from,
-                first < begin || (begin > 0 && !shape_.causal) ? Into::ADD : Into::WRITE}, packed, from - begin);
+      multiply({to + first * to_step,
+                to_step,
+                {row(begin, from) + first, 1, step_},
+                {},
+                last - first + 1,
+                width_,
+                end - from,
+                first < begin || (begin > 0 && !shape_.causal) ? Into::ADD : Into::WRITE},
+               packed, from - begin);
     });
   }
 
   // weights_ = ds
   void weights_to_gradients(int begin, int end) {
     for_rows(begin, end, [&](int first, int last) {
-      multiply({gradients_, step_, {dy_ + first * int64_t(shape_.width()), shape_.width(), 1}, {}, last - first + 1,
-                shape_.visible(last), width_, Into::WRITE}, values_);
+      multiply({gradients_,
+                step_,
+                {dy_ + first * int64_t(shape_.width()), shape_.width(), 1},
+                {},
+                last - first + 1,
+                shape_.visible(last),
+                width_,
+                Into::WRITE},
+               values_);
       for (int t = first; t <= last; ++t) {
         const real *own_dy = dy_ + t * int64_t(shape_.width()), *own_y = y_ + t * int64_t(shape_.width());
         const real along = sum_lanes(width_, [&](real sum, int64_t c) { return fma(own_dy[c], own_y[c], sum); });
@@ -292,8 +328,15 @@ class HeadBackward {
   void query_gradients(int begin, int end) {
     for_rows(begin, end, [&](int first, int last) {
       real* dq = out_.dq + head_.query + first * int64_t(shape_.query_step);
-      multiply({dq, shape_.query_step, {row(begin, first), step_, 1}, {}, last - first + 1, width_, shape_.visible(last),
-                Into::WRITE}, keys_);
+      multiply({dq,
+                shape_.query_step,
+                {row(begin, first), step_, 1},
+                {},
+                last - first + 1,
+                width_,
+                shape_.visible(last),
+                Into::WRITE},
+               keys_);
       scale_rows(dq, shape_.query_step, last - first + 1);
     });
   }
@@ -322,15 +365,30 @@ class HeadBackward {
     }
     for_rows(begin, end, [&](int first, int last) {
       real* dq = out_.dq_position + head_.query + first * int64_t(shape_.query_step);
-      multiply({dq, shape_.query_step, {by_distance_ + (first - begin) * by_distance_step_, by_distance_step_, 1}, {},
-                last - first + 1, width_, last + shape_.nearest() + 1, Into::WRITE}, positions_);
+      multiply({dq,
+                shape_.query_step,
+                {by_distance_ + (first - begin) * by_distance_step_, by_distance_step_, 1},
+                {},
+                last - first + 1,
+                width_,
+                last + shape_.nearest() + 1,
+                Into::WRITE},
+               positions_);
       scale_rows(dq, shape_.query_step, last - first + 1);
     });
     const real* q = in_.q_position + head_.query;
-    const Packed packed = pack(chunk_packed_, {q + begin * int64_t(shape_.query_step), shape_.query_step, 1}, end - begin, width_);
+    const Packed packed =
+        pack(chunk_packed_, {q + begin * int64_t(shape_.query_step), shape_.query_step, 1}, end - begin, width_);
     for_rows(0, distances_, [&](int first, int last) {
-      multiply({dpositions() + first * int64_t(shape_.width()), shape_.width(), {by_distance_ + first, 1, by_distance_step_}, {},
-                last - first + 1, width_, end - begin, begin > 0 ? Into::ADD : Into::WRITE}, packed);
+      multiply({dpositions() + first * int64_t(shape_.width()),
+                shape_.width(),
+                {by_distance_ + first, 1, by_distance_step_},
+                {},
+                last - first + 1,
+                width_,
+                end - begin,
+                begin > 0 ? Into::ADD : Into::WRITE},
+               packed);
     });
   }
 
@@ -357,19 +415,22 @@ class HeadBackward {
 
 // sum += Σ_b part_b, ascending
 void add_parts(real* sum, const real* parts, int64_t size, int batch, const Threads& threads, bool write) {
-  parallel(threads, size, 4096, [&](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i) {
-      real total = 0;
-      for (int b = 0; b < batch; ++b) total += parts[b * size + i];
-      sum[i] = write ? total : sum[i] + total;
-    }
-  }, "attention_backward");
+  parallel(
+      threads, size, 4096,
+      [&](int64_t begin, int64_t end, int) {
+        for (int64_t i = begin; i < end; ++i) {
+          real total = 0;
+          for (int b = 0; b < batch; ++b) total += parts[b * size + i];
+          sum[i] = write ? total : sum[i] + total;
+        }
+      },
+      "attention_backward");
 }
 
 }  // namespace
 
-void Cpu::attention_backward(const AttentionGradient& out, const real* dy, const real* y, const real* top, const real* inv_sum,
-                             const AttentionInput& in, const AttentionShape& shape) {
+void Cpu::attention_backward(const AttentionGradient& out, const real* dy, const real* y, const real* top,
+                             const real* inv_sum, const AttentionInput& in, const AttentionShape& shape) {
   reserve_scratch(HeadBackward::scratch_size(in, shape));
   parallel(threads_, static_cast<int64_t>(shape.batch) * shape.heads, 1, [&](int64_t number, int64_t, int thread) {
     const Head head(shape, number);
@@ -390,16 +451,17 @@ void Cpu::kerple_bias(real* bias, const real* r1, const real* r2, int T, int hea
   });
 }
 
-void Cpu::kerple_bias_backward(real* dr1, real* dr2, const real* dbias, const real* r1, const real* r2, int T, int heads) {
+void Cpu::kerple_bias_backward(real* dr1, real* dr2, const real* dbias, const real* r1, const real* r2, int T,
+                               int heads) {
   for (int h = 0; h < heads; ++h) {
     const real r = r2[h];
     dr1[h] -= sum_lanes(T, [&](real sum, int64_t n) {
       return fma(dbias[n * heads + h], numerics::log1p(r * static_cast<real>(n)), sum);
     });
     dr2[h] -= r1[h] * sum_lanes(T, [&](real sum, int64_t n) {
-      const real distance = static_cast<real>(n);
-      return fma(dbias[n * heads + h], distance / fma(r, distance, real(1)), sum);
-    });
+                const real distance = static_cast<real>(n);
+                return fma(dbias[n * heads + h], distance / fma(r, distance, real(1)), sum);
+              });
   }
 }
 

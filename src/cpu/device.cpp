@@ -38,7 +38,8 @@ std::unique_ptr<Ops> make_cpu(int threads) {
 Cpu::Cpu(int threads) : threads_{threads}, scratch_(static_cast<size_t>(threads)) {}
 
 std::string Cpu::description() const {
-  return "CPU, " + std::to_string(threads_.count) + (threads_.count == 1 ? " thread, " : " threads, ") + instruction_set();
+  return "CPU, " + std::to_string(threads_.count) + (threads_.count == 1 ? " thread, " : " threads, ") +
+         instruction_set();
 }
 
 void* Cpu::allocate(size_t bytes) {

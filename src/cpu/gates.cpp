@@ -68,8 +68,8 @@ void Cpu::lstm_cell(real* h, real* c, real* gates, const real* c_before, int64_t
   });
 }
 
-void Cpu::lstm_cell_backward(real* dgates, real* dc, const real* dh, const real* gates, const real* c, const real* c_before,
-                             int64_t N, int H) {
+void Cpu::lstm_cell_backward(real* dgates, real* dc, const real* dh, const real* gates, const real* c,
+                             const real* c_before, int64_t N, int H) {
   parallel(threads_, N, rows_of(H), [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
       const real *input = gates + n * 4 * H, *forget = input + H, *write = forget + H, *output = write + H;

@@ -15,7 +15,8 @@ void Cpu::linear_backward_input(real* dx, const real* dy, const real* weight, in
   product({dx, in, {dy, out, 1}, {weight, in, 1}, N, in, out, into});
 }
 
-void Cpu::linear_backward_weight(real* dweight, real* dbias, const real* dy, const real* x, int64_t N, int in, int out) {
+void Cpu::linear_backward_weight(real* dweight, real* dbias, const real* dy, const real* x, int64_t N, int in,
+                                 int out) {
   product({dweight, in, {dy, 1, out}, {x, in, 1}, out, in, N, Into::ADD});
   if (dbias) add_row_backward(dbias, dy, N, out);
 }
@@ -33,8 +34,8 @@ void Cpu::add_row_backward(real* drow, const real* dy, int64_t N, int D) {
   });
 }
 
-void Cpu::embedding(real* x, const real* token_table, const real* position_table, const int32_t* tokens, int first, int B,
-                    int T, int D) {
+void Cpu::embedding(real* x, const real* token_table, const real* position_table, const int32_t* tokens, int first,
+                    int B, int T, int D) {
   parallel(threads_, static_cast<int64_t>(B) * T, 64, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
       const real* token = token_table + static_cast<int64_t>(tokens[n]) * D;
@@ -58,8 +59,8 @@ struct Table {
 
 // table[v] += Σ over the rows n with tokens_n = v, for the columns begin … end−1. The sums of one chunk of rows stand in
 // slots in the order in which their tokens first occur: work and memory depend on the rows, not on the vocabulary.
-void scatter_columns(Table table, const real* dx, const int32_t* tokens, int64_t rows, int D, int64_t begin, int64_t end,
-                     std::vector<int>& slot_of, std::vector<int32_t>& token_of, real* sums) {
+void scatter_columns(Table table, const real* dx, const int32_t* tokens, int64_t rows, int D, int64_t begin,
+                     int64_t end, std::vector<int>& slot_of, std::vector<int32_t>& token_of, real* sums) {
   const int64_t width = end - begin;
   for (int64_t chunk = 0; chunk < rows; chunk += CHUNK) {
     token_of.clear();
@@ -112,8 +113,8 @@ void Cpu::sum_positions(real* dtable, real* last, const real* dx, int64_t B, int
   });
 }
 
-void Cpu::embedding_backward(real* dtoken_table, real* dposition_table, const real* dx, const int32_t* tokens, int B, int T,
-                             int D, int V) {
+void Cpu::embedding_backward(real* dtoken_table, real* dposition_table, const real* dx, const int32_t* tokens, int B,
+                             int T, int D, int V) {
   reserve_scratch(CHUNK * SCATTER_COLUMNS);
   scatter(threads_, {dtoken_table, D, 1}, dx, tokens, static_cast<int64_t>(B) * T, D, V, scratch_);
   if (dposition_table) sum_positions(dposition_table, nullptr, dx, B, T, D);
@@ -132,7 +133,8 @@ void Cpu::add_positions_backward(real* dposition_table, const real* dx, int B, i
   sum_positions(dposition_table, nullptr, dx, B, T, D);
 }
 
-void Cpu::append_class_token(real* x, const real* patches, const real* cls, const real* position_table, int B, int T, int D) {
+void Cpu::append_class_token(real* x, const real* patches, const real* cls, const real* position_table, int B, int T,
+                             int D) {
   parallel(threads_, static_cast<int64_t>(B) * T, 64, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
       const int64_t b = n / T, t = n % T;
@@ -142,7 +144,8 @@ void Cpu::append_class_token(real* x, const real* patches, const real* cls, cons
   });
 }
 
-void Cpu::append_class_token_backward(real* dpatches, real* dcls, real* dposition_table, const real* dx, int B, int T, int D) {
+void Cpu::append_class_token_backward(real* dpatches, real* dcls, real* dposition_table, const real* dx, int B, int T,
+                                      int D) {
   const size_t row = static_cast<size_t>(D) * sizeof(real), T1 = static_cast<size_t>(T) - 1;
   copy(dpatches, T1 * row, dx, (T1 + 1) * row, T1 * row, static_cast<size_t>(B));
   sum_positions(dposition_table, dcls, dx, B, T, D);
@@ -169,7 +172,8 @@ void look_up(real* y, const real* weight, const real* bias, const int32_t* token
 
 }  // namespace
 
-void Cpu::linear_one_hot(real* y, const real* weight, const real* bias, const int32_t* tokens, int64_t N, int V, int out) {
+void Cpu::linear_one_hot(real* y, const real* weight, const real* bias, const int32_t* tokens, int64_t N, int V,
+                         int out) {
   constexpr int64_t COLUMNS = 64;
   const bool by_table = N > V;
   if (by_table) reserve_scratch(V * COLUMNS);

@@ -63,13 +63,16 @@ constexpr int64_t LONG = 1024;  // elements of one row of a long sum
 template <class RowSum>
 void sum_rows(real* sum, real* partial, int64_t n, const Threads& threads, RowSum row_sum) {
   const int64_t rows = (n + LONG - 1) / LONG;
-  parallel(threads, rows, 16, [&](int64_t begin, int64_t end, int) {
-    for (int64_t r = begin; r < end; ++r) partial[r] = row_sum(r * LONG, std::min(LONG, n - r * LONG));
-  }, "sum");
+  parallel(
+      threads, rows, 16,
+      [&](int64_t begin, int64_t end, int) {
+        for (int64_t r = begin; r < end; ++r) partial[r] = row_sum(r * LONG, std::min(LONG, n - r * LONG));
+      },
+      "sum");
   for (int64_t left = rows; left > 1; left = (left + LONG - 1) / LONG)
     for (int64_t r = 0; r * LONG < left; ++r)
-      partial[r] =
-          sum_lanes(std::min(LONG, left - r * LONG), [&](real lane, int64_t i) { return lane + partial[r * LONG + i]; });
+      partial[r] = sum_lanes(std::min(LONG, left - r * LONG),
+                             [&](real lane, int64_t i) { return lane + partial[r * LONG + i]; });
   *sum = rows > 0 ? partial[0] : 0;
 }
 

@@ -30,7 +30,8 @@ void Cpu::normalize(real* y, real* inv_std, const real* x, int64_t N, int D) {
   });
 }
 
-void Cpu::normalize_backward(real* dx, const real* dy, const real* y, const real* inv_std, int64_t N, int D, Into into) {
+void Cpu::normalize_backward(real* dx, const real* dy, const real* y, const real* inv_std, int64_t N, int D,
+                             Into into) {
   parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
       const real *dyn = dy + n * D, *yn = y + n * D;
@@ -50,8 +51,7 @@ void Cpu::normalize_backward(real* dx, const real* dy, const real* y, const real
 void Cpu::center(real* y, const real* x, int64_t N, int D) {
   parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
-      const real mean =
-          sum_lanes(D, [&](real sum, int64_t c) { return sum + x[n * D + c]; }) / static_cast<real>(D);
+      const real mean = sum_lanes(D, [&](real sum, int64_t c) { return sum + x[n * D + c]; }) / static_cast<real>(D);
       for (int c = 0; c < D; ++c) y[n * D + c] = x[n * D + c] - mean;
     }
   });
@@ -74,16 +74,16 @@ void Cpu::rms_norm(real* y, real* inv_rms, const real* x, const real* weight, in
   });
 }
 
-void Cpu::rms_norm_backward(real* dx, real* dweight, const real* dy, const real* x, const real* inv_rms, const real* weight,
-                            int64_t N, int D, Into into) {
+void Cpu::rms_norm_backward(real* dx, real* dweight, const real* dy, const real* x, const real* inv_rms,
+                            const real* weight, int64_t N, int D, Into into) {
   parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
       const real *dyn = dy + n * D, *xn = x + n * D;
       real* dxn = dx + n * D;
       const real scale = inv_rms[n];
-      const real along = sum_lanes(D, [&](real sum, int64_t c) {
-        return numerics::fma(weight[c] * dyn[c], xn[c] * scale, sum);
-      }) / static_cast<real>(D);
+      const real along =
+          sum_lanes(D, [&](real sum, int64_t c) { return numerics::fma(weight[c] * dyn[c], xn[c] * scale, sum); }) /
+          static_cast<real>(D);
       const auto slope = [&](int c) { return numerics::fma(-along, xn[c] * scale, weight[c] * dyn[c]); };
       if (into == Into::ADD)
         for (int c = 0; c < D; ++c) dxn[c] = numerics::fma(scale, slope(c), dxn[c]);
@@ -110,14 +110,16 @@ namespace {
 constexpr real LAYER_NORM_EPSILON = real(1e-5);
 }
 
-void Cpu::layer_norm(real* y, real* hat, real* inv_std, const real* x, const real* weight, const real* bias, int64_t N, int D) {
+void Cpu::layer_norm(real* y, real* hat, real* inv_std, const real* x, const real* weight, const real* bias, int64_t N,
+                     int D) {
   parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
       const real* in = x + n * D;
       real *out = y + n * D, *h = hat + n * D;
       const real mean = sum_lanes(D, [&](real sum, int64_t c) { return sum + in[c]; }) / static_cast<real>(D);
       for (int c = 0; c < D; ++c) h[c] = in[c] - mean;
-      const real variance = sum_lanes(D, [&](real sum, int64_t c) { return fma(h[c], h[c], sum); }) / static_cast<real>(D);
+      const real variance =
+          sum_lanes(D, [&](real sum, int64_t c) { return fma(h[c], h[c], sum); }) / static_cast<real>(D);
       const real scale = 1 / numerics::sqrt(variance + LAYER_NORM_EPSILON);
       for (int c = 0; c < D; ++c) {
         h[c] *= scale;
@@ -161,17 +163,17 @@ void add_affine_gradients(real* dweight, real* dbias, const real* dy, const real
 
 }  // namespace
 
-void Cpu::layer_norm_backward(real* dx, real* dweight, real* dbias, const real* dy, const real* hat, const real* inv_std,
-                              const real* weight, int64_t N, int D, Into into) {
-  parallel(threads_, D, 64, [&](int64_t begin, int64_t end, int) {
-    add_affine_gradients(dweight, dbias, dy, hat, N, D, begin, end);
-  });
+void Cpu::layer_norm_backward(real* dx, real* dweight, real* dbias, const real* dy, const real* hat,
+                              const real* inv_std, const real* weight, int64_t N, int D, Into into) {
+  parallel(threads_, D, 64,
+           [&](int64_t begin, int64_t end, int) { add_affine_gradients(dweight, dbias, dy, hat, N, D, begin, end); });
   parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
       const real *dyn = dy + n * D, *h = hat + n * D;
       real* dxn = dx + n * D;
       const real scale = inv_std[n];
-      const real mean = sum_lanes(D, [&](real sum, int64_t c) { return sum + dyn[c] * weight[c]; }) / static_cast<real>(D);
+      const real mean =
+          sum_lanes(D, [&](real sum, int64_t c) { return sum + dyn[c] * weight[c]; }) / static_cast<real>(D);
       const real along =
           sum_lanes(D, [&](real sum, int64_t c) { return fma(dyn[c] * weight[c], h[c], sum); }) / static_cast<real>(D);
       for (int c = 0; c < D; ++c) {

@@ -36,7 +36,7 @@ void parallel(const Threads& threads, int64_t n, int64_t grain, F f, const char*
     for (int64_t begin = 0; begin < n; begin += grain) f(begin, std::min(begin + grain, n), 0);
   } else {
 #ifdef _OPENMP
-#pragma omp parallel for schedule(dynamic) num_threads(static_cast<int>(std::min<int64_t>(threads.count, pieces)))
+#pragma omp parallel for schedule(dynamic) num_threads(static_cast <int>(std::min <int64_t>(threads.count, pieces)))
     for (int64_t piece = 0; piece < pieces; ++piece)
       f(piece * grain, std::min((piece + 1) * grain, n), omp_get_thread_num());
 #endif

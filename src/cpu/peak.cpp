@@ -37,7 +37,8 @@ double peak_flops(int threads) {
   double best = 1e30;
   for (int run = 0; run < 40; ++run) {
     const auto start = std::chrono::steady_clock::now();
-    parallel({threads, nullptr}, threads, 1, [&](int64_t t, int64_t, int) { fill_registers(&numbers[t * NUMBERS], factor, term); });
+    parallel({threads, nullptr}, threads, 1,
+             [&](int64_t t, int64_t, int) { fill_registers(&numbers[t * NUMBERS], factor, term); });
     best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   return 2.0 * threads * NUMBERS * static_cast<double>(ROUNDS) / best;

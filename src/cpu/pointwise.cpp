@@ -51,10 +51,13 @@ void with_pointwise(Pointwise f, G g) {
 
 void Cpu::pointwise(real* y, const real* x, Pointwise f, int64_t n) {
   with_pointwise(f, [&](auto function) {
-    parallel(threads_, n, GRAIN, [&](int64_t begin, int64_t end, int) {
+    parallel(
+        threads_, n, GRAIN,
+        [&](int64_t begin, int64_t end, int) {
 #pragma omp simd
-      for (int64_t i = begin; i < end; ++i) y[i] = decltype(function)::value(x[i]);
-    }, "pointwise");
+          for (int64_t i = begin; i < end; ++i) y[i] = decltype(function)::value(x[i]);
+        },
+        "pointwise");
   });
 }
 
@@ -76,11 +79,14 @@ void backward_with_output(real* dx, real* y, const real* dy, const real* x, int6
 void Cpu::pointwise_backward(real* dx, real* y, const real* dy, const real* x, Pointwise f, int64_t n) {
   with_pointwise(f, [&](auto function) {
     using F = decltype(function);
-    parallel(threads_, n, GRAIN, [&](int64_t begin, int64_t end, int) {
-      if (y) return backward_with_output<F>(dx + begin, y + begin, dy + begin, x + begin, end - begin);
+    parallel(
+        threads_, n, GRAIN,
+        [&](int64_t begin, int64_t end, int) {
+          if (y) return backward_with_output<F>(dx + begin, y + begin, dy + begin, x + begin, end - begin);
 #pragma omp simd
-      for (int64_t i = begin; i < end; ++i) dx[i] = dy[i] * F::slope(x[i]);
-    }, "pointwise_backward");
+          for (int64_t i = begin; i < end; ++i) dx[i] = dy[i] * F::slope(x[i]);
+        },
+        "pointwise_backward");
   });
 }
 

@@ -145,16 +145,19 @@ void Cpu::relation(real* z, const real* inv_std, const real* shift, const real* 
   reserve_scratch(shape.head_width());
   const int64_t rows = static_cast<int64_t>(shape.batch) * shape.heads * shape.queries;
   with_activation(shape, inv_std != nullptr, [&](auto psi) {
-    parallel(threads_, rows, 4, [&](int64_t begin, int64_t end, int thread) {
-      for (int64_t row = begin; row < end; ++row) {
-        const Head head(shape, row / shape.queries);
-        const int j = static_cast<int>(row % shape.queries);
-        const int64_t at = head.queries + static_cast<int64_t>(j) * shape.hidden;
-        shifted_query(scratch(thread), q + at, shift, head.sample * shape.queries + j, head.width);
-        relate_query<decltype(psi)>(z + at, inv_std ? inv_std + row * shape.keys : nullptr, p + head.keys, scratch(thread),
-                                    shape.visible(j), head);
-      }
-    }, "relation");
+    parallel(
+        threads_, rows, 4,
+        [&](int64_t begin, int64_t end, int thread) {
+          for (int64_t row = begin; row < end; ++row) {
+            const Head head(shape, row / shape.queries);
+            const int j = static_cast<int>(row % shape.queries);
+            const int64_t at = head.queries + static_cast<int64_t>(j) * shape.hidden;
+            shifted_query(scratch(thread), q + at, shift, head.sample * shape.queries + j, head.width);
+            relate_query<decltype(psi)>(z + at, inv_std ? inv_std + row * shape.keys : nullptr, p + head.keys,
+                                        scratch(thread), shape.visible(j), head);
+          }
+        },
+        "relation");
   });
 }
 
@@ -204,7 +207,16 @@ class PairSweep {
  public:
   PairSweep(const Head& head, real* dp, real* dq, real* weight, const real* dz, const real* inv_std, const real* shift,
             const real* p, const real* q, real* scratch)
-      : head_(head), dp_(dp), dq_(dq), weight_(weight), dz_(dz), inv_std_(inv_std), shift_(shift), p_(p), q_(q), shifted_(scratch) {}
+      : head_(head),
+        dp_(dp),
+        dq_(dq),
+        weight_(weight),
+        dz_(dz),
+        inv_std_(inv_std),
+        shift_(shift),
+        p_(p),
+        q_(q),
+        shifted_(scratch) {}
 
   void run() {
     const int64_t H = head_.shape.hidden, T = head_.shape.keys;
@@ -234,7 +246,8 @@ class PairSweep {
  private:
   void shift_query(int64_t j, int slot) {
     const int64_t T = head_.shape.keys;
-    shifted_query(shifted_ + slot * head_.width, q_ + j * head_.shape.hidden, shift_, head_.sample * T + j, head_.width);
+    shifted_query(shifted_ + slot * head_.width, q_ + j * head_.shape.hidden, shift_, head_.sample * T + j,
+                  head_.width);
   }
   // The keys first … last−1 for the queries from j on, the first of which stands in `slot` of shifted_.
   template <int QUERIES>
@@ -243,8 +256,8 @@ class PairSweep {
     for (int64_t i = first; i < last; ++i) {
       real along[QUERIES];
       pairs_backward<Psi, NORMALIZED, QUERIES>(dp_ + i * H, dq_ + j * H, along, dz_ + j * H, p_ + i * H,
-                                               shifted_ + slot * head_.width, NORMALIZED ? inv_std_ + j * T + i : nullptr, T,
-                                               head_.width, H);
+                                               shifted_ + slot * head_.width,
+                                               NORMALIZED ? inv_std_ + j * T + i : nullptr, T, head_.width, H);
       for (int a = 0; NORMALIZED && a < QUERIES; ++a) {
         const real scale = inv_std_[(j + a) * T + i];
         weight_[(j + a) * T + i] = scale * scale * scale * (along[a] / static_cast<real>(head_.width));
@@ -267,8 +280,15 @@ void through_norm(real* dx, const real* x, const real* other, View w, int first,
   Into into = Into::WRITE;
   for (int64_t k = k_first; k <= k_last; into = Into::ADD) {  // cut where the chain over all of 0 … T−1 is cut
     const int64_t next = std::min<int64_t>((k / CHUNK + 1) * CHUNK, k_last + 1);
-    multiply({mixed, head.width, {w.data + first * w.row + k * w.column, w.row, w.column}, {other + k * H, H, 1}, rows, head.width,
-              next - k, into}, packed);
+    multiply({mixed,
+              head.width,
+              {w.data + first * w.row + k * w.column, w.row, w.column},
+              {other + k * H, H, 1},
+              rows,
+              head.width,
+              next - k,
+              into},
+             packed);
     k = next;
   }
   for (int r = 0; r < rows; ++r) {
@@ -276,7 +296,8 @@ void through_norm(real* dx, const real* x, const real* other, View w, int first,
     const real* own = x + (first + r) * H;
     real weights = 0;
     for (int64_t k = k_first; k <= k_last; ++k) weights += w.data[(first + r) * w.row + k * w.column];
-    const real mean = sum_lanes(head.width, [&](real sum, int64_t c) { return sum + row[c]; }) / static_cast<real>(head.width);
+    const real mean =
+        sum_lanes(head.width, [&](real sum, int64_t c) { return sum + row[c]; }) / static_cast<real>(head.width);
     for (int c = 0; c < head.width; ++c) row[c] = fma(-weights, own[c], row[c] - mean) - mixed[r * head.width + c];
   }
 }
@@ -296,24 +317,33 @@ void Cpu::relation_backward(real* dp, real* dq, real* weight, real* dz, const re
   reserve_scratch(PACKED_SIZE + int64_t(ROWS) * shape.head_width());
   with_activation(shape, inv_std != nullptr, [&](auto psi) {
     using Psi = decltype(psi);
-    parallel(threads_, static_cast<int64_t>(shape.batch) * shape.heads, 1, [&](int64_t number, int64_t, int thread) {
-      const Head head(shape, number);
-      real *head_dp = dp + head.keys, *head_dq = dq + head.queries;
-      const real *head_p = p + head.keys, *head_q = q + head.queries;
-      const real* head_dz = dz + head.queries;
-      if (!inv_std) {
-        PairSweep<Psi, false>(head, head_dp, head_dq, nullptr, head_dz, nullptr, shift, head_p, head_q, scratch(thread)).run();
-        return;
-      }
-      real* w = weight + head.pairs;
-      PairSweep<Psi, true>(head, head_dp, head_dq, w, head_dz, inv_std + head.pairs, shift, head_p, head_q, scratch(thread)).run();
-      const int keys = shape.keys;
-      for (int first = 0; first < keys; first += ROWS) {
-        const int last = std::min(first + ROWS, keys) - 1;
-        through_norm(head_dp, head_p, head_q, {w, 1, T}, first, last, shape.causal ? first : 0, keys - 1, head, scratch(thread));
-        through_norm(head_dq, head_q, head_p, {w, T, 1}, first, last, 0, shape.causal ? last : keys - 1, head, scratch(thread));
-      }
-    }, "relation_backward");
+    parallel(
+        threads_, static_cast<int64_t>(shape.batch) * shape.heads, 1,
+        [&](int64_t number, int64_t, int thread) {
+          const Head head(shape, number);
+          real *head_dp = dp + head.keys, *head_dq = dq + head.queries;
+          const real *head_p = p + head.keys, *head_q = q + head.queries;
+          const real* head_dz = dz + head.queries;
+          if (!inv_std) {
+            PairSweep<Psi, false>(head, head_dp, head_dq, nullptr, head_dz, nullptr, shift, head_p, head_q,
+                                  scratch(thread))
+                .run();
+            return;
+          }
+          real* w = weight + head.pairs;
+          PairSweep<Psi, true>(head, head_dp, head_dq, w, head_dz, inv_std + head.pairs, shift, head_p, head_q,
+                               scratch(thread))
+              .run();
+          const int keys = shape.keys;
+          for (int first = 0; first < keys; first += ROWS) {
+            const int last = std::min(first + ROWS, keys) - 1;
+            through_norm(head_dp, head_p, head_q, {w, 1, T}, first, last, shape.causal ? first : 0, keys - 1, head,
+                         scratch(thread));
+            through_norm(head_dq, head_q, head_p, {w, T, 1}, first, last, 0, shape.causal ? last : keys - 1, head,
+                         scratch(thread));
+          }
+        },
+        "relation_backward");
   });
 }
 

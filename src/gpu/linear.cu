@@ -225,7 +225,7 @@ __global__ void add_tokens(Table table, const float* sums, SortedChunks sorted, 
 constexpr int POSITION_THREADS = 64;
 
 // dtable_t += Σ_b dx_bt, in chunks over b, and so does dcls (or null) for the last t; a thread has an element
-__global__ void add_positions(float* dtable, float* dcls, const float* dx, int B, int64_t elements, int D) {
+__global__ void sum_positions(float* dtable, float* dcls, const float* dx, int B, int64_t elements, int D) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * POSITION_THREADS + threadIdx.x;
   if (i >= elements) return;
   const int64_t c = i - (elements - D);
@@ -243,8 +243,8 @@ __global__ void add_positions(float* dtable, float* dcls, const float* dx, int B
   if (also) dcls[c] = cls;
 }
 
-__global__ void place_patches(float* x, const float* patches, const float* cls, const float* position_table, int64_t rows,
-                              int T, int D) {
+__global__ void place_patches(float* x, const float* patches, const float* cls, const float* position_table,
+                              int64_t rows, int T, int D) {
   const int64_t n = row_of_warp();
   if (n >= rows) return;
   const int64_t b = n / T, t = n % T;
@@ -272,8 +272,8 @@ struct Scatter {
 };
 
 // table[v] += Σ over the rows n with tokens_n = v
-void scatter(Table table, float* scratch, const Scatter& plan, const float* dx, const int32_t* tokens, int64_t rows, int D,
-             int V, cudaStream_t stream) {
+void scatter(Table table, float* scratch, const Scatter& plan, const float* dx, const int32_t* tokens, int64_t rows,
+             int D, int V, cudaStream_t stream) {
   static_assert(sizeof(int32_t) == sizeof(float), "the scratch holds both");
   const SortedChunks sorted(reinterpret_cast<int32_t*>(scratch + plan.sums_size), plan.at_once);
   for (int64_t row = 0; row < rows; row += plan.at_once * CHUNK) {
@@ -294,21 +294,23 @@ void Gpu::embedding_backward(real* dtoken_table, real* dposition_table, const re
   scatter({dtoken_table, D, 1}, scratch(plan.size()), plan, dx, tokens, rows, D, V, stream_);
   if (!dposition_table) return;
   const int64_t elements = static_cast<int64_t>(T) * D;
-  LAUNCH(add_positions, blocks_for(elements, POSITION_THREADS), POSITION_THREADS, 0, stream_, dposition_table, nullptr, dx,
-         B, elements, D);
+  LAUNCH(sum_positions, blocks_for(elements, POSITION_THREADS), POSITION_THREADS, 0, stream_, dposition_table, nullptr,
+         dx, B, elements, D);
 }
 
-void Gpu::append_class_token(real* x, const real* patches, const real* cls, const real* position_table, int B, int T, int D) {
+void Gpu::append_class_token(real* x, const real* patches, const real* cls, const real* position_table, int B, int T,
+                             int D) {
   const int64_t rows = static_cast<int64_t>(B) * T;
   LAUNCH_ROWS(place_patches, rows, stream_, x, patches, cls, position_table, rows, T, D);
 }
 
-void Gpu::append_class_token_backward(real* dpatches, real* dcls, real* dposition_table, const real* dx, int B, int T, int D) {
+void Gpu::append_class_token_backward(real* dpatches, real* dcls, real* dposition_table, const real* dx, int B, int T,
+                                      int D) {
   const size_t row = static_cast<size_t>(D) * sizeof(real), patches = static_cast<size_t>(T) - 1;
   copy(dpatches, patches * row, dx, (patches + 1) * row, patches * row, static_cast<size_t>(B));
   const int64_t elements = static_cast<int64_t>(T) * D;
-  LAUNCH(add_positions, blocks_for(elements, POSITION_THREADS), POSITION_THREADS, 0, stream_, dposition_table, dcls, dx, B,
-         elements, D);
+  LAUNCH(sum_positions, blocks_for(elements, POSITION_THREADS), POSITION_THREADS, 0, stream_, dposition_table, dcls, dx,
+         B, elements, D);
 }
 
 // ---- One-hot inputs -----------------------------------------------------------------------------------------------
@@ -319,7 +321,8 @@ constexpr int LOOK_UP_THREADS = 128;
 
 // A thread has an output. Its neighbours' weights lie V apart, but a token's come back with every row that has it: the
 // weight stays in the cache.
-__global__ void look_up(float* y, const float* weight, const float* bias, const int32_t* tokens, int64_t N, int V, int out) {
+__global__ void look_up(float* y, const float* weight, const float* bias, const int32_t* tokens, int64_t N, int V,
+                        int out) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * LOOK_UP_THREADS + threadIdx.x;
   if (i >= N * out) return;
   const int64_t c = i % out;
@@ -328,8 +331,10 @@ __global__ void look_up(float* y, const float* weight, const float* bias, const 
 
 }  // namespace
 
-void Gpu::linear_one_hot(real* y, const real* weight, const real* bias, const int32_t* tokens, int64_t N, int V, int out) {
-  LAUNCH(look_up, blocks_for(N * out, LOOK_UP_THREADS), LOOK_UP_THREADS, 0, stream_, y, weight, bias, tokens, N, V, out);
+void Gpu::linear_one_hot(real* y, const real* weight, const real* bias, const int32_t* tokens, int64_t N, int V,
+                         int out) {
+  LAUNCH(look_up, blocks_for(N * out, LOOK_UP_THREADS), LOOK_UP_THREADS, 0, stream_, y, weight, bias, tokens, N, V,
+         out);
 }
 
 void Gpu::linear_one_hot_backward(real* dweight, real* dbias, const real* dy, const int32_t* tokens, int64_t N, int V,

@@ -50,8 +50,8 @@ class Mlp {
   // x += down(f(up(r))); r may be x. hidden: room for f(up(r))
   void forward(Ops& ops, Kept& kept, real* x, const real* r, Tensor& hidden, int64_t N) const;
   // dr from dx, the gradient of x; dr may be dx. hidden and dhidden: room
-  void backward(Ops& ops, real* dr, Into into, const real* dx, const Kept& kept, const real* r, Tensor& hidden, Tensor& dhidden,
-                int64_t N) const;
+  void backward(Ops& ops, real* dr, Into into, const real* dx, const Kept& kept, const real* r, Tensor& hidden,
+                Tensor& dhidden, int64_t N) const;
 
  private:
   int width_ = 0, hidden_ = 0;

@@ -37,7 +37,7 @@ struct Config {
   int classes;  // of the readout
   int hidden;   // H
   bool lstm;
-  bool last;    // read out after the last token only
+  bool last;  // read out after the last token only
 
   explicit Config(const Json& json) {
     ConfigReader reader("rnn", json);
@@ -54,10 +54,10 @@ struct Config {
 // Activations of a batch, or of a stream's newest tokens.
 struct State {
   int batch;
-  Tokens tokens;             // (T,B)
-  Tensor z;                  // (T,B,R): the backward pass writes dz over it
-  Tensor h, c;               // (T+1,B,H): before the first token and after each; c: LSTM only
-  Tensor read, logits;       // (B,T,H) or (B,H), and with `classes` columns
+  Tokens tokens;              // (T,B)
+  Tensor z;                   // (T,B,R): the backward pass writes dz over it
+  Tensor h, c;                // (T+1,B,H): before the first token and after each; c: LSTM only
+  Tensor read, logits;        // (B,T,H) or (B,H), and with `classes` columns
   Tensor h_before, c_before;  // (B,H): a stream's memory; without it a sequence begins with zeros
 };
 
@@ -210,9 +210,12 @@ void Rnn::backward(const Input& input, const real* dlogits) {
 // Reads out every position, with "last" too: each token may turn out to be the last.
 class RnnStream final : public Stream {
  public:
-  RnnStream(Rnn& model, int batch, int capacity) : model_(model), capacity_(capacity) { model.begin_stream(state_, batch); }
+  RnnStream(Rnn& model, int batch, int capacity) : model_(model), capacity_(capacity) {
+    model.begin_stream(state_, batch);
+  }
   const real* append(const int32_t* tokens, int n) override {
-    if (n > capacity_ - length_) throw Error(text("rnn: %d tokens are more than the stream's %d", length_ + n, capacity_));
+    if (n > capacity_ - length_)
+      throw Error(text("rnn: %d tokens are more than the stream's %d", length_ + n, capacity_));
     length_ += n;
     return model_.run(state_, tokens, n, false);
   }

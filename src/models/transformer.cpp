@@ -63,8 +63,8 @@ class SoftmaxAttention {
     const int D = config_.width;
     const Init init = Init::normal(WEIGHT_DEVIATION);
     const Shape heads = {config_.heads, D / config_.heads};
-    relative_.push_back({&parameters_.add(prefix + "relative.weight", {D, D}, init), &parameters_.add(prefix + "u", heads, init),
-                         &parameters_.add(prefix + "v", heads, init)});
+    relative_.push_back({&parameters_.add(prefix + "relative.weight", {D, D}, init),
+                         &parameters_.add(prefix + "u", heads, init), &parameters_.add(prefix + "v", heads, init)});
   }
 
   void prepare(const Piece& p);
@@ -82,7 +82,9 @@ class SoftmaxAttention {
   bool biased() const { return config_.position == "alibi" || t5_ || r1_; }
   // Distances that a sequence of T positions has, and their rows R: 0 … T−1, or 1−T … T−1.
   int64_t distances(int T) const { return config_.causal ? T : 2 * T - 1; }
-  const real* waves(int T) const { return waves_.data() + (config_.causal ? 0 : int64_t(longest_ - T) * config_.width); }
+  const real* waves(int T) const {
+    return waves_.data() + (config_.causal ? 0 : int64_t(longest_ - T) * config_.width);
+  }
 
   void relative_forward(Tensor& positions, const Relative& r, const Piece& p);
   void relative_backward(real* dqkv, const AttentionGradient& gradient, const Relative& r, const Piece& p);
@@ -93,12 +95,12 @@ class SoftmaxAttention {
   Parameters& parameters_;
   Ops& ops_;
   Parameter *t5_ = nullptr, *r1_ = nullptr, *r2_ = nullptr;
-  std::vector<Relative> relative_;       // of each block
-  Tensor bias_, dbias_;                  // (T,heads), or more rows
-  Tokens buckets_;                       // (T): t5's
-  Tensor waves_;                         // (distances,D): R for sequences up to the longest so far, xl only
+  std::vector<Relative> relative_;  // of each block
+  Tensor bias_, dbias_;             // (T,heads), or more rows
+  Tokens buckets_;                  // (T): t5's
+  Tensor waves_;                    // (distances,D): R for sequences up to the longest so far, xl only
   int longest_ = 0;
-  Tensor content_, position_;            // (N,D): q + u and q + v
+  Tensor content_, position_;                 // (N,D): q + u and q + v
   Tensor dcontent_, dposition_, dpositions_;  // (N,D), (N,D), (distances,D)
   Tensor partial_;
 };
@@ -129,8 +131,8 @@ void SoftmaxAttention::prepare(const Piece& p) {
 
 AttentionShape SoftmaxAttention::shape(const Piece& p, bool cached) const {
   const int D = config_.width;
-  return {p.batch, p.count, p.first + p.count, p.capacity, config_.heads, D / config_.heads, config_.causal, xl() ? D : 3 * D,
-          cached ? 2 * D : 3 * D};
+  return {p.batch,        p.count,          p.first + p.count,     p.capacity, config_.heads, D / config_.heads,
+          config_.causal, xl() ? D : 3 * D, cached ? 2 * D : 3 * D};
 }
 
 // Keys and values as they lie in qkv.
@@ -200,17 +202,19 @@ void SoftmaxAttention::backward(real* dqkv, real* dy, const real* y, const real*
   else if (biased())
     partial_.resize(ops_, {p.batch, p.count, config_.heads});
   gradient.partial = partial_.data();
-  ops_.attention_backward(gradient, dy, y, kept.top.data(), kept.inv_sum.data(), input(qkv, kept.positions.data(), r, p),
-                          shape(p, false));
+  ops_.attention_backward(gradient, dy, y, kept.top.data(), kept.inv_sum.data(),
+                          input(qkv, kept.positions.data(), r, p), shape(p, false));
   if (r) relative_backward(dqkv, gradient, *r, p);
 }
 
-void SoftmaxAttention::relative_backward(real* dqkv, const AttentionGradient& gradient, const Relative& r, const Piece& p) {
+void SoftmaxAttention::relative_backward(real* dqkv, const AttentionGradient& gradient, const Relative& r,
+                                         const Piece& p) {
   const int D = config_.width;
   ops_.add_row_backward(r.u->gradient, gradient.dq, p.rows(), D);
   ops_.add_row_backward(r.v->gradient, gradient.dq_position, p.rows(), D);
   ops_.add(dqkv, 3 * D, gradient.dq, gradient.dq_position, p.rows(), D);
-  ops_.linear_backward_weight(r.weight->gradient, nullptr, gradient.dpositions, waves(p.count), distances(p.count), D, D);
+  ops_.linear_backward_weight(r.weight->gradient, nullptr, gradient.dpositions, waves(p.count), distances(p.count), D,
+                              D);
 }
 
 void SoftmaxAttention::end_backward(const Piece& p) {

@@ -30,16 +30,16 @@ namespace petroglyph {
 
 struct TransformerConfig {
   bool images;
-  int vocab = 0, context;        // of images, context is N + 1
+  int vocab = 0, context;  // of images, context is N + 1
   int patches = 0, patch_size = 0;
-  int classes;                   // V, of the readout
+  int classes;  // V, of the readout
   int width, hidden, layers, heads;
   bool causal;
   std::string position;
   bool affine, post_norm;
   bool qkv_bias, out_bias, head_bias = false;
   Pointwise activation;
-  bool last;                     // readout of the last position alone
+  bool last;  // readout of the last position alone
   real embedding_scale = 1;
 
   // positions: the model's schemes beside "learned", "none" and "sinusoidal"
@@ -60,7 +60,8 @@ struct TransformerConfig {
     qkv_bias = reader.boolean("qkv_bias");
     out_bias = reader.boolean("out_bias");
     activation = reader.choice("gelu", {"erf", "tanh"}) == "tanh" ? Pointwise::GELU_TANH : Pointwise::GELU;
-    last = reader.choice("readout", images ? std::vector<std::string>{"last"} : std::vector<std::string>{"all", "last"}) == "last";
+    last = reader.choice("readout",
+                         images ? std::vector<std::string>{"last"} : std::vector<std::string>{"all", "last"}) == "last";
     if (images)
       read_image_keys(reader);
     else
@@ -110,7 +111,10 @@ template <class Attention>
 class TransformerModel final : public Model {
  public:
   TransformerModel(ConfigReader reader, Ops& ops)
-      : name_(reader.owner()), config_(reader, Attention::positions()), ops_(ops), attention_(reader, config_, parameters, ops) {
+      : name_(reader.owner()),
+        config_(reader, Attention::positions()),
+        ops_(ops),
+        attention_(reader, config_, parameters, ops) {
     reader.finish();
     declare();
     parameters.allocate(ops);
@@ -140,11 +144,11 @@ class TransformerModel final : public Model {
     std::vector<Activations> blocks;                // one for all blocks in a stream
     std::vector<typename Attention::Cache> caches;  // stream only
     Tensor x, rows;                                 // (N,D); (B·patches,D) the embedded patches
-    Tensor embedded;                                // (N,D): x before the blocks, where the first one reads it unnormalized
-    Tensor r, hidden;                               // (N,D), (N,H): of the block at work
-    Tensor last;                                    // (B,D): x at the last position
+    Tensor embedded;   // (N,D): x before the blocks, where the first one reads it unnormalized
+    Tensor r, hidden;  // (N,D), (N,H): of the block at work
+    Tensor last;       // (B,D): x at the last position
     Norm::Kept final_norm;
-    Tensor top, logits;                             // (R,D), (R,V)
+    Tensor top, logits;  // (R,D), (R,V)
   };
   class TokenStream;
 
@@ -220,7 +224,8 @@ void TransformerModel<Attention>::check_length(int length) const {
   if (config_.images && length != config_.patches)
     throw Error(text("%s: images of %d patches, the model wants %d", name_.c_str(), length, config_.patches));
   if (position_embedding_ && !config_.images && length > config_.context)
-    throw Error(text("%s: a sequence of %d tokens is longer than the context of %d", name_.c_str(), length, config_.context));
+    throw Error(
+        text("%s: a sequence of %d tokens is longer than the context of %d", name_.c_str(), length, config_.context));
 }
 
 template <class Attention>
@@ -261,7 +266,8 @@ void TransformerModel<Attention>::embed(State& s, const Input& input) {
   if (config_.images) {
     const int64_t rows = input.rows();
     s.rows.resize(ops_, {rows, D});
-    ops_.linear(s.rows.data(), input.patches, patch_embedding_->value, nullptr, rows, config_.patch_size, D, Into::WRITE);
+    ops_.linear(s.rows.data(), input.patches, patch_embedding_->value, nullptr, rows, config_.patch_size, D,
+                Into::WRITE);
     ops_.append_class_token(s.x.data(), s.rows.data(), cls_token_->value, positions, B, p.count, D);
   } else if (config_.embedding_scale == 1) {
     ops_.embedding(s.x.data(), token_embedding_->value, positions, input.tokens, p.first, B, p.count, D);
@@ -407,7 +413,8 @@ void TransformerModel<Attention>::embed_backward(const Input& input) {
   if (config_.images) {
     real* const drows = state_.rows.data();
     ops_.append_class_token_backward(drows, cls_token_->gradient, dposition, dx, B, p.count, D);
-    ops_.linear_backward_weight(patch_embedding_->gradient, nullptr, drows, input.patches, input.rows(), config_.patch_size, D);
+    ops_.linear_backward_weight(patch_embedding_->gradient, nullptr, drows, input.patches, input.rows(),
+                                config_.patch_size, D);
   } else if (config_.embedding_scale == 1) {
     ops_.embedding_backward(token_embedding_->gradient, dposition, dx, input.tokens, B, p.count, D, config_.vocab);
   } else {
@@ -422,7 +429,9 @@ void TransformerModel<Attention>::embed_backward(const Input& input) {
 template <class Attention>
 class TransformerModel<Attention>::TokenStream final : public Stream {
  public:
-  TokenStream(TransformerModel& model, int batch, int capacity) : model_(model) { state_.piece = {batch, 0, 0, capacity, true}; }
+  TokenStream(TransformerModel& model, int batch, int capacity) : model_(model) {
+    state_.piece = {batch, 0, 0, capacity, true};
+  }
 
   const real* append(const int32_t* tokens, int n) override {
     Piece& p = state_.piece;

@@ -16,7 +16,8 @@ std::vector<float> as_floats(const std::vector<real>& values, const Parameter& p
 
 // What a tensor called prefix + the parameter's name holds. Shapes are checked against the model.
 std::vector<real> read(const SafetensorsFile& file, const std::string& name, const Parameter& parameter) {
-  if (!file.find(name)) throw Error(file.path() + ": has no tensor " + name + ", which this model wants; nothing was changed");
+  if (!file.find(name))
+    throw Error(file.path() + ": has no tensor " + name + ", which this model wants; nothing was changed");
   const Shape& shape = file.entry(name).shape;
   if (shape != parameter.shape)
     throw Error(file.path() + ": tensor " + name + " has shape " + shape_text(shape) + ", this model wants " +
@@ -67,16 +68,17 @@ RunState read_run_state(const SafetensorsFile& file, const std::string& program)
   const auto& metadata = file.metadata();
   const auto format = metadata.find("format");
   if (format == metadata.end() || format->second != "petroglyph")
-    throw Error(file.path() + ": a safetensors file, but no checkpoint of this program; --init takes parameters from any file");
+    throw Error(file.path() +
+                ": a safetensors file, but no checkpoint of this program; --init takes parameters from any file");
   RunState state;
   state.program = file.metadata("program");
-  if (state.program != program)
-    throw Error(file.path() + ": a checkpoint of " + state.program + ", not of " + program);
+  if (state.program != program) throw Error(file.path() + ": a checkpoint of " + state.program + ", not of " + program);
   state.model = file.metadata("model");
   state.config = Json::parse(file.metadata("config"), file.path());
   state.options = Json::parse(file.metadata("options"), file.path());
   const auto step = parse_integer(file.metadata("step"));
-  if (!step || *step < 0) throw Error(file.path() + ": step \"" + file.metadata("step") + "\" is not a count of updates");
+  if (!step || *step < 0)
+    throw Error(file.path() + ": step \"" + file.metadata("step") + "\" is not a count of updates");
   state.step = *step;
   return state;
 }

@@ -8,9 +8,9 @@
 namespace petroglyph {
 
 struct Schedule {
-  double peak = 5e-4;    // learning rate after warm-up
-  int64_t warmup = 50;   // step i < warmup uses peak · i / warmup
-  bool cosine = false;   // afterwards: constant, or half a cosine down to `floor` at `steps`
+  double peak = 5e-4;   // learning rate after warm-up
+  int64_t warmup = 50;  // step i < warmup uses peak · i / warmup
+  bool cosine = false;  // afterwards: constant, or half a cosine down to `floor` at `steps`
   double floor = 0;
   int64_t steps = 0;
 

@@ -32,7 +32,10 @@ class Option {
     return *this;
   }
   // Saved and restored like one that shapes the run, but another value may be given on --resume (steps).
-  Option& may_differ() { differs_ = true; return *this; }
+  Option& may_differ() {
+    differs_ = true;
+    return *this;
+  }
   // What --help shows in place of the value: "--data FILE".
   Option& placeholder(const std::string& word) {
     placeholder_ = word;

@@ -27,7 +27,8 @@ void check_name(const std::string& name) {
   const bool good = !name.empty() && name[0] != '.' && std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isalnum(c) || c == '-' || c == '_' || c == '.';
   });
-  if (!good) throw UsageError("--name " + name + ": expected letters, digits, '-', '_' and '.', the first of them no '.'");
+  if (!good)
+    throw UsageError("--name " + name + ": expected letters, digits, '-', '_' and '.', the first of them no '.'");
 }
 
 // The first of runs/NAME, runs/NAME-2, … that is not there yet.
@@ -69,8 +70,12 @@ void RunSettings::declare(Options& options) {
   options.add("name", &name, "the folder runs/NAME; default: the first free one").placeholder("NAME").may_change();
   options.add("resume", &resume, "goes on with runs/NAME where it stopped, to the same bits").may_change();
   options.add("save-every", &save_every, 1, 1 << 30, "steps between checkpoints").may_differ();
-  options.add("device", &device, {"auto", "cpu", "cuda"}, "auto takes the GPU where there is one; the results do not depend on it").may_change();
-  options.add("threads", &threads, 0, 1024, "CPU threads, 0 for all cores; the results do not depend on it").may_change();
+  options
+      .add("device", &device, {"auto", "cpu", "cuda"},
+           "auto takes the GPU where there is one; the results do not depend on it")
+      .may_change();
+  options.add("threads", &threads, 0, 1024, "CPU threads, 0 for all cores; the results do not depend on it")
+      .may_change();
   options.add("quiet", &quiet, "prints results only").may_change();
 }
 
@@ -95,7 +100,8 @@ void Run::resume(Options& options) {
   const RunState saved = read_run_state(SafetensorsFile(checkpoint_), settings_.program);
   options.restore(saved.options, checkpoint_);
   if (settings_.schedule == "cosine" && saved.options.at("steps").integer() != settings_.steps)
-    throw Error(text("--steps %lld: this run's cosine was laid out over %lld steps", static_cast<long long>(settings_.steps),
+    throw Error(text("--steps %lld: this run's cosine was laid out over %lld steps",
+                     static_cast<long long>(settings_.steps),
                      static_cast<long long>(saved.options.at("steps").integer())));
   state_.step = saved_step_ = saved.step;
 }
@@ -112,7 +118,8 @@ void Run::prepare(const std::string& model, const Json& config, const Task& task
     model_->parameters.initialize(settings_.seed);
     if (!settings_.init.empty()) load_parameters(settings_.init, *model_);
   }
-  trainer_ = std::make_unique<Trainer>(*model_, task, *optimizer_, *ops_, settings_.seed, settings_.batch, settings_.accumulate);
+  trainer_ = std::make_unique<Trainer>(*model_, task, *optimizer_, *ops_, settings_.seed, settings_.batch,
+                                       settings_.accumulate);
   std::error_code failure;
   std::filesystem::create_directories(folder_, failure);
   if (failure) throw Error(folder_ + ": cannot make this folder: " + failure.message());
@@ -124,7 +131,8 @@ void Run::prepare(const std::string& model, const Json& config, const Task& task
 
 bool Run::train() {
   const InterruptGuard guard;
-  CsvLog log = settings_.resume ? CsvLog::resume(file("log.csv"), COLUMNS, state_.step) : CsvLog::create(file("log.csv"), COLUMNS);
+  CsvLog log = settings_.resume ? CsvLog::resume(file("log.csv"), COLUMNS, state_.step)
+                                : CsvLog::create(file("log.csv"), COLUMNS);
   Progress progress(state_.step, settings_.steps, settings_.quiet);
   const auto start = std::chrono::steady_clock::now();
   bool reached = false;
@@ -134,7 +142,8 @@ bool Run::train() {
     reached = evaluate(row) && row.evaluated.accuracy >= settings_.stop_at;
     const bool last = reached || step >= settings_.steps;
     if (!last) train_one(row);
-    log.append(step, {row.trained.loss, row.trained.accuracy, row.rate, row.gradient_norm, row.evaluated.loss, row.evaluated.accuracy});
+    log.append(step, {row.trained.loss, row.trained.accuracy, row.rate, row.gradient_norm, row.evaluated.loss,
+                      row.evaluated.accuracy});
     if (last || progress.due(state_.step)) progress.show(state_.step, describe(row, progress.rate()));
     if (last || interrupted()) break;
     if (state_.step % settings_.save_every == 0) save();
@@ -166,17 +175,20 @@ void Run::check_finite(double loss) const {
   if (std::isfinite(loss)) return;
   throw Error(text("the loss is %s at step %lld: training has diverged, try a smaller --lr; %s",
                    number_text(loss, 3).c_str(), static_cast<long long>(state_.step),
-                   saved_step_ < 0 ? "there is no checkpoint yet"
-                                   : text("%s holds step %lld", checkpoint_.c_str(), static_cast<long long>(saved_step_)).c_str()));
+                   saved_step_ < 0
+                       ? "there is no checkpoint yet"
+                       : text("%s holds step %lld", checkpoint_.c_str(), static_cast<long long>(saved_step_)).c_str()));
 }
 
 std::string Run::describe(const Row& row, double steps_a_second) const {
   std::string line;
   if (std::isfinite(row.trained.loss))
-    line = text("loss %.4f  accuracy %5.1f %%  lr %.2e  |g| %.2f  %.0f samples/s", row.trained.loss, 100 * row.trained.accuracy,
-                row.rate, row.gradient_norm, steps_a_second * settings_.batch * settings_.accumulate);
+    line = text("loss %.4f  accuracy %5.1f %%  lr %.2e  |g| %.2f  %.0f samples/s", row.trained.loss,
+                100 * row.trained.accuracy, row.rate, row.gradient_norm,
+                steps_a_second * settings_.batch * settings_.accumulate);
   if (std::isfinite(row.evaluated.loss))
-    line += text("%sevaluated: loss %.4f  accuracy %.1f %%", line.empty() ? "" : "  ", row.evaluated.loss, 100 * row.evaluated.accuracy);
+    line += text("%sevaluated: loss %.4f  accuracy %.1f %%", line.empty() ? "" : "  ", row.evaluated.loss,
+                 100 * row.evaluated.accuracy);
   return line;
 }
 

@@ -20,15 +20,15 @@ class CsvLog;
 // What every training program offers, with its defaults.
 struct RunSettings {
   std::string program;
-  std::string name;         // empty: the first free one of copy, copy-2, …
-  std::string init;         // a file of parameters to start from
+  std::string name;  // empty: the first free one of copy, copy-2, …
+  std::string init;  // a file of parameters to start from
   bool resume = false, quiet = false;
   uint64_t seed = 1;
   std::string device = "auto";
   int threads = 0;
   int batch = 64, accumulate = 1;
   int64_t steps = 2000;
-  double stop_at = 1;       // accuracy of an evaluation that ends the run; above 1: never
+  double stop_at = 1;  // accuracy of an evaluation that ends the run; above 1: never
   int eval_every = 10, eval_samples = 320;
   int save_every = 100;
   std::string schedule = "constant";

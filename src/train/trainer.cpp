@@ -6,8 +6,15 @@
 
 namespace petroglyph {
 
-Trainer::Trainer(Model& model, const Task& task, Optimizer& optimizer, Ops& ops, uint64_t seed, int batch, int accumulate)
-    : model_(model), task_(task), optimizer_(optimizer), ops_(ops), seed_(seed), batch_(batch), accumulate_(accumulate) {}
+Trainer::Trainer(Model& model, const Task& task, Optimizer& optimizer, Ops& ops, uint64_t seed, int batch,
+                 int accumulate)
+    : model_(model),
+      task_(task),
+      optimizer_(optimizer),
+      ops_(ops),
+      seed_(seed),
+      batch_(batch),
+      accumulate_(accumulate) {}
 
 // A step only puts work on the device's queue; the one wait, for the loss that is shown, comes when all of it is there.
 Measures Trainer::step(int64_t step, double learning_rate) {
@@ -26,7 +33,8 @@ Measures Trainer::step(int64_t step, double learning_rate) {
 Measures Trainer::evaluate(int64_t step, int samples) {
   std::vector<Batch> batches;
   for (int first = 0; first < samples; first += batch_) {
-    batches.push_back(task_.batch(seed_, stream_of("evaluate"), static_cast<uint32_t>(step), first, std::min(batch_, samples - first)));
+    batches.push_back(task_.batch(seed_, stream_of("evaluate"), static_cast<uint32_t>(step), first,
+                                  std::min(batch_, samples - first)));
     enqueue(batches.back(), static_cast<int>(batches.size()) - 1, 0);
   }
   return collect(batches);
