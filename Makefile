@@ -86,15 +86,27 @@ $(BUILD)/gpu/%.o: src/gpu/%.cu $(BUILD)/flags
 	@$(NVCC) $(NVCCFLAGS) $(GENCODE) -ccbin $(CXX) -Xcompiler -ffp-contract=off,-Wall,-Wextra -MMD -MP -c -o $@ $<
 
 # The same kernels for the host (test/cuda_on_host.h): threads become fibers.
-HOST_KERNELS := $(KERNELS:src/gpu/%.cu=$(BUILD)/host/%.o) $(BUILD)/test/cuda_on_host.o $(BUILD)/test/cuda_on_host_runtime.o
+HOST_SHIM := $(BUILD)/test/cuda_on_host.o $(BUILD)/test/cuda_on_host_runtime.o
+HOST_KERNELS := $(KERNELS:src/gpu/%.cu=$(BUILD)/host/%.o) $(HOST_SHIM)
 $(BUILD)/host/%.o: src/gpu/%.cu $(BUILD)/flags
 	@mkdir -p $(@D)
 	@echo "  CXX  $< for the host"
 	@$(CXX) $(FLAGS) -O2 -Wno-maybe-uninitialized -Itest -x c++ -include test/cuda_on_host.h -MMD -MP -c -o $@ $<
+$(BUILD)/test/host_run.o: test/host_run.cpp $(BUILD)/flags
+	@mkdir -p $(@D)
+	@echo "  CXX  $<"
+	@$(CXX) $(FLAGS) -Itest -include test/cuda_on_host.h -MMD -MP -c -o $@ $<
+$(BUILD)/test/gpu_math_on_host.o: test/gpu_math.cu $(BUILD)/flags
+	@mkdir -p $(@D)
+	@echo "  CXX  $< for the host"
+	@$(CXX) $(FLAGS) -O2 -Itest -x c++ -include test/cuda_on_host.h -MMD -MP -c -o $@ $<
+$(BUILD)/test/gpu_math_on_host: $(BUILD)/test/gpu_math_on_host.o $(HOST_SHIM) $(BUILD)/petroglyph.a
+	@echo "  LINK $@"
+	@$(CXX) -o $@ $^ $(LINKFLAGS)
 $(BUILD)/test/host_run: $(BUILD)/test/host_run.o $(BUILD)/test/cases.o $(HOST_KERNELS) $(BUILD)/petroglyph.a
 	@echo "  LINK $@"
 	@$(CXX) -o $@ $^ $(LINKFLAGS)
-$(BUILD)/test/cuda_on_host_test: $(BUILD)/test/cuda_on_host_test.o $(BUILD)/test/cuda_on_host.o $(BUILD)/test/cuda_on_host_runtime.o
+$(BUILD)/test/cuda_on_host_test: $(BUILD)/test/cuda_on_host_test.o $(HOST_SHIM)
 	@echo "  LINK $@"
 	@$(CXX) -o $@ $^ $(LINKFLAGS)
 
@@ -108,7 +120,7 @@ FORCE:
 # ---- Tests ----------------------------------------------------------------------------------------------------------
 
 # What is built with the default flags, and what only the double build can tell.
-FLOAT_TESTS := numerics files oracle bits programs cuda_on_host_test host_run
+FLOAT_TESTS := numerics files oracle bits programs cuda_on_host_test gpu_math_on_host host_run
 DOUBLE_TESTS := gradients oracle identities
 DOUBLE := $(BUILD)/double
 
