@@ -1,8 +1,6 @@
 // The catalogue of operations: every one forward and backward, with its formula, shapes, order of sums and source.
 // Included in class bodies by ops.h, cpu/cpu.h and gpu/gpu.h, hence no include guard.
 //
-// OP: every device has it. CPU_OP: the GPU does not have it yet, and says so.
-//
 // Arguments: outputs, inputs, dimensions. `d` prefixes a gradient. Gradients of parameters accumulate; gradients of
 // activations are written unless Into::ADD says otherwise. B batch, T positions, D width, H hidden width, V vocabulary,
 // N rows (B·T of a batch of sequences). Matrices are row-major.
@@ -47,35 +45,35 @@ OP(void linear_one_hot_backward(real* dweight, real* dbias, const real* dy, cons
 
 // x_bt += position_table[first + t]
 //   x (B,T,D) in place; position_table (≥ first+T, D)
-CPU_OP(void add_positions(real* x, const real* position_table, int first, int B, int T, int D));
+OP(void add_positions(real* x, const real* position_table, int first, int B, int T, int D));
 
 // dposition_table[t] += Σ_b dx_bt
 //   Order: ascending over b, cut every 1024 like a chain.
-CPU_OP(void add_positions_backward(real* dposition_table, const real* dx, int B, int T, int D));
+OP(void add_positions_backward(real* dposition_table, const real* dx, int B, int T, int D));
 
 // ---- Element by element -------------------------------------------------------------------------------------------
 
 // y = factor · x        y (n) out, may be x
-CPU_OP(void scale(real* y, const real* x, real factor, int64_t n));
+OP(void scale(real* y, const real* x, real factor, int64_t n));
 
 // y_n = x_n + row
 //   y (N,D) out; x rows of D, x_step numbers apart; row (D)
-CPU_OP(void add_row(real* y, const real* x, int64_t x_step, const real* row, int64_t N, int D));
+OP(void add_row(real* y, const real* x, int64_t x_step, const real* row, int64_t N, int D));
 
 // drow += Σ_n dy_n
 //   Order: as the bias of a linear layer, the rows in chunks of 1024.
-CPU_OP(void add_row_backward(real* drow, const real* dy, int64_t N, int D));
+OP(void add_row_backward(real* drow, const real* dy, int64_t N, int D));
 
 // y_n = a_n + b_n
 //   y rows of D out, y_step numbers apart; a, b (N,D)
-CPU_OP(void add(real* y, int64_t y_step, const real* a, const real* b, int64_t N, int D));
+OP(void add(real* y, int64_t y_step, const real* a, const real* b, int64_t N, int D));
 
 // y = f(x)              y (n) out, may be x
-CPU_OP(void pointwise(real* y, const real* x, Pointwise f, int64_t n));
+OP(void pointwise(real* y, const real* x, Pointwise f, int64_t n));
 
 // dx = dy ∘ f'(x), and y = f(x) once more, which then need not be kept
 //   dx (n), may be dy; y (n) out or null; dy, x (n)
-CPU_OP(void pointwise_backward(real* dx, real* y, const real* dy, const real* x, Pointwise f, int64_t n));
+OP(void pointwise_backward(real* dx, real* y, const real* dy, const real* x, Pointwise f, int64_t n));
 
 // ---- Linear -------------------------------------------------------------------------------------------------------
 
@@ -129,17 +127,17 @@ OP(void rms_norm_backward(real* dx, real* dweight, const real* dy, const real* x
 // hat = (x − mean x) / √(variance + 1e-5),  y = hat ∘ weight + bias, with the biased variance
 //   y (N,D) out, may be x; hat (N,D) out, inv_std (N) out; weight, bias (D)
 //   Order: lanes.
-CPU_OP(void layer_norm(real* y, real* hat, real* inv_std, const real* x, const real* weight, const real* bias, int64_t N, int D));
+OP(void layer_norm(real* y, real* hat, real* inv_std, const real* x, const real* weight, const real* bias, int64_t N, int D));
 
 // y = hat ∘ weight + bias: what layer_norm wrote, once more
 //   y (N,D) out
-CPU_OP(void layer_norm_output(real* y, const real* hat, const real* weight, const real* bias, int64_t N, int D));
+OP(void layer_norm_output(real* y, const real* hat, const real* weight, const real* bias, int64_t N, int D));
 
 // With g = dy ∘ weight: dx = inv_std · (g − mean g − hat · mean(g∘hat)), or dx += that;
 // dweight += Σ_n dy_n∘hat_n;  dbias += Σ_n dy_n
 //   dx (N,D), may be dy
 //   Order: lanes along a row; the rows in chunks of 1024, ascending, dweight by fma.
-CPU_OP(void layer_norm_backward(real* dx, real* dweight, real* dbias, const real* dy, const real* hat, const real* inv_std,
+OP(void layer_norm_backward(real* dx, real* dweight, real* dbias, const real* dy, const real* hat, const real* inv_std,
                             const real* weight, int64_t N, int D, Into into));
 
 // ---- Softmax attention ---------------------------------------------------- (Vaswani et al. 2017; Dao et al. 2022)
@@ -152,7 +150,7 @@ CPU_OP(void layer_norm_backward(real* dx, real* dweight, real* dbias, const real
 //   first and has no order, no sum is ever rescaled: a stream, tiles on the CPU and tiles on a GPU (which form the scores
 //   twice) do the same.
 //   Order: dots chain over the head's channels, the two added; Σ e lanes over s; Σ e v chain over ascending s.
-CPU_OP(void attention(real* y, real* top, real* inv_sum, const AttentionInput& in, const AttentionShape& shape));
+OP(void attention(real* y, real* top, real* inv_sum, const AttentionInput& in, const AttentionShape& shape));
 
 // Every key a query (Q = T = capacity). With da_ts = dy_t·v_s and ds_ts = a_ts (da_ts − Σ_c dy_tc y_tc):
 //   dv_s = Σ_t a_ts dy_t;  dq_t = Σ_s ds_ts k_s / √head_width;  dk_s = Σ_t ds_ts q_t / √head_width
@@ -161,16 +159,67 @@ CPU_OP(void attention(real* y, real* top, real* inv_sum, const AttentionInput& i
 //   y, dy (B,T,width); a = e · inv_sum; nothing of size T² is kept
 //   Order: da chain over the channels, dy·y lanes; sums over s, t or distances n chain, ascending, then the factor;
 //   dbias and dpositions: a sample's sum first (dbias over ascending t by additions), then over ascending b.
-CPU_OP(void attention_backward(const AttentionGradient& out, const real* dy, const real* y, const real* top, const real* inv_sum,
+OP(void attention_backward(const AttentionGradient& out, const real* dy, const real* y, const real* top, const real* inv_sum,
                            const AttentionInput& in, const AttentionShape& shape));
 
 // bias[n] = −r1 log(1 + r2 n) of each head                                                      (Chi et al. 2022, KERPLE)
 //   bias (T,heads) out; r1, r2 (heads)
-CPU_OP(void kerple_bias(real* bias, const real* r1, const real* r2, int T, int heads));
+OP(void kerple_bias(real* bias, const real* r1, const real* r2, int T, int heads));
 
 // dr1 −= Σ_n dbias[n] log(1 + r2 n);  dr2 −= Σ_n dbias[n] r1 n / (1 + r2 n)
 //   Order: lanes over n, by fma.
-CPU_OP(void kerple_bias_backward(real* dr1, real* dr2, const real* dbias, const real* r1, const real* r2, int T, int heads));
+OP(void kerple_bias_backward(real* dr1, real* dr2, const real* dbias, const real* r1, const real* r2, int T, int heads));
+
+// ---- Sliding dilated attention ------------------------------------------------------------------ (regular_gpt, eq. 1)
+
+// y_j = Σ_i a_ji v_n,  n = first + j·advance − i·dilation for i = 0 … C−1,  a_ji = softmax over i of q_j·k_n/√head_width + relative_i,
+// for each head by itself. What stands before the sequence (n < 0) has k_before, v_before, or is left out where these are null.
+//   y (B,Q,width) out; weights (B,Q,heads,C) out: a, 0 where left out
+//   As computed: score · log₂e = fma(q·k, log₂e/√head_width, log₂e·relative); e = exp2_in_range(max(−126, that less the largest));
+//   a = e · (1/Σ e).
+//   Order: q·k lanes; Σ e lanes over i; y chain over ascending i, which is from the newest key to the oldest.
+OP(void dilated_attention(real* y, real* weights, const DilatedInput& in, const DilatedShape& shape));
+
+// With da_ji = dy_j·v_n and ds_ji = a_ji (da_ji − Σ_i a_ji da_ji), for the pairs (j,i) of each key n:
+//   dq_j = 1/√head_width Σ_i ds_ji k_n;  dk_n = 1/√head_width Σ ds_ji q_j;  dv_n = Σ a_ji dy_j;  dscores = ds
+//   dy (B,Q,width); weights as dilated_attention wrote them. All T = capacity rows of dk and dv are written.
+//   Order: da lanes, its mean lanes over i, by fma; dq, dk and dv chain over ascending i, uncut, then the factor; dk_before and dv_before
+//   chain over ascending samples, then queries, then i, uncut.
+OP(void dilated_attention_backward(const DilatedGradient& out, const real* dy, const real* weights, const DilatedInput& in,
+                                   const DilatedShape& shape));
+
+// y_bj = x_b,first+j·step       y (B,count,D) out; x (B,T,D)
+OP(void take_rows(real* y, const real* x, int B, int T, int first, int step, int count, int D));
+
+// x_b,first+j·step += y_bj      x (B,T,D); y (B,count,D)
+OP(void add_to_rows(real* x, const real* y, int B, int T, int first, int step, int count, int D));
+
+// ---- Attention without a softmax -------------- (Katharopoulos et al. 2020; positional_encodings_nonessential, section 4)
+
+// y_t = Σ_s (q_t·k_s) v_s over the positions s that t sees, divided by Σ_s q_t·k_s where normalized, for each head by itself,
+// with q and k as the feature map makes them:
+//   y_t = inv_sum_t (Sᵀq_t + Σ_{s≤t} (q_t·k_s) v_s),  1/inv_sum_t = z·q_t + Σ_{s≤t} q_t·k_s
+// over the s of t's own chunk, with the state of the chunks before: S = Σ_s k_s ⊗ v_s, z = Σ_s k_s.          (eqs. 7 and 8)
+// Not causal: the state is that of all positions, and no sums within a chunk.
+//   y (B,T,width) out; inv_sum (B,heads,T) out, or null where not normalized
+//   qkv (B,T,3·width): q, k and v of a position side by side, each grouped by head; the feature map is applied in place
+//   states (B,heads,states,state) out (see LinearAttentionShape). Null in a stream, which instead goes on with state
+//   (B,heads,stream state) in and out. No part of it is read before the first position.
+//   Order: q·k chain over the channels. Sums over s chain, ascending within a chunk, from zero (z: by additions), and then
+//   added to what the chunks before have: S, z, and y from Sᵀq_t, a chain over the channels. For inv_sum lanes: z·q_t over
+//   the channels by fma, then Σ q_t·k_s over the chunk's s. The exp of ELU_PLUS_ONE is exp_nonpositive (numerics.h).
+OP(void linear_attention(real* y, real* inv_sum, real* states, real* state, real* qkv, const LinearAttentionShape& shape));
+
+// The gradients of linear_attention over whole sequences. With g_t = inv_sum_t dy_t, c_t = −g_t·y_t, w_ts = g_t·v_s + c_t, and of
+// the chunks after, L = Σ_t q_t ⊗ g_t and h = Σ_t c_t q_t (not causal: of all positions):
+//   dq_t = S g_t + c_t z + Σ_{s≤t} w_ts k_s;  dk_s = L v_s + h + Σ_{t≥s} w_ts q_t;  dv_s = Lᵀk_s + Σ_{t≥s} (q_t·k_s) g_t
+// Not normalized: g = dy, c = 0, no z and no h. Then dq and dk times the feature map's slope, min(φ, 1) for φ = elu + 1.
+//   dqkv (B,T,3·width) out; dy (B,T,width) becomes g; inv_sum becomes c; qkv as linear_attention left it;
+//   later: scratch, laid out as states
+//   Order: c lanes by fma. The rest as in linear_attention, with L and h from the last chunk to the first, but ascending
+//   within each, h by fma; c_t z by fma onto S g_t; not causal, L ascending too.
+OP(void linear_attention_backward(real* dqkv, real* later, real* dy, const real* y, real* inv_sum, const real* states,
+                                  const real* qkv, const LinearAttentionShape& shape));
 
 // ---- The pairwise relation ------------------------------------------------- (causal_rn_workshop, eq. 4; section 2)
 
@@ -267,9 +316,9 @@ OP(void selective_scan_backward(real* du, real* ddelta, real* dA_log, real* dB, 
 //   gated (n) out, may be y or z; y, z (n)
 OP(void silu_gate(real* gated, const real* y, const real* z, int64_t n));
 
-// dy = dgated ∘ silu(z);  dz = dgated ∘ y ∘ silu'(z)
-//   dy, dz (n) out; either may be dgated
-OP(void silu_gate_backward(real* dy, real* dz, const real* dgated, const real* y, const real* z, int64_t n));
+// dy = dgated ∘ silu(z);  dz = dgated ∘ y ∘ silu'(z);  and gated once more, which then need not be kept
+//   dy, dz (n) out; either may be dgated; gated (n) out
+OP(void silu_gate_backward(real* dy, real* dz, real* gated, const real* dgated, const real* y, const real* z, int64_t n));
 
 // ---- Recurrent cells ------------------------------------------------ (Elman 1990; Hochreiter and Schmidhuber 1997)
 

@@ -25,6 +25,7 @@ class Checksum {
  public:
   // Any cutting of the bytes into updates gives the same value.
   void update(const void* data, size_t size) {
+    if (size == 0) return;  // an empty vector's data may be null
     const unsigned char* bytes = static_cast<const unsigned char*>(data);
     length_ += size;
     if (held_ > 0) {

@@ -8,10 +8,6 @@
 
 namespace petroglyph {
 
-void Ops::not_on_this_device(const char* operation) {
-  throw Error(std::string("--device cuda: the operation ") + operation + " has no CUDA kernel yet; use --device cpu");
-}
-
 std::unique_ptr<Ops> make_device(const std::string& name, int threads) {
 #ifdef PETROGLYPH_CUDA
   if (name == "cuda" || (name == "auto" && gpu_present())) return make_gpu();

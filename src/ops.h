@@ -80,35 +80,113 @@ struct ScanShape {
   int64_t partial_size() const { return group_sums_size() + static_cast<int64_t>(batch) * (states + 1) * channels; }
 };
 
-// Attention between queries and keys. As above the queries are the last of the keys' positions.
+// Attention between queries and keys. As in RelationShape the queries are the last of the keys' positions.
 struct AttentionShape {
-  int batch, queries, keys, capacity;  // B, Q, T; the capacity as in RelationShape
-  int heads, head_width;
-  bool causal;
+  int batch;      // B
+  int queries;    // Q
+  int keys;       // T; query t stands at position T − Q + t
+  int capacity;   // positions from one sample's keys to the next one's; T in training
+  int heads;      // consecutive groups of head_width channels
+  int head_width;
+  bool causal;    // query at position t sees keys 0 … t; otherwise all T keys
   int query_step, key_step;  // numbers from one position's q to the next one's, and from one k or v to the next
 
-  int width() const { return heads * head_width; }
-  int position(int query) const { return keys - queries + query; }
-  int visible(int query) const { return causal ? position(query) + 1 : keys; }
-  // Distances t − s of a query at t from a key at s are numbered from the smallest that is seen.
-  int distances() const { return causal ? keys : 2 * keys - 1; }
-  int nearest() const { return causal ? 0 : keys - 1; }  // the number of distance 0
+  HOST_DEVICE int width() const { return heads * head_width; }
+  HOST_DEVICE int position(int query) const { return keys - queries + query; }
+  HOST_DEVICE int visible(int query) const { return causal ? position(query) + 1 : keys; }
+  // The distances t − s of a query at t from a key at s are counted from the smallest: from 0, or from 1 − T.
+  HOST_DEVICE int distances() const { return causal ? keys : 2 * keys - 1; }
+  HOST_DEVICE int nearest() const { return causal ? 0 : keys - 1; }  // the number of distance 0
 };
 
-// What attention reads. Heads are consecutive groups of head_width channels.
+// What depends on the distance of a key is a bias or a product with q_position, not both.
 struct AttentionInput {
   const real* q;           // (B,Q,·)
   const real *k, *v;       // (B,capacity,·)
-  const real* bias;        // (T,heads): added to a score, by distance; causal only; or null
-  const real* q_position;  // (B,Q,·), as q
-  const real* positions;   // (distances,width): q_position · positions is added to q · k, by distance; or null
+  const real* bias;        // (T,heads), by distance; causal only; or null
+  const real* q_position;  // (B,Q,·) laid out as q, and
+  const real* positions;   // (distances,width), by distance; or null
 };
 
 struct AttentionGradient {
-  real *dq, *dk, *dv;              // written
+  real *dq, *dk, *dv;              // laid out as q, k, v; written
   real* dbias;                     // (T,heads), accumulates
   real *dq_position, *dpositions;  // written
-  real* partial;                   // scratch of (B,T,heads) with a bias, of (B,distances,width) with positions
+  real* partial;                   // scratch (B,T,heads) with bias, (B,distances,width) with positions
+};
+
+// Attention of each query to a few keys that stand a fixed number of rows apart, its own and earlier ones.
+struct DilatedShape {
+  int batch, queries, keys;  // B, Q, T
+  int capacity;              // rows from one sample's keys to the next one's
+  int heads, head_width;
+  int chunk;                 // C, the keys that a query sees
+  int dilation;              // rows from one of them to the one before
+  int first, advance;        // query j's own key is row first + j·advance
+  int query_step, key_step;  // numbers from one query's q to the next one's, and from one k or v to the next
+
+  HOST_DEVICE int width() const { return heads * head_width; }
+  HOST_DEVICE int64_t queries_of_all() const { return static_cast<int64_t>(batch) * queries; }
+  // Key i of query j, i = 0 … C−1; a negative row stands before the sequence.
+  HOST_DEVICE int64_t key(int64_t j, int64_t i) const { return first + j * advance - i * dilation; }
+  // How many keys of query j stand in the sequence; further ones do not.
+  HOST_DEVICE int inside(int64_t j) const {
+    const int64_t n = (first + j * advance) / dilation + 1;
+    return n < chunk ? static_cast<int>(n) : chunk;
+  }
+  // The query whose key i is row n; −1: none.
+  HOST_DEVICE int64_t query(int64_t n, int64_t i) const {
+    const int64_t distance = n + i * dilation - first;
+    return distance >= 0 && distance % advance == 0 && distance / advance < queries ? distance / advance : -1;
+  }
+};
+
+// Heads are consecutive groups of head_width channels.
+struct DilatedInput {
+  const real* q;                    // (B,Q,·)
+  const real *k, *v;                // (B,capacity,·)
+  const real *k_before, *v_before;  // (width): of every row before the sequence; null: nothing is attended to there
+  const real* relative;             // (heads,C): added to the scores
+};
+
+struct DilatedGradient {
+  real *dq, *dk, *dv;           // written
+  real *dk_before, *dv_before;  // written, where k_before is given
+  real* dscores;  // (B,Q,heads,C), written; 0 where nothing is attended to. Its sum over B and Q is drelative
+};
+
+// What linear attention makes of queries and keys first.
+enum class FeatureMap {
+  IDENTITY,
+  ELU_PLUS_ONE,  // elu(x) + 1, which is x + 1 above zero and exp(x) below
+};
+
+// Attention without a softmax, in time and memory linear in T. The sums over positions are made of chunks, as in the linear
+// relation: a position attends to those of its own chunk that it sees, and finds what came before them in a state.
+struct LinearAttentionShape {
+  // Of the order of a head's width, where a chunk's pairs cost what its state does; and not just below lengths that are
+  // usual, for a chunk of a few positions costs a whole state.
+  static constexpr int CHUNK = 144;
+
+  int batch;              // B
+  int positions;          // T; in a stream only the newest ones
+  int heads, head_width;  // d, the channels of a head
+  bool causal;            // position t sees positions 0 … t; otherwise all T
+  bool normalized;        // the weights of a position are divided by their sum
+  FeatureMap feature_map;
+  int before;  // positions that a stream has read earlier; 0 for whole sequences
+
+  HOST_DEVICE int width() const { return heads * head_width; }
+  HOST_DEVICE int chunks() const { return (positions + CHUNK - 1) / CHUNK; }
+  HOST_DEVICE int begin(int chunk) const { return chunk * CHUNK; }
+  HOST_DEVICE int end(int chunk) const { return chunk + 1 < chunks() ? (chunk + 1) * CHUNK : positions; }
+  // A state of one head is S (d,d) and, where normalized, z (d).
+  HOST_DEVICE int64_t state_size() const { return (head_width + (normalized ? 1 : 0)) * int64_t{1} * head_width; }
+  // States that whole sequences keep of every sample and head: before each chunk but the first; or of all positions.
+  HOST_DEVICE int states() const { return causal ? chunks() - 1 : 1; }
+  int64_t states_size() const { return int64_t{1} * batch * heads * states() * state_size(); }
+  // A stream's: a state, and k (CHUNK,d) and v (CHUNK,d) of the unfinished chunk.
+  HOST_DEVICE int64_t stream_state_size() const { return state_size() + 2 * CHUNK * int64_t{1} * head_width; }
 };
 
 // AdamW (Loshchilov and Hutter 2019) with the gradient clipped by its global norm.
@@ -122,18 +200,8 @@ class Ops : public Memory {
  public:
   virtual std::string description() const = 0;  // "CPU, 2 threads, AVX-512"
 #define OP(...) virtual __VA_ARGS__ = 0
-#define CPU_OP(...) \
-  virtual __VA_ARGS__ { not_on_this_device(__func__); }
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-parameter"
 #include "catalogue.h"
-#pragma GCC diagnostic pop
 #undef OP
-#undef CPU_OP
-
- private:
-  // What the catalogue calls a CPU_OP the GPU does not have yet; the model that needs it says so in one line.
-  [[noreturn]] static void not_on_this_device(const char* operation);
 };
 
 // threads: 0 takes all cores.

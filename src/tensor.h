@@ -40,6 +40,7 @@ class Array {
   Array(Memory& memory, Shape shape)
       : memory_(&memory),
         shape_(std::move(shape)),
+        room_(elements(shape_)),
         data_(static_cast<T*>(memory.allocate(static_cast<size_t>(elements(shape_)) * sizeof(T)))) {}
   Array(Array&& other) noexcept { swap(other); }
   Array& operator=(Array&& other) noexcept {
@@ -65,9 +66,13 @@ class Array {
     memory_->download(host.data(), data_, bytes());
     return host;
   }
-  // Makes room for `shape`; the contents are lost. Nothing happens where it has that shape already.
+  // Makes room for `shape`; the contents are lost. Nothing happens where it has that shape already. Memory that is large enough
+  // is kept: where every step has another length, asking for it anew costs more than some steps themselves.
   void resize(Memory& memory, const Shape& shape) {
-    if (data_ && shape_ == shape) return;
+    if (data_ && elements(shape) <= room_) {
+      shape_ = shape;
+      return;
+    }
     *this = Array();  // returns the old memory before new memory is asked for
     *this = Array(memory, shape);
   }
@@ -76,10 +81,12 @@ class Array {
   void swap(Array& other) noexcept {
     std::swap(memory_, other.memory_);
     std::swap(shape_, other.shape_);
+    std::swap(room_, other.room_);
     std::swap(data_, other.data_);
   }
   Memory* memory_ = nullptr;
   Shape shape_;
+  int64_t room_ = 0;  // numbers that the memory holds
   T* data_ = nullptr;
 };
 

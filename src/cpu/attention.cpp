@@ -14,6 +14,7 @@
 #include "cpu/lanes.h"
 #include "cpu/parallel.h"
 #include "cpu/product.h"
+#include "cpu/scratch.h"
 
 namespace petroglyph {
 
@@ -23,11 +24,6 @@ using numerics::fma;
 
 constexpr real LOG2_E = real(1.4426950408889634);
 constexpr int64_t ROWS = 16;  // queries whose scores are formed together, keys whose gradients are
-
-int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
-
-// From one row of scores to the next: an odd number of cache lines, so that the rows of a column lie in different sets.
-int64_t row_step(int64_t columns) { return (round_up(columns, 32) / 16 | 1) * 16; }
 
 // One sample and head, as offsets into the arrays.
 struct Head {
@@ -44,20 +40,13 @@ struct Head {
         row(number * s.queries) {}
 };
 
-// Parts of a thread's scratch, one after the other.
-class Parts {
- public:
-  explicit Parts(real* begin) : next_(begin) {}
-  real* take(int64_t size) {
-    real* const part = next_;
-    next_ += round_up(size, 16);
-    return part;
-  }
-  int64_t size_from(const real* begin) const { return next_ - begin; }
-
- private:
-  real* next_;
-};
+// f(s) for s < n and to the end of the last block of LANES: the rows' steps leave room for it.
+template <class F>
+void for_blocks(int n, F f) {
+  for (int begin = 0; begin < n; begin += LANES)
+#pragma omp simd
+    for (int l = 0; l < LANES; ++l) f(begin + l);
+}
 
 // The scores of one head, whatever is made of them.
 class Scores {
@@ -72,7 +61,7 @@ class Scores {
     keys_to_ = parts.take(packed_size(width, keys));
     keys_ = pack(keys_to_, {in.k + head.key, 1, shape_.key_step}, width, keys);
     if (in.bias) {
-      bias_ = parts.take(shape_.keys);
+      bias_ = parts.take(shape_.keys + LANES);
       for (int64_t n = 0; n < shape_.keys; ++n)
         bias_[shape_.keys - 1 - n] = LOG2_E * in.bias[n * shape_.heads + head.index];
     }
@@ -115,9 +104,9 @@ class Scores {
     }
     if (in_.bias) {
       const real* own = bias_ + shape_.keys - 1 - position;
-      for (int s = 0; s < visible; ++s) row[s] = fma(row[s], scale_, own[s]);
+      for_blocks(visible, [&](int s) { row[s] = fma(row[s], scale_, own[s]); });
     } else {
-      for (int s = 0; s < visible; ++s) row[s] *= scale_;
+      for_blocks(visible, [&](int s) { row[s] *= scale_; });
     }
   }
 
@@ -135,7 +124,7 @@ class Scores {
 // What Scores takes at most.
 int64_t scores_size(const AttentionInput& in, const AttentionShape& shape) {
   int64_t size = packed_size(shape.head_width, shape.keys) + 16;
-  if (in.bias) size += shape.keys + 16;
+  if (in.bias) size += shape.keys + LANES + 16;
   if (in.positions) size += packed_size(shape.head_width, shape.distances()) + ROWS * row_step(shape.distances()) + 32;
   return size;
 }
@@ -143,25 +132,29 @@ int64_t scores_size(const AttentionInput& in, const AttentionShape& shape) {
 // 2^x for x ≤ 0, at least 2^−126, which vanishes beside the largest, 1; a NaN stays one
 inline real weight(real x) { return numerics::exp2_in_range(numerics::max(real(-126), x)); }
 
-// e in place of the scores, and zeros up to `end`; returns 1 / Σ e
-real exponentials(real* row, int visible, int end, real top) {
+// e in place of the scores, and zeros to the end of the block; returns 1 / Σ e
+real exponentials(real* row, int visible, real top) {
+  alignas(64) real lane[LANES] = {};
+  for (int begin = 0; begin < visible; begin += LANES)
 #pragma omp simd
-  for (int s = 0; s < visible; ++s) row[s] = weight(row[s] - top);
-  std::fill(row + visible, row + end, real(0));
-  return 1 / sum_lanes(visible, [&](real sum, int64_t s) { return sum + row[s]; });
+    for (int l = 0; l < LANES; ++l) {
+      const real e = begin + l < visible ? weight(row[begin + l] - top) : 0;
+      row[begin + l] = e;
+      lane[l] += e;
+    }
+  return 1 / fold_lanes(lane);
 }
 
 real largest(const real* row, int visible) {
-  real lane[LANES];
-  for (int l = 0; l < LANES; ++l) lane[l] = row[std::min(l, visible - 1)];
-  int s = 0;
-  for (; s + LANES <= visible; s += LANES)
+  alignas(64) real lane[LANES];
+  std::fill_n(lane, LANES, row[0]);
+  for (int begin = 0; begin < visible; begin += LANES)
 #pragma omp simd
-    for (int l = 0; l < LANES; ++l) lane[l] = numerics::max(row[s + l], lane[l]);
-  for (int l = 0; s + l < visible; ++l) lane[l] = numerics::max(row[s + l], lane[l]);
-  real top = lane[0];
-  for (int l = 1; l < LANES; ++l) top = numerics::max(lane[l], top);
-  return top;
+    for (int l = 0; l < LANES; ++l) {
+      const real score = begin + l < visible ? row[begin + l] : row[0];
+      lane[l] = numerics::max(score, lane[l]);
+    }
+  return fold_largest(lane);
 }
 
 }  // namespace
@@ -192,8 +185,10 @@ void Cpu::attention(real* y, real* top, real* inv_sum, const AttentionInput& in,
       scores.form(rows, step, first, last);
       for (int t = first; t <= last; ++t) {
         real* row = rows + (t - first) * step;
-        top[head.row + t] = largest(row, shape.visible(t));
-        inv_sum[head.row + t] = exponentials(row, shape.visible(t), seen, top[head.row + t]);
+        const int visible = shape.visible(t);
+        top[head.row + t] = largest(row, visible);
+        inv_sum[head.row + t] = exponentials(row, visible, top[head.row + t]);
+        if (visible < seen) std::fill(row + visible, row + seen, real(0));
       }
       real* out = y + head.out + static_cast<int64_t>(first) * shape.width();
       multiply({out, shape.width(), {rows, step, 1}, {}, last - first + 1, width, seen, Into::WRITE}, values);
@@ -273,14 +268,13 @@ class HeadBackward {
   // weights_ = a, with zeros for the keys that other queries among ROWS see
   void form_weights(int begin, int end) {
     for_rows(begin, end, [&](int first, int last) {
+      const int seen = shape_.visible(last);
       scores_.form(row(begin, first), step_, first, last);
       for (int t = first; t <= last; ++t) {
         real* a = row(begin, t);
         const int visible = shape_.visible(t);
         const real top = top_[t], inv_sum = inv_sum_[t];
-#pragma omp simd
-        for (int s = 0; s < visible; ++s) a[s] = weight(a[s] - top) * inv_sum;
-        std::fill(a + visible, a + shape_.visible(last), real(0));
+        for_blocks(seen, [&](int s) { a[s] = s < visible ? weight(a[s] - top) * inv_sum : 0; });
       }
     });
   }
@@ -306,6 +300,7 @@ class HeadBackward {
   // weights_ = ds
   void weights_to_gradients(int begin, int end) {
     for_rows(begin, end, [&](int first, int last) {
+      const int seen = shape_.visible(last);
       multiply({gradients_,
                 step_,
                 {dy_ + first * int64_t(shape_.width()), shape_.width(), 1},
@@ -320,7 +315,8 @@ class HeadBackward {
         const real along = sum_lanes(width_, [&](real sum, int64_t c) { return fma(own_dy[c], own_y[c], sum); });
         real* a = row(begin, t);
         const real* da = gradients_ + (t - first) * step_;
-        for (int s = 0; s < shape_.visible(t); ++s) a[s] *= da[s] - along;
+        const int visible = shape_.visible(t);
+        for_blocks(seen, [&](int s) { a[s] = s < visible ? a[s] * (da[s] - along) : 0; });
       }
     });
   }

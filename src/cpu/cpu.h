@@ -25,10 +25,8 @@ class Cpu final : public Ops {
   void copy(void* to, size_t to_stride, const void* from, size_t from_stride, size_t bytes, size_t count) override;
 
 #define OP(...) __VA_ARGS__ override
-#define CPU_OP(...) __VA_ARGS__ override
 #include "catalogue.h"
 #undef OP
-#undef CPU_OP
 
  private:
   void product(const Product& p);

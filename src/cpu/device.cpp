@@ -53,9 +53,13 @@ void* Cpu::allocate(size_t bytes) {
 
 void Cpu::release(void* memory) noexcept { ::operator delete(memory, ALIGNMENT); }
 
-void Cpu::upload(void* to, const void* host, size_t bytes) { std::memcpy(to, host, bytes); }
+void Cpu::upload(void* to, const void* host, size_t bytes) {
+  if (bytes > 0) std::memcpy(to, host, bytes);  // of nothing, the addresses may be null
+}
 
-void Cpu::download(void* host, const void* from, size_t bytes) { std::memcpy(host, from, bytes); }
+void Cpu::download(void* host, const void* from, size_t bytes) {
+  if (bytes > 0) std::memcpy(host, from, bytes);
+}
 
 void Cpu::zero(void* memory, size_t bytes) { std::memset(memory, 0, bytes); }
 

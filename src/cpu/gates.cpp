@@ -21,11 +21,13 @@ void Cpu::silu_gate(real* gated, const real* y, const real* z, int64_t n) {
 }
 
 // silu'(z) = σ + z σ (1 − σ)
-void Cpu::silu_gate_backward(real* dy, real* dz, const real* dgated, const real* y, const real* z, int64_t n) {
+void Cpu::silu_gate_backward(real* dy, real* dz, real* gated, const real* dgated, const real* y, const real* z,
+                             int64_t n) {
   parallel(threads_, n, ELEMENTS, [&](int64_t begin, int64_t end, int) {
 #pragma omp simd
     for (int64_t i = begin; i < end; ++i) {
       const real g = dgated[i], s = numerics::sigmoid(z[i]), silu = z[i] * s;
+      gated[i] = y[i] * silu;
       dz[i] = g * y[i] * numerics::fma(silu, 1 - s, s);
       dy[i] = g * silu;
     }

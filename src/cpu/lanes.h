@@ -1,18 +1,13 @@
 // The contract's sum along a row: 32 strided lanes, then folds of 16, 8, 4, 2, 1.
 #pragma once
 
+#include <type_traits>
+
 #include "numerics.h"
 
 namespace petroglyph {
 
 constexpr int LANES = 32;
-
-// What a GPU's warp does with five shuffles.
-inline real fold_lanes(real* lane) {
-  for (int width = LANES / 2; width > 0; width /= 2)
-    for (int l = 0; l < width; ++l) lane[l] += lane[l + width];
-  return lane[0];
-}
 
 // to (N) = x_l + x_{l+N}
 template <int N>
@@ -21,8 +16,7 @@ inline void fold_once(real* to, const real* x) {
   *reinterpret_cast<Pack*>(to) = *reinterpret_cast<const Pack*>(x) + *reinterpret_cast<const Pack*>(x + N);
 }
 
-// fold_lanes in two steps, for many rows: to four numbers each, of which the second step makes one. A processor stalls
-// where it reads as one register what was just written as several, so that there should be some work between the two.
+// Lanes become four numbers, the sums of every fourth: the folds of 16, 8 and 4.
 inline void fold_to_quad(real* quad, const real* lanes) {
   alignas(64) real half[LANES / 2], quarter[LANES / 4];
   fold_once<LANES / 2>(half, lanes);
@@ -30,6 +24,15 @@ inline void fold_to_quad(real* quad, const real* lanes) {
   fold_once<LANES / 8>(quad, quarter);
 }
 
+// What a GPU's warp does with five shuffles.
+inline real fold_lanes(const real* lanes) {
+  alignas(16) real quad[4];
+  fold_to_quad(quad, lanes);
+  return (quad[0] + quad[2]) + (quad[1] + quad[3]);
+}
+
+// The folds of 2 and 1, for many rows. A processor stalls where it reads as one register what was just written as several,
+// so that there should be some work between the two steps.
 inline void fold_quads(real* sums, const real* quads, int64_t rows) {
 #pragma omp simd
   for (int64_t r = 0; r < rows; ++r) {
@@ -51,6 +54,30 @@ inline real sum_lanes(int64_t n, Add add) {
   return fold_lanes(lane);
 }
 
+// The largest of the lanes.
+inline real fold_largest(const real* lanes) {
+  alignas(64) real half[LANES / 2], quarter[LANES / 4], quad[LANES / 8];
+  const auto fold = [](real* to, const real* from, auto size) {
+#pragma omp simd
+    for (int l = 0; l < size; ++l) to[l] = numerics::max(from[l + size], from[l]);
+  };
+  fold(half, lanes, std::integral_constant<int, LANES / 2>());
+  fold(quarter, half, std::integral_constant<int, LANES / 4>());
+  fold(quad, quarter, std::integral_constant<int, LANES / 8>());
+  return numerics::max(numerics::max(quad[0], quad[2]), numerics::max(quad[1], quad[3]));
+}
+
+// The same for N terms, N a power of two below LANES: the other lanes stay zero, and so do the folds that only add these, but for
+// a −0 that they make 0.
+template <int N, class Add>
+inline real sum_few_lanes(Add add) {
+  alignas(64) real lane[N];
+  for (int l = 0; l < N; ++l) lane[l] = add(real(0), l) + real(0);
+  for (int width = N / 2; width > 0; width /= 2)
+    for (int l = 0; l < width; ++l) lane[l] += lane[l + width];
+  return lane[0];
+}
+
 // The largest of value(0) … value(n−1), n ≥ 1. No order matters to it.
 template <class Value>
 inline real max_lanes(int64_t n, Value value) {
@@ -62,9 +89,7 @@ inline real max_lanes(int64_t n, Value value) {
     for (int l = 0; l < LANES; ++l) lane[l] = numerics::max(value(i + l), lane[l]);
   }
   for (int l = 0; i + l < n; ++l) lane[l] = numerics::max(value(i + l), lane[l]);
-  for (int width = LANES / 2; width > 0; width /= 2)
-    for (int l = 0; l < width; ++l) lane[l] = numerics::max(lane[l + width], lane[l]);
-  return lane[0];
+  return fold_largest(lane);
 }
 
 }  // namespace petroglyph

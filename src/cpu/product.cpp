@@ -96,13 +96,13 @@ void copy_vectors(real* packed, View b, int64_t K) {
     for (int v = 0; v < VECTORS; ++v) store(packed + (k * VECTORS + v) * WIDTH, load(b.data + k * b.row + v * WIDTH));
 }
 
-// Squares along k, as many as fit; returns the terms that are done, of the columns that are whole vectors.
+// Squares along k, as many as fit; returns the terms that are done.
 int64_t transpose_squares(real* packed, View b, int64_t K, const Strip& strip) {
   const int64_t done = K / WIDTH * WIDTH;
-  for (int n = 0; n + WIDTH <= strip.columns; n += WIDTH)
+  for (int n = 0; n < strip.width(); n += WIDTH)
     for (int64_t k = 0; k < done; k += WIDTH) {  // along the columns of b, as they lie in memory
       Vector rows[WIDTH];
-      for (int i = 0; i < WIDTH; ++i) rows[i] = load(b.data + k + (n + i) * b.column);
+      for (int i = 0; i < WIDTH; ++i) rows[i] = n + i < strip.columns ? load(b.data + k + (n + i) * b.column) : Vector{};
       transpose(rows);
       for (int i = 0; i < WIDTH; ++i) store(packed + (k + i) * strip.width() + n, rows[i]);
     }
@@ -111,17 +111,14 @@ int64_t transpose_squares(real* packed, View b, int64_t K, const Strip& strip) {
 
 // packed (K, width) = the strip's columns of b, with zeros beside the last one
 void pack_strip(real* packed, View b, int64_t K, const Strip& strip) {
-  const int width = strip.width(), whole = strip.columns / WIDTH * WIDTH;
-  int64_t done = 0;  // terms of the whole vectors
-  if (b.column == 1 && whole == width) {
+  const int width = strip.width();
+  if (b.column == 1 && strip.columns == width) {
     if (strip.vectors == 1) return copy_vectors<1>(packed, b, K);
     if (strip.vectors == 2) return copy_vectors<2>(packed, b, K);
     return copy_vectors<3>(packed, b, K);
   }
-  if (b.row == 1) done = transpose_squares(packed, b, K, strip);
-  for (int64_t k = 0; k < K; ++k)
-    for (int n = k < done ? whole : 0; n < width; ++n)
-      packed[k * width + n] = n < strip.columns ? b.data[k * b.row + n * b.column] : 0;
+  for (int64_t k = b.row == 1 ? transpose_squares(packed, b, K, strip) : 0; k < K; ++k)
+    for (int n = 0; n < width; ++n) packed[k * width + n] = n < strip.columns ? b.data[k * b.row + n * b.column] : 0;
 }
 
 // packed (tiles, K, TILE_ROWS): the rows of a transposed a, tile after tile
@@ -230,6 +227,9 @@ void multiply_strip_tile(int rows, int vectors, const Target& to, int columns, V
 // costs more than it gives.
 constexpr int64_t IN_PLACE_STEP = 512;
 
+// So few rows stay in L1 until all products have had them, however far apart they lie.
+constexpr int64_t IN_PLACE_ROWS = 64;
+
 // Terms k … k+depth−1 of one strip, for the rows row_begin … row_end−1. a_tiles: those rows packed, or null. Of the strip
 // only the columns below p.N are stored.
 void multiply_strip(const Product& p, int64_t row_begin, int64_t row_end, const Strip& strip, int64_t k, int64_t depth,
@@ -274,11 +274,11 @@ void pack_whole_strip(real* packed, View b, int64_t K, const Strip& strip) {
 }
 
 void multiply_whole_strip(const Product& p, int64_t row_begin, int64_t row_end, const Packed& b, int64_t first,
-                          const Strip& strip) {
-  const real* packed = b.data + b.K * strip.column + first * strip.width();
+                          const Strip& strip, const real* a_tiles = nullptr) {
+  const int64_t step = b.row > 0 ? b.row : strip.width();
+  const real* rows = b.data + (b.row > 0 ? 1 : b.K) * strip.column + first * step;
   for (int64_t k = 0; k < p.K; k += CHUNK)
-    multiply_strip(p, row_begin, row_end, strip, k, std::min(CHUNK, p.K - k),
-                   {packed + k * strip.width(), strip.width()}, nullptr);
+    multiply_strip(p, row_begin, row_end, strip, k, std::min(CHUNK, p.K - k), {rows + k * step, step}, a_tiles);
 }
 
 constexpr int64_t BLOCK_ROWS =
@@ -294,6 +294,7 @@ void multiply(const Product& p, real* packed) { multiply_strips(p, 0, p.M, 0, st
 int64_t packed_size(int64_t K, int64_t columns) { return K * vectors_of(columns) * WIDTH; }
 
 Packed pack(real* to, View b, int64_t K, int64_t columns) {
+  if (b.column == 1 && columns % WIDTH == 0 && K <= IN_PLACE_ROWS) return {b.data, K, columns, b.row};
   for (int64_t s = 0; s < strips_of(columns); ++s) pack_whole_strip(to, b, K, strip_of(columns, s));
   return {to, K, columns};
 }
@@ -303,6 +304,14 @@ void multiply(const Product& p, const Packed& b, int64_t first) {
     const Strip strip = strip_of(b.columns, s);
     if (strip.column < p.N) multiply_whole_strip(p, 0, p.M, b, first, strip);
   }
+}
+
+int64_t packed_rows_size(int64_t M, int64_t K) { return (M + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS * K; }
+
+void multiply_transposed(const Product& p, const Packed& b, real* a_packed) {
+  pack_rows(a_packed, p.a, p.M, p.K);
+  for (int64_t s = 0; s < strips_of(b.columns); ++s)
+    multiply_whole_strip(p, 0, p.M, b, 0, strip_of(b.columns, s), a_packed);
 }
 
 // The gradient of a weight: few outputs, many terms. A task packs its rows of a as well as its strips of b, so that it wants

@@ -32,15 +32,20 @@ struct Product {
 void multiply(const Product& p, real* packed);
 extern const int64_t PACKED_SIZE;
 
-// A factor b that several products share: packed once, all of it.
+// A factor b that several products share: packed once, all of it, unless a few rows of whole vectors are as well read where
+// they are.
 struct Packed {
   const real* data;
   int64_t K, columns;
+  int64_t row = 0;  // from one row to the next where b is not packed
 };
 int64_t packed_size(int64_t K, int64_t columns);
 Packed pack(real* to, View b, int64_t K, int64_t columns);
 // p.b is not looked at: b's rows are first … first + p.K − 1 and its columns the first p.N. The chain is cut where b's rows
 // are multiples of CHUNK, so that `first` is one of those, or the last row lies in the same chunk.
 void multiply(const Product& p, const Packed& b, int64_t first = 0);
+// Where a is transposed (a.row is 1), and p.K ≤ CHUNK: its rows are packed as well. a_packed: packed_rows_size reals of scratch
+int64_t packed_rows_size(int64_t M, int64_t K);
+void multiply_transposed(const Product& p, const Packed& b, real* a_packed);
 
 }  // namespace petroglyph

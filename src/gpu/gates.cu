@@ -16,10 +16,12 @@ __global__ void gate(float* gated, const float* y, const float* z, int64_t n) {
 }
 
 // dy or dz may be dgated.
-__global__ void gate_backward(float* dy, float* dz, const float* dgated, const float* y, const float* z, int64_t n) {
+__global__ void gate_backward(float* dy, float* dz, float* gated, const float* dgated, const float* y, const float* z,
+                              int64_t n) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
   if (i >= n) return;
   const float g = dgated[i], s = numerics::sigmoid(z[i]), silu = z[i] * s;
+  gated[i] = y[i] * silu;
   dz[i] = g * y[i] * numerics::fma(silu, 1 - s, s);
   dy[i] = g * silu;
 }
@@ -30,8 +32,9 @@ void Gpu::silu_gate(real* gated, const real* y, const real* z, int64_t n) {
   LAUNCH(gate, blocks_for(n, THREADS), THREADS, 0, stream_, gated, y, z, n);
 }
 
-void Gpu::silu_gate_backward(real* dy, real* dz, const real* dgated, const real* y, const real* z, int64_t n) {
-  LAUNCH(gate_backward, blocks_for(n, THREADS), THREADS, 0, stream_, dy, dz, dgated, y, z, n);
+void Gpu::silu_gate_backward(real* dy, real* dz, real* gated, const real* dgated, const real* y, const real* z,
+                             int64_t n) {
+  LAUNCH(gate_backward, blocks_for(n, THREADS), THREADS, 0, stream_, dy, dz, gated, dgated, y, z, n);
 }
 
 // ---- Recurrent cells ----------------------------------------------------------------------------------------------

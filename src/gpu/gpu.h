@@ -51,10 +51,8 @@ class Gpu final : public Ops {
   void copy(void* to, size_t to_stride, const void* from, size_t from_stride, size_t bytes, size_t count) override;
 
 #define OP(...) __VA_ARGS__ override
-#define CPU_OP(...)
 #include "catalogue.h"
 #undef OP
-#undef CPU_OP
 
  private:
   // At least `size` floats for the operation that asks, until the next one asks. Grows in a model's first step, then

@@ -83,7 +83,11 @@ void Gpu::linear_backward_weight(real* dweight, real* dbias, const real* dy, con
       columns::add(dweight, gradient.sums, gradient.chunks, size, stream_);
     }
   }
-  if (dbias) columns::sum(dbias, scratch(columns::chunks_of(N) * out), AddRow{dy, out}, N, out, stream_);
+  if (dbias) add_row_backward(dbias, dy, N, out);
+}
+
+void Gpu::add_row_backward(real* drow, const real* dy, int64_t N, int D) {
+  columns::sum(drow, scratch(columns::chunks_of(N) * D), AddRow{dy, D}, N, D, stream_);
 }
 
 // ---- Embedding ----------------------------------------------------------------------------------------------------
@@ -243,6 +247,13 @@ __global__ void sum_positions(float* dtable, float* dcls, const float* dx, int B
   if (also) dcls[c] = cls;
 }
 
+__global__ void add_table(float* x, const float* position_table, int first, int64_t rows, int T, int D) {
+  const int64_t n = row_of_warp();
+  if (n >= rows) return;
+  const float* position = position_table + (first + n % T) * D;
+  for (int c = lane_index(); c < D; c += WARP) x[n * D + c] += position[c];
+}
+
 __global__ void place_patches(float* x, const float* patches, const float* cls, const float* position_table,
                               int64_t rows, int T, int D) {
   const int64_t n = row_of_warp();
@@ -292,7 +303,15 @@ void Gpu::embedding_backward(real* dtoken_table, real* dposition_table, const re
   const int64_t rows = static_cast<int64_t>(B) * T;
   const Scatter plan(rows, D);
   scatter({dtoken_table, D, 1}, scratch(plan.size()), plan, dx, tokens, rows, D, V, stream_);
-  if (!dposition_table) return;
+  if (dposition_table) add_positions_backward(dposition_table, dx, B, T, D);
+}
+
+void Gpu::add_positions(real* x, const real* position_table, int first, int B, int T, int D) {
+  const int64_t rows = static_cast<int64_t>(B) * T;
+  LAUNCH_ROWS(add_table, rows, stream_, x, position_table, first, rows, T, D);
+}
+
+void Gpu::add_positions_backward(real* dposition_table, const real* dx, int B, int T, int D) {
   const int64_t elements = static_cast<int64_t>(T) * D;
   LAUNCH(sum_positions, blocks_for(elements, POSITION_THREADS), POSITION_THREADS, 0, stream_, dposition_table, nullptr,
          dx, B, elements, D);
@@ -341,7 +360,7 @@ void Gpu::linear_one_hot_backward(real* dweight, real* dbias, const real* dy, co
                                   int out) {
   const Scatter plan(N, out);
   scatter({dweight, 1, V}, scratch(plan.size()), plan, dy, tokens, N, out, V, stream_);
-  columns::sum(dbias, scratch(columns::chunks_of(N) * out), AddRow{dy, out}, N, out, stream_);
+  add_row_backward(dbias, dy, N, out);
 }
 
 }  // namespace petroglyph

@@ -126,4 +126,92 @@ void Gpu::rms_norm_backward(real* dx, real* dweight, const real* dy, const real*
   columns::sum(dweight, scratch(columns::chunks_of(N) * D), AddGain{dy, x, inv_rms, D}, N, D, stream_);
 }
 
+// ---- Layer normalization ------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr float EPSILON = 1e-5f;
+
+// y may be x.
+__global__ void layer_norm_rows(float* y, float* hat, float* inv_std, const float* x, const float* weight,
+                                const float* bias, int64_t N, int D) {
+  const int64_t n = row_of_warp();
+  if (n >= N) return;
+  const float* in = x + n * D;
+  const float mean = mean_of(in, D);
+  const auto square = [&](float sum, int c) {
+    const float centered = in[c] - mean;
+    return numerics::fma(centered, centered, sum);
+  };
+  const float variance = sum_lanes(D, square) / static_cast<float>(D);
+  const float scale = 1 / numerics::sqrt(variance + EPSILON);
+#pragma unroll 8
+  for (int c = lane_index(); c < D; c += WARP) {
+    const float h = (in[c] - mean) * scale;
+    hat[n * D + c] = h;
+    y[n * D + c] = numerics::fma(h, weight[c], bias[c]);
+  }
+  if (lane_index() == 0) inv_std[n] = scale;
+}
+
+__global__ void layer_norm_rows_output(float* y, const float* hat, const float* weight, const float* bias, int64_t N,
+                                       int D) {
+  const int64_t n = row_of_warp();
+  if (n >= N) return;
+#pragma unroll 8
+  for (int c = lane_index(); c < D; c += WARP) y[n * D + c] = numerics::fma(hat[n * D + c], weight[c], bias[c]);
+}
+
+// dx may be dy.
+__global__ void layer_norm_rows_backward(float* dx, const float* dy, const float* hat, const float* inv_std,
+                                         const float* weight, int64_t N, int D, Into into) {
+  const int64_t n = row_of_warp();
+  if (n >= N) return;
+  const float *dyn = dy + n * D, *h = hat + n * D;
+  float* dxn = dx + n * D;
+  const float scale = inv_std[n];
+  const float mean = sum_lanes(D, [&](float sum, int c) { return sum + dyn[c] * weight[c]; }) / static_cast<float>(D);
+  const float along = sum_lanes(D, [&](float sum, int c) { return numerics::fma(dyn[c] * weight[c], h[c], sum); }) /
+                      static_cast<float>(D);
+#pragma unroll 8
+  for (int c = lane_index(); c < D; c += WARP) {
+    const float direction = numerics::fma(-along, h[c], dyn[c] * weight[c] - mean);
+    dxn[c] = into == Into::ADD ? numerics::fma(scale, direction, dxn[c]) : scale * direction;
+  }
+}
+
+// What a row adds to the gradients of weight and bias.
+struct AddAlongHat {
+  const float *dy, *hat;
+  int D;
+  __device__ float operator()(float sum, int64_t n, int c) const {
+    return numerics::fma(dy[n * D + c], hat[n * D + c], sum);
+  }
+};
+
+struct AddGradient {
+  const float* dy;
+  int D;
+  __device__ float operator()(float sum, int64_t n, int c) const { return sum + dy[n * D + c]; }
+};
+
+}  // namespace
+
+void Gpu::layer_norm(real* y, real* hat, real* inv_std, const real* x, const real* weight, const real* bias, int64_t N,
+                     int D) {
+  LAUNCH_ROWS(layer_norm_rows, N, stream_, y, hat, inv_std, x, weight, bias, N, D);
+}
+
+void Gpu::layer_norm_output(real* y, const real* hat, const real* weight, const real* bias, int64_t N, int D) {
+  LAUNCH_ROWS(layer_norm_rows_output, N, stream_, y, hat, weight, bias, N, D);
+}
+
+void Gpu::layer_norm_backward(real* dx, real* dweight, real* dbias, const real* dy, const real* hat,
+                              const real* inv_std, const real* weight, int64_t N, int D, Into into) {
+  real* sums = scratch(columns::chunks_of(N) * D);
+  columns::sum(dweight, sums, AddAlongHat{dy, hat, D}, N, D, stream_);
+  columns::sum(dbias, sums, AddGradient{dy, D}, N, D, stream_);
+  LAUNCH_ROWS(layer_norm_rows_backward, N, stream_, dx, dy, hat, inv_std, weight, N, D, into);
+}
+
 }  // namespace petroglyph

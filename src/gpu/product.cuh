@@ -294,6 +294,23 @@ __device__ inline void store_tile(float* c, int64_t stride, const float* bias, b
     store_rows<A, B, false>(c, stride, bias, add, aligned, tile, sum);
 }
 
+// Makes something else of a tile that is complete: for each of its rows finish = of_row(row), and then finish(column). A
+// thread gets the elements that it has just stored.
+template <Along A, Along B, class OfRow>
+__device__ inline void finish_tile(const Tile& tile, OfRow of_row) {
+#pragma unroll 1
+  for (int r = 0; r < 8; ++r) {
+    const int row = tile_row<A>(r, lane_index());
+    if (row >= tile.rows) break;
+    const auto finish = of_row(row);
+#pragma unroll
+    for (int n = 0; n < 8; ++n) {
+      const int column = tile_column<B>(n, lane_index());
+      if (column < tile.columns) finish(column);
+    }
+  }
+}
+
 // Cuts M × N outputs into tiles. Neighbouring blocks take the columns of the same rows, which are the larger factor.
 struct Tiling {
   int64_t M, N;
