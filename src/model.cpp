@@ -1,5 +1,7 @@
 #include "model.h"
 
+#include "error.h"
+
 #include "checksum.h"
 #include "random.h"
 
@@ -70,5 +72,7 @@ int64_t Parameters::size_of_blocks() const {
 void Parameters::upload(const Parameter& parameter, const std::vector<real>& values) {
   ops_->upload(parameter.value, values.data(), values.size() * sizeof(real));
 }
+
+std::vector<real> Model::attention_map(size_t, int) { throw Error("this model has no attention maps"); }
 
 }  // namespace petroglyph

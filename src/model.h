@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -109,7 +110,12 @@ class Model {
   virtual void backward(const Input& input, const real* dlogits) = 0;
   virtual std::unique_ptr<Stream> stream(int batch, int capacity) = 0;
   virtual int classes() const = 0;  // V, the columns of the logits
+  virtual int longest() const { return std::numeric_limits<int>::max(); }  // T that it reads at most
   virtual int64_t logit_rows(const Input& input) const { return input.rows(); }
+
+  // How much each position took from each other one in a block of the last forward(), of one sample: (maps,T,T), a row a
+  // position. Throws Error for a model in which that is no one number.
+  virtual std::vector<real> attention_map(size_t block, int sample);
 
   Parameters parameters;
 };

@@ -16,6 +16,7 @@
 #include "error.h"
 #include "model.h"
 #include "models/models.h"
+#include "models/parts.h"
 #include "models/relation_network.h"
 #include "text.h"
 
@@ -33,11 +34,9 @@ class BirnImage final : public Model {
         ops_(ops),
         stack_(config, ops, config.pre_norm == PreNorm::EXACT ? quadratic_sums(Activation::EXP) : linear_sums()) {
     reader.finish();
-    patch_embedding_ = &parameters.add("patch_embedding.weight", {width_, patch_size_}, Init::normal(real(0.02)));
-    cls_token_ = &parameters.add("cls_token", {width_}, Init::normal(1));
-    position_embedding_ = &parameters.add("position_embedding.weight", {positions(), width_}, Init::normal(1));
+    patch_embedding_ = PatchEmbedding(parameters, "birn_image", patches_, patch_size_, width_);
     stack_.declare(parameters);
-    head_ = &parameters.add("head.weight", {classes_, width_}, Init::normal(real(0.02)));
+    head_ = &parameters.add("head.weight", {classes_, width_}, Init::normal(WEIGHT_DEVIATION));
     parameters.allocate(ops);
   }
 
@@ -45,17 +44,13 @@ class BirnImage final : public Model {
   int64_t logit_rows(const Input& input) const override { return input.batch; }
   const real* forward(const Input& input) override;
   void backward(const Input& input, const real* dlogits) override;
+  std::vector<real> attention_map(size_t block, int sample) override { return stack_.map(state_, block, sample); }
   std::unique_ptr<Stream> stream(int, int) override {
     throw Error("birn_image: a model of images cannot read one token at a time");
   }
 
  private:
   int positions() const { return patches_ + 1; }  // T
-  // Copies the last positions' rows between x (B,T,D) and rows (B,D).
-  void copy_last(real* to, int64_t to_row, const real* from, int64_t from_row, int batch) {
-    ops_.copy(to, static_cast<size_t>(to_row) * sizeof(real), from, static_cast<size_t>(from_row) * sizeof(real),
-              static_cast<size_t>(width_) * sizeof(real), static_cast<size_t>(batch));
-  }
 
   int width_;       // D
   int patches_;     // N
@@ -63,53 +58,37 @@ class BirnImage final : public Model {
   int classes_;
   Ops& ops_;
   RelationStack stack_;
-  Parameter *patch_embedding_, *cls_token_, *position_embedding_, *head_;
+  PatchEmbedding patch_embedding_;
+  Parameter* head_;
   RelationStack::State state_;
-  Tensor embedded_;                // (B,N,D), and its gradient
   Tensor y_, y_inv_std_, logits_;  // (B,D), (B), (B,classes)
   Tensor dx_, dy_;                 // (B,T,D), (B,D)
 };
 
 const real* BirnImage::forward(const Input& input) {
-  if (!input.patches) throw Error("birn_image: reads the patches of images, not tokens");
-  if (input.length != patches_)
-    throw Error(text("birn_image: %d patches an image, expected %d", input.length, patches_));
   const int B = input.batch, T = positions(), D = width_;
-  const int64_t last = static_cast<int64_t>(T - 1) * D;
-  Tensor& x = state_.x;
-  embedded_.resize(ops_, {B, patches_, D});
-  x.resize(ops_, {B, T, D});
-  y_.resize(ops_, {B, D});
+  state_.x.resize(ops_, {B, T, D});
   y_inv_std_.resize(ops_, {B});
   logits_.resize(ops_, {B, classes_});
 
-  ops_.linear(embedded_.data(), input.patches, patch_embedding_->value, nullptr, input.rows(), patch_size_, D,
-              Into::WRITE);
-  ops_.append_class_token(x.data(), embedded_.data(), cls_token_->value, position_embedding_->value, B, T, D);
+  patch_embedding_.forward(ops_, state_.x.data(), input);
   stack_.start(state_, B, T);
   stack_.forward(state_, T);
-  copy_last(y_.data(), D, x.data() + last, static_cast<int64_t>(T) * D, B);
+  take_last(ops_, y_, state_.x.data(), B, T, D);
   ops_.normalize(y_.data(), y_inv_std_.data(), y_.data(), B, D);
   ops_.linear(logits_.data(), y_.data(), head_->value, nullptr, B, D, classes_, Into::WRITE);
   return logits_.data();
 }
 
 void BirnImage::backward(const Input& input, const real* dlogits) {
-  const int B = input.batch, T = positions(), D = width_;
-  const int64_t last = static_cast<int64_t>(T - 1) * D;
-  dx_.resize(ops_, {B, T, D});
+  const int B = input.batch, D = width_;
   dy_.resize(ops_, {B, D});
   ops_.linear_backward_weight(head_->gradient, nullptr, dlogits, y_.data(), B, D, classes_);
   ops_.linear_backward_input(dy_.data(), dlogits, head_->value, B, D, classes_, Into::WRITE);
   ops_.normalize_backward(dy_.data(), dy_.data(), y_.data(), y_inv_std_.data(), B, D, Into::WRITE);
-  dx_.zero();
-  copy_last(dx_.data() + last, static_cast<int64_t>(T) * D, dy_.data(), D, B);
+  put_last(ops_, dx_, dy_.data(), B, positions(), D);
   stack_.backward(state_, dx_.data());
-
-  real* dembedded = embedded_.data();
-  ops_.append_class_token_backward(dembedded, cls_token_->gradient, position_embedding_->gradient, dx_.data(), B, T, D);
-  ops_.linear_backward_weight(patch_embedding_->gradient, nullptr, dembedded, input.patches, input.rows(), patch_size_,
-                              D);
+  patch_embedding_.backward(ops_, dx_.data(), input);
 }
 
 }  // namespace

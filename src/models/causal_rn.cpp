@@ -121,13 +121,6 @@ void QuadraticSums::backward(int block, real* dp, real* dq, real* dz, const real
   ops_.relation_backward(dp, dq, weight_.data(), dz, k.inv_std.data(), k.shift.data(), p, q, shape(0, capacity_));
 }
 
-Activation activation_named(const std::string& name) {
-  return name == "exp"    ? Activation::EXP
-         : name == "relu" ? Activation::RELU
-         : name == "elu"  ? Activation::ELU
-                          : Activation::GELU;
-}
-
 }  // namespace
 
 MakePairSums quadratic_sums(Activation activation) {
@@ -140,7 +133,7 @@ std::unique_ptr<Model> make_causal_rn(const Json& json, Ops& ops) {
   ConfigReader reader("causal_rn", json);
   const bool causal = reader.boolean("causal");
   const RelationConfig config(reader, {"exact", "approximate", "none"}, causal);
-  const Activation activation = activation_named(reader.choice("activation", {"exp", "relu", "elu", "gelu"}));
+  const Activation activation = read_activation(reader);
   return make_relation_language_model(reader, config, ops, quadratic_sums(activation));
 }
 

@@ -273,10 +273,9 @@ void Mamba::block_backward(const Block& block, const Activations& a, const ScanS
   real *dprojected = dprojected_.data(), *dB = dprojected + R, *dC = dB + S;
   real* const dy = dv;  // gone before dv comes
 
-  ops_.silu_gate(s.gated.data(), a.y.data(), a.z.data(), N * I);
-  ops_.linear_backward_weight(block.out_proj->gradient, nullptr, dx, s.gated.data(), N, I, D);
   ops_.linear_backward_input(dy, dx, block.out_proj->value, N, I, D, Into::WRITE);
-  ops_.silu_gate_backward(dy, dz, dy, a.y.data(), a.z.data(), N * I);
+  ops_.silu_gate_backward(dy, dz, s.gated.data(), dy, a.y.data(), a.z.data(), N * I);
+  ops_.linear_backward_weight(block.out_proj->gradient, nullptr, dx, s.gated.data(), N, I, D);
 
   const real *stored_B = a.projected.data() + R, *stored_C = stored_B + S;
   ops_.causal_convolution(s.u.data(), nullptr, a.v.data(), block.conv->value, block.conv_bias->value, B, T, I,

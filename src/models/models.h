@@ -12,8 +12,12 @@ class Model;
 
 std::unique_ptr<Model> make_birn_image(const Json& config, Ops& ops);
 std::unique_ptr<Model> make_causal_rn(const Json& config, Ops& ops);
+std::unique_ptr<Model> make_deep_sets(const Json& config, Ops& ops);
 std::unique_ptr<Model> make_linear_causal_rn(const Json& config, Ops& ops);
+std::unique_ptr<Model> make_linear_transformer(const Json& config, Ops& ops);
 std::unique_ptr<Model> make_mamba(const Json& config, Ops& ops);
+std::unique_ptr<Model> make_regular_gpt(const Json& config, Ops& ops);
+std::unique_ptr<Model> make_relation_network(const Json& config, Ops& ops);
 std::unique_ptr<Model> make_rnn(const Json& config, Ops& ops);
 std::unique_ptr<Model> make_transformer(const Json& config, Ops& ops);
 

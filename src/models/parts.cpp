@@ -1,5 +1,8 @@
 #include "models/parts.h"
 
+#include "error.h"
+#include "text.h"
+
 namespace petroglyph {
 
 Norm::Norm(Parameters& parameters, const std::string& name, int width, bool affine) : width_(width) {
@@ -46,11 +49,12 @@ void Norm::backward(Ops& ops, real* dx, const real* dy, const Kept& kept, int64_
     ops.normalize_backward(dx, dy, kept.hat.data(), kept.inv_std.data(), N, width_, into);
 }
 
-Mlp::Mlp(Parameters& parameters, const std::string& name, int width, int hidden, Pointwise activation, int residuals)
+Mlp::Mlp(Parameters& parameters, const std::string& name, int width, int hidden, Pointwise activation, const Init& up,
+         const Init& down)
     : width_(width), hidden_(hidden), activation_(activation) {
-  up_ = &parameters.add(name + ".up.weight", {hidden, width}, Init::normal(WEIGHT_DEVIATION));
+  up_ = &parameters.add(name + ".up.weight", {hidden, width}, up);
   up_bias_ = &parameters.add(name + ".up.bias", {hidden}, Init::zeros());
-  down_ = &parameters.add(name + ".down.weight", {width, hidden}, Init::normal(output_deviation(residuals)));
+  down_ = &parameters.add(name + ".down.weight", {width, hidden}, down);
   down_bias_ = &parameters.add(name + ".down.bias", {width}, Init::zeros());
 }
 
@@ -72,6 +76,42 @@ void Mlp::backward(Ops& ops, real* dr, Into into, const real* dx, const Kept& ke
   ops.linear_backward_weight(down_->gradient, down_bias_->gradient, dx, hidden.data(), N, hidden_, width_);
   ops.linear_backward_weight(up_->gradient, up_bias_->gradient, dup, r, N, width_, hidden_);
   ops.linear_backward_input(dr, dup, up_->value, N, width_, hidden_, into);
+}
+
+PatchEmbedding::PatchEmbedding(Parameters& parameters, const std::string& model, int patches, int patch_size, int width)
+    : model_(model), patches_(patches), patch_size_(patch_size), width_(width) {
+  weight_ = &parameters.add("patch_embedding.weight", {width, patch_size}, Init::normal(WEIGHT_DEVIATION));
+  cls_token_ = &parameters.add("cls_token", {width}, Init::normal(1));
+  positions_ = &parameters.add("position_embedding.weight", {patches + 1, width}, Init::normal(1));
+}
+
+void PatchEmbedding::forward(Ops& ops, real* x, const Input& input) {
+  if (!input.patches) throw Error(model_ + ": reads the patches of images, not tokens");
+  if (input.length != patches_)
+    throw Error(text("%s: %d patches an image, expected %d", model_.c_str(), input.length, patches_));
+  rows_.resize(ops, {input.rows(), width_});
+  ops.linear(rows_.data(), input.patches, weight_->value, nullptr, input.rows(), patch_size_, width_, Into::WRITE);
+  ops.append_class_token(x, rows_.data(), cls_token_->value, positions_->value, input.batch, patches_ + 1, width_);
+}
+
+void PatchEmbedding::backward(Ops& ops, const real* dx, const Input& input) {
+  ops.append_class_token_backward(rows_.data(), cls_token_->gradient, positions_->gradient, dx, input.batch,
+                                  patches_ + 1, width_);
+  ops.linear_backward_weight(weight_->gradient, nullptr, rows_.data(), input.patches, input.rows(), patch_size_,
+                             width_);
+}
+
+void take_last(Ops& ops, Tensor& last, const real* x, int B, int T, int D) {
+  const size_t row = static_cast<size_t>(D) * sizeof(real);
+  last.resize(ops, {B, D});
+  ops.copy(last.data(), row, x + static_cast<int64_t>(T - 1) * D, row * T, row, static_cast<size_t>(B));
+}
+
+void put_last(Ops& ops, Tensor& dx, const real* dlast, int B, int T, int D) {
+  const size_t row = static_cast<size_t>(D) * sizeof(real);
+  dx.resize(ops, {B, T, D});
+  dx.zero();
+  ops.copy(dx.data() + static_cast<int64_t>(T - 1) * D, row * T, dlast, row, row, static_cast<size_t>(B));
 }
 
 }  // namespace petroglyph

@@ -45,7 +45,8 @@ class Mlp {
   };
 
   Mlp() = default;
-  Mlp(Parameters& parameters, const std::string& name, int width, int hidden, Pointwise activation, int residuals);
+  Mlp(Parameters& parameters, const std::string& name, int width, int hidden, Pointwise activation, const Init& up,
+      const Init& down);
 
   // x += down(f(up(r))); r may be x. hidden: room for f(up(r))
   void forward(Ops& ops, Kept& kept, real* x, const real* r, Tensor& hidden, int64_t N) const;
@@ -59,6 +60,29 @@ class Mlp {
   Parameter *up_ = nullptr, *up_bias_ = nullptr;      // (H,D), (H)
   Parameter *down_ = nullptr, *down_bias_ = nullptr;  // (D,H), (D)
 };
+
+// Images as sequences: the patches, and behind them one position more, from which the answer is read.
+//   x = [W_patch patch_1, …, W_patch patch_N, cls_token] + position               (B,N+1,D)
+class PatchEmbedding {
+ public:
+  PatchEmbedding() = default;
+  PatchEmbedding(Parameters& parameters, const std::string& model, int patches, int patch_size, int width);
+
+  // x (B,N+1,D). Throws Error where the input is not made of images of N patches.
+  void forward(Ops& ops, real* x, const Input& input);
+  void backward(Ops& ops, const real* dx, const Input& input);
+
+ private:
+  std::string model_;
+  int patches_ = 0, patch_size_ = 0, width_ = 0;                               // N, P, D
+  Parameter *weight_ = nullptr, *cls_token_ = nullptr, *positions_ = nullptr;  // (D,P), (D), (N+1,D)
+  Tensor rows_;  // (B,N,D): the embedded patches, and later their gradient
+};
+
+// last (B,D) = x (B,T,D) at the last position
+void take_last(Ops& ops, Tensor& last, const real* x, int B, int T, int D);
+// dx (B,T,D) from the gradient of that: zeros at all other positions
+void put_last(Ops& ops, Tensor& dx, const real* dlast, int B, int T, int D);
 
 // The gradient of a bias that may not be there.
 inline real* gradient_or_null(const Parameter* p) { return p ? p->gradient : nullptr; }

@@ -19,9 +19,13 @@ const std::vector<std::pair<std::string, Maker>>& registry() {
       {"causal_rn", make_causal_rn},
       {"linear_causal_rn", make_linear_causal_rn},
       {"birn_image", make_birn_image},
+      {"linear_transformer", make_linear_transformer},
+      {"deep_sets", make_deep_sets},
       {"mamba", make_mamba},
+      {"relation_network", make_relation_network},
       {"rnn", make_rnn},
       {"transformer", make_transformer},
+      {"regular_gpt", make_regular_gpt},
   };
   return models;
 }

@@ -1,5 +1,6 @@
 #include "models/relation_network.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -7,6 +8,14 @@
 #include "text.h"
 
 namespace petroglyph {
+
+Activation read_activation(ConfigReader& reader) {
+  const std::string name = reader.choice("activation", {"exp", "relu", "elu", "gelu"});
+  return name == "exp"    ? Activation::EXP
+         : name == "relu" ? Activation::RELU
+         : name == "elu"  ? Activation::ELU
+                          : Activation::GELU;
+}
 
 RelationConfig::RelationConfig(ConfigReader& reader, const std::vector<std::string>& pre_norms, bool is_causal)
     : width(static_cast<int>(reader.integer("width", 1, 1 << 16))),
@@ -115,6 +124,64 @@ void RelationStack::block_backward(int number, State& state, real* dx) {
   ops_.normalize_backward(dx, dr, r, a.r_inv_std.data(), N, D, Into::ADD);
 }
 
+// ---- Maps -----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Both in 16 lanes, which compilers turn into vectors.
+constexpr int LANES = 16;
+
+template <class F>
+real sum(int n, F f) {
+  real lanes[LANES] = {}, total = 0;
+  for (int c = 0; c < n; c += LANES)
+    for (int l = 0; l < std::min(LANES, n - c); ++l) lanes[l] += f(c + l);
+  for (const real lane : lanes) total += lane;
+  return total;
+}
+
+template <class F>
+real largest(int n, F f) {
+  real lanes[LANES];
+  for (real& lane : lanes) lane = f(0);
+  for (int c = 0; c < n; c += LANES)
+    for (int l = 0; l < std::min(LANES, n - c); ++l) lanes[l] = numerics::max(lanes[l], f(c + l));
+  return *std::max_element(lanes, lanes + LANES);
+}
+
+}  // namespace
+
+// p and q are here as the sums left them: normalized ("approximate") or centered ("exact"). No exponent is above 0: what is
+// taken off is the same for all i, and their sum takes it out.
+std::vector<real> RelationStack::map(const State& state, size_t block, int sample) const {
+  const int T = state.length, H = config_.hidden, width = H / config_.heads;
+  const size_t row = static_cast<size_t>(H);
+  std::vector<real> p(static_cast<size_t>(T) * row), q(p.size()), d(row), map(static_cast<size_t>(T) * T), top(T);
+  const int64_t first = static_cast<int64_t>(sample) * T * H;
+  ops_.download(p.data(), state.blocks.at(block).p.data() + first, p.size() * sizeof(real));
+  ops_.download(q.data(), state.blocks.at(block).q.data() + first, q.size() * sizeof(real));
+  for (int j = 0; j < T; ++j) {
+    real* const strength = &map[static_cast<size_t>(j) * T];
+    const int seen = config_.causal ? j + 1 : T;
+    real highest = 0, total = 0;
+    for (int i = 0; i < seen; ++i) {
+      for (size_t c = 0; c < row; ++c) d[c] = p[static_cast<size_t>(i) * row + c] + q[static_cast<size_t>(j) * row + c];
+      for (int h = 0; config_.pre_norm == PreNorm::EXACT && h < config_.heads; ++h) {
+        real* const head = &d[static_cast<size_t>(h) * width];
+        const real square = sum(width, [&](int c) { return head[c] * head[c]; });
+        const real inv_std = square > 0 ? numerics::sqrt(static_cast<real>(width) / square) : 0;
+        for (int c = 0; c < width; ++c) head[c] *= inv_std;
+      }
+      top[i] = largest(H, [&](int c) { return d[c]; });
+      strength[i] = numerics::sqrt(sum(H, [&](int c) { return numerics::exp(2 * (d[c] - top[i])); }));
+      highest = i == 0 ? top[i] : numerics::max(highest, top[i]);
+    }
+    for (int i = 0; i < seen; ++i) total += strength[i] *= numerics::exp(top[i] - highest);
+    for (int i = 0; i < seen; ++i) strength[i] /= total;
+  }
+  return map;
+}
+
 // ---- Reading tokens -----------------------------------------------------------------------------------------------
 
 namespace {
@@ -153,6 +220,7 @@ class RelationLanguageModel final : public Model {
     return run(state_, input.tokens, input.length);
   }
   void backward(const Input& input, const real* dlogits) override;
+  int longest() const override { return context_; }
   std::unique_ptr<Stream> stream(int batch, int capacity) override;
 
   // Appends n tokens to each of the batch's sequences; returns their logits.

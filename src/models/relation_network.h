@@ -24,6 +24,9 @@ namespace petroglyph {
 
 enum class PreNorm { EXACT, APPROXIMATE, NONE };
 
+// The key activation: "exp", "relu", "elu" or "gelu".
+Activation read_activation(ConfigReader& reader);
+
 struct RelationConfig {
   int width;   // D, the papers' d_e
   int hidden;  // H, the papers' d_h
@@ -81,6 +84,11 @@ class RelationStack {
   void forward(State& state, int n);
   // After one forward over whole sequences: dx (B,T,D), the gradient of state.x, from that of the output to that of the input.
   void backward(State& state, real* dx);
+
+  // How strongly position i speaks to position j in a block of the last forward over whole sequences, for ψ = exp:
+  //   |exp(μ(p_i + q_j))| over all channels, divided by its sum over the i that j sees         (causal_rn_linear_time, 4.4)
+  // Of one sample: (T,T), a row for each j.
+  std::vector<real> map(const State& state, size_t block, int sample) const;
 
  private:
   struct Block {

@@ -43,7 +43,7 @@ class SoftmaxAttention {
     Tensor positions;  // (capacity,D): xl only
   };
 
-  static std::vector<std::string> positions() { return {"alibi", "t5", "kerple", "xl"}; }
+  static TransformerConfig config(ConfigReader& reader) { return {reader, {"alibi", "t5", "kerple", "xl"}}; }
 
   SoftmaxAttention(ConfigReader&, const TransformerConfig& config, Parameters& parameters, Ops& ops)
       : config_(config), parameters_(parameters), ops_(ops) {
@@ -67,11 +67,14 @@ class SoftmaxAttention {
                          &parameters_.add(prefix + "u", heads, init), &parameters_.add(prefix + "v", heads, init)});
   }
 
+  size_t layers(int) const { return static_cast<size_t>(config_.layers); }
+
   void prepare(const Piece& p);
   void forward(real* y, real* qkv, Kept& kept, Cache* cache, size_t block, const Piece& p);
   void begin_backward(const Piece& p);
   void backward(real* dqkv, real* dy, const real* y, const real* qkv, Kept& kept, size_t block, const Piece& p);
   void end_backward(const Piece& p);
+  std::vector<real> map(const real* qkv, Kept& kept, size_t block, const Piece& p, int sample);
 
  private:
   struct Relative {
@@ -167,15 +170,18 @@ void SoftmaxAttention::forward(real* y, real* qkv, Kept& kept, Cache* cache, siz
   if (r) relative_forward(positions, *r, p);
   AttentionInput in = input(qkv, positions.data(), r, p);
   if (cache) {
-    cache->keys.resize(ops_, {p.batch, p.capacity, 2 * D});
-    const size_t row = 2 * static_cast<size_t>(D) * sizeof(real);
-    for (int b = 0; b < p.batch; ++b)
-      ops_.copy(cache->keys.data() + (static_cast<int64_t>(b) * p.capacity + p.first) * 2 * D, row,
-                qkv + static_cast<int64_t>(b) * p.count * 3 * D + D, row / 2 * 3, row, static_cast<size_t>(p.count));
+    append_keys(ops_, cache->keys, qkv, p, D);
     in.k = cache->keys.data();
     in.v = cache->keys.data() + D;
   }
   ops_.attention(y, kept.top.data(), kept.inv_sum.data(), in, shape(p, cache != nullptr));
+}
+
+std::vector<real> SoftmaxAttention::map(const real* qkv, Kept& kept, size_t block, const Piece& p, int sample) {
+  return map_over_identity(ops_, config_, qkv, p, sample, [&](real* y, real* changed) {
+    const AttentionInput in = input(changed, kept.positions.data(), xl() ? &relative_[block] : nullptr, p);
+    ops_.attention(y, kept.top.data(), kept.inv_sum.data(), in, shape(p, false));
+  });
 }
 
 void SoftmaxAttention::begin_backward(const Piece& p) {

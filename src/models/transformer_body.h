@@ -10,12 +10,16 @@
 // or, with norm_position "post": x = norm_1(x + attention(x)), x = norm_2(x + mlp(x)), and no final norm. Of images,
 //   x   = [W_patch patch_1, …, W_patch patch_N, cls_token] + position       (B,N+1,D)
 //
+// Where a model has more layers than blocks, they take the blocks in turn, and a block's gradients are added layer by layer, the last
+// one first.
+//
 // Backward, a residual connection passes dx on and its branch adds to it: pre, dx += norm'(branch'(dx)); post, the norm comes
 // first, ds = norm'(dx), and then dx = ds + branch'(ds). Kept are the norms, q, k, v, the attention's output and the MLP's
 // inner layer before f: 10 D numbers a position and block with H = 4D, against 16 that every factor of a product would take.
 // f(up) and the outputs of affine norms are formed once more.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -29,19 +33,21 @@
 namespace petroglyph {
 
 struct TransformerConfig {
-  bool images;
-  int vocab = 0, context;  // of images, context is N + 1
+  bool images = false;
+  int vocab = 0, context = 0;  // of images, context is N + 1
   int patches = 0, patch_size = 0;
-  int classes;  // V, of the readout
-  int width, hidden, layers, heads;
-  bool causal;
-  std::string position;
-  bool affine, post_norm;
-  bool qkv_bias, out_bias, head_bias = false;
-  Pointwise activation;
-  bool last;  // readout of the last position alone
+  int classes = 0;  // V, of the readout
+  int width = 0, hidden = 0, heads = 0;
+  int layers = 0;  // blocks with weights of their own
+  bool causal = true;
+  std::string position = "none";
+  bool affine = true, post_norm = false;
+  bool qkv_bias = true, out_bias = true, head_bias = false;
+  Pointwise activation = Pointwise::GELU;
+  bool last = false;  // readout of the last position alone
   real embedding_scale = 1;
 
+  TransformerConfig() = default;
   // positions: the model's schemes beside "learned", "none" and "sinusoidal"
   TransformerConfig(ConfigReader& reader, const std::vector<std::string>& positions) {
     images = reader.has("patches");
@@ -96,23 +102,74 @@ struct Piece {
   int64_t rows() const { return static_cast<int64_t>(batch) * count; }
 };
 
+// The keys and values in qkv (B,count,3D) to their places in a cache (B,capacity,2D).
+inline void append_keys(Ops& ops, Tensor& cache, const real* qkv, const Piece& p, int D) {
+  cache.resize(ops, {p.batch, p.capacity, 2 * D});
+  const size_t row = 2 * static_cast<size_t>(D) * sizeof(real);
+  for (int b = 0; b < p.batch; ++b)
+    ops.copy(cache.data() + (static_cast<int64_t>(b) * p.capacity + p.first) * 2 * D, row,
+             qkv + static_cast<int64_t>(b) * p.count * 3 * D + D, row / 2 * 3, row, static_cast<size_t>(p.count));
+}
+
+// Those rows of x (B,count,D) to the same rows of `finished` that have come through all their layers: a stream reads out each
+// position after as many as a sequence that ends there has, layers_of(positions), and x has come through `layers`.
+template <class LayersOf>
+void keep_finished(Ops& ops, Tensor& finished, const Tensor& x, size_t layers, LayersOf layers_of, const Piece& p,
+                   int D) {
+  finished.resize(ops, {p.rows(), D});
+  int begin = 0;
+  while (begin < p.count && layers_of(p.first + begin + 1) < layers) ++begin;
+  int end = begin;
+  while (end < p.count && layers_of(p.first + end + 1) == layers) ++end;
+  if (begin == end) return;
+  const size_t row = static_cast<size_t>(D) * sizeof(real);
+  const int64_t at = static_cast<int64_t>(begin) * D;
+  ops.copy(finished.data() + at, row * p.count, x.data() + at, row * p.count, row * (end - begin), p.batch);
+}
+
+// The weights of a layer of one sample, (heads,T,T): attention over values that are columns of the identity, as many at a time
+// as a head has channels. again(y, qkv): the layer's forward pass from qkv as it was left, of other v
+template <class Again>
+std::vector<real> map_over_identity(Ops& ops, const TransformerConfig& config, const real* qkv, const Piece& p, int sample,
+                                    Again again) {
+  const size_t D = config.width, T = p.count, heads = config.heads, n = D / heads;
+  std::vector<real> kept(static_cast<size_t>(p.rows()) * 3 * D), map(heads * T * T);
+  ops.download(kept.data(), qkv, kept.size() * sizeof(real));
+  Tensor changed(ops, {p.rows(), config.width * 3}), y(ops, {p.rows(), config.width});
+  for (size_t first = 0; first < T; first += n) {
+    const size_t count = std::min(n, T - first);
+    std::vector<real> values = kept;
+    for (size_t s = 0; s < T; ++s)
+      for (size_t c = 0; c < D; ++c) values[((sample * T + s) * 3 + 2) * D + c] = s == first + c % n ? 1 : 0;
+    changed.upload(values);
+    again(y.data(), changed.data());
+    const std::vector<real> taken = y.download();
+    for (size_t h = 0; h < heads; ++h)
+      for (size_t t = 0; t < T; ++t)
+        for (size_t c = 0; c < count; ++c) map[(h * T + t) * T + first + c] = taken[(sample * T + t) * D + h * n + c];
+  }
+  return map;
+}
+
 // Attention is a class with
-//   static std::vector<std::string> positions();           its position schemes beside the common ones
+//   static TransformerConfig config(ConfigReader&);
 //   Attention(ConfigReader&, const TransformerConfig&, Parameters&, Ops&);
 //   void add_block(const std::string& prefix);              declares the parameters of the next block
-//   struct Kept;  struct Cache;                             of one block: for the backward pass; for later pieces
-//   void prepare(const Piece&);                             once before the blocks
-//   void forward(real* y, real* qkv, Kept&, Cache*, size_t block, const Piece&);    qkv may be changed; no cache: no stream
+//   size_t layers(int positions) const;                     of a sequence as long as that; they take the blocks in turn
+//   struct Kept;  struct Cache;                             of one layer: for the backward pass; for later pieces
+//   void prepare(const Piece&);                             once before the layers
+//   void forward(real* y, real* qkv, Kept&, Cache*, size_t layer, const Piece&);    qkv may be changed; no cache: no stream
 //   void begin_backward(const Piece&);
-//   void backward(real* dqkv, real* dy, const real* y, const real* qkv, Kept&, size_t block, const Piece&);
+//   void backward(real* dqkv, real* dy, const real* y, const real* qkv, Kept&, size_t layer, const Piece&);
 //   void end_backward(const Piece&);
+//   std::vector<real> map(const real* qkv, Kept&, size_t layer, const Piece&, int sample);     see Model::attention_map
 // y, dy (B,count,D); qkv, dqkv (B,count,3D): q, k, v of a position side by side, each grouped by head.
 template <class Attention>
 class TransformerModel final : public Model {
  public:
   TransformerModel(ConfigReader reader, Ops& ops)
       : name_(reader.owner()),
-        config_(reader, Attention::positions()),
+        config_(Attention::config(reader)),
         ops_(ops),
         attention_(reader, config_, parameters, ops) {
     reader.finish();
@@ -121,10 +178,15 @@ class TransformerModel final : public Model {
   }
 
   int classes() const override { return config_.classes; }
+  int longest() const override { return position_embedding_ ? config_.context : Model::longest(); }
   int64_t logit_rows(const Input& input) const override { return config_.last ? input.batch : input.rows(); }
   const real* forward(const Input& input) override;
   void backward(const Input& input, const real* dlogits) override;
   std::unique_ptr<Stream> stream(int batch, int capacity) override;
+  std::vector<real> attention_map(size_t layer, int sample) override {
+    Activations& a = state_.layers.at(layer);
+    return attention_.map(a.qkv.data(), a.attention, layer, state_.piece, sample);
+  }
 
  private:
   struct Block {
@@ -132,7 +194,7 @@ class TransformerModel final : public Model {
     Parameter *qkv, *qkv_bias, *out, *out_bias;  // (3D,D), (3D), (D,D), (D); biases may be null
     Mlp mlp;
   };
-  // What one block computes and the backward pass wants to see again.
+  // What one layer computes and the backward pass wants to see again.
   struct Activations {
     Norm::Kept norm_1, norm_2;
     Tensor qkv, y;  // (N,3D), (N,D)
@@ -141,11 +203,12 @@ class TransformerModel final : public Model {
   };
   struct State {
     Piece piece{};
-    std::vector<Activations> blocks;                // one for all blocks in a stream
+    std::vector<Activations> layers;                // of the longest sequence so far; one for all layers in a stream
     std::vector<typename Attention::Cache> caches;  // stream only
-    Tensor x, rows;                                 // (N,D); (B·patches,D) the embedded patches
-    Tensor embedded;   // (N,D): x before the blocks, where the first one reads it unnormalized
-    Tensor r, hidden;  // (N,D), (N,H): of the block at work
+    Tensor finished;   // (N,D): x after each position's own last layer, stream with readout "last"
+    Tensor x;          // (N,D)
+    Tensor embedded;   // (N,D): x before the layers, where the first one reads it unnormalized
+    Tensor r, hidden;  // (N,D), (N,H): of the layer at work
     Tensor last;       // (B,D): x at the last position
     Norm::Kept final_norm;
     Tensor top, logits;  // (R,D), (R,V)
@@ -156,14 +219,15 @@ class TransformerModel final : public Model {
   void check_length(int length) const;
   const real* run(State& s, const Input& input);
   void embed(State& s, const Input& input);
-  void block_forward(size_t l, State& s);
+  void layer_forward(size_t l, State& s);
   const real* readout(State& s);
   void readout_backward(const real* dlogits);
-  void block_backward(size_t l);
+  void layer_backward(size_t l);
   void attention_backward(size_t l, real* dr, Into into);
   void embed_backward(const Input& input);
-  // What the first product of block l read.
-  const real* block_input(size_t l);
+  // What the first product of layer l read.
+  const real* layer_input(size_t l);
+  const Block& block(size_t l) const { return blocks_[l % blocks_.size()]; }
   // The table that is added to the embedding, or null.
   const real* position_table(int length);
 
@@ -172,13 +236,13 @@ class TransformerModel final : public Model {
   Ops& ops_;
   Attention attention_;
   Parameter *token_embedding_ = nullptr, *position_embedding_ = nullptr;
-  Parameter *patch_embedding_ = nullptr, *cls_token_ = nullptr;
+  PatchEmbedding patch_embedding_;  // images only
   Parameter *head_, *head_bias_ = nullptr;
   std::vector<Block> blocks_;
   Norm final_norm_;
   Tensor sinusoids_;  // (at least as many as were asked for, D)
   State state_;
-  Tensor dx_, dr_, dy_, dqkv_, dhidden_, dlast_;  // of the backward pass, shared by all blocks
+  Tensor dx_, dr_, dy_, dqkv_, dhidden_, dlast_;  // of the backward pass, shared by all layers
 };
 
 // ---- Parameters -----------------------------------------------------------------------------------------------------
@@ -187,15 +251,13 @@ template <class Attention>
 void TransformerModel<Attention>::declare() {
   const TransformerConfig& c = config_;
   const Init weight = Init::normal(WEIGHT_DEVIATION);
-  if (c.images) {
-    patch_embedding_ = &parameters.add("patch_embedding.weight", {c.width, c.patch_size}, weight);
-    cls_token_ = &parameters.add("cls_token", {c.width}, Init::normal(1));
-  } else {
+  if (c.images)
+    patch_embedding_ = PatchEmbedding(parameters, name_, c.patches, c.patch_size, c.width);
+  else
     token_embedding_ = &parameters.add("token_embedding.weight", {c.vocab, c.width}, Init::normal(1));
-  }
-  if (c.position == "learned")
+  if (c.position == "learned" && !c.images)
     position_embedding_ = &parameters.add("position_embedding.weight", {c.context, c.width}, Init::normal(1));
-  const int residuals = 2 * c.layers;
+  const Init out = Init::normal(output_deviation(2 * c.layers));
   const auto bias = [&](bool wanted, const std::string& name, int size) {
     return wanted ? &parameters.add(name, {size}, Init::zeros()) : nullptr;
   };
@@ -205,11 +267,11 @@ void TransformerModel<Attention>::declare() {
     b.norm_1 = Norm(parameters, prefix + "norm_1", c.width, c.affine);
     b.qkv = &parameters.add(attention + "qkv.weight", {3 * c.width, c.width}, weight);
     b.qkv_bias = bias(c.qkv_bias, attention + "qkv.bias", 3 * c.width);
-    b.out = &parameters.add(attention + "out.weight", {c.width, c.width}, Init::normal(output_deviation(residuals)));
+    b.out = &parameters.add(attention + "out.weight", {c.width, c.width}, out);
     b.out_bias = bias(c.out_bias, attention + "out.bias", c.width);
     attention_.add_block(attention);
     b.norm_2 = Norm(parameters, prefix + "norm_2", c.width, c.affine);
-    b.mlp = Mlp(parameters, prefix + "mlp", c.width, c.hidden, c.activation, residuals);
+    b.mlp = Mlp(parameters, prefix + "mlp", c.width, c.hidden, c.activation, weight, out);
     blocks_.push_back(b);
   }
   if (!c.post_norm) final_norm_ = Norm(parameters, "final_norm", c.width, c.affine);
@@ -221,9 +283,7 @@ void TransformerModel<Attention>::declare() {
 
 template <class Attention>
 void TransformerModel<Attention>::check_length(int length) const {
-  if (config_.images && length != config_.patches)
-    throw Error(text("%s: images of %d patches, the model wants %d", name_.c_str(), length, config_.patches));
-  if (position_embedding_ && !config_.images && length > config_.context)
+  if (position_embedding_ && length > config_.context)
     throw Error(
         text("%s: a sequence of %d tokens is longer than the context of %d", name_.c_str(), length, config_.context));
 }
@@ -238,11 +298,17 @@ const real* TransformerModel<Attention>::forward(const Input& input) {
 
 template <class Attention>
 const real* TransformerModel<Attention>::run(State& s, const Input& input) {
-  s.blocks.resize(s.piece.stream ? 1 : blocks_.size());
-  s.caches.resize(s.piece.stream ? blocks_.size() : 0);
+  const Piece& p = s.piece;
+  const size_t layers = attention_.layers(p.capacity);
+  const auto layers_of = [this](int positions) { return attention_.layers(positions); };
+  if (s.layers.size() < layers) s.layers.resize(p.stream ? 1 : layers);  // never fewer: the memory stays
+  if (p.stream) s.caches.resize(layers);
   embed(s, input);
-  attention_.prepare(s.piece);
-  for (size_t l = 0; l < blocks_.size(); ++l) block_forward(l, s);
+  attention_.prepare(p);
+  for (size_t l = 0; l < layers; ++l) {
+    layer_forward(l, s);
+    if (p.stream && config_.last) keep_finished(ops_, s.finished, s.x, l + 1, layers_of, p, config_.width);
+  }
   return readout(s);
 }
 
@@ -264,11 +330,7 @@ void TransformerModel<Attention>::embed(State& s, const Input& input) {
   const real* const positions = position_table(p.capacity);
   s.x.resize(ops_, {p.rows(), D});
   if (config_.images) {
-    const int64_t rows = input.rows();
-    s.rows.resize(ops_, {rows, D});
-    ops_.linear(s.rows.data(), input.patches, patch_embedding_->value, nullptr, rows, config_.patch_size, D,
-                Into::WRITE);
-    ops_.append_class_token(s.x.data(), s.rows.data(), cls_token_->value, positions, B, p.count, D);
+    patch_embedding_.forward(ops_, s.x.data(), input);
   } else if (config_.embedding_scale == 1) {
     ops_.embedding(s.x.data(), token_embedding_->value, positions, input.tokens, p.first, B, p.count, D);
   } else {
@@ -282,12 +344,12 @@ void TransformerModel<Attention>::embed(State& s, const Input& input) {
 }
 
 template <class Attention>
-void TransformerModel<Attention>::block_forward(size_t l, State& s) {
+void TransformerModel<Attention>::layer_forward(size_t l, State& s) {
   const Piece& p = s.piece;
   const int D = config_.width;
   const int64_t N = p.rows();
-  const Block& block = blocks_[l];
-  Activations& a = s.blocks[p.stream ? 0 : l];
+  const Block& block = this->block(l);
+  Activations& a = s.layers[p.stream ? 0 : l];
   real* const x = s.x.data();
   a.qkv.resize(ops_, {N, 3 * D});
   a.y.resize(ops_, {N, D});
@@ -310,11 +372,9 @@ const real* TransformerModel<Attention>::readout(State& s) {
   const Piece& p = s.piece;
   const bool last = config_.last && !p.stream;
   const int64_t rows = last ? p.batch : p.rows();
-  const real* x = s.x.data();
+  const real* x = config_.last && p.stream ? s.finished.data() : s.x.data();
   if (last) {
-    s.last.resize(ops_, {rows, D});
-    const size_t row = static_cast<size_t>(D) * sizeof(real);
-    ops_.copy(s.last.data(), row, x + static_cast<int64_t>(p.count - 1) * D, row * p.count, row, p.batch);
+    take_last(ops_, s.last, x, p.batch, p.count, D);
     x = s.last.data();
   }
   if (!config_.post_norm) x = final_norm_.forward(ops_, s.final_norm, s.top, x, rows);
@@ -323,19 +383,20 @@ const real* TransformerModel<Attention>::readout(State& s) {
   return s.logits.data();
 }
 
+// Attention over the columns of the identity, as many at a time as a head has channels, gives the weights themselves.
 // ---- Backward -------------------------------------------------------------------------------------------------------
 
 template <class Attention>
 void TransformerModel<Attention>::backward(const Input& input, const real* dlogits) {
   const Piece& p = state_.piece;
   const int64_t N = p.rows();
-  dx_.resize(ops_, {N, config_.width});
+  dx_.resize(ops_, {p.batch, p.count, config_.width});
   dr_.resize(ops_, {N, config_.width});
   dy_.resize(ops_, {N, config_.width});
   dqkv_.resize(ops_, {N, 3 * config_.width});
   readout_backward(dlogits);
   attention_.begin_backward(p);
-  for (size_t l = blocks_.size(); l-- > 0;) block_backward(l);
+  for (size_t l = attention_.layers(p.capacity); l-- > 0;) layer_backward(l);
   attention_.end_backward(p);
   embed_backward(input);
 }
@@ -353,19 +414,16 @@ void TransformerModel<Attention>::readout_backward(const real* dlogits) {
   ops_.linear_backward_weight(head_->gradient, gradient_or_null(head_bias_), dlogits, x, rows, D, V);
   ops_.linear_backward_input(dx, dlogits, head_->value, rows, D, V, Into::WRITE);
   if (!config_.post_norm) final_norm_.backward(ops_, dx, dx, s.final_norm, rows, Into::WRITE);
-  if (!config_.last) return;
-  dx_.zero();
-  const size_t row = static_cast<size_t>(D) * sizeof(real);
-  ops_.copy(dx_.data() + static_cast<int64_t>(p.count - 1) * D, row * p.count, dx, row, row, p.batch);
+  if (config_.last) put_last(ops_, dx_, dx, p.batch, p.count, D);
 }
 
-// dx_ is the gradient of the block's output when it comes and of its input when it goes.
+// dx_ is the gradient of the layer's output when it comes and of its input when it goes.
 template <class Attention>
-void TransformerModel<Attention>::block_backward(size_t l) {
+void TransformerModel<Attention>::layer_backward(size_t l) {
   State& s = state_;
   const int64_t N = s.piece.rows();
-  const Block& block = blocks_[l];
-  const Activations& a = s.blocks[l];
+  const Block& block = this->block(l);
+  const Activations& a = s.layers[l];
   real *const dx = dx_.data(), *const dr = dr_.data();
   if (config_.post_norm) {
     block.norm_2.backward(ops_, dx, dx, a.norm_2, N, Into::WRITE);
@@ -386,22 +444,22 @@ template <class Attention>
 void TransformerModel<Attention>::attention_backward(size_t l, real* dr, Into into) {
   const int D = config_.width;
   const int64_t N = state_.piece.rows();
-  const Block& block = blocks_[l];
-  Activations& a = state_.blocks[l];
+  const Block& block = this->block(l);
+  Activations& a = state_.layers[l];
   real *const dx = dx_.data(), *const dy = dy_.data(), *const dqkv = dqkv_.data();
   ops_.linear_backward_weight(block.out->gradient, gradient_or_null(block.out_bias), dx, a.y.data(), N, D, D);
   ops_.linear_backward_input(dy, dx, block.out->value, N, D, D, Into::WRITE);
   attention_.backward(dqkv, dy, a.y.data(), a.qkv.data(), a.attention, l, state_.piece);
-  ops_.linear_backward_weight(block.qkv->gradient, gradient_or_null(block.qkv_bias), dqkv, block_input(l), N, D, 3 * D);
+  ops_.linear_backward_weight(block.qkv->gradient, gradient_or_null(block.qkv_bias), dqkv, layer_input(l), N, D, 3 * D);
   ops_.linear_backward_input(dr, dqkv, block.qkv->value, N, D, 3 * D, into);
 }
 
 template <class Attention>
-const real* TransformerModel<Attention>::block_input(size_t l) {
+const real* TransformerModel<Attention>::layer_input(size_t l) {
   State& s = state_;
   const int64_t N = s.piece.rows();
-  if (!config_.post_norm) return blocks_[l].norm_1.output(ops_, s.blocks[l].norm_1, s.r, N);
-  return l == 0 ? s.embedded.data() : blocks_[l - 1].norm_2.output(ops_, s.blocks[l - 1].norm_2, s.r, N);
+  if (!config_.post_norm) return block(l).norm_1.output(ops_, s.layers[l].norm_1, s.r, N);
+  return l == 0 ? s.embedded.data() : block(l - 1).norm_2.output(ops_, s.layers[l - 1].norm_2, s.r, N);
 }
 
 template <class Attention>
@@ -411,10 +469,7 @@ void TransformerModel<Attention>::embed_backward(const Input& input) {
   real* const dx = dx_.data();
   real* const dposition = gradient_or_null(position_embedding_);
   if (config_.images) {
-    real* const drows = state_.rows.data();
-    ops_.append_class_token_backward(drows, cls_token_->gradient, dposition, dx, B, p.count, D);
-    ops_.linear_backward_weight(patch_embedding_->gradient, nullptr, drows, input.patches, input.rows(),
-                                config_.patch_size, D);
+    patch_embedding_.backward(ops_, dx, input);
   } else if (config_.embedding_scale == 1) {
     ops_.embedding_backward(token_embedding_->gradient, dposition, dx, input.tokens, B, p.count, D, config_.vocab);
   } else {
