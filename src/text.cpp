@@ -188,6 +188,16 @@ std::string_view trim(std::string_view line) {
   return line.substr(first, line.find_last_not_of(SPACE) - first + 1);
 }
 
+std::vector<std::string> split(std::string_view words, char between) {
+  std::vector<std::string> parts;
+  for (size_t at = 0;;) {
+    const size_t end = words.find(between, at);
+    parts.emplace_back(words.substr(at, end - at));
+    if (end == std::string_view::npos) return parts;
+    at = end + 1;
+  }
+}
+
 std::string join(const std::vector<std::string>& words, const char* between) {
   std::string out;
   for (size_t i = 0; i < words.size(); ++i) out += (i > 0 ? between : "") + words[i];

@@ -38,6 +38,7 @@ std::string nearest_word(std::string_view word, const std::vector<std::string>& 
 
 std::string_view trim(std::string_view line);
 std::string join(const std::vector<std::string>& words, const char* between);
+std::vector<std::string> split(std::string_view words, char between);  // "a,,b" gives three, one of them empty
 
 // All bytes of a file, or an Error that names it and the reason.
 std::string read_file(const std::string& path);

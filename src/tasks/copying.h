@@ -14,8 +14,8 @@ class Copying final : public Task {
 
   explicit Copying(int length) : length_(length) {}  // n ≥ 1 letters
 
-  int vocab() const override { return FIRST_LETTER + LETTERS; }
-  int context() const override { return 2 * (length_ + 1); }
+  int vocab() const { return FIRST_LETTER + LETTERS; }
+  int context() const { return 2 * (length_ + 1); }
   int prompt() const { return length_ + 2; }  // tokens up to SEP
   Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const override;
 

@@ -5,24 +5,26 @@
 #include <string>
 #include <vector>
 
+#include "numerics.h"
+
 namespace petroglyph {
 
 struct Batch {
   int size = 0, length = 0;      // B, T
-  std::vector<int32_t> tokens;   // (B,T)
-  std::vector<int32_t> targets;  // (B,T); −1 where the position does not count
+  std::vector<int32_t> tokens;   // (B,T); empty where the model reads patches
+  std::vector<real> patches;     // (B,T,P) of images
+  std::vector<int32_t> targets;  // one for each row of logits, (B,T) or (B); −1 where it does not count
   int64_t counted = 0;           // targets that do
 };
 
 class Task {
  public:
   virtual ~Task() = default;
-  virtual int vocab() const = 0;
-  virtual int context() const = 0;  // T of every batch
   // The samples first … first+count−1 of a step. Training and evaluation draw from different `stream`s (random.h).
   virtual Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const = 0;
-  // The mean over the samples of how right the answers are, 0 to 1. best (B,T): the likeliest token at each position.
-  virtual double accuracy(const Batch& batch, const std::vector<int32_t>& best) const = 0;
+  // The mean over the samples of how right the answers are, 0 to 1. best: the likeliest class of each row of logits.
+  // Unless a task knows better, the part of the targets that count which is right.
+  virtual double accuracy(const Batch& batch, const std::vector<int32_t>& best) const;
 };
 
 }  // namespace petroglyph

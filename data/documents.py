@@ -1,0 +1,13 @@
+#!/usr/bin/env python3
+"""Reads documents, a JSON object with the key "text" on each line, and writes their texts, an empty line after each."""
+import json
+import sys
+
+for number, line in enumerate(sys.stdin.buffer, 1):
+    if not line.strip():
+        continue
+    try:
+        text = json.loads(line)["text"].strip()
+    except (ValueError, KeyError, TypeError, AttributeError):
+        sys.exit("document %d is no JSON object with a \"text\": damaged?" % number)
+    sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n\n")

@@ -1,0 +1,29 @@
+// A file that the system reads where it is touched: its bytes lie at an address, whatever its size and the machine's memory.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace petroglyph {
+
+class MappedFile {
+ public:
+  // Throws Error for what cannot be read. The file must not be cut short while it is mapped.
+  explicit MappedFile(const std::string& path);
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&&) = delete;
+  ~MappedFile();
+
+  const std::string& path() const { return path_; }
+  const unsigned char* data() const { return data_; }  // null where the file is empty
+  size_t size() const { return size_; }
+  std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+
+ private:
+  std::string path_;
+  const unsigned char* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace petroglyph

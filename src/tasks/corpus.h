@@ -1,0 +1,60 @@
+// Long rows of tokens: text files, llm.c's shards, parts of them.
+//
+// A text whose tokens are its bytes or its ASCII characters is read where it lies, and may be larger than memory. With
+// a byte pair encoding all its tokens are held, two bytes each where the vocabulary allows; for a larger text
+// ./tokenize makes shards. A shard (*.bin) is
+//   int32[256]   20240520, version 1, number of tokens n, zeros
+//   uint16[n]    the tokens
+// little-endian, as llm.c's scripts write it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizers/tokenizer.h"
+
+namespace petroglyph {
+
+class Corpus {
+ public:
+  virtual ~Corpus() = default;
+  virtual int64_t size() const = 0;  // tokens
+  // The tokens begin, …, begin+count−1, which must be there.
+  virtual void read(int64_t begin, int64_t count, int32_t* tokens) const = 0;
+  virtual int64_t replaced() const { return 0; }  // characters that the tokenizer does not have
+};
+
+// The files of a path, which may have * and ? in the last part and elsewhere: then in the order of their names, one
+// behind the other. What ends in .bin is a shard, anything else text. Throws an Error for what is wrong with any of
+// them.
+std::unique_ptr<Corpus> open_corpus(const std::string& path, const Tokenizer& tokenizer);
+
+// The tokens of a text.
+std::unique_ptr<Corpus> encode_corpus(std::string_view text, const std::string& origin, const Tokenizer& tokenizer);
+
+// The tokens begin, …, end−1 of another corpus.
+class CorpusPart final : public Corpus {
+ public:
+  CorpusPart(std::shared_ptr<const Corpus> whole, int64_t begin, int64_t end)
+      : whole_(std::move(whole)), begin_(begin), end_(end) {}
+  int64_t size() const override { return end_ - begin_; }
+  void read(int64_t begin, int64_t count, int32_t* tokens) const override {
+    whole_->read(begin_ + begin, count, tokens);
+  }
+  int64_t replaced() const override { return whole_->replaced(); }
+
+ private:
+  std::shared_ptr<const Corpus> whole_;
+  int64_t begin_, end_;
+};
+
+bool is_shard(const std::string& path);  // by its name
+
+// What stands in a shard with these tokens, each below 65,536.
+std::string shard_bytes(const std::vector<int32_t>& tokens);
+constexpr int MOST_SHARD_TOKENS = 1 << 16;  // of a vocabulary
+
+}  // namespace petroglyph

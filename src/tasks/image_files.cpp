@@ -1,0 +1,161 @@
+#include "tasks/image_files.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "error.h"
+#include "random.h"
+#include "tasks/npz.h"
+#include "tasks/shuffle.h"
+#include "text.h"
+
+namespace petroglyph {
+
+namespace {
+
+constexpr size_t PIXELS = static_cast<size_t>(Picture::SIDE) * Picture::SIDE, BYTES = PIXELS * Picture::CHANNELS;
+constexpr size_t CIFAR10_RECORD = 1 + BYTES, CIFAR100_RECORD = 2 + BYTES;
+constexpr int COARSE_CLASSES = 20;
+
+const std::vector<std::string> CIFAR10_CLASSES = {"airplane", "automobile", "bird",  "cat",  "deer",
+                                                  "dog",      "frog",       "horse", "ship", "truck"};
+const std::vector<std::string> CIFAR100_CLASSES = {
+    "apple",      "aquarium fish", "baby",         "bear",       "beaver",      "bed",         "bee",
+    "beetle",     "bicycle",       "bottle",       "bowl",       "boy",         "bridge",      "bus",
+    "butterfly",  "camel",         "can",          "castle",     "caterpillar", "cattle",      "chair",
+    "chimpanzee", "clock",         "cloud",        "cockroach",  "couch",       "crab",        "crocodile",
+    "cup",        "dinosaur",      "dolphin",      "elephant",   "flatfish",    "forest",      "fox",
+    "girl",       "hamster",       "house",        "kangaroo",   "keyboard",    "lamp",        "lawn mower",
+    "leopard",    "lion",          "lizard",       "lobster",    "man",         "maple tree",  "motorcycle",
+    "mountain",   "mouse",         "mushroom",     "oak tree",   "orange",      "orchid",      "otter",
+    "palm tree",  "pear",          "pickup truck", "pine tree",  "plain",       "plate",       "poppy",
+    "porcupine",  "possum",        "rabbit",       "raccoon",    "ray",         "road",        "rocket",
+    "rose",       "sea",           "seal",         "shark",      "shrew",       "skunk",       "skyscraper",
+    "snail",      "snake",         "spider",       "squirrel",   "streetcar",   "sunflower",   "sweet pepper",
+    "table",      "tank",          "telephone",    "television", "tiger",       "tractor",     "train",
+    "trout",      "tulip",         "turtle",       "wardrobe",   "whale",       "willow tree", "wolf",
+    "woman",      "worm"};
+
+size_t record_size(ImageFormat format) { return format == ImageFormat::CIFAR100 ? CIFAR100_RECORD : CIFAR10_RECORD; }
+const char* name_of(ImageFormat format) {
+  return format == ImageFormat::CIFAR10 ? "cifar10" : format == ImageFormat::CIFAR100 ? "cifar100" : "cifar5m";
+}
+
+// A byte, or 64 bits that may lie at any address.
+int64_t read_label(ImageFormat format, const unsigned char* bytes) {
+  if (format != ImageFormat::CIFAR5M) return *bytes;
+  int64_t label;
+  std::memcpy(&label, bytes, sizeof label);
+  return label;
+}
+
+}  // namespace
+
+ImageFormat image_format(const std::string& name, const MappedFile& file) {
+  for (const ImageFormat format : {ImageFormat::CIFAR10, ImageFormat::CIFAR100, ImageFormat::CIFAR5M})
+    if (name == name_of(format)) return format;
+  if (file.size() >= 4 && std::memcmp(file.data(), "PK\3\4", 4) == 0) return ImageFormat::CIFAR5M;
+  const bool ten = file.size() % CIFAR10_RECORD == 0, hundred = file.size() % CIFAR100_RECORD == 0;
+  if (ten == hundred || file.size() == 0)
+    throw Error(text("%s: %s bytes are %s a whole number of records, of CIFAR-10 (%zu bytes) %s of CIFAR-100 (%zu)",
+                     file.path().c_str(), with_commas(static_cast<int64_t>(file.size())).c_str(), ten ? "both" : "not",
+                     CIFAR10_RECORD, ten ? "and" : "nor", CIFAR100_RECORD) +
+                (ten && file.size() > 0 ? "; say --format cifar10 or cifar100" : ""));
+  return ten ? ImageFormat::CIFAR10 : ImageFormat::CIFAR100;
+}
+
+ImageFiles::ImageFiles(const std::vector<std::string>& paths, const std::string& format) {
+  if (paths.empty()) throw Error("no image files");
+  format_ = image_format(format, MappedFile(paths[0]));
+  for (const std::string& path : paths) {
+    parts_.push_back(open(path));
+    check_labels(parts_.back());
+    size_ += parts_.back().size;
+  }
+}
+
+const std::vector<std::string>& ImageFiles::class_names() const {
+  return format_ == ImageFormat::CIFAR100 ? CIFAR100_CLASSES : CIFAR10_CLASSES;
+}
+
+ImageFiles::Part ImageFiles::open(const std::string& path) const {
+  MappedFile file(path);
+  return format_ == ImageFormat::CIFAR5M ? open_arrays(std::move(file)) : open_records(std::move(file));
+}
+
+ImageFiles::Part ImageFiles::open_records(MappedFile file) const {
+  const size_t record = record_size(format_);
+  if (file.size() == 0 || file.size() % record != 0)
+    throw Error(
+        text("%s: %s bytes are not a whole number of %s's records of %zu bytes: truncated, or of another format",
+             file.path().c_str(), with_commas(static_cast<int64_t>(file.size())).c_str(), name_of(format_), record));
+  const unsigned char* data = file.data();
+  const int64_t size = static_cast<int64_t>(file.size() / record);
+  const size_t labels = record - BYTES;
+  return {std::move(file), data + labels - 1, data + labels, record, record, size};
+}
+
+ImageFiles::Part ImageFiles::open_arrays(MappedFile file) const {
+  const NpyArray x = find_array(file, "X"), y = find_array(file, "Y");
+  const auto refuse = [&](const char* name, const NpyArray& array, const char* expected) {
+    throw Error(text("%s: array %s is %s of type %s, expected %s", file.path().c_str(), name,
+                     shape_text(array.shape).c_str(), array.type.c_str(), expected));
+  };
+  const bool images = x.shape.size() == 4 && x.shape[1] == Picture::SIDE && x.shape[2] == Picture::SIDE &&
+                      x.shape[3] == Picture::CHANNELS;
+  if (!images || x.type != "|u1" || x.shape[0] == 0) refuse("X", x, "n×32×32×3 of type |u1");
+  if (y.shape != std::vector<int64_t>{x.shape[0]} || y.type != "<i8")
+    refuse("Y", y, text("%lld of type <i8", static_cast<long long>(x.shape[0])).c_str());
+  return {std::move(file), y.data, x.data, sizeof(int64_t), BYTES, x.shape[0]};
+}
+
+void ImageFiles::check_labels(const Part& part) const {
+  const int classes = static_cast<int>(class_names().size());
+  for (int64_t i = 0; i < part.size; ++i) {
+    const unsigned char* bytes = part.labels + static_cast<size_t>(i) * part.label_step;
+    const int64_t label = read_label(format_, bytes);
+    const bool coarse = format_ != ImageFormat::CIFAR100 || bytes[-1] < COARSE_CLASSES;
+    if (label >= 0 && label < classes && coarse) continue;
+    throw Error(text("%s: image %s has the %slabel %lld, expected 0 to %d: damaged, or of another format than %s",
+                     part.file.path().c_str(), with_commas(i).c_str(), coarse ? "" : "coarse ",
+                     static_cast<long long>(coarse ? label : bytes[-1]), (coarse ? classes : COARSE_CLASSES) - 1,
+                     name_of(format_)));
+  }
+}
+
+Picture ImageFiles::picture(int64_t index) const {
+  auto part = parts_.begin();
+  for (; index >= part->size; ++part) index -= part->size;
+  const unsigned char* label = part->labels + static_cast<size_t>(index) * part->label_step;
+  const unsigned char* pixels = part->pixels + static_cast<size_t>(index) * part->pixel_step;
+  Picture picture;
+  picture.label = static_cast<int>(read_label(format_, label));
+  if (format_ == ImageFormat::CIFAR5M) {
+    std::copy(pixels, pixels + BYTES, picture.rgb.begin());
+    return picture;
+  }
+  for (size_t i = 0; i < PIXELS; ++i)
+    for (size_t c = 0; c < Picture::CHANNELS; ++c) picture.rgb[i * Picture::CHANNELS + c] = pixels[c * PIXELS + i];
+  return picture;
+}
+
+FileImages::FileImages(ImageFiles training, ImageFiles test, int64_t step_size, Augmentation augmentation)
+    : Images(training.class_names()),
+      training_(std::move(training)),
+      test_(std::move(test)),
+      step_size_(step_size),
+      augmentation_(augmentation) {
+  if (test_.class_names() != class_names())
+    throw Error(
+        text("the training images have %d classes, the test images %zu", classes(), test_.class_names().size()));
+}
+
+Picture FileImages::picture(uint64_t seed, uint32_t stream, uint32_t step, int index) const {
+  if (stream != stream_of("train")) return test_.picture(index % test_.size());
+  const uint64_t size = static_cast<uint64_t>(training_.size());
+  const uint64_t seen = static_cast<uint64_t>(step) * static_cast<uint64_t>(step_size_) + static_cast<uint64_t>(index);
+  const uint64_t chosen = shuffled(seen % size, size, seed, stream_of("order"), static_cast<uint32_t>(seen / size));
+  return augmentation_.apply(training_.picture(static_cast<int64_t>(chosen)), seed, step, index);
+}
+
+}  // namespace petroglyph

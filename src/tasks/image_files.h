@@ -1,0 +1,64 @@
+// The images of CIFAR-10, CIFAR-100 (Krizhevsky 2009) and CIFAR-5M (Nakkiran, Neyshabur and Sedghi 2021), in their own files:
+//
+//   cifar10    records of 3,073 bytes: the label, 0 to 9, then 1,024 bytes each of red, green and blue, row by row
+//   cifar100   records of 3,074 bytes: the coarse label, 0 to 19, the label, 0 to 99, and the same
+//   cifar5m    .npz (tasks/npz.h): X (n,32,32,3), a byte a number, and Y (n), 64-bit labels of CIFAR-10's classes
+//
+// data/ has scripts that fetch them. Files are mapped, never read as a whole; labels are checked before anything else.
+#pragma once
+
+#include "mapped_file.h"
+#include "tasks/images.h"
+
+namespace petroglyph {
+
+enum class ImageFormat { CIFAR10, CIFAR100, CIFAR5M };
+
+// The format by name, "auto" for what fits the file; throws Error where none does.
+ImageFormat image_format(const std::string& name, const MappedFile& file);
+
+// The images of some files, one after another.
+class ImageFiles {
+ public:
+  // format: "auto", or one of the above. All files must be of one format; throws Error, with the file's name, for a bad one.
+  ImageFiles(const std::vector<std::string>& paths, const std::string& format);
+
+  int64_t size() const { return size_; }
+  const std::vector<std::string>& class_names() const;
+  Picture picture(int64_t index) const;
+
+ private:
+  struct Part {
+    MappedFile file;
+    const unsigned char *labels, *pixels;  // of its first image
+    size_t label_step, pixel_step;         // bytes from one image to the next
+    int64_t size;
+  };
+  Part open(const std::string& path) const;
+  Part open_records(MappedFile file) const;
+  Part open_arrays(MappedFile file) const;
+  void check_labels(const Part& part) const;
+
+  ImageFormat format_{};
+  std::vector<Part> parts_;
+  int64_t size_ = 0;
+};
+
+// Training goes through the training images epoch by epoch, each in another random order; whatever is not training sees the
+// test images in their order in the files.
+class FileImages final : public Images {
+ public:
+  // step_size: images that one step of training takes. Throws Error where the two have different classes.
+  FileImages(ImageFiles training, ImageFiles test, int64_t step_size, Augmentation augmentation);
+
+  Picture picture(uint64_t seed, uint32_t stream, uint32_t step, int index) const override;
+  int64_t training_size() const { return training_.size(); }
+  int64_t test_size() const { return test_.size(); }
+
+ private:
+  ImageFiles training_, test_;
+  int64_t step_size_;
+  Augmentation augmentation_;
+};
+
+}  // namespace petroglyph

@@ -1,0 +1,410 @@
+#include "tasks/regular_languages.h"
+
+#include <algorithm>
+#include <set>
+
+#include "error.h"
+#include "random.h"
+#include "text.h"
+
+namespace petroglyph {
+
+// ---- Automata -------------------------------------------------------------------------------------------------------
+
+int Automaton::after(const int32_t* string, int length) const {
+  int state = start;
+  for (int i = 0; i < length; ++i) state = next(state, string[i]);
+  return state;
+}
+
+namespace {
+
+constexpr int CYCLE = 5;  // states of the circle, and the modulus of the expressions
+enum { PLUS = 5, MINUS = 6, TIMES = 7, EXPRESSION_SYMBOLS = 8 };
+
+int modulo(int n, int modulus) { return (n % modulus + modulus) % modulus; }
+
+// State: 0 before the first symbol, then 1 + 2·first + last.
+Automaton even_pairs() {
+  Automaton a;
+  a.table = {1, 4};
+  a.answer = {0};
+  for (int first = 0; first < 2; ++first)
+    for (int last = 0; last < 2; ++last) {
+      a.table.insert(a.table.end(), {1 + 2 * first, 2 + 2 * first});
+      a.answer.push_back(first != last);
+    }
+  return a;
+}
+
+// A circle of `size` states that answers with the state; symbol s moves by moves[s].
+Automaton circle(int size, const std::vector<int>& moves) {
+  Automaton a;
+  a.symbols = static_cast<int>(moves.size());
+  a.classes = size;
+  for (int state = 0; state < size; ++state) {
+    for (const int move : moves) a.table.push_back(modulo(state + move, size));
+    a.answer.push_back(state);
+  }
+  return a;
+}
+
+// State: (sum, term, operator), where the expression read so far has the value sum + term mod 5, and `term` is the product that is
+// still open, with its sign. The operator is what was read last; a digit leaves TIMES there, which no digit follows.
+Automaton modular_arithmetic() {
+  const auto number = [](int sum, int term, int op) {
+    return (modulo(sum, CYCLE) * CYCLE + modulo(term, CYCLE)) * 3 + op - PLUS;
+  };
+  Automaton a;
+  a.symbols = EXPRESSION_SYMBOLS;
+  a.classes = CYCLE;
+  a.start = number(0, 0, PLUS);
+  for (int sum = 0; sum < CYCLE; ++sum)
+    for (int term = 0; term < CYCLE; ++term)
+      for (const int op : {PLUS, MINUS, TIMES}) {
+        for (int digit = 0; digit < CYCLE; ++digit)
+          a.table.push_back(op == TIMES   ? number(sum, term * digit, TIMES)
+                            : op == MINUS ? number(sum + term, -digit, TIMES)
+                                          : number(sum + term, digit, TIMES));
+        for (const int then : {PLUS, MINUS, TIMES}) a.table.push_back(number(sum, term, then));
+        a.answer.push_back((sum + term) % CYCLE);
+      }
+  return a;
+}
+
+// State: the depth, or n + 1 where the string is lost.
+Automaton brackets(int n) {
+  Automaton a;
+  a.sink = n + 1;
+  for (int depth = 0; depth <= n; ++depth) {
+    a.table.insert(a.table.end(), {depth < n ? depth + 1 : a.sink, depth > 0 ? depth - 1 : a.sink});
+    a.answer.push_back(depth == 0);
+  }
+  a.table.insert(a.table.end(), {a.sink, a.sink});
+  a.answer.push_back(0);
+  return a;
+}
+
+Automaton two_symbols(std::vector<int> table, std::vector<int> answer, int sink) {
+  Automaton a;
+  a.table = std::move(table);
+  a.answer = std::move(answer);
+  a.sink = sink;
+  return a;
+}
+
+}  // namespace
+
+std::vector<std::string> language_names() {
+  return {"even_pairs", "parity_check", "cycle_navigation", "modular_arithmetic", "D_2",      "D_3",
+          "D_4",        "D_12",         "Tomita_3",         "Tomita_4",           "Tomita_5", "Tomita_6"};
+}
+
+Automaton automaton_of(const std::string& language) {
+  if (language == "even_pairs") return even_pairs();
+  if (language == "parity_check") return circle(2, {0, 1});
+  if (language == "cycle_navigation") return circle(CYCLE, {-1, 0, 1});
+  if (language == "modular_arithmetic") return modular_arithmetic();
+  for (const int n : {2, 3, 4, 12})
+    if (language == "D_" + std::to_string(n)) return brackets(n);
+  // 0 an even run of 1s before the last run of 0s, 1 an odd run of 1s, 2 and 3 an even and an odd run of 0s behind an odd one
+  if (language == "Tomita_3") return two_symbols({0, 1, 3, 0, 3, 1, 2, 4, 4, 4}, {1, 1, 1, 0, 0}, 4);
+  // how many 0s stand at the end
+  if (language == "Tomita_4") return two_symbols({1, 0, 2, 0, 3, 0, 3, 3}, {1, 1, 1, 0}, 3);
+  // 2·(number of 0s mod 2) + (number of 1s mod 2)
+  if (language == "Tomita_5") return two_symbols({2, 1, 3, 0, 0, 3, 1, 2}, {1, 0, 0, 0}, -1);
+  // number of 0s less that of 1s, mod 3
+  if (language == "Tomita_6") return two_symbols({1, 2, 2, 0, 0, 1}, {1, 0, 0}, -1);
+  throw Error("unknown language " + language + ", expected one of " + join(language_names(), ", "));
+}
+
+// ---- Random strings -------------------------------------------------------------------------------------------------
+
+// Random numbers one after the other for one string, as many as it asks for, which depend on nothing but (seed, stream, step,
+// sample).
+class Draws {
+ public:
+  Draws(uint64_t seed, uint32_t stream, uint32_t step, uint32_t sample)
+      : seed_(seed), stream_(stream), step_(step), block_(static_cast<uint64_t>(sample) << 32) {}
+
+  uint32_t below(uint32_t n) { return petroglyph::below(bits(), n); }
+  bool chance(float probability) { return uniform(bits()) < probability; }
+  int bit() { return static_cast<int>(bits() >> 31); }
+  float normal() {
+    left_ = 0;
+    return petroglyph::normal(seed_, stream_, step_, block_++);
+  }
+
+ private:
+  uint32_t bits() {
+    if (left_ == 0) {
+      words_ = philox(seed_, stream_, step_, block_++);
+      left_ = 4;
+    }
+    return words_.word[4 - left_--];
+  }
+
+  uint64_t seed_;
+  uint32_t stream_, step_;
+  uint64_t block_;  // the next one
+  Random4 words_{};
+  int left_ = 0;  // of words_
+};
+
+namespace {
+
+int depth_of(const std::string& language) {
+  return language.rfind("D_", 0) == 0 ? static_cast<int>(*parse_integer(language.substr(2))) : 0;
+}
+
+// About three quarters of n: how much a bracket tends to hold.
+int most_of(int n, Draws& draws) {
+  const float size = static_cast<float>(n);
+  return static_cast<int>(0.75f * size + 0.075f * size * draws.normal());
+}
+
+// `length` more symbols, balanced and at most n deep. length even.
+void append_brackets(SymbolString& string, int n, int length, Draws& draws) {
+  if (n == 0) return;
+  const size_t end = string.size() + static_cast<size_t>(length);
+  while (string.size() < end) {
+    const int room = static_cast<int>(end - string.size()) - 2;
+    const int inside = std::min(room, most_of(room, draws) / 2 * 2);
+    string.push_back(0);
+    append_brackets(string, n - 1, inside, draws);
+    string.push_back(1);
+  }
+}
+
+// Runs of one symbol, of any length, but 0s behind an odd run of 1s are even in number.
+SymbolString draw_tomita_3(int length, Draws& draws) {
+  SymbolString string;
+  int ones = 0;  // in the last run of 1s
+  while (static_cast<int>(string.size()) < length) {
+    const int symbol = draws.bit();
+    const uint32_t room = static_cast<uint32_t>(length) - static_cast<uint32_t>(string.size());
+    const bool even = symbol == 0 && ones % 2 == 1;
+    const int count = static_cast<int>(even ? 2 * draws.below(room / 2 + 1) : draws.below(room + 1));
+    if (count == 0) continue;
+    if (symbol == 1) ones = !string.empty() && string.back() == 1 ? ones + count : count;
+    string.insert(string.end(), static_cast<size_t>(count), symbol);
+  }
+  return string;
+}
+
+SymbolString draw_tomita_4(int length, Draws& draws) {
+  SymbolString string;
+  int zeros = 0;  // at the end
+  while (static_cast<int>(string.size()) < length) {
+    const int symbol = draws.bit();
+    if (symbol == 0 && zeros == 2) continue;
+    zeros = symbol == 0 ? zeros + 1 : 0;
+    string.push_back(symbol);
+  }
+  return string;
+}
+
+SymbolString draw_bits(int length, Draws& draws) {
+  SymbolString string(static_cast<size_t>(length));
+  for (int32_t& symbol : string) symbol = draws.bit();
+  return string;
+}
+
+bool member(const Automaton& automaton, const SymbolString& string) {
+  return automaton.label(string.data(), static_cast<int>(string.size())) == 1;
+}
+
+SymbolString draw_bits_that_are(bool wanted, const Automaton& automaton, int length, Draws& draws) {
+  for (;;) {
+    SymbolString string = draw_bits(length, draws);
+    if (member(automaton, string) == wanted) return string;
+  }
+}
+
+SymbolString draw_member(const std::string& language, const Automaton& automaton, int length, Draws& draws) {
+  if (language == "Tomita_3") return draw_tomita_3(length, draws);
+  if (language == "Tomita_4") return draw_tomita_4(length, draws);
+  if (depth_of(language) == 0) return draw_bits_that_are(true, automaton, length, draws);
+  SymbolString string;
+  append_brackets(string, depth_of(language), length, draws);
+  return string;
+}
+
+// Whether there are members of this length, and other strings.
+bool members_exist(const std::string& language, int length) {
+  if (language == "Tomita_6") return length != 1;
+  return depth_of(language) == 0 && language != "Tomita_5" ? true : length % 2 == 0;
+}
+bool others_exist(const std::string& language, int length) {
+  return length >= (language == "Tomita_3" ? 2 : language == "Tomita_4" ? 3 : 1);
+}
+
+}  // namespace
+
+// ---- One answer a string --------------------------------------------------------------------------------------------
+
+RegularLanguage::RegularLanguage(Settings settings)
+    : settings_(std::move(settings)),
+      automaton_(automaton_of(settings_.language)),
+      has_members_(depth_of(settings_.language) > 0 || settings_.language.rfind("Tomita_", 0) == 0) {
+  const Settings& s = settings_;
+  const char* const name = s.language.c_str();
+  if (s.shortest < 1 || s.longest < s.shortest)
+    throw Error(text("%s: strings of %d to %d symbols, expected at least one and the shorter length first", name,
+                     s.shortest, s.longest));
+  if (s.ones != 0.5f && s.language != "parity_check")
+    throw Error(text("%s: only parity_check has a probability of 1s", name));
+  if (!(s.ones >= 0 && s.ones <= 1)) throw Error(text("%s: %g is no probability", name, static_cast<double>(s.ones)));
+  if (s.leading_plus && s.language != "modular_arithmetic")
+    throw Error(text("%s: only modular_arithmetic can begin with a '+'", name));
+  if (s.near_misses && !has_members_)
+    throw Error(text("%s: near misses are of a language, D_n or Tomita, not of a task with other answers", name));
+}
+
+int RegularLanguage::tokens_of(int length) const {
+  if (settings_.language != "modular_arithmetic") return length;
+  return length - (length % 2 == 0) + settings_.leading_plus;
+}
+
+SymbolString RegularLanguage::draw_expression(int length, Draws& draws) const {
+  SymbolString string;
+  if (settings_.leading_plus) string.push_back(PLUS);
+  for (int i = 0; i < length - (length % 2 == 0); ++i)
+    string.push_back(static_cast<int32_t>(i % 2 == 0 ? draws.below(CYCLE) : PLUS + draws.below(3)));
+  return string;
+}
+
+SymbolString RegularLanguage::draw_near_miss(int length, Draws& draws) const {
+  for (;;) {
+    SymbolString string = draw_member(settings_.language, automaton_, length, draws);
+    string[draws.below(static_cast<uint32_t>(length))] ^= 1;
+    if (!member(automaton_, string)) return string;
+  }
+}
+
+SymbolString RegularLanguage::draw_other(int length, Draws& draws) const {
+  if (settings_.near_misses && members_exist(settings_.language, length)) return draw_near_miss(length, draws);
+  return draw_bits_that_are(false, automaton_, length, draws);
+}
+
+SymbolString RegularLanguage::draw(int length, bool member, Draws& draws) const {
+  if (settings_.language == "modular_arithmetic") return draw_expression(length, draws);
+  if (has_members_) {
+    if (!members_exist(settings_.language, length)) member = false;
+    if (!others_exist(settings_.language, length)) member = true;
+    return member ? draw_member(settings_.language, automaton_, length, draws) : draw_other(length, draws);
+  }
+  SymbolString string(static_cast<size_t>(length));
+  for (int32_t& symbol : string)
+    symbol = settings_.language == "parity_check" ? draws.chance(settings_.ones)
+                                                  : static_cast<int32_t>(draws.below(static_cast<uint32_t>(vocab())));
+  return string;
+}
+
+Batch RegularLanguage::batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const {
+  const uint32_t lengths = static_cast<uint32_t>(settings_.longest - settings_.shortest) + 1;
+  const uint32_t word = philox(seed, stream ^ stream_of("length"), step, 0).word[0];
+  const int length = settings_.shortest + static_cast<int>(below(word, lengths));
+  Batch batch;
+  batch.size = count;
+  batch.length = tokens_of(length);
+  batch.counted = count;
+  for (int b = 0; b < count; ++b) {
+    const uint32_t sample = static_cast<uint32_t>(first + b);
+    Draws draws(seed, stream, step, sample);
+    const SymbolString string = draw(length, sample % 2 == 0, draws);
+    batch.tokens.insert(batch.tokens.end(), string.begin(), string.end());
+    if (settings_.every_position) batch.targets.insert(batch.targets.end(), static_cast<size_t>(batch.length) - 1, -1);
+    batch.targets.push_back(automaton_.label(string.data(), batch.length));
+  }
+  return batch;
+}
+
+double RegularLanguage::accuracy(const Batch& batch, const std::vector<int32_t>& best) const {
+  int64_t right = 0;
+  for (size_t i = 0; i < best.size(); ++i) right += batch.targets[i] >= 0 && best[i] == batch.targets[i];
+  return static_cast<double>(right) / static_cast<double>(batch.counted);
+}
+
+// ---- The next symbol ------------------------------------------------------------------------------------------------
+
+std::vector<int> next_symbol_targets(const std::string& language, const SymbolString& string) {
+  const Automaton automaton = automaton_of(language);
+  const bool counting = language == "Tomita_5" || language == "Tomita_6";
+  if (!counting && automaton.sink < 0) throw Error(language + ": the next symbol is asked of D_n and Tomita only");
+  std::vector<int> targets;
+  int state = automaton.start;
+  const auto accepted = [&](int next) {
+    return depth_of(language) > 0 ? next != automaton.sink : automaton.answer[static_cast<size_t>(next)] == 1;
+  };
+  for (const int32_t symbol : string) {
+    state = automaton.next(state, symbol);
+    if (counting) {
+      const bool inside = automaton.answer[static_cast<size_t>(state)] == 1;
+      targets.insert(targets.end(), {!inside, inside});
+    } else {
+      targets.insert(targets.end(), {accepted(automaton.next(state, 0)), accepted(automaton.next(state, 1))});
+    }
+  }
+  return targets;
+}
+
+namespace {
+
+// As append_brackets, but what a bracket holds does not look at the room that is left, so that the string may become longer.
+SymbolString draw_loose_brackets(int n, int length, Draws& draws) {
+  SymbolString string;
+  while (n > 0 && static_cast<int>(string.size()) < length) {
+    const SymbolString inside = draw_loose_brackets(n - 1, most_of(length, draws), draws);
+    string.push_back(0);
+    string.insert(string.end(), inside.begin(), inside.end());
+    string.push_back(1);
+  }
+  return string;
+}
+
+// Ends with a probability that makes half the sum of low and high its mean.
+SymbolString draw_until_stop(int low, int high, Draws& draws) {
+  const float mean = static_cast<float>((low + high) / 2), likely = mean / (1 + mean);
+  SymbolString string;
+  while (static_cast<int>(string.size()) < high && draws.chance(likely)) string.push_back(draws.bit());
+  return string;
+}
+
+// One try; it may be no member or of another length.
+SymbolString try_member(const std::string& language, int low, int high, Draws& draws) {
+  if (depth_of(language) > 0) return draw_loose_brackets(depth_of(language), most_of(high, draws), draws);
+  if (language == "Tomita_5" || language == "Tomita_6") return draw_until_stop(low, high, draws);
+  const int length = low + static_cast<int>(draws.below(static_cast<uint32_t>(high - low) + 1));
+  return language == "Tomita_3" ? draw_tomita_3(length, draws) : draw_tomita_4(length, draws);
+}
+
+}  // namespace
+
+std::vector<SymbolString> draw_members(const std::string& language, int low, int high, int count, bool distinct,
+                                       uint64_t seed, uint32_t stream, const std::vector<SymbolString>& apart) {
+  const Automaton automaton = automaton_of(language);
+  if (depth_of(language) == 0 && language.rfind("Tomita_", 0) != 0)
+    throw Error(language + ": has no members, D_n and Tomita have");
+  if (low < 1 || high < low)
+    throw Error(text("%s: strings of %d to %d symbols, expected at least one and the shorter length first",
+                     language.c_str(), low, high));
+  std::set<SymbolString> seen(apart.begin(), apart.end());
+  std::vector<SymbolString> found;
+  constexpr uint32_t TRIES =
+      1000;  // for each string; the rarest, of Tomita_5 in a window of one length, take about 100
+  for (uint32_t tried = 0; static_cast<int>(found.size()) < count; ++tried) {
+    if (tried / TRIES > static_cast<uint32_t>(count))
+      throw Error(text("%s: found only %zu of %d strings of %d to %d symbols", language.c_str(), found.size(), count,
+                       low, high));
+    Draws draws(seed, stream, 0, tried);
+    SymbolString string = try_member(language, low, high, draws);
+    const int length = static_cast<int>(string.size());
+    if (length < low || length > high || !member(automaton, string) || seen.count(string) > 0) continue;
+    if (distinct) seen.insert(string);
+    found.push_back(std::move(string));
+  }
+  return found;
+}
+
+}  // namespace petroglyph

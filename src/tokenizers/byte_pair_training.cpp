@@ -1,0 +1,181 @@
+#include "tokenizers/byte_pair_training.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "error.h"
+#include "text.h"
+#include "tokenizers/byte_spelling.h"
+#include "tokenizers/gpt2_split.h"
+#include "tokenizers/word_table.h"
+
+namespace petroglyph {
+
+namespace {
+
+// A merge looks through every word that has its pair from end to end, so a piece that is longer counts as several
+// words.
+constexpr size_t LONGEST_WORD = 1024;
+
+// The different words of the text and how often each is there; then their tokens, which become fewer with every merge.
+class Trainer {
+ public:
+  explicit Trainer(const std::vector<std::string_view>& texts) {
+    for (int byte = 0; byte < 256; ++byte) add_token(std::string(1, static_cast<char>(byte)));
+    for (const std::string_view text : texts) count_words(text);
+    for (size_t w = 0; w < words_.size(); ++w) count_pairs(w);
+    for (uint32_t p = 0; p < pairs_.size(); ++p) propose(p);
+  }
+
+  void train(size_t vocab) {
+    while (tokens_.size() < vocab) {
+      const uint32_t best = most_frequent();
+      if (best == PairTable::NONE) break;
+      const std::string left = tokens_[static_cast<size_t>(pairs_[best].left)];
+      const std::string right = tokens_[static_cast<size_t>(pairs_[best].right)];
+      if (known_.count(left + right) > 0) continue;
+      merges_.push_back(spell(left) + " " + spell(right));
+      add_token(left + right);
+      merge(best);
+    }
+  }
+
+  std::unique_ptr<BytePairTokenizer> result() const {
+    std::vector<std::string> spellings;
+    for (const std::string& token : tokens_) spellings.push_back(spell(token));
+    return std::make_unique<BytePairTokenizer>(spellings, "the trained tokens", merges_, "the trained merges");
+  }
+
+ private:
+  struct Word {
+    size_t begin, size;  // its tokens in symbols_
+    int64_t count;
+  };
+  struct Pair {
+    int32_t left, right;
+    int64_t count = 0;
+    std::vector<uint32_t> words;  // that have had it; some may have it no more
+  };
+  struct Proposal {
+    int64_t count;
+    int32_t left, right;
+    uint32_t pair;
+
+    bool operator<(const Proposal& other) const {
+      if (count != other.count) return count < other.count;
+      return left != other.left ? left > other.left : right > other.right;
+    }
+  };
+
+  void add_token(std::string bytes) {
+    known_.insert(bytes);
+    tokens_.push_back(std::move(bytes));
+  }
+
+  void count_words(std::string_view text) {
+    for (size_t at = 0, end; at < text.size(); at = end) {
+      end = std::min(gpt2_piece_end(text, at), at + LONGEST_WORD);
+      const std::string_view bytes = text.substr(at, end - at);
+      const size_t word = table_.insert(bytes);
+      if (word == words_.size()) {
+        words_.push_back({symbols_.size(), bytes.size(), 0});
+        for (const char byte : bytes) symbols_.push_back(static_cast<unsigned char>(byte));
+      }
+      ++words_[word].count;
+    }
+  }
+
+  void count_pairs(size_t word) {
+    const Word& w = words_[word];
+    for (size_t i = w.begin; i + 1 < w.begin + w.size; ++i) add(symbols_[i], symbols_[i + 1], word);
+  }
+
+  void add(int32_t left, int32_t right, size_t word) {
+    uint32_t& number = numbers_.at(left, right);
+    if (number == PairTable::NONE) {
+      number = static_cast<uint32_t>(pairs_.size());
+      pairs_.push_back({left, right, 0, {}});
+    }
+    Pair& pair = pairs_[number];
+    pair.count += words_[word].count;
+    if (pair.words.empty() || pair.words.back() != word) pair.words.push_back(static_cast<uint32_t>(word));
+  }
+
+  void remove(int32_t left, int32_t right, size_t word) {
+    pairs_[numbers_.find(left, right)].count -= words_[word].count;
+  }
+
+  void propose(uint32_t pair) {
+    const Pair& p = pairs_[pair];
+    if (p.count < 2) return;
+    proposals_.push_back({p.count, p.left, p.right, pair});
+    std::push_heap(proposals_.begin(), proposals_.end());
+  }
+
+  // Counts fall without notice to the heap; a proposal that has is made anew. They rise only for pairs with a new
+  // token.
+  uint32_t most_frequent() {
+    while (!proposals_.empty()) {
+      const Proposal best = proposals_.front();
+      std::pop_heap(proposals_.begin(), proposals_.end());
+      proposals_.pop_back();
+      if (best.count == pairs_[best.pair].count) return best.pair;
+      propose(best.pair);
+    }
+    return PairTable::NONE;
+  }
+
+  // The newest token takes the place of the pair.
+  void merge(uint32_t pair) {
+    const auto first_new = static_cast<uint32_t>(pairs_.size());
+    const std::vector<uint32_t> words = std::move(pairs_[pair].words);
+    for (const uint32_t word : words) merge_in(word, pairs_[pair].left, pairs_[pair].right);
+    for (uint32_t p = first_new; p < pairs_.size(); ++p) propose(p);
+  }
+
+  // Every replacement changes the counts from what the word was just before it to what it is just after.
+  void merge_in(size_t word, int32_t left, int32_t right) {
+    Word& w = words_[word];
+    const auto token = static_cast<int32_t>(tokens_.size()) - 1;
+    int32_t* symbols = &symbols_[w.begin];
+    size_t out = 0;
+    for (size_t i = 0; i < w.size; ++i) {
+      if (i + 1 == w.size || symbols[i] != left || symbols[i + 1] != right) {
+        symbols[out++] = symbols[i];
+        continue;
+      }
+      if (out > 0) {
+        remove(symbols[out - 1], left, word);
+        add(symbols[out - 1], token, word);
+      }
+      remove(left, right, word);
+      if (i + 2 < w.size) {
+        remove(right, symbols[i + 2], word);
+        add(token, symbols[i + 2], word);
+      }
+      symbols[out++] = token;
+      ++i;
+    }
+    w.size = out;
+  }
+
+  WordTable table_;
+  std::vector<Word> words_;
+  std::vector<int32_t> symbols_;
+  std::vector<std::string> tokens_, merges_;
+  std::unordered_set<std::string> known_;
+  PairTable numbers_;
+  std::vector<Pair> pairs_;
+  std::vector<Proposal> proposals_;
+};
+
+}  // namespace
+
+std::unique_ptr<BytePairTokenizer> train_byte_pairs(const std::vector<std::string_view>& texts, int vocab) {
+  if (vocab < 256) throw Error("a byte pair encoding has at least 256 tokens, not " + with_commas(vocab));
+  Trainer trainer(texts);
+  trainer.train(static_cast<size_t>(vocab));
+  return trainer.result();
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,53 @@
+// Byte-level byte pair encoding (Sennrich, Haddow and Birch 2016; on bytes: Radford et al. 2019).
+//
+// The text is cut into pieces (gpt2_split.h). A piece begins as its bytes; then, of all pairs of neighbours that the
+// list of merges has, the one that stands first in it is replaced by one token, wherever in the piece it occurs, from
+// left to right; and so on until no pair of neighbours is in the list. As every byte has a token, every text can be
+// encoded.
+#pragma once
+
+#include <array>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tokenizers/pair_table.h"
+#include "tokenizers/tokenizer.h"
+
+namespace petroglyph {
+
+class BytePairTokenizer final : public Tokenizer {
+ public:
+  struct Merge {
+    int32_t left, right, result;
+  };
+
+  // `tokens`, in the order of their numbers, and `merges`, "left right" each, are spelled as GPT-2's files do it
+  // (byte_spelling.h). An Error says which of them is wrong, after the origin of its list.
+  BytePairTokenizer(const std::vector<std::string>& tokens, const std::string& tokens_origin,
+                    const std::vector<std::string>& merges, const std::string& merges_origin);
+
+  std::string name() const override;
+  int vocab() const override { return static_cast<int>(tokens_.size()); }
+  int64_t encode(std::string_view text, std::vector<int32_t>& tokens) const override;
+  size_t cut(std::string_view text, size_t wanted) const override;
+  std::string_view bytes(int32_t token) const override { return tokens_[static_cast<size_t>(token)]; }
+  Json to_json() const override;
+
+  const std::vector<Merge>& merges() const { return merges_; }
+  int32_t token_of(char byte) const { return byte_tokens_[static_cast<unsigned char>(byte)]; }
+  // The place in merges() of the merge of two neighbours; PairTable::NONE where there is none.
+  uint32_t rank(int32_t left, int32_t right) const { return ranks_.find(left, right); }
+
+ private:
+  using Numbers = std::unordered_map<std::string, int32_t>;  // of the tokens, by their spelling
+  void add_token(const std::string& spelling, const std::string& origin, Numbers& numbers);
+  const char* add_merge(const std::string& merge, const Numbers& numbers);
+
+  std::vector<std::string> tokens_;  // bytes
+  std::array<int32_t, 256> byte_tokens_{};
+  std::vector<Merge> merges_;
+  PairTable ranks_;
+};
+
+}  // namespace petroglyph

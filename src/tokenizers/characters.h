@@ -1,0 +1,49 @@
+// Tokenizers that need no table: a token is a character of 7-bit ASCII, or a byte.
+#pragma once
+
+#include <algorithm>
+
+#include "tokenizers/tokenizer.h"
+
+namespace petroglyph {
+
+// Beyond ASCII a character is a byte from 0xC0 and the bytes 0x80 to 0xBF after it. In UTF-8 that is what a character
+// is; elsewhere it is a rule by which any place in a file can be judged by itself and the byte before it.
+inline bool begins_character(unsigned char byte, unsigned char before) {
+  return (byte & 0xC0) != 0x80 || before < 0x80;
+}
+
+// 128 tokens. A character outside is an Error, or, with `replace`, the token REPLACEMENT.
+class AsciiTokenizer final : public Tokenizer {
+ public:
+  static constexpr char REPLACEMENT = '?';
+
+  explicit AsciiTokenizer(bool replace) : replace_(replace) {}
+
+  std::string name() const override { return "ascii"; }
+  int vocab() const override { return 128; }
+  void check(std::string_view text, const std::string& origin) const override;
+  int64_t encode(std::string_view text, std::vector<int32_t>& tokens) const override;
+  size_t cut(std::string_view text, size_t wanted) const override;
+  std::string_view bytes(int32_t token) const override;
+  Json to_json() const override;
+
+  // The first byte that is not ASCII, or text.size().
+  static size_t find_outside(std::string_view text);
+
+ private:
+  bool replace_;
+};
+
+// 256 tokens: every text has them.
+class ByteTokenizer final : public Tokenizer {
+ public:
+  std::string name() const override { return "bytes"; }
+  int vocab() const override { return 256; }
+  int64_t encode(std::string_view text, std::vector<int32_t>& tokens) const override;
+  size_t cut(std::string_view text, size_t wanted) const override { return std::min(wanted, text.size()); }
+  std::string_view bytes(int32_t token) const override;
+  Json to_json() const override;
+};
+
+}  // namespace petroglyph

@@ -1,0 +1,69 @@
+#include "tokenizers/gpt2_files.h"
+
+#include <cmath>
+#include <filesystem>
+
+#include "error.h"
+#include "text.h"
+
+namespace petroglyph {
+
+namespace {
+
+std::string path_of(const std::string& folder, const char* name, const char* other_name) {
+  const std::string path = folder + "/" + name, other = folder + "/" + other_name;
+  return !std::filesystem::exists(path) && std::filesystem::exists(other) ? other : path;
+}
+
+// The spelled tokens in the order of their numbers.
+std::vector<std::string> read_encoder(const std::string& path) {
+  const Json json = Json::parse(read_file(path), path);
+  if (!json.is(Json::Kind::Object)) throw Error(path + ": is " + name_of(json.kind()) + ", expected an object");
+  std::vector<std::string> tokens(json.members().size());
+  std::vector<bool> there(tokens.size());
+  for (const auto& [spelling, number] : json.members()) {
+    const double value = number.is(Json::Kind::Number) ? number.number() : -1;
+    const bool good = value >= 0 && value < static_cast<double>(tokens.size()) && value == std::floor(value);
+    const size_t place = good ? static_cast<size_t>(value) : 0;
+    if (!good || there[place])
+      throw Error(path + text(": token \"%s\" has the number %s, expected each from 0 to %zu once", spelling.c_str(),
+                              number.text().c_str(), tokens.size() - 1));
+    tokens[place] = spelling;
+    there[place] = true;
+  }
+  return tokens;
+}
+
+std::vector<std::string> read_merges(const std::string& path) {
+  const std::string file = read_file(path);
+  std::vector<std::string> merges;
+  for (size_t at = 0, end; at < file.size(); at = end + 1) {
+    end = std::min(file.find('\n', at), file.size());
+    std::string line = file.substr(at, end - at);
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    const bool heading = at == 0 && line.compare(0, 9, "#version:") == 0;
+    if (!heading && !line.empty()) merges.push_back(std::move(line));
+  }
+  return merges;
+}
+
+bool is_special(std::string_view token) { return token.size() > 2 && token.front() == '<' && token.back() == '>'; }
+
+}  // namespace
+
+std::unique_ptr<BytePairTokenizer> read_gpt2_files(const std::string& folder) {
+  const std::string encoder = path_of(folder, "encoder.json", "vocab.json");
+  const std::string merges = path_of(folder, "vocab.bpe", "merges.txt");
+  auto tokenizer = std::make_unique<BytePairTokenizer>(read_encoder(encoder), encoder, read_merges(merges), merges);
+  std::vector<bool> made(static_cast<size_t>(tokenizer->vocab()));
+  for (const BytePairTokenizer::Merge& merge : tokenizer->merges()) made[static_cast<size_t>(merge.result)] = true;
+  for (int32_t token = 0; token < tokenizer->vocab(); ++token) {
+    const std::string_view bytes = tokenizer->bytes(token);
+    if (made[static_cast<size_t>(token)] || bytes.size() == 1 || is_special(bytes)) continue;
+    throw Error(merges + text(": no merge makes token %d, \"%s\", of %s: truncated?", token, std::string(bytes).c_str(),
+                              encoder.c_str()));
+  }
+  return tokenizer;
+}
+
+}  // namespace petroglyph

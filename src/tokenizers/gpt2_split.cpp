@@ -1,0 +1,92 @@
+#include "tokenizers/gpt2_split.h"
+
+#include <array>
+
+#include "text.h"
+
+namespace petroglyph {
+
+namespace {
+
+std::array<CharacterClass, 128> classes_of_ascii() {
+  std::array<CharacterClass, 128> classes{};
+  for (uint32_t code = 0; code < classes.size(); ++code) classes[code] = class_of(code);
+  return classes;
+}
+
+const std::array<CharacterClass, 128> ASCII = classes_of_ascii();
+
+// A character of more than one byte, or a byte that belongs to none.
+Character beyond_ascii(std::string_view text, size_t at) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
+  const unsigned lead = byte(0);
+  const unsigned length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  if (utf8_prefix(text.substr(at, length)) != length) return {CharacterClass::Other, 1};
+  uint32_t code = lead & (0x7Fu >> length);
+  for (unsigned i = 1; i < length; ++i) code = code << 6 | (byte(i) & 0x3F);
+  return {class_of(code), length};
+}
+
+size_t run_end(std::string_view text, size_t at, CharacterClass kind) {
+  while (at < text.size()) {
+    const Character next = character_at(text, at);
+    if (next.kind != kind) break;
+    at += next.length;
+  }
+  return at;
+}
+
+// 's 't 'm 'd 're 've 'll: their length, or 0.
+size_t ending_length(std::string_view text, size_t at) {
+  if (text[at] != '\'' || at + 1 == text.size()) return 0;
+  const char first = text[at + 1], second = at + 2 < text.size() ? text[at + 2] : '\0';
+  if (first == 's' || first == 't' || first == 'm' || first == 'd') return 2;
+  return ((first == 'r' || first == 'v') && second == 'e') || (first == 'l' && second == 'l') ? 3 : 0;
+}
+
+// All white space where it ends the text; else all but its last character, unless that is the only one.
+size_t space_end(std::string_view text, size_t at) {
+  size_t end = at, last = at;
+  while (end < text.size()) {
+    const Character next = character_at(text, end);
+    if (next.kind != CharacterClass::Space) break;
+    last = end;
+    end += next.length;
+  }
+  return end == text.size() || last == at ? end : last;
+}
+
+}  // namespace
+
+Character character_at(std::string_view text, size_t at) {
+  const auto lead = static_cast<unsigned char>(text[at]);
+  return lead < 0x80 ? Character{ASCII[lead], 1} : beyond_ascii(text, at);
+}
+
+size_t gpt2_piece_end(std::string_view text, size_t at) {
+  if (const size_t ending = ending_length(text, at)) return at + ending;
+  const Character first = character_at(text, at);
+  if (first.kind != CharacterClass::Space) return run_end(text, at + first.length, first.kind);
+  if (text[at] == ' ' && at + 1 < text.size()) {
+    const Character second = character_at(text, at + 1);
+    if (second.kind != CharacterClass::Space) return run_end(text, at + 1 + second.length, second.kind);
+  }
+  return space_end(text, at);
+}
+
+// After a letter or number that something else follows: no piece goes on there, and none looks further.
+size_t gpt2_cut(std::string_view text, size_t wanted) {
+  size_t at = wanted;
+  // Bytes 10xxxxxx, at most three of them, may belong to a character that began before.
+  const auto continues = [&] { return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80; };
+  while (at > 0 && wanted - at < 3 && continues()) --at;
+  while (at < text.size()) {
+    const Character here = character_at(text, at);
+    at += here.length;
+    const bool word = here.kind == CharacterClass::Letter || here.kind == CharacterClass::Number;
+    if (word && at >= wanted && at < text.size() && character_at(text, at).kind != here.kind) return at;
+  }
+  return text.size();
+}
+
+}  // namespace petroglyph

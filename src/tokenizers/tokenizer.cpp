@@ -1,0 +1,89 @@
+#include "tokenizers/tokenizer.h"
+
+#include <filesystem>
+
+#include "error.h"
+#include "text.h"
+#include "tokenizers/byte_pairs.h"
+#include "tokenizers/characters.h"
+#include "tokenizers/gpt2_files.h"
+
+namespace petroglyph {
+
+namespace {
+
+std::vector<std::string> strings(const Json& list) {
+  std::vector<std::string> all;
+  for (const Json& item : list.items()) all.push_back(item.string());
+  return all;
+}
+
+std::unique_ptr<Tokenizer> build(const Json& json, const std::string& origin) {
+  if (!json.is(Json::Kind::Object) || json.at("format").string() != "petroglyph tokenizer")
+    throw Error("expected \"format\": \"petroglyph tokenizer\"");
+  if (json.at("version").integer() != 1)
+    throw Error("expected version 1, found " + json.at("version").text() + ": made by a newer program?");
+  const std::string& kind = json.at("kind").string();
+  if (kind == "ascii") return std::make_unique<AsciiTokenizer>(json.at("replace").boolean());
+  if (kind == "bytes") return std::make_unique<ByteTokenizer>();
+  if (kind != "bpe") throw Error("expected the kind ascii, bytes or bpe, found \"" + kind + "\"");
+  if (json.at("split").string() != "gpt2")
+    throw Error("expected the split gpt2, found \"" + json.at("split").string() + "\"");
+  const std::vector<std::string> tokens = strings(json.at("tokens")), merges = strings(json.at("merges"));
+  return std::make_unique<BytePairTokenizer>(tokens, origin, merges, origin);
+}
+
+}  // namespace
+
+std::string Tokenizer::decode(const std::vector<int32_t>& tokens) const {
+  std::string text;
+  for (const int32_t token : tokens) {
+    if (token < 0 || token >= vocab())
+      throw Error("token " + with_commas(token) + " is none of the tokenizer's, which has 0 to " +
+                  with_commas(vocab() - 1));
+    text += bytes(token);
+  }
+  return text;
+}
+
+int Tokenizer::characters(int32_t token) const {
+  int count = 0;
+  for (const char byte : bytes(token)) count += (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
+  return count;
+}
+
+std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name, bool replace) {
+  if (name == "ascii") return std::make_unique<AsciiTokenizer>(replace);
+  if (name == "bytes") return std::make_unique<ByteTokenizer>();
+  if (!std::filesystem::exists(name))
+    throw Error("--tokenizer " + name + ": expected ascii, bytes, a tokenizer's file or a folder with GPT-2's, and " +
+                "there is no such file");
+  if (std::filesystem::is_directory(name)) return read_gpt2_files(name);
+  return tokenizer_from_json(Json::parse(read_file(name), name), name);
+}
+
+std::unique_ptr<Tokenizer> tokenizer_from_json(const Json& json, const std::string& origin) {
+  try {
+    return build(json, "the tokenizer");
+  } catch (const Error& error) {
+    throw Error(origin + ": " + error.what());
+  }
+}
+
+std::string tokenizer_file_text(const Tokenizer& tokenizer) {
+  std::string out = "{";
+  const Json json = tokenizer.to_json();
+  for (const auto& [key, value] : json.members()) {
+    out += (out.size() > 1 ? ",\n" : "") + Json(key).text() + ": ";
+    if (!value.is(Json::Kind::Array)) {
+      out += value.text();
+      continue;
+    }
+    out += "[";
+    for (const Json& item : value.items()) out += (&item == &value.items().front() ? "\n" : ",\n") + item.text();
+    out += "]";
+  }
+  return out + "}\n";
+}
+
+}  // namespace petroglyph
