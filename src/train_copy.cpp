@@ -1,85 +1,79 @@
 // Trains a sequence model to copy random strings, then shows it copying, one token at a time.
 // The experiment of "An All-MLP Sequence Modeling Architecture That Excels at Copying", section 3 and appendix D.
 
+#include <algorithm>
 #include <cstdio>
+#include <optional>
 
+#include "error.h"
 #include "program.h"
 #include "random.h"
 #include "tasks/copying.h"
 #include "text.h"
+#include "train/compare.h"
+#include "train/model_options.h"
 #include "train/run.h"
 
 namespace petroglyph {
 namespace {
 
-// The papers' architectures (appendix D). What an option means, and what it is where it is not given, is up to the model.
-struct ModelSettings {
-  std::string model = "causal_rn";
-  int length = 32;  // letters in a string
-  int width = 192, hidden = 192, layers = 12, heads = 1;
-  std::string activation = "exp", pre_norm = "exact", position = "learned", cell = "lstm";
-  bool post_norm = true;
+struct CopySettings {
+  int length = 32;           // letters in a string
+  std::vector<int> lengths;  // at which a trained model is evaluated
+  std::string compare;
 
   void declare(Options& options) {
-    options.section("Task and model");
+    options.section("Task");
     options.add("length", &length, 1, 1 << 16, "letters in a string");
-    options.add("model", &model, {"causal_rn", "linear_causal_rn", "transformer", "mamba", "rnn"}, "what learns");
-    options.add("width", &width, 1, 1 << 16, "channels of the residual stream, the paper's d_e");
-    options.add(
-        "hidden", &hidden, 1, 1 << 16,
-        "channels between positions, the paper's d_h; transformer: of its MLP, default 4 widths; rnn: of its state");
-    options.add("layers", &layers, 1, 1 << 10, "blocks");
-    options.add("heads", &heads, 1, 1 << 16,
-                "relation networks: groups of hidden channels with an inner norm each; attention heads");
-    options.add("activation", &activation, {"exp", "relu", "elu", "gelu"}, "causal_rn: of each pair");
-    options.add("pre-norm", &pre_norm, {"exact", "approximate", "none"},
-                "normalization before the activation; linear_causal_rn: approximate or none");
-    options.add("post-norm", &post_norm, "relation networks: normalization after the sum over the pairs");
-    options.add("position", &position, {"learned", "sinusoidal", "none", "alibi", "t5", "kerple", "xl"},
-                "transformer: its positions");
-    options.add("cell", &cell, {"lstm", "elman"}, "rnn: its cell");
+    options.add("evaluate-lengths", &lengths, 1, 1 << 16,
+                "strings of these lengths the trained model has to copy too: a table, lengths.csv, lengths.svg");
+    options
+        .add("compare", &compare,
+             "trains variants in turn on the same samples: models or options, as in "
+             "causal_rn,transformer:position=alibi")
+        .placeholder("LIST")
+        .may_change();
   }
 
-  // Before a resumed run's options are restored: those win.
-  void set_defaults(const Options& options) {
-    if (model == "linear_causal_rn" && !options.given("pre-norm")) pre_norm = "approximate";
-    if (model == "transformer" && !options.given("hidden")) hidden = 4 * width;
+  // Room for the longest of all strings: positions that training does not reach keep their initial values.
+  int context() const {
+    int longest = length;
+    for (const int other : lengths) longest = std::max(longest, other);
+    return Copying(longest).context();
+  }
+};
+
+// One run and all its settings, from the words of a command line.
+struct Session {
+  Options options{"train_copy", "Trains a sequence model to copy random strings of letters, then shows it copying."};
+  CopySettings copy;
+  ModelOptions model;
+  RunSettings settings;
+  std::optional<Copying> task;
+  std::optional<Run> run;
+
+  explicit Session(const std::vector<std::string>& words) {
+    settings.program = "train_copy";
+    copy.declare(options);
+    model.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "rnn"});
+    settings.declare(options);
+    options.parse(words);
+    model.set_defaults();
   }
 
-  Json config(const Copying& task) const {
-    Json json = Json::object();
-    json.set("vocab", task.vocab());
-    if (model == "rnn")
-      return json.set("classes", task.vocab()).set("hidden", hidden).set("cell", cell).set("readout", "all"), json;
-    json.set("context", task.context()).set("width", width).set("layers", layers);
-    if (model == "mamba") return add_mamba(json), json;
-    json.set("hidden", hidden).set("heads", heads).set("causal", true);
-    model == "transformer" ? add_transformer(json) : add_relations(json);
-    return json;
+  void prepare() {
+    run.emplace(settings, options, "copy");
+    task.emplace(copy.length);
+    run->prepare(model.model, model.config(task->vocab(), copy.context()), *task);
   }
 
- private:
-  // The usual sizes of Mamba-1.
-  void add_mamba(Json& json) const {
-    json.set("state", 16).set("conv", 4).set("expand", 2).set("dt_rank", (width + 15) / 16);
+  LengthTable length_table() {
+    std::vector<double> accuracy;
+    for (const int length : copy.lengths)
+      accuracy.push_back(run->evaluate(Copying(length), settings.eval_samples).accuracy);
+    return {title(), "accuracy", true, copy.lengths, {model.model}, {accuracy}};
   }
-
-  void add_transformer(Json& json) const {
-    if (width % heads != 0) throw UsageError(text("--heads %d does not divide --width %d", heads, width));
-    json.set("position", position).set("norm", "plain").set("qkv_bias", true).set("out_bias", true);
-    json.set("gelu", "erf").set("readout", "all");
-  }
-
-  void add_relations(Json& json) const {
-    if (hidden % heads != 0) throw UsageError(text("--heads %d does not divide --hidden %d", heads, hidden));
-    const bool linear = model == "linear_causal_rn";
-    if (linear && pre_norm == "exact")
-      throw UsageError("--pre-norm exact: what makes causal_rn quadratic; linear_causal_rn has approximate or none");
-    if (linear && activation != "exp")
-      throw UsageError("--activation " + activation + ": linear_causal_rn has exp only");
-    if (!linear) json.set("activation", activation);
-    json.set("pre_activation_norm", pre_norm).set("post_reduction_norm", post_norm);
-  }
+  std::string title() const { return text("Copying %d letters", copy.length); }
 };
 
 // Feeds fresh strings up to SEP and lets the model go on by itself: each answer token is the likeliest one, and is read back.
@@ -122,23 +116,21 @@ void show_copying(Run& run, const Copying& task, int count, int shown) {
   std::printf("one token at a time, %d fresh strings of %d letters: accuracy %.2f %%\n", count, n, 100 * right / count);
 }
 
-int train_copy(int argc, char** argv) {
-  Options options("train_copy", "Trains a sequence model to copy random strings of letters, then shows it copying.");
-  ModelSettings model;
-  RunSettings settings;
-  settings.program = "train_copy";
-  model.declare(options);
-  settings.declare(options);
-  options.parse(argc, argv);
-  model.set_defaults(options);
-
-  Run run(settings, options, "copy");
-  const Copying task(model.length);
-  run.prepare(model.model, model.config(task), task);
+int train_one(Session& session) {
+  session.prepare();
+  Run& run = *session.run;
   const bool finished = run.train();
-  if (finished) show_copying(run, task, 64, settings.quiet ? 0 : 4);
+  if (finished) show_copying(run, *session.task, 64, session.settings.quiet ? 0 : 4);
+  if (finished && !session.copy.lengths.empty()) write_lengths(run.folder(), session.length_table());
   std::printf("weights %016llx\n", static_cast<unsigned long long>(run.model().parameters.fingerprint()));
   return finished ? 0 : INTERRUPTED_STATUS;
+}
+
+int train_copy(int argc, char** argv) {
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  Session session(words);
+  if (session.copy.compare.empty()) return train_one(session);
+  return Comparison<Session>(session, session.copy.compare, words).run(session.title());
 }
 
 }  // namespace

@@ -47,6 +47,7 @@ void save_checkpoint(const std::string& path, const RunState& state, Model& mode
   writer.metadata("model", state.model);
   writer.metadata("config", state.config.text());
   writer.metadata("options", state.options.text());
+  if (!state.data.is(Json::Kind::Null)) writer.metadata("data", state.data.text());
   writer.metadata("step", std::to_string(state.step));
   const std::vector<real> values = model.parameters.values().download(), m = optimizer.m().download(),
                           v = optimizer.v().download();
@@ -72,10 +73,12 @@ RunState read_run_state(const SafetensorsFile& file, const std::string& program)
                 ": a safetensors file, but no checkpoint of this program; --init takes parameters from any file");
   RunState state;
   state.program = file.metadata("program");
-  if (state.program != program) throw Error(file.path() + ": a checkpoint of " + state.program + ", not of " + program);
+  if (!program.empty() && state.program != program)
+    throw Error(file.path() + ": a checkpoint of " + state.program + ", not of " + program);
   state.model = file.metadata("model");
   state.config = Json::parse(file.metadata("config"), file.path());
   state.options = Json::parse(file.metadata("options"), file.path());
+  if (metadata.find("data") != metadata.end()) state.data = Json::parse(file.metadata("data"), file.path());
   const auto step = parse_integer(file.metadata("step"));
   if (!step || *step < 0)
     throw Error(file.path() + ": step \"" + file.metadata("step") + "\" is not a count of updates");
@@ -93,11 +96,33 @@ void load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer& optim
   optimizer.v().upload(v);
 }
 
-void load_parameters(const std::string& path, Model& model) {
+std::unique_ptr<Model> load_model(const SafetensorsFile& file, const RunState& state, Ops& ops) {
+  auto model = make_model(state.model, state.config, ops);
+  model->parameters.upload_all(read_all(file, model->parameters, [](const Parameter& p) { return p.name; }));
+  return model;
+}
+
+bool load_parameters(const std::string& path, Model& model, bool new_head) {
   const SafetensorsFile file(path);
-  model.parameters.upload_all(read_all(file, model.parameters, [&](const Parameter& p) {
+  const auto name_of = [&](const Parameter& p) {
     return file.find(p.name) || !file.find("param/" + p.name) ? p.name : "param/" + p.name;
-  }));
+  };
+  const auto of_other_classes = [&](const Parameter& p) {
+    const SafetensorsFile::Entry* found = file.find(name_of(p));
+    return new_head && p.name.rfind("head.", 0) == 0 && found && !found->shape.empty() && found->shape[0] != p.shape[0];
+  };
+  std::vector<real> all = model.parameters.values().download();
+  bool kept = false;
+  for (const Parameter& p : model.parameters.list()) {
+    if (of_other_classes(p)) {
+      kept = true;
+      continue;
+    }
+    const std::vector<real> values = read(file, name_of(p), p);
+    std::copy(values.begin(), values.end(), all.begin() + p.begin);
+  }
+  model.parameters.upload_all(all);
+  return kept;
 }
 
 }  // namespace petroglyph

@@ -2,9 +2,11 @@
 //
 //   NAME          (shape)  every parameter under its own name
 //   adamw.m/NAME, adamw.v/NAME      its moments
-//   metadata      format "petroglyph", version "1", model, config (JSON), step (updates done), options (JSON: what shaped the run)
+//   metadata      format "petroglyph", version "1", model, config (JSON), step (updates done), options (JSON: what shaped the
+//                 run), and what else the program needs to use the model, such as a tokenizer (JSON)
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "json.h"
@@ -20,17 +22,22 @@ struct RunState {
   Json config;          // the model's
   Json options;         // the program's
   int64_t step = 0;     // updates done
+  Json data;            // what else it needs to use the model; null: nothing
 };
 
 void save_checkpoint(const std::string& path, const RunState& state, Model& model, Optimizer& optimizer);
 
-// What a checkpoint says of itself; throws Error for another program's or a foreign file.
-RunState read_run_state(const SafetensorsFile& file, const std::string& program);
+// What a checkpoint says of itself; throws Error for a foreign file, and for another program's unless `program` is empty.
+RunState read_run_state(const SafetensorsFile& file, const std::string& program = "");
 
 // Parameters and moments; everything must be there with the right shape, or nothing is changed.
 void load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer& optimizer);
 
-// Parameters only, from any safetensors file that has them under their names, or as param/NAME.
-void load_parameters(const std::string& path, Model& model);
+// The model of a checkpoint, ready to be used.
+std::unique_ptr<Model> load_model(const SafetensorsFile& file, const RunState& state, Ops& ops);
+
+// Parameters only, from any safetensors file that has them under their names, or as param/NAME. With new_head the readout's,
+// head.weight and head.bias, stay as they are where the file has them for another number of classes. Whether they did.
+bool load_parameters(const std::string& path, Model& model, bool new_head = false);
 
 }  // namespace petroglyph

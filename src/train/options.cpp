@@ -188,6 +188,32 @@ Option& Options::add(const std::string& name, std::string* value, const std::vec
   return option;
 }
 
+Option& Options::add(const std::string& name, std::vector<int>* values, int low, int high, const std::string& help) {
+  const auto show = [values] {
+    std::vector<std::string> words;
+    for (const int value : *values) words.push_back(std::to_string(value));
+    return join(words, ",");
+  };
+  Option& option = declare(name, help);
+  option.placeholder_ = "N,N…";
+  option.default_ = show();
+  option.expected_ = range("whole numbers", low, high, std::to_string(low), std::to_string(high)) +
+                     " with commas between them";
+  option.show_ = show;
+  option.save_ = [show] { return Json(show()); };
+  option.assign_ = [values, low, high](std::string_view word) {
+    std::vector<int> read;
+    for (const std::string& number : word.empty() ? std::vector<std::string>() : split(word, ',')) {
+      const std::optional<int64_t> parsed = parse_integer(number);
+      if (!parsed || *parsed < low || *parsed > high) return false;
+      read.push_back(static_cast<int>(*parsed));
+    }
+    *values = read;
+    return true;
+  };
+  return option;
+}
+
 void Options::positional(const std::string& name, std::string* value, const std::string& help) {
   positional_.push_back({name, help, value, nullptr});
 }
@@ -271,8 +297,9 @@ size_t Options::read_option(const std::vector<std::string>& words, size_t at, st
   return attached ? at + 1 : at + 2;
 }
 
-void Options::parse(int argc, const char* const* argv) {
-  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+void Options::parse(int argc, const char* const* argv) { parse({argv + std::min(argc, 1), argv + argc}); }
+
+void Options::parse(const std::vector<std::string>& words) {
   std::vector<Argument> arguments;
   std::vector<std::string> bare;
   for (size_t at = 0; at < words.size();) {

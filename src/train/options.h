@@ -72,6 +72,8 @@ class Options {
   Option& add(const std::string& name, std::string* value, const std::string& help);
   Option& add(const std::string& name, std::string* value, const std::vector<std::string>& choices,
               const std::string& help);
+  // Whole numbers with commas between them; may be empty.
+  Option& add(const std::string& name, std::vector<int>* values, int low, int high, const std::string& help);
 
   // Arguments without a name, in this order; each must be there. A list takes all that are left, at least one.
   void positional(const std::string& name, std::string* value, const std::string& help);
@@ -79,6 +81,7 @@ class Options {
 
   // Reads the command line. --help (or -h) prints help() and exits with status 0.
   void parse(int argc, const char* const* argv);
+  void parse(const std::vector<std::string>& words);  // without the program's name
 
   std::string help() const;
   bool given(const std::string& name) const;         // on the command line or in the --config file

@@ -22,8 +22,9 @@ const std::vector<std::string> COLUMNS = {"step",          "loss",      "accurac
                                           "gradient_norm", "eval_loss", "eval_accuracy"};
 constexpr double NOT_MEASURED = std::numeric_limits<double>::quiet_NaN();
 
-// A name is a folder's, not a path: --name ../.. must not reach outside of runs/.
-void check_name(const std::string& name) {
+}  // namespace
+
+void check_run_name(const std::string& name) {
   const bool good = !name.empty() && name[0] != '.' && std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isalnum(c) || c == '-' || c == '_' || c == '.';
   });
@@ -31,14 +32,29 @@ void check_name(const std::string& name) {
     throw UsageError("--name " + name + ": expected letters, digits, '-', '_' and '.', the first of them no '.'");
 }
 
-// The first of runs/NAME, runs/NAME-2, … that is not there yet.
-std::string free_name(const std::string& name) {
+std::string free_run_name(const std::string& name) {
   std::string candidate = name;
   for (int i = 2; std::filesystem::exists("runs/" + candidate); ++i) candidate = name + "-" + std::to_string(i);
   return candidate;
 }
 
-}  // namespace
+void check_new_run(const std::string& folder) {
+  if (std::filesystem::exists(folder))
+    throw Error(folder + ": this run exists already; go on with it (--resume) or choose another --name");
+}
+
+std::string group_folder(const RunSettings& settings, const std::string& otherwise) {
+  if (settings.name.empty()) return settings.resume ? otherwise : free_run_name(otherwise);
+  check_run_name(settings.name);
+  if (!settings.resume) check_new_run("runs/" + settings.name);
+  return settings.name;
+}
+
+double step_reached(const CsvTable& log, double accuracy) {
+  const std::vector<double>& evaluated = log.column("eval_accuracy");
+  const auto first = std::find_if(evaluated.begin(), evaluated.end(), [&](double a) { return a >= accuracy; });
+  return first == evaluated.end() ? NOT_MEASURED : log.column("step")[static_cast<size_t>(first - evaluated.begin())];
+}
 
 struct Run::Row {
   Measures trained{NOT_MEASURED, NOT_MEASURED};
@@ -82,14 +98,14 @@ void RunSettings::declare(Options& options) {
 Run::Run(RunSettings& settings, Options& options, const std::string& default_name) : settings_(settings) {
   state_.program = settings.program;
   if (settings.resume && settings.name.empty()) settings.name = default_name;
-  if (settings.name.empty()) settings.name = free_name(default_name);
-  check_name(settings.name);
-  folder_ = "runs/" + settings.name;
+  if (settings.name.empty()) settings.name = free_run_name(default_name);
+  check_run_name(settings.name);
+  folder_ = "runs/" + settings.group + settings.name;
   checkpoint_ = file("model.safetensors");
   if (settings.resume) {
     resume(options);
-  } else if (std::filesystem::exists(folder_)) {
-    throw Error(folder_ + ": this run exists already; go on with it (--resume) or choose another --name");
+  } else {
+    check_new_run(folder_);
   }
   settings.rate.cosine = settings.schedule == "cosine";
   settings.rate.steps = settings.steps;
@@ -106,7 +122,10 @@ void Run::resume(Options& options) {
   state_.step = saved_step_ = saved.step;
 }
 
-void Run::prepare(const std::string& model, const Json& config, const Task& task) {
+void Run::prepare(const std::string& model, const Json& config, const Task& task, RunExtras extras) {
+  task_ = &task;
+  extras_ = std::move(extras);
+  state_.data = extras_.data;
   state_.model = model;
   state_.config = config;
   ops_ = make_device(settings_.device, settings_.threads);
@@ -114,9 +133,11 @@ void Run::prepare(const std::string& model, const Json& config, const Task& task
   optimizer_ = std::make_unique<Optimizer>(model_->parameters, *ops_, settings_.adamw);
   if (settings_.resume) {
     load_checkpoint(SafetensorsFile(checkpoint_), *model_, *optimizer_);
+    find_best();
   } else {
     model_->parameters.initialize(settings_.seed);
-    if (!settings_.init.empty()) load_parameters(settings_.init, *model_);
+    if (!settings_.init.empty() && load_parameters(settings_.init, *model_, extras_.new_head) && !settings_.quiet)
+      std::printf("%s is for other classes: the readout starts anew\n", settings_.init.c_str());
   }
   trainer_ = std::make_unique<Trainer>(*model_, task, *optimizer_, *ops_, settings_.seed, settings_.batch,
                                        settings_.accumulate);
@@ -129,6 +150,14 @@ void Run::prepare(const std::string& model, const Json& config, const Task& task
               ops_->description().c_str());
 }
 
+// The lowest evaluated loss before the step that the run goes on with.
+void Run::find_best() {
+  if (!std::filesystem::exists(file("log.csv"))) return;
+  const CsvTable log = read_csv(file("log.csv"));
+  for (size_t i = 0; i < log.rows() && log.column("step")[i] < static_cast<double>(state_.step); ++i)
+    if (log.column("eval_loss")[i] < best_loss_) best_loss_ = log.column("eval_loss")[i];
+}
+
 bool Run::train() {
   const InterruptGuard guard;
   CsvLog log = settings_.resume ? CsvLog::resume(file("log.csv"), COLUMNS, state_.step)
@@ -139,11 +168,13 @@ bool Run::train() {
   for (;;) {
     const int64_t step = state_.step;
     Row row;
-    reached = evaluate(row) && row.evaluated.accuracy >= settings_.stop_at;
+    const bool evaluated = evaluate(row);
+    reached = evaluated && row.evaluated.accuracy >= settings_.stop_at;
     const bool last = reached || step >= settings_.steps;
     if (!last) train_one(row);
     log.append(step, {row.trained.loss, row.trained.accuracy, row.rate, row.gradient_norm, row.evaluated.loss,
                       row.evaluated.accuracy});
+    if (evaluated && extras_.describe) show_evaluation(progress, step, row);
     if (last || progress.due(state_.step)) progress.show(state_.step, describe(row, progress.rate()));
     if (last || interrupted()) break;
     if (state_.step % settings_.save_every == 0) save();
@@ -158,10 +189,16 @@ bool Run::train() {
 // Before the step's update, so that a row of the log speaks of one set of weights.
 bool Run::evaluate(Row& row) {
   if (state_.step != settings_.steps && (state_.step == 0 || state_.step % settings_.eval_every != 0)) return false;
-  row.evaluated = trainer_->evaluate(state_.step, settings_.eval_samples);
+  row.evaluated = evaluate(*task_, settings_.eval_samples);
   check_finite(row.evaluated.loss);
+  if (extras_.keep_best && row.evaluated.loss < best_loss_) {
+    best_loss_ = row.evaluated.loss;
+    save_checkpoint(file("best.safetensors"), state_, *model_, *optimizer_);
+  }
   return true;
 }
+
+Measures Run::evaluate(const Task& task, int samples) { return trainer_->evaluate(task, state_.step, samples); }
 
 void Run::train_one(Row& row) {
   row.rate = settings_.rate.at(state_.step);
@@ -186,10 +223,17 @@ std::string Run::describe(const Row& row, double steps_a_second) const {
     line = text("loss %.4f  accuracy %5.1f %%  lr %.2e  |g| %.2f  %.0f samples/s", row.trained.loss,
                 100 * row.trained.accuracy, row.rate, row.gradient_norm,
                 steps_a_second * settings_.batch * settings_.accumulate);
-  if (std::isfinite(row.evaluated.loss))
+  if (std::isfinite(row.evaluated.loss) && !extras_.describe)
     line += text("%sevaluated: loss %.4f  accuracy %.1f %%", line.empty() ? "" : "  ", row.evaluated.loss,
                  100 * row.evaluated.accuracy);
   return line;
+}
+
+void Run::show_evaluation(Progress& progress, int64_t step, const Row& row) const {
+  if (settings_.quiet) return;
+  progress.line("step " + with_commas(step) + "  " + extras_.describe(row.evaluated));
+  if (!extras_.after_evaluation) return;
+  for (const std::string& line : extras_.after_evaluation()) progress.line(line);
 }
 
 void Run::save() {
@@ -223,8 +267,9 @@ void Run::draw() const {
 
 void Run::report(bool reached, double seconds) const {
   if (interrupted()) {
-    std::printf("interrupted after step %s; go on with: ./%s --resume --name %s\n", with_commas(state_.step).c_str(),
-                settings_.program.c_str(), settings_.name.c_str());
+    std::printf("interrupted after step %s\n", with_commas(state_.step).c_str());
+    if (settings_.group.empty())
+      std::printf("go on with: ./%s --resume --name %s\n", settings_.program.c_str(), settings_.name.c_str());
   } else {
     report_milestones();
     std::printf("%s at step %s, in %s\n", reached ? "reached its accuracy" : "done", with_commas(state_.step).c_str(),
@@ -238,11 +283,9 @@ void Run::report_milestones() const {
   const CsvTable log = read_csv(file("log.csv"));
   std::string line;
   for (const double milestone : {0.5, 0.9, 0.99, 1.0}) {
-    const std::vector<double>& accuracy = log.column("eval_accuracy");
-    const auto first = std::find_if(accuracy.begin(), accuracy.end(), [&](double a) { return a >= milestone; });
-    if (first == accuracy.end()) break;
-    line += text("%s%.0f %% at step %.0f", line.empty() ? "evaluated accuracy " : ", ", 100 * milestone,
-                 log.column("step")[static_cast<size_t>(first - accuracy.begin())]);
+    const double step = step_reached(log, milestone);
+    if (!std::isfinite(step)) break;
+    line += text("%s%.0f %% at step %.0f", line.empty() ? "evaluated accuracy " : ", ", 100 * milestone, step);
   }
   if (!line.empty()) std::printf("%s\n", line.c_str());
 }

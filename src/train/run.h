@@ -2,12 +2,15 @@
 //
 //   runs/NAME/log.csv             one row a step: training loss and accuracy, and the evaluation's where there was one
 //   runs/NAME/model.safetensors   the last checkpoint (checkpoint.h)
+//   runs/NAME/best.safetensors    of programs that ask for it, the checkpoint of the lowest evaluated loss
 //   runs/NAME/curve.svg           loss and accuracy against steps
 #pragma once
 
+#include <functional>
+#include <limits>
 #include <memory>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "train/checkpoint.h"
 #include "train/options.h"
@@ -16,11 +19,14 @@
 namespace petroglyph {
 
 class CsvLog;
+class Progress;
+struct CsvTable;
 
 // What every training program offers, with its defaults.
 struct RunSettings {
   std::string program;
-  std::string name;  // empty: the first free one of copy, copy-2, …
+  std::string group;  // "NAME/": the runs of a comparison lie in runs/NAME/
+  std::string name;   // empty: the first free one of copy, copy-2, …
   std::string init;  // a file of parameters to start from
   bool resume = false, quiet = false;
   uint64_t seed = 1;
@@ -38,30 +44,59 @@ struct RunSettings {
   void declare(Options& options);
 };
 
+// A name is a folder's, not a path; throws UsageError.
+void check_run_name(const std::string& name);
+// The first of runs/NAME, runs/NAME-2, … that is not there yet.
+std::string free_run_name(const std::string& name);
+
+// Throws Error where the folder of a run is there already.
+void check_new_run(const std::string& folder);
+
+// The NAME of several runs that belong together, in runs/NAME/: --name, or the first free one, or with --resume `otherwise`.
+std::string group_folder(const RunSettings& settings, const std::string& otherwise);
+
+// The first step whose evaluation reached this accuracy, by a run's log; NaN where none did.
+double step_reached(const CsvTable& log, double accuracy);
+
+// What a program adds to its runs.
+struct RunExtras {
+  std::function<std::string(const Measures&)> describe;        // an evaluation, on a line of its own
+  std::function<std::vector<std::string>()> after_evaluation;  // lines below it, such as a sample
+  bool keep_best = false;
+  bool new_head = false;  // --init may come from a model of other classes
+  Json data;              // see checkpoint.h
+};
+
 class Run {
  public:
   // Finds the folder. On --resume reads the checkpoint and sets the options that shaped the run.
   Run(RunSettings& settings, Options& options, const std::string& default_name);
 
   // Builds what trains, once the options are final.
-  void prepare(const std::string& model, const Json& config, const Task& task);
+  void prepare(const std::string& model, const Json& config, const Task& task, RunExtras extras = {});
 
   // Until the steps are done, the accuracy is reached, or Ctrl-C; false where it was that. Saves.
   bool train();
+  void save();
+
+  // On samples of another task than the one it learns.
+  Measures evaluate(const Task& task, int samples);
 
   Ops& ops() { return *ops_; }
   Model& model() { return *model_; }
   uint64_t seed() const { return settings_.seed; }
+  const std::string& folder() const { return folder_; }
   std::string file(const std::string& name) const { return folder_ + "/" + name; }
 
  private:
   struct Row;
   void resume(Options& options);
   bool evaluate(Row& row);
+  void find_best();
   void train_one(Row& row);
-  void save();
   void draw() const;
   std::string describe(const Row& row, double steps_a_second) const;
+  void show_evaluation(Progress& progress, int64_t step, const Row& row) const;
   void check_finite(double loss) const;
   void report(bool reached, double seconds) const;
   void report_milestones() const;
@@ -69,11 +104,14 @@ class Run {
   RunSettings& settings_;
   std::string folder_, checkpoint_;
   RunState state_;
-  int64_t saved_step_ = -1;  // of the last checkpoint; −1: none
+  RunExtras extras_;
+  int64_t saved_step_ = -1;                                  // of the last checkpoint; −1: none
+  double best_loss_ = std::numeric_limits<double>::infinity();  // of all evaluations so far
   std::unique_ptr<Ops> ops_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Trainer> trainer_;
+  const Task* task_ = nullptr;
 };
 
 }  // namespace petroglyph

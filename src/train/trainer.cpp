@@ -27,17 +27,28 @@ Measures Trainer::step(int64_t step, double learning_rate) {
   model_.parameters.zero_gradients();
   for (int a = 0; a < accumulate_; ++a) enqueue(batches[static_cast<size_t>(a)], a, 1 / static_cast<real>(counted));
   optimizer_.step(step, learning_rate);
-  return collect(batches);
+  return collect(task_, batches);
 }
 
-Measures Trainer::evaluate(int64_t step, int samples) {
+Measures Trainer::evaluate(const Task& task, int64_t step, int samples) {
   std::vector<Batch> batches;
   for (int first = 0; first < samples; first += batch_) {
-    batches.push_back(task_.batch(seed_, stream_of("evaluate"), static_cast<uint32_t>(step), first,
-                                  std::min(batch_, samples - first)));
+    batches.push_back(task.batch(seed_, stream_of("evaluate"), static_cast<uint32_t>(step), first,
+                                 std::min(batch_, samples - first)));
     enqueue(batches.back(), static_cast<int>(batches.size()) - 1, 0);
   }
-  return collect(batches);
+  return collect(task, batches);
+}
+
+Input Trainer::upload(const Batch& batch) {
+  if (!batch.patches.empty()) {
+    patches_.resize(ops_, {static_cast<int64_t>(batch.patches.size())});
+    patches_.upload(batch.patches);
+    return {nullptr, batch.size, batch.length, patches_.data()};
+  }
+  tokens_.resize(ops_, {batch.size, batch.length});
+  tokens_.upload(batch.tokens);
+  return {tokens_.data(), batch.size, batch.length};
 }
 
 void Trainer::enqueue(const Batch& batch, int slot, real scale) {
@@ -52,15 +63,12 @@ void Trainer::enqueue(const Batch& batch, int slot, real scale) {
   Tensor& total = total_[static_cast<size_t>(slot)];
   best.resize(ops_, {rows});
   total.resize(ops_, {1});
-  tokens_.resize(ops_, {batch.size, batch.length});
   targets_.resize(ops_, {rows});
   losses_.resize(ops_, {rows});
   partial_.resize(ops_, {rows / 1024 + 2});
   if (learn) dlogits_.resize(ops_, {rows, V});
-  tokens_.upload(batch.tokens);
   targets_.upload(batch.targets);
-
-  const Input input{tokens_.data(), batch.size, batch.length};
+  const Input input = upload(batch);
   const real* logits = model_.forward(input);
   ops_.argmax(best.data(), logits, rows, V);
   ops_.cross_entropy(losses_.data(), learn ? dlogits_.data() : nullptr, logits, targets_.data(), scale, rows, V);
@@ -68,13 +76,13 @@ void Trainer::enqueue(const Batch& batch, int slot, real scale) {
   if (learn) model_.backward(input, dlogits_.data());
 }
 
-Measures Trainer::collect(const std::vector<Batch>& batches) const {
+Measures Trainer::collect(const Task& task, const std::vector<Batch>& batches) const {
   Measures sum;
   int64_t counted = 0, samples = 0;
   for (size_t slot = 0; slot < batches.size(); ++slot) {
     const Batch& batch = batches[slot];
     sum.loss += static_cast<double>(total_[slot].download()[0]);
-    sum.accuracy += task_.accuracy(batch, best_[slot].download()) * batch.size;
+    sum.accuracy += task.accuracy(batch, best_[slot].download()) * batch.size;
     counted += batch.counted;
     samples += batch.size;
   }

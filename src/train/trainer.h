@@ -21,14 +21,15 @@ class Trainer {
 
   // One update from the fresh samples of `step`; measured on these samples before it.
   Measures step(int64_t step, double learning_rate);
-  // On `samples` fresh samples that training never sees, the same for the same step.
-  Measures evaluate(int64_t step, int samples);
+  // On `samples` samples of a task that training never sees, the same for the same step.
+  Measures evaluate(const Task& task, int64_t step, int samples);
 
  private:
+  Input upload(const Batch& batch);
   // Sends a batch through the model, with a backward pass where scale > 0; its sum of losses and its guesses go to `slot`.
   void enqueue(const Batch& batch, int slot, real scale);
   // Waits for the device and averages what the batches left in their slots.
-  Measures collect(const std::vector<Batch>& batches) const;
+  Measures collect(const Task& task, const std::vector<Batch>& batches) const;
 
   Model& model_;
   const Task& task_;
@@ -37,8 +38,8 @@ class Trainer {
   uint64_t seed_;
   int batch_, accumulate_;
   Tokens tokens_, targets_;
-  Tensor losses_, dlogits_, partial_;
-  std::vector<Tokens> best_;   // of each slot (B·T)
+  Tensor patches_, losses_, dlogits_, partial_;
+  std::vector<Tokens> best_;   // of each slot: a row of logits each
   std::vector<Tensor> total_;  // of each slot (1)
 };
 

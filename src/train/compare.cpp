@@ -1,0 +1,155 @@
+#include "train/compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "error.h"
+#include "text.h"
+#include "train/atomic_file.h"
+#include "train/figure.h"
+#include "train/log.h"
+
+namespace petroglyph {
+
+namespace {
+
+const std::vector<double> MILESTONES = {0.5, 0.9, 0.99};
+
+std::string cell(double value, int digits) { return std::isfinite(value) ? number_text(value, digits) : ""; }
+
+// The rows of a log that have an evaluation.
+struct Evaluations {
+  std::vector<double> steps, losses, accuracies;
+
+  explicit Evaluations(const CsvTable& log) {
+    for (size_t i = 0; i < log.rows(); ++i) {
+      if (!std::isfinite(log.column("eval_loss")[i])) continue;
+      steps.push_back(log.column("step")[i]);
+      losses.push_back(log.column("eval_loss")[i]);
+      accuracies.push_back(log.column("eval_accuracy")[i]);
+    }
+  }
+};
+
+}  // namespace
+
+std::vector<Variant> parse_variants(const std::string& list) {
+  std::vector<Variant> variants;
+  for (const std::string& label : split(list, ',')) {
+    Variant variant;
+    variant.label = variant.name = label;
+    for (const std::string& setting : split(label, ':')) {
+      const size_t equals = setting.find('=');
+      const bool named = equals != std::string::npos;
+      const std::string option = named ? setting.substr(0, equals) : "model";
+      const std::string value = named ? setting.substr(equals + 1) : setting;
+      if (option.empty() || value.empty())
+        throw UsageError("--compare " + list + ": \"" + label +
+                         "\": expected a model or OPTION=VALUE between colons, as in transformer:position=alibi");
+      variant.arguments.insert(variant.arguments.end(), {"--" + option, value});
+    }
+    std::replace_if(
+        variant.name.begin(), variant.name.end(), [](char c) { return c == ':' || c == '='; }, '-');
+    check_run_name(variant.name);
+    for (const Variant& other : variants)
+      if (other.name == variant.name) throw UsageError("--compare " + list + ": \"" + label + "\" is there twice");
+    variants.push_back(variant);
+  }
+  return variants;
+}
+
+namespace {
+
+// The table and the CSV file, a row at a time.
+class ComparisonTable {
+ public:
+  explicit ComparisonTable(const std::vector<Variant>& variants, const std::vector<CsvTable>& logs) {
+    for (const CsvTable& log : logs) reached_ = reached_ || std::isfinite(step_reached(log, MILESTONES[0]));
+    for (const Variant& variant : variants) width_ = std::max(width_, variant.label.size());
+    csv_ = "variant,parameters,step_50,step_90,step_99,last_step,last_loss,last_accuracy\n";
+    std::printf("\n%-*s  %10s  ", static_cast<int>(width_), "", "parameters");
+    if (reached_) std::printf("%6s %6s %6s   ", "50 %", "90 %", "99 %");
+    std::printf("last evaluation\n");
+  }
+
+  void add(const Variant& variant, const CsvTable& log, const Evaluations& evaluations) {
+    std::printf("%-*s  %10s  ", static_cast<int>(width_), variant.label.c_str(), with_commas(variant.parameters).c_str());
+    csv_ += variant.label + "," + std::to_string(variant.parameters);
+    for (const double milestone : MILESTONES) {
+      const double step = step_reached(log, milestone);
+      if (reached_) std::printf("%6s ", std::isfinite(step) ? with_commas(static_cast<int64_t>(step)).c_str() : "-");
+      csv_ += "," + cell(step, 9);
+    }
+    if (evaluations.steps.empty()) {
+      std::printf("none\n");
+      csv_ += ",,,\n";
+      return;
+    }
+    const double step = evaluations.steps.back(), loss = evaluations.losses.back(),
+                 accuracy = evaluations.accuracies.back();
+    std::printf("%sloss %.4f  accuracy %5.1f %%  at step %s\n", reached_ ? "  " : "", loss, 100 * accuracy,
+                with_commas(static_cast<int64_t>(step)).c_str());
+    csv_ += "," + cell(step, 9) + "," + cell(loss, 9) + "," + cell(accuracy, 9) + "\n";
+  }
+
+  const std::string& csv() const { return csv_; }
+
+ private:
+  bool reached_ = false;  // any of the milestones, by any variant
+  size_t width_ = 0;
+  std::string csv_;
+};
+
+}  // namespace
+
+void write_comparison(const std::string& folder, const std::string& title, const std::vector<Variant>& variants) {
+  std::vector<CsvTable> logs;
+  for (const Variant& variant : variants) logs.push_back(read_csv(folder + "/" + variant.name + "/log.csv"));
+  ComparisonTable table(variants, logs);
+  Figure figure(title);
+  Panel& loss = figure.panel("Loss").x("step").y("cross-entropy (nats)");
+  Panel& accuracy = figure.panel("Accuracy").x("step").y("accuracy").y_range(0, 1);
+  for (size_t i = 0; i < variants.size(); ++i) {
+    const Evaluations evaluations(logs[i]);
+    table.add(variants[i], logs[i], evaluations);
+    loss.line(variants[i].label, logs[i].column("step"), logs[i].column("loss"));
+    accuracy.line(variants[i].label, evaluations.steps, evaluations.accuracies);
+  }
+  write_file_atomically(folder + "/compare.csv", table.csv());
+  figure.save(folder + "/compare.svg");
+  std::printf("saved %s (compare.csv, compare.svg, and a run each)\n", folder.c_str());
+}
+
+void write_lengths(const std::string& folder, const LengthTable& table) {
+  const std::string head = table.quantity + " at length";
+  size_t width = head.size();
+  for (const std::string& label : table.labels) width = std::max(width, label.size());
+  std::string csv = "variant", line = text("\n%-*s", static_cast<int>(width), head.c_str());
+  Figure figure(table.title);
+  Panel& panel = figure.panel(table.quantity).x("length").y(table.quantity).log_x();
+  if (table.percent) panel.y_range(0, 1);
+  const std::vector<double> xs(table.lengths.begin(), table.lengths.end());
+  for (const int length : table.lengths) {
+    line += text(" %9d", length);
+    csv += text(",%d", length);
+  }
+  std::printf("%s\n", line.c_str());
+  for (size_t i = 0; i < table.labels.size(); ++i) {
+    line = text("%-*s", static_cast<int>(width), table.labels[i].c_str());
+    csv += "\n" + table.labels[i];
+    for (const double value : table.values[i]) {
+      line += table.percent ? text(" %7.1f %%", 100 * value) : text(" %9.3f", value);
+      csv += "," + cell(value, 9);
+    }
+    std::printf("%s\n", line.c_str());
+    LineStyle style;
+    style.markers = true;
+    panel.line(table.labels[i], xs, table.values[i], style);
+  }
+  write_file_atomically(folder + "/lengths.csv", csv + "\n");
+  figure.save(folder + "/lengths.svg");
+  std::printf("saved %s (lengths.csv, lengths.svg)\n", folder.c_str());
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,106 @@
+// Variants of one program's run, trained in turn on the same samples, and one table and one figure of them all.
+//
+//   --compare causal_rn,transformer:position=alibi,transformer:position=none
+//
+//   runs/NAME/causal_rn/, runs/NAME/transformer-position-alibi/, …     a run each (run.h)
+//   runs/NAME/compare.csv, runs/NAME/compare.svg
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "program.h"
+#include "train/run.h"
+
+namespace petroglyph {
+
+struct Variant {
+  std::string label;                   // "transformer:position=alibi", as the user wrote it
+  std::string name;                    // of its folder
+  std::vector<std::string> arguments;  // {"--model", "transformer", "--position", "alibi"}
+  int64_t parameters = 0;              // once it is made
+};
+
+// A comma between variants; in each a colon between its settings, OPTION=VALUE or a model's name.
+// Throws UsageError where one is empty or there twice.
+std::vector<Variant> parse_variants(const std::string& list);
+
+// From the variants' logs: the steps to 50, 90 and 99 % evaluated accuracy where any of them got so far, and the last
+// evaluation, printed and saved, and loss and accuracy against steps.
+void write_comparison(const std::string& folder, const std::string& title, const std::vector<Variant>& variants);
+
+// What models make of other lengths than they were trained on.
+struct LengthTable {
+  std::string title;     // "Trained to copy 16 letters"
+  std::string quantity;  // "accuracy"
+  bool percent;          // the values are parts of one
+  std::vector<int> lengths;
+  std::vector<std::string> labels;
+  std::vector<std::vector<double>> values;  // [label][length]
+};
+// Printed, and saved as lengths.csv and lengths.svg.
+void write_lengths(const std::string& folder, const LengthTable& table);
+
+// The comparison that a program was asked for. A Session is one run from the words of a command line:
+//   Session(words);  prepare();  settings, run;  LengthTable length_table() of the trained model
+template <class Session>
+class Comparison {
+ public:
+  // common: what the words say without any variant
+  Comparison(const Session& common, const std::string& list, std::vector<std::string> words)
+      : list_(list), words_(std::move(words)), variants_(parse_variants(list)), group_(group_folder(common.settings, "compare")) {}
+
+  // The exit status.
+  int run(const std::string& title) {
+    for (Variant& variant : variants_) {  // all before the first one learns: what is wrong with the last shows at once
+      Session session(words_of(variant));
+      prepare(session, variant);
+      variant.parameters = session.run->model().parameters.size();
+      session.run->save();
+    }
+    LengthTable lengths;
+    for (const Variant& variant : variants_) {
+      std::printf("\n%s\n", variant.label.c_str());
+      Session session(words_of(variant));
+      prepare(session, variant);
+      if (!session.run->train()) return interrupted(session.settings.program);
+      const LengthTable table = session.length_table();
+      if (lengths.labels.empty()) lengths = {title, table.quantity, table.percent, table.lengths, {}, {}};
+      lengths.labels.push_back(variant.label);
+      lengths.values.push_back(table.values.at(0));
+    }
+    write_comparison("runs/" + group_, title, variants_);
+    if (!lengths.lengths.empty()) write_lengths("runs/" + group_, lengths);
+    return 0;
+  }
+
+ private:
+  std::vector<std::string> words_of(const Variant& variant) const {
+    std::vector<std::string> words = words_;
+    words.insert(words.end(), variant.arguments.begin(), variant.arguments.end());
+    return words;
+  }
+
+  // Goes on where there is a checkpoint.
+  void prepare(Session& session, const Variant& variant) const {
+    session.settings.group = group_ + "/";
+    session.settings.name = variant.name;
+    session.settings.resume = std::filesystem::exists("runs/" + group_ + "/" + variant.name + "/model.safetensors");
+    session.prepare();
+  }
+
+  int interrupted(const std::string& program) const {
+    std::printf("go on with: ./%s --compare %s --resume --name %s\n", program.c_str(), list_.c_str(), group_.c_str());
+    return INTERRUPTED_STATUS;
+  }
+
+  std::string list_;
+  std::vector<std::string> words_;
+  std::vector<Variant> variants_;
+  std::string group_;
+};
+
+}  // namespace petroglyph

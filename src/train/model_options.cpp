@@ -1,0 +1,92 @@
+#include "train/model_options.h"
+
+#include "error.h"
+#include "text.h"
+
+namespace petroglyph {
+
+void ModelOptions::declare(Options& options, const std::vector<std::string>& models) {
+  options.section("Model");
+  options.add("model", &model, models, "what learns");
+  options.add("width", &width, 1, 1 << 16, "channels of the residual stream, the paper's d_e");
+  options.add("hidden", &hidden, 0, 1 << 20,
+              "channels between positions, the paper's d_h (rnn: its state), default the width; transformers: of their "
+              "MLP, default 4 widths; 0: the default");
+  options.add("layers", &layers, 1, 1 << 10, "blocks");
+  options.add("heads", &heads, 1, 1 << 16,
+              "relation networks: groups of hidden channels with an inner norm each; transformers: attention heads");
+  options.add("activation", &activation, {"exp", "relu", "elu", "gelu"},
+              "causal_rn, relation_network: of each pair; deep_sets: relu, its default, or gelu");
+  options.add(
+      "pre-norm", &pre_norm, {"exact", "approximate", "none"},
+      "normalization before the activation, default exact; birn_image: default approximate, in linear time as is none; "
+      "linear_causal_rn: one of these two");
+  options.add("post-norm", &post_norm, "relation networks: normalization after the sum over the pairs");
+  options.add("position", &position, {"learned", "sinusoidal", "none", "alibi", "t5", "kerple", "xl"},
+              "transformers: their positions; linear_transformer has the first three");
+  options.add("feature-map", &feature_map, {"elu1", "identity"},
+              "linear_transformer: elu(x) + 1 with normalized weights, or x without");
+  options.add("cell", &cell, {"lstm", "elman"}, "rnn: its cell");
+}
+
+void ModelOptions::set_defaults() {
+  if (hidden == 0) hidden = is_transformer() ? 4 * width : width;
+  if (pre_norm.empty()) pre_norm = model == "linear_causal_rn" || model == "birn_image" ? "approximate" : "exact";
+}
+
+Json ModelOptions::config(int vocab, int context) const {
+  Json json = Json::object();
+  json.set("vocab", vocab);
+  if (model == "rnn")
+    return json.set("classes", vocab).set("hidden", hidden).set("cell", cell).set("readout", "all"), json;
+  json.set("context", context).set("width", width).set("layers", layers);
+  if (model == "mamba") return add_mamba(json), json;
+  json.set("hidden", hidden).set("heads", heads).set("causal", true);
+  is_transformer() ? add_transformer(json) : add_relations(json);
+  return json;
+}
+
+Json ModelOptions::image_config(int patches, int patch_size, int classes) const {
+  Json json = Json::object();
+  json.set("patches", patches).set("patch_size", patch_size).set("classes", classes);
+  json.set("width", width).set("hidden", hidden);
+  if (model == "deep_sets") return json.set("activation", activation == "exp" ? "relu" : activation), json;
+  if (model == "relation_network")
+    return json.set("activation", activation).set("form", activation == "exp" ? "linear" : "quadratic"), json;
+  json.set("layers", layers).set("heads", heads);
+  if (is_transformer()) {
+    if (position != "learned") throw UsageError("--position " + position + ": models of images learn their positions");
+    json.set("causal", false);
+    add_transformer(json);
+    return json.set("readout", "last"), json;
+  }
+  if (hidden % heads != 0) throw UsageError(text("--heads %d does not divide --hidden %d", heads, hidden));
+  return json.set("pre_activation_norm", pre_norm).set("post_reduction_norm", post_norm), json;
+}
+
+// The usual sizes of Mamba-1.
+void ModelOptions::add_mamba(Json& json) const {
+  json.set("state", 16).set("conv", 4).set("expand", 2).set("dt_rank", (width + 15) / 16);
+}
+
+void ModelOptions::add_transformer(Json& json) const {
+  if (width % heads != 0) throw UsageError(text("--heads %d does not divide --width %d", heads, width));
+  const bool common = position == "learned" || position == "sinusoidal" || position == "none";
+  if (model == "linear_transformer" && !common)
+    throw UsageError("--position " + position + ": linear_transformer has learned, sinusoidal or none");
+  json.set("position", position).set("norm", "plain").set("qkv_bias", true).set("out_bias", true);
+  json.set("gelu", "erf").set("readout", "all");
+  if (model == "linear_transformer") json.set("feature_map", feature_map).set("normalized", feature_map == "elu1");
+}
+
+void ModelOptions::add_relations(Json& json) const {
+  if (hidden % heads != 0) throw UsageError(text("--heads %d does not divide --hidden %d", heads, hidden));
+  const bool linear = model == "linear_causal_rn";
+  if (linear && pre_norm == "exact")
+    throw UsageError("--pre-norm exact: what makes causal_rn quadratic; linear_causal_rn has approximate or none");
+  if (linear && activation != "exp") throw UsageError("--activation " + activation + ": linear_causal_rn has exp only");
+  if (!linear) json.set("activation", activation);
+  json.set("pre_activation_norm", pre_norm).set("post_reduction_norm", post_norm);
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,38 @@
+// The model on the command line: which one, its options with each model's own defaults, and the configuration they make.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "json.h"
+#include "train/options.h"
+
+namespace petroglyph {
+
+// The defaults are the papers' for copying (causal_rn_workshop, appendix D): 12 blocks of width 192.
+struct ModelOptions {
+  std::string model = "causal_rn";
+  int width = 192, layers = 12, heads = 1;
+  int hidden = 0;  // 0: by the model
+  std::string activation = "exp", pre_norm, position = "learned", feature_map = "elu1", cell = "lstm";
+  bool post_norm = true;
+
+  // models: those that the program can train
+  void declare(Options& options, const std::vector<std::string>& models);
+
+  // What is up to the model is chosen here: after parsing, and before a resumed run's options are restored, which win.
+  void set_defaults();
+
+  // Throws UsageError where the options do not fit each other.
+  Json config(int vocab, int context) const;
+  // The same of a model that reads images as patches.
+  Json image_config(int patches, int patch_size, int classes) const;
+  bool is_transformer() const { return model == "transformer" || model == "linear_transformer"; }
+
+ private:
+  void add_mamba(Json& json) const;
+  void add_transformer(Json& json) const;
+  void add_relations(Json& json) const;
+};
+
+}  // namespace petroglyph

@@ -1,0 +1,239 @@
+// Trains a sequence model on text: characters, bytes or byte pairs. Appendix B of "An All-MLP Sequence Modeling Architecture
+// That Excels at Copying" and section 4.3 of "Linear-Time Sequence Modeling with MLPs".
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <optional>
+
+#include "error.h"
+#include "program.h"
+#include "random.h"
+#include "tasks/corpus.h"
+#include "tasks/stories.h"
+#include "tasks/language_modeling.h"
+#include "text.h"
+#include "tokenizers/tokenizer.h"
+#include "train/compare.h"
+#include "train/generator.h"
+#include "train/model_options.h"
+#include "train/run.h"
+
+namespace petroglyph {
+namespace {
+
+struct TextSettings {
+  std::string data, validation, tokenizer = "ascii", preset = "small", prompt, compare;
+  bool replace = false;
+  int context = 128, sample_length = 160, length_windows = 256;
+  int64_t epochs = 0;
+  double validation_part = 0.05;
+  std::vector<int> lengths;
+
+  void declare(Options& options) {
+    options.section("Text");
+    options.add("data", &data, "text, or llm.c's .bin shards; default: small stories from a grammar of our own")
+        .placeholder("FILE");
+    options.add("val", &validation, "the same for evaluations; default: the end of --data").placeholder("FILE");
+    options.add("val-part", &validation_part, 0.0001, 0.9, "how much of --data that is, where there is no --val");
+    options.add("tokenizer", &tokenizer, "ascii, bytes, a file of ./tokenize, or a folder with GPT-2's two files")
+        .placeholder("NAME");
+    options.add("replace", &replace, "ascii: puts '?' in place of every character outside, instead of refusing it");
+    options.add("context", &context, 1, 1 << 24, "tokens of a window");
+    options.add("epochs", &epochs, 0, 1 << 20, "times through the text, in place of --steps; 0: --steps counts");
+    options.add("evaluate-lengths", &lengths, 1, 1 << 24,
+                "perplexity of the last token of windows of these lengths, after training: lengths.csv, lengths.svg");
+    options.add("length-windows", &length_windows, 1, 1 << 24, "windows of each such length");
+    options.add("prompt", &prompt, "what samples go on from; default a new line");
+    options.add("sample-length", &sample_length, 0, 1 << 20, "tokens of the sample at an evaluation").may_change();
+    options
+        .add("compare", &compare,
+             "trains variants in turn on the same windows: models or options, as in mamba,transformer:position=alibi")
+        .placeholder("LIST")
+        .may_change();
+  }
+};
+
+constexpr size_t STORY_BYTES = 4 << 20;  // more than a default run reads
+
+// A preset's sizes. tiny and base: linear-time paper, appendix D; small: what two cores teach something in two minutes.
+struct Preset {
+  const char* name;
+  int width, hidden, layers, heads, context, batch;  // hidden 0: the model's own; heads: of transformers
+  double learning_rate;
+};
+constexpr Preset PRESETS[] = {
+    {"small", 128, 0, 4, 4, 128, 16, 2e-3},
+    {"tiny", 192, 0, 12, 1, 256, 320, 5e-4},
+    {"base", 768, 3072, 12, 12, 256, 320, 1e-4},
+};
+
+// The last target of every window is the only one that counts.
+class LastToken final : public Task {
+ public:
+  explicit LastToken(const LanguageModeling& windows) : windows_(windows) {}
+  Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const override {
+    Batch batch = windows_.batch(seed, stream, step, first, count);
+    for (size_t i = 0; i < batch.targets.size(); ++i)
+      if ((i + 1) % static_cast<size_t>(batch.length) != 0) batch.targets[i] = -1;
+    batch.counted = count;
+    return batch;
+  }
+
+ private:
+  const LanguageModeling& windows_;
+};
+
+// One run and all its settings, from the words of a command line.
+struct Session {
+  Options options{"train_text", "Trains a sequence model on text, then lets it write."};
+  TextSettings text_settings;
+  ModelOptions model;
+  RunSettings settings;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::shared_ptr<const Corpus> training, validation;
+  std::optional<LanguageModeling> task;
+  std::optional<Run> run;
+  double characters_a_token = 1;
+
+  explicit Session(const std::vector<std::string>& words) {
+    settings.program = "train_text";
+    settings.steps = 1000;
+    settings.stop_at = 2;
+    settings.eval_every = 100;
+    settings.schedule = "cosine";
+    model.model = "transformer";
+    settings.rate.floor = 1e-5;
+    text_settings.declare(options);
+    options.add("preset", &text_settings.preset, {"small", "tiny", "base"}, "sizes; what is given besides wins");
+    model.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "rnn"});
+    settings.declare(options);
+    options.parse(words);
+    apply_preset();
+    model.set_defaults();
+  }
+
+  void apply_preset();
+  void open_text();
+  void prepare();
+  std::string describe(const Measures& measures) const;
+  std::vector<std::string> sample();
+  LengthTable length_table();
+  std::string title() const {
+    return "Text: " + (text_settings.data.empty() ? "stories" : text_settings.data);
+  }
+};
+
+void Session::apply_preset() {
+  for (const Preset& preset : PRESETS) {
+    if (text_settings.preset != preset.name) continue;
+    const auto set = [&](const char* option, auto& value, auto to) {
+      if (!options.given(option)) value = to;
+    };
+    set("width", model.width, preset.width);
+    set("hidden", model.hidden, preset.hidden);
+    set("layers", model.layers, preset.layers);
+    if (preset.hidden > 0 || model.is_transformer()) set("heads", model.heads, preset.heads);
+    set("context", text_settings.context, preset.context);
+    set("batch", settings.batch, preset.batch);
+    set("lr", settings.rate.peak, preset.learning_rate);
+  }
+}
+
+void Session::open_text() {
+  TextSettings& t = text_settings;
+  tokenizer = open_tokenizer(t.tokenizer, t.replace);
+  const std::string name = t.data.empty() ? "the stories" : t.data;
+  training = t.data.empty() ? encode_corpus(tell_stories(1, stream_of("stories"), STORY_BYTES), name, *tokenizer) : open_corpus(t.data, *tokenizer);
+  if (!t.validation.empty()) {
+    validation = open_corpus(t.validation, *tokenizer);
+  } else {
+    const auto all = training->size(), kept = static_cast<int64_t>(t.validation_part * static_cast<double>(all));
+    validation = std::make_shared<CorpusPart>(training, all - kept, all);
+    training = std::make_shared<CorpusPart>(training, 0, all - kept);
+  }
+  const int64_t a_step = static_cast<int64_t>(settings.batch) * settings.accumulate;
+  task.emplace(training, name, validation, t.validation.empty() ? name + "'s end" : t.validation,
+               t.context, a_step);
+  // Not one window twice.
+  settings.eval_samples = static_cast<int>(std::min<int64_t>(settings.eval_samples, task->validation_windows()));
+  tokenizer->check(t.prompt, "--prompt");
+  if (t.epochs > 0 && !settings.resume) settings.steps = (t.epochs * task->training_windows() + a_step - 1) / a_step;
+}
+
+// A resumed run's options, the text among them, come from its checkpoint.
+void Session::prepare() {
+  if (!settings.resume) open_text();
+  run.emplace(settings, options, "text");
+  if (settings.resume) open_text();
+  int longest = text_settings.context;
+  for (const int length : text_settings.lengths) longest = std::max(longest, length);
+  RunExtras extras;
+  extras.describe = [this](const Measures& measures) { return describe(measures); };
+  if (text_settings.sample_length > 0) extras.after_evaluation = [this] { return sample(); };
+  extras.keep_best = true;
+  extras.data = Json::object().set("tokenizer", tokenizer->to_json());
+  run->prepare(model.model, model.config(tokenizer->vocab(), longest), *task, extras);
+  const Batch evaluated = task->batch(settings.seed, stream_of("evaluate"), 0, 0, settings.eval_samples);
+  int64_t characters = 0;
+  for (const int32_t token : evaluated.targets) characters += tokenizer->characters(token);
+  characters_a_token = static_cast<double>(characters) / static_cast<double>(evaluated.counted);
+  if (settings.quiet) return;
+  std::printf("%s tokens to learn from, %s to evaluate; %s; %s windows of %d an epoch\n",
+              with_commas(training->size()).c_str(), with_commas(validation->size()).c_str(), tokenizer->name().c_str(),
+              with_commas(task->training_windows()).c_str(), text_settings.context);
+  if (training->replaced() > 0)
+    std::printf("replaced %s characters by '?'\n", with_commas(training->replaced()).c_str());
+}
+
+std::string Session::describe(const Measures& measures) const {
+  return text("validation loss %.4f  perplexity %.2f  %.3f bits/character  accuracy %.1f %%", measures.loss,
+              std::exp(measures.loss), measures.loss / std::log(2.0) / characters_a_token, 100 * measures.accuracy);
+}
+
+std::vector<std::string> Session::sample() {
+  std::vector<int32_t> tokens;
+  tokenizer->encode(text_settings.prompt.empty() ? "\n" : text_settings.prompt, tokens);
+  const size_t prompt = text_settings.prompt.empty() ? tokens.size() : 0;  // not shown where nobody gave it
+  Generator generator(run->model(), run->ops(), {}, settings.seed, 0,
+                      static_cast<int64_t>(tokens.size()) + text_settings.sample_length);
+  generator.read(tokens);
+  for (int i = 0; i < text_settings.sample_length; ++i) tokens.push_back(generator.next());
+  tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(prompt));
+  std::vector<std::string> lines = split(tokenizer->decode(tokens), '\n');
+  for (std::string& line : lines) line.insert(0, "  | ");
+  return lines;
+}
+
+LengthTable Session::length_table() {
+  std::vector<double> perplexity;
+  for (const int length : text_settings.lengths) {
+    const LanguageModeling windows(training, "training text", validation, text("%d tokens of it", length), length, 1);
+    const int count = static_cast<int>(std::min<int64_t>(text_settings.length_windows, windows.validation_windows()));
+    perplexity.push_back(std::exp(run->evaluate(LastToken(windows), count).loss));
+  }
+  return {title(), "perplexity of the last token", false, text_settings.lengths, {model.model}, {perplexity}};
+}
+
+int train_one(Session& session) {
+  session.prepare();
+  const bool finished = session.run->train();
+  if (finished && !session.text_settings.lengths.empty()) write_lengths(session.run->folder(), session.length_table());
+  std::printf("weights %016llx\n", static_cast<unsigned long long>(session.run->model().parameters.fingerprint()));
+  return finished ? 0 : INTERRUPTED_STATUS;
+}
+
+int train_text(int argc, char** argv) {
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  Session session(words);
+  const std::string& list = session.text_settings.compare;
+  if (list.empty()) return train_one(session);
+  return Comparison<Session>(session, list, words).run(session.title());
+}
+
+}  // namespace
+}  // namespace petroglyph
+
+int main(int argc, char** argv) {
+  return petroglyph::run_program("train_text", [&] { return petroglyph::train_text(argc, argv); });
+}
