@@ -1,0 +1,102 @@
+#include "analysis/classify.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "text.h"
+#include "train/atomic_file.h"
+#include "train/figure.h"
+
+namespace petroglyph {
+
+double Answers::accuracy() const {
+  double right = 0;
+  for (size_t i = 0; i < labels.size(); ++i) right += labels[i] == answers[i];
+  return labels.empty() ? 0 : right / static_cast<double>(labels.size());
+}
+
+Answers classify(Model& model, Ops& ops, const Images& task, uint64_t seed, uint32_t stream, int count, int batch) {
+  Answers all;
+  for (int first = 0; first < count; first += batch) {
+    const Batch pictures = task.batch(seed, stream, 0, first, std::min(batch, count - first));
+    const int B = pictures.size;
+    Tensor patches(ops, {static_cast<int64_t>(pictures.patches.size())}), losses(ops, {B});
+    Tokens best(ops, {B}), targets(ops, {B});
+    patches.upload(pictures.patches);
+    targets.upload(pictures.targets);
+    const real* logits = model.forward({nullptr, B, pictures.length, patches.data()});
+    ops.argmax(best.data(), logits, B, model.classes());
+    ops.cross_entropy(losses.data(), nullptr, logits, targets.data(), 0, B, model.classes());
+    for (const real loss : losses.download()) all.loss += static_cast<double>(loss) / count;
+    for (const int32_t answer : best.download()) all.answers.push_back(answer);
+    all.labels.insert(all.labels.end(), pictures.targets.begin(), pictures.targets.end());
+  }
+  return all;
+}
+
+Confusion::Confusion(std::vector<std::string> class_names, const Answers& answers)
+    : names_(std::move(class_names)), counts_(names_.size() * names_.size()) {
+  for (size_t i = 0; i < answers.labels.size(); ++i)
+    ++counts_[static_cast<size_t>(answers.labels[i]) * names_.size() + static_cast<size_t>(answers.answers[i])];
+}
+
+int Confusion::total(size_t label) const {
+  const auto row = counts_.begin() + static_cast<int64_t>(label * names_.size());
+  return std::accumulate(row, row + static_cast<int64_t>(names_.size()), 0);
+}
+
+std::string Confusion::text() const { return names_.size() <= 20 ? table() : pairs(); }
+
+std::string Confusion::table() const {
+  constexpr size_t COLUMN = 6;
+  size_t width = 0;
+  for (const std::string& name : names_) width = std::max(width, name.size());
+  std::string lines(width, ' ');
+  for (const std::string& name : names_) lines += petroglyph::text(" %*s", int(COLUMN), name.substr(0, COLUMN).c_str());
+  for (size_t i = 0; i < names_.size(); ++i) {
+    lines += petroglyph::text("\n%-*s", static_cast<int>(width), names_[i].c_str());
+    for (size_t k = 0; k < names_.size(); ++k)
+      lines += count(i, k) == 0 ? std::string(COLUMN, ' ') + "." : petroglyph::text(" %*d", int(COLUMN), count(i, k));
+  }
+  return lines + "\n";
+}
+
+std::string Confusion::pairs() const {
+  std::vector<std::pair<int, size_t>> wrong;  // negative counts: the largest come first, then the first classes
+  for (size_t i = 0; i < names_.size(); ++i)
+    for (size_t k = 0; k < names_.size(); ++k)
+      if (i != k && count(i, k) > 0) wrong.emplace_back(-count(i, k), i * names_.size() + k);
+  std::sort(wrong.begin(), wrong.end());
+  std::string lines;
+  for (size_t n = 0; n < std::min<size_t>(10, wrong.size()); ++n) {
+    const size_t label = wrong[n].second / names_.size(), answer = wrong[n].second % names_.size();
+    lines += petroglyph::text("  %d of %d times %s was taken for %s\n", -wrong[n].first, total(label),
+                              names_[label].c_str(), names_[answer].c_str());
+  }
+  return lines;
+}
+
+std::string Confusion::csv() const {
+  std::string lines = "true";
+  for (const std::string& name : names_) lines += "," + name;
+  for (size_t i = 0; i < names_.size(); ++i) {
+    lines += "\n" + names_[i];
+    for (size_t k = 0; k < names_.size(); ++k) lines += "," + std::to_string(count(i, k));
+  }
+  return lines + "\n";
+}
+
+void Confusion::save(const std::string& folder, const std::string& title) const {
+  write_file_atomically(folder + "/confusion.csv", csv());
+  std::vector<double> shares;
+  for (size_t i = 0; i < names_.size(); ++i)
+    for (size_t k = 0; k < names_.size(); ++k)
+      shares.push_back(static_cast<double>(count(i, k)) / std::max(1, total(i)));
+  Figure figure(title);
+  Panel& panel = figure.panel("Which class is taken for which").x("answer").y("class").x_names(names_).y_names(names_);
+  panel.heatmap(names_.size(), names_.size(), shares, "part of the class").color_range(0, 1);
+  figure.panel_size(420, 420);
+  figure.save(folder + "/confusion.svg");
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,44 @@
+// What a trained model of images says of pictures, and which classes it takes for each other.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model.h"
+#include "tasks/images.h"
+
+namespace petroglyph {
+
+struct Answers {
+  std::vector<int> labels, answers;  // a class for each picture
+  double loss = 0;                   // mean cross-entropy in nats
+
+  double accuracy() const;
+};
+
+// The pictures 0 … count−1 of a stream, `batch` at a time.
+Answers classify(Model& model, Ops& ops, const Images& task, uint64_t seed, uint32_t stream, int count, int batch);
+
+// How often pictures of one class were taken for another.
+class Confusion {
+ public:
+  Confusion(std::vector<std::string> class_names, const Answers& answers);
+
+  // A table of up to 20 classes, a row for each true one; of more, the ten pairs that were confused most often.
+  std::string text() const;
+  std::string csv() const;
+  // Both, as confusion.csv and confusion.svg.
+  void save(const std::string& folder, const std::string& title) const;
+
+ private:
+  int count(size_t label, size_t answer) const { return counts_[label * names_.size() + answer]; }
+  int total(size_t label) const;
+  std::string table() const;
+  std::string pairs() const;
+
+  std::vector<std::string> names_;
+  std::vector<int> counts_;  // (classes,classes), a row for each true class
+};
+
+}  // namespace petroglyph

@@ -1,0 +1,86 @@
+#include "analysis/heat_map.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace petroglyph {
+
+namespace {
+
+constexpr Rgb WHITE{255, 255, 255}, INK{40, 40, 40}, WRONG{200, 30, 30};
+constexpr int TILE = 96, GAP = 8, TITLE = 16, CAPTION = 2 * (Canvas::LETTER_HEIGHT + 3);
+constexpr int PIXEL = TILE / Picture::SIDE, CELL = TILE / Images::PATCHES_A_SIDE;
+constexpr int MOST_COLUMNS = 2;  // of pictures with their maps
+
+void draw_picture(Canvas& canvas, int x, int y, const Picture& picture) {
+  canvas.cells(x, y, Picture::SIDE, Picture::SIDE, PIXEL, [&](int column, int row) {
+    return Rgb{picture.at(row, column, 0), picture.at(row, column, 1), picture.at(row, column, 2)};
+  });
+}
+
+void draw_map(Canvas& canvas, int x, int y, const std::vector<double>& map) {
+  const auto [low, high] = std::minmax_element(map.begin(), map.end());
+  const double from = *low, range = *high > *low ? *high - *low : 1;
+  canvas.cells(x, y, Images::PATCHES_A_SIDE, Images::PATCHES_A_SIDE, CELL, [&](int column, int row) {
+    return heat_color((map[static_cast<size_t>(row * Images::PATCHES_A_SIDE + column)] - from) / range);
+  });
+}
+
+// As many letters as stand below a tile.
+std::string shortened(const std::string& words) {
+  return words.substr(0, static_cast<size_t>((TILE + GAP) / Canvas::LETTER_WIDTH));
+}
+
+}  // namespace
+
+std::vector<double> heat_map(Model& model, size_t block, int sample) {
+  const std::vector<real> maps = model.attention_map(block, sample);
+  constexpr size_t T = Images::PATCHES + 1;
+  std::vector<double> heat(Images::PATCHES);
+  for (size_t row = T - 1; row < maps.size() / T; row += T)  // the last position's, in each map
+    for (size_t i = 0; i < heat.size(); ++i) heat[i] += static_cast<double>(maps[row * T + i]);
+  const double total = std::accumulate(heat.begin(), heat.end(), 0.0);
+  for (double& h : heat) h /= total;
+  return heat;
+}
+
+std::vector<size_t> blocks_to_show(int layers) {
+  std::vector<size_t> blocks;
+  for (int quarter = 1; quarter <= 4; ++quarter) {
+    const int block = (quarter * layers + 3) / 4 - 1;
+    if (blocks.empty() || static_cast<size_t>(block) != blocks.back()) blocks.push_back(static_cast<size_t>(block));
+  }
+  return blocks;
+}
+
+Canvas heat_map_sheet(Model& model, Ops& ops, const std::vector<std::string>& class_names,
+                      const std::vector<Picture>& pictures, const std::vector<size_t>& blocks) {
+  const int count = static_cast<int>(pictures.size()), across = std::min(count, MOST_COLUMNS);
+  const int width = (static_cast<int>(blocks.size()) + 1) * (TILE + GAP) + GAP, height = TILE + CAPTION + GAP;
+  Canvas canvas(across * width, TITLE + GAP + (count + across - 1) / across * height, WHITE);
+  for (int column = 0; column < across; ++column)
+    for (size_t m = 0; m < blocks.size(); ++m)
+      canvas.write(column * width + GAP + static_cast<int>(m + 1) * (TILE + GAP), GAP,
+                   "layer " + std::to_string(blocks[m] + 1), INK);
+  Tensor patches(ops, {Images::PATCHES, Images::PATCH_SIZE});
+  Tokens best(ops, {1});
+  std::vector<real> numbers(static_cast<size_t>(patches.size()));
+  for (int n = 0; n < count; ++n) {
+    const Picture& picture = pictures[static_cast<size_t>(n)];
+    write_patches(picture, numbers.data());
+    patches.upload(numbers);
+    const real* logits = model.forward({nullptr, 1, Images::PATCHES, patches.data()});
+    ops.argmax(best.data(), logits, 1, model.classes());
+    const int answer = best.download()[0];
+    const int x = n % across * width + GAP, y = TITLE + GAP + n / across * height;
+    draw_picture(canvas, x, y, picture);
+    for (size_t m = 0; m < blocks.size(); ++m)
+      draw_map(canvas, x + static_cast<int>(m + 1) * (TILE + GAP), y, heat_map(model, blocks[m], 0));
+    canvas.write(x, y + TILE + 3, shortened(class_names[static_cast<size_t>(picture.label)]), INK);
+    canvas.write(x, y + TILE + 6 + Canvas::LETTER_HEIGHT, shortened("said " + class_names[static_cast<size_t>(answer)]),
+                 answer == picture.label ? INK : WRONG);
+  }
+  return canvas;
+}
+
+}  // namespace petroglyph

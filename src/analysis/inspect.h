@@ -1,0 +1,12 @@
+// The subcommands of ./inspect. Each takes what stands behind its name on the command line and gives the exit status.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace petroglyph {
+
+int inspect_heatmap(const std::vector<std::string>& words);
+int inspect_positions(const std::vector<std::string>& words);
+
+}  // namespace petroglyph

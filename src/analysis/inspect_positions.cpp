@@ -1,0 +1,240 @@
+// inspect positions: what models without positional encodings make of the order of their inputs. The five questions of "Why
+// Are Positional Encodings Nonessential for Deep Autoregressive Transformers?" asked of models with random weights and of the
+// same models after they have learned from text, and the attention maps of one of them.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <optional>
+
+#include "analysis/order.h"
+#include "error.h"
+#include "analysis/inspect.h"
+#include "program.h"
+#include "random.h"
+#include "tasks/corpus.h"
+#include "tasks/language_modeling.h"
+#include "tasks/stories.h"
+#include "text.h"
+#include "tokenizers/characters.h"
+#include "train/atomic_file.h"
+#include "train/figure.h"
+#include "train/interrupt.h"
+#include "train/progress.h"
+#include "train/run.h"
+
+namespace petroglyph {
+
+namespace {
+
+struct PositionSettings {
+  int width = 64, heads = 4, length = 48, trials = 20, steps = 300, batch = 16, threads = 0;
+  uint64_t seed = 1;
+  std::string device = "auto", name;
+
+  void declare(Options& options) {
+    options.section("Models");
+    options.add("width", &width, 1, 1 << 16, "channels");
+    options.add("heads", &heads, 1, 1 << 10, "attention heads");
+    options.add("length", &length, 3, 96, "tokens of a sequence");
+    options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "weights and sequences");
+    options.section("Questions");
+    options.add("trials", &trials, 1, 1 << 20, "sequences, each with a permutation");
+    options.add("steps", &steps, 0, 1 << 30, "training steps before the questions are asked again; 0: never");
+    options.add("batch", &batch, 1, 1 << 20, "windows of a training step");
+    options.section("Run");
+    options.add("name", &name, "the folder runs/NAME; default: the first free one").placeholder("NAME");
+    options.add("device", &device, {"auto", "cpu", "cuda"}, "auto takes the GPU where there is one");
+    options.add("threads", &threads, 0, 1024, "CPU threads, 0 for all cores");
+  }
+};
+
+struct Subject {
+  const char* model;
+  bool causal;
+  int layers;
+  const char* position;
+  const char* question;
+};
+
+constexpr int VOCAB = 128;  // ASCII
+
+constexpr Subject SUBJECTS[] = {
+    {"transformer", false, 1, "none", "question 1"},        {"transformer", false, 2, "none", "question 1"},
+    {"transformer", false, 2, "learned", "question 1"},     {"transformer", true, 1, "none", "questions 2 and 5"},
+    {"transformer", true, 1, "learned", "question 5"},      {"transformer", true, 2, "none", "questions 3 and 4"},
+    {"transformer", true, 4, "none", "question 3"},         {"linear_transformer", false, 2, "none", "section 4"},
+    {"linear_transformer", true, 1, "none", "section 4"}, {"linear_transformer", true, 2, "none", "section 4"},
+};
+
+// Distances between outputs below this part of their norm are rounding: a float has 6e-8, and a few layers add some.
+constexpr double ROUNDING = 1e-5;
+
+std::string verdict(const OrderSensitivity& s) {
+  if (s.moved < ROUNDING) return "sees a set";
+  if (s.last < ROUNDING) return "sees a set at the last position";
+  return s.later > ROUNDING ? "sees a sequence at every position" : "sees a sequence, not at every position";
+}
+
+class Positions {
+ public:
+  explicit Positions(const PositionSettings& settings)
+      : settings_(settings), ops_(make_device(settings.device, settings.threads)) {
+    const AsciiTokenizer tokenizer(false);
+    const std::string text = tell_stories(settings.seed, stream_of("text"), 1 << 20);
+    const std::shared_ptr<const Corpus> all = encode_corpus(text, "the stories", tokenizer);
+    const int64_t half = all->size() / 2;
+    task_.emplace(std::make_shared<CorpusPart>(all, 0, half), "the stories",
+                  std::make_shared<CorpusPart>(all, half, all->size()), "the stories",
+                  settings.length, settings.batch);
+  }
+
+  int run() {
+    const InterruptGuard guard;
+    std::string name = settings_.name.empty() ? free_run_name("positions") : settings_.name;
+    check_run_name(name);
+    folder_ = "runs/" + name;
+    check_new_run(folder_);
+    make_folder(folder_);
+    csv_ = "model,causal,layers,position,form,weights,moved,last,later\n";
+    std::printf("Distances between outputs, relative to their norm, over %d sequences of %d different characters:\n"
+                "  moved  all tokens but the last permuted, and the outputs permuted back: the largest\n"
+                "  last   the same, the output at the last position: the largest\n"
+                "  later  the same, the outputs from the first change on: the smallest\n\n",
+                settings_.trials, settings_.length);
+    std::printf("%-19s %-7s %6s %-8s %-8s %-8s %9s %9s %9s\n", "model", "causal", "layers", "position", "form", "weights",
+                "moved", "last", "later");
+    for (const Subject& subject : SUBJECTS) {
+      if (interrupted()) break;
+      ask(subject);
+    }
+    write_file_atomically(folder_ + "/positions.csv", csv_);
+    std::printf("saved %s (positions.csv%s)\n", folder_.c_str(), drawn_ ? ", attention.svg" : "");
+    return interrupted() ? INTERRUPTED_STATUS : 0;
+  }
+
+ private:
+  void ask(const Subject& subject);
+  void measure(Model& model, const Subject& subject, const char* weights);
+  bool learn(Model& model);
+  void draw_attention(Model& model, int layers);
+
+  const PositionSettings& settings_;
+  std::unique_ptr<Ops> ops_;
+  std::optional<LanguageModeling> task_;
+  std::string folder_, csv_;
+  bool drawn_ = false;
+};
+
+Json config_of(const Subject& s, const PositionSettings& settings, int vocab) {
+  Json json = Json::object();
+  json.set("vocab", vocab).set("context", settings.length).set("width", settings.width);
+  json.set("hidden", 4 * settings.width).set("layers", s.layers).set("heads", settings.heads).set("causal", s.causal);
+  json.set("position", s.position).set("norm", "plain").set("qkv_bias", true).set("out_bias", true);
+  json.set("gelu", "erf").set("readout", "all");
+  if (std::string(s.model) == "linear_transformer") json.set("feature_map", "elu1").set("normalized", true);
+  return json;
+}
+
+void Positions::ask(const Subject& subject) {
+  const auto model = make_model(subject.model, config_of(subject, settings_, VOCAB), *ops_);
+  Parameters& parameters = model->parameters;
+  // Initial values are so small that little would depend on anything: these keep the size of what goes through them.
+  std::vector<real> weights(static_cast<size_t>(parameters.room()));
+  const real deviation = 1 / numerics::sqrt(static_cast<real>(settings_.width));
+  for (const Parameter& p : parameters.list())
+    for (int64_t i = 0; i < p.size(); ++i)
+      weights[static_cast<size_t>(p.begin + i)] =
+          deviation * normal(settings_.seed, stream_of(p.name), 1, static_cast<uint64_t>(i));
+  parameters.upload_all(weights);
+  measure(*model, subject, "random");
+  if (settings_.steps == 0 || !learn(*model)) return;
+  measure(*model, subject, "trained");
+  if (std::string(subject.question) == "questions 3 and 4") draw_attention(*model, subject.layers);
+}
+
+void Positions::measure(Model& model, const Subject& s, const char* weights) {
+  const bool linear = std::string(s.model) == "linear_transformer";
+  for (const Pass pass : {Pass::PARALLEL, Pass::STREAM}) {
+    if (pass == Pass::STREAM && !(linear && s.causal)) continue;  // the fast-weight form, eq. 7 and 8
+    const OrderSensitivity found = order_sensitivity(model, *ops_, VOCAB, settings_.length, settings_.trials,
+                                                     settings_.seed, pass);
+    const char* const form = pass == Pass::STREAM ? "stream" : "parallel";
+    std::printf("%-19s %-7s %6d %-8s %-8s %-8s %9.1e %9.1e %9.1e  %s (%s)\n", s.model, s.causal ? "yes" : "no",
+                s.layers, s.position, form, weights, found.moved, found.last, found.later, verdict(found).c_str(),
+                s.question);
+    csv_ += text("%s,%s,%d,%s,%s,%s,%s,%s,%s\n", s.model, s.causal ? "yes" : "no", s.layers, s.position, form, weights,
+                 number_text(found.moved, 6).c_str(), number_text(found.last, 6).c_str(),
+                 number_text(found.later, 6).c_str());
+  }
+}
+
+// Next characters of the stories. What is not causal sees them, and learns to look there: trained all the same.
+bool Positions::learn(Model& model) {
+  model.parameters.initialize(settings_.seed);
+  Optimizer optimizer(model.parameters, *ops_, {});
+  Trainer trainer(model, *task_, optimizer, *ops_, settings_.seed, settings_.batch, 1);
+  Schedule schedule;
+  schedule.peak = 2e-3;
+  Progress progress(0, settings_.steps);
+  for (int step = 0; step < settings_.steps && !interrupted(); ++step) {
+    const Measures measures = trainer.step(step, schedule.at(step));
+    if (step + 1 < settings_.steps && progress.due(step + 1))
+      progress.show(step + 1, text("loss %.3f", measures.loss));
+  }
+  progress.finish();
+  return !interrupted();
+}
+
+// Question 4: where the layers look, at one window of text.
+void Positions::draw_attention(Model& model, int layers) {
+  const Batch window = task_->batch(settings_.seed, stream_of("evaluate"), 0, 0, 1);
+  const int T = window.length;
+  Tokens tokens(*ops_, {1, T});
+  tokens.upload(window.tokens);
+  model.forward({tokens.data(), 1, T});
+  std::vector<std::string> characters;
+  for (const int32_t token : window.tokens) characters.emplace_back(1, token == '\n' ? ' ' : static_cast<char>(token));
+  Figure figure("Attention without positional encodings: a row looks at the columns before it");
+  figure.columns(settings_.heads).panel_size(260, 260).caption("one row of pictures a layer, one picture a head");
+  std::printf("\nQuestion 4: %-8s %22s %28s\n", "", "weight on the new input", "entropy, as a part of uniform");
+  for (int layer = 0; layer < layers; ++layer) {
+    const std::vector<real> map = model.attention_map(static_cast<size_t>(layer), 0);
+    double own = 0, entropy = 0;
+    for (int h = 0; h < settings_.heads; ++h) {
+      const auto first = map.begin() + static_cast<std::ptrdiff_t>(h) * T * T;
+      figure.panel(text("layer %d, head %d", layer + 1, h + 1))
+          .heatmap(T, T, {first, first + static_cast<std::ptrdiff_t>(T) * T}, "weight")
+          .x_names(characters)
+          .y_names(characters);
+      for (int t = 1; t < T; ++t) {
+        double sum = 0;
+        for (int s = 0; s <= t; ++s) {
+          const double a = first[static_cast<std::ptrdiff_t>(t) * T + s];
+          if (a > 0) sum -= a * std::log(a);
+        }
+        own += first[static_cast<std::ptrdiff_t>(t) * T + t];
+        entropy += sum / std::log(t + 1.0);
+      }
+    }
+    const double rows = static_cast<double>(settings_.heads) * (T - 1);
+    std::printf("  layer %-10d %24.3f %28.3f\n", layer + 1, own / rows, entropy / rows);
+  }
+  std::printf("\n");
+  figure.save(folder_ + "/attention.svg");
+  drawn_ = true;
+}
+
+}  // namespace
+
+int inspect_positions(const std::vector<std::string>& words) {
+  PositionSettings settings;
+  Options options("inspect positions", "Asks models with and without positional encodings what they make of order.");
+  settings.declare(options);
+  options.parse(words);
+  if (settings.width % settings.heads != 0)
+    throw UsageError(text("--heads %d does not divide --width %d", settings.heads, settings.width));
+  return Positions(settings).run();
+}
+
+}  // namespace petroglyph

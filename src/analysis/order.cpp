@@ -1,0 +1,85 @@
+#include "analysis/order.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "error.h"
+#include "text.h"
+
+namespace petroglyph {
+
+namespace {
+
+// `count` of the numbers 0 … n−1 in random order.
+std::vector<int32_t> shuffled(int n, int count, uint64_t seed, uint32_t stream, uint32_t trial) {
+  std::vector<int32_t> numbers(static_cast<size_t>(n));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  for (int i = 0; i < count; ++i) {
+    const auto left = static_cast<uint32_t>(n - i);
+    std::swap(numbers[i], numbers[i + below(philox(seed, stream, trial, static_cast<uint64_t>(i)).word[0], left)]);
+  }
+  numbers.resize(static_cast<size_t>(count));
+  return numbers;
+}
+
+std::vector<real> logits(Model& model, Ops& ops, const std::vector<int32_t>& tokens, Pass pass) {
+  const int T = static_cast<int>(tokens.size()), V = model.classes();
+  Tokens on_device(ops, {T});
+  on_device.upload(tokens);
+  std::vector<real> logits(static_cast<size_t>(T) * V);
+  if (pass == Pass::PARALLEL) {
+    ops.download(logits.data(), model.forward({on_device.data(), 1, T}), logits.size() * sizeof(real));
+    return logits;
+  }
+  const auto stream = model.stream(1, T);
+  for (int t = 0; t < T; ++t)
+    ops.download(&logits[static_cast<size_t>(t) * V], stream->append(on_device.data() + t, 1), V * sizeof(real));
+  return logits;
+}
+
+double distance(const real* a, const real* b, int n) {
+  double difference = 0, norm = 0;
+  for (int i = 0; i < n; ++i) {
+    const double x = a[i], y = b[i];
+    difference += (x - y) * (x - y);
+    norm += y * y;
+  }
+  return norm > 0 ? std::sqrt(difference / norm) : std::sqrt(difference);
+}
+
+}  // namespace
+
+OrderSensitivity order_sensitivity(Model& model, Ops& ops, int vocab, int length, int trials, uint64_t seed,
+                                   Pass pass) {
+  if (length < 3 || vocab < length)
+    throw Error(text("sequences of %d different ones of %d tokens: expected 3 at least, and no more than there are",
+                     length, vocab));
+  const int V = model.classes();
+  OrderSensitivity result;
+  result.later = std::numeric_limits<double>::infinity();
+  for (int trial = 0; trial < trials; ++trial) {
+    const auto draw = static_cast<uint32_t>(trial);
+    const std::vector<int32_t> tokens = shuffled(vocab, length, seed, stream_of("tokens"), draw);
+    std::vector<int32_t> order = shuffled(length - 1, length - 1, seed, stream_of("order"), draw);
+    if (std::is_sorted(order.begin(), order.end())) std::swap(order[0], order[1]);
+    order.push_back(length - 1);  // the last one stays
+    std::vector<int32_t> permuted;
+    for (const int32_t from : order) permuted.push_back(tokens[static_cast<size_t>(from)]);
+    const std::vector<real> before = logits(model, ops, tokens, pass), after = logits(model, ops, permuted, pass);
+    bool differs = false;
+    for (int t = 0; t < length; ++t) {
+      const real* const now = &after[static_cast<size_t>(t) * V];
+      const double here = distance(now, &before[static_cast<size_t>(t) * V], V);
+      const double moved = distance(now, &before[static_cast<size_t>(order[t]) * V], V);
+      differs = differs || order[t] != t;
+      if (differs) result.later = std::min(result.later, here);
+      if (t == length - 1) result.last = std::max(result.last, here);
+      result.moved = std::max(result.moved, moved);
+    }
+  }
+  return result;
+}
+
+}  // namespace petroglyph
