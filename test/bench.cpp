@@ -1,6 +1,6 @@
 // How fast, and how near the machine's limits (`make bench`). Machines are shared and noisy: compare within one run.
 //
-//   build/test/bench [--json] [--device cpu|cuda] [--threads N] [operations] [steps]
+//   build/test/bench [--json] [--device cpu|cuda] [--threads N] [--only PART_OF_A_NAME] [operations] [steps] [patches]
 //
 // With --threads 1 it counts processor time, which a busy machine disturbs less.
 
@@ -60,9 +60,50 @@ double peak_memory_mb() {
 #endif
 }
 
+// A training step on strings of n letters.
+struct StepCase {
+  std::string name, model, config;
+  int n, batch;
+};
+
+StepCase causal_rn_step(int n, int batch) {
+  const Copying task(n);
+  return {text("causal_rn 192/192, 12 layers, n = %d, batch %d", n, batch), "causal_rn",
+          text("{\"vocab\":%d,\"context\":%d,\"width\":192,\"hidden\":192,\"layers\":12,\"heads\":1,"
+               "\"activation\":\"exp\",\"pre_activation_norm\":\"exact\",\"post_reduction_norm\":true,\"causal\":true}",
+               task.vocab(), task.context()),
+          n, batch};
+}
+
+StepCase transformer_step(int n, int batch) {
+  const Copying task(n);
+  return {text("transformer 192/768, 12 layers, n = %d, batch %d", n, batch), "transformer",
+          text("{\"vocab\":%d,\"context\":%d,\"width\":192,\"hidden\":768,\"layers\":12,\"heads\":1,\"causal\":true,"
+               "\"position\":\"learned\",\"norm\":\"plain\",\"qkv_bias\":false,\"out_bias\":false,\"gelu\":\"erf\","
+               "\"readout\":\"all\"}",
+               task.vocab(), task.context()),
+          n, batch};
+}
+
+// A small GPT-2, on 256 positions.
+StepCase gpt2_step() {
+  return {"transformer 384/1536, 6 layers, 6 heads, vocab 128, 256 positions, batch 4", "transformer",
+          "{\"vocab\":128,\"context\":256,\"width\":384,\"hidden\":1536,\"layers\":6,\"heads\":6,\"causal\":true,"
+          "\"position\":\"learned\",\"norm\":\"affine\",\"qkv_bias\":true,\"out_bias\":true,\"gelu\":\"tanh\","
+          "\"readout\":\"all\"}",
+          127, 4};
+}
+
+std::vector<StepCase> step_cases() {
+  return {causal_rn_step(16, 64),   causal_rn_step(32, 64),    causal_rn_step(128, 8),
+          transformer_step(16, 64), transformer_step(128, 32), gpt2_step()};
+}
+
 class Bench {
  public:
-  Bench(const std::string& device, int threads, bool json) : ops_(make_device(device, threads)), json_(json) {
+  // only: what the names of the rows contain that are wanted
+  Bench(const std::string& device, int threads, bool json, const std::string& only)
+      : ops_(make_device(device, threads)), json_(json), only_(only) {
     cpu_ = dynamic_cast<Cpu*>(ops_.get());
     if (cpu_ && threads == 1) clock_ = processor_clock;
 #ifdef PETROGLYPH_CUDA
@@ -77,16 +118,39 @@ class Bench {
   void operations() {
     if (!json_) std::printf("\n%-52s %10s %10s %9s %9s\n", "operation", "forward", "backward", "forward", "backward");
     Json rows = Json::array();
-    for (const OpCase& row : bench_cases()) rows.push(operation(row));
+    for (const OpCase& row : bench_cases())
+      if (row.name.find(only_) != std::string::npos) rows.push(operation(row));
     report_.set("operations", rows);
   }
 
   void steps() {
     Json rows = Json::array();
-    std::vector<std::pair<int, int>> sizes = {{16, 64}, {32, 64}, {128, 8}};
-    if (!cpu_) sizes.push_back({128, 320});  // the papers'
-    for (const auto& [n, batch] : sizes) rows.push(step(n, batch));
+    std::vector<StepCase> cases = step_cases();
+    if (!cpu_) cases.push_back(causal_rn_step(128, 320));  // the papers'
+    for (const StepCase& row : cases)
+      if (row.name.find(only_) != std::string::npos) rows.push(step(row));
     report_.set("steps", rows);
+  }
+
+  // How the time of models of images grows with the patches of an image: microseconds a patch, forward and backward.
+  void patches() {
+    const std::vector<int> counts = {64, 256, 1024, 4096};
+    Json rows = Json::array();
+    if (!json_) std::printf("\n%-40s %s\n", "192 channels, 1 block, 1 image: us a patch", "    64   256  1024  4096");
+    for (const auto& [name, model, settings] : patch_cases()) {
+      if (name.find(only_) == std::string::npos) continue;
+      Json row = Json::object();
+      row.set("name", name);
+      std::string line = text("%-40s", name.c_str());
+      for (const int count : counts) {
+        const double seconds = image_seconds(model, settings, count);
+        row.set(std::to_string(count), seconds);
+        line += text(" %5.1f", 1e6 * seconds / count);
+      }
+      if (!json_) std::printf("%s\n", line.c_str());
+      rows.push(row);
+    }
+    report_.set("patches", rows);
   }
 
   void finish() const {
@@ -107,6 +171,42 @@ class Bench {
   void wait_for(const Tensor& tensor) {
     real first;
     ops_->download(&first, tensor.data(), sizeof first);
+  }
+
+  struct PatchCase {
+    std::string name, model, settings;
+  };
+  static std::vector<PatchCase> patch_cases() {
+    const std::string transformer =
+        "\"hidden\":768,\"causal\":false,\"position\":\"learned\",\"norm\":\"plain\",\"qkv_bias\":true,\"out_bias\":"
+        "true,"
+        "\"gelu\":\"erf\",\"readout\":\"last\"";
+    const auto birn = [](const char* norm) {
+      return text("\"hidden\":192,\"pre_activation_norm\":\"%s\",\"post_reduction_norm\":true", norm);
+    };
+    return {{"birn_image approximate", "birn_image", birn("approximate")},
+            {"birn_image exact", "birn_image", birn("exact")},
+            {"linear_transformer", "linear_transformer", transformer + ",\"feature_map\":\"elu1\",\"normalized\":true"},
+            {"transformer", "transformer", transformer}};
+  }
+
+  double image_seconds(const std::string& name, const std::string& settings, int patches) {
+    const std::string config =
+        text("{\"patches\":%d,\"patch_size\":12,\"classes\":10,\"width\":192,\"layers\":1,\"heads\":1,", patches) +
+        settings + "}";
+    const auto model = make_model(name, Json::parse(config, name), *ops_);
+    model->parameters.initialize(1);
+    std::vector<real> numbers;
+    for (int i = 0; i < 12 * patches; ++i) numbers.push_back(normal(1, 2, 3, static_cast<uint64_t>(i)));
+    Tensor image(*ops_, {12 * patches}), dlogits(*ops_, {10});
+    image.upload(numbers);
+    dlogits.upload(std::vector<real>(10, real(0.1)));
+    const Input input{nullptr, 1, patches, image.data()};
+    return best_time(clock_, [&] {
+      model->forward(input);
+      model->backward(input, dlogits.data());
+      if (!cpu_) wait_for(model->parameters.gradients());
+    });
   }
 
   Json operation(const OpCase& row) {
@@ -134,23 +234,12 @@ class Bench {
     return json;
   }
 
-  Json step(int n, int batch) {
-    const Copying task(n);
-    Json config = Json::object();
-    config.set("vocab", task.vocab())
-        .set("context", task.context())
-        .set("width", 192)
-        .set("hidden", 192)
-        .set("layers", 12);
-    config.set("heads", 1)
-        .set("activation", "exp")
-        .set("pre_activation_norm", "exact")
-        .set("post_reduction_norm", true);
-    config.set("causal", true);
-    const auto model = make_model("causal_rn", config, *ops_);
+  Json step(const StepCase& row) {
+    const Copying task(row.n);
+    const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops_);
     model->parameters.initialize(1);
     Optimizer optimizer(model->parameters, *ops_, {});
-    Trainer trainer(*model, task, optimizer, *ops_, 1, batch, 1);
+    Trainer trainer(*model, task, optimizer, *ops_, 1, row.batch, 1);
     int64_t done = 0;
     const double seconds = best_time(
         clock_, [&] { trainer.step(done++, 5e-4); }, 3);
@@ -160,7 +249,7 @@ class Bench {
     if (cpu_) cpu_->measure(&profile);
     for (int i = 0; cpu_ && i < MEASURED; ++i) trainer.step(done++, 5e-4);
     if (cpu_) cpu_->measure(nullptr);
-    return print_step(text("causal_rn 192/192, 12 layers, n = %d, batch %d", n, batch), seconds, profile, MEASURED);
+    return print_step(row.name, seconds, profile, MEASURED);
   }
 
   Json print_step(const std::string& name, double seconds, const Profile& profile, int measured) const {
@@ -182,6 +271,7 @@ class Bench {
   std::unique_ptr<Ops> ops_;
   Cpu* cpu_ = nullptr;  // ops_ where it is the CPU
   bool json_;
+  std::string only_;
   double (*clock_)() = wall_clock;
   double peak_;
   Json report_ = Json::object();
@@ -189,19 +279,23 @@ class Bench {
 
 int run(int argc, char** argv) {
   int threads = 0;
-  bool json = false, operations = false, steps = false;
-  std::string device = "cpu";
+  bool json = false, operations = false, steps = false, patches = false;
+  std::string device = "cpu", only;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     if (word == "--json") json = true;
     if (word == "--threads" && i + 1 < argc) threads = std::atoi(argv[++i]);
     if (word == "--device" && i + 1 < argc) device = argv[++i];
+    if (word == "--only" && i + 1 < argc) only = argv[++i];
     if (word == "operations") operations = true;
     if (word == "steps") steps = true;
+    if (word == "patches") patches = true;
   }
-  Bench bench(device, threads > 0 ? threads : available_threads(), json);
-  if (operations || !steps) bench.operations();
-  if (steps || !operations) bench.steps();
+  Bench bench(device, threads > 0 ? threads : available_threads(), json, only);
+  const bool all = !operations && !steps && !patches;
+  if (operations || all) bench.operations();
+  if (steps || all) bench.steps();
+  if (patches || all) bench.patches();
   bench.finish();
   return 0;
 }

@@ -133,7 +133,7 @@ void resumed(Test& test) {
   {
     SmallRun first(1);
     first.steps(0, 5);
-    save_checkpoint(path, {"train_copy", "causal_rn", Json::object(), Json::object(), 5}, *first.model,
+    save_checkpoint(path, {"train_copy", "causal_rn", Json::object(), Json::object(), 5, Json()}, *first.model,
                     first.optimizer);
   }
   SmallRun second(2);
@@ -144,8 +144,7 @@ void resumed(Test& test) {
   test.equal("5 steps, a file, 7 steps", second.fingerprint(), whole.fingerprint());
 }
 
-std::vector<real> logits_of(Ops& ops, Model& model, const ModelBatch& batch) {
-  const Input input = batch.input();
+std::vector<real> logits_of(Ops& ops, Model& model, const Input& input) {
   const real* logits = model.forward(input);
   std::vector<real> host(static_cast<size_t>(model.logit_rows(input)) * model.classes());
   ops.download(host.data(), logits, host.size() * sizeof(real));
@@ -158,14 +157,25 @@ void alone(Test& test, const ModelCase& row) {
   const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops);
   model->parameters.initialize(SEED);
   const ModelBatch batch(*ops, row, model->classes(), SEED);
-  const std::vector<real> together = logits_of(*ops, *model, batch);
+  const std::vector<real> together = logits_of(*ops, *model, batch.input());
   const auto size = static_cast<int64_t>(together.size()) / row.batch;
   for (int b = 0; b < row.batch; ++b)
-    test.equal(text("sample %d alone", b), logits_of(*ops, *model, batch.sample(*ops, b)),
+    test.equal(text("sample %d alone", b), logits_of(*ops, *model, batch.sample(*ops, b).input()),
                std::vector<real>(together.begin() + b * size, together.begin() + (b + 1) * size));
 }
 
-// The stream's logits, in pieces of `piece` tokens, against one forward pass.
+// The columns begin … end−1 of tokens (B,T).
+Tokens some_of(Ops& ops, const std::vector<int32_t>& tokens, int B, int begin, int end) {
+  const auto T = static_cast<int64_t>(tokens.size()) / B;
+  std::vector<int32_t> some;
+  for (int b = 0; b < B; ++b) some.insert(some.end(), &tokens[b * T] + begin, &tokens[b * T] + end);
+  Tokens ids(ops, {B, end - begin});
+  ids.upload(some);
+  return ids;
+}
+
+// The stream's logits, in pieces of `piece` tokens, against one forward pass; of a model that answers at the end, against a pass
+// that ends there.
 void streamed(Test& test, const ModelCase& row, int piece) {
   const auto ops = make_cpu(2);
   const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops);
@@ -177,29 +187,21 @@ void streamed(Test& test, const ModelCase& row, int piece) {
   }
   const ModelBatch batch(*ops, row, V, SEED);
   const std::vector<int32_t> tokens = batch.tokens.download();
-  const std::vector<real> whole = logits_of(*ops, *model, batch);
-  const bool last_only = whole.size() == static_cast<size_t>(B) * V;
+  const bool last = model->logit_rows(batch.input()) == B;
   const std::unique_ptr<Stream> stream = model->stream(B, T);
   for (int t = 0; t < T; t += piece) {
-    const int n = std::min(piece, T - t);
-    std::vector<int32_t> some;
-    for (int b = 0; b < B; ++b) some.insert(some.end(), &tokens[b * T + t], &tokens[b * T + t] + n);
-    Tokens ids(*ops, {B, n});
-    ids.upload(some);
-    std::vector<real> found(static_cast<size_t>(B) * n * V), expected;
-    ops->download(found.data(), stream->append(ids.data(), n), found.size() * sizeof(real));
-    if (last_only && t + n < T) continue;
+    const int n = std::min(piece, T - t), end = t + n;
+    const Tokens newest = some_of(*ops, tokens, B, t, end), so_far = some_of(*ops, tokens, B, 0, last ? end : T);
+    const std::vector<real> whole = logits_of(*ops, *model, {so_far.data(), B, last ? end : T});
+    std::vector<real> all(static_cast<size_t>(B) * n * V), found, expected;
+    ops->download(all.data(), stream->append(newest.data(), n), all.size() * sizeof(real));
     for (int b = 0; b < B; ++b) {
-      const auto at = whole.begin() + (last_only ? b : b * T + t) * V;
-      expected.insert(expected.end(), at, at + (last_only ? 1 : n) * V);
+      const auto from = all.begin() + (b * n + (last ? n - 1 : 0)) * V, to = all.begin() + (b + 1) * n * V;
+      const auto at = whole.begin() + (last ? b : b * T + t) * V;
+      found.insert(found.end(), from, to);
+      expected.insert(expected.end(), at, at + (to - from));
     }
-    if (last_only) {
-      std::vector<real> ends;
-      for (int b = 0; b < B; ++b)
-        ends.insert(ends.end(), &found[((b + 1) * n - 1) * V], &found[((b + 1) * n - 1) * V] + V);
-      found = ends;
-    }
-    test.equal(text("tokens %d to %d in pieces of %d", t, t + n - 1, piece), found, expected);
+    test.equal(text("tokens %d to %d in pieces of %d", t, end - 1, piece), found, expected);
   }
 }
 

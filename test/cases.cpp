@@ -268,6 +268,50 @@ OpCase attention_case(const AttentionShape& s, Distances distances) {
   return row;
 }
 
+OpCase linear_attention_case(const LinearAttentionShape& s) {
+  const int64_t rows = int64_t(s.batch) * s.positions, size = rows * s.width();
+  const bool streaming = s.before > 0, elu = s.feature_map == FeatureMap::ELU_PLUS_ONE;
+  std::vector<Operand> operands = {{"qkv", Role::INPUT, 3 * size,
+                                    elu            ? -2
+                                    : s.normalized ? 0.05
+                                                   : -1,
+                                    1},
+                                   {"mapped", Role::KEPT, 3 * size},
+                                   {"y", Role::OUTPUT, size},
+                                   {"inv_sum", Role::KEPT, rows * s.heads}};
+  if (streaming) {
+    operands.push_back({"state", Role::UPDATED, int64_t(s.batch) * s.heads * s.stream_state_size(), 0.05, 1});
+  } else {
+    operands.push_back({"states", Role::KEPT, s.states_size()});
+    operands.push_back({"later", Role::SCRATCH, s.states_size()});
+  }
+  OpCase row{
+      text("linear_attention%s%s %dx%d after %d heads %dx%d%s", elu ? " elu" : "", s.normalized ? " normalized" : "",
+           s.batch, s.positions, s.before, s.heads, s.head_width, s.causal ? " causal" : ""),
+      operands,
+      {},
+      {}};
+  const auto inv_sum = [=](Arrays& a) { return s.normalized ? a["inv_sum"] : nullptr; };
+  row.forward = [=](Ops& ops, Arrays& a) {
+    ops.copy(a["mapped"], 0, a["qkv"], 0, static_cast<size_t>(3 * size) * sizeof(real), 1);
+    ops.linear_attention(a["y"], inv_sum(a), streaming ? nullptr : a["states"], streaming ? a["state"] : nullptr,
+                         a["mapped"], s);
+  };
+  if (!streaming)
+    row.backward = [=](Ops& ops, Arrays& a) {
+      ops.linear_attention_backward(a["dqkv"], a["later"], a["dy"], a["y"], inv_sum(a), a["states"], a["mapped"], s);
+    };
+  double pairs = 0;  // in chunks, and rows of states
+  for (int k = 0; k < s.chunks(); ++k) {
+    const double length = s.end(k) - s.begin(k);
+    if (s.causal) pairs += length * (length + 1) / 2;
+    const int reads_and_writes = s.causal ? (k > 0) + (k + 1 < s.chunks()) : 2;
+    pairs += length * s.head_width * reads_and_writes / 2;
+  }
+  row.flops = 4 * pairs * s.batch * s.width();
+  return row;
+}
+
 OpCase kerple_case(int T, int heads) {
   OpCase row{text("kerple_bias %dx%d", T, heads),
              {{"r1", Role::PARAMETER, heads, 0.5, 2},
@@ -278,6 +322,53 @@ OpCase kerple_case(int T, int heads) {
   row.forward = [=](Ops& ops, Arrays& a) { ops.kerple_bias(a["bias"], a["r1"], a["r2"], T, heads); };
   row.backward = [=](Ops& ops, Arrays& a) {
     ops.kerple_bias_backward(a["dr1"], a["dr2"], a["dbias"], a["r1"], a["r2"], T, heads);
+  };
+  return row;
+}
+
+// before: keys and values before the sequence are attended to
+OpCase dilated_attention_case(const DilatedShape& s, bool before) {
+  const int64_t keys = int64_t(s.batch) * s.capacity * s.key_step, queries = s.queries_of_all() * s.query_step;
+  const int64_t out = s.queries_of_all() * s.width(), scores = s.queries_of_all() * s.heads * s.chunk;
+  std::vector<Operand> operands = {
+      {"q", Role::INPUT, queries, -2, 2}, {"k", Role::INPUT, keys, -2, 2},
+      {"v", Role::INPUT, keys},           {"relative", Role::PARAMETER, int64_t(s.heads) * s.chunk, -2, 2},
+      {"y", Role::OUTPUT, out},           {"weights", Role::KEPT, scores},
+      {"dscores", Role::SCRATCH, scores}};
+  if (before) operands.push_back({"k_before", Role::INPUT, s.width(), -2, 2});
+  if (before) operands.push_back({"v_before", Role::INPUT, s.width()});
+  OpCase row{text("dilated_attention%s %dx%d by %d of %d(%d) chunk %d dilation %d heads %dx%d", before ? " before" : "",
+                  s.batch, s.queries, s.advance, s.keys, s.capacity, s.chunk, s.dilation, s.heads, s.head_width),
+             operands,
+             {},
+             {}};
+  const auto input = [=](Arrays& a) {
+    return DilatedInput{
+        a["q"], a["k"], a["v"], before ? a["k_before"] : nullptr, before ? a["v_before"] : nullptr, a["relative"]};
+  };
+  row.forward = [=](Ops& ops, Arrays& a) { ops.dilated_attention(a["y"], a["weights"], input(a), s); };
+  if (s.keys == s.capacity)
+    row.backward = [=](Ops& ops, Arrays& a) {
+      const DilatedGradient gradient{
+          a["dq"],     a["dk"], a["dv"], before ? a["dk_before"] : nullptr, before ? a["dv_before"] : nullptr,
+          a["dscores"]};
+      for (const char* name : {"dq", "dk", "dv"}) a.tensor(name).zero();  // the gaps between rows
+      ops.dilated_attention_backward(gradient, a["dy"], a["weights"], input(a), s);
+      ops.add_row_backward(a["drelative"], a["dscores"], s.queries_of_all(), s.heads * s.chunk);
+    };
+  row.flops = 4.0 * static_cast<double>(out) * s.chunk;
+  return row;
+}
+
+OpCase taken_rows_case(int B, int T, int first, int step, int count, int D) {
+  OpCase row{text("take_rows %dx%d of %dx%d from %d by %d", B, count, T, D, first, step),
+             {{"x", Role::INPUT, int64_t(B) * T * D}, {"y", Role::OUTPUT, int64_t(B) * count * D}},
+             {},
+             {}};
+  row.forward = [=](Ops& ops, Arrays& a) { ops.take_rows(a["y"], a["x"], B, T, first, step, count, D); };
+  row.backward = [=](Ops& ops, Arrays& a) {
+    a.tensor("dx").zero();
+    ops.add_to_rows(a["dx"], a["dy"], B, T, first, step, count, D);
   };
   return row;
 }
@@ -416,12 +507,15 @@ OpCase selective_scan_case(const ScanShape& s, bool streaming) {
 }
 
 OpCase silu_gate_case(int64_t n) {
-  OpCase row{text("silu_gate %lld", static_cast<long long>(n)),
-             {{"y", Role::INPUT, n}, {"z", Role::INPUT, n, -8, 8}, {"gated", Role::OUTPUT, n}},
-             {},
-             {}};
+  OpCase row{
+      text("silu_gate %lld", static_cast<long long>(n)),
+      {{"y", Role::INPUT, n}, {"z", Role::INPUT, n, -8, 8}, {"gated", Role::OUTPUT, n}, {"again", Role::SCRATCH, n}},
+      {},
+      {}};
   row.forward = [=](Ops& ops, Arrays& a) { ops.silu_gate(a["gated"], a["y"], a["z"], n); };
-  row.backward = [=](Ops& ops, Arrays& a) { ops.silu_gate_backward(a["dy"], a["dz"], a["dgated"], a["y"], a["z"], n); };
+  row.backward = [=](Ops& ops, Arrays& a) {
+    ops.silu_gate_backward(a["dy"], a["dz"], a["again"], a["dgated"], a["y"], a["z"], n);
+  };
   return row;
 }
 
@@ -606,6 +700,44 @@ AttentionShape whole(int B, int T, int heads, int head_width, bool causal) {
   return {B, T, T, T, heads, head_width, causal, heads * head_width, heads * head_width};
 }
 
+// Every position's own and earlier keys; the last of every C positions and the C up to it.
+DilatedShape dilated(int B, int T, int heads, int head_width, int chunk, int dilation) {
+  const int width = heads * head_width;
+  return {B, T, T, T, heads, head_width, chunk, dilation, 0, 1, width, width};
+}
+DilatedShape chunked(int B, int T, int heads, int head_width, int chunk) {
+  const int width = heads * head_width, queries = (T + chunk - 1) / chunk;
+  return {B, queries, T, T, heads, head_width, chunk, 1, T - 1 - (queries - 1) * chunk, chunk, width, 2 * width};
+}
+
+void add_regular_gpt_ops(std::vector<OpCase>& rows) {
+  rows.push_back(dilated_attention_case(dilated(2, 7, 2, 3, 2, 1), false));
+  rows.push_back(dilated_attention_case(dilated(2, 11, 1, 5, 3, 3), false));
+  rows.push_back(dilated_attention_case(dilated(1, 9, 3, 2, 4, 7), false));  // few reach another
+  rows.push_back(dilated_attention_case(dilated(1, 40, 1, 35, 37, 1), false));
+  rows.push_back(dilated_attention_case(chunked(3, 7, 2, 4, 2), true));
+  rows.push_back(dilated_attention_case(chunked(2, 10, 1, 5, 3), true));
+  rows.push_back(dilated_attention_case(chunked(2, 1, 3, 3, 5), true));
+  rows.push_back(dilated_attention_case({2, 3, 8, 11, 2, 5, 3, 2, 5, 1, 12, 23}, false));  // a stream's newest queries
+  rows.push_back(dilated_attention_case({2, 1, 4, 9, 1, 6, 2, 4, 3, 1, 6, 13}, true));
+  rows.push_back(taken_rows_case(3, 7, 2, 2, 3, 5));
+}
+
+void add_linear_transformer_ops(std::vector<OpCase>& rows) {
+  constexpr FeatureMap ELU = FeatureMap::ELU_PLUS_ONE, IDENTITY = FeatureMap::IDENTITY;
+  for (const bool causal : {true, false}) {
+    rows.push_back(linear_attention_case({2, 5, 1, 7, causal, true, IDENTITY, 0}));
+    rows.push_back(linear_attention_case({2, 5, 1, 7, causal, false, ELU, 0}));
+    rows.push_back(linear_attention_case({1, 145, 2, 3, causal, true, ELU, 0}));  // a chunk of one position
+    rows.push_back(linear_attention_case({1, 145, 2, 3, causal, false, IDENTITY, 0}));
+    rows.push_back(linear_attention_case({3, 299, 1, 33, causal, true, ELU, 0}));  // both ways through a state
+    rows.push_back(linear_attention_case({1, 299, 1, 33, causal, false, IDENTITY, 0}));
+  }
+  rows.push_back(linear_attention_case({2, 1, 2, 5, true, true, ELU, 67}));
+  rows.push_back(linear_attention_case({1, 150, 1, 17, true, true, ELU, 280}));  // through two ends of chunks
+  rows.push_back(linear_attention_case({2, 3, 1, 6, true, false, IDENTITY, 142}));
+}
+
 void add_transformer_ops(std::vector<OpCase>& rows) {
   rows.push_back(layer_norm_case(3, 7));
   rows.push_back(layer_norm_case(1030, 33));
@@ -686,6 +818,8 @@ std::vector<OpCase> op_cases() {
   rows.push_back(lstm_cell_case(3, 5));
   rows.push_back(lstm_cell_case(2, 33));
   add_transformer_ops(rows);
+  add_regular_gpt_ops(rows);
+  add_linear_transformer_ops(rows);
   rows.push_back(cross_entropy_case(3, 5));
   rows.push_back(cross_entropy_case(1030, 33));
   rows.push_back(binary_cross_entropy_case(5, 37));
@@ -751,6 +885,48 @@ void add_transformers(std::vector<ModelCase>& rows) {
                   true, 5});
 }
 
+void add_regular_gpts(std::vector<ModelCase>& rows) {
+  const auto add = [&](const char* name, int width, int heads, int chunk, int thickness, const char* readout,
+                       const char* form, int batch, int length) {
+    rows.push_back(
+        {std::string("regular_gpt ") + name, "regular_gpt",
+         text("{\"vocab\":7,\"classes\":5,\"width\":%d,\"hidden\":13,\"heads\":%d,\"chunk\":%d,\"thickness\":%d,"
+              "\"readout\":\"%s\",\"norm\":\"affine\",\"form\":\"%s\"}",
+              width, heads, chunk, thickness, readout, form),
+         batch, length});
+    rows.back().last = std::string(readout) == "last";
+  };
+  add("last", 8, 2, 2, 1, "last", "dilated", 3, 11);
+  add("all", 9, 3, 3, 2, "all", "dilated", 2, 10);
+  add("one layer", 6, 1, 5, 1, "last", "dilated", 2, 5);
+  add("chunked", 8, 2, 2, 1, "last", "chunked", 3, 11);
+  add("chunked by three", 9, 3, 3, 1, "last", "chunked", 2, 14);
+  add("chunked of one", 6, 1, 4, 1, "last", "chunked", 3, 1);
+}
+
+void add_linear_transformers(std::vector<ModelCase>& rows) {
+  const auto add = [&](const char* name, const std::string& config, int batch, int length) {
+    rows.push_back({std::string("linear_transformer ") + name, "linear_transformer", config, batch, length});
+    rows.back().last = config.find("\"last\"") != std::string::npos;
+    rows.back().streams = config.find("\"causal\":true") != std::string::npos;
+  };
+  const std::string tokens = "\"vocab\":9,\"context\":8,";
+  const std::string elu = "\"feature_map\":\"elu1\",\"normalized\":true",
+                    raw = "\"feature_map\":\"elu1\",\"normalized\":false",
+                    identity = "\"feature_map\":\"identity\",\"normalized\":false";
+  add("learned", transformer_config(12, 20, 2, 1, true, "learned", false, false, "erf", "all", tokens + elu), 3, 7);
+  add("identity", transformer_config(10, 14, 2, 2, true, "none", true, true, "tanh", "all", tokens + identity), 2, 9);
+  add("two chunks", transformer_config(6, 5, 2, 2, true, "sinusoidal", false, true, "erf", "last", tokens + elu), 1,
+      147);
+  add("not normalized", transformer_config(9, 10, 1, 3, true, "none", true, false, "erf", "all", tokens + raw), 2, 6);
+  add("bidirectional", transformer_config(8, 9, 2, 2, false, "sinusoidal", false, false, "tanh", "all", tokens + elu),
+      2, 7);
+  rows.push_back({"linear_transformer images", "linear_transformer",
+                  transformer_config(8, 9, 2, 2, false, "learned", false, false, "erf", "last",
+                                     "\"patches\":6,\"patch_size\":5,\"classes\":4," + elu),
+                  3, 6, false, true, 5});
+}
+
 }  // namespace
 
 std::vector<ModelCase> model_cases() {
@@ -807,7 +983,18 @@ std::vector<ModelCase> model_cases() {
   birn_image("exact", true, 2);
   birn_image("approximate", true, 1);
   birn_image("none", false, 1);
+  const auto set_network = [&](const char* name, const char* model, const char* settings) {
+    rows.push_back({name, model,
+                    text("{\"patches\":7,\"patch_size\":5,\"classes\":4,\"width\":9,\"hidden\":14,%s}", settings), 3, 7,
+                    false, true, 5});
+  };
+  set_network("deep_sets", "deep_sets", "\"activation\":\"gelu\"");
+  set_network("relation_network exp", "relation_network", "\"activation\":\"exp\",\"form\":\"quadratic\"");
+  set_network("relation_network linear", "relation_network", "\"activation\":\"exp\",\"form\":\"linear\"");
+  set_network("relation_network relu", "relation_network", "\"activation\":\"relu\",\"form\":\"quadratic\"");
   add_transformers(rows);
+  add_regular_gpts(rows);
+  add_linear_transformers(rows);
   return rows;
 }
 
@@ -837,6 +1024,10 @@ std::vector<OpCase> bench_cases() {
   rows.push_back(attention_case(whole(32, 258, 1, 192, true), Distances::IGNORED));
   rows.push_back(attention_case(whole(4, 256, 6, 64, true), Distances::IGNORED));
   rows.push_back(attention_case(whole(32, 258, 1, 192, true), Distances::POSITIONED));
+  rows.push_back(linear_attention_case({64, 34, 1, 192, true, true, FeatureMap::ELU_PLUS_ONE, 0}));
+  rows.push_back(linear_attention_case({32, 258, 1, 192, true, true, FeatureMap::ELU_PLUS_ONE, 0}));
+  rows.push_back(linear_attention_case({4, 256, 6, 64, true, true, FeatureMap::ELU_PLUS_ONE, 0}));
+  rows.push_back(linear_attention_case({1, 16384, 1, 192, true, true, FeatureMap::ELU_PLUS_ONE, 0}));
   rows.push_back(cross_entropy_case(2176, 29));
   rows.push_back(optimizer_case(1340000));
   return rows;

@@ -236,6 +236,129 @@ Row linear_relation_row(const LinearRelationShape& s, bool shifted, double range
       }};
 }
 
+Row layer_norm_row(int64_t N, int D, Into into) {
+  return {text("layer_norm %lld×%d %s", static_cast<long long>(N), D, name_of(into)), [=](Run& r) {
+            real *y = r.updated("y", N * D), *hat = r.out("hat", N * D), *inv_std = r.out("inv_std", N);
+            const real *weight = r.in("weight", D), *bias = r.in("bias", D);
+            r.ops.layer_norm(y, hat, inv_std, y, weight, bias, N, D);
+            r.ops.layer_norm_output(r.out("once more", N * D), hat, weight, bias, N, D);
+            real* dx = r.updated("dx", N * D);
+            r.ops.layer_norm_backward(dx, r.updated("dweight", D), r.updated("dbias", D),
+                                      into == Into::ADD ? r.in("dy", N * D) : dx, hat, inv_std, weight, N, D, into);
+          }};
+}
+
+// What has no sum along a row, on N rows of D.
+Row elements_row(int64_t N, int D) {
+  return {text("pointwise, scale, add, add_row, add_positions %lld×%d", static_cast<long long>(N), D), [=](Run& r) {
+            const int64_t n = N * D;
+            for (const Pointwise f : {Pointwise::RELU, Pointwise::GELU, Pointwise::GELU_TANH}) {
+              const std::string name = std::to_string(static_cast<int>(f));
+              real *x = r.in("x" + name, n, -9, 9), *dy = r.updated("dy" + name, n),
+                   *y = r.updated("in place" + name, n);
+              r.ops.pointwise(r.out("y" + name, n), x, f, n);
+              r.ops.pointwise(y, y, f, n);
+              r.ops.pointwise_backward(r.out("dx" + name, n), nullptr, dy, x, f, n);
+              r.ops.pointwise_backward(dy, r.out("again" + name, n), dy, x, f, n);
+            }
+            real* scaled = r.updated("scaled", n);
+            r.ops.scale(scaled, scaled, real(0.7), n);
+            r.ops.add(r.updated("sum", N * (D + 3)), D + 3, scaled, r.in("other", n), N, D);
+            r.ops.add_row(r.out("with a row", n), r.in("steps", N * (D + 5)), D + 5, r.in("row", D), N, D);
+            r.ops.add_row_backward(r.updated("drow", D), scaled, N, D);
+            r.ops.add_positions(scaled, r.in("positions", (N + 2) * D), 2, 1, static_cast<int>(N), D);
+            r.ops.add_positions_backward(r.updated("dpositions", D), r.in("dx", n), static_cast<int>(N), 1, D);
+          }};
+}
+
+Row attention_row(const AttentionShape& s, bool biased, bool positioned) {
+  const std::string name =
+      text("attention%s%s %d×%d of %d(%d)×%d in %d heads%s", biased ? " biased" : "", positioned ? " positioned" : "",
+           s.batch, s.queries, s.keys, s.capacity, s.width(), s.heads, s.causal ? " causal" : "");
+  return {name, [=](Run& r) {
+            const int64_t queries = int64_t(s.batch) * s.queries * s.query_step,
+                          keys = int64_t(s.batch) * s.capacity * s.key_step,
+                          rows = int64_t(s.batch) * s.queries * s.heads,
+                          size = int64_t(s.batch) * s.queries * s.width(), biases = int64_t(s.keys) * s.heads,
+                          distances = int64_t(s.distances()) * s.width();
+            const AttentionInput in{r.in("q", queries, -2, 2),
+                                    r.in("k", keys, -2, 2),
+                                    r.in("v", keys),
+                                    biased ? r.in("bias", biases, -2, 2) : nullptr,
+                                    positioned ? r.in("q_position", queries, -2, 2) : nullptr,
+                                    positioned ? r.in("positions", distances) : nullptr};
+            real *y = r.out("y", size), *top = r.out("top", rows), *inv_sum = r.out("inv_sum", rows);
+            r.ops.attention(y, top, inv_sum, in, s);
+            if (s.queries != s.capacity) return;
+            const AttentionGradient gradient{r.out("dq", queries),
+                                             r.out("dk", keys),
+                                             r.out("dv", keys),
+                                             biased ? r.updated("dbias", biases) : nullptr,
+                                             positioned ? r.out("dq_position", queries) : nullptr,
+                                             positioned ? r.out("dpositions", distances) : nullptr,
+                                             r.scratch("partial", s.batch * (positioned ? distances : biases))};
+            r.ops.attention_backward(gradient, r.in("dy", size), y, top, inv_sum, in, s);
+          }};
+}
+
+// The gaps between rows of dq, dk and dv stay as they were.
+Row dilated_row(const DilatedShape& s, bool before) {
+  return {
+      text("dilated_attention%s %d×%d by %d of %d(%d), chunk %d, dilation %d, %d heads of %d", before ? " before" : "",
+           s.batch, s.queries, s.advance, s.keys, s.capacity, s.chunk, s.dilation, s.heads, s.head_width),
+      [=](Run& r) {
+        const int64_t keys = int64_t(s.batch) * s.capacity * s.key_step, rows = s.queries_of_all();
+        const int64_t scores = rows * s.heads * s.chunk;
+        const DilatedInput in{r.in("q", rows * s.query_step, -3, 3),
+                              r.in("k", keys, -3, 3),
+                              r.in("v", keys),
+                              before ? r.in("k_before", s.width(), -3, 3) : nullptr,
+                              before ? r.in("v_before", s.width()) : nullptr,
+                              r.in("relative", int64_t(s.heads) * s.chunk, -3, 3)};
+        real* weights = r.out("weights", scores);
+        r.ops.dilated_attention(r.out("y", rows * s.width()), weights, in, s);
+        if (s.keys != s.capacity) return;
+        const DilatedGradient gradient{r.out("dq", rows * s.query_step),
+                                       r.out("dk", keys),
+                                       r.out("dv", keys),
+                                       before ? r.out("dk_before", s.width()) : nullptr,
+                                       before ? r.out("dv_before", s.width()) : nullptr,
+                                       r.out("dscores", scores)};
+        r.ops.dilated_attention_backward(gradient, r.in("dy", rows * s.width()), weights, in, s);
+      }};
+}
+
+Row taken_rows_row(int B, int T, int first, int step, int count, int D) {
+  return {text("take_rows %d×%d of %d×%d", B, count, T, D), [=](Run& r) {
+            real* x = r.updated("x", int64_t(B) * T * D);
+            real* y = r.out("y", int64_t(B) * count * D);
+            r.ops.take_rows(y, x, B, T, first, step, count, D);
+            r.ops.add_to_rows(x, y, B, T, first, step, count, D);
+          }};
+}
+
+Row linear_attention_row(const LinearAttentionShape& s) {
+  return {text("linear_attention%s%s %d×%d after %d heads %d×%d%s",
+               s.feature_map == FeatureMap::ELU_PLUS_ONE ? " elu" : "", s.normalized ? " normalized" : "", s.batch,
+               s.positions, s.before, s.heads, s.head_width, s.causal ? " causal" : ""),
+          [=](Run& r) {
+            const int64_t rows = int64_t(s.batch) * s.positions, size = rows * s.width(), numbers = rows * s.heads;
+            real *qkv = r.updated("qkv", 3 * size, s.normalized ? 0 : -1, 1), *y = r.out("y", size);
+            real* inv_sum = s.normalized ? r.out("inv_sum", numbers) : nullptr;
+            const int64_t state = int64_t(s.batch) * s.heads * s.stream_state_size();
+            if (s.before > 0)
+              return r.ops.linear_attention(y, inv_sum, nullptr, r.updated("state", state, 0, 1), qkv, s);
+            real* states = r.out("states", s.states_size());
+            r.ops.linear_attention(y, inv_sum, states, nullptr, qkv, s);
+            r.ops.linear_attention_backward(r.out("dqkv", 3 * size), r.scratch("later", s.states_size()),
+                                            r.updated("dy", size), y, inv_sum, states, qkv, s);
+            if (!s.causal) return;
+            real* again = r.updated("qkv of a stream", 3 * size, s.normalized ? 0 : -1, 1);
+            r.ops.linear_attention(r.out("y of a stream", size), s.normalized ? r.out("its inv_sum", numbers) : nullptr,
+                                   nullptr, r.scratch("its state", state), again, s);
+          }};
+}
+
 Row cross_entropy_row(int64_t N, int V, bool in_place) {
   return {text("cross_entropy, argmax %lld×%d%s", static_cast<long long>(N), V, in_place ? " in place" : ""),
           [=](Run& r) {
@@ -330,6 +453,11 @@ void add_row_rows(std::vector<Row>& rows) {
     for (const int D : {1, 2, 31, 32, 33, 64, 65, 192, 257, 1031})
       rows.push_back(normalize_row(D < 100 ? 19 : 3, D, into));
   rows.push_back(normalize_row(1, 4099, Into::WRITE));
+  for (const Into into : {Into::WRITE, Into::ADD})
+    for (const int D : {1, 31, 33, 65, 257}) rows.push_back(layer_norm_row(19, D, into));
+  rows.push_back(layer_norm_row(2050, 3, Into::WRITE));
+  for (const int D : {1, 31, 85}) rows.push_back(elements_row(7, D));
+  rows.push_back(elements_row(2050, 5));
   for (const int V : {1, 2, 31, 33, 64, 130, 1025}) rows.push_back(cross_entropy_row(11, V, V % 2 == 0));
   rows.push_back(cross_entropy_row(2, 5003, true));
   rows.push_back(ties_row());
@@ -389,12 +517,89 @@ void add_linear_relation_rows(std::vector<Row>& rows) {
   rows.push_back(linear_relation_row({2, 150, 7, true, 50}, false, 1));
 }
 
+AttentionShape whole(int B, int T, int heads, int head_width, bool causal) {
+  return {B, T, T, T, heads, head_width, causal, heads * head_width, heads * head_width};
+}
+
+void add_attention_rows(std::vector<Row>& rows) {
+  enum Distances { IGNORED, BIASED, POSITIONED };
+  const auto add = [&](const AttentionShape& s, Distances distances) {
+    rows.push_back(attention_row(s, distances == BIASED, distances == POSITIONED));
+  };
+  for (const bool causal : {true, false}) {
+    for (const int T : {1, 2, 31, 33, 63, 64, 65, 95, 96, 97, 129, 191, 193}) add(whole(1, T, 2, 3, causal), IGNORED);
+    for (const int width : {1, 15, 16, 17, 63, 64, 65, 130}) add(whole(2, 7, 1, width, causal), POSITIONED);
+    add(whole(2, 130, 2, 5, causal), POSITIONED);
+    add({2, 3, 150, 160, 2, 6, causal, 13, 21}, POSITIONED);
+    add({1, 100, 165, 165, 1, 4, causal, 4, 9}, IGNORED);
+    add(whole(1, 3, 1, 1030, causal), IGNORED);  // chains over channels are cut
+  }
+  for (const int T : {1, 64, 130}) add(whole(3, T, 3, 2, true), BIASED);
+  add({2, 1, 140, 140, 2, 3, true, 6, 6}, BIASED);
+  add({2, 70, 70, 70, 2, 3, true, 20, 18}, BIASED);
+  const auto add_long = [&](const AttentionShape& s,
+                            Distances distances) {  // chains over positions are cut; several groups
+    add(s, distances);
+    rows.back().once = true;
+  };
+  add_long(whole(4, 1100, 1, 2, true), BIASED);
+  add_long(whole(3, 1060, 1, 1, true), POSITIONED);
+  add_long(whole(1, 1030, 1, 2, false), POSITIONED);
+}
+
+void add_dilated_rows(std::vector<Row>& rows) {
+  const auto sliding = [&](int B, int T, int heads, int width, int chunk, int dilation) {
+    rows.push_back(
+        dilated_row({B, T, T, T, heads, width, chunk, dilation, 0, 1, 3 * heads * width, 2 * heads * width}, false));
+  };
+  const auto chunks = [&](int B, int T, int heads, int width, int chunk) {
+    const int queries = (T + chunk - 1) / chunk;
+    rows.push_back(dilated_row({B, queries, T, T, heads, width, chunk, 1, T - 1 - (queries - 1) * chunk, chunk,
+                                heads * width, 2 * heads * width},
+                               true));
+  };
+  for (const int width : {1, 7, 31, 32, 33, 65}) {
+    sliding(1, 5, 2, width, 2, 2);
+    chunks(2, 5, 2, width, 2);
+  }
+  for (const int chunk : {2, 3, 31, 32, 33, 65}) {
+    sliding(2, 70, 3, 5, chunk, 1);
+    chunks(2, 70, 3, 5, chunk);
+  }
+  for (const int dilation : {1, 4, 16, 64}) sliding(2, 19, 1, 9, 4, dilation);
+  chunks(130, 3, 2, 6, 4);
+  chunks(2, 12, 2, 6, 4);  // nothing stands before
+  rows.push_back(dilated_row({3, 2, 9, 12, 2, 5, 3, 2, 7, 1, 30, 20}, false));
+  rows.push_back(dilated_row({3, 2, 4, 12, 2, 5, 3, 3, 2, 1, 30, 20}, true));
+  rows.push_back(taken_rows_row(3, 11, 4, 3, 3, 7));
+  rows.push_back(taken_rows_row(40, 9, 1, 2, 4, 33));
+}
+
+void add_linear_attention_rows(std::vector<Row>& rows) {
+  constexpr FeatureMap ELU = FeatureMap::ELU_PLUS_ONE, IDENTITY = FeatureMap::IDENTITY;
+  for (const bool causal : {true, false})
+    for (const bool normalized : {true, false}) {
+      for (const int width : {1, 15, 16, 31, 64, 65, 97})
+        rows.push_back(linear_attention_row({1, 147, 1, width, causal, normalized, IDENTITY, 0}));
+      for (const int T : {1, 2, 16, 63, 64, 65, 96, 97, 143, 144, 145, 288, 300})
+        rows.push_back(linear_attention_row({2, T, T % 2 + 1, 5, causal, normalized, ELU, 0}));
+      rows.push_back(linear_attention_row({1, 146, 1, 1027, causal, normalized, IDENTITY, 0}));  // chains are cut
+      rows.back().once = true;
+    }
+  for (const int before : {1, 140, 141, 142, 143, 144, 287, 288, 1000})
+    rows.push_back(linear_attention_row({2, 3, 2, 7, true, before % 2 == 0, ELU, before}));
+  rows.push_back(linear_attention_row({1, 300, 1, 6, true, true, IDENTITY, 50}));
+}
+
 std::vector<Row> rows_of(const std::string& group) {
   std::vector<Row> rows;
   if (group == "linear") add_linear_rows(rows);
   if (group == "rows") add_row_rows(rows);
   if (group == "relation") add_relation_rows(rows);
   if (group == "linear relation") add_linear_relation_rows(rows);
+  if (group == "attention") add_attention_rows(rows);
+  if (group == "dilated") add_dilated_rows(rows);
+  if (group == "linear attention") add_linear_attention_rows(rows);
   return rows;
 }
 
@@ -448,30 +653,17 @@ std::vector<std::pair<std::string, std::vector<real>>> outputs_of(Ops& ops, cons
   return outputs;
 }
 
-// Runs compare(); a row whose operations the GPU does not have yet is skipped, and says so.
-template <class Compare>
-void unless_missing(Test& test, const std::string& name, Compare compare) {
-  try {
-    compare();
-  } catch (const Error& error) {
-    if (std::string(error.what()).find("has no CUDA kernel yet") == std::string::npos) throw;
-    test.skip(name, error.what());
-  }
-}
-
 void compare_cases(Test& test, const Order& order) {
   const auto cpu = make_cpu(1), gpu = make_gpu();
   set_order(order);
   for (const OpCase& row : op_cases()) {
-    unless_missing(test, row.name, [&] {
-      const auto found = outputs_of(*gpu, row), expected = outputs_of(*cpu, row);
-      std::string difference;
-      for (size_t i = 0; i < expected.size() && difference.empty(); ++i) {
-        difference = Run::differing(expected[i].second, found[i].second);
-        if (!difference.empty()) difference = expected[i].first + difference;
-      }
-      test.check(row.name, difference.empty(), text("seed %d, ", static_cast<int>(SEED)) + difference);
-    });
+    const auto found = outputs_of(*gpu, row), expected = outputs_of(*cpu, row);
+    std::string difference;
+    for (size_t i = 0; i < expected.size() && difference.empty(); ++i) {
+      difference = Run::differing(expected[i].second, found[i].second);
+      if (!difference.empty()) difference = expected[i].first + difference;
+    }
+    test.check(row.name, difference.empty(), text("seed %d, ", static_cast<int>(SEED)) + difference);
   }
 }
 
@@ -519,12 +711,10 @@ Training train(const ModelCase& row, std::unique_ptr<Ops> ops) {
 void compare_models(Test& test, const Order& order) {
   set_order(order);
   for (const ModelCase& row : model_cases()) {
-    unless_missing(test, row.name, [&] {
-      const Training found = train(row, make_gpu()), expected = train(row, make_cpu(1));
-      test.equal(row.name + ": loss of step 3", found.loss, expected.loss);
-      test.equal(row.name + ": weights after 3 steps", found.fingerprint, expected.fingerprint);
-      test.equal(row.name + ": logits after 3 steps", found.logits, expected.logits);
-    });
+    const Training found = train(row, make_gpu()), expected = train(row, make_cpu(1));
+    test.equal(row.name + ": loss of step 3", found.loss, expected.loss);
+    test.equal(row.name + ": weights after 3 steps", found.fingerprint, expected.fingerprint);
+    test.equal(row.name + ": logits after 3 steps", found.logits, expected.logits);
   }
 }
 
@@ -559,7 +749,7 @@ void compare_streams(Test& test, const Order& order) {
       test.throws(row.name, error.what(), [&] { streamed(row, make_gpu()); });
       continue;
     }
-    unless_missing(test, row.name, [&] { test.equal(row.name, streamed(row, make_gpu()), expected); });
+    test.equal(row.name, streamed(row, make_gpu()), expected);
   }
 }
 
@@ -594,7 +784,8 @@ int main(int argc, char** argv) {
   Test test(argc, argv);
   for (const Order& order : ORDERS) {
     const std::string suffix = std::string(", ") + order.name;
-    for (const char* group : {"linear", "rows", "relation", "linear relation"})
+    for (const char* group :
+         {"linear", "rows", "relation", "linear relation", "attention", "dilated", "linear attention"})
       test.run(group + suffix, [&](Test& t) { compare_rows(t, group, order); });
     test.run("table" + suffix, [&](Test& t) { compare_cases(t, order); });
     test.run("models" + suffix, [&](Test& t) { compare_models(t, order); });

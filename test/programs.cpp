@@ -1,56 +1,16 @@
 // The programs as a user meets them, on good days and bad ones: what they say, how they exit, what they leave behind.
 
-#include <sys/wait.h>
-
 #include <filesystem>
 #include <limits>
 
 #include "check.h"
 #include "model.h"
+#include "shell.h"
 #include "text.h"
 #include "train/safetensors.h"
 
 namespace petroglyph {
 namespace {
-
-struct Outcome {
-  int status;
-  std::string output;  // of both streams
-
-  bool says(const std::string& words) const { return output.find(words) != std::string::npos; }
-  std::string weights() const {  // the last line's fingerprint
-    const size_t at = output.rfind("weights ");
-    return at == std::string::npos ? "none: " + output : output.substr(at + 8, 16);
-  }
-};
-
-// A program in a folder of its own.
-class Shell {
- public:
-  explicit Shell(const std::string& program) : program_(program) {}
-
-  // `before` is shell text that comes first, such as "ulimit -f 1;".
-  Outcome run(const std::string& arguments, const std::string& before = "") const {
-    return script(before + " '" + program_ + "' " + arguments);
-  }
-  Outcome script(const std::string& commands) const {
-    const std::string command =
-        "cd '" + folder_.path() + "' && export OMP_WAIT_POLICY=passive && { " + commands + "\n} 2>&1";
-    std::FILE* pipe = popen(command.c_str(), "r");
-    if (!pipe) throw std::runtime_error("cannot start a shell");
-    Outcome outcome;
-    char buffer[4096];
-    for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) outcome.output.append(buffer, n);
-    const int status = pclose(pipe);
-    outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    return outcome;
-  }
-  std::string file(const std::string& name) const { return folder_.file(name); }
-
- private:
-  std::string program_;
-  TemporaryFolder folder_;
-};
 
 // Two blocks, strings of four letters: a step takes a millisecond.
 const std::string SMALL =
@@ -100,6 +60,39 @@ class ProgramTest {
     expect(shell, "no such run", "--name nothing --resume", 1, "runs/nothing/model.safetensors");
     expect(shell, "names by itself", "--steps 0" + SMALL, 0, "saved runs/copy ");
     expect(shell, "and again", "--steps 0" + SMALL, 0, "saved runs/copy-2 ");
+  }
+
+  // The papers' sizes (causal_rn_workshop, appendix D) are the defaults.
+  void parameter_counts() {
+    const Shell shell(program_);
+    for (const auto& [model, blocks] : {std::pair("causal_rn", "1,331,712"), std::pair("transformer", "5,329,152")})
+      expect(shell, model, std::string("--steps 0 --eval-samples 1 --length 4 --model ") + model, 0,
+             std::string(blocks) + " without embeddings and readout");
+  }
+
+  void comparison() {
+    const Shell shell(program_);
+    const std::string list = "--compare transformer,rnn:hidden=8,transformer:position=none --evaluate-lengths 3,6 ";
+    const Outcome whole = shell.run(list + "--name whole --steps 9" + SMALL);
+    test_.check("a comparison", whole.status == 0 && whole.says("transformer:position=none"), whole.output);
+    for (const char* name : {"compare.csv", "compare.svg", "lengths.csv", "lengths.svg", "rnn-hidden-8/log.csv"})
+      test_.check(std::string("leaves ") + name,
+                  std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
+    shell.run("--model transformer --position none --evaluate-lengths 3,6 --name alone --steps 9" + SMALL);
+    test_.equal("a variant is the run that it would be alone", read_bytes(shell.file("runs/alone/log.csv")),
+                read_bytes(shell.file("runs/whole/transformer-position-none/log.csv")));
+    shell.run(list + "--name parts --steps 5" + SMALL);
+    shell.run(list + "--name parts --resume --steps 9");
+    for (const char* name : {"compare.csv", "lengths.csv", "rnn-hidden-8/log.csv"})
+      test_.equal(std::string("resumed: ") + name, read_bytes(shell.file(std::string("runs/parts/") + name)),
+                  read_bytes(shell.file(std::string("runs/whole/") + name)));
+    expect(shell, "exists", list + "--name whole" + SMALL, 1, "runs/whole: this run exists already");
+    expect(shell, "an empty variant", "--compare rnn,,rnn", 2, "\"\": expected a model or OPTION=VALUE");
+    expect(shell, "the same twice", "--compare rnn,rnn", 2, "\"rnn\" is there twice");
+    expect(shell, "a bad last variant", "--compare rnn,transformer:heads=5" + SMALL, 2, "--heads 5 does not divide");
+    expect(shell, "no such model", "--compare gru" + SMALL, 2, "--model gru: expected one of");
+    expect(shell, "a length of 0", "--evaluate-lengths 3,0", 2,
+           "--evaluate-lengths 3,0: expected whole numbers from 1");
   }
 
   void damaged() {
@@ -182,21 +175,123 @@ class ProgramTest {
   std::string program_;
 };
 
+// The other programs: their shells start where train_copy's do.
+class OtherPrograms {
+ public:
+  OtherPrograms(Test& test, std::string folder) : test_(test), folder_(std::move(folder)) {}
+
+  void text() {
+    const Shell shell(folder_ + "/train_text");
+    const Outcome whole = shell.run("--name whole --steps 9" + TEXT);
+    test_.check("a run", whole.status == 0 && whole.says("bits/character") && whole.says("  | "), whole.output);
+    for (const char* name : {"log.csv", "model.safetensors", "best.safetensors", "curve.svg"})
+      test_.check(std::string("leaves ") + name,
+                  std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
+    // The windows of an epoch are 23: both parts end within one.
+    write_bytes(shell.file("text"), std::string(100, 'a') + "\n" + std::string(99, 'b'));
+    const std::string data = " --data text --val-part 0.05 --schedule constant" + TEXT;
+    const Outcome epochs = shell.run("--name epochs --steps 20" + data);
+    shell.run("--name parts --steps 7" + data);
+    test_.equal("resumed within an epoch", shell.run("--name parts --resume --steps 20").weights(), epochs.weights());
+    expect(shell, "epochs", "--name two --epochs 2 --quiet" + data, 0, "done at step 12");
+    expect(shell, "no such file", "--data nowhere" + TEXT, 1, "nowhere");
+    write_bytes(shell.file("latin"), std::string(300, 'x') + "\xE9" + std::string(300, 'x'));
+    expect(shell, "not ASCII", "--data latin" + TEXT, 1, "latin");
+    expect(shell, "replaced", "--data latin --replace" + TEXT, 0, "replaced 1 characters");
+    expect(shell, "too short a text", "--data text --context 500" + TEXT + "--context 500", 1, "less than a window");
+    expect(shell, "lengths", "--name l --steps 1 --evaluate-lengths 4,16 --length-windows 8 --position alibi" + TEXT, 0,
+           "perplexity of the last token at length");
+    expect(shell, "a comparison", "--compare mamba,linear_transformer --name c --steps 2" + TEXT, 0,
+           "saved runs/c (compare.csv");
+  }
+
+  void generation() {
+    const Shell shell(folder_ + "/generate");
+    shell.script("'" + folder_ + "/train_text' --name t --steps 3" + TEXT + "; '" + folder_ +
+                 "/train_copy' --name c --steps 1" + SMALL);
+    const std::string run = "runs/t --length 40 --quiet --prompt 'One ' ";
+    const Outcome once = shell.run(run + "--seed 5");
+    test_.check("goes on from the prompt", once.status == 0 && once.output.rfind("One ", 0) == 0 &&
+                                               once.output.size() >= 45, once.output);  // beyond the context of 8
+    test_.equal("the same seed", shell.run(run + "--seed 5 --threads 2").output, once.output);
+    test_.check("another seed", shell.run(run + "--seed 6").output != once.output);
+    test_.equal("the likeliest", shell.run(run + "--temperature 0").output, shell.run(run + "--top-k 1 --seed 9").output);
+    test_.equal("of next to nothing", shell.run(run + "--top-p 0").output, shell.run(run + "--top-k 1").output);
+    expect(shell, "samples", "runs/t/model.safetensors --length 3 --samples 2", 0, "--- 2");
+    expect(shell, "no text model", "runs/c", 1, "has no tokenizer: this model was trained by train_copy");
+    expect(shell, "no file", "nowhere.safetensors", 1, "nowhere.safetensors");
+    expect(shell, "two prompts", "runs/t --prompt a --prompt-file b", 2, "expected one of the two");
+    expect(shell, "not ASCII", "runs/t --prompt '\xC3\xA9'", 1, "--prompt");
+    expect(shell, "nothing", "", 2, "expected CHECKPOINT");
+  }
+
+  void regular() {
+    const Shell shell(folder_ + "/train_regular");
+    const std::string small = " --width 8 --heads 2 --batch 8 --eval-samples 8 --steps 6 --test-from 11 --test-to 14"
+                              " --test-strings 8 --threads 1 ";
+    const Outcome whole = shell.run("--name whole --seeds 1,2 --parity-probability 10" + small);
+    test_.check("a run", whole.status == 0 && whole.says("2 seeds: best") && whole.says("probability 0.10"), whole.output);
+    for (const char* name : {"results.csv", "lengths.svg", "parity_check-seed-2/test.csv"})
+      test_.check(std::string("leaves ") + name,
+                  std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
+    shell.run("--name parts --seeds 1,2 --parity-probability 10" + small + "--steps 3");
+    shell.run("--name parts --seeds 1,2 --resume --steps 6 --test-from 11 --test-to 14 --test-strings 8");
+    test_.equal("resumed", read_bytes(shell.file("runs/parts/results.csv")),
+                read_bytes(shell.file("runs/whole/results.csv")));
+    for (const char* model : {"transformer", "rnn", "mamba", "regular_gpt --form dilated"})
+      expect(shell, model, std::string("--task Tomita_5 --model ") + model + small, 0, "Tomita_5");
+    expect(shell, "all tasks", "--all-tasks --quiet --model rnn" + small, 0, "D_12");
+    expect(shell, "no such task", "--task parity", 2, "--task parity: expected one of");
+    expect(shell, "lengths", "--test-from 9 --test-to 8", 2, "--test-from 9 is more than --test-to 8");
+  }
+
+  void inspect() {
+    const Shell shell(folder_ + "/inspect");
+    expect(shell, "help", "", 0, "positions");
+    expect(shell, "no such thing", "position", 2, "unknown subcommand position, expected one of");
+    expect(shell, "positions", "positions --steps 2 --width 8 --heads 2 --length 9 --trials 2 --threads 1 --name p", 0,
+           "sees a set at the last position");
+    test_.check("draws attention", std::filesystem::exists(shell.file("runs/p/attention.svg")));
+  }
+
+ private:
+  void expect(const Shell& shell, const std::string& name, const std::string& arguments, int status,
+              const std::string& words) {
+    const Outcome outcome = shell.run(arguments);
+    test_.check(name, outcome.status == status && outcome.says(words),
+                petroglyph::text("status %d, said: ", outcome.status) + outcome.output);
+  }
+
+  const std::string TEXT =
+      " --width 8 --layers 1 --heads 2 --context 8 --batch 4 --eval-samples 8 --eval-every 4 --sample-length 20"
+      " --threads 1 ";
+
+  Test& test_;
+  std::string folder_;
+};
+
 }  // namespace
 }  // namespace petroglyph
 
 int main(int argc, char** argv) {
   using namespace petroglyph;
   Test test(argc, argv);
-  const auto program = (std::filesystem::absolute(argv[0]).parent_path().parent_path() / "train_copy").string();
-  ProgramTest programs(test, program);
+  const std::string folder = std::filesystem::absolute(argv[0]).parent_path().parent_path().string();
+  ProgramTest programs(test, folder + "/train_copy");
   test.run("usage", [&] { programs.usage(); });
   test.run("run and resume", [&] { programs.run_and_resume(); });
+  test.run("parameter counts", [&] { programs.parameter_counts(); });
+  test.run("comparison", [&] { programs.comparison(); });
   test.run("damaged", [&] { programs.damaged(); });
   test.run("initial parameters", [&] { programs.initial_parameters(); });
   test.run("divergence", [&] { programs.divergence(); });
   test.run("disk", [&] { programs.disk(); });
   test.run("interrupted", [&] { programs.stopped("INT", 130); });
   test.run("killed", [&] { programs.stopped("KILL", 137); });
+  OtherPrograms others(test, folder);
+  test.run("text", [&] { others.text(); });
+  test.run("generation", [&] { others.generation(); });
+  test.run("regular", [&] { others.regular(); });
+  test.run("inspect", [&] { others.inspect(); });
   return test.finish();
 }

@@ -1,0 +1,590 @@
+// Images: the files they come from, good and bad, the drawn ones, and the pictures that programs write.
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "check.h"
+#include "checksum.h"
+#include "random.h"
+#include "shell.h"
+#include "tasks/image_files.h"
+#include "tasks/npz.h"
+#include "tasks/shapes.h"
+#include "tasks/shuffle.h"
+#include "text.h"
+#include "train/canvas.h"
+#include "train/png.h"
+#include "train/safetensors.h"
+
+namespace petroglyph {
+namespace {
+
+constexpr size_t PIXELS = 1024, BYTES = 3072;
+
+std::string little(uint64_t value, int bytes) {
+  std::string out;
+  for (int i = 0; i < bytes; ++i) out += static_cast<char>(i < 8 ? value >> (8 * i) & 0xFF : 0);
+  return out;
+}
+
+// ---- .npz files ---------------------------------------------------------------------------------------------------
+
+std::string npy(const std::string& type, const std::string& shape, const std::string& data, char version = 1) {
+  std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }";
+  const size_t front = version == 1 ? 10 : 12;
+  header += std::string(63 - (front + header.size()) % 64, ' ') + "\n";
+  return std::string("\x93NUMPY") + version + '\0' + little(header.size(), version == 1 ? 2 : 4) + header + data;
+}
+
+struct Archive {
+  bool large = false;  // sizes and offsets in 64 bits, as numpy writes them
+  int method = 0;
+  std::string comment;
+
+  std::string operator()(const std::vector<std::pair<std::string, std::string>>& members) const {
+    std::string file, directory;
+    for (const auto& [name, data] : members) {
+      const uint64_t at = file.size(), ones = 0xFFFFFFFF, size = large ? ones : data.size();
+      const std::string numbers = little(data.size(), 8) + little(data.size(), 8);
+      const std::string local_extra = large ? little(1, 2) + little(16, 2) + numbers : "";
+      // an unknown field first, as other programs write them
+      const std::string extra =
+          large ? little(0x5455, 2) + little(1, 2) + "x" + little(1, 2) + little(24, 2) + numbers + little(at, 8) : "";
+      const std::string common = little(method, 2) + little(0, 8) + little(size, 4) + little(size, 4);
+      file += "PK\3\4" + little(20, 2) + little(0, 2) + common + little(name.size(), 2) +
+              little(local_extra.size(), 2) + name + local_extra + data;
+      directory += "PK\1\2" + little(20, 2) + little(20, 2) + little(0, 2) + common + little(name.size(), 2) +
+                   little(extra.size(), 2) + little(0, 2 + 2 + 2 + 4) + little(large ? ones : at, 4) + name + extra;
+    }
+    const uint64_t begin = file.size(), count = members.size();
+    file += directory;
+    if (large) {
+      const uint64_t end = file.size();
+      file += "PK\6\6" + little(44, 8) + little(45, 2) + little(45, 2) + little(0, 8) + little(count, 8) +
+              little(count, 8) + little(directory.size(), 8) + little(begin, 8);
+      file += "PK\6\7" + little(0, 4) + little(end, 8) + little(1, 4);
+    }
+    file += "PK\5\6" + little(0, 4) + little(large ? 0xFFFF : count, 2) + little(large ? 0xFFFF : count, 2) +
+            little(directory.size(), 4) + little(large ? 0xFFFFFFFF : begin, 4) + little(comment.size(), 2) + comment;
+    return file;
+  }
+};
+
+void npz(Test& test) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a.npz");
+  const std::vector<std::pair<std::string, std::string>> members = {
+      {"b.npy", npy("<i8", "(2,)", little(7, 8) + little(9, 8))}, {"a.npy", npy("|u1", "(2, 3)", "abcdef", 2)}};
+  for (const bool large : {false, true}) {
+    write_bytes(path, Archive{large, 0, large ? "" : "a comment with PK\5\6 in it"}(members));
+    const MappedFile file(path);
+    const NpyArray a = find_array(file, "a"), b = find_array(file, "b");
+    const std::string name = large ? "64 bits: " : "32 bits: ";
+    test.check(name + "shapes", a.shape == std::vector<int64_t>{2, 3} && b.shape == std::vector<int64_t>{2});
+    test.check(name + "types", a.type == "|u1" && b.type == "<i8");
+    test.equal(name + "data", std::string(a.data, a.data + 6), std::string("abcdef"));
+  }
+  const auto refuse = [&](const std::string& name, const std::string& bytes, const std::string& words) {
+    write_bytes(path, bytes);
+    test.throws(name, words, [&] { find_array(MappedFile(path), "a"); });
+  };
+  refuse("compressed", Archive{true, 8, ""}(members), "a.npz: array a is compressed; numpy.savez stores");
+  refuse("another array", Archive{}({members[0]}), "a.npz: has no array a, only b.npy");
+  refuse("no archive", "some text", "a.npz: is no .npz file, or truncated");
+  refuse("empty", "", "a.npz: is no .npz file");
+  refuse("no .npy", Archive{}({{"a.npy", "some text in its place"}}), "a.npz: array a: is no .npy file");
+  refuse("too short", Archive{}({{"a.npy", npy("|u1", "(2, 3)", "abcde")}}), "holds 5 bytes, its shape 2×3 wants 6");
+  refuse("a huge shape", Archive{}({{"a.npy", npy("<i8", "(1099511627776, 1099511627776)", "")}}), "damaged");
+  refuse("a record", Archive{}({{"a.npy", npy("[('x', '<i4')]", "(1,)", "abcd")}}), "array a");
+  std::string fortran = npy("|u1", "(2, 3)", "abcdef");
+  fortran.replace(fortran.find("False"), 5, "True ");
+  refuse("Fortran's order", Archive{}({{"a.npy", fortran}}), "array a: is in Fortran's order");
+
+  // Cut anywhere, with any byte changed: a complaint or an array, never a byte outside the file.
+  const std::string good = Archive{true, 0, ""}(members);
+  int complaints = 0, trials = 0;
+  const auto attempt = [&](const std::string& bytes) {
+    write_bytes(path, bytes);
+    ++trials;
+    try {
+      const MappedFile file(path);
+      const NpyArray a = find_array(file, "a");
+      const bool inside = a.data >= file.data() && a.data <= file.data() + file.size();
+      if (!inside) test.check("outside the file", false);
+    } catch (const std::exception&) {
+      ++complaints;
+    }
+  };
+  for (size_t n = 0; n < good.size(); n += 3) attempt(good.substr(0, n));
+  test.equal("truncated anywhere", complaints, trials);
+  for (size_t i = 0; i < good.size(); ++i) {
+    std::string bytes = good;
+    bytes[i] = static_cast<char>(bytes[i] ^ (1 << i % 8) ^ 0x80);
+    attempt(bytes);
+  }
+  test.check("one byte changed", complaints < trials);
+}
+
+// ---- Image files --------------------------------------------------------------------------------------------------
+
+// Image i has the bytes i, i + 1, … in the planes' order.
+std::string planes(int i) {
+  std::string bytes;
+  for (size_t k = 0; k < BYTES; ++k) bytes += static_cast<char>(i + k);
+  return bytes;
+}
+
+std::string cifar10(int count, int first = 0) {
+  std::string file;
+  for (int i = first; i < first + count; ++i) file += static_cast<char>(i % 10) + planes(i);
+  return file;
+}
+
+std::string cifar100(int count) {
+  std::string file;
+  for (int i = 0; i < count; ++i)
+    file += little(static_cast<uint64_t>(i % 20), 1) + static_cast<char>(i % 100) + planes(i);
+  return file;
+}
+
+std::string cifar5m(int count, const std::string& type = "<i8", const std::string& sides = "32, 32, 3",
+                    int first_label = 0) {
+  std::string pixels, labels;
+  for (int i = 0; i < count; ++i) {
+    const std::string plane = planes(i);
+    for (size_t k = 0; k < BYTES; ++k) pixels += plane[k % 3 * PIXELS + k / 3];
+    labels += little(static_cast<uint64_t>(first_label + i % 10), type == "<i8" ? 8 : 4);
+  }
+  const std::string n = std::to_string(count);
+  return Archive{true, 0, ""}(
+      {{"X.npy", npy("|u1", "(" + n + ", " + sides + ")", pixels)}, {"Y.npy", npy(type, "(" + n + ",)", labels)}});
+}
+
+void image_files(Test& test) {
+  const TemporaryFolder folder;
+  const auto file = [&](const std::string& name, const std::string& bytes) {
+    write_bytes(folder.file(name), bytes);
+    return folder.file(name);
+  };
+  const std::string ten = file("ten.bin", cifar10(12)), hundred = file("hundred.bin", cifar100(104)),
+                    many = file("many.npz", cifar5m(12)), more = file("more.bin", cifar10(3, 12));
+  const ImageFiles a({ten, more}, "auto"), b({hundred}, "auto"), c({many}, "auto");
+  CHECK(a.size() == 15 && b.size() == 104 && c.size() == 12);
+  CHECK(a.class_names()[9] == "truck" && b.class_names().size() == 100 && b.class_names()[99] == "worm");
+  CHECK(c.class_names() == a.class_names());
+  CHECK(b.picture(103).label == 3 && a.picture(13).label == 3);
+  const Picture picture = a.picture(5);
+  bool right = true;
+  for (int row = 0; row < 32; ++row)
+    for (int column = 0; column < 32; ++column)
+      for (int channel = 0; channel < 3; ++channel)
+        right = right && picture.at(row, column, channel) == ((5 + channel * 1024 + row * 32 + column) & 0xFF);
+  CHECK(right);
+  CHECK(c.picture(5).rgb == picture.rgb && b.picture(5).rgb == picture.rgb && c.picture(5).label == picture.label);
+  CHECK(a.picture(14).rgb != a.picture(2).rgb);
+
+  const auto refuse = [&](const std::string& name, const std::string& bytes, const char* format,
+                          const std::string& words) {
+    const std::string path = file("bad", bytes);
+    test.throws(name, words, [&] { ImageFiles({path}, format); });
+  };
+  refuse("half a record", cifar10(2).substr(0, 4000), "auto",
+         "bad: 4,000 bytes are not a whole number of records, of CIFAR-10");
+  refuse("half a record, named", cifar10(2).substr(0, 4000), "cifar10",
+         "bad: 4,000 bytes are not a whole number of cifar10's");
+  refuse("empty", "", "cifar10", "bad: 0 bytes are not");
+  refuse("label", cifar10(1) + static_cast<char>(10) + planes(3), "auto",
+         "bad: image 1 has the label 10, expected 0 to 9");
+  refuse("coarse label", static_cast<char>(20) + cifar100(1).substr(1), "auto",
+         "bad: image 0 has the coarse label 20, expected 0 to 19");
+  refuse("another shape", cifar5m(2, "<i8", "3, 32, 32"), "auto",
+         "bad: array X is 2×3×32×32 of type |u1, expected n×32×32×3");
+  refuse("another type", cifar5m(2, "<i4"), "auto", "bad: array Y is 2 of type <i4, expected 2 of type <i8");
+  refuse("a label of npz", cifar5m(2, "<i8", "32, 32, 3", 9), "auto", "bad: image 1 has the label 10, expected 0 to 9");
+  refuse("a wide label", cifar5m(1, "<i8", "32, 32, 3", -256), "auto",
+         "bad: image 0 has the label -256, expected 0 to 9");
+  test.throws("no file", "nowhere: cannot be read", [&] { ImageFiles({folder.file("nowhere")}, "auto"); });
+  test.throws("a folder", "not a file", [&] { ImageFiles({folder.path()}, "auto"); });
+  test.throws("two formats", "hundred.bin", [&] { ImageFiles({ten, hundred}, "auto"); });
+  test.throws("other classes", "the training images have 10 classes, the test images 100", [&] {
+    FileImages({ImageFiles({ten}, "auto"), ImageFiles({hundred}, "auto"), 1, {}});
+  });
+}
+
+// Every n things once, for all n; another order in every epoch.
+void shuffle(Test& test) {
+  bool all = true;
+  for (uint64_t n = 1; n <= 100; ++n) {
+    std::set<uint64_t> seen;
+    for (uint64_t i = 0; i < n; ++i) seen.insert(shuffled(i, n, 1, 2, 3));
+    all = all && seen.size() == n && *seen.rbegin() == n - 1;
+  }
+  test.check("each once", all);
+  int fixed = 0, same = 0;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    fixed += shuffled(i, 1000, 1, 2, 3) == i;
+    same += shuffled(i, 1000, 1, 2, 3) == shuffled(i, 1000, 1, 2, 4);
+  }
+  test.check("mixed", fixed < 8 && same < 8, text("%d fixed, %d as before", fixed, same));
+  CHECK(shuffled(5000000, 5002240, 7, 1, 0) < 5002240);
+}
+
+void epochs(Test& test) {
+  const TemporaryFolder folder;
+  write_bytes(folder.file("a"), cifar10(7));
+  write_bytes(folder.file("b"), cifar10(3, 50));
+  const FileImages task(ImageFiles({folder.file("a")}, "auto"), ImageFiles({folder.file("b")}, "auto"), 3, {});
+  const uint32_t train = stream_of("train"), other = stream_of("evaluate");
+  std::map<uint8_t, int> seen;
+  for (uint32_t step = 0; step < 7; ++step)
+    for (int i = 0; i < 3; ++i) ++seen[task.picture(1, train, step, i).rgb[0]];
+  test.check("three epochs",
+             seen.size() == 7 && std::all_of(seen.begin(), seen.end(), [](auto& s) { return s.second == 3; }));
+  CHECK(task.picture(1, other, 9, 1).rgb[0] == 51);
+  const Batch whole = task.batch(1, train, 4, 0, 3), part = task.batch(1, train, 4, 2, 1);
+  test.equal("a batch in parts", part.patches,
+             std::vector<real>(whole.patches.end() - Images::PATCHES * Images::PATCH_SIZE, whole.patches.end()));
+  CHECK(whole.targets.size() == 3 && whole.counted == 3 && whole.tokens.empty());
+}
+
+void patches(Test& test) {
+  Picture picture;
+  picture.at(6, 11, 1) = 51;  // a fifth of 255
+  std::vector<real> values(Images::PATCHES * Images::PATCH_SIZE);
+  write_patches(picture, values.data());
+  const size_t at = (3 * 16 + 5) * 12 + (0 * 2 + 1) * 3 + 1;  // patch (3, 5), its pixel (0, 1), green
+  test.check("place and value", std::abs(values[at] - real((0.2 - 0.4822) / 0.1994)) < 1e-5, shown(values[at]));
+  test.check("the rest is black", std::abs(values[at - 1] + real(0.4914 / 0.2023)) < 1e-5);
+}
+
+void augmentation(Test& test) {
+  Picture picture;
+  picture.label = 4;
+  picture.at(10, 10, 0) = 200;
+  const Augmentation both{true, 4};
+  std::map<std::pair<int, int>, int> places;
+  for (int i = 0; i < 2000; ++i) {
+    const Picture moved = both.apply(picture, 1, 2, i);
+    for (int row = 0; row < 32; ++row)
+      for (int column = 0; column < 32; ++column)
+        if (moved.at(row, column, 0) == 200) ++places[{row, column}];
+    if (moved.label != 4) test.check("the label", false);
+  }
+  // 9 rows, and 9 columns about 10 or about 21
+  const auto [low, high] =
+      std::minmax_element(places.begin(), places.end(), [](auto& a, auto& b) { return a.second < b.second; });
+  test.check("81 places, twice", places.size() == 162 && low->second > 0 && high->second < 40);
+  CHECK(places.begin()->first == std::make_pair(6, 6) && places.rbegin()->first == std::make_pair(14, 25));
+  CHECK(both.apply(picture, 1, 2, 5).rgb == both.apply(picture, 1, 2, 5).rgb);
+  CHECK(Augmentation{}.apply(picture, 1, 2, 5).rgb == picture.rgb);
+}
+
+// ---- Drawn images -------------------------------------------------------------------------------------------------
+
+void shapes(Test& test) {
+  const Shapes task;
+  const uint32_t stream = stream_of("train");
+  constexpr int COUNT = 2000;
+  std::vector<Picture> pictures;
+  Checksum checksum;
+  std::vector<int> count(10);
+  for (int i = 0; i < COUNT; ++i) {
+    pictures.push_back(task.picture(3, stream, 0, i));
+    ++count[static_cast<size_t>(pictures.back().label)];
+    if (i < 64) checksum.update(pictures.back().rgb.data(), BYTES);
+  }
+  test.equal("the same pixels in every build", checksum.hex(), std::string("8ad1d157bf989059"));
+  const auto [fewest, most] = std::minmax_element(count.begin(), count.end());
+  test.check("classes", *fewest > 150 && *most < 250, text("%d to %d of each", *fewest, *most));
+  CHECK(task.picture(3, stream, 1, 0).rgb != pictures[0].rgb && task.picture(4, stream, 0, 0).rgb != pictures[0].rgb);
+
+  // What the mean and the spread of the colours tell of the class: the nearest class mean, learned on one half.
+  std::vector<std::array<double, 6>> features, means(10);
+  for (const Picture& picture : pictures) {
+    std::array<double, 6> f{};
+    for (size_t k = 0; k < BYTES; ++k) f[k % 3] += picture.rgb[k] / 1024.0;
+    for (size_t k = 0; k < BYTES; ++k) f[3 + k % 3] += std::abs(picture.rgb[k] - f[k % 3]) / 1024.0;
+    features.push_back(f);
+  }
+  std::vector<int> learned(10);
+  for (size_t i = 0; i < COUNT / 2; ++i) ++learned[static_cast<size_t>(pictures[i].label)];
+  for (size_t i = 0; i < COUNT / 2; ++i)
+    for (size_t k = 0; k < 6; ++k)
+      means[static_cast<size_t>(pictures[i].label)][k] +=
+          features[i][k] / learned[static_cast<size_t>(pictures[i].label)];
+  int right = 0;
+  for (size_t i = COUNT / 2; i < COUNT; ++i) {
+    const auto distance = [&](const std::array<double, 6>& mean) {
+      double sum = 0;
+      for (size_t k = 0; k < 6; ++k) sum += (features[i][k] - mean[k]) * (features[i][k] - mean[k]);
+      return sum;
+    };
+    const auto nearest =
+        std::min_element(means.begin(), means.end(), [&](auto& a, auto& b) { return distance(a) < distance(b); });
+    right += nearest - means.begin() == pictures[i].label;
+  }
+  test.check("colours tell little", right < COUNT / 2 / 5,
+             text("%d of %d by mean colour and contrast", right, COUNT / 2));
+}
+
+// ---- Pictures as files --------------------------------------------------------------------------------------------
+
+// Deflate with the fixed codes, straight from RFC 1951.
+class Inflater {
+ public:
+  explicit Inflater(const std::string& bytes) : bytes_(bytes) {}
+  std::string operator()() {
+    if (number(3) != 3) return "not one block of fixed codes";
+    std::string out;
+    for (int symbol; (symbol = next()) != 256;) {
+      if (symbol < 256) {
+        out += static_cast<char>(symbol);
+        continue;
+      }
+      static const int bases[] = {3,  4,  5,  6,  7,  8,  9,  10, 11,  13,  15,  17,  19,  23, 27,
+                                  31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258};
+      const int kind = symbol - 257, extra = kind < 8 || kind == 28 ? 0 : kind / 4 - 1;
+      const int length = bases[kind] + static_cast<int>(number(extra));
+      if (code(5) != 0) return "a distance beyond 1";
+      out += std::string(static_cast<size_t>(length), out.back());
+    }
+    return out;
+  }
+
+ private:
+  uint32_t bit() {
+    const size_t at = at_++;
+    return at / 8 < bytes_.size() ? static_cast<unsigned char>(bytes_[at / 8]) >> at % 8 & 1 : 0;
+  }
+  uint32_t number(int bits) {
+    uint32_t value = 0;
+    for (int i = 0; i < bits; ++i) value |= bit() << i;
+    return value;
+  }
+  uint32_t code(int bits) {
+    uint32_t value = 0;
+    for (int i = 0; i < bits; ++i) value = value << 1 | bit();
+    return value;
+  }
+  int next() {
+    uint32_t value = code(7);
+    if (value < 24) return 256 + static_cast<int>(value);
+    value = value << 1 | bit();
+    if (value >= 0x30 && value < 0xC0) return static_cast<int>(value) - 0x30;
+    if (value >= 0xC0 && value < 0xC8) return static_cast<int>(value) - 0xC0 + 280;
+    return static_cast<int>(value << 1 | bit()) - 0x190 + 144;
+  }
+  const std::string& bytes_;
+  size_t at_ = 0;
+};
+
+// The pixels of what png() wrote: filters 1 and 2 only.
+std::vector<uint8_t> unpacked(const std::string& file, size_t width, size_t height) {
+  const size_t at = file.find("IDAT"), row = 3 * width;
+  const std::string data = file.substr(at + 4 + 2, file.find("IEND") - at - 4 - 2 - 4 - 4 - 4);
+  const std::string rows = Inflater(data)();
+  std::vector<uint8_t> rgb(row * height);
+  for (size_t y = 0; rows.size() == (row + 1) * height && y < height; ++y)
+    for (size_t x = 0; x < row; ++x) {
+      const size_t here = y * row + x;
+      const int before = rows[y * (row + 1)] == 1 ? (x < 3 ? 0 : rgb[here - 3]) : (y == 0 ? 0 : rgb[here - row]);
+      rgb[here] = static_cast<uint8_t>(before + static_cast<unsigned char>(rows[y * (row + 1) + 1 + x]));
+    }
+  return rgb;
+}
+
+void png_files(Test& test) {
+  // Red, as a file that other programs have read: every checksum in it is known.
+  const std::string red = png(1, 1, {255, 0, 0});
+  const std::string front("\x89PNG\r\n\x1A\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\2\0\0\0\x90wS\xDE", 33);
+  test.equal("front", red.substr(0, front.size()), front);
+  test.equal("back", red.substr(red.size() - 12), std::string("\0\0\0\0IEND\xAE\x42\x60\x82", 12));
+  std::vector<uint8_t> noise, runs;
+  for (uint32_t i = 0; i < 37 * 23 * 3; ++i) {
+    noise.push_back(static_cast<uint8_t>(philox(1, 2, 3, i).word[0]));
+    runs.push_back(static_cast<uint8_t>(i / 700 % 2 ? 3 * (i % 2) : i / 331));
+  }
+  CHECK(unpacked(png(37, 23, noise), 37, 23) == noise);
+  CHECK(unpacked(png(37, 23, runs), 37, 23) == runs);
+  bool all = true;  // runs of every length
+  for (size_t n = 1; n <= 300; ++n) {
+    std::vector<uint8_t> row(3 * n);
+    row[0] = 9;
+    all = all && unpacked(png(static_cast<int>(n), 1, row), n, 1) == row;
+  }
+  test.check("every length", all);
+  const std::vector<uint8_t> black(3 * 1000 * 1000);
+  CHECK(png(1000, 1000, black).size() < 25000);
+  test.throws("too few numbers", "2×2 pixels with 3 numbers", [] { png(2, 2, {1, 2, 3}); });
+
+  Canvas canvas(40, 30, {1, 2, 3});
+  canvas.fill(-5, -5, 8, 8, {9, 9, 9});
+  canvas.cells(30, 20, 4, 4, 4, [](int column, int row) {
+    return Rgb{static_cast<uint8_t>(column), static_cast<uint8_t>(row), 0};
+  });
+  canvas.write(0, 10, "i", {200, 0, 0});
+  CHECK(canvas.at(2, 2).red == 9 && canvas.at(3, 2).red == 1);
+  CHECK(canvas.at(39, 29).red == 2 && canvas.at(39, 29).green == 2);
+  CHECK(canvas.at(2, 15).red == 200 && canvas.at(0, 15).red == 1 && canvas.at(5, 19).red == 200);
+  CHECK(heat_color(0).red == 0 && heat_color(0.5).red == 255 && heat_color(0.5).green == 128 &&
+        heat_color(1).blue == 255);
+}
+
+// ---- Scripts ------------------------------------------------------------------------------------------------------
+
+// What data/cifar10.sh makes of an archive that lies here: no network.
+void scripts(Test& test) {
+  const std::string script = (std::filesystem::current_path() / "data/cifar10.sh").string();
+  if (!std::filesystem::exists(script)) return test.skip("data/cifar10.sh", "run this in the repository's root");
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder.file("cifar-10-batches-bin"));
+  for (int i = 1; i <= 5; ++i)
+    write_bytes(folder.file("cifar-10-batches-bin/data_batch_" + std::to_string(i) + ".bin"), cifar10(2, 2 * i));
+  write_bytes(folder.file("cifar-10-batches-bin/test_batch.bin"), cifar10(3));
+  const auto shell = [&](const std::string& command) {
+    return std::system(("cd '" + folder.path() + "' && " + command + " > said 2>&1").c_str());
+  };
+  if (shell("tar -czf a.tar.gz cifar-10-batches-bin && mkdir good bad") != 0)
+    return test.skip("archive", "tar does not work here");
+  const std::string get = "CIFAR10_URL=\"file://$PWD/a.tar.gz\" ";
+  test.check("another archive is refused",
+             shell(get + "'" + script + "' bad") != 0 &&
+                 read_bytes(folder.file("said")).find("expected c4a38c50") != std::string::npos,
+             read_bytes(folder.file("said")));
+  CHECK(std::filesystem::is_empty(folder.file("bad")));
+  const std::string sum =
+      "CIFAR10_SHA256=$( (sha256sum a.tar.gz || shasum -a 256 a.tar.gz) 2> /dev/null | cut -d ' ' -f 1) ";
+  for (int i = 0; i < 2; ++i)
+    test.check(i == 0 ? "unpacks" : "and again", shell(sum + get + "'" + script + "' good") == 0,
+               read_bytes(folder.file("said")));
+  std::string five;
+  for (int i = 1; i <= 5; ++i) five += cifar10(2, 2 * i);
+  CHECK(read_bytes(folder.file("good/cifar10_train.bin")) == five &&
+        read_bytes(folder.file("good/cifar10_test.bin")) == cifar10(3));
+}
+
+// ---- train_image --------------------------------------------------------------------------------------------------
+
+const std::string TINY =
+    " --width 8 --hidden 12 --layers 2 --batch 4 --steps 6 --eval-samples 8 --eval-every 4 --maps 3 --threads 1 ";
+
+class Program {
+ public:
+  Program(Test& test, const std::string& program) : test_(test), program_(program) {}
+
+  void usage() {
+    const Shell shell(program_);
+    expect(shell, "help", "--help", 0, "--data FILES");
+    expect(shell, "no such model", "--model rnn", 2, "--model rnn: expected one of");
+    expect(shell, "data alone", "--data a.bin", 2, "--data without --test");
+    expect(shell, "test alone", "--test a.bin", 2, "--test without --data");
+    expect(shell, "no file", "--data a.bin --test b.bin", 1, "train_image: a.bin: cannot be read");
+    write_bytes(shell.file("a.bin"), cifar10(3));
+    write_bytes(shell.file("b.bin"), cifar10(3).substr(1));
+    expect(shell, "half a record", "--data a.bin --test b.bin", 1, "b.bin: 9,218 bytes are not a whole number");
+    expect(shell, "few test images", "--data a.bin --test a.bin", 2, "--eval-samples 320: --test has 3 images");
+    expect(shell, "positions", "--model transformer --position none", 2, "--position none: models of images learn");
+    expect(shell, "flipped shapes", "--flip", 2, "--flip and --crop are for --data");
+    test_.check("nothing was made", !std::filesystem::exists(shell.file("runs")));
+    const std::string one = "--steps 0 --eval-samples 1 --batch 1 --maps 0 ";
+    expect(shell, "the papers' tiny model", one + "--preset tiny", 0, "1,331,712 without embeddings");
+    expect(shell, "its Transformer", one + "--preset tiny --model transformer", 0, "5,329,152 without embeddings");
+  }
+
+  void run_and_resume() {
+    const Shell shell(program_);
+    for (const std::string model : {"birn_image", "birn_image --pre-norm exact", "transformer --heads 2",
+                                    "linear_transformer", "deep_sets", "relation_network"}) {
+      const std::string settings = " --model " + model + TINY;
+      const Outcome whole = shell.run("--name whole" + settings);
+      test_.check(model, whole.status == 0 && whole.says("accuracy on 1,000 test images"), whole.output);
+      shell.run("--name parts" + settings + "--steps 3");
+      test_.equal(model + ": resumed", shell.run("--name parts --resume --steps 6 --threads 2").weights(),
+                  whole.weights());
+      for (const char* name : {"log.csv", "confusion.csv", "confusion.svg"})
+        test_.check(model + ": leaves " + name, std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
+      test_.equal(model + ": the same answers", read_bytes(shell.file("runs/parts/confusion.csv")),
+                  read_bytes(shell.file("runs/whole/confusion.csv")));
+      const std::string sheet = read_bytes(shell.file("runs/whole/heatmaps.png"));
+      test_.check(model + ": heat maps", has_maps(model) ? sheet.substr(1, 3) == "PNG" : sheet.empty());
+      std::filesystem::remove_all(shell.file("runs"));
+    }
+    expect(shell, "comparison", "--compare birn_image,transformer:heads=2" + TINY, 0, "saved runs/compare");
+  }
+
+  void heat_maps() {
+    const Shell shell(program_);
+    const std::string inspect = "'" + std::filesystem::path(program_).parent_path().string() + "/inspect' heatmap ";
+    shell.run("--name a" + TINY);
+    const auto expect_inspect = [&](const std::string& name, const std::string& arguments, int status,
+                                    const std::string& words) {
+      const Outcome outcome = shell.script(inspect + arguments);
+      test_.check(name, outcome.status == status && outcome.says(words), outcome.output);
+    };
+    expect_inspect("a sheet", "runs/a --images 3 --out a.png", 0, "saved a.png");
+    test_.equal("the run's own", read_bytes(shell.file("a.png")), read_bytes(shell.file("runs/a/heatmaps.png")));
+    write_bytes(shell.file("ten.bin"), cifar10(3));
+    expect_inspect("other images", "runs/a/model.safetensors --test ten.bin --layers 2", 0,
+                   "saved runs/a/heatmaps.png");
+    expect_inspect("no such layer", "runs/a --layers 3", 2, "--layers 3: the model has 2");
+    expect_inspect("no such image", "runs/a --test ten.bin --first 3", 2, "--first 3: ten.bin has 3 images");
+    expect_inspect("no checkpoint", "ten.bin", 1, "ten.bin");
+    shell.run("--name b --model deep_sets" + TINY);
+    expect_inspect("no maps", "runs/b", 1, "runs/b/model.safetensors: deep_sets has no maps");
+  }
+
+  void fine_tuning() {
+    const Shell shell(program_);
+    write_bytes(shell.file("ten.bin"), cifar10(12));
+    write_bytes(shell.file("hundred.bin"), cifar100(12));
+    const std::string ten = "--data ten.bin,ten.bin --test ten.bin --flip --crop 2" + TINY;
+    expect(shell, "CIFAR-10", "--name a " + ten, 0, "accuracy on 12 test images");
+    expect(shell, "another head",
+           "--name b --data hundred.bin --test hundred.bin --init runs/a/model.safetensors --steps 0" + TINY, 0,
+           "runs/a/model.safetensors is for other classes: the readout starts anew");
+    expect(shell, "the same head", "--name c --init runs/a/model.safetensors " + ten, 0, "weights");
+    const SafetensorsFile before(shell.file("runs/a/model.safetensors")), after(shell.file("runs/b/model.safetensors"));
+    test_.check("its shape", after.entry("head.weight").shape == std::vector<int64_t>{100, 8});
+    expect(shell, "another width", "--name d --init runs/a/model.safetensors " + ten + "--width 9", 1,
+           "tensor patch_embedding.weight has shape 8×12, this model wants 9×12");
+  }
+
+ private:
+  // The program must end with this status and say these words.
+  void expect(const Shell& shell, const std::string& name, const std::string& arguments, int status,
+              const std::string& words) {
+    const Outcome outcome = shell.run(arguments);
+    test_.check(name, outcome.status == status && outcome.says(words),
+                text("status %d, said: ", outcome.status) + outcome.output);
+  }
+  static bool has_maps(const std::string& model) { return model != "deep_sets" && model != "relation_network"; }
+
+  Test& test_;
+  std::string program_;
+};
+
+}  // namespace
+}  // namespace petroglyph
+
+int main(int argc, char** argv) {
+  petroglyph::Test test(argc, argv);
+  test.run("npz", petroglyph::npz);
+  test.run("image files", petroglyph::image_files);
+  test.run("shuffle", petroglyph::shuffle);
+  test.run("epochs", petroglyph::epochs);
+  test.run("patches", petroglyph::patches);
+  test.run("augmentation", petroglyph::augmentation);
+  test.run("shapes", petroglyph::shapes);
+  test.run("png files", petroglyph::png_files);
+  test.run("scripts", petroglyph::scripts);
+  const auto program = (std::filesystem::absolute(argv[0]).parent_path().parent_path() / "train_image").string();
+  petroglyph::Program train_image(test, program);
+  test.run("usage", [&] { train_image.usage(); });
+  test.run("run and resume", [&] { train_image.run_and_resume(); });
+  test.run("heat maps", [&] { train_image.heat_maps(); });
+  test.run("fine-tuning", [&] { train_image.fine_tuning(); });
+  return test.finish();
+}

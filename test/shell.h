@@ -1,0 +1,53 @@
+// A program as a test meets it: run by a shell in an empty folder of its own.
+#pragma once
+
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+
+#include "check.h"
+
+namespace petroglyph {
+
+struct Outcome {
+  int status;
+  std::string output;  // of both streams
+
+  bool says(const std::string& words) const { return output.find(words) != std::string::npos; }
+  std::string weights() const {  // the last line's fingerprint
+    const size_t at = output.rfind("weights ");
+    return at == std::string::npos ? "none: " + output : output.substr(at + 8, 16);
+  }
+};
+
+// A program in a folder of its own.
+class Shell {
+ public:
+  explicit Shell(const std::string& program) : program_(program) {}
+
+  // `before` is shell text that comes first, such as "ulimit -f 1;".
+  Outcome run(const std::string& arguments, const std::string& before = "") const {
+    return script(before + " '" + program_ + "' " + arguments);
+  }
+  Outcome script(const std::string& commands) const {
+    const std::string command =
+        "cd '" + folder_.path() + "' && export OMP_WAIT_POLICY=passive && { " + commands + "\n} 2>&1";
+    std::FILE* pipe = popen(command.c_str(), "r");
+    if (!pipe) throw std::runtime_error("cannot start a shell");
+    Outcome outcome;
+    char buffer[4096];
+    for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) outcome.output.append(buffer, n);
+    const int status = pclose(pipe);
+    outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return outcome;
+  }
+  std::string file(const std::string& name) const { return folder_.file(name); }
+
+ private:
+  std::string program_;
+  TemporaryFolder folder_;
+};
+
+}  // namespace petroglyph

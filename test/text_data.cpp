@@ -1,0 +1,725 @@
+// Text on its way to a model: splitting, tokenizers, corpora, batches, stories, and the program that makes shards.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <sys/wait.h>
+
+#include "check.h"
+#include "checksum.h"
+#include "error.h"
+#include "gpt2_pieces.h"
+#include "random.h"
+#include "tasks/corpus.h"
+#include "tasks/language_modeling.h"
+#include "tasks/stories.h"
+#include "text.h"
+#include "tokenizers/byte_pair_training.h"
+#include "tokenizers/byte_spelling.h"
+#include "tokenizers/characters.h"
+#include "tokenizers/gpt2_files.h"
+#include "tokenizers/gpt2_split.h"
+
+using namespace petroglyph;
+
+namespace {
+
+// Numbers that are the same everywhere.
+class Dice {
+ public:
+  explicit Dice(uint32_t stream) : stream_(stream) {}
+  uint32_t below(uint32_t n) { return petroglyph::below(philox(1, stream_, 0, drawn_++).word[0], n); }
+
+ private:
+  uint32_t stream_;
+  uint64_t drawn_ = 0;
+};
+
+// Bytes of all kinds, among them much that the splitting looks at.
+std::string wild_text(Dice& dice, uint32_t length) {
+  static const std::vector<std::string> parts = {"'",      " ",      "\n", "\t",   "s",    "re",   "'ll",
+                                                 "the",    "a",      "7",  "½",    "é",    "東",   "😀",
+                                                 "\u00A0", "\u3000", "!",  "\xE2", "\x80", "\xFF", "\xF0\x9F"};
+  std::string text;
+  while (text.size() < length)
+    text += dice.below(8) == 0 ? std::string(1, static_cast<char>(dice.below(256)))
+                               : parts[dice.below(static_cast<uint32_t>(parts.size()))];
+  return text;
+}
+
+std::vector<std::string> pieces_of(std::string_view text) {
+  std::vector<std::string> pieces;
+  for (size_t at = 0, end; at < text.size(); at = end) {
+    end = gpt2_piece_end(text, at);
+    pieces.emplace_back(text.substr(at, end - at));
+  }
+  return pieces;
+}
+
+std::vector<int32_t> encode(const Tokenizer& tokenizer, std::string_view text) {
+  std::vector<int32_t> tokens;
+  tokenizer.encode(text, tokens);
+  return tokens;
+}
+
+std::vector<int32_t> all_of(const Corpus& corpus) {
+  std::vector<int32_t> tokens(static_cast<size_t>(corpus.size()));
+  corpus.read(0, corpus.size(), tokens.data());
+  return tokens;
+}
+
+template <class Function>
+std::string message_of(Function function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+void characters(Test& test) {
+  int letters = 0, numbers = 0, spaces = 0;
+  for (uint32_t code = 0; code < 0x110000; ++code) {
+    letters += class_of(code) == CharacterClass::Letter;
+    numbers += class_of(code) == CharacterClass::Number;
+    spaces += class_of(code) == CharacterClass::Space;
+  }
+  test.equal("Unicode", std::string(unicode_version()), "17.0.0");
+  test.equal("letters", letters, 145672);
+  test.equal("numbers", numbers, 1924);
+  test.equal("white space", spaces, 25);
+  for (const uint32_t code : {0x41, 0xAA, 0xE9, 0x4E00, 0x10FFFF})
+    test.equal(text("U+%04X is a letter", code), class_of(code) == CharacterClass::Letter, code != 0x10FFFF);
+}
+
+void splitting(Test& test) {
+  for (const SplitText& row : GPT2_PIECES) test.equal("\"" + row.text + "\"", pieces_of(row.text), row.pieces);
+  Dice dice(stream_of("splitting"));
+  bool whole = true, cuts = true;
+  for (int i = 0; i < 300; ++i) {
+    const std::string text = wild_text(dice, 200);
+    const std::vector<std::string> pieces = pieces_of(text);
+    whole = whole && join(pieces, "") == text;
+    for (size_t wanted = 0; wanted <= text.size(); wanted += 7) {
+      const size_t at = gpt2_cut(text, wanted);
+      std::vector<std::string> parts = pieces_of(std::string_view(text).substr(0, at));
+      const std::vector<std::string> rest = pieces_of(std::string_view(text).substr(at));
+      parts.insert(parts.end(), rest.begin(), rest.end());
+      cuts = cuts && at >= wanted && parts == pieces;
+    }
+  }
+  test.check("pieces of random bytes make up the text", whole);
+  test.check("a cut changes no piece", cuts);
+}
+
+void characters_as_tokens(Test& test) {
+  const AsciiTokenizer strict(false), lenient(true);
+  const ByteTokenizer bytes;
+  const std::string plain("a\0Z\x7F\n", 5), accents = "caf\u00E9 \u6771\u4EAC!";
+  test.equal("ascii", encode(strict, plain), {'a', 0, 'Z', 127, '\n'});
+  test.equal("ascii comes back", strict.decode(encode(strict, plain)), plain);
+  strict.check(plain, "x");
+  test.equal("ascii refuses", message_of([&] { strict.check("a\nbc\u00E9", "x.txt"); }),
+             "x.txt: line 2, byte 4: '\u00E9' is no 7-bit ASCII character "
+             "(--replace puts '?' there; --tokenizer bytes takes everything)");
+  test.throws("ascii refuses a byte", "byte 0xFF is no 7-bit", [&] { strict.check("a\xFF", "x"); });
+  lenient.check(accents, "x");
+  std::vector<int32_t> tokens;
+  test.equal("characters replaced", lenient.encode(accents, tokens), int64_t(3));
+  test.equal("by question marks", lenient.decode(tokens),
+             "caf? ?"
+             "?!");
+  std::string all;
+  for (int byte = 0; byte < 256; ++byte) all += static_cast<char>(byte);
+  test.equal("bytes come back", bytes.decode(encode(bytes, all)), all);
+  test.throws("a token beyond the vocabulary", "token 256 is none of the tokenizer's, which has 0 to 255",
+              [&] { bytes.decode({256}); });
+  test.throws("a negative token", "token -1 is none", [&] { strict.decode({-1}); });
+  test.equal("a byte that begins no character", bytes.characters(0xA9), 0);
+  Dice dice(stream_of("ascii"));
+  bool cuts = true;
+  for (int i = 0; i < 200; ++i) {
+    const std::string text = wild_text(dice, 40);
+    const size_t at = lenient.cut(text, dice.below(40));
+    std::vector<int32_t> parts = encode(lenient, text.substr(0, at));
+    lenient.encode(std::string_view(text).substr(at), parts);
+    cuts = cuts && parts == encode(lenient, text);
+  }
+  test.check("ascii: a cut changes nothing", cuts);
+}
+
+// The definition, word for word: all places of the pair that is first in the list, again and again.
+std::vector<std::string> merge_slowly(const std::string& piece, const std::vector<std::string>& merges) {
+  std::vector<std::string> symbols;
+  for (const char byte : piece) symbols.push_back(spell(std::string(1, byte)));
+  for (;;) {
+    size_t best = merges.size();
+    for (size_t i = 0; i + 1 < symbols.size(); ++i) {
+      const auto found = std::find(merges.begin(), merges.end(), symbols[i] + " " + symbols[i + 1]);
+      best = std::min(best, static_cast<size_t>(found - merges.begin()));
+    }
+    if (best == merges.size()) return symbols;
+    std::vector<std::string> merged;
+    for (size_t i = 0; i < symbols.size(); ++i) {
+      const bool here = i + 1 < symbols.size() && symbols[i] + " " + symbols[i + 1] == merges[best];
+      merged.push_back(here ? symbols[i] + symbols[i + 1] : symbols[i]);
+      i += here;
+    }
+    symbols = merged;
+  }
+}
+
+std::vector<std::string> all_bytes_spelled() {
+  std::vector<std::string> tokens;
+  for (int byte = 0; byte < 256; ++byte) tokens.push_back(spell(std::string(1, static_cast<char>(byte))));
+  return tokens;
+}
+
+// Merges in any order, of tokens that may come later in the list, over an alphabet of two letters.
+BytePairTokenizer random_merges(Dice& dice, std::vector<std::string>& merges) {
+  std::vector<std::string> tokens = all_bytes_spelled(), parts = {"a", "b"};
+  while (merges.size() < 12) {
+    const std::string left = parts[dice.below(static_cast<uint32_t>(parts.size()))];
+    const std::string right = parts[dice.below(static_cast<uint32_t>(parts.size()))];
+    const std::string merge = left + " " + right, made = left + right;
+    if (std::find(merges.begin(), merges.end(), merge) != merges.end()) continue;
+    merges.insert(merges.begin() + dice.below(static_cast<uint32_t>(merges.size()) + 1), merge);
+    if (std::find(parts.begin(), parts.end(), made) != parts.end()) continue;
+    parts.push_back(made);
+    tokens.push_back(made);
+  }
+  return {tokens, "tokens", merges, "merges"};
+}
+
+void merging(Test& test) {
+  Dice dice(stream_of("merging"));
+  bool same = true;
+  for (int list = 0; list < 60; ++list) {
+    std::vector<std::string> merges;
+    const BytePairTokenizer tokenizer = random_merges(dice, merges);
+    for (int i = 0; i < 20; ++i) {
+      std::string piece;
+      for (uint32_t n = 1 + dice.below(30); n > 0; --n) piece += dice.below(2) == 0 ? 'a' : 'b';
+      std::vector<std::string> found;
+      for (const int32_t token : encode(tokenizer, piece)) found.emplace_back(tokenizer.bytes(token));
+      same = same && found == merge_slowly(piece, merges);
+    }
+  }
+  test.check("what the definition gives, for any list of merges", same);
+}
+
+void byte_pairs(Test& test) {
+  const std::string stories = tell_stories(1, 1, 20000);
+  const auto tokenizer = train_byte_pairs({stories}, 600);
+  test.equal("tokens", tokenizer->vocab(), 600);
+  Dice dice(stream_of("byte pairs"));
+  bool back = true, cuts = true;
+  for (int i = 0; i < 300; ++i) {
+    const std::string text = i % 2 == 0 ? wild_text(dice, 1 + dice.below(300)) : stories.substr(dice.below(15000), 300);
+    back = back && tokenizer->decode(encode(*tokenizer, text)) == text;
+    const size_t at = tokenizer->cut(text, dice.below(static_cast<uint32_t>(text.size())));
+    std::vector<int32_t> parts = encode(*tokenizer, text.substr(0, at));
+    tokenizer->encode(std::string_view(text).substr(at), parts);
+    cuts = cuts && parts == encode(*tokenizer, text);
+  }
+  test.check("random bytes and stories come back", back);
+  test.check("a cut changes nothing", cuts);
+  for (const SplitText& row : GPT2_PIECES)
+    test.equal("comes back: \"" + row.text + "\"", tokenizer->decode(encode(*tokenizer, row.text)), row.text);
+  std::string words;  // more than the encoder remembers
+  for (int i = 0; i < 300000; ++i) words += " w" + std::to_string(i);
+  test.check("very many words come back", tokenizer->decode(encode(*tokenizer, words + words)) == words + words);
+  const std::string letters(100000, 'e');
+  test.check("a very long word comes back", tokenizer->decode(encode(*tokenizer, letters)) == letters);
+  test.equal("nothing", encode(*tokenizer, "").size(), size_t(0));
+}
+
+// The rule of byte_pair_training.h, counted anew for every merge.
+std::vector<std::string> train_slowly(const std::string& text, int vocab) {
+  std::vector<std::vector<int>> words;
+  std::vector<std::string> tokens = all_bytes_spelled(), merges;
+  for (const std::string& piece : pieces_of(text)) {
+    words.emplace_back();
+    for (const char byte : piece) words.back().push_back(static_cast<unsigned char>(byte));
+  }
+  while (static_cast<int>(tokens.size()) < vocab) {
+    std::map<std::pair<int, int>, int64_t> counts;
+    for (const auto& word : words)
+      for (size_t i = 0; i + 1 < word.size(); ++i) ++counts[{word[i], word[i + 1]}];
+    std::pair<int, int> best;
+    int64_t most = 1;
+    for (const auto& [pair, count] : counts) {
+      const std::string made = tokens[static_cast<size_t>(pair.first)] + tokens[static_cast<size_t>(pair.second)];
+      if (count <= most || std::find(tokens.begin(), tokens.end(), made) != tokens.end()) continue;
+      best = pair;
+      most = count;
+    }
+    if (most == 1) break;
+    const auto made = static_cast<int>(tokens.size());
+    merges.push_back(tokens[static_cast<size_t>(best.first)] + " " + tokens[static_cast<size_t>(best.second)]);
+    tokens.push_back(tokens[static_cast<size_t>(best.first)] + tokens[static_cast<size_t>(best.second)]);
+    for (auto& word : words) {
+      std::vector<int> merged;
+      for (size_t i = 0; i < word.size(); ++i) {
+        const bool here = i + 1 < word.size() && word[i] == best.first && word[i + 1] == best.second;
+        merged.push_back(here ? made : word[i]);
+        i += here;
+      }
+      word = merged;
+    }
+  }
+  return merges;
+}
+
+std::vector<std::string> merges_of(const Tokenizer& tokenizer) {
+  std::vector<std::string> merges;
+  const Json json = tokenizer.to_json();
+  for (const Json& merge : json.at("merges").items()) merges.push_back(merge.string());
+  return merges;
+}
+
+void training(Test& test) {
+  const std::string stories = tell_stories(3, 1, 3000);
+  test.equal("stories", merges_of(*train_byte_pairs({stories}, 450)), train_slowly(stories, 450));
+  Dice dice(stream_of("training"));
+  for (int i = 0; i < 8; ++i) {
+    std::string text;
+    for (int n = 0; n < 400; ++n) text += "aab b\n"[dice.below(6)];
+    test.equal("letters " + std::to_string(i), merges_of(*train_byte_pairs({text}, 300)), train_slowly(text, 300));
+  }
+  const size_t half = stories.find("\n") + 1;
+  test.equal("from two texts", merges_of(*train_byte_pairs({stories.substr(0, half), stories.substr(half)}, 400)),
+             train_slowly(stories, 400));
+  test.equal("nothing to learn", train_byte_pairs({"abc"}, 400)->vocab(), 256);
+  test.equal("no text", train_byte_pairs({""}, 400)->vocab(), 256);
+  test.throws("too few tokens", "at least 256 tokens, not 255", [] { train_byte_pairs({"abc"}, 255); });
+  const std::string run(100000, 'x');
+  test.equal("one long word", train_byte_pairs({run}, 262)->bytes(261).size(), size_t(64));
+}
+
+void tokenizer_files(Test& test) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("t.json");
+  const auto trained = train_byte_pairs({tell_stories(1, 1, 3000)}, 300);
+  const AsciiTokenizer ascii(true);
+  const ByteTokenizer bytes;
+  for (const Tokenizer* tokenizer : {static_cast<const Tokenizer*>(trained.get()),
+                                     static_cast<const Tokenizer*>(&ascii), static_cast<const Tokenizer*>(&bytes)}) {
+    write_bytes(path, tokenizer_file_text(*tokenizer));
+    const auto read = open_tokenizer(path, false);
+    test.check(tokenizer->name() + " from its file", read->to_json() == tokenizer->to_json());
+    const std::string line = tokenizer->to_json().text();
+    const auto again = tokenizer_from_json(Json::parse(line, "x"), "x");
+    test.equal(tokenizer->name() + " from a checkpoint's line", again->to_json().text(), line);
+  }
+  test.throws("no file", "--tokenizer nowhere: expected ascii, bytes, a tokenizer's file or a folder",
+              [] { open_tokenizer("nowhere", false); });
+  const std::string good = tokenizer_file_text(*trained);
+  const auto refuse = [&](const std::string& name, const std::string& from, const std::string& to,
+                          const std::string& words) {
+    std::string bad = good;
+    bad.replace(bad.find(from), from.size(), to);
+    write_bytes(path, bad);
+    test.equal(name, message_of([&] { open_tokenizer(path, false); }), path + ": " + words);
+  };
+  refuse("another format", "petroglyph tokenizer", "bpe", "expected \"format\": \"petroglyph tokenizer\"");
+  refuse("a newer version", "1", "2", "expected version 1, found 2: made by a newer program?");
+  refuse("another kind", "\"bpe\"", "\"word\"", "expected the kind ascii, bytes or bpe, found \"word\"");
+  refuse("another splitting", "gpt2", "gpt4", "expected the split gpt2, found \"gpt4\"");
+  refuse("a missing byte", "\"Ā\",\n", "", "the tokenizer: has no token for the byte 0x00, \"Ā\"");
+  refuse("a token twice", "\"ā\"", "\"Ā\"", "the tokenizer: token 1, \"Ā\", is there twice");
+  refuse("no bytes", "\"Ā\"", "\"€\"", "the tokenizer: token 0, \"€\", has a character that stands for no byte");
+  refuse("an empty token", "\"Ā\"", "\"\"", "the tokenizer: token 0, \"\", is empty");
+  refuse("an unknown token in a merge", "\"h e\"", "\"h éé\"",
+         "the tokenizer: merge 2, \"h éé\", names a token that the vocabulary has not");
+  refuse("an unknown result", "\"h e\"", "\"q q\"",
+         "the tokenizer: merge 2, \"q q\", makes a token that the vocabulary has not");
+  refuse("no merge", "\"h e\"", "\"he\"",
+         "the tokenizer: merge 2, \"he\", is not two tokens with a space between them");
+  refuse("a number for a token", "\"Ā\"", "7", "expected a string, found a number");
+
+  // Whatever happens to a file: an Error or a tokenizer that works.
+  Dice dice(stream_of("damage"));
+  bool survived = true;
+  for (int i = 0; i < 400; ++i) {
+    std::string bad = good;
+    const size_t at = dice.below(static_cast<uint32_t>(bad.size()));
+    if (i % 3 == 0) bad.resize(at);
+    if (i % 3 == 1) bad[at] = static_cast<char>(dice.below(256));
+    if (i % 3 == 2) bad.erase(at, 1 + dice.below(40));
+    write_bytes(path, bad);
+    std::unique_ptr<Tokenizer> read;
+    message_of([&] { read = open_tokenizer(path, false); });
+    survived = survived && (!read || read->decode(encode(*read, "the old sailor")) == "the old sailor");
+  }
+  test.check("damaged files", survived);
+}
+
+// A pair of files as GPT-2's: other numbers for the bytes, and a special token.
+void write_gpt2_files(const std::string& folder, const BytePairTokenizer& tokenizer) {
+  Json encoder = Json::object();
+  const int vocab = tokenizer.vocab();
+  for (int32_t token = 0; token < vocab; ++token)
+    encoder.set(spell(tokenizer.bytes(token)), token < 256 ? 255 - token : token);
+  encoder.set("<|endoftext|>", vocab);
+  write_bytes(folder + "/encoder.json", encoder.text());
+  write_bytes(folder + "/vocab.bpe", "#version: 0.2\n" + join(merges_of(tokenizer), "\n") + "\n");
+}
+
+void gpt2_files(Test& test) {
+  const TemporaryFolder folder;
+  const std::string stories = tell_stories(1, 1, 5000);
+  const auto trained = train_byte_pairs({stories}, 400);
+  write_gpt2_files(folder.path(), *trained);
+  const auto read = open_tokenizer(folder.path(), false);
+  test.equal("vocabulary", read->vocab(), 401);
+  std::vector<int32_t> expected = encode(*trained, stories);
+  for (int32_t& token : expected) token = token < 256 ? 255 - token : token;
+  test.equal("stories", encode(*read, stories), expected);
+  test.equal("the special token", read->decode({400}), "<|endoftext|>");
+  test.check("is never made from text", encode(*read, "<|endoftext|>").size() > 1);
+  test.equal("through JSON", tokenizer_from_json(read->to_json(), "x")->to_json().text(), read->to_json().text());
+
+  const std::string encoder = read_bytes(folder.file("encoder.json")), merges = read_bytes(folder.file("vocab.bpe"));
+  const auto refuse = [&](const std::string& name, const char* file, const std::string& content,
+                          const std::string& words) {
+    write_bytes(folder.file(file), content);
+    const std::string message = message_of([&] { open_tokenizer(folder.path(), false); });
+    test.check(name, message.find(folder.path()) == 0 && message.find(words) != std::string::npos, message);
+    write_bytes(folder.file("encoder.json"), encoder);
+    write_bytes(folder.file("vocab.bpe"), merges);
+  };
+  const auto with = [](std::string content, const std::string& from, const std::string& to) {
+    return content.replace(content.find(from), from.size(), to);
+  };
+  refuse("encoder.json truncated", "encoder.json", encoder.substr(0, encoder.size() / 2), "encoder.json: line 1: ");
+  refuse("encoder.json empty", "encoder.json", "", "encoder.json: line 1: expected a value, found the end");
+  refuse("encoder.json a list", "encoder.json", "[1]", "encoder.json: is a list, expected an object");
+  refuse("a number twice", "encoder.json", with(encoder, ":400", ":399"),
+         "has the number 399, expected each from 0 to 400");
+  refuse("a number too large", "encoder.json", with(encoder, ":400", ":401"), "has the number 401");
+  refuse("a negative number", "encoder.json", with(encoder, ":400", ":-1"), "has the number -1");
+  refuse("half a number", "encoder.json", with(encoder, ":400", ":3.5"), "has the number 3.5");
+  refuse("no number", "encoder.json", with(encoder, ":400", ":\"x\""), "has the number \"x\"");
+  refuse("vocab.bpe truncated at a line's end", "vocab.bpe", merges.substr(0, merges.find('\n', merges.size() / 2) + 1),
+         "vocab.bpe: no merge makes token");
+  refuse("vocab.bpe truncated within", "vocab.bpe", merges.substr(0, merges.rfind(' ')),
+         "is not two tokens with a space between them");
+  refuse("vocab.bpe twice the same", "vocab.bpe", merges + "h e\n", "is there twice");
+  refuse("an unknown token", "vocab.bpe", merges + "h ॐ\n", "names a token that the vocabulary has not");
+  refuse("three tokens", "vocab.bpe", merges + "h e l\n", "is not two tokens");
+  std::filesystem::remove(folder.file("vocab.bpe"));
+  test.throws("no vocab.bpe", "vocab.bpe: cannot read: No such file", [&] { open_tokenizer(folder.path(), false); });
+}
+
+// encoder.json, vocab.bpe and examples.tsv: strings as JSON literals and their tokens.
+void gpt2_itself(Test& test) {
+  const char* folder = std::getenv("PETROGLYPH_GPT2");
+  if (folder == nullptr) return test.skip("GPT-2's own files", "PETROGLYPH_GPT2 names no folder that has them");
+  const auto tokenizer = read_gpt2_files(folder);
+  test.equal("vocabulary", tokenizer->vocab(), 50257);
+  std::istringstream lines(read_bytes(std::string(folder) + "/examples.tsv"));
+  for (std::string line; std::getline(lines, line);) {
+    const size_t tab = line.find('\t');
+    const std::string text = Json::parse(line.substr(0, tab), "examples.tsv").string();
+    std::istringstream numbers(line.substr(tab + 1));
+    std::vector<int32_t> expected;
+    for (int32_t token; numbers >> token;) expected.push_back(token);
+    test.equal(line.substr(0, tab), encode(*tokenizer, text), expected);
+    test.equal(line.substr(0, tab) + " comes back", tokenizer->decode(expected), text);
+  }
+}
+
+void text_corpora(Test& test) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a.txt"), stories = tell_stories(2, 1, 20000);
+  const AsciiTokenizer strict(false), lenient(true);
+  const ByteTokenizer bytes;
+  write_bytes(path, stories);
+  test.equal("bytes", all_of(*open_corpus(path, bytes)), encode(bytes, stories));
+  test.equal("ascii", all_of(*open_corpus(path, strict)), encode(strict, stories));
+  const auto trained = train_byte_pairs({stories}, 300);
+  test.equal("byte pairs", all_of(*open_corpus(path, *trained)), encode(*trained, stories));
+
+  Dice dice(stream_of("corpora"));
+  std::string wild = stories.substr(0, 5000) + wild_text(dice, 9000) + stories.substr(0, 6000) + wild_text(dice, 100);
+  write_bytes(path, wild);
+  const auto corpus = open_corpus(path, lenient);
+  const std::vector<int32_t> expected = encode(lenient, wild);
+  test.equal("replaced characters", all_of(*corpus), expected);
+  test.equal("so many", corpus->replaced(), lenient.encode(wild, *std::make_unique<std::vector<int32_t>>()));
+  bool windows = true;
+  for (int i = 0; i < 200; ++i) {
+    const uint32_t count = 1 + dice.below(300), begin = dice.below(static_cast<uint32_t>(corpus->size()) - count);
+    std::vector<int32_t> window(count);
+    corpus->read(begin, count, window.data());
+    windows = windows && std::equal(window.begin(), window.end(), expected.begin() + begin);
+  }
+  test.check("any window of them", windows);
+  test.throws("not ascii", path + ": line ", [&] { open_corpus(path, strict); });
+
+  const std::shared_ptr<const Corpus> whole = open_corpus(path, bytes);
+  const CorpusPart part(whole, 100, 150);
+  test.equal("a part's size", part.size(), int64_t(50));
+  test.equal("a part", bytes.decode(all_of(part)), wild.substr(100, 50));
+  write_bytes(path, "");
+  test.equal("empty", message_of([&] { open_corpus(path, bytes); }), path + ": the file is empty");
+  test.throws("missing", "nowhere.txt: cannot be read: No such file", [&] { open_corpus("nowhere.txt", bytes); });
+  test.throws("a folder", folder.path() + ": cannot be read: not a file", [&] { open_corpus(folder.path(), bytes); });
+  test.throws("a device", "/dev/null: cannot be read: not a file", [&] { open_corpus("/dev/null", bytes); });
+}
+
+void shards(Test& test) {
+  const TemporaryFolder folder;
+  const ByteTokenizer bytes;
+  const std::vector<int32_t> first = {1, 2, 255, 0}, second = {7, 8};
+  const std::string path = folder.file("s_0.bin"), good = shard_bytes(first);
+  write_bytes(path, good);
+  write_bytes(folder.file("s_1.bin"), shard_bytes(second));
+  test.equal("size", good.size(), size_t(1024 + 8));
+  test.equal("a shard", all_of(*open_corpus(path, bytes)), first);
+  const auto both = open_corpus(folder.file("s_?.bin"), bytes);
+  test.equal("two shards", all_of(*both), {1, 2, 255, 0, 7, 8});
+  std::vector<int32_t> window(3);
+  both->read(3, 3, window.data());
+  test.equal("across their border", window, {0, 7, 8});
+  both->read(4, 2, window.data());
+  test.equal("from the border on", window, {7, 8, 8});
+  test.throws("no match", "x*.bin: no file has such a name", [&] { open_corpus(folder.file("x*.bin"), bytes); });
+  const auto refuse = [&](const std::string& name, const std::string& content, const std::string& words) {
+    write_bytes(path, content);
+    test.equal(name, message_of([&] { open_corpus(path, bytes); }), path + ": " + words);
+  };
+  const auto with = [&](size_t at, char byte) {
+    std::string bad = good;
+    bad[at] = byte;
+    return bad;
+  };
+  refuse("short", good.substr(0, 1000), "1,000 bytes long: too short for a shard of tokens");
+  refuse("magic", with(0, 0), "begins with 20240384, expected llm.c's 20240520: no shard of tokens");
+  refuse("version", with(4, 7), "a shard of version 7, expected 1, with 16 bits a token");
+  refuse("truncated", good.substr(0, 1030), "1,030 bytes long, its header promises 1,032: truncated");
+  refuse("too long", good + "x", "1,033 bytes long, its header promises 1,032: damaged");
+  refuse("a negative length", with(11, '\xFF'), "1,032 bytes long, its header promises -33,553,400: damaged");
+  refuse("a token beyond the vocabulary", with(1027, 1),
+         "token 258 at place 1 is none of the tokenizer's, which has 0 to 255");
+  refuse("text", std::string(2000, 'x'), "begins with 2021161080, expected llm.c's 20240520: no shard of tokens");
+}
+
+// Tokens that say where they stand.
+class Counting final : public Corpus {
+ public:
+  explicit Counting(int64_t size) : size_(size) {}
+  int64_t size() const override { return size_; }
+  void read(int64_t begin, int64_t count, int32_t* tokens) const override {
+    for (int64_t i = 0; i < count; ++i) tokens[i] = static_cast<int32_t>(begin + i);
+  }
+
+ private:
+  int64_t size_;
+};
+
+void language_modeling(Test& test) {
+  constexpr int T = 4, A_STEP = 6;
+  const auto training = std::make_shared<Counting>(43), validation = std::make_shared<Counting>(22);
+  const LanguageModeling task(training, "train.txt", validation, "val.txt", T, A_STEP);
+  const uint32_t train = stream_of("train"), evaluate = stream_of("evaluate");
+  test.equal("windows", task.training_windows(), int64_t(10));  // 43 tokens, 42 that have a next one
+  test.equal("windows of validation", task.validation_windows(), int64_t(5));
+
+  std::vector<int32_t> starts;
+  bool shifted = true;
+  for (uint32_t step = 0; step < 10; ++step) {
+    const Batch batch = task.batch(9, train, step, 0, A_STEP);
+    for (int b = 0; b < A_STEP; ++b) starts.push_back(batch.tokens[static_cast<size_t>(b) * T]);
+    for (size_t i = 0; i < batch.tokens.size(); ++i) shifted = shifted && batch.targets[i] == batch.tokens[i] + 1;
+  }
+  test.check("targets are the next tokens", shifted);
+  bool whole = true, fresh = false;
+  for (int epoch = 0; epoch < 6; ++epoch) {
+    const std::set<int32_t> windows(starts.begin() + 10 * epoch, starts.begin() + 10 * (epoch + 1));
+    whole = whole && windows.size() == 10 && *windows.begin() == 0 && *windows.rbegin() == 36;
+    fresh = fresh || !std::equal(starts.begin(), starts.begin() + 10, starts.begin() + 10 * epoch);
+  }
+  test.check("every window once in an epoch", whole);
+  test.check("in another order in the next", fresh);
+  test.equal("a batch in two parts", task.batch(9, train, 3, 4, 2).tokens,
+             {starts[22], starts[22] + 1, starts[22] + 2, starts[22] + 3, starts[23], starts[23] + 1, starts[23] + 2,
+              starts[23] + 3});
+  test.check("another seed", task.batch(8, train, 0, 0, A_STEP).tokens != task.batch(9, train, 0, 0, A_STEP).tokens);
+
+  const Batch checked = task.batch(9, evaluate, 7, 0, 5);
+  std::set<int32_t> seen;
+  for (int b = 0; b < 5; ++b) seen.insert(checked.tokens[static_cast<size_t>(b) * T]);
+  test.equal("evaluation sees every window", seen.size(), size_t(5));
+  test.equal("and the same ones always", task.batch(1, evaluate, 0, 0, 5).tokens, checked.tokens);
+  test.equal("counted", checked.counted, int64_t(20));
+  std::vector<int32_t> best = checked.targets;
+  best[3] = -5;
+  test.equal("accuracy", task.accuracy(checked, best), 19.0 / 20);
+  test.equal("too short", message_of([&] {
+               LanguageModeling(training, "train.txt", std::make_shared<Counting>(4), "val.txt", T, A_STEP);
+             }),
+             "val.txt: 4 tokens are less than a window of the context and its next token, 5");
+}
+
+// The word after `opening` in a line.
+std::string words_after(const std::string& line, const std::string& opening, const std::string& closing) {
+  const size_t begin = line.find(opening);
+  if (begin == std::string::npos) return "nothing after " + opening;
+  const size_t from = begin + opening.size();
+  return line.substr(from, line.find(closing, from) - from);
+}
+
+void stories(Test& test) {
+  const std::string told = tell_stories(1, stream_of("train"), 100000);
+  Checksum checksum;
+  checksum.update(told.data(), told.size());
+  test.equal("the same everywhere", checksum.hex(), "eb1c93e4b9d36982");
+  test.check("long enough", told.size() >= 100000 && told.size() < 102000);
+  test.check("a longer text begins with it",
+             tell_stories(1, stream_of("train"), 150000).compare(0, told.size(), told) == 0);
+  test.check("another stream", tell_stories(1, stream_of("evaluate"), 1000) != told.substr(0, 1000));
+  test.equal("ascii", AsciiTokenizer::find_outside(told), told.size());
+  std::istringstream lines(told);
+  bool quotes = true, found = true, article = true;
+  for (std::string line; std::getline(lines, line);) {
+    quotes = quotes && std::count(line.begin(), line.end(), '"') % 2 == 0;
+    const std::string owner =
+        words_after(line, line.find(" found the ") != std::string::npos ? " found the " : " finds the ", "'s ");
+    found = found && line.find(" to the " + owner + " and ") != std::string::npos;
+    article = article && line.find(" a old ") == std::string::npos;
+  }
+  test.check("quotation marks in pairs", quotes);
+  test.check("what was found goes back to whose it was", found);
+  test.check("articles", article);
+}
+
+struct Outcome {
+  int status;
+  std::string output;
+};
+
+Outcome run(const std::string& command) {
+  std::FILE* pipe = popen(("{ " + command + "; } 2>&1").c_str(), "r");
+  if (pipe == nullptr) throw std::runtime_error("cannot start a shell");
+  Outcome outcome;
+  char buffer[4096];
+  for (size_t n; (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) outcome.output.append(buffer, n);
+  const int status = pclose(pipe);
+  outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+  return outcome;
+}
+
+void program(Test& test) {
+  const TemporaryFolder folder;
+  const auto tokenize = (std::filesystem::absolute(test.program()).parent_path().parent_path() / "tokenize").string();
+  const std::string stories = tell_stories(4, 1, 50000);
+  write_bytes(folder.file("a.txt"), stories.substr(0, 30000));
+  write_bytes(folder.file("b.txt"), stories.substr(30000));
+  const auto expect = [&](const std::string& name, const std::string& arguments, int status, const std::string& words) {
+    const Outcome outcome = run("cd '" + folder.path() + "' && '" + tokenize + "' " + arguments);
+    test.check(name, outcome.status == status && outcome.output.find(words) != std::string::npos,
+               text("status %d, said: ", outcome.status) + outcome.output);
+  };
+  expect("learns and writes shards", "--train 300 --save t.json --out s --shard-tokens 5000 a.txt b.txt", 0,
+         "s_000001.bin: 5,000 tokens");
+  test.equal("and reads them",
+             run("cd '" + folder.path() + "' && '" + tokenize + "' --tokenizer t.json --decode s_*.bin").output,
+             stories);
+  expect("counts", "--tokenizer t.json a.txt", 0, "a.txt: 30,000 bytes, ");
+  expect("shards that exist", "--tokenizer t.json --out s a.txt", 1, "s_000000.bin: this file exists already");
+  expect("no file", "", 2, "FILE");
+  expect("a missing file", "c.txt", 1, "tokenize: c.txt: cannot be read: No such file");
+  expect("too few tokens", "--train 100 a.txt", 2, "--train 100: ");
+  expect("text instead of shards", "--decode a.txt", 1, "a.txt: ");
+  write_bytes(folder.file("c.txt"), "caf\u00E9");
+  expect("not ascii", "--tokenizer ascii c.txt", 1, "c.txt: line 1, byte 3: '\u00E9' is no 7-bit ASCII character");
+  expect("replaced", "--tokenizer ascii --replace c.txt", 0, "4 tokens (ascii), 1.25 bytes each");
+}
+
+// The scripts of data/, with small files of the same form in place of the downloads.
+void scripts(Test& test) {
+  const std::string data = (std::filesystem::current_path() / "data").string();
+  if (!std::filesystem::exists(data + "/c4.sh")) return test.skip("data/c4.sh", "run this in the repository's root");
+  const TemporaryFolder folder;
+  const auto shell = [&](const std::string& commands) { return run("cd '" + folder.path() + "'; " + commands); };
+  const auto expect = [&](const std::string& name, const std::string& commands, bool good, const std::string& words) {
+    const Outcome outcome = shell(commands);
+    test.check(name, (outcome.status == 0) == good && outcome.output.find(words) != std::string::npos,
+               text("status %d, said: ", outcome.status) + outcome.output);
+  };
+  const auto sum_of = [&](const std::string& file) {
+    return shell("(sha256sum " + file + " || shasum -a 256 " + file + ") 2> /dev/null").output.substr(0, 64);
+  };
+  const auto installed = [&](const std::string& program) {
+    const bool here = shell("command -v " + program).status == 0;
+    if (!here) test.skip("a script", program + " is not installed");
+    return here;
+  };
+  const std::string url = "_URL=\"file://$PWD/", script = " '" + data + "/";
+
+  write_bytes(folder.file("plays"), "First Citizen:\nSpeak.\n");
+  const std::string plays = "TINYSHAKESPEARE" + url + "plays\"" + script + "tinyshakespeare.sh' out";
+  expect("another checksum is refused", plays, false, "expected 86c4e6aa");
+  test.check("and leaves no text", std::filesystem::is_empty(folder.file("out")));
+  expect("tiny Shakespeare", "TINYSHAKESPEARE_SHA256=" + sum_of("plays") + " " + plays, true, "--data out/tinysh");
+  test.equal("its text", read_bytes(folder.file("out/tinyshakespeare.txt")), read_bytes(folder.file("plays")));
+
+  if (installed("unzip") && installed("zip")) {
+    shell(
+        "mkdir wikitext-2; for s in train valid test; do echo $s > wikitext-2/wiki.$s.tokens; done; zip -qr a.zip "
+        "wiki*");
+    const std::string sum = "WIKITEXT2_SHA256=" + sum_of("a.zip") + " WIKITEXT2" + url + "a.zip\"" + script;
+    expect("WikiText-2", sum + "wikitext2.sh' out", true, "--val out/wikitext2_valid.txt");
+    test.equal("its validation text", read_bytes(folder.file("out/wikitext2_valid.txt")), "valid\n");
+    expect("an archive without its members", sum + "wikitext2.sh' out raw", false,
+           "cannot unpack wikitext-2-raw/wiki.train.raw");
+  }
+  if (!installed("python3")) return;
+  const std::string documents = "{\"text\": \"One page.\"}\n\n{\"text\": \"Another\\nof two lines, caf\\u00e9.\\n\"}\n";
+  const std::string expected = "One page.\n\nAnother\nof two lines, caf\u00E9.\n\n";
+  write_bytes(folder.file("documents"), documents);
+  shell(
+      "for i in 0 1 2; do gzip -c documents > c4-train.0000$i-of-01024.json.gz; done; "
+      "gzip -c plays > c4-train.00003-of-01024.json.gz; gzip -c documents | head -c 40 > "
+      "c4-train.00004-of-01024.json.gz");
+  const std::string c4 = "C4" + url + "\"" + script + "c4.sh' out ";
+  expect("C4", c4 + "0 2", true, "c4-train.00002-of-01024.json.gz: SHA-256 ");
+  test.equal("its text", read_bytes(folder.file("out/c4_00002.txt")), expected);
+  shell("echo x >> out/c4-train.00002-of-01024.json.gz; echo x | gzip > c4-train.00002-of-01024.json.gz");
+  expect("the first checksum is demanded of the next", c4 + "2", false, "expected ");
+  expect("no documents", c4 + "3", false, "document 1 is no JSON object");
+  expect("a truncated part", c4 + "4", false, "c4-train.00004-of-01024.json.gz: cannot be read");
+  test.check("leaves no text", !std::filesystem::exists(folder.file("out/c4_00004.txt.part")) &&
+                                   !std::filesystem::exists(folder.file("out/c4_00004.txt")));
+  if (!installed("zstd")) return;
+  shell("zstd -q documents -o 1.jsonl.zst; cp 1.jsonl.zst 2.jsonl.zst; tar -cf a.tar 1.jsonl.zst 2.jsonl.zst");
+  expect("OpenWebText2",
+         "OPENWEBTEXT2_SHA256=" + sum_of("a.tar") + " OPENWEBTEXT2" + url + "a.tar\"" + script + "openwebtext2.sh' out",
+         true, "out/openwebtext2.txt");
+  test.equal("its text", read_bytes(folder.file("out/openwebtext2.txt")), expected + expected);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Test test(argc, argv);
+  test.run("characters", characters);
+  test.run("splitting", splitting);
+  test.run("characters as tokens", characters_as_tokens);
+  test.run("merging", merging);
+  test.run("byte pairs", byte_pairs);
+  test.run("training", training);
+  test.run("tokenizer files", tokenizer_files);
+  test.run("GPT-2 files", gpt2_files);
+  test.run("GPT-2 itself", gpt2_itself);
+  test.run("text corpora", text_corpora);
+  test.run("shards", shards);
+  test.run("language modeling", language_modeling);
+  test.run("stories", stories);
+  test.run("program", program);
+  test.run("scripts", scripts);
+  return test.finish();
+}
