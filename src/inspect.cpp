@@ -18,6 +18,7 @@ struct Subcommand {
 
 constexpr Subcommand SUBCOMMANDS[] = {
     {"heatmap", "where a model of images looks", inspect_heatmap},
+    {"neurons", "what the neurons of an MLP language model's first layer compute", inspect_neurons},
     {"positions", "what models with and without positional encodings make of the order of their inputs", inspect_positions},
 };
 

@@ -7,6 +7,7 @@
 namespace petroglyph {
 
 int inspect_heatmap(const std::vector<std::string>& words);
+int inspect_neurons(const std::vector<std::string>& words);
 int inspect_positions(const std::vector<std::string>& words);
 
 }  // namespace petroglyph

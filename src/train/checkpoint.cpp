@@ -1,5 +1,7 @@
 #include "train/checkpoint.h"
 
+#include <deque>
+
 #include "error.h"
 #include "text.h"
 
@@ -39,8 +41,9 @@ std::vector<real> read_all(const SafetensorsFile& file, const Parameters& parame
 
 }  // namespace
 
-void save_checkpoint(const std::string& path, const RunState& state, Model& model, Optimizer& optimizer) {
-  SafetensorsWriter writer;
+namespace {
+
+void add_metadata(SafetensorsWriter& writer, const RunState& state) {
   writer.metadata("format", "petroglyph");
   writer.metadata("version", "1");
   writer.metadata("program", state.program);
@@ -49,19 +52,35 @@ void save_checkpoint(const std::string& path, const RunState& state, Model& mode
   writer.metadata("options", state.options.text());
   if (!state.data.is(Json::Kind::Null)) writer.metadata("data", state.data.text());
   writer.metadata("step", std::to_string(state.step));
-  const std::vector<real> values = model.parameters.values().download(), m = optimizer.m().download(),
-                          v = optimizer.v().download();
-  std::vector<std::vector<float>> tensors;  // the writer does not copy
-  tensors.reserve(3 * model.parameters.list().size());
-  const auto add = [&](const std::string& prefix, const std::vector<real>& all) {
-    for (const Parameter& p : model.parameters.list()) {
-      tensors.push_back(as_floats(all, p));
-      writer.add(prefix + p.name, p.shape, tensors.back().data());
-    }
-  };
-  add("", values);
-  add(FIRST_MOMENT, m);
-  add(SECOND_MOMENT, v);
+}
+
+// A tensor for each parameter; `kept` holds them, for the writer does not copy.
+void add_tensors(SafetensorsWriter& writer, std::deque<std::vector<float>>& kept, const Parameters& parameters,
+                 const std::string& prefix, const Tensor& all) {
+  const std::vector<real> values = all.download();
+  for (const Parameter& p : parameters.list()) {
+    kept.push_back(as_floats(values, p));
+    writer.add(prefix + p.name, p.shape, kept.back().data());
+  }
+}
+
+}  // namespace
+
+void save_checkpoint(const std::string& path, const RunState& state, Model& model, Optimizer& optimizer) {
+  SafetensorsWriter writer;
+  std::deque<std::vector<float>> kept;
+  add_metadata(writer, state);
+  add_tensors(writer, kept, model.parameters, "", model.parameters.values());
+  add_tensors(writer, kept, model.parameters, FIRST_MOMENT, optimizer.m());
+  add_tensors(writer, kept, model.parameters, SECOND_MOMENT, optimizer.v());
+  writer.save(path);
+}
+
+void save_weights(const std::string& path, const RunState& state, Model& model) {
+  SafetensorsWriter writer;
+  std::deque<std::vector<float>> kept;
+  add_metadata(writer, state);
+  add_tensors(writer, kept, model.parameters, "", model.parameters.values());
   writer.save(path);
 }
 

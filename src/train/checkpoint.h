@@ -26,6 +26,8 @@ struct RunState {
 };
 
 void save_checkpoint(const std::string& path, const RunState& state, Model& model, Optimizer& optimizer);
+// The same without the moments: enough to use the model, not to go on with the run.
+void save_weights(const std::string& path, const RunState& state, Model& model);
 
 // What a checkpoint says of itself; throws Error for a foreign file, and for another program's unless `program` is empty.
 RunState read_run_state(const SafetensorsFile& file, const std::string& program = "");

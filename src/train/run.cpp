@@ -9,6 +9,7 @@
 
 #include "error.h"
 #include "text.h"
+#include "train/atomic_file.h"
 #include "train/figure.h"
 #include "train/interrupt.h"
 #include "train/log.h"
@@ -50,6 +51,13 @@ std::string group_folder(const RunSettings& settings, const std::string& otherwi
   return settings.name;
 }
 
+bool is_snapshot(int64_t step, int64_t every) {
+  if (every == 0) return false;
+  if (step == 0 || step >= every) return step % every == 0;
+  while (every > step) every /= 2;
+  return every == step;
+}
+
 double step_reached(const CsvTable& log, double accuracy) {
   const std::vector<double>& evaluated = log.column("eval_accuracy");
   const auto first = std::find_if(evaluated.begin(), evaluated.end(), [&](double a) { return a >= accuracy; });
@@ -86,6 +94,10 @@ void RunSettings::declare(Options& options) {
   options.add("name", &name, "the folder runs/NAME; default: the first free one").placeholder("NAME").may_change();
   options.add("resume", &resume, "goes on with runs/NAME where it stopped, to the same bits").may_change();
   options.add("save-every", &save_every, 1, 1 << 30, "steps between checkpoints").may_differ();
+  options
+      .add("snapshots", &snapshots, 0, int64_t(1) << 31,
+           "keeps the weights of every so many steps, more often at first, in snapshots/; 0: never")
+      .may_differ();
   options
       .add("device", &device, {"auto", "cpu", "cuda"},
            "auto takes the GPU where there is one; the results do not depend on it")
@@ -167,6 +179,7 @@ bool Run::train() {
   bool reached = false;
   for (;;) {
     const int64_t step = state_.step;
+    if (is_snapshot(step, settings_.snapshots)) keep_snapshot();
     Row row;
     const bool evaluated = evaluate(row);
     reached = evaluated && row.evaluated.accuracy >= settings_.stop_at;
@@ -240,6 +253,11 @@ void Run::save() {
   if (saved_step_ == state_.step) return;
   save_checkpoint(checkpoint_, state_, *model_, *optimizer_);
   saved_step_ = state_.step;
+}
+
+void Run::keep_snapshot() {
+  make_folder(file("snapshots"));
+  save_weights(file(text("snapshots/step-%lld.safetensors", static_cast<long long>(state_.step))), state_, *model_);
 }
 
 void Run::draw() const {

@@ -4,6 +4,7 @@
 //   runs/NAME/model.safetensors   the last checkpoint (checkpoint.h)
 //   runs/NAME/best.safetensors    of programs that ask for it, the checkpoint of the lowest evaluated loss
 //   runs/NAME/curve.svg           loss and accuracy against steps
+//   runs/NAME/snapshots/step-K.safetensors   with --snapshots, the weights after K updates
 #pragma once
 
 #include <functional>
@@ -37,6 +38,7 @@ struct RunSettings {
   double stop_at = 1;  // accuracy of an evaluation that ends the run; above 1: never
   int eval_every = 10, eval_samples = 320;
   int save_every = 100;
+  int64_t snapshots = 0;  // steps between two, 0: none
   std::string schedule = "constant";
   Schedule rate;
   AdamwSettings adamw;
@@ -54,6 +56,10 @@ void check_new_run(const std::string& folder);
 
 // The NAME of several runs that belong together, in runs/NAME/: --name, or the first free one, or with --resume `otherwise`.
 std::string group_folder(const RunSettings& settings, const std::string& otherwise);
+
+// Whether weights are kept after `step` updates: at 0, at the multiples of `every`, and before the first of them where `every` is
+// halved again and again, since the early steps change most. every = 100: 0, 1, 3, 6, 12, 25, 50, 100, 200, 300, …
+bool is_snapshot(int64_t step, int64_t every);
 
 // The first step whose evaluation reached this accuracy, by a run's log; NaN where none did.
 double step_reached(const CsvTable& log, double accuracy);
@@ -95,6 +101,7 @@ class Run {
   void find_best();
   void train_one(Row& row);
   void draw() const;
+  void keep_snapshot();
   std::string describe(const Row& row, double steps_a_second) const;
   void show_evaluation(Progress& progress, int64_t step, const Row& row) const;
   void check_finite(double loss) const;

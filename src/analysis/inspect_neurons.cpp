@@ -1,0 +1,580 @@
+// inspect neurons: what the neurons of an MLP language model's first layer have become, at one checkpoint or over those of a run. Section 4
+// of "MLPs for NLP": their types (figure 4), ℓ1/ℓ2 over time (5, 15), weights and their cosine transforms (4, 6, 12), the norms of their
+// slices (7), and the words behind them (13, 14).
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <limits>
+#include <numeric>
+
+#include "analysis/inspect.h"
+#include "analysis/keywords.h"
+#include "analysis/neuron_types.h"
+#include "error.h"
+#include "random.h"
+#include "text.h"
+#include "tokenizers/tokenizer.h"
+#include "train/atomic_file.h"
+#include "train/checkpoint.h"
+#include "train/figure.h"
+#include "train/options.h"
+
+namespace petroglyph {
+
+namespace {
+
+struct NeuronSettings {
+  std::vector<std::string> checkpoints;
+  std::string out, device = "auto";
+  NeuronRules rules;
+  bool rescale = true;
+  double large = 0;
+  int examples = 4, rows = 40, word_neurons = 6, keywords = 10, completed = 5, threads = 0;
+  uint64_t seed = 1;
+
+  void declare(Options& options);
+  NeuronRules rules_for(int embedding) const { return rescale ? rules.rescaled(embedding) : rules; }
+};
+
+void NeuronSettings::declare(Options& options) {
+  options.positional("CHECKPOINT", &checkpoints,
+                     "an mlp_lm's .safetensors files, or a run's folder: its snapshots and its last checkpoint");
+  options.section("Types");
+  const auto thresholds = [&](const std::string& prefix, const std::string& of, NeuronThresholds* t) {
+    options.add(prefix + "p", &t->p, 0, 1, of + "n-gram: more than this part of the slices is low");
+    options.add(prefix + "low", &t->low, 0, 1, of + "n-gram: low is below this part of the largest slice's norm");
+    options.add(prefix + "high", &t->high, 0, 1, of + "n-gram: one slice is above this part of it");
+    options.add(
+        prefix + "bag-of-words", &t->bag_of_words, 0, 1,
+        of +
+            "bag of words: the variance of the slices' directions is below this, where the embedding has 512 channels");
+  };
+  thresholds("", "", &rules.strict);
+  thresholds("hybrid-", "hybrid: ", &rules.hybrid);
+  options.add("rescale", &rescale, "multiplies the two variances by 512 / embedding: the same angles between slices");
+  options.section("Pictures");
+  options.add("examples", &examples, 1, 100, "neurons of each type that are drawn");
+  options.add("rows", &rows, 1, 1 << 16, "channels of the embedding that are drawn");
+  options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(),
+              "which neurons are drawn, and the random vectors");
+  options.add(
+      "large", &large, 0, 1e9,
+      "slice norms are sorted by how many are above this (the paper: 0.01); 0: above --low of the neuron's largest");
+  options.section("Words");
+  options.add("word-neurons", &word_neurons, 0, 1 << 16, "neurons of each kind whose words are listed");
+  options.add("keywords", &keywords, 1, 1000, "words of a bag of words");
+  options.add("completed", &completed, 1, 1000, "words of an n-gram, which the model goes on from");
+  options.section("Run");
+  options.add("out", &out, "folder; default: neurons, beside the checkpoint").placeholder("FOLDER");
+  options.add("device", &device, {"auto", "cpu", "cuda"}, "auto takes the GPU where there is one");
+  options.add("threads", &threads, 0, 1024, "CPU threads, 0 for all cores");
+}
+
+// ---- Checkpoints ----------------------------------------------------------------------------------------------------
+
+const char* const FIRST = "first.weight";
+const char* const TABLE = "token_embedding.weight";
+
+// The first layer at one step.
+struct Snapshot {
+  std::string path;
+  RunState state;
+  int time = 0, embedding = 0;
+  std::vector<double> weight;  // (neurons,T,E); kept of the last one only
+  std::vector<NeuronMeasures> measures;
+  std::vector<NeuronVerdict> verdicts;
+
+  NeuronView neuron(size_t i) const {
+    return {&weight[i * static_cast<size_t>(time) * static_cast<size_t>(embedding)], time, embedding};
+  }
+  std::string label() const { return "step " + with_commas(state.step); }
+};
+
+std::vector<std::string> files_of(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    if (!std::filesystem::is_directory(path)) {
+      files.push_back(path);
+      continue;
+    }
+    std::vector<std::string> found;
+    for (const std::string& folder : {path, path + "/snapshots"}) {
+      std::error_code none;
+      for (const auto& entry : std::filesystem::directory_iterator(folder, none))
+        if (entry.path().extension() == ".safetensors" && entry.path().filename() != "best.safetensors")
+          found.push_back(entry.path().string());
+    }
+    if (found.empty()) throw Error(path + ": no .safetensors file in this folder or its snapshots");
+    std::sort(found.begin(), found.end());
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return files;
+}
+
+Snapshot read_snapshot(const std::string& path) {
+  const SafetensorsFile file(path);
+  Snapshot snapshot;
+  snapshot.path = path;
+  snapshot.state = read_run_state(file);
+  if (!file.find(FIRST) || !file.find(TABLE))
+    throw Error(path + ": " + snapshot.state.model + " has no " + FIRST +
+                ", the layer that is looked at; expected an mlp_lm");
+  const Json& config = snapshot.state.config;
+  const int64_t T = config.at("context").integer(), E = config.at("embedding").integer();
+  file.expect_shape(FIRST, {E, T * E});
+  file.expect_shape(TABLE, {config.at("vocab").integer(), E});
+  snapshot.time = static_cast<int>(T);
+  snapshot.embedding = static_cast<int>(E);
+  const std::vector<float> values = file.read_as_float(FIRST);
+  snapshot.weight.assign(values.begin(), values.end());
+  return snapshot;
+}
+
+// In the order of their steps, each step once.
+std::vector<Snapshot> read_snapshots(const NeuronSettings& settings) {
+  std::vector<Snapshot> all;
+  for (const std::string& path : files_of(settings.checkpoints)) {
+    Snapshot s = read_snapshot(path);
+    if (!all.empty() && s.state.config != all[0].state.config)
+      throw Error(path + ": another model than that of " + all[0].path + ", expected checkpoints of one run");
+    const NeuronRules rules = settings.rules_for(s.embedding);
+    for (int i = 0; i < s.embedding; ++i) {
+      s.measures.push_back(measure_neuron(s.neuron(static_cast<size_t>(i))));
+      s.verdicts.push_back(classify_neuron(s.measures.back(), rules));
+    }
+    const auto later = [&](const Snapshot& other) { return other.state.step >= s.state.step; };
+    const auto place = std::find_if(all.begin(), all.end(), later);
+    if (place == all.end() || place->state.step != s.state.step) all.insert(place, std::move(s));
+    for (size_t i = 0; i + 1 < all.size(); ++i) all[i].weight = {};
+  }
+  return all;
+}
+
+// ---- What is written ------------------------------------------------------------------------------------------------
+
+std::string cell(double value) { return std::isfinite(value) ? number_text(value, 9) : ""; }
+
+const char* const TYPE_TITLES[NEURON_TYPES] = {"n-gram", "bag of words", "hybrid", "DCT-sparse", "other"};
+
+// A token as one word of a line: control characters and broken UTF-8 as escapes.
+std::string shown_token(const Tokenizer* tokenizer, int32_t token) {
+  if (!tokenizer) return "#" + std::to_string(token);
+  const std::string bytes(tokenizer->bytes(token));
+  const bool good = is_utf8(bytes);
+  std::string out;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    out += c == '\n'                                                ? "\\n"
+           : byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !good) ? text("\\x%02X", byte)
+                                                                    : std::string(1, c);
+  }
+  return "\"" + out + "\"";
+}
+
+std::string csv_quoted(const std::string& words) {
+  std::string out = "\"";
+  for (const char c : words) out += c == '"' ? "\"\"" : std::string(1, c);
+  return out + "\"";
+}
+
+class NeuronReport {
+ public:
+  NeuronReport(const NeuronSettings& settings, std::vector<Snapshot> snapshots)
+      : settings_(settings),
+        snapshots_(std::move(snapshots)),
+        last_(snapshots_.back()),
+        T_(last_.time),
+        E_(last_.embedding) {
+    const std::filesystem::path beside = std::filesystem::path(last_.path).parent_path();
+    const bool among_snapshots = beside.filename() == "snapshots";
+    folder_ =
+        !settings.out.empty() ? settings.out : ((among_snapshots ? beside.parent_path() : beside) / "neurons").string();
+  }
+
+  void write() {
+    make_folder(folder_);
+    show_types();
+    write_neurons();
+    draw_ratios();
+    draw_norms();
+    draw_examples();
+    draw_windows();
+    write_words();
+    std::printf("\nsaved %s (%s)\n", folder_.c_str(), join(written_, ", ").c_str());
+  }
+
+ private:
+  void save(const std::string& name, const std::string& content) {
+    write_file_atomically(folder_ + "/" + name, content);
+    written_.push_back(name);
+  }
+  void save(const std::string& name, const Figure& figure) {
+    figure.save(folder_ + "/" + name);
+    written_.push_back(name);
+  }
+  std::string caption() const { return last_.path + ", " + last_.label(); }
+
+  // The first, the middle and the last, as many as there are.
+  std::vector<const Snapshot*> three_steps() const;
+  std::vector<size_t> neurons_of(NeuronType type, size_t most) const;
+  std::vector<size_t> sorted_by_slices(const Snapshot& snapshot) const;
+  int large_slices(const NeuronMeasures& measures) const;
+  void draw_weights(Figure& figure, const std::string& title, const std::vector<double>& weight, const char* x,
+                    int first, int columns) const;
+
+  void show_types();
+  void write_neurons();
+  void draw_ratios();
+  void draw_norms();
+  void draw_examples();
+  void draw_windows();
+  void write_words();
+
+  const NeuronSettings& settings_;
+  const std::vector<Snapshot> snapshots_;
+  const Snapshot& last_;
+  const int T_, E_;
+  std::string folder_;
+  std::vector<std::string> written_;
+};
+
+std::vector<const Snapshot*> NeuronReport::three_steps() const {
+  std::vector<const Snapshot*> chosen;
+  // The one next to the middle in steps, not in numbers: early ones are kept more often.
+  const int64_t half = (snapshots_.front().state.step + last_.state.step) / 2;
+  const auto distance = [&](const Snapshot& s) { return std::abs(s.state.step - half); };
+  const auto middle = std::min_element(snapshots_.begin(), snapshots_.end(),
+                                       [&](const Snapshot& a, const Snapshot& b) { return distance(a) < distance(b); });
+  for (const Snapshot* s : {&snapshots_.front(), &*middle, &last_})
+    if (chosen.empty() || chosen.back() != s) chosen.push_back(s);
+  return chosen;
+}
+
+// Figure 4, left.
+void NeuronReport::show_types() {
+  std::printf("%d neurons, context %d, embedding %d\n%-12s", E_, T_, E_, "");
+  std::string csv = "step";
+  for (int type = 0; type < NEURON_TYPES; ++type) {
+    std::printf(" %13s", TYPE_TITLES[type]);
+    csv += std::string(",") + name_of(static_cast<NeuronType>(type));
+  }
+  csv += "\n";
+  std::vector<double> steps;
+  std::vector<std::vector<double>> shares(NEURON_TYPES);
+  for (const Snapshot& s : snapshots_) {
+    std::printf("\n%-12s", s.label().c_str());
+    csv += std::to_string(s.state.step);
+    steps.push_back(static_cast<double>(s.state.step));
+    const NeuronCounts counts = count_types(s.verdicts);
+    for (size_t type = 0; type < NEURON_TYPES; ++type) {
+      shares[type].push_back(static_cast<double>(counts[type]) / E_);
+      std::printf(" %11.1f %%", 100 * shares[type].back());
+      csv += "," + cell(shares[type].back());
+    }
+    csv += "\n";
+  }
+  std::printf("\n");
+  save("types.csv", csv);
+  if (snapshots_.size() < 2) return;
+  Figure figure("Types of first-layer neurons over training");
+  Panel& panel = figure.panel().x("step").y("share of neurons").y_range(0, 1);
+  for (size_t type = 0; type < NEURON_TYPES; ++type) panel.line(TYPE_TITLES[type], steps, shares[type]);
+  save("types.svg", figure.caption(caption()));
+}
+
+void NeuronReport::write_neurons() {
+  std::string csv =
+      "neuron,type,ngram,bag_of_words,ngram_hybrid,bag_of_words_hybrid,ngram_dct,bag_of_words_variance,l1_l2,l1_l2_dct,"
+      "large_slices";
+  for (int t = 0; t < T_; ++t) csv += text(",norm_%d", t);
+  for (int t = 0; t < T_; ++t) csv += text(",dct_norm_%d", t);
+  for (size_t i = 0; i < last_.measures.size(); ++i) {
+    const NeuronMeasures& m = last_.measures[i];
+    const NeuronVerdict& v = last_.verdicts[i];
+    csv += text("\n%zu,%s,%d,%d,%d,%d,%d", i, name_of(v.type), v.ngram, v.bag_of_words, v.ngram_hybrid,
+                v.bag_of_words_hybrid, v.ngram_dct);
+    csv +=
+        "," + cell(m.variance) + "," + cell(m.l1_l2) + "," + cell(m.l1_l2_dct) + "," + std::to_string(large_slices(m));
+    for (const double norm : m.norms) csv += "," + cell(norm);
+    for (const double norm : m.dct_norms) csv += "," + cell(norm);
+  }
+  save("neurons.csv", csv + "\n");
+}
+
+// Figures 5 and 15: how many neurons have which ℓ1/ℓ2, between 1 (one slice or one frequency) and √T (all alike).
+void NeuronReport::draw_ratios() {
+  constexpr int BINS = 40;
+  const double width = (std::sqrt(T_) - 1) / BINS;
+  std::string csv = "step,basis,low,high,share\n";
+  Figure figure("ℓ1/ℓ2 over time of first-layer neurons");
+  for (const bool dct : {false, true}) {
+    Panel& panel = figure.panel(dct ? "after the cosine transform" : "weights").x("ℓ1/ℓ2").y("share of neurons");
+    for (const Snapshot* s : three_steps()) {
+      std::vector<double> shares(BINS), xs, ys;
+      for (const NeuronMeasures& m : s->measures) {
+        const double place = width > 0 ? ((dct ? m.l1_l2_dct : m.l1_l2) - 1) / width : 0;
+        shares[static_cast<size_t>(std::clamp(static_cast<int>(place), 0, BINS - 1))] += 1.0 / E_;
+      }
+      for (int b = 0; b < BINS; ++b) {
+        const double low = 1 + b * width, share = shares[static_cast<size_t>(b)];
+        csv += std::to_string(s->state.step) + (dct ? ",dct," : ",standard,") + cell(low) + "," + cell(low + width) +
+               "," + cell(share) + "\n";
+        xs.insert(xs.end(), {low, low + width});
+        ys.insert(ys.end(), {share, share});
+      }
+      panel.line(s->label(), xs, ys);
+    }
+  }
+  save("ratios.csv", csv);
+  save("ratios.svg", figure.caption(caption()));
+}
+
+int NeuronReport::large_slices(const NeuronMeasures& measures) const {
+  const bool absolute = settings_.large > 0;
+  const std::vector<double> norms = absolute ? measures.norms : relative_norms(measures.norms);
+  const double limit = absolute ? settings_.large : settings_.rules.strict.low;
+  return static_cast<int>(std::count_if(norms.begin(), norms.end(), [&](double norm) { return norm > limit; }));
+}
+
+std::vector<size_t> NeuronReport::sorted_by_slices(const Snapshot& snapshot) const {
+  std::vector<size_t> order(snapshot.measures.size());
+  std::iota(order.begin(), order.end(), size_t(0));
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return large_slices(snapshot.measures[a]) < large_slices(snapshot.measures[b]);
+  });
+  return order;
+}
+
+// Figure 7: a column a neuron, those with few large slices on the left; the transforms in the same order.
+void NeuronReport::draw_norms() {
+  const std::vector<const Snapshot*> steps = three_steps();
+  Figure figure("Norms of the slices of first-layer neurons");
+  figure.columns(static_cast<int>(steps.size())).panel_size(420, 180);
+  for (const bool dct : {false, true})
+    for (const Snapshot* s : steps) {
+      std::vector<double> values(static_cast<size_t>(T_) * static_cast<size_t>(E_));
+      const std::vector<size_t> order = sorted_by_slices(*s);
+      for (size_t column = 0; column < order.size(); ++column) {
+        const NeuronMeasures& m = s->measures[order[column]];
+        for (size_t t = 0; t < m.norms.size(); ++t)
+          values[t * order.size() + column] = dct ? m.dct_norms[t] : m.norms[t];
+      }
+      figure.panel(s->label() + (dct ? ", cosine transform" : ""))
+          .heatmap(static_cast<size_t>(T_), static_cast<size_t>(E_), values, "norm")
+          .x("neurons, by their number of large slices")
+          .y(dct ? "frequency" : "token");
+    }
+  save("norms.svg", figure.caption(caption()));
+}
+
+// Neurons of a type at the last step, drawn at random, in the order of their numbers.
+std::vector<size_t> NeuronReport::neurons_of(NeuronType type, size_t most) const {
+  std::vector<std::pair<uint32_t, size_t>> drawn;
+  for (size_t i = 0; i < last_.verdicts.size(); ++i)
+    if (last_.verdicts[i].type == type)
+      drawn.emplace_back(philox(settings_.seed, stream_of("examples"), 0, i).word[0], i);
+  std::sort(drawn.begin(), drawn.end());
+  std::vector<size_t> neurons;
+  for (size_t i = 0; i < std::min(most, drawn.size()); ++i) neurons.push_back(drawn[i].second);
+  std::sort(neurons.begin(), neurons.end());
+  return neurons;
+}
+
+// weight (·,E): time or frequency to the right, the embedding downwards.
+void NeuronReport::draw_weights(Figure& figure, const std::string& title, const std::vector<double>& weight,
+                                const char* x, int first, int columns) const {
+  const int rows = std::min(settings_.rows, E_);
+  std::vector<double> values;
+  for (int e = 0; e < rows; ++e)
+    for (int t = 0; t < columns; ++t)
+      values.push_back(weight[static_cast<size_t>(first + t) * static_cast<size_t>(E_) + e]);
+  std::vector<std::string> names;
+  for (int t = 0; t < columns; ++t) names.push_back(std::to_string(first + t));
+  figure.panel(title)
+      .heatmap(static_cast<size_t>(rows), static_cast<size_t>(columns), values, "", ColorMap::Diverging)
+      .x(x)
+      .y("embedding")
+      .x_names(names);
+}
+
+std::vector<double> copy_of(const NeuronView& w) {
+  return {w.weight, w.weight + static_cast<size_t>(w.time) * static_cast<size_t>(w.embedding)};
+}
+
+// Figures 4 and 12: a file for each type that occurs.
+void NeuronReport::draw_examples() {
+  for (int type = 0; type < NEURON_TYPES; ++type) {
+    const std::vector<size_t> neurons =
+        neurons_of(static_cast<NeuronType>(type), static_cast<size_t>(settings_.examples));
+    if (neurons.empty()) continue;
+    Figure figure(std::string("Neurons: ") + TYPE_TITLES[type]);
+    figure.columns(static_cast<int>(neurons.size())).panel_size(150, 260);
+    for (const size_t i : neurons)
+      draw_weights(figure, text("neuron %zu", i), copy_of(last_.neuron(i)), "token", 0, T_);
+    for (const size_t i : neurons)
+      draw_weights(figure, "its cosine transform", cosine_transform(last_.neuron(i)), "frequency", 0, T_);
+    save(text("examples_%s.svg", name_of(static_cast<NeuronType>(type))), figure.caption(caption()));
+  }
+}
+
+// Figure 6: an example of each type, its transform, and the transform of the window that it looks at: from its oldest slice that is not low.
+void NeuronReport::draw_windows() {
+  Figure figure("An example of each type, and what the cosine transform makes of it");
+  figure.columns(3).panel_size(200, 260);
+  for (int type = 0; type < NEURON_TYPES; ++type)
+    for (const size_t i : neurons_of(static_cast<NeuronType>(type), 1)) {
+      const NeuronView w = last_.neuron(i);
+      const std::vector<double> norms = relative_norms(last_.measures[i].norms);
+      const auto oldest =
+          std::find_if(norms.begin(), norms.end(), [&](double n) { return n >= settings_.rules.strict.low; });
+      const int first = oldest == norms.end() ? 0 : static_cast<int>(oldest - norms.begin());
+      const NeuronView window{w.weight + static_cast<size_t>(first) * static_cast<size_t>(E_), T_ - first, E_};
+      draw_weights(figure, text("%s, neuron %zu", TYPE_TITLES[type], i), copy_of(w), "token", 0, T_);
+      draw_weights(figure, "transform", cosine_transform(w), "frequency", 0, T_);
+      draw_weights(figure, text("transform of the last %d tokens", T_ - first), cosine_transform(window), "frequency",
+                   0, T_ - first);
+    }
+  save("windows.svg", figure.caption(caption()));
+}
+
+// ---- Words ----------------------------------------------------------------------------------------------------------
+
+// Figures 13 and 14.
+class NeuronWords {
+ public:
+  NeuronWords(const Snapshot& snapshot, const NeuronSettings& settings)
+      : snapshot_(snapshot), settings_(settings), ops_(make_device(settings.device, settings.threads)) {
+    const SafetensorsFile file(snapshot.path);
+    table_ = file.read_as_float(TABLE);
+    model_ = load_model(file, snapshot.state, *ops_);
+    const Json& data = snapshot.state.data;
+    if (!data.is(Json::Kind::Null) && data.find("tokenizer"))
+      tokenizer_ = tokenizer_from_json(data.at("tokenizer"), file.path());
+  }
+
+  void write() {
+    heading("Bags of words: the neurons whose slices are most alike, and the words nearest to their mean over time");
+    for (const size_t i : lowest([&](size_t n) { return snapshot_.measures[n].variance; }))
+      add_bag(text("neuron %zu (%s)", i, name_of(snapshot_.verdicts[i].type)), mean_over_time(snapshot_.neuron(i)));
+    for (int r = 0; r < RANDOM; ++r) add_bag(text("random %d", r + 1), random_vector(r));
+    heading(
+        "N-grams: the neurons with the smallest slices, the words nearest to their largest one, and how the model goes "
+        "on from each");
+    for (const size_t i : lowest([&](size_t n) { return smallest_slice(n); })) {
+      const std::vector<double>& norms = snapshot_.measures[i].norms;
+      const int t = static_cast<int>(std::max_element(norms.begin(), norms.end()) - norms.begin());
+      add_ngram(text("neuron %zu (%s), token %d of %d", i, name_of(snapshot_.verdicts[i].type), t + 1, snapshot_.time),
+                slice(snapshot_.neuron(i), t));
+    }
+    for (int r = 0; r < RANDOM; ++r) add_ngram(text("random %d", r + 1), random_vector(r));
+  }
+
+  const std::string& text_file() const { return text_; }
+  const std::string& csv() const { return csv_; }
+
+ private:
+  static constexpr int RANDOM = 4;  // vectors to compare with
+
+  void heading(const std::string& words) {
+    text_ += (text_.empty() ? "" : "\n") + words + "\n";
+    ++kind_;
+  }
+
+  // Neurons with the lowest scores; those without a score are the last.
+  template <class Score>
+  std::vector<size_t> lowest(Score score) const {
+    std::vector<size_t> order(snapshot_.measures.size());
+    std::iota(order.begin(), order.end(), size_t(0));
+    const auto known = [&](size_t i) {
+      return std::isfinite(score(i)) ? score(i) : std::numeric_limits<double>::infinity();
+    };
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return known(a) < known(b); });
+    order.resize(std::min(order.size(), static_cast<size_t>(settings_.word_neurons)));
+    return order;
+  }
+  double smallest_slice(size_t n) const {
+    const std::vector<double> norms = relative_norms(snapshot_.measures[n].norms);
+    return *std::min_element(norms.begin(), norms.end());
+  }
+
+  static std::vector<double> slice(const NeuronView& w, int t) {
+    std::vector<double> row;
+    for (int e = 0; e < w.embedding; ++e) row.push_back(w.at(t, e));
+    return row;
+  }
+  static std::vector<double> mean_over_time(const NeuronView& w) {
+    std::vector<double> mean(static_cast<size_t>(w.embedding));
+    for (int t = 0; t < w.time; ++t)
+      for (int e = 0; e < w.embedding; ++e) mean[static_cast<size_t>(e)] += w.at(t, e) / w.time;
+    return mean;
+  }
+  std::vector<double> random_vector(int number) const {
+    std::vector<double> vector;
+    for (int e = 0; e < snapshot_.embedding; ++e)
+      vector.push_back(
+          normal(settings_.seed, stream_of("random neuron"), static_cast<uint32_t>(number), static_cast<uint64_t>(e)));
+    return vector;
+  }
+
+  void add_bag(const std::string& title, const std::vector<double>& vector) {
+    std::string line;
+    for (const Keyword& word : nearest_tokens(table_, vector, settings_.keywords)) {
+      line += " " + shown_token(tokenizer_.get(), word.token);
+      add_row(title, word, "");
+    }
+    text_ += "  " + title + ":" + line + "\n";
+  }
+  void add_ngram(const std::string& title, const std::vector<double>& vector) {
+    const std::vector<Keyword> words = nearest_tokens(table_, vector, settings_.completed);
+    std::vector<int32_t> tokens;
+    for (const Keyword& word : words) tokens.push_back(word.token);
+    const std::vector<int32_t> next = completions(snapshot_.state.config, *model_, *ops_, tokens);
+    std::string line;
+    for (size_t i = 0; i < words.size(); ++i) {
+      const std::string completion = shown_token(tokenizer_.get(), next[i]);
+      line +=
+          " " + shown_token(tokenizer_.get(), words[i].token) + " → " + completion + (i + 1 < words.size() ? "," : "");
+      add_row(title, words[i], completion);
+    }
+    text_ += "  " + title + ":" + line + "\n";
+  }
+  void add_row(const std::string& title, const Keyword& word, const std::string& completion) {
+    csv_ += std::string(kind_ == 1 ? "bag_of_words," : "ngram,") + csv_quoted(title) + "," +
+            std::to_string(word.token) + "," + csv_quoted(shown_token(tokenizer_.get(), word.token)) + "," +
+            number_text(word.cosine, 6) + "," + (completion.empty() ? "" : csv_quoted(completion)) + "\n";
+  }
+
+  const Snapshot& snapshot_;
+  const NeuronSettings& settings_;
+  std::unique_ptr<Ops> ops_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::vector<float> table_;  // (V,E)
+  int kind_ = 0;
+  std::string text_, csv_ = "kind,neuron,token,word,cosine,completion\n";
+};
+
+void NeuronReport::write_words() {
+  if (settings_.word_neurons == 0) return;
+  NeuronWords words(last_, settings_);
+  words.write();
+  std::printf("\n%s", words.text_file().c_str());
+  save("words.txt", words.text_file());
+  save("words.csv", words.csv());
+}
+
+}  // namespace
+
+int inspect_neurons(const std::vector<std::string>& words) {
+  NeuronSettings settings;
+  Options options("inspect neurons",
+                  "Tells what the neurons of an MLP language model's first layer compute of its context.");
+  settings.declare(options);
+  options.parse(words);
+  NeuronReport(settings, read_snapshots(settings)).write();
+  return 0;
+}
+
+}  // namespace petroglyph
