@@ -46,7 +46,7 @@ CUDA_LIBRARIES := $(if $(CUDA_WANTED),-L$(dir $(NVCC))../lib64 -lcudart_static -
 
 # ---- What is built --------------------------------------------------------------------------------------------------
 
-PROGRAMS := train_copy train_text train_regular train_image generate tokenize inspect
+PROGRAMS := train_copy train_text train_regular train_image scaling generate tokenize inspect
 LIBRARY := $(filter-out $(PROGRAMS:%=src/%.cpp),$(wildcard src/*.cpp src/cpu/*.cpp src/models/*.cpp src/tasks/*.cpp src/tokenizers/*.cpp src/train/*.cpp src/analysis/*.cpp))
 KERNELS := $(wildcard src/gpu/*.cu)
 OBJECTS := $(LIBRARY:src/%.cpp=$(BUILD)/%.o) $(if $(CUDA_WANTED),$(KERNELS:src/%.cu=$(BUILD)/%.o))

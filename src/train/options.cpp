@@ -188,30 +188,41 @@ Option& Options::add(const std::string& name, std::string* value, const std::vec
   return option;
 }
 
-Option& Options::add(const std::string& name, std::vector<int>* values, int low, int high, const std::string& help) {
+// parse: a word's value, or nothing
+template <class Number, class Parse>
+Option& Options::add_list(const std::string& name, std::vector<Number>* values, Number low, Number high,
+                          const char* kind, Parse parse, const std::string& help) {
   const auto show = [values] {
     std::vector<std::string> words;
-    for (const int value : *values) words.push_back(std::to_string(value));
+    for (const Number value : *values) words.push_back(exact_text(value));
     return join(words, ",");
   };
   Option& option = declare(name, help);
   option.placeholder_ = "N,N…";
   option.default_ = show();
-  option.expected_ = range("whole numbers", low, high, std::to_string(low), std::to_string(high)) +
-                     " with commas between them";
+  option.expected_ = range(kind, low, high, exact_text(low), exact_text(high)) + " with commas between them";
   option.show_ = show;
   option.save_ = [show] { return Json(show()); };
-  option.assign_ = [values, low, high](std::string_view word) {
-    std::vector<int> read;
+  option.assign_ = [values, low, high, parse](std::string_view word) {
+    std::vector<Number> read;
     for (const std::string& number : word.empty() ? std::vector<std::string>() : split(word, ',')) {
-      const std::optional<int64_t> parsed = parse_integer(number);
+      const auto parsed = parse(number);
       if (!parsed || *parsed < low || *parsed > high) return false;
-      read.push_back(static_cast<int>(*parsed));
+      read.push_back(static_cast<Number>(*parsed));
     }
     *values = read;
     return true;
   };
   return option;
+}
+
+Option& Options::add(const std::string& name, std::vector<int>* values, int low, int high, const std::string& help) {
+  return add_list(name, values, low, high, "whole numbers", parse_integer, help);
+}
+
+Option& Options::add(const std::string& name, std::vector<double>* values, double low, double high,
+                     const std::string& help) {
+  return add_list(name, values, low, high, "numbers", parse_number, help);
 }
 
 void Options::positional(const std::string& name, std::string* value, const std::string& help) {

@@ -74,6 +74,8 @@ class Options {
               const std::string& help);
   // Whole numbers with commas between them; may be empty.
   Option& add(const std::string& name, std::vector<int>* values, int low, int high, const std::string& help);
+  // The same of any numbers.
+  Option& add(const std::string& name, std::vector<double>* values, double low, double high, const std::string& help);
 
   // Arguments without a name, in this order; each must be there. A list takes all that are left, at least one.
   void positional(const std::string& name, std::string* value, const std::string& help);
@@ -106,6 +108,9 @@ class Options {
   Option& declare(const std::string& name, const std::string& help);
   template <class Integer>
   Option& add_integer(const std::string& name, Integer* value, Integer low, Integer high, const std::string& help);
+  template <class Number, class Parse>
+  Option& add_list(const std::string& name, std::vector<Number>* values, Number low, Number high, const char* kind,
+                   Parse parse, const std::string& help);
   Option* find(std::string_view name);
   const Option& known(const std::string& name) const;
   [[noreturn]] void refuse_unknown(std::string_view word) const;

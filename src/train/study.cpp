@@ -1,0 +1,204 @@
+#include "train/study.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+
+#include "cpu/peak.h"
+#include "error.h"
+#include "program.h"
+#include "text.h"
+#include "train/atomic_file.h"
+#include "train/interrupt.h"
+#include "train/log.h"
+
+namespace petroglyph {
+
+namespace {
+
+const char* const HEADER = "name,model,budget,setting,parameters,tokens,steps,loss,perplexity";
+
+// Runs body() in a process of its own and gives its number.
+template <class Body>
+pid_t in_a_process(const std::string& program, Body body) {
+  std::fflush(stdout);
+  std::fflush(stderr);
+  const pid_t child = fork();
+  if (child < 0) throw Error(program + ": no new process");
+  if (child > 0) return child;
+  const int status = run_program(program.c_str(), body);
+  std::fflush(stdout);
+  _exit(status);
+}
+
+// Asked in a process of its own: one that has spoken to a GPU cannot be doubled.
+bool computes_on_cpu(const std::string& program, const std::string& device) {
+  constexpr int NO = 3;
+  int status = 0;
+  waitpid(in_a_process(program, [&] { return make_device(device, 1)->description().rfind("CPU", 0) == 0 ? 0 : NO; }),
+          &status, 0);
+  if (!WIFEXITED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != NO))
+    throw Error("--device " + device + ": this device does not work");
+  return WEXITSTATUS(status) == 0;
+}
+
+}  // namespace
+
+void StudySettings::declare(Options& options) {
+  options.section("Training");
+  options.add("batch", &run.batch, 1, 1 << 20, "samples of a step");
+  options.add("lr", &run.rate.peak, 0, 1e3, "learning rate after the warm-up, which takes a tenth of each run's steps");
+  options.add("lr-floor", &run.rate.floor, 0, 1e3, "where the cosine over each run's steps ends");
+  options.add("weight-decay", &run.adamw.weight_decay, 0, 10, "AdamW's decay of the weights, times the learning rate");
+  options.add("clip", &run.adamw.clip, 0, 1e9, "largest global norm of the gradient; 0: none");
+  options.add("seed", &run.seed, 0, std::numeric_limits<uint64_t>::max(), "initial weights and samples");
+  options.add("eval-samples", &run.eval_samples, 1, 1 << 24, "samples of the evaluation at a run's end");
+  options.section("Runs");
+  options.add("name", &run.name, "the folder runs/NAME; default: the first free one").placeholder("NAME").may_change();
+  options.add("resume", &run.resume, "goes on with runs/NAME: runs that are done stay as they are").may_change();
+  options.add("save-every", &run.save_every, 1, 1 << 30, "steps between checkpoints").may_change();
+  options.add("keep-weights", &keep_weights, "keeps the last checkpoint of every run").may_change();
+  options.add("processes", &processes, 0, 1024, "runs at a time; 0: one for each core of the CPU, one on a GPU").may_change();
+  options.add("device", &run.device, {"auto", "cpu", "cuda"}, "auto takes the GPU where there is one").may_change();
+  options.add("threads", &run.threads, 0, 1024, "CPU threads of each run; 0: the cores divided by the runs").may_change();
+}
+
+Study::Study(StudySettings& settings, Options& options, const std::string& default_name)
+    : settings_(settings), program_(settings.run.program) {
+  const std::string name = group_folder(settings.run, default_name);
+  folder_ = "runs/" + name;
+  settings.run.group = name + "/";
+  const std::string saved = folder_ + "/study.json";
+  if (settings.run.resume) options.restore(Json::parse(read_file(saved), saved), saved);
+  make_folder(folder_);
+  write_file_atomically(saved, options.to_json().text() + "\n");
+}
+
+bool Study::train(std::vector<StudyRun>& runs) {
+  const InterruptGuard guard;
+  read_points(runs);
+  const int cores = computes_on_cpu(program_, settings_.run.device) ? available_threads() : 1;
+  const int processes = settings_.processes > 0 ? settings_.processes : cores;
+  std::map<pid_t, StudyRun*> busy;
+  std::string failed;
+  auto next = runs.begin();
+  for (;;) {
+    while (next != runs.end() && next->done()) ++next;
+    const bool more = next != runs.end() && !interrupted() && failed.empty();
+    if (more && static_cast<int>(busy.size()) < processes) {
+      busy[start(*next, processes)] = &*next;
+      ++next;
+      continue;
+    }
+    if (busy.empty()) break;
+    int status = 0;
+    const pid_t ended = wait(&status);
+    const auto found = busy.find(ended);
+    if (found == busy.end()) continue;
+    StudyRun& run = *found->second;
+    busy.erase(found);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+      finish(run);
+      write_points(runs);
+    } else if (!interrupted() && !(WIFEXITED(status) && WEXITSTATUS(status) == INTERRUPTED_STATUS)) {
+      failed = WIFEXITED(status) ? text("ended with status %d", WEXITSTATUS(status))
+                                 : text("was ended by signal %d", WTERMSIG(status));
+      failed = folder_ + "/" + run.name + ": this run " + failed;
+    } else {
+      next = runs.end();
+    }
+  }
+  if (!failed.empty()) throw Error(failed);
+  return std::all_of(runs.begin(), runs.end(), [](const StudyRun& run) { return run.done(); });
+}
+
+int Study::start(const StudyRun& run, int processes) const {
+  return in_a_process(program_, [&] { return train_one(run, processes); });
+}
+
+// In the process of its own. Where several speak at once, none does.
+int Study::train_one(const StudyRun& run, int processes) const {
+  RunSettings settings = settings_.run;
+  settings.name = run.name;
+  settings.steps = run.steps;
+  settings.eval_every = static_cast<int>(std::clamp<int64_t>(run.steps, 1, 1 << 30));
+  settings.stop_at = 2;
+  settings.schedule = "cosine";
+  settings.rate.warmup = run.steps / 10;
+  settings.quiet = processes > 1;
+  settings.resume = std::filesystem::exists(folder_ + "/" + run.name + "/model.safetensors");
+  if (settings.threads == 0) settings.threads = std::max(1, available_threads() / processes);
+  if (settings.quiet && !std::freopen("/dev/null", "w", stdout)) throw Error("/dev/null: cannot be written");
+  if (!settings.resume) std::filesystem::remove_all(folder_ + "/" + run.name);  // one that was killed before its first checkpoint
+  Options options(program_, "");
+  settings.declare(options);
+  Run training(settings, options, run.name);
+  training.prepare(run.model, run.config, *run.task);
+  if (training.model().parameters.size() != run.parameters)
+    throw Error(text("%s: %s parameters, counted as %s", run.name.c_str(),
+                     with_commas(training.model().parameters.size()).c_str(), with_commas(run.parameters).c_str()));
+  return training.train() ? 0 : INTERRUPTED_STATUS;
+}
+
+void Study::finish(StudyRun& run) const {
+  const std::string folder = folder_ + "/" + run.name;
+  const CsvTable log = read_csv(folder + "/log.csv");
+  if (log.rows() > 0 && log.column("step").back() == static_cast<double>(run.steps)) run.loss = log.column("eval_loss").back();
+  if (!run.done()) throw Error(folder + "/log.csv: has no evaluation at step " + with_commas(run.steps));
+  if (!settings_.keep_weights) std::filesystem::remove(folder + "/model.safetensors");
+  std::printf("%-36s %13s parameters %13s tokens   loss %.4f\n", run.name.c_str(), with_commas(run.parameters).c_str(),
+              with_commas(static_cast<int64_t>(run.tokens)).c_str(), run.loss);
+  std::fflush(stdout);
+}
+
+void Study::write_points(const std::vector<StudyRun>& runs) const {
+  std::string csv = std::string(HEADER) + "\n";
+  for (const std::string& row : other_rows_) csv += row + "\n";
+  for (const StudyRun& r : runs) {
+    if (!r.done()) continue;
+    csv += r.name + "," + r.model + "," + (r.budget > 0 ? number_text(r.budget, 9) : "") + "," + number_text(r.setting, 9) + "," +
+           std::to_string(r.parameters) + "," + number_text(r.tokens, 15) + "," + std::to_string(r.steps) + "," +
+           number_text(r.loss, 9) + "," + number_text(std::exp(r.loss), 9) + "\n";
+  }
+  write_file_atomically(folder_ + "/points.csv", csv);
+}
+
+void Study::read_points(std::vector<StudyRun>& runs) {
+  const std::string path = folder_ + "/points.csv";
+  if (!std::filesystem::exists(path)) return;
+  const std::vector<std::string> lines = split(read_file(path), '\n');
+  if (lines.empty() || lines[0] != HEADER) throw Error(path + ": expected the columns " + HEADER);
+  for (size_t i = 1; i < lines.size(); ++i) {
+    if (lines[i].empty()) continue;
+    const std::vector<std::string> cells = split(lines[i], ',');
+    const std::string where = path + ":" + std::to_string(i + 1);
+    const std::optional<double> loss = cells.size() == 9 ? parse_number(cells[7]) : std::nullopt;
+    if (!loss) throw Error(where + ": expected 9 cells, the eighth of them a loss");
+    const auto run = std::find_if(runs.begin(), runs.end(), [&](const StudyRun& r) { return r.name == cells[0]; });
+    if (run == runs.end()) {
+      other_rows_.push_back(lines[i]);
+      continue;
+    }
+    if (parse_integer(cells[4]) != run->parameters || parse_integer(cells[6]) != run->steps)
+      throw Error(where + ": " + cells[4] + " parameters and " + cells[6] + " steps, this configuration has " +
+                  std::to_string(run->parameters) + " and " + std::to_string(run->steps));
+    run->loss = *loss;
+  }
+}
+
+int64_t count_parameters(const std::string& model, Json config, const std::string& key, int64_t value) {
+  const auto ops = make_device("cpu", 1);
+  const auto count = [&](int64_t size) {
+    config.set(key, size);
+    return make_model(model, config, *ops)->parameters.size();
+  };
+  const int64_t one = count(1);
+  return one + (value - 1) * (count(2) - one);
+}
+
+}  // namespace petroglyph

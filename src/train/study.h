@@ -1,0 +1,67 @@
+// A study: many runs that belong together, each in a process of its own, several at a time.
+//
+//   runs/NAME/points.csv     a row for each run that is done
+//   runs/NAME/study.json     the options that shaped it, by which --resume knows its own
+//   runs/NAME/RUN/           a run's log.csv and curve.svg; its weights only until it is done, unless they are kept
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "json.h"
+#include "tasks/task.h"
+#include "train/run.h"
+
+namespace petroglyph {
+
+struct StudyRun {
+  std::string name;  // of its folder; what tells it from all others
+  std::string model;
+  Json config;
+  const Task* task = nullptr;
+  int64_t parameters = 0, steps = 0;
+  double tokens = 0;                                        // supervised ones of all its steps
+  double budget = 0;                                        // operations, where the runs have one
+  double setting = 0;                                       // what was varied: a width, a context, a depth
+  double loss = std::numeric_limits<double>::quiet_NaN();  // of the last evaluation, once it is done
+
+  bool done() const { return loss == loss; }
+};
+
+// What all its runs share.
+struct StudySettings {
+  RunSettings run;
+  int processes = 0;  // 0: one for each core of the CPU, one on a GPU
+  bool keep_weights = false;
+
+  void declare(Options& options);
+};
+
+class Study {
+ public:
+  // Finds the folder, runs/NAME. With --resume reads its options: one that shapes it and was given with another value is an Error.
+  Study(StudySettings& settings, Options& options, const std::string& default_name);
+
+  // Trains what is not done; the losses are then in the runs. false: Ctrl-C came.
+  bool train(std::vector<StudyRun>& runs);
+  const std::string& folder() const { return folder_; }
+
+ private:
+  void read_points(std::vector<StudyRun>& runs);
+  void write_points(const std::vector<StudyRun>& runs) const;
+  int start(const StudyRun& run, int processes) const;
+  int train_one(const StudyRun& run, int processes) const;
+  void finish(StudyRun& run) const;
+
+  const StudySettings& settings_;
+  std::string program_, folder_;
+  std::vector<std::string> other_rows_;  // of points.csv, of runs that are not asked for this time
+};
+
+// How many parameters a model of this configuration has, where config[key] = value. Their number grows evenly with that: it is counted in
+// two small models.
+int64_t count_parameters(const std::string& model, Json config, const std::string& key, int64_t value);
+
+}  // namespace petroglyph

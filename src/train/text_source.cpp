@@ -1,0 +1,36 @@
+#include "train/text_source.h"
+
+#include "random.h"
+#include "tasks/stories.h"
+
+namespace petroglyph {
+
+void TextSource::declare(Options& options) {
+  options.add("data", &data, "text, or llm.c's .bin shards; default: small stories from a grammar of our own")
+      .placeholder("FILE");
+  options.add("val", &validation, "the same for evaluations; default: the end of --data").placeholder("FILE");
+  options.add("val-part", &validation_part, 0.0001, 0.9, "how much of --data that is, where there is no --val");
+  options.add("tokenizer", &tokenizer, "ascii, bytes, a file of ./tokenize, or a folder with GPT-2's two files")
+      .placeholder("NAME");
+  options.add("replace", &replace, "ascii: puts '?' in place of every character outside, instead of refusing it");
+}
+
+OpenText open_text(const TextSource& source, size_t story_bytes) {
+  OpenText text;
+  text.tokenizer = open_tokenizer(source.tokenizer, source.replace);
+  std::shared_ptr<const Corpus> all =
+      source.data.empty()
+          ? encode_corpus(tell_stories(1, stream_of("stories"), story_bytes), source.name(), *text.tokenizer)
+          : open_corpus(source.data, *text.tokenizer);
+  if (!source.validation.empty()) {
+    text.training = all;
+    text.validation = open_corpus(source.validation, *text.tokenizer);
+    return text;
+  }
+  const int64_t size = all->size(), kept = static_cast<int64_t>(source.validation_part * static_cast<double>(size));
+  text.training = std::make_shared<CorpusPart>(all, 0, size - kept);
+  text.validation = std::make_shared<CorpusPart>(all, size - kept, size);
+  return text;
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,33 @@
+// The text that a program learns from, on the command line: which files, which tokens, and which part is for evaluations.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "tasks/corpus.h"
+#include "tokenizers/tokenizer.h"
+#include "train/options.h"
+
+namespace petroglyph {
+
+struct TextSource {
+  std::string data, validation, tokenizer = "ascii";
+  bool replace = false;
+  double validation_part = 0.05;
+
+  void declare(Options& options);
+  // What messages and titles call the two texts.
+  std::string name() const { return data.empty() ? "the stories" : data; }
+  std::string validation_name() const { return validation.empty() ? name() + "'s end" : validation; }
+};
+
+struct OpenText {
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::shared_ptr<const Corpus> training, validation;
+};
+
+// story_bytes: how much is told where there are no files.
+OpenText open_text(const TextSource& source, size_t story_bytes);
+
+}  // namespace petroglyph
