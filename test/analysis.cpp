@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "analysis/lemma1.h"
+#include "analysis/neuron_types.h"
 #include "analysis/pca.h"
+#include "analysis/power_law.h"
 #include "analysis/receptive_field.h"
 #include "cases.h"
 #include "check.h"
@@ -239,6 +241,156 @@ void any_model(Test& test) {
   }
 }
 
+// ---- Types of neurons -----------------------------------------------------------------------------------------------
+
+std::vector<bool> flags(const Json& json) {
+  std::vector<bool> all;
+  for (const Json& item : json.items()) all.push_back(item.boolean());
+  return all;
+}
+
+NeuronThresholds thresholds(const Json& json) {
+  return {json.at("p").number(), json.at("low").number(), json.at("high").number(), json.at("bag_of_words").number()};
+}
+
+void check_verdicts(Test& test, const std::string& name, const std::vector<NeuronVerdict>& found, const Json& expected) {
+  const auto check_flag = [&](const char* flag, bool NeuronVerdict::*member) {
+    std::vector<bool> all;
+    for (const NeuronVerdict& verdict : found) all.push_back(verdict.*member);
+    test.equal(name + flag, all, flags(expected.at(flag)));
+  };
+  check_flag("ngram", &NeuronVerdict::ngram);
+  check_flag("bag_of_words", &NeuronVerdict::bag_of_words);
+  check_flag("ngram_hybrid", &NeuronVerdict::ngram_hybrid);
+  check_flag("bag_of_words_hybrid", &NeuronVerdict::bag_of_words_hybrid);
+  check_flag("ngram_dct", &NeuronVerdict::ngram_dct);
+  std::vector<std::string> types, right;
+  for (const NeuronVerdict& verdict : found) types.emplace_back(name_of(verdict.type));
+  for (const Json& type : expected.at("types").items()) right.push_back(type.string());
+  test.equal(name + "types", types, right);
+}
+
+void neuron_types(Test& test) {
+  const Json file = fixture("neuron_types.json");
+  const int T = static_cast<int>(file.at("time").integer()), E = static_cast<int>(file.at("embedding").integer());
+  const std::vector<double> weights = numbers(file.at("weight"));
+  std::vector<NeuronMeasures> measures;
+  for (size_t at = 0; at < weights.size(); at += static_cast<size_t>(T * E))
+    measures.push_back(measure_neuron({&weights[at], T, E}));
+  std::vector<double> norms, variance, ratio, ratio_dct;
+  for (const NeuronMeasures& m : measures) {
+    for (const double norm : relative_norms(m.norms)) norms.push_back(norm);
+    variance.push_back(m.variance);
+    ratio.push_back(m.l1_l2);
+    ratio_dct.push_back(m.l1_l2_dct);
+  }
+  const Json& expected = file.at("expected");
+  near(test, "slice norms", norms, numbers(expected.at("slice_norms")));
+  near(test, "bag-of-words variance", variance, numbers(expected.at("bag_of_words_variance")));
+  near(test, "l1/l2", ratio, numbers(expected.at("l1_l2")));
+  near(test, "l1/l2 of the transform", ratio_dct, numbers(expected.at("l1_l2_dct")));
+  for (const Json& c : file.at("cases").items()) {
+    const NeuronRules rules{thresholds(c.at("thresholds").at("strict")), thresholds(c.at("thresholds").at("hybrid"))};
+    std::vector<NeuronVerdict> verdicts;
+    for (const NeuronMeasures& m : measures) verdicts.push_back(classify_neuron(m, rules));
+    check_verdicts(test, text("%g: ", rules.strict.bag_of_words), verdicts, c.at("expected"));
+  }
+  const NeuronRules rescaled = NeuronRules().rescaled(E);
+  test.check("the paper's thresholds for another width", std::abs(rescaled.strict.bag_of_words - 0.0192) < 1e-15 &&
+                                                             std::abs(rescaled.hybrid.bag_of_words - 0.032) < 1e-15);
+}
+
+// Neurons whose measures are known.
+void ideal_neurons(Test& test) {
+  constexpr int T = 15, E = 3;
+  const auto neuron = [](auto value) {
+    std::vector<double> w;
+    for (int t = 0; t < T; ++t)
+      for (int e = 0; e < E; ++e) w.push_back(value(t) * (e + 1));
+    return w;
+  };
+  const auto verdict = [](const std::vector<double>& w) {
+    return classify_neuron(measure_neuron({w.data(), T, E}), NeuronRules().rescaled(E));
+  };
+  const std::vector<double> unigram = neuron([](int t) { return t == T - 1 ? 2.0 : 0.0; });
+  const std::vector<double> bag = neuron([](int) { return 0.5; });
+  const std::vector<double> wave = neuron([](int t) { return std::cos(3.14159265358979323846 * 2 * (2 * t + 1) / (2 * T)); });
+  CHECK(verdict(unigram).type == NeuronType::NGRAM);
+  CHECK(verdict(bag).type == NeuronType::BAG_OF_WORDS);
+  CHECK(verdict(wave).type == NeuronType::DCT_SPARSE);
+  CHECK(std::isnan(bag_of_words_variance({unigram.data(), T, E})));
+  CHECK(l1_l2({unigram.data(), T, E}) == 1);
+  CHECK(std::abs(l1_l2({bag.data(), T, E}) - std::sqrt(15.0)) < 1e-14);
+  CHECK(bag_of_words_variance({bag.data(), T, E}) < 1e-30);
+  const NeuronMeasures m = measure_neuron({wave.data(), T, E});
+  for (int f = 0; f < T; ++f)
+    test.check(text("frequency %d of a wave", f), f == 2 ? m.dct_norms[2] > 10 : m.dct_norms[static_cast<size_t>(f)] < 1e-13);
+  const auto square = [](const std::vector<double>& norms) {
+    double sum = 0;
+    for (const double n : norms) sum += n * n;
+    return sum;
+  };
+  CHECK(std::abs(square(m.norms) - square(m.dct_norms)) < 1e-12);
+  // 9 of 15 slices are not more than 0.6 of them; 10 are.
+  for (const int low : {9, 10})
+    test.equal(text("%d low slices", low), verdict(neuron([&](int t) { return t < low ? 0.1 : 1 - 0.01 * t; })).ngram, low > 9);
+  CHECK(verdict(neuron([](int) { return 0.0; })).type == NeuronType::OTHER);
+  test.equal("counts", count_types({verdict(bag), verdict(bag), verdict(wave)})[1], 2);
+}
+
+// ---- Power laws -----------------------------------------------------------------------------------------------------
+
+void power_laws(Test& test) {
+  constexpr double FIT_TOLERANCE = 1e-6;
+  const Json file = fixture("power_law.json");
+  std::vector<ScalingPoint> points;
+  for (const Json& p : file.at("points").items())
+    points.push_back({p.at("budget").number(), p.at("parameters").number(), p.at("loss").number()});
+  const PowerLaws laws = fit_power_laws(points);
+  std::vector<double> budgets, parabolas, parameters, tokens, losses;
+  for (const BudgetFit& fit : laws.budgets) {
+    budgets.push_back(fit.budget);
+    for (const double c : {fit.parabola.c0, fit.parabola.c1, fit.parabola.c2}) parabolas.push_back(c);
+    parameters.push_back(fit.parameters);
+    tokens.push_back(fit.tokens);
+    losses.push_back(fit.loss);
+    test.check(text("a minimum inside at %g", fit.budget), fit.inside);
+  }
+  const Json& expected = file.at("expected");
+  test.equal("budgets", budgets, numbers(expected.at("budgets")));
+  near(test, "parabolas", parabolas, numbers(expected.at("parabolas")), FIT_TOLERANCE);
+  near(test, "optimal parameters", parameters, numbers(expected.at("optimal_parameters")), FIT_TOLERANCE);
+  near(test, "optimal tokens", tokens, numbers(expected.at("optimal_tokens")), FIT_TOLERANCE);
+  near(test, "optimal loss", losses, numbers(expected.at("optimal_loss")), FIT_TOLERANCE);
+  const auto law = [&](const std::string& name, const Line& line) {
+    near(test, name + " exponent", {line.slope}, {expected.at(name + "_exponent").number()}, FIT_TOLERANCE);
+    near(test, name + " intercept", {line.intercept}, {expected.at(name + "_intercept").number()}, FIT_TOLERANCE);
+  };
+  law("parameter", laws.parameters);
+  law("token", laws.tokens);
+  law("loss", laws.loss);
+}
+
+void fits(Test& test) {
+  const Parabola parabola = fit_parabola({7, 8, 9, 10}, {6, 3, 2, 3});  // (x − 9)² + 2
+  CHECK(std::abs(parabola.c2 - 1) < 1e-12 && std::abs(parabola.minimum() - 9) < 1e-12 && std::abs(parabola.at(10) - 3) < 1e-12);
+  const Line line = fit_line({1, 2, 4}, {1, 3, 7});
+  CHECK(std::abs(line.slope - 2) < 1e-14 && std::abs(line.intercept + 1) < 1e-14);
+  test.throws("two sizes", "a parabola through points with 2 different x", [] { fit_parabola({1, 2, 2}, {1, 2, 3}); });
+  test.throws("one x", "a line through points with 1 different x", [] { fit_line({1, 1}, {1, 2}); });
+  test.throws("no parameters", "expected both above 0", [] { fit_power_laws({{1e6, 0, 1}}); });
+  // A budget whose losses bend downwards has no minimum and does not count.
+  std::vector<ScalingPoint> points;
+  for (const double size : {1e3, 1e4, 1e5}) {
+    const double x = std::log10(size);
+    points.push_back({1e9, size, (x - 4) * (x - 4) + 2});
+    points.push_back({1e10, size, -(x - 4) * (x - 4) + 2});
+  }
+  const PowerLaws laws = fit_power_laws(points);
+  CHECK(laws.budgets[0].inside && std::abs(laws.budgets[0].parameters - 1e4) < 1e-6);
+  CHECK(!laws.budgets[1].inside && std::isnan(laws.budgets[1].parameters) && std::isnan(laws.parameters.slope));
+}
+
 }  // namespace
 }  // namespace petroglyph
 
@@ -251,5 +403,9 @@ int main(int argc, char** argv) {
   test.run("eigen", eigen);
   test.run("receptive field", receptive_fields);
   test.run("receptive field of any model", any_model);
+  test.run("neuron types", neuron_types);
+  test.run("ideal neurons", ideal_neurons);
+  test.run("power laws", power_laws);
+  test.run("fits", fits);
   return test.finish();
 }
