@@ -1,6 +1,6 @@
 // How fast, and how near the machine's limits (`make bench`). Machines are shared and noisy: compare within one run.
 //
-//   build/test/bench [--json] [--device cpu|cuda] [--threads N] [--only PART_OF_A_NAME] [operations] [steps] [patches]
+//   build/test/bench [--json] [--device cpu|cuda] [--threads N] [--only PART_OF_A_NAME] [operations] [steps] [growth]
 //
 // With --threads 1 it counts processor time, which a busy machine disturbs less.
 
@@ -18,6 +18,7 @@
 #include "program.h"
 #include "tasks/copying.h"
 #include "text.h"
+#include "train/model_options.h"
 #include "train/trainer.h"
 #ifdef PETROGLYPH_CUDA
 #include "gpu/make_gpu.h"
@@ -62,41 +63,50 @@ double peak_memory_mb() {
 
 // A training step on strings of n letters.
 struct StepCase {
-  std::string name, model, config;
+  std::string name, model;
+  Json config;
   int n, batch;
 };
 
-StepCase causal_rn_step(int n, int batch) {
-  const Copying task(n);
-  return {text("causal_rn 192/192, 12 layers, n = %d, batch %d", n, batch), "causal_rn",
-          text("{\"vocab\":%d,\"context\":%d,\"width\":192,\"hidden\":192,\"layers\":12,\"heads\":1,"
-               "\"activation\":\"exp\",\"pre_activation_norm\":\"exact\",\"post_reduction_norm\":true,\"causal\":true}",
-               task.vocab(), task.context()),
-          n, batch};
+// At the papers' sizes for copying; rnn: an LSTM of 256, which is about as large as they make theirs.
+Json papers_config(const std::string& model, int vocab, int context) {
+  ModelOptions options;
+  options.model = model;
+  if (model == "rnn") options.hidden = 256;
+  options.set_defaults();
+  return options.config(vocab, context);
 }
 
-StepCase transformer_step(int n, int batch) {
+StepCase copying_step(const std::string& model, int n, int batch) {
   const Copying task(n);
-  return {text("transformer 192/768, 12 layers, n = %d, batch %d", n, batch), "transformer",
-          text("{\"vocab\":%d,\"context\":%d,\"width\":192,\"hidden\":768,\"layers\":12,\"heads\":1,\"causal\":true,"
-               "\"position\":\"learned\",\"norm\":\"plain\",\"qkv_bias\":false,\"out_bias\":false,\"gelu\":\"erf\","
-               "\"readout\":\"all\"}",
-               task.vocab(), task.context()),
-          n, batch};
+  return {text("%s, n = %d, batch %d", model.c_str(), n, batch), model,
+          papers_config(model, task.vocab(), task.context()), n, batch};
 }
 
 // A small GPT-2, on 256 positions.
 StepCase gpt2_step() {
-  return {"transformer 384/1536, 6 layers, 6 heads, vocab 128, 256 positions, batch 4", "transformer",
-          "{\"vocab\":128,\"context\":256,\"width\":384,\"hidden\":1536,\"layers\":6,\"heads\":6,\"causal\":true,"
-          "\"position\":\"learned\",\"norm\":\"affine\",\"qkv_bias\":true,\"out_bias\":true,\"gelu\":\"tanh\","
-          "\"readout\":\"all\"}",
-          127, 4};
+  ModelOptions options;
+  options.model = "transformer";
+  options.width = 384, options.layers = 6, options.heads = 6;
+  options.set_defaults();
+  Json config = options.config(128, 256);
+  config.set("norm", "affine").set("gelu", "tanh");
+  return {"transformer 384/1536, 6 layers, 6 heads, vocab 128, 256 positions, batch 4", "transformer", config, 127, 4};
 }
 
 std::vector<StepCase> step_cases() {
-  return {causal_rn_step(16, 64),   causal_rn_step(32, 64),    causal_rn_step(128, 8),
-          transformer_step(16, 64), transformer_step(128, 32), gpt2_step()};
+  return {copying_step("causal_rn", 16, 64),
+          copying_step("causal_rn", 32, 64),
+          copying_step("causal_rn", 128, 8),
+          copying_step("linear_causal_rn", 16, 64),
+          copying_step("linear_causal_rn", 128, 32),
+          copying_step("transformer", 16, 64),
+          copying_step("transformer", 128, 32),
+          gpt2_step(),
+          copying_step("linear_transformer", 16, 64),
+          copying_step("linear_transformer", 128, 32),
+          copying_step("mamba", 16, 64),
+          copying_step("rnn", 16, 64)};
 }
 
 class Bench {
@@ -126,31 +136,34 @@ class Bench {
   void steps() {
     Json rows = Json::array();
     std::vector<StepCase> cases = step_cases();
-    if (!cpu_) cases.push_back(causal_rn_step(128, 320));  // the papers'
+    if (!cpu_) cases.push_back(copying_step("causal_rn", 128, 320));  // the papers'
     for (const StepCase& row : cases)
       if (row.name.find(only_) != std::string::npos) rows.push(step(row));
     report_.set("steps", rows);
   }
 
-  // How the time of models of images grows with the patches of an image: microseconds a patch, forward and backward.
-  void patches() {
-    const std::vector<int> counts = {64, 256, 1024, 4096};
+  // How the time of one block grows with the positions of a text and the patches of an image: microseconds a position,
+  // forward and backward.
+  void growth() {
+    const std::vector<int> lengths = {64, 256, 1024, 4096, 16384};
+    constexpr int LONGEST_QUADRATIC = 4096;
     Json rows = Json::array();
-    if (!json_) std::printf("\n%-40s %s\n", "192 channels, 1 block, 1 image: us a patch", "    64   256  1024  4096");
-    for (const auto& [name, model, settings] : patch_cases()) {
-      if (name.find(only_) == std::string::npos) continue;
+    if (!json_) std::printf("\n%-36s %s\n", "1 block, 1 sample: us a position", "    64   256  1024  4096 16384");
+    for (const GrowthCase& growing : growth_cases()) {
+      if (growing.name.find(only_) == std::string::npos) continue;
       Json row = Json::object();
-      row.set("name", name);
-      std::string line = text("%-40s", name.c_str());
-      for (const int count : counts) {
-        const double seconds = image_seconds(model, settings, count);
-        row.set(std::to_string(count), seconds);
-        line += text(" %5.1f", 1e6 * seconds / count);
+      row.set("name", growing.name);
+      std::string line = text("%-36s", growing.name.c_str());
+      for (const int length : lengths) {
+        if (growing.quadratic && length > LONGEST_QUADRATIC) continue;
+        const double seconds = growth_seconds(growing, length);
+        row.set(std::to_string(length), seconds);
+        line += text(" %5.1f", 1e6 * seconds / length);
       }
       if (!json_) std::printf("%s\n", line.c_str());
       rows.push(row);
     }
-    report_.set("patches", rows);
+    report_.set("growth", rows);
   }
 
   void finish() const {
@@ -173,35 +186,46 @@ class Bench {
     ops_->download(&first, tensor.data(), sizeof first);
   }
 
-  struct PatchCase {
-    std::string name, model, settings;
+  struct GrowthCase {
+    std::string name, model, pre_norm;
+    bool image, quadratic;
   };
-  static std::vector<PatchCase> patch_cases() {
-    const std::string transformer =
-        "\"hidden\":768,\"causal\":false,\"position\":\"learned\",\"norm\":\"plain\",\"qkv_bias\":true,\"out_bias\":"
-        "true,"
-        "\"gelu\":\"erf\",\"readout\":\"last\"";
-    const auto birn = [](const char* norm) {
-      return text("\"hidden\":192,\"pre_activation_norm\":\"%s\",\"post_reduction_norm\":true", norm);
-    };
-    return {{"birn_image approximate", "birn_image", birn("approximate")},
-            {"birn_image exact", "birn_image", birn("exact")},
-            {"linear_transformer", "linear_transformer", transformer + ",\"feature_map\":\"elu1\",\"normalized\":true"},
-            {"transformer", "transformer", transformer}};
+  static std::vector<GrowthCase> growth_cases() {
+    return {{"causal_rn", "causal_rn", "", false, true},
+            {"linear_causal_rn", "linear_causal_rn", "", false, false},
+            {"transformer", "transformer", "", false, true},
+            {"linear_transformer", "linear_transformer", "", false, false},
+            {"mamba", "mamba", "", false, false},
+            {"rnn", "rnn", "", false, false},
+            {"birn_image approximate, patches", "birn_image", "approximate", true, false},
+            {"birn_image exact, patches", "birn_image", "exact", true, true},
+            {"linear_transformer, patches", "linear_transformer", "", true, false},
+            {"transformer, patches", "transformer", "", true, true}};
   }
 
-  double image_seconds(const std::string& name, const std::string& settings, int patches) {
-    const std::string config =
-        text("{\"patches\":%d,\"patch_size\":12,\"classes\":10,\"width\":192,\"layers\":1,\"heads\":1,", patches) +
-        settings + "}";
-    const auto model = make_model(name, Json::parse(config, name), *ops_);
+  double growth_seconds(const GrowthCase& growing, int length) {
+    constexpr int CLASSES = 10, PATCH = 12;
+    ModelOptions options;
+    options.model = growing.model;
+    options.pre_norm = growing.pre_norm;
+    options.layers = 1;
+    options.set_defaults();
+    const auto model = make_model(
+        growing.model, growing.image ? options.image_config(length, PATCH, CLASSES) : options.config(CLASSES, length),
+        *ops_);
     model->parameters.initialize(1);
+    std::vector<int32_t> letters;
+    for (int t = 0; t < length; ++t) letters.push_back(t % CLASSES);
+    Tokens tokens(*ops_, {length});
+    tokens.upload(letters);
     std::vector<real> numbers;
-    for (int i = 0; i < 12 * patches; ++i) numbers.push_back(normal(1, 2, 3, static_cast<uint64_t>(i)));
-    Tensor image(*ops_, {12 * patches}), dlogits(*ops_, {10});
-    image.upload(numbers);
-    dlogits.upload(std::vector<real>(10, real(0.1)));
-    const Input input{nullptr, 1, patches, image.data()};
+    for (int i = 0; growing.image && i < PATCH * length; ++i)
+      numbers.push_back(normal(1, 2, 3, static_cast<uint64_t>(i)));
+    Tensor image(*ops_, {std::max<int>(1, static_cast<int>(numbers.size()))}),
+        dlogits(*ops_, {growing.image ? 1 : length, CLASSES});
+    if (growing.image) image.upload(numbers);
+    dlogits.upload(std::vector<real>(static_cast<size_t>(dlogits.size()), real(0.1)));
+    const Input input{growing.image ? nullptr : tokens.data(), 1, length, growing.image ? image.data() : nullptr};
     return best_time(clock_, [&] {
       model->forward(input);
       model->backward(input, dlogits.data());
@@ -236,7 +260,7 @@ class Bench {
 
   Json step(const StepCase& row) {
     const Copying task(row.n);
-    const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops_);
+    const auto model = make_model(row.model, row.config, *ops_);
     model->parameters.initialize(1);
     Optimizer optimizer(model->parameters, *ops_, {});
     Trainer trainer(*model, task, optimizer, *ops_, 1, row.batch, 1);
@@ -279,7 +303,7 @@ class Bench {
 
 int run(int argc, char** argv) {
   int threads = 0;
-  bool json = false, operations = false, steps = false, patches = false;
+  bool json = false, operations = false, steps = false, growth = false;
   std::string device = "cpu", only;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -289,13 +313,13 @@ int run(int argc, char** argv) {
     if (word == "--only" && i + 1 < argc) only = argv[++i];
     if (word == "operations") operations = true;
     if (word == "steps") steps = true;
-    if (word == "patches") patches = true;
+    if (word == "growth") growth = true;
   }
   Bench bench(device, threads > 0 ? threads : available_threads(), json, only);
-  const bool all = !operations && !steps && !patches;
+  const bool all = !operations && !steps && !growth;
   if (operations || all) bench.operations();
   if (steps || all) bench.steps();
-  if (patches || all) bench.patches();
+  if (growth || all) bench.growth();
   bench.finish();
   return 0;
 }

@@ -46,6 +46,7 @@ struct TransformerConfig {
   Pointwise activation = Pointwise::GELU;
   bool last = false;  // readout of the last position alone
   real embedding_scale = 1;
+  real embedding_deviation = 1;  // of the initial values; PyTorch's default, as in the papers' code. GPT-2: 0.02
 
   TransformerConfig() = default;
   // positions: the model's schemes beside "learned", "none" and "sinusoidal"
@@ -89,6 +90,7 @@ struct TransformerConfig {
     post_norm = reader.choice("norm_position", {"pre", "post"}, "pre") == "post";
     if (reader.choice("mlp_activation", {"gelu", "relu"}, "gelu") == "relu") activation = Pointwise::RELU;
     embedding_scale = static_cast<real>(reader.number("embedding_scale", -1e6, 1e6, 1));
+    embedding_deviation = static_cast<real>(reader.number("embedding_deviation", 0, 1e6, 1));
     head_bias = reader.boolean("head_bias", false);
   }
 };
@@ -254,9 +256,10 @@ void TransformerModel<Attention>::declare() {
   if (c.images)
     patch_embedding_ = PatchEmbedding(parameters, name_, c.patches, c.patch_size, c.width);
   else
-    token_embedding_ = &parameters.add("token_embedding.weight", {c.vocab, c.width}, Init::normal(1));
+    token_embedding_ = &parameters.add("token_embedding.weight", {c.vocab, c.width}, Init::normal(c.embedding_deviation));
   if (c.position == "learned" && !c.images)
-    position_embedding_ = &parameters.add("position_embedding.weight", {c.context, c.width}, Init::normal(1));
+    position_embedding_ =
+        &parameters.add("position_embedding.weight", {c.context, c.width}, Init::normal(c.embedding_deviation));
   const Init out = Init::normal(output_deviation(2 * c.layers));
   const auto bias = [&](bool wanted, const std::string& name, int size) {
     return wanted ? &parameters.add(name, {size}, Init::zeros()) : nullptr;

@@ -26,6 +26,10 @@ void ModelOptions::declare(Options& options, const std::vector<std::string>& mod
               "transformers: their positions; linear_transformer has the first three");
   options.add("feature-map", &feature_map, {"elu1", "identity"},
               "linear_transformer: elu(x) + 1 with normalized weights, or x without");
+  options.add("norm", &norm, {"plain", "affine"}, "transformers: layer normalization without or with gain and shift");
+  options.add("gelu", &gelu, {"erf", "tanh"}, "transformers: exact, or GPT-2's approximation");
+  options.add("embedding-deviation", &embedding_deviation, 0, 100,
+              "transformers: of the initial embeddings of tokens and positions; GPT-2: 0.02");
   options.add("cell", &cell, {"lstm", "elman"}, "rnn: its cell");
 }
 
@@ -43,6 +47,7 @@ Json ModelOptions::config(int vocab, int context) const {
   if (model == "mamba") return add_mamba(json), json;
   json.set("hidden", hidden).set("heads", heads).set("causal", true);
   is_transformer() ? add_transformer(json) : add_relations(json);
+  if (is_transformer() && embedding_deviation != 1) json.set("embedding_deviation", embedding_deviation);
   return json;
 }
 
@@ -56,6 +61,7 @@ Json ModelOptions::image_config(int patches, int patch_size, int classes) const 
   json.set("layers", layers).set("heads", heads);
   if (is_transformer()) {
     if (position != "learned") throw UsageError("--position " + position + ": models of images learn their positions");
+    if (embedding_deviation != 1) throw UsageError("--embedding-deviation: models of images embed no tokens");
     json.set("causal", false);
     add_transformer(json);
     return json.set("readout", "last"), json;
@@ -74,8 +80,8 @@ void ModelOptions::add_transformer(Json& json) const {
   const bool common = position == "learned" || position == "sinusoidal" || position == "none";
   if (model == "linear_transformer" && !common)
     throw UsageError("--position " + position + ": linear_transformer has learned, sinusoidal or none");
-  json.set("position", position).set("norm", "plain").set("qkv_bias", true).set("out_bias", true);
-  json.set("gelu", "erf").set("readout", "all");
+  json.set("position", position).set("norm", norm).set("qkv_bias", true).set("out_bias", true);
+  json.set("gelu", gelu).set("readout", "all");
   if (model == "linear_transformer") json.set("feature_map", feature_map).set("normalized", feature_map == "elu1");
 }
 

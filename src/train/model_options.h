@@ -15,6 +15,8 @@ struct ModelOptions {
   int width = 192, layers = 12, heads = 1;
   int hidden = 0;  // 0: by the model
   std::string activation = "exp", pre_norm, position = "learned", feature_map = "elu1", cell = "lstm";
+  std::string norm = "plain", gelu = "erf";
+  double embedding_deviation = 1;
   bool post_norm = true;
 
   // models: those that the program can train

@@ -38,6 +38,11 @@ Optimizer::Optimizer(Parameters& parameters, Ops& ops, const AdamwSettings& sett
   m_.zero();
   v_.zero();
   square_sum_.zero();
+  for (const Parameter& parameter : parameters.list()) {
+    const bool decays = settings.weight_decay > 0 && parameter.shape.size() > 1;
+    if (ranges_.empty() || ranges_.back().decays != decays) ranges_.push_back({parameter.begin, 0, decays});
+    ranges_.back().end = parameter.begin + parameter.size();
+  }
 }
 
 void Optimizer::step(int64_t step, double learning_rate) {
@@ -46,13 +51,15 @@ void Optimizer::step(int64_t step, double learning_rate) {
   s.beta1 = static_cast<real>(settings_.beta1);
   s.beta2 = static_cast<real>(settings_.beta2);
   s.epsilon = static_cast<real>(settings_.epsilon);
-  s.weight_decay = static_cast<real>(settings_.weight_decay);
   s.correction1 = static_cast<real>(1 - power(settings_.beta1, step + 1));
   s.correction2 = static_cast<real>(1 - power(settings_.beta2, step + 1));
   s.clip = static_cast<real>(settings_.clip);
   ops_.sum_of_squares(square_sum_.data(), partial_.data(), parameters_.gradients().data(), parameters_.room());
-  ops_.adamw(parameters_.values().data(), m_.data(), v_.data(), parameters_.gradients().data(), square_sum_.data(), s,
-             parameters_.room());
+  for (const Range& range : ranges_) {
+    s.weight_decay = static_cast<real>(range.decays ? settings_.weight_decay : 0);
+    ops_.adamw(parameters_.values().data() + range.begin, m_.data() + range.begin, v_.data() + range.begin,
+               parameters_.gradients().data() + range.begin, square_sum_.data(), s, range.end - range.begin);
+  }
 }
 
 double Optimizer::gradient_norm() const { return std::sqrt(square_sum_.download()[0]); }

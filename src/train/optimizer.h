@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "model.h"
 
@@ -19,6 +20,8 @@ struct Schedule {
 
 struct AdamwSettings {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
+  // weight_decay: of matrices and tables; gains, shifts and biases, which are vectors, stay as they learn, as is the custom
+  // since GPT-2.
   double clip = 1;  // largest global norm of the gradient; 0: no clipping
 };
 
@@ -35,9 +38,16 @@ class Optimizer {
   Tensor& v() { return v_; }
 
  private:
+  // Neighbours among the values that decay, or do not.
+  struct Range {
+    int64_t begin, end;
+    bool decays;
+  };
+
   Parameters& parameters_;
   Ops& ops_;
   AdamwSettings settings_;
+  std::vector<Range> ranges_;
   Tensor m_, v_, square_sum_, partial_;
 };
 
