@@ -65,7 +65,7 @@ OP(void add_row(real* y, const real* x, int64_t x_step, const real* row, int64_t
 OP(void add_row_backward(real* drow, const real* dy, int64_t N, int D));
 
 // y_n = a_n + b_n
-//   y rows of D out, y_step numbers apart; a, b (N,D)
+//   y rows of D out, y_step numbers apart, may be a where y_step is D; a, b (N,D)
 OP(void add(real* y, int64_t y_step, const real* a, const real* b, int64_t N, int D));
 
 // y = f(x)              y (n) out, may be x

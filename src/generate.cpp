@@ -97,9 +97,8 @@ int generate(int argc, char** argv) {
 
   std::string prompt = settings.prompt_file.empty() ? settings.prompt : read_file(settings.prompt_file);
   if (prompt.empty()) prompt = "\n";
-  std::vector<int32_t> tokens;
   tokenizer->check(prompt, settings.prompt_file.empty() ? "--prompt" : settings.prompt_file);
-  tokenizer->encode(prompt, tokens);
+  const std::vector<int32_t> tokens = prompt_tokens(*tokenizer, prompt, *model);
 
   const InterruptGuard guard;
   const auto start = std::chrono::steady_clock::now();

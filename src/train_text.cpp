@@ -1,5 +1,5 @@
 // Trains a sequence model on text: characters, bytes or byte pairs. Appendix B of "An All-MLP Sequence Modeling Architecture
-// That Excels at Copying" and section 4.3 of "Linear-Time Sequence Modeling with MLPs".
+// That Excels at Copying", section 4.3 of "Linear-Time Sequence Modeling with MLPs", and "MLPs for NLP".
 
 #include <algorithm>
 #include <cmath>
@@ -68,6 +68,18 @@ constexpr Preset PRESETS[] = {
     {"base", 768, 3072, 12, 12, 256, 320, 1e-4},
 };
 
+// The same of models that answer once a window: "MLPs for NLP", appendix B; the Transformer in GPT-2's style. base: the paper's.
+struct WindowPreset {
+  const char* name;
+  int embedding, width, layers, heads, context, batch;  // width: of mlp_lm; a transformer's is the embedding
+  double learning_rate;
+};
+constexpr WindowPreset WINDOW_PRESETS[] = {
+    {"small", 64, 512, 2, 4, 15, 256, 2e-3},
+    {"tiny", 128, 2048, 2, 8, 15, 1024, 1e-3},
+    {"base", 512, 16384, 2, 16, 15, 16384, 1e-3},
+};
+
 // The last target of every window is the only one that counts.
 class LastToken final : public Task {
  public:
@@ -106,17 +118,21 @@ struct Session {
     settings.rate.floor = 1e-5;
     text_settings.declare(options);
     options.add("preset", &text_settings.preset, {"small", "tiny", "base"}, "sizes; what is given besides wins");
-    model.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "rnn"});
+    model.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "mlp_lm", "rnn"});
     settings.declare(options);
     options.parse(words);
     apply_preset();
     model.set_defaults();
+    if (model.answers_once() && !text_settings.lengths.empty())
+      throw UsageError("--evaluate-lengths: a model that answers once reads windows of its --context and of no other length");
   }
 
   void apply_preset();
   void open_text();
   void prepare();
   std::string describe(const Measures& measures) const;
+  // Trained as that paper's appendix B says: a tenth of the steps warms up, and weights decay by 0.1.
+  bool mlps_for_nlp() const { return model.answers_once() || model.model == "dct_mlp"; }
   std::vector<std::string> sample();
   LengthTable length_table();
   std::string title() const {
@@ -125,11 +141,11 @@ struct Session {
 };
 
 void Session::apply_preset() {
+  const auto set = [&](const char* option, auto& value, auto to) {
+    if (!options.given(option)) value = to;
+  };
   for (const Preset& preset : PRESETS) {
     if (text_settings.preset != preset.name) continue;
-    const auto set = [&](const char* option, auto& value, auto to) {
-      if (!options.given(option)) value = to;
-    };
     set("width", model.width, preset.width);
     set("hidden", model.hidden, preset.hidden);
     set("layers", model.layers, preset.layers);
@@ -138,6 +154,20 @@ void Session::apply_preset() {
     set("batch", settings.batch, preset.batch);
     set("lr", settings.rate.peak, preset.learning_rate);
   }
+  for (const WindowPreset& preset : WINDOW_PRESETS) {
+    if (!model.answers_once() || text_settings.preset != preset.name) continue;
+    set("embedding", model.embedding, preset.embedding);
+    set("width", model.width, model.model == "mlp_lm" ? preset.width : preset.embedding);
+    set("layers", model.layers, preset.layers);
+    set("heads", model.heads, preset.heads);
+    set("norm", model.norm, "affine");
+    set("gelu", model.gelu, "tanh");
+    set("embedding-deviation", model.embedding_deviation, 0.02);
+    set("context", text_settings.context, preset.context);
+    set("batch", settings.batch, preset.batch);
+    set("lr", settings.rate.peak, preset.learning_rate);
+  }
+  if (mlps_for_nlp()) set("weight-decay", settings.adamw.weight_decay, 0.1);
 }
 
 void Session::open_text() {
@@ -154,11 +184,12 @@ void Session::open_text() {
   }
   const int64_t a_step = static_cast<int64_t>(settings.batch) * settings.accumulate;
   task.emplace(training, name, validation, t.validation.empty() ? name + "'s end" : t.validation,
-               t.context, a_step);
+               t.context, a_step, model.answers_once() ? Targets::LAST : Targets::ALL);
   // Not one window twice.
   settings.eval_samples = static_cast<int>(std::min<int64_t>(settings.eval_samples, task->validation_windows()));
   tokenizer->check(t.prompt, "--prompt");
   if (t.epochs > 0 && !settings.resume) settings.steps = (t.epochs * task->training_windows() + a_step - 1) / a_step;
+  if (mlps_for_nlp() && !options.given("warmup") && !settings.resume) settings.rate.warmup = settings.steps / 10;
 }
 
 // A resumed run's options, the text among them, come from its checkpoint.
@@ -192,9 +223,10 @@ std::string Session::describe(const Measures& measures) const {
 }
 
 std::vector<std::string> Session::sample() {
-  std::vector<int32_t> tokens;
-  tokenizer->encode(text_settings.prompt.empty() ? "\n" : text_settings.prompt, tokens);
-  const size_t prompt = text_settings.prompt.empty() ? tokens.size() : 0;  // not shown where nobody gave it
+  const bool given = !text_settings.prompt.empty();
+  std::vector<int32_t> tokens = prompt_tokens(*tokenizer, given ? text_settings.prompt : "\n", run->model()), shown;
+  if (given) tokenizer->encode(text_settings.prompt, shown);
+  const size_t prompt = tokens.size() - shown.size();  // what nobody gave is not shown
   Generator generator(run->model(), run->ops(), {}, settings.seed, 0,
                       static_cast<int64_t>(tokens.size()) + text_settings.sample_length);
   generator.read(tokens);

@@ -3,6 +3,8 @@
 //   build/test/bits                   against test/golden.txt, which every build of every compiler must reproduce
 //   build/test/bits --write FILE      writes the fingerprints of this build: a change of the contract, and its commit says why
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -175,31 +177,40 @@ Tokens some_of(Ops& ops, const std::vector<int32_t>& tokens, int B, int begin, i
 }
 
 // The stream's logits, in pieces of `piece` tokens, against one forward pass; of a model that answers at the end, against a pass
-// that ends there.
+// that ends there, over its window where it has one.
 void streamed(Test& test, const ModelCase& row, int piece) {
   const auto ops = make_cpu(2);
   const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops);
   model->parameters.initialize(SEED);
-  const int B = row.batch, T = row.length, V = model->classes();
+  const int B = row.batch, V = model->classes(), window = model->window();
   if (!row.streams) {
-    test.throws("no stream", row.model + ": ", [&] { model->stream(B, T); });
+    test.throws("no stream", row.model + ": ", [&] { model->stream(B, row.length); });
     return;
   }
   const ModelBatch batch(*ops, row, V, SEED);
-  const std::vector<int32_t> tokens = batch.tokens.download();
+  const std::vector<int32_t> tokens = batch.to_stream(*model);
+  const int T = static_cast<int>(tokens.size()) / B;
   const bool last = model->logit_rows(batch.input()) == B;
   const std::unique_ptr<Stream> stream = model->stream(B, T);
   for (int t = 0; t < T; t += piece) {
     const int n = std::min(piece, T - t), end = t + n;
-    const Tokens newest = some_of(*ops, tokens, B, t, end), so_far = some_of(*ops, tokens, B, 0, last ? end : T);
-    const std::vector<real> whole = logits_of(*ops, *model, {so_far.data(), B, last ? end : T});
+    const Tokens newest = some_of(*ops, tokens, B, t, end);
+    if (end < window) {
+      std::vector<real> none(static_cast<size_t>(B) * n * V);
+      ops->download(none.data(), stream->append(newest.data(), n), none.size() * sizeof(real));
+      test.check("no answer yet", std::all_of(none.begin(), none.end(), [](real x) { return std::isnan(x); }));
+      continue;
+    }
+    const int from = window > 0 ? end - window : 0, length = (last ? end : T) - from;
+    const Tokens so_far = some_of(*ops, tokens, B, from, from + length);
+    const std::vector<real> whole = logits_of(*ops, *model, {so_far.data(), B, length});
     std::vector<real> all(static_cast<size_t>(B) * n * V), found, expected;
     ops->download(all.data(), stream->append(newest.data(), n), all.size() * sizeof(real));
     for (int b = 0; b < B; ++b) {
-      const auto from = all.begin() + (b * n + (last ? n - 1 : 0)) * V, to = all.begin() + (b + 1) * n * V;
+      const auto begin = all.begin() + (b * n + (last ? n - 1 : 0)) * V, finish = all.begin() + (b + 1) * n * V;
       const auto at = whole.begin() + (last ? b : b * T + t) * V;
-      found.insert(found.end(), from, to);
-      expected.insert(expected.end(), at, at + (to - from));
+      found.insert(found.end(), begin, finish);
+      expected.insert(expected.end(), at, at + (finish - begin));
     }
     test.equal(text("tokens %d to %d in pieces of %d", t, end - 1, piece), found, expected);
   }

@@ -97,6 +97,15 @@ ModelBatch ModelBatch::sample(Ops& ops, int b) const {
   return one;
 }
 
+std::vector<int32_t> ModelBatch::to_stream(const Model& model) const {
+  const std::vector<int32_t> once = tokens.download();
+  std::vector<int32_t> all;
+  for (int b = 0; b < batch; ++b)
+    for (int times = model.window() > 0 ? 3 : 1; times > 0; --times)
+      all.insert(all.end(), once.begin() + b * length, once.begin() + (b + 1) * length);
+  return all;
+}
+
 namespace {
 
 // ---- Rows -------------------------------------------------------------------------------------------------------------
@@ -873,7 +882,6 @@ void add_transformers(std::vector<ModelCase>& rows) {
   add("kerple", transformer_config(8, 8, 2, 2, true, "kerple", true, true, "tanh", "all", tokens), 2, 6);
   add("xl", transformer_config(10, 8, 2, 2, true, "xl", true, true, "tanh", "all", tokens), 2, 7);
   add("xl bidirectional last", transformer_config(10, 8, 2, 2, false, "xl", false, false, "erf", "last", tokens), 3, 7);
-  rows.back().streams = false;
   const std::string post = tokens +
                            ",\"norm_position\":\"post\",\"mlp_activation\":\"relu\",\"classes\":4,\"head_bias\":true,"
                            "\"embedding_scale\":1.75";
@@ -902,6 +910,18 @@ void add_regular_gpts(std::vector<ModelCase>& rows) {
   add("chunked", 8, 2, 2, 1, "last", "chunked", 3, 11);
   add("chunked by three", 9, 3, 3, 1, "last", "chunked", 2, 14);
   add("chunked of one", 6, 1, 4, 1, "last", "chunked", 3, 1);
+}
+
+void add_mlp_lms(std::vector<ModelCase>& rows) {
+  const auto add = [&](const char* name, int vocab, int context, int embedding, int width, int blocks, int batch) {
+    rows.push_back({std::string("mlp_lm") + name, "mlp_lm",
+                    text("{\"vocab\":%d,\"context\":%d,\"embedding\":%d,\"width\":%d,\"blocks\":%d}", vocab, context,
+                         embedding, width, blocks),
+                    batch, context, true, true});
+  };
+  add("", 9, 5, 6, 11, 2, 3);
+  add(" of one token", 7, 1, 5, 3, 1, 4);
+  add(" with a long window", 5, 37, 33, 35, 1, 2);  // the first layer's chain is cut
 }
 
 void add_linear_transformers(std::vector<ModelCase>& rows) {
@@ -995,6 +1015,7 @@ std::vector<ModelCase> model_cases() {
   add_transformers(rows);
   add_regular_gpts(rows);
   add_linear_transformers(rows);
+  add_mlp_lms(rows);
   return rows;
 }
 

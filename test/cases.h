@@ -79,6 +79,8 @@ struct ModelBatch {
   ModelBatch(Ops& ops, const ModelCase& row, int vocab, uint64_t seed);
   Input input() const { return {tokens.data(), batch, length, patches.data()}; }
   ModelBatch sample(Ops& ops, int b) const;  // alone, without targets
+  // What a stream of this model is given, (B,T): the tokens; of a model with a window, three times in a row.
+  std::vector<int32_t> to_stream(const Model& model) const;
 
   int batch, length;
   Tokens tokens, targets;

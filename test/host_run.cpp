@@ -722,14 +722,16 @@ void compare_models(Test& test, const Order& order) {
 std::vector<real> streamed(const ModelCase& row, std::unique_ptr<Ops> ops) {
   const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops);
   model->parameters.initialize(SEED);
-  const auto stream = model->stream(row.batch, row.length);
   const ModelBatch batch(*ops, row, model->classes(), SEED);
-  const std::vector<int32_t> tokens = batch.tokens.download();
+  if (row.patch_size > 0) model->stream(row.batch, row.length);  // throws
+  const std::vector<int32_t> tokens = batch.to_stream(*model);
+  const int T = static_cast<int>(tokens.size()) / row.batch;
+  const auto stream = model->stream(row.batch, T);
   std::vector<real> all;
-  for (int t = 0, n = 1; t < row.length; t += n, n = std::min(n % 3 + 1, row.length - t)) {
+  for (int t = 0, n = 1; t < T; t += n, n = std::min(n % 3 + 1, T - t)) {
     std::vector<int32_t> some;
     for (int b = 0; b < row.batch; ++b)
-      some.insert(some.end(), tokens.begin() + b * row.length + t, tokens.begin() + b * row.length + t + n);
+      some.insert(some.end(), tokens.begin() + b * T + t, tokens.begin() + b * T + t + n);
     Tokens ids(*ops, {row.batch, n});
     ids.upload(some);
     std::vector<real> logits(static_cast<size_t>(row.batch) * n * model->classes());

@@ -205,6 +205,36 @@ class OtherPrograms {
            "saved runs/c (compare.csv");
   }
 
+  // Models that read windows of one length and answer once, at their end.
+  void windows() {
+    const Shell shell(folder_ + "/train_text");
+    const std::string mlp = "--model mlp_lm --embedding 6" + TEXT;
+    const Outcome whole = shell.run("--name whole --steps 9" + (" " + mlp));
+    test_.check("a run", whole.status == 0 && whole.says("bits/character") && whole.says("  | "), whole.output);
+    shell.run("--name parts --steps 4 --schedule constant " + mlp);
+    const Outcome constant = shell.run("--name constant --steps 9 --warmup 0 --schedule constant " + mlp);
+    test_.equal("resumed", shell.run("--name parts --resume --steps 9").weights(), constant.weights());
+    expect(shell, "another context", "--init runs/whole/model.safetensors --context 9 --model mlp_lm --embedding 6 --width 8", 1,
+           "tensor first.weight has shape 6×48, this model wants 6×54");
+    expect(shell, "another context of its own run", "--name whole --resume --context 9", 1, "--context 9");
+    expect(shell, "lengths", "--evaluate-lengths 4 " + mlp, 2, "--evaluate-lengths");
+    expect(shell, "no other readout", "--model mlp_lm --readout last", 2, "mlp_lm has no other readout");
+    expect(shell, "no such readout", "--model mamba --readout last", 2, "--readout last: an option of transformers");
+    expect(shell, "a transformer without a mask", "--name t --readout last --steps 3" + TEXT, 0, "bits/character");
+    expect(shell, "a comparison", "--compare mlp_lm,transformer:readout=last --steps 2" + TEXT, 0, "transformer:readout=last");
+    const std::string generate = "'" + folder_ + "/generate' --length 30 --quiet ";
+    for (const char* name : {"whole", "t"}) {
+      const std::string run = generate + "runs/" + name + " --prompt 'One '";  // shorter than the context of 8
+      const Outcome once = shell.script(run);
+      test_.check(std::string(name) + " goes on from the prompt",
+                  once.status == 0 && once.output.rfind("One ", 0) == 0 && once.output.size() >= 35, once.output);
+      test_.equal(std::string(name) + " again", shell.script(run + " --threads 2").output, once.output);
+      // A longer text goes on as its last window does.
+      test_.equal(std::string(name) + " sees its window only", shell.script(run + "'and a long way off' --temperature 0").output.substr(22),
+                  shell.script(run + "'but a long way off' --temperature 0").output.substr(22));
+    }
+  }
+
   void generation() {
     const Shell shell(folder_ + "/generate");
     shell.script("'" + folder_ + "/train_text' --name t --steps 3" + TEXT + "; '" + folder_ +
@@ -290,6 +320,7 @@ int main(int argc, char** argv) {
   test.run("killed", [&] { programs.stopped("KILL", 137); });
   OtherPrograms others(test, folder);
   test.run("text", [&] { others.text(); });
+  test.run("windows", [&] { others.windows(); });
   test.run("generation", [&] { others.generation(); });
   test.run("regular", [&] { others.regular(); });
   test.run("inspect", [&] { others.inspect(); });

@@ -16,6 +16,7 @@ std::unique_ptr<Model> make_deep_sets(const Json& config, Ops& ops);
 std::unique_ptr<Model> make_linear_causal_rn(const Json& config, Ops& ops);
 std::unique_ptr<Model> make_linear_transformer(const Json& config, Ops& ops);
 std::unique_ptr<Model> make_mamba(const Json& config, Ops& ops);
+std::unique_ptr<Model> make_mlp_lm(const Json& config, Ops& ops);
 std::unique_ptr<Model> make_regular_gpt(const Json& config, Ops& ops);
 std::unique_ptr<Model> make_relation_network(const Json& config, Ops& ops);
 std::unique_ptr<Model> make_rnn(const Json& config, Ops& ops);

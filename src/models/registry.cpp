@@ -22,6 +22,7 @@ const std::vector<std::pair<std::string, Maker>>& registry() {
       {"linear_transformer", make_linear_transformer},
       {"deep_sets", make_deep_sets},
       {"mamba", make_mamba},
+      {"mlp_lm", make_mlp_lm},
       {"relation_network", make_relation_network},
       {"rnn", make_rnn},
       {"transformer", make_transformer},

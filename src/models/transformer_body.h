@@ -27,6 +27,7 @@
 #include "error.h"
 #include "model.h"
 #include "models/parts.h"
+#include "models/window_stream.h"
 #include "positions.h"
 #include "text.h"
 
@@ -180,7 +181,11 @@ class TransformerModel final : public Model {
   }
 
   int classes() const override { return config_.classes; }
-  int longest() const override { return position_embedding_ ? config_.context : Model::longest(); }
+  int longest() const override {
+    return position_embedding_ && window() == 0 ? config_.context : Model::longest();
+  }
+  // Without a mask a token's answer is that of a window which ends there.
+  int window() const override { return config_.last && !config_.causal && !config_.images ? config_.context : 0; }
   int64_t logit_rows(const Input& input) const override { return config_.last ? input.batch : input.rows(); }
   const real* forward(const Input& input) override;
   void backward(const Input& input, const real* dlogits) override;
@@ -510,6 +515,7 @@ class TransformerModel<Attention>::TokenStream final : public Stream {
 template <class Attention>
 std::unique_ptr<Stream> TransformerModel<Attention>::stream(int batch, int capacity) {
   if (config_.images) throw Error(name_ + ": images are not read token by token");
+  if (window() > 0) return slide_window(*this, ops_, name_, window(), batch, capacity);
   if (!config_.causal) throw Error(name_ + ": a bidirectional model cannot read one token at a time");
   check_length(capacity);
   return std::make_unique<TokenStream>(*this, batch, capacity);

@@ -11,11 +11,12 @@ namespace petroglyph {
 
 LanguageModeling::LanguageModeling(std::shared_ptr<const Corpus> training, const std::string& training_name,
                                    std::shared_ptr<const Corpus> validation, const std::string& validation_name,
-                                   int context, int64_t samples_a_step)
+                                   int context, int64_t samples_a_step, Targets targets)
     : training_(std::move(training)),
       validation_(std::move(validation)),
       context_(context),
-      samples_a_step_(samples_a_step) {
+      samples_a_step_(samples_a_step),
+      targets_(targets) {
   check(*training_, training_name);
   check(*validation_, validation_name);
 }
@@ -33,8 +34,9 @@ Batch LanguageModeling::batch(uint64_t seed, uint32_t stream, uint32_t step, int
   Batch batch;
   batch.size = count;
   batch.length = context_;
-  batch.counted = static_cast<int64_t>(count) * context_;
-  batch.tokens.resize(static_cast<size_t>(batch.counted));
+  const auto answers = targets_ == Targets::ALL ? T : 1;
+  batch.counted = count * static_cast<int64_t>(answers);
+  batch.tokens.resize(static_cast<size_t>(count) * T);
   batch.targets.resize(static_cast<size_t>(batch.counted));
   std::vector<int32_t> window(T + 1);
   for (int b = 0; b < count; ++b) {
@@ -44,7 +46,8 @@ Batch LanguageModeling::batch(uint64_t seed, uint32_t stream, uint32_t step, int
     const uint64_t place = shuffled(sample % all, all, train ? seed : 0, stream_of("order"), epoch);
     corpus.read(static_cast<int64_t>(place * T), context_ + 1, window.data());
     std::copy_n(window.begin(), T, batch.tokens.begin() + static_cast<std::ptrdiff_t>(b * T));
-    std::copy_n(window.begin() + 1, T, batch.targets.begin() + static_cast<std::ptrdiff_t>(b * T));
+    std::copy_n(window.end() - static_cast<std::ptrdiff_t>(answers), answers,
+                batch.targets.begin() + static_cast<std::ptrdiff_t>(b * answers));
   }
   return batch;
 }

@@ -1,7 +1,7 @@
 // Language modelling: from the tokens of a window, each token's next one.
 //
 //   input    c_0  c_1 … c_(T−1)      T tokens of the corpus
-//   target   c_1  c_2 … c_T          the same, one further
+//   target   c_1  c_2 … c_T          the same, one further; or c_T alone, for models that answer once, at the window's end
 //
 // The corpus is cut into disjoint windows (only the last target of one is the first input of the next); what is left
 // over at its end does not count. An epoch has every window once, in an order of its own (shuffle.h), and the next
@@ -15,6 +15,8 @@
 
 namespace petroglyph {
 
+enum class Targets { ALL, LAST };
+
 class LanguageModeling final : public Task {
  public:
   // A step takes `samples_a_step` windows of `training`. Evaluation takes its windows from `validation`: the same ones
@@ -22,7 +24,7 @@ class LanguageModeling final : public Task {
   // name.
   LanguageModeling(std::shared_ptr<const Corpus> training, const std::string& training_name,
                    std::shared_ptr<const Corpus> validation, const std::string& validation_name, int context,
-                   int64_t samples_a_step);
+                   int64_t samples_a_step, Targets targets = Targets::ALL);
 
   int context() const { return context_; }
   // Training windows from the stream "train", validation windows from any other.
@@ -38,6 +40,7 @@ class LanguageModeling final : public Task {
   std::shared_ptr<const Corpus> training_, validation_;
   int context_;
   int64_t samples_a_step_;
+  Targets targets_;
 };
 
 }  // namespace petroglyph

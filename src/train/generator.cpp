@@ -10,6 +10,15 @@ namespace {
 constexpr int PIECE = 512;  // tokens of a prompt that a stream takes at a time
 }
 
+std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt, const Model& model) {
+  std::vector<int32_t> tokens, line;
+  tokenizer.encode(prompt, tokens);
+  tokenizer.encode("\n", line);
+  const auto window = static_cast<size_t>(model.window());
+  if (tokens.size() < window) tokens.insert(tokens.begin(), window - tokens.size(), line.front());
+  return tokens;
+}
+
 Generator::Generator(Model& model, Ops& ops, const Sampling& sampling, uint64_t seed, uint32_t sample, int64_t capacity)
     : model_(model),
       ops_(ops),

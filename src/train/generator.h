@@ -6,9 +6,14 @@
 #include <vector>
 
 #include "model.h"
+#include "tokenizers/tokenizer.h"
 #include "train/sampling.h"
 
 namespace petroglyph {
+
+// The tokens of a prompt. Of a model that reads whole windows only, with new lines before it until it fills one: such a model has
+// never seen the beginning of a text, and a new line is what most often stands before one.
+std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt, const Model& model);
 
 // One continuation. Where the model's positions are used up, it reads the later half of what it had again and goes on
 // from there; models without a longest sequence never need to.
@@ -17,7 +22,7 @@ class Generator {
   // capacity: tokens that prompt and continuation will have, at most what the model can read.
   Generator(Model& model, Ops& ops, const Sampling& sampling, uint64_t seed, uint32_t sample, int64_t capacity);
 
-  // At least one token before the first next().
+  // At least one token before the first next(), and at least a window where the model reads windows.
   void read(const std::vector<int32_t>& tokens);
   // Draws a token and reads it.
   int32_t next();

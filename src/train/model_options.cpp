@@ -8,7 +8,7 @@ namespace petroglyph {
 void ModelOptions::declare(Options& options, const std::vector<std::string>& models) {
   options.section("Model");
   options.add("model", &model, models, "what learns");
-  options.add("width", &width, 1, 1 << 16, "channels of the residual stream, the paper's d_e");
+  options.add("width", &width, 1, 1 << 16, "channels of the residual stream, the paper's d_e; mlp_lm: inside a block, the paper's w");
   options.add("hidden", &hidden, 0, 1 << 20,
               "channels between positions, the paper's d_h (rnn: its state), default the width; transformers: of their "
               "MLP, default 4 widths; 0: the default");
@@ -30,6 +30,10 @@ void ModelOptions::declare(Options& options, const std::vector<std::string>& mod
   options.add("gelu", &gelu, {"erf", "tanh"}, "transformers: exact, or GPT-2's approximation");
   options.add("embedding-deviation", &embedding_deviation, 0, 100,
               "transformers: of the initial embeddings of tokens and positions; GPT-2: 0.02");
+  options.add("readout", &readout, {"all", "last"},
+              "transformers on text: all, each token's next one; last, only the token after the window, which a transformer "
+              "without a mask then sees");
+  options.add("embedding", &embedding, 1, 1 << 14, "mlp_lm: channels of a token's embedding and of the residual stream");
   options.add("cell", &cell, {"lstm", "elman"}, "rnn: its cell");
 }
 
@@ -39,13 +43,18 @@ void ModelOptions::set_defaults() {
 }
 
 Json ModelOptions::config(int vocab, int context) const {
+  if (readout == "last" && !is_transformer())
+    throw UsageError("--readout last: an option of transformers" +
+                     std::string(model == "mlp_lm" ? "; mlp_lm has no other readout" : ""));
   Json json = Json::object();
   json.set("vocab", vocab);
   if (model == "rnn")
     return json.set("classes", vocab).set("hidden", hidden).set("cell", cell).set("readout", "all"), json;
-  json.set("context", context).set("width", width).set("layers", layers);
+  json.set("context", context);
+  if (model == "mlp_lm") return json.set("embedding", embedding).set("width", width).set("blocks", layers), json;
+  json.set("width", width).set("layers", layers);
   if (model == "mamba") return add_mamba(json), json;
-  json.set("hidden", hidden).set("heads", heads).set("causal", true);
+  json.set("hidden", hidden).set("heads", heads).set("causal", readout == "all");
   is_transformer() ? add_transformer(json) : add_relations(json);
   if (is_transformer() && embedding_deviation != 1) json.set("embedding_deviation", embedding_deviation);
   return json;
@@ -81,7 +90,7 @@ void ModelOptions::add_transformer(Json& json) const {
   if (model == "linear_transformer" && !common)
     throw UsageError("--position " + position + ": linear_transformer has learned, sinusoidal or none");
   json.set("position", position).set("norm", norm).set("qkv_bias", true).set("out_bias", true);
-  json.set("gelu", gelu).set("readout", "all");
+  json.set("gelu", gelu).set("readout", readout);
   if (model == "linear_transformer") json.set("feature_map", feature_map).set("normalized", feature_map == "elu1");
 }
 

@@ -14,8 +14,9 @@ struct ModelOptions {
   std::string model = "causal_rn";
   int width = 192, layers = 12, heads = 1;
   int hidden = 0;  // 0: by the model
+  int embedding = 512;
   std::string activation = "exp", pre_norm, position = "learned", feature_map = "elu1", cell = "lstm";
-  std::string norm = "plain", gelu = "erf";
+  std::string norm = "plain", gelu = "erf", readout = "all";
   double embedding_deviation = 1;
   bool post_norm = true;
 
@@ -29,6 +30,8 @@ struct ModelOptions {
   Json config(int vocab, int context) const;
   // The same of a model that reads images as patches.
   Json image_config(int patches, int patch_size, int classes) const;
+  // It reads windows of one length and answers once, at their end.
+  bool answers_once() const { return model == "mlp_lm" || readout == "last"; }
   bool is_transformer() const { return model == "transformer" || model == "linear_transformer"; }
 
  private:

@@ -1,0 +1,205 @@
+// The MLP language model: one fully connected network from the embeddings of the last tokens to the next one.
+// Bengio et al. 2003, as "MLPs for NLP: Towards Discovering Inductive Bias from Scratch", section 2 and figure 2, trains it.
+//
+//   e      = [embedding of token 0, …, of token T−1]              (B,T·d)   T tokens, the oldest first; always exactly T
+//   x      = relu(norm(W_first e + b))                            (B,d)
+//   in each block:
+//     x   += relu(norm(W_down u + b)),  u = relu(norm(W_up x + b))          u (B,w)
+//   logits = W_head x                                             (B,V)
+//
+// Nothing tells the network that e is made of tokens in a row: what it makes of time, it has learned. Row n of W_first is the
+// first layer's neuron n, a (T,d) picture of what it looks for and when (./inspect neurons). And W_first grows with T, which
+// dct_mlp.cpp does away with.
+//
+// Every layer is y = relu(n), n = norm(z), z = W x + b with an affine layer norm, so one derivation serves all:
+//   dn = dy ∘ [n > 0]       dz = norm'(dn)       dW = Σ dz ⊗ x       db = Σ dz       dx = Wᵀ dz
+// A block's dx is dy itself, by the residual connection, and what comes back through both of its layers. Kept of a layer are
+// the normalized z and 1/std of each row; n and y are formed once more.
+//
+// The stream slides: token t's answer is that of the window that ends there (models/window_stream.h).
+
+#include <utility>
+
+#include "config.h"
+#include "error.h"
+#include "model.h"
+#include "models/models.h"
+#include "models/parts.h"
+#include "models/window_stream.h"
+#include "text.h"
+
+namespace petroglyph {
+
+namespace {
+
+struct Config {
+  int vocab;      // V
+  int context;    // T
+  int embedding;  // d
+  int width;      // w
+  int blocks;
+
+  explicit Config(const Json& json) {
+    ConfigReader reader("mlp_lm", json);
+    vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
+    context = static_cast<int>(reader.integer("context", 1, 1 << 16));
+    embedding = static_cast<int>(reader.integer("embedding", 1, 1 << 14));
+    width = static_cast<int>(reader.integer("width", 1, 1 << 20));
+    blocks = static_cast<int>(reader.integer("blocks", 0, 1 << 10, 2));
+    reader.finish();
+    if (int64_t{1} * context * embedding > 1 << 24)
+      reader.fail(
+          petroglyph::text("context %d times embedding %d is more than the first layer can read", context, embedding));
+  }
+  int read() const { return context * embedding; }
+};
+
+// y = relu(norm(W x + b))
+class Layer {
+ public:
+  Layer(Parameters& parameters, const std::string& name, int in, int out)
+      : in_(in),
+        out_(out),
+        weight_(&parameters.add(name + ".weight", {out, in}, Init::normal(WEIGHT_DEVIATION))),
+        bias_(&parameters.add(name + ".bias", {out}, Init::zeros())),
+        norm_(parameters, name + "_norm", out, true) {}
+
+  void forward(Ops& ops, Norm::Kept& kept, real* y, const real* x, int64_t N) const {
+    ops.linear(y, x, weight_->value, bias_->value, N, in_, out_, Into::WRITE);
+    norm_.in_place(ops, kept, y, N);
+    ops.pointwise(y, y, Pointwise::RELU, N * out_);
+  }
+  // y (N,out) once more, in room
+  const real* output(Ops& ops, const Norm::Kept& kept, Tensor& room, int64_t N) const {
+    norm_.output(ops, kept, room, N);
+    ops.pointwise(room.data(), room.data(), Pointwise::RELU, N * out_);
+    return room.data();
+  }
+  // dx from dy, or dx += it, where dx may be dy. room and dz: room
+  void backward(Ops& ops, real* dx, Into into, const real* dy, const Norm::Kept& kept, const real* x, Tensor& room,
+                Tensor& dz, int64_t N) const {
+    const real* n = norm_.output(ops, kept, room, N);
+    dz.resize(ops, {N, out_});
+    ops.pointwise_backward(dz.data(), nullptr, dy, n, Pointwise::RELU, N * out_);
+    norm_.backward(ops, dz.data(), dz.data(), kept, N, Into::WRITE);
+    ops.linear_backward_weight(weight_->gradient, bias_->gradient, dz.data(), x, N, in_, out_);
+    ops.linear_backward_input(dx, dz.data(), weight_->value, N, in_, out_, into);
+  }
+
+ private:
+  int in_, out_;
+  Parameter *weight_, *bias_;  // (out,in), (out)
+  Norm norm_;
+};
+
+struct Block {
+  Layer up, down;
+};
+
+struct BlockKept {
+  Tensor x;  // (B,d): the block's input
+  Norm::Kept up, down;
+};
+
+class MlpLm final : public Model {
+ public:
+  // The paper leaves the initial weights open. GPT-2's deviation of 0.02 for all of them, the embedding too: how large they
+  // are at first the norms undo, but small weights are soon learned weights, and their shape shows (figure 5).
+  MlpLm(const Json& json, Ops& ops)
+      : config_(json),
+        ops_(ops),
+        embedding_(&parameters.add("token_embedding.weight", {config_.vocab, config_.embedding},
+                                   Init::normal(WEIGHT_DEVIATION))),
+        first_(parameters, "first", config_.read(), config_.embedding),
+        kept_(static_cast<size_t>(config_.blocks)) {
+    const Config& c = config_;
+    for (int i = 0; i < c.blocks; ++i) {
+      const std::string prefix = "blocks." + std::to_string(i) + ".";
+      Layer up(parameters, prefix + "up", c.embedding, c.width);
+      blocks_.push_back({std::move(up), Layer(parameters, prefix + "down", c.width, c.embedding)});
+    }
+    head_ = &parameters.add("head.weight", {c.vocab, c.embedding}, Init::normal(WEIGHT_DEVIATION));
+    parameters.allocate(ops);
+  }
+
+  int classes() const override { return config_.vocab; }
+  int window() const override { return config_.context; }
+  int64_t logit_rows(const Input& input) const override { return input.batch; }
+  const real* forward(const Input& input) override;
+  void backward(const Input& input, const real* dlogits) override;
+  std::unique_ptr<Stream> stream(int batch, int capacity) override {
+    return slide_window(*this, ops_, "mlp_lm", config_.context, batch, capacity);
+  }
+
+ private:
+  Config config_;
+  Ops& ops_;
+  Parameter* embedding_;  // (V,d)
+  Layer first_;
+  std::vector<Block> blocks_;
+  Parameter* head_;  // (V,d)
+
+  std::vector<BlockKept> kept_;  // of each block
+  Norm::Kept first_kept_;
+  Tensor e_, x_, logits_;  // (B,T·d), (B,d), (B,V)
+  Tensor u_, y_;           // (B,w), (B,d): of the block at work
+  Tensor dx_, du_, de_;    // (B,d), (B,w), (B,T·d)
+  Tensor room_, dz_;       // of the layer at work
+};
+
+// ---- Forward ------------------------------------------------------------------------------------------------------
+
+const real* MlpLm::forward(const Input& input) {
+  const Config& c = config_;
+  const int64_t B = input.batch;
+  if (!input.tokens) throw Error("mlp_lm: reads tokens, not patches of images");
+  if (input.length != c.context)
+    throw Error(text("mlp_lm: %d tokens, this model reads exactly its context of %d", input.length, c.context));
+  e_.resize(ops_, {B, c.read()});
+  x_.resize(ops_, {B, c.embedding});
+  u_.resize(ops_, {B, c.width});
+  y_.resize(ops_, {B, c.embedding});
+  logits_.resize(ops_, {B, c.vocab});
+
+  ops_.embedding(e_.data(), embedding_->value, nullptr, input.tokens, 0, input.batch, c.context, c.embedding);
+  first_.forward(ops_, first_kept_, x_.data(), e_.data(), B);
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    BlockKept& kept = kept_[i];
+    kept.x.resize(ops_, {B, c.embedding});
+    ops_.copy(kept.x.data(), 0, x_.data(), 0, x_.bytes(), 1);
+    blocks_[i].up.forward(ops_, kept.up, u_.data(), x_.data(), B);
+    blocks_[i].down.forward(ops_, kept.down, y_.data(), u_.data(), B);
+    ops_.add(x_.data(), c.embedding, x_.data(), y_.data(), B, c.embedding);
+  }
+  ops_.linear(logits_.data(), x_.data(), head_->value, nullptr, B, c.embedding, c.vocab, Into::WRITE);
+  return logits_.data();
+}
+
+// ---- Backward -----------------------------------------------------------------------------------------------------
+
+void MlpLm::backward(const Input& input, const real* dlogits) {
+  const Config& c = config_;
+  const int64_t B = input.batch;
+  dx_.resize(ops_, {B, c.embedding});
+  du_.resize(ops_, {B, c.width});
+  de_.resize(ops_, {B, c.read()});
+  real *const dx = dx_.data(), *const du = du_.data();
+
+  ops_.linear_backward_weight(head_->gradient, nullptr, dlogits, x_.data(), B, c.embedding, c.vocab);
+  ops_.linear_backward_input(dx, dlogits, head_->value, B, c.embedding, c.vocab, Into::WRITE);
+  for (size_t i = blocks_.size(); i-- > 0;) {
+    const BlockKept& kept = kept_[i];
+    const real* u = blocks_[i].up.output(ops_, kept.up, u_, B);
+    blocks_[i].down.backward(ops_, du, Into::WRITE, dx, kept.down, u, room_, dz_, B);
+    blocks_[i].up.backward(ops_, dx, Into::ADD, du, kept.up, kept.x.data(), room_, dz_, B);
+  }
+  first_.backward(ops_, de_.data(), Into::WRITE, dx, first_kept_, e_.data(), room_, dz_, B);
+  ops_.embedding_backward(embedding_->gradient, nullptr, de_.data(), input.tokens, input.batch, c.context, c.embedding,
+                          c.vocab);
+}
+
+}  // namespace
+
+std::unique_ptr<Model> make_mlp_lm(const Json& config, Ops& ops) { return std::make_unique<MlpLm>(config, ops); }
+
+}  // namespace petroglyph

@@ -1,0 +1,83 @@
+#include "models/window_stream.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "error.h"
+#include "text.h"
+
+namespace petroglyph {
+
+namespace {
+
+class WindowStream final : public Stream {
+ public:
+  WindowStream(Model& model, Ops& ops, std::string name, int window, int batch, int capacity)
+      : model_(model),
+        ops_(ops),
+        name_(std::move(name)),
+        window_(window),
+        batch_(batch),
+        capacity_(capacity),
+        recent_(ops, {batch, window - 1}) {}
+
+  const real* append(const int32_t* tokens, int n) override {
+    if (n > capacity_ - length_)
+      throw Error(text("%s: %d tokens are more than the stream's %d", name_.c_str(), length_ + n, capacity_));
+    const int early = std::clamp(window_ - 1 - length_, 0, n);  // positions without an answer
+    join(tokens, n);
+    length_ += n;
+    logits_.resize(ops_, {batch_, n, model_.classes()});
+    if (early > 0)
+      logits_.upload(std::vector<real>(static_cast<size_t>(logits_.size()), std::numeric_limits<real>::quiet_NaN()));
+    if (early < n) answer(early, n);
+    return logits_.data();
+  }
+  int length() const override { return length_; }
+
+ private:
+  static constexpr size_t TOKEN = sizeof(int32_t);
+
+  // joined_ (B,W−1+n) = the last W − 1 tokens and the new ones; of the former, those that there are stand at the end.
+  void join(const int32_t* tokens, int n) {
+    const size_t before = static_cast<size_t>(window_) - 1, row = (before + static_cast<size_t>(n)) * TOKEN;
+    joined_.resize(ops_, {batch_, window_ - 1 + n});
+    ops_.copy(joined_.data(), row, recent_.data(), before * TOKEN, before * TOKEN, static_cast<size_t>(batch_));
+    ops_.copy(joined_.data() + before, row, tokens, static_cast<size_t>(n) * TOKEN, static_cast<size_t>(n) * TOKEN,
+              static_cast<size_t>(batch_));
+    ops_.copy(recent_.data(), before * TOKEN, joined_.data() + n, row, before * TOKEN, static_cast<size_t>(batch_));
+  }
+
+  // The answers to the new positions begin … n−1, each a window of its own.
+  void answer(int begin, int n) {
+    const int count = n - begin;
+    const size_t row = static_cast<size_t>(window_) * TOKEN;
+    windows_.resize(ops_, {batch_, count, window_});
+    for (int i = 0; i < count; ++i)
+      ops_.copy(windows_.data() + static_cast<int64_t>(i) * window_, row * static_cast<size_t>(count),
+                joined_.data() + begin + i, (static_cast<size_t>(window_) - 1 + static_cast<size_t>(n)) * TOKEN, row,
+                static_cast<size_t>(batch_));
+    const real* logits = model_.forward({windows_.data(), batch_ * count, window_});
+    const size_t answers = static_cast<size_t>(model_.classes()) * sizeof(real);
+    ops_.copy(logits_.data() + static_cast<int64_t>(begin) * model_.classes(), answers * static_cast<size_t>(n), logits,
+              answers * static_cast<size_t>(count), answers * static_cast<size_t>(count), static_cast<size_t>(batch_));
+  }
+
+  Model& model_;
+  Ops& ops_;
+  std::string name_;
+  int window_, batch_, capacity_, length_ = 0;
+  Tokens recent_, joined_, windows_;  // (B,W−1), (B,W−1+n), (B,windows,W)
+  Tensor logits_;                     // (B,n,V)
+};
+
+}  // namespace
+
+std::unique_ptr<Stream> slide_window(Model& model, Ops& ops, const std::string& name, int window, int batch,
+                                     int capacity) {
+  return std::make_unique<WindowStream>(model, ops, name, window, batch, capacity);
+}
+
+}  // namespace petroglyph
