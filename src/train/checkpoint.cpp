@@ -1,5 +1,7 @@
 #include "train/checkpoint.h"
 
+#include <filesystem>
+
 #include "error.h"
 #include "text.h"
 
@@ -38,6 +40,10 @@ std::vector<real> read_all(const SafetensorsFile& file, const Parameters& parame
 }
 
 }  // namespace
+
+std::string checkpoint_path(const std::string& file_or_folder) {
+  return std::filesystem::is_directory(file_or_folder) ? file_or_folder + "/model.safetensors" : file_or_folder;
+}
 
 void save_checkpoint(const std::string& path, const RunState& state, Model& model, Optimizer& optimizer) {
   SafetensorsWriter writer;

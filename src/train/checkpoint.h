@@ -25,6 +25,9 @@ struct RunState {
   Json data;            // what else it needs to use the model; null: nothing
 };
 
+// A run's folder means the checkpoint in it.
+std::string checkpoint_path(const std::string& file_or_folder);
+
 void save_checkpoint(const std::string& path, const RunState& state, Model& model, Optimizer& optimizer);
 
 // What a checkpoint says of itself; throws Error for a foreign file, and for another program's unless `program` is empty.
