@@ -354,6 +354,12 @@ OP(void cross_entropy(real* losses, real* dlogits, const real* logits, const int
 //   Order: lanes.
 OP(void binary_cross_entropy(real* losses, real* dlogits, const real* logits, const real* sets, real scale, int64_t N, int V));
 
+// losses_n = Σ_v (σ(x_nv) − sets_nv)², and dlogits = scale · 2 (σ(x) − sets) σ(x) (1 − σ(x)); an entry of sets below zero does not
+// count, and its dlogits is 0
+//   losses (N) out; dlogits (N,V) out or null; logits, sets (N,V)
+//   Order: lanes.
+OP(void sigmoid_squared_error(real* losses, real* dlogits, const real* logits, const real* sets, real scale, int64_t N, int V));
+
 // best_n = the lowest v with the largest logits_nv
 //   best (N) out
 OP(void argmax(int32_t* best, const real* logits, int64_t N, int V));

@@ -120,6 +120,10 @@ class Model {
   // position. Throws Error for a model in which that is no one number.
   virtual std::vector<real> attention_map(size_t block, int sample);
 
+  // Where it is set, forward() shows it what each layer made, (B,T,D) on the device, with T as many positions as the layer has.
+  // Transformers and RegularGPT do; other models never call it.
+  std::function<void(size_t layer, const real* x, int positions, int width)> after_layer;
+
   Parameters parameters;
 };
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "analysis/clusters.h"
 #include "analysis/lemma1.h"
 #include "analysis/neuron_types.h"
 #include "analysis/pca.h"
@@ -162,6 +163,90 @@ void eigen(Test& test) {
   const Eigen known = symmetric_eigen({2, 1, 1, 2}, 2);
   CHECK(std::abs(known.values[0] - 3) < 1e-15 && std::abs(known.values[1] - 1) < 1e-15);
   CHECK(std::abs(std::abs(known.vectors[0]) - std::sqrt(0.5)) < 1e-15 && known.vectors[0] * known.vectors[1] > 0);
+}
+
+// ---- Clusters -------------------------------------------------------------------------------------------------------
+
+// Weights so large that what depends on something shows it.
+std::unique_ptr<Model> random_model(const std::string& name, const std::string& config, Ops& ops) {
+  auto model = make_model(name, Json::parse(config, name), ops);
+  std::vector<real> weights(static_cast<size_t>(model->parameters.room()));
+  for (const Parameter& p : model->parameters.list())
+    for (int64_t i = 0; i < p.size(); ++i)
+      weights[static_cast<size_t>(p.begin + i)] = real(0.5) * normal(8, stream_of(p.name), 0, static_cast<uint64_t>(i));
+  model->parameters.upload_all(weights);
+  return model;
+}
+
+// A vector moves with the symbols begin … end−1, every one of them, and with no other.
+void check_pieces(Test& test, const std::string& title, const std::string& name, const std::string& config, int chunk,
+                  size_t layers) {
+  const auto ops = make_cpu(1);
+  const auto model = random_model(name, config, *ops);
+  const SymbolString string = {0, 1, 1, 0, 1, 0, 0, 0, 1, 1, 1, 0, 1};
+  const LayerVectors before = layer_vectors(*model, *ops, string, chunk);
+  const size_t D = static_cast<size_t>(before.width);
+  std::string wrong;
+  for (int i = 0; i < static_cast<int>(string.size()); ++i) {
+    SymbolString other = string;
+    other[static_cast<size_t>(i)] ^= 1;
+    const LayerVectors after = layer_vectors(*model, *ops, other, chunk);
+    for (size_t n = 0; n < before.points.size(); ++n) {
+      const LayerPoint& p = before.points[n];
+      const bool moved = !std::equal(&before.x[n * D], &before.x[n * D] + D, &after.x[n * D]);
+      if (moved != (p.begin <= i && i < p.end))
+        wrong = text("layer %d, symbols %d to %d: symbol %d", p.layer, p.begin, p.end - 1, i);
+    }
+  }
+  test.equal(title + ": vectors know their pieces", wrong, std::string());
+  test.check(title + ": layers", before.points.back().layer + 1 == static_cast<int>(layers) &&
+                                     before.points.back().begin == 0 && before.points.back().end == 13);
+}
+
+void pieces(Test& test) {
+  const std::string sizes = "{\"vocab\":2,\"classes\":2,\"width\":8,\"hidden\":8,\"heads\":2,";
+  const std::string gpt = sizes + "\"thickness\":1,\"norm\":\"affine\",\"readout\":\"last\",\"form\":";
+  check_pieces(test, "chunked, C = 2", "regular_gpt", gpt + "\"chunked\",\"chunk\":2}", 2, 4);
+  check_pieces(test, "chunked, C = 3", "regular_gpt", gpt + "\"chunked\",\"chunk\":3}", 3, 3);
+  check_pieces(test, "dilated, C = 2", "regular_gpt", gpt + "\"dilated\",\"chunk\":2}", 2, 4);
+  check_pieces(test, "dilated, C = 3", "regular_gpt", gpt + "\"dilated\",\"chunk\":3}", 3, 3);
+  check_pieces(test, "transformer", "transformer",
+               sizes + "\"layers\":2,\"context\":13,\"causal\":true,\"position\":\"none\",\"norm\":\"plain\","
+                       "\"qkv_bias\":true,\"out_bias\":true,\"gelu\":\"erf\",\"readout\":\"all\"}", 0, 2);
+  const auto ops = make_cpu(1);
+  const auto rnn = random_model("rnn", "{\"vocab\":2,\"classes\":2,\"hidden\":4,\"cell\":\"elman\",\"readout\":\"last\"}", *ops);
+  test.throws("a model without layers", "does not show its layers", [&] { layer_vectors(*rnn, *ops, {0, 1}, 0); });
+}
+
+// Points around the corners of a polygon.
+std::vector<double> polygon(int corners, int points, double radius) {
+  std::vector<double> x;
+  for (int i = 0; i < points; ++i)
+    for (int c = 0; c < 2; ++c)
+      x.push_back(10 * std::cos(2 * 3.14159265 * (i % corners) / corners - c * 1.5707963) +
+                  radius * normal(3, 1, static_cast<uint32_t>(i), static_cast<uint64_t>(c)));
+  return x;
+}
+
+void clusters(Test& test) {
+  for (const int corners : {2, 3, 5, 8})
+    test.equal(text("%d clusters", corners), count_clusters(polygon(corners, 400, 0.3), 2, 12), corners);
+  std::vector<int> classes;
+  for (int i = 0; i < 400; ++i) classes.push_back(i % 5);
+  const Separation tight = separation(polygon(5, 400, 0.1), 2, classes), loose = separation(polygon(5, 400, 9), 2, classes);
+  CHECK(tight.nearest == 1 && std::abs(tight.within - 0.1 * std::sqrt(1.5707963)) < 0.01);
+  CHECK(std::abs(tight.between - 20 * std::sin(3.14159265 / 5)) < 0.1);
+  CHECK(loose.nearest > 0.2 && loose.nearest < 0.8);
+
+  // What pieces do to the states of parity: one has two 1s, the other three.
+  const Automaton parity = automaton_of("parity_check");
+  const SymbolString string = {1, 0, 1, 1, 0};
+  const PointClasses two = classes_of(parity, string, {{0, 0, 3}, {0, 0, 5}, {1, 3, 4}, {1, 4, 5}}, 7);
+  CHECK(two.names.size() == 2 && two.of_point == (std::vector<int>{0, 1, 1, 0}));
+  CHECK(two.names[0] == "states to 0 1" && two.names[1] == "states to 1 0");
+  // Too many functions for the figure: the answers instead.
+  const PointClasses answers = classes_of(parity, string, {{0, 0, 3}, {0, 0, 4}}, 1);
+  CHECK(answers.names.size() == 2 && answers.names[1] == "answer 1" && answers.of_point == (std::vector<int>{0, 1}));
 }
 
 // ---- Receptive field ------------------------------------------------------------------------------------------------
@@ -401,6 +486,8 @@ int main(int argc, char** argv) {
   test.run("transitions", transitions);
   test.run("pca", pca);
   test.run("eigen", eigen);
+  test.run("pieces", pieces);
+  test.run("clusters", clusters);
   test.run("receptive field", receptive_fields);
   test.run("receptive field of any model", any_model);
   test.run("neuron types", neuron_types);

@@ -662,22 +662,25 @@ OpCase cross_entropy_case(int64_t N, int V) {
   return row;
 }
 
-OpCase binary_cross_entropy_case(int64_t N, int V) {
-  OpCase row{text("binary_cross_entropy %lldx%d", static_cast<long long>(N), V),
+using SetLoss = void (Ops::*)(real*, real*, const real*, const real*, real, int64_t, int);
+
+// lowest: of the sets; fractions serve as well, to the formula
+OpCase set_loss_case(const char* name, SetLoss set_loss, real lowest, int64_t N, int V) {
+  OpCase row{text("%s %lldx%d", name, static_cast<long long>(N), V),
              {{"logits", Role::INPUT, N * V, -3, 3},
-              {"sets", Role::CONSTANT, N * V, 0, 1},  // fractions serve as well, to the formula
+              {"sets", Role::CONSTANT, N * V, lowest, 1},
               {"losses", Role::KEPT, N},
               {"partial", Role::SCRATCH, N / 1024 + 2},
               {"loss", Role::OUTPUT, 1}},
              {},
              {}};
   row.forward = [=](Ops& ops, Arrays& a) {
-    ops.binary_cross_entropy(a["losses"], nullptr, a["logits"], a["sets"], 0, N, V);
+    (ops.*set_loss)(a["losses"], nullptr, a["logits"], a["sets"], 0, N, V);
     ops.sum(a["loss"], a["partial"], a["losses"], N);
   };
   row.backward = [=](Ops& ops, Arrays& a) {
     const real scale = a.tensor("dloss").download()[0];
-    ops.binary_cross_entropy(a["losses"], a["dlogits"], a["logits"], a["sets"], scale, N, V);
+    (ops.*set_loss)(a["losses"], a["dlogits"], a["logits"], a["sets"], scale, N, V);
   };
   return row;
 }
@@ -831,7 +834,9 @@ std::vector<OpCase> op_cases() {
   add_linear_transformer_ops(rows);
   rows.push_back(cross_entropy_case(3, 5));
   rows.push_back(cross_entropy_case(1030, 33));
-  rows.push_back(binary_cross_entropy_case(5, 37));
+  rows.push_back(set_loss_case("binary_cross_entropy", &Ops::binary_cross_entropy, 0, 5, 37));
+  rows.push_back(set_loss_case("sigmoid_squared_error", &Ops::sigmoid_squared_error, -1, 7, 2));
+  rows.push_back(set_loss_case("sigmoid_squared_error", &Ops::sigmoid_squared_error, -1, 3, 35));
   rows.push_back(optimizer_case(5));
   rows.push_back(optimizer_case(2500));
   return rows;

@@ -369,6 +369,8 @@ Row cross_entropy_row(int64_t N, int V, bool in_place) {
                                 real(0.37), N, V);
             r.ops.binary_cross_entropy(r.out("losses of sets", N), r.out("dlogits of sets", N * V),
                                        r.in("x", N * V, -9, 9), r.in("sets", N * V, 0, 1), real(0.37), N, V);
+            r.ops.sigmoid_squared_error(r.out("squared errors", N), r.out("their dlogits", N * V),
+                                        r.in("z", N * V, -9, 9), r.in("sets with gaps", N * V, -1, 1), real(0.37), N, V);
           }};
 }
 

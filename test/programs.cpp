@@ -257,22 +257,72 @@ class OtherPrograms {
 
   void regular() {
     const Shell shell(folder_ + "/train_regular");
-    const std::string small = " --width 8 --heads 2 --batch 8 --eval-samples 8 --steps 6 --test-from 11 --test-to 14"
-                              " --test-strings 8 --threads 1 ";
-    const Outcome whole = shell.run("--name whole --seeds 1,2 --parity-probability 10" + small);
-    test_.check("a run", whole.status == 0 && whole.says("2 seeds: best") && whole.says("probability 0.10"), whole.output);
-    for (const char* name : {"results.csv", "lengths.svg", "parity_check-seed-2/test.csv"})
+    const Outcome whole = shell.run("--name whole --seeds 1,2 --parity-probability 10" + REGULAR);
+    test_.check("a run", whole.status == 0 && whole.says("2 seeds: best") && whole.says("at the training length"),
+                whole.output);
+    for (const char* name : {"results.csv", "probabilities.csv", "lengths.svg", "parity_check-seed-2/test.csv"})
       test_.check(std::string("leaves ") + name,
                   std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
-    shell.run("--name parts --seeds 1,2 --parity-probability 10" + small + "--steps 3");
+    shell.run("--name parts --seeds 1,2 --parity-probability 10" + REGULAR + "--steps 3");
     shell.run("--name parts --seeds 1,2 --resume --steps 6 --test-from 11 --test-to 14 --test-strings 8");
     test_.equal("resumed", read_bytes(shell.file("runs/parts/results.csv")),
                 read_bytes(shell.file("runs/whole/results.csv")));
     for (const char* model : {"transformer", "rnn", "mamba", "regular_gpt --form dilated"})
-      expect(shell, model, std::string("--task Tomita_5 --model ") + model + small, 0, "Tomita_5");
-    expect(shell, "all tasks", "--all-tasks --quiet --model rnn" + small, 0, "D_12");
+      expect(shell, model, std::string("--task Tomita_5 --model ") + model + REGULAR, 0, "Tomita_5");
+    expect(shell, "all tasks", "--all-tasks --quiet --model rnn" + REGULAR, 0, "D_12");
+    expect(shell, "near misses", "--task D_3 --near-misses" + REGULAR, 0, "D_3                       1    12 to 14");
+    expect(shell, "near misses of all", "--all-tasks --near-misses --quiet" + REGULAR, 0, "Tomita_6");
+    const std::string next = " --protocol next --train-length 10" + SMALL_REGULAR;
+    for (const char* model : {"transformer", "rnn", "mamba", "regular_gpt"})
+      expect(shell, std::string("next symbol: ") + model, std::string("--task D_3 --model ") + model + next, 0, "21 to 30");
+    shell.run("--name nw --task Tomita_4" + next);
+    shell.run("--name np --task Tomita_4 --steps 3 --protocol next --train-length 10" + SMALL_REGULAR + "--steps 3");
+    shell.run("--name np --task Tomita_4 --resume --protocol next --steps 6 --test-strings 8");
+    test_.equal("next symbol, resumed", read_bytes(shell.file("runs/np/Tomita_4-seed-1/log.csv")),
+                read_bytes(shell.file("runs/nw/Tomita_4-seed-1/log.csv")));
+  }
+
+  void regular_errors() {
+    const Shell shell(folder_ + "/train_regular");
     expect(shell, "no such task", "--task parity", 2, "--task parity: expected one of");
-    expect(shell, "lengths", "--test-from 9 --test-to 8", 2, "--test-from 9 is more than --test-to 8");
+    expect(shell, "no chunk", "--chunk 1", 2, "--chunk 1: expected a whole number from 2");
+    expect(shell, "lengths", "--test-from 50 --test-to 48", 2, "--test-from 50 is more than --test-to 48");
+    expect(shell, "shorter than the training's", "--test-from 30", 2,
+           "--test-from 30: strings of up to 40 symbols are learned from, and the test is of longer ones");
+    expect(shell, "a length without members", "--task D_2 --near-misses --test-from 51 --test-to 51", 2,
+           "--near-misses: D_2 has no members of 51 to 51 symbols");
+    expect(shell, "near misses of no language", "--near-misses", 1, "parity_check: near misses are of a language");
+    expect(shell, "no next symbol", "--protocol next", 1, "parity_check: has no members");
+    expect(shell, "a window without strings", "--task D_2 --protocol next --train-length 1", 1,
+           "D_2: strings of 2 to 1 symbols");
+    expect(shell, "next symbol at the end only", "--task D_2 --protocol next --form chunked", 2, "--form chunked:");
+    expect(shell, "next symbol at other lengths", "--task D_2 --protocol next --test-to 90", 2, "--test-to: not with");
+    expect(shell, "no seeds", "--seeds=", 2, "--seeds: expected at least one");
+    expect(shell, "heads", "--heads 5", 2, "--heads 5 does not divide --width 64");
+    expect(shell, "resumes nothing", "--resume --name nothing", 1, "runs/nothing: has no run parity_check-seed-1");
+    test_.check("nothing was made", !std::filesystem::exists(shell.file("runs")));
+#ifndef __SANITIZE_ADDRESS__  // which wants all addresses there are
+    const std::string longest = "--name long --test-from 1048576 --test-to 1048576" + SMALL_REGULAR + "--train-length 10 --batch 8";
+    const Outcome outcome = shell.run(longest, "ulimit -v 1000000;");
+    test_.check("longer than memory", outcome.status == 1 && outcome.says("train_regular: out of memory"), outcome.output);
+#endif
+  }
+
+  // Ctrl-C in the second of two runs.
+  void regular_stopped() {
+    const Shell shell(folder_ + "/train_regular");
+    const std::string seeds = "--seeds 1,2 --name ", more = REGULAR + "--steps 40 --save-every 1 --batch 64 ";
+    shell.run(seeds + "whole" + more);
+    const std::string wait_for_log =
+        "until [ $(wc -l < runs/a/parity_check-seed-2/log.csv) -gt 3 ] 2>/dev/null; do sleep 0.02; done; ";
+    const Outcome outcome = shell.script("'" + folder_ + "/train_regular' " + seeds + "a" + more + "& child=$!; " +
+                                         wait_for_log + "kill -INT $child; wait $child; echo status $?");
+    test_.check("status", outcome.says("status 130"), outcome.output);
+    test_.check("says how to go on", outcome.says("go on with: ./train_regular " + seeds + "a") &&
+                                         outcome.says("--resume --name a"), outcome.output);
+    shell.run(seeds + "a" + more + "--resume");
+    test_.equal("goes on to the same results", read_bytes(shell.file("runs/a/results.csv")),
+                read_bytes(shell.file("runs/whole/results.csv")));
   }
 
   void inspect() {
@@ -282,6 +332,32 @@ class OtherPrograms {
     expect(shell, "positions", "positions --steps 2 --width 8 --heads 2 --length 9 --trials 2 --threads 1 --name p", 0,
            "sees a set at the last position");
     test_.check("draws attention", std::filesystem::exists(shell.file("runs/p/attention.svg")));
+    expect(shell, "lemma 1", "lemma1 --n 3 --trials 50", 0, "50 of 50 random products right");
+    expect(shell, "lemma 1 of nothing", "lemma1 --n 0", 2, "--n 0: expected a whole number from 1 to 64");
+  }
+
+  void inspect_checkpoints() {
+    const Shell shell(folder_ + "/inspect");
+    const std::string train = "'" + folder_ + "/train_regular' --quiet" + REGULAR;
+    shell.script(train + "--name a; " + train + "--name b --task D_2 --form dilated; " + train +
+                 "--name c --model transformer --task Tomita_4; " + train + "--name r --model rnn; '" + folder_ +
+                 "/train_text' --quiet --name t --steps 2 --position alibi" + TEXT);
+    const std::string a = "runs/a/parity_check-seed-1", b = " runs/b/D_2-seed-1", c = " runs/c/Tomita_4-seed-1",
+                      r = " runs/r/parity_check-seed-1";
+    expect(shell, "clusters", "clusters --length 60 " + a + b + "/model.safetensors", 0,
+           "60 vectors of 6 layers");
+    for (const char* name : {"/clusters.csv", "/clusters.svg"})
+      test_.check(std::string("leaves ") + name, std::filesystem::exists(shell.file(a + name)));
+    expect(shell, "clusters of a transformer", "clusters --length 14 --out there" + c, 0, "saved there");
+    expect(shell, "longer than the model reads", "clusters --length 1" + c, 2, "--length 1: expected");
+    expect(shell, "clusters of nothing", "clusters", 2, "./train_regular makes one");
+    expect(shell, "clusters of an rnn", "clusters" + r, 1, "does not show its layers");
+    expect(shell, "clusters of text", "clusters runs/t", 1, "a checkpoint of train_text, not of train_regular");
+    expect(shell, "receptive fields", "receptive-field --length 30 " + a + b + r + " runs/t", 0, "transformer, text");
+    const std::string csv = read_bytes(shell.file(a + "/receptive_field.csv"));
+    test_.check("ends at one", csv.find(a + ",0,1\n") != std::string::npos, csv.substr(0, 200));
+    expect(shell, "a text of one's own", "receptive-field runs/t --text nowhere", 1, "nowhere");
+    expect(shell, "receptive field of nothing", "receptive-field", 2, "./train_regular makes one");
   }
 
  private:
@@ -295,6 +371,8 @@ class OtherPrograms {
   const std::string TEXT =
       " --width 8 --layers 1 --heads 2 --context 8 --batch 4 --eval-samples 8 --eval-every 4 --sample-length 20"
       " --threads 1 ";
+  const std::string SMALL_REGULAR = " --width 8 --heads 2 --batch 8 --eval-samples 8 --steps 6 --test-strings 8 --threads 1 ";
+  const std::string REGULAR = SMALL_REGULAR + "--train-length 10 --test-from 11 --test-to 14 ";
 
   Test& test_;
   std::string folder_;
@@ -323,6 +401,9 @@ int main(int argc, char** argv) {
   test.run("windows", [&] { others.windows(); });
   test.run("generation", [&] { others.generation(); });
   test.run("regular", [&] { others.regular(); });
+  test.run("regular, bad options", [&] { others.regular_errors(); });
+  test.run("regular, interrupted", [&] { others.regular_stopped(); });
   test.run("inspect", [&] { others.inspect(); });
+  test.run("inspect checkpoints", [&] { others.inspect_checkpoints(); });
   return test.finish();
 }

@@ -369,7 +369,70 @@ void next_symbols(Test& test) {
   }
 }
 
+// Strings of a batch of that protocol, without what stands behind them; `right`: whether their bits are the language's.
+std::vector<SymbolString> members_of(const std::string& language, const Batch& batch, bool* right) {
+  std::vector<SymbolString> strings;
+  int64_t counted = 0;
+  for (int b = 0; b < batch.size; ++b) {
+    SymbolString string;
+    std::vector<int> bits;
+    for (int t = b * batch.length; t < (b + 1) * batch.length; ++t) {
+      const size_t i = static_cast<size_t>(t);
+      *right &= (batch.sets[2 * i] < 0) == (batch.sets[2 * i + 1] < 0);
+      if (batch.sets[2 * i] < 0) continue;
+      *right &= static_cast<int>(string.size()) == t - b * batch.length;  // nothing in front
+      string.push_back(batch.tokens[i]);
+      bits.insert(bits.end(), {static_cast<int>(batch.sets[2 * i]), static_cast<int>(batch.sets[2 * i + 1])});
+    }
+    *right &= bits == next_symbol_targets(language, string) && by_definition(language, string) == 1;
+    counted += static_cast<int64_t>(bits.size());
+    strings.push_back(string);
+  }
+  *right &= counted == batch.counted;
+  return strings;
+}
+
+void next_symbol_task(Test& test) {
+  for (const std::string& language : LANGUAGES) {
+    const NextSymbol task(language, 2, 50, 200, 40, 50, 7);
+    bool right = true;
+    std::set<SymbolString> learned, tested;
+    std::multiset<SymbolString> first, second;  // epochs of four steps
+    for (uint32_t step = 0; step < 8; ++step)
+      for (const SymbolString& s : members_of(language, task.batch(3, STREAM, step, 0, 50), &right)) {
+        learned.insert(s);
+        (step < 4 ? first : second).insert(s);
+      }
+    const int count = static_cast<int>(task.test_strings());
+    for (const SymbolString& s : members_of(language, task.batch(3, stream_of("evaluate"), 5, 0, count), &right)) tested.insert(s);
+    test.check(language + ": strings and bits", right);
+    test.check(language + ": an epoch has each training string once", first == second && first.size() == 200);
+    test.equal(language + ": the test's are all different", tested.size(), static_cast<size_t>(count));
+    bool apart = count >= 5;
+    for (const SymbolString& s : tested) apart &= learned.count(s) == 0;
+    test.check(language + ": none of them is learned from", apart, std::to_string(count));
+
+    const Batch batch = task.batch(3, STREAM, 0, 0, 4);
+    std::vector<int32_t> best;
+    for (const real bit : batch.sets) best.push_back(bit > real(0.5));
+    CHECK(task.accuracy(batch, best) == 1);
+    best[0] ^= 1;
+    test.check(language + ": one wrong bit, one wrong string", task.accuracy(batch, best) == 0.75);
+  }
+  const NextSymbol longer("D_3", 51, 100, 0, 30, 1, 7);
+  CHECK(longer.test_strings() == 30 && longer.training_strings() == 0);
+  bool right = true;
+  for (const SymbolString& s : members_of("D_3", longer.batch(1, stream_of("evaluate"), 0, 0, 30), &right))
+    right &= s.size() >= 51 && s.size() <= 100;
+  CHECK(right);
+}
+
 void bad_input(Test& test) {
+  test.throws("next symbols of one window", "D_2: strings of 2 to 1 symbols", [] { NextSymbol("D_2", 2, 1, 5, 5, 1, 1); });
+  test.throws("next symbols of no language", "even_pairs: has no members",
+              [] { NextSymbol("even_pairs", 2, 50, 5, 5, 1, 1); });
+  CHECK(task_of("D_2", 1, 5).has_near_misses(4) && !task_of("D_2", 1, 5).has_near_misses(3));
+  CHECK(!task_of("Tomita_4", 1, 5).has_near_misses(2) && !task_of("even_pairs", 1, 5).has_near_misses(4));
   test.throws("a language", "unknown language parity, expected one of even_pairs, parity_check",
               [] { automaton_of("parity"); });
   test.throws("no length", "D_2: strings of 0 to 5 symbols", [] { task_of("D_2", 0, 5); });
@@ -417,6 +480,7 @@ int main(int argc, char** argv) {
   test.run("membership", membership);
   test.run("shapes", shapes);
   test.run("next symbols", next_symbols);
+  test.run("next symbol task", next_symbol_task);
   test.run("bad input", bad_input);
   return test.finish();
 }

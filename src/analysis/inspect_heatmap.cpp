@@ -78,8 +78,7 @@ int inspect_heatmap(const std::vector<std::string>& words) {
   Options options("inspect heatmap", "Shows where a model that train_image trained looks.");
   settings.declare(options);
   options.parse(words);
-  const bool folder = std::filesystem::is_directory(settings.checkpoint);
-  const std::string path = folder ? settings.checkpoint + "/model.safetensors" : settings.checkpoint;
+  const std::string path = checkpoint_path(settings.checkpoint);
   const SafetensorsFile file(path);
   const RunState state = read_run_state(file, "train_image");
   if (!state.config.find("layers")) throw Error(path + ": " + state.model + " has no maps");

@@ -43,6 +43,24 @@ void Cpu::binary_cross_entropy(real* losses, real* dlogits, const real* logits, 
   });
 }
 
+void Cpu::sigmoid_squared_error(real* losses, real* dlogits, const real* logits, const real* sets, real scale,
+                                int64_t N, int V) {
+  parallel(threads_, N, 32, [&](int64_t begin, int64_t end, int) {
+    for (int64_t n = begin; n < end; ++n) {
+      const real *x = logits + n * V, *y = sets + n * V;
+      losses[n] = sum_lanes(V, [&](real sum, int64_t v) {
+        const real error = y[v] < 0 ? real(0) : numerics::sigmoid(x[v]) - y[v];
+        return sum + error * error;
+      });
+      if (!dlogits) continue;
+      for (int v = 0; v < V; ++v) {
+        const real s = numerics::sigmoid(x[v]);
+        dlogits[n * V + v] = y[v] < 0 ? real(0) : scale * (2 * (s - y[v]) * (s * (1 - s)));
+      }
+    }
+  });
+}
+
 void Cpu::argmax(int32_t* best, const real* logits, int64_t N, int V) {
   parallel(threads_, N, 64, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {

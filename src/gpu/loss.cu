@@ -41,6 +41,23 @@ __global__ void binary_cross_entropy_rows(float* losses, float* dlogits, const f
   for (int v = lane_index(); v < V; v += WARP) dlogits[n * V + v] = scale * (numerics::sigmoid(x[v]) - y[v]);
 }
 
+__global__ void sigmoid_squared_error_rows(float* losses, float* dlogits, const float* logits, const float* sets,
+                                           float scale, int64_t N, int V) {
+  const int64_t n = row_of_warp();
+  if (n >= N) return;
+  const float *x = logits + n * V, *y = sets + n * V;
+  const float loss = sum_lanes(V, [&](float sum, int v) {
+    const float error = y[v] < 0 ? 0.0f : numerics::sigmoid(x[v]) - y[v];
+    return sum + error * error;
+  });
+  if (lane_index() == 0) losses[n] = loss;
+  if (!dlogits) return;
+  for (int v = lane_index(); v < V; v += WARP) {
+    const float s = numerics::sigmoid(x[v]);
+    dlogits[n * V + v] = y[v] < 0 ? 0.0f : scale * (2 * (s - y[v]) * (s * (1 - s)));
+  }
+}
+
 __global__ void argmax_rows(int32_t* best, const float* logits, int64_t N, int V) {
   const int64_t n = row_of_warp();
   if (n >= N) return;
@@ -110,6 +127,11 @@ void Gpu::cross_entropy(real* losses, real* dlogits, const real* logits, const i
 void Gpu::binary_cross_entropy(real* losses, real* dlogits, const real* logits, const real* sets, real scale, int64_t N,
                                int V) {
   LAUNCH_ROWS(binary_cross_entropy_rows, N, stream_, losses, dlogits, logits, sets, scale, N, V);
+}
+
+void Gpu::sigmoid_squared_error(real* losses, real* dlogits, const real* logits, const real* sets, real scale, int64_t N,
+                                int V) {
+  LAUNCH_ROWS(sigmoid_squared_error_rows, N, stream_, losses, dlogits, logits, sets, scale, N, V);
 }
 
 void Gpu::argmax(int32_t* best, const real* logits, int64_t N, int V) {

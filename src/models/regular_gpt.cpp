@@ -297,6 +297,8 @@ const real* ChunkedGpt::run(State& s, const int32_t* tokens) {
     if (p.stream)
       keep_finished(
           ops_, s.finished, s.layers[l + 1].x, l + 1, [this](int n) { return layers_of(n); }, p, D);
+    else if (after_layer)
+      after_layer(l, s.layers[l + 1].x.data(), s.layers[l + 1].length, D);
   }
   const int64_t rows = p.stream ? p.rows() : p.batch;
   s.top = p.stream ? s.finished.data() : s.layers[layers].x.data();

@@ -316,6 +316,7 @@ const real* TransformerModel<Attention>::run(State& s, const Input& input) {
   for (size_t l = 0; l < layers; ++l) {
     layer_forward(l, s);
     if (p.stream && config_.last) keep_finished(ops_, s.finished, s.x, l + 1, layers_of, p, config_.width);
+    if (!p.stream && after_layer) after_layer(l, s.x.data(), p.count, config_.width);
   }
   return readout(s);
 }

@@ -5,6 +5,7 @@
 
 #include "error.h"
 #include "random.h"
+#include "tasks/shuffle.h"
 #include "text.h"
 
 namespace petroglyph {
@@ -261,6 +262,10 @@ RegularLanguage::RegularLanguage(Settings settings)
     throw Error(text("%s: near misses are of a language, D_n or Tomita, not of a task with other answers", name));
 }
 
+bool RegularLanguage::has_near_misses(int length) const {
+  return has_members_ && members_exist(settings_.language, length) && others_exist(settings_.language, length);
+}
+
 int RegularLanguage::tokens_of(int length) const {
   if (settings_.language != "modular_arithmetic") return length;
   return length - (length % 2 == 0) + settings_.leading_plus;
@@ -405,6 +410,58 @@ std::vector<SymbolString> draw_members(const std::string& language, int low, int
     found.push_back(std::move(string));
   }
   return found;
+}
+
+NextSymbol::NextSymbol(const std::string& language, int shortest, int longest, int training, int most,
+                       int samples_a_step, uint64_t seed)
+    : language_(language), samples_a_step_(samples_a_step) {
+  constexpr int TRIES = 2000, PART = 5;
+  const std::vector<SymbolString> some =
+      draw_members(language, shortest, longest, TRIES, false, seed, stream_of("next symbol"));
+  const std::set<SymbolString> different(some.begin(), some.end());
+  const int found = static_cast<int>(different.size());
+  const int tested = std::min(most, training > 0 ? std::max(1, found / PART) : found);
+  test_ = draw_members(language, shortest, longest, tested, true, seed, stream_of("next symbol test"));
+  if (training > 0)
+    training_ = draw_members(language, shortest, longest, training, false, seed, stream_of("next symbol"), test_);
+}
+
+Batch NextSymbol::batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const {
+  const bool train = stream == stream_of("train");
+  const std::vector<SymbolString>& all = train ? training_ : test_;
+  std::vector<const SymbolString*> strings;
+  Batch batch;
+  batch.size = count;
+  for (int b = 0; b < count; ++b) {
+    const uint64_t n = all.size(), sample = (train ? uint64_t(step) * static_cast<uint64_t>(samples_a_step_) : 0) +
+                                            static_cast<uint64_t>(first + b);
+    const uint64_t place = train ? shuffled(sample % n, n, seed, stream_of("order"), static_cast<uint32_t>(sample / n))
+                                 : sample % n;
+    strings.push_back(&all[place]);
+    batch.length = std::max(batch.length, static_cast<int>(strings.back()->size()));
+  }
+  for (const SymbolString* string : strings) {
+    const std::vector<int> bits = next_symbol_targets(language_, *string);
+    batch.counted += static_cast<int64_t>(bits.size());
+    batch.tokens.insert(batch.tokens.end(), string->begin(), string->end());
+    batch.sets.insert(batch.sets.end(), bits.begin(), bits.end());
+    const size_t missing = static_cast<size_t>(batch.length) - string->size();
+    batch.tokens.insert(batch.tokens.end(), missing, 0);
+    batch.sets.insert(batch.sets.end(), missing * CLASSES, real(-1));
+  }
+  return batch;
+}
+
+double NextSymbol::accuracy(const Batch& batch, const std::vector<int32_t>& best) const {
+  const size_t row = batch.sets.size() / static_cast<size_t>(batch.size);
+  int right = 0;
+  for (size_t b = 0; b < static_cast<size_t>(batch.size); ++b) {
+    bool all = true;
+    for (size_t i = b * row; i < (b + 1) * row; ++i)
+      all = all && (batch.sets[i] < 0 || (batch.sets[i] > real(0.5)) == (best[i] == 1));
+    right += all;
+  }
+  return static_cast<double>(right) / batch.size;
 }
 
 }  // namespace petroglyph

@@ -62,6 +62,8 @@ class RegularLanguage final : public Task {
   int classes() const { return automaton_.classes; }
   int context() const { return tokens_of(settings_.longest); }
   const Automaton& automaton() const { return automaton_; }
+  // Whether strings of this length can be members and near misses of members.
+  bool has_near_misses(int length) const;
   // How many tokens a string of this length has: an expression ends with a digit, so that an even length becomes odd.
   int tokens_of(int length) const;
 
@@ -92,5 +94,29 @@ std::vector<int> next_symbol_targets(const std::string& language, const SymbolSt
 // 60 of D_2, 110 of D_3, 340 of D_4, 1,600 of D_12), which their 10,000 must repeat.
 std::vector<SymbolString> draw_members(const std::string& language, int low, int high, int count, bool distinct,
                                        uint64_t seed, uint32_t stream, const std::vector<SymbolString>& apart = {});
+
+// That protocol as a task: `training` members of 2 … longest symbols to learn from, an epoch after the other, and different ones that
+// are not among them to be tested on. Strings of one batch have different lengths; behind the shorter ones stand symbols that do not
+// count, which a model must not look ahead to. A string is right where all its bits are.
+class NextSymbol final : public Task {
+ public:
+  // training may be 0, where it is only tested on strings of shortest … longest symbols. `most` strings of the test, or fewer where a
+  // language has few: a fifth of all that 2,000 tries find different ones.
+  NextSymbol(const std::string& language, int shortest, int longest, int training, int most, int samples_a_step,
+             uint64_t seed);
+
+  static constexpr int VOCAB = 2, CLASSES = 2;
+  int64_t training_strings() const { return static_cast<int64_t>(training_.size()); }
+  int64_t test_strings() const { return static_cast<int64_t>(test_.size()); }
+
+  // Training strings from the stream "train", those of the test from any other: `first` counts from its first one, round and round.
+  Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const override;
+  double accuracy(const Batch& batch, const std::vector<int32_t>& best) const override;
+
+ private:
+  std::string language_;
+  int samples_a_step_;
+  std::vector<SymbolString> training_, test_;
+};
 
 }  // namespace petroglyph

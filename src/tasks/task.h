@@ -14,7 +14,8 @@ struct Batch {
   std::vector<int32_t> tokens;   // (B,T); empty where the model reads patches
   std::vector<real> patches;     // (B,T,P) of images
   std::vector<int32_t> targets;  // one for each row of logits, (B,T) or (B); −1 where it does not count
-  int64_t counted = 0;           // targets that do
+  std::vector<real> sets;        // or, in their place, several yes or no a row: (B,T,V) of 1 and 0; −1 where it does not count
+  int64_t counted = 0;           // targets, or entries of sets, that do
 };
 
 class Task {
@@ -22,7 +23,8 @@ class Task {
   virtual ~Task() = default;
   // The samples first … first+count−1 of a step. Training and evaluation draw from different `stream`s (random.h).
   virtual Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const = 0;
-  // The mean over the samples of how right the answers are, 0 to 1. best: the likeliest class of each row of logits.
+  // The mean over the samples of how right the answers are, 0 to 1. best: the likeliest class of each row of logits; of sets,
+  // 1 or 0 for each of their entries.
   // Unless a task knows better, the part of the targets that count which is right.
   virtual double accuracy(const Batch& batch, const std::vector<int32_t>& best) const;
 };

@@ -1,6 +1,7 @@
 #include "train/checkpoint.h"
 
 #include <deque>
+#include <filesystem>
 
 #include "error.h"
 #include "text.h"
@@ -40,6 +41,10 @@ std::vector<real> read_all(const SafetensorsFile& file, const Parameters& parame
 }
 
 }  // namespace
+
+std::string checkpoint_path(const std::string& file_or_folder) {
+  return std::filesystem::is_directory(file_or_folder) ? file_or_folder + "/model.safetensors" : file_or_folder;
+}
 
 namespace {
 

@@ -25,6 +25,9 @@ struct RunState {
   Json data;            // what else it needs to use the model; null: nothing
 };
 
+// A run's folder means the checkpoint in it.
+std::string checkpoint_path(const std::string& file_or_folder);
+
 void save_checkpoint(const std::string& path, const RunState& state, Model& model, Optimizer& optimizer);
 // The same without the moments: enough to use the model, not to go on with the run.
 void save_weights(const std::string& path, const RunState& state, Model& model);

@@ -52,28 +52,50 @@ Input Trainer::upload(const Batch& batch) {
 }
 
 void Trainer::enqueue(const Batch& batch, int slot, real scale) {
-  const int64_t rows = static_cast<int64_t>(batch.targets.size());
   const int V = model_.classes();
-  const bool learn = scale > 0;
-  if (best_.size() <= static_cast<size_t>(slot)) {
-    best_.resize(static_cast<size_t>(slot) + 1);
-    total_.resize(static_cast<size_t>(slot) + 1);
+  const int64_t rows = static_cast<int64_t>(batch.sets.empty() ? batch.targets.size() : batch.sets.size() / V);
+  const size_t slots = static_cast<size_t>(slot) + 1;
+  if (best_.size() < slots) {
+    best_.resize(slots);
+    logits_.resize(slots);
+    total_.resize(slots);
   }
-  Tokens& best = best_[static_cast<size_t>(slot)];
   Tensor& total = total_[static_cast<size_t>(slot)];
-  best.resize(ops_, {rows});
   total.resize(ops_, {1});
-  targets_.resize(ops_, {rows});
   losses_.resize(ops_, {rows});
   partial_.resize(ops_, {rows / 1024 + 2});
-  if (learn) dlogits_.resize(ops_, {rows, V});
-  targets_.upload(batch.targets);
+  if (scale > 0) dlogits_.resize(ops_, {rows, V});
   const Input input = upload(batch);
-  const real* logits = model_.forward(input);
-  ops_.argmax(best.data(), logits, rows, V);
-  ops_.cross_entropy(losses_.data(), learn ? dlogits_.data() : nullptr, logits, targets_.data(), scale, rows, V);
+  judge(batch, slot, model_.forward(input), rows, scale);
   ops_.sum(total.data(), partial_.data(), losses_.data(), rows);
-  if (learn) model_.backward(input, dlogits_.data());
+  if (scale > 0) model_.backward(input, dlogits_.data());
+}
+
+void Trainer::judge(const Batch& batch, int slot, const real* logits, int64_t rows, real scale) {
+  const int V = model_.classes();
+  real* const dlogits = scale > 0 ? dlogits_.data() : nullptr;
+  if (!batch.sets.empty()) {
+    Tensor& kept = logits_[static_cast<size_t>(slot)];
+    kept.resize(ops_, {rows, V});
+    ops_.copy(kept.data(), 0, logits, 0, kept.bytes(), 1);
+    sets_.resize(ops_, {rows, V});
+    sets_.upload(batch.sets);
+    ops_.sigmoid_squared_error(losses_.data(), dlogits, logits, sets_.data(), scale, rows, V);
+    return;
+  }
+  Tokens& best = best_[static_cast<size_t>(slot)];
+  best.resize(ops_, {rows});
+  targets_.resize(ops_, {rows});
+  targets_.upload(batch.targets);
+  ops_.argmax(best.data(), logits, rows, V);
+  ops_.cross_entropy(losses_.data(), dlogits, logits, targets_.data(), scale, rows, V);
+}
+
+std::vector<int32_t> Trainer::guesses(const Batch& batch, size_t slot) const {
+  if (batch.sets.empty()) return best_[slot].download();
+  std::vector<int32_t> yes;
+  for (const real x : logits_[slot].download()) yes.push_back(x >= 0);  // σ(x) ≥ 1/2
+  return yes;
 }
 
 Measures Trainer::collect(const Task& task, const std::vector<Batch>& batches) const {
@@ -82,7 +104,7 @@ Measures Trainer::collect(const Task& task, const std::vector<Batch>& batches) c
   for (size_t slot = 0; slot < batches.size(); ++slot) {
     const Batch& batch = batches[slot];
     sum.loss += static_cast<double>(total_[slot].download()[0]);
-    sum.accuracy += task.accuracy(batch, best_[slot].download()) * batch.size;
+    sum.accuracy += task.accuracy(batch, guesses(batch, slot)) * batch.size;
     counted += batch.counted;
     samples += batch.size;
   }

@@ -10,7 +10,7 @@
 namespace petroglyph {
 
 struct Measures {
-  double loss = 0;      // mean cross-entropy in nats over the targets that count
+  double loss = 0;      // mean over the targets that count: cross-entropy in nats; of sets, the squared error
   double accuracy = 0;  // the task's, 0 to 1
 };
 
@@ -30,6 +30,9 @@ class Trainer {
   void enqueue(const Batch& batch, int slot, real scale);
   // Waits for the device and averages what the batches left in their slots.
   Measures collect(const Task& task, const std::vector<Batch>& batches) const;
+  // Losses and gradients of one batch, against its targets or sets; keeps the guesses.
+  void judge(const Batch& batch, int slot, const real* logits, int64_t rows, real scale);
+  std::vector<int32_t> guesses(const Batch& batch, size_t slot) const;
 
   Model& model_;
   const Task& task_;
@@ -39,8 +42,10 @@ class Trainer {
   int batch_, accumulate_;
   Tokens tokens_, targets_;
   Tensor patches_, losses_, dlogits_, partial_;
-  std::vector<Tokens> best_;   // of each slot: a row of logits each
-  std::vector<Tensor> total_;  // of each slot (1)
+  Tensor sets_;
+  std::vector<Tokens> best_;    // of each slot: a row of logits each
+  std::vector<Tensor> logits_;  // of each slot, where the batch has sets
+  std::vector<Tensor> total_;   // of each slot (1)
 };
 
 }  // namespace petroglyph

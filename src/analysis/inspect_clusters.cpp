@@ -1,0 +1,148 @@
+// inspect clusters: the vectors of all layers of a model that reads one long string, in the plane of their two principal components
+// (regular_gpt, section 7.3 and figure 3).
+
+#include <cstdio>
+#include <filesystem>
+
+#include "analysis/clusters.h"
+#include "analysis/inspect.h"
+#include "error.h"
+#include "random.h"
+#include "text.h"
+#include "train/atomic_file.h"
+#include "train/checkpoint.h"
+#include "train/figure.h"
+#include "train/options.h"
+
+namespace petroglyph {
+
+namespace {
+
+constexpr size_t MOST_CLASSES = 7;  // as many as the figure has colours
+constexpr int MOST_CLUSTERS = 12;
+
+struct ClusterSettings {
+  std::vector<std::string> checkpoints;
+  std::string out, device = "auto";
+  int length = 500, threads = 0;
+  uint64_t seed = 1;
+
+  void declare(Options& options) {
+    options.positional("CHECKPOINT", &checkpoints,
+                       "of regular_gpt or a transformer: a .safetensors file of train_regular, or a run's folder; "
+                       "./train_regular makes one, runs/regular/parity_check-seed-1");
+    options.add("length", &length, 2, 1 << 16, "symbols of the string");
+    options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "which random string");
+    options.add("out", &out, "default: the folder of the first checkpoint").placeholder("FOLDER");
+    options.add("device", &device, {"auto", "cpu", "cuda"}, "auto takes the GPU where there is one");
+    options.add("threads", &threads, 0, 1024, "CPU threads, 0 for all cores");
+  }
+};
+
+// A panel and some lines of the table for each checkpoint.
+class Clusters {
+ public:
+  explicit Clusters(const ClusterSettings& settings)
+      : settings_(settings),
+        ops_(make_device(settings.device, settings.threads)),
+        figure_(text("The vectors of all layers on a string of %d symbols", settings.length)) {
+    csv_ = "checkpoint,layer,begin,end,class,component_1,component_2\n";
+  }
+
+  void add(const std::string& checkpoint);
+  void save() {
+    const std::string beside = std::filesystem::path(checkpoint_path(settings_.checkpoints[0])).parent_path().string();
+    const std::string folder = !settings_.out.empty() ? settings_.out : beside.empty() ? "." : beside;
+    make_folder(folder);
+    write_file_atomically(folder + "/clusters.csv", csv_);
+    figure_.save(folder + "/clusters.svg");
+    std::printf("saved %s (clusters.csv, clusters.svg)\n", folder.c_str());
+  }
+
+ private:
+  void draw(const std::string& title, const PrincipalComponents& plane, const PointClasses& classes);
+  void write_rows(const std::string& checkpoint, const LayerVectors& vectors, const PrincipalComponents& plane,
+                  const PointClasses& classes);
+
+  const ClusterSettings& settings_;
+  std::unique_ptr<Ops> ops_;
+  Figure figure_;
+  std::string csv_;
+};
+
+void Clusters::add(const std::string& checkpoint) {
+  const SafetensorsFile file(checkpoint_path(checkpoint));
+  const RunState state = read_run_state(file, "train_regular");
+  const bool folded = state.model == "regular_gpt" && state.config.at("thickness").integer() == 1;
+  RegularLanguage::Settings wanted;
+  wanted.language = state.options.at("task").string();
+  wanted.leading_plus = wanted.language == "modular_arithmetic" && state.options.at("leading-plus").boolean();
+  wanted.shortest = wanted.longest = settings_.length;
+  const RegularLanguage task(wanted);
+  const Batch batch = task.batch(settings_.seed, stream_of("clusters"), 0, 0, 1);
+  const auto model = load_model(file, state, *ops_);
+  if (batch.length > model->longest())
+    throw UsageError(
+        text("--length %d: %s reads %d symbols at most", batch.length, file.path().c_str(), model->longest()));
+
+  const LayerVectors vectors =
+      layer_vectors(*model, *ops_, batch.tokens, folded ? static_cast<int>(state.config.at("chunk").integer()) : 0);
+  const int points = static_cast<int>(vectors.points.size());
+  const PrincipalComponents plane = principal_components(vectors.x, points, vectors.width, 2);
+  const PointClasses classes = classes_of(task.automaton(), batch.tokens, vectors.points, MOST_CLASSES);
+  const Separation apart = separation(vectors.x, vectors.width, classes.of_point);
+  std::printf(
+      "%s: %s, %s on %d symbols\n"
+      "  %s vectors of %d layers; two components have %.1f %% and %.1f %% of their variance\n"
+      "  clusters in that plane: %d; true classes: %zu (what a vector's piece of the string does to the states)\n"
+      "  from a vector to the mean of its class %.3g, between the nearest two means %.3g; nearest to its own: %.2f "
+      "%%\n",
+      file.path().c_str(), state.model.c_str(), wanted.language.c_str(), batch.length, with_commas(points).c_str(),
+      vectors.points.back().layer + 1, 100 * plane.explained[0], 100 * plane.explained[1],
+      count_clusters(plane.scores, 2, MOST_CLUSTERS), classes.names.size(), apart.within, apart.between,
+      100 * apart.nearest);
+  draw(wanted.language + ", " + state.model, plane, classes);
+  write_rows(file.path(), vectors, plane, classes);
+}
+
+void Clusters::draw(const std::string& title, const PrincipalComponents& plane, const PointClasses& classes) {
+  Panel& panel = figure_.panel(title).x("first component").y("second component");
+  for (size_t k = 0; k < classes.names.size(); ++k) {
+    std::vector<double> xs, ys;
+    for (size_t i = 0; i < classes.of_point.size(); ++i) {
+      if (static_cast<size_t>(classes.of_point[i]) != k) continue;
+      xs.push_back(plane.scores[2 * i]);
+      ys.push_back(plane.scores[2 * i + 1]);
+    }
+    LineStyle style;
+    style.markers = true;
+    style.joined = false;
+    style.opacity = 0.6;
+    panel.line(classes.names[k], xs, ys, style);
+  }
+}
+
+void Clusters::write_rows(const std::string& checkpoint, const LayerVectors& vectors, const PrincipalComponents& plane,
+                          const PointClasses& classes) {
+  for (size_t i = 0; i < vectors.points.size(); ++i) {
+    const LayerPoint& p = vectors.points[i];
+    csv_ += text("%s,%d,%d,%d,%s,%s,%s\n", checkpoint.c_str(), p.layer + 1, p.begin, p.end,
+                 classes.names[static_cast<size_t>(classes.of_point[i])].c_str(),
+                 number_text(plane.scores[2 * i], 9).c_str(), number_text(plane.scores[2 * i + 1], 9).c_str());
+  }
+}
+
+}  // namespace
+
+int inspect_clusters(const std::vector<std::string>& words) {
+  ClusterSettings settings;
+  Options options("inspect clusters", "Shows what the layers of a model make of a string of a regular language.");
+  settings.declare(options);
+  options.parse(words);
+  Clusters clusters(settings);
+  for (const std::string& checkpoint : settings.checkpoints) clusters.add(checkpoint);
+  clusters.save();
+  return 0;
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,165 @@
+// inspect receptive-field: how much of the gradient of a model's last answer comes from its most recent tokens, and how much from
+// those far back (regular_gpt, section 7.4 and figure 4).
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+
+#include "analysis/inspect.h"
+#include "analysis/receptive_field.h"
+#include "error.h"
+#include "random.h"
+#include "tasks/language_modeling.h"
+#include "tasks/regular_languages.h"
+#include "tasks/stories.h"
+#include "text.h"
+#include "train/atomic_file.h"
+#include "train/checkpoint.h"
+#include "train/figure.h"
+#include "train/options.h"
+
+namespace petroglyph {
+
+namespace {
+
+struct FieldSettings {
+  std::vector<std::string> checkpoints;
+  std::string text, out, device = "auto";
+  int length = 0, samples = 4, threads = 0;
+  uint64_t seed = 1;
+
+  void declare(Options& options) {
+    options.positional(
+        "CHECKPOINT", &checkpoints,
+        "a .safetensors file of train_regular or train_text, or a run's folder; ./train_regular makes one, "
+        "runs/regular/parity_check-seed-1, and ./train_text another, runs/text");
+    options.add("length", &length, 0, 1 << 20,
+                "tokens; 0: 500 of a language, four contexts of a text, or as many as the model can read");
+    options.add("samples", &samples, 1, 1 << 20, "strings or windows; the figure shows their mean");
+    options.add("text", &text, "where windows are from; default: what the run was evaluated on, or stories of our own")
+        .placeholder("FILE");
+    options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "which strings");
+    options.add("out", &out, "default: the folder of the first checkpoint").placeholder("FOLDER");
+    options.add("device", &device, {"auto", "cpu", "cuda"}, "auto takes the GPU where there is one");
+    options.add("threads", &threads, 0, 1024, "CPU threads, 0 for all cores");
+  }
+};
+
+// One checkpoint: the model, and what it reads.
+class Subject {
+ public:
+  Subject(const std::string& checkpoint, const FieldSettings& settings, Ops& ops)
+      : settings_(settings), ops_(ops), file_(checkpoint_path(checkpoint)), state_(read_run_state(file_)) {
+    if (state_.program != "train_regular" && state_.program != "train_text")
+      throw Error(file_.path() + ": a checkpoint of " + state_.program +
+                  ", expected one of train_regular or train_text");
+    model_ = load_model(file_, state_, ops);
+    regular() ? open_language() : open_text();
+  }
+
+  std::string title() const { return state_.model + ", " + (regular() ? state_.options.at("task").string() : "text"); }
+  int length() const { return task_->batch(settings_.seed, stream_of("evaluate"), 0, 0, 1).length; }
+
+  // (T): the mean over the samples of the share that the j + 1 most recent positions have
+  std::vector<double> cumulative() const {
+    std::vector<double> mean;
+    for (int sample = 0; sample < settings_.samples; ++sample) {
+      const Batch batch = task_->batch(settings_.seed, stream_of("evaluate"), 0, sample, 1);
+      const ReceptiveField field =
+          receptive_field(state_.model, state_.config, *model_, ops_, batch.tokens, 1, batch.length);
+      mean.resize(field.cumulative.size());
+      for (size_t j = 0; j < mean.size(); ++j) mean[j] += field.cumulative[j] / settings_.samples;
+    }
+    return mean;
+  }
+
+ private:
+  bool regular() const { return state_.program == "train_regular"; }
+  int wanted_length(int otherwise) const {
+    const int longest = model_->longest();
+    if (settings_.length > longest)
+      throw UsageError(
+          petroglyph::text("--length %d: %s reads %d tokens at most", settings_.length, file_.path().c_str(), longest));
+    return settings_.length > 0 ? settings_.length : std::min(otherwise, longest);
+  }
+
+  void open_language() {
+    RegularLanguage::Settings wanted;
+    wanted.language = state_.options.at("task").string();
+    wanted.leading_plus = wanted.language == "modular_arithmetic" && state_.options.at("leading-plus").boolean();
+    wanted.shortest = wanted.longest = wanted_length(500);
+    task_ = std::make_unique<RegularLanguage>(wanted);
+  }
+  void open_text() {
+    const auto tokenizer = tokenizer_from_json(state_.data.at("tokenizer"), file_.path());
+    const int length = wanted_length(4 * static_cast<int>(state_.options.at("context").integer()));
+    const std::string data = state_.options.at("data").string(), validation = state_.options.at("val").string();
+    const std::string path = !settings_.text.empty() ? settings_.text : validation.empty() ? data : validation;
+    std::shared_ptr<const Corpus> corpus;
+    if (path.empty()) {
+      corpus = encode_corpus(tell_stories(2, stream_of("stories"), size_t(16) * length * settings_.samples),
+                             "the stories", *tokenizer);
+    } else {
+      corpus = open_corpus(path, *tokenizer);
+      if (path == data) {  // the end that the run has not learned from
+        const auto kept =
+            static_cast<int64_t>(state_.options.at("val-part").number() * static_cast<double>(corpus->size()));
+        corpus = std::make_shared<CorpusPart>(corpus, corpus->size() - kept, corpus->size());
+      }
+    }
+    const std::string name = path.empty() ? "the stories" : path;
+    task_ = std::make_unique<LanguageModeling>(corpus, name, corpus, name, length, 1);
+  }
+
+  const FieldSettings& settings_;
+  Ops& ops_;
+  SafetensorsFile file_;
+  RunState state_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<Task> task_;
+};
+
+// How many of the most recent positions have this share of the gradient.
+size_t positions_with(const std::vector<double>& cumulative, double share) {
+  return static_cast<size_t>(std::lower_bound(cumulative.begin(), cumulative.end(), share) - cumulative.begin()) + 1;
+}
+
+}  // namespace
+
+int inspect_receptive_field(const std::vector<std::string>& words) {
+  FieldSettings settings;
+  Options options("inspect receptive-field", "Shows how far back the last answer of a model looks.");
+  settings.declare(options);
+  options.parse(words);
+  const auto ops = make_device(settings.device, settings.threads);
+  Figure figure("Cumulative gradient norms, from the last position to the first");
+  std::string csv = "checkpoint,position,share\n";
+  std::printf("%-32s %8s   positions, from the last one, with %6s %6s %6s of the gradient\n", "", "length", "50 %",
+              "90 %", "99 %");
+  for (const std::string& checkpoint : settings.checkpoints) {
+    const Subject subject(checkpoint, settings, *ops);
+    const std::vector<double> share = subject.cumulative();
+    std::printf("%-32s %8zu %46zu %6zu %6zu\n", subject.title().c_str(), share.size(), positions_with(share, 0.5),
+                positions_with(share, 0.9), positions_with(share, 0.99));
+    std::vector<double> positions;
+    for (size_t j = 0; j < share.size(); ++j) {
+      positions.push_back(static_cast<double>(share.size() - 1 - j));
+      csv += text("%s,%zu,%s\n", checkpoint.c_str(), share.size() - 1 - j, number_text(share[j], 9).c_str());
+    }
+    figure.panel(subject.title())
+        .x("position")
+        .y("share of the gradient's norms")
+        .y_range(0, 1.02)
+        .line("", positions, share);
+  }
+  const std::string beside = std::filesystem::path(checkpoint_path(settings.checkpoints[0])).parent_path().string();
+  const std::string folder = !settings.out.empty() ? settings.out : beside.empty() ? "." : beside;
+  make_folder(folder);
+  write_file_atomically(folder + "/receptive_field.csv", csv);
+  figure.save(folder + "/receptive_field.svg");
+  std::printf("saved %s (receptive_field.csv, receptive_field.svg)\n", folder.c_str());
+  return 0;
+}
+
+}  // namespace petroglyph
