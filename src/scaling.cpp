@@ -21,6 +21,7 @@
 #include "text.h"
 #include "train/atomic_file.h"
 #include "train/figure.h"
+#include "train/model_options.h"
 #include "train/study.h"
 #include "train/text_source.h"
 
@@ -43,18 +44,23 @@ void ScalingSettings::declare(Options& options) {
   options.section("Study");
   options.add("what", &what, {"compute", "context", "dct"}, "is varied");
   options.add("preset", &preset, {"quick", "paper"}, "sizes; what is given besides wins");
-  options.add("models", &models, "with commas between them; default mlp_lm,transformer, of context mlp_lm").placeholder("LIST").may_differ();
+  options.add("models", &models, "with commas between them; default mlp_lm,transformer, of context mlp_lm")
+      .placeholder("LIST")
+      .may_differ();
   options.add("budgets", &budgets, 1, 1e30, "compute: operations of training, C = 6ND").may_differ();
   options.add("widths", &widths, 1, 1 << 20, "compute: channels inside a block; context: the one width").may_differ();
-  options.add("tokens", &tokens, 1, 1e15, "context, dct: supervised tokens that a model learns from; dct: a curve each").may_differ();
+  options.add("tokens", &tokens, 1, 1e15, "context, dct: supervised tokens that a model learns from; dct: a curve each")
+      .may_differ();
   options.add("contexts", &contexts, 1, 1 << 16, "context: tokens that a prediction is made from").may_differ();
   options.add("depths", &depths, 1, 1 << 10, "dct: blocks of the DCT-MLPs").may_differ();
   options.add("transformer-depths", &transformer_depths, 1, 1 << 10, "dct: blocks of the Transformers").may_differ();
   options.section("Models");
   options.add("context", &context, 0, 1 << 24, "compute, dct: tokens that a prediction is made from");
-  options.add("embedding", &embedding, 0, 1 << 14, "channels of the residual stream; compute, context: 0 for a quarter of the width");
+  options.add("embedding", &embedding, 0, 1 << 14,
+              "channels of the residual stream; compute, context: 0 for a quarter of the width");
   options.add("heads", &heads, 0, 1 << 10, "of Transformers and DCT-MLPs");
-  options.add("frequencies", &frequencies, 1, 1 << 10, "dct: of every head; the windows grow from that many tokens to the context");
+  options.add("frequencies", &frequencies, 1, 1 << 10,
+              "dct: of every head; the windows grow from that many tokens to the context");
   options.section("Text");
   text.declare(options);
   study.declare(options);
@@ -72,9 +78,34 @@ struct Preset {
 // The paper gives the range of its budgets and of its sizes, 50 to 900 million parameters with GPT-2's 50,257 tokens, not each.
 const std::vector<Preset>& presets() {
   static const std::vector<Preset> all = {
-      {"compute", "quick", 15, 0, 2, 64, 8192, 2e-3, {3e9, 6e9, 1.2e10, 2.4e10, 4.8e10}, {}, {16, 24, 32, 48, 80, 128}, {}, {}, {}},
-      {"compute", "paper", 15, 512, 16, 16384, 1 << 18, 1e-3, {1e16, 4e16, 1.7e17, 7e17, 3e18}, {},
-       {1024, 4096, 16384, 32768, 65536, 131072, 262144, 409600}, {}, {}, {}},
+      {"compute",
+       "quick",
+       15,
+       0,
+       2,
+       64,
+       8192,
+       2e-3,
+       {3e9, 6e9, 1.2e10, 2.4e10, 4.8e10},
+       {},
+       {16, 24, 32, 48, 80, 128},
+       {},
+       {},
+       {}},
+      {"compute",
+       "paper",
+       15,
+       512,
+       16,
+       16384,
+       1 << 18,
+       1e-3,
+       {1e16, 4e16, 1.7e17, 7e17, 3e18},
+       {},
+       {1024, 4096, 16384, 32768, 65536, 131072, 262144, 409600},
+       {},
+       {},
+       {}},
       {"context", "quick", 0, 32, 4, 128, 8192, 2e-3, {}, {4e5}, {256}, {1, 3, 7, 15, 31, 63}, {}, {}},
       {"context", "paper", 0, 512, 16, 16384, 1 << 18, 1e-3, {}, {1e10}, {16384}, {3, 7, 15, 31, 63, 127}, {}, {}},
       {"dct", "quick", 128, 64, 4, 8, 256, 2e-3, {}, {5e5, 1e6}, {}, {}, {2, 4, 6}, {1, 2, 3}},
@@ -101,15 +132,19 @@ void ScalingSettings::apply_preset(const Options& options) {
     set("contexts", contexts, p.contexts);
     set("depths", depths, p.depths);
     set("transformer-depths", transformer_depths, p.transformer_depths);
-    set("models", models, std::string(what == "compute" ? "mlp_lm,transformer" : what == "context" ? "mlp_lm" : "dct_mlp,transformer"));
+    set("models", models,
+        std::string(what == "compute"   ? "mlp_lm,transformer"
+                    : what == "context" ? "mlp_lm"
+                                        : "dct_mlp,transformer"));
   }
 }
 
-// 1e10 for 1e+10: a name's letters
+// 1e7 for 1e+07: what may stand in a folder's name
 std::string short_number(double value) {
-  std::string out = number_text(value, 4);
-  out.erase(std::remove(out.begin(), out.end(), '+'), out.end());
-  return out;
+  const std::string full = number_text(value, 4);
+  const size_t e = full.find("e+");
+  if (e == std::string::npos) return full;
+  return full.substr(0, e + 1) + full.substr(full.find_first_not_of('0', e + 2));
 }
 
 class Scaling {
@@ -122,8 +157,8 @@ class Scaling {
   Json config(const std::string& model, int context, int width) const;
   Json deep_config(const std::string& model, int layers) const;
   const Task& task(int context, Targets targets);
-  void add(const std::string& model, const Json& config, const std::string& key, int value, double tokens, double budget, int context,
-           Targets targets, const std::string& name);
+  void add(const std::string& model, const Json& config, const std::string& key, int value, double tokens,
+           double budget, int context, Targets targets, const std::string& name);
   void plan();
   void plan_compute(const std::string& model);
   void plan_contexts(const std::string& model);
@@ -151,45 +186,56 @@ Scaling::Scaling(ScalingSettings& settings, Options& options)
     if (std::find(known.begin(), known.end(), model) == known.end())
       throw UsageError("--models " + settings.models + ": \"" + model + "\": expected " + join(known, " or "));
   if (settings.what == "compute" && (settings.widths.size() < 3 || settings.budgets.empty()))
-    throw UsageError(text("--widths, --budgets: %zu and %zu of them, expected three widths or more, a parabola's points, and a budget",
-                          settings.widths.size(), settings.budgets.size()));
+    throw UsageError(text(
+        "--widths, --budgets: %zu and %zu of them, expected three widths or more, a parabola's points, and a budget",
+        settings.widths.size(), settings.budgets.size()));
   constexpr size_t STORY_BYTES = 24 << 20;
-  text_ = open_text(settings.text, STORY_BYTES);
+  text_ = open_text_source(settings.text, STORY_BYTES);
 }
 
-// GPT-2 style: affine norms, biases, tanh GELU; without a mask where only the last token is predicted.
-Json transformer_config(int vocab, int context, int width, int hidden, int layers, int heads, bool causal) {
-  if (width % heads != 0) throw UsageError(text("--heads %d does not divide %d channels", heads, width));
-  Json json = Json::object();
-  json.set("vocab", vocab).set("context", context).set("width", width).set("hidden", hidden).set("layers", layers);
-  json.set("heads", heads).set("causal", causal).set("position", "learned").set("norm", "affine").set("qkv_bias", true);
-  json.set("out_bias", true).set("gelu", "tanh").set("readout", causal ? "all" : "last");
-  return json;
+// In GPT-2's style; without a mask where only the last token is predicted.
+ModelOptions transformer_options(int width, int hidden, int layers, int heads, const char* readout) {
+  ModelOptions m;
+  m.model = "transformer";
+  m.width = width;
+  m.hidden = hidden;
+  m.layers = layers;
+  m.heads = heads;
+  m.norm = "affine";
+  m.gelu = "tanh";
+  m.embedding_deviation = 0.02;
+  m.readout = readout;
+  return m;
 }
 
 // Two blocks; the width is what is inside them.
 Json Scaling::config(const std::string& model, int context, int width) const {
   constexpr int BLOCKS = 2;
-  const int vocab = text_.tokenizer->vocab(), embedding = settings_.embedding > 0 ? settings_.embedding : std::max(1, width / 4);
-  if (model == "transformer") return transformer_config(vocab, context, embedding, width, BLOCKS, settings_.heads, false);
-  Json json = Json::object();
-  json.set("vocab", vocab).set("context", context).set("embedding", embedding).set("width", width).set("blocks", BLOCKS);
-  return json;
+  const int embedding = settings_.embedding > 0 ? settings_.embedding : std::max(1, width / 4);
+  ModelOptions m = transformer_options(embedding, width, BLOCKS, settings_.heads, "last");
+  if (model == "mlp_lm") {
+    m = {};
+    m.model = model;
+    m.embedding = embedding;
+    m.width = width;
+    m.layers = BLOCKS;
+  }
+  return m.config(text_.tokenizer->vocab(), context);
 }
 
 Json Scaling::deep_config(const std::string& model, int layers) const {
-  const int vocab = text_.tokenizer->vocab(), width = settings_.embedding, heads = settings_.heads, k = settings_.frequencies;
+  const int vocab = text_.tokenizer->vocab(), width = settings_.embedding, heads = settings_.heads;
+  const int k = settings_.frequencies, T = settings_.context;
   if (width == 0) throw UsageError("--embedding 0: the width of these models, expected 1 or more");
-  if (model == "transformer") return transformer_config(vocab, settings_.context, width, 4 * width, layers, heads, true);
-  if (k > settings_.context)
-    throw UsageError(text("--frequencies %d: more than the --context of %d tokens", k, settings_.context));
+  if (model == "transformer") return transformer_options(width, 4 * width, layers, heads, "all").config(vocab, T);
+  if (k > T) throw UsageError(text("--frequencies %d: more than the --context of %d tokens", k, T));
   Json json = Json::object(), frequencies = Json::array(), windows = Json::array();
   for (int h = 0; h < heads; ++h) {  // each window as many times the one before
     const double part = heads > 1 ? static_cast<double>(h) / (heads - 1) : 1;
     frequencies.push(k);
-    windows.push(static_cast<int>(std::lround(k * std::pow(static_cast<double>(settings_.context) / k, part))));
+    windows.push(static_cast<int>(std::lround(k * std::pow(static_cast<double>(T) / k, part))));
   }
-  json.set("vocab", vocab).set("context", settings_.context).set("width", width).set("hidden", 4 * width);
+  json.set("vocab", vocab).set("context", T).set("width", width).set("hidden", 4 * width);
   json.set("layers", layers).set("heads", heads).set("frequencies", frequencies).set("windows", windows);
   return json;
 }
@@ -200,15 +246,16 @@ const Task& Scaling::task(int context, Targets targets) {
   std::unique_ptr<LanguageModeling>& task = tasks_[{context, targets}];
   if (!task)
     task = std::make_unique<LanguageModeling>(text_.training, settings_.text.name(), text_.validation,
-                                              settings_.text.validation_name(), context, settings_.study.run.batch, targets);
+                                              settings_.text.validation_name(), context, settings_.study.run.batch,
+                                              targets);
   int& samples = settings_.study.run.eval_samples;  // not one window twice
   samples = static_cast<int>(std::min<int64_t>(samples, task->validation_windows()));
   return *task;
 }
 
 // A run with config[key] = value, of which the parameters are counted. tokens 0: those of the budget.
-void Scaling::add(const std::string& model, const Json& config, const std::string& key, int value, double tokens, double budget,
-                  int context, Targets targets, const std::string& name) {
+void Scaling::add(const std::string& model, const Json& config, const std::string& key, int value, double tokens,
+                  double budget, int context, Targets targets, const std::string& name) {
   StudyRun run;
   run.name = model + "-" + name;
   run.model = model;
@@ -229,8 +276,8 @@ void Scaling::add(const std::string& model, const Json& config, const std::strin
 void Scaling::plan_compute(const std::string& model) {
   for (const double budget : settings_.budgets)
     for (const int width : settings_.widths)
-      add(model, config(model, settings_.context, width), model == "mlp_lm" ? "width" : "hidden", width, 0, budget, settings_.context,
-          Targets::LAST, "C" + short_number(budget) + text("-w%d", width));
+      add(model, config(model, settings_.context, width), model == "mlp_lm" ? "width" : "hidden", width, 0, budget,
+          settings_.context, Targets::LAST, "C" + short_number(budget) + text("-w%d", width));
 }
 
 void Scaling::plan_contexts(const std::string& model) {
@@ -312,15 +359,26 @@ void Scaling::draw_model(const std::string& model, const PowerLaws& laws) const 
   found.joined = false;
   found.markers = true;
   law.dashed = true;
-  figure.panel("Best size").x("compute C").y("parameters N").log_x().log_y().line("minima", budgets, optimal, found)
+  figure.panel("Best size")
+      .x("compute C")
+      .y("parameters N")
+      .log_x()
+      .log_y()
+      .line("minima", budgets, optimal, found)
       .line(text("C to the %.2f", laws.parameters.slope), budgets, law_parameters, law);
-  figure.panel("Best number of tokens").x("compute C").y("tokens D").log_x().log_y().line("C / 6N", budgets, tokens, found)
+  figure.panel("Best number of tokens")
+      .x("compute C")
+      .y("tokens D")
+      .log_x()
+      .log_y()
+      .line("C / 6N", budgets, tokens, found)
       .line(text("C to the %.2f", laws.tokens.slope), budgets, law_tokens, law);
   figure.save(study_.folder() + "/scaling_" + model + ".svg");
 }
 
 void Scaling::report_compute() {
-  std::string optima = "model,budget,c0,c1,c2,parameters,tokens,loss,inside\n", exponents = "model,quantity,exponent,intercept\n";
+  std::string optima = "model,budget,c0,c1,c2,parameters,tokens,loss,inside\n",
+              exponents = "model,quantity,exponent,intercept\n";
   std::string files = "points.csv, optima.csv, laws.csv";
   Figure figure("Best loss against compute");
   Panel& panel = figure.panel().x("compute C").y("loss (nats)").log_x().log_y();
@@ -333,20 +391,24 @@ void Scaling::report_compute() {
     std::vector<double> budgets, losses;
     for (const BudgetFit& fit : laws.budgets) {
       optima += model;
-      for (const double x : {fit.budget, fit.parabola.c0, fit.parabola.c1, fit.parabola.c2, fit.parameters, fit.tokens, fit.loss})
+      for (const double x :
+           {fit.budget, fit.parabola.c0, fit.parabola.c1, fit.parabola.c2, fit.parameters, fit.tokens, fit.loss})
         optima += "," + (std::isfinite(x) ? number_text(x, 9) : std::string());
       optima += fit.inside ? ",1\n" : ",0\n";
       budgets.push_back(fit.budget);
       losses.push_back(fit.loss);
       if (std::isfinite(fit.parameters))
-        std::printf("%23s %14.3g %14.3g %9.4f%s\n", short_number(fit.budget).c_str(), fit.parameters, fit.tokens, fit.loss,
-                    fit.inside ? "" : "   outside the sizes that were tried");
+        std::printf("%23s %14.3g %14.3g %9.4f%s\n", short_number(fit.budget).c_str(), fit.parameters, fit.tokens,
+                    fit.loss, fit.inside ? "" : "   outside the sizes that were tried");
       else
         std::printf("%23s   the parabola has no minimum\n", short_number(fit.budget).c_str());
     }
-    std::printf("N_opt ∝ C^%.3f   D_opt ∝ C^%.3f   loss ∝ C^%.4f\n", laws.parameters.slope, laws.tokens.slope, laws.loss.slope);
-    for (const auto& [quantity, line] : {std::pair("parameters", laws.parameters), {"tokens", laws.tokens}, {"loss", laws.loss}})
-      exponents += model + "," + quantity + "," + number_text(line.slope, 9) + "," + number_text(line.intercept, 9) + "\n";
+    std::printf("N_opt ∝ C^%.3f   D_opt ∝ C^%.3f   loss ∝ C^%.4f\n", laws.parameters.slope, laws.tokens.slope,
+                laws.loss.slope);
+    for (const auto& [quantity, line] :
+         {std::pair("parameters", laws.parameters), {"tokens", laws.tokens}, {"loss", laws.loss}})
+      exponents +=
+          model + "," + quantity + "," + number_text(line.slope, 9) + "," + number_text(line.intercept, 9) + "\n";
     LineStyle style;
     style.markers = true;
     panel.line(model, budgets, losses, style);
@@ -374,12 +436,13 @@ void Scaling::report_curves(const std::string& x, const std::string& title) {
   const bool by_context = x == "context";
   Panel& perplexity = figure.panel("Perplexity").x(x).y("perplexity").log_x();
   Panel* parameters = by_context ? &figure.panel("Parameters").x(x).y("parameters").log_x() : nullptr;
-  std::printf("\n%-40s %10s %14s %9s %11s\n", "", by_context ? "context" : "layers", "parameters", "loss", "perplexity");
+  std::printf("\n%-40s %10s %14s %9s %11s\n", "", by_context ? "context" : "layers", "parameters", "loss",
+              "perplexity");
   for (const auto& [name, runs] : curves) {
     std::vector<double> xs, losses, sizes;
     for (const StudyRun* run : runs) {
-      std::printf("%-40s %10.0f %14s %9.4f %11.3f\n", name.c_str(), run->setting, with_commas(run->parameters).c_str(), run->loss,
-                  std::exp(run->loss));
+      std::printf("%-40s %10.0f %14s %9.4f %11.3f\n", name.c_str(), run->setting, with_commas(run->parameters).c_str(),
+                  run->loss, std::exp(run->loss));
       xs.push_back(by_context ? run->setting : static_cast<double>(run->parameters));
       losses.push_back(std::exp(run->loss));
       sizes.push_back(static_cast<double>(run->parameters));

@@ -9,36 +9,27 @@
 #include "error.h"
 #include "program.h"
 #include "random.h"
-#include "tasks/corpus.h"
-#include "tasks/stories.h"
 #include "tasks/language_modeling.h"
 #include "text.h"
-#include "tokenizers/tokenizer.h"
 #include "train/compare.h"
 #include "train/generator.h"
 #include "train/model_options.h"
 #include "train/run.h"
+#include "train/text_source.h"
 
 namespace petroglyph {
 namespace {
 
 struct TextSettings {
-  std::string data, validation, tokenizer = "ascii", preset = "small", prompt, compare;
-  bool replace = false;
+  TextSource source;
+  std::string preset = "small", prompt, compare;
   int context = 128, sample_length = 160, length_windows = 256;
   int64_t epochs = 0;
-  double validation_part = 0.05;
   std::vector<int> lengths;
 
   void declare(Options& options) {
     options.section("Text");
-    options.add("data", &data, "text, or llm.c's .bin shards; default: small stories from a grammar of our own")
-        .placeholder("FILE");
-    options.add("val", &validation, "the same for evaluations; default: the end of --data").placeholder("FILE");
-    options.add("val-part", &validation_part, 0.0001, 0.9, "how much of --data that is, where there is no --val");
-    options.add("tokenizer", &tokenizer, "ascii, bytes, a file of ./tokenize, or a folder with GPT-2's two files")
-        .placeholder("NAME");
-    options.add("replace", &replace, "ascii: puts '?' in place of every character outside, instead of refusing it");
+    source.declare(options);
     options.add("context", &context, 1, 1 << 24, "tokens of a window");
     options.add("epochs", &epochs, 0, 1 << 20, "times through the text, in place of --steps; 0: --steps counts");
     options.add("evaluate-lengths", &lengths, 1, 1 << 24,
@@ -102,8 +93,7 @@ struct Session {
   TextSettings text_settings;
   ModelOptions model;
   RunSettings settings;
-  std::unique_ptr<Tokenizer> tokenizer;
-  std::shared_ptr<const Corpus> training, validation;
+  OpenText opened;
   std::optional<LanguageModeling> task;
   std::optional<Run> run;
   double characters_a_token = 1;
@@ -136,7 +126,7 @@ struct Session {
   std::vector<std::string> sample();
   LengthTable length_table();
   std::string title() const {
-    return "Text: " + (text_settings.data.empty() ? "stories" : text_settings.data);
+    return "Text: " + (text_settings.source.data.empty() ? "stories" : text_settings.source.data);
   }
 };
 
@@ -172,22 +162,13 @@ void Session::apply_preset() {
 
 void Session::open_text() {
   TextSettings& t = text_settings;
-  tokenizer = open_tokenizer(t.tokenizer, t.replace);
-  const std::string name = t.data.empty() ? "the stories" : t.data;
-  training = t.data.empty() ? encode_corpus(tell_stories(1, stream_of("stories"), STORY_BYTES), name, *tokenizer) : open_corpus(t.data, *tokenizer);
-  if (!t.validation.empty()) {
-    validation = open_corpus(t.validation, *tokenizer);
-  } else {
-    const auto all = training->size(), kept = static_cast<int64_t>(t.validation_part * static_cast<double>(all));
-    validation = std::make_shared<CorpusPart>(training, all - kept, all);
-    training = std::make_shared<CorpusPart>(training, 0, all - kept);
-  }
+  opened = open_text_source(t.source, STORY_BYTES);
   const int64_t a_step = static_cast<int64_t>(settings.batch) * settings.accumulate;
-  task.emplace(training, name, validation, t.validation.empty() ? name + "'s end" : t.validation,
-               t.context, a_step, model.answers_once() ? Targets::LAST : Targets::ALL);
+  task.emplace(opened.training, t.source.name(), opened.validation, t.source.validation_name(), t.context, a_step,
+               model.answers_once() ? Targets::LAST : Targets::ALL);
   // Not one window twice.
   settings.eval_samples = static_cast<int>(std::min<int64_t>(settings.eval_samples, task->validation_windows()));
-  tokenizer->check(t.prompt, "--prompt");
+  opened.tokenizer->check(t.prompt, "--prompt");
   if (t.epochs > 0 && !settings.resume) settings.steps = (t.epochs * task->training_windows() + a_step - 1) / a_step;
   if (mlps_for_nlp() && !options.given("warmup") && !settings.resume) settings.rate.warmup = settings.steps / 10;
 }
@@ -203,18 +184,18 @@ void Session::prepare() {
   extras.describe = [this](const Measures& measures) { return describe(measures); };
   if (text_settings.sample_length > 0) extras.after_evaluation = [this] { return sample(); };
   extras.keep_best = true;
-  extras.data = Json::object().set("tokenizer", tokenizer->to_json());
-  run->prepare(model.model, model.config(tokenizer->vocab(), longest), *task, extras);
+  extras.data = Json::object().set("tokenizer", opened.tokenizer->to_json());
+  run->prepare(model.model, model.config(opened.tokenizer->vocab(), longest), *task, extras);
   const Batch evaluated = task->batch(settings.seed, stream_of("evaluate"), 0, 0, settings.eval_samples);
   int64_t characters = 0;
-  for (const int32_t token : evaluated.targets) characters += tokenizer->characters(token);
+  for (const int32_t token : evaluated.targets) characters += opened.tokenizer->characters(token);
   characters_a_token = static_cast<double>(characters) / static_cast<double>(evaluated.counted);
   if (settings.quiet) return;
   std::printf("%s tokens to learn from, %s to evaluate; %s; %s windows of %d an epoch\n",
-              with_commas(training->size()).c_str(), with_commas(validation->size()).c_str(), tokenizer->name().c_str(),
+              with_commas(opened.training->size()).c_str(), with_commas(opened.validation->size()).c_str(), opened.tokenizer->name().c_str(),
               with_commas(task->training_windows()).c_str(), text_settings.context);
-  if (training->replaced() > 0)
-    std::printf("replaced %s characters by '?'\n", with_commas(training->replaced()).c_str());
+  if (opened.training->replaced() > 0)
+    std::printf("replaced %s characters by '?'\n", with_commas(opened.training->replaced()).c_str());
 }
 
 std::string Session::describe(const Measures& measures) const {
@@ -224,15 +205,15 @@ std::string Session::describe(const Measures& measures) const {
 
 std::vector<std::string> Session::sample() {
   const bool given = !text_settings.prompt.empty();
-  std::vector<int32_t> tokens = prompt_tokens(*tokenizer, given ? text_settings.prompt : "\n", run->model()), shown;
-  if (given) tokenizer->encode(text_settings.prompt, shown);
+  std::vector<int32_t> tokens = prompt_tokens(*opened.tokenizer, given ? text_settings.prompt : "\n", run->model()), shown;
+  if (given) opened.tokenizer->encode(text_settings.prompt, shown);
   const size_t prompt = tokens.size() - shown.size();  // what nobody gave is not shown
   Generator generator(run->model(), run->ops(), {}, settings.seed, 0,
                       static_cast<int64_t>(tokens.size()) + text_settings.sample_length);
   generator.read(tokens);
   for (int i = 0; i < text_settings.sample_length; ++i) tokens.push_back(generator.next());
   tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(prompt));
-  std::vector<std::string> lines = split(tokenizer->decode(tokens), '\n');
+  std::vector<std::string> lines = split(opened.tokenizer->decode(tokens), '\n');
   for (std::string& line : lines) line.insert(0, "  | ");
   return lines;
 }
@@ -240,7 +221,7 @@ std::vector<std::string> Session::sample() {
 LengthTable Session::length_table() {
   std::vector<double> perplexity;
   for (const int length : text_settings.lengths) {
-    const LanguageModeling windows(training, "training text", validation, text("%d tokens of it", length), length, 1);
+    const LanguageModeling windows(opened.training, "training text", opened.validation, text("%d tokens of it", length), length, 1);
     const int count = static_cast<int>(std::min<int64_t>(text_settings.length_windows, windows.validation_windows()));
     perplexity.push_back(std::exp(run->evaluate(LastToken(windows), count).loss));
   }

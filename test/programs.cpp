@@ -1,5 +1,6 @@
 // The programs as a user meets them, on good days and bad ones: what they say, how they exit, what they leave behind.
 
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 
@@ -325,6 +326,62 @@ class OtherPrograms {
                 read_bytes(shell.file("runs/whole/results.csv")));
   }
 
+  void neurons() {
+    const Shell shell(folder_ + "/inspect");
+    const std::string train = "'" + folder_ + "/train_text' --quiet --name ", mlp = " --model mlp_lm --embedding 6" + TEXT;
+    shell.script(train + "m --steps 5 --snapshots 4" + mlp + ";" + train + "wide --steps 1" + mlp + "--context 9;" + train +
+                 "t --steps 1" + TEXT);
+    const auto exists = [&](const std::string& file) { return std::filesystem::exists(shell.file(file)); };
+    for (const int step : {0, 1, 2, 3, 4, 5})  // every fourth, and halves of that before
+      test_.equal(petroglyph::text("a snapshot at step %d", step),
+                  exists(petroglyph::text("runs/m/snapshots/step-%d.safetensors", step)), step != 3 && step != 5);
+    const Outcome whole = shell.run("neurons runs/m --threads 1");
+    test_.check("a run", whole.status == 0 && whole.says("6 neurons, context 8, embedding 6") && whole.says("step 5"), whole.output);
+    for (const char* name : {"types.svg", "neurons.csv", "ratios.svg", "norms.svg", "windows.svg", "words.txt", "words.csv"})
+      test_.check(std::string("leaves ") + name, exists(std::string("runs/m/neurons/") + name));
+    const std::string types = read_bytes(shell.file("runs/m/neurons/types.csv"));
+    test_.equal("a row for each step", std::count(types.begin(), types.end(), '\n'), 6);
+    const Outcome one = shell.run("neurons runs/m/snapshots/step-2.safetensors --out one --no-rescale --p 1 --bag-of-words 1");
+    test_.check("one step; thresholds", one.status == 0 && one.says("step 2               0.0 %       100.0 %"), one.output);
+    test_.check("in its own folder, no curve", exists("one/types.csv") && !exists("one/types.svg"));
+    expect(shell, "another model", "neurons runs/t", 1, "runs/t/model.safetensors: transformer has no first.weight");
+    expect(shell, "of two models", "neurons runs/m runs/wide", 1, "runs/wide/model.safetensors: another model than that of runs/m");
+    expect(shell, "nothing", "neurons", 2, "expected CHECKPOINT");
+    expect(shell, "no file", "neurons nowhere", 1, "nowhere");
+    shell.script("mkdir empty");
+    expect(shell, "an empty folder", "neurons empty", 1, "empty: no .safetensors file in this folder or its snapshots");
+    shell.script("cp runs/m/model.safetensors cut; truncate -s 2000 cut");
+    expect(shell, "a cut file", "neurons cut", 1, "cut: ");
+  }
+
+  void scaling() {
+    const Shell shell(folder_ + "/scaling");
+    const std::string small = " --widths 4,8,16 --context 4 --heads 1 --batch 8 --eval-samples 16 ";
+    const std::string both = " --budgets 2e7,4e7 ";
+    const Outcome whole = shell.run("--name whole" + both + small);
+    test_.check("a study", whole.status == 0 && whole.says("12 runs in runs/whole") && whole.says("N_opt ∝ C^"), whole.output);
+    for (const char* name : {"points.csv", "optima.csv", "laws.csv", "scaling_mlp_lm.svg", "scaling_transformer.svg", "loss.svg"})
+      test_.check(std::string("leaves ") + name, std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
+    // The same in two parts, one run at a time and several threads, killed in between.
+    shell.run("--name parts --processes 1 --threads 2 --models mlp_lm --budgets 4e7" + small);
+    shell.script("rm -r runs/parts/mlp_lm-C4e7-w8; sed -i /C4e7-w8/d runs/parts/points.csv");
+    const Outcome parts = shell.run("--name parts --resume --models mlp_lm,transformer" + both);
+    test_.check("trains what is not done", !parts.says("mlp_lm-C4e7-w16 ") && parts.says("mlp_lm-C4e7-w8 "), parts.output);
+    for (const char* name : {"points.csv", "laws.csv"})
+      test_.equal(std::string("in parts: ") + name, read_bytes(shell.file(std::string("runs/parts/") + name)),
+                  read_bytes(shell.file(std::string("runs/whole/") + name)));
+    expect(shell, "another configuration", "--name whole --resume --context 5", 1,
+           "--context 5: this run was started with --context 4");
+    expect(shell, "exists", "--name whole" + small, 1, "runs/whole: this run exists already");
+    expect(shell, "two widths", "--widths 4,8 --context 4", 2, "expected three widths or more");
+    expect(shell, "no such model", "--models gru", 2, "\"gru\": expected mlp_lm or transformer");
+    expect(shell, "heads", "--models transformer --widths 12,16,20 --heads 2", 2, "--heads 2 does not divide");
+    write_bytes(shell.file("runs/whole/points.csv"), "name\n");
+    expect(shell, "a foreign table", "--name whole --resume", 1, "runs/whole/points.csv: expected the columns name,model");
+    expect(shell, "diverges", "--name nan --lr 1000 --clip 0 --lr-floor 1000 --models mlp_lm" + both + small, 1, "this run ended with status 1");
+    expect(shell, "contexts", "--what context --contexts 1,2,5 --widths 8 --tokens 64 --batch 8 --eval-samples 16", 0, "context.svg");
+  }
+
   void inspect() {
     const Shell shell(folder_ + "/inspect");
     expect(shell, "help", "", 0, "positions");
@@ -403,6 +460,8 @@ int main(int argc, char** argv) {
   test.run("regular", [&] { others.regular(); });
   test.run("regular, bad options", [&] { others.regular_errors(); });
   test.run("regular, interrupted", [&] { others.regular_stopped(); });
+  test.run("neurons", [&] { others.neurons(); });
+  test.run("scaling", [&] { others.scaling(); });
   test.run("inspect", [&] { others.inspect(); });
   test.run("inspect checkpoints", [&] { others.inspect_checkpoints(); });
   return test.finish();

@@ -160,7 +160,7 @@ const char* const TYPE_TITLES[NEURON_TYPES] = {"n-gram", "bag of words", "hybrid
 
 // A token as one word of a line: control characters and broken UTF-8 as escapes.
 std::string shown_token(const Tokenizer* tokenizer, int32_t token) {
-  if (!tokenizer) return "#" + std::to_string(token);
+  if (!tokenizer || token >= tokenizer->vocab()) return "#" + std::to_string(token);
   const std::string bytes(tokenizer->bytes(token));
   const bool good = is_utf8(bytes);
   std::string out;

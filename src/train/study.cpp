@@ -63,9 +63,11 @@ void StudySettings::declare(Options& options) {
   options.add("resume", &run.resume, "goes on with runs/NAME: runs that are done stay as they are").may_change();
   options.add("save-every", &run.save_every, 1, 1 << 30, "steps between checkpoints").may_change();
   options.add("keep-weights", &keep_weights, "keeps the last checkpoint of every run").may_change();
-  options.add("processes", &processes, 0, 1024, "runs at a time; 0: one for each core of the CPU, one on a GPU").may_change();
+  options.add("processes", &processes, 0, 1024, "runs at a time; 0: one for each core of the CPU, one on a GPU")
+      .may_change();
   options.add("device", &run.device, {"auto", "cpu", "cuda"}, "auto takes the GPU where there is one").may_change();
-  options.add("threads", &run.threads, 0, 1024, "CPU threads of each run; 0: the cores divided by the runs").may_change();
+  options.add("threads", &run.threads, 0, 1024, "CPU threads of each run; 0: the cores divided by the runs")
+      .may_change();
 }
 
 Study::Study(StudySettings& settings, Options& options, const std::string& default_name)
@@ -134,7 +136,8 @@ int Study::train_one(const StudyRun& run, int processes) const {
   settings.resume = std::filesystem::exists(folder_ + "/" + run.name + "/model.safetensors");
   if (settings.threads == 0) settings.threads = std::max(1, available_threads() / processes);
   if (settings.quiet && !std::freopen("/dev/null", "w", stdout)) throw Error("/dev/null: cannot be written");
-  if (!settings.resume) std::filesystem::remove_all(folder_ + "/" + run.name);  // one that was killed before its first checkpoint
+  if (!settings.resume)
+    std::filesystem::remove_all(folder_ + "/" + run.name);  // one that was killed before its first checkpoint
   Options options(program_, "");
   settings.declare(options);
   Run training(settings, options, run.name);
@@ -148,7 +151,8 @@ int Study::train_one(const StudyRun& run, int processes) const {
 void Study::finish(StudyRun& run) const {
   const std::string folder = folder_ + "/" + run.name;
   const CsvTable log = read_csv(folder + "/log.csv");
-  if (log.rows() > 0 && log.column("step").back() == static_cast<double>(run.steps)) run.loss = log.column("eval_loss").back();
+  if (log.rows() > 0 && log.column("step").back() == static_cast<double>(run.steps))
+    run.loss = log.column("eval_loss").back();
   if (!run.done()) throw Error(folder + "/log.csv: has no evaluation at step " + with_commas(run.steps));
   if (!settings_.keep_weights) std::filesystem::remove(folder + "/model.safetensors");
   std::printf("%-36s %13s parameters %13s tokens   loss %.4f\n", run.name.c_str(), with_commas(run.parameters).c_str(),
@@ -161,9 +165,9 @@ void Study::write_points(const std::vector<StudyRun>& runs) const {
   for (const std::string& row : other_rows_) csv += row + "\n";
   for (const StudyRun& r : runs) {
     if (!r.done()) continue;
-    csv += r.name + "," + r.model + "," + (r.budget > 0 ? number_text(r.budget, 9) : "") + "," + number_text(r.setting, 9) + "," +
-           std::to_string(r.parameters) + "," + number_text(r.tokens, 15) + "," + std::to_string(r.steps) + "," +
-           number_text(r.loss, 9) + "," + number_text(std::exp(r.loss), 9) + "\n";
+    csv += r.name + "," + r.model + "," + (r.budget > 0 ? number_text(r.budget, 9) : "") + "," +
+           number_text(r.setting, 9) + "," + std::to_string(r.parameters) + "," + number_text(r.tokens, 15) + "," +
+           std::to_string(r.steps) + "," + number_text(r.loss, 9) + "," + number_text(std::exp(r.loss), 9) + "\n";
   }
   write_file_atomically(folder_ + "/points.csv", csv);
 }

@@ -22,9 +22,9 @@ struct StudyRun {
   Json config;
   const Task* task = nullptr;
   int64_t parameters = 0, steps = 0;
-  double tokens = 0;                                        // supervised ones of all its steps
-  double budget = 0;                                        // operations, where the runs have one
-  double setting = 0;                                       // what was varied: a width, a context, a depth
+  double tokens = 0;                                       // supervised ones of all its steps
+  double budget = 0;                                       // operations, where the runs have one
+  double setting = 0;                                      // what was varied: a width, a context, a depth
   double loss = std::numeric_limits<double>::quiet_NaN();  // of the last evaluation, once it is done
 
   bool done() const { return loss == loss; }

@@ -15,7 +15,7 @@ void TextSource::declare(Options& options) {
   options.add("replace", &replace, "ascii: puts '?' in place of every character outside, instead of refusing it");
 }
 
-OpenText open_text(const TextSource& source, size_t story_bytes) {
+OpenText open_text_source(const TextSource& source, size_t story_bytes) {
   OpenText text;
   text.tokenizer = open_tokenizer(source.tokenizer, source.replace);
   std::shared_ptr<const Corpus> all =

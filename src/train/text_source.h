@@ -28,6 +28,6 @@ struct OpenText {
 };
 
 // story_bytes: how much is told where there are no files.
-OpenText open_text(const TextSource& source, size_t story_bytes);
+OpenText open_text_source(const TextSource& source, size_t story_bytes);
 
 }  // namespace petroglyph
