@@ -81,7 +81,8 @@ int list(const std::vector<std::string>& words) {
     paper = experiment.paper;
     std::string done;
     for (const Record& record : records_of(experiment.name))
-      done += std::string(done.empty() ? "  [" : ", ") + edition_of(record.scale) + (record.done() ? " done" : " begun");
+      done +=
+          std::string(done.empty() ? "  [" : ", ") + edition_of(record.scale) + (record.done() ? " done" : " begun");
     std::printf("  %-20s %s, %s%s\n", experiment.name.c_str(), experiment.where.c_str(), experiment.title.c_str(),
                 done.empty() ? "" : (done + "]").c_str());
     std::printf("  %-20s quick: %s; full: %s%s\n", "", experiment.quick.c_str(),
@@ -99,6 +100,7 @@ struct RunOptions {
   Scale scale;
   std::string device = "auto";
   int threads = 0;
+  bool quiet = false;
 
   void declare(Options& options) {
     options.positional("NAME", &names, "an experiment of ./reproduce list, the beginning of several, or all");
@@ -108,16 +110,19 @@ struct RunOptions {
     options.section("Data");
     options.add("data", &scale.text, "text to learn from; default: stories of our own").placeholder("FILE");
     options.add("val", &scale.validation, "text for evaluations; default: the end of --data").placeholder("FILE");
-    options.add("cifar", &scale.images, "a folder with the files of data/cifar10.sh and its like; default: drawn shapes")
+    options
+        .add("cifar", &scale.images, "a folder with the files of data/cifar10.sh and its like; default: drawn shapes")
         .placeholder("FOLDER");
     options.section("Run");
     options.add("device", &device, {"auto", "cpu", "cuda"}, "auto takes the GPU where there is one");
     options.add("threads", &threads, 0, 1024, "CPU threads, 0 for all cores; the results do not depend on it");
+    options.add("quiet", &quiet, "prints results only");
   }
 
   std::string again() const {
     std::string words = "./reproduce run " + join(names, " ") + (scale.full ? " --full" : " --quick");
-    for (const auto& [option, value] : {std::pair("data", scale.text), {"val", scale.validation}, {"cifar", scale.images}})
+    for (const auto& [option, value] :
+         {std::pair("data", scale.text), {"val", scale.validation}, {"cifar", scale.images}})
       if (!value.empty()) words += std::string(" --") + option + " " + value;
     if (device != "auto") words += " --device " + device;
     return words + (threads > 0 ? " --threads " + std::to_string(threads) : "");
@@ -141,7 +146,7 @@ int run(const std::vector<std::string>& words, const std::string& programs) {
   if (given.scale.text.empty() && !given.scale.validation.empty())
     throw UsageError("--val " + given.scale.validation + " without --data: expected text to learn from too");
   const std::vector<const Experiment*> wanted = chosen(given.names);
-  const Conductor conductor{programs, given.device, given.threads};
+  const Conductor conductor{programs, given.device, given.threads, given.quiet};
   std::string missing;
   for (const Experiment* experiment : wanted) {
     const Scale scale = scale_for(*experiment, given.scale);
@@ -169,7 +174,8 @@ int report(const std::vector<std::string>& words) {
   std::string out = "runs/report", results;
   Options options("reproduce report", "Makes a page of all that was run.");
   options.add("out", &out, "its folder").placeholder("FOLDER");
-  options.add("results", &results, "also writes a small page for a repository, with figures and tables, into this folder")
+  options
+      .add("results", &results, "also writes a small page for a repository, with figures and tables, into this folder")
       .placeholder("FOLDER");
   options.parse(words);
   const Page page = make_page(experiments());
@@ -186,7 +192,8 @@ int report(const std::vector<std::string>& words) {
 
 const char* const HELP =
     "Usage: reproduce SUBCOMMAND [options]\n"
-    "Does the papers' experiments again and shows their numbers beside ours; `reproduce SUBCOMMAND --help` says how.\n\n"
+    "Does the papers' experiments again and shows their numbers beside ours; `reproduce SUBCOMMAND --help` says "
+    "how.\n\n"
     "  list      which figures and tables there are, what they cost, which data they need\n"
     "  run       runs some or all of them, and goes on where it was stopped\n"
     "  report    makes a page of what was run\n";

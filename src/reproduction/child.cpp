@@ -61,7 +61,7 @@ struct Pipe {
 // Until the child closes its end.
 class Echo {
  public:
-  explicit Echo(const std::string& path) : log_(path, OutputFile::Mode::Append) {}
+  Echo(const std::string& path, bool quiet) : log_(path, OutputFile::Mode::Append), quiet_(quiet) {}
 
   bool read_some(int end) {
     char buffer[4096];
@@ -69,8 +69,10 @@ class Echo {
     if (n < 0 && errno == EINTR) return true;
     if (n <= 0) return false;
     const std::string_view words(buffer, static_cast<size_t>(n));
-    std::fwrite(words.data(), 1, words.size(), stdout);
-    std::fflush(stdout);
+    if (!quiet_) {
+      std::fwrite(words.data(), 1, words.size(), stdout);
+      std::fflush(stdout);
+    }
     log_.write(words);
     for (const char c : words) {
       if (c == '\n' || c == '\r') {
@@ -86,19 +88,21 @@ class Echo {
 
  private:
   OutputFile log_;
+  bool quiet_;
   std::string line_;
 };
 
 }  // namespace
 
-ChildOutcome run_child(const std::string& program, const std::vector<std::string>& words, const std::string& log) {
+ChildOutcome run_child(const std::string& program, const std::vector<std::string>& words, const std::string& log,
+                       bool quiet) {
   if (!std::filesystem::exists(program)) throw Error(program + ": there is no such program; make builds it");
   std::vector<std::string> all = {program};
   all.insert(all.end(), words.begin(), words.end());
   std::vector<char*> pointers;
   for (std::string& word : all) pointers.push_back(word.data());
   pointers.push_back(nullptr);
-  Echo echo(log);
+  Echo echo(log, quiet);
   Pipe output(program), failure(program);
   std::fflush(stdout);
   const pid_t child = fork();

@@ -12,10 +12,12 @@ namespace {
 const char* const SMALL =
     " --length 16 --width 64 --layers 4 --hidden 64 --lr 1e-3 --eval-samples 128 --eval-every 5 --steps 300";
 const char* const SMALL_SIZE =
-    "Quick: strings of 16 letters in place of 128, width 64 and 4 blocks in place of 192 and 12, batch 64 in place of 320, "
+    "Quick: strings of 16 letters in place of 128, width 64 and 4 blocks in place of 192 and 12, batch 64 in place of "
+    "320, "
     "learning rate 1e-3 in place of 5e-4.";
 const char* const PAPER =
-    " --length 128 --width 192 --layers 12 --batch 320 --lr 5e-4 --steps 2000 --eval-samples 320 --eval-every 10 --stop-at 2";
+    " --length 128 --width 192 --layers 12 --batch 320 --lr 5e-4 --steps 2000 --eval-samples 320 --eval-every 10 "
+    "--stop-at 2";
 const char* const PAPER_SIZE =
     "The paper's sizes. An evaluation every 10 steps, not at each: a step of the paper's curves may be off by 9.";
 
@@ -54,9 +56,9 @@ Plan post_norm(const Scale& scale) {
 }
 
 Plan pre_norm(const Scale& scale) {
-  Plan plan = ablation(scale, {{"pre-norm=exact", "exact"},
-                               {"pre-norm=approximate", "approximate, μ(x) + μ(y)"},
-                               {"pre-norm=none", "none"}});
+  Plan plan = ablation(
+      scale,
+      {{"pre-norm=exact", "exact"}, {"pre-norm=approximate", "approximate, μ(x) + μ(y)"}, {"pre-norm=none", "none"}});
   plan.rows[0].paper = "phase change near 200";
   if (!scale.full) {
     plan.rows[0].remark = "the phase change is there, earlier: shorter strings, smaller model, twice the rate";
@@ -100,16 +102,19 @@ const std::vector<std::pair<std::string, std::string>> MODELS = {{"causal_rn", "
 std::string length_remark(const std::string& model, int length, bool full) {
   if (full) return "";
   if (model == "linear_causal_rn") return "hardly learns, as in the paper at twice these lengths and more";
-  if (model == "linear_transformer" && length == 32) return "behind its quadratic sister at each length, as in the paper";
+  if (model == "linear_transformer" && length == 32)
+    return "behind its quadratic sister at each length, as in the paper";
   if (model == "causal_rn" && length == 32) return "before the Transformer at each length, as in the paper";
   return "";
 }
 
 Plan lengths(const Scale& scale) {
   Plan plan;
-  plan.size = size_words(scale) + (scale.full ? "" : " Lengths 8 to 32 in place of 16 to 256, at most 500 steps in place of 2,000.");
+  plan.size = size_words(scale) +
+              (scale.full ? "" : " Lengths 8 to 32 in place of 16 to 256, at most 500 steps in place of 2,000.");
   const std::string settings =
-      scale.full ? " --width 192 --layers 12 --batch 320 --lr 5e-4 --steps 2000 --eval-samples 320 --eval-every 10 --stop-at 0.99"
+      scale.full ? " --width 192 --layers 12 --batch 320 --lr 5e-4 --steps 2000 --eval-samples 320 --eval-every 10 "
+                   "--stop-at 0.99"
                  : " --width 64 --layers 4 --lr 1e-3 --steps 500 --eval-samples 128 --eval-every 5 --stop-at 0.99";
   const std::vector<int> all = scale.full ? std::vector<int>{16, 32, 64, 128, 256} : std::vector<int>{8, 16, 24, 32};
   Plot plot{"steps.svg", "Steps to 99 % accuracy", "letters", "steps", {}, true, true};
@@ -143,15 +148,19 @@ std::vector<Experiment> copying_experiments() {
       {"copy-post-norm", COPYING_PAPER, "figure 2 (a)", "Copying without the norm after the sum",
        "The paper: normalization after the sum over the pairs makes training more stable.", "", cost, hours, post_norm},
       {"copy-pre-norm", COPYING_PAPER, "figure 2 (b)", "Copying without the norm before the activation",
-       "The paper: only exact normalization of each pair gives a sudden change of phase, near iteration 200: the memory can "
+       "The paper: only exact normalization of each pair gives a sudden change of phase, near iteration 200: the "
+       "memory can "
        "no longer be folded into one vector.",
        "", cost, hours, pre_norm},
       {"copy-activation", COPYING_PAPER, "figure 2 (c)", "Copying with other activations",
-       "The paper: exp converges fundamentally faster; ReLU and ELU descend slowly and evenly.", "", cost, hours, activation},
+       "The paper: exp converges fundamentally faster; ReLU and ELU descend slowly and evenly.", "", cost, hours,
+       activation},
       {"copy-curves", COPYING_PAPER, "figure 3", "Learning curves of CausalRN and Transformer",
-       "The paper: the two curves are very similar: a plateau, then an almost vertical descent.", "", cost, hours, curves},
+       "The paper: the two curves are very similar: a plateau, then an almost vertical descent.", "", cost, hours,
+       curves},
       {"copy-lengths", COPYING_PAPER, "figure 4", "Steps to 99 % against the length of the string",
-       "The paper: the CausalRN converges before the Transformer; the linear models do constantly worse, and the Linear "
+       "The paper: the CausalRN converges before the Transformer; the linear models do constantly worse, and the "
+       "Linear "
        "CausalRN does not converge from 128 letters on.",
        "", "two minutes on two cores", "a day on a GPU", lengths},
   };

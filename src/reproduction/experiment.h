@@ -13,8 +13,9 @@ namespace petroglyph {
 
 // What the user asks for.
 struct Scale {
-  bool full = false;                     // the papers' sizes
-  std::string text, validation, images;  // files of text, a folder with CIFAR; empty: what the programs make up themselves
+  bool full = false;  // the papers' sizes
+  std::string text, validation,
+      images;  // files of text, a folder with CIFAR; empty: what the programs make up themselves
 
   bool has_data() const { return !text.empty() || !images.empty(); }
 };
@@ -111,7 +112,8 @@ std::vector<Experiment> mlp_experiments();
 std::vector<Experiment> regular_experiments();
 
 // The titles of the papers.
-extern const char *const COPYING_PAPER, *const LINEAR_PAPER, *const POSITIONS_PAPER, *const MLP_PAPER, *const REGULAR_PAPER;
+extern const char *const COPYING_PAPER, *const LINEAR_PAPER, *const POSITIONS_PAPER, *const MLP_PAPER,
+                                                                                         *const REGULAR_PAPER;
 
 // "a b  c" as words. None of ours has a space in it.
 std::vector<std::string> words_of(const std::string& line);

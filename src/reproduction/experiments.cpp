@@ -14,8 +14,8 @@ const char* const REGULAR_PAPER =
 const std::vector<Experiment>& experiments() {
   static const std::vector<Experiment> all = [] {
     std::vector<Experiment> list;
-    for (const auto family : {copying_experiments, modeling_experiments, position_experiments, mlp_experiments,
-                              regular_experiments})
+    for (const auto family :
+         {copying_experiments, modeling_experiments, position_experiments, mlp_experiments, regular_experiments})
       for (Experiment& experiment : family()) list.push_back(std::move(experiment));
     return list;
   }();

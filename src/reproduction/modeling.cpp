@@ -12,9 +12,10 @@ namespace {
 Plan expansion(const Scale& scale) {
   const int width = scale.full ? 192 : 64;
   Plan plan;
-  plan.size = std::string("The Linear CausalRN; the paper does not say which of the two it expanded. ") +
-              (scale.full ? "The paper's width, depth and strings of 128 letters."
-                          : "Quick: strings of 16 letters in place of 128, width 64 and 4 blocks in place of 192 and 12.");
+  plan.size =
+      std::string("The Linear CausalRN; the paper does not say which of the two it expanded. ") +
+      (scale.full ? "The paper's width, depth and strings of 128 letters."
+                  : "Quick: strings of 16 letters in place of 128, width 64 and 4 blocks in place of 192 and 12.");
   std::string list;
   for (const int factor : {1, 2, 4, 8}) {
     const std::string variant = "hidden=" + std::to_string(width * factor);
@@ -29,9 +30,10 @@ Plan expansion(const Scale& scale) {
   plan.commands = {
       {"train", "train_copy",
        words_of("--model linear_causal_rn --compare " + list +
-                (scale.full ? " --length 128 --width 192 --layers 12 --batch 320 --lr 5e-4 --steps 2000 --eval-samples 320 "
-                              "--eval-every 10 --stop-at 2"
-                            : " --length 16 --width 64 --layers 4 --lr 1e-3 --eval-samples 128 --eval-every 5 --steps 300"))}};
+                (scale.full
+                     ? " --length 128 --width 192 --layers 12 --batch 320 --lr 5e-4 --steps 2000 --eval-samples 320 "
+                       "--eval-every 10 --stop-at 2"
+                     : " --length 16 --width 64 --layers 4 --lr 1e-3 --eval-samples 128 --eval-every 5 --steps 300"))}};
   plan.pictures = {{"train/compare.svg", "training loss, and accuracy on fresh strings"}};
   return plan;
 }
@@ -72,26 +74,32 @@ Plan text_perplexity(const Scale& scale) {
   if (!scale.validation.empty()) data += " --val " + scale.validation;
   for (const TextModel& model : text_models(scale.full)) {
     list += (list.empty() ? "" : ",") + model.variant;
-    Row row{model.label + ": perplexity", model.paper,
-            {"train/compare.csv", {{"variant", model.variant}}, "last_loss", Cell::Form::PERPLEXITY, 2}, ""};
+    Row row{model.label + ": perplexity",
+            model.paper,
+            {"train/compare.csv", {{"variant", model.variant}}, "last_loss", Cell::Form::PERPLEXITY, 2},
+            ""};
     if (!scale.full && model.label == "Transformer")
-      row.remark = scale.text.empty() ? "stories are easier than Wikipedia, and the models and runs are small: only the order "
-                                        "of the models can be compared"
-                                      : "small models, few steps: only the order can be compared";
+      row.remark = scale.text.empty()
+                       ? "stories are easier than Wikipedia, and the models and runs are small: only the order "
+                         "of the models can be compared"
+                       : "small models, few steps: only the order can be compared";
     if (model.paper.empty()) row.remark = "the quadratic one is not in the paper's table";
     plan.rows.push_back(row);
   }
-  plan.size = scale.full ? "The paper's base models, one epoch; its context is not stated: 256 here."
-                         : std::string("Quick: width 64, 4 blocks, context 64, 300 steps of 16 windows") +
-                               (scale.text.empty() ? ", on stories that a grammar of our own tells." : ", on other text.");
+  plan.size = scale.full
+                  ? "The paper's base models, one epoch; its context is not stated: 256 here."
+                  : std::string("Quick: width 64, 4 blocks, context 64, 300 steps of 16 windows") +
+                        (scale.text.empty() ? ", on stories that a grammar of our own tells." : ", on other text.");
   const std::string settings =
-      scale.full ? " --preset base --epochs 1 --schedule constant --eval-every 2000 --eval-samples 2048 --sample-length 0"
-                 : " --width 64 --layers 4 --heads 4 --context 64 --batch 16 --steps 300 --eval-every 100 --eval-samples 512 "
-                   "--sample-length 0";
+      scale.full
+          ? " --preset base --epochs 1 --schedule constant --eval-every 2000 --eval-samples 2048 --sample-length 0"
+          : " --width 64 --layers 4 --heads 4 --context 64 --batch 16 --steps 300 --eval-every 100 --eval-samples 512 "
+            "--sample-length 0";
   plan.commands = {{"train", "train_text", words_of("--compare " + list + data + settings)},
                    samples_of("samples", folder_of_variant(text_models(scale.full)[3].variant))};
   plan.pictures = {{"train/compare.svg", "training loss, and accuracy on text that no training sees"}};
-  plan.listings = {{"The Linear CausalRN goes on from \"Three years later,\" (workshop paper, figure 6):", "samples.log", "---"}};
+  plan.listings = {
+      {"The Linear CausalRN goes on from \"Three years later,\" (workshop paper, figure 6):", "samples.log", "---"}};
   return plan;
 }
 
@@ -108,10 +116,10 @@ const std::vector<ImageModel> IMAGE_MODELS = {{"transformer", "Transformer", "84
 void add_fine_tuning(Plan& plan, const Scale& scale, const std::string& set) {
   for (const ImageModel& model : IMAGE_MODELS) {
     const std::string part = set + "-" + model.variant, files = scale.images + "/" + set;
-    plan.commands.push_back(
-        {part, "train_image",
-         words_of("--preset base --model " + model.variant + " --init @cifar5m/" + model.variant + "/model.safetensors --data " +
-                  files + "_train.bin --test " + files + "_test.bin --flip --steps 3000 --eval-every 500 --eval-samples 10000")});
+    plan.commands.push_back({part, "train_image",
+                             words_of("--preset base --model " + model.variant + " --init @cifar5m/" + model.variant +
+                                      "/model.safetensors --data " + files + "_train.bin --test " + files +
+                                      "_test.bin --flip --steps 3000 --eval-every 500 --eval-samples 10000")});
     plan.pictures.push_back({part + "/heatmaps.png", "where the " + model.label + " looks, " + set});
     plan.rows.push_back({model.label + ": " + (set == "cifar10" ? "CIFAR-10" : "CIFAR-100") + ", %",
                          set == "cifar10" ? model.cifar10 : model.cifar100,
@@ -124,7 +132,8 @@ Plan images_full(const Scale& scale) {
   Plan plan;
   plan.comparable = true;
   plan.size =
-      "The paper's base models and its epoch of CIFAR-5M. How it fine-tuned it does not say: here 3,000 steps at the same rate, "
+      "The paper's base models and its epoch of CIFAR-5M. How it fine-tuned it does not say: here 3,000 steps at the "
+      "same rate, "
       "images mirrored every other time.";
   std::string list, parts;
   for (const ImageModel& model : IMAGE_MODELS) list += (list.empty() ? "" : ",") + model.variant;
@@ -144,23 +153,27 @@ Plan images(const Scale& scale) {
   Plan plan;
   const bool files = !scale.images.empty();
   plan.size = std::string("Quick: width 64 and 4 blocks, ") +
-              (files ? "CIFAR-10 alone, 400 steps of 32 images." : "drawn shapes of ten classes in place of photographs, 200 steps of 32.");
+              (files ? "CIFAR-10 alone, 400 steps of 32 images."
+                     : "drawn shapes of ten classes in place of photographs, 200 steps of 32.");
   std::string list;
   for (const ImageModel& model : IMAGE_MODELS) {
     const std::string variant = model.variant + (model.variant == "birn_image" ? "" : ":heads=4");
     list += (list.empty() ? "" : ",") + variant;
     const Cell cell{"train/compare.csv", {{"variant", variant}}, "last_accuracy", Cell::Form::PERCENT, 1};
-    plan.rows.push_back({model.label + (files ? ": CIFAR-10, %" : ": shapes, %"), files ? model.cifar10 : "", cell, ""});
+    plan.rows.push_back(
+        {model.label + (files ? ": CIFAR-10, %" : ": shapes, %"), files ? model.cifar10 : "", cell, ""});
     if (!files) plan.rows.back().remark = "CIFAR-10 in the paper: " + model.cifar10 + ", CIFAR-100: " + model.cifar100;
   }
   const std::string data = files ? " --data " + scale.images + "/cifar10_train.bin --test " + scale.images +
                                        "/cifar10_test.bin --flip --steps 400"
                                  : " --steps 200";
-  plan.commands = {{"train", "train_image",
-                    words_of("--compare " + list + " --width 64 --eval-every 100 --eval-samples 1000 --maps 6" + data)}};
-  plan.pictures = {{"train/compare.svg", "training loss, and accuracy on fresh images"},
-                   {"train/birn_image/heatmaps.png",
-                    "where the Linear BiRN looks (linear-time paper, figure 7): how strongly each patch reaches the class token"}};
+  plan.commands = {
+      {"train", "train_image",
+       words_of("--compare " + list + " --width 64 --eval-every 100 --eval-samples 1000 --maps 6" + data)}};
+  plan.pictures = {
+      {"train/compare.svg", "training loss, and accuracy on fresh images"},
+      {"train/birn_image/heatmaps.png",
+       "where the Linear BiRN looks (linear-time paper, figure 7): how strongly each patch reaches the class token"}};
   return plan;
 }
 
@@ -169,14 +182,17 @@ Plan images(const Scale& scale) {
 std::vector<Experiment> modeling_experiments() {
   return {
       {"copy-expansion", LINEAR_PAPER, "figure 4 (d)", "Copying with more hidden channels",
-       "The paper: as the factor grows the model memorizes more, and soon enough it copies perfectly: a memory need not be "
+       "The paper: as the factor grows the model memorizes more, and soon enough it copies perfectly: a memory need "
+       "not be "
        "infinite.",
        "", "half a minute on two cores", "about an hour on a GPU for each model", expansion},
-      {"text-perplexity", LINEAR_PAPER, "table 1; workshop paper, figure 6", "Language modelling on characters, five models",
+      {"text-perplexity", LINEAR_PAPER, "table 1; workshop paper, figure 6",
+       "Language modelling on characters, five models",
        "The paper: the Linear CausalRN is behind Transformers and Mamba, but a valid language model.",
        "--data wikitext103_train.txt --val wikitext103_valid.txt (data/wikitext103.sh)", "two minutes on two cores",
        "days on a GPU", text_perplexity},
-      {"image-accuracy", LINEAR_PAPER, "table 2, figure 7; workshop paper, figures 7 and 8", "Classification of images, three models",
+      {"image-accuracy", LINEAR_PAPER, "table 2, figure 7; workshop paper, figures 7 and 8",
+       "Classification of images, three models",
        "The paper: trained on CIFAR-5M, then on CIFAR-10 and CIFAR-100, the Linear BiRN is a few percent behind the "
        "Transformers, and its heat maps show the main object.",
        "--cifar FOLDER with CIFAR-5M, CIFAR-10 and CIFAR-100 (data/cifar5m.sh, cifar10.sh, cifar100.sh)",

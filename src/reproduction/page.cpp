@@ -43,6 +43,12 @@ std::string drawn(const Plot& plot, const Finder& find) {
   return any ? figure.svg() : "";
 }
 
+// Of UTF-8 on a terminal.
+size_t columns_of(const std::string& words) {
+  return static_cast<size_t>(
+      std::count_if(words.begin(), words.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
 // A file's lines from the first that begins so.
 std::string listed(const Listing& listing, const std::string& path) {
   std::string words;
@@ -126,9 +132,11 @@ Page make_page(const std::vector<Experiment>& experiments) {
   Page page;
   page.title = "The papers' figures and tables, and ours";
   page.introduction = {
-      "Left in each table is what a paper prints, right of it what this code measured. The commands below a table make its "
+      "Left in each table is what a paper prints, right of it what this code measured. The commands below a table make "
+      "its "
       "numbers again, and the same weights with them, on any machine.",
-      "Most runs here are small ones, for a machine with two cores: they show an effect, or that it does not show at this "
+      "Most runs here are small ones, for a machine with two cores: they show an effect, or that it does not show at "
+      "this "
       "size, and do not reach the papers' numbers where those need the papers' sizes. What was not run says so."};
   for (const Experiment& experiment : experiments) {
     const std::vector<Record> records = records_of(experiment.name);
@@ -139,19 +147,22 @@ Page make_page(const std::vector<Experiment>& experiments) {
 }
 
 std::string plain_rows(const PageSection& section) {
-  size_t label = 0, paper = 5, ours = 4;
-  for (const PageRow& row : section.rows) {
-    label = std::max(label, row.label.size());
-    paper = std::max(paper, row.paper.size());
-    ours = std::max(ours, row.ours.size());
-  }
   if (section.rows.empty()) return "";
-  const auto line = [&](const std::string& a, const std::string& b, const std::string& c, const std::string& d) {
-    return text("  %-*s  %*s  %*s  %s\n", static_cast<int>(label), a.c_str(), static_cast<int>(paper), b.c_str(),
-                static_cast<int>(ours), c.c_str(), d.c_str());
-  };
-  std::string lines = line("", "paper", "ours", "");
-  for (const PageRow& row : section.rows) lines += line(row.label, row.paper, row.ours, row.distance);
+  std::vector<PageRow> rows = {{"", "paper", "ours", "", ""}};
+  rows.insert(rows.end(), section.rows.begin(), section.rows.end());
+  size_t label = 0, paper = 0, ours = 0;
+  for (const PageRow& row : rows) {
+    label = std::max(label, columns_of(row.label));
+    paper = std::max(paper, columns_of(row.paper));
+    ours = std::max(ours, columns_of(row.ours));
+  }
+  std::string lines;
+  for (const PageRow& row : rows) {
+    const std::string line =
+        "  " + row.label + std::string(label - columns_of(row.label) + 2 + paper - columns_of(row.paper), ' ') +
+        row.paper + std::string(2 + ours - columns_of(row.ours), ' ') + row.ours + "  " + row.distance;
+    lines += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
   return lines;
 }
 

@@ -33,7 +33,9 @@ const char* const STYLE = R"(
   }
 )";
 
-std::string tag(const std::string& name, const std::string& content) { return "<" + name + ">" + content + "</" + name + ">"; }
+std::string tag(const std::string& name, const std::string& content) {
+  return "<" + name + ">" + content + "</" + name + ">";
+}
 
 std::string table(const PageSection& section) {
   if (section.rows.empty()) return "";
@@ -42,9 +44,9 @@ std::string table(const PageSection& section) {
       "<th class=\"number\">distance</th><th></th></tr>\n";
   for (const PageRow& row : section.rows) {
     const std::string kind = row.ours == "not run" ? "number not-run" : "number";
-    out += "<tr><td>" + html_text(row.label) + "</td><td class=\"number\">" + html_text(row.paper) + "</td><td class=\"" +
-           kind + "\">" + html_text(row.ours) + "</td><td class=\"number\">" + html_text(row.distance) + "</td><td>" +
-           html_text(row.remark) + "</td></tr>\n";
+    out += "<tr><td>" + html_text(row.label) + "</td><td class=\"number\">" + html_text(row.paper) +
+           "</td><td class=\"" + kind + "\">" + html_text(row.ours) + "</td><td class=\"number\">" +
+           html_text(row.distance) + "</td><td>" + html_text(row.remark) + "</td></tr>\n";
   }
   return out + "</table></div>\n";
 }
@@ -98,9 +100,10 @@ std::string html_text(const std::string& words) {
 }
 
 std::string html_page(const Page& page) {
-  std::string out = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
-                    html_text(page.title) + "</title>\n<style>" + STYLE + "</style>\n</head>\n<body>\n";
+  std::string out =
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
+      html_text(page.title) + "</title>\n<style>" + STYLE + "</style>\n</head>\n<body>\n";
   out += tag("h1", html_text(page.title)) + "\n";
   for (const std::string& words : page.introduction) out += tag("p", html_text(words)) + "\n";
   out += "<nav><ul>\n";

@@ -12,8 +12,8 @@ std::string table(const PageSection& section) {
   if (section.rows.empty()) return "";
   std::string out = "| | paper | ours | distance | |\n| --- | ---: | ---: | ---: | --- |\n";
   for (const PageRow& row : section.rows)
-    out += "| " + markdown_text(row.label) + " | " + markdown_text(row.paper) + " | " + markdown_text(row.ours) + " | " +
-           markdown_text(row.distance) + " | " + markdown_text(row.remark) + " |\n";
+    out += "| " + markdown_text(row.label) + " | " + markdown_text(row.paper) + " | " + markdown_text(row.ours) +
+           " | " + markdown_text(row.distance) + " | " + markdown_text(row.remark) + " |\n";
   return out + "\n";
 }
 
@@ -37,14 +37,16 @@ std::string commands(const PageSection& section) {
 }
 
 std::string section_markdown(const PageSection& section) {
-  std::string out = "### " + markdown_text(section.title) + "\n\n" + markdown_text(section.where) + " · `" + section.id +
-                    "` · " + markdown_text(section.status) + "\n\n" + markdown_text(section.shows) + "\n\n";
+  std::string out = "### " + markdown_text(section.title) + "\n\n" + markdown_text(section.where) + " · `" +
+                    section.id + "` · " + markdown_text(section.status) + "\n\n" + markdown_text(section.shows) +
+                    "\n\n";
   if (!section.size.empty()) out += markdown_text(section.size) + "\n\n";
   out += table(section);
   for (const PageFigure& figure : section.figures)
     out += "![" + markdown_text(section.title) + "](" + figure.name + ")\n\n" +
            (figure.caption.empty() ? "" : "*" + markdown_text(figure.caption) + "*\n\n");
-  for (const PageListing& listing : section.listings) out += markdown_text(listing.title) + "\n\n" + fenced(listing.words);
+  for (const PageListing& listing : section.listings)
+    out += markdown_text(listing.title) + "\n\n" + fenced(listing.words);
   if (!section.tables.empty()) {
     std::vector<std::string> links;
     for (const PageFigure& file : section.tables)
@@ -76,7 +78,9 @@ std::string markdown_text(const std::string& words) {
 std::string markdown_page(const Page& page) {
   std::string out = "# " + markdown_text(page.title) + "\n\n";
   for (const std::string& words : page.introduction) out += markdown_text(words) + "\n\n";
-  out += "This page was written by `./reproduce report --results FOLDER`; `./reproduce run NAME --quick` makes a section again.\n\n";
+  out +=
+      "This page was written by `./reproduce report --results FOLDER`; `./reproduce run NAME --quick` makes a section "
+      "again.\n\n";
   std::string paper;
   for (const PageSection& section : page.sections) {
     if (section.paper != paper) out += "## " + markdown_text(section.paper) + "\n\n";

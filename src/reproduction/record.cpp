@@ -35,10 +35,11 @@ std::string machine_of(const std::string& device, int threads) {
   return description.rfind("CPU", 0) == 0 && !processor().empty() ? description + "; " + processor() : description;
 }
 
-bool holds_checkpoint(const std::string& folder) {
+// Whether there is anything that --resume goes on with: a checkpoint, or a study that knows which of its runs are done.
+bool can_go_on(const std::string& folder) {
   std::error_code none;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, none))
-    if (entry.path().filename() == CHECKPOINT) return true;
+    if (entry.path().filename() == CHECKPOINT || entry.path().filename() == "study.json") return true;
   return false;
 }
 
@@ -151,8 +152,8 @@ std::vector<Fingerprint> fingerprints_in(const std::string& folder) {
     const auto ops = make_device("cpu", 1);
     const SafetensorsFile file(entry.path().string());
     const auto model = load_model(file, read_run_state(file), *ops);
-    found.push_back({run == "." ? "" : run,
-                     text("%016llx", static_cast<unsigned long long>(model->parameters.fingerprint()))});
+    found.push_back(
+        {run == "." ? "" : run, text("%016llx", static_cast<unsigned long long>(model->parameters.fingerprint()))});
   }
   std::sort(found.begin(), found.end(), [](const Fingerprint& a, const Fingerprint& b) { return a.run < b.run; });
   return found;
@@ -177,8 +178,9 @@ class Conducting {
   int run() {
     const InterruptGuard guard;
     if (record_.done()) {
-      std::printf("%s: done already, in %s; without this folder it starts anew\n", experiment_.name.c_str(),
-                  folder_.c_str());
+      if (!conductor_.quiet)
+        std::printf("%s: done already, in %s; without this folder it starts anew\n", experiment_.name.c_str(),
+                    folder_.c_str());
       return 0;
     }
     write_record(folder_, record_);
@@ -205,16 +207,16 @@ class Conducting {
   bool run(const Command& command, DoneCommand& entry) {
     std::vector<std::string> words = full_words(command, folder_);
     const std::string own = part_folder(folder_, command.part);
-    if (command.kind == Command::Kind::TRAINS && holds_checkpoint(own)) {
+    if (command.kind == Command::Kind::TRAINS && can_go_on(own)) {
       words.push_back("--resume");
     } else if (command.kind == Command::Kind::TRAINS || command.kind == Command::Kind::NAMES) {
-      std::filesystem::remove_all(own);  // without a checkpoint nothing in it can be gone on with
+      std::filesystem::remove_all(own);  // nothing in it can be gone on with
     }
-    std::printf("\n%s: %s\n", experiment_.name.c_str(), entry.line.c_str());
+    if (!conductor_.quiet) std::printf("\n%s: %s\n", experiment_.name.c_str(), entry.line.c_str());
     words.insert(words.end(), {"--device", conductor_.device, "--threads", std::to_string(conductor_.threads)});
     const auto start = std::chrono::steady_clock::now();
-    const ChildOutcome outcome =
-        run_child(conductor_.programs + "/" + command.program, words, folder_ + "/" + command.part + ".log");
+    const ChildOutcome outcome = run_child(conductor_.programs + "/" + command.program, words,
+                                           folder_ + "/" + command.part + ".log", conductor_.quiet);
     entry.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     entry.done = outcome.status == 0 && !interrupted();
     if (entry.done) entry.weights = fingerprints_in(own);

@@ -34,9 +34,9 @@ struct Record {
   bool done() const;  // all of the plan's
 };
 
-std::string edition_of(const Scale& scale);                                       // quick, data, full
-std::string folder_of(const std::string& experiment, const Scale& scale);         // runs/reproduce-quick-NAME
-std::string part_folder(const std::string& folder, const std::string& part);      // runs/reproduce-quick-NAME.PART
+std::string edition_of(const Scale& scale);                                   // quick, data, full
+std::string folder_of(const std::string& experiment, const Scale& scale);     // runs/reproduce-quick-NAME
+std::string part_folder(const std::string& folder, const std::string& part);  // runs/reproduce-quick-NAME.PART
 Finder finder_of(const std::string& folder);
 
 // The words that a command is started with and those that say what to do, without device and threads.
@@ -56,6 +56,7 @@ struct Conductor {
   std::string programs;  // the folder of the other programs
   std::string device = "auto";
   int threads = 0;
+  bool quiet = false;
   int run(const Experiment& experiment, const Scale& scale) const;
 };
 
