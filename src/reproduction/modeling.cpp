@@ -88,12 +88,12 @@ Plan text_perplexity(const Scale& scale) {
   }
   plan.size = scale.full
                   ? "The paper's base models, one epoch; its context is not stated: 256 here."
-                  : std::string("Quick: width 64, 4 blocks, context 64, 300 steps of 16 windows") +
+                  : std::string("Quick: width 64, 4 blocks, context 64, 1,000 steps of 16 windows") +
                         (scale.text.empty() ? ", on stories that a grammar of our own tells." : ", on other text.");
   const std::string settings =
       scale.full
           ? " --preset base --epochs 1 --schedule constant --eval-every 2000 --eval-samples 2048 --sample-length 0"
-          : " --width 64 --layers 4 --heads 4 --context 64 --batch 16 --steps 300 --eval-every 100 --eval-samples 512 "
+          : " --width 64 --layers 4 --heads 4 --context 64 --batch 16 --steps 1000 --eval-every 200 --eval-samples 512 "
             "--sample-length 0";
   plan.commands = {{"train", "train_text", words_of("--compare " + list + data + settings)},
                    samples_of("samples", folder_of_variant(text_models(scale.full)[3].variant))};
@@ -152,9 +152,9 @@ Plan images(const Scale& scale) {
   if (scale.full) return images_full(scale);
   Plan plan;
   const bool files = !scale.images.empty();
-  plan.size = std::string("Quick: width 64 and 4 blocks, ") +
-              (files ? "CIFAR-10 alone, 400 steps of 32 images."
-                     : "drawn shapes of ten classes in place of photographs, 200 steps of 32.");
+  plan.size = std::string("Quick: width 64 and 3 blocks, ") +
+              (files ? "CIFAR-10 alone, 600 steps of 16 images."
+                     : "drawn shapes of ten classes in place of photographs, 600 steps of 16.");
   std::string list;
   for (const ImageModel& model : IMAGE_MODELS) {
     const std::string variant = model.variant + (model.variant == "birn_image" ? "" : ":heads=4");
@@ -164,12 +164,12 @@ Plan images(const Scale& scale) {
         {model.label + (files ? ": CIFAR-10, %" : ": shapes, %"), files ? model.cifar10 : "", cell, ""});
     if (!files) plan.rows.back().remark = "CIFAR-10 in the paper: " + model.cifar10 + ", CIFAR-100: " + model.cifar100;
   }
-  const std::string data = files ? " --data " + scale.images + "/cifar10_train.bin --test " + scale.images +
-                                       "/cifar10_test.bin --flip --steps 400"
-                                 : " --steps 200";
+  const std::string data =
+      files ? " --data " + scale.images + "/cifar10_train.bin --test " + scale.images + "/cifar10_test.bin --flip" : "";
   plan.commands = {
       {"train", "train_image",
-       words_of("--compare " + list + " --width 64 --eval-every 100 --eval-samples 1000 --maps 6" + data)}};
+       words_of("--compare " + list +
+                " --width 64 --layers 3 --batch 16 --steps 600 --eval-every 200 --eval-samples 1000 --maps 6" + data)}};
   plan.pictures = {
       {"train/compare.svg", "training loss, and accuracy on fresh images"},
       {"train/birn_image/heatmaps.png",
