@@ -46,8 +46,8 @@ CUDA_LIBRARIES := $(if $(CUDA_WANTED),-L$(dir $(NVCC))../lib64 -lcudart_static -
 
 # ---- What is built --------------------------------------------------------------------------------------------------
 
-PROGRAMS := train_copy train_text train_regular train_image scaling generate tokenize inspect
-LIBRARY := $(filter-out $(PROGRAMS:%=src/%.cpp),$(wildcard src/*.cpp src/cpu/*.cpp src/models/*.cpp src/tasks/*.cpp src/tokenizers/*.cpp src/train/*.cpp src/analysis/*.cpp))
+PROGRAMS := train_copy train_text train_regular train_image scaling generate tokenize inspect reproduce
+LIBRARY := $(filter-out $(PROGRAMS:%=src/%.cpp),$(wildcard src/*.cpp src/cpu/*.cpp src/models/*.cpp src/tasks/*.cpp src/tokenizers/*.cpp src/train/*.cpp src/analysis/*.cpp src/reproduction/*.cpp))
 KERNELS := $(wildcard src/gpu/*.cu)
 OBJECTS := $(LIBRARY:src/%.cpp=$(BUILD)/%.o) $(if $(CUDA_WANTED),$(KERNELS:src/%.cu=$(BUILD)/%.o))
 
@@ -120,7 +120,7 @@ FORCE:
 # ---- Tests ----------------------------------------------------------------------------------------------------------
 
 # What is built with the default flags, and what only the double build can tell.
-FLOAT_TESTS := numerics files oracle analysis regular_languages images text_data bits programs cuda_on_host_test gpu_math_on_host host_run
+FLOAT_TESTS := numerics files oracle analysis regular_languages images text_data bits programs reproduction cuda_on_host_test gpu_math_on_host host_run
 DOUBLE_TESTS := gradients oracle identities analysis
 DOUBLE := $(BUILD)/double
 

@@ -71,20 +71,38 @@ constexpr WindowPreset WINDOW_PRESETS[] = {
     {"base", 512, 16384, 2, 16, 15, 16384, 1e-3},
 };
 
-// The last target of every window is the only one that counts.
+// Windows of which the last target alone counts: the same targets, evenly over a text, with more or less of what comes before them,
+// so that one length is compared with another on the same tokens.
 class LastToken final : public Task {
  public:
-  explicit LastToken(const LanguageModeling& windows) : windows_(windows) {}
-  Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const override {
-    Batch batch = windows_.batch(seed, stream, step, first, count);
-    for (size_t i = 0; i < batch.targets.size(); ++i)
-      if ((i + 1) % static_cast<size_t>(batch.length) != 0) batch.targets[i] = -1;
-    batch.counted = count;
+  // Before the first target stand `longest` tokens. Throws Error where the text has fewer.
+  LastToken(const Corpus& text, const std::string& name, int length, int longest, int windows)
+      : text_(text), length_(length), longest_(longest), windows_(windows) {
+    if (text.size() <= longest)
+      throw Error(petroglyph::text("%s: %s tokens are less than a window of %d and its next token", name.c_str(),
+                                   with_commas(text.size()).c_str(), longest));
+  }
+  // As many as are wanted, if the text has as many different ones.
+  int windows() const { return static_cast<int>(std::min<int64_t>(windows_, text_.size() - longest_)); }
+
+  Batch batch(uint64_t, uint32_t, uint32_t, int first, int count) const override {
+    const int64_t places = text_.size() - longest_;
+    Batch batch;
+    batch.size = batch.counted = count;
+    batch.length = length_;
+    std::vector<int32_t> window(static_cast<size_t>(length_) + 1);
+    for (int sample = first; sample < first + count; ++sample) {
+      text_.read(longest_ - length_ + sample * places / windows(), length_ + 1, window.data());
+      batch.tokens.insert(batch.tokens.end(), window.begin(), window.end() - 1);
+      batch.targets.insert(batch.targets.end(), static_cast<size_t>(length_) - 1, -1);
+      batch.targets.push_back(window.back());
+    }
     return batch;
   }
 
  private:
-  const LanguageModeling& windows_;
+  const Corpus& text_;
+  int length_, longest_, windows_;
 };
 
 // One run and all its settings, from the words of a command line.
@@ -108,7 +126,8 @@ struct Session {
     settings.rate.floor = 1e-5;
     text_settings.declare(options);
     options.add("preset", &text_settings.preset, {"small", "tiny", "base"}, "sizes; what is given besides wins");
-    model.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "mlp_lm", "rnn"});
+    model.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "mlp_lm", "rnn",
+                             "regular_gpt"});
     settings.declare(options);
     options.parse(words);
     apply_preset();
@@ -125,6 +144,13 @@ struct Session {
   bool mlps_for_nlp() const { return model.answers_once() || model.model == "dct_mlp"; }
   std::vector<std::string> sample();
   LengthTable length_table();
+  LastToken last_token(int length) const {
+    return LastToken(*opened.validation, "the text for evaluations", length, longest_length(), text_settings.length_windows);
+  }
+  int longest_length() const {  // of --evaluate-lengths
+    const std::vector<int>& lengths = text_settings.lengths;
+    return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
+  }
   std::string title() const {
     return "Text: " + (text_settings.source.data.empty() ? "stories" : text_settings.source.data);
   }
@@ -139,7 +165,7 @@ void Session::apply_preset() {
     set("width", model.width, preset.width);
     set("hidden", model.hidden, preset.hidden);
     set("layers", model.layers, preset.layers);
-    if (preset.hidden > 0 || model.is_transformer()) set("heads", model.heads, preset.heads);
+    if (preset.hidden > 0 || model.has_attention()) set("heads", model.heads, preset.heads);
     set("context", text_settings.context, preset.context);
     set("batch", settings.batch, preset.batch);
     set("lr", settings.rate.peak, preset.learning_rate);
@@ -178,8 +204,8 @@ void Session::prepare() {
   if (!settings.resume) open_text();
   run.emplace(settings, options, "text");
   if (settings.resume) open_text();
-  int longest = text_settings.context;
-  for (const int length : text_settings.lengths) longest = std::max(longest, length);
+  const int longest = std::max(text_settings.context, longest_length());
+  if (longest_length() > 0) last_token(longest_length());  // whether the text is long enough shows before the training
   RunExtras extras;
   extras.describe = [this](const Measures& measures) { return describe(measures); };
   if (text_settings.sample_length > 0) extras.after_evaluation = [this] { return sample(); };
@@ -221,9 +247,8 @@ std::vector<std::string> Session::sample() {
 LengthTable Session::length_table() {
   std::vector<double> perplexity;
   for (const int length : text_settings.lengths) {
-    const LanguageModeling windows(opened.training, "training text", opened.validation, text("%d tokens of it", length), length, 1);
-    const int count = static_cast<int>(std::min<int64_t>(text_settings.length_windows, windows.validation_windows()));
-    perplexity.push_back(std::exp(run->evaluate(LastToken(windows), count).loss));
+    const LastToken last = last_token(length);
+    perplexity.push_back(std::exp(run->evaluate(last, last.windows()).loss));
   }
   return {title(), "perplexity of the last token", false, text_settings.lengths, {model.model}, {perplexity}};
 }

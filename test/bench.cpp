@@ -17,6 +17,7 @@
 #include "json.h"
 #include "program.h"
 #include "tasks/copying.h"
+#include "tasks/regular_languages.h"
 #include "text.h"
 #include "train/model_options.h"
 #include "train/trainer.h"
@@ -61,11 +62,13 @@ double peak_memory_mb() {
 #endif
 }
 
-// A training step on strings of n letters.
+// A training step.
 struct StepCase {
   std::string name, model;
   Json config;
-  int n, batch;
+  std::shared_ptr<const Task> task;
+  int batch;
+  double flops = 0;  // of its products, forward and backward: what is left undone at the peak is its floor. 0: not counted
 };
 
 // At the papers' sizes for copying; rnn: an LSTM of 256, which is about as large as they make theirs.
@@ -78,9 +81,28 @@ Json papers_config(const std::string& model, int vocab, int context) {
 }
 
 StepCase copying_step(const std::string& model, int n, int batch) {
-  const Copying task(n);
+  const auto task = std::make_shared<Copying>(n);
   return {text("%s, n = %d, batch %d", model.c_str(), n, batch), model,
-          papers_config(model, task.vocab(), task.context()), n, batch};
+          papers_config(model, task->vocab(), task->context()), task, batch};
+}
+
+// RegularGPT at its paper's sizes: width 256, C = 2, the longest strings of the training.
+StepCase regular_step(const std::string& form) {
+  constexpr int T = 40, B = 128, D = 256, H = 4 * D, C = 2;
+  RegularLanguage::Settings parity;
+  parity.language = "parity_check";
+  parity.shortest = parity.longest = T;
+  Json config = Json::object();
+  config.set("vocab", 2).set("classes", 2).set("width", D).set("hidden", H).set("heads", 8).set("chunk", C);
+  config.set("thickness", 1).set("norm", "affine").set("readout", "last").set("form", form);
+  double flops = 0;  // 2 a weight and row forward, twice as many backward
+  for (int reach = 1, before = T; reach < T; reach *= C) {
+    const int after = form == "chunked" ? (before + C - 1) / C : T;
+    flops += 3 * 2.0 * B * (2.0 * D * D * before + 2.0 * D * D * after + 2.0 * D * H * after);
+    before = after;
+  }
+  return {text("regular_gpt %s 256/1024, C = 2, 8 heads, T = 40, batch 128", form.c_str()), "regular_gpt", config,
+          std::make_shared<RegularLanguage>(parity), B, flops};
 }
 
 // A small GPT-2, on 256 positions.
@@ -91,7 +113,7 @@ StepCase gpt2_step() {
   options.set_defaults();
   Json config = options.config(128, 256);
   config.set("norm", "affine").set("gelu", "tanh");
-  return {"transformer 384/1536, 6 layers, 6 heads, vocab 128, 256 positions, batch 4", "transformer", config, 127, 4};
+  return {"transformer 384/1536, 6 layers, 6 heads, vocab 128, 256 positions, batch 4", "transformer", config, std::make_shared<Copying>(127), 4};
 }
 
 std::vector<StepCase> step_cases() {
@@ -106,7 +128,9 @@ std::vector<StepCase> step_cases() {
           copying_step("linear_transformer", 16, 64),
           copying_step("linear_transformer", 128, 32),
           copying_step("mamba", 16, 64),
-          copying_step("rnn", 16, 64)};
+          copying_step("rnn", 16, 64),
+          regular_step("chunked"),
+          regular_step("dilated")};
 }
 
 class Bench {
@@ -197,6 +221,8 @@ class Bench {
             {"linear_transformer", "linear_transformer", "", false, false},
             {"mamba", "mamba", "", false, false},
             {"rnn", "rnn", "", false, false},
+            {"regular_gpt dilated, C = 2", "regular_gpt", "", false, false},
+            {"regular_gpt chunked, C = 2", "regular_gpt", "", false, false},
             {"birn_image approximate, patches", "birn_image", "approximate", true, false},
             {"birn_image exact, patches", "birn_image", "exact", true, true},
             {"linear_transformer, patches", "linear_transformer", "", true, false},
@@ -210,9 +236,10 @@ class Bench {
     options.pre_norm = growing.pre_norm;
     options.layers = 1;
     options.set_defaults();
-    const auto model = make_model(
-        growing.model, growing.image ? options.image_config(length, PATCH, CLASSES) : options.config(CLASSES, length),
-        *ops_);
+    options.chunk = 2;
+    Json config = growing.image ? options.image_config(length, PATCH, CLASSES) : options.config(CLASSES, length);
+    if (growing.name.find("chunked") != std::string::npos) config.set("form", "chunked").set("readout", "last");
+    const auto model = make_model(growing.model, config, *ops_);
     model->parameters.initialize(1);
     std::vector<int32_t> letters;
     for (int t = 0; t < length; ++t) letters.push_back(t % CLASSES);
@@ -259,11 +286,10 @@ class Bench {
   }
 
   Json step(const StepCase& row) {
-    const Copying task(row.n);
     const auto model = make_model(row.model, row.config, *ops_);
     model->parameters.initialize(1);
     Optimizer optimizer(model->parameters, *ops_, {});
-    Trainer trainer(*model, task, optimizer, *ops_, 1, row.batch, 1);
+    Trainer trainer(*model, *row.task, optimizer, *ops_, 1, row.batch, 1);
     int64_t done = 0;
     const double seconds = best_time(
         clock_, [&] { trainer.step(done++, 5e-4); }, 3);
@@ -273,7 +299,10 @@ class Bench {
     if (cpu_) cpu_->measure(&profile);
     for (int i = 0; cpu_ && i < MEASURED; ++i) trainer.step(done++, 5e-4);
     if (cpu_) cpu_->measure(nullptr);
-    return print_step(row.name, seconds, profile, MEASURED);
+    if (row.flops > 0 && !json_)
+      std::printf("\nits products: %.1f GFLOP, %.4f s at the peak; reached: %.0f %% of it", row.flops / 1e9,
+                  row.flops / peak_, 100 * row.flops / peak_ / seconds);
+    return print_step(row.name, seconds, profile, MEASURED).set("flops", row.flops);
   }
 
   Json print_step(const std::string& name, double seconds, const Profile& profile, int measured) const {

@@ -202,6 +202,10 @@ class OtherPrograms {
     expect(shell, "too short a text", "--data text --context 500" + TEXT + "--context 500", 1, "less than a window");
     expect(shell, "lengths", "--name l --steps 1 --evaluate-lengths 4,16 --length-windows 8 --position alibi" + TEXT, 0,
            "perplexity of the last token at length");
+    expect(shell, "lengths beyond the text", "--evaluate-lengths 500000" + TEXT, 1, "less than a window of 500000");
+    expect(shell, "extrapolation", "--compare regular_gpt:chunk=4:thickness=2,transformer:position=kerple --name x --steps 2 "
+           "--evaluate-lengths 8,128 --length-windows 8" + TEXT, 0, "regular_gpt:chunk=4:thickness=2");
+    expect(shell, "no chunk", "--model regular_gpt --chunk 1" + TEXT, 2, "--chunk 1: expected a whole number from 2");
     expect(shell, "a comparison", "--compare mamba,linear_transformer --name c --steps 2" + TEXT, 0,
            "saved runs/c (compare.csv");
   }

@@ -47,7 +47,7 @@ std::vector<Variant> parse_variants(const std::string& list) {
       if (option.empty() || value.empty())
         throw UsageError("--compare " + list + ": \"" + label +
                          "\": expected a model or OPTION=VALUE between colons, as in transformer:position=alibi");
-      variant.arguments.insert(variant.arguments.end(), {"--" + option, value});
+      variant.arguments.push_back("--" + option + "=" + value);  // one word, so that it may be a flag: post-norm=off
     }
     std::replace_if(
         variant.name.begin(), variant.name.end(), [](char c) { return c == ':' || c == '='; }, '-');

@@ -20,7 +20,7 @@ namespace petroglyph {
 struct Variant {
   std::string label;                   // "transformer:position=alibi", as the user wrote it
   std::string name;                    // of its folder
-  std::vector<std::string> arguments;  // {"--model", "transformer", "--position", "alibi"}
+  std::vector<std::string> arguments;  // {"--model=transformer", "--position=alibi"}
   int64_t parameters = 0;              // once it is made
 };
 

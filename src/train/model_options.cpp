@@ -1,5 +1,7 @@
 #include "train/model_options.h"
 
+#include <algorithm>
+
 #include "error.h"
 #include "text.h"
 
@@ -10,11 +12,11 @@ void ModelOptions::declare(Options& options, const std::vector<std::string>& mod
   options.add("model", &model, models, "what learns");
   options.add("width", &width, 1, 1 << 16, "channels of the residual stream, the paper's d_e; mlp_lm: inside a block, the paper's w");
   options.add("hidden", &hidden, 0, 1 << 20,
-              "channels between positions, the paper's d_h (rnn: its state), default the width; transformers: of their "
-              "MLP, default 4 widths; 0: the default");
+              "channels between positions, the paper's d_h (rnn: its state), default the width; transformers, regular_gpt: of "
+              "their MLP, default 4 widths; 0: the default");
   options.add("layers", &layers, 1, 1 << 10, "blocks");
   options.add("heads", &heads, 1, 1 << 16,
-              "relation networks: groups of hidden channels with an inner norm each; transformers: attention heads");
+              "relation networks: groups of hidden channels with an inner norm each; transformers, regular_gpt: attention heads");
   options.add("activation", &activation, {"exp", "relu", "elu", "gelu"},
               "causal_rn, relation_network: of each pair; deep_sets: relu, its default, or gelu");
   options.add(
@@ -35,10 +37,16 @@ void ModelOptions::declare(Options& options, const std::vector<std::string>& mod
               "without a mask then sees");
   options.add("embedding", &embedding, 1, 1 << 14, "mlp_lm: channels of a token's embedding and of the residual stream");
   options.add("cell", &cell, {"lstm", "elman"}, "rnn: its cell");
+  if (std::find(models.begin(), models.end(), "regular_gpt") == models.end()) return;
+  options.add("chunk", &chunk, 2, 1 << 16, "regular_gpt: C, the positions that each one attends to");
+  options.add("thickness", &thickness, 0, 1 << 10,
+              "regular_gpt: K, the blocks with weights of their own; all of them once for each power of C up to the length; 0: half "
+              "of --layers");
 }
 
 void ModelOptions::set_defaults() {
-  if (hidden == 0) hidden = is_transformer() ? 4 * width : width;
+  if (hidden == 0) hidden = has_attention() ? 4 * width : width;
+  if (thickness == 0) thickness = std::max(1, layers / 2);
   if (pre_norm.empty()) pre_norm = model == "linear_causal_rn" || model == "birn_image" ? "approximate" : "exact";
 }
 
@@ -50,6 +58,7 @@ Json ModelOptions::config(int vocab, int context) const {
   json.set("vocab", vocab);
   if (model == "rnn")
     return json.set("classes", vocab).set("hidden", hidden).set("cell", cell).set("readout", "all"), json;
+  if (model == "regular_gpt") return regular_gpt_config(vocab);
   json.set("context", context);
   if (model == "mlp_lm") return json.set("embedding", embedding).set("width", width).set("blocks", layers), json;
   json.set("width", width).set("layers", layers);
@@ -77,6 +86,15 @@ Json ModelOptions::image_config(int patches, int patch_size, int classes) const 
   }
   if (hidden % heads != 0) throw UsageError(text("--heads %d does not divide --hidden %d", heads, hidden));
   return json.set("pre_activation_norm", pre_norm).set("post_reduction_norm", post_norm), json;
+}
+
+// The form that answers at every position. It knows no places but the C of relative, and reads any length.
+Json ModelOptions::regular_gpt_config(int vocab) const {
+  if (width % heads != 0) throw UsageError(text("--heads %d does not divide --width %d", heads, width));
+  Json json = Json::object();
+  json.set("vocab", vocab).set("classes", vocab).set("width", width).set("hidden", hidden).set("heads", heads);
+  json.set("chunk", chunk).set("thickness", thickness).set("norm", "affine").set("form", "dilated").set("readout", "all");
+  return json;
 }
 
 // The usual sizes of Mamba-1.

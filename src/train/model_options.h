@@ -19,6 +19,7 @@ struct ModelOptions {
   std::string norm = "plain", gelu = "erf", readout = "all";
   double embedding_deviation = 1;
   bool post_norm = true;
+  int chunk = 32, thickness = 0;  // 0: by the layers
 
   // models: those that the program can train
   void declare(Options& options, const std::vector<std::string>& models);
@@ -32,12 +33,14 @@ struct ModelOptions {
   Json image_config(int patches, int patch_size, int classes) const;
   // It reads windows of one length and answers once, at their end.
   bool answers_once() const { return model == "mlp_lm" || readout == "last"; }
+  bool has_attention() const { return is_transformer() || model == "regular_gpt"; }
   bool is_transformer() const { return model == "transformer" || model == "linear_transformer"; }
 
  private:
   void add_mamba(Json& json) const;
   void add_transformer(Json& json) const;
   void add_relations(Json& json) const;
+  Json regular_gpt_config(int vocab) const;
 };
 
 }  // namespace petroglyph

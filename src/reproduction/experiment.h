@@ -1,0 +1,121 @@
+// What of the papers can be done again: one table of experiments, each with the commands of the other programs that it takes, and
+// what of their results stands beside which numbers of the paper. reproduce.cpp runs them; page.h makes a page of what they left.
+//
+// Every number of a paper stands here as the paper prints it, with its table or figure; where a paper only draws a curve, or
+// says something in words, so does this table.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace petroglyph {
+
+// What the user asks for.
+struct Scale {
+  bool full = false;  // the papers' sizes
+  std::string text, validation,
+      images;  // files of text, a folder with CIFAR; empty: what the programs make up themselves
+
+  bool has_data() const { return !text.empty() || !images.empty(); }
+};
+
+// A run of another program. Its folder is runs/FOLDER.PART, where FOLDER is the experiment's (record.h).
+struct Command {
+  enum class Kind {
+    TRAINS,  // into --name; goes on with --resume
+    NAMES,   // into --name; starts anew
+    WRITES,  // into --out; may be repeated
+    SAYS     // leaves nothing but its words
+  };
+  std::string part, program;
+  std::vector<std::string> words;  // "@train/best.safetensors": a file that the part "train" left
+  Kind kind = Kind::TRAINS;
+};
+
+// A number of ours: from the rows of a CSV file in which some columns have these words.
+struct Cell {
+  enum class Form {
+    NUMBER,      // with `digits` behind the point
+    SCIENTIFIC,  // 1.2e-07
+    STEP,        // of a comparison; "not in 300" where it was not reached
+    MILLIONS,
+    PERCENT,     // of parts of one
+    PERPLEXITY,  // of a loss
+    BEST_MEAN,   // "100.0 / 98.2": percent, the largest and the mean of all rows
+    MEAN         // of all rows, in percent
+  };
+  std::string file;  // "train/compare.csv": of the part "train"
+  std::vector<std::pair<std::string, std::string>> where;
+  std::string column;
+  Form form = Form::NUMBER;
+  int digits = 2;
+};
+
+struct Row {
+  std::string label;
+  std::string paper;  // as it is printed there; empty: the paper has no number for it
+  Cell ours;
+  std::string remark;  // on their distance: what is different, and why as far as it is known
+};
+
+// A figure of ours, drawn from numbers that several runs left.
+struct Plot {
+  struct Curve {
+    std::string name;
+    std::vector<std::pair<double, Cell>> points;  // those that are there
+  };
+  std::string file, title, x, y;
+  std::vector<Curve> curves;
+  bool log_x = false, log_y = false;
+};
+
+// A figure that a program drew; of one that is not there nothing is said.
+struct Picture {
+  std::string file, caption;  // "train/compare.svg"
+};
+
+// Words that a program wrote: a file of a part, or "samples.log": all that the part "samples" said.
+struct Listing {
+  std::string title, file;
+  std::string from;  // begins with the first line that begins with this
+};
+
+struct Plan {
+  std::string size;         // what is smaller than in the paper, and what is not the same
+  bool comparable = false;  // numbers of the paper and ours are of the same kind: their difference is shown
+  std::vector<Command> commands;
+  std::vector<Row> rows;
+  std::vector<Plot> plots;
+  std::vector<Picture> pictures;
+  std::vector<Listing> listings;
+  std::vector<std::string> tables;  // CSV files worth keeping besides those of the rows and plots
+};
+
+struct Experiment {
+  std::string name;
+  std::string paper, where;  // "figure 2 (b)"
+  std::string title, shows;  // what the paper found
+  std::string data;          // what --full wants: "--data FILE"; empty: nothing
+  std::string quick, full;   // what it costs
+  Plan (*plan)(const Scale& scale);
+};
+
+// By paper, in the order of the papers.
+const std::vector<Experiment>& experiments();
+
+// The tables of experiments, a file a family.
+std::vector<Experiment> copying_experiments();
+std::vector<Experiment> modeling_experiments();  // text and images
+std::vector<Experiment> position_experiments();
+std::vector<Experiment> mlp_experiments();
+std::vector<Experiment> regular_experiments();
+
+// The titles of the papers.
+extern const char *const COPYING_PAPER, *const LINEAR_PAPER, *const POSITIONS_PAPER, *const MLP_PAPER,
+                                                                                         *const REGULAR_PAPER;
+
+// "a b  c" as words. None of ours has a space in it.
+std::vector<std::string> words_of(const std::string& line);
+
+}  // namespace petroglyph

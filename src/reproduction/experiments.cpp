@@ -1,0 +1,32 @@
+#include "reproduction/experiment.h"
+
+#include <sstream>
+
+namespace petroglyph {
+
+const char* const COPYING_PAPER = "An All-MLP Sequence Modeling Architecture That Excels at Copying";
+const char* const LINEAR_PAPER = "Linear-Time Sequence Modeling with MLPs";
+const char* const POSITIONS_PAPER = "Why Are Positional Encodings Nonessential for Deep Autoregressive Transformers?";
+const char* const MLP_PAPER = "MLPs for NLP: Towards Discovering Inductive Bias from Scratch";
+const char* const REGULAR_PAPER =
+    "Transformer Working Memory Enables Regular Language Reasoning and Natural Language Length Extrapolation";
+
+const std::vector<Experiment>& experiments() {
+  static const std::vector<Experiment> all = [] {
+    std::vector<Experiment> list;
+    for (const auto family :
+         {copying_experiments, modeling_experiments, position_experiments, mlp_experiments, regular_experiments})
+      for (Experiment& experiment : family()) list.push_back(std::move(experiment));
+    return list;
+  }();
+  return all;
+}
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::istringstream in(line);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+}  // namespace petroglyph

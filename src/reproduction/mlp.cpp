@@ -1,0 +1,218 @@
+// "MLPs for NLP: Towards Discovering Inductive Bias from Scratch": scaling, neurons, contexts, the DCT-MLP and samples. Apart from two
+// exponents the paper prints no numbers: its results are pictures.
+
+#include <tuple>
+
+#include "reproduction/experiment.h"
+
+namespace petroglyph {
+
+namespace {
+
+std::string data_of(const Scale& scale) {
+  if (scale.text.empty()) return "";
+  return " --data " + scale.text + (scale.full ? "" : " --replace") +
+         (scale.validation.empty() ? "" : " --val " + scale.validation);
+}
+
+std::string text_words(const Scale& scale) {
+  return scale.text.empty() ? "stories of a grammar of our own, a token a character" : "the text of --data";
+}
+
+// ---- Scaling --------------------------------------------------------------------------------------------------------
+
+Plan compute(const Scale& scale) {
+  Plan plan;
+  plan.comparable = true;
+  plan.size =
+      scale.full
+          ? "The paper's five budgets from 1e16 to 3e18 operations; it gives the range of its sizes, not each."
+          : "Quick: budgets from 3e9 to 2.4e10 operations in place of 1e16 to 3e18, thousands of parameters in place of "
+            "50 to 900 millions, " +
+                text_words(scale) + ".";
+  plan.commands = {
+      {"train", "scaling",
+       words_of("--what compute" + data_of(scale) +
+                (scale.full ? " --preset paper"
+                            : " --budgets 3e9,6e9,1.2e10,2.4e10"))}};
+  for (const auto& [model, label] : {std::pair("mlp_lm", "MLP"), {"transformer", "Transformer"}}) {
+    for (const auto& [quantity, letters, exponent] :
+         {std::tuple("parameters", "N_opt ∝ C^a: a", "0.24"), std::tuple("tokens", "D_opt ∝ C^b: b", "0.76")})
+      plan.rows.push_back(
+          {std::string(label) + ", " + letters,
+           exponent,
+           {"train/laws.csv", {{"model", model}, {"quantity", quantity}}, "exponent", Cell::Form::NUMBER, 2},
+           ""});
+    plan.pictures.push_back({std::string("train/scaling_") + model + ".svg",
+                             std::string("figure 1, ") + label + ": the loss at each budget, and the power laws"});
+  }
+  if (!scale.full)
+    plan.rows[0].remark =
+        "as in the paper the two exponents add up to 1 by C = 6ND; a small vocabulary of characters and small budgets "
+        "give other "
+        "laws than billions of words";
+  plan.pictures.push_back({"train/loss.svg", "figure 3: the best loss against compute"});
+  plan.tables = {"train/points.csv", "train/optima.csv"};
+  return plan;
+}
+
+Cell perplexity_at(const std::string& model, const std::string& setting, const std::string& tokens = "") {
+  Cell cell{"train/points.csv", {{"model", model}, {"setting", setting}}, "perplexity", Cell::Form::NUMBER, 2};
+  if (!tokens.empty()) cell.where.emplace_back("tokens", tokens);
+  return cell;
+}
+
+Plan contexts(const Scale& scale) {
+  Plan plan;
+  plan.size = scale.full ? "The paper's width of 16,384 and 10 billion tokens."
+                         : "Quick: width 128 in place of 16,384, 200,000 tokens in place of 10 billion, " +
+                               text_words(scale) + ".";
+  const std::vector<std::string> lengths = scale.full ? std::vector<std::string>{"3", "7", "15", "31", "63", "127"}
+                                                      : std::vector<std::string>{"1", "3", "7", "15", "31", "63"};
+  plan.commands = {{"train", "scaling",
+                    words_of("--what context" + data_of(scale) +
+                             (scale.full ? " --preset paper" : " --widths 128 --tokens 200000 --eval-samples 4096"))}};
+  for (const std::string& length : lengths) {
+    const Cell cell = perplexity_at("mlp_lm", length);
+    Cell parameters = cell;
+    parameters.column = "parameters";
+    parameters.form = Cell::Form::MILLIONS;
+    parameters.digits = 3;
+    plan.rows.push_back({"context " + length + ": perplexity", "", cell, ""});
+    plan.rows.push_back({"context " + length + ": parameters, millions", "", parameters, ""});
+  }
+  plan.pictures = {{"train/context.svg", "figure 10: perplexity and parameters against the context"}};
+  return plan;
+}
+
+Plan dct(const Scale& scale) {
+  Plan plan;
+  plan.size = scale.full ? "The paper's depths, 16 heads of 4 frequencies, a context of 2,048."
+                         : "Quick: width 64, 4 heads of 4 frequencies, a context of 64 in place of 2,048, " +
+                               text_words(scale) + ".";
+  const std::vector<std::string> deep = scale.full ? std::vector<std::string>{"6", "12", "18"}
+                                                   : std::vector<std::string>{"2", "4", "6"},
+                                 shallow = scale.full ? std::vector<std::string>{"2", "4", "6"}
+                                                      : std::vector<std::string>{"1", "2"};
+  plan.commands = {
+      {"train", "scaling",
+       words_of("--what dct" + data_of(scale) +
+                (scale.full
+                     ? " --preset paper"
+                     : " --context 64 --tokens 300000 --depths 2,4,6 --transformer-depths 1,2 --eval-samples 256"))}};
+  for (const auto& [model, label, depths] :
+       {std::tuple("dct_mlp", "DCT-MLP", deep), std::tuple("transformer", "Transformer", shallow)})
+    for (const std::string& depth : depths)
+      plan.rows.push_back(
+          {std::string(label) + ", depth " + depth + ": perplexity", "", perplexity_at(model, depth), ""});
+  plan.pictures = {{"train/dct.svg", "figure 9: perplexity against parameters"}};
+  plan.tables = {"train/points.csv"};
+  return plan;
+}
+
+// ---- Neurons --------------------------------------------------------------------------------------------------------
+
+Plan neurons(const Scale& scale) {
+  Plan plan;
+  const std::string steps = scale.full ? "610351" : "3000";  // 10 billion samples of 16,384 a step
+  plan.size = scale.full
+                  ? "The paper's width of 16,384 and 10 billion tokens."
+                  : "Quick: an embedding of 64 and a width of 256 in place of 512 and 16,384, " + text_words(scale) +
+                        ", 3,000 steps of 256 windows. The heuristics of appendix H, their two variances scaled to the "
+                        "embedding.";
+  plan.commands = {{"train", "train_text",
+                    words_of("--model mlp_lm" + data_of(scale) +
+                             (scale.full ? " --preset base --steps " + steps +
+                                               " --snapshots 50000 --eval-every 10000 --sample-length 0"
+                                         : " --preset small --width 256 --steps " + steps +
+                                               " --snapshots 500 --eval-every 1000 --sample-length 0"))},
+                   {"neurons", "inspect", {"neurons", "@train"}, Command::Kind::WRITES}};
+  for (const auto& [column, label] : {std::pair("ngram", "n-gram"),
+                                      {"bag_of_words", "bag of words"},
+                                      {"hybrid", "hybrid"},
+                                      {"dct_sparse", "DCT-sparse"},
+                                      {"other", "other"}})
+    for (const std::string& step : {std::string("0"), steps})
+      plan.rows.push_back({std::string(label) + ", step " + step + ": share, %",
+                           "",
+                           {"neurons/types.csv", {{"step", step}}, column, Cell::Form::PERCENT, 1},
+                           ""});
+  plan.pictures = {
+      {"neurons/types.svg", "figure 4, left: types over training"},
+      {"neurons/ratios.svg", "figures 5 and 15: ℓ1/ℓ2, from 1 to √15 = 3.87, at the start, half way and at the end"},
+      {"neurons/norms.svg", "figure 7: norms of the slices"},
+      {"neurons/windows.svg", "figure 6: an example of each type, and its cosine transform"}};
+  for (const char* type : {"ngram", "bag_of_words", "hybrid", "dct_sparse", "other"})
+    plan.pictures.push_back({std::string("neurons/examples_") + type + ".svg", "figure 12"});
+  plan.listings = {{"Figures 13 and 14: the words behind neurons", "neurons/words.txt", ""}};
+  plan.tables = {"neurons/types.csv", "neurons/ratios.csv"};
+  return plan;
+}
+
+// ---- Samples --------------------------------------------------------------------------------------------------------
+
+struct Writer {
+  std::string part, label, words;
+};
+
+Plan generations(const Scale& scale) {
+  Plan plan;
+  plan.size = scale.full ? "The paper's widths and 10 billion tokens; 64 tokens at temperature 0.5."
+                         : "Quick: widths 128 and 512 in place of 8,192 and 16,384 and a Transformer of 2 blocks, each "
+                           "sees 15 characters, " +
+                               text_words(scale) + ", 1,500 steps. 200 characters at temperature 0.5.";
+  const std::string common = scale.full ? " --preset base --steps 610351 --eval-every 10000 --sample-length 0"
+                                        : " --preset small --steps 1500 --eval-every 500 --sample-length 0";
+  const std::vector<Writer> writers = {
+      {"large", "MLP, the larger one", scale.full ? "--model mlp_lm --width 16384" : "--model mlp_lm --width 512"},
+      {"small", "MLP, the smaller one", scale.full ? "--model mlp_lm --width 8192" : "--model mlp_lm --width 128"},
+      {"transformer", "Transformer that sees the same window", "--model transformer --readout last"}};
+  const std::string prompt = scale.text.empty()
+                                 ? "One winter the old king went to the harbour. There he"
+                                 : "The robber pointed his gun at the cashier and demanded money. It was";
+  for (const Writer& writer : writers) {
+    plan.commands.push_back({writer.part, "train_text", words_of(writer.words + data_of(scale) + common)});
+    Command says{writer.part + "-says", "generate", {"@" + writer.part, "--prompt", prompt}, Command::Kind::SAYS};
+    for (const std::string& word : words_of(std::string("--temperature 0.5 --length ") + (scale.full ? "64" : "200")))
+      says.words.push_back(word);
+    plan.commands.push_back(says);
+    plan.listings.push_back({writer.label, writer.part + "-says.log", ""});
+    plan.rows.push_back(
+        {writer.label + ": loss",
+         "",
+         {writer.part + "/log.csv", {{"step", scale.full ? "610351" : "1500"}}, "eval_loss", Cell::Form::NUMBER, 3},
+         ""});
+  }
+  return plan;
+}
+
+}  // namespace
+
+std::vector<Experiment> mlp_experiments() {
+  const std::string data = "--data TEXT or shards of C4 (data/c4.sh)";
+  return {
+      {"mlp-scaling", MLP_PAPER, "figures 1 and 3", "Loss at fixed compute, and what it is best spent on",
+       "The paper: at each budget the loss is about a parabola of log N; MLP and Transformer have the same exponents, "
+       "the Transformer "
+       "the lower loss.",
+       data, "two minutes on two cores", "weeks on a GPU", compute},
+      {"mlp-neurons", MLP_PAPER, "figures 4 to 7 and 12 to 15", "What the first layer's neurons become",
+       "The paper: most become n-grams, early, or bags of words, gradually; ℓ1/ℓ2 over time becomes bimodal between 1 "
+       "and √15 = 3.87; "
+       "what remains is sparse in the cosine transform.",
+       data, "a minute on two cores", "days on a GPU", neurons},
+      {"mlp-context", MLP_PAPER, "figure 10", "Perplexity and parameters against the context",
+       "The paper: parameters grow with the context, which makes long ones impractical for an MLP.", data,
+       "a minute on two cores", "weeks on a GPU", contexts},
+      {"mlp-dct", MLP_PAPER, "figure 9", "DCT-MLP against a small Transformer",
+       "The paper: with about three times the parameters and depth the DCT-MLP matches a small Transformer; on three "
+       "times the data with "
+       "1.5 times.",
+       data, "two minutes on two cores", "days on a GPU", dct},
+      {"mlp-generations", MLP_PAPER, "appendix A", "Samples of two MLPs and a Transformer",
+       "The paper: all three write sentences that hang together over a few words.", data, "two minutes on two cores",
+       "days on a GPU", generations},
+  };
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,203 @@
+// "Linear-Time Sequence Modeling with MLPs": state expansion, text and images (figure 4, tables 1 and 2, figure 7), and the samples
+// of "An All-MLP Sequence Modeling Architecture That Excels at Copying", figure 6.
+
+#include "reproduction/experiment.h"
+
+namespace petroglyph {
+
+namespace {
+
+// Hidden channels as multiples of the width: which model the paper expanded it does not say; that a vector-valued memory may do
+// with them makes sense for the linear one.
+Plan expansion(const Scale& scale) {
+  const int width = scale.full ? 192 : 64;
+  Plan plan;
+  plan.size =
+      std::string("The Linear CausalRN; the paper does not say which of the two it expanded. ") +
+      (scale.full ? "The paper's width, depth and strings of 128 letters."
+                  : "Quick: strings of 16 letters in place of 128, width 64 and 4 blocks in place of 192 and 12.");
+  std::string list;
+  for (const int factor : {1, 2, 4, 8}) {
+    const std::string variant = "hidden=" + std::to_string(width * factor);
+    list += (list.empty() ? "" : ",") + variant;
+    plan.rows.push_back({"factor " + std::to_string(factor) + ": last accuracy, %",
+                         "",
+                         {"train/compare.csv", {{"variant", variant}}, "last_accuracy", Cell::Form::PERCENT, 1},
+                         ""});
+  }
+  if (!scale.full)
+    plan.rows.back().remark = "more state, better copies, as in the paper; from factor 4 on nearly all is right";
+  plan.commands = {
+      {"train", "train_copy",
+       words_of("--model linear_causal_rn --compare " + list +
+                (scale.full
+                     ? " --length 128 --width 192 --layers 12 --batch 320 --lr 5e-4 --steps 2000 --eval-samples 320 "
+                       "--eval-every 10 --stop-at 2"
+                     : " --length 16 --width 64 --layers 4 --lr 1e-3 --eval-samples 128 --eval-every 5 --steps 300"))}};
+  plan.pictures = {{"train/compare.svg", "training loss, and accuracy on fresh strings"}};
+  return plan;
+}
+
+// ---- Text -----------------------------------------------------------------------------------------------------------
+
+struct TextModel {
+  std::string variant, label, paper;
+};
+
+std::vector<TextModel> text_models(bool full) {
+  // The same parameters in a block as the Transformer has: 4 widths of hidden channels, as the paper's base models have.
+  const std::string hidden = full ? "" : ":hidden=256";
+  return {{"transformer", "Transformer", "2.70"},
+          {"linear_transformer", "Linear Transformer", "2.81"},
+          {"mamba", "Mamba-1", "2.52"},
+          {"linear_causal_rn" + hidden, "Linear CausalRN", "3.22"},
+          {"causal_rn" + hidden, "CausalRN", ""}};
+}
+
+std::string folder_of_variant(std::string variant) {
+  for (char& c : variant)
+    if (c == ':' || c == '=') c = '-';
+  return variant;
+}
+
+Command samples_of(const std::string& part, const std::string& run) {
+  Command command{part, "generate", {"@train/" + run, "--prompt", "Three years later,"}, Command::Kind::SAYS};
+  for (const std::string& word : words_of("--temperature 0.8 --length 240 --samples 2")) command.words.push_back(word);
+  return command;
+}
+
+Plan text_perplexity(const Scale& scale) {
+  Plan plan;
+  plan.comparable = scale.full;
+  std::string list, data;
+  if (!scale.text.empty()) data = " --data " + scale.text + " --replace";
+  if (!scale.validation.empty()) data += " --val " + scale.validation;
+  for (const TextModel& model : text_models(scale.full)) {
+    list += (list.empty() ? "" : ",") + model.variant;
+    Row row{model.label + ": perplexity",
+            model.paper,
+            {"train/compare.csv", {{"variant", model.variant}}, "last_loss", Cell::Form::PERPLEXITY, 2},
+            ""};
+    if (!scale.full && model.label == "Transformer")
+      row.remark = scale.text.empty()
+                       ? "stories are easier than Wikipedia, and the models and runs are small: only the order "
+                         "of the models can be compared"
+                       : "small models, few steps: only the order can be compared";
+    if (model.paper.empty()) row.remark = "the quadratic one is not in the paper's table";
+    plan.rows.push_back(row);
+  }
+  plan.size = scale.full
+                  ? "The paper's base models, one epoch; its context is not stated: 256 here."
+                  : std::string("Quick: width 64, 4 blocks, context 64, 1,000 steps of 16 windows") +
+                        (scale.text.empty() ? ", on stories that a grammar of our own tells." : ", on other text.");
+  const std::string settings =
+      scale.full
+          ? " --preset base --epochs 1 --schedule constant --eval-every 2000 --eval-samples 2048 --sample-length 0"
+          : " --width 64 --layers 4 --heads 4 --context 64 --batch 16 --steps 1000 --eval-every 200 --eval-samples 512 "
+            "--sample-length 0";
+  plan.commands = {{"train", "train_text", words_of("--compare " + list + data + settings)},
+                   samples_of("samples", folder_of_variant(text_models(scale.full)[3].variant))};
+  plan.pictures = {{"train/compare.svg", "training loss, and accuracy on text that no training sees"}};
+  plan.listings = {
+      {"The Linear CausalRN goes on from \"Three years later,\" (workshop paper, figure 6):", "samples.log", "---"}};
+  return plan;
+}
+
+// ---- Images ---------------------------------------------------------------------------------------------------------
+
+struct ImageModel {
+  std::string variant, label, cifar10, cifar100;
+};
+const std::vector<ImageModel> IMAGE_MODELS = {{"transformer", "Transformer", "84.87", "50.56"},
+                                              {"linear_transformer", "Linear Transformer", "80.90", "48.64"},
+                                              {"birn_image", "Linear BiRN", "78.57", "42.10"}};
+
+// A comparison cannot start each variant from another file: a run each.
+void add_fine_tuning(Plan& plan, const Scale& scale, const std::string& set) {
+  for (const ImageModel& model : IMAGE_MODELS) {
+    const std::string part = set + "-" + model.variant, files = scale.images + "/" + set;
+    plan.commands.push_back({part, "train_image",
+                             words_of("--preset base --model " + model.variant + " --init @cifar5m/" + model.variant +
+                                      "/model.safetensors --data " + files + "_train.bin --test " + files +
+                                      "_test.bin --flip --steps 3000 --eval-every 500 --eval-samples 10000")});
+    plan.pictures.push_back({part + "/heatmaps.png", "where the " + model.label + " looks, " + set});
+    plan.rows.push_back({model.label + ": " + (set == "cifar10" ? "CIFAR-10" : "CIFAR-100") + ", %",
+                         set == "cifar10" ? model.cifar10 : model.cifar100,
+                         {part + "/log.csv", {{"step", "3000"}}, "eval_accuracy", Cell::Form::PERCENT, 2},
+                         ""});
+  }
+}
+
+Plan images_full(const Scale& scale) {
+  Plan plan;
+  plan.comparable = true;
+  plan.size =
+      "The paper's base models and its epoch of CIFAR-5M. How it fine-tuned it does not say: here 3,000 steps at the "
+      "same rate, "
+      "images mirrored every other time.";
+  std::string list, parts;
+  for (const ImageModel& model : IMAGE_MODELS) list += (list.empty() ? "" : ",") + model.variant;
+  for (int part = 0; part < 5; ++part)
+    parts += (part > 0 ? "," : "") + scale.images + "/cifar5m_part" + std::to_string(part) + ".npz";
+  plan.commands = {{"cifar5m", "train_image",
+                    words_of("--preset base --compare " + list + " --data " + parts + " --test " + scale.images +
+                             "/cifar5m_part5.npz --eval-every 1000 --eval-samples 4096")}};
+  plan.pictures = {{"cifar5m/compare.svg", "CIFAR-5M: training loss, and accuracy"}};
+  add_fine_tuning(plan, scale, "cifar10");
+  add_fine_tuning(plan, scale, "cifar100");
+  return plan;
+}
+
+Plan images(const Scale& scale) {
+  if (scale.full) return images_full(scale);
+  Plan plan;
+  const bool files = !scale.images.empty();
+  plan.size = std::string("Quick: width 64 and 3 blocks, ") +
+              (files ? "CIFAR-10 alone, 600 steps of 16 images."
+                     : "drawn shapes of ten classes in place of photographs, 600 steps of 16.");
+  std::string list;
+  for (const ImageModel& model : IMAGE_MODELS) {
+    const std::string variant = model.variant + (model.variant == "birn_image" ? "" : ":heads=4");
+    list += (list.empty() ? "" : ",") + variant;
+    const Cell cell{"train/compare.csv", {{"variant", variant}}, "last_accuracy", Cell::Form::PERCENT, 1};
+    plan.rows.push_back(
+        {model.label + (files ? ": CIFAR-10, %" : ": shapes, %"), files ? model.cifar10 : "", cell, ""});
+    if (!files) plan.rows.back().remark = "CIFAR-10 in the paper: " + model.cifar10 + ", CIFAR-100: " + model.cifar100;
+  }
+  const std::string data =
+      files ? " --data " + scale.images + "/cifar10_train.bin --test " + scale.images + "/cifar10_test.bin --flip" : "";
+  plan.commands = {
+      {"train", "train_image",
+       words_of("--compare " + list +
+                " --width 64 --layers 3 --batch 16 --steps 600 --eval-every 200 --eval-samples 1000 --maps 6" + data)}};
+  plan.pictures = {
+      {"train/compare.svg", "training loss, and accuracy on fresh images"},
+      {"train/birn_image/heatmaps.png",
+       "where the Linear BiRN looks (linear-time paper, figure 7): how strongly each patch reaches the class token"}};
+  return plan;
+}
+
+}  // namespace
+
+std::vector<Experiment> modeling_experiments() {
+  return {
+      {"copy-expansion", LINEAR_PAPER, "figure 4 (d)", "Copying with more hidden channels",
+       "The paper: as the factor grows the model memorizes more, and soon enough it copies perfectly: a memory need "
+       "not be "
+       "infinite.",
+       "", "half a minute on two cores", "about an hour on a GPU for each model", expansion},
+      {"text-perplexity", LINEAR_PAPER, "table 1; workshop paper, figure 6",
+       "Language modelling on characters, five models",
+       "The paper: the Linear CausalRN is behind Transformers and Mamba, but a valid language model.",
+       "--data wikitext103_train.txt --val wikitext103_valid.txt (data/wikitext103.sh)", "two minutes on two cores",
+       "days on a GPU", text_perplexity},
+      {"image-accuracy", LINEAR_PAPER, "table 2, figure 7; workshop paper, figures 7 and 8",
+       "Classification of images, three models",
+       "The paper: trained on CIFAR-5M, then on CIFAR-10 and CIFAR-100, the Linear BiRN is a few percent behind the "
+       "Transformers, and its heat maps show the main object.",
+       "--cifar FOLDER with CIFAR-5M, CIFAR-10 and CIFAR-100 (data/cifar5m.sh, cifar10.sh, cifar100.sh)",
+       "two minutes on two cores", "days on a GPU", images},
+  };
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,145 @@
+// "Why Are Positional Encodings Nonessential for Deep Autoregressive Transformers?": what it derives, measured. It has no tables.
+
+#include <algorithm>
+
+#include "reproduction/experiment.h"
+
+namespace petroglyph {
+
+namespace {
+
+struct Question {
+  std::string label, paper, model, causal, layers, position, column, remark;
+};
+
+Plan questions(const Scale&) {
+  const std::string set = "0: a set", sequence = "not 0: a sequence";
+  const std::vector<Question> all = {
+      {"question 1: no mask, 1 layer, tokens permuted", set, "transformer", "no", "1", "none", "moved", "rounding"},
+      {"question 1: no mask, 2 layers, tokens permuted", set, "transformer", "no", "2", "none", "moved", "rounding"},
+      {"no mask, 2 layers, learned positions", sequence, "transformer", "no", "2", "learned", "moved", ""},
+      {"questions 2, 5: causal, 1 layer, the last output", set, "transformer", "yes", "1", "none", "last", "rounding"},
+      {"question 5: causal, 1 layer, learned positions, the last output", sequence, "transformer", "yes", "1",
+       "learned", "last", ""},
+      {"question 3: causal, 2 layers, the last output", sequence, "transformer", "yes", "2", "none", "last", ""},
+      {"question 3: causal, 2 layers, the least moved later output", sequence, "transformer", "yes", "2", "none",
+       "later", ""},
+      {"question 3: causal, 4 layers, the least moved later output", sequence, "transformer", "yes", "4", "none",
+       "later", ""},
+      {"section 4: linear, causal, 1 layer, the last output", set, "linear_transformer", "yes", "1", "none", "last",
+       "rounding"},
+      {"section 4: linear, causal, 2 layers, the least moved later output", sequence, "linear_transformer", "yes", "2",
+       "none", "later", ""},
+  };
+  Plan plan;
+  plan.size =
+      "Models of width 64 with random weights; sequences of 48 tokens and permutations of all but their last. A "
+      "distance is "
+      "relative to the outputs' norm; what is equal is apart by rounding, about 1e-7.";
+  plan.commands = {{"ask", "inspect", words_of("positions --trials 20 --steps 300"), Command::Kind::NAMES}};
+  for (const Question& q : all)
+    plan.rows.push_back({q.label,
+                         q.paper,
+                         {"ask/positions.csv",
+                          {{"model", q.model},
+                           {"causal", q.causal},
+                           {"layers", q.layers},
+                           {"position", q.position},
+                           {"form", "parallel"},
+                           {"weights", "random"}},
+                          q.column,
+                          Cell::Form::SCIENTIFIC,
+                          1},
+                         q.remark});
+  plan.pictures = {
+      {"ask/attention.svg",
+       "Question 4: the paper reports a first layer that looks at the new input and a second that looks everywhere "
+       "alike; these two layers, trained on stories for 300 steps, do not divide their work so"}};
+  return plan;
+}
+
+const std::vector<std::pair<std::string, std::string>> POSITIONS = {
+    {"none", "none"}, {"learned", "learned"}, {"sinusoidal", "sinusoidal"}, {"alibi", "ALiBi"},
+    {"t5", "T5"},     {"kerple", "KERPLE"},   {"xl", "Transformer-XL"}};
+
+std::string variants_of(const std::vector<std::string>& positions) {
+  std::string list;
+  for (const std::string& position : positions) list += (list.empty() ? "" : ",") + std::string("position=") + position;
+  return list;
+}
+
+Plan generalization(const Scale& scale) {
+  const std::vector<std::string> windows = scale.full ? std::vector<std::string>{"256", "512", "1024", "2048"}
+                                                      : std::vector<std::string>{"64", "128", "256", "512"},
+                                 letters = scale.full ? std::vector<std::string>{"64", "80", "96", "128"}
+                                                      : std::vector<std::string>{"16", "20", "24", "32"},
+                                 copying = {"none", "learned", "alibi"};
+  Plan plan;
+  plan.size =
+      "The paper cites others for this and has no numbers of its own. Here Transformers learn from windows of " +
+      windows[0] + " characters" + (scale.text.empty() ? " of stories" : "") + ", and from strings of " + letters[0] +
+      " letters, and are asked for longer ones" + (scale.full ? "." : ". Width 64, 4 blocks.");
+  std::vector<std::string> all;
+  for (const auto& [position, label] : POSITIONS) {
+    all.push_back(position);
+    for (const std::string& length : windows)
+      plan.rows.push_back({label + ": perplexity of the last character of " + length,
+                           "",
+                           {"text/lengths.csv", {{"variant", "position=" + position}}, length, Cell::Form::NUMBER, 2},
+                           ""});
+  }
+  for (const auto& [position, label] : POSITIONS)
+    for (const std::string& length : letters)
+      if (std::find(copying.begin(), copying.end(), position) != copying.end())
+        plan.rows.push_back(
+            {label + ": accuracy of copying " + length + " letters, %",
+             "",
+             {"copying/lengths.csv", {{"variant", "position=" + position}}, length, Cell::Form::PERCENT, 1},
+             ""});
+  if (!scale.full && scale.text.empty()) {
+    plan.rows[0].remark =
+        "learns slowest of all but the learned ones, and loses less on longer windows than absolute positions do";
+    plan.rows[8].remark = "absolute positions: the best of them here is worse on longer windows than none";
+    plan.rows[12].remark = "what penalizes distance keeps its perplexity";
+    plan.rows[28].remark =
+        "strings of one length teach nothing of another: the place of the separator is learned, not the rule";
+  }
+  std::string data = scale.text.empty() ? "" : " --data " + scale.text + " --replace";
+  if (!scale.validation.empty()) data += " --val " + scale.validation;
+  plan.commands = {
+      {"text", "train_text",
+       words_of(
+           "--compare " + variants_of(all) + data +
+           (scale.full
+                ? " --preset tiny --steps 5000 --eval-every 500 --sample-length 0 --evaluate-lengths 256,512,1024,2048"
+                : " --width 64 --layers 4 --heads 4 --context 64 --batch 16 --steps 600 --eval-every 300 "
+                  "--sample-length 0 --evaluate-lengths 64,128,256,512 --length-windows 128"))},
+      {"copying", "train_copy",
+       words_of("--model transformer --compare " + variants_of(copying) +
+                (scale.full
+                     ? " --length 64 --width 192 --layers 12 --batch 320 --lr 5e-4 --steps 2000 --eval-every 10 "
+                       "--evaluate-lengths 32,64,80,96,128"
+                     : " --length 16 --width 64 --layers 4 --lr 1e-3 --eval-samples 128 --eval-every 10 --steps 400 "
+                       "--evaluate-lengths 8,16,20,24,32"))}};
+  plan.pictures = {{"text/lengths.svg", "text: perplexity of the last character against the length of the window"},
+                   {"copying/lengths.svg", "copying: accuracy against the length"}};
+  return plan;
+}
+
+}  // namespace
+
+std::vector<Experiment> position_experiments() {
+  return {
+      {"position-questions", POSITIONS_PAPER, "sections 3 and 4, figure 1", "Who sees the order of the inputs",
+       "The paper: without positional encodings one layer sees a set; two causal layers see a sequence at every "
+       "position; the "
+       "same holds for linear Transformers.",
+       "", "a minute on two cores", "", questions},
+      {"position-lengths", POSITIONS_PAPER, "section 5, length generalization",
+       "Longer strings than those of the training",
+       "The paper: a common benefit of leaving positional encodings out is better generalization to longer inputs.", "",
+       "two minutes on two cores", "hours on a GPU", generalization},
+  };
+}
+
+}  // namespace petroglyph

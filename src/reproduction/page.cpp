@@ -1,0 +1,188 @@
+#include "reproduction/page.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <set>
+
+#include "text.h"
+#include "train/atomic_file.h"
+#include "train/figure.h"
+
+namespace petroglyph {
+
+namespace {
+
+const char* const NOT_RUN = "not run";
+
+// "train/compare.svg" of copy-curves as a file of the page: "copy-curves/train-compare.svg".
+std::string page_name(const std::string& id, std::string file) {
+  std::replace(file.begin(), file.end(), '/', '-');
+  return id + "/" + file;
+}
+
+std::string drawn(const Plot& plot, const Finder& find) {
+  Figure figure(plot.title);
+  Panel& panel = figure.panel().x(plot.x).y(plot.y);
+  if (plot.log_x) panel.log_x();
+  if (plot.log_y) panel.log_y();
+  bool any = false;
+  for (const Plot::Curve& curve : plot.curves) {
+    std::vector<double> xs, ys;
+    for (const auto& [x, cell] : curve.points) {
+      const double y = cell_number(cell, find);
+      if (!std::isfinite(y)) continue;
+      xs.push_back(x);
+      ys.push_back(y);
+    }
+    any = any || !xs.empty();
+    LineStyle style;
+    style.markers = true;
+    panel.line(curve.name, xs, ys, style);
+  }
+  return any ? figure.svg() : "";
+}
+
+// Of UTF-8 on a terminal.
+size_t columns_of(const std::string& words) {
+  return static_cast<size_t>(
+      std::count_if(words.begin(), words.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+// A file's lines from the first that begins so.
+std::string listed(const Listing& listing, const std::string& path) {
+  std::string words;
+  bool begun = listing.from.empty();
+  for (const std::string& line : split(read_file(path), '\n')) {
+    begun = begun || line.rfind(listing.from, 0) == 0;
+    if (begun) words += line + "\n";
+  }
+  while (!words.empty() && words.back() == '\n') words.pop_back();
+  return words;
+}
+
+// Those that rows and plots are read from, and those that the plan names.
+std::set<std::string> tables_of(const Plan& plan) {
+  std::set<std::string> files(plan.tables.begin(), plan.tables.end());
+  for (const Row& row : plan.rows)
+    if (!row.ours.file.empty()) files.insert(row.ours.file);
+  for (const Plot& plot : plan.plots)
+    for (const Plot::Curve& curve : plot.curves)
+      for (const auto& point : curve.points) files.insert(point.second.file);
+  return files;
+}
+
+void add_files(PageSection& section, const Plan& plan, const Finder& find) {
+  for (const Plot& plot : plan.plots) {
+    const std::string svg = drawn(plot, find);
+    if (!svg.empty()) section.figures.push_back({page_name(section.id, plot.file), "", svg});
+  }
+  for (const Picture& picture : plan.pictures)
+    if (std::filesystem::exists(find(picture.file)))
+      section.figures.push_back({page_name(section.id, picture.file), picture.caption, read_file(find(picture.file))});
+  for (const std::string& file : tables_of(plan))
+    if (std::filesystem::exists(find(file)))
+      section.tables.push_back({page_name(section.id, file), "", read_file(find(file))});
+  for (const Listing& listing : plan.listings)
+    if (std::filesystem::exists(find(listing.file)))
+      section.listings.push_back({listing.title, listed(listing, find(listing.file))});
+}
+
+std::string status_of(const Record& record) {
+  double seconds = 0;
+  size_t done = 0;
+  for (const DoneCommand& command : record.commands) {
+    seconds += command.seconds;
+    done += command.done;
+  }
+  const std::string edition = edition_of(record.scale) == "data" ? "quick, on other data" : edition_of(record.scale);
+  if (record.done()) return edition + ", in " + duration_text(seconds);
+  return edition + text(", %zu of %zu commands done", done, record.commands.size());
+}
+
+}  // namespace
+
+PageSection section_of(const Experiment& experiment, const Record* record) {
+  PageSection section;
+  const Scale scale = record ? record->scale : Scale();
+  const std::string edition = edition_of(scale);
+  section.id = experiment.name + (edition == "quick" ? "" : "-" + edition);
+  section.title = experiment.title;
+  section.paper = experiment.paper;
+  section.where = experiment.where;
+  section.shows = experiment.shows;
+  section.status = record ? status_of(*record) : NOT_RUN;
+  const Plan plan = experiment.plan(scale);
+  const Finder find = finder_of(folder_of(experiment.name, scale));
+  for (const Row& row : plan.rows) {
+    const std::optional<std::string> ours =
+        record && !row.ours.file.empty() ? shown_cell(row.ours, find) : std::nullopt;
+    section.rows.push_back({row.label, row.paper, ours.value_or(NOT_RUN),
+                            ours && plan.comparable ? distance(row.paper, *ours) : "", ours ? row.remark : ""});
+  }
+  if (!record) return section;
+  section.size = plan.size;
+  section.machine = record->machine;
+  section.commands = record->commands;
+  add_files(section, plan, find);
+  return section;
+}
+
+Page make_page(const std::vector<Experiment>& experiments) {
+  Page page;
+  page.title = "The papers' figures and tables, and ours";
+  page.introduction = {
+      "Left in each table is what a paper prints, right of it what this code measured. The commands below a table make "
+      "its "
+      "numbers again, and the same weights with them, on any machine.",
+      "Most runs here are small ones, for a machine with two cores: they show an effect, or that it does not show at "
+      "this "
+      "size, and do not reach the papers' numbers where those need the papers' sizes. What was not run says so."};
+  for (const Experiment& experiment : experiments) {
+    const std::vector<Record> records = records_of(experiment.name);
+    if (records.empty()) page.sections.push_back(section_of(experiment, nullptr));
+    for (const Record& record : records) page.sections.push_back(section_of(experiment, &record));
+  }
+  return page;
+}
+
+std::string plain_rows(const PageSection& section) {
+  if (section.rows.empty()) return "";
+  std::vector<PageRow> rows = {{"", "paper", "ours", "", ""}};
+  rows.insert(rows.end(), section.rows.begin(), section.rows.end());
+  size_t label = 0, paper = 0, ours = 0;
+  for (const PageRow& row : rows) {
+    label = std::max(label, columns_of(row.label));
+    paper = std::max(paper, columns_of(row.paper));
+    ours = std::max(ours, columns_of(row.ours));
+  }
+  std::string lines;
+  for (const PageRow& row : rows) {
+    const std::string line =
+        "  " + row.label + std::string(label - columns_of(row.label) + 2 + paper - columns_of(row.paper), ' ') +
+        row.paper + std::string(2 + ours - columns_of(row.ours), ' ') + row.ours + "  " + row.distance;
+    lines += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return lines;
+}
+
+std::string seeds_of(const DoneCommand& command) {
+  const std::vector<std::string> words = words_of(command.line);
+  for (size_t i = 0; i + 1 < words.size(); ++i) {
+    if (words[i] == "--seed") return "seed " + words[i + 1];
+    if (words[i] == "--seeds") return "seeds " + join(split(words[i + 1], ','), ", ");
+  }
+  return "seed 1";
+}
+
+std::string weights_of(const DoneCommand& command) {
+  std::vector<std::string> all;
+  for (const Fingerprint& f : command.weights) all.push_back(f.run.empty() ? f.weights : f.run + " " + f.weights);
+  return join(all, ", ");
+}
+
+std::string cost_of(const DoneCommand& command) {
+  return command.done ? duration_text(command.seconds) : command.seconds > 0 ? "interrupted" : NOT_RUN;
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,65 @@
+// The page that shows the papers' numbers beside ours. One model of it, and two writers: a web page, and a folder that a
+// repository shows.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reproduction/experiment.h"
+#include "reproduction/record.h"
+
+namespace petroglyph {
+
+struct PageRow {
+  std::string label, paper, ours, distance, remark;
+};
+
+struct PageFigure {
+  std::string name, caption;  // "copy-curves/train-compare.svg"
+  std::string content;
+};
+
+struct PageListing {
+  std::string title, words;
+};
+
+// An experiment as it was run, or one that was not.
+struct PageSection {
+  std::string id, title, paper, where, shows;
+  std::string status;  // "quick, in 1:10", "not run"
+  std::string size, machine;
+  std::vector<PageRow> rows;
+  std::vector<PageFigure> figures;
+  std::vector<PageFigure> tables;  // CSV files, for those who want to go on with them
+  std::vector<PageListing> listings;
+  std::vector<DoneCommand> commands;
+};
+
+struct Page {
+  std::string title;
+  std::vector<std::string> introduction;
+  std::vector<PageSection> sections;  // those of a paper one after the other
+};
+
+// From the records in runs/.
+Page make_page(const std::vector<Experiment>& experiments);
+
+// index.html and the figures: no script, nothing from elsewhere.
+void write_html(const Page& page, const std::string& folder);
+// RESULTS.md, the figures and the tables.
+void write_markdown(const Page& page, const std::string& folder);
+// The rows of an experiment, for a terminal.
+std::string plain_rows(const PageSection& section);
+PageSection section_of(const Experiment& experiment, const Record* record);
+
+std::string html_text(const std::string& words);
+std::string markdown_text(const std::string& words);
+std::string html_page(const Page& page);
+std::string markdown_page(const Page& page);
+
+// What the two pages say alike.
+std::string seeds_of(const DoneCommand& command);    // "seed 1", "seeds 1, 2, 3"
+std::string weights_of(const DoneCommand& command);  // "causal_rn 0123…, transformer 4567…"
+std::string cost_of(const DoneCommand& command);     // "1:10", "not run"
+
+}  // namespace petroglyph

@@ -1,0 +1,133 @@
+// The page as HTML: one file with its own style, and the figures beside it.
+
+#include "reproduction/page.h"
+#include "text.h"
+#include "train/atomic_file.h"
+
+namespace petroglyph {
+
+namespace {
+
+const char* const STYLE = R"(
+  :root { color-scheme: light; }
+  body { font: 16px/1.5 Georgia, serif; color: #222; background: #fff; max-width: 60rem; margin: 0 auto; padding: 1rem; }
+  h1, h2, h3 { font-family: system-ui, sans-serif; line-height: 1.2; }
+  h2 { margin-top: 3rem; border-bottom: 2px solid #222; padding-bottom: .3rem; }
+  h3 { margin-top: 2.2rem; }
+  .where, .status, figcaption { font-family: system-ui, sans-serif; font-size: .85rem; color: #666; }
+  .scroll { overflow-x: auto; }
+  table { border-collapse: collapse; font-family: system-ui, sans-serif; font-size: .85rem; margin: 1rem 0; }
+  th, td { text-align: left; vertical-align: top; padding: .25rem .7rem .25rem 0; border-bottom: 1px solid #ddd; }
+  td.number, th.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+  td.not-run { color: #999; }
+  figure { margin: 1rem 0; }
+  figure img { max-width: 100%; height: auto; }
+  pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: .8rem; background: #f6f6f3; padding: .7rem; }
+  code { overflow-wrap: anywhere; font-size: .8rem; }
+  nav ul { padding-left: 1.2rem; }
+  @media print {
+    body { font-size: 11px; max-width: none; padding: 0; }
+    section, figure, tr { break-inside: avoid; }
+    section.long { break-inside: auto; }
+    a { color: inherit; text-decoration: none; }
+  }
+)";
+
+std::string tag(const std::string& name, const std::string& content) {
+  return "<" + name + ">" + content + "</" + name + ">";
+}
+
+std::string table(const PageSection& section) {
+  if (section.rows.empty()) return "";
+  std::string out =
+      "<div class=\"scroll\"><table>\n<tr><th></th><th class=\"number\">paper</th><th class=\"number\">ours</th>"
+      "<th class=\"number\">distance</th><th></th></tr>\n";
+  for (const PageRow& row : section.rows) {
+    const std::string kind = row.ours == "not run" ? "number not-run" : "number";
+    out += "<tr><td>" + html_text(row.label) + "</td><td class=\"number\">" + html_text(row.paper) +
+           "</td><td class=\"" + kind + "\">" + html_text(row.ours) + "</td><td class=\"number\">" +
+           html_text(row.distance) + "</td><td>" + html_text(row.remark) + "</td></tr>\n";
+  }
+  return out + "</table></div>\n";
+}
+
+std::string commands(const PageSection& section) {
+  std::string out;
+  for (const DoneCommand& command : section.commands) {
+    const std::string weights = weights_of(command);
+    out += "<p><code>" + html_text(command.line) + "</code><br><span class=\"status\">" + html_text(cost_of(command)) +
+           ", " + html_text(seeds_of(command)) + (weights.empty() ? "" : ", weights " + html_text(weights)) +
+           "</span></p>\n";
+  }
+  return out;
+}
+
+std::string section_html(const PageSection& section) {
+  const bool is_long = section.figures.size() + section.listings.size() > 1 || section.rows.size() > 12;
+  std::string out = text("<section id=\"%s\"%s>\n", section.id.c_str(), is_long ? " class=\"long\"" : "");
+  out += tag("h3", html_text(section.title)) + "\n";
+  out += "<p class=\"where\">" + html_text(section.where) + " · " + html_text(section.id) + " · " +
+         html_text(section.status) + "</p>\n";
+  out += tag("p", html_text(section.shows)) + "\n";
+  if (!section.size.empty()) out += tag("p", html_text(section.size)) + "\n";
+  out += table(section);
+  for (const PageFigure& figure : section.figures) {
+    out += "<figure><img src=\"" + figure.name + "\" alt=\"" + html_text(section.title + " " + figure.caption) + "\">";
+    if (!figure.caption.empty()) out += tag("figcaption", html_text(figure.caption));
+    out += "</figure>\n";
+  }
+  for (const PageListing& listing : section.listings)
+    out += "<p>" + html_text(listing.title) + "</p>\n" + tag("pre", html_text(listing.words)) + "\n";
+  out += commands(section);
+  if (!section.machine.empty()) out += "<p class=\"status\">" + html_text(section.machine) + "</p>\n";
+  return out + "</section>\n";
+}
+
+}  // namespace
+
+std::string html_text(const std::string& words) {
+  std::string out;
+  for (const char c : words) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      default: out += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? ' ' : c;
+    }
+  }
+  return out;
+}
+
+std::string html_page(const Page& page) {
+  std::string out =
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
+      html_text(page.title) + "</title>\n<style>" + STYLE + "</style>\n</head>\n<body>\n";
+  out += tag("h1", html_text(page.title)) + "\n";
+  for (const std::string& words : page.introduction) out += tag("p", html_text(words)) + "\n";
+  out += "<nav><ul>\n";
+  for (const PageSection& section : page.sections)
+    out += "<li><a href=\"#" + section.id + "\">" + html_text(section.title) + "</a> <span class=\"status\">" +
+           html_text(section.status) + "</span></li>\n";
+  out += "</ul></nav>\n";
+  std::string paper;
+  for (const PageSection& section : page.sections) {
+    if (section.paper != paper) out += tag("h2", html_text(section.paper)) + "\n";
+    paper = section.paper;
+    out += section_html(section);
+  }
+  return out + "</body>\n</html>\n";
+}
+
+void write_html(const Page& page, const std::string& folder) {
+  for (const PageSection& section : page.sections) {
+    if (section.figures.empty()) continue;
+    make_folder(folder + "/" + section.id);
+    for (const PageFigure& figure : section.figures) write_file_atomically(folder + "/" + figure.name, figure.content);
+  }
+  make_folder(folder);
+  write_file_atomically(folder + "/index.html", html_page(page));
+}
+
+}  // namespace petroglyph

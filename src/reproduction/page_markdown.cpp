@@ -1,0 +1,105 @@
+// The page as a repository shows it: RESULTS.md, and a folder for each section with its figures and tables.
+
+#include "reproduction/page.h"
+#include "text.h"
+#include "train/atomic_file.h"
+
+namespace petroglyph {
+
+namespace {
+
+std::string table(const PageSection& section) {
+  if (section.rows.empty()) return "";
+  std::string out = "| | paper | ours | distance | |\n| --- | ---: | ---: | ---: | --- |\n";
+  for (const PageRow& row : section.rows)
+    out += "| " + markdown_text(row.label) + " | " + markdown_text(row.paper) + " | " + markdown_text(row.ours) +
+           " | " + markdown_text(row.distance) + " | " + markdown_text(row.remark) + " |\n";
+  return out + "\n";
+}
+
+// A fence that the words do not close.
+std::string fenced(const std::string& words) {
+  std::string fence = "```";
+  while (words.find(fence) != std::string::npos) fence += "`";
+  return fence + "\n" + words + "\n" + fence + "\n\n";
+}
+
+std::string commands(const PageSection& section) {
+  if (section.commands.empty()) return "";
+  std::string lines, facts;
+  for (const DoneCommand& command : section.commands) {
+    lines += (lines.empty() ? "" : "\n") + command.line;
+    const std::string weights = weights_of(command);
+    facts += "- " + markdown_text(command.part) + ": " + cost_of(command) + ", " + markdown_text(seeds_of(command)) +
+             (weights.empty() ? "" : ", weights " + markdown_text(weights)) + "\n";
+  }
+  return fenced(lines) + facts + "- " + markdown_text(section.machine) + "\n\n";
+}
+
+std::string section_markdown(const PageSection& section) {
+  std::string out = "### " + markdown_text(section.title) + "\n\n" + markdown_text(section.where) + " · `" +
+                    section.id + "` · " + markdown_text(section.status) + "\n\n" + markdown_text(section.shows) +
+                    "\n\n";
+  if (!section.size.empty()) out += markdown_text(section.size) + "\n\n";
+  out += table(section);
+  for (const PageFigure& figure : section.figures)
+    out += "![" + markdown_text(section.title) + "](" + figure.name + ")\n\n" +
+           (figure.caption.empty() ? "" : "*" + markdown_text(figure.caption) + "*\n\n");
+  for (const PageListing& listing : section.listings)
+    out += markdown_text(listing.title) + "\n\n" + fenced(listing.words);
+  if (!section.tables.empty()) {
+    std::vector<std::string> links;
+    for (const PageFigure& file : section.tables)
+      links.push_back("[" + markdown_text(file.name.substr(section.id.size() + 1)) + "](" + file.name + ")");
+    out += "Numbers: " + join(links, ", ") + "\n\n";
+  }
+  return out + commands(section);
+}
+
+}  // namespace
+
+std::string markdown_text(const std::string& words) {
+  std::string out;
+  for (const char c : words) {
+    if (c == '\n') {
+      out += ' ';
+    } else if (c == '&') {
+      out += "&amp;";
+    } else if (c == '<') {
+      out += "&lt;";
+    } else {
+      if (std::string("\\`*_[]#|~>").find(c) != std::string::npos) out += '\\';
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string markdown_page(const Page& page) {
+  std::string out = "# " + markdown_text(page.title) + "\n\n";
+  for (const std::string& words : page.introduction) out += markdown_text(words) + "\n\n";
+  out +=
+      "This page was written by `./reproduce report --results FOLDER`; `./reproduce run NAME --quick` makes a section "
+      "again.\n\n";
+  std::string paper;
+  for (const PageSection& section : page.sections) {
+    if (section.paper != paper) out += "## " + markdown_text(section.paper) + "\n\n";
+    paper = section.paper;
+    out += section_markdown(section);
+  }
+  out.pop_back();
+  return out;
+}
+
+void write_markdown(const Page& page, const std::string& folder) {
+  make_folder(folder);
+  for (const PageSection& section : page.sections) {
+    if (section.figures.empty() && section.tables.empty()) continue;
+    make_folder(folder + "/" + section.id);
+    for (const std::vector<PageFigure>* files : {&section.figures, &section.tables})
+      for (const PageFigure& file : *files) write_file_atomically(folder + "/" + file.name, file.content);
+  }
+  write_file_atomically(folder + "/RESULTS.md", markdown_page(page));
+}
+
+}  // namespace petroglyph

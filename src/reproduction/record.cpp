@@ -1,0 +1,244 @@
+#include "reproduction/record.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "error.h"
+#include "ops.h"
+#include "program.h"
+#include "reproduction/child.h"
+#include "text.h"
+#include "train/atomic_file.h"
+#include "train/checkpoint.h"
+#include "train/interrupt.h"
+
+namespace petroglyph {
+
+namespace {
+
+const char* const CHECKPOINT = "model.safetensors";
+
+// "Intel … CPU @ 2.80GHz", where the system says it.
+std::string processor() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.rfind("model name", 0) == 0 && line.find(':') != std::string::npos)
+      return std::string(trim(std::string_view(line).substr(line.find(':') + 1)));
+  return "";
+}
+
+std::string machine_of(const std::string& device, int threads) {
+  const std::string description = make_device(device, threads)->description();
+  return description.rfind("CPU", 0) == 0 && !processor().empty() ? description + "; " + processor() : description;
+}
+
+// Whether there is anything that --resume goes on with: a checkpoint, or a study that knows which of its runs are done.
+bool can_go_on(const std::string& folder) {
+  std::error_code none;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, none))
+    if (entry.path().filename() == CHECKPOINT || entry.path().filename() == "study.json") return true;
+  return false;
+}
+
+Json to_json(const Record& record) {
+  Json commands = Json::array();
+  for (const DoneCommand& command : record.commands) {
+    Json weights = Json::array();
+    for (const Fingerprint& f : command.weights)
+      weights.push(Json::object().set("run", f.run).set("weights", f.weights));
+    Json entry = Json::object();
+    entry.set("part", command.part).set("command", command.line).set("seconds", command.seconds);
+    commands.push(entry.set("done", command.done).set("weights", weights));
+  }
+  Json json = Json::object();
+  json.set("format", "petroglyph reproduction").set("experiment", record.experiment).set("full", record.scale.full);
+  json.set("text", record.scale.text).set("validation", record.scale.validation).set("images", record.scale.images);
+  return json.set("machine", record.machine).set("commands", commands), json;
+}
+
+Record from_json(const Json& json) {
+  Record record;
+  record.experiment = json.at("experiment").string();
+  record.machine = json.at("machine").string();
+  record.scale.full = json.at("full").boolean();
+  record.scale.text = json.at("text").string();
+  record.scale.validation = json.at("validation").string();
+  record.scale.images = json.at("images").string();
+  for (const Json& entry : json.at("commands").items()) {
+    DoneCommand command;
+    command.part = entry.at("part").string();
+    command.line = entry.at("command").string();
+    command.seconds = entry.at("seconds").number();
+    command.done = entry.at("done").boolean();
+    for (const Json& f : entry.at("weights").items())
+      command.weights.push_back({f.at("run").string(), f.at("weights").string()});
+    record.commands.push_back(std::move(command));
+  }
+  return record;
+}
+
+}  // namespace
+
+bool Record::done() const {
+  return std::all_of(commands.begin(), commands.end(), [](const DoneCommand& command) { return command.done; });
+}
+
+std::string edition_of(const Scale& scale) { return scale.full ? "full" : scale.has_data() ? "data" : "quick"; }
+
+std::string folder_of(const std::string& experiment, const Scale& scale) {
+  return "runs/reproduce-" + edition_of(scale) + "-" + experiment;
+}
+
+std::string part_folder(const std::string& folder, const std::string& part) { return folder + "." + part; }
+
+Finder finder_of(const std::string& folder) {
+  return [folder](const std::string& file) {
+    const size_t slash = file.find('/');
+    if (slash == std::string::npos) return folder + "/" + file;  // a log
+    return part_folder(folder, file.substr(0, slash)) + file.substr(slash);
+  };
+}
+
+std::vector<std::string> full_words(const Command& command, const std::string& folder) {
+  std::vector<std::string> words;
+  for (const std::string& word : command.words) {
+    const size_t slash = std::min(word.find('/'), word.size());
+    words.push_back(word[0] == '@' ? part_folder(folder, word.substr(1, slash - 1)) + word.substr(slash) : word);
+  }
+  const std::string own = part_folder(folder, command.part);
+  if (command.kind == Command::Kind::WRITES) words.insert(words.end(), {"--out", own});
+  if (command.kind == Command::Kind::TRAINS || command.kind == Command::Kind::NAMES)
+    words.insert(words.end(), {"--name", own.substr(std::string("runs/").size())});
+  return words;
+}
+
+std::string command_line(const Command& command, const std::string& folder) {
+  std::string line = "./" + command.program;
+  for (const std::string& word : full_words(command, folder)) {
+    const bool plain = word.find_first_of(" '\"$*?\\") == std::string::npos;
+    line += plain ? " " + word : " \"" + word + "\"";
+  }
+  return line;
+}
+
+std::optional<Record> read_record(const std::string& folder) {
+  const std::string path = folder + "/record.json";
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  return from_json(Json::parse(read_file(path), path));
+}
+
+void write_record(const std::string& folder, const Record& record) {
+  make_folder(folder);
+  write_file_atomically(folder + "/record.json", to_json(record).text() + "\n");
+}
+
+std::vector<Record> records_of(const std::string& experiment) {
+  std::vector<Record> found;
+  for (const char* edition : {"quick", "data", "full"})
+    if (const auto record = read_record(std::string("runs/reproduce-") + edition + "-" + experiment))
+      found.push_back(*record);
+  return found;
+}
+
+std::vector<Fingerprint> fingerprints_in(const std::string& folder) {
+  std::vector<Fingerprint> found;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, none)) {
+    if (entry.path().filename() != CHECKPOINT) continue;
+    const std::string run = std::filesystem::relative(entry.path().parent_path(), folder).string();
+    const auto ops = make_device("cpu", 1);
+    const SafetensorsFile file(entry.path().string());
+    const auto model = load_model(file, read_run_state(file), *ops);
+    found.push_back(
+        {run == "." ? "" : run, text("%016llx", static_cast<unsigned long long>(model->parameters.fingerprint()))});
+  }
+  std::sort(found.begin(), found.end(), [](const Fingerprint& a, const Fingerprint& b) { return a.run < b.run; });
+  return found;
+}
+
+namespace {
+
+// One experiment while it is run.
+class Conducting {
+ public:
+  Conducting(const Conductor& conductor, const Experiment& experiment, const Scale& scale)
+      : conductor_(conductor), experiment_(experiment), folder_(folder_of(experiment.name, scale)) {
+    plan_ = experiment.plan(scale);
+    record_.experiment = experiment.name;
+    record_.scale = scale;
+    for (const Command& command : plan_.commands)
+      record_.commands.push_back({command.part, command_line(command, folder_), 0, false, {}});
+    if (const std::optional<Record> before = read_record(folder_)) adopt(*before);
+    record_.machine = machine_of(conductor.device, conductor.threads);
+  }
+
+  int run() {
+    const InterruptGuard guard;
+    if (record_.done()) {
+      if (!conductor_.quiet)
+        std::printf("%s: done already, in %s; without this folder it starts anew\n", experiment_.name.c_str(),
+                    folder_.c_str());
+      return 0;
+    }
+    write_record(folder_, record_);
+    for (size_t i = 0; i < plan_.commands.size(); ++i) {
+      if (record_.commands[i].done) continue;
+      if (!run(plan_.commands[i], record_.commands[i])) return INTERRUPTED_STATUS;
+    }
+    return 0;
+  }
+
+ private:
+  // What is done stays done as long as the commands are the same.
+  void adopt(const Record& before) {
+    for (size_t i = 0; i < std::max(before.commands.size(), record_.commands.size()); ++i) {
+      const bool same = i < before.commands.size() && i < record_.commands.size() &&
+                        before.commands[i].line == record_.commands[i].line;
+      if (!same)
+        throw Error(folder_ + ": was run with other commands or data; move this folder and " + folder_ +
+                    ".* away to run it anew");
+    }
+    record_.commands = before.commands;
+  }
+
+  bool run(const Command& command, DoneCommand& entry) {
+    std::vector<std::string> words = full_words(command, folder_);
+    const std::string own = part_folder(folder_, command.part);
+    if (command.kind == Command::Kind::TRAINS && can_go_on(own)) {
+      words.push_back("--resume");
+    } else if (command.kind == Command::Kind::TRAINS || command.kind == Command::Kind::NAMES) {
+      std::filesystem::remove_all(own);  // nothing in it can be gone on with
+    }
+    if (!conductor_.quiet) std::printf("\n%s: %s\n", experiment_.name.c_str(), entry.line.c_str());
+    words.insert(words.end(), {"--device", conductor_.device, "--threads", std::to_string(conductor_.threads)});
+    const auto start = std::chrono::steady_clock::now();
+    const ChildOutcome outcome = run_child(conductor_.programs + "/" + command.program, words,
+                                           folder_ + "/" + command.part + ".log", conductor_.quiet);
+    entry.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    entry.done = outcome.status == 0 && !interrupted();
+    if (entry.done) entry.weights = fingerprints_in(own);
+    write_record(folder_, record_);
+    if (interrupted() || outcome.status == INTERRUPTED_STATUS) return false;
+    if (outcome.status != 0)
+      throw Error(text("%s: %s ended with status %d: %s", experiment_.name.c_str(), command.program.c_str(),
+                       outcome.status, outcome.last_line.c_str()));
+    return true;
+  }
+
+  const Conductor& conductor_;
+  const Experiment& experiment_;
+  std::string folder_;
+  Plan plan_;
+  Record record_;
+};
+
+}  // namespace
+
+int Conductor::run(const Experiment& experiment, const Scale& scale) const {
+  return Conducting(*this, experiment, scale).run();
+}
+
+}  // namespace petroglyph

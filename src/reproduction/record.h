@@ -1,0 +1,63 @@
+// What is known of an experiment that was run: which commands are done, what they cost, and the weights that they left.
+//
+//   runs/reproduce-quick-NAME/record.json, PART.log     quick, full, or data: quick on the user's data
+//   runs/reproduce-quick-NAME.PART/                     a run of another program
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reproduction/experiment.h"
+#include "reproduction/table.h"
+
+namespace petroglyph {
+
+struct Fingerprint {
+  std::string run;  // "causal_rn": the folder in that of the part, "" for the part's own
+  std::string weights;
+};
+
+struct DoneCommand {
+  std::string part, line;  // "./train_copy --length 16 …", as a user would type it
+  double seconds = 0;      // of all its parts where it was interrupted
+  bool done = false;
+  std::vector<Fingerprint> weights;
+};
+
+struct Record {
+  std::string experiment, machine;
+  Scale scale;
+  std::vector<DoneCommand> commands;
+
+  bool done() const;  // all of the plan's
+};
+
+std::string edition_of(const Scale& scale);                                   // quick, data, full
+std::string folder_of(const std::string& experiment, const Scale& scale);     // runs/reproduce-quick-NAME
+std::string part_folder(const std::string& folder, const std::string& part);  // runs/reproduce-quick-NAME.PART
+Finder finder_of(const std::string& folder);
+
+// The words that a command is started with and those that say what to do, without device and threads.
+std::vector<std::string> full_words(const Command& command, const std::string& folder);
+std::string command_line(const Command& command, const std::string& folder);
+
+std::optional<Record> read_record(const std::string& folder);
+void write_record(const std::string& folder, const Record& record);
+// Of an experiment, whatever was run of it: quick, data, full.
+std::vector<Record> records_of(const std::string& experiment);
+
+// Of every checkpoint model.safetensors in the folder and those in it, by their names.
+std::vector<Fingerprint> fingerprints_in(const std::string& folder);
+
+// Runs what is not done yet. The exit status of the program: 0, or INTERRUPTED_STATUS. Throws Error where a child fails.
+struct Conductor {
+  std::string programs;  // the folder of the other programs
+  std::string device = "auto";
+  int threads = 0;
+  bool quiet = false;
+  int run(const Experiment& experiment, const Scale& scale) const;
+};
+
+}  // namespace petroglyph

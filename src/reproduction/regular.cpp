@@ -1,0 +1,254 @@
+// "Transformer Working Memory Enables Regular Language Reasoning and Natural Language Length Extrapolation": tables 1, 2 and 3, figures 3
+// and 4.
+
+#include "reproduction/experiment.h"
+
+namespace petroglyph {
+
+namespace {
+
+// ---- Table 1 --------------------------------------------------------------------------------------------------------
+
+struct Language {
+  std::string name, label;
+  std::string rnn, transformer, two, three;  // best / mean of three seeds, as in the table
+};
+const std::vector<Language> LANGUAGES = {
+    {"even_pairs", "Even Pairs", "100.0 / 100.0", "99.7 / 73.2", "100.0 / 89.3", "100.0 / 96.6"},
+    {"modular_arithmetic", "Modular Arithmetic", "100.0 / 100.0", "21.9 / 20.3", "96.4 / 82.6", "21.2 / 20.5"},
+    {"parity_check", "Parity Check", "100.0 / 98.9", "52.3 / 50.1", "100.0 / 100.0", "100.0 / 88.7"},
+    {"cycle_navigation", "Cycle Navigation", "100.0 / 100.0", "21.7 / 20.6", "100.0 / 100.0", "100.0 / 78.6"},
+    {"D_2", "D_2", "100.0 / 100.0", "100.0 / 80.1", "100.0 / 100.0", "99.8 / 96.5"},
+    {"D_3", "D_3", "100.0 / 100.0", "100.0 / 77.8", "100.0 / 99.7", "98.6 / 93.0"},
+    {"D_4", "D_4", "100.0 / 100.0", "100.0 / 82.6", "100.0 / 98.7", "97.7 / 91.6"},
+    {"D_12", "D_12", "100.0 / 100.0", "100.0 / 80.3", "100.0 / 99.8", "94.1 / 90.4"},
+    {"Tomita_3", "Tomita 3", "100.0 / 100.0", "100.0 / 94.4", "100.0 / 99.7", "100.0 / 99.9"},
+    {"Tomita_4", "Tomita 4", "100.0 / 100.0", "100.0 / 70.0", "100.0 / 99.8", "100.0 / 99.3"},
+    {"Tomita_5", "Tomita 5", "100.0 / 100.0", "74.5 / 74.5", "100.0 / 99.8", "98.2 / 84.1"},
+    {"Tomita_6", "Tomita 6", "100.0 / 100.0", "50.0 / 50.0", "100.0 / 98.5", "100.0 / 65.7"},
+};
+
+struct Recognizer {
+  std::string part, label, words;
+  std::string Language::*paper;
+};
+const std::vector<Recognizer> RECOGNIZERS = {
+    {"regular_gpt", "RegularGPT C = 2", "--model regular_gpt --chunk 2", &Language::two},
+    {"regular_gpt_3", "RegularGPT C = 3", "--model regular_gpt --chunk 3", &Language::three},
+    {"rnn", "RNN", "--model rnn", &Language::rnn},
+    {"transformer", "Transformer", "--model transformer", &Language::transformer},
+};
+
+const char* const PAPER = " --width 256 --heads 8 --batch 128 --steps 100000 --lr 3e-4 --seeds 1,2,3 --eval-every 5000";
+const char* const PAPER_SIZE =
+    "The paper's width 256, batch 128, 100,000 steps and three seeds; of its three rates, 1e-4, 3e-4 and 5e-4, the "
+    "middle one.";
+
+Plan languages(const Scale& scale) {
+  Plan plan;
+  plan.comparable = true;
+  plan.size =
+      scale.full
+          ? PAPER_SIZE
+          : "Quick: width 64 in place of 256, 1,300 steps in place of 100,000, rate 1e-3, one seed in place of three, "
+            "so "
+            "that the best and the mean are the same; ten lengths of the test in place of all, 64 strings of each.";
+  const std::string settings =
+      scale.full ? PAPER : " --steps 1300 --test-every 46 --test-strings 64 --eval-every 1300 --eval-samples 128";
+  for (const Recognizer& model : RECOGNIZERS) {
+    plan.commands.push_back({model.part, "train_regular", words_of("--all-tasks " + model.words + settings)});
+    plan.pictures.push_back({model.part + "/lengths.svg", model.label + ": accuracy against the length"});
+    for (const Language& language : LANGUAGES)
+      plan.rows.push_back(
+          {language.label + ", " + model.label,
+           language.*model.paper,
+           {model.part + "/results.csv", {{"task", language.name}}, "accuracy", Cell::Form::BEST_MEAN, 1},
+           ""});
+  }
+  return plan;
+}
+
+// ---- Table 2 --------------------------------------------------------------------------------------------------------
+
+struct Robustness {
+  size_t recognizer;
+  std::vector<std::string> same, longer;
+};
+const std::vector<std::string> PROBABILITIES = {"0.1", "0.3", "0.5", "0.7", "0.9"};
+const std::vector<Robustness> ROBUSTNESS = {
+    {0, {"100", "100", "100", "100", "100"}, {"100", "100", "100", "100", "100"}},
+    {2, {"100", "100", "100", "100", "100"}, {"100", "100", "100", "100", "100"}},
+    {3, {"98.4", "99.8", "99.6", "97.8", "77.2"}, {"50.1", "49.7", "50.3", "49.9", "50.0"}},
+};
+
+Plan probabilities(const Scale& scale) {
+  Plan plan;
+  plan.comparable = true;
+  plan.size =
+      scale.full ? PAPER_SIZE : "Quick: width 64, one seed, 800 steps of the RegularGPT and 2,000 of the others.";
+  for (const Robustness& robustness : ROBUSTNESS) {
+    const Recognizer& model = RECOGNIZERS[robustness.recognizer];
+    const std::string steps = model.part == "regular_gpt" ? "800" : "2000";
+    const std::string settings =
+        scale.full ? std::string(PAPER)
+                   : " --steps " + steps + " --test-every 46 --test-strings 64 --eval-every 400 --eval-samples 128";
+    plan.commands.push_back(
+        {model.part, "train_regular",
+         words_of("--task parity_check --parity-probability 10,30,50,70,90 " + model.words + settings)});
+    for (const bool same : {true, false})
+      for (size_t p = 0; p < PROBABILITIES.size(); ++p)
+        plan.rows.push_back({model.label + ", " + (same ? "40 bits" : "41 to 500 bits") + ", " + PROBABILITIES[p],
+                             (same ? robustness.same : robustness.longer)[p],
+                             {model.part + "/probabilities.csv",
+                              {{"lengths", same ? "same" : "longer"}, {"probability", PROBABILITIES[p]}},
+                              "accuracy",
+                              Cell::Form::PERCENT,
+                              1},
+                             ""});
+  }
+  return plan;
+}
+
+// ---- Figures 3 and 4 ------------------------------------------------------------------------------------------------
+
+Command learns(const std::string& task, const std::string& steps, const Scale& scale) {
+  return {task, "train_regular",
+          words_of("--task " + task +
+                   (scale.full ? " --width 256 --steps 100000 --lr 3e-4 --eval-every 5000"
+                               : " --steps " + steps + " --test-every 46 --test-strings 64 --eval-every 500"))};
+}
+
+std::string run_of(const std::string& task) { return "@" + task + "/" + task + "-seed-1"; }
+
+Plan clusters(const Scale& scale) {
+  Plan plan;
+  plan.size = scale.full
+                  ? "Trained as in table 1, one seed; a string of 500 symbols."
+                  : "Quick: width 64; 800 steps for parity, 2,000 for cycle navigation; a string of 500 symbols.";
+  plan.commands = {
+      learns("parity_check", "800", scale),
+      learns("cycle_navigation", "2000", scale),
+      {"clusters", "inspect", {"clusters", run_of("parity_check"), run_of("cycle_navigation")}, Command::Kind::WRITES}};
+  plan.pictures = {
+      {"clusters/clusters.svg", "the vectors of all layers in the plane of their two principal components"}};
+  plan.listings = {{"Counted:", "clusters.log", ""}};
+  return plan;
+}
+
+Plan fields(const Scale& scale) {
+  Plan plan;
+  plan.size = scale.full ? "Parity as in table 1; a RegularGPT on text with C = 128 and K = 6, a string of 4 contexts."
+                         : "Quick: width 64, 800 steps of parity; a RegularGPT on text with C = 16, K = 2 and a "
+                           "context of 64, 400 steps.";
+  const std::string data = scale.text.empty() ? ""
+                                              : " --data " + scale.text + " --replace" +
+                                                    (scale.validation.empty() ? "" : " --val " + scale.validation);
+  plan.commands = {
+      learns("parity_check", "800", scale),
+      {"text", "train_text",
+       words_of(
+           "--model regular_gpt" + data +
+           (scale.full
+                ? " --chunk 128 --thickness 6 --width 768 --heads 12 --context 512 --batch 32 --steps 50000 --lr 6e-4 "
+                  "--eval-every 2000 --sample-length 0"
+                : " --chunk 16 --thickness 2 --width 64 --heads 4 --context 64 --batch 16 --steps 400 --eval-every 200 "
+                  "--sample-length 0"))},
+      {"fields", "inspect", {"receptive-field", run_of("parity_check"), "@text"}, Command::Kind::WRITES}};
+  plan.pictures = {{"fields/receptive_field.svg", "the share of the gradient that the positions to the right have"}};
+  plan.listings = {{"Counted:", "fields.log", ""}};
+  return plan;
+}
+
+// ---- Table 3 --------------------------------------------------------------------------------------------------------
+
+struct Extrapolator {
+  std::string variant, label;
+  std::vector<std::string> paper;  // at 512, 1024, 2048, 4096 and 8192 tokens
+};
+
+std::vector<Extrapolator> extrapolators(bool full) {
+  const auto regular = [&](const std::string& chunk, const std::string& thickness) {
+    return "regular_gpt:chunk=" + chunk + ":thickness=" + thickness;
+  };
+  const std::vector<std::string> chunks = full ? std::vector<std::string>{"32", "64", "128", "128", "256"}
+                                               : std::vector<std::string>{"4", "8", "16", "16", "32"};
+  const std::string few = full ? "6" : "2", many = full ? "12" : "4";
+  return {{"transformer:position=kerple", "KERPLE", {"24.71", "24.42", "24.21", "24.53", "24.74"}},
+          {"transformer:position=t5", "T5", {"24.50", "24.38", "25.01", "28.91", "39.08"}},
+          {"transformer:position=alibi", "ALiBi", {"24.53", "24.90", "25.08", "25.08", "25.08"}},
+          {regular(chunks[0], few), "RegularGPT 32 / 6", {"32.06", "32.03", "791.74", "812.00", "818.49"}},
+          {regular(chunks[1], few), "RegularGPT 64 / 6", {"30.17", "30.30", "30.56", "30.80", "1175.91"}},
+          {regular(chunks[2], few), "RegularGPT 128 / 6", {"28.80", "28.94", "29.14", "29.25", "29.41"}},
+          {regular(chunks[3], many), "RegularGPT 128 / 12", {"26.37", "26.91", "27.08", "27.28", "27.39"}},
+          {regular(chunks[4], few), "RegularGPT 256 / 6", {"27.90", "34.38", "34.85", "35.11", "35.42"}}};
+}
+
+Plan extrapolation(const Scale& scale) {
+  const std::vector<std::string> theirs = {"512", "1024", "2048", "4096", "8192"},
+                                 quick = {"64", "128", "256", "512", "1024"};
+  Plan plan;
+  plan.comparable = scale.full;
+  plan.size = scale.full ? "The paper's sizes, one seed in place of three, GPT-2's tokens."
+                         : "Quick: a context of 64 in place of 512 and chunks and lengths an eighth of the paper's, a "
+                           "third of its thickness, "
+                           "width 64, 300 steps, characters" +
+                               std::string(scale.text.empty() ? " of our own stories." : ".");
+  std::string list;
+  for (const Extrapolator& model : extrapolators(scale.full)) {
+    list += (list.empty() ? "" : ",") + model.variant;
+    for (size_t i = 0; i < theirs.size(); ++i) {
+      const std::string& length = scale.full ? theirs[i] : quick[i];
+      Row row{model.label + ", " + theirs[i] + " tokens",
+              model.paper[i],
+              {"train/lengths.csv", {{"variant", model.variant}}, length, Cell::Form::NUMBER, 2},
+              ""};
+      if (!scale.full && i == 0) row.remark = "here " + model.variant + ", " + length + " to 1024 characters";
+      plan.rows.push_back(row);
+    }
+  }
+  std::string data = scale.text.empty() ? "" : " --data " + scale.text;
+  if (!scale.validation.empty()) data += " --val " + scale.validation;
+  if (!scale.full && !scale.text.empty()) data += " --replace";
+  const std::string settings =
+      scale.full
+          ? " --width 768 --layers 12 --heads 12 --context 512 --batch 32 --steps 50000 --lr 6e-4 --eval-every 2000 "
+            "--evaluate-lengths 512,1024,2048,4096,8192 --length-windows 1000 --sample-length 0"
+          : " --width 64 --layers 4 --heads 4 --context 64 --batch 16 --steps 300 --eval-every 150 "
+            "--evaluate-lengths 64,128,256,512,1024 --length-windows 128 --sample-length 0";
+  plan.commands = {{"train", "train_text", words_of("--compare " + list + data + settings)}};
+  plan.pictures = {{"train/lengths.svg", "perplexity of the last token against the length"}};
+  return plan;
+}
+
+}  // namespace
+
+std::vector<Experiment> regular_experiments() {
+  const std::string text = "--data TEXT or shards of OpenWebText2 (data/openwebtext2.sh)";
+  return {
+      {"regular-languages", REGULAR_PAPER, "table 1", "Twelve regular languages, four models",
+       "The paper: trained on strings of up to 40 or 50 symbols and tested on longer ones, up to 500 or 100, "
+       "RegularGPT does about as "
+       "well as an RNN, a Transformer does not. Best / mean accuracy of three seeds, percent.",
+       "", "ten minutes on two cores", "days on a GPU", languages},
+      {"regular-probabilities", REGULAR_PAPER, "table 2", "Parity of bits that are not evenly 0 and 1",
+       "The paper: whatever the probability of a 1, RegularGPT and the RNN are right; the Transformer is so only where "
+       "it has learned. "
+       "Accuracy, percent.",
+       "", "two minutes on two cores", "hours on a GPU", probabilities},
+      {"regular-text", REGULAR_PAPER, "table 3", "Perplexity of texts longer than those of the training",
+       "The paper: KERPLE and ALiBi keep their perplexity, T5 loses some; RegularGPT keeps it as far as the depth that "
+       "it has learned "
+       "reaches. C / K: chunk and thickness.",
+       text, "two minutes on two cores", "days on a GPU", extrapolation},
+      {"regular-clusters", REGULAR_PAPER, "figure 3", "What the layers make of a string: clusters",
+       "The paper: the vectors fall into as many clusters as there are state transitions: 2 for parity, 5 for cycle "
+       "navigation.",
+       "", "two minutes on two cores", "hours on a GPU", clusters},
+      {"regular-fields", REGULAR_PAPER, "figure 4", "Receptive fields",
+       "The paper: on parity every symbol counts, a slanted line from corner to corner; on text it is the latest "
+       "tokens that count.",
+       text, "a minute on two cores", "hours on a GPU", fields},
+  };
+}
+
+}  // namespace petroglyph

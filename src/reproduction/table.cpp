@@ -1,0 +1,167 @@
+#include "reproduction/table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+
+#include "error.h"
+#include "text.h"
+
+namespace petroglyph {
+
+namespace {
+
+constexpr double NOT_A_NUMBER = std::numeric_limits<double>::quiet_NaN();
+
+double number_in(const std::string& word) { return parse_number(word).value_or(NOT_A_NUMBER); }
+
+// All records of a file, the first one the names.
+std::vector<std::vector<std::string>> records_of(const std::string& bytes) {
+  std::vector<std::vector<std::string>> records;
+  std::vector<std::string> record;
+  std::string field;
+  bool quoted = false;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const char c = bytes[i];
+    if (quoted) {
+      if (c == '"' && i + 1 < bytes.size() && bytes[i + 1] == '"') {
+        field += '"', ++i;
+      } else if (c == '"') {
+        quoted = false;
+      } else {
+        field += c;
+      }
+    } else if (c == '"' && field.empty()) {
+      quoted = true;
+    } else if (c == ',' || c == '\n') {
+      record.push_back(std::move(field));
+      field.clear();
+      if (c == '\n') records.push_back(std::move(record)), record.clear();
+    } else {
+      field += c;
+    }
+  }
+  if (!field.empty() || !record.empty()) {
+    record.push_back(std::move(field));
+    records.push_back(std::move(record));
+  }
+  return records;
+}
+
+// The column's numbers in the rows that the cell wants.
+std::vector<double> numbers_of(const Cell& cell, const WordTable& table) {
+  const size_t column = table.column(cell.column);
+  std::vector<double> numbers;
+  for (const std::vector<std::string>& row : table.where(cell.where)) numbers.push_back(number_in(row[column]));
+  return numbers;
+}
+
+double mean_of(const std::vector<double>& numbers) {
+  double sum = 0;
+  for (const double x : numbers) sum += x;
+  return sum / static_cast<double>(numbers.size());
+}
+
+std::optional<WordTable> table_of(const Cell& cell, const Finder& find) {
+  const std::string path = find(cell.file);
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  return read_word_table(path);
+}
+
+// A step that a comparison's variant reached, or how many it took in vain.
+std::string shown_step(const Cell& cell, const WordTable& table) {
+  const double step = numbers_of(cell, table).front();
+  if (std::isfinite(step)) return with_commas(static_cast<int64_t>(step));
+  const double last = number_in(table.where(cell.where).front()[table.column("last_step")]);
+  return std::isfinite(last) ? "not in " + with_commas(static_cast<int64_t>(last)) : "";
+}
+
+}  // namespace
+
+size_t WordTable::column(const std::string& name) const {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) throw Error(path + ": no column " + name + ", expected one of " + join(names, ", "));
+  return static_cast<size_t>(found - names.begin());
+}
+
+std::vector<std::vector<std::string>> WordTable::where(
+    const std::vector<std::pair<std::string, std::string>>& words) const {
+  std::vector<std::vector<std::string>> found;
+  for (const std::vector<std::string>& row : rows) {
+    const bool wanted = std::all_of(words.begin(), words.end(),
+                                    [&](const auto& word) { return row[column(word.first)] == word.second; });
+    if (wanted) found.push_back(row);
+  }
+  return found;
+}
+
+WordTable read_word_table(const std::string& path) {
+  WordTable table;
+  table.path = path;
+  table.rows = records_of(read_file(path));
+  if (table.rows.empty()) throw Error(path + ": empty, expected a first line with the names of columns");
+  table.names = table.rows.front();
+  table.rows.erase(table.rows.begin());
+  for (size_t i = 0; i < table.rows.size(); ++i)
+    if (table.rows[i].size() != table.names.size())
+      throw Error(text("%s: row %zu has %zu fields, expected %zu", path.c_str(), i + 2, table.rows[i].size(),
+                       table.names.size()));
+  return table;
+}
+
+std::optional<std::string> shown_cell(const Cell& cell, const Finder& find) {
+  const std::optional<WordTable> table = table_of(cell, find);
+  if (!table) return std::nullopt;
+  const std::vector<double> numbers = numbers_of(cell, *table);
+  if (numbers.empty()) return std::nullopt;
+  const double x = numbers.front();
+  switch (cell.form) {
+    case Cell::Form::STEP: return shown_step(cell, *table);
+    case Cell::Form::BEST_MEAN:
+      return text("%.1f / %.1f", 100 * *std::max_element(numbers.begin(), numbers.end()), 100 * mean_of(numbers));
+    case Cell::Form::MEAN: return text("%.1f", 100 * mean_of(numbers));
+    default: break;
+  }
+  if (!std::isfinite(x)) return std::nullopt;
+  switch (cell.form) {
+    case Cell::Form::SCIENTIFIC: return text("%.1e", x);
+    case Cell::Form::MILLIONS: return text("%.*f", cell.digits, x / 1e6);
+    case Cell::Form::PERCENT: return text("%.*f", cell.digits, 100 * x);
+    case Cell::Form::PERPLEXITY: return text("%.*f", cell.digits, std::exp(x));
+    default: return text("%.*f", cell.digits, x);
+  }
+}
+
+double cell_number(const Cell& cell, const Finder& find) {
+  const std::optional<WordTable> table = table_of(cell, find);
+  if (!table) return NOT_A_NUMBER;
+  const std::vector<double> numbers = numbers_of(cell, *table);
+  if (numbers.empty()) return NOT_A_NUMBER;
+  switch (cell.form) {
+    case Cell::Form::PERCENT: return 100 * numbers.front();
+    case Cell::Form::PERPLEXITY: return std::exp(numbers.front());
+    case Cell::Form::BEST_MEAN:
+    case Cell::Form::MEAN: return 100 * mean_of(numbers);
+    default: return numbers.front();
+  }
+}
+
+std::string distance(const std::string& paper, const std::string& ours) {
+  const std::vector<std::string> theirs = split(paper, '/'), here = split(ours, '/');
+  if (theirs.size() != here.size()) return "";
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < theirs.size(); ++i) {
+    const std::string word(trim(theirs[i]));
+    const std::optional<double> a = parse_number(word), b = parse_number(trim(here[i]));
+    if (!a || !b) return "";
+    const size_t point = word.find('.');
+    const int digits = point == std::string::npos ? 0 : static_cast<int>(word.size() - point - 1);
+    std::string apart = text("%.*f", digits, std::fabs(*b - *a));
+    const bool none = apart.find_first_not_of("0.") == std::string::npos;
+    parts.push_back((none ? "±" : *b > *a ? "+" : "−") + apart);
+  }
+  return join(parts, " / ");
+}
+
+}  // namespace petroglyph

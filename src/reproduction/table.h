@@ -1,0 +1,38 @@
+// CSV files with words in them, and the cells that an experiment's rows are read from. (train/log.h reads files of numbers.)
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reproduction/experiment.h"
+
+namespace petroglyph {
+
+struct WordTable {
+  std::vector<std::string> names;
+  std::vector<std::vector<std::string>> rows;
+  std::string path;
+
+  size_t column(const std::string& name) const;  // throws Error when there is none
+  // The rows in which these columns have these words.
+  std::vector<std::vector<std::string>> where(const std::vector<std::pair<std::string, std::string>>& words) const;
+};
+
+// Fields between commas; "in quotes" they may hold commas, line ends and doubled quotes. Throws Error for a row with more or
+// fewer fields than the first.
+WordTable read_word_table(const std::string& path);
+
+// Where a file of a part lies: "train/compare.csv" to "runs/reproduce-quick-copy-curves.train/compare.csv".
+using Finder = std::function<std::string(const std::string& file)>;
+
+// As the cell's form shows it; empty where the file or the row is not there.
+std::optional<std::string> shown_cell(const Cell& cell, const Finder& find);
+// As a number; NaN where there is none.
+double cell_number(const Cell& cell, const Finder& find);
+
+// "100.0 / 89.3" and "100.0 / 88.1" are "+0.0 / −1.2" apart, with the digits of the first. Empty where they are no such numbers.
+std::string distance(const std::string& paper, const std::string& ours);
+
+}  // namespace petroglyph

@@ -1,0 +1,238 @@
+// ./reproduce: the table of experiments, running them and going on, and the pages that are made of their results.
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "check.h"
+#include "error.h"
+#include "reproduction/page.h"
+#include "reproduction/record.h"
+#include "reproduction/table.h"
+#include "shell.h"
+#include "text.h"
+
+namespace petroglyph {
+namespace {
+
+const std::string SMALL =
+    " --length 4 --width 12 --hidden 12 --layers 1 --batch 8 --eval-samples 8 --eval-every 4 --stop-at 2 --steps 8";
+
+// Two commands, the second of which needs the first one's folder.
+Plan tiny_plan(const Scale& scale) {
+  Plan plan;
+  plan.size = "tiny";
+  plan.comparable = true;
+  plan.commands = {
+      {"train", "train_copy", words_of("--compare causal_rn,rnn" + SMALL)},
+      {"again", "train_copy",
+       words_of("--init @train/causal_rn/model.safetensors --seed 7" + SMALL + (scale.full ? " --lr 9" : ""))}};
+  plan.rows = {{"last loss <1>", "1.00", {"train/compare.csv", {{"variant", "rnn"}}, "last_loss"}, "a | b"},
+               {"steps", "", {"train/compare.csv", {{"variant", "rnn"}}, "step_99", Cell::Form::STEP}, ""},
+               {"nowhere", "5", {"train/nowhere.csv", {}, "x"}, "never shown"}};
+  Plot plot{"loss.svg", "Loss", "variant", "loss", {}, false, false};
+  plot.curves = {{"ours", {{1, plan.rows[0].ours}, {2, plan.rows[0].ours}}}};
+  plan.plots = {plot};
+  plan.pictures = {{"train/compare.svg", "curves & more"}, {"train/nothing.svg", ""}};
+  plan.listings = {{"what it said", "again.log", "weights"}};
+  return plan;
+}
+const Experiment TINY = {"tiny", "A paper", "table 0", "A <title>", "It shows.", "", "seconds", "", tiny_plan};
+
+Plan broken_plan(const Scale&) {
+  Plan plan;
+  plan.commands = {{"bad", "train_copy", words_of("--heads 5")}};
+  return plan;
+}
+const Experiment BROKEN = {"broken", "A paper", "table 0", "Broken", "", "", "", "", broken_plan};
+
+// Runs in a folder of its own, as a user's shell would.
+class Workplace {
+ public:
+  Workplace() : before_(std::filesystem::current_path()) { std::filesystem::current_path(folder_.path()); }
+  ~Workplace() { std::filesystem::current_path(before_); }
+
+ private:
+  TemporaryFolder folder_;
+  std::filesystem::path before_;
+};
+
+void experiment_table(Test& test) {
+  std::set<std::string> names;
+  for (const Experiment& experiment : experiments()) {
+    test.check(experiment.name + " is there once", names.insert(experiment.name).second);
+    for (const bool full : {false, true}) {
+      Scale scale;
+      scale.full = full;
+      const Plan plan = experiment.plan(scale);
+      std::set<std::string> parts;
+      for (const Command& command : plan.commands) parts.insert(command.part);
+      test.equal(experiment.name + ": a part has one command", parts.size(), plan.commands.size());
+      bool known = !plan.size.empty() && !plan.commands.empty();
+      const auto of_a_part = [&](const std::string& file) {
+        known = known && (file.empty() || parts.count(file.substr(0, file.find_first_of("/."))) == 1);
+      };
+      for (const Row& row : plan.rows) of_a_part(row.ours.file);
+      for (const Picture& picture : plan.pictures) of_a_part(picture.file);
+      for (const Listing& listing : plan.listings) of_a_part(listing.file);
+      for (const std::string& file : plan.tables) of_a_part(file);
+      for (const Plot& plot : plan.plots)
+        for (const Plot::Curve& curve : plot.curves)
+          for (const auto& point : curve.points) of_a_part(point.second.file);
+      test.check(experiment.name + ": every file is of a part", known);
+    }
+  }
+}
+
+void cells(Test& test) {
+  const Workplace here;
+  write_bytes("a.csv", "name,step_99,last_step,x\n\"a, \"\"b\"\"\",,300,0.25\nc,1200,1300,0.5\nc,7,8,1\n");
+  const Finder find = [](const std::string& file) { return file; };
+  const auto shown = [&](const std::string& name, const std::string& column, Cell::Form form, int digits = 2) {
+    return shown_cell({"a.csv", {{"name", name}}, column, form, digits}, find).value_or("none");
+  };
+  test.equal("quoted", shown("a, \"b\"", "x", Cell::Form::NUMBER), "0.25");
+  test.equal("never", shown("a, \"b\"", "step_99", Cell::Form::STEP), "not in 300");
+  test.equal("a step", shown("c", "step_99", Cell::Form::STEP), "1,200");
+  test.equal("an empty cell", shown("a, \"b\"", "step_99", Cell::Form::NUMBER), "none");
+  test.equal("percent", shown("c", "x", Cell::Form::PERCENT, 1), "50.0");
+  test.equal("best and mean", shown("c", "x", Cell::Form::BEST_MEAN), "100.0 / 75.0");
+  test.equal("mean", shown("c", "x", Cell::Form::MEAN), "75.0");
+  test.equal("perplexity", shown("c", "x", Cell::Form::PERPLEXITY), "1.65");
+  test.equal("scientific", shown("c", "step_99", Cell::Form::SCIENTIFIC), "1.2e+03");
+  test.equal("millions", shown("c", "step_99", Cell::Form::MILLIONS, 4), "0.0012");
+  test.equal("no such row", shown("d", "x", Cell::Form::NUMBER), "none");
+  test.throws("no such column", "no column y", [&] { shown("c", "y", Cell::Form::NUMBER); });
+  write_bytes("a.csv", "a,b\n1\n");
+  test.throws("a short row", "row 2 has 1 fields, expected 2", [&] { shown("c", "x", Cell::Form::NUMBER); });
+
+  test.equal("further", distance("2.70", "2.9512"), "+0.25");
+  test.equal("nearer", distance("100.0 / 89.3", "100.0 / 88.1"), "±0.0 / −1.2");
+  test.equal("whole", distance("200", "155"), "−45");
+  test.equal("words", distance("near 200", "155"), "");
+  test.equal("one of two", distance("100.0 / 89.3", "100.0"), "");
+}
+
+void running(Test& test, const std::string& programs) {
+  const Workplace here;
+  Conductor conductor{programs, "cpu", 1, true};
+  test.equal("runs", conductor.run(TINY, {}), 0);
+  const std::optional<Record> record = read_record("runs/reproduce-quick-tiny");
+  if (!test.check("is done", record && record->done())) return;
+  const std::string log = read_bytes("runs/reproduce-quick-tiny/again.log");
+  test.equal("two models, one of them twice", record->commands[0].weights.size(), size_t(2));
+  test.check("the fingerprint is the program's",
+             log.find("weights " + record->commands[1].weights.at(0).weights) != std::string::npos, log);
+  test.equal("the seed", seeds_of(record->commands[1]), "seed 7");
+  test.check("what is done is not done again", [&] {
+    conductor.run(TINY, {});
+    return read_bytes("runs/reproduce-quick-tiny/again.log") == log;
+  }());
+
+  // The second command anew, the first one half done.
+  Record half = *record;
+  for (DoneCommand& command : half.commands) command.done = false;
+  write_record("runs/reproduce-quick-tiny", half);
+  const std::string train = "runs/reproduce-quick-tiny.train/", before = read_bytes(train + "compare.csv");
+  std::filesystem::remove_all(train + "rnn");
+  std::filesystem::remove(train + "compare.csv");
+  std::filesystem::remove(std::string("runs/reproduce-quick-tiny.again/model.safetensors"));
+  test.equal("goes on", conductor.run(TINY, {}), 0);
+  test.equal("to the same numbers", read_bytes(train + "compare.csv"), before);
+  test.equal("and the same weights", read_record("runs/reproduce-quick-tiny")->commands[1].weights.at(0).weights,
+             record->commands[1].weights.at(0).weights);
+
+  half.commands[0].line += " --lr 5";
+  write_record("runs/reproduce-quick-tiny", half);
+  test.throws("other commands", "was run with other commands", [&] { conductor.run(TINY, {}); });
+  test.throws("a child fails", "broken: train_copy ended with status 2: train_copy: --heads 5 does not divide",
+              [&] { conductor.run(BROKEN, {}); });
+  conductor.programs = "nowhere";
+  test.throws("no such program", "nowhere/train_copy: there is no such program", [&] { conductor.run(BROKEN, {}); });
+}
+
+void pages(Test& test, const std::string& programs) {
+  const Workplace here;
+  const std::vector<Experiment> table = {TINY, BROKEN};
+  const PageSection none = section_of(TINY, nullptr);
+  test.equal("not run", none.rows.at(0).ours, "not run");
+  test.equal("the paper's number is there all the same", none.rows.at(0).paper, "1.00");
+  test.check("nothing else is", none.figures.empty() && none.commands.empty() && none.rows[0].remark.empty());
+
+  Conductor{programs, "cpu", 1, true}.run(TINY, {});
+  const Page page = make_page(table);
+  write_html(page, "report");
+  write_markdown(page, "results");
+  const std::string html = read_bytes("report/index.html"), markdown = read_bytes("results/RESULTS.md");
+  const auto says = [&](const std::string& name, const std::string& page_text, const std::string& words) {
+    test.check(name, page_text.find(words) != std::string::npos, words + " is not in " + page_text);
+  };
+  const std::string loss = shown_cell(tiny_plan({}).rows[0].ours, finder_of("runs/reproduce-quick-tiny")).value();
+  says("html escapes", html, "A &lt;title&gt;");
+  says("html: the number", html, "<td class=\"number\">" + loss + "</td>");
+  says("html: not run", html, "<td class=\"number not-run\">not run</td>");
+  says("html: the figure", html, "<img src=\"tiny/train-compare.svg\" alt=\"A &lt;title&gt; curves &amp; more\">");
+  says("html: the words of a log", html, "<pre>weights ");
+  says("html: never a script", html, "<nav>");
+  test.check("html: no script and nothing from elsewhere",
+             html.find("<script") == std::string::npos && html.find("http") == std::string::npos);
+  test.check("html: what is not there is not shown", html.find("nothing.svg") == std::string::npos);
+  says("markdown escapes", markdown, "### A &lt;title\\>");
+  says("markdown: the row", markdown,
+       "| last loss &lt;1\\> | 1.00 | " + loss + " | " + distance("1.00", loss) + " | a \\| b |");
+  says("markdown: a step", markdown, "| steps |  | not in 8 |");
+  says("markdown: not run", markdown, "| nowhere | 5 | not run |  |  |");
+  says("markdown: a whole experiment", markdown, "`broken` · not run");
+  says("markdown: the command", markdown, "./train_copy --compare causal_rn,rnn --length 4");
+  for (const char* file : {"report/tiny/train-compare.svg", "report/tiny/loss.svg", "results/tiny/train-compare.svg",
+                           "results/tiny/train-compare.csv", "results/tiny/loss.svg"})
+    test.check(std::string("leaves ") + file, std::filesystem::exists(file));
+  test.equal("a row of a table", markdown_text("a|b_c*d\ne"), "a\\|b\\_c\\*d e");
+}
+
+void program(Test& test, const std::string& programs) {
+  const Shell shell(programs + "/reproduce");
+  const auto expect = [&](const std::string& name, const std::string& arguments, int status, const std::string& words) {
+    const Outcome outcome = shell.run(arguments);
+    test.check(name, outcome.status == status && outcome.says(words),
+               text("status %d, said: ", outcome.status) + outcome.output);
+  };
+  expect("help", "", 0, "report");
+  expect("list", "list", 0, "copy-pre-norm");
+  expect("list one", "list copy-pre-norm", 0, "./train_copy --compare pre-norm=exact");
+  expect("no such subcommand", "show", 2, "reproduce: unknown subcommand show, expected one of list, run, report");
+  expect("no such experiment", "run copy-pre-nrom", 2,
+         "unknown experiment copy-pre-nrom (did you mean copy-pre-norm?)");
+  expect("no experiment", "run", 2, "expected NAME");
+  expect("both sizes", "run copy --quick --full", 2, "--quick and --full: expected one of the two");
+  expect("no data", "run text-perplexity --full", 2, "text-perplexity --full: expected --data");
+  expect("a report of nothing", "report", 0, "saved runs/report/index.html (0 of ");
+  const Outcome outcome = shell.script("'" + programs +
+                                       "/reproduce' run copy-pre-norm --threads 1 & child=$!; "
+                                       "until [ $(cat runs/reproduce-quick-copy-pre-norm.train/pre-norm-exact/log.csv "
+                                       "| wc -l) -gt 3 ] 2>/dev/null; do sleep 0.05; "
+                                       "done 2> /dev/null; kill -INT $child; wait $child; echo status $?");
+  test.check("interrupted", outcome.says("status 130"), outcome.output);
+  test.check("says how to go on", outcome.says("go on with: ./reproduce run copy-pre-norm --quick --threads 1"),
+             outcome.output);
+  test.check(
+      "the child has saved",
+      std::filesystem::exists(shell.file("runs/reproduce-quick-copy-pre-norm.train/pre-norm-exact/model.safetensors")));
+  expect("begun", "list", 0, "[quick begun]");
+  expect("a report of a part", "report", 0, "(1 of ");
+}
+
+}  // namespace
+}  // namespace petroglyph
+
+int main(int argc, char** argv) {
+  using namespace petroglyph;
+  Test test(argc, argv);
+  const std::string programs = std::filesystem::absolute(argv[0]).parent_path().parent_path().string();
+  test.run("experiment table", experiment_table);
+  test.run("cells", cells);
+  test.run("running", [&] { running(test, programs); });
+  test.run("pages", [&] { pages(test, programs); });
+  test.run("program", [&] { program(test, programs); });
+  return test.finish();
+}
