@@ -56,15 +56,13 @@ struct RegularSettings {
     options
         .add("parity-probability", &probabilities, 1, 99,
              "parity_check: tested too, at the training length and on the longer ones, on strings whose symbols are 1 "
-             "with "
-             "these probabilities, in percent (table 2: 10,30,50,70,90)")
+             "with these probabilities, in percent (table 2: 10,30,50,70,90)")
         .may_change();
     options.add("leading-plus", &leading_plus, "modular_arithmetic: expressions begin with +, as in the authors' code");
     options
         .add("near-misses", &near_misses,
              "D_n, Tomita: tested on members against members with one flipped bit, not random strings, of the lengths "
-             "that "
-             "have both")
+             "that have both")
         .may_change();
     options.section("Model");
     options.add("model", &model, {"regular_gpt", "transformer", "rnn", "mamba"}, "what learns");
