@@ -151,6 +151,10 @@ struct Session {
     const std::vector<int>& lengths = text_settings.lengths;
     return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
   }
+  void show() {
+    if (!text_settings.lengths.empty()) write_lengths(run->folder(), length_table());
+  }
+  const std::string& compared() const { return text_settings.compare; }
   std::string title() const {
     return "Text: " + (text_settings.source.data.empty() ? "stories" : text_settings.source.data);
   }
@@ -253,25 +257,9 @@ LengthTable Session::length_table() {
   return {title(), "perplexity of the last token", false, text_settings.lengths, {model.model}, {perplexity}};
 }
 
-int train_one(Session& session) {
-  session.prepare();
-  const bool finished = session.run->train();
-  if (finished && !session.text_settings.lengths.empty()) write_lengths(session.run->folder(), session.length_table());
-  std::printf("weights %016llx\n", static_cast<unsigned long long>(session.run->model().parameters.fingerprint()));
-  return finished ? 0 : INTERRUPTED_STATUS;
-}
-
-int train_text(int argc, char** argv) {
-  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  Session session(words);
-  const std::string& list = session.text_settings.compare;
-  if (list.empty()) return train_one(session);
-  return Comparison<Session>(session, list, words).run(session.title());
-}
-
 }  // namespace
 }  // namespace petroglyph
 
 int main(int argc, char** argv) {
-  return petroglyph::run_program("train_text", [&] { return petroglyph::train_text(argc, argv); });
+  return petroglyph::run_program("train_text", [&] { return petroglyph::train_or_compare<petroglyph::Session>(argc, argv); });
 }
