@@ -50,7 +50,7 @@ constexpr size_t STORY_BYTES = 4 << 20;  // more than a default run reads
 // A preset's sizes. tiny and base: linear-time paper, appendix D; small: what two cores teach something in two minutes.
 struct Preset {
   const char* name;
-  int width, hidden, layers, heads, context, batch;  // hidden 0: the model's own; heads: of transformers
+  int width, hidden, layers, heads, context, batch;  // hidden 0: the model's own; heads: of transformers and dct_mlp
   double learning_rate;
 };
 constexpr Preset PRESETS[] = {
@@ -126,7 +126,7 @@ struct Session {
     settings.rate.floor = 1e-5;
     text_settings.declare(options);
     options.add("preset", &text_settings.preset, {"small", "tiny", "base"}, "sizes; what is given besides wins");
-    model.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "mlp_lm", "rnn",
+    model.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "mlp_lm", "dct_mlp", "rnn",
                              "regular_gpt"});
     settings.declare(options);
     options.parse(words);
@@ -169,7 +169,7 @@ void Session::apply_preset() {
     set("width", model.width, preset.width);
     set("hidden", model.hidden, preset.hidden);
     set("layers", model.layers, preset.layers);
-    if (preset.hidden > 0 || model.has_attention()) set("heads", model.heads, preset.heads);
+    if (preset.hidden > 0 || model.has_heads()) set("heads", model.heads, preset.heads);
     set("context", text_settings.context, preset.context);
     set("batch", settings.batch, preset.batch);
     set("lr", settings.rate.peak, preset.learning_rate);
