@@ -286,7 +286,8 @@ class TestOfLengths {
   double accuracy(int length, float ones) {
     if (interrupted()) return 0;
     const RegularLanguage strings = session_.language(length, length, ones, s_.near_misses);
-    const double accuracy = session_.run->evaluate(strings, s_.strings).accuracy;
+    const double longer = double(length) / session_.lengths().train;
+    const double accuracy = session_.run->evaluate(strings, s_.strings, longer).accuracy;
     if (progress_->due(++done_)) progress_->show(done_, text("length %d  accuracy %.1f %%", length, 100 * accuracy));
     return accuracy;
   }
@@ -296,7 +297,7 @@ class TestOfLengths {
     for (int i = 0; i < Session::WINDOWS && !interrupted(); ++i) {
       const NextSymbol strings = session_.next_symbols(i);
       const auto [low, high] = session_.window(i);
-      add(low, high, session_.run->evaluate(strings, static_cast<int>(strings.test_strings())).accuracy);
+      add(low, high, session_.run->evaluate(strings, static_cast<int>(strings.test_strings()), i + 1).accuracy);
       progress_->show(++done_,
                       text("%lld strings of %d to %d symbols  accuracy %.1f %%",
                            static_cast<long long>(strings.test_strings()), low, high, 100 * result_.accuracies.back()));

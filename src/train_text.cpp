@@ -252,7 +252,7 @@ LengthTable Session::length_table() {
   std::vector<double> perplexity;
   for (const int length : text_settings.lengths) {
     const LastToken last = last_token(length);
-    perplexity.push_back(std::exp(run->evaluate(last, last.windows()).loss));
+    perplexity.push_back(std::exp(run->evaluate(last, last.windows(), double(length) / text_settings.context).loss));
   }
   return {title(), "perplexity of the last token", false, text_settings.lengths, {model.model}, {perplexity}};
 }

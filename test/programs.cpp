@@ -327,7 +327,7 @@ class OtherPrograms {
     expect(shell, "resumes nothing", "--resume --name nothing", 1, "runs/nothing: has no run parity_check-seed-1");
     test_.check("nothing was made", !std::filesystem::exists(shell.file("runs")));
 #ifndef __SANITIZE_ADDRESS__  // which wants all addresses there are
-    const std::string longest = "--name long --test-from 1048576 --test-to 1048576" + SMALL_REGULAR + "--train-length 10 --batch 8";
+    const std::string longest = "--name long --test-from 1048576 --test-to 1048576" + SMALL_REGULAR + "--train-length 10 --width 64";
     const Outcome outcome = shell.run(longest, "ulimit -v 1000000;");
     test_.check("longer than memory", outcome.status == 1 && outcome.says("train_regular: out of memory"), outcome.output);
 #endif
