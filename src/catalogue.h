@@ -23,25 +23,29 @@ OP(void embedding(real* x, const real* token_table, const real* position_table, 
 // dtoken_table[v] += Σ_{b,t: tokens_bt = v} dx_bt;  dposition_table[t] += Σ_b dx_bt
 //   Order: token table: the rows of dx in `chain` order as the one-hot product that this is (1·x is exact, and a chunk
 //   without v adds nothing); position table: ascending over b, cut every 1024 like a chain.
-OP(void embedding_backward(real* dtoken_table, real* dposition_table, const real* dx, const int32_t* tokens, int B, int T,
-                           int D, int V));
+OP(void embedding_backward(real* dtoken_table, real* dposition_table, const real* dx, const int32_t* tokens, int B,
+                           int T, int D, int V));
 
 // x_bt = patches_bt + position_table[t], and behind them x_b,T−1 = cls + position_table[T−1]
 //   x (B,T,D) out; patches (B,T−1,D); cls (D); position_table (T,D)
-OP(void append_class_token(real* x, const real* patches, const real* cls, const real* position_table, int B, int T, int D));
+OP(void append_class_token(real* x, const real* patches, const real* cls, const real* position_table, int B, int T,
+                           int D));
 
 // dpatches_bt = dx_bt;  dcls += Σ_b dx_b,T−1;  dposition_table[t] += Σ_b dx_bt
 //   dpatches (B,T−1,D) out
 //   Order: ascending over b, cut every 1024 like a chain.
-OP(void append_class_token_backward(real* dpatches, real* dcls, real* dposition_table, const real* dx, int B, int T, int D));
+OP(void append_class_token_backward(real* dpatches, real* dcls, real* dposition_table, const real* dx, int B, int T,
+                                    int D));
 
 // y_n = weight[:, token_n] + bias: a linear layer of a one-hot input
 //   y (N,out) out; weight (out,V); bias (out); tokens (N)
-OP(void linear_one_hot(real* y, const real* weight, const real* bias, const int32_t* tokens, int64_t N, int V, int out));
+OP(void linear_one_hot(real* y, const real* weight, const real* bias, const int32_t* tokens, int64_t N, int V,
+                       int out));
 
 // dweight[:, v] += Σ_{n: token_n = v} dy_n;  dbias += Σ_n dy_n
 //   Order: as linear_backward_weight of the one-hot input (see embedding_backward).
-OP(void linear_one_hot_backward(real* dweight, real* dbias, const real* dy, const int32_t* tokens, int64_t N, int V, int out));
+OP(void linear_one_hot_backward(real* dweight, real* dbias, const real* dy, const int32_t* tokens, int64_t N, int V,
+                                int out));
 
 // x_bt += position_table[first + t]
 //   x (B,T,D) in place; position_table (≥ first+T, D)
@@ -119,15 +123,16 @@ OP(void rms_norm(real* y, real* inv_rms, const real* x, const real* weight, int6
 // dx = inv_rms · (g − x̂ · mean(g∘x̂)) with g = weight∘dy, or dx += that;  dweight += Σ_n dy_n∘x̂_n
 //   dx (N,D) may not be dy; x, inv_rms as in rms_norm
 //   Order: lanes along the row; dweight by chain over the rows.
-OP(void rms_norm_backward(real* dx, real* dweight, const real* dy, const real* x, const real* inv_rms, const real* weight,
-                          int64_t N, int D, Into into));
+OP(void rms_norm_backward(real* dx, real* dweight, const real* dy, const real* x, const real* inv_rms,
+                          const real* weight, int64_t N, int D, Into into));
 
 // ---- Layer normalization ------------------------------------------------------------------------- (Ba et al. 2016)
 
 // hat = (x − mean x) / √(variance + 1e-5),  y = hat ∘ weight + bias, with the biased variance
 //   y (N,D) out, may be x; hat (N,D) out, inv_std (N) out; weight, bias (D)
 //   Order: lanes.
-OP(void layer_norm(real* y, real* hat, real* inv_std, const real* x, const real* weight, const real* bias, int64_t N, int D));
+OP(void layer_norm(real* y, real* hat, real* inv_std, const real* x, const real* weight, const real* bias, int64_t N,
+                   int D));
 
 // y = hat ∘ weight + bias: what layer_norm wrote, once more
 //   y (N,D) out
@@ -159,8 +164,8 @@ OP(void attention(real* y, real* top, real* inv_sum, const AttentionInput& in, c
 //   y, dy (B,T,width); a = e · inv_sum; nothing of size T² is kept
 //   Order: da chain over the channels, dy·y lanes; sums over s, t or distances n chain, ascending, then the factor;
 //   dbias and dpositions: a sample's sum first (dbias over ascending t by additions), then over ascending b.
-OP(void attention_backward(const AttentionGradient& out, const real* dy, const real* y, const real* top, const real* inv_sum,
-                           const AttentionInput& in, const AttentionShape& shape));
+OP(void attention_backward(const AttentionGradient& out, const real* dy, const real* y, const real* top,
+                           const real* inv_sum, const AttentionInput& in, const AttentionShape& shape));
 
 // bias[n] = −r1 log(1 + r2 n) of each head                                                      (Chi et al. 2022, KERPLE)
 //   bias (T,heads) out; r1, r2 (heads)
@@ -168,7 +173,8 @@ OP(void kerple_bias(real* bias, const real* r1, const real* r2, int T, int heads
 
 // dr1 −= Σ_n dbias[n] log(1 + r2 n);  dr2 −= Σ_n dbias[n] r1 n / (1 + r2 n)
 //   Order: lanes over n, by fma.
-OP(void kerple_bias_backward(real* dr1, real* dr2, const real* dbias, const real* r1, const real* r2, int T, int heads));
+OP(void kerple_bias_backward(real* dr1, real* dr2, const real* dbias, const real* r1, const real* r2, int T,
+                             int heads));
 
 // ---- Sliding dilated attention ------------------------------------------------------------------ (regular_gpt, eq. 1)
 
@@ -185,8 +191,8 @@ OP(void dilated_attention(real* y, real* weights, const DilatedInput& in, const 
 //   dy (B,Q,width); weights as dilated_attention wrote them. All T = capacity rows of dk and dv are written.
 //   Order: da lanes, its mean lanes over i, by fma; dq, dk and dv chain over ascending i, uncut, then the factor; dk_before and dv_before
 //   chain over ascending samples, then queries, then i, uncut.
-OP(void dilated_attention_backward(const DilatedGradient& out, const real* dy, const real* weights, const DilatedInput& in,
-                                   const DilatedShape& shape));
+OP(void dilated_attention_backward(const DilatedGradient& out, const real* dy, const real* weights,
+                                   const DilatedInput& in, const DilatedShape& shape));
 
 // y_bj = x_b,first+j·step       y (B,count,D) out; x (B,T,D)
 OP(void take_rows(real* y, const real* x, int B, int T, int first, int step, int count, int D));
@@ -208,7 +214,8 @@ OP(void add_to_rows(real* x, const real* y, int B, int T, int first, int step, i
 //   Order: q·k chain over the channels. Sums over s chain, ascending within a chunk, from zero (z: by additions), and then
 //   added to what the chunks before have: S, z, and y from Sᵀq_t, a chain over the channels. For inv_sum lanes: z·q_t over
 //   the channels by fma, then Σ q_t·k_s over the chunk's s. The exp of ELU_PLUS_ONE is exp_nonpositive (numerics.h).
-OP(void linear_attention(real* y, real* inv_sum, real* states, real* state, real* qkv, const LinearAttentionShape& shape));
+OP(void linear_attention(real* y, real* inv_sum, real* states, real* state, real* qkv,
+                         const LinearAttentionShape& shape));
 
 // The gradients of linear_attention over whole sequences. With g_t = inv_sum_t dy_t, c_t = −g_t·y_t, w_ts = g_t·v_s + c_t, and of
 // the chunks after, L = Σ_t q_t ⊗ g_t and h = Σ_t c_t q_t (not causal: of all positions):
@@ -268,7 +275,8 @@ OP(void relation_shift(real* shift, const real* p, const real* q, const Relation
 //   shift (B,Q) or null; with exp and without inv_std only: z_j is multiplied by exp(−shift_j), one factor for all channels.
 //   A following plain normalization undoes it, and it keeps exp from overflow.
 //   Order: ascending over i, then times 1/n_j.
-OP(void relation(real* z, const real* inv_std, const real* shift, const real* p, const real* q, const RelationShape& shape));
+OP(void relation(real* z, const real* inv_std, const real* shift, const real* p, const real* q,
+                 const RelationShape& shape));
 
 // The gradients of `relation` with every key a query (Q = T = capacity), through the inner norm where inv_std is given.
 //   dp, dq (B,T,H) out; weight (B,heads,T,T) scratch, only with inv_std; dz (B,T,H) is multiplied by 1/n_j in place
@@ -276,8 +284,8 @@ OP(void relation(real* z, const real* inv_std, const real* shift, const real* p,
 //     dp_i = center(Σ_j inv_std_ij g_ij) − p_i Σ_j w_ij − Σ_j w_ij q_j          without inv_std: dp_i = Σ_j g_ij
 //     dq_j = center(Σ_i inv_std_ij g_ij) − q_j Σ_i w_ij − Σ_i w_ij p_i                           dq_j = Σ_i g_ij
 //   Order: sums over i and over j ascending, by fma; over channels lanes; the products with w by chain.
-OP(void relation_backward(real* dp, real* dq, real* weight, real* dz, const real* inv_std, const real* shift, const real* p,
-                          const real* q, const RelationShape& shape));
+OP(void relation_backward(real* dp, real* dq, real* weight, real* dz, const real* inv_std, const real* shift,
+                          const real* p, const real* q, const RelationShape& shape));
 
 // ---- The relation in linear time ------------------------------------------ (causal_rn_workshop, eq. 5; appendix A)
 
@@ -312,7 +320,8 @@ OP(void linear_relation_backward(real* dp, real* dq, real* later, const real* dz
 //   y (B,T,C) out; x (B,T,C); weight (C,K); bias (C)
 //   past (B,K−1,C): the inputs before the first, in order; replaced by the last K − 1 inputs. Null: zeros before the start.
 //   Order: v is one fma chain over ascending k from the bias, zeros included.
-OP(void causal_convolution(real* y, real* past, const real* x, const real* weight, const real* bias, int B, int T, int C, int K));
+OP(void causal_convolution(real* y, real* past, const real* x, const real* weight, const real* bias, int B, int T,
+                           int C, int K));
 
 // The gradients of causal_convolution without a past. dv = dy ∘ silu'(v);  dx_t = Σ_k weight_k ∘ dv_{t+K−1−k};
 // dweight_k += Σ_bt dv_bt ∘ x_b,t−K+1+k;  dbias += Σ_bt dv_bt
@@ -329,8 +338,8 @@ OP(void causal_convolution_backward(real* dx, real* dweight, real* dbias, real* 
 //   kept (B,segments,S,I) out or null: h before the first position of every segment, for the backward pass
 //   exp(Δ A) is 2^max(Δ·(A·log₂e), −100): a factor of 2^-100 forgets as well as zero does, and makes no subnormal numbers.
 //   Order: over s one fma chain, ascending from zero, then D u by another fma.
-OP(void selective_scan(real* y, real* state, real* kept, const real* u, const real* delta, const real* A_log, const real* B,
-                       const real* C, const real* D, const ScanShape& shape));
+OP(void selective_scan(real* y, real* state, real* kept, const real* u, const real* delta, const real* A_log,
+                       const real* B, const real* C, const real* D, const ScanShape& shape));
 
 // The gradients of selective_scan from zeros before the start; models/mamba.cpp derives them.
 //   du, ddelta (B,T,I) out; dB, dC out, laid out as B and C; partial: scratch of shape.partial_size()
@@ -347,7 +356,8 @@ OP(void silu_gate(real* gated, const real* y, const real* z, int64_t n));
 
 // dy = dgated ∘ silu(z);  dz = dgated ∘ y ∘ silu'(z);  and gated once more, which then need not be kept
 //   dy, dz (n) out; either may be dgated; gated (n) out
-OP(void silu_gate_backward(real* dy, real* dz, real* gated, const real* dgated, const real* y, const real* z, int64_t n));
+OP(void silu_gate_backward(real* dy, real* dz, real* gated, const real* dgated, const real* y, const real* z,
+                           int64_t n));
 
 // ---- Recurrent cells ------------------------------------------------ (Elman 1990; Hochreiter and Schmidhuber 1997)
 
@@ -366,8 +376,8 @@ OP(void lstm_cell(real* h, real* c, real* gates, const real* c_before, int64_t N
 // The gradients before σ and tanh, and with respect to c_before. With τ = tanh(c) and d = dc + dh∘o∘(1−τ²):
 //   di = d∘g∘i∘(1−i);  df = d∘c_before∘f∘(1−f);  dg = d∘i∘(1−g²);  do = dh∘τ∘o∘(1−o);  dc_before = d∘f
 //   dgates (N,4H) out, may be gates; dc (N,H): what later steps pass back to c; becomes dc_before
-OP(void lstm_cell_backward(real* dgates, real* dc, const real* dh, const real* gates, const real* c, const real* c_before,
-                           int64_t N, int H));
+OP(void lstm_cell_backward(real* dgates, real* dc, const real* dh, const real* gates, const real* c,
+                           const real* c_before, int64_t N, int H));
 
 // ---- Loss ---------------------------------------------------------------------------------------------------------
 
@@ -375,19 +385,22 @@ OP(void lstm_cell_backward(real* dgates, real* dc, const real* dh, const real* g
 // both zero where target_n = −1.
 //   losses (N) out; dlogits (N,V) out, may be logits, or null; targets (N)
 //   Order: the row's maximum is taken off first; lanes for Σ exp.
-OP(void cross_entropy(real* losses, real* dlogits, const real* logits, const int32_t* targets, real scale, int64_t N, int V));
+OP(void cross_entropy(real* losses, real* dlogits, const real* logits, const int32_t* targets, real scale, int64_t N,
+                      int V));
 
 // losses_n = Σ_v (log(1 + exp(x_nv)) − sets_nv x_nv), binary cross-entropy against sets of right answers;
 // dlogits = scale · (sigmoid(x) − sets)
 //   losses (N) out; dlogits (N,V) out or null; logits, sets (N,V), sets 0 or 1
 //   Order: lanes.
-OP(void binary_cross_entropy(real* losses, real* dlogits, const real* logits, const real* sets, real scale, int64_t N, int V));
+OP(void binary_cross_entropy(real* losses, real* dlogits, const real* logits, const real* sets, real scale, int64_t N,
+                             int V));
 
 // losses_n = Σ_v (σ(x_nv) − sets_nv)², and dlogits = scale · 2 (σ(x) − sets) σ(x) (1 − σ(x)); an entry of sets below zero does not
 // count, and its dlogits is 0
 //   losses (N) out; dlogits (N,V) out or null; logits, sets (N,V)
 //   Order: lanes.
-OP(void sigmoid_squared_error(real* losses, real* dlogits, const real* logits, const real* sets, real scale, int64_t N, int V));
+OP(void sigmoid_squared_error(real* losses, real* dlogits, const real* logits, const real* sets, real scale, int64_t N,
+                              int V));
 
 // best_n = the lowest v with the largest logits_nv
 //   best (N) out
@@ -406,5 +419,5 @@ OP(void sum_of_squares(real* sum, real* partial, const real* x, int64_t n));
 //   m = β₁ m + (1−β₁) g;  v = β₂ v + (1−β₂) g²;
 //   value −= learning_rate · (m/correction1 / (√(v/correction2) + ε) + weight_decay · value)
 //   value, m, v (n) in place; gradient_square_sum (1), of all parameters of the model
-OP(void adamw(real* value, real* m, real* v, const real* gradient, const real* gradient_square_sum, const AdamwStep& step,
-              int64_t n));
+OP(void adamw(real* value, real* m, real* v, const real* gradient, const real* gradient_square_sum,
+              const AdamwStep& step, int64_t n));

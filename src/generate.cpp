@@ -117,8 +117,8 @@ int generate(int argc, char** argv) {
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!settings.quiet)
-    std::fprintf(stderr, "%s tokens in %.1f s, %.0f tokens/s; %s at step %s, %s\n", with_commas(written).c_str(), seconds,
-                 static_cast<double>(written) / seconds, state.model.c_str(), with_commas(state.step).c_str(),
+    std::fprintf(stderr, "%s tokens in %.1f s, %.0f tokens/s; %s at step %s, %s\n", with_commas(written).c_str(),
+                 seconds, static_cast<double>(written) / seconds, state.model.c_str(), with_commas(state.step).c_str(),
                  ops->description().c_str());
   return interrupted() ? INTERRUPTED_STATUS : 0;
 }

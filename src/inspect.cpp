@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "error.h"
 #include "analysis/inspect.h"
+#include "error.h"
 #include "program.h"
 #include "text.h"
 
@@ -21,7 +21,8 @@ constexpr Subcommand SUBCOMMANDS[] = {
     {"heatmap", "where a model of images looks", inspect_heatmap},
     {"lemma1", "an MLP that multiplies matrices of 0 and 1, and so composes what strings do to states", inspect_lemma1},
     {"neurons", "what the neurons of an MLP language model's first layer compute", inspect_neurons},
-    {"positions", "what models with and without positional encodings make of the order of their inputs", inspect_positions},
+    {"positions", "what models with and without positional encodings make of the order of their inputs",
+     inspect_positions},
     {"receptive-field", "how far back a model of text or regular languages looks", inspect_receptive_field},
 };
 

@@ -109,7 +109,7 @@ class Model {
   // Adds to every parameter's gradient, for dlogits = ∂loss/∂logits of the last forward().
   virtual void backward(const Input& input, const real* dlogits) = 0;
   virtual std::unique_ptr<Stream> stream(int batch, int capacity) = 0;
-  virtual int classes() const = 0;  // V, the columns of the logits
+  virtual int classes() const = 0;                                         // V, the columns of the logits
   virtual int longest() const { return std::numeric_limits<int>::max(); }  // T that its stream reads at most
   // 0; or the number of tokens that it reads, no more and no fewer, to answer once, at their end. Its stream slides: a position's
   // logits are those of the window that ends there, NaN before the first whole one.

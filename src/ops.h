@@ -82,13 +82,13 @@ struct ScanShape {
 
 // Attention between queries and keys. As in RelationShape the queries are the last of the keys' positions.
 struct AttentionShape {
-  int batch;      // B
-  int queries;    // Q
-  int keys;       // T; query t stands at position T − Q + t
-  int capacity;   // positions from one sample's keys to the next one's; T in training
-  int heads;      // consecutive groups of head_width channels
+  int batch;     // B
+  int queries;   // Q
+  int keys;      // T; query t stands at position T − Q + t
+  int capacity;  // positions from one sample's keys to the next one's; T in training
+  int heads;     // consecutive groups of head_width channels
   int head_width;
-  bool causal;    // query at position t sees keys 0 … t; otherwise all T keys
+  bool causal;               // query at position t sees keys 0 … t; otherwise all T keys
   int query_step, key_step;  // numbers from one position's q to the next one's, and from one k or v to the next
 
   HOST_DEVICE int width() const { return heads * head_width; }

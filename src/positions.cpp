@@ -66,9 +66,10 @@ std::vector<real> sinusoids(int first, int count, int width) {
 
 std::vector<real> dct_waves(int64_t window, int64_t frequencies, int64_t rows) {
   constexpr double PI = 3.141592653589793116;
-  const auto wave = [&](int64_t quarters) {  // of the angle π/(2t) times that, brought within one turn as a whole number
-    return sin_cos(PI * static_cast<double>(quarters % (4 * window)) / static_cast<double>(2 * window));
-  };
+  const auto wave =
+      [&](int64_t quarters) {  // of the angle π/(2t) times that, brought within one turn as a whole number
+        return sin_cos(PI * static_cast<double>(quarters % (4 * window)) / static_cast<double>(2 * window));
+      };
   std::vector<real> table;
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t j = 0; j < frequencies; ++j) {

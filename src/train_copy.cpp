@@ -127,5 +127,6 @@ void Session::show() {
 }  // namespace petroglyph
 
 int main(int argc, char** argv) {
-  return petroglyph::run_program("train_copy", [&] { return petroglyph::train_or_compare<petroglyph::Session>(argc, argv); });
+  return petroglyph::run_program("train_copy",
+                                 [&] { return petroglyph::train_or_compare<petroglyph::Session>(argc, argv); });
 }

@@ -176,5 +176,6 @@ struct Session {
 }  // namespace petroglyph
 
 int main(int argc, char** argv) {
-  return petroglyph::run_program("train_image", [&] { return petroglyph::train_or_compare<petroglyph::Session>(argc, argv); });
+  return petroglyph::run_program("train_image",
+                                 [&] { return petroglyph::train_or_compare<petroglyph::Session>(argc, argv); });
 }

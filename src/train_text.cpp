@@ -126,14 +126,15 @@ struct Session {
     settings.rate.floor = 1e-5;
     text_settings.declare(options);
     options.add("preset", &text_settings.preset, {"small", "tiny", "base"}, "sizes; what is given besides wins");
-    model.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "mlp_lm", "dct_mlp", "rnn",
-                             "regular_gpt"});
+    model.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "mlp_lm",
+                            "dct_mlp", "rnn", "regular_gpt"});
     settings.declare(options);
     options.parse(words);
     apply_preset();
     model.set_defaults();
     if (model.answers_once() && !text_settings.lengths.empty())
-      throw UsageError("--evaluate-lengths: a model that answers once reads windows of its --context and of no other length");
+      throw UsageError(
+          "--evaluate-lengths: a model that answers once reads windows of its --context and of no other length");
   }
 
   void apply_preset();
@@ -145,7 +146,8 @@ struct Session {
   std::vector<std::string> sample();
   LengthTable length_table();
   LastToken last_token(int length) const {
-    return LastToken(*opened.validation, "the text for evaluations", length, longest_length(), text_settings.length_windows);
+    return LastToken(*opened.validation, "the text for evaluations", length, longest_length(),
+                     text_settings.length_windows);
   }
   int longest_length() const {  // of --evaluate-lengths
     const std::vector<int>& lengths = text_settings.lengths;
@@ -222,8 +224,8 @@ void Session::prepare() {
   characters_a_token = static_cast<double>(characters) / static_cast<double>(evaluated.counted);
   if (settings.quiet) return;
   std::printf("%s tokens to learn from, %s to evaluate; %s; %s windows of %d an epoch\n",
-              with_commas(opened.training->size()).c_str(), with_commas(opened.validation->size()).c_str(), opened.tokenizer->name().c_str(),
-              with_commas(task->training_windows()).c_str(), text_settings.context);
+              with_commas(opened.training->size()).c_str(), with_commas(opened.validation->size()).c_str(),
+              opened.tokenizer->name().c_str(), with_commas(task->training_windows()).c_str(), text_settings.context);
   if (opened.training->replaced() > 0)
     std::printf("replaced %s characters by '?'\n", with_commas(opened.training->replaced()).c_str());
 }
@@ -235,7 +237,8 @@ std::string Session::describe(const Measures& measures) const {
 
 std::vector<std::string> Session::sample() {
   const bool given = !text_settings.prompt.empty();
-  std::vector<int32_t> tokens = prompt_tokens(*opened.tokenizer, given ? text_settings.prompt : "\n", run->model()), shown;
+  std::vector<int32_t> tokens = prompt_tokens(*opened.tokenizer, given ? text_settings.prompt : "\n", run->model()),
+                       shown;
   if (given) opened.tokenizer->encode(text_settings.prompt, shown);
   const size_t prompt = tokens.size() - shown.size();  // what nobody gave is not shown
   Generator generator(run->model(), run->ops(), {}, settings.seed, 0,
@@ -261,5 +264,6 @@ LengthTable Session::length_table() {
 }  // namespace petroglyph
 
 int main(int argc, char** argv) {
-  return petroglyph::run_program("train_text", [&] { return petroglyph::train_or_compare<petroglyph::Session>(argc, argv); });
+  return petroglyph::run_program("train_text",
+                                 [&] { return petroglyph::train_or_compare<petroglyph::Session>(argc, argv); });
 }

@@ -212,10 +212,13 @@ void pieces(Test& test) {
   check_pieces(test, "dilated, C = 2", "regular_gpt", gpt + "\"dilated\",\"chunk\":2}", 2, 4);
   check_pieces(test, "dilated, C = 3", "regular_gpt", gpt + "\"dilated\",\"chunk\":3}", 3, 3);
   check_pieces(test, "transformer", "transformer",
-               sizes + "\"layers\":2,\"context\":13,\"causal\":true,\"position\":\"none\",\"norm\":\"plain\","
-                       "\"qkv_bias\":true,\"out_bias\":true,\"gelu\":\"erf\",\"readout\":\"all\"}", 0, 2);
+               sizes +
+                   "\"layers\":2,\"context\":13,\"causal\":true,\"position\":\"none\",\"norm\":\"plain\","
+                   "\"qkv_bias\":true,\"out_bias\":true,\"gelu\":\"erf\",\"readout\":\"all\"}",
+               0, 2);
   const auto ops = make_cpu(1);
-  const auto rnn = random_model("rnn", "{\"vocab\":2,\"classes\":2,\"hidden\":4,\"cell\":\"elman\",\"readout\":\"last\"}", *ops);
+  const auto rnn =
+      random_model("rnn", "{\"vocab\":2,\"classes\":2,\"hidden\":4,\"cell\":\"elman\",\"readout\":\"last\"}", *ops);
   test.throws("a model without layers", "does not show its layers", [&] { layer_vectors(*rnn, *ops, {0, 1}, 0); });
 }
 
@@ -234,7 +237,8 @@ void clusters(Test& test) {
     test.equal(text("%d clusters", corners), count_clusters(polygon(corners, 400, 0.3), 2, 12), corners);
   std::vector<int> classes;
   for (int i = 0; i < 400; ++i) classes.push_back(i % 5);
-  const Separation tight = separation(polygon(5, 400, 0.1), 2, classes), loose = separation(polygon(5, 400, 9), 2, classes);
+  const Separation tight = separation(polygon(5, 400, 0.1), 2, classes),
+                   loose = separation(polygon(5, 400, 9), 2, classes);
   CHECK(tight.nearest == 1 && std::abs(tight.within - 0.1 * std::sqrt(1.5707963)) < 0.01);
   CHECK(std::abs(tight.between - 20 * std::sin(3.14159265 / 5)) < 0.1);
   CHECK(loose.nearest > 0.2 && loose.nearest < 0.8);
@@ -339,7 +343,8 @@ NeuronThresholds thresholds(const Json& json) {
   return {json.at("p").number(), json.at("low").number(), json.at("high").number(), json.at("bag_of_words").number()};
 }
 
-void check_verdicts(Test& test, const std::string& name, const std::vector<NeuronVerdict>& found, const Json& expected) {
+void check_verdicts(Test& test, const std::string& name, const std::vector<NeuronVerdict>& found,
+                    const Json& expected) {
   const auto check_flag = [&](const char* flag, bool NeuronVerdict::*member) {
     std::vector<bool> all;
     for (const NeuronVerdict& verdict : found) all.push_back(verdict.*member);
@@ -400,7 +405,8 @@ void ideal_neurons(Test& test) {
   };
   const std::vector<double> unigram = neuron([](int t) { return t == T - 1 ? 2.0 : 0.0; });
   const std::vector<double> bag = neuron([](int) { return 0.5; });
-  const std::vector<double> wave = neuron([](int t) { return std::cos(3.14159265358979323846 * 2 * (2 * t + 1) / (2 * T)); });
+  const std::vector<double> wave =
+      neuron([](int t) { return std::cos(3.14159265358979323846 * 2 * (2 * t + 1) / (2 * T)); });
   CHECK(verdict(unigram).type == NeuronType::NGRAM);
   CHECK(verdict(bag).type == NeuronType::BAG_OF_WORDS);
   CHECK(verdict(wave).type == NeuronType::DCT_SPARSE);
@@ -410,7 +416,8 @@ void ideal_neurons(Test& test) {
   CHECK(bag_of_words_variance({bag.data(), T, E}) < 1e-30);
   const NeuronMeasures m = measure_neuron({wave.data(), T, E});
   for (int f = 0; f < T; ++f)
-    test.check(text("frequency %d of a wave", f), f == 2 ? m.dct_norms[2] > 10 : m.dct_norms[static_cast<size_t>(f)] < 1e-13);
+    test.check(text("frequency %d of a wave", f),
+               f == 2 ? m.dct_norms[2] > 10 : m.dct_norms[static_cast<size_t>(f)] < 1e-13);
   const auto square = [](const std::vector<double>& norms) {
     double sum = 0;
     for (const double n : norms) sum += n * n;
@@ -419,7 +426,8 @@ void ideal_neurons(Test& test) {
   CHECK(std::abs(square(m.norms) - square(m.dct_norms)) < 1e-12);
   // 9 of 15 slices are not more than 0.6 of them; 10 are.
   for (const int low : {9, 10})
-    test.equal(text("%d low slices", low), verdict(neuron([&](int t) { return t < low ? 0.1 : 1 - 0.01 * t; })).ngram, low > 9);
+    test.equal(text("%d low slices", low), verdict(neuron([&](int t) { return t < low ? 0.1 : 1 - 0.01 * t; })).ngram,
+               low > 9);
   CHECK(verdict(neuron([](int) { return 0.0; })).type == NeuronType::OTHER);
   test.equal("counts", count_types({verdict(bag), verdict(bag), verdict(wave)})[1], 2);
 }
@@ -459,7 +467,8 @@ void power_laws(Test& test) {
 
 void fits(Test& test) {
   const Parabola parabola = fit_parabola({7, 8, 9, 10}, {6, 3, 2, 3});  // (x − 9)² + 2
-  CHECK(std::abs(parabola.c2 - 1) < 1e-12 && std::abs(parabola.minimum() - 9) < 1e-12 && std::abs(parabola.at(10) - 3) < 1e-12);
+  CHECK(std::abs(parabola.c2 - 1) < 1e-12 && std::abs(parabola.minimum() - 9) < 1e-12 &&
+        std::abs(parabola.at(10) - 3) < 1e-12);
   const Line line = fit_line({1, 2, 4}, {1, 3, 7});
   CHECK(std::abs(line.slope - 2) < 1e-14 && std::abs(line.intercept + 1) < 1e-14);
   test.throws("two sizes", "a parabola through points with 2 different x", [] { fit_parabola({1, 2, 2}, {1, 2, 3}); });

@@ -69,7 +69,8 @@ struct StepCase {
   Json config;
   std::shared_ptr<const Task> task;
   int batch;
-  double flops = 0;  // of its products, forward and backward: what is left undone at the peak is its floor. 0: not counted
+  double flops =
+      0;  // of its products, forward and backward: what is left undone at the peak is its floor. 0: not counted
 };
 
 // Windows of random tokens, each with one right answer.
@@ -129,8 +130,12 @@ StepCase regular_step(const std::string& form) {
     flops += 3 * 2.0 * B * (2.0 * D * D * before + 2.0 * D * D * after + 2.0 * D * H * after);
     before = after;
   }
-  return {text("regular_gpt %s 256/1024, C = 2, 8 heads, T = 40, batch 128", form.c_str()), "regular_gpt", config,
-          std::make_shared<RegularLanguage>(parity), B, flops};
+  return {text("regular_gpt %s 256/1024, C = 2, 8 heads, T = 40, batch 128", form.c_str()),
+          "regular_gpt",
+          config,
+          std::make_shared<RegularLanguage>(parity),
+          B,
+          flops};
 }
 
 // The quick preset of train_text, where a Transformer is as wide as mlp_lm's embedding, and larger.
@@ -144,8 +149,9 @@ StepCase window_step(const std::string& model, int vocab, int embedding, int wid
   options.readout = model == "mlp_lm" ? "all" : "last";
   options.set_defaults();
   constexpr int CONTEXT = 15;
-  return {text("%s %d/%d, vocab %d, windows of %d + 1, batch %d", model.c_str(), embedding, width, vocab, CONTEXT, batch), model,
-          options.config(vocab, CONTEXT), std::make_shared<RandomWindows>(vocab, CONTEXT), batch};
+  return {
+      text("%s %d/%d, vocab %d, windows of %d + 1, batch %d", model.c_str(), embedding, width, vocab, CONTEXT, batch),
+      model, options.config(vocab, CONTEXT), std::make_shared<RandomWindows>(vocab, CONTEXT), batch};
 }
 
 // A small GPT-2, on 256 positions.

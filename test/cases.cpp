@@ -791,8 +791,8 @@ OpCase sliding_dct_stream_case(int B, int before, int T, const DctHeads& heads) 
   const int64_t rows = int64_t(B) * T;
   int64_t state = 0;
   for (size_t h = 0; h < heads.windows.size(); ++h)
-    state += heads.head_width * (std::min<int64_t>(heads.windows[h], before + T) * (heads.frequencies[h] + 1) +
-                                 2 * heads.frequencies[h]);
+    state += heads.head_width *
+             (std::min<int64_t>(heads.windows[h], before + T) * (heads.frequencies[h] + 1) + 2 * heads.frequencies[h]);
   OpCase row{text("sliding_dct %dx%d after %d of %d: ", B, T, before, heads.head_width) + heads.name(),
              {{"x", Role::INPUT, rows * heads.width()},
               {"state", Role::UPDATED, B * state},
@@ -824,17 +824,17 @@ OpCase mix_frequencies_case(int B, int T, const DctHeads& heads) {
 }
 
 void add_dct_ops(std::vector<OpCase>& rows) {
-  rows.push_back(sliding_dct_case(2, 7, {3, {3, 5}, {2, 5}}));          // k = t; a last block that is not whole
-  rows.push_back(sliding_dct_case(1, 9, {5, {1, 9, 40}, {1, 9, 3}}));   // a window as long as the text, and one longer
+  rows.push_back(sliding_dct_case(2, 7, {3, {3, 5}, {2, 5}}));         // k = t; a last block that is not whole
+  rows.push_back(sliding_dct_case(1, 9, {5, {1, 9, 40}, {1, 9, 3}}));  // a window as long as the text, and one longer
   rows.push_back(sliding_dct_case(3, 1, {2, {4}, {3}}));
-  rows.push_back(sliding_dct_case(1, 147, {33, {70, 2}, {6, 2}}));      // more than one run, and two groups of frequencies
+  rows.push_back(sliding_dct_case(1, 147, {33, {70, 2}, {6, 2}}));  // more than one run, and two groups of frequencies
   rows.push_back(sliding_dct_case(2, 131, {17, {13}, {13}}));
   rows.push_back(sliding_dct_stream_case(2, 0, 5, {3, {3, 9}, {2, 5}}));
   rows.push_back(sliding_dct_stream_case(2, 11, 8, {5, {3, 7, 30}, {3, 6, 1}}));  // through several ends of blocks
   rows.push_back(sliding_dct_stream_case(1, 64, 1, {37, {65, 64}, {1, 4}}));
   rows.push_back(mix_frequencies_case(2, 5, {3, {4, 4}, {2, 3}}));
   rows.push_back(mix_frequencies_case(1, 70, {33, {9, 9, 9}, {1, 5, 3}}));
-  rows.push_back(mix_frequencies_case(2, 519, {5, {4, 4}, {4, 1}}));    // the weights' gradient is cut
+  rows.push_back(mix_frequencies_case(2, 519, {5, {4, 4}, {4, 1}}));  // the weights' gradient is cut
 }
 
 void add_transformer_ops(std::vector<OpCase>& rows) {
@@ -1008,11 +1008,12 @@ void add_regular_gpts(std::vector<ModelCase>& rows) {
 void add_dct_mlps(std::vector<ModelCase>& rows) {
   const auto add = [&](const char* name, int width, int heads, const char* frequencies, const char* windows, int batch,
                        int length) {
-    rows.push_back({std::string("dct_mlp") + name, "dct_mlp",
-                    text("{\"vocab\":9,\"context\":8,\"width\":%d,\"hidden\":11,\"layers\":2,\"heads\":%d,\"frequencies\":[%s],"
-                         "\"windows\":[%s]}",
-                         width, heads, frequencies, windows),
-                    batch, length});
+    rows.push_back(
+        {std::string("dct_mlp") + name, "dct_mlp",
+         text("{\"vocab\":9,\"context\":8,\"width\":%d,\"hidden\":11,\"layers\":2,\"heads\":%d,\"frequencies\":[%s],"
+              "\"windows\":[%s]}",
+              width, heads, frequencies, windows),
+         batch, length});
   };
   add("", 8, 2, "2,3", "3,8", 3, 7);
   add(" of many frequencies", 9, 3, "1,5,9", "1,7,9", 2, 23);
@@ -1158,7 +1159,8 @@ std::vector<OpCase> bench_cases() {
   rows.push_back(linear_attention_case({32, 258, 1, 192, true, true, FeatureMap::ELU_PLUS_ONE, 0}));
   rows.push_back(linear_attention_case({4, 256, 6, 64, true, true, FeatureMap::ELU_PLUS_ONE, 0}));
   rows.push_back(linear_attention_case({1, 16384, 1, 192, true, true, FeatureMap::ELU_PLUS_ONE, 0}));
-  for (const int64_t window : {4, 16, 64, 256, 1024, 2048})  // heads as wide as the paper's, on a text of its length and beyond
+  for (const int64_t window :
+       {4, 16, 64, 256, 1024, 2048})  // heads as wide as the paper's, on a text of its length and beyond
     rows.push_back(sliding_dct_case(1, 2048, {32, {window, window, window, window}, {4, 4, 4, 4}}));
   rows.push_back(sliding_dct_case(1, 8192, {32, {2048, 2048, 2048, 2048}, {4, 4, 4, 4}}));
   rows.push_back(mix_frequencies_case(1, 2048, {32, {64, 64, 64, 64}, {4, 4, 4, 4}}));

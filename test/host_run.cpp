@@ -360,18 +360,18 @@ Row linear_attention_row(const LinearAttentionShape& s) {
 }
 
 Row cross_entropy_row(int64_t N, int V, bool in_place) {
-  return {text("cross_entropy, argmax %lld×%d%s", static_cast<long long>(N), V, in_place ? " in place" : ""),
-          [=](Run& r) {
-            real* logits = r.updated("logits", N * V, -9, 9);
-            const int32_t* targets = r.ids("targets", N, -1, V + 1);
-            r.ops.argmax(r.ids("best", std::vector<int32_t>(static_cast<size_t>(N), -7)), logits, N, V);
-            r.ops.cross_entropy(r.out("losses", N), in_place ? logits : r.out("dlogits", N * V), logits, targets,
-                                real(0.37), N, V);
-            r.ops.binary_cross_entropy(r.out("losses of sets", N), r.out("dlogits of sets", N * V),
-                                       r.in("x", N * V, -9, 9), r.in("sets", N * V, 0, 1), real(0.37), N, V);
-            r.ops.sigmoid_squared_error(r.out("squared errors", N), r.out("their dlogits", N * V),
-                                        r.in("z", N * V, -9, 9), r.in("sets with gaps", N * V, -1, 1), real(0.37), N, V);
-          }};
+  return {
+      text("cross_entropy, argmax %lld×%d%s", static_cast<long long>(N), V, in_place ? " in place" : ""), [=](Run& r) {
+        real* logits = r.updated("logits", N * V, -9, 9);
+        const int32_t* targets = r.ids("targets", N, -1, V + 1);
+        r.ops.argmax(r.ids("best", std::vector<int32_t>(static_cast<size_t>(N), -7)), logits, N, V);
+        r.ops.cross_entropy(r.out("losses", N), in_place ? logits : r.out("dlogits", N * V), logits, targets,
+                            real(0.37), N, V);
+        r.ops.binary_cross_entropy(r.out("losses of sets", N), r.out("dlogits of sets", N * V), r.in("x", N * V, -9, 9),
+                                   r.in("sets", N * V, 0, 1), real(0.37), N, V);
+        r.ops.sigmoid_squared_error(r.out("squared errors", N), r.out("their dlogits", N * V), r.in("z", N * V, -9, 9),
+                                    r.in("sets with gaps", N * V, -1, 1), real(0.37), N, V);
+      }};
 }
 
 Row ties_row() {

@@ -195,14 +195,16 @@ void sliding_transforms(Test& test) {
     input.upload(x);
     ops->sliding_dct(output.data(), nullptr, input.data(), shape);
     const std::vector<real> found = output.download();
-    const std::string name = text("%lld of %lld over %d×%d×%lld", static_cast<long long>(k), static_cast<long long>(t), B, T,
-                                  static_cast<long long>(d));
+    const std::string name = text("%lld of %lld over %d×%d×%lld", static_cast<long long>(k), static_cast<long long>(t),
+                                  B, T, static_cast<long long>(d));
     test.check(name, distance(found, expected) < TOLERANCE, text("relative distance %.2e", distance(found, expected)));
     for (int64_t n = 0; k == t && n < shape.rows(); ++n) {
       real length = 0, expected_length = 0;
-      for (int64_t i = 0; i < k * d; ++i) length += found[static_cast<size_t>(n * k * d + i)] * found[static_cast<size_t>(n * k * d + i)];
+      for (int64_t i = 0; i < k * d; ++i)
+        length += found[static_cast<size_t>(n * k * d + i)] * found[static_cast<size_t>(n * k * d + i)];
       for (int64_t s = std::max<int64_t>(n - n % T, n - t + 1); s <= n; ++s)
-        for (int64_t c = 0; c < d; ++c) expected_length += x[static_cast<size_t>(s * d + c)] * x[static_cast<size_t>(s * d + c)];
+        for (int64_t c = 0; c < d; ++c)
+          expected_length += x[static_cast<size_t>(s * d + c)] * x[static_cast<size_t>(s * d + c)];
       found_lengths.push_back(length);
       lengths.push_back(expected_length);
     }

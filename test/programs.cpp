@@ -203,8 +203,11 @@ class OtherPrograms {
     expect(shell, "lengths", "--name l --steps 1 --evaluate-lengths 4,16 --length-windows 8 --position alibi" + TEXT, 0,
            "perplexity of the last token at length");
     expect(shell, "lengths beyond the text", "--evaluate-lengths 500000" + TEXT, 1, "less than a window of 500000");
-    expect(shell, "extrapolation", "--compare regular_gpt:chunk=4:thickness=2,transformer:position=kerple --name x --steps 2 "
-           "--evaluate-lengths 8,128 --length-windows 8" + TEXT, 0, "regular_gpt:chunk=4:thickness=2");
+    expect(shell, "extrapolation",
+           "--compare regular_gpt:chunk=4:thickness=2,transformer:position=kerple --name x --steps 2 "
+           "--evaluate-lengths 8,128 --length-windows 8" +
+               TEXT,
+           0, "regular_gpt:chunk=4:thickness=2");
     expect(shell, "no chunk", "--model regular_gpt --chunk 1" + TEXT, 2, "--chunk 1: expected a whole number from 2");
     expect(shell, "a comparison", "--compare mamba,linear_transformer --name c --steps 2" + TEXT, 0,
            "saved runs/c (compare.csv");
@@ -219,14 +222,16 @@ class OtherPrograms {
     shell.run("--name parts --steps 4 --schedule constant " + mlp);
     const Outcome constant = shell.run("--name constant --steps 9 --warmup 0 --schedule constant " + mlp);
     test_.equal("resumed", shell.run("--name parts --resume --steps 9").weights(), constant.weights());
-    expect(shell, "another context", "--init runs/whole/model.safetensors --context 9 --model mlp_lm --embedding 6 --width 8", 1,
+    expect(shell, "another context",
+           "--init runs/whole/model.safetensors --context 9 --model mlp_lm --embedding 6 --width 8", 1,
            "tensor first.weight has shape 6×48, this model wants 6×54");
     expect(shell, "another context of its own run", "--name whole --resume --context 9", 1, "--context 9");
     expect(shell, "lengths", "--evaluate-lengths 4 " + mlp, 2, "--evaluate-lengths");
     expect(shell, "no other readout", "--model mlp_lm --readout last", 2, "mlp_lm has no other readout");
     expect(shell, "no such readout", "--model mamba --readout last", 2, "--readout last: an option of transformers");
     expect(shell, "a transformer without a mask", "--name t --readout last --steps 3" + TEXT, 0, "bits/character");
-    expect(shell, "a comparison", "--compare mlp_lm,transformer:readout=last --steps 2" + TEXT, 0, "transformer:readout=last");
+    expect(shell, "a comparison", "--compare mlp_lm,transformer:readout=last --steps 2" + TEXT, 0,
+           "transformer:readout=last");
     const std::string generate = "'" + folder_ + "/generate' --length 30 --quiet ";
     for (const char* name : {"whole", "t"}) {
       const std::string run = generate + "runs/" + name + " --prompt 'One '";  // shorter than the context of 8
@@ -235,7 +240,8 @@ class OtherPrograms {
                   once.status == 0 && once.output.rfind("One ", 0) == 0 && once.output.size() >= 35, once.output);
       test_.equal(std::string(name) + " again", shell.script(run + " --threads 2").output, once.output);
       // A longer text goes on as its last window does.
-      test_.equal(std::string(name) + " sees its window only", shell.script(run + "'and a long way off' --temperature 0").output.substr(22),
+      test_.equal(std::string(name) + " sees its window only",
+                  shell.script(run + "'and a long way off' --temperature 0").output.substr(22),
                   shell.script(run + "'but a long way off' --temperature 0").output.substr(22));
     }
   }
@@ -245,10 +251,12 @@ class OtherPrograms {
     const std::string dct = " --model dct_mlp" + TEXT;
     const Outcome whole = shell.run("--name whole --steps 9" + dct);
     test_.check("a run", whole.status == 0 && whole.says("bits/character") && whole.says("  | "), whole.output);
-    test_.check("its windows", read_bytes(shell.file("runs/whole/model.safetensors")).find("\\\"windows\\\":[4,8]") != std::string::npos);
+    test_.check("its windows", read_bytes(shell.file("runs/whole/model.safetensors")).find("\\\"windows\\\":[4,8]") !=
+                                   std::string::npos);
     const std::string generate = "'" + folder_ + "/generate' runs/whole --length 30 --quiet --prompt 'One '";
     const Outcome once = shell.script(generate);
-    test_.check("goes on from the prompt", once.status == 0 && once.output.rfind("One ", 0) == 0 && once.output.size() >= 35,
+    test_.check("goes on from the prompt",
+                once.status == 0 && once.output.rfind("One ", 0) == 0 && once.output.size() >= 35,
                 once.output);  // beyond the context of 8
     test_.equal("again", shell.script(generate + " --threads 2").output, once.output);
     expect(shell, "windows", "--steps 1 --windows 5,9 --frequencies 3" + dct, 0, "bits/character");
@@ -266,11 +274,13 @@ class OtherPrograms {
                  "/train_copy' --name c --steps 1" + SMALL);
     const std::string run = "runs/t --length 40 --quiet --prompt 'One ' ";
     const Outcome once = shell.run(run + "--seed 5");
-    test_.check("goes on from the prompt", once.status == 0 && once.output.rfind("One ", 0) == 0 &&
-                                               once.output.size() >= 45, once.output);  // beyond the context of 8
+    test_.check("goes on from the prompt",
+                once.status == 0 && once.output.rfind("One ", 0) == 0 && once.output.size() >= 45,
+                once.output);  // beyond the context of 8
     test_.equal("the same seed", shell.run(run + "--seed 5 --threads 2").output, once.output);
     test_.check("another seed", shell.run(run + "--seed 6").output != once.output);
-    test_.equal("the likeliest", shell.run(run + "--temperature 0").output, shell.run(run + "--top-k 1 --seed 9").output);
+    test_.equal("the likeliest", shell.run(run + "--temperature 0").output,
+                shell.run(run + "--top-k 1 --seed 9").output);
     test_.equal("of next to nothing", shell.run(run + "--top-p 0").output, shell.run(run + "--top-k 1").output);
     expect(shell, "samples", "runs/t/model.safetensors --length 3 --samples 2", 0, "--- 2");
     expect(shell, "no text model", "runs/c", 1, "has no tokenizer: this model was trained by train_copy");
@@ -299,7 +309,8 @@ class OtherPrograms {
     expect(shell, "near misses of all", "--all-tasks --near-misses --quiet" + REGULAR, 0, "Tomita_6");
     const std::string next = " --protocol next --train-length 10" + SMALL_REGULAR;
     for (const char* model : {"transformer", "rnn", "mamba", "regular_gpt"})
-      expect(shell, std::string("next symbol: ") + model, std::string("--task D_3 --model ") + model + next, 0, "21 to 30");
+      expect(shell, std::string("next symbol: ") + model, std::string("--task D_3 --model ") + model + next, 0,
+             "21 to 30");
     shell.run("--name nw --task Tomita_4" + next);
     shell.run("--name np --task Tomita_4 --steps 3 --protocol next --train-length 10" + SMALL_REGULAR + "--steps 3");
     shell.run("--name np --task Tomita_4 --resume --protocol next --steps 6 --test-strings 8");
@@ -327,9 +338,11 @@ class OtherPrograms {
     expect(shell, "resumes nothing", "--resume --name nothing", 1, "runs/nothing: has no run parity_check-seed-1");
     test_.check("nothing was made", !std::filesystem::exists(shell.file("runs")));
 #ifndef __SANITIZE_ADDRESS__  // which wants all addresses there are
-    const std::string longest = "--name long --test-from 1048576 --test-to 1048576" + SMALL_REGULAR + "--train-length 10 --width 64";
+    const std::string longest =
+        "--name long --test-from 1048576 --test-to 1048576" + SMALL_REGULAR + "--train-length 10 --width 64";
     const Outcome outcome = shell.run(longest, "ulimit -v 1000000;");
-    test_.check("longer than memory", outcome.status == 1 && outcome.says("train_regular: out of memory"), outcome.output);
+    test_.check("longer than memory", outcome.status == 1 && outcome.says("train_regular: out of memory"),
+                outcome.output);
 #endif
   }
 
@@ -343,8 +356,9 @@ class OtherPrograms {
     const Outcome outcome = shell.script("'" + folder_ + "/train_regular' " + seeds + "a" + more + "& child=$!; " +
                                          wait_for_log + "kill -INT $child; wait $child; echo status $?");
     test_.check("status", outcome.says("status 130"), outcome.output);
-    test_.check("says how to go on", outcome.says("go on with: ./train_regular " + seeds + "a") &&
-                                         outcome.says("--resume --name a"), outcome.output);
+    test_.check("says how to go on",
+                outcome.says("go on with: ./train_regular " + seeds + "a") && outcome.says("--resume --name a"),
+                outcome.output);
     shell.run(seeds + "a" + more + "--resume");
     test_.equal("goes on to the same results", read_bytes(shell.file("runs/a/results.csv")),
                 read_bytes(shell.file("runs/whole/results.csv")));
@@ -352,24 +366,30 @@ class OtherPrograms {
 
   void neurons() {
     const Shell shell(folder_ + "/inspect");
-    const std::string train = "'" + folder_ + "/train_text' --quiet --name ", mlp = " --model mlp_lm --embedding 6" + TEXT;
-    shell.script(train + "m --steps 5 --snapshots 4" + mlp + ";" + train + "wide --steps 1" + mlp + "--context 9;" + train +
-                 "t --steps 1" + TEXT);
+    const std::string train = "'" + folder_ + "/train_text' --quiet --name ",
+                      mlp = " --model mlp_lm --embedding 6" + TEXT;
+    shell.script(train + "m --steps 5 --snapshots 4" + mlp + ";" + train + "wide --steps 1" + mlp + "--context 9;" +
+                 train + "t --steps 1" + TEXT);
     const auto exists = [&](const std::string& file) { return std::filesystem::exists(shell.file(file)); };
     for (const int step : {0, 1, 2, 3, 4, 5})  // every fourth, and halves of that before
       test_.equal(petroglyph::text("a snapshot at step %d", step),
                   exists(petroglyph::text("runs/m/snapshots/step-%d.safetensors", step)), step != 3 && step != 5);
     const Outcome whole = shell.run("neurons runs/m --threads 1");
-    test_.check("a run", whole.status == 0 && whole.says("6 neurons, context 8, embedding 6") && whole.says("step 5"), whole.output);
-    for (const char* name : {"types.svg", "neurons.csv", "ratios.svg", "norms.svg", "windows.svg", "words.txt", "words.csv"})
+    test_.check("a run", whole.status == 0 && whole.says("6 neurons, context 8, embedding 6") && whole.says("step 5"),
+                whole.output);
+    for (const char* name :
+         {"types.svg", "neurons.csv", "ratios.svg", "norms.svg", "windows.svg", "words.txt", "words.csv"})
       test_.check(std::string("leaves ") + name, exists(std::string("runs/m/neurons/") + name));
     const std::string types = read_bytes(shell.file("runs/m/neurons/types.csv"));
     test_.equal("a row for each step", std::count(types.begin(), types.end(), '\n'), 6);
-    const Outcome one = shell.run("neurons runs/m/snapshots/step-2.safetensors --out one --no-rescale --p 1 --bag-of-words 1");
-    test_.check("one step; thresholds", one.status == 0 && one.says("step 2               0.0 %       100.0 %"), one.output);
+    const Outcome one =
+        shell.run("neurons runs/m/snapshots/step-2.safetensors --out one --no-rescale --p 1 --bag-of-words 1");
+    test_.check("one step; thresholds", one.status == 0 && one.says("step 2               0.0 %       100.0 %"),
+                one.output);
     test_.check("in its own folder, no curve", exists("one/types.csv") && !exists("one/types.svg"));
     expect(shell, "another model", "neurons runs/t", 1, "runs/t/model.safetensors: transformer has no first.weight");
-    expect(shell, "of two models", "neurons runs/m runs/wide", 1, "runs/wide/model.safetensors: another model than that of runs/m");
+    expect(shell, "of two models", "neurons runs/m runs/wide", 1,
+           "runs/wide/model.safetensors: another model than that of runs/m");
     expect(shell, "nothing", "neurons", 2, "expected CHECKPOINT");
     expect(shell, "no file", "neurons nowhere", 1, "nowhere");
     shell.script("mkdir empty");
@@ -383,14 +403,18 @@ class OtherPrograms {
     const std::string small = " --widths 4,8,16 --context 4 --heads 1 --batch 8 --eval-samples 16 ";
     const std::string both = " --budgets 2e7,4e7 ";
     const Outcome whole = shell.run("--name whole" + both + small);
-    test_.check("a study", whole.status == 0 && whole.says("12 runs in runs/whole") && whole.says("N_opt ∝ C^"), whole.output);
-    for (const char* name : {"points.csv", "optima.csv", "laws.csv", "scaling_mlp_lm.svg", "scaling_transformer.svg", "loss.svg"})
-      test_.check(std::string("leaves ") + name, std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
+    test_.check("a study", whole.status == 0 && whole.says("12 runs in runs/whole") && whole.says("N_opt ∝ C^"),
+                whole.output);
+    for (const char* name :
+         {"points.csv", "optima.csv", "laws.csv", "scaling_mlp_lm.svg", "scaling_transformer.svg", "loss.svg"})
+      test_.check(std::string("leaves ") + name,
+                  std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
     // The same in two parts, one run at a time and several threads, killed in between.
     shell.run("--name parts --processes 1 --threads 2 --models mlp_lm --budgets 4e7" + small);
     shell.script("rm -r runs/parts/mlp_lm-C4e7-w8; sed -i /C4e7-w8/d runs/parts/points.csv");
     const Outcome parts = shell.run("--name parts --resume --models mlp_lm,transformer" + both);
-    test_.check("trains what is not done", !parts.says("mlp_lm-C4e7-w16 ") && parts.says("mlp_lm-C4e7-w8 "), parts.output);
+    test_.check("trains what is not done", !parts.says("mlp_lm-C4e7-w16 ") && parts.says("mlp_lm-C4e7-w8 "),
+                parts.output);
     for (const char* name : {"points.csv", "laws.csv"})
       test_.equal(std::string("in parts: ") + name, read_bytes(shell.file(std::string("runs/parts/") + name)),
                   read_bytes(shell.file(std::string("runs/whole/") + name)));
@@ -401,9 +425,12 @@ class OtherPrograms {
     expect(shell, "no such model", "--models gru", 2, "\"gru\": expected mlp_lm or transformer");
     expect(shell, "heads", "--models transformer --widths 12,16,20 --heads 2", 2, "--heads 2 does not divide");
     write_bytes(shell.file("runs/whole/points.csv"), "name\n");
-    expect(shell, "a foreign table", "--name whole --resume", 1, "runs/whole/points.csv: expected the columns name,model");
-    expect(shell, "diverges", "--name nan --lr 1000 --clip 0 --lr-floor 1000 --models mlp_lm" + both + small, 1, "this run ended with status 1");
-    expect(shell, "contexts", "--what context --contexts 1,2,5 --widths 8 --tokens 64 --batch 8 --eval-samples 16", 0, "context.svg");
+    expect(shell, "a foreign table", "--name whole --resume", 1,
+           "runs/whole/points.csv: expected the columns name,model");
+    expect(shell, "diverges", "--name nan --lr 1000 --clip 0 --lr-floor 1000 --models mlp_lm" + both + small, 1,
+           "this run ended with status 1");
+    expect(shell, "contexts", "--what context --contexts 1,2,5 --widths 8 --tokens 64 --batch 8 --eval-samples 16", 0,
+           "context.svg");
   }
 
   void inspect() {
@@ -425,8 +452,7 @@ class OtherPrograms {
                  "/train_text' --quiet --name t --steps 2 --position alibi" + TEXT);
     const std::string a = "runs/a/parity_check-seed-1", b = " runs/b/D_2-seed-1", c = " runs/c/Tomita_4-seed-1",
                       r = " runs/r/parity_check-seed-1";
-    expect(shell, "clusters", "clusters --length 60 " + a + b + "/model.safetensors", 0,
-           "60 vectors of 6 layers");
+    expect(shell, "clusters", "clusters --length 60 " + a + b + "/model.safetensors", 0, "60 vectors of 6 layers");
     for (const char* name : {"/clusters.csv", "/clusters.svg"})
       test_.check(std::string("leaves ") + name, std::filesystem::exists(shell.file(a + name)));
     expect(shell, "clusters of a transformer", "clusters --length 14 --out there" + c, 0, "saved there");
@@ -452,7 +478,8 @@ class OtherPrograms {
   const std::string TEXT =
       " --width 8 --layers 1 --heads 2 --context 8 --batch 4 --eval-samples 8 --eval-every 4 --sample-length 20"
       " --threads 1 ";
-  const std::string SMALL_REGULAR = " --width 8 --heads 2 --batch 8 --eval-samples 8 --steps 6 --test-strings 8 --threads 1 ";
+  const std::string SMALL_REGULAR =
+      " --width 8 --heads 2 --batch 8 --eval-samples 8 --steps 6 --test-strings 8 --threads 1 ";
   const std::string REGULAR = SMALL_REGULAR + "--train-length 10 --test-from 11 --test-to 14 ";
 
   Test& test_;

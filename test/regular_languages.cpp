@@ -404,7 +404,8 @@ void next_symbol_task(Test& test) {
         (step < 4 ? first : second).insert(s);
       }
     const int count = static_cast<int>(task.test_strings());
-    for (const SymbolString& s : members_of(language, task.batch(3, stream_of("evaluate"), 5, 0, count), &right)) tested.insert(s);
+    for (const SymbolString& s : members_of(language, task.batch(3, stream_of("evaluate"), 5, 0, count), &right))
+      tested.insert(s);
     test.check(language + ": strings and bits", right);
     test.check(language + ": an epoch has each training string once", first == second && first.size() == 200);
     test.equal(language + ": the test's are all different", tested.size(), static_cast<size_t>(count));
@@ -428,7 +429,8 @@ void next_symbol_task(Test& test) {
 }
 
 void bad_input(Test& test) {
-  test.throws("next symbols of one window", "D_2: strings of 2 to 1 symbols", [] { NextSymbol("D_2", 2, 1, 5, 5, 1, 1); });
+  test.throws("next symbols of one window", "D_2: strings of 2 to 1 symbols",
+              [] { NextSymbol("D_2", 2, 1, 5, 5, 1, 1); });
   test.throws("next symbols of no language", "even_pairs: has no members",
               [] { NextSymbol("even_pairs", 2, 50, 5, 5, 1, 1); });
   CHECK(task_of("D_2", 1, 5).has_near_misses(4) && !task_of("D_2", 1, 5).has_near_misses(3));

@@ -555,7 +555,8 @@ void language_modeling(Test& test) {
   test.equal("evaluation sees every window", seen.size(), size_t(5));
   test.equal("and the same ones always", task.batch(1, evaluate, 0, 0, 5).tokens, checked.tokens);
   test.equal("counted", checked.counted, int64_t(20));
-  const Batch last = LanguageModeling(training, "train.txt", validation, "val.txt", T, A_STEP, Targets::LAST).batch(9, evaluate, 7, 0, 5);
+  const Batch last = LanguageModeling(training, "train.txt", validation, "val.txt", T, A_STEP, Targets::LAST)
+                         .batch(9, evaluate, 7, 0, 5);
   std::vector<int32_t> ends;
   for (size_t b = 0; b < 5; ++b) ends.push_back(checked.targets[b * T + T - 1]);
   test.equal("one target a window", last.targets, ends);

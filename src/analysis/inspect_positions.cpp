@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <optional>
 
+#include "analysis/inspect.h"
 #include "analysis/order.h"
 #include "error.h"
-#include "analysis/inspect.h"
 #include "program.h"
 #include "random.h"
 #include "tasks/corpus.h"
@@ -60,10 +60,10 @@ struct Subject {
 constexpr int VOCAB = 128;  // ASCII
 
 constexpr Subject SUBJECTS[] = {
-    {"transformer", false, 1, "none", "question 1"},        {"transformer", false, 2, "none", "question 1"},
-    {"transformer", false, 2, "learned", "question 1"},     {"transformer", true, 1, "none", "questions 2 and 5"},
-    {"transformer", true, 1, "learned", "question 5"},      {"transformer", true, 2, "none", "questions 3 and 4"},
-    {"transformer", true, 4, "none", "question 3"},         {"linear_transformer", false, 2, "none", "section 4"},
+    {"transformer", false, 1, "none", "question 1"},      {"transformer", false, 2, "none", "question 1"},
+    {"transformer", false, 2, "learned", "question 1"},   {"transformer", true, 1, "none", "questions 2 and 5"},
+    {"transformer", true, 1, "learned", "question 5"},    {"transformer", true, 2, "none", "questions 3 and 4"},
+    {"transformer", true, 4, "none", "question 3"},       {"linear_transformer", false, 2, "none", "section 4"},
     {"linear_transformer", true, 1, "none", "section 4"}, {"linear_transformer", true, 2, "none", "section 4"},
 };
 
@@ -85,8 +85,7 @@ class Positions {
     const std::shared_ptr<const Corpus> all = encode_corpus(text, "the stories", tokenizer);
     const int64_t half = all->size() / 2;
     task_.emplace(std::make_shared<CorpusPart>(all, 0, half), "the stories",
-                  std::make_shared<CorpusPart>(all, half, all->size()), "the stories",
-                  settings.length, settings.batch);
+                  std::make_shared<CorpusPart>(all, half, all->size()), "the stories", settings.length, settings.batch);
   }
 
   int run() {
@@ -97,13 +96,14 @@ class Positions {
     check_new_run(folder_);
     make_folder(folder_);
     csv_ = "model,causal,layers,position,form,weights,moved,last,later\n";
-    std::printf("Distances between outputs, relative to their norm, over %d sequences of %d different characters:\n"
-                "  moved  all tokens but the last permuted, and the outputs permuted back: the largest\n"
-                "  last   the same, the output at the last position: the largest\n"
-                "  later  the same, the outputs from the first change on: the smallest\n\n",
-                settings_.trials, settings_.length);
-    std::printf("%-19s %-7s %6s %-8s %-8s %-8s %9s %9s %9s\n", "model", "causal", "layers", "position", "form", "weights",
-                "moved", "last", "later");
+    std::printf(
+        "Distances between outputs, relative to their norm, over %d sequences of %d different characters:\n"
+        "  moved  all tokens but the last permuted, and the outputs permuted back: the largest\n"
+        "  last   the same, the output at the last position: the largest\n"
+        "  later  the same, the outputs from the first change on: the smallest\n\n",
+        settings_.trials, settings_.length);
+    std::printf("%-19s %-7s %6s %-8s %-8s %-8s %9s %9s %9s\n", "model", "causal", "layers", "position", "form",
+                "weights", "moved", "last", "later");
     for (const Subject& subject : SUBJECTS) {
       if (interrupted()) break;
       ask(subject);
@@ -157,8 +157,8 @@ void Positions::measure(Model& model, const Subject& s, const char* weights) {
   const bool linear = std::string(s.model) == "linear_transformer";
   for (const Pass pass : {Pass::PARALLEL, Pass::STREAM}) {
     if (pass == Pass::STREAM && !(linear && s.causal)) continue;  // the fast-weight form, eq. 7 and 8
-    const OrderSensitivity found = order_sensitivity(model, *ops_, VOCAB, settings_.length, settings_.trials,
-                                                     settings_.seed, pass);
+    const OrderSensitivity found =
+        order_sensitivity(model, *ops_, VOCAB, settings_.length, settings_.trials, settings_.seed, pass);
     const char* const form = pass == Pass::STREAM ? "stream" : "parallel";
     std::printf("%-19s %-7s %6d %-8s %-8s %-8s %9.1e %9.1e %9.1e  %s (%s)\n", s.model, s.causal ? "yes" : "no",
                 s.layers, s.position, form, weights, found.moved, found.last, found.later, verdict(found).c_str(),
@@ -179,8 +179,7 @@ bool Positions::learn(Model& model) {
   Progress progress(0, settings_.steps);
   for (int step = 0; step < settings_.steps && !interrupted(); ++step) {
     const Measures measures = trainer.step(step, schedule.at(step));
-    if (step + 1 < settings_.steps && progress.due(step + 1))
-      progress.show(step + 1, text("loss %.3f", measures.loss));
+    if (step + 1 < settings_.steps && progress.due(step + 1)) progress.show(step + 1, text("loss %.3f", measures.loss));
   }
   progress.finish();
   return !interrupted();

@@ -10,9 +10,10 @@ namespace petroglyph {
 
 // Distances between outputs are relative to their norm; what a mathematician calls equal is apart by rounding only.
 struct OrderSensitivity {
-  double moved = 0;  // the outputs of permuted inputs, permuted back, against those of the inputs: the largest distance.
-                     // Rounding only: the model sees a set ("permutation invariant")
-  double last = 0;   // the last output, after a permutation of all inputs before it: the largest distance
+  double moved =
+      0;            // the outputs of permuted inputs, permuted back, against those of the inputs: the largest distance.
+                    // Rounding only: the model sees a set ("permutation invariant")
+  double last = 0;  // the last output, after a permutation of all inputs before it: the largest distance
   double later = 0;  // outputs at and after the first position where permuted inputs differ: the smallest distance.
                      // Far from rounding: "fully position-sensitive"
 };

@@ -1,8 +1,8 @@
 // What is done to every number by itself.
 
+#include "pointwise.h"
 #include "cpu/cpu.h"
 #include "cpu/parallel.h"
-#include "pointwise.h"
 
 namespace petroglyph {
 

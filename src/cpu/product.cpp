@@ -102,7 +102,8 @@ int64_t transpose_squares(real* packed, View b, int64_t K, const Strip& strip) {
   for (int n = 0; n < strip.width(); n += WIDTH)
     for (int64_t k = 0; k < done; k += WIDTH) {  // along the columns of b, as they lie in memory
       Vector rows[WIDTH];
-      for (int i = 0; i < WIDTH; ++i) rows[i] = n + i < strip.columns ? load(b.data + k + (n + i) * b.column) : Vector{};
+      for (int i = 0; i < WIDTH; ++i)
+        rows[i] = n + i < strip.columns ? load(b.data + k + (n + i) * b.column) : Vector{};
       transpose(rows);
       for (int i = 0; i < WIDTH; ++i) store(packed + (k + i) * strip.width() + n, rows[i]);
     }

@@ -129,8 +129,8 @@ void Gpu::binary_cross_entropy(real* losses, real* dlogits, const real* logits, 
   LAUNCH_ROWS(binary_cross_entropy_rows, N, stream_, losses, dlogits, logits, sets, scale, N, V);
 }
 
-void Gpu::sigmoid_squared_error(real* losses, real* dlogits, const real* logits, const real* sets, real scale, int64_t N,
-                                int V) {
+void Gpu::sigmoid_squared_error(real* losses, real* dlogits, const real* logits, const real* sets, real scale,
+                                int64_t N, int V) {
   LAUNCH_ROWS(sigmoid_squared_error_rows, N, stream_, losses, dlogits, logits, sets, scale, N, V);
 }
 

@@ -133,8 +133,8 @@ void keep_finished(Ops& ops, Tensor& finished, const Tensor& x, size_t layers, L
 // The weights of a layer of one sample, (heads,T,T): attention over values that are columns of the identity, as many at a time
 // as a head has channels. again(y, qkv): the layer's forward pass from qkv as it was left, of other v
 template <class Again>
-std::vector<real> map_over_identity(Ops& ops, const TransformerConfig& config, const real* qkv, const Piece& p, int sample,
-                                    Again again) {
+std::vector<real> map_over_identity(Ops& ops, const TransformerConfig& config, const real* qkv, const Piece& p,
+                                    int sample, Again again) {
   const size_t D = config.width, T = p.count, heads = config.heads, n = D / heads;
   std::vector<real> kept(static_cast<size_t>(p.rows()) * 3 * D), map(heads * T * T);
   ops.download(kept.data(), qkv, kept.size() * sizeof(real));
@@ -181,9 +181,7 @@ class TransformerModel final : public Model {
   }
 
   int classes() const override { return config_.classes; }
-  int longest() const override {
-    return position_embedding_ && window() == 0 ? config_.context : Model::longest();
-  }
+  int longest() const override { return position_embedding_ && window() == 0 ? config_.context : Model::longest(); }
   // Without a mask a token's answer is that of a window which ends there.
   int window() const override { return config_.last && !config_.causal && !config_.images ? config_.context : 0; }
   int64_t logit_rows(const Input& input) const override { return config_.last ? input.batch : input.rows(); }
@@ -261,7 +259,8 @@ void TransformerModel<Attention>::declare() {
   if (c.images)
     patch_embedding_ = PatchEmbedding(parameters, name_, c.patches, c.patch_size, c.width);
   else
-    token_embedding_ = &parameters.add("token_embedding.weight", {c.vocab, c.width}, Init::normal(c.embedding_deviation));
+    token_embedding_ =
+        &parameters.add("token_embedding.weight", {c.vocab, c.width}, Init::normal(c.embedding_deviation));
   if (c.position == "learned" && !c.images)
     position_embedding_ =
         &parameters.add("position_embedding.weight", {c.context, c.width}, Init::normal(c.embedding_deviation));

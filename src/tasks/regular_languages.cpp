@@ -435,8 +435,8 @@ Batch NextSymbol::batch(uint64_t seed, uint32_t stream, uint32_t step, int first
   for (int b = 0; b < count; ++b) {
     const uint64_t n = all.size(), sample = (train ? uint64_t(step) * static_cast<uint64_t>(samples_a_step_) : 0) +
                                             static_cast<uint64_t>(first + b);
-    const uint64_t place = train ? shuffled(sample % n, n, seed, stream_of("order"), static_cast<uint32_t>(sample / n))
-                                 : sample % n;
+    const uint64_t place =
+        train ? shuffled(sample % n, n, seed, stream_of("order"), static_cast<uint32_t>(sample / n)) : sample % n;
     strings.push_back(&all[place]);
     batch.length = std::max(batch.length, static_cast<int>(strings.back()->size()));
   }

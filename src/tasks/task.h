@@ -14,8 +14,9 @@ struct Batch {
   std::vector<int32_t> tokens;   // (B,T); empty where the model reads patches
   std::vector<real> patches;     // (B,T,P) of images
   std::vector<int32_t> targets;  // one for each row of logits, (B,T) or (B); −1 where it does not count
-  std::vector<real> sets;        // or, in their place, several yes or no a row: (B,T,V) of 1 and 0; −1 where it does not count
-  int64_t counted = 0;           // targets, or entries of sets, that do
+  std::vector<real>
+      sets;             // or, in their place, several yes or no a row: (B,T,V) of 1 and 0; −1 where it does not count
+  int64_t counted = 0;  // targets, or entries of sets, that do
 };
 
 class Task {

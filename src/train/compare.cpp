@@ -74,7 +74,8 @@ class ComparisonTable {
   }
 
   void add(const Variant& variant, const CsvTable& log, const Evaluations& evaluations) {
-    std::printf("%-*s  %10s  ", static_cast<int>(width_), variant.label.c_str(), with_commas(variant.parameters).c_str());
+    std::printf("%-*s  %10s  ", static_cast<int>(width_), variant.label.c_str(),
+                with_commas(variant.parameters).c_str());
     csv_ += variant.label + "," + std::to_string(variant.parameters);
     for (const double milestone : MILESTONES) {
       const double step = step_reached(log, milestone);

@@ -52,7 +52,10 @@ class Comparison {
  public:
   // common: what the words say without any variant
   Comparison(const Session& common, const std::string& list, std::vector<std::string> words)
-      : list_(list), words_(std::move(words)), variants_(parse_variants(list)), group_(group_folder(common.settings, "compare")) {}
+      : list_(list),
+        words_(std::move(words)),
+        variants_(parse_variants(list)),
+        group_(group_folder(common.settings, "compare")) {}
 
   // The exit status.
   int run(const std::string& title) {

@@ -11,13 +11,16 @@ namespace petroglyph {
 void ModelOptions::declare(Options& options, const std::vector<std::string>& models) {
   options.section("Model");
   options.add("model", &model, models, "what learns");
-  options.add("width", &width, 1, 1 << 16, "channels of the residual stream, the paper's d_e; mlp_lm: inside a block, the paper's w");
-  options.add("hidden", &hidden, 0, 1 << 20,
-              "channels between positions, the paper's d_h (rnn: its state), default the width; transformers, regular_gpt, "
-              "dct_mlp: of their MLP, default 4 widths; 0: the default");
+  options.add("width", &width, 1, 1 << 16,
+              "channels of the residual stream, the paper's d_e; mlp_lm: inside a block, the paper's w");
+  options.add(
+      "hidden", &hidden, 0, 1 << 20,
+      "channels between positions, the paper's d_h (rnn: its state), default the width; transformers, regular_gpt, "
+      "dct_mlp: of their MLP, default 4 widths; 0: the default");
   options.add("layers", &layers, 1, 1 << 10, "blocks");
   options.add("heads", &heads, 1, 1 << 16,
-              "relation networks: groups of hidden channels with an inner norm each; transformers, regular_gpt: attention heads; "
+              "relation networks: groups of hidden channels with an inner norm each; transformers, regular_gpt: "
+              "attention heads; "
               "dct_mlp: heads with a window each");
   options.add("activation", &activation, {"exp", "relu", "elu", "gelu"},
               "causal_rn, relation_network: of each pair; deep_sets: relu, its default, or gelu");
@@ -34,19 +37,23 @@ void ModelOptions::declare(Options& options, const std::vector<std::string>& mod
   options.add("gelu", &gelu, {"erf", "tanh"}, "transformers: exact, or GPT-2's approximation");
   options.add("embedding-deviation", &embedding_deviation, 0, 100,
               "transformers: of the initial embeddings of tokens and positions; GPT-2: 0.02");
-  options.add("readout", &readout, {"all", "last"},
-              "transformers on text: all, each token's next one; last, only the token after the window, which a transformer "
-              "without a mask then sees");
-  options.add("embedding", &embedding, 1, 1 << 14, "mlp_lm: channels of a token's embedding and of the residual stream");
+  options.add(
+      "readout", &readout, {"all", "last"},
+      "transformers on text: all, each token's next one; last, only the token after the window, which a transformer "
+      "without a mask then sees");
+  options.add("embedding", &embedding, 1, 1 << 14,
+              "mlp_lm: channels of a token's embedding and of the residual stream");
   options.add("frequencies", &frequencies, 1, 1 << 10, "dct_mlp: cosines of its window that each head takes");
   options.add("windows", &windows, 1, 1 << 24,
-              "dct_mlp: tokens that each head looks back over, one number for every head or one for all; default from 4 up to the "
+              "dct_mlp: tokens that each head looks back over, one number for every head or one for all; default from "
+              "4 up to the "
               "context in equal ratios");
   options.add("cell", &cell, {"lstm", "elman"}, "rnn: its cell");
   if (std::find(models.begin(), models.end(), "regular_gpt") == models.end()) return;
   options.add("chunk", &chunk, 2, 1 << 16, "regular_gpt: C, the positions that each one attends to");
   options.add("thickness", &thickness, 0, 1 << 10,
-              "regular_gpt: K, the blocks with weights of their own; all of them once for each power of C up to the length; 0: half "
+              "regular_gpt: K, the blocks with weights of their own; all of them once for each power of C up to the "
+              "length; 0: half "
               "of --layers");
 }
 
@@ -100,7 +107,11 @@ Json ModelOptions::regular_gpt_config(int vocab) const {
   if (width % heads != 0) throw UsageError(text("--heads %d does not divide --width %d", heads, width));
   Json json = Json::object();
   json.set("vocab", vocab).set("classes", vocab).set("width", width).set("hidden", hidden).set("heads", heads);
-  json.set("chunk", chunk).set("thickness", thickness).set("norm", "affine").set("form", "dilated").set("readout", "all");
+  json.set("chunk", chunk)
+      .set("thickness", thickness)
+      .set("norm", "affine")
+      .set("form", "dilated")
+      .set("readout", "all");
   return json;
 }
 
@@ -118,11 +129,13 @@ void ModelOptions::add_dct_mlp(Json& json, int context) const {
     list.push_back(std::clamp(window, least, most));
   }
   if (list.size() != static_cast<size_t>(heads))
-    throw UsageError(text("--windows: %zu numbers, expected one for each of the --heads %d, or one for all", list.size(), heads));
+    throw UsageError(
+        text("--windows: %zu numbers, expected one for each of the --heads %d, or one for all", list.size(), heads));
   Json of_windows = Json::array(), of_frequencies = Json::array();
   for (const int window : list) {
     if (window < frequencies)
-      throw UsageError(text("--windows: a window of %d tokens has no %d frequencies (--frequencies)", window, frequencies));
+      throw UsageError(
+          text("--windows: a window of %d tokens has no %d frequencies (--frequencies)", window, frequencies));
     of_windows.push(window);
     of_frequencies.push(frequencies);
   }

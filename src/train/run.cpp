@@ -83,7 +83,8 @@ void RunSettings::declare(Options& options) {
   options.add("beta1", &adamw.beta1, 0, 0.999999, "AdamW's decay of the mean gradient");
   options.add("beta2", &adamw.beta2, 0, 0.999999, "AdamW's decay of the mean square");
   options.add("epsilon", &adamw.epsilon, 1e-30, 1, "AdamW's guard against division by zero");
-  options.add("weight-decay", &adamw.weight_decay, 0, 10, "AdamW's decay of matrices and tables, times the learning rate");
+  options.add("weight-decay", &adamw.weight_decay, 0, 10,
+              "AdamW's decay of matrices and tables, times the learning rate");
   options.add("clip", &adamw.clip, 0, 1e9, "largest global norm of the gradient; 0: none");
   options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "initial weights and samples");
   options.add("init", &init, "starts from the parameters in this safetensors file").placeholder("FILE");

@@ -28,7 +28,7 @@ struct RunSettings {
   std::string program;
   std::string group;  // "NAME/": the runs of a comparison lie in runs/NAME/
   std::string name;   // empty: the first free one of copy, copy-2, …
-  std::string init;  // a file of parameters to start from
+  std::string init;   // a file of parameters to start from
   bool resume = false, quiet = false;
   uint64_t seed = 1;
   std::string device = "auto";
@@ -113,7 +113,7 @@ class Run {
   std::string folder_, checkpoint_;
   RunState state_;
   RunExtras extras_;
-  int64_t saved_step_ = -1;                                  // of the last checkpoint; −1: none
+  int64_t saved_step_ = -1;                                     // of the last checkpoint; −1: none
   double best_loss_ = std::numeric_limits<double>::infinity();  // of all evaluations so far
   std::unique_ptr<Ops> ops_;
   std::unique_ptr<Model> model_;
