@@ -8,9 +8,11 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <memory>
 
 #include "cases.h"
 #include "check.h"
+#include "dct_plan.h"
 #include "error.h"
 #include "gpu/make_gpu.h"
 #include "random.h"
@@ -84,6 +86,7 @@ class Run {
   }
 
   Ops& ops;
+  std::shared_ptr<void> tables;  // on the device, of operations that read some
 
  private:
   struct Reals {
@@ -401,6 +404,26 @@ Row adamw_row(int64_t n, real clip) {
           }};
 }
 
+// before: positions that the stream has read earlier; −1: whole sequences
+Row dct_row(int B, int T, int before, int d, const std::vector<int64_t>& windows, const std::vector<int64_t>& frequencies) {
+  std::string name = text("sliding_dct, mix_frequencies %d×%d×%d after %d:", B, T, d, before);
+  for (size_t h = 0; h < windows.size(); ++h)
+    name += text(" %d of %d", static_cast<int>(frequencies[h]), static_cast<int>(windows[h]));
+  return {name, [=](Run& r) {
+            const auto plan = std::make_shared<DctPlan>(r.ops, windows, frequencies, d, T + std::max(before, 0));
+            r.tables = plan;
+            const DctShape s = plan->shape(B, T, std::max(before, 0));
+            const int64_t x = s.rows() * s.width();
+            real *c = r.out("c", s.size()), *weight = r.in("weight", s.weight(s.heads));
+            r.ops.sliding_dct(c, before < 0 ? nullptr : r.updated("state", B * s.state_size), r.in("x", x), s);
+            r.ops.mix_frequencies(r.out("o", x), c, weight, s);
+            if (before >= 0) return;
+            real* dc = r.updated("dc", s.size());
+            r.ops.sliding_dct_backward(r.out("dx", x), dc, s);
+            r.ops.mix_frequencies_backward(dc, r.updated("dweight", s.weight(s.heads)), r.in("do", x), dc, weight, s);
+          }};
+}
+
 Row copies_row() {
   return {"memory", [](Run& r) {
             real* x = r.updated("x", 3 * 11);
@@ -593,6 +616,17 @@ void add_linear_attention_rows(std::vector<Row>& rows) {
   rows.push_back(linear_attention_row({1, 300, 1, 6, true, true, IDENTITY, 50}));
 }
 
+void add_dct_rows(std::vector<Row>& rows) {
+  for (const int T : {1, 2, 63, 64, 65, 97, 128, 200}) rows.push_back(dct_row(2, T, -1, 5, {64, 3, 7}, {4, 3, 1}));
+  for (const int d : {1, 15, 16, 31, 33, 64, 65, 127, 130}) rows.push_back(dct_row(1, 9, -1, d, {5, 4}, {5, 2}));
+  for (const int64_t k : {1, 2, 3, 4, 5, 8, 9, 12}) rows.push_back(dct_row(1, 40, -1, 3, {12}, {k}));
+  rows.push_back(dct_row(1, 70, -1, 33, {32, 40}, {32, 1}));  // the chain over (j, channel) is cut
+  rows.push_back(dct_row(1, 3, -1, 1027, {2}, {2}));          // the chain over the channels is cut
+  rows.push_back(dct_row(3, 700, -1, 3, {600, 4}, {2, 4}));   // the chain over the rows is cut
+  for (const int before : {0, 1, 5, 6, 7, 12, 13, 20}) rows.push_back(dct_row(2, 3, before, 4, {7, 3, 100}, {5, 2, 4}));
+  rows.push_back(dct_row(1, 50, 3, 35, {8, 64}, {3, 6}));
+}
+
 std::vector<Row> rows_of(const std::string& group) {
   std::vector<Row> rows;
   if (group == "linear") add_linear_rows(rows);
@@ -601,6 +635,7 @@ std::vector<Row> rows_of(const std::string& group) {
   if (group == "linear relation") add_linear_relation_rows(rows);
   if (group == "attention") add_attention_rows(rows);
   if (group == "dilated") add_dilated_rows(rows);
+  if (group == "dct") add_dct_rows(rows);
   if (group == "linear attention") add_linear_attention_rows(rows);
   return rows;
 }
@@ -789,7 +824,7 @@ int main(int argc, char** argv) {
   for (const Order& order : ORDERS) {
     const std::string suffix = std::string(", ") + order.name;
     for (const char* group :
-         {"linear", "rows", "relation", "linear relation", "attention", "dilated", "linear attention"})
+         {"linear", "rows", "relation", "linear relation", "attention", "dilated", "linear attention", "dct"})
       test.run(group + suffix, [&](Test& t) { compare_rows(t, group, order); });
     test.run("table" + suffix, [&](Test& t) { compare_cases(t, order); });
     test.run("models" + suffix, [&](Test& t) { compare_models(t, order); });
