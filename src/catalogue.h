@@ -221,6 +221,35 @@ OP(void linear_attention(real* y, real* inv_sum, real* states, real* state, real
 OP(void linear_attention_backward(real* dqkv, real* later, real* dy, const real* y, real* inv_sum, const real* states,
                                   const real* qkv, const LinearAttentionShape& shape));
 
+// ---- Sliding cosine transform ----------------------------------------------------- (mlps_for_nlp, section 5, appendix C)
+
+// c_ij = s_j Σ_m x_{i−t+1+m} cos(πj(2m+1)/(2t)), m = 0 … t−1, without positions before the start; s_0 = √(1/t), s_j = √(2/t): the
+// first k coefficients of the orthonormal DCT-II of the t inputs up to i, channel by channel, with each head's own t and k.
+//   c out, laid out as DctShape says: head by head (B,T,k,d); x (B,T,width)
+//   state: null; or of a stream (B,state) in and out, which need not be set before the first position
+//   Order: for r = i mod t, with the block of t positions that i is in and the one before (sliding_dct.h): sums of cos θ_u x_u and of
+//   sin θ_u x_u by fma from zero, over the block before from its end down to place r + 1, S, and over i's own up to r, ascending, P;
+//   c = s_j sin φ_r · S_sin by fma onto s_j cos φ_r · S_cos, 0 for the last r and in the first block; to which P_cos and P_sin are
+//   added in turn by fma.
+OP(void sliding_dct(real* c, real* state, const real* x, const DctShape& shape));
+
+// dx_s = Σ_j s_j Σ_i dc_ij cos(…) over the k frequencies and the positions i that see s
+//   dx (B,T,width) out; dc laid out as c
+//   Order: the same sums of dc over the block of s, from its end down to s, and over the next block, ascending, below the place of s;
+//   dx one fma chain from zero: over ascending j with the former, cos then sin, then over ascending j with the latter.
+OP(void sliding_dct_backward(real* dx, const real* dc, const DctShape& shape));
+
+// o_i = Σ_j W_jᵀ c_ij for each head by itself
+//   o (B,T,width) out; c as sliding_dct wrote it; weight (heads,most,d,d), of which j ≥ k of a head is not looked at
+//   Order: chain over (j, channel).
+OP(void mix_frequencies(real* o, const real* c, const real* weight, const DctShape& shape));
+
+// dc_ij = W_j do_i;  dW_j += Σ_i c_ij ⊗ do_i
+//   dc out, laid out as c, may be c; do (B,T,width)
+//   Order: dc chain over the channels; dW chain over the B·T rows.
+OP(void mix_frequencies_backward(real* dc, real* dweight, const real* d_o, const real* c, const real* weight,
+                                 const DctShape& shape));
+
 // ---- The pairwise relation ------------------------------------------------- (causal_rn_workshop, eq. 4; section 2)
 
 // inv_std_ij = 1/std over the channels of a head of p_i + q_j, for centered p and q:  std² = |p_i + q_j|² / width.

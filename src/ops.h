@@ -189,6 +189,34 @@ struct LinearAttentionShape {
   HOST_DEVICE int64_t stream_state_size() const { return state_size() + 2 * CHUNK * int64_t{1} * head_width; }
 };
 
+// One head of a sliding cosine transform (dct_plan.h makes them).
+struct DctHead {
+  int window, frequencies;  // t, k
+  int rows;                 // of its tables and of a stream's state: t, or fewer where no sequence is that long
+  int first;                // coefficients of all heads before it
+  int64_t waves, state;     // where its table begins, in waves of 4 numbers, and its part of a sample's state
+};
+
+// The coefficients of head h are a matrix (B·T, k_h·d), those of all heads before it stand before it.
+struct DctShape {
+  int batch, positions;   // B, T; in a stream only the newest ones
+  int heads, head_width;  // d, the channels of a head
+  int coefficients;       // Σ k over the heads
+  int most;               // largest k
+  int before;             // positions that a stream has read earlier; 0 for whole sequences
+  int64_t state_size;     // of one sample's state in a stream
+  const DctHead* plan;    // (heads), on the device
+  const real* waves;      // on the device
+
+  HOST_DEVICE int width() const { return heads * head_width; }
+  HOST_DEVICE int64_t rows() const { return int64_t{1} * batch * positions; }
+  // Of c: where head h's matrix begins, and how large all of them are.
+  HOST_DEVICE int64_t begin(const DctHead& head) const { return rows() * head.first * head_width; }
+  HOST_DEVICE int64_t size() const { return rows() * coefficients * head_width; }
+  // Of the weights: where head h's begin.
+  HOST_DEVICE int64_t weight(int h) const { return int64_t{1} * h * most * head_width * head_width; }
+};
+
 // AdamW (Loshchilov and Hutter 2019) with the gradient clipped by its global norm.
 struct AdamwStep {
   real learning_rate, beta1, beta2, epsilon, weight_decay;

@@ -64,6 +64,22 @@ std::vector<real> sinusoids(int first, int count, int width) {
   return table;
 }
 
+std::vector<real> dct_waves(int64_t window, int64_t frequencies, int64_t rows) {
+  constexpr double PI = 3.141592653589793116;
+  const auto wave = [&](int64_t quarters) {  // of the angle π/(2t) times that, brought within one turn as a whole number
+    return sin_cos(PI * static_cast<double>(quarters % (4 * window)) / static_cast<double>(2 * window));
+  };
+  std::vector<real> table;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t j = 0; j < frequencies; ++j) {
+      const double factor = std::sqrt((j == 0 ? 1.0 : 2.0) / static_cast<double>(window));
+      const SinCos take = wave(2 * j * row), give = wave(j * (2 * row + 1));
+      for (const double number : {take.cos, take.sin, factor * give.cos, factor * give.sin})
+        table.push_back(static_cast<real>(number));
+    }
+  return table;
+}
+
 std::vector<real> alibi_bias(int count, int heads) {
   constexpr double LOG_2 = 0.69314718055994529;
   std::vector<real> table(static_cast<size_t>(count) * static_cast<size_t>(heads));

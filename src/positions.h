@@ -20,4 +20,8 @@ std::vector<real> alibi_bias(int count, int heads);
 constexpr int T5_BUCKETS = 32;
 std::vector<int32_t> t5_buckets(int count);
 
+// What a sliding cosine transform (sliding_dct.h) multiplies by: of row u and frequency j, one after the other, cos πju/t, sin πju/t,
+// s_j cos πj(2u+1)/(2t) and s_j sin of the same angle, for the first rows u < t; s_0 = √(1/t), s_j = √(2/t).
+std::vector<real> dct_waves(int64_t window, int64_t frequencies, int64_t rows);
+
 }  // namespace petroglyph

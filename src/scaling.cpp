@@ -233,15 +233,14 @@ Json Scaling::deep_config(const std::string& model, int layers) const {
   if (width == 0) throw UsageError("--embedding 0: the width of these models, expected 1 or more");
   if (model == "transformer") return transformer_options(width, 4 * width, layers, heads, "all").config(vocab, T);
   if (k > T) throw UsageError(text("--frequencies %d: more than the --context of %d tokens", k, T));
-  Json json = Json::object(), frequencies = Json::array(), windows = Json::array();
-  for (int h = 0; h < heads; ++h) {  // each window as many times the one before
-    const double part = heads > 1 ? static_cast<double>(h) / (heads - 1) : 1;
-    frequencies.push(k);
-    windows.push(static_cast<int>(std::lround(k * std::pow(static_cast<double>(T) / k, part))));
-  }
-  json.set("vocab", vocab).set("context", T).set("width", width).set("hidden", 4 * width);
-  json.set("layers", layers).set("heads", heads).set("frequencies", frequencies).set("windows", windows);
-  return json;
+  ModelOptions m;
+  m.model = model;
+  m.width = width;
+  m.layers = layers;
+  m.heads = heads;
+  m.frequencies = k;
+  m.set_defaults();
+  return m.config(vocab, T);
 }
 
 // ---- The runs -------------------------------------------------------------------------------------------------------

@@ -67,6 +67,8 @@ struct Session {
     run->prepare(model.model, model.config(task->vocab(), copy.context()), *task);
   }
 
+  void show();
+  const std::string& compared() const { return copy.compare; }
   LengthTable length_table() {
     std::vector<double> accuracy;
     for (const int length : copy.lengths)
@@ -116,26 +118,14 @@ void show_copying(Run& run, const Copying& task, int count, int shown) {
   std::printf("one token at a time, %d fresh strings of %d letters: accuracy %.2f %%\n", count, n, 100 * right / count);
 }
 
-int train_one(Session& session) {
-  session.prepare();
-  Run& run = *session.run;
-  const bool finished = run.train();
-  if (finished) show_copying(run, *session.task, 64, session.settings.quiet ? 0 : 4);
-  if (finished && !session.copy.lengths.empty()) write_lengths(run.folder(), session.length_table());
-  std::printf("weights %016llx\n", static_cast<unsigned long long>(run.model().parameters.fingerprint()));
-  return finished ? 0 : INTERRUPTED_STATUS;
-}
-
-int train_copy(int argc, char** argv) {
-  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  Session session(words);
-  if (session.copy.compare.empty()) return train_one(session);
-  return Comparison<Session>(session, session.copy.compare, words).run(session.title());
+void Session::show() {
+  show_copying(*run, *task, 64, settings.quiet ? 0 : 4);
+  if (!copy.lengths.empty()) write_lengths(run->folder(), length_table());
 }
 
 }  // namespace
 }  // namespace petroglyph
 
 int main(int argc, char** argv) {
-  return petroglyph::run_program("train_copy", [&] { return petroglyph::train_copy(argc, argv); });
+  return petroglyph::run_program("train_copy", [&] { return petroglyph::train_or_compare<petroglyph::Session>(argc, argv); });
 }

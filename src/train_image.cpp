@@ -113,6 +113,8 @@ struct Session {
     if (image.maps > 0 && has_maps()) show_maps();
   }
 
+  const std::string& compared() const { return image.compare; }
+
   // For comparisons: a run is over.
   LengthTable length_table() {
     show();
@@ -170,25 +172,9 @@ struct Session {
   }
 };
 
-int train_one(Session& session) {
-  session.prepare();
-  Run& run = *session.run;
-  const bool finished = run.train();
-  if (finished) session.show();
-  std::printf("weights %016llx\n", static_cast<unsigned long long>(run.model().parameters.fingerprint()));
-  return finished ? 0 : INTERRUPTED_STATUS;
-}
-
-int train_image(int argc, char** argv) {
-  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  Session session(words);
-  if (session.image.compare.empty()) return train_one(session);
-  return Comparison<Session>(session, session.image.compare, words).run(session.title());
-}
-
 }  // namespace
 }  // namespace petroglyph
 
 int main(int argc, char** argv) {
-  return petroglyph::run_program("train_image", [&] { return petroglyph::train_image(argc, argv); });
+  return petroglyph::run_program("train_image", [&] { return petroglyph::train_or_compare<petroglyph::Session>(argc, argv); });
 }

@@ -56,15 +56,13 @@ struct RegularSettings {
     options
         .add("parity-probability", &probabilities, 1, 99,
              "parity_check: tested too, at the training length and on the longer ones, on strings whose symbols are 1 "
-             "with "
-             "these probabilities, in percent (table 2: 10,30,50,70,90)")
+             "with these probabilities, in percent (table 2: 10,30,50,70,90)")
         .may_change();
     options.add("leading-plus", &leading_plus, "modular_arithmetic: expressions begin with +, as in the authors' code");
     options
         .add("near-misses", &near_misses,
              "D_n, Tomita: tested on members against members with one flipped bit, not random strings, of the lengths "
-             "that "
-             "have both")
+             "that have both")
         .may_change();
     options.section("Model");
     options.add("model", &model, {"regular_gpt", "transformer", "rnn", "mamba"}, "what learns");
@@ -288,7 +286,8 @@ class TestOfLengths {
   double accuracy(int length, float ones) {
     if (interrupted()) return 0;
     const RegularLanguage strings = session_.language(length, length, ones, s_.near_misses);
-    const double accuracy = session_.run->evaluate(strings, s_.strings).accuracy;
+    const double longer = double(length) / session_.lengths().train;
+    const double accuracy = session_.run->evaluate(strings, s_.strings, longer).accuracy;
     if (progress_->due(++done_)) progress_->show(done_, text("length %d  accuracy %.1f %%", length, 100 * accuracy));
     return accuracy;
   }
@@ -298,7 +297,7 @@ class TestOfLengths {
     for (int i = 0; i < Session::WINDOWS && !interrupted(); ++i) {
       const NextSymbol strings = session_.next_symbols(i);
       const auto [low, high] = session_.window(i);
-      add(low, high, session_.run->evaluate(strings, static_cast<int>(strings.test_strings())).accuracy);
+      add(low, high, session_.run->evaluate(strings, static_cast<int>(strings.test_strings()), i + 1).accuracy);
       progress_->show(++done_,
                       text("%lld strings of %d to %d symbols  accuracy %.1f %%",
                            static_cast<long long>(strings.test_strings()), low, high, 100 * result_.accuracies.back()));

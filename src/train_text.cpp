@@ -50,7 +50,7 @@ constexpr size_t STORY_BYTES = 4 << 20;  // more than a default run reads
 // A preset's sizes. tiny and base: linear-time paper, appendix D; small: what two cores teach something in two minutes.
 struct Preset {
   const char* name;
-  int width, hidden, layers, heads, context, batch;  // hidden 0: the model's own; heads: of transformers
+  int width, hidden, layers, heads, context, batch;  // hidden 0: the model's own; heads: of transformers and dct_mlp
   double learning_rate;
 };
 constexpr Preset PRESETS[] = {
@@ -126,7 +126,7 @@ struct Session {
     settings.rate.floor = 1e-5;
     text_settings.declare(options);
     options.add("preset", &text_settings.preset, {"small", "tiny", "base"}, "sizes; what is given besides wins");
-    model.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "mlp_lm", "rnn",
+    model.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "mlp_lm", "dct_mlp", "rnn",
                              "regular_gpt"});
     settings.declare(options);
     options.parse(words);
@@ -151,6 +151,10 @@ struct Session {
     const std::vector<int>& lengths = text_settings.lengths;
     return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
   }
+  void show() {
+    if (!text_settings.lengths.empty()) write_lengths(run->folder(), length_table());
+  }
+  const std::string& compared() const { return text_settings.compare; }
   std::string title() const {
     return "Text: " + (text_settings.source.data.empty() ? "stories" : text_settings.source.data);
   }
@@ -165,7 +169,7 @@ void Session::apply_preset() {
     set("width", model.width, preset.width);
     set("hidden", model.hidden, preset.hidden);
     set("layers", model.layers, preset.layers);
-    if (preset.hidden > 0 || model.has_attention()) set("heads", model.heads, preset.heads);
+    if (preset.hidden > 0 || model.has_heads()) set("heads", model.heads, preset.heads);
     set("context", text_settings.context, preset.context);
     set("batch", settings.batch, preset.batch);
     set("lr", settings.rate.peak, preset.learning_rate);
@@ -248,30 +252,14 @@ LengthTable Session::length_table() {
   std::vector<double> perplexity;
   for (const int length : text_settings.lengths) {
     const LastToken last = last_token(length);
-    perplexity.push_back(std::exp(run->evaluate(last, last.windows()).loss));
+    perplexity.push_back(std::exp(run->evaluate(last, last.windows(), double(length) / text_settings.context).loss));
   }
   return {title(), "perplexity of the last token", false, text_settings.lengths, {model.model}, {perplexity}};
-}
-
-int train_one(Session& session) {
-  session.prepare();
-  const bool finished = session.run->train();
-  if (finished && !session.text_settings.lengths.empty()) write_lengths(session.run->folder(), session.length_table());
-  std::printf("weights %016llx\n", static_cast<unsigned long long>(session.run->model().parameters.fingerprint()));
-  return finished ? 0 : INTERRUPTED_STATUS;
-}
-
-int train_text(int argc, char** argv) {
-  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  Session session(words);
-  const std::string& list = session.text_settings.compare;
-  if (list.empty()) return train_one(session);
-  return Comparison<Session>(session, list, words).run(session.title());
 }
 
 }  // namespace
 }  // namespace petroglyph
 
 int main(int argc, char** argv) {
-  return petroglyph::run_program("train_text", [&] { return petroglyph::train_text(argc, argv); });
+  return petroglyph::run_program("train_text", [&] { return petroglyph::train_or_compare<petroglyph::Session>(argc, argv); });
 }

@@ -10,6 +10,7 @@
 #include "analysis/receptive_field.h"
 #include "cases.h"
 #include "check.h"
+#include "dct_plan.h"
 #include "random.h"
 #include "text.h"
 #include "train/safetensors.h"
@@ -476,6 +477,39 @@ void fits(Test& test) {
   CHECK(!laws.budgets[1].inside && std::isnan(laws.budgets[1].parameters) && std::isnan(laws.parameters.slope));
 }
 
+// The sliding cosine transform after 100,000 positions is as near to the definition in double as after the first windows.
+void no_drift(Test& test) {
+  constexpr int T = 100000, K = 4;
+  const auto ops = make_cpu(2);
+  for (const int64_t window : {4, 64, 2048}) {
+    const DctPlan plan(*ops, {window}, {K}, 1, T);
+    const DctShape shape = plan.shape(1, T);
+    std::vector<real> x;
+    for (int i = 0; i < T; ++i) x.push_back(1 + normal(31, 0, 0, static_cast<uint64_t>(i)));
+    Tensor input(*ops, {T}), output(*ops, {shape.size()});
+    input.upload(x);
+    ops->sliding_dct(output.data(), nullptr, input.data(), shape);
+    const std::vector<real> found = output.download();
+    const auto error = [&](int begin) {  // of every 37th position among 5000
+      double difference = 0, norm = 0;
+      for (int i = begin; i < begin + 5000; i += 37)
+        for (int j = 0; j < K; ++j) {
+          double sum = 0;
+          for (int64_t m = 0; m < window; ++m)
+            sum += static_cast<double>(x[static_cast<size_t>(i - window + 1 + m)]) *
+                   std::cos(M_PI * j * static_cast<double>(2 * m + 1) / static_cast<double>(2 * window));
+          sum *= std::sqrt((j == 0 ? 1.0 : 2.0) / static_cast<double>(window));
+          difference += (found[static_cast<size_t>(i * K + j)] - sum) * (found[static_cast<size_t>(i * K + j)] - sum);
+          norm += sum * sum;
+        }
+      return std::sqrt(difference / norm);
+    };
+    const double first = error(5000), last = error(T - 5000);
+    test.check(text("window %d", static_cast<int>(window)), first < 1e-6 && last < 1.5 * first,
+               text("relative error %.2e at first, %.2e at last", first, last));
+  }
+}
+
 }  // namespace
 }  // namespace petroglyph
 
@@ -494,5 +528,6 @@ int main(int argc, char** argv) {
   test.run("ideal neurons", ideal_neurons);
   test.run("power laws", power_laws);
   test.run("fits", fits);
+  test.run("sliding cosine transform", no_drift);
   return test.finish();
 }

@@ -16,6 +16,7 @@
 #include "cpu/peak.h"
 #include "json.h"
 #include "program.h"
+#include "random.h"
 #include "tasks/copying.h"
 #include "tasks/regular_languages.h"
 #include "text.h"
@@ -71,11 +72,38 @@ struct StepCase {
   double flops = 0;  // of its products, forward and backward: what is left undone at the peak is its floor. 0: not counted
 };
 
-// At the papers' sizes for copying; rnn: an LSTM of 256, which is about as large as they make theirs.
+// Windows of random tokens, each with one right answer.
+class RandomWindows final : public Task {
+ public:
+  RandomWindows(int vocab, int context) : vocab_(static_cast<uint32_t>(vocab)), context_(context) {}
+  Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const override {
+    Batch batch;
+    batch.size = count;
+    batch.length = context_;
+    batch.counted = count;
+    const auto add = [&](std::vector<int32_t>& to, uint64_t index) {
+      to.push_back(static_cast<int32_t>(below(philox(seed, stream, step, index).word[0], vocab_)));
+    };
+    for (int b = first; b < first + count; ++b) {
+      const uint64_t at = static_cast<uint64_t>(b) * static_cast<uint64_t>(context_ + 1);
+      for (int t = 0; t < context_; ++t) add(batch.tokens, at + static_cast<uint64_t>(t));
+      add(batch.targets, at + static_cast<uint64_t>(context_));
+    }
+    return batch;
+  }
+
+ private:
+  uint32_t vocab_;
+  int context_;
+};
+
+// At the papers' sizes for copying; rnn: an LSTM of 256, which is about as large as they make theirs; dct_mlp: heads as wide as
+// theirs.
 Json papers_config(const std::string& model, int vocab, int context) {
   ModelOptions options;
   options.model = model;
   if (model == "rnn") options.hidden = 256;
+  if (model == "dct_mlp") options.heads = 6;
   options.set_defaults();
   return options.config(vocab, context);
 }
@@ -105,6 +133,21 @@ StepCase regular_step(const std::string& form) {
           std::make_shared<RegularLanguage>(parity), B, flops};
 }
 
+// The quick preset of train_text, where a Transformer is as wide as mlp_lm's embedding, and larger.
+StepCase window_step(const std::string& model, int vocab, int embedding, int width, int batch) {
+  ModelOptions options;
+  options.model = model;
+  options.layers = 2;
+  options.heads = 4;
+  options.embedding = embedding;
+  options.width = model == "mlp_lm" ? width : embedding;
+  options.readout = model == "mlp_lm" ? "all" : "last";
+  options.set_defaults();
+  constexpr int CONTEXT = 15;
+  return {text("%s %d/%d, vocab %d, windows of %d + 1, batch %d", model.c_str(), embedding, width, vocab, CONTEXT, batch), model,
+          options.config(vocab, CONTEXT), std::make_shared<RandomWindows>(vocab, CONTEXT), batch};
+}
+
 // A small GPT-2, on 256 positions.
 StepCase gpt2_step() {
   ModelOptions options;
@@ -113,7 +156,8 @@ StepCase gpt2_step() {
   options.set_defaults();
   Json config = options.config(128, 256);
   config.set("norm", "affine").set("gelu", "tanh");
-  return {"transformer 384/1536, 6 layers, 6 heads, vocab 128, 256 positions, batch 4", "transformer", config, std::make_shared<Copying>(127), 4};
+  return {"transformer 384/1536, 6 layers, 6 heads, vocab 128, 256 positions, batch 4", "transformer", config,
+          std::make_shared<Copying>(127), 4};
 }
 
 std::vector<StepCase> step_cases() {
@@ -130,7 +174,13 @@ std::vector<StepCase> step_cases() {
           copying_step("mamba", 16, 64),
           copying_step("rnn", 16, 64),
           regular_step("chunked"),
-          regular_step("dilated")};
+          regular_step("dilated"),
+
+          copying_step("dct_mlp", 16, 64),
+          copying_step("dct_mlp", 128, 32),
+          window_step("mlp_lm", 97, 64, 512, 256),
+          window_step("transformer", 97, 64, 256, 256),
+          window_step("mlp_lm", 8192, 512, 2048, 256)};
 }
 
 class Bench {
@@ -223,6 +273,7 @@ class Bench {
             {"rnn", "rnn", "", false, false},
             {"regular_gpt dilated, C = 2", "regular_gpt", "", false, false},
             {"regular_gpt chunked, C = 2", "regular_gpt", "", false, false},
+            {"dct_mlp", "dct_mlp", "", false, false},
             {"birn_image approximate, patches", "birn_image", "approximate", true, false},
             {"birn_image exact, patches", "birn_image", "exact", true, true},
             {"linear_transformer, patches", "linear_transformer", "", true, false},
@@ -235,6 +286,7 @@ class Bench {
     options.model = growing.model;
     options.pre_norm = growing.pre_norm;
     options.layers = 1;
+    if (growing.model == "dct_mlp") options.heads = 6;
     options.set_defaults();
     options.chunk = 2;
     Json config = growing.image ? options.image_config(length, PATCH, CLASSES) : options.config(CLASSES, length);

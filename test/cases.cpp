@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
+#include "dct_plan.h"
 #include "random.h"
 #include "text.h"
 
@@ -750,6 +752,91 @@ void add_linear_transformer_ops(std::vector<OpCase>& rows) {
   rows.push_back(linear_attention_case({2, 3, 1, 6, true, false, IDENTITY, 142}));
 }
 
+// The heads of a sliding cosine transform, and how large their arrays are.
+struct DctHeads {
+  int head_width;
+  std::vector<int64_t> windows, frequencies;
+
+  int width() const { return static_cast<int>(windows.size()) * head_width; }
+  int64_t coefficients() const { return std::accumulate(frequencies.begin(), frequencies.end(), int64_t(0)); }
+  int64_t most() const { return *std::max_element(frequencies.begin(), frequencies.end()); }
+  DctShape shape(Ops& ops, Arrays& a, int B, int T, int before) const {
+    if (!a.tables) a.tables = std::make_shared<DctPlan>(ops, windows, frequencies, head_width, before + T);
+    return static_cast<const DctPlan*>(a.tables.get())->shape(B, T, before);
+  }
+  std::string name() const {
+    std::string list;
+    for (size_t h = 0; h < windows.size(); ++h)
+      list += text("%s%lld of %lld", h > 0 ? ", " : "", static_cast<long long>(frequencies[h]),
+                   static_cast<long long>(windows[h]));
+    return list;
+  }
+};
+
+OpCase sliding_dct_case(int B, int T, const DctHeads& heads) {
+  const int64_t rows = int64_t(B) * T, x = rows * heads.width(), c = rows * heads.coefficients() * heads.head_width;
+  OpCase row{text("sliding_dct %dx%d of %d: ", B, T, heads.head_width) + heads.name(),
+             {{"x", Role::INPUT, x}, {"c", Role::OUTPUT, c}},
+             {},
+             {}};
+  row.forward = [=](Ops& ops, Arrays& a) { ops.sliding_dct(a["c"], nullptr, a["x"], heads.shape(ops, a, B, T, 0)); };
+  row.backward = [=](Ops& ops, Arrays& a) { ops.sliding_dct_backward(a["dx"], a["dc"], heads.shape(ops, a, B, T, 0)); };
+  row.pairs = static_cast<double>(c);
+  row.forward_instructions = row.backward_instructions = 8;
+  return row;
+}
+
+// A stream goes on after `before` positions.
+OpCase sliding_dct_stream_case(int B, int before, int T, const DctHeads& heads) {
+  const int64_t rows = int64_t(B) * T;
+  int64_t state = 0;
+  for (size_t h = 0; h < heads.windows.size(); ++h)
+    state += heads.head_width * (std::min<int64_t>(heads.windows[h], before + T) * (heads.frequencies[h] + 1) +
+                                 2 * heads.frequencies[h]);
+  OpCase row{text("sliding_dct %dx%d after %d of %d: ", B, T, before, heads.head_width) + heads.name(),
+             {{"x", Role::INPUT, rows * heads.width()},
+              {"state", Role::UPDATED, B * state},
+              {"c", Role::OUTPUT, rows * heads.coefficients() * heads.head_width}},
+             {},
+             {}};
+  row.forward = [=](Ops& ops, Arrays& a) {
+    ops.sliding_dct(a["c"], a["state"], a["x"], heads.shape(ops, a, B, T, before));
+  };
+  return row;
+}
+
+OpCase mix_frequencies_case(int B, int T, const DctHeads& heads) {
+  const int64_t rows = int64_t(B) * T, d = heads.head_width, c = rows * heads.coefficients() * d;
+  OpCase row{text("mix_frequencies %dx%d of %d: ", B, T, heads.head_width) + heads.name(),
+             {{"c", Role::INPUT, c},
+              {"weight", Role::PARAMETER, static_cast<int64_t>(heads.windows.size()) * heads.most() * d * d},
+              {"o", Role::OUTPUT, rows * heads.width()}},
+             {},
+             {}};
+  row.forward = [=](Ops& ops, Arrays& a) {
+    ops.mix_frequencies(a["o"], a["c"], a["weight"], heads.shape(ops, a, B, T, 0));
+  };
+  row.backward = [=](Ops& ops, Arrays& a) {
+    ops.mix_frequencies_backward(a["dc"], a["dweight"], a["do"], a["c"], a["weight"], heads.shape(ops, a, B, T, 0));
+  };
+  row.flops = 2.0 * static_cast<double>(c * d);
+  return row;
+}
+
+void add_dct_ops(std::vector<OpCase>& rows) {
+  rows.push_back(sliding_dct_case(2, 7, {3, {3, 5}, {2, 5}}));          // k = t; a last block that is not whole
+  rows.push_back(sliding_dct_case(1, 9, {5, {1, 9, 40}, {1, 9, 3}}));   // a window as long as the text, and one longer
+  rows.push_back(sliding_dct_case(3, 1, {2, {4}, {3}}));
+  rows.push_back(sliding_dct_case(1, 147, {33, {70, 2}, {6, 2}}));      // more than one run, and two groups of frequencies
+  rows.push_back(sliding_dct_case(2, 131, {17, {13}, {13}}));
+  rows.push_back(sliding_dct_stream_case(2, 0, 5, {3, {3, 9}, {2, 5}}));
+  rows.push_back(sliding_dct_stream_case(2, 11, 8, {5, {3, 7, 30}, {3, 6, 1}}));  // through several ends of blocks
+  rows.push_back(sliding_dct_stream_case(1, 64, 1, {37, {65, 64}, {1, 4}}));
+  rows.push_back(mix_frequencies_case(2, 5, {3, {4, 4}, {2, 3}}));
+  rows.push_back(mix_frequencies_case(1, 70, {33, {9, 9, 9}, {1, 5, 3}}));
+  rows.push_back(mix_frequencies_case(2, 519, {5, {4, 4}, {4, 1}}));    // the weights' gradient is cut
+}
+
 void add_transformer_ops(std::vector<OpCase>& rows) {
   rows.push_back(layer_norm_case(3, 7));
   rows.push_back(layer_norm_case(1030, 33));
@@ -832,6 +919,7 @@ std::vector<OpCase> op_cases() {
   add_transformer_ops(rows);
   add_regular_gpt_ops(rows);
   add_linear_transformer_ops(rows);
+  add_dct_ops(rows);
   rows.push_back(cross_entropy_case(3, 5));
   rows.push_back(cross_entropy_case(1030, 33));
   rows.push_back(set_loss_case("binary_cross_entropy", &Ops::binary_cross_entropy, 0, 5, 37));
@@ -915,6 +1003,21 @@ void add_regular_gpts(std::vector<ModelCase>& rows) {
   add("chunked", 8, 2, 2, 1, "last", "chunked", 3, 11);
   add("chunked by three", 9, 3, 3, 1, "last", "chunked", 2, 14);
   add("chunked of one", 6, 1, 4, 1, "last", "chunked", 3, 1);
+}
+
+void add_dct_mlps(std::vector<ModelCase>& rows) {
+  const auto add = [&](const char* name, int width, int heads, const char* frequencies, const char* windows, int batch,
+                       int length) {
+    rows.push_back({std::string("dct_mlp") + name, "dct_mlp",
+                    text("{\"vocab\":9,\"context\":8,\"width\":%d,\"hidden\":11,\"layers\":2,\"heads\":%d,\"frequencies\":[%s],"
+                         "\"windows\":[%s]}",
+                         width, heads, frequencies, windows),
+                    batch, length});
+  };
+  add("", 8, 2, "2,3", "3,8", 3, 7);
+  add(" of many frequencies", 9, 3, "1,5,9", "1,7,9", 2, 23);
+  add(" beyond its windows", 36, 1, "4", "5", 2, 33);
+  add(" of one position", 6, 2, "1,2", "4,2", 3, 1);
 }
 
 void add_mlp_lms(std::vector<ModelCase>& rows) {
@@ -1021,6 +1124,7 @@ std::vector<ModelCase> model_cases() {
   add_regular_gpts(rows);
   add_linear_transformers(rows);
   add_mlp_lms(rows);
+  add_dct_mlps(rows);
   return rows;
 }
 
@@ -1054,6 +1158,10 @@ std::vector<OpCase> bench_cases() {
   rows.push_back(linear_attention_case({32, 258, 1, 192, true, true, FeatureMap::ELU_PLUS_ONE, 0}));
   rows.push_back(linear_attention_case({4, 256, 6, 64, true, true, FeatureMap::ELU_PLUS_ONE, 0}));
   rows.push_back(linear_attention_case({1, 16384, 1, 192, true, true, FeatureMap::ELU_PLUS_ONE, 0}));
+  for (const int64_t window : {4, 16, 64, 256, 1024, 2048})  // heads as wide as the paper's, on a text of its length and beyond
+    rows.push_back(sliding_dct_case(1, 2048, {32, {window, window, window, window}, {4, 4, 4, 4}}));
+  rows.push_back(sliding_dct_case(1, 8192, {32, {2048, 2048, 2048, 2048}, {4, 4, 4, 4}}));
+  rows.push_back(mix_frequencies_case(1, 2048, {32, {64, 64, 64, 64}, {4, 4, 4, 4}}));
   rows.push_back(cross_entropy_case(2176, 29));
   rows.push_back(optimizer_case(1340000));
   return rows;

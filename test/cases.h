@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,8 @@ class Arrays {
   real* operator[](const std::string& name) { return reals_.at(name).data(); }
   const int32_t* ids(const std::string& name) { return ids_.at(name).data(); }
   Tensor& tensor(const std::string& name) { return reals_.at(name); }
+
+  std::shared_ptr<void> tables;  // that a case makes for its device when it first runs
 
  private:
   std::map<std::string, Tensor> reals_;

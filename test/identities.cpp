@@ -7,6 +7,7 @@
 #include "analysis/order.h"
 #include "cases.h"
 #include "check.h"
+#include "dct_plan.h"
 #include "random.h"
 #include "text.h"
 
@@ -164,6 +165,50 @@ void linear_attention_forms(Test& test) {
     if (s.causal)
       test.check(name + ": recurrent and attention form", forms < TOLERANCE, text("relative distance %.2e", forms));
     test.check(name + ": chunks and attention form", ours < TOLERANCE, text("relative distance %.2e", ours));
+  }
+}
+
+// The sliding cosine transform by its definition; and as many frequencies as the window is long only turn its basis, so that they
+// have the length of what is in the window.
+void sliding_transforms(Test& test) {
+  const auto ops = make_cpu(2);
+  for (uint32_t trial = 0; trial < 16; ++trial) {
+    const auto pick = [&](const char* what, uint32_t low, uint32_t high) {
+      return static_cast<int64_t>(low + below(philox(29, stream_of(what), trial, 0).word[0], high - low + 1));
+    };
+    const int B = static_cast<int>(pick("batch", 1, 2)), T = static_cast<int>(pick("length", 1, 150));
+    const int64_t t = pick("window", 1, 1 << pick("magnitude", 1, 8)), d = pick("width", 1, 19);
+    const int64_t k = trial % 2 ? t : pick("frequencies", 1, static_cast<uint32_t>(t));
+    const DctPlan plan(*ops, {t}, {k}, static_cast<int>(d), T);
+    const DctShape shape = plan.shape(B, T);
+    std::vector<real> x, expected, lengths, found_lengths;
+    for (int64_t i = 0; i < shape.rows() * d; ++i) x.push_back(normal(30, trial, 0, static_cast<uint64_t>(i)));
+    for (int64_t n = 0; n < shape.rows(); ++n)
+      for (int64_t j = 0; j < k; ++j)
+        for (int64_t c = 0; c < d; ++c) {
+          double sum = 0;
+          for (int64_t m = std::max<int64_t>(0, t - 1 - n % T); m < t; ++m)
+            sum += x[static_cast<size_t>((n - t + 1 + m) * d + c)] * std::cos(M_PI * j * (2 * m + 1) / (2.0 * t));
+          expected.push_back(sum * std::sqrt((j == 0 ? 1.0 : 2.0) / t));
+        }
+    Tensor input(*ops, {shape.rows() * d}), output(*ops, {shape.size()});
+    input.upload(x);
+    ops->sliding_dct(output.data(), nullptr, input.data(), shape);
+    const std::vector<real> found = output.download();
+    const std::string name = text("%lld of %lld over %d×%d×%lld", static_cast<long long>(k), static_cast<long long>(t), B, T,
+                                  static_cast<long long>(d));
+    test.check(name, distance(found, expected) < TOLERANCE, text("relative distance %.2e", distance(found, expected)));
+    for (int64_t n = 0; k == t && n < shape.rows(); ++n) {
+      real length = 0, expected_length = 0;
+      for (int64_t i = 0; i < k * d; ++i) length += found[static_cast<size_t>(n * k * d + i)] * found[static_cast<size_t>(n * k * d + i)];
+      for (int64_t s = std::max<int64_t>(n - n % T, n - t + 1); s <= n; ++s)
+        for (int64_t c = 0; c < d; ++c) expected_length += x[static_cast<size_t>(s * d + c)] * x[static_cast<size_t>(s * d + c)];
+      found_lengths.push_back(length);
+      lengths.push_back(expected_length);
+    }
+    if (k == t)
+      test.check(name + ": lengths", distance(found_lengths, lengths) < TOLERANCE,
+                 text("relative distance %.2e", distance(found_lengths, lengths)));
   }
 }
 
@@ -389,6 +434,7 @@ int main(int argc, char** argv) {
   petroglyph::Test test(argc, argv);
   test.run("linear_causal_rn is causal_rn", petroglyph::linear_form);
   test.run("linear attention", petroglyph::linear_attention_forms);
+  test.run("sliding cosine transforms", petroglyph::sliding_transforms);
   test.run("relation_network in linear time", petroglyph::relation_network_forms);
   test.run("set networks by definition", petroglyph::set_definitions);
   test.run("order", petroglyph::order);

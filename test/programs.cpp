@@ -240,6 +240,26 @@ class OtherPrograms {
     }
   }
 
+  void dct_mlp() {
+    const Shell shell(folder_ + "/train_text");
+    const std::string dct = " --model dct_mlp" + TEXT;
+    const Outcome whole = shell.run("--name whole --steps 9" + dct);
+    test_.check("a run", whole.status == 0 && whole.says("bits/character") && whole.says("  | "), whole.output);
+    test_.check("its windows", read_bytes(shell.file("runs/whole/model.safetensors")).find("\\\"windows\\\":[4,8]") != std::string::npos);
+    const std::string generate = "'" + folder_ + "/generate' runs/whole --length 30 --quiet --prompt 'One '";
+    const Outcome once = shell.script(generate);
+    test_.check("goes on from the prompt", once.status == 0 && once.output.rfind("One ", 0) == 0 && once.output.size() >= 35,
+                once.output);  // beyond the context of 8
+    test_.equal("again", shell.script(generate + " --threads 2").output, once.output);
+    expect(shell, "windows", "--steps 1 --windows 5,9 --frequencies 3" + dct, 0, "bits/character");
+    expect(shell, "lengths", "--name l --steps 1 --evaluate-lengths 4,16 --length-windows 8" + dct, 0,
+           "perplexity of the last token at length");
+    expect(shell, "a window too small", "--windows 3,8" + dct, 2, "a window of 3 tokens has no 4 frequencies");
+    expect(shell, "too few windows", "--windows 4,8,16" + dct, 2, "3 numbers, expected one for each of the --heads 2");
+    expect(shell, "no frequencies", "--frequencies 0" + dct, 2, "--frequencies 0");
+    expect(shell, "heads", "--heads 3" + dct + "--heads 3", 2, "--heads 3 does not divide --width 8");
+  }
+
   void generation() {
     const Shell shell(folder_ + "/generate");
     shell.script("'" + folder_ + "/train_text' --name t --steps 3" + TEXT + "; '" + folder_ +
@@ -307,7 +327,7 @@ class OtherPrograms {
     expect(shell, "resumes nothing", "--resume --name nothing", 1, "runs/nothing: has no run parity_check-seed-1");
     test_.check("nothing was made", !std::filesystem::exists(shell.file("runs")));
 #ifndef __SANITIZE_ADDRESS__  // which wants all addresses there are
-    const std::string longest = "--name long --test-from 1048576 --test-to 1048576" + SMALL_REGULAR + "--train-length 10 --batch 8";
+    const std::string longest = "--name long --test-from 1048576 --test-to 1048576" + SMALL_REGULAR + "--train-length 10 --width 64";
     const Outcome outcome = shell.run(longest, "ulimit -v 1000000;");
     test_.check("longer than memory", outcome.status == 1 && outcome.says("train_regular: out of memory"), outcome.output);
 #endif
@@ -460,6 +480,7 @@ int main(int argc, char** argv) {
   OtherPrograms others(test, folder);
   test.run("text", [&] { others.text(); });
   test.run("windows", [&] { others.windows(); });
+  test.run("dct_mlp", [&] { others.dct_mlp(); });
   test.run("generation", [&] { others.generation(); });
   test.run("regular", [&] { others.regular(); });
   test.run("regular, bad options", [&] { others.regular_errors(); });

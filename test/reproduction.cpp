@@ -102,6 +102,13 @@ void cells(Test& test) {
   test.equal("scientific", shown("c", "step_99", Cell::Form::SCIENTIFIC), "1.2e+03");
   test.equal("millions", shown("c", "step_99", Cell::Form::MILLIONS, 4), "0.0012");
   test.equal("no such row", shown("d", "x", Cell::Form::NUMBER), "none");
+  write_bytes("a.log", "a: 5 clusters\nb on 500: clusters: 12, x\nc\n");
+  const auto said = [&](const std::string& after, const std::string& words) {
+    return shown_cell({"a.log", {{"", after}}, words, Cell::Form::SAID}, find).value_or("none");
+  };
+  test.equal("said", said("b on", "clusters: "), "12");
+  test.equal("not said behind it", said("x\nc", "clusters: "), "none");
+  test.equal("no number", said("a", "5 clus"), "none");
   test.throws("no such column", "no column y", [&] { shown("c", "y", Cell::Form::NUMBER); });
   write_bytes("a.csv", "a,b\n1\n");
   test.throws("a short row", "row 2 has 1 fields, expected 2", [&] { shown("c", "x", Cell::Form::NUMBER); });

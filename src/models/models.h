@@ -12,6 +12,7 @@ class Model;
 
 std::unique_ptr<Model> make_birn_image(const Json& config, Ops& ops);
 std::unique_ptr<Model> make_causal_rn(const Json& config, Ops& ops);
+std::unique_ptr<Model> make_dct_mlp(const Json& config, Ops& ops);
 std::unique_ptr<Model> make_deep_sets(const Json& config, Ops& ops);
 std::unique_ptr<Model> make_linear_causal_rn(const Json& config, Ops& ops);
 std::unique_ptr<Model> make_linear_transformer(const Json& config, Ops& ops);

@@ -20,6 +20,7 @@ const std::vector<std::pair<std::string, Maker>>& registry() {
       {"linear_causal_rn", make_linear_causal_rn},
       {"birn_image", make_birn_image},
       {"linear_transformer", make_linear_transformer},
+      {"dct_mlp", make_dct_mlp},
       {"deep_sets", make_deep_sets},
       {"mamba", make_mamba},
       {"mlp_lm", make_mlp_lm},

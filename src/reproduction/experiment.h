@@ -43,7 +43,8 @@ struct Cell {
     PERCENT,     // of parts of one
     PERPLEXITY,  // of a loss
     BEST_MEAN,   // "100.0 / 98.2": percent, the largest and the mean of all rows
-    MEAN         // of all rows, in percent
+    MEAN,        // of all rows, in percent
+    SAID         // of a log: the number behind the words `column`, behind those of `where`
   };
   std::string file;  // "train/compare.csv": of the part "train"
   std::vector<std::pair<std::string, std::string>> where;

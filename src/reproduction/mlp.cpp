@@ -24,17 +24,15 @@ std::string text_words(const Scale& scale) {
 Plan compute(const Scale& scale) {
   Plan plan;
   plan.comparable = true;
-  plan.size =
-      scale.full
-          ? "The paper's five budgets from 1e16 to 3e18 operations; it gives the range of its sizes, not each."
-          : "Quick: budgets from 3e9 to 2.4e10 operations in place of 1e16 to 3e18, thousands of parameters in place of "
-            "50 to 900 millions, " +
-                text_words(scale) + ".";
-  plan.commands = {
-      {"train", "scaling",
-       words_of("--what compute" + data_of(scale) +
-                (scale.full ? " --preset paper"
-                            : " --budgets 3e9,6e9,1.2e10,2.4e10"))}};
+  plan.size = scale.full
+                  ? "The paper's five budgets from 1e16 to 3e18 operations; it gives the range of its sizes, not each."
+                  : "Quick: budgets from 3e9 to 2.4e10 operations in place of 1e16 to 3e18, thousands of parameters in "
+                    "place of "
+                    "50 to 900 millions, " +
+                        text_words(scale) + ".";
+  plan.commands = {{"train", "scaling",
+                    words_of("--what compute" + data_of(scale) +
+                             (scale.full ? " --preset paper" : " --budgets 3e9,6e9,1.2e10,2.4e10"))}};
   for (const auto& [model, label] : {std::pair("mlp_lm", "MLP"), {"transformer", "Transformer"}}) {
     for (const auto& [quantity, letters, exponent] :
          {std::tuple("parameters", "N_opt ∝ C^a: a", "0.24"), std::tuple("tokens", "D_opt ∝ C^b: b", "0.76")})
@@ -69,9 +67,11 @@ Plan contexts(const Scale& scale) {
                                text_words(scale) + ".";
   const std::vector<std::string> lengths = scale.full ? std::vector<std::string>{"3", "7", "15", "31", "63", "127"}
                                                       : std::vector<std::string>{"1", "3", "7", "15", "31", "63"};
-  plan.commands = {{"train", "scaling",
-                    words_of("--what context" + data_of(scale) +
-                             (scale.full ? " --preset paper" : " --widths 128 --tokens 200000 --eval-samples 4096"))}};
+  plan.commands = {
+      {"train", "scaling",
+       words_of("--what context" + data_of(scale) +
+                (scale.full ? " --preset paper"
+                            : " --widths 128 --tokens 200000 --contexts 1,3,7,15,31,63 --eval-samples 4096"))}};
   for (const std::string& length : lengths) {
     const Cell cell = perplexity_at("mlp_lm", length);
     Cell parameters = cell;
@@ -114,18 +114,18 @@ Plan dct(const Scale& scale) {
 
 Plan neurons(const Scale& scale) {
   Plan plan;
-  const std::string steps = scale.full ? "610351" : "3000";  // 10 billion samples of 16,384 a step
+  const std::string steps = scale.full ? "610351" : "8000";  // 10 billion samples of 16,384 a step
   plan.size = scale.full
                   ? "The paper's width of 16,384 and 10 billion tokens."
                   : "Quick: an embedding of 64 and a width of 256 in place of 512 and 16,384, " + text_words(scale) +
-                        ", 3,000 steps of 256 windows. The heuristics of appendix H, their two variances scaled to the "
+                        ", 8,000 steps of 256 windows. The heuristics of appendix H, their two variances scaled to the "
                         "embedding.";
   plan.commands = {{"train", "train_text",
                     words_of("--model mlp_lm" + data_of(scale) +
                              (scale.full ? " --preset base --steps " + steps +
                                                " --snapshots 50000 --eval-every 10000 --sample-length 0"
                                          : " --preset small --width 256 --steps " + steps +
-                                               " --snapshots 500 --eval-every 1000 --sample-length 0"))},
+                                               " --snapshots 1000 --eval-every 1000 --sample-length 0"))},
                    {"neurons", "inspect", {"neurons", "@train"}, Command::Kind::WRITES}};
   for (const auto& [column, label] : {std::pair("ngram", "n-gram"),
                                       {"bag_of_words", "bag of words"},
@@ -173,7 +173,8 @@ Plan generations(const Scale& scale) {
   for (const Writer& writer : writers) {
     plan.commands.push_back({writer.part, "train_text", words_of(writer.words + data_of(scale) + common)});
     Command says{writer.part + "-says", "generate", {"@" + writer.part, "--prompt", prompt}, Command::Kind::SAYS};
-    for (const std::string& word : words_of(std::string("--temperature 0.5 --length ") + (scale.full ? "64" : "200")))
+    for (const std::string& word :
+         words_of(std::string("--temperature 0.5 --length ") + (scale.full ? "64 --quiet" : "200 --quiet")))
       says.words.push_back(word);
     plan.commands.push_back(says);
     plan.listings.push_back({writer.label, writer.part + "-says.log", ""});

@@ -62,7 +62,8 @@ std::string folder_of_variant(std::string variant) {
 
 Command samples_of(const std::string& part, const std::string& run) {
   Command command{part, "generate", {"@train/" + run, "--prompt", "Three years later,"}, Command::Kind::SAYS};
-  for (const std::string& word : words_of("--temperature 0.8 --length 240 --samples 2")) command.words.push_back(word);
+  for (const std::string& word : words_of("--temperature 0.8 --length 240 --samples 2 --quiet"))
+    command.words.push_back(word);
   return command;
 }
 
@@ -99,7 +100,7 @@ Plan text_perplexity(const Scale& scale) {
                    samples_of("samples", folder_of_variant(text_models(scale.full)[3].variant))};
   plan.pictures = {{"train/compare.svg", "training loss, and accuracy on text that no training sees"}};
   plan.listings = {
-      {"The Linear CausalRN goes on from \"Three years later,\" (workshop paper, figure 6):", "samples.log", "---"}};
+      {"The Linear CausalRN goes on from \"Three years later,\" (workshop paper, figure 6):", "samples.log", ""}};
   return plan;
 }
 

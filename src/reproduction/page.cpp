@@ -65,7 +65,7 @@ std::string listed(const Listing& listing, const std::string& path) {
 std::set<std::string> tables_of(const Plan& plan) {
   std::set<std::string> files(plan.tables.begin(), plan.tables.end());
   for (const Row& row : plan.rows)
-    if (!row.ours.file.empty()) files.insert(row.ours.file);
+    if (row.ours.file.find('/') != std::string::npos) files.insert(row.ours.file);
   for (const Plot& plot : plan.plots)
     for (const Plot::Curve& curve : plot.curves)
       for (const auto& point : curve.points) files.insert(point.second.file);

@@ -1,6 +1,8 @@
 // "Transformer Working Memory Enables Regular Language Reasoning and Natural Language Length Extrapolation": tables 1, 2 and 3, figures 3
 // and 4.
 
+#include <tuple>
+
 #include "reproduction/experiment.h"
 
 namespace petroglyph {
@@ -129,6 +131,14 @@ Plan clusters(const Scale& scale) {
       learns("parity_check", "800", scale),
       learns("cycle_navigation", "2000", scale),
       {"clusters", "inspect", {"clusters", run_of("parity_check"), run_of("cycle_navigation")}, Command::Kind::WRITES}};
+  plan.comparable = true;
+  for (const auto& [task, label, transitions] :
+       {std::tuple("parity_check", "Parity", "2"), std::tuple("cycle_navigation", "Cycle Navigation", "5")})
+    plan.rows.push_back(
+        {std::string(label) + ": clusters",
+         transitions,
+         {"clusters.log", {{"", std::string(task) + " on"}}, "clusters in that plane: ", Cell::Form::SAID, 0},
+         "every vector lies nearest to the mean of those whose piece of the string does the same to the states"});
   plan.pictures = {
       {"clusters/clusters.svg", "the vectors of all layers in the plane of their two principal components"}};
   plan.listings = {{"Counted:", "clusters.log", ""}};

@@ -77,6 +77,22 @@ std::string shown_step(const Cell& cell, const WordTable& table) {
   return std::isfinite(last) ? "not in " + with_commas(static_cast<int64_t>(last)) : "";
 }
 
+// The number behind some words of a log, as it stands there.
+std::optional<std::string> said(const Cell& cell, const std::string& path) {
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  const std::string log = read_file(path);
+  size_t at = 0;
+  const auto go_behind = [&](const std::string& words) {
+    if (at != std::string::npos) at = log.find(words, at);
+    if (at != std::string::npos) at += words.size();
+  };
+  for (const auto& word : cell.where) go_behind(word.second);
+  go_behind(cell.column);
+  if (at == std::string::npos) return std::nullopt;
+  const std::string number = log.substr(at, log.find_first_not_of("0123456789.-", at) - at);
+  return number.empty() ? std::nullopt : std::optional<std::string>(number);
+}
+
 }  // namespace
 
 size_t WordTable::column(const std::string& name) const {
@@ -111,6 +127,7 @@ WordTable read_word_table(const std::string& path) {
 }
 
 std::optional<std::string> shown_cell(const Cell& cell, const Finder& find) {
+  if (cell.form == Cell::Form::SAID) return said(cell, find(cell.file));
   const std::optional<WordTable> table = table_of(cell, find);
   if (!table) return std::nullopt;
   const std::vector<double> numbers = numbers_of(cell, *table);
@@ -134,6 +151,7 @@ std::optional<std::string> shown_cell(const Cell& cell, const Finder& find) {
 }
 
 double cell_number(const Cell& cell, const Finder& find) {
+  if (cell.form == Cell::Form::SAID) return number_in(said(cell, find(cell.file)).value_or(""));
   const std::optional<WordTable> table = table_of(cell, find);
   if (!table) return NOT_A_NUMBER;
   const std::vector<double> numbers = numbers_of(cell, *table);

@@ -6,6 +6,7 @@
 //   runs/NAME/compare.csv, runs/NAME/compare.svg
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -102,5 +103,19 @@ class Comparison {
   std::vector<Variant> variants_;
   std::string group_;
 };
+
+// What a program does whose runs can be compared: one run, or those that its --compare names, and the exit status. Its Session
+// also tells compared(), what --compare said, and show()s what there is to see of the trained model.
+template <class Session>
+int train_or_compare(int argc, char** argv) {
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  Session session(words);
+  if (!session.compared().empty()) return Comparison<Session>(session, session.compared(), words).run(session.title());
+  session.prepare();
+  const bool finished = session.run->train();
+  if (finished) session.show();
+  std::printf("weights %016llx\n", static_cast<unsigned long long>(session.run->model().parameters.fingerprint()));
+  return finished ? 0 : INTERRUPTED_STATUS;
+}
 
 }  // namespace petroglyph

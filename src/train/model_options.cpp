@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "error.h"
+#include "numerics.h"
 #include "text.h"
 
 namespace petroglyph {
@@ -12,11 +13,12 @@ void ModelOptions::declare(Options& options, const std::vector<std::string>& mod
   options.add("model", &model, models, "what learns");
   options.add("width", &width, 1, 1 << 16, "channels of the residual stream, the paper's d_e; mlp_lm: inside a block, the paper's w");
   options.add("hidden", &hidden, 0, 1 << 20,
-              "channels between positions, the paper's d_h (rnn: its state), default the width; transformers, regular_gpt: of "
-              "their MLP, default 4 widths; 0: the default");
+              "channels between positions, the paper's d_h (rnn: its state), default the width; transformers, regular_gpt, "
+              "dct_mlp: of their MLP, default 4 widths; 0: the default");
   options.add("layers", &layers, 1, 1 << 10, "blocks");
   options.add("heads", &heads, 1, 1 << 16,
-              "relation networks: groups of hidden channels with an inner norm each; transformers, regular_gpt: attention heads");
+              "relation networks: groups of hidden channels with an inner norm each; transformers, regular_gpt: attention heads; "
+              "dct_mlp: heads with a window each");
   options.add("activation", &activation, {"exp", "relu", "elu", "gelu"},
               "causal_rn, relation_network: of each pair; deep_sets: relu, its default, or gelu");
   options.add(
@@ -36,6 +38,10 @@ void ModelOptions::declare(Options& options, const std::vector<std::string>& mod
               "transformers on text: all, each token's next one; last, only the token after the window, which a transformer "
               "without a mask then sees");
   options.add("embedding", &embedding, 1, 1 << 14, "mlp_lm: channels of a token's embedding and of the residual stream");
+  options.add("frequencies", &frequencies, 1, 1 << 10, "dct_mlp: cosines of its window that each head takes");
+  options.add("windows", &windows, 1, 1 << 24,
+              "dct_mlp: tokens that each head looks back over, one number for every head or one for all; default from 4 up to the "
+              "context in equal ratios");
   options.add("cell", &cell, {"lstm", "elman"}, "rnn: its cell");
   if (std::find(models.begin(), models.end(), "regular_gpt") == models.end()) return;
   options.add("chunk", &chunk, 2, 1 << 16, "regular_gpt: C, the positions that each one attends to");
@@ -45,7 +51,7 @@ void ModelOptions::declare(Options& options, const std::vector<std::string>& mod
 }
 
 void ModelOptions::set_defaults() {
-  if (hidden == 0) hidden = has_attention() ? 4 * width : width;
+  if (hidden == 0) hidden = has_heads() ? 4 * width : width;
   if (thickness == 0) thickness = std::max(1, layers / 2);
   if (pre_norm.empty()) pre_norm = model == "linear_causal_rn" || model == "birn_image" ? "approximate" : "exact";
 }
@@ -63,6 +69,7 @@ Json ModelOptions::config(int vocab, int context) const {
   if (model == "mlp_lm") return json.set("embedding", embedding).set("width", width).set("blocks", layers), json;
   json.set("width", width).set("layers", layers);
   if (model == "mamba") return add_mamba(json), json;
+  if (model == "dct_mlp") return add_dct_mlp(json, context), json;
   json.set("hidden", hidden).set("heads", heads).set("causal", readout == "all");
   is_transformer() ? add_transformer(json) : add_relations(json);
   if (is_transformer() && embedding_deviation != 1) json.set("embedding_deviation", embedding_deviation);
@@ -95,6 +102,31 @@ Json ModelOptions::regular_gpt_config(int vocab) const {
   json.set("vocab", vocab).set("classes", vocab).set("width", width).set("hidden", hidden).set("heads", heads);
   json.set("chunk", chunk).set("thickness", thickness).set("norm", "affine").set("form", "dilated").set("readout", "all");
   return json;
+}
+
+// Windows from 4, or the frequencies where these are more, up to the context, each the same factor larger than the one before.
+// "varying t from 4 to 2048 (the maximal sequence length)" (mlps_for_nlp, appendix C.3)
+void ModelOptions::add_dct_mlp(Json& json, int context) const {
+  if (width % heads != 0) throw UsageError(text("--heads %d does not divide --width %d", heads, width));
+  std::vector<int> list = windows;
+  if (list.size() == 1) list.assign(static_cast<size_t>(heads), windows[0]);
+  const int least = std::max(frequencies, 4), most = std::max(least, context);
+  for (int h = 0; windows.empty() && h < heads; ++h) {
+    const float part = heads > 1 ? static_cast<float>(h) / static_cast<float>(heads - 1) : 1.0f;
+    const float ratio = static_cast<float>(most) / static_cast<float>(least);
+    const auto window = static_cast<int>(static_cast<float>(least) * numerics::exp(part * numerics::log(ratio)) + 0.5f);
+    list.push_back(std::clamp(window, least, most));
+  }
+  if (list.size() != static_cast<size_t>(heads))
+    throw UsageError(text("--windows: %zu numbers, expected one for each of the --heads %d, or one for all", list.size(), heads));
+  Json of_windows = Json::array(), of_frequencies = Json::array();
+  for (const int window : list) {
+    if (window < frequencies)
+      throw UsageError(text("--windows: a window of %d tokens has no %d frequencies (--frequencies)", window, frequencies));
+    of_windows.push(window);
+    of_frequencies.push(frequencies);
+  }
+  json.set("hidden", hidden).set("heads", heads).set("frequencies", of_frequencies).set("windows", of_windows);
 }
 
 // The usual sizes of Mamba-1.

@@ -14,7 +14,8 @@ struct ModelOptions {
   std::string model = "causal_rn";
   int width = 192, layers = 12, heads = 1;
   int hidden = 0;  // 0: by the model
-  int embedding = 512;
+  int embedding = 512, frequencies = 4;
+  std::vector<int> windows;
   std::string activation = "exp", pre_norm, position = "learned", feature_map = "elu1", cell = "lstm";
   std::string norm = "plain", gelu = "erf", readout = "all";
   double embedding_deviation = 1;
@@ -33,7 +34,7 @@ struct ModelOptions {
   Json image_config(int patches, int patch_size, int classes) const;
   // It reads windows of one length and answers once, at their end.
   bool answers_once() const { return model == "mlp_lm" || readout == "last"; }
-  bool has_attention() const { return is_transformer() || model == "regular_gpt"; }
+  bool has_heads() const { return is_transformer() || model == "regular_gpt" || model == "dct_mlp"; }
   bool is_transformer() const { return model == "transformer" || model == "linear_transformer"; }
 
  private:
@@ -41,6 +42,7 @@ struct ModelOptions {
   void add_transformer(Json& json) const;
   void add_relations(Json& json) const;
   Json regular_gpt_config(int vocab) const;
+  void add_dct_mlp(Json& json, int context) const;
 };
 
 }  // namespace petroglyph

@@ -211,7 +211,10 @@ bool Run::evaluate(Row& row) {
   return true;
 }
 
-Measures Run::evaluate(const Task& task, int samples) { return trainer_->evaluate(task, state_.step, samples); }
+Measures Run::evaluate(const Task& task, int samples, double longer) {
+  const int at_once = std::max(1, static_cast<int>(settings_.batch / std::max(1.0, longer)));
+  return trainer_->evaluate(task, state_.step, samples, at_once);
+}
 
 void Run::train_one(Row& row) {
   row.rate = settings_.rate.at(state_.step);

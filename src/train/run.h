@@ -85,8 +85,9 @@ class Run {
   bool train();
   void save();
 
-  // On samples of another task than the one it learns.
-  Measures evaluate(const Task& task, int samples);
+  // On samples of another task than the one it learns. Where these are `longer` times as long, only as many go through the model at
+  // a time as have the size of a training batch.
+  Measures evaluate(const Task& task, int samples, double longer = 1);
 
   Ops& ops() { return *ops_; }
   Model& model() { return *model_; }

@@ -30,11 +30,12 @@ Measures Trainer::step(int64_t step, double learning_rate) {
   return collect(task_, batches);
 }
 
-Measures Trainer::evaluate(const Task& task, int64_t step, int samples) {
+Measures Trainer::evaluate(const Task& task, int64_t step, int samples, int at_once) {
   std::vector<Batch> batches;
-  for (int first = 0; first < samples; first += batch_) {
+  const int most = at_once > 0 ? at_once : batch_;
+  for (int first = 0; first < samples; first += most) {
     batches.push_back(task.batch(seed_, stream_of("evaluate"), static_cast<uint32_t>(step), first,
-                                 std::min(batch_, samples - first)));
+                                 std::min(most, samples - first)));
     enqueue(batches.back(), static_cast<int>(batches.size()) - 1, 0);
   }
   return collect(task, batches);

@@ -21,8 +21,8 @@ class Trainer {
 
   // One update from the fresh samples of `step`; measured on these samples before it.
   Measures step(int64_t step, double learning_rate);
-  // On `samples` samples of a task that training never sees, the same for the same step.
-  Measures evaluate(const Task& task, int64_t step, int samples);
+  // On `samples` samples of a task that training never sees, the same for the same step, `at_once` at a time; 0: a batch.
+  Measures evaluate(const Task& task, int64_t step, int samples, int at_once = 0);
 
  private:
   Input upload(const Batch& batch);

@@ -1,0 +1,177 @@
+// The sliding cosine transform, and the weights of its frequencies. The steps are in sliding_dct.h, the formulas and orders in the
+// catalogue. A thread takes a run of blocks of one sample's head, with two vectors of channels at a time where the head has them:
+// the waves are then read once for both.
+
+#include <algorithm>
+
+#include "cpu/cpu.h"
+#include "cpu/parallel.h"
+#include "cpu/product.h"
+#include "cpu/scratch.h"
+#include "cpu/simd.h"
+#include "sliding_dct.h"
+
+namespace petroglyph {
+
+namespace {
+
+template <int N>
+struct VectorsOf {
+  Vector v[N];
+};
+
+template <int N>
+VectorsOf<N> operator*(real a, const VectorsOf<N>& b) {
+  VectorsOf<N> product;
+#pragma GCC unroll 2
+  for (int n = 0; n < N; ++n) product.v[n] = broadcast(a) * b.v[n];
+  return product;
+}
+
+template <int N>
+VectorsOf<N> fma(real a, const VectorsOf<N>& b, const VectorsOf<N>& c) {
+  VectorsOf<N> sum;
+#pragma GCC unroll 2
+  for (int n = 0; n < N; ++n) sum.v[n] = petroglyph::fma(broadcast(a), b.v[n], c.v[n]);
+  return sum;
+}
+
+template <int N>
+struct Channels {
+  using Number = VectorsOf<N>;
+  static Number load(const real* x) {
+    Number number;
+#pragma GCC unroll 2
+    for (int n = 0; n < N; ++n) number.v[n] = petroglyph::load(x + n * VECTOR_WIDTH);
+    return number;
+  }
+  static void store(real* x, const Number& number) {
+#pragma GCC unroll 2
+    for (int n = 0; n < N; ++n) petroglyph::store(x + n * VECTOR_WIDTH, number.v[n]);
+  }
+};
+
+// Calls f(lanes, channel) until all channels of a head have had their turn.
+template <class F>
+void for_channels(int d, F f) {
+  int channel = 0;
+  for (; channel + 2 * VECTOR_WIDTH <= d; channel += 2 * VECTOR_WIDTH) f(Channels<2>(), channel);
+  for (; channel + VECTOR_WIDTH <= d; channel += VECTOR_WIDTH) f(Channels<1>(), channel);
+  for (; channel < d; ++channel) f(dct::OneChannel(), channel);
+}
+
+// Calls f(head, run, x, c) for every run of blocks of every sample's head: where its x and its c begin.
+template <class F>
+void for_runs(const Threads& threads, const DctShape& s, F f, const char* caller = __builtin_FUNCTION()) {
+  const int64_t runs = dct::most_runs(s.positions);
+  const auto one = [&](int64_t task, int64_t, int) {
+    const int64_t h = task / runs % s.heads, sample = task / runs / s.heads;
+    const DctHead& head = s.plan[h];
+    const dct::Run run(head.window, s.positions, static_cast<int>(task % runs));
+    if (run.begin >= run.end) return;
+    f(head, run, sample * s.positions * s.width() + h * s.head_width,
+      s.begin(head) + sample * s.positions * head.frequencies * s.head_width);
+  };
+  parallel(threads, s.batch * s.heads * runs, 1, one, caller);
+}
+
+}  // namespace
+
+void Cpu::sliding_dct(real* c, real* state, const real* x, const DctShape& s) {
+  if (!state)
+    return for_runs(threads_, s, [&](const DctHead& head, const dct::Run& run, int64_t of_x, int64_t of_c) {
+      for_channels(s.head_width, [&](auto lanes, int channel) {
+        for (int j = 0; j < head.frequencies; j += dct::GROUP)
+          dct::transform_run<decltype(lanes)>(c + of_c + channel, x + of_x + channel, s, head, j, run);
+      });
+    });
+  parallel(threads_, int64_t{1} * s.batch * s.heads, 1, [&](int64_t task, int64_t, int) {
+    const int64_t h = task % s.heads, sample = task / s.heads;
+    const DctHead& head = s.plan[h];
+    const dct::Past past(state + sample * s.state_size, head, s.head_width);
+    real* to = c + s.begin(head) + sample * s.positions * head.frequencies * s.head_width;
+    const real* from = x + sample * s.positions * s.width() + h * s.head_width;
+    for_channels(s.head_width,
+                 [&](auto lanes, int channel) { dct::append<decltype(lanes)>(to, from, s, head, past, channel); });
+  });
+}
+
+void Cpu::sliding_dct_backward(real* dx, const real* dc, const DctShape& s) {
+  for_runs(threads_, s, [&](const DctHead& head, const dct::Run& run, int64_t of_x, int64_t of_c) {
+    for_channels(s.head_width, [&](auto lanes, int channel) {
+      dct::gradient_run<decltype(lanes)>(dx + of_x + channel, dc + of_c + channel, s, head, run);
+    });
+  });
+}
+
+// ---- Weights of the frequencies -------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr int64_t ROWS = 256;  // of c that a task multiplies
+
+}  // namespace
+
+void Cpu::mix_frequencies(real* o, const real* c, const real* weight, const DctShape& s) {
+  const int64_t N = s.rows(), D = s.width(), d = s.head_width, blocks = (N + ROWS - 1) / ROWS;
+  reserve_scratch(PACKED_SIZE);
+  parallel(threads_, s.heads * blocks, 1, [&](int64_t task, int64_t, int thread) {
+    const int64_t h = task / blocks, row = task % blocks * ROWS, rows = std::min(ROWS, N - row);
+    const DctHead& head = s.plan[h];
+    const int64_t K = head.frequencies * d;
+    multiply({o + row * D + h * d,
+              D,
+              {c + s.begin(head) + row * K, K, 1},
+              {weight + s.weight(static_cast<int>(h)), d, 1},
+              rows,
+              d,
+              K,
+              Into::WRITE},
+             scratch(thread));
+  });
+}
+
+void Cpu::mix_frequencies_backward(real* dc, real* dweight, const real* d_o, const real* c, const real* weight,
+                                   const DctShape& s) {
+  const int64_t N = s.rows(), D = s.width(), d = s.head_width, blocks = (N + ROWS - 1) / ROWS;
+  // A task has some of a head's rows (j, channel); each needs all of d_o.
+  const int64_t part = std::max<int64_t>(48, s.most * d * s.heads / (8 * threads_.count)),
+                parts = (s.most * d + part - 1) / part;
+  reserve_scratch(std::max(PACKED_SIZE, packed_size(CHUNK, d) + packed_rows_size(part, CHUNK) + 32));
+  parallel(threads_, s.heads * parts, 1, [&](int64_t task, int64_t, int thread) {
+    const int64_t h = task / parts, begin = task % parts * part;
+    const DctHead& head = s.plan[h];
+    const int64_t K = head.frequencies * d, rows = std::min(part, K - begin);
+    if (rows <= 0) return;
+    Parts room(scratch(thread));
+    real *const b = room.take(packed_size(CHUNK, d)), *const a = room.take(packed_rows_size(part, CHUNK));
+    for (int64_t row = 0; row < N; row += CHUNK) {
+      const int64_t depth = std::min(CHUNK, N - row);
+      multiply_transposed({dweight + s.weight(static_cast<int>(h)) + begin * d,
+                           d,
+                           {c + s.begin(head) + row * K + begin, 1, K},
+                           {},
+                           rows,
+                           d,
+                           depth,
+                           Into::ADD},
+                          pack(b, {d_o + row * D + h * d, D, 1}, depth, d), a);
+    }
+  });
+  parallel(threads_, s.heads * blocks, 1, [&](int64_t task, int64_t, int thread) {
+    const int64_t h = task / blocks, row = task % blocks * ROWS, rows = std::min(ROWS, N - row);
+    const DctHead& head = s.plan[h];
+    const int64_t K = head.frequencies * d;
+    multiply({dc + s.begin(head) + row * K,
+              K,
+              {d_o + row * D + h * d, D, 1},
+              {weight + s.weight(static_cast<int>(h)), 1, d},
+              rows,
+              K,
+              d,
+              Into::WRITE},
+             scratch(thread));
+  });
+}
+
+}  // namespace petroglyph
