@@ -110,7 +110,7 @@ const std::vector<Preset>& presets() {
        {}},
       {"context", "quick", 0, 32, 4, 128, 8192, 2e-3, {}, {4e5}, {256}, {1, 3, 7, 15, 31, 63}, {}, {}},
       {"context", "paper", 0, 512, 16, 16384, 1 << 18, 1e-3, {}, {1e10}, {16384}, {3, 7, 15, 31, 63, 127}, {}, {}},
-      {"dct", "quick", 128, 64, 4, 8, 256, 2e-3, {}, {5e5, 1e6}, {}, {}, {2, 4, 6}, {1, 2, 3}},
+      {"dct", "quick", 128, 64, 4, 8, 256, 2e-3, {}, {1e6, 3e6}, {}, {}, {2, 4, 6}, {1, 2, 3}},
       {"dct", "paper", 2048, 512, 16, 64, 1024, 1e-3, {}, {2e9, 6e9}, {}, {}, {6, 12, 18}, {2, 4, 6}},
   };
   return all;
@@ -142,8 +142,8 @@ void ScalingSettings::apply_preset(const Options& options) {
 }
 
 // 1e7 for 1e+07: what may stand in a folder's name
-std::string short_number(double value) {
-  const std::string full = number_text(value, 4);
+std::string short_number(double value, int digits = 4) {
+  const std::string full = number_text(value, digits);
   const size_t e = full.find("e+");
   if (e == std::string::npos) return full;
   return full.substr(0, e + 1) + full.substr(full.find_first_not_of('0', e + 2));
@@ -438,7 +438,7 @@ void Scaling::report_compute() {
 void Scaling::report_curves(const std::string& x, const std::string& title) {
   std::map<std::string, std::vector<const StudyRun*>> curves;
   for (const StudyRun& run : runs_) {
-    const std::string name = run.model + ", " + short_number(run.tokens) + " tokens";
+    const std::string name = run.model + ", " + short_number(run.tokens, 3) + " tokens";
     const bool widths = settings_.widths.size() > 1 && run.config.find("embedding");
     curves[widths ? name + ", width " + std::to_string(run.config.at("width").integer()) : name].push_back(&run);
   }

@@ -1,10 +1,14 @@
 #include "train/study.h"
 
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -31,6 +35,9 @@ pid_t in_a_process(const std::string& program, Body body) {
   const pid_t child = fork();
   if (child < 0) throw Error(program + ": no new process");
   if (child > 0) return child;
+#ifdef __linux__
+  prctl(PR_SET_PDEATHSIG, SIGTERM);  // who kills the study ends its runs, which save and stop
+#endif
   const int status = run_program(program.c_str(), body);
   std::fflush(stdout);
   _exit(status);
