@@ -32,6 +32,7 @@ struct ScalingSettings {
   std::string what = "compute", preset = "quick", models;
   TextSource text;
   StudySettings study;
+  bool list = false;
   int context = 0, embedding = 0, heads = 0, frequencies = 4;
   std::vector<double> budgets, tokens;
   std::vector<int> widths, contexts, depths, transformer_depths;
@@ -54,6 +55,7 @@ void ScalingSettings::declare(Options& options) {
   options.add("contexts", &contexts, 1, 1 << 16, "context: tokens that a prediction is made from").may_differ();
   options.add("depths", &depths, 1, 1 << 10, "dct: blocks of the DCT-MLPs").may_differ();
   options.add("transformer-depths", &transformer_depths, 1, 1 << 10, "dct: blocks of the Transformers").may_differ();
+  options.add("list", &list, "shows the runs and stops").may_change();
   options.section("Models");
   options.add("context", &context, 0, 1 << 24, "compute, dct: tokens that a prediction is made from");
   options.add("embedding", &embedding, 0, 1 << 14,
@@ -108,7 +110,7 @@ const std::vector<Preset>& presets() {
        {}},
       {"context", "quick", 0, 32, 4, 128, 8192, 2e-3, {}, {4e5}, {256}, {1, 3, 7, 15, 31, 63}, {}, {}},
       {"context", "paper", 0, 512, 16, 16384, 1 << 18, 1e-3, {}, {1e10}, {16384}, {3, 7, 15, 31, 63, 127}, {}, {}},
-      {"dct", "quick", 128, 64, 4, 8, 256, 2e-3, {}, {5e5, 1e6}, {}, {}, {2, 4, 6}, {1, 2, 3}},
+      {"dct", "quick", 128, 64, 4, 8, 256, 2e-3, {}, {1e6, 3e6}, {}, {}, {2, 4, 6}, {1, 2, 3}},
       {"dct", "paper", 2048, 512, 16, 64, 1024, 1e-3, {}, {2e9, 6e9}, {}, {}, {6, 12, 18}, {2, 4, 6}},
   };
   return all;
@@ -140,8 +142,8 @@ void ScalingSettings::apply_preset(const Options& options) {
 }
 
 // 1e7 for 1e+07: what may stand in a folder's name
-std::string short_number(double value) {
-  const std::string full = number_text(value, 4);
+std::string short_number(double value, int digits = 4) {
+  const std::string full = number_text(value, digits);
   const size_t e = full.find("e+");
   if (e == std::string::npos) return full;
   return full.substr(0, e + 1) + full.substr(full.find_first_not_of('0', e + 2));
@@ -160,6 +162,7 @@ class Scaling {
   void add(const std::string& model, const Json& config, const std::string& key, int value, double tokens,
            double budget, int context, Targets targets, const std::string& name);
   void plan();
+  void list_runs() const;
   void plan_compute(const std::string& model);
   void plan_contexts(const std::string& model);
   void plan_depths(const std::string& model);
@@ -175,6 +178,7 @@ class Scaling {
   Study study_;
   OpenText text_;
   std::map<std::pair<int, Targets>, std::unique_ptr<LanguageModeling>> tasks_;
+  ParameterCounter counter_;
   std::vector<StudyRun> runs_;
 };
 
@@ -260,7 +264,7 @@ void Scaling::add(const std::string& model, const Json& config, const std::strin
   run.model = model;
   run.config = config;
   run.task = &task(context, targets);
-  run.parameters = count_parameters(model, config, key, value);
+  run.parameters = counter_.count(model, config, key, value);
   const double a_step = static_cast<double>(settings_.study.run.batch) * (targets == Targets::ALL ? context : 1);
   if (tokens == 0) tokens = budget / (6 * static_cast<double>(run.parameters));
   run.steps = std::max<int64_t>(1, std::llround(tokens / a_step));
@@ -308,8 +312,16 @@ void Scaling::plan() {
               with_commas(text_.training->size()).c_str(), text_.tokenizer->name().c_str());
 }
 
+void Scaling::list_runs() const {
+  std::printf("%-36s %16s %16s %12s\n", "", "parameters N", "tokens D", "steps");
+  for (const StudyRun& run : runs_)
+    std::printf("%-36s %16s %16s %12s\n", run.name.c_str(), with_commas(run.parameters).c_str(),
+                with_commas(static_cast<int64_t>(run.tokens)).c_str(), with_commas(run.steps).c_str());
+}
+
 int Scaling::run() {
   plan();
+  if (settings_.list) return list_runs(), 0;
   if (!study_.train(runs_)) {
     std::printf("go on with: ./scaling --resume --name %s\n", settings_.study.run.name.c_str());
     return INTERRUPTED_STATUS;
@@ -426,7 +438,7 @@ void Scaling::report_compute() {
 void Scaling::report_curves(const std::string& x, const std::string& title) {
   std::map<std::string, std::vector<const StudyRun*>> curves;
   for (const StudyRun& run : runs_) {
-    const std::string name = run.model + ", " + short_number(run.tokens) + " tokens";
+    const std::string name = run.model + ", " + short_number(run.tokens, 3) + " tokens";
     const bool widths = settings_.widths.size() > 1 && run.config.find("embedding");
     curves[widths ? name + ", width " + std::to_string(run.config.at("width").integer()) : name].push_back(&run);
   }

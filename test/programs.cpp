@@ -429,6 +429,13 @@ class OtherPrograms {
            "runs/whole/points.csv: expected the columns name,model");
     expect(shell, "diverges", "--name nan --lr 1000 --clip 0 --lr-floor 1000 --models mlp_lm" + both + small, 1,
            "this run ended with status 1");
+    expect(shell, "depths",
+           "--what dct --depths 1 --transformer-depths 1 --tokens 640 --context 16 --embedding 8 --eval-samples 4", 0,
+           "dct.svg");
+    expect(shell, "frequencies", "--what dct --context 3", 2, "--frequencies 4: more than the --context of 3 tokens");
+    const Outcome list = shell.run("--list --name list --preset paper --what context --tokens 1e9");
+    test_.check("a list", list.status == 0 && list.says("mlp_lm-w16384-T127-D1e9"), list.output);
+    test_.check("leaves nothing", !std::filesystem::exists(shell.file("runs/list")));
     expect(shell, "contexts", "--what context --contexts 1,2,5 --widths 8 --tokens 64 --batch 8 --eval-samples 16", 0,
            "context.svg");
   }

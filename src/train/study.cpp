@@ -1,10 +1,14 @@
 #include "train/study.h"
 
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -31,6 +35,9 @@ pid_t in_a_process(const std::string& program, Body body) {
   const pid_t child = fork();
   if (child < 0) throw Error(program + ": no new process");
   if (child > 0) return child;
+#ifdef __linux__
+  prctl(PR_SET_PDEATHSIG, SIGTERM);  // who kills the study ends its runs, which save and stop
+#endif
   const int status = run_program(program.c_str(), body);
   std::fflush(stdout);
   _exit(status);
@@ -71,18 +78,18 @@ void StudySettings::declare(Options& options) {
 }
 
 Study::Study(StudySettings& settings, Options& options, const std::string& default_name)
-    : settings_(settings), program_(settings.run.program) {
+    : settings_(settings), options_(options), program_(settings.run.program) {
   const std::string name = group_folder(settings.run, default_name);
   folder_ = "runs/" + name;
   settings.run.group = name + "/";
-  const std::string saved = folder_ + "/study.json";
+  const std::string saved = folder_ + "/study.json";  // train() writes it
   if (settings.run.resume) options.restore(Json::parse(read_file(saved), saved), saved);
-  make_folder(folder_);
-  write_file_atomically(saved, options.to_json().text() + "\n");
 }
 
 bool Study::train(std::vector<StudyRun>& runs) {
   const InterruptGuard guard;
+  make_folder(folder_);
+  write_file_atomically(folder_ + "/study.json", options_.to_json().text() + "\n");
   read_points(runs);
   const int cores = computes_on_cpu(program_, settings_.run.device) ? available_threads() : 1;
   const int processes = settings_.processes > 0 ? settings_.processes : cores;
@@ -107,6 +114,7 @@ bool Study::train(std::vector<StudyRun>& runs) {
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
       finish(run);
       write_points(runs);
+      show(run, runs);
     } else if (!interrupted() && !(WIFEXITED(status) && WEXITSTATUS(status) == INTERRUPTED_STATUS)) {
       failed = WIFEXITED(status) ? text("ended with status %d", WEXITSTATUS(status))
                                  : text("was ended by signal %d", WTERMSIG(status));
@@ -155,7 +163,12 @@ void Study::finish(StudyRun& run) const {
     run.loss = log.column("eval_loss").back();
   if (!run.done()) throw Error(folder + "/log.csv: has no evaluation at step " + with_commas(run.steps));
   if (!settings_.keep_weights) std::filesystem::remove(folder + "/model.safetensors");
-  std::printf("%-36s %13s parameters %13s tokens   loss %.4f\n", run.name.c_str(), with_commas(run.parameters).c_str(),
+}
+
+void Study::show(const StudyRun& run, const std::vector<StudyRun>& runs) const {
+  const auto done = std::count_if(runs.begin(), runs.end(), [](const StudyRun& r) { return r.done(); });
+  std::printf("%3d of %zu  %-36s %13s parameters %13s tokens   loss %.4f\n", static_cast<int>(done), runs.size(),
+              run.name.c_str(), with_commas(run.parameters).c_str(),
               with_commas(static_cast<int64_t>(run.tokens)).c_str(), run.loss);
   std::fflush(stdout);
 }
@@ -195,14 +208,17 @@ void Study::read_points(std::vector<StudyRun>& runs) {
   }
 }
 
-int64_t count_parameters(const std::string& model, Json config, const std::string& key, int64_t value) {
-  const auto ops = make_device("cpu", 1);
-  const auto count = [&](int64_t size) {
-    config.set(key, size);
-    return make_model(model, config, *ops)->parameters.size();
-  };
-  const int64_t one = count(1);
-  return one + (value - 1) * (count(2) - one);
+int64_t ParameterCounter::count(const std::string& model, Json config, const std::string& key, int64_t value) {
+  config.set(key, 1);
+  const std::string family = model + config.text();
+  if (counted_.find(family) == counted_.end()) {
+    const auto ops = make_device("cpu", 1);
+    const int64_t one = make_model(model, config, *ops)->parameters.size();
+    config.set(key, 2);
+    counted_[family] = {one, make_model(model, config, *ops)->parameters.size()};
+  }
+  const auto [one, two] = counted_[family];
+  return one + (value - 1) * (two - one);
 }
 
 }  // namespace petroglyph

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -54,14 +55,22 @@ class Study {
   int start(const StudyRun& run, int processes) const;
   int train_one(const StudyRun& run, int processes) const;
   void finish(StudyRun& run) const;
+  void show(const StudyRun& run, const std::vector<StudyRun>& runs) const;
 
   const StudySettings& settings_;
+  const Options& options_;
   std::string program_, folder_;
   std::vector<std::string> other_rows_;  // of points.csv, of runs that are not asked for this time
 };
 
-// How many parameters a model of this configuration has, where config[key] = value. Their number grows evenly with that: it is counted in
-// two small models.
-int64_t count_parameters(const std::string& model, Json config, const std::string& key, int64_t value);
+// How many parameters a model of this configuration has, where config[key] = value. Their number grows evenly with that, so it is counted in
+// two small models, once for each family.
+class ParameterCounter {
+ public:
+  int64_t count(const std::string& model, Json config, const std::string& key, int64_t value);
+
+ private:
+  std::map<std::string, std::pair<int64_t, int64_t>> counted_;  // for values 1 and 2
+};
 
 }  // namespace petroglyph
