@@ -81,6 +81,8 @@ Plan contexts(const Scale& scale) {
     plan.rows.push_back({"context " + length + ": perplexity", "", cell, ""});
     plan.rows.push_back({"context " + length + ": parameters, millions", "", parameters, ""});
   }
+  if (!scale.full && scale.text.empty())
+    plan.rows[8].remark = "worse than 15: 200,000 tokens seem too few to teach a wider first layer what to leave out";
   plan.pictures = {{"train/context.svg", "figure 10: perplexity and parameters against the context"}};
   return plan;
 }
@@ -137,6 +139,11 @@ Plan neurons(const Scale& scale) {
                            "",
                            {"neurons/types.csv", {{"step", step}}, column, Cell::Form::PERCENT, 1},
                            ""});
+  if (!scale.full && scale.text.empty()) {
+    plan.rows[1].remark =
+        "n-grams come, as in the paper, though fewer: characters of stories depend on their last few neighbours";
+    plan.rows[3].remark = "none: 15 characters are two or three words, and a bag of letters probably tells little";
+  }
   plan.pictures = {
       {"neurons/types.svg", "figure 4, left: types over training"},
       {"neurons/ratios.svg", "figures 5 and 15: ℓ1/ℓ2, from 1 to √15 = 3.87, at the start, half way and at the end"},
