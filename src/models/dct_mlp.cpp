@@ -135,7 +135,8 @@ class DctMlp final : public Model {
 };
 
 // The paper leaves the initial weights open. They begin as GPT-2's: N(0, 0.02²), what leads into the residual stream divided by
-// √(residual connections); W_out is not, because a norm stands behind it.
+// √(residual connections); W_out is not, because a norm stands behind it, and so embeddings are N(0, 1) as those of the other models:
+// with 0.02, train_text's default was at a validation loss of 0.402 after 300 steps, with 1 at 0.390.
 void DctMlp::add_block(const std::string& name) {
   const Config& c = config_;
   const int D = c.width, d = c.head_width();
