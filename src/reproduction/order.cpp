@@ -96,14 +96,6 @@ Plan generalization(const Scale& scale) {
              "",
              {"copying/lengths.csv", {{"variant", "position=" + position}}, length, Cell::Form::PERCENT, 1},
              ""});
-  if (!scale.full && scale.text.empty()) {
-    plan.rows[0].remark =
-        "learns slowest of all but the learned ones, and loses less on longer windows than absolute positions do";
-    plan.rows[8].remark = "absolute positions: the best of them here is worse on longer windows than none";
-    plan.rows[12].remark = "what penalizes distance keeps its perplexity";
-    plan.rows[28].remark =
-        "strings of one length teach nothing of another: the place of the separator is learned, not the rule";
-  }
   std::string data = scale.text.empty() ? "" : " --data " + scale.text + " --replace";
   if (!scale.validation.empty()) data += " --val " + scale.validation;
   plan.commands = {
