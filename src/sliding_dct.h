@@ -15,8 +15,8 @@
 #include "ops.h"
 
 // Sums that the compiler leaves in memory, because it unrolls too late, cost a factor of five.
-#ifdef __CUDACC__
-#define UNROLL_GROUP  // nvcc unrolls in time
+#if defined(__CUDACC__) || !defined(__OPTIMIZE__)
+#define UNROLL_GROUP  // nvcc unrolls in time; without optimization nothing does, and g++ says so
 #else
 #define UNROLL_GROUP _Pragma("GCC unroll 4")
 #endif
