@@ -99,6 +99,10 @@ int generate(int argc, char** argv) {
   if (prompt.empty()) prompt = "\n";
   tokenizer->check(prompt, settings.prompt_file.empty() ? "--prompt" : settings.prompt_file);
   const std::vector<int32_t> tokens = prompt_tokens(*tokenizer, prompt, *model);
+  if (!settings.quiet && static_cast<int64_t>(tokens.size()) > model->longest())
+    std::fprintf(stderr,
+                 "note: the prompt has %s tokens and the model reads %d at most: it goes on from the last of them\n",
+                 with_commas(static_cast<int64_t>(tokens.size())).c_str(), model->longest());
 
   const InterruptGuard guard;
   const auto start = std::chrono::steady_clock::now();

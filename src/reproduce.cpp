@@ -137,6 +137,16 @@ Scale scale_for(const Experiment& experiment, const Scale& wanted) {
   return scale;
 }
 
+// One experiment and the table of what it gave; the exit status, not 0 where it was interrupted.
+int run_one(const Experiment& experiment, const Scale& scale, const Conductor& conductor) {
+  const int status = conductor.run(experiment, scale);
+  if (status != 0) return status;
+  const auto record = read_record(folder_of(experiment.name, scale));
+  std::printf("\n%s: %s\n%s", experiment.name.c_str(), experiment.title.c_str(),
+              plain_rows(section_of(experiment, &*record)).c_str());
+  return 0;
+}
+
 int run(const std::vector<std::string>& words, const std::string& programs) {
   RunOptions given;
   Options options("reproduce run", "Runs experiments of the papers from start to end; what is done already stays.");
@@ -147,7 +157,7 @@ int run(const std::vector<std::string>& words, const std::string& programs) {
     throw UsageError("--val " + given.scale.validation + " without --data: expected text to learn from too");
   const std::vector<const Experiment*> wanted = chosen(given.names);
   const Conductor conductor{programs, given.device, given.threads, given.quiet};
-  std::string missing;
+  std::string missing, failed;
   for (const Experiment* experiment : wanted) {
     const Scale scale = scale_for(*experiment, given.scale);
     if (scale.full && !experiment->data.empty() && !scale.has_data()) {
@@ -155,16 +165,19 @@ int run(const std::vector<std::string>& words, const std::string& programs) {
       missing += "\n  " + experiment->name + " wants " + experiment->data;
       continue;
     }
-    const int status = conductor.run(*experiment, scale);
-    if (status != 0) {
-      std::printf("interrupted in %s; go on with: %s\n", experiment->name.c_str(), given.again().c_str());
-      return status;
+    try {
+      if (const int status = run_one(*experiment, scale, conductor)) {
+        std::printf("interrupted in %s; go on with: %s\n", experiment->name.c_str(), given.again().c_str());
+        return status;
+      }
+    } catch (const Error& error) {  // one that fails does not keep the others from being run
+      if (wanted.size() == 1) throw;
+      std::printf("\n%s\n", error.what());
+      failed += (failed.empty() ? "" : "; ") + std::string(error.what());
     }
-    const auto record = read_record(folder_of(experiment->name, scale));
-    std::printf("\n%s: %s\n%s", experiment->name.c_str(), experiment->title.c_str(),
-                plain_rows(section_of(*experiment, &*record)).c_str());
   }
   if (!missing.empty()) std::printf("\nnot run:%s\n", missing.c_str());
+  if (!failed.empty()) throw Error(failed);
   return 0;
 }
 

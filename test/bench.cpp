@@ -1,6 +1,6 @@
 // How fast, and how near the machine's limits (`make bench`). Machines are shared and noisy: compare within one run.
 //
-//   build/test/bench [--json] [--device cpu|cuda] [--threads N] [--only PART_OF_A_NAME] [operations] [steps] [growth]
+//   build/test/bench [--json] [--device cpu|cuda] [--threads N] [--only PART_OF_A_NAME] [operations] [steps] [growth] [generation]
 //
 // With --threads 1 it counts processor time, which a busy machine disturbs less.
 
@@ -246,6 +246,28 @@ class Bench {
     report_.set("growth", rows);
   }
 
+  // How long one more token takes a stream that has read so many: its state is of a fixed size, or grows with them.
+  void generation() {
+    const std::vector<int> read = {64, 1024, 4096};
+    Json rows = Json::array();
+    if (!json_) std::printf("\n%-36s %s\n", "4 blocks of width 128: us a token", "after  64   1024   4096 tokens");
+    for (const char* name : {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "rnn",
+                             "regular_gpt", "dct_mlp", "mlp_lm"}) {
+      if (std::string(name).find(only_) == std::string::npos) continue;
+      Json row = Json::object();
+      row.set("name", name);
+      std::string line = text("%-36s     ", name);
+      for (const int length : read) {
+        const double seconds = token_seconds(name, length);
+        row.set(std::to_string(length), seconds);
+        line += text(" %6.0f", 1e6 * seconds);
+      }
+      if (!json_) std::printf("%s\n", line.c_str());
+      rows.push(row);
+    }
+    report_.set("generation", rows);
+  }
+
   void finish() const {
     if (json_) std::printf("%s\n", report_.text().c_str());
   }
@@ -316,6 +338,32 @@ class Bench {
       model->backward(input, dlogits.data());
       if (!cpu_) wait_for(model->parameters.gradients());
     });
+  }
+
+  double token_seconds(const std::string& name, int length) {
+    constexpr int VOCAB = 128, PIECE = 512, MEASURED = 16, REPETITIONS = 8;
+    ModelOptions options;
+    options.model = name;
+    options.width = 128, options.layers = 4, options.heads = name == "causal_rn" || name == "linear_causal_rn" ? 1 : 4;
+    options.set_defaults();
+    const int most = length + MEASURED * REPETITIONS;
+    const auto model = make_model(name, options.config(VOCAB, name == "mlp_lm" ? 15 : most), *ops_);
+    model->parameters.initialize(1);
+    std::vector<int32_t> letters;
+    for (int t = 0; t < most; ++t) letters.push_back(t * t % VOCAB);
+    Tokens tokens(*ops_, {most});
+    tokens.upload(letters);
+    const auto stream = model->stream(1, most);
+    real logit;
+    for (int at = 0; at < length; at += PIECE) stream->append(tokens.data() + at, std::min(PIECE, length - at));
+    double best = 1e30;
+    for (int at = length; at < most; at += MEASURED) {
+      const double begin = clock_();
+      for (int i = 0; i < MEASURED; ++i)  // the next token is drawn from what comes back
+        ops_->download(&logit, stream->append(tokens.data() + at + i, 1), sizeof logit);
+      best = std::min(best, (clock_() - begin) / MEASURED);
+    }
+    return best;
   }
 
   Json operation(const OpCase& row) {
@@ -390,7 +438,7 @@ class Bench {
 
 int run(int argc, char** argv) {
   int threads = 0;
-  bool json = false, operations = false, steps = false, growth = false;
+  bool json = false, operations = false, steps = false, growth = false, generation = false;
   std::string device = "cpu", only;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -401,12 +449,14 @@ int run(int argc, char** argv) {
     if (word == "operations") operations = true;
     if (word == "steps") steps = true;
     if (word == "growth") growth = true;
+    if (word == "generation") generation = true;
   }
   Bench bench(device, threads > 0 ? threads : available_threads(), json, only);
-  const bool all = !operations && !steps && !growth;
+  const bool all = !operations && !steps && !growth && !generation;
   if (operations || all) bench.operations();
   if (steps || all) bench.steps();
   if (growth || all) bench.growth();
+  if (generation || all) bench.generation();
   bench.finish();
   return 0;
 }

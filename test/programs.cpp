@@ -283,6 +283,8 @@ class OtherPrograms {
                 shell.run(run + "--top-k 1 --seed 9").output);
     test_.equal("of next to nothing", shell.run(run + "--top-p 0").output, shell.run(run + "--top-k 1").output);
     expect(shell, "samples", "runs/t/model.safetensors --length 3 --samples 2", 0, "--- 2");
+    expect(shell, "a prompt beyond the context", "runs/t --length 3 --prompt 'One day he went'", 0,
+           "note: the prompt has 15 tokens and the model reads 8 at most");
     expect(shell, "no text model", "runs/c", 1, "has no tokenizer: this model was trained by train_copy");
     expect(shell, "no file", "nowhere.safetensors", 1, "nowhere.safetensors");
     expect(shell, "two prompts", "runs/t --prompt a --prompt-file b", 2, "expected one of the two");

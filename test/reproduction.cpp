@@ -207,6 +207,14 @@ void program(Test& test, const std::string& programs) {
   expect("help", "", 0, "report");
   expect("list", "list", 0, "copy-pre-norm");
   expect("list one", "list copy-pre-norm", 0, "./train_copy --compare pre-norm=exact");
+  // Two that cannot go on: both are tried.
+  shell.script(
+      "for e in copy-curves copy-lengths; do mkdir -p runs/reproduce-quick-$e; "
+      "echo '{\"experiment\":\"\",\"machine\":\"\",\"full\":false,\"text\":\"\",\"validation\":\"\","
+      "\"images\":\"\",\"commands\":[]}' > runs/reproduce-quick-$e/record.json; done");
+  expect("after one that fails", "run copy-curves copy-lengths", 1,
+         "runs/reproduce-quick-copy-lengths: was run with other commands or data");
+  shell.script("rm -r runs");
   expect("no such subcommand", "show", 2, "reproduce: unknown subcommand show, expected one of list, run, report");
   expect("no such experiment", "run copy-pre-nrom", 2,
          "unknown experiment copy-pre-nrom (did you mean copy-pre-norm?)");
