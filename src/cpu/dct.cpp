@@ -51,8 +51,8 @@ struct Channels {
   }
 };
 
-// Without an instruction for it an fma is emulated, number by number: vectors would gain nothing, and of theirs g++ 12 makes code
-// at -O3 that gives other bits than at -O2 (test/bits in the generic build).
+// Without an instruction for it an fma is emulated, number by number: vectors would gain nothing. And g++ 12 miscompiles them at
+// -O3 in the generic build: with -fno-tree-slp-vectorize, or with -fno-tree-loop-vectorize, test/bits finds the bits of -O2 and clang++.
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__aarch64__)
 constexpr bool IN_VECTORS = true;
 #else
