@@ -42,10 +42,9 @@ struct RegularSettings {
     options.section("Task");
     options.add("task", &task, language_names(), "the language");
     options.add("all-tasks", &all_tasks, "every language in turn").may_change();
-    options.add(
-        "protocol", &protocol, {"answer", "next"},
-        "one answer at the end of a string; or D_n and Tomita as Bhattamishra et al. ask for them: after every symbol "
-        "of a member, what may follow");
+    options.add("protocol", &protocol, {"answer", "next"},
+                "one answer at the end of a string; or D_n and Tomita as Bhattamishra et al. ask for them: after every "
+                "symbol of a member, what may follow");
     options.add("seeds", &seeds, 0, 1 << 30, "a run each: initial weights and strings").may_change();
     options.add("train-length", &train_length, 0, 1 << 20, "longest string to learn from; 0: the paper's 40, or 50");
     options.add("test-from", &test_low, 0, 1 << 20, "shortest string of the test; 0: the paper's 41, or 51")

@@ -197,6 +197,22 @@ void pages(Test& test, const std::string& programs) {
   test.equal("a row of a table", markdown_text("a|b_c*d\ne"), "a\\|b\\_c\\*d e");
 }
 
+void grids(Test& test) {
+  PageSection section;
+  section.rows = {{"a", "1", "2", "", "far", "x"}, {"b", "", "3", "", "", "x"}, {"a", "", "not run", "", "near", "y"}};
+  const PageGrid grid = grid_of(section);
+  test.equal("columns", join(grid.columns, " "), "x y");
+  test.equal("lines", grid.lines.size(), size_t(2));
+  test.equal("a line", join(grid.lines[0].cells, ", ") + ": " + grid.lines[0].remark, "1 → 2, not run: far; near");
+  test.equal("a line with a hole", join(grid.lines[1].cells, ", "), "3, ");
+  Page page;
+  page.sections = {section};
+  test.check("in Markdown",
+             markdown_page(page).find("| | x | y | |\n| --- | ---: | ---: | --- |\n"
+                                      "| a | 1 → 2 | not run | far; near |\n| b | 3 |  |  |\n") != std::string::npos);
+  test.check("in HTML", html_page(page).find("<td class=\"number not-run\">not run</td>") != std::string::npos);
+}
+
 void program(Test& test, const std::string& programs) {
   const Shell shell(programs + "/reproduce");
   const auto expect = [&](const std::string& name, const std::string& arguments, int status, const std::string& words) {
@@ -247,6 +263,7 @@ int main(int argc, char** argv) {
   test.run("experiment table", experiment_table);
   test.run("cells", cells);
   test.run("running", [&] { running(test, programs); });
+  test.run("grids", grids);
   test.run("pages", [&] { pages(test, programs); });
   test.run("program", [&] { program(test, programs); });
   return test.finish();

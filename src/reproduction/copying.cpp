@@ -13,8 +13,7 @@ const char* const SMALL =
     " --length 16 --width 64 --layers 4 --hidden 64 --lr 1e-3 --eval-samples 128 --eval-every 5 --steps 300";
 const char* const SMALL_SIZE =
     "Quick: strings of 16 letters in place of 128, width 64 and 4 blocks in place of 192 and 12, batch 64 in place of "
-    "320, "
-    "learning rate 1e-3 in place of 5e-4.";
+    "320, learning rate 1e-3 in place of 5e-4.";
 const char* const PAPER =
     " --length 128 --width 192 --layers 12 --batch 320 --lr 5e-4 --steps 2000 --eval-samples 320 --eval-every 10 "
     "--stop-at 2";
@@ -38,8 +37,8 @@ Plan ablation(const Scale& scale, const std::vector<std::pair<std::string, std::
   std::string list;
   for (const auto& [setting, label] : variants) {
     list += (list.empty() ? "" : ",") + setting;
-    plan.rows.push_back({label + ": steps to 99 %", "", step_99(setting), ""});
-    plan.rows.push_back({label + ": last accuracy, %", "", last_accuracy(setting), ""});
+    plan.rows.push_back({label, "", step_99(setting), "", "steps to 99 %"});
+    plan.rows.push_back({label, "", last_accuracy(setting), "", "last accuracy, %"});
   }
   plan.commands = {{"train", "train_copy", words_of("--compare " + list + (scale.full ? PAPER : SMALL))}};
   plan.pictures = {{"train/compare.svg", "training loss, and accuracy on fresh strings"}};
@@ -81,8 +80,8 @@ Plan curves(const Scale& scale) {
   std::vector<std::string>& words = plan.commands[0].words;
   for (size_t i = 0; i + 1 < words.size(); ++i)
     if (words[i] == "--hidden") words[i + 1] = "0";  // each model's own: the width, and 4 widths
-  plan.rows.insert(plan.rows.begin(), {{"CausalRN: parameters, millions", "1.34", {}, ""},
-                                       {"Transformer: parameters, millions", "5.33", {}, ""}});
+  plan.rows.insert(plan.rows.begin(), {{"CausalRN", "1.34", {}, "", "parameters, millions"},
+                                       {"Transformer", "5.33", {}, "", "parameters, millions"}});
   plan.rows[0].ours = {"train/compare.csv", {{"variant", "causal_rn"}}, "parameters", Cell::Form::MILLIONS, 2};
   plan.rows[1].ours = {"train/compare.csv", {{"variant", "transformer"}}, "parameters", Cell::Form::MILLIONS, 2};
   if (scale.full) {
@@ -131,8 +130,8 @@ Plan lengths(const Scale& scale) {
       const Cell cell = step_99(model, "length" + std::to_string(length));
       curve.points.emplace_back(length, cell);
       const bool never = model == "linear_causal_rn" && length >= 128;
-      plan.rows.push_back({label + ", " + std::to_string(length) + " letters", never ? "not in 2,000" : "", cell,
-                           length_remark(model, length, scale.full)});
+      plan.rows.push_back({label, never ? "not in 2,000" : "", cell, length_remark(model, length, scale.full),
+                           std::to_string(length) + " letters"});
     }
     plot.curves.push_back(curve);
   }
@@ -149,8 +148,7 @@ std::vector<Experiment> copying_experiments() {
        "The paper: normalization after the sum over the pairs makes training more stable.", "", cost, hours, post_norm},
       {"copy-pre-norm", COPYING_PAPER, "figure 2 (b)", "Copying without the norm before the activation",
        "The paper: only exact normalization of each pair gives a sudden change of phase, near iteration 200: the "
-       "memory can "
-       "no longer be folded into one vector.",
+       "memory can no longer be folded into one vector.",
        "", cost, hours, pre_norm},
       {"copy-activation", COPYING_PAPER, "figure 2 (c)", "Copying with other activations",
        "The paper: exp converges fundamentally faster; ReLU and ELU descend slowly and evenly.", "", cost, hours,
@@ -160,8 +158,7 @@ std::vector<Experiment> copying_experiments() {
        curves},
       {"copy-lengths", COPYING_PAPER, "figure 4", "Steps to 99 % against the length of the string",
        "The paper: the CausalRN converges before the Transformer; the linear models do constantly worse, and the "
-       "Linear "
-       "CausalRN does not converge from 128 letters on.",
+       "Linear CausalRN does not converge from 128 letters on.",
        "", "two minutes on two cores", "a day on a GPU", lengths},
   };
 }

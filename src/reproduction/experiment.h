@@ -57,7 +57,8 @@ struct Row {
   std::string label;
   std::string paper;  // as it is printed there; empty: the paper has no number for it
   Cell ours;
-  std::string remark;  // on their distance: what is different, and why as far as it is known
+  std::string remark;       // on their distance: what is different, and why as far as it is known
+  std::string column = {};  // rows with one label stand in one line of a table, each in its column
 };
 
 // A figure of ours, drawn from numbers that several runs left.

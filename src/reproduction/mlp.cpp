@@ -27,8 +27,7 @@ Plan compute(const Scale& scale) {
   plan.size = scale.full
                   ? "The paper's five budgets from 1e16 to 3e18 operations; it gives the range of its sizes, not each."
                   : "Quick: budgets from 3e9 to 2.4e10 operations in place of 1e16 to 3e18, thousands of parameters in "
-                    "place of "
-                    "50 to 900 millions, " +
+                    "place of 50 to 900 millions, " +
                         text_words(scale) + ".";
   plan.commands = {{"train", "scaling",
                     words_of("--what compute" + data_of(scale) +
@@ -47,8 +46,7 @@ Plan compute(const Scale& scale) {
   if (!scale.full)
     plan.rows[0].remark =
         "as in the paper the two exponents add up to 1 by C = 6ND; a small vocabulary of characters and small budgets "
-        "give other "
-        "laws than billions of words";
+        "give other laws than billions of words";
   plan.pictures.push_back({"train/loss.svg", "figure 3: the best loss against compute"});
   plan.tables = {"train/points.csv", "train/optima.csv"};
   return plan;
@@ -78,8 +76,8 @@ Plan contexts(const Scale& scale) {
     parameters.column = "parameters";
     parameters.form = Cell::Form::MILLIONS;
     parameters.digits = 3;
-    plan.rows.push_back({"context " + length + ": perplexity", "", cell, ""});
-    plan.rows.push_back({"context " + length + ": parameters, millions", "", parameters, ""});
+    plan.rows.push_back({"context " + length, "", cell, "", "perplexity"});
+    plan.rows.push_back({"context " + length, "", parameters, "", "parameters, millions"});
   }
   if (!scale.full && scale.text.empty())
     plan.rows[8].remark = "worse than 15: 200,000 tokens seem too few to teach a wider first layer what to leave out";
@@ -135,10 +133,11 @@ Plan neurons(const Scale& scale) {
                                       {"dct_sparse", "DCT-sparse"},
                                       {"other", "other"}})
     for (const std::string& step : {std::string("0"), steps})
-      plan.rows.push_back({std::string(label) + ", step " + step + ": share, %",
+      plan.rows.push_back({label,
                            "",
                            {"neurons/types.csv", {{"step", step}}, column, Cell::Form::PERCENT, 1},
-                           ""});
+                           "",
+                           "step " + step + ", %"});
   if (!scale.full && scale.text.empty()) {
     plan.rows[1].remark =
         "n-grams come, as in the paper, though fewer: characters of stories depend on their last few neighbours";
@@ -201,21 +200,18 @@ std::vector<Experiment> mlp_experiments() {
   return {
       {"mlp-scaling", MLP_PAPER, "figures 1 and 3", "Loss at fixed compute, and what it is best spent on",
        "The paper: at each budget the loss is about a parabola of log N; MLP and Transformer have the same exponents, "
-       "the Transformer "
-       "the lower loss.",
+       "the Transformer the lower loss.",
        data, "two minutes on two cores", "weeks on a GPU", compute},
       {"mlp-neurons", MLP_PAPER, "figures 4 to 7 and 12 to 15", "What the first layer's neurons become",
        "The paper: most become n-grams, early, or bags of words, gradually; ℓ1/ℓ2 over time becomes bimodal between 1 "
-       "and √15 = 3.87; "
-       "what remains is sparse in the cosine transform.",
+       "and √15 = 3.87; what remains is sparse in the cosine transform.",
        data, "a minute on two cores", "days on a GPU", neurons},
       {"mlp-context", MLP_PAPER, "figure 10", "Perplexity and parameters against the context",
        "The paper: parameters grow with the context, which makes long ones impractical for an MLP.", data,
        "a minute on two cores", "weeks on a GPU", contexts},
       {"mlp-dct", MLP_PAPER, "figure 9", "DCT-MLP against a small Transformer",
        "The paper: with about three times the parameters and depth the DCT-MLP matches a small Transformer; on three "
-       "times the data with "
-       "1.5 times.",
+       "times the data with 1.5 times.",
        data, "two minutes on two cores", "days on a GPU", dct},
       {"mlp-generations", MLP_PAPER, "appendix A", "Samples of two MLPs and a Transformer",
        "The paper: all three write sentences that hang together over a few words.", data, "two minutes on two cores",

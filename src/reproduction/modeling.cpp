@@ -142,8 +142,7 @@ Plan images_full(const Scale& scale) {
   plan.comparable = true;
   plan.size =
       "The paper's base models and its epoch of CIFAR-5M. How it fine-tuned it does not say: here 3,000 steps at the "
-      "same rate, "
-      "images mirrored every other time.";
+      "same rate, images mirrored every other time.";
   std::string list, parts;
   for (const ImageModel& model : IMAGE_MODELS) list += (list.empty() ? "" : ",") + model.variant;
   for (int part = 0; part < 5; ++part)
@@ -190,8 +189,7 @@ std::vector<Experiment> modeling_experiments() {
   return {
       {"copy-expansion", LINEAR_PAPER, "figure 4 (d)", "Copying with more hidden channels",
        "The paper: as the factor grows the model memorizes more, and soon enough it copies perfectly: a memory need "
-       "not be "
-       "infinite.",
+       "not be infinite.",
        "", "half a minute on two cores", "about an hour on a GPU for each model", expansion},
       {"text-perplexity", LINEAR_PAPER, "table 1; workshop paper, figure 6",
        "Language modelling on characters, five models",

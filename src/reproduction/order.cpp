@@ -34,8 +34,7 @@ Plan questions(const Scale&) {
   Plan plan;
   plan.size =
       "Models of width 64 with random weights; sequences of 48 tokens and permutations of all but their last. A "
-      "distance is "
-      "relative to the outputs' norm; what is equal is apart by rounding, about 1e-7.";
+      "distance is relative to the outputs' norm; what is equal is apart by rounding, about 1e-7.";
   plan.commands = {{"ask", "inspect", words_of("positions --trials 20 --steps 300"), Command::Kind::NAMES}};
   for (const Question& q : all)
     plan.rows.push_back({q.label,
@@ -83,19 +82,21 @@ Plan generalization(const Scale& scale) {
   for (const auto& [position, label] : POSITIONS) {
     all.push_back(position);
     for (const std::string& length : windows)
-      plan.rows.push_back({label + ": perplexity of the last character of " + length,
+      plan.rows.push_back({label,
                            "",
                            {"text/lengths.csv", {{"variant", "position=" + position}}, length, Cell::Form::NUMBER, 2},
-                           ""});
+                           "",
+                           "perplexity of the last of " + length + " characters"});
   }
   for (const auto& [position, label] : POSITIONS)
     for (const std::string& length : letters)
       if (std::find(copying.begin(), copying.end(), position) != copying.end())
         plan.rows.push_back(
-            {label + ": accuracy of copying " + length + " letters, %",
+            {label,
              "",
              {"copying/lengths.csv", {{"variant", "position=" + position}}, length, Cell::Form::PERCENT, 1},
-             ""});
+             "",
+             "copying of " + length + " letters, %"});
   std::string data = scale.text.empty() ? "" : " --data " + scale.text + " --replace";
   if (!scale.validation.empty()) data += " --val " + scale.validation;
   plan.commands = {
@@ -108,11 +109,10 @@ Plan generalization(const Scale& scale) {
                   "--sample-length 0 --evaluate-lengths 64,128,256,512 --length-windows 128"))},
       {"copying", "train_copy",
        words_of("--model transformer --compare " + variants_of(copying) +
-                (scale.full
-                     ? " --length 64 --width 192 --layers 12 --batch 320 --lr 5e-4 --steps 2000 --eval-every 10 "
-                       "--evaluate-lengths 32,64,80,96,128"
-                     : " --length 16 --width 64 --layers 4 --lr 1e-3 --eval-samples 128 --eval-every 10 --steps 400 "
-                       "--evaluate-lengths 8,16,20,24,32"))}};
+                (scale.full ? " --length 64 --width 192 --layers 12 --batch 320 --lr 5e-4 --steps 2000 --eval-every 10 "
+                              "--evaluate-lengths 32,64,80,96,128"
+                            : " --length 16 --width 64 --layers 4 --lr 1e-3 --eval-samples 128 --eval-every 10 --steps "
+                              "400 --evaluate-lengths 8,16,20,24,32"))}};
   plan.pictures = {{"text/lengths.svg", "text: perplexity of the last character against the length of the window"},
                    {"copying/lengths.svg", "copying: accuracy against the length"}};
   return plan;
@@ -124,8 +124,7 @@ std::vector<Experiment> position_experiments() {
   return {
       {"position-questions", POSITIONS_PAPER, "sections 3 and 4, figure 1", "Who sees the order of the inputs",
        "The paper: without positional encodings one layer sees a set; two causal layers see a sequence at every "
-       "position; the "
-       "same holds for linear Transformers.",
+       "position; the same holds for linear Transformers.",
        "", "a minute on two cores", "", questions},
       {"position-lengths", POSITIONS_PAPER, "section 5, length generalization",
        "Longer strings than those of the training",

@@ -118,7 +118,8 @@ PageSection section_of(const Experiment& experiment, const Record* record) {
     const std::optional<std::string> ours =
         record && !row.ours.file.empty() ? shown_cell(row.ours, find) : std::nullopt;
     section.rows.push_back({row.label, row.paper, ours.value_or(NOT_RUN),
-                            ours && plan.comparable ? distance(row.paper, *ours) : "", ours ? row.remark : ""});
+                            ours && plan.comparable ? distance(row.paper, *ours) : "", ours ? row.remark : "",
+                            row.column});
   }
   if (!record) return section;
   section.size = plan.size;
@@ -132,12 +133,11 @@ Page make_page(const std::vector<Experiment>& experiments) {
   Page page;
   page.title = "The papers' figures and tables, and ours";
   page.introduction = {
-      "Left in each table is what a paper prints, right of it what this code measured. The commands below a table make "
-      "its "
-      "numbers again, and the same weights with them, on any machine.",
+      "Left in each table is what a paper prints, right of it what this code measured; in tables of several columns "
+      "both stand in one cell, paper → ours. The commands below a table make its numbers again, and the same weights "
+      "with them, on any machine.",
       "Most runs here are small ones, for a machine with two cores: they show an effect, or that it does not show at "
-      "this "
-      "size, and do not reach the papers' numbers where those need the papers' sizes. What was not run says so."};
+      "this size, and do not reach the papers' numbers where those need the papers' sizes. What was not run says so."};
   for (const Experiment& experiment : experiments) {
     const std::vector<Record> records = records_of(experiment.name);
     if (records.empty()) page.sections.push_back(section_of(experiment, nullptr));
@@ -150,6 +150,8 @@ std::string plain_rows(const PageSection& section) {
   if (section.rows.empty()) return "";
   std::vector<PageRow> rows = {{"", "paper", "ours", "", ""}};
   rows.insert(rows.end(), section.rows.begin(), section.rows.end());
+  for (PageRow& row : rows)
+    if (!row.column.empty()) row.label += ", " + row.column;
   size_t label = 0, paper = 0, ours = 0;
   for (const PageRow& row : rows) {
     label = std::max(label, columns_of(row.label));
@@ -164,6 +166,27 @@ std::string plain_rows(const PageSection& section) {
     lines += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return lines;
+}
+
+bool has_columns(const PageSection& section) {
+  return std::any_of(section.rows.begin(), section.rows.end(), [](const PageRow& row) { return !row.column.empty(); });
+}
+
+PageGrid grid_of(const PageSection& section) {
+  PageGrid grid;
+  for (const PageRow& row : section.rows)
+    if (std::find(grid.columns.begin(), grid.columns.end(), row.column) == grid.columns.end())
+      grid.columns.push_back(row.column);
+  for (const PageRow& row : section.rows) {
+    auto line = std::find_if(grid.lines.begin(), grid.lines.end(),
+                             [&](const PageGrid::Line& other) { return other.label == row.label; });
+    if (line == grid.lines.end())
+      line = grid.lines.insert(line, {row.label, "", std::vector<std::string>(grid.columns.size())});
+    const auto column = std::find(grid.columns.begin(), grid.columns.end(), row.column) - grid.columns.begin();
+    line->cells[static_cast<size_t>(column)] = row.paper.empty() ? row.ours : row.paper + " → " + row.ours;
+    if (!row.remark.empty()) line->remark += (line->remark.empty() ? "" : "; ") + row.remark;
+  }
+  return grid;
 }
 
 std::string seeds_of(const DoneCommand& command) {

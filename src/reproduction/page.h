@@ -12,6 +12,17 @@ namespace petroglyph {
 
 struct PageRow {
   std::string label, paper, ours, distance, remark;
+  std::string column = {};
+};
+
+// Rows that have columns as a table: "paper → ours" in a cell, or ours alone.
+struct PageGrid {
+  struct Line {
+    std::string label, remark;
+    std::vector<std::string> cells;  // one for each column; empty: there is none
+  };
+  std::vector<std::string> columns;
+  std::vector<Line> lines;
 };
 
 struct PageFigure {
@@ -58,6 +69,8 @@ std::string html_page(const Page& page);
 std::string markdown_page(const Page& page);
 
 // What the two pages say alike.
+bool has_columns(const PageSection& section);
+PageGrid grid_of(const PageSection& section);
 std::string seeds_of(const DoneCommand& command);    // "seed 1", "seeds 1, 2, 3"
 std::string weights_of(const DoneCommand& command);  // "causal_rn 0123…, transformer 4567…"
 std::string cost_of(const DoneCommand& command);     // "1:10", "not run"

@@ -37,17 +37,32 @@ std::string tag(const std::string& name, const std::string& content) {
   return "<" + name + ">" + content + "</" + name + ">";
 }
 
+std::string number_cell(const std::string& kind, const std::string& words) {
+  const bool not_run = words == "not run";
+  return "<" + kind + " class=\"number" + (not_run ? " not-run" : "") + "\">" + html_text(words) + "</" + kind + ">";
+}
+
+std::string grid(const PageGrid& grid) {
+  std::string out = "<div class=\"scroll\"><table>\n<tr><th></th>";
+  for (const std::string& column : grid.columns) out += number_cell("th", column);
+  out += "<th></th></tr>\n";
+  for (const PageGrid::Line& line : grid.lines) {
+    out += "<tr>" + tag("td", html_text(line.label));
+    for (const std::string& cell : line.cells) out += number_cell("td", cell);
+    out += tag("td", html_text(line.remark)) + "</tr>\n";
+  }
+  return out + "</table></div>\n";
+}
+
 std::string table(const PageSection& section) {
   if (section.rows.empty()) return "";
+  if (has_columns(section)) return grid(grid_of(section));
   std::string out =
       "<div class=\"scroll\"><table>\n<tr><th></th><th class=\"number\">paper</th><th class=\"number\">ours</th>"
       "<th class=\"number\">distance</th><th></th></tr>\n";
-  for (const PageRow& row : section.rows) {
-    const std::string kind = row.ours == "not run" ? "number not-run" : "number";
-    out += "<tr><td>" + html_text(row.label) + "</td><td class=\"number\">" + html_text(row.paper) +
-           "</td><td class=\"" + kind + "\">" + html_text(row.ours) + "</td><td class=\"number\">" +
-           html_text(row.distance) + "</td><td>" + html_text(row.remark) + "</td></tr>\n";
-  }
+  for (const PageRow& row : section.rows)
+    out += "<tr>" + tag("td", html_text(row.label)) + number_cell("td", row.paper) + number_cell("td", row.ours) +
+           number_cell("td", row.distance) + tag("td", html_text(row.remark)) + "</tr>\n";
   return out + "</table></div>\n";
 }
 

@@ -8,8 +8,21 @@ namespace petroglyph {
 
 namespace {
 
+std::string grid(const PageGrid& grid) {
+  std::string out = "| |", rule = "| --- |";
+  for (const std::string& column : grid.columns) out += " " + markdown_text(column) + " |", rule += " ---: |";
+  out += " |\n" + rule + " --- |\n";
+  for (const PageGrid::Line& line : grid.lines) {
+    out += "| " + markdown_text(line.label) + " |";
+    for (const std::string& cell : line.cells) out += " " + markdown_text(cell) + " |";
+    out += " " + markdown_text(line.remark) + " |\n";
+  }
+  return out + "\n";
+}
+
 std::string table(const PageSection& section) {
   if (section.rows.empty()) return "";
+  if (has_columns(section)) return grid(grid_of(section));
   std::string out = "| | paper | ours | distance | |\n| --- | ---: | ---: | ---: | --- |\n";
   for (const PageRow& row : section.rows)
     out += "| " + markdown_text(row.label) + " | " + markdown_text(row.paper) + " | " + markdown_text(row.ours) +
