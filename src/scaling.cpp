@@ -340,6 +340,7 @@ void Scaling::draw_model(const std::string& model, const PowerLaws& laws) const 
   figure.columns(3).caption(study_.folder());
   Panel& left = figure.panel("Loss at each budget").x("parameters N").y("loss (nats)").log_x();
   std::vector<double> budgets, optimal, tokens, law_parameters, law_tokens;
+  double least = runs_[0].loss, most = least;
   int color = 0;
   for (const BudgetFit& fit : laws.budgets) {
     std::vector<double> xs, ys, curve_x, curve_y;
@@ -347,6 +348,8 @@ void Scaling::draw_model(const std::string& model, const PowerLaws& laws) const 
       if (run.model == model && run.budget == fit.budget) {
         xs.push_back(static_cast<double>(run.parameters));
         ys.push_back(run.loss);
+        least = std::min(least, run.loss);
+        most = std::max(most, run.loss);
       }
     const auto [low, high] = std::minmax_element(xs.begin(), xs.end());
     constexpr int PIECES = 40;
@@ -366,6 +369,7 @@ void Scaling::draw_model(const std::string& model, const PowerLaws& laws) const 
     law_parameters.push_back(std::pow(10, laws.parameters.at(std::log10(fit.budget))));
     law_tokens.push_back(std::pow(10, laws.tokens.at(std::log10(fit.budget))));
   }
+  left.y_range(least - 0.1 * (most - least), most + 0.5 * (most - least));  // room for the legend above the curves
   LineStyle found, law;
   found.joined = false;
   found.markers = true;

@@ -111,8 +111,8 @@ Plan generalization(const Scale& scale) {
        words_of("--model transformer --compare " + variants_of(copying) +
                 (scale.full ? " --length 64 --width 192 --layers 12 --batch 320 --lr 5e-4 --steps 2000 --eval-every 10 "
                               "--evaluate-lengths 32,64,80,96,128"
-                            : " --length 16 --width 64 --layers 4 --lr 1e-3 --eval-samples 128 --eval-every 10 --steps "
-                              "400 --evaluate-lengths 8,16,20,24,32"))}};
+                            : " --length 16 --width 64 --layers 4 --lr 1e-3 --eval-samples 128 --eval-every 20 --steps "
+                              "2000 --stop-at 0.99 --evaluate-lengths 8,16,20,24,32"))}};
   plan.pictures = {{"text/lengths.svg", "text: perplexity of the last character against the length of the window"},
                    {"copying/lengths.svg", "copying: accuracy against the length"}};
   return plan;
