@@ -113,7 +113,7 @@ OP(void normalize_backward(real* dx, const real* dy, const real* y, const real* 
 //   Order: lanes.
 OP(void center(real* y, const real* x, int64_t N, int D));
 
-// ---- Root mean square normalization ------------------------------------------------ -------- (Zhang and Sennrich 2019)
+// ---- Root mean square normalization --------------------------------------------------------- (Zhang and Sennrich 2019)
 
 // y = weight ∘ x̂,  x̂ = inv_rms·x,  inv_rms = 1/√(mean x² + ε), ε = 1e-5
 //   y (N,D) out; inv_rms (N) out; x (N,D); weight (D)

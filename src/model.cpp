@@ -4,6 +4,7 @@
 
 #include "checksum.h"
 #include "random.h"
+#include "text.h"
 
 namespace petroglyph {
 
@@ -19,6 +20,11 @@ real Init::operator()(uint64_t seed, uint32_t stream, int64_t index) const {
     case FUNCTION: return function_of(index, philox(seed, stream, 0, i));
     default: return kind == ONES ? real(1) : real(0);
   }
+}
+
+void check_room(const std::string& name, int length, int n, int capacity) {
+  if (n > capacity - length)
+    throw Error(text("%s: %d tokens are more than the stream's %d", name.c_str(), length + n, capacity));
 }
 
 Parameter& Parameters::add(std::string name, Shape shape, Init init) {

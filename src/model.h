@@ -99,6 +99,9 @@ class Stream {
   virtual int length() const = 0;
 };
 
+// Throws Error where a stream of that many positions, of which `length` are taken, has no room for n more.
+void check_room(const std::string& name, int length, int n, int capacity);
+
 class Model {
  public:
   virtual ~Model() = default;

@@ -24,7 +24,7 @@ std::vector<std::string> names_of_experiments() {
   return names;
 }
 
-// "all", names, and what names begin with: copy for copy-norms and its sisters. Each once, in the order of the table.
+// "all", names, and what names begin with: copy for copy-pre-norm and its sisters. Each once, in the order of the table.
 std::vector<const Experiment*> chosen(const std::vector<std::string>& words) {
   std::vector<const Experiment*> found;
   const auto means = [](const std::string& word, const Experiment& experiment) {
@@ -111,6 +111,10 @@ struct RunOptions {
     options.add("data", &scale.text, "text to learn from; default: stories of our own").placeholder("FILE");
     options.add("val", &scale.validation, "text for evaluations; default: the end of --data").placeholder("FILE");
     options
+        .add("tokenizer", &scale.tokenizer,
+             "of --data: a file of ./tokenize, or a folder with GPT-2's two; default: characters")
+        .placeholder("NAME");
+    options
         .add("cifar", &scale.images, "a folder with the files of data/cifar10.sh and its like; default: drawn shapes")
         .placeholder("FOLDER");
     options.section("Run");
@@ -121,8 +125,10 @@ struct RunOptions {
 
   std::string again() const {
     std::string words = "./reproduce run " + join(names, " ") + (scale.full ? " --full" : " --quick");
-    for (const auto& [option, value] :
-         {std::pair("data", scale.text), {"val", scale.validation}, {"cifar", scale.images}})
+    for (const auto& [option, value] : {std::pair("data", scale.text),
+                                        {"val", scale.validation},
+                                        {"tokenizer", scale.tokenizer},
+                                        {"cifar", scale.images}})
       if (!value.empty()) words += std::string(" --") + option + " " + value;
     if (device != "auto") words += " --device " + device;
     return words + (threads > 0 ? " --threads " + std::to_string(threads) : "");
@@ -132,7 +138,7 @@ struct RunOptions {
 // Data that an experiment does not use are none of its business.
 Scale scale_for(const Experiment& experiment, const Scale& wanted) {
   Scale scale = wanted;
-  if (experiment.data.find("--data") == std::string::npos) scale.text = scale.validation = "";
+  if (experiment.data.find("--data") == std::string::npos) scale.text = scale.validation = scale.tokenizer = "";
   if (experiment.data.find("--cifar") == std::string::npos) scale.images = "";
   return scale;
 }
@@ -153,8 +159,10 @@ int run(const std::vector<std::string>& words, const std::string& programs) {
   given.declare(options);
   options.parse(words);
   if (given.quick && given.scale.full) throw UsageError("--quick and --full: expected one of the two");
-  if (given.scale.text.empty() && !given.scale.validation.empty())
-    throw UsageError("--val " + given.scale.validation + " without --data: expected text to learn from too");
+  for (const auto& [option, value] :
+       {std::pair("--val ", given.scale.validation), {"--tokenizer ", given.scale.tokenizer}})
+    if (given.scale.text.empty() && !value.empty())
+      throw UsageError(option + value + " without --data: expected text to learn from too");
   const std::vector<const Experiment*> wanted = chosen(given.names);
   const Conductor conductor{programs, given.device, given.threads, given.quiet};
   std::string missing, failed;

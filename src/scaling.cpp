@@ -38,13 +38,13 @@ struct ScalingSettings {
   std::vector<int> widths, contexts, depths, transformer_depths;
 
   void declare(Options& options);
-  void apply_preset(const Options& options);
+  void apply_preset(const Options* options);
 };
 
 void ScalingSettings::declare(Options& options) {
   options.section("Study");
   options.add("what", &what, {"compute", "context", "dct"}, "is varied");
-  options.add("preset", &preset, {"quick", "paper"}, "sizes; what is given besides wins");
+  options.add("preset", &preset, {"quick", "paper"}, "sizes; what is given besides wins; shown here: quick, compute");
   options.add("models", &models, "with commas between them; default mlp_lm,transformer, of context mlp_lm")
       .placeholder("LIST")
       .may_differ();
@@ -116,11 +116,12 @@ const std::vector<Preset>& presets() {
   return all;
 }
 
-void ScalingSettings::apply_preset(const Options& options) {
+// options: null before they are parsed, for the defaults that --help shows.
+void ScalingSettings::apply_preset(const Options* options) {
   for (const Preset& p : presets()) {
     if (what != p.what || preset != p.name) continue;
     const auto set = [&](const char* option, auto& value, const auto& to) {
-      if (!options.given(option)) value = to;
+      if (!options || !options->given(option)) value = to;
     };
     set("context", context, p.context);
     set("embedding", embedding, p.embedding);
@@ -480,9 +481,10 @@ int scaling(int argc, char** argv) {
   run.adamw.weight_decay = 0.1;
   run.save_every = 1000;
   Options options("scaling", "Trains families of models, and fits how the loss falls with compute, context and depth.");
+  settings.apply_preset(nullptr);
   settings.declare(options);
   options.parse(argc, argv);
-  settings.apply_preset(options);
+  settings.apply_preset(&options);
   return Scaling(settings, options).run();
 }
 

@@ -47,10 +47,11 @@ struct TextSettings {
 
 constexpr size_t STORY_BYTES = 4 << 20;  // more than a default run reads
 
-// A preset's sizes. tiny and base: linear-time paper, appendix D; small: what two cores teach something in two minutes.
+// A preset's sizes. tiny and base: linear-time paper, appendix B; small: enough for two cores to learn something in two minutes.
 struct Preset {
   const char* name;
-  int width, hidden, layers, heads, context, batch;  // hidden 0: the model's own; heads: of transformers and dct_mlp
+  // hidden 0: the model's own. heads: of models with attention or windows; where hidden is given, of the relation networks too
+  int width, hidden, layers, heads, context, batch;
   double learning_rate;
 };
 constexpr Preset PRESETS[] = {
@@ -124,8 +125,12 @@ struct Session {
     settings.schedule = "cosine";
     model.model = "transformer";
     settings.rate.floor = 1e-5;
+    show_defaults(PRESETS[0]);
     text_settings.declare(options);
-    options.add("preset", &text_settings.preset, {"small", "tiny", "base"}, "sizes; what is given besides wins");
+    options.add(
+        "preset", &text_settings.preset, {"small", "tiny", "base"},
+        "width, hidden, layers, heads, context, batch and lr where they are not given; shown here: small, whose "
+        "transformers have 4 heads. Models that answer once a window have sizes of their own");
     model.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "mlp_lm",
                             "dct_mlp", "rnn", "regular_gpt"});
     settings.declare(options);
@@ -137,6 +142,14 @@ struct Session {
           "--evaluate-lengths: a model that answers once reads windows of its --context and of no other length");
   }
 
+  // In --help.
+  void show_defaults(const Preset& preset) {
+    model.width = preset.width;
+    model.layers = preset.layers;
+    text_settings.context = preset.context;
+    settings.batch = preset.batch;
+    settings.rate.peak = preset.learning_rate;
+  }
   void apply_preset();
   void open_text();
   void prepare();
@@ -171,7 +184,7 @@ void Session::apply_preset() {
     set("width", model.width, preset.width);
     set("hidden", model.hidden, preset.hidden);
     set("layers", model.layers, preset.layers);
-    if (preset.hidden > 0 || model.has_heads()) set("heads", model.heads, preset.heads);
+    if (preset.hidden > 0 || model.has_mlp()) set("heads", model.heads, preset.heads);
     set("context", text_settings.context, preset.context);
     set("batch", settings.batch, preset.batch);
     set("lr", settings.rate.peak, preset.learning_rate);

@@ -405,7 +405,8 @@ Row adamw_row(int64_t n, real clip) {
 }
 
 // before: positions that the stream has read earlier; −1: whole sequences
-Row dct_row(int B, int T, int before, int d, const std::vector<int64_t>& windows, const std::vector<int64_t>& frequencies) {
+Row dct_row(int B, int T, int before, int d, const std::vector<int64_t>& windows,
+            const std::vector<int64_t>& frequencies) {
   std::string name = text("sliding_dct, mix_frequencies %d×%d×%d after %d:", B, T, d, before);
   for (size_t h = 0; h < windows.size(); ++h)
     name += text(" %d of %d", static_cast<int>(frequencies[h]), static_cast<int>(windows[h]));

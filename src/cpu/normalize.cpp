@@ -22,7 +22,7 @@ void Cpu::normalize(real* y, real* inv_std, const real* x, int64_t N, int D) {
       const real mean = sum_lanes(D, [&](real sum, int64_t c) { return sum + in[c]; }) / static_cast<real>(D);
       for (int c = 0; c < D; ++c) out[c] = in[c] - mean;
       const real variance =
-          sum_lanes(D, [&](real sum, int64_t c) { return numerics::fma(out[c], out[c], sum); }) / static_cast<real>(D);
+          sum_lanes(D, [&](real sum, int64_t c) { return fma(out[c], out[c], sum); }) / static_cast<real>(D);
       const real scale = variance > 0 ? 1 / numerics::sqrt(variance) : 0;
       for (int c = 0; c < D; ++c) out[c] *= scale;
       inv_std[n] = scale;
@@ -39,11 +39,11 @@ void Cpu::normalize_backward(real* dx, const real* dy, const real* y, const real
       const real scale = inv_std[n];
       const real mean = sum_lanes(D, [&](real sum, int64_t c) { return sum + dyn[c]; }) / static_cast<real>(D);
       const real along =
-          sum_lanes(D, [&](real sum, int64_t c) { return numerics::fma(dyn[c], yn[c], sum); }) / static_cast<real>(D);
+          sum_lanes(D, [&](real sum, int64_t c) { return fma(dyn[c], yn[c], sum); }) / static_cast<real>(D);
       if (into == Into::ADD)
-        for (int c = 0; c < D; ++c) dxn[c] = numerics::fma(scale, numerics::fma(-along, yn[c], dyn[c] - mean), dxn[c]);
+        for (int c = 0; c < D; ++c) dxn[c] = fma(scale, fma(-along, yn[c], dyn[c] - mean), dxn[c]);
       else
-        for (int c = 0; c < D; ++c) dxn[c] = scale * numerics::fma(-along, yn[c], dyn[c] - mean);
+        for (int c = 0; c < D; ++c) dxn[c] = scale * fma(-along, yn[c], dyn[c] - mean);
     }
   });
 }
@@ -66,7 +66,7 @@ void Cpu::rms_norm(real* y, real* inv_rms, const real* x, const real* weight, in
     for (int64_t n = begin; n < end; ++n) {
       const real* in = x + n * D;
       const real square =
-          sum_lanes(D, [&](real sum, int64_t c) { return numerics::fma(in[c], in[c], sum); }) / static_cast<real>(D);
+          sum_lanes(D, [&](real sum, int64_t c) { return fma(in[c], in[c], sum); }) / static_cast<real>(D);
       const real scale = 1 / numerics::sqrt(square + RMS_EPSILON);
       for (int c = 0; c < D; ++c) y[n * D + c] = weight[c] * (in[c] * scale);
       inv_rms[n] = scale;
@@ -82,11 +82,11 @@ void Cpu::rms_norm_backward(real* dx, real* dweight, const real* dy, const real*
       real* dxn = dx + n * D;
       const real scale = inv_rms[n];
       const real along =
-          sum_lanes(D, [&](real sum, int64_t c) { return numerics::fma(weight[c] * dyn[c], xn[c] * scale, sum); }) /
+          sum_lanes(D, [&](real sum, int64_t c) { return fma(weight[c] * dyn[c], xn[c] * scale, sum); }) /
           static_cast<real>(D);
-      const auto slope = [&](int c) { return numerics::fma(-along, xn[c] * scale, weight[c] * dyn[c]); };
+      const auto slope = [&](int c) { return fma(-along, xn[c] * scale, weight[c] * dyn[c]); };
       if (into == Into::ADD)
-        for (int c = 0; c < D; ++c) dxn[c] = numerics::fma(scale, slope(c), dxn[c]);
+        for (int c = 0; c < D; ++c) dxn[c] = fma(scale, slope(c), dxn[c]);
       else
         for (int c = 0; c < D; ++c) dxn[c] = scale * slope(c);
     }
@@ -98,7 +98,7 @@ void Cpu::rms_norm_backward(real* dx, real* dweight, const real* dy, const real*
       std::fill_n(sum, end - begin, real(0));
       for (int64_t n = chunk; n < std::min(chunk + CHUNK, N); ++n)
         for (int64_t c = begin; c < end; ++c)
-          sum[c - begin] = numerics::fma(dy[n * D + c], x[n * D + c] * inv_rms[n], sum[c - begin]);
+          sum[c - begin] = fma(dy[n * D + c], x[n * D + c] * inv_rms[n], sum[c - begin]);
       for (int64_t c = begin; c < end; ++c) dweight[c] += sum[c - begin];
     }
   });
@@ -139,10 +139,11 @@ void Cpu::layer_norm_output(real* y, const real* hat, const real* weight, const 
 
 namespace {
 
+constexpr int64_t COLUMNS = 64;  // of one task
+
 // dweight += Σ_n dy∘hat and dbias += Σ_n dy for the columns begin … end−1
 void add_affine_gradients(real* dweight, real* dbias, const real* dy, const real* hat, int64_t N, int D, int64_t begin,
                           int64_t end) {
-  constexpr int64_t COLUMNS = 64;
   real weights[COLUMNS], biases[COLUMNS];
   for (int64_t chunk = 0; chunk < N; chunk += CHUNK) {
     std::fill_n(weights, COLUMNS, real(0));
@@ -165,7 +166,7 @@ void add_affine_gradients(real* dweight, real* dbias, const real* dy, const real
 
 void Cpu::layer_norm_backward(real* dx, real* dweight, real* dbias, const real* dy, const real* hat,
                               const real* inv_std, const real* weight, int64_t N, int D, Into into) {
-  parallel(threads_, D, 64,
+  parallel(threads_, D, COLUMNS,
            [&](int64_t begin, int64_t end, int) { add_affine_gradients(dweight, dbias, dy, hat, N, D, begin, end); });
   parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {

@@ -163,20 +163,20 @@ void Cpu::relation(real* z, const real* inv_std, const real* shift, const real* 
 
 namespace {
 
-// What one key and QUERIES queries, `stride` apart, pass back: dp and dq grow; along_a = Σ_c g d, which only the inner norm
+// What one key and TOGETHER queries, `stride` apart, pass back: dp and dq grow; along_a = Σ_c g d, which only the inner norm
 // needs. Two queries together share the loads and stores of the key: with exp 20 % faster than one.
-template <class Psi, bool NORMALIZED, int QUERIES>
+template <class Psi, bool NORMALIZED, int TOGETHER>
 inline void pairs_backward(real* dp, real* dq, real* along, const real* dz, const real* p, const real* q,
                            const real* inv_std, int64_t inv_std_stride, int width, int64_t stride) {
-  alignas(64) real lane[QUERIES][LANES] = {};
-  real scale[QUERIES], factor[QUERIES];
-  for (int a = 0; a < QUERIES; ++a) {
+  alignas(64) real lane[TOGETHER][LANES] = {};
+  real scale[TOGETHER], factor[TOGETHER];
+  for (int a = 0; a < TOGETHER; ++a) {
     scale[a] = NORMALIZED ? inv_std[a * inv_std_stride] : 1;
     factor[a] = Psi::factor(scale[a]);
   }
   const auto channel = [&](int64_t c, int l) {
     real dkey = dp[c];
-    for (int a = 0; a < QUERIES; ++a) {
+    for (int a = 0; a < TOGETHER; ++a) {
       const real d = p[c] + q[a * width + c];
       const real g = dz[a * stride + c] * Psi::slope(factor[a], d);
       real& dquery = dq[a * stride + c];
@@ -198,7 +198,7 @@ inline void pairs_backward(real* dp, real* dq, real* along, const real* dz, cons
   }
   for (int l = 0; c + l < width; ++l) channel(c + l, l);
   if (NORMALIZED)
-    for (int a = 0; a < QUERIES; ++a) along[a] = fold_lanes(lane[a]);
+    for (int a = 0; a < TOGETHER; ++a) along[a] = fold_lanes(lane[a]);
 }
 
 // All pairs of one head: dp, dq become their sums of inv_std·g, weight becomes w, with zeros where nothing is visible.
@@ -250,15 +250,15 @@ class PairSweep {
                   head_.width);
   }
   // The keys first … last−1 for the queries from j on, the first of which stands in `slot` of shifted_.
-  template <int QUERIES>
+  template <int TOGETHER>
   void keys(int64_t j, int64_t first, int64_t last, int slot) {
     const int64_t H = head_.shape.hidden, T = head_.shape.keys;
     for (int64_t i = first; i < last; ++i) {
-      real along[QUERIES];
-      pairs_backward<Psi, NORMALIZED, QUERIES>(dp_ + i * H, dq_ + j * H, along, dz_ + j * H, p_ + i * H,
-                                               shifted_ + slot * head_.width,
-                                               NORMALIZED ? inv_std_ + j * T + i : nullptr, T, head_.width, H);
-      for (int a = 0; NORMALIZED && a < QUERIES; ++a) {
+      real along[TOGETHER];
+      pairs_backward<Psi, NORMALIZED, TOGETHER>(dp_ + i * H, dq_ + j * H, along, dz_ + j * H, p_ + i * H,
+                                                shifted_ + slot * head_.width,
+                                                NORMALIZED ? inv_std_ + j * T + i : nullptr, T, head_.width, H);
+      for (int a = 0; NORMALIZED && a < TOGETHER; ++a) {
         const real scale = inv_std_[(j + a) * T + i];
         weight_[(j + a) * T + i] = scale * scale * scale * (along[a] / static_cast<real>(head_.width));
       }

@@ -15,7 +15,7 @@
 // a smooth function has. And the number of weights does not depend on t.
 //
 // The transform costs what k frequencies cost, not what t positions do (sliding_dct.h), and the weights of the frequencies d times
-// as much: it is never what a step waits for, nor is it kept. Its stream keeps the last block of t inputs, of each head.
+// as much: c is cheap beside the products, and is not kept. The stream keeps the last block of t inputs, of each head.
 //
 // The backward pass. With dz the gradient that has come through gelu and norm_mix:
 //   dW_out = Σ dz ⊗ o     do = W_outᵀ dz     dW_j = Σ_i c_ij ⊗ do_i     dc_ij = W_j do_i
@@ -267,8 +267,7 @@ class DctStream final : public Stream {
     model.begin_stream(state_);
   }
   const real* append(const int32_t* tokens, int n) override {
-    if (n > capacity_ - length_)
-      throw Error(text("dct_mlp: %d tokens are more than the stream's %d", length_ + n, capacity_));
+    check_room("dct_mlp", length_, n, capacity_);
     state_.shape = plan_.shape(batch_, n, length_);
     length_ += n;
     return model_.run(state_, tokens);

@@ -39,6 +39,7 @@
 #include "error.h"
 #include "model.h"
 #include "models/models.h"
+#include "models/parts.h"
 #include "text.h"
 
 namespace petroglyph {
@@ -118,7 +119,7 @@ class Mamba final : public Model {
     token_embedding_ = &parameters.add("token_embedding.weight", {c.vocab, c.width}, Init::normal(1));
     for (int l = 0; l < c.layers; ++l) add_block("blocks." + std::to_string(l) + ".");
     final_norm_ = &parameters.add("final_norm.weight", {c.width}, Init::ones());
-    head_ = &parameters.add("head.weight", {c.vocab, c.width}, Init::normal(DEVIATION));
+    head_ = &parameters.add("head.weight", {c.vocab, c.width}, Init::normal(WEIGHT_DEVIATION));
     parameters.allocate(ops);
   }
 
@@ -137,8 +138,6 @@ class Mamba final : public Model {
   void begin_stream(State& s, int batch);
 
  private:
-  static constexpr real DEVIATION = real(0.02);
-
   void add_block(const std::string& name);
   ScanShape scan_shape(int batch, int length) const {
     return {batch, length, config_.inner, config_.state, config_.projected()};
@@ -165,10 +164,10 @@ void Mamba::add_block(const std::string& name) {
   const Init taps = Init::uniform(1 / numerics::sqrt(static_cast<real>(c.conv)));
   Block b;
   b.norm = &parameters.add(name + "norm.weight", {c.width}, Init::ones());
-  b.in_proj = &parameters.add(name + "in_proj.weight", {2 * I, c.width}, Init::normal(DEVIATION));
+  b.in_proj = &parameters.add(name + "in_proj.weight", {2 * I, c.width}, Init::normal(WEIGHT_DEVIATION));
   b.conv = &parameters.add(name + "conv.weight", {I, c.conv}, taps);
   b.conv_bias = &parameters.add(name + "conv.bias", {I}, taps);
-  b.x_proj = &parameters.add(name + "x_proj.weight", {c.projected(), I}, Init::normal(DEVIATION));
+  b.x_proj = &parameters.add(name + "x_proj.weight", {c.projected(), I}, Init::normal(WEIGHT_DEVIATION));
   b.dt_proj = &parameters.add(name + "dt_proj.weight", {I, c.dt_rank},
                               Init::uniform(1 / numerics::sqrt(static_cast<real>(c.dt_rank))));
   b.dt_bias = &parameters.add(name + "dt_proj.bias", {I}, Init::function(initial_dt_bias));
@@ -176,8 +175,7 @@ void Mamba::add_block(const std::string& name) {
                               return numerics::log(static_cast<float>(index % S + 1));
                             }));
   b.skip = &parameters.add(name + "D", {I}, Init::ones());
-  b.out_proj = &parameters.add(name + "out_proj.weight", {c.width, I},
-                               Init::normal(DEVIATION / numerics::sqrt(static_cast<real>(c.layers))));
+  b.out_proj = &parameters.add(name + "out_proj.weight", {c.width, I}, Init::normal(output_deviation(c.layers)));
   blocks_.push_back(b);
 }
 
@@ -310,8 +308,7 @@ class MambaStream final : public Stream {
     model.begin_stream(state_, batch);
   }
   const real* append(const int32_t* tokens, int n) override {
-    if (n > capacity_ - length_)
-      throw Error(text("mamba: %d tokens are more than the stream's %d", length_ + n, capacity_));
+    check_room("mamba", length_, n, capacity_);
     length_ += n;
     return model_.run(state_, tokens, n);
   }

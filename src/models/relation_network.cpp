@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "error.h"
+#include "models/parts.h"
 #include "text.h"
 
 namespace petroglyph {
@@ -34,15 +35,13 @@ RelationConfig::RelationConfig(ConfigReader& reader, const std::vector<std::stri
 
 void RelationStack::declare(Parameters& parameters) {
   const int D = config_.width, H = config_.hidden;
-  const real deviation = real(0.02);  // causal_rn_workshop, appendix D; `out` divided by √(residual connections)
   for (int l = 0; l < config_.layers; ++l) {
     const std::string name = "blocks." + std::to_string(l) + ".";
     Block b;
-    b.left = &parameters.add(name + "left.weight", {H, D}, Init::normal(deviation));
-    b.right = &parameters.add(name + "right.weight", {H, D}, Init::normal(deviation));
+    b.left = &parameters.add(name + "left.weight", {H, D}, Init::normal(WEIGHT_DEVIATION));
+    b.right = &parameters.add(name + "right.weight", {H, D}, Init::normal(WEIGHT_DEVIATION));
     b.right_bias = &parameters.add(name + "right.bias", {H}, Init::zeros());
-    b.out = &parameters.add(name + "out.weight", {D, H},
-                            Init::normal(deviation / numerics::sqrt(static_cast<real>(config_.layers))));
+    b.out = &parameters.add(name + "out.weight", {D, H}, Init::normal(output_deviation(config_.layers)));
     b.out_bias = &parameters.add(name + "out.bias", {D}, Init::zeros());
     blocks_.push_back(b);
   }
@@ -200,7 +199,7 @@ class RelationLanguageModel final : public Model {
     token_embedding_ = &parameters.add("token_embedding.weight", {vocab_, width_}, Init::normal(1));
     position_embedding_ = &parameters.add("position_embedding.weight", {context_, width_}, Init::normal(1));
     stack_.declare(parameters);
-    head_ = &parameters.add("head.weight", {vocab_, width_}, Init::normal(real(0.02)));
+    head_ = &parameters.add("head.weight", {vocab_, width_}, Init::normal(WEIGHT_DEVIATION));
     parameters.allocate(ops);
   }
 
@@ -273,8 +272,7 @@ class RelationStream final : public Stream {
   }
   const real* append(const int32_t* tokens, int n) override {
     const RelationStack::State& s = state_.stack;
-    if (n > s.capacity - s.length)
-      throw Error(text("%s: %d tokens are more than the stream's %d", model_.name().c_str(), s.length + n, s.capacity));
+    check_room(model_.name(), s.length, n, s.capacity);
     return model_.run(state_, tokens, n);
   }
   int length() const override { return state_.stack.length; }

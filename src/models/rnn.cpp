@@ -214,8 +214,7 @@ class RnnStream final : public Stream {
     model.begin_stream(state_, batch);
   }
   const real* append(const int32_t* tokens, int n) override {
-    if (n > capacity_ - length_)
-      throw Error(text("rnn: %d tokens are more than the stream's %d", length_ + n, capacity_));
+    check_room("rnn", length_, n, capacity_);
     length_ += n;
     return model_.run(state_, tokens, n, false);
   }

@@ -32,7 +32,7 @@ namespace petroglyph {
 
 namespace {
 
-// What the two share: everything but how z (B,H) comes from x (B,N,D).
+// What the two share: everything but how z_j (B,N,H) comes from x (B,N,D).
 class SetNetwork : public Model {
  public:
   SetNetwork(ConfigReader& reader, Ops& ops)

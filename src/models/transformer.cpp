@@ -14,7 +14,7 @@
 //   t5           score + table[bucket(t−s)][h]                                 Raffel et al. 2020
 //   kerple       score − r1_h log(1 + r2_h (t−s))                              Chi et al. 2022
 //   xl           score = ((q_t + u)·k_s + (q_t + v)·W_R R_{t−s}) / √n          Dai et al. 2019; R_n sinusoidal
-// The middle three are one number for each head and distance, so that attention reads a table (T,heads) and gives the
+// alibi, t5 and kerple are one number for each head and distance, so that attention reads a table (T,heads) and gives the
 // table's gradient, which t5 and kerple pass on to their parameters; one table serves all blocks.
 //
 // The backward pass. Of (T,T) nothing is kept: from the largest score of a row and Σ exp, both kept, a_ts is formed again as

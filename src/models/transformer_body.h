@@ -391,7 +391,6 @@ const real* TransformerModel<Attention>::readout(State& s) {
   return s.logits.data();
 }
 
-// Attention over the columns of the identity, as many at a time as a head has channels, gives the weights themselves.
 // ---- Backward -------------------------------------------------------------------------------------------------------
 
 template <class Attention>
@@ -499,8 +498,7 @@ class TransformerModel<Attention>::TokenStream final : public Stream {
   const real* append(const int32_t* tokens, int n) override {
     Piece& p = state_.piece;
     const int length = this->length();
-    if (n > p.capacity - length)
-      throw Error(text("%s: %d tokens are more than the stream's %d", model_.name_.c_str(), length + n, p.capacity));
+    check_room(model_.name_, length, n, p.capacity);
     p.first = length;
     p.count = n;
     return model_.run(state_, {tokens, p.batch, n});

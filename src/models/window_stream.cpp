@@ -24,8 +24,7 @@ class WindowStream final : public Stream {
         recent_(ops, {batch, window - 1}) {}
 
   const real* append(const int32_t* tokens, int n) override {
-    if (n > capacity_ - length_)
-      throw Error(text("%s: %d tokens are more than the stream's %d", name_.c_str(), length_ + n, capacity_));
+    check_room(name_, length_, n, capacity_);
     const int early = std::clamp(window_ - 1 - length_, 0, n);  // positions without an answer
     join(tokens, n);
     length_ += n;

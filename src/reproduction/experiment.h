@@ -14,8 +14,8 @@ namespace petroglyph {
 // What the user asks for.
 struct Scale {
   bool full = false;  // the papers' sizes
-  std::string text, validation,
-      images;  // files of text, a folder with CIFAR; empty: what the programs make up themselves
+  // Files of text and how it becomes tokens, a folder with CIFAR; empty: what the programs make up themselves, characters
+  std::string text, validation, tokenizer, images;
 
   bool has_data() const { return !text.empty() || !images.empty(); }
 };
@@ -116,6 +116,9 @@ std::vector<Experiment> regular_experiments();
 // The titles of the papers.
 extern const char *const COPYING_PAPER, *const LINEAR_PAPER, *const POSITIONS_PAPER, *const MLP_PAPER,
                                                                                          *const REGULAR_PAPER;
+
+// The options of train_text and scaling for this text: " --data FILE …", or none. Characters that ASCII lacks become '?'.
+std::string text_options(const Scale& scale);
 
 // "a b  c" as words. None of ours has a space in it.
 std::vector<std::string> words_of(const std::string& line);

@@ -6,7 +6,8 @@ namespace petroglyph {
 
 const char* const COPYING_PAPER = "An All-MLP Sequence Modeling Architecture That Excels at Copying";
 const char* const LINEAR_PAPER = "Linear-Time Sequence Modeling with MLPs";
-const char* const POSITIONS_PAPER = "Why Are Positional Encodings Nonessential for Deep Autoregressive Transformers?";
+const char* const POSITIONS_PAPER =
+    "Why Are Positional Encodings Nonessential for Deep Autoregressive Transformers? Revisiting a Petroglyph";
 const char* const MLP_PAPER = "MLPs for NLP: Towards Discovering Inductive Bias from Scratch";
 const char* const REGULAR_PAPER =
     "Transformer Working Memory Enables Regular Language Reasoning and Natural Language Length Extrapolation";
@@ -20,6 +21,12 @@ const std::vector<Experiment>& experiments() {
     return list;
   }();
   return all;
+}
+
+std::string text_options(const Scale& scale) {
+  if (scale.text.empty()) return "";
+  return " --data " + scale.text + (scale.tokenizer.empty() ? " --replace" : " --tokenizer " + scale.tokenizer) +
+         (scale.validation.empty() ? "" : " --val " + scale.validation);
 }
 
 std::vector<std::string> words_of(const std::string& line) {

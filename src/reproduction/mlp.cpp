@@ -9,12 +9,6 @@ namespace petroglyph {
 
 namespace {
 
-std::string data_of(const Scale& scale) {
-  if (scale.text.empty()) return "";
-  return " --data " + scale.text + (scale.full ? "" : " --replace") +
-         (scale.validation.empty() ? "" : " --val " + scale.validation);
-}
-
 std::string text_words(const Scale& scale) {
   return scale.text.empty() ? "stories of a grammar of our own, a token a character" : "the text of --data";
 }
@@ -30,7 +24,7 @@ Plan compute(const Scale& scale) {
                     "place of 50 to 900 millions, " +
                         text_words(scale) + ".";
   plan.commands = {{"train", "scaling",
-                    words_of("--what compute" + data_of(scale) +
+                    words_of("--what compute" + text_options(scale) +
                              (scale.full ? " --preset paper" : " --budgets 3e9,6e9,1.2e10,2.4e10"))}};
   for (const auto& [model, label] : {std::pair("mlp_lm", "MLP"), {"transformer", "Transformer"}}) {
     for (const auto& [quantity, letters, exponent] :
@@ -67,7 +61,7 @@ Plan contexts(const Scale& scale) {
                                                       : std::vector<std::string>{"1", "3", "7", "15", "31", "63"};
   plan.commands = {
       {"train", "scaling",
-       words_of("--what context" + data_of(scale) +
+       words_of("--what context" + text_options(scale) +
                 (scale.full ? " --preset paper"
                             : " --widths 128 --tokens 200000 --contexts 1,3,7,15,31,63 --eval-samples 4096"))}};
   for (const std::string& length : lengths) {
@@ -96,7 +90,7 @@ Plan dct(const Scale& scale) {
                                                       : std::vector<std::string>{"1", "2"};
   plan.commands = {
       {"train", "scaling",
-       words_of("--what dct" + data_of(scale) +
+       words_of("--what dct" + text_options(scale) +
                 (scale.full
                      ? " --preset paper"
                      : " --context 64 --tokens 300000 --depths 2,4,6 --transformer-depths 1,2 --eval-samples 256"))}};
@@ -121,7 +115,7 @@ Plan neurons(const Scale& scale) {
                         ", 8,000 steps of 256 windows. The heuristics of appendix H, their two variances scaled to the "
                         "embedding.";
   plan.commands = {{"train", "train_text",
-                    words_of("--model mlp_lm" + data_of(scale) +
+                    words_of("--model mlp_lm" + text_options(scale) +
                              (scale.full ? " --preset base --steps " + steps +
                                                " --snapshots 50000 --eval-every 10000 --sample-length 0"
                                          : " --preset small --width 256 --steps " + steps +
@@ -177,7 +171,7 @@ Plan generations(const Scale& scale) {
                                  ? "One winter the old king went to the harbour. There he"
                                  : "The robber pointed his gun at the cashier and demanded money. It was";
   for (const Writer& writer : writers) {
-    plan.commands.push_back({writer.part, "train_text", words_of(writer.words + data_of(scale) + common)});
+    plan.commands.push_back({writer.part, "train_text", words_of(writer.words + text_options(scale) + common)});
     Command says{writer.part + "-says", "generate", {"@" + writer.part, "--prompt", prompt}, Command::Kind::SAYS};
     for (const std::string& word :
          words_of(std::string("--temperature 0.5 --length ") + (scale.full ? "64 --quiet" : "200 --quiet")))
@@ -196,12 +190,12 @@ Plan generations(const Scale& scale) {
 }  // namespace
 
 std::vector<Experiment> mlp_experiments() {
-  const std::string data = "--data TEXT or shards of C4 (data/c4.sh)";
+  const std::string data = "--data TEXT or shards of C4 (data/c4.sh) --tokenizer FOLDER with GPT-2's two files";
   return {
       {"mlp-scaling", MLP_PAPER, "figures 1 and 3", "Loss at fixed compute, and what it is best spent on",
        "The paper: at each budget the loss is about a parabola of log N; MLP and Transformer have the same exponents, "
        "the Transformer the lower loss.",
-       data, "two minutes on two cores", "weeks on a GPU", compute},
+       data, "six minutes on two cores", "weeks on a GPU", compute},
       {"mlp-neurons", MLP_PAPER, "figures 4 to 7 and 12 to 15", "What the first layer's neurons become",
        "The paper: most become n-grams, early, or bags of words, gradually; ℓ1/ℓ2 over time becomes bimodal between 1 "
        "and √15 = 3.87; what remains is sparse in the cosine transform.",

@@ -2,6 +2,7 @@
 // of "An All-MLP Sequence Modeling Architecture That Excels at Copying", figure 6.
 
 #include "reproduction/experiment.h"
+#include "train/compare.h"
 
 namespace petroglyph {
 
@@ -66,12 +67,6 @@ std::string remark_on(const std::string& label, bool stories) {
   return "";
 }
 
-std::string folder_of_variant(std::string variant) {
-  for (char& c : variant)
-    if (c == ':' || c == '=') c = '-';
-  return variant;
-}
-
 Command samples_of(const std::string& part, const std::string& run) {
   Command command{part, "generate", {"@train/" + run, "--prompt", "Three years later,"}, Command::Kind::SAYS};
   for (const std::string& word : words_of("--temperature 0.8 --length 240 --samples 2 --quiet"))
@@ -82,9 +77,7 @@ Command samples_of(const std::string& part, const std::string& run) {
 Plan text_perplexity(const Scale& scale) {
   Plan plan;
   plan.comparable = scale.full;
-  std::string list, data;
-  if (!scale.text.empty()) data = " --data " + scale.text + " --replace";
-  if (!scale.validation.empty()) data += " --val " + scale.validation;
+  std::string list;
   for (const TextModel& model : text_models(scale.full)) {
     list += (list.empty() ? "" : ",") + model.variant;
     Row row{model.label + ": perplexity",
@@ -104,8 +97,8 @@ Plan text_perplexity(const Scale& scale) {
           ? " --preset base --epochs 1 --schedule constant --eval-every 2000 --eval-samples 2048 --sample-length 0"
           : " --width 64 --layers 4 --heads 4 --context 64 --batch 16 --steps 1000 --eval-every 200 --eval-samples 512 "
             "--sample-length 0";
-  plan.commands = {{"train", "train_text", words_of("--compare " + list + data + settings)},
-                   samples_of("samples", folder_of_variant(text_models(scale.full)[3].variant))};
+  plan.commands = {{"train", "train_text", words_of("--compare " + list + text_options(scale) + settings)},
+                   samples_of("samples", parse_variants(text_models(scale.full)[3].variant)[0].name)};
   plan.pictures = {{"train/compare.svg", "training loss, and accuracy on text that no training sees"}};
   plan.listings = {
       {"The Linear CausalRN goes on from \"Three years later,\" (workshop paper, figure 6):", "samples.log", ""}};
@@ -194,8 +187,8 @@ std::vector<Experiment> modeling_experiments() {
       {"text-perplexity", LINEAR_PAPER, "table 1; workshop paper, figure 6",
        "Language modelling on characters, five models",
        "The paper: the Linear CausalRN is behind Transformers and Mamba, but a valid language model.",
-       "--data wikitext103_train.txt --val wikitext103_valid.txt (data/wikitext103.sh)", "two minutes on two cores",
-       "days on a GPU", text_perplexity},
+       "--data data/wikitext103_train.txt --val data/wikitext103_valid.txt (data/wikitext103.sh)",
+       "two minutes on two cores", "days on a GPU", text_perplexity},
       {"image-accuracy", LINEAR_PAPER, "table 2, figure 7; workshop paper, figures 7 and 8",
        "Classification of images, three models",
        "The paper: trained on CIFAR-5M, then on CIFAR-10 and CIFAR-100, the Linear BiRN is a few percent behind the "

@@ -97,12 +97,10 @@ Plan generalization(const Scale& scale) {
              {"copying/lengths.csv", {{"variant", "position=" + position}}, length, Cell::Form::PERCENT, 1},
              "",
              "copying of " + length + " letters, %"});
-  std::string data = scale.text.empty() ? "" : " --data " + scale.text + " --replace";
-  if (!scale.validation.empty()) data += " --val " + scale.validation;
   plan.commands = {
       {"text", "train_text",
        words_of(
-           "--compare " + variants_of(all) + data +
+           "--compare " + variants_of(all) + text_options(scale) +
            (scale.full
                 ? " --preset tiny --steps 5000 --eval-every 500 --sample-length 0 --evaluate-lengths 256,512,1024,2048"
                 : " --width 64 --layers 4 --heads 4 --context 64 --batch 16 --steps 600 --eval-every 300 "

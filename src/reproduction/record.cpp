@@ -55,7 +55,8 @@ Json to_json(const Record& record) {
   }
   Json json = Json::object();
   json.set("format", "petroglyph reproduction").set("experiment", record.experiment).set("full", record.scale.full);
-  json.set("text", record.scale.text).set("validation", record.scale.validation).set("images", record.scale.images);
+  json.set("text", record.scale.text).set("validation", record.scale.validation);
+  json.set("tokenizer", record.scale.tokenizer).set("images", record.scale.images);
   return json.set("machine", record.machine).set("commands", commands), json;
 }
 
@@ -66,6 +67,7 @@ Record from_json(const Json& json) {
   record.scale.full = json.at("full").boolean();
   record.scale.text = json.at("text").string();
   record.scale.validation = json.at("validation").string();
+  if (const Json* tokenizer = json.find("tokenizer")) record.scale.tokenizer = tokenizer->string();
   record.scale.images = json.at("images").string();
   for (const Json& entry : json.at("commands").items()) {
     DoneCommand command;

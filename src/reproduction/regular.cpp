@@ -163,12 +163,9 @@ Plan fields(const Scale& scale) {
   plan.size = scale.full ? "Parity as in table 1; a RegularGPT on text with C = 128 and K = 6, a string of 4 contexts."
                          : "Quick: width 64, 800 steps of parity; a RegularGPT on text with C = 16, K = 2 and a "
                            "context of 64, 400 steps.";
-  const std::string data = scale.text.empty() ? ""
-                                              : " --data " + scale.text + " --replace" +
-                                                    (scale.validation.empty() ? "" : " --val " + scale.validation);
   plan.commands = {learns("parity_check", "800", scale),
                    {"text", "train_text",
-                    words_of("--model regular_gpt" + data +
+                    words_of("--model regular_gpt" + text_options(scale) +
                              (scale.full ? " --chunk 128 --thickness 6 --width 768 --heads 12 --context 512 --batch 32 "
                                            "--steps 50000 --lr 6e-4 --eval-every 2000 --sample-length 0"
                                          : " --chunk 16 --thickness 2 --width 64 --heads 4 --context 64 --batch 16 "
@@ -208,7 +205,7 @@ Plan extrapolation(const Scale& scale) {
                                  quick = {"64", "128", "256", "512", "1024"};
   Plan plan;
   plan.comparable = scale.full;
-  plan.size = scale.full ? "The paper's sizes, one seed in place of three, GPT-2's tokens."
+  plan.size = scale.full ? "The paper's sizes, one seed in place of three."
                          : "Quick: a context of 64 in place of 512 and chunks and lengths an eighth of the paper's, a "
                            "third of its thickness, width 64, 300 steps, characters" +
                                std::string(scale.text.empty() ? " of our own stories." : ".");
@@ -226,15 +223,12 @@ Plan extrapolation(const Scale& scale) {
       plan.rows.push_back(row);
     }
   }
-  std::string data = scale.text.empty() ? "" : " --data " + scale.text;
-  if (!scale.validation.empty()) data += " --val " + scale.validation;
-  if (!scale.full && !scale.text.empty()) data += " --replace";
   const std::string settings =
       scale.full ? " --width 768 --layers 12 --heads 12 --context 512 --batch 32 --steps 50000 --lr 6e-4 --eval-every "
                    "2000 --evaluate-lengths 512,1024,2048,4096,8192 --length-windows 1000 --sample-length 0"
                  : " --width 64 --layers 4 --heads 4 --context 64 --batch 16 --steps 300 --eval-every 150 "
                    "--evaluate-lengths 64,128,256,512,1024 --length-windows 128 --sample-length 0";
-  plan.commands = {{"train", "train_text", words_of("--compare " + list + data + settings)}};
+  plan.commands = {{"train", "train_text", words_of("--compare " + list + text_options(scale) + settings)}};
   plan.pictures = {{"train/lengths.svg", "perplexity of the last token against the length"}};
   return plan;
 }
@@ -242,7 +236,8 @@ Plan extrapolation(const Scale& scale) {
 }  // namespace
 
 std::vector<Experiment> regular_experiments() {
-  const std::string text = "--data TEXT or shards of OpenWebText2 (data/openwebtext2.sh)";
+  const std::string text =
+      "--data TEXT or shards of OpenWebText2 (data/openwebtext2.sh) --tokenizer FOLDER with GPT-2's two files";
   return {
       {"regular-languages", REGULAR_PAPER, "table 1", "Twelve regular languages, four models",
        "The paper: trained on strings of up to 40 or 50 symbols and tested on longer ones, up to 500 or 100, "

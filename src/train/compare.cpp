@@ -18,20 +18,6 @@ const std::vector<double> MILESTONES = {0.5, 0.9, 0.99};
 
 std::string cell(double value, int digits) { return std::isfinite(value) ? number_text(value, digits) : ""; }
 
-// The rows of a log that have an evaluation.
-struct Evaluations {
-  std::vector<double> steps, losses, accuracies;
-
-  explicit Evaluations(const CsvTable& log) {
-    for (size_t i = 0; i < log.rows(); ++i) {
-      if (!std::isfinite(log.column("eval_loss")[i])) continue;
-      steps.push_back(log.column("step")[i]);
-      losses.push_back(log.column("eval_loss")[i]);
-      accuracies.push_back(log.column("eval_accuracy")[i]);
-    }
-  }
-};
-
 }  // namespace
 
 std::vector<Variant> parse_variants(const std::string& list) {

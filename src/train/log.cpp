@@ -116,4 +116,13 @@ CsvTable read_csv(const std::string& path) {
   return table;
 }
 
+Evaluations::Evaluations(const CsvTable& log) {
+  for (size_t i = 0; i < log.rows(); ++i) {
+    if (!std::isfinite(log.column("eval_loss")[i])) continue;
+    steps.push_back(log.column("step")[i]);
+    losses.push_back(log.column("eval_loss")[i]);
+    accuracies.push_back(log.column("eval_accuracy")[i]);
+  }
+}
+
 }  // namespace petroglyph

@@ -41,4 +41,11 @@ struct CsvTable {
 };
 CsvTable read_csv(const std::string& path);
 
+// The rows of a run's log that have an evaluation.
+struct Evaluations {
+  std::vector<double> steps, losses, accuracies;
+
+  explicit Evaluations(const CsvTable& log);
+};
+
 }  // namespace petroglyph

@@ -8,43 +8,67 @@
 
 namespace petroglyph {
 
+namespace {
+
+bool any_of(const std::vector<std::string>& models, const std::vector<std::string>& wanted) {
+  return std::any_of(models.begin(), models.end(), [&](const std::string& model) {
+    return std::find(wanted.begin(), wanted.end(), model) != wanted.end();
+  });
+}
+
+}  // namespace
+
+// What none of the program's models reads is not declared.
 void ModelOptions::declare(Options& options, const std::vector<std::string>& models) {
   options.section("Model");
   options.add("model", &model, models, "what learns");
   options.add("width", &width, 1, 1 << 16,
               "channels of the residual stream, the paper's d_e; mlp_lm: inside a block, the paper's w");
   options.add("hidden", &hidden, 0, 1 << 20,
-              "channels between positions, the paper's d_h (rnn: its state), default the width; transformers, "
-              "regular_gpt, dct_mlp: of their MLP, default 4 widths; 0: the default");
+              "channels between positions, the paper's d_h, or rnn: its state, 0 for the width; transformers, "
+              "regular_gpt, dct_mlp: of their MLP, 0 for 4 widths");
   options.add("layers", &layers, 1, 1 << 10, "blocks");
   options.add("heads", &heads, 1, 1 << 16,
               "relation networks: groups of hidden channels with an inner norm each; transformers, regular_gpt: "
               "attention heads; dct_mlp: heads with a window each");
+  if (any_of(models, {"causal_rn", "linear_causal_rn", "birn_image", "relation_network", "deep_sets"}))
+    declare_relations(options);
+  if (any_of(models, {"transformer", "linear_transformer"})) declare_transformers(options);
+  if (any_of(models, {"rnn"})) options.add("cell", &cell, {"lstm", "elman"}, "rnn: its cell");
+  if (any_of(models, {"mlp_lm", "dct_mlp", "regular_gpt"})) declare_text_models(options);
+}
+
+void ModelOptions::declare_relations(Options& options) {
   options.add("activation", &activation, {"exp", "relu", "elu", "gelu"},
               "causal_rn, relation_network: of each pair; deep_sets: relu, its default, or gelu");
   options.add("pre-norm", &pre_norm, {"exact", "approximate", "none"},
               "normalization before the activation, default exact; birn_image: default approximate, in linear time as "
               "is none; linear_causal_rn: one of these two");
   options.add("post-norm", &post_norm, "relation networks: normalization after the sum over the pairs");
+}
+
+void ModelOptions::declare_transformers(Options& options) {
   options.add("position", &position, {"learned", "sinusoidal", "none", "alibi", "t5", "kerple", "xl"},
-              "transformers: their positions; linear_transformer has the first three");
+              "transformers: their positions; linear_transformer has the first three, images the first");
   options.add("feature-map", &feature_map, {"elu1", "identity"},
               "linear_transformer: elu(x) + 1 with normalized weights, or x without");
   options.add("norm", &norm, {"plain", "affine"}, "transformers: layer normalization without or with gain and shift");
   options.add("gelu", &gelu, {"erf", "tanh"}, "transformers: exact, or GPT-2's approximation");
   options.add("embedding-deviation", &embedding_deviation, 0, 100,
               "transformers: of the initial embeddings of tokens and positions; GPT-2: 0.02");
+}
+
+// Those that only texts are read with.
+void ModelOptions::declare_text_models(Options& options) {
   options.add("readout", &readout, {"all", "last"},
-              "transformers on text: all, each token's next one; last, only the token after the window, which a "
-              "transformer without a mask then sees");
+              "transformers: all, each token's next one; last, only the token after the window, which a transformer "
+              "without a mask then sees");
   options.add("embedding", &embedding, 1, 1 << 14,
               "mlp_lm: channels of a token's embedding and of the residual stream");
   options.add("frequencies", &frequencies, 1, 1 << 10, "dct_mlp: cosines of its window that each head takes");
   options.add("windows", &windows, 1, 1 << 24,
               "dct_mlp: tokens that each head looks back over, one number for every head or one for all; default from "
               "4 up to the context in equal ratios");
-  options.add("cell", &cell, {"lstm", "elman"}, "rnn: its cell");
-  if (std::find(models.begin(), models.end(), "regular_gpt") == models.end()) return;
   options.add("chunk", &chunk, 2, 1 << 16, "regular_gpt: C, the positions that each one attends to");
   options.add("thickness", &thickness, 0, 1 << 10,
               "regular_gpt: K, the blocks with weights of their own; all of them once for each power of C up to the "
@@ -52,7 +76,7 @@ void ModelOptions::declare(Options& options, const std::vector<std::string>& mod
 }
 
 void ModelOptions::set_defaults() {
-  if (hidden == 0) hidden = has_heads() ? 4 * width : width;
+  if (hidden == 0) hidden = has_mlp() ? 4 * width : width;
   if (thickness == 0) thickness = std::max(1, layers / 2);
   if (pre_norm.empty()) pre_norm = model == "linear_causal_rn" || model == "birn_image" ? "approximate" : "exact";
 }

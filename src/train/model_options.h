@@ -34,10 +34,13 @@ struct ModelOptions {
   Json image_config(int patches, int patch_size, int classes) const;
   // It reads windows of one length and answers once, at their end.
   bool answers_once() const { return model == "mlp_lm" || readout == "last"; }
-  bool has_heads() const { return is_transformer() || model == "regular_gpt" || model == "dct_mlp"; }
+  bool has_mlp() const { return is_transformer() || model == "regular_gpt" || model == "dct_mlp"; }
   bool is_transformer() const { return model == "transformer" || model == "linear_transformer"; }
 
  private:
+  void declare_relations(Options& options);
+  void declare_transformers(Options& options);
+  void declare_text_models(Options& options);
   void add_mamba(Json& json) const;
   void add_transformer(Json& json) const;
   void add_relations(Json& json) const;

@@ -198,7 +198,7 @@ Option& Options::add_list(const std::string& name, std::vector<Number>* values, 
     return join(words, ",");
   };
   Option& option = declare(name, help);
-  option.placeholder_ = "N,N…";
+  option.placeholder_ = "N,N,...";
   option.default_ = show();
   option.expected_ = range(kind, low, high, exact_text(low), exact_text(high)) + " with commas between them";
   option.show_ = show;

@@ -26,7 +26,7 @@ namespace petroglyph {
 // One option; what add() gives back, for the few things that most options do not need.
 class Option {
  public:
-  // The option does not shape the run (threads, quiet, steps): it is not saved, and may differ on --resume.
+  // The option does not shape the run (threads, quiet, device): it is not saved, and may differ on --resume.
   Option& may_change() {
     free_ = true;
     return *this;

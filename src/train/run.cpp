@@ -275,15 +275,9 @@ void Run::draw() const {
   accuracy.x("step").y("accuracy").y_range(0, 1);
   accuracy.line("training", steps, log.column("accuracy"));
 
-  std::vector<double> evaluated, losses, accuracies;  // the rows that have an evaluation
-  for (size_t i = 0; i < log.rows(); ++i) {
-    if (!std::isfinite(log.column("eval_loss")[i])) continue;
-    evaluated.push_back(steps[i]);
-    losses.push_back(log.column("eval_loss")[i]);
-    accuracies.push_back(log.column("eval_accuracy")[i]);
-  }
-  loss.line("evaluation", evaluated, losses);
-  accuracy.line("evaluation", evaluated, accuracies);
+  const Evaluations evaluated(log);
+  loss.line("evaluation", evaluated.steps, evaluated.losses);
+  accuracy.line("evaluation", evaluated.steps, evaluated.accuracies);
   figure.save(file("curve.svg"));
 }
 

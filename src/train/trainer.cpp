@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "error.h"
 #include "random.h"
 
 namespace petroglyph {
@@ -67,6 +68,7 @@ void Trainer::enqueue(const Batch& batch, int slot, real scale) {
   partial_.resize(ops_, {rows / 1024 + 2});
   if (scale > 0) dlogits_.resize(ops_, {rows, V});
   const Input input = upload(batch);
+  if (rows != model_.logit_rows(input)) throw Error("the task has another number of answers than the model");
   judge(batch, slot, model_.forward(input), rows, scale);
   ops_.sum(total.data(), partial_.data(), losses_.data(), rows);
   if (scale > 0) model_.backward(input, dlogits_.data());
