@@ -11,11 +11,17 @@ namespace petroglyph {
 
 constexpr int INTERRUPTED_STATUS = 130;  // what a shell expects after Ctrl-C
 
+// What was printed has also arrived: a full disk is noticed.
+inline bool flush_output() { return std::fflush(stdout) == 0 && !std::ferror(stdout); }
+
 // Runs body(), which returns the exit status.
 template <class Body>
 int run_program(const char* name, Body body) {
   try {
-    return body();
+    const int status = body();
+    if (flush_output() || status != 0) return status;
+    std::fprintf(stderr, "%s: cannot write to the standard output\n", name);
+    return 1;
   } catch (const UsageError& error) {
     std::fflush(stdout);
     std::fprintf(stderr, "%s: %s\n", name, error.what());

@@ -252,8 +252,6 @@ const Task& Scaling::task(int context, Targets targets) {
     task = std::make_unique<LanguageModeling>(text_.training, settings_.text.name(), text_.validation,
                                               settings_.text.validation_name(), context, settings_.study.run.batch,
                                               targets);
-  int& samples = settings_.study.run.eval_samples;  // not one window twice
-  samples = static_cast<int>(std::min<int64_t>(samples, task->validation_windows()));
   return *task;
 }
 

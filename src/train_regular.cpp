@@ -137,6 +137,9 @@ struct Session {
     regular.declare(options);
     settings.declare(options);
     options.parse(words);
+    if (settings.seed > 1 << 30)
+      throw UsageError(
+          text("--seed %llu: expected at most %d", static_cast<unsigned long long>(settings.seed), 1 << 30));
     if (!options.given("seeds")) regular.seeds = {static_cast<int>(settings.seed)};
     // It takes 10,000 steps and more before it knows parity, cheap ones, and at 1e-3 it stays at chance.
     if (regular.model == "rnn" && !options.given("steps")) settings.steps = 20000;
@@ -214,7 +217,7 @@ struct Session {
   void prepare(const std::string& group) {
     settings.group = group + "/";
     settings.name = regular.task + "-seed-" + std::to_string(settings.seed);
-    settings.resume = std::filesystem::exists("runs/" + settings.group + settings.name + "/model.safetensors");
+    settings.resume = goes_on_in_group(group, settings.name, settings.resume);
     run.emplace(settings, options, "");
     Sizes sizes{NextSymbol::VOCAB, NextSymbol::CLASSES, window(0).second};
     if (regular.next_symbol()) {

@@ -211,8 +211,6 @@ void Session::open_text() {
   const int64_t a_step = static_cast<int64_t>(settings.batch) * settings.accumulate;
   task.emplace(opened.training, t.source.name(), opened.validation, t.source.validation_name(), t.context, a_step,
                model.answers_once() ? Targets::LAST : Targets::ALL);
-  // Not one window twice.
-  settings.eval_samples = static_cast<int>(std::min<int64_t>(settings.eval_samples, task->validation_windows()));
   opened.tokenizer->check(t.prompt, "--prompt");
   if (t.epochs > 0 && !settings.resume) settings.steps = (t.epochs * task->training_windows() + a_step - 1) / a_step;
   if (mlps_for_nlp() && !options.given("warmup") && !settings.resume) settings.rate.warmup = settings.steps / 10;
@@ -231,7 +229,7 @@ void Session::prepare() {
   extras.keep_best = true;
   extras.data = Json::object().set("tokenizer", opened.tokenizer->to_json());
   run->prepare(model.model, model.config(opened.tokenizer->vocab(), longest), *task, extras);
-  const Batch evaluated = task->batch(settings.seed, stream_of("evaluate"), 0, 0, settings.eval_samples);
+  const Batch evaluated = task->batch(settings.seed, stream_of("evaluate"), 0, 0, run->eval_samples());
   int64_t characters = 0;
   for (const int32_t token : evaluated.targets) characters += opened.tokenizer->characters(token);
   characters_a_token = static_cast<double>(characters) / static_cast<double>(evaluated.counted);

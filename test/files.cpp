@@ -920,6 +920,10 @@ void interrupts(Test& test) {
   test.check("a new guard begins anew", !interrupted());
   std::raise(SIGTERM);
   test.check("SIGTERM is noticed", interrupted());
+  {
+    const InterruptGuard within;
+    test.check("a guard within another keeps what was caught", interrupted());
+  }
   const int status = status_of_child([] {
     const InterruptGuard guard;
     std::raise(SIGINT);

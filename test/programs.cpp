@@ -88,6 +88,8 @@ class ProgramTest {
       test_.equal(std::string("resumed: ") + name, read_bytes(shell.file(std::string("runs/parts/") + name)),
                   read_bytes(shell.file(std::string("runs/whole/") + name)));
     expect(shell, "exists", list + "--name whole" + SMALL, 1, "runs/whole: this run exists already");
+    expect(shell, "no such comparison", "--compare rnn --resume --name nowhere" + SMALL, 1,
+           "runs/nowhere: there is no such comparison");
     expect(shell, "an empty variant", "--compare rnn,,rnn", 2, "\"\": expected a model or OPTION=VALUE");
     expect(shell, "the same twice", "--compare rnn,rnn", 2, "\"rnn\" is there twice");
     expect(shell, "a bad last variant", "--compare rnn,transformer:heads=5" + SMALL, 2, "--heads 5 does not divide");
@@ -222,6 +224,11 @@ class OtherPrograms {
     shell.run("--name parts --steps 4 --schedule constant " + mlp);
     const Outcome constant = shell.run("--name constant --steps 9 --warmup 0 --schedule constant " + mlp);
     test_.equal("resumed", shell.run("--name parts --resume --steps 9").weights(), constant.weights());
+    const std::string many = " --name many --eval-samples 100000 --schedule constant" + TEXT;
+    expect(shell, "more samples than windows", "--steps 2" + many, 0, "bits/character");
+    expect(shell, "and on", "--resume --steps 4" + many + "--steps 4", 0, "step 4");
+    shell.script("mkdir -p runs/killed");
+    expect(shell, "without a checkpoint", "--resume --name killed", 1, "ended before its first checkpoint");
     expect(shell, "another context",
            "--init runs/whole/model.safetensors --context 9 --model mlp_lm --embedding 6 --width 8", 1,
            "tensor first.weight has shape 6×48, this model wants 6×54");
@@ -287,6 +294,7 @@ class OtherPrograms {
            "note: the prompt has 15 tokens and the model reads 8 at most");
     expect(shell, "no text model", "runs/c", 1, "has no tokenizer: this model was trained by train_copy");
     expect(shell, "no file", "nowhere.safetensors", 1, "nowhere.safetensors");
+    expect(shell, "a full disk", "runs/t --length 3 > /dev/full", 1, "cannot write to the standard output");
     expect(shell, "two prompts", "runs/t --prompt a --prompt-file b", 2, "expected one of the two");
     expect(shell, "not ASCII", "runs/t --prompt '\xC3\xA9'", 1, "--prompt");
     expect(shell, "nothing", "", 2, "expected CHECKPOINT");
@@ -304,6 +312,12 @@ class OtherPrograms {
     shell.run("--name parts --seeds 1,2 --resume --steps 6 --test-from 11 --test-to 14 --test-strings 8");
     test_.equal("resumed", read_bytes(shell.file("runs/parts/results.csv")),
                 read_bytes(shell.file("runs/whole/results.csv")));
+    // As if it had been killed before its first checkpoint.
+    shell.script("rm runs/parts/parity_check-seed-2/model.safetensors runs/parts/results.csv");
+    shell.run("--name parts --seeds 1,2 --parity-probability 10 --resume" + REGULAR);
+    test_.equal("a run without a checkpoint starts anew", read_bytes(shell.file("runs/parts/results.csv")),
+                read_bytes(shell.file("runs/whole/results.csv")));
+    expect(shell, "a seed too large", "--seed 3000000000" + REGULAR, 2, "--seed 3000000000: expected at most");
     for (const char* model : {"transformer", "rnn", "mamba", "regular_gpt --form dilated"})
       expect(shell, model, std::string("--task Tomita_5 --model ") + model + REGULAR, 0, "Tomita_5");
     expect(shell, "all tasks", "--all-tasks --quiet --model rnn" + REGULAR, 0, "D_12");

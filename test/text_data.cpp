@@ -526,7 +526,7 @@ void language_modeling(Test& test) {
   const LanguageModeling task(training, "train.txt", validation, "val.txt", T, A_STEP);
   const uint32_t train = stream_of("train"), evaluate = stream_of("evaluate");
   test.equal("windows", task.training_windows(), int64_t(10));  // 43 tokens, 42 that have a next one
-  test.equal("windows of validation", task.validation_windows(), int64_t(5));
+  test.equal("windows of validation", task.evaluation_samples(), int64_t(5));
 
   std::vector<int32_t> starts;
   bool shifted = true;

@@ -344,9 +344,9 @@ class Plan {
   Plan(const AttentionInput& in, const AttentionShape& s, bool backward)
       : shape_(s),
         queries_(std::min(s.queries, CHUNK)),
-        row_size_(queries_ * row_step(s.keys)),
+        row_size_(int64_t{1} * queries_ * row_step(s.keys)),
         gradient_size_(backward ? row_size_ : 0),
-        distance_size_(in.positions ? queries_ * row_step(s.distances()) : 0) {
+        distance_size_(in.positions ? int64_t{1} * queries_ * row_step(s.distances()) : 0) {
     units_ = std::clamp<int64_t>(PAIRS / (row_size_ + gradient_size_ + distance_size_), 1, all());
   }
 

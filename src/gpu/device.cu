@@ -111,7 +111,10 @@ void Gpu::zero(void* memory, size_t bytes) {
 
 void Gpu::copy(void* to, size_t to_stride, const void* from, size_t from_stride, size_t bytes, size_t count) {
   if (bytes == 0 || count == 0) return;
-  if (count == 1) to_stride = from_stride = bytes;  // CUDA checks even the strides it does not take
+  if (count == 1) {  // a row may be longer than a stride that CUDA takes
+    CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_));
+    return;
+  }
   CUDA_CHECK(cudaMemcpy2DAsync(to, to_stride, from, from_stride, bytes, count, cudaMemcpyDeviceToDevice, stream_));
 }
 

@@ -31,7 +31,7 @@ class LanguageModeling final : public Task {
   Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const override;
 
   int64_t training_windows() const { return windows(*training_); }
-  int64_t validation_windows() const { return windows(*validation_); }
+  int64_t evaluation_samples() const override { return windows(*validation_); }
 
  private:
   int64_t windows(const Corpus& corpus) const { return (corpus.size() - 1) / context_; }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ class Task {
   virtual ~Task() = default;
   // The samples first … first+count−1 of a step. Training and evaluation draw from different `stream`s (random.h).
   virtual Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const = 0;
+  // The different samples that an evaluation can take.
+  virtual int64_t evaluation_samples() const { return std::numeric_limits<int64_t>::max(); }
   // The mean over the samples of how right the answers are, 0 to 1. best: the likeliest class of each row of logits; of sets,
   // 1 or 0 for each of their entries.
   // Unless a task knows better, the part of the targets that count which is right.

@@ -59,9 +59,13 @@ void OutputFile::write(const void* data, size_t size) {
   }
 }
 
-void OutputFile::close(bool flush_to_disk) {
+void OutputFile::flush_to_disk() {
   // A pipe or a character device has nothing to flush and says EINVAL.
-  if (flush_to_disk && fsync(descriptor_) != 0 && errno != EINVAL && errno != ENOTSUP) fail(path_, errno);
+  if (fsync(descriptor_) != 0 && errno != EINVAL && errno != ENOTSUP) fail(path_, errno);
+}
+
+void OutputFile::close(bool flushed) {
+  if (flushed) flush_to_disk();
   if (::close(std::exchange(descriptor_, -1)) != 0) fail(path_, errno);
 }
 

@@ -20,7 +20,8 @@ class OutputFile {
 
   void write(const void* data, size_t size);
   void write(std::string_view text) { write(text.data(), text.size()); }
-  void close(bool flush_to_disk);
+  void flush_to_disk();
+  void close(bool flushed);
 
  private:
   std::string path_;

@@ -1,6 +1,7 @@
 #include "train/compare.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 
@@ -36,7 +37,8 @@ std::vector<Variant> parse_variants(const std::string& list) {
       variant.arguments.push_back("--" + option + "=" + value);  // one word, so that it may be a flag: post-norm=off
     }
     std::replace_if(
-        variant.name.begin(), variant.name.end(), [](char c) { return c == ':' || c == '='; }, '-');
+        variant.name.begin(), variant.name.end(),
+        [](unsigned char c) { return !std::isalnum(c) && c != '-' && c != '_' && c != '.'; }, '-');
     check_run_name(variant.name);
     for (const Variant& other : variants)
       if (other.name == variant.name) throw UsageError("--compare " + list + ": \"" + label + "\" is there twice");

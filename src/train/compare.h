@@ -55,7 +55,10 @@ class Comparison {
       : list_(list),
         words_(std::move(words)),
         variants_(parse_variants(list)),
-        group_(group_folder(common.settings, "compare")) {}
+        group_(group_folder(common.settings, "compare")) {
+    if (common.settings.resume && !std::filesystem::exists("runs/" + group_))
+      throw Error("runs/" + group_ + ": there is no such comparison to go on with");
+  }
 
   // The exit status.
   int run(const std::string& title) {
@@ -92,7 +95,7 @@ class Comparison {
   void prepare(Session& session, const Variant& variant) const {
     session.settings.group = group_ + "/";
     session.settings.name = variant.name;
-    session.settings.resume = std::filesystem::exists("runs/" + group_ + "/" + variant.name + "/model.safetensors");
+    session.settings.resume = goes_on_in_group(group_, variant.name, session.settings.resume);
     session.prepare();
   }
 

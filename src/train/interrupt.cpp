@@ -18,8 +18,10 @@ extern "C" void petroglyph_note_signal(int number) {
 }  // namespace
 
 InterruptGuard::InterruptGuard() {
-  caught = 0;
-  struct sigaction action = {};
+  struct sigaction before = {}, action = {};
+  sigaction(SIGINT, nullptr, &before);
+  if (before.sa_handler != petroglyph_note_signal)
+    caught = 0;  // else another guard is there, and what it caught counts
   action.sa_handler = petroglyph_note_signal;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;  // files are written on, undisturbed

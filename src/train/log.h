@@ -21,6 +21,8 @@ class CsvLog {
   // Adds a row: the step and the other columns with 9 digits, enough for every float. When append() returns, it is in
   // the file.
   void append(int64_t step, const std::vector<double>& values);
+  // Before a checkpoint is saved, so that the log never ends before it.
+  void flush_to_disk() { file_.flush_to_disk(); }
 
  private:
   CsvLog(const std::string& path, size_t columns);

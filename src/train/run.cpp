@@ -44,6 +44,13 @@ void check_new_run(const std::string& folder) {
     throw Error(folder + ": this run exists already; go on with it (--resume) or choose another --name");
 }
 
+bool goes_on_in_group(const std::string& group, const std::string& name, bool resumed) {
+  const std::string folder = "runs/" + group + "/" + name;
+  if (std::filesystem::exists(folder + "/model.safetensors")) return true;
+  if (resumed) std::filesystem::remove_all(folder);
+  return false;
+}
+
 std::string group_folder(const RunSettings& settings, const std::string& otherwise) {
   if (settings.name.empty()) return settings.resume ? otherwise : free_run_name(otherwise);
   check_run_name(settings.name);
@@ -126,6 +133,8 @@ Run::Run(RunSettings& settings, Options& options, const std::string& default_nam
 }
 
 void Run::resume(Options& options) {
+  if (std::filesystem::exists(folder_) && !std::filesystem::exists(checkpoint_))
+    throw Error(folder_ + ": this run ended before its first checkpoint; remove the folder and start anew");
   const RunState saved = read_run_state(SafetensorsFile(checkpoint_), settings_.program);
   options.restore(saved.options, checkpoint_);
   if (settings_.schedule == "cosine" && saved.options.at("steps").integer() != settings_.steps)
@@ -191,9 +200,10 @@ bool Run::train() {
     if (evaluated && extras_.describe) show_evaluation(progress, step, row);
     if (last || progress.due(state_.step)) progress.show(state_.step, describe(row, progress.rate()));
     if (last || interrupted()) break;
-    if (state_.step % settings_.save_every == 0) save();
+    if (state_.step % settings_.save_every == 0) log.flush_to_disk(), save();
   }
   progress.finish();
+  log.flush_to_disk();
   save();
   draw();
   report(reached, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
@@ -203,7 +213,7 @@ bool Run::train() {
 // Before the step's update, so that a row of the log speaks of one set of weights.
 bool Run::evaluate(Row& row) {
   if (state_.step != settings_.steps && (state_.step == 0 || state_.step % settings_.eval_every != 0)) return false;
-  row.evaluated = evaluate(*task_, settings_.eval_samples);
+  row.evaluated = evaluate(*task_, eval_samples());
   check_finite(row.evaluated.loss);
   if (extras_.keep_best && row.evaluated.loss < best_loss_) {
     best_loss_ = row.evaluated.loss;
@@ -222,13 +232,14 @@ void Run::train_one(Row& row) {
   row.trained = trainer_->step(state_.step, row.rate);
   row.gradient_norm = optimizer_->gradient_norm();
   check_finite(row.trained.loss);
+  check_finite(row.gradient_norm, "gradient's norm");
   ++state_.step;
 }
 
-void Run::check_finite(double loss) const {
-  if (std::isfinite(loss)) return;
-  throw Error(text("the loss is %s at step %lld: training has diverged, try a smaller --lr; %s",
-                   number_text(loss, 3).c_str(), static_cast<long long>(state_.step),
+void Run::check_finite(double value, const char* what) const {
+  if (std::isfinite(value)) return;
+  throw Error(text("the %s is %s at step %lld: training has diverged, try a smaller --lr; %s", what,
+                   number_text(value, 3).c_str(), static_cast<long long>(state_.step),
                    saved_step_ < 0
                        ? "there is no checkpoint yet"
                        : text("%s holds step %lld", checkpoint_.c_str(), static_cast<long long>(saved_step_)).c_str()));

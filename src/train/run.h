@@ -57,6 +57,10 @@ void check_new_run(const std::string& folder);
 // The NAME of several runs that belong together, in runs/NAME/: --name, or the first free one, or with --resume `otherwise`.
 std::string group_folder(const RunSettings& settings, const std::string& otherwise);
 
+// Whether a run of a group goes on from a checkpoint. Where the group is resumed, what a run left that ended before its first one
+// is removed: it starts anew.
+bool goes_on_in_group(const std::string& group, const std::string& name, bool resumed);
+
 // Whether weights are kept after `step` updates: at 0, at the multiples of `every`, and before the first of them where `every` is
 // halved again and again, since the early steps change most. every = 100: 0, 1, 3, 6, 12, 25, 50, 100, 200, 300, …
 bool is_snapshot(int64_t step, int64_t every);
@@ -88,6 +92,9 @@ class Run {
   // On samples of another task than the one it learns. Where these are `longer` times as long, only as many go through the model at
   // a time as have the size of a training batch.
   Measures evaluate(const Task& task, int samples, double longer = 1);
+  int eval_samples() const {  // of its own task: none twice
+    return static_cast<int>(std::min<int64_t>(settings_.eval_samples, task_->evaluation_samples()));
+  }
 
   Ops& ops() { return *ops_; }
   Model& model() { return *model_; }
@@ -105,7 +112,7 @@ class Run {
   void keep_snapshot();
   std::string describe(const Row& row, double steps_a_second) const;
   void show_evaluation(Progress& progress, int64_t step, const Row& row) const;
-  void check_finite(double loss) const;
+  void check_finite(double value, const char* what = "loss") const;
   void report(bool reached, double seconds) const;
   void report_milestones() const;
 

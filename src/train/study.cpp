@@ -81,6 +81,7 @@ Study::Study(StudySettings& settings, Options& options, const std::string& defau
     : settings_(settings), options_(options), program_(settings.run.program) {
   const std::string name = group_folder(settings.run, default_name);
   folder_ = "runs/" + name;
+  settings.run.name = name;
   settings.run.group = name + "/";
   const std::string saved = folder_ + "/study.json";  // train() writes it
   if (settings.run.resume) options.restore(Json::parse(read_file(saved), saved), saved);
