@@ -37,8 +37,7 @@ struct GenerateSettings {
     options.add("top-p", &sampling.top_p, 0, 1, "only the likeliest tokens that together reach this probability");
     options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "the same seed writes the same text");
     options.section("Run");
-    options.add("device", &device, {"auto", "cpu", "cuda"}, "auto takes the GPU where there is one");
-    options.add("threads", &threads, 0, 1024, "CPU threads, 0 for all cores");
+    declare_device(options, &device, &threads);
     options.add("quiet", &quiet, "prints the text only");
   }
 };

@@ -118,8 +118,7 @@ struct RunOptions {
         .add("cifar", &scale.images, "a folder with the files of data/cifar10.sh and its like; default: drawn shapes")
         .placeholder("FOLDER");
     options.section("Run");
-    options.add("device", &device, {"auto", "cpu", "cuda"}, "auto takes the GPU where there is one");
-    options.add("threads", &threads, 0, 1024, "CPU threads, 0 for all cores; the results do not depend on it");
+    declare_device(options, &device, &threads);
     options.add("quiet", &quiet, "prints results only");
   }
 

@@ -34,8 +34,7 @@ struct ClusterSettings {
     options.add("length", &length, 2, 1 << 16, "symbols of the string");
     options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "which random string");
     options.add("out", &out, "default: the folder of the first checkpoint").placeholder("FOLDER");
-    options.add("device", &device, {"auto", "cpu", "cuda"}, "auto takes the GPU where there is one");
-    options.add("threads", &threads, 0, 1024, "CPU threads, 0 for all cores");
+    declare_device(options, &device, &threads);
   }
 };
 

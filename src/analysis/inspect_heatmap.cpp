@@ -35,8 +35,7 @@ struct HeatMapSettings {
     options.add("layers", &layers, 1, 1 << 10, "whose maps are shown; default: four of them, evenly up to the last");
     options.add("out", &out, "default: heatmaps.png beside the checkpoint").placeholder("FILE");
     options.section("Run");
-    options.add("device", &device, {"auto", "cpu", "cuda"}, "auto takes the GPU where there is one");
-    options.add("threads", &threads, 0, 1024, "CPU threads, 0 for all cores");
+    declare_device(options, &device, &threads);
   }
 };
 

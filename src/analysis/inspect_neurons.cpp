@@ -68,8 +68,7 @@ void NeuronSettings::declare(Options& options) {
   options.add("completed", &completed, 1, 1000, "words of an n-gram, which the model goes on from");
   options.section("Run");
   options.add("out", &out, "folder; default: neurons, beside the checkpoint").placeholder("FOLDER");
-  options.add("device", &device, {"auto", "cpu", "cuda"}, "auto takes the GPU where there is one");
-  options.add("threads", &threads, 0, 1024, "CPU threads, 0 for all cores");
+  declare_device(options, &device, &threads);
 }
 
 // ---- Checkpoints ----------------------------------------------------------------------------------------------------

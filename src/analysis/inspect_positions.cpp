@@ -44,8 +44,7 @@ struct PositionSettings {
     options.add("batch", &batch, 1, 1 << 20, "windows of a training step");
     options.section("Run");
     options.add("name", &name, "the folder runs/NAME; default: the first free one").placeholder("NAME");
-    options.add("device", &device, {"auto", "cpu", "cuda"}, "auto takes the GPU where there is one");
-    options.add("threads", &threads, 0, 1024, "CPU threads, 0 for all cores");
+    declare_device(options, &device, &threads);
   }
 };
 

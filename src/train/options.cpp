@@ -444,4 +444,13 @@ void Options::restore(const Json& saved, const std::string& origin) {
   }
 }
 
+void declare_device(Options& options, std::string* device, int* threads) {
+  options
+      .add("device", device, {"auto", "cpu", "cuda"},
+           "auto takes the GPU where there is one; the results do not depend on it")
+      .may_change();
+  options.add("threads", threads, 0, 1024, "CPU threads, 0 for all cores; the results do not depend on it")
+      .may_change();
+}
+
 }  // namespace petroglyph

@@ -125,4 +125,7 @@ class Options {
   std::vector<Positional> positional_;
 };
 
+// --device and --threads, which no result depends on. threads 0: all cores
+void declare_device(Options& options, std::string* device, int* threads);
+
 }  // namespace petroglyph

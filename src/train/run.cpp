@@ -106,12 +106,7 @@ void RunSettings::declare(Options& options) {
       .add("snapshots", &snapshots, 0, int64_t(1) << 31,
            "keeps the weights of every so many steps, more often at first, in snapshots/; 0: never")
       .may_differ();
-  options
-      .add("device", &device, {"auto", "cpu", "cuda"},
-           "auto takes the GPU where there is one; the results do not depend on it")
-      .may_change();
-  options.add("threads", &threads, 0, 1024, "CPU threads, 0 for all cores; the results do not depend on it")
-      .may_change();
+  declare_device(options, &device, &threads);
   options.add("quiet", &quiet, "prints results only").may_change();
 }
 
