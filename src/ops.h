@@ -4,7 +4,6 @@
 // GPU (gpu/gpu.h) cannot drift apart: an operation that one of them lacks does not link.
 #pragma once
 
-#include <limits>
 #include <memory>
 #include <string>
 
@@ -228,9 +227,6 @@ struct AdamwStep {
 class Ops : public Memory {
  public:
   virtual std::string description() const = 0;  // "CPU, 2 threads, AVX-512"
-  // The rows whose widest activations an MLP takes at a time, so that they stay in a cache: a multiple of 1024, where the chains
-  // over rows are cut anyway. A device that wants many rows has no limit.
-  virtual int64_t rows_at_a_time() const { return std::numeric_limits<int64_t>::max(); }
 #define OP(...) virtual __VA_ARGS__ = 0
 #include "catalogue.h"
 #undef OP

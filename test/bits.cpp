@@ -12,7 +12,6 @@
 #include "cases.h"
 #include "check.h"
 #include "checksum.h"
-#include "cpu/cpu.h"
 #include "random.h"
 #include "tasks/copying.h"
 #include "text.h"
@@ -45,10 +44,9 @@ std::string op_fingerprint(const OpCase& row, int threads) {
   return checksum.hex();
 }
 
-// Three steps on one batch: everything that a model's training consists of. rows_at_a_time: of MLPs; 0: the device's own
-std::string model_fingerprint(const ModelCase& row, int threads, int64_t rows_at_a_time = 0) {
+// Three steps on one batch: everything that a model's training consists of.
+std::string model_fingerprint(const ModelCase& row, int threads) {
   const auto ops = make_cpu(threads);
-  if (rows_at_a_time > 0) dynamic_cast<Cpu&>(*ops).take_rows_at_a_time(rows_at_a_time);
   const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops);
   model->parameters.initialize(SEED);
   Optimizer optimizer(model->parameters, *ops, {});
@@ -224,15 +222,6 @@ int write_golden(const std::string& path) {
   return out.flush() ? 0 : 1;
 }
 
-// MLPs that take their rows in turns: three, the last of them short.
-void in_turns(Test& test) {
-  for (ModelCase row : model_cases()) {
-    if (row.name != "transformer gpt2" && row.name != "dct_mlp") continue;
-    row.batch = 2500 / row.length;
-    test.equal(row.name, model_fingerprint(row, 2, 1024), model_fingerprint(row, 2, 1 << 20));
-  }
-}
-
 }  // namespace
 }  // namespace petroglyph
 
@@ -243,7 +232,6 @@ int main(int argc, char** argv) {
   for (const int threads : {1, 2, 5})
     test.run(text("golden, threads %d", threads), [&](Test& t) { against_golden(t, threads); });
   test.run("resumed", resumed);
-  test.run("in turns", in_turns);
   for (const ModelCase& row : model_cases()) {
     test.run("alone " + row.name, [&](Test& t) { alone(t, row); });
     test.run("stream " + row.name, [&](Test& t) {

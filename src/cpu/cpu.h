@@ -17,8 +17,6 @@ class Cpu final : public Ops {
   void measure(Profile* profile) { threads_.profile = profile; }
 
   std::string description() const override;
-  int64_t rows_at_a_time() const override { return rows_at_a_time_; }
-  void take_rows_at_a_time(int64_t rows) { rows_at_a_time_ = rows; }  // no result depends on it
   void* allocate(size_t bytes) override;
   void release(void* memory) noexcept override;
   void upload(void* to, const void* host, size_t bytes) override;
@@ -40,7 +38,6 @@ class Cpu final : public Ops {
   real* scratch(int thread) const { return scratch_[static_cast<size_t>(thread)].data(); }
 
   Threads threads_;
-  int64_t rows_at_a_time_ = 2048;  // 6 MB at the 768 channels of the papers' Transformers
   std::vector<Tensor> scratch_;
   Tensor packed_;  // a product's second factor, shared by the threads
 };

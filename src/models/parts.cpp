@@ -1,7 +1,5 @@
 #include "models/parts.h"
 
-#include <algorithm>
-
 #include "error.h"
 #include "text.h"
 
@@ -60,42 +58,24 @@ Mlp::Mlp(Parameters& parameters, const std::string& name, int width, int hidden,
   down_bias_ = &parameters.add(name + ".down.bias", {width}, Init::zeros());
 }
 
-namespace {
-
-// Calls f(first row, rows) until all N have had their turn. Few rows are taken at once: each turn packs the weights again.
-template <class F>
-void for_rows(const Ops& ops, int64_t N, F f) {
-  const int64_t most = ops.rows_at_a_time();
-  if (N / 2 < most) return f(int64_t{0}, N);
-  for (int64_t row = 0; row < N; row += most) f(row, std::min(most, N - row));
-}
-
-}  // namespace
-
 void Mlp::forward(Ops& ops, Kept& kept, real* x, const real* r, Tensor& hidden, int64_t N) const {
   kept.up.resize(ops, {N, hidden_});
-  for_rows(ops, N, [&](int64_t row, int64_t rows) {
-    real* const up = kept.up.data() + row * hidden_;
-    hidden.resize(ops, {rows, hidden_});
-    ops.linear(up, r + row * width_, up_->value, up_bias_->value, rows, width_, hidden_, Into::WRITE);
-    ops.pointwise(hidden.data(), up, activation_, rows * hidden_);
-    ops.linear(x + row * width_, hidden.data(), down_->value, down_bias_->value, rows, hidden_, width_, Into::ADD);
-  });
+  hidden.resize(ops, {N, hidden_});
+  ops.linear(kept.up.data(), r, up_->value, up_bias_->value, N, width_, hidden_, Into::WRITE);
+  ops.pointwise(hidden.data(), kept.up.data(), activation_, N * hidden_);
+  ops.linear(x, hidden.data(), down_->value, down_bias_->value, N, hidden_, width_, Into::ADD);
 }
 
 void Mlp::backward(Ops& ops, real* dr, Into into, const real* dx, const Kept& kept, const real* r, Tensor& hidden,
                    Tensor& dhidden, int64_t N) const {
-  for_rows(ops, N, [&](int64_t row, int64_t rows) {
-    hidden.resize(ops, {rows, hidden_});
-    dhidden.resize(ops, {rows, hidden_});
-    real *const dup = dhidden.data(), *const h = hidden.data();
-    const real* const dxs = dx + row * width_;
-    ops.linear_backward_input(dup, dxs, down_->value, rows, hidden_, width_, Into::WRITE);
-    ops.pointwise_backward(dup, h, dup, kept.up.data() + row * hidden_, activation_, rows * hidden_);
-    ops.linear_backward_weight(down_->gradient, down_bias_->gradient, dxs, h, rows, hidden_, width_);
-    ops.linear_backward_weight(up_->gradient, up_bias_->gradient, dup, r + row * width_, rows, width_, hidden_);
-    ops.linear_backward_input(dr + row * width_, dup, up_->value, rows, width_, hidden_, into);
-  });
+  hidden.resize(ops, {N, hidden_});
+  dhidden.resize(ops, {N, hidden_});
+  real* const dup = dhidden.data();
+  ops.linear_backward_input(dup, dx, down_->value, N, hidden_, width_, Into::WRITE);
+  ops.pointwise_backward(dup, hidden.data(), dup, kept.up.data(), activation_, N * hidden_);
+  ops.linear_backward_weight(down_->gradient, down_bias_->gradient, dx, hidden.data(), N, hidden_, width_);
+  ops.linear_backward_weight(up_->gradient, up_bias_->gradient, dup, r, N, width_, hidden_);
+  ops.linear_backward_input(dr, dup, up_->value, N, width_, hidden_, into);
 }
 
 PatchEmbedding::PatchEmbedding(Parameters& parameters, const std::string& model, int patches, int patch_size, int width)

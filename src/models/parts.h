@@ -37,8 +37,7 @@ class Norm {
   Parameter *weight_ = nullptr, *bias_ = nullptr;  // (D) each, or null
 };
 
-// down(f(up(r))), some rows after the others where the device wants few at a time (Ops::rows_at_a_time): what lies between the two
-// products then comes from a cache and not from memory.
+// down(f(up(r)))
 class Mlp {
  public:
   struct Kept {
