@@ -508,17 +508,12 @@ void safetensors_foreign(Test& test) {
   test.throws("a folder", "expected a file, found something else", [&] { SafetensorsFile file(folder.path()); });
 }
 
-void atomic_file(Test& test) {
-  const TemporaryFolder folder;
-  const std::string path = folder.file("a"), temporary = path + ".tmp";
-  const auto exists = [](const std::string& name) {
-    return std::filesystem::exists(std::filesystem::symlink_status(name));
-  };
-  write_file_atomically(path, "one");
-  write_file_atomically(path, "two");
-  test.equal("replaces", read_bytes(path), "two");
-  test.check("leaves no temporary file", !exists(temporary));
+// Also a link that leads nowhere.
+bool exists(const std::string& name) { return std::filesystem::exists(std::filesystem::symlink_status(name)); }
 
+// Writes that fail for want of room: the file of before stays.
+void no_room(Test& test, const TemporaryFolder& folder, const std::string& path) {
+  const std::string temporary = path + ".tmp";
   std::signal(SIGXFSZ, SIG_IGN);
   rlimit before;
   getrlimit(RLIMIT_FSIZE, &before);
@@ -547,6 +542,10 @@ void atomic_file(Test& test) {
   } else {
     test.skip("a full disk", "there is no /dev/full");
   }
+}
+
+// Places where no file can be written.
+void no_place(Test& test, const TemporaryFolder& folder, const std::string& path) {
   const std::string nowhere = folder.file("no/such/a");
   test.equal("no such folder", message_of([&] { write_file_atomically(nowhere, "x"); }),
              nowhere + ": cannot write: No such file or directory; nothing was written");
@@ -566,6 +565,17 @@ void atomic_file(Test& test) {
     _exit(message == locked + ": cannot write: Permission denied; nothing was written" ? 0 : 1);
   });
   test.equal("an unwritable folder", denied, 0);
+}
+
+void atomic_file(Test& test) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a"), temporary = path + ".tmp";
+  write_file_atomically(path, "one");
+  write_file_atomically(path, "two");
+  test.equal("replaces", read_bytes(path), "two");
+  test.check("leaves no temporary file", !exists(temporary));
+  no_room(test, folder, path);
+  no_place(test, folder, path);
   test.throws("a writer that throws", "no more", [&] {
     write_file_atomically(path, [](OutputFile& file) {
       file.write("half");

@@ -47,7 +47,11 @@ void check_new_run(const std::string& folder) {
 bool goes_on_in_group(const std::string& group, const std::string& name, bool resumed) {
   const std::string folder = "runs/" + group + "/" + name;
   if (std::filesystem::exists(folder + "/model.safetensors")) return true;
-  if (resumed) std::filesystem::remove_all(folder);
+  if (resumed && std::filesystem::exists(folder)) {
+    std::string aside = folder + ".before";
+    for (int i = 2; std::filesystem::exists(aside); ++i) aside = folder + ".before-" + std::to_string(i);
+    std::filesystem::rename(folder, aside);
+  }
   return false;
 }
 

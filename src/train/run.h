@@ -58,7 +58,7 @@ void check_new_run(const std::string& folder);
 std::string group_folder(const RunSettings& settings, const std::string& otherwise);
 
 // Whether a run of a group goes on from a checkpoint. Where the group is resumed, what a run left that ended before its first one
-// is removed: it starts anew.
+// is put aside, as NAME.before: it starts anew.
 bool goes_on_in_group(const std::string& group, const std::string& name, bool resumed);
 
 // Whether weights are kept after `step` updates: at 0, at the multiples of `every`, and before the first of them where `every` is
