@@ -6,6 +6,9 @@
 // on AVX-512 that is 24 independent chains (two fma units with a latency of 4 need 8), 3 loads and 8 broadcasts for 24
 // fmas, so that the loads stay behind the arithmetic.
 //
+// Rows of a come from memory once for all strips of a block. Nothing in a tile's loop waits for them: each turn asks for a
+// little of the block that this thread is expected to take next, which lies in the L2 cache by then.
+//
 // Packing is what keeps the tile fed. The columns of b that a tile takes (a strip) become contiguous, by copies or, where b
 // is a weight used as Wᵀ, by transposing squares in registers: number by number it cost a fifth of the time. Where a is
 // transposed (the dyᵀ of a weight's gradient) its next k lies a whole row away, which halves the speed until a block of it
@@ -128,8 +131,11 @@ void pack_rows(real* packed, View a, int64_t M, int64_t K) {
   constexpr int64_t STRIP = 64;  // terms that stay in L1 until every tile has its part
   for (int64_t strip = 0; strip < K; strip += STRIP)
     for (int64_t tile = 0; tile < whole; tile += TILE_ROWS)
-      for (int64_t k = strip; k < std::min(strip + STRIP, K); ++k)
-        std::memcpy(packed + tile * K + k * TILE_ROWS, a.data + k * a.column + tile, TILE_ROWS * sizeof(real));
+      for (int64_t k = strip; k < std::min(strip + STRIP, K); ++k) {
+        const real* from = a.data + k * a.column + tile;
+        __builtin_prefetch(from + STRIP * a.column);  // rows a page apart: the processor does not foresee them
+        std::memcpy(packed + tile * K + k * TILE_ROWS, from, TILE_ROWS * sizeof(real));
+      }
   for (int64_t k = 0; k < K; ++k)
     for (int64_t i = whole; i < M; ++i) packed[whole * K + k * TILE_ROWS + i - whole] = a.data[k * a.column + i];
 }
@@ -177,48 +183,69 @@ struct Rows {
   int64_t step;
 };
 
+// What a tile fetches for later, some bytes more with each k; 0: nothing.
+struct Ahead {
+  const void* data;
+  int64_t bytes;
+};
+
+// Hides from the compiler where a pointer comes from. It would form all of a tile's addresses from one of them, by offsets of
+// which two or three have no register: that cost 7 %.
+inline const real* opaque(const real* pointer) {
+  asm("" : "+r"(pointer));
+  return pointer;
+}
+
 // Σ_k a_ik b_k over k < K. ALONG_K: a.column is 1; otherwise a.row is.
 template <int ROWS, int VECTORS, bool ALONG_K>
-void multiply_tile(const Target& to, int columns, View a, Rows b, int64_t K) {
+void multiply_tile(const Target& to, int columns, View a, Rows b, int64_t K, Ahead ahead) {
   for (int i = 0; i < ROWS; ++i)
     for (int v = 0; v < VECTORS; ++v) __builtin_prefetch(to.c + i * to.row + v * WIDTH, 1);
+  constexpr int EACH = 3,
+                POINTERS = (ROWS + EACH - 1) / EACH;  // three rows: at no, one and two distances from a pointer
   const int64_t row = ALONG_K ? a.row : 1, step = ALONG_K ? 1 : a.column;
-  const real *x = a.data, *from = b.data;
+  const real* x[POINTERS];
+  for (int n = 0; n < POINTERS; ++n) x[n] = opaque(a.data + n * EACH * row);
+  const char* later = static_cast<const char*>(ahead.bytes > 0 ? ahead.data : b.data);
   Vector sum[ROWS][VECTORS] = {};
-  for (int64_t k = 0; k < K; ++k, from += b.step, x += step) {
+  const real* const end = b.data + K * b.step;
+  for (const real* from = b.data; from != end; from += b.step, later += ahead.bytes) {
+    __builtin_prefetch(later, 0, 2);
     Vector y[VECTORS];
 #pragma GCC unroll 3
     for (int v = 0; v < VECTORS; ++v) y[v] = load(from + v * WIDTH);
 #pragma GCC unroll 8
     for (int i = 0; i < ROWS; ++i) {
-      const Vector factor = broadcast(x[i * row]);
+      const Vector factor = broadcast(x[i / EACH][i % EACH * row]);
 #pragma GCC unroll 3
       for (int v = 0; v < VECTORS; ++v) sum[i][v] = fma(factor, y[v], sum[i][v]);
     }
+#pragma GCC unroll 3
+    for (int n = 0; n < POINTERS; ++n) x[n] += step;
   }
   store_sums(to, columns, sum);
 }
 
 template <int VECTORS, bool ALONG_K>
-void multiply_rows(int rows, const Target& to, int columns, View a, Rows b, int64_t K) {
+void multiply_rows(int rows, const Target& to, int columns, View a, Rows b, int64_t K, Ahead ahead) {
   switch (rows) {
-    case 8: return multiply_tile<8, VECTORS, ALONG_K>(to, columns, a, b, K);
-    case 7: return multiply_tile<7, VECTORS, ALONG_K>(to, columns, a, b, K);
-    case 6: return multiply_tile<6, VECTORS, ALONG_K>(to, columns, a, b, K);
-    case 5: return multiply_tile<5, VECTORS, ALONG_K>(to, columns, a, b, K);
-    case 4: return multiply_tile<4, VECTORS, ALONG_K>(to, columns, a, b, K);
-    case 3: return multiply_tile<3, VECTORS, ALONG_K>(to, columns, a, b, K);
-    case 2: return multiply_tile<2, VECTORS, ALONG_K>(to, columns, a, b, K);
-    default: return multiply_tile<1, VECTORS, ALONG_K>(to, columns, a, b, K);
+    case 8: return multiply_tile<8, VECTORS, ALONG_K>(to, columns, a, b, K, ahead);
+    case 7: return multiply_tile<7, VECTORS, ALONG_K>(to, columns, a, b, K, ahead);
+    case 6: return multiply_tile<6, VECTORS, ALONG_K>(to, columns, a, b, K, ahead);
+    case 5: return multiply_tile<5, VECTORS, ALONG_K>(to, columns, a, b, K, ahead);
+    case 4: return multiply_tile<4, VECTORS, ALONG_K>(to, columns, a, b, K, ahead);
+    case 3: return multiply_tile<3, VECTORS, ALONG_K>(to, columns, a, b, K, ahead);
+    case 2: return multiply_tile<2, VECTORS, ALONG_K>(to, columns, a, b, K, ahead);
+    default: return multiply_tile<1, VECTORS, ALONG_K>(to, columns, a, b, K, ahead);
   }
 }
 
 template <bool ALONG_K>
-void multiply_strip_tile(int rows, int vectors, const Target& to, int columns, View a, Rows b, int64_t K) {
+void multiply_strip_tile(int rows, int vectors, const Target& to, int columns, View a, Rows b, int64_t K, Ahead ahead) {
   switch (vectors) {
-    case 3: return multiply_rows<3, ALONG_K>(rows, to, columns, a, b, K);
-    case 2: return multiply_rows<2, ALONG_K>(rows, to, columns, a, b, K);
-    default: return multiply_rows<1, ALONG_K>(rows, to, columns, a, b, K);
+    case 3: return multiply_rows<3, ALONG_K>(rows, to, columns, a, b, K, ahead);
+    case 2: return multiply_rows<2, ALONG_K>(rows, to, columns, a, b, K, ahead);
+    default: return multiply_rows<1, ALONG_K>(rows, to, columns, a, b, K, ahead);
   }
 }
 
@@ -232,9 +259,9 @@ constexpr int64_t IN_PLACE_STEP = 512;
 constexpr int64_t IN_PLACE_ROWS = 64;
 
 // Terms k … k+depth−1 of one strip, for the rows row_begin … row_end−1. a_tiles: those rows packed, or null. Of the strip
-// only the columns below p.N are stored.
+// only the columns below p.N are stored. What is fetched ahead lies side by side, a part for each tile.
 void multiply_strip(const Product& p, int64_t row_begin, int64_t row_end, const Strip& strip, int64_t k, int64_t depth,
-                    Rows b, const real* a_tiles) {
+                    Rows b, const real* a_tiles, Ahead ahead = {nullptr, 0}) {
   const bool last = k + depth == p.K;
   const int columns = static_cast<int>(std::min<int64_t>(strip.columns, p.N - strip.column));
   const int vectors =
@@ -245,9 +272,10 @@ void multiply_strip(const Product& p, int64_t row_begin, int64_t row_end, const 
     const Target to{p.c + row * p.c_row + strip.column, p.c_row, k > 0 || p.into == Into::ADD,
                     last && p.bias ? p.bias + strip.column : nullptr};
     if (a.column == 1)
-      multiply_strip_tile<true>(rows, vectors, to, columns, a, b, depth);
+      multiply_strip_tile<true>(rows, vectors, to, columns, a, b, depth, ahead);
     else
-      multiply_strip_tile<false>(rows, vectors, to, columns, a, b, depth);
+      multiply_strip_tile<false>(rows, vectors, to, columns, a, b, depth, ahead);
+    ahead.data = static_cast<const char*>(ahead.data) + depth * ahead.bytes;
   }
 }
 
@@ -275,16 +303,32 @@ void pack_whole_strip(real* packed, View b, int64_t K, const Strip& strip) {
 }
 
 void multiply_whole_strip(const Product& p, int64_t row_begin, int64_t row_end, const Packed& b, int64_t first,
-                          const Strip& strip, const real* a_tiles = nullptr) {
+                          const Strip& strip, const real* a_tiles = nullptr, Ahead ahead = {nullptr, 0}) {
   const int64_t step = b.row > 0 ? b.row : strip.width();
   const real* rows = b.data + (b.row > 0 ? 1 : b.K) * strip.column + first * step;
   for (int64_t k = 0; k < p.K; k += CHUNK)
-    multiply_strip(p, row_begin, row_end, strip, k, std::min(CHUNK, p.K - k), {rows + k * step, step}, a_tiles);
+    multiply_strip(p, row_begin, row_end, strip, k, std::min(CHUNK, p.K - k), {rows + k * step, step}, a_tiles,
+                   k == 0 ? ahead : Ahead{nullptr, 0});
 }
 
-constexpr int64_t BLOCK_ROWS =
-    8 * TILE_ROWS;                        // of one task: their outputs stay in L2 until all strips have written theirs
-constexpr int64_t MOST_PACKED = 1 << 20;  // numbers of b that are packed at a time
+constexpr int64_t BLOCK_TILES = 8,
+                  BLOCK_ROWS = BLOCK_TILES * TILE_ROWS;  // of a task: they stay in L2 for all its strips
+constexpr int64_t TASKS = 32;                            // for each thread, or as many as there are
+constexpr int64_t MOST_PACKED = 1 << 20;                 // numbers of b that are packed at a time
+
+// A block of rows with the strips begin … end−1 of b; meanwhile the thread fetches the rows from `next` on, if any, to its L2.
+void multiply_block(const Product& p, int64_t row, const Packed& b, int64_t begin, int64_t end, int64_t next) {
+  const bool fetch = next + BLOCK_ROWS <= p.M && p.K <= CHUNK && p.a.row == p.K;
+  const int64_t bytes = (TILE_ROWS * sizeof(real) + end - begin - 1) / (end - begin);  // with each k of a tile
+  for (int64_t s = begin; s < end; ++s) {
+    Ahead ahead{p.a.data, 0};
+    if (fetch) {
+      const char* rows = reinterpret_cast<const char*>(p.a.data + next * p.a.row);
+      ahead = {rows + (s - begin) * BLOCK_TILES * p.K * bytes, bytes};
+    }
+    multiply_whole_strip(p, row, std::min(row + BLOCK_ROWS, p.M), b, 0, strip_of(p.N, s), nullptr, ahead);
+  }
+}
 
 }  // namespace
 
@@ -335,7 +379,8 @@ void Cpu::product_of_transposed(const Product& p) {
       "product");
 }
 
-// Many rows share b, which is packed once, some columns after the other where it is large.
+// Many rows share b, which is packed once, some columns after the other where it is large. A task takes all strips if there
+// are enough tasks, so that its rows come from memory once.
 void Cpu::product(const Product& p) {
   if (p.a.column != 1) return product_of_transposed(p);
   const int64_t columns = std::max(MOST_PACKED / p.K / TILE_COLUMNS, int64_t{1}) * TILE_COLUMNS;
@@ -351,10 +396,12 @@ void Cpu::product(const Product& p) {
     parallel(
         threads_, strips, 1,
         [&](int64_t s, int64_t, int) { pack_whole_strip(packed_.data(), part.b, p.K, strip_of(part.N, s)); }, "pack");
-    parallel(threads_, strips * blocks, 1, [&](int64_t task, int64_t, int) {
-      const int64_t row = task / strips * BLOCK_ROWS;
-      multiply_whole_strip(part, row, std::min(row + BLOCK_ROWS, p.M), {packed_.data(), p.K, part.N}, 0,
-                           strip_of(part.N, task % strips));
+    const Packed b{packed_.data(), p.K, part.N};
+    const int64_t groups = std::min(strips, (TASKS * threads_.count + blocks - 1) / blocks);  // of strips
+    parallel(threads_, blocks * groups, 1, [&](int64_t task, int64_t, int) {
+      const int64_t group = task % groups, next = (task + threads_.count) / groups;
+      multiply_block(part, task / groups * BLOCK_ROWS, b, strips * group / groups, strips * (group + 1) / groups,
+                     next > task / groups ? next * BLOCK_ROWS : p.M);
     });
   }
 }
