@@ -30,7 +30,8 @@ class Cpu final : public Ops {
 
  private:
   void product(const Product& p);
-  void product_of_transposed(const Product& p);
+  // Where a is transposed; row_sums (M) += Σ_k a_ik, unless it is null.
+  void product_of_transposed(const Product& p, real* row_sums);
   void sum_positions(real* dtable, real* last, const real* dx, int64_t B, int64_t T, int D);
 
   // Makes scratch(thread) at least `size` reals long, for every thread. Not inside a parallel section: it may throw.

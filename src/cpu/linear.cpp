@@ -17,8 +17,7 @@ void Cpu::linear_backward_input(real* dx, const real* dy, const real* weight, in
 
 void Cpu::linear_backward_weight(real* dweight, real* dbias, const real* dy, const real* x, int64_t N, int in,
                                  int out) {
-  product({dweight, in, {dy, 1, out}, {x, in, 1}, out, in, N, Into::ADD});
-  if (dbias) add_row_backward(dbias, dy, N, out);
+  product_of_transposed({dweight, in, {dy, 1, out}, {x, in, 1}, out, in, N, Into::ADD}, dbias);
 }
 
 void Cpu::add_row_backward(real* drow, const real* dy, int64_t N, int D) {

@@ -125,17 +125,34 @@ void pack_strip(real* packed, View b, int64_t K, const Strip& strip) {
     for (int n = 0; n < width; ++n) packed[k * width + n] = n < strip.columns ? b.data[k * b.row + n * b.column] : 0;
 }
 
-// packed (tiles, K, TILE_ROWS): the rows of a transposed a, tile after tile
-void pack_rows(real* packed, View a, int64_t M, int64_t K) {
+// sums (M) += Σ_k a_ik of a transposed a
+void add_terms(real* sums, View a, int64_t M, int64_t K) {
+  constexpr int VECTORS = 4;
+  int64_t i = 0;
+  for (; i + VECTORS * WIDTH <= M; i += VECTORS * WIDTH) {
+    Vector sum[VECTORS];
+    for (int v = 0; v < VECTORS; ++v) sum[v] = load(sums + i + v * WIDTH);
+    for (int64_t k = 0; k < K; ++k)
+      for (int v = 0; v < VECTORS; ++v) sum[v] = sum[v] + load(a.data + k * a.column + i + v * WIDTH);
+    for (int v = 0; v < VECTORS; ++v) store(sums + i + v * WIDTH, sum[v]);
+  }
+  for (int64_t k = 0; k < K; ++k)
+    for (int64_t j = i; j < M; ++j) sums[j] += a.data[k * a.column + j];
+}
+
+// packed (tiles, K, TILE_ROWS): the rows of a transposed a, tile after tile; sums (M) += Σ_k a_ik, if wanted, while they pass
+void pack_rows(real* packed, View a, int64_t M, int64_t K, real* sums = nullptr) {
   const int64_t whole = M / TILE_ROWS * TILE_ROWS;
   constexpr int64_t STRIP = 64;  // terms that stay in L1 until every tile has its part
-  for (int64_t strip = 0; strip < K; strip += STRIP)
+  for (int64_t strip = 0; strip < K; strip += STRIP) {
+    if (sums) add_terms(sums, a.from(0, strip), M, std::min(STRIP, K - strip));
     for (int64_t tile = 0; tile < whole; tile += TILE_ROWS)
       for (int64_t k = strip; k < std::min(strip + STRIP, K); ++k) {
         const real* from = a.data + k * a.column + tile;
         __builtin_prefetch(from + STRIP * a.column);  // rows a page apart: the processor does not foresee them
         std::memcpy(packed + tile * K + k * TILE_ROWS, from, TILE_ROWS * sizeof(real));
       }
+  }
   for (int64_t k = 0; k < K; ++k)
     for (int64_t i = whole; i < M; ++i) packed[whole * K + k * TILE_ROWS + i - whole] = a.data[k * a.column + i];
 }
@@ -279,11 +296,17 @@ void multiply_strip(const Product& p, int64_t row_begin, int64_t row_end, const 
   }
 }
 
+constexpr int64_t MOST_ROWS = 24 * TILE_ROWS;  // of a weight's gradient that a task packs
+
 void multiply_strips(const Product& p, int64_t row_begin, int64_t row_end, int64_t strip_begin, int64_t strip_end,
-                     real* b_packed, real* a_packed) {
+                     real* b_packed, real* a_packed, real* row_sums = nullptr) {
   for (int64_t k = 0; k < p.K; k += CHUNK) {
     const int64_t depth = std::min(CHUNK, p.K - k);
-    if (a_packed) pack_rows(a_packed, p.a.from(row_begin, k), row_end - row_begin, depth);
+    if (a_packed) {
+      real sums[MOST_ROWS] = {};
+      pack_rows(a_packed, p.a.from(row_begin, k), row_end - row_begin, depth, row_sums ? sums : nullptr);
+      for (int64_t i = row_begin; row_sums && i < row_end; ++i) row_sums[i] += sums[i - row_begin];
+    }
     for (int64_t s = strip_begin; s < strip_end; ++s) {
       const Strip strip = strip_of(p.N, s);
       const View b = p.b.from(k, strip.column);
@@ -361,8 +384,8 @@ void multiply_transposed(const Product& p, const Packed& b, real* a_packed) {
 
 // The gradient of a weight: few outputs, many terms. A task packs its rows of a as well as its strips of b, so that it wants
 // many of both, while there must be tasks for all threads.
-void Cpu::product_of_transposed(const Product& p) {
-  int64_t rows = 24 * TILE_ROWS, width = 8;  // strips
+void Cpu::product_of_transposed(const Product& p, real* row_sums) {
+  int64_t rows = MOST_ROWS, width = 8;  // strips
   const int64_t strips = strips_of(p.N);
   const auto tasks = [&] { return ((p.M + rows - 1) / rows) * ((strips + width - 1) / width); };
   while (tasks() < 2 * threads_.count && rows * width > 6 * TILE_ROWS)
@@ -374,7 +397,7 @@ void Cpu::product_of_transposed(const Product& p) {
       [&](int64_t task, int64_t, int thread) {
         const int64_t row = task / groups * rows, strip = task % groups * width;
         multiply_strips(p, row, std::min(row + rows, p.M), strip, std::min(strip + width, strips), scratch(thread),
-                        scratch(thread) + PACKED_SIZE);
+                        scratch(thread) + PACKED_SIZE, strip == 0 ? row_sums : nullptr);
       },
       "product");
 }
@@ -382,7 +405,6 @@ void Cpu::product_of_transposed(const Product& p) {
 // Many rows share b, which is packed once, some columns after the other where it is large. A task takes all strips if there
 // are enough tasks, so that its rows come from memory once.
 void Cpu::product(const Product& p) {
-  if (p.a.column != 1) return product_of_transposed(p);
   const int64_t columns = std::max(MOST_PACKED / p.K / TILE_COLUMNS, int64_t{1}) * TILE_COLUMNS;
   const int64_t blocks = (p.M + BLOCK_ROWS - 1) / BLOCK_ROWS;
   for (int64_t column = 0; column < p.N; column += columns) {
