@@ -94,9 +94,14 @@ inline void transpose(Vector (&rows)[WIDTH]) {
 // packed (K, VECTORS·WIDTH) = whole vectors of rows that are contiguous in b
 template <int VECTORS>
 void copy_vectors(real* packed, View b, int64_t K) {
+  constexpr int64_t AHEAD = 16;  // rows
   for (int64_t k = 0; k < K; ++k)
 #pragma GCC unroll 3
-    for (int v = 0; v < VECTORS; ++v) store(packed + (k * VECTORS + v) * WIDTH, load(b.data + k * b.row + v * WIDTH));
+    for (int v = 0; v < VECTORS; ++v) {
+      const real* from = b.data + k * b.row + v * WIDTH;
+      __builtin_prefetch(from + AHEAD * b.row);
+      store(packed + (k * VECTORS + v) * WIDTH, load(from));
+    }
 }
 
 // Squares along k, as many as fit; returns the terms that are done.
@@ -105,8 +110,11 @@ int64_t transpose_squares(real* packed, View b, int64_t K, const Strip& strip) {
   for (int n = 0; n < strip.width(); n += WIDTH)
     for (int64_t k = 0; k < done; k += WIDTH) {  // along the columns of b, as they lie in memory
       Vector rows[WIDTH];
-      for (int i = 0; i < WIDTH; ++i)
-        rows[i] = n + i < strip.columns ? load(b.data + k + (n + i) * b.column) : Vector{};
+      for (int i = 0; i < WIDTH; ++i) {
+        const real* from = b.data + k + (n + i) * b.column;
+        __builtin_prefetch(from + WIDTH * b.column);
+        rows[i] = n + i < strip.columns ? load(from) : Vector{};
+      }
       transpose(rows);
       for (int i = 0; i < WIDTH; ++i) store(packed + (k + i) * strip.width() + n, rows[i]);
     }
