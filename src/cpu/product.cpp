@@ -208,10 +208,11 @@ struct Rows {
   int64_t step;
 };
 
-// What a tile fetches for later, some bytes more with each k; 0: nothing.
+// What tiles fetch for later: each of the first `tiles` begins `next` bytes after the one before, and goes on by some bytes
+// with each k.
 struct Ahead {
-  const void* data;
-  int64_t bytes;
+  const void* data = nullptr;
+  int64_t bytes = 0, next = 0, tiles = 0;
 };
 
 // Hides from the compiler where a pointer comes from. It would form all of a tile's addresses from one of them, by offsets of
@@ -231,10 +232,11 @@ void multiply_tile(const Target& to, int columns, View a, Rows b, int64_t K, Ahe
   const int64_t row = ALONG_K ? a.row : 1, step = ALONG_K ? 1 : a.column;
   const real* x[POINTERS];
   for (int n = 0; n < POINTERS; ++n) x[n] = opaque(a.data + n * EACH * row);
-  const char* later = static_cast<const char*>(ahead.bytes > 0 ? ahead.data : b.data);
+  const char* later = static_cast<const char*>(ahead.tiles > 0 ? ahead.data : b.data);
+  const int64_t bytes = ahead.tiles > 0 ? ahead.bytes : 0;
   Vector sum[ROWS][VECTORS] = {};
   const real* const end = b.data + K * b.step;
-  for (const real* from = b.data; from != end; from += b.step, later += ahead.bytes) {
+  for (const real* from = b.data; from != end; from += b.step, later += bytes) {
     __builtin_prefetch(later, 0, 2);
     Vector y[VECTORS];
 #pragma GCC unroll 3
@@ -286,7 +288,7 @@ constexpr int64_t IN_PLACE_ROWS = 64;
 // Terms k … k+depth−1 of one strip, for the rows row_begin … row_end−1. a_tiles: those rows packed, or null. Of the strip
 // only the columns below p.N are stored. What is fetched ahead lies side by side, a part for each tile.
 void multiply_strip(const Product& p, int64_t row_begin, int64_t row_end, const Strip& strip, int64_t k, int64_t depth,
-                    Rows b, const real* a_tiles, Ahead ahead = {nullptr, 0}) {
+                    Rows b, const real* a_tiles, Ahead ahead = {}) {
   const bool last = k + depth == p.K;
   const int columns = static_cast<int>(std::min<int64_t>(strip.columns, p.N - strip.column));
   const int vectors =
@@ -300,7 +302,7 @@ void multiply_strip(const Product& p, int64_t row_begin, int64_t row_end, const 
       multiply_strip_tile<true>(rows, vectors, to, columns, a, b, depth, ahead);
     else
       multiply_strip_tile<false>(rows, vectors, to, columns, a, b, depth, ahead);
-    ahead.data = static_cast<const char*>(ahead.data) + depth * ahead.bytes;
+    if (--ahead.tiles > 0) ahead.data = static_cast<const char*>(ahead.data) + ahead.next;
   }
 }
 
@@ -320,8 +322,14 @@ void multiply_strips(const Product& p, int64_t row_begin, int64_t row_end, int64
       const View b = p.b.from(k, strip.column);
       const bool in_place = a_packed && b.column == 1 && b.row <= IN_PLACE_STEP && strip.columns == strip.width();
       if (!in_place) pack_strip(b_packed, b, depth, strip);
+      Ahead ahead;  // the strip of b that comes after this one
+      if (a_packed && b.column == 1 && (s + 1 < strip_end || k + 2 * CHUNK <= p.K)) {
+        const View after = s + 1 < strip_end ? p.b.from(k, strip_of(p.N, s + 1).column)
+                                             : p.b.from(k + CHUNK, strip_of(p.N, strip_begin).column);
+        ahead = {after.data, b.row * int64_t(sizeof(real)), VECTOR_BYTES, TILE_VECTORS};
+      }
       multiply_strip(p, row_begin, row_end, strip, k, depth,
-                     in_place ? Rows{b.data, b.row} : Rows{b_packed, strip.width()}, a_packed);
+                     in_place ? Rows{b.data, b.row} : Rows{b_packed, strip.width()}, a_packed, ahead);
     }
   }
 }
@@ -334,12 +342,12 @@ void pack_whole_strip(real* packed, View b, int64_t K, const Strip& strip) {
 }
 
 void multiply_whole_strip(const Product& p, int64_t row_begin, int64_t row_end, const Packed& b, int64_t first,
-                          const Strip& strip, const real* a_tiles = nullptr, Ahead ahead = {nullptr, 0}) {
+                          const Strip& strip, const real* a_tiles = nullptr, Ahead ahead = {}) {
   const int64_t step = b.row > 0 ? b.row : strip.width();
   const real* rows = b.data + (b.row > 0 ? 1 : b.K) * strip.column + first * step;
   for (int64_t k = 0; k < p.K; k += CHUNK)
     multiply_strip(p, row_begin, row_end, strip, k, std::min(CHUNK, p.K - k), {rows + k * step, step}, a_tiles,
-                   k == 0 ? ahead : Ahead{nullptr, 0});
+                   k == 0 ? ahead : Ahead{});
 }
 
 constexpr int64_t BLOCK_TILES = 8,
@@ -352,10 +360,10 @@ void multiply_block(const Product& p, int64_t row, const Packed& b, int64_t begi
   const bool fetch = next + BLOCK_ROWS <= p.M && p.K <= CHUNK && p.a.row == p.K;
   const int64_t bytes = (TILE_ROWS * sizeof(real) + end - begin - 1) / (end - begin);  // with each k of a tile
   for (int64_t s = begin; s < end; ++s) {
-    Ahead ahead{p.a.data, 0};
+    Ahead ahead;
     if (fetch) {
       const char* rows = reinterpret_cast<const char*>(p.a.data + next * p.a.row);
-      ahead = {rows + (s - begin) * BLOCK_TILES * p.K * bytes, bytes};
+      ahead = {rows + (s - begin) * BLOCK_TILES * p.K * bytes, bytes, p.K * bytes, BLOCK_TILES};
     }
     multiply_whole_strip(p, row, std::min(row + BLOCK_ROWS, p.M), b, 0, strip_of(p.N, s), nullptr, ahead);
   }
