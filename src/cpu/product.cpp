@@ -178,13 +178,17 @@ struct Target {
 template <int ROWS, int VECTORS>
 inline void store_sums(const Target& to, int columns, const Vector (&sum)[ROWS][VECTORS]) {
   if (columns == VECTORS * WIDTH) {
+    const Target copy = to;  // stores to c cannot change it
+    Vector bias[VECTORS] = {};
+    if (copy.bias)
+      for (int v = 0; v < VECTORS; ++v) bias[v] = load(copy.bias + v * WIDTH);
 #pragma GCC unroll 8
     for (int i = 0; i < ROWS; ++i)
 #pragma GCC unroll 3
       for (int v = 0; v < VECTORS; ++v) {
-        real* c = to.c + i * to.row + v * WIDTH;
-        Vector total = (to.add ? load(c) : Vector{}) + sum[i][v];
-        if (to.bias) total = total + load(to.bias + v * WIDTH);
+        real* c = copy.c + i * copy.row + v * WIDTH;
+        Vector total = (copy.add ? load(c) : Vector{}) + sum[i][v];
+        if (copy.bias) total = total + bias[v];
         store(c, total);
       }
     return;
