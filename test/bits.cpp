@@ -12,6 +12,7 @@
 #include "cases.h"
 #include "check.h"
 #include "checksum.h"
+#include "cpu/product.h"
 #include "random.h"
 #include "tasks/copying.h"
 #include "text.h"
@@ -127,6 +128,63 @@ void against_golden(Test& test, int threads) {
   }
 }
 
+// ---- Products ---------------------------------------------------------------------------------------------------------
+
+struct Matrix {
+  std::vector<real> numbers;
+  int64_t row, column;
+  real operator()(int64_t i, int64_t k) const { return numbers[static_cast<size_t>(i * row + k * column)]; }
+  Matrix transposed() const { return {numbers, column, row}; }
+};
+
+Matrix draw(const char* name, int64_t rows, int64_t columns) {
+  Matrix m{{}, columns, 1};
+  for (int64_t i = 0; i < rows * columns; ++i)
+    m.numbers.push_back(normal(SEED, stream_of(name), 0, static_cast<uint64_t>(i)));
+  return m;
+}
+
+// c (M,N) += a (M,K) · b (K,N), term by term as the contract says it (numerics.h, rule 3)
+void multiply_as_written(std::vector<real>& c, const Matrix& a, const Matrix& b, int64_t M, int64_t N, int64_t K) {
+  for (int64_t i = 0; i < M; ++i)
+    for (int64_t j = 0; j < N; ++j)
+      for (int64_t chunk = 0; chunk < K; chunk += CHUNK) {
+        real sum = 0;
+        for (int64_t k = chunk; k < std::min(chunk + CHUNK, K); ++k) sum = numerics::fma(a(i, k), b(k, j), sum);
+        c[static_cast<size_t>(i * N + j)] += sum;
+      }
+}
+
+// A linear layer, whose products are cut into blocks of all kinds, against plain loops.
+void linear_as_written(Test& test, int64_t N, int in, int out) {
+  const Matrix x = draw("x", N, in), weight = draw("weight", out, in), dy = draw("dy", N, out), ones{{1}, 0, 0};
+  const Matrix bias = draw("bias", 1, out), start = draw("start", N, out);
+  std::vector<real> y = start.numbers, dx(x.numbers.size()), dweight = weight.numbers, dbias = bias.numbers;
+  multiply_as_written(y, x, weight.transposed(), N, out, in);
+  for (size_t i = 0; i < y.size(); ++i) y[i] += bias.numbers[i % static_cast<size_t>(out)];
+  multiply_as_written(dx, dy, weight, N, in, out);
+  multiply_as_written(dweight, dy.transposed(), x, out, in, N);
+  multiply_as_written(dbias, ones, dy, 1, out, N);  // 1·dy is exact: a plain sum
+
+  for (const int threads : {1, 2, 5}) {
+    const auto ops = make_cpu(threads);
+    const auto upload = [&](const std::vector<real>& numbers) {
+      Tensor tensor(*ops, {static_cast<int64_t>(numbers.size())});
+      tensor.upload(numbers);
+      return tensor;
+    };
+    const Tensor X = upload(x.numbers), W = upload(weight.numbers), DY = upload(dy.numbers), B = upload(bias.numbers);
+    Tensor Y = upload(start.numbers), DX = upload(x.numbers), DW = upload(weight.numbers), DB = upload(bias.numbers);
+    ops->linear(Y.data(), X.data(), W.data(), B.data(), N, in, out, Into::ADD);
+    ops->linear_backward_input(DX.data(), DY.data(), W.data(), N, in, out, Into::WRITE);
+    ops->linear_backward_weight(DW.data(), DB.data(), DY.data(), X.data(), N, in, out);
+    test.equal(text("y, threads %d", threads), Y.download(), y);
+    test.equal(text("dx, threads %d", threads), DX.download(), dx);
+    test.equal(text("dweight, threads %d", threads), DW.download(), dweight);
+    test.equal(text("dbias, threads %d", threads), DB.download(), dbias);
+  }
+}
+
 void resumed(Test& test) {
   SmallRun whole(2);
   whole.steps(0, 12);
@@ -231,6 +289,9 @@ int main(int argc, char** argv) {
   Test test(argc, argv);
   for (const int threads : {1, 2, 5})
     test.run(text("golden, threads %d", threads), [&](Test& t) { against_golden(t, threads); });
+  test.run("linear 200x430x230", [](Test& t) { linear_as_written(t, 200, 430, 230); });  // blocks of rows, and strips
+  test.run("linear 9x1200x900", [](Test& t) { linear_as_written(t, 9, 1200, 900); });    // b in two pieces
+  test.run("linear 2100x20x70", [](Test& t) { linear_as_written(t, 2100, 20, 70); });    // three chunks of rows
   test.run("resumed", resumed);
   for (const ModelCase& row : model_cases()) {
     test.run("alone " + row.name, [&](Test& t) { alone(t, row); });

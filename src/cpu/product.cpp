@@ -219,8 +219,8 @@ struct Ahead {
   int64_t bytes = 0, next = 0, tiles = 0;
 };
 
-// Hides from the compiler where a pointer comes from. It would form all of a tile's addresses from one of them, by offsets of
-// which two or three have no register: that cost 7 %.
+// Hides from the compiler where a pointer comes from. It would form all addresses of a tile from one pointer, by offsets that
+// do not all have registers: that cost 7 %.
 inline const real* opaque(const real* pointer) {
   asm("" : "+r"(pointer));
   return pointer;
@@ -231,8 +231,8 @@ template <int ROWS, int VECTORS, bool ALONG_K>
 void multiply_tile(const Target& to, int columns, View a, Rows b, int64_t K, Ahead ahead) {
   for (int i = 0; i < ROWS; ++i)
     for (int v = 0; v < VECTORS; ++v) __builtin_prefetch(to.c + i * to.row + v * WIDTH, 1);
-  constexpr int EACH = 3,
-                POINTERS = (ROWS + EACH - 1) / EACH;  // three rows: at no, one and two distances from a pointer
+  constexpr int EACH = 3;  // rows of a pointer: none, one and two distances from it
+  constexpr int POINTERS = (ROWS + EACH - 1) / EACH;
   const int64_t row = ALONG_K ? a.row : 1, step = ALONG_K ? 1 : a.column;
   const real* x[POINTERS];
   for (int n = 0; n < POINTERS; ++n) x[n] = opaque(a.data + n * EACH * row);
@@ -290,7 +290,7 @@ constexpr int64_t IN_PLACE_STEP = 512;
 constexpr int64_t IN_PLACE_ROWS = 64;
 
 // Terms k … k+depth−1 of one strip, for the rows row_begin … row_end−1. a_tiles: those rows packed, or null. Of the strip
-// only the columns below p.N are stored. What is fetched ahead lies side by side, a part for each tile.
+// only the columns below p.N are stored.
 void multiply_strip(const Product& p, int64_t row_begin, int64_t row_end, const Strip& strip, int64_t k, int64_t depth,
                     Rows b, const real* a_tiles, Ahead ahead = {}) {
   const bool last = k + depth == p.K;
@@ -310,8 +310,18 @@ void multiply_strip(const Product& p, int64_t row_begin, int64_t row_end, const 
   }
 }
 
+// What a weight's gradient asks for while it takes strip s from term k on: the next strip of b, or the first of the next chunk.
+Ahead strip_after(const Product& p, int64_t s, int64_t strip_begin, int64_t strip_end, int64_t k) {
+  const bool same_chunk = s + 1 < strip_end;
+  if (p.b.column != 1 || (!same_chunk && k + 2 * CHUNK > p.K)) return {};
+  const View b = p.b.from(same_chunk ? k : k + CHUNK, strip_of(p.N, same_chunk ? s + 1 : strip_begin).column);
+  return {b.data, b.row * static_cast<int64_t>(sizeof(real)), VECTOR_BYTES, TILE_VECTORS};
+}
+
 constexpr int64_t MOST_ROWS = 24 * TILE_ROWS;  // of a weight's gradient that a task packs
 
+// Some rows with the strips strip_begin … strip_end−1. b_packed: room for PACKED_SIZE; a_packed: for a transposed a's rows, or
+// null; row_sums: as in product_of_transposed.
 void multiply_strips(const Product& p, int64_t row_begin, int64_t row_end, int64_t strip_begin, int64_t strip_end,
                      real* b_packed, real* a_packed, real* row_sums = nullptr) {
   for (int64_t k = 0; k < p.K; k += CHUNK) {
@@ -326,14 +336,9 @@ void multiply_strips(const Product& p, int64_t row_begin, int64_t row_end, int64
       const View b = p.b.from(k, strip.column);
       const bool in_place = a_packed && b.column == 1 && b.row <= IN_PLACE_STEP && strip.columns == strip.width();
       if (!in_place) pack_strip(b_packed, b, depth, strip);
-      Ahead ahead;  // the strip of b that comes after this one
-      if (a_packed && b.column == 1 && (s + 1 < strip_end || k + 2 * CHUNK <= p.K)) {
-        const View after = s + 1 < strip_end ? p.b.from(k, strip_of(p.N, s + 1).column)
-                                             : p.b.from(k + CHUNK, strip_of(p.N, strip_begin).column);
-        ahead = {after.data, b.row * int64_t(sizeof(real)), VECTOR_BYTES, TILE_VECTORS};
-      }
       multiply_strip(p, row_begin, row_end, strip, k, depth,
-                     in_place ? Rows{b.data, b.row} : Rows{b_packed, strip.width()}, a_packed, ahead);
+                     in_place ? Rows{b.data, b.row} : Rows{b_packed, strip.width()}, a_packed,
+                     a_packed ? strip_after(p, s, strip_begin, strip_end, k) : Ahead{});
     }
   }
 }
@@ -354,10 +359,10 @@ void multiply_whole_strip(const Product& p, int64_t row_begin, int64_t row_end, 
                    k == 0 ? ahead : Ahead{});
 }
 
-constexpr int64_t BLOCK_TILES = 8,
-                  BLOCK_ROWS = BLOCK_TILES * TILE_ROWS;  // of a task: they stay in L2 for all its strips
-constexpr int64_t TASKS = 32;                            // for each thread, or as many as there are
-constexpr int64_t MOST_PACKED = 1 << 20;                 // numbers of b that are packed at a time
+constexpr int64_t BLOCK_TILES = 8;  // of a task: their rows stay in L2 for all its strips
+constexpr int64_t BLOCK_ROWS = BLOCK_TILES * TILE_ROWS;
+constexpr int64_t TASKS = 32;             // wanted for each thread, if there are so many strips
+constexpr int64_t MOST_PACKED = 1 << 20;  // numbers of b that are packed at a time
 
 // A block of rows with the strips begin … end−1 of b; meanwhile the thread fetches the rows from `next` on, if any, to its L2.
 void multiply_block(const Product& p, int64_t row, const Packed& b, int64_t begin, int64_t end, int64_t next) {
