@@ -128,7 +128,7 @@ struct RunOptions {
                                         {"val", scale.validation},
                                         {"tokenizer", scale.tokenizer},
                                         {"cifar", scale.images}})
-      if (!value.empty()) words += std::string(" --") + option + " " + value;
+      if (!value.empty()) words += std::string(" --") + option + " " + as_word(value);
     if (device != "auto") words += " --device " + device;
     return words + (threads > 0 ? " --threads " + std::to_string(threads) : "");
   }
@@ -162,8 +162,6 @@ int run(const std::vector<std::string>& words, const std::string& programs) {
        {std::pair("--val ", given.scale.validation), {"--tokenizer ", given.scale.tokenizer}})
     if (given.scale.text.empty() && !value.empty())
       throw UsageError(option + value + " without --data: expected text to learn from too");
-  for (const std::string& path : {given.scale.text, given.scale.validation, given.scale.tokenizer, given.scale.images})
-    if (path.find(' ') != std::string::npos) throw UsageError(path + ": expected a path without spaces");
   const std::vector<const Experiment*> wanted = chosen(given.names);
   const Conductor conductor{programs, given.device, given.threads, given.quiet};
   std::string missing, failed;

@@ -197,6 +197,15 @@ void pages(Test& test, const std::string& programs) {
   test.equal("a row of a table", markdown_text("a|b_c*d\ne"), "a\\|b\\_c\\*d e");
 }
 
+void words(Test& test) {
+  for (const std::string word : {"plain", "a b", " x", "it's", "a\"b\\c", "$HOME `x`", "", "5%", "\\"}) {
+    const std::vector<std::string> back = words_of("before " + as_word(word) + "  after");
+    test.equal("there and back: " + word, join(back, "|"), "before|" + word + "|after");
+  }
+  test.equal("plain words stay", as_word("runs/a,b=1:c"), "runs/a,b=1:c");
+  test.equal("a shell's signs", as_word("a $b"), "\"a \\$b\"");
+}
+
 void grids(Test& test) {
   PageSection section;
   section.rows = {{"a", "1", "2", "", "far", "x"}, {"b", "", "3", "", "", "x"}, {"a", "", "not run", "", "near", "y"}};
@@ -263,6 +272,7 @@ int main(int argc, char** argv) {
   test.run("experiment table", experiment_table);
   test.run("cells", cells);
   test.run("running", [&] { running(test, programs); });
+  test.run("words", words);
   test.run("grids", grids);
   test.run("pages", [&] { pages(test, programs); });
   test.run("program", [&] { program(test, programs); });

@@ -120,7 +120,8 @@ extern const char *const COPYING_PAPER, *const LINEAR_PAPER, *const POSITIONS_PA
 // The options of train_text and scaling for this text: " --data FILE …", or none. Characters that ASCII lacks become '?'.
 std::string text_options(const Scale& scale);
 
-// "a b  c" as words. None of ours has a space in it.
+// Words to a line and back, as a shell reads them. A word with spaces or signs of the shell's stands in double quotes.
+std::string as_word(const std::string& word);
 std::vector<std::string> words_of(const std::string& line);
 
 }  // namespace petroglyph

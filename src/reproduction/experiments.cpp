@@ -1,5 +1,6 @@
 #include "reproduction/experiment.h"
 
+#include <iomanip>
 #include <sstream>
 
 namespace petroglyph {
@@ -25,14 +26,25 @@ const std::vector<Experiment>& experiments() {
 
 std::string text_options(const Scale& scale) {
   if (scale.text.empty()) return "";
-  return " --data " + scale.text + (scale.tokenizer.empty() ? " --replace" : " --tokenizer " + scale.tokenizer) +
-         (scale.validation.empty() ? "" : " --val " + scale.validation);
+  return " --data " + as_word(scale.text) +
+         (scale.tokenizer.empty() ? " --replace" : " --tokenizer " + as_word(scale.tokenizer)) +
+         (scale.validation.empty() ? "" : " --val " + as_word(scale.validation));
+}
+
+std::string as_word(const std::string& word) {
+  if (!word.empty() && word.find_first_of(" \t\n'\"\\$`*?&|;<>()#~!") == std::string::npos) return word;
+  std::string quoted = "\"";
+  for (const char c : word) {
+    if (c == '"' || c == '\\' || c == '$' || c == '`') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
 }
 
 std::vector<std::string> words_of(const std::string& line) {
   std::istringstream in(line);
   std::vector<std::string> words;
-  for (std::string word; in >> word;) words.push_back(word);
+  for (std::string word; in >> std::quoted(word);) words.push_back(word);
   return words;
 }
 

@@ -118,10 +118,11 @@ const std::vector<ImageModel> IMAGE_MODELS = {{"transformer", "Transformer", "84
 void add_fine_tuning(Plan& plan, const Scale& scale, const std::string& set) {
   for (const ImageModel& model : IMAGE_MODELS) {
     const std::string part = set + "-" + model.variant, files = scale.images + "/" + set;
-    plan.commands.push_back({part, "train_image",
-                             words_of("--preset base --model " + model.variant + " --init @cifar5m/" + model.variant +
-                                      "/model.safetensors --data " + files + "_train.bin --test " + files +
-                                      "_test.bin --flip --steps 3000 --eval-every 500 --eval-samples 10000")});
+    plan.commands.push_back(
+        {part, "train_image",
+         words_of("--preset base --model " + model.variant + " --init @cifar5m/" + model.variant +
+                  "/model.safetensors --data " + as_word(files + "_train.bin") + " --test " +
+                  as_word(files + "_test.bin") + " --flip --steps 3000 --eval-every 500 --eval-samples 10000")});
     plan.pictures.push_back({part + "/heatmaps.png", "where the " + model.label + " looks, " + set});
     plan.rows.push_back({model.label + ": " + (set == "cifar10" ? "CIFAR-10" : "CIFAR-100") + ", %",
                          set == "cifar10" ? model.cifar10 : model.cifar100,
@@ -141,8 +142,8 @@ Plan images_full(const Scale& scale) {
   for (int part = 0; part < 5; ++part)
     parts += (part > 0 ? "," : "") + scale.images + "/cifar5m_part" + std::to_string(part) + ".npz";
   plan.commands = {{"cifar5m", "train_image",
-                    words_of("--preset base --compare " + list + " --data " + parts + " --test " + scale.images +
-                             "/cifar5m_part5.npz --eval-every 1000 --eval-samples 4096")}};
+                    words_of("--preset base --compare " + list + " --data " + as_word(parts) + " --test " +
+                             as_word(scale.images + "/cifar5m_part5.npz") + " --eval-every 1000 --eval-samples 4096")}};
   plan.pictures = {{"cifar5m/compare.svg", "CIFAR-5M: training loss, and accuracy"}};
   add_fine_tuning(plan, scale, "cifar10");
   add_fine_tuning(plan, scale, "cifar100");
@@ -165,8 +166,9 @@ Plan images(const Scale& scale) {
         {model.label + (files ? ": CIFAR-10, %" : ": shapes, %"), files ? model.cifar10 : "", cell, ""});
     if (!files) plan.rows.back().remark = "CIFAR-10 in the paper: " + model.cifar10 + ", CIFAR-100: " + model.cifar100;
   }
-  const std::string data =
-      files ? " --data " + scale.images + "/cifar10_train.bin --test " + scale.images + "/cifar10_test.bin --flip" : "";
+  const std::string data = files ? " --data " + as_word(scale.images + "/cifar10_train.bin") + " --test " +
+                                       as_word(scale.images + "/cifar10_test.bin") + " --flip"
+                                 : "";
   plan.commands = {{"train", "train_image",
                     words_of("--compare " + list + " --eval-every 200 --eval-samples 1000 --maps 6" + data)}};
   plan.pictures = {

@@ -119,10 +119,7 @@ std::vector<std::string> full_words(const Command& command, const std::string& f
 
 std::string command_line(const Command& command, const std::string& folder) {
   std::string line = "./" + command.program;
-  for (const std::string& word : full_words(command, folder)) {
-    const bool plain = word.find_first_of(" '\"$*?\\") == std::string::npos;
-    line += plain ? " " + word : " \"" + word + "\"";
-  }
+  for (const std::string& word : full_words(command, folder)) line += " " + as_word(word);
   return line;
 }
 
