@@ -49,7 +49,7 @@ struct Config {
     width = static_cast<int>(reader.integer("width", 1, 1 << 16));
     hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 20));
     layers = static_cast<int>(reader.integer("layers", 1, 1 << 10));
-    heads = static_cast<int>(reader.integer("heads", 1, 1 << 16));
+    heads = static_cast<int>(reader.integer("heads", 1, (1 << 16) - 1));  // a GPU's grid has no more along y
     frequencies = reader.integers("frequencies", 1, 1 << 10);
     windows = reader.integers("windows", 1, 1 << 24);
     reader.finish();
