@@ -6,6 +6,15 @@
 // on AVX-512 that is 24 independent chains (two fma units with a latency of 4 need 8), 3 loads and 8 broadcasts for 24
 // fmas, so that the loads stay behind the arithmetic.
 //
+//                    b (K,N), packed
+//                     strip 0   1   2      a strip is 3 vectors wide: K rows of 48 numbers
+//                    ┌───────┬───┬───┐
+//                  K │       │   │   │
+//        a (M,K)     └───────┴───┴───┘
+//      ┌─────────┐    c (M,N)                a block is 8 tiles high: a task's, which takes it strip after strip
+//      ├─ tile ──┤    8 × 48 ──────────      a tile is 8 rows high: its 24 vectors of sums are stored once
+//      └─────────┘
+//
 // Rows of a come from memory once for all strips of a block. Nothing in a tile's loop waits for them: each turn asks for a
 // little of the block that this thread is expected to take next, which lies in the L2 cache by then.
 //
@@ -94,12 +103,12 @@ inline void transpose(Vector (&rows)[WIDTH]) {
 // packed (K, VECTORS·WIDTH) = whole vectors of rows that are contiguous in b
 template <int VECTORS>
 void copy_vectors(real* packed, View b, int64_t K) {
-  constexpr int64_t AHEAD = 16;  // rows
+  constexpr int64_t ROWS_AHEAD = 16;
   for (int64_t k = 0; k < K; ++k)
 #pragma GCC unroll 3
     for (int v = 0; v < VECTORS; ++v) {
       const real* from = b.data + k * b.row + v * WIDTH;
-      __builtin_prefetch(from + AHEAD * b.row);
+      __builtin_prefetch(from + ROWS_AHEAD * b.row);
       store(packed + (k * VECTORS + v) * WIDTH, load(from));
     }
 }
@@ -320,25 +329,23 @@ Ahead strip_after(const Product& p, int64_t s, int64_t strip_begin, int64_t stri
 
 constexpr int64_t MOST_ROWS = 24 * TILE_ROWS;  // of a weight's gradient that a task packs
 
-// Some rows with the strips strip_begin … strip_end−1. b_packed: room for PACKED_SIZE; a_packed: for a transposed a's rows, or
-// null; row_sums: as in product_of_transposed.
+// Some rows of a transposed a with the strips strip_begin … strip_end−1. b_packed: room for PACKED_SIZE; a_packed: for the rows;
+// row_sums: as in product_of_transposed.
 void multiply_strips(const Product& p, int64_t row_begin, int64_t row_end, int64_t strip_begin, int64_t strip_end,
-                     real* b_packed, real* a_packed, real* row_sums = nullptr) {
+                     real* b_packed, real* a_packed, real* row_sums) {
   for (int64_t k = 0; k < p.K; k += CHUNK) {
     const int64_t depth = std::min(CHUNK, p.K - k);
-    if (a_packed) {
-      real sums[MOST_ROWS] = {};
-      pack_rows(a_packed, p.a.from(row_begin, k), row_end - row_begin, depth, row_sums ? sums : nullptr);
-      for (int64_t i = row_begin; row_sums && i < row_end; ++i) row_sums[i] += sums[i - row_begin];
-    }
+    real sums[MOST_ROWS] = {};
+    pack_rows(a_packed, p.a.from(row_begin, k), row_end - row_begin, depth, row_sums ? sums : nullptr);
+    for (int64_t i = row_begin; row_sums && i < row_end; ++i) row_sums[i] += sums[i - row_begin];
     for (int64_t s = strip_begin; s < strip_end; ++s) {
       const Strip strip = strip_of(p.N, s);
       const View b = p.b.from(k, strip.column);
-      const bool in_place = a_packed && b.column == 1 && b.row <= IN_PLACE_STEP && strip.columns == strip.width();
+      const bool in_place = b.column == 1 && b.row <= IN_PLACE_STEP && strip.columns == strip.width();
       if (!in_place) pack_strip(b_packed, b, depth, strip);
       multiply_strip(p, row_begin, row_end, strip, k, depth,
                      in_place ? Rows{b.data, b.row} : Rows{b_packed, strip.width()}, a_packed,
-                     a_packed ? strip_after(p, s, strip_begin, strip_end, k) : Ahead{});
+                     strip_after(p, s, strip_begin, strip_end, k));
     }
   }
 }
@@ -382,7 +389,16 @@ void multiply_block(const Product& p, int64_t row, const Packed& b, int64_t begi
 
 const int64_t PACKED_SIZE = CHUNK * TILE_COLUMNS;
 
-void multiply(const Product& p, real* packed) { multiply_strips(p, 0, p.M, 0, strips_of(p.N), packed, nullptr); }
+void multiply(const Product& p, real* packed) {
+  for (int64_t k = 0; k < p.K; k += CHUNK) {
+    const int64_t depth = std::min(CHUNK, p.K - k);
+    for (int64_t s = 0; s < strips_of(p.N); ++s) {
+      const Strip strip = strip_of(p.N, s);
+      pack_strip(packed, p.b.from(k, strip.column), depth, strip);
+      multiply_strip(p, 0, p.M, strip, k, depth, {packed, strip.width()}, nullptr);
+    }
+  }
+}
 
 int64_t packed_size(int64_t K, int64_t columns) { return K * vectors_of(columns) * WIDTH; }
 

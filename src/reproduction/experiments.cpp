@@ -32,7 +32,7 @@ std::string text_options(const Scale& scale) {
 }
 
 std::string as_word(const std::string& word) {
-  if (!word.empty() && word.find_first_of(" \t\n'\"\\$`*?&|;<>()#~!") == std::string::npos) return word;
+  if (!word.empty() && word.find_first_of(" \t\n'\"\\$`*?[]{}&|;<>()#~!") == std::string::npos) return word;
   std::string quoted = "\"";
   for (const char c : word) {
     if (c == '"' || c == '\\' || c == '$' || c == '`') quoted += '\\';

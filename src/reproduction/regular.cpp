@@ -64,8 +64,7 @@ Plan languages(const Scale& scale) {
           ? PAPER_SIZE
           : "Quick: width 64 in place of 256; 1,300 steps at a rate of 1e-3 in place of 100,000 (RNN: 15,000 at 3e-3; "
             "Transformer: 500, of 3 blocks in place of 5); one seed in place of three, so that the best and the mean "
-            "are "
-            "the same; ten lengths of the test in place of all, 64 strings of each.";
+            "are the same; ten lengths of the test in place of all, 64 strings of each.";
   for (const Recognizer& model : RECOGNIZERS) {
     const std::string settings =
         scale.full ? PAPER
