@@ -15,7 +15,7 @@ X86 := $(filter x86_64 amd64 i686,$(MACHINE))
 # generic: what every machine of the kind can run
 ARCHFLAGS := $(if $(filter generic,$(ARCH)),,$(if $(X86),-march=$(ARCH) -mprefer-vector-width=512,-mcpu=$(ARCH)))
 
-# The arithmetic contract (src/numerics.h): no contraction of a*b+c, no reordering, no errno from sqrt. Never -ffast-math.
+# The arithmetic contract (src/math/numerics.h): no contraction of a*b+c, no reordering, no errno from sqrt. Never -ffast-math.
 CONTRACT := -ffp-contract=off -fno-math-errno -fno-trapping-math
 
 # Whether this compiler has OpenMP; without it everything works on one thread. OPENMP=0 leaves it out.
@@ -47,7 +47,7 @@ CUDA_LIBRARIES := $(if $(CUDA_WANTED),-L$(dir $(NVCC))../lib64 -lcudart_static -
 # ---- What is built --------------------------------------------------------------------------------------------------
 
 PROGRAMS := train_copy train_text train_regular train_image scaling generate tokenize inspect reproduce
-LIBRARY := $(filter-out $(PROGRAMS:%=src/%.cpp),$(wildcard src/*.cpp src/cpu/*.cpp src/models/*.cpp src/tasks/*.cpp src/tokenizers/*.cpp src/train/*.cpp src/analysis/*.cpp src/reproduction/*.cpp))
+LIBRARY := $(filter-out src/programs/%,$(wildcard src/*/*.cpp))
 KERNELS := $(wildcard src/gpu/*.cu)
 OBJECTS := $(LIBRARY:src/%.cpp=$(BUILD)/%.o) $(if $(CUDA_WANTED),$(KERNELS:src/%.cu=$(BUILD)/%.o))
 
@@ -61,7 +61,7 @@ endif
 $(PROGRAMS): %: $(BUILD)/%
 	@ln -sf $< $@
 
-$(BUILD)/%: $(BUILD)/%.o $(BUILD)/petroglyph.a
+$(BUILD)/%: $(BUILD)/programs/%.o $(BUILD)/petroglyph.a
 	@echo "  LINK $@"
 	@$(CXX) -o $@ $^ $(LINKFLAGS)
 $(BUILD)/test/%: $(BUILD)/test/%.o $(BUILD)/test/cases.o $(BUILD)/petroglyph.a
@@ -179,9 +179,9 @@ bench-gpu: $(BUILD)/test/bench
 SOURCES := $(wildcard src/*.h src/*.cpp src/*/*.h src/*/*.cpp src/*/*.cu src/*/*.cuh test/*.h test/*.cpp)
 
 format:
-	@clang-format -i $(filter-out src/catalogue.h,$(SOURCES))
+	@clang-format -i $(filter-out src/ops/catalogue.h,$(SOURCES))
 lint: $(BUILD)/flags
-	@clang-format --dry-run -Werror $(filter-out src/catalogue.h,$(SOURCES))
+	@clang-format --dry-run -Werror $(filter-out src/ops/catalogue.h,$(SOURCES))
 	@clang-tidy --quiet $(filter src/%.cpp,$(SOURCES)) -- -std=c++17 -Isrc -fopenmp-simd
 
 clean:

@@ -8,12 +8,13 @@
 #include "analysis/pca.h"
 #include "analysis/power_law.h"
 #include "analysis/receptive_field.h"
+#include "base/safetensors.h"
+#include "base/text.h"
 #include "cases.h"
 #include "check.h"
-#include "dct_plan.h"
-#include "random.h"
-#include "text.h"
-#include "train/safetensors.h"
+#include "cpu/make_cpu.h"
+#include "math/random.h"
+#include "ops/dct_plan.h"
 
 namespace petroglyph {
 namespace {

@@ -11,15 +11,16 @@
 #include <cstdio>
 #include <ctime>
 
+#include "base/json.h"
+#include "base/program.h"
+#include "base/text.h"
 #include "cases.h"
 #include "cpu/cpu.h"
 #include "cpu/peak.h"
-#include "json.h"
-#include "program.h"
-#include "random.h"
+#include "math/random.h"
 #include "tasks/copying.h"
 #include "tasks/regular_languages.h"
-#include "text.h"
+#include "train/device.h"
 #include "train/model_options.h"
 #include "train/trainer.h"
 #ifdef PETROGLYPH_CUDA

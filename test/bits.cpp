@@ -9,13 +9,14 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/checksum.h"
+#include "base/text.h"
 #include "cases.h"
 #include "check.h"
-#include "checksum.h"
+#include "cpu/make_cpu.h"
 #include "cpu/product.h"
-#include "random.h"
+#include "math/random.h"
 #include "tasks/copying.h"
-#include "text.h"
 #include "train/checkpoint.h"
 #include "train/trainer.h"
 

@@ -4,9 +4,9 @@
 #include <limits>
 #include <numeric>
 
-#include "dct_plan.h"
-#include "random.h"
-#include "text.h"
+#include "base/text.h"
+#include "math/random.h"
+#include "ops/dct_plan.h"
 
 namespace petroglyph {
 

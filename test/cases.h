@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "json.h"
-#include "model.h"
-#include "ops.h"
+#include "base/json.h"
+#include "models/model.h"
+#include "ops/ops.h"
 
 namespace petroglyph {
 

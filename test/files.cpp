@@ -10,19 +10,19 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "base/atomic_file.h"
+#include "base/checksum.h"
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "base/progress.h"
+#include "base/safetensors.h"
+#include "base/text.h"
 #include "check.h"
-#include "checksum.h"
-#include "config.h"
-#include "error.h"
-#include "json.h"
-#include "text.h"
-#include "train/atomic_file.h"
-#include "train/figure.h"
-#include "train/interrupt.h"
-#include "train/log.h"
-#include "train/options.h"
-#include "train/progress.h"
-#include "train/safetensors.h"
+#include "figures/figure.h"
+#include "models/config.h"
 
 using namespace petroglyph;
 

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/text.h"
 #include "check.h"
 #include "gpu/launch.h"
-#include "numerics.h"
-#include "random.h"
-#include "text.h"
+#include "math/numerics.h"
+#include "math/random.h"
 
 namespace petroglyph {
 namespace {

@@ -7,10 +7,11 @@
 #include <cmath>
 #include <limits>
 
+#include "base/text.h"
 #include "cases.h"
 #include "check.h"
-#include "random.h"
-#include "text.h"
+#include "cpu/make_cpu.h"
+#include "math/random.h"
 
 namespace petroglyph {
 namespace {

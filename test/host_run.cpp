@@ -10,13 +10,14 @@
 #include <limits>
 #include <memory>
 
+#include "base/error.h"
+#include "base/text.h"
 #include "cases.h"
 #include "check.h"
-#include "dct_plan.h"
-#include "error.h"
+#include "cpu/make_cpu.h"
 #include "gpu/make_gpu.h"
-#include "random.h"
-#include "text.h"
+#include "math/random.h"
+#include "ops/dct_plan.h"
 
 namespace petroglyph {
 namespace {

@@ -5,11 +5,12 @@
 #include <cmath>
 
 #include "analysis/order.h"
+#include "base/text.h"
 #include "cases.h"
 #include "check.h"
-#include "dct_plan.h"
-#include "random.h"
-#include "text.h"
+#include "cpu/make_cpu.h"
+#include "math/random.h"
+#include "ops/dct_plan.h"
 
 namespace petroglyph {
 namespace {

@@ -6,18 +6,18 @@
 #include <map>
 #include <set>
 
+#include "base/checksum.h"
+#include "base/safetensors.h"
+#include "base/text.h"
 #include "check.h"
-#include "checksum.h"
-#include "random.h"
+#include "figures/canvas.h"
+#include "figures/png.h"
+#include "math/random.h"
 #include "shell.h"
 #include "tasks/image_files.h"
 #include "tasks/npz.h"
 #include "tasks/shapes.h"
 #include "tasks/shuffle.h"
-#include "text.h"
-#include "train/canvas.h"
-#include "train/png.h"
-#include "train/safetensors.h"
 
 namespace petroglyph {
 namespace {

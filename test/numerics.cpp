@@ -1,6 +1,6 @@
 // The arithmetic contract on a sample: errors in ulp, special values, fma, the bits of every function, Philox, and the
 // statistics of the random numbers. test/numerics_exhaustive.cpp measures the same functions over all arguments.
-#include "numerics.h"
+#include "math/numerics.h"
 
 #include <cinttypes>
 #include <cmath>
@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/checksum.h"
 #include "check.h"
-#include "checksum.h"
-#include "random.h"
+#include "math/random.h"
 #include "ulp.h"
 
 namespace {

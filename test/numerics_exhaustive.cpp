@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "check.h"
-#include "numerics.h"
+#include "math/numerics.h"
 #include "ulp.h"
 
 namespace {

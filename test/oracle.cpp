@@ -10,10 +10,11 @@
 #include <filesystem>
 #include <set>
 
-#include "error.h"
-#include "model.h"
-#include "text.h"
-#include "train/safetensors.h"
+#include "base/error.h"
+#include "base/safetensors.h"
+#include "base/text.h"
+#include "cpu/make_cpu.h"
+#include "models/model.h"
 
 namespace petroglyph {
 namespace {

@@ -4,11 +4,11 @@
 #include <filesystem>
 #include <limits>
 
+#include "base/safetensors.h"
+#include "base/text.h"
 #include "check.h"
-#include "model.h"
+#include "models/model.h"
 #include "shell.h"
-#include "text.h"
-#include "train/safetensors.h"
 
 namespace petroglyph {
 namespace {

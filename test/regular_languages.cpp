@@ -6,9 +6,9 @@
 #include <map>
 #include <set>
 
+#include "base/text.h"
 #include "check.h"
-#include "random.h"
-#include "text.h"
+#include "math/random.h"
 
 namespace petroglyph {
 namespace {

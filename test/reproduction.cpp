@@ -4,13 +4,13 @@
 #include <filesystem>
 #include <set>
 
+#include "base/error.h"
+#include "base/text.h"
 #include "check.h"
-#include "error.h"
 #include "reproduction/page.h"
 #include "reproduction/record.h"
 #include "reproduction/table.h"
 #include "shell.h"
-#include "text.h"
 
 namespace petroglyph {
 namespace {

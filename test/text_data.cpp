@@ -5,15 +5,15 @@
 
 #include <sys/wait.h>
 
+#include "base/checksum.h"
+#include "base/error.h"
+#include "base/text.h"
 #include "check.h"
-#include "checksum.h"
-#include "error.h"
 #include "gpt2_pieces.h"
-#include "random.h"
+#include "math/random.h"
 #include "tasks/corpus.h"
 #include "tasks/language_modeling.h"
 #include "tasks/stories.h"
-#include "text.h"
 #include "tokenizers/byte_pair_training.h"
 #include "tokenizers/byte_spelling.h"
 #include "tokenizers/characters.h"

@@ -9,8 +9,8 @@
 #include <limits>
 #include <vector>
 
-#include "numerics.h"
-#include "random.h"
+#include "math/numerics.h"
+#include "math/random.h"
 
 namespace petroglyph {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "text.h"
-#include "train/atomic_file.h"
-#include "train/figure.h"
+#include "base/atomic_file.h"
+#include "base/text.h"
+#include "figures/figure.h"
 
 namespace petroglyph {
 

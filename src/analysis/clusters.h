@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "analysis/pca.h"
-#include "model.h"
+#include "models/model.h"
 #include "tasks/regular_languages.h"
 
 namespace petroglyph {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "model.h"
+#include "figures/canvas.h"
+#include "models/model.h"
 #include "tasks/images.h"
-#include "train/canvas.h"
 
 namespace petroglyph {
 

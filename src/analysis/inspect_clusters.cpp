@@ -6,13 +6,14 @@
 
 #include "analysis/clusters.h"
 #include "analysis/inspect.h"
-#include "error.h"
-#include "random.h"
-#include "text.h"
-#include "train/atomic_file.h"
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/options.h"
+#include "base/text.h"
+#include "figures/figure.h"
+#include "math/random.h"
 #include "train/checkpoint.h"
-#include "train/figure.h"
-#include "train/options.h"
+#include "train/device.h"
 
 namespace petroglyph {
 

@@ -6,13 +6,14 @@
 
 #include "analysis/heat_map.h"
 #include "analysis/inspect.h"
-#include "error.h"
-#include "random.h"
+#include "base/error.h"
+#include "base/options.h"
+#include "base/text.h"
+#include "math/random.h"
 #include "tasks/image_files.h"
 #include "tasks/shapes.h"
-#include "text.h"
 #include "train/checkpoint.h"
-#include "train/options.h"
+#include "train/device.h"
 
 namespace petroglyph {
 

@@ -5,10 +5,10 @@
 
 #include "analysis/inspect.h"
 #include "analysis/lemma1.h"
-#include "error.h"
-#include "random.h"
-#include "text.h"
-#include "train/options.h"
+#include "base/error.h"
+#include "base/options.h"
+#include "base/text.h"
+#include "math/random.h"
 
 namespace petroglyph {
 

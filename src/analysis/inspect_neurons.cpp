@@ -12,14 +12,15 @@
 #include "analysis/inspect.h"
 #include "analysis/keywords.h"
 #include "analysis/neuron_types.h"
-#include "error.h"
-#include "random.h"
-#include "text.h"
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/options.h"
+#include "base/text.h"
+#include "figures/figure.h"
+#include "math/random.h"
 #include "tokenizers/tokenizer.h"
-#include "train/atomic_file.h"
 #include "train/checkpoint.h"
-#include "train/figure.h"
-#include "train/options.h"
+#include "train/device.h"
 
 namespace petroglyph {
 

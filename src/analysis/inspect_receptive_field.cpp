@@ -8,16 +8,17 @@
 
 #include "analysis/inspect.h"
 #include "analysis/receptive_field.h"
-#include "error.h"
-#include "random.h"
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/options.h"
+#include "base/text.h"
+#include "figures/figure.h"
+#include "math/random.h"
 #include "tasks/language_modeling.h"
 #include "tasks/regular_languages.h"
 #include "tasks/stories.h"
-#include "text.h"
-#include "train/atomic_file.h"
 #include "train/checkpoint.h"
-#include "train/figure.h"
-#include "train/options.h"
+#include "train/device.h"
 
 namespace petroglyph {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "error.h"
-#include "text.h"
+#include "base/error.h"
+#include "base/text.h"
 
 namespace petroglyph {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "model.h"
+#include "models/model.h"
 
 namespace petroglyph {
 

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <numeric>
 
-#include "error.h"
-#include "text.h"
+#include "base/error.h"
+#include "base/text.h"
 
 namespace petroglyph {
 

@@ -8,8 +8,8 @@
 #include <numeric>
 #include <set>
 
-#include "error.h"
-#include "text.h"
+#include "base/error.h"
+#include "base/text.h"
 
 namespace petroglyph {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "error.h"
-#include "text.h"
+#include "base/error.h"
+#include "base/text.h"
 
 namespace petroglyph {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "json.h"
-#include "model.h"
+#include "base/json.h"
+#include "models/model.h"
 
 namespace petroglyph {
 

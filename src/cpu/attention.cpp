@@ -22,7 +22,6 @@ namespace {
 
 using numerics::fma;
 
-constexpr real LOG2_E = real(1.4426950408889634);
 constexpr int64_t ROWS = 16;  // queries whose scores are formed together, keys whose gradients are
 
 // One sample and head, as offsets into the arrays.

@@ -5,7 +5,7 @@
 
 #include "cpu/parallel.h"
 #include "cpu/product.h"
-#include "ops.h"
+#include "ops/ops.h"
 
 namespace petroglyph {
 
@@ -25,7 +25,7 @@ class Cpu final : public Ops {
   void copy(void* to, size_t to_stride, const void* from, size_t from_stride, size_t bytes, size_t count) override;
 
 #define OP(...) __VA_ARGS__ override
-#include "catalogue.h"
+#include "ops/catalogue.h"
 #undef OP
 
  private:

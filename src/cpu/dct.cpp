@@ -9,7 +9,7 @@
 #include "cpu/product.h"
 #include "cpu/scratch.h"
 #include "cpu/simd.h"
-#include "sliding_dct.h"
+#include "ops/sliding_dct.h"
 
 namespace petroglyph {
 

@@ -4,9 +4,10 @@
 #include <cstring>
 #include <new>
 
+#include "base/error.h"
 #include "cpu/cpu.h"
+#include "cpu/make_cpu.h"
 #include "cpu/peak.h"
-#include "error.h"
 
 namespace petroglyph {
 

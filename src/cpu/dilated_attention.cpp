@@ -15,7 +15,6 @@ using numerics::fma;
 
 namespace {
 
-constexpr real LOG2_E = real(1.4426950408889634);
 constexpr int64_t ROWS = 32;  // queries or keys of one task
 
 // What is done for every head is compiled for the usual numbers of its channels, and of the keys that it sees. With 8 heads of 8 and

@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "numerics.h"
+#include "math/numerics.h"
 
 namespace petroglyph {
 

@@ -1,7 +1,7 @@
 // The matrix product behind every linear operation.
 #pragma once
 
-#include "ops.h"
+#include "ops/ops.h"
 
 namespace petroglyph {
 

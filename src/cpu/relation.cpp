@@ -7,11 +7,11 @@
 
 #include <algorithm>
 
-#include "activation.h"
 #include "cpu/cpu.h"
 #include "cpu/lanes.h"
 #include "cpu/parallel.h"
 #include "cpu/product.h"
+#include "math/activation.h"
 
 namespace petroglyph {
 
@@ -144,7 +144,7 @@ void Cpu::relation(real* z, const real* inv_std, const real* shift, const real* 
                    const RelationShape& shape) {
   reserve_scratch(shape.head_width());
   const int64_t rows = static_cast<int64_t>(shape.batch) * shape.heads * shape.queries;
-  with_activation(shape, inv_std != nullptr, [&](auto psi) {
+  with_activation(shape.activation, inv_std != nullptr, shape.head_width(), [&](auto psi) {
     parallel(
         threads_, rows, 4,
         [&](int64_t begin, int64_t end, int thread) {
@@ -316,7 +316,7 @@ void Cpu::relation_backward(real* dp, real* dq, real* weight, real* dz, const re
   });
   constexpr int ROWS = 64;  // of one product with the weights
   reserve_scratch(PACKED_SIZE + int64_t(ROWS) * shape.head_width());
-  with_activation(shape, inv_std != nullptr, [&](auto psi) {
+  with_activation(shape.activation, inv_std != nullptr, shape.head_width(), [&](auto psi) {
     using Psi = decltype(psi);
     parallel(
         threads_, static_cast<int64_t>(shape.batch) * shape.heads, 1,

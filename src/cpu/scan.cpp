@@ -17,7 +17,7 @@ namespace petroglyph {
 namespace {
 
 constexpr int GROUP = ScanShape::GROUP, SEGMENT = ScanShape::SEGMENT;
-constexpr real LOG2_E = real(1.4426950408889634), LN2 = real(0.69314718055994531);
+constexpr real LN2 = real(0.69314718055994531);
 
 constexpr int VECTORS = GROUP / VECTOR_WIDTH;
 

@@ -1,7 +1,7 @@
 // How an operation divides a thread's scratch, and how it lays out matrices there.
 #pragma once
 
-#include "numerics.h"
+#include "math/numerics.h"
 
 namespace petroglyph {
 

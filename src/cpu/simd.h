@@ -1,7 +1,7 @@
 // A vector register as a C++ type: what the few loops use that compilers do not vectorise by themselves.
 #pragma once
 
-#include "numerics.h"
+#include "math/numerics.h"
 
 namespace petroglyph {
 

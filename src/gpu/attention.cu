@@ -111,7 +111,7 @@ struct Score {
     const float* own_bias = bias ? bias + static_cast<int64_t>(position) * heads + row.unit % heads : nullptr;
     return [=, scale = scale](float dot, int key) {
       if (other) dot += other[-key];
-      return own_bias ? numerics::fma(dot, scale, numerics::LOG2_E * own_bias[-key * heads]) : dot * scale;
+      return own_bias ? numerics::fma(dot, scale, LOG2_E * own_bias[-key * heads]) : dot * scale;
     };
   }
 };
@@ -385,7 +385,7 @@ void form_dots(float* rows, const Input& a, const Input& b, const Finish& finish
 Score form_score(const Scratch& memory, const AttentionInput& in, const Group& g, cudaStream_t stream) {
   if (in.positions)
     form_dots(memory.by_distance, queries_of(in.q_position), {in.positions, Layout::POSITIONS}, Unchanged(), g, stream);
-  return {memory.by_distance, in.bias, numerics::LOG2_E / numerics::sqrt(static_cast<float>(g.shape.head_width))};
+  return {memory.by_distance, in.bias, LOG2_E / numerics::sqrt(static_cast<float>(g.shape.head_width))};
 }
 
 void weigh(Output out, const float* rows, const Input& b, float factor, const float* of_row, const Group& g,

@@ -7,7 +7,7 @@
 
 #include "gpu/gpu.h"
 #include "gpu/product.cuh"
-#include "sliding_dct.h"
+#include "ops/sliding_dct.h"
 
 namespace petroglyph {
 

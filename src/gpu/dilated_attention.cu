@@ -8,7 +8,6 @@ namespace petroglyph {
 
 namespace {
 
-constexpr float LOG2_E = 1.4426950408889634f;
 constexpr int THREADS = 256;
 
 __device__ int64_t element_of_thread() { return static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x; }

@@ -51,7 +51,7 @@ class Gpu final : public Ops {
   void copy(void* to, size_t to_stride, const void* from, size_t from_stride, size_t bytes, size_t count) override;
 
 #define OP(...) __VA_ARGS__ override
-#include "catalogue.h"
+#include "ops/catalogue.h"
 #undef OP
 
  private:

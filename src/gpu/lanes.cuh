@@ -7,7 +7,7 @@
 #pragma once
 
 #include "gpu/launch.h"
-#include "numerics.h"
+#include "math/numerics.h"
 
 namespace petroglyph {
 

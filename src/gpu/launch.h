@@ -25,7 +25,7 @@
 #include <cuda_runtime.h>
 #endif
 
-#include "error.h"
+#include "base/error.h"
 
 #ifndef CUDA_ON_HOST
 #define SHARED_ARRAY(type, name, extents) __shared__ type name extents

@@ -1,7 +1,7 @@
 // The GPU for those who need nothing of CUDA. Only in builds with CUDA.
 #pragma once
 
-#include "ops.h"
+#include "ops/ops.h"
 
 namespace petroglyph {
 

@@ -2,7 +2,7 @@
 
 #include "gpu/launch.h"
 #include "gpu/make_gpu.h"
-#include "numerics.h"
+#include "math/numerics.h"
 
 namespace petroglyph {
 

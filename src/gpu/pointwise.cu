@@ -2,7 +2,7 @@
 
 #include "gpu/gpu.h"
 #include "gpu/lanes.cuh"
-#include "pointwise.h"
+#include "math/pointwise.h"
 
 namespace petroglyph {
 

@@ -15,7 +15,7 @@
 #pragma once
 
 #include "gpu/lanes.cuh"
-#include "ops.h"
+#include "ops/ops.h"
 
 namespace petroglyph {
 namespace product {

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 
-#include "activation.h"
 #include "gpu/gpu.h"
 #include "gpu/product.cuh"
 #include "gpu/relation.cuh"
+#include "math/activation.h"
 
 namespace petroglyph {
 
@@ -178,7 +178,7 @@ void Gpu::relation_shift(real* shift, const real* p, const real* q, const Relati
 
 void Gpu::relation(real* z, const real* inv_std, const real* shift, const real* p, const real* q,
                    const RelationShape& shape) {
-  with_activation(shape, inv_std != nullptr, [&](auto psi) {
+  with_activation(shape.activation, inv_std != nullptr, shape.head_width(), [&](auto psi) {
     run_sweep<decltype(psi), Sweep::VALUE>({z, nullptr, inv_std, shift, p, q, Pairs(shape)}, stream_);
   });
 }

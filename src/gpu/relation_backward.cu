@@ -6,10 +6,10 @@
 // keys and adds up dp. Every sum is still its own chain, over i or j ascending, so that nothing shows in the bits. Then
 // come the products with the weights and the rest, row by row.
 
-#include "activation.h"
 #include "gpu/gpu.h"
 #include "gpu/product.cuh"
 #include "gpu/relation.cuh"
+#include "math/activation.h"
 
 namespace petroglyph {
 
@@ -368,7 +368,7 @@ void Gpu::relation_backward(real* dp, real* dq, real* weight, real* dz, const re
   const Pairs s(shape);
   LAUNCH_ROWS(average_rows, static_cast<int64_t>(s.batch) * s.queries, stream_, dz, s);
   const SweepArguments queries{dq, dz, inv_std, shift, p, q, s}, keys{dp, dz, inv_std, shift, p, q, s};
-  with_activation(shape, inv_std != nullptr, [&](auto psi) {
+  with_activation(shape.activation, inv_std != nullptr, shape.head_width(), [&](auto psi) {
     using Psi = decltype(psi);
     if (inv_std && std::is_same_v<Psi, ExpInRange> && s.width <= LANE_GROUPS * WARP) {
       run_lanes(queries, weight, stream_);

@@ -20,7 +20,7 @@ using numerics::fma;
 constexpr int GROUP = ScanShape::GROUP, SEGMENT = ScanShape::SEGMENT;
 constexpr int STATES = 16;
 constexpr int STEPS = 8;
-constexpr float LOG2_E = 1.4426950408889634f, LN2 = 0.69314718055994531f;
+constexpr float LN2 = 0.69314718055994531f;
 
 static_assert(GROUP == WARP && SEGMENT % STEPS == 0, "a lane has a channel, a segment is cut evenly");
 

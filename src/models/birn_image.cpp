@@ -13,12 +13,12 @@
 //
 // The backward pass begins at x_N alone: the gradient of every other position is zero until the last block adds to it.
 
-#include "error.h"
-#include "model.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "models/model.h"
 #include "models/models.h"
 #include "models/parts.h"
 #include "models/relation_network.h"
-#include "text.h"
 
 namespace petroglyph {
 

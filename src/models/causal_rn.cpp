@@ -37,7 +37,7 @@
 
 #include <utility>
 
-#include "model.h"
+#include "models/model.h"
 #include "models/models.h"
 #include "models/relation_network.h"
 

@@ -26,13 +26,13 @@
 #include <string>
 #include <vector>
 
-#include "config.h"
-#include "dct_plan.h"
-#include "error.h"
-#include "model.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "models/config.h"
+#include "models/model.h"
 #include "models/models.h"
 #include "models/parts.h"
-#include "text.h"
+#include "ops/dct_plan.h"
 
 namespace petroglyph {
 

@@ -38,7 +38,7 @@
 // added to what it gets from later ones. Only the chunks' sums are stored; m_j, s_j and the exponentials are computed again.
 // Where not causal, m, s and A are the same for all positions.
 
-#include "model.h"
+#include "models/model.h"
 #include "models/models.h"
 #include "models/relation_network.h"
 

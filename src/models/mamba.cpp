@@ -35,12 +35,12 @@
 // copies, so its gradients are sums over shifts the other way; linear layers and norms as everywhere. u, Δ, the gated y
 // and r are made again from v, δ, y and z, and x, which are stored.
 
-#include "config.h"
-#include "error.h"
-#include "model.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "models/config.h"
+#include "models/model.h"
 #include "models/models.h"
 #include "models/parts.h"
-#include "text.h"
 
 namespace petroglyph {
 

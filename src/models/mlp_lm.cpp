@@ -20,13 +20,13 @@
 
 #include <utility>
 
-#include "config.h"
-#include "error.h"
-#include "model.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "models/config.h"
+#include "models/model.h"
 #include "models/models.h"
 #include "models/parts.h"
 #include "models/window_stream.h"
-#include "text.h"
 
 namespace petroglyph {
 

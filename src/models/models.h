@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "json.h"
-#include "ops.h"
+#include "base/json.h"
+#include "ops/ops.h"
 
 namespace petroglyph {
 

@@ -3,10 +3,10 @@
 #include <functional>
 #include <utility>
 
-#include "error.h"
-#include "model.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "models/model.h"
 #include "models/models.h"
-#include "text.h"
 
 namespace petroglyph {
 

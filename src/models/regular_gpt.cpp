@@ -29,7 +29,7 @@
 // the last of C also W_qᵀ dq and what the residual connection brings. The padding's part is dpadding = W_kvᵀ Σ [dk, dv]_before.
 // Shared weights have the sum of all layers' gradients: the last layer's are added first, then those before it one by one.
 
-#include "config.h"
+#include "models/config.h"
 #include "models/models.h"
 #include "models/transformer_body.h"
 

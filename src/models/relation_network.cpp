@@ -4,9 +4,9 @@
 #include <cmath>
 #include <utility>
 
-#include "error.h"
+#include "base/error.h"
+#include "base/text.h"
 #include "models/parts.h"
-#include "text.h"
 
 namespace petroglyph {
 

@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "config.h"
-#include "model.h"
+#include "models/config.h"
+#include "models/model.h"
 
 namespace petroglyph {
 

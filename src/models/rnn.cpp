@@ -22,11 +22,11 @@
 // gate: where that is open, gradients neither vanish nor explode, which is what the LSTM was made for.
 //   dW_h = Σ_t dz_tᵀ h_{t−1},  dW_x[:,v] = Σ of the dz_t whose token is v,  db_x = db_h = Σ_t dz_t
 
-#include "config.h"
-#include "error.h"
-#include "model.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "models/config.h"
+#include "models/model.h"
 #include "models/models.h"
-#include "text.h"
 
 namespace petroglyph {
 

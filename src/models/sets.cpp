@@ -21,12 +21,12 @@
 // A mean over the elements is a product with a column c of N times 1/N: mean = cᵀ x, and dx = c dmean. The backward passes are
 // those of linear layers and of the sum over pairs.
 
-#include "error.h"
-#include "model.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "models/model.h"
 #include "models/models.h"
 #include "models/parts.h"
 #include "models/relation_network.h"
-#include "text.h"
 
 namespace petroglyph {
 

@@ -23,13 +23,13 @@
 #include <string>
 #include <vector>
 
-#include "config.h"
-#include "error.h"
-#include "model.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "math/positions.h"
+#include "models/config.h"
+#include "models/model.h"
 #include "models/parts.h"
 #include "models/window_stream.h"
-#include "positions.h"
-#include "text.h"
 
 namespace petroglyph {
 

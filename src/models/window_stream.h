@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "model.h"
+#include "models/model.h"
 
 namespace petroglyph {
 

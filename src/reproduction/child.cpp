@@ -11,10 +11,10 @@
 #include <cstring>
 #include <filesystem>
 
-#include "error.h"
-#include "text.h"
-#include "train/atomic_file.h"
-#include "train/interrupt.h"
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "base/text.h"
 
 namespace petroglyph {
 

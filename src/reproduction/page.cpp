@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <set>
 
-#include "text.h"
-#include "train/atomic_file.h"
-#include "train/figure.h"
+#include "base/atomic_file.h"
+#include "base/text.h"
+#include "figures/figure.h"
 
 namespace petroglyph {
 

@@ -1,8 +1,8 @@
 // The page as HTML: one file with its own style, and the figures beside it.
 
+#include "base/atomic_file.h"
+#include "base/text.h"
 #include "reproduction/page.h"
-#include "text.h"
-#include "train/atomic_file.h"
 
 namespace petroglyph {
 

@@ -1,8 +1,8 @@
 // The page as a repository shows it: RESULTS.md, and a folder for each section with its figures and tables.
 
+#include "base/atomic_file.h"
+#include "base/text.h"
 #include "reproduction/page.h"
-#include "text.h"
-#include "train/atomic_file.h"
 
 namespace petroglyph {
 

@@ -6,14 +6,15 @@
 #include <filesystem>
 #include <fstream>
 
-#include "error.h"
-#include "ops.h"
-#include "program.h"
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "base/program.h"
+#include "base/text.h"
+#include "ops/ops.h"
 #include "reproduction/child.h"
-#include "text.h"
-#include "train/atomic_file.h"
 #include "train/checkpoint.h"
-#include "train/interrupt.h"
+#include "train/device.h"
 
 namespace petroglyph {
 

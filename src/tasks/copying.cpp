@@ -1,6 +1,6 @@
 #include "tasks/copying.h"
 
-#include "random.h"
+#include "math/random.h"
 
 namespace petroglyph {
 

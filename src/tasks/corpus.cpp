@@ -5,9 +5,9 @@
 
 #include <glob.h>
 
-#include "error.h"
-#include "mapped_file.h"
-#include "text.h"
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "base/text.h"
 #include "tokenizers/characters.h"
 
 namespace petroglyph {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include "error.h"
-#include "random.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "math/random.h"
 #include "tasks/npz.h"
 #include "tasks/shuffle.h"
-#include "text.h"
 
 namespace petroglyph {
 

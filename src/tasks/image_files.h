@@ -7,7 +7,7 @@
 // data/ has scripts that fetch them. Files are mapped, never read as a whole; labels are checked before anything else.
 #pragma once
 
-#include "mapped_file.h"
+#include "base/mapped_file.h"
 #include "tasks/images.h"
 
 namespace petroglyph {

@@ -1,6 +1,6 @@
 #include "tasks/images.h"
 
-#include "random.h"
+#include "math/random.h"
 
 namespace petroglyph {
 

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <string_view>
 
-#include "error.h"
-#include "text.h"
+#include "base/error.h"
+#include "base/text.h"
 
 namespace petroglyph {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <set>
 
-#include "error.h"
-#include "random.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "math/random.h"
 #include "tasks/shuffle.h"
-#include "text.h"
 
 namespace petroglyph {
 

@@ -1,6 +1,6 @@
 #include "tasks/shapes.h"
 
-#include "random.h"
+#include "math/random.h"
 
 namespace petroglyph {
 

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "random.h"
+#include "math/random.h"
 
 namespace petroglyph {
 

@@ -2,7 +2,7 @@
 
 #include <initializer_list>
 
-#include "random.h"
+#include "math/random.h"
 
 namespace petroglyph {
 

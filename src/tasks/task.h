@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "numerics.h"
+#include "math/numerics.h"
 
 namespace petroglyph {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "error.h"
-#include "text.h"
+#include "base/error.h"
+#include "base/text.h"
 #include "tokenizers/byte_spelling.h"
 #include "tokenizers/gpt2_split.h"
 #include "tokenizers/word_table.h"

@@ -4,8 +4,8 @@
 #include <functional>
 #include <optional>
 
-#include "error.h"
-#include "text.h"
+#include "base/error.h"
+#include "base/text.h"
 #include "tokenizers/byte_spelling.h"
 #include "tokenizers/gpt2_split.h"
 #include "tokenizers/word_table.h"

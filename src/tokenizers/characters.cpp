@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "error.h"
-#include "text.h"
+#include "base/error.h"
+#include "base/text.h"
 
 namespace petroglyph {
 

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <filesystem>
 
-#include "error.h"
-#include "text.h"
+#include "base/error.h"
+#include "base/text.h"
 
 namespace petroglyph {
 

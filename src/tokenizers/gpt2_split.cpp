@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "text.h"
+#include "base/text.h"
 
 namespace petroglyph {
 

@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "error.h"
-#include "text.h"
+#include "base/error.h"
+#include "base/text.h"
 #include "tokenizers/byte_pairs.h"
 #include "tokenizers/characters.h"
 #include "tokenizers/gpt2_files.h"

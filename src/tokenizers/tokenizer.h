@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "json.h"
+#include "base/json.h"
 
 namespace petroglyph {
 

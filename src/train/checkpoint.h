@@ -9,10 +9,10 @@
 #include <memory>
 #include <string>
 
-#include "json.h"
-#include "model.h"
+#include "base/json.h"
+#include "base/safetensors.h"
+#include "models/model.h"
 #include "train/optimizer.h"
-#include "train/safetensors.h"
 
 namespace petroglyph {
 

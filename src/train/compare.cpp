@@ -5,11 +5,11 @@
 #include <cmath>
 #include <cstdio>
 
-#include "error.h"
-#include "text.h"
-#include "train/atomic_file.h"
-#include "train/figure.h"
-#include "train/log.h"
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "figures/figure.h"
 
 namespace petroglyph {
 

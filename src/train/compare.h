@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "program.h"
+#include "base/program.h"
 #include "train/run.h"
 
 namespace petroglyph {

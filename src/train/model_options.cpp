@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "error.h"
-#include "numerics.h"
-#include "text.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "math/numerics.h"
 
 namespace petroglyph {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "json.h"
-#include "train/options.h"
+#include "base/json.h"
+#include "base/options.h"
 
 namespace petroglyph {
 

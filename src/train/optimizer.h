@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "model.h"
+#include "models/model.h"
 
 namespace petroglyph {
 

@@ -7,13 +7,14 @@
 #include <filesystem>
 #include <limits>
 
-#include "error.h"
-#include "text.h"
-#include "train/atomic_file.h"
-#include "train/figure.h"
-#include "train/interrupt.h"
-#include "train/log.h"
-#include "train/progress.h"
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "base/log.h"
+#include "base/progress.h"
+#include "base/text.h"
+#include "figures/figure.h"
+#include "train/device.h"
 
 namespace petroglyph {
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "base/options.h"
 #include "train/checkpoint.h"
-#include "train/options.h"
 #include "train/trainer.h"
 
 namespace petroglyph {

@@ -13,13 +13,14 @@
 #include <filesystem>
 #include <map>
 
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "base/log.h"
+#include "base/program.h"
+#include "base/text.h"
 #include "cpu/peak.h"
-#include "error.h"
-#include "program.h"
-#include "text.h"
-#include "train/atomic_file.h"
-#include "train/interrupt.h"
-#include "train/log.h"
+#include "train/device.h"
 
 namespace petroglyph {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "json.h"
+#include "base/json.h"
 #include "tasks/task.h"
 #include "train/run.h"
 

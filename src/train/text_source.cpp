@@ -1,6 +1,6 @@
 #include "train/text_source.h"
 
-#include "random.h"
+#include "math/random.h"
 #include "tasks/stories.h"
 
 namespace petroglyph {

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
+#include "base/options.h"
 #include "tasks/corpus.h"
 #include "tokenizers/tokenizer.h"
-#include "train/options.h"
 
 namespace petroglyph {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "error.h"
-#include "random.h"
+#include "base/error.h"
+#include "math/random.h"
 
 namespace petroglyph {
 

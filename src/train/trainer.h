@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "model.h"
+#include "models/model.h"
 #include "tasks/task.h"
 #include "train/optimizer.h"
 

@@ -1,0 +1,128 @@
+#include "base/log.h"
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace petroglyph {
+
+namespace {
+
+// Calls line(text with its newline, number from 1) for each whole line; a last one without a newline was cut off.
+template <class Function>
+void for_each_line(std::string_view content, Function line) {
+  int number = 0;
+  for (size_t at = 0, end; (end = content.find('\n', at)) != std::string_view::npos; at = end + 1) {
+    line(content.substr(at, end + 1 - at), ++number);
+  }
+}
+
+std::vector<std::string_view> cells_of(std::string_view line) {
+  line = trim(line);
+  std::vector<std::string_view> cells;
+  for (size_t at = 0; at <= line.size();) {
+    const size_t end = std::min(line.find(',', at), line.size());
+    cells.push_back(trim(line.substr(at, end - at)));
+    at = end + 1;
+  }
+  return cells;
+}
+
+std::optional<double> cell_value(std::string_view cell) {
+  constexpr double INFINITE = std::numeric_limits<double>::infinity();
+  if (cell.empty() || cell == "nan" || cell == "-nan") return std::numeric_limits<double>::quiet_NaN();
+  if (cell == "inf") return INFINITE;
+  if (cell == "-inf") return -INFINITE;
+  return parse_number(cell);
+}
+
+[[noreturn]] void refuse_row(const std::string& path, int number, size_t columns) {
+  throw Error(path + ":" + std::to_string(number) + ": expected a row of " + std::to_string(columns) + " numbers");
+}
+
+}  // namespace
+
+CsvLog::CsvLog(const std::string& path, size_t columns)
+    : path_(path), columns_(columns), file_(path, OutputFile::Mode::Append) {}
+
+CsvLog CsvLog::create(const std::string& path, const std::vector<std::string>& columns, bool replace) {
+  if (!replace && std::filesystem::exists(path)) {
+    throw Error(path + ": a log is here already, of another run; nothing was changed");
+  }
+  write_file_atomically(path, join(columns, ",") + "\n");
+  return CsvLog(path, columns.size());
+}
+
+CsvLog CsvLog::resume(const std::string& path, const std::vector<std::string>& columns, int64_t step) {
+  if (!std::filesystem::exists(path)) return create(path, columns);
+  const std::string content = read_file(path), header = join(columns, ",");
+  std::string kept;
+  for_each_line(content, [&](std::string_view line, int number) {
+    if (number == 1) {
+      if (trim(line) != header) throw Error(path + ":1: expected the columns " + header + "; nothing was changed");
+      kept += line;
+      return;
+    }
+    const std::vector<std::string_view> cells = cells_of(line);
+    const std::optional<int64_t> row_step = parse_integer(cells[0]);
+    if (cells.size() != columns.size() || !row_step) refuse_row(path, number, columns.size());
+    if (*row_step < step) kept += line;
+  });
+  if (kept.empty()) kept = header + "\n";
+  if (kept != content) write_file_atomically(path, kept);
+  return CsvLog(path, columns.size());
+}
+
+void CsvLog::append(int64_t step, const std::vector<double>& values) {
+  if (values.size() + 1 != columns_) {
+    throw Error(path_ + ": a row of " + std::to_string(values.size() + 1) + " values, expected " +
+                std::to_string(columns_));
+  }
+  std::string row = std::to_string(step);
+  for (double value : values) row += "," + number_text(value, 9);
+  file_.write(row + "\n");
+}
+
+const std::vector<double>& CsvTable::column(const std::string& name) const {
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == name) return columns[i];
+  }
+  throw Error(path + ": it has no column " + name + ", only " + join(names, ", "));
+}
+
+CsvTable read_csv(const std::string& path) {
+  CsvTable table;
+  table.path = path;
+  for_each_line(read_file(path), [&](std::string_view line, int number) {
+    const std::vector<std::string_view> cells = cells_of(line);
+    if (number == 1) {
+      table.names.assign(cells.begin(), cells.end());
+      table.columns.resize(cells.size());
+      return;
+    }
+    if (cells.size() != table.names.size()) refuse_row(path, number, table.names.size());
+    for (size_t i = 0; i < cells.size(); ++i) {
+      const std::optional<double> value = cell_value(cells[i]);
+      if (!value) refuse_row(path, number, table.names.size());
+      table.columns[i].push_back(*value);
+    }
+  });
+  if (table.names.empty()) throw Error(path + ": expected a line of column names");
+  return table;
+}
+
+Evaluations::Evaluations(const CsvTable& log) {
+  for (size_t i = 0; i < log.rows(); ++i) {
+    if (!std::isfinite(log.column("eval_loss")[i])) continue;
+    steps.push_back(log.column("step")[i]);
+    losses.push_back(log.column("eval_loss")[i]);
+    accuracies.push_back(log.column("eval_accuracy")[i]);
+  }
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,456 @@
+#include "base/options.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <type_traits>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace petroglyph {
+
+namespace {
+
+constexpr size_t HELP_WIDTH = 100, LONGEST_LABEL = 30;
+
+template <class Number>
+std::string range(const char* kind, Number low, Number high, const std::string& low_text,
+                  const std::string& high_text) {
+  const bool bounded = high < std::numeric_limits<Number>::max();
+  if (bounded) return std::string(kind) + " from " + low_text + " to " + high_text;
+  if (low > std::numeric_limits<Number>::lowest() || std::is_unsigned_v<Number>)
+    return std::string(kind) + ", at least " + low_text;
+  return kind;
+}
+
+bool parse_bool(std::string_view word, bool* value) {
+  const bool yes = word == "true" || word == "yes" || word == "on";
+  if (!yes && word != "false" && word != "no" && word != "off") return false;
+  *value = yes;
+  return true;
+}
+
+bool starts_with(std::string_view word, std::string_view prefix) { return word.substr(0, prefix.size()) == prefix; }
+
+// Adds `words` to `out`, broken so that no line is longer than HELP_WIDTH; new lines begin at `indent`.
+void append_wrapped(std::string& out, const std::string& words, size_t indent) {
+  size_t column = indent, at = 0;
+  while (at < words.size()) {
+    const size_t end = std::min(words.find(' ', at), words.size());
+    if (column > indent && column + 1 + (end - at) > HELP_WIDTH) {
+      out += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      out += ' ';
+      ++column;
+    }
+    out.append(words, at, end - at);
+    column += end - at;
+    at = end + 1;
+  }
+  out += '\n';
+}
+
+void append_help_line(std::string& out, const std::string& label, const std::string& meaning, size_t indent) {
+  out += "  " + label;
+  if (label.size() + 4 > indent) {
+    out += "\n" + std::string(indent, ' ');
+  } else {
+    out += std::string(indent - 2 - label.size(), ' ');
+  }
+  append_wrapped(out, meaning, indent);
+}
+
+// How the user would write the option with a value.
+std::string written(const std::string& name, bool flag, const std::string& value) {
+  if (flag) return (value == "true" ? "--" : "--no-") + name;
+  return "--" + name + " " + value;
+}
+
+// A saved value as the user would have written it.
+std::string restored_text(const Json& value, const std::string& name, const std::string& origin) {
+  switch (value.kind()) {
+    case Json::Kind::Boolean: return value.boolean() ? "true" : "false";
+    case Json::Kind::Number: return exact_text(value.number());
+    case Json::Kind::String: return value.string();
+    default: throw Error(origin + ": option --" + name + " is " + name_of(value.kind()) + ", expected a value");
+  }
+}
+
+}  // namespace
+
+Options::Options(std::string program, std::string purpose)
+    : program_(std::move(program)), purpose_(std::move(purpose)) {}
+
+Option& Options::declare(const std::string& name, const std::string& help) {
+  if (find(name) != nullptr || name == "help" || name == "config") throw Error("option --" + name + " declared twice");
+  Option& option = options_.emplace_back();
+  option.name_ = name;
+  option.help_ = help;
+  option.section_ = section_;
+  return option;
+}
+
+template <class Integer>
+Option& Options::add_integer(const std::string& name, Integer* value, Integer low, Integer high,
+                             const std::string& help) {
+  Option& option = declare(name, help);
+  option.placeholder_ = "N";
+  option.default_ = std::to_string(*value);
+  option.expected_ = range("a whole number", low, high, std::to_string(low), std::to_string(high));
+  option.show_ = [value] { return std::to_string(*value); };
+  // JSON numbers are doubles: a larger seed is saved as a string.
+  option.save_ = [value] {
+    const bool large = *value > 0 && static_cast<uint64_t>(*value) > static_cast<uint64_t>(Json::MAX_INTEGER);
+    return large ? Json(std::to_string(*value)) : Json(*value);
+  };
+  option.assign_ = [value, low, high](std::string_view word) {
+    if constexpr (std::is_unsigned_v<Integer>) {
+      const std::optional<uint64_t> parsed = parse_unsigned(word);
+      if (!parsed || *parsed < low || *parsed > high) return false;
+      *value = *parsed;
+    } else {
+      const std::optional<int64_t> parsed = parse_integer(word);
+      if (!parsed || *parsed < low || *parsed > high) return false;
+      *value = static_cast<Integer>(*parsed);
+    }
+    return true;
+  };
+  return option;
+}
+
+Option& Options::add(const std::string& name, int* value, int low, int high, const std::string& help) {
+  return add_integer(name, value, low, high, help);
+}
+
+Option& Options::add(const std::string& name, int64_t* value, int64_t low, int64_t high, const std::string& help) {
+  return add_integer(name, value, low, high, help);
+}
+
+Option& Options::add(const std::string& name, uint64_t* value, uint64_t low, uint64_t high, const std::string& help) {
+  return add_integer(name, value, low, high, help);
+}
+
+Option& Options::add(const std::string& name, double* value, double low, double high, const std::string& help) {
+  Option& option = declare(name, help);
+  option.placeholder_ = "X";
+  option.default_ = exact_text(*value);
+  option.expected_ = range("a number", low, high, exact_text(low), exact_text(high));
+  option.show_ = [value] { return exact_text(*value); };
+  option.save_ = [value] { return Json(*value); };
+  option.assign_ = [value, low, high](std::string_view word) {
+    const std::optional<double> parsed = parse_number(word);
+    if (!parsed || *parsed < low || *parsed > high) return false;
+    *value = *parsed;
+    return true;
+  };
+  return option;
+}
+
+Option& Options::add(const std::string& name, bool* value, const std::string& help) {
+  Option& option = declare(name, help);
+  option.flag_ = true;
+  option.default_ = *value ? "true" : "false";
+  option.expected_ = "true or false";
+  option.show_ = [value] { return std::string(*value ? "true" : "false"); };
+  option.save_ = [value] { return Json(*value); };
+  option.assign_ = [value](std::string_view word) { return parse_bool(word, value); };
+  return option;
+}
+
+Option& Options::add(const std::string& name, std::string* value, const std::string& help) {
+  Option& option = declare(name, help);
+  option.placeholder_ = "TEXT";
+  option.default_ = *value;
+  option.expected_ = "text in UTF-8";
+  option.show_ = [value] { return *value; };
+  option.save_ = [value] { return Json(*value); };
+  option.assign_ = [value](std::string_view word) {
+    if (!is_utf8(word)) return false;
+    *value = word;
+    return true;
+  };
+  return option;
+}
+
+Option& Options::add(const std::string& name, std::string* value, const std::vector<std::string>& choices,
+                     const std::string& help) {
+  Option& option = add(name, value, help + ": " + join(choices, ", "));
+  option.placeholder_ = "WORD";
+  option.expected_ = "one of " + join(choices, ", ");
+  option.assign_ = [value, choices](std::string_view word) {
+    if (std::find(choices.begin(), choices.end(), word) == choices.end()) return false;
+    *value = word;
+    return true;
+  };
+  return option;
+}
+
+// parse: a word's value, or nothing
+template <class Number, class Parse>
+Option& Options::add_list(const std::string& name, std::vector<Number>* values, Number low, Number high,
+                          const char* kind, Parse parse, const std::string& help) {
+  const auto show = [values] {
+    std::vector<std::string> words;
+    for (const Number value : *values) words.push_back(exact_text(value));
+    return join(words, ",");
+  };
+  Option& option = declare(name, help);
+  option.placeholder_ = "N,N,...";
+  option.default_ = show();
+  option.expected_ = range(kind, low, high, exact_text(low), exact_text(high)) + " with commas between them";
+  option.show_ = show;
+  option.save_ = [show] { return Json(show()); };
+  option.assign_ = [values, low, high, parse](std::string_view word) {
+    std::vector<Number> read;
+    for (const std::string& number : word.empty() ? std::vector<std::string>() : split(word, ',')) {
+      const auto parsed = parse(number);
+      if (!parsed || *parsed < low || *parsed > high) return false;
+      read.push_back(static_cast<Number>(*parsed));
+    }
+    *values = read;
+    return true;
+  };
+  return option;
+}
+
+Option& Options::add(const std::string& name, std::vector<int>* values, int low, int high, const std::string& help) {
+  return add_list(name, values, low, high, "whole numbers", parse_integer, help);
+}
+
+Option& Options::add(const std::string& name, std::vector<double>* values, double low, double high,
+                     const std::string& help) {
+  return add_list(name, values, low, high, "numbers", parse_number, help);
+}
+
+void Options::positional(const std::string& name, std::string* value, const std::string& help) {
+  positional_.push_back({name, help, value, nullptr});
+}
+
+void Options::positional(const std::string& name, std::vector<std::string>* values, const std::string& help) {
+  positional_.push_back({name, help, nullptr, values});
+}
+
+Option* Options::find(std::string_view name) {
+  for (Option& option : options_) {
+    if (option.name_ == name) return &option;
+  }
+  return nullptr;
+}
+
+const Option& Options::known(const std::string& name) const {
+  for (const Option& option : options_) {
+    if (option.name_ == name) return option;
+  }
+  throw Error("option --" + name + " was never declared");
+}
+
+bool Options::given(const std::string& name) const { return !known(name).source_.empty(); }
+
+std::string Options::value(const std::string& name) const { return known(name).show_(); }
+
+void Options::refuse_unknown(std::string_view word) const {
+  // In a file, options have no dashes, and a switch is turned off by "= false".
+  const bool on_command_line = starts_with(word, "-");
+  const std::string dashes = on_command_line ? "--" : "";
+  std::vector<std::string> names;
+  if (on_command_line) names = {"help", "config"};
+  for (const Option& option : options_) {
+    names.push_back(option.name_);
+    if (option.flag_ && on_command_line) names.push_back("no-" + option.name_);
+  }
+  const std::string_view bare = word.substr(std::min(word.find_first_not_of('-'), word.size()));
+  const std::string meant = nearest_word(bare, names);
+  const std::string hint = meant.empty() ? "" : " (did you mean " + dashes + meant + "?)";
+  throw UsageError("unknown option " + std::string(word) + hint);
+}
+
+void Options::assign(Option& option, const std::string& value, const std::string& source) {
+  if (!option.assign_(value)) throw UsageError(source + ": expected " + option.expected_);
+  option.source_ = source;
+}
+
+// One word that begins with '-', and the word after it where it is its value. Nothing is assigned yet.
+size_t Options::read_option(const std::vector<std::string>& words, size_t at, std::vector<Argument>& arguments) {
+  const std::string& word = words[at];
+  const size_t equals = word.find('=');
+  const std::string head = word.substr(0, equals);
+  const bool attached = equals != std::string::npos;
+  if (head == "--help" || word == "-h") {
+    std::fputs(help().c_str(), stdout);
+    std::exit(0);
+  }
+  if (!starts_with(head, "--")) refuse_unknown(head);
+  const std::string name = head.substr(2);
+  Option* option = find(name);
+  if (option == nullptr && !attached && starts_with(name, "no-")) {
+    option = find(name.substr(3));
+    if (option == nullptr || !option->flag_) refuse_unknown(head);
+    arguments.push_back({option, "false", word});
+    return at + 1;
+  }
+  if (option == nullptr && name != "config") refuse_unknown(head);
+  if (option != nullptr && option->flag_ && !attached) {
+    arguments.push_back({option, "true", word});
+    return at + 1;
+  }
+  const bool missing = !attached && (at + 1 == words.size() || starts_with(words[at + 1], "--"));
+  if (missing) throw UsageError(head + ": expected " + (option ? option->expected_ : "a file") + " after it");
+  const std::string value = attached ? word.substr(equals + 1) : words[at + 1];
+  if (option == nullptr) {
+    if (value.empty()) throw UsageError("--config=: expected a file after it");
+    config_ = value;
+  } else {
+    arguments.push_back({option, value, option->flag_ ? word : head + " " + value});
+  }
+  return attached ? at + 1 : at + 2;
+}
+
+void Options::parse(int argc, const char* const* argv) { parse({argv + std::min(argc, 1), argv + argc}); }
+
+void Options::parse(const std::vector<std::string>& words) {
+  std::vector<Argument> arguments;
+  std::vector<std::string> bare;
+  for (size_t at = 0; at < words.size();) {
+    if (words[at] == "--") {
+      bare.insert(bare.end(), words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end());
+      break;
+    }
+    if (words[at].size() > 1 && words[at][0] == '-') {
+      at = read_option(words, at, arguments);
+    } else {
+      bare.push_back(words[at++]);
+    }
+  }
+  if (!config_.empty()) read_config(config_);
+  for (const Argument& argument : arguments) assign(*argument.option, argument.value, argument.source);
+  assign_positional(bare);
+}
+
+void Options::assign_positional(const std::vector<std::string>& words) {
+  size_t at = 0;
+  for (const Positional& wanted : positional_) {
+    if (at == words.size()) throw UsageError("expected " + wanted.name + " (" + wanted.help + "); see --help");
+    if (wanted.value != nullptr) {
+      *wanted.value = words[at++];
+    } else {
+      wanted.values->assign(words.begin() + static_cast<std::ptrdiff_t>(at), words.end());
+      at = words.size();
+    }
+  }
+  if (at < words.size()) throw UsageError("unexpected argument \"" + words[at] + "\"; options begin with --");
+}
+
+void Options::read_config(const std::string& path) {
+  std::string content;
+  try {
+    content = read_file(path);
+  } catch (const Error& error) {
+    throw UsageError(std::string("--config ") + error.what());
+  }
+  int number = 0;
+  for (size_t at = 0; at < content.size();) {
+    const size_t end = std::min(content.find('\n', at), content.size());
+    read_config_line(std::string_view(content).substr(at, end - at), path + ":" + std::to_string(++number));
+    at = end + 1;
+  }
+}
+
+void Options::read_config_line(std::string_view line, const std::string& where) {
+  // A '#' begins a comment at the start of a line or after a space, so that a value may contain one.
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '#' && (i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t')) line = line.substr(0, i);
+  }
+  line = trim(line);
+  if (line.empty()) return;
+  const size_t equals = line.find('=');
+  if (equals == std::string_view::npos) throw UsageError(where + ": expected \"name = value\"");
+  const std::string name(trim(line.substr(0, equals))), value(trim(line.substr(equals + 1)));
+  Option* option = find(name);
+  try {
+    if (option == nullptr) refuse_unknown(name);
+    if (!option->source_.empty()) throw UsageError(name + " was set before, at " + option->source_);
+    if (!option->assign_(value)) throw UsageError(name + " = " + value + ": expected " + option->expected_);
+  } catch (const UsageError& error) {
+    throw UsageError(where + ": " + error.what());
+  }
+  option->source_ = where + ": " + name + " = " + value;
+}
+
+std::string Options::help() const {
+  const auto label = [](const Option& option) {
+    if (option.flag_) return (option.default_ == "true" ? "--[no-]" : "--") + option.name_;
+    return "--" + option.name_ + " " + option.placeholder_;
+  };
+  size_t indent = sizeof("  --config FILE  ") - 1;
+  for (const Option& option : options_) indent = std::max(indent, std::min(label(option).size(), LONGEST_LABEL) + 4);
+  std::string out = "Usage: " + program_ + " [options]";
+  for (const Positional& wanted : positional_) out += " " + wanted.name + (wanted.values ? "..." : "");
+  out += "\n";
+  append_wrapped(out, purpose_, 0);
+  if (!positional_.empty()) out += "\n";
+  for (const Positional& wanted : positional_) append_help_line(out, wanted.name, wanted.help, indent);
+  std::vector<std::string> sections;
+  for (const Option& option : options_) {
+    if (std::find(sections.begin(), sections.end(), option.section_) == sections.end()) {
+      sections.push_back(option.section_);
+    }
+  }
+  for (const std::string& section : sections) {
+    out += "\n" + section + "\n";
+    for (const Option& option : options_) {
+      if (option.section_ != section) continue;
+      const std::string otherwise = option.flag_ ? (option.default_ == "true" ? "on" : "") : option.default_;
+      append_help_line(out, label(option), option.help_ + (otherwise.empty() ? "" : " [" + otherwise + "]"), indent);
+    }
+  }
+  out += "\n";
+  append_help_line(out, "--config FILE", "read options from lines \"name = value\"; the command line wins", indent);
+  append_help_line(out, "--help", "print this and stop", indent);
+  return out;
+}
+
+Json Options::to_json() const {
+  Json saved = Json::object();
+  for (const Option& option : options_) {
+    if (!option.free_) saved.set(option.name_, option.save_());
+  }
+  return saved;
+}
+
+void Options::restore(const Json& saved, const std::string& origin) {
+  if (!saved.is(Json::Kind::Object))
+    throw Error(origin + ": its options are " + name_of(saved.kind()) + ", expected an object");
+  for (const Json::Member& member : saved.members()) {
+    const Option* option = find(member.first);
+    if (option == nullptr || option->free_) {
+      throw Error(origin + ": saved with option --" + member.first + ", which " + program_ + " does not have");
+    }
+  }
+  for (Option& option : options_) {
+    if (option.free_) continue;
+    const Json* value = saved.find(option.name_);
+    if (value == nullptr) throw Error(origin + ": saved without option --" + option.name_ + ", which it needs");
+    const std::string before = restored_text(*value, option.name_, origin);
+    const std::string started = written(option.name_, option.flag_, before);
+    if (!option.source_.empty()) {
+      if (option.differs_ || option.save_() == *value) continue;
+      throw Error(option.source_ + ": this run was started with " + started +
+                  "; an option that shapes the run cannot change on --resume");
+    }
+    if (!option.assign_(before)) throw Error(origin + ": saved with " + started + ": expected " + option.expected_);
+  }
+}
+
+void declare_device(Options& options, std::string* device, int* threads) {
+  options
+      .add("device", device, {"auto", "cpu", "cuda"},
+           "auto takes the GPU where there is one; the results do not depend on it")
+      .may_change();
+  options.add("threads", threads, 0, 1024, "CPU threads, 0 for all cores; the results do not depend on it")
+      .may_change();
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,350 @@
+#include "base/safetensors.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/atomic_file.h"
+#include "base/checksum.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+
+namespace petroglyph {
+
+namespace {
+
+constexpr uint64_t LONGEST_HEADER = 100'000'000;  // the format's own limit
+constexpr const char* METADATA = "__metadata__";
+constexpr const char* DATA_KEY = "data_checksum";
+constexpr const char* HEADER_KEY = "header_checksum";
+constexpr std::string_view BLANK = "0000000000000000";  // in place of the header's checksum while it is computed
+
+// Bytes of one element, 0 for a type that we do not know.
+uint64_t size_of(const std::string& dtype) {
+  if (dtype == "F64" || dtype == "I64" || dtype == "U64") return 8;
+  if (dtype == "F32" || dtype == "I32" || dtype == "U32") return 4;
+  if (dtype == "F16" || dtype == "BF16" || dtype == "I16" || dtype == "U16") return 2;
+  if (dtype == "U8" || dtype == "I8" || dtype == "BOOL" || dtype == "F8_E4M3" || dtype == "F8_E5M2") return 1;
+  return 0;
+}
+
+// Bytes of a tensor, nothing when 64 bits do not hold their number. Extents are not negative.
+std::optional<uint64_t> bytes_of(const std::vector<int64_t>& shape, uint64_t element) {
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
+  uint64_t bytes = element;
+  for (int64_t extent : shape) {
+    if (bytes > UINT64_MAX / static_cast<uint64_t>(extent)) return {};
+    bytes *= static_cast<uint64_t>(extent);
+  }
+  return bytes;
+}
+
+std::string commas(uint64_t value) { return with_commas(static_cast<int64_t>(value)); }
+
+std::string checksum_of_header(std::string header, size_t digits_at) {
+  header.replace(digits_at, BLANK.size(), BLANK);
+  const uint64_t length = header.size();
+  Checksum checksum;
+  checksum.update(&length, sizeof length);
+  checksum.update(header.data(), header.size());
+  return checksum.hex();
+}
+
+// Where the digits of the header's checksum stand. A quote within a JSON string is escaped, so this finds only the key.
+size_t find_header_checksum(const std::string& header) {
+  const std::string opening = std::string("\"") + HEADER_KEY + "\":\"";
+  const size_t at = header.find(opening);
+  if (at == std::string::npos || at + opening.size() + BLANK.size() > header.size()) return std::string::npos;
+  return at + opening.size();
+}
+
+}  // namespace
+
+template <>
+const char* safetensors_dtype<float>() {
+  return "F32";
+}
+template <>
+const char* safetensors_dtype<double>() {
+  return "F64";
+}
+template <>
+const char* safetensors_dtype<int32_t>() {
+  return "I32";
+}
+template <>
+const char* safetensors_dtype<int64_t>() {
+  return "I64";
+}
+template <>
+const char* safetensors_dtype<uint8_t>() {
+  return "U8";
+}
+
+int64_t SafetensorsFile::Entry::count() const { return static_cast<int64_t>((end - begin) / size_of(dtype)); }
+
+SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path), file_(path) {
+  const std::string header = read_header();
+  Json json;
+  try {
+    json = Json::parse(header, "header");
+  } catch (const Error& error) {
+    fail(std::string(error.what()) + ": not a safetensors file, or damaged");
+  }
+  if (!json.is(Json::Kind::Object)) fail("its header is " + std::string(name_of(json.kind())) + ", expected an object");
+  if (const Json* metadata = json.find(METADATA)) parse_metadata(*metadata);
+  check_header(header);
+  for (const Json::Member& member : json.members()) {
+    if (member.first != METADATA) parse_entry(member.first, member.second);
+  }
+  check_layout();
+  check_data();
+}
+
+void SafetensorsFile::fail(const std::string& complaint) const {
+  throw Error(path_ + ": " + complaint + "; nothing was changed");
+}
+
+SafetensorsFile::Descriptor::Descriptor(const std::string& path) : number(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (number < 0) throw Error(path + ": cannot read: " + std::strerror(errno));
+}
+
+SafetensorsFile::Descriptor::~Descriptor() { close(number); }
+
+void SafetensorsFile::read_at(uint64_t offset, void* bytes, size_t size) const {
+  constexpr size_t PIECE = size_t(1) << 30;  // more in one call is refused on some systems
+  char* out = static_cast<char*>(bytes);
+  while (size > 0) {
+    const ssize_t count = pread(file_.number, out, std::min(size, PIECE), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail(std::string("cannot read: ") + std::strerror(errno));
+    if (count == 0) fail("cannot read: it became shorter while it was read");
+    out += count;
+    offset += static_cast<uint64_t>(count);
+    size -= static_cast<size_t>(count);
+  }
+}
+
+std::string SafetensorsFile::read_header() {
+  struct stat status;
+  if (fstat(file_.number, &status) != 0) fail(std::string("cannot read: ") + std::strerror(errno));
+  if (!S_ISREG(status.st_mode)) fail("expected a file, found something else");
+  file_size_ = static_cast<uint64_t>(status.st_size);
+  uint64_t length = 0;
+  if (file_size_ < sizeof length) fail(commas(file_size_) + " bytes long: too short for a safetensors file");
+  read_at(0, &length, sizeof length);
+  if (length > LONGEST_HEADER) fail("expected the length of a header in its first 8 bytes: not a safetensors file");
+  data_begin_ = sizeof length + length;
+  if (data_begin_ > file_size_) {
+    fail(commas(file_size_) + " bytes long, its header alone promises " + commas(data_begin_) +
+         ": truncated, or not a safetensors file");
+  }
+  std::string header(length, '\0');
+  read_at(sizeof length, header.data(), length);
+  if (header.empty() || header[0] != '{') fail("its header does not begin with '{': not a safetensors file");
+  return header;
+}
+
+void SafetensorsFile::parse_metadata(const Json& object) {
+  if (!object.is(Json::Kind::Object)) fail(text("%s is %s, expected an object", METADATA, name_of(object.kind())));
+  for (const Json::Member& member : object.members()) {
+    if (!member.second.is(Json::Kind::String)) {
+      fail(METADATA + (": " + member.first) + " is " + name_of(member.second.kind()) + ", expected a string");
+    }
+    const std::string& value = member.second.string();
+    if (member.first == DATA_KEY) {
+      data_checksum_ = value;
+    } else if (member.first == HEADER_KEY) {
+      header_checksum_ = value;
+    } else {
+      metadata_[member.first] = value;
+    }
+  }
+}
+
+void SafetensorsFile::check_header(const std::string& header) const {
+  if (!data_checksum_ && !header_checksum_) return;
+  if (!data_checksum_ || !header_checksum_) fail("it has one checksum of two: damaged");
+  const size_t at = find_header_checksum(header);
+  const std::string found = at == std::string::npos ? "missing" : checksum_of_header(header, at);
+  if (found != *header_checksum_) {
+    fail("checksum of the header is " + found + ", the header says " + *header_checksum_ + ": damaged");
+  }
+}
+
+void SafetensorsFile::parse_entry(const std::string& name, const Json& object) {
+  const std::string tensor = "tensor " + name;
+  Entry entry;
+  try {
+    for (const Json::Member& member : object.members()) {
+      if (member.first != "dtype" && member.first != "shape" && member.first != "data_offsets") {
+        throw Error("unknown key \"" + member.first + "\"");
+      }
+    }
+    entry.dtype = object.at("dtype").string();
+    for (const Json& extent : object.at("shape").items()) entry.shape.push_back(extent.integer());
+    const std::vector<Json>& offsets = object.at("data_offsets").items();
+    if (offsets.size() != 2) throw Error("expected two data_offsets, found " + std::to_string(offsets.size()));
+    const int64_t begin = offsets[0].integer(), end = offsets[1].integer();
+    if (begin < 0 || end < begin) {
+      throw Error("expected ascending data_offsets, found " + std::to_string(begin) + ", " + std::to_string(end));
+    }
+    entry.begin = static_cast<uint64_t>(begin);
+    entry.end = static_cast<uint64_t>(end);
+  } catch (const Error& error) {
+    fail(tensor + ": " + error.what());
+  }
+  const uint64_t element = size_of(entry.dtype);
+  if (element == 0) fail(tensor + " has the unknown dtype " + entry.dtype);
+  for (int64_t extent : entry.shape) {
+    if (extent < 0) fail(tensor + " has the negative shape " + shape_text(entry.shape));
+  }
+  const std::optional<uint64_t> bytes = bytes_of(entry.shape, element);
+  if (!bytes) fail(tensor + " has the shape " + shape_text(entry.shape) + ", too large for any file");
+  if (*bytes != entry.end - entry.begin) {
+    fail(tensor + " has " + commas(entry.end - entry.begin) + " bytes, its shape " + shape_text(entry.shape) + " of " +
+         entry.dtype + " takes " + commas(*bytes));
+  }
+  names_.push_back(name);
+  entries_[name] = entry;
+}
+
+void SafetensorsFile::check_layout() const {
+  std::vector<std::pair<const Entry*, const std::string*>> order;
+  for (const auto& [name, entry] : entries_) order.emplace_back(&entry, &name);
+  std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.first->begin, a.first->end) < std::pair(b.first->begin, b.first->end);
+  });
+  uint64_t end = 0;
+  for (const auto& [entry, name] : order) {
+    if (entry->begin != end) {
+      fail("tensor " + *name + " begins at byte " + commas(entry->begin) + " of the data, where " + commas(end) +
+           " was expected: " + (entry->begin < end ? "an overlap" : "a hole"));
+    }
+    end = entry->end;
+  }
+  const uint64_t promised = data_begin_ + end;
+  if (file_size_ == promised) return;
+  fail(commas(file_size_) + " bytes long, its header promises " + commas(promised) + ": " +
+       (file_size_ < promised ? "truncated" : "something was added"));
+}
+
+void SafetensorsFile::check_data() const {
+  if (!data_checksum_) return;
+  Checksum checksum;
+  std::vector<char> block(size_t(1) << 20);
+  for (uint64_t at = data_begin_; at < file_size_; at += block.size()) {
+    const size_t size = static_cast<size_t>(std::min<uint64_t>(block.size(), file_size_ - at));
+    read_at(at, block.data(), size);
+    checksum.update(block.data(), size);
+  }
+  if (checksum.hex() != *data_checksum_) {
+    fail("checksum of the data is " + checksum.hex() + ", its header says " + *data_checksum_ + ": damaged");
+  }
+}
+
+const SafetensorsFile::Entry* SafetensorsFile::find(const std::string& name) const {
+  const auto found = entries_.find(name);
+  return found == entries_.end() ? nullptr : &found->second;
+}
+
+const SafetensorsFile::Entry& SafetensorsFile::entry(const std::string& name) const {
+  const Entry* found = find(name);
+  if (found == nullptr) fail("it has no tensor " + name);
+  return *found;
+}
+
+const std::string& SafetensorsFile::metadata(const std::string& key) const {
+  const auto found = metadata_.find(key);
+  if (found == metadata_.end()) fail("its metadata lacks \"" + key + "\"");
+  return found->second;
+}
+
+void SafetensorsFile::expect_shape(const std::string& name, const std::vector<int64_t>& shape) const {
+  const Entry& found = entry(name);
+  if (found.shape == shape) return;
+  fail("tensor " + name + " has shape " + shape_text(found.shape) + ", expected " + shape_text(shape));
+}
+
+size_t SafetensorsFile::checked_count(const std::string& name, const std::string& dtype) const {
+  const Entry& found = entry(name);
+  if (found.dtype != dtype) fail("tensor " + name + " is of type " + found.dtype + ", expected " + dtype);
+  return static_cast<size_t>(found.count());
+}
+
+void SafetensorsFile::expect_count(const std::string& name, size_t found, size_t expected) const {
+  if (found == expected) return;
+  fail("tensor " + name + " has " + commas(found) + " elements, expected " + commas(expected));
+}
+
+void SafetensorsFile::read_bytes(const std::string& name, void* bytes) const {
+  const Entry& found = entry(name);
+  read_at(data_begin_ + found.begin, bytes, static_cast<size_t>(found.end - found.begin));
+}
+
+std::vector<float> SafetensorsFile::read_as_float(const std::string& name) const {
+  const std::string& dtype = entry(name).dtype;
+  if (dtype == "F32") return read<float>(name);
+  if (dtype != "F64") fail("tensor " + name + " is of type " + dtype + ", expected F32 or F64");
+  const std::vector<double> values = read<double>(name);
+  std::vector<float> rounded(values.size());
+  for (size_t i = 0; i < values.size(); ++i) rounded[i] = static_cast<float>(values[i]);
+  return rounded;
+}
+
+void SafetensorsWriter::metadata(const std::string& key, const std::string& value) {
+  if (key == DATA_KEY || key == HEADER_KEY) throw Error("metadata \"" + key + "\" is the writer's own");
+  metadata_.set(key, value);
+}
+
+void SafetensorsWriter::add(const std::string& name, const std::string& dtype, const std::vector<int64_t>& shape,
+                            const void* data) {
+  const bool negative = std::any_of(shape.begin(), shape.end(), [](int64_t extent) { return extent < 0; });
+  const std::optional<uint64_t> size = negative ? std::nullopt : bytes_of(shape, size_of(dtype));
+  if (size_of(dtype) == 0) throw Error("tensor " + name + ": unknown dtype " + dtype);
+  if (!size) throw Error("tensor " + name + ": impossible shape " + shape_text(shape));
+  if (name == METADATA || !names_.insert(name).second) throw Error("tensor " + name + ": the name is taken");
+  tensors_.push_back({name, dtype, shape, data, *size});
+}
+
+std::string SafetensorsWriter::header() const {
+  Checksum data;
+  for (const Tensor& tensor : tensors_) data.update(tensor.data, tensor.size);
+  Json metadata = Json::object();
+  metadata.set(DATA_KEY, data.hex()).set(HEADER_KEY, std::string(BLANK));
+  for (const Json::Member& member : metadata_.members()) metadata.set(member.first, member.second);
+
+  Json header = Json::object();
+  header.set(METADATA, metadata);
+  uint64_t begin = 0;
+  for (const Tensor& tensor : tensors_) {
+    Json shape = Json::array(), offsets = Json::array();
+    for (int64_t extent : tensor.shape) shape.push(extent);
+    offsets.push(begin).push(begin + tensor.size);
+    begin += tensor.size;
+    header.set(tensor.name, Json::object().set("dtype", tensor.dtype).set("shape", shape).set("data_offsets", offsets));
+  }
+  std::string text = header.text();
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // so that the data is aligned
+  const size_t at = find_header_checksum(text);
+  return text.replace(at, BLANK.size(), checksum_of_header(text, at));
+}
+
+void SafetensorsWriter::save(const std::string& path) const {
+  const std::string text = header();
+  const uint64_t length = text.size();
+  if (length > LONGEST_HEADER) throw Error(path + ": cannot write: names and metadata of " + commas(length) + " bytes");
+  write_file_atomically(path, [&](OutputFile& file) {
+    file.write(&length, sizeof length);
+    file.write(text);
+    for (const Tensor& tensor : tensors_) file.write(tensor.data, tensor.size);
+  });
+}
+
+}  // namespace petroglyph

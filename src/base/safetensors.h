@@ -1,0 +1,139 @@
+// Checkpoints: named tensors and a few words about them, in the safetensors format, which Python opens too.
+//
+//   8 bytes   length n of the header, little-endian
+//   n bytes   JSON: {"__metadata__": {KEY: STRING, …},
+//              NAME: {"dtype": "F32", "shape": [2,3], "data_offsets": [0,24]}, …}
+//   the rest  the tensors' bytes, without holes or overlaps
+//
+// Our own files carry two checksums (checksum.h) in the metadata, so that a damaged file is noticed before it is used:
+//   data_checksum    of all the tensors' bytes
+//   header_checksum  of the 8 bytes of length and the header, in which its own 16 digits count as '0'
+// The reader checks both, and where one of them is there the other must be; files of others have neither. A program
+// that edits such a file and keeps its metadata must drop the two.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+
+namespace petroglyph {
+
+// The name of a C++ type in the file: "F32" for float.
+template <class T>
+const char* safetensors_dtype();
+template <>
+const char* safetensors_dtype<float>();
+template <>
+const char* safetensors_dtype<double>();
+template <>
+const char* safetensors_dtype<int32_t>();
+template <>
+const char* safetensors_dtype<int64_t>();
+template <>
+const char* safetensors_dtype<uint8_t>();
+
+// A file that has been checked from end to end; its tensors are read when they are asked for.
+class SafetensorsFile {
+ public:
+  struct Entry {
+    std::string dtype;
+    std::vector<int64_t> shape;
+    uint64_t begin = 0, end = 0;  // bytes, counted from the start of the data
+    int64_t count() const;        // elements
+  };
+
+  // Throws an Error for a file that cannot be read, is truncated, damaged, or something else.
+  explicit SafetensorsFile(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  const std::vector<std::string>& names() const { return names_; }  // in the header's order
+  const Entry* find(const std::string& name) const;
+  const Entry& entry(const std::string& name) const;  // throws when there is none
+
+  // All but the two checksums.
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  const std::string& metadata(const std::string& key) const;  // throws when there is none
+
+  // The tensor's elements; throws when it is of another type.
+  template <class T>
+  std::vector<T> read(const std::string& name) const {
+    std::vector<T> values(checked_count(name, safetensors_dtype<T>()));
+    read_bytes(name, values.data());
+    return values;
+  }
+  // The same into the caller's buffer, whose `count` elements must be exactly the tensor's.
+  template <class T>
+  void read(const std::string& name, T* values, size_t count) const {
+    expect_count(name, checked_count(name, safetensors_dtype<T>()), count);
+    read_bytes(name, values);
+  }
+  // F32 as it is, F64 rounded to nearest.
+  std::vector<float> read_as_float(const std::string& name) const;
+
+  // Throws unless the tensor has this shape: "PATH: tensor NAME has shape 192×192, expected 64×64".
+  void expect_shape(const std::string& name, const std::vector<int64_t>& shape) const;
+
+ private:
+  struct Descriptor {
+    explicit Descriptor(const std::string& path);
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    ~Descriptor();
+    int number;
+  };
+
+  size_t checked_count(const std::string& name, const std::string& dtype) const;
+  void expect_count(const std::string& name, size_t found, size_t expected) const;
+  void read_bytes(const std::string& name, void* bytes) const;
+  void read_at(uint64_t offset, void* bytes, size_t size) const;
+  std::string read_header();
+  void parse_metadata(const Json& object);
+  void parse_entry(const std::string& name, const Json& object);
+  void check_header(const std::string& header) const;
+  void check_layout() const;
+  void check_data() const;
+  [[noreturn]] void fail(const std::string& complaint) const;
+
+  std::string path_;
+  Descriptor file_;
+  uint64_t file_size_ = 0, data_begin_ = 0;
+  std::vector<std::string> names_;
+  std::map<std::string, Entry> entries_;
+  std::map<std::string, std::string> metadata_;
+  std::optional<std::string> data_checksum_, header_checksum_;  // as the file states them
+};
+
+// Collects tensors and writes them in one go. The data is not copied: it must live until save().
+class SafetensorsWriter {
+ public:
+  void metadata(const std::string& key, const std::string& value);
+  void add(const std::string& name, const std::string& dtype, const std::vector<int64_t>& shape, const void* data);
+  template <class T>
+  void add(const std::string& name, const std::vector<int64_t>& shape, const T* data) {
+    add(name, safetensors_dtype<T>(), shape, data);
+  }
+
+  // Replaces the file in one step (atomic_file.h). Equal tensors and metadata give equal files, byte for byte.
+  void save(const std::string& path) const;
+
+ private:
+  struct Tensor {
+    std::string name, dtype;
+    std::vector<int64_t> shape;
+    const void* data;
+    uint64_t size;  // bytes
+  };
+  std::string header() const;
+
+  Json metadata_ = Json::object();
+  std::set<std::string> names_;
+  std::vector<Tensor> tensors_;
+};
+
+}  // namespace petroglyph

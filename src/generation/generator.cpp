@@ -1,0 +1,65 @@
+#include "generation/generator.h"
+
+#include <algorithm>
+
+#include "math/random.h"
+
+namespace petroglyph {
+
+namespace {
+constexpr int PIECE = 512;  // tokens of a prompt that a stream takes at a time
+}
+
+std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt, const Model& model) {
+  std::vector<int32_t> tokens, line;
+  tokenizer.encode(prompt, tokens);
+  tokenizer.encode("\n", line);
+  const auto window = static_cast<size_t>(model.window());
+  if (tokens.size() < window) tokens.insert(tokens.begin(), window - tokens.size(), line.front());
+  return tokens;
+}
+
+Generator::Generator(Model& model, Ops& ops, const Sampling& sampling, uint64_t seed, uint32_t sample, int64_t capacity)
+    : model_(model),
+      ops_(ops),
+      sampler_(sampling),
+      seed_(seed),
+      sample_(sample),
+      capacity_(static_cast<int>(std::min<int64_t>(capacity, model.longest()))),
+      stream_(model.stream(1, capacity_)),
+      logits_(static_cast<size_t>(model.classes())) {}
+
+void Generator::read(const std::vector<int32_t>& tokens) {
+  for (size_t at = 0; at < tokens.size();) {
+    if (stream_->length() == capacity_) make_room();
+    const size_t room = static_cast<size_t>(capacity_ - stream_->length());
+    const size_t count = std::min({tokens.size() - at, room, static_cast<size_t>(PIECE)});
+    tokens_.insert(tokens_.end(), &tokens[at], &tokens[at] + count);
+    feed(&tokens[at], static_cast<int>(count));
+    at += count;
+  }
+}
+
+int32_t Generator::next() {
+  const real u = uniform(philox(seed_, stream_of("generate"), sample_, drawn_++).word[0]);
+  const int32_t token = sampler_.draw(logits_, u);
+  read({token});
+  return token;
+}
+
+void Generator::make_room() {
+  stream_ = model_.stream(1, capacity_);
+  const int kept = capacity_ / 2;
+  for (int at = 0; at < kept; at += PIECE)
+    feed(&tokens_[tokens_.size() - static_cast<size_t>(kept - at)], std::min(PIECE, kept - at));
+}
+
+void Generator::feed(const int32_t* tokens, int count) {
+  const size_t V = logits_.size();
+  piece_.resize(ops_, {count});
+  piece_.upload({tokens, tokens + count});
+  const real* logits = stream_->append(piece_.data(), count);
+  ops_.download(logits_.data(), logits + static_cast<size_t>(count - 1) * V, V * sizeof(real));
+}
+
+}  // namespace petroglyph

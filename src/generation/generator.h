@@ -1,0 +1,47 @@
+// Lets a sequence model go on from a prompt, one token at a time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "generation/sampling.h"
+#include "models/model.h"
+#include "tokenizers/tokenizer.h"
+
+namespace petroglyph {
+
+// The tokens of a prompt. Of a model that reads whole windows only, with new lines before it until it fills one: such a model has
+// never seen the beginning of a text, and a new line is what most often stands before one.
+std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt, const Model& model);
+
+// One continuation. Where the model's positions are used up, it reads the later half of what it had again and goes on
+// from there; models without a longest sequence never need to.
+class Generator {
+ public:
+  // capacity: tokens that prompt and continuation will have, at most what the model can read.
+  Generator(Model& model, Ops& ops, const Sampling& sampling, uint64_t seed, uint32_t sample, int64_t capacity);
+
+  // At least one token before the first next(), and at least a window where the model reads windows.
+  void read(const std::vector<int32_t>& tokens);
+  // Draws a token and reads it.
+  int32_t next();
+
+ private:
+  void make_room();
+  void feed(const int32_t* tokens, int count);
+
+  Model& model_;
+  Ops& ops_;
+  Sampler sampler_;
+  uint64_t seed_;
+  uint32_t sample_;
+  int capacity_;
+  uint64_t drawn_ = 0;
+  std::vector<int32_t> tokens_;  // all that were read
+  std::unique_ptr<Stream> stream_;
+  Tokens piece_;
+  std::vector<real> logits_;  // (V), after the last token
+};
+
+}  // namespace petroglyph

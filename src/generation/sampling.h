@@ -1,0 +1,34 @@
+// Which token comes next: drawn from a model's logits, the same on every machine.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "math/numerics.h"
+
+namespace petroglyph {
+
+struct Sampling {
+  double temperature = 1;  // divides the logits; 0 takes the likeliest token
+  int top_k = 0;           // only the k likeliest; 0: all
+  double top_p = 1;        // only the likeliest that together reach this probability
+};
+
+// One of V tokens. u: evenly random, 0 ≤ u < 1. Tokens equally likely stand in the order of their numbers.
+class Sampler {
+ public:
+  explicit Sampler(const Sampling& settings) : settings_(settings) {}
+  int32_t draw(const std::vector<real>& logits, real u);
+
+ private:
+  struct Candidate {
+    int32_t token;
+    double weight;  // exp((logit − largest) / temperature), in our own exp
+  };
+  size_t keep_likeliest();
+
+  Sampling settings_;
+  std::vector<Candidate> candidates_;
+};
+
+}  // namespace petroglyph

@@ -1,0 +1,50 @@
+// Reads a model's or task's configuration: every key asked for once, with its range, and none left over.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+
+namespace petroglyph {
+
+// Each reader throws an Error that opens with the owner's name: "causal_rn: heads 5 out of range 1 to 4".
+// Without `otherwise` the key must be there; with it, an absent key (or null) means that value.
+class ConfigReader {
+ public:
+  ConfigReader(std::string owner, Json object);
+
+  int64_t integer(const std::string& key, int64_t low, int64_t high, std::optional<int64_t> otherwise = {});
+  double number(const std::string& key, double low, double high, std::optional<double> otherwise = {});
+  bool boolean(const std::string& key, std::optional<bool> otherwise = {});
+  std::string string(const std::string& key, std::optional<std::string> otherwise = {});
+  std::string choice(const std::string& key, const std::vector<std::string>& allowed,
+                     std::optional<std::string> otherwise = {});
+  std::vector<int64_t> integers(const std::string& key, int64_t low, int64_t high,
+                                std::optional<std::vector<int64_t>> otherwise = {});
+  // A part that another reader takes apart, such as the configuration of a layer.
+  Json object(const std::string& key);
+
+  bool has(const std::string& key) const { return object_.find(key) != nullptr; }
+  const std::string& owner() const { return owner_; }
+
+  // Throws when the configuration has a key that nobody asked for: a misspelt one, or one of another model.
+  void finish() const;
+
+  // For rules between keys: reader.fail("heads 5 does not divide hidden 192").
+  [[noreturn]] void fail(const std::string& complaint) const;
+
+ private:
+  const Json* ask(const std::string& key, bool required);
+  const Json& expect(const std::string& key, const Json& value, Json::Kind kind) const;
+  int64_t checked_integer(const std::string& key, const Json& value, int64_t low, int64_t high) const;
+
+  std::string owner_;
+  Json object_;
+  std::set<std::string> asked_;
+};
+
+}  // namespace petroglyph

@@ -1,0 +1,84 @@
+#include "models/model.h"
+
+#include "base/error.h"
+
+#include "base/checksum.h"
+#include "base/text.h"
+#include "math/random.h"
+
+namespace petroglyph {
+
+namespace {
+// Each parameter starts on a cache line, so that devices may read four or sixteen numbers at a time.
+constexpr int64_t ALIGNMENT = 16;
+}  // namespace
+
+real Init::operator()(uint64_t seed, uint32_t stream, int64_t index) const {
+  const uint64_t i = static_cast<uint64_t>(index);
+  switch (kind) {
+    case NORMAL: return deviation * petroglyph::normal(seed, stream, 0, i);
+    case FUNCTION: return function_of(index, philox(seed, stream, 0, i));
+    default: return kind == ONES ? real(1) : real(0);
+  }
+}
+
+void check_room(const std::string& name, int length, int n, int capacity) {
+  if (n > capacity - length)
+    throw Error(text("%s: %d tokens are more than the stream's %d", name.c_str(), length + n, capacity));
+}
+
+Parameter& Parameters::add(std::string name, Shape shape, Init init) {
+  list_.push_back({std::move(name), std::move(shape), init, room_});
+  size_ += list_.back().size();
+  room_ += (list_.back().size() + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  return list_.back();
+}
+
+void Parameters::allocate(Ops& ops) {
+  ops_ = &ops;
+  values_ = Tensor(ops, {room_});
+  gradients_ = Tensor(ops, {room_});
+  values_.zero();
+  gradients_.zero();
+  for (Parameter& p : list_) {
+    p.value = values_.data() + p.begin;
+    p.gradient = gradients_.data() + p.begin;
+  }
+}
+
+void Parameters::initialize(uint64_t seed) {
+  std::vector<real> host(static_cast<size_t>(room_));
+  for (const Parameter& p : list_) {
+    const uint32_t stream = stream_of(p.name);
+    for (int64_t i = 0; i < p.size(); ++i) host[static_cast<size_t>(p.begin + i)] = p.init(seed, stream, i);
+  }
+  values_.upload(host);
+}
+
+uint64_t Parameters::fingerprint() const {
+  const std::vector<real> host = values_.download();
+  Checksum checksum;
+  for (const Parameter& p : list_) checksum.update(host.data() + p.begin, static_cast<size_t>(p.size()) * sizeof(real));
+  return checksum.value();
+}
+
+Parameter* Parameters::find(const std::string& name) {
+  for (Parameter& p : list_)
+    if (p.name == name) return &p;
+  return nullptr;
+}
+
+int64_t Parameters::size_of_blocks() const {
+  int64_t size = 0;
+  for (const Parameter& p : list_)
+    if (p.name.rfind("blocks.", 0) == 0) size += p.size();
+  return size;
+}
+
+void Parameters::upload(const Parameter& parameter, const std::vector<real>& values) {
+  ops_->upload(parameter.value, values.data(), values.size() * sizeof(real));
+}
+
+std::vector<real> Model::attention_map(size_t, int) { throw Error("this model has no attention maps"); }
+
+}  // namespace petroglyph

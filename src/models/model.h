@@ -1,0 +1,137 @@
+// What a model offers: named parameters, a forward and a backward pass over a batch, and a stream that reads one token
+// after another.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "math/random.h"
+#include "ops/ops.h"
+
+namespace petroglyph {
+
+// How a parameter begins: N(0, deviation²), all zeros or ones, or what a function makes of an element's index and of four
+// random words of its own.
+struct Init {
+  using Function = std::function<real(int64_t index, const Random4& random)>;
+  enum Kind { NORMAL, ZEROS, ONES, FUNCTION } kind;
+  real deviation;
+  Function function_of;
+
+  static Init normal(real deviation) { return {NORMAL, deviation, nullptr}; }
+  static Init zeros() { return {ZEROS, 0, nullptr}; }
+  static Init ones() { return {ONES, 0, nullptr}; }
+  static Init function(Function f) { return {FUNCTION, 0, std::move(f)}; }
+  // Evenly between −bound and bound.
+  static Init uniform(real bound) {
+    return function(
+        [bound](int64_t, const Random4& random) { return bound * (2 * petroglyph::uniform(random.word[0]) - 1); });
+  }
+  real operator()(uint64_t seed, uint32_t stream, int64_t index) const;
+};
+
+struct Parameter {
+  std::string name;
+  Shape shape;
+  Init init;
+  int64_t begin = 0;  // its place among all values
+  real* value = nullptr;
+  real* gradient = nullptr;
+
+  int64_t size() const { return elements(shape); }
+};
+
+// All parameters of a model side by side in one array, their gradients in another: clearing, the global norm, AdamW and
+// the fingerprint are then one operation each.
+class Parameters {
+ public:
+  // Declares one; the reference stays good. All are declared before allocate().
+  Parameter& add(std::string name, Shape shape, Init init);
+  void allocate(Ops& ops);
+
+  // A parameter's initial values depend on the seed, its name and nothing else (random.h).
+  void initialize(uint64_t seed);
+  void zero_gradients() { gradients_.zero(); }
+  // 64 bits of all values in order: equal weights, equal fingerprints.
+  uint64_t fingerprint() const;
+
+  const std::deque<Parameter>& list() const { return list_; }
+  Parameter* find(const std::string& name);
+  int64_t size() const { return size_; }
+  int64_t room() const { return room_; }  // size of values() and gradients()
+  // Without embeddings and the readout, as the papers count.
+  int64_t size_of_blocks() const;
+  const Tensor& values() const { return values_; }
+  const Tensor& gradients() const { return gradients_; }
+  // All at once, laid out as values(): from parameter.begin on, zeros in the gaps.
+  void upload_all(const std::vector<real>& values) { values_.upload(values); }
+  void upload(const Parameter& parameter, const std::vector<real>& values);
+
+ private:
+  std::deque<Parameter> list_;
+  Ops* ops_ = nullptr;
+  int64_t size_ = 0, room_ = 0;  // room_ counts the gaps between parameters, which stay zero
+  Tensor values_, gradients_;
+};
+
+// What a model reads, on the device: token ids, or the patches of images.
+struct Input {
+  const int32_t* tokens;          // (B,T); null where the model reads patches
+  int batch, length;              // B, T
+  const real* patches = nullptr;  // (B,T,P)
+
+  int64_t rows() const { return static_cast<int64_t>(batch) * length; }
+};
+
+// Reads sequences piece by piece and keeps what later tokens need of the earlier ones. Each position's logits have the
+// same bits as in one forward pass over the whole.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  // Appends the (B,n) tokens and returns their logits (B,n,V), on the device, good until the next call.
+  // Throws Error beyond the capacity the stream was made with.
+  virtual const real* append(const int32_t* tokens, int n) = 0;
+  virtual int length() const = 0;
+};
+
+// Throws Error where a stream of that many positions, of which `length` are taken, has no room for n more.
+void check_room(const std::string& name, int length, int n, int capacity);
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  // The logits of a batch, on the device: (B,T,V), or (B,V) of a model that reads out the last position only. They and all
+  // that backward() needs stay until the next forward().
+  virtual const real* forward(const Input& input) = 0;
+  // Adds to every parameter's gradient, for dlogits = ∂loss/∂logits of the last forward().
+  virtual void backward(const Input& input, const real* dlogits) = 0;
+  virtual std::unique_ptr<Stream> stream(int batch, int capacity) = 0;
+  virtual int classes() const = 0;                                         // V, the columns of the logits
+  virtual int longest() const { return std::numeric_limits<int>::max(); }  // T that its stream reads at most
+  // 0; or the number of tokens that it reads, no more and no fewer, to answer once, at their end. Its stream slides: a position's
+  // logits are those of the window that ends there, NaN before the first whole one.
+  virtual int window() const { return 0; }
+  virtual int64_t logit_rows(const Input& input) const { return input.rows(); }
+
+  // How much each position took from each other one in a block of the last forward(), of one sample: (maps,T,T), a row a
+  // position. Throws Error for a model in which that is no one number.
+  virtual std::vector<real> attention_map(size_t block, int sample);
+
+  // Where it is set, forward() shows it what each layer made, (B,T,D) on the device, with T as many positions as the layer has.
+  // Transformers and RegularGPT do; other models never call it.
+  std::function<void(size_t layer, const real* x, int positions, int width)> after_layer;
+
+  Parameters parameters;
+};
+
+// The models by name. `config` has the keys of the model's file; a bad one throws Error.
+std::unique_ptr<Model> make_model(const std::string& name, const Json& config, Ops& ops);
+std::vector<std::string> model_names();
+
+}  // namespace petroglyph

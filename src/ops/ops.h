@@ -1,0 +1,23 @@
+// What a device offers to the models: memory (tensor.h) and the catalogue of operations (catalogue.h) on shapes (shapes.h).
+//
+// The catalogue is declared once and included in the body of each device's class, so that the CPU (cpu/cpu.h) and the
+// GPU (gpu/gpu.h) cannot drift apart: an operation that one of them lacks does not link.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "ops/shapes.h"
+#include "ops/tensor.h"
+
+namespace petroglyph {
+
+class Ops : public Memory {
+ public:
+  virtual std::string description() const = 0;  // "CPU, 2 threads, AVX-512"
+#define OP(...) virtual __VA_ARGS__ = 0
+#include "ops/catalogue.h"
+#undef OP
+};
+
+}  // namespace petroglyph

@@ -1,0 +1,96 @@
+// A shape and a buffer of one device. A Tensor owns its memory; operations see bare pointers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "math/numerics.h"
+
+namespace petroglyph {
+
+using Shape = std::vector<int64_t>;  // printed by shape_text (text.h)
+
+inline int64_t elements(const Shape& shape) {
+  int64_t product = 1;
+  for (int64_t d : shape) product *= d;
+  return product;
+}
+
+// Where numbers live. Implemented by each device (ops.h); all calls are in order with the device's operations.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+  virtual void* allocate(
+      size_t bytes) = 0;  // uninitialised; throws Error with what was wanted where there is too little
+  virtual void release(void* memory) noexcept = 0;
+  virtual void upload(void* to, const void* host, size_t bytes) = 0;      // the host memory may be reused on return
+  virtual void download(void* host, const void* from, size_t bytes) = 0;  // waits for the device
+  virtual void zero(void* memory, size_t bytes) = 0;
+  // `count` pieces of `bytes`, a stride (in bytes) apart on either side: appends rows to a cache.
+  virtual void copy(void* to, size_t to_stride, const void* from, size_t from_stride, size_t bytes, size_t count) = 0;
+};
+
+// An owned array of T on one device.
+template <class T>
+class Array {
+ public:
+  Array() = default;
+  Array(Memory& memory, Shape shape)
+      : memory_(&memory),
+        shape_(std::move(shape)),
+        room_(elements(shape_)),
+        data_(static_cast<T*>(memory.allocate(static_cast<size_t>(elements(shape_)) * sizeof(T)))) {}
+  Array(Array&& other) noexcept { swap(other); }
+  Array& operator=(Array&& other) noexcept {
+    Array(std::move(other)).swap(*this);
+    return *this;
+  }
+  Array(const Array&) = delete;
+  Array& operator=(const Array&) = delete;
+  ~Array() {
+    if (data_) memory_->release(data_);
+  }
+
+  T* data() const { return data_; }
+  const Shape& shape() const { return shape_; }
+  int64_t size() const { return data_ ? elements(shape_) : 0; }
+  size_t bytes() const { return static_cast<size_t>(size()) * sizeof(T); }
+
+  void zero() { memory_->zero(data_, bytes()); }
+  void upload(const T* host) { memory_->upload(data_, host, bytes()); }
+  void upload(const std::vector<T>& host) { memory_->upload(data_, host.data(), host.size() * sizeof(T)); }
+  std::vector<T> download() const {
+    std::vector<T> host(static_cast<size_t>(size()));
+    memory_->download(host.data(), data_, bytes());
+    return host;
+  }
+  // Makes room for `shape`; the contents are lost. Nothing happens where it has that shape already. Memory that is large enough
+  // is kept: where every step has another length, asking for it anew costs more than some steps themselves.
+  void resize(Memory& memory, const Shape& shape) {
+    if (data_ && elements(shape) <= room_) {
+      shape_ = shape;
+      return;
+    }
+    *this = Array();  // returns the old memory before new memory is asked for
+    *this = Array(memory, shape);
+  }
+
+ private:
+  void swap(Array& other) noexcept {
+    std::swap(memory_, other.memory_);
+    std::swap(shape_, other.shape_);
+    std::swap(room_, other.room_);
+    std::swap(data_, other.data_);
+  }
+  Memory* memory_ = nullptr;
+  Shape shape_;
+  int64_t room_ = 0;  // numbers that the memory holds
+  T* data_ = nullptr;
+};
+
+using Tensor = Array<real>;
+using Tokens = Array<int32_t>;
+
+}  // namespace petroglyph

@@ -1,0 +1,156 @@
+// Learns a byte pair encoding from text, and turns text into shards of tokens and back.
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "base/options.h"
+#include "base/program.h"
+#include "base/text.h"
+#include "tasks/corpus.h"
+#include "tokenizers/byte_pair_training.h"
+
+namespace petroglyph {
+namespace {
+
+struct Settings {
+  std::vector<std::string> files;
+  int train = 0;
+  std::string tokenizer = "bytes", save, out;
+  int64_t shard_tokens = 100'000'000;
+  bool replace = false, decode = false;
+
+  void declare(Options& options) {
+    options.positional("FILE", &files, "text files; with --decode, shards");
+    options.section("A tokenizer");
+    options
+        .add("tokenizer", &tokenizer,
+             "ascii, bytes, a tokenizer's file, or a folder with GPT-2's encoder.json and vocab.bpe")
+        .placeholder("NAME");
+    options.add("replace", &replace, "ascii: '?' in place of every other character");
+    options.add("train", &train, 0, 1 << 20, "instead, learns a byte pair encoding with so many tokens from the files");
+    options.add("save", &save, "writes the tokenizer into this file").placeholder("FILE");
+    options.section("Shards");
+    options.add("out", &out, "writes the tokens into PREFIX_000000.bin, PREFIX_000001.bin, …").placeholder("PREFIX");
+    options.add("shard-tokens", &shard_tokens, 1, (int64_t(1) << 31) - 1, "tokens in a shard");
+    options.add("decode", &decode, "prints the text that the shards hold");
+  }
+};
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+std::unique_ptr<Tokenizer> learn(const Settings& settings) {
+  if (settings.train < 256)
+    throw UsageError(text("--train %d: every byte is a token, expected at least 256", settings.train));
+  std::vector<MappedFile> files;
+  std::vector<std::string_view> texts;
+  for (const std::string& file : settings.files) texts.push_back(files.emplace_back(file).text());
+  const double start = now();
+  auto tokenizer = train_byte_pairs(texts, settings.train);
+  std::printf("learnt %s tokens in %.1f s%s\n", with_commas(tokenizer->vocab()).c_str(), now() - start,
+              tokenizer->vocab() < settings.train ? "; no other pair occurs twice" : "");
+  return tokenizer;
+}
+
+// Writes tokens into one shard after another.
+class ShardWriter {
+ public:
+  ShardWriter(const Settings& settings, const Tokenizer& tokenizer) : settings_(settings) {
+    if (settings.out.empty()) return;
+    if (tokenizer.vocab() > MOST_SHARD_TOKENS)
+      throw Error("--out: a shard has 16 bits a token, too few for " + with_commas(tokenizer.vocab()) + " tokens");
+    if (std::filesystem::exists(path())) throw Error(path() + ": this file exists already; choose another --out");
+  }
+
+  void add(const std::vector<int32_t>& tokens) {
+    if (settings_.out.empty()) return;
+    waiting_.insert(waiting_.end(), tokens.begin(), tokens.end());
+    const auto full = static_cast<size_t>(settings_.shard_tokens);
+    while (waiting_.size() >= full) write(full);
+  }
+  void finish() {
+    if (!waiting_.empty()) write(waiting_.size());
+  }
+
+ private:
+  std::string path() const { return settings_.out + text("_%06d.bin", written_); }
+
+  void write(size_t count) {
+    const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(count);
+    write_file_atomically(path(), shard_bytes({waiting_.begin(), end}));
+    std::printf("%s: %s tokens\n", path().c_str(), with_commas(static_cast<int64_t>(count)).c_str());
+    waiting_.erase(waiting_.begin(), end);
+    ++written_;
+  }
+
+  const Settings& settings_;
+  std::vector<int32_t> waiting_;
+  int written_ = 0;
+};
+
+void encode(const Settings& settings, const Tokenizer& tokenizer) {
+  constexpr size_t PIECE = size_t(1) << 24;
+  ShardWriter shards(settings, tokenizer);
+  std::vector<int32_t> tokens;
+  for (const std::string& path : settings.files) {
+    const MappedFile file(path);
+    const std::string_view bytes = file.text();
+    tokenizer.check(bytes, path);
+    int64_t count = 0, replaced = 0;
+    double seconds = 0;
+    for (size_t at = 0, end; at < bytes.size(); at = end) {
+      const double start = now();
+      end = bytes.size() - at > PIECE ? tokenizer.cut(bytes, at + PIECE) : bytes.size();
+      tokens.clear();
+      replaced += tokenizer.encode(bytes.substr(at, end - at), tokens);
+      count += static_cast<int64_t>(tokens.size());
+      seconds += now() - start;
+      shards.add(tokens);
+    }
+    const auto size = static_cast<double>(bytes.size());
+    std::printf("%s: %s bytes, %s tokens (%s), %.2f bytes each, %.0f MB/s", path.c_str(),
+                with_commas(static_cast<int64_t>(bytes.size())).c_str(), with_commas(count).c_str(),
+                tokenizer.name().c_str(), count > 0 ? size / static_cast<double>(count) : 0.0,
+                seconds > 0 ? size / seconds * 1e-6 : 0.0);
+    if (replaced > 0) std::printf("; %s characters replaced", with_commas(replaced).c_str());
+    std::printf("\n");
+  }
+  shards.finish();
+}
+
+void decode(const Settings& settings, const Tokenizer& tokenizer) {
+  constexpr int64_t PIECE = 1 << 20;
+  for (const std::string& path : settings.files) {
+    if (!is_shard(path)) throw Error(path + ": expected a shard of tokens, *.bin");
+    const auto corpus = open_corpus(path, tokenizer);
+    for (int64_t at = 0; at < corpus->size(); at += PIECE) {
+      std::vector<int32_t> tokens(static_cast<size_t>(std::min(PIECE, corpus->size() - at)));
+      corpus->read(at, static_cast<int64_t>(tokens.size()), tokens.data());
+      const std::string bytes = tokenizer.decode(tokens);
+      if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size()) throw Error("cannot write the text");
+    }
+  }
+}
+
+int tokenize(int argc, char** argv) {
+  Options options("tokenize", "Learns a byte pair encoding from text, and turns text into shards of tokens and back.");
+  Settings settings;
+  settings.declare(options);
+  options.parse(argc, argv);
+  if (settings.train > 0 && settings.decode) throw UsageError("--train reads text, --decode shards: choose one");
+  const auto tokenizer =
+      options.given("train") ? learn(settings) : open_tokenizer(settings.tokenizer, settings.replace);
+  if (!settings.save.empty()) write_file_atomically(settings.save, tokenizer_file_text(*tokenizer));
+  settings.decode ? decode(settings, *tokenizer) : encode(settings, *tokenizer);
+  return 0;
+}
+
+}  // namespace
+}  // namespace petroglyph
+
+int main(int argc, char** argv) {
+  return petroglyph::run_program("tokenize", [&] { return petroglyph::tokenize(argc, argv); });
+}

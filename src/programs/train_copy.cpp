@@ -1,0 +1,132 @@
+// Trains a sequence model to copy random strings, then shows it copying, one token at a time.
+// The experiment of "An All-MLP Sequence Modeling Architecture That Excels at Copying", section 3 and appendix D.
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+#include "base/error.h"
+#include "base/program.h"
+#include "base/text.h"
+#include "math/random.h"
+#include "tasks/copying.h"
+#include "train/compare.h"
+#include "train/model_options.h"
+#include "train/run.h"
+
+namespace petroglyph {
+namespace {
+
+struct CopySettings {
+  int length = 32;           // letters in a string
+  std::vector<int> lengths;  // at which a trained model is evaluated
+  std::string compare;
+
+  void declare(Options& options) {
+    options.section("Task");
+    options.add("length", &length, 1, 1 << 16, "letters in a string");
+    options.add("evaluate-lengths", &lengths, 1, 1 << 16,
+                "strings of these lengths the trained model has to copy too: a table, lengths.csv, lengths.svg");
+    options
+        .add("compare", &compare,
+             "trains variants in turn on the same samples: models or options, as in "
+             "causal_rn,transformer:position=alibi")
+        .placeholder("LIST")
+        .may_change();
+  }
+
+  // Room for the longest of all strings: positions that training does not reach keep their initial values.
+  int context() const {
+    int longest = length;
+    for (const int other : lengths) longest = std::max(longest, other);
+    return Copying(longest).context();
+  }
+};
+
+// One run and all its settings, from the words of a command line.
+struct Session {
+  Options options{"train_copy", "Trains a sequence model to copy random strings of letters, then shows it copying."};
+  CopySettings copy;
+  ModelOptions model;
+  RunSettings settings;
+  std::optional<Copying> task;
+  std::optional<Run> run;
+
+  explicit Session(const std::vector<std::string>& words) {
+    settings.program = "train_copy";
+    copy.declare(options);
+    model.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "rnn"});
+    settings.declare(options);
+    options.parse(words);
+    model.set_defaults();
+  }
+
+  void prepare() {
+    run.emplace(settings, options, "copy");
+    task.emplace(copy.length);
+    run->prepare(model.model, model.config(task->vocab(), copy.context()), *task);
+  }
+
+  void show();
+  const std::string& compared() const { return copy.compare; }
+  LengthTable length_table() {
+    std::vector<double> accuracy;
+    for (const int length : copy.lengths)
+      accuracy.push_back(run->evaluate(Copying(length), settings.eval_samples).accuracy);
+    return {title(), "accuracy", true, copy.lengths, {model.model}, {accuracy}};
+  }
+  std::string title() const { return text("Copying %d letters", copy.length); }
+};
+
+// Feeds fresh strings up to SEP and lets the model go on by itself: each answer token is the likeliest one, and is read back.
+std::vector<int32_t> answer(Run& run, const Copying& task, const Batch& strings) {
+  Ops& ops = run.ops();
+  const int B = strings.size, T = strings.length, prompt = task.prompt(), answers = T - prompt + 1;
+  const auto stream = run.model().stream(B, T);
+  Tokens next(ops, {B}), best(ops, {B});
+  std::vector<int32_t> column(static_cast<size_t>(B)), answered(static_cast<size_t>(B) * answers);
+  for (int t = 0; t < T; ++t) {
+    for (int b = 0; b < B; ++b)
+      column[b] = t < prompt ? strings.tokens[static_cast<size_t>(b) * T + t]
+                             : answered[static_cast<size_t>(b) * answers + t - prompt];
+    next.upload(column);
+    const real* logits = stream->append(next.data(), 1);
+    if (t + 1 < prompt) continue;
+    ops.argmax(best.data(), logits, B, task.vocab());
+    column = best.download();
+    for (int b = 0; b < B; ++b) answered[static_cast<size_t>(b) * answers + t + 1 - prompt] = column[b];
+  }
+  return answered;
+}
+
+void show_copying(Run& run, const Copying& task, int count, int shown) {
+  const Batch strings = task.batch(run.seed(), stream_of("show"), 0, 0, count);
+  const std::vector<int32_t> answers = answer(run, task, strings);
+  const int T = strings.length, n = T / 2 - 1;
+  double right = 0;
+  for (int b = 0; b < count; ++b) {
+    const int32_t* string = &strings.tokens[static_cast<size_t>(b) * T + 1];
+    const int32_t* copy = &answers[static_cast<size_t>(b) * (n + 1)];
+    const double accuracy = task.answer_accuracy(string, copy);
+    right += accuracy;
+    if (b >= shown) continue;
+    std::string read, said;
+    for (int i = 0; i < n; ++i) read += Copying::letter(string[i]);
+    for (int i = 0; i <= n; ++i) said += Copying::letter(copy[i]);
+    std::printf("  read  %s\n  said  %s  %s\n", read.c_str(), said.c_str(), accuracy == 1 ? "right" : "wrong");
+  }
+  std::printf("one token at a time, %d fresh strings of %d letters: accuracy %.2f %%\n", count, n, 100 * right / count);
+}
+
+void Session::show() {
+  show_copying(*run, *task, 64, settings.quiet ? 0 : 4);
+  if (!copy.lengths.empty()) write_lengths(run->folder(), length_table());
+}
+
+}  // namespace
+}  // namespace petroglyph
+
+int main(int argc, char** argv) {
+  return petroglyph::run_program("train_copy",
+                                 [&] { return petroglyph::train_or_compare<petroglyph::Session>(argc, argv); });
+}

@@ -1,0 +1,181 @@
+// Trains a model to say what is on an image, then shows what it takes for what, and where it looks.
+// The experiments of "An All-MLP Sequence Modeling Architecture That Excels at Copying", appendix C, and "Linear-Time Sequence
+// Modeling with MLPs", sections 4.3 and 4.4: CIFAR-5M, and from there CIFAR-10 and CIFAR-100 (--init).
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "analysis/classify.h"
+#include "analysis/heat_map.h"
+#include "base/error.h"
+#include "base/program.h"
+#include "base/text.h"
+#include "math/random.h"
+#include "tasks/image_files.h"
+#include "tasks/shapes.h"
+#include "train/compare.h"
+#include "train/model_options.h"
+#include "train/run.h"
+
+namespace petroglyph {
+namespace {
+
+// Sizes of model and training under one name. quick: shapes within three minutes on two cores. tiny and base: the papers'
+// (causal_rn_linear_time, appendix B), with the batch and the learning rate of its images.
+struct Preset {
+  const char* name;
+  int width, hidden, layers, heads;  // hidden 0: the model's own default; heads of Transformers
+  int batch;
+  double learning_rate;
+  int64_t steps, warmup;
+};
+constexpr Preset PRESETS[] = {
+    {"quick", 96, 0, 4, 4, 32, 2e-3, 1200, 50},
+    {"tiny", 192, 0, 12, 1, 320, 5e-4, 2000, 50},
+    {"base", 768, 3072, 12, 12, 320, 5e-4, 15632, 50},  // one epoch of CIFAR-5M's first five parts
+};
+
+struct ImageSettings {
+  std::string preset = PRESETS[0].name;
+  std::string data, test, format = "auto", compare;
+  Augmentation augmentation;
+  int maps = 12;
+
+  void declare(Options& options) {
+    options.section("Task");
+    options.add("preset", &preset, {"quick", "tiny", "base"},
+                "sets width, hidden, layers, heads, batch, lr, steps and warmup where they are not given");
+    options.add("data", &data, "training images, with commas between files (data/README.md); default: drawn shapes")
+        .placeholder("FILES");
+    options.add("test", &test, "test images, which no training sees").placeholder("FILES");
+    options.add("format", &format, {"auto", "cifar10", "cifar100", "cifar5m"}, "of the files");
+    options.add("flip", &augmentation.flip, "training images are mirrored, every other time");
+    options.add("crop", &augmentation.crop, 0, Picture::SIDE, "training images are moved by up to so many pixels");
+    options.add("maps", &maps, 0, 1000, "test images that the sheet of heat maps shows").may_change();
+    options
+        .add("compare", &compare,
+             "trains variants in turn on the same images: models or options, as in birn_image,transformer:heads=2")
+        .placeholder("LIST")
+        .may_change();
+  }
+};
+
+// One run and all its settings, from the words of a command line.
+struct Session {
+  Options options{"train_image", "Trains a model to say what is on an image, then shows where it looks."};
+  ImageSettings image;
+  ModelOptions model;
+  RunSettings settings;
+  std::unique_ptr<Images> task;
+  int test_images = 1000;
+  std::optional<Run> run;
+
+  explicit Session(const std::vector<std::string>& words) {
+    settings.program = "train_image";
+    settings.stop_at = 2;
+    settings.eval_every = 50;
+    model.model = "birn_image";
+    adopt(PRESETS[0]);  // the defaults that --help shows
+    image.declare(options);
+    model.declare(options, {"birn_image", "transformer", "linear_transformer", "relation_network", "deep_sets"});
+    settings.declare(options);
+    options.parse(words);
+    parsed_ = true;
+    for (const Preset& preset : PRESETS)
+      if (image.preset == preset.name) adopt(preset);
+    model.set_defaults();
+  }
+
+  void prepare() {
+    run.emplace(settings, options, "images");
+    task = make_task();
+    RunExtras extras;
+    extras.new_head = true;
+    Json names = Json::array();
+    for (const std::string& name : task->class_names()) names.push(name);
+    extras.data = Json::object();
+    extras.data.set("classes", names);
+    run->prepare(model.model, model.image_config(Images::PATCHES, Images::PATCH_SIZE, task->classes()), *task,
+                 std::move(extras));
+  }
+
+  // What the trained model says of all test images.
+  void show() {
+    const Answers answers =
+        classify(run->model(), run->ops(), *task, run->seed(), stream_of("test"), test_images, settings.batch);
+    const Confusion confusion(task->class_names(), answers);
+    if (!settings.quiet) std::printf("what is what (rows), and what it is taken for:\n%s", confusion.text().c_str());
+    confusion.save(run->folder(), model.model + ": " + settings.name);
+    std::printf("accuracy on %s test images: %.2f %%, loss %.4f\n", with_commas(test_images).c_str(),
+                100 * answers.accuracy(), answers.loss);
+    if (image.maps > 0 && has_maps()) show_maps();
+  }
+
+  const std::string& compared() const { return image.compare; }
+
+  // For comparisons: a run is over.
+  LengthTable length_table() {
+    show();
+    return {title(), "accuracy", true, {}, {model.model}, {{}}};
+  }
+  std::string title() const { return image.data.empty() ? "Drawn shapes" : "Images"; }
+
+ private:
+  template <class Value>
+  void adopt(const char* option, Value& value, const Value& preset) {
+    if (!parsed_ || !options.given(option)) value = preset;
+  }
+  void adopt(const Preset& preset) {
+    adopt("width", model.width, preset.width);
+    adopt("hidden", model.hidden, preset.hidden);
+    adopt("layers", model.layers, preset.layers);
+    adopt("heads", model.heads, model.is_transformer() ? preset.heads : 1);
+    adopt("batch", settings.batch, preset.batch);
+    adopt("lr", settings.rate.peak, preset.learning_rate);
+    adopt("steps", settings.steps, preset.steps);
+    adopt("warmup", settings.rate.warmup, preset.warmup);
+  }
+
+  // One vector for a whole set has no positions that it is read from.
+  bool has_maps() const { return model.model != "relation_network" && model.model != "deep_sets"; }
+
+  bool parsed_ = false;
+  std::unique_ptr<Images> make_task() {
+    if (image.data.empty() != image.test.empty())
+      throw UsageError(image.data.empty() ? "--test without --data: expected training images too"
+                                          : "--data without --test: expected images that no training sees");
+    if (image.data.empty()) {
+      if (image.augmentation.flip || image.augmentation.crop > 0)
+        throw UsageError("--flip and --crop are for --data: drawn shapes are new each time");
+      return std::make_unique<Shapes>();
+    }
+    ImageFiles training(split(image.data, ','), image.format), test(split(image.test, ','), image.format);
+    const int64_t step_size = static_cast<int64_t>(settings.batch) * settings.accumulate;
+    auto files = std::make_unique<FileImages>(std::move(training), std::move(test), step_size, image.augmentation);
+    if (settings.eval_samples > files->test_size())
+      throw UsageError(text("--eval-samples %d: --test has %s images", settings.eval_samples,
+                            with_commas(files->test_size()).c_str()));
+    test_images = static_cast<int>(std::min<int64_t>(files->test_size(), 1 << 24));
+    return files;
+  }
+
+  void show_maps() {
+    std::vector<Picture> pictures;
+    for (int i = 0; i < std::min(image.maps, test_images); ++i)
+      pictures.push_back(task->picture(run->seed(), stream_of("test"), 0, i));
+    heat_map_sheet(run->model(), run->ops(), task->class_names(), pictures, blocks_to_show(model.layers))
+        .save_png(run->file("heatmaps.png"));
+    if (!settings.quiet)
+      std::printf("saved %s (confusion.csv, confusion.svg, heatmaps.png: where it looks)\n", run->folder().c_str());
+  }
+};
+
+}  // namespace
+}  // namespace petroglyph
+
+int main(int argc, char** argv) {
+  return petroglyph::run_program("train_image",
+                                 [&] { return petroglyph::train_or_compare<petroglyph::Session>(argc, argv); });
+}
