@@ -6,7 +6,14 @@ REAL ?= float
 DEBUG ?= 0
 SANITIZE ?= 0
 OPENMP ?= auto
+# Of what computes (cpu/, math/), and of all the rest, which compiles in half the time so. The bits are the same at every level.
 OPTIMIZE ?= $(if $(filter 1,$(DEBUG)),-O1 -g,-O3)
+OPTIMIZE_REST ?= $(if $(filter -O3,$(OPTIMIZE)),-Og,$(OPTIMIZE))
+
+# All cores work, unless -j says otherwise.
+ifeq ($(MAKELEVEL)$(filter -j% --jobs%,$(MAKEFLAGS)),0)
+MAKEFLAGS += -j$(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 1)
+endif
 
 # ---- Compiler -------------------------------------------------------------------------------------------------------
 
@@ -23,21 +30,28 @@ OPENMP_WORKS := $(if $(filter 0,$(OPENMP)),,$(shell echo 'int main() { return 0;
   $(CXX) -fopenmp -x c++ - -o /dev/null 2>/dev/null && echo yes))
 OPENMPFLAGS := $(if $(OPENMP_WORKS),-fopenmp,-fopenmp-simd)
 
-CXXFLAGS ?=
-FLAGS = -std=c++17 $(OPTIMIZE) $(ARCHFLAGS) $(CONTRACT) $(OPENMPFLAGS) -Wall -Wextra -Werror -Wno-psabi -Wno-unknown-pragmas -Isrc \
-  $(if $(filter double,$(REAL)),-DPETROGLYPH_DOUBLE) $(if $(CUDA_WANTED),-DPETROGLYPH_CUDA) $(if $(filter 1,$(DEBUG)),-DPETROGLYPH_POISON) \
-  $(if $(filter 1,$(SANITIZE)),-g -fsanitize=address$(COMMA)undefined -fno-sanitize-recover=all -DPETROGLYPH_POISON) $(CXXFLAGS)
 COMMA := ,
+CXXFLAGS ?=
+FLAGS = -std=c++17 $(ARCHFLAGS) $(CONTRACT) $(OPENMPFLAGS) -Wall -Wextra -Werror -Wno-psabi -Wno-unknown-pragmas -Isrc \
+  $(if $(filter double,$(REAL)),-DPETROGLYPH_DOUBLE) $(if $(filter 1,$(DEBUG)),-DPETROGLYPH_POISON) \
+  $(if $(filter 1,$(SANITIZE)),-g -fsanitize=address$(COMMA)undefined -fno-sanitize-recover=all -DPETROGLYPH_POISON)
+COMPUTING = $(FLAGS) $(OPTIMIZE) $(CXXFLAGS)
+REST = $(FLAGS) $(OPTIMIZE_REST) $(CXXFLAGS) $(if $(STANDARD),-include $(BUILD)/standard.h)
 LINKFLAGS = $(OPENMPFLAGS) $(if $(filter 1,$(SANITIZE)),-fsanitize=address$(COMMA)undefined) $(LDFLAGS) $(CUDA_LIBRARIES)
+
+# The standard library's headers, compiled once (g++ only). Every file names what it includes all the same: clang++ has them from there.
+STANDARD := $(if $(findstring clang,$(shell $(CXX) --version 2>/dev/null)),,$(BUILD)/standard.h.gch)
 
 # ---- CUDA -----------------------------------------------------------------------------------------------------------
 
-# auto: where nvcc is found, with the default flags only; the GPU knows no double build and no sanitizer.
-CUDA ?= auto
+# auto: where nvcc and a GPU are, with the default flags only; the GPU knows no double build and no sanitizer. The targets that
+# cannot do without take it for 1.
 NVCC ?= $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
-CUDA_WANTED := $(if $(filter auto,$(CUDA)),$(if $(NVCC),$(if $(filter build-float-0,$(BUILD)-$(REAL)-$(SANITIZE)),yes)),$(filter 1,$(CUDA)))
+CUDA ?= $(if $(filter test-gpu bench-gpu,$(MAKECMDGOALS)),1,auto)
+CUDA_POSSIBLE := $(if $(filter 0,$(CUDA)),,$(if $(NVCC),$(if $(filter build-float-0,$(BUILD)-$(REAL)-$(SANITIZE)),yes)))
+GPU_HERE := $(if $(CUDA_POSSIBLE),$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d .))
+CUDA_WANTED := $(if $(filter auto,$(CUDA)),$(if $(GPU_HERE),yes),$(filter 1,$(CUDA)))
 # The GPU that is here; else two generations of large ones, and PTX that newer ones compile for themselves.
-GPU_HERE := $(if $(CUDA_WANTED),$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d .))
 GPU_ARCH ?= $(or $(GPU_HERE),80 90)
 GENCODE := $(foreach a,$(GPU_ARCH),-gencode arch=compute_$(a),code=sm_$(a)) \
   -gencode arch=compute_$(lastword $(GPU_ARCH)),code=compute_$(lastword $(GPU_ARCH))
@@ -46,41 +60,103 @@ CUDA_LIBRARIES := $(if $(CUDA_WANTED),-L$(dir $(NVCC))../lib64 -lcudart_static -
 
 # ---- What is built --------------------------------------------------------------------------------------------------
 
-PROGRAMS := train_copy train_text train_regular train_image scaling generate tokenize inspect reproduce
-LIBRARY := $(filter-out src/programs/%,$(wildcard src/*/*.cpp))
+# A room of src/ becomes a library, and a program is linked with the rooms that it needs: train_copy waits for no tokenizer. Includes point
+# from left to right only (test/rooms.sh), and so these lists need no room twice.
+ROOMS := base math ops cpu models tokenizers tasks figures train generation analysis reproduction
 KERNELS := $(wildcard src/gpu/*.cu)
-OBJECTS := $(LIBRARY:src/%.cpp=$(BUILD)/%.o) $(if $(CUDA_WANTED),$(KERNELS:src/%.cu=$(BUILD)/%.o))
+MODELS := models $(if $(CUDA_WANTED),gpu) cpu ops math base
+TRAINING := train figures tasks $(MODELS)
+
+ROOMS_train_copy := $(TRAINING)
+ROOMS_train_text := generation train figures tasks tokenizers $(MODELS)
+ROOMS_train_regular := $(TRAINING)
+ROOMS_train_image := analysis $(TRAINING)
+ROOMS_scaling := analysis train figures tasks tokenizers $(MODELS)
+ROOMS_generate := generation train tokenizers $(MODELS)
+ROOMS_tokenize := tasks tokenizers math base
+ROOMS_inspect := analysis train figures tasks tokenizers $(MODELS)
+ROOMS_reproduce := reproduction $(TRAINING)
+PROGRAMS := train_copy train_text train_regular train_image scaling generate tokenize inspect reproduce
+
+ROOMS_numerics := math base
+ROOMS_numerics_exhaustive := math base
+ROOMS_files := figures models math base
+ROOMS_oracle := $(MODELS)
+ROOMS_analysis := analysis train figures tasks tokenizers $(MODELS)
+ROOMS_identities := $(ROOMS_analysis)
+ROOMS_gradients := $(MODELS)
+ROOMS_regular_languages := tasks math base
+ROOMS_images := figures tasks math base
+ROOMS_text_data := tasks tokenizers math base
+ROOMS_bits := $(TRAINING)
+ROOMS_bench := $(TRAINING)
+ROOMS_programs := models ops math base
+ROOMS_reproduction := reproduction $(TRAINING)
+ROOMS_host_run := $(filter-out gpu,$(MODELS))
+ROOMS_gpu_run := $(MODELS)
+TESTS := numerics numerics_exhaustive files oracle analysis identities gradients regular_languages images text_data bits bench programs reproduction
+# These share the table of cases.
+OF_CASES := analysis identities gradients bits bench
 
 .PHONY: all test test-all test-exhaustive bench test-gpu bench-gpu format lint clean help float-tests double-tests
 .DELETE_ON_ERROR:
 all: $(PROGRAMS)
 ifeq ($(OPENMP_WORKS),)
-	@echo "$(CXX) has no OpenMP: built for one thread"
+	@echo "left out: threads ($(CXX) has no OpenMP)"
+endif
+ifeq ($(CUDA_WANTED),)
+	@echo "left out: CUDA ($(if $(filter 0,$(CUDA)),CUDA=0,$(if $(NVCC),no GPU here; CUDA=1 builds it all the same,no nvcc here)))"
 endif
 
 $(PROGRAMS): %: $(BUILD)/%
 	@ln -sf $< $@
 
-$(BUILD)/%: $(BUILD)/programs/%.o $(BUILD)/petroglyph.a
-	@echo "  LINK $@"
-	@$(CXX) -o $@ $^ $(LINKFLAGS)
-$(BUILD)/test/%: $(BUILD)/test/%.o $(BUILD)/test/cases.o $(BUILD)/petroglyph.a
-	@echo "  LINK $@"
-	@$(CXX) -o $@ $^ $(LINKFLAGS)
-$(BUILD)/petroglyph.a: $(OBJECTS)
+define ROOM
+$(BUILD)/$(1).a: $(patsubst src/%.cpp,$(BUILD)/%.o,$(wildcard src/$(1)/*.cpp))
+endef
+$(foreach room,$(ROOMS),$(eval $(call ROOM,$(room))))
+$(BUILD)/gpu.a: $(KERNELS:src/%.cu=$(BUILD)/%.o)
+$(ROOMS:%=$(BUILD)/%.a) $(BUILD)/gpu.a:
 	@rm -f $@
 	@$(AR) rcs $@ $^
 
-$(BUILD)/%.o: src/%.cpp $(BUILD)/flags
-	@mkdir -p $(@D)
-	@echo "  CXX  $<"
-	@$(CXX) $(FLAGS) -MMD -MP -c -o $@ $<
-$(BUILD)/test/%.o: test/%.cpp $(BUILD)/flags
-	@mkdir -p $(@D)
-	@echo "  CXX  $<"
-	@$(CXX) $(FLAGS) -Itest -MMD -MP -c -o $@ $<
+$(foreach p,$(PROGRAMS),$(eval $(BUILD)/$(p): $(BUILD)/programs/$(p).o $(ROOMS_$(p):%=$(BUILD)/%.a)))
+$(foreach t,$(TESTS),$(eval $(BUILD)/test/$(t): $(BUILD)/test/$(t).o $(if $(filter $(t),$(OF_CASES)),$(BUILD)/test/cases.o) $(ROOMS_$(t):%=$(BUILD)/%.a)))
+$(PROGRAMS:%=$(BUILD)/%) $(TESTS:%=$(BUILD)/test/%):
+	@echo "  LINK $@"
+	@$(CXX) -o $@ $^ $(LINKFLAGS)
 
-$(BUILD)/gpu/%.o: src/gpu/%.cu $(BUILD)/flags
+$(BUILD)/cpu/%.o: src/cpu/%.cpp $(BUILD)/flags
+	@mkdir -p $(@D)
+	@echo "  CXX  $<"
+	@$(CXX) $(COMPUTING) -MMD -MP -c -o $@ $<
+$(BUILD)/math/%.o: src/math/%.cpp $(BUILD)/flags
+	@mkdir -p $(@D)
+	@echo "  CXX  $<"
+	@$(CXX) $(COMPUTING) -MMD -MP -c -o $@ $<
+$(BUILD)/test/numerics%.o: test/numerics%.cpp $(BUILD)/flags
+	@mkdir -p $(@D)
+	@echo "  CXX  $<"
+	@$(CXX) $(COMPUTING) -Itest -MMD -MP -c -o $@ $<
+$(BUILD)/test/%.o: test/%.cpp $(BUILD)/flags $(STANDARD)
+	@mkdir -p $(@D)
+	@echo "  CXX  $<"
+	@$(CXX) $(REST) -Itest -MMD -MP -c -o $@ $<
+$(BUILD)/%.o: src/%.cpp $(BUILD)/flags $(STANDARD)
+	@mkdir -p $(@D)
+	@echo "  CXX  $<"
+	@$(CXX) $(REST) -MMD -MP -c -o $@ $<
+
+$(BUILD)/standard.h.gch: src/base/standard.h $(BUILD)/flags
+	@echo "  CXX  $<"
+	@cp $< $(BUILD)/standard.h
+	@$(CXX) $(FLAGS) $(OPTIMIZE_REST) $(CXXFLAGS) -x c++-header -o $@ $<
+
+# The two files that know whether there is a GPU.
+$(BUILD)/train/device.o $(BUILD)/test/bench.o: CXXFLAGS += $(if $(CUDA_WANTED),-DPETROGLYPH_CUDA)
+$(BUILD)/train/device.o $(BUILD)/test/bench.o: $(BUILD)/cuda_flags
+
+$(BUILD)/gpu/%.o: src/gpu/%.cu $(BUILD)/cuda_flags
 	@mkdir -p $(@D)
 	@echo "  NVCC $<"
 	@$(NVCC) $(NVCCFLAGS) $(GENCODE) -ccbin $(CXX) -Xcompiler -ffp-contract=off,-Wall,-Wextra -MMD -MP -c -o $@ $<
@@ -91,19 +167,19 @@ HOST_KERNELS := $(KERNELS:src/gpu/%.cu=$(BUILD)/host/%.o) $(HOST_SHIM)
 $(BUILD)/host/%.o: src/gpu/%.cu $(BUILD)/flags
 	@mkdir -p $(@D)
 	@echo "  CXX  $< for the host"
-	@$(CXX) $(FLAGS) -O2 -Wno-maybe-uninitialized -Itest -x c++ -include test/cuda_on_host.h -MMD -MP -c -o $@ $<
+	@$(CXX) $(FLAGS) $(CXXFLAGS) -O2 -Wno-maybe-uninitialized -Itest -x c++ -include test/cuda_on_host.h -MMD -MP -c -o $@ $<
 $(BUILD)/test/host_run.o: test/host_run.cpp $(BUILD)/flags
 	@mkdir -p $(@D)
 	@echo "  CXX  $<"
-	@$(CXX) $(FLAGS) -Itest -include test/cuda_on_host.h -MMD -MP -c -o $@ $<
+	@$(CXX) $(COMPUTING) -Itest -include test/cuda_on_host.h -MMD -MP -c -o $@ $<
 $(BUILD)/test/gpu_math_on_host.o: test/gpu_math.cu $(BUILD)/flags
 	@mkdir -p $(@D)
 	@echo "  CXX  $< for the host"
-	@$(CXX) $(FLAGS) -O2 -Itest -x c++ -include test/cuda_on_host.h -MMD -MP -c -o $@ $<
-$(BUILD)/test/gpu_math_on_host: $(BUILD)/test/gpu_math_on_host.o $(HOST_SHIM) $(BUILD)/petroglyph.a
+	@$(CXX) $(FLAGS) $(CXXFLAGS) -O2 -Itest -x c++ -include test/cuda_on_host.h -MMD -MP -c -o $@ $<
+$(BUILD)/test/gpu_math_on_host: $(BUILD)/test/gpu_math_on_host.o $(HOST_SHIM) $(BUILD)/math.a $(BUILD)/base.a
 	@echo "  LINK $@"
 	@$(CXX) -o $@ $^ $(LINKFLAGS)
-$(BUILD)/test/host_run: $(BUILD)/test/host_run.o $(BUILD)/test/cases.o $(HOST_KERNELS) $(BUILD)/petroglyph.a
+$(BUILD)/test/host_run: $(BUILD)/test/host_run.o $(BUILD)/test/cases.o $(HOST_KERNELS) $(ROOMS_host_run:%=$(BUILD)/%.a)
 	@echo "  LINK $@"
 	@$(CXX) -o $@ $^ $(LINKFLAGS)
 $(BUILD)/test/cuda_on_host_test: $(BUILD)/test/cuda_on_host_test.o $(HOST_SHIM)
@@ -113,7 +189,10 @@ $(BUILD)/test/cuda_on_host_test: $(BUILD)/test/cuda_on_host_test.o $(HOST_SHIM)
 # Changes when the command line does, so that objects of other flags are never mixed.
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
-	@echo '$(CXX) $(FLAGS)' | cmp -s - $@ || echo '$(CXX) $(FLAGS)' > $@
+	@echo '$(CXX) $(COMPUTING) $(OPTIMIZE_REST)' | cmp -s - $@ || echo '$(CXX) $(COMPUTING) $(OPTIMIZE_REST)' > $@
+$(BUILD)/cuda_flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(CXX) $(CUDA_WANTED) $(NVCC) $(NVCCFLAGS) $(GENCODE)' | cmp -s - $@ || echo '$(CXX) $(CUDA_WANTED) $(NVCC) $(NVCCFLAGS) $(GENCODE)' > $@
 .PHONY: FORCE
 FORCE:
 
@@ -132,7 +211,7 @@ PTX_LINT := "test/ptx_lint.sh $(KERNELS)"
 export NVCCFLAGS
 
 test: float-tests double-tests
-	@test/run.sh $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) $(PTX_LINT)
+	@test/run.sh test/rooms.sh $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) $(PTX_LINT)
 
 # The same bits from every build: each of these compares itself with test/golden.txt and with the oracles.
 MATRIX := generic O0 noopenmp sanitize $(if $(X86),v3) $(if $(shell command -v clang++),clang)
@@ -148,7 +227,7 @@ TESTS_OF = $(addprefix $(BUILD)/$(1)/test/,bits oracle $($(1)_TESTS))
 matrix-%:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/$* $($*_FLAGS) $(call TESTS_OF,$*) $(if $($*_TESTS),$(PROGRAMS:%=$(BUILD)/$*/%))
 test-all: float-tests double-tests $(MATRIX:%=matrix-%)
-	@test/run.sh $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) \
+	@test/run.sh test/rooms.sh $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) \
 	  $(PTX_LINT) $(foreach m,$(MATRIX),$(call TESTS_OF,$(m)))
 
 # Every function of numerics.h on all 2^32 inputs.
@@ -161,10 +240,15 @@ bench: $(BUILD)/test/bench
 # On a machine with a GPU: the host run's comparisons through the driver, every function on all 2^32 inputs, 200 steps of
 # train_copy on both devices, and compute-sanitizer where it is installed.
 GPU_TESTS := $(BUILD)/test/gpu_run $(BUILD)/test/gpu_math
+$(BUILD)/test/gpu_run: $(BUILD)/test/gpu_run.o $(BUILD)/test/cases.o $(ROOMS_gpu_run:%=$(BUILD)/%.a)
+$(BUILD)/test/gpu_math: $(BUILD)/test/gpu_math.o $(BUILD)/math.a $(BUILD)/base.a
+$(GPU_TESTS):
+	@echo "  LINK $@"
+	@$(CXX) -o $@ $^ $(LINKFLAGS)
 $(BUILD)/test/gpu_run.o: test/host_run.cpp $(BUILD)/flags
 	@mkdir -p $(@D)
 	@echo "  CXX  $<"
-	@$(CXX) $(FLAGS) -Itest -MMD -MP -c -o $@ $<
+	@$(CXX) $(COMPUTING) -Itest -MMD -MP -c -o $@ $<
 $(BUILD)/test/gpu_math.o: test/gpu_math.cu $(BUILD)/flags
 	@mkdir -p $(@D)
 	@echo "  NVCC $<"
@@ -176,7 +260,7 @@ bench-gpu: $(BUILD)/test/bench
 
 # ---- The rest -------------------------------------------------------------------------------------------------------
 
-SOURCES := $(wildcard src/*.h src/*.cpp src/*/*.h src/*/*.cpp src/*/*.cu src/*/*.cuh test/*.h test/*.cpp)
+SOURCES := $(wildcard src/*/*.h src/*/*.cpp src/*/*.cu src/*/*.cuh test/*.h test/*.cpp)
 
 format:
 	@clang-format -i $(filter-out src/ops/catalogue.h,$(SOURCES))
@@ -189,7 +273,7 @@ clean:
 
 define HELP
 make                  builds $(PROGRAMS) here; objects go to build/
-make test             every gradient, oracle, bit and program: under five minutes on two cores
+make test             every gradient, oracle, bit and program
 make test-all         that for every build there is: instruction sets, -O0, clang++, no OpenMP, sanitizers
 make test-exhaustive  the largest error of exp, log, tanh … over all 2^32 inputs
 make bench            how fast, and how near this machine's limits
@@ -198,8 +282,8 @@ make format lint      clang-format and clang-tidy, where they are installed
 make clean
 
 ARCH=native           instruction set: x86-64-v3, generic, … (the results are the same)
-CUDA=auto             0 leaves CUDA out; GPU_ARCH="80 90": what to build for, default the GPU that is here
-CXX=g++ OPENMP=auto DEBUG=0 SANITIZE=0 OPTIMIZE=-O3 REAL=float BUILD=build
+CUDA=auto             where a GPU is; 1 builds it, 0 leaves it out; GPU_ARCH="80 90": what to build for, default the GPU that is here
+CXX=g++ OPENMP=auto DEBUG=0 SANITIZE=0 OPTIMIZE=-O3 OPTIMIZE_REST=-Og REAL=float BUILD=build
 endef
 export HELP
 help:

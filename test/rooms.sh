@@ -1,0 +1,58 @@
+#!/bin/sh
+# Which room of src/ may include which. Reads every #include "…" of a tree and fails on one that points up, sideways into a room that is not
+# allowed, or at no file; and on a room that is not in the table.
+#
+#   test/rooms.sh [FOLDER]      src without an argument
+set -u
+folder=${1:-src}
+
+# room: the rooms that it may include beside itself
+table='
+base:
+math:         base
+ops:          base math
+cpu:          base math ops
+gpu:          base math ops
+models:       base math ops
+tokenizers:   base math
+tasks:        base math tokenizers
+figures:      base
+train:        base math ops cpu gpu models tokenizers tasks figures
+generation:   base math ops models tokenizers
+analysis:     base math ops cpu gpu models tokenizers tasks figures train generation
+reproduction: base math ops cpu gpu models tokenizers tasks figures train generation analysis
+programs:     base math ops cpu gpu models tokenizers tasks figures train generation analysis reproduction
+'
+
+find "$folder" -type f \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) | sort | xargs grep -n '^ *# *include *"' |
+  awk -v table="$table" -v folder="$folder" '
+    BEGIN {
+      rows = split(table, row, "\n")
+      for (i = 1; i <= rows; ++i) {
+        words = split(row[i], word, " ")
+        room = word[1]
+        sub(":", "", room)
+        if (words > 0) allowed[room, room] = known[room] = 1
+        for (j = 2; j <= words; ++j) allowed[room, word[j]] = 1
+      }
+    }
+    {
+      place = $0
+      sub(/: *# *include.*/, "", place)  # FILE:LINE
+      file = substr(place, length(folder) + 2)
+      room = file
+      sub("/.*", "", room)
+      split($0, quoted, "\"")
+      target = quoted[2]
+      other = target
+      sub("/.*", "", other)
+      if (!(room in known)) why = "the room " room " is not in the table of test/rooms.sh"
+      else if (target !~ "/") why = "expected a room before the name of the file"
+      else if (!((room, other) in allowed)) why = room "/ may not include " other "/"
+      else if ((getline line < (folder "/" target)) < 0) why = "there is no such file"
+      else why = ""
+      close(folder "/" target)
+      if (why == "") ++passed
+      else { ++failed; print "FAIL " place ": #include \"" target "\": " why }
+    }
+    END { printf "%d passed, %d failed\n", passed, failed; exit failed > 0 || passed == 0 }'
