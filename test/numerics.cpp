@@ -141,7 +141,7 @@ void nonpositive(Test& test) {
   for (uint64_t bits = function.worst % 1009; bits <= 0x7f800000; bits += 1009) {
     const float x = -numerics::from_bits(static_cast<uint32_t>(bits)), y = numerics::exp_nonpositive(x);
     const double exact = std::exp(static_cast<double>(x));
-    differing += !same(y, numerics::exp2(numerics::max(-126.0f, x * numerics::LOG2_E)));
+    differing += !same(y, numerics::exp2(numerics::max(-126.0f, x * LOG2_E)));
     if (!(x >= -function.limit)) continue;
     worst = std::max(worst, ulp_error(y, exact));
     furthest = std::max(furthest, std::fabs(y - exact));
