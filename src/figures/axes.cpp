@@ -1,0 +1,68 @@
+// The axes of a panel: marks, labels, and the grid behind the curves.
+#include <algorithm>
+#include <cmath>
+
+#include "figures/panel_painter.h"
+
+namespace petroglyph {
+
+// `room` is what one label wants, in pixels.
+std::vector<Tick> PanelPainter::ticks_of(const Panel::Axis& axis, const Scale& scale, double room) const {
+  const double length = std::fabs(scale.at(scale.span().high) - scale.at(scale.span().low));
+  const int count = std::max(2, static_cast<int>(length / room));
+  if (axis.names.empty()) {
+    const bool cells = panel_.map_ && &axis != &panel_.color_ && !axis.fixed;
+    return scale.logarithmic() ? log_ticks(scale.span(), count) : linear_ticks(scale.span(), count, cells);
+  }
+  double widest = SMALL;
+  if (&axis == &panel_.x_) {
+    for (const std::string& name : axis.names) widest = std::max(widest, width_of(name, SMALL));
+  }
+  const size_t stride = static_cast<size_t>(std::ceil((widest + 4) * double(axis.names.size()) / length));
+  std::vector<Tick> ticks;
+  for (size_t i = 0; i < axis.names.size(); i += std::max<size_t>(1, stride)) {
+    if (double(i) >= scale.span().low && double(i) <= scale.span().high) ticks.push_back({double(i), axis.names[i]});
+  }
+  return ticks;
+}
+
+double PanelPainter::widest(const std::vector<Tick>& ticks) const {
+  double widest = 0;
+  for (const Tick& tick : ticks) widest = std::max(widest, width_of(tick.label, SMALL));
+  return widest;
+}
+
+void PanelPainter::paint_grid() {
+  out_ += "<g class=\"grid\">\n";
+  for (const Tick& tick : x_ticks_) {
+    if (!tick.label.empty()) out_ += line_element(x_.at(tick.value), 0, x_.at(tick.value), height_);
+  }
+  for (const Tick& tick : y_ticks_) {
+    if (!tick.label.empty()) out_ += line_element(0, y_.at(tick.value), width_, y_.at(tick.value));
+  }
+  out_ += "</g>\n";
+}
+
+void PanelPainter::paint_axes() {
+  std::string labels;
+  out_ += "<g class=\"axis\">\n" + line_element(0, height_, width_, height_) + line_element(0, 0, 0, height_);
+  for (const Tick& tick : x_ticks_) {
+    const double at = x_.at(tick.value), length = tick.label.empty() ? TICK_LENGTH / 2 : TICK_LENGTH;
+    out_ += line_element(at, height_, at, height_ + length);
+    if (!tick.label.empty()) labels += text_element(at, height_ + 17, tick.label, " text-anchor=\"middle\"");
+  }
+  for (const Tick& tick : y_ticks_) {
+    const double at = y_.at(tick.value), length = tick.label.empty() ? TICK_LENGTH / 2 : TICK_LENGTH;
+    out_ += line_element(-length, at, 0, at);
+    if (!tick.label.empty()) labels += text_element(-TICK_LENGTH - 4, at + 4, tick.label, " text-anchor=\"end\"");
+  }
+  out_ += "</g>\n" + labels;
+  const std::string label = " class=\"label\" text-anchor=\"middle\"";
+  if (!panel_.x_.label.empty()) out_ += text_element(width_ / 2, height_ + 36, panel_.x_.label, label);
+  if (!panel_.y_.label.empty()) {
+    const std::string place = "translate(" + pixels(-y_label_at()) + "," + pixels(height_ / 2) + ") rotate(-90)";
+    out_ += text_element(0, 0, panel_.y_.label, label + " transform=\"" + place + "\"");
+  }
+}
+
+}  // namespace petroglyph

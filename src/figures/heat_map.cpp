@@ -1,0 +1,113 @@
+// The cells of a heat map, and its colour bar.
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/text.h"
+#include "figures/panel_painter.h"
+
+namespace petroglyph {
+
+namespace {
+
+using ColorRamp = std::array<int, 9>;  // 0xRRGGBB
+
+// Even steps of lightness in OKLab, 0.975 down to 0.275, while the hue turns from yellow by green to blue: it can be
+// read in grey, too.
+constexpr ColorRamp SEQUENTIAL = {0xFAF9E0, 0xC7E5B4, 0x80D3A3, 0x00BCA4, 0x009FA8,
+                                  0x007EA2, 0x005C8D, 0x1F3E68, 0x21263D};
+// Lightness 0.44 up to 0.97 and down again, evenly: blue, white, red.
+constexpr ColorRamp DIVERGING = {0x004FA7, 0x4179BF, 0x7CA3D5, 0xB6CCE8, 0xF5F5F5,
+                                 0xE6C0B5, 0xCF8D79, 0xB45B3F, 0x962100};
+constexpr const char* MISSING = "#BDBDBD";
+constexpr int LEVELS = 64;          // colours of a heat map: finer steps are not seen
+constexpr size_t MOST_CELLS = 300;  // rows or columns of a heat map: smaller cells would not be seen
+
+// The colour at `part` of the way along the bar, as XML has it.
+std::string color_at(ColorMap map, double part) {
+  const ColorRamp& ramp = map == ColorMap::Sequential ? SEQUENTIAL : DIVERGING;
+  const double place = std::clamp(part, 0.0, 1.0) * double(ramp.size() - 1);
+  const size_t left = std::min(static_cast<size_t>(place), ramp.size() - 2);
+  const auto channel = [&](int shift) {
+    const int from = ramp[left] >> shift & 0xFF, to = ramp[left + 1] >> shift & 0xFF;
+    return static_cast<int>(std::lround(from + (to - from) * (place - double(left))));
+  };
+  return text("#%02X%02X%02X", channel(16), channel(8), channel(0));
+}
+
+// Means of neighbouring cells, so that no side has more than MOST_CELLS.
+std::vector<double> reduced(const std::vector<double>& values, size_t& rows, size_t& columns) {
+  const size_t high = (rows + MOST_CELLS - 1) / MOST_CELLS, wide = (columns + MOST_CELLS - 1) / MOST_CELLS;
+  if (high <= 1 && wide <= 1) return values;
+  const size_t out_rows = (rows + high - 1) / high, out_columns = (columns + wide - 1) / wide;
+  std::vector<double> sums(out_rows * out_columns, 0), counts(sums.size(), 0);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t cell = i / columns / high * out_columns + i % columns / wide;
+    if (!std::isfinite(values[i])) continue;
+    sums[cell] += values[i];
+    counts[cell] += 1;
+  }
+  for (size_t i = 0; i < sums.size(); ++i) sums[i] /= counts[i];  // 0/0 is NaN: a missing cell
+  rows = out_rows;
+  columns = out_columns;
+  return sums;
+}
+
+}  // namespace
+
+// One path for each colour, in units of cells; a run of equal cells in a row is one line as thick as the row.
+void PanelPainter::paint_map() {
+  const Panel::HeatMap& map = *panel_.map_;
+  size_t rows = map.rows, columns = map.columns;
+  const std::vector<double> values = reduced(map.values, rows, columns);
+  const Span span = color_.span();
+  const auto level = [&](size_t cell) {
+    if (!std::isfinite(values[cell])) return LEVELS;
+    const double part = (values[cell] - span.low) / (span.high - span.low);
+    return static_cast<int>(std::lround(std::clamp(part, 0.0, 1.0) * (LEVELS - 1)));
+  };
+  std::vector<std::string> paths(LEVELS + 1);
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t column = 0, end; column < columns; column = end) {
+      const int color = level(row * columns + column);
+      for (end = column + 1; end < columns && level(row * columns + end) == color;) ++end;
+      const std::string run = std::to_string(end - column);
+      paths[size_t(color)] += "M" + std::to_string(column) + "," + std::to_string(row) + "h" + run;
+    }
+  }
+  out_ += "<g fill=\"none\" shape-rendering=\"crispEdges\" transform=\"scale(" +
+          number_text(width_ / double(columns), 9) + "," + number_text(height_ / double(rows), 9) +
+          ") translate(0,0.5)\">\n";
+  for (size_t i = 0; i < paths.size(); ++i) {
+    const std::string color = i < LEVELS ? color_at(map.map, double(i) / (LEVELS - 1)) : MISSING;
+    if (!paths[i].empty()) out_ += "<path stroke=\"" + color + "\" d=\"" + paths[i] + "\"/>\n";
+  }
+  out_ += "</g>\n";
+}
+
+void PanelPainter::paint_color_bar(int number) {
+  const std::string name = "bar" + std::to_string(number);
+  constexpr int STOPS = 8;  // the ramp's own colours
+  out_ += "<linearGradient id=\"" + name + "\" x1=\"0\" y1=\"1\" x2=\"0\" y2=\"0\">";
+  for (int i = 0; i <= STOPS; ++i) {
+    out_ += "<stop offset=\"" + number_text(double(i) / STOPS, 4) + "\" stop-color=\"" +
+            color_at(panel_.map_->map, double(i) / STOPS) + "\"/>";
+  }
+  const double left = width_ + BAR_GAP, right = left + BAR_WIDTH;
+  out_ += "</linearGradient>\n" + rectangle(left, 0, BAR_WIDTH, height_, " fill=\"url(#" + name + ")\"");
+  std::string labels;
+  out_ += "<g class=\"axis\">\n";
+  for (const Tick& tick : color_ticks_) {
+    const double at = color_.at(tick.value);
+    out_ += line_element(right, at, right + TICK_LENGTH, at);
+    labels += text_element(right + TICK_LENGTH + 3, at + 4, tick.label, "");
+  }
+  out_ += "</g>\n" + labels;
+  if (panel_.color_.label.empty()) return;
+  const std::string place =
+      "translate(" + pixels(width_ + color_label_at()) + "," + pixels(height_ / 2) + ") rotate(-90)";
+  out_ +=
+      text_element(0, 0, panel_.color_.label, " class=\"label\" text-anchor=\"middle\" transform=\"" + place + "\"");
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,27 @@
+// The elements of an SVG file as text: numbers that are the same on every machine, words that XML can hold.
+#pragma once
+
+#include <cmath>
+#include <string>
+
+namespace petroglyph {
+
+constexpr double SMALL = 11, MEDIUM = 12, LARGE = 15;  // sizes of letters, in pixels
+
+struct Point {
+  double x, y;  // NaN: a gap
+  bool gap() const { return std::isnan(x); }
+};
+
+// A coordinate: hundredths of a pixel are enough, and the same on every machine.
+std::string pixels(double value);
+std::string attribute(const char* name, double value);
+// Text for XML, which has no way to write most control characters.
+std::string escaped(const std::string& words);
+// About how wide the words are; the reader's font is not known.
+double width_of(const std::string& words, double size);
+std::string text_element(double x, double y, const std::string& words, const std::string& attributes);
+std::string line_element(double x1, double y1, double x2, double y2);
+std::string rectangle(double x, double y, double width, double height, const std::string& attributes);
+
+}  // namespace petroglyph
