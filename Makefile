@@ -179,7 +179,7 @@ $(BUILD)/test/gpu_math_on_host.o: test/gpu_math.cu $(BUILD)/flags
 $(BUILD)/test/gpu_math_on_host: $(BUILD)/test/gpu_math_on_host.o $(HOST_SHIM) $(BUILD)/math.a $(BUILD)/base.a
 	@echo "  LINK $@"
 	@$(CXX) -o $@ $^ $(LINKFLAGS)
-$(BUILD)/test/host_run: $(BUILD)/test/host_run.o $(BUILD)/test/cases.o $(HOST_KERNELS) $(ROOMS_host_run:%=$(BUILD)/%.a)
+$(BUILD)/test/host_run: $(BUILD)/test/host_run.o $(BUILD)/test/gpu_checks.o $(BUILD)/test/cases.o $(HOST_KERNELS) $(ROOMS_host_run:%=$(BUILD)/%.a)
 	@echo "  LINK $@"
 	@$(CXX) -o $@ $^ $(LINKFLAGS)
 $(BUILD)/test/cuda_on_host_test: $(BUILD)/test/cuda_on_host_test.o $(HOST_SHIM)
@@ -240,7 +240,7 @@ bench: $(BUILD)/test/bench
 # On a machine with a GPU: the host run's comparisons through the driver, every function on all 2^32 inputs, 200 steps of
 # train_copy on both devices, and compute-sanitizer where it is installed.
 GPU_TESTS := $(BUILD)/test/gpu_run $(BUILD)/test/gpu_math
-$(BUILD)/test/gpu_run: $(BUILD)/test/gpu_run.o $(BUILD)/test/cases.o $(ROOMS_gpu_run:%=$(BUILD)/%.a)
+$(BUILD)/test/gpu_run: $(BUILD)/test/gpu_run.o $(BUILD)/test/gpu_checks.o $(BUILD)/test/cases.o $(ROOMS_gpu_run:%=$(BUILD)/%.a)
 $(BUILD)/test/gpu_math: $(BUILD)/test/gpu_math.o $(BUILD)/math.a $(BUILD)/base.a
 $(GPU_TESTS):
 	@echo "  LINK $@"

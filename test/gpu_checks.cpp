@@ -1,0 +1,796 @@
+// The rows of shapes on which the kernels' own seams lie (tiles, chunks, strips, warps), and the comparisons of every
+// operation and model with the CPU. gpu_checks.h says who runs them.
+#include "gpu_checks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "cases.h"
+#include "check.h"
+#include "math/random.h"
+#include "ops/dct_plan.h"
+
+namespace petroglyph {
+namespace {
+
+// ---- A row of shapes ------------------------------------------------------------------------------------------------
+
+// The arrays of one run of an operation, on one device. What is random depends on the name and the seed only.
+class Run {
+ public:
+  Run(Ops& ops, uint64_t seed) : ops(ops), seed_(seed) {}
+
+  real* in(const std::string& name, int64_t size, double low = -1, double high = 1) {
+    return add(name, random(name, size, low, high), false);
+  }
+  // Of all magnitudes from 2^-11 to 2^11, so that few terms decide a sum and no rounding is lost in others.
+  real* uneven(const std::string& name, int64_t size) {
+    std::vector<real> host = random(name, size, -1, 1);
+    for (size_t i = 0; i < host.size(); ++i) host[i] *= std::ldexp(real(1), static_cast<int>(i % 23) - 11);
+    return add(name, host, false);
+  }
+  real* out(const std::string& name, int64_t size) {  // NaN: what stays unwritten is seen
+    return add(name, std::vector<real>(static_cast<size_t>(size), std::numeric_limits<real>::quiet_NaN()), true);
+  }
+  real* scratch(const std::string& name, int64_t size) {
+    out(name, size);
+    arrays_.back().compared = false;
+    return arrays_.back().tensor.data();
+  }
+  real* updated(const std::string& name, int64_t size, double low = -1, double high = 1) {
+    return add(name, random(name, size, low, high), true);
+  }
+  real* updated(const std::string& name, int64_t size, Into into) {
+    return into == Into::ADD ? updated(name, size) : out(name, size);
+  }
+  int32_t* ids(const std::string& name, int64_t size, int low, int count) {
+    std::vector<int32_t> host(static_cast<size_t>(size));
+    for (int64_t i = 0; i < size; ++i)
+      host[i] = low + static_cast<int32_t>(below(word(name, i), static_cast<uint32_t>(count)));
+    return ids(name, host);
+  }
+  int32_t* ids(const std::string& name, const std::vector<int32_t>& values) {
+    ids_.push_back({name, Tokens(ops, {static_cast<int64_t>(values.size())})});
+    ids_.back().tokens.upload(values);
+    return ids_.back().tokens.data();
+  }
+
+  // The same arrays in both runs, or the name of the first that differs and how.
+  static std::string difference(const Run& expected, const Run& found) {
+    for (size_t a = 0; a < expected.arrays_.size(); ++a) {
+      if (!expected.arrays_[a].compared) continue;
+      const std::string where = differing(expected.arrays_[a].tensor.download(), found.arrays_[a].tensor.download());
+      if (!where.empty()) return expected.arrays_[a].name + where;
+    }
+    for (size_t a = 0; a < expected.ids_.size(); ++a) {
+      const std::string where = differing(expected.ids_[a].tokens.download(), found.ids_[a].tokens.download());
+      if (!where.empty()) return expected.ids_[a].name + where;
+    }
+    return "";
+  }
+
+  template <class T>
+  static std::string differing(const std::vector<T>& expected, const std::vector<T>& found) {
+    for (size_t i = 0; i < expected.size(); ++i)
+      if (!same(found[i], expected[i]))
+        return text("[%zu of %zu]: GPU ", i, expected.size()) + shown(found[i]) + ", CPU " + shown(expected[i]);
+    return "";
+  }
+
+  Ops& ops;
+  std::shared_ptr<void> tables;  // on the device, of operations that read some
+
+ private:
+  struct Reals {
+    std::string name;
+    Tensor tensor;
+    bool compared;
+  };
+  struct Ids {
+    std::string name;
+    Tokens tokens;
+  };
+
+  uint32_t word(const std::string& name, int64_t i) const {
+    return philox(seed_, stream_of(name), 0, static_cast<uint64_t>(i)).word[0];
+  }
+  std::vector<real> random(const std::string& name, int64_t size, double low, double high) const {
+    std::vector<real> host(static_cast<size_t>(size));
+    for (int64_t i = 0; i < size; ++i) host[i] = static_cast<real>(low + (high - low) * uniform(word(name, i)));
+    return host;
+  }
+  real* add(const std::string& name, const std::vector<real>& values, bool compared) {
+    arrays_.push_back({name, Tensor(ops, {static_cast<int64_t>(values.size())}), compared});
+    if (!values.empty()) arrays_.back().tensor.upload(values);
+    return arrays_.back().tensor.data();
+  }
+
+  uint64_t seed_;
+  std::vector<Reals> arrays_;
+  std::vector<Ids> ids_;
+};
+
+struct Row {
+  std::string name;
+  std::function<void(Run&)> run;
+  bool once = false;  // large: in one order of threads only
+};
+
+const char* name_of(Into into) { return into == Into::ADD ? "add" : "write"; }
+
+Row linear_row(int64_t N, int in, int out, bool bias, Into into) {
+  return {text("linear %lld×%d→%d%s %s", static_cast<long long>(N), in, out, bias ? " bias" : "", name_of(into)),
+          [=](Run& r) {
+            real* y = r.updated("y", N * out, into);
+            r.ops.linear(y, r.in("x", N * in), r.in("weight", int64_t(out) * in), bias ? r.in("bias", out) : nullptr, N,
+                         in, out, into);
+          }};
+}
+
+Row linear_input_row(int64_t N, int in, int out, Into into) {
+  return {text("linear_backward_input %lld×%d←%d %s", static_cast<long long>(N), in, out, name_of(into)), [=](Run& r) {
+            real* dx = r.updated("dx", N * in, into);
+            r.ops.linear_backward_input(dx, r.in("dy", N * out), r.in("weight", int64_t(out) * in), N, in, out, into);
+          }};
+}
+
+Row linear_weight_row(int64_t N, int in, int out, bool bias) {
+  return {text("linear_backward_weight %lld rows, %d×%d%s", static_cast<long long>(N), out, in, bias ? " bias" : ""),
+          [=](Run& r) {
+            real* dweight = r.updated("dweight", int64_t(out) * in);
+            real* dbias = bias ? r.updated("dbias", out) : nullptr;
+            r.ops.linear_backward_weight(dweight, dbias, r.in("dy", N * out), r.in("x", N * in), N, in, out);
+          }};
+}
+
+// few: only that many of the vocabulary's tokens occur
+Row embedding_row(int B, int T, int D, int V, int few, bool positions) {
+  return {text("embedding %d×%d×%d of %d%s", B, T, D, V, positions ? " positions" : ""), [=](Run& r) {
+            const int first = 2;
+            const int32_t* tokens = r.ids("tokens", int64_t(B) * T, V - few, few);
+            r.ops.embedding(r.out("x", int64_t(B) * T * D), r.in("token_table", int64_t(V) * D),
+                            positions ? r.in("position_table", int64_t(T + first) * D) : nullptr, tokens, first, B, T,
+                            D);
+            r.ops.embedding_backward(r.updated("dtoken_table", int64_t(V) * D),
+                                     positions ? r.updated("dposition_table", int64_t(T) * D) : nullptr,
+                                     r.in("dx", int64_t(B) * T * D), tokens, B, T, D, V);
+          }};
+}
+
+Row normalize_row(int64_t N, int D, Into into) {
+  return {text("normalize, center %lld×%d %s", static_cast<long long>(N), D, name_of(into)), [=](Run& r) {
+            real *y = r.updated("y", N * D), *inv_std = r.out("inv_std", N);
+            if (D > 1)
+              r.ops.copy(y, 1, r.in("row", D, 3, 3), 1, static_cast<size_t>(D) * sizeof(real), 1);  // no direction
+            r.ops.normalize(y, inv_std, y, N, D);
+            if (into == Into::ADD) {
+              r.ops.normalize_backward(r.updated("dx", N * D), r.in("dy", N * D), y, inv_std, N, D, into);
+            } else {
+              real* dx = r.updated("dx", N * D);
+              r.ops.normalize_backward(dx, dx, y, inv_std, N, D, into);
+            }
+            r.ops.center(r.out("centered", N * D), r.in("x", N * D), N, D);
+          }};
+}
+
+struct RelationOptions {
+  bool normalized, shifted;
+  double spread;  // of p and q
+};
+
+const char* name_of(Activation activation) {
+  constexpr const char* NAMES[] = {"exp", "relu", "elu", "gelu"};
+  return NAMES[static_cast<int>(activation)];
+}
+
+Row relation_row(const RelationShape& s, const RelationOptions& o) {
+  const std::string name = text("relation %s%s%s %d×%d of %d(%d)×%d in %d heads%s", name_of(s.activation),
+                                o.normalized ? " normalized" : "", o.shifted ? " shifted" : "", s.batch, s.queries,
+                                s.keys, s.capacity, s.hidden, s.heads, s.causal ? " causal" : "");
+  return {name, [=](Run& r) {
+            const int64_t keys = int64_t(s.batch) * s.capacity * s.hidden,
+                          queries = int64_t(s.batch) * s.queries * s.hidden;
+            const int64_t pairs = int64_t(s.batch) * s.heads * s.queries * s.keys;
+            real *p = r.updated("p", keys, -o.spread, o.spread), *q = r.updated("q", queries, -o.spread, o.spread);
+            const int width = s.head_width();
+            r.ops.center(p, p, keys / width, width);
+            r.ops.center(q, q, queries / width, width);
+            // Some queries are the opposite of a key, or nearly so: their variances cancel.
+            const size_t row = static_cast<size_t>(s.hidden) * sizeof(real);
+            if (s.queries > 2) r.ops.copy(q + s.hidden, row, r.in("opposite", s.hidden, 0, 0), row, row, 1);
+            if (s.queries > 2) r.ops.copy(p + s.hidden, row, r.in("zero", s.hidden, 0, 0), row, row, 1);
+            real* inv_std = o.normalized ? r.out("inv_std", pairs) : nullptr;
+            real* shift = o.shifted ? r.out("shift", int64_t(s.batch) * s.queries) : nullptr;
+            if (inv_std) r.ops.relation_inv_std(inv_std, p, q, s);
+            if (shift) r.ops.relation_shift(shift, p, q, s);
+            r.ops.relation(r.out("z", queries), inv_std, shift, p, q, s);
+            if (s.queries != s.keys || s.keys != s.capacity) return;
+            real* dz = r.updated("dz", queries);
+            real* weight = inv_std ? r.scratch("weight", pairs) : nullptr;
+            r.ops.relation_backward(r.out("dp", keys), r.out("dq", queries), weight, dz, inv_std, shift, p, q, s);
+          }};
+}
+
+Row linear_relation_row(const LinearRelationShape& s, bool shifted, double range) {
+  return {
+      text("linear_relation %d×%d×%d after %d%s%s within %g", s.batch, s.positions, s.hidden, s.before,
+           s.causal ? " causal" : "", shifted ? " shifted" : "", range),
+      [=](Run& r) {
+        const int64_t rows = int64_t(s.batch) * s.positions, size = rows * s.hidden,
+                      sum = int64_t(s.batch) * 2 * s.hidden;
+        real *p = r.in("p", size, -range, range), *q = r.in("q", size, -range, range);
+        real* shift = shifted ? r.out("shift", rows) : nullptr;
+        if (s.before > 0)
+          return r.ops.linear_relation(r.out("z", size), shift, nullptr, r.updated("state", 3 * sum, 0, 2), p, q, s);
+        real* sums = r.out("sums", s.chunks() * sum);
+        r.ops.linear_relation(r.out("z", size), shift, sums, nullptr, p, q, s);
+        r.ops.linear_relation_backward(r.out("dp", size), r.out("dq", size), r.scratch("later", s.chunks() * sum / 2),
+                                       r.in("dz", size), shift, sums, p, q, s);
+        if (s.causal)
+          r.ops.linear_relation(r.out("z of a stream", size), shift, nullptr, r.out("state", 3 * sum), p, q, s);
+      }};
+}
+
+Row layer_norm_row(int64_t N, int D, Into into) {
+  return {text("layer_norm %lld×%d %s", static_cast<long long>(N), D, name_of(into)), [=](Run& r) {
+            real *y = r.updated("y", N * D), *hat = r.out("hat", N * D), *inv_std = r.out("inv_std", N);
+            const real *weight = r.in("weight", D), *bias = r.in("bias", D);
+            r.ops.layer_norm(y, hat, inv_std, y, weight, bias, N, D);
+            r.ops.layer_norm_output(r.out("once more", N * D), hat, weight, bias, N, D);
+            real* dx = r.updated("dx", N * D);
+            r.ops.layer_norm_backward(dx, r.updated("dweight", D), r.updated("dbias", D),
+                                      into == Into::ADD ? r.in("dy", N * D) : dx, hat, inv_std, weight, N, D, into);
+          }};
+}
+
+// What has no sum along a row, on N rows of D.
+Row elements_row(int64_t N, int D) {
+  return {text("pointwise, scale, add, add_row, add_positions %lld×%d", static_cast<long long>(N), D), [=](Run& r) {
+            const int64_t n = N * D;
+            for (const Pointwise f : {Pointwise::RELU, Pointwise::GELU, Pointwise::GELU_TANH}) {
+              const std::string name = std::to_string(static_cast<int>(f));
+              real *x = r.in("x" + name, n, -9, 9), *dy = r.updated("dy" + name, n),
+                   *y = r.updated("in place" + name, n);
+              r.ops.pointwise(r.out("y" + name, n), x, f, n);
+              r.ops.pointwise(y, y, f, n);
+              r.ops.pointwise_backward(r.out("dx" + name, n), nullptr, dy, x, f, n);
+              r.ops.pointwise_backward(dy, r.out("again" + name, n), dy, x, f, n);
+            }
+            real* scaled = r.updated("scaled", n);
+            r.ops.scale(scaled, scaled, real(0.7), n);
+            r.ops.add(r.updated("sum", N * (D + 3)), D + 3, scaled, r.in("other", n), N, D);
+            r.ops.add_row(r.out("with a row", n), r.in("steps", N * (D + 5)), D + 5, r.in("row", D), N, D);
+            r.ops.add_row_backward(r.updated("drow", D), scaled, N, D);
+            r.ops.add_positions(scaled, r.in("positions", (N + 2) * D), 2, 1, static_cast<int>(N), D);
+            r.ops.add_positions_backward(r.updated("dpositions", D), r.in("dx", n), static_cast<int>(N), 1, D);
+          }};
+}
+
+Row attention_row(const AttentionShape& s, bool biased, bool positioned) {
+  const std::string name =
+      text("attention%s%s %d×%d of %d(%d)×%d in %d heads%s", biased ? " biased" : "", positioned ? " positioned" : "",
+           s.batch, s.queries, s.keys, s.capacity, s.width(), s.heads, s.causal ? " causal" : "");
+  return {name, [=](Run& r) {
+            const int64_t queries = int64_t(s.batch) * s.queries * s.query_step,
+                          keys = int64_t(s.batch) * s.capacity * s.key_step,
+                          rows = int64_t(s.batch) * s.queries * s.heads,
+                          size = int64_t(s.batch) * s.queries * s.width(), biases = int64_t(s.keys) * s.heads,
+                          distances = int64_t(s.distances()) * s.width();
+            const AttentionInput in{r.in("q", queries, -2, 2),
+                                    r.in("k", keys, -2, 2),
+                                    r.in("v", keys),
+                                    biased ? r.in("bias", biases, -2, 2) : nullptr,
+                                    positioned ? r.in("q_position", queries, -2, 2) : nullptr,
+                                    positioned ? r.in("positions", distances) : nullptr};
+            real *y = r.out("y", size), *top = r.out("top", rows), *inv_sum = r.out("inv_sum", rows);
+            r.ops.attention(y, top, inv_sum, in, s);
+            if (s.queries != s.capacity) return;
+            const AttentionGradient gradient{r.out("dq", queries),
+                                             r.out("dk", keys),
+                                             r.out("dv", keys),
+                                             biased ? r.updated("dbias", biases) : nullptr,
+                                             positioned ? r.out("dq_position", queries) : nullptr,
+                                             positioned ? r.out("dpositions", distances) : nullptr,
+                                             r.scratch("partial", s.batch * (positioned ? distances : biases))};
+            r.ops.attention_backward(gradient, r.in("dy", size), y, top, inv_sum, in, s);
+          }};
+}
+
+// The gaps between rows of dq, dk and dv stay as they were.
+Row dilated_row(const DilatedShape& s, bool before) {
+  return {
+      text("dilated_attention%s %d×%d by %d of %d(%d), chunk %d, dilation %d, %d heads of %d", before ? " before" : "",
+           s.batch, s.queries, s.advance, s.keys, s.capacity, s.chunk, s.dilation, s.heads, s.head_width),
+      [=](Run& r) {
+        const int64_t keys = int64_t(s.batch) * s.capacity * s.key_step, rows = s.queries_of_all();
+        const int64_t scores = rows * s.heads * s.chunk;
+        const DilatedInput in{r.in("q", rows * s.query_step, -3, 3),
+                              r.in("k", keys, -3, 3),
+                              r.in("v", keys),
+                              before ? r.in("k_before", s.width(), -3, 3) : nullptr,
+                              before ? r.in("v_before", s.width()) : nullptr,
+                              r.in("relative", int64_t(s.heads) * s.chunk, -3, 3)};
+        real* weights = r.out("weights", scores);
+        r.ops.dilated_attention(r.out("y", rows * s.width()), weights, in, s);
+        if (s.keys != s.capacity) return;
+        const DilatedGradient gradient{r.out("dq", rows * s.query_step),
+                                       r.out("dk", keys),
+                                       r.out("dv", keys),
+                                       before ? r.out("dk_before", s.width()) : nullptr,
+                                       before ? r.out("dv_before", s.width()) : nullptr,
+                                       r.out("dscores", scores)};
+        r.ops.dilated_attention_backward(gradient, r.in("dy", rows * s.width()), weights, in, s);
+      }};
+}
+
+Row taken_rows_row(int B, int T, int first, int step, int count, int D) {
+  return {text("take_rows %d×%d of %d×%d", B, count, T, D), [=](Run& r) {
+            real* x = r.updated("x", int64_t(B) * T * D);
+            real* y = r.out("y", int64_t(B) * count * D);
+            r.ops.take_rows(y, x, B, T, first, step, count, D);
+            r.ops.add_to_rows(x, y, B, T, first, step, count, D);
+          }};
+}
+
+Row linear_attention_row(const LinearAttentionShape& s) {
+  return {text("linear_attention%s%s %d×%d after %d heads %d×%d%s",
+               s.feature_map == FeatureMap::ELU_PLUS_ONE ? " elu" : "", s.normalized ? " normalized" : "", s.batch,
+               s.positions, s.before, s.heads, s.head_width, s.causal ? " causal" : ""),
+          [=](Run& r) {
+            const int64_t rows = int64_t(s.batch) * s.positions, size = rows * s.width(), numbers = rows * s.heads;
+            real *qkv = r.updated("qkv", 3 * size, s.normalized ? 0 : -1, 1), *y = r.out("y", size);
+            real* inv_sum = s.normalized ? r.out("inv_sum", numbers) : nullptr;
+            const int64_t state = int64_t(s.batch) * s.heads * s.stream_state_size();
+            if (s.before > 0)
+              return r.ops.linear_attention(y, inv_sum, nullptr, r.updated("state", state, 0, 1), qkv, s);
+            real* states = r.out("states", s.states_size());
+            r.ops.linear_attention(y, inv_sum, states, nullptr, qkv, s);
+            r.ops.linear_attention_backward(r.out("dqkv", 3 * size), r.scratch("later", s.states_size()),
+                                            r.updated("dy", size), y, inv_sum, states, qkv, s);
+            if (!s.causal) return;
+            real* again = r.updated("qkv of a stream", 3 * size, s.normalized ? 0 : -1, 1);
+            r.ops.linear_attention(r.out("y of a stream", size), s.normalized ? r.out("its inv_sum", numbers) : nullptr,
+                                   nullptr, r.scratch("its state", state), again, s);
+          }};
+}
+
+Row cross_entropy_row(int64_t N, int V, bool in_place) {
+  return {
+      text("cross_entropy, argmax %lld×%d%s", static_cast<long long>(N), V, in_place ? " in place" : ""), [=](Run& r) {
+        real* logits = r.updated("logits", N * V, -9, 9);
+        const int32_t* targets = r.ids("targets", N, -1, V + 1);
+        r.ops.argmax(r.ids("best", std::vector<int32_t>(static_cast<size_t>(N), -7)), logits, N, V);
+        r.ops.cross_entropy(r.out("losses", N), in_place ? logits : r.out("dlogits", N * V), logits, targets,
+                            real(0.37), N, V);
+        r.ops.binary_cross_entropy(r.out("losses of sets", N), r.out("dlogits of sets", N * V), r.in("x", N * V, -9, 9),
+                                   r.in("sets", N * V, 0, 1), real(0.37), N, V);
+        r.ops.sigmoid_squared_error(r.out("squared errors", N), r.out("their dlogits", N * V), r.in("z", N * V, -9, 9),
+                                    r.in("sets with gaps", N * V, -1, 1), real(0.37), N, V);
+      }};
+}
+
+Row ties_row() {
+  return {"argmax of equal numbers", [](Run& r) {
+            real* logits = r.updated("logits", 2 * 300, 1, 1);
+            r.ops.argmax(r.ids("best", std::vector<int32_t>(2, -7)), logits, 2, 300);
+          }};
+}
+
+Row sum_row(int64_t n) {
+  return {text("sum, sum_of_squares of %lld", static_cast<long long>(n)), [=](Run& r) {
+            real *even = r.in("even", n), *uneven = r.uneven("uneven", n),
+                 *partial = r.scratch("partial", n / 1024 + 2);
+            r.ops.sum(r.out("sum", 1), partial, even, n);
+            r.ops.sum_of_squares(r.out("squares", 1), partial, even, n);
+            r.ops.sum(r.out("uneven sum", 1), partial, uneven, n);
+            r.ops.sum_of_squares(r.out("uneven squares", 1), partial, uneven, n);
+          }};
+}
+
+Row adamw_row(int64_t n, real clip) {
+  return {text("adamw of %lld%s", static_cast<long long>(n), clip > 0 ? " clipped" : ""), [=](Run& r) {
+            const AdamwStep step{real(1e-3), real(0.9),   real(0.999),    real(1e-8),
+                                 real(0.1),  real(0.271), real(0.002997), clip};
+            real *value = r.updated("value", n), *m = r.updated("m", n), *v = r.updated("v", n, 0, 1);
+            r.ops.adamw(value, m, v, r.in("gradient", n), r.in("square_sum", 1, 1, 9), step, n);
+          }};
+}
+
+// before: positions that the stream has read earlier; −1: whole sequences
+Row dct_row(int B, int T, int before, int d, const std::vector<int64_t>& windows,
+            const std::vector<int64_t>& frequencies) {
+  std::string name = text("sliding_dct, mix_frequencies %d×%d×%d after %d:", B, T, d, before);
+  for (size_t h = 0; h < windows.size(); ++h)
+    name += text(" %d of %d", static_cast<int>(frequencies[h]), static_cast<int>(windows[h]));
+  return {name, [=](Run& r) {
+            const auto plan = std::make_shared<DctPlan>(r.ops, windows, frequencies, d, T + std::max(before, 0));
+            r.tables = plan;
+            const DctShape s = plan->shape(B, T, std::max(before, 0));
+            const int64_t x = s.rows() * s.width();
+            real *c = r.out("c", s.size()), *weight = r.in("weight", s.weight(s.heads));
+            r.ops.sliding_dct(c, before < 0 ? nullptr : r.updated("state", B * s.state_size), r.in("x", x), s);
+            r.ops.mix_frequencies(r.out("o", x), c, weight, s);
+            if (before >= 0) return;
+            real* dc = r.updated("dc", s.size());
+            r.ops.sliding_dct_backward(r.out("dx", x), dc, s);
+            r.ops.mix_frequencies_backward(dc, r.updated("dweight", s.weight(s.heads)), r.in("do", x), dc, weight, s);
+          }};
+}
+
+Row copies_row() {
+  return {"memory", [](Run& r) {
+            real* x = r.updated("x", 3 * 11);
+            const size_t size = sizeof(real);
+            r.ops.copy(x + 2, 11 * size, r.in("rows", 3 * 5), 5 * size, 4 * size, 3);
+            r.ops.zero(x + 29, 3 * size);
+            const std::vector<real> large((size_t(11) << 20) / size, real(0.5));  // passes in pieces
+            real* y = r.updated("y", static_cast<int64_t>(large.size()));
+            r.ops.upload(y + 3, large.data() + 1, (large.size() - 3) * size);
+          }};
+}
+
+// ---- The table ------------------------------------------------------------------------------------------------------
+
+void add_linear_rows(std::vector<Row>& rows) {
+  for (const Into into : {Into::WRITE, Into::ADD}) {
+    for (const bool bias : {false, true}) {
+      rows.push_back(linear_row(1, 1, 1, bias, into));
+      rows.push_back(linear_row(97, 17, 65, bias, into));
+      rows.push_back(linear_row(96, 32, 64, bias, into));
+      rows.push_back(linear_row(3, 1025, 5, bias, into));
+    }
+    rows.push_back(linear_row(193, 15, 130, true, into));
+    rows.push_back(linear_row(2, 2100, 67, false, into));
+    rows.push_back(linear_row(1, 40, 3001, true, into));
+    rows.push_back(linear_input_row(1, 1, 1, into));
+    rows.push_back(linear_input_row(98, 66, 19, into));
+    rows.push_back(linear_input_row(95, 64, 16, into));
+    rows.push_back(linear_input_row(5, 7, 1025, into));
+    rows.push_back(linear_input_row(4, 128, 2048, into));
+  }
+  for (const bool bias : {false, true}) {
+    rows.push_back(linear_weight_row(1, 1, 1, bias));
+    rows.push_back(linear_weight_row(2500, 33, 17, bias));
+    rows.push_back(linear_weight_row(1024, 64, 96, bias));
+    rows.push_back(linear_weight_row(1025, 68, 100, bias));
+  }
+  rows.push_back(linear_weight_row(31, 131, 197, true));
+  rows.push_back(linear_weight_row(2049, 4, 1501, true));  // tiles enough: a block takes all chunks
+  rows.push_back(linear_weight_row(1030, 1024, 1030, false));
+  rows.push_back(embedding_row(2, 5, 7, 11, 11, true));
+  rows.push_back(embedding_row(1, 1, 1, 1, 1, true));
+  rows.push_back(embedding_row(5, 500, 33, 29, 29, false));
+  rows.push_back(embedding_row(2, 1025, 65, 50000, 50000, false));
+  rows.push_back(embedding_row(1, 2100, 3, 50000, 1, false));
+  rows.push_back(embedding_row(1100, 2, 35, 1000, 7, true));
+  rows.push_back(embedding_row(35, 1000, 2, 300, 300, false));  // more than 32 chunks
+}
+
+void add_row_rows(std::vector<Row>& rows) {
+  for (const Into into : {Into::WRITE, Into::ADD})
+    for (const int D : {1, 2, 31, 32, 33, 64, 65, 192, 257, 1031})
+      rows.push_back(normalize_row(D < 100 ? 19 : 3, D, into));
+  rows.push_back(normalize_row(1, 4099, Into::WRITE));
+  for (const Into into : {Into::WRITE, Into::ADD})
+    for (const int D : {1, 31, 33, 65, 257}) rows.push_back(layer_norm_row(19, D, into));
+  rows.push_back(layer_norm_row(2050, 3, Into::WRITE));
+  for (const int D : {1, 31, 85}) rows.push_back(elements_row(7, D));
+  rows.push_back(elements_row(2050, 5));
+  for (const int V : {1, 2, 31, 33, 64, 130, 1025}) rows.push_back(cross_entropy_row(11, V, V % 2 == 0));
+  rows.push_back(cross_entropy_row(2, 5003, true));
+  rows.push_back(ties_row());
+  for (const int64_t n : {0, 1, 33, 64, 65, 96, 100, 200, 333, 1023, 1024, 1025, 5000, 1024 * 33 + 5})
+    rows.push_back(sum_row(n));
+  rows.push_back(sum_row(1024 * 1024 + 1025));
+  for (const int64_t n : {1, 255, 256, 1000}) rows.push_back(adamw_row(n, n % 2 == 0 ? real(0) : real(1)));
+  rows.push_back(copies_row());
+}
+
+RelationShape whole(int B, int T, int H, int heads, bool causal, Activation activation) {
+  return {B, T, T, T, H, heads, causal, activation};
+}
+
+void add_relation_rows(std::vector<Row>& rows) {
+  constexpr Activation EXP = Activation::EXP, ALL[] = {EXP, Activation::RELU, Activation::ELU, Activation::GELU};
+  const auto add = [&](const RelationShape& s, bool normalized, bool shifted = false) {
+    rows.push_back(relation_row(s, {normalized, shifted, 1.0}));
+  };
+  for (const bool causal : {true, false}) {
+    for (const Activation activation : ALL) {
+      add(whole(2, 19, 39, 1, causal, activation), true);
+      add(whole(1, 11, 21, 3, causal, activation), false);
+    }
+    for (const int width : {1, 2, 31, 32, 33, 64, 65, 96, 97, 130, 161, 192, 193, 230, 257, 300, 321, 384, 385})
+      add(whole(1, 5, width, 1, causal, EXP), true);
+    for (const int T : {1, 2, 7, 8, 9, 16, 17, 31, 32, 33, 63, 64, 65, 97, 130})
+      add(whole(1, T, 6, 2, causal, EXP), true);
+    add(whole(3, 21, 99, 3, causal, EXP), true);
+    add(whole(2, 10, 37, 1, causal, EXP), false, true);
+    add(whole(2, 70, 66, 2, causal, EXP), false, true);
+    add(whole(1, 9, 1029, 1, causal, EXP), true);
+    add(whole(1, 3, 2060, 2, causal, Activation::GELU), true);
+    add(whole(1, 2, 7001, 1, causal, EXP), true);
+    add({2, 1, 9, 12, 34, 2, causal, EXP}, true);
+    add({2, 3, 70, 70, 20, 1, causal, EXP}, true);
+    add({1, 9, 13, 40, 10, 1, causal, EXP}, false, true);
+    add({2, 1, 1, 5, 10, 1, causal, Activation::RELU}, false);
+  }
+  for (const bool causal : {true, false}) {  // chains over positions are cut
+    add(whole(1, causal ? 1100 : 1030, 2, 1, causal, EXP), true);
+    rows.back().once = true;
+  }
+}
+
+void add_linear_relation_rows(std::vector<Row>& rows) {
+  for (const bool causal : {true, false}) {
+    for (const int H : {1, 31, 32, 33, 63, 64, 65, 129, 512, 513, 1030})
+      rows.push_back(linear_relation_row({1, 3, H, causal, 0}, H % 2 == 1, 5));
+    for (const int T : {1, 2, 63, 64, 65, 127, 128, 129, 200}) {
+      rows.push_back(linear_relation_row({2, T, 5, causal, 0}, true, 90));
+      rows.push_back(linear_relation_row({3, T, 34, causal, 0}, false, 1));
+    }
+  }
+  for (const int before : {1, 62, 63, 64, 65, 127, 128, 1000})
+    rows.push_back(linear_relation_row({2, 3, 70, true, before}, true, 5));
+  rows.push_back(linear_relation_row({2, 150, 7, true, 50}, false, 1));
+}
+
+AttentionShape whole(int B, int T, int heads, int head_width, bool causal) {
+  return {B, T, T, T, heads, head_width, causal, heads * head_width, heads * head_width};
+}
+
+void add_attention_rows(std::vector<Row>& rows) {
+  enum Distances { IGNORED, BIASED, POSITIONED };
+  const auto add = [&](const AttentionShape& s, Distances distances) {
+    rows.push_back(attention_row(s, distances == BIASED, distances == POSITIONED));
+  };
+  for (const bool causal : {true, false}) {
+    for (const int T : {1, 2, 31, 33, 63, 64, 65, 95, 96, 97, 129, 191, 193}) add(whole(1, T, 2, 3, causal), IGNORED);
+    for (const int width : {1, 15, 16, 17, 63, 64, 65, 130}) add(whole(2, 7, 1, width, causal), POSITIONED);
+    add(whole(2, 130, 2, 5, causal), POSITIONED);
+    add({2, 3, 150, 160, 2, 6, causal, 13, 21}, POSITIONED);
+    add({1, 100, 165, 165, 1, 4, causal, 4, 9}, IGNORED);
+    add(whole(1, 3, 1, 1030, causal), IGNORED);  // chains over channels are cut
+  }
+  for (const int T : {1, 64, 130}) add(whole(3, T, 3, 2, true), BIASED);
+  add({2, 1, 140, 140, 2, 3, true, 6, 6}, BIASED);
+  add({2, 70, 70, 70, 2, 3, true, 20, 18}, BIASED);
+  const auto add_long = [&](const AttentionShape& s,
+                            Distances distances) {  // chains over positions are cut; several groups
+    add(s, distances);
+    rows.back().once = true;
+  };
+  add_long(whole(4, 1100, 1, 2, true), BIASED);
+  add_long(whole(3, 1060, 1, 1, true), POSITIONED);
+  add_long(whole(1, 1030, 1, 2, false), POSITIONED);
+}
+
+void add_dilated_rows(std::vector<Row>& rows) {
+  const auto sliding = [&](int B, int T, int heads, int width, int chunk, int dilation) {
+    rows.push_back(
+        dilated_row({B, T, T, T, heads, width, chunk, dilation, 0, 1, 3 * heads * width, 2 * heads * width}, false));
+  };
+  const auto chunks = [&](int B, int T, int heads, int width, int chunk) {
+    const int queries = (T + chunk - 1) / chunk;
+    rows.push_back(dilated_row({B, queries, T, T, heads, width, chunk, 1, T - 1 - (queries - 1) * chunk, chunk,
+                                heads * width, 2 * heads * width},
+                               true));
+  };
+  for (const int width : {1, 7, 31, 32, 33, 65}) {
+    sliding(1, 5, 2, width, 2, 2);
+    chunks(2, 5, 2, width, 2);
+  }
+  for (const int chunk : {2, 3, 31, 32, 33, 65}) {
+    sliding(2, 70, 3, 5, chunk, 1);
+    chunks(2, 70, 3, 5, chunk);
+  }
+  for (const int dilation : {1, 4, 16, 64}) sliding(2, 19, 1, 9, 4, dilation);
+  chunks(130, 3, 2, 6, 4);
+  chunks(2, 12, 2, 6, 4);  // nothing stands before
+  rows.push_back(dilated_row({3, 2, 9, 12, 2, 5, 3, 2, 7, 1, 30, 20}, false));
+  rows.push_back(dilated_row({3, 2, 4, 12, 2, 5, 3, 3, 2, 1, 30, 20}, true));
+  rows.push_back(taken_rows_row(3, 11, 4, 3, 3, 7));
+  rows.push_back(taken_rows_row(40, 9, 1, 2, 4, 33));
+}
+
+void add_linear_attention_rows(std::vector<Row>& rows) {
+  constexpr FeatureMap ELU = FeatureMap::ELU_PLUS_ONE, IDENTITY = FeatureMap::IDENTITY;
+  for (const bool causal : {true, false})
+    for (const bool normalized : {true, false}) {
+      for (const int width : {1, 15, 16, 31, 64, 65, 97})
+        rows.push_back(linear_attention_row({1, 147, 1, width, causal, normalized, IDENTITY, 0}));
+      for (const int T : {1, 2, 16, 63, 64, 65, 96, 97, 143, 144, 145, 288, 300})
+        rows.push_back(linear_attention_row({2, T, T % 2 + 1, 5, causal, normalized, ELU, 0}));
+      rows.push_back(linear_attention_row({1, 146, 1, 1027, causal, normalized, IDENTITY, 0}));  // chains are cut
+      rows.back().once = true;
+    }
+  for (const int before : {1, 140, 141, 142, 143, 144, 287, 288, 1000})
+    rows.push_back(linear_attention_row({2, 3, 2, 7, true, before % 2 == 0, ELU, before}));
+  rows.push_back(linear_attention_row({1, 300, 1, 6, true, true, IDENTITY, 50}));
+}
+
+void add_dct_rows(std::vector<Row>& rows) {
+  for (const int T : {1, 2, 63, 64, 65, 97, 128, 200}) rows.push_back(dct_row(2, T, -1, 5, {64, 3, 7}, {4, 3, 1}));
+  for (const int d : {1, 15, 16, 31, 33, 64, 65, 127, 130}) rows.push_back(dct_row(1, 9, -1, d, {5, 4}, {5, 2}));
+  for (const int64_t k : {1, 2, 3, 4, 5, 8, 9, 12}) rows.push_back(dct_row(1, 40, -1, 3, {12}, {k}));
+  rows.push_back(dct_row(1, 70, -1, 33, {32, 40}, {32, 1}));  // the chain over (j, channel) is cut
+  rows.push_back(dct_row(1, 3, -1, 1027, {2}, {2}));          // the chain over the channels is cut
+  rows.push_back(dct_row(3, 700, -1, 3, {600, 4}, {2, 4}));   // the chain over the rows is cut
+  for (const int before : {0, 1, 5, 6, 7, 12, 13, 20}) rows.push_back(dct_row(2, 3, before, 4, {7, 3, 100}, {5, 2, 4}));
+  rows.push_back(dct_row(1, 50, 3, 35, {8, 64}, {3, 6}));
+}
+
+std::vector<Row> rows_of(const std::string& group) {
+  std::vector<Row> rows;
+  if (group == "linear") add_linear_rows(rows);
+  if (group == "rows") add_row_rows(rows);
+  if (group == "relation") add_relation_rows(rows);
+  if (group == "linear relation") add_linear_relation_rows(rows);
+  if (group == "attention") add_attention_rows(rows);
+  if (group == "dilated") add_dilated_rows(rows);
+  if (group == "dct") add_dct_rows(rows);
+  if (group == "linear attention") add_linear_attention_rows(rows);
+  return rows;
+}
+
+// ---- Comparisons ----------------------------------------------------------------------------------------------------
+
+constexpr uint64_t SEED = 17;
+
+GpuCheck check_of(const Row& row) {
+  return {row.name,
+          [row](Ops& cpu, Ops& gpu) {
+            Run expected(cpu, SEED), found(gpu, SEED);
+            row.run(expected);
+            row.run(found);
+            return Run::difference(expected, found);
+          },
+          row.once};
+}
+
+// A case of the shared table: everything that the operation writes, forward and backward.
+std::vector<std::pair<std::string, std::vector<real>>> outputs_of(Ops& ops, const OpCase& row) {
+  Arrays arrays(ops, row.operands, SEED);
+  row.forward(ops, arrays);
+  if (row.backward) row.backward(ops, arrays);
+  std::vector<std::pair<std::string, std::vector<real>>> outputs;
+  for (const Operand& o : row.operands) {
+    if (o.role == Role::OUTPUT || o.role == Role::UPDATED || o.role == Role::KEPT)
+      outputs.push_back({o.name, arrays.tensor(o.name).download()});
+    if (row.backward && (o.role == Role::INPUT || o.role == Role::PARAMETER))
+      outputs.push_back({"d" + o.name, arrays.tensor("d" + o.name).download()});
+  }
+  return outputs;
+}
+
+GpuCheck check_of(const OpCase& row) {
+  return {row.name, [row](Ops& cpu, Ops& gpu) {
+            const auto found = outputs_of(gpu, row), expected = outputs_of(cpu, row);
+            for (size_t i = 0; i < expected.size(); ++i) {
+              const std::string difference = Run::differing(expected[i].second, found[i].second);
+              if (!difference.empty()) return expected[i].first + difference;
+            }
+            return std::string();
+          }};
+}
+
+// Three steps on one batch: everything that a model's training consists of. Then the logits, and the stream's.
+struct Training {
+  std::string fingerprint;
+  real loss;
+  std::vector<real> logits;
+};
+
+Training train(const ModelCase& row, Ops& ops) {
+  const auto model = make_model(row.model, Json::parse(row.config, row.name), ops);
+  Parameters& parameters = model->parameters;
+  parameters.initialize(SEED);
+  const int64_t size = parameters.room();
+  Tensor m(ops, {size}), v(ops, {size}), square_sum(ops, {1}), loss(ops, {1}), partial(ops, {size / 1024 + 100});
+  m.zero();
+  v.zero();
+  const ModelBatch batch(ops, row, model->classes(), SEED);
+  const Input input = batch.input();
+  const int64_t rows = model->logit_rows(input);
+  Tensor losses(ops, {rows}), dlogits(ops, {rows, model->classes()});
+  real correction1 = 1, correction2 = 1;
+  for (int step = 0; step < 3; ++step) {
+    parameters.zero_gradients();
+    const real* logits = model->forward(input);
+    ops.cross_entropy(losses.data(), dlogits.data(), logits, batch.targets.data(), batch.scale, rows, model->classes());
+    ops.sum(loss.data(), partial.data(), losses.data(), rows);
+    model->backward(input, dlogits.data());
+    correction1 *= real(0.9);
+    correction2 *= real(0.999);
+    const AdamwStep adamw{real(0.01), real(0.9),       real(0.999),     real(1e-8),
+                          real(0.1),  1 - correction1, 1 - correction2, 1};
+    ops.sum_of_squares(square_sum.data(), partial.data(), parameters.gradients().data(), size);
+    ops.adamw(parameters.values().data(), m.data(), v.data(), parameters.gradients().data(), square_sum.data(), adamw,
+              size);
+  }
+  std::vector<real> logits(static_cast<size_t>(rows) * model->classes());
+  const real* on_device = model->forward(input);
+  ops.download(logits.data(), on_device, logits.size() * sizeof(real));
+  return {text("%016llx", static_cast<unsigned long long>(parameters.fingerprint())), loss.download()[0], logits};
+}
+
+GpuCheck check_of_training(const ModelCase& row) {
+  return {row.name + ": 3 steps", [row](Ops& cpu, Ops& gpu) {
+            const Training found = train(row, gpu), expected = train(row, cpu);
+            if (!same(found.loss, expected.loss))
+              return "loss of step 3: GPU " + shown(found.loss) + ", CPU " + shown(expected.loss);
+            if (found.fingerprint != expected.fingerprint)
+              return "weights: GPU " + found.fingerprint + ", CPU " + expected.fingerprint;
+            const std::string difference = Run::differing(expected.logits, found.logits);
+            return difference.empty() ? "" : "logits" + difference;
+          }};
+}
+
+// Logits token by token, a few tokens at a time.
+std::vector<real> streamed(const ModelCase& row, Ops& ops) {
+  const auto model = make_model(row.model, Json::parse(row.config, row.name), ops);
+  model->parameters.initialize(SEED);
+  const ModelBatch batch(ops, row, model->classes(), SEED);
+  if (row.patch_size > 0) model->stream(row.batch, row.length);  // throws
+  const std::vector<int32_t> tokens = batch.to_stream(*model);
+  const int T = static_cast<int>(tokens.size()) / row.batch;
+  const auto stream = model->stream(row.batch, T);
+  std::vector<real> all;
+  for (int t = 0, n = 1; t < T; t += n, n = std::min(n % 3 + 1, T - t)) {
+    std::vector<int32_t> some;
+    for (int b = 0; b < row.batch; ++b)
+      some.insert(some.end(), tokens.begin() + b * T + t, tokens.begin() + b * T + t + n);
+    Tokens ids(ops, {row.batch, n});
+    ids.upload(some);
+    std::vector<real> logits(static_cast<size_t>(row.batch) * n * model->classes());
+    ops.download(logits.data(), stream->append(ids.data(), n), logits.size() * sizeof(real));
+    all.insert(all.end(), logits.begin(), logits.end());
+  }
+  return all;
+}
+
+// A model that cannot read token by token says the same on both.
+std::string streamed_or_refused(const ModelCase& row, Ops& ops, std::vector<real>& logits) {
+  try {
+    logits = streamed(row, ops);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+GpuCheck check_of_stream(const ModelCase& row) {
+  return {row.name + ": stream", [row](Ops& cpu, Ops& gpu) {
+            std::vector<real> expected, found;
+            const std::string refusal = streamed_or_refused(row, cpu, expected);
+            const std::string said = streamed_or_refused(row, gpu, found);
+            if (said != refusal) return "the GPU says \"" + said + "\", the CPU \"" + refusal + "\"";
+            return Run::differing(expected, found);
+          }};
+}
+
+}  // namespace
+
+const std::vector<std::string>& gpu_check_groups() {
+  static const std::vector<std::string> groups = {"linear",    "rows",    "relation",         "linear relation",
+                                                  "attention", "dilated", "linear attention", "dct",
+                                                  "table",     "models",  "streams"};
+  return groups;
+}
+
+std::vector<GpuCheck> gpu_checks(const std::string& group) {
+  std::vector<GpuCheck> checks;
+  for (const Row& row : rows_of(group)) checks.push_back(check_of(row));
+  if (group == "table")
+    for (const OpCase& row : op_cases()) checks.push_back(check_of(row));
+  if (group == "models")
+    for (const ModelCase& row : model_cases()) checks.push_back(check_of_training(row));
+  if (group == "streams")
+    for (const ModelCase& row : model_cases()) checks.push_back(check_of_stream(row));
+  return checks;
+}
+
+}  // namespace petroglyph
