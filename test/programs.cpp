@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <map>
 
 #include "base/safetensors.h"
 #include "base/text.h"
@@ -275,6 +276,45 @@ class OtherPrograms {
     expect(shell, "heads", "--heads 3" + dct + "--heads 3", 2, "--heads 3 does not divide --width 8");
   }
 
+  // The checkpoint of runs/t with a vocabulary of another size, in which what the tokenizer does not know is very likely.
+  static void change_vocabulary(const Shell& shell, const std::string& to, int64_t vocab, int64_t rows) {
+    const SafetensorsFile from(shell.file("runs/t/best.safetensors"));
+    SafetensorsWriter writer;
+    for (const auto& [key, value] : from.metadata())
+      writer.metadata(
+          key, key == "config" ? Json::parse(value, key).set("vocab", vocab).set("classes", vocab).text() : value);
+    std::map<std::string, std::vector<float>> kept;
+    for (const std::string& name : from.names()) {
+      std::vector<float>& values = kept[name] = from.read<float>(name);
+      std::vector<int64_t> shape = from.entry(name).shape;
+      if (name == "head.weight" || name == "token_embedding.weight") {
+        for (shape[0] = 128; shape[0] < rows; ++shape[0]) {  // logits of both signs
+          values.push_back(shape[0] % 2 == 0 ? 1e6f : -1e6f);
+          values.resize(values.size() + static_cast<size_t>(shape[1]) - 1);
+        }
+        values.resize(static_cast<size_t>((shape[0] = rows) * shape[1]));
+      }
+      writer.add(name, shape, values.data());
+    }
+    writer.save(shell.file(to));
+  }
+
+  void vocabularies(const Shell& shell) {
+    const std::string prompt = " --length 40 --quiet --prompt 'One ' --temperature 0";
+    change_vocabulary(shell, "padded.safetensors", 144, 144);
+    const Outcome whole = shell.run("runs/t" + prompt);
+    test_.check("a text", whole.status == 0, whole.output);
+    test_.equal("a padded vocabulary: its extra tokens are never said", shell.run("padded.safetensors" + prompt).output,
+                whole.output);
+    change_vocabulary(shell, "small.safetensors", 100, 100);
+    expect(shell, "fewer tokens than the tokenizer has", "small.safetensors", 1,
+           "small.safetensors: the model's vocab is 100, less than the tokenizer's 128 tokens");
+    change_vocabulary(shell, "lies.safetensors", 200000, 128);
+    expect(shell, "more tokens than the weights have", "lies.safetensors", 1, "lies.safetensors: tensor ");
+    test_.check("nor can it be inspected",
+                shell.script("'" + folder_ + "/inspect' receptive-field small.safetensors").says("less than the"));
+  }
+
   void generation() {
     const Shell shell(folder_ + "/generate");
     shell.script("'" + folder_ + "/train_text' --name t --steps 3" + TEXT + "; '" + folder_ +
@@ -292,6 +332,7 @@ class OtherPrograms {
     expect(shell, "samples", "runs/t/model.safetensors --length 3 --samples 2", 0, "--- 2");
     expect(shell, "a prompt beyond the context", "runs/t --length 3 --prompt 'One day he went'", 0,
            "note: the prompt has 15 tokens and the model reads 8 at most");
+    vocabularies(shell);
     expect(shell, "no text model", "runs/c", 1, "has no tokenizer: this model was trained by train_copy");
     expect(shell, "no file", "nowhere.safetensors", 1, "nowhere.safetensors");
     expect(shell, "a full disk", "runs/t --length 3 > /dev/full", 1, "cannot write to the standard output");

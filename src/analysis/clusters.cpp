@@ -44,6 +44,7 @@ LayerVectors layer_vectors(Model& model, Ops& ops, const SymbolString& string, i
     found.x.insert(found.x.end(), values.begin(), values.end());
     found.points.insert(found.points.end(), pieces.begin(), pieces.end());
   };
+  model.check_tokens(string);
   Tokens tokens(ops, {1, static_cast<int64_t>(string.size())});
   tokens.upload(string);
   model.forward({tokens.data(), 1, static_cast<int>(string.size())});

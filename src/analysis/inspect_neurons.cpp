@@ -450,8 +450,7 @@ class NeuronWords {
     table_ = file.read_as_float(TABLE);
     model_ = load_model(file, snapshot.state, *ops_);
     const Json& data = snapshot.state.data;
-    if (!data.is(Json::Kind::Null) && data.find("tokenizer"))
-      tokenizer_ = tokenizer_from_json(data.at("tokenizer"), file.path());
+    if (!data.is(Json::Kind::Null) && data.find("tokenizer")) tokenizer_ = load_tokenizer(file, snapshot.state);
   }
 
   void write() {

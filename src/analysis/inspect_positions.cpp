@@ -189,6 +189,7 @@ bool Positions::learn(Model& model) {
 void Positions::draw_attention(Model& model, int layers) {
   const Batch window = task_->batch(settings_.seed, stream_of("evaluate"), 0, 0, 1);
   const int T = window.length;
+  model.check_tokens(window.tokens);
   Tokens tokens(*ops_, {1, T});
   tokens.upload(window.tokens);
   model.forward({tokens.data(), 1, T});

@@ -92,7 +92,7 @@ class Subject {
     task_ = std::make_unique<RegularLanguage>(wanted);
   }
   void open_text() {
-    const auto tokenizer = tokenizer_from_json(state_.data.at("tokenizer"), file_.path());
+    const auto tokenizer = load_tokenizer(file_, state_);
     const int length = wanted_length(4 * static_cast<int>(state_.options.at("context").integer()));
     const std::string data = state_.options.at("data").string(), validation = state_.options.at("val").string();
     const std::string path = !settings_.text.empty() ? settings_.text : validation.empty() ? data : validation;

@@ -47,6 +47,7 @@ std::vector<int32_t> completions(const Json& config, const Model& trained, Ops& 
   }
   std::vector<int32_t> contexts(static_cast<size_t>(batch) * static_cast<size_t>(T), vocab);
   for (size_t b = 0; b < tokens.size(); ++b) contexts[(b + 1) * static_cast<size_t>(T) - 1] = tokens[b];
+  model->check_tokens(contexts);
   Tokens ids(ops, {batch, T});
   ids.upload(contexts);
   const real* logits = model->forward({ids.data(), batch, T});

@@ -26,6 +26,7 @@ std::vector<int32_t> shuffled(int n, int count, uint64_t seed, uint32_t stream, 
 
 std::vector<real> logits(Model& model, Ops& ops, const std::vector<int32_t>& tokens, Pass pass) {
   const int T = static_cast<int>(tokens.size()), V = model.classes();
+  model.check_tokens(tokens);
   Tokens on_device(ops, {T});
   on_device.upload(tokens);
   std::vector<real> logits(static_cast<size_t>(T) * V);

@@ -78,6 +78,7 @@ std::vector<double> norms_of(Parameters& parameters, size_t positions) {
 
 ReceptiveField receptive_field(const std::string& name, const Json& config, const Model& trained, Ops& ops,
                                const std::vector<int32_t>& tokens, int batch, int length) {
+  trained.check_tokens(tokens);
   Json larger = config;
   larger.set("vocab",
              std::max(static_cast<int64_t>(tokens.size()), int64_t(trained.classes())));  // answers may be tokens

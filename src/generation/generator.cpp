@@ -19,7 +19,8 @@ std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string
   return tokens;
 }
 
-Generator::Generator(Model& model, Ops& ops, const Sampling& sampling, uint64_t seed, uint32_t sample, int64_t capacity)
+Generator::Generator(Model& model, Ops& ops, const Tokenizer& tokenizer, const Sampling& sampling, uint64_t seed,
+                     uint32_t sample, int64_t capacity)
     : model_(model),
       ops_(ops),
       sampler_(sampling),
@@ -27,9 +28,10 @@ Generator::Generator(Model& model, Ops& ops, const Sampling& sampling, uint64_t 
       sample_(sample),
       capacity_(static_cast<int>(std::min<int64_t>(capacity, model.longest()))),
       stream_(model.stream(1, capacity_)),
-      logits_(static_cast<size_t>(model.classes())) {}
+      logits_(static_cast<size_t>(std::min(model.classes(), tokenizer.vocab()))) {}
 
 void Generator::read(const std::vector<int32_t>& tokens) {
+  model_.check_tokens(tokens);
   for (size_t at = 0; at < tokens.size();) {
     if (stream_->length() == capacity_) make_room();
     const size_t room = static_cast<size_t>(capacity_ - stream_->length());
@@ -55,11 +57,11 @@ void Generator::make_room() {
 }
 
 void Generator::feed(const int32_t* tokens, int count) {
-  const size_t V = logits_.size();
+  const auto V = static_cast<size_t>(model_.classes());
   piece_.resize(ops_, {count});
   piece_.upload({tokens, tokens + count});
   const real* logits = stream_->append(piece_.data(), count);
-  ops_.download(logits_.data(), logits + static_cast<size_t>(count - 1) * V, V * sizeof(real));
+  ops_.download(logits_.data(), logits + static_cast<size_t>(count - 1) * V, logits_.size() * sizeof(real));
 }
 
 }  // namespace petroglyph

@@ -19,8 +19,10 @@ std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string
 // from there; models without a longest sequence never need to.
 class Generator {
  public:
+  // tokenizer: its tokens are said; a model may have more, whose logits then count for nothing.
   // capacity: tokens that prompt and continuation will have, at most what the model can read.
-  Generator(Model& model, Ops& ops, const Sampling& sampling, uint64_t seed, uint32_t sample, int64_t capacity);
+  Generator(Model& model, Ops& ops, const Tokenizer& tokenizer, const Sampling& sampling, uint64_t seed,
+            uint32_t sample, int64_t capacity);
 
   // At least one token before the first next(), and at least a window where the model reads windows.
   void read(const std::vector<int32_t>& tokens);
@@ -41,7 +43,7 @@ class Generator {
   std::vector<int32_t> tokens_;  // all that were read
   std::unique_ptr<Stream> stream_;
   Tokens piece_;
-  std::vector<real> logits_;  // (V), after the last token
+  std::vector<real> logits_;  // (V'), after the last token: of the tokens that may be said
 };
 
 }  // namespace petroglyph

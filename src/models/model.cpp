@@ -79,6 +79,13 @@ void Parameters::upload(const Parameter& parameter, const std::vector<real>& val
   ops_->upload(parameter.value, values.data(), values.size() * sizeof(real));
 }
 
+void Model::check_tokens(const std::vector<int32_t>& tokens) const {
+  const int most = vocab();
+  for (const int32_t token : tokens)
+    if (token < 0 || token >= most)
+      throw Error(text("token %d is none of the model's, which has 0 to %d", token, most - 1));
+}
+
 std::vector<real> Model::attention_map(size_t, int) { throw Error("this model has no attention maps"); }
 
 }  // namespace petroglyph

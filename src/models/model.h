@@ -113,11 +113,15 @@ class Model {
   virtual void backward(const Input& input, const real* dlogits) = 0;
   virtual std::unique_ptr<Stream> stream(int batch, int capacity) = 0;
   virtual int classes() const = 0;                                         // V, the columns of the logits
+  virtual int vocab() const { return classes(); }                          // tokens that it reads: 0 … vocab()−1
   virtual int longest() const { return std::numeric_limits<int>::max(); }  // T that its stream reads at most
   // 0; or the number of tokens that it reads, no more and no fewer, to answer once, at their end. Its stream slides: a position's
   // logits are those of the window that ends there, NaN before the first whole one.
   virtual int window() const { return 0; }
   virtual int64_t logit_rows(const Input& input) const { return input.rows(); }
+
+  // Throws Error where one of these, which go to forward() or a stream, is no token of the model: a device would read elsewhere.
+  void check_tokens(const std::vector<int32_t>& tokens) const;
 
   // How much each position took from each other one in a block of the last forward(), of one sample: (maps,T,T), a row a
   // position. Throws Error for a model in which that is no one number.

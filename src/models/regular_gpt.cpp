@@ -210,6 +210,7 @@ class ChunkedGpt final : public Model {
   ChunkedGpt(ConfigReader& reader, Ops& ops);
 
   int classes() const override { return config_.classes; }
+  int vocab() const override { return config_.vocab; }
   int64_t logit_rows(const Input& input) const override { return input.batch; }
   const real* forward(const Input& input) override {
     state_.piece = {input.batch, 0, input.length, input.length, false};

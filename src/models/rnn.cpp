@@ -78,6 +78,7 @@ class Rnn final : public Model {
   }
 
   int classes() const override { return config_.classes; }
+  int vocab() const override { return config_.vocab; }
   int64_t logit_rows(const Input& input) const override { return config_.last ? input.batch : input.rows(); }
 
   const real* forward(const Input& input) override {

@@ -181,6 +181,7 @@ class TransformerModel final : public Model {
   }
 
   int classes() const override { return config_.classes; }
+  int vocab() const override { return config_.vocab; }
   int longest() const override { return position_embedding_ && window() == 0 ? config_.context : Model::longest(); }
   // Without a mask a token's answer is that of a window which ends there.
   int window() const override { return config_.last && !config_.causal && !config_.images ? config_.context : 0; }

@@ -89,9 +89,7 @@ int generate(int argc, char** argv) {
 
   const SafetensorsFile file(find_checkpoint(settings.checkpoint));
   const RunState state = read_run_state(file);
-  if (state.data.is(Json::Kind::Null) || !state.data.find("tokenizer"))
-    throw Error(file.path() + ": has no tokenizer: this model was trained by " + state.program + ", not on text");
-  const auto tokenizer = tokenizer_from_json(state.data.at("tokenizer"), file.path());
+  const auto tokenizer = load_tokenizer(file, state);
   const auto ops = make_device(settings.device, settings.threads);
   const auto model = load_model(file, state, *ops);
 
@@ -110,7 +108,7 @@ int generate(int argc, char** argv) {
   const int64_t capacity = static_cast<int64_t>(tokens.size()) + settings.length;
   for (int sample = 0; sample < settings.samples && !interrupted(); ++sample) {
     if (settings.samples > 1 && !settings.quiet) std::printf("%s--- %d\n", sample > 0 ? "\n" : "", sample + 1);
-    Generator generator(*model, *ops, settings.sampling, settings.seed, static_cast<uint32_t>(sample), capacity);
+    Generator generator(*model, *ops, *tokenizer, settings.sampling, settings.seed, static_cast<uint32_t>(sample), capacity);
     CharacterWriter out;
     out.write(prompt);
     generator.read(tokens);

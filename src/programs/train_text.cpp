@@ -252,7 +252,7 @@ std::vector<std::string> Session::sample() {
                        shown;
   if (given) opened.tokenizer->encode(text_settings.prompt, shown);
   const size_t prompt = tokens.size() - shown.size();  // what nobody gave is not shown
-  Generator generator(run->model(), run->ops(), {}, settings.seed, 0,
+  Generator generator(run->model(), run->ops(), *opened.tokenizer, {}, settings.seed, 0,
                       static_cast<int64_t>(tokens.size()) + text_settings.sample_length);
   generator.read(tokens);
   for (int i = 0; i < text_settings.sample_length; ++i) tokens.push_back(generator.next());

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "math/random.h"
 
 namespace petroglyph {
@@ -48,6 +49,7 @@ Input Trainer::upload(const Batch& batch) {
     patches_.upload(batch.patches);
     return {nullptr, batch.size, batch.length, patches_.data()};
   }
+  model_.check_tokens(batch.tokens);
   tokens_.resize(ops_, {batch.size, batch.length});
   tokens_.upload(batch.tokens);
   return {tokens_.data(), batch.size, batch.length};
@@ -86,6 +88,9 @@ void Trainer::judge(const Batch& batch, int slot, const real* logits, int64_t ro
     ops_.sigmoid_squared_error(losses_.data(), dlogits, logits, sets_.data(), scale, rows, V);
     return;
   }
+  for (const int32_t target : batch.targets)
+    if (target < -1 || target >= V)
+      throw Error(text("target %d is none of the model's answers, 0 to %d", target, V - 1));
   Tokens& best = best_[static_cast<size_t>(slot)];
   best.resize(ops_, {rows});
   targets_.resize(ops_, {rows});
