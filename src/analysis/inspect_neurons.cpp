@@ -19,8 +19,8 @@
 #include "figures/figure.h"
 #include "math/random.h"
 #include "tokenizers/tokenizer.h"
-#include "train/checkpoint.h"
 #include "train/device.h"
+#include "train/text_checkpoint.h"
 
 namespace petroglyph {
 

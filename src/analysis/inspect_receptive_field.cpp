@@ -17,8 +17,8 @@
 #include "tasks/language_modeling.h"
 #include "tasks/regular_languages.h"
 #include "tasks/stories.h"
-#include "train/checkpoint.h"
 #include "train/device.h"
+#include "train/text_checkpoint.h"
 
 namespace petroglyph {
 

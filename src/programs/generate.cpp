@@ -11,8 +11,8 @@
 #include "base/text.h"
 #include "generation/generator.h"
 #include "tokenizers/tokenizer.h"
-#include "train/checkpoint.h"
 #include "train/device.h"
+#include "train/text_checkpoint.h"
 
 namespace petroglyph {
 namespace {

@@ -120,19 +120,6 @@ void load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer& optim
   optimizer.v().upload(v);
 }
 
-std::unique_ptr<Tokenizer> load_tokenizer(const SafetensorsFile& file, const RunState& state) {
-  if (state.data.is(Json::Kind::Null) || !state.data.find("tokenizer"))
-    throw Error(file.path() + ": has no tokenizer: this model was trained by " + state.program + ", not on text");
-  auto tokenizer = tokenizer_from_json(state.data.at("tokenizer"), file.path());
-  for (const char* key : {"vocab", "classes"}) {  // what it reads, and what it may say
-    const Json* size = state.config.find(key);
-    if (size && size->number() < tokenizer->vocab())
-      throw Error(file.path() + ": the model's " + key + " is " + size->text() + ", less than the tokenizer's " +
-                  with_commas(tokenizer->vocab()) + " tokens");
-  }
-  return tokenizer;
-}
-
 std::unique_ptr<Model> load_model(const SafetensorsFile& file, const RunState& state, Ops& ops) {
   auto model = make_model(state.model, state.config, ops);
   model->parameters.upload_all(read_all(file, model->parameters, [](const Parameter& p) { return p.name; }));

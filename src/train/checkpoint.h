@@ -12,7 +12,6 @@
 #include "base/json.h"
 #include "base/safetensors.h"
 #include "models/model.h"
-#include "tokenizers/tokenizer.h"
 #include "train/optimizer.h"
 
 namespace petroglyph {
@@ -38,10 +37,6 @@ RunState read_run_state(const SafetensorsFile& file, const std::string& program 
 
 // Parameters and moments; everything must be there with the right shape, or nothing is changed.
 void load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer& optimizer);
-
-// The tokenizer of a model of text; throws Error where there is none, or where it has tokens that the model has not. A model may
-// have more, such as those that fill up a round number.
-std::unique_ptr<Tokenizer> load_tokenizer(const SafetensorsFile& file, const RunState& state);
 
 // The model of a checkpoint, ready to be used.
 std::unique_ptr<Model> load_model(const SafetensorsFile& file, const RunState& state, Ops& ops);
