@@ -69,7 +69,7 @@ TRAINING := train figures tasks $(MODELS)
 
 ROOMS_train_copy := $(TRAINING)
 ROOMS_train_text := generation train figures tasks tokenizers $(MODELS)
-ROOMS_train_regular := $(TRAINING)
+ROOMS_train_regular := analysis $(TRAINING)
 ROOMS_train_image := analysis $(TRAINING)
 ROOMS_scaling := analysis train figures tasks tokenizers $(MODELS)
 ROOMS_generate := generation train tokenizers $(MODELS)

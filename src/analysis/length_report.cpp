@@ -1,0 +1,79 @@
+#include "analysis/length_report.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/atomic_file.h"
+#include "base/text.h"
+#include "figures/figure.h"
+
+namespace petroglyph {
+
+namespace {
+
+// The runs of each language, results of one behind the other.
+std::vector<std::vector<TestResult>> by_task(const std::vector<TestResult>& results) {
+  std::vector<std::vector<TestResult>> groups;
+  for (const TestResult& r : results) {
+    if (groups.empty() || groups.back()[0].task != r.task) groups.emplace_back();
+    groups.back().push_back(r);
+  }
+  return groups;
+}
+
+// Table 2, the mean over the seeds.
+void report_probabilities(const std::string& folder, const std::vector<int>& probabilities,
+                          const std::vector<TestResult>& runs) {
+  std::string csv = "lengths,probability,accuracy\n";
+  std::printf("%-20s %22s", runs[0].task.c_str(), "symbols 1 in");
+  for (const int percent : probabilities) std::printf(" %6d %%", percent);
+  for (const bool same : {true, false}) {
+    std::printf("\n%-20s %22s", "", same ? "at the training length" : "longer");
+    for (size_t p = 0; p < probabilities.size(); ++p) {
+      double mean = 0;
+      for (const TestResult& r : runs) mean += (same ? r.same_length : r.longer)[p] / static_cast<double>(runs.size());
+      std::printf(" %6.2f %%", 100 * mean);
+      csv += text("%s,%s,%s\n", same ? "same" : "longer", number_text(probabilities[p] / 100.0, 9).c_str(),
+                  number_text(mean, 9).c_str());
+    }
+  }
+  std::printf("\n");
+  write_file_atomically(folder + "/probabilities.csv", csv);
+}
+
+void print_run(const TestResult& r) {
+  const auto seed = static_cast<unsigned long long>(r.seed);
+  std::printf("%-20s %6llu %5.0f to %-5.0f %8.2f %% %14.2f %%\n", r.task.c_str(), seed, r.from.front(), r.to.back(),
+              100 * r.mean(), 100 * r.lowest());
+  for (size_t i = 0; r.from[0] != r.to[0] && i < r.to.size(); ++i)  // windows
+    std::printf("%-27s %5.0f to %-5.0f %8.2f %%\n", "", r.from[i], r.to[i], 100 * r.accuracies[i]);
+}
+
+}  // namespace
+
+void report_lengths(const std::string& folder, const RegularSettings& s, const std::vector<TestResult>& results) {
+  std::string csv = "task,seed,from,to,accuracy,lowest\n";
+  Figure figure("Accuracy on strings longer than those of the training, " + s.model);
+  std::printf("\n%-20s %6s %14s %10s %16s\n", "", "seed", "lengths  ", "accuracy", "worst length");
+  for (const std::vector<TestResult>& runs : by_task(results)) {
+    Panel& panel = figure.panel(runs[0].task).x("length").y("accuracy").y_range(0, 1.02);
+    double sum = 0, best = 0;
+    for (const TestResult& r : runs) {
+      print_run(r);
+      csv += text("%s,%llu,%.0f,%.0f,%s,%s\n", r.task.c_str(), static_cast<unsigned long long>(r.seed), r.from.front(),
+                  r.to.back(), number_text(r.mean(), 9).c_str(), number_text(r.lowest(), 9).c_str());
+      panel.line("seed " + std::to_string(r.seed), r.to, r.accuracies);
+      sum += r.mean();
+      best = std::max(best, r.mean());
+    }
+    if (runs.size() > 1)
+      std::printf("%-20s %zu seeds: best %.2f %%, mean %.2f %%\n", runs[0].task.c_str(), runs.size(), 100 * best,
+                  100 * sum / static_cast<double>(runs.size()));
+    if (!runs[0].longer.empty()) report_probabilities(folder, s.probabilities, runs);
+  }
+  write_file_atomically(folder + "/results.csv", csv);
+  figure.save(folder + "/lengths.svg");
+  std::printf("saved %s (results.csv, lengths.svg, and a run each)\n", folder.c_str());
+}
+
+}  // namespace petroglyph

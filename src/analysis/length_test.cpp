@@ -1,0 +1,94 @@
+#include "analysis/length_test.h"
+
+#include <optional>
+
+#include "base/atomic_file.h"
+#include "base/interrupt.h"
+#include "base/progress.h"
+#include "base/text.h"
+
+namespace petroglyph {
+
+namespace {
+
+// The test of one trained model, with a live line.
+class TestOfLengths {
+ public:
+  explicit TestOfLengths(RegularRun& session) : session_(session), s_(session.regular) {
+    result_.task = s_.task;
+    result_.seed = session.settings.seed;
+  }
+
+  TestResult run() {
+    if (s_.next_symbol()) return windows(), result_;
+    const Lengths lengths = session_.lengths();
+    const std::vector<int> wanted = session_.test_lengths();
+    const bool parity = s_.task == "parity_check";
+    const auto count = static_cast<int64_t>(wanted.size());
+    begin(count + (parity ? static_cast<int64_t>(s_.probabilities.size()) * (count + 1) : 0), "length");
+    for (const int length : wanted) add(length, length, accuracy(length, 0.5f));
+    for (size_t p = 0; parity && p < s_.probabilities.size(); ++p) {
+      const float ones = static_cast<float>(s_.probabilities[p]) / 100;
+      result_.same_length.push_back(accuracy(lengths.train, ones));
+      double sum = 0;
+      for (const int length : wanted) sum += accuracy(length, ones);
+      result_.longer.push_back(sum / static_cast<double>(count));
+    }
+    save("length,accuracy\n");
+    return result_;
+  }
+
+ private:
+  void begin(int64_t total, const char* unit) {
+    Progress::Settings shown;
+    shown.quiet = session_.settings.quiet;
+    shown.unit = unit;
+    progress_.emplace(0, total, shown);
+  }
+  void add(double from, double to, double accuracy) {
+    result_.from.push_back(from);
+    result_.to.push_back(to);
+    result_.accuracies.push_back(accuracy);
+  }
+  double accuracy(int length, float ones) {
+    if (interrupted()) return 0;
+    const RegularLanguage strings = session_.language(length, length, ones, s_.near_misses);
+    const double longer = double(length) / session_.lengths().train;
+    const double accuracy = session_.run->evaluate(strings, s_.strings, longer).accuracy;
+    if (progress_->due(++done_)) progress_->show(done_, text("length %d  accuracy %.1f %%", length, 100 * accuracy));
+    return accuracy;
+  }
+
+  void windows() {
+    begin(RegularRun::WINDOWS, "window");
+    for (int i = 0; i < RegularRun::WINDOWS && !interrupted(); ++i) {
+      const NextSymbol strings = session_.next_symbols(i);
+      const auto [low, high] = session_.window(i);
+      add(low, high, session_.run->evaluate(strings, static_cast<int>(strings.test_strings()), i + 1).accuracy);
+      progress_->show(++done_,
+                      text("%lld strings of %d to %d symbols  accuracy %.1f %%",
+                           static_cast<long long>(strings.test_strings()), low, high, 100 * result_.accuracies.back()));
+    }
+    save("longest,accuracy\n");
+  }
+
+  void save(std::string csv) {
+    progress_->finish();
+    if (interrupted()) return;
+    for (size_t i = 0; i < result_.to.size(); ++i)
+      csv += text("%.0f,%s\n", result_.to[i], number_text(result_.accuracies[i], 9).c_str());
+    write_file_atomically(session_.run->file("test.csv"), csv);
+  }
+
+  RegularRun& session_;
+  const RegularSettings& s_;
+  TestResult result_;
+  std::optional<Progress> progress_;
+  int64_t done_ = 0;
+};
+
+}  // namespace
+
+TestResult test_lengths(RegularRun& run) { return TestOfLengths(run).run(); }
+
+}  // namespace petroglyph

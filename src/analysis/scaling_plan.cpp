@@ -1,0 +1,160 @@
+#include "analysis/scaling_plan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "train/model_options.h"
+
+namespace petroglyph {
+
+std::string short_number(double value, int digits) {
+  const std::string full = number_text(value, digits);
+  const size_t e = full.find("e+");
+  if (e == std::string::npos) return full;
+  return full.substr(0, e + 1) + full.substr(full.find_first_not_of('0', e + 2));
+}
+
+namespace {
+
+void check(const ScalingSettings& settings) {
+  const std::vector<std::string> known = settings.what == "dct" ? std::vector<std::string>{"dct_mlp", "transformer"}
+                                                                : std::vector<std::string>{"mlp_lm", "transformer"};
+  for (const std::string& model : settings.model_names())
+    if (std::find(known.begin(), known.end(), model) == known.end())
+      throw UsageError("--models " + settings.models + ": \"" + model + "\": expected " + join(known, " or "));
+  if (settings.what == "compute" && (settings.widths.size() < 3 || settings.budgets.empty()))
+    throw UsageError(text(
+        "--widths, --budgets: %zu and %zu of them, expected three widths or more, a parabola's points, and a budget",
+        settings.widths.size(), settings.budgets.size()));
+}
+
+// In GPT-2's style; without a mask where only the last token is predicted.
+ModelOptions transformer_options(int width, int hidden, int layers, int heads, const char* readout) {
+  ModelOptions m;
+  m.model = "transformer";
+  m.width = width;
+  m.hidden = hidden;
+  m.layers = layers;
+  m.heads = heads;
+  m.norm = "affine";
+  m.gelu = "tanh";
+  m.embedding_deviation = 0.02;
+  m.readout = readout;
+  return m;
+}
+
+}  // namespace
+
+ScalingPlan::ScalingPlan(const ScalingSettings& settings) : settings_(settings) {
+  check(settings);
+  constexpr size_t STORY_BYTES = 24 << 20;
+  text_ = open_text_source(settings.text, STORY_BYTES);
+  for (const std::string& model : settings.model_names()) {
+    if (settings.what == "compute") plan_compute(model);
+    if (settings.what == "context") plan_contexts(model);
+    if (settings.what == "dct") plan_depths(model);
+  }
+  if (runs_.empty()) throw UsageError("nothing to train: see --help");
+}
+
+// Two blocks; the width is what is inside them.
+Json ScalingPlan::config(const std::string& model, int context, int width) const {
+  constexpr int BLOCKS = 2;
+  const int embedding = settings_.embedding > 0 ? settings_.embedding : std::max(1, width / 4);
+  ModelOptions m = transformer_options(embedding, width, BLOCKS, settings_.heads, "last");
+  if (model == "mlp_lm") {
+    m = {};
+    m.model = model;
+    m.embedding = embedding;
+    m.width = width;
+    m.layers = BLOCKS;
+  }
+  return m.config(text_.tokenizer->vocab(), context);
+}
+
+Json ScalingPlan::deep_config(const std::string& model, int layers) const {
+  const int vocab = text_.tokenizer->vocab(), width = settings_.embedding, heads = settings_.heads;
+  const int k = settings_.frequencies, T = settings_.context;
+  if (width == 0) throw UsageError("--embedding 0: the width of these models, expected 1 or more");
+  if (model == "transformer") return transformer_options(width, 4 * width, layers, heads, "all").config(vocab, T);
+  if (k > T) throw UsageError(text("--frequencies %d: more than the --context of %d tokens", k, T));
+  ModelOptions m;
+  m.model = model;
+  m.width = width;
+  m.layers = layers;
+  m.heads = heads;
+  m.frequencies = k;
+  m.set_defaults();
+  return m.config(vocab, T);
+}
+
+const Task& ScalingPlan::task(int context, Targets targets) {
+  std::unique_ptr<LanguageModeling>& task = tasks_[{context, targets}];
+  if (!task)
+    task = std::make_unique<LanguageModeling>(text_.training, settings_.text.name(), text_.validation,
+                                              settings_.text.validation_name(), context, settings_.study.run.batch,
+                                              targets);
+  return *task;
+}
+
+// A run with config[key] = value, of which the parameters are counted. tokens 0: those of the budget.
+void ScalingPlan::add(const std::string& model, const Json& config, const std::string& key, int value, double tokens,
+                      double budget, int context, Targets targets, const std::string& name) {
+  StudyRun run;
+  run.name = model + "-" + name;
+  run.model = model;
+  run.config = config;
+  run.task = &task(context, targets);
+  run.parameters = counter_.count(model, config, key, value);
+  const double a_step = static_cast<double>(settings_.study.run.batch) * (targets == Targets::ALL ? context : 1);
+  if (tokens == 0) tokens = budget / (6 * static_cast<double>(run.parameters));
+  run.steps = std::max<int64_t>(1, std::llround(tokens / a_step));
+  run.tokens = static_cast<double>(run.steps) * a_step;
+  run.budget = budget;
+  run.setting = value;
+  for (const StudyRun& other : runs_)
+    if (other.name == run.name) throw UsageError(run.name + ": this run is asked for twice");
+  runs_.push_back(run);
+}
+
+void ScalingPlan::plan_compute(const std::string& model) {
+  for (const double budget : settings_.budgets)
+    for (const int width : settings_.widths)
+      add(model, config(model, settings_.context, width), model == "mlp_lm" ? "width" : "hidden", width, 0, budget,
+          settings_.context, Targets::LAST, "C" + short_number(budget) + text("-w%d", width));
+}
+
+void ScalingPlan::plan_contexts(const std::string& model) {
+  for (const double tokens : settings_.tokens)
+    for (const int width : settings_.widths)
+      for (const int context : settings_.contexts)
+        add(model, config(model, context, width), "context", context, tokens, 0, context, Targets::LAST,
+            text("w%d-T%d-D", width, context) + short_number(tokens));
+}
+
+void ScalingPlan::plan_depths(const std::string& model) {
+  for (const double tokens : settings_.tokens)
+    for (const int depth : model == "transformer" ? settings_.transformer_depths : settings_.depths)
+      add(model, deep_config(model, depth), "layers", depth, tokens, 0, settings_.context, Targets::ALL,
+          text("L%d-D", depth) + short_number(tokens));
+}
+
+void ScalingPlan::print_summary(const std::string& folder) const {
+  const auto fewer = [](const StudyRun& a, const StudyRun& b) { return a.parameters < b.parameters; };
+  const auto [least, most] = std::minmax_element(runs_.begin(), runs_.end(), fewer);
+  std::printf("%zu runs in %s, of %s to %s parameters; %s tokens of text, %s\n", runs_.size(), folder.c_str(),
+              with_commas(least->parameters).c_str(), with_commas(most->parameters).c_str(),
+              with_commas(text_.training->size()).c_str(), text_.tokenizer->name().c_str());
+}
+
+void ScalingPlan::print_runs() const {
+  std::printf("%-36s %16s %16s %12s\n", "", "parameters N", "tokens D", "steps");
+  for (const StudyRun& run : runs_)
+    std::printf("%-36s %16s %16s %12s\n", run.name.c_str(), with_commas(run.parameters).c_str(),
+                with_commas(static_cast<int64_t>(run.tokens)).c_str(), with_commas(run.steps).c_str());
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,61 @@
+// A run on a regular language: what its options say, the strings that it learns from and is tested on, and its model.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "base/options.h"
+#include "tasks/regular_languages.h"
+#include "train/run.h"
+
+namespace petroglyph {
+
+struct RegularSettings {
+  std::string task = "parity_check", protocol = "answer", model = "regular_gpt", form = "chunked", cell = "elman";
+  bool all_tasks = false, leading_plus = false, near_misses = false;
+  std::vector<int> seeds = {1}, probabilities;
+  int train_length = 0, test_low = 0, test_high = 0, every = 1, strings = 512;
+  int width = 64, hidden = 0, heads = 8, chunk = 2, thickness = 1, layers = 5;
+
+  void declare(Options& options);
+  bool next_symbol() const { return protocol == "next"; }
+  // The languages in turn: with --all-tasks all of them, or those that have members.
+  std::vector<std::string> tasks() const;
+};
+
+// The longest string to learn from, and those of the test.
+struct Lengths {
+  int train, test_low, test_high;
+};
+
+// One run and all its settings: the words of a command line, a language, a seed.
+struct RegularRun {
+  Options options{"train_regular", "Trains models to recognize regular languages, and tests them on longer strings."};
+  RegularSettings regular;
+  RunSettings settings;
+  std::unique_ptr<Task> task;
+  std::optional<Run> run;
+
+  explicit RegularRun(const std::vector<std::string>& words);
+
+  // Makes the model, and goes on where the group of runs has been begun.
+  void prepare(const std::string& group);
+
+  RegularLanguage language(int shortest, int longest, float ones = 0.5f, bool near_misses = false) const;
+  Lengths lengths() const;
+  std::vector<int> test_lengths() const;
+
+  // --protocol next: windows of as many lengths as those of the training, itself and two of longer strings.
+  static constexpr int WINDOWS = 3;
+  std::pair<int, int> window(int i) const;
+  NextSymbol next_symbols(int i) const;
+
+ private:
+  void check();
+};
+
+}  // namespace petroglyph
