@@ -363,6 +363,13 @@ class OtherPrograms {
       expect(shell, model, std::string("--task Tomita_5 --model ") + model + REGULAR, 0, "Tomita_5");
     expect(shell, "all tasks", "--all-tasks --quiet --model rnn" + REGULAR, 0, "D_12");
     expect(shell, "near misses", "--task D_3 --near-misses" + REGULAR, 0, "D_3                       1    12 to 14");
+    shell.run("--name shares --task Tomita_5" + REGULAR);  // members are of even lengths
+    test_.check("the share of members, and what one answer scores",
+                read_bytes(shell.file("runs/shares/results.csv")).find(",0.25,0.75\n") != std::string::npos,
+                read_bytes(shell.file("runs/shares/results.csv")));
+    test_.check("of each length",
+                read_bytes(shell.file("runs/shares/Tomita_5-seed-1/test.csv")).find(",0,1\n12,") != std::string::npos,
+                read_bytes(shell.file("runs/shares/Tomita_5-seed-1/test.csv")));
     expect(shell, "near misses of all", "--all-tasks --near-misses --quiet" + REGULAR, 0, "Tomita_6");
     const std::string next = " --protocol next --train-length 10" + SMALL_REGULAR;
     for (const char* model : {"transformer", "rnn", "mamba", "regular_gpt"})
@@ -383,7 +390,7 @@ class OtherPrograms {
     expect(shell, "shorter than the training's", "--test-from 30", 2,
            "--test-from 30: strings of up to 40 symbols are learned from, and the test is of longer ones");
     expect(shell, "a length without members", "--task D_2 --near-misses --test-from 51 --test-to 51", 2,
-           "--near-misses: D_2 has no members of 51 to 51 symbols");
+           "D_2 has no members of the lengths of this test, 51 to 51");
     expect(shell, "near misses of no language", "--near-misses", 1, "parity_check: near misses are of a language");
     expect(shell, "no next symbol", "--protocol next", 1, "parity_check: has no members");
     expect(shell, "a window without strings", "--task D_2 --protocol next --train-length 1", 1,
@@ -393,6 +400,10 @@ class OtherPrograms {
     expect(shell, "no seeds", "--seeds=", 2, "--seeds: expected at least one");
     expect(shell, "heads", "--heads 5", 2, "--heads 5 does not divide --width 64");
     expect(shell, "resumes nothing", "--resume --name nothing", 1, "runs/nothing: has no run parity_check-seed-1");
+    expect(shell, "a stride without members", "--all-tasks --test-every 46", 2,
+           "D_2 has no members of the lengths of this test, 51 to 100, every 46");
+    expect(shell, "one length without members", "--task Tomita_5 --test-from 61 --test-to 61", 2,
+           "Tomita_5 has no members of the lengths of this test, 61 to 61");
     test_.check("nothing was made", !std::filesystem::exists(shell.file("runs")));
 #ifndef __SANITIZE_ADDRESS__  // which wants all addresses there are
     const std::string longest =

@@ -1,6 +1,7 @@
 #include "analysis/length_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "base/atomic_file.h"
@@ -41,10 +42,24 @@ void report_probabilities(const std::string& folder, const std::vector<int>& pro
   write_file_atomically(folder + "/probabilities.csv", csv);
 }
 
+// A row of results.csv.
+std::string row_of(const TestResult& r) {
+  std::string row =
+      text("%s,%llu,%.0f,%.0f,%s,%s", r.task.c_str(), static_cast<unsigned long long>(r.seed), r.from.front(),
+           r.to.back(), number_text(r.mean(), 9).c_str(), number_text(r.lowest(), 9).c_str());
+  for (const std::vector<double>* shares : {&r.members, &r.one_answer})
+    row += "," + (shares->empty() ? "" : share_text(TestResult::mean_of(*shares)));
+  return row + "\n";
+}
+
+// Beside the accuracy what one answer to all strings would score, and the part of them that are members.
 void print_run(const TestResult& r) {
   const auto seed = static_cast<unsigned long long>(r.seed);
-  std::printf("%-20s %6llu %5.0f to %-5.0f %8.2f %% %14.2f %%\n", r.task.c_str(), seed, r.from.front(), r.to.back(),
+  std::printf("%-20s %6llu %5.0f to %-5.0f %8.2f %% %14.2f %%", r.task.c_str(), seed, r.from.front(), r.to.back(),
               100 * r.mean(), 100 * r.lowest());
+  if (!r.one_answer.empty()) std::printf(" %8.2f %%", 100 * TestResult::mean_of(r.one_answer));
+  if (!r.members.empty() && std::isfinite(r.members[0])) std::printf(" %6.2f %%", 100 * TestResult::mean_of(r.members));
+  std::printf("\n");
   for (size_t i = 0; r.from[0] != r.to[0] && i < r.to.size(); ++i)  // windows
     std::printf("%-27s %5.0f to %-5.0f %8.2f %%\n", "", r.from[i], r.to[i], 100 * r.accuracies[i]);
 }
@@ -52,23 +67,24 @@ void print_run(const TestResult& r) {
 }  // namespace
 
 void report_lengths(const std::string& folder, const RegularSettings& s, const std::vector<TestResult>& results) {
-  std::string csv = "task,seed,from,to,accuracy,lowest\n";
+  std::string csv = "task,seed,from,to,accuracy,lowest,members,one_answer\n";
   Figure figure("Accuracy on strings longer than those of the training, " + s.model);
-  std::printf("\n%-20s %6s %14s %10s %16s\n", "", "seed", "lengths  ", "accuracy", "worst length");
+  std::printf("\n%-20s %6s %14s %10s %16s %10s %8s\n", "", "seed", "lengths  ", "accuracy", "worst length",
+              "one answer", "members");
   for (const std::vector<TestResult>& runs : by_task(results)) {
     Panel& panel = figure.panel(runs[0].task).x("length").y("accuracy").y_range(0, 1.02);
-    double sum = 0, best = 0;
+    double sum = 0, best = 0, worst = 1;
     for (const TestResult& r : runs) {
       print_run(r);
-      csv += text("%s,%llu,%.0f,%.0f,%s,%s\n", r.task.c_str(), static_cast<unsigned long long>(r.seed), r.from.front(),
-                  r.to.back(), number_text(r.mean(), 9).c_str(), number_text(r.lowest(), 9).c_str());
+      csv += row_of(r);
       panel.line("seed " + std::to_string(r.seed), r.to, r.accuracies);
       sum += r.mean();
       best = std::max(best, r.mean());
+      worst = std::min(worst, r.mean());
     }
     if (runs.size() > 1)
-      std::printf("%-20s %zu seeds: best %.2f %%, mean %.2f %%\n", runs[0].task.c_str(), runs.size(), 100 * best,
-                  100 * sum / static_cast<double>(runs.size()));
+      std::printf("%-20s %zu seeds: best %.2f %%, mean %.2f %%, worst %.2f %%\n", runs[0].task.c_str(), runs.size(),
+                  100 * best, 100 * sum / static_cast<double>(runs.size()), 100 * worst);
     if (!runs[0].longer.empty()) report_probabilities(folder, s.probabilities, runs);
   }
   write_file_atomically(folder + "/results.csv", csv);

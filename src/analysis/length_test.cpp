@@ -1,5 +1,9 @@
 #include "analysis/length_test.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
 #include <optional>
 
 #include "base/atomic_file.h"
@@ -10,6 +14,27 @@
 namespace petroglyph {
 
 namespace {
+
+// A language that counts the answers to the strings that it is asked about.
+class Counted final : public Task {
+ public:
+  explicit Counted(const RegularLanguage& language)
+      : language_(language), answers_(static_cast<size_t>(language.classes())) {}
+
+  Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const override {
+    return language_.batch(seed, stream, step, first, count);
+  }
+  double accuracy(const Batch& batch, const std::vector<int32_t>& best) const override {
+    for (const int32_t target : batch.targets)
+      if (target >= 0) answers_[static_cast<size_t>(target)] += 1;
+    return language_.accuracy(batch, best);
+  }
+  const std::vector<double>& answers() const { return answers_; }
+
+ private:
+  const RegularLanguage& language_;
+  mutable std::vector<double> answers_;  // how many strings have each
+};
 
 // The test of one trained model, with a live line.
 class TestOfLengths {
@@ -26,7 +51,8 @@ class TestOfLengths {
     const bool parity = s_.task == "parity_check";
     const auto count = static_cast<int64_t>(wanted.size());
     begin(count + (parity ? static_cast<int64_t>(s_.probabilities.size()) * (count + 1) : 0), "length");
-    for (const int length : wanted) add(length, length, accuracy(length, 0.5f));
+    for (const int length : wanted) add(length, length, accuracy(length, 0.5f, &answers_.emplace_back()));
+    count_answers();
     for (size_t p = 0; parity && p < s_.probabilities.size(); ++p) {
       const float ones = static_cast<float>(s_.probabilities[p]) / 100;
       result_.same_length.push_back(accuracy(lengths.train, ones));
@@ -34,7 +60,7 @@ class TestOfLengths {
       for (const int length : wanted) sum += accuracy(length, ones);
       result_.longer.push_back(sum / static_cast<double>(count));
     }
-    save("length,accuracy\n");
+    save("length,accuracy,members,one_answer\n");
     return result_;
   }
 
@@ -50,13 +76,30 @@ class TestOfLengths {
     result_.to.push_back(to);
     result_.accuracies.push_back(accuracy);
   }
-  double accuracy(int length, float ones) {
+  double accuracy(int length, float ones, std::vector<double>* answers = nullptr) {
     if (interrupted()) return 0;
     const RegularLanguage strings = session_.language(length, length, ones, s_.near_misses);
     const double longer = double(length) / session_.lengths().train;
-    const double accuracy = session_.run->evaluate(strings, s_.strings, longer).accuracy;
+    const Counted counted(strings);
+    const double accuracy = session_.run->evaluate(counted, s_.strings, longer).accuracy;
+    if (answers) *answers = counted.answers();
     if (progress_->due(++done_)) progress_->show(done_, text("length %d  accuracy %.1f %%", length, 100 * accuracy));
     return accuracy;
+  }
+
+  // Members and the best one answer, from what the strings of each length asked for.
+  void count_answers() {
+    if (interrupted()) return;
+    const bool membership = session_.language(1, 1).is_membership();
+    std::vector<double> all(answers_[0].size());
+    for (const std::vector<double>& answers : answers_)
+      for (size_t i = 0; i < all.size(); ++i) all[i] += answers[i];
+    const auto likeliest = static_cast<size_t>(std::max_element(all.begin(), all.end()) - all.begin());
+    for (const std::vector<double>& answers : answers_) {
+      const double strings = std::accumulate(answers.begin(), answers.end(), 0.0);
+      result_.members.push_back(membership ? answers[1] / strings : std::numeric_limits<double>::quiet_NaN());
+      result_.one_answer.push_back(answers[likeliest] / strings);
+    }
   }
 
   void windows() {
@@ -75,19 +118,25 @@ class TestOfLengths {
   void save(std::string csv) {
     progress_->finish();
     if (interrupted()) return;
-    for (size_t i = 0; i < result_.to.size(); ++i)
-      csv += text("%.0f,%s\n", result_.to[i], number_text(result_.accuracies[i], 9).c_str());
+    for (size_t i = 0; i < result_.to.size(); ++i) {
+      csv += text("%.0f,", result_.to[i]) + number_text(result_.accuracies[i], 9);
+      if (!answers_.empty()) csv += "," + share_text(result_.members[i]) + "," + share_text(result_.one_answer[i]);
+      csv += "\n";
+    }
     write_file_atomically(session_.run->file("test.csv"), csv);
   }
 
   RegularRun& session_;
   const RegularSettings& s_;
   TestResult result_;
+  std::vector<std::vector<double>> answers_;  // [length][class]
   std::optional<Progress> progress_;
   int64_t done_ = 0;
 };
 
 }  // namespace
+
+std::string share_text(double share) { return std::isfinite(share) ? number_text(share, 9) : ""; }
 
 TestResult test_lengths(RegularRun& run) { return TestOfLengths(run).run(); }
 

@@ -15,16 +15,23 @@ struct TestResult {
   std::string task;
   uint64_t seed = 0;
   std::vector<double> from, to, accuracies;
+  // Of each length: the part of its strings that are members (of a language; else NaN), and what a model would score that gives all
+  // strings of the test the one answer that is right most often. None for windows.
+  std::vector<double> members, one_answer;
   // parity_check, for each probability of a 1: at the training length, and the mean over the longer ones
   std::vector<double> same_length, longer;
 
-  double mean() const {
+  double mean() const { return mean_of(accuracies); }
+  static double mean_of(const std::vector<double>& values) {
     double sum = 0;
-    for (const double a : accuracies) sum += a;
-    return sum / static_cast<double>(accuracies.size());
+    for (const double value : values) sum += value;
+    return sum / static_cast<double>(values.size());
   }
   double lowest() const { return *std::min_element(accuracies.begin(), accuracies.end()); }
 };
+
+// For a CSV file; empty where it is NaN.
+std::string share_text(double share);
 
 // The test of the trained model of a run, with a live line; leaves test.csv in its folder.
 TestResult test_lengths(RegularRun& run);

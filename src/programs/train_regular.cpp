@@ -20,6 +20,16 @@ int stopped(const std::string& words, const std::string& group) {
   return INTERRUPTED_STATUS;
 }
 
+// Before the first language is learned: what is wrong with the last one's test shows at once.
+void check_tests(const std::vector<std::string>& words, const std::vector<std::string>& tasks) {
+  for (const std::string& task : tasks) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--task", task});
+    const RegularRun run(all);
+    if (!run.regular.next_symbol()) run.test_lengths();
+  }
+}
+
 int train_regular(int argc, char** argv) {
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const RegularRun common(words);
@@ -29,6 +39,7 @@ int train_regular(int argc, char** argv) {
   if (common.settings.resume && !std::filesystem::exists("runs/" + group + "/" + first))
     throw Error("runs/" + group + ": has no run " + first +
                 "; --resume wants the --task, --all-tasks and --seeds of before");
+  if (!common.settings.resume) check_tests(words, tasks);
   std::vector<TestResult> results;
   for (const std::string& task : tasks) {
     for (const int seed : common.regular.seeds) {

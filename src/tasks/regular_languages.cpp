@@ -262,8 +262,12 @@ RegularLanguage::RegularLanguage(Settings settings)
     throw Error(text("%s: near misses are of a language, D_n or Tomita, not of a task with other answers", name));
 }
 
+bool RegularLanguage::has_members(int length) const {
+  return has_members_ && members_exist(settings_.language, length);
+}
+
 bool RegularLanguage::has_near_misses(int length) const {
-  return has_members_ && members_exist(settings_.language, length) && others_exist(settings_.language, length);
+  return has_members(length) && others_exist(settings_.language, length);
 }
 
 int RegularLanguage::tokens_of(int length) const {

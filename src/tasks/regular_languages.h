@@ -62,7 +62,10 @@ class RegularLanguage final : public Task {
   int classes() const { return automaton_.classes; }
   int context() const { return tokens_of(settings_.longest); }
   const Automaton& automaton() const { return automaton_; }
-  // Whether strings of this length can be members and near misses of members.
+  // Whether its answer is membership, and not a sum or a place.
+  bool is_membership() const { return has_members_; }
+  // Whether strings of this length can be members, and near misses of members.
+  bool has_members(int length) const;
   bool has_near_misses(int length) const;
   // How many tokens a string of this length has: an expression ends with a digit, so that an even length becomes odd.
   int tokens_of(int length) const;

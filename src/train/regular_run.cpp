@@ -171,9 +171,13 @@ std::vector<int> RegularRun::test_lengths() const {
   const RegularLanguage any = language(1, lengths.train, 0.5f, regular.near_misses);
   for (int length = lengths.test_low; length <= lengths.test_high; length += regular.every)
     if (!regular.near_misses || any.has_near_misses(length)) wanted.push_back(length);
-  if (wanted.empty())
-    throw UsageError(text("--near-misses: %s has no members of %d to %d symbols, every %d", regular.task.c_str(),
-                          lengths.test_low, lengths.test_high, regular.every));
+  const bool any_members =
+      std::any_of(wanted.begin(), wanted.end(), [&](int length) { return any.has_members(length); });
+  if (wanted.empty() || (any.is_membership() && !any_members))
+    throw UsageError(
+        text("%s has no members of the lengths of this test, %d to %d, every %d, and a model that always says no would "
+             "be right: expected all lengths, or an odd --test-every",
+             regular.task.c_str(), lengths.test_low, lengths.test_high, regular.every));
   return wanted;
 }
 

@@ -47,6 +47,7 @@ struct RegularRun {
 
   RegularLanguage language(int shortest, int longest, float ones = 0.5f, bool near_misses = false) const;
   Lengths lengths() const;
+  // Those of the test. Throws UsageError where none of them has members: a model that always says no would be right on all.
   std::vector<int> test_lengths() const;
 
   // --protocol next: windows of as many lengths as those of the training, itself and two of longer strings.
