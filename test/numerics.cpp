@@ -124,14 +124,36 @@ void special(Test& test) {
   test.equal("cos_turns(1/8)", numerics::cos_turns(0.125f), numerics::sin_turns(0.125f));
 }
 
+// Whatever its payload: a GPU's arithmetic answers with the bits 0x7fffffff, an x86's with 0xffc00000.
+void not_a_number(Test& test) {
+  std::vector<MeasuredFunction> functions = measured_functions();
+  functions.push_back(measured_exp_nonpositive());
+  for (const MeasuredFunction& function : functions) {
+    int lost = 0;
+    for (const uint32_t bits : {0x7fffffffu, 0xffffffffu, 0x7fc00000u, 0xffc00000u, 0x7fe12345u, 0xffd00001u}) {
+      const float x = numerics::from_bits(bits);
+      float y = 0;
+      function.ours(&y, &x, 1);
+      lost += !std::isnan(y);
+    }
+    test.equal(function.name, lost, 0);
+  }
+  const float sum = numerics::add_exp2_in_range(1.0f, numerics::from_bits(0x7fffffffu));
+  test.check("add_exp2_in_range", std::isnan(sum));
+}
+
 void in_range(Test& test) {
   uint64_t differing = 0;
   for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += 1009) {
     const float y = numerics::from_bits(static_cast<uint32_t>(bits));
-    if (std::fabs(y) <= 126) differing += !same(numerics::exp2_in_range(y), numerics::exp2(y));
+    if (!(std::fabs(y) <= 126)) continue;
+    const float power = numerics::exp2(y);
+    differing += !same(numerics::exp2_in_range(y), power);
+    for (const float sum : {0.0f, 1.0f, 0x1.234568p+20f, -power})
+      differing += !same(numerics::add_exp2_in_range(sum, y), sum + power);
   }
   for (float y : {126.0f, -126.0f}) differing += !same(numerics::exp2_in_range(y), numerics::exp2(y));
-  test.equal("exp2_in_range differs from exp2 at", differing, 0);
+  test.equal("exp2_in_range and sums with it differ from exp2 at", differing, 0);
 }
 
 void nonpositive(Test& test) {
@@ -225,6 +247,7 @@ int main(int argc, char** argv) {
   test.run("bits", bits);
   test.run("contraction", contraction);
   test.run("special", special);
+  test.run("NaN", not_a_number);
   test.run("in_range", in_range);
   test.run("nonpositive", nonpositive);
   test.run("fma", fused);

@@ -1,7 +1,7 @@
 // The pairwise relation: the heart of the Causal Relation Network. The derivation stands in models/causal_rn.cpp.
 //
-// All the time goes into one line a pair and channel: forward, `sum += exp(inv_std·(p + q))` is an add, a multiplication,
-// ten instructions of exp2 and an add; backward, one sweep recomputes the exponential and feeds three sums with one fma
+// All the time goes into one line a pair and channel: forward, `sum += exp(inv_std·(p + q))` is an add, a multiplication
+// and ten instructions of exp2, the last of which adds; backward, one sweep recomputes the exponential and feeds three sums with one fma
 // each. A sample (and head) is one task of the backward pass, so that the sums over i and over j both run in order while
 // its p, q and gradients stay in the cache.
 
@@ -132,7 +132,7 @@ void relate_query(real* z, const real* inv_std, const real* p, const real* q, in
     const real factor = Psi::factor(inv_std ? inv_std[i] : 1);
     const real* key = p + static_cast<int64_t>(i) * head.shape.hidden;
 #pragma omp simd
-    for (int c = 0; c < head.width; ++c) z[c] += Psi::value(factor, key[c] + q[c]);
+    for (int c = 0; c < head.width; ++c) z[c] = add_value<Psi>(z[c], factor, key[c] + q[c]);
   }
   const real mean = 1 / static_cast<real>(visible);
   for (int c = 0; c < head.width; ++c) z[c] *= mean;

@@ -261,9 +261,10 @@ __global__ void softmax_rows(float* rows, float* top, float* inv_sum, Group g) {
   const Row place(g, n);
   const int visible = g.shape.visible(place.query);
   float* row = rows + n * row_step(g.shape.keys);
-  float largest = row[min(lane_index(), visible - 1)];
+  float largest =
+      row[0];  // of all lanes, as on the CPU: a NaN here makes the whole row one, elsewhere it is passed over
 #pragma unroll 8
-  for (int s = lane_index() + WARP; s < visible; s += WARP) largest = numerics::max(row[s], largest);
+  for (int s = lane_index(); s < visible; s += WARP) largest = numerics::max(row[s], largest);
 #pragma unroll
   for (int width = WARP / 2; width > 0; width /= 2)
     largest = numerics::max(__shfl_xor_sync(ALL_LANES, largest, width), largest);

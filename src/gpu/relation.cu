@@ -1,6 +1,6 @@
 // The pairwise relation: the heart of the Causal Relation Network. The derivation stands in models/causal_rn.cpp.
 //
-// Forward, a pair and channel takes an addition, a multiplication, nine instructions of exp2 and an addition;
+// Forward, a pair and channel takes an addition, a multiplication and ten instructions of exp2, the last of which adds;
 // everything else is kept off that path: factors come from shared memory, one for all channels, queries and sums stay
 // in registers (relation.cuh), and the variances come from a product of the matrices of queries and keys (product.cuh).
 

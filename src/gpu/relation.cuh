@@ -204,7 +204,7 @@ class Sweeper {
           const float g = (OWNS_KEYS ? dz[k] : own_dz_[r][k]) * Psi::slope(factor[r], d);
           sum_[r][k] = numerics::fma(scale[r], g, sum_[r][k]);
         } else {
-          sum_[r][k] += Psi::value(factor[r], d);
+          sum_[r][k] = add_value<Psi>(sum_[r][k], factor[r], d);
         }
       }
     }

@@ -1,6 +1,8 @@
 // The activations of the pairwise relation, and what else both devices must agree on there.
 #pragma once
 
+#include <type_traits>
+
 #include "math/numerics.h"
 
 namespace petroglyph {
@@ -67,6 +69,13 @@ struct Gelu {  // h Φ(h)
     return numerics::fma(h, density, cdf(h));
   }
 };
+
+// sum + ψ(factor·d)
+template <class Psi>
+HOST_DEVICE real add_value(real sum, real factor, real d) {
+  if constexpr (std::is_same_v<Psi, ExpInRange>) return numerics::add_exp2_in_range(sum, factor * d);
+  return sum + Psi::value(factor, d);
+}
 
 // Calls f with the activation's struct as its argument; head_width: channels that are normalized together.
 template <class F>
