@@ -9,16 +9,30 @@ namespace petroglyph {
 // `room` is what one label wants, in pixels.
 std::vector<Tick> PanelPainter::ticks_of(const Panel::Axis& axis, const Scale& scale, double room) const {
   const double length = std::fabs(scale.at(scale.span().high) - scale.at(scale.span().low));
-  const int count = std::max(2, static_cast<int>(length / room));
-  if (axis.names.empty()) {
-    const bool cells = panel_.map_ && &axis != &panel_.color_ && !axis.fixed;
-    return scale.logarithmic() ? log_ticks(scale.span(), count) : linear_ticks(scale.span(), count, cells);
+  const bool cells = panel_.map_ && &axis != &panel_.color_ && !axis.fixed;
+  std::vector<Tick> ticks;
+  // As many as have room; fewer, where their labels are so wide that they would touch.
+  for (int count = std::max(2, static_cast<int>(length / room)); count >= 2; --count) {
+    ticks = scale.logarithmic() ? log_ticks(scale.span(), count) : linear_ticks(scale.span(), count, cells);
+    const auto labelled = std::count_if(ticks.begin(), ticks.end(), [](const Tick& t) { return !t.label.empty(); });
+    if (&axis != &panel_.x_ || (widest(ticks) + 6) * double(labelled) <= length) break;
   }
-  double widest = SMALL;
-  if (&axis == &panel_.x_) {
-    for (const std::string& name : axis.names) widest = std::max(widest, width_of(name, SMALL));
-  }
-  const size_t stride = static_cast<size_t>(std::ceil((widest + 4) * double(axis.names.size()) / length));
+  return ticks;
+}
+
+// All names, whole: turned where they are too wide, smaller where they are too many. Only where even that has no room some are
+// left out.
+std::vector<Tick> PanelPainter::name_ticks(const Panel::Axis& axis, const Scale& scale, double length) {
+  constexpr double SMALLEST = 7;
+  const bool horizontal = &axis == &panel_.x_;
+  const double cell = length / (scale.span().high - scale.span().low);
+  double across = 0;
+  for (const std::string& name : axis.names) across = std::max(across, width_of(name, SMALL));
+  const double size = std::clamp(std::floor(cell - 0.5), SMALLEST, SMALL);
+  (horizontal ? x_name_size_ : y_name_size_) = size;
+  const bool turned = horizontal && across * size / SMALL + 4 > cell && across > 2 * SMALL;
+  if (horizontal) x_turned_ = turned;
+  const size_t stride = static_cast<size_t>(std::ceil((size + 0.5) / cell - 1e-9));
   std::vector<Tick> ticks;
   for (size_t i = 0; i < axis.names.size(); i += std::max<size_t>(1, stride)) {
     if (double(i) >= scale.span().low && double(i) <= scale.span().high) ticks.push_back({double(i), axis.names[i]});
@@ -44,21 +58,28 @@ void PanelPainter::paint_grid() {
 }
 
 void PanelPainter::paint_axes() {
+  const auto font = [](double size) { return size < SMALL ? " style=\"font-size:" + pixels(size) + "px\"" : ""; };
+  const auto x_label = [&](double at, const std::string& words) {
+    if (!x_turned_) return text_element(at, height_ + 17, words, " text-anchor=\"middle\"" + font(x_name_size_));
+    const std::string place = "translate(" + pixels(at + 4) + "," + pixels(height_ + 8) + ") rotate(-90)";
+    return text_element(0, 0, words, " text-anchor=\"end\" transform=\"" + place + "\"" + font(x_name_size_));
+  };
   std::string labels;
   out_ += "<g class=\"axis\">\n" + line_element(0, height_, width_, height_) + line_element(0, 0, 0, height_);
   for (const Tick& tick : x_ticks_) {
     const double at = x_.at(tick.value), length = tick.label.empty() ? TICK_LENGTH / 2 : TICK_LENGTH;
     out_ += line_element(at, height_, at, height_ + length);
-    if (!tick.label.empty()) labels += text_element(at, height_ + 17, tick.label, " text-anchor=\"middle\"");
+    if (!tick.label.empty()) labels += x_label(at, tick.label);
   }
   for (const Tick& tick : y_ticks_) {
     const double at = y_.at(tick.value), length = tick.label.empty() ? TICK_LENGTH / 2 : TICK_LENGTH;
     out_ += line_element(-length, at, 0, at);
-    if (!tick.label.empty()) labels += text_element(-TICK_LENGTH - 4, at + 4, tick.label, " text-anchor=\"end\"");
+    if (!tick.label.empty())
+      labels += text_element(-TICK_LENGTH - 4, at + 4, tick.label, " text-anchor=\"end\"" + font(y_name_size_));
   }
   out_ += "</g>\n" + labels;
   const std::string label = " class=\"label\" text-anchor=\"middle\"";
-  if (!panel_.x_.label.empty()) out_ += text_element(width_ / 2, height_ + 36, panel_.x_.label, label);
+  if (!panel_.x_.label.empty()) out_ += text_element(width_ / 2, height_ + 36 + x_names_room(), panel_.x_.label, label);
   if (!panel_.y_.label.empty()) {
     const std::string place = "translate(" + pixels(-y_label_at()) + "," + pixels(height_ / 2) + ") rotate(-90)";
     out_ += text_element(0, 0, panel_.y_.label, label + " transform=\"" + place + "\"");

@@ -9,6 +9,32 @@
 
 namespace petroglyph {
 
+namespace {
+
+constexpr size_t FEW_POINTS = 200;    // so many are drawn as they are
+constexpr size_t AVERAGE_SHARE = 50;  // an average is over this part of all points
+
+// Each value's mean with as many before it as after it, fewer near the ends; a gap keeps to itself.
+std::vector<double> moving_average(const std::vector<double>& values) {
+  if (values.size() < FEW_POINTS) return values;
+  const size_t half = values.size() / (2 * AVERAGE_SHARE);
+  std::vector<double> average = values;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i])) continue;
+    const size_t reach = std::min({half, i, values.size() - 1 - i});
+    double sum = 0, count = 0;
+    for (size_t k = i - reach; k <= i + reach; ++k) {
+      if (!std::isfinite(values[k])) continue;
+      sum += values[k];
+      ++count;
+    }
+    average[i] = sum / count;
+  }
+  return average;
+}
+
+}  // namespace
+
 Panel& Panel::x(const std::string& label) {
   x_.label = label;
   return *this;
@@ -71,6 +97,24 @@ Panel& Panel::line(const std::string& name, const std::vector<double>& xs, const
   }
   lines_.push_back({name, xs, ys, style});
   if (style.color < 0) lines_.back().style.color = next_color_++;
+  return *this;
+}
+
+Panel& Panel::noisy_line(const std::string& name, const std::vector<double>& xs, const std::vector<double>& ys) {
+  const std::vector<double> average = moving_average(ys);
+  LineStyle style;
+  if (average != ys) {
+    style.color = next_color_;
+    style.opacity = 0.25;
+    style.width = 1;
+    line("", xs, ys, style);
+    style = {};
+  }
+  return line(name, xs, average, style);
+}
+
+Panel& Panel::level(const std::string& name, double y) {
+  levels_.push_back({name, y});
   return *this;
 }
 

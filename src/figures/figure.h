@@ -8,7 +8,8 @@
 //
 // The same data gives the same bytes. NaN and infinities are gaps, and so is what a logarithmic axis cannot show. A
 // curve of many points is thinned to what the picture can show: first, lowest, highest and last of each column of
-// pixels.
+// pixels. Curves that lie on each other are drawn in widths that let each be seen; a legend stands where it hides
+// nothing, or beside the panel.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,7 @@ struct LineStyle {
   bool dashed = false;
   bool joined = true;  // false: markers only
   double width = 1.6;  // pixels
-  double opacity = 1;  // for noisy raw values behind their average
+  double opacity = 1;  // for what lies dense, or behind something
 };
 
 enum class ColorMap { Sequential, Diverging };  // light to dark; blue through white (zero) to red
@@ -46,6 +47,10 @@ class Panel {
   // A curve through the points in their order. An empty name keeps it out of the legend.
   Panel& line(const std::string& name, const std::vector<double>& xs, const std::vector<double>& ys,
               const LineStyle& style = {});
+  // The same for what is noisy: the values themselves faint, their moving average over them.
+  Panel& noisy_line(const std::string& name, const std::vector<double>& xs, const std::vector<double>& ys);
+  // A grey line across the panel: what chance would reach.
+  Panel& level(const std::string& name, double y);
 
   // `values` row by row, row 0 at the top, with a colour bar called `label`. NaN cells are grey.
   Panel& heatmap(size_t rows, size_t columns, const std::vector<double>& values, const std::string& label,
@@ -77,9 +82,15 @@ class Panel {
     ColorMap map;
   };
 
+  struct Level {
+    std::string name;
+    double y;
+  };
+
   std::string title_;
   Axis x_, y_;
   std::vector<Line> lines_;
+  std::vector<Level> levels_;
   int next_color_ = 0;
   std::optional<HeatMap> map_;
   Axis color_;

@@ -1,4 +1,4 @@
-// The legend of a panel, and where it hides least.
+// The legend of a panel, and where it hides nothing.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -7,12 +7,19 @@
 
 namespace petroglyph {
 
+namespace {
+
+constexpr double ROW = 17, SWATCH = 22, BORDER = 7;
+
+}  // namespace
+
 // How much of the curves lies in a rectangle: lengths in steps of 4 pixels, a point without a line like three of them.
 double PanelPainter::covered(Point corner, double width, double height) const {
   const auto inside = [&](double x, double y) {
     return x > corner.x && x < corner.x + width && y > corner.y && y < corner.y + height;
   };
   double sum = 0;
+  for (const Panel::Level& level : panel_.levels_) sum += inside(corner.x + 1, y_.at(level.y));
   for (size_t line = 0; line < curves_.size(); ++line) {
     const std::vector<Point>& curve = curves_[line];
     const LineStyle& style = panel_.lines_[line].style;
@@ -30,52 +37,66 @@ double PanelPainter::covered(Point corner, double width, double height) const {
   return sum;
 }
 
-// Where the legend hides least; corners first, then what is near the right and the top.
-Point PanelPainter::legend_place(double width, double height) const {
+bool PanelPainter::has_legend_of(const PanelPainter& other) const {
+  const auto same = [](const LegendRow& a, const LegendRow& b) {
+    if (a.name != b.name || !a.line != !b.line) return false;
+    if (!a.line) return true;
+    const LineStyle &left = a.line->style, &right = b.line->style;
+    return left.color == right.color && left.dashed == right.dashed && left.markers == right.markers &&
+           left.joined == right.joined;
+  };
+  return legend_.size() == other.legend_.size() &&
+         std::equal(legend_.begin(), legend_.end(), other.legend_.begin(), same);
+}
+
+double PanelPainter::legend_width() const {
+  double words = 0;
+  for (const LegendRow& row : legend_) words = std::max(words, width_of(row.name, SMALL));
+  return SWATCH + words + 3 * BORDER;
+}
+
+double PanelPainter::legend_height() const { return double(legend_.size()) * ROW + BORDER; }
+
+// Where the legend hides nothing: in a corner, or else along an edge. Nowhere, then it stands beside the panel.
+std::optional<Point> PanelPainter::legend_place() const {
   constexpr double GAP = 8;
   constexpr int STEPS = 8;
-  Point best = {width_ - width - GAP, GAP};
-  double least = std::numeric_limits<double>::infinity();
+  const double width = legend_width(), height = legend_height();
+  if (panel_.map_ || width + 2 * GAP > width_ || height + 2 * GAP > height_) return std::nullopt;
+  std::optional<Point> free;
   for (int row = 0; row <= STEPS; ++row) {
     for (int column = STEPS; column >= 0; --column) {
+      const bool side = column % STEPS == 0, end = row % STEPS == 0;
+      if (!(side || end) || (free && !(side && end))) continue;
       const Point place = {GAP + (width_ - width - 2 * GAP) * column / STEPS,
                            GAP + (height_ - height - 2 * GAP) * row / STEPS};
-      const bool corner = row % STEPS == 0 && column % STEPS == 0;
-      const double cost =
-          covered({place.x - GAP / 2, place.y - GAP / 2}, width + GAP, height + GAP) + (corner ? 0 : 0.5);
-      if (cost >= least) continue;
-      least = cost;
-      best = place;
+      if (covered({place.x - GAP, place.y - GAP}, width + 2 * GAP, height + 2 * GAP) > 0) continue;
+      if (side && end) return place;
+      free = place;
     }
   }
-  return best;
+  return free;
 }
 
 void PanelPainter::paint_legend() {
-  constexpr double ROW = 17, SWATCH = 22, BORDER = 7;
-  double words = 0, rows = 0;
-  for (const Panel::Line& line : panel_.lines_) {
-    if (line.name.empty()) continue;
-    words = std::max(words, width_of(line.name, SMALL));
-    ++rows;
-  }
-  if (rows == 0) return;
-  const double width = SWATCH + words + 3 * BORDER, height = rows * ROW + BORDER;
-  const Point place = legend_place(width, height);
-  out_ +=
-      rectangle(place.x, place.y, width, height, " rx=\"3\" fill=\"#FFFFFF\" fill-opacity=\"0.85\" stroke=\"#E6E6E6\"");
+  if (legend_.empty()) return;
+  const double width = legend_width(), height = legend_height();
+  const Point place = legend_place().value_or(Point{width_ + std::max(12.0, bar_room() + 8), 0});
+  out_ += rectangle(place.x, place.y, width, height, " rx=\"3\" fill=\"#FFFFFF\" stroke=\"#E6E6E6\"");
   const double x = place.x + BORDER;
   double y = place.y + BORDER / 2 + ROW / 2;
-  for (const Panel::Line& line : panel_.lines_) {
-    if (line.name.empty()) continue;
-    if (line.style.joined) {
-      out_ += stroke_of(line.style, std::max(line.style.width, 2.0)) + "M" + pixels(x) + "," + pixels(y) + "h" +
-              pixels(SWATCH) + "\"/>\n";
+  for (const LegendRow& row : legend_) {
+    const std::string swatch = "M" + pixels(x) + "," + pixels(y) + "h" + pixels(SWATCH) + "\"/>\n";
+    if (!row.line) {
+      out_ += "<path class=\"level\" d=\"" + swatch;
+    } else {
+      const LineStyle& style = row.line->style;
+      const double wider = wider_[index_of(*row.line)];
+      if (style.joined) out_ += stroke_of(style, std::max(style.width, 2.0) + wider) + swatch;
+      if (style.markers || !style.joined)
+        out_ += fill_of(style) + marker({x + SWATCH / 2, y}, size_t(style.color), 1 + wider / 6) + "\"/>\n";
     }
-    if (line.style.markers || !line.style.joined) {
-      out_ += fill_of(line.style) + marker({x + SWATCH / 2, y}, size_t(line.style.color)) + "\"/>\n";
-    }
-    out_ += text_element(x + SWATCH + BORDER, y + 4, line.name, "");
+    out_ += text_element(x + SWATCH + BORDER, y + 4, row.name, "");
     y += ROW;
   }
 }

@@ -55,13 +55,19 @@ std::string path_of(const std::vector<Point>& points) {
 
 }  // namespace
 
-std::string marker(Point at, size_t shape) {
+std::string marker(Point at, size_t shape, double scale) {
   const std::string start = "M" + pixels(at.x) + "," + pixels(at.y);
+  const auto p = [&](double length) { return pixels(length * scale); };
   switch (shape % 4) {
-    case 0: return start + "m-3,0a3,3 0 1 0 6,0a3,3 0 1 0 -6,0z";
-    case 1: return start + "m-2.7,-2.7h5.4v5.4h-5.4z";
-    case 2: return start + "m0,-3.8l3.8,3.8l-3.8,3.8l-3.8,-3.8z";
-    default: return start + "m0,-3.6l3.6,6.2h-7.2z";
+    case 0: {
+      const std::string arc = "a" + p(3) + "," + p(3) + " 0 1 0 ";
+      return start + "m" + p(-3) + ",0" + arc + p(6) + ",0" + arc + p(-6) + ",0z";
+    }
+    case 1: return start + "m" + p(-2.7) + "," + p(-2.7) + "h" + p(5.4) + "v" + p(5.4) + "h" + p(-5.4) + "z";
+    case 2:
+      return start + "m0," + p(-3.8) + "l" + p(3.8) + "," + p(3.8) + "l" + p(-3.8) + "," + p(3.8) + "l" + p(-3.8) +
+             "," + p(-3.8) + "z";
+    default: return start + "m0," + p(-3.6) + "l" + p(3.6) + "," + p(6.2) + "h" + p(-7.2) + "z";
   }
 }
 
@@ -75,8 +81,10 @@ std::string stroke_of(const LineStyle& style, double width) {
 }
 
 std::string fill_of(const LineStyle& style) {
+  // Pale ones lie dense: white edges would hide those beneath.
+  const std::string pale = style.opacity < 1 ? attribute("opacity", style.opacity) + " style=\"stroke:none\"" : "";
   return std::string("<path class=\"mark\" fill=\"") + PALETTE[static_cast<size_t>(style.color) % PALETTE.size()] +
-         "\"" + (style.opacity < 1 ? attribute("opacity", style.opacity) : "") + " d=\"";
+         "\"" + pale + " d=\"";
 }
 
 std::vector<Point> PanelPainter::points_of(const Panel::Line& line) const {
@@ -90,19 +98,28 @@ std::vector<Point> PanelPainter::points_of(const Panel::Line& line) const {
   return thinned(points);
 }
 
+void PanelPainter::paint_levels() {
+  for (const Panel::Level& level : panel_.levels_) {
+    const std::string at = pixels(y_.at(level.y));
+    out_ += "<path class=\"level\" d=\"M0," + at + "H" + pixels(width_) + "\"/>\n";
+  }
+}
+
 void PanelPainter::paint_line(const Panel::Line& line) {
   if (!line.style.joined) return;
-  out_ += stroke_of(line.style, line.style.width) + path_of(curve_of(line)) + "\"/>\n";
+  const double width = line.style.width + wider_[index_of(line)];
+  out_ += stroke_of(line.style, width) + path_of(curve_of(line)) + "\"/>\n";
 }
 
 // Marks are not clipped, so that one on an axis is whole; those beyond the axes are left out.
 void PanelPainter::paint_markers(const Panel::Line& line) {
   if (line.style.joined && !line.style.markers) return;
   constexpr double SLACK = 0.5;
+  const double scale = 1 + wider_[index_of(line)] / 6;
   std::string marks;
   for (const Point& point : curve_of(line)) {
     const bool inside = point.x > -SLACK && point.x < width_ + SLACK && point.y > -SLACK && point.y < height_ + SLACK;
-    if (inside) marks += marker(point, size_t(line.style.color));
+    if (inside) marks += marker(point, size_t(line.style.color), scale);
   }
   out_ += fill_of(line.style) + marks + "\"/>\n";
 }

@@ -16,6 +16,7 @@ std::string style_sheet() {
          size(MEDIUM) + "}.panel{font-size:" + size(MEDIUM + 1) + ";font-weight:600}\n.title{font-size:" + size(LARGE) +
          ";font-weight:600}.caption{fill:#666666}\n"
          ".grid line{stroke:#E6E6E6;stroke-width:1}.axis line{stroke:#333333;stroke-width:1}\n"
+         ".level{fill:none;stroke:#888888;stroke-width:1.2;stroke-dasharray:2 3}\n"
          ".line{fill:none;stroke-linejoin:round;stroke-linecap:round}.mark{stroke:#FFFFFF;stroke-width:0.8}\n</"
          "style>\n";
 }
@@ -28,6 +29,9 @@ std::string Figure::svg() const {
   const size_t most = columns_ > 0 ? size_t(columns_) : painters.size() == 4 ? 2 : 3;
   const size_t columns = std::max<size_t>(1, std::min(most, painters.size()));
   const size_t rows = (painters.size() + columns - 1) / columns;
+  // One legend serves neighbours whose lines are the same: the right one's.
+  for (size_t i = 0; i + 1 < painters.size(); ++i)
+    if ((i + 1) % columns != 0 && painters[i].has_legend_of(painters[i + 1])) painters[i].drop_legend();
   // The margins of a column are those of its widest panel, of a row those of its highest, so that axes stand in line.
   std::vector<double> left(columns, 0), right(columns, 0), top(rows, 0), bottom(rows, 0);
   const auto raise = [](double& margin, double wanted) { margin = std::max(margin, wanted); };

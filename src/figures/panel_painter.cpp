@@ -1,4 +1,4 @@
-// What the axes of a panel span, and the order in which its parts are drawn.
+// What the axes of a panel span, the room that it takes, and the order in which its parts are drawn.
 #include "figures/panel_painter.h"
 
 #include <algorithm>
@@ -11,37 +11,48 @@ namespace petroglyph {
 
 PanelPainter::PanelPainter(const Panel& panel, double width, double height)
     : panel_(panel), width_(width), height_(height) {
-  Span xs, ys, colors;
-  for (const Panel::Line& line : panel.lines_) {
+  span_axes();
+  for (const Panel::Line& line : panel.lines_) curves_.push_back(points_of(line));
+  wider_ = overlaps();
+  for (const Panel::Line& line : panel.lines_)
+    if (!line.name.empty()) legend_.push_back({line.name, &line});
+  for (const Panel::Level& level : panel.levels_) legend_.push_back({level.name, nullptr});
+}
+
+void PanelPainter::span_axes() {
+  Span xs, ys;
+  for (const Panel::Line& line : panel_.lines_) {
     for (size_t i = 0; i < line.xs.size(); ++i) {
       const double x = line.xs[i], y = line.ys[i];
       if (!std::isfinite(x) || !std::isfinite(y)) continue;
-      if ((panel.x_.logarithmic && x <= 0) || (panel.y_.logarithmic && y <= 0)) continue;
+      if ((panel_.x_.logarithmic && x <= 0) || (panel_.y_.logarithmic && y <= 0)) continue;
       xs.include(x);
       ys.include(y);
     }
   }
-  double margin = 0.05;
-  if (panel.map_) {
-    const Panel::HeatMap& map = *panel.map_;
-    xs = {-0.5, double(map.columns) - 0.5};
-    ys = {-0.5, double(map.rows) - 0.5};
-    margin = 0;
-    for (double value : map.values) {
-      if (std::isfinite(value)) colors.include(value);
-    }
-    if (map.map == ColorMap::Diverging && !colors.empty()) {
-      const double largest = std::max(std::fabs(colors.low), std::fabs(colors.high));
-      colors = {-largest, largest};
-    }
-    color_ = scale_of(panel.color_, colors, 0, height, 0);
-    color_ticks_ = ticks_of(panel.color_, color_, 45);
+  for (const Panel::Level& level : panel_.levels_) ys.include(level.y);
+  const double margin = panel_.map_ ? 0 : 0.05;
+  if (panel_.map_) {
+    xs = {-0.5, double(panel_.map_->columns) - 0.5};
+    ys = {-0.5, double(panel_.map_->rows) - 0.5};
+    color_ = scale_of(panel_.color_, color_span(), 0, height_, 0);
+    color_ticks_ = ticks_of(panel_.color_, color_, 45);
   }
-  x_ = scale_of(panel.x_, xs, margin * 0.4, 0, width);
-  y_ = panel.map_ ? scale_of(panel.y_, ys, 0, 0, height) : scale_of(panel.y_, ys, margin, height, 0);
-  x_ticks_ = ticks_of(panel.x_, x_, 70);
-  y_ticks_ = ticks_of(panel.y_, y_, 45);
-  for (const Panel::Line& line : panel.lines_) curves_.push_back(points_of(line));
+  x_ = scale_of(panel_.x_, xs, margin * 0.4, 0, width_);
+  y_ = panel_.map_ ? scale_of(panel_.y_, ys, 0, 0, height_) : scale_of(panel_.y_, ys, margin, height_, 0);
+  x_ticks_ = panel_.x_.names.empty() ? ticks_of(panel_.x_, x_, 70) : name_ticks(panel_.x_, x_, width_);
+  y_ticks_ = panel_.y_.names.empty() ? ticks_of(panel_.y_, y_, 45) : name_ticks(panel_.y_, y_, height_);
+}
+
+// Of the values; about zero, evenly, when they diverge from there.
+Span PanelPainter::color_span() const {
+  Span colors;
+  for (const double value : panel_.map_->values) {
+    if (std::isfinite(value)) colors.include(value);
+  }
+  if (panel_.map_->map != ColorMap::Diverging || colors.empty()) return colors;
+  const double largest = std::max(std::fabs(colors.low), std::fabs(colors.high));
+  return {-largest, largest};
 }
 
 Scale PanelPainter::scale_of(const Panel::Axis& axis, Span data, double margin, double from, double to) const {
@@ -52,6 +63,22 @@ Scale PanelPainter::scale_of(const Panel::Axis& axis, Span data, double margin, 
   return Scale(span, axis.logarithmic, from, to);
 }
 
+double PanelPainter::bar_room() const {
+  return panel_.map_ ? color_label_at() + (panel_.color_.label.empty() ? 4 : MEDIUM + 6) : 0;
+}
+
+// Of the colour bar, of the last label of the axis and of a title that is longer than it, and of a legend that found no
+// room inside.
+double PanelPainter::right() const {
+  double room = std::max(16.0, bar_room());
+  if (!x_turned_ && !x_ticks_.empty()) {
+    const Tick& last = x_ticks_.back();
+    room = std::max(room, x_.at(last.value) + width_of(last.label, SMALL) / 2 + 4 - width_);
+  }
+  room = std::max(room, width_of(panel_.title_, MEDIUM + 2) + 8 - width_);
+  return legend_place() || legend_.empty() ? room : std::max(room, bar_room() + legend_width() + 24);
+}
+
 std::string PanelPainter::paint(double x, double y, int number) {
   const std::string name = std::to_string(number);
   out_ = "<g transform=\"translate(" + pixels(x) + "," + pixels(y) + ")\">\n";
@@ -60,6 +87,7 @@ std::string PanelPainter::paint(double x, double y, int number) {
   if (!panel_.map_) paint_grid();
   out_ += "<g clip-path=\"url(#inside" + name + ")\">\n";
   if (panel_.map_) paint_map();
+  paint_levels();
   for (const Panel::Line& line : panel_.lines_) paint_line(line);
   out_ += "</g>\n";
   paint_axes();

@@ -1,6 +1,8 @@
-// One panel of a figure as SVG. What it draws is cut into files: axes.cpp, lines.cpp, legend.cpp, heat_map.cpp.
+// One panel of a figure as SVG. What it draws is cut into files: axes.cpp, lines.cpp, overlap.cpp, legend.cpp, heat_map.cpp.
 #pragma once
 
+#include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,46 +19,68 @@ class PanelPainter {
  public:
   PanelPainter(const Panel& panel, double width, double height);
 
+  // The room around the area inside the axes.
   double left() const { return y_label_at() + (panel_.y_.label.empty() ? 4 : MEDIUM + 6); }
-  double right() const { return panel_.map_ ? color_label_at() + (panel_.color_.label.empty() ? 4 : MEDIUM + 6) : 16; }
+  double right() const;
   double top() const { return panel_.title_.empty() ? 10 : 28; }
-  double bottom() const { return panel_.x_.label.empty() ? 24 : 44; }
+  double bottom() const { return x_names_room() + (panel_.x_.label.empty() ? 24 : 44); }
+
+  // The same names in the same looks.
+  bool has_legend_of(const PanelPainter& other) const;
+  void drop_legend() { legend_.clear(); }
 
   std::string paint(double x, double y, int number);
 
  private:
   static constexpr double BAR_GAP = 12, BAR_WIDTH = 12;
 
+  struct LegendRow {
+    std::string name;
+    const Panel::Line* line;  // nullptr: a level
+  };
+
+  void span_axes();
+  Span color_span() const;
   Scale scale_of(const Panel::Axis& axis, Span data, double margin, double from, double to) const;
   std::vector<Tick> ticks_of(const Panel::Axis& axis, const Scale& scale, double room) const;
+  std::vector<Tick> name_ticks(const Panel::Axis& axis, const Scale& scale, double length);
   std::vector<Point> points_of(const Panel::Line& line) const;
-  const std::vector<Point>& curve_of(const Panel::Line& line) const {
-    return curves_[size_t(&line - panel_.lines_.data())];
-  }
+  size_t index_of(const Panel::Line& line) const { return size_t(&line - panel_.lines_.data()); }
+  const std::vector<Point>& curve_of(const Panel::Line& line) const { return curves_[index_of(line)]; }
+  std::vector<double> overlaps() const;
   double widest(const std::vector<Tick>& ticks) const;
   double y_label_at() const { return widest(y_ticks_) + TICK_LENGTH + 14; }
+  double x_names_room() const { return x_turned_ ? std::max(0.0, widest(x_ticks_) - SMALL) : 0; }
   double color_label_at() const { return BAR_GAP + BAR_WIDTH + TICK_LENGTH + widest(color_ticks_) + 18; }
+  double bar_room() const;
 
   void paint_grid();
   void paint_axes();
   void paint_map();
   void paint_color_bar(int number);
+  void paint_levels();
   void paint_line(const Panel::Line& line);
   void paint_markers(const Panel::Line& line);
   void paint_legend();
+  double legend_width() const;
+  double legend_height() const;
   double covered(Point corner, double width, double height) const;
-  Point legend_place(double width, double height) const;
+  std::optional<Point> legend_place() const;
 
   const Panel& panel_;
   double width_, height_;
   Scale x_, y_, color_;
   std::vector<Tick> x_ticks_, y_ticks_, color_ticks_;
+  bool x_turned_ = false;  // names below each other where they have no room beside each other
+  double x_name_size_ = SMALL, y_name_size_ = SMALL;
   std::vector<std::vector<Point>> curves_;  // thinned, one for each line of the panel
+  std::vector<double> wider_;               // by how many pixels each line is, for those that lie on it
+  std::vector<LegendRow> legend_;
   std::string out_;
 };
 
 // A circle, a square, a diamond or a triangle: a second help, beside the colour, to tell curves apart.
-std::string marker(Point at, size_t shape);
+std::string marker(Point at, size_t shape, double scale = 1);
 // The beginnings of a curve's <path> and of its marks', up to the path itself.
 std::string stroke_of(const LineStyle& style, double width);
 std::string fill_of(const LineStyle& style);

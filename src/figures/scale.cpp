@@ -76,28 +76,44 @@ std::vector<Tick> linear_ticks(Span span, int count, bool whole) {
   return ticks;
 }
 
+namespace {
+
+// Of a factor 1 to 9 of powers of ten, which get a label: the first set that gives an axis three of them.
+const std::vector<std::vector<int>> LABELLED = {{1}, {1, 3}, {1, 2, 5}, {1, 2, 3, 5, 7}, {1, 2, 3, 4, 5, 6, 7, 8, 9}};
+constexpr size_t FEWEST_LABELS = 3;
+
+bool inside(Span span, double value) { return value >= span.low * (1 - 1e-9) && value <= span.high * (1 + 1e-9); }
+
+std::string log_label(int factor, int exponent, bool plain) {
+  const double value = factor * power_of_ten(exponent);
+  if (plain) return tick_label(value, value >= 1e4 ? 1e3 : 1, std::max(0, -exponent));
+  return (factor > 1 ? std::to_string(factor) + "×" : "") + "10" + superscript(exponent);
+}
+
+}  // namespace
+
 std::vector<Tick> log_ticks(Span span, int count) {
   const int first = static_cast<int>(std::floor(std::log10(span.low) + 1e-9));
   const int last = static_cast<int>(std::ceil(std::log10(span.high) - 1e-9));
   const double decades = std::log10(span.high / span.low);
-  if (decades < 0.8) return linear_ticks(span, count, false);
-  const bool plain = first >= -4 && last <= 4;
-  const bool halves = decades * 3 <= count && plain;
+  if (decades < 0.8) return linear_ticks(span, std::max(static_cast<int>(FEWEST_LABELS), count), false);
+  const bool plain = first >= -4 && last <= 5;
   const int stride = std::max(1, static_cast<int>(std::ceil(decades / count)));
   std::vector<Tick> ticks;
-  for (int exponent = first; exponent <= last; ++exponent) {
-    for (int factor = 1; factor < 10; ++factor) {
-      const double value = factor * power_of_ten(exponent);
-      if (value < span.low * (1 - 1e-9) || value > span.high * (1 + 1e-9)) continue;
-      const bool labelled = factor == 1 ? exponent % stride == 0 : halves && (factor == 2 || factor == 5);
-      if (factor > 1 && stride > 1) continue;
-      std::string label;
-      if (labelled) {
-        label =
-            plain ? tick_label(value, value >= 1e4 ? 1e3 : 1, std::max(0, -exponent)) : "10" + superscript(exponent);
+  for (const std::vector<int>& labelled : LABELLED) {
+    ticks.clear();
+    size_t labels = 0;
+    for (int exponent = first; exponent <= last; ++exponent) {
+      for (int factor = 1; factor < (stride > 1 ? 2 : 10); ++factor) {
+        const double value = factor * power_of_ten(exponent);
+        if (!inside(span, value)) continue;
+        const bool chosen = std::find(labelled.begin(), labelled.end(), factor) != labelled.end();
+        const bool shown = chosen && (factor > 1 || exponent % stride == 0);
+        ticks.push_back({value, shown ? log_label(factor, exponent, plain) : ""});
+        labels += shown;
       }
-      ticks.push_back({value, label});
     }
+    if (labels >= FEWEST_LABELS || stride > 1) break;
   }
   return ticks;
 }

@@ -49,7 +49,7 @@ Span padded(Span data, bool logarithmic, double margin);
 // Round numbers, 1, 2 or 5 times a power of ten apart, about `count` of them.
 std::vector<Tick> linear_ticks(Span span, int count, bool whole);
 
-// Powers of ten, or 1-2-5 where there are few of them; the multiples between them without a label.
+// Powers of ten, with some of their multiples where there are fewer than three in the span; the other multiples without a label.
 std::vector<Tick> log_ticks(Span span, int count);
 
 }  // namespace petroglyph

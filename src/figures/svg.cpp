@@ -43,7 +43,7 @@ std::string escaped(const std::string& words) {
   return out;
 }
 
-double width_of(const std::string& words, double size) { return 0.56 * size * double(letters(words)); }
+double width_of(const std::string& words, double size) { return 0.6 * size * double(letters(words)); }
 
 std::string text_element(double x, double y, const std::string& words, const std::string& attributes) {
   return "<text" + attribute("x", x) + attribute("y", y) + attributes + ">" + escaped(words) + "</text>\n";
