@@ -95,7 +95,8 @@ void Confusion::save(const std::string& folder, const std::string& title) const 
   Figure figure(title);
   Panel& panel = figure.panel("Which class is taken for which").x("answer").y("class").x_names(names_).y_names(names_);
   panel.heatmap(names_.size(), names_.size(), shares, "part of the class").color_range(0, 1);
-  figure.panel_size(420, 420);
+  const double side = std::max(320.0, 12.0 * static_cast<double>(names_.size()));
+  figure.panel_size(side, side);
   figure.save(folder + "/confusion.svg");
 }
 

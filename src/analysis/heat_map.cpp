@@ -26,9 +26,22 @@ void draw_map(Canvas& canvas, int x, int y, const std::vector<double>& map) {
   });
 }
 
-// As many letters as stand below a tile.
-std::string shortened(const std::string& words) {
-  return words.substr(0, static_cast<size_t>((TILE + GAP) / Canvas::LETTER_WIDTH));
+// How wide a picture with its captions is, so that these are whole.
+int caption_width(const std::vector<std::string>& names, const std::string& before) {
+  size_t longest = 0;
+  for (const std::string& name : names) longest = std::max(longest, before.size() + name.size());
+  return static_cast<int>(longest) * Canvas::LETTER_WIDTH;
+}
+
+// What the colours of the maps mean.
+void draw_color_bar(Canvas& canvas, int y) {
+  constexpr int HEIGHT = Canvas::LETTER_HEIGHT;
+  const std::string least = "least", most = "most of each map";
+  int x = GAP;
+  canvas.write(x, y, least, INK);
+  x += static_cast<int>(least.size() + 1) * Canvas::LETTER_WIDTH;
+  for (int i = 0; i < TILE; ++i) canvas.fill(x + i, y, 1, HEIGHT, heat_color(double(i) / (TILE - 1)));
+  canvas.write(x + TILE + Canvas::LETTER_WIDTH, y, most, INK);
 }
 
 }  // namespace
@@ -53,15 +66,37 @@ std::vector<size_t> blocks_to_show(int layers) {
   return blocks;
 }
 
-Canvas heat_map_sheet(Model& model, Ops& ops, const std::vector<std::string>& class_names,
-                      const std::vector<Picture>& pictures, const std::vector<size_t>& blocks) {
-  const int count = static_cast<int>(pictures.size()), across = std::min(count, MOST_COLUMNS);
-  const int width = (static_cast<int>(blocks.size()) + 1) * (TILE + GAP) + GAP, height = TILE + CAPTION + GAP;
-  Canvas canvas(across * width, TITLE + GAP + (count + across - 1) / across * height, WHITE);
-  for (int column = 0; column < across; ++column)
+namespace {
+
+const char* const SAID = "said ";
+
+// Where things stand on a sheet.
+struct Sheet {
+  int count, across, maps;
+  int first;  // what a picture takes with its captions
+
+  int group() const { return first + GAP + maps * (TILE + GAP) + GAP; }
+  int row() const { return TILE + CAPTION + GAP; }
+  int width() const { return across * group(); }
+  int bar() const { return TITLE + GAP + (count + across - 1) / across * row(); }
+  int height() const { return bar() + Canvas::LETTER_HEIGHT + GAP; }
+  int x(int n) const { return n % across * group() + GAP; }
+  int y(int n) const { return TITLE + GAP + n / across * row(); }
+  int map_x(int n, size_t map) const { return x(n) + first + GAP + static_cast<int>(map) * (TILE + GAP); }
+};
+
+}  // namespace
+
+Canvas heat_map_sheet(Model& model, Ops& ops, const std::vector<std::string>& picture_classes,
+                      const std::vector<std::string>& model_classes, const std::vector<Picture>& pictures,
+                      const std::vector<size_t>& blocks) {
+  const int count = static_cast<int>(pictures.size());
+  const int first = std::max({TILE, caption_width(picture_classes, ""), caption_width(model_classes, SAID)});
+  const Sheet sheet{count, std::min(count, MOST_COLUMNS), static_cast<int>(blocks.size()), first};
+  Canvas canvas(sheet.width(), sheet.height(), WHITE);
+  for (int column = 0; column < sheet.across; ++column)
     for (size_t m = 0; m < blocks.size(); ++m)
-      canvas.write(column * width + GAP + static_cast<int>(m + 1) * (TILE + GAP), GAP,
-                   "layer " + std::to_string(blocks[m] + 1), INK);
+      canvas.write(sheet.map_x(column, m), GAP, "layer " + std::to_string(blocks[m] + 1), INK);
   Tensor patches(ops, {Images::PATCHES, Images::PATCH_SIZE});
   Tokens best(ops, {1});
   std::vector<real> numbers(static_cast<size_t>(patches.size()));
@@ -71,15 +106,15 @@ Canvas heat_map_sheet(Model& model, Ops& ops, const std::vector<std::string>& cl
     patches.upload(numbers);
     const real* logits = model.forward({nullptr, 1, Images::PATCHES, patches.data()});
     ops.argmax(best.data(), logits, 1, model.classes());
-    const int answer = best.download()[0];
-    const int x = n % across * width + GAP, y = TITLE + GAP + n / across * height;
+    const int answer = best.download()[0], x = sheet.x(n), y = sheet.y(n);
     draw_picture(canvas, x, y, picture);
-    for (size_t m = 0; m < blocks.size(); ++m)
-      draw_map(canvas, x + static_cast<int>(m + 1) * (TILE + GAP), y, heat_map(model, blocks[m], 0));
-    canvas.write(x, y + TILE + 3, shortened(class_names[static_cast<size_t>(picture.label)]), INK);
-    canvas.write(x, y + TILE + 6 + Canvas::LETTER_HEIGHT, shortened("said " + class_names[static_cast<size_t>(answer)]),
+    for (size_t m = 0; m < blocks.size(); ++m) draw_map(canvas, sheet.map_x(n, m), y, heat_map(model, blocks[m], 0));
+    canvas.write(x, y + TILE + 3, picture_classes.at(static_cast<size_t>(picture.label)), INK);
+    if (model_classes.empty()) continue;
+    canvas.write(x, y + TILE + 6 + Canvas::LETTER_HEIGHT, SAID + model_classes.at(static_cast<size_t>(answer)),
                  answer == picture.label ? INK : WRONG);
   }
+  draw_color_bar(canvas, sheet.bar());
   return canvas;
 }
 

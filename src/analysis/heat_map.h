@@ -20,8 +20,9 @@ std::vector<double> heat_map(Model& model, size_t block, int sample);
 std::vector<size_t> blocks_to_show(int layers);
 
 // Pictures, what they are and what the model says, beside their maps in some blocks, each from its lowest value (black) to
-// its highest (white).
-Canvas heat_map_sheet(Model& model, Ops& ops, const std::vector<std::string>& class_names,
-                      const std::vector<Picture>& pictures, const std::vector<size_t>& blocks);
+// its highest (white). Without the names of the model's classes it says nothing: it learned others than the pictures'.
+Canvas heat_map_sheet(Model& model, Ops& ops, const std::vector<std::string>& picture_classes,
+                      const std::vector<std::string>& model_classes, const std::vector<Picture>& pictures,
+                      const std::vector<size_t>& blocks);
 
 }  // namespace petroglyph

@@ -50,22 +50,29 @@ std::vector<size_t> blocks_of(const HeatMapSettings& settings, int layers) {
   return blocks;
 }
 
+struct Pictures {
+  std::vector<Picture> list;
+  std::vector<std::string> class_names;
+};
+
 // What the run was tested on, unless other files are given.
-std::vector<Picture> pictures_of(const HeatMapSettings& settings, const Json& run) {
+Pictures pictures_of(const HeatMapSettings& settings, const Json& run) {
   const bool other = !settings.test.empty();
   const std::string test = other ? settings.test : run.at("test").string();
-  std::vector<Picture> pictures;
+  Pictures pictures;
   if (test.empty()) {
     const auto seed = static_cast<uint64_t>(run.at("seed").integer());
     const Shapes shapes;
+    pictures.class_names = shapes.class_names();
     for (int i = 0; i < settings.images; ++i)
-      pictures.push_back(shapes.picture(seed, stream_of("test"), 0, settings.first + i));
+      pictures.list.push_back(shapes.picture(seed, stream_of("test"), 0, settings.first + i));
     return pictures;
   }
   const ImageFiles files(split(test, ','), other ? settings.format : run.at("format").string());
+  pictures.class_names = files.class_names();
   for (int64_t i = settings.first; i < settings.first + int64_t(settings.images) && i < files.size(); ++i)
-    pictures.push_back(files.picture(i));
-  if (pictures.empty())
+    pictures.list.push_back(files.picture(i));
+  if (pictures.list.empty())
     throw UsageError(
         text("--first %d: %s has %s images", settings.first, test.c_str(), with_commas(files.size()).c_str()));
   return pictures;
@@ -83,19 +90,19 @@ int inspect_heatmap(const std::vector<std::string>& words) {
   const RunState state = read_run_state(file, "train_image");
   if (!state.config.find("layers")) throw Error(path + ": " + state.model + " has no maps");
 
-  std::vector<std::string> class_names;
-  for (const Json& name : state.data.at("classes").items()) class_names.push_back(name.string());
-  const std::vector<Picture> pictures = pictures_of(settings, state.options);
-  for (const Picture& picture : pictures)
-    if (picture.label >= static_cast<int>(class_names.size()))
-      throw UsageError(
-          text("--test %s: images of more classes than the model's %zu", settings.test.c_str(), class_names.size()));
+  const Pictures pictures = pictures_of(settings, state.options);
+  std::vector<std::string> model_classes;
+  for (const Json& name : state.data.at("classes").items()) model_classes.push_back(name.string());
+  if (model_classes != pictures.class_names) {
+    std::printf("the model learned other classes than these images': what it says of them is left out\n");
+    model_classes.clear();
+  }
   const std::vector<size_t> blocks = blocks_of(settings, static_cast<int>(state.config.at("layers").integer()));
   const auto ops = make_device(settings.device, settings.threads);
   const auto model = load_model(file, state, *ops);
   const std::filesystem::path beside = std::filesystem::path(path).parent_path() / "heatmaps.png";
   const std::string out = settings.out.empty() ? beside.string() : settings.out;
-  heat_map_sheet(*model, *ops, class_names, pictures, blocks).save_png(out);
+  heat_map_sheet(*model, *ops, pictures.class_names, model_classes, pictures.list, blocks).save_png(out);
   std::printf("saved %s\n", out.c_str());
   return 0;
 }

@@ -222,7 +222,7 @@ class NeuronReport {
   std::vector<size_t> sorted_by_slices(const Snapshot& snapshot) const;
   int large_slices(const NeuronMeasures& measures) const;
   void draw_weights(Figure& figure, const std::string& title, const std::vector<double>& weight, const char* x,
-                    int first, int columns) const;
+                    int columns) const;
 
   void show_types();
   void write_neurons();
@@ -279,8 +279,10 @@ void NeuronReport::show_types() {
   save("types.csv", csv);
   if (snapshots_.size() < 2) return;
   Figure figure("Types of first-layer neurons over training");
-  Panel& panel = figure.panel().x("step").y("share of neurons").y_range(0, 1);
-  for (size_t type = 0; type < NEURON_TYPES; ++type) panel.line(TYPE_TITLES[type], steps, shares[type]);
+  Panel& panel = figure.panel().x("step").y("share of neurons").y_range(-0.02, 1.02);
+  LineStyle style;
+  style.markers = true;
+  for (size_t type = 0; type < NEURON_TYPES; ++type) panel.line(TYPE_TITLES[type], steps, shares[type], style);
   save("types.svg", figure.caption(caption()));
 }
 
@@ -362,7 +364,7 @@ void NeuronReport::draw_norms() {
           values[t * order.size() + column] = dct ? m.dct_norms[t] : m.norms[t];
       }
       figure.panel(s->label() + (dct ? ", cosine transform" : ""))
-          .heatmap(static_cast<size_t>(T_), static_cast<size_t>(E_), values, "norm")
+          .heatmap(static_cast<size_t>(T_), static_cast<size_t>(E_), values, "ℓ2 norm")
           .x("neurons, by their number of large slices")
           .y(dct ? "frequency" : "token");
     }
@@ -384,19 +386,16 @@ std::vector<size_t> NeuronReport::neurons_of(NeuronType type, size_t most) const
 
 // weight (·,E): time or frequency to the right, the embedding downwards.
 void NeuronReport::draw_weights(Figure& figure, const std::string& title, const std::vector<double>& weight,
-                                const char* x, int first, int columns) const {
+                                const char* x, int columns) const {
   const int rows = std::min(settings_.rows, E_);
   std::vector<double> values;
   for (int e = 0; e < rows; ++e)
     for (int t = 0; t < columns; ++t)
-      values.push_back(weight[static_cast<size_t>(first + t) * static_cast<size_t>(E_) + e]);
-  std::vector<std::string> names;
-  for (int t = 0; t < columns; ++t) names.push_back(std::to_string(first + t));
+      values.push_back(weight[static_cast<size_t>(t) * static_cast<size_t>(E_) + static_cast<size_t>(e)]);
   figure.panel(title)
-      .heatmap(static_cast<size_t>(rows), static_cast<size_t>(columns), values, "", ColorMap::Diverging)
+      .heatmap(static_cast<size_t>(rows), static_cast<size_t>(columns), values, "weight", ColorMap::Diverging)
       .x(x)
-      .y("embedding")
-      .x_names(names);
+      .y("embedding");
 }
 
 std::vector<double> copy_of(const NeuronView& w) {
@@ -410,11 +409,10 @@ void NeuronReport::draw_examples() {
         neurons_of(static_cast<NeuronType>(type), static_cast<size_t>(settings_.examples));
     if (neurons.empty()) continue;
     Figure figure(std::string("Neurons: ") + TYPE_TITLES[type]);
-    figure.columns(static_cast<int>(neurons.size())).panel_size(150, 260);
+    figure.columns(static_cast<int>(neurons.size())).panel_size(180, 260);
+    for (const size_t i : neurons) draw_weights(figure, text("neuron %zu", i), copy_of(last_.neuron(i)), "token", T_);
     for (const size_t i : neurons)
-      draw_weights(figure, text("neuron %zu", i), copy_of(last_.neuron(i)), "token", 0, T_);
-    for (const size_t i : neurons)
-      draw_weights(figure, "its cosine transform", cosine_transform(last_.neuron(i)), "frequency", 0, T_);
+      draw_weights(figure, text("neuron %zu, cosine transform", i), cosine_transform(last_.neuron(i)), "frequency", T_);
     save(text("examples_%s.svg", name_of(static_cast<NeuronType>(type))), figure.caption(caption()));
   }
 }
@@ -431,10 +429,10 @@ void NeuronReport::draw_windows() {
           std::find_if(norms.begin(), norms.end(), [&](double n) { return n >= settings_.rules.strict.low; });
       const int first = oldest == norms.end() ? 0 : static_cast<int>(oldest - norms.begin());
       const NeuronView window{w.weight + static_cast<size_t>(first) * static_cast<size_t>(E_), T_ - first, E_};
-      draw_weights(figure, text("%s, neuron %zu", TYPE_TITLES[type], i), copy_of(w), "token", 0, T_);
-      draw_weights(figure, "transform", cosine_transform(w), "frequency", 0, T_);
-      draw_weights(figure, text("transform of the last %d tokens", T_ - first), cosine_transform(window), "frequency",
-                   0, T_ - first);
+      draw_weights(figure, text("%s, neuron %zu", TYPE_TITLES[type], i), copy_of(w), "token", T_);
+      draw_weights(figure, text("transform of neuron %zu", i), cosine_transform(w), "frequency", T_);
+      draw_weights(figure, text("of its last %d tokens", T_ - first), cosine_transform(window), "frequency",
+                   T_ - first);
     }
   save("windows.svg", figure.caption(caption()));
 }

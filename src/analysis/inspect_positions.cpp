@@ -194,9 +194,12 @@ void Positions::draw_attention(Model& model, int layers) {
   tokens.upload(window.tokens);
   model.forward({tokens.data(), 1, T});
   std::vector<std::string> characters;
-  for (const int32_t token : window.tokens) characters.emplace_back(1, token == '\n' ? ' ' : static_cast<char>(token));
+  for (const int32_t token : window.tokens)
+    characters.push_back(token == '\n' || token == ' ' ? "␣" : std::string(1, static_cast<char>(token)));
   Figure figure("Attention without positional encodings: a row looks at the columns before it");
-  figure.columns(settings_.heads).panel_size(260, 260).caption("one row of pictures a layer, one picture a head");
+  figure.columns(settings_.heads)
+      .panel_size(8.0 * T, 8.0 * T)
+      .caption("one row of pictures a layer, one picture a head");
   std::printf("\nQuestion 4: %-8s %22s %28s\n", "", "weight on the new input", "entropy, as a part of uniform");
   for (int layer = 0; layer < layers; ++layer) {
     const std::vector<real> map = model.attention_map(static_cast<size_t>(layer), 0);
@@ -206,7 +209,10 @@ void Positions::draw_attention(Model& model, int layers) {
       figure.panel(text("layer %d, head %d", layer + 1, h + 1))
           .heatmap(T, T, {first, first + static_cast<std::ptrdiff_t>(T) * T}, "weight")
           .x_names(characters)
-          .y_names(characters);
+          .y_names(characters)
+          .x("looks at")
+          .y("position")
+          .color_range(0, 1);
       for (int t = 1; t < T; ++t) {
         double sum = 0;
         for (int s = 0; s <= t; ++s) {

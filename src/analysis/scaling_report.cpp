@@ -15,14 +15,14 @@ namespace petroglyph {
 
 namespace {
 
-// Figure 1: the parabolas, and the two power laws.
-void draw_model(const std::string& folder, const std::vector<StudyRun>& runs, const std::string& model,
-                const PowerLaws& laws) {
-  Figure figure("Scaling of " + model);
-  figure.columns(3).caption(folder);
-  Panel& left = figure.panel("Loss at each budget").x("parameters N").y("loss (nats)").log_x();
-  std::vector<double> budgets, optimal, tokens, law_parameters, law_tokens;
-  double least = runs[0].loss, most = least;
+const char* const COMPUTE = "compute C (operations)";
+const char* const PARAMETERS = "parameters N";
+
+std::string cell(double value) { return std::isfinite(value) ? number_text(value, 9) : ""; }
+
+// The losses at each budget, and the parabolas through them.
+void draw_parabolas(Panel& panel, const std::vector<StudyRun>& runs, const std::string& model, const PowerLaws& laws) {
+  panel.x(PARAMETERS).y("loss (nats)").log_x();
   int color = 0;
   for (const BudgetFit& fit : laws.budgets) {
     std::vector<double> xs, ys, curve_x, curve_y;
@@ -30,8 +30,6 @@ void draw_model(const std::string& folder, const std::vector<StudyRun>& runs, co
       if (run.model == model && run.budget == fit.budget) {
         xs.push_back(static_cast<double>(run.parameters));
         ys.push_back(run.loss);
-        least = std::min(least, run.loss);
-        most = std::max(most, run.loss);
       }
     const auto [low, high] = std::minmax_element(xs.begin(), xs.end());
     constexpr int PIECES = 40;
@@ -44,33 +42,79 @@ void draw_model(const std::string& folder, const std::vector<StudyRun>& runs, co
     points.color = curve.color = color++;
     points.joined = false;
     points.markers = true;
-    left.line("C = " + short_number(fit.budget), xs, ys, points).line("", curve_x, curve_y, curve);
-    budgets.push_back(fit.budget);
-    optimal.push_back(fit.parameters);
-    tokens.push_back(fit.tokens);
-    law_parameters.push_back(std::pow(10, laws.parameters.at(std::log10(fit.budget))));
-    law_tokens.push_back(std::pow(10, laws.tokens.at(std::log10(fit.budget))));
+    panel.line("C = " + short_number(fit.budget), xs, ys, points).line("", curve_x, curve_y, curve);
   }
-  left.y_range(least - 0.1 * (most - least), most + 0.5 * (most - least));  // room for the legend above the curves
-  LineStyle found, law;
+}
+
+// The minima of the budgets that have one, and the power law through them where there is one.
+void draw_law(Panel& panel, const std::string& label, const PowerLaws& laws, double BudgetFit::*quantity,
+              const Line& law) {
+  std::vector<double> budgets, values, fitted;
+  for (const BudgetFit& fit : laws.budgets) {
+    if (!std::isfinite(fit.*quantity)) continue;
+    budgets.push_back(fit.budget);
+    values.push_back(fit.*quantity);
+    fitted.push_back(std::pow(10, law.at(std::log10(fit.budget))));
+  }
+  LineStyle found, line;
   found.joined = false;
   found.markers = true;
-  law.dashed = true;
-  figure.panel("Best size")
-      .x("compute C")
-      .y("parameters N")
-      .log_x()
-      .log_y()
-      .line("minima", budgets, optimal, found)
-      .line(text("C to the %.2f", laws.parameters.slope), budgets, law_parameters, law);
-  figure.panel("Best number of tokens")
-      .x("compute C")
-      .y("tokens D")
-      .log_x()
-      .log_y()
-      .line("C / 6N", budgets, tokens, found)
-      .line(text("C to the %.2f", laws.tokens.slope), budgets, law_tokens, law);
+  line.dashed = true;
+  panel.x(COMPUTE).y(label).log_x().log_y().line("minima", budgets, values, found);
+  if (std::isfinite(law.slope)) panel.line(text("C to the %.2f", law.slope), budgets, fitted, line);
+}
+
+bool has_minimum(const BudgetFit& fit) { return std::isfinite(fit.parameters); }
+bool has_minima(const PowerLaws& laws) { return std::any_of(laws.budgets.begin(), laws.budgets.end(), has_minimum); }
+
+// Figure 1: the parabolas, and the two power laws; of these nothing where no parabola has a minimum.
+void draw_model(const std::string& folder, const std::vector<StudyRun>& runs, const std::string& model,
+                const PowerLaws& laws) {
+  Figure figure("Scaling of " + model);
+  figure.caption(folder);
+  draw_parabolas(figure.panel("Loss at each budget"), runs, model, laws);
+  if (has_minima(laws)) {
+    draw_law(figure.panel("Best size"), PARAMETERS, laws, &BudgetFit::parameters, laws.parameters);
+    draw_law(figure.panel("Best number of tokens, C / 6N"), "tokens D", laws, &BudgetFit::tokens, laws.tokens);
+  }
   figure.save(folder + "/scaling_" + model + ".svg");
+}
+
+void print_laws(const std::string& model, const PowerLaws& laws) {
+  std::printf("\n%-12s %10s %14s %14s %9s\n", model.c_str(), "C", "N_opt", "D_opt", "loss");
+  for (const BudgetFit& fit : laws.budgets) {
+    if (has_minimum(fit))
+      std::printf("%23s %14.3g %14.3g %9.4f%s\n", short_number(fit.budget).c_str(), fit.parameters, fit.tokens,
+                  fit.loss, fit.inside ? "" : "   outside the sizes that were tried");
+    else
+      std::printf("%23s   the parabola has no minimum\n", short_number(fit.budget).c_str());
+  }
+  if (std::isfinite(laws.parameters.slope))
+    std::printf("N_opt ∝ C^%.3f   D_opt ∝ C^%.3f   loss ∝ C^%.4f\n", laws.parameters.slope, laws.tokens.slope,
+                laws.loss.slope);
+  else
+    std::printf(
+        "no power law: fewer than two budgets have a minimum; try other sizes (--widths)\n");
+}
+
+std::string optima_rows(const std::string& model, const PowerLaws& laws) {
+  std::string rows;
+  for (const BudgetFit& fit : laws.budgets) {
+    rows += model;
+    for (const double x :
+         {fit.budget, fit.parabola.c0, fit.parabola.c1, fit.parabola.c2, fit.parameters, fit.tokens, fit.loss})
+      rows += "," + cell(x);
+    rows += fit.inside ? ",1\n" : ",0\n";
+  }
+  return rows;
+}
+
+std::string law_rows(const std::string& model, const PowerLaws& laws) {
+  std::string rows;
+  for (const auto& [quantity, line] :
+       {std::pair("parameters", laws.parameters), {"tokens", laws.tokens}, {"loss", laws.loss}})
+    rows += model + "," + quantity + "," + cell(line.slope) + "," + cell(line.intercept) + "\n";
+  return rows;
 }
 
 void report_compute(const std::string& folder, const ScalingSettings& settings, const std::vector<StudyRun>& runs) {
@@ -78,44 +122,32 @@ void report_compute(const std::string& folder, const ScalingSettings& settings, 
               exponents = "model,quantity,exponent,intercept\n";
   std::string files = "points.csv, optima.csv, laws.csv";
   Figure figure("Best loss against compute");
-  Panel& panel = figure.panel().x("compute C").y("loss (nats)").log_x().log_y();
+  Panel& panel = figure.panel().x(COMPUTE).y("loss (nats)").log_x().log_y();
+  bool any = false;
   for (const std::string& model : settings.model_names()) {
     std::vector<ScalingPoint> points;
     for (const StudyRun& run : runs)
       if (run.model == model) points.push_back({run.budget, static_cast<double>(run.parameters), run.loss});
     const PowerLaws laws = fit_power_laws(points);
-    std::printf("\n%-12s %10s %14s %14s %9s\n", model.c_str(), "C", "N_opt", "D_opt", "loss");
+    print_laws(model, laws);
+    optima += optima_rows(model, laws);
+    exponents += law_rows(model, laws);
     std::vector<double> budgets, losses;
     for (const BudgetFit& fit : laws.budgets) {
-      optima += model;
-      for (const double x :
-           {fit.budget, fit.parabola.c0, fit.parabola.c1, fit.parabola.c2, fit.parameters, fit.tokens, fit.loss})
-        optima += "," + (std::isfinite(x) ? number_text(x, 9) : std::string());
-      optima += fit.inside ? ",1\n" : ",0\n";
       budgets.push_back(fit.budget);
       losses.push_back(fit.loss);
-      if (std::isfinite(fit.parameters))
-        std::printf("%23s %14.3g %14.3g %9.4f%s\n", short_number(fit.budget).c_str(), fit.parameters, fit.tokens,
-                    fit.loss, fit.inside ? "" : "   outside the sizes that were tried");
-      else
-        std::printf("%23s   the parabola has no minimum\n", short_number(fit.budget).c_str());
     }
-    std::printf("N_opt ∝ C^%.3f   D_opt ∝ C^%.3f   loss ∝ C^%.4f\n", laws.parameters.slope, laws.tokens.slope,
-                laws.loss.slope);
-    for (const auto& [quantity, line] :
-         {std::pair("parameters", laws.parameters), {"tokens", laws.tokens}, {"loss", laws.loss}})
-      exponents +=
-          model + "," + quantity + "," + number_text(line.slope, 9) + "," + number_text(line.intercept, 9) + "\n";
     LineStyle style;
     style.markers = true;
     panel.line(model, budgets, losses, style);
+    any = any || has_minima(laws);
     draw_model(folder, runs, model, laws);
     files += ", scaling_" + model + ".svg";
   }
   write_file_atomically(folder + "/optima.csv", optima);
   write_file_atomically(folder + "/laws.csv", exponents);
-  figure.caption(folder).save(folder + "/loss.svg");
-  std::printf("\nsaved %s (%s, loss.svg)\n", folder.c_str(), files.c_str());
+  if (any) figure.caption(folder).save(folder + "/loss.svg");
+  std::printf("\nsaved %s (%s%s)\n", folder.c_str(), files.c_str(), any ? ", loss.svg" : "");
 }
 
 // Figures 10 and 9: a curve for each model, number of tokens and width.
@@ -127,11 +159,11 @@ void report_curves(const std::string& folder, const ScalingSettings& settings, c
     curves[widths ? name + ", width " + std::to_string(run.config.at("width").integer()) : name].push_back(&run);
   }
   const bool by_context = settings.what == "context";
-  const std::string x = by_context ? "context" : "parameters";
+  const std::string x = by_context ? "context (tokens)" : PARAMETERS;
   Figure figure(by_context ? "Perplexity and parameters against the context" : "DCT-MLP and Transformer");
   figure.caption(folder);
   Panel& perplexity = figure.panel("Perplexity").x(x).y("perplexity").log_x();
-  Panel* parameters = by_context ? &figure.panel("Parameters").x(x).y("parameters").log_x() : nullptr;
+  Panel* parameters = by_context ? &figure.panel("Parameters").x(x).y(PARAMETERS).log_x() : nullptr;
   std::printf("\n%-40s %10s %14s %9s %11s\n", "", by_context ? "context" : "layers", "parameters", "loss",
               "perplexity");
   for (const auto& [name, of_curve] : curves) {

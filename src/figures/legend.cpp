@@ -37,7 +37,7 @@ double PanelPainter::covered(Point corner, double width, double height) const {
   return sum;
 }
 
-bool PanelPainter::has_legend_of(const PanelPainter& other) const {
+bool PanelPainter::legend_is_in(const PanelPainter& other) const {
   const auto same = [](const LegendRow& a, const LegendRow& b) {
     if (a.name != b.name || !a.line != !b.line) return false;
     if (!a.line) return true;
@@ -45,8 +45,9 @@ bool PanelPainter::has_legend_of(const PanelPainter& other) const {
     return left.color == right.color && left.dashed == right.dashed && left.markers == right.markers &&
            left.joined == right.joined;
   };
-  return legend_.size() == other.legend_.size() &&
-         std::equal(legend_.begin(), legend_.end(), other.legend_.begin(), same);
+  return std::all_of(legend_.begin(), legend_.end(), [&](const LegendRow& row) {
+    return std::any_of(other.legend_.begin(), other.legend_.end(), [&](const LegendRow& o) { return same(row, o); });
+  });
 }
 
 double PanelPainter::legend_width() const {
@@ -91,10 +92,9 @@ void PanelPainter::paint_legend() {
       out_ += "<path class=\"level\" d=\"" + swatch;
     } else {
       const LineStyle& style = row.line->style;
-      const double wider = wider_[index_of(*row.line)];
-      if (style.joined) out_ += stroke_of(style, std::max(style.width, 2.0) + wider) + swatch;
+      if (style.joined) out_ += stroke_of(style, std::max(style.width, 2.0)) + swatch;
       if (style.markers || !style.joined)
-        out_ += fill_of(style) + marker({x + SWATCH / 2, y}, size_t(style.color), 1 + wider / 6) + "\"/>\n";
+        out_ += fill_of(style) + marker({x + SWATCH / 2, y}, size_t(style.color)) + "\"/>\n";
     }
     out_ += text_element(x + SWATCH + BORDER, y + 4, row.name, "");
     y += ROW;

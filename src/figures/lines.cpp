@@ -36,23 +36,6 @@ std::vector<Point> thinned(const std::vector<Point>& points) {
   return kept;
 }
 
-std::string path_of(const std::vector<Point>& points) {
-  std::string path;
-  bool begun = false;
-  for (size_t i = 0; i < points.size(); ++i) {
-    if (points[i].gap()) {
-      begun = false;
-      continue;
-    }
-    path += (begun ? "L" : "M") + pixels(points[i].x) + "," + pixels(points[i].y);
-    // A point between two gaps: a line without length, which round ends make a dot.
-    const bool alone = !begun && (i + 1 == points.size() || points[i + 1].gap());
-    if (alone) path += "h0";
-    begun = true;
-  }
-  return path;
-}
-
 }  // namespace
 
 std::string marker(Point at, size_t shape, double scale) {
@@ -87,6 +70,23 @@ std::string fill_of(const LineStyle& style) {
          "\"" + pale + " d=\"";
 }
 
+std::string path_of(const std::vector<Point>& points) {
+  std::string path;
+  bool begun = false;
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (points[i].gap()) {
+      begun = false;
+      continue;
+    }
+    path += (begun ? "L" : "M") + pixels(points[i].x) + "," + pixels(points[i].y);
+    // A point between two gaps: a line without length, which round ends make a dot.
+    const bool alone = !begun && (i + 1 == points.size() || points[i + 1].gap());
+    if (alone) path += "h0";
+    begun = true;
+  }
+  return path;
+}
+
 std::vector<Point> PanelPainter::points_of(const Panel::Line& line) const {
   constexpr double GAP = std::numeric_limits<double>::quiet_NaN();
   std::vector<Point> points;
@@ -107,19 +107,20 @@ void PanelPainter::paint_levels() {
 
 void PanelPainter::paint_line(const Panel::Line& line) {
   if (!line.style.joined) return;
-  const double width = line.style.width + wider_[index_of(line)];
-  out_ += stroke_of(line.style, width) + path_of(curve_of(line)) + "\"/>\n";
+  out_ += hidden_pieces(line) + stroke_of(line.style, line.style.width) + path_of(curve_of(line)) + "\"/>\n";
 }
 
 // Marks are not clipped, so that one on an axis is whole; those beyond the axes are left out.
 void PanelPainter::paint_markers(const Panel::Line& line) {
   if (line.style.joined && !line.style.markers) return;
   constexpr double SLACK = 0.5;
-  const double scale = 1 + wider_[index_of(line)] / 6;
+  const std::vector<int>& hidden = hidden_[index_of(line)];
   std::string marks;
   for (const Point& point : curve_of(line)) {
     const bool inside = point.x > -SLACK && point.x < width_ + SLACK && point.y > -SLACK && point.y < height_ + SLACK;
-    if (inside) marks += marker(point, size_t(line.style.color), scale);
+    if (!inside) continue;
+    const int above = hidden[static_cast<size_t>(std::clamp(point.x, 0.0, width_))];
+    marks += marker(point, size_t(line.style.color), 1 + wider(above) / 6);
   }
   out_ += fill_of(line.style) + marks + "\"/>\n";
 }

@@ -1,7 +1,6 @@
 // Curves that lie on each other: the lower ones are drawn wider, so that each shows beside the next.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "figures/panel_painter.h"
 
@@ -9,9 +8,8 @@ namespace petroglyph {
 
 namespace {
 
-constexpr double STEP = 2.4, MOST = 9.6;  // pixels wider for each curve above, and for all of them
-constexpr double NEAR = 1.5;              // pixels between curves that are not told apart
-constexpr double SHARE = 0.5;             // of the columns that two curves share
+constexpr double NEAR = 1.5;     // pixels between curves that are not told apart
+constexpr size_t CROSSING = 12;  // columns: shorter meetings are crossings
 
 // What a curve takes of each column of pixels.
 std::vector<Span> columns_of(const std::vector<Point>& curve, double width) {
@@ -28,30 +26,56 @@ std::vector<Span> columns_of(const std::vector<Point>& curve, double width) {
   return columns;
 }
 
-bool overlap(const std::vector<Span>& a, const std::vector<Span>& b) {
-  double both = 0, near = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i].empty() || b[i].empty()) continue;
-    ++both;
-    near += std::fabs(a[i].low - b[i].low) < NEAR && std::fabs(a[i].high - b[i].high) < NEAR;
+bool near(const Span& a, const Span& b) {
+  return !a.empty() && !b.empty() && std::fabs(a.low - b.low) < NEAR && std::fabs(a.high - b.high) < NEAR;
+}
+
+// Adds one where `above` hides `below` for long enough.
+void add_hidden(std::vector<int>& hidden, const std::vector<Span>& below, const std::vector<Span>& above) {
+  for (size_t begin = 0, end; begin < hidden.size(); begin = end + 1) {
+    for (end = begin; end < hidden.size() && near(below[end], above[end]);) ++end;
+    if (end - begin < CROSSING) continue;
+    for (size_t i = begin; i < end; ++i) ++hidden[i];
   }
-  return both > 0 && near >= SHARE * both;
 }
 
 }  // namespace
 
-std::vector<double> PanelPainter::overlaps() const {
-  const size_t count = panel_.lines_.size();
+void PanelPainter::find_overlaps() {
   std::vector<std::vector<Span>> columns;
   for (const std::vector<Point>& curve : curves_) columns.push_back(columns_of(curve, width_));
   const auto counts = [&](size_t i) { return panel_.lines_[i].style.joined && panel_.lines_[i].style.opacity >= 1; };
-  std::vector<double> wider(count, 0);
-  for (size_t below = 0; below < count; ++below)
-    for (size_t above = below + 1; above < count; ++above)
-      if (counts(below) && counts(above) && overlap(columns[below], columns[above])) wider[below] += STEP;
-  const double most = count == 0 ? 0 : *std::max_element(wider.begin(), wider.end());
-  for (double& w : wider) w *= most > MOST ? MOST / most : 1;
-  return wider;
+  for (size_t below = 0; below < curves_.size(); ++below) {
+    hidden_.emplace_back(columns[below].size(), 0);
+    for (size_t above = below + 1; above < curves_.size(); ++above)
+      if (counts(below) && counts(above)) add_hidden(hidden_[below], columns[below], columns[above]);
+    for (const int count : hidden_[below]) most_hidden_ = std::max(most_hidden_, count);
+  }
+}
+
+// By how many pixels a curve is wider for those that lie on it.
+double PanelPainter::wider(int hidden) const {
+  constexpr double STEP = 2.4, MOST = 9.6;
+  return hidden * std::min(STEP, MOST / std::max(1, most_hidden_));
+}
+
+// The pieces of a curve on which others lie.
+std::string PanelPainter::hidden_pieces(const Panel::Line& line) const {
+  const std::vector<int>& hidden = hidden_[index_of(line)];
+  const std::vector<Span> columns = columns_of(curve_of(line), width_);
+  std::string pieces;
+  for (size_t begin = 0, end; begin < hidden.size(); begin = end) {
+    for (end = begin + 1; end < hidden.size() && hidden[end] == hidden[begin];) ++end;
+    if (hidden[begin] == 0) continue;
+    std::vector<Point> piece;
+    for (size_t i = begin; i < std::min(end + 1, hidden.size()); ++i) {
+      if (columns[i].empty()) continue;
+      piece.push_back({double(i), columns[i].low});
+      if (columns[i].high > columns[i].low + NEAR) piece.push_back({double(i), columns[i].high});
+    }
+    pieces += stroke_of(line.style, line.style.width + wider(hidden[begin])) + path_of(piece) + "\"/>\n";
+  }
+  return pieces;
 }
 
 }  // namespace petroglyph

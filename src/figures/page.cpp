@@ -31,7 +31,7 @@ std::string Figure::svg() const {
   const size_t rows = (painters.size() + columns - 1) / columns;
   // One legend serves neighbours whose lines are the same: the right one's.
   for (size_t i = 0; i + 1 < painters.size(); ++i)
-    if ((i + 1) % columns != 0 && painters[i].has_legend_of(painters[i + 1])) painters[i].drop_legend();
+    if ((i + 1) % columns != 0 && painters[i].legend_is_in(painters[i + 1])) painters[i].drop_legend();
   // The margins of a column are those of its widest panel, of a row those of its highest, so that axes stand in line.
   std::vector<double> left(columns, 0), right(columns, 0), top(rows, 0), bottom(rows, 0);
   const auto raise = [](double& margin, double wanted) { margin = std::max(margin, wanted); };

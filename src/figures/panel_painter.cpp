@@ -13,7 +13,7 @@ PanelPainter::PanelPainter(const Panel& panel, double width, double height)
     : panel_(panel), width_(width), height_(height) {
   span_axes();
   for (const Panel::Line& line : panel.lines_) curves_.push_back(points_of(line));
-  wider_ = overlaps();
+  find_overlaps();
   for (const Panel::Line& line : panel.lines_)
     if (!line.name.empty()) legend_.push_back({line.name, &line});
   for (const Panel::Level& level : panel.levels_) legend_.push_back({level.name, nullptr});

@@ -25,8 +25,8 @@ class PanelPainter {
   double top() const { return panel_.title_.empty() ? 10 : 28; }
   double bottom() const { return x_names_room() + (panel_.x_.label.empty() ? 24 : 44); }
 
-  // The same names in the same looks.
-  bool has_legend_of(const PanelPainter& other) const;
+  // Whether the other panel's legend says all that this one's does.
+  bool legend_is_in(const PanelPainter& other) const;
   void drop_legend() { legend_.clear(); }
 
   std::string paint(double x, double y, int number);
@@ -47,7 +47,9 @@ class PanelPainter {
   std::vector<Point> points_of(const Panel::Line& line) const;
   size_t index_of(const Panel::Line& line) const { return size_t(&line - panel_.lines_.data()); }
   const std::vector<Point>& curve_of(const Panel::Line& line) const { return curves_[index_of(line)]; }
-  std::vector<double> overlaps() const;
+  void find_overlaps();
+  double wider(int hidden) const;
+  std::string hidden_pieces(const Panel::Line& line) const;
   double widest(const std::vector<Tick>& ticks) const;
   double y_label_at() const { return widest(y_ticks_) + TICK_LENGTH + 14; }
   double x_names_room() const { return x_turned_ ? std::max(0.0, widest(x_ticks_) - SMALL) : 0; }
@@ -74,7 +76,8 @@ class PanelPainter {
   bool x_turned_ = false;  // names below each other where they have no room beside each other
   double x_name_size_ = SMALL, y_name_size_ = SMALL;
   std::vector<std::vector<Point>> curves_;  // thinned, one for each line of the panel
-  std::vector<double> wider_;               // by how many pixels each line is, for those that lie on it
+  std::vector<std::vector<int>> hidden_;    // how many curves lie on each line in each column of pixels
+  int most_hidden_ = 0;
   std::vector<LegendRow> legend_;
   std::string out_;
 };
@@ -84,5 +87,6 @@ std::string marker(Point at, size_t shape, double scale = 1);
 // The beginnings of a curve's <path> and of its marks', up to the path itself.
 std::string stroke_of(const LineStyle& style, double width);
 std::string fill_of(const LineStyle& style);
+std::string path_of(const std::vector<Point>& points);
 
 }  // namespace petroglyph

@@ -118,7 +118,7 @@ struct Session {
   // For comparisons: a run is over.
   LengthTable length_table() {
     show();
-    return {title(), "accuracy", true, {}, {model.model}, {{}}};
+    return {title(), "accuracy", "pixels", true, {}, {model.model}, {{}}};
   }
   std::string title() const { return image.data.empty() ? "Drawn shapes" : "Images"; }
 
@@ -165,7 +165,8 @@ struct Session {
     std::vector<Picture> pictures;
     for (int i = 0; i < std::min(image.maps, test_images); ++i)
       pictures.push_back(task->picture(run->seed(), stream_of("test"), 0, i));
-    heat_map_sheet(run->model(), run->ops(), task->class_names(), pictures, blocks_to_show(model.layers))
+    heat_map_sheet(run->model(), run->ops(), task->class_names(), task->class_names(), pictures,
+                   blocks_to_show(model.layers))
         .save_png(run->file("heatmaps.png"));
     if (!settings.quiet)
       std::printf("saved %s (confusion.csv, confusion.svg, heatmaps.png: where it looks)\n", run->folder().c_str());

@@ -268,7 +268,7 @@ LengthTable Session::length_table() {
     const LastToken last = last_token(length);
     perplexity.push_back(std::exp(run->evaluate(last, last.windows(), double(length) / text_settings.context).loss));
   }
-  return {title(), "perplexity of the last token", false, text_settings.lengths, {model.model}, {perplexity}};
+  return {title(), "perplexity of the last token", "tokens", false, text_settings.lengths, {model.model}, {perplexity}};
 }
 
 }  // namespace

@@ -23,6 +23,7 @@ class Copying final : public Task {
   double accuracy(const Batch& batch, const std::vector<int32_t>& best) const override;
   // The same for one answer of n+1 tokens to one string.
   double answer_accuracy(const int32_t* string, const int32_t* answer) const;
+  double chance() const override { return 1.0 / LETTERS; }  // of letters at random, with EOS in its place
 
   static char letter(int32_t token);  // a … z; ^ | $ for BOS, SEP, EOS
 

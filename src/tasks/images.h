@@ -38,6 +38,7 @@ class Images : public Task {
   // The picture `index` of a step, a function of these four numbers alone.
   virtual Picture picture(uint64_t seed, uint32_t stream, uint32_t step, int index) const = 0;
   Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const final;
+  double chance() const final { return 1.0 / classes(); }
 
  private:
   std::vector<std::string> class_names_;

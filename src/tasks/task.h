@@ -31,6 +31,8 @@ class Task {
   // 1 or 0 for each of their entries.
   // Unless a task knows better, the part of the targets that count which is right.
   virtual double accuracy(const Batch& batch, const std::vector<int32_t>& best) const;
+  // The accuracy of answers at random, for figures; 0: none worth a line.
+  virtual double chance() const { return 0; }
 };
 
 }  // namespace petroglyph

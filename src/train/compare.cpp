@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
@@ -92,21 +93,56 @@ class ComparisonTable {
 
 }  // namespace
 
-void write_comparison(const std::string& folder, const std::string& title, const std::vector<Variant>& variants) {
+namespace {
+
+// The names where they are few, the one option in which all of them differ, or "5 variants".
+std::string what_differs(const std::vector<std::string>& labels) {
+  constexpr size_t FEW = 3;
+  std::string common;
+  for (const std::string& label : labels) {
+    const std::string option = label.find(':') == std::string::npos ? label.substr(0, label.find('=')) : "";
+    if (common.empty()) common = option;
+    if (option.empty() || label.find('=') == std::string::npos || option != common)
+      return labels.size() <= FEW ? join(labels, ", ") : text("%zu variants", labels.size());
+  }
+  return common;
+}
+
+// What is tenfold apart cannot be read off one even axis.
+bool tenfold(const std::vector<double>& values) {
+  double least = std::numeric_limits<double>::infinity(), most = 0;
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    least = std::min(least, value);
+    most = std::max(most, value);
+  }
+  return least > 0 && most >= 10 * least;
+}
+
+}  // namespace
+
+void write_comparison(const std::string& folder, const std::string& title, const std::vector<Variant>& variants,
+                      double chance) {
   std::vector<CsvTable> logs;
   for (const Variant& variant : variants) logs.push_back(read_csv(folder + "/" + variant.name + "/log.csv"));
   ComparisonTable table(variants, logs);
-  Figure figure(title);
+  std::vector<std::string> labels;
+  for (const Variant& variant : variants) labels.push_back(variant.label);
+  Figure figure(title + ": " + what_differs(labels));
   Panel& loss = figure.panel("Loss").x("step").y("cross-entropy (nats)");
-  Panel& accuracy = figure.panel("Accuracy").x("step").y("accuracy").y_range(0, 1);
+  Panel& accuracy = figure.panel("Accuracy").x("step").y("accuracy").y_range(0, 1.02);
+  std::vector<double> last_steps;
+  for (const CsvTable& log : logs) last_steps.push_back(log.rows() > 0 ? log.column("step").back() : 0);
+  if (tenfold(last_steps)) loss.log_x(), accuracy.log_x();
   for (size_t i = 0; i < variants.size(); ++i) {
     const Evaluations evaluations(logs[i]);
     table.add(variants[i], logs[i], evaluations);
-    loss.line(variants[i].label, logs[i].column("step"), logs[i].column("loss"));
+    loss.noisy_line(variants[i].label, logs[i].column("step"), logs[i].column("loss"));
     accuracy.line(variants[i].label, evaluations.steps, evaluations.accuracies);
   }
+  if (chance > 0) accuracy.level("chance", chance);
   write_file_atomically(folder + "/compare.csv", table.csv());
-  figure.save(folder + "/compare.svg");
+  figure.caption(folder).save(folder + "/compare.svg");
   std::printf("saved %s (compare.csv, compare.svg, and a run each)\n", folder.c_str());
 }
 
@@ -115,9 +151,12 @@ void write_lengths(const std::string& folder, const LengthTable& table) {
   size_t width = head.size();
   for (const std::string& label : table.labels) width = std::max(width, label.size());
   std::string csv = "variant", line = text("\n%-*s", static_cast<int>(width), head.c_str());
-  Figure figure(table.title);
-  Panel& panel = figure.panel(table.quantity).x("length").y(table.quantity).log_x();
-  if (table.percent) panel.y_range(0, 1);
+  Figure figure(table.title + ": other lengths, " + what_differs(table.labels));
+  Panel& panel = figure.panel().x("length (" + table.unit + ")").y(table.quantity).log_x();
+  std::vector<double> all;
+  for (const std::vector<double>& values : table.values) all.insert(all.end(), values.begin(), values.end());
+  if (table.percent) panel.y_range(0, 1.02);
+  if (!table.percent && tenfold(all)) panel.log_y();
   const std::vector<double> xs(table.lengths.begin(), table.lengths.end());
   for (const int length : table.lengths) {
     line += text(" %9d", length);
@@ -137,7 +176,7 @@ void write_lengths(const std::string& folder, const LengthTable& table) {
     panel.line(table.labels[i], xs, table.values[i], style);
   }
   write_file_atomically(folder + "/lengths.csv", csv + "\n");
-  figure.save(folder + "/lengths.svg");
+  figure.caption(folder).save(folder + "/lengths.svg");
   std::printf("saved %s (lengths.csv, lengths.svg)\n", folder.c_str());
 }
 

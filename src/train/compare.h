@@ -30,13 +30,15 @@ struct Variant {
 std::vector<Variant> parse_variants(const std::string& list);
 
 // From the variants' logs: the steps to 50, 90 and 99 % evaluated accuracy where any of them got so far, and the last
-// evaluation, printed and saved, and loss and accuracy against steps.
-void write_comparison(const std::string& folder, const std::string& title, const std::vector<Variant>& variants);
+// evaluation, printed and saved, and loss and accuracy against steps. chance: the accuracy of guesses; 0: not drawn.
+void write_comparison(const std::string& folder, const std::string& title, const std::vector<Variant>& variants,
+                      double chance);
 
 // What models make of other lengths than they were trained on.
 struct LengthTable {
-  std::string title;     // "Trained to copy 16 letters"
+  std::string title;     // "Copying 16 letters"
   std::string quantity;  // "accuracy"
+  std::string unit;      // of the lengths: "letters"
   bool percent;          // the values are parts of one
   std::vector<int> lengths;
   std::vector<std::string> labels;
@@ -69,17 +71,19 @@ class Comparison {
       session.run->save();
     }
     LengthTable lengths;
+    double chance = 0;
     for (const Variant& variant : variants_) {
       std::printf("\n%s\n", variant.label.c_str());
       Session session(words_of(variant));
       prepare(session, variant);
       if (!session.run->train()) return interrupted(session.settings.program);
       const LengthTable table = session.length_table();
-      if (lengths.labels.empty()) lengths = {title, table.quantity, table.percent, table.lengths, {}, {}};
+      chance = session.run->chance();
+      if (lengths.labels.empty()) lengths = {title, table.quantity, table.unit, table.percent, table.lengths, {}, {}};
       lengths.labels.push_back(variant.label);
       lengths.values.push_back(table.values.at(0));
     }
-    write_comparison("runs/" + group_, title, variants_);
+    write_comparison("runs/" + group_, title, variants_, chance);
     if (!lengths.lengths.empty()) write_lengths("runs/" + group_, lengths);
     return 0;
   }

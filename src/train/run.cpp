@@ -279,16 +279,15 @@ void Run::draw() const {
   const CsvTable log = read_csv(file("log.csv"));
   const std::vector<double>& steps = log.column("step");
   Figure figure(state_.model + ": " + settings_.name);
-  Panel& loss = figure.panel("Loss");
-  loss.x("step").y("cross-entropy (nats)");
-  loss.line("training", steps, log.column("loss"));
-  Panel& accuracy = figure.panel("Accuracy");
-  accuracy.x("step").y("accuracy").y_range(0, 1);
-  accuracy.line("training", steps, log.column("accuracy"));
+  Panel& loss = figure.panel("Loss").x("step").y("cross-entropy (nats)");
+  Panel& accuracy = figure.panel("Accuracy").x("step").y("accuracy").y_range(0, 1.02);
+  loss.noisy_line("training", steps, log.column("loss"));
+  accuracy.noisy_line("training", steps, log.column("accuracy"));
 
   const Evaluations evaluated(log);
   loss.line("evaluation", evaluated.steps, evaluated.losses);
   accuracy.line("evaluation", evaluated.steps, evaluated.accuracies);
+  if (chance() > 0) accuracy.level("chance", chance());
   figure.save(file("curve.svg"));
 }
 

@@ -92,6 +92,7 @@ class Run {
   // On samples of another task than the one it learns. Where these are `longer` times as long, only as many go through the model at
   // a time as have the size of a training batch.
   Measures evaluate(const Task& task, int samples, double longer = 1);
+  double chance() const { return task_->chance(); }
   int eval_samples() const {  // of its own task: none twice
     return static_cast<int>(std::min<int64_t>(settings_.eval_samples, task_->evaluation_samples()));
   }
