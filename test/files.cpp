@@ -1046,6 +1046,79 @@ void figures(Test& test) {
               [&] { panel.log_y().y_range(0, 1), figure.svg(); });
 }
 
+// The x of the legend's box, the only white rectangle with round corners; NaN where there is none.
+double legend_x(const std::string& svg) {
+  const size_t box = svg.find(" rx=\"3\" fill=\"#FFFFFF\"");
+  if (box == std::string::npos) return NOT_A_NUMBER;
+  const size_t x = svg.rfind("<rect x=\"", box) + 9;
+  return parse_number(svg.substr(x, svg.find('"', x) - x)).value_or(NOT_A_NUMBER);
+}
+
+std::vector<double> counting(int count) {
+  std::vector<double> values;
+  for (int i = 0; i < count; ++i) values.push_back(i);
+  return values;
+}
+
+void figure_legends(Test& test) {
+  const std::vector<double> xs = counting(100), ys = xs;
+  std::vector<double> everywhere;
+  for (int i = 0; i < 100; ++i) everywhere.push_back(i % 2 == 0 ? 0 : 99);
+  Figure free("");
+  free.panel_size(300, 200).panel().line("a", xs, ys);
+  test.check("in a free corner", legend_x(free.svg()) < 300);
+  Figure full("");
+  full.panel_size(300, 200).panel().line("a", xs, everywhere);
+  test.check("beside a panel without one", legend_x(full.svg()) >= 300);
+  Figure wide("");
+  wide.panel_size(300, 200).panel().line(std::string(60, 'w'), xs, ys);
+  test.check("beside a panel that is narrower", legend_x(wide.svg()) >= 300);
+  Figure twins("");
+  twins.panel().line("a", xs, ys).line("b", xs, xs);
+  twins.panel().line("a", xs, ys).line("b", xs, everywhere).level("chance", 10);
+  const std::string svg = twins.svg();
+  test.equal("one for neighbours with the same lines", count_of(svg, ">a</text>"), size_t(1));
+  test.equal("what chance reaches", count_of(svg, "class=\"level\""), size_t(2));  // and in the legend
+}
+
+void figure_lines(Test& test) {
+  const std::vector<double> xs = counting(100);
+  std::vector<double> apart = xs;
+  for (double& y : apart) y = 99 - y;
+  const auto widths = [&](const std::vector<double>& second) {
+    Figure figure("");
+    figure.panel().line("", xs, xs).line("", xs, second);
+    return count_of(figure.svg(), "stroke-width=\"4\"");
+  };
+  test.equal("curves on each other: the lower is wider", widths(xs), size_t(1));
+  test.equal("curves that cross are not", widths(apart), size_t(0));
+  Figure noisy("");
+  noisy.panel().noisy_line("loss", counting(1000), counting(1000));
+  test.check("noisy values are straight: the average is the same", count_of(noisy.svg(), "opacity") == 0);
+  std::vector<double> ys;
+  for (int i = 0; i < 1000; ++i) ys.push_back(i % 2);
+  Figure average("");
+  average.panel().y_range(0, 1).noisy_line("loss", counting(1000), ys);
+  test.equal("faint values behind their average", count_of(average.svg(), "opacity=\"0.25\""), size_t(1));
+}
+
+void figure_labels(Test& test) {
+  for (const auto& [low, high] : {std::pair(2e9, 3e10), {1.0, 70.0}, {2000.0, 40000.0}, {0.4, 2.0}, {1e-3, 1e12}}) {
+    Figure figure("");
+    figure.panel_size(360, 250).panel().log_x().line("", {low, high}, {1, 2});
+    const size_t labels = count_of(figure.svg(), "text-anchor=\"middle\"");
+    test.check("labels from " + number_text(low, 3), labels >= 3 && labels <= 9, std::to_string(labels));
+  }
+  std::vector<std::string> names;
+  for (int i = 0; i < 40; ++i) names.push_back("class_of_a_long_name_" + std::to_string(i) + "_");
+  Figure figure("");
+  figure.panel().heatmap(40, 40, std::vector<double>(1600, 1), "share").x_names(names).y_names(names);
+  const std::string svg = figure.panel_size(320, 320).svg();
+  bool whole = true;
+  for (const std::string& name : names) whole = whole && count_of(svg, ">" + name + "</text>") == 2;
+  test.check("all names, whole", whole);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -1069,5 +1142,8 @@ int main(int argc, char** argv) {
   test.run("progress", progress);
   test.run("interrupt", interrupts);
   test.run("figure", figures);
+  test.run("figure_legends", figure_legends);
+  test.run("figure_lines", figure_lines);
+  test.run("figure_labels", figure_labels);
   return test.finish();
 }

@@ -492,6 +492,16 @@ class OtherPrograms {
     expect(shell, "two widths", "--widths 4,8 --context 4", 2, "expected three widths or more");
     expect(shell, "no such model", "--models gru", 2, "\"gru\": expected mlp_lm or transformer");
     expect(shell, "heads", "--models transformer --widths 12,16,20 --heads 2", 2, "--heads 2 does not divide");
+    // Losses that are largest in the middle: no parabola has a minimum.
+    shell.script(
+        "cd runs/whole && rm loss.svg && "
+        "awk -F, -v OFS=, 'NR > 1 { $8 = $1 ~ /w8$/ ? 9 : 8 } 1' points.csv > hill && mv hill points.csv");
+    const Outcome hill = shell.run("--name whole --resume");
+    test_.check("no minimum",
+                hill.status == 0 && hill.says("no power law: fewer than two budgets have a minimum") &&
+                    !hill.says("nan") && !std::filesystem::exists(shell.file("runs/whole/loss.svg")) &&
+                    read_bytes(shell.file("runs/whole/laws.csv")).find("nan") == std::string::npos,
+                hill.output);
     write_bytes(shell.file("runs/whole/points.csv"), "name\n");
     expect(shell, "a foreign table", "--name whole --resume", 1,
            "runs/whole/points.csv: expected the columns name,model");

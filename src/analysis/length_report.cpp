@@ -68,11 +68,12 @@ void print_run(const TestResult& r) {
 
 void report_lengths(const std::string& folder, const RegularSettings& s, const std::vector<TestResult>& results) {
   std::string csv = "task,seed,from,to,accuracy,lowest,members,one_answer\n";
-  Figure figure("Accuracy on strings longer than those of the training, " + s.model);
+  Figure figure(s.model + ": accuracy on strings longer than those of the training");
+  figure.caption(folder);
   std::printf("\n%-20s %6s %14s %10s %16s %10s %8s\n", "", "seed", "lengths  ", "accuracy", "worst length",
               "one answer", "members");
   for (const std::vector<TestResult>& runs : by_task(results)) {
-    Panel& panel = figure.panel(runs[0].task).x("length").y("accuracy").y_range(0, 1.02);
+    Panel& panel = figure.panel(runs[0].task).x("length (symbols)").y("accuracy").y_range(-0.02, 1.02);
     double sum = 0, best = 0, worst = 1;
     for (const TestResult& r : runs) {
       print_run(r);
@@ -82,6 +83,7 @@ void report_lengths(const std::string& folder, const RegularSettings& s, const s
       best = std::max(best, r.mean());
       worst = std::min(worst, r.mean());
     }
+    if (!runs[0].one_answer.empty()) panel.level("one answer", TestResult::mean_of(runs[0].one_answer));
     if (runs.size() > 1)
       std::printf("%-20s %zu seeds: best %.2f %%, mean %.2f %%, worst %.2f %%\n", runs[0].task.c_str(), runs.size(),
                   100 * best, 100 * sum / static_cast<double>(runs.size()), 100 * worst);

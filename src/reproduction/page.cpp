@@ -38,7 +38,7 @@ std::string drawn(const Plot& plot, const Finder& find) {
     any = any || !xs.empty();
     LineStyle style;
     style.markers = true;
-    panel.line(curve.name, xs, ys, style);
+    panel.line(curve.name + (xs.empty() ? ": at no point" : ""), xs, ys, style);
   }
   return any ? figure.svg() : "";
 }

@@ -130,7 +130,7 @@ void write_comparison(const std::string& folder, const std::string& title, const
   for (const Variant& variant : variants) labels.push_back(variant.label);
   Figure figure(title + ": " + what_differs(labels));
   Panel& loss = figure.panel("Loss").x("step").y("cross-entropy (nats)");
-  Panel& accuracy = figure.panel("Accuracy").x("step").y("accuracy").y_range(0, 1.02);
+  Panel& accuracy = figure.panel("Accuracy").x("step").y("accuracy").y_range(-0.02, 1.02);
   std::vector<double> last_steps;
   for (const CsvTable& log : logs) last_steps.push_back(log.rows() > 0 ? log.column("step").back() : 0);
   if (tenfold(last_steps)) loss.log_x(), accuracy.log_x();
@@ -151,11 +151,11 @@ void write_lengths(const std::string& folder, const LengthTable& table) {
   size_t width = head.size();
   for (const std::string& label : table.labels) width = std::max(width, label.size());
   std::string csv = "variant", line = text("\n%-*s", static_cast<int>(width), head.c_str());
-  Figure figure(table.title + ": other lengths, " + what_differs(table.labels));
+  Figure figure(table.title + ": " + what_differs(table.labels) + ", at other lengths");
   Panel& panel = figure.panel().x("length (" + table.unit + ")").y(table.quantity).log_x();
   std::vector<double> all;
   for (const std::vector<double>& values : table.values) all.insert(all.end(), values.begin(), values.end());
-  if (table.percent) panel.y_range(0, 1.02);
+  if (table.percent) panel.y_range(-0.02, 1.02);
   if (!table.percent && tenfold(all)) panel.log_y();
   const std::vector<double> xs(table.lengths.begin(), table.lengths.end());
   for (const int length : table.lengths) {
