@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "check.h"
+#include "reproduction/choice.h"
 #include "reproduction/page.h"
 #include "reproduction/record.h"
 #include "reproduction/table.h"
@@ -26,7 +27,7 @@ Plan tiny_plan(const Scale& scale) {
   plan.commands = {
       {"train", "train_copy", words_of("--compare causal_rn,rnn" + SMALL)},
       {"again", "train_copy",
-       words_of("--init @train/causal_rn/model.safetensors --seed 7" + SMALL + (scale.full ? " --lr 9" : ""))}};
+       words_of("--init @train/causal_rn/model.safetensors --seed 7" + SMALL + (scale.full() ? " --lr 9" : ""))}};
   plan.rows = {{"last loss <1>", "1.00", {"train/compare.csv", {{"variant", "rnn"}}, "last_loss"}, "a | b"},
                {"steps", "", {"train/compare.csv", {{"variant", "rnn"}}, "step_99", Cell::Form::STEP}, ""},
                {"nowhere", "5", {"train/nowhere.csv", {}, "x"}, "never shown"}};
@@ -57,13 +58,20 @@ class Workplace {
   std::filesystem::path before_;
 };
 
+// Members of some languages are of even lengths only: a stride must be odd.
+bool both_parities(const Command& command) {
+  const auto stride = std::find(command.words.begin(), command.words.end(), "--test-every");
+  return stride == command.words.end() || (stride + 1)->back() % 2 == 1;
+}
+
 void experiment_table(Test& test) {
   std::set<std::string> names;
   for (const Experiment& experiment : experiments()) {
     test.check(experiment.name + " is there once", names.insert(experiment.name).second);
-    for (const bool full : {false, true}) {
+    for (const Scale::Size size : {Scale::Size::QUICK, Scale::Size::EVENING, Scale::Size::FULL}) {
+      if (!has_plan(experiment, size)) continue;
       Scale scale;
-      scale.full = full;
+      scale.size = size;
       const Plan plan = experiment.plan(scale);
       std::set<std::string> parts;
       for (const Command& command : plan.commands) parts.insert(command.part);
@@ -79,7 +87,15 @@ void experiment_table(Test& test) {
       for (const Plot& plot : plan.plots)
         for (const Plot::Curve& curve : plot.curves)
           for (const auto& point : curve.points) of_a_part(point.second.file);
+      for (const Claim& claim : plan.claims)
+        for (const Check& check : claim.checks) {
+          of_a_part(check.less.cell.file);
+          of_a_part(check.more.cell.file);
+        }
       test.check(experiment.name + ": every file is of a part", known);
+      for (const Command& command : plan.commands)
+        test.check(experiment.name + ": a test of a language has strings of even and odd lengths",
+                   both_parities(command));
     }
   }
 }
@@ -194,7 +210,68 @@ void pages(Test& test, const std::string& programs) {
   for (const char* file : {"report/tiny/train-compare.svg", "report/tiny/loss.svg", "results/tiny/train-compare.svg",
                            "results/tiny/train-compare.csv", "results/tiny/loss.svg"})
     test.check(std::string("leaves ") + file, std::filesystem::exists(file));
+  // What a folder of results keeps is enough to write it again, and goes on being there.
+  std::filesystem::rename("runs", "elsewhere");
+  write_markdown(make_page(table, "results"), "results");
+  test.equal("again from what is kept", read_bytes("results/RESULTS.md"), markdown);
+  write_markdown(make_page(table, "nowhere"), "others");
+  test.check("elsewhere it was not run", read_bytes("others/RESULTS.md").find("`tiny` · not run") != std::string::npos);
   test.equal("a row of a table", markdown_text("a|b_c*d\ne"), "a\\|b\\_c\\*d e");
+}
+
+// Numbers of two models, and a step that was not reached.
+Plan judged_plan(const Scale&) {
+  Plan plan;
+  plan.commands = {{"a", "train_copy", {}}};
+  const auto loss = [](const char* name) {
+    return Side{name, {"a/x.csv", {{"name", name}}, "loss", Cell::Form::NUMBER, 1}};
+  };
+  const auto step = [](const char* name) {
+    return Side{name, {"a/x.csv", {{"name", name}}, "step_99", Cell::Form::STEP, 0}};
+  };
+  plan.claims = {{"holds", {{loss("one"), loss("two")}, {step("one"), step("two")}}},
+                 {"half of it", {{loss("one"), loss("two")}, {loss("two"), loss("one")}}},
+                 {"the other way", {{loss("two"), loss("one")}}, "Note"},
+                 {"too near", {{loss("one"), loss("two"), 1, 3}}},
+                 {"against a number", {{{"", {}, 0.5}, loss("one")}}},
+                 {"nowhere", {{loss("one"), loss("three")}}}};
+  return plan;
+}
+const Experiment JUDGED = {"judged", "A paper", "table 0", "", "", "", "seconds", "days", judged_plan};
+
+void claims(Test& test) {
+  const Workplace here;
+  std::filesystem::create_directories("a");
+  write_bytes("a/x.csv", "name,loss,step_99,last_step\none,1.0,20,20\ntwo,2.0,,300\n");
+  Kept kept;
+  kept.find = [](const std::string& file) { return file; };
+  kept.record.commands = {{"a", "./train_copy", 1, true, {{"one", "0123"}}}};
+  const std::vector<PageClaim> judged = claims_of(JUDGED, {kept});
+  const auto verdict = [&](size_t i, const std::string& expected, const std::string& why) {
+    test.equal(judged[i].says, judged[i].verdict, expected);
+    test.equal(judged[i].says + ": why", judged[i].why, why);
+  };
+  verdict(0, "confirmed at reduced scale", "one 1.0 < two 2.0; one 20 < two not in 300");
+  verdict(1, "not confirmed", "one 1.0 < two 2.0; two 2.0 is not below one 1.0");
+  verdict(2, "contradicted at reduced scale", "two 2.0 is not below one 1.0. Note");
+  verdict(3, "not confirmed", "one 1.0, within the spread of seeds of two 2.0");
+  verdict(4, "confirmed at reduced scale", "0.5 < one 1.0");
+  verdict(5, "not run", "");
+  test.equal("the run behind it", judged[0].command + ": " + judged[0].weights,
+             "./reproduce run judged --quick: one 0123");
+  kept.record.scale.size = Scale::Size::FULL;
+  test.equal("at the papers' sizes", claims_of(JUDGED, {kept})[0].verdict, "confirmed");
+  test.equal("not run at all", claims_of(JUDGED, {})[0].verdict, "not run");
+  for (const Experiment& experiment : experiments())
+    for (const Scale::Size size : {Scale::Size::EVENING, Scale::Size::FULL}) {
+      Scale scale;
+      scale.size = size;
+      if (!has_plan(experiment, size)) continue;
+      std::vector<std::string> quick, larger;
+      for (const Claim& claim : experiment.plan({}).claims) quick.push_back(claim.says);
+      for (const Claim& claim : experiment.plan(scale).claims) larger.push_back(claim.says);
+      test.equal(experiment.name + ": the same claims at all sizes", join(larger, "; "), join(quick, "; "));
+    }
 }
 
 void words(Test& test) {
@@ -235,7 +312,7 @@ void program(Test& test, const std::string& programs) {
   // Two that cannot go on: both are tried.
   shell.script(
       "for e in copy-curves copy-lengths; do mkdir -p runs/reproduce-quick-$e; "
-      "echo '{\"experiment\":\"\",\"machine\":\"\",\"full\":false,\"text\":\"\",\"validation\":\"\","
+      "echo '{\"experiment\":\"\",\"machine\":\"\",\"size\":\"quick\",\"text\":\"\",\"validation\":\"\","
       "\"images\":\"\",\"commands\":[]}' > runs/reproduce-quick-$e/record.json; done");
   expect("after one that fails", "run copy-curves copy-lengths", 1,
          "runs/reproduce-quick-copy-lengths: was run with other commands or data");
@@ -244,7 +321,7 @@ void program(Test& test, const std::string& programs) {
   expect("no such experiment", "run copy-pre-nrom", 2,
          "unknown experiment copy-pre-nrom (did you mean copy-pre-norm?)");
   expect("no experiment", "run", 2, "expected NAME");
-  expect("both sizes", "run copy --quick --full", 2, "--quick and --full: expected one of the two");
+  expect("both sizes", "run copy --quick --full", 2, "--quick, --evening and --full: expected one of the three");
   expect("no data", "run text-perplexity --full", 2, "text-perplexity --full: expected --data");
   expect("a report of nothing", "report", 0, "saved runs/report/index.html (0 of ");
   const Outcome outcome = shell.script("'" + programs +
@@ -272,6 +349,7 @@ int main(int argc, char** argv) {
   test.run("experiment table", experiment_table);
   test.run("cells", cells);
   test.run("running", [&] { running(test, programs); });
+  test.run("claims", claims);
   test.run("words", words);
   test.run("grids", grids);
   test.run("pages", [&] { pages(test, programs); });

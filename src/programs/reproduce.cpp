@@ -1,7 +1,7 @@
 // Does the papers' experiments again with the other programs, and shows the papers' numbers beside ours.
 //
 //   ./reproduce list [NAME…]             what there is, and with names: its commands
-//   ./reproduce run NAME… | all          --quick, the default, or --full
+//   ./reproduce run NAME… | all          --quick, the default, --evening or --full
 //   ./reproduce report                   runs/report/index.html; with --results DIR also a page for a repository
 
 #include <algorithm>
@@ -12,54 +12,12 @@
 #include "base/program.h"
 #include "base/text.h"
 #include "reproduction/child.h"
+#include "reproduction/choice.h"
 #include "reproduction/page.h"
 #include "reproduction/record.h"
 
 namespace petroglyph {
 namespace {
-
-std::vector<std::string> names_of_experiments() {
-  std::vector<std::string> names;
-  for (const Experiment& experiment : experiments()) names.push_back(experiment.name);
-  return names;
-}
-
-// "all", names, and what names begin with: copy for copy-pre-norm and its sisters. Each once, in the order of the table.
-std::vector<const Experiment*> chosen(const std::vector<std::string>& words) {
-  std::vector<const Experiment*> found;
-  const auto means = [](const std::string& word, const Experiment& experiment) {
-    return word == "all" || word == experiment.name || experiment.name.rfind(word + "-", 0) == 0;
-  };
-  for (const std::string& word : words) {
-    const auto& all = experiments();
-    if (std::any_of(all.begin(), all.end(), [&](const Experiment& e) { return means(word, e); })) continue;
-    const std::string near = nearest_word(word, names_of_experiments());
-    throw UsageError("unknown experiment " + word +
-                     (near.empty() ? "; ./reproduce list shows all" : " (did you mean " + near + "?)"));
-  }
-  for (const Experiment& experiment : experiments())
-    if (std::any_of(words.begin(), words.end(), [&](const std::string& word) { return means(word, experiment); }))
-      found.push_back(&experiment);
-  return found;
-}
-
-// ---- list -----------------------------------------------------------------------------------------------------------
-
-void list_one(const Experiment& experiment) {
-  std::printf("%s: %s\n  %s, %s\n  %s\n", experiment.name.c_str(), experiment.title.c_str(), experiment.paper.c_str(),
-              experiment.where.c_str(), experiment.shows.c_str());
-  for (const bool full : {false, true}) {
-    Scale scale;
-    scale.full = full;
-    if (full && experiment.full.empty()) continue;
-    if (full && !experiment.data.empty()) scale.text = scale.validation = scale.images = "FILE";
-    const Plan plan = experiment.plan(scale);
-    std::printf("\n  --%s: %s\n  %s\n", full ? "full" : "quick", (full ? experiment.full : experiment.quick).c_str(),
-                plan.size.c_str());
-    for (const Command& command : plan.commands)
-      std::printf("    %s\n", command_line(command, folder_of(experiment.name, scale)).c_str());
-  }
-}
 
 int list(const std::vector<std::string>& words) {
   std::vector<std::string> names;
@@ -68,27 +26,14 @@ int list(const std::vector<std::string>& words) {
   options.parse(words);
   if (!names.empty()) {
     bool first = true;
-    for (const Experiment* experiment : chosen(names)) {
+    for (const Experiment* experiment : chosen_experiments(names)) {
       if (!first) std::printf("\n");
       first = false;
-      list_one(*experiment);
+      list_experiment(*experiment);
     }
     return 0;
   }
-  std::string paper;
-  for (const Experiment& experiment : experiments()) {
-    if (experiment.paper != paper) std::printf("%s%s\n", paper.empty() ? "" : "\n", experiment.paper.c_str());
-    paper = experiment.paper;
-    std::string done;
-    for (const Record& record : records_of(experiment.name))
-      done +=
-          std::string(done.empty() ? "  [" : ", ") + edition_of(record.scale) + (record.done() ? " done" : " begun");
-    std::printf("  %-20s %s, %s%s\n", experiment.name.c_str(), experiment.where.c_str(), experiment.title.c_str(),
-                done.empty() ? "" : (done + "]").c_str());
-    std::printf("  %-20s quick: %s; full: %s%s\n", "", experiment.quick.c_str(),
-                experiment.full.empty() ? "as quick" : experiment.full.c_str(),
-                experiment.data.empty() ? "" : (", wants " + experiment.data).c_str());
-  }
+  list_experiments();
   return 0;
 }
 
@@ -96,7 +41,7 @@ int list(const std::vector<std::string>& words) {
 
 struct RunOptions {
   std::vector<std::string> names;
-  bool quick = false;
+  bool quick = false, evening = false, full = false;
   Scale scale;
   std::string device = "auto";
   int threads = 0;
@@ -106,7 +51,9 @@ struct RunOptions {
     options.positional("NAME", &names, "an experiment of ./reproduce list, the beginning of several, or all");
     options.section("Size");
     options.add("quick", &quick, "small models: minutes on two cores; the default");
-    options.add("full", &scale.full, "the papers' sizes: days, or hours on a GPU");
+    options.add("evening", &evening,
+                "the papers' models, with fewer steps or smaller batches: an hour or a few on two cores");
+    options.add("full", &full, "the papers' sizes: days, or hours on a GPU");
     options.section("Data");
     options.add("data", &scale.text, "text to learn from; default: stories of our own").placeholder("FILE");
     options.add("val", &scale.validation, "text for evaluations; default: the end of --data").placeholder("FILE");
@@ -122,8 +69,13 @@ struct RunOptions {
     options.add("quiet", &quiet, "prints results only");
   }
 
+  void set_size() {
+    if (quick + evening + full > 1) throw UsageError("--quick, --evening and --full: expected one of the three");
+    scale.size = full ? Scale::Size::FULL : evening ? Scale::Size::EVENING : Scale::Size::QUICK;
+  }
+
   std::string again() const {
-    std::string words = "./reproduce run " + join(names, " ") + (scale.full ? " --full" : " --quick");
+    std::string words = "./reproduce run " + join(names, " ") + " --" + name_of(scale.size);
     for (const auto& [option, value] : {std::pair("data", scale.text),
                                         {"val", scale.validation},
                                         {"tokenizer", scale.tokenizer},
@@ -134,21 +86,14 @@ struct RunOptions {
   }
 };
 
-// Data that an experiment does not use are none of its business.
-Scale scale_for(const Experiment& experiment, const Scale& wanted) {
-  Scale scale = wanted;
-  if (experiment.data.find("--data") == std::string::npos) scale.text = scale.validation = scale.tokenizer = "";
-  if (experiment.data.find("--cifar") == std::string::npos) scale.images = "";
-  return scale;
-}
-
 // One experiment and the table of what it gave; the exit status, not 0 where it was interrupted.
 int run_one(const Experiment& experiment, const Scale& scale, const Conductor& conductor) {
   const int status = conductor.run(experiment, scale);
   if (status != 0) return status;
-  const auto record = read_record(folder_of(experiment.name, scale));
+  const std::string folder = folder_of(experiment.name, scale);
+  const Kept kept{*read_record(folder), finder_of(folder)};
   std::printf("\n%s: %s\n%s", experiment.name.c_str(), experiment.title.c_str(),
-              plain_rows(section_of(experiment, &*record)).c_str());
+              plain_rows(section_of(experiment, &kept)).c_str());
   return 0;
 }
 
@@ -157,17 +102,21 @@ int run(const std::vector<std::string>& words, const std::string& programs) {
   Options options("reproduce run", "Runs experiments of the papers from start to end; what is done already stays.");
   given.declare(options);
   options.parse(words);
-  if (given.quick && given.scale.full) throw UsageError("--quick and --full: expected one of the two");
+  given.set_size();
   for (const auto& [option, value] :
        {std::pair("--val ", given.scale.validation), {"--tokenizer ", given.scale.tokenizer}})
     if (given.scale.text.empty() && !value.empty())
       throw UsageError(option + value + " without --data: expected text to learn from too");
-  const std::vector<const Experiment*> wanted = chosen(given.names);
+  const std::vector<const Experiment*> wanted = chosen_experiments(given.names);
   const Conductor conductor{programs, given.device, given.threads, given.quiet};
   std::string missing, failed;
   for (const Experiment* experiment : wanted) {
     const Scale scale = scale_for(*experiment, given.scale);
-    if (scale.full && !experiment->data.empty() && !scale.has_data()) {
+    if (scale.evening() && !has_plan(*experiment, scale.size)) {
+      if (wanted.size() == 1) throw UsageError(experiment->name + " --evening: has none, expected --quick or --full");
+      continue;
+    }
+    if (scale.full() && !experiment->data.empty() && !scale.has_data()) {
       if (wanted.size() == 1) throw UsageError(experiment->name + " --full: expected " + experiment->data);
       missing += "\n  " + experiment->name + " wants " + experiment->data;
       continue;
@@ -195,10 +144,12 @@ int report(const std::vector<std::string>& words) {
   Options options("reproduce report", "Makes a page of all that was run.");
   options.add("out", &out, "its folder").placeholder("FOLDER");
   options
-      .add("results", &results, "also writes a small page for a repository, with figures and tables, into this folder")
+      .add("results", &results,
+           "also writes a small page for a repository, with figures and tables, into this folder; what it keeps of "
+           "other runs stays")
       .placeholder("FOLDER");
   options.parse(words);
-  const Page page = make_page(experiments());
+  const Page page = make_page(experiments(), results);
   write_html(page, out);
   const auto count = std::count_if(page.sections.begin(), page.sections.end(),
                                    [](const PageSection& section) { return !section.commands.empty(); });

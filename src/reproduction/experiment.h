@@ -13,10 +13,15 @@ namespace petroglyph {
 
 // What the user asks for.
 struct Scale {
-  bool full = false;  // the papers' sizes
+  // What shows an effect in minutes; the papers' models, with fewer steps or smaller batches, in hours on two cores; the papers' sizes.
+  enum class Size { QUICK, EVENING, FULL };
+  Size size = Size::QUICK;
   // Files of text and how it becomes tokens, a folder with CIFAR; empty: what the programs make up themselves, characters
   std::string text, validation, tokenizer, images;
 
+  bool quick() const { return size == Size::QUICK; }
+  bool evening() const { return size == Size::EVENING; }
+  bool full() const { return size == Size::FULL; }
   bool has_data() const { return !text.empty() || !images.empty(); }
 };
 
@@ -31,6 +36,7 @@ struct Command {
   std::string part, program;
   std::vector<std::string> words;  // "@train/best.safetensors": a file that the part "train" left
   Kind kind = Kind::TRAINS;
+  bool has_device = true;  // knows --device and --threads
 };
 
 // A number of ours: from the rows of a CSV file in which some columns have these words.
@@ -39,6 +45,7 @@ struct Cell {
     NUMBER,      // with `digits` behind the point
     SCIENTIFIC,  // 1.2e-07
     STEP,        // of a comparison; "not in 300" where it was not reached
+    STEPS,       // of that of several seeds, its mean and what it lies between: "66 (62 to 71)"
     MILLIONS,
     PERCENT,     // of parts of one
     PERPLEXITY,  // of a loss
@@ -51,6 +58,7 @@ struct Cell {
   std::string column;
   Form form = Form::NUMBER;
   int digits = 2;
+  std::vector<std::string> others = {};  // STEPS: the files of the other seeds
 };
 
 struct Row {
@@ -59,6 +67,27 @@ struct Row {
   Cell ours;
   std::string remark;       // on their distance: what is different, and why as far as it is known
   std::string column = {};  // rows with one label stand in one line of a table, each in its column
+};
+
+// A number in a comparison: a measured one, or where its cell has no file one that is given.
+struct Side {
+  std::string label;
+  Cell cell = {};
+  double number = 0;
+};
+
+// Holds where less < factor · more, by more than the spread of seeds: where less is not below more / spread nor more below
+// less / spread, nothing is decided. A step that was not reached is later than all.
+struct Check {
+  Side less, more;
+  double factor = 1, spread = 1;
+};
+
+// What a paper says, and the comparisons of measured numbers that it comes down to.
+struct Claim {
+  std::string says;
+  std::vector<Check> checks;
+  std::string remark = {};  // what has to be known beside the verdict
 };
 
 // A figure of ours, drawn from numbers that several runs left.
@@ -91,6 +120,7 @@ struct Plan {
   std::vector<Plot> plots;
   std::vector<Picture> pictures;
   std::vector<Listing> listings;
+  std::vector<Claim> claims;
   std::vector<std::string> tables;  // CSV files worth keeping besides those of the rows and plots
 };
 
@@ -99,8 +129,10 @@ struct Experiment {
   std::string paper, where;  // "figure 2 (b)"
   std::string title, shows;  // what the paper found
   std::string data;          // what --full wants: "--data FILE"; empty: nothing
-  std::string quick, full;   // what it costs
+  // What it costs at each size on two cores or a GPU; empty: there is no such plan, and of `full` that it is the quick one.
+  std::string quick, full;
   Plan (*plan)(const Scale& scale);
+  std::string evening = {};
 };
 
 // By paper, in the order of the papers.

@@ -18,14 +18,14 @@ std::string text_words(const Scale& scale) {
 Plan compute(const Scale& scale) {
   Plan plan;
   plan.comparable = true;
-  plan.size = scale.full
+  plan.size = scale.full()
                   ? "The paper's five budgets from 1e16 to 3e18 operations; it gives the range of its sizes, not each."
                   : "Quick: budgets from 3e9 to 2.4e10 operations in place of 1e16 to 3e18, thousands of parameters in "
                     "place of 50 to 900 millions, " +
                         text_words(scale) + ".";
   plan.commands = {{"train", "scaling",
                     words_of("--what compute" + text_options(scale) +
-                             (scale.full ? " --preset paper" : " --budgets 3e9,6e9,1.2e10,2.4e10"))}};
+                             (scale.full() ? " --preset paper" : " --budgets 3e9,6e9,1.2e10,2.4e10"))}};
   for (const auto& [model, label] : {std::pair("mlp_lm", "MLP"), {"transformer", "Transformer"}}) {
     for (const auto& [quantity, letters, exponent] :
          {std::tuple("parameters", "N_opt ∝ C^a: a", "0.24"), std::tuple("tokens", "D_opt ∝ C^b: b", "0.76")})
@@ -37,10 +37,26 @@ Plan compute(const Scale& scale) {
     plan.pictures.push_back({std::string("train/scaling_") + model + ".svg",
                              std::string("figure 1, ") + label + ": the loss at each budget, and the power laws"});
   }
-  if (!scale.full)
+  if (!scale.full())
     plan.rows[0].remark =
         "as in the paper the two exponents add up to 1 by C = 6ND; a small vocabulary of characters and small budgets "
         "give other laws than billions of words";
+  constexpr double ALIKE = 1.15;  // times
+  const Side mlp{"MLP: a", plan.rows[0].ours}, transformer{"Transformer: a", plan.rows[2].ours};
+  const auto best = [&](const char* label, const char* model) {
+    return Side{label,
+                {"train/optima.csv",
+                 {{"model", model}, {"budget", scale.full() ? "3e+18" : "2.4e+10"}},
+                 "loss",
+                 Cell::Form::NUMBER,
+                 3}};
+  };
+  plan.claims = {{"MLP and Transformer have the same exponents",
+                  {{mlp, transformer, ALIKE}, {transformer, mlp, ALIKE}},
+                  "N_opt ∝ C^a"},
+                 {"the Transformer has the lower loss",
+                  {{best("Transformer", "transformer"), best("MLP", "mlp_lm")}},
+                  "At the largest budget"}};
   plan.pictures.push_back({"train/loss.svg", "figure 3: the best loss against compute"});
   plan.tables = {"train/points.csv", "train/optima.csv"};
   return plan;
@@ -54,16 +70,16 @@ Cell perplexity_at(const std::string& model, const std::string& setting, const s
 
 Plan contexts(const Scale& scale) {
   Plan plan;
-  plan.size = scale.full ? "The paper's width of 16,384 and 10 billion tokens."
-                         : "Quick: width 128 in place of 16,384, 200,000 tokens in place of 10 billion, " +
-                               text_words(scale) + ".";
-  const std::vector<std::string> lengths = scale.full ? std::vector<std::string>{"3", "7", "15", "31", "63", "127"}
-                                                      : std::vector<std::string>{"1", "3", "7", "15", "31", "63"};
+  plan.size = scale.full() ? "The paper's width of 16,384 and 10 billion tokens."
+                           : "Quick: width 128 in place of 16,384, 200,000 tokens in place of 10 billion, " +
+                                 text_words(scale) + ".";
+  const std::vector<std::string> lengths = scale.full() ? std::vector<std::string>{"3", "7", "15", "31", "63", "127"}
+                                                        : std::vector<std::string>{"1", "3", "7", "15", "31", "63"};
   plan.commands = {
       {"train", "scaling",
        words_of("--what context" + text_options(scale) +
-                (scale.full ? " --preset paper"
-                            : " --widths 128 --tokens 200000 --contexts 1,3,7,15,31,63 --eval-samples 4096"))}};
+                (scale.full() ? " --preset paper"
+                              : " --widths 128 --tokens 200000 --contexts 1,3,7,15,31,63 --eval-samples 4096"))}};
   for (const std::string& length : lengths) {
     const Cell cell = perplexity_at("mlp_lm", length);
     Cell parameters = cell;
@@ -73,25 +89,29 @@ Plan contexts(const Scale& scale) {
     plan.rows.push_back({"context " + length, "", cell, "", "perplexity"});
     plan.rows.push_back({"context " + length, "", parameters, "", "parameters, millions"});
   }
-  if (!scale.full && scale.text.empty())
+  if (!scale.full() && scale.text.empty())
     plan.rows[8].remark = "worse than 15: 200,000 tokens seem too few to teach a wider first layer what to leave out";
+  plan.claims = {{"an MLP's parameters grow with the context",
+                  {{{"context " + lengths.front() + ":", plan.rows[1].ours},
+                    {"context " + lengths.back() + ":", plan.rows.back().ours}}},
+                  "Millions; here the embeddings are a large part of them"}};
   plan.pictures = {{"train/context.svg", "figure 10: perplexity and parameters against the context"}};
   return plan;
 }
 
 Plan dct(const Scale& scale) {
   Plan plan;
-  plan.size = scale.full ? "The paper's depths, 16 heads of 4 frequencies, a context of 2,048."
-                         : "Quick: width 64, 4 heads of 4 frequencies, a context of 64 in place of 2,048, " +
-                               text_words(scale) + ".";
-  const std::vector<std::string> deep = scale.full ? std::vector<std::string>{"6", "12", "18"}
-                                                   : std::vector<std::string>{"2", "4", "6"},
-                                 shallow = scale.full ? std::vector<std::string>{"2", "4", "6"}
-                                                      : std::vector<std::string>{"1", "2"};
+  plan.size = scale.full() ? "The paper's depths, 16 heads of 4 frequencies, a context of 2,048."
+                           : "Quick: width 64, 4 heads of 4 frequencies, a context of 64 in place of 2,048, " +
+                                 text_words(scale) + ".";
+  const std::vector<std::string> deep = scale.full() ? std::vector<std::string>{"6", "12", "18"}
+                                                     : std::vector<std::string>{"2", "4", "6"},
+                                 shallow = scale.full() ? std::vector<std::string>{"2", "4", "6"}
+                                                        : std::vector<std::string>{"1", "2"};
   plan.commands = {
       {"train", "scaling",
        words_of("--what dct" + text_options(scale) +
-                (scale.full
+                (scale.full()
                      ? " --preset paper"
                      : " --context 64 --tokens 300000 --depths 2,4,6 --transformer-depths 1,2 --eval-samples 256"))}};
   for (const auto& [model, label, depths] :
@@ -99,6 +119,12 @@ Plan dct(const Scale& scale) {
     for (const std::string& depth : depths)
       plan.rows.push_back(
           {std::string(label) + ", depth " + depth + ": perplexity", "", perplexity_at(model, depth), ""});
+  // The paper's: at three times the depth, about three times the parameters.
+  plan.claims = {{"with three times the depth the DCT-MLP matches a small Transformer",
+                  {{{"DCT-MLP, depth " + deep.back(), perplexity_at("dct_mlp", deep.back())},
+                    {"Transformer, depth " + shallow[1], perplexity_at("transformer", shallow[1])},
+                    1.05}},
+                  "Perplexity; it comes before the Transformer, which has not learned much yet, where data are few"}};
   plan.pictures = {{"train/dct.svg", "figure 9: perplexity against parameters"}};
   plan.tables = {"train/points.csv"};
   return plan;
@@ -108,18 +134,18 @@ Plan dct(const Scale& scale) {
 
 Plan neurons(const Scale& scale) {
   Plan plan;
-  const std::string steps = scale.full ? "610351" : "8000";  // 10 billion samples of 16,384 a step
-  plan.size = scale.full
+  const std::string steps = scale.full() ? "610351" : "8000";  // 10 billion samples of 16,384 a step
+  plan.size = scale.full()
                   ? "The paper's width of 16,384 and 10 billion tokens."
                   : "Quick: an embedding of 64 and a width of 256 in place of 512 and 16,384, " + text_words(scale) +
                         ", 8,000 steps of 256 windows. The heuristics of appendix H, their two variances scaled to the "
                         "embedding.";
   plan.commands = {{"train", "train_text",
                     words_of("--model mlp_lm" + text_options(scale) +
-                             (scale.full ? " --preset base --steps " + steps +
-                                               " --snapshots 50000 --eval-every 10000 --sample-length 0"
-                                         : " --preset small --width 256 --steps " + steps +
-                                               " --snapshots 1000 --eval-every 1000 --sample-length 0"))},
+                             (scale.full() ? " --preset base --steps " + steps +
+                                                 " --snapshots 50000 --eval-every 10000 --sample-length 0"
+                                           : " --preset small --width 256 --steps " + steps +
+                                                 " --snapshots 1000 --eval-every 1000 --sample-length 0"))},
                    {"neurons", "inspect", {"neurons", "@train"}, Command::Kind::WRITES}};
   for (const auto& [column, label] : {std::pair("ngram", "n-gram"),
                                       {"bag_of_words", "bag of words"},
@@ -132,11 +158,16 @@ Plan neurons(const Scale& scale) {
                            {"neurons/types.csv", {{"step", step}}, column, Cell::Form::PERCENT, 1},
                            "",
                            "step " + step + ", %"});
-  if (!scale.full && scale.text.empty()) {
+  if (!scale.full() && scale.text.empty()) {
     plan.rows[1].remark =
         "n-grams come, as in the paper, though fewer: characters of stories depend on their last few neighbours";
     plan.rows[3].remark = "none: 15 characters are two or three words, and a bag of letters probably tells little";
   }
+  const auto part = [&](const char* label, const char* column) {
+    return Side{label, {"neurons/types.csv", {{"step", steps}}, column, Cell::Form::PERCENT, 1}};
+  };
+  plan.claims = {{"most neurons become n-grams", {{{"", {}, 50}, part("n-grams, %", "ngram")}}},
+                 {"some become bags of words", {{{"", {}, 0}, part("bags of words, %", "bag_of_words")}}}};
   plan.pictures = {
       {"neurons/types.svg", "figure 4, left: types over training"},
       {"neurons/ratios.svg", "figures 5 and 15: ℓ1/ℓ2, from 1 to √15 = 3.87, at the start, half way and at the end"},
@@ -157,15 +188,16 @@ struct Writer {
 
 Plan generations(const Scale& scale) {
   Plan plan;
-  plan.size = scale.full ? "The paper's widths and 10 billion tokens; 64 tokens at temperature 0.5."
-                         : "Quick: widths 128 and 512 in place of 8,192 and 16,384 and a Transformer of 2 blocks, each "
-                           "sees 15 characters, " +
-                               text_words(scale) + ", 1,500 steps. 200 characters at temperature 0.5.";
-  const std::string common = scale.full ? " --preset base --steps 610351 --eval-every 10000 --sample-length 0"
-                                        : " --preset small --steps 1500 --eval-every 500 --sample-length 0";
+  plan.size = scale.full()
+                  ? "The paper's widths and 10 billion tokens; 64 tokens at temperature 0.5."
+                  : "Quick: widths 128 and 512 in place of 8,192 and 16,384 and a Transformer of 2 blocks, each "
+                    "sees 15 characters, " +
+                        text_words(scale) + ", 1,500 steps. 200 characters at temperature 0.5.";
+  const std::string common = scale.full() ? " --preset base --steps 610351 --eval-every 10000 --sample-length 0"
+                                          : " --preset small --steps 1500 --eval-every 500 --sample-length 0";
   const std::vector<Writer> writers = {
-      {"large", "MLP, the larger one", scale.full ? "--model mlp_lm --width 16384" : "--model mlp_lm --width 512"},
-      {"small", "MLP, the smaller one", scale.full ? "--model mlp_lm --width 8192" : "--model mlp_lm --width 128"},
+      {"large", "MLP, the larger one", scale.full() ? "--model mlp_lm --width 16384" : "--model mlp_lm --width 512"},
+      {"small", "MLP, the smaller one", scale.full() ? "--model mlp_lm --width 8192" : "--model mlp_lm --width 128"},
       {"transformer", "Transformer that sees the same window", "--model transformer --readout last"}};
   const std::string prompt = scale.text.empty()
                                  ? "One winter the old king went to the harbour. There he"
@@ -174,14 +206,14 @@ Plan generations(const Scale& scale) {
     plan.commands.push_back({writer.part, "train_text", words_of(writer.words + text_options(scale) + common)});
     Command says{writer.part + "-says", "generate", {"@" + writer.part, "--prompt", prompt}, Command::Kind::SAYS};
     for (const std::string& word :
-         words_of(std::string("--temperature 0.5 --length ") + (scale.full ? "64 --quiet" : "200 --quiet")))
+         words_of(std::string("--temperature 0.5 --length ") + (scale.full() ? "64 --quiet" : "200 --quiet")))
       says.words.push_back(word);
     plan.commands.push_back(says);
     plan.listings.push_back({writer.label, writer.part + "-says.log", ""});
     plan.rows.push_back(
         {writer.label + ": loss",
          "",
-         {writer.part + "/log.csv", {{"step", scale.full ? "610351" : "1500"}}, "eval_loss", Cell::Form::NUMBER, 3},
+         {writer.part + "/log.csv", {{"step", scale.full() ? "610351" : "1500"}}, "eval_loss", Cell::Form::NUMBER, 3},
          ""});
   }
   return plan;

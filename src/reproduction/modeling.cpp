@@ -11,12 +11,12 @@ namespace {
 // Hidden channels as multiples of the width: which model the paper expanded it does not say; that a vector-valued memory may do
 // with them makes sense for the linear one.
 Plan expansion(const Scale& scale) {
-  const int width = scale.full ? 192 : 64;
+  const int width = scale.full() ? 192 : 64;
   Plan plan;
   plan.size =
       std::string("The Linear CausalRN; the paper does not say which of the two it expanded. ") +
-      (scale.full ? "The paper's width, depth and strings of 128 letters."
-                  : "Quick: strings of 16 letters in place of 128, width 64 and 4 blocks in place of 192 and 12.");
+      (scale.full() ? "The paper's width, depth and strings of 128 letters."
+                    : "Quick: strings of 16 letters in place of 128, width 64 and 4 blocks in place of 192 and 12.");
   std::string list;
   for (const int factor : {1, 2, 4, 8}) {
     const std::string variant = "hidden=" + std::to_string(width * factor);
@@ -26,15 +26,20 @@ Plan expansion(const Scale& scale) {
                          {"train/compare.csv", {{"variant", variant}}, "last_accuracy", Cell::Form::PERCENT, 1},
                          ""});
   }
-  if (!scale.full)
+  if (!scale.full())
     plan.rows.back().remark = "more state, better copies, as in the paper; from factor 4 on nearly all is right";
   plan.commands = {
       {"train", "train_copy",
        words_of("--model linear_causal_rn --compare " + list +
-                (scale.full
+                (scale.full()
                      ? " --length 128 --width 192 --layers 12 --batch 320 --lr 5e-4 --steps 2000 --eval-samples 320 "
                        "--eval-every 10 --stop-at 2"
                      : " --length 16 --width 64 --layers 4 --lr 1e-3 --eval-samples 128 --eval-every 5 --steps 300"))}};
+  plan.claims = {{"with more hidden channels the model memorizes more",
+                  {{{"factor 1", plan.rows[0].ours}, {"factor 2", plan.rows[1].ours}},
+                   {{"factor 2", plan.rows[1].ours}, {"factor 4", plan.rows[2].ours}},
+                   {{"factor 1", plan.rows[0].ours}, {"factor 8", plan.rows[3].ours}}},
+                  "The last accuracy, %, one seed"}};
   plan.pictures = {{"train/compare.svg", "training loss, and accuracy on fresh strings"}};
   return plan;
 }
@@ -76,29 +81,37 @@ Command samples_of(const std::string& part, const std::string& run) {
 
 Plan text_perplexity(const Scale& scale) {
   Plan plan;
-  plan.comparable = scale.full;
+  plan.comparable = scale.full();
   std::string list;
-  for (const TextModel& model : text_models(scale.full)) {
+  for (const TextModel& model : text_models(scale.full())) {
     list += (list.empty() ? "" : ",") + model.variant;
     Row row{model.label + ": perplexity",
             model.paper,
             {"train/compare.csv", {{"variant", model.variant}}, "last_loss", Cell::Form::PERPLEXITY, 2},
             ""};
-    if (!scale.full) row.remark = remark_on(model.label, scale.text.empty());
+    if (!scale.full()) row.remark = remark_on(model.label, scale.text.empty());
     if (model.paper.empty()) row.remark = "the quadratic one is not in the paper's table";
     plan.rows.push_back(row);
   }
-  plan.size = scale.full
+  plan.size = scale.full()
                   ? "The paper's base models, one epoch; its context is not stated: 256 here."
                   : std::string("Quick: width 64, 4 blocks, context 64, 1,000 steps of 16 windows") +
                         (scale.text.empty() ? ", on stories that a grammar of our own tells." : ", on other text.");
   const std::string settings =
-      scale.full
+      scale.full()
           ? " --preset base --epochs 1 --schedule constant --eval-every 2000 --eval-samples 2048 --sample-length 0"
           : " --width 64 --layers 4 --heads 4 --context 64 --batch 16 --steps 1000 --eval-every 200 --eval-samples 512 "
             "--sample-length 0";
   plan.commands = {{"train", "train_text", words_of("--compare " + list + text_options(scale) + settings)},
-                   samples_of("samples", parse_variants(text_models(scale.full)[3].variant)[0].name)};
+                   samples_of("samples", parse_variants(text_models(scale.full())[3].variant)[0].name)};
+  const auto side = [&](size_t i) { return Side{text_models(scale.full())[i].label, plan.rows[i].ours}; };
+  const Side transformer = side(0), linear_transformer = side(1), mamba = side(2), relation = side(3);
+  plan.claims = {{"the Linear CausalRN is behind Transformers and Mamba",
+                  {{transformer, relation}, {linear_transformer, relation}, {mamba, relation}},
+                  "Perplexity, one seed"},
+                 {"Mamba is the best, and the Transformer before the linear one",
+                  {{mamba, transformer}, {transformer, linear_transformer}},
+                  "Perplexity, one seed"}};
   plan.pictures = {{"train/compare.svg", "training loss, and accuracy on text that no training sees"}};
   plan.listings = {
       {"The Linear CausalRN goes on from \"Three years later,\" (workshop paper, figure 6):", "samples.log", ""}};
@@ -131,6 +144,15 @@ void add_fine_tuning(Plan& plan, const Scale& scale, const std::string& set) {
   }
 }
 
+// By the rows of Transformer, Linear Transformer and Linear BiRN.
+Claim image_claim(const Plan& plan, const std::vector<size_t>& rows) {
+  Claim claim{"the Linear BiRN is a few percent behind the Transformers", {}, "Accuracy, %, one seed"};
+  for (const size_t other : {0, 1})
+    claim.checks.push_back(
+        {{IMAGE_MODELS[2].label, plan.rows[rows[2]].ours}, {IMAGE_MODELS[other].label, plan.rows[rows[other]].ours}});
+  return claim;
+}
+
 Plan images_full(const Scale& scale) {
   Plan plan;
   plan.comparable = true;
@@ -147,11 +169,12 @@ Plan images_full(const Scale& scale) {
   plan.pictures = {{"cifar5m/compare.svg", "CIFAR-5M: training loss, and accuracy"}};
   add_fine_tuning(plan, scale, "cifar10");
   add_fine_tuning(plan, scale, "cifar100");
+  plan.claims = {image_claim(plan, {0, 1, 2})};
   return plan;
 }
 
 Plan images(const Scale& scale) {
-  if (scale.full) return images_full(scale);
+  if (scale.full()) return images_full(scale);
   Plan plan;
   const bool files = !scale.images.empty();
   plan.size = std::string("Quick: the sizes of ./train_image, ") +
@@ -166,6 +189,7 @@ Plan images(const Scale& scale) {
         {model.label + (files ? ": CIFAR-10, %" : ": shapes, %"), files ? model.cifar10 : "", cell, ""});
     if (!files) plan.rows.back().remark = "CIFAR-10 in the paper: " + model.cifar10 + ", CIFAR-100: " + model.cifar100;
   }
+  plan.claims = {image_claim(plan, {0, 1, 2})};
   const std::string data = files ? " --data " + as_word(scale.images + "/cifar10_train.bin") + " --test " +
                                        as_word(scale.images + "/cifar10_test.bin") + " --flip"
                                  : "";

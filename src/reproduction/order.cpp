@@ -54,6 +54,15 @@ Plan questions(const Scale&) {
       {"ask/attention.svg",
        "Question 4: the paper reports a first layer that looks at the new input and a second that looks everywhere "
        "alike; these two layers, trained on stories for 300 steps, do not divide their work so"}};
+  constexpr double ROUNDING = 1e-5;
+  const auto is_a_set = [&](const Row& row) { return Check{{row.label, row.ours}, {"", {}, ROUNDING}}; };
+  const auto is_a_sequence = [&](const Row& row) { return Check{{"", {}, 100 * ROUNDING}, {row.label, row.ours}}; };
+  plan.claims = {{"without positions and without a mask a Transformer sees a set",
+                  {is_a_set(plan.rows[0]), is_a_set(plan.rows[1])}},
+                 {"one causal layer without positions sees a set behind its last token", {is_a_set(plan.rows[3])}},
+                 {"two causal layers and more see a sequence at every position",
+                  {is_a_sequence(plan.rows[5]), is_a_sequence(plan.rows[6]), is_a_sequence(plan.rows[7])}},
+                 {"the same holds for linear Transformers", {is_a_set(plan.rows[8]), is_a_sequence(plan.rows[9])}}};
   return plan;
 }
 
@@ -68,16 +77,16 @@ std::string variants_of(const std::vector<std::string>& positions) {
 }
 
 Plan generalization(const Scale& scale) {
-  const std::vector<std::string> windows = scale.full ? std::vector<std::string>{"256", "512", "1024", "2048"}
-                                                      : std::vector<std::string>{"64", "128", "256", "512"},
-                                 letters = scale.full ? std::vector<std::string>{"64", "80", "96", "128"}
-                                                      : std::vector<std::string>{"16", "20", "24", "32"},
+  const std::vector<std::string> windows = scale.full() ? std::vector<std::string>{"256", "512", "1024", "2048"}
+                                                        : std::vector<std::string>{"64", "128", "256", "512"},
+                                 letters = scale.full() ? std::vector<std::string>{"64", "80", "96", "128"}
+                                                        : std::vector<std::string>{"16", "20", "24", "32"},
                                  copying = {"none", "learned", "alibi"};
   Plan plan;
   plan.size =
       "The paper cites others for this and has no numbers of its own. Here Transformers learn from windows of " +
       windows[0] + " characters" + (scale.text.empty() ? " of stories" : "") + ", and from strings of " + letters[0] +
-      " letters, and are asked for longer ones" + (scale.full ? "." : ". Width 64, 4 blocks.");
+      " letters, and are asked for longer ones" + (scale.full() ? "." : ". Width 64, 4 blocks.");
   std::vector<std::string> all;
   for (const auto& [position, label] : POSITIONS) {
     all.push_back(position);
@@ -101,16 +110,28 @@ Plan generalization(const Scale& scale) {
       {"text", "train_text",
        words_of(
            "--compare " + variants_of(all) + text_options(scale) +
-           (scale.full
+           (scale.full()
                 ? " --preset tiny --steps 5000 --eval-every 500 --sample-length 0 --evaluate-lengths 256,512,1024,2048"
                 : " --width 64 --layers 4 --heads 4 --context 64 --batch 16 --steps 600 --eval-every 300 "
                   "--sample-length 0 --evaluate-lengths 64,128,256,512 --length-windows 128"))},
       {"copying", "train_copy",
        words_of("--model transformer --compare " + variants_of(copying) +
-                (scale.full ? " --length 64 --width 192 --layers 12 --batch 320 --lr 5e-4 --steps 2000 --eval-every 10 "
-                              "--evaluate-lengths 32,64,80,96,128"
-                            : " --length 16 --width 64 --layers 4 --lr 1e-3 --eval-samples 128 --eval-every 20 --steps "
-                              "2000 --stop-at 0.99 --evaluate-lengths 8,16,20,24,32"))}};
+                (scale.full()
+                     ? " --length 64 --width 192 --layers 12 --batch 320 --lr 5e-4 --steps 2000 --eval-every 10 "
+                       "--evaluate-lengths 32,64,80,96,128"
+                     : " --length 16 --width 64 --layers 4 --lr 1e-3 --eval-samples 128 --eval-every 20 --steps "
+                       "2000 --stop-at 0.99 --evaluate-lengths 8,16,20,24,32"))}};
+  // As cited there: what a text costs at the longest windows, against what it costs at those of the training.
+  const auto side = [&](const char* position, const std::string& length) {
+    return Side{
+        std::string(position) + ", " + length + " characters",
+        {"text/lengths.csv", {{"variant", std::string("position=") + position}}, length, Cell::Form::NUMBER, 2}};
+  };
+  Claim claim{"without positional encodings longer inputs go better than with learned or sinusoidal ones", {}};
+  for (const char* other : {"learned", "sinusoidal"})
+    claim.checks.push_back({side("none", windows.back()), side(other, windows.back())});
+  claim.remark = "Text; none of three schemes copies strings longer than those of its training";
+  plan.claims = {claim};
   plan.pictures = {{"text/lengths.svg", "text: perplexity of the last character against the length of the window"},
                    {"copying/lengths.svg", "copying: accuracy against the length"}};
   return plan;

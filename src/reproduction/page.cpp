@@ -16,10 +16,7 @@ namespace {
 const char* const NOT_RUN = "not run";
 
 // "train/compare.svg" of copy-curves as a file of the page: "copy-curves/train-compare.svg".
-std::string page_name(const std::string& id, std::string file) {
-  std::replace(file.begin(), file.end(), '/', '-');
-  return id + "/" + file;
-}
+std::string page_name(const std::string& id, const std::string& file) { return id + "/" + kept_name(file); }
 
 std::string drawn(const Plot& plot, const Finder& find) {
   Figure figure(plot.title);
@@ -64,11 +61,29 @@ std::string listed(const Listing& listing, const std::string& path) {
 // Those that rows and plots are read from, and those that the plan names.
 std::set<std::string> tables_of(const Plan& plan) {
   std::set<std::string> files(plan.tables.begin(), plan.tables.end());
-  for (const Row& row : plan.rows)
-    if (row.ours.file.find('/') != std::string::npos) files.insert(row.ours.file);
+  const auto add = [&](const Cell& cell) {
+    if (cell.file.find('/') != std::string::npos) files.insert(cell.file);
+    files.insert(cell.others.begin(), cell.others.end());
+  };
+  for (const Row& row : plan.rows) add(row.ours);
   for (const Plot& plot : plan.plots)
     for (const Plot::Curve& curve : plot.curves)
-      for (const auto& point : curve.points) files.insert(point.second.file);
+      for (const auto& point : curve.points) add(point.second);
+  for (const Claim& claim : plan.claims)
+    for (const Check& check : claim.checks) add(check.less.cell), add(check.more.cell);
+  return files;
+}
+
+// Words that rows and listings are read from.
+std::set<std::string> logs_of(const Plan& plan) {
+  std::set<std::string> files;
+  for (const Row& row : plan.rows)
+    if (row.ours.form == Cell::Form::SAID) files.insert(row.ours.file);
+  for (const Claim& claim : plan.claims)
+    for (const Check& check : claim.checks)
+      for (const Cell* cell : {&check.less.cell, &check.more.cell})
+        if (cell->form == Cell::Form::SAID) files.insert(cell->file);
+  for (const Listing& listing : plan.listings) files.insert(listing.file);
   return files;
 }
 
@@ -83,6 +98,9 @@ void add_files(PageSection& section, const Plan& plan, const Finder& find) {
   for (const std::string& file : tables_of(plan))
     if (std::filesystem::exists(find(file)))
       section.tables.push_back({page_name(section.id, file), "", read_file(find(file))});
+  for (const std::string& file : logs_of(plan))
+    if (std::filesystem::exists(find(file)))
+      section.records.push_back({page_name(section.id, file), "", read_file(find(file))});
   for (const Listing& listing : plan.listings)
     if (std::filesystem::exists(find(listing.file)))
       section.listings.push_back({listing.title, listed(listing, find(listing.file))});
@@ -102,21 +120,21 @@ std::string status_of(const Record& record) {
 
 }  // namespace
 
-PageSection section_of(const Experiment& experiment, const Record* record) {
+PageSection section_of(const Experiment& experiment, const Kept* kept) {
   PageSection section;
+  const Record* record = kept ? &kept->record : nullptr;
   const Scale scale = record ? record->scale : Scale();
   const std::string edition = edition_of(scale);
-  section.id = experiment.name + (edition == "quick" ? "" : "-" + edition);
+  section.id = kept_folder(experiment.name, edition);
   section.title = experiment.title;
   section.paper = experiment.paper;
   section.where = experiment.where;
   section.shows = experiment.shows;
   section.status = record ? status_of(*record) : NOT_RUN;
   const Plan plan = experiment.plan(scale);
-  const Finder find = finder_of(folder_of(experiment.name, scale));
   for (const Row& row : plan.rows) {
     const std::optional<std::string> ours =
-        record && !row.ours.file.empty() ? shown_cell(row.ours, find) : std::nullopt;
+        record && !row.ours.file.empty() ? shown_cell(row.ours, kept->find) : std::nullopt;
     section.rows.push_back({row.label, row.paper, ours.value_or(NOT_RUN),
                             ours && plan.comparable ? distance(row.paper, *ours) : "", ours ? row.remark : "",
                             row.column});
@@ -125,23 +143,29 @@ PageSection section_of(const Experiment& experiment, const Record* record) {
   section.size = plan.size;
   section.machine = record->machine;
   section.commands = record->commands;
-  add_files(section, plan, find);
+  section.records.push_back({section.id + "/record.json", "", record_text(*record)});
+  add_files(section, plan, kept->find);
   return section;
 }
 
-Page make_page(const std::vector<Experiment>& experiments) {
+Page make_page(const std::vector<Experiment>& experiments, const std::string& results) {
   Page page;
   page.title = "The papers' figures and tables, and ours";
   page.introduction = {
       "Left in each table is what a paper prints, right of it what this code measured; in tables of several columns "
       "both stand in one cell, paper → ours. The commands below a table make its numbers again, and the same weights "
       "with them, on any machine.",
-      "Most runs here are small ones, for a machine with two cores: they show an effect, or that it does not show at "
-      "this size, and do not reach the papers' numbers where those need the papers' sizes. What was not run says so."};
+      "Quick runs are small ones, for a machine with two cores: they show an effect, or that it does not show at this "
+      "size, and do not reach the papers' numbers where those need the papers' sizes. Evening runs have the papers' "
+      "models "
+      "and say what is smaller. Where there are several of an experiment the largest stands first. What was not run "
+      "says "
+      "so."};
   for (const Experiment& experiment : experiments) {
-    const std::vector<Record> records = records_of(experiment.name);
-    if (records.empty()) page.sections.push_back(section_of(experiment, nullptr));
-    for (const Record& record : records) page.sections.push_back(section_of(experiment, &record));
+    const std::vector<Kept> kept = kept_of(experiment.name, results);
+    for (const PageClaim& claim : claims_of(experiment, kept)) page.claims.push_back(claim);
+    if (kept.empty()) page.sections.push_back(section_of(experiment, nullptr));
+    for (const Kept& one : kept) page.sections.push_back(section_of(experiment, &one));
   }
   return page;
 }

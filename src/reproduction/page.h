@@ -34,6 +34,14 @@ struct PageListing {
   std::string title, words;
 };
 
+// A claim of a paper and what became of it.
+struct PageClaim {
+  std::string paper, where, says;
+  std::string verdict;               // confirmed, confirmed at reduced scale, not confirmed, contradicted …, not run
+  std::string why;                   // the numbers
+  std::string id, command, weights;  // of the section, and of the run that it rests on
+};
+
 // An experiment as it was run, or one that was not.
 struct PageSection {
   std::string id, title, paper, where, shows;
@@ -41,7 +49,8 @@ struct PageSection {
   std::string size, machine;
   std::vector<PageRow> rows;
   std::vector<PageFigure> figures;
-  std::vector<PageFigure> tables;  // CSV files, for those who want to go on with them
+  std::vector<PageFigure> tables;   // CSV files, for those who want to go on with them
+  std::vector<PageFigure> records;  // what the page is made from when the run itself is gone
   std::vector<PageListing> listings;
   std::vector<DoneCommand> commands;
 };
@@ -49,19 +58,22 @@ struct PageSection {
 struct Page {
   std::string title;
   std::vector<std::string> introduction;
+  std::vector<PageClaim> claims;
   std::vector<PageSection> sections;  // those of a paper one after the other
 };
 
-// From the records in runs/.
-Page make_page(const std::vector<Experiment>& experiments);
+// From the records in runs/, and those that a folder of results keeps.
+Page make_page(const std::vector<Experiment>& experiments, const std::string& results = "");
 
 // index.html and the figures: no script, nothing from elsewhere.
 void write_html(const Page& page, const std::string& folder);
-// RESULTS.md, the figures and the tables.
+// RESULTS.md, the figures and the tables, and the records and words that make_page finds there.
 void write_markdown(const Page& page, const std::string& folder);
 // The rows of an experiment, for a terminal.
 std::string plain_rows(const PageSection& section);
-PageSection section_of(const Experiment& experiment, const Record* record);
+PageSection section_of(const Experiment& experiment, const Kept* kept);
+// The claims of an experiment, each by the largest run that measured it.
+std::vector<PageClaim> claims_of(const Experiment& experiment, const std::vector<Kept>& kept);
 
 std::string html_text(const std::string& words);
 std::string markdown_text(const std::string& words);

@@ -98,6 +98,24 @@ std::string section_html(const PageSection& section) {
   return out + "</section>\n";
 }
 
+// All claims in one table.
+std::string claims(const Page& page) {
+  if (page.claims.empty()) return "";
+  std::string out = tag("h2", "What the papers claim") + "\n", paper;
+  for (const PageClaim& claim : page.claims) {
+    if (claim.paper != paper)
+      out += (paper.empty() ? "" : "</table></div>\n") + tag("h3", html_text(claim.paper)) +
+             "\n<div class=\"scroll\"><table>\n<tr><th>claim</th><th></th><th>measured</th><th>run</th></tr>\n";
+    paper = claim.paper;
+    out += "<tr>" + tag("td", html_text(claim.where + ": " + claim.says)) +
+           tag("td", tag("b", html_text(claim.verdict))) + tag("td", html_text(claim.why)) +
+           tag("td", (claim.command.empty() ? "" : tag("code", html_text(claim.command))) +
+                         (claim.weights.empty() ? "" : ": " + html_text(claim.weights))) +
+           "</tr>\n";
+  }
+  return out + "</table></div>\n";
+}
+
 }  // namespace
 
 std::string html_text(const std::string& words) {
@@ -121,6 +139,7 @@ std::string html_page(const Page& page) {
       html_text(page.title) + "</title>\n<style>" + STYLE + "</style>\n</head>\n<body>\n";
   out += tag("h1", html_text(page.title)) + "\n";
   for (const std::string& words : page.introduction) out += tag("p", html_text(words)) + "\n";
+  out += claims(page);
   out += "<nav><ul>\n";
   for (const PageSection& section : page.sections)
     out += "<li><a href=\"#" + section.id + "\">" + html_text(section.title) + "</a> <span class=\"status\">" +

@@ -69,6 +69,22 @@ std::string section_markdown(const PageSection& section) {
   return out + commands(section);
 }
 
+// All claims in one table.
+std::string claims(const Page& page) {
+  if (page.claims.empty()) return "";
+  std::string out = "## What the papers claim\n\n", paper;
+  for (const PageClaim& claim : page.claims) {
+    if (claim.paper != paper)
+      out += (paper.empty() ? "" : "\n") + ("**" + markdown_text(claim.paper)) +
+             "**\n\n| claim | | measured | run |\n| --- | --- | --- | --- |\n";
+    paper = claim.paper;
+    out += "| " + markdown_text(claim.where + ": " + claim.says) + " | **" + markdown_text(claim.verdict) + "** | " +
+           markdown_text(claim.why) + " | " + (claim.command.empty() ? "" : "`" + claim.command + "`") +
+           (claim.weights.empty() ? "" : ": " + markdown_text(claim.weights)) + " |\n";
+  }
+  return out + "\n";
+}
+
 }  // namespace
 
 std::string markdown_text(const std::string& words) {
@@ -94,6 +110,7 @@ std::string markdown_page(const Page& page) {
   out +=
       "This page was written by `./reproduce report --results FOLDER`; `./reproduce run NAME --quick` makes a section "
       "again.\n\n";
+  out += claims(page);
   std::string paper;
   for (const PageSection& section : page.sections) {
     if (section.paper != paper) out += "## " + markdown_text(section.paper) + "\n\n";
@@ -107,9 +124,9 @@ std::string markdown_page(const Page& page) {
 void write_markdown(const Page& page, const std::string& folder) {
   make_folder(folder);
   for (const PageSection& section : page.sections) {
-    if (section.figures.empty() && section.tables.empty()) continue;
+    if (section.records.empty()) continue;
     make_folder(folder + "/" + section.id);
-    for (const std::vector<PageFigure>* files : {&section.figures, &section.tables})
+    for (const std::vector<PageFigure>* files : {&section.figures, &section.tables, &section.records})
       for (const PageFigure& file : *files) write_file_atomically(folder + "/" + file.name, file.content);
   }
   write_file_atomically(folder + "/RESULTS.md", markdown_page(page));

@@ -20,6 +20,9 @@ namespace petroglyph {
 
 namespace {
 
+const char* const NAMES_OF_SIZES[] = {"quick", "evening", "full"};
+
+const char* const EDITIONS[] = {"full", "evening", "data", "quick"};  // the best first
 const char* const CHECKPOINT = "model.safetensors";
 
 // "Intel … CPU @ 2.80GHz", where the system says it.
@@ -55,17 +58,26 @@ Json to_json(const Record& record) {
     commands.push(entry.set("done", command.done).set("weights", weights));
   }
   Json json = Json::object();
-  json.set("format", "petroglyph reproduction").set("experiment", record.experiment).set("full", record.scale.full);
+  json.set("format", "petroglyph reproduction")
+      .set("experiment", record.experiment)
+      .set("size", name_of(record.scale.size));
   json.set("text", record.scale.text).set("validation", record.scale.validation);
   json.set("tokenizer", record.scale.tokenizer).set("images", record.scale.images);
   return json.set("machine", record.machine).set("commands", commands), json;
+}
+
+Scale::Size size_of(const Json& record) {
+  const std::string& name = record.at("size").string();
+  for (const Scale::Size size : {Scale::Size::QUICK, Scale::Size::EVENING, Scale::Size::FULL})
+    if (name == name_of(size)) return size;
+  throw Error("size " + name + ": expected quick, evening or full");
 }
 
 Record from_json(const Json& json) {
   Record record;
   record.experiment = json.at("experiment").string();
   record.machine = json.at("machine").string();
-  record.scale.full = json.at("full").boolean();
+  record.scale.size = size_of(json);
   record.scale.text = json.at("text").string();
   record.scale.validation = json.at("validation").string();
   if (const Json* tokenizer = json.find("tokenizer")) record.scale.tokenizer = tokenizer->string();
@@ -89,7 +101,9 @@ bool Record::done() const {
   return std::all_of(commands.begin(), commands.end(), [](const DoneCommand& command) { return command.done; });
 }
 
-std::string edition_of(const Scale& scale) { return scale.full ? "full" : scale.has_data() ? "data" : "quick"; }
+std::string name_of(Scale::Size size) { return NAMES_OF_SIZES[static_cast<size_t>(size)]; }
+
+std::string edition_of(const Scale& scale) { return scale.quick() && scale.has_data() ? "data" : name_of(scale.size); }
 
 std::string folder_of(const std::string& experiment, const Scale& scale) {
   return "runs/reproduce-" + edition_of(scale) + "-" + experiment;
@@ -132,14 +146,37 @@ std::optional<Record> read_record(const std::string& folder) {
 
 void write_record(const std::string& folder, const Record& record) {
   make_folder(folder);
-  write_file_atomically(folder + "/record.json", to_json(record).text() + "\n");
+  write_file_atomically(folder + "/record.json", record_text(record));
 }
 
-std::vector<Record> records_of(const std::string& experiment) {
-  std::vector<Record> found;
-  for (const char* edition : {"quick", "data", "full"})
-    if (const auto record = read_record(std::string("runs/reproduce-") + edition + "-" + experiment))
-      found.push_back(*record);
+std::string record_text(const Record& record) { return to_json(record).text() + "\n"; }
+
+std::string kept_folder(const std::string& experiment, const std::string& edition) {
+  return experiment + (edition == "quick" ? "" : "-" + edition);
+}
+
+std::string kept_name(std::string file) {
+  std::replace(file.begin(), file.end(), '/', '-');
+  return file;
+}
+
+std::vector<Kept> kept_of(const std::string& experiment, const std::string& results) {
+  std::vector<Kept> found;
+  const auto done = [](const std::optional<Record>& record) {
+    return record ? std::count_if(record->commands.begin(), record->commands.end(),
+                                  [](const DoneCommand& command) { return command.done; })
+                  : -1;
+  };
+  for (const char* edition : EDITIONS) {
+    const std::string here = std::string("runs/reproduce-") + edition + "-" + experiment;
+    const std::string there = results + "/" + kept_folder(experiment, edition);
+    const std::optional<Record> run = read_record(here);
+    const std::optional<Record> kept = results.empty() ? std::nullopt : read_record(there);
+    if (kept && done(kept) > done(run))
+      found.push_back({*kept, [there](const std::string& file) { return there + "/" + kept_name(file); }});
+    else if (run)
+      found.push_back({*run, finder_of(here)});
+  }
   return found;
 }
 
@@ -213,7 +250,8 @@ class Conducting {
       std::filesystem::remove_all(own);  // nothing in it can be gone on with
     }
     if (!conductor_.quiet) std::printf("\n%s: %s\n", experiment_.name.c_str(), entry.line.c_str());
-    words.insert(words.end(), {"--device", conductor_.device, "--threads", std::to_string(conductor_.threads)});
+    if (command.has_device)
+      words.insert(words.end(), {"--device", conductor_.device, "--threads", std::to_string(conductor_.threads)});
     const auto start = std::chrono::steady_clock::now();
     const ChildOutcome outcome = run_child(conductor_.programs + "/" + command.program, words,
                                            folder_ + "/" + command.part + ".log", conductor_.quiet);

@@ -1,6 +1,6 @@
 // What is known of an experiment that was run: which commands are done, what they cost, and the weights that they left.
 //
-//   runs/reproduce-quick-NAME/record.json, PART.log     quick, full, or data: quick on the user's data
+//   runs/reproduce-quick-NAME/record.json, PART.log     quick, evening, full, or data: quick on the user's data
 //   runs/reproduce-quick-NAME.PART/                     a run of another program
 #pragma once
 
@@ -34,7 +34,8 @@ struct Record {
   bool done() const;  // all of the plan's
 };
 
-std::string edition_of(const Scale& scale);                                   // quick, data, full
+std::string name_of(Scale::Size size);                                        // quick, evening, full
+std::string edition_of(const Scale& scale);                                   // quick, data, evening, full
 std::string folder_of(const std::string& experiment, const Scale& scale);     // runs/reproduce-quick-NAME
 std::string part_folder(const std::string& folder, const std::string& part);  // runs/reproduce-quick-NAME.PART
 Finder finder_of(const std::string& folder);
@@ -45,8 +46,19 @@ std::string command_line(const Command& command, const std::string& folder);
 
 std::optional<Record> read_record(const std::string& folder);
 void write_record(const std::string& folder, const Record& record);
-// Of an experiment, whatever was run of it: quick, data, full.
-std::vector<Record> records_of(const std::string& experiment);
+std::string record_text(const Record& record);
+
+// What was run of an experiment, and where its files lie.
+struct Kept {
+  Record record;
+  Finder find;
+};
+// Whatever was run of an experiment, the largest size first: in runs/, or what a folder of results keeps of it (page.h) where
+// more of it is done there.
+std::vector<Kept> kept_of(const std::string& experiment, const std::string& results = "");
+// In that folder: "mlp-scaling", "mlp-scaling-evening", and a file in it, "train-compare.csv" of train/compare.csv.
+std::string kept_folder(const std::string& experiment, const std::string& edition);
+std::string kept_name(std::string file);
 
 // Of every checkpoint model.safetensors in the folder and those in it, by their names.
 std::vector<Fingerprint> fingerprints_in(const std::string& folder);

@@ -3,6 +3,7 @@
 
 #include <tuple>
 
+#include "base/text.h"
 #include "reproduction/experiment.h"
 
 namespace petroglyph {
@@ -33,13 +34,16 @@ const std::vector<Language> LANGUAGES = {
 struct Recognizer {
   std::string part, label, words;
   std::string Language::*paper;
-  std::string quick;  // what it learns for
+  std::string quick, evening;  // what it learns for
 };
 const std::vector<Recognizer> RECOGNIZERS = {
-    {"regular_gpt", "RegularGPT C = 2", "--model regular_gpt --chunk 2", &Language::two, "--steps 1300"},
-    {"regular_gpt_3", "RegularGPT C = 3", "--model regular_gpt --chunk 3", &Language::three, "--steps 1300"},
-    {"rnn", "RNN", "--model rnn", &Language::rnn, "--steps 15000 --lr 3e-3"},
-    {"transformer", "Transformer", "--model transformer", &Language::transformer, "--layers 3 --steps 500"},
+    {"regular_gpt", "RegularGPT C = 2", "--model regular_gpt --chunk 2", &Language::two, "--steps 1300",
+     "--steps 5000"},
+    {"regular_gpt_3", "RegularGPT C = 3", "--model regular_gpt --chunk 3", &Language::three, "--steps 1300",
+     "--steps 5000"},
+    {"rnn", "RNN", "--model rnn", &Language::rnn, "--steps 15000 --lr 3e-3", "--steps 20000 --lr 3e-3"},
+    {"transformer", "Transformer", "--model transformer", &Language::transformer, "--layers 3 --steps 500",
+     "--steps 5000"},
 };
 
 const char* const PAPER = " --width 256 --heads 8 --batch 128 --steps 100000 --lr 3e-4 --seeds 1,2,3 --eval-every 5000";
@@ -56,36 +60,78 @@ std::string remark_on(const Recognizer& model, const Language& language) {
   return model.part == "rnn" ? "an LSTM (--cell lstm --steps 15000) is right on 97.7 %" : "";
 }
 
+const std::string TESTED = " --test-every 7 --test-strings 64";  // odd: members of D_n and Tomita 5 are of even lengths
+
+Cell accuracy_of(const std::string& part, const Language& language, const char* column = "accuracy") {
+  return {part + "/results.csv", {{"task", language.name}}, column, Cell::Form::MEAN, 1};
+}
+
+Cell best_and_mean(const std::string& part, const Language& language) {
+  Cell cell = accuracy_of(part, language);
+  cell.form = Cell::Form::BEST_MEAN;
+  return cell;
+}
+
+void add_language_claims(Plan& plan) {
+  constexpr double RIGHT = 95, CHANCE = 1.25;  // percent; times what one answer to all strings scores
+  Claim regular{"RegularGPT (C = 2) recognizes all twelve languages on longer strings", {}};
+  Claim rnn{"an RNN does, too", {}};
+  Claim transformer{"a Transformer is at chance on modular arithmetic, parity, cycle navigation, Tomita 5 and 6", {}};
+  for (const Language& language : LANGUAGES) {
+    for (auto [claim, model] : {std::pair(&regular, 0), {&rnn, 2}})
+      claim->checks.push_back({{"", {}, RIGHT}, {language.label, accuracy_of(RECOGNIZERS[model].part, language)}});
+    for (const char* hard : {"modular_arithmetic", "parity_check", "cycle_navigation", "Tomita_5", "Tomita_6"})
+      if (language.name == hard)
+        transformer.checks.push_back({{language.label, accuracy_of("transformer", language)},
+                                      {"one answer to all", accuracy_of("transformer", language, "one_answer")},
+                                      CHANCE});
+  }
+  plan.claims = {regular, rnn, transformer};
+}
+
+std::string languages_size(const Scale& scale) {
+  if (scale.full()) return PAPER_SIZE;
+  const std::string tested =
+      " one seed in place of three, so that the best and the mean are the same; every seventh length of the "
+      "test in place of all, 64 strings of each. The last column: what one answer to all strings would score.";
+  return scale.evening()
+             ? "Width 64 in place of 256; 5,000 steps at a rate of 1e-3 in place of 100,000 (RNN: 20,000 at 3e-3);" +
+                   tested + " And modular arithmetic once more at the paper's size."
+             : "Quick: width 64 in place of 256; 1,300 steps at a rate of 1e-3 in place of 100,000 (RNN: 15,000 at "
+               "3e-3; Transformer: 500, of 3 blocks in place of 5);" +
+                   tested;
+}
+
 Plan languages(const Scale& scale) {
   Plan plan;
   plan.comparable = true;
-  plan.size =
-      scale.full
-          ? PAPER_SIZE
-          : "Quick: width 64 in place of 256; 1,300 steps at a rate of 1e-3 in place of 100,000 (RNN: 15,000 at 3e-3; "
-            "Transformer: 500, of 3 blocks in place of 5); one seed in place of three, so that the best and the mean "
-            "are the same; every seventh length of the test in place of all, 64 strings of each.";
+  plan.size = languages_size(scale);
   for (const Recognizer& model : RECOGNIZERS) {
-    const std::string settings =
-        scale.full ? PAPER
-                   : " " + model.quick + " --test-every 7 --test-strings 64 --eval-every 1300 --eval-samples 128";
+    const std::string settings = scale.full() ? PAPER
+                                              : " " + (scale.evening() ? model.evening : model.quick) + TESTED +
+                                                    " --eval-every 1300 --eval-samples 128";
     plan.commands.push_back({model.part, "train_regular", words_of("--all-tasks " + model.words + settings)});
     plan.pictures.push_back({model.part + "/lengths.svg", model.label + ": accuracy against the length"});
     for (const Language& language : LANGUAGES)
-      plan.rows.push_back(
-          {language.label,
-           language.*model.paper,
-           {model.part + "/results.csv", {{"task", language.name}}, "accuracy", Cell::Form::BEST_MEAN, 1},
-           scale.full ? "" : remark_on(model, language),
-           model.label});
+      plan.rows.push_back({language.label, language.*model.paper, best_and_mean(model.part, language),
+                           scale.quick() ? remark_on(model, language) : "", model.label});
   }
   for (const Language& language : LANGUAGES)
     plan.rows.push_back(
-        {language.label,
-         "",
-         {RECOGNIZERS[0].part + "/results.csv", {{"task", language.name}}, "one_answer", Cell::Form::MEAN, 1},
-         "",
-         "one answer to all"});
+        {language.label, "", accuracy_of(RECOGNIZERS[0].part, language, "one_answer"), "", "one answer to all"});
+  if (scale.evening()) {
+    plan.commands.push_back(
+        {"arithmetic", "train_regular",
+         words_of("--task modular_arithmetic --leading-plus --chunk 2 --width 256 --batch 128 --lr 3e-4 "
+                  "--steps 100000 --eval-every 5000" +
+                  TESTED)});
+    plan.rows.push_back({"Modular Arithmetic, width 256, 100,000 steps",
+                         "96.4 / 82.6",
+                         {"arithmetic/results.csv", {}, "accuracy", Cell::Form::BEST_MEAN, 1},
+                         "expressions begin with +, as in the authors' code",
+                         RECOGNIZERS[0].label});
+  }
+  add_language_claims(plan);
   return plan;
 }
 
@@ -107,14 +153,13 @@ Plan probabilities(const Scale& scale) {
   Plan plan;
   plan.comparable = true;
   plan.size =
-      scale.full
+      scale.full()
           ? PAPER_SIZE
           : "Quick: width 64, one seed; 800 steps of the RegularGPT, 2,000 of the Transformer, 20,000 of the RNN.";
   for (const Robustness& robustness : ROBUSTNESS) {
     const Recognizer& model = RECOGNIZERS[robustness.recognizer];
     const std::string settings =
-        scale.full ? PAPER
-                   : " " + robustness.quick + " --test-every 7 --test-strings 64 --eval-every 400 --eval-samples 128";
+        scale.full() ? PAPER : " " + robustness.quick + TESTED + " --eval-every 400 --eval-samples 128";
     plan.commands.push_back(
         {model.part, "train_regular",
          words_of("--task parity_check --parity-probability 10,30,50,70,90 " + model.words + settings)});
@@ -130,6 +175,16 @@ Plan probabilities(const Scale& scale) {
                              "",
                              PROBABILITIES[p]});
   }
+  Claim claim{"whatever the probability of a 1, RegularGPT is right on longer strings of bits", {}};
+  for (const std::string& probability : PROBABILITIES)
+    claim.checks.push_back({{"", {}, 99},
+                            {probability,
+                             {RECOGNIZERS[0].part + "/probabilities.csv",
+                              {{"lengths", "longer"}, {"probability", probability}},
+                              "accuracy",
+                              Cell::Form::PERCENT,
+                              1}}});
+  plan.claims = {claim};
   return plan;
 }
 
@@ -138,15 +193,15 @@ Plan probabilities(const Scale& scale) {
 Command learns(const std::string& task, const std::string& steps, const Scale& scale) {
   return {task, "train_regular",
           words_of("--task " + task +
-                   (scale.full ? " --width 256 --steps 100000 --lr 3e-4 --eval-every 5000"
-                               : " --steps " + steps + " --test-every 7 --test-strings 64 --eval-every 500"))};
+                   (scale.full() ? " --width 256 --steps 100000 --lr 3e-4 --eval-every 5000"
+                                 : " --steps " + steps + " --test-every 7 --test-strings 64 --eval-every 500"))};
 }
 
 std::string run_of(const std::string& task) { return "@" + task + "/" + task + "-seed-1"; }
 
 Plan clusters(const Scale& scale) {
   Plan plan;
-  plan.size = scale.full
+  plan.size = scale.full()
                   ? "Trained as in table 1, one seed; a string of 500 symbols."
                   : "Quick: width 64; 800 steps for parity, 2,000 for cycle navigation; a string of 500 symbols.";
   plan.commands = {
@@ -161,6 +216,15 @@ Plan clusters(const Scale& scale) {
          transitions,
          {"clusters.log", {{"", std::string(task) + " on"}}, "clusters in that plane: ", Cell::Form::SAID, 0},
          "every vector lies nearest to the mean of those whose piece of the string does the same to the states"});
+  Claim claim{
+      "the vectors fall into as many clusters as there are state transitions: 2 for parity, 5 for cycle navigation",
+      {}};
+  for (const auto& [row, number] : {std::pair(0, 2), {1, 5}}) {
+    const Side found{plan.rows[row].label, plan.rows[row].ours};
+    claim.checks.push_back({{"", {}, number - 0.5}, found});
+    claim.checks.push_back({found, {"", {}, number + 0.5}});
+  }
+  plan.claims = {claim};
   plan.pictures = {
       {"clusters/clusters.svg", "the vectors of all layers in the plane of their two principal components"}};
   plan.listings = {{"Counted:", "clusters.log", ""}};
@@ -169,17 +233,28 @@ Plan clusters(const Scale& scale) {
 
 Plan fields(const Scale& scale) {
   Plan plan;
-  plan.size = scale.full ? "Parity as in table 1; a RegularGPT on text with C = 128 and K = 6, a string of 4 contexts."
-                         : "Quick: width 64, 800 steps of parity; a RegularGPT on text with C = 16, K = 2 and a "
-                           "context of 64, 400 steps.";
-  plan.commands = {learns("parity_check", "800", scale),
-                   {"text", "train_text",
-                    words_of("--model regular_gpt" + text_options(scale) +
-                             (scale.full ? " --chunk 128 --thickness 6 --width 768 --heads 12 --context 512 --batch 32 "
-                                           "--steps 50000 --lr 6e-4 --eval-every 2000 --sample-length 0"
-                                         : " --chunk 16 --thickness 2 --width 64 --heads 4 --context 64 --batch 16 "
-                                           "--steps 400 --eval-every 200 --sample-length 0"))},
-                   {"fields", "inspect", {"receptive-field", run_of("parity_check"), "@text"}, Command::Kind::WRITES}};
+  plan.size = scale.full()
+                  ? "Parity as in table 1; a RegularGPT on text with C = 128 and K = 6, a string of 4 contexts."
+                  : "Quick: width 64, 800 steps of parity; a RegularGPT on text with C = 16, K = 2 and a "
+                    "context of 64, 400 steps.";
+  plan.commands = {
+      learns("parity_check", "800", scale),
+      {"text", "train_text",
+       words_of("--model regular_gpt" + text_options(scale) +
+                (scale.full() ? " --chunk 128 --thickness 6 --width 768 --heads 12 --context 512 --batch 32 "
+                                "--steps 50000 --lr 6e-4 --eval-every 2000 --sample-length 0"
+                              : " --chunk 16 --thickness 2 --width 64 --heads 4 --context 64 --batch 16 "
+                                "--steps 400 --eval-every 200 --sample-length 0"))},
+      {"fields", "inspect", {"receptive-field", run_of("parity_check"), "@text"}, Command::Kind::WRITES}};
+  // How many positions, from the last one, have half of the gradient; of 500, and of 4 contexts.
+  const auto half = [](const std::string& task, const std::string& length) {
+    return Cell{"fields.log", {{"", "regular_gpt, " + task}}, " " + length + " ", Cell::Form::SAID, 0};
+  };
+  const int length = scale.full() ? 2048 : 256;
+  plan.claims = {{"on parity every symbol counts, on text the latest tokens",
+                  {{{text("half of the gradient within: text, of %d,", length), half("text", std::to_string(length))},
+                    {"parity, of 500,", half("parity_check", "500")},
+                    0.5 * length / 500}}}};
   plan.pictures = {{"fields/receptive_field.svg", "the share of the gradient that the positions to the right have"}};
   plan.listings = {{"Counted:", "fields.log", ""}};
   return plan;
@@ -209,36 +284,75 @@ std::vector<Extrapolator> extrapolators(bool full) {
           {regular(chunks[4], few), "RegularGPT 256 / 6", {"27.90", "34.38", "34.85", "35.11", "35.42"}}};
 }
 
+void add_text_claims(Plan& plan, const Scale& scale) {
+  constexpr double KEPT = 1.1;  // times
+  const std::vector<std::string> lengths = scale.full() ? std::vector<std::string>{"512", "1024", "2048", "8192"}
+                                                        : std::vector<std::string>{"64", "128", "256", "1024"};
+  const std::vector<Extrapolator> all = extrapolators(scale.full());
+  const auto side = [&](size_t model, size_t length) {
+    return Side{all[model].label + ", " + lengths[length] + " tokens",
+                {"train/lengths.csv", {{"variant", all[model].variant}}, lengths[length], Cell::Form::NUMBER, 2}};
+  };
+  Claim behind{"on the length of the training RegularGPT is behind KERPLE, T5 and ALiBi", {}};
+  for (const size_t baseline : {0, 1, 2})
+    for (size_t regular = 3; regular < all.size(); ++regular)
+      behind.checks.push_back({side(baseline, 0), side(regular, 0)});
+  plan.claims = {{"KERPLE and ALiBi keep their perplexity at 16 times the length",
+                  {{side(0, 3), side(0, 0), KEPT}, {side(2, 3), side(2, 0), KEPT}}},
+                 {"T5 loses some of it", {{side(1, 0), side(1, 3), 1 / KEPT}}},
+                 {"RegularGPT loses its perplexity where a length needs more layers than it has learned",
+                  {{side(3, 1), side(3, 2), 1 / KEPT}}},
+                 behind};
+}
+
 Plan extrapolation(const Scale& scale) {
   const std::vector<std::string> theirs = {"512", "1024", "2048", "4096", "8192"},
                                  quick = {"64", "128", "256", "512", "1024"};
   Plan plan;
-  plan.comparable = scale.full;
-  plan.size = scale.full ? "The paper's sizes, one seed in place of three."
-                         : "Quick: a context of 64 in place of 512 and chunks and lengths an eighth of the paper's, a "
-                           "third of its thickness, width 64, 300 steps, characters" +
-                               std::string(scale.text.empty() ? " of our own stories." : ".");
+  plan.comparable = scale.full();
+  plan.size = scale.full()
+                  ? "The paper's sizes, one seed in place of three."
+                  : "Quick: a context of 64 in place of 512 and chunks and lengths an eighth of the paper's, a "
+                    "third of its thickness, width 64, 300 steps, characters" +
+                        std::string(scale.text.empty() ? " of our own stories." : ".");
   std::string list;
-  for (const Extrapolator& model : extrapolators(scale.full)) {
+  for (const Extrapolator& model : extrapolators(scale.full())) {
     list += (list.empty() ? "" : ",") + model.variant;
     for (size_t i = 0; i < theirs.size(); ++i) {
-      const std::string& length = scale.full ? theirs[i] : quick[i];
+      const std::string& length = scale.full() ? theirs[i] : quick[i];
       Row row{model.label,
               model.paper[i],
               {"train/lengths.csv", {{"variant", model.variant}}, length, Cell::Form::NUMBER, 2},
               "",
-              theirs[i] + " tokens" + (scale.full ? "" : ", here " + length)};
-      if (!scale.full && i == 0) row.remark = "here " + model.variant;
+              theirs[i] + " tokens" + (scale.full() ? "" : ", here " + length)};
+      if (!scale.full() && i == 0) row.remark = "here " + model.variant;
       plan.rows.push_back(row);
     }
   }
   const std::string settings =
-      scale.full ? " --width 768 --layers 12 --heads 12 --context 512 --batch 32 --steps 50000 --lr 6e-4 --eval-every "
-                   "2000 --evaluate-lengths 512,1024,2048,4096,8192 --length-windows 1000 --sample-length 0"
-                 : " --width 64 --layers 4 --heads 4 --context 64 --batch 16 --steps 300 --eval-every 150 "
-                   "--evaluate-lengths 64,128,256,512,1024 --length-windows 128 --sample-length 0";
+      scale.full()
+          ? " --width 768 --layers 12 --heads 12 --context 512 --batch 32 --steps 50000 --lr 6e-4 --eval-every "
+            "2000 --evaluate-lengths 512,1024,2048,4096,8192 --length-windows 1000 --sample-length 0"
+          : " --width 64 --layers 4 --heads 4 --context 64 --batch 16 --steps 300 --eval-every 150 "
+            "--evaluate-lengths 64,128,256,512,1024 --length-windows 128 --sample-length 0";
   plan.commands = {{"train", "train_text", words_of("--compare " + list + text_options(scale) + settings)}};
+  add_text_claims(plan, scale);
   plan.pictures = {{"train/lengths.svg", "perplexity of the last token against the length"}};
+  return plan;
+}
+
+// ---- Lemma 1 --------------------------------------------------------------------------------------------------------
+
+Plan lemma(const Scale&) {
+  Plan plan;
+  plan.size = "Matrices of 2 rows, as in the paper's appendix C; 999 random pairs.";
+  plan.commands = {{"lemma", "inspect", words_of("lemma1 --trials 999"), Command::Kind::SAYS, false}};
+  plan.listings = {{"The two weights, one product step by step, and the check:", "lemma.log", ""}};
+  const Cell right{"lemma.log", {{"", "times W2: A B\n"}, {"", "\n"}}, "\n", Cell::Form::SAID, 0};  // behind two rows
+  plan.rows = {{"right products of 999", "999", right, ""}};
+  plan.comparable = true;
+  plan.claims = {
+      {"two layers multiply Boolean matrices exactly", {{{"", {}, 998.5}, {"right products of 999:", right}}}}};
   return plan;
 }
 
@@ -251,7 +365,7 @@ std::vector<Experiment> regular_experiments() {
       {"regular-languages", REGULAR_PAPER, "table 1", "Twelve regular languages, four models",
        "The paper: trained on strings of up to 40 or 50 symbols and tested on longer ones, up to 500 or 100, "
        "RegularGPT does about as well as an RNN, a Transformer does not. Best / mean accuracy of three seeds, percent.",
-       "", "ten minutes on two cores", "days on a GPU", languages},
+       "", "ten minutes on two cores", "days on a GPU", languages, "three hours on two cores"},
       {"regular-probabilities", REGULAR_PAPER, "table 2", "Parity of bits that are not evenly 0 and 1",
        "The paper: whatever the probability of a 1, RegularGPT and the RNN are right; the Transformer is so only where "
        "it has learned. Accuracy, percent.",
@@ -268,6 +382,10 @@ std::vector<Experiment> regular_experiments() {
        "The paper: on parity every symbol counts, a slanted line from corner to corner; on text it is the latest "
        "tokens that count.",
        text, "a minute on two cores", "hours on a GPU", fields},
+      {"regular-lemma", REGULAR_PAPER, "lemma 1, appendices C and D", "An MLP that multiplies matrices of 0 and 1",
+       "The paper: two layers with a ReLU between them give the product of two Boolean matrices exactly, and so a "
+       "transition of two strings from those of its halves.",
+       "", "a second on two cores", "", lemma},
   };
 }
 

@@ -77,6 +77,31 @@ std::string shown_step(const Cell& cell, const WordTable& table) {
   return std::isfinite(last) ? "not in " + with_commas(static_cast<int64_t>(last)) : "";
 }
 
+// The step of each seed whose file is there.
+std::vector<double> steps_of(const Cell& cell, const Finder& find) {
+  std::vector<double> steps;
+  std::vector<std::string> files = cell.others;
+  files.insert(files.begin(), cell.file);
+  for (const std::string& file : files) {
+    Cell one = cell;
+    one.file = file;
+    const std::optional<WordTable> table = table_of(one, find);
+    if (table)
+      for (const double step : numbers_of(one, *table)) steps.push_back(step);
+  }
+  return steps;
+}
+
+std::optional<std::string> shown_steps(const Cell& cell, const Finder& find) {
+  const std::vector<double> steps = steps_of(cell, find);
+  if (steps.empty()) return std::nullopt;
+  const auto missed = std::count_if(steps.begin(), steps.end(), [](double step) { return std::isnan(step); });
+  if (missed > 0) return text("not by %lld of %zu seeds", static_cast<long long>(missed), steps.size());
+  const auto [least, most] = std::minmax_element(steps.begin(), steps.end());
+  if (steps.size() == 1) return text("%.0f, one seed", steps[0]);
+  return text("%.0f (%.0f to %.0f)", mean_of(steps), *least, *most);
+}
+
 // The number behind some words of a log, as it stands there.
 std::optional<std::string> said(const Cell& cell, const std::string& path) {
   if (!std::filesystem::exists(path)) return std::nullopt;
@@ -88,6 +113,7 @@ std::optional<std::string> said(const Cell& cell, const std::string& path) {
   };
   for (const auto& word : cell.where) go_behind(word.second);
   go_behind(cell.column);
+  if (at != std::string::npos) at = log.find_first_not_of(' ', at);
   if (at == std::string::npos) return std::nullopt;
   const std::string number = log.substr(at, log.find_first_not_of("0123456789.-", at) - at);
   return number.empty() ? std::nullopt : std::optional<std::string>(number);
@@ -128,6 +154,7 @@ WordTable read_word_table(const std::string& path) {
 
 std::optional<std::string> shown_cell(const Cell& cell, const Finder& find) {
   if (cell.form == Cell::Form::SAID) return said(cell, find(cell.file));
+  if (cell.form == Cell::Form::STEPS) return shown_steps(cell, find);
   const std::optional<WordTable> table = table_of(cell, find);
   if (!table) return std::nullopt;
   const std::vector<double> numbers = numbers_of(cell, *table);
@@ -152,6 +179,10 @@ std::optional<std::string> shown_cell(const Cell& cell, const Finder& find) {
 
 double cell_number(const Cell& cell, const Finder& find) {
   if (cell.form == Cell::Form::SAID) return number_in(said(cell, find(cell.file)).value_or(""));
+  if (cell.form == Cell::Form::STEPS) {
+    const std::vector<double> steps = steps_of(cell, find);
+    return steps.empty() ? NOT_A_NUMBER : mean_of(steps);
+  }
   const std::optional<WordTable> table = table_of(cell, find);
   if (!table) return NOT_A_NUMBER;
   const std::vector<double> numbers = numbers_of(cell, *table);

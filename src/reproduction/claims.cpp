@@ -1,0 +1,129 @@
+// What became of the papers' claims: each is judged by the numbers that the largest run of its experiment left.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "base/text.h"
+#include "reproduction/page.h"
+
+namespace petroglyph {
+
+namespace {
+
+// A step that was not reached is later than all.
+double number_of(const Side& side, const Finder& find) {
+  if (side.cell.file.empty()) return side.number;
+  const double number = cell_number(side.cell, find);
+  const bool a_step = side.cell.form == Cell::Form::STEP || side.cell.form == Cell::Form::STEPS;
+  const bool never = a_step && std::isnan(number) && shown_cell(side.cell, find);
+  return never ? std::numeric_limits<double>::infinity() : number;
+}
+
+std::string shown(const Side& side, const Finder& find) {
+  const std::string number =
+      side.cell.file.empty() ? number_text(side.number, 4) : shown_cell(side.cell, find).value_or("?");
+  return side.label.empty() ? number : side.label + " " + number;
+}
+
+enum class Outcome { NOT_MEASURED, CLOSE, HOLDS, FAILS };
+
+Outcome outcome_of(const Check& check, const Finder& find) {
+  const double less = number_of(check.less, find), more = check.factor * number_of(check.more, find);
+  if (std::isnan(less) || std::isnan(more)) return Outcome::NOT_MEASURED;
+  if (std::isinf(less) && std::isinf(more)) return Outcome::CLOSE;
+  if (less * check.spread < more) return Outcome::HOLDS;
+  return check.spread > 1 && less <= more * check.spread ? Outcome::CLOSE : Outcome::FAILS;
+}
+
+std::string sentence(const Check& check, Outcome outcome, const Finder& find) {
+  const std::string factor = check.factor == 1 ? "" : number_text(check.factor, 3) + " × ";
+  const char* const relation = outcome == Outcome::HOLDS   ? " < "
+                               : outcome == Outcome::CLOSE ? ", within the spread of seeds of "
+                                                           : " is not below ";
+  return shown(check.less, find) + relation + factor + shown(check.more, find);
+}
+
+// What was measured of one claim in one run.
+struct Judgement {
+  int holds = 0, fails = 0, close = 0, missing = 0;
+  std::string why;
+
+  bool measured() const { return holds + fails + close > 0; }
+  std::string verdict(bool full) const {
+    const std::string scale = full ? "" : " at reduced scale";
+    if (!measured()) return "not run";
+    if (fails + close + missing == 0) return "confirmed" + scale;
+    return holds + close + missing == 0 ? "contradicted" + scale : "not confirmed";
+  }
+};
+
+// Of many comparisons those that fail are named.
+Judgement judge(const Claim& claim, const Finder& find) {
+  constexpr size_t NAMED = 3;
+  Judgement judgement;
+  std::vector<std::string> held, failed;  // or close
+  for (const Check& check : claim.checks) {
+    const Outcome outcome = outcome_of(check, find);
+    judgement.holds += outcome == Outcome::HOLDS;
+    judgement.fails += outcome == Outcome::FAILS;
+    judgement.close += outcome == Outcome::CLOSE;
+    judgement.missing += outcome == Outcome::NOT_MEASURED;
+    if (outcome == Outcome::NOT_MEASURED) continue;
+    (outcome == Outcome::HOLDS ? held : failed).push_back(sentence(check, outcome, find));
+  }
+  if (!judgement.measured()) return judgement;
+  const bool few = claim.checks.size() <= NAMED;
+  if (!few) judgement.why = text("%d of %zu comparisons hold", judgement.holds, claim.checks.size());
+  std::vector<std::string> named = few ? held : std::vector<std::string>();
+  named.insert(named.end(), failed.begin(), failed.begin() + std::min(failed.size(), NAMED));
+  if (failed.size() > NAMED) named.push_back("and others");
+  if (judgement.missing > 0) named.push_back(text("%d not measured", judgement.missing));
+  judgement.why += (judgement.why.empty() || named.empty() ? "" : ": ") + join(named, "; ");
+  if (!claim.remark.empty()) judgement.why += ". " + claim.remark;
+  return judgement;
+}
+
+// The weights of the parts that a claim reads; of many the first ones.
+std::string weights_behind(const Claim& claim, const Record& record) {
+  constexpr size_t SHOWN = 4;
+  std::set<std::string> parts;
+  for (const Check& check : claim.checks)
+    for (const Side* side : {&check.less, &check.more})
+      parts.insert(side->cell.file.substr(0, side->cell.file.find_first_of("/.")));
+  std::vector<std::string> weights;
+  for (const DoneCommand& command : record.commands)
+    if (parts.count(command.part) == 1)
+      for (const Fingerprint& f : command.weights)
+        weights.push_back((f.run.empty() ? command.part : f.run) + " " + f.weights);
+  const size_t more = weights.size() > SHOWN ? weights.size() - SHOWN : 0;
+  weights.resize(weights.size() - more);
+  return join(weights, ", ") + (more > 0 ? text(" and %zu more in its section", more) : "");
+}
+
+}  // namespace
+
+std::vector<PageClaim> claims_of(const Experiment& experiment, const std::vector<Kept>& kept) {
+  std::vector<PageClaim> claims;
+  for (const Claim& claim : experiment.plan({}).claims)
+    claims.push_back({experiment.paper, experiment.where, claim.says, "not run", "", "", "", ""});
+  for (const Kept& one : kept) {
+    const std::vector<Claim> of_run = experiment.plan(one.record.scale).claims;
+    for (const Claim& claim : of_run) {
+      const auto line =
+          std::find_if(claims.begin(), claims.end(), [&](const PageClaim& other) { return other.says == claim.says; });
+      const Judgement judgement = judge(claim, one.find);
+      if (line == claims.end() || line->verdict != "not run" || !judgement.measured()) continue;
+      const std::string edition = edition_of(one.record.scale);
+      line->verdict = judgement.verdict(one.record.scale.full() || experiment.full.empty());
+      line->why = judgement.why;
+      line->id = kept_folder(experiment.name, edition);
+      line->command = "./reproduce run " + experiment.name + (edition == "data" ? " --data FILE" : " --" + edition);
+      line->weights = weights_behind(claim, one.record);
+    }
+  }
+  return claims;
+}
+
+}  // namespace petroglyph
