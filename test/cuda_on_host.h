@@ -299,6 +299,7 @@ enum cudaError_t {
   cudaErrorInsufficientDriver = 35,
   cudaErrorNoDevice = 100,
   cudaErrorInvalidDevice = 101,
+  cudaErrorNoKernelImageForDevice = 209,
   cudaErrorInvalidResourceHandle = 400,
   cudaErrorIllegalState = 401,
   cudaErrorNotReady = 600,
@@ -351,6 +352,8 @@ using cudaStream_t = struct CUstream_st*;
 using cudaEvent_t = struct CUevent_st*;
 using cudaGraph_t = struct CUgraph_st*;
 using cudaGraphExec_t = struct CUgraphExec_st*;
+
+struct cudaFuncAttributes {};
 
 struct cudaLaunchConfig_t {
   dim3 gridDim, blockDim;
@@ -414,6 +417,8 @@ namespace cuda_on_host {
 // What the runtime says of the machine; a test may change it.
 struct Device {
   int count = 1;
+  int major = 9, minor = 0;
+  bool has_image = true;  // whether the build has kernels for it
   size_t memory = size_t(16) << 30;
   int multiprocessors = 4;
 };
@@ -449,6 +454,11 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
 template <class T>
 cudaError_t cudaFuncSetAttribute(T* kernel, cudaFuncAttribute attribute, int value) {
   return cuda_on_host::allow_shared_memory(reinterpret_cast<const void*>(kernel), attribute, value);
+}
+
+template <class T>
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, T*) {
+  return cuda_on_host::device().has_image ? cudaSuccess : cudaErrorNoKernelImageForDevice;
 }
 
 template <class T>

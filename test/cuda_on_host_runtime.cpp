@@ -360,6 +360,7 @@ const char* cudaGetErrorName(cudaError_t error) {
     case cudaErrorInsufficientDriver: return "cudaErrorInsufficientDriver";
     case cudaErrorNoDevice: return "cudaErrorNoDevice";
     case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
+    case cudaErrorNoKernelImageForDevice: return "cudaErrorNoKernelImageForDevice";
     case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
     case cudaErrorIllegalState: return "cudaErrorIllegalState";
     case cudaErrorNotReady: return "cudaErrorNotReady";
@@ -379,6 +380,7 @@ const char* cudaGetErrorString(cudaError_t error) {
     case cudaErrorInsufficientDriver: return "driver too old";
     case cudaErrorNoDevice: return "no GPU";
     case cudaErrorInvalidDevice: return "no such GPU";
+    case cudaErrorNoKernelImageForDevice: return "no kernel image for this GPU";
     case cudaErrorInvalidResourceHandle: return "no such stream, event or graph";
     case cudaErrorIllegalState: return "not in this state";
     case cudaErrorNotReady: return "not finished yet";
@@ -416,7 +418,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int number) {
   properties->sharedMemPerBlock = SHARED_LIMIT;
   properties->sharedMemPerBlockOptin = SHARED_LIMIT_WITH_LEAVE;
   properties->sharedMemPerMultiprocessor = SHARED_LIMIT_WITH_LEAVE + 1024;
-  properties->major = 9;
+  properties->major = device().major;
+  properties->minor = device().minor;
   properties->multiProcessorCount = device().multiprocessors;
   properties->warpSize = warpSize;
   properties->regsPerBlock = properties->regsPerMultiprocessor = 65536;

@@ -46,6 +46,17 @@ void no_gpu(Test& test) {
   device.count = 0;
   test.throws("none", "--device cuda: no GPU found", [] { make_gpu(); });
   device = before;
+  test.throws("one that is not there", "there is no GPU 1, expected one from 0 to 0", [] { make_gpu(1); });
+  device.count = 2;
+  test.equal("the second of two", make_gpu(1)->description(), std::string("host run, 4 multiprocessors"));
+  device.major = 6;
+  device.minor = 1;
+  test.throws("too old", "has compute capability 6.1, 7.0 or newer is needed", [] { make_gpu(); });
+  device = before;
+  device.has_image = false;
+  test.throws("no kernels for it", "this build has no kernels: make CUDA=1 GPU_ARCH=90 builds them",
+              [] { make_gpu(); });
+  device = before;
   device.memory = size_t(64) << 20;
   test.throws("too little memory", "out of GPU memory: 1.00 GiB wanted for one array",
               [] { Tensor(*make_gpu(), {int64_t(1) << 28}); });

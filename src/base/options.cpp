@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <optional>
 #include <type_traits>
 
 #include "base/error.h"
@@ -177,11 +178,19 @@ Option& Options::add(const std::string& name, std::string* value, const std::str
 
 Option& Options::add(const std::string& name, std::string* value, const std::vector<std::string>& choices,
                      const std::string& help) {
-  Option& option = add(name, value, help + ": " + join(choices, ", "));
+  const auto is_one = [choices](std::string_view word) {
+    return std::find(choices.begin(), choices.end(), word) != choices.end();
+  };
+  return add(name, value, "one of " + join(choices, ", "), is_one, help + ": " + join(choices, ", "));
+}
+
+Option& Options::add(const std::string& name, std::string* value, const std::string& expected,
+                     std::function<bool(std::string_view)> is_one, const std::string& help) {
+  Option& option = add(name, value, help);
   option.placeholder_ = "WORD";
-  option.expected_ = "one of " + join(choices, ", ");
-  option.assign_ = [value, choices](std::string_view word) {
-    if (std::find(choices.begin(), choices.end(), word) == choices.end()) return false;
+  option.expected_ = expected;
+  option.assign_ = [value, is_one](std::string_view word) {
+    if (!is_one(word)) return false;
     *value = word;
     return true;
   };
@@ -444,11 +453,22 @@ void Options::restore(const Json& saved, const std::string& origin) {
   }
 }
 
-void declare_device(Options& options, std::string* device, int* threads) {
+void declare_device(Options& options, std::string* device) {
+  const auto is_one = [](std::string_view word) {
+    if (word == "auto" || word == "cpu" || word == "cuda") return true;
+    if (!starts_with(word, "cuda:")) return false;
+    const std::optional<int64_t> number = parse_integer(word.substr(5));
+    return number && *number >= 0 && *number < 1024;
+  };
   options
-      .add("device", device, {"auto", "cpu", "cuda"},
-           "auto takes the GPU where there is one; the results do not depend on it")
+      .add("device", device, "one of auto, cpu, cuda, cuda:N", is_one,
+           "auto takes the GPU where there is one, cuda:N the one of this number, from 0; the results do not depend on "
+           "it: auto, cpu, cuda, cuda:N")
       .may_change();
+}
+
+void declare_device(Options& options, std::string* device, int* threads) {
+  declare_device(options, device);
   options.add("threads", threads, 0, 1024, "CPU threads, 0 for all cores; the results do not depend on it")
       .may_change();
 }

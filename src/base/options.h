@@ -72,6 +72,9 @@ class Options {
   Option& add(const std::string& name, std::string* value, const std::string& help);
   Option& add(const std::string& name, std::string* value, const std::vector<std::string>& choices,
               const std::string& help);
+  // A word of which is_one() knows whether it is expected.
+  Option& add(const std::string& name, std::string* value, const std::string& expected,
+              std::function<bool(std::string_view)> is_one, const std::string& help);
   // Whole numbers with commas between them; may be empty.
   Option& add(const std::string& name, std::vector<int>* values, int low, int high, const std::string& help);
   // The same of any numbers.
@@ -125,7 +128,8 @@ class Options {
   std::vector<Positional> positional_;
 };
 
-// --device and --threads, which no result depends on. threads 0: all cores
+// --device, and --threads of the CPU, 0 for all cores: no result depends on them
+void declare_device(Options& options, std::string* device);
 void declare_device(Options& options, std::string* device, int* threads);
 
 }  // namespace petroglyph

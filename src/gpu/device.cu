@@ -16,22 +16,8 @@ std::string gibibytes(size_t bytes) {
   return text;
 }
 
-// The properties of the first GPU, or an Error that says why there is none.
-cudaDeviceProp find_device() {
-  int count = 0;
-  const cudaError_t status = cudaGetDeviceCount(&count);
-  if (status != cudaSuccess || count == 0) {
-    (void)cudaGetLastError();
-    throw Error(std::string("--device cuda: no GPU found (") +
-                (status == cudaSuccess ? "the driver lists none" : cudaGetErrorString(status)) + ")");
-  }
-  cudaDeviceProp properties;
-  CUDA_CHECK(cudaGetDeviceProperties(&properties, 0));
-  if (properties.major < 7)
-    throw Error(std::string("--device cuda: ") + properties.name + " has compute capability " +
-                std::to_string(properties.major) + "." + std::to_string(properties.minor) + ", 7.0 or newer is needed");
-  return properties;
-}
+// Never launched: what is asked is whether this build has an image of it that the GPU can run.
+__global__ void asked_for() {}
 
 }  // namespace
 
@@ -58,17 +44,46 @@ void Stage::upload(void* to, const void* from, size_t bytes, cudaStream_t stream
   CUDA_CHECK(cudaEventRecord(copied_, stream));
 }
 
-bool gpu_present() {
+int gpu_count() {
   int count = 0;
-  const bool found = cudaGetDeviceCount(&count) == cudaSuccess && count > 0;
+  const bool counted = cudaGetDeviceCount(&count) == cudaSuccess;
   (void)cudaGetLastError();
-  return found;
+  return counted ? count : 0;
 }
 
-std::unique_ptr<Ops> make_gpu() {
-  const cudaDeviceProp device = find_device();
-  CUDA_CHECK(cudaSetDevice(0));
-  return std::make_unique<Gpu>(device.name, device.multiProcessorCount);
+std::string gpu_obstacle(int number) {
+  int count = 0;
+  const cudaError_t counted = cudaGetDeviceCount(&count);
+  if (counted != cudaSuccess || count == 0) {
+    (void)cudaGetLastError();
+    return std::string("no GPU found (") +
+           (counted == cudaSuccess ? "the driver lists none" : cudaGetErrorString(counted)) + ")";
+  }
+  if (number < 0 || number >= count)
+    return "there is no GPU " + std::to_string(number) + ", expected one from 0 to " + std::to_string(count - 1);
+  cudaDeviceProp gpu;
+  CUDA_CHECK(cudaGetDeviceProperties(&gpu, number));
+  const std::string capability = std::to_string(gpu.major) + "." + std::to_string(gpu.minor),
+                    name = gpu.name + (" has compute capability " + capability);
+  if (gpu.major < 7) return name + ", 7.0 or newer is needed";
+  cudaFuncAttributes attributes;
+  cudaError_t status = cudaSetDevice(number);
+  if (status == cudaSuccess) status = cudaFuncGetAttributes(&attributes, asked_for);
+  if (status == cudaSuccess) return "";
+  (void)cudaGetLastError();
+  if (status == cudaErrorNoKernelImageForDevice)
+    return name + ", for which this build has no kernels: make CUDA=1 GPU_ARCH=" + std::to_string(gpu.major) +
+           std::to_string(gpu.minor) + " builds them";
+  return gpu.name + (std::string(" does not work: ") + cudaGetErrorString(status));
+}
+
+std::unique_ptr<Ops> make_gpu(int number) {
+  const std::string obstacle = gpu_obstacle(number);
+  if (!obstacle.empty()) throw Error("--device cuda: " + obstacle);
+  cudaDeviceProp gpu;
+  CUDA_CHECK(cudaGetDeviceProperties(&gpu, number));
+  CUDA_CHECK(cudaSetDevice(number));
+  return std::make_unique<Gpu>(gpu.name, gpu.multiProcessorCount);
 }
 
 Gpu::Gpu(const std::string& name, int multiprocessors) : name_(name), multiprocessors_(multiprocessors) {}

@@ -1,14 +1,20 @@
 // The GPU for those who need nothing of CUDA. Only in builds with CUDA.
 #pragma once
 
+#include <string>
+
 #include "ops/ops.h"
 
 namespace petroglyph {
 
-bool gpu_present();
+int gpu_count();
 
-// The first GPU. Throws Error where there is none, or none that is new enough.
-std::unique_ptr<Ops> make_gpu();
+// Why the GPU of this number, counted from 0, cannot be used; empty where it can: it is there, new enough, and this build
+// has kernels for it.
+std::string gpu_obstacle(int number);
+
+// Throws Error where there is an obstacle.
+std::unique_ptr<Ops> make_gpu(int number = 0);
 
 // Floating-point operations a second of fused multiply-adds in registers, one counting as two: the best of several runs.
 double gpu_peak_flops(Ops& gpu);

@@ -35,7 +35,7 @@ std::string processor() {
 }
 
 std::string machine_of(const std::string& device, int threads) {
-  const std::string description = make_device(device, threads)->description();
+  const std::string description = describe_device(device, threads);
   return description.rfind("CPU", 0) == 0 && !processor().empty() ? description + "; " + processor() : description;
 }
 

@@ -2,22 +2,64 @@
 
 #include "train/device.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+
 #include "base/error.h"
 #include "cpu/make_cpu.h"
+#include "train/process.h"
 #ifdef PETROGLYPH_CUDA
 #include "gpu/make_gpu.h"
 #endif
 
 namespace petroglyph {
 
-std::unique_ptr<Ops> make_device(const std::string& name, int threads) {
+namespace {
+
 #ifdef PETROGLYPH_CUDA
-  if (name == "cuda" || (name == "auto" && gpu_present())) return make_gpu();
+// What "auto" means here.
+bool takes_gpu() {
+  if (gpu_count() == 0) return false;
+  const std::string obstacle = gpu_obstacle(0);
+  if (obstacle.empty()) return true;
+  std::fprintf(stderr, "--device auto takes the CPU: %s\n", obstacle.c_str());
+  return false;
+}
+#endif
+
+}  // namespace
+
+std::unique_ptr<Ops> make_device(const std::string& name, int threads) {
+  const bool cuda = name.rfind("cuda", 0) == 0;
+#ifdef PETROGLYPH_CUDA
+  if (cuda || (name == "auto" && takes_gpu())) return make_gpu(name.size() > 5 ? std::atoi(name.c_str() + 5) : 0);
 #else
-  if (name == "cuda")
-    throw Error("--device cuda: this build has no CUDA; build it where nvcc is installed, or with CUDA=1");
+  if (cuda)
+    throw Error("--device " + name + ": this build has no CUDA; build it where nvcc is installed, or with CUDA=1");
 #endif
   return make_cpu(threads);
+}
+
+std::string describe_device(const std::string& name, int threads) {
+  int ends[2];
+  if (pipe(ends) != 0) throw Error("--device " + name + ": no pipe to ask it through");
+  const pid_t child = in_a_process("petroglyph", [&] {
+    const std::string description = make_device(name, threads)->description();
+    const ssize_t size = static_cast<ssize_t>(description.size());
+    return write(ends[1], description.data(), description.size()) == size ? 0 : 1;
+  });
+  close(ends[1]);
+  std::string description;
+  char some[256];
+  for (ssize_t n; (n = read(ends[0], some, sizeof some)) > 0;) description.append(some, static_cast<size_t>(n));
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) throw Error("--device " + name + ": this device does not work");
+  return description;
 }
 
 }  // namespace petroglyph

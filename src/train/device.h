@@ -8,8 +8,12 @@
 
 namespace petroglyph {
 
-// "cpu", "cuda", or "auto": the GPU where there is one. threads: of the CPU, 0 takes all cores. Throws Error where "cuda" cannot
-// be had.
+// "cpu"; "cuda" or "cuda:N", the first GPU or the one of this number; or "auto", the first GPU where there is one that works,
+// and where there is one that does not, the CPU and a line that says why. threads: of the CPU, 0 takes all cores. Throws Error
+// where the GPU cannot be had.
 std::unique_ptr<Ops> make_device(const std::string& name, int threads);
+
+// Its description, asked in a process of its own: one that has spoken to a GPU cannot be doubled, and holds memory there.
+std::string describe_device(const std::string& name, int threads);
 
 }  // namespace petroglyph

@@ -1,16 +1,12 @@
 #include "train/study.h"
 
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <map>
 
 #include "base/atomic_file.h"
@@ -21,39 +17,13 @@
 #include "base/text.h"
 #include "cpu/peak.h"
 #include "train/device.h"
+#include "train/process.h"
 
 namespace petroglyph {
 
 namespace {
 
 const char* const HEADER = "name,model,budget,setting,parameters,tokens,steps,loss,perplexity";
-
-// Runs body() in a process of its own and gives its number.
-template <class Body>
-pid_t in_a_process(const std::string& program, Body body) {
-  std::fflush(stdout);
-  std::fflush(stderr);
-  const pid_t child = fork();
-  if (child < 0) throw Error(program + ": no new process");
-  if (child > 0) return child;
-#ifdef __linux__
-  prctl(PR_SET_PDEATHSIG, SIGTERM);  // who kills the study ends its runs, which save and stop
-#endif
-  const int status = run_program(program.c_str(), body);
-  std::fflush(stdout);
-  _exit(status);
-}
-
-// Asked in a process of its own: one that has spoken to a GPU cannot be doubled.
-bool computes_on_cpu(const std::string& program, const std::string& device) {
-  constexpr int NO = 3;
-  int status = 0;
-  waitpid(in_a_process(program, [&] { return make_device(device, 1)->description().rfind("CPU", 0) == 0 ? 0 : NO; }),
-          &status, 0);
-  if (!WIFEXITED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != NO))
-    throw Error("--device " + device + ": this device does not work");
-  return WEXITSTATUS(status) == 0;
-}
 
 }  // namespace
 
@@ -73,7 +43,7 @@ void StudySettings::declare(Options& options) {
   options.add("keep-weights", &keep_weights, "keeps the last checkpoint of every run").may_change();
   options.add("processes", &processes, 0, 1024, "runs at a time; 0: one for each core of the CPU, one on a GPU")
       .may_change();
-  options.add("device", &run.device, {"auto", "cpu", "cuda"}, "auto takes the GPU where there is one").may_change();
+  declare_device(options, &run.device);
   options.add("threads", &run.threads, 0, 1024, "CPU threads of each run; 0: the cores divided by the runs")
       .may_change();
 }
@@ -93,7 +63,9 @@ bool Study::train(std::vector<StudyRun>& runs) {
   make_folder(folder_);
   write_file_atomically(folder_ + "/study.json", options_.to_json().text() + "\n");
   read_points(runs);
-  const int cores = computes_on_cpu(program_, settings_.run.device) ? available_threads() : 1;
+  const bool on_cpu = describe_device(settings_.run.device, 1).rfind("CPU", 0) == 0;
+  device_ = on_cpu ? "cpu" : settings_.run.device;  // no run asks, and says why, once more
+  const int cores = on_cpu ? available_threads() : 1;
   const int processes = settings_.processes > 0 ? settings_.processes : cores;
   std::map<pid_t, StudyRun*> busy;
   std::string failed;
@@ -137,6 +109,7 @@ int Study::start(const StudyRun& run, int processes) const {
 int Study::train_one(const StudyRun& run, int processes) const {
   RunSettings settings = settings_.run;
   settings.name = run.name;
+  settings.device = device_;
   settings.steps = run.steps;
   settings.eval_every = static_cast<int>(std::clamp<int64_t>(run.steps, 1, 1 << 30));
   settings.stop_at = 2;

@@ -60,6 +60,7 @@ class Study {
   const StudySettings& settings_;
   const Options& options_;
   std::string program_, folder_;
+  std::string device_;  // of all runs, known when they start
   std::vector<std::string> other_rows_;  // of points.csv, of runs that are not asked for this time
 };
 
