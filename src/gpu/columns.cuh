@@ -20,7 +20,7 @@ __global__ void sum_chunks(float* sums, Add add, int64_t rows, int columns) {
   if (c >= columns) return;
   const int64_t end = min((chunk + 1) * CHUNK, rows);
   float sum = 0;
-#pragma unroll 8
+#pragma unroll 32
   for (int64_t n = chunk * CHUNK; n < end; ++n) sum = add(sum, n, c);
   sums[chunk * columns + c] = sum;
 }

@@ -94,7 +94,7 @@ __global__ void sum_rows(float* partial, const float* x, int64_t n) {
 
 // Sums the rows' sums, level by level in place, in one block. Of each level it takes as many rows as it has warps: read
 // by all, then written by all, so that no sum lands on numbers that are still to be read.
-__global__ void finish_sum(float* sum, float* partial, int64_t rows) {
+__global__ void __launch_bounds__(FINISH_WARPS* WARP) finish_sum(float* sum, float* partial, int64_t rows) {
   int64_t left = rows;
   while (left > 1) {
     const int64_t sums = (left + LONG - 1) / LONG;

@@ -2,7 +2,10 @@
 // channels.
 #pragma once
 
+#include <type_traits>
+
 #include "gpu/lanes.cuh"
+#include "math/activation.h"
 #include "ops/ops.h"
 
 namespace petroglyph {
@@ -173,7 +176,7 @@ class Sweeper {
       dz[k] = a_.dz + at;
     }
     const float *factor = factors.row[begin - from], *scale = scales.row[begin - from];
-#pragma unroll(PARTIAL ? 1 : 2)
+#pragma unroll(PARTIAL || !std::is_same_v <Psi, ExpInRange> ? 1 : 2)  // the others are long, and seldom used
     for (int partner = begin; partner < end; ++partner) {
       step<PARTIAL>(partner, other, dz, factor, scale);
 #pragma unroll
@@ -242,6 +245,10 @@ void run_sweep(const SweepArguments& arguments, cudaStream_t stream) {
   LAUNCH((sweep_pairs<Psi, SWEEP, CHANNELS>), static_cast<unsigned>(s.count() * tiles * strips), threads, 0, stream,
          arguments, tiles, strips);
 }
+
+// relation_sweeps.cu
+void sweep_queries(const SweepArguments& arguments, Activation activation, cudaStream_t stream);
+void sweep_keys(const SweepArguments& arguments, Activation activation, cudaStream_t stream);
 
 // A narrow head would leave half of the threads without a channel.
 template <class Psi, Sweep SWEEP>

@@ -6,6 +6,9 @@
 // keys and adds up dp. Every sum is still its own chain, over i or j ascending, so that nothing shows in the bits. Then
 // come the products with the weights and the rest, row by row.
 
+#include <algorithm>
+#include <iterator>
+
 #include "gpu/gpu.h"
 #include "gpu/product.cuh"
 #include "gpu/relation.cuh"
@@ -46,9 +49,22 @@ struct alignas(16) WarpPairs {
   float along[QUERIES][WARP];
 };
 
+// For so many groups of 32 channels there is a kernel; a head of 5 takes that of 6. Each costs seconds of compiling.
+constexpr int LANE_GROUPS[] = {1, 2, 3, 4, 6, 8, 12};
+
+// The groups that every head of this kernel has in full.
+constexpr int whole_groups(int groups) {
+  int whole = 0;
+  for (const int fewer : LANE_GROUPS)
+    if (fewer < groups) whole = fewer;
+  return whole;
+}
+
 // A warp owns QUERIES queries; a lane has the channels lane, lane + 32, … of the head, GROUPS of them.
 template <int GROUPS, int QUERIES>
 class LaneSweeper {
+  static constexpr int WHOLE = whole_groups(GROUPS);
+
  public:
   __device__ LaneSweeper(const SweepArguments& arguments, float* weight, int64_t number, int first)
       : a_(arguments), weight_(weight + arguments.pairs.pair_offset(number)), number_(number), first_(first) {
@@ -102,10 +118,9 @@ class LaneSweeper {
   }
 
  private:
-  // Only the last group can be cut short.
-  __device__ bool exists(int k) const { return k < GROUPS - 1 || k * WARP + lane_index() < a_.pairs.width; }
+  __device__ bool exists(int k) const { return k < WHOLE || k * WARP + lane_index() < a_.pairs.width; }
   __device__ int column(int k) const {
-    return k < GROUPS - 1 ? k * WARP + lane_index() : min(k * WARP + lane_index(), a_.pairs.width - 1);
+    return k < WHOLE ? k * WARP + lane_index() : min(k * WARP + lane_index(), a_.pairs.width - 1);
   }
   __device__ int row(int r) const { return first_ + min(r, own_ - 1); }
   __device__ float* weight_of(int r) const { return weight_ + static_cast<int64_t>(row(r)) * a_.pairs.keys; }
@@ -127,12 +142,14 @@ class LaneSweeper {
   __device__ void sweep_some(WarpPairs<QUERIES>& pairs, int from, int begin, int end) {
     const int64_t stride = a_.pairs.hidden;
     const float* keys = a_.p + a_.pairs.key_offset(number_) + begin * stride + lane_index();
-    const int last = column(GROUPS - 1) - lane_index();
+    int other[GROUPS - WHOLE];  // where the channels stand that may be another's
+#pragma unroll
+    for (int k = WHOLE; k < GROUPS; ++k) other[k - WHOLE] = column(k) - lane_index();
 #pragma unroll 1
     for (int key = begin; key < end; ++key, keys += stride) {
       float p[GROUPS];
 #pragma unroll
-      for (int k = 0; k < GROUPS; ++k) p[k] = keys[k < GROUPS - 1 ? k * WARP : last];
+      for (int k = 0; k < GROUPS; ++k) p[k] = keys[k < WHOLE ? k * WARP : other[k - WHOLE]];
       step<PARTIAL>(key, p, pairs, key - from);
     }
   }
@@ -186,21 +203,18 @@ void run_lanes(const SweepArguments& arguments, float* weight, cudaStream_t stre
          stream, arguments, weight, tiles);
 }
 
-constexpr int LANE_GROUPS = 12;
+constexpr int LANE_WIDTH = 12 * WARP;  // the widest head
+static_assert(LANE_WIDTH <= EXP_IN_RANGE_WIDTH, "these kernels know ExpInRange only");
 
 void run_lanes(const SweepArguments& arguments, float* weight, cudaStream_t stream) {
-  switch ((arguments.pairs.width + WARP - 1) / WARP) {
+  const int groups = (arguments.pairs.width + WARP - 1) / WARP;
+  switch (*std::lower_bound(std::begin(LANE_GROUPS), std::end(LANE_GROUPS), groups)) {
     case 1: return run_lanes<1>(arguments, weight, stream);
     case 2: return run_lanes<2>(arguments, weight, stream);
     case 3: return run_lanes<3>(arguments, weight, stream);
     case 4: return run_lanes<4>(arguments, weight, stream);
-    case 5: return run_lanes<5>(arguments, weight, stream);
     case 6: return run_lanes<6>(arguments, weight, stream);
-    case 7: return run_lanes<7>(arguments, weight, stream);
     case 8: return run_lanes<8>(arguments, weight, stream);
-    case 9: return run_lanes<9>(arguments, weight, stream);
-    case 10: return run_lanes<10>(arguments, weight, stream);
-    case 11: return run_lanes<11>(arguments, weight, stream);
     case 12: return run_lanes<12>(arguments, weight, stream);
   }
 }
@@ -368,16 +382,15 @@ void Gpu::relation_backward(real* dp, real* dq, real* weight, real* dz, const re
   const Pairs s(shape);
   LAUNCH_ROWS(average_rows, static_cast<int64_t>(s.batch) * s.queries, stream_, dz, s);
   const SweepArguments queries{dq, dz, inv_std, shift, p, q, s}, keys{dp, dz, inv_std, shift, p, q, s};
-  with_activation(shape.activation, inv_std != nullptr, shape.head_width(), [&](auto psi) {
-    using Psi = decltype(psi);
-    if (inv_std && std::is_same_v<Psi, ExpInRange> && s.width <= LANE_GROUPS * WARP) {
-      run_lanes(queries, weight, stream_);
-    } else {
-      run_sweep<Psi, Sweep::QUERY_GRADIENT>(queries, stream_);
-      if (inv_std) run_weights<Psi>(queries, weight, stream_);
-    }
-    run_sweep<Psi, Sweep::KEY_GRADIENT>(keys, stream_);
-  });
+  if (inv_std && shape.activation == Activation::EXP && s.width <= LANE_WIDTH) {
+    run_lanes(queries, weight, stream_);
+  } else {
+    sweep_queries(queries, shape.activation, stream_);
+    if (inv_std)
+      with_activation(shape.activation, true, s.width,
+                      [&](auto psi) { run_weights<decltype(psi)>(queries, weight, stream_); });
+  }
+  sweep_keys(keys, shape.activation, stream_);
   if (!inv_std) return;
   real* memory = scratch(s.count() * s.keys + 3 + static_cast<int64_t>(s.batch) * s.keys * s.hidden);
   through_norm<true>(dp, p, q, weight, memory, s, stream_);
