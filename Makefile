@@ -44,19 +44,33 @@ STANDARD := $(if $(findstring clang,$(shell $(CXX) --version 2>/dev/null)),,$(BU
 
 # ---- CUDA -----------------------------------------------------------------------------------------------------------
 
-# auto: where nvcc and a GPU are, with the default flags only; the GPU knows no double build and no sanitizer. The targets that
-# cannot do without take it for 1.
+# auto: where a GPU is and an nvcc that works, with the default flags only; the GPU knows no double build and no sanitizer. The
+# targets that cannot do without take it for 1.
 NVCC ?= $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
 CUDA ?= $(if $(filter test-gpu bench-gpu,$(MAKECMDGOALS)),1,auto)
-CUDA_POSSIBLE := $(if $(filter 0,$(CUDA)),,$(if $(NVCC),$(if $(filter build-float-0,$(BUILD)-$(REAL)-$(SANITIZE)),yes)))
-GPU_HERE := $(if $(CUDA_POSSIBLE),$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d .))
-CUDA_WANTED := $(if $(filter auto,$(CUDA)),$(if $(GPU_HERE),yes),$(filter 1,$(CUDA)))
-# The GPU that is here; else two generations of large ones, and PTX that newer ones compile for themselves.
-GPU_ARCH ?= $(or $(GPU_HERE),80 90)
+CUDA_MEANT := $(filter 1-float-0 auto-float-0-build,$(CUDA)-$(REAL)-$(SANITIZE)$(if $(filter auto,$(CUDA)),-$(BUILD)))
+CUDA_POSSIBLE := $(if $(CUDA_MEANT),$(if $(NVCC),yes))
+# What nvidia-smi says where it says numbers, 9.0 as 90. An error it prints in the same place.
+GPU_HERE := $(if $(CUDA_POSSIBLE),$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | \
+  sed -n 's/^\([0-9][0-9]*\)\.\([0-9]\)$$/\1\2/p' | sort -u))
+GPU_KNOWN := $(if $(GPU_HERE),$(filter $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch 2>/dev/null)),$(GPU_HERE)))
+# Images for the GPUs that are here; else for two generations of large ones, and PTX that others compile for themselves when they
+# first run it: older ones that of 75, newer ones that of the last.
+GPU_ARCH ?= $(or $(GPU_KNOWN),80 90)
+GPU_PTX ?= $(if $(GPU_KNOWN),,$(if $(filter file,$(origin GPU_ARCH)),75)) $(lastword $(GPU_ARCH))
 GENCODE := $(foreach a,$(GPU_ARCH),-gencode arch=compute_$(a),code=sm_$(a)) \
-  -gencode arch=compute_$(lastword $(GPU_ARCH)),code=compute_$(lastword $(GPU_ARCH))
+  $(foreach a,$(GPU_PTX),-gencode arch=compute_$(a),code=compute_$(a))
 NVCCFLAGS := -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true -prec-sqrt=true -Isrc -DPETROGLYPH_CUDA
-CUDA_LIBRARIES := $(if $(CUDA_WANTED),-L$(dir $(NVCC))../lib64 -lcudart_static -ldl -lrt -lpthread)
+CUDA_ASKED := $(if $(CUDA_POSSIBLE),$(if $(filter auto,$(CUDA)),$(GPU_HERE),$(filter 1,$(CUDA))))
+CUDA_ANSWER := $(if $(CUDA_ASKED),$(shell src/gpu/probe.sh $(BUILD)/cuda_probe $(NVCC) $(NVCCFLAGS) $(GENCODE) -ccbin $(CXX)))
+CUDA_WANTED := $(filter yes,$(CUDA_ANSWER))
+ifneq ($(and $(filter 1,$(CUDA)),$(CUDA_MEANT),$(if $(CUDA_WANTED),,no)),)
+$(error CUDA=1: $(or $(CUDA_ANSWER),no nvcc here))
+endif
+# Of the toolkit, of conda's, of the HPC SDK's.
+CUDART := $(if $(CUDA_WANTED),$(firstword $(wildcard $(patsubst %,$(dir $(NVCC))%/libcudart_static.a, \
+  ../lib64 ../lib ../targets/*/lib ../../cuda/lib64))))
+CUDA_LIBRARIES := $(if $(CUDA_WANTED),$(patsubst %/,-L%,$(dir $(CUDART))) -lcudart_static -ldl -lrt -lpthread)
 
 # ---- What is built --------------------------------------------------------------------------------------------------
 
@@ -105,7 +119,7 @@ ifeq ($(OPENMP_WORKS),)
 	@echo "left out: threads ($(CXX) has no OpenMP)"
 endif
 ifeq ($(CUDA_WANTED),)
-	@echo "left out: CUDA ($(if $(filter 0,$(CUDA)),CUDA=0,$(if $(NVCC),no GPU here; CUDA=1 builds it all the same,no nvcc here)))"
+	@echo "left out: CUDA ($(if $(filter 0,$(CUDA)),CUDA=0,$(if $(NVCC),$(or $(CUDA_ANSWER),no GPU here; CUDA=1 builds it all the same),no nvcc here)))"
 endif
 
 $(PROGRAMS): %: $(BUILD)/%
