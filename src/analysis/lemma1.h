@@ -13,8 +13,8 @@ namespace petroglyph {
 // (n,n) matrices are written row after row.
 class MatrixProductNetwork {
  public:
-  explicit MatrixProductNetwork(
-      int n);  // Throws Error for n below 1 or so large that W1 would have more than 2³¹ entries.
+  // Throws Error for n below 1 or so large that W1 would have more than 2³¹ entries.
+  explicit MatrixProductNetwork(int n);
 
   int n() const { return n_; }
   const std::vector<int>& first() const { return first_; }    // W1 (2n²,n³) of 0 and 1

@@ -10,12 +10,14 @@ namespace petroglyph {
 
 // Distances between outputs are relative to their norm; what a mathematician calls equal is apart by rounding only.
 struct OrderSensitivity {
-  double moved =
-      0;            // the outputs of permuted inputs, permuted back, against those of the inputs: the largest distance.
-                    // Rounding only: the model sees a set ("permutation invariant")
-  double last = 0;  // the last output, after a permutation of all inputs before it: the largest distance
-  double later = 0;  // outputs at and after the first position where permuted inputs differ: the smallest distance.
-                     // Far from rounding: "fully position-sensitive"
+  // The outputs of permuted inputs, permuted back, against those of the inputs: the largest distance. Rounding only: the
+  // model sees a set ("permutation invariant").
+  double moved = 0;
+  // The last output, after a permutation of all inputs before it: the largest distance.
+  double last = 0;
+  // Outputs at and after the first position where permuted inputs differ: the smallest distance. Far from rounding: "fully
+  // position-sensitive".
+  double later = 0;
 };
 
 enum class Pass { PARALLEL, STREAM };  // all positions at once, or one token after another

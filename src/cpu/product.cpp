@@ -304,8 +304,7 @@ void multiply_strip(const Product& p, int64_t row_begin, int64_t row_end, const 
                     Rows b, const real* a_tiles, Ahead ahead = {}) {
   const bool last = k + depth == p.K;
   const int columns = static_cast<int>(std::min<int64_t>(strip.columns, p.N - strip.column));
-  const int vectors =
-      static_cast<int>(vectors_of(columns));  // fewer than the strip's where p takes fewer of its columns
+  const int vectors = static_cast<int>(vectors_of(columns));  // fewer than the strip's where p takes fewer columns
   for (int64_t row = row_begin; row < row_end; row += TILE_ROWS) {
     const int rows = static_cast<int>(std::min<int64_t>(TILE_ROWS, row_end - row));
     const View a = a_tiles ? View{a_tiles + (row - row_begin) * depth, 1, TILE_ROWS} : p.a.from(row, k);

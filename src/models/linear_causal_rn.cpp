@@ -81,8 +81,8 @@ class LinearSums final : public PairSums {
   Ops& ops_;
   int batch_, capacity_;
   std::vector<Kept> blocks_;
-  Tensor
-      later_;  // (B,chunks,H): A beyond each chunk's last position; of the backward pass, shared by all blocks, shared by all blocks
+  // (B,chunks,H): A beyond each chunk's last position; of the backward pass, shared by all blocks
+  Tensor later_;
 };
 
 }  // namespace

@@ -33,8 +33,8 @@ struct RelationShape {
 // The relation in linear time: z_j = 1/n_j Σ_i exp(p_i + q_j). The sum over i is made of chunks of CHUNK positions, whose sums
 // are added in turn: chunks can be worked on at the same time, and a stream that counts its positions makes the same ones.
 struct LinearRelationShape {
-  static constexpr int CHUNK =
-      64;  // T = 16,384 gives 256 chunks: enough to fill a GPU, few enough to be added one by one
+  // T = 16,384 gives 256 chunks: enough to fill a GPU, few enough to be added one by one.
+  static constexpr int CHUNK = 64;
 
   int batch;      // B
   int positions;  // T; in a stream only the newest ones

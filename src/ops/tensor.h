@@ -22,8 +22,8 @@ inline int64_t elements(const Shape& shape) {
 class Memory {
  public:
   virtual ~Memory() = default;
-  virtual void* allocate(
-      size_t bytes) = 0;  // uninitialised; throws Error with what was wanted where there is too little
+  // Uninitialised; throws Error with what was wanted where there is too little.
+  virtual void* allocate(size_t bytes) = 0;
   virtual void release(void* memory) noexcept = 0;
   virtual void upload(void* to, const void* host, size_t bytes) = 0;      // the host memory may be reused on return
   virtual void download(void* host, const void* from, size_t bytes) = 0;  // waits for the device

@@ -1,4 +1,4 @@
-// CSV files with words in them, and the cells that an experiment's rows are read from. (train/log.h reads files of numbers.)
+// CSV files with words in them, and the cells that an experiment's rows are read from. (base/log.h reads files of numbers.)
 #pragma once
 
 #include <functional>

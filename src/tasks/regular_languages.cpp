@@ -400,8 +400,7 @@ std::vector<SymbolString> draw_members(const std::string& language, int low, int
                      language.c_str(), low, high));
   std::set<SymbolString> seen(apart.begin(), apart.end());
   std::vector<SymbolString> found;
-  constexpr uint32_t TRIES =
-      1000;  // for each string; the rarest, of Tomita_5 in a window of one length, take about 100
+  constexpr uint32_t TRIES = 1000;  // for each; the rarest, of Tomita_5 in a window of one length, take about 100
   for (uint32_t tried = 0; static_cast<int>(found.size()) < count; ++tried) {
     if (tried / TRIES > static_cast<uint32_t>(count))
       throw Error(text("%s: found only %zu of %d strings of %d to %d symbols", language.c_str(), found.size(), count,
