@@ -38,6 +38,9 @@ FLAGS = -std=c++17 $(ARCHFLAGS) $(CONTRACT) $(OPENMPFLAGS) -Wall -Wextra -Werror
 COMPUTING = $(FLAGS) $(OPTIMIZE) $(CXXFLAGS)
 REST = $(FLAGS) $(OPTIMIZE_REST) $(CXXFLAGS) $(if $(STANDARD),-include $(BUILD)/standard.h)
 LINKFLAGS = $(OPENMPFLAGS) $(if $(filter 1,$(SANITIZE)),-fsanitize=address$(COMMA)undefined) $(LDFLAGS) $(CUDA_LIBRARIES)
+# As they are for all files, whatever a target adds for itself.
+COMMAND_LINES := $(CXX) $(COMPUTING) $(OPTIMIZE_REST)
+HEADER_COMMAND := $(CXX) $(FLAGS) $(OPTIMIZE_REST) $(CXXFLAGS) -x c++-header
 
 # The standard library's headers, compiled once (g++ only). Every file names what it includes all the same: clang++ has them from there.
 STANDARD := $(if $(findstring clang,$(shell $(CXX) --version 2>/dev/null)),,$(BUILD)/standard.h.gch)
@@ -140,6 +143,11 @@ $(PROGRAMS:%=$(BUILD)/%) $(TESTS:%=$(BUILD)/test/%):
 	@echo "  LINK $@"
 	@$(CXX) -o $@ $^ $(LINKFLAGS)
 
+# g++'s -O3 makes copies of these files' loops for cases that they do not have: -O2 with its vectoriser let loose compiles them in half the
+# time, the norm's forward pass is 1.5 times faster, products by 3 to 5 %. The other files lose by it: the relation backward tenfold.
+LEAN := linear linear_relation normalize product
+$(if $(STANDARD),$(if $(filter -O3,$(OPTIMIZE)),$(LEAN:%=$(BUILD)/cpu/%.o))): OPTIMIZE := -O2 -fvect-cost-model=dynamic
+
 $(BUILD)/cpu/%.o: src/cpu/%.cpp $(BUILD)/flags
 	@mkdir -p $(@D)
 	@echo "  CXX  $<"
@@ -164,7 +172,7 @@ $(BUILD)/%.o: src/%.cpp $(BUILD)/flags $(STANDARD)
 $(BUILD)/standard.h.gch: src/base/standard.h $(BUILD)/flags
 	@echo "  CXX  $<"
 	@cp $< $(BUILD)/standard.h
-	@$(CXX) $(FLAGS) $(OPTIMIZE_REST) $(CXXFLAGS) -x c++-header -o $@ $<
+	@$(HEADER_COMMAND) -o $@ $<
 
 # The two files that know whether there is a GPU.
 $(BUILD)/train/device.o $(BUILD)/test/bench.o: CXXFLAGS += $(if $(CUDA_WANTED),-DPETROGLYPH_CUDA)
@@ -203,7 +211,7 @@ $(BUILD)/test/cuda_on_host_test: $(BUILD)/test/cuda_on_host_test.o $(HOST_SHIM)
 # Changes when the command line does, so that objects of other flags are never mixed.
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
-	@echo '$(CXX) $(COMPUTING) $(OPTIMIZE_REST)' | cmp -s - $@ || echo '$(CXX) $(COMPUTING) $(OPTIMIZE_REST)' > $@
+	@echo '$(COMMAND_LINES)' | cmp -s - $@ || echo '$(COMMAND_LINES)' > $@
 $(BUILD)/cuda_flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(CXX) $(CUDA_WANTED) $(NVCC) $(NVCCFLAGS) $(GENCODE)' | cmp -s - $@ || echo '$(CXX) $(CUDA_WANTED) $(NVCC) $(NVCCFLAGS) $(GENCODE)' > $@
