@@ -171,8 +171,8 @@ OpCase center_case(int64_t N, int D) {
   return row;
 }
 
-OpCase layer_norm_case(int64_t N, int D) {
-  OpCase row{text("layer_norm %lldx%d", static_cast<long long>(N), D),
+OpCase layer_norm_case(int64_t N, int D, real epsilon = real(1e-5)) {
+  OpCase row{text("layer_norm %lldx%d%s", static_cast<long long>(N), D, epsilon == real(1e-5) ? "" : " large epsilon"),
              {{"x", Role::INPUT, N * D},
               {"weight", Role::PARAMETER, D},
               {"bias", Role::PARAMETER, D},
@@ -183,7 +183,7 @@ OpCase layer_norm_case(int64_t N, int D) {
              {},
              {}};
   row.forward = [=](Ops& ops, Arrays& a) {
-    ops.layer_norm(a["y"], a["hat"], a["inv_std"], a["x"], a["weight"], a["bias"], N, D);
+    ops.layer_norm(a["y"], a["hat"], a["inv_std"], a["x"], a["weight"], a["bias"], epsilon, N, D);
     ops.layer_norm_output(a["again"], a["hat"], a["weight"], a["bias"], N, D);
   };
   row.backward = [=](Ops& ops, Arrays& a) {
@@ -446,15 +446,16 @@ OpCase relation_case(const RelationShape& s, bool normalized, bool shifted) {
   return row;
 }
 
-OpCase rms_norm_case(int64_t N, int D, Into into) {
-  OpCase row{text("rms_norm %lldx%d%s", static_cast<long long>(N), D, into == Into::ADD ? " add" : ""),
+OpCase rms_norm_case(int64_t N, int D, Into into, real epsilon = real(1e-5)) {
+  OpCase row{text("rms_norm %lldx%d%s%s", static_cast<long long>(N), D, into == Into::ADD ? " add" : "",
+                  epsilon == real(1e-5) ? "" : " large epsilon"),
              {{"x", Role::INPUT, N * D},
               {"weight", Role::PARAMETER, D},
               {"y", Role::OUTPUT, N * D},
               {"inv_rms", Role::KEPT, N}},
              {},
              {}};
-  row.forward = [=](Ops& ops, Arrays& a) { ops.rms_norm(a["y"], a["inv_rms"], a["x"], a["weight"], N, D); };
+  row.forward = [=](Ops& ops, Arrays& a) { ops.rms_norm(a["y"], a["inv_rms"], a["x"], a["weight"], epsilon, N, D); };
   row.backward = [=](Ops& ops, Arrays& a) {
     if (into == Into::ADD) a.tensor("dx").zero();
     ops.rms_norm_backward(a["dx"], a["dweight"], a["dy"], a["x"], a["inv_rms"], a["weight"], N, D, into);
@@ -840,6 +841,7 @@ void add_dct_ops(std::vector<OpCase>& rows) {
 void add_transformer_ops(std::vector<OpCase>& rows) {
   rows.push_back(layer_norm_case(3, 7));
   rows.push_back(layer_norm_case(1030, 33));
+  rows.push_back(layer_norm_case(3, 7, real(0.5)));
   for (const Pointwise f : {Pointwise::RELU, Pointwise::GELU, Pointwise::GELU_TANH})
     rows.push_back(pointwise_case(f, 85));
   rows.push_back(rows_case(3, 4, 7));
@@ -896,6 +898,7 @@ std::vector<OpCase> op_cases() {
   rows.push_back(class_token_case(3, 5, 7));
   rows.push_back(class_token_case(1030, 2, 3));  // the sum over the batch is cut
   rows.push_back(rms_norm_case(3, 7, Into::WRITE));
+  rows.push_back(rms_norm_case(3, 7, Into::WRITE, real(0.5)));
   rows.push_back(rms_norm_case(1031, 33, Into::ADD));  // the weight's gradient is cut
   rows.push_back(causal_convolution_case(2, 7, 5, 4, false));
   rows.push_back(causal_convolution_case(3, 2, 67, 3, false));  // shorter than the filter reaches
@@ -980,7 +983,21 @@ void add_transformers(std::vector<ModelCase>& rows) {
                            "\"embedding_scale\":1.75";
   add("post affine", transformer_config(8, 12, 2, 2, true, "learned", true, true, "erf", "all", post), 2, 7);
   add("post plain", transformer_config(8, 12, 2, 1, true, "sinusoidal", false, false, "erf", "last", post), 3, 5);
+  const std::string tied = tokens + ",\"tied_head\":true,\"norm_epsilon\":0.01";
+  add("tied", transformer_config(10, 14, 2, 2, true, "learned", true, true, "tanh", "all", tied), 2, 8);
+  add("tied, normalized embedding, published slopes",
+      transformer_config(9, 8, 2, 3, true, "alibi", true, true, "tanh", "all",
+                         tied + ",\"embedding_norm\":true,\"slopes\":\"published\""),
+      2, 6);
+  add("post, normalized embedding",
+      transformer_config(8, 9, 2, 2, true, "none", true, false, "erf", "all",
+                         tied + ",\"embedding_norm\":true,\"norm_position\":\"post\""),
+      2, 6);
   const std::string images = "\"patches\":6,\"patch_size\":5,\"classes\":4";
+  rows.push_back({"transformer images with a head's bias", "transformer",
+                  transformer_config(8, 9, 2, 2, false, "learned", true, true, "erf", "last",
+                                     images + ",\"head_bias\":true,\"norm_epsilon\":1e-12"),
+                  3, 6, false, true, 5});
   rows.push_back({"transformer images", "transformer",
                   transformer_config(8, 9, 2, 2, false, "learned", false, false, "erf", "last", images), 3, 6, false,
                   true, 5});
@@ -1074,16 +1091,17 @@ std::vector<ModelCase> model_cases() {
   causal_rn("bidirectional", causal_rn_config(9, 6, 8, 12, 2, 1, "exp", "exact", true, false), 2, 6);
   rows.back().streams = false;
   const auto mamba = [&](const char* name, int width, int layers, int state, int conv, int expand, int dt_rank,
-                         int batch, int length) {
+                         int batch, int length, const char* more = "") {
     rows.push_back({std::string("mamba ") + name, "mamba",
                     text("{\"vocab\":11,\"context\":9,\"width\":%d,\"layers\":%d,\"state\":%d,\"conv\":%d,\"expand\":%"
-                         "d,\"dt_rank\":%d}",
-                         width, layers, state, conv, expand, dt_rank),
+                         "d,\"dt_rank\":%d%s}",
+                         width, layers, state, conv, expand, dt_rank, more),
                     batch, length});
   };
   mamba("usual", 10, 2, 16, 4, 2, 3, 3, 7);
   mamba("more than one segment", 17, 1, 16, 4, 2, 2, 2, 67);
   mamba("unusual", 9, 2, 3, 1, 3, 12, 2, 5);
+  mamba("tied", 10, 2, 4, 3, 2, 3, 2, 6, ",\"tied_head\":true,\"norm_epsilon\":0.01");
   for (const char* cell : {"elman", "lstm"})
     for (const char* readout : {"all", "last"})
       rows.push_back(

@@ -238,7 +238,7 @@ Row layer_norm_row(int64_t N, int D, Into into) {
   return {text("layer_norm %lld×%d %s", static_cast<long long>(N), D, name_of(into)), [=](Run& r) {
             real *y = r.updated("y", N * D), *hat = r.out("hat", N * D), *inv_std = r.out("inv_std", N);
             const real *weight = r.in("weight", D), *bias = r.in("bias", D);
-            r.ops.layer_norm(y, hat, inv_std, y, weight, bias, N, D);
+            r.ops.layer_norm(y, hat, inv_std, y, weight, bias, real(1e-5), N, D);
             r.ops.layer_norm_output(r.out("once more", N * D), hat, weight, bias, N, D);
             real* dx = r.updated("dx", N * D);
             r.ops.layer_norm_backward(dx, r.updated("dweight", D), r.updated("dbias", D),

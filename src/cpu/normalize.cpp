@@ -57,17 +57,13 @@ void Cpu::center(real* y, const real* x, int64_t N, int D) {
   });
 }
 
-namespace {
-constexpr real RMS_EPSILON = real(1e-5);
-}
-
-void Cpu::rms_norm(real* y, real* inv_rms, const real* x, const real* weight, int64_t N, int D) {
+void Cpu::rms_norm(real* y, real* inv_rms, const real* x, const real* weight, real epsilon, int64_t N, int D) {
   parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
       const real* in = x + n * D;
       const real square =
           sum_lanes(D, [&](real sum, int64_t c) { return fma(in[c], in[c], sum); }) / static_cast<real>(D);
-      const real scale = 1 / numerics::sqrt(square + RMS_EPSILON);
+      const real scale = 1 / numerics::sqrt(square + epsilon);
       for (int c = 0; c < D; ++c) y[n * D + c] = weight[c] * (in[c] * scale);
       inv_rms[n] = scale;
     }
@@ -106,12 +102,8 @@ void Cpu::rms_norm_backward(real* dx, real* dweight, const real* dy, const real*
 
 // ---- Layer normalization --------------------------------------------------------------------------------------------
 
-namespace {
-constexpr real LAYER_NORM_EPSILON = real(1e-5);
-}
-
-void Cpu::layer_norm(real* y, real* hat, real* inv_std, const real* x, const real* weight, const real* bias, int64_t N,
-                     int D) {
+void Cpu::layer_norm(real* y, real* hat, real* inv_std, const real* x, const real* weight, const real* bias,
+                     real epsilon, int64_t N, int D) {
   parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
       const real* in = x + n * D;
@@ -120,7 +112,7 @@ void Cpu::layer_norm(real* y, real* hat, real* inv_std, const real* x, const rea
       for (int c = 0; c < D; ++c) h[c] = in[c] - mean;
       const real variance =
           sum_lanes(D, [&](real sum, int64_t c) { return fma(h[c], h[c], sum); }) / static_cast<real>(D);
-      const real scale = 1 / numerics::sqrt(variance + LAYER_NORM_EPSILON);
+      const real scale = 1 / numerics::sqrt(variance + epsilon);
       for (int c = 0; c < D; ++c) {
         h[c] *= scale;
         out[c] = fma(h[c], weight[c], bias[c]);

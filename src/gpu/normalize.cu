@@ -75,15 +75,14 @@ void Gpu::center(real* y, const real* x, int64_t N, int D) { LAUNCH_ROWS(center_
 
 namespace {
 
-constexpr float RMS_EPSILON = 1e-5f;
-
-__global__ void rms_norm_rows(float* y, float* inv_rms, const float* x, const float* weight, int64_t N, int D) {
+__global__ void rms_norm_rows(float* y, float* inv_rms, const float* x, const float* weight, float epsilon, int64_t N,
+                              int D) {
   const int64_t n = row_of_warp();
   if (n >= N) return;
   const float* in = x + n * D;
   const float square =
       sum_lanes(D, [&](float sum, int c) { return numerics::fma(in[c], in[c], sum); }) / static_cast<float>(D);
-  const float scale = 1 / numerics::sqrt(square + RMS_EPSILON);
+  const float scale = 1 / numerics::sqrt(square + epsilon);
 #pragma unroll 8
   for (int c = lane_index(); c < D; c += WARP) y[n * D + c] = weight[c] * (in[c] * scale);
   if (lane_index() == 0) inv_rms[n] = scale;
@@ -116,8 +115,8 @@ struct AddGain {
 
 }  // namespace
 
-void Gpu::rms_norm(real* y, real* inv_rms, const real* x, const real* weight, int64_t N, int D) {
-  LAUNCH_ROWS(rms_norm_rows, N, stream_, y, inv_rms, x, weight, N, D);
+void Gpu::rms_norm(real* y, real* inv_rms, const real* x, const real* weight, real epsilon, int64_t N, int D) {
+  LAUNCH_ROWS(rms_norm_rows, N, stream_, y, inv_rms, x, weight, epsilon, N, D);
 }
 
 void Gpu::rms_norm_backward(real* dx, real* dweight, const real* dy, const real* x, const real* inv_rms,
@@ -130,11 +129,9 @@ void Gpu::rms_norm_backward(real* dx, real* dweight, const real* dy, const real*
 
 namespace {
 
-constexpr float EPSILON = 1e-5f;
-
 // y may be x.
 __global__ void layer_norm_rows(float* y, float* hat, float* inv_std, const float* x, const float* weight,
-                                const float* bias, int64_t N, int D) {
+                                const float* bias, float epsilon, int64_t N, int D) {
   const int64_t n = row_of_warp();
   if (n >= N) return;
   const float* in = x + n * D;
@@ -144,7 +141,7 @@ __global__ void layer_norm_rows(float* y, float* hat, float* inv_std, const floa
     return numerics::fma(centered, centered, sum);
   };
   const float variance = sum_lanes(D, square) / static_cast<float>(D);
-  const float scale = 1 / numerics::sqrt(variance + EPSILON);
+  const float scale = 1 / numerics::sqrt(variance + epsilon);
 #pragma unroll 8
   for (int c = lane_index(); c < D; c += WARP) {
     const float h = (in[c] - mean) * scale;
@@ -197,9 +194,9 @@ struct AddGradient {
 
 }  // namespace
 
-void Gpu::layer_norm(real* y, real* hat, real* inv_std, const real* x, const real* weight, const real* bias, int64_t N,
-                     int D) {
-  LAUNCH_ROWS(layer_norm_rows, N, stream_, y, hat, inv_std, x, weight, bias, N, D);
+void Gpu::layer_norm(real* y, real* hat, real* inv_std, const real* x, const real* weight, const real* bias,
+                     real epsilon, int64_t N, int D) {
+  LAUNCH_ROWS(layer_norm_rows, N, stream_, y, hat, inv_std, x, weight, bias, epsilon, N, D);
 }
 
 void Gpu::layer_norm_output(real* y, const real* hat, const real* weight, const real* bias, int64_t N, int D) {

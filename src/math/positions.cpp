@@ -81,11 +81,15 @@ std::vector<real> dct_waves(int64_t window, int64_t frequencies, int64_t rows) {
   return table;
 }
 
-std::vector<real> alibi_bias(int count, int heads) {
+std::vector<real> alibi_bias(int count, int heads, bool published) {
   constexpr double LOG_2 = 0.69314718055994529;
+  int of = heads;  // slope h of so many
+  if (published)
+    for (of = 1; 2 * of <= heads;) of *= 2;
   std::vector<real> table(static_cast<size_t>(count) * static_cast<size_t>(heads));
   for (int h = 0; h < heads; ++h) {
-    const double slope = exp_of(-8 * LOG_2 * (h + 1) / heads);
+    const double slope =
+        h < of ? exp_of(-8 * LOG_2 * (h + 1) / of) : exp_of(-8 * LOG_2 * (2 * (h - of) + 1) / (2 * of));
     for (int n = 0; n < count; ++n) table[static_cast<size_t>(n) * heads + h] = static_cast<real>(-slope * n);
   }
   return table;

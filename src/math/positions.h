@@ -12,8 +12,9 @@ namespace petroglyph {
 // sin(t / 10000^(2i/width)) and column 2i+1 the cosine. Position −t has the sines of the other sign.
 std::vector<real> sinusoids(int first, int count, int width);
 
-// ALiBi (Press et al. 2022): row n, column h is −n·2^(−8(h+1)/heads).
-std::vector<real> alibi_bias(int count, int heads);
+// ALiBi (Press et al. 2022): row n, column h is −n·2^(−8(h+1)/heads). Published for heads that are no power of two: the slopes of the
+// largest power p below, then every second one of 2p.
+std::vector<real> alibi_bias(int count, int heads, bool published = false);
 
 // T5's buckets (Raffel et al. 2020) of the distances 0 … count−1: n below 16, then 16 more that grow as log n up to 128, where
 // the last one begins.

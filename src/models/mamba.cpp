@@ -11,7 +11,7 @@
 //     h_t = exp(Δ_t A) h_{t−1} + Δ_t u_t B_t                          (B,I,S)   eq. 2a, from h = 0
 //     y_t = Σ_s h_{t,s} C_{t,s} + D u_t                               (B,T,I)   eq. 2b
 //     x  += W_out (y ∘ silu(z))                                       (B,T,D)
-//   logits = W_head norm(x)                                           (B,T,V)
+//   logits = W_head norm(x)                                           (B,T,V)   tied_head: W_head is the embedding
 //
 // Why it is "selective": with constant Δ, B and C this is a linear filter, which weighs the past by its age alone. Here
 // they are functions of the token. Where Δ is large the state forgets and takes the token in, where it is small it
@@ -54,6 +54,8 @@ struct Config {
   int conv;     // K, taps of the convolution
   int inner;    // I = expand·D
   int dt_rank;  // R, the width that Δ is squeezed through
+  real norm_epsilon;
+  bool tied_head;
 
   explicit Config(const Json& json) {
     ConfigReader reader("mamba", json);
@@ -65,6 +67,8 @@ struct Config {
     conv = static_cast<int>(reader.integer("conv", 1, 1 << 10));
     inner = width * static_cast<int>(reader.integer("expand", 1, 64));
     dt_rank = static_cast<int>(reader.integer("dt_rank", 1, 1 << 16));
+    norm_epsilon = static_cast<real>(reader.number("norm_epsilon", 0, 1, 1e-5));
+    tied_head = reader.boolean("tied_head", false);
     reader.finish();
   }
   int projected() const { return dt_rank + 2 * state; }
@@ -116,10 +120,12 @@ class Mamba final : public Model {
  public:
   Mamba(const Json& json, Ops& ops) : config_(json), ops_(ops) {
     const Config& c = config_;
-    token_embedding_ = &parameters.add("token_embedding.weight", {c.vocab, c.width}, Init::normal(1));
+    const Init weight = Init::normal(WEIGHT_DEVIATION);
+    token_embedding_ =
+        &parameters.add("token_embedding.weight", {c.vocab, c.width}, c.tied_head ? weight : Init::normal(1));
     for (int l = 0; l < c.layers; ++l) add_block("blocks." + std::to_string(l) + ".");
     final_norm_ = &parameters.add("final_norm.weight", {c.width}, Init::ones());
-    head_ = &parameters.add("head.weight", {c.vocab, c.width}, Init::normal(WEIGHT_DEVIATION));
+    head_ = c.tied_head ? token_embedding_ : &parameters.add("head.weight", {c.vocab, c.width}, weight);
     parameters.allocate(ops);
   }
 
@@ -196,7 +202,7 @@ const real* Mamba::run(State& s, const int32_t* tokens, int n) {
   ops_.embedding(s.x.data(), token_embedding_->value, nullptr, tokens, 0, s.batch, n, c.width);
   for (size_t l = 0; l < blocks_.size(); ++l)
     block_forward(blocks_[l], s.blocks[streaming ? 0 : l], streaming ? &s.past[l] : nullptr, s, n);
-  ops_.rms_norm(s.r.data(), s.inv_rms.data(), s.x.data(), final_norm_->value, N, c.width);
+  ops_.rms_norm(s.r.data(), s.inv_rms.data(), s.x.data(), final_norm_->value, c.norm_epsilon, N, c.width);
   ops_.linear(s.logits.data(), s.r.data(), head_->value, nullptr, N, c.width, c.vocab, Into::WRITE);
   return s.logits.data();
 }
@@ -212,7 +218,7 @@ void Mamba::block_forward(const Block& block, Activations& a, Past* past, State&
   if (!past) a.kept.resize(ops_, {s.batch, shape.segments(), S, I});
 
   ops_.copy(a.x.data(), 0, s.x.data(), 0, s.x.bytes(), 1);
-  ops_.rms_norm(s.r.data(), s.inv_rms.data(), a.x.data(), block.norm->value, N, D);
+  ops_.rms_norm(s.r.data(), s.inv_rms.data(), a.x.data(), block.norm->value, config_.norm_epsilon, N, D);
   const real *W_v = block.in_proj->value, *W_z = W_v + static_cast<int64_t>(I) * D;
   ops_.linear(a.v.data(), s.r.data(), W_v, nullptr, N, D, I, Into::WRITE);
   ops_.linear(a.z.data(), s.r.data(), W_z, nullptr, N, D, I, Into::WRITE);
@@ -291,7 +297,7 @@ void Mamba::block_backward(const Block& block, const Activations& a, const ScanS
                                    block.conv->value, block.conv_bias->value, B, T, I, config_.conv);
 
   const int64_t half = static_cast<int64_t>(I) * D;
-  ops_.rms_norm(s.r.data(), s.inv_rms.data(), a.x.data(), block.norm->value, N, D);
+  ops_.rms_norm(s.r.data(), s.inv_rms.data(), a.x.data(), block.norm->value, config_.norm_epsilon, N, D);
   ops_.linear_backward_weight(block.in_proj->gradient, nullptr, dv, s.r.data(), N, D, I);
   ops_.linear_backward_weight(block.in_proj->gradient + half, nullptr, dz, s.r.data(), N, D, I);
   ops_.linear_backward_input(dr, dv, block.in_proj->value, N, D, I, Into::WRITE);

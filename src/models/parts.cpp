@@ -5,7 +5,8 @@
 
 namespace petroglyph {
 
-Norm::Norm(Parameters& parameters, const std::string& name, int width, bool affine) : width_(width) {
+Norm::Norm(Parameters& parameters, const std::string& name, int width, bool affine, real epsilon)
+    : width_(width), epsilon_(epsilon) {
   if (!affine) return;
   weight_ = &parameters.add(name + ".weight", {width}, Init::ones());
   bias_ = &parameters.add(name + ".bias", {width}, Init::zeros());
@@ -19,7 +20,8 @@ const real* Norm::forward(Ops& ops, Kept& kept, Tensor& output, const real* x, i
     return kept.hat.data();
   }
   output.resize(ops, {N, width_});
-  ops.layer_norm(output.data(), kept.hat.data(), kept.inv_std.data(), x, weight_->value, bias_->value, N, width_);
+  ops.layer_norm(output.data(), kept.hat.data(), kept.inv_std.data(), x, weight_->value, bias_->value, epsilon_, N,
+                 width_);
   return output.data();
 }
 
@@ -27,7 +29,7 @@ void Norm::in_place(Ops& ops, Kept& kept, real* x, int64_t N) const {
   kept.hat.resize(ops, {N, width_});
   kept.inv_std.resize(ops, {N});
   if (weight_) {
-    ops.layer_norm(x, kept.hat.data(), kept.inv_std.data(), x, weight_->value, bias_->value, N, width_);
+    ops.layer_norm(x, kept.hat.data(), kept.inv_std.data(), x, weight_->value, bias_->value, epsilon_, N, width_);
     return;
   }
   ops.normalize(kept.hat.data(), kept.inv_std.data(), x, N, width_);

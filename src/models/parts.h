@@ -13,6 +13,9 @@ constexpr real WEIGHT_DEVIATION = real(0.02);
 // "except for output layers, which were further divided by the square root of the number of residual connections"
 inline real output_deviation(int residuals) { return WEIGHT_DEVIATION / numerics::sqrt(static_cast<real>(residuals)); }
 
+// What keeps a norm from a division by zero, unless the configuration says otherwise; plain norms have none.
+constexpr real NORM_EPSILON = real(1e-5);
+
 // Layer normalization, plain or affine.
 class Norm {
  public:
@@ -21,7 +24,7 @@ class Norm {
   };
 
   Norm() = default;
-  Norm(Parameters& parameters, const std::string& name, int width, bool affine);
+  Norm(Parameters& parameters, const std::string& name, int width, bool affine, real epsilon = NORM_EPSILON);
 
   // Returns the output: what is kept where the norm is plain, `output` where it is affine.
   const real* forward(Ops& ops, Kept& kept, Tensor& output, const real* x, int64_t N) const;
@@ -34,6 +37,7 @@ class Norm {
 
  private:
   int width_ = 0;
+  real epsilon_ = 0;
   Parameter *weight_ = nullptr, *bias_ = nullptr;  // (D) each, or null
 };
 

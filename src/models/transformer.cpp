@@ -10,7 +10,7 @@
 // Position schemes:
 //   none         with two causal layers or more the mask alone tells orders apart
 //   learned, sinusoidal        a vector added to the embedding
-//   alibi        score −slope_h (t−s), slope_h = 2^(−8(h+1)/heads)             Press et al. 2022
+//   alibi        score −slope_h (t−s), slope_h = 2^(−8(h+1)/heads), or as published   Press et al. 2022
 //   t5           score + table[bucket(t−s)][h]                                 Raffel et al. 2020
 //   kerple       score − r1_h log(1 + r2_h (t−s))                              Chi et al. 2022
 //   xl           score = ((q_t + u)·k_s + (q_t + v)·W_R R_{t−s}) / √n          Dai et al. 2019; R_n sinusoidal
@@ -128,7 +128,7 @@ void SoftmaxAttention::prepare(const Piece& p) {
     }
     ops_.embedding(bias_.data(), t5_->value, nullptr, buckets_.data(), 0, 1, T, heads);
   } else if (longer) {
-    bias_.upload(alibi_bias(T, heads));
+    bias_.upload(alibi_bias(T, heads, config_.published_slopes));
   }
 }
 

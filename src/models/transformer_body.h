@@ -7,7 +7,9 @@
 //     x += W_down f(W_up norm_2(x) + b_up) + b_down
 //   logits = W_head final_norm(x) + b_head                                  (B,T,V), or (B,V) of the last position alone
 //
-// or, with norm_position "post": x = norm_1(x + attention(x)), x = norm_2(x + mlp(x)), and no final norm. Of images,
+// With embedding_norm x is normalized before the first block. With tied_head W_head is the token embedding: one parameter, to whose
+// gradient the head's part is added first and the embedding's last.
+// Or, with norm_position "post": x = norm_1(x + attention(x)), x = norm_2(x + mlp(x)), and no final norm. Of images,
 //   x   = [W_patch patch_1, …, W_patch patch_N, cls_token] + position       (B,N+1,D)
 //
 // Where a model has more layers than blocks, they take the blocks in turn, and a block's gradients are added layer by layer, the last
@@ -42,9 +44,12 @@ struct TransformerConfig {
   int layers = 0;  // blocks with weights of their own
   bool causal = true;
   std::string position = "none";
-  bool affine = true, post_norm = false;
+  bool affine = true, post_norm = false, embedding_norm = false;
+  real norm_epsilon = NORM_EPSILON;  // of affine norms
+  bool published_slopes = false;     // alibi_bias()
   bool qkv_bias = true, out_bias = true, head_bias = false;
   Pointwise activation = Pointwise::GELU;
+  bool tied_head = false;
   bool last = false;  // readout of the last position alone
   real embedding_scale = 1;
   real embedding_deviation = 1;  // of the initial values; PyTorch's default, as in the papers' code. GPT-2: 0.02
@@ -65,11 +70,14 @@ struct TransformerConfig {
     if (!causal && (position == "alibi" || position == "t5" || position == "kerple"))
       reader.fail("position \"" + position + "\" knows distances to the past only, and causal is false");
     affine = reader.choice("norm", {"plain", "affine"}) == "affine";
+    if (affine) norm_epsilon = static_cast<real>(reader.number("norm_epsilon", 0, 1, 1e-5));
+    if (position == "alibi") published_slopes = reader.choice("slopes", {"even", "published"}, "even") == "published";
     qkv_bias = reader.boolean("qkv_bias");
     out_bias = reader.boolean("out_bias");
     activation = reader.choice("gelu", {"erf", "tanh"}) == "tanh" ? Pointwise::GELU_TANH : Pointwise::GELU;
     last = reader.choice("readout",
                          images ? std::vector<std::string>{"last"} : std::vector<std::string>{"all", "last"}) == "last";
+    head_bias = reader.boolean("head_bias", false);
     if (images)
       read_image_keys(reader);
     else
@@ -92,7 +100,10 @@ struct TransformerConfig {
     if (reader.choice("mlp_activation", {"gelu", "relu"}, "gelu") == "relu") activation = Pointwise::RELU;
     embedding_scale = static_cast<real>(reader.number("embedding_scale", -1e6, 1e6, 1));
     embedding_deviation = static_cast<real>(reader.number("embedding_deviation", 0, 1e6, 1));
-    head_bias = reader.boolean("head_bias", false);
+    embedding_norm = reader.boolean("embedding_norm", false);
+    tied_head = reader.boolean("tied_head", false);
+    if (tied_head && classes != vocab)
+      reader.fail(petroglyph::text("tied_head: classes is %d, vocab %d, and one table serves both", classes, vocab));
   }
 };
 
@@ -211,8 +222,9 @@ class TransformerModel final : public Model {
     Piece piece{};
     std::vector<Activations> layers;                // of the longest sequence so far; one for all layers in a stream
     std::vector<typename Attention::Cache> caches;  // stream only
-    Tensor finished;   // (N,D): x after each position's own last layer, stream with readout "last"
-    Tensor x;          // (N,D)
+    Tensor finished;  // (N,D): x after each position's own last layer, stream with readout "last"
+    Tensor x;         // (N,D)
+    Norm::Kept embedding_norm;
     Tensor embedded;   // (N,D): x before the layers, where the first one reads it unnormalized
     Tensor r, hidden;  // (N,D), (N,H): of the layer at work
     Tensor last;       // (B,D): x at the last position
@@ -245,7 +257,7 @@ class TransformerModel final : public Model {
   PatchEmbedding patch_embedding_;  // images only
   Parameter *head_, *head_bias_ = nullptr;
   std::vector<Block> blocks_;
-  Norm final_norm_;
+  Norm embedding_norm_, final_norm_;
   Tensor sinusoids_;  // (at least as many as were asked for, D)
   State state_;
   Tensor dx_, dr_, dy_, dqkv_, dhidden_, dlast_;  // of the backward pass, shared by all layers
@@ -257,6 +269,7 @@ template <class Attention>
 void TransformerModel<Attention>::declare() {
   const TransformerConfig& c = config_;
   const Init weight = Init::normal(WEIGHT_DEVIATION);
+  const auto norm = [&](const std::string& name) { return Norm(parameters, name, c.width, c.affine, c.norm_epsilon); };
   if (c.images)
     patch_embedding_ = PatchEmbedding(parameters, name_, c.patches, c.patch_size, c.width);
   else
@@ -265,6 +278,7 @@ void TransformerModel<Attention>::declare() {
   if (c.position == "learned" && !c.images)
     position_embedding_ =
         &parameters.add("position_embedding.weight", {c.context, c.width}, Init::normal(c.embedding_deviation));
+  if (c.embedding_norm) embedding_norm_ = norm("embedding_norm");
   const Init out = Init::normal(output_deviation(2 * c.layers));
   const auto bias = [&](bool wanted, const std::string& name, int size) {
     return wanted ? &parameters.add(name, {size}, Init::zeros()) : nullptr;
@@ -272,18 +286,18 @@ void TransformerModel<Attention>::declare() {
   for (int l = 0; l < c.layers; ++l) {
     const std::string prefix = "blocks." + std::to_string(l) + ".", attention = prefix + "attention.";
     Block b;
-    b.norm_1 = Norm(parameters, prefix + "norm_1", c.width, c.affine);
+    b.norm_1 = norm(prefix + "norm_1");
     b.qkv = &parameters.add(attention + "qkv.weight", {3 * c.width, c.width}, weight);
     b.qkv_bias = bias(c.qkv_bias, attention + "qkv.bias", 3 * c.width);
     b.out = &parameters.add(attention + "out.weight", {c.width, c.width}, out);
     b.out_bias = bias(c.out_bias, attention + "out.bias", c.width);
     attention_.add_block(attention);
-    b.norm_2 = Norm(parameters, prefix + "norm_2", c.width, c.affine);
+    b.norm_2 = norm(prefix + "norm_2");
     b.mlp = Mlp(parameters, prefix + "mlp", c.width, c.hidden, c.activation, weight, out);
     blocks_.push_back(b);
   }
-  if (!c.post_norm) final_norm_ = Norm(parameters, "final_norm", c.width, c.affine);
-  head_ = &parameters.add("head.weight", {c.classes, c.width}, weight);
+  if (!c.post_norm) final_norm_ = norm("final_norm");
+  head_ = c.tied_head ? token_embedding_ : &parameters.add("head.weight", {c.classes, c.width}, weight);
   head_bias_ = bias(c.head_bias, "head.bias", c.classes);
 }
 
@@ -347,6 +361,7 @@ void TransformerModel<Attention>::embed(State& s, const Input& input) {
     ops_.scale(s.x.data(), s.x.data(), config_.embedding_scale, p.rows() * D);
     if (positions) ops_.add_positions(s.x.data(), positions, p.first, B, p.count, D);
   }
+  if (config_.embedding_norm) embedding_norm_.in_place(ops_, s.embedding_norm, s.x.data(), p.rows());
   if (!config_.post_norm || p.stream) return;
   s.embedded.resize(ops_, {p.rows(), D});
   ops_.copy(s.embedded.data(), 0, s.x.data(), 0, s.x.bytes(), 1);
@@ -476,6 +491,7 @@ void TransformerModel<Attention>::embed_backward(const Input& input) {
   const int B = p.batch, D = config_.width;
   real* const dx = dx_.data();
   real* const dposition = gradient_or_null(position_embedding_);
+  if (config_.embedding_norm) embedding_norm_.backward(ops_, dx, dx, state_.embedding_norm, p.rows(), Into::WRITE);
   if (config_.images) {
     patch_embedding_.backward(ops_, dx, input);
   } else if (config_.embedding_scale == 1) {

@@ -115,10 +115,10 @@ OP(void center(real* y, const real* x, int64_t N, int D));
 
 // ---- Root mean square normalization --------------------------------------------------------- (Zhang and Sennrich 2019)
 
-// y = weight ∘ x̂,  x̂ = inv_rms·x,  inv_rms = 1/√(mean x² + ε), ε = 1e-5
+// y = weight ∘ x̂,  x̂ = inv_rms·x,  inv_rms = 1/√(mean x² + epsilon)
 //   y (N,D) out; inv_rms (N) out; x (N,D); weight (D)
 //   Order: lanes for the mean.
-OP(void rms_norm(real* y, real* inv_rms, const real* x, const real* weight, int64_t N, int D));
+OP(void rms_norm(real* y, real* inv_rms, const real* x, const real* weight, real epsilon, int64_t N, int D));
 
 // dx = inv_rms · (g − x̂ · mean(g∘x̂)) with g = weight∘dy, or dx += that;  dweight += Σ_n dy_n∘x̂_n
 //   dx (N,D) may not be dy; x, inv_rms as in rms_norm
@@ -128,11 +128,11 @@ OP(void rms_norm_backward(real* dx, real* dweight, const real* dy, const real* x
 
 // ---- Layer normalization ------------------------------------------------------------------------- (Ba et al. 2016)
 
-// hat = (x − mean x) / √(variance + 1e-5),  y = hat ∘ weight + bias, with the biased variance
+// hat = (x − mean x) / √(variance + epsilon),  y = hat ∘ weight + bias, with the biased variance
 //   y (N,D) out, may be x; hat (N,D) out, inv_std (N) out; weight, bias (D)
 //   Order: lanes.
-OP(void layer_norm(real* y, real* hat, real* inv_std, const real* x, const real* weight, const real* bias, int64_t N,
-                   int D));
+OP(void layer_norm(real* y, real* hat, real* inv_std, const real* x, const real* weight, const real* bias,
+                   real epsilon, int64_t N, int D));
 
 // y = hat ∘ weight + bias: what layer_norm wrote, once more
 //   y (N,D) out
