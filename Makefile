@@ -79,7 +79,7 @@ CUDA_LIBRARIES := $(if $(CUDA_WANTED),$(patsubst %/,-L%,$(dir $(CUDART))) -lcuda
 
 # A room of src/ becomes a library, and a program is linked with the rooms that it needs: train_copy waits for no tokenizer. Includes point
 # from left to right only (test/rooms.sh), and so these lists need no room twice.
-ROOMS := base math ops cpu models tokenizers tasks figures train generation analysis reproduction
+ROOMS := base math ops cpu models tokenizers tasks figures train exchange generation analysis reproduction
 KERNELS := $(wildcard src/gpu/*.cu)
 MODELS := models $(if $(CUDA_WANTED),gpu) cpu ops math base
 TRAINING := train figures tasks $(MODELS)
@@ -89,11 +89,12 @@ ROOMS_train_text := generation train figures tasks tokenizers $(MODELS)
 ROOMS_train_regular := analysis $(TRAINING)
 ROOMS_train_image := analysis $(TRAINING)
 ROOMS_scaling := analysis train figures tasks tokenizers $(MODELS)
+ROOMS_convert := exchange train tokenizers $(MODELS)
 ROOMS_generate := generation train tokenizers $(MODELS)
 ROOMS_tokenize := tasks tokenizers math base
 ROOMS_inspect := analysis train figures tasks tokenizers $(MODELS)
 ROOMS_reproduce := reproduction $(TRAINING)
-PROGRAMS := train_copy train_text train_regular train_image scaling generate tokenize inspect reproduce
+PROGRAMS := train_copy train_text train_regular train_image scaling convert generate tokenize inspect reproduce
 
 ROOMS_numerics := math base
 ROOMS_numerics_exhaustive := math base
@@ -230,10 +231,11 @@ double-tests:
 	@$(MAKE) --no-print-directory BUILD=$(DOUBLE) REAL=double $(DOUBLE_TESTS:%=$(DOUBLE)/test/%)
 
 PTX_LINT := "test/ptx_lint.sh $(KERNELS)"
+PYTHON := "test/python.sh $(BUILD)"
 export NVCCFLAGS
 
 test: float-tests double-tests
-	@test/run.sh test/rooms.sh $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) $(PTX_LINT)
+	@test/run.sh test/rooms.sh $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) $(PTX_LINT) $(PYTHON)
 
 # The same bits from every build: each of these compares itself with test/golden.txt and with the oracles.
 MATRIX := generic O0 noopenmp sanitize $(if $(X86),v3) $(if $(shell command -v clang++),clang)
@@ -250,7 +252,7 @@ matrix-%:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/$* $($*_FLAGS) $(call TESTS_OF,$*) $(if $($*_TESTS),$(PROGRAMS:%=$(BUILD)/$*/%))
 test-all: float-tests double-tests $(MATRIX:%=matrix-%)
 	@test/run.sh test/rooms.sh $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) \
-	  $(PTX_LINT) $(foreach m,$(MATRIX),$(call TESTS_OF,$(m)))
+	  $(PTX_LINT) $(PYTHON) $(foreach m,$(MATRIX),$(call TESTS_OF,$(m)))
 
 # Every function of numerics.h on all 2^32 inputs.
 test-exhaustive: $(BUILD)/test/numerics_exhaustive

@@ -322,6 +322,7 @@ class Bench {
     if (growing.name.find("chunked") != std::string::npos) config.set("form", "chunked").set("readout", "last");
     const auto model = make_model(growing.model, config, *ops_);
     model->parameters.initialize(1);
+    model->parameters.zero_gradients();
     std::vector<int32_t> letters;
     for (int t = 0; t < length; ++t) letters.push_back(t % CLASSES);
     Tokens tokens(*ops_, {length});

@@ -362,7 +362,7 @@ void safetensors(Test& test) {
   says("it has no tensor head", [&] { file.entry("head"); });
   says("its metadata lacks \"task\"", [&] { file.metadata("task"); });
   says("tensor step is of type I64, expected F32", [&] { file.read<float>("step"); });
-  says("tensor counts is of type I32, expected F32 or F64", [&] { file.read_as_float("counts"); });
+  says("tensor counts is of type I32, expected F32, F64, F16 or BF16", [&] { file.read_as_float("counts"); });
   says("tensor blocks.0.weight has 6 elements, expected 2", [&] { file.read("blocks.0.weight", two, 2); });
   says("tensor blocks.0.weight has shape 2×3, expected 3×2", [&] { file.expect_shape("blocks.0.weight", {3, 2}); });
   says("tensor step has shape scalar, expected 1", [&] { file.expect_shape("step", {1}); });
@@ -378,7 +378,7 @@ void safetensors(Test& test) {
   test.throws("a negative shape", "tensor b: impossible shape -1×2", [&] { writer.add("b", {-1, 2}, two); });
   test.throws("a huge shape", "impossible shape", [&] { writer.add("b", {INT64_MAX, INT64_MAX}, two); });
   test.throws("an unknown type", "tensor b: unknown dtype F31", [&] { writer.add("b", "F31", {1}, two); });
-  test.throws("the checksum's key", "is the writer's own", [&] { writer.metadata("data_checksum", "x"); });
+  test.throws("the checksum's key", "is the writer's own", [&] { writer.metadata("checksum_of_data", "x"); });
 }
 
 void safetensors_truncated(Test& test) {
@@ -503,7 +503,7 @@ void safetensors_foreign(Test& test) {
           "tensor b begins at byte 4 of the data, where 5 was expected: an overlap");
   refuses(with_header(R"({"__metadata__":3})"), "__metadata__ is a number, expected an object");
   refuses(with_header(R"({"__metadata__":{"a":3}})"), "__metadata__: a is a number, expected a string");
-  refuses(with_header(R"({"__metadata__":{"data_checksum":"0"}})"), "it has one checksum of two: damaged");
+  refuses(with_header(R"({"__metadata__":{"checksum_of_data":"0"}})"), "it has one checksum of two: damaged");
   test.throws("no file", "/nowhere/m: cannot read: No such file", [] { SafetensorsFile file("/nowhere/m"); });
   test.throws("a folder", "expected a file, found something else", [&] { SafetensorsFile file(folder.path()); });
 }

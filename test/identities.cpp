@@ -55,6 +55,7 @@ Results results(Ops& ops, const ModelCase& row, real deviation) {
   Results r;
   r.logits.resize(static_cast<size_t>(size));
   ops.download(r.logits.data(), model->forward(batch.input()), r.logits.size() * sizeof(real));
+  parameters.zero_gradients();
   model->backward(batch.input(), on_device.data());
   r.gradients = parameters.gradients().download();
   return r;

@@ -18,10 +18,11 @@ tokenizers:   base math
 tasks:        base math tokenizers
 figures:      base
 train:        base math ops cpu gpu models tokenizers tasks figures
+exchange:     base math ops cpu models tokenizers train
 generation:   base math ops models tokenizers
 analysis:     base math ops cpu gpu models tokenizers tasks figures train generation
 reproduction: base math ops cpu gpu models tokenizers tasks figures train generation analysis
-programs:     base math ops cpu gpu models tokenizers tasks figures train generation analysis reproduction
+programs:     base math ops cpu gpu models tokenizers tasks figures train exchange generation analysis reproduction
 '
 
 find "$folder" -type f \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) | sort | xargs grep -n '^ *# *include *"' |

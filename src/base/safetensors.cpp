@@ -12,6 +12,7 @@
 #include "base/atomic_file.h"
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/half.h"
 #include "base/json.h"
 #include "base/text.h"
 
@@ -21,9 +22,11 @@ namespace {
 
 constexpr uint64_t LONGEST_HEADER = 100'000'000;  // the format's own limit
 constexpr const char* METADATA = "__metadata__";
-constexpr const char* DATA_KEY = "data_checksum";
-constexpr const char* HEADER_KEY = "header_checksum";
-constexpr std::string_view BLANK = "0000000000000000";  // in place of the header's checksum while it is computed
+constexpr const char* DATA_KEY = "checksum_of_data";
+constexpr const char* HEADER_KEY = "checksum_of_header";
+constexpr const char* EARLIER_KEYS[] = {"data_checksum",
+                                        "header_checksum"};  // of files as they were; no longer checked
+constexpr int64_t BLOCK = 1 << 16;                           // elements that are converted at a time
 
 // Bytes of one element, 0 for a type that we do not know.
 uint64_t size_of(const std::string& dtype) {
@@ -47,22 +50,29 @@ std::optional<uint64_t> bytes_of(const std::vector<int64_t>& shape, uint64_t ele
 
 std::string commas(uint64_t value) { return with_commas(static_cast<int64_t>(value)); }
 
-std::string checksum_of_header(std::string header, size_t digits_at) {
-  header.replace(digits_at, BLANK.size(), BLANK);
-  const uint64_t length = header.size();
-  Checksum checksum;
+void absorb(Checksum& checksum, const std::string& word) {
+  const uint64_t length = word.size();  // so that no two rows of words are alike
   checksum.update(&length, sizeof length);
-  checksum.update(header.data(), header.size());
-  return checksum.hex();
+  checksum.update(word.data(), word.size());
 }
 
-// Where the digits of the header's checksum stand. A quote within a JSON string is escaped, so this finds only the key.
-size_t find_header_checksum(const std::string& header) {
-  const std::string opening = std::string("\"") + HEADER_KEY + "\":\"";
-  const size_t at = header.find(opening);
-  if (at == std::string::npos || at + opening.size() + BLANK.size() > header.size()) return std::string::npos;
-  return at + opening.size();
-}
+// What a header says, whatever the order in which it says it.
+class HeaderChecksum {
+ public:
+  explicit HeaderChecksum(const std::map<std::string, std::string>& metadata) {
+    for (const auto& [key, value] : metadata) absorb(checksum_, key), absorb(checksum_, value);
+  }
+  // In the order of the names.
+  void add(const std::string& name, const std::string& dtype, const std::vector<int64_t>& shape) {
+    absorb(checksum_, name);
+    absorb(checksum_, dtype);
+    checksum_.update(shape.data(), shape.size() * sizeof(int64_t));
+  }
+  std::string hex() const { return checksum_.hex(); }
+
+ private:
+  Checksum checksum_;
+};
 
 }  // namespace
 
@@ -99,11 +109,11 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path), file_(p
   }
   if (!json.is(Json::Kind::Object)) fail("its header is " + std::string(name_of(json.kind())) + ", expected an object");
   if (const Json* metadata = json.find(METADATA)) parse_metadata(*metadata);
-  check_header(header);
   for (const Json::Member& member : json.members()) {
     if (member.first != METADATA) parse_entry(member.first, member.second);
   }
   check_layout();
+  check_header();
   check_data();
 }
 
@@ -159,23 +169,22 @@ void SafetensorsFile::parse_metadata(const Json& object) {
     }
     const std::string& value = member.second.string();
     if (member.first == DATA_KEY) {
-      data_checksum_ = value;
+      checksum_of_data_ = value;
     } else if (member.first == HEADER_KEY) {
-      header_checksum_ = value;
-    } else {
+      checksum_of_header_ = value;
+    } else if (member.first != EARLIER_KEYS[0] && member.first != EARLIER_KEYS[1]) {
       metadata_[member.first] = value;
     }
   }
 }
 
-void SafetensorsFile::check_header(const std::string& header) const {
-  if (!data_checksum_ && !header_checksum_) return;
-  if (!data_checksum_ || !header_checksum_) fail("it has one checksum of two: damaged");
-  const size_t at = find_header_checksum(header);
-  const std::string found = at == std::string::npos ? "missing" : checksum_of_header(header, at);
-  if (found != *header_checksum_) {
-    fail("checksum of the header is " + found + ", the header says " + *header_checksum_ + ": damaged");
-  }
+void SafetensorsFile::check_header() const {
+  if (!checksum_of_data_ && !checksum_of_header_) return;
+  if (!checksum_of_data_ || !checksum_of_header_) fail("it has one checksum of two: damaged");
+  HeaderChecksum checksum(metadata_);
+  for (const auto& [name, entry] : entries_) checksum.add(name, entry.dtype, entry.shape);
+  if (checksum.hex() != *checksum_of_header_)
+    fail("checksum of the header is " + checksum.hex() + ", the header says " + *checksum_of_header_ + ": damaged");
 }
 
 void SafetensorsFile::parse_entry(const std::string& name, const Json& object) {
@@ -236,17 +245,17 @@ void SafetensorsFile::check_layout() const {
 }
 
 void SafetensorsFile::check_data() const {
-  if (!data_checksum_) return;
+  if (!checksum_of_data_) return;
   Checksum checksum;
   std::vector<char> block(size_t(1) << 20);
-  for (uint64_t at = data_begin_; at < file_size_; at += block.size()) {
-    const size_t size = static_cast<size_t>(std::min<uint64_t>(block.size(), file_size_ - at));
-    read_at(at, block.data(), size);
-    checksum.update(block.data(), size);
-  }
-  if (checksum.hex() != *data_checksum_) {
-    fail("checksum of the data is " + checksum.hex() + ", its header says " + *data_checksum_ + ": damaged");
-  }
+  for (const auto& [name, entry] : entries_)
+    for (uint64_t at = entry.begin; at < entry.end; at += block.size()) {
+      const size_t size = static_cast<size_t>(std::min<uint64_t>(block.size(), entry.end - at));
+      read_at(data_begin_ + at, block.data(), size);
+      checksum.update(block.data(), size);
+    }
+  if (checksum.hex() != *checksum_of_data_)
+    fail("checksum of the data is " + checksum.hex() + ", its header says " + *checksum_of_data_ + ": damaged");
 }
 
 const SafetensorsFile::Entry* SafetensorsFile::find(const std::string& name) const {
@@ -289,18 +298,35 @@ void SafetensorsFile::read_bytes(const std::string& name, void* bytes) const {
 }
 
 std::vector<float> SafetensorsFile::read_as_float(const std::string& name) const {
-  const std::string& dtype = entry(name).dtype;
-  if (dtype == "F32") return read<float>(name);
-  if (dtype != "F64") fail("tensor " + name + " is of type " + dtype + ", expected F32 or F64");
-  const std::vector<double> values = read<double>(name);
-  std::vector<float> rounded(values.size());
-  for (size_t i = 0; i < values.size(); ++i) rounded[i] = static_cast<float>(values[i]);
-  return rounded;
+  std::vector<float> values(static_cast<size_t>(entry(name).count()));
+  read_as_float(name, 0, static_cast<int64_t>(values.size()), values.data());
+  return values;
+}
+
+void SafetensorsFile::read_as_float(const std::string& name, int64_t first, int64_t count, float* values) const {
+  const Entry& found = entry(name);
+  const uint64_t element = size_of(found.dtype);
+  const auto read = [&](int64_t at, int64_t n, void* to) {
+    read_at(data_begin_ + found.begin + static_cast<uint64_t>(at) * element, to, static_cast<size_t>(n) * element);
+  };
+  const auto convert = [&](auto type, auto to_float) {
+    std::vector<decltype(type)> block(static_cast<size_t>(std::min(count, BLOCK)));
+    for (int64_t at = 0; at < count; at += BLOCK) {
+      const int64_t n = std::min(BLOCK, count - at);
+      read(first + at, n, block.data());
+      std::transform(block.begin(), block.begin() + n, values + at, to_float);
+    }
+  };
+  if (found.dtype == "F32") return read(first, count, values);
+  if (found.dtype == "F64") return convert(double(), [](double value) { return static_cast<float>(value); });
+  if (found.dtype == "F16") return convert(uint16_t(), from_f16);
+  if (found.dtype == "BF16") return convert(uint16_t(), from_bf16);
+  fail("tensor " + name + " is of type " + found.dtype + ", expected F32, F64, F16 or BF16");
 }
 
 void SafetensorsWriter::metadata(const std::string& key, const std::string& value) {
   if (key == DATA_KEY || key == HEADER_KEY) throw Error("metadata \"" + key + "\" is the writer's own");
-  metadata_.set(key, value);
+  metadata_[key] = value;
 }
 
 void SafetensorsWriter::add(const std::string& name, const std::string& dtype, const std::vector<int64_t>& shape,
@@ -313,12 +339,22 @@ void SafetensorsWriter::add(const std::string& name, const std::string& dtype, c
   tensors_.push_back({name, dtype, shape, data, *size});
 }
 
-std::string SafetensorsWriter::header() const {
+// The two checksums, by their keys.
+Json SafetensorsWriter::checksums() const {
+  std::map<std::string, const Tensor*> order;
+  for (const Tensor& tensor : tensors_) order[tensor.name] = &tensor;
   Checksum data;
-  for (const Tensor& tensor : tensors_) data.update(tensor.data, tensor.size);
-  Json metadata = Json::object();
-  metadata.set(DATA_KEY, data.hex()).set(HEADER_KEY, std::string(BLANK));
-  for (const Json::Member& member : metadata_.members()) metadata.set(member.first, member.second);
+  HeaderChecksum header(metadata_);
+  for (const auto& [name, tensor] : order) {
+    header.add(name, tensor->dtype, tensor->shape);
+    data.update(tensor->data, tensor->size);
+  }
+  return Json::object().set(DATA_KEY, data.hex()).set(HEADER_KEY, header.hex());
+}
+
+std::string SafetensorsWriter::header() const {
+  Json metadata = checksums();
+  for (const auto& [key, value] : metadata_) metadata.set(key, value);
 
   Json header = Json::object();
   header.set(METADATA, metadata);
@@ -332,8 +368,7 @@ std::string SafetensorsWriter::header() const {
   }
   std::string text = header.text();
   text.resize((text.size() + 7) / 8 * 8, ' ');  // so that the data is aligned
-  const size_t at = find_header_checksum(text);
-  return text.replace(at, BLANK.size(), checksum_of_header(text, at));
+  return text;
 }
 
 void SafetensorsWriter::save(const std::string& path) const {

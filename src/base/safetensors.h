@@ -6,10 +6,10 @@
 //   the rest  the tensors' bytes, without holes or overlaps
 //
 // Our own files carry two checksums (checksum.h) in the metadata, so that a damaged file is noticed before it is used:
-//   data_checksum    of all the tensors' bytes
-//   header_checksum  of the 8 bytes of length and the header, in which its own 16 digits count as '0'
-// The reader checks both, and where one of them is there the other must be; files of others have neither. A program
-// that edits such a file and keeps its metadata must drop the two.
+//   checksum_of_data    of the tensors' bytes, in the order of their names
+//   checksum_of_header  of names, types and shapes in that order, and of the other metadata in the order of its keys
+// so that another program may write the same contents in another order. The reader checks both, and where one of them is there the
+// other must be; files of others have neither. A program that changes something and keeps the metadata must drop the two.
 #pragma once
 
 #include <cstddef>
@@ -73,8 +73,10 @@ class SafetensorsFile {
     expect_count(name, checked_count(name, safetensors_dtype<T>()), count);
     read_bytes(name, values);
   }
-  // F32 as it is, F64 rounded to nearest.
+  // F32 as it is, F64 rounded to nearest, F16 and BF16 exactly.
   std::vector<float> read_as_float(const std::string& name) const;
+  // The elements first … first+count−1 of it, which must be there.
+  void read_as_float(const std::string& name, int64_t first, int64_t count, float* values) const;
 
   // Throws unless the tensor has this shape: "PATH: tensor NAME has shape 192×192, expected 64×64".
   void expect_shape(const std::string& name, const std::vector<int64_t>& shape) const;
@@ -95,7 +97,7 @@ class SafetensorsFile {
   std::string read_header();
   void parse_metadata(const Json& object);
   void parse_entry(const std::string& name, const Json& object);
-  void check_header(const std::string& header) const;
+  void check_header() const;
   void check_layout() const;
   void check_data() const;
   [[noreturn]] void fail(const std::string& complaint) const;
@@ -106,7 +108,7 @@ class SafetensorsFile {
   std::vector<std::string> names_;
   std::map<std::string, Entry> entries_;
   std::map<std::string, std::string> metadata_;
-  std::optional<std::string> data_checksum_, header_checksum_;  // as the file states them
+  std::optional<std::string> checksum_of_data_, checksum_of_header_;  // as the file states them
 };
 
 // Collects tensors and writes them in one go. The data is not copied: it must live until save().
@@ -130,8 +132,9 @@ class SafetensorsWriter {
     uint64_t size;  // bytes
   };
   std::string header() const;
+  Json checksums() const;
 
-  Json metadata_ = Json::object();
+  std::map<std::string, std::string> metadata_;
   std::set<std::string> names_;
   std::vector<Tensor> tensors_;
 };

@@ -37,13 +37,16 @@ Parameter& Parameters::add(std::string name, Shape shape, Init init) {
 void Parameters::allocate(Ops& ops) {
   ops_ = &ops;
   values_ = Tensor(ops, {room_});
-  gradients_ = Tensor(ops, {room_});
   values_.zero();
-  gradients_.zero();
-  for (Parameter& p : list_) {
-    p.value = values_.data() + p.begin;
-    p.gradient = gradients_.data() + p.begin;
+  for (Parameter& p : list_) p.value = values_.data() + p.begin;
+}
+
+void Parameters::zero_gradients() {
+  if (gradients_.size() < room_) {
+    gradients_ = Tensor(*ops_, {room_});
+    for (Parameter& p : list_) p.gradient = gradients_.data() + p.begin;
   }
+  gradients_.zero();
 }
 
 void Parameters::initialize(uint64_t seed) {
@@ -75,8 +78,10 @@ int64_t Parameters::size_of_blocks() const {
   return size;
 }
 
-void Parameters::upload(const Parameter& parameter, const std::vector<real>& values) {
-  ops_->upload(parameter.value, values.data(), values.size() * sizeof(real));
+void Parameters::upload(const Parameter& parameter, const std::vector<real>& values) { upload(parameter, 0, values); }
+
+void Parameters::upload(const Parameter& parameter, int64_t first, const std::vector<real>& values) {
+  ops_->upload(parameter.value + first, values.data(), values.size() * sizeof(real));
 }
 
 void Model::check_tokens(const std::vector<int32_t>& tokens) const {

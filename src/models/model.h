@@ -56,7 +56,8 @@ class Parameters {
 
   // A parameter's initial values depend on the seed, its name and nothing else (random.h).
   void initialize(uint64_t seed);
-  void zero_gradients() { gradients_.zero(); }
+  // Gradients have no memory before the first call: a model that only writes needs none.
+  void zero_gradients();
   // 64 bits of all values in order: equal weights, equal fingerprints.
   uint64_t fingerprint() const;
 
@@ -71,6 +72,8 @@ class Parameters {
   // All at once, laid out as values(): from parameter.begin on, zeros in the gaps.
   void upload_all(const std::vector<real>& values) { values_.upload(values); }
   void upload(const Parameter& parameter, const std::vector<real>& values);
+  // The elements from `first` on, of one parameter.
+  void upload(const Parameter& parameter, int64_t first, const std::vector<real>& values);
 
  private:
   std::deque<Parameter> list_;

@@ -91,8 +91,11 @@ std::string quoted(const std::string& spelling) { return "\"" + spelling.substr(
 }  // namespace
 
 BytePairTokenizer::BytePairTokenizer(const std::vector<std::string>& tokens, const std::string& tokens_origin,
-                                     const std::vector<std::string>& merges, const std::string& merges_origin) {
+                                     const std::vector<std::string>& merges, const std::string& merges_origin,
+                                     const std::vector<int32_t>& special)
+    : special_(special) {
   if (tokens.size() > MOST_TOKENS) throw Error(tokens_origin + ": more than 16,777,216 tokens");
+  std::sort(special_.begin(), special_.end());
   Numbers numbers;
   byte_tokens_.fill(-1);
   for (const std::string& token : tokens) add_token(token, tokens_origin, numbers);
@@ -112,14 +115,26 @@ BytePairTokenizer::BytePairTokenizer(const std::vector<std::string>& tokens, con
 void BytePairTokenizer::add_token(const std::string& spelling, const std::string& origin, Numbers& numbers) {
   const auto number = static_cast<int32_t>(tokens_.size());
   const std::optional<std::string> bytes = unspell(spelling);
-  const char* problem = !bytes                                      ? "has a character that stands for no byte"
-                        : bytes->empty()                            ? "is empty"
-                        : !numbers.emplace(spelling, number).second ? "is there twice"
-                                                                    : nullptr;
+  const char* problem = !bytes           ? "has a character that stands for no byte"
+                        : bytes->empty() ? "is empty"
+                        : !is_special(number) && !numbers.emplace(spelling, number).second ? "is there twice"
+                                                                                           : nullptr;
   if (problem != nullptr)
     throw Error(origin + ": token " + with_commas(number) + ", " + quoted(spelling) + ", " + problem);
-  if (bytes->size() == 1) byte_tokens_[static_cast<unsigned char>((*bytes)[0])] = number;
+  if (bytes->size() == 1 && !is_special(number)) byte_tokens_[static_cast<unsigned char>((*bytes)[0])] = number;
   tokens_.push_back(*bytes);
+}
+
+bool BytePairTokenizer::is_special(int32_t token) const {
+  return std::binary_search(special_.begin(), special_.end(), token);
+}
+
+// GPT-2's, or </s> where there is none.
+int32_t BytePairTokenizer::end_of_text() const {
+  for (const char* name : {"<|endoftext|>", "</s>"})
+    for (int32_t token = 0; token < vocab(); ++token)
+      if (tokens_[static_cast<size_t>(token)] == name && (name[1] == '|' || is_special(token))) return token;
+  return -1;
 }
 
 // What is wrong with the merge, or nullptr.
@@ -178,6 +193,11 @@ Json BytePairTokenizer::to_json() const {
   }
   Json json = Json::object();
   json.set("format", "petroglyph tokenizer").set("version", 1).set("kind", "bpe").set("split", "gpt2");
+  if (!special_.empty()) {
+    Json special = Json::array();
+    for (const int32_t token : special_) special.push(token);
+    json.set("special", std::move(special));
+  }
   return json.set("tokens", std::move(tokens)).set("merges", std::move(merges));
 }
 

@@ -3,7 +3,7 @@
 // The text is cut into pieces (gpt2_split.h). A piece begins as its bytes; then, of all pairs of neighbours that the
 // list of merges has, the one that stands first in it is replaced by one token, wherever in the piece it occurs, from
 // left to right; and so on until no pair of neighbours is in the list. As every byte has a token, every text can be
-// encoded.
+// encoded. Beside these a vocabulary may have special tokens, such as <|endoftext|>, which no text is made of.
 #pragma once
 
 #include <array>
@@ -23,9 +23,11 @@ class BytePairTokenizer final : public Tokenizer {
   };
 
   // `tokens`, in the order of their numbers, and `merges`, "left right" each, are spelled as GPT-2's files do it
-  // (byte_spelling.h). An Error says which of them is wrong, after the origin of its list.
+  // (byte_spelling.h). An Error says which of them is wrong, after the origin of its list. `special`: the numbers of those that are
+  // no part of a text; two of them may be alike, or like another.
   BytePairTokenizer(const std::vector<std::string>& tokens, const std::string& tokens_origin,
-                    const std::vector<std::string>& merges, const std::string& merges_origin);
+                    const std::vector<std::string>& merges, const std::string& merges_origin,
+                    const std::vector<int32_t>& special = {});
 
   std::string name() const override;
   int vocab() const override { return static_cast<int>(tokens_.size()); }
@@ -33,6 +35,7 @@ class BytePairTokenizer final : public Tokenizer {
   size_t cut(std::string_view text, size_t wanted) const override;
   std::string_view bytes(int32_t token) const override { return tokens_[static_cast<size_t>(token)]; }
   Json to_json() const override;
+  int32_t end_of_text() const override;
 
   const std::vector<Merge>& merges() const { return merges_; }
   int32_t token_of(char byte) const { return byte_tokens_[static_cast<unsigned char>(byte)]; }
@@ -42,9 +45,11 @@ class BytePairTokenizer final : public Tokenizer {
  private:
   using Numbers = std::unordered_map<std::string, int32_t>;  // of the tokens, by their spelling
   void add_token(const std::string& spelling, const std::string& origin, Numbers& numbers);
+  bool is_special(int32_t token) const;
   const char* add_merge(const std::string& merge, const Numbers& numbers);
 
   std::vector<std::string> tokens_;  // bytes
+  std::vector<int32_t> special_;     // ascending
   std::array<int32_t, 256> byte_tokens_{};
   std::vector<Merge> merges_;
   PairTable ranks_;

@@ -47,14 +47,21 @@ std::vector<std::string> read_merges(const std::string& path) {
   return merges;
 }
 
-bool is_special(std::string_view token) { return token.size() > 2 && token.front() == '<' && token.back() == '>'; }
+// <|endoftext|>, <s>; and what OPT fills up a round number with.
+bool is_special(std::string_view token) {
+  return (token.size() > 2 && token.front() == '<' && token.back() == '>') || token.substr(0, 10) == "madeupword";
+}
 
 }  // namespace
 
 std::unique_ptr<BytePairTokenizer> read_gpt2_files(const std::string& folder) {
   const std::string encoder = path_of(folder, "encoder.json", "vocab.json");
   const std::string merges = path_of(folder, "vocab.bpe", "merges.txt");
-  auto tokenizer = std::make_unique<BytePairTokenizer>(read_encoder(encoder), encoder, read_merges(merges), merges);
+  const std::vector<std::string> tokens = read_encoder(encoder);
+  std::vector<int32_t> special;
+  for (size_t i = 0; i < tokens.size(); ++i)
+    if (is_special(tokens[i])) special.push_back(static_cast<int32_t>(i));
+  auto tokenizer = std::make_unique<BytePairTokenizer>(tokens, encoder, read_merges(merges), merges, special);
   std::vector<bool> made(static_cast<size_t>(tokenizer->vocab()));
   for (const BytePairTokenizer::Merge& merge : tokenizer->merges()) made[static_cast<size_t>(merge.result)] = true;
   for (int32_t token = 0; token < tokenizer->vocab(); ++token) {

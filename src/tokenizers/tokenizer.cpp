@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "tokenizers/byte_pairs.h"
 #include "tokenizers/characters.h"
+#include "tokenizers/foreign_files.h"
 #include "tokenizers/gpt2_files.h"
 
 namespace petroglyph {
@@ -30,7 +31,10 @@ std::unique_ptr<Tokenizer> build(const Json& json, const std::string& origin) {
   if (json.at("split").string() != "gpt2")
     throw Error("expected the split gpt2, found \"" + json.at("split").string() + "\"");
   const std::vector<std::string> tokens = strings(json.at("tokens")), merges = strings(json.at("merges"));
-  return std::make_unique<BytePairTokenizer>(tokens, origin, merges, origin);
+  std::vector<int32_t> special;
+  if (const Json* list = json.find("special"))
+    for (const Json& token : list->items()) special.push_back(static_cast<int32_t>(token.integer()));
+  return std::make_unique<BytePairTokenizer>(tokens, origin, merges, origin, special);
 }
 
 }  // namespace
@@ -58,8 +62,13 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name, bool replace)
   if (!std::filesystem::exists(name))
     throw Error("--tokenizer " + name + ": expected ascii, bytes, a tokenizer's file or a folder with GPT-2's, and " +
                 "there is no such file");
-  if (std::filesystem::is_directory(name)) return read_gpt2_files(name);
-  return tokenizer_from_json(Json::parse(read_file(name), name), name);
+  if (std::filesystem::is_directory(name)) {
+    auto found = find_tokenizer(name);
+    return found ? std::move(found) : read_gpt2_files(name);  // which says what is missing
+  }
+  if (is_tiktoken_file(name)) return read_tiktoken_file(name);
+  const Json json = Json::parse(read_file(name), name);
+  return is_tokenizer_json(json) ? read_tokenizer_json(json, name) : tokenizer_from_json(json, name);
 }
 
 std::unique_ptr<Tokenizer> tokenizer_from_json(const Json& json, const std::string& origin) {

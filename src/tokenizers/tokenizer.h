@@ -5,7 +5,7 @@
 //
 //   {"format": "petroglyph tokenizer", "version": 1, "kind": "ascii", "replace": false}
 //   {"format": …, "kind": "bytes"}
-//   {"format": …, "kind": "bpe", "split": "gpt2", "tokens": ["!", …], "merges": ["Ġ t", …]}      (byte_pairs.h)
+//   {"format": …, "kind": "bpe", "split": "gpt2", "special": [50256], "tokens": ["!", …], "merges": ["Ġ t", …]}  (byte_pairs.h)
 #pragma once
 
 #include <cstdint>
@@ -34,13 +34,15 @@ class Tokenizer {
   // The bytes that a token, from 0 to vocab()−1, stands for.
   virtual std::string_view bytes(int32_t token) const = 0;
   virtual Json to_json() const = 0;
+  // The token that stands between documents, <|endoftext|>; −1 where there is none.
+  virtual int32_t end_of_text() const { return -1; }
 
   std::string decode(const std::vector<int32_t>& tokens) const;
   // How many characters of UTF-8 begin in the token's bytes: what "bits per character" divides by.
   int characters(int32_t token) const;
 };
 
-// "ascii", "bytes", a file with the JSON above, or a folder with GPT-2's encoder.json and vocab.bpe (gpt2_files.h).
+// "ascii", "bytes", a file with the JSON above or of others (gpt2_files.h, foreign_files.h), or a folder with them.
 // `replace`: ASCII puts '?' in place of every character that it has not.
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name, bool replace);
 std::unique_ptr<Tokenizer> tokenizer_from_json(const Json& json, const std::string& origin);

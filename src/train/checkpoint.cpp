@@ -1,5 +1,6 @@
 #include "train/checkpoint.h"
 
+#include <algorithm>
 #include <deque>
 #include <filesystem>
 
@@ -17,14 +18,19 @@ std::vector<float> as_floats(const std::vector<real>& values, const Parameter& p
   return {values.begin() + p.begin, values.begin() + p.begin + p.size()};
 }
 
-// What a tensor called prefix + the parameter's name holds. Shapes are checked against the model.
-std::vector<real> read(const SafetensorsFile& file, const std::string& name, const Parameter& parameter) {
+// Throws unless the file has a tensor of that name and of the parameter's shape.
+void check(const SafetensorsFile& file, const std::string& name, const Parameter& parameter) {
   if (!file.find(name))
     throw Error(file.path() + ": has no tensor " + name + ", which this model wants; nothing was changed");
   const Shape& shape = file.entry(name).shape;
   if (shape != parameter.shape)
     throw Error(file.path() + ": tensor " + name + " has shape " + shape_text(shape) + ", this model wants " +
                 shape_text(parameter.shape) + "; nothing was changed");
+}
+
+// What a tensor called prefix + the parameter's name holds. Shapes are checked against the model.
+std::vector<real> read(const SafetensorsFile& file, const std::string& name, const Parameter& parameter) {
+  check(file, name, parameter);
   const std::vector<float> values = file.read_as_float(name);
   return {values.begin(), values.end()};
 }
@@ -38,6 +44,17 @@ std::vector<real> read_all(const SafetensorsFile& file, const Parameters& parame
     std::copy(values.begin(), values.end(), all.begin() + p.begin);
   }
   return all;
+}
+
+// The parameter's values from the file to the device, a part at a time: the weights are in memory once.
+void load(const SafetensorsFile& file, const std::string& name, Parameters& parameters, const Parameter& parameter) {
+  constexpr int64_t PART = 1 << 20;
+  std::vector<float> values;
+  for (int64_t first = 0; first < parameter.size(); first += PART) {
+    values.resize(static_cast<size_t>(std::min(PART, parameter.size() - first)));
+    file.read_as_float(name, first, static_cast<int64_t>(values.size()), values.data());
+    parameters.upload(parameter, first, {values.begin(), values.end()});
+  }
 }
 
 }  // namespace
@@ -122,7 +139,8 @@ void load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer& optim
 
 std::unique_ptr<Model> load_model(const SafetensorsFile& file, const RunState& state, Ops& ops) {
   auto model = make_model(state.model, state.config, ops);
-  model->parameters.upload_all(read_all(file, model->parameters, [](const Parameter& p) { return p.name; }));
+  for (const Parameter& p : model->parameters.list()) check(file, p.name, p);
+  for (const Parameter& p : model->parameters.list()) load(file, p.name, model->parameters, p);
   return model;
 }
 
@@ -135,17 +153,15 @@ bool load_parameters(const std::string& path, Model& model, bool new_head) {
     const SafetensorsFile::Entry* found = file.find(name_of(p));
     return new_head && p.name.rfind("head.", 0) == 0 && found && !found->shape.empty() && found->shape[0] != p.shape[0];
   };
-  std::vector<real> all = model.parameters.values().download();
   bool kept = false;
+  for (const Parameter& p : model.parameters.list())
+    if (!of_other_classes(p)) check(file, name_of(p), p);
   for (const Parameter& p : model.parameters.list()) {
-    if (of_other_classes(p)) {
+    if (of_other_classes(p))
       kept = true;
-      continue;
-    }
-    const std::vector<real> values = read(file, name_of(p), p);
-    std::copy(values.begin(), values.end(), all.begin() + p.begin);
+    else
+      load(file, name_of(p), model.parameters, p);
   }
-  model.parameters.upload_all(all);
   return kept;
 }
 

@@ -5,16 +5,20 @@
 
 namespace petroglyph {
 
+void check_vocabulary(const RunState& state, int tokens, const std::string& origin) {
+  for (const char* key : {"vocab", "classes"}) {  // what it reads, and what it may say
+    const Json* size = state.config.find(key);
+    if (size && size->number() < tokens)
+      throw Error(origin + ": the model's " + key + " is " + size->text() + ", less than the tokenizer's " +
+                  with_commas(tokens) + " tokens");
+  }
+}
+
 std::unique_ptr<Tokenizer> load_tokenizer(const SafetensorsFile& file, const RunState& state) {
   if (state.data.is(Json::Kind::Null) || !state.data.find("tokenizer"))
     throw Error(file.path() + ": has no tokenizer: this model was trained by " + state.program + ", not on text");
   auto tokenizer = tokenizer_from_json(state.data.at("tokenizer"), file.path());
-  for (const char* key : {"vocab", "classes"}) {  // what it reads, and what it may say
-    const Json* size = state.config.find(key);
-    if (size && size->number() < tokenizer->vocab())
-      throw Error(file.path() + ": the model's " + key + " is " + size->text() + ", less than the tokenizer's " +
-                  with_commas(tokenizer->vocab()) + " tokens");
-  }
+  check_vocabulary(state, tokenizer->vocab(), file.path());
   return tokenizer;
 }
 

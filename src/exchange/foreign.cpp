@@ -1,0 +1,205 @@
+#include "exchange/foreign.h"
+
+#include <algorithm>
+#include <deque>
+#include <filesystem>
+#include <set>
+
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/half.h"
+#include "base/text.h"
+#include "cpu/make_cpu.h"
+#include "exchange/llm_c.h"
+#include "exchange/torch_file.h"
+#include "tokenizers/foreign_files.h"
+#include "train/text_checkpoint.h"
+
+namespace petroglyph {
+
+namespace {
+
+// ---- In -------------------------------------------------------------------------------------------------------------
+
+std::unique_ptr<Weights> weights_of(const std::string& folder) {
+  for (const char* name : {"model.safetensors", "model.safetensors.index.json"})
+    if (std::filesystem::exists(folder + "/" + name)) return safetensors_weights(folder + "/" + name);
+  if (std::filesystem::exists(folder + "/pytorch_model.bin"))
+    return std::make_unique<TorchFile>(folder + "/pytorch_model.bin", std::vector<std::string>{});
+  throw Error(folder + ": has no model.safetensors, model.safetensors.index.json or pytorch_model.bin");
+}
+
+ForeignModel open_folder(const std::string& folder) {
+  const std::string path = folder + "/config.json";
+  if (!std::filesystem::exists(path)) throw Error(folder + ": has no config.json: no model of Hugging Face's");
+  ForeignModel foreign;
+  foreign.translation = translate(Json::parse(read_file(path), path), path);
+  foreign.weights = weights_of(folder);
+  try {
+    foreign.tokenizer = find_tokenizer(folder);
+  } catch (const Error& error) {
+    foreign.translation.notes.push_back(std::string("no tokenizer: ") + error.what());
+  }
+  return foreign;
+}
+
+// {"model_args": {"n_layer": 12, …, "bias": false}, "model": {"transformer.wte.weight": …}}
+ForeignModel open_nano_gpt(const std::string& path) {
+  auto file = std::make_unique<TorchFile>(path, std::vector<std::string>{"model"});
+  const Pickle& pickle = file->pickle();
+  const Pickle::Value* arguments = pickle.find(pickle.root(), "model_args");
+  if (!arguments) throw Error(path + ": has no \"model_args\": expected a checkpoint of nanoGPT");
+  const auto size = [&](const char* key) {
+    const Pickle::Value* value = pickle.find(*arguments, key);
+    if (!value || value->kind != Pickle::Kind::INTEGER || value->integer < 1 || value->integer > 1 << 24)
+      throw Error(path + ": model_args: " + key + ": expected a whole number from 1 to 16,777,216");
+    return value->integer;
+  };
+  ForeignModel foreign;
+  Translation& t = foreign.translation;
+  t.model = "transformer";
+  const int64_t width = size("n_embd"), layers = size("n_layer");
+  if (layers > 1 << 10) throw Error(path + ": model_args: n_layer: expected 1,024 at most");
+  t.config = transformer_config(size("vocab_size"), size("block_size"), width, 4 * width, layers, size("n_head"));
+  t.config.set("gelu", "erf").set("tied_head", true);
+  t.rules = gpt2_rules(layers, true, false);
+  foreign.weights = std::move(file);
+  return foreign;
+}
+
+ForeignModel open_llm_c_model(const std::string& path) {
+  LlmCFile file = open_llm_c(path);
+  ForeignModel foreign;
+  Translation& t = foreign.translation;
+  t.model = "transformer";
+  const auto key = [&](const char* name) { return file.config.at(name).integer(); };
+  t.config = transformer_config(key("vocab"), key("context"), key("width"), key("hidden"), key("layers"), key("heads"));
+  t.config.set("tied_head", true);
+  for (const std::string& name : file.weights->names()) t.rules.push_back({name, {name}});
+  foreign.weights = std::move(file.weights);
+  return foreign;
+}
+
+// What no parameter is made of: masks, positions that were buffers, and a head that is the embedding once more.
+bool says_nothing(const std::string& name, bool tied) {
+  const auto ends = [&](const std::string& end) {
+    return name.size() >= end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
+  };
+  return ends(".attn.bias") || ends(".attn.masked_bias") || (tied && ends("lm_head.weight"));
+}
+
+void check_all_used(const ForeignModel& foreign) {
+  const Weights& weights = *foreign.weights;
+  std::set<std::string> used;
+  for (const Rule& rule : foreign.translation.rules)
+    for (const std::string& name : rule.theirs) used.insert(find_tensor(weights, name));
+  const bool tied = foreign.translation.config.find("tied_head") != nullptr;
+  for (const std::string& name : weights.names())
+    if (!used.count(name) && !says_nothing(name, tied))
+      throw Error(weights.origin() + ": tensor " + name + " cannot be said: our model has no place for it");
+}
+
+}  // namespace
+
+ForeignModel open_foreign(const std::string& path) {
+  if (std::filesystem::is_directory(path)) return open_folder(path);
+  if (!std::filesystem::exists(path)) throw Error(path + ": there is no such file or folder");
+  return is_llm_c(path) ? open_llm_c_model(path) : open_nano_gpt(path);
+}
+
+int64_t save_as_checkpoint(const ForeignModel& foreign, const std::string& from, const std::string& path) {
+  const Translation& t = foreign.translation;
+  check_all_used(foreign);
+  const auto ops = make_cpu(0);
+  const auto model = make_model(t.model, t.config, *ops);
+  const Json* heads = t.config.find("heads");
+  if (t.rules.size() != model->parameters.list().size()) throw Error(path + ": a parameter of ours would stay empty");
+  for (const Rule& rule : t.rules) {
+    const Parameter* parameter = model->parameters.find(rule.ours);
+    if (!parameter) throw Error(path + ": our " + t.model + " has no parameter " + rule.ours);
+    const std::vector<float> values = take(*foreign.weights, rule, parameter->shape, heads ? heads->integer() : 1);
+    model->parameters.upload(*parameter, {values.begin(), values.end()});
+  }
+  RunState state{"convert", t.model, t.config, Json::object().set("from", from), 0, Json::object()};
+  if (foreign.tokenizer) {
+    state.data.set("tokenizer", foreign.tokenizer->to_json());
+    check_vocabulary(state, foreign.tokenizer->vocab(), path);
+  }
+  save_weights(path, state, *model);
+  return model->parameters.size();
+}
+
+// ---- Out ------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Tensors of one precision, kept until they are written.
+class TensorFile {
+ public:
+  explicit TensorFile(Precision precision) : precision_(precision) { writer_.metadata("format", "pt"); }
+
+  void add(NamedTensor tensor) {
+    if (precision_ == Precision::F32) {
+      floats_.push_back(std::move(tensor.values));
+      return writer_.add(tensor.name, tensor.shape, floats_.back().data());
+    }
+    const bool f16 = precision_ == Precision::F16;
+    std::vector<uint16_t>& halves = halves_.emplace_back();
+    for (const float value : tensor.values) halves.push_back(f16 ? to_f16(value) : to_bf16(value));
+    writer_.add(tensor.name, f16 ? "F16" : "BF16", tensor.shape, halves.data());
+  }
+  void save(const std::string& path) const { writer_.save(path); }
+
+ private:
+  Precision precision_;
+  SafetensorsWriter writer_;
+  std::deque<std::vector<float>> floats_;
+  std::deque<std::vector<uint16_t>> halves_;
+};
+
+// vocab.json, merges.txt and what tells transformers that they are GPT-2's.
+void write_tokenizer(const Json& tokenizer, const std::string& folder) {
+  if (tokenizer.at("kind").string() != "bpe") return;
+  Json vocab = Json::object();
+  const std::vector<Json>& tokens = tokenizer.at("tokens").items();
+  for (size_t i = 0; i < tokens.size(); ++i) vocab.set(tokens[i].string(), i);
+  std::string merges = "#version: 0.2\n";
+  for (const Json& merge : tokenizer.at("merges").items()) merges += merge.string() + "\n";
+  write_file_atomically(folder + "/vocab.json", vocab.text());
+  write_file_atomically(folder + "/merges.txt", merges);
+  Json json = Json::object();
+  json.set("tokenizer_class", "GPT2Tokenizer").set("add_prefix_space", false);
+  write_file_atomically(folder + "/tokenizer_config.json", json.text() + "\n");
+}
+
+}  // namespace
+
+void save_as_hugging_face(const std::string& checkpoint, const std::string& folder, Precision precision) {
+  const SafetensorsFile file(checkpoint);
+  const RunState state = read_run_state(file);
+  BackTranslation back = translate_back(state.model, state.config, checkpoint);
+  if (precision != Precision::F32) back.config.set("dtype", precision == Precision::F16 ? "float16" : "bfloat16");
+  const Json* heads = state.config.find("heads");
+  const auto ops = make_cpu(0);
+  const auto model = make_model(state.model, state.config, *ops);  // which says the shapes
+  TensorFile out(precision);
+  for (const Rule& rule : back.rules) {
+    const Parameter* parameter = model->parameters.find(rule.ours);
+    file.expect_shape(rule.ours, parameter->shape);
+    for (NamedTensor& tensor :
+         give(rule, parameter->shape, heads ? heads->integer() : 1, file.read_as_float(rule.ours)))
+      out.add(std::move(tensor));
+  }
+  const bool tokenizer = !state.data.is(Json::Kind::Null) && state.data.find("tokenizer");
+  if (tokenizer) {
+    if (const int32_t end = load_tokenizer(file, state)->end_of_text(); end >= 0)
+      back.config.set("bos_token_id", end).set("eos_token_id", end);
+  }
+  if (std::filesystem::exists(folder)) throw Error(folder + ": is there already; choose another name with --save");
+  make_folder(folder);
+  out.save(folder + "/model.safetensors");
+  write_file_atomically(folder + "/config.json", back.config.text() + "\n");
+  if (tokenizer) write_tokenizer(state.data.at("tokenizer"), folder);
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,34 @@
+// Models of others as checkpoints of ours, and back.
+//
+//   a folder of Hugging Face's     config.json beside model.safetensors, its parts and their index, or pytorch_model.bin
+//   nanoGPT's ckpt.pt              torch_file.h
+//   llm.c's gpt2_124M.bin          llm_c.h
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exchange/families.h"
+#include "tokenizers/byte_pairs.h"
+
+namespace petroglyph {
+
+struct ForeignModel {
+  Translation translation;
+  std::unique_ptr<Weights> weights;
+  std::unique_ptr<Tokenizer> tokenizer;  // null: none was found
+};
+
+// Throws Error, with the path, for what is damaged or cannot be said.
+ForeignModel open_foreign(const std::string& path);
+
+// Writes it as a checkpoint with its tokenizer, if it has one. Returns the number of parameters.
+int64_t save_as_checkpoint(const ForeignModel& foreign, const std::string& from, const std::string& path);
+
+enum class Precision { F32, F16, BF16 };
+
+// A checkpoint as a folder of Hugging Face's. Throws Error where the folder is there already.
+void save_as_hugging_face(const std::string& checkpoint, const std::string& folder, Precision precision);
+
+}  // namespace petroglyph

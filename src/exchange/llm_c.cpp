@@ -1,0 +1,127 @@
+#include "exchange/llm_c.h"
+
+#include <cstring>
+#include <fstream>
+#include <map>
+
+#include "base/error.h"
+#include "base/half.h"
+#include "base/mapped_file.h"
+#include "base/text.h"
+
+namespace petroglyph {
+
+namespace {
+
+constexpr int32_t MAGIC = 20240326, FLOATS = 3, BFLOATS = 5;
+constexpr uint64_t HEADER = 256 * sizeof(int32_t);
+
+struct Sizes {
+  int64_t context, vocab, layers, heads, width, padded;
+};
+
+class LlmCWeights final : public Weights {
+ public:
+  LlmCWeights(MappedFile file, const Sizes& s, uint64_t element) : file_(std::move(file)), element_(element) {
+    const int64_t D = s.width;
+    one("token_embedding.weight", {s.vocab, D}, s.padded);
+    one("position_embedding.weight", {s.context, D}, s.context);
+    each(s.layers, "norm_1.weight", {D});
+    each(s.layers, "norm_1.bias", {D});
+    each(s.layers, "attention.qkv.weight", {3 * D, D});
+    each(s.layers, "attention.qkv.bias", {3 * D});
+    each(s.layers, "attention.out.weight", {D, D});
+    each(s.layers, "attention.out.bias", {D});
+    each(s.layers, "norm_2.weight", {D});
+    each(s.layers, "norm_2.bias", {D});
+    each(s.layers, "mlp.up.weight", {4 * D, D});
+    each(s.layers, "mlp.up.bias", {4 * D});
+    each(s.layers, "mlp.down.weight", {D, 4 * D});
+    each(s.layers, "mlp.down.bias", {D});
+    one("final_norm.weight", {D}, D);
+    one("final_norm.bias", {D}, D);
+    const uint64_t promised = HEADER + static_cast<uint64_t>(end_) * element_;
+    if (file_.size() != promised)
+      throw Error(file_.path() + ": " + with_commas(static_cast<int64_t>(file_.size())) +
+                  " bytes long, its header promises " + with_commas(static_cast<int64_t>(promised)) +
+                  (file_.size() < promised ? ": truncated" : ": damaged"));
+  }
+
+  std::string origin() const override { return file_.path(); }
+  std::vector<std::string> names() const override {
+    std::vector<std::string> names;
+    for (const auto& [name, tensor] : tensors_) names.push_back(name);
+    return names;
+  }
+  const Shape* shape(const std::string& name) const override {
+    const auto found = tensors_.find(name);
+    return found == tensors_.end() ? nullptr : &found->second.shape;
+  }
+  std::vector<float> read(const std::string& name) const override {
+    const Tensor& tensor = tensors_.at(name);
+    std::vector<float> values(static_cast<size_t>(elements(tensor.shape)));
+    const unsigned char* bytes = file_.data() + HEADER + static_cast<uint64_t>(tensor.first) * element_;
+    if (element_ == sizeof(float)) {
+      std::memcpy(values.data(), bytes, values.size() * sizeof(float));
+      return values;
+    }
+    for (size_t i = 0; i < values.size(); ++i) {
+      uint16_t half;
+      std::memcpy(&half, bytes + i * sizeof half, sizeof half);
+      values[i] = from_bf16(half);
+    }
+    return values;
+  }
+
+ private:
+  struct Tensor {
+    Shape shape;
+    int64_t first;  // element, counted from the header's end
+  };
+  // One of which the file has so many rows: the last ones may be padding.
+  void one(const std::string& name, const Shape& shape, int64_t rows) {
+    tensors_[name] = {shape, end_};
+    end_ += elements(shape) / shape[0] * rows;
+  }
+  void each(int64_t layers, const std::string& name, const Shape& shape) {
+    for (int64_t l = 0; l < layers; ++l) one("blocks." + std::to_string(l) + "." + name, shape, shape[0]);
+  }
+
+  MappedFile file_;
+  uint64_t element_;
+  int64_t end_ = 0;
+  std::map<std::string, Tensor> tensors_;
+};
+
+}  // namespace
+
+bool is_llm_c(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  int32_t magic = 0;
+  return stream.read(reinterpret_cast<char*>(&magic), sizeof magic) && magic == MAGIC;
+}
+
+LlmCFile open_llm_c(const std::string& path) {
+  MappedFile file(path);
+  if (file.size() < HEADER) throw Error(path + ": too short for a model of llm.c: truncated");
+  int32_t header[8];
+  std::memcpy(header, file.data(), sizeof header);
+  if (header[1] != FLOATS && header[1] != BFLOATS)
+    throw Error(path + text(": a model of llm.c's version %d, expected %d (float32) or %d (bfloat16)", header[1],
+                            FLOATS, BFLOATS));
+  const Sizes s{header[2], header[3], header[4], header[5], header[6], header[7]};
+  const char* const names[] = {"maximal length", "vocabulary", "blocks", "heads", "width", "padded vocabulary"};
+  const int32_t most[] = {1 << 24, 1 << 24, 1 << 10, 1 << 16, 1 << 16, 1 << 24};
+  for (int i = 0; i < 6; ++i)
+    if (header[2 + i] < 1 || header[2 + i] > most[i])
+      throw Error(path + text(": %s %d, expected 1 to %d: damaged", names[i], header[2 + i], most[i]));
+  if (s.padded < s.vocab || s.width % s.heads != 0) throw Error(path + ": sizes that do not fit each other: damaged");
+  LlmCFile found;
+  found.config = Json::object();
+  found.config.set("vocab", s.vocab).set("context", s.context).set("width", s.width).set("hidden", 4 * s.width);
+  found.config.set("layers", s.layers).set("heads", s.heads);
+  found.weights = std::make_unique<LlmCWeights>(std::move(file), s, header[1] == FLOATS ? 4 : 2);
+  return found;
+}
+
+}  // namespace petroglyph

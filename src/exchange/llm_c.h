@@ -1,0 +1,21 @@
+// llm.c's model file, gpt2_124M.bin: GPT-2 in one file, its arrays one after another for all blocks at once.
+//
+//   int32[256]   20240326, version 3 (float32) or 5 (bfloat16), maximal length, vocabulary, blocks, heads, width, padded vocabulary
+//   the arrays   in the order of llm_c.cpp, every product's matrix (out,in)
+#pragma once
+
+#include "base/json.h"
+#include "exchange/weights.h"
+
+namespace petroglyph {
+
+struct LlmCFile {
+  Json config;                       // of our transformer
+  std::unique_ptr<Weights> weights;  // under our own names
+};
+
+// Whether a file begins as llm.c's does.
+bool is_llm_c(const std::string& path);
+LlmCFile open_llm_c(const std::string& path);
+
+}  // namespace petroglyph

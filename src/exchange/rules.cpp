@@ -1,0 +1,102 @@
+#include "exchange/rules.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace petroglyph {
+
+namespace {
+
+std::string with_number(const std::string& pattern, int64_t number) {
+  const size_t star = pattern.find('*');
+  return star == std::string::npos ? pattern : std::string(pattern).replace(star, 1, std::to_string(number));
+}
+
+// (rows,columns) → (columns,rows)
+std::vector<float> transposed(const std::vector<float>& values, int64_t rows, int64_t columns) {
+  std::vector<float> turned(values.size());
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < columns; ++c)
+      turned[static_cast<size_t>(c * rows + r)] = values[static_cast<size_t>(r * columns + c)];
+  return turned;
+}
+
+// Rows (a,b,n) → (b,a,n), each of `row` numbers.
+std::vector<float> exchanged(const std::vector<float>& values, int64_t a, int64_t b, int64_t n, int64_t row) {
+  std::vector<float> moved(values.size());
+  for (int64_t i = 0; i < a; ++i)
+    for (int64_t j = 0; j < b; ++j)
+      std::copy_n(values.begin() + (i * b + j) * n * row, n * row, moved.begin() + (j * a + i) * n * row);
+  return moved;
+}
+
+// The shape that each of theirs has.
+Shape their_shape(const Rule& rule, const Shape& ours) {
+  Shape shape = ours;
+  if (rule.form == Rule::Form::TRANSPOSED) std::reverse(shape.begin(), shape.end());
+  if (rule.form == Rule::Form::TAPS) shape.insert(shape.begin() + 1, 1);
+  shape[0] = shape[0] / static_cast<int64_t>(rule.theirs.size()) + rule.skipped;
+  return shape;
+}
+
+int64_t row_of(const Shape& shape) { return elements(shape) / std::max<int64_t>(1, shape[0]); }
+
+}  // namespace
+
+std::vector<Rule> for_blocks(const std::vector<Rule>& rules, int64_t layers) {
+  std::vector<Rule> all;
+  for (const Rule& rule : rules)
+    for (int64_t l = 0; l < (rule.ours.find('*') == std::string::npos ? 1 : layers); ++l) {
+      all.push_back(rule);
+      all.back().ours = with_number(rule.ours, l);
+      for (std::string& name : all.back().theirs) name = with_number(name, l);
+    }
+  return all;
+}
+
+std::string find_tensor(const Weights& weights, const std::string& name) {
+  if (weights.shape(name)) return name;
+  const std::string rest = name.substr(name.find('.') + 1);
+  return weights.shape(rest) ? rest : "";
+}
+
+std::vector<float> take(const Weights& weights, const Rule& rule, const Shape& ours, int64_t heads) {
+  const Shape wanted = their_shape(rule, ours);
+  std::vector<float> values;
+  for (const std::string& name : rule.theirs) {
+    const std::string found = find_tensor(weights, name);
+    if (found.empty() && rule.may_lack) {
+      values.resize(values.size() + static_cast<size_t>(elements(wanted)));
+      continue;
+    }
+    if (found.empty()) throw Error(weights.origin() + ": has no tensor " + name);
+    if (*weights.shape(found) != wanted)
+      throw Error(weights.origin() + ": tensor " + found + " has shape " + shape_text(*weights.shape(found)) +
+                  ", its configuration wants " + shape_text(wanted));
+    const std::vector<float> part = weights.read(found);
+    values.insert(values.end(), part.begin() + rule.skipped * row_of(wanted), part.end());
+  }
+  if (rule.form == Rule::Form::TRANSPOSED) return transposed(values, wanted[0], wanted[1]);
+  if (rule.form == Rule::Form::INTERLEAVED) return exchanged(values, heads, 3, ours[0] / 3 / heads, row_of(ours));
+  return values;
+}
+
+std::vector<NamedTensor> give(const Rule& rule, const Shape& ours, int64_t heads, const std::vector<float>& values) {
+  const Shape shape = their_shape(rule, ours);
+  std::vector<float> all = values;
+  if (rule.form == Rule::Form::TRANSPOSED) all = transposed(values, ours[0], ours[1]);
+  if (rule.form == Rule::Form::INTERLEAVED) all = exchanged(values, 3, heads, ours[0] / 3 / heads, row_of(ours));
+  std::vector<NamedTensor> given;
+  const auto part = static_cast<std::ptrdiff_t>(all.size() / rule.theirs.size());
+  for (size_t i = 0; i < rule.theirs.size(); ++i) {
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(i) * part;
+    std::vector<float> rows(static_cast<size_t>(rule.skipped * row_of(shape)));  // zeros
+    rows.insert(rows.end(), begin, begin + part);
+    given.push_back({rule.theirs[i], shape, std::move(rows)});
+  }
+  return given;
+}
+
+}  // namespace petroglyph

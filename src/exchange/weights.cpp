@@ -1,0 +1,69 @@
+#include "exchange/weights.h"
+
+#include <deque>
+#include <filesystem>
+#include <map>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+
+namespace petroglyph {
+
+namespace {
+
+class SafetensorsWeights final : public Weights {
+ public:
+  explicit SafetensorsWeights(const std::string& path) : origin_(path) {
+    if (path.size() > 5 && path.compare(path.size() - 5, 5, ".json") == 0) {
+      read_index(path);
+      return;
+    }
+    files_.emplace_back(path);
+    for (const std::string& name : files_.back().names()) file_of_[name] = &files_.back();
+  }
+
+  std::string origin() const override { return origin_; }
+  std::vector<std::string> names() const override {
+    std::vector<std::string> names;
+    for (const auto& [name, file] : file_of_) names.push_back(name);
+    return names;
+  }
+  const Shape* shape(const std::string& name) const override {
+    const auto found = file_of_.find(name);
+    return found == file_of_.end() ? nullptr : &found->second->entry(name).shape;
+  }
+  std::vector<float> read(const std::string& name) const override { return file_of_.at(name)->read_as_float(name); }
+
+ private:
+  // {"weight_map": {"wte.weight": "model-00001-of-00002.safetensors", …}}
+  void read_index(const std::string& path) {
+    const Json json = Json::parse(read_file(path), path);
+    std::map<std::string, const SafetensorsFile*> open;
+    try {
+      for (const auto& [name, file] : json.at("weight_map").members()) {
+        const std::filesystem::path part(file.string());
+        if (part.empty() || part.filename() != part)
+          throw Error("\"" + part.string() + "\" is no name of a file beside it");
+        const SafetensorsFile*& found = open[part.string()];
+        if (!found) found = &files_.emplace_back((std::filesystem::path(path).parent_path() / part).string());
+        found->entry(name);  // throws where it is not there
+        file_of_[name] = found;
+      }
+    } catch (const Error& error) {
+      throw Error(path + ": " + error.what());
+    }
+  }
+
+  std::string origin_;
+  std::deque<SafetensorsFile> files_;
+  std::map<std::string, const SafetensorsFile*> file_of_;
+};
+
+}  // namespace
+
+std::unique_ptr<Weights> safetensors_weights(const std::string& path) {
+  return std::make_unique<SafetensorsWeights>(path);
+}
+
+}  // namespace petroglyph

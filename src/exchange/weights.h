@@ -1,0 +1,29 @@
+// The weights in files of others: named tensors, read when they are asked for.
+//
+//   safetensors     one file, or several that an index names: model.safetensors.index.json        safetensors_weights
+//   PyTorch's file  a zip archive with a pickle and a member for each storage                      torch_file.h
+//   llm.c's         one array after another                                                        llm_c.h
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/safetensors.h"
+#include "ops/tensor.h"
+
+namespace petroglyph {
+
+class Weights {
+ public:
+  virtual ~Weights() = default;
+  virtual std::string origin() const = 0;  // what complaints open with
+  virtual std::vector<std::string> names() const = 0;
+  virtual const Shape* shape(const std::string& name) const = 0;  // null: no such tensor
+  virtual std::vector<float> read(const std::string& name) const = 0;
+};
+
+// One file, or an index in JSON beside its files.
+std::unique_ptr<Weights> safetensors_weights(const std::string& path);
+
+}  // namespace petroglyph

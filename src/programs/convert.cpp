@@ -1,0 +1,75 @@
+// Models of others to checkpoints of ours, and back: Hugging Face's folders, nanoGPT's and llm.c's files.
+
+#include <cstdio>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/options.h"
+#include "base/program.h"
+#include "base/text.h"
+#include "exchange/foreign.h"
+#include "train/checkpoint.h"
+
+namespace petroglyph {
+namespace {
+
+struct ConvertSettings {
+  std::string from, to = "petroglyph", save, tokenizer, precision = "f32";
+
+  void declare(Options& options) {
+    options.positional("MODEL", &from,
+                       "a folder of Hugging Face's (config.json, model.safetensors, tokenizer), nanoGPT's ckpt.pt, "
+                       "llm.c's .bin; with --to hf a checkpoint of ours");
+    options.add("to", &to, {"petroglyph", "hf"}, "what is written: a checkpoint, or a folder of Hugging Face's");
+    options.add("save", &save, "the checkpoint or the folder; default: after the model's name").placeholder("PATH");
+    options.add("tokenizer", &tokenizer, "in place of the model's: ascii, bytes, a tokenizer's file or folder")
+        .placeholder("NAME");
+    options.add("precision", &precision, {"f32", "f16", "bf16"}, "with --to hf: of the numbers that are written");
+  }
+};
+
+// "gpt2/" → "gpt2", "out/ckpt.pt" → "ckpt"
+std::string name_of(const std::string& path) {
+  const std::filesystem::path trimmed = std::filesystem::path(path + "/.").lexically_normal().parent_path();
+  return trimmed.stem().string();
+}
+
+void to_checkpoint(ConvertSettings& settings) {
+  ForeignModel foreign = open_foreign(settings.from);
+  if (!settings.tokenizer.empty()) foreign.tokenizer = open_tokenizer(settings.tokenizer, false);
+  if (settings.save.empty()) settings.save = name_of(settings.from) + ".safetensors";
+  if (std::filesystem::exists(settings.save))
+    throw Error(settings.save + ": is there already; choose another name with --save");
+  const int64_t parameters = save_as_checkpoint(foreign, settings.from, settings.save);
+  for (const std::string& note : foreign.translation.notes) std::printf("note: %s\n", note.c_str());
+  std::printf("%s: %s parameters, %s\n", foreign.translation.model.c_str(), with_commas(parameters).c_str(),
+              foreign.tokenizer ? foreign.tokenizer->name().c_str() : "no tokenizer (--tokenizer gives it one)");
+}
+
+int convert(int argc, char** argv) {
+  ConvertSettings settings;
+  Options options("convert", "Makes a checkpoint of a model of others, or a folder of Hugging Face's of a checkpoint.");
+  settings.declare(options);
+  options.parse(argc, argv);
+  if (settings.to == "petroglyph") {
+    if (settings.precision != "f32") throw UsageError("--precision: checkpoints of ours have 32 bits a number");
+    to_checkpoint(settings);
+  } else {
+    if (!settings.tokenizer.empty()) throw UsageError("--tokenizer: with --to hf it is the checkpoint's");
+    if (settings.save.empty()) settings.save = name_of(settings.from) + "-hf";
+    const std::string& p = settings.precision;
+    save_as_hugging_face(checkpoint_path(settings.from), settings.save,
+                         p == "f32"   ? Precision::F32
+                         : p == "f16" ? Precision::F16
+                                      : Precision::BF16);
+  }
+  std::printf("saved %s\n", settings.save.c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace petroglyph
+
+int main(int argc, char** argv) {
+  return petroglyph::run_program("convert", [&] { return petroglyph::convert(argc, argv); });
+}
