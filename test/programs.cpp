@@ -336,7 +336,7 @@ class OtherPrograms {
     expect(shell, "no text model", "runs/c", 1, "has no tokenizer: this model was trained by train_copy");
     expect(shell, "no file", "nowhere.safetensors", 1, "nowhere.safetensors");
     expect(shell, "a full disk", "runs/t --length 3 > /dev/full", 1, "cannot write to the standard output");
-    expect(shell, "two prompts", "runs/t --prompt a --prompt-file b", 2, "expected one of the two");
+    expect(shell, "two prompts", "runs/t --prompt a --prompt-file b", 2, "expected one of them");
     expect(shell, "not ASCII", "runs/t --prompt '\xC3\xA9'", 1, "--prompt");
     expect(shell, "nothing", "", 2, "expected CHECKPOINT");
   }

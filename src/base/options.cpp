@@ -441,6 +441,7 @@ void Options::restore(const Json& saved, const std::string& origin) {
   for (Option& option : options_) {
     if (option.free_) continue;
     const Json* value = saved.find(option.name_);
+    if (value == nullptr && option.lacks_) continue;
     if (value == nullptr) throw Error(origin + ": saved without option --" + option.name_ + ", which it needs");
     const std::string before = restored_text(*value, option.name_, origin);
     const std::string started = written(option.name_, option.flag_, before);

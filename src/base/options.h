@@ -36,6 +36,11 @@ class Option {
     differs_ = true;
     return *this;
   }
+  // Runs saved before there was this option lack it: they did what its default says.
+  Option& may_lack() {
+    lacks_ = true;
+    return *this;
+  }
   // What --help shows in place of the value: "--data FILE".
   Option& placeholder(const std::string& word) {
     placeholder_ = word;
@@ -46,7 +51,7 @@ class Option {
   friend class Options;
   std::string name_, help_, section_, placeholder_, default_;
   bool flag_ = false;  // a bool: needs no value
-  bool free_ = false, differs_ = false;
+  bool free_ = false, differs_ = false, lacks_ = false;
   std::string source_;  // how the user gave it: "--width 64" or "FILE:3: width = 64"; empty when he did not
   std::function<bool(std::string_view)> assign_;  // false: not a value of this option
   std::function<std::string()> show_;             // the value as the user would write it

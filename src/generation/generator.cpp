@@ -2,17 +2,24 @@
 
 #include <algorithm>
 
+#include "base/interrupt.h"
 #include "math/random.h"
+#include "tokenizers/documents.h"
 
 namespace petroglyph {
 
 namespace {
-constexpr int PIECE = 512;  // tokens of a prompt that a stream takes at a time
+constexpr int PIECE = 64;  // tokens of a prompt that a stream takes at a time: an interruption waits for no more
 }
 
-std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt, const Model& model) {
+std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt, const Model& model,
+                                   bool special) {
   std::vector<int32_t> tokens, line;
-  tokenizer.encode(prompt, tokens);
+  if (special)
+    encode_documents(tokenizer, prompt,
+                     [&](const std::vector<int32_t>& part) { tokens.insert(tokens.end(), part.begin(), part.end()); });
+  else
+    tokenizer.encode(prompt, tokens);
   tokenizer.encode("\n", line);
   const auto window = static_cast<size_t>(model.window());
   if (tokens.size() < window) tokens.insert(tokens.begin(), window - tokens.size(), line.front());
@@ -20,19 +27,22 @@ std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string
 }
 
 Generator::Generator(Model& model, Ops& ops, const Tokenizer& tokenizer, const Sampling& sampling, uint64_t seed,
-                     uint32_t sample, int64_t capacity)
+                     uint32_t sample, int64_t capacity, Window window)
     : model_(model),
       ops_(ops),
       sampler_(sampling),
       seed_(seed),
       sample_(sample),
       capacity_(static_cast<int>(std::min<int64_t>(capacity, model.longest()))),
+      window_(window),
       stream_(model.stream(1, capacity_)),
       logits_(static_cast<size_t>(std::min(model.classes(), tokenizer.vocab()))) {}
 
 void Generator::read(const std::vector<int32_t>& tokens) {
   model_.check_tokens(tokens);
-  for (size_t at = 0; at < tokens.size();) {
+  const auto most = static_cast<size_t>(capacity_);
+  if (tokens.size() > most && stream_->length() > 0) stream_ = model_.stream(1, capacity_);
+  for (size_t at = tokens.size() - std::min(tokens.size(), most); at < tokens.size() && !interrupted();) {
     if (stream_->length() == capacity_) make_room();
     const size_t room = static_cast<size_t>(capacity_ - stream_->length());
     const size_t count = std::min({tokens.size() - at, room, static_cast<size_t>(PIECE)});
@@ -51,8 +61,8 @@ int32_t Generator::next() {
 
 void Generator::make_room() {
   stream_ = model_.stream(1, capacity_);
-  const int kept = capacity_ / 2;
-  for (int at = 0; at < kept; at += PIECE)
+  const int kept = window_ == Window::SLIDE ? capacity_ - 1 : capacity_ / 2;
+  for (int at = 0; at < kept && !interrupted(); at += PIECE)
     feed(&tokens_[tokens_.size() - static_cast<size_t>(kept - at)], std::min(PIECE, kept - at));
 }
 

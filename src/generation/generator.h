@@ -13,18 +13,24 @@ namespace petroglyph {
 
 // The tokens of a prompt. Of a model that reads whole windows only, with new lines before it until it fills one: such a model has
 // never seen the beginning of a text, and a new line is what most often stands before one.
-std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt, const Model& model);
+// special: "<|endoftext|>" in it is the token, not its letters.
+std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt, const Model& model,
+                                   bool special = false);
 
-// One continuation. Where the model's positions are used up, it reads the later half of what it had again and goes on
-// from there; models without a longest sequence never need to.
+// Where a model's positions are used up, what it reads again to go on: the later half, which is cheap, or all but one token before each
+// new one, so that it always sees as far back as it can.
+enum class Window { HALF, SLIDE };
+
+// One continuation. Models without a longest sequence never use up their positions.
 class Generator {
  public:
   // tokenizer: its tokens are said; a model may have more, whose logits then count for nothing.
   // capacity: tokens that prompt and continuation will have, at most what the model can read.
   Generator(Model& model, Ops& ops, const Tokenizer& tokenizer, const Sampling& sampling, uint64_t seed,
-            uint32_t sample, int64_t capacity);
+            uint32_t sample, int64_t capacity, Window window = Window::HALF);
 
-  // At least one token before the first next(), and at least a window where the model reads windows.
+  // At least one token before the first next(), and at least a window where the model reads windows. Of more than the model can see
+  // only the last ones are read. Ends early where the user interrupts.
   void read(const std::vector<int32_t>& tokens);
   // Draws a token and reads it.
   int32_t next();
@@ -39,6 +45,7 @@ class Generator {
   uint64_t seed_;
   uint32_t sample_;
   int capacity_;
+  Window window_;
   uint64_t drawn_ = 0;
   std::vector<int32_t> tokens_;  // all that were read
   std::unique_ptr<Stream> stream_;

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "tasks/corpus.h"
 #include "tokenizers/byte_pair_training.h"
+#include "tokenizers/documents.h"
 
 namespace petroglyph {
 namespace {
@@ -92,24 +93,20 @@ class ShardWriter {
 };
 
 void encode(const Settings& settings, const Tokenizer& tokenizer) {
-  constexpr size_t PIECE = size_t(1) << 24;
   ShardWriter shards(settings, tokenizer);
-  std::vector<int32_t> tokens;
   for (const std::string& path : settings.files) {
     const MappedFile file(path);
     const std::string_view bytes = file.text();
     tokenizer.check(bytes, path);
-    int64_t count = 0, replaced = 0;
-    double seconds = 0;
-    for (size_t at = 0, end; at < bytes.size(); at = end) {
-      const double start = now();
-      end = bytes.size() - at > PIECE ? tokenizer.cut(bytes, at + PIECE) : bytes.size();
-      tokens.clear();
-      replaced += tokenizer.encode(bytes.substr(at, end - at), tokens);
+    int64_t count = 0;
+    double seconds = -now();  // without those that the shards take
+    const int64_t replaced = encode_documents(tokenizer, bytes, [&](const std::vector<int32_t>& tokens) {
       count += static_cast<int64_t>(tokens.size());
-      seconds += now() - start;
+      seconds += now();
       shards.add(tokens);
-    }
+      seconds -= now();
+    });
+    seconds += now();
     const auto size = static_cast<double>(bytes.size());
     std::printf("%s: %s bytes, %s tokens (%s), %.2f bytes each, %.0f MB/s", path.c_str(),
                 with_commas(static_cast<int64_t>(bytes.size())).c_str(), with_commas(count).c_str(),

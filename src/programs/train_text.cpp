@@ -12,6 +12,7 @@
 #include "generation/generator.h"
 #include "math/random.h"
 #include "tasks/language_modeling.h"
+#include "train/checkpoint.h"
 #include "train/compare.h"
 #include "train/model_options.h"
 #include "train/run.h"
@@ -135,8 +136,12 @@ struct Session {
                             "dct_mlp", "rnn", "regular_gpt"});
     settings.declare(options);
     options.parse(words);
+    std::optional<RunState> initial;
+    if (!settings.init.empty() && !settings.resume) initial = initial_state();
+    if (initial) model.model = initial->model;
     apply_preset();
     model.set_defaults();
+    if (initial) adopt(*initial);
     if (model.answers_once() && !text_settings.lengths.empty())
       throw UsageError(
           "--evaluate-lengths: a model that answers once reads windows of its --context and of no other length");
@@ -150,6 +155,8 @@ struct Session {
     settings.batch = preset.batch;
     settings.rate.peak = preset.learning_rate;
   }
+  std::optional<RunState> initial_state() const;
+  void adopt(const RunState& initial);
   void apply_preset();
   void open_text();
   void prepare();
@@ -205,9 +212,31 @@ void Session::apply_preset() {
   if (mlps_for_nlp()) set("weight-decay", settings.adamw.weight_decay, 0.1);
 }
 
+// What the file of --init says of itself, where that is a checkpoint of a model of text and no other model was asked for.
+std::optional<RunState> Session::initial_state() const {
+  const SafetensorsFile file(settings.init);
+  if (!is_checkpoint(file)) return {};
+  RunState state = read_run_state(file);
+  const bool of_text = !state.data.is(Json::Kind::Null) && state.data.find("tokenizer");
+  if (!of_text || (options.given("model") && model.model != state.model)) return {};
+  return state;
+}
+
+// Sizes and positions are the file's, and the tokenizer too, unless they are given. What was learned is changed in small steps.
+void Session::adopt(const RunState& initial) {
+  model.adopt(initial.model, initial.config, options, settings.init);
+  if (!options.given("tokenizer")) text_settings.source.tokenizer = settings.init;
+  if (!options.given("lr")) settings.rate.peak = 1e-4;
+  if (!options.given("context") && model.positions > 0)
+    text_settings.context = model.answers_once() ? model.positions : std::min(text_settings.context, model.positions);
+  if (model.answers_once()) model.positions = 0;  // its windows have one length
+}
+
 void Session::open_text() {
   TextSettings& t = text_settings;
-  opened = open_text_source(t.source, STORY_BYTES);
+  TextSource source = t.source;
+  if (settings.resume) source.tokenizer = run->file("model.safetensors");
+  opened = open_text_source(source, STORY_BYTES);
   const int64_t a_step = static_cast<int64_t>(settings.batch) * settings.accumulate;
   task.emplace(opened.training, t.source.name(), opened.validation, t.source.validation_name(), t.context, a_step,
                model.answers_once() ? Targets::LAST : Targets::ALL);

@@ -9,6 +9,7 @@
 #include "base/mapped_file.h"
 #include "base/text.h"
 #include "tokenizers/characters.h"
+#include "tokenizers/documents.h"
 
 namespace petroglyph {
 
@@ -86,14 +87,9 @@ template <class Integer>
 class StoredTokens final : public Corpus {
  public:
   StoredTokens(std::string_view text, const Tokenizer& tokenizer) {
-    constexpr size_t PIECE = size_t(1) << 24;  // the wide form is held of so many bytes only
-    std::vector<int32_t> wide;
-    for (size_t at = 0, end; at < text.size(); at = end) {
-      end = text.size() - at > PIECE ? tokenizer.cut(text, at + PIECE) : text.size();
-      wide.clear();
-      replaced_ += tokenizer.encode(text.substr(at, end - at), wide);
+    replaced_ = encode_documents(tokenizer, text, [&](const std::vector<int32_t>& wide) {
       tokens_.insert(tokens_.end(), wide.begin(), wide.end());
-    }
+    });
   }
   int64_t size() const override { return static_cast<int64_t>(tokens_.size()); }
   int64_t replaced() const override { return replaced_; }

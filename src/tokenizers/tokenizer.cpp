@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/safetensors.h"
 #include "base/text.h"
 #include "tokenizers/byte_pairs.h"
 #include "tokenizers/characters.h"
@@ -37,6 +38,16 @@ std::unique_ptr<Tokenizer> build(const Json& json, const std::string& origin) {
   return std::make_unique<BytePairTokenizer>(tokens, origin, merges, origin, special);
 }
 
+// A checkpoint's metadata has it.
+std::unique_ptr<Tokenizer> of_checkpoint(const std::string& path) {
+  const SafetensorsFile file(path);
+  const auto data = file.metadata().find("data");
+  const Json json = data == file.metadata().end() ? Json::object() : Json::parse(data->second, path);
+  const Json* tokenizer = json.is(Json::Kind::Object) ? json.find("tokenizer") : nullptr;
+  if (!tokenizer) throw Error("--tokenizer " + path + ": this checkpoint has none");
+  return tokenizer_from_json(*tokenizer, path);
+}
+
 }  // namespace
 
 std::string Tokenizer::decode(const std::vector<int32_t>& tokens) const {
@@ -67,6 +78,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name, bool replace)
     return found ? std::move(found) : read_gpt2_files(name);  // which says what is missing
   }
   if (is_tiktoken_file(name)) return read_tiktoken_file(name);
+  if (std::filesystem::path(name).extension() == ".safetensors") return of_checkpoint(name);
   const Json json = Json::parse(read_file(name), name);
   return is_tokenizer_json(json) ? read_tokenizer_json(json, name) : tokenizer_from_json(json, name);
 }

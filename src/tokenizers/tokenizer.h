@@ -42,7 +42,8 @@ class Tokenizer {
   int characters(int32_t token) const;
 };
 
-// "ascii", "bytes", a file with the JSON above or of others (gpt2_files.h, foreign_files.h), or a folder with them.
+// "ascii", "bytes", a file with the JSON above or of others (gpt2_files.h, foreign_files.h), or a folder with them;
+// or a checkpoint, whose own it is.
 // `replace`: ASCII puts '?' in place of every character that it has not.
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name, bool replace);
 std::unique_ptr<Tokenizer> tokenizer_from_json(const Json& json, const std::string& origin);

@@ -106,10 +106,14 @@ void save_weights(const std::string& path, const RunState& state, Model& model) 
   writer.save(path);
 }
 
+bool is_checkpoint(const SafetensorsFile& file) {
+  const auto format = file.metadata().find("format");
+  return format != file.metadata().end() && format->second == "petroglyph";
+}
+
 RunState read_run_state(const SafetensorsFile& file, const std::string& program) {
   const auto& metadata = file.metadata();
-  const auto format = metadata.find("format");
-  if (format == metadata.end() || format->second != "petroglyph")
+  if (!is_checkpoint(file))
     throw Error(file.path() +
                 ": a safetensors file, but no checkpoint of this program; --init takes parameters from any file");
   RunState state;

@@ -32,6 +32,9 @@ void save_checkpoint(const std::string& path, const RunState& state, Model& mode
 // The same without the moments: enough to use the model, not to go on with the run.
 void save_weights(const std::string& path, const RunState& state, Model& model);
 
+// Whether it is a checkpoint of ours, and no other file of tensors.
+bool is_checkpoint(const SafetensorsFile& file);
+
 // What a checkpoint says of itself; throws Error for a foreign file, and for another program's unless `program` is empty.
 RunState read_run_state(const SafetensorsFile& file, const std::string& program = "");
 

@@ -1,6 +1,7 @@
 #include "train/model_options.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -36,6 +37,7 @@ void ModelOptions::declare(Options& options, const std::vector<std::string>& mod
   if (any_of(models, {"transformer", "linear_transformer"})) declare_transformers(options);
   if (any_of(models, {"rnn"})) options.add("cell", &cell, {"lstm", "elman"}, "rnn: its cell");
   if (any_of(models, {"mlp_lm", "dct_mlp", "regular_gpt"})) declare_text_models(options);
+  if (any_of(models, {"mamba"}) && any_of(models, {"mlp_lm"})) declare_others(options);
 }
 
 void ModelOptions::declare_relations(Options& options) {
@@ -75,13 +77,113 @@ void ModelOptions::declare_text_models(Options& options) {
               "length; 0: half of --layers");
 }
 
+// What the models of others have, for which --init sets it.
+void ModelOptions::declare_others(Options& options) {
+  options.section("Models as others have them; --init FILE sets these as the file has them");
+  const auto rare = [](Option& option) { option.may_lack(); };
+  rare(options.add("positions", &positions, 0, 1 << 24, "places that the model has; 0: as many as windows need"));
+  rare(options.add("vocab", &vocab, 0, 1 << 24,
+                   "tokens of the model, of which those beyond the tokenizer's are padding"));
+  rare(options.add("tied-head", &tied_head, "transformers, mamba: the readout is the embedding"));
+  rare(options.add("norm-epsilon", &norm_epsilon, 0, 1, "transformers with --norm affine, mamba"));
+  rare(options.add("norm-position", &norm_position, {"pre", "post"}, "transformers: before or after a branch"));
+  rare(options.add("mlp-activation", &mlp_activation, {"gelu", "relu"}, "transformers"));
+  rare(options.add("qkv-bias", &qkv_bias, "transformers: of queries, keys and values"));
+  rare(options.add("out-bias", &out_bias, "transformers: of the attention's output"));
+  rare(options.add("head-bias", &head_bias, "transformers: of the readout"));
+  rare(options.add("embedding-scale", &embedding_scale, -1e6, 1e6, "transformers: multiplies the tokens' embeddings"));
+  rare(options.add("embedding-norm", &embedding_norm, "transformers: a norm before the first block"));
+  rare(options.add("slopes", &slopes, {"even", "published"},
+                   "--position alibi: as published where heads are no power of 2"));
+  rare(options.add("state", &state, 1, 1 << 10, "mamba: numbers that a channel remembers"));
+  rare(options.add("conv", &conv, 1, 1 << 10, "mamba: taps of its convolution"));
+  rare(options.add("expand", &expand, 1, 64, "mamba: channels within a block, in widths"));
+  rare(
+      options.add("dt-rank", &dt_rank, 0, 1 << 16, "mamba: the width that the time step is made from; 0: a sixteenth"));
+}
+
+// visit(key of a configuration, option, value)
+template <class Visit>
+void ModelOptions::for_each_key(Visit visit) {
+  visit("width", "width", width);
+  visit("hidden", "hidden", hidden);
+  visit("layers", "layers", layers);
+  visit("blocks", "layers", layers);
+  visit("heads", "heads", heads);
+  visit("embedding", "embedding", embedding);
+  visit("activation", "activation", activation);
+  visit("pre_activation_norm", "pre-norm", pre_norm);
+  visit("post_reduction_norm", "post-norm", post_norm);
+  visit("position", "position", position);
+  visit("feature_map", "feature-map", feature_map);
+  visit("cell", "cell", cell);
+  visit("norm", "norm", norm);
+  visit("gelu", "gelu", gelu);
+  visit("readout", "readout", readout);
+  visit("embedding_deviation", "embedding-deviation", embedding_deviation);
+  visit("chunk", "chunk", chunk);
+  visit("thickness", "thickness", thickness);
+  visit("vocab", "vocab", vocab);
+  visit("context", "positions", positions);
+  visit("tied_head", "tied-head", tied_head);
+  visit("norm_epsilon", "norm-epsilon", norm_epsilon);
+  visit("norm_position", "norm-position", norm_position);
+  visit("mlp_activation", "mlp-activation", mlp_activation);
+  visit("qkv_bias", "qkv-bias", qkv_bias);
+  visit("out_bias", "out-bias", out_bias);
+  visit("head_bias", "head-bias", head_bias);
+  visit("embedding_scale", "embedding-scale", embedding_scale);
+  visit("embedding_norm", "embedding-norm", embedding_norm);
+  visit("slopes", "slopes", slopes);
+  visit("state", "state", state);
+  visit("conv", "conv", conv);
+  visit("expand", "expand", expand);
+  visit("dt_rank", "dt-rank", dt_rank);
+}
+
+namespace {
+
+void assign(int& value, const Json& json) { value = static_cast<int>(json.integer()); }
+void assign(double& value, const Json& json) { value = json.number(); }
+void assign(bool& value, const Json& json) { value = json.boolean(); }
+void assign(std::string& value, const Json& json) { value = json.string(); }
+
+}  // namespace
+
+void ModelOptions::adopt(const std::string& name, const Json& config, const Options& options,
+                         const std::string& origin) {
+  model = name;
+  try {
+    std::set<std::string> known = {"windows", "frequencies", "classes"};
+    for_each_key([&](const char* key, const char* option, auto& value) {
+      known.insert(key);
+      if (const Json* found = config.find(key); found && !options.given(option)) assign(value, *found);
+    });
+    if (const Json* list = config.find("windows"); list && !options.given("windows")) {
+      windows.clear();
+      for (const Json& window : list->items()) windows.push_back(static_cast<int>(window.integer()));
+      if (!options.given("frequencies"))
+        frequencies = static_cast<int>(config.at("frequencies").items().at(0).integer());
+    }
+    const Json said = this->config(vocab, positions);
+    for (const auto& [key, value] : config.members())
+      if (!known.count(key) && !said.find(key))
+        throw Error("config: " + key + " " + value.text() + ": no option says this");
+  } catch (const UsageError&) {
+    throw;
+  } catch (const Error& error) {
+    throw Error(origin + ": " + error.what());
+  }
+}
+
 void ModelOptions::set_defaults() {
   if (hidden == 0) hidden = has_mlp() ? 4 * width : width;
   if (thickness == 0) thickness = std::max(1, layers / 2);
   if (pre_norm.empty()) pre_norm = model == "linear_causal_rn" || model == "birn_image" ? "approximate" : "exact";
 }
 
-Json ModelOptions::config(int vocab, int context) const {
+Json ModelOptions::config(int tokens, int longest) const {
+  const int vocab = std::max(tokens, this->vocab), context = std::max(longest, positions);
   if (readout == "last" && !is_transformer())
     throw UsageError("--readout last: an option of transformers" +
                      std::string(model == "mlp_lm" ? "; mlp_lm has no other readout" : ""));
@@ -98,6 +200,7 @@ Json ModelOptions::config(int vocab, int context) const {
   json.set("hidden", hidden).set("heads", heads).set("causal", readout == "all");
   is_transformer() ? add_transformer(json) : add_relations(json);
   if (is_transformer() && embedding_deviation != 1) json.set("embedding_deviation", embedding_deviation);
+  if (is_transformer()) add_rare_keys(json);
   return json;
 }
 
@@ -162,7 +265,25 @@ void ModelOptions::add_dct_mlp(Json& json, int context) const {
 
 // The usual sizes of Mamba-1.
 void ModelOptions::add_mamba(Json& json) const {
-  json.set("state", 16).set("conv", 4).set("expand", 2).set("dt_rank", (width + 15) / 16);
+  json.set("state", state).set("conv", conv).set("expand", expand);
+  json.set("dt_rank", dt_rank > 0 ? dt_rank : (width + 15) / 16);
+  if (tied_head) json.set("tied_head", true);
+  if (norm_epsilon != 1e-5) json.set("norm_epsilon", norm_epsilon);
+}
+
+// Where they are not what they are without being said.
+void ModelOptions::add_rare_keys(Json& json) const {
+  if (tied_head) json.set("tied_head", true);
+  if (head_bias) json.set("head_bias", true);
+  if (embedding_norm) json.set("embedding_norm", true);
+  if (norm_epsilon != 1e-5) {
+    if (norm != "affine") throw UsageError("--norm-epsilon: plain norms have none (--norm affine)");
+    json.set("norm_epsilon", norm_epsilon);
+  }
+  if (norm_position != "pre") json.set("norm_position", norm_position);
+  if (mlp_activation != "gelu") json.set("mlp_activation", mlp_activation);
+  if (embedding_scale != 1) json.set("embedding_scale", embedding_scale);
+  if (position == "alibi" && slopes != "even") json.set("slopes", slopes);
 }
 
 void ModelOptions::add_transformer(Json& json) const {
@@ -170,7 +291,7 @@ void ModelOptions::add_transformer(Json& json) const {
   const bool common = position == "learned" || position == "sinusoidal" || position == "none";
   if (model == "linear_transformer" && !common)
     throw UsageError("--position " + position + ": linear_transformer has learned, sinusoidal or none");
-  json.set("position", position).set("norm", norm).set("qkv_bias", true).set("out_bias", true);
+  json.set("position", position).set("norm", norm).set("qkv_bias", qkv_bias).set("out_bias", out_bias);
   json.set("gelu", gelu).set("readout", readout);
   if (model == "linear_transformer") json.set("feature_map", feature_map).set("normalized", feature_map == "elu1");
 }

@@ -21,6 +21,12 @@ struct ModelOptions {
   double embedding_deviation = 1;
   bool post_norm = true;
   int chunk = 32, thickness = 0;  // 0: by the layers
+  // What checkpoints of others want. 0: as many as the windows need; as many as the tokenizer has; by the width
+  int positions = 0, vocab = 0, dt_rank = 0;
+  int state = 16, conv = 4, expand = 2;
+  bool qkv_bias = true, out_bias = true, head_bias = false, tied_head = false, embedding_norm = false;
+  std::string norm_position = "pre", mlp_activation = "gelu", slopes = "even";
+  double norm_epsilon = 1e-5, embedding_scale = 1;
 
   // models: those that the program can train
   void declare(Options& options, const std::vector<std::string>& models);
@@ -28,7 +34,11 @@ struct ModelOptions {
   // What is up to the model is chosen here: after parsing, and before a resumed run's options are restored, which win.
   void set_defaults();
 
-  // Throws UsageError where the options do not fit each other.
+  // Sets what a checkpoint's configuration says, but for what was given. Throws Error, which opens with `origin`, for what no option
+  // says.
+  void adopt(const std::string& name, const Json& config, const Options& options, const std::string& origin);
+
+  // Throws UsageError where the options do not fit each other. vocab and context: what text and windows need at least.
   Json config(int vocab, int context) const;
   // The same of a model that reads images as patches.
   Json image_config(int patches, int patch_size, int classes) const;
@@ -41,8 +51,12 @@ struct ModelOptions {
   void declare_relations(Options& options);
   void declare_transformers(Options& options);
   void declare_text_models(Options& options);
+  void declare_others(Options& options);
+  template <class Visit>
+  void for_each_key(Visit visit);
   void add_mamba(Json& json) const;
   void add_transformer(Json& json) const;
+  void add_rare_keys(Json& json) const;
   void add_relations(Json& json) const;
   Json regular_gpt_config(int vocab) const;
   void add_dct_mlp(Json& json, int context) const;

@@ -10,7 +10,9 @@ void TextSource::declare(Options& options) {
       .placeholder("FILE");
   options.add("val", &validation, "the same for evaluations; default: the end of --data").placeholder("FILE");
   options.add("val-part", &validation_part, 0.0001, 0.9, "how much of --data that is, where there is no --val");
-  options.add("tokenizer", &tokenizer, "ascii, bytes, a file of ./tokenize, or a folder with GPT-2's two files")
+  options
+      .add("tokenizer", &tokenizer,
+           "ascii, bytes, a file of ./tokenize, of Hugging Face or tiktoken, a folder with such, or a checkpoint")
       .placeholder("NAME");
   options.add("replace", &replace, "ascii: puts '?' in place of every character outside, instead of refusing it");
 }
