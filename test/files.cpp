@@ -13,6 +13,7 @@
 #include "base/atomic_file.h"
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/folder_lock.h"
 #include "base/interrupt.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -512,8 +513,15 @@ void safetensors_foreign(Test& test) {
 bool exists(const std::string& name) { return std::filesystem::exists(std::filesystem::symlink_status(name)); }
 
 // Writes that fail for want of room: the file of before stays.
+// Temporary files in the folder.
+int leftovers(const TemporaryFolder& folder) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    count += entry.path().extension() == ".tmp";
+  return count;
+}
+
 void no_room(Test& test, const TemporaryFolder& folder, const std::string& path) {
-  const std::string temporary = path + ".tmp";
   std::signal(SIGXFSZ, SIG_IGN);
   rlimit before;
   getrlimit(RLIMIT_FSIZE, &before);
@@ -529,16 +537,16 @@ void no_room(Test& test, const TemporaryFolder& folder, const std::string& path)
   std::signal(SIGXFSZ, SIG_DFL);
   test.equal("a write that fails", refused, path + ": cannot write: File too large; the previous file is unchanged");
   test.equal("keeps the previous file", read_bytes(path), "two");
-  test.check("and removes the temporary one", !exists(temporary));
+  test.equal("and removes the temporary one", leftovers(folder), 0);
   test.equal("a new file that fails", fresh,
              folder.file("new") + ": cannot write: File too large; nothing was written");
-  test.check("is not there", !exists(folder.file("new")) && !exists(folder.file("new.tmp")));
+  test.check("is not there", !exists(folder.file("new")) && leftovers(folder) == 0);
 
   if (std::filesystem::exists("/dev/full")) {
-    std::filesystem::create_symlink("/dev/full", temporary);
-    test.equal("a full disk", message_of([&] { write_file_atomically(path, "three"); }),
-               path + ": cannot write: No space left on device; the previous file is unchanged");
-    test.check("a full disk leaves nothing behind", !exists(temporary) && read_bytes(path) == "two");
+    const auto onto_full_disk = [](OutputFile&) { OutputFile("/dev/full", OutputFile::Mode::Append).write("three"); };
+    test.equal("a full disk", message_of([&] { write_file_atomically(path, onto_full_disk); }),
+               "/dev/full: cannot write: No space left on device; the previous file is unchanged");
+    test.check("a full disk leaves nothing behind", leftovers(folder) == 0 && read_bytes(path) == "two");
   } else {
     test.skip("a full disk", "there is no /dev/full");
   }
@@ -567,13 +575,101 @@ void no_place(Test& test, const TemporaryFolder& folder, const std::string& path
   test.equal("an unwritable folder", denied, 0);
 }
 
+// Two processes that write one file at the same time: whole files only, from one or the other.
+void two_writers(Test& test, const TemporaryFolder& folder) {
+  const std::string path = folder.file("shared");
+  const auto write_many = [&](char letter) {
+    for (int i = 0; i < 50; ++i)
+      write_file_atomically(path, [&](OutputFile& file) {
+        for (int part = 0; part < 20; ++part) file.write(std::string(50, letter));
+      });
+  };
+  const pid_t child = fork();
+  if (child == 0) {
+    try {
+      write_many('b');
+    } catch (const std::exception&) {
+      _exit(1);
+    }
+    _exit(0);
+  }
+  bool whole = true;
+  for (int i = 0; i < 5; ++i) {
+    write_many('a');
+    const std::string found = read_bytes(path);
+    whole = whole && found.size() == 1000 && found == std::string(1000, found[0]);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  test.check("two writers do not meet", whole && status == 0 && leftovers(folder) == 0);
+}
+
+void kept_files(Test& test, const TemporaryFolder& folder) {
+  const std::string path = folder.file("kept"), other = folder.file("kept-before"), aside = path + ".before";
+  keep_as(path, other);
+  test.check("nothing is kept of nothing", !exists(other));
+  for (const char* words : {"1", "2", "3"}) {
+    keep_as(path, other);
+    keep_as(path, other);
+    write_file_atomically(path, words);
+  }
+  test.equal("the file before", read_bytes(other) + read_bytes(path), "23");
+  test.equal("put aside", put_aside(path), aside);
+  write_file_atomically(path, "4");
+  test.equal("put aside again", put_aside(path) + read_bytes(aside), aside + "-23");
+  test.throws("not replaced", aside + ": this file exists already", [&] { check_replaced(aside, false); });
+  check_replaced(aside, true);
+  check_replaced(path, false);
+  test.check("claims a folder once", claim_folder(folder.file("p/q")) && !claim_folder(folder.file("p/q")));
+  std::filesystem::create_symlink("nowhere", folder.file("link"));
+  test.throws("a link to nowhere", "link is a link to nowhere, which does not exist",
+              [&] { make_folder(folder.file("link/x")); });
+}
+
+void folder_locks(Test& test) {
+  const TemporaryFolder folder;
+  const std::string held = folder.path() + ": process " + std::to_string(getpid()) + " is at work in this folder";
+  {
+    const FolderLock lock(folder.path());
+    int status = status_of_child([&] {
+      try {
+        const FolderLock second(folder.path());
+      } catch (const Error& error) {
+        _exit(std::string(error.what()).rfind(held, 0) == 0 ? 7 : 8);
+      }
+    });
+    test.check("is named to a second process", WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    test.throws("and to ourselves", held, [&] { FolderLock second(folder.path()); });
+  }
+  status_of_child([&] {
+    const FolderLock lock(folder.path());
+    std::raise(SIGKILL);
+  });
+  test.equal("a dead process's lock is none", message_of([&] { FolderLock{folder.path()}; }), "");
+  test.throws("a folder that is not there", "No such file or directory", [&] { FolderLock(folder.file("none")); });
+  // A process that dies while its child goes on for a while.
+  make_folder(folder.file("family"));
+  const std::string marker = folder.file("family/done");
+  status_of_child([&] {
+    const FolderLock lock(folder.file("family"));
+    if (fork() == 0) {
+      usleep(300000);
+      write_bytes(marker, "saved");
+      _exit(0);
+    }
+    std::raise(SIGKILL);
+  });
+  const FolderLock after(folder.file("family"));
+  test.equal("a dead process's children are waited for", read_bytes(marker), "saved");
+}
+
 void atomic_file(Test& test) {
   const TemporaryFolder folder;
-  const std::string path = folder.file("a"), temporary = path + ".tmp";
+  const std::string path = folder.file("a");
   write_file_atomically(path, "one");
   write_file_atomically(path, "two");
   test.equal("replaces", read_bytes(path), "two");
-  test.check("leaves no temporary file", !exists(temporary));
+  test.equal("leaves no temporary file", leftovers(folder), 0);
   no_room(test, folder, path);
   no_place(test, folder, path);
   test.throws("a writer that throws", "no more", [&] {
@@ -582,7 +678,7 @@ void atomic_file(Test& test) {
       throw std::runtime_error("no more");
     });
   });
-  test.check("a writer that throws changes nothing", read_bytes(path) == "two" && !exists(temporary));
+  test.check("a writer that throws changes nothing", read_bytes(path) == "two" && leftovers(folder) == 0);
 
   const int status = status_of_child([&] {
     write_file_atomically(path, [](OutputFile& file) {
@@ -592,7 +688,13 @@ void atomic_file(Test& test) {
   });
   test.check("killed while writing", WIFSIGNALED(status) && read_bytes(path) == "two");
   write_file_atomically(path, "3");
-  test.check("the next write clears what it left", read_bytes(path) == "3" && !exists(temporary));
+  test.check("what it left is in nobody's way", read_bytes(path) == "3" && leftovers(folder) == 1);
+  write_bytes(folder.file("mine.tmp"), "");
+  remove_leftovers(folder.path());
+  test.check("and is cleared, with nothing else", leftovers(folder) == 1 && exists(folder.file("mine.tmp")));
+  std::filesystem::remove(folder.file("mine.tmp"));
+  two_writers(test, folder);
+  kept_files(test, folder);
 
   make_folder(folder.file("x/y/z"));
   make_folder(folder.file("x/y/z"));
@@ -806,6 +908,37 @@ void options_resume(Test& test) {
        folder.file("c") + ":1: length = 9: this run was started with --length 8" + cannot);
 }
 
+// What a checkpoint keeps of the log's rows.
+void log_checksums(Test& test, const std::string& path) {
+  const std::vector<std::string> columns = {"step", "loss", "seconds"};
+  const auto log_of = [&](double loss, double seconds) {
+    CsvLog log = CsvLog::create(path, columns, true);
+    log.append(0, {1, 0.5});
+    log.append(1, {loss, seconds});
+    return log.checksum();
+  };
+  const std::string checksum = log_of(2, 3);
+  test.check("another loss", log_of(2.5, 3) != checksum);
+  test.equal("seconds do not count", log_of(2, 4), checksum);
+  test.equal("resumed", CsvLog::resume(path, columns, 2, checksum).checksum(), checksum);
+  const std::string rows = read_bytes(path);
+  write_bytes(path, "step,loss,seconds\n0,1,0.5\n1,3,3\n");
+  test.equal("a changed row", message_of([&] { CsvLog::resume(path, columns, 2, checksum); }),
+             path + ": its rows before step 2 are not those that the checkpoint was saved with; nothing was changed");
+  write_bytes(path, rows);
+  CsvLog log = CsvLog::resume(path, columns, 1, "");
+  test.equal("resumed earlier", log.checksum() == checksum, false);
+  log.append(1, {2, 9});
+  test.equal("and on", log.checksum(), checksum);
+  std::filesystem::remove(path);
+  test.equal("a missing log", message_of([&] { CsvLog::resume(path, columns, 2, checksum); }),
+             path + ": is missing, and the checkpoint stands at step 2; nothing was changed");
+  mkfifo(path.c_str(), 0600);
+  test.throws("a pipe", path + ": expected a file, found something else",
+              [&] { CsvLog::resume(path, columns, 2, ""); });
+  std::filesystem::remove(path);
+}
+
 void csv_log(Test& test) {
   const TemporaryFolder folder;
   const std::string path = folder.file("log.csv");
@@ -837,31 +970,38 @@ void csv_log(Test& test) {
     test.equal(name, read_bytes(path), after + std::to_string(step) + ",1,2\n");
   };
   const std::string head = "step,loss,rate\n";
-  resumed("resume cuts", head + "1,0.50,2\n2, 1e0,\n3,1,1\n4,1,1\n", 3, head + "1,0.50,2\n2, 1e0,\n");
-  resumed("resume beyond the end keeps all", head + "1,0.50,2\n", 3, head + "1,0.50,2\n");
-  resumed("resume from the start", head + "1,0.50,2\n", 0, head);
-  resumed("a row cut off is dropped", head + "1,0.50,2\n2,0.4", 3, head + "1,0.50,2\n");
-  resumed("an empty file", "", 3, head);
-  resumed("a header cut off", "step,lo", 3, head);
-  resumed("other line ends stay", "step,loss,rate\r\n1,2,3\r\n9,2,3\r\n", 3, "step,loss,rate\r\n1,2,3\r\n");
+  const std::string first = head + "0,1,1\n1,0.50,2\n2, 1e0,\n";
+  resumed("resume cuts", first + "3,1,1\n4,1,1\n", 3, first);
+  resumed("resume from the start", first, 0, head);
+  resumed("a row cut off behind the checkpoint is dropped", first + "3,0.4", 3, first);
+  resumed("and whatever else a machine that went down left there", first + "3,x" + std::string(9, '\0') + "\n5\n", 3,
+          first);
+  resumed("an empty file", "", 0, head);
+  resumed("a header cut off", "step,lo", 0, head);
+  resumed("other line ends stay", "step,loss,rate\r\n0,2,3\r\n9,2,3\r\n", 1, "step,loss,rate\r\n0,2,3\r\n");
   std::filesystem::remove(path);
-  CsvLog::resume(path, columns, 3).append(3, {1, 2});
-  test.equal("a missing log is started anew", read_bytes(path), head + "3,1,2\n");
+  CsvLog::resume(path, columns, 0).append(0, {1, 2});
+  test.equal("a missing log is started anew at step 0", read_bytes(path), head + "0,1,2\n");
 
-  const auto refuses = [&](const std::string& content, const std::string& message) {
+  const auto refuses = [&](const std::string& content, const std::string& message, const std::string& checksum = "") {
     write_bytes(path, content);
-    test.equal(message, message_of([&] { CsvLog::resume(path, columns, 3); }), path + message);
+    test.equal(message, message_of([&] { CsvLog::resume(path, columns, 3, checksum); }), path + message);
     test.check("and keeps it" + message, read_bytes(path) == content);
   };
-  refuses("step,loss\n1,2\n", ":1: expected the columns step,loss,rate; nothing was changed");
-  refuses(head + "1,2,3\nx,2,3\n", ":3: expected a row of 3 numbers");
-  refuses(head + "1,2\n", ":2: expected a row of 3 numbers");
+  const std::string unchanged = "; nothing was changed";
+  refuses("step,loss\n1,2\n", ":1: expected the columns step,loss,rate" + unchanged);
+  refuses("", ": ends before the row of step 0, and the checkpoint stands at step 3" + unchanged);
+  refuses(head + "0,2,3\n1,1,1\n", ": ends before the row of step 2, and the checkpoint stands at step 3" + unchanged);
+  refuses(head + "0,2,3\n1,1,1\n2,1",
+          ": ends before the row of step 2, and the checkpoint stands at step 3" + unchanged);
+  for (const char* row : {"x,2,3", "2,2,3", "0,2,3", "1,2", "1,2,3,4", "", "01,2,3"})
+    refuses(head + "0,2,3\n" + row + "\n2,1,1\n3,1,1\n", ":3: expected the row of step 1, of 3 numbers" + unchanged);
+  log_checksums(test, path);
   write_bytes(path, head + "1,x,3\n");
   test.throws("a word among numbers", path + ":2: expected a row of 3 numbers", [&] { read_csv(path); });
   write_bytes(path, "");
   test.throws("nothing", path + ": expected a line of column names", [&] { read_csv(path); });
   if (std::filesystem::exists("/dev/full")) {
-    CsvLog full = CsvLog::resume(folder.file("full"), columns, 0);
     OutputFile device("/dev/full", OutputFile::Mode::Append);
     test.throws("a full disk", "/dev/full: cannot write: No space left on device", [&] { device.write("1,2,3\n"); });
   }
@@ -934,9 +1074,17 @@ void interrupts(Test& test) {
     const InterruptGuard within;
     test.check("a guard within another keeps what was caught", interrupted());
   }
+  const int at_once = status_of_child([] {
+    const InterruptGuard guard;
+    std::raise(SIGTERM);
+    std::raise(SIGTERM);
+    std::raise(SIGINT);
+  });
+  test.check("signals at the same moment are one", WIFEXITED(at_once) && WEXITSTATUS(at_once) == 99);
   const int status = status_of_child([] {
     const InterruptGuard guard;
     std::raise(SIGINT);
+    usleep(1100000);
     std::raise(SIGINT);
   });
   test.check("a second Ctrl-C ends the program", WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
@@ -1134,6 +1282,7 @@ int main(int argc, char** argv) {
   test.run("safetensors_bits", safetensors_bits);
   test.run("safetensors_foreign", safetensors_foreign);
   test.run("atomic_file", atomic_file);
+  test.run("folder_lock", folder_locks);
   test.run("options", options);
   test.run("options_errors", options_errors);
   test.run("options_config", options_config);

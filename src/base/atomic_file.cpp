@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -35,7 +36,7 @@ void flush_folder(const std::string& path) {
 }  // namespace
 
 OutputFile::OutputFile(const std::string& path, Mode mode) : path_(path) {
-  const int how = mode == Mode::Append ? O_APPEND : O_TRUNC;
+  const int how = mode == Mode::Append ? O_APPEND : mode == Mode::New ? O_EXCL : O_TRUNC;
   descriptor_ = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666);
   if (descriptor_ < 0) fail(path_, errno);
 }
@@ -69,11 +70,31 @@ void OutputFile::close(bool flushed) {
   if (::close(std::exchange(descriptor_, -1)) != 0) fail(path_, errno);
 }
 
+namespace {
+
+constexpr const char *const TEMPORARY_PREFIX = ".petroglyph-", *const TEMPORARY_SUFFIX = ".tmp";
+
+std::string folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "" : folder + "/";
+}
+
+// A name for a file of ours alone in the folder of `path`. It has our process's number; another one of that number, on another
+// machine or before ours, may have left some.
+std::string temporary_name(const std::string& path) {
+  const std::string begin = folder_of(path) + TEMPORARY_PREFIX + std::to_string(getpid()) + "-";
+  int i = 1;
+  while (is_there(begin + std::to_string(i) + TEMPORARY_SUFFIX)) ++i;
+  return begin + std::to_string(i) + TEMPORARY_SUFFIX;
+}
+
+}  // namespace
+
 void write_file_atomically(const std::string& path, const std::function<void(OutputFile&)>& writer) {
-  const std::string temporary = path + ".tmp";
+  const std::string temporary = temporary_name(path);
   bool created = false;
   try {
-    OutputFile file(temporary, OutputFile::Mode::Replace);
+    OutputFile file(temporary, OutputFile::Mode::New);
     created = true;
     writer(file);
     file.close(true);
@@ -82,8 +103,7 @@ void write_file_atomically(const std::string& path, const std::function<void(Out
     if (created) unlink(temporary.c_str());
     std::string message = error.what();
     if (message.compare(0, temporary.size(), temporary) == 0) message.replace(0, temporary.size(), path);
-    const bool existed = access(path.c_str(), F_OK) == 0;
-    throw Error(message + (existed ? "; the previous file is unchanged" : "; nothing was written"));
+    throw Error(message + (is_there(path) ? "; the previous file is unchanged" : "; nothing was written"));
   } catch (...) {
     if (created) unlink(temporary.c_str());
     throw;
@@ -95,10 +115,86 @@ void write_file_atomically(const std::string& path, std::string_view content) {
   write_file_atomically(path, [&](OutputFile& file) { file.write(content); });
 }
 
-void make_folder(const std::string& path) {
+void remove_leftovers(const std::string& folder) {
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+    const std::string name = entry.path().filename().string();
+    const std::string_view prefix = TEMPORARY_PREFIX, suffix = TEMPORARY_SUFFIX;
+    const bool ours = name.size() > prefix.size() + suffix.size() && name.compare(0, prefix.size(), prefix) == 0 &&
+                      name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
+    if (ours) unlink(entry.path().c_str());
+  }
+}
+
+void keep_as(const std::string& path, const std::string& other) {
+  if (!is_there(path)) return;
+  const std::string next = other + TEMPORARY_SUFFIX;
+  unlink(next.c_str());  // one that a killed process left
+  if (link(path.c_str(), next.c_str()) != 0) {
+    std::error_code problem;  // a file system without second names
+    std::filesystem::copy_file(path, next, problem);
+    if (problem) throw Error(other + ": cannot write: " + problem.message());
+  }
+  if (std::rename(next.c_str(), other.c_str()) != 0) fail(other, errno);
+  unlink(next.c_str());  // it stays where both were the same file already
+}
+
+namespace {
+
+std::error_code make_folders(const std::string& path) {
   std::error_code problem;
   std::filesystem::create_directories(path, problem);
-  if (problem) throw Error(path + ": cannot make the folder: " + problem.message());
+  return problem;
+}
+
+// "; runs is a link to nowhere", where that is why a folder cannot be made.
+std::string dangling_link(const std::string& path) {
+  std::error_code none;
+  for (std::filesystem::path at = path; !at.empty() && at != at.parent_path(); at = at.parent_path()) {
+    if (std::filesystem::is_symlink(at, none) && !std::filesystem::exists(at, none))
+      return ": " + at.string() + " is a link to " + std::filesystem::read_symlink(at, none).string() +
+             ", which does not exist";
+  }
+  return "";
+}
+
+[[noreturn]] void refuse_folder(const std::string& path, const std::error_code& problem) {
+  const std::string link = dangling_link(path);
+  throw Error(path + ": cannot make the folder" + (link.empty() ? ": " + problem.message() : link));
+}
+
+}  // namespace
+
+void make_folder(const std::string& path) {
+  const std::error_code problem = make_folders(path);
+  if (problem) refuse_folder(path, problem);
+}
+
+bool claim_folder(const std::string& path) {
+  const std::string above = std::filesystem::path(path).parent_path().string();
+  if (!above.empty()) make_folder(above);
+  if (mkdir(path.c_str(), 0777) == 0) return true;
+  if (errno == EEXIST) return false;
+  refuse_folder(path, std::error_code(errno, std::generic_category()));
+}
+
+std::string put_aside(const std::string& path) {
+  std::string aside = path + ".before";
+  for (int i = 2; is_there(aside); ++i) aside = path + ".before-" + std::to_string(i);
+  std::error_code problem;
+  std::filesystem::rename(path, aside, problem);
+  if (problem) throw Error(path + ": cannot be renamed to " + aside + ": " + problem.message());
+  return aside;
+}
+
+void check_replaced(const std::string& path, bool force) {
+  if (!force && is_there(path))
+    throw Error(path + ": this file exists already; choose another one, or --force replaces it");
+}
+
+bool is_there(const std::string& path) {
+  struct stat status;
+  return lstat(path.c_str(), &status) == 0;
 }
 
 }  // namespace petroglyph

@@ -12,7 +12,7 @@ namespace petroglyph {
 // An open file. Every call that fails throws an Error with the path and the system's reason.
 class OutputFile {
  public:
-  enum class Mode { Replace, Append };
+  enum class Mode { Replace, Append, New };  // New: where none is there
   OutputFile(const std::string& path, Mode mode);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
@@ -28,12 +28,28 @@ class OutputFile {
   int descriptor_;
 };
 
-// Lets `writer` fill PATH.tmp, flushes it to the disk and renames it to PATH. When anything fails, PATH.tmp is removed,
-// PATH is as before, and the Error says so.
+// Lets `writer` fill a temporary file in PATH's folder, of a name that no other process takes, flushes it to the disk and renames it
+// to PATH. When anything fails, the temporary file is removed, PATH is as before, and the Error says so.
 void write_file_atomically(const std::string& path, const std::function<void(OutputFile&)>& writer);
 void write_file_atomically(const std::string& path, std::string_view content);
 
+// Removes the temporary files of processes that were killed while they wrote. Nobody else may be writing into the folder.
+void remove_leftovers(const std::string& folder);
+
+// Lets `other` be what `path` is now, where `path` exists: a second name for the same file, or else a copy.
+void keep_as(const std::string& path, const std::string& other);
+
 // Makes the folder and those above it.
 void make_folder(const std::string& path);
+// Makes the folder, and those above it; false where it is there already.
+bool claim_folder(const std::string& path);
+// Renames a file or folder to NAME.before, or NAME.before-2 and so on: nothing of it is lost. The new name.
+std::string put_aside(const std::string& path);
+
+// What we did not write is never replaced: throws Error where the file is there, unless `force`.
+void check_replaced(const std::string& path, bool force);
+
+// Whether something lies there; an unreachable path is not there.
+bool is_there(const std::string& path);
 
 }  // namespace petroglyph

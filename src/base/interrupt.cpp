@@ -1,18 +1,32 @@
 #include "base/interrupt.h"
 
+#include <time.h>
+
 namespace petroglyph {
 
 namespace {
 
-// A signal handler reaches nothing but a static variable; this is the only one in the house.
-volatile std::sig_atomic_t caught = 0;
+// A signal handler reaches nothing but static variables; these are the only ones in the house.
+volatile std::sig_atomic_t caught = 0, caught_at = 0;
+
+constexpr int ONE_SIGNAL_MILLISECONDS = 1000;
+
+// Of a clock that wraps around after twelve days.
+int milliseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<int>(now.tv_sec % (1 << 20)) * 1000 + static_cast<int>(now.tv_nsec / 1000000);
+}
 
 extern "C" void petroglyph_note_signal(int number) {
-  if (caught) {
+  const int now = milliseconds();
+  if (!caught) {
+    caught_at = now;
+    caught = 1;
+  } else if (now < caught_at || now - caught_at >= ONE_SIGNAL_MILLISECONDS) {
     std::signal(number, SIG_DFL);
     std::raise(number);  // arrives as soon as this handler returns
   }
-  caught = 1;
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Ctrl-C ends a run gently: the loop sees it, saves, and stops. A second Ctrl-C ends it at once.
+// Ctrl-C ends a run gently: the loop sees it, saves, and stops. A second Ctrl-C ends it at once, unless
+// it comes within a second: `timeout`, and a terminal together with a parent that passes its signal on, send two for one.
 #pragma once
 
 #include <csignal>

@@ -1,7 +1,6 @@
 #include "base/log.h"
 
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -45,37 +44,66 @@ std::optional<double> cell_value(std::string_view cell) {
   throw Error(path + ":" + std::to_string(number) + ": expected a row of " + std::to_string(columns) + " numbers");
 }
 
+// A row as the checksum sees it: without the last cell of one that is `timed`, and with this house's line end.
+void absorb(Checksum& checksum, std::string_view line, bool timed) {
+  line = trim(line);
+  if (timed) line = line.substr(0, line.rfind(','));
+  checksum.update(line.data(), line.size());
+  checksum.update("\n", 1);
+}
+
 }  // namespace
 
-CsvLog::CsvLog(const std::string& path, size_t columns)
-    : path_(path), columns_(columns), file_(path, OutputFile::Mode::Append) {}
+CsvLog::CsvLog(const std::string& path, const std::vector<std::string>& columns)
+    : path_(path),
+      columns_(columns.size()),
+      timed_(columns.back() == "seconds"),
+      file_(path, OutputFile::Mode::Append) {}
 
 CsvLog CsvLog::create(const std::string& path, const std::vector<std::string>& columns, bool replace) {
-  if (!replace && std::filesystem::exists(path)) {
+  if (!replace && is_there(path)) {
     throw Error(path + ": a log is here already, of another run; nothing was changed");
   }
   write_file_atomically(path, join(columns, ",") + "\n");
-  return CsvLog(path, columns.size());
+  return CsvLog(path, columns);
 }
 
-CsvLog CsvLog::resume(const std::string& path, const std::vector<std::string>& columns, int64_t step) {
-  if (!std::filesystem::exists(path)) return create(path, columns);
-  const std::string content = read_file(path), header = join(columns, ",");
+CsvLog CsvLog::resume(const std::string& path, const std::vector<std::string>& columns, int64_t step,
+                      const std::string& checksum) {
+  const std::string stands = ", and the checkpoint stands at step " + with_commas(step) + "; nothing was changed";
+  if (!is_there(path)) {
+    if (step > 0) throw Error(path + ": is missing" + stands);
+    return create(path, columns);
+  }
+  const bool timed = columns.back() == "seconds";
+  const std::string content = read_regular_file(path), header = join(columns, ",");
   std::string kept;
+  int64_t next = 0;
+  Checksum rows;
   for_each_line(content, [&](std::string_view line, int number) {
     if (number == 1) {
       if (trim(line) != header) throw Error(path + ":1: expected the columns " + header + "; nothing was changed");
       kept += line;
       return;
     }
+    if (next == step) return;
     const std::vector<std::string_view> cells = cells_of(line);
-    const std::optional<int64_t> row_step = parse_integer(cells[0]);
-    if (cells.size() != columns.size() || !row_step) refuse_row(path, number, columns.size());
-    if (*row_step < step) kept += line;
+    if (cells.size() != columns.size() || cells[0] != std::to_string(next))
+      throw Error(path + ":" + std::to_string(number) + ": expected the row of step " + std::to_string(next) + ", of " +
+                  std::to_string(columns.size()) + " numbers; nothing was changed");
+    absorb(rows, line, timed);
+    kept += line;
+    ++next;
   });
+  if (next < step) throw Error(path + ": ends before the row of step " + with_commas(next) + stands);
+  if (!checksum.empty() && rows.hex() != checksum)
+    throw Error(path + ": its rows before step " + with_commas(step) +
+                " are not those that the checkpoint was saved with; nothing was changed");
   if (kept.empty()) kept = header + "\n";
   if (kept != content) write_file_atomically(path, kept);
-  return CsvLog(path, columns.size());
+  CsvLog log(path, columns);
+  log.checksum_ = rows;
+  return log;
 }
 
 void CsvLog::append(int64_t step, const std::vector<double>& values) {
@@ -86,6 +114,7 @@ void CsvLog::append(int64_t step, const std::vector<double>& values) {
   std::string row = std::to_string(step);
   for (double value : values) row += "," + number_text(value, 9);
   file_.write(row + "\n");
+  absorb(checksum_, row, timed_);
 }
 
 const std::vector<double>& CsvTable::column(const std::string& name) const {
@@ -98,7 +127,7 @@ const std::vector<double>& CsvTable::column(const std::string& name) const {
 CsvTable read_csv(const std::string& path) {
   CsvTable table;
   table.path = path;
-  for_each_line(read_file(path), [&](std::string_view line, int number) {
+  for_each_line(read_regular_file(path), [&](std::string_view line, int number) {
     const std::vector<std::string_view> cells = cells_of(line);
     if (number == 1) {
       table.names.assign(cells.begin(), cells.end());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/atomic_file.h"
+#include "base/checksum.h"
 
 namespace petroglyph {
 
@@ -14,21 +15,27 @@ class CsvLog {
   // A new log; the first column is the step. An existing file is an Error unless `replace`.
   static CsvLog create(const std::string& path, const std::vector<std::string>& columns, bool replace = false);
 
-  // Goes on with a log: rows from `step` on (and a last row that was cut off) are dropped, the rest stays byte for
-  // byte. A missing file is started anew; a file with other columns is an Error.
-  static CsvLog resume(const std::string& path, const std::vector<std::string>& columns, int64_t step);
+  // Goes on with a log whose checkpoint stands at `step`: the rows of the steps 0 … step−1 stay byte for byte, what follows them is
+  // dropped. Error, and nothing changed, where one of them is missing or damaged, where they are not those of `checksum` (empty: not
+  // known), or where the columns are others. A missing file is started anew at step 0.
+  static CsvLog resume(const std::string& path, const std::vector<std::string>& columns, int64_t step,
+                       const std::string& checksum = "");
 
   // Adds a row: the step and the other columns with 9 digits, enough for every float. When append() returns, it is in
   // the file.
   void append(int64_t step, const std::vector<double>& values);
+  // Of all rows so far, but for a last column called seconds, which is another in every run.
+  std::string checksum() const { return checksum_.hex(); }
   // Before a checkpoint is saved, so that the log never ends before it.
   void flush_to_disk() { file_.flush_to_disk(); }
 
  private:
-  CsvLog(const std::string& path, size_t columns);
+  CsvLog(const std::string& path, const std::vector<std::string>& columns);
 
   std::string path_;
   size_t columns_;
+  bool timed_;  // the last column is called seconds
+  Checksum checksum_;
   OutputFile file_;
 };
 
@@ -39,6 +46,8 @@ struct CsvTable {
   std::string path;
 
   const std::vector<double>& column(const std::string& name) const;  // throws when there is none
+  // The last row's value in a column; 0 where there is no row.
+  double last(const std::string& name) const { return rows() > 0 ? column(name).back() : 0; }
   size_t rows() const { return columns.empty() ? 0 : columns.front().size(); }
 };
 CsvTable read_csv(const std::string& path);

@@ -14,7 +14,8 @@
 namespace petroglyph {
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // A pipe would keep us waiting, and is refused below.
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) throw Error(path + ": cannot be read: " + std::strerror(errno));
   struct stat status {};
   const bool known = fstat(descriptor, &status) == 0, regular = known && S_ISREG(status.st_mode);

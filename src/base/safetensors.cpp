@@ -121,7 +121,8 @@ void SafetensorsFile::fail(const std::string& complaint) const {
   throw Error(path_ + ": " + complaint + "; nothing was changed");
 }
 
-SafetensorsFile::Descriptor::Descriptor(const std::string& path) : number(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+SafetensorsFile::Descriptor::Descriptor(const std::string& path)
+    : number(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {  // a pipe is refused, not waited for
   if (number < 0) throw Error(path + ": cannot read: " + std::strerror(errno));
 }
 

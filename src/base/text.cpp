@@ -11,6 +11,8 @@
 #include <memory>
 #include <sstream>
 
+#include <sys/stat.h>
+
 #include "base/error.h"
 
 namespace petroglyph {
@@ -213,6 +215,13 @@ std::string read_file(const std::string& path) {
   while (const size_t count = std::fread(block, 1, sizeof block, file.get())) bytes.append(block, count);
   if (std::ferror(file.get())) throw Error(path + ": cannot read: " + std::strerror(errno));
   return bytes;
+}
+
+std::string read_regular_file(const std::string& path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+    throw Error(path + ": expected a file, found something else");
+  return read_file(path);
 }
 
 }  // namespace petroglyph

@@ -42,5 +42,7 @@ std::vector<std::string> split(std::string_view words, char between);  // "a,,b"
 
 // All bytes of a file, or an Error that names it and the reason.
 std::string read_file(const std::string& path);
+// The same of a file that we wrote: a pipe, which would keep us waiting, is an Error.
+std::string read_regular_file(const std::string& path);
 
 }  // namespace petroglyph

@@ -1,0 +1,106 @@
+#include "base/folder_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace petroglyph {
+
+namespace {
+
+constexpr std::chrono::seconds PATIENCE{60};
+constexpr std::chrono::milliseconds PAUSE{20};
+
+// The number in the lock's file; 0 where it has none, as in the moment before its owner writes it.
+int64_t owner_of(int descriptor) {
+  char digits[32];
+  const ssize_t n = pread(descriptor, digits, sizeof digits, 0);
+  return n <= 0 ? 0 : parse_integer(trim({digits, static_cast<size_t>(n)})).value_or(0);
+}
+
+// A process that has ended but that nobody asked about yet is still there, as a zombie; Linux says so.
+bool is_zombie(int64_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string words;
+  std::getline(file, words);
+  const size_t name = words.rfind(") ");
+  return name != std::string::npos && words.compare(name + 2, 1, "Z") == 0;
+}
+
+bool is_alive(int64_t process) {
+  return (kill(static_cast<pid_t>(process), 0) == 0 || errno == EPERM) && !is_zombie(process);
+}
+
+bool try_lock(int descriptor, const std::string& folder) {
+  while (flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno == EWOULDBLOCK) return false;
+    std::fprintf(stderr, "note: %s: this file system has no locks (%s): let one process write here\n", folder.c_str(),
+                 std::strerror(errno));
+    return true;
+  }
+  return true;
+}
+
+void wait_for_lock(int descriptor, const std::string& folder) {
+  const auto start = std::chrono::steady_clock::now();
+  for (bool told = false; !try_lock(descriptor, folder);) {
+    const int64_t owner = owner_of(descriptor);
+    const bool over = std::chrono::steady_clock::now() - start > PATIENCE;
+    if (over || (owner > 0 && is_alive(owner)))
+      throw Error(folder + ": process " + std::to_string(owner) + (over ? " or one that it began" : "") +
+                  " is at work in this folder; nothing was changed");
+    if (owner > 0 && !told) {
+      std::fprintf(stderr, "%s: waits until the processes that %lld left have saved\n", folder.c_str(),
+                   static_cast<long long>(owner));
+      told = true;
+    }
+    std::this_thread::sleep_for(PAUSE);
+  }
+}
+
+}  // namespace
+
+FolderLock::FolderLock(const std::string& folder) {
+  const std::string path = folder + "/.lock";
+  // Without O_CLOEXEC: a child that outlives us goes on writing into the folder, and holds the lock until it has ended.
+  descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_NONBLOCK, 0666);
+  if (descriptor_ < 0) throw Error(path + ": cannot be opened: " + std::strerror(errno) + "; nothing was changed");
+  try {
+    wait_for_lock(descriptor_, folder);
+  } catch (...) {
+    close(descriptor_);
+    throw;
+  }
+  const std::string own = std::to_string(getpid()) + "\n";
+  if (ftruncate(descriptor_, 0) != 0 || pwrite(descriptor_, own.data(), own.size(), 0) < 0) {
+    const int reason = errno;
+    close(descriptor_);
+    throw Error(path + ": cannot write: " + std::strerror(reason));
+  }
+}
+
+FolderLock::FolderLock(FolderLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+FolderLock& FolderLock::operator=(FolderLock&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,22 @@
+// One process at a time writes into a folder. The system holds the lock and lets go of it when the process ends, however it
+// ends; the file, FOLDER/.lock, stays and says whose lock it was.
+#pragma once
+
+#include <string>
+
+namespace petroglyph {
+
+class FolderLock {
+ public:
+  // Throws Error where another process holds the lock, and names it. Where that one has died and its children still save what
+  // they have, waits for them: a child inherits the lock.
+  explicit FolderLock(const std::string& folder);
+  FolderLock(FolderLock&& other) noexcept;
+  FolderLock& operator=(FolderLock&& other) noexcept;
+  ~FolderLock();
+
+ private:
+  int descriptor_ = -1;
+};
+
+}  // namespace petroglyph

@@ -1,0 +1,29 @@
+#include "base/program.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+#include <csignal>
+
+namespace petroglyph {
+
+void prepare_process() {
+  // open() gives the lowest free number, so that this fills what is closed among 0, 1 and 2.
+  for (int number = 0; number >= 0 && number <= STDERR_FILENO;) {
+    number = open("/dev/null", O_RDWR);
+    if (number > STDERR_FILENO) close(number);
+  }
+  std::signal(SIGXFSZ, SIG_IGN);  // the write fails instead, and says for which file
+}
+
+void end_with_parent([[maybe_unused]] int parent) {
+#ifdef __linux__
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) raise(SIGTERM);  // it ended before we asked
+#endif
+}
+
+}  // namespace petroglyph
