@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "base/atomic_file.h"
+#include "base/cadence.h"
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/folder_lock.h"
@@ -1011,6 +1012,7 @@ void progress(Test& test) {
   const TemporaryFolder folder;
   const std::string path = folder.file("out");
   double now = 100;
+  int width = 40;
   const auto shows = [&](bool terminal, bool quiet, auto use) {
     std::FILE* stream = std::fopen(path.c_str(), "wb");
     {
@@ -1018,7 +1020,7 @@ void progress(Test& test) {
       settings.quiet = quiet;
       settings.stream = stream;
       settings.terminal = terminal;
-      settings.width = 40;
+      settings.width = width;
       settings.clock = [&] { return now; };
       Progress progress(0, 2000, settings);
       use(progress);
@@ -1034,22 +1036,28 @@ void progress(Test& test) {
     progress.finish();
   };
   test.equal("plain lines", shows(false, false, train),
-             "step 500 of 2,000  loss 0.1  100 steps/s  ETA 0:15\n"
-             "step 1,500 of 2,000  loss 0.1  100 steps/s  ETA 0:05\n"
-             "step 2,000 of 2,000  loss 0.1  100 steps/s  in 0:20\n");
+             "step 500 of 2,000  100 steps/s  ETA 0:15  loss 0.1\n"
+             "step 1,500 of 2,000  100 steps/s  ETA 0:05  loss 0.1\n"
+             "step 2,000 of 2,000  100 steps/s  in 0:20  loss 0.1\n");
   test.equal("quiet", shows(false, true, train), "");
-  test.equal("a live line, cut to the width",
-             shows(true, false,
-                   [&](Progress& progress) {
-                     now += 0.25;
-                     progress.show(1, "loss ä€ 0.1");
-                     progress.show(2, "not yet");
-                     progress.line("validation 0.5");
-                     now += 0.25;
-                     progress.show(2, "loss");
-                   }),
-             "\rstep 1 of 2,000  loss ä€ 0.1  4.00 step\x1b[K\rvalidation 0.5\x1b[K\n"
-             "\rstep 2 of 2,000  loss  4.00 steps/s  ET\x1b[K\n");
+  const auto live = [&](Progress& progress) {
+    now += 0.25;
+    progress.show(1, "loss ä€ 0.1  accuracy 5 %");
+    progress.show(2, "not yet");
+    progress.line("validation 0.5");
+    now += 0.25;
+    progress.show(2, "loss");
+  };
+  test.equal("a live line: what does not fit is left out", shows(true, false, live),
+             "\rstep 1 of 2,000  4.00 steps/s  ETA 8:20\x1b[K\rvalidation 0.5\x1b[K\n"
+             "\rstep 2 of 2,000  4.00 steps/s  ETA 8:20\x1b[K\n");
+  width = 53;
+  test.equal("whole words of a wider one", shows(true, false, live),
+             "\rstep 1 of 2,000  4.00 steps/s  ETA 8:20  loss ä€ 0.1\x1b[K\rvalidation 0.5\x1b[K\n"
+             "\rstep 2 of 2,000  4.00 steps/s  ETA 8:20  loss\x1b[K\n");
+  width = 12;
+  test.equal("and of a narrow one", shows(true, false, live),
+             "\rstep 1 of 2\x1b[K\rvalidation 0.5\x1b[K\n\rstep 2 of 2\x1b[K\n");
   test.equal("slow steps",
              shows(false, false,
                    [&](Progress& progress) {
@@ -1057,6 +1065,22 @@ void progress(Test& test) {
                      progress.show(40, "");
                    }),
              "step 40 of 2,000  3.00 s/step  ETA 1:38:00\n");
+}
+
+void cadence(Test& test) {
+  double now = 100, cost = 0;
+  Cadence saving(8, [&] { return now; });
+  std::string at;
+  for (int quarter = 0; quarter < 160; ++quarter, now += 0.25) {
+    if (quarter == 120) cost = 2;
+    if (saving.due()) at += (at.empty() ? "" : " ") + number_text(now - 100, 4), saving.run([&] { now += cost; });
+  }
+  test.equal("soon, then later, then evenly, and never for long", at, "0.5 1.5 3.5 7.5 15.5 23.5 31.5");
+  Cadence often(0.5, [&] { return now; });
+  now += 0.5;
+  often.run([] {});
+  now += 0.5;
+  test.check("no later than the longest", often.due());
 }
 
 void interrupts(Test& test) {
@@ -1289,6 +1313,7 @@ int main(int argc, char** argv) {
   test.run("options_resume", options_resume);
   test.run("csv", csv_log);
   test.run("progress", progress);
+  test.run("cadence", cadence);
   test.run("interrupt", interrupts);
   test.run("figure", figures);
   test.run("figure_legends", figure_legends);

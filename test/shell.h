@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <cstdio>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 
@@ -21,6 +22,14 @@ struct Outcome {
     return at == std::string::npos ? "none: " + output : output.substr(at + 8, 16);
   }
 };
+
+// A run's log without its last column, the seconds, which are others in every run.
+inline std::string log_rows(const std::string& path) {
+  std::string rows;
+  std::istringstream lines(read_bytes(path));
+  for (std::string line; std::getline(lines, line);) rows += line.substr(0, line.rfind(',')) + "\n";
+  return rows;
+}
 
 // A program in a folder of its own.
 class Shell {

@@ -39,7 +39,7 @@ void report_probabilities(const std::string& folder, const std::vector<int>& pro
     }
   }
   std::printf("\n");
-  write_file_atomically(folder + "/probabilities.csv", csv);
+  write_keeping(folder + "/probabilities.csv", csv);
 }
 
 // A row of results.csv.
@@ -89,7 +89,7 @@ void report_lengths(const std::string& folder, const RegularSettings& s, const s
                   100 * best, 100 * sum / static_cast<double>(runs.size()), 100 * worst);
     if (!runs[0].longer.empty()) report_probabilities(folder, s.probabilities, runs);
   }
-  write_file_atomically(folder + "/results.csv", csv);
+  write_keeping(folder + "/results.csv", csv);
   figure.save(folder + "/lengths.svg");
   std::printf("saved %s (results.csv, lengths.svg, and a run each)\n", folder.c_str());
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace petroglyph {
 
@@ -185,6 +186,14 @@ std::string put_aside(const std::string& path) {
   std::filesystem::rename(path, aside, problem);
   if (problem) throw Error(path + ": cannot be renamed to " + aside + ": " + problem.message());
   return aside;
+}
+
+void write_keeping(const std::string& path, std::string_view content) {
+  if (is_there(path)) {
+    if (read_regular_file(path) == content) return;
+    put_aside(path);
+  }
+  write_file_atomically(path, content);
 }
 
 void check_replaced(const std::string& path, bool force) {

@@ -46,6 +46,9 @@ bool claim_folder(const std::string& path);
 // Renames a file or folder to NAME.before, or NAME.before-2 and so on: nothing of it is lost. The new name.
 std::string put_aside(const std::string& path);
 
+// write_file_atomically(), but a file that is there with another content is put aside first.
+void write_keeping(const std::string& path, std::string_view content);
+
 // What we did not write is never replaced: throws Error where the file is there, unless `force`.
 void check_replaced(const std::string& path, bool force);
 

@@ -260,6 +260,10 @@ bool Options::given(const std::string& name) const { return !known(name).source_
 
 std::string Options::value(const std::string& name) const { return known(name).show_(); }
 
+bool Options::shapes_no_run(const std::string& name) const {
+  return std::any_of(options_.begin(), options_.end(), [&](const Option& o) { return o.name_ == name && o.free_; });
+}
+
 void Options::refuse_unknown(std::string_view word) const {
   // In a file, options have no dashes, and a switch is turned off by "= false".
   const bool on_command_line = starts_with(word, "-");

@@ -96,6 +96,8 @@ class Options {
   std::string help() const;
   bool given(const std::string& name) const;         // on the command line or in the --config file
   std::string value(const std::string& name) const;  // as the user would write it
+  // Whether there is such an option, and no result depends on it: may_change().
+  bool shapes_no_run(const std::string& name) const;
 
   // The options that shape the run. restore() sets those that were not given, and throws an Error for one that was
   // given with another value, is missing or unknown; `origin` is the file they come from.

@@ -74,19 +74,28 @@ void Progress::show(int64_t step, const std::string& what) {
   shown_ = now;
   std::string words = settings_.unit + " " + with_commas(step);
   if (total_ > 0) words += " of " + with_commas(total_);
-  if (!what.empty()) words += "  " + what;
   if (rate_ > 0) words += "  " + rate_text(rate_, settings_.unit);
   const bool last = total_ > 0 && step >= total_;
   if (last) words += "  in " + duration_text(now - start_);
   if (!last && total_ > 0 && rate_ > 0) words += "  ETA " + duration_text(double(total_ - step) / rate_);
+  if (!what.empty()) words += "  " + what;
   if (terminal_) {
-    // One column stays free: a letter in the last one makes some terminals begin a new line.
-    std::fprintf(settings_.stream, "\r%s\x1b[K", cut(words, std::max(1, width() - 1)).c_str());
+    std::fprintf(settings_.stream, "\r%s\x1b[K", fitted(words).c_str());
     live_ = true;
   } else {
     std::fprintf(settings_.stream, "%s\n", words.c_str());
   }
   std::fflush(settings_.stream);
+}
+
+// One column stays free: a letter in the last one makes some terminals begin a new line.
+std::string Progress::fitted(const std::string& words) const {
+  const int most = std::max(1, width() - 1);
+  const std::string cut_off = cut(words, most);
+  if (cut_off.size() == words.size()) return words;
+  const bool between = words.compare(cut_off.size(), 2, "  ") == 0;
+  const size_t whole = between ? cut_off.size() : cut_off.rfind("  ");
+  return whole == std::string::npos ? cut_off : cut_off.substr(0, whole);
 }
 
 void Progress::line(const std::string& words) {

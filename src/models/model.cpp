@@ -71,11 +71,25 @@ Parameter* Parameters::find(const std::string& name) {
   return nullptr;
 }
 
+namespace {
+
+bool begins(const std::string& name, const char* with) { return name.rfind(with, 0) == 0; }
+
+bool is_embedding_or_readout(const std::string& name) {
+  return name.find("_embedding.") != std::string::npos || begins(name, "cls_token") || begins(name, "padding") ||
+         begins(name, "head.");
+}
+
+}  // namespace
+
+// A model without blocks, such as a recurrent cell, is what lies between its embeddings and its readout.
 int64_t Parameters::size_of_blocks() const {
-  int64_t size = 0;
-  for (const Parameter& p : list_)
-    if (p.name.rfind("blocks.", 0) == 0) size += p.size();
-  return size;
+  int64_t blocks = 0, between = 0;
+  for (const Parameter& p : list_) {
+    if (begins(p.name, "blocks.")) blocks += p.size();
+    if (!is_embedding_or_readout(p.name)) between += p.size();
+  }
+  return blocks > 0 ? blocks : between;
 }
 
 void Parameters::upload(const Parameter& parameter, const std::vector<real>& values) { upload(parameter, 0, values); }

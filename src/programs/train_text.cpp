@@ -139,6 +139,8 @@ struct Session {
     std::optional<RunState> initial;
     if (!settings.init.empty() && !settings.resume) initial = initial_state();
     if (initial) model.model = initial->model;
+    if (text_settings.epochs > 0 && options.given("epochs") && options.given("steps"))
+      throw UsageError("--epochs " + options.value("epochs") + ": in place of --steps; expected one of the two");
     apply_preset();
     model.set_defaults();
     if (initial) adopt(*initial);

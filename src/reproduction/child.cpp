@@ -14,6 +14,7 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/program.h"
 #include "base/text.h"
 
 namespace petroglyph {
@@ -48,8 +49,10 @@ struct Pipe {
 
 // In the child: only what is allowed between fork and exec. A group of its own, for else a terminal's Ctrl-C and ours would be
 // two, and the second ends a program at once.
-[[noreturn]] void become(const char* path, char* const* words, int output, int failure) {
+[[noreturn]] void become(pid_t parent, const char* path, char* const* words, int output, int failure) {
   setpgid(0, 0);
+  end_with_parent(parent);
+  std::signal(SIGPIPE, SIG_IGN);  // its words may come after our end, and before it has saved
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
   if (dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0) execv(path, words);
@@ -105,9 +108,9 @@ ChildOutcome run_child(const std::string& program, const std::vector<std::string
   Echo echo(log, quiet);
   Pipe output(program), failure(program);
   std::fflush(stdout);
-  const pid_t child = fork();
+  const pid_t parent = getpid(), child = fork();
   if (child < 0) fail(program, "cannot be started");
-  if (child == 0) become(program.c_str(), pointers.data(), output.ends[1], failure.ends[1]);
+  if (child == 0) become(parent, program.c_str(), pointers.data(), output.ends[1], failure.ends[1]);
   setpgid(child, child);  // whichever of the two comes first; it fails once the child has begun
   output.close_end(1);
   failure.close_end(1);

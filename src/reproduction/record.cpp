@@ -8,6 +8,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/folder_lock.h"
 #include "base/interrupt.h"
 #include "base/program.h"
 #include "base/text.h"
@@ -43,7 +44,9 @@ std::string machine_of(const std::string& device, int threads) {
 bool can_go_on(const std::string& folder) {
   std::error_code none;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, none))
-    if (entry.path().filename() == CHECKPOINT || entry.path().filename() == "study.json") return true;
+    if (entry.path().filename() == CHECKPOINT || entry.path().filename() == "study.json" ||
+        entry.path().filename() == "group.json")
+      return true;
   return false;
 }
 
@@ -208,6 +211,9 @@ class Conducting {
     record_.scale = scale;
     for (const Command& command : plan_.commands)
       record_.commands.push_back({command.part, command_line(command, folder_), 0, false, {}});
+    make_folder(folder_);
+    lock_.emplace(folder_);
+    remove_leftovers(folder_);
     if (const std::optional<Record> before = read_record(folder_)) adopt(*before);
     record_.machine = machine_of(conductor.device, conductor.threads);
   }
@@ -247,7 +253,7 @@ class Conducting {
     if (command.kind == Command::Kind::TRAINS && can_go_on(own)) {
       words.push_back("--resume");
     } else if (command.kind == Command::Kind::TRAINS || command.kind == Command::Kind::NAMES) {
-      std::filesystem::remove_all(own);  // nothing in it can be gone on with
+      if (is_there(own)) put_aside(own);  // nothing in it can be gone on with
     }
     if (!conductor_.quiet) std::printf("\n%s: %s\n", experiment_.name.c_str(), entry.line.c_str());
     if (command.has_device)
@@ -269,6 +275,7 @@ class Conducting {
   const Conductor& conductor_;
   const Experiment& experiment_;
   std::string folder_;
+  std::optional<FolderLock> lock_;  // of the folder, and so of all that its commands write
   Plan plan_;
   Record record_;
 };

@@ -74,6 +74,7 @@ void add_metadata(SafetensorsWriter& writer, const RunState& state) {
   writer.metadata("options", state.options.text());
   if (!state.data.is(Json::Kind::Null)) writer.metadata("data", state.data.text());
   writer.metadata("step", std::to_string(state.step));
+  if (!state.log.empty()) writer.metadata("log", state.log);
 }
 
 // A tensor for each parameter; `kept` holds them, for the writer does not copy.
@@ -128,6 +129,7 @@ RunState read_run_state(const SafetensorsFile& file, const std::string& program)
   if (!step || *step < 0)
     throw Error(file.path() + ": step \"" + file.metadata("step") + "\" is not a count of updates");
   state.step = *step;
+  if (metadata.find("log") != metadata.end()) state.log = file.metadata("log");
   return state;
 }
 

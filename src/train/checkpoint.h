@@ -3,7 +3,7 @@
 //   NAME          (shape)  every parameter under its own name
 //   adamw.m/NAME, adamw.v/NAME      its moments
 //   metadata      format "petroglyph", version "1", model, config (JSON), step (updates done), options (JSON: what shaped the
-//                 run), and what else the program needs to use the model, such as a tokenizer (JSON)
+//                 run), log (a checksum of the rows of log.csv up to there), and what else the program needs to use the model, such as a tokenizer (JSON)
 #pragma once
 
 #include <memory>
@@ -22,6 +22,7 @@ struct RunState {
   Json config;          // the model's
   Json options;         // the program's
   int64_t step = 0;     // updates done
+  std::string log;      // checksum of the log's rows before this step (base/log.h); empty: not known
   Json data;            // what else it needs to use the model; null: nothing
 };
 

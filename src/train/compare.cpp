@@ -48,6 +48,15 @@ std::vector<Variant> parse_variants(const std::string& list) {
   return variants;
 }
 
+void check_differences(const Variant& variant, const Options& options, const std::string& list) {
+  for (const std::string& word : variant.arguments) {
+    const std::string option = word.substr(2, word.find('=') - 2);
+    if (options.shapes_no_run(option))
+      throw UsageError("--compare " + list + ": \"" + variant.label + "\": --" + option +
+                       " is nothing that models differ by");
+  }
+}
+
 namespace {
 
 // The table and the CSV file, a row at a time.

@@ -9,11 +9,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "base/program.h"
+#include "train/group.h"
 #include "train/run.h"
 
 namespace petroglyph {
@@ -28,6 +28,9 @@ struct Variant {
 // A comma between variants; in each a colon between its settings, OPTION=VALUE or a model's name.
 // Throws UsageError where one is empty or there twice.
 std::vector<Variant> parse_variants(const std::string& list);
+
+// Throws UsageError where a variant sets an option that no model depends on, such as its name: that would be two runs of one model.
+void check_differences(const Variant& variant, const Options& options, const std::string& list);
 
 // From the variants' logs: the steps to 50, 90 and 99 % evaluated accuracy where any of them got so far, and the last
 // evaluation, printed and saved, and loss and accuracy against steps. chance: the accuracy of guesses; 0: not drawn.
@@ -53,13 +56,12 @@ template <class Session>
 class Comparison {
  public:
   // common: what the words say without any variant
-  Comparison(const Session& common, const std::string& list, std::vector<std::string> words)
-      : list_(list),
-        words_(std::move(words)),
-        variants_(parse_variants(list)),
-        group_(group_folder(common.settings, "compare")) {
-    if (common.settings.resume && !std::filesystem::exists("runs/" + group_))
-      throw Error("runs/" + group_ + ": there is no such comparison to go on with");
+  Comparison(Session& common, std::vector<std::string> words)
+      : group_(common.settings, common.options, "compare", std::move(words), {"compare"}),
+        list_(common.compared().empty() ? option_of_group(group_.name(), "compare") : common.compared()),
+        resume_(common.settings.resume),
+        variants_(parse_variants(list_)) {
+    for (const Variant& variant : variants_) check_differences(variant, common.options, list_);
   }
 
   // The exit status.
@@ -68,6 +70,7 @@ class Comparison {
       Session session(words_of(variant));
       prepare(session, variant);
       variant.parameters = session.run->model().parameters.size();
+      group_.begin();
       session.run->save();
     }
     LengthTable lengths;
@@ -83,35 +86,36 @@ class Comparison {
       lengths.labels.push_back(variant.label);
       lengths.values.push_back(table.values.at(0));
     }
-    write_comparison("runs/" + group_, title, variants_, chance);
-    if (!lengths.lengths.empty()) write_lengths("runs/" + group_, lengths);
+    write_comparison(group_.folder(), title, variants_, chance);
+    if (!lengths.lengths.empty()) write_lengths(group_.folder(), lengths);
     return 0;
   }
 
  private:
   std::vector<std::string> words_of(const Variant& variant) const {
-    std::vector<std::string> words = words_;
+    std::vector<std::string> words = group_.words();
     words.insert(words.end(), variant.arguments.begin(), variant.arguments.end());
     return words;
   }
 
   // Goes on where there is a checkpoint.
   void prepare(Session& session, const Variant& variant) const {
-    session.settings.group = group_ + "/";
+    session.settings.group = group_.name() + "/";
     session.settings.name = variant.name;
-    session.settings.resume = goes_on_in_group(group_, variant.name, session.settings.resume);
+    session.settings.resume = goes_on_in_group(group_.name(), variant.name, resume_);
     session.prepare();
   }
 
   int interrupted(const std::string& program) const {
-    std::printf("go on with: ./%s --compare %s --resume --name %s\n", program.c_str(), list_.c_str(), group_.c_str());
+    std::printf("go on with: ./%s --compare %s --resume --name %s\n", program.c_str(), list_.c_str(),
+                group_.name().c_str());
     return INTERRUPTED_STATUS;
   }
 
+  Group group_;
   std::string list_;
-  std::vector<std::string> words_;
+  bool resume_;
   std::vector<Variant> variants_;
-  std::string group_;
 };
 
 // What a program does whose runs can be compared: one run, or those that its --compare names, and the exit status. Its Session
@@ -120,7 +124,8 @@ template <class Session>
 int train_or_compare(int argc, char** argv) {
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   Session session(words);
-  if (!session.compared().empty()) return Comparison<Session>(session, session.compared(), words).run(session.title());
+  const bool begun = session.settings.resume && !option_of_group(session.settings.name, "compare").empty();
+  if (begun || !session.compared().empty()) return Comparison<Session>(session, words).run(session.title());
   session.prepare();
   const bool finished = session.run->train();
   if (finished) session.show();

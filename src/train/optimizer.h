@@ -9,9 +9,11 @@
 namespace petroglyph {
 
 struct Schedule {
+  // After the warm-up: as it is; along half a cosine or a line down to `floor` at `steps`; or as 1/√step
+  enum class Shape { CONSTANT, COSINE, LINEAR, INVERSE_SQUARE_ROOT };
   double peak = 5e-4;   // learning rate after warm-up
   int64_t warmup = 50;  // step i < warmup uses peak · i / warmup
-  bool cosine = false;  // afterwards: constant, or half a cosine down to `floor` at `steps`
+  Shape shape = Shape::CONSTANT;
   double floor = 0;
   int64_t steps = 0;
 

@@ -1,9 +1,6 @@
 // A part of a program in a process of its own, which shares nothing with it any more.
 #pragma once
 
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -21,12 +18,10 @@ template <class Body>
 pid_t in_a_process(const std::string& program, Body body) {
   std::fflush(stdout);
   std::fflush(stderr);
-  const pid_t child = fork();
+  const pid_t parent = getpid(), child = fork();
   if (child < 0) throw Error(program + ": no new process");
   if (child > 0) return child;
-#ifdef __linux__
-  prctl(PR_SET_PDEATHSIG, SIGTERM);  // who kills the program ends its processes, which save and stop
-#endif
+  end_with_parent(parent);  // who kills the program ends its processes, which save and stop
   const int status = run_program(program.c_str(), body);
   std::fflush(stdout);
   _exit(status);

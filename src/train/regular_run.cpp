@@ -137,6 +137,25 @@ void RegularRun::check() {
   regular.form = "dilated";
 }
 
+void RegularRun::check_combination() const {
+  if (options.given("all-tasks") && regular.all_tasks && options.given("task"))
+    throw UsageError("--task " + regular.task + ": --all-tasks are every language; expected one of the two");
+  if (options.given("seeds") && options.given("seed"))
+    throw UsageError("--seed " + options.value("seed") + ": --seeds says which; expected one of the two");
+  std::vector<int> seeds = regular.seeds;
+  std::sort(seeds.begin(), seeds.end());
+  const auto twice = std::adjacent_find(seeds.begin(), seeds.end());
+  if (twice != seeds.end()) throw UsageError("--seeds " + options.value("seeds") + text(": %d is there twice", *twice));
+  const std::vector<std::string> tasks = regular.tasks();
+  const auto refuse = [&](const char* option, const char* of) {
+    const bool among = std::find(tasks.begin(), tasks.end(), of) != tasks.end();
+    if (options.given(option) && !settings.resume && !among)
+      throw UsageError(std::string("--") + option + ": of --task " + of + " alone, and this is " + regular.task);
+  };
+  refuse("parity-probability", "parity_check");
+  refuse("leading-plus", "modular_arithmetic");
+}
+
 RegularLanguage RegularRun::language(int shortest, int longest, float ones, bool near_misses) const {
   RegularLanguage::Settings s;
   s.language = regular.task;

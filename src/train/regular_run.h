@@ -42,6 +42,9 @@ struct RegularRun {
 
   explicit RegularRun(const std::vector<std::string>& words);
 
+  // Throws UsageError where options that were given do nothing together.
+  void check_combination() const;
+
   // Makes the model, and goes on where the group of runs has been begun.
   void prepare(const std::string& group);
 

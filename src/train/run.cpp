@@ -1,13 +1,13 @@
 #include "train/run.h"
 
 #include <algorithm>
-#include <cctype>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <limits>
 
 #include "base/atomic_file.h"
+#include "base/cadence.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/log.h"
@@ -15,53 +15,27 @@
 #include "base/text.h"
 #include "figures/figure.h"
 #include "train/device.h"
+#include "train/run_page.h"
 
 namespace petroglyph {
 
 namespace {
 
-const std::vector<std::string> COLUMNS = {"step",          "loss",      "accuracy",     "learning_rate",
-                                          "gradient_norm", "eval_loss", "eval_accuracy"};
+const std::vector<std::string> COLUMNS = {"step",      "loss",          "accuracy", "learning_rate", "gradient_norm",
+                                          "eval_loss", "eval_accuracy", "tokens",   "seconds"};
+constexpr double LONGEST_BETWEEN_DRAWINGS = 60;
 constexpr double NOT_MEASURED = std::numeric_limits<double>::quiet_NaN();
 
+Schedule::Shape shape_of(const std::string& schedule) {
+  return schedule == "cosine"                ? Schedule::Shape::COSINE
+         : schedule == "linear"              ? Schedule::Shape::LINEAR
+         : schedule == "inverse-square-root" ? Schedule::Shape::INVERSE_SQUARE_ROOT
+                                             : Schedule::Shape::CONSTANT;
+}
+
+bool has_floor(const std::string& schedule) { return schedule == "cosine" || schedule == "linear"; }
+
 }  // namespace
-
-void check_run_name(const std::string& name) {
-  const bool good = !name.empty() && name[0] != '.' && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return std::isalnum(c) || c == '-' || c == '_' || c == '.';
-  });
-  if (!good)
-    throw UsageError("--name " + name + ": expected letters, digits, '-', '_' and '.', the first of them no '.'");
-}
-
-std::string free_run_name(const std::string& name) {
-  std::string candidate = name;
-  for (int i = 2; std::filesystem::exists("runs/" + candidate); ++i) candidate = name + "-" + std::to_string(i);
-  return candidate;
-}
-
-void check_new_run(const std::string& folder) {
-  if (std::filesystem::exists(folder))
-    throw Error(folder + ": this run exists already; go on with it (--resume) or choose another --name");
-}
-
-bool goes_on_in_group(const std::string& group, const std::string& name, bool resumed) {
-  const std::string folder = "runs/" + group + "/" + name;
-  if (std::filesystem::exists(folder + "/model.safetensors")) return true;
-  if (resumed && std::filesystem::exists(folder)) {
-    std::string aside = folder + ".before";
-    for (int i = 2; std::filesystem::exists(aside); ++i) aside = folder + ".before-" + std::to_string(i);
-    std::filesystem::rename(folder, aside);
-  }
-  return false;
-}
-
-std::string group_folder(const RunSettings& settings, const std::string& otherwise) {
-  if (settings.name.empty()) return settings.resume ? otherwise : free_run_name(otherwise);
-  check_run_name(settings.name);
-  if (!settings.resume) check_new_run("runs/" + settings.name);
-  return settings.name;
-}
 
 bool is_snapshot(int64_t step, int64_t every) {
   if (every == 0) return false;
@@ -90,8 +64,9 @@ void RunSettings::declare(Options& options) {
   options.add("stop-at", &stop_at, 0, 2, "ends when an evaluation's accuracy reaches this; 2: never").may_differ();
   options.add("lr", &rate.peak, 0, 1e3, "learning rate after warm-up");
   options.add("warmup", &rate.warmup, 0, int64_t(1) << 31, "steps over which the learning rate rises from 0");
-  options.add("schedule", &schedule, {"constant", "cosine"}, "the learning rate after warm-up");
-  options.add("lr-floor", &rate.floor, 0, 1e3, "where the cosine ends");
+  options.add("schedule", &schedule, {"constant", "cosine", "linear", "inverse-square-root"},
+              "the learning rate after warm-up");
+  options.add("lr-floor", &rate.floor, 0, 1e3, "where the cosine or the line ends");
   options.add("beta1", &adamw.beta1, 0, 0.999999, "AdamW's decay of the mean gradient");
   options.add("beta2", &adamw.beta2, 0, 0.999999, "AdamW's decay of the mean square");
   options.add("epsilon", &adamw.epsilon, 1e-30, 1, "AdamW's guard against division by zero");
@@ -103,10 +78,13 @@ void RunSettings::declare(Options& options) {
   options.section("Evaluation");
   options.add("eval-every", &eval_every, 1, 1 << 30, "steps between evaluations");
   options.add("eval-samples", &eval_samples, 1, 1 << 24, "fresh samples of one evaluation");
+  options.add("patience", &patience, 0, 1 << 30, "ends after so many evaluations without a lower loss; 0: never")
+      .may_differ();
   options.section("Run");
   options.add("name", &name, "the folder runs/NAME; default: the first free one").placeholder("NAME").may_change();
   options.add("resume", &resume, "goes on with runs/NAME where it stopped, to the same bits").may_change();
   options.add("save-every", &save_every, 1, 1 << 30, "steps between checkpoints").may_differ();
+  options.add("save-seconds", &save_seconds, 1, 1 << 30, "and seconds, fewer at first").may_differ();
   options
       .add("snapshots", &snapshots, 0, int64_t(1) << 31,
            "keeps the weights of every so many steps, more often at first, in snapshots/; 0: never")
@@ -115,11 +93,14 @@ void RunSettings::declare(Options& options) {
   options.add("quiet", &quiet, "prints results only").may_change();
 }
 
-Run::Run(RunSettings& settings, Options& options, const std::string& default_name) : settings_(settings) {
+Run::Run(RunSettings& settings, Options& options, const std::string& default_name)
+    : settings_(settings), default_name_(default_name) {
   state_.program = settings.program;
   if (settings.resume && settings.name.empty()) settings.name = default_name;
-  if (settings.name.empty()) settings.name = free_run_name(default_name);
+  const bool chosen = !settings.name.empty();
+  if (!chosen) settings.name = free_run_name(default_name);
   check_run_name(settings.name);
+  if (chosen) default_name_ = "";  // it is this name or none
   folder_ = "runs/" + settings.group + settings.name;
   checkpoint_ = file("model.safetensors");
   if (settings.resume) {
@@ -127,21 +108,48 @@ Run::Run(RunSettings& settings, Options& options, const std::string& default_nam
   } else {
     check_new_run(folder_);
   }
-  settings.rate.cosine = settings.schedule == "cosine";
+  check(options);
+  settings.rate.shape = shape_of(settings.schedule);
   settings.rate.steps = settings.steps;
   state_.options = options.to_json();
 }
 
+// The checkpoint is opened once: its step and its weights are of one file, whatever is put in its place.
 void Run::resume(Options& options) {
-  if (std::filesystem::exists(folder_) && !std::filesystem::exists(checkpoint_))
-    throw Error(folder_ + ": this run ended before its first checkpoint; remove the folder and start anew");
-  const RunState saved = read_run_state(SafetensorsFile(checkpoint_), settings_.program);
+  if (!std::filesystem::is_directory(folder_)) throw Error(folder_ + ": there is no such run to go on with");
+  lock_.emplace(folder_);
+  remove_leftovers(folder_);
+  if (!is_there(checkpoint_)) refuse_without_checkpoint(folder_, settings_.program);
+  opened_ = std::make_unique<SafetensorsFile>(checkpoint_);
+  const RunState saved = read_run_state(*opened_, settings_.program);
   options.restore(saved.options, checkpoint_);
-  if (settings_.schedule == "cosine" && saved.options.at("steps").integer() != settings_.steps)
-    throw Error(text("--steps %lld: this run's cosine was laid out over %lld steps",
-                     static_cast<long long>(settings_.steps),
-                     static_cast<long long>(saved.options.at("steps").integer())));
+  const int64_t steps = saved.options.at("steps").integer();
+  if (has_floor(settings_.schedule) && steps != settings_.steps)
+    throw Error(text("--steps %lld: this run's %s schedule was laid out over %lld steps",
+                     static_cast<long long>(settings_.steps), settings_.schedule.c_str(),
+                     static_cast<long long>(steps)));
   state_.step = saved_step_ = saved.step;
+  state_.log = saved.log;
+}
+
+// What would do nothing.
+void Run::check(const Options& options) const {
+  if (settings_.resume || has_floor(settings_.schedule)) return;
+  if (settings_.rate.floor > 0 && options.given("lr-floor"))
+    throw UsageError("--lr-floor " + options.value("lr-floor") +
+                     ": where a --schedule cosine or linear ends; this is " + settings_.schedule);
+}
+
+// Of two processes that choose the same name at the same moment one gets it, and the other the next one, or an Error.
+void Run::claim_folder() {
+  if (lock_) return;
+  while (!petroglyph::claim_folder(folder_)) {
+    if (default_name_.empty()) check_new_run(folder_);
+    settings_.name = free_run_name(default_name_);
+    folder_ = "runs/" + settings_.group + settings_.name;
+    checkpoint_ = file("model.safetensors");
+  }
+  lock_.emplace(folder_);
 }
 
 void Run::prepare(const std::string& model, const Json& config, const Task& task, RunExtras extras) {
@@ -153,61 +161,75 @@ void Run::prepare(const std::string& model, const Json& config, const Task& task
   ops_ = make_device(settings_.device, settings_.threads);
   model_ = make_model(model, config, *ops_);
   optimizer_ = std::make_unique<Optimizer>(model_->parameters, *ops_, settings_.adamw);
-  if (settings_.resume) {
-    load_checkpoint(SafetensorsFile(checkpoint_), *model_, *optimizer_);
-    find_best();
-  } else {
-    model_->parameters.initialize(settings_.seed);
-    if (!settings_.init.empty() && load_parameters(settings_.init, *model_, extras_.new_head) && !settings_.quiet)
-      std::printf("%s is for other classes: the readout starts anew\n", settings_.init.c_str());
-  }
+  read_parameters();
   trainer_ = std::make_unique<Trainer>(*model_, task, *optimizer_, *ops_, settings_.seed, settings_.batch,
                                        settings_.accumulate);
-  std::error_code failure;
-  std::filesystem::create_directories(folder_, failure);
-  if (failure) throw Error(folder_ + ": cannot make this folder: " + failure.message());
   if (settings_.quiet) return;
   std::printf("%s: %s parameters, %s without embeddings and readout; %s\n", model.c_str(),
               with_commas(model_->parameters.size()).c_str(), with_commas(model_->parameters.size_of_blocks()).c_str(),
               ops_->description().c_str());
 }
 
-// The lowest evaluated loss before the step that the run goes on with.
-void Run::find_best() {
-  if (!std::filesystem::exists(file("log.csv"))) return;
+void Run::read_parameters() {
+  if (settings_.resume) {
+    load_checkpoint(*opened_, *model_, *optimizer_);
+    opened_.reset();
+    read_log();
+    return;
+  }
+  model_->parameters.initialize(settings_.seed);
+  if (!settings_.init.empty() && load_parameters(settings_.init, *model_, extras_.new_head) && !settings_.quiet)
+    std::printf("%s is for other classes: the readout starts anew\n", settings_.init.c_str());
+}
+
+// Where it stood at the step that the run goes on with: the lowest evaluated loss and how long ago that was, tokens, seconds.
+void Run::read_log() {
+  log_.emplace(CsvLog::resume(file("log.csv"), COLUMNS, state_.step, state_.log));
   const CsvTable log = read_csv(file("log.csv"));
-  for (size_t i = 0; i < log.rows() && log.column("step")[i] < static_cast<double>(state_.step); ++i)
-    if (log.column("eval_loss")[i] < best_loss_) best_loss_ = log.column("eval_loss")[i];
+  for (const double loss : log.column("eval_loss"))
+    if (std::isfinite(loss)) judge(loss);
+  tokens_ = static_cast<int64_t>(log.last("tokens"));
+  seconds_before_ = log.last("seconds");
 }
 
 bool Run::train() {
   const InterruptGuard guard;
-  CsvLog log = settings_.resume ? CsvLog::resume(file("log.csv"), COLUMNS, state_.step)
-                                : CsvLog::create(file("log.csv"), COLUMNS);
+  claim_folder();
+  if (!log_) log_.emplace(CsvLog::create(file("log.csv"), COLUMNS));
   Progress progress(state_.step, settings_.steps, settings_.quiet);
-  const auto start = std::chrono::steady_clock::now();
-  bool reached = false;
+  Cadence saving(settings_.save_seconds), drawing(LONGEST_BETWEEN_DRAWINGS);
+  start_ = std::chrono::steady_clock::now();
+  first_step_ = state_.step;
   for (;;) {
     const int64_t step = state_.step;
     if (is_snapshot(step, settings_.snapshots)) keep_snapshot();
     Row row;
-    const bool evaluated = evaluate(row);
-    reached = evaluated && row.evaluated.accuracy >= settings_.stop_at;
-    const bool last = reached || step >= settings_.steps;
+    const bool evaluated = evaluate(row), last = ended(row);
     if (!last) train_one(row);
-    log.append(step, {row.trained.loss, row.trained.accuracy, row.rate, row.gradient_norm, row.evaluated.loss,
-                      row.evaluated.accuracy});
+    append(row, !last);
     if (evaluated && extras_.describe) show_evaluation(progress, step, row);
     if (last || progress.due(state_.step)) progress.show(state_.step, describe(row, progress.rate()));
     if (last || interrupted()) break;
-    if (state_.step % settings_.save_every == 0) log.flush_to_disk(), save();
+    if (state_.step % settings_.save_every == 0 || saving.due()) saving.run([&] { save(); });
+    if (drawing.due()) drawing.run([&] { draw(true); });
   }
   progress.finish();
-  log.flush_to_disk();
   save();
-  draw();
-  report(reached, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  draw(false);
+  report();
   return !interrupted();
+}
+
+double Run::seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+// The row speaks of the weights before the step's update; the checkpoint that follows, of all rows before its own step.
+void Run::append(const Row& row, bool trained) {
+  tokens_ += row.trained.tokens;
+  log_->append(
+      trained ? state_.step - 1 : state_.step,
+      {row.trained.loss, row.trained.accuracy, row.rate, row.gradient_norm, row.evaluated.loss, row.evaluated.accuracy,
+       static_cast<double>(tokens_), std::round(1e3 * (seconds_before_ + seconds())) / 1e3});
+  if (trained) state_.log = log_->checksum();
 }
 
 // Before the step's update, so that a row of the log speaks of one set of weights.
@@ -215,11 +237,27 @@ bool Run::evaluate(Row& row) {
   if (state_.step != settings_.steps && (state_.step == 0 || state_.step % settings_.eval_every != 0)) return false;
   row.evaluated = evaluate(*task_, eval_samples());
   check_finite(row.evaluated.loss);
-  if (extras_.keep_best && row.evaluated.loss < best_loss_) {
-    best_loss_ = row.evaluated.loss;
-    save_checkpoint(file("best.safetensors"), state_, *model_, *optimizer_);
-  }
+  finite_step_ = state_.step;
+  judge(row.evaluated.loss);
+  if (extras_.keep_best && stale_ == 0) save_checkpoint(file("best.safetensors"), state_, *model_, *optimizer_);
   return true;
+}
+
+void Run::judge(double evaluated_loss) {
+  stale_ = evaluated_loss < best_loss_ ? 0 : stale_ + 1;
+  best_loss_ = std::min(best_loss_, evaluated_loss);
+}
+
+// Whether the run is over at this step, and why.
+bool Run::ended(const Row& row) {
+  if (row.evaluated.accuracy >= settings_.stop_at) {
+    ending_ = "reached its accuracy";
+  } else if (settings_.patience > 0 && std::isfinite(row.evaluated.loss) && stale_ >= settings_.patience) {
+    ending_ = text("stopped after %d evaluations without a lower loss", stale_);
+  } else if (state_.step >= settings_.steps) {
+    ending_ = "done";
+  }
+  return !ending_.empty();
 }
 
 Measures Run::evaluate(const Task& task, int samples, double longer) {
@@ -232,6 +270,7 @@ void Run::train_one(Row& row) {
   row.trained = trainer_->step(state_.step, row.rate);
   row.gradient_norm = optimizer_->gradient_norm();
   check_finite(row.trained.loss);
+  finite_step_ = state_.step;
   check_finite(row.gradient_norm, "gradient's norm");
   ++state_.step;
 }
@@ -242,7 +281,9 @@ void Run::check_finite(double value, const char* what) const {
                    number_text(value, 3).c_str(), static_cast<long long>(state_.step),
                    saved_step_ < 0
                        ? "there is no checkpoint yet"
-                       : text("%s holds step %lld", checkpoint_.c_str(), static_cast<long long>(saved_step_)).c_str()));
+                       : text("%s holds step %lld%s", checkpoint_.c_str(), static_cast<long long>(saved_step_),
+                              is_there(file("previous.safetensors")) ? ", previous.safetensors the one before" : "")
+                             .c_str()));
 }
 
 std::string Run::describe(const Row& row, double steps_a_second) const {
@@ -264,8 +305,14 @@ void Run::show_evaluation(Progress& progress, int64_t step, const Row& row) cons
   for (const std::string& line : extras_.after_evaluation()) progress.line(line);
 }
 
+// Never one from which the run cannot go on, and never in place of the only one.
 void Run::save() {
   if (saved_step_ == state_.step) return;
+  if (finite_step_ != state_.step && !trainer_->is_finite_at(state_.step)) check_finite(NOT_MEASURED);
+  finite_step_ = state_.step;
+  claim_folder();
+  if (log_) log_->flush_to_disk();
+  keep_as(checkpoint_, file("previous.safetensors"));
   save_checkpoint(checkpoint_, state_, *model_, *optimizer_);
   saved_step_ = state_.step;
 }
@@ -275,7 +322,7 @@ void Run::keep_snapshot() {
   save_weights(file(text("snapshots/step-%lld.safetensors", static_cast<long long>(state_.step))), state_, *model_);
 }
 
-void Run::draw() const {
+void Run::draw(bool running) const {
   const CsvTable log = read_csv(file("log.csv"));
   const std::vector<double>& steps = log.column("step");
   Figure figure(state_.model + ": " + settings_.name);
@@ -289,19 +336,27 @@ void Run::draw() const {
   accuracy.line("evaluation", evaluated.steps, evaluated.accuracies);
   if (chance() > 0) accuracy.level("chance", chance());
   figure.save(file("curve.svg"));
+  const std::string steps_done = "step " + with_commas(state_.step) + " of " + with_commas(settings_.steps);
+  const double a_step = seconds() / static_cast<double>(std::max<int64_t>(1, state_.step - first_step_));
+  const std::string eta = duration_text(a_step * static_cast<double>(settings_.steps - state_.step));
+  write_run_page(
+      folder_,
+      {settings_.name, steps_done + (running ? ", ETA " + eta : ": " + (ending_.empty() ? "interrupted" : ending_)),
+       running},
+      state_);
 }
 
-void Run::report(bool reached, double seconds) const {
+void Run::report() const {
   if (interrupted()) {
     std::printf("interrupted after step %s\n", with_commas(state_.step).c_str());
     if (settings_.group.empty())
       std::printf("go on with: ./%s --resume --name %s\n", settings_.program.c_str(), settings_.name.c_str());
   } else {
     report_milestones();
-    std::printf("%s at step %s, in %s\n", reached ? "reached its accuracy" : "done", with_commas(state_.step).c_str(),
-                duration_text(seconds).c_str());
+    std::printf("%s at step %s, in %s\n", ending_.c_str(), with_commas(state_.step).c_str(),
+                duration_text(seconds()).c_str());
   }
-  if (!settings_.quiet) std::printf("saved %s (log.csv, model.safetensors, curve.svg)\n", folder_.c_str());
+  if (!settings_.quiet) std::printf("saved %s (log.csv, model.safetensors, curve.svg, index.html)\n", folder_.c_str());
 }
 
 // "accuracy 50 % at step 95, 90 % at step 100, 99 % at step 100": the first evaluations that reached them.

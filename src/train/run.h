@@ -1,27 +1,32 @@
 // A training run: its folder, its loop, and how it stops.
 //
-//   runs/NAME/log.csv             one row a step: training loss and accuracy, and the evaluation's where there was one
-//   runs/NAME/model.safetensors   the last checkpoint (checkpoint.h)
+//   runs/NAME/log.csv             one row a step: training loss and accuracy, the evaluation's where there was one, tokens, seconds
+//   runs/NAME/model.safetensors   the last checkpoint (checkpoint.h); its loss was finite
+//   runs/NAME/previous.safetensors   the one before it
 //   runs/NAME/best.safetensors    of programs that ask for it, the checkpoint of the lowest evaluated loss
-//   runs/NAME/curve.svg           loss and accuracy against steps
+//   runs/NAME/curve.svg           loss and accuracy against steps, drawn anew every minute
+//   runs/NAME/index.html          a page that shows it, and reloads itself while the run goes on
 //   runs/NAME/snapshots/step-K.safetensors   with --snapshots, the weights after K updates
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/folder_lock.h"
+#include "base/log.h"
 #include "base/options.h"
 #include "train/checkpoint.h"
+#include "train/run_folder.h"
 #include "train/trainer.h"
 
 namespace petroglyph {
 
-class CsvLog;
 class Progress;
-struct CsvTable;
 
 // What every training program offers, with its defaults.
 struct RunSettings {
@@ -37,7 +42,8 @@ struct RunSettings {
   int64_t steps = 2000;
   double stop_at = 1;  // accuracy of an evaluation that ends the run; above 1: never
   int eval_every = 10, eval_samples = 320;
-  int save_every = 100;
+  int patience = 0;  // evaluations without a lower loss that end the run; 0: never
+  int save_every = 100, save_seconds = 60;
   int64_t snapshots = 0;  // steps between two, 0: none
   std::string schedule = "constant";
   Schedule rate;
@@ -45,21 +51,6 @@ struct RunSettings {
 
   void declare(Options& options);
 };
-
-// A name is a folder's, not a path; throws UsageError.
-void check_run_name(const std::string& name);
-// The first of runs/NAME, runs/NAME-2, … that is not there yet.
-std::string free_run_name(const std::string& name);
-
-// Throws Error where the folder of a run is there already.
-void check_new_run(const std::string& folder);
-
-// The NAME of several runs that belong together, in runs/NAME/: --name, or the first free one, or with --resume `otherwise`.
-std::string group_folder(const RunSettings& settings, const std::string& otherwise);
-
-// Whether a run of a group goes on from a checkpoint. Where the group is resumed, what a run left that ended before its first one
-// is put aside, as NAME.before: it starts anew.
-bool goes_on_in_group(const std::string& group, const std::string& name, bool resumed);
 
 // Whether weights are kept after `step` updates: at 0, at the multiples of `every`, and before the first of them where `every` is
 // halved again and again, since the early steps change most. every = 100: 0, 1, 3, 6, 12, 25, 50, 100, 200, 300, …
@@ -82,7 +73,7 @@ class Run {
   // Finds the folder. On --resume reads the checkpoint and sets the options that shaped the run.
   Run(RunSettings& settings, Options& options, const std::string& default_name);
 
-  // Builds what trains, once the options are final.
+  // Builds what trains, once the options are final. The folder of a new run is made by what writes into it first.
   void prepare(const std::string& model, const Json& config, const Task& task, RunExtras extras = {});
 
   // Until the steps are done, the accuracy is reached, or Ctrl-C; false where it was that. Saves.
@@ -106,22 +97,39 @@ class Run {
  private:
   struct Row;
   void resume(Options& options);
+  void check(const Options& options) const;
+  void claim_folder();
+  void read_parameters();
   bool evaluate(Row& row);
-  void find_best();
+  void read_log();
+  void judge(double evaluated_loss);
   void train_one(Row& row);
-  void draw() const;
+  void append(const Row& row, bool trained);
+  bool ended(const Row& row);
+  void draw(bool running) const;
   void keep_snapshot();
   std::string describe(const Row& row, double steps_a_second) const;
   void show_evaluation(Progress& progress, int64_t step, const Row& row) const;
   void check_finite(double value, const char* what = "loss") const;
-  void report(bool reached, double seconds) const;
+  void report() const;
+  double seconds() const;
   void report_milestones() const;
 
   RunSettings& settings_;
-  std::string folder_, checkpoint_;
+  std::string default_name_, folder_, checkpoint_;
+  std::optional<FolderLock> lock_;
+  std::unique_ptr<SafetensorsFile> opened_;  // the checkpoint, from when its step is read until its weights are
+  std::optional<CsvLog> log_;
   RunState state_;
   RunExtras extras_;
-  int64_t saved_step_ = -1;                                     // of the last checkpoint; −1: none
+  int64_t saved_step_ = -1;                      // of the last checkpoint; −1: none
+  int64_t finite_step_ = -1;                     // the loss there is known to be finite
+  int64_t tokens_ = 0;                           // read by training so far
+  double seconds_before_ = 0;                    // of the process that the run goes on from
+  std::chrono::steady_clock::time_point start_;  // of train(), at first_step_
+  int64_t first_step_ = 0;
+  int stale_ = 0;                                               // evaluations since the lowest loss
+  std::string ending_;                                          // why the run ended: "done"
   double best_loss_ = std::numeric_limits<double>::infinity();  // of all evaluations so far
   std::unique_ptr<Ops> ops_;
   std::unique_ptr<Model> model_;

@@ -3,11 +3,13 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <thread>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
@@ -55,12 +57,32 @@ Study::Study(StudySettings& settings, Options& options, const std::string& defau
   settings.run.name = name;
   settings.run.group = name + "/";
   const std::string saved = folder_ + "/study.json";  // train() writes it
-  if (settings.run.resume) options.restore(Json::parse(read_file(saved), saved), saved);
+  if (!settings.run.resume) return;
+  if (!is_there(saved)) throw Error(folder_ + ": there is no study.json: no study was begun in this folder");
+  lock_.emplace(folder_);
+  remove_leftovers(folder_);
+  options.restore(Json::parse(read_regular_file(saved), saved), saved);
+}
+
+// The next process that ended, and how; a signal that came to us alone is passed on to all once.
+pid_t Study::wait_for_one(const std::map<pid_t, StudyRun*>& busy, int* status) {
+  for (;;) {
+    const pid_t ended = waitpid(-1, status, WNOHANG);
+    if (ended != 0) return ended;
+    if (interrupted() && !passed_on_) {
+      passed_on_ = true;
+      for (const auto& [process, run] : busy) kill(process, SIGTERM);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
 }
 
 bool Study::train(std::vector<StudyRun>& runs) {
   const InterruptGuard guard;
-  make_folder(folder_);
+  if (!lock_) {
+    if (!claim_folder(folder_)) check_new_run(folder_);
+    lock_.emplace(folder_);
+  }
   write_file_atomically(folder_ + "/study.json", options_.to_json().text() + "\n");
   read_points(runs);
   const bool on_cpu = describe_device(settings_.run.device, 1).rfind("CPU", 0) == 0;
@@ -80,7 +102,7 @@ bool Study::train(std::vector<StudyRun>& runs) {
     }
     if (busy.empty()) break;
     int status = 0;
-    const pid_t ended = wait(&status);
+    const pid_t ended = wait_for_one(busy, &status);
     const auto found = busy.find(ended);
     if (found == busy.end()) continue;
     StudyRun& run = *found->second;
@@ -119,8 +141,7 @@ int Study::train_one(const StudyRun& run, int processes) const {
   settings.resume = std::filesystem::exists(folder_ + "/" + run.name + "/model.safetensors");
   if (settings.threads == 0) settings.threads = std::max(1, available_threads() / processes);
   if (settings.quiet && !std::freopen("/dev/null", "w", stdout)) throw Error("/dev/null: cannot be written");
-  if (!settings.resume)
-    std::filesystem::remove_all(folder_ + "/" + run.name);  // one that was killed before its first checkpoint
+  if (!settings.resume && is_there(folder_ + "/" + run.name)) put_aside(folder_ + "/" + run.name);
   Options options(program_, "");
   settings.declare(options);
   Run training(settings, options, run.name);
@@ -137,7 +158,8 @@ void Study::finish(StudyRun& run) const {
   if (log.rows() > 0 && log.column("step").back() == static_cast<double>(run.steps))
     run.loss = log.column("eval_loss").back();
   if (!run.done()) throw Error(folder + "/log.csv: has no evaluation at step " + with_commas(run.steps));
-  if (!settings_.keep_weights) std::filesystem::remove(folder + "/model.safetensors");
+  if (settings_.keep_weights) return;
+  for (const char* name : {"/model.safetensors", "/previous.safetensors"}) std::filesystem::remove(folder + name);
 }
 
 void Study::show(const StudyRun& run, const std::vector<StudyRun>& runs) const {

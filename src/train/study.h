@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/folder_lock.h"
 #include "base/json.h"
 #include "tasks/task.h"
 #include "train/run.h"
@@ -53,6 +55,7 @@ class Study {
   void read_points(std::vector<StudyRun>& runs);
   void write_points(const std::vector<StudyRun>& runs) const;
   int start(const StudyRun& run, int processes) const;
+  int wait_for_one(const std::map<int, StudyRun*>& busy, int* status);
   int train_one(const StudyRun& run, int processes) const;
   void finish(StudyRun& run) const;
   void show(const StudyRun& run, const std::vector<StudyRun>& runs) const;
@@ -61,6 +64,8 @@ class Study {
   const Options& options_;
   std::string program_, folder_;
   std::string device_;  // of all runs, known when they start
+  std::optional<FolderLock> lock_;
+  bool passed_on_ = false;               // a signal, to the processes
   std::vector<std::string> other_rows_;  // of points.csv, of runs that are not asked for this time
 };
 

@@ -1,6 +1,7 @@
 #include "train/trainer.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -30,6 +31,14 @@ Measures Trainer::step(int64_t step, double learning_rate) {
   for (int a = 0; a < accumulate_; ++a) enqueue(batches[static_cast<size_t>(a)], a, 1 / static_cast<real>(counted));
   optimizer_.step(step, learning_rate);
   return collect(task_, batches);
+}
+
+bool Trainer::is_finite_at(int64_t step) {
+  for (int a = 0; a < accumulate_; ++a) {
+    enqueue(task_.batch(seed_, stream_of("train"), static_cast<uint32_t>(step), a * batch_, batch_), 0, 0);
+    if (!std::isfinite(static_cast<double>(total_[0].download()[0]))) return false;
+  }
+  return true;
 }
 
 Measures Trainer::evaluate(const Task& task, int64_t step, int samples, int at_once) {
@@ -108,15 +117,16 @@ std::vector<int32_t> Trainer::guesses(const Batch& batch, size_t slot) const {
 
 Measures Trainer::collect(const Task& task, const std::vector<Batch>& batches) const {
   Measures sum;
-  int64_t counted = 0, samples = 0;
+  int64_t counted = 0, samples = 0, tokens = 0;
   for (size_t slot = 0; slot < batches.size(); ++slot) {
     const Batch& batch = batches[slot];
     sum.loss += static_cast<double>(total_[slot].download()[0]);
     sum.accuracy += task.accuracy(batch, guesses(batch, slot)) * batch.size;
     counted += batch.counted;
     samples += batch.size;
+    tokens += static_cast<int64_t>(batch.size) * batch.length;
   }
-  return {sum.loss / static_cast<double>(counted), sum.accuracy / static_cast<double>(samples)};
+  return {sum.loss / static_cast<double>(counted), sum.accuracy / static_cast<double>(samples), tokens};
 }
 
 }  // namespace petroglyph

@@ -12,6 +12,7 @@ namespace petroglyph {
 struct Measures {
   double loss = 0;      // mean over the targets that count: cross-entropy in nats; of sets, the squared error
   double accuracy = 0;  // the task's, 0 to 1
+  int64_t tokens = 0;   // that the model read; of images, patches
 };
 
 class Trainer {
@@ -21,6 +22,8 @@ class Trainer {
 
   // One update from the fresh samples of `step`; measured on these samples before it.
   Measures step(int64_t step, double learning_rate);
+  // Whether the loss on the samples of `step` is finite, before any update from them.
+  bool is_finite_at(int64_t step);
   // On `samples` samples of a task that training never sees, the same for the same step, `at_once` at a time; 0: a batch.
   Measures evaluate(const Task& task, int64_t step, int samples, int at_once = 0);
 

@@ -1,0 +1,83 @@
+#include "train/run_folder.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <vector>
+
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "train/run.h"
+
+namespace petroglyph {
+
+namespace {
+
+constexpr size_t LONGEST_NAME = 200;  // a file system takes 255 bytes, and NAME.before-2 must fit too
+
+// The runs with a checkpoint in a folder's folders, at most four of them named.
+std::string runs_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none))
+    if (is_there(entry.path().string() + "/model.safetensors")) names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  if (names.size() > 4) names.resize(4), names.push_back("…");
+  return join(names, ", ");
+}
+
+}  // namespace
+
+void check_run_name(const std::string& name) {
+  const bool good = !name.empty() && name[0] != '.' && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '-' || c == '_' || c == '.';
+  });
+  if (name.size() > LONGEST_NAME)
+    throw UsageError(text("--name %s…: %zu letters long, expected at most %zu", name.substr(0, 16).c_str(), name.size(),
+                          LONGEST_NAME));
+  if (!good)
+    throw UsageError("--name " + name + ": expected letters, digits, '-', '_' and '.', the first of them no '.'");
+}
+
+std::string free_run_name(const std::string& name) {
+  std::string candidate = name;
+  for (int i = 2; is_there("runs/" + candidate); ++i) candidate = name + "-" + std::to_string(i);
+  return candidate;
+}
+
+void check_new_run(const std::string& folder) {
+  if (is_there(folder))
+    throw Error(folder + ": this run exists already; go on with it (--resume) or choose another --name");
+}
+
+bool goes_on_in_group(const std::string& group, const std::string& name, bool resumed) {
+  const std::string folder = "runs/" + group + "/" + name;
+  if (is_there(folder + "/model.safetensors")) return true;
+  if (resumed && is_there(folder)) put_aside(folder);
+  return false;
+}
+
+std::string group_folder(const RunSettings& settings, const std::string& otherwise) {
+  if (settings.name.empty()) return settings.resume ? otherwise : free_run_name(otherwise);
+  check_run_name(settings.name);
+  if (!settings.resume) check_new_run("runs/" + settings.name);
+  return settings.name;
+}
+
+void refuse_without_checkpoint(const std::string& folder, const std::string& program) {
+  const std::string several = runs_in(folder);
+  if (is_there(folder + "/study.json")) throw Error(folder + ": a study of ./scaling, which goes on with it");
+  if (!several.empty())
+    throw Error(folder + ": several runs are in this folder (" + several + "); ./" + program +
+                " --resume goes on with them where it is given the --compare or the tasks and seeds of before");
+  if (is_there(folder + "/previous.safetensors"))
+    throw Error(folder + ": model.safetensors is missing; the checkpoint before it, previous.safetensors, is there");
+  const std::string log = folder + "/log.csv";
+  const std::string rows =
+      is_there(log) ? ", only a log of " + with_commas(static_cast<int64_t>(read_csv(log).rows())) + " steps" : "";
+  throw Error(folder + ": there is no checkpoint to go on with in this folder" + rows + "; --name starts another run");
+}
+
+}  // namespace petroglyph

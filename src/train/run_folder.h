@@ -1,0 +1,28 @@
+// The folders that runs lie in: their names, who may begin one, what is found in one.
+#pragma once
+
+#include <string>
+
+namespace petroglyph {
+
+struct RunSettings;
+
+// A name is a folder's, not a path; throws UsageError.
+void check_run_name(const std::string& name);
+// The first of runs/NAME, runs/NAME-2, … that is not there yet.
+std::string free_run_name(const std::string& name);
+
+// Throws Error where the folder of a run is there already.
+void check_new_run(const std::string& folder);
+
+// The NAME of several runs that belong together, in runs/NAME/: --name, or the first free one, or with --resume `otherwise`.
+std::string group_folder(const RunSettings& settings, const std::string& otherwise);
+
+// Whether a run of a group goes on from a checkpoint. Where the group is resumed, what a run left that ended before its first one
+// is put aside, as NAME.before: it starts anew.
+bool goes_on_in_group(const std::string& group, const std::string& name, bool resumed);
+
+// Throws Error: this folder has no checkpoint to go on with; the message says what there is.
+[[noreturn]] void refuse_without_checkpoint(const std::string& folder, const std::string& program);
+
+}  // namespace petroglyph
