@@ -110,9 +110,10 @@ ROOMS_bits := $(TRAINING)
 ROOMS_bench := $(TRAINING)
 ROOMS_programs := models ops math base
 ROOMS_reproduction := reproduction $(TRAINING)
+ROOMS_runs := math base
 ROOMS_host_run := $(filter-out gpu,$(MODELS))
 ROOMS_gpu_run := $(MODELS)
-TESTS := numerics numerics_exhaustive files oracle analysis identities gradients regular_languages images text_data bits bench programs reproduction
+TESTS := numerics numerics_exhaustive files oracle analysis identities gradients regular_languages images text_data bits bench programs reproduction runs
 # These share the table of cases.
 OF_CASES := analysis identities gradients bits bench
 
@@ -222,7 +223,7 @@ FORCE:
 # ---- Tests ----------------------------------------------------------------------------------------------------------
 
 # What is built with the default flags, and what only the double build can tell.
-FLOAT_TESTS := numerics files oracle analysis regular_languages images text_data bits programs reproduction cuda_on_host_test gpu_math_on_host host_run
+FLOAT_TESTS := numerics files oracle analysis regular_languages images text_data bits programs runs reproduction cuda_on_host_test gpu_math_on_host host_run
 DOUBLE_TESTS := gradients oracle identities analysis
 DOUBLE := $(BUILD)/double
 

@@ -27,6 +27,7 @@ struct ClusterSettings {
   std::string out, device = "auto";
   int length = 500, threads = 0;
   uint64_t seed = 1;
+  bool force = false;
 
   void declare(Options& options) {
     options.positional("CHECKPOINT", &checkpoints,
@@ -35,6 +36,7 @@ struct ClusterSettings {
     options.add("length", &length, 2, 1 << 16, "symbols of the string");
     options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "which random string");
     options.add("out", &out, "default: the folder of the first checkpoint").placeholder("FOLDER");
+    declare_force(options, &force);
     declare_device(options, &device, &threads);
   }
 };
@@ -46,6 +48,8 @@ class Clusters {
       : settings_(settings),
         ops_(make_device(settings.device, settings.threads)),
         figure_(text("The vectors of all layers on a string of %d symbols", settings.length)) {
+    if (!settings.out.empty())
+      for (const char* name : {"/clusters.csv", "/clusters.svg"}) check_replaced(settings.out + name, settings.force);
     csv_ = "checkpoint,layer,begin,end,class,component_1,component_2\n";
   }
 

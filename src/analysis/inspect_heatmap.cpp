@@ -6,6 +6,7 @@
 
 #include "analysis/heat_map.h"
 #include "analysis/inspect.h"
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "base/text.h"
@@ -23,6 +24,7 @@ struct HeatMapSettings {
   std::string checkpoint, test, format = "auto", out, device = "auto";
   std::vector<int> layers;
   int first = 0, images = 12, threads = 0;
+  bool force = false;
 
   void declare(Options& options) {
     options.positional("CHECKPOINT", &checkpoint, "a .safetensors file of train_image, or a run's folder");
@@ -35,6 +37,7 @@ struct HeatMapSettings {
     options.section("Maps");
     options.add("layers", &layers, 1, 1 << 10, "whose maps are shown; default: four of them, evenly up to the last");
     options.add("out", &out, "default: heatmaps.png beside the checkpoint").placeholder("FILE");
+    declare_force(options, &force);
     options.section("Run");
     declare_device(options, &device, &threads);
   }
@@ -85,6 +88,7 @@ int inspect_heatmap(const std::vector<std::string>& words) {
   Options options("inspect heatmap", "Shows where a model that train_image trained looks.");
   settings.declare(options);
   options.parse(words);
+  if (!settings.out.empty()) check_replaced(settings.out, settings.force);
   const std::string path = checkpoint_path(settings.checkpoint);
   const SafetensorsFile file(path);
   const RunState state = read_run_state(file, "train_image");

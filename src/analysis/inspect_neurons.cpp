@@ -30,7 +30,7 @@ struct NeuronSettings {
   std::vector<std::string> checkpoints;
   std::string out, device = "auto";
   NeuronRules rules;
-  bool rescale = true;
+  bool rescale = true, force = false;
   double large = 0;
   int examples = 4, rows = 40, word_neurons = 6, keywords = 10, completed = 5, threads = 0;
   uint64_t seed = 1;
@@ -69,6 +69,7 @@ void NeuronSettings::declare(Options& options) {
   options.add("completed", &completed, 1, 1000, "words of an n-gram, which the model goes on from");
   options.section("Run");
   options.add("out", &out, "folder; default: neurons, beside the checkpoint").placeholder("FOLDER");
+  declare_force(options, &force);
   declare_device(options, &device, &threads);
 }
 
@@ -194,6 +195,7 @@ class NeuronReport {
   }
 
   void write() {
+    for (const char* name : {"types.csv", "neurons.csv", "ratios.csv", "words.csv"}) check_place(name);
     make_folder(folder_);
     show_types();
     write_neurons();
@@ -206,11 +208,17 @@ class NeuronReport {
   }
 
  private:
+  // What is there is replaced in a run's own folder only.
+  void check_place(const std::string& name) const {
+    if (!settings_.out.empty()) check_replaced(folder_ + "/" + name, settings_.force);
+  }
   void save(const std::string& name, const std::string& content) {
+    check_place(name);
     write_file_atomically(folder_ + "/" + name, content);
     written_.push_back(name);
   }
   void save(const std::string& name, const Figure& figure) {
+    check_place(name);
     figure.save(folder_ + "/" + name);
     written_.push_back(name);
   }

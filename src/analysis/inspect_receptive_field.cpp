@@ -29,6 +29,7 @@ struct FieldSettings {
   std::string text, out, device = "auto";
   int length = 0, samples = 4, threads = 0;
   uint64_t seed = 1;
+  bool force = false;
 
   void declare(Options& options) {
     options.positional(
@@ -42,6 +43,7 @@ struct FieldSettings {
         .placeholder("FILE");
     options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "which strings");
     options.add("out", &out, "default: the folder of the first checkpoint").placeholder("FOLDER");
+    declare_force(options, &force);
     declare_device(options, &device, &threads);
   }
 };
@@ -132,6 +134,9 @@ int inspect_receptive_field(const std::vector<std::string>& words) {
   Options options("inspect receptive-field", "Shows how far back the last answer of a model looks.");
   settings.declare(options);
   options.parse(words);
+  if (!settings.out.empty())
+    for (const char* name : {"/receptive_field.csv", "/receptive_field.svg"})
+      check_replaced(settings.out + name, settings.force);
   const auto ops = make_device(settings.device, settings.threads);
   Figure figure("Cumulative gradient norms, from the last position to the first");
   std::string csv = "checkpoint,position,share\n";

@@ -21,6 +21,7 @@ namespace petroglyph {
 namespace {
 
 constexpr std::chrono::seconds PATIENCE{60};
+constexpr std::chrono::seconds SILENCE{1};  // then it says what it waits for
 constexpr std::chrono::milliseconds PAUSE{20};
 
 // The number in the lock's file; 0 where it has none, as in the moment before its owner writes it.
@@ -58,11 +59,12 @@ void wait_for_lock(int descriptor, const std::string& folder) {
   const auto start = std::chrono::steady_clock::now();
   for (bool told = false; !try_lock(descriptor, folder);) {
     const int64_t owner = owner_of(descriptor);
-    const bool over = std::chrono::steady_clock::now() - start > PATIENCE;
+    const auto waited = std::chrono::steady_clock::now() - start;
+    const bool over = waited > PATIENCE;
     if (over || (owner > 0 && is_alive(owner)))
       throw Error(folder + ": process " + std::to_string(owner) + (over ? " or one that it began" : "") +
                   " is at work in this folder; nothing was changed");
-    if (owner > 0 && !told) {
+    if (waited > SILENCE && !told) {
       std::fprintf(stderr, "%s: waits until the processes that %lld left have saved\n", folder.c_str(),
                    static_cast<long long>(owner));
       told = true;

@@ -458,6 +458,10 @@ void Options::restore(const Json& saved, const std::string& origin) {
   }
 }
 
+void declare_force(Options& options, bool* force) {
+  options.add("force", force, "replaces files that are there already").may_change();
+}
+
 void declare_device(Options& options, std::string* device) {
   const auto is_one = [](std::string_view word) {
     if (word == "auto" || word == "cpu" || word == "cuda") return true;

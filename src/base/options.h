@@ -135,6 +135,9 @@ class Options {
   std::vector<Positional> positional_;
 };
 
+// --force, by which files that were there before are replaced.
+void declare_force(Options& options, bool* force);
+
 // --device, and --threads of the CPU, 0 for all cores: no result depends on them
 void declare_device(Options& options, std::string* device);
 void declare_device(Options& options, std::string* device, int* threads);

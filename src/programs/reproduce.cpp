@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "base/program.h"
@@ -139,8 +140,14 @@ int run(const std::vector<std::string>& words, const std::string& programs) {
 
 // ---- report ---------------------------------------------------------------------------------------------------------
 
+// A page that has not these words is not of ours.
+void check_page(const std::string& path, const std::string& words, bool force) {
+  if (is_there(path) && read_regular_file(path).find(words) == std::string::npos) check_replaced(path, force);
+}
+
 int report(const std::vector<std::string>& words) {
   std::string out = "runs/report", results;
+  bool force = false;
   Options options("reproduce report", "Makes a page of all that was run.");
   options.add("out", &out, "its folder").placeholder("FOLDER");
   options
@@ -148,8 +155,11 @@ int report(const std::vector<std::string>& words) {
            "also writes a small page for a repository, with figures and tables, into this folder; what it keeps of "
            "other runs stays")
       .placeholder("FOLDER");
+  declare_force(options, &force);
   options.parse(words);
   const Page page = make_page(experiments(), results);
+  check_page(out + "/index.html", "<h1>" + page.title + "</h1>", force);
+  if (!results.empty()) check_page(results + "/RESULTS.md", "written by `./reproduce report", force);
   write_html(page, out);
   const auto count = std::count_if(page.sections.begin(), page.sections.end(),
                                    [](const PageSection& section) { return !section.commands.empty(); });

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <filesystem>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
@@ -22,7 +21,7 @@ struct Settings {
   int train = 0;
   std::string tokenizer = "bytes", save, out;
   int64_t shard_tokens = 100'000'000;
-  bool replace = false, decode = false;
+  bool replace = false, decode = false, force = false;
 
   void declare(Options& options) {
     options.positional("FILE", &files, "text files; with --decode, shards");
@@ -37,6 +36,7 @@ struct Settings {
     options.section("Shards");
     options.add("out", &out, "writes the tokens into PREFIX_000000.bin, PREFIX_000001.bin, …").placeholder("PREFIX");
     options.add("shard-tokens", &shard_tokens, 1, (int64_t(1) << 31) - 1, "tokens in a shard");
+    declare_force(options, &force);
     options.add("decode", &decode, "prints the text that the shards hold");
   }
 };
@@ -63,7 +63,7 @@ class ShardWriter {
     if (settings.out.empty()) return;
     if (tokenizer.vocab() > MOST_SHARD_TOKENS)
       throw Error("--out: a shard has 16 bits a token, too few for " + with_commas(tokenizer.vocab()) + " tokens");
-    if (std::filesystem::exists(path())) throw Error(path() + ": this file exists already; choose another --out");
+    check_replaced(path(), settings.force);
   }
 
   void add(const std::vector<int32_t>& tokens) {
@@ -81,6 +81,7 @@ class ShardWriter {
 
   void write(size_t count) {
     const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(count);
+    check_replaced(path(), settings_.force);
     write_file_atomically(path(), shard_bytes({waiting_.begin(), end}));
     std::printf("%s: %s tokens\n", path().c_str(), with_commas(static_cast<int64_t>(count)).c_str());
     waiting_.erase(waiting_.begin(), end);
@@ -138,6 +139,7 @@ int tokenize(int argc, char** argv) {
   settings.declare(options);
   options.parse(argc, argv);
   if (settings.train > 0 && settings.decode) throw UsageError("--train reads text, --decode shards: choose one");
+  if (!settings.save.empty()) check_replaced(settings.save, settings.force);
   const auto tokenizer =
       options.given("train") ? learn(settings) : open_tokenizer(settings.tokenizer, settings.replace);
   if (!settings.save.empty()) write_file_atomically(settings.save, tokenizer_file_text(*tokenizer));

@@ -256,6 +256,7 @@ class Conducting {
       if (is_there(own)) put_aside(own);  // nothing in it can be gone on with
     }
     if (!conductor_.quiet) std::printf("\n%s: %s\n", experiment_.name.c_str(), entry.line.c_str());
+    if (command.kind == Command::Kind::WRITES) words.push_back("--force");  // over what it wrote before
     if (command.has_device)
       words.insert(words.end(), {"--device", conductor_.device, "--threads", std::to_string(conductor_.threads)});
     const auto start = std::chrono::steady_clock::now();

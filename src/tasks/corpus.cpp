@@ -5,6 +5,7 @@
 
 #include <glob.h>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "base/text.h"
@@ -176,7 +177,7 @@ class Chain final : public Corpus {
 
 // In the order of their bytes, whatever the locale.
 std::vector<std::string> matching(const std::string& path) {
-  if (path.find_first_of("*?[") == std::string::npos) return {path};
+  if (path.find_first_of("*?[") == std::string::npos || is_there(path)) return {path};
   glob_t found{};
   const int problem = glob(path.c_str(), GLOB_NOSORT, nullptr, &found);
   std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);

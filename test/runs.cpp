@@ -1,0 +1,344 @@
+// Runs that are not left alone: two processes in one folder, killed parents, damaged logs, closed streams, other command lines on
+// --resume. Nothing is lost, and what is wrong is said in one line.
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/safetensors.h"
+#include "base/text.h"
+#include "check.h"
+#include "shell.h"
+
+namespace petroglyph {
+namespace {
+
+// Two blocks, strings of four letters: a step takes a millisecond.
+const std::string SMALL =
+    " --length 4 --width 12 --hidden 12 --layers 2 --batch 8 --eval-samples 8 --eval-every 4 --stop-at 2 --threads 1 ";
+const std::string TEXT =
+    " --width 8 --layers 1 --heads 2 --context 8 --batch 4 --eval-samples 8 --eval-every 4 --sample-length 0 --threads "
+    "1 ";
+const std::string REGULAR =
+    " --width 8 --heads 2 --batch 8 --eval-samples 8 --steps 6 --test-strings 8 --threads 1 --train-length 10 "
+    "--test-from 11 --test-to 14 ";
+
+class RunsTest {
+ public:
+  RunsTest(Test& test, std::string programs) : test_(test), programs_(std::move(programs)) {}
+
+  // A run that is still going, and a second process that would go on with it.
+  void two_processes() {
+    const Shell shell(program("train_copy"));
+    const std::string steps = " --batch 512 --steps 150 --save-every 5 ";
+    const std::string whole = shell.run("--name whole" + SMALL + steps).weights();
+    const Outcome both = shell.script(begin("train_copy", "--name a" + SMALL + steps, "first") +
+                                      wait_for("runs/a/log.csv", 5) + "'" + program("train_copy") +
+                                      "' --resume --name a; echo second $?; wait $child; cat first; "
+                                      "echo pid $child");
+    const size_t at = both.output.rfind("pid ");
+    const std::string process = at == std::string::npos ? "?" : std::string(trim(both.output.substr(at + 4)));
+    test_.check("the second is refused, and the first named",
+                both.says("runs/a: process " + process + " is at work in this folder; nothing was changed\nsecond 1"),
+                both.output);
+    test_.equal("the first is not disturbed", both.weights(), whole);
+    test_.equal("nor its log", log_rows(shell.file("runs/a/log.csv")), log_rows(shell.file("runs/whole/log.csv")));
+  }
+
+  // A study's parent is killed; its runs save and end, and the next process waits for them.
+  void killed_parent() {
+    const Shell shell(program("scaling"));
+    const std::string study =
+        " --budgets 2e7 --widths 4,8,16 --models mlp_lm --context 4 --embedding 4 --heads 1 "
+        "--batch 8 --eval-samples 8 --data text --threads 1 --save-every 20 --processes 2 ";
+    std::string text;
+    for (int i = 0; i < 400; ++i) text += "abc"[i * i % 3], text += i % 7 ? ' ' : '\n';
+    write_bytes(shell.file("text"), text);
+    const Outcome whole = shell.run("--name whole" + study);
+    test_.check("a study", whole.status == 0, whole.output);
+    const Outcome outcome = shell.script(begin("scaling", "--name a" + study, "first") +
+                                         "until ls runs/a/*/model.safetensors > files 2>&1; do sleep 0.02; done; "
+                                         "kill -KILL $child; '" +
+                                         program("scaling") + "' --resume --name a" + study);
+    test_.check("goes on", outcome.status == 0, outcome.output);
+    test_.equal("to the same points", read_bytes(shell.file("runs/a/points.csv")),
+                read_bytes(shell.file("runs/whole/points.csv")));
+    // One signal to the parent alone ends its runs too.
+    const Outcome ended = shell.script(begin("scaling", "--name b" + study, "first") +
+                                       "until ls runs/b/*/model.safetensors > files 2>&1; do sleep 0.02; done; "
+                                       "kill -TERM $child; wait $child; echo status $?");
+    test_.check("a parent that is ended passes it on", ended.says("status 130"), ended.output);
+  }
+
+  // The log is held against the checkpoint.
+  void damaged_logs() {
+    const Shell shell(program("train_copy"));
+    shell.run("--name a --steps 6" + SMALL);
+    const std::string path = shell.file("runs/a/log.csv"), good = read_bytes(path);
+    const std::string checkpoint = read_bytes(shell.file("runs/a/model.safetensors"));
+    std::vector<std::string> lines = split(good, '\n');
+    const auto refuse = [&](const std::string& name, const std::vector<std::string>& damaged,
+                            const std::string& words) {
+      write_bytes(path, join(damaged, "\n"));
+      const Outcome outcome = shell.run("--name a --resume --steps 9");
+      test_.check(name, outcome.status == 1 && outcome.says("runs/a/log.csv" + words), outcome.output);
+      test_.check(name + ": one line, nothing changed",
+                  std::count(outcome.output.begin(), outcome.output.end(), '\n') == 1 &&
+                      outcome.says("nothing was changed") && read_bytes(path) == join(damaged, "\n") &&
+                      read_bytes(shell.file("runs/a/model.safetensors")) == checkpoint,
+                  outcome.output);
+    };
+    std::vector<std::string> some(lines.begin(), lines.begin() + 4);
+    refuse("truncated", some, ": ends before the row of step 2");
+    some = lines;
+    some.erase(some.begin() + 3);
+    refuse("a row taken out", some, ":4: expected the row of step 2");
+    some = lines;
+    std::swap(some[2], some[3]);
+    refuse("spliced", some, ":3: expected the row of step 1");
+    some = lines;
+    for (size_t i = 1; i + 1 < some.size(); ++i) some[i] = std::to_string(i) + some[i].substr(some[i].find(','));
+    refuse("renumbered", some, ":2: expected the row of step 0");
+    some = lines;
+    some[3].replace(some[3].find(',') + 1, 1, "9");
+    refuse("another loss", some, ": its rows before step 6 are not those");
+    std::filesystem::remove(path);
+    const Outcome missing = shell.run("--name a --resume --steps 9");
+    test_.check("missing", missing.status == 1 && missing.says("runs/a/log.csv: is missing"), missing.output);
+    write_bytes(path, good);
+    test_.check("the good one again", shell.run("--name a --resume --steps 9").status == 0);
+  }
+
+  // The first checkpoint comes soon, whatever --save-every says, and two signals at once are one.
+  void soon_saved() {
+    const Shell shell(program("train_copy"));
+    const std::string long_run = SMALL + "--batch 256 --steps 1000000 --save-every 1000000 ";
+    const Outcome killed = shell.script(begin("train_copy", "--name a" + long_run, "first") +
+                                        "until [ -e runs/a/model.safetensors ] && [ -e runs/a/index.html ]; "
+                                        "do sleep 0.02; done; kill -KILL $child; wait $child; echo status $?");
+    test_.check("a checkpoint of a killed run", killed.says("status 137"), killed.output);
+    const std::string page = read_bytes(shell.file("runs/a/index.html"));
+    test_.check(
+        "the page of a run that goes on reloads itself",
+        page.find("http-equiv=\"refresh\"") != std::string::npos && page.find("src=\"curve.svg?") != std::string::npos,
+        page);
+    const Outcome twice =
+        shell.script(begin("train_copy", "--name b" + long_run, "first") + wait_for("runs/b/log.csv", 20) +
+                     "kill -TERM $child; kill -CONT $child; kill -TERM $child; wait $child; echo status $?; cat first");
+    test_.check("two signals at once are one", twice.says("status 130") && twice.says("interrupted after step"),
+                twice.output);
+    const SafetensorsFile file(shell.file("runs/b/model.safetensors"));
+    test_.check(
+        "and its checkpoint is of the last step",
+        twice.says("interrupted after step " + file.metadata("step") + "\n") || file.metadata("step").size() > 3,
+        twice.output + file.metadata("step"));
+    const Outcome more = shell.run("--name b --resume --steps " + file.metadata("step"));
+    test_.check("and goes on", more.status == 0, more.output);
+    test_.check("the page of one that has ended stays",
+                read_bytes(shell.file("runs/b/index.html")).find("refresh") == std::string::npos);
+  }
+
+  void what_is_there() {
+    const Shell shell(program("train_copy"));
+    const std::string list = "--compare rnn:hidden=8,transformer:heads=2 ";
+    shell.run(list + "--name c --steps 3" + SMALL);
+    expect(shell, "another list", "--compare rnn:hidden=8,mamba --resume --name c", 1,
+           "runs/c was started with --compare rnn:hidden=8,transformer:heads=2; nothing was changed");
+    expect(shell, "another width", "--resume --name c --width 24", 1, "this run was started with --width 12");
+    test_.check("no other model was trained", !std::filesystem::exists(shell.file("runs/c/mamba")));
+    // As if it had been killed when the first variant was made: the others are made from what was said at the beginning.
+    shell.script("rm -r runs/c/transformer-heads-2 runs/c/compare.csv");
+    expect(shell, "without saying it all again", "--resume --name c --steps 3", 0, "transformer:heads=2");
+    shell.run("--model transformer --heads 2 --name alone --steps 3" + SMALL);
+    test_.equal("it is the run that it would be alone", log_rows(shell.file("runs/c/transformer-heads-2/log.csv")),
+                log_rows(shell.file("runs/alone/log.csv")));
+    shell.script("rm runs/c/group.json");
+    expect(shell, "a folder of runs", "--resume --name c", 1,
+           "runs/c: several runs are in this folder (rnn-hidden-8, transformer-heads-2)");
+    expect(shell, "a run is no comparison", list + "--resume --name alone", 1, "runs/alone: has no group.json");
+    shell.script("mkdir -p runs/e; head -n 3 runs/alone/log.csv > runs/e/log.csv");
+    const Outcome empty = shell.run("--resume --name e");
+    test_.check("a log without a checkpoint",
+                empty.status == 1 && empty.says("no checkpoint to go on with in this folder, only a log of 2 steps") &&
+                    !empty.says("remove"),
+                empty.output);
+    expect(shell, "a variant's name", "--compare name=1,name=2" + SMALL, 2, "--name is nothing that models differ by");
+    expect(shell, "a variant's threads", "--compare rnn:threads=2" + SMALL, 2, "--threads is nothing that");
+  }
+
+  // The test options of a run on regular languages are its own.
+  void regular() {
+    const Shell shell(program("train_regular"));
+    const std::string seeds = "--seeds 1,2 --parity-probability 10";
+    shell.run("--name whole " + seeds + REGULAR);
+    shell.run("--name a " + seeds + REGULAR + "--steps 3");
+    expect(shell, "goes on", "--name a --resume --steps 6", 0, "at the training length");
+    for (const char* name : {"results.csv", "probabilities.csv"})
+      test_.equal(std::string("with the tests of before: ") + name,
+                  read_bytes(shell.file(std::string("runs/a/") + name)),
+                  read_bytes(shell.file(std::string("runs/whole/") + name)));
+    const std::string before = read_bytes(shell.file("runs/a/results.csv"));
+    expect(shell, "another test", "--name a --resume --test-to 12", 0, "results.csv");
+    test_.check("the results of the first stay", read_bytes(shell.file("runs/a/results.csv.before-2")) == before ||
+                                                     read_bytes(shell.file("runs/a/results.csv.before")) == before);
+    expect(shell, "other seeds", "--name a --resume --seeds 1,3", 1, "was started with --seeds 1,2");
+    for (const auto& [words, said] :
+         {std::pair("--seeds 1,1", "--seeds 1,1: 1 is there twice"),
+          {"--seed 1 --seeds 2", "--seed 1: --seeds says which"},
+          {"--all-tasks --task D_2", "--task D_2: --all-tasks are every language"},
+          {"--task D_2 --parity-probability 10", "--parity-probability: of --task parity_check alone"},
+          {"--leading-plus", "--leading-plus: of --task modular_arithmetic alone"}})
+      expect(shell, words, words + REGULAR, 2, said);
+  }
+
+  // Weights from which the loss is not finite are never saved, and the last good ones are kept.
+  void divergence() {
+    const Shell shell(program("train_copy"));
+    const Outcome outcome =
+        shell.run("--name a --model mamba --lr 1000 --warmup 0 --clip 0 --save-every 1 --steps 50" + SMALL);
+    test_.check("diverges", outcome.status == 1 && outcome.says("training has diverged"), outcome.output);
+    test_.check("and says what is there",
+                outcome.says("runs/a/model.safetensors holds step") || outcome.says("there is no checkpoint yet"),
+                outcome.output);
+    shell.run("--name b --steps 6 --save-every 2" + SMALL);
+    const SafetensorsFile last(shell.file("runs/b/model.safetensors")),
+        before(shell.file("runs/b/previous.safetensors"));
+    test_.equal("the last two are kept", before.metadata("step") + " " + last.metadata("step"), "4 6");
+    shell.script("cp runs/b/previous.safetensors runs/b/model.safetensors");
+    const Outcome again = shell.run("--name b --resume");
+    test_.equal("the one before goes on to the same bits", again.weights(),
+                shell.run("--name c --steps 6" + SMALL).weights());
+    // From the last checkpoint that a diverging run left, its next loss is finite.
+    if (std::filesystem::exists(shell.file("runs/a/model.safetensors"))) {
+      const Outcome next = shell.run("--name a --resume");
+      test_.check("the next loss is finite",
+                  !next.says("the loss is nan at step " +
+                             SafetensorsFile(shell.file("runs/a/model.safetensors")).metadata("step")),
+                  next.output);
+    }
+  }
+
+  void streams_and_files() {
+    const Shell shell(program("train_copy"));
+    const Outcome whole = shell.run("--name whole --steps 6" + SMALL);
+    shell.run("--name a --steps 6" + SMALL + ">&- 2>&- <&-");
+    test_.equal("closed streams: the log is a log", log_rows(shell.file("runs/a/log.csv")),
+                log_rows(shell.file("runs/whole/log.csv")));
+    test_.check("a checkpoint", SafetensorsFile(shell.file("runs/a/model.safetensors")).metadata("step") == "6");
+    shell.script("mkdir -p runs/p; mkfifo runs/p/model.safetensors");
+    expect(shell, "a pipe for a checkpoint", "--name p --resume", 1,
+           "runs/p/model.safetensors: expected a file, found something else; nothing was changed");
+    const std::string long_name(256, 'n');
+    expect(shell, "a long name", "--name " + long_name + SMALL, 2, "256 letters long, expected at most 200");
+    expect(shell, "a long name of a variant", "--compare rnn:hidden=" + long_name + SMALL, 2, "expected at most 200");
+    expect(shell, "a long file name", "--init " + long_name + SMALL, 1, "File name too long");
+    expect(Shell(program("generate")), "a long checkpoint", long_name, 1, ": File name too long");
+    shell.script("mv runs kept; ln -s nowhere runs");
+    expect(shell, "runs leads nowhere", "--steps 1" + SMALL, 1,
+           "runs: cannot make the folder: runs is a link to nowhere, which does not exist");
+    const Shell text(program("train_text"));
+    write_bytes(text.file("a[1].txt"), std::string(300, 'x') + "\n");
+    expect(text, "a file with a pattern's name", "--data 'a[1].txt' --val 'a[1].txt' --steps 1" + TEXT, 0, "weights");
+    expect(text, "a pattern without files", "--data 'b*.txt'" + TEXT, 1, "b*.txt: no file has such a name");
+    expect(text, "epochs and steps", "--epochs 1 --steps 2" + TEXT, 2, "--epochs 1: in place of --steps");
+  }
+
+  // What we did not write is never replaced.
+  void overwriting() {
+    const Shell shell(program("tokenize"));
+    write_bytes(shell.file("text"), "one two one two one two\n");
+    write_bytes(shell.file("mine"), "precious");
+    const std::string learn = "text --train 258 --save mine";
+    expect(shell, "a tokenizer over a file", learn, 1,
+           "mine: this file exists already; choose another one, or --force");
+    test_.equal("which stays", read_bytes(shell.file("mine")), "precious");
+    expect(shell, "unless it is wanted", learn + " --force", 0, "learnt");
+    test_.check("and is replaced then", read_bytes(shell.file("mine")) != "precious");
+    shell.run("text --out s");
+    expect(shell, "shards over shards", "text --out s", 1, "s_000000.bin: this file exists already");
+    expect(shell, "unless they are wanted", "text --out s --force", 0, "s_000000.bin: ");
+    const Shell inspect(program("inspect"));
+    inspect.script("'" + program("train_regular") + "' --quiet --name a" + REGULAR +
+                   "; mkdir out; echo x > out/clusters.svg; "
+                   "echo x > out/receptive_field.csv");
+    const std::string run = " runs/a/parity_check-seed-1 --length 20 --out out";
+    expect(inspect, "clusters over a file", "clusters" + run, 1, "out/clusters.svg: this file exists already");
+    expect(inspect, "a receptive field over a file", "receptive-field" + run, 1,
+           "out/receptive_field.csv: this file exists");
+    test_.equal("which stays here too", read_bytes(inspect.file("out/clusters.svg")), "x\n");
+    expect(inspect, "unless it is wanted here", "clusters" + run + " --force", 0, "saved out");
+  }
+
+  void early_stop_and_schedules() {
+    const Shell shell(program("train_copy"));
+    const std::string patient = " --lr 0 --patience 2 --eval-every 3 --steps 60";
+    const Outcome stopped = shell.run("--name a" + SMALL + patient);
+    test_.check("patience",
+                stopped.status == 0 && stopped.says("stopped after 2 evaluations without a lower loss at step"),
+                stopped.output);
+    const Outcome again = shell.run("--name a --resume");
+    test_.equal("stops at the same step again", again.weights(), stopped.weights());
+    test_.check("for the same reason", again.says("stopped after 2 evaluations"), again.output);
+    expect(shell, "a floor of nothing", "--lr-floor 1e-5" + SMALL, 2,
+           "--lr-floor 1e-05: where a --schedule cosine or linear ends");
+    for (const char* schedule : {"linear", "inverse-square-root"}) {
+      const std::string words = std::string(" --schedule ") + schedule + " --warmup 2 --lr 0.001" + SMALL;
+      const Outcome whole = shell.run(std::string("--name whole-") + schedule + " --steps 8" + words);
+      shell.script(
+          begin("train_copy", std::string("--name parts-") + schedule + " --steps 8 --save-every 1" + words, "first") +
+          "wait $child");
+      test_.equal(schedule, shell.run(std::string("--name parts-") + schedule + " --resume").weights(),
+                  whole.weights());
+      const std::string rows = log_rows(shell.file(std::string("runs/whole-") + schedule + "/log.csv"));
+      const bool linear = std::string(schedule) == "linear";
+      // Step 2 has the whole rate; step 5 half of it on a line of 6 steps, √(2/5) of it otherwise.
+      for (const auto& [step, rate] : {std::pair("2", "0.001"), {"5", linear ? "0.0005" : "0.000632455532"}}) {
+        const size_t at = rows.find(std::string("\n") + step + ",");
+        const std::vector<std::string> cells = split(rows.substr(at + 1, rows.find('\n', at + 1) - at), ',');
+        test_.equal(std::string(schedule) + " at step " + step, cells.at(3), std::string(rate));
+      }
+    }
+    expect(shell, "a line of another length", "--name whole-linear --resume --steps 9", 1,
+           "--steps 9: this run's linear schedule was laid out over 8 steps");
+  }
+
+ private:
+  std::string program(const std::string& name) const { return programs_ + "/" + name; }
+  // Shell text: starts a program whose words go to a file, and $child is its number.
+  std::string begin(const std::string& name, const std::string& arguments, const std::string& output) const {
+    return "'" + program(name) + "' " + arguments + " > " + output + " 2>&1 & child=$!; ";
+  }
+  static std::string wait_for(const std::string& file, int lines) {
+    return "until [ $(cat " + file + " 2>/dev/null | wc -l) -gt " + std::to_string(lines) + " ]; do sleep 0.02; done; ";
+  }
+  void expect(const Shell& shell, const std::string& name, const std::string& arguments, int status,
+              const std::string& words) {
+    const Outcome outcome = shell.run(arguments);
+    test_.check(name, outcome.status == status && outcome.says(words),
+                text("status %d, said: ", outcome.status) + outcome.output);
+  }
+
+  Test& test_;
+  std::string programs_;
+};
+
+}  // namespace
+}  // namespace petroglyph
+
+int main(int argc, char** argv) {
+  using namespace petroglyph;
+  Test test(argc, argv);
+  RunsTest runs(test, std::filesystem::absolute(argv[0]).parent_path().parent_path().string());
+  test.run("two processes", [&] { runs.two_processes(); });
+  test.run("killed parent", [&] { runs.killed_parent(); });
+  test.run("damaged logs", [&] { runs.damaged_logs(); });
+  test.run("soon saved", [&] { runs.soon_saved(); });
+  test.run("what is there", [&] { runs.what_is_there(); });
+  test.run("regular", [&] { runs.regular(); });
+  test.run("divergence", [&] { runs.divergence(); });
+  test.run("streams and files", [&] { runs.streams_and_files(); });
+  test.run("overwriting", [&] { runs.overwriting(); });
+  test.run("early stop and schedules", [&] { runs.early_stop_and_schedules(); });
+  return test.finish();
+}
