@@ -14,16 +14,17 @@ namespace {
 constexpr size_t FEW_POINTS = 200;    // so many are drawn as they are
 constexpr size_t AVERAGE_SHARE = 50;  // an average is over this part of all points
 
-// Each value's mean with as many before it as after it, fewer near the ends; a gap keeps to itself.
+// Each value's mean with as many before it as after it, fewer near the beginning, where curves fall steeply, and at the end
+// with those before it; a gap keeps to itself.
 std::vector<double> moving_average(const std::vector<double>& values) {
   if (values.size() < FEW_POINTS) return values;
   const size_t half = values.size() / (2 * AVERAGE_SHARE);
   std::vector<double> average = values;
   for (size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) continue;
-    const size_t reach = std::min({half, i, values.size() - 1 - i});
+    const size_t reach = std::min(half, i);
     double sum = 0, count = 0;
-    for (size_t k = i - reach; k <= i + reach; ++k) {
+    for (size_t k = i - reach; k <= std::min(i + reach, values.size() - 1); ++k) {
       if (!std::isfinite(values[k])) continue;
       sum += values[k];
       ++count;

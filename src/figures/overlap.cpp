@@ -68,7 +68,7 @@ std::string PanelPainter::hidden_pieces(const Panel::Line& line) const {
     for (end = begin + 1; end < hidden.size() && hidden[end] == hidden[begin];) ++end;
     if (hidden[begin] == 0) continue;
     std::vector<Point> piece;
-    for (size_t i = begin; i < std::min(end + 1, hidden.size()); ++i) {
+    for (size_t i = begin; i < end; ++i) {
       if (columns[i].empty()) continue;
       piece.push_back({double(i), columns[i].low});
       if (columns[i].high > columns[i].low + NEAR) piece.push_back({double(i), columns[i].high});

@@ -40,7 +40,8 @@ void PanelPainter::span_axes() {
   }
   x_ = scale_of(panel_.x_, xs, margin * 0.4, 0, width_);
   y_ = panel_.map_ ? scale_of(panel_.y_, ys, 0, 0, height_) : scale_of(panel_.y_, ys, margin, height_, 0);
-  x_ticks_ = panel_.x_.names.empty() ? ticks_of(panel_.x_, x_, 70) : name_ticks(panel_.x_, x_, width_);
+  x_ticks_ =
+      panel_.x_.names.empty() ? ticks_of(panel_.x_, x_, panel_.map_ ? 30 : 70) : name_ticks(panel_.x_, x_, width_);
   y_ticks_ = panel_.y_.names.empty() ? ticks_of(panel_.y_, y_, 45) : name_ticks(panel_.y_, y_, height_);
 }
 

@@ -86,7 +86,7 @@ bool inside(Span span, double value) { return value >= span.low * (1 - 1e-9) && 
 
 std::string log_label(int factor, int exponent, bool plain) {
   const double value = factor * power_of_ten(exponent);
-  if (plain) return tick_label(value, value >= 1e4 ? 1e3 : 1, std::max(0, -exponent));
+  if (plain) return tick_label(value, value >= 1e6 ? 1e6 : value >= 1e4 ? 1e3 : 1, std::max(0, -exponent));
   return (factor > 1 ? std::to_string(factor) + "×" : "") + "10" + superscript(exponent);
 }
 
@@ -97,7 +97,7 @@ std::vector<Tick> log_ticks(Span span, int count) {
   const int last = static_cast<int>(std::ceil(std::log10(span.high) - 1e-9));
   const double decades = std::log10(span.high / span.low);
   if (decades < 0.8) return linear_ticks(span, std::max(static_cast<int>(FEWEST_LABELS), count), false);
-  const bool plain = first >= -4 && last <= 5;
+  const bool plain = first >= -4 && last <= 7;
   const int stride = std::max(1, static_cast<int>(std::ceil(decades / count)));
   std::vector<Tick> ticks;
   for (const std::vector<int>& labelled : LABELLED) {
