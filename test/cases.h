@@ -26,11 +26,20 @@ enum class Role {
   IDS,        // random whole numbers from `low` to `high`
 };
 
+// What stands among the random numbers of an array.
+enum class Special {
+  NONE,
+  SMALL,     // zeros of both signs and subnormals, a fourth of all
+  INFINITE,  // one infinity
+  NOT_A_NUMBER,
+};
+
 struct Operand {
   std::string name;
   Role role;
   int64_t size;
   double low = -1, high = 1;
+  Special special = Special::NONE;  // its gradient too, where that is random
 };
 
 // The arrays of a running case, by name.
@@ -74,6 +83,9 @@ struct ModelCase {
 // Small and odd: primes, values beside powers of two, more than one chunk.
 std::vector<OpCase> op_cases();
 std::vector<ModelCase> model_cases();
+// One or a few rows of every operation, with special values in what it reads: what rounds, compares and propagates differently
+// there would show. No gradient can be checked on them.
+std::vector<OpCase> special_cases();
 // The papers' sizes, for the bench.
 std::vector<OpCase> bench_cases();
 

@@ -72,10 +72,15 @@ class Run {
     return "";
   }
 
+  // Equal bits, or two NaN, whose bits mean nothing.
+  template <class T>
+  static bool same_value(T found, T expected) {
+    return same(found, expected) || (found != found && expected != expected);
+  }
   template <class T>
   static std::string differing(const std::vector<T>& expected, const std::vector<T>& found) {
     for (size_t i = 0; i < expected.size(); ++i)
-      if (!same(found[i], expected[i]))
+      if (!same_value(found[i], expected[i]))
         return text("[%zu of %zu]: GPU ", i, expected.size()) + shown(found[i]) + ", CPU " + shown(expected[i]);
     return "";
   }
@@ -777,13 +782,15 @@ GpuCheck check_of_stream(const ModelCase& row) {
 const std::vector<std::string>& gpu_check_groups() {
   static const std::vector<std::string> groups = {"linear",    "rows",    "relation",         "linear relation",
                                                   "attention", "dilated", "linear attention", "dct",
-                                                  "table",     "models",  "streams"};
+                                                  "table",     "special", "models",           "streams"};
   return groups;
 }
 
 std::vector<GpuCheck> gpu_checks(const std::string& group) {
   std::vector<GpuCheck> checks;
   for (const Row& row : rows_of(group)) checks.push_back(check_of(row));
+  if (group == "special")
+    for (const OpCase& row : special_cases()) checks.push_back(check_of(row));
   if (group == "table")
     for (const OpCase& row : op_cases()) checks.push_back(check_of(row));
   if (group == "models")
