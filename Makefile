@@ -233,7 +233,10 @@ double-tests:
 
 PTX_LINT := "test/ptx_lint.sh $(KERNELS)"
 PYTHON := "test/python.sh $(BUILD)"
-export NVCCFLAGS
+export NVCC NVCCFLAGS
+# One architecture, and all that have PTX of their own.
+test: export PTX_ARCH = compute_90
+test-all: export PTX_ARCH = compute_75 compute_80 compute_90 compute_120
 
 test: float-tests double-tests
 	@test/run.sh test/rooms.sh $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) $(PTX_LINT) $(PYTHON)
