@@ -1,5 +1,6 @@
 #!/bin/sh
-# The kernels under compute-sanitizer: out-of-range accesses, and races between threads of a block.
+# The kernels under compute-sanitizer: out-of-range accesses, races between threads of a block, barriers that not all reach, and
+# reads of memory that nobody wrote.
 #   test/gpu_sanitizer.sh build/test/gpu_run
 if ! command -v compute-sanitizer > /dev/null; then
   echo "skip compute-sanitizer is not installed"
@@ -8,7 +9,7 @@ if ! command -v compute-sanitizer > /dev/null; then
 fi
 passed=0
 failed=0
-for tool in memcheck racecheck; do
+for tool in memcheck racecheck synccheck initcheck; do
   for group in "models, GPU" "table, GPU"; do
     if compute-sanitizer --tool $tool --error-exitcode 9 "$1" "$group" > /tmp/sanitizer.$$ 2>&1; then
       echo "ok   $tool: $group"

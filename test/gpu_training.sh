@@ -5,11 +5,16 @@ program=$(realpath "$1")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
-for device in cpu cuda; do
-  "$program" --device $device --name $device --steps 200 --stop-at 2 --quiet > $device.txt 2>&1
-done
 passed=0
 failed=0
+for device in cpu cuda; do
+  "$program" --device $device --name $device --steps 200 --stop-at 2 --quiet > $device.txt 2>&1
+  status=$?
+  [ $status -eq 0 ] && continue
+  echo "FAIL 200 steps: --device $device ends with status $status"
+  tail -n 6 $device.txt
+  failed=$((failed + 1))
+done
 check() {  # NAME A B
   if [ -s "$2" ] && cmp -s "$2" "$3"; then
     echo "ok   200 steps: $1"
