@@ -66,7 +66,7 @@ cat >"$folder/lint.awk" <<'STOP'
 function report(reason) { found[++count] = reason; line[count] = place; function_of[count] = name; text[count] = $0 }
 # x > c ? x : c is max.f32 for every x where c is a number and not −0; x < c ? x : c is min.f32 where c is not +0.
 function exact_constant(word) {
-  return word ~ /^(max|min)\.f32$/ && /, *0f[0-9A-Fa-f]+/ && !/0f[7Ff][Ff][89A-Fa-f]/ &&
+  return word ~ /^(max|min)\.f32$/ && /, *0f[0-9A-Fa-f]+/ && (!/0f[7Ff][Ff][89A-Fa-f]/ || /0f[7Ff][Ff]800000/) &&
          !index($0, word ~ /^max/ ? "0f80000000" : "0f00000000")
 }
 function check(word) {

@@ -154,7 +154,8 @@ __device__ float relate(Sum sum, float q, bool shifted, float shift, float mean)
 }
 
 // A block has a chunk of a sample. keep: its sum is not there yet, for it is the only chunk.
-__global__ void relate_chunk(float* z, float* shift, float* sums, const float* p, const float* q, Scan s, bool keep) {
+__global__ void __launch_bounds__(MOST_WARPS* WARP)
+    relate_chunk(float* z, float* shift, float* sums, const float* p, const float* q, Scan s, bool keep) {
   SHARED_ARRAY(float, largest, [MOST_WARPS][CHUNK_LENGTH]);
   const int threads = static_cast<int>(blockDim.x), thread = static_cast<int>(threadIdx.x);
   Place at(s, blockIdx.x, thread);
@@ -177,7 +178,8 @@ __global__ void relate_chunk(float* z, float* shift, float* sums, const float* p
 }
 
 // A block has a sample of a stream, a thread its channels c, c + threads, ….
-__global__ void relate_stream(float* z, float* shift, float* state, const float* p, const float* q, Scan s) {
+__global__ void __launch_bounds__(MOST_WARPS* WARP)
+    relate_stream(float* z, float* shift, float* state, const float* p, const float* q, Scan s) {
   SHARED_ARRAY(float, largest, [MOST_WARPS]);
   const int threads = static_cast<int>(blockDim.x), thread = static_cast<int>(threadIdx.x), H = s.hidden;
   const int64_t running = blockIdx.x * int64_t{3}, own = running + 1, earlier = running + 2;
