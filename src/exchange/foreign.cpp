@@ -120,7 +120,7 @@ int64_t save_as_checkpoint(const ForeignModel& foreign, const std::string& from,
     const std::vector<float> values = take(*foreign.weights, rule, parameter->shape, heads ? heads->integer() : 1);
     model->parameters.upload(*parameter, {values.begin(), values.end()});
   }
-  RunState state{"convert", t.model, t.config, Json::object().set("from", from), 0, Json::object()};
+  RunState state{"convert", t.model, t.config, Json::object().set("from", from), 0, "", Json::object()};
   if (foreign.tokenizer) {
     state.data.set("tokenizer", foreign.tokenizer->to_json());
     check_vocabulary(state, foreign.tokenizer->vocab(), path);
