@@ -105,6 +105,8 @@ class ProgramTest {
     expect(shell, "the same twice", "--compare rnn,rnn", 2, "\"rnn\" is there twice");
     expect(shell, "a bad last variant", "--compare rnn,transformer:heads=5" + SMALL, 2, "--heads 5 does not divide");
     expect(shell, "no such model", "--compare gru" + SMALL, 2, "--model gru: expected one of");
+    expect(shell, "no such device", "--device cuda:x" + SMALL, 2,
+           "--device cuda:x: expected one of auto, cpu, cuda, cuda:N");
     expect(shell, "a length of 0", "--evaluate-lengths 3,0", 2,
            "--evaluate-lengths 3,0: expected whole numbers from 1");
   }
