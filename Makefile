@@ -117,7 +117,7 @@ TESTS := numerics numerics_exhaustive files oracle analysis identities gradients
 # These share the table of cases.
 OF_CASES := analysis identities gradients bits bench
 
-.PHONY: all test test-all test-exhaustive bench test-gpu bench-gpu format lint clean help float-tests double-tests
+.PHONY: all test test-all test-exhaustive bench test-gpu bench-gpu format lint clean help float-tests double-tests install uninstall
 .DELETE_ON_ERROR:
 all: $(PROGRAMS)
 ifeq ($(OPENMP_WORKS),)
@@ -175,6 +175,16 @@ $(BUILD)/standard.h.gch: src/base/standard.h $(BUILD)/flags
 	@echo "  CXX  $<"
 	@cp $< $(BUILD)/standard.h
 	@$(HEADER_COMMAND) -o $@ $<
+
+# The commit comes from git, or from the archive that git made and wrote it into VERSION.
+VERSION := $(shell sed 's/ .*//' VERSION)
+COMMIT := $(shell if [ -e .git ] && commit=$$(git log -1 --format='%h of %cs' 2>/dev/null); then \
+  echo "$$commit" | sed "s/ /$$(git diff --quiet HEAD 2>/dev/null || echo +) /"; else sed -n 's/^[^ ]* \([0-9a-f]*\) /\1 of /p' VERSION; fi)
+$(BUILD)/version: FORCE
+	@mkdir -p $(@D)
+	@echo '$(VERSION)$(if $(COMMIT),$(COMMA) $(COMMIT))' | cmp -s - $@ || echo '$(VERSION)$(if $(COMMIT),$(COMMA) $(COMMIT))' > $@
+$(BUILD)/base/version.o: $(BUILD)/version
+$(BUILD)/base/version.o: CXXFLAGS += -DPETROGLYPH_VERSION='"$(VERSION)$(if $(COMMIT),$(COMMA) $(COMMIT))"'
 
 # The two files that know whether there is a GPU.
 $(BUILD)/train/device.o $(BUILD)/test/bench.o: CXXFLAGS += $(if $(CUDA_WANTED),-DPETROGLYPH_CUDA)
@@ -239,7 +249,7 @@ test: export PTX_ARCH = compute_90
 test-all: export PTX_ARCH = compute_75 compute_80 compute_90 compute_120
 
 test: float-tests double-tests
-	@test/run.sh test/rooms.sh $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) $(PTX_LINT) $(PYTHON)
+	@test/run.sh test/rooms.sh "test/install.sh $(BUILD)" $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) $(PTX_LINT) $(PYTHON)
 
 # The same bits from every build: each of these compares itself with test/golden.txt and with the oracles.
 MATRIX := generic O0 noopenmp sanitize $(if $(X86),v3) $(if $(shell command -v clang++),clang)
@@ -255,7 +265,7 @@ TESTS_OF = $(addprefix $(BUILD)/$(1)/test/,bits oracle $($(1)_TESTS))
 matrix-%:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/$* $($*_FLAGS) $(call TESTS_OF,$*) $(if $($*_TESTS),$(PROGRAMS:%=$(BUILD)/$*/%))
 test-all: float-tests double-tests $(MATRIX:%=matrix-%)
-	@test/run.sh test/rooms.sh $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) \
+	@test/run.sh test/rooms.sh "test/install.sh $(BUILD)" $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) \
 	  $(PTX_LINT) $(PYTHON) $(foreach m,$(MATRIX),$(call TESTS_OF,$(m)))
 
 # Every function of numerics.h on all 2^32 inputs.
@@ -296,6 +306,22 @@ lint: $(BUILD)/flags
 	@clang-format --dry-run -Werror $(filter-out src/ops/catalogue.h,$(SOURCES))
 	@clang-tidy --quiet $(filter src/%.cpp,$(SOURCES)) -- -std=c++17 -Isrc -fopenmp-simd
 
+# All programs behind one name, so that none of theirs stands in another's way: petroglyph train_copy --length 16
+PREFIX ?= /usr/local
+LIBEXEC := $(PREFIX)/libexec/petroglyph
+SHARE := $(PREFIX)/share
+install: $(PROGRAMS:%=$(BUILD)/%)
+	@mkdir -p $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBEXEC) $(DESTDIR)$(SHARE)/man/man1 $(DESTDIR)$(SHARE)/bash-completion/completions
+	@install -m 755 $(PROGRAMS:%=$(BUILD)/%) $(DESTDIR)$(LIBEXEC)
+	@sed 's|@LIBEXEC@|$(LIBEXEC)|; s|@PROGRAMS@|$(PROGRAMS)|' install/petroglyph.in > $(DESTDIR)$(PREFIX)/bin/petroglyph
+	@chmod 755 $(DESTDIR)$(PREFIX)/bin/petroglyph
+	@install/man.sh $(PROGRAMS:%=$(BUILD)/%) > $(DESTDIR)$(SHARE)/man/man1/petroglyph.1
+	@install -m 644 install/completion.bash $(DESTDIR)$(SHARE)/bash-completion/completions/petroglyph
+	@echo "installed $(DESTDIR)$(PREFIX)/bin/petroglyph"
+uninstall:
+	@rm -rf $(DESTDIR)$(LIBEXEC) $(DESTDIR)$(PREFIX)/bin/petroglyph $(DESTDIR)$(SHARE)/man/man1/petroglyph.1 \
+	  $(DESTDIR)$(SHARE)/bash-completion/completions/petroglyph
+
 clean:
 	@rm -rf build $(PROGRAMS)
 
@@ -307,6 +333,7 @@ make test-exhaustive  the largest error of exp, log, tanh … over all 2^32 inpu
 make bench            how fast, and how near this machine's limits
 make test-gpu         on a machine with a GPU: its bits against the CPU's; make bench-gpu: its speed
 make format lint      clang-format and clang-tidy, where they are installed
+make install          into PREFIX=/usr/local: the command petroglyph, its man page, completion for bash; make uninstall
 make clean
 
 ARCH=native           instruction set: x86-64-v3, generic, … (the results are the same)

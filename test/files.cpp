@@ -22,6 +22,7 @@
 #include "base/progress.h"
 #include "base/safetensors.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "check.h"
 #include "figures/figure.h"
 #include "models/config.h"
@@ -799,10 +800,35 @@ Run
 
   --config FILE      read options from lines "name = value"; the command line wins
   --help             print this and stop
+  --version          print the version and stop
 )");
   const int status = status_of_child([] {
     if (std::freopen("/dev/null", "w", stdout) != nullptr) Program().parse({"--help"});
   });
+  test.equal("completion", Program().options.completion(), R"(--length
+--heads
+--activation exp relu
+--post-norm
+--no-post-norm
+--steps
+--rate
+--decay
+--seed
+--name
+--quiet
+--no-quiet
+--config FILE
+--help
+--version
+)");
+  const auto stops = [](const char* word) {
+    const int ended = status_of_child([&] {
+      if (std::freopen("/dev/null", "w", stdout) != nullptr) Program().parse({word});
+    });
+    return WIFEXITED(ended) && WEXITSTATUS(ended) == 0;
+  };
+  test.check("--version and --completion exit with 0", stops("--version") && stops("--completion"));
+  test.check("a version", version().rfind("petroglyph 0.", 0) == 0, version());
   test.check("--help exits with 0", WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/version.h"
 
 namespace petroglyph {
 
@@ -64,6 +65,11 @@ void append_help_line(std::string& out, const std::string& label, const std::str
   append_wrapped(out, meaning, indent);
 }
 
+[[noreturn]] void print_and_stop(const std::string& words) {
+  std::fputs(words.c_str(), stdout);
+  std::exit(0);
+}
+
 // How the user would write the option with a value.
 std::string written(const std::string& name, bool flag, const std::string& value) {
   if (flag) return (value == "true" ? "--" : "--no-") + name;
@@ -86,7 +92,8 @@ Options::Options(std::string program, std::string purpose)
     : program_(std::move(program)), purpose_(std::move(purpose)) {}
 
 Option& Options::declare(const std::string& name, const std::string& help) {
-  if (find(name) != nullptr || name == "help" || name == "config") throw Error("option --" + name + " declared twice");
+  const bool ours = name == "help" || name == "version" || name == "completion" || name == "config";
+  if (find(name) != nullptr || ours) throw Error("option --" + name + " declared twice");
   Option& option = options_.emplace_back();
   option.name_ = name;
   option.help_ = help;
@@ -181,7 +188,9 @@ Option& Options::add(const std::string& name, std::string* value, const std::vec
   const auto is_one = [choices](std::string_view word) {
     return std::find(choices.begin(), choices.end(), word) != choices.end();
   };
-  return add(name, value, "one of " + join(choices, ", "), is_one, help + ": " + join(choices, ", "));
+  Option& option = add(name, value, "one of " + join(choices, ", "), is_one, help + ": " + join(choices, ", "));
+  option.choices_ = choices;
+  return option;
 }
 
 Option& Options::add(const std::string& name, std::string* value, const std::string& expected,
@@ -269,7 +278,7 @@ void Options::refuse_unknown(std::string_view word) const {
   const bool on_command_line = starts_with(word, "-");
   const std::string dashes = on_command_line ? "--" : "";
   std::vector<std::string> names;
-  if (on_command_line) names = {"help", "config"};
+  if (on_command_line) names = {"help", "version", "config"};
   for (const Option& option : options_) {
     names.push_back(option.name_);
     if (option.flag_ && on_command_line) names.push_back("no-" + option.name_);
@@ -291,10 +300,9 @@ size_t Options::read_option(const std::vector<std::string>& words, size_t at, st
   const size_t equals = word.find('=');
   const std::string head = word.substr(0, equals);
   const bool attached = equals != std::string::npos;
-  if (head == "--help" || word == "-h") {
-    std::fputs(help().c_str(), stdout);
-    std::exit(0);
-  }
+  if (head == "--help" || word == "-h") print_and_stop(help());
+  if (head == "--version") print_and_stop(version() + "\n");
+  if (head == "--completion") print_and_stop(completion());
   if (!starts_with(head, "--")) refuse_unknown(head);
   const std::string name = head.substr(2);
   Option* option = find(name);
@@ -422,7 +430,20 @@ std::string Options::help() const {
   out += "\n";
   append_help_line(out, "--config FILE", "read options from lines \"name = value\"; the command line wins", indent);
   append_help_line(out, "--help", "print this and stop", indent);
+  append_help_line(out, "--version", "print the version and stop", indent);
   return out;
+}
+
+std::string Options::completion() const {
+  std::string out;
+  for (const Option& option : options_) {
+    const bool file = option.placeholder_.rfind("FILE", 0) == 0 || option.placeholder_.rfind("FOLDER", 0) == 0;
+    out += "--" + option.name_ + (file ? " FILE" : "");
+    for (const std::string& choice : option.choices_) out += " " + choice;
+    out += "\n";
+    if (option.flag_) out += "--no-" + option.name_ + "\n";
+  }
+  return out + "--config FILE\n--help\n--version\n";
 }
 
 Json Options::to_json() const {

@@ -57,6 +57,7 @@ class Option {
   std::function<std::string()> show_;             // the value as the user would write it
   std::function<Json()> save_;
   std::string expected_;  // "a whole number from 1 to 64"
+  std::vector<std::string> choices_;
 };
 
 class Options {
@@ -89,11 +90,14 @@ class Options {
   void positional(const std::string& name, std::string* value, const std::string& help);
   void positional(const std::string& name, std::vector<std::string>* values, const std::string& help);
 
-  // Reads the command line. --help (or -h) prints help() and exits with status 0.
+  // Reads the command line. --help (or -h) prints help(), --version the version(), --completion completion(), and each exits with
+  // status 0.
   void parse(int argc, const char* const* argv);
   void parse(const std::vector<std::string>& words);  // without the program's name
 
   std::string help() const;
+  // For a shell's completion, a line each: an option and the words that may follow it. "FILE": a file's name.
+  std::string completion() const;
   bool given(const std::string& name) const;         // on the command line or in the --config file
   std::string value(const std::string& name) const;  // as the user would write it
   // Whether there is such an option, and no result depends on it: may_change().

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/program.h"
 #include "base/text.h"
+#include "base/version.h"
 
 namespace petroglyph {
 namespace {
@@ -35,11 +36,13 @@ int inspect(int argc, char** argv) {
   const std::vector<std::string> words(argv + std::min(argc, 2), argv + argc);
   const std::string name = argc > 1 ? argv[1] : "--help";
   if (name == "--help" || name == "-h") return help(), 0;
+  if (name == "--version") return std::puts(version().c_str()), 0;
   std::vector<std::string> names;
   for (const Subcommand& subcommand : SUBCOMMANDS) {
     if (name == subcommand.name) return subcommand.run(words);
     names.push_back(subcommand.name);
   }
+  if (name == "--completion") return std::puts((join(names, "\n") + "\n--help\n--version").c_str()), 0;
   throw UsageError("unknown subcommand " + name + ", expected one of " + join(names, ", "));
 }
 

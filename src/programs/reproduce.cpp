@@ -12,6 +12,7 @@
 #include "base/options.h"
 #include "base/program.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "reproduction/child.h"
 #include "reproduction/choice.h"
 #include "reproduction/page.h"
@@ -183,6 +184,8 @@ int reproduce(int argc, char** argv) {
   const std::vector<std::string> words(argv + std::min(argc, 2), argv + argc);
   const std::string name = argc > 1 ? argv[1] : "--help";
   if (name == "--help" || name == "-h") return std::fputs(HELP, stdout), 0;
+  if (name == "--version") return std::puts(version().c_str()), 0;
+  if (name == "--completion") return std::puts("list\nrun\nreport\n--help\n--version"), 0;
   if (name == "list") return list(words);
   if (name == "run") return run(words, program_folder(argv[0]));
   if (name == "report") return report(words);

@@ -1,0 +1,16 @@
+#!/bin/sh
+# The man page, made from what the programs say to --help.
+#   install/man.sh PROGRAM…      files
+set -eu
+# Backslashes, and points and apostrophes that begin a line, have a meaning to troff; a hyphen must stay one.
+escape() {
+  sed 's/\\/\\e/g; s/-/\\-/g; s/^\([.'"'"']\)/\\\&\1/'
+}
+printf '.TH PETROGLYPH 1 "" "%s"\n' "$("$1" --version | escape)"
+printf '.SH NAME\npetroglyph \\- sequence models with the same bits on every machine\n'
+printf '.SH SYNOPSIS\n.B petroglyph\n.I PROGRAM\n[options]\n.SH PROGRAMS\n'
+for program in "$@"; do
+  printf '.SS %s\n.nf\n' "$(basename "$program" | escape)"
+  "$program" --help | escape
+  printf '.fi\n'
+done

@@ -1,0 +1,7 @@
+#include "base/version.h"
+
+namespace petroglyph {
+
+std::string version() { return "petroglyph " PETROGLYPH_VERSION; }
+
+}  // namespace petroglyph

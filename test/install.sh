@@ -1,0 +1,64 @@
+#!/bin/bash
+# make install into a folder of its own: the command, its man page, completion, and the version of a git archive.
+#   test/install.sh BUILD
+set -u
+build=$1
+passed=0
+failed=0
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+check() { # NAME COMMAND…
+  local name=$1
+  shift
+  if "$@" > "$folder/said" 2>&1; then
+    echo "ok   install: $name"
+    passed=$((passed + 1))
+  else
+    echo "FAIL install: $name: $*: $(tail -n 3 "$folder/said")"
+    failed=$((failed + 1))
+  fi
+}
+says() { # WORDS COMMAND…
+  local words=$1
+  shift
+  "$@" 2>&1 | grep -qF -- "$words"
+}
+completes() { # the words of a command line; prints what bash would offer
+  (
+    source install/completion.bash 2> /dev/null
+    COMP_WORDS=("$@")
+    COMP_CWORD=$(($# - 1))
+    _petroglyph
+    printf '%s\n' "${COMPREPLY[@]}"
+  )
+}
+
+check "make install" ${MAKE:-make} --no-print-directory BUILD="$build" PREFIX="$folder/usr" install
+petroglyph=$folder/usr/bin/petroglyph
+check "its version" says "petroglyph $(sed 's/ .*//' VERSION)" "$petroglyph" --version
+check "a program's version" says "petroglyph $(sed 's/ .*//' VERSION)" "$petroglyph" inspect --version
+check "lists programs" says "  train_copy     Trains a sequence model" "$petroglyph"
+check "runs a program" says "Usage: train_copy [options]" "$petroglyph" train_copy --help
+check "an unknown one" says "petroglyph: unknown program train_copi, expected one of train_copy, train_text" "$petroglyph" train_copi
+page=$folder/usr/share/man/man1/petroglyph.1
+for program in train_copy train_text inspect reproduce; do
+  check "man page: $program" grep -q "^\.SS $program\$" "$page"
+done
+check "man page: options" grep -q '\\-\\-length N' "$page"
+if command -v groff > /dev/null; then
+  check "man page: no warning of groff's" test -z "$(groff -k -man -Tutf8 -ww "$page" 2>&1 > /dev/null | head -n 3)"
+fi
+check "completes programs" says train_regular completes "$petroglyph" train_r
+check "completes options" says --length completes "$petroglyph" train_copy --len
+check "completes choices" says linear_causal_rn completes "$petroglyph" train_copy --model linear_c
+check "completes subcommands" says receptive-field completes "$petroglyph" inspect rec
+check "completes their options" says --examples completes "$petroglyph" inspect neurons --ex
+check "in a checkout" says --length completes "$build/train_copy" --len
+if [ -e .git ] && git rev-parse HEAD > /dev/null 2>&1; then
+  git archive HEAD VERSION 2> /dev/null | tar -xO 2> /dev/null > "$folder/archived"
+  check "an archive knows its commit" grep -qE '^[0-9.]+ [0-9a-f]{7,} [0-9]{4}-[0-9]{2}-[0-9]{2}$' "$folder/archived"
+fi
+check "make uninstall" ${MAKE:-make} --no-print-directory BUILD="$build" PREFIX="$folder/usr" uninstall
+check "leaves nothing" test -z "$(find "$folder/usr" -type f)"
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
