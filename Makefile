@@ -106,6 +106,7 @@ ROOMS_gradients := $(MODELS)
 ROOMS_regular_languages := tasks math base
 ROOMS_images := figures tasks math base
 ROOMS_text_data := tasks tokenizers math base
+ROOMS_exchange := exchange train tasks tokenizers $(MODELS)
 ROOMS_bits := $(TRAINING)
 ROOMS_bench := $(TRAINING)
 ROOMS_programs := models ops math base
@@ -113,7 +114,7 @@ ROOMS_reproduction := reproduction $(TRAINING)
 ROOMS_runs := math base
 ROOMS_host_run := $(filter-out gpu,$(MODELS))
 ROOMS_gpu_run := $(MODELS)
-TESTS := numerics numerics_exhaustive files oracle analysis identities gradients regular_languages images text_data bits bench programs reproduction runs
+TESTS := numerics numerics_exhaustive files oracle analysis identities gradients regular_languages images text_data exchange bits bench programs reproduction runs
 # These share the table of cases.
 OF_CASES := analysis identities gradients bits bench
 
@@ -233,7 +234,7 @@ FORCE:
 # ---- Tests ----------------------------------------------------------------------------------------------------------
 
 # What is built with the default flags, and what only the double build can tell.
-FLOAT_TESTS := numerics files oracle analysis regular_languages images text_data bits programs runs reproduction cuda_on_host_test gpu_math_on_host host_run
+FLOAT_TESTS := numerics files oracle analysis regular_languages images text_data exchange bits programs runs reproduction cuda_on_host_test gpu_math_on_host host_run
 DOUBLE_TESTS := gradients oracle identities analysis
 DOUBLE := $(BUILD)/double
 
@@ -259,7 +260,7 @@ noopenmp_FLAGS := OPENMP=0
 sanitize_FLAGS := SANITIZE=1 OPTIMIZE=-O1
 v3_FLAGS := ARCH=x86-64-v3
 clang_FLAGS := CXX=clang++
-sanitize_TESTS := files text_data programs
+sanitize_TESTS := files text_data exchange programs
 TESTS_OF = $(addprefix $(BUILD)/$(1)/test/,bits oracle $($(1)_TESTS))
 
 matrix-%:

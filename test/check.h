@@ -89,6 +89,17 @@ inline std::string one_line(const std::string& words) {
   return out;
 }
 
+// What a function complains of; empty where it does not.
+template <class Function>
+std::string message_of(Function function) {
+  try {
+    function();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
 class Test {
  public:
   Test(int argc, char** argv) : program_(argc > 0 ? argv[0] : "test") {

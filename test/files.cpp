@@ -46,16 +46,6 @@ class Dice {
   uint64_t state_ = 1;
 };
 
-template <class Function>
-std::string message_of(Function function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 // Runs the function in a child process and gives what waitpid says about it.
 template <class Function>
 int status_of_child(Function function) {

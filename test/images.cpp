@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "archive.h"
 #include "base/checksum.h"
 #include "base/safetensors.h"
 #include "base/text.h"
@@ -24,12 +25,6 @@ namespace {
 
 constexpr size_t PIXELS = 1024, BYTES = 3072;
 
-std::string little(uint64_t value, int bytes) {
-  std::string out;
-  for (int i = 0; i < bytes; ++i) out += static_cast<char>(i < 8 ? value >> (8 * i) & 0xFF : 0);
-  return out;
-}
-
 // ---- .npz files ---------------------------------------------------------------------------------------------------
 
 std::string npy(const std::string& type, const std::string& shape, const std::string& data, char version = 1) {
@@ -38,40 +33,6 @@ std::string npy(const std::string& type, const std::string& shape, const std::st
   header += std::string(63 - (front + header.size()) % 64, ' ') + "\n";
   return std::string("\x93NUMPY") + version + '\0' + little(header.size(), version == 1 ? 2 : 4) + header + data;
 }
-
-struct Archive {
-  bool large = false;  // sizes and offsets in 64 bits, as numpy writes them
-  int method = 0;
-  std::string comment;
-
-  std::string operator()(const std::vector<std::pair<std::string, std::string>>& members) const {
-    std::string file, directory;
-    for (const auto& [name, data] : members) {
-      const uint64_t at = file.size(), ones = 0xFFFFFFFF, size = large ? ones : data.size();
-      const std::string numbers = little(data.size(), 8) + little(data.size(), 8);
-      const std::string local_extra = large ? little(1, 2) + little(16, 2) + numbers : "";
-      // an unknown field first, as other programs write them
-      const std::string extra =
-          large ? little(0x5455, 2) + little(1, 2) + "x" + little(1, 2) + little(24, 2) + numbers + little(at, 8) : "";
-      const std::string common = little(method, 2) + little(0, 8) + little(size, 4) + little(size, 4);
-      file += "PK\3\4" + little(20, 2) + little(0, 2) + common + little(name.size(), 2) +
-              little(local_extra.size(), 2) + name + local_extra + data;
-      directory += "PK\1\2" + little(20, 2) + little(20, 2) + little(0, 2) + common + little(name.size(), 2) +
-                   little(extra.size(), 2) + little(0, 2 + 2 + 2 + 4) + little(large ? ones : at, 4) + name + extra;
-    }
-    const uint64_t begin = file.size(), count = members.size();
-    file += directory;
-    if (large) {
-      const uint64_t end = file.size();
-      file += "PK\6\6" + little(44, 8) + little(45, 2) + little(45, 2) + little(0, 8) + little(count, 8) +
-              little(count, 8) + little(directory.size(), 8) + little(begin, 8);
-      file += "PK\6\7" + little(0, 4) + little(end, 8) + little(1, 4);
-    }
-    file += "PK\5\6" + little(0, 4) + little(large ? 0xFFFF : count, 2) + little(large ? 0xFFFF : count, 2) +
-            little(directory.size(), 4) + little(large ? 0xFFFFFFFF : begin, 4) + little(comment.size(), 2) + comment;
-    return file;
-  }
-};
 
 void npz(Test& test) {
   const TemporaryFolder folder;

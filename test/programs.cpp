@@ -331,6 +331,54 @@ class OtherPrograms {
                 shell.script("'" + folder_ + "/inspect' receptive-field small.safetensors").says("less than the"));
   }
 
+  void windows_and_talk(const Shell& shell) {
+    // Beyond the context of 8 a model that slides sees the last 8 tokens, whatever was before.
+    const std::string slide = "runs/t --length 12 --quiet --temperature 0 --window slide --prompt ";
+    test_.equal("slides", shell.run(slide + "'Once a cat sat '").output.substr(15),
+                shell.run(slide + "'Never cat sat '").output.substr(14));
+    const std::string halves = "runs/t --length 12 --quiet --temperature 0 --prompt 'Once a cat sat '";
+    test_.check("as far as half a window never does", shell.run(halves).output.size() == 28);
+    write_bytes(shell.file("prompt"), "One ");
+    const std::string like = shell.run("runs/t --length 9 --quiet --prompt 'One '").output;
+    test_.equal("a prompt from the standard input",
+                shell.run("runs/t --length 9 --quiet --prompt-file - < prompt").output, like);
+    write_bytes(shell.file("talk"), "One \nTwo \n");
+    const Outcome talk = shell.run("runs/t --length 9 --quiet -i < talk");
+    test_.check("talks", talk.status == 0 && talk.output.size() == 20 && talk.output.substr(0, 9) == like.substr(4, 9),
+                talk.output);
+    expect(shell, "a prompt while talking", "runs/t -i --prompt a", 2, "expected one of them");
+  }
+
+  // Sizes and tokenizer from a file, and its loss on another text.
+  void of_a_checkpoint(const Shell& shell) {
+    write_bytes(shell.file("other.txt"), std::string(300, 'a') + "One day he went to the old house.");
+    const std::string train = "'" + folder_ + "/train_text' ";
+    const Outcome evaluated = shell.script(train + "--evaluate runs/t --data other.txt");
+    test_.check("its loss on another text",
+                evaluated.status == 0 && evaluated.says("on other.txt: 41 windows of 8 tokens"), evaluated.output);
+    test_.check("leaves no run", !std::filesystem::exists(shell.file("runs/text")));
+    const std::string more =
+        "--data other.txt --threads 1 --batch 4 --sample-length 0 --eval-samples 2 --val-part 0.1 ";
+    const Outcome tuned = shell.script(train + "--init runs/t/model.safetensors --name u --steps 2 " + more);
+    test_.check("sizes from a checkpoint", tuned.status == 0 && tuned.says("weights"), tuned.output);
+    shell.script(train + "--init runs/t/model.safetensors --name v --steps 1 --schedule constant " + more);
+    shell.script(train + "--init runs/t/model.safetensors --name w --steps 2 --schedule constant " + more);
+    shell.script("mv runs/t/model.safetensors runs/t/moved.safetensors");
+    test_.equal("resumed without it", shell.script(train + "--name v --resume --steps 2").weights(),
+                shell.script(train + "--name w --resume --steps 2").weights());
+    shell.script("mv runs/t/moved.safetensors runs/t/model.safetensors");
+    const Outcome info = shell.script("'" + folder_ + "/inspect' info runs/u");
+    test_.check("what it is",
+                info.status == 0 && info.says("transformer, by train_text, step 2") &&
+                    info.says("weights      " + tuned.weights()) && info.says("128×8"),
+                info.output);
+    const std::string convert = "'" + folder_ + "/convert' ";
+    test_.check("nothing to convert",
+                shell.script(convert + "nowhere").says("nowhere: there is no such file or folder"));
+    test_.check("what GPT-2 cannot say",
+                shell.script(convert + "runs/t --to hf").says("norm \"plain\" cannot be said by GPT-2"));
+  }
+
   void generation() {
     const Shell shell(folder_ + "/generate");
     shell.script("'" + folder_ + "/train_text' --name t --steps 3" + TEXT + "; '" + folder_ +
@@ -349,6 +397,8 @@ class OtherPrograms {
     expect(shell, "a prompt beyond the context", "runs/t --length 3 --prompt 'One day he went'", 0,
            "note: the prompt has 15 tokens and the model reads 8 at most");
     vocabularies(shell);
+    windows_and_talk(shell);
+    of_a_checkpoint(shell);
     expect(shell, "no text model", "runs/c", 1, "has no tokenizer: this model was trained by train_copy");
     expect(shell, "no file", "nowhere.safetensors", 1, "nowhere.safetensors");
     expect(shell, "a full disk", "runs/t --length 3 > /dev/full", 1, "cannot write to the standard output");

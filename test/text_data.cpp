@@ -68,16 +68,6 @@ std::vector<int32_t> all_of(const Corpus& corpus) {
   return tokens;
 }
 
-template <class Function>
-std::string message_of(Function function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 void characters(Test& test) {
   int letters = 0, numbers = 0, spaces = 0;
   for (uint32_t code = 0; code < 0x110000; ++code) {
@@ -497,14 +487,14 @@ void shards(Test& test) {
     return bad;
   };
   refuse("short", good.substr(0, 1000), "1,000 bytes long: too short for a shard of tokens");
-  refuse("magic", with(0, 0), "begins with 20240384, expected llm.c's 20240520: no shard of tokens");
+  refuse("magic", with(0, 0), "begins with 20240384, expected llm.c's 20240520: no shard of tokens (nanoGPT's have no header: --format uint16)");
   refuse("version", with(4, 7), "a shard of version 7, expected 1, with 16 bits a token");
   refuse("truncated", good.substr(0, 1030), "1,030 bytes long, its header promises 1,032: truncated");
   refuse("too long", good + "x", "1,033 bytes long, its header promises 1,032: damaged");
   refuse("a negative length", with(11, '\xFF'), "1,032 bytes long, its header promises -33,553,400: damaged");
   refuse("a token beyond the vocabulary", with(1027, 1),
          "token 258 at place 1 is none of the tokenizer's, which has 0 to 255");
-  refuse("text", std::string(2000, 'x'), "begins with 2021161080, expected llm.c's 20240520: no shard of tokens");
+  refuse("text", std::string(2000, 'x'), "begins with 2021161080, expected llm.c's 20240520: no shard of tokens (nanoGPT's have no header: --format uint16)");
 }
 
 // Tokens that say where they stand.

@@ -8,6 +8,7 @@ namespace petroglyph {
 
 int inspect_clusters(const std::vector<std::string>& words);
 int inspect_heatmap(const std::vector<std::string>& words);
+int inspect_info(const std::vector<std::string>& words);
 int inspect_lemma1(const std::vector<std::string>& words);
 int inspect_neurons(const std::vector<std::string>& words);
 int inspect_positions(const std::vector<std::string>& words);

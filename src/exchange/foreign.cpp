@@ -99,6 +99,20 @@ void check_all_used(const ForeignModel& foreign) {
       throw Error(weights.origin() + ": tensor " + name + " cannot be said: our model has no place for it");
 }
 
+// Before memory is asked for: whether the file can have a model of these sizes at all.
+void check_sizes(const Json& config, const Weights& weights) {
+  double there = 0;
+  for (const std::string& name : weights.names()) there += static_cast<double>(elements(*weights.shape(name)));
+  const auto size = [&](const char* key) { return config.find(key) ? config.at(key).number() : 0; };
+  const double width = size("width"), inner = std::max(size("hidden"), size("expand") * width);
+  const double places = config.find("position") && config.at("position").string() == "learned" ? size("context") : 0;
+  const double wanted = width * (size("vocab") + places + size("layers") * inner);
+  if (wanted > there)
+    throw Error(weights.origin() +
+                text(": has %.0f numbers, too few for a model of width %.0f with %.0f tokens and %.0f blocks", there,
+                     width, size("vocab"), size("layers")));
+}
+
 }  // namespace
 
 ForeignModel open_foreign(const std::string& path) {
@@ -107,24 +121,33 @@ ForeignModel open_foreign(const std::string& path) {
   return is_llm_c(path) ? open_llm_c_model(path) : open_nano_gpt(path);
 }
 
-int64_t save_as_checkpoint(const ForeignModel& foreign, const std::string& from, const std::string& path) {
+std::unique_ptr<Model> load_foreign(const ForeignModel& foreign, Ops& ops) {
   const Translation& t = foreign.translation;
+  const Weights& weights = *foreign.weights;
   check_all_used(foreign);
-  const auto ops = make_cpu(0);
-  const auto model = make_model(t.model, t.config, *ops);
+  check_sizes(t.config, weights);
+  auto model = make_model(t.model, t.config, ops);
+  if (t.rules.size() != model->parameters.list().size())
+    throw Error(weights.origin() + ": a parameter of our " + t.model + " would stay empty");
   const Json* heads = t.config.find("heads");
-  if (t.rules.size() != model->parameters.list().size()) throw Error(path + ": a parameter of ours would stay empty");
   for (const Rule& rule : t.rules) {
     const Parameter* parameter = model->parameters.find(rule.ours);
-    if (!parameter) throw Error(path + ": our " + t.model + " has no parameter " + rule.ours);
-    const std::vector<float> values = take(*foreign.weights, rule, parameter->shape, heads ? heads->integer() : 1);
+    if (!parameter) throw Error(weights.origin() + ": our " + t.model + " has no parameter " + rule.ours);
+    const std::vector<float> values = take(weights, rule, parameter->shape, heads ? heads->integer() : 1);
     model->parameters.upload(*parameter, {values.begin(), values.end()});
   }
+  return model;
+}
+
+int64_t save_as_checkpoint(const ForeignModel& foreign, const std::string& from, const std::string& path) {
+  const Translation& t = foreign.translation;
   RunState state{"convert", t.model, t.config, Json::object().set("from", from), 0, "", Json::object()};
   if (foreign.tokenizer) {
     state.data.set("tokenizer", foreign.tokenizer->to_json());
-    check_vocabulary(state, foreign.tokenizer->vocab(), path);
+    check_vocabulary(state, foreign.tokenizer->vocab(), from);
   }
+  const auto ops = make_cpu(0);
+  const auto model = load_foreign(foreign, *ops);
   save_weights(path, state, *model);
   return model->parameters.size();
 }

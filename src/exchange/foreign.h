@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "exchange/families.h"
+#include "models/model.h"
 #include "tokenizers/byte_pairs.h"
 
 namespace petroglyph {
@@ -22,6 +23,9 @@ struct ForeignModel {
 
 // Throws Error, with the path, for what is damaged or cannot be said.
 ForeignModel open_foreign(const std::string& path);
+
+// The model with its weights. Throws Error where a tensor is missing, of another shape, or has no place in it.
+std::unique_ptr<Model> load_foreign(const ForeignModel& foreign, Ops& ops);
 
 // Writes it as a checkpoint with its tokenizer, if it has one. Returns the number of parameters.
 int64_t save_as_checkpoint(const ForeignModel& foreign, const std::string& from, const std::string& path);

@@ -20,6 +20,8 @@ struct Subcommand {
 constexpr Subcommand SUBCOMMANDS[] = {
     {"clusters", "what the layers of a model of regular languages make of a string", inspect_clusters},
     {"heatmap", "where a model of images looks", inspect_heatmap},
+    {"info", "what a checkpoint is, of ours or any safetensors file: model, sizes, step, options, tensors",
+     inspect_info},
     {"lemma1", "an MLP that multiplies matrices of 0 and 1, and so composes what strings do to states", inspect_lemma1},
     {"neurons", "what the neurons of an MLP language model's first layer compute", inspect_neurons},
     {"positions", "what models with and without positional encodings make of the order of their inputs",

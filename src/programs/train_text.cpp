@@ -12,10 +12,11 @@
 #include "generation/generator.h"
 #include "math/random.h"
 #include "tasks/language_modeling.h"
-#include "train/checkpoint.h"
 #include "train/compare.h"
+#include "train/device.h"
 #include "train/model_options.h"
 #include "train/run.h"
+#include "train/text_checkpoint.h"
 #include "train/text_source.h"
 
 namespace petroglyph {
@@ -23,7 +24,7 @@ namespace {
 
 struct TextSettings {
   TextSource source;
-  std::string preset = "small", prompt, compare;
+  std::string preset = "small", prompt, compare, evaluate;
   int context = 128, sample_length = 160, length_windows = 256;
   int64_t epochs = 0;
   std::vector<int> lengths;
@@ -36,6 +37,11 @@ struct TextSettings {
     options.add("evaluate-lengths", &lengths, 1, 1 << 24,
                 "perplexity of the last token of windows of these lengths, after training: lengths.csv, lengths.svg");
     options.add("length-windows", &length_windows, 1, 1 << 24, "windows of each such length");
+    options
+        .add("evaluate", &evaluate,
+             "trains nothing: the loss of this checkpoint or run on all of --data, with its own sizes and tokenizer")
+        .placeholder("FILE")
+        .may_change();
     options.add("prompt", &prompt, "what samples go on from; default a new line");
     options.add("sample-length", &sample_length, 0, 1 << 20, "tokens of the sample at an evaluation").may_change();
     options
@@ -162,6 +168,8 @@ struct Session {
   void apply_preset();
   void open_text();
   void prepare();
+  int evaluate_checkpoint();
+  void count_characters(int samples);
   std::string describe(const Measures& measures) const;
   // Trained as that paper's appendix B says: a tenth of the steps warms up, and weights decay by 0.1.
   bool mlps_for_nlp() const { return model.answers_once() || model.model == "dct_mlp"; }
@@ -260,16 +268,49 @@ void Session::prepare() {
   extras.keep_best = true;
   extras.data = Json::object().set("tokenizer", opened.tokenizer->to_json());
   run->prepare(model.model, model.config(opened.tokenizer->vocab(), longest), *task, extras);
-  const Batch evaluated = task->batch(settings.seed, stream_of("evaluate"), 0, 0, run->eval_samples());
-  int64_t characters = 0;
-  for (const int32_t token : evaluated.targets) characters += opened.tokenizer->characters(token);
-  characters_a_token = static_cast<double>(characters) / static_cast<double>(evaluated.counted);
+  count_characters(run->eval_samples());
   if (settings.quiet) return;
   std::printf("%s tokens to learn from, %s to evaluate; %s; %s windows of %d an epoch\n",
               with_commas(opened.training->size()).c_str(), with_commas(opened.validation->size()).c_str(),
               opened.tokenizer->name().c_str(), with_commas(task->training_windows()).c_str(), text_settings.context);
   if (opened.training->replaced() > 0)
     std::printf("replaced %s characters by '?'\n", with_commas(opened.training->replaced()).c_str());
+}
+
+// Of the targets of so many evaluated samples.
+void Session::count_characters(int samples) {
+  const Batch evaluated = task->batch(settings.seed, stream_of("evaluate"), 0, 0, samples);
+  int64_t characters = 0;
+  for (const int32_t token : evaluated.targets) characters += opened.tokenizer->characters(token);
+  characters_a_token = static_cast<double>(characters) / static_cast<double>(evaluated.counted);
+}
+
+// The checkpoint of --evaluate on all of --data, in windows as long as those of its training, or as its model reads.
+int Session::evaluate_checkpoint() {
+  const TextSettings& t = text_settings;
+  if (t.source.data.empty()) throw UsageError("--evaluate: on which text? (--data FILE)");
+  const SafetensorsFile file(checkpoint_path(t.evaluate));
+  const RunState state = read_run_state(file);
+  opened.tokenizer = load_tokenizer(file, state);
+  opened.training = opened.validation = open_corpus(t.source.data, *opened.tokenizer, token_format(t.source.format));
+  const auto ops = make_device(settings.device, settings.threads);
+  const auto trained = load_model(file, state, *ops);
+  const Json *readout = state.config.find("readout"), *learned = state.options.find("context");
+  const bool once = trained->window() > 0 || (readout && readout->string() == "last");
+  int context = std::min(trained->longest(), learned ? static_cast<int>(learned->integer()) : 1024);
+  if (options.given("context")) context = t.context;
+  if (trained->window() > 0) context = trained->window();
+  task.emplace(opened.training, t.source.data, opened.validation, t.source.data, context, settings.batch,
+               once ? Targets::LAST : Targets::ALL);
+  const int64_t most = options.given("eval-samples") ? settings.eval_samples : int64_t(1) << 24;
+  const int samples = static_cast<int>(std::min(most, task->evaluation_samples()));
+  count_characters(samples);
+  Optimizer unused(trained->parameters, *ops, {});
+  Trainer trainer(*trained, *task, unused, *ops, settings.seed, settings.batch, 1);
+  const Measures measures = trainer.evaluate(*task, 0, samples);
+  std::printf("%s, step %s, on %s: %s windows of %d tokens\n%s\n", state.model.c_str(), with_commas(state.step).c_str(),
+              t.source.data.c_str(), with_commas(samples).c_str(), context, describe(measures).c_str());
+  return 0;
 }
 
 std::string Session::describe(const Measures& measures) const {
@@ -306,6 +347,12 @@ LengthTable Session::length_table() {
 }  // namespace petroglyph
 
 int main(int argc, char** argv) {
-  return petroglyph::run_program("train_text",
-                                 [&] { return petroglyph::train_or_compare<petroglyph::Session>(argc, argv); });
+  using namespace petroglyph;
+  return run_program("train_text", [&] {
+    const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+    const bool evaluate = std::any_of(words.begin(), words.end(), [](const std::string& word) {
+      return word == "--evaluate" || word.rfind("--evaluate=", 0) == 0;
+    });
+    return evaluate ? Session(words).evaluate_checkpoint() : train_or_compare<Session>(argc, argv);
+  });
 }

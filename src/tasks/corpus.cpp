@@ -103,6 +103,46 @@ class StoredTokens final : public Corpus {
   int64_t replaced_ = 0;
 };
 
+// Throws where a file has a token that the tokenizer has not.
+void check_tokens(const Corpus& corpus, const std::string& path, int vocab) {
+  constexpr int64_t PIECE = 1 << 12;
+  int32_t tokens[PIECE];
+  for (int64_t at = 0; at < corpus.size(); at += PIECE) {
+    const int64_t count = std::min(PIECE, corpus.size() - at);
+    corpus.read(at, count, tokens);
+    for (int64_t i = 0; i < count; ++i)
+      if (tokens[i] < 0 || tokens[i] >= vocab)
+        throw Error(path + ": token " + with_commas(static_cast<uint32_t>(tokens[i])) + " at place " +
+                    with_commas(at + i) + " is none of the tokenizer's, which has 0 to " + with_commas(vocab - 1));
+  }
+}
+
+// Tokens and nothing else.
+template <class Integer>
+class RawTokens final : public Corpus {
+ public:
+  RawTokens(const std::string& path, int vocab) : file_(path) {
+    if (file_.size() == 0 || file_.size() % sizeof(Integer) != 0)
+      throw Error(path + ": " + commas(file_.size()) + " bytes long, expected a multiple of " +
+                  std::to_string(sizeof(Integer)) + ": truncated, or tokens of another size");
+    int32_t magic = 0;
+    if (file_.size() >= SHARD_HEADER) std::memcpy(&magic, file_.data(), sizeof magic);
+    if (magic == SHARD_MAGIC) throw Error(path + ": begins as llm.c's shards do (--format llm.c)");
+    check_tokens(*this, path, vocab);
+  }
+  int64_t size() const override { return static_cast<int64_t>(file_.size() / sizeof(Integer)); }
+  void read(int64_t begin, int64_t count, int32_t* tokens) const override {
+    for (int64_t i = 0; i < count; ++i) {
+      Integer token;
+      std::memcpy(&token, file_.data() + static_cast<size_t>(begin + i) * sizeof token, sizeof token);
+      tokens[i] = static_cast<int32_t>(token);
+    }
+  }
+
+ private:
+  MappedFile file_;
+};
+
 class Shard final : public Corpus {
  public:
   Shard(const std::string& path, int vocab) : file_(path) {
@@ -111,7 +151,9 @@ class Shard final : public Corpus {
     int32_t header[3];
     std::memcpy(header, file_.data(), sizeof header);
     if (header[0] != SHARD_MAGIC)
-      throw Error(path + text(": begins with %d, expected llm.c's %d: no shard of tokens", header[0], SHARD_MAGIC));
+      throw Error(path + text(": begins with %d, expected llm.c's %d: no shard of tokens (nanoGPT's have no "
+                              "header: --format uint16)",
+                              header[0], SHARD_MAGIC));
     if (header[1] != SHARD_VERSION)
       throw Error(path + text(": a shard of version %d, expected %d, with 16 bits a token", header[1], SHARD_VERSION));
     size_ = header[2];
@@ -119,7 +161,7 @@ class Shard final : public Corpus {
     if (size_ < 0 || static_cast<int64_t>(size) != promised)
       throw Error(path + ": " + commas(size) + " bytes long, its header promises " + with_commas(promised) +
                   (static_cast<int64_t>(size) < promised ? ": truncated" : ": damaged"));
-    check(path, vocab);
+    if (vocab < MOST_SHARD_TOKENS) check_tokens(*this, path, vocab);
   }
   int64_t size() const override { return size_; }
   void read(int64_t begin, int64_t count, int32_t* tokens) const override {
@@ -131,15 +173,6 @@ class Shard final : public Corpus {
     uint16_t token;
     std::memcpy(&token, file_.data() + SHARD_HEADER + 2 * i, sizeof token);
     return token;
-  }
-
-  void check(const std::string& path, int vocab) const {
-    if (vocab >= MOST_SHARD_TOKENS) return;
-    for (int64_t i = 0; i < size_; ++i) {
-      if (token(i) < vocab) continue;
-      throw Error(path + ": token " + with_commas(token(i)) + " at place " + with_commas(i) +
-                  " is none of the tokenizer's, which has 0 to " + with_commas(vocab - 1));
-    }
   }
 
   MappedFile file_;
@@ -187,8 +220,11 @@ std::vector<std::string> matching(const std::string& path) {
   return paths;
 }
 
-std::unique_ptr<Corpus> open_file(const std::string& path, const Tokenizer& tokenizer) {
-  if (is_shard(path)) return std::make_unique<Shard>(path, tokenizer.vocab());
+std::unique_ptr<Corpus> open_file(const std::string& path, const Tokenizer& tokenizer, TokenFormat format) {
+  if (format == TokenFormat::UINT16) return std::make_unique<RawTokens<uint16_t>>(path, tokenizer.vocab());
+  if (format == TokenFormat::UINT32) return std::make_unique<RawTokens<uint32_t>>(path, tokenizer.vocab());
+  if (format == TokenFormat::SHARD || (format == TokenFormat::AUTO && is_shard(path)))
+    return std::make_unique<Shard>(path, tokenizer.vocab());
   MappedFile file(path);
   if (file.text().empty()) throw Error(path + ": the file is empty");
   if (const auto* ascii = dynamic_cast<const AsciiTokenizer*>(&tokenizer))
@@ -201,9 +237,16 @@ std::unique_ptr<Corpus> open_file(const std::string& path, const Tokenizer& toke
 
 bool is_shard(const std::string& path) { return path.size() > 4 && path.compare(path.size() - 4, 4, ".bin") == 0; }
 
-std::unique_ptr<Corpus> open_corpus(const std::string& path, const Tokenizer& tokenizer) {
+std::vector<std::string> token_format_names() { return {"auto", "text", "llm.c", "uint16", "uint32"}; }
+
+TokenFormat token_format(const std::string& name) {
+  const std::vector<std::string> names = token_format_names();
+  return static_cast<TokenFormat>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
+std::unique_ptr<Corpus> open_corpus(const std::string& path, const Tokenizer& tokenizer, TokenFormat format) {
   std::vector<std::unique_ptr<Corpus>> files;
-  for (const std::string& file : matching(path)) files.push_back(open_file(file, tokenizer));
+  for (const std::string& file : matching(path)) files.push_back(open_file(file, tokenizer, format));
   if (files.size() == 1) return std::move(files[0]);
   return std::make_unique<Chain>(std::move(files));
 }

@@ -5,7 +5,7 @@
 // ./tokenize makes shards. A shard (*.bin) is
 //   int32[256]   20240520, version 1, number of tokens n, zeros
 //   uint16[n]    the tokens
-// little-endian, as llm.c's scripts write it.
+// little-endian, as llm.c's scripts write it. nanoGPT's *.bin are the tokens alone, and must be asked for: TokenFormat.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,16 @@ class Corpus {
   virtual int64_t replaced() const { return 0; }  // characters that the tokenizer does not have
 };
 
+// What files of tokens are. AUTO: *.bin is a shard, anything else text. UINT16, UINT32: tokens of so many bits and nothing else.
+enum class TokenFormat { AUTO, TEXT, SHARD, UINT16, UINT32 };
+TokenFormat token_format(const std::string& name);  // "auto", "text", "llm.c", "uint16", "uint32"
+std::vector<std::string> token_format_names();
+
 // The files of a path, which may have * and ? in the last part and elsewhere: then in the order of their names, one
-// behind the other. What ends in .bin is a shard, anything else text. Throws an Error for what is wrong with any of
+// behind the other. Throws an Error for what is wrong with any of
 // them.
-std::unique_ptr<Corpus> open_corpus(const std::string& path, const Tokenizer& tokenizer);
+std::unique_ptr<Corpus> open_corpus(const std::string& path, const Tokenizer& tokenizer,
+                                    TokenFormat format = TokenFormat::AUTO);
 
 // The tokens of a text.
 std::unique_ptr<Corpus> encode_corpus(std::string_view text, const std::string& origin, const Tokenizer& tokenizer);

@@ -11,6 +11,10 @@ void TextSource::declare(Options& options) {
   options.add("val", &validation, "the same for evaluations; default: the end of --data").placeholder("FILE");
   options.add("val-part", &validation_part, 0.0001, 0.9, "how much of --data that is, where there is no --val");
   options
+      .add("format", &format, token_format_names(),
+           "of the files: auto takes *.bin for llm.c's shards, anything else for text; uint16, uint32: nanoGPT's *.bin")
+      .may_lack();
+  options
       .add("tokenizer", &tokenizer,
            "ascii, bytes, a file of ./tokenize, of Hugging Face or tiktoken, a folder with such, or a checkpoint")
       .placeholder("NAME");
@@ -23,10 +27,10 @@ OpenText open_text_source(const TextSource& source, size_t story_bytes) {
   std::shared_ptr<const Corpus> all =
       source.data.empty()
           ? encode_corpus(tell_stories(1, stream_of("stories"), story_bytes), source.name(), *text.tokenizer)
-          : open_corpus(source.data, *text.tokenizer);
+          : open_corpus(source.data, *text.tokenizer, token_format(source.format));
   if (!source.validation.empty()) {
     text.training = all;
-    text.validation = open_corpus(source.validation, *text.tokenizer);
+    text.validation = open_corpus(source.validation, *text.tokenizer, token_format(source.format));
     return text;
   }
   const int64_t size = all->size(), kept = static_cast<int64_t>(source.validation_part * static_cast<double>(size));

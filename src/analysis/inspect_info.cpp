@@ -1,0 +1,68 @@
+// inspect info: what a safetensors file is: of ours, what was trained, how and on what; of any, its tensors.
+
+#include <algorithm>
+#include <cstdio>
+
+#include "analysis/inspect.h"
+#include "base/error.h"
+#include "base/options.h"
+#include "base/text.h"
+#include "tokenizers/tokenizer.h"
+#include "train/checkpoint.h"
+#include "train/device.h"
+
+namespace petroglyph {
+
+namespace {
+
+bool is_moment(const std::string& name) { return name.rfind("adamw.", 0) == 0; }
+
+// "width 64, layers 4, …"
+std::string pairs(const Json& object) {
+  std::vector<std::string> words;
+  for (const auto& [key, value] : object.members())
+    words.push_back(key + " " + (value.is(Json::Kind::String) ? value.string() : value.text()));
+  return join(words, ", ");
+}
+
+void show_checkpoint(const SafetensorsFile& file) {
+  const RunState state = read_run_state(file);
+  std::printf("model        %s, by %s, step %s\n", state.model.c_str(), state.program.c_str(),
+              with_commas(state.step).c_str());
+  std::printf("sizes        %s\n", pairs(state.config).c_str());
+  std::printf("options      %s\n", state.options.members().empty() ? "none" : pairs(state.options).c_str());
+  const Json* tokenizer = state.data.is(Json::Kind::Object) ? state.data.find("tokenizer") : nullptr;
+  if (tokenizer) std::printf("tokenizer    %s\n", tokenizer_from_json(*tokenizer, file.path())->name().c_str());
+  const bool whole = std::any_of(file.names().begin(), file.names().end(), is_moment);
+  std::printf("optimizer    %s\n", whole ? "AdamW's moments: a run can go on from here" : "none: weights alone");
+  const auto ops = make_device("cpu", 0);
+  std::printf("weights      %016llx\n",
+              static_cast<unsigned long long>(load_model(file, state, *ops)->parameters.fingerprint()));
+}
+
+}  // namespace
+
+int inspect_info(const std::vector<std::string>& words) {
+  std::string path;
+  Options options("inspect info", "Says what a safetensors file is, of ours or of others.");
+  options.positional("FILE", &path, "a .safetensors file, or a run's folder: its last checkpoint");
+  options.parse(words);
+  const SafetensorsFile file(checkpoint_path(path));
+  if (is_checkpoint(file)) {
+    show_checkpoint(file);
+  } else {
+    for (const auto& [key, value] : file.metadata())
+      std::printf("%-12s %s\n", key.c_str(), value.substr(0, 200).c_str());
+  }
+  int64_t numbers = 0, moments = 0;
+  for (const std::string& name : file.names()) (is_moment(name) ? moments : numbers) += file.entry(name).count();
+  std::printf("parameters   %s%s\n", with_commas(numbers).c_str(),
+              moments > 0 ? (", and " + with_commas(moments) + " numbers of the optimizer").c_str() : "");
+  for (const std::string& name : file.names())
+    if (!is_moment(name))
+      std::printf("  %-5s %-16s %s\n", file.entry(name).dtype.c_str(), shape_text(file.entry(name).shape).c_str(),
+                  name.c_str());
+  return 0;
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,566 @@
+// Models of others: folders of Hugging Face's, nanoGPT's and llm.c's files, made here; what they become, what they are refused for, and
+// that no damage does more than end in one line.
+
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "archive.h"
+#include "base/half.h"
+#include "base/text.h"
+#include "check.h"
+#include "cpu/make_cpu.h"
+#include "exchange/foreign.h"
+#include "math/random.h"
+#include "tasks/corpus.h"
+#include "tasks/stories.h"
+#include "tokenizers/byte_pair_training.h"
+#include "tokenizers/characters.h"
+#include "tokenizers/documents.h"
+#include "tokenizers/foreign_files.h"
+#include "train/text_checkpoint.h"
+
+namespace petroglyph {
+namespace {
+
+// ---- A small GPT-2 ------------------------------------------------------------------------------------------------------
+
+constexpr int64_t V = 300, T = 8, D = 6, H = 24, LAYERS = 2;
+
+struct TestTensor {
+  std::string name;
+  Shape shape;
+};
+
+std::vector<TestTensor> gpt2_tensors() {
+  std::vector<TestTensor> list = {{"transformer.wte.weight", {V, D}}, {"transformer.wpe.weight", {T, D}}};
+  for (int l = 0; l < LAYERS; ++l) {
+    const std::string h = "transformer.h." + std::to_string(l) + ".";
+    for (const auto& [name, in, out] : {std::tuple("attn.c_attn", D, 3 * D), std::tuple("attn.c_proj", D, D),
+                                        std::tuple("mlp.c_fc", D, H), std::tuple("mlp.c_proj", H, D)}) {
+      list.push_back({h + name + ".weight", {in, out}});
+      list.push_back({h + name + ".bias", {out}});
+    }
+    for (const char* name : {"ln_1.weight", "ln_1.bias", "ln_2.weight", "ln_2.bias"}) list.push_back({h + name, {D}});
+  }
+  list.push_back({"transformer.ln_f.weight", {D}});
+  list.push_back({"transformer.ln_f.bias", {D}});
+  return list;
+}
+
+std::vector<float> values_of(const TestTensor& tensor) {
+  std::vector<float> values;
+  for (int64_t i = 0; i < elements(tensor.shape); ++i)
+    values.push_back(static_cast<float>(normal(1, stream_of(tensor.name), 0, static_cast<uint64_t>(i))));
+  return values;
+}
+
+Json gpt2_config() {
+  Json json = Json::object();
+  json.set("model_type", "gpt2").set("vocab_size", V).set("n_positions", T).set("n_embd", D).set("n_layer", LAYERS);
+  return json.set("n_head", 2).set("activation_function", "gelu_new").set("resid_pdrop", 0.1), json;
+}
+
+void write_config(const std::string& folder, const Json& config) {
+  write_bytes(folder + "/config.json", config.text());
+}
+
+enum class Kind { F32, F16, BF16 };
+
+// Tensors first … last of GPT-2's as one file.
+void write_tensors(const std::string& path, Kind kind, size_t first = 0, size_t last = 1000) {
+  SafetensorsWriter writer;
+  std::vector<std::vector<float>> floats;
+  std::vector<std::vector<uint16_t>> halves;
+  const std::vector<TestTensor> all = gpt2_tensors();
+  for (size_t i = first; i < std::min(last, all.size()); ++i) floats.push_back(values_of(all[i]));
+  for (const std::vector<float>& values : floats) {
+    halves.emplace_back();
+    for (const float value : values) halves.back().push_back(kind == Kind::F16 ? to_f16(value) : to_bf16(value));
+  }
+  for (size_t i = 0; i < floats.size(); ++i) {
+    const TestTensor& tensor = all[first + i];
+    if (kind == Kind::F32)
+      writer.add(tensor.name, tensor.shape, floats[i].data());
+    else
+      writer.add(tensor.name, kind == Kind::F16 ? "F16" : "BF16", tensor.shape, halves[i].data());
+  }
+  writer.save(path);
+}
+
+std::unique_ptr<Model> load(const std::string& path) {
+  static const auto ops = make_cpu(1);
+  return load_foreign(open_foreign(path), *ops);
+}
+
+std::vector<float> parameter(Model& model, const std::string& name) {
+  const Parameter* p = model.parameters.find(name);
+  const std::vector<real> all = model.parameters.values().download();
+  return {all.begin() + p->begin, all.begin() + p->begin + p->size()};
+}
+
+// Whether the model holds GPT-2's values, each after `rounded`.
+template <class Rounded>
+bool holds_gpt2(Model& model, Rounded rounded) {
+  bool same = true;
+  const auto as = [&](const TestTensor& tensor, const std::string& ours, bool turned) {
+    const std::vector<float> theirs = values_of(tensor), found = parameter(model, ours);
+    const int64_t rows = tensor.shape[0], columns = turned ? tensor.shape[1] : elements(tensor.shape) / rows;
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < columns; ++c)
+        same = same && found[static_cast<size_t>(turned ? c * rows + r : r * columns + c)] ==
+                           rounded(theirs[static_cast<size_t>(r * columns + c)]);
+  };
+  as({"transformer.wte.weight", {V, D}}, "token_embedding.weight", false);
+  as({"transformer.wpe.weight", {T, D}}, "position_embedding.weight", false);
+  as({"transformer.h.1.attn.c_attn.weight", {D, 3 * D}}, "blocks.1.attention.qkv.weight", true);
+  as({"transformer.h.0.mlp.c_proj.weight", {H, D}}, "blocks.0.mlp.down.weight", true);
+  as({"transformer.h.1.ln_2.bias", {D}}, "blocks.1.norm_2.bias", false);
+  as({"transformer.ln_f.weight", {D}}, "final_norm.weight", false);
+  return same;
+}
+
+float same(float value) { return value; }
+
+void halves(Test& test) {
+  bool f16 = true, bf16 = true;
+  for (uint32_t bits = 0; bits < 1 << 16; ++bits) {
+    const auto half = static_cast<uint16_t>(bits);
+    const float a = from_f16(half), b = from_bf16(half);
+    f16 = f16 && (std::isnan(a) ? std::isnan(from_f16(to_f16(a))) : to_f16(a) == half);
+    bf16 = bf16 && (std::isnan(b) ? std::isnan(from_bf16(to_bf16(b))) : to_bf16(b) == half);
+  }
+  test.check("every F16 comes back", f16);
+  test.check("every BF16 comes back", bf16);
+  test.equal("one", from_f16(0x3C00), 1.0f);
+  test.equal("the largest", from_f16(0x7BFF), 65504.0f);
+  test.equal("the least", from_f16(1), 0x1p-24f);
+  test.equal("a tie goes to the even one", to_f16(1 + 0x1p-11f), 0x3C00);
+  test.equal("and above it up", to_f16(1 + 0x1.8p-11f), 0x3C01);
+  test.equal("the next tie goes up", to_f16(1 + 0x3p-11f), 0x3C02);
+  test.equal("a tie of the smallest", to_f16(0x1p-25f), 0);
+  test.equal("more than that", to_f16(0x1.002p-25f), 1);
+  test.equal("too large", to_f16(65520.0f), 0x7C00);
+  test.equal("just not too large", to_f16(65519.0f), 0x7BFF);
+  test.equal("BF16, a tie to the even one", to_bf16(1 + 0x1p-8f), 0x3F80);
+  test.equal("BF16, above it", to_bf16(1 + 0x1.1p-8f), 0x3F81);
+}
+
+void hugging_face(Test& test) {
+  const TemporaryFolder folder;
+  const std::string in = folder.file("in"), saved = folder.file("gpt2.safetensors"), out = folder.file("out");
+  std::filesystem::create_directory(in);
+  write_config(in, gpt2_config());
+  write_tensors(in + "/model.safetensors", Kind::F32);
+  test.check("every value in its place", holds_gpt2(*load(in), same));
+  ForeignModel foreign = open_foreign(in);
+  test.equal("dropout is left out, and said", foreign.translation.notes.size(), size_t(1));
+  foreign.tokenizer = train_byte_pairs({tell_stories(1, 1, 3000)}, 290);
+  save_as_checkpoint(foreign, in, saved);
+  const SafetensorsFile file(saved);
+  test.equal("its own words", read_run_state(file).config.text(),
+             "{\"vocab\":300,\"context\":8,\"width\":6,\"hidden\":24,\"layers\":2,\"heads\":2,\"causal\":true,"
+             "\"position\":\"learned\",\"norm\":\"affine\",\"qkv_bias\":true,\"out_bias\":true,\"gelu\":\"tanh\","
+             "\"readout\":\"all\",\"tied_head\":true}");
+  test.equal("its tokenizer", load_tokenizer(file, read_run_state(file))->vocab(), 290);
+
+  for (const auto& [precision, round] : {std::pair(
+                                             Precision::F32, +[](float v) { return v; }),
+                                         std::pair(
+                                             Precision::F16, +[](float v) { return from_f16(to_f16(v)); }),
+                                         std::pair(
+                                             Precision::BF16, +[](float v) { return from_bf16(to_bf16(v)); })}) {
+    const std::string to = out + std::to_string(static_cast<int>(precision));
+    save_as_hugging_face(saved, to, precision);
+    const SafetensorsFile back(to + "/model.safetensors");
+    bool equal = back.names().size() == gpt2_tensors().size();
+    for (const TestTensor& tensor : gpt2_tensors()) {
+      const std::vector<float> theirs = values_of(tensor), found = back.read_as_float(tensor.name);
+      equal = equal && back.entry(tensor.name).shape == tensor.shape;
+      for (size_t i = 0; i < theirs.size(); ++i) equal = equal && found[i] == round(theirs[i]);
+    }
+    test.check("and back, every tensor", equal);
+    test.check("and in again", holds_gpt2(*load(to), round));
+    test.equal("with its tokenizer", find_tokenizer(to)->to_json().text(), foreign.tokenizer->to_json().text());
+  }
+  test.throws("a folder that is there", "is there already", [&] { save_as_hugging_face(saved, in, Precision::F32); });
+}
+
+void shards_and_halves(Test& test) {
+  const TemporaryFolder folder;
+  const auto write = [&](const std::string& to, Kind kind) {
+    std::filesystem::create_directory(folder.file(to));
+    write_config(folder.file(to), gpt2_config());
+    write_tensors(folder.file(to) + "/a.safetensors", kind, 0, 7);
+    write_tensors(folder.file(to) + "/b.safetensors", kind, 7);
+    Json map = Json::object();
+    for (size_t i = 0; i < gpt2_tensors().size(); ++i)
+      map.set(gpt2_tensors()[i].name, i < 7 ? "a.safetensors" : "b.safetensors");
+    write_bytes(folder.file(to) + "/model.safetensors.index.json", Json::object().set("weight_map", map).text());
+  };
+  write("f32", Kind::F32);
+  write("f16", Kind::F16);
+  write("bf16", Kind::BF16);
+  test.check("in parts", holds_gpt2(*load(folder.file("f32")), same));
+  test.check("F16", holds_gpt2(*load(folder.file("f16")), [](float v) { return from_f16(to_f16(v)); }));
+  test.check("BF16", holds_gpt2(*load(folder.file("bf16")), [](float v) { return from_bf16(to_bf16(v)); }));
+  const std::string index = folder.file("f32") + "/model.safetensors.index.json";
+  write_bytes(index, R"({"weight_map": {"transformer.wte.weight": "../f16/a.safetensors"}})");
+  test.throws("a file elsewhere", "is no name of a file beside it", [&] { load(folder.file("f32")); });
+  write_bytes(index, R"({"weight_map": {"wte": "a.safetensors"}})");
+  test.throws("a tensor that is not there", "it has no tensor wte", [&] { load(folder.file("f32")); });
+}
+
+// What a key that cannot be said is refused with: its name and why.
+void refused_keys(Test& test) {
+  const TemporaryFolder folder;
+  write_tensors(folder.file("model.safetensors"), Kind::F32);
+  const auto refuse = [&](const std::string& name, Json config, const std::string& words) {
+    write_config(folder.path(), config);
+    const std::string message = message_of([&] { load(folder.path()); });
+    test.check(name, message.find(words) != std::string::npos && message.find('\n') == std::string::npos, message);
+  };
+  const auto with = [](const char* key, Json value) { return gpt2_config().set(key, std::move(value)); };
+  refuse("another family", with("model_type", "llama"), "config.json: model_type \"llama\" cannot be said");
+  refuse("another function", with("activation_function", "silu"), "activation_function \"silu\" cannot be said");
+  refuse("another scale", with("scale_attn_weights", false), "scale_attn_weights false cannot be said");
+  refuse("a scale of each block", with("scale_attn_by_inverse_layer_idx", true), "scale_attn_by_inverse_layer_idx");
+  refuse("a missing size", Json::object().set("model_type", "gpt2"), "config lacks \"n_embd\"");
+  refuse("a negative size", with("n_layer", -1), "n_layer -1 out of range");
+  refuse("a word for a size", with("n_head", "two"), "n_head: expected a number");
+  refuse("heads", with("n_head", 4), "heads 4 does not divide width 6");
+  refuse("another vocabulary", with("vocab_size", 299), "tensor transformer.wte.weight has shape 300×6");
+  refuse("a vocabulary beyond the file", with("vocab_size", 16000000), "too few for a model of width 6");
+  refuse("fewer blocks", with("n_layer", 1), "cannot be said: our model has no place for it");
+  refuse("more blocks", with("n_layer", 3), "has no tensor transformer.h.2.");
+  refuse("untied", with("tie_word_embeddings", false), "has no tensor lm_head.weight");
+}
+
+// ---- nanoGPT --------------------------------------------------------------------------------------------------------------
+
+std::string word(const std::string& text) { return "X" + little(text.size(), 4) + text; }
+std::string number(int64_t value) { return "J" + little(static_cast<uint64_t>(value) & 0xFFFFFFFF, 4); }
+
+// torch._utils._rebuild_tensor_v2((('storage', torch.FloatStorage, '0', 'cpu', n), 0, shape, strides, False, OrderedDict()))
+std::string tensor_pickle(const std::string& storage, const Shape& shape, const std::string& type) {
+  std::string sizes = "(", strides = "(";
+  int64_t stride = elements(shape);
+  for (const int64_t extent : shape) {
+    sizes += number(extent);
+    strides += number(stride /= extent);
+  }
+  return "ctorch._utils\n_rebuild_tensor_v2\n((" + word("storage") + "ctorch\n" + type + "\n" + word(storage) +
+         word("cpu") + number(elements(shape)) + "tQ" + number(0) + sizes + "t" + strides +
+         "t\x89"
+         "ccollections\nOrderedDict\n)RtR";
+}
+
+// The matrices of nanoGPT are (out,in), and it can do without biases.
+std::string nano_gpt(const std::string& type = "FloatStorage") {
+  std::string pickle = "\x80\x02}(" + word("model") + "ccollections\nOrderedDict\n)R(";
+  std::vector<std::pair<std::string, std::string>> members;
+  for (const TestTensor& tensor : gpt2_tensors()) {
+    if (tensor.name.find(".bias") != std::string::npos) continue;
+    const bool turned = tensor.name.find(".c_") != std::string::npos;
+    const Shape shape = turned ? Shape{tensor.shape[1], tensor.shape[0]} : tensor.shape;
+    std::string data;
+    for (const float value : values_of({tensor.name, shape}))
+      data += type == "FloatStorage" ? little(bits_of(value), 4) : little(to_bf16(value), 2);
+    const std::string storage = std::to_string(members.size());
+    members.emplace_back("ckpt/data/" + storage, data);
+    pickle += word("_orig_mod." + tensor.name) + tensor_pickle(storage, shape, type);
+  }
+  pickle += "u" + word("model_args") + "}(";
+  for (const auto& [key, value] : {std::pair("n_layer", LAYERS), std::pair("n_head", int64_t(2)),
+                                   std::pair("n_embd", D), std::pair("block_size", T), std::pair("vocab_size", V)})
+    pickle += word(key) + number(value);
+  pickle +=
+      word("bias") + "\x89" + word("dropout") + "G" + std::string(8, '\0') + "u" + word("iter_num") + number(7) + "u.";
+  members.emplace_back("ckpt/data.pkl", pickle);
+  members.emplace_back("ckpt/byteorder", "little");
+  return Archive{}(members);
+}
+
+bool holds_nano(Model& model, bool rounded) {
+  bool same = true;
+  const auto as = [&](const TestTensor& tensor, const std::string& ours) {
+    std::vector<float> theirs = values_of(tensor);
+    for (float& value : theirs) value = rounded ? from_bf16(to_bf16(value)) : value;
+    same = same && parameter(model, ours) == theirs;
+  };
+  as({"transformer.wte.weight", {V, D}}, "token_embedding.weight");
+  as({"transformer.h.1.attn.c_attn.weight", {3 * D, D}}, "blocks.1.attention.qkv.weight");
+  as({"transformer.ln_f.weight", {D}}, "final_norm.weight");
+  return same && parameter(model, "blocks.0.mlp.up.bias") == std::vector<float>(H);
+}
+
+void nano_gpt_files(Test& test) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("ckpt.pt");
+  write_bytes(path, nano_gpt());
+  test.check("every value in its place, biases zero", holds_nano(*load(path), false));
+  write_bytes(path, nano_gpt("BFloat16Storage"));
+  test.check("BF16", holds_nano(*load(path), true));
+  write_bytes(path, nano_gpt("LongStorage"));
+  test.throws("whole numbers", "is of torch.LongStorage", [&] { load(path); });
+  write_bytes(path, Archive{}({{"a/data.pkl", "\x80\x02}."}}));
+  test.throws("another file of PyTorch's", "has no \"model_args\"", [&] { load(path); });
+  write_bytes(path, Archive{}({{"a/data.pkl",
+                                "\x80\x02"
+                                "cos\nsystem\n(" +
+                                    word("touch " + folder.file("x")) + "tR."}}));
+  test.throws("a call is not made", "has no dictionary of tensors", [&] { load(path); });
+  test.check("nothing was run", !std::filesystem::exists(folder.file("x")));
+  write_bytes(path, Archive{}({{"a/data.pkl", std::string("\x80\x02") + "\xFF."}}));
+  test.throws("an unknown instruction", "has the instruction 0xFF, which is not known", [&] { load(path); });
+  write_bytes(path, "no archive");
+  test.throws("no archive", "is no file of torch.save, or truncated", [&] { load(path); });
+}
+
+// ---- llm.c ----------------------------------------------------------------------------------------------------------------
+
+std::string llm_c(int version) {
+  std::string file;
+  for (const int64_t n : {int64_t(20240326), int64_t(version), T, V, LAYERS, int64_t(2), D, V + 20})
+    file += little(static_cast<uint64_t>(n), 4);
+  file.resize(1024);
+  const auto add = [&](const std::string& name, const Shape& shape) {
+    for (const float value : values_of({name, shape}))
+      file += version == 3 ? little(bits_of(value), 4) : little(to_bf16(value), 2);
+  };
+  add("wte", {V, D});
+  add("padding", {20, D});
+  add("wpe", {T, D});
+  for (const auto& [name, size] :
+       {std::pair("ln1w", D), std::pair("ln1b", D), std::pair("qkvw", 3 * D * D), std::pair("qkvb", 3 * D),
+        std::pair("attprojw", D * D), std::pair("attprojb", D), std::pair("ln2w", D), std::pair("ln2b", D),
+        std::pair("fcw", 4 * D * D), std::pair("fcb", 4 * D), std::pair("fcprojw", 4 * D * D), std::pair("fcprojb", D)})
+    for (int l = 0; l < LAYERS; ++l) add(name + std::to_string(l), {size});
+  add("lnfw", {D});
+  add("lnfb", {D});
+  return file;
+}
+
+void llm_c_files(Test& test) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("gpt2.bin");
+  for (const int version : {3, 5}) {
+    write_bytes(path, llm_c(version));
+    const auto model = load(path);
+    const auto as = [&](const char* name, const Shape& shape, const std::string& ours) {
+      std::vector<float> values = values_of({name, shape});
+      for (float& value : values) value = version == 5 ? from_bf16(to_bf16(value)) : value;
+      test.check(text("version %d: ", version) + name, parameter(*model, ours) == values);
+    };
+    as("wte", {V, D}, "token_embedding.weight");  // without the padding
+    as("wpe", {T, D}, "position_embedding.weight");
+    as("qkvw1", {3 * D * D}, "blocks.1.attention.qkv.weight");
+    as("fcprojb0", {D}, "blocks.0.mlp.down.bias");
+    as("lnfb", {D}, "final_norm.bias");
+  }
+  std::string file = llm_c(3);
+  write_bytes(path, file.substr(0, file.size() - 1));
+  test.throws("truncated", "its header promises", [&] { load(path); });
+  file[4] = 4;
+  write_bytes(path, file);
+  test.throws("another version", "a model of llm.c's version 4, expected 3 (float32) or 5", [&] { load(path); });
+}
+
+// ---- Tokenizers -----------------------------------------------------------------------------------------------------------
+
+Json tokenizer_json(const BytePairTokenizer& tokenizer) {
+  const Json ours = tokenizer.to_json();
+  Json vocab = Json::object();
+  const std::vector<Json>& tokens = ours.at("tokens").items();
+  for (size_t i = 0; i < tokens.size(); ++i) vocab.set(tokens[i].string(), i);
+  Json end = Json::object();
+  end.set("id", tokens.size()).set("content", std::string(END_OF_TEXT)).set("special", true);
+  Json model = Json::object(), json = Json::object(), level = Json::object();
+  model.set("type", "BPE").set("vocab", vocab).set("merges", ours.at("merges"));
+  level.set("type", "ByteLevel").set("add_prefix_space", false).set("use_regex", true);
+  json.set("added_tokens", Json::array().push(end)).set("normalizer", Json()).set("pre_tokenizer", level);
+  return json.set("model", model), json;
+}
+
+std::string base64(std::string_view bytes) {
+  constexpr const char* DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t three = 0;
+    for (size_t k = 0; k < 3; ++k)
+      three = three << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0);
+    for (size_t k = 0; k < 4; ++k) out += i + k <= bytes.size() ? DIGITS[three >> (18 - 6 * k) & 63] : '=';
+  }
+  return out;
+}
+
+std::vector<int32_t> tokens_of(const Tokenizer& tokenizer, const std::string& text) {
+  std::vector<int32_t> tokens;
+  tokenizer.encode(text, tokens);
+  return tokens;
+}
+
+void tokenizers(Test& test) {
+  const TemporaryFolder folder;
+  const std::string stories = tell_stories(1, 1, 20000);
+  const auto trained = train_byte_pairs({stories}, 500);
+  const std::string path = folder.file("tokenizer.json");
+  Json json = tokenizer_json(*trained);
+  write_bytes(path, json.text());
+  const auto read = open_tokenizer(path, false);
+  test.equal("tokenizer.json: its tokens", read->vocab(), 501);
+  test.check("tokenizer.json: stories", tokens_of(*read, stories) == tokens_of(*trained, stories));
+  test.equal("tokenizer.json: the end of a text", read->end_of_text(), 500);
+  test.equal("in a folder", open_tokenizer(folder.path(), false)->vocab(), 501);
+
+  std::string ranks;
+  for (int32_t i = 0; i < trained->vocab(); ++i) ranks += base64(trained->bytes(i)) + " " + std::to_string(i) + "\n";
+  write_bytes(folder.file("a.tiktoken"), ranks);
+  const auto tiktoken = open_tokenizer(folder.file("a.tiktoken"), false);
+  test.check("tiktoken's: stories", tokens_of(*tiktoken, stories) == tokens_of(*trained, stories));
+
+  const auto refuse = [&](const std::string& name, const Json& bad, const std::string& words) {
+    test.equal(name, message_of([&] { read_tokenizer_json(bad, "t"); }), "t: " + words);
+  };
+  Json level = Json::object();
+  refuse("another splitting", Json(json).set("pre_tokenizer", level.set("type", "Metaspace")),
+         "pre_tokenizer \"Metaspace\" cannot be said: ours cuts texts as GPT-2's ByteLevel does");
+  level.set("type", "ByteLevel").set("add_prefix_space", true);
+  refuse("a space before", Json(json).set("pre_tokenizer", level),
+         "add_prefix_space true cannot be said: ours adds nothing to a text");
+  refuse("lower case", Json(json).set("normalizer", Json::object().set("type", "Lowercase")),
+         "normalizer \"Lowercase\" cannot be said: ours changes no text");
+  refuse("word pieces", Json(json).set("model", Json(json.at("model")).set("type", "WordPiece")),
+         "model \"WordPiece\" cannot be said: ours merges pairs of bytes, BPE");
+}
+
+void documents(Test& test) {
+  const auto trained = train_byte_pairs({tell_stories(1, 1, 3000)}, 300);
+  const auto with_end = read_tokenizer_json(tokenizer_json(*trained), "t");
+  const auto encoded = [](const Tokenizer& tokenizer, const std::string& text) {
+    std::vector<int32_t> tokens;
+    encode_documents(tokenizer, text,
+                     [&](const std::vector<int32_t>& part) { tokens.insert(tokens.end(), part.begin(), part.end()); });
+    return tokens;
+  };
+  std::vector<int32_t> expected = tokens_of(*trained, "One day");
+  expected.push_back(300);
+  expected.push_back(300);
+  for (const int32_t token : tokens_of(*trained, " and")) expected.push_back(token);
+  const std::string text = "One day<|endoftext|><|endoftext|> and";
+  test.check("a token where the tokenizer has one", encoded(*with_end, text) == expected);
+  test.check("a text where it has none", encoded(*trained, text) == tokens_of(*trained, text));
+  test.check("encode() alone never makes it", tokens_of(*with_end, text) == tokens_of(*trained, text));
+  const auto again = tokenizer_from_json(Json::parse(with_end->to_json().text(), "x"), "x");
+  test.equal("through a checkpoint's line", again->end_of_text(), 300);
+}
+
+// nanoGPT's files: tokens and nothing else.
+void raw_tokens(Test& test) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("train.bin");
+  const ByteTokenizer bytes;
+  const std::vector<int32_t> wanted = {7, 0, 255, 3};
+  for (const int width : {2, 4}) {
+    std::string file;
+    for (const int32_t token : wanted) file += little(static_cast<uint64_t>(token), width);
+    write_bytes(path, file);
+    const TokenFormat format = width == 2 ? TokenFormat::UINT16 : TokenFormat::UINT32;
+    std::vector<int32_t> found(4);
+    open_corpus(path, bytes, format)->read(0, 4, found.data());
+    test.check(text("%d bytes a token", width), found == wanted);
+    test.throws("without being asked", "too short for a shard", [&] { open_corpus(path, bytes); });
+    write_bytes(path, file + "x");
+    test.throws("a byte more", "expected a multiple of", [&] { open_corpus(path, bytes, format); });
+    write_bytes(path, file + little(256, width));
+    test.throws("another vocabulary", "token 256 at place 4 is none of the tokenizer's",
+                [&] { open_corpus(path, bytes, format); });
+    write_bytes(path, little(20240520, 4) + std::string(1020, '\0'));
+    test.throws("a shard", "begins as llm.c's shards do (--format llm.c)", [&] { open_corpus(path, bytes, format); });
+  }
+  write_bytes(path, std::string(2000, 'x'));
+  test.throws("what to ask for", "nanoGPT's have no header: --format uint16", [&] { open_corpus(path, bytes); });
+}
+
+// ---- Damage ---------------------------------------------------------------------------------------------------------------
+
+// A file with something wrong: a bit, a byte, a piece that is missing, doubled, or another's, an end.
+std::string damaged(const std::string& good, uint32_t seed) {
+  const auto random = [&](uint32_t i, size_t n) {
+    return static_cast<size_t>(philox(3, stream_of("damage"), seed, i).word[0] % std::max<size_t>(1, n));
+  };
+  std::string bad = good;
+  const size_t at = random(1, good.size()), length = 1 + random(2, std::min<size_t>(64, good.size() - at));
+  switch (random(0, 6)) {
+    case 0: bad[at] = static_cast<char>(bad[at] ^ 1 << random(3, 8)); break;
+    case 1: bad[at] = static_cast<char>(random(3, 256)); break;
+    case 2: bad.resize(at); break;
+    case 3: bad.erase(at, length); break;
+    case 4: bad.insert(at, good.substr(random(3, good.size()), length)); break;
+    default: bad.replace(at, length, std::string(length, static_cast<char>(random(3, 256)))); break;
+  }
+  return bad;
+}
+
+// Each of them is read, or refused in one line that names a file.
+void damage(Test& test) {
+  const TemporaryFolder folder;
+  const auto trained = train_byte_pairs({tell_stories(1, 1, 2000)}, 280);
+  const std::string in = folder.file("in");
+  std::filesystem::create_directory(in);
+  write_config(in, gpt2_config());
+  write_tensors(in + "/model.safetensors", Kind::F32);
+  write_bytes(in + "/tokenizer.json", tokenizer_json(*trained).text());
+  std::string header = read_bytes(in + "/model.safetensors");
+  header.resize(8 + static_cast<size_t>(*reinterpret_cast<const uint64_t*>(header.data())));
+
+  struct Target {
+    std::string file, path, good;
+    uint32_t times;
+  };
+  std::string ranks;
+  for (int32_t i = 0; i < trained->vocab(); ++i) ranks += base64(trained->bytes(i)) + " " + std::to_string(i) + "\n";
+  const std::vector<Target> targets = {
+      {in + "/config.json", in, read_bytes(in + "/config.json"), 2000},
+      {in + "/model.safetensors", in, read_bytes(in + "/model.safetensors"), 1500},
+      {in + "/tokenizer.json", "", read_bytes(in + "/tokenizer.json"), 500},
+      {folder.file("ckpt.pt"), folder.file("ckpt.pt"), nano_gpt(), 4000},
+      {folder.file("gpt2.bin"), folder.file("gpt2.bin"), llm_c(3).substr(0, 1100), 1000},
+      {folder.file("a.tiktoken"), "", ranks, 1000}};
+  for (const Target& target : targets) {
+    uint32_t clear = 0, refused = 0;
+    for (uint32_t i = 0; i < target.times; ++i) {
+      write_bytes(target.file, damaged(target.good, i));
+      const std::string message =
+          message_of([&] { target.path.empty() ? void(open_tokenizer(target.file, false)) : void(load(target.path)); });
+      const bool good = message.empty() || (message.find('\n') == std::string::npos &&
+                                            message.compare(0, folder.path().size(), folder.path()) == 0);
+      if (!good && clear == i) test.check(text("damage %u", i), false, message);
+      clear += good;
+      refused += !message.empty();
+    }
+    write_bytes(target.file, target.good);
+    const std::string name = std::filesystem::path(target.file).filename().string();
+    test.equal(name + ": each is read, or refused in one line", clear, target.times);
+    test.check(name + ": many are refused", refused > target.times / 10, std::to_string(refused));
+  }
+}
+
+}  // namespace
+}  // namespace petroglyph
+
+int main(int argc, char** argv) {
+  using namespace petroglyph;
+  Test test(argc, argv);
+  test.run("halves", halves);
+  test.run("hugging face", hugging_face);
+  test.run("shards and halves", shards_and_halves);
+  test.run("refused keys", refused_keys);
+  test.run("nanoGPT", nano_gpt_files);
+  test.run("llm.c", llm_c_files);
+  test.run("tokenizers", tokenizers);
+  test.run("documents", documents);
+  test.run("raw tokens", raw_tokens);
+  test.run("damage", damage);
+  return test.finish();
+}
