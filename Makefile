@@ -118,7 +118,7 @@ TESTS := numerics numerics_exhaustive files oracle analysis identities gradients
 # These share the table of cases.
 OF_CASES := analysis identities gradients bits bench
 
-.PHONY: all test test-all test-exhaustive bench test-gpu bench-gpu format lint clean help float-tests double-tests install uninstall
+.PHONY: all test test-all test-exhaustive bench test-gpu bench-gpu format lint clean help float-tests double-tests install uninstall check-docs
 .DELETE_ON_ERROR:
 all: $(PROGRAMS)
 ifeq ($(OPENMP_WORKS),)
@@ -250,7 +250,7 @@ test: export PTX_ARCH = compute_90
 test-all: export PTX_ARCH = compute_75 compute_80 compute_90 compute_120
 
 test: float-tests double-tests
-	@test/run.sh test/rooms.sh "test/install.sh $(BUILD)" $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) $(PTX_LINT) $(PYTHON)
+	@test/run.sh test/rooms.sh "test/check_docs.sh --consistent" "test/install.sh $(BUILD)" $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) $(PTX_LINT) $(PYTHON)
 
 # The same bits from every build: each of these compares itself with test/golden.txt and with the oracles.
 MATRIX := generic O0 noopenmp sanitize $(if $(X86),v3) $(if $(shell command -v clang++),clang)
@@ -266,7 +266,7 @@ TESTS_OF = $(addprefix $(BUILD)/$(1)/test/,bits oracle $($(1)_TESTS))
 matrix-%:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/$* $($*_FLAGS) $(call TESTS_OF,$*) $(if $($*_TESTS),$(PROGRAMS:%=$(BUILD)/$*/%))
 test-all: float-tests double-tests $(MATRIX:%=matrix-%)
-	@test/run.sh test/rooms.sh "test/install.sh $(BUILD)" $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) \
+	@test/run.sh test/rooms.sh "test/check_docs.sh --consistent" "test/install.sh $(BUILD)" $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) \
 	  $(PTX_LINT) $(PYTHON) $(foreach m,$(MATRIX),$(call TESTS_OF,$(m)))
 
 # Every function of numerics.h on all 2^32 inputs.
@@ -275,6 +275,10 @@ test-exhaustive: $(BUILD)/test/numerics_exhaustive
 
 bench: $(BUILD)/test/bench
 	@$<
+
+# Hours; goes on where it stopped. make check-docs SECONDS=60: only what takes a minute at most.
+check-docs: $(PROGRAMS)
+	@test/check_docs.sh $(SECONDS)
 
 # On a machine with a GPU: the host run's comparisons through the driver, every function on all 2^32 inputs, 200 steps of
 # train_copy on both devices, and compute-sanitizer where it is installed.
@@ -332,6 +336,7 @@ make test             every gradient, oracle, bit and program
 make test-all         that for every build there is: instruction sets, -O0, clang++, no OpenMP, sanitizers
 make test-exhaustive  the largest error of exp, log, tanh … over all 2^32 inputs
 make bench            how fast, and how near this machine's limits
+make check-docs       runs the documentation's commands and compares their weights; SECONDS=60: those that take so many at most
 make test-gpu         on a machine with a GPU: its bits against the CPU's; make bench-gpu: its speed
 make format lint      clang-format and clang-tidy, where they are installed
 make install          into PREFIX=/usr/local: the command petroglyph, its man page, completion for bash; make uninstall

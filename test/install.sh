@@ -58,6 +58,12 @@ if [ -e .git ] && git rev-parse HEAD > /dev/null 2>&1; then
   git archive HEAD VERSION 2> /dev/null | tar -xO 2> /dev/null > "$folder/archived"
   check "an archive knows its commit" grep -qE '^[0-9.]+ [0-9a-f]{7,} [0-9]{4}-[0-9]{2}-[0-9]{2}$' "$folder/archived"
 fi
+number=$(sed 's/ .*//' VERSION)
+check "CITATION.cff has the version" grep -qx "version: $number" CITATION.cff
+check "CHANGELOG.md begins with it" says "## $number" grep -m 1 '^## ' CHANGELOG.md
+for file in $(grep -oE '\]\([a-z][^)#]*' CONTRIBUTING.md CHANGELOG.md | sed 's/.*(//' | sort -u); do
+  [[ $file == http* ]] || check "the pages name what there is: $file" test -e "$file"
+done
 check "make uninstall" ${MAKE:-make} --no-print-directory BUILD="$build" PREFIX="$folder/usr" uninstall
 check "leaves nothing" test -z "$(find "$folder/usr" -type f)"
 echo "$passed passed, $failed failed"

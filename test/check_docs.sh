@@ -1,0 +1,103 @@
+#!/bin/bash
+# Runs the commands of test/documented.txt and compares the weights with those that the documentation names for them. What was done stays
+# in build/check_docs, so that it goes on where it stopped; what needs data that is not there is left out and named.
+#   test/check_docs.sh [SECONDS]       only commands that take so many at most
+#   test/check_docs.sh --consistent    runs nothing: every command and fingerprint of the list stands in its file, and no fingerprint
+#                                      in the documentation is without a command
+set -u
+list=test/documented.txt
+root=$PWD
+kept=$root/build/check_docs
+passed=0
+failed=0
+ok() { echo "ok   $1" && passed=$((passed + 1)); }
+fail() { echo "FAIL $1" && failed=$((failed + 1)); }
+rows() { grep -v '^#' "$list"; }
+hashes() { grep -oE '\b[0-9a-f]{16}\b' "$@" | sort -u; }
+# A file with its broken commands in one line.
+joined() { sed -e ':a' -e '/\\$/N; s/ *\\\n */ /; ta' "$1"; }
+
+consistent() {
+  while IFS='|' read -r _ file weights command; do
+    file=$(echo $file)
+    command=${command# }
+    missing=
+    weights=$(echo ${weights##*=})
+    words=${command// && /$'\n'}
+    [ "$weights" != all ] || words="\`$(cut -d' ' -f3 <<< "$command")\`" # an experiment's section
+    while read -r part; do
+      joined "$file" | grep -qF -- "$part" || missing=$part
+    done <<< "$words"
+    if [ -n "$missing" ]; then
+      fail "$file does not have the command $missing"
+    elif [ "$weights" != all ] && ! grep -qF "$weights" "$file"; then
+      fail "$file does not have the weights $weights of $command"
+    else
+      ok "$file: $command"
+    fi
+  done < <(rows)
+  for file in README.md docs/*.md; do
+    for weights in $(hashes "$file"); do
+      if grep -q "$weights" "$list"; then ok "$file: $weights"; else fail "$file: $weights has no command in $list"; fi
+    done
+  done
+}
+
+# The weights that a command left, in the folder where it ran: printed, of one of its runs, or all that were recorded.
+weights_left() { # EXPECTED
+  case "$1" in
+  all) cat runs/*/record.json | hashes ;;
+  *=*) ./inspect info "$(ls -d runs/*/"${1%%=*}")" | sed -n 's/^weights *//p' ;;
+  *) sed -n 's/^weights //p' said | tail -n 1 ;;
+  esac
+}
+
+run_one() { # FILE EXPECTED COMMAND
+  local folder left name="$1: $3"
+  folder=$kept/$(echo "$2 $3" | cksum | cut -d' ' -f1)
+  if [ -e "$folder/passed" ]; then
+    ok "$name (before)"
+    return
+  fi
+  for data in $(grep -oE 'data/[a-z0-9_]+\.(txt|bin)' <<< "$3" | sort -u); do
+    if [ ! -e "$data" ]; then
+      echo "left out: $name: there is no $data (scripts in data/ fetch it)"
+      return
+    fi
+  done
+  mkdir -p "$folder" && cd "$folder" || exit 1
+  ln -sfn "$root/data" data
+  for program in train_copy train_text train_regular train_image scaling generate tokenize inspect reproduce; do
+    ln -sfn "$root/$program" "$program"
+  done
+  # What was interrupted goes on, where that is one command.
+  local resume=
+  if [ -d runs ]; then
+    if [[ $3 == ./train_* && $3 != *"&&"* ]]; then resume=" --resume"; elif [[ $3 != ./reproduce* ]]; then rm -rf runs; fi
+  fi
+  if bash -e -c "$3$resume" > said 2>&1; then
+    left=$(weights_left "$2")
+    if [ "$2" = all ]; then
+      missing=$(for one in $left; do grep -q "$one" "$root/$1" || echo "$one"; done)
+      if [ -n "$left" ] && [ -z "$missing" ]; then touch passed && ok "$name: $(wc -w <<< "$left") weights"; else
+        fail "$name: not in the file: ${missing:-any weights}"; fi
+    elif [ "$left" = "${2##*=}" ]; then
+      touch passed && ok "$name"
+    else
+      fail "$name: weights $left, expected ${2##*=}"
+    fi
+  else
+    fail "$name: $(tail -n 1 said)"
+  fi
+  cd "$root" || exit 1
+}
+
+if [ "${1:-}" = --consistent ]; then
+  consistent
+else
+  while IFS='|' read -r seconds file weights command; do
+    [ "$seconds" -gt "${1:-1000000}" ] || run_one $file $weights "${command# }" < /dev/null
+  done < <(rows | sort -n)
+fi
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
