@@ -7,7 +7,9 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "check.h"
+#include "image_bytes.h"
 #include "reproduction/choice.h"
+#include "reproduction/dry_run.h"
 #include "reproduction/page.h"
 #include "reproduction/record.h"
 #include "reproduction/table.h"
@@ -339,6 +341,39 @@ void program(Test& test, const std::string& programs) {
   expect("a report of a part", "report", 0, "(1 of ");
 }
 
+// Every plan of the papers' sizes is tried with its own options, on files of the right kinds; the models are of fewer channels and
+// blocks than there.
+void dry_runs(Test& test, const std::string& programs) {
+  const Workplace here;
+  std::string text;
+  while (text.size() < 400000)
+    text += "The robber pointed his gun at the cashier and demanded " + std::to_string(text.size()) + ".\n";
+  write_bytes("text.txt", text);
+  std::filesystem::create_directories("images");
+  for (const char* part : {"train", "test"}) {
+    write_bytes(std::string("images/cifar10_") + part + ".bin", cifar10(10));
+    write_bytes(std::string("images/cifar100_") + part + ".bin", cifar100(100));
+  }
+  for (int part = 0; part < 6; ++part) write_bytes("images/cifar5m_part" + std::to_string(part) + ".npz", cifar5m(10));
+  Scale scale;
+  scale.size = Scale::Size::FULL;
+  scale.text = "text.txt";
+  scale.images = "images";
+  const DryRun dry{programs, "cpu", words_of("--width 48 --layers 1 --threads 1")};
+  for (const Experiment& experiment : experiments()) {
+    if (!has_plan(experiment, scale.size)) continue;
+    std::string failed;
+    try {
+      dry.run(experiment, scale_for(experiment, scale));
+    } catch (const Error& error) {
+      failed = error.what();
+    }
+    test.equal(experiment.name + ": a dry run of the papers' sizes", failed, "");
+  }
+  test.check("leaves nothing", std::filesystem::is_empty("runs"));
+  test.throws("a command that fails", "broken: ./train_copy --heads 5", [&] { dry.run(BROKEN, {}); });
+}
+
 }  // namespace
 }  // namespace petroglyph
 
@@ -353,6 +388,7 @@ int main(int argc, char** argv) {
   test.run("words", words);
   test.run("grids", grids);
   test.run("pages", [&] { pages(test, programs); });
+  test.run("dry runs", [&] { dry_runs(test, programs); });
   test.run("program", [&] { program(test, programs); });
   return test.finish();
 }

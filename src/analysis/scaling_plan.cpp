@@ -95,8 +95,8 @@ const Task& ScalingPlan::task(int context, Targets targets) {
   std::unique_ptr<LanguageModeling>& task = tasks_[{context, targets}];
   if (!task)
     task = std::make_unique<LanguageModeling>(text_.training, settings_.text.name(), text_.validation,
-                                              settings_.text.validation_name(), context, settings_.study.run.batch,
-                                              targets);
+                                              settings_.text.validation_name(), context,
+                                              settings_.study.run.samples_a_step(), targets);
   return *task;
 }
 
@@ -109,7 +109,8 @@ void ScalingPlan::add(const std::string& model, const Json& config, const std::s
   run.config = config;
   run.task = &task(context, targets);
   run.parameters = counter_.count(model, config, key, value);
-  const double a_step = static_cast<double>(settings_.study.run.batch) * (targets == Targets::ALL ? context : 1);
+  const double a_step =
+      static_cast<double>(settings_.study.run.samples_a_step()) * (targets == Targets::ALL ? context : 1);
   if (tokens == 0) tokens = budget / (6 * static_cast<double>(run.parameters));
   run.steps = std::max<int64_t>(1, std::llround(tokens / a_step));
   run.tokens = static_cast<double>(run.steps) * a_step;
@@ -151,10 +152,12 @@ void ScalingPlan::print_summary(const std::string& folder) const {
 }
 
 void ScalingPlan::print_runs() const {
-  std::printf("%-36s %16s %16s %12s\n", "", "parameters N", "tokens D", "steps");
+  std::printf("%-36s %16s %16s %12s %22s\n", "", "parameters N", "tokens D", "steps", "weights and moments");
+  constexpr double BYTES = 4 * sizeof(real);  // of a parameter: itself, its gradient, two moments
   for (const StudyRun& run : runs_)
-    std::printf("%-36s %16s %16s %12s\n", run.name.c_str(), with_commas(run.parameters).c_str(),
-                with_commas(static_cast<int64_t>(run.tokens)).c_str(), with_commas(run.steps).c_str());
+    std::printf("%-36s %16s %16s %12s %19.2f GB\n", run.name.c_str(), with_commas(run.parameters).c_str(),
+                with_commas(static_cast<int64_t>(run.tokens)).c_str(), with_commas(run.steps).c_str(),
+                BYTES * static_cast<double>(run.parameters) / 1e9);
 }
 
 }  // namespace petroglyph

@@ -93,8 +93,7 @@ void print_laws(const std::string& model, const PowerLaws& laws) {
     std::printf("N_opt ∝ C^%.3f   D_opt ∝ C^%.3f   loss ∝ C^%.4f\n", laws.parameters.slope, laws.tokens.slope,
                 laws.loss.slope);
   else
-    std::printf(
-        "no power law: fewer than two budgets have a minimum; try other sizes (--widths)\n");
+    std::printf("no power law: fewer than two budgets have a minimum; try other sizes (--widths)\n");
 }
 
 std::string optima_rows(const std::string& model, const PowerLaws& laws) {

@@ -7,12 +7,13 @@ namespace {
 // What a study takes where nothing else is given. 0 and {}: it has no such thing.
 struct Preset {
   const char *what, *name;
-  int context, embedding, heads, batch, eval_samples;
+  int context, embedding, heads, batch, accumulate, eval_samples;
   double learning_rate;
   std::vector<double> budgets, tokens;
   std::vector<int> widths, contexts, depths, transformer_depths;
 };
 
+// A step of the paper's 16,384 windows, or 64 long ones, is made of several batches: no memory holds it at once.
 // The paper gives the range of its budgets and of its sizes, 50 to 900 million parameters with GPT-2's 50,257 tokens, not each.
 const std::vector<Preset>& presets() {
   static const std::vector<Preset> all = {
@@ -22,6 +23,7 @@ const std::vector<Preset>& presets() {
        0,
        2,
        64,
+       1,
        8192,
        2e-3,
        {3e9, 6e9, 1.2e10, 2.4e10, 4.8e10},
@@ -35,7 +37,8 @@ const std::vector<Preset>& presets() {
        15,
        512,
        16,
-       16384,
+       64,
+       256,
        1 << 18,
        1e-3,
        {1e16, 4e16, 1.7e17, 7e17, 3e18},
@@ -44,10 +47,10 @@ const std::vector<Preset>& presets() {
        {},
        {},
        {}},
-      {"context", "quick", 0, 32, 4, 128, 8192, 2e-3, {}, {4e5}, {256}, {1, 3, 7, 15, 31, 63}, {}, {}},
-      {"context", "paper", 0, 512, 16, 16384, 1 << 18, 1e-3, {}, {1e10}, {16384}, {3, 7, 15, 31, 63, 127}, {}, {}},
-      {"dct", "quick", 128, 64, 4, 8, 256, 2e-3, {}, {1e6, 3e6}, {}, {}, {2, 4, 6}, {1, 2, 3}},
-      {"dct", "paper", 2048, 512, 16, 64, 1024, 1e-3, {}, {2e9, 6e9}, {}, {}, {6, 12, 18}, {2, 4, 6}},
+      {"context", "quick", 0, 32, 4, 128, 1, 8192, 2e-3, {}, {4e5}, {256}, {1, 3, 7, 15, 31, 63}, {}, {}},
+      {"context", "paper", 0, 512, 16, 1024, 16, 1 << 18, 1e-3, {}, {1e10}, {16384}, {3, 7, 15, 31, 63, 127}, {}, {}},
+      {"dct", "quick", 128, 64, 4, 8, 1, 256, 2e-3, {}, {1e6, 3e6}, {}, {}, {2, 4, 6}, {1, 2, 3}},
+      {"dct", "paper", 2048, 512, 16, 4, 16, 1024, 1e-3, {}, {2e9, 6e9}, {}, {}, {6, 12, 18}, {2, 4, 6}},
   };
   return all;
 }
@@ -90,6 +93,7 @@ void ScalingSettings::apply_preset(const Options* options) {
     set("context", context, p.context);
     set("embedding", embedding, p.embedding);
     set("heads", heads, p.heads);
+    if (!options || !options->given("batch")) set("accumulate", study.run.accumulate, p.accumulate);
     set("batch", study.run.batch, p.batch);
     set("eval-samples", study.run.eval_samples, p.eval_samples);
     set("lr", study.run.rate.peak, p.learning_rate);

@@ -15,6 +15,7 @@
 #include "base/version.h"
 #include "reproduction/child.h"
 #include "reproduction/choice.h"
+#include "reproduction/dry_run.h"
 #include "reproduction/page.h"
 #include "reproduction/record.h"
 
@@ -47,7 +48,7 @@ struct RunOptions {
   Scale scale;
   std::string device = "auto";
   int threads = 0;
-  bool quiet = false;
+  bool quiet = false, dry = false;
 
   void declare(Options& options) {
     options.positional("NAME", &names, "an experiment of ./reproduce list, the beginning of several, or all");
@@ -56,6 +57,7 @@ struct RunOptions {
     options.add("evening", &evening,
                 "the papers' models, with fewer steps or smaller batches: an hour or a few on two cores");
     options.add("full", &full, "the papers' sizes: days, or hours on a GPU");
+    options.add("dry-run", &dry, "tries each command with two steps at the smallest batch, and leaves nothing");
     options.section("Data");
     options.add("data", &scale.text, "text to learn from; default: stories of our own").placeholder("FILE");
     options.add("val", &scale.validation, "text for evaluations; default: the end of --data").placeholder("FILE");
@@ -124,6 +126,10 @@ int run(const std::vector<std::string>& words, const std::string& programs) {
       continue;
     }
     try {
+      if (given.dry) {
+        DryRun{conductor.programs, given.device}.run(*experiment, scale);
+        continue;
+      }
       if (const int status = run_one(*experiment, scale, conductor)) {
         std::printf("interrupted in %s; go on with: %s\n", experiment->name.c_str(), given.again().c_str());
         return status;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -123,11 +124,18 @@ ChildOutcome run_child(const std::string& program, const std::vector<std::string
     if (interrupted() && !passed_on) kill(child, SIGINT), passed_on = true;
   }
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  rusage used{};
+  while (wait4(child, &status, 0, &used) < 0 && errno == EINTR) {
   }
+#ifdef __APPLE__
+  constexpr double UNIT = 1;  // of ru_maxrss
+#else
+  constexpr double UNIT = 1024;
+#endif
   errno = reason;
   if (!started) fail(program, "cannot be started");
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), echo.last_line};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), echo.last_line,
+          UNIT * static_cast<double>(used.ru_maxrss)};
 }
 
 std::string program_folder(const char* argv0) {

@@ -146,6 +146,9 @@ Plan curves(const Scale& scale) {
                                        {"Transformer", "5.33", {}, "", "parameters, millions"}});
   plan.rows[0].ours = {"train/compare.csv", {{"variant", "causal_rn"}}, "parameters", Cell::Form::MILLIONS, 2};
   plan.rows[1].ours = {"train/compare.csv", {{"variant", "transformer"}}, "parameters", Cell::Form::MILLIONS, 2};
+  if (!scale.quick())
+    plan.model_sizes = {{"train", "causal_rn", 1.34, "blocks and readout, 1,331,712 + 5,568 here"},
+                        {"train", "transformer", 5.33, "blocks"}};
   if (scale.quick()) {
     plan.rows[0].remark = plan.rows[1].remark = "smaller models here";
     plan.rows[2].remark = "both wait, then fall almost at once, as in the paper";

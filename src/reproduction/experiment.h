@@ -112,6 +112,13 @@ struct Listing {
   std::string from;  // begins with the first line that begins with this
 };
 
+// How large a paper says that a model is.
+struct ModelSize {
+  std::string part, model;  // "transformer": as the program names it
+  double millions;
+  std::string remark = {};  // what the paper counts, and what is not the same here
+};
+
 struct Plan {
   std::string size;         // what is smaller than in the paper, and what is not the same
   bool comparable = false;  // numbers of the paper and ours are of the same kind: their difference is shown
@@ -121,6 +128,7 @@ struct Plan {
   std::vector<Picture> pictures;
   std::vector<Listing> listings;
   std::vector<Claim> claims;
+  std::vector<ModelSize> model_sizes;
   std::vector<std::string> tables;  // CSV files worth keeping besides those of the rows and plots
 };
 

@@ -114,15 +114,21 @@ Plan dct(const Scale& scale) {
                 (scale.full()
                      ? " --preset paper"
                      : " --context 64 --tokens 300000 --depths 2,4,6 --transformer-depths 1,2 --eval-samples 256"))}};
+  // As points.csv has them: whole steps of 64 windows of 2,048 tokens.
+  const std::vector<std::pair<std::string, std::string>> amounts =
+      scale.full() ? std::vector<std::pair<std::string, std::string>>{{"2000027648", " after 2e9 tokens"},
+                                                                      {"5999951872", " after 6e9 tokens"}}
+                   : std::vector<std::pair<std::string, std::string>>{{"", ""}};
   for (const auto& [model, label, depths] :
        {std::tuple("dct_mlp", "DCT-MLP", deep), std::tuple("transformer", "Transformer", shallow)})
     for (const std::string& depth : depths)
-      plan.rows.push_back(
-          {std::string(label) + ", depth " + depth + ": perplexity", "", perplexity_at(model, depth), ""});
+      for (const auto& [tokens, words] : amounts)
+        plan.rows.push_back({std::string(label) + ", depth " + depth, "", perplexity_at(model, depth, tokens), "",
+                             "perplexity" + words});
   // The paper's: at three times the depth, about three times the parameters.
   plan.claims = {{"with three times the depth the DCT-MLP matches a small Transformer",
-                  {{{"DCT-MLP, depth " + deep.back(), perplexity_at("dct_mlp", deep.back())},
-                    {"Transformer, depth " + shallow[1], perplexity_at("transformer", shallow[1])},
+                  {{{"DCT-MLP, depth " + deep.back(), perplexity_at("dct_mlp", deep.back(), amounts[0].first)},
+                    {"Transformer, depth " + shallow[1], perplexity_at("transformer", shallow[1], amounts[0].first)},
                     1.05}},
                   "Perplexity; it comes before the Transformer, which has not learned much yet, where data are few"}};
   plan.pictures = {{"train/dct.svg", "figure 9: perplexity against parameters"}};
@@ -142,7 +148,7 @@ Plan neurons(const Scale& scale) {
                         "embedding.";
   plan.commands = {{"train", "train_text",
                     words_of("--model mlp_lm" + text_options(scale) +
-                             (scale.full() ? " --preset base --steps " + steps +
+                             (scale.full() ? " --preset base --batch 1024 --accumulate 16 --steps " + steps +
                                                  " --snapshots 50000 --eval-every 10000 --sample-length 0"
                                            : " --preset small --width 256 --steps " + steps +
                                                  " --snapshots 1000 --eval-every 1000 --sample-length 0"))},
@@ -193,12 +199,15 @@ Plan generations(const Scale& scale) {
                   : "Quick: widths 128 and 512 in place of 8,192 and 16,384 and a Transformer of 2 blocks, each "
                     "sees 15 characters, " +
                         text_words(scale) + ", 1,500 steps. 200 characters at temperature 0.5.";
-  const std::string common = scale.full() ? " --preset base --steps 610351 --eval-every 10000 --sample-length 0"
-                                          : " --preset small --steps 1500 --eval-every 500 --sample-length 0";
+  const std::string common =
+      scale.full() ? " --preset base --batch 1024 --accumulate 16 --steps 610351 --eval-every 10000 --sample-length 0"
+                   : " --preset small --steps 1500 --eval-every 500 --sample-length 0";
   const std::vector<Writer> writers = {
       {"large", "MLP, the larger one", scale.full() ? "--model mlp_lm --width 16384" : "--model mlp_lm --width 512"},
       {"small", "MLP, the smaller one", scale.full() ? "--model mlp_lm --width 8192" : "--model mlp_lm --width 128"},
-      {"transformer", "Transformer that sees the same window", "--model transformer --readout last"}};
+      {"transformer", "Transformer that sees the same window",
+       scale.full() ? "--model transformer --readout last --hidden 8192" : "--model transformer --readout last"}};
+  if (scale.full()) plan.model_sizes = {{"transformer", "transformer", 20, "blocks, with an MLP of 8,192"}};
   const std::string prompt = scale.text.empty()
                                  ? "One winter the old king went to the harbour. There he"
                                  : "The robber pointed his gun at the cashier and demanded money. It was";

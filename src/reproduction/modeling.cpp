@@ -52,7 +52,8 @@ struct TextModel {
 
 std::vector<TextModel> text_models(bool full) {
   // The same parameters in a block as the Transformer has: 4 widths of hidden channels, as the paper's base models have.
-  const std::string hidden = full ? "" : ":hidden=256";
+  // One head, as the authors have them; the preset's twelve are the Transformers'.
+  const std::string hidden = full ? ":heads=1" : ":hidden=256";
   return {{"transformer", "Transformer", "2.70"},
           {"linear_transformer", "Linear Transformer", "2.81"},
           {"mamba", "Mamba-1", "2.52"},

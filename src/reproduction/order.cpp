@@ -147,8 +147,9 @@ std::vector<Experiment> position_experiments() {
        "", "a minute on two cores", "", questions},
       {"position-lengths", POSITIONS_PAPER, "section 5, length generalization",
        "Longer strings than those of the training",
-       "The paper: a common benefit of leaving positional encodings out is better generalization to longer inputs.", "",
-       "two minutes on two cores", "hours on a GPU", generalization},
+       "The paper: a common benefit of leaving positional encodings out is better generalization to longer inputs.",
+       "--data TEXT (data/tinyshakespeare.sh and its like)", "two minutes on two cores", "hours on a GPU",
+       generalization},
   };
 }
 

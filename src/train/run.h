@@ -39,6 +39,7 @@ struct RunSettings {
   std::string device = "auto";
   int threads = 0;
   int batch = 64, accumulate = 1;
+  int64_t samples_a_step() const { return static_cast<int64_t>(batch) * accumulate; }
   int64_t steps = 2000;
   double stop_at = 1;  // accuracy of an evaluation that ends the run; above 1: never
   int eval_every = 10, eval_samples = 320;

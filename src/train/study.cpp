@@ -31,7 +31,8 @@ const char* const HEADER = "name,model,budget,setting,parameters,tokens,steps,lo
 
 void StudySettings::declare(Options& options) {
   options.section("Training");
-  options.add("batch", &run.batch, 1, 1 << 20, "samples of a step");
+  options.add("batch", &run.batch, 1, 1 << 20, "samples that go through a model at a time");
+  options.add("accumulate", &run.accumulate, 1, 1 << 16, "batches whose gradients are averaged into one step");
   options.add("lr", &run.rate.peak, 0, 1e3, "learning rate after the warm-up, which takes a tenth of each run's steps");
   options.add("lr-floor", &run.rate.floor, 0, 1e3, "where the cosine over each run's steps ends");
   options.add("weight-decay", &run.adamw.weight_decay, 0, 10, "AdamW's decay of the weights, times the learning rate");
