@@ -277,10 +277,11 @@ std::vector<Extrapolator> extrapolators(bool full) {
   };
   const std::vector<std::string> chunks = full ? std::vector<std::string>{"32", "64", "128", "128", "256"}
                                                : std::vector<std::string>{"4", "8", "16", "16", "32"};
+  const std::string tied = full ? ":tied-head=on" : "";
   const std::string few = full ? "6" : "2", many = full ? "12" : "4";
-  return {{"transformer:position=kerple", "KERPLE", {"24.71", "24.42", "24.21", "24.53", "24.74"}},
-          {"transformer:position=t5", "T5", {"24.50", "24.38", "25.01", "28.91", "39.08"}},
-          {"transformer:position=alibi", "ALiBi", {"24.53", "24.90", "25.08", "25.08", "25.08"}},
+  return {{"transformer:position=kerple" + tied, "KERPLE", {"24.71", "24.42", "24.21", "24.53", "24.74"}},
+          {"transformer:position=t5" + tied, "T5", {"24.50", "24.38", "25.01", "28.91", "39.08"}},
+          {"transformer:position=alibi" + tied, "ALiBi", {"24.53", "24.90", "25.08", "25.08", "25.08"}},
           {regular(chunks[0], few), "RegularGPT 32 / 6", {"32.06", "32.03", "791.74", "812.00", "818.49"}},
           {regular(chunks[1], few), "RegularGPT 64 / 6", {"30.17", "30.30", "30.56", "30.80", "1175.91"}},
           {regular(chunks[2], few), "RegularGPT 128 / 6", {"28.80", "28.94", "29.14", "29.25", "29.41"}},
@@ -314,12 +315,12 @@ Plan extrapolation(const Scale& scale) {
                                  quick = {"64", "128", "256", "512", "1024"};
   Plan plan;
   plan.comparable = scale.full();
-  plan.size =
-      scale.full()
-          ? "The paper's sizes, one seed in place of three; a readout of its own in place of the embeddings' weights."
-          : "Quick: a context of 64 in place of 512 and chunks and lengths an eighth of the paper's, a "
-            "third of its thickness, width 64, 300 steps, characters" +
-                std::string(scale.text.empty() ? " of our own stories." : ".");
+  plan.size = scale.full()
+                  ? "The paper's sizes, one seed in place of three; RegularGPT has a readout of its own in place of "
+                    "the embeddings' weights."
+                  : "Quick: a context of 64 in place of 512 and chunks and lengths an eighth of the paper's, a "
+                    "third of its thickness, width 64, 300 steps, characters" +
+                        std::string(scale.text.empty() ? " of our own stories." : ".");
   std::string list;
   for (const Extrapolator& model : extrapolators(scale.full())) {
     list += (list.empty() ? "" : ",") + model.variant;
@@ -342,9 +343,10 @@ Plan extrapolation(const Scale& scale) {
                      "--evaluate-lengths 64,128,256,512,1024 --length-windows 128 --sample-length 0";
   plan.commands = {{"train", "train_text", words_of("--compare " + list + text_options(scale) + settings)}};
   add_text_claims(plan, scale);
-  const std::string readout = "the embeddings' weights are its readout's, 38.6 million; here these are others";
   if (scale.full())
-    plan.model_sizes = {{"train", "regular_gpt, K = 6", 81, readout}, {"train", "transformer", 123, readout}};
+    plan.model_sizes = {{"train", "transformer", 123},
+                        {"train", "regular_gpt, K = 6", 81,
+                         "its readout is the embeddings' weights; here it has 38.6 million of its own"}};
   plan.pictures = {{"train/lengths.svg", "perplexity of the last token against the length"}};
   return plan;
 }
