@@ -37,7 +37,7 @@ FLAGS = -std=c++17 $(ARCHFLAGS) $(CONTRACT) $(OPENMPFLAGS) -Wall -Wextra -Werror
   $(if $(filter 1,$(SANITIZE)),-g -fsanitize=address$(COMMA)undefined -fno-sanitize-recover=all -DPETROGLYPH_POISON)
 COMPUTING = $(FLAGS) $(OPTIMIZE) $(CXXFLAGS)
 REST = $(FLAGS) $(OPTIMIZE_REST) $(CXXFLAGS) $(if $(STANDARD),-include $(BUILD)/standard.h)
-LINKFLAGS = $(OPENMPFLAGS) $(if $(filter 1,$(SANITIZE)),-fsanitize=address$(COMMA)undefined) $(LDFLAGS) $(CUDA_LIBRARIES)
+LINKFLAGS = $(OPENMPFLAGS) $(if $(filter 1,$(SANITIZE)),-fsanitize=address$(COMMA)undefined) $(LDFLAGS) $(CUDA_LIBRARIES) $(MPI_LIBRARIES)
 # As they are for all files, whatever a target adds for itself.
 COMMAND_LINES := $(CXX) $(COMPUTING) $(OPTIMIZE_REST)
 HEADER_COMMAND := $(CXX) $(FLAGS) $(OPTIMIZE_REST) $(CXXFLAGS) -x c++-header
@@ -75,6 +75,17 @@ CUDART := $(if $(CUDA_WANTED),$(firstword $(wildcard $(patsubst %,$(dir $(NVCC))
   ../lib64 ../lib ../targets/*/lib ../../cuda/lib64))))
 CUDA_LIBRARIES := $(if $(CUDA_WANTED),$(patsubst %/,-L%,$(dir $(CUDART))) -lcudart_static -ldl -lrt -lpthread)
 
+# ---- MPI ------------------------------------------------------------------------------------------------------------
+
+# auto: where mpicxx is found, with the default flags only. Without it a run is one process.
+MPICXX ?= mpicxx
+MPI ?= auto
+MPI_POSSIBLE := $(if $(filter 0,$(MPI)),,$(if $(filter auto,$(MPI)),$(if $(filter 1,$(SANITIZE)),,$(shell command -v $(MPICXX))),yes))
+# "g++ -I… -L… -lmpi", of which the compiler's C++ interface is not wanted
+MPI_SHOWN := $(if $(MPI_POSSIBLE),$(filter-out -lmpi_cxx -lmpicxx,$(shell $(MPICXX) -show 2>/dev/null)))
+MPI_FLAGS := $(if $(MPI_SHOWN),-DPETROGLYPH_MPI $(patsubst -I%,-isystem %,$(filter -I%,$(MPI_SHOWN))))
+MPI_LIBRARIES := $(filter -L% -l% -Wl$(COMMA)%,$(MPI_SHOWN))
+
 # ---- What is built --------------------------------------------------------------------------------------------------
 
 # A room of src/ becomes a library, and a program is linked with the rooms that it needs: train_copy waits for no tokenizer. Includes point
@@ -109,12 +120,13 @@ ROOMS_text_data := tasks tokenizers math base
 ROOMS_exchange := exchange train tasks tokenizers $(MODELS)
 ROOMS_bits := $(TRAINING)
 ROOMS_bench := $(TRAINING)
+ROOMS_ranks := $(TRAINING)
 ROOMS_programs := models ops math base
 ROOMS_reproduction := reproduction $(TRAINING)
 ROOMS_runs := math base
 ROOMS_host_run := $(filter-out gpu,$(MODELS))
 ROOMS_gpu_run := $(MODELS)
-TESTS := numerics numerics_exhaustive files oracle analysis identities gradients regular_languages images text_data exchange bits bench programs reproduction runs
+TESTS := numerics numerics_exhaustive files oracle analysis identities gradients regular_languages images text_data exchange bits bench ranks programs reproduction runs
 # These share the table of cases.
 OF_CASES := analysis identities gradients bits bench
 
@@ -123,6 +135,9 @@ OF_CASES := analysis identities gradients bits bench
 all: $(PROGRAMS)
 ifeq ($(OPENMP_WORKS),)
 	@echo "left out: threads ($(CXX) has no OpenMP)"
+endif
+ifeq ($(MPI_FLAGS),)
+	@echo "left out: MPI ($(if $(filter 0,$(MPI)),MPI=0,no $(MPICXX) here))"
 endif
 ifeq ($(CUDA_WANTED),)
 	@echo "left out: CUDA ($(if $(filter 0,$(CUDA)),CUDA=0,$(if $(NVCC),$(or $(CUDA_ANSWER),no GPU here; CUDA=1 builds it all the same),no nvcc here)))"
@@ -187,6 +202,10 @@ $(BUILD)/version: FORCE
 $(BUILD)/base/version.o: $(BUILD)/version
 $(BUILD)/base/version.o: CXXFLAGS += -DPETROGLYPH_VERSION='"$(VERSION)$(if $(COMMIT),$(COMMA) $(COMMIT))"'
 
+# The one file that knows MPI.
+$(BUILD)/train/ranks.o: CXXFLAGS += $(MPI_FLAGS)
+$(BUILD)/train/ranks.o: $(BUILD)/mpi_flags
+
 # The two files that know whether there is a GPU.
 $(BUILD)/train/device.o $(BUILD)/test/bench.o: CXXFLAGS += $(if $(CUDA_WANTED),-DPETROGLYPH_CUDA)
 $(BUILD)/train/device.o $(BUILD)/test/bench.o: $(BUILD)/cuda_flags
@@ -228,13 +247,16 @@ $(BUILD)/flags: FORCE
 $(BUILD)/cuda_flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(CXX) $(CUDA_WANTED) $(NVCC) $(NVCCFLAGS) $(GENCODE)' | cmp -s - $@ || echo '$(CXX) $(CUDA_WANTED) $(NVCC) $(NVCCFLAGS) $(GENCODE)' > $@
+$(BUILD)/mpi_flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(MPI_FLAGS) $(MPI_LIBRARIES)' | cmp -s - $@ || echo '$(MPI_FLAGS) $(MPI_LIBRARIES)' > $@
 .PHONY: FORCE
 FORCE:
 
 # ---- Tests ----------------------------------------------------------------------------------------------------------
 
 # What is built with the default flags, and what only the double build can tell.
-FLOAT_TESTS := numerics files oracle analysis regular_languages images text_data exchange bits programs runs reproduction cuda_on_host_test gpu_math_on_host host_run
+FLOAT_TESTS := numerics files oracle analysis regular_languages images text_data exchange bits ranks programs runs reproduction cuda_on_host_test gpu_math_on_host host_run
 DOUBLE_TESTS := gradients oracle identities analysis
 DOUBLE := $(BUILD)/double
 
@@ -344,6 +366,7 @@ make clean
 
 ARCH=native           instruction set: x86-64-v3, generic, … (the results are the same)
 CUDA=auto             where a GPU is; 1 builds it, 0 leaves it out; GPU_ARCH="80 90": what to build for, default the GPU that is here
+MPI=auto              where mpicxx is: several processes train one model (mpirun -n 4 ./train_copy --shards 4); 0 leaves it out
 CXX=g++ OPENMP=auto DEBUG=0 SANITIZE=0 OPTIMIZE=-O3 OPTIMIZE_REST=-Og REAL=float BUILD=build
 endef
 export HELP

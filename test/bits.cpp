@@ -87,7 +87,7 @@ struct SmallRun {
     model->parameters.initialize(SEED);
   }
   void steps(int64_t first, int64_t last) {
-    const Schedule schedule{1e-3, 10, true, 1e-5, 20};
+    const Schedule schedule{1e-3, 10, Schedule::Shape::COSINE, 1e-5, 20};
     for (int64_t step = first; step < last; ++step) trainer.step(step, schedule.at(step));
   }
   std::string fingerprint() const {
@@ -199,7 +199,7 @@ void resumed(Test& test) {
   {
     SmallRun first(1);
     first.steps(0, 5);
-    save_checkpoint(path, {"train_copy", "causal_rn", Json::object(), Json::object(), 5, Json()}, *first.model,
+    save_checkpoint(path, {"train_copy", "causal_rn", Json::object(), Json::object(), 5, "", Json()}, *first.model,
                     first.optimizer);
   }
   SmallRun second(2);

@@ -22,6 +22,9 @@ class Cpu final : public Ops {
   void upload(void* to, const void* host, size_t bytes) override;
   void download(void* host, const void* from, size_t bytes) override;
   void zero(void* memory, size_t bytes) override;
+  bool on_host() const override { return true; }
+  void* allocate_host(size_t bytes) override { return allocate(bytes); }
+  void release_host(void* memory) noexcept override { release(memory); }
   void copy(void* to, size_t to_stride, const void* from, size_t from_stride, size_t bytes, size_t count) override;
 
 #define OP(...) __VA_ARGS__ override

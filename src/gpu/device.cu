@@ -124,6 +124,14 @@ void Gpu::zero(void* memory, size_t bytes) {
   if (bytes > 0) CUDA_CHECK(cudaMemsetAsync(memory, 0, bytes, stream_));
 }
 
+void* Gpu::allocate_host(size_t bytes) {
+  void* memory = nullptr;
+  CUDA_CHECK(cudaMallocHost(&memory, bytes));
+  return memory;
+}
+
+void Gpu::release_host(void* memory) noexcept { (void)cudaFreeHost(memory); }
+
 void Gpu::copy(void* to, size_t to_stride, const void* from, size_t from_stride, size_t bytes, size_t count) {
   if (bytes == 0 || count == 0) return;
   if (count == 1) {  // a row may be longer than a stride that CUDA takes

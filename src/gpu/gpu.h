@@ -48,6 +48,9 @@ class Gpu final : public Ops {
   void upload(void* to, const void* host, size_t bytes) override;
   void download(void* host, const void* from, size_t bytes) override;
   void zero(void* memory, size_t bytes) override;
+  bool on_host() const override { return false; }
+  void* allocate_host(size_t bytes) override;
+  void release_host(void* memory) noexcept override;
   void copy(void* to, size_t to_stride, const void* from, size_t from_stride, size_t bytes, size_t count) override;
 
 #define OP(...) __VA_ARGS__ override

@@ -28,6 +28,11 @@ class Memory {
   virtual void upload(void* to, const void* host, size_t bytes) = 0;      // the host memory may be reused on return
   virtual void download(void* host, const void* from, size_t bytes) = 0;  // waits for the device
   virtual void zero(void* memory, size_t bytes) = 0;
+  // Whether the host reads and writes this memory as its own.
+  virtual bool on_host() const = 0;
+  // Memory of the host that the device copies from and to fastest.
+  virtual void* allocate_host(size_t bytes) = 0;
+  virtual void release_host(void* memory) noexcept = 0;
   // `count` pieces of `bytes`, a stride (in bytes) apart on either side: appends rows to a cache.
   virtual void copy(void* to, size_t to_stride, const void* from, size_t from_stride, size_t bytes, size_t count) = 0;
 };

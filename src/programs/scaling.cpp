@@ -9,6 +9,7 @@
 // C, N and D are the paper's: all parameters count, embeddings too, and of tokens only those that are to be predicted.
 
 #include <cstdio>
+#include <memory>
 
 #include "analysis/scaling_plan.h"
 #include "analysis/scaling_report.h"
@@ -19,10 +20,11 @@
 namespace petroglyph {
 namespace {
 
-int scaling(int argc, char** argv) {
+int scaling(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
   ScalingSettings settings;
   RunSettings& run = settings.study.run;
   run.program = "scaling";
+  run.ranks = ranks;
   run.rate.floor = 1e-5;
   run.adamw.weight_decay = 0.1;
   run.save_every = 1000;
@@ -39,7 +41,7 @@ int scaling(int argc, char** argv) {
     std::printf("go on with: ./scaling --resume --name %s\n", run.name.c_str());
     return INTERRUPTED_STATUS;
   }
-  report_scaling(study.folder(), settings, plan.runs());
+  if (ranks->first()) report_scaling(study.folder(), settings, plan.runs());
   return 0;
 }
 
@@ -47,5 +49,5 @@ int scaling(int argc, char** argv) {
 }  // namespace petroglyph
 
 int main(int argc, char** argv) {
-  return petroglyph::run_program("scaling", [&] { return petroglyph::scaling(argc, argv); });
+  return petroglyph::run_ranks("scaling", [&](const auto& ranks) { return petroglyph::scaling(argc, argv, ranks); });
 }

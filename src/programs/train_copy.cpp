@@ -127,6 +127,7 @@ void Session::show() {
 }  // namespace petroglyph
 
 int main(int argc, char** argv) {
-  return petroglyph::run_program("train_copy",
-                                 [&] { return petroglyph::train_or_compare<petroglyph::Session>(argc, argv); });
+  return petroglyph::run_ranks("train_copy", [&](const auto& ranks) {
+    return petroglyph::train_or_compare<petroglyph::Session>(argc, argv, ranks);
+  });
 }

@@ -177,6 +177,7 @@ struct Session {
 }  // namespace petroglyph
 
 int main(int argc, char** argv) {
-  return petroglyph::run_program("train_image",
-                                 [&] { return petroglyph::train_or_compare<petroglyph::Session>(argc, argv); });
+  return petroglyph::run_ranks("train_image", [&](const auto& ranks) {
+    return petroglyph::train_or_compare<petroglyph::Session>(argc, argv, ranks);
+  });
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 
 #include "analysis/length_report.h"
 #include "analysis/length_test.h"
@@ -34,9 +35,10 @@ void check_tests(const std::vector<std::string>& words, const std::vector<std::s
   }
 }
 
-int train_regular(int argc, char** argv) {
+int train_regular(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
   const std::vector<std::string> given(argv + std::min(argc, 1), argv + argc);
   RegularRun first(given);
+  first.settings.ranks = ranks;
   first.check_combination();
   Group group(first.settings, first.options, "regular", given, {"task", "all-tasks", "seeds"});
   const RegularRun common(group.words());
@@ -49,17 +51,18 @@ int train_regular(int argc, char** argv) {
       run.regular.task = task;
       run.settings.seed = static_cast<uint64_t>(seed);
       run.settings.resume = first.settings.resume;
+      run.settings.ranks = ranks;
       run.prepare(group.name());
       group.begin();
       const bool finished = run.run->train();
       const InterruptGuard guard;
-      if (finished) results.push_back(test_lengths(run));
-      if (!finished || interrupted()) return stopped(as_given(given), group.name());
+      if (finished && ranks->first()) results.push_back(test_lengths(run));
+      if (ranks->any(!finished || interrupted())) return stopped(as_given(given), group.name());
       if (tasks.size() * common.regular.seeds.size() == 1)
         std::printf("weights %016llx\n", static_cast<unsigned long long>(run.run->model().parameters.fingerprint()));
     }
   }
-  report_lengths(group.folder(), common.regular, results);
+  if (ranks->first()) report_lengths(group.folder(), common.regular, results);
   return 0;
 }
 
@@ -67,5 +70,6 @@ int train_regular(int argc, char** argv) {
 }  // namespace petroglyph
 
 int main(int argc, char** argv) {
-  return petroglyph::run_program("train_regular", [&] { return petroglyph::train_regular(argc, argv); });
+  return petroglyph::run_ranks("train_regular",
+                               [&](const auto& ranks) { return petroglyph::train_regular(argc, argv, ranks); });
 }

@@ -348,11 +348,12 @@ LengthTable Session::length_table() {
 
 int main(int argc, char** argv) {
   using namespace petroglyph;
-  return run_program("train_text", [&] {
+  return run_ranks("train_text", [&](const auto& ranks) {
     const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
     const bool evaluate = std::any_of(words.begin(), words.end(), [](const std::string& word) {
       return word == "--evaluate" || word.rfind("--evaluate=", 0) == 0;
     });
-    return evaluate ? Session(words).evaluate_checkpoint() : train_or_compare<Session>(argc, argv);
+    if (!evaluate) return train_or_compare<Session>(argc, argv, ranks);
+    return ranks->first() ? Session(words).evaluate_checkpoint() : 0;
   });
 }

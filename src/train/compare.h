@@ -58,7 +58,8 @@ class Comparison {
   // common: what the words say without any variant
   Comparison(Session& common, std::vector<std::string> words)
       : group_(common.settings, common.options, "compare", std::move(words), {"compare"}),
-        list_(common.compared().empty() ? option_of_group(group_.name(), "compare") : common.compared()),
+        ranks_(common.settings.ranks),
+        list_(common.compared().empty() ? option_of_group(*ranks_, group_.name(), "compare") : common.compared()),
         resume_(common.settings.resume),
         variants_(parse_variants(list_)) {
     for (const Variant& variant : variants_) check_differences(variant, common.options, list_);
@@ -80,12 +81,14 @@ class Comparison {
       Session session(words_of(variant));
       prepare(session, variant);
       if (!session.run->train()) return interrupted(session.settings.program);
+      if (!ranks_->first()) continue;
       const LengthTable table = session.length_table();
       chance = session.run->chance();
       if (lengths.labels.empty()) lengths = {title, table.quantity, table.unit, table.percent, table.lengths, {}, {}};
       lengths.labels.push_back(variant.label);
       lengths.values.push_back(table.values.at(0));
     }
+    if (!ranks_->first()) return 0;
     write_comparison(group_.folder(), title, variants_, chance);
     if (!lengths.lengths.empty()) write_lengths(group_.folder(), lengths);
     return 0;
@@ -102,7 +105,8 @@ class Comparison {
   void prepare(Session& session, const Variant& variant) const {
     session.settings.group = group_.name() + "/";
     session.settings.name = variant.name;
-    session.settings.resume = goes_on_in_group(group_.name(), variant.name, resume_);
+    session.settings.ranks = ranks_;
+    session.settings.resume = goes_on_in_group(*ranks_, group_.name(), variant.name, resume_);
     session.prepare();
   }
 
@@ -113,6 +117,7 @@ class Comparison {
   }
 
   Group group_;
+  std::shared_ptr<Ranks> ranks_;
   std::string list_;
   bool resume_;
   std::vector<Variant> variants_;
@@ -121,14 +126,15 @@ class Comparison {
 // What a program does whose runs can be compared: one run, or those that its --compare names, and the exit status. Its Session
 // also tells compared(), what --compare said, and show()s what there is to see of the trained model.
 template <class Session>
-int train_or_compare(int argc, char** argv) {
+int train_or_compare(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   Session session(words);
-  const bool begun = session.settings.resume && !option_of_group(session.settings.name, "compare").empty();
+  session.settings.ranks = ranks;
+  const bool begun = session.settings.resume && !option_of_group(*ranks, session.settings.name, "compare").empty();
   if (begun || !session.compared().empty()) return Comparison<Session>(session, words).run(session.title());
   session.prepare();
   const bool finished = session.run->train();
-  if (finished) session.show();
+  if (finished && ranks->first()) session.show();
   std::printf("weights %016llx\n", static_cast<unsigned long long>(session.run->model().parameters.fingerprint()));
   return finished ? 0 : INTERRUPTED_STATUS;
 }

@@ -5,11 +5,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
 #include "base/error.h"
 #include "cpu/make_cpu.h"
+#include "cpu/peak.h"
 #include "train/process.h"
 #ifdef PETROGLYPH_CUDA
 #include "gpu/make_gpu.h"
@@ -41,6 +43,15 @@ std::unique_ptr<Ops> make_device(const std::string& name, int threads) {
     throw Error("--device " + name + ": this build has no CUDA; build it where nvcc is installed, or with CUDA=1");
 #endif
   return make_cpu(threads);
+}
+
+std::unique_ptr<Ops> make_device(const std::string& name, int threads, const Ranks& ranks) {
+  if (threads == 0) threads = std::max(1, available_threads() / ranks.sharing());
+#ifdef PETROGLYPH_CUDA
+  const int gpus = name == "auto" || name == "cuda" ? gpu_count() : 0;
+  if (gpus > 1 && gpu_obstacle(ranks.rank_here() % gpus).empty()) return make_gpu(ranks.rank_here() % gpus);
+#endif
+  return make_device(name, threads);
 }
 
 std::string describe_device(const std::string& name, int threads) {

@@ -13,11 +13,6 @@ namespace {
 
 std::string file_of(const std::string& name) { return "runs/" + name + "/group.json"; }
 
-Json read_definition(const std::string& name) {
-  const std::string path = file_of(name);
-  return Json::parse(read_regular_file(path), path);
-}
-
 Json as_json(const std::vector<std::string>& words) {
   Json json = Json::array();
   for (const std::string& word : words) json.push(word);
@@ -28,11 +23,19 @@ Json as_json(const std::vector<std::string>& words) {
 
 Group::Group(const RunSettings& settings, Options& options, const std::string& otherwise,
              std::vector<std::string> words, const std::vector<std::string>& fixed)
-    : program_(settings.program), name_(group_folder(settings, otherwise)), words_(std::move(words)), fixed_(fixed) {
+    : ranks_(settings.ranks),
+      program_(settings.program),
+      name_(group_folder(settings, otherwise)),
+      words_(std::move(words)),
+      fixed_(fixed) {
   if (settings.resume) {
-    if (!is_there(folder())) throw Error(folder() + ": there is no such folder to go on with");
-    lock_.emplace(folder());
-    remove_leftovers(folder());
+    const bool found = ranks_->first_finds([&] {
+      if (!is_there(folder())) return false;
+      lock_.emplace(folder());
+      remove_leftovers(folder());
+      return true;
+    });
+    if (!found) throw Error(folder() + ": there is no such folder to go on with");
     go_on(options);
     return;
   }
@@ -43,11 +46,11 @@ Group::Group(const RunSettings& settings, Options& options, const std::string& o
 }
 
 void Group::go_on(Options& options) {
-  if (!is_there(file_of(name_)))
+  const std::string path = file_of(name_);
+  if (!ranks_->first_finds([&] { return is_there(path); }))
     throw Error(folder() +
                 ": has no group.json: this folder is of no comparison, and of no runs of several seeds or tasks");
-  definition_ = read_definition(name_);
-  const std::string path = file_of(name_);
+  definition_ = Json::parse(ranks_->first_says([&] { return read_regular_file(path); }), path);
   if (definition_.at("program").string() != program_)
     throw Error(path + ": of " + definition_.at("program").string() + ", not of " + program_);
   for (const std::string& option : fixed_) {
@@ -64,21 +67,24 @@ void Group::go_on(Options& options) {
   words_ = all;
   if (known) return;
   definition_.set("words", as_json(words_));
-  write_file_atomically(path, definition_.text() + "\n");
+  if (ranks_->first()) write_file_atomically(path, definition_.text() + "\n");
 }
 
 void Group::begin() {
-  if (lock_) return;
+  if (lock_ || !ranks_->first()) return;
   if (!claim_folder(folder())) check_new_run(folder());
   lock_.emplace(folder());
   write_file_atomically(file_of(name_), definition_.text() + "\n");
 }
 
-std::string option_of_group(const std::string& name, const std::string& option) {
-  if (!is_there(file_of(name))) return "";
-  const Json definition = read_definition(name);
-  const Json* value = definition.at("fixed").find(option);
-  return value ? value->string() : "";
+std::string option_of_group(Ranks& ranks, const std::string& name, const std::string& option) {
+  return ranks.first_says([&]() -> std::string {
+    const std::string path = file_of(name);
+    if (!is_there(path)) return "";
+    const Json definition = Json::parse(read_regular_file(path), path);
+    const Json* value = definition.at("fixed").find(option);
+    return value ? value->string() : "";
+  });
 }
 
 }  // namespace petroglyph

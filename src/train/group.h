@@ -3,6 +3,7 @@
 //   runs/NAME/group.json    the program, the words of its command line, and what shaped the runs; --resume goes on with just that
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,12 +26,14 @@ class Group {
   std::string folder() const { return "runs/" + name_; }
   // Of the command line that the runs are made by: those of the beginning, and behind them those of now, which win.
   const std::vector<std::string>& words() const { return words_; }
-  // Once the first run is found to be right, and before it writes: makes and locks the folder, and writes what defines the group.
+  // Once the first run is found to be right, and before it writes: the first rank makes and locks the folder, and writes what defines
+  // the group.
   void begin();
 
  private:
   void go_on(Options& options);
 
+  std::shared_ptr<Ranks> ranks_;
   std::string program_, name_;
   std::vector<std::string> words_, fixed_;
   Json definition_;
@@ -38,6 +41,6 @@ class Group {
 };
 
 // What an option was in the command line that began the group runs/NAME; empty where there is no such group.
-std::string option_of_group(const std::string& name, const std::string& option);
+std::string option_of_group(Ranks& ranks, const std::string& name, const std::string& option);
 
 }  // namespace petroglyph

@@ -215,7 +215,7 @@ NextSymbol RegularRun::next_symbols(int i) const {
 void RegularRun::prepare(const std::string& group) {
   settings.group = group + "/";
   settings.name = regular.task + "-seed-" + std::to_string(settings.seed);
-  settings.resume = goes_on_in_group(group, settings.name, settings.resume);
+  settings.resume = goes_on_in_group(*settings.ranks, group, settings.name, settings.resume);
   run.emplace(settings, options, "");
   Sizes sizes{NextSymbol::VOCAB, NextSymbol::CLASSES, window(0).second};
   if (regular.next_symbol()) {

@@ -8,11 +8,13 @@
 
 #include "base/atomic_file.h"
 #include "base/cadence.h"
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/progress.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "figures/figure.h"
 #include "train/device.h"
 #include "train/run_page.h"
@@ -60,6 +62,11 @@ void RunSettings::declare(Options& options) {
   options.section("Training");
   options.add("batch", &batch, 1, 1 << 20, "samples that go through the model at a time");
   options.add("accumulate", &accumulate, 1, 1 << 16, "batches whose gradients are averaged into one step");
+  options
+      .add("shards", &shards, 1, 1 << 16,
+           "parts of a batch, a power of two, whose gradients are added by one tree: what as many processes or fewer "
+           "(mpirun -n) compute together, one computes with the same bits")
+      .may_lack();
   options.add("steps", &steps, 0, int64_t(1) << 31, "steps at most").may_differ();
   options.add("stop-at", &stop_at, 0, 2, "ends when an evaluation's accuracy reaches this; 2: never").may_differ();
   options.add("lr", &rate.peak, 0, 1e3, "learning rate after warm-up");
@@ -93,12 +100,19 @@ void RunSettings::declare(Options& options) {
   options.add("quiet", &quiet, "prints results only").may_change();
 }
 
+void RunSettings::check_shards() const {
+  if ((shards & (shards - 1)) != 0) throw UsageError(text("--shards %d: expected a power of two", shards));
+  if (batch % shards != 0) throw UsageError(text("--shards %d does not divide --batch %d", shards, batch));
+  if (shards % ranks->count() != 0)
+    throw UsageError(text("--shards %d: started as %d ranks, whose number has to divide it", shards, ranks->count()));
+}
+
 Run::Run(RunSettings& settings, Options& options, const std::string& default_name)
-    : settings_(settings), default_name_(default_name) {
+    : settings_(settings), ranks_(*settings.ranks), default_name_(default_name) {
   state_.program = settings.program;
   if (settings.resume && settings.name.empty()) settings.name = default_name;
   const bool chosen = !settings.name.empty();
-  if (!chosen) settings.name = free_run_name(default_name);
+  settings.name = ranks_.first_says([&] { return chosen ? settings.name : free_run_name(default_name); });
   check_run_name(settings.name);
   if (chosen) default_name_ = "";  // it is this name or none
   folder_ = "runs/" + settings.group + settings.name;
@@ -106,9 +120,10 @@ Run::Run(RunSettings& settings, Options& options, const std::string& default_nam
   if (settings.resume) {
     resume(options);
   } else {
-    check_new_run(folder_);
+    ranks_.first_finds([&] { return check_new_run(folder_), true; });
   }
   check(options);
+  settings.check_shards();
   settings.rate.shape = shape_of(settings.schedule);
   settings.rate.steps = settings.steps;
   state_.options = options.to_json();
@@ -116,20 +131,24 @@ Run::Run(RunSettings& settings, Options& options, const std::string& default_nam
 
 // The checkpoint is opened once: its step and its weights are of one file, whatever is put in its place.
 void Run::resume(Options& options) {
-  if (!std::filesystem::is_directory(folder_)) throw Error(folder_ + ": there is no such run to go on with");
-  lock_.emplace(folder_);
-  remove_leftovers(folder_);
-  if (!is_there(checkpoint_)) refuse_without_checkpoint(folder_, settings_.program);
-  opened_ = std::make_unique<SafetensorsFile>(checkpoint_);
-  const RunState saved = read_run_state(*opened_, settings_.program);
-  options.restore(saved.options, checkpoint_);
-  const int64_t steps = saved.options.at("steps").integer();
+  const std::string said = ranks_.first_says([&] {
+    if (!std::filesystem::is_directory(folder_)) throw Error(folder_ + ": there is no such run to go on with");
+    lock_.emplace(folder_);
+    remove_leftovers(folder_);
+    if (!is_there(checkpoint_)) refuse_without_checkpoint(folder_, settings_.program);
+    opened_ = std::make_unique<SafetensorsFile>(checkpoint_);
+    const RunState saved = read_run_state(*opened_, settings_.program);
+    state_.log = saved.log;
+    return Json::object().set("options", saved.options).set("step", saved.step).text();
+  });
+  const Json saved = Json::parse(said, checkpoint_);
+  options.restore(saved.at("options"), checkpoint_);
+  const int64_t steps = saved.at("options").at("steps").integer();
   if (has_floor(settings_.schedule) && steps != settings_.steps)
     throw Error(text("--steps %lld: this run's %s schedule was laid out over %lld steps",
                      static_cast<long long>(settings_.steps), settings_.schedule.c_str(),
                      static_cast<long long>(steps)));
-  state_.step = saved_step_ = saved.step;
-  state_.log = saved.log;
+  state_.step = saved_step_ = saved.at("step").integer();
 }
 
 // What would do nothing.
@@ -142,7 +161,7 @@ void Run::check(const Options& options) const {
 
 // Of two processes that choose the same name at the same moment one gets it, and the other the next one, or an Error.
 void Run::claim_folder() {
-  if (lock_) return;
+  if (lock_ || !ranks_.first()) return;
   while (!petroglyph::claim_folder(folder_)) {
     if (default_name_.empty()) check_new_run(folder_);
     settings_.name = free_run_name(default_name_);
@@ -158,19 +177,48 @@ void Run::prepare(const std::string& model, const Json& config, const Task& task
   state_.data = extras_.data;
   state_.model = model;
   state_.config = config;
-  ops_ = make_device(settings_.device, settings_.threads);
+  ops_ = make_device(settings_.device, settings_.threads, ranks_);
   model_ = make_model(model, config, *ops_);
   optimizer_ = std::make_unique<Optimizer>(model_->parameters, *ops_, settings_.adamw);
   read_parameters();
+  share_parameters();
   trainer_ = std::make_unique<Trainer>(*model_, task, *optimizer_, *ops_, settings_.seed, settings_.batch,
-                                       settings_.accumulate);
+                                       settings_.accumulate, settings_.shards, settings_.ranks);
+  check_ranks();
   if (settings_.quiet) return;
-  std::printf("%s: %s parameters, %s without embeddings and readout; %s\n", model.c_str(),
+  std::printf("%s: %s parameters, %s without embeddings and readout; %s%s\n", model.c_str(),
               with_commas(model_->parameters.size()).c_str(), with_commas(model_->parameters.size_of_blocks()).c_str(),
-              ops_->description().c_str());
+              ranks_.count() > 1 ? text("%d ranks, each ", ranks_.count()).c_str() : "", ops_->description().c_str());
+}
+
+// The others have what the first rank read.
+void Run::share_parameters() {
+  if (ranks_.count() == 1) return;
+  const auto share = [&](const Tensor& tensor) {
+    std::vector<real> values = tensor.download();
+    ranks_.broadcast(values.data(), values.size() * sizeof(real));
+    return values;
+  };
+  model_->parameters.upload_all(share(model_->parameters.values()));
+  optimizer_->m().upload(share(optimizer_->m()));
+  optimizer_->v().upload(share(optimizer_->v()));
+  ranks_.broadcast(&best_loss_, sizeof best_loss_);
+  ranks_.broadcast(&stale_, sizeof stale_);
+}
+
+// Whether all are about to do the same.
+void Run::check_ranks() {
+  if (ranks_.count() == 1) return;
+  const std::string said = state_.program + state_.options.text() + state_.model + state_.config.text() + version() +
+                           std::to_string(sizeof(real));
+  Checksum checksum;
+  checksum.update(said.data(), said.size());
+  ranks_.check_same(checksum.value(), "its options, its model or its version");
+  trainer_->check_ranks(state_.step);
 }
 
 void Run::read_parameters() {
+  if (settings_.resume && !ranks_.first()) return;
   if (settings_.resume) {
     load_checkpoint(*opened_, *model_, *optimizer_);
     opened_.reset();
@@ -178,7 +226,8 @@ void Run::read_parameters() {
     return;
   }
   model_->parameters.initialize(settings_.seed);
-  if (!settings_.init.empty() && load_parameters(settings_.init, *model_, extras_.new_head) && !settings_.quiet)
+  if (ranks_.first() && !settings_.init.empty() && load_parameters(settings_.init, *model_, extras_.new_head) &&
+      !settings_.quiet)
     std::printf("%s is for other classes: the readout starts anew\n", settings_.init.c_str());
 }
 
@@ -195,7 +244,7 @@ void Run::read_log() {
 bool Run::train() {
   const InterruptGuard guard;
   claim_folder();
-  if (!log_) log_.emplace(CsvLog::create(file("log.csv"), COLUMNS));
+  if (!log_ && ranks_.first()) log_.emplace(CsvLog::create(file("log.csv"), COLUMNS));
   Progress progress(state_.step, settings_.steps, settings_.quiet);
   Cadence saving(settings_.save_seconds), drawing(LONGEST_BETWEEN_DRAWINGS);
   start_ = std::chrono::steady_clock::now();
@@ -209,15 +258,27 @@ bool Run::train() {
     append(row, !last);
     if (evaluated && extras_.describe) show_evaluation(progress, step, row);
     if (last || progress.due(state_.step)) progress.show(state_.step, describe(row, progress.rate()));
-    if (last || interrupted()) break;
-    if (state_.step % settings_.save_every == 0 || saving.due()) saving.run([&] { save(); });
-    if (drawing.due()) drawing.run([&] { draw(true); });
+    agree(saving.due());
+    if (last || stopped_) break;
+    if (state_.step % settings_.save_every == 0 || saves_) saving.run([&] { save(); });
+    if (ranks_.first() && drawing.due()) drawing.run([&] { draw(true); });
   }
   progress.finish();
   save();
+  if (!ranks_.first()) return !stopped_;
   draw(false);
   report();
-  return !interrupted();
+  return !stopped_;
+}
+
+// A signal that reached one rank stops them all after the same step; the first one's clock says when to save.
+void Run::agree(bool due) {
+  struct Wish {
+    bool stop, save;
+  };
+  const std::vector<Wish> wishes = ranks_.gather(Wish{interrupted(), due});
+  stopped_ = std::any_of(wishes.begin(), wishes.end(), [](const Wish& wish) { return wish.stop; });
+  saves_ = wishes[0].save;
 }
 
 double Run::seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
@@ -225,6 +286,7 @@ double Run::seconds() const { return std::chrono::duration<double>(std::chrono::
 // The row speaks of the weights before the step's update; the checkpoint that follows, of all rows before its own step.
 void Run::append(const Row& row, bool trained) {
   tokens_ += row.trained.tokens;
+  if (!log_) return;
   log_->append(
       trained ? state_.step - 1 : state_.step,
       {row.trained.loss, row.trained.accuracy, row.rate, row.gradient_norm, row.evaluated.loss, row.evaluated.accuracy,
@@ -235,11 +297,12 @@ void Run::append(const Row& row, bool trained) {
 // Before the step's update, so that a row of the log speaks of one set of weights.
 bool Run::evaluate(Row& row) {
   if (state_.step != settings_.steps && (state_.step == 0 || state_.step % settings_.eval_every != 0)) return false;
-  row.evaluated = evaluate(*task_, eval_samples());
+  row.evaluated = trainer_->evaluate_together(*task_, state_.step, eval_samples(), at_once());
   check_finite(row.evaluated.loss);
   finite_step_ = state_.step;
   judge(row.evaluated.loss);
-  if (extras_.keep_best && stale_ == 0) save_checkpoint(file("best.safetensors"), state_, *model_, *optimizer_);
+  if (extras_.keep_best && stale_ == 0 && ranks_.first())
+    save_checkpoint(file("best.safetensors"), state_, *model_, *optimizer_);
   return true;
 }
 
@@ -261,8 +324,11 @@ bool Run::ended(const Row& row) {
 }
 
 Measures Run::evaluate(const Task& task, int samples, double longer) {
-  const int at_once = std::max(1, static_cast<int>(settings_.batch / std::max(1.0, longer)));
-  return trainer_->evaluate(task, state_.step, samples, at_once);
+  return trainer_->evaluate(task, state_.step, samples, at_once(longer));
+}
+
+int Run::at_once(double longer) const {
+  return std::max(1, static_cast<int>(settings_.batch / settings_.shards / std::max(1.0, longer)));
 }
 
 void Run::train_one(Row& row) {
@@ -299,7 +365,7 @@ std::string Run::describe(const Row& row, double steps_a_second) const {
 }
 
 void Run::show_evaluation(Progress& progress, int64_t step, const Row& row) const {
-  if (settings_.quiet) return;
+  if (settings_.quiet || !ranks_.first()) return;
   progress.line("step " + with_commas(step) + "  " + extras_.describe(row.evaluated));
   if (!extras_.after_evaluation) return;
   for (const std::string& line : extras_.after_evaluation()) progress.line(line);
@@ -310,14 +376,19 @@ void Run::save() {
   if (saved_step_ == state_.step) return;
   if (finite_step_ != state_.step && !trainer_->is_finite_at(state_.step)) check_finite(NOT_MEASURED);
   finite_step_ = state_.step;
+  if (ranks_.count() > 1)
+    ranks_.check_same(model_->parameters.fingerprint(),
+                      text("its weights after step %lld", static_cast<long long>(state_.step)));
+  saved_step_ = state_.step;
+  if (!ranks_.first()) return;
   claim_folder();
   if (log_) log_->flush_to_disk();
   keep_as(checkpoint_, file("previous.safetensors"));
   save_checkpoint(checkpoint_, state_, *model_, *optimizer_);
-  saved_step_ = state_.step;
 }
 
 void Run::keep_snapshot() {
+  if (!ranks_.first()) return;
   make_folder(file("snapshots"));
   save_weights(file(text("snapshots/step-%lld.safetensors", static_cast<long long>(state_.step))), state_, *model_);
 }
@@ -347,7 +418,7 @@ void Run::draw(bool running) const {
 }
 
 void Run::report() const {
-  if (interrupted()) {
+  if (stopped_) {
     std::printf("interrupted after step %s\n", with_commas(state_.step).c_str());
     if (settings_.group.empty())
       std::printf("go on with: ./%s --resume --name %s\n", settings_.program.c_str(), settings_.name.c_str());

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "train/checkpoint.h"
+#include "train/ranks.h"
 #include "train/run_folder.h"
 #include "train/trainer.h"
 
@@ -38,7 +39,7 @@ struct RunSettings {
   uint64_t seed = 1;
   std::string device = "auto";
   int threads = 0;
-  int batch = 64, accumulate = 1;
+  int batch = 64, accumulate = 1, shards = 1;
   int64_t samples_a_step() const { return static_cast<int64_t>(batch) * accumulate; }
   int64_t steps = 2000;
   double stop_at = 1;  // accuracy of an evaluation that ends the run; above 1: never
@@ -49,8 +50,11 @@ struct RunSettings {
   std::string schedule = "constant";
   Schedule rate;
   AdamwSettings adamw;
+  std::shared_ptr<Ranks> ranks = one_rank();
 
   void declare(Options& options);
+  // Throws UsageError where batch, shards and ranks do not divide each other.
+  void check_shards() const;
 };
 
 // Whether weights are kept after `step` updates: at 0, at the multiples of `every`, and before the first of them where `every` is
@@ -77,12 +81,13 @@ class Run {
   // Builds what trains, once the options are final. The folder of a new run is made by what writes into it first.
   void prepare(const std::string& model, const Json& config, const Task& task, RunExtras extras = {});
 
-  // Until the steps are done, the accuracy is reached, or Ctrl-C; false where it was that. Saves.
+  // Until the steps are done, the accuracy is reached, or Ctrl-C; false where it was that. Saves. By all ranks together; the first one
+  // writes.
   bool train();
   void save();
 
   // On samples of another task than the one it learns. Where these are `longer` times as long, only as many go through the model at
-  // a time as have the size of a training batch.
+  // a time as have the size of a training batch. By this process alone.
   Measures evaluate(const Task& task, int samples, double longer = 1);
   double chance() const { return task_->chance(); }
   int eval_samples() const {  // of its own task: none twice
@@ -101,6 +106,10 @@ class Run {
   void check(const Options& options) const;
   void claim_folder();
   void read_parameters();
+  void share_parameters();
+  void check_ranks();
+  int at_once(double longer = 1) const;
+  void agree(bool due);
   bool evaluate(Row& row);
   void read_log();
   void judge(double evaluated_loss);
@@ -117,6 +126,8 @@ class Run {
   void report_milestones() const;
 
   RunSettings& settings_;
+  Ranks& ranks_;
+  bool stopped_ = false, saves_ = false;  // what the ranks agreed upon after the last step
   std::string default_name_, folder_, checkpoint_;
   std::optional<FolderLock> lock_;
   std::unique_ptr<SafetensorsFile> opened_;  // the checkpoint, from when its step is read until its weights are

@@ -52,18 +52,22 @@ void check_new_run(const std::string& folder) {
     throw Error(folder + ": this run exists already; go on with it (--resume) or choose another --name");
 }
 
-bool goes_on_in_group(const std::string& group, const std::string& name, bool resumed) {
+bool goes_on_in_group(Ranks& ranks, const std::string& group, const std::string& name, bool resumed) {
   const std::string folder = "runs/" + group + "/" + name;
-  if (is_there(folder + "/model.safetensors")) return true;
-  if (resumed && is_there(folder)) put_aside(folder);
-  return false;
+  return ranks.first_finds([&] {
+    if (is_there(folder + "/model.safetensors")) return true;
+    if (resumed && is_there(folder)) put_aside(folder);
+    return false;
+  });
 }
 
 std::string group_folder(const RunSettings& settings, const std::string& otherwise) {
-  if (settings.name.empty()) return settings.resume ? otherwise : free_run_name(otherwise);
-  check_run_name(settings.name);
-  if (!settings.resume) check_new_run("runs/" + settings.name);
-  return settings.name;
+  return settings.ranks->first_says([&] {
+    if (settings.name.empty()) return settings.resume ? otherwise : free_run_name(otherwise);
+    check_run_name(settings.name);
+    if (!settings.resume) check_new_run("runs/" + settings.name);
+    return settings.name;
+  });
 }
 
 void refuse_without_checkpoint(const std::string& folder, const std::string& program) {

@@ -5,6 +5,7 @@
 
 namespace petroglyph {
 
+class Ranks;
 struct RunSettings;
 
 // A name is a folder's, not a path; throws UsageError.
@@ -20,7 +21,7 @@ std::string group_folder(const RunSettings& settings, const std::string& otherwi
 
 // Whether a run of a group goes on from a checkpoint. Where the group is resumed, what a run left that ended before its first one
 // is put aside, as NAME.before: it starts anew.
-bool goes_on_in_group(const std::string& group, const std::string& name, bool resumed);
+bool goes_on_in_group(Ranks& ranks, const std::string& group, const std::string& name, bool resumed);
 
 // Throws Error: this folder has no checkpoint to go on with; the message says what there is.
 [[noreturn]] void refuse_without_checkpoint(const std::string& folder, const std::string& program);

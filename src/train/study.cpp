@@ -33,6 +33,10 @@ void StudySettings::declare(Options& options) {
   options.section("Training");
   options.add("batch", &run.batch, 1, 1 << 20, "samples that go through a model at a time");
   options.add("accumulate", &run.accumulate, 1, 1 << 16, "batches whose gradients are averaged into one step");
+  options
+      .add("shards", &run.shards, 1, 1 << 16,
+           "parts of a batch; where mpirun started several processes, they train each run together, one after another")
+      .may_lack();
   options.add("lr", &run.rate.peak, 0, 1e3, "learning rate after the warm-up, which takes a tenth of each run's steps");
   options.add("lr-floor", &run.rate.floor, 0, 1e3, "where the cosine over each run's steps ends");
   options.add("weight-decay", &run.adamw.weight_decay, 0, 10, "AdamW's decay of the weights, times the learning rate");
@@ -59,10 +63,13 @@ Study::Study(StudySettings& settings, Options& options, const std::string& defau
   settings.run.group = name + "/";
   const std::string saved = folder_ + "/study.json";  // train() writes it
   if (!settings.run.resume) return;
-  if (!is_there(saved)) throw Error(folder_ + ": there is no study.json: no study was begun in this folder");
-  lock_.emplace(folder_);
-  remove_leftovers(folder_);
-  options.restore(Json::parse(read_regular_file(saved), saved), saved);
+  const std::string before = settings.run.ranks->first_says([&] {
+    if (!is_there(saved)) throw Error(folder_ + ": there is no study.json: no study was begun in this folder");
+    lock_.emplace(folder_);
+    remove_leftovers(folder_);
+    return read_regular_file(saved);
+  });
+  options.restore(Json::parse(before, saved), saved);
 }
 
 // The next process that ended, and how; a signal that came to us alone is passed on to all once.
@@ -78,14 +85,38 @@ pid_t Study::wait_for_one(const std::map<pid_t, StudyRun*>& busy, int* status) {
   }
 }
 
-bool Study::train(std::vector<StudyRun>& runs) {
-  const InterruptGuard guard;
+void Study::begin(std::vector<StudyRun>& runs) {
   if (!lock_) {
     if (!claim_folder(folder_)) check_new_run(folder_);
     lock_.emplace(folder_);
   }
   write_file_atomically(folder_ + "/study.json", options_.to_json().text() + "\n");
   read_points(runs);
+}
+
+// By all ranks together: a rank is no process to fork.
+bool Study::train_in_turn(std::vector<StudyRun>& runs) {
+  Ranks& ranks = *settings_.run.ranks;
+  device_ = settings_.run.device;
+  if (ranks.first()) begin(runs);
+  for (StudyRun& run : runs) {
+    ranks.broadcast(&run.loss, sizeof run.loss);
+    if (run.done()) continue;
+    if (train_one(run, 1) != 0) return false;
+    if (ranks.first()) {
+      finish(run);
+      write_points(runs);
+      show(run, runs);
+    }
+    ranks.broadcast(&run.loss, sizeof run.loss);
+  }
+  return true;
+}
+
+bool Study::train(std::vector<StudyRun>& runs) {
+  const InterruptGuard guard;
+  if (settings_.run.ranks->count() > 1) return train_in_turn(runs);
+  begin(runs);
   const bool on_cpu = describe_device(settings_.run.device, 1).rfind("CPU", 0) == 0;
   device_ = on_cpu ? "cpu" : settings_.run.device;  // no run asks, and says why, once more
   const int cores = on_cpu ? available_threads() : 1;
@@ -139,10 +170,10 @@ int Study::train_one(const StudyRun& run, int processes) const {
   settings.schedule = "cosine";
   settings.rate.warmup = run.steps / 10;
   settings.quiet = processes > 1;
-  settings.resume = std::filesystem::exists(folder_ + "/" + run.name + "/model.safetensors");
-  if (settings.threads == 0) settings.threads = std::max(1, available_threads() / processes);
+  settings.resume =
+      goes_on_in_group(*settings.ranks, settings.group.substr(0, settings.group.size() - 1), run.name, true);
+  if (settings.threads == 0 && processes > 1) settings.threads = std::max(1, available_threads() / processes);
   if (settings.quiet && !std::freopen("/dev/null", "w", stdout)) throw Error("/dev/null: cannot be written");
-  if (!settings.resume && is_there(folder_ + "/" + run.name)) put_aside(folder_ + "/" + run.name);
   Options options(program_, "");
   settings.declare(options);
   Run training(settings, options, run.name);

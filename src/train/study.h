@@ -52,6 +52,8 @@ class Study {
   const std::string& folder() const { return folder_; }
 
  private:
+  void begin(std::vector<StudyRun>& runs);
+  bool train_in_turn(std::vector<StudyRun>& runs);
   void read_points(std::vector<StudyRun>& runs);
   void write_points(const std::vector<StudyRun>& runs) const;
   int start(const StudyRun& run, int processes) const;

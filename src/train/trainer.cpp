@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "math/random.h"
@@ -10,46 +11,107 @@
 namespace petroglyph {
 
 Trainer::Trainer(Model& model, const Task& task, Optimizer& optimizer, Ops& ops, uint64_t seed, int batch,
-                 int accumulate)
+                 int accumulate, int shards, std::shared_ptr<Ranks> ranks)
     : model_(model),
       task_(task),
       optimizer_(optimizer),
       ops_(ops),
       seed_(seed),
-      batch_(batch),
-      accumulate_(accumulate) {}
+      batch_(batch / shards),
+      accumulate_(accumulate),
+      shards_(shards),
+      ranks_(std::move(ranks)),
+      tree_(ops, *ranks_, parts_here(), model.parameters.room()) {}
 
 // A step only puts work on the device's queue; the one wait, for the loss that is shown, comes when all of it is there.
 Measures Trainer::step(int64_t step, double learning_rate) {
-  std::vector<Batch> batches;
+  std::vector<Batch> batches;  // of the parts of this rank
   int64_t counted = 0;
-  for (int a = 0; a < accumulate_; ++a) {
-    batches.push_back(task_.batch(seed_, stream_of("train"), static_cast<uint32_t>(step), a * batch_, batch_));
+  const int here = parts_here() * accumulate_, first = ranks_->rank() * here;
+  for (int b = first; b < first + here; ++b) {
+    batches.push_back(task_.batch(seed_, stream_of("train"), static_cast<uint32_t>(step), b * batch_, batch_));
     counted += batches.back().counted;
   }
-  model_.parameters.zero_gradients();
-  for (int a = 0; a < accumulate_; ++a) enqueue(batches[static_cast<size_t>(a)], a, 1 / static_cast<real>(counted));
+  int64_t of_all = 0;
+  for (const int64_t of_rank : ranks_->gather(counted)) of_all += of_rank;
+  for (int b = 0; b < here; ++b) {
+    if (b % accumulate_ == 0) model_.parameters.zero_gradients();
+    enqueue(batches[static_cast<size_t>(b)], b, 1 / static_cast<real>(of_all));
+    if ((b + 1) % accumulate_ == 0) tree_.add(model_.parameters.gradients().data());
+  }
   optimizer_.step(step, learning_rate);
-  return collect(task_, batches);
+  return collect_parts(batches);
+}
+
+std::vector<Trainer::Sums> Trainer::evaluate_some(const Task& task, int64_t step, int samples, int at_once, int first,
+                                                  int stride) {
+  std::vector<Batch> batches;
+  for (int64_t begin = int64_t(first) * at_once; begin < samples; begin += int64_t(stride) * at_once) {
+    const int begins = static_cast<int>(begin);
+    batches.push_back(task.batch(seed_, stream_of("evaluate"), static_cast<uint32_t>(step), begins,
+                                 std::min(at_once, samples - begins)));
+    enqueue(batches.back(), static_cast<int>(batches.size()) - 1, 0);
+  }
+  std::vector<Sums> sums;
+  for (size_t slot = 0; slot < batches.size(); ++slot) sums.push_back(collect(task, batches[slot], slot));
+  return sums;
 }
 
 bool Trainer::is_finite_at(int64_t step) {
-  for (int a = 0; a < accumulate_; ++a) {
-    enqueue(task_.batch(seed_, stream_of("train"), static_cast<uint32_t>(step), a * batch_, batch_), 0, 0);
-    if (!std::isfinite(static_cast<double>(total_[0].download()[0]))) return false;
+  bool finite = true;
+  const int here = parts_here() * accumulate_, first = ranks_->rank() * here;
+  for (int b = first; b < first + here && finite; ++b) {
+    enqueue(task_.batch(seed_, stream_of("train"), static_cast<uint32_t>(step), b * batch_, batch_), 0, 0);
+    finite = std::isfinite(static_cast<double>(total_[0].download()[0]));
   }
-  return true;
+  return !ranks_->any(!finite);
 }
 
 Measures Trainer::evaluate(const Task& task, int64_t step, int samples, int at_once) {
-  std::vector<Batch> batches;
-  const int most = at_once > 0 ? at_once : batch_;
-  for (int first = 0; first < samples; first += most) {
-    batches.push_back(
-        task.batch(seed_, stream_of("evaluate"), static_cast<uint32_t>(step), first, std::min(most, samples - first)));
-    enqueue(batches.back(), static_cast<int>(batches.size()) - 1, 0);
-  }
-  return collect(task, batches);
+  Sums total;
+  for (const Sums& sums : evaluate_some(task, step, samples, at_once > 0 ? at_once : batch_, 0, 1)) total.add(sums);
+  return total.mean();
+}
+
+// Rank r takes the batches r, r + R, …; what they say is added in their order.
+Measures Trainer::evaluate_together(const Task& task, int64_t step, int samples, int at_once) {
+  if (at_once == 0) at_once = batch_;
+  const int R = ranks_->count(), batches = (samples + at_once - 1) / at_once;
+  std::vector<Sums> mine = evaluate_some(task, step, samples, at_once, ranks_->rank(), R);
+  const size_t each = static_cast<size_t>((batches + R - 1) / R);
+  mine.resize(each);
+  const std::vector<Sums> all = ranks_->gather(mine);
+  Sums total;
+  for (int b = 0; b < batches; ++b) total.add(all[static_cast<size_t>(b % R) * each + static_cast<size_t>(b / R)]);
+  return total.mean();
+}
+
+namespace {
+
+void absorb(Checksum& checksum, const Batch& batch) {
+  checksum.update(batch.tokens.data(), batch.tokens.size() * sizeof batch.tokens[0]);
+  checksum.update(batch.patches.data(), batch.patches.size() * sizeof(real));
+  checksum.update(batch.targets.data(), batch.targets.size() * sizeof batch.targets[0]);
+  checksum.update(batch.sets.data(), batch.sets.size() * sizeof(real));
+}
+
+}  // namespace
+
+void Trainer::check_ranks(int64_t step) {
+  if (ranks_->count() == 1) return;
+  constexpr int STEPS = 64;
+  Checksum samples;
+  for (const char* stream : {"train", "evaluate"})
+    for (int64_t s = step; s < step + STEPS; ++s)
+      absorb(samples, task_.batch(seed_, stream_of(stream), static_cast<uint32_t>(s), 0, 1));
+  ranks_->check_same(samples.value(), "its samples: are the files the same?");
+  const Batch batch = task_.batch(seed_, stream_of("train"), static_cast<uint32_t>(step), 0, 1);
+  model_.parameters.zero_gradients();
+  enqueue(batch, 0, 1 / static_cast<real>(batch.counted));
+  const std::vector<real> gradients = model_.parameters.gradients().download();
+  Checksum learned;
+  learned.update(gradients.data(), gradients.size() * sizeof(real));
+  ranks_->check_same(learned.value(), "the gradient of one sample: are the builds of the same sources?");
 }
 
 Input Trainer::upload(const Batch& batch) {
@@ -115,18 +177,47 @@ std::vector<int32_t> Trainer::guesses(const Batch& batch, size_t slot) const {
   return yes;
 }
 
-Measures Trainer::collect(const Task& task, const std::vector<Batch>& batches) const {
-  Measures sum;
-  int64_t counted = 0, samples = 0, tokens = 0;
-  for (size_t slot = 0; slot < batches.size(); ++slot) {
-    const Batch& batch = batches[slot];
-    sum.loss += static_cast<double>(total_[slot].download()[0]);
-    sum.accuracy += task.accuracy(batch, guesses(batch, slot)) * batch.size;
-    counted += batch.counted;
-    samples += batch.size;
-    tokens += static_cast<int64_t>(batch.size) * batch.length;
+void Trainer::Sums::add(const Sums& other) {
+  loss += other.loss;
+  accuracy += other.accuracy;
+  counted += other.counted;
+  samples += other.samples;
+  tokens += other.tokens;
+}
+
+Measures Trainer::Sums::mean() const {
+  return {loss / static_cast<double>(counted), accuracy / static_cast<double>(samples), tokens};
+}
+
+Trainer::Sums Trainer::collect(const Task& task, const Batch& batch, size_t slot) const {
+  return {static_cast<double>(total_[slot].download()[0]), task.accuracy(batch, guesses(batch, slot)) * batch.size,
+          batch.counted, batch.size, static_cast<int64_t>(batch.size) * batch.length};
+}
+
+// A part's batches in their order, the parts and then the ranks by the gradients' tree.
+Measures Trainer::collect_parts(const std::vector<Batch>& batches) const {
+  Sums sum;
+  std::vector<double> losses, accuracies;
+  for (size_t slot = 0; slot < batches.size();) {
+    Sums part;
+    for (int a = 0; a < accumulate_; ++a, ++slot) part.add(collect(task_, batches[slot], slot));
+    losses.push_back(part.loss);
+    accuracies.push_back(part.accuracy);
+    sum.add(part);
   }
-  return {sum.loss / static_cast<double>(counted), sum.accuracy / static_cast<double>(samples), tokens};
+  sum.loss = GradientTree::sum(losses);
+  sum.accuracy = GradientTree::sum(accuracies);
+  losses.clear();
+  accuracies.clear();
+  Sums total;
+  for (const Sums& of_rank : ranks_->gather(sum)) {
+    losses.push_back(of_rank.loss);
+    accuracies.push_back(of_rank.accuracy);
+    total.add(of_rank);
+  }
+  total.loss = GradientTree::sum(losses);
+  total.accuracy = GradientTree::sum(accuracies);
+  return total.mean();
 }
 
 }  // namespace petroglyph

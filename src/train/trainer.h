@@ -1,11 +1,14 @@
 // One training step and one evaluation: what every program's loop is made of.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "models/model.h"
 #include "tasks/task.h"
+#include "train/gradient_tree.h"
 #include "train/optimizer.h"
+#include "train/ranks.h"
 
 namespace petroglyph {
 
@@ -18,21 +21,40 @@ struct Measures {
 class Trainer {
  public:
   // batch: samples that go through the model at a time; a step takes `accumulate` of them and averages.
-  Trainer(Model& model, const Task& task, Optimizer& optimizer, Ops& ops, uint64_t seed, int batch, int accumulate);
+  // shards: a step's samples are so many parts, of which each rank takes as many as any other. Each part's gradient is computed as if it
+  // were alone, in `accumulate` batches of batch/shards, and they are added by one tree (gradient_tree.h): the ranks' number tells
+  // nothing of itself.
+  Trainer(Model& model, const Task& task, Optimizer& optimizer, Ops& ops, uint64_t seed, int batch, int accumulate,
+          int shards = 1, std::shared_ptr<Ranks> ranks = one_rank());
 
   // One update from the fresh samples of `step`; measured on these samples before it.
   Measures step(int64_t step, double learning_rate);
   // Whether the loss on the samples of `step` is finite, before any update from them.
   bool is_finite_at(int64_t step);
-  // On `samples` samples of a task that training never sees, the same for the same step, `at_once` at a time; 0: a batch.
+  // On `samples` samples of a task that training never sees, the same for the same step, `at_once` at a time; 0: a part's batch.
+  // By this process alone, or by all ranks together, with the same bits.
   Measures evaluate(const Task& task, int64_t step, int samples, int at_once = 0);
+  Measures evaluate_together(const Task& task, int64_t step, int samples, int at_once = 0);
+  // Throws Error where the ranks do not get the same samples, or not the same gradient from one of them.
+  void check_ranks(int64_t step);
 
  private:
   Input upload(const Batch& batch);
   // Sends a batch through the model, with a backward pass where scale > 0; its sum of losses and its guesses go to `slot`.
   void enqueue(const Batch& batch, int slot, real scale);
-  // Waits for the device and averages what the batches left in their slots.
-  Measures collect(const Task& task, const std::vector<Batch>& batches) const;
+  // What one batch left in its slot, as sums over its targets and its samples. Waits for the device.
+  struct Sums {
+    double loss = 0, accuracy = 0;
+    int64_t counted = 0, samples = 0, tokens = 0;
+
+    void add(const Sums& other);
+    Measures mean() const;
+  };
+  Sums collect(const Task& task, const Batch& batch, size_t slot) const;
+  Measures collect_parts(const std::vector<Batch>& batches) const;
+  // The batches of one evaluation that this process takes: `first`, and every `stride` from there.
+  std::vector<Sums> evaluate_some(const Task& task, int64_t step, int samples, int at_once, int first, int stride);
+  int parts_here() const { return shards_ / ranks_->count(); }
   // Losses and gradients of one batch, against its targets or sets; keeps the guesses.
   void judge(const Batch& batch, int slot, const real* logits, int64_t rows, real scale);
   std::vector<int32_t> guesses(const Batch& batch, size_t slot) const;
@@ -42,7 +64,9 @@ class Trainer {
   Optimizer& optimizer_;
   Ops& ops_;
   uint64_t seed_;
-  int batch_, accumulate_;
+  int batch_, accumulate_, shards_;  // batch_: of one part
+  std::shared_ptr<Ranks> ranks_;
+  GradientTree tree_;
   Tokens tokens_, targets_;
   Tensor patches_, losses_, dlogits_, partial_;
   Tensor sets_;

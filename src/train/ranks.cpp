@@ -1,0 +1,190 @@
+#include "train/ranks.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "base/error.h"
+
+#ifdef PETROGLYPH_MPI
+#define OMPI_SKIP_MPICXX 1
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+#ifdef __linux__
+#include <sched.h>
+#endif
+#if defined(OPEN_MPI)
+#include <mpi-ext.h>
+#endif
+#endif
+
+namespace petroglyph {
+
+namespace {
+
+class OneRank final : public Ranks {
+ public:
+  int rank() const override { return 0; }
+  int count() const override { return 1; }
+  int rank_here() const override { return 0; }
+  int sharing() const override { return 1; }
+  void gather(void* all, const void* mine, size_t bytes) override {
+    if (bytes > 0) std::memcpy(all, mine, bytes);
+  }
+  void broadcast(void*, size_t) override {}
+  void swap(int, const void*, size_t, void*, size_t) override { throw Error("one rank alone has no partner"); }
+  bool reaches_gpu() const override { return false; }
+  bool all_fail() override { return true; }
+  void abandon(int status) override { std::exit(status); }
+};
+
+// How many processes the launcher says that it started: Open MPI's, then what MPICH, Intel MPI and srun set. 1 without any.
+int launched() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE"}) {
+    const char* const value = std::getenv(name);
+    if (value) return std::max(1, std::atoi(value));
+  }
+  return 1;
+}
+
+#ifdef PETROGLYPH_MPI
+
+extern "C" void petroglyph_finalize_mpi() {
+  int done = 0;
+  MPI_Finalized(&done);
+  if (!done) MPI_Finalize();
+}
+
+// Errors of MPI itself end the job: that is its default.
+class MpiRanks final : public Ranks {
+ public:
+  MpiRanks() {
+    int provided = 0;
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+    std::atexit(petroglyph_finalize_mpi);  // --help leaves through exit()
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &count_);
+    MPI_Comm_dup(MPI_COMM_WORLD, &failing_);
+    MPI_Comm here;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &here);
+    MPI_Comm_rank(here, &rank_here_);
+    sharing_ = count_sharing(here);
+    MPI_Comm_free(&here);
+  }
+
+  int rank() const override { return rank_; }
+  int count() const override { return count_; }
+  int rank_here() const override { return rank_here_; }
+  int sharing() const override { return sharing_; }
+
+  void gather(void* all, const void* mine, size_t bytes) override {
+    const int n = static_cast<int>(bytes);  // a few numbers
+    MPI_Allgather(mine, n, MPI_BYTE, all, n, MPI_BYTE, MPI_COMM_WORLD);
+  }
+  void broadcast(void* data, size_t bytes) override {
+    for (size_t done = 0; done < bytes; done += MOST)
+      MPI_Bcast(static_cast<char*>(data) + done, at_once(bytes, done), MPI_BYTE, 0, MPI_COMM_WORLD);
+  }
+  void swap(int partner, const void* give, size_t given, void* take, size_t taken) override {
+    for (size_t done = 0; done < std::max(given, taken); done += MOST)
+      MPI_Sendrecv(static_cast<const char*>(give) + std::min(done, given), at_once(given, done), MPI_BYTE, partner, 0,
+                   static_cast<char*>(take) + std::min(done, taken), at_once(taken, done), MPI_BYTE, partner, 0,
+                   MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+  bool reaches_gpu() const override {
+#if defined(MPIX_CUDA_AWARE_SUPPORT) && MPIX_CUDA_AWARE_SUPPORT
+    return MPIX_Query_cuda_support() == 1;
+#else
+    return false;
+#endif
+  }
+  bool all_fail() override {
+    MPI_Request request;
+    MPI_Ibarrier(failing_, &request);
+    const auto start = std::chrono::steady_clock::now();
+    for (int all = 0; std::chrono::steady_clock::now() - start < std::chrono::seconds(3);) {
+      MPI_Test(&request, &all, MPI_STATUS_IGNORE);
+      if (all) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  }
+  void abandon(int status) override {
+    std::fflush(nullptr);
+    MPI_Abort(MPI_COMM_WORLD, status);
+    std::abort();  // MPI_Abort does not return
+  }
+
+ private:
+  // A launcher may have bound each rank to cores of its own.
+  static int count_sharing(MPI_Comm here) {
+    int count = 1;
+    MPI_Comm_size(here, &count);
+#ifdef __linux__
+    cpu_set_t mine;
+    CPU_ZERO(&mine);
+    std::vector<cpu_set_t> all(static_cast<size_t>(count));
+    if (sched_getaffinity(0, sizeof mine, &mine) != 0) return count;
+    MPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, here);
+    count = static_cast<int>(std::count_if(all.begin(), all.end(), [&](const cpu_set_t& other) {
+      cpu_set_t common;
+      CPU_AND(&common, &mine, &other);
+      return CPU_COUNT(&common) > 0;
+    }));
+#endif
+    return count;
+  }
+
+  static constexpr size_t MOST = size_t(1) << 30;  // bytes of one message, counted by an int
+  static int at_once(size_t bytes, size_t done) {
+    return static_cast<int>(std::min(bytes - std::min(done, bytes), MOST));
+  }
+  MPI_Comm failing_ = MPI_COMM_NULL;  // on which nothing else is asked
+  int rank_ = 0, count_ = 1, rank_here_ = 0, sharing_ = 1;
+};
+
+#endif
+
+}  // namespace
+
+bool Ranks::any(bool mine) {
+  const std::vector<char> all = gather(static_cast<char>(mine));
+  return std::any_of(all.begin(), all.end(), [](char one) { return one != 0; });
+}
+
+std::string Ranks::broadcast(std::string words) {
+  uint64_t size = words.size();
+  broadcast(&size, sizeof size);
+  words.resize(static_cast<size_t>(size));
+  broadcast(words.data(), words.size());
+  return words;
+}
+
+void Ranks::check_same(uint64_t mine, const std::string& what) {
+  const std::vector<uint64_t> all = gather(mine);
+  for (size_t r = 1; r < all.size(); ++r)
+    if (all[r] != all[0]) throw Error(text("rank %zu differs from rank 0 in ", r) + what);
+}
+
+std::unique_ptr<Ranks> one_rank() { return std::make_unique<OneRank>(); }
+
+// A process that no launcher started asks nothing of MPI: it starts as fast as without.
+std::unique_ptr<Ranks> join_ranks() {
+  if (launched() == 1) return one_rank();
+#ifdef PETROGLYPH_MPI
+  return std::make_unique<MpiRanks>();
+#else
+  throw Error(
+      text("started as one of %d processes, and this build has no MPI; build it where mpicxx is found, or with "
+           "MPI=1",
+           launched()));
+#endif
+}
+
+void hush(std::FILE* stream) {
+  if (!std::freopen("/dev/null", "w", stream)) throw Error("/dev/null: cannot be written");
+}
+
+}  // namespace petroglyph

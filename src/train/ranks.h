@@ -1,0 +1,110 @@
+// The processes that train one model together, each a rank: what they can ask of each other. One process alone is a rank too; several are
+// started by mpirun, and ranks.cpp alone knows MPI.
+//
+// A call that has a rank wait for the others is made by all of them, in the same order. A rank that fails ends the job (run_ranks below);
+// none waits for it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/program.h"
+#include "base/text.h"
+
+namespace petroglyph {
+
+class Ranks {
+ public:
+  virtual ~Ranks() = default;
+  virtual int rank() const = 0;
+  virtual int count() const = 0;
+  bool first() const { return rank() == 0; }  // it writes the files, and speaks
+  virtual int rank_here() const = 0;          // among those on this machine
+  virtual int sharing() const = 0;            // how many compute on the same cores
+
+  // Each rank's `bytes`, behind each other in the order of the ranks, on all of them.
+  virtual void gather(void* all, const void* mine, size_t bytes) = 0;
+  // What the first rank has, on all of them.
+  virtual void broadcast(void* data, size_t bytes) = 0;
+  // `partner` gets what `give` has while this rank takes what it gives.
+  virtual void swap(int partner, const void* give, size_t given, void* take, size_t taken) = 0;
+  // Whether swap() also takes memory of a GPU.
+  virtual bool reaches_gpu() const = 0;
+  // Asked by a rank that failed: whether all of them do, of one cause then. Waits a few seconds for the others.
+  virtual bool all_fail() = 0;
+  // Ends the whole job.
+  [[noreturn]] virtual void abandon(int status) = 0;
+
+  template <class T>
+  std::vector<T> gather(const T& mine) {
+    std::vector<T> all(static_cast<size_t>(count()));
+    gather(all.data(), &mine, sizeof mine);
+    return all;
+  }
+  template <class T>
+  std::vector<T> gather(const std::vector<T>& mine) {  // as many from each
+    std::vector<T> all(mine.size() * static_cast<size_t>(count()));
+    gather(all.data(), mine.data(), mine.size() * sizeof(T));
+    return all;
+  }
+  // Whether it is so for any of them.
+  bool any(bool mine);
+  // What f() says on the first rank, the only one that asks it: of files, which others may see later or not at all.
+  template <class F>
+  std::string first_says(F f) {
+    std::string answer;
+    if (first()) answer = f();
+    return broadcast(answer);
+  }
+  template <class F>
+  bool first_finds(F f) {
+    char answer = first() ? f() : 0;
+    broadcast(&answer, 1);
+    return answer != 0;
+  }
+  // Throws Error where `mine` is not the same everywhere: "rank 2 differs from rank 0 in `what`".
+  void check_same(uint64_t mine, const std::string& what);
+
+ private:
+  std::string broadcast(std::string words);
+};
+
+// This process alone.
+std::unique_ptr<Ranks> one_rank();
+// Those that mpirun started, or this process alone. Throws Error where mpirun started several and this build has no MPI.
+std::unique_ptr<Ranks> join_ranks();
+
+// Nothing more of this process is seen on that stream.
+void hush(std::FILE* stream);
+
+// A training program's main(): body(ranks) gives the exit status. An error of one rank ends them all, and its line names it; where all
+// fail only the first one says so.
+template <class Body>
+int run_ranks(const std::string& program, Body body) {
+  std::shared_ptr<Ranks> ranks;
+  const int joined = run_program(program.c_str(), [&] { return ranks = join_ranks(), 0; });
+  if (joined != 0) return joined;
+  if (!ranks->first()) hush(stdout);
+  bool failed = true, together = false;
+  const std::string name = ranks->first() ? program : text("%s: rank %d", program.c_str(), ranks->rank());
+  const int status = run_program(name.c_str(), [&] {
+    try {
+      const int ended = body(ranks);
+      failed = false;
+      return ended;
+    } catch (...) {
+      if (!ranks->first()) together = ranks->all_fail();
+      if (together) hush(stderr);
+      throw;
+    }
+  });
+  if (failed && ranks->first()) together = ranks->all_fail();
+  if (failed && !together) ranks->abandon(status);
+  return status;
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,499 @@
+// One result on any number of processes: the tree in which gradients are added, the programs under mpirun, and what happens when a rank
+// fails, is stopped or dies.
+//
+//   build/test/ranks                     the programs of the same build
+//   PETROGLYPH_KILLS=50 build/test/ranks killed       as many deaths
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "base/text.h"
+#include "check.h"
+#include "cpu/make_cpu.h"
+#include "math/random.h"
+#include "models/model.h"
+#include "shell.h"
+#include "tasks/copying.h"
+#include "train/gradient_tree.h"
+#include "train/trainer.h"
+
+namespace petroglyph {
+namespace {
+
+constexpr uint64_t SEED = 19;
+
+// ---- Ranks that are threads of this process -----------------------------------------------------------------------------
+
+// Where they meet: all wait until the last one is there.
+class Meeting {
+ public:
+  explicit Meeting(int count) : count_(count), given(static_cast<size_t>(count)) {}
+  void wait() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const int round = round_;
+    if (++here_ == count_) {
+      here_ = 0;
+      ++round_;
+      all_.notify_all();
+    } else {
+      all_.wait(lock, [&] { return round_ != round; });
+    }
+  }
+
+ private:
+  int count_, here_ = 0, round_ = 0;
+  std::mutex mutex_;
+  std::condition_variable all_;
+
+ public:
+  std::vector<const void*> given;  // by each rank
+};
+
+class ThreadRank final : public Ranks {
+ public:
+  ThreadRank(Meeting& meeting, int rank, int count) : meeting_(meeting), rank_(rank), count_(count) {}
+  int rank() const override { return rank_; }
+  int count() const override { return count_; }
+  int rank_here() const override { return rank_; }
+  int sharing() const override { return count_; }
+  void gather(void* all, const void* mine, size_t bytes) override {
+    const std::string copy(static_cast<const char*>(mine), bytes);
+    give(copy.data());
+    for (int r = 0; r < count_; ++r) std::memcpy(static_cast<char*>(all) + r * bytes, of(r), bytes);
+    meeting_.wait();
+  }
+  void broadcast(void* data, size_t bytes) override {
+    give(data);
+    if (rank_ > 0 && bytes > 0) std::memcpy(data, of(0), bytes);
+    meeting_.wait();
+  }
+  void swap(int partner, const void* mine, size_t given, void* take, size_t taken) override {
+    bytes_ += given;
+    give(mine);
+    if (taken > 0) std::memcpy(take, of(partner), taken);
+    meeting_.wait();
+  }
+  bool reaches_gpu() const override { return false; }
+  bool all_fail() override { return true; }
+  void abandon(int) override { throw std::runtime_error("abandoned"); }
+  size_t bytes() const { return bytes_; }  // that it gave
+
+ private:
+  void give(const void* data) {
+    meeting_.given[static_cast<size_t>(rank_)] = data;
+    meeting_.wait();
+  }
+  const void* of(int rank) const { return meeting_.given[static_cast<size_t>(rank)]; }
+  Meeting& meeting_;
+  int rank_, count_;
+  size_t bytes_ = 0;
+};
+
+// Calls f(rank) in as many threads. f must not throw.
+template <class F>
+void in_ranks(int count, F f) {
+  Meeting meeting(count);
+  std::vector<std::thread> threads;
+  for (int r = 0; r < count; ++r) threads.emplace_back([&, r] { f(std::make_shared<ThreadRank>(meeting, r, count)); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+// ---- The tree -------------------------------------------------------------------------------------------------------------
+
+std::vector<real> part(int index, int64_t size) {
+  std::vector<real> numbers;
+  for (int64_t i = 0; i < size; ++i)
+    numbers.push_back(normal(SEED, stream_of("part"), static_cast<uint32_t>(index), static_cast<uint64_t>(i)));
+  return numbers;
+}
+
+// As it is written: (0+1)+(2+3), …
+std::vector<real> sum_of(int first, int count, int64_t size) {
+  if (count == 1) return part(first, size);
+  std::vector<real> sum = sum_of(first, count / 2, size);
+  const std::vector<real> right = sum_of(first + count / 2, count / 2, size);
+  for (size_t i = 0; i < sum.size(); ++i) sum[i] += right[i];
+  return sum;
+}
+
+std::string tree_by_ranks(int parts, int ranks, int64_t size, const std::vector<real>& expected) {
+  std::vector<std::string> wrong(static_cast<size_t>(ranks));
+  in_ranks(ranks, [&](const std::shared_ptr<ThreadRank>& rank) {
+    const auto ops = make_cpu(1);
+    const int each = parts / ranks;
+    std::string& found = wrong[static_cast<size_t>(rank->rank())];
+    GradientTree tree(*ops, *rank, each, size);
+    Tensor gradients(*ops, {size});
+    for (int step = 0; step < 2; ++step) {  // the second one starts anew
+      for (int p = 0; p < each; ++p) {
+        gradients.upload(part(rank->rank() * each + p, size));
+        tree.add(gradients.data());
+      }
+      if (gradients.download() != expected) found = text("rank %d, step %d", rank->rank(), step);
+    }
+    const double most = 2.0 * 2 * (ranks - 1) / ranks * static_cast<double>(size * sizeof(real));
+    if (std::abs(static_cast<double>(rank->bytes()) - most) > 2 * 2 * 64 * 8)
+      found = text("rank %d gave %zu bytes, not %.0f", rank->rank(), rank->bytes(), most);
+  });
+  std::string all;
+  for (const std::string& one : wrong) all += one;
+  return all;
+}
+
+void tree(Test& test) {
+  for (const int parts : {1, 2, 4, 8, 16}) {
+    for (const int64_t size : {1, 16, 17, 63, 1024, 5000}) {
+      const std::vector<real> expected = sum_of(0, parts, size);
+      for (int ranks = 1; ranks <= parts; ranks *= 2) {
+        const std::string wrong = tree_by_ranks(parts, ranks, size, expected);
+        test.check(text("%d parts of %d numbers by %d ranks", parts, static_cast<int>(size), ranks), wrong.empty(),
+                   wrong);
+      }
+    }
+  }
+  test.equal("numbers", GradientTree::sum({1e16, 1, -1e16, 1}), (1e16 + 1) + (-1e16 + 1));
+  test.equal("one number", GradientTree::sum({7}), 7.0);
+}
+
+// ---- A step ---------------------------------------------------------------------------------------------------------------
+
+struct SmallTraining {
+  SmallTraining(int shards, const std::shared_ptr<Ranks>& ranks, int threads = 1)
+      : ops(make_cpu(threads)),
+        model(make_model("causal_rn",
+                         Json::parse("{\"vocab\":29,\"context\":12,\"width\":36,\"hidden\":40,\"layers\":2,\"heads\":1,"
+                                     "\"activation\":\"exp\",\"pre_activation_norm\":\"exact\","
+                                     "\"post_reduction_norm\":true,\"causal\":true}",
+                                     "small"),
+                         *ops)),
+        optimizer(model->parameters, *ops, {}),
+        trainer(*model, task, optimizer, *ops, SEED, 16, 2, shards, ranks) {
+    model->parameters.initialize(SEED);
+  }
+  // Weights, and every measure on the way.
+  std::string train() {
+    std::string said;
+    for (int step = 0; step < 6; ++step) {
+      const Measures trained = trainer.step(step, 1e-3);
+      said += text("%a %a %a ", trained.loss, trained.accuracy, optimizer.gradient_norm());
+    }
+    const Measures measured = trainer.evaluate_together(task, 6, 45);
+    said += text("%a %a ", measured.loss, measured.accuracy);
+    return said + text("%016llx", static_cast<unsigned long long>(model->parameters.fingerprint()));
+  }
+
+  Copying task{5};
+  std::unique_ptr<Ops> ops;
+  std::unique_ptr<Model> model;
+  Optimizer optimizer;
+  Trainer trainer;
+};
+
+// A part's gradient by itself, by a trainer that has no other: half a step's samples as a batch of their own.
+void steps(Test& test) {
+  std::vector<std::string> by_shards;
+  for (const int shards : {1, 2, 4, 8}) {
+    const std::string expected = SmallTraining(shards, one_rank()).train();
+    test.equal(text("%d shards, three threads", shards), SmallTraining(shards, one_rank(), 3).train(), expected);
+    for (int ranks = 2; ranks <= shards; ranks *= 2) {
+      std::vector<std::string> found(static_cast<size_t>(ranks));
+      in_ranks(ranks, [&](const std::shared_ptr<ThreadRank>& rank) {
+        found[static_cast<size_t>(rank->rank())] = SmallTraining(shards, rank).train();
+      });
+      test.equal(text("%d shards by %d ranks", shards, ranks), found,
+                 std::vector<std::string>(static_cast<size_t>(ranks), expected));
+    }
+    test.check(text("%d shards are a tree of their own", shards),
+               std::find(by_shards.begin(), by_shards.end(), expected) == by_shards.end());
+    by_shards.push_back(expected);
+  }
+}
+
+// The gradient of two shards is the sum of what each gives alone.
+void parts_alone(Test& test) {
+  SmallTraining whole(2, one_rank());
+  whole.trainer.step(0, 0);
+  std::vector<real> sum(static_cast<size_t>(whole.model->parameters.room()));
+  for (const int shard : {0, 1}) {
+    SmallTraining alone(1, one_rank());
+    Model& model = *alone.model;
+    for (const int a : {0, 1}) {
+      const Batch batch = alone.task.batch(SEED, stream_of("train"), 0, (shard * 2 + a) * 8, 8);
+      const int64_t rows = static_cast<int64_t>(batch.targets.size());
+      Tokens tokens(*alone.ops, {8, batch.length}), targets(*alone.ops, {rows});
+      Tensor losses(*alone.ops, {rows}), dlogits(*alone.ops, {rows, model.classes()});
+      tokens.upload(batch.tokens);
+      targets.upload(batch.targets);
+      const Input input{tokens.data(), 8, batch.length};
+      alone.ops->cross_entropy(losses.data(), dlogits.data(), model.forward(input), targets.data(),
+                               1 / static_cast<real>(batch.counted * 4), rows, model.classes());
+      model.backward(input, dlogits.data());
+    }
+    const std::vector<real> gradient = model.parameters.gradients().download();
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] += gradient[i];
+  }
+  test.equal("the sum of two", whole.model->parameters.gradients().download(), sum);
+}
+
+void differences(Test& test) {
+  std::vector<std::string> said(4);
+  in_ranks(4, [&](const std::shared_ptr<ThreadRank>& rank) {
+    try {
+      rank->check_same(7, "nothing");
+      rank->check_same(rank->rank() == 2 ? 8 : 7, "its weights after step 5");
+    } catch (const Error& error) {
+      said[static_cast<size_t>(rank->rank())] = error.what();
+    }
+  });
+  test.equal("weights", said, std::vector<std::string>(4, "rank 2 differs from rank 0 in its weights after step 5"));
+  in_ranks(2, [&](const std::shared_ptr<ThreadRank>& rank) {
+    SmallTraining training(2, rank);
+    std::string& words = said[static_cast<size_t>(rank->rank())];
+    words.clear();
+    try {
+      training.trainer.check_ranks(0);
+      if (rank->rank() == 1) training.model->parameters.initialize(SEED + 1);
+      training.trainer.check_ranks(0);
+    } catch (const Error& error) {
+      words = error.what();
+    }
+  });
+  test.check("gradients", said[0] == said[1] && said[0].find("rank 1 differs from rank 0 in the gradient") == 0,
+             said[0]);
+}
+
+// ---- The programs -----------------------------------------------------------------------------------------------------------
+
+const std::string SMALL =
+    " --length 4 --width 12 --hidden 12 --layers 2 --batch 8 --eval-samples 30 --eval-every 4 --stop-at 2 ";
+
+class UnderMpi {
+ public:
+  UnderMpi(Test& test, std::string folder) : test_(test), folder_(std::move(folder)) {
+    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+  }
+
+  // Why not, where it cannot be tried.
+  std::string missing() const {
+    const Shell shell(folder_ + "/train_copy");
+    if (shell.script("command -v mpirun").status != 0) return "no mpirun here";
+    return ranks(shell, 2, "--help").says("has no MPI") ? "this build has no MPI" : "";
+  }
+
+  Outcome ranks(const Shell& shell, int count, const std::string& arguments, const std::string& program = "train_copy",
+                const std::string& before = "") const {
+    return shell.script(before + "timeout 120 " + start(count, arguments, program));
+  }
+
+  void programs() {
+    struct Row {
+      const char *program, *arguments;
+      std::vector<const char*> files;
+    };
+    const std::string copy = SMALL + "--steps 12 --shards 4 ";
+    const std::string compare = copy + "--compare transformer,rnn:hidden=8 --evaluate-lengths 3,6 ";
+    const Row rows[] = {
+        {"train_copy", copy.c_str(), {"log.csv"}},
+        {"train_copy", compare.c_str(), {"compare.csv", "lengths.csv", "transformer/log.csv", "rnn-hidden-8/log.csv"}},
+        {"train_text",
+         "--width 16 --layers 1 --context 16 --batch 4 --shards 2 --steps 6 --eval-every 3 --eval-samples 9 "
+         "--sample-length 8 --accumulate 2",
+         {"log.csv"}},
+        {"train_regular",
+         "--width 16 --heads 2 --steps 6 --batch 8 --shards 2 --eval-samples 12 --test-every 200 "
+         "--test-strings 8 --eval-every 3",
+         {"results.csv", "parity_check-seed-1/log.csv"}},
+        {"train_image",
+         "--width 16 --heads 2 --layers 1 --steps 3 --batch 4 --shards 4 --eval-samples 9 --eval-every 2 --maps 0",
+         {"log.csv", "confusion.csv"}},
+        {"scaling",
+         "--models mlp_lm --budgets 1e7 --widths 16,24,32 --eval-samples 16 --batch 16 --shards 4 --threads 1",
+         {"points.csv"}},
+    };
+    for (const Row& row : rows) {
+      const Shell shell(folder_ + "/" + row.program);
+      const std::string arguments = std::string(row.arguments) + " --name ";
+      const Outcome alone = shell.run(arguments + "alone");
+      test_.check(std::string(row.program) + " alone", alone.status == 0, alone.output);
+      const bool first = &row == &rows[0];
+      for (const int count : {1, 2, 4}) {
+        if (count != 2 && !first) continue;
+        const std::string name = text("%s by %d ranks", row.program, count), by = text("by%d", count);
+        const Outcome outcome = ranks(shell, count, arguments + by, row.program);
+        if (!test_.check(name, outcome.status == 0, outcome.output)) continue;
+        if (alone.says("weights ")) test_.equal(name + ": weights", outcome.weights(), alone.weights());
+        for (const char* file : row.files)
+          test_.equal(name + ": " + file, rows_of(shell.file("runs/" + by + "/" + file)),
+                      rows_of(shell.file(std::string("runs/alone/") + file)));
+      }
+    }
+  }
+
+  void resumed() {
+    const Shell shell(folder_ + "/train_copy");
+    const std::string all = SMALL + "--shards 4 --name ";
+    const Outcome whole = shell.run(all + "whole --steps 12");
+    ranks(shell, 2, all + "parts --steps 4");
+    ranks(shell, 4, "--name parts --resume --steps 8");
+    test_.equal("by 2, 4 and 1", shell.run("--name parts --resume --steps 12").weights(), whole.weights());
+    test_.equal("its log", log_rows(shell.file("runs/parts/log.csv")), log_rows(shell.file("runs/whole/log.csv")));
+    expect(shell, "other shards", 2, "--name parts --resume --steps 16 --shards 8", 1,
+           "--shards 8: this run was started with");
+    const Outcome from = shell.run(SMALL + "--shards 2 --steps 5 --init runs/whole/model.safetensors --name from");
+    test_.equal(
+        "--init",
+        ranks(shell, 2, SMALL + "--shards 2 --steps 5 --init runs/whole/model.safetensors --name from2").weights(),
+        from.weights());
+  }
+
+  // Builds for other instruction sets beside this one, where test-all has made them.
+  void mixed() {
+    const Shell shell(folder_ + "/train_copy");
+    const std::string arguments = "' " + SMALL + "--steps 12 --shards 4 --name ";
+    const std::string expected = shell.run(SMALL + "--steps 12 --shards 4 --name alone").weights();
+    for (const char* other : {"v3", "generic", "clang", "noopenmp"}) {
+      const std::string build = folder_ + "/" + other + "/train_copy";
+      if (!std::filesystem::exists(build)) {
+        test_.skip(other, "not built");
+        continue;
+      }
+      const Outcome outcome = shell.script("mpirun -q --oversubscribe -n 1 '" + folder_ + "/train_copy" + arguments +
+                                           other + " : -n 1 '" + build + arguments + other);
+      test_.equal(std::string("beside ") + other, outcome.weights(), expected);
+    }
+  }
+
+  void bad_input() {
+    const Shell shell(folder_ + "/train_copy");
+    expect(shell, "no power of two", 3, SMALL + "--shards 4", 2, "--shards 4: started as 3 ranks");
+    expect(shell, "shards are missing", 2, SMALL, 2, "--shards 1: started as 2 ranks, whose number has to divide it");
+    expect(shell, "shards are no power of two", 1, SMALL + "--shards 3", 2, "--shards 3: expected a power of two");
+    expect(shell, "shards do not divide the batch", 1, SMALL + "--shards 16", 2,
+           "--shards 16 does not divide --batch 8");
+    expect(shell, "no such run", 2, "--name nowhere --resume --shards 2", 1, "runs/nowhere: there is no such run");
+    const auto beside = [&](const std::string& name, const std::string& other, const std::string& words,
+                            const std::string& all = SMALL + "--shards 2 --steps 4 --name a ",
+                            const char* program = "train_copy") {
+      const std::string one = "'" + folder_ + "/" + program + "' " + all;
+      const Outcome outcome =
+          shell.script("timeout 60 mpirun -q --oversubscribe -n 1 " + one + " : -n 1 " + one + other);
+      test_.check(name, outcome.status != 0 && outcome.says(words), outcome.output);
+      test_.check(name + ": in one line", std::count(outcome.output.begin(), outcome.output.end(), '\n') == 1,
+                  outcome.output);
+    };
+    beside("another seed", "--seed 2", "rank 1 differs from rank 0 in its options, its model or its version");
+    beside("another rate", "--lr 1", "rank 1 differs from rank 0 in its options, its model or its version");
+    beside("a bad option", "--lenght 1", "train_copy: rank 1: unknown option --lenght");
+    write_bytes(shell.file("one.txt"), std::string(3000, 'a') + std::string(3000, 'b'));
+    const std::string text =
+        "--data one.txt --width 16 --layers 1 --context 16 --batch 4 --shards 2 --steps 2 --quiet --name t ";
+    beside("a file that is not there", "--data two.txt", "train_text: rank 1: two.txt", text, "train_text");
+    std::filesystem::create_directory(shell.file("other"));
+    write_bytes(shell.file("other/one.txt"), std::string(3000, 'b') + std::string(3000, 'a'));
+    const std::string program = "'" + folder_ + "/train_text' " + text;
+    const Outcome files = shell.script("timeout 60 mpirun -q --oversubscribe -n 1 " + program +
+                                       " : -n 1 --wdir \"$PWD/other\" " + program);
+    test_.check("another file of the same name",
+                files.status == 1 && files.says("rank 1 differs from rank 0 in its samples"), files.output);
+  }
+
+  // Ctrl-C in a terminal, or a SIGTERM, of the launcher or of one rank: all finish the step, and the first one saves.
+  void stopped() {
+    const Shell shell(folder_ + "/train_copy");
+    const std::string expected = shell.run(SMALL + "--shards 4 --steps 1500 --quiet --name whole").weights();
+    const std::string wait = "while ! grep -q '^20,' runs/parts/log.csv 2>/dev/null; do sleep 0.02; done; ";
+    for (const char* how : {"kill -TERM $child", "kill -TERM $(pgrep -P $child | tail -n 1)"}) {
+      std::filesystem::remove_all(shell.file("runs/parts"));
+      const Outcome outcome = shell.script("OMPI_MCA_odls_base_sigkill_timeout=5 timeout 60 " +
+                                           start(4, SMALL + "--shards 4 --steps 1500 --name parts > said") +
+                                           " & sleep 0.3; child=$(pgrep -P $!); " + wait + how + "; wait; cat said");
+      test_.check(
+          std::string(how) + ": says how to go on",
+          outcome.says("go on with: ./train_copy --resume --name parts") && outcome.says("interrupted after step"),
+          outcome.output);
+      test_.equal(std::string(how) + ": resumed", ranks(shell, 2, "--resume --quiet --name parts").weights(), expected);
+    }
+  }
+
+  // kill -9 of a random rank at a random moment: the job ends by itself, and the run goes on from its last checkpoint with another number
+  // of ranks, to the bits of a run that nobody disturbed.
+  void killed() {
+    const char* const wanted = std::getenv("PETROGLYPH_KILLS");
+    const int kills = wanted ? std::atoi(wanted) : 5;
+    const Shell shell(folder_ + "/train_copy");
+    const std::string all = SMALL + text("--shards 4 --steps %d --eval-every 500 --save-every 20 ", 1000 * kills);
+    const std::string expected = shell.run(all + "--quiet --name whole").weights();
+    std::mt19937 random(static_cast<unsigned>(std::time(nullptr)));
+    int died = 0;
+    bool good = true;
+    for (int i = 0; i < kills && good; ++i) {
+      const bool begun = std::filesystem::exists(shell.file("runs/parts/model.safetensors"));
+      if (!begun) std::filesystem::remove_all(shell.file("runs/parts"));
+      const int count = 2 << random() % 2, victim = 1 + static_cast<int>(random() % static_cast<unsigned>(count));
+      const double moment = 0.3 + 1e-3 * (random() % 2500);
+      const Outcome outcome = shell.script(
+          "timeout 60 " + start(count, begun ? "--resume --name parts" : all + "--name parts") +
+          " > said 2>&1 & job=$!; " +
+          text("sleep %.3f; kill -9 $(pgrep -P $(pgrep -P $job) | sed -n %dp) 2>/dev/null; wait $job; status=$?; ",
+               moment, victim) +
+          "tail -c 300 said; exit $status");
+      died += outcome.status == 137;
+      good = test_.check(text("death %d of %d, rank %d of %d after %.2f s", i + 1, kills, victim - 1, count, moment),
+                         outcome.status == 137 || outcome.says("weights"),
+                         text("status %d: ", outcome.status) + outcome.output);
+    }
+    test_.check(text("most of them met a run (%d of %d)", died, kills), died > kills / 2);
+    test_.equal("the weights of a run that nobody disturbed",
+                ranks(shell, 2, "--resume --quiet --name parts").weights(), expected);
+  }
+
+ private:
+  static std::string rows_of(const std::string& path) {
+    const bool is_log = path.size() > 7 && path.compare(path.size() - 7, 7, "log.csv") == 0;
+    return is_log ? log_rows(path) : read_bytes(path);
+  }
+  std::string start(int count, const std::string& arguments, const std::string& program = "train_copy") const {
+    return text("mpirun -q --oversubscribe -n %d '", count) + folder_ + "/" + program + "' " + arguments;
+  }
+  void expect(const Shell& shell, const std::string& name, int count, const std::string& arguments, int status,
+              const std::string& words) {
+    const Outcome outcome = ranks(shell, count, arguments);
+    test_.check(name, outcome.status == status && outcome.says("train_copy: ") && outcome.says(words),
+                text("status %d, said: ", outcome.status) + outcome.output);
+    test_.check(name + ": in one line", std::count(outcome.output.begin(), outcome.output.end(), '\n') == 1,
+                outcome.output);
+  }
+
+  Test& test_;
+  std::string folder_;
+};
+
+}  // namespace
+}  // namespace petroglyph
+
+int main(int argc, char** argv) {
+  using namespace petroglyph;
+  Test test(argc, argv);
+  test.run("tree", tree);
+  test.run("steps", steps);
+  test.run("parts alone", parts_alone);
+  test.run("differences", differences);
+  UnderMpi mpi(test, std::filesystem::absolute(argv[0]).parent_path().parent_path().string());
+  const std::string missing = mpi.missing();
+  const auto run = [&](const char* group, auto function) {
+    test.run(group, [&] { missing.empty() ? function() : test.skip("mpirun", missing); });
+  };
+  run("programs", [&] { mpi.programs(); });
+  run("resumed", [&] { mpi.resumed(); });
+  run("mixed instruction sets", [&] { mpi.mixed(); });
+  run("bad input", [&] { mpi.bad_input(); });
+  run("stopped", [&] { mpi.stopped(); });
+  run("killed", [&] { mpi.killed(); });
+  return test.finish();
+}
