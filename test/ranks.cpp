@@ -194,7 +194,7 @@ struct SmallTraining {
   Trainer trainer;
 };
 
-// A part's gradient by itself, by a trainer that has no other: half a step's samples as a batch of their own.
+// The same measures and weights from one process with shards, with threads, and from as many ranks as divide them.
 void steps(Test& test) {
   std::vector<std::string> by_shards;
   for (const int shards : {1, 2, 4, 8}) {
@@ -228,6 +228,7 @@ void parts_alone(Test& test) {
       Tokens tokens(*alone.ops, {8, batch.length}), targets(*alone.ops, {rows});
       Tensor losses(*alone.ops, {rows}), dlogits(*alone.ops, {rows, model.classes()});
       tokens.upload(batch.tokens);
+      targets.upload(batch.targets);
       targets.upload(batch.targets);
       const Input input{tokens.data(), 8, batch.length};
       alone.ops->cross_entropy(losses.data(), dlogits.data(), model.forward(input), targets.data(),
