@@ -104,7 +104,7 @@ ROOMS_convert := exchange train tokenizers $(MODELS)
 ROOMS_generate := generation train tokenizers $(MODELS)
 ROOMS_tokenize := tasks tokenizers math base
 ROOMS_inspect := analysis train figures tasks tokenizers $(MODELS)
-ROOMS_reproduce := reproduction $(TRAINING)
+ROOMS_reproduce := reproduction analysis train figures tasks tokenizers $(MODELS)
 PROGRAMS := train_copy train_text train_regular train_image scaling convert generate tokenize inspect reproduce
 
 ROOMS_numerics := math base
@@ -122,7 +122,7 @@ ROOMS_bits := $(TRAINING)
 ROOMS_bench := $(TRAINING)
 ROOMS_ranks := $(TRAINING)
 ROOMS_programs := models ops math base
-ROOMS_reproduction := reproduction $(TRAINING)
+ROOMS_reproduction := reproduction analysis train figures tasks tokenizers $(MODELS)
 ROOMS_runs := math base
 ROOMS_host_run := $(filter-out gpu,$(MODELS))
 ROOMS_gpu_run := $(MODELS)

@@ -9,6 +9,7 @@
 #include "check.h"
 #include "image_bytes.h"
 #include "reproduction/choice.h"
+#include "reproduction/draw.h"
 #include "reproduction/dry_run.h"
 #include "reproduction/page.h"
 #include "reproduction/record.h"
@@ -276,6 +277,24 @@ void claims(Test& test) {
     }
 }
 
+// The committed figures are what their numbers give.
+void draws(Test& test) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> files = {"copy-lengths/steps.svg", "position-lengths/text-lengths.svg",
+                                          "position-lengths/copying-lengths.svg", "mlp-dct/train-dct.svg"};
+  for (const char* name : {"copy-lengths", "position-lengths", "mlp-dct"})
+    std::filesystem::copy(std::string("results/") + name, folder.file(name));
+  for (const std::string& file : files) std::filesystem::remove(folder.file(file));
+  const std::vector<std::string> drawn = draw_results(folder.path());
+  test.equal("figures", drawn.size(), files.size());
+  for (const std::string& file : files)
+    test.check("as in results/: " + file, read_bytes(folder.file(file)) == read_bytes("results/" + file));
+  write_bytes(folder.file("position-lengths/text-lengths.csv"), "variant,64,x\na,1,2\n");
+  test.throws("no number", "\"x\": expected a number", [&] { draw_results(folder.path()); });
+  const TemporaryFolder empty;
+  test.throws("nothing kept", "expected a folder of results", [&] { draw_results(empty.path()); });
+}
+
 void words(Test& test) {
   for (const std::string word : {"plain", "a b", " x", "it's", "a\"b\\c", "$HOME `x`", "", "5%", "\\"}) {
     const std::vector<std::string> back = words_of("before " + as_word(word) + "  after");
@@ -385,6 +404,7 @@ int main(int argc, char** argv) {
   test.run("cells", cells);
   test.run("running", [&] { running(test, programs); });
   test.run("claims", claims);
+  test.run("draws", draws);
   test.run("words", words);
   test.run("grids", grids);
   test.run("pages", [&] { pages(test, programs); });

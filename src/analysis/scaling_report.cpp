@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <set>
 
 #include "analysis/power_law.h"
 #include "analysis/scaling_plan.h"
@@ -68,16 +69,51 @@ bool has_minimum(const BudgetFit& fit) { return std::isfinite(fit.parameters); }
 bool has_minima(const PowerLaws& laws) { return std::any_of(laws.budgets.begin(), laws.budgets.end(), has_minimum); }
 
 // Figure 1: the parabolas, and the two power laws; of these nothing where no parabola has a minimum.
-void draw_model(const std::string& folder, const std::vector<StudyRun>& runs, const std::string& model,
-                const PowerLaws& laws) {
+Figure figure_of_model(const std::vector<StudyRun>& runs, const std::string& model, const PowerLaws& laws) {
   Figure figure("Scaling of " + model);
-  figure.caption(folder);
   draw_parabolas(figure.panel("Loss at each budget"), runs, model, laws);
   if (has_minima(laws)) {
     draw_law(figure.panel("Best size"), PARAMETERS, laws, &BudgetFit::parameters, laws.parameters);
     draw_law(figure.panel("Best number of tokens, C / 6N"), "tokens D", laws, &BudgetFit::tokens, laws.tokens);
   }
-  figure.save(folder + "/scaling_" + model + ".svg");
+  return figure;
+}
+
+PowerLaws laws_of(const std::vector<StudyRun>& runs, const std::string& model) {
+  std::vector<ScalingPoint> points;
+  for (const StudyRun& run : runs)
+    if (run.model == model) points.push_back({run.budget, static_cast<double>(run.parameters), run.loss});
+  return fit_power_laws(points);
+}
+
+// In the order in which they come.
+std::vector<std::string> models_of(const std::vector<StudyRun>& runs) {
+  std::vector<std::string> models;
+  for (const StudyRun& run : runs)
+    if (std::find(models.begin(), models.end(), run.model) == models.end()) models.push_back(run.model);
+  return models;
+}
+
+std::vector<ScalingFigure> compute_figures(const std::vector<StudyRun>& runs) {
+  std::vector<ScalingFigure> figures;
+  Figure best("Best loss against compute");
+  Panel& panel = best.panel().x(COMPUTE).y("loss (nats)").log_x().log_y();
+  bool any = false;
+  for (const std::string& model : models_of(runs)) {
+    const PowerLaws laws = laws_of(runs, model);
+    std::vector<double> budgets, losses;
+    for (const BudgetFit& fit : laws.budgets) {
+      budgets.push_back(fit.budget);
+      losses.push_back(fit.loss);
+    }
+    LineStyle style;
+    style.markers = true;
+    panel.line(model, budgets, losses, style);
+    any = any || has_minima(laws);
+    figures.push_back({"scaling_" + model + ".svg", figure_of_model(runs, model, laws)});
+  }
+  if (any) figures.push_back({"loss.svg", best});
+  return figures;
 }
 
 void print_laws(const std::string& model, const PowerLaws& laws) {
@@ -116,81 +152,88 @@ std::string law_rows(const std::string& model, const PowerLaws& laws) {
   return rows;
 }
 
-void report_compute(const std::string& folder, const ScalingSettings& settings, const std::vector<StudyRun>& runs) {
+void report_compute(const std::string& folder, const std::vector<StudyRun>& runs) {
   std::string optima = "model,budget,c0,c1,c2,parameters,tokens,loss,inside\n",
               exponents = "model,quantity,exponent,intercept\n";
-  std::string files = "points.csv, optima.csv, laws.csv";
-  Figure figure("Best loss against compute");
-  Panel& panel = figure.panel().x(COMPUTE).y("loss (nats)").log_x().log_y();
-  bool any = false;
-  for (const std::string& model : settings.model_names()) {
-    std::vector<ScalingPoint> points;
-    for (const StudyRun& run : runs)
-      if (run.model == model) points.push_back({run.budget, static_cast<double>(run.parameters), run.loss});
-    const PowerLaws laws = fit_power_laws(points);
+  for (const std::string& model : models_of(runs)) {
+    const PowerLaws laws = laws_of(runs, model);
     print_laws(model, laws);
     optima += optima_rows(model, laws);
     exponents += law_rows(model, laws);
-    std::vector<double> budgets, losses;
-    for (const BudgetFit& fit : laws.budgets) {
-      budgets.push_back(fit.budget);
-      losses.push_back(fit.loss);
-    }
-    LineStyle style;
-    style.markers = true;
-    panel.line(model, budgets, losses, style);
-    any = any || has_minima(laws);
-    draw_model(folder, runs, model, laws);
-    files += ", scaling_" + model + ".svg";
   }
   write_file_atomically(folder + "/optima.csv", optima);
   write_file_atomically(folder + "/laws.csv", exponents);
-  if (any) figure.caption(folder).save(folder + "/loss.svg");
-  std::printf("\nsaved %s (%s%s)\n", folder.c_str(), files.c_str(), any ? ", loss.svg" : "");
 }
 
-// Figures 10 and 9: a curve for each model, number of tokens and width.
-void report_curves(const std::string& folder, const ScalingSettings& settings, const std::vector<StudyRun>& runs) {
-  std::map<std::string, std::vector<const StudyRun*>> curves;
+// The runs of a curve: one for each model, number of tokens and, where there are several, width.
+using Curves = std::map<std::string, std::vector<const StudyRun*>>;
+
+Curves curves_of(const std::vector<StudyRun>& runs) {
+  const auto width = [](const StudyRun& run) {
+    return run.config.is(Json::Kind::Object) && run.config.find("embedding") ? run.config.at("width").integer() : 0;
+  };
+  std::set<int64_t> widths;
+  for (const StudyRun& run : runs)
+    if (width(run) > 0) widths.insert(width(run));
+  Curves curves;
   for (const StudyRun& run : runs) {
     const std::string name = run.model + ", " + short_number(run.tokens, 3) + " tokens";
-    const bool widths = settings.widths.size() > 1 && run.config.find("embedding");
-    curves[widths ? name + ", width " + std::to_string(run.config.at("width").integer()) : name].push_back(&run);
+    const bool named = widths.size() > 1 && width(run) > 0;
+    curves[named ? name + ", width " + std::to_string(width(run)) : name].push_back(&run);
   }
-  const bool by_context = settings.what == "context";
+  return curves;
+}
+
+// Figures 10 and 9.
+ScalingFigure figure_of_curves(const std::string& what, const std::vector<StudyRun>& runs) {
+  const bool by_context = what == "context";
   const std::string x = by_context ? "context (tokens)" : PARAMETERS;
   Figure figure(by_context ? "Perplexity and parameters against the context" : "DCT-MLP and Transformer");
-  figure.caption(folder);
   Panel& perplexity = figure.panel("Perplexity").x(x).y("perplexity").log_x();
   Panel* parameters = by_context ? &figure.panel("Parameters").x(x).y(PARAMETERS).log_x() : nullptr;
-  std::printf("\n%-40s %10s %14s %9s %11s\n", "", by_context ? "context" : "layers", "parameters", "loss",
-              "perplexity");
-  for (const auto& [name, of_curve] : curves) {
-    std::vector<double> xs, losses, sizes;
+  for (const auto& [name, of_curve] : curves_of(runs)) {
+    std::vector<double> xs, perplexities, sizes;
     for (const StudyRun* run : of_curve) {
-      std::printf("%-40s %10.0f %14s %9.4f %11.3f\n", name.c_str(), run->setting, with_commas(run->parameters).c_str(),
-                  run->loss, std::exp(run->loss));
       xs.push_back(by_context ? run->setting : static_cast<double>(run->parameters));
-      losses.push_back(std::exp(run->loss));
+      perplexities.push_back(std::exp(run->loss));
       sizes.push_back(static_cast<double>(run->parameters));
     }
     LineStyle style;
     style.markers = true;
-    perplexity.line(name, xs, losses, style);
+    perplexity.line(name, xs, perplexities, style);
     if (parameters) parameters->line(name, xs, sizes, style);
   }
-  const std::string file = settings.what + ".svg";
-  figure.save(folder + "/" + file);
-  std::printf("\nsaved %s (points.csv, %s)\n", folder.c_str(), file.c_str());
+  return {what + ".svg", figure};
+}
+
+void print_curves(const std::string& what, const std::vector<StudyRun>& runs) {
+  std::printf("\n%-40s %10s %14s %9s %11s\n", "", what == "context" ? "context" : "layers", "parameters", "loss",
+              "perplexity");
+  for (const auto& [name, of_curve] : curves_of(runs))
+    for (const StudyRun* run : of_curve)
+      std::printf("%-40s %10.0f %14s %9.4f %11.3f\n", name.c_str(), run->setting, with_commas(run->parameters).c_str(),
+                  run->loss, std::exp(run->loss));
 }
 
 }  // namespace
 
+std::vector<ScalingFigure> scaling_figures(const std::string& what, const std::vector<StudyRun>& runs) {
+  if (what == "compute") return compute_figures(runs);
+  return {figure_of_curves(what, runs)};
+}
+
 void report_scaling(const std::string& folder, const ScalingSettings& settings, const std::vector<StudyRun>& runs) {
-  if (settings.what == "compute")
-    report_compute(folder, settings, runs);
+  const bool compute = settings.what == "compute";
+  if (compute)
+    report_compute(folder, runs);
   else
-    report_curves(folder, settings, runs);
+    print_curves(settings.what, runs);
+  std::string files = compute ? "points.csv, optima.csv, laws.csv" : "points.csv";
+  for (ScalingFigure& drawn : scaling_figures(settings.what, runs)) {
+    drawn.figure.caption(folder).save(folder + "/" + drawn.file);
+    files += ", " + drawn.file;
+  }
+  std::printf("\nsaved %s (%s)\n", folder.c_str(), files.c_str());
 }
 
 }  // namespace petroglyph

@@ -2,6 +2,7 @@
 //
 //   ./reproduce list [NAME…]             what there is, and with names: its commands
 //   ./reproduce run NAME… | all          --quick, the default, --evening or --full
+//   ./reproduce draw FOLDER              figures of a folder of results, from its CSV files
 //   ./reproduce report                   runs/report/index.html; with --results DIR also a page for a repository
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "base/version.h"
 #include "reproduction/child.h"
 #include "reproduction/choice.h"
+#include "reproduction/draw.h"
 #include "reproduction/dry_run.h"
 #include "reproduction/page.h"
 #include "reproduction/record.h"
@@ -178,24 +180,37 @@ int report(const std::vector<std::string>& words) {
   return 0;
 }
 
+// ---- draw -----------------------------------------------------------------------------------------------------------
+
+int draw(const std::vector<std::string>& words) {
+  std::string results;
+  Options options("reproduce draw", "Draws figures of a folder of results again, from the CSV files in it.");
+  options.positional("FOLDER", &results, "what report --results made, as results/ of the repository");
+  options.parse(words);
+  for (const std::string& file : draw_results(results)) std::printf("drew %s\n", file.c_str());
+  return 0;
+}
+
 const char* const HELP =
     "Usage: reproduce SUBCOMMAND [options]\n"
     "Does the papers' experiments again and shows their numbers beside ours; `reproduce SUBCOMMAND --help` says "
     "how.\n\n"
     "  list      which figures and tables there are, what they cost, which data they need\n"
     "  run       runs some or all of them, and goes on where it was stopped\n"
-    "  report    makes a page of what was run\n";
+    "  report    makes a page of what was run\n"
+    "  draw      draws figures of a folder of results again, from the numbers in it\n";
 
 int reproduce(int argc, char** argv) {
   const std::vector<std::string> words(argv + std::min(argc, 2), argv + argc);
   const std::string name = argc > 1 ? argv[1] : "--help";
   if (name == "--help" || name == "-h") return std::fputs(HELP, stdout), 0;
   if (name == "--version") return std::puts(version().c_str()), 0;
-  if (name == "--completion") return std::puts("list\nrun\nreport\n--help\n--version"), 0;
+  if (name == "--completion") return std::puts("list\nrun\nreport\ndraw\n--help\n--version"), 0;
   if (name == "list") return list(words);
   if (name == "run") return run(words, program_folder(argv[0]));
   if (name == "report") return report(words);
-  throw UsageError("unknown subcommand " + name + ", expected one of list, run, report");
+  if (name == "draw") return draw(words);
+  throw UsageError("unknown subcommand " + name + ", expected one of list, run, report, draw");
 }
 
 }  // namespace

@@ -18,28 +18,6 @@ const char* const NOT_RUN = "not run";
 // "train/compare.svg" of copy-curves as a file of the page: "copy-curves/train-compare.svg".
 std::string page_name(const std::string& id, const std::string& file) { return id + "/" + kept_name(file); }
 
-std::string drawn(const Plot& plot, const Finder& find) {
-  Figure figure(plot.title);
-  Panel& panel = figure.panel().x(plot.x).y(plot.y);
-  if (plot.log_x) panel.log_x();
-  if (plot.log_y) panel.log_y();
-  bool any = false;
-  for (const Plot::Curve& curve : plot.curves) {
-    std::vector<double> xs, ys;
-    for (const auto& [x, cell] : curve.points) {
-      const double y = cell_number(cell, find);
-      if (!std::isfinite(y)) continue;
-      xs.push_back(x);
-      ys.push_back(y);
-    }
-    any = any || !xs.empty();
-    LineStyle style;
-    style.markers = true;
-    panel.line(curve.name + (xs.empty() ? ": at no point" : ""), xs, ys, style);
-  }
-  return any ? figure.svg() : "";
-}
-
 // Of UTF-8 on a terminal.
 size_t columns_of(const std::string& words) {
   return static_cast<size_t>(
@@ -89,7 +67,7 @@ std::set<std::string> logs_of(const Plan& plan) {
 
 void add_files(PageSection& section, const Plan& plan, const Finder& find) {
   for (const Plot& plot : plan.plots) {
-    const std::string svg = drawn(plot, find);
+    const std::string svg = plot_svg(plot, find);
     if (!svg.empty()) section.figures.push_back({page_name(section.id, plot.file), "", svg});
   }
   for (const Picture& picture : plan.pictures)
@@ -119,6 +97,28 @@ std::string status_of(const Record& record) {
 }
 
 }  // namespace
+
+std::string plot_svg(const Plot& plot, const Finder& find) {
+  Figure figure(plot.title);
+  Panel& panel = figure.panel().x(plot.x).y(plot.y);
+  if (plot.log_x) panel.log_x();
+  if (plot.log_y) panel.log_y();
+  bool any = false;
+  for (const Plot::Curve& curve : plot.curves) {
+    std::vector<double> xs, ys;
+    for (const auto& [x, cell] : curve.points) {
+      const double y = cell_number(cell, find);
+      if (!std::isfinite(y)) continue;
+      xs.push_back(x);
+      ys.push_back(y);
+    }
+    any = any || !xs.empty();
+    LineStyle style;
+    style.markers = true;
+    panel.line(curve.name + (xs.empty() ? ": at no point" : ""), xs, ys, style);
+  }
+  return any ? figure.svg() : "";
+}
 
 PageSection section_of(const Experiment& experiment, const Kept* kept) {
   PageSection section;

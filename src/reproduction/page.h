@@ -71,6 +71,8 @@ void write_html(const Page& page, const std::string& folder);
 void write_markdown(const Page& page, const std::string& folder);
 // The rows of an experiment, for a terminal.
 std::string plain_rows(const PageSection& section);
+// Of numbers that several runs left; empty where none did.
+std::string plot_svg(const Plot& plot, const Finder& find);
 PageSection section_of(const Experiment& experiment, const Kept* kept);
 // The claims of an experiment, each by the largest run that measured it.
 std::vector<PageClaim> claims_of(const Experiment& experiment, const std::vector<Kept>& kept);

@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "figures/figure.h"
 
 namespace petroglyph {
 
@@ -155,18 +154,25 @@ void write_comparison(const std::string& folder, const std::string& title, const
   std::printf("saved %s (compare.csv, compare.svg, and a run each)\n", folder.c_str());
 }
 
-void write_lengths(const std::string& folder, const LengthTable& table) {
-  const std::string head = table.quantity + " at length";
-  size_t width = head.size();
-  for (const std::string& label : table.labels) width = std::max(width, label.size());
-  std::string csv = "variant", line = text("\n%-*s", static_cast<int>(width), head.c_str());
+Figure lengths_figure(const LengthTable& table) {
   Figure figure(table.title + ": " + what_differs(table.labels) + ", at other lengths");
   Panel& panel = figure.panel().x("length (" + table.unit + ")").y(table.quantity).log_x();
   std::vector<double> all;
   for (const std::vector<double>& values : table.values) all.insert(all.end(), values.begin(), values.end());
   if (table.percent) panel.y_range(-0.02, 1.02);
   if (!table.percent && tenfold(all)) panel.log_y();
-  const std::vector<double> xs(table.lengths.begin(), table.lengths.end());
+  LineStyle style;
+  style.markers = true;
+  for (size_t i = 0; i < table.labels.size(); ++i)
+    panel.line(table.labels[i], {table.lengths.begin(), table.lengths.end()}, table.values[i], style);
+  return figure;
+}
+
+void write_lengths(const std::string& folder, const LengthTable& table) {
+  const std::string head = table.quantity + " at length";
+  size_t width = head.size();
+  for (const std::string& label : table.labels) width = std::max(width, label.size());
+  std::string csv = "variant", line = text("\n%-*s", static_cast<int>(width), head.c_str());
   for (const int length : table.lengths) {
     line += text(" %9d", length);
     csv += text(",%d", length);
@@ -180,12 +186,9 @@ void write_lengths(const std::string& folder, const LengthTable& table) {
       csv += "," + cell(value, 9);
     }
     std::printf("%s\n", line.c_str());
-    LineStyle style;
-    style.markers = true;
-    panel.line(table.labels[i], xs, table.values[i], style);
   }
   write_file_atomically(folder + "/lengths.csv", csv + "\n");
-  figure.caption(folder).save(folder + "/lengths.svg");
+  lengths_figure(table).caption(folder).save(folder + "/lengths.svg");
   std::printf("saved %s (lengths.csv, lengths.svg)\n", folder.c_str());
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/program.h"
+#include "figures/figure.h"
 #include "train/group.h"
 #include "train/run.h"
 
@@ -47,6 +48,7 @@ struct LengthTable {
   std::vector<std::string> labels;
   std::vector<std::vector<double>> values;  // [label][length]
 };
+Figure lengths_figure(const LengthTable& table);
 // Printed, and saved as lengths.csv and lengths.svg.
 void write_lengths(const std::string& folder, const LengthTable& table);
 
