@@ -9,7 +9,7 @@
 namespace petroglyph {
 
 namespace {
-constexpr int PIECE = 64;  // tokens of a prompt that a stream takes at a time: an interruption waits for no more
+constexpr int PIECE = 32;  // tokens of a prompt that a stream takes at a time: an interruption waits for no more
 }
 
 std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt, const Model& model,

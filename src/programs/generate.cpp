@@ -106,8 +106,10 @@ class Writer {
         state_(read_run_state(file_)),
         tokenizer_(load_tokenizer(file_, state_)),
         ops_(make_device(settings.device, settings.threads)),
-        model_(load_model(file_, state_, *ops_)),
-        end_(tokenizer_->end_of_text()) {}
+        end_(tokenizer_->end_of_text()) {
+    state_.data = Json();  // a vocabulary's words take more memory in it than the rest
+    model_ = load_model(file_, state_, *ops_);
+  }
 
   void continue_prompt();
   void converse();
@@ -123,7 +125,7 @@ class Writer {
 
   const GenerateSettings& settings_;
   const SafetensorsFile file_;
-  const RunState state_;
+  RunState state_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::unique_ptr<Ops> ops_;
   std::unique_ptr<Model> model_;
