@@ -222,13 +222,13 @@ void parts_alone(Test& test) {
   for (const int shard : {0, 1}) {
     SmallTraining alone(1, one_rank());
     Model& model = *alone.model;
+    model.parameters.zero_gradients();
     for (const int a : {0, 1}) {
       const Batch batch = alone.task.batch(SEED, stream_of("train"), 0, (shard * 2 + a) * 8, 8);
       const int64_t rows = static_cast<int64_t>(batch.targets.size());
       Tokens tokens(*alone.ops, {8, batch.length}), targets(*alone.ops, {rows});
       Tensor losses(*alone.ops, {rows}), dlogits(*alone.ops, {rows, model.classes()});
       tokens.upload(batch.tokens);
-      targets.upload(batch.targets);
       targets.upload(batch.targets);
       const Input input{tokens.data(), 8, batch.length};
       alone.ops->cross_entropy(losses.data(), dlogits.data(), model.forward(input), targets.data(),
