@@ -124,13 +124,16 @@ ROOMS_ranks := $(TRAINING)
 ROOMS_programs := models ops math base
 ROOMS_reproduction := reproduction analysis train figures tasks tokenizers $(MODELS)
 ROOMS_runs := math base
+ROOMS_storm := reproduction $(TRAINING)
+ROOMS_damage := tasks tokenizers math base
+ROOMS_fuzz := $(ROOMS_damage)
 ROOMS_host_run := $(filter-out gpu,$(MODELS))
 ROOMS_gpu_run := $(MODELS)
-TESTS := numerics numerics_exhaustive files oracle analysis identities gradients regular_languages images text_data exchange bits bench ranks programs reproduction runs
+TESTS := numerics numerics_exhaustive files oracle analysis identities gradients regular_languages images text_data exchange bits bench ranks programs reproduction runs storm damage fuzz
 # These share the table of cases.
 OF_CASES := analysis identities gradients bits bench
 
-.PHONY: all test test-all test-exhaustive bench test-gpu bench-gpu format lint clean help float-tests double-tests install uninstall check-docs
+.PHONY: all test test-all test-exhaustive storm fuzz bench test-gpu bench-gpu format lint clean help float-tests double-tests install uninstall check-docs
 .DELETE_ON_ERROR:
 all: $(PROGRAMS)
 ifeq ($(OPENMP_WORKS),)
@@ -256,7 +259,7 @@ FORCE:
 # ---- Tests ----------------------------------------------------------------------------------------------------------
 
 # What is built with the default flags, and what only the double build can tell.
-FLOAT_TESTS := numerics files oracle analysis regular_languages images text_data exchange bits ranks programs runs reproduction cuda_on_host_test gpu_math_on_host host_run
+FLOAT_TESTS := numerics files oracle analysis regular_languages images text_data exchange bits ranks programs runs storm damage reproduction cuda_on_host_test gpu_math_on_host host_run
 DOUBLE_TESTS := gradients oracle identities analysis
 DOUBLE := $(BUILD)/double
 
@@ -294,6 +297,21 @@ test-all: float-tests double-tests $(MATRIX:%=matrix-%)
 # Every function of numerics.h on all 2^32 inputs.
 test-exhaustive: $(BUILD)/test/numerics_exhaustive
 	@$<
+
+# Runs that are killed, processes that meet, files that are damaged: an hour or so, less with smaller numbers. In memory where there is a
+# folder for that: every step of these runs is flushed to the disk.
+KILLS ?= 3000
+ROUNDS ?= 300
+DAMAGED ?= 1000000
+storm: export TMPDIR := $(if $(TMPDIR),$(TMPDIR),$(if $(wildcard /dev/shm/.),/dev/shm,/tmp))
+storm: $(BUILD)/test/storm $(BUILD)/test/damage $(PROGRAMS:%=$(BUILD)/%)
+	@test/run.sh "$(BUILD)/test/damage --files $(DAMAGED)" "$(BUILD)/test/storm --kills $(KILLS) --rounds $(ROUNDS)"
+
+# Every parser under clang's libFuzzer, FUZZ_SECONDS each, where that is installed; what it finds goes to build/fuzz.
+FUZZ_SECONDS ?= 60
+fuzz:
+	@test/fuzz.sh $(BUILD)/fuzz $(FUZZ_SECONDS) "$(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz CXX=clang++ CUDA=0 OPENMP=0 \
+	  SANITIZE=1 OPTIMIZE=-O1 CXXFLAGS=-fsanitize=fuzzer-no-link LDFLAGS=-fsanitize=fuzzer $(BUILD)/fuzz/test/fuzz"
 
 bench: $(BUILD)/test/bench
 	@$<
@@ -357,6 +375,8 @@ make                  builds $(PROGRAMS) here; objects go to build/
 make test             every gradient, oracle, bit and program
 make test-all         that for every build there is: instruction sets, -O0, clang++, no OpenMP, sanitizers
 make test-exhaustive  the largest error of exp, log, tanh … over all 2^32 inputs
+make storm            thousands of killed runs, of processes that meet, a million damaged files: docs/reliability.md
+make fuzz             the parsers under clang's libFuzzer, where it is installed
 make bench            how fast, and how near this machine's limits
 make check-docs       runs the documentation's commands and compares their weights; SECONDS=60: those that take so many at most
 make test-gpu         on a machine with a GPU: its bits against the CPU's; make bench-gpu: its speed

@@ -68,6 +68,9 @@ struct GermanNumbers : std::numpunct<char> {
 };
 
 void text_forms(Test& test) {
+  test.equal("one line", in_one_line("a\nb\tü"), "a\\nb\\x09ü");
+  test.equal("no terminal's commands, no broken letters", in_one_line("\x1b[2J\xff\xc3\xbc"),
+             "\\x1B[2J\\xFF\\xC3\\xBC");
   test.equal("formatted", text("%s %d", "step", 7), "step 7");
   test.equal("formatted empty", text("%s", ""), "");
   test.equal("commas", with_commas(1204224), "1,204,224");

@@ -241,6 +241,11 @@ class RunsTest {
     write_bytes(text.file("a[1].txt"), std::string(300, 'x') + "\n");
     expect(text, "a file with a pattern's name", "--data 'a[1].txt' --val 'a[1].txt' --steps 1" + TEXT, 0, "weights");
     expect(text, "a pattern without files", "--data 'b*.txt'" + TEXT, 1, "b*.txt: no file has such a name");
+    const Outcome lines = text.run("--data 'no\n\x1b[2Jfile'" + TEXT);
+    test_.check(
+        "a name of two lines",
+        lines.status == 1 && lines.output.find('\n') + 1 == lines.output.size() && lines.says("no\\n\\x1B[2Jfile: "),
+        lines.output);
     expect(text, "epochs and steps", "--epochs 1 --steps 2" + TEXT, 2, "--epochs 1: in place of --steps");
   }
 

@@ -159,19 +159,9 @@ std::string cell(double value) { return std::isfinite(value) ? number_text(value
 
 const char* const TYPE_TITLES[NEURON_TYPES] = {"n-gram", "bag of words", "hybrid", "DCT-sparse", "other"};
 
-// A token as one word of a line: control characters and broken UTF-8 as escapes.
 std::string shown_token(const Tokenizer* tokenizer, int32_t token) {
   if (!tokenizer || token >= tokenizer->vocab()) return "#" + std::to_string(token);
-  const std::string bytes(tokenizer->bytes(token));
-  const bool good = is_utf8(bytes);
-  std::string out;
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    out += c == '\n'                                                ? "\\n"
-           : byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !good) ? text("\\x%02X", byte)
-                                                                    : std::string(1, c);
-  }
-  return "\"" + out + "\"";
+  return "\"" + in_one_line(tokenizer->bytes(token)) + "\"";
 }
 
 std::string csv_quoted(const std::string& words) {

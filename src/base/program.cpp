@@ -8,6 +8,8 @@
 
 #include <csignal>
 
+#include "base/text.h"
+
 namespace petroglyph {
 
 void prepare_process() {
@@ -24,6 +26,12 @@ void end_with_parent([[maybe_unused]] int parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) raise(SIGTERM);  // it ended before we asked
 #endif
+}
+
+int complain(const char* name, const std::string& sentence, int status) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "%s: %s\n", name, in_one_line(sentence).c_str());
+  return status;
 }
 
 }  // namespace petroglyph

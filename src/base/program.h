@@ -23,6 +23,9 @@ void end_with_parent(int parent);
 // What was printed has also arrived: a full disk is noticed.
 inline bool flush_output() { return std::fflush(stdout) == 0 && !std::ferror(stdout); }
 
+// Says it in one line, whatever bytes of a file or of a command line it repeats; gives `status` back.
+int complain(const char* name, const std::string& sentence, int status);
+
 // Runs body(), which returns the exit status.
 template <class Body>
 int run_program(const char* name, Body body) {
@@ -30,23 +33,16 @@ int run_program(const char* name, Body body) {
   try {
     const int status = body();
     if (flush_output() || status != 0) return status;
-    std::fprintf(stderr, "%s: cannot write to the standard output\n", name);
-    return 1;
+    return complain(name, "cannot write to the standard output", 1);
   } catch (const UsageError& error) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "%s: %s\n", name, error.what());
-    return 2;
+    return complain(name, error.what(), 2);
   } catch (const std::bad_alloc&) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "%s: out of memory\n", name);
+    return complain(name, "out of memory", 1);
   } catch (const std::filesystem::filesystem_error& error) {  // such as a name too long
-    std::fflush(stdout);
-    std::fprintf(stderr, "%s: %s: %s\n", name, error.path1().c_str(), error.code().message().c_str());
+    return complain(name, error.path1().string() + ": " + error.code().message(), 1);
   } catch (const std::exception& error) {
-    std::fflush(stdout);
-    std::fprintf(stderr, "%s: %s\n", name, error.what());
+    return complain(name, error.what(), 1);
   }
-  return 1;
 }
 
 }  // namespace petroglyph

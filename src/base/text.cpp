@@ -143,6 +143,18 @@ size_t utf8_prefix(std::string_view bytes) {
   return at;
 }
 
+std::string in_one_line(std::string_view bytes) {
+  const bool good = is_utf8(bytes);
+  std::string out;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    out += c == '\n'                                                ? "\\n"
+           : byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !good) ? text("\\x%02X", byte)
+                                                                    : std::string(1, c);
+  }
+  return out;
+}
+
 namespace {
 
 // Letters inserted, left out, replaced, or two neighbours swapped.

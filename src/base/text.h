@@ -33,6 +33,9 @@ std::optional<uint64_t> parse_unsigned(std::string_view digits);
 size_t utf8_prefix(std::string_view bytes);
 inline bool is_utf8(std::string_view bytes) { return utf8_prefix(bytes) == bytes.size(); }
 
+// In one line, for a terminal: control characters, and bytes that are no UTF-8, as \n and \x07.
+std::string in_one_line(std::string_view bytes);
+
 // The word that was probably meant: the one with the fewest typing errors away, or "" when none is near.
 std::string nearest_word(std::string_view word, const std::vector<std::string>& words);
 

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "base/program.h"
@@ -15,6 +16,7 @@ namespace {
 
 struct ConvertSettings {
   std::string from, to = "petroglyph", save, tokenizer, precision = "f32";
+  bool force = false;
 
   void declare(Options& options) {
     options.positional("MODEL", &from,
@@ -24,6 +26,7 @@ struct ConvertSettings {
     options.add("save", &save, "the checkpoint or the folder; default: after the model's name").placeholder("PATH");
     options.add("tokenizer", &tokenizer, "in place of the model's: ascii, bytes, a tokenizer's file or folder")
         .placeholder("NAME");
+    declare_force(options, &force);
     options.add("precision", &precision, {"f32", "f16", "bf16"}, "with --to hf: of the numbers that are written");
   }
 };
@@ -38,8 +41,7 @@ void to_checkpoint(ConvertSettings& settings) {
   ForeignModel foreign = open_foreign(settings.from);
   if (!settings.tokenizer.empty()) foreign.tokenizer = open_tokenizer(settings.tokenizer, false);
   if (settings.save.empty()) settings.save = name_of(settings.from) + ".safetensors";
-  if (std::filesystem::exists(settings.save))
-    throw Error(settings.save + ": is there already; choose another name with --save");
+  check_replaced(settings.save, settings.force);
   const int64_t parameters = save_as_checkpoint(foreign, settings.from, settings.save);
   for (const std::string& note : foreign.translation.notes) std::printf("note: %s\n", note.c_str());
   std::printf("%s: %s parameters, %s\n", foreign.translation.model.c_str(), with_commas(parameters).c_str(),

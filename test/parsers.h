@@ -1,0 +1,91 @@
+// Everything here that reads a file which somebody else may have made or damaged: what the fuzzer (fuzz.cpp) and the storm of damaged
+// files (storm.cpp) feed. Each takes the file or throws an Error; test/corpus/NAME/ has small good files of each, and others that a
+// fuzzer found.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mapped_file.h"
+#include "base/options.h"
+#include "base/safetensors.h"
+#include "base/text.h"
+#include "tasks/corpus.h"
+#include "tasks/image_files.h"
+#include "tasks/npz.h"
+#include "tokenizers/tokenizer.h"
+
+namespace petroglyph {
+
+struct Parser {
+  const char *name, *suffix;
+  void (*read)(const std::string& path);
+};
+
+inline void read_safetensors(const std::string& path) {
+  const SafetensorsFile file(path);
+  for (const std::string& name : file.names()) {
+    if (file.entry(name).dtype == "F32" || file.entry(name).dtype == "F64") file.read_as_float(name);
+  }
+}
+
+inline void read_log(const std::string& path) {
+  const CsvTable table = read_csv(path);
+  CsvLog::resume(path, table.names, static_cast<int64_t>(table.rows()));
+}
+
+inline void read_images(const std::string& path, const char* format) {
+  const ImageFiles files({path}, format);
+  for (int64_t i = 0; i < std::min<int64_t>(files.size(), 4); ++i) files.picture(i);
+}
+
+inline void read_tokenizer(const std::string& path) {
+  const auto tokenizer = open_tokenizer(path, false);
+  std::vector<int32_t> tokens;
+  const std::string text = "the first one, the first\n";
+  tokenizer->check(text, "text");
+  tokenizer->encode(text, tokens);
+  if (tokenizer->decode(tokens) != text) throw std::logic_error("a tokenizer that does not give its text back");
+}
+
+inline void read_shard(const std::string& path) {
+  const auto tokenizer = open_tokenizer("bytes", false);
+  const auto corpus = open_corpus(path, *tokenizer);
+  std::vector<int32_t> tokens(static_cast<size_t>(corpus->size()));
+  if (!tokens.empty()) corpus->read(0, corpus->size(), tokens.data());
+}
+
+inline void read_options(const std::string& path) {
+  int length = 4;
+  double rate = 1;
+  bool quiet = false;
+  std::string name;
+  std::vector<int> lengths;
+  Options options("program", "Reads options.");
+  options.add("length", &length, 1, 64, "a length");
+  options.add("rate", &rate, 0, 1, "a rate");
+  options.add("quiet", &quiet, "says nothing");
+  options.add("name", &name, "a name");
+  options.add("lengths", &lengths, 1, 64, "lengths");
+  options.parse({"--config", path});
+}
+
+inline const std::vector<Parser>& parsers() {
+  static const std::vector<Parser> all = {
+      {"json", ".json", [](const std::string& path) { Json::parse(read_file(path), path); }},
+      {"safetensors", ".safetensors", read_safetensors},
+      {"csv", ".csv", read_log},
+      {"npz", ".npz", [](const std::string& path) { read_images(path, "cifar5m"); }},
+      {"images", ".bin", [](const std::string& path) { read_images(path, "auto"); }},
+      {"tokenizers", ".json", read_tokenizer},
+      {"shards", ".bin", read_shard},
+      {"options", ".txt", read_options},
+  };
+  return all;
+}
+
+}  // namespace petroglyph
