@@ -20,77 +20,51 @@
 #include "reproduction/dry_run.h"
 #include "reproduction/page.h"
 #include "reproduction/record.h"
+#include "reproduction/run_options.h"
 
 namespace petroglyph {
 namespace {
 
-int list(const std::vector<std::string>& words) {
-  std::vector<std::string> names;
-  Options options("reproduce list", "Shows which figures and tables there are, or with names: their commands.");
-  if (!words.empty()) options.positional("NAME", &names, "an experiment, the beginning of several, or all");
-  options.parse(words);
-  if (!names.empty()) {
-    bool first = true;
-    for (const Experiment* experiment : chosen_experiments(names)) {
-      if (!first) std::printf("\n");
-      first = false;
-      list_experiment(*experiment);
-    }
-    return 0;
+// What the plans of an experiment would take, by a few steps of each of their commands.
+void measure(const Experiment& experiment, const DryRun& dry) {
+  for (const Scale::Size size : {Scale::Size::QUICK, Scale::Size::EVENING}) {
+    Scale scale;
+    scale.size = size;
+    if (!has_plan(experiment, size)) continue;
+    std::printf("  %-20s --%s: ", experiment.name.c_str(), name_of(size).c_str());
+    std::fflush(stdout);
+    std::printf("about %s of training on this machine\n", duration_text(dry.seconds_of(experiment, scale)).c_str());
   }
-  list_experiments();
+}
+
+int list(const std::vector<std::string>& words, const std::string& programs) {
+  std::vector<std::string> names;
+  bool measured = false;
+  std::string device = "auto";
+  int threads = 0;
+  Options options("reproduce list", "Shows which figures and tables there are, or with names: their commands.");
+  if (!words.empty()) {
+    options.positional("NAME", &names, "an experiment, the beginning of several, or all");
+    options.add("measure", &measured, "shows what the quick and the evening plans would take, by a few steps of each");
+    declare_device(options, &device, &threads);
+  }
+  options.parse(words);
+  const DryRun dry{programs, device, {"--threads", std::to_string(threads)}};
+  bool first = true;
+  for (const Experiment* experiment : chosen_experiments(names)) {
+    if (measured) {
+      measure(*experiment, dry);
+      continue;
+    }
+    if (!first) std::printf("\n");
+    first = false;
+    list_experiment(*experiment);
+  }
+  if (names.empty()) list_experiments();
   return 0;
 }
 
 // ---- run ------------------------------------------------------------------------------------------------------------
-
-struct RunOptions {
-  std::vector<std::string> names;
-  bool quick = false, evening = false, full = false;
-  Scale scale;
-  std::string device = "auto";
-  int threads = 0;
-  bool quiet = false, dry = false;
-
-  void declare(Options& options) {
-    options.positional("NAME", &names, "an experiment of ./reproduce list, the beginning of several, or all");
-    options.section("Size");
-    options.add("quick", &quick, "small models: minutes on two cores; the default");
-    options.add("evening", &evening,
-                "the papers' models, with fewer steps or smaller batches: an hour or a few on two cores");
-    options.add("full", &full, "the papers' sizes: days, or hours on a GPU");
-    options.add("dry-run", &dry, "tries each command with two steps at the smallest batch, and leaves nothing");
-    options.section("Data");
-    options.add("data", &scale.text, "text to learn from; default: stories of our own").placeholder("FILE");
-    options.add("val", &scale.validation, "text for evaluations; default: the end of --data").placeholder("FILE");
-    options
-        .add("tokenizer", &scale.tokenizer,
-             "of --data: a file of ./tokenize, or a folder with GPT-2's two; default: characters")
-        .placeholder("NAME");
-    options
-        .add("cifar", &scale.images, "a folder with the files of data/cifar10.sh and its like; default: drawn shapes")
-        .placeholder("FOLDER");
-    options.section("Run");
-    declare_device(options, &device, &threads);
-    options.add("quiet", &quiet, "prints results only");
-  }
-
-  void set_size() {
-    if (quick + evening + full > 1) throw UsageError("--quick, --evening and --full: expected one of the three");
-    scale.size = full ? Scale::Size::FULL : evening ? Scale::Size::EVENING : Scale::Size::QUICK;
-  }
-
-  std::string again() const {
-    std::string words = "./reproduce run " + join(names, " ") + " --" + name_of(scale.size);
-    for (const auto& [option, value] : {std::pair("data", scale.text),
-                                        {"val", scale.validation},
-                                        {"tokenizer", scale.tokenizer},
-                                        {"cifar", scale.images}})
-      if (!value.empty()) words += std::string(" --") + option + " " + as_word(value);
-    if (device != "auto") words += " --device " + device;
-    return words + (threads > 0 ? " --threads " + std::to_string(threads) : "");
-  }
-};
 
 // One experiment and the table of what it gave; the exit status, not 0 where it was interrupted.
 int run_one(const Experiment& experiment, const Scale& scale, const Conductor& conductor) {
@@ -108,11 +82,7 @@ int run(const std::vector<std::string>& words, const std::string& programs) {
   Options options("reproduce run", "Runs experiments of the papers from start to end; what is done already stays.");
   given.declare(options);
   options.parse(words);
-  given.set_size();
-  for (const auto& [option, value] :
-       {std::pair("--val ", given.scale.validation), {"--tokenizer ", given.scale.tokenizer}})
-    if (given.scale.text.empty() && !value.empty())
-      throw UsageError(option + value + " without --data: expected text to learn from too");
+  given.finish();
   const std::vector<const Experiment*> wanted = chosen_experiments(given.names);
   const Conductor conductor{programs, given.device, given.threads, given.quiet};
   std::string missing, failed;
@@ -206,7 +176,7 @@ int reproduce(int argc, char** argv) {
   if (name == "--help" || name == "-h") return std::fputs(HELP, stdout), 0;
   if (name == "--version") return std::puts(version().c_str()), 0;
   if (name == "--completion") return std::puts("list\nrun\nreport\ndraw\n--help\n--version"), 0;
-  if (name == "list") return list(words);
+  if (name == "list") return list(words, program_folder(argv[0]));
   if (name == "run") return run(words, program_folder(argv[0]));
   if (name == "report") return report(words);
   if (name == "draw") return draw(words);

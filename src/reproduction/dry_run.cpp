@@ -50,6 +50,16 @@ void print_sizes(const std::string& log, const std::string& part, const Plan& pl
                   size.remark.empty() ? "" : ("; " + size.remark).c_str());
 }
 
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// The number behind an option; 0 where it is not given.
+double number_behind(const std::vector<std::string>& words, const std::string& option) {
+  const auto found = std::find(words.begin(), words.end(), option);
+  return found == words.end() ? 0 : parse_number(*(found + 1)).value_or(0);
+}
+
 // Removes what lies in runs/ under a name or begins with it and a point.
 void remove_runs(const std::string& folder) {
   std::filesystem::remove_all(folder);
@@ -62,10 +72,18 @@ void remove_runs(const std::string& folder) {
 
 }  // namespace
 
-std::vector<std::string> dry_words(const Command& command, const std::string& folder) {
+// A command with its own words and behind them those that make it short: the last one counts. Throws Error where it fails.
+ChildOutcome DryRun::start(const Command& command, const std::string& folder, const std::string& short_words) const {
   std::vector<std::string> words = full_words(command, folder);
-  for (const std::string& word : words_of(short_words(command))) words.push_back(word);
-  return words;
+  for (const std::string& word : words_of(short_words)) words.push_back(word);
+  if (trains(command)) words.insert(words.end(), more.begin(), more.end());
+  if (command.has_device) words.insert(words.end(), {"--device", device});
+  const ChildOutcome outcome =
+      run_child(programs + "/" + command.program, words, folder + "/" + command.part + ".log", true);
+  if (outcome.status != 0 && !interrupted())
+    throw Error(text("%s ended with status %d: %s", command_line(command, folder).c_str(), outcome.status,
+                     outcome.last_line.c_str()));
+  return outcome;
 }
 
 void DryRun::run(const Experiment& experiment, const Scale& scale) const {
@@ -76,22 +94,43 @@ void DryRun::run(const Experiment& experiment, const Scale& scale) const {
   std::printf("%s, %s\n", experiment.name.c_str(), name_of(scale.size).c_str());
   const Plan plan = experiment.plan(scale);
   for (const Command& command : plan.commands) {
-    std::vector<std::string> words = dry_words(command, folder);
-    if (trains(command)) words.insert(words.end(), more.begin(), more.end());
-    if (command.has_device) words.insert(words.end(), {"--device", device});
-    const std::string log = folder + "/" + command.part + ".log";
-    const auto start = std::chrono::steady_clock::now();
-    const ChildOutcome outcome = run_child(programs + "/" + command.program, words, log, true);
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const auto begin = std::chrono::steady_clock::now();
+    const ChildOutcome outcome = start(command, folder, short_words(command));
+    const double seconds = seconds_since(begin);
     if (interrupted()) break;
-    if (outcome.status != 0)
-      throw Error(text("%s: %s ended with status %d: %s", experiment.name.c_str(),
-                       command_line(command, folder).c_str(), outcome.status, outcome.last_line.c_str()));
     std::printf("  %-20s works, %.1f s for two steps, peak %.2f GB\n", command.part.c_str(), seconds,
                 outcome.peak_bytes / 1e9);
-    print_sizes(log, command.part, plan);
+    print_sizes(folder + "/" + command.part + ".log", command.part, plan);
   }
   remove_runs(folder);
+}
+
+double DryRun::seconds_of(const Experiment& experiment, const Scale& scale) const {
+  const InterruptGuard guard;
+  constexpr int FEW = 2, MORE = 7;
+  const std::string folder = "runs/measured-" + name_of(scale.size) + "-" + experiment.name;
+  double total = 0;
+  remove_runs(folder);
+  make_folder(folder);
+  for (const Command& command : experiment.plan(scale).commands) {
+    const double steps = number_behind(command.words, "--steps");
+    if (!trains(command) || steps == 0) continue;
+    std::vector<double> seconds;
+    for (const int some : {FEW, MORE}) {
+      std::filesystem::remove_all(part_folder(folder, command.part));  // others may start from what it leaves
+      const auto begin = std::chrono::steady_clock::now();
+      const std::string few = std::to_string(some);
+      const bool regular = command.program == "train_regular";
+      start(command, folder,
+            " --steps " + few + " --eval-every " + few + " --eval-samples 1" +
+                (regular ? " --test-strings 1 --test-every 49" : ""));
+      seconds.push_back(seconds_since(begin));
+    }
+    if (interrupted()) break;
+    total += std::max(0.0, seconds[1] - seconds[0]) / (MORE - FEW) * steps;
+  }
+  remove_runs(folder);
+  return total;
 }
 
 }  // namespace petroglyph

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "reproduction/child.h"
 #include "reproduction/experiment.h"
 
 namespace petroglyph {
@@ -16,9 +17,13 @@ struct DryRun {
   // Says for every command that it works, how many parameters its models have, and what it took. What it leaves in runs/ is removed
   // again. Throws Error where a command fails.
   void run(const Experiment& experiment, const Scale& scale) const;
-};
 
-// A command's words, and behind them those that make it short. The last one counts.
-std::vector<std::string> dry_words(const Command& command, const std::string& folder);
+  // What its training programs would take on this machine, in seconds: measured over a few steps of each at its own batch, without
+  // evaluations and tests. Those that learn for a number of steps that their words do not tell are not in it.
+  double seconds_of(const Experiment& experiment, const Scale& scale) const;
+
+ private:
+  ChildOutcome start(const Command& command, const std::string& folder, const std::string& short_words) const;
+};
 
 }  // namespace petroglyph

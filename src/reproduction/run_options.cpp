@@ -1,0 +1,51 @@
+#include "reproduction/run_options.h"
+
+#include "base/error.h"
+#include "base/text.h"
+#include "reproduction/record.h"
+#include "train/device.h"
+
+namespace petroglyph {
+
+void RunOptions::declare(Options& options) {
+  options.positional("NAME", &names, "an experiment of ./reproduce list, the beginning of several, or all");
+  options.section("Size");
+  options.add("quick", &quick, "small models: minutes on two cores; the default");
+  options.add("evening", &evening,
+              "the papers' models, with fewer steps or smaller batches: an hour or a few on two cores");
+  options.add("full", &full, "the papers' sizes: days, or hours on a GPU");
+  options.add("dry-run", &dry, "tries each command with two steps at the smallest batch, and leaves nothing");
+  options.section("Data");
+  options.add("data", &scale.text, "text to learn from; default: stories of our own").placeholder("FILE");
+  options.add("val", &scale.validation, "text for evaluations; default: the end of --data").placeholder("FILE");
+  options
+      .add("tokenizer", &scale.tokenizer,
+           "of --data: a file of ./tokenize, or a folder with GPT-2's two; default: characters")
+      .placeholder("NAME");
+  options.add("cifar", &scale.images, "a folder with the files of data/cifar10.sh and its like; default: drawn shapes")
+      .placeholder("FOLDER");
+  options.section("Run");
+  declare_device(options, &device, &threads);
+  options.add("quiet", &quiet, "prints results only");
+}
+
+void RunOptions::finish() {
+  if (quick + evening + full > 1) throw UsageError("--quick, --evening and --full: expected one of the three");
+  scale.size = full ? Scale::Size::FULL : evening ? Scale::Size::EVENING : Scale::Size::QUICK;
+  for (const auto& [option, value] : {std::pair("--val ", scale.validation), {"--tokenizer ", scale.tokenizer}})
+    if (scale.text.empty() && !value.empty())
+      throw UsageError(option + value + " without --data: expected text to learn from too");
+}
+
+std::string RunOptions::again() const {
+  std::string words = "./reproduce run " + join(names, " ") + " --" + name_of(scale.size);
+  for (const auto& [option, value] : {std::pair("data", scale.text),
+                                      {"val", scale.validation},
+                                      {"tokenizer", scale.tokenizer},
+                                      {"cifar", scale.images}})
+    if (!value.empty()) words += std::string(" --") + option + " " + as_word(value);
+  if (device != "auto") words += " --device " + device;
+  return words + (threads > 0 ? " --threads " + std::to_string(threads) : "");
+}
+
+}  // namespace petroglyph
