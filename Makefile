@@ -298,12 +298,10 @@ test-all: float-tests double-tests $(MATRIX:%=matrix-%)
 test-exhaustive: $(BUILD)/test/numerics_exhaustive
 	@$<
 
-# Runs that are killed, processes that meet, files that are damaged: an hour or so, less with smaller numbers. In memory where there is a
-# folder for that: every step of these runs is flushed to the disk.
+# Runs that are killed, processes that meet, files that are damaged: minutes where nothing else runs.
 KILLS ?= 3000
 ROUNDS ?= 300
 DAMAGED ?= 1000000
-storm: export TMPDIR := $(if $(TMPDIR),$(TMPDIR),$(if $(wildcard /dev/shm/.),/dev/shm,/tmp))
 storm: $(BUILD)/test/storm $(BUILD)/test/damage $(PROGRAMS:%=$(BUILD)/%)
 	@test/run.sh "$(BUILD)/test/damage --files $(DAMAGED)" "$(BUILD)/test/storm --kills $(KILLS) --rounds $(ROUNDS)"
 

@@ -125,6 +125,7 @@ int main(int argc, char** argv) {
     options.add("seed", &seed, 0, 1 << 30, "other damage");
     options.add("corpus", &corpus, "good files to damage").placeholder("FOLDER");
     options.parse(argc, argv);
+    work_in_memory();
     Test test(1, argv);
     test.run("damage", [&] { damaged_files(test, files, seed, corpus); });
     return test.finish();

@@ -9,6 +9,7 @@
 #include "base/safetensors.h"
 #include "base/text.h"
 #include "check.h"
+#include "dice.h"
 #include "shell.h"
 
 namespace petroglyph {
@@ -333,6 +334,7 @@ class RunsTest {
 
 int main(int argc, char** argv) {
   using namespace petroglyph;
+  work_in_memory();
   Test test(argc, argv);
   RunsTest runs(test, std::filesystem::absolute(argv[0]).parent_path().parent_path().string());
   test.run("two processes", [&] { runs.two_processes(); });

@@ -300,13 +300,14 @@ class Storm {
 int main(int argc, char** argv) {
   using namespace petroglyph;
   return run_program("storm", [&] {
-    int kills = 30, rounds = 6;
+    int kills = 24, rounds = 6;
     uint64_t seed = 1;
     Options options("storm", "Kills runs and lets processes meet, at random.");
     options.add("kills", &kills, 0, 1 << 30, "runs to kill");
     options.add("rounds", &rounds, 0, 1 << 30, "meetings of processes in one folder");
     options.add("seed", &seed, 0, 1 << 30, "other moments");
     options.parse(argc, argv);
+    work_in_memory();
     Test test(1, argv);
     const std::string programs = std::filesystem::absolute(argv[0]).parent_path().parent_path().string();
     if (kills > 0) test.run("kills", [&] { Storm(test, programs, seed).kills(kills); });
