@@ -347,7 +347,7 @@ format:
 	@clang-format -i $(filter-out src/ops/catalogue.h,$(SOURCES))
 lint: $(BUILD)/flags
 	@clang-format --dry-run -Werror $(filter-out src/ops/catalogue.h,$(SOURCES))
-	@clang-tidy --quiet $(filter src/%.cpp,$(SOURCES)) -- -std=c++17 -Isrc -fopenmp-simd
+	@clang-tidy --quiet $(filter src/%.cpp,$(SOURCES)) -- -std=c++17 -Isrc -fopenmp-simd -DPETROGLYPH_VERSION=\"\"
 
 # All programs behind one name, so that none of theirs stands in another's way: petroglyph train_copy --length 16
 PREFIX ?= /usr/local

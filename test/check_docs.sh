@@ -15,7 +15,7 @@ fail() { echo "FAIL $1" && failed=$((failed + 1)); }
 rows() { grep -v '^#' "$list"; }
 hashes() { grep -oE '\b[0-9a-f]{16}\b' "$@" | sort -u; }
 # A file with its broken commands in one line.
-joined() { sed -e ':a' -e '/\\$/N; s/ *\\\n */ /; ta' "$1"; }
+joined() { sed -e ':a' -e '/\\$/N' -e 's/ *\\\n */ /' -e 'ta' "$1"; }
 
 consistent() {
   while IFS='|' read -r _ file weights command; do
