@@ -61,6 +61,7 @@ struct Pictures {
 // What the run was tested on, unless other files are given.
 Pictures pictures_of(const HeatMapSettings& settings, const Json& run) {
   const bool other = !settings.test.empty();
+  if (!other && !run.find("test")) throw UsageError("--test: of which images? this model comes without any");
   const std::string test = other ? settings.test : run.at("test").string();
   Pictures pictures;
   if (test.empty()) {
@@ -91,7 +92,9 @@ int inspect_heatmap(const std::vector<std::string>& words) {
   if (!settings.out.empty()) check_replaced(settings.out, settings.force);
   const std::string path = checkpoint_path(settings.checkpoint);
   const SafetensorsFile file(path);
-  const RunState state = read_run_state(file, "train_image");
+  const bool converted = read_run_state(file).program == "convert";
+  const RunState state = read_run_state(file, converted ? "convert" : "train_image");
+  if (!state.config.find("patches")) throw Error(path + ": this " + state.model + " reads no images");
   if (!state.config.find("layers")) throw Error(path + ": " + state.model + " has no maps");
 
   const Pictures pictures = pictures_of(settings, state.options);

@@ -45,7 +45,9 @@ void to_checkpoint(ConvertSettings& settings) {
   const int64_t parameters = save_as_checkpoint(foreign, settings.from, settings.save);
   for (const std::string& note : foreign.translation.notes) std::printf("note: %s\n", note.c_str());
   std::printf("%s: %s parameters, %s\n", foreign.translation.model.c_str(), with_commas(parameters).c_str(),
-              foreign.tokenizer ? foreign.tokenizer->name().c_str() : "no tokenizer (--tokenizer gives it one)");
+              foreign.tokenizer                                   ? foreign.tokenizer->name().c_str()
+              : foreign.translation.classes.is(Json::Kind::Array) ? "of images"
+                                                                  : "no tokenizer (--tokenizer gives it one)");
 }
 
 int convert(int argc, char** argv) {
