@@ -288,7 +288,8 @@ void draws(Test& test) {
   const std::vector<std::string> drawn = draw_results(folder.path());
   test.equal("figures", drawn.size(), files.size());
   for (const std::string& file : files)
-    test.check("as in results/: " + file, read_bytes(folder.file(file)) == read_bytes("results/" + file));
+    test.check("as in results/, which ./reproduce draw results brings up to date: " + file,
+               read_bytes(folder.file(file)) == read_bytes("results/" + file));
   write_bytes(folder.file("position-lengths/text-lengths.csv"), "variant,64,x\na,1,2\n");
   test.throws("no number", "\"x\": expected a number", [&] { draw_results(folder.path()); });
   const TemporaryFolder empty;
