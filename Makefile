@@ -129,6 +129,7 @@ ROOMS_damage := tasks tokenizers math base
 ROOMS_fuzz := $(ROOMS_damage)
 ROOMS_host_run := $(filter-out gpu,$(MODELS))
 ROOMS_gpu_run := $(MODELS)
+ROOMS_ptx_run := $(filter-out gpu,$(TRAINING))
 TESTS := numerics numerics_exhaustive files oracle analysis identities gradients regular_languages images text_data exchange bits bench ranks programs reproduction runs storm damage fuzz
 # These share the table of cases.
 OF_CASES := analysis identities gradients bits bench
@@ -159,7 +160,7 @@ $(ROOMS:%=$(BUILD)/%.a) $(BUILD)/gpu.a:
 	@$(AR) rcs $@ $^
 
 $(foreach p,$(PROGRAMS),$(eval $(BUILD)/$(p): $(BUILD)/programs/$(p).o $(ROOMS_$(p):%=$(BUILD)/%.a)))
-$(foreach t,$(TESTS),$(eval $(BUILD)/test/$(t): $(BUILD)/test/$(t).o $(if $(filter $(t),$(OF_CASES)),$(BUILD)/test/cases.o) $(ROOMS_$(t):%=$(BUILD)/%.a)))
+$(foreach t,$(TESTS),$(eval $(BUILD)/test/$(t): $(BUILD)/test/$(t).o $(if $(filter $(t),$(OF_CASES)),$(BUILD)/test/cases.o) $(if $(filter $(t),bits),$(BUILD)/test/fingerprints.o) $(ROOMS_$(t):%=$(BUILD)/%.a)))
 $(PROGRAMS:%=$(BUILD)/%) $(TESTS:%=$(BUILD)/test/%):
 	@echo "  LINK $@"
 	@$(CXX) -o $@ $^ $(LINKFLAGS)
@@ -239,6 +240,36 @@ $(BUILD)/test/gpu_math_on_host: $(BUILD)/test/gpu_math_on_host.o $(HOST_SHIM) $(
 $(BUILD)/test/host_run: $(BUILD)/test/host_run.o $(BUILD)/test/gpu_checks.o $(BUILD)/test/cases.o $(HOST_KERNELS) $(ROOMS_host_run:%=$(BUILD)/%.a)
 	@echo "  LINK $@"
 	@$(CXX) -o $@ $^ $(LINKFLAGS)
+# What nvcc makes of them, run by the machine of test/ptx; the host run's launches find it there.
+PTX_MACHINE := $(patsubst test/%.cpp,$(BUILD)/test/%.o,$(filter-out test/ptx/ptx_%.cpp,$(wildcard test/ptx/*.cpp)))
+PTX_PROGRAM := $(PTX_MACHINE) $(BUILD)/test/gpu_checks.o $(BUILD)/test/fingerprints.o $(BUILD)/test/cases.o $(HOST_KERNELS)
+$(BUILD)/test/ptx/%.o: test/ptx/%.cpp $(BUILD)/flags
+	@mkdir -p $(@D)
+	@echo "  CXX  $<"
+	@$(CXX) $(COMPUTING) -Itest -include test/cuda_on_host.h -MMD -MP -c -o $@ $<
+$(BUILD)/test/ptx_run: $(BUILD)/test/ptx/ptx_run.o $(PTX_PROGRAM) $(ROOMS_ptx_run:%=$(BUILD)/%.a)
+	@echo "  LINK $@"
+	@$(CXX) -o $@ $^ $(LINKFLAGS)
+
+$(BUILD)/test/ptx_opcodes: $(BUILD)/test/ptx/ptx_opcodes.o $(filter-out %/launch.o,$(PTX_MACHINE))
+	@echo "  LINK $@"
+	@$(CXX) -o $@ $^ $(LINKFLAGS)
+$(BUILD)/test/ptx_mutations: $(BUILD)/test/ptx/ptx_mutations.o $(PTX_PROGRAM) $(ROOMS_ptx_run:%=$(BUILD)/%.a)
+	@echo "  LINK $@"
+	@$(CXX) -o $@ $^ $(LINKFLAGS)
+
+# For one architecture in `make test`, for all that this nvcc knows of these in `make test-all`.
+PTX_FIRST := compute_90
+PTX_REST := $(if $(NVCC),$(filter compute_80 compute_120,$(shell $(NVCC) --list-gpu-arch 2>/dev/null)))
+PTX_OF = $(KERNELS:src/gpu/%.cu=$(BUILD)/ptx/$(1)/%.ptx)
+define PTX
+$(BUILD)/ptx/$(1)/%.ptx: src/gpu/%.cu $(BUILD)/cuda_flags
+	@mkdir -p $$(@D)
+	@echo "  PTX  $$< for $(1)"
+	@$$(NVCC) $$(NVCCFLAGS) -arch=$(1) -lineinfo -ptx -MMD -MP -o $$@ $$<
+endef
+$(foreach a,$(PTX_FIRST) $(PTX_REST),$(eval $(call PTX,$(a))))
+
 $(BUILD)/test/cuda_on_host_test: $(BUILD)/test/cuda_on_host_test.o $(HOST_SHIM)
 	@echo "  LINK $@"
 	@$(CXX) -o $@ $^ $(LINKFLAGS)
@@ -274,8 +305,18 @@ export NVCC NVCCFLAGS
 test: export PTX_ARCH = compute_90
 test-all: export PTX_ARCH = compute_75 compute_80 compute_90 compute_120
 
-test: float-tests double-tests
-	@test/run.sh test/rooms.sh "test/check_docs.sh --consistent" "test/install.sh $(BUILD)" $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) $(PTX_LINT) $(PYTHON)
+# Without nvcc there is no PTX: then a line says so.
+PTX_BUILT := $(if $(NVCC),$(patsubst %,$(BUILD)/test/ptx_%,opcodes run mutations) $(call PTX_OF,$(PTX_FIRST)))
+PTX_BUILT_ALL := $(if $(NVCC),$(foreach a,$(PTX_REST),$(call PTX_OF,$(a))))
+PTX_COMMAND = "env PTX=$(BUILD)/ptx/$(1) $(2)"
+PTX_TESTS := $(if $(NVCC),$(BUILD)/test/ptx_opcodes $(call PTX_COMMAND,$(PTX_FIRST),$(BUILD)/test/ptx_run) \
+  $(call PTX_COMMAND,$(PTX_FIRST),$(BUILD)/test/ptx_mutations),"test/skip.sh ptx: there is no nvcc")
+PTX_TESTS_ALL := $(if $(NVCC),$(BUILD)/test/ptx_opcodes $(call PTX_COMMAND,$(PTX_FIRST),PTX_ORDERS=all $(BUILD)/test/ptx_run) \
+  $(call PTX_COMMAND,$(PTX_FIRST),PTX_MUTATIONS=220 $(BUILD)/test/ptx_mutations) \
+  $(foreach a,$(PTX_REST),$(call PTX_COMMAND,$(a),$(BUILD)/test/ptx_run)),"test/skip.sh ptx: there is no nvcc")
+
+test: float-tests double-tests $(PTX_BUILT)
+	@test/run.sh test/rooms.sh "test/check_docs.sh --consistent" "test/install.sh $(BUILD)" $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) $(PTX_LINT) $(PTX_TESTS) $(PYTHON)
 
 # The same bits from every build: each of these compares itself with test/golden.txt and with the oracles.
 MATRIX := generic O0 noopenmp sanitize $(if $(X86),v3) $(if $(shell command -v clang++),clang)
@@ -290,9 +331,9 @@ TESTS_OF = $(addprefix $(BUILD)/$(1)/test/,bits oracle $($(1)_TESTS))
 
 matrix-%:
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)/$* $($*_FLAGS) $(call TESTS_OF,$*) $(if $($*_TESTS),$(PROGRAMS:%=$(BUILD)/$*/%))
-test-all: float-tests double-tests $(MATRIX:%=matrix-%)
+test-all: float-tests double-tests $(PTX_BUILT) $(PTX_BUILT_ALL) $(MATRIX:%=matrix-%)
 	@test/run.sh test/rooms.sh "test/check_docs.sh --consistent" "test/install.sh $(BUILD)" $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) \
-	  $(PTX_LINT) $(PYTHON) $(foreach m,$(MATRIX),$(call TESTS_OF,$(m)))
+	  $(PTX_LINT) $(PTX_TESTS_ALL) $(PYTHON) $(foreach m,$(MATRIX),$(call TESTS_OF,$(m)))
 
 # Every function of numerics.h on all 2^32 inputs.
 test-exhaustive: $(BUILD)/test/numerics_exhaustive
@@ -391,5 +432,5 @@ export HELP
 help:
 	@echo "$$HELP"
 
--include $(wildcard $(BUILD)/*.d $(BUILD)/*/*.d)
+-include $(wildcard $(BUILD)/*.d $(BUILD)/*/*.d $(BUILD)/*/*/*.d)
 .PRECIOUS: $(BUILD)/%.o $(BUILD)/test/%.o

@@ -7,131 +7,24 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
-#include <limits>
-#include <sstream>
 
-#include "base/checksum.h"
 #include "base/text.h"
 #include "cases.h"
 #include "check.h"
 #include "cpu/make_cpu.h"
 #include "cpu/product.h"
+#include "fingerprints.h"
 #include "math/random.h"
-#include "tasks/copying.h"
 #include "train/checkpoint.h"
-#include "train/trainer.h"
 
 namespace petroglyph {
 namespace {
 
-constexpr uint64_t SEED = 13;
+constexpr uint64_t SEED = FINGERPRINT_SEED;
 
 // NaN as one value: its bits differ between processors.
-void absorb(Checksum& checksum, const Tensor& tensor) {
-  std::vector<real> host = tensor.download();
-  for (real& x : host)
-    if (std::isnan(x)) x = std::numeric_limits<real>::quiet_NaN();
-  checksum.update(host.data(), host.size() * sizeof(real));
-}
-
-// All that an operation writes, forward and backward.
-std::string op_fingerprint(const OpCase& row, int threads) {
-  const auto ops = make_cpu(threads);
-  Arrays arrays(*ops, row.operands, SEED);
-  row.forward(*ops, arrays);
-  if (row.backward) row.backward(*ops, arrays);
-  Checksum checksum;
-  for (const Operand& o : row.operands) {
-    if (o.role == Role::OUTPUT || o.role == Role::UPDATED || o.role == Role::KEPT)
-      absorb(checksum, arrays.tensor(o.name));
-    if (row.backward && (o.role == Role::INPUT || o.role == Role::PARAMETER))
-      absorb(checksum, arrays.tensor("d" + o.name));
-  }
-  return checksum.hex();
-}
-
-// Three steps on one batch: everything that a model's training consists of.
-std::string model_fingerprint(const ModelCase& row, int threads) {
-  const auto ops = make_cpu(threads);
-  const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops);
-  model->parameters.initialize(SEED);
-  Optimizer optimizer(model->parameters, *ops, {});
-  const ModelBatch batch(*ops, row, model->classes(), SEED);
-  const int64_t rows = model->logit_rows(batch.input());
-  Tensor losses(*ops, {rows}), dlogits(*ops, {rows, model->classes()});
-  for (int step = 0; step < 3; ++step) {
-    model->parameters.zero_gradients();
-    const real* logits = model->forward(batch.input());
-    ops->cross_entropy(losses.data(), dlogits.data(), logits, batch.targets.data(), batch.scale, rows,
-                       model->classes());
-    model->backward(batch.input(), dlogits.data());
-    optimizer.step(step, 0.01);
-  }
-  return text("%016llx", static_cast<unsigned long long>(model->parameters.fingerprint()));
-}
-
-// A small run of train_copy's kind: strings of 5 letters, a model as wide as a vector and a bit.
-struct SmallRun {
-  explicit SmallRun(int threads, int accumulate = 1)
-      : task(5),
-        ops(make_cpu(threads)),
-        model(make_model(
-            "causal_rn",
-            Json::parse("{\"vocab\":29,\"context\":12,\"width\":36,\"hidden\":40,\"layers\":2,\"heads\":1,"
-                        "\"activation\":\"exp\",\"pre_activation_norm\":\"exact\",\"post_reduction_norm\":true,"
-                        "\"causal\":true}",
-                        "small"),
-            *ops)),
-        optimizer(model->parameters, *ops, {}),
-        trainer(*model, task, optimizer, *ops, SEED, 8, accumulate) {
-    model->parameters.initialize(SEED);
-  }
-  void steps(int64_t first, int64_t last) {
-    const Schedule schedule{1e-3, 10, Schedule::Shape::COSINE, 1e-5, 20};
-    for (int64_t step = first; step < last; ++step) trainer.step(step, schedule.at(step));
-  }
-  std::string fingerprint() const {
-    return text("%016llx", static_cast<unsigned long long>(model->parameters.fingerprint()));
-  }
-
-  Copying task;
-  std::unique_ptr<Ops> ops;
-  std::unique_ptr<Model> model;
-  Optimizer optimizer;
-  Trainer trainer;
-};
-
-std::string run_fingerprint(int threads, int accumulate) {
-  SmallRun run(threads, accumulate);
-  run.steps(0, 20);
-  return run.fingerprint();
-}
-
-// Name and fingerprint of everything, with this many threads.
-std::vector<std::pair<std::string, std::string>> all_fingerprints(int threads) {
-  std::vector<std::pair<std::string, std::string>> all;
-  for (const auto& rows : {op_cases(), special_cases()})
-    for (const OpCase& row : rows) all.push_back({row.name, op_fingerprint(row, threads)});
-  for (const ModelCase& row : model_cases()) all.push_back({row.name, model_fingerprint(row, threads)});
-  all.push_back({"copying, 20 steps", run_fingerprint(threads, 1)});
-  all.push_back({"copying, 20 steps of 2 batches", run_fingerprint(threads, 2)});
-  return all;
-}
-
-std::map<std::string, std::string> read_golden() {
-  std::istringstream lines(read_file("test/golden.txt"));
-  std::map<std::string, std::string> golden;
-  for (std::string line; std::getline(lines, line);) golden[line.substr(18)] = line.substr(0, 16);
-  return golden;
-}
-
-void against_golden(Test& test, int threads) {
-  const auto golden = read_golden();
-  for (const auto& [name, fingerprint] : all_fingerprints(threads)) {
-    const auto expected = golden.find(name);
-    test.check(name, expected != golden.end() && expected->second == fingerprint,
-               fingerprint + ", golden " + (expected == golden.end() ? "has none" : expected->second));
-  }
+MakeOps cpu_of(int threads) {
+  return [threads] { return make_cpu(threads); };
 }
 
 // ---- Products ---------------------------------------------------------------------------------------------------------
@@ -192,17 +85,17 @@ void linear_as_written(Test& test, int64_t N, int in, int out) {
 }
 
 void resumed(Test& test) {
-  SmallRun whole(2);
+  SmallRun whole(make_cpu(2));
   whole.steps(0, 12);
   const TemporaryFolder folder;
   const std::string path = folder.file("model.safetensors");
   {
-    SmallRun first(1);
+    SmallRun first(make_cpu(1));
     first.steps(0, 5);
     save_checkpoint(path, {"train_copy", "causal_rn", Json::object(), Json::object(), 5, "", Json()}, *first.model,
                     first.optimizer);
   }
-  SmallRun second(2);
+  SmallRun second(make_cpu(2));
   second.model->parameters.initialize(99);
   const SafetensorsFile file(path);
   load_checkpoint(file, *second.model, second.optimizer);
@@ -282,7 +175,7 @@ void streamed(Test& test, const ModelCase& row, int piece) {
 
 int write_golden(const std::string& path) {
   std::ofstream out(path);
-  for (const auto& [name, fingerprint] : all_fingerprints(2)) out << fingerprint << "  " << name << "\n";
+  for (const auto& [name, fingerprint] : all_fingerprints(cpu_of(2))) out << fingerprint << "  " << name << "\n";
   return out.flush() ? 0 : 1;
 }
 
@@ -294,7 +187,7 @@ int main(int argc, char** argv) {
   if (argc == 3 && std::string(argv[1]) == "--write") return write_golden(argv[2]);
   Test test(argc, argv);
   for (const int threads : {1, 2, 5})
-    test.run(text("golden, threads %d", threads), [&](Test& t) { against_golden(t, threads); });
+    test.run(text("golden, threads %d", threads), [&](Test& t) { against_golden(t, cpu_of(threads)); });
   test.run("linear 200x430x230", [](Test& t) { linear_as_written(t, 200, 430, 230); });  // blocks of rows, and strips
   test.run("linear 9x1200x900", [](Test& t) { linear_as_written(t, 9, 1200, 900); });    // b in two pieces
   test.run("linear 2100x20x70", [](Test& t) { linear_as_written(t, 2100, 20, 70); });    // three chunks of rows

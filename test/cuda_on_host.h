@@ -106,8 +106,13 @@ struct Kernel {
   size_t shared_bytes = 0;       // given by the launch
   size_t shared_limit = 0;       // with the kernel's own arrays
   std::function<void()> thread;  // what one thread does
+  // For who runs the kernel otherwise (ptx/launch.h): its address, and its arguments as they lie in a GPU's memory.
+  const void* function = nullptr;
+  std::vector<unsigned char> parameters;
 };
 void run(const Kernel& kernel);
+// What runs kernels from now on, instead of run(); none: run() again.
+void set_executor(std::function<void(const Kernel&)> executor);
 
 // Where a thread waits. The members of one exchange must be at one place.
 struct Place {
@@ -428,10 +433,23 @@ void set_late_streams(bool late);
 void name_next_kernel(const char* name);
 size_t allocations();  // not yet freed, of the device and of pinned host memory
 
+// The device's memory that an address is in; both 0 where it is in none.
+struct Memory {
+  uintptr_t begin, end;
+};
+Memory device_memory_at(uintptr_t address);
+
 cudaError_t allow_shared_memory(const void* kernel, cudaFuncAttribute attribute, int value);
 // `pointers` are the kernel's arguments of that kind: each must be null or point into memory of the runtime.
 cudaError_t submit(const cudaLaunchConfig_t& config, const void* kernel, std::vector<const void*> pointers,
-                   std::function<void()> thread);
+                   std::function<void()> thread, std::vector<unsigned char> parameters);
+
+template <class T>
+void append_parameter(std::vector<unsigned char>& bytes, const T& argument) {
+  const size_t at = (bytes.size() + alignof(T) - 1) / alignof(T) * alignof(T);
+  bytes.resize(at + sizeof argument);
+  std::memcpy(bytes.data() + at, &argument, sizeof argument);
+}
 
 template <class T>
 void note_pointer(std::vector<const void*>& pointers, const T& argument) {
@@ -447,8 +465,11 @@ cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(
   const std::tuple<Parameters...> values(std::forward<Arguments>(arguments)...);
   std::vector<const void*> pointers;
   std::apply([&](const Parameters&... value) { (cuda_on_host::note_pointer(pointers, value), ...); }, values);
-  return cuda_on_host::submit(*config, reinterpret_cast<const void*>(kernel), std::move(pointers),
-                              [kernel, values] { std::apply(kernel, values); });
+  std::vector<unsigned char> parameters;
+  std::apply([&](const Parameters&... value) { (cuda_on_host::append_parameter(parameters, value), ...); }, values);
+  return cuda_on_host::submit(
+      *config, reinterpret_cast<const void*>(kernel), std::move(pointers),
+      [kernel, values] { std::apply(kernel, values); }, std::move(parameters));
 }
 
 template <class T>

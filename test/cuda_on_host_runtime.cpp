@@ -95,6 +95,7 @@ struct Runtime {
   std::map<CUgraphExec_st*, std::shared_ptr<CUgraphExec_st>> executables;
   cudaError_t last_error = cudaSuccess;
   std::string next_kernel;
+  std::function<void(const Kernel&)> executor = run;
   bool late = late_of_environment();
 };
 
@@ -307,6 +308,17 @@ void set_late_streams(bool late) {
   runtime().late = late;
 }
 
+void set_executor(std::function<void(const Kernel&)> executor) {
+  runtime().executor = executor ? std::move(executor) : run;
+}
+
+Memory device_memory_at(uintptr_t address) {
+  const Allocation* allocation = find_allocation(reinterpret_cast<const void*>(address));
+  if (allocation == nullptr || allocation->pinned) return {0, 0};
+  const auto begin = reinterpret_cast<uintptr_t>(allocation->begin());
+  return {begin, begin + allocation->size};
+}
+
 size_t allocations() { return runtime().allocations.size(); }
 
 void name_next_kernel(const char* name) {
@@ -323,7 +335,7 @@ cudaError_t allow_shared_memory(const void* kernel, cudaFuncAttribute attribute,
 }
 
 cudaError_t submit(const cudaLaunchConfig_t& config, const void* kernel, std::vector<const void*> pointers,
-                   std::function<void()> thread) {
+                   std::function<void()> thread, std::vector<unsigned char> parameters) {
   Runtime& r = runtime();
   const std::string name = r.next_kernel.empty() ? "without a name" : r.next_kernel;
   r.next_kernel.clear();
@@ -337,10 +349,12 @@ cudaError_t submit(const cudaLaunchConfig_t& config, const void* kernel, std::ve
                        config.blockDim,
                        config.dynamicSmemBytes,
                        leave ? SHARED_LIMIT_WITH_LEAVE : SHARED_LIMIT,
-                       std::move(thread)};
+                       std::move(thread),
+                       kernel,
+                       std::move(parameters)};
   return put(config.stream, [work, pointers = std::move(pointers)] {
     check_pointers(work.name, pointers);
-    run(work);
+    runtime().executor(work);
     check_guards("kernel " + work.name);
   });
 }

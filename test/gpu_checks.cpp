@@ -425,6 +425,25 @@ Row dct_row(int B, int T, int before, int d, const std::vector<int64_t>& windows
           }};
 }
 
+Row rms_norm_row(int64_t N, int D, Into into) {
+  return {text("rms_norm %lld×%d %s", static_cast<long long>(N), D, name_of(into)), [=](Run& r) {
+            const real *x = r.in("x", N * D), *weight = r.in("weight", D);
+            real* inv_rms = r.out("inv_rms", N);
+            r.ops.rms_norm(r.out("y", N * D), inv_rms, x, weight, real(1e-5), N, D);
+            r.ops.rms_norm_backward(r.updated("dx", N * D, into), r.updated("dweight", D), r.in("dy", N * D), x,
+                                    inv_rms, weight, N, D, into);
+          }};
+}
+
+Row kerple_row(int T, int heads) {
+  return {text("kerple_bias %d×%d", T, heads), [=](Run& r) {
+            const real *r1 = r.in("r1", heads, 0.5, 2), *r2 = r.in("r2", heads, 0.5, 2);
+            r.ops.kerple_bias(r.out("bias", int64_t(T) * heads), r1, r2, T, heads);
+            r.ops.kerple_bias_backward(r.updated("dr1", heads), r.updated("dr2", heads),
+                                       r.in("dbias", int64_t(T) * heads), r1, r2, T, heads);
+          }};
+}
+
 Row copies_row() {
   return {"memory", [](Run& r) {
             real* x = r.updated("x", 3 * 11);
@@ -498,6 +517,12 @@ RelationShape whole(int B, int T, int H, int heads, bool causal, Activation acti
   return {B, T, T, T, H, heads, causal, activation};
 }
 
+void add_norm_rows(std::vector<Row>& rows) {
+  for (const int D : {1, 31, 33, 257, 600})
+    for (const Into into : {Into::ADD, Into::WRITE}) rows.push_back(rms_norm_row(5, D, into));
+  for (const int T : {1, 33, 300, 1030}) rows.push_back(kerple_row(T, 3));
+}
+
 void add_relation_rows(std::vector<Row>& rows) {
   constexpr Activation EXP = Activation::EXP, ALL[] = {EXP, Activation::RELU, Activation::ELU, Activation::GELU};
   const auto add = [&](const RelationShape& s, bool normalized, bool shifted = false) {
@@ -508,6 +533,13 @@ void add_relation_rows(std::vector<Row>& rows) {
       add(whole(2, 19, 39, 1, causal, activation), true);
       add(whole(1, 11, 21, 3, causal, activation), false);
     }
+    for (const Activation activation :
+         ALL) {  // several rounds of partners, several warps; all branches of the activation
+      add(whole(1, 37, 150, 1, causal, activation), true);
+      rows.push_back(relation_row(whole(1, 37, 150, 1, causal, activation), {false, false, 9.0}));
+      rows.push_back(relation_row(whole(1, 35, 20, 1, causal, activation), {false, false, 9.0}));
+    }
+    for (const int width : {64, 66}) add(whole(1, 100, width, 1, causal, EXP), true);  // whole tiles of its products
     for (const int width : {1, 2, 31, 32, 33, 64, 65, 96, 97, 130, 161, 192, 193, 230, 257, 300, 321, 384, 385})
       add(whole(1, 5, width, 1, causal, EXP), true);
     for (const int T : {1, 2, 7, 8, 9, 16, 17, 31, 32, 33, 63, 64, 65, 97, 130})
@@ -526,6 +558,8 @@ void add_relation_rows(std::vector<Row>& rows) {
   for (const bool causal : {true, false}) {  // chains over positions are cut
     add(whole(1, causal ? 1100 : 1030, 2, 1, causal, EXP), true);
     rows.back().once = true;
+    add(whole(1, 100, 1030, 1, causal, EXP), true);  // whole tiles that are added to
+    rows.back().once = true;
   }
 }
 
@@ -538,6 +572,7 @@ void add_linear_relation_rows(std::vector<Row>& rows) {
       rows.push_back(linear_relation_row({3, T, 34, causal, 0}, false, 1));
     }
   }
+  for (const bool causal : {true, false}) rows.push_back(linear_relation_row({1, 20, 1030, causal, 0}, true, 5));
   for (const int before : {1, 62, 63, 64, 65, 127, 128, 1000})
     rows.push_back(linear_relation_row({2, 3, 70, true, before}, true, 5));
   rows.push_back(linear_relation_row({2, 150, 7, true, 50}, false, 1));
@@ -559,8 +594,12 @@ void add_attention_rows(std::vector<Row>& rows) {
     add({2, 3, 150, 160, 2, 6, causal, 13, 21}, POSITIONED);
     add({1, 100, 165, 165, 1, 4, causal, 4, 9}, IGNORED);
     add(whole(1, 3, 1, 1030, causal), IGNORED);  // chains over channels are cut
+    for (const int width : {65, 68})
+      for (const Distances distances : {IGNORED, POSITIONED}) add(whole(1, 100, 1, width, causal), distances);
+    add({1, 100, 101, 104, 2, 64, causal, 128, 132}, IGNORED);
   }
   for (const int T : {1, 64, 130}) add(whole(3, T, 3, 2, true), BIASED);
+  add(whole(1, 100, 1, 64, true), BIASED);
   add({2, 1, 140, 140, 2, 3, true, 6, 6}, BIASED);
   add({2, 70, 70, 70, 2, 3, true, 20, 18}, BIASED);
   const auto add_long = [&](const AttentionShape& s,
@@ -571,6 +610,8 @@ void add_attention_rows(std::vector<Row>& rows) {
   add_long(whole(4, 1100, 1, 2, true), BIASED);
   add_long(whole(3, 1060, 1, 1, true), POSITIONED);
   add_long(whole(1, 1030, 1, 2, false), POSITIONED);
+  add_long({1, 100, 1100, 1100, 1, 64, true, 64, 64}, POSITIONED);  // whole tiles that are added to
+  add_long(whole(1, 100, 1, 1028, true), POSITIONED);
 }
 
 void add_dilated_rows(std::vector<Row>& rows) {
@@ -588,7 +629,7 @@ void add_dilated_rows(std::vector<Row>& rows) {
     sliding(1, 5, 2, width, 2, 2);
     chunks(2, 5, 2, width, 2);
   }
-  for (const int chunk : {2, 3, 31, 32, 33, 65}) {
+  for (const int chunk : {2, 3, 31, 32, 33, 65, 300}) {
     sliding(2, 70, 3, 5, chunk, 1);
     chunks(2, 70, 3, 5, chunk);
   }
@@ -620,6 +661,9 @@ void add_linear_attention_rows(std::vector<Row>& rows) {
 void add_dct_rows(std::vector<Row>& rows) {
   for (const int T : {1, 2, 63, 64, 65, 97, 128, 200}) rows.push_back(dct_row(2, T, -1, 5, {64, 3, 7}, {4, 3, 1}));
   for (const int d : {1, 15, 16, 31, 33, 64, 65, 127, 130}) rows.push_back(dct_row(1, 9, -1, d, {5, 4}, {5, 2}));
+  for (const int d : {97, 100}) rows.push_back(dct_row(1, 100, -1, d, {8}, {2}));  // whole tiles
+  rows.push_back(dct_row(1, 100, -1, 100, {12}, {12}));                            // whole tiles that are added to
+  rows.back().once = true;
   for (const int64_t k : {1, 2, 3, 4, 5, 8, 9, 12}) rows.push_back(dct_row(1, 40, -1, 3, {12}, {k}));
   rows.push_back(dct_row(1, 70, -1, 33, {32, 40}, {32, 1}));  // the chain over (j, channel) is cut
   rows.push_back(dct_row(1, 3, -1, 1027, {2}, {2}));          // the chain over the channels is cut
@@ -631,7 +675,10 @@ void add_dct_rows(std::vector<Row>& rows) {
 std::vector<Row> rows_of(const std::string& group) {
   std::vector<Row> rows;
   if (group == "linear") add_linear_rows(rows);
-  if (group == "rows") add_row_rows(rows);
+  if (group == "rows") {
+    add_row_rows(rows);
+    add_norm_rows(rows);
+  }
   if (group == "relation") add_relation_rows(rows);
   if (group == "linear relation") add_linear_relation_rows(rows);
   if (group == "attention") add_attention_rows(rows);

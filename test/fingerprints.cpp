@@ -1,0 +1,118 @@
+#include "fingerprints.h"
+
+#include <cmath>
+#include <limits>
+#include <map>
+#include <sstream>
+
+#include "base/checksum.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "cases.h"
+
+namespace petroglyph {
+
+SmallRun::SmallRun(std::unique_ptr<Ops> device, int accumulate)
+    : task(5),
+      ops(std::move(device)),
+      model(make_model(
+          "causal_rn",
+          Json::parse("{\"vocab\":29,\"context\":12,\"width\":36,\"hidden\":40,\"layers\":2,\"heads\":1,"
+                      "\"activation\":\"exp\",\"pre_activation_norm\":\"exact\",\"post_reduction_norm\":true,"
+                      "\"causal\":true}",
+                      "small"),
+          *ops)),
+      optimizer(model->parameters, *ops, {}),
+      trainer(*model, task, optimizer, *ops, FINGERPRINT_SEED, 8, accumulate) {
+  model->parameters.initialize(FINGERPRINT_SEED);
+}
+
+void SmallRun::steps(int64_t first, int64_t last) {
+  const Schedule schedule{1e-3, 10, Schedule::Shape::COSINE, 1e-5, 20};
+  for (int64_t step = first; step < last; ++step) trainer.step(step, schedule.at(step));
+}
+
+std::string SmallRun::fingerprint() const {
+  return text("%016llx", static_cast<unsigned long long>(model->parameters.fingerprint()));
+}
+
+namespace {
+
+void absorb(Checksum& checksum, const Tensor& tensor) {
+  std::vector<real> host = tensor.download();
+  for (real& x : host)
+    if (std::isnan(x)) x = std::numeric_limits<real>::quiet_NaN();
+  checksum.update(host.data(), host.size() * sizeof(real));
+}
+
+// All that an operation writes, forward and backward.
+std::string op_fingerprint(const OpCase& row, const MakeOps& make) {
+  const auto ops = make();
+  Arrays arrays(*ops, row.operands, FINGERPRINT_SEED);
+  row.forward(*ops, arrays);
+  if (row.backward) row.backward(*ops, arrays);
+  Checksum checksum;
+  for (const Operand& o : row.operands) {
+    if (o.role == Role::OUTPUT || o.role == Role::UPDATED || o.role == Role::KEPT)
+      absorb(checksum, arrays.tensor(o.name));
+    if (row.backward && (o.role == Role::INPUT || o.role == Role::PARAMETER))
+      absorb(checksum, arrays.tensor("d" + o.name));
+  }
+  return checksum.hex();
+}
+
+// Three steps on one batch: everything that a model's training consists of.
+std::string model_fingerprint(const ModelCase& row, const MakeOps& make) {
+  const auto ops = make();
+  const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops);
+  model->parameters.initialize(FINGERPRINT_SEED);
+  Optimizer optimizer(model->parameters, *ops, {});
+  const ModelBatch batch(*ops, row, model->classes(), FINGERPRINT_SEED);
+  const int64_t rows = model->logit_rows(batch.input());
+  Tensor losses(*ops, {rows}), dlogits(*ops, {rows, model->classes()});
+  for (int step = 0; step < 3; ++step) {
+    model->parameters.zero_gradients();
+    const real* logits = model->forward(batch.input());
+    ops->cross_entropy(losses.data(), dlogits.data(), logits, batch.targets.data(), batch.scale, rows,
+                       model->classes());
+    model->backward(batch.input(), dlogits.data());
+    optimizer.step(step, 0.01);
+  }
+  return text("%016llx", static_cast<unsigned long long>(model->parameters.fingerprint()));
+}
+
+std::string run_fingerprint(const MakeOps& make, int accumulate) {
+  SmallRun run(make(), accumulate);
+  run.steps(0, 20);
+  return run.fingerprint();
+}
+
+std::map<std::string, std::string> read_golden() {
+  std::istringstream lines(read_file("test/golden.txt"));
+  std::map<std::string, std::string> golden;
+  for (std::string line; std::getline(lines, line);) golden[line.substr(18)] = line.substr(0, 16);
+  return golden;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> all_fingerprints(const MakeOps& make) {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const auto& rows : {op_cases(), special_cases()})
+    for (const OpCase& row : rows) all.push_back({row.name, op_fingerprint(row, make)});
+  for (const ModelCase& row : model_cases()) all.push_back({row.name, model_fingerprint(row, make)});
+  all.push_back({"copying, 20 steps", run_fingerprint(make, 1)});
+  all.push_back({"copying, 20 steps of 2 batches", run_fingerprint(make, 2)});
+  return all;
+}
+
+void against_golden(Test& test, const MakeOps& make) {
+  const auto golden = read_golden();
+  for (const auto& [name, fingerprint] : all_fingerprints(make)) {
+    const auto expected = golden.find(name);
+    test.check(name, expected != golden.end() && expected->second == fingerprint,
+               fingerprint + ", golden " + (expected == golden.end() ? "has none" : expected->second));
+  }
+}
+
+}  // namespace petroglyph

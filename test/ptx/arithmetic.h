@@ -1,0 +1,214 @@
+// PTX's arithmetic on numbers, as its manual defines it. Where a host's instruction does the same it is used; where it
+// does not (a shift by 32 and more, a division by zero, min and max of zeros and NaN) the definition is written out.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+namespace ptx {
+
+using u16 = uint16_t;
+using s16 = int16_t;
+using u32 = uint32_t;
+using s32 = int32_t;
+using u64 = uint64_t;
+using s64 = int64_t;
+using f32 = float;
+
+template <class To, class From>
+To bits_as(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  std::memcpy(&to, &from, sizeof to);
+  return to;
+}
+
+template <class T>
+constexpr int BITS = static_cast<int>(sizeof(T) * 8);
+
+// A GPU's arithmetic has one NaN; the host's keeps an operand's.
+inline f32 canonical(f32 x) { return x == x ? x : bits_as<f32>(u32(0x7fffffff)); }
+
+// ---- binary32: correctly rounded to nearest even, with subnormals; this file's own flags forbid the compiler the rest ----
+
+inline f32 add_f32(f32 a, f32 b) { return canonical(a + b); }
+inline f32 sub_f32(f32 a, f32 b) { return canonical(a - b); }
+inline f32 mul_f32(f32 a, f32 b) { return canonical(a * b); }
+inline f32 fma_f32(f32 a, f32 b, f32 c) { return canonical(__builtin_fmaf(a, b, c)); }
+inline f32 div_f32(f32 a, f32 b) { return canonical(a / b); }
+inline f32 rcp_f32(f32 a) { return canonical(1.0f / a); }
+inline f32 sqrt_f32(f32 a) { return canonical(__builtin_sqrtf(a)); }
+inline f32 neg_f32(f32 a) { return bits_as<f32>(bits_as<u32>(a) ^ 0x80000000u); }
+inline f32 abs_f32(f32 a) { return bits_as<f32>(bits_as<u32>(a) & 0x7fffffffu); }
+// The number where one is NaN; −0 is less than +0.
+inline f32 min_f32(f32 a, f32 b) {
+  if (a != a) return canonical(b);
+  if (b != b) return a;
+  return a < b || (a == b && std::signbit(a)) ? a : b;
+}
+inline f32 max_f32(f32 a, f32 b) {
+  if (a != a) return canonical(b);
+  if (b != b) return a;
+  return a > b || (a == b && !std::signbit(a)) ? a : b;
+}
+
+// ---- Integers: modulo 2^BITS ----
+
+template <class T>
+T add(T a, T b) {
+  return static_cast<T>(a + b);
+}
+template <class T>
+T sub(T a, T b) {
+  return static_cast<T>(a - b);
+}
+template <class T>
+T mul_lo(T a, T b) {
+  return static_cast<T>(a * (u32(1) * b));  // a u16 is no int, whose product may overflow
+}
+template <class T>
+T mad_lo(T a, T b, T c) {
+  return static_cast<T>(a * b + c);
+}
+template <class Wide, class T>
+Wide mul_wide(T a, T b) {
+  return static_cast<Wide>(a) * static_cast<Wide>(b);
+}
+inline u32 mul_hi_u32(u32 a, u32 b) { return static_cast<u32>(u64(a) * b >> 32); }
+inline s32 mul_hi_s32(s32 a, s32 b) { return static_cast<s32>(s64(a) * b >> 32); }
+inline u64 mul_hi_u64(u64 a, u64 b) { return static_cast<u64>(static_cast<unsigned __int128>(a) * b >> 64); }
+inline s64 mul_hi_s64(s64 a, s64 b) { return static_cast<s64>(static_cast<__int128>(a) * b >> 64); }
+// By zero the result is unspecified: the caller asks before. The least number divided by −1 is itself.
+template <class T>
+T div(T a, T b) {
+  if (std::is_signed_v<T> && b == static_cast<T>(-1))
+    return static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(a));
+  return static_cast<T>(a / b);
+}
+template <class T>
+T rem(T a, T b) {
+  if (std::is_signed_v<T> && b == static_cast<T>(-1)) return 0;
+  return static_cast<T>(a % b);
+}
+template <class T>
+T least(T a, T b) {
+  return b < a ? b : a;
+}
+template <class T>
+T greatest(T a, T b) {
+  return a < b ? b : a;
+}
+template <class T>
+T negative(T a) {
+  return static_cast<T>(0 - a);
+}
+template <class T>
+T both(T a, T b) {
+  return static_cast<T>(a & b);
+}
+template <class T>
+T either(T a, T b) {
+  return static_cast<T>(a | b);
+}
+template <class T>
+T exclusive(T a, T b) {
+  return static_cast<T>(a ^ b);
+}
+template <class T>
+T complement(T a) {
+  return static_cast<T>(~a);
+}
+inline bool complement_of(bool a) { return !a; }
+// Shifts by the width and more leave zeros, or copies of the sign.
+template <class T>
+T shl(T a, u32 n) {
+  return n >= u32(BITS<T>) ? T(0) : static_cast<T>(a << (n & (BITS<T> - 1)));
+}
+template <class T>
+T shr(T a, u32 n) {
+  const u32 steps = n >= u32(BITS<T>) ? u32(BITS<T> - 1) : n;
+  const T shifted = static_cast<T>(a >> steps);
+  return n >= u32(BITS<T>) && !std::is_signed_v<T> ? T(0) : shifted;
+}
+inline u32 popc(u32 a) { return static_cast<u32>(__builtin_popcount(a)); }
+inline u32 brev(u32 a) {
+  u32 reversed = 0;
+  for (int k = 0; k < 32; ++k) reversed |= (a >> k & 1) << (31 - k);
+  return reversed;
+}
+// How far to shift left so that the highest set bit becomes the top: all ones where none is set.
+inline u32 bfind_shift(u32 a) { return a == 0 ? ~u32(0) : static_cast<u32>(__builtin_clz(a)); }
+// `length` bits from `position`, of which only the low bytes count.
+inline u32 bfe_u32(u32 a, u32 position, u32 length) {
+  const u32 from = position & 255, n = length & 255;
+  return from >= 32 ? 0 : (a >> from) & (n >= 32 ? ~u32(0) : (u32(1) << n) - 1);
+}
+// Four bytes of the eight in b:a, or their signs, each chosen by four bits.
+inline u32 prmt(u32 a, u32 b, u32 choice) {
+  const u64 bytes = u64(b) << 32 | a;
+  u32 result = 0;
+  for (int k = 0; k < 4; ++k) {
+    const u32 chosen = choice >> (4 * k) & 15;
+    u32 byte = static_cast<u32>(bytes >> (8 * (chosen & 7))) & 255;
+    if (chosen & 8) byte = byte & 128 ? 255 : 0;
+    result |= byte << (8 * k);
+  }
+  return result;
+}
+inline u64 pack(u32 low, u32 high) { return u64(high) << 32 | low; }
+
+// ---- Moves and conversions ----
+
+template <class T>
+T same(T a) {
+  return a;
+}
+template <class T>
+T select(T a, T b, bool p) {
+  return p ? a : b;
+}
+// Of integers: cut or extended; from a wider register only the low bits count.
+template <class To, class From, class Register = From>
+To convert(Register a) {
+  return static_cast<To>(static_cast<From>(a));
+}
+
+// ---- Comparisons: with a NaN only those of the second half are true, the unordered ----
+
+template <class T>
+bool eq(T a, T b) {
+  return a == b;
+}
+template <class T>
+bool ne(T a, T b) {  // of numbers: ordered and different
+  return a < b || a > b;
+}
+template <class T>
+bool lt(T a, T b) {
+  return a < b;
+}
+template <class T>
+bool le(T a, T b) {
+  return a <= b;
+}
+template <class T>
+bool gt(T a, T b) {
+  return a > b;
+}
+template <class T>
+bool ge(T a, T b) {
+  return a >= b;
+}
+inline bool equ(f32 a, f32 b) { return !(a < b || a > b); }
+inline bool neu(f32 a, f32 b) { return !(a == b); }
+inline bool ltu(f32 a, f32 b) { return !(a >= b); }
+inline bool leu(f32 a, f32 b) { return !(a > b); }
+inline bool gtu(f32 a, f32 b) { return !(a <= b); }
+inline bool geu(f32 a, f32 b) { return !(a < b); }
+inline bool unordered(f32 a, f32 b) { return a != a || b != b; }
+inline bool ordered(f32 a, f32 b) { return a == a && b == b; }
+
+}  // namespace ptx

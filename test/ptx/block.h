@@ -1,0 +1,58 @@
+// A block of threads as it runs: what the operations of its warps share.
+#pragma once
+
+#include <vector>
+
+#include "ptx/machine.h"
+#include "ptx/memory.h"
+
+namespace ptx {
+
+// Addresses of global memory: each instruction remembers the allocation it touched last, since it will again.
+class GlobalMemory {
+ public:
+  GlobalMemory(const Launch& launch, size_t instructions) : launch_(launch), last_(instructions) {}
+  // Faults where one of these lanes' addresses is outside of all allocations, or not a multiple of `bytes`.
+  void check(const Instruction& i, const uint64_t* addresses, Lanes lanes, unsigned bytes);
+
+ private:
+  struct Range {
+    uint64_t begin = 0, end = 0;
+  };
+  const Launch& launch_;
+  std::vector<Range> last_;
+};
+
+class Block {
+ public:
+  Block(Program& program, const Launch& launch);
+  void run(Shape index);
+
+  const Launch& launch() const { return launch_; }
+  SharedMemory shared;
+  GlobalMemory global;
+  std::vector<AsyncCopies> copies;  // of each warp
+
+ private:
+  void prepare_warp(Warp& warp, Shape index);
+  void run_warp(Warp& warp);
+  int pick_group(const Warp& warp);
+  void run_group(Warp& warp, Group group);
+  void check_written(Warp& warp, const Instruction& i, Lanes lanes) const;
+  void execute(Warp& warp, const Instruction& i, Lanes lanes) const;
+  bool run_exchange(Warp& warp, const Instruction& i, Lanes lanes);
+  void arrive(Warp& warp, int at, Lanes lanes);
+  void pass_barrier();
+  unsigned below(unsigned n);  // a random number
+  [[noreturn]] void fail(const Instruction& i, Lanes lanes, const std::string& why) const;
+
+  Program& program_;
+  const Launch& launch_;
+  Shape index_ = {};
+  std::vector<Warp> warps_;
+  std::vector<unsigned char> registers_;
+  uint32_t random_;
+  uint64_t branches_ = 0;
+};
+
+}  // namespace ptx

@@ -1,0 +1,429 @@
+#include "ptx/operations.h"
+
+#include <tuple>
+#include <utility>
+
+#include "ptx/arithmetic.h"
+#include "ptx/block.h"
+
+namespace ptx {
+namespace {
+
+// ---- A function of numbers for every lane ----
+
+// A source operand's lanes, as the function's type.
+template <class T>
+struct Source {
+  const T* at;
+  T operator[](int l) const { return at[l]; }
+};
+template <>
+struct Source<bool> {
+  Lanes bits;
+  bool operator[](int l) const { return (bits >> l & 1) != 0; }
+};
+
+template <class T>
+Source<T> source(Warp& w, uint32_t place) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return {w.predicate(place)};
+  } else {
+    return {w.lanes_of<const T>(place)};
+  }
+}
+
+template <class T>
+constexpr int WIDTH = std::is_same_v<T, bool> ? 1 : BITS<T>;
+
+template <auto F, class R, class... A, size_t... I>
+void apply(Warp& w, const Instruction& i, Lanes lanes, R (*)(A...), std::index_sequence<I...>) {
+  const std::tuple<Source<A>...> operands{source<A>(w, i.from[I])...};
+  if constexpr (std::is_same_v<R, bool>) {
+    Lanes yes = 0;
+    for (int l = 0; l < LANES; ++l) yes |= Lanes(F(std::get<I>(operands)[l]...)) << l;
+    Lanes& to = w.predicate(i.to[0]);
+    to = (to & ~lanes) | (yes & lanes);
+  } else {
+    R* to = w.lanes_of<R>(i.to[0]);
+    for_each_lane(lanes, [&](int l) { to[l] = F(std::get<I>(operands)[l]...); });
+  }
+}
+
+template <auto F, class R, class... A>
+void each(Warp& w, const Instruction& i, Lanes lanes) {
+  apply<F>(w, i, lanes, static_cast<R (*)(A...)>(nullptr), std::index_sequence_for<A...>());
+}
+
+// A division, whose divisor may not be zero: PTX leaves the result open.
+template <auto F, class T>
+void divide(Warp& w, const Instruction& i, Lanes lanes) {
+  const T* divisor = w.lanes_of<T>(i.from[1]);
+  for (Lanes rest = lanes; rest != 0; rest &= rest - 1)
+    if (divisor[__builtin_ctz(rest)] == 0) throw Fault("division by zero");
+  T* to = w.lanes_of<T>(i.to[0]);
+  const T* dividend = w.lanes_of<T>(i.from[0]);
+  for (Lanes rest = lanes; rest != 0; rest &= rest - 1) {
+    const int l = __builtin_ctz(rest);
+    to[l] = F(dividend[l], divisor[l]);
+  }
+}
+
+template <auto F, class R, class... A>
+Meaning means_with(const char* opcode, R (*)(A...)) {
+  return {opcode, each<F, R, A...>, WIDTH<R>, {WIDTH<A>...}};
+}
+template <auto F>
+Meaning means(const char* opcode) {
+  return means_with<F>(opcode, F);
+}
+template <auto F, class T>
+Meaning divides(const char* opcode) {
+  return {opcode, divide<F, T>, BITS<T>, {BITS<T>, BITS<T>}};
+}
+
+// ---- The table ----
+
+std::vector<Meaning> of_floats() {
+  return {means<add_f32>("add.rn.f32"),   means<sub_f32>("sub.rn.f32"), means<mul_f32>("mul.rn.f32"),
+          means<fma_f32>("fma.rn.f32"),   means<div_f32>("div.rn.f32"), means<rcp_f32>("rcp.rn.f32"),
+          means<sqrt_f32>("sqrt.rn.f32"), means<neg_f32>("neg.f32"),    means<abs_f32>("abs.f32"),
+          means<min_f32>("min.f32"),      means<max_f32>("max.f32")};
+}
+
+std::vector<Meaning> of_integers() {
+  return {means<add<u16>>("add.s16"),
+          means<add<u32>>("add.s32"),
+          means<add<u64>>("add.s64"),
+          means<sub<u16>>("sub.s16"),
+          means<sub<u32>>("sub.s32"),
+          means<sub<u64>>("sub.s64"),
+          means<mul_lo<u16>>("mul.lo.s16"),
+          means<mul_lo<u32>>("mul.lo.s32"),
+          means<mul_lo<u64>>("mul.lo.s64"),
+          means<mad_lo<u32>>("mad.lo.s32"),
+          means<mad_lo<u64>>("mad.lo.s64"),
+          means<mul_wide<u32, u16>>("mul.wide.u16"),
+          means<mul_wide<u64, u32>>("mul.wide.u32"),
+          means<mul_wide<s64, s32>>("mul.wide.s32"),
+          means<mul_hi_u32>("mul.hi.u32"),
+          means<mul_hi_s32>("mul.hi.s32"),
+          means<mul_hi_u64>("mul.hi.u64"),
+          means<mul_hi_s64>("mul.hi.s64"),
+          divides<div<u16>, u16>("div.u16"),
+          divides<div<u32>, u32>("div.u32"),
+          divides<div<s32>, s32>("div.s32"),
+          divides<div<u64>, u64>("div.u64"),
+          divides<div<s64>, s64>("div.s64"),
+          divides<rem<u16>, u16>("rem.u16"),
+          divides<rem<u32>, u32>("rem.u32"),
+          divides<rem<s32>, s32>("rem.s32"),
+          divides<rem<u64>, u64>("rem.u64"),
+          divides<rem<s64>, s64>("rem.s64"),
+          means<least<u32>>("min.u32"),
+          means<least<s32>>("min.s32"),
+          means<least<u64>>("min.u64"),
+          means<least<s64>>("min.s64"),
+          means<greatest<u32>>("max.u32"),
+          means<greatest<s32>>("max.s32"),
+          means<greatest<u64>>("max.u64"),
+          means<greatest<s64>>("max.s64"),
+          means<negative<u32>>("neg.s32"),
+          means<negative<u64>>("neg.s64")};
+}
+
+std::vector<Meaning> of_bits() {
+  return {means<both<u16>>("and.b16"),
+          means<both<u32>>("and.b32"),
+          means<both<u64>>("and.b64"),
+          means<either<u16>>("or.b16"),
+          means<either<u32>>("or.b32"),
+          means<either<u64>>("or.b64"),
+          means<exclusive<u16>>("xor.b16"),
+          means<exclusive<u32>>("xor.b32"),
+          means<exclusive<u64>>("xor.b64"),
+          means<complement<u16>>("not.b16"),
+          means<complement<u32>>("not.b32"),
+          means<complement<u64>>("not.b64"),
+          means<both<bool>>("and.pred"),
+          means<either<bool>>("or.pred"),
+          means<exclusive<bool>>("xor.pred"),
+          means<complement_of>("not.pred"),
+          means<shl<u16>>("shl.b16"),
+          means<shl<u32>>("shl.b32"),
+          means<shl<u64>>("shl.b64"),
+          means<shr<u16>>("shr.u16"),
+          means<shr<u32>>("shr.u32"),
+          means<shr<s32>>("shr.s32"),
+          means<shr<u64>>("shr.u64"),
+          means<shr<s64>>("shr.s64"),
+          means<popc>("popc.b32"),
+          means<brev>("brev.b32"),
+          means<bfind_shift>("bfind.shiftamt.u32"),
+          means<bfe_u32>("bfe.u32"),
+          means<prmt>("prmt.b32")};
+}
+
+std::vector<Meaning> of_moves() {
+  std::vector<Meaning> all = {
+      means<same<bool>>("mov.pred"), means<pack>("mov.b64"), means<same<u64>>("cvta.to.global.u64"),
+      means<convert<f32, s32>>("cvt.rn.f32.s32"), means<convert<f32, u32>>("cvt.rn.f32.u32"),
+      means<convert<f32, s64>>("cvt.rn.f32.s64"), means<convert<f32, u64>>("cvt.rn.f32.u64"),
+      means<convert<u16, u32>>("cvt.u16.u32"), means<convert<u32, u16>>("cvt.u32.u16"),
+      means<convert<u64, u16>>("cvt.u64.u16"), means<convert<u32, u64>>("cvt.u32.u64"),
+      means<convert<u64, u32>>("cvt.u64.u32"), means<convert<s64, s32>>("cvt.s64.s32"),
+      // the low half of a wider register
+      means<convert<u64, u32, u64>>("cvt.u64.u32"), means<convert<s64, s32, s64>>("cvt.s64.s32")};
+  for (const char* type : {"mov.b16", "mov.u16"}) all.push_back(means<same<u16>>(type));
+  for (const char* type : {"mov.b32", "mov.u32", "mov.f32"}) all.push_back(means<same<u32>>(type));
+  for (const char* type : {"mov.b64", "mov.u64"}) all.push_back(means<same<u64>>(type));
+  for (const char* type : {"selp.b16", "selp.u16"}) all.push_back(means<select<u16>>(type));
+  for (const char* type : {"selp.b32", "selp.u32", "selp.s32", "selp.f32"}) all.push_back(means<select<u32>>(type));
+  for (const char* type : {"selp.b64", "selp.u64", "selp.s64"}) all.push_back(means<select<u64>>(type));
+  return all;
+}
+
+#define COMPARISONS(type) \
+  { "setp.eq." type, "setp.ne." type, "setp.lt." type, "setp.le." type, "setp.gt." type, "setp.ge." type }
+// "setp.COMPARISON.TYPE" of one type.
+template <class T>
+void add_comparisons(std::vector<Meaning>& all, const char* const (&names)[6]) {
+  const Operation operations[] = {each<eq<T>, bool, T, T>, each<ne<T>, bool, T, T>, each<lt<T>, bool, T, T>,
+                                  each<le<T>, bool, T, T>, each<gt<T>, bool, T, T>, each<ge<T>, bool, T, T>};
+  for (int k = 0; k < 6; ++k) all.push_back({names[k], operations[k], 1, {BITS<T>, BITS<T>}});
+}
+
+std::vector<Meaning> of_comparisons() {
+  std::vector<Meaning> all = {
+      means<eq<u16>>("setp.eq.b16"),    means<ne<u16>>("setp.ne.b16"), means<eq<u32>>("setp.eq.b32"),
+      means<ne<u32>>("setp.ne.b32"),    means<eq<u64>>("setp.eq.b64"), means<ne<u64>>("setp.ne.b64"),
+      means<equ>("setp.equ.f32"),       means<neu>("setp.neu.f32"),    means<ltu>("setp.ltu.f32"),
+      means<leu>("setp.leu.f32"),       means<gtu>("setp.gtu.f32"),    means<geu>("setp.geu.f32"),
+      means<unordered>("setp.nan.f32"), means<ordered>("setp.num.f32")};
+  add_comparisons<f32>(all, COMPARISONS("f32"));
+  add_comparisons<u16>(all, COMPARISONS("u16"));
+  add_comparisons<s16>(all, COMPARISONS("s16"));
+  add_comparisons<u32>(all, COMPARISONS("u32"));
+  add_comparisons<s32>(all, COMPARISONS("s32"));
+  add_comparisons<u64>(all, COMPARISONS("u64"));
+  add_comparisons<s64>(all, COMPARISONS("s64"));
+  return all;
+}
+#undef COMPARISONS
+
+// ---- Memory ----
+
+unsigned thread_of(const Warp& w, int lane) { return static_cast<unsigned>(w.number * LANES + lane); }
+
+u64 shared_address(Warp& w, const Instruction& i, int64_t offset, int l) {
+  return (i.wide ? w.lanes_of<u64>(i.from[0])[l] : w.lanes_of<u32>(i.from[0])[l]) + static_cast<u64>(offset);
+}
+
+// Calls f(lane, bytes of that lane's access) for reading.
+template <Space SPACE, class Function>
+void for_each_read(Warp& w, const Instruction& i, Lanes lanes, unsigned bytes, Function f) {
+  if constexpr (SPACE == Space::GLOBAL) {
+    const u64* addresses = w.lanes_of<u64>(i.from[0]);
+    w.block->global.check(i, addresses, lanes, bytes);
+    for_each_lane(
+        lanes, [&](int l) { f(l, reinterpret_cast<const unsigned char*>(addresses[l] + static_cast<u64>(i.offset))); });
+  } else if constexpr (SPACE == Space::SHARED) {
+    for (Lanes rest = lanes; rest != 0; rest &= rest - 1) {
+      const int l = __builtin_ctz(rest);
+      const u64 address = shared_address(w, i, i.offset, l);
+      f(l, w.block->shared.read(address, bytes, thread_of(w, l), w.synchronized));
+    }
+  } else {
+    const std::vector<unsigned char>& parameters = w.block->launch().parameters;
+    for (Lanes rest = lanes; rest != 0; rest &= rest - 1) {
+      const int l = __builtin_ctz(rest);
+      const u64 address = w.lanes_of<u64>(i.from[0])[l] + static_cast<u64>(i.offset);
+      if (address > parameters.size() || parameters.size() - address < bytes || address % bytes != 0)
+        throw Fault("a parameter's address out of range, or not a multiple of its size");
+      f(l, parameters.data() + address);
+    }
+  }
+}
+
+template <Space SPACE, class Memory, class Register>
+void load(Warp& w, const Instruction& i, Lanes lanes) {
+  for_each_read<SPACE>(w, i, lanes, i.count * sizeof(Memory), [&](int l, const unsigned char* from) {
+    Memory values[4];
+    std::memcpy(values, from, i.count * sizeof(Memory));
+    for (int k = 0; k < i.count; ++k) w.lanes_of<Register>(i.to[k])[l] = static_cast<Register>(values[k]);
+  });
+}
+
+// The same of one element, which a vector instruction can gather.
+template <Space SPACE, class Memory, class Register>
+void load_one(Warp& w, const Instruction& i, Lanes lanes) {
+  Register* to = w.lanes_of<Register>(i.to[0]);
+  for_each_read<SPACE>(w, i, lanes, sizeof(Memory), [&](int l, const unsigned char* from) {
+    Memory value;
+    std::memcpy(&value, from, sizeof value);
+    to[l] = static_cast<Register>(value);
+  });
+}
+
+template <Space SPACE, class Memory, class Register>
+void store(Warp& w, const Instruction& i, Lanes lanes) {
+  const unsigned bytes = static_cast<unsigned>(i.count * sizeof(Memory));
+  const u64* addresses = w.lanes_of<u64>(i.from[0]);
+  if (SPACE == Space::GLOBAL) w.block->global.check(i, addresses, lanes, bytes);
+  for (Lanes rest = lanes; rest != 0; rest &= rest - 1) {
+    const int l = __builtin_ctz(rest);
+    unsigned char* to =
+        SPACE == Space::GLOBAL
+            ? reinterpret_cast<unsigned char*>(addresses[l] + static_cast<u64>(i.offset))
+            : w.block->shared.write(shared_address(w, i, i.offset, l), bytes, thread_of(w, l), w.synchronized);
+    for (int k = 0; k < i.count; ++k) {
+      const auto value = static_cast<Memory>(w.lanes_of<Register>(i.from[1 + k])[l]);
+      std::memcpy(to + k * sizeof value, &value, sizeof value);
+    }
+  }
+}
+
+enum class Access { LOAD, LOAD_ONE, STORE };
+
+template <Access ACCESS, Space SPACE, class Memory, class Register>
+Operation access_of_types() {
+  if constexpr (sizeof(Memory) > sizeof(Register)) return nullptr;
+  if constexpr (ACCESS == Access::LOAD) return load<SPACE, Memory, Register>;
+  if constexpr (ACCESS == Access::LOAD_ONE) return load_one<SPACE, Memory, Register>;
+  return store<SPACE, Memory, Register>;
+}
+
+template <Access ACCESS, Space SPACE, class Memory>
+Operation access_of_register(int bits) {
+  if (bits == 16) return access_of_types<ACCESS, SPACE, Memory, u16>();
+  if (bits == 32) return access_of_types<ACCESS, SPACE, Memory, u32>();
+  return bits == 64 ? access_of_types<ACCESS, SPACE, Memory, u64>() : nullptr;
+}
+
+template <Access ACCESS, Space SPACE>
+Operation access_of_space(const std::string& type, int bits) {
+  if (type == "s8") return access_of_register<ACCESS, SPACE, int8_t>(bits);
+  if (type == "s16") return access_of_register<ACCESS, SPACE, s16>(bits);
+  if (type == "s32") return access_of_register<ACCESS, SPACE, s32>(bits);
+  switch (bits_of_type(type)) {
+    case 8: return access_of_register<ACCESS, SPACE, uint8_t>(bits);
+    case 16: return access_of_register<ACCESS, SPACE, u16>(bits);
+    case 32: return access_of_register<ACCESS, SPACE, u32>(bits);
+    case 64: return access_of_register<ACCESS, SPACE, u64>(bits);
+    default: return nullptr;
+  }
+}
+
+template <Access ACCESS>
+Operation access(Space space, const std::string& type, int bits) {
+  if (space == Space::GLOBAL) return access_of_space<ACCESS, Space::GLOBAL>(type, bits);
+  if (space == Space::SHARED) return access_of_space<ACCESS, Space::SHARED>(type, bits);
+  if constexpr (ACCESS == Access::STORE) return nullptr;
+  return access_of_space<ACCESS, Space::PARAMETER>(type, bits);
+}
+
+// ---- Whole warps ----
+
+// Of which lane each lane gets the value; the manual's own words, with c the segments and their clamp.
+using SourceLane = bool (*)(int& j, int lane, int b, int first, int last);
+bool down(int& j, int lane, int b, int, int last) { return (j = lane + b) <= last; }
+bool up(int& j, int lane, int b, int, int last) { return (j = lane - b) >= last; }
+bool butterfly(int& j, int lane, int b, int, int last) { return (j = lane ^ b) <= last; }
+bool index(int& j, int, int b, int first, int last) { return (j = first | b) <= last; }
+
+template <SourceLane SOURCE>
+void shuffle(Warp& w, const Instruction& i, Lanes lanes) {
+  u32 values[LANES];
+  std::memcpy(values, w.lanes_of<u32>(i.from[0]), sizeof values);
+  const u32 *b = w.lanes_of<u32>(i.from[1]), *c = w.lanes_of<u32>(i.from[2]);
+  u32* to = w.lanes_of<u32>(i.to[0]);
+  Lanes inside = 0;
+  for (Lanes rest = lanes; rest != 0; rest &= rest - 1) {
+    const int l = __builtin_ctz(rest);
+    const int clamp = static_cast<int>(c[l] & 31), segment = static_cast<int>(c[l] >> 8 & 31);
+    const int first = l & segment, last = first | (clamp & ~segment);
+    int j = l;
+    const int step = static_cast<int>(b[l] & 31);
+    const bool in = SOURCE(j, l, SOURCE == index ? step & ~segment : step, first, last);
+    if (!in) j = l;
+    inside |= Lanes(in) << l;
+    to[l] = (lanes >> j & 1) != 0 ? values[j] : ~u32(0);  // undefined where that lane takes no part
+  }
+  Lanes& p = w.predicate(i.to[1]);
+  p = (p & ~lanes) | inside;
+}
+
+void ballot(Warp& w, const Instruction& i, Lanes lanes) {
+  const Lanes votes = w.predicate(i.from[0]) & lanes;
+  u32* to = w.lanes_of<u32>(i.to[0]);
+  for_each_lane(lanes, [&](int l) { to[l] = votes; });
+}
+
+}  // namespace
+
+const std::vector<Meaning>& meanings() {
+  static const std::vector<Meaning> all = [] {
+    std::vector<Meaning> every;
+    for (const auto& part : {of_floats(), of_integers(), of_bits(), of_moves(), of_comparisons()})
+      every.insert(every.end(), part.begin(), part.end());
+    return every;
+  }();
+  return all;
+}
+
+Operation load_operation(Space space, const std::string& type, int register_bits, int count) {
+  return count == 1 ? access<Access::LOAD_ONE>(space, type, register_bits)
+                    : access<Access::LOAD>(space, type, register_bits);
+}
+Operation store_operation(Space space, const std::string& type, int register_bits) {
+  return access<Access::STORE>(space, type, register_bits);
+}
+
+Operation shuffle_operation(const std::string& mode) {
+  if (mode == "down") return shuffle<down>;
+  if (mode == "up") return shuffle<up>;
+  if (mode == "bfly") return shuffle<butterfly>;
+  return mode == "idx" ? shuffle<index> : nullptr;
+}
+
+Operation vote_operation(const std::string& mode) { return mode == "ballot" ? ballot : nullptr; }
+
+// Only where all living lanes meet does the warp's clock go on: a meeting of some publishes nothing to the others.
+void synchronize_warp(Warp& w, const Instruction&, Lanes lanes) {
+  if (lanes == w.living) w.synchronized = w.block->shared.warp_synchronized();
+}
+
+void copy_async(Warp& w, const Instruction& i, Lanes lanes) {
+  const u64* from = w.lanes_of<u64>(i.from[1]);
+  w.block->global.check(i, from, lanes, i.count);
+  AsyncCopies& copies = w.block->copies[static_cast<size_t>(w.number)];
+  AsyncCopies::Copy& copy = copies.add();
+  copy.lanes = lanes;
+  copy.bytes = i.count;
+  for (Lanes rest = lanes; rest != 0; rest &= rest - 1) {
+    const int l = __builtin_ctz(rest);
+    copy.from[l] = from[l] + static_cast<u64>(i.offset);
+    copy.to[l] = static_cast<u32>(shared_address(w, i, i.shared_offset, l));
+    copy.group[l] = copies.group(l);
+    w.block->shared.expect_copy(copy.to[l], copy.bytes, thread_of(w, l), w.synchronized);
+  }
+}
+
+void commit_copies(Warp& w, const Instruction&, Lanes lanes) {
+  w.block->copies[static_cast<size_t>(w.number)].commit(lanes);
+}
+
+void wait_for_copies(Warp& w, const Instruction& i, Lanes lanes) {
+  w.block->copies[static_cast<size_t>(w.number)].wait(lanes, static_cast<u32>(i.offset), w.block->shared,
+                                                      thread_of(w, 0));
+}
+
+void unpack(Warp& w, const Instruction& i, Lanes lanes) {
+  const u64* from = w.lanes_of<u64>(i.from[0]);
+  u32 *low = w.lanes_of<u32>(i.to[0]), *high = w.lanes_of<u32>(i.to[1]);
+  for_each_lane(lanes, [&](int l) {
+    low[l] = static_cast<u32>(from[l]);
+    high[l] = static_cast<u32>(from[l] >> 32);
+  });
+}
+
+}  // namespace ptx

@@ -1,0 +1,346 @@
+// Proof that the comparisons on the PTX machine can fail: small changes of the PTX, of the kinds that a wrong compiler, a
+// wrong flag or a careless edit would make, of which each must be noticed by a check: other bits, or a Fault.
+//
+//   PTX=build/ptx/compute_90 build/test/ptx_mutations
+//   PTX=build/ptx/compute_90 PTX_MUTATIONS=240 build/test/ptx_mutations
+//
+// Each changes one instruction that the checks execute, drawn at random; the checks that execute it run, cheapest first,
+// until one notices. What nobody notices is printed. Most of it is equal by meaning (docs/one_order.md); the rest would
+// be a hole in the cases, and so at least NOTICED of all must be found.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <optional>
+
+#include "base/text.h"
+#include "check.h"
+#include "cpu/make_cpu.h"
+#include "gpu/make_gpu.h"
+#include "gpu_checks.h"
+#include "math/random.h"
+#include "ptx/decode.h"
+#include "ptx/launch.h"
+
+namespace petroglyph {
+namespace {
+
+using ptx::Kernel;
+using ptx::Statement;
+
+constexpr double NOTICED = 0.75;
+constexpr uint64_t SEED = 23;
+
+bool begins(const std::string& words, const std::string& with) { return words.compare(0, with.size(), with) == 0; }
+
+// ---- The kinds of change: each makes it at statement n, or gives back false where there is nothing to change ----------
+
+using Change = bool (*)(Kernel& kernel, size_t n, uint32_t draw);
+
+// Puts a statement before n; labels that stand there move with it.
+void insert(Kernel& kernel, size_t n, const Statement& s) {
+  kernel.statements.insert(kernel.statements.begin() + static_cast<std::ptrdiff_t>(n), s);
+  for (auto& [name, at] : kernel.labels)
+    if (at > n) ++at;
+}
+
+bool remove(Kernel& kernel, size_t n) {
+  kernel.statements.erase(kernel.statements.begin() + static_cast<std::ptrdiff_t>(n));
+  for (auto& [name, at] : kernel.labels)
+    if (at > n) --at;
+  return true;
+}
+
+bool split_fma(Kernel& kernel, size_t n, uint32_t) {
+  Statement& s = kernel.statements[n];
+  if (s.opcode != "fma.rn.f32") return false;
+  kernel.registers["%product"] = 32;
+  Statement product = s;
+  product.opcode = "mul.rn.f32";
+  product.operands = {"%product", s.operands[1], s.operands[2]};
+  s.opcode = "add.rn.f32";
+  s.operands = {s.operands[0], "%product", s.operands[3]};
+  insert(kernel, n, product);
+  return true;
+}
+
+bool round_otherwise(Kernel& kernel, size_t n, uint32_t draw) {
+  std::string& opcode = kernel.statements[n].opcode;
+  const size_t at = opcode.find(".rn.f32");
+  if (at == std::string::npos) return false;
+  opcode.replace(at, 3, draw % 2 == 0 ? ".approx" : ".rn.ftz");
+  return true;
+}
+
+bool remove_barrier(Kernel& kernel, size_t n, uint32_t) {
+  return kernel.statements[n].opcode == "bar.sync" && remove(kernel, n);
+}
+
+bool remove_warp_barrier(Kernel& kernel, size_t n, uint32_t) {
+  return kernel.statements[n].opcode == "bar.warp.sync" && remove(kernel, n);
+}
+
+bool wait_for_less(Kernel& kernel, size_t n, uint32_t) {
+  Statement& s = kernel.statements[n];
+  if (s.opcode != "cp.async.wait_group") return false;
+  s.operands[0] = std::to_string(std::stoi(s.operands[0]) + 1);
+  return true;
+}
+
+bool mask_without_lane(Kernel& kernel, size_t n, uint32_t draw) {
+  Statement& s = kernel.statements[n];
+  if (!begins(s.opcode, "shfl.sync")) return false;
+  char mask[16];
+  std::snprintf(mask, sizeof mask, "0x%x", ~(1u << draw % 32));
+  s.operands.back() = mask;
+  return true;
+}
+
+bool move_address(Kernel& kernel, size_t n, uint32_t) {
+  Statement& s = kernel.statements[n];
+  if (!begins(s.opcode, "ld.global") && !begins(s.opcode, "st.global") && !begins(s.opcode, "ld.shared") &&
+      !begins(s.opcode, "st.shared"))
+    return false;
+  std::string& address = s.operands[begins(s.opcode, "ld") ? 1 : 0];
+  const size_t plus = address.find('+');
+  const int64_t offset = plus == std::string::npos ? 0 : std::stoll(address.substr(plus + 1));
+  address =
+      address.substr(0, plus == std::string::npos ? address.size() - 1 : plus) + "+" + std::to_string(offset + 4) + "]";
+  return true;
+}
+
+// Of a maximum, and of a bound that is met nowhere, there is nothing to see in a tie: not "p ? a : b" of what is compared.
+bool other_comparison(Kernel& kernel, size_t n, uint32_t) {
+  Statement& s = kernel.statements[n];
+  static const std::map<std::string, std::string> others = {{"lt", "le"}, {"le", "lt"}, {"gt", "ge"}, {"ge", "gt"}};
+  if (!begins(s.opcode, "setp.")) return false;
+  const auto other = others.find(s.opcode.substr(5, 2));
+  if (other == others.end() || s.opcode[7] != '.') return false;
+  for (const Statement& user : kernel.statements)
+    if (begins(user.opcode, "selp") && user.operands[3] == s.operands[0] &&
+        (user.operands[1] == s.operands[1] || user.operands[1] == s.operands[2] || user.operands[2] == s.operands[1] ||
+         user.operands[2] == s.operands[2]))
+      return false;
+  s.opcode.replace(5, 2, other->second);
+  return true;
+}
+
+// The number that a register is set to, if it is.
+std::string set_to(const Kernel& kernel, const std::string& name) {
+  for (const Statement& s : kernel.statements)
+    if (begins(s.opcode, "mov.") && s.operands[0] == name) return s.operands[1];
+  return name;
+}
+
+// The distances of two folds, one after the other.
+bool exchange_folds(Kernel& kernel, size_t n, uint32_t) {
+  if (kernel.statements[n].opcode != "shfl.sync.bfly.b32") return false;
+  for (size_t k = n + 1; k < kernel.statements.size(); ++k) {
+    if (kernel.statements[k].opcode != "shfl.sync.bfly.b32") continue;
+    const std::string first = set_to(kernel, kernel.statements[n].operands[2]);
+    const std::string second = set_to(kernel, kernel.statements[k].operands[2]);
+    if (first == second) continue;
+    kernel.statements[n].operands[2] = second;
+    kernel.statements[k].operands[2] = first;
+    return true;
+  }
+  return false;
+}
+
+bool scalar_load(Kernel& kernel, size_t n, uint32_t) {
+  Statement& s = kernel.statements[n];
+  const size_t vector = s.opcode.find(".v");
+  if (begins(s.opcode, "ld.param") || !begins(s.opcode, "ld.") || vector == std::string::npos) return false;
+  s.opcode.erase(vector, 3);
+  s.operands[0] = s.operands[0].substr(1, s.operands[0].find(',') - 1);
+  return true;
+}
+
+// Of a number that is calculated with: a bound is met by no number of the cases, and beside a zero the least is nothing.
+bool change_constant(Kernel& kernel, size_t n, uint32_t) {
+  Statement& s = kernel.statements[n];
+  if (begins(s.opcode, "setp") || begins(s.opcode, "selp") || begins(s.opcode, "max")) return false;
+  for (std::string& operand : s.operands) {
+    if (!begins(operand, "0f") || operand == "0f00000000") continue;
+    char changed[16];
+    std::snprintf(changed, sizeof changed, "0f%08lX", std::strtoul(operand.c_str() + 2, nullptr, 16) ^ 1);
+    operand = changed;
+    return true;
+  }
+  return false;
+}
+
+struct Kind {
+  const char* name;
+  Change change;
+};
+constexpr Kind KINDS[] = {{"fma becomes mul and add", split_fma},
+                          {".rn becomes .approx or .ftz", round_otherwise},
+                          {"bar.sync removed", remove_barrier},
+                          {"bar.warp.sync removed", remove_warp_barrier},
+                          {"wait_group waits for one less", wait_for_less},
+                          {"a mask without a lane", mask_without_lane},
+                          {"an address + 4", move_address},
+                          {"a comparison with or without equality", other_comparison},
+                          {"two folds exchanged", exchange_folds},
+                          {"a vector load made scalar", scalar_load},
+                          {"a constant's last bit", change_constant}};
+
+// ---- Checks, and what each of them executes ---------------------------------------------------------------------------
+
+struct Reached {
+  GpuCheck check;
+  double seconds;
+  std::map<size_t, std::vector<uint8_t>> executed;  // of each program that it launched
+};
+
+std::string difference_of(const GpuCheck& check) {
+  try {
+    const auto cpu = make_cpu(1), gpu = make_gpu();
+    return check.difference(*cpu, *gpu);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+std::vector<Reached> run_all(ptx::Programs& programs, const std::vector<std::string>& groups) {
+  std::vector<Reached> all;
+  for (const std::string& group : groups)
+    for (const GpuCheck& check : gpu_checks(group)) {
+      for (ptx::Program& program : programs.all()) std::fill(program.executed.begin(), program.executed.end(), 0);
+      const auto start = std::chrono::steady_clock::now();
+      const std::string difference = difference_of(check);
+      if (!difference.empty()) throw ptx::Fault(check.name + " fails without any change: " + difference);
+      const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+      all.push_back({check, seconds.count(), {}});
+      for (size_t n = 0; n < programs.all().size(); ++n) {
+        const std::vector<uint8_t>& executed = programs.all()[n].executed;
+        if (std::count(executed.begin(), executed.end(), 1) > 0) all.back().executed[n] = executed;
+      }
+    }
+  std::sort(all.begin(), all.end(), [](const Reached& a, const Reached& b) { return a.seconds < b.seconds; });
+  return all;
+}
+
+// ---- Mutations --------------------------------------------------------------------------------------------------------
+
+struct Mutation {
+  size_t kind, program, statement;
+  uint32_t draw;
+};
+
+class Draw {
+ public:
+  uint32_t operator()() { return philox(SEED, stream_of("mutations"), 0, count_++).word[0]; }
+
+ private:
+  uint64_t count_ = 0;
+};
+
+// Of every kind as many, each at an instruction that some check executes; none where the PTX has nothing to change so.
+std::vector<Mutation> draw_mutations(const ptx::Programs& programs, const std::vector<Reached>& reached, size_t count) {
+  std::map<size_t, std::vector<uint8_t>> executed;
+  for (const Reached& r : reached)
+    for (const auto& [n, here] : r.executed) {
+      std::vector<uint8_t>& all = executed[n];
+      all.resize(here.size(), 0);
+      for (size_t k = 0; k < here.size(); ++k) all[k] |= here[k];
+    }
+  Draw draw;
+  std::vector<size_t> launched;
+  for (const auto& [n, here] : executed) launched.push_back(n);
+  std::vector<Mutation> mutations;
+  for (size_t kind = 0; kind < std::size(KINDS); ++kind) {
+    const size_t wanted = count / std::size(KINDS) + (kind < count % std::size(KINDS) ? 1 : 0);
+    size_t found = 0;
+    for (int tries = 0; found < wanted && tries < 2000000; ++tries) {
+      const size_t program = launched[draw() % launched.size()], statement = draw() % executed[program].size();
+      if (!executed[program][statement]) continue;
+      Kernel one;  // enough to see whether the kind fits
+      const Statement& s = programs.kernels()[program].statements[statement];
+      one.statements = {s, s};
+      const uint32_t word = draw();
+      const bool folds = KINDS[kind].change == exchange_folds;
+      if (!(folds ? s.opcode == "shfl.sync.bfly.b32" : KINDS[kind].change(one, 0, word))) continue;
+      Kernel whole = programs.kernels()[program];
+      if (!KINDS[kind].change(whole, statement, word)) continue;
+      mutations.push_back({kind, program, statement, word});
+      ++found;
+    }
+  }
+  return mutations;
+}
+
+// What noticed the change, if anything did.
+std::optional<std::string> notice(ptx::Programs& programs, const std::vector<Reached>& reached, const Mutation& m) {
+  Kernel changed = programs.kernels()[m.program];
+  KINDS[m.kind].change(changed, m.statement, m.draw);
+  std::optional<ptx::Program> mutant;
+  try {
+    mutant = ptx::decode(changed);
+  } catch (const ptx::Fault& fault) {
+    return fault.what();
+  }
+  std::swap(programs.all()[m.program], *mutant);
+  std::optional<std::string> noticed;
+  for (const Reached& r : reached) {
+    const auto here = r.executed.find(m.program);
+    if (here == r.executed.end() || !here->second[m.statement]) continue;
+    const std::string difference = difference_of(r.check);
+    if (difference.empty()) continue;
+    noticed = r.check.name + ": " + difference;
+    break;
+  }
+  std::swap(programs.all()[m.program], *mutant);
+  return noticed;
+}
+
+void mutate(Test& test, ptx::Programs& programs, size_t count, const std::vector<std::string>& groups) {
+  const std::vector<Reached> reached = run_all(programs, groups);
+  programs.most_branches = 20000000;
+  std::map<std::string, std::pair<int, int>> noticed_of;  // of each kind, of how many
+  size_t noticed = 0, all = 0;
+  for (const Mutation& m : draw_mutations(programs, reached, count)) {
+    const Statement& s = programs.kernels()[m.program].statements[m.statement];
+    const std::optional<std::string> how = notice(programs, reached, m);
+    auto& [found, of] = noticed_of[KINDS[m.kind].name];
+    found += how ? 1 : 0;
+    of += 1;
+    noticed += how ? 1 : 0;
+    all += 1;
+    if (!how)
+      std::printf("note not noticed: %s: %s (%s), statement %zu of %s\n", KINDS[m.kind].name, s.text.c_str(),
+                  ptx::source_of(programs.kernels()[m.program], s).c_str(), m.statement,
+                  programs.kernels()[m.program].name.c_str());
+  }
+  for (const auto& [kind, share] : noticed_of)
+    std::printf("%s: %d of %d noticed\n", kind.c_str(), share.first, share.second);
+  std::printf("%zu of %zu mutations noticed\n", noticed, all);
+  for (const Kind& kind : KINDS)
+    test.check(std::string("some are noticed: ") + kind.name, noticed_of[kind.name].first > 0);
+  test.check("nearly all are noticed", static_cast<double>(noticed) >= NOTICED * static_cast<double>(all));
+}
+
+}  // namespace
+}  // namespace petroglyph
+
+int main(int argc, char** argv) {
+  using namespace petroglyph;
+  try {
+    const char *folder = std::getenv("PTX"), *number = std::getenv("PTX_MUTATIONS");
+    const size_t count = number != nullptr ? std::strtoul(number, nullptr, 10) : 44;
+    const std::vector<std::string> groups = {
+        "linear", "rows", "relation", "linear relation", "attention", "dilated", "linear attention", "dct", "table"};
+    Test test(argc, argv);
+    ptx::Programs programs(folder != nullptr ? folder : "build/ptx/compute_90");
+    cuda_on_host::set_executor(
+        [&](const cuda_on_host::Kernel& kernel) { programs.run(kernel, ptx::Order::ASCENDING, 1); });
+    test.run("mutations", [&](Test& t) { mutate(t, programs, count, groups); });
+    return test.finish();
+  } catch (const std::exception& error) {
+    std::printf("FAIL ptx: %s\n0 passed, 1 failed\n", error.what());
+    return 1;
+  }
+}
