@@ -204,10 +204,10 @@ $(BUILD)/version: FORCE
 	@mkdir -p $(@D)
 	@echo '$(VERSION)$(if $(COMMIT),$(COMMA) $(COMMIT))' | cmp -s - $@ || echo '$(VERSION)$(if $(COMMIT),$(COMMA) $(COMMIT))' > $@
 $(BUILD)/base/version.o: $(BUILD)/version
-$(BUILD)/base/version.o: CXXFLAGS += -DPETROGLYPH_VERSION='"$(VERSION)$(if $(COMMIT),$(COMMA) $(COMMIT))"'
+$(BUILD)/base/version.o: override CXXFLAGS += -DPETROGLYPH_VERSION='"$(VERSION)$(if $(COMMIT),$(COMMA) $(COMMIT))"'
 
 # The one file that knows MPI.
-$(BUILD)/train/ranks.o: CXXFLAGS += $(MPI_FLAGS)
+$(BUILD)/train/ranks.o: override CXXFLAGS += $(MPI_FLAGS)
 $(BUILD)/train/ranks.o: $(BUILD)/mpi_flags
 
 # The two files that know whether there is a GPU.

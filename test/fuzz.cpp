@@ -9,11 +9,13 @@
 #include <unistd.h>
 
 #include "base/atomic_file.h"
+#include "dice.h"
 #include "parsers.h"
 
 namespace {
 
 const petroglyph::Parser& chosen() {
+  petroglyph::work_in_memory();
   const char* const name = std::getenv("PETROGLYPH_FUZZ");
   for (const petroglyph::Parser& parser : petroglyph::parsers())
     if (name && std::string(name) == parser.name) return parser;
