@@ -50,6 +50,13 @@ std::vector<real> spread_all(const Model& trained, Parameters& parameters, const
     const std::vector<real> moved = spread(from, *to, values, tokens);
     std::copy(moved.begin(), moved.end(), result.begin() + to->begin);
   }
+  // A head that shared the table has rows of its own here.
+  const auto& before = trained.parameters.list();
+  const auto named = [&](const char* name) {
+    return std::find_if(before.begin(), before.end(), [&](const Parameter& p) { return p.name == name; });
+  };
+  if (const Parameter* head = parameters.find(HEAD); head && named(HEAD) == before.end())
+    std::copy_n(all.begin() + named(TABLE)->begin, named(TABLE)->size(), result.begin() + head->begin);
   return result;
 }
 
@@ -82,6 +89,7 @@ ReceptiveField receptive_field(const std::string& name, const Json& config, cons
   Json larger = config;
   larger.set("vocab",
              std::max(static_cast<int64_t>(tokens.size()), int64_t(trained.classes())));  // answers may be tokens
+  if (config.find("tied_head")) larger.set("tied_head", false);  // its gradient is not what a position gave
   const auto model = make_model(name, larger, ops);
   model->parameters.upload_all(spread_all(trained, model->parameters, tokens));
 
