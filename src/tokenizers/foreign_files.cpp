@@ -13,16 +13,16 @@ namespace petroglyph {
 
 namespace {
 
-constexpr int64_t MOST_TOKENS = 1 << 24;
-
 // ---- tokenizer.json -------------------------------------------------------------------------------------------------
 
 // The spelled tokens by their numbers, which must be 0, 1, 2, … without a hole.
 class TokenList {
  public:
+  explicit TokenList(size_t most) : most_(most) {}  // entries that there are
   void set(int64_t number, std::string spelling) {
-    if (number < 0 || number >= MOST_TOKENS)
-      throw Error("token " + spelling + " has the number " + std::to_string(number));
+    if (number < 0 || static_cast<uint64_t>(number) >= most_)
+      throw Error(text("token \"%s\" has the number %lld, of %zu tokens", spelling.substr(0, 60).c_str(),
+                       static_cast<long long>(number), most_));
     const auto place = static_cast<size_t>(number);
     if (tokens_.size() <= place) tokens_.resize(place + 1);
     tokens_[place] = std::move(spelling);
@@ -34,6 +34,7 @@ class TokenList {
   }
 
  private:
+  size_t most_;
   std::vector<std::string> tokens_;
 };
 
@@ -61,10 +62,11 @@ std::unique_ptr<BytePairTokenizer> build(const Json& json, const std::string& or
   const Json& model = json.at("model");
   check_normalizer(json.find("normalizer"));
   check_splitting(json.find("pre_tokenizer"));
-  TokenList list;
+  const Json* added = json.find("added_tokens");
+  TokenList list(model.at("vocab").members().size() + (added ? added->items().size() : 0));
   for (const auto& [spelling, number] : model.at("vocab").members()) list.set(number.integer(), spelling);
   std::vector<int32_t> special;
-  if (const Json* added = json.find("added_tokens"))
+  if (added)
     for (const Json& token : added->items()) {
       list.set(token.at("id").integer(), spell(token.at("content").string()));
       special.push_back(static_cast<int32_t>(token.at("id").integer()));
