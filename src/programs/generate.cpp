@@ -14,6 +14,7 @@
 #include "base/options.h"
 #include "base/program.h"
 #include "base/text.h"
+#include "generation/character_writer.h"
 #include "generation/generator.h"
 #include "tokenizers/tokenizer.h"
 #include "train/device.h"
@@ -55,42 +56,6 @@ struct GenerateSettings {
   }
 };
 
-// Shows whole characters only: what a token cut in two waits for its other half.
-class CharacterWriter {
- public:
-  void write(std::string_view bytes) {
-    held_ += bytes;
-    const size_t whole = held_.size() - incomplete();
-    std::fwrite(held_.data(), 1, whole, stdout);
-    std::fflush(stdout);
-    held_.erase(0, whole);
-  }
-  void finish() {
-    std::fwrite(held_.data(), 1, held_.size(), stdout);
-    held_.clear();
-  }
-
- private:
-  // Bytes at the end that may yet become a character of UTF-8.
-  size_t incomplete() const {
-    for (size_t back = 1; back <= 3 && back <= held_.size(); ++back) {
-      const auto byte = static_cast<unsigned char>(held_[held_.size() - back]);
-      if ((byte & 0xC0) == 0x80) continue;
-      const size_t wants = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
-      return wants > back ? back : 0;
-    }
-    return 0;
-  }
-
-  std::string held_;
-};
-
-std::string find_checkpoint(const std::string& path) {
-  if (!std::filesystem::is_directory(path)) return path;
-  const std::string best = path + "/best.safetensors";
-  return std::filesystem::exists(best) ? best : path + "/model.safetensors";
-}
-
 // What a prompt's file says; "-" is the standard input.
 std::string read_prompt(const std::string& path) {
   if (path != "-") return read_file(path);
@@ -102,7 +67,7 @@ class Writer {
  public:
   explicit Writer(const GenerateSettings& settings)
       : settings_(settings),
-        file_(find_checkpoint(settings.checkpoint)),
+        file_(checkpoint_path(settings.checkpoint)),
         state_(read_run_state(file_)),
         tokenizer_(load_tokenizer(file_, state_)),
         ops_(make_device(settings.device, settings.threads)),

@@ -16,51 +16,10 @@
 #include "tasks/image_files.h"
 #include "tasks/shapes.h"
 #include "train/compare.h"
-#include "train/model_options.h"
-#include "train/run.h"
+#include "train/image_settings.h"
 
 namespace petroglyph {
 namespace {
-
-// Sizes of model and training under one name. quick: shapes within three minutes on two cores. tiny and base: the papers'
-// (causal_rn_linear_time, appendix B), with the batch and the learning rate of its images.
-struct Preset {
-  const char* name;
-  int width, hidden, layers, heads;  // hidden 0: the model's own default; heads of Transformers
-  int batch;
-  double learning_rate;
-  int64_t steps, warmup;
-};
-constexpr Preset PRESETS[] = {
-    {"quick", 96, 0, 4, 4, 32, 2e-3, 1200, 50},
-    {"tiny", 192, 0, 12, 1, 320, 5e-4, 2000, 50},
-    {"base", 768, 3072, 12, 12, 320, 5e-4, 15632, 50},  // one epoch of CIFAR-5M's first five parts
-};
-
-struct ImageSettings {
-  std::string preset = PRESETS[0].name;
-  std::string data, test, format = "auto", compare;
-  Augmentation augmentation;
-  int maps = 12;
-
-  void declare(Options& options) {
-    options.section("Task");
-    options.add("preset", &preset, {"quick", "tiny", "base"},
-                "sets width, hidden, layers, heads, batch, lr, steps and warmup where they are not given");
-    options.add("data", &data, "training images, with commas between files (data/README.md); default: drawn shapes")
-        .placeholder("FILES");
-    options.add("test", &test, "test images, which no training sees").placeholder("FILES");
-    options.add("format", &format, {"auto", "cifar10", "cifar100", "cifar5m"}, "of the files");
-    options.add("flip", &augmentation.flip, "training images are mirrored, every other time");
-    options.add("crop", &augmentation.crop, 0, Picture::SIDE, "training images are moved by up to so many pixels");
-    options.add("maps", &maps, 0, 1000, "test images that the sheet of heat maps shows").may_change();
-    options
-        .add("compare", &compare,
-             "trains variants in turn on the same images: models or options, as in birn_image,transformer:heads=2")
-        .placeholder("LIST")
-        .may_change();
-  }
-};
 
 // One run and all its settings, from the words of a command line.
 struct Session {
@@ -77,14 +36,12 @@ struct Session {
     settings.stop_at = 2;
     settings.eval_every = 50;
     model.model = "birn_image";
-    adopt(PRESETS[0]);  // the defaults that --help shows
+    image.apply_preset(nullptr, &model, &settings);  // the defaults that --help shows
     image.declare(options);
     model.declare(options, {"birn_image", "transformer", "linear_transformer", "relation_network", "deep_sets"});
     settings.declare(options);
     options.parse(words);
-    parsed_ = true;
-    for (const Preset& preset : PRESETS)
-      if (image.preset == preset.name) adopt(preset);
+    image.apply_preset(&options, &model, &settings);
     model.set_defaults();
   }
 
@@ -123,25 +80,9 @@ struct Session {
   std::string title() const { return image.data.empty() ? "Drawn shapes" : "Images"; }
 
  private:
-  template <class Value>
-  void adopt(const char* option, Value& value, const Value& preset) {
-    if (!parsed_ || !options.given(option)) value = preset;
-  }
-  void adopt(const Preset& preset) {
-    adopt("width", model.width, preset.width);
-    adopt("hidden", model.hidden, preset.hidden);
-    adopt("layers", model.layers, preset.layers);
-    adopt("heads", model.heads, model.is_transformer() ? preset.heads : 1);
-    adopt("batch", settings.batch, preset.batch);
-    adopt("lr", settings.rate.peak, preset.learning_rate);
-    adopt("steps", settings.steps, preset.steps);
-    adopt("warmup", settings.rate.warmup, preset.warmup);
-  }
-
   // One vector for a whole set has no positions that it is read from.
   bool has_maps() const { return model.model != "relation_network" && model.model != "deep_sets"; }
 
-  bool parsed_ = false;
   std::unique_ptr<Images> make_task() {
     if (image.data.empty() != image.test.empty())
       throw UsageError(image.data.empty() ? "--test without --data: expected training images too"

@@ -1,0 +1,30 @@
+#include "generation/character_writer.h"
+
+#include <cstdio>
+
+namespace petroglyph {
+
+void CharacterWriter::write(std::string_view bytes) {
+  held_ += bytes;
+  const size_t whole = held_.size() - incomplete();
+  std::fwrite(held_.data(), 1, whole, stdout);
+  std::fflush(stdout);
+  held_.erase(0, whole);
+}
+
+void CharacterWriter::finish() {
+  std::fwrite(held_.data(), 1, held_.size(), stdout);
+  held_.clear();
+}
+
+size_t CharacterWriter::incomplete() const {
+  for (size_t back = 1; back <= 3 && back <= held_.size(); ++back) {
+    const auto byte = static_cast<unsigned char>(held_[held_.size() - back]);
+    if ((byte & 0xC0) == 0x80) continue;
+    const size_t wants = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
+    return wants > back ? back : 0;
+  }
+  return 0;
+}
+
+}  // namespace petroglyph

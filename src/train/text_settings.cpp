@@ -1,0 +1,152 @@
+#include "train/text_settings.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace petroglyph {
+
+namespace {
+
+// A preset's sizes. tiny and base: linear-time paper, appendix B; small: enough for two cores to learn something in two minutes.
+struct Preset {
+  const char* name;
+  // hidden 0: the model's own. heads: of models with attention or windows; where hidden is given, of the relation networks too
+  int width, hidden, layers, heads, context, batch;
+  double learning_rate;
+};
+constexpr Preset PRESETS[] = {
+    {"small", 128, 0, 4, 4, 128, 16, 2e-3},
+    {"tiny", 192, 0, 12, 1, 256, 320, 5e-4},
+    {"base", 768, 3072, 12, 12, 256, 320, 1e-4},
+};
+
+// The same of models that answer once a window: "MLPs for NLP", appendix B; the Transformer in GPT-2's style. base: the paper's.
+struct WindowPreset {
+  const char* name;
+  int embedding, width, layers, heads, context, batch;  // width: of mlp_lm; a transformer's is the embedding
+  double learning_rate;
+};
+constexpr WindowPreset WINDOW_PRESETS[] = {
+    {"small", 64, 512, 2, 4, 15, 256, 2e-3},
+    {"tiny", 128, 2048, 2, 8, 15, 1024, 1e-3},
+    {"base", 512, 16384, 2, 16, 15, 16384, 1e-3},
+};
+
+}  // namespace
+
+void TextSettings::declare(Options& options) {
+  options.section("Text");
+  source.declare(options);
+  options.add("context", &context, 1, 1 << 24, "tokens of a window");
+  options.add("epochs", &epochs, 0, 1 << 20, "times through the text, in place of --steps; 0: --steps counts");
+  options.add("evaluate-lengths", &lengths, 1, 1 << 24,
+              "perplexity of the last token of windows of these lengths, after training: lengths.csv, lengths.svg");
+  options.add("length-windows", &length_windows, 1, 1 << 24, "windows of each such length");
+  options
+      .add("evaluate", &evaluate,
+           "trains nothing: the loss of this checkpoint or run on all of --data, with its own sizes and tokenizer")
+      .placeholder("FILE")
+      .may_change();
+  options.add("prompt", &prompt, "what samples go on from; default a new line");
+  options.add("sample-length", &sample_length, 0, 1 << 20, "tokens of the sample at an evaluation").may_change();
+  options
+      .add("compare", &compare,
+           "trains variants in turn on the same windows: models or options, as in mamba,transformer:position=alibi")
+      .placeholder("LIST")
+      .may_change();
+}
+
+int TextSettings::longest_length() const {
+  return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
+}
+
+TextRunSettings::TextRunSettings(const std::vector<std::string>& words) {
+  parse(words);
+  std::optional<RunState> initial;
+  if (!settings.init.empty() && !settings.resume) initial = initial_state();
+  if (initial) model.model = initial->model;
+  if (text_settings.epochs > 0 && options.given("epochs") && options.given("steps"))
+    throw UsageError("--epochs " + options.value("epochs") + ": in place of --steps; expected one of the two");
+  apply_preset();
+  model.set_defaults();
+  if (initial) adopt(*initial);
+  if (model.answers_once() && !text_settings.lengths.empty())
+    throw UsageError(
+        "--evaluate-lengths: a model that answers once reads windows of its --context and of no other length");
+}
+
+void TextRunSettings::parse(const std::vector<std::string>& words) {
+  settings.program = "train_text";
+  settings.steps = 1000;
+  settings.stop_at = 2;
+  settings.eval_every = 100;
+  settings.schedule = "cosine";
+  model.model = "transformer";
+  settings.rate.floor = 1e-5;
+  model.width = PRESETS[0].width;  // what --help shows
+  model.layers = PRESETS[0].layers;
+  text_settings.context = PRESETS[0].context;
+  settings.batch = PRESETS[0].batch;
+  settings.rate.peak = PRESETS[0].learning_rate;
+  text_settings.declare(options);
+  options.add("preset", &text_settings.preset, {"small", "tiny", "base"},
+              "width, hidden, layers, heads, context, batch and lr where they are not given; shown here: small, whose "
+              "transformers have 4 heads. Models that answer once a window have sizes of their own");
+  model.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "mlp_lm",
+                          "dct_mlp", "rnn", "regular_gpt"});
+  settings.declare(options);
+  options.parse(words);
+}
+
+void TextRunSettings::apply_preset() {
+  const auto set = [&](const char* option, auto& value, auto to) {
+    if (!options.given(option)) value = to;
+  };
+  for (const Preset& preset : PRESETS) {
+    if (text_settings.preset != preset.name) continue;
+    set("width", model.width, preset.width);
+    set("hidden", model.hidden, preset.hidden);
+    set("layers", model.layers, preset.layers);
+    if (preset.hidden > 0 || model.has_mlp()) set("heads", model.heads, preset.heads);
+    set("context", text_settings.context, preset.context);
+    set("batch", settings.batch, preset.batch);
+    set("lr", settings.rate.peak, preset.learning_rate);
+  }
+  for (const WindowPreset& preset : WINDOW_PRESETS) {
+    if (!model.answers_once() || text_settings.preset != preset.name) continue;
+    set("embedding", model.embedding, preset.embedding);
+    set("width", model.width, model.model == "mlp_lm" ? preset.width : preset.embedding);
+    set("layers", model.layers, preset.layers);
+    set("heads", model.heads, preset.heads);
+    set("norm", model.norm, "affine");
+    set("gelu", model.gelu, "tanh");
+    set("embedding-deviation", model.embedding_deviation, 0.02);
+    set("context", text_settings.context, preset.context);
+    set("batch", settings.batch, preset.batch);
+    set("lr", settings.rate.peak, preset.learning_rate);
+  }
+  if (mlps_for_nlp()) set("weight-decay", settings.adamw.weight_decay, 0.1);
+}
+
+// What the file of --init says of itself, where that is a checkpoint of a model of text and no other model was asked for.
+std::optional<RunState> TextRunSettings::initial_state() const {
+  const SafetensorsFile file(settings.init);
+  if (!is_checkpoint(file)) return {};
+  RunState state = read_run_state(file);
+  const bool of_text = !state.data.is(Json::Kind::Null) && state.data.find("tokenizer");
+  if (!of_text || (options.given("model") && model.model != state.model)) return {};
+  return state;
+}
+
+// Sizes and positions are the file's, and the tokenizer too, unless they are given. What was learned is changed in small steps.
+void TextRunSettings::adopt(const RunState& initial) {
+  model.adopt(initial.model, initial.config, options, settings.init);
+  if (!options.given("tokenizer")) text_settings.source.tokenizer = settings.init;
+  if (!options.given("lr")) settings.rate.peak = 1e-4;
+  if (!options.given("context") && model.positions > 0)
+    text_settings.context = model.answers_once() ? model.positions : std::min(text_settings.context, model.positions);
+  if (model.answers_once()) model.positions = 0;  // its windows have one length
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,46 @@
+// What train_text is told of text, and the sizes that go under one name.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/checkpoint.h"
+#include "train/model_options.h"
+#include "train/run.h"
+#include "train/text_source.h"
+
+namespace petroglyph {
+
+struct TextSettings {
+  TextSource source;
+  std::string preset = "small", prompt, compare, evaluate;
+  int context = 128, sample_length = 160, length_windows = 256;
+  int64_t epochs = 0;
+  std::vector<int> lengths;
+
+  void declare(Options& options);
+  int longest_length() const;  // of --evaluate-lengths
+};
+
+// All that shapes a run of train_text.
+struct TextRunSettings {
+  Options options{"train_text", "Trains a sequence model on text, then lets it write."};
+  TextSettings text_settings;
+  ModelOptions model;
+  RunSettings settings;
+
+  // From the words of a command line; sizes come from --init's checkpoint, where that is one, or from the preset.
+  explicit TextRunSettings(const std::vector<std::string>& words);
+
+  // Trained as that paper's appendix B says: a tenth of the steps warms up, and weights decay by 0.1.
+  bool mlps_for_nlp() const { return model.answers_once() || model.model == "dct_mlp"; }
+
+ private:
+  void parse(const std::vector<std::string>& words);
+  std::optional<RunState> initial_state() const;
+  void adopt(const RunState& initial);
+  void apply_preset();
+};
+
+}  // namespace petroglyph
