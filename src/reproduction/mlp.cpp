@@ -3,6 +3,7 @@
 
 #include <tuple>
 
+#include "base/text.h"
 #include "reproduction/experiment.h"
 
 namespace petroglyph {
@@ -186,6 +187,55 @@ Plan neurons(const Scale& scale) {
   return plan;
 }
 
+// One model of figure 11: what is varied, and the folder of its neurons.
+struct TypedModel {
+  int context, width;
+  std::string part() const { return "T" + std::to_string(context) + "w" + std::to_string(width); }
+};
+
+Plan types(const Scale& scale) {
+  const std::string steps = scale.full() ? "610351" : "3000";
+  const int context = 15, width = scale.full() ? 16384 : 256;
+  const std::vector<int> contexts = {7, 15, 31},
+                         widths = scale.full() ? std::vector<int>{1024, 4096, 16384} : std::vector<int>{64, 256, 1024};
+  Plan plan;
+  plan.size = scale.full() ? "10 billion tokens; the paper does not say which contexts and widths."
+                           : "Quick: an embedding of 64, widths to 1,024 in place of 16,384, " + text_words(scale) +
+                                 ", 3,000 steps of 256 windows.";
+  std::vector<TypedModel> models;
+  for (const int one : contexts) models.push_back({one, width});
+  for (const int one : widths)
+    if (one != width) models.push_back({context, one});
+  for (const TypedModel& model : models) {
+    const std::string sizes = " --width " + std::to_string(model.width) + " --context " + std::to_string(model.context);
+    plan.commands.push_back(
+        {model.part(), "train_text",
+         words_of("--model mlp_lm" + text_options(scale) +
+                  (scale.full() ? " --preset base --batch 1024 --accumulate 16" : " --preset small") + sizes +
+                  " --steps " + steps + " --snapshots " + steps + " --eval-every " + steps + " --sample-length 0")});
+    plan.commands.push_back(
+        {model.part() + "-neurons", "inspect", {"neurons", "@" + model.part()}, Command::Kind::WRITES});
+  }
+  const auto share = [&](const TypedModel& model, const char* column) {
+    return Cell{model.part() + "-neurons/types.csv", {{"step", steps}}, column, Cell::Form::PERCENT, 1};
+  };
+  Plot by_context{"contexts.svg", "Types of neurons", "context", "percent", {}, true, false};
+  Plot by_width{"widths.svg", "Types of neurons", "width", "percent", {}, true, false};
+  for (const auto& [column, label] :
+       {std::pair("ngram", "n-gram"), {"bag_of_words", "bag of words"}, {"other", "other"}}) {
+    Plot::Curve over_contexts{label, {}}, over_widths{label, {}};
+    for (const TypedModel& model : models)
+      plan.rows.push_back({text("context %d, width %d", model.context, model.width), "", share(model, column), "",
+                           std::string(label) + ", %"});
+    for (const int one : contexts) over_contexts.points.emplace_back(one, share({one, width}, column));
+    for (const int one : widths) over_widths.points.emplace_back(one, share({context, one}, column));
+    by_context.curves.push_back(over_contexts);
+    by_width.curves.push_back(over_widths);
+  }
+  plan.plots = {by_context, by_width};
+  return plan;
+}
+
 // ---- Samples --------------------------------------------------------------------------------------------------------
 
 struct Writer {
@@ -241,6 +291,9 @@ std::vector<Experiment> mlp_experiments() {
        "The paper: most become n-grams, early, or bags of words, gradually; ℓ1/ℓ2 over time becomes bimodal between 1 "
        "and √15 = 3.87; what remains is sparse in the cosine transform.",
        data, "a minute on two cores", "days on a GPU", neurons},
+      {"mlp-types", MLP_PAPER, "figure 11", "Types of neurons against context and width",
+       "The paper: the shares of the types are about the same in different settings; a long context changes them most.",
+       data, "five minutes on two cores", "weeks on a GPU", types},
       {"mlp-context", MLP_PAPER, "figure 10", "Perplexity and parameters against the context",
        "The paper: parameters grow with the context, which makes long ones impractical for an MLP.", data,
        "a minute on two cores", "weeks on a GPU", contexts},
