@@ -118,6 +118,14 @@ void cells(Test& test) {
   test.equal("best and mean", shown("c", "x", Cell::Form::BEST_MEAN), "100.0 / 75.0");
   test.equal("mean", shown("c", "x", Cell::Form::MEAN), "75.0");
   test.equal("perplexity", shown("c", "x", Cell::Form::PERPLEXITY), "1.65");
+  write_bytes("b.csv", "name,step_99,last_step,x\nc,1000,1300,0\n\"a, \"\"b\"\"\",,300,0\n");
+  const auto of_seeds = [&](const std::string& name, const std::vector<std::string>& others) {
+    return shown_cell({"a.csv", {{"name", name}}, "step_99", Cell::Form::STEPS, 0, others}, find).value_or("none");
+  };
+  write_bytes("d.csv", "name,step_99,last_step,x\n\"a, \"\"b\"\"\",200,300,0\n");
+  test.equal("steps of seeds", of_seeds("c", {"b.csv", "nowhere.csv"}), "736 (7 to 1200)");
+  test.equal("never by any seed", of_seeds("a, \"b\"", {"b.csv"}), "not in 300");
+  test.equal("never by one", of_seeds("a, \"b\"", {"d.csv"}), "not by 1 of 2 seeds");
   test.equal("scientific", shown("c", "step_99", Cell::Form::SCIENTIFIC), "1.2e+03");
   test.equal("millions", shown("c", "step_99", Cell::Form::MILLIONS, 4), "0.0012");
   test.equal("no such row", shown("d", "x", Cell::Form::NUMBER), "none");

@@ -90,8 +90,10 @@ std::string weights_behind(const Claim& claim, const Record& record) {
   constexpr size_t SHOWN = 4;
   std::set<std::string> parts;
   for (const Check& check : claim.checks)
-    for (const Side* side : {&check.less, &check.more})
+    for (const Side* side : {&check.less, &check.more}) {
       parts.insert(side->cell.file.substr(0, side->cell.file.find_first_of("/.")));
+      for (const std::string& other : side->cell.others) parts.insert(other.substr(0, other.find('/')));
+    }
   std::vector<std::string> weights;
   for (const DoneCommand& command : record.commands)
     if (parts.count(command.part) == 1)

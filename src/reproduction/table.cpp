@@ -94,8 +94,9 @@ std::vector<double> steps_of(const Cell& cell, const Finder& find) {
 
 std::optional<std::string> shown_steps(const Cell& cell, const Finder& find) {
   const std::vector<double> steps = steps_of(cell, find);
-  if (steps.empty()) return std::nullopt;
+  if (steps.empty() || !table_of(cell, find)) return std::nullopt;
   const auto missed = std::count_if(steps.begin(), steps.end(), [](double step) { return std::isnan(step); });
+  if (missed == static_cast<long>(steps.size())) return shown_step(cell, *table_of(cell, find));
   if (missed > 0) return text("not by %lld of %zu seeds", static_cast<long long>(missed), steps.size());
   const auto [least, most] = std::minmax_element(steps.begin(), steps.end());
   if (steps.size() == 1) return text("%.0f, one seed", steps[0]);
