@@ -190,6 +190,8 @@ Plan images(const Scale& scale) {
         {model.label + (files ? ": CIFAR-10, %" : ": shapes, %"), files ? model.cifar10 : "", cell, ""});
     if (!files) plan.rows.back().remark = "CIFAR-10 in the paper: " + model.cifar10 + ", CIFAR-100: " + model.cifar100;
   }
+  plan.rows[2].remark += std::string(plan.rows[2].remark.empty() ? "" : "; ") +
+                         "before the Transformers, which are before it in the paper: after few steps it is ahead";
   plan.claims = {image_claim(plan, {0, 1, 2})};
   const std::string data = files ? " --data " + as_word(scale.images + "/cifar10_train.bin") + " --test " +
                                        as_word(scale.images + "/cifar10_test.bin") + " --flip"
