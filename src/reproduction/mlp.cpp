@@ -41,11 +41,7 @@ Plan compute(const Scale& scale) {
   if (!scale.full())
     plan.rows[0].remark =
         "as in the paper the two exponents add up to 1 by C = 6ND, but here the MLP's and the Transformer's differ; a "
-        "small "
-        "vocabulary of characters and small budgets give other laws than billions of words";
-  a small vocabulary of characters and small budgets
-      "
-      "give other laws than billions of words";
+        "small vocabulary of characters and small budgets give other laws than billions of words";
   constexpr double ALIKE = 1.15;  // times
   const Side mlp{"MLP: a", plan.rows[0].ours}, transformer{"Transformer: a", plan.rows[2].ours};
   const auto best = [&](const char* label, const char* model) {
