@@ -17,7 +17,8 @@ endif
 
 # ---- Compiler -------------------------------------------------------------------------------------------------------
 
-MACHINE := $(shell uname -m)
+# Of the compiler's target: it may be another machine than this one.
+MACHINE := $(firstword $(subst -, ,$(shell $(CXX) -dumpmachine 2>/dev/null)) $(shell uname -m))
 X86 := $(filter x86_64 amd64 i686,$(MACHINE))
 # generic: what every machine of the kind can run
 ARCHFLAGS := $(if $(filter generic,$(ARCH)),,$(if $(X86),-march=$(ARCH) -mprefer-vector-width=512,-mcpu=$(ARCH)))
@@ -121,6 +122,7 @@ ROOMS_exchange := exchange train tasks tokenizers $(MODELS)
 ROOMS_bits := $(TRAINING)
 ROOMS_bench := $(TRAINING)
 ROOMS_ranks := $(TRAINING)
+ROOMS_bench_ranks := $(TRAINING)
 ROOMS_programs := models ops math base
 ROOMS_reproduction := reproduction analysis train figures tasks tokenizers $(MODELS)
 ROOMS_runs := math base
@@ -130,7 +132,7 @@ ROOMS_fuzz := $(ROOMS_damage)
 ROOMS_host_run := $(filter-out gpu,$(MODELS))
 ROOMS_gpu_run := $(MODELS)
 ROOMS_ptx_run := $(filter-out gpu,$(TRAINING))
-TESTS := numerics numerics_exhaustive files oracle analysis identities gradients regular_languages images text_data exchange bits bench ranks programs reproduction runs storm damage fuzz
+TESTS := numerics numerics_exhaustive files oracle analysis identities gradients regular_languages images text_data exchange bits bench bench_ranks ranks programs reproduction runs storm damage fuzz
 # These share the table of cases.
 OF_CASES := analysis identities gradients bits bench
 
@@ -330,10 +332,19 @@ sanitize_TESTS := files text_data exchange programs
 TESTS_OF = $(addprefix $(BUILD)/$(1)/test/,bits oracle $($(1)_TESTS))
 
 matrix-%:
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/$* $($*_FLAGS) $(call TESTS_OF,$*) $(if $($*_TESTS),$(PROGRAMS:%=$(BUILD)/$*/%))
-test-all: float-tests double-tests $(PTX_BUILT) $(PTX_BUILT_ALL) $(MATRIX:%=matrix-%)
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/$* $($*_FLAGS) $(call TESTS_OF,$*) $(if $($*_TESTS),$(PROGRAMS:%=$(BUILD)/$*/%),$(BUILD)/$*/train_copy)
+# Other processors, where their compiler and an emulator of their programs are installed; a line of skip where not.
+PROCESSORS := aarch64 riscv64
+# riscv64: g++ 12 has no vectors for it, and warns of every loop that asks for them.
+riscv64_FLAGS := CXXFLAGS=-Wno-error
+CROSS_FLAGS = CXX=$*-linux-gnu-g++ ARCH=generic OPTIMIZE=-O2 LDFLAGS=-static MPI=0 CUDA=0 $($*_FLAGS)
+EMULATED = $(foreach p,$(PROCESSORS),"test/emulated.sh $(p) $(BUILD)/$(p) $(BUILD)/train_copy")
+processor-%:
+	@if command -v $*-linux-gnu-g++ > /dev/null && command -v qemu-$* > /dev/null; then \
+	  $(MAKE) --no-print-directory BUILD=$(BUILD)/$* $(CROSS_FLAGS) $(addprefix $(BUILD)/$*/,test/bits test/oracle train_copy); fi
+test-all: $(PROCESSORS:%=processor-%) float-tests double-tests $(PTX_BUILT) $(PTX_BUILT_ALL) $(MATRIX:%=matrix-%)
 	@test/run.sh test/rooms.sh "test/check_docs.sh --consistent" "test/install.sh $(BUILD)" $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) \
-	  $(PTX_LINT) $(PTX_TESTS_ALL) $(PYTHON) $(foreach m,$(MATRIX),$(call TESTS_OF,$(m)))
+	  $(PTX_LINT) $(PTX_TESTS_ALL) $(PYTHON) $(foreach m,$(MATRIX),$(call TESTS_OF,$(m))) $(EMULATED)
 
 # Every function of numerics.h on all 2^32 inputs.
 test-exhaustive: $(BUILD)/test/numerics_exhaustive
@@ -343,8 +354,9 @@ test-exhaustive: $(BUILD)/test/numerics_exhaustive
 KILLS ?= 3000
 ROUNDS ?= 300
 DAMAGED ?= 1000000
-storm: $(BUILD)/test/storm $(BUILD)/test/damage $(PROGRAMS:%=$(BUILD)/%)
-	@test/run.sh "$(BUILD)/test/damage --files $(DAMAGED)" "$(BUILD)/test/storm --kills $(KILLS) --rounds $(ROUNDS)"
+storm: $(BUILD)/test/storm $(BUILD)/test/damage $(BUILD)/test/ranks $(PROGRAMS:%=$(BUILD)/%)
+	@test/run.sh "$(BUILD)/test/damage --files $(DAMAGED)" "$(BUILD)/test/storm --kills $(KILLS) --rounds $(ROUNDS)" \
+	  "env PETROGLYPH_KILLS=50 $(BUILD)/test/ranks killed"
 
 # Every parser under clang's libFuzzer, FUZZ_SECONDS each, where that is installed; what it finds goes to build/fuzz.
 FUZZ_SECONDS ?= 60
@@ -352,8 +364,10 @@ fuzz:
 	@test/fuzz.sh $(BUILD)/fuzz $(FUZZ_SECONDS) "$(MAKE) --no-print-directory BUILD=$(BUILD)/fuzz CXX=clang++ CUDA=0 OPENMP=0 \
 	  SANITIZE=1 OPTIMIZE=-O1 CXXFLAGS=-fsanitize=fuzzer-no-link LDFLAGS=-fsanitize=fuzzer $(BUILD)/fuzz/test/fuzz"
 
-bench: $(BUILD)/test/bench
+bench: $(BUILD)/test/bench $(BUILD)/test/bench_ranks
 	@$<
+	@$(if $(MPI_FLAGS),for n in 2 4; do OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+	  mpirun --oversubscribe -n $$n $(BUILD)/test/bench_ranks; done,echo "left out: the exchange between processes (no MPI)")
 
 # Hours; goes on where it stopped. make check-docs SECONDS=60: only what takes a minute at most.
 check-docs: $(PROGRAMS)
