@@ -213,7 +213,7 @@ $(BUILD)/train/ranks.o: override CXXFLAGS += $(MPI_FLAGS)
 $(BUILD)/train/ranks.o: $(BUILD)/mpi_flags
 
 # The two files that know whether there is a GPU.
-$(BUILD)/train/device.o $(BUILD)/test/bench.o: CXXFLAGS += $(if $(CUDA_WANTED),-DPETROGLYPH_CUDA)
+$(BUILD)/train/device.o $(BUILD)/test/bench.o: override CXXFLAGS += $(if $(CUDA_WANTED),-DPETROGLYPH_CUDA)
 $(BUILD)/train/device.o $(BUILD)/test/bench.o: $(BUILD)/cuda_flags
 
 $(BUILD)/gpu/%.o: src/gpu/%.cu $(BUILD)/cuda_flags
