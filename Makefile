@@ -315,7 +315,7 @@ PTX_TESTS := $(if $(NVCC),$(BUILD)/test/ptx_opcodes $(call PTX_COMMAND,$(PTX_FIR
   $(call PTX_COMMAND,$(PTX_FIRST),$(BUILD)/test/ptx_mutations),"test/skip.sh ptx: there is no nvcc")
 PTX_TESTS_ALL := $(if $(NVCC),$(BUILD)/test/ptx_opcodes $(call PTX_COMMAND,$(PTX_FIRST),PTX_ORDERS=all $(BUILD)/test/ptx_run) \
   $(call PTX_COMMAND,$(PTX_FIRST),PTX_MUTATIONS=220 $(BUILD)/test/ptx_mutations) \
-  $(foreach a,$(PTX_REST),$(call PTX_COMMAND,$(a),$(BUILD)/test/ptx_run)),"test/skip.sh ptx: there is no nvcc")
+  $(foreach a,$(PTX_REST),$(call PTX_COMMAND,$(a),$(BUILD)/test/ptx_run)) "test/sass.sh $(call PTX_OF,$(PTX_FIRST))","test/skip.sh ptx: there is no nvcc")
 
 test: float-tests double-tests $(PTX_BUILT)
 	@test/run.sh test/rooms.sh "test/check_docs.sh --consistent" "test/install.sh $(BUILD)" $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) $(PTX_LINT) $(PTX_TESTS) $(PYTHON)

@@ -347,8 +347,11 @@ void Decoder::watch(const std::vector<int>& doubtful, Program& program) {
   program.register_bytes = (program.register_bytes + 63) / 64 * 64;
   for (size_t n = 0; n < code_.size(); ++n) {
     Watch watch;
+    // To move what is not there is no fault: nvcc fills a word's unused bytes with it.
+    const std::string& opcode = kernel_.statements[n].opcode;
+    const bool moves = opcode.compare(0, 4, "mov.") == 0 || opcode == "prmt.b32";
     for (const int value : uses_[n].reads)
-      if (books.count(value) != 0) watch.reads.push_back(books[value]);
+      if (!moves && books.count(value) != 0) watch.reads.push_back(books[value]);
     for (const int value : uses_[n].writes)
       if (books.count(value) != 0) watch.writes.push_back(books[value]);
     if (watch.reads.empty() && watch.writes.empty()) continue;
@@ -362,6 +365,10 @@ Program Decoder::finished() {
   const Places places = assign_places(values_, code_, uses_);
   program.register_bytes = places.bytes;
   watch(places.doubtful, program);
+  for (const int v : places.doubtful) {
+    const auto n = static_cast<size_t>(v);
+    program.unwritten.push_back({places.of[n], values_[n].bits, ~uint64_t(0)});
+  }
   const auto replace = [&](uint32_t& value) { value = places.of.empty() ? 0 : places.of[value]; };
   for (Instruction& i : code_) {
     replace(i.guard);

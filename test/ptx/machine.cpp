@@ -34,6 +34,13 @@ void add_group(Warp& warp, Group added) {
   warp.groups.push_back(added);
 }
 
+void set(Warp& warp, const Constant& c) {
+  if (c.bits == 1) warp.predicate(c.place) = c.value != 0 ? ALL : 0;
+  if (c.bits == 16) std::fill_n(warp.lanes_of<uint16_t>(c.place), LANES, static_cast<uint16_t>(c.value));
+  if (c.bits == 32) std::fill_n(warp.lanes_of<uint32_t>(c.place), LANES, static_cast<uint32_t>(c.value));
+  if (c.bits == 64) std::fill_n(warp.lanes_of<uint64_t>(c.place), LANES, c.value);
+}
+
 void check_limits(const Program& program, const Launch& launch) {
   const unsigned threads = launch.block.size();
   const auto fail = [&](const std::string& why) { throw Fault("kernel " + program.name + ": " + why); };
@@ -61,12 +68,7 @@ Block::Block(Program& program, const Launch& launch)
     warp.block = this;
     warp.number = static_cast<int>(&warp - warps_.data());
     at += program.register_bytes;
-    for (const Constant& c : program.constants) {
-      if (c.bits == 1) warp.predicate(c.place) = c.value != 0 ? ALL : 0;
-      if (c.bits == 16) std::fill_n(warp.lanes_of<uint16_t>(c.place), LANES, static_cast<uint16_t>(c.value));
-      if (c.bits == 32) std::fill_n(warp.lanes_of<uint32_t>(c.place), LANES, static_cast<uint32_t>(c.value));
-      if (c.bits == 64) std::fill_n(warp.lanes_of<uint64_t>(c.place), LANES, c.value);
-    }
+    for (const Constant& c : program.constants) set(warp, c);
   }
 }
 
@@ -77,6 +79,7 @@ void Block::prepare_warp(Warp& warp, Shape index) {
   warp.at_barrier = 0;
   warp.synchronized = shared.last_barrier();
   for (const uint32_t place : program_.watched) warp.predicate(place) = 0;
+  for (const Constant& c : program_.unwritten) set(warp, c);
   const Shape &size = launch_.block, &grid = launch_.grid;
   for (const Special& special : program_.specials) {
     uint32_t* to = warp.lanes_of<uint32_t>(special.place);

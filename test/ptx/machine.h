@@ -81,6 +81,7 @@ struct Program {
   std::vector<std::string> texts;  // of each instruction
   std::vector<Constant> constants;
   std::vector<Special> specials;
+  std::vector<Constant> unwritten;  // what the watched registers hold before anything is written: NaN
   std::vector<Watch> watches;
   std::vector<uint32_t> watched;  // all their places
   uint32_t register_bytes = 0;    // of a warp
