@@ -533,9 +533,9 @@ void add_relation_rows(std::vector<Row>& rows) {
       add(whole(2, 19, 39, 1, causal, activation), true);
       add(whole(1, 11, 21, 3, causal, activation), false);
     }
-    for (const Activation activation :
-         ALL) {  // several rounds of partners, several warps; all branches of the activation
-      add(whole(1, 37, 150, 1, causal, activation), true);
+    for (const Activation activation : ALL) {
+      // Several rounds of partners, several warps; all branches of the activation.
+      for (const int width : {20, 150}) add(whole(1, 70, width, 1, causal, activation), true);
       rows.push_back(relation_row(whole(1, 37, 150, 1, causal, activation), {false, false, 9.0}));
       rows.push_back(relation_row(whole(1, 35, 20, 1, causal, activation), {false, false, 9.0}));
     }
