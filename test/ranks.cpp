@@ -364,6 +364,10 @@ class UnderMpi {
         test_.skip(other, "not built");
         continue;
       }
+      if (shell.script("'" + build + "' --version").output != shell.run("--version").output) {
+        test_.skip(other, "built from other sources");
+        continue;
+      }
       const Outcome outcome = shell.script("mpirun -q --oversubscribe -n 1 '" + folder_ + "/train_copy" + arguments +
                                            other + " : -n 1 '" + build + arguments + other);
       test_.equal(std::string("beside ") + other, outcome.weights(), expected);
