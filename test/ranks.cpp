@@ -5,6 +5,7 @@
 //   PETROGLYPH_KILLS=50 build/test/ranks killed       as many deaths
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
@@ -411,12 +412,12 @@ class UnderMpi {
   // Ctrl-C in a terminal, or a SIGTERM, of the launcher or of one rank: all finish the step, and the first one saves.
   void stopped() {
     const Shell shell(folder_ + "/train_copy");
-    const std::string expected = shell.run(SMALL + "--shards 4 --steps 1500 --quiet --name whole").weights();
+    const std::string expected = shell.run(SMALL + "--shards 4 --steps 6000 --quiet --name whole").weights();
     const std::string wait = "while ! grep -q '^20,' runs/parts/log.csv 2>/dev/null; do sleep 0.02; done; ";
     for (const char* how : {"kill -TERM $child", "kill -TERM $(pgrep -P $child | tail -n 1)"}) {
       std::filesystem::remove_all(shell.file("runs/parts"));
       const Outcome outcome = shell.script("OMPI_MCA_odls_base_sigkill_timeout=5 timeout 60 " +
-                                           start(4, SMALL + "--shards 4 --steps 1500 --name parts > said") +
+                                           start(4, SMALL + "--shards 4 --steps 6000 --name parts > said") +
                                            " & sleep 0.3; child=$(pgrep -P $!); " + wait + how + "; wait; cat said");
       test_.check(
           std::string(how) + ": says how to go on",
@@ -432,8 +433,10 @@ class UnderMpi {
     const char* const wanted = std::getenv("PETROGLYPH_KILLS");
     const int kills = wanted ? std::atoi(wanted) : 5;
     const Shell shell(folder_ + "/train_copy");
-    const std::string all = SMALL + text("--shards 4 --steps %d --eval-every 500 --save-every 20 ", 1000 * kills);
+    const std::string all = SMALL + text("--shards 4 --steps %d --eval-every 500 --save-every 20 ", 2000 * kills);
+    const auto start_of_whole = std::chrono::steady_clock::now();
     const std::string expected = shell.run(all + "--quiet --name whole").weights();
+    const double whole = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_of_whole).count();
     std::mt19937 random(static_cast<unsigned>(std::time(nullptr)));
     int died = 0;
     bool good = true;
@@ -441,10 +444,11 @@ class UnderMpi {
       const bool begun = std::filesystem::exists(shell.file("runs/parts/model.safetensors"));
       if (!begun) std::filesystem::remove_all(shell.file("runs/parts"));
       const int count = 2 << random() % 2, victim = 1 + static_cast<int>(random() % static_cast<unsigned>(count));
-      const double moment = 0.3 + 1e-3 * (random() % 2500);
+      // After its first rows, and early enough for the deaths that follow to meet the run too.
+      const double moment = 0.4 * whole / kills * static_cast<double>(random() % 1000) / 1000;
       const Outcome outcome = shell.script(
-          "timeout 60 " + start(count, begun ? "--resume --name parts" : all + "--name parts") +
-          " > said 2>&1 & job=$!; " +
+          "touch mark; timeout 60 " + start(count, begun ? "--resume --name parts" : all + "--name parts") +
+          " > said 2>&1 & job=$!; " + "until [ runs/parts/log.csv -nt mark ] || ! kill -0 $job; do sleep 0.01; done; " +
           text("sleep %.3f; kill -9 $(pgrep -P $(pgrep -P $job) | sed -n %dp) 2>/dev/null; wait $job; status=$?; ",
                moment, victim) +
           "tail -c 300 said; exit $status");
