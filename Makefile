@@ -123,6 +123,7 @@ ROOMS_bits := $(TRAINING)
 ROOMS_bench := $(TRAINING)
 ROOMS_ranks := $(TRAINING)
 ROOMS_bench_ranks := $(TRAINING)
+ROOMS_side_by_side := $(TRAINING)
 ROOMS_programs := models ops math base
 ROOMS_reproduction := reproduction analysis train figures tasks tokenizers $(MODELS)
 ROOMS_runs := math base
@@ -132,7 +133,7 @@ ROOMS_fuzz := $(ROOMS_damage)
 ROOMS_host_run := $(filter-out gpu,$(MODELS))
 ROOMS_gpu_run := $(MODELS)
 ROOMS_ptx_run := $(filter-out gpu,$(TRAINING))
-TESTS := numerics numerics_exhaustive files oracle analysis identities gradients regular_languages images text_data exchange bits bench bench_ranks ranks programs reproduction runs storm damage fuzz
+TESTS := numerics numerics_exhaustive files oracle analysis identities gradients regular_languages images text_data exchange bits bench bench_ranks side_by_side ranks programs reproduction runs storm damage fuzz
 # These share the table of cases.
 OF_CASES := analysis identities gradients bits bench
 

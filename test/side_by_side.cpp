@@ -1,0 +1,87 @@
+// Our half of side_by_side.py: training steps of one model on one batch of strings to copy, each when it is asked for.
+//
+//   build/test/side_by_side FILE [--model transformer] [--length 16] [--batch 64] [--threads 2] …
+//
+// Writes the weights before the first step and the batch (input/tokens, input/targets) to FILE, and says "ready". Then every line
+// that comes is a step, and what goes back is the loss before its update.
+
+#include <cstdio>
+#include <iostream>
+
+#include "base/options.h"
+#include "base/program.h"
+#include "base/safetensors.h"
+#include "math/random.h"
+#include "tasks/copying.h"
+#include "train/device.h"
+#include "train/model_options.h"
+#include "train/trainer.h"
+
+namespace petroglyph {
+namespace {
+
+// The samples of the first step at every step: the other half need not know how they are drawn.
+class OneBatch final : public Task {
+ public:
+  OneBatch(int length, int batch) : batch_(Copying(length).batch(1, stream_of("train"), 0, 0, batch)) {}
+  Batch batch(uint64_t, uint32_t, uint32_t, int, int) const override { return batch_; }
+  const Batch& samples() const { return batch_; }
+
+ private:
+  Batch batch_;
+};
+
+void write(const std::string& path, const std::string& name, const Json& config, const Model& model,
+           const Batch& batch) {
+  SafetensorsWriter writer;
+  writer.metadata("model", name);
+  writer.metadata("config", config.text());
+  const std::vector<real> all = model.parameters.values().download();
+  for (const Parameter& p : model.parameters.list()) writer.add(p.name, p.shape, all.data() + p.begin);
+  const Shape shape = {batch.size, batch.length};
+  writer.add("input/tokens", shape, batch.tokens.data());
+  writer.add("input/targets", shape, batch.targets.data());
+  writer.save(path);
+}
+
+int run(int argc, char** argv) {
+  std::string path, device = "cpu";
+  int length = 16, batch = 64, threads = 0;
+  double rate = 5e-4;
+  ModelOptions settings;
+  Options options("side_by_side", "Training steps on one batch of strings to copy: one for each line of input.");
+  options.positional("FILE", &path, "where to write the weights and the batch");
+  options.add("length", &length, 1, 1 << 16, "letters in a string");
+  options.add("batch", &batch, 1, 1 << 20, "strings");
+  options.add("lr", &rate, 0, 1e9, "learning rate");
+  settings.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer"});
+  declare_device(options, &device, &threads);
+  options.parse(argc, argv);
+  settings.set_defaults();
+
+  const auto ops = make_device(device, threads);
+  const OneBatch task(length, batch);
+  const Copying copying(length);
+  const Json config = settings.config(copying.vocab(), copying.context());
+  const auto model = make_model(settings.model, config, *ops);
+  model->parameters.initialize(1);
+  write(path, settings.model, config, *model, task.samples());
+
+  Optimizer optimizer(model->parameters, *ops, {});
+  Trainer trainer(*model, task, optimizer, *ops, 1, batch, 1);
+  std::printf("ready\n");
+  std::fflush(stdout);
+  std::string line;
+  for (int64_t step = 0; std::getline(std::cin, line); ++step) {
+    std::printf("%.9g\n", trainer.step(step, rate).loss);
+    std::fflush(stdout);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace petroglyph
+
+int main(int argc, char** argv) {
+  return petroglyph::run_program("side_by_side", [&] { return petroglyph::run(argc, argv); });
+}
