@@ -426,7 +426,7 @@ clean:
 
 define HELP
 make                  builds $(PROGRAMS) here; objects go to build/
-make test             every gradient, oracle, bit and program
+make test             every gradient, oracle, bit and program: about ten minutes on two cores, building included
 make test-all         that for every build there is: instruction sets, -O0, clang++, no OpenMP, sanitizers
 make test-exhaustive  the largest error of exp, log, tanh … over all 2^32 inputs
 make storm            thousands of killed runs, of processes that meet, a million damaged files: docs/reliability.md
