@@ -412,12 +412,12 @@ class UnderMpi {
   // Ctrl-C in a terminal, or a SIGTERM, of the launcher or of one rank: all finish the step, and the first one saves.
   void stopped() {
     const Shell shell(folder_ + "/train_copy");
-    const std::string expected = shell.run(SMALL + "--shards 4 --steps 6000 --quiet --name whole").weights();
+    const std::string expected = shell.run(SMALL + "--shards 4 --steps 30000 --quiet --name whole").weights();
     const std::string wait = "while ! grep -q '^20,' runs/parts/log.csv 2>/dev/null; do sleep 0.02; done; ";
     for (const char* how : {"kill -TERM $child", "kill -TERM $(pgrep -P $child | tail -n 1)"}) {
       std::filesystem::remove_all(shell.file("runs/parts"));
-      const Outcome outcome = shell.script("OMPI_MCA_odls_base_sigkill_timeout=5 timeout 60 " +
-                                           start(4, SMALL + "--shards 4 --steps 6000 --name parts > said") +
+      const Outcome outcome = shell.script("OMPI_MCA_odls_base_sigkill_timeout=5 timeout 120 " +
+                                           start(4, SMALL + "--shards 4 --steps 30000 --name parts > said") +
                                            " & sleep 0.3; child=$(pgrep -P $!); " + wait + how + "; wait; cat said");
       test_.check(
           std::string(how) + ": says how to go on",
@@ -433,7 +433,7 @@ class UnderMpi {
     const char* const wanted = std::getenv("PETROGLYPH_KILLS");
     const int kills = wanted ? std::atoi(wanted) : 5;
     const Shell shell(folder_ + "/train_copy");
-    const std::string all = SMALL + text("--shards 4 --steps %d --eval-every 500 --save-every 20 ", 2000 * kills);
+    const std::string all = SMALL + text("--shards 4 --steps %d --eval-every 500 --save-every 20 ", 8000 * kills);
     const auto start_of_whole = std::chrono::steady_clock::now();
     const std::string expected = shell.run(all + "--quiet --name whole").weights();
     const double whole = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_of_whole).count();
@@ -502,7 +502,12 @@ int main(int argc, char** argv) {
   run("resumed", [&] { mpi.resumed(); });
   run("mixed instruction sets", [&] { mpi.mixed(); });
   run("bad input", [&] { mpi.bad_input(); });
-  run("stopped", [&] { mpi.stopped(); });
-  run("killed", [&] { mpi.killed(); });
+  // Their moments depend on how fast the machine is: make storm has them.
+  if (std::getenv("PETROGLYPH_KILLS")) {
+    run("stopped", [&] { mpi.stopped(); });
+    run("killed", [&] { mpi.killed(); });
+  } else {
+    std::printf("skip ranks that stop or die: PETROGLYPH_KILLS=5 build/test/ranks, or make storm\n");
+  }
   return test.finish();
 }
