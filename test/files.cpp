@@ -73,6 +73,8 @@ void text_forms(Test& test) {
              "\\x1B[2J\\xFF\\xC3\\xBC");
   test.equal("formatted", text("%s %d", "step", 7), "step 7");
   test.equal("formatted empty", text("%s", ""), "");
+  test.equal("in a page", markup_text("<a b=\"1\">&\n\tü\x1b"), "&lt;a b=&quot;1&quot;&gt;&amp;\n\tü?");
+  test.equal("in a page, broken letters", markup_text("\xff<"), "?&lt;");
   test.equal("commas", with_commas(1204224), "1,204,224");
   test.equal("commas, three digits", with_commas(999), "999");
   test.equal("commas, negative", with_commas(-999999), "-999,999");

@@ -155,6 +155,23 @@ std::string in_one_line(std::string_view bytes) {
   return out;
 }
 
+std::string markup_text(std::string_view words) {
+  std::string out;
+  const bool good = is_utf8(words);
+  for (const char c : words) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool shown = c == '\n' || c == '\t' || (byte >= 0x20 && byte != 0x7F && (byte < 0x80 || good));
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      default: out += shown ? c : '?';
+    }
+  }
+  return out;
+}
+
 namespace {
 
 // Letters inserted, left out, replaced, or two neighbours swapped.

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/atomic_file.h"
+#include "base/text.h"
 #include "figures/figure.h"
 #include "figures/panel_painter.h"
 
@@ -58,8 +59,8 @@ std::string Figure::svg() const {
   if (!caption_.empty()) body += text_element(MARGIN, (y += 18), caption_, " class=\"caption\"");
   const double height = y + MARGIN;
   return "<svg xmlns=\"http://www.w3.org/2000/svg\"" + attribute("width", width) + attribute("height", height) +
-         " viewBox=\"0 0 " + pixels(width) + " " + pixels(height) + "\">\n<title>" + escaped(title_) + "</title>\n" +
-         style_sheet() + rectangle(0, 0, width, height, " fill=\"#FFFFFF\"") + body + "</svg>\n";
+         " viewBox=\"0 0 " + pixels(width) + " " + pixels(height) + "\">\n<title>" + markup_text(title_) +
+         "</title>\n" + style_sheet() + rectangle(0, 0, width, height, " fill=\"#FFFFFF\"") + body + "</svg>\n";
 }
 
 void Figure::save(const std::string& path) const { write_file_atomically(path, svg()); }

@@ -27,26 +27,10 @@ std::string pixels(double value) {
 
 std::string attribute(const char* name, double value) { return std::string(" ") + name + "=\"" + pixels(value) + "\""; }
 
-std::string escaped(const std::string& words) {
-  std::string out;
-  const bool good = is_utf8(words);
-  for (const char c : words) {
-    const auto byte = static_cast<unsigned char>(c);
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !good) ? '?' : c;
-    }
-  }
-  return out;
-}
-
 double width_of(const std::string& words, double size) { return 0.6 * size * double(letters(words)); }
 
 std::string text_element(double x, double y, const std::string& words, const std::string& attributes) {
-  return "<text" + attribute("x", x) + attribute("y", y) + attributes + ">" + escaped(words) + "</text>\n";
+  return "<text" + attribute("x", x) + attribute("y", y) + attributes + ">" + markup_text(words) + "</text>\n";
 }
 
 std::string line_element(double x1, double y1, double x2, double y2) {

@@ -16,8 +16,6 @@ struct Point {
 // A coordinate: hundredths of a pixel are enough, and the same on every machine.
 std::string pixels(double value);
 std::string attribute(const char* name, double value);
-// Text for XML, which has no way to write most control characters.
-std::string escaped(const std::string& words);
 // About how wide the words are; the reader's font is not known.
 double width_of(const std::string& words, double size);
 std::string text_element(double x, double y, const std::string& words, const std::string& attributes);

@@ -77,7 +77,6 @@ PageSection section_of(const Experiment& experiment, const Kept* kept);
 // The claims of an experiment, each by the largest run that measured it.
 std::vector<PageClaim> claims_of(const Experiment& experiment, const std::vector<Kept>& kept);
 
-std::string html_text(const std::string& words);
 std::string markdown_text(const std::string& words);
 std::string html_page(const Page& page);
 std::string markdown_page(const Page& page);

@@ -39,7 +39,7 @@ std::string tag(const std::string& name, const std::string& content) {
 
 std::string number_cell(const std::string& kind, const std::string& words) {
   const bool not_run = words == "not run";
-  return "<" + kind + " class=\"number" + (not_run ? " not-run" : "") + "\">" + html_text(words) + "</" + kind + ">";
+  return "<" + kind + " class=\"number" + (not_run ? " not-run" : "") + "\">" + markup_text(words) + "</" + kind + ">";
 }
 
 std::string grid(const PageGrid& grid) {
@@ -47,9 +47,9 @@ std::string grid(const PageGrid& grid) {
   for (const std::string& column : grid.columns) out += number_cell("th", column);
   out += "<th></th></tr>\n";
   for (const PageGrid::Line& line : grid.lines) {
-    out += "<tr>" + tag("td", html_text(line.label));
+    out += "<tr>" + tag("td", markup_text(line.label));
     for (const std::string& cell : line.cells) out += number_cell("td", cell);
-    out += tag("td", html_text(line.remark)) + "</tr>\n";
+    out += tag("td", markup_text(line.remark)) + "</tr>\n";
   }
   return out + "</table></div>\n";
 }
@@ -61,8 +61,8 @@ std::string table(const PageSection& section) {
       "<div class=\"scroll\"><table>\n<tr><th></th><th class=\"number\">paper</th><th class=\"number\">ours</th>"
       "<th class=\"number\">distance</th><th></th></tr>\n";
   for (const PageRow& row : section.rows)
-    out += "<tr>" + tag("td", html_text(row.label)) + number_cell("td", row.paper) + number_cell("td", row.ours) +
-           number_cell("td", row.distance) + tag("td", html_text(row.remark)) + "</tr>\n";
+    out += "<tr>" + tag("td", markup_text(row.label)) + number_cell("td", row.paper) + number_cell("td", row.ours) +
+           number_cell("td", row.distance) + tag("td", markup_text(row.remark)) + "</tr>\n";
   return out + "</table></div>\n";
 }
 
@@ -70,9 +70,9 @@ std::string commands(const PageSection& section) {
   std::string out;
   for (const DoneCommand& command : section.commands) {
     const std::string weights = weights_of(command);
-    out += "<p><code>" + html_text(command.line) + "</code><br><span class=\"status\">" + html_text(cost_of(command)) +
-           ", " + html_text(seeds_of(command)) + (weights.empty() ? "" : ", weights " + html_text(weights)) +
-           "</span></p>\n";
+    out += "<p><code>" + markup_text(command.line) + "</code><br><span class=\"status\">" +
+           markup_text(cost_of(command)) + ", " + markup_text(seeds_of(command)) +
+           (weights.empty() ? "" : ", weights " + markup_text(weights)) + "</span></p>\n";
   }
   return out;
 }
@@ -80,21 +80,22 @@ std::string commands(const PageSection& section) {
 std::string section_html(const PageSection& section) {
   const bool is_long = section.figures.size() + section.listings.size() > 1 || section.rows.size() > 12;
   std::string out = text("<section id=\"%s\"%s>\n", section.id.c_str(), is_long ? " class=\"long\"" : "");
-  out += tag("h3", html_text(section.title)) + "\n";
-  out += "<p class=\"where\">" + html_text(section.where) + " · " + html_text(section.id) + " · " +
-         html_text(section.status) + "</p>\n";
-  out += tag("p", html_text(section.shows)) + "\n";
-  if (!section.size.empty()) out += tag("p", html_text(section.size)) + "\n";
+  out += tag("h3", markup_text(section.title)) + "\n";
+  out += "<p class=\"where\">" + markup_text(section.where) + " · " + markup_text(section.id) + " · " +
+         markup_text(section.status) + "</p>\n";
+  out += tag("p", markup_text(section.shows)) + "\n";
+  if (!section.size.empty()) out += tag("p", markup_text(section.size)) + "\n";
   out += table(section);
   for (const PageFigure& figure : section.figures) {
-    out += "<figure><img src=\"" + figure.name + "\" alt=\"" + html_text(section.title + " " + figure.caption) + "\">";
-    if (!figure.caption.empty()) out += tag("figcaption", html_text(figure.caption));
+    out +=
+        "<figure><img src=\"" + figure.name + "\" alt=\"" + markup_text(section.title + " " + figure.caption) + "\">";
+    if (!figure.caption.empty()) out += tag("figcaption", markup_text(figure.caption));
     out += "</figure>\n";
   }
   for (const PageListing& listing : section.listings)
-    out += "<p>" + html_text(listing.title) + "</p>\n" + tag("pre", html_text(listing.words)) + "\n";
+    out += "<p>" + markup_text(listing.title) + "</p>\n" + tag("pre", markup_text(listing.words)) + "\n";
   out += commands(section);
-  if (!section.machine.empty()) out += "<p class=\"status\">" + html_text(section.machine) + "</p>\n";
+  if (!section.machine.empty()) out += "<p class=\"status\">" + markup_text(section.machine) + "</p>\n";
   return out + "</section>\n";
 }
 
@@ -104,13 +105,13 @@ std::string claims(const Page& page) {
   std::string out = tag("h2", "What the papers claim") + "\n", paper;
   for (const PageClaim& claim : page.claims) {
     if (claim.paper != paper)
-      out += (paper.empty() ? "" : "</table></div>\n") + tag("h3", html_text(claim.paper)) +
+      out += (paper.empty() ? "" : "</table></div>\n") + tag("h3", markup_text(claim.paper)) +
              "\n<div class=\"scroll\"><table>\n<tr><th>claim</th><th></th><th>measured</th><th>run</th></tr>\n";
     paper = claim.paper;
-    out += "<tr>" + tag("td", html_text(claim.where + ": " + claim.says)) +
-           tag("td", tag("b", html_text(claim.verdict))) + tag("td", html_text(claim.why)) +
-           tag("td", (claim.command.empty() ? "" : tag("code", html_text(claim.command))) +
-                         (claim.weights.empty() ? "" : ": " + html_text(claim.weights))) +
+    out += "<tr>" + tag("td", markup_text(claim.where + ": " + claim.says)) +
+           tag("td", tag("b", markup_text(claim.verdict))) + tag("td", markup_text(claim.why)) +
+           tag("td", (claim.command.empty() ? "" : tag("code", markup_text(claim.command))) +
+                         (claim.weights.empty() ? "" : ": " + markup_text(claim.weights))) +
            "</tr>\n";
   }
   return out + "</table></div>\n";
@@ -118,36 +119,22 @@ std::string claims(const Page& page) {
 
 }  // namespace
 
-std::string html_text(const std::string& words) {
-  std::string out;
-  for (const char c : words) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? ' ' : c;
-    }
-  }
-  return out;
-}
-
 std::string html_page(const Page& page) {
   std::string out =
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
-      html_text(page.title) + "</title>\n<style>" + STYLE + "</style>\n</head>\n<body>\n";
-  out += tag("h1", html_text(page.title)) + "\n";
-  for (const std::string& words : page.introduction) out += tag("p", html_text(words)) + "\n";
+      markup_text(page.title) + "</title>\n<style>" + STYLE + "</style>\n</head>\n<body>\n";
+  out += tag("h1", markup_text(page.title)) + "\n";
+  for (const std::string& words : page.introduction) out += tag("p", markup_text(words)) + "\n";
   out += claims(page);
   out += "<nav><ul>\n";
   for (const PageSection& section : page.sections)
-    out += "<li><a href=\"#" + section.id + "\">" + html_text(section.title) + "</a> <span class=\"status\">" +
-           html_text(section.status) + "</span></li>\n";
+    out += "<li><a href=\"#" + section.id + "\">" + markup_text(section.title) + "</a> <span class=\"status\">" +
+           markup_text(section.status) + "</span></li>\n";
   out += "</ul></nav>\n";
   std::string paper;
   for (const PageSection& section : page.sections) {
-    if (section.paper != paper) out += tag("h2", html_text(section.paper)) + "\n";
+    if (section.paper != paper) out += tag("h2", markup_text(section.paper)) + "\n";
     paper = section.paper;
     out += section_html(section);
   }

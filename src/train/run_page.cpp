@@ -9,38 +9,25 @@ namespace {
 
 constexpr int RELOAD_SECONDS = 10;
 
-std::string as_html(const std::string& words) {
-  std::string out;
-  for (const char c : words) {
-    switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
-
 std::string option_text(const Json& value) { return value.is(Json::Kind::String) ? value.string() : value.text(); }
 
 }  // namespace
 
 void write_run_page(const std::string& folder, const RunPage& page, const RunState& state) {
-  const std::string title = as_html(state.model + ": " + page.name);
+  const std::string title = markup_text(state.model + ": " + page.name);
   std::string html = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
   if (page.running) html += text("<meta http-equiv=\"refresh\" content=\"%d\">\n", RELOAD_SECONDS);
   html += "<title>" + title +
           "</title>\n<style>\nbody { font-family: sans-serif; max-width: 60em; margin: 2em auto; }\n"
           "img { width: 100%; }\ntd { padding-right: 2em; }\n</style>\n</head>\n<body>\n<h1>" +
-          title + "</h1>\n<p>" + as_html(page.status) + "</p>\n";
+          title + "</h1>\n<p>" + markup_text(page.status) + "</p>\n";
   // The step in the address: a browser that kept the picture of before asks for this one.
   html += text("<img src=\"curve.svg?%lld\" alt=\"Loss and accuracy against steps\">\n",
                static_cast<long long>(state.step));
-  html += "<p><a href=\"log.csv\">log.csv</a>: every step</p>\n<h2>" + as_html(state.program) + "</h2>\n<table>\n";
+  html += "<p><a href=\"log.csv\">log.csv</a>: every step</p>\n<h2>" + markup_text(state.program) + "</h2>\n<table>\n";
   for (const Json::Member& option : state.options.members())
-    html += "<tr><td>--" + as_html(option.first) + "</td><td>" + as_html(option_text(option.second)) + "</td></tr>\n";
+    html += "<tr><td>--" + markup_text(option.first) + "</td><td>" + markup_text(option_text(option.second)) +
+            "</td></tr>\n";
   write_file_atomically(folder + "/index.html", html + "</table>\n</body>\n</html>\n");
 }
 
