@@ -274,6 +274,32 @@ class RunsTest {
            "out/receptive_field.csv: this file exists");
     test_.equal("which stays here too", read_bytes(inspect.file("out/clusters.svg")), "x\n");
     expect(inspect, "unless it is wanted here", "clusters" + run + " --force", 0, "saved out");
+    beside_a_checkpoint(inspect);
+    folder_of_a_conversion();
+  }
+
+  // Without --out a figure lies beside its checkpoint, and what lay there is kept.
+  void beside_a_checkpoint(const Shell& inspect) {
+    inspect.script("mkdir own; cp runs/a/parity_check-seed-1/model.safetensors own; echo mine > own/clusters.svg");
+    for (const char* turn : {"first", "again"})
+      expect(inspect, std::string("beside its checkpoint, ") + turn, "clusters own/model.safetensors --length 20", 0,
+             "saved own (clusters.csv, clusters.svg)");
+    test_.equal("what lay there is kept", read_bytes(inspect.file("own/clusters.svg.before")), "mine\n");
+    test_.check("and the same twice is not", !std::filesystem::exists(inspect.file("own/clusters.svg.before-2")) &&
+                                                 !std::filesystem::exists(inspect.file("own/clusters.csv.before")));
+  }
+
+  void folder_of_a_conversion() {
+    const Shell convert(program("convert"));
+    convert.script("'" + program("train_text") + "' --quiet --name a --model transformer --norm affine --gelu tanh" +
+                   TEXT + "--steps 1; mkdir out; echo mine > out/config.json; echo mine > out/notes");
+    const std::string back = "runs/a --to hf --save out";
+    expect(convert, "a conversion into a folder", back, 1,
+           "out: this folder exists already; choose another one, or --force replaces files in it");
+    test_.equal("whose files stay", read_bytes(convert.file("out/config.json")), "mine\n");
+    expect(convert, "unless it is wanted", back + " --force", 0, "saved out");
+    test_.check("its files are replaced, and no others", read_bytes(convert.file("out/config.json")) != "mine\n" &&
+                                                             read_bytes(convert.file("out/notes")) == "mine\n");
   }
 
   void early_stop_and_schedules() {

@@ -2,11 +2,10 @@
 // (regular_gpt, section 7.3 and figure 3).
 
 #include <cstdio>
-#include <filesystem>
 
 #include "analysis/clusters.h"
 #include "analysis/inspect.h"
-#include "base/atomic_file.h"
+#include "analysis/output_folder.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "base/text.h"
@@ -47,20 +46,17 @@ class Clusters {
   explicit Clusters(const ClusterSettings& settings)
       : settings_(settings),
         ops_(make_device(settings.device, settings.threads)),
+        output_(settings.out, settings.force, folder_of_checkpoint(settings.checkpoints[0]),
+                {"clusters.csv", "clusters.svg"}),
         figure_(text("The vectors of all layers on a string of %d symbols", settings.length)) {
-    if (!settings.out.empty())
-      for (const char* name : {"/clusters.csv", "/clusters.svg"}) check_replaced(settings.out + name, settings.force);
     csv_ = "checkpoint,layer,begin,end,class,component_1,component_2\n";
   }
 
   void add(const std::string& checkpoint);
   void save() {
-    const std::string beside = std::filesystem::path(checkpoint_path(settings_.checkpoints[0])).parent_path().string();
-    const std::string folder = !settings_.out.empty() ? settings_.out : beside.empty() ? "." : beside;
-    make_folder(folder);
-    write_file_atomically(folder + "/clusters.csv", csv_);
-    figure_.save(folder + "/clusters.svg");
-    std::printf("saved %s (clusters.csv, clusters.svg)\n", folder.c_str());
+    output_.save("clusters.csv", csv_);
+    output_.save("clusters.svg", figure_);
+    std::printf("%s\n", output_.summary().c_str());
   }
 
  private:
@@ -70,6 +66,7 @@ class Clusters {
 
   const ClusterSettings& settings_;
   std::unique_ptr<Ops> ops_;
+  OutputFolder output_;
   Figure figure_;
   std::string csv_;
 };

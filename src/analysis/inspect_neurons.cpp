@@ -12,7 +12,7 @@
 #include "analysis/inspect.h"
 #include "analysis/keywords.h"
 #include "analysis/neuron_types.h"
-#include "base/atomic_file.h"
+#include "analysis/output_folder.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "base/text.h"
@@ -170,6 +170,16 @@ std::string csv_quoted(const std::string& words) {
   return out + "\"";
 }
 
+// What is always written; figures of examples and windows come where there are some.
+const std::vector<std::string> NAMES = {"types.csv",  "types.svg", "neurons.csv", "ratios.csv",
+                                        "ratios.svg", "norms.svg", "words.csv",   "words.txt"};
+
+// Beside the checkpoint, or the folder of snapshots that it is one of.
+std::string default_folder(const std::string& checkpoint) {
+  const std::filesystem::path beside = std::filesystem::path(checkpoint).parent_path();
+  return ((beside.filename() == "snapshots" ? beside.parent_path() : beside) / "neurons").string();
+}
+
 class NeuronReport {
  public:
   NeuronReport(const NeuronSettings& settings, std::vector<Snapshot> snapshots)
@@ -177,16 +187,10 @@ class NeuronReport {
         snapshots_(std::move(snapshots)),
         last_(snapshots_.back()),
         T_(last_.time),
-        E_(last_.embedding) {
-    const std::filesystem::path beside = std::filesystem::path(last_.path).parent_path();
-    const bool among_snapshots = beside.filename() == "snapshots";
-    folder_ =
-        !settings.out.empty() ? settings.out : ((among_snapshots ? beside.parent_path() : beside) / "neurons").string();
-  }
+        E_(last_.embedding),
+        output_(settings.out, settings.force, default_folder(last_.path), NAMES) {}
 
   void write() {
-    for (const char* name : {"types.csv", "neurons.csv", "ratios.csv", "words.csv"}) check_place(name);
-    make_folder(folder_);
     show_types();
     write_neurons();
     draw_ratios();
@@ -194,24 +198,10 @@ class NeuronReport {
     draw_examples();
     draw_windows();
     write_words();
-    std::printf("\nsaved %s (%s)\n", folder_.c_str(), join(written_, ", ").c_str());
+    std::printf("\n%s\n", output_.summary().c_str());
   }
 
  private:
-  // What is there is replaced in a run's own folder only.
-  void check_place(const std::string& name) const {
-    if (!settings_.out.empty()) check_replaced(folder_ + "/" + name, settings_.force);
-  }
-  void save(const std::string& name, const std::string& content) {
-    check_place(name);
-    write_file_atomically(folder_ + "/" + name, content);
-    written_.push_back(name);
-  }
-  void save(const std::string& name, const Figure& figure) {
-    check_place(name);
-    figure.save(folder_ + "/" + name);
-    written_.push_back(name);
-  }
   std::string caption() const { return last_.path + ", " + last_.label(); }
 
   // The first, the middle and the last, as many as there are.
@@ -234,8 +224,7 @@ class NeuronReport {
   const std::vector<Snapshot> snapshots_;
   const Snapshot& last_;
   const int T_, E_;
-  std::string folder_;
-  std::vector<std::string> written_;
+  OutputFolder output_;
 };
 
 std::vector<const Snapshot*> NeuronReport::three_steps() const {
@@ -274,14 +263,14 @@ void NeuronReport::show_types() {
     csv += "\n";
   }
   std::printf("\n");
-  save("types.csv", csv);
+  output_.save("types.csv", csv);
   if (snapshots_.size() < 2) return;
   Figure figure("Types of first-layer neurons over training");
   Panel& panel = figure.panel().x("step").y("share of neurons").y_range(-0.02, 1.02);
   LineStyle style;
   style.markers = true;
   for (size_t type = 0; type < NEURON_TYPES; ++type) panel.line(TYPE_TITLES[type], steps, shares[type], style);
-  save("types.svg", figure.caption(caption()));
+  output_.save("types.svg", figure.caption(caption()));
 }
 
 void NeuronReport::write_neurons() {
@@ -300,7 +289,7 @@ void NeuronReport::write_neurons() {
     for (const double norm : m.norms) csv += "," + cell(norm);
     for (const double norm : m.dct_norms) csv += "," + cell(norm);
   }
-  save("neurons.csv", csv + "\n");
+  output_.save("neurons.csv", csv + "\n");
 }
 
 // Figures 5 and 15: how many neurons have which ℓ1/ℓ2, between 1 (one slice or one frequency) and √T (all alike).
@@ -327,8 +316,8 @@ void NeuronReport::draw_ratios() {
       panel.line(s->label(), xs, ys);
     }
   }
-  save("ratios.csv", csv);
-  save("ratios.svg", figure.caption(caption()));
+  output_.save("ratios.csv", csv);
+  output_.save("ratios.svg", figure.caption(caption()));
 }
 
 int NeuronReport::large_slices(const NeuronMeasures& measures) const {
@@ -366,7 +355,7 @@ void NeuronReport::draw_norms() {
           .x("neurons, by their number of large slices")
           .y(dct ? "frequency" : "token");
     }
-  save("norms.svg", figure.caption(caption()));
+  output_.save("norms.svg", figure.caption(caption()));
 }
 
 // Neurons of a type at the last step, drawn at random, in the order of their numbers.
@@ -411,7 +400,7 @@ void NeuronReport::draw_examples() {
     for (const size_t i : neurons) draw_weights(figure, text("neuron %zu", i), copy_of(last_.neuron(i)), "token", T_);
     for (const size_t i : neurons)
       draw_weights(figure, text("neuron %zu, cosine transform", i), cosine_transform(last_.neuron(i)), "frequency", T_);
-    save(text("examples_%s.svg", name_of(static_cast<NeuronType>(type))), figure.caption(caption()));
+    output_.save(text("examples_%s.svg", name_of(static_cast<NeuronType>(type))), figure.caption(caption()));
   }
 }
 
@@ -432,7 +421,7 @@ void NeuronReport::draw_windows() {
       draw_weights(figure, text("of its last %d tokens", T_ - first), cosine_transform(window), "frequency",
                    T_ - first);
     }
-  save("windows.svg", figure.caption(caption()));
+  output_.save("windows.svg", figure.caption(caption()));
 }
 
 // ---- Words ----------------------------------------------------------------------------------------------------------
@@ -556,8 +545,8 @@ void NeuronReport::write_words() {
   NeuronWords words(last_, settings_);
   words.write();
   std::printf("\n%s", words.text_file().c_str());
-  save("words.txt", words.text_file());
-  save("words.csv", words.csv());
+  output_.save("words.txt", words.text_file());
+  output_.save("words.csv", words.csv());
 }
 
 }  // namespace

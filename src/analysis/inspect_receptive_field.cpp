@@ -3,12 +3,11 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
 
 #include "analysis/inspect.h"
+#include "analysis/output_folder.h"
 #include "analysis/receptive_field.h"
-#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "base/text.h"
@@ -134,9 +133,8 @@ int inspect_receptive_field(const std::vector<std::string>& words) {
   Options options("inspect receptive-field", "Shows how far back the last answer of a model looks.");
   settings.declare(options);
   options.parse(words);
-  if (!settings.out.empty())
-    for (const char* name : {"/receptive_field.csv", "/receptive_field.svg"})
-      check_replaced(settings.out + name, settings.force);
+  OutputFolder output(settings.out, settings.force, folder_of_checkpoint(settings.checkpoints[0]),
+                      {"receptive_field.csv", "receptive_field.svg"});
   const auto ops = make_device(settings.device, settings.threads);
   Figure figure("Cumulative gradient norms, from the last position to the first");
   std::string csv = "checkpoint,position,share\n";
@@ -158,12 +156,9 @@ int inspect_receptive_field(const std::vector<std::string>& words) {
         .y_range(0, 1.02)
         .line("", positions, share);
   }
-  const std::string beside = std::filesystem::path(checkpoint_path(settings.checkpoints[0])).parent_path().string();
-  const std::string folder = !settings.out.empty() ? settings.out : beside.empty() ? "." : beside;
-  make_folder(folder);
-  write_file_atomically(folder + "/receptive_field.csv", csv);
-  figure.save(folder + "/receptive_field.svg");
-  std::printf("saved %s (receptive_field.csv, receptive_field.svg)\n", folder.c_str());
+  output.save("receptive_field.csv", csv);
+  output.save("receptive_field.svg", figure);
+  std::printf("%s\n", output.summary().c_str());
   return 0;
 }
 

@@ -198,7 +198,9 @@ void write_keeping(const std::string& path, std::string_view content) {
 
 void check_replaced(const std::string& path, bool force) {
   if (!force && is_there(path))
-    throw Error(path + ": this file exists already; choose another one, or --force replaces it");
+    throw Error(path + (std::filesystem::is_directory(path)
+                            ? ": this folder exists already; choose another one, or --force replaces files in it"
+                            : ": this file exists already; choose another one, or --force replaces it"));
 }
 
 bool is_there(const std::string& path) {

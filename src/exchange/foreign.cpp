@@ -220,7 +220,6 @@ void save_as_hugging_face(const std::string& checkpoint, const std::string& fold
     if (const int32_t end = load_tokenizer(file, state)->end_of_text(); end >= 0)
       back.config.set("bos_token_id", end).set("eos_token_id", end);
   }
-  if (std::filesystem::exists(folder)) throw Error(folder + ": is there already; choose another name with --save");
   make_folder(folder);
   out.save(folder + "/model.safetensors");
   write_file_atomically(folder + "/config.json", back.config.text() + "\n");

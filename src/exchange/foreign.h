@@ -32,7 +32,7 @@ int64_t save_as_checkpoint(const ForeignModel& foreign, const std::string& from,
 
 enum class Precision { F32, F16, BF16 };
 
-// A checkpoint as a folder of Hugging Face's. Throws Error where the folder is there already.
+// A checkpoint as a folder of Hugging Face's.
 void save_as_hugging_face(const std::string& checkpoint, const std::string& folder, Precision precision);
 
 }  // namespace petroglyph

@@ -61,6 +61,7 @@ int convert(int argc, char** argv) {
   } else {
     if (!settings.tokenizer.empty()) throw UsageError("--tokenizer: with --to hf it is the checkpoint's");
     if (settings.save.empty()) settings.save = name_of(settings.from) + "-hf";
+    check_replaced(settings.save, settings.force);
     const std::string& p = settings.precision;
     save_as_hugging_face(checkpoint_path(settings.from), settings.save,
                          p == "f32"   ? Precision::F32

@@ -1,0 +1,36 @@
+#include "analysis/output_folder.h"
+
+#include <filesystem>
+
+#include "base/atomic_file.h"
+#include "base/text.h"
+#include "train/checkpoint.h"
+
+namespace petroglyph {
+
+OutputFolder::OutputFolder(const std::string& out, bool force, const std::string& otherwise,
+                           const std::vector<std::string>& names)
+    : folder_(out.empty() ? otherwise : out), chosen_(!out.empty()), force_(force) {
+  for (const std::string& name : names) check(name);
+}
+
+void OutputFolder::check(const std::string& name) const {
+  if (chosen_) check_replaced(folder_ + "/" + name, force_);
+}
+
+void OutputFolder::save(const std::string& name, std::string_view content) {
+  make_folder(folder_);
+  check(name);
+  const std::string path = folder_ + "/" + name;
+  chosen_ ? write_file_atomically(path, content) : write_keeping(path, content);
+  saved_.push_back(name);
+}
+
+std::string OutputFolder::summary() const { return "saved " + folder_ + " (" + join(saved_, ", ") + ")"; }
+
+std::string folder_of_checkpoint(const std::string& file_or_folder) {
+  const std::string folder = std::filesystem::path(checkpoint_path(file_or_folder)).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+}  // namespace petroglyph
