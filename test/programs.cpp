@@ -550,6 +550,8 @@ class OtherPrograms {
     const Outcome parts = shell.run("--name parts --resume --models mlp_lm,transformer" + both);
     test_.check("trains what is not done", !parts.says("mlp_lm-C4e7-w16 ") && parts.says("mlp_lm-C4e7-w8 "),
                 parts.output);
+    test_.check("says the weights of all runs", whole.weights().size() == 16, whole.output);
+    test_.equal("in parts: weights", parts.weights(), whole.weights());
     for (const char* name : {"points.csv", "laws.csv"})
       test_.equal(std::string("in parts: ") + name, read_bytes(shell.file(std::string("runs/parts/") + name)),
                   read_bytes(shell.file(std::string("runs/whole/") + name)));

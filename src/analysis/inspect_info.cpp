@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "tokenizers/tokenizer.h"
 #include "train/checkpoint.h"
-#include "train/device.h"
 
 namespace petroglyph {
 
@@ -35,9 +34,7 @@ void show_checkpoint(const SafetensorsFile& file) {
   if (tokenizer) std::printf("tokenizer    %s\n", tokenizer_from_json(*tokenizer, file.path())->name().c_str());
   const bool whole = std::any_of(file.names().begin(), file.names().end(), is_moment);
   std::printf("optimizer    %s\n", whole ? "AdamW's moments: a run can go on from here" : "none: weights alone");
-  const auto ops = make_device("cpu", 0);
-  std::printf("weights      %016llx\n",
-              static_cast<unsigned long long>(load_model(file, state, *ops)->parameters.fingerprint()));
+  std::printf("weights      %s\n", fingerprint_of(file).c_str());
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "analysis/inspect.h"
 #include "analysis/order.h"
 #include "base/atomic_file.h"
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/program.h"
@@ -110,6 +111,7 @@ class Positions {
     }
     write_file_atomically(folder_ + "/positions.csv", csv_);
     std::printf("saved %s (positions.csv%s)\n", folder_.c_str(), drawn_ ? ", attention.svg" : "");
+    if (settings_.steps > 0 && !interrupted()) std::printf("weights %s\n", trained_.hex().c_str());
     return interrupted() ? INTERRUPTED_STATUS : 0;
   }
 
@@ -124,6 +126,7 @@ class Positions {
   std::optional<LanguageModeling> task_;
   std::string folder_, csv_;
   bool drawn_ = false;
+  Checksum trained_;  // of the weights of all models that were trained
 };
 
 Json config_of(const Subject& s, const PositionSettings& settings, int vocab) {
@@ -182,7 +185,10 @@ bool Positions::learn(Model& model) {
     if (step + 1 < settings_.steps && progress.due(step + 1)) progress.show(step + 1, text("loss %.3f", measures.loss));
   }
   progress.finish();
-  return !interrupted();
+  if (interrupted()) return false;
+  const uint64_t weights = model.parameters.fingerprint();
+  trained_.update(&weights, sizeof weights);
+  return true;
 }
 
 // Question 4: where the layers look, at one window of text.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -25,6 +26,7 @@ const char* const NAMES_OF_SIZES[] = {"quick", "evening", "full"};
 
 const char* const EDITIONS[] = {"full", "evening", "data", "quick"};  // the best first
 const char* const CHECKPOINT = "model.safetensors";
+const char* const WEIGHTS = "weights ";  // begins the last line of programs
 
 // "Intel … CPU @ 2.80GHz", where the system says it.
 std::string processor() {
@@ -189,11 +191,7 @@ std::vector<Fingerprint> fingerprints_in(const std::string& folder) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, none)) {
     if (entry.path().filename() != CHECKPOINT) continue;
     const std::string run = std::filesystem::relative(entry.path().parent_path(), folder).string();
-    const auto ops = make_device("cpu", 1);
-    const SafetensorsFile file(entry.path().string());
-    const auto model = load_model(file, read_run_state(file), *ops);
-    found.push_back(
-        {run == "." ? "" : run, text("%016llx", static_cast<unsigned long long>(model->parameters.fingerprint()))});
+    found.push_back({run == "." ? "" : run, fingerprint_of(SafetensorsFile(entry.path().string()))});
   }
   std::sort(found.begin(), found.end(), [](const Fingerprint& a, const Fingerprint& b) { return a.run < b.run; });
   return found;
@@ -265,6 +263,9 @@ class Conducting {
     entry.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     entry.done = outcome.status == 0 && !interrupted();
     if (entry.done) entry.weights = fingerprints_in(own);
+    // A study, or a question to models that were trained for it: no checkpoint, but a line.
+    if (entry.done && entry.weights.empty() && outcome.last_line.rfind(WEIGHTS, 0) == 0)
+      entry.weights = {{"", outcome.last_line.substr(std::strlen(WEIGHTS))}};
     write_record(folder_, record_);
     if (interrupted() || outcome.status == INTERRUPTED_STATUS) return false;
     if (outcome.status != 0)

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "train/device.h"
 
 namespace petroglyph {
 
@@ -148,6 +149,12 @@ std::unique_ptr<Model> load_model(const SafetensorsFile& file, const RunState& s
   for (const Parameter& p : model->parameters.list()) check(file, p.name, p);
   for (const Parameter& p : model->parameters.list()) load(file, p.name, model->parameters, p);
   return model;
+}
+
+std::string fingerprint_of(const SafetensorsFile& file) {
+  const auto ops = make_device("cpu", 1);
+  const auto model = load_model(file, read_run_state(file), *ops);
+  return text("%016llx", static_cast<unsigned long long>(model->parameters.fingerprint()));
 }
 
 bool load_parameters(const std::string& path, Model& model, bool new_head) {

@@ -45,6 +45,9 @@ void load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer& optim
 // The model of a checkpoint, ready to be used.
 std::unique_ptr<Model> load_model(const SafetensorsFile& file, const RunState& state, Ops& ops);
 
+// Of a checkpoint's parameters, in 16 digits: what a run's weights are compared by.
+std::string fingerprint_of(const SafetensorsFile& file);
+
 // Parameters only, from any safetensors file that has them under their names, or as param/NAME. With new_head the readout's,
 // head.weight and head.bias, stay as they are where the file has them for another number of classes. Whether they did.
 bool load_parameters(const std::string& path, Model& model, bool new_head = false);

@@ -12,12 +12,14 @@
 #include <thread>
 
 #include "base/atomic_file.h"
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/program.h"
 #include "base/text.h"
 #include "cpu/peak.h"
+#include "train/checkpoint.h"
 #include "train/device.h"
 #include "train/process.h"
 
@@ -25,7 +27,7 @@ namespace petroglyph {
 
 namespace {
 
-const char* const HEADER = "name,model,budget,setting,parameters,tokens,steps,loss,perplexity";
+const char* const HEADER = "name,model,budget,setting,parameters,tokens,steps,loss,perplexity,weights";
 
 }  // namespace
 
@@ -190,6 +192,7 @@ void Study::finish(StudyRun& run) const {
   if (log.rows() > 0 && log.column("step").back() == static_cast<double>(run.steps))
     run.loss = log.column("eval_loss").back();
   if (!run.done()) throw Error(folder + "/log.csv: has no evaluation at step " + with_commas(run.steps));
+  run.weights = fingerprint_of(SafetensorsFile(checkpoint_path(folder)));
   if (settings_.keep_weights) return;
   for (const char* name : {"/model.safetensors", "/previous.safetensors"}) std::filesystem::remove(folder + name);
 }
@@ -209,7 +212,8 @@ void Study::write_points(const std::vector<StudyRun>& runs) const {
     if (!r.done()) continue;
     csv += r.name + "," + r.model + "," + (r.budget > 0 ? number_text(r.budget, 9) : "") + "," +
            number_text(r.setting, 9) + "," + std::to_string(r.parameters) + "," + number_text(r.tokens, 15) + "," +
-           std::to_string(r.steps) + "," + number_text(r.loss, 9) + "," + number_text(std::exp(r.loss), 9) + "\n";
+           std::to_string(r.steps) + "," + number_text(r.loss, 9) + "," + number_text(std::exp(r.loss), 9) + "," +
+           r.weights + "\n";
   }
   write_file_atomically(folder_ + "/points.csv", csv);
 }
@@ -223,8 +227,8 @@ void Study::read_points(std::vector<StudyRun>& runs) {
     if (lines[i].empty()) continue;
     const std::vector<std::string> cells = split(lines[i], ',');
     const std::string where = path + ":" + std::to_string(i + 1);
-    const std::optional<double> loss = cells.size() == 9 ? parse_number(cells[7]) : std::nullopt;
-    if (!loss) throw Error(where + ": expected 9 cells, the eighth of them a loss");
+    const std::optional<double> loss = cells.size() == 10 ? parse_number(cells[7]) : std::nullopt;
+    if (!loss) throw Error(where + ": expected 10 cells, the eighth of them a loss");
     const auto run = std::find_if(runs.begin(), runs.end(), [&](const StudyRun& r) { return r.name == cells[0]; });
     if (run == runs.end()) {
       other_rows_.push_back(lines[i]);
@@ -234,7 +238,24 @@ void Study::read_points(std::vector<StudyRun>& runs) {
       throw Error(where + ": " + cells[4] + " parameters and " + cells[6] + " steps, this configuration has " +
                   std::to_string(run->parameters) + " and " + std::to_string(run->steps));
     run->loss = *loss;
+    run->weights = cells[9];
   }
+}
+
+std::string weights_of_study(const std::string& folder) {
+  const std::string path = folder + "/points.csv";
+  std::vector<std::string> lines = split(read_file(path), '\n');
+  if (lines[0] != HEADER) throw Error(path + ": expected the columns " + HEADER);
+  // Whatever the order in which the runs were asked for.
+  std::sort(lines.begin() + 1, lines.end());
+  Checksum checksum;
+  for (size_t i = 1; i < lines.size(); ++i) {
+    if (lines[i].empty()) continue;
+    const std::vector<std::string> cells = split(lines[i], ',');
+    const std::string named = cells.front() + " " + cells.back() + "\n";
+    checksum.update(named.data(), named.size());
+  }
+  return checksum.hex();
 }
 
 int64_t ParameterCounter::count(const std::string& model, Json config, const std::string& key, int64_t value) {

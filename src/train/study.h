@@ -1,6 +1,6 @@
 // A study: many runs that belong together, each in a process of its own, several at a time.
 //
-//   runs/NAME/points.csv     a row for each run that is done
+//   runs/NAME/points.csv     a row for each run that is done, with the fingerprint of its weights
 //   runs/NAME/study.json     the options that shaped it, by which --resume knows its own
 //   runs/NAME/RUN/           a run's log.csv and curve.svg; its weights only until it is done, unless they are kept
 #pragma once
@@ -29,6 +29,7 @@ struct StudyRun {
   double budget = 0;                                       // operations, where the runs have one
   double setting = 0;                                      // what was varied: a width, a context, a depth
   double loss = std::numeric_limits<double>::quiet_NaN();  // of the last evaluation, once it is done
+  std::string weights;                                     // their fingerprint, then
 
   bool done() const { return loss == loss; }
 };
@@ -70,6 +71,9 @@ class Study {
   bool passed_on_ = false;               // a signal, to the processes
   std::vector<std::string> other_rows_;  // of points.csv, of runs that are not asked for this time
 };
+
+// Of all weights that the runs of a study ended with, from its points.csv, in 16 digits.
+std::string weights_of_study(const std::string& folder);
 
 // How many parameters a model of this configuration has, where config[key] = value. Their number grows evenly with that, so it is counted in
 // two small models, once for each family.
