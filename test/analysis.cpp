@@ -8,6 +8,7 @@
 #include "analysis/pca.h"
 #include "analysis/power_law.h"
 #include "analysis/receptive_field.h"
+#include "analysis/token_map.h"
 #include "base/safetensors.h"
 #include "base/text.h"
 #include "cases.h"
@@ -279,15 +280,18 @@ void receptive_fields(Test& test) {
   }
 }
 
-// Where all tokens are different, the gradients stand in the model's own table.
-std::vector<double> own_norms(Model& model, Ops& ops, const std::vector<int32_t>& tokens) {
+// Where all tokens are different, the gradients stand in the model's own table: of f whose gradient is dlogits (V) in a row of the
+// logits, counted from the last one.
+std::vector<double> own_norms(Model& model, Ops& ops, const std::vector<int32_t>& tokens, int64_t from_last = 0,
+                              std::vector<real> of_row = {}) {
   Tokens ids(ops, {1, static_cast<int64_t>(tokens.size())});
   ids.upload(tokens);
   const Input input{ids.data(), 1, static_cast<int>(tokens.size())};
   model.forward(input);
   const int64_t rows = model.logit_rows(input), V = model.classes();
   std::vector<real> cotangent(static_cast<size_t>(rows * V));
-  std::fill(cotangent.end() - V, cotangent.end(), real(1));
+  if (of_row.empty()) of_row.assign(static_cast<size_t>(V), 1);
+  std::copy(of_row.begin(), of_row.end(), cotangent.end() - (from_last + 1) * V);
   Tensor dlogits(ops, {rows, V});
   dlogits.upload(cotangent);
   model.parameters.zero_gradients();
@@ -306,6 +310,45 @@ std::vector<double> own_norms(Model& model, Ops& ops, const std::vector<int32_t>
     norms.push_back(std::sqrt(square));
   }
   return norms;
+}
+
+std::vector<double> probabilities(const std::vector<real>& logits) {
+  const double largest = *std::max_element(logits.begin(), logits.end());
+  std::vector<double> p;
+  for (const real value : logits) p.push_back(std::exp(value - largest));
+  const double sum = std::accumulate(p.begin(), p.end(), 0.0);
+  for (double& value : p) value /= sum;
+  return p;
+}
+
+// Its map of different tokens has the gradients of the twin's own table, for log p = logit − log Σ exp.
+void map_of(Test& test, const ModelCase& row, const Json& config, const Model& model, Model& twin, Ops& ops,
+            const std::vector<int32_t>& tokens) {
+  Tokens ids(ops, {1, static_cast<int64_t>(tokens.size())});
+  ids.upload(tokens);
+  const Input input{ids.data(), 1, static_cast<int>(tokens.size())};
+  if (twin.window() > 0) return;
+  if (twin.logit_rows(input) < input.rows()) {
+    test.throws(row.name + ": no map", "answers at the end", [&] { token_map(row.model, config, model, ops, tokens); });
+    return;
+  }
+  const size_t T = tokens.size(), V = static_cast<size_t>(twin.classes());
+  std::vector<real> logits(T * V);
+  ops.download(logits.data(), twin.forward(input), logits.size() * sizeof(real));
+  if (*std::max_element(tokens.begin(), tokens.end()) >= twin.classes()) return;  // answers are no tokens
+  const TokenMap map = token_map(row.model, config, model, ops, tokens);
+  for (size_t t = 0; t < T; ++t) {
+    const auto begin = logits.begin() + static_cast<std::ptrdiff_t>(t * V);
+    const std::vector<double> p = probabilities({begin, begin + static_cast<std::ptrdiff_t>(V)});
+    const auto said = static_cast<size_t>(map.said[t]);
+    std::vector<real> dlogits(p.begin(), p.end());
+    for (real& value : dlogits) value = -value;
+    dlogits[said] += 1;
+    const std::vector<double> expected = own_norms(twin, ops, tokens, static_cast<int64_t>(T - 1 - t), dlogits);
+    near(test, row.name + ": map", {map.norms.begin() + t * T, map.norms.begin() + (t + 1) * T}, expected, 1e-4);
+    test.check(row.name + ": probability", std::abs(map.probability[t] - p[said]) < 1e-5);
+    test.check(row.name + ": the likeliest at the end", t + 1 < T || p[said] == *std::max_element(p.begin(), p.end()));
+  }
 }
 
 void any_model(Test& test) {
@@ -340,7 +383,40 @@ void any_model(Test& test) {
         receptive_field(row.model, config, *model, *ops, tokens, 1, static_cast<int>(tokens.size()));
     near(test, row.name, field.norms, expected, 1e-5);
     test.check(row.name + ": ends at one", std::abs(field.cumulative.back() - 1) < 1e-12);
+    map_of(test, row, config, *model, *twin, *ops, tokens);
   }
+}
+
+// A text of more tokens than are read at once: each row is that of a model which answers there alone.
+void token_maps(Test& test) {
+  const auto ops = make_cpu(2);
+  const std::vector<ModelCase> cases = model_cases();
+  for (const std::string name :
+       {"transformer t5", "transformer tied, normalized embedding, published slopes", "mamba tied"}) {
+    const auto row = std::find_if(cases.begin(), cases.end(), [&](const ModelCase& c) { return c.name == name; });
+    if (!test.check(name + ": a case", row != cases.end())) continue;
+    const Json config = Json::parse(row->config, row->name);
+    const auto model = make_model(row->model, config, *ops);
+    model->parameters.initialize(5);
+    std::vector<int32_t> tokens;
+    for (int i = 0; i < 37; ++i) tokens.push_back(i * i % 7);
+    const TokenMap map = token_map(row->model, config, *model, *ops, tokens);
+    const size_t T = tokens.size(), V = static_cast<size_t>(model->classes());
+    PositionGradients alone(row->model, config, *model, *ops, tokens, 1, static_cast<int>(T));
+    bool same = true;
+    for (const size_t t : {size_t(0), size_t(5), size_t(6), size_t(7), T - 1}) {
+      const std::vector<double> p = probabilities(alone.logits(static_cast<int64_t>(t)));
+      std::vector<real> dlogits(V);
+      for (size_t v = 0; v < V; ++v) dlogits[v] = static_cast<real>((v == static_cast<size_t>(map.said[t])) - p[v]);
+      const std::vector<double> norms = alone.norms({{static_cast<int64_t>(t), dlogits}});
+      for (size_t i = 0; i < T; ++i) same = same && std::abs(norms[i] - map.norms[t * T + i]) <= 1e-5 * norms[t];
+      same = same && std::abs(map.probability[t] - p[static_cast<size_t>(map.said[t])]) < 1e-6;
+    }
+    test.check(name + ": rows that are read together and alone", same);
+    test.check(name + ": says the text", std::equal(tokens.begin() + 1, tokens.end(), map.said.begin()));
+  }
+  CHECK(in_parts_of_largest({1, 0, 2, 4}, 2) == (std::vector<double>{1, 0, 0.5, 1}));
+  CHECK(in_parts_of_largest({0, 0, 0, 3}, 2) == (std::vector<double>{0, 0, 0, 1}));
 }
 
 // ---- Types of neurons -----------------------------------------------------------------------------------------------
@@ -545,6 +621,7 @@ int main(int argc, char** argv) {
   test.run("clusters", clusters);
   test.run("receptive field", receptive_fields);
   test.run("receptive field of any model", any_model);
+  test.run("token maps", token_maps);
   test.run("neuron types", neuron_types);
   test.run("ideal neurons", ideal_neurons);
   test.run("power laws", power_laws);

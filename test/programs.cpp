@@ -618,6 +618,21 @@ class OtherPrograms {
     const std::string csv = read_bytes(shell.file(a + "/receptive_field.csv"));
     test_.check("ends at one", csv.find(a + ",0,1\n") != std::string::npos, csv.substr(0, 200));
     expect(shell, "a text of one's own", "receptive-field runs/t --text nowhere", 1, "nowhere");
+    expect(shell, "a map of a text", "heatmap runs/t --prompt 'a b' --layers 1", 0, "saved runs/t/heatmap.svg");
+    const std::string map = read_bytes(shell.file("runs/t/heatmap.svg"));
+    test_.check("its tokens, and what is said",
+                map.find(">\u2423<") != std::string::npos && map.find("b  ") != std::string::npos, map.substr(0, 400));
+    test_.equal("and its numbers",
+                read_bytes(shell.file("runs/t/heatmap.csv")).substr(0, 30).find("answer,position,gradient\n0,0,"),
+                size_t(0));
+    expect(shell, "a map of no text", "heatmap runs/t", 2, "--prompt: of which text?");
+    expect(shell, "a map of images' files", "heatmap runs/t --test a.bin", 2,
+           "--test: runs/t/model.safetensors reads text");
+    expect(shell, "a map of symbols", "heatmap " + a, 1, "reads neither images nor text");
+    expect(shell, "a letter that it has not", "heatmap runs/t --prompt \u00fc", 1, "--prompt");
+    expect(shell, "a map over another", "heatmap runs/t --prompt ab --out runs/t/heatmap.svg", 1,
+           "this file exists already");
+    expect(shell, "no such layer", "heatmap runs/t --prompt ab --layers 9", 2, "--layers 9: the model has 1");
     expect(shell, "receptive field of nothing", "receptive-field", 2, "./train_regular makes one");
   }
 

@@ -1,33 +1,41 @@
-// inspect heatmap: where a trained model of images looks, as a sheet of images beside the maps of some of its layers.
+// inspect heatmap: where a trained model looks. Of images, a sheet of them beside the maps of some layers; of text, which of its tokens
+// each answer depends on.
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <limits>
+#include <numeric>
 
 #include "analysis/heat_map.h"
 #include "analysis/inspect.h"
+#include "analysis/token_map.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "base/text.h"
+#include "figures/figure.h"
 #include "math/random.h"
 #include "tasks/image_files.h"
 #include "tasks/shapes.h"
-#include "train/checkpoint.h"
 #include "train/device.h"
+#include "train/text_checkpoint.h"
 
 namespace petroglyph {
 
 namespace {
 
 struct HeatMapSettings {
-  std::string checkpoint, test, format = "auto", out, device = "auto";
+  std::string checkpoint, test, format = "auto", prompt, out, device = "auto";
   std::vector<int> layers;
   int first = 0, images = 12, threads = 0;
   bool force = false;
 
   void declare(Options& options) {
-    options.positional("CHECKPOINT", &checkpoint, "a .safetensors file of train_image, or a run's folder");
+    options.positional("CHECKPOINT", &checkpoint,
+                       "a .safetensors file of train_image, train_text or convert, or a run's folder");
+    options.section("Text");
+    options.add("prompt", &prompt, "the text whose tokens are shown");
     options.section("Images");
     options.add("test", &test, "images, with commas between files; default: the test images of the run")
         .placeholder("FILES");
@@ -35,8 +43,12 @@ struct HeatMapSettings {
     options.add("first", &first, 0, std::numeric_limits<int>::max(), "the first image that is shown, from 0");
     options.add("images", &images, 1, 1000, "how many are shown");
     options.section("Maps");
-    options.add("layers", &layers, 1, 1 << 10, "whose maps are shown; default: four of them, evenly up to the last");
-    options.add("out", &out, "default: heatmaps.png beside the checkpoint").placeholder("FILE");
+    options.add(
+        "layers", &layers, 1, 1 << 10,
+        "whose maps are shown; default: of images four of them, evenly up to the last; of text none, for the whole "
+        "model's stands alone");
+    options.add("out", &out, "default: heatmaps.png, of text heatmap.svg, beside the checkpoint; and a .csv of text's")
+        .placeholder("FILE");
     declare_force(options, &force);
     options.section("Run");
     declare_device(options, &device, &threads);
@@ -44,7 +56,6 @@ struct HeatMapSettings {
 };
 
 std::vector<size_t> blocks_of(const HeatMapSettings& settings, int layers) {
-  if (settings.layers.empty()) return blocks_to_show(layers);
   std::vector<size_t> blocks;
   for (const int layer : settings.layers) {
     if (layer > layers) throw UsageError(text("--layers %d: the model has %d", layer, layers));
@@ -82,21 +93,20 @@ Pictures pictures_of(const HeatMapSettings& settings, const Json& run) {
   return pictures;
 }
 
-}  // namespace
+// The file that --out names, or one beside the checkpoint.
+std::string out_of(const HeatMapSettings& settings, const SafetensorsFile& file, const char* name) {
+  return !settings.out.empty() ? settings.out : (std::filesystem::path(file.path()).parent_path() / name).string();
+}
 
-int inspect_heatmap(const std::vector<std::string>& words) {
-  HeatMapSettings settings;
-  Options options("inspect heatmap", "Shows where a model that train_image trained looks.");
-  settings.declare(options);
-  options.parse(words);
-  if (!settings.out.empty()) check_replaced(settings.out, settings.force);
-  const std::string path = checkpoint_path(settings.checkpoint);
-  const SafetensorsFile file(path);
-  const bool converted = read_run_state(file).program == "convert";
-  const RunState state = read_run_state(file, converted ? "convert" : "train_image");
-  if (!state.config.find("patches")) throw Error(path + ": this " + state.model + " reads no images");
+int layers_of(const RunState& state, const std::string& path) {
   if (!state.config.find("layers")) throw Error(path + ": " + state.model + " has no maps");
+  return static_cast<int>(state.config.at("layers").integer());
+}
 
+// ---- Images -----------------------------------------------------------------------------------------------------------
+
+void map_images(const HeatMapSettings& settings, const SafetensorsFile& file, const RunState& state) {
+  const int layers = layers_of(state, file.path());
   const Pictures pictures = pictures_of(settings, state.options);
   std::vector<std::string> model_classes;
   for (const Json& name : state.data.at("classes").items()) model_classes.push_back(name.string());
@@ -104,13 +114,135 @@ int inspect_heatmap(const std::vector<std::string>& words) {
     std::printf("the model learned other classes than these images': what it says of them is left out\n");
     model_classes.clear();
   }
-  const std::vector<size_t> blocks = blocks_of(settings, static_cast<int>(state.config.at("layers").integer()));
+  const std::vector<size_t> blocks = settings.layers.empty() ? blocks_to_show(layers) : blocks_of(settings, layers);
   const auto ops = make_device(settings.device, settings.threads);
   const auto model = load_model(file, state, *ops);
-  const std::filesystem::path beside = std::filesystem::path(path).parent_path() / "heatmaps.png";
-  const std::string out = settings.out.empty() ? beside.string() : settings.out;
+  const std::string out = out_of(settings, file, "heatmaps.png");
   heat_map_sheet(*model, *ops, pictures.class_names, model_classes, pictures.list, blocks).save_png(out);
   std::printf("saved %s\n", out.c_str());
+}
+
+// ---- Text -------------------------------------------------------------------------------------------------------------
+
+constexpr int MOST_TOKENS = 512;  // a map of more has no room for their names, and takes as many backward passes
+
+// In one line, with spaces that can be seen.
+std::string shown(const Tokenizer& tokenizer, int32_t token) {
+  if (token >= tokenizer.vocab()) return "none";  // padding of the vocabulary
+  std::string words;
+  for (const char c : in_one_line(tokenizer.bytes(token))) words += c == ' ' ? "\u2423" : std::string(1, c);
+  return words;
+}
+
+struct TextMaps {
+  std::vector<std::string> read, said;  // (T): the words
+  TokenMap map;
+  std::vector<size_t> blocks;
+  std::vector<std::vector<double>> attention;  // of these blocks, (T,T)
+};
+
+// As wide as `letters` letters, whatever bytes they have.
+std::string in_column(const std::string& words, size_t letters) {
+  const auto follows = [](char c) { return (c & 0xC0) == 0x80; };
+  const size_t wide = words.size() - static_cast<size_t>(std::count_if(words.begin(), words.end(), follows));
+  return words + std::string(letters - std::min(letters, wide), ' ');
+}
+
+// For each token that is said the three that it depends on most.
+void print_map(const TextMaps& maps) {
+  const size_t T = maps.read.size();
+  std::printf("%-24s %12s   depends most on\n", "what is said", "probability");
+  for (size_t t = 0; t < T; ++t) {
+    const double* row = &maps.map.norms[t * T];
+    std::vector<size_t> order(T);
+    std::iota(order.begin(), order.end(), size_t(0));
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return row[a] > row[b]; });
+    const double total = std::accumulate(row, row + T, 0.0);
+    std::vector<std::string> words;
+    for (size_t k = 0; k < std::min<size_t>(3, t + 1); ++k)
+      words.push_back(maps.read[order[k]] + text(" %.0f %%", total > 0 ? 100 * row[order[k]] / total : 0));
+    std::printf("%s %10.1f %%   %s\n", in_column(maps.said[t], 24).c_str(), 100 * maps.map.probability[t],
+                join(words, ", ").c_str());
+  }
+}
+
+std::string map_table(const TextMaps& maps) {
+  std::string csv = "answer,position,gradient\n";
+  const size_t T = maps.read.size();
+  for (size_t t = 0; t < T; ++t)
+    for (size_t i = 0; i < T; ++i) csv += text("%zu,%zu,%s\n", t, i, number_text(maps.map.norms[t * T + i], 9).c_str());
+  return csv;
+}
+
+void draw_maps(const TextMaps& maps, const std::string& title, const std::string& path) {
+  const size_t T = maps.read.size();
+  std::vector<std::string> said;
+  for (size_t t = 0; t < T; ++t) said.push_back(maps.said[t] + text("  %.0f %%", 100 * maps.map.probability[t]));
+  const double cells = static_cast<double>(T), pixels = cells * std::clamp(720 / cells, 2.0, 20.0);
+  Figure figure(title);
+  figure.panel_size(pixels, pixels).caption("rows: what is said, and its probability; columns: what it depends on");
+  const auto panel = [&](const std::string& name, const std::vector<double>& values) {
+    Panel& panel = figure.panel(name).x_names(maps.read).y_names(said);
+    panel.heatmap(T, T, in_parts_of_largest(values, T), "of the row's largest").color_range(0, 1);
+  };
+  panel("gradient of the log-probability", maps.map.norms);
+  for (size_t i = 0; i < maps.blocks.size(); ++i)
+    panel("attention in layer " + std::to_string(maps.blocks[i] + 1), maps.attention[i]);
+  figure.save(path);
+}
+
+std::vector<int32_t> tokens_of(const HeatMapSettings& settings, const Tokenizer& tokenizer, const Model& model) {
+  tokenizer.check(settings.prompt, "--prompt");
+  std::vector<int32_t> tokens;
+  tokenizer.encode(settings.prompt, tokens);
+  const int most = std::min(model.longest(), MOST_TOKENS);
+  if (tokens.size() > static_cast<size_t>(most))
+    throw UsageError(text("--prompt: %zu tokens, expected %d at most", tokens.size(), most));
+  return tokens;
+}
+
+void map_text(const HeatMapSettings& settings, const SafetensorsFile& file, const RunState& state) {
+  if (settings.prompt.empty()) throw UsageError("--prompt: of which text?");
+  const std::string out = out_of(settings, file, "heatmap.svg");
+  if (std::filesystem::path(out).extension() != ".svg")
+    throw UsageError("--out " + out + ": expected the name of an .svg");
+  const std::string csv = std::filesystem::path(out).replace_extension("csv").string();
+  if (!settings.out.empty()) check_replaced(csv, settings.force);
+  const auto tokenizer = load_tokenizer(file, state);
+  const auto ops = make_device(settings.device, settings.threads);
+  const auto model = load_model(file, state, *ops);
+  if (model->window() > 0)
+    throw Error(file.path() + ": this " + state.model +
+                text(" reads %d tokens, no fewer, to answer once", model->window()));
+  const std::vector<int32_t> tokens = tokens_of(settings, *tokenizer, *model);
+  TextMaps maps{{}, {}, token_map(state.model, state.config, *model, *ops, tokens), {}, {}};
+  for (const int32_t token : tokens) maps.read.push_back(shown(*tokenizer, token));
+  for (const int32_t token : maps.map.said) maps.said.push_back(shown(*tokenizer, token));
+  if (!settings.layers.empty()) maps.blocks = blocks_of(settings, layers_of(state, file.path()));
+  for (const size_t block : maps.blocks) maps.attention.push_back(mean_attention(*model, *ops, tokens, block));
+  print_map(maps);
+  write_file_atomically(csv, map_table(maps));
+  draw_maps(maps, "What each token of a text depends on: " + state.model, out);
+  std::printf("saved %s and %s\n", out.c_str(), csv.c_str());
+}
+
+}  // namespace
+
+int inspect_heatmap(const std::vector<std::string>& words) {
+  HeatMapSettings settings;
+  Options options("inspect heatmap", "Shows where a model of images or of text looks.");
+  settings.declare(options);
+  options.parse(words);
+  if (!settings.out.empty()) check_replaced(settings.out, settings.force);
+  const SafetensorsFile file(checkpoint_path(settings.checkpoint));
+  const RunState state = read_run_state(file);
+  const bool images = state.config.find("patches") != nullptr;
+  for (const char* name : {"prompt", "test", "format", "first", "images"})
+    if (options.given(name) && images == (name == std::string("prompt")))
+      throw UsageError(text("--%s: %s reads %s", name, file.path().c_str(), images ? "images" : "text"));
+  if (!images && !(state.data.is(Json::Kind::Object) && state.data.find("tokenizer")))
+    throw Error(file.path() + ": this " + state.model + " reads neither images nor text");
+  images ? map_images(settings, file, state) : map_text(settings, file, state);
   return 0;
 }
 

@@ -33,7 +33,7 @@ struct FieldSettings {
   void declare(Options& options) {
     options.positional(
         "CHECKPOINT", &checkpoints,
-        "a .safetensors file of train_regular or train_text, or a run's folder; ./train_regular makes one, "
+        "a .safetensors file of train_regular, train_text or convert, or a run's folder; ./train_regular makes one, "
         "runs/regular/parity_check-seed-1, and ./train_text another, runs/text");
     options.add("length", &length, 0, 1 << 20,
                 "tokens; 0: 500 of a language, four contexts of a text, or as many as the model can read");
@@ -52,9 +52,9 @@ class Subject {
  public:
   Subject(const std::string& checkpoint, const FieldSettings& settings, Ops& ops)
       : settings_(settings), ops_(ops), file_(checkpoint_path(checkpoint)), state_(read_run_state(file_)) {
-    if (state_.program != "train_regular" && state_.program != "train_text")
+    if (state_.program != "train_regular" && state_.program != "train_text" && state_.program != "convert")
       throw Error(file_.path() + ": a checkpoint of " + state_.program +
-                  ", expected one of train_regular or train_text");
+                  ", expected one of train_regular, train_text or convert");
     model_ = load_model(file_, state_, ops);
     regular() ? open_language() : open_text();
   }
@@ -94,8 +94,11 @@ class Subject {
   }
   void open_text() {
     const auto tokenizer = load_tokenizer(file_, state_);
-    const int length = wanted_length(4 * static_cast<int>(state_.options.at("context").integer()));
-    const std::string data = state_.options.at("data").string(), validation = state_.options.at("val").string();
+    const bool trained = state_.program == "train_text";  // and so knows its texts
+    const int context = static_cast<int>((trained ? state_.options : state_.config).at("context").integer());
+    const int length = wanted_length(trained ? 4 * context : context);
+    const std::string data = trained ? state_.options.at("data").string() : "";
+    const std::string validation = trained ? state_.options.at("val").string() : "";
     const std::string path = !settings_.text.empty() ? settings_.text : validation.empty() ? data : validation;
     std::shared_ptr<const Corpus> corpus;
     if (path.empty()) {
@@ -103,7 +106,7 @@ class Subject {
                              "the stories", *tokenizer);
     } else {
       corpus = open_corpus(path, *tokenizer);
-      if (path == data) {  // the end that the run has not learned from
+      if (trained && path == data) {  // the end that the run has not learned from
         const auto kept =
             static_cast<int64_t>(state_.options.at("val-part").number() * static_cast<double>(corpus->size()));
         corpus = std::make_shared<CorpusPart>(corpus, corpus->size() - kept, corpus->size());

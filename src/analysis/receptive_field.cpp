@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -39,34 +40,34 @@ std::vector<real> spread(const Parameter& from, const Parameter& to, const std::
   return spread;
 }
 
-// All values at their places in `parameters`.
-std::vector<real> spread_all(const Model& trained, Parameters& parameters, const std::vector<int32_t>& tokens) {
-  const std::vector<real> all = trained.parameters.values().download();
-  std::vector<real> result(static_cast<size_t>(parameters.room()));
+std::vector<real> values_of(const Parameter& parameter, Ops& ops) {
+  std::vector<real> values(static_cast<size_t>(parameter.size()));
+  ops.download(values.data(), parameter.value, values.size() * sizeof(real));
+  return values;
+}
+
+// One parameter after another: only one has a second copy at a time.
+void spread_all(const Model& trained, Parameters& parameters, Ops& ops, const std::vector<int32_t>& tokens) {
+  const Parameter *table = nullptr, *head = nullptr;
   for (const Parameter& from : trained.parameters.list()) {
     const Parameter* to = parameters.find(from.name);
     if (!to) throw Error("receptive field: parameter " + from.name + " depends on the vocabulary");
-    const std::vector<real> values(all.begin() + from.begin, all.begin() + from.begin + from.size());
-    const std::vector<real> moved = spread(from, *to, values, tokens);
-    std::copy(moved.begin(), moved.end(), result.begin() + to->begin);
+    parameters.upload(*to, spread(from, *to, values_of(from, ops), tokens));
+    if (from.name == TABLE) table = &from;
+    if (from.name == HEAD) head = &from;
   }
   // A head that shared the table has rows of its own here.
-  const auto& before = trained.parameters.list();
-  const auto named = [&](const char* name) {
-    return std::find_if(before.begin(), before.end(), [&](const Parameter& p) { return p.name == name; });
-  };
-  if (const Parameter* head = parameters.find(HEAD); head && named(HEAD) == before.end())
-    std::copy_n(all.begin() + named(TABLE)->begin, named(TABLE)->size(), result.begin() + head->begin);
-  return result;
+  const Parameter* own = parameters.find(HEAD);
+  if (own && !head && table) parameters.upload(*own, values_of(*table, ops));
 }
 
 // The norm of each position's gradient.
-std::vector<double> norms_of(Parameters& parameters, size_t positions) {
+std::vector<double> norms_of(Parameters& parameters, Ops& ops, size_t positions) {
   const Parameter* table = parameters.find(TABLE);
   const Parameter* found = table ? table : parameters.find(COLUMNS);
   if (!found) throw Error("receptive field: this model reads no tokens");
-  const std::vector<real> all = parameters.gradients().download();
-  const real* gradient = all.data() + found->begin;
+  std::vector<real> gradient(static_cast<size_t>(found->size()));
+  ops.download(gradient.data(), found->gradient, gradient.size() * sizeof(real));
   const size_t vocab = static_cast<size_t>(found->shape.at(table ? 0 : 1)),
                width = static_cast<size_t>(found->size()) / vocab;
   std::vector<double> norms;
@@ -83,33 +84,50 @@ std::vector<double> norms_of(Parameters& parameters, size_t positions) {
 
 }  // namespace
 
-ReceptiveField receptive_field(const std::string& name, const Json& config, const Model& trained, Ops& ops,
-                               const std::vector<int32_t>& tokens, int batch, int length) {
+PositionGradients::PositionGradients(const std::string& name, const Json& config, const Model& trained, Ops& ops,
+                                     const std::vector<int32_t>& tokens, int batch, int length)
+    : ops_(ops), classes_(trained.classes()), ids_(ops, {batch, length}) {
   trained.check_tokens(tokens);
   Json larger = config;
-  larger.set("vocab",
-             std::max(static_cast<int64_t>(tokens.size()), int64_t(trained.classes())));  // answers may be tokens
+  larger.set("vocab", std::max(static_cast<int64_t>(tokens.size()), int64_t(classes_)));  // answers may be tokens
   if (config.find("tied_head")) larger.set("tied_head", false);  // its gradient is not what a position gave
-  const auto model = make_model(name, larger, ops);
-  model->parameters.upload_all(spread_all(trained, model->parameters, tokens));
-
+  model_ = make_model(name, larger, ops);
+  spread_all(trained, model_->parameters, ops, tokens);
   std::vector<int32_t> own(tokens.size());
-  for (size_t i = 0; i < own.size(); ++i) own[i] = static_cast<int32_t>(i);
-  Tokens ids(ops, {batch, length});
-  ids.upload(own);
-  const Input input{ids.data(), batch, length};
-  model->forward(input);
-  const int64_t rows = model->logit_rows(input), classes = model->classes(), a_sample = rows / batch;
-  std::vector<real> cotangent(static_cast<size_t>(rows * classes));
-  for (int64_t b = 0; b < batch; ++b)
-    std::fill_n(cotangent.begin() + ((b + 1) * a_sample - 1) * classes, trained.classes(), real(1));
-  Tensor dlogits(ops, {rows, classes});
-  dlogits.upload(cotangent);
-  model->parameters.zero_gradients();
-  model->backward(input, dlogits.data());
+  std::iota(own.begin(), own.end(), 0);
+  ids_.upload(own);
+  input_ = {ids_.data(), batch, length};
+  logits_ = model_->forward(input_);
+}
 
+std::vector<real> PositionGradients::logits(int64_t row) const {
+  std::vector<real> values(static_cast<size_t>(classes_));
+  ops_.download(values.data(), logits_ + row * model_->classes(), values.size() * sizeof(real));
+  return values;
+}
+
+std::vector<double> PositionGradients::norms(const std::vector<Answer>& answers) {
+  if (used_) logits_ = model_->forward(input_);
+  used_ = true;
+  dlogits_.resize(ops_, {rows(), model_->classes()});
+  dlogits_.zero();
+  for (const Answer& answer : answers)
+    ops_.upload(dlogits_.data() + answer.row * model_->classes(), answer.dlogits.data(),
+                answer.dlogits.size() * sizeof(real));
+  model_->parameters.zero_gradients();
+  model_->backward(input_, dlogits_.data());
+  return norms_of(model_->parameters, ops_, static_cast<size_t>(input_.rows()));
+}
+
+ReceptiveField receptive_field(const std::string& name, const Json& config, const Model& trained, Ops& ops,
+                               const std::vector<int32_t>& tokens, int batch, int length) {
+  PositionGradients gradients(name, config, trained, ops, tokens, batch, length);
+  const int64_t a_sample = gradients.rows() / batch;
+  std::vector<PositionGradients::Answer> answers;
+  for (int b = 0; b < batch; ++b)
+    answers.push_back({(b + 1) * a_sample - 1, std::vector<real>(static_cast<size_t>(trained.classes()), 1)});
   ReceptiveField field;
-  field.norms = norms_of(model->parameters, tokens.size());
+  field.norms = gradients.norms(answers);
   for (int b = 0; b < batch; ++b) {
     const double* g = &field.norms[static_cast<size_t>(b) * length];
     double total = 0, sum = 0;

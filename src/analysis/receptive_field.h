@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/json.h"
@@ -10,14 +11,42 @@
 
 namespace petroglyph {
 
+// A trained model on sequences whose every position has an embedding for itself. Any model with a token embedding, or the RNN, whose
+// embedding is the column of a weight.
+class PositionGradients {
+ public:
+  // Tokens (B,T) for the model `name` with this configuration and the parameters of `trained`.
+  PositionGradients(const std::string& name, const Json& config, const Model& trained, Ops& ops,
+                    const std::vector<int32_t>& tokens, int batch, int length);
+
+  int64_t rows() const {
+    return model_->logit_rows(input_);
+  }                                             // of logits: B·T, or B of a model that answers at the end
+  std::vector<real> logits(int64_t row) const;  // (V) of `trained`
+
+  struct Answer {
+    int64_t row;
+    std::vector<real> dlogits;  // (V): ∂f/∂logits of this row
+  };
+  // (B,T): |∂f/∂e_i| for e_i position i's embedding, before a number that the model may multiply it by. At most one answer a sample.
+  std::vector<double> norms(const std::vector<Answer>& answers);
+
+ private:
+  Ops& ops_;
+  int classes_;  // V
+  Tokens ids_;
+  std::unique_ptr<Model> model_;
+  Input input_;
+  const real* logits_;
+  bool used_ = false;  // what forward() kept: a backward pass writes over it
+  Tensor dlogits_;     // (rows,V'), V' ≥ V
+};
+
 struct ReceptiveField {
-  std::vector<double>
-      norms;  // (B,T): g_i = |∂f/∂e_i| for f the sum of the last position's logits and e_i position i's embedding
+  std::vector<double> norms;       // (B,T): of f, the sum of the last position's logits
   std::vector<double> cumulative;  // (B,T): at j, Σ g over the j + 1 most recent positions, as a share of all
 };
 
-// Of the model `name` with this configuration and the parameters of `trained`, on tokens (B,T). Any model with a token embedding, or
-// the RNN, whose embedding is the column of a weight. A model that multiplies its embeddings by a number has e_i before that.
 ReceptiveField receptive_field(const std::string& name, const Json& config, const Model& trained, Ops& ops,
                                const std::vector<int32_t>& tokens, int batch, int length);
 
