@@ -316,6 +316,44 @@ void nano_gpt_files(Test& test) {
   test.throws("no archive", "is no file of torch.save, or truncated", [&] { load(path); });
 }
 
+// What is written is what was read.
+void nano_gpt_back(Test& test) {
+  const TemporaryFolder folder;
+  const std::string in = folder.file("in.pt"), saved = folder.file("a.safetensors"), out = folder.file("out.pt");
+  write_bytes(in, nano_gpt());
+  save_as_checkpoint(open_foreign(in), in, saved);
+  const auto before = load(in)->parameters.values().download();
+  save_as_nano_gpt(saved, out, Precision::F32);
+  test.check("every value", load(out)->parameters.values().download() == before);
+  test.check("the same bytes again", (save_as_nano_gpt(saved, in, Precision::F32), read_bytes(in) == read_bytes(out)));
+  for (const auto& [precision, round] : {std::pair(
+                                             Precision::F16, +[](float v) { return from_f16(to_f16(v)); }),
+                                         std::pair(
+                                             Precision::BF16, +[](float v) { return from_bf16(to_bf16(v)); })}) {
+    save_as_nano_gpt(saved, out, precision);
+    const auto after = load(out)->parameters.values().download();
+    bool same = after.size() == before.size();
+    for (size_t i = 0; same && i < after.size(); ++i) same = after[i] == round(static_cast<float>(before[i]));
+    test.check("every value, of 16 bits", same);
+  }
+  const auto refuse = [&](const std::string& key, const Json& value, const std::string& words) {
+    SafetensorsFile file(saved);
+    RunState state = read_run_state(file);
+    const auto ops = make_cpu(1);
+    state.config.set(key, value);
+    const std::string other = folder.file("other.safetensors");
+    save_weights(other, state, *make_model(state.model, state.config, *ops));
+    test.equal(key, message_of([&] { save_as_nano_gpt(other, out, Precision::F32); }), other + ": config: " + words);
+  };
+  refuse("gelu", "tanh", "gelu \"tanh\" cannot be said by nanoGPT, which has \"erf\"");
+  refuse("tied_head", false,
+         "tied_head false cannot be said by nanoGPT, which has one table for embedding and readout");
+  refuse("norm_epsilon", 1e-6, "norm_epsilon cannot be said by nanoGPT: it has 1e-5");
+  refuse("hidden", 25, "hidden cannot be said by nanoGPT: it has 4 times width");
+  refuse("mlp_activation", "relu", "mlp_activation \"relu\" cannot be said by nanoGPT, which has \"gelu\"");
+  refuse("position", "none", "position \"none\" cannot be said by nanoGPT, which has \"learned\"");
+}
+
 // ---- llm.c ----------------------------------------------------------------------------------------------------------------
 
 std::string llm_c(int version) {
@@ -363,6 +401,29 @@ void llm_c_files(Test& test) {
   file[4] = 4;
   write_bytes(path, file);
   test.throws("another version", "a model of llm.c's version 4, expected 3 (float32) or 5", [&] { load(path); });
+}
+
+void llm_c_back(Test& test) {
+  const TemporaryFolder folder;
+  const std::string in = folder.file("in.bin"), saved = folder.file("a.safetensors"), out = folder.file("out.bin");
+  for (const int version : {3, 5}) {
+    const uint64_t number = version == 3 ? 4 : 2, table = 1024 + static_cast<uint64_t>(V * D) * number;
+    std::string file = llm_c(version);
+    write_bytes(in, file);
+    save_as_checkpoint(open_foreign(in), in, saved);
+    save_as_llm_c(saved, out, version == 3 ? Precision::F32 : Precision::BF16);
+    // 300 tokens are padded to 384, with zeros.
+    file.replace(28, 4, little(384, 4));
+    file.replace(table, static_cast<size_t>(20 * D) * number, std::string(static_cast<size_t>(84 * D) * number, '\0'));
+    test.check(text("version %d, byte for byte", version), read_bytes(out) == file);
+    test.check("and in again", load(out)->parameters.values().download() == load(in)->parameters.values().download());
+  }
+  test.throws("F16", "llm.c has f32 and bf16", [&] { save_as_llm_c(saved, out, Precision::F16); });
+  const std::string nano = folder.file("nano.pt");
+  write_bytes(nano, nano_gpt());
+  save_as_checkpoint(open_foreign(nano), nano, saved);
+  test.throws("another GELU", "gelu \"erf\" cannot be said by llm.c, which has \"tanh\"",
+              [&] { save_as_llm_c(saved, out, Precision::F32); });
 }
 
 // ---- Tokenizers -----------------------------------------------------------------------------------------------------------
@@ -553,7 +614,9 @@ int main(int argc, char** argv) {
   test.run("shards and halves", shards_and_halves);
   test.run("refused keys", refused_keys);
   test.run("nanoGPT", nano_gpt_files);
+  test.run("nanoGPT, back", nano_gpt_back);
   test.run("llm.c", llm_c_files);
+  test.run("llm.c, back", llm_c_back);
   test.run("tokenizers", tokenizers);
   test.run("documents", documents);
   test.run("raw tokens", raw_tokens);

@@ -174,7 +174,7 @@ std::string map_table(const TextMaps& maps) {
   return csv;
 }
 
-void draw_maps(const TextMaps& maps, const std::string& title, const std::string& path) {
+std::string draw_maps(const TextMaps& maps, const std::string& title) {
   const size_t T = maps.read.size();
   std::vector<std::string> said;
   for (size_t t = 0; t < T; ++t) said.push_back(maps.said[t] + text("  %.0f %%", 100 * maps.map.probability[t]));
@@ -188,7 +188,7 @@ void draw_maps(const TextMaps& maps, const std::string& title, const std::string
   panel("gradient of the log-probability", maps.map.norms);
   for (size_t i = 0; i < maps.blocks.size(); ++i)
     panel("attention in layer " + std::to_string(maps.blocks[i] + 1), maps.attention[i]);
-  figure.save(path);
+  return figure.svg();
 }
 
 std::vector<int32_t> tokens_of(const HeatMapSettings& settings, const Tokenizer& tokenizer, const Model& model) {
@@ -221,8 +221,9 @@ void map_text(const HeatMapSettings& settings, const SafetensorsFile& file, cons
   if (!settings.layers.empty()) maps.blocks = blocks_of(settings, layers_of(state, file.path()));
   for (const size_t block : maps.blocks) maps.attention.push_back(mean_attention(*model, *ops, tokens, block));
   print_map(maps);
-  write_file_atomically(csv, map_table(maps));
-  draw_maps(maps, "What each token of a text depends on: " + state.model, out);
+  const std::string svg = draw_maps(maps, "What each token of a text depends on: " + state.model);
+  for (const auto& [path, content] : {std::pair(csv, map_table(maps)), std::pair(out, svg)})
+    settings.out.empty() ? write_keeping(path, content) : write_file_atomically(path, content);
   std::printf("saved %s and %s\n", out.c_str(), csv.c_str());
 }
 

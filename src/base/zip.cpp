@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "base/atomic_file.h"
+#include "base/crc32.h"
+
 namespace petroglyph {
 
 // A zip file is read from its end: a record there says where the central directory lies, whose entries say where the members
@@ -78,6 +81,42 @@ Bytes ZipFile::open(const std::string& name, const std::string& where, const std
   const uint64_t begin =
       member->header + 30 + file_.number(member->header + 26, 2) + file_.number(member->header + 28, 2);
   return file_.part(begin, member->size, where);
+}
+
+namespace {
+
+std::string little(uint64_t value, int bytes) {
+  std::string out;
+  for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xFF);
+  return out;
+}
+
+}  // namespace
+
+void ZipWriter::write(std::string_view bytes) {
+  written_ += bytes.size();
+  if (written_ > 0xFFFFFFFF) throw Error("a zip archive of more than 4 GiB");
+  file_.write(bytes);
+}
+
+void ZipWriter::add(const std::string& name, std::string_view bytes) {
+  constexpr int VERSION = 20, STORED = 0,
+                DAY = 1 << 5 | 1;  // the first of January 1980: equal contents, equal archives
+  const uint64_t begin = written_;
+  const std::string common = little(VERSION, 2) + little(0, 2) + little(STORED, 2) + little(0, 2) + little(DAY, 2) +
+                             little(crc32(bytes), 4) + little(bytes.size(), 4) + little(bytes.size(), 4) +
+                             little(name.size(), 2) + little(0, 2);
+  write("PK\3\4" + common + name);
+  write(bytes);
+  directory_ += "PK\1\2" + little(VERSION, 2) + common + little(0, 2 + 2 + 2) + little(0, 4) + little(begin, 4) + name;
+  ++members_;
+}
+
+void ZipWriter::finish() {
+  const uint64_t begin = written_;
+  write(directory_);
+  write("PK\5\6" + little(0, 4) + little(members_, 2) + little(members_, 2) + little(directory_.size(), 4) +
+        little(begin, 4) + little(0, 2));
 }
 
 }  // namespace petroglyph

@@ -1,5 +1,5 @@
-// Zip archives whose members are stored as they are: numpy's .npz files and PyTorch's. Nothing is copied, so they may be larger than
-// memory. (The archive's checksums are not computed: they would read all of it.)
+// Zip archives whose members are stored as they are: numpy's .npz files and PyTorch's. What is read is not copied, so it may be larger
+// than memory. (Its checksums are not compared: that would read all of it.)
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,8 @@
 #include "base/mapped_file.h"
 
 namespace petroglyph {
+
+class OutputFile;
 
 // The bytes of a file under a name for complaints, and numbers in them; nothing outside them is ever touched.
 class Bytes {
@@ -70,6 +72,22 @@ class ZipFile {
 
   Bytes file_;
   std::vector<Member> members_;
+};
+
+// Writes an archive into a file that is empty yet: a member after another, and at the end what they are.
+class ZipWriter {
+ public:
+  explicit ZipWriter(OutputFile& file) : file_(file) {}
+  // Throws Error beyond the 4 GiB that numbers of 32 bits can say.
+  void add(const std::string& name, std::string_view bytes);
+  void finish();
+
+ private:
+  void write(std::string_view bytes);
+
+  OutputFile& file_;
+  uint64_t written_ = 0, members_ = 0;
+  std::string directory_;
 };
 
 }  // namespace petroglyph

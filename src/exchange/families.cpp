@@ -359,20 +359,28 @@ BackTranslation mamba_back(ConfigReader& keys) {
   return back.config.set("use_bias", false).set("use_conv_bias", true).set("hidden_act", "silu"), back;
 }
 
+void must(ConfigReader& keys, const std::string& who, const std::string& key, const std::string& value) {
+  if (const std::string found = keys.string(key, value); found != value)
+    keys.fail(key + " \"" + found + "\" cannot be said by " + who + ", which has \"" + value + "\"");
+}
+
+// What GPT-2 is in all its forms. who: the one that complaints name
+void check_gpt2(ConfigReader& keys, const std::string& who) {
+  must(keys, who, "position", "learned");
+  must(keys, who, "norm", "affine");
+  must(keys, who, "norm_position", "pre");
+  must(keys, who, "readout", "all");
+  for (const char* key : {"causal", "qkv_bias", "out_bias"}) only(keys, key, true, who + " has it");
+  for (const char* key : {"head_bias", "embedding_norm"}) only(keys, key, false, who + " has none");
+  if (keys.number("embedding_scale", -1e6, 1e6, 1) != 1)
+    keys.fail("embedding_scale cannot be said by " + who + ": it has 1");
+  const int64_t vocab = size(keys, "vocab");
+  if (keys.integer("classes", 1, MOST, vocab) != vocab) keys.fail("classes: " + who + " answers with tokens");
+}
+
 BackTranslation gpt2_back(ConfigReader& keys) {
-  const auto must = [&](const std::string& key, const std::string& value, const std::string& otherwise) {
-    if (const std::string found = keys.string(key, otherwise); found != value)
-      keys.fail(key + " \"" + found + "\" cannot be said by GPT-2, which has \"" + value + "\"");
-  };
-  must("position", "learned", "learned");
-  must("norm", "affine", "affine");
-  must("norm_position", "pre", "pre");
-  must("readout", "all", "all");
-  for (const char* key : {"causal", "qkv_bias", "out_bias"}) only(keys, key, true, "GPT-2 has it");
-  for (const char* key : {"head_bias", "embedding_norm"}) only(keys, key, false, "GPT-2 has none");
-  if (keys.number("embedding_scale", -1e6, 1e6, 1) != 1) keys.fail("embedding_scale cannot be said by GPT-2: it has 1");
+  check_gpt2(keys, "GPT-2");
   const int64_t width = size(keys, "width"), layers = size(keys, "layers"), vocab = size(keys, "vocab");
-  if (keys.integer("classes", 1, MOST, vocab) != vocab) keys.fail("classes: GPT-2 answers with tokens");
   const bool tied = keys.boolean("tied_head", false), relu = keys.string("mlp_activation", "gelu") == "relu";
   BackTranslation back{with_type("gpt2", "GPT2LMHeadModel"), gpt2_rules(layers, tied, true)};
   back.config.set("vocab_size", vocab).set("n_positions", size(keys, "context")).set("n_embd", width);
@@ -390,6 +398,23 @@ BackTranslation translate_back(const std::string& model, const Json& config, con
   if (model == "mamba") return mamba_back(keys);
   if (model == "transformer") return gpt2_back(keys);
   throw Error(origin + ": a " + model + ", which transformers does not have; expected a transformer or mamba");
+}
+
+void check_fixed_gpt2(const std::string& model, const Json& config, const std::string& origin, const std::string& who,
+                      const std::string& gelu) {
+  if (model != "transformer")
+    throw Error(origin + ": a " + model + ", which " + who + " does not have; expected a transformer");
+  ConfigReader keys(origin + ": config", config);
+  check_gpt2(keys, who);
+  if (!keys.boolean("tied_head", false))
+    keys.fail("tied_head false cannot be said by " + who + ", which has one table for embedding and readout");
+  must(keys, who, "mlp_activation", "gelu");
+  must(keys, who, "gelu", gelu);
+  if (keys.number("norm_epsilon", 0, 1, 1e-5) != 1e-5)
+    keys.fail("norm_epsilon cannot be said by " + who + ": it has 1e-5");
+  const int64_t width = size(keys, "width");
+  if (keys.integer("hidden", 1, MOST) != 4 * width)
+    keys.fail("hidden cannot be said by " + who + ": it has 4 times width");
 }
 
 }  // namespace petroglyph

@@ -28,6 +28,11 @@ struct BackTranslation {
 };
 BackTranslation translate_back(const std::string& model, const Json& config, const std::string& origin);
 
+// Throws Error, which names the key, for what is not GPT-2 as programs have it that know nothing else: one table for embedding and
+// readout, an MLP 4 times as wide, this GELU ("erf", "tanh"). who: the program
+void check_fixed_gpt2(const std::string& model, const Json& config, const std::string& origin, const std::string& who,
+                      const std::string& gelu);
+
 // The rules of GPT-2's tensors, as nanoGPT has them too, whose matrices are not transposed.
 std::vector<Rule> gpt2_rules(int64_t layers, bool tied, bool transposed);
 // The keys that all translations to a transformer share: causal, with learned positions, gain and shift, biases.

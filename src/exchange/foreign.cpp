@@ -1,13 +1,11 @@
 #include "exchange/foreign.h"
 
 #include <algorithm>
-#include <deque>
 #include <filesystem>
 #include <set>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
-#include "base/half.h"
 #include "base/text.h"
 #include "cpu/make_cpu.h"
 #include "exchange/llm_c.h"
@@ -18,8 +16,6 @@
 namespace petroglyph {
 
 namespace {
-
-// ---- In -------------------------------------------------------------------------------------------------------------
 
 std::unique_ptr<Weights> weights_of(const std::string& folder) {
   for (const char* name : {"model.safetensors", "model.safetensors.index.json"})
@@ -152,78 +148,6 @@ int64_t save_as_checkpoint(const ForeignModel& foreign, const std::string& from,
   const auto model = load_foreign(foreign, *ops);
   save_weights(path, state, *model);
   return model->parameters.size();
-}
-
-// ---- Out ------------------------------------------------------------------------------------------------------------
-
-namespace {
-
-// Tensors of one precision, kept until they are written.
-class TensorFile {
- public:
-  explicit TensorFile(Precision precision) : precision_(precision) { writer_.metadata("format", "pt"); }
-
-  void add(NamedTensor tensor) {
-    if (precision_ == Precision::F32) {
-      floats_.push_back(std::move(tensor.values));
-      return writer_.add(tensor.name, tensor.shape, floats_.back().data());
-    }
-    const bool f16 = precision_ == Precision::F16;
-    std::vector<uint16_t>& halves = halves_.emplace_back();
-    for (const float value : tensor.values) halves.push_back(f16 ? to_f16(value) : to_bf16(value));
-    writer_.add(tensor.name, f16 ? "F16" : "BF16", tensor.shape, halves.data());
-  }
-  void save(const std::string& path) const { writer_.save(path); }
-
- private:
-  Precision precision_;
-  SafetensorsWriter writer_;
-  std::deque<std::vector<float>> floats_;
-  std::deque<std::vector<uint16_t>> halves_;
-};
-
-// vocab.json, merges.txt and what tells transformers that they are GPT-2's.
-void write_tokenizer(const Json& tokenizer, const std::string& folder) {
-  if (tokenizer.at("kind").string() != "bpe") return;
-  Json vocab = Json::object();
-  const std::vector<Json>& tokens = tokenizer.at("tokens").items();
-  for (size_t i = 0; i < tokens.size(); ++i) vocab.set(tokens[i].string(), i);
-  std::string merges = "#version: 0.2\n";
-  for (const Json& merge : tokenizer.at("merges").items()) merges += merge.string() + "\n";
-  write_file_atomically(folder + "/vocab.json", vocab.text());
-  write_file_atomically(folder + "/merges.txt", merges);
-  Json json = Json::object();
-  json.set("tokenizer_class", "GPT2Tokenizer").set("add_prefix_space", false);
-  write_file_atomically(folder + "/tokenizer_config.json", json.text() + "\n");
-}
-
-}  // namespace
-
-void save_as_hugging_face(const std::string& checkpoint, const std::string& folder, Precision precision) {
-  const SafetensorsFile file(checkpoint);
-  const RunState state = read_run_state(file);
-  BackTranslation back = translate_back(state.model, state.config, checkpoint);
-  if (precision != Precision::F32) back.config.set("dtype", precision == Precision::F16 ? "float16" : "bfloat16");
-  const Json* heads = state.config.find("heads");
-  const auto ops = make_cpu(0);
-  const auto model = make_model(state.model, state.config, *ops);  // which says the shapes
-  TensorFile out(precision);
-  for (const Rule& rule : back.rules) {
-    const Parameter* parameter = model->parameters.find(rule.ours);
-    file.expect_shape(rule.ours, parameter->shape);
-    for (NamedTensor& tensor :
-         give(rule, parameter->shape, heads ? heads->integer() : 1, file.read_as_float(rule.ours)))
-      out.add(std::move(tensor));
-  }
-  const bool tokenizer = !state.data.is(Json::Kind::Null) && state.data.find("tokenizer");
-  if (tokenizer) {
-    if (const int32_t end = load_tokenizer(file, state)->end_of_text(); end >= 0)
-      back.config.set("bos_token_id", end).set("eos_token_id", end);
-  }
-  make_folder(folder);
-  out.save(folder + "/model.safetensors");
-  write_file_atomically(folder + "/config.json", back.config.text() + "\n");
-  if (tokenizer) write_tokenizer(state.data.at("tokenizer"), folder);
 }
 
 }  // namespace petroglyph

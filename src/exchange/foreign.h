@@ -30,9 +30,11 @@ std::unique_ptr<Model> load_foreign(const ForeignModel& foreign, Ops& ops);
 // Writes it as a checkpoint with its tokenizer, if it has one. Returns the number of parameters.
 int64_t save_as_checkpoint(const ForeignModel& foreign, const std::string& from, const std::string& path);
 
-enum class Precision { F32, F16, BF16 };
-
 // A checkpoint as a folder of Hugging Face's.
 void save_as_hugging_face(const std::string& checkpoint, const std::string& folder, Precision precision);
+// As nanoGPT's ckpt.pt, and as llm.c's file, which replace what is there; only GPT-2 as these programs have it. No tokenizer: both
+// have GPT-2's beside them.
+void save_as_nano_gpt(const std::string& checkpoint, const std::string& path, Precision precision);
+void save_as_llm_c(const std::string& checkpoint, const std::string& path, Precision precision);
 
 }  // namespace petroglyph

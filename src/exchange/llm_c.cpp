@@ -1,9 +1,11 @@
 #include "exchange/llm_c.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <map>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/half.h"
 #include "base/mapped_file.h"
@@ -15,31 +17,49 @@ namespace {
 
 constexpr int32_t MAGIC = 20240326, FLOATS = 3, BFLOATS = 5;
 constexpr uint64_t HEADER = 256 * sizeof(int32_t);
+constexpr int64_t PADDING = 128;  // of the vocabulary, to a multiple of it
 
 struct Sizes {
   int64_t context, vocab, layers, heads, width, padded;
 };
 
+struct FileArray {
+  std::string name;  // ours
+  Shape shape;
+  int64_t rows;  // that the file has: the last ones may be padding
+};
+
+// In the file's order.
+std::vector<FileArray> arrays(const Sizes& s) {
+  const int64_t D = s.width;
+  std::vector<FileArray> list = {{"token_embedding.weight", {s.vocab, D}, s.padded},
+                                 {"position_embedding.weight", {s.context, D}, s.context}};
+  const std::vector<std::pair<const char*, Shape>> of_blocks = {{"norm_1.weight", {D}},
+                                                                {"norm_1.bias", {D}},
+                                                                {"attention.qkv.weight", {3 * D, D}},
+                                                                {"attention.qkv.bias", {3 * D}},
+                                                                {"attention.out.weight", {D, D}},
+                                                                {"attention.out.bias", {D}},
+                                                                {"norm_2.weight", {D}},
+                                                                {"norm_2.bias", {D}},
+                                                                {"mlp.up.weight", {4 * D, D}},
+                                                                {"mlp.up.bias", {4 * D}},
+                                                                {"mlp.down.weight", {D, 4 * D}},
+                                                                {"mlp.down.bias", {D}}};
+  for (const auto& [name, shape] : of_blocks)
+    for (int64_t l = 0; l < s.layers; ++l)
+      list.push_back({"blocks." + std::to_string(l) + "." + name, shape, shape[0]});
+  for (const char* name : {"final_norm.weight", "final_norm.bias"}) list.push_back({name, {D}, D});
+  return list;
+}
+
 class LlmCWeights final : public Weights {
  public:
   LlmCWeights(MappedFile file, const Sizes& s, uint64_t element) : file_(std::move(file)), element_(element) {
-    const int64_t D = s.width;
-    one("token_embedding.weight", {s.vocab, D}, s.padded);
-    one("position_embedding.weight", {s.context, D}, s.context);
-    each(s.layers, "norm_1.weight", {D});
-    each(s.layers, "norm_1.bias", {D});
-    each(s.layers, "attention.qkv.weight", {3 * D, D});
-    each(s.layers, "attention.qkv.bias", {3 * D});
-    each(s.layers, "attention.out.weight", {D, D});
-    each(s.layers, "attention.out.bias", {D});
-    each(s.layers, "norm_2.weight", {D});
-    each(s.layers, "norm_2.bias", {D});
-    each(s.layers, "mlp.up.weight", {4 * D, D});
-    each(s.layers, "mlp.up.bias", {4 * D});
-    each(s.layers, "mlp.down.weight", {D, 4 * D});
-    each(s.layers, "mlp.down.bias", {D});
-    one("final_norm.weight", {D}, D);
-    one("final_norm.bias", {D}, D);
+    for (const FileArray& array : arrays(s)) {
+      tensors_[array.name] = {array.shape, end_};
+      end_ += elements(array.shape) / array.shape[0] * array.rows;
+    }
     const uint64_t promised = HEADER + static_cast<uint64_t>(end_) * element_;
     if (file_.size() != promised)
       throw Error(file_.path() + ": " + with_commas(static_cast<int64_t>(file_.size())) +
@@ -78,15 +98,6 @@ class LlmCWeights final : public Weights {
     Shape shape;
     int64_t first;  // element, counted from the header's end
   };
-  // One of which the file has so many rows: the last ones may be padding.
-  void one(const std::string& name, const Shape& shape, int64_t rows) {
-    tensors_[name] = {shape, end_};
-    end_ += elements(shape) / shape[0] * rows;
-  }
-  void each(int64_t layers, const std::string& name, const Shape& shape) {
-    for (int64_t l = 0; l < layers; ++l) one("blocks." + std::to_string(l) + "." + name, shape, shape[0]);
-  }
-
   MappedFile file_;
   uint64_t element_;
   int64_t end_ = 0;
@@ -122,6 +133,25 @@ LlmCFile open_llm_c(const std::string& path) {
   found.config.set("layers", s.layers).set("heads", s.heads);
   found.weights = std::make_unique<LlmCWeights>(std::move(file), s, header[1] == FLOATS ? 4 : 2);
   return found;
+}
+
+void save_llm_c(const std::string& path, const Json& config, bool bfloat, const OwnValues& values) {
+  const auto size = [&](const char* key) { return config.at(key).integer(); };
+  const int64_t vocab = size("vocab"), padded = (vocab + PADDING - 1) / PADDING * PADDING;
+  const Sizes s{size("context"), vocab, size("layers"), size("heads"), size("width"), padded};
+  std::vector<int32_t> header(HEADER / sizeof(int32_t));
+  header[0] = MAGIC;
+  header[1] = bfloat ? BFLOATS : FLOATS;
+  const int64_t sizes[] = {s.context, s.vocab, s.layers, s.heads, s.width, s.padded};
+  std::copy(std::begin(sizes), std::end(sizes), header.begin() + 2);
+  write_file_atomically(path, [&](OutputFile& file) {
+    file.write(header.data(), HEADER);
+    for (const FileArray& array : arrays(s)) {
+      std::vector<float> numbers = values(array.name);
+      numbers.resize(static_cast<size_t>(elements(array.shape) / array.shape[0] * array.rows));  // zeros behind
+      file.write(bytes_of(numbers, bfloat ? Precision::BF16 : Precision::F32));
+    }
+  });
 }
 
 }  // namespace petroglyph

@@ -4,6 +4,8 @@
 //   the arrays   in the order of llm_c.cpp, every product's matrix (out,in)
 #pragma once
 
+#include <functional>
+
 #include "base/json.h"
 #include "exchange/weights.h"
 
@@ -17,5 +19,10 @@ struct LlmCFile {
 // Whether a file begins as llm.c's does.
 bool is_llm_c(const std::string& path);
 LlmCFile open_llm_c(const std::string& path);
+
+// A parameter of ours by its name.
+using OwnValues = std::function<std::vector<float>(const std::string& name)>;
+// Writes GPT-2 of this configuration; the vocabulary is padded as llm.c pads it.
+void save_llm_c(const std::string& path, const Json& config, bool bfloat, const OwnValues& values);
 
 }  // namespace petroglyph

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/atomic_file.h"
 #include "base/half.h"
 #include "base/text.h"
 
@@ -136,6 +137,70 @@ std::vector<float> TorchFile::read(const std::string& name) const {
   if (tensor.type == "torch.HalfStorage") convert<uint16_t>(bytes, values, from_f16);
   if (tensor.type == "torch.BFloat16Storage") convert<uint16_t>(bytes, values, from_bf16);
   return values;
+}
+
+// ---- Out ------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Instructions of a pickle (protocol 2) that leave a value on the stack.
+std::string little(uint64_t value) {
+  std::string out;
+  for (int i = 0; i < 4; ++i) out += static_cast<char>(value >> (8 * i) & 0xFF);
+  return out;
+}
+std::string word(std::string_view letters) { return "X" + little(letters.size()) + std::string(letters); }
+std::string integer(int64_t value) { return "J" + little(static_cast<uint64_t>(value)); }
+std::string tuple(const Shape& numbers) {
+  std::string out = "(";
+  for (const int64_t number : numbers) out += integer(number);
+  return out + "t";
+}
+
+// {key: value, …}: its keys are words, its values booleans, words, objects and whole numbers of 32 bits.
+std::string dictionary(const Json& object) {
+  std::string out = "}(";
+  for (const auto& [key, value] : object.members()) {
+    out += word(key);
+    switch (value.kind()) {
+      case Json::Kind::Boolean: out += value.boolean() ? "\x88" : "\x89"; break;
+      case Json::Kind::Number: out += integer(value.integer()); break;
+      case Json::Kind::String: out += word(value.string()); break;
+      default: out += dictionary(value);
+    }
+  }
+  return out + "u";
+}
+
+// _rebuild_tensor_v2(('storage', torch.FloatStorage, '0', 'cpu', elements), 0, shape, strides, False, OrderedDict())
+std::string call(const TorchTensor& tensor, const char* storage_type) {
+  Shape strides(tensor.shape.size(), 1);
+  for (size_t d = strides.size(); d-- > 1;) strides[d - 1] = strides[d] * tensor.shape[d];
+  return std::string("ctorch._utils\n_rebuild_tensor_v2\n((") + word("storage") + "ctorch\n" + storage_type + "\n" +
+         word(std::to_string(tensor.storage)) + word("cpu") + integer(elements(tensor.shape)) + "tQ" + integer(0) +
+         tuple(tensor.shape) + tuple(strides) +
+         "\x89"
+         "ccollections\nOrderedDict\n)RtR";
+}
+
+}  // namespace
+
+void write_torch_file(const std::string& path, const std::string& key, const std::vector<TorchTensor>& tensors,
+                      const std::vector<std::string>& storages, Precision precision, const Json& beside) {
+  const char* const type = precision == Precision::F32   ? "FloatStorage"
+                           : precision == Precision::F16 ? "HalfStorage"
+                                                         : "BFloat16Storage";
+  std::string pickle = "\x80\2" + dictionary(beside) + "(" + word(key) + "}(";
+  for (const TorchTensor& tensor : tensors) pickle += word(tensor.name) + call(tensor, type);
+  pickle += "uu.";
+  write_file_atomically(path, [&](OutputFile& file) {
+    ZipWriter archive(file);
+    archive.add("ckpt/data.pkl", pickle);
+    archive.add("ckpt/byteorder", "little");
+    for (size_t i = 0; i < storages.size(); ++i) archive.add("ckpt/data/" + std::to_string(i), storages[i]);
+    archive.add("ckpt/version", "3\n");
+    archive.finish();
+  });
 }
 
 }  // namespace petroglyph

@@ -1,5 +1,6 @@
 // What torch.save writes: a zip archive of FOLDER/data.pkl, a pickle (pickle.h) of everything but the numbers, and FOLDER/data/0, 1, …,
-// the storages that its tensors name. Only tensors, numbers and words are read; nothing is run.
+// the storages that its tensors name. Only tensors, numbers and words are read; nothing is run. What is written is the same, for
+// torch.load with or without weights_only.
 #pragma once
 
 #include <map>
@@ -41,5 +42,14 @@ class TorchFile final : public Weights {
   Pickle pickle_;
   std::map<std::string, Tensor> tensors_;
 };
+
+struct TorchTensor {
+  std::string name;
+  Shape shape;
+  size_t storage;  // index; tensors may share one
+};
+// Writes a dictionary with the tensors, in a dictionary of their own under `key`, and with what `beside` has.
+void write_torch_file(const std::string& path, const std::string& key, const std::vector<TorchTensor>& tensors,
+                      const std::vector<std::string>& storages, Precision precision, const Json& beside);
 
 }  // namespace petroglyph

@@ -1,10 +1,13 @@
 #include "exchange/weights.h"
 
+#include <algorithm>
+#include <cstring>
 #include <deque>
 #include <filesystem>
 #include <map>
 
 #include "base/error.h"
+#include "base/half.h"
 #include "base/json.h"
 #include "base/text.h"
 
@@ -61,6 +64,19 @@ class SafetensorsWeights final : public Weights {
 };
 
 }  // namespace
+
+std::string bytes_of(const std::vector<float>& values, Precision precision) {
+  if (precision == Precision::F32) {
+    std::string bytes(values.size() * sizeof(float), '\0');
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+    return bytes;
+  }
+  std::vector<uint16_t> halves(values.size());
+  std::transform(values.begin(), values.end(), halves.begin(), precision == Precision::F16 ? to_f16 : to_bf16);
+  std::string bytes(halves.size() * sizeof(uint16_t), '\0');
+  std::memcpy(bytes.data(), halves.data(), bytes.size());
+  return bytes;
+}
 
 std::unique_ptr<Weights> safetensors_weights(const std::string& path) {
   return std::make_unique<SafetensorsWeights>(path);

@@ -23,6 +23,10 @@ class Weights {
   virtual std::vector<float> read(const std::string& name) const = 0;
 };
 
+// How many bits a number gets in a file of others.
+enum class Precision { F32, F16, BF16 };
+std::string bytes_of(const std::vector<float>& values, Precision precision);
+
 // One file, or an index in JSON beside its files.
 std::unique_ptr<Weights> safetensors_weights(const std::string& path);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/crc32.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -15,15 +16,6 @@ std::string big_endian(uint32_t value) {
   std::string bytes;
   for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xFF);
   return bytes;
-}
-
-uint32_t crc32(const std::string& bytes) {
-  uint32_t crc = ~0u;
-  for (const char byte : bytes) {
-    crc ^= static_cast<unsigned char>(byte);
-    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0xEDB88320u : 0);
-  }
-  return ~crc;
 }
 
 uint32_t adler32(const std::string& bytes) {

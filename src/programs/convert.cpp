@@ -21,13 +21,14 @@ struct ConvertSettings {
   void declare(Options& options) {
     options.positional("MODEL", &from,
                        "a folder of Hugging Face's (config.json, model.safetensors, tokenizer), nanoGPT's ckpt.pt, "
-                       "llm.c's .bin; with --to hf a checkpoint of ours");
-    options.add("to", &to, {"petroglyph", "hf"}, "what is written: a checkpoint, or a folder of Hugging Face's");
-    options.add("save", &save, "the checkpoint or the folder; default: after the model's name").placeholder("PATH");
+                       "llm.c's .bin; with another --to a checkpoint of ours");
+    options.add("to", &to, {"petroglyph", "hf", "nanogpt", "llm.c"},
+                "what is written: a checkpoint; or of one a folder of Hugging Face's, nanoGPT's ckpt.pt, llm.c's .bin");
+    options.add("save", &save, "the file or the folder; default: after the model's name").placeholder("PATH");
     options.add("tokenizer", &tokenizer, "in place of the model's: ascii, bytes, a tokenizer's file or folder")
         .placeholder("NAME");
     declare_force(options, &force);
-    options.add("precision", &precision, {"f32", "f16", "bf16"}, "with --to hf: of the numbers that are written");
+    options.add("precision", &precision, {"f32", "f16", "bf16"}, "with another --to: of the numbers that are written");
   }
 };
 
@@ -50,23 +51,34 @@ void to_checkpoint(ConvertSettings& settings) {
                                                                   : "no tokenizer (--tokenizer gives it one)");
 }
 
+void from_checkpoint(ConvertSettings& settings) {
+  if (!settings.tokenizer.empty())
+    throw UsageError("--tokenizer: with --to " + settings.to + " it is the checkpoint's");
+  const bool folder = settings.to == "hf";
+  if (settings.save.empty())
+    settings.save = name_of(settings.from) + (folder ? "-hf" : settings.to == "nanogpt" ? ".pt" : ".bin");
+  check_replaced(settings.save, settings.force);
+  const std::string& word = settings.precision;
+  const Precision precision = word == "f32" ? Precision::F32 : word == "f16" ? Precision::F16 : Precision::BF16;
+  const std::string checkpoint = checkpoint_path(settings.from);
+  if (folder)
+    save_as_hugging_face(checkpoint, settings.save, precision);
+  else if (settings.to == "nanogpt")
+    save_as_nano_gpt(checkpoint, settings.save, precision);
+  else
+    save_as_llm_c(checkpoint, settings.save, precision);
+}
+
 int convert(int argc, char** argv) {
   ConvertSettings settings;
-  Options options("convert", "Makes a checkpoint of a model of others, or a folder of Hugging Face's of a checkpoint.");
+  Options options("convert", "Makes a checkpoint of a model of others, or theirs of a checkpoint.");
   settings.declare(options);
   options.parse(argc, argv);
   if (settings.to == "petroglyph") {
     if (settings.precision != "f32") throw UsageError("--precision: checkpoints of ours have 32 bits a number");
     to_checkpoint(settings);
   } else {
-    if (!settings.tokenizer.empty()) throw UsageError("--tokenizer: with --to hf it is the checkpoint's");
-    if (settings.save.empty()) settings.save = name_of(settings.from) + "-hf";
-    check_replaced(settings.save, settings.force);
-    const std::string& p = settings.precision;
-    save_as_hugging_face(checkpoint_path(settings.from), settings.save,
-                         p == "f32"   ? Precision::F32
-                         : p == "f16" ? Precision::F16
-                                      : Precision::BF16);
+    from_checkpoint(settings);
   }
   std::printf("saved %s\n", settings.save.c_str());
   return 0;

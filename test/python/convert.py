@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 try:
     import torch
@@ -225,6 +226,48 @@ def nano_gpt(folder, name, dtype, bias):
     back = hf.AutoModelForCausalLM.from_pretrained(f"{folder}/{name}-hf")
     same = all(torch.equal(value, back.state_dict()[key]) for key, value in model.state_dict().items())
     check(f"{name}: back in transformers, bit for bit", same)
+    back_to_nano_gpt(folder, name, {key.removeprefix("_orig_mod."): value for key, value in state.items()}, arguments)
+
+
+def back_to_nano_gpt(folder, name, state, arguments):
+    """--to nanogpt: what nanoGPT's sample.py loads has its names and values, and a good archive around them."""
+    path = f"{folder}/{name}-back.pt"
+    run("convert", f"{folder}/{name}.safetensors", "--to", "nanogpt", "--save", path)
+    back = torch.load(path, weights_only=True)
+    absent = {key: value for key, value in back["model"].items() if key not in state}  # biases that the model did without
+    same = all(torch.equal(state[key].float(), back["model"][key]) for key in state)
+    check(f"{name}: back in PyTorch, bit for bit", same and back["model_args"] == arguments | {"bias": True})
+    check(f"{name}: with nanoGPT's names alone", all(key.endswith(".bias") and not value.any() for key, value in absent.items())
+          and (not absent or not arguments["bias"]), str(list(absent)))
+    head, table = back["model"]["lm_head.weight"], back["model"]["transformer.wte.weight"]
+    check(f"{name}: one table", head.data_ptr() == table.data_ptr())
+    check(f"{name}: checksums of the archive", zipfile.ZipFile(path).testzip() is None)
+
+
+LLM_C = ["ln_1.weight", "ln_1.bias", "attn.c_attn.weight", "attn.c_attn.bias", "attn.c_proj.weight", "attn.c_proj.bias",
+         "ln_2.weight", "ln_2.bias", "mlp.c_fc.weight", "mlp.c_fc.bias", "mlp.c_proj.weight", "mlp.c_proj.bias"]
+
+
+def back_to_llm_c(folder):
+    """--to llm.c, of the GPT-2 that compare() converted: its arrays in llm.c's order, every matrix (out,in)."""
+    weights = load_file(f"{folder}/gpt2/model.safetensors")
+    for precision, version, kind in (("f32", 3, torch.float32), ("bf16", 5, torch.bfloat16)):
+        path = f"{folder}/gpt2-{precision}.bin"
+        run("convert", f"{folder}/gpt2.safetensors", "--to", "llm.c", "--precision", precision, "--save", path)
+        data = open(path, "rb").read()
+        header = [int.from_bytes(data[4 * i : 4 * i + 4], "little") for i in range(8)]
+        check(f"llm.c's header, {precision}", header == [20240326, version, 64, VOCAB, 2, 4, 32, 384], str(header))
+        numbers = torch.frombuffer(bytearray(data[1024:]), dtype=kind)
+        padded = torch.zeros(384, 32)
+        padded[:VOCAB] = torch.from_numpy(weights["transformer.wte.weight"])
+        parts = [padded, torch.from_numpy(weights["transformer.wpe.weight"])]
+        for name in LLM_C:
+            for layer in range(2):
+                part = torch.from_numpy(weights[f"transformer.h.{layer}.{name}"])
+                parts.append(part.t() if part.dim() == 2 else part)
+        parts += [torch.from_numpy(weights[f"transformer.ln_f.{part}"]) for part in ("weight", "bias")]
+        expected = torch.cat([part.flatten() for part in parts]).to(kind)
+        check(f"llm.c's arrays, {precision}", torch.equal(numbers, expected))
 
 
 def precisions(folder):
@@ -279,6 +322,7 @@ with tempfile.TemporaryDirectory() as folder:
         whole_way(folder, name, MODELS[name])
     nano_gpt(folder, "nanoGPT", torch.float32, True)
     nano_gpt(folder, "nanoGPT-bf16-without-biases", torch.bfloat16, False)
+    back_to_llm_c(folder)
     precisions(folder)
     tokens_of_tokenizers(folder)
     saved_again(folder)

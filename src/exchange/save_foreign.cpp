@@ -1,0 +1,116 @@
+// Checkpoints of ours as files of others.
+
+#include <deque>
+
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "cpu/make_cpu.h"
+#include "exchange/foreign.h"
+#include "exchange/llm_c.h"
+#include "exchange/torch_file.h"
+#include "train/text_checkpoint.h"
+
+namespace petroglyph {
+
+namespace {
+
+// A checkpoint whose parameters are written in another form.
+class OwnModel {
+ public:
+  explicit OwnModel(const std::string& path)
+      : file_(path),
+        state_(read_run_state(file_)),
+        ops_(make_cpu(0)),
+        model_(make_model(state_.model, state_.config, *ops_)) {
+    const Json* heads = state_.config.find("heads");
+    heads_ = heads ? heads->integer() : 1;
+  }
+  const SafetensorsFile& file() const { return file_; }
+  const RunState& state() const { return state_; }
+  bool has_tokenizer() const { return state_.data.is(Json::Kind::Object) && state_.data.find("tokenizer"); }
+
+  std::vector<float> values(const std::string& name) const {
+    file_.expect_shape(name, model_->parameters.find(name)->shape);
+    return file_.read_as_float(name);
+  }
+  std::vector<NamedTensor> give(const Rule& rule) const {
+    return petroglyph::give(rule, model_->parameters.find(rule.ours)->shape, heads_, values(rule.ours));
+  }
+
+ private:
+  SafetensorsFile file_;
+  RunState state_;
+  std::unique_ptr<Ops> ops_;
+  std::unique_ptr<Model> model_;  // which says the shapes
+  int64_t heads_;
+};
+
+// vocab.json, merges.txt and what tells transformers that they are GPT-2's.
+void write_tokenizer(const Json& tokenizer, const std::string& folder) {
+  if (tokenizer.at("kind").string() != "bpe") return;
+  Json vocab = Json::object();
+  const std::vector<Json>& tokens = tokenizer.at("tokens").items();
+  for (size_t i = 0; i < tokens.size(); ++i) vocab.set(tokens[i].string(), i);
+  std::string merges = "#version: 0.2\n";
+  for (const Json& merge : tokenizer.at("merges").items()) merges += merge.string() + "\n";
+  write_file_atomically(folder + "/vocab.json", vocab.text());
+  write_file_atomically(folder + "/merges.txt", merges);
+  Json json = Json::object();
+  json.set("tokenizer_class", "GPT2Tokenizer").set("add_prefix_space", false);
+  write_file_atomically(folder + "/tokenizer_config.json", json.text() + "\n");
+}
+
+}  // namespace
+
+void save_as_hugging_face(const std::string& checkpoint, const std::string& folder, Precision precision) {
+  const OwnModel own(checkpoint);
+  BackTranslation back = translate_back(own.state().model, own.state().config, checkpoint);
+  if (precision != Precision::F32) back.config.set("dtype", precision == Precision::F16 ? "float16" : "bfloat16");
+  const char* const dtype = precision == Precision::F32 ? "F32" : precision == Precision::F16 ? "F16" : "BF16";
+  SafetensorsWriter writer;
+  writer.metadata("format", "pt");
+  std::deque<std::string> kept;  // the writer does not copy
+  for (const Rule& rule : back.rules)
+    for (const NamedTensor& tensor : own.give(rule))
+      writer.add(tensor.name, dtype, tensor.shape, kept.emplace_back(bytes_of(tensor.values, precision)).data());
+  if (own.has_tokenizer()) {
+    if (const int32_t end = load_tokenizer(own.file(), own.state())->end_of_text(); end >= 0)
+      back.config.set("bos_token_id", end).set("eos_token_id", end);
+  }
+  make_folder(folder);
+  writer.save(folder + "/model.safetensors");
+  write_file_atomically(folder + "/config.json", back.config.text() + "\n");
+  if (own.has_tokenizer()) write_tokenizer(own.state().data.at("tokenizer"), folder);
+}
+
+void save_as_nano_gpt(const std::string& checkpoint, const std::string& path, Precision precision) {
+  const OwnModel own(checkpoint);
+  const Json& config = own.state().config;
+  check_fixed_gpt2(own.state().model, config, checkpoint, "nanoGPT", "erf");
+  std::vector<TorchTensor> tensors;
+  std::vector<std::string> storages;
+  for (const Rule& rule : gpt2_rules(config.at("layers").integer(), true, false))
+    for (const NamedTensor& tensor : own.give(rule)) {
+      tensors.push_back({tensor.name, tensor.shape, storages.size()});
+      storages.push_back(bytes_of(tensor.values, precision));
+    }
+  tensors.push_back({"lm_head.weight", tensors[0].shape, tensors[0].storage});  // the first one is the token embedding
+  Json arguments = Json::object(), beside = Json::object();
+  for (const auto& [theirs, ours] :
+       {std::pair("n_layer", "layers"), std::pair("n_head", "heads"), std::pair("n_embd", "width"),
+        std::pair("block_size", "context"), std::pair("vocab_size", "vocab")})
+    arguments.set(theirs, config.at(ours));
+  arguments.set("bias", true).set("dropout", 0);
+  beside.set("model_args", arguments).set("iter_num", own.state().step).set("config", Json::object());
+  write_torch_file(path, "model", tensors, storages, precision, beside);
+}
+
+void save_as_llm_c(const std::string& checkpoint, const std::string& path, Precision precision) {
+  if (precision == Precision::F16) throw UsageError("--precision f16: llm.c has f32 and bf16");
+  const OwnModel own(checkpoint);
+  check_fixed_gpt2(own.state().model, own.state().config, checkpoint, "llm.c", "tanh");
+  save_llm_c(path, own.state().config, precision == Precision::BF16,
+             [&](const std::string& name) { return own.values(name); });
+}
+
+}  // namespace petroglyph
