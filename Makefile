@@ -261,9 +261,11 @@ $(BUILD)/test/ptx_mutations: $(BUILD)/test/ptx/ptx_mutations.o $(PTX_PROGRAM) $(
 	@echo "  LINK $@"
 	@$(CXX) -o $@ $^ $(LINKFLAGS)
 
-# For one architecture in `make test`, for all that this nvcc knows of these in `make test-all`.
+# For one architecture in `make test`, in `make test-all` for all that this nvcc knows of these; the oldest is read, not run.
 PTX_FIRST := compute_90
-PTX_REST := $(if $(NVCC),$(filter compute_80 compute_120,$(shell $(NVCC) --list-gpu-arch 2>/dev/null)))
+PTX_KNOWN := $(if $(NVCC),$(shell $(NVCC) --list-gpu-arch 2>/dev/null))
+PTX_REST := $(filter compute_80 compute_120,$(PTX_KNOWN))
+PTX_ALL := $(filter compute_75,$(PTX_KNOWN)) $(PTX_FIRST) $(PTX_REST)
 PTX_OF = $(KERNELS:src/gpu/%.cu=$(BUILD)/ptx/$(1)/%.ptx)
 define PTX
 $(BUILD)/ptx/$(1)/%.ptx: src/gpu/%.cu $(BUILD)/cuda_flags
@@ -271,7 +273,7 @@ $(BUILD)/ptx/$(1)/%.ptx: src/gpu/%.cu $(BUILD)/cuda_flags
 	@echo "  PTX  $$< for $(1)"
 	@$$(NVCC) $$(NVCCFLAGS) -arch=$(1) -lineinfo -ptx -MMD -MP -o $$@ $$<
 endef
-$(foreach a,$(PTX_FIRST) $(PTX_REST),$(eval $(call PTX,$(a))))
+$(foreach a,$(PTX_ALL),$(eval $(call PTX,$(a))))
 
 $(BUILD)/test/cuda_on_host_test: $(BUILD)/test/cuda_on_host_test.o $(HOST_SHIM)
 	@echo "  LINK $@"
@@ -301,25 +303,24 @@ float-tests: $(FLOAT_TESTS:%=$(BUILD)/test/%) $(PROGRAMS:%=$(BUILD)/%)
 double-tests:
 	@$(MAKE) --no-print-directory BUILD=$(DOUBLE) REAL=double $(DOUBLE_TESTS:%=$(DOUBLE)/test/%)
 
-PTX_LINT := "test/ptx_lint.sh $(KERNELS)"
 PYTHON := "test/python.sh $(BUILD)"
 export NVCC NVCCFLAGS
-# One architecture, and all that have PTX of their own.
-test: export PTX_ARCH = compute_90
-test-all: export PTX_ARCH = compute_75 compute_80 compute_90 compute_120
 
-# Without nvcc there is no PTX: then a line says so.
+# One PTX for who reads it and for who runs it. Without nvcc there is none: then a line says so.
 PTX_BUILT := $(if $(NVCC),$(patsubst %,$(BUILD)/test/ptx_%,opcodes run mutations) $(call PTX_OF,$(PTX_FIRST)))
-PTX_BUILT_ALL := $(if $(NVCC),$(foreach a,$(PTX_REST),$(call PTX_OF,$(a))))
+PTX_BUILT_ALL := $(if $(NVCC),$(foreach a,$(PTX_ALL),$(call PTX_OF,$(a))))
 PTX_COMMAND = "env PTX=$(BUILD)/ptx/$(1) $(2)"
-PTX_TESTS := $(if $(NVCC),$(BUILD)/test/ptx_opcodes $(call PTX_COMMAND,$(PTX_FIRST),$(BUILD)/test/ptx_run) \
-  $(call PTX_COMMAND,$(PTX_FIRST),$(BUILD)/test/ptx_mutations),"test/skip.sh ptx: there is no nvcc")
-PTX_TESTS_ALL := $(if $(NVCC),$(BUILD)/test/ptx_opcodes $(call PTX_COMMAND,$(PTX_FIRST),PTX_ORDERS=all $(BUILD)/test/ptx_run) \
+PTX_SKIPPED := "test/skip.sh ptx: there is no nvcc"
+PTX_TESTS := $(if $(NVCC),"test/ptx_lint.sh $(call PTX_OF,$(PTX_FIRST))" $(BUILD)/test/ptx_opcodes \
+  $(call PTX_COMMAND,$(PTX_FIRST),$(BUILD)/test/ptx_run) $(call PTX_COMMAND,$(PTX_FIRST),$(BUILD)/test/ptx_mutations),$(PTX_SKIPPED))
+PTX_TESTS_ALL := $(if $(NVCC),"test/ptx_lint.sh $(foreach a,$(PTX_ALL),$(call PTX_OF,$(a)))" $(BUILD)/test/ptx_opcodes \
+  $(call PTX_COMMAND,$(PTX_FIRST),PTX_ORDERS=all $(BUILD)/test/ptx_run) \
   $(call PTX_COMMAND,$(PTX_FIRST),PTX_MUTATIONS=220 $(BUILD)/test/ptx_mutations) \
-  $(foreach a,$(PTX_REST),$(call PTX_COMMAND,$(a),$(BUILD)/test/ptx_run)) "test/sass.sh $(call PTX_OF,$(PTX_FIRST))","test/skip.sh ptx: there is no nvcc")
+  $(foreach a,$(PTX_REST),$(call PTX_COMMAND,$(a),$(BUILD)/test/ptx_run)) \
+  "test/sass.sh $(foreach a,$(PTX_ALL),$(call PTX_OF,$(a)))",$(PTX_SKIPPED))
 
 test: float-tests double-tests $(PTX_BUILT)
-	@test/run.sh test/rooms.sh "test/check_docs.sh --consistent" "test/install.sh $(BUILD)" $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) $(PTX_LINT) $(PTX_TESTS) $(PYTHON)
+	@test/run.sh test/rooms.sh "test/check_docs.sh --consistent" "test/install.sh $(BUILD)" $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) $(PTX_TESTS) $(PYTHON)
 
 # The same bits from every build: each of these compares itself with test/golden.txt and with the oracles.
 MATRIX := generic O0 noopenmp sanitize $(if $(X86),v3) $(if $(shell command -v clang++),clang)
@@ -345,7 +346,7 @@ processor-%:
 	  $(MAKE) --no-print-directory BUILD=$(BUILD)/$* $(CROSS_FLAGS) $(addprefix $(BUILD)/$*/,test/bits test/oracle train_copy); fi
 test-all: $(PROCESSORS:%=processor-%) float-tests double-tests $(PTX_BUILT) $(PTX_BUILT_ALL) $(MATRIX:%=matrix-%)
 	@test/run.sh test/rooms.sh "test/check_docs.sh --consistent" "test/install.sh $(BUILD)" $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) \
-	  $(PTX_LINT) $(PTX_TESTS_ALL) $(PYTHON) $(foreach m,$(MATRIX),$(call TESTS_OF,$(m))) $(EMULATED)
+	  $(PTX_TESTS_ALL) $(PYTHON) $(foreach m,$(MATRIX),$(call TESTS_OF,$(m))) $(EMULATED)
 
 # Every function of numerics.h on all 2^32 inputs.
 test-exhaustive: $(BUILD)/test/numerics_exhaustive

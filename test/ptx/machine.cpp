@@ -45,7 +45,8 @@ void check_limits(const Program& program, const Launch& launch) {
   const unsigned threads = launch.block.size();
   const auto fail = [&](const std::string& why) { throw Fault("kernel " + program.name + ": " + why); };
   if (threads == 0 || threads > program.most_threads)
-    fail(std::to_string(threads) + " threads a block, at most " + std::to_string(program.most_threads) + " allowed");
+    fail(std::to_string(threads) + " threads a block, its __launch_bounds__ promises at most " +
+         std::to_string(program.most_threads));
   if (launch.parameters.size() < program.parameter_bytes)
     fail(std::to_string(launch.parameters.size()) + " bytes of parameters, the code reads " +
          std::to_string(program.parameter_bytes));

@@ -86,7 +86,7 @@ struct Program {
   std::vector<uint32_t> watched;  // all their places
   uint32_t register_bytes = 0;    // of a warp
   size_t parameter_bytes = 0, shared_bytes = 0;
-  unsigned most_threads = 1024;
+  unsigned most_threads = 256;
   std::vector<uint8_t> executed;  // of each instruction whether it ever was
 };
 

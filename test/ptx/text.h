@@ -40,8 +40,9 @@ struct Kernel {
   std::map<std::string, int> registers;  // bits of each: 1 for a predicate
   std::map<std::string, Variable> parameters, shared;
   size_t parameter_bytes = 0, shared_bytes = 0;
-  std::string launch_shared;     // the name of the launch's part, which lies behind the kernel's own arrays
-  unsigned most_threads = 1024;  // .maxntid
+  std::string launch_shared;  // the name of the launch's part, which lies behind the kernel's own arrays
+  // .maxntid, of __launch_bounds__. A kernel without may have 255 registers, of which 65,536 are enough for 256 threads.
+  unsigned most_threads = 256;
 };
 
 // "%p" and 5 of "%p<5>": registers are declared in ranges.
