@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "base/program.h"
@@ -24,18 +23,6 @@
 
 namespace petroglyph {
 namespace {
-
-// What the plans of an experiment would take, by a few steps of each of their commands.
-void measure(const Experiment& experiment, const DryRun& dry) {
-  for (const Scale::Size size : {Scale::Size::QUICK, Scale::Size::EVENING}) {
-    Scale scale;
-    scale.size = size;
-    if (!has_plan(experiment, size)) continue;
-    std::printf("  %-20s --%s: ", experiment.name.c_str(), name_of(size).c_str());
-    std::fflush(stdout);
-    std::printf("about %s of training on this machine\n", duration_text(dry.seconds_of(experiment, scale)).c_str());
-  }
-}
 
 int list(const std::vector<std::string>& words, const std::string& programs) {
   std::vector<std::string> names;
@@ -53,7 +40,7 @@ int list(const std::vector<std::string>& words, const std::string& programs) {
   bool first = true;
   for (const Experiment* experiment : chosen_experiments(names)) {
     if (measured) {
-      measure(*experiment, dry);
+      dry.print_seconds(*experiment);
       continue;
     }
     if (!first) std::printf("\n");
@@ -88,13 +75,9 @@ int run(const std::vector<std::string>& words, const std::string& programs) {
   std::string missing, failed;
   for (const Experiment* experiment : wanted) {
     const Scale scale = scale_for(*experiment, given.scale);
-    if (scale.evening() && !has_plan(*experiment, scale.size)) {
-      if (wanted.size() == 1) throw UsageError(experiment->name + " --evening: has none, expected --quick or --full");
-      continue;
-    }
-    if (scale.full() && !experiment->data.empty() && !scale.has_data()) {
-      if (wanted.size() == 1) throw UsageError(experiment->name + " --full: expected " + experiment->data);
-      missing += "\n  " + experiment->name + " wants " + experiment->data;
+    if (const std::string lack = lacking(*experiment, scale); !lack.empty()) {
+      if (wanted.size() == 1) throw UsageError(experiment->name + " --" + name_of(scale.size) + ": " + lack);
+      if (scale.full()) missing += "\n  " + experiment->name + ": " + lack;
       continue;
     }
     try {
@@ -119,11 +102,6 @@ int run(const std::vector<std::string>& words, const std::string& programs) {
 
 // ---- report ---------------------------------------------------------------------------------------------------------
 
-// A page that has not these words is not of ours.
-void check_page(const std::string& path, const std::string& words, bool force) {
-  if (is_there(path) && read_regular_file(path).find(words) == std::string::npos) check_replaced(path, force);
-}
-
 int report(const std::vector<std::string>& words) {
   std::string out = "runs/report", results;
   bool force = false;
@@ -136,17 +114,7 @@ int report(const std::vector<std::string>& words) {
       .placeholder("FOLDER");
   declare_force(options, &force);
   options.parse(words);
-  const Page page = make_page(experiments(), results);
-  check_page(out + "/index.html", "<h1>" + page.title + "</h1>", force);
-  if (!results.empty()) check_page(results + "/RESULTS.md", "written by `./reproduce report", force);
-  write_html(page, out);
-  const auto count = std::count_if(page.sections.begin(), page.sections.end(),
-                                   [](const PageSection& section) { return !section.commands.empty(); });
-  std::printf("saved %s/index.html (%lld of %zu sections were run)\n", out.c_str(), static_cast<long long>(count),
-              page.sections.size());
-  if (results.empty()) return 0;
-  write_markdown(page, results);
-  std::printf("saved %s/RESULTS.md\n", results.c_str());
+  save_page(make_page(experiments(), results), out, results, force);
   return 0;
 }
 

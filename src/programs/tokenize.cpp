@@ -10,6 +10,7 @@
 #include "base/program.h"
 #include "base/text.h"
 #include "tasks/corpus.h"
+#include "tasks/shard_writer.h"
 #include "tokenizers/byte_pair_training.h"
 #include "tokenizers/documents.h"
 
@@ -56,45 +57,8 @@ std::unique_ptr<Tokenizer> learn(const Settings& settings) {
   return tokenizer;
 }
 
-// Writes tokens into one shard after another.
-class ShardWriter {
- public:
-  ShardWriter(const Settings& settings, const Tokenizer& tokenizer) : settings_(settings) {
-    if (settings.out.empty()) return;
-    if (tokenizer.vocab() > MOST_SHARD_TOKENS)
-      throw Error("--out: a shard has 16 bits a token, too few for " + with_commas(tokenizer.vocab()) + " tokens");
-    check_replaced(path(), settings.force);
-  }
-
-  void add(const std::vector<int32_t>& tokens) {
-    if (settings_.out.empty()) return;
-    waiting_.insert(waiting_.end(), tokens.begin(), tokens.end());
-    const auto full = static_cast<size_t>(settings_.shard_tokens);
-    while (waiting_.size() >= full) write(full);
-  }
-  void finish() {
-    if (!waiting_.empty()) write(waiting_.size());
-  }
-
- private:
-  std::string path() const { return settings_.out + text("_%06d.bin", written_); }
-
-  void write(size_t count) {
-    const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(count);
-    check_replaced(path(), settings_.force);
-    write_file_atomically(path(), shard_bytes({waiting_.begin(), end}));
-    std::printf("%s: %s tokens\n", path().c_str(), with_commas(static_cast<int64_t>(count)).c_str());
-    waiting_.erase(waiting_.begin(), end);
-    ++written_;
-  }
-
-  const Settings& settings_;
-  std::vector<int32_t> waiting_;
-  int written_ = 0;
-};
-
 void encode(const Settings& settings, const Tokenizer& tokenizer) {
-  ShardWriter shards(settings, tokenizer);
+  ShardWriter shards(settings.out, settings.shard_tokens, tokenizer, settings.force);
   for (const std::string& path : settings.files) {
     const MappedFile file(path);
     const std::string_view bytes = file.text();

@@ -10,12 +10,10 @@
 #include "base/program.h"
 #include "base/text.h"
 #include "generation/generator.h"
-#include "math/random.h"
 #include "tasks/language_modeling.h"
 #include "tasks/last_token.h"
 #include "train/compare.h"
-#include "train/device.h"
-#include "train/text_checkpoint.h"
+#include "train/text_evaluation.h"
 #include "train/text_settings.h"
 
 namespace petroglyph {
@@ -34,9 +32,6 @@ struct Session : TextRunSettings {
 
   void open_text();
   void prepare();
-  int evaluate_checkpoint();
-  void count_characters(int samples);
-  std::string describe(const Measures& measures) const;
   std::vector<std::string> sample();
   LengthTable length_table();
   LastToken last_token(int length) const {
@@ -74,59 +69,18 @@ void Session::prepare() {
   if (text_settings.longest_length() > 0)
     last_token(text_settings.longest_length());  // whether the text is long enough shows before the training
   RunExtras extras;
-  extras.describe = [this](const Measures& measures) { return describe(measures); };
+  extras.describe = [this](const Measures& measures) { return text_measures(measures, characters_a_token); };
   if (text_settings.sample_length > 0) extras.after_evaluation = [this] { return sample(); };
   extras.keep_best = true;
   extras.data = Json::object().set("tokenizer", opened.tokenizer->to_json());
   run->prepare(model.model, model.config(opened.tokenizer->vocab(), longest), *task, extras);
-  count_characters(run->eval_samples());
+  characters_a_token = characters_a_target(*task, *opened.tokenizer, settings.seed, run->eval_samples());
   if (settings.quiet) return;
   std::printf("%s tokens to learn from, %s to evaluate; %s; %s windows of %d an epoch\n",
               with_commas(opened.training->size()).c_str(), with_commas(opened.validation->size()).c_str(),
               opened.tokenizer->name().c_str(), with_commas(task->training_windows()).c_str(), text_settings.context);
   if (opened.training->replaced() > 0)
     std::printf("replaced %s characters by '?'\n", with_commas(opened.training->replaced()).c_str());
-}
-
-// Of the targets of so many evaluated samples.
-void Session::count_characters(int samples) {
-  const Batch evaluated = task->batch(settings.seed, stream_of("evaluate"), 0, 0, samples);
-  int64_t characters = 0;
-  for (const int32_t token : evaluated.targets) characters += opened.tokenizer->characters(token);
-  characters_a_token = static_cast<double>(characters) / static_cast<double>(evaluated.counted);
-}
-
-// The checkpoint of --evaluate on all of --data, in windows as long as those of its training, or as its model reads.
-int Session::evaluate_checkpoint() {
-  const TextSettings& t = text_settings;
-  if (t.source.data.empty()) throw UsageError("--evaluate: on which text? (--data FILE)");
-  const SafetensorsFile file(checkpoint_path(t.evaluate));
-  const RunState state = read_run_state(file);
-  opened.tokenizer = load_tokenizer(file, state);
-  opened.training = opened.validation = open_corpus(t.source.data, *opened.tokenizer, token_format(t.source.format));
-  const auto ops = make_device(settings.device, settings.threads);
-  const auto trained = load_model(file, state, *ops);
-  const Json *readout = state.config.find("readout"), *learned = state.options.find("context");
-  const bool once = trained->window() > 0 || (readout && readout->string() == "last");
-  int context = std::min(trained->longest(), learned ? static_cast<int>(learned->integer()) : 1024);
-  if (options.given("context")) context = t.context;
-  if (trained->window() > 0) context = trained->window();
-  task.emplace(opened.training, t.source.data, opened.validation, t.source.data, context, settings.batch,
-               once ? Targets::LAST : Targets::ALL);
-  const int64_t most = options.given("eval-samples") ? settings.eval_samples : int64_t(1) << 24;
-  const int samples = static_cast<int>(std::min(most, task->evaluation_samples()));
-  count_characters(samples);
-  Optimizer unused(trained->parameters, *ops, {});
-  Trainer trainer(*trained, *task, unused, *ops, settings.seed, settings.batch, 1);
-  const Measures measures = trainer.evaluate(*task, 0, samples);
-  std::printf("%s, step %s, on %s: %s windows of %d tokens\n%s\n", state.model.c_str(), with_commas(state.step).c_str(),
-              t.source.data.c_str(), with_commas(samples).c_str(), context, describe(measures).c_str());
-  return 0;
-}
-
-std::string Session::describe(const Measures& measures) const {
-  return text("validation loss %.4f  perplexity %.2f  %.3f bits/character  accuracy %.1f %%", measures.loss,
-              std::exp(measures.loss), measures.loss / std::log(2.0) / characters_a_token, 100 * measures.accuracy);
 }
 
 std::vector<std::string> Session::sample() {
@@ -165,6 +119,7 @@ int main(int argc, char** argv) {
       return word == "--evaluate" || word.rfind("--evaluate=", 0) == 0;
     });
     if (!evaluate) return train_or_compare<Session>(argc, argv, ranks);
-    return ranks->first() ? Session(words).evaluate_checkpoint() : 0;
+    if (ranks->first()) evaluate_checkpoint(TextRunSettings(words));
+    return 0;
   });
 }

@@ -47,6 +47,12 @@ std::vector<const Experiment*> chosen_experiments(const std::vector<std::string>
 
 bool has_plan(const Experiment& experiment, Scale::Size size) { return !cost_of(experiment, size).empty(); }
 
+std::string lacking(const Experiment& experiment, const Scale& scale) {
+  if (scale.evening() && !has_plan(experiment, scale.size)) return "has none, expected --quick or --full";
+  if (scale.full() && !experiment.data.empty() && !scale.has_data()) return "expected " + experiment.data;
+  return "";
+}
+
 void list_experiment(const Experiment& experiment) {
   std::printf("%s: %s\n  %s, %s\n  %s\n", experiment.name.c_str(), experiment.title.c_str(), experiment.paper.c_str(),
               experiment.where.c_str(), experiment.shows.c_str());

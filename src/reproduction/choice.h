@@ -15,6 +15,9 @@ std::vector<const Experiment*> chosen_experiments(const std::vector<std::string>
 // Whether it has a plan of this size of its own; of what has no --full the quick one is the papers' size.
 bool has_plan(const Experiment& experiment, Scale::Size size);
 
+// What keeps it from being run at this scale; empty: nothing.
+std::string lacking(const Experiment& experiment, const Scale& scale);
+
 // On the terminal: all of them, and one with its commands.
 void list_experiments();
 void list_experiment(const Experiment& experiment);

@@ -10,6 +10,7 @@
 #include "base/interrupt.h"
 #include "base/text.h"
 #include "reproduction/child.h"
+#include "reproduction/choice.h"
 #include "reproduction/record.h"
 
 namespace petroglyph {
@@ -131,6 +132,17 @@ double DryRun::seconds_of(const Experiment& experiment, const Scale& scale) cons
   }
   remove_runs(folder);
   return total;
+}
+
+void DryRun::print_seconds(const Experiment& experiment) const {
+  for (const Scale::Size size : {Scale::Size::QUICK, Scale::Size::EVENING}) {
+    Scale scale;
+    scale.size = size;
+    if (!has_plan(experiment, size)) continue;
+    std::printf("  %-20s --%s: ", experiment.name.c_str(), name_of(size).c_str());
+    std::fflush(stdout);
+    std::printf("about %s of training on this machine\n", duration_text(seconds_of(experiment, scale)).c_str());
+  }
 }
 
 }  // namespace petroglyph

@@ -21,6 +21,8 @@ struct DryRun {
   // What its training programs would take on this machine, in seconds: measured over a few steps of each at its own batch, without
   // evaluations and tests. Those that learn for a number of steps that their words do not tell are not in it.
   double seconds_of(const Experiment& experiment, const Scale& scale) const;
+  // Says that of an experiment's quick and evening plans.
+  void print_seconds(const Experiment& experiment) const;
 
  private:
   ChildOutcome start(const Command& command, const std::string& folder, const std::string& short_words) const;

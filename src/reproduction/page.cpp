@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <set>
 
@@ -230,6 +231,30 @@ std::string weights_of(const DoneCommand& command) {
 
 std::string cost_of(const DoneCommand& command) {
   return command.done ? duration_text(command.seconds) : command.seconds > 0 ? "interrupted" : NOT_RUN;
+}
+
+// ---- Files ----------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// A page that has not these words is not of ours.
+void check_page(const std::string& path, const std::string& words, bool force) {
+  if (is_there(path) && read_regular_file(path).find(words) == std::string::npos) check_replaced(path, force);
+}
+
+}  // namespace
+
+void save_page(const Page& page, const std::string& folder, const std::string& results, bool force) {
+  check_page(folder + "/index.html", "<h1>" + page.title + "</h1>", force);
+  if (!results.empty()) check_page(results + "/RESULTS.md", "written by `./reproduce report", force);
+  write_html(page, folder);
+  const auto count = std::count_if(page.sections.begin(), page.sections.end(),
+                                   [](const PageSection& section) { return !section.commands.empty(); });
+  std::printf("saved %s/index.html (%lld of %zu sections were run)\n", folder.c_str(), static_cast<long long>(count),
+              page.sections.size());
+  if (results.empty()) return;
+  write_markdown(page, results);
+  std::printf("saved %s/RESULTS.md\n", results.c_str());
 }
 
 }  // namespace petroglyph

@@ -69,6 +69,8 @@ Page make_page(const std::vector<Experiment>& experiments, const std::string& re
 void write_html(const Page& page, const std::string& folder);
 // RESULTS.md, the figures and the tables, and the records and words that make_page finds there.
 void write_markdown(const Page& page, const std::string& folder);
+// Both, and says so: `results` may be empty. Throws Error, without `force`, where a page is there that this did not write.
+void save_page(const Page& page, const std::string& folder, const std::string& results, bool force);
 // The rows of an experiment, for a terminal.
 std::string plain_rows(const PageSection& section);
 // Of numbers that several runs left; empty where none did.

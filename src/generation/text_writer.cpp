@@ -1,0 +1,78 @@
+#include "generation/text_writer.h"
+
+#include <cstdio>
+#include <iostream>
+
+#include <unistd.h>
+
+#include "base/interrupt.h"
+#include "base/text.h"
+
+namespace petroglyph {
+
+double TextWriter::seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
+
+std::vector<int32_t> TextWriter::tokens_of(const std::string& prompt, const std::string& origin) const {
+  tokenizer_.check(prompt, origin);
+  return prompt_tokens(tokenizer_, prompt, model_, how_.special);
+}
+
+Generator TextWriter::generator(int sample, int64_t capacity) {
+  return Generator(model_, ops_, tokenizer_, how_.sampling, how_.seed, static_cast<uint32_t>(sample), capacity,
+                   how_.window);
+}
+
+void TextWriter::write(Generator& generator, CharacterWriter& out) {
+  const int32_t end = tokenizer_.end_of_text();  // −1: none
+  for (int i = 0; i < how_.length && !interrupted(); ++i, ++written_) {
+    const int32_t token = generator.next();
+    if (token == end) break;
+    out.write(tokenizer_.bytes(token));
+  }
+  out.finish();
+  std::printf("\n");
+  std::fflush(stdout);
+}
+
+void TextWriter::note_long_prompt(int64_t tokens) const {
+  const int longest = model_.longest();
+  if (how_.quiet || tokens <= longest) return;
+  std::fprintf(
+      stderr,
+      "note: the prompt has %s tokens and the model reads %d at most: it goes on from the last %d, and then %s\n",
+      with_commas(tokens).c_str(), longest, longest,
+      how_.window == Window::SLIDE ? "from as many again and again"
+                                   : "from the later half of what it had (--window slide: from as many)");
+}
+
+void TextWriter::continue_prompt(const std::string& prompt, const std::string& origin) {
+  const std::vector<int32_t> tokens = tokens_of(prompt, origin);
+  note_long_prompt(static_cast<int64_t>(tokens.size()));
+  start_ = std::chrono::steady_clock::now();
+  for (int sample = 0; sample < how_.samples && !interrupted(); ++sample) {
+    if (how_.samples > 1 && !how_.quiet) std::printf("%s--- %d\n", sample > 0 ? "\n" : "", sample + 1);
+    Generator generator = this->generator(sample, static_cast<int64_t>(tokens.size()) + how_.length);
+    CharacterWriter out;
+    out.write(prompt);
+    generator.read(tokens);
+    write(generator, out);
+  }
+}
+
+void TextWriter::converse() {
+  constexpr int64_t CAPACITY = 4096;  // of a model without a longest sequence
+  Generator generator = this->generator(0, CAPACITY);
+  std::string line;
+  for (bool first = true;; first = false) {
+    if (isatty(STDIN_FILENO)) std::printf("> "), std::fflush(stdout);
+    if (!std::getline(std::cin, line)) break;
+    const InterruptGuard guard;  // Ctrl-C ends an answer; between two it ends the program
+    generator.read(tokens_of(first ? (line.empty() ? "\n" : line) : "\n" + line, "the prompt"));
+    CharacterWriter out;
+    write(generator, out);
+  }
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,53 @@
+// A model that writes text to the standard output: from a prompt, or in turns with somebody at a terminal.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "generation/character_writer.h"
+#include "generation/generator.h"
+#include "generation/sampling.h"
+#include "models/model.h"
+#include "tokenizers/tokenizer.h"
+
+namespace petroglyph {
+
+struct TextWriting {
+  int length = 200, samples = 1;  // tokens to write, and how many times
+  Sampling sampling;
+  uint64_t seed = 1;
+  Window window = Window::HALF;
+  bool special = false;  // prompt_tokens
+  bool quiet = false;    // only the text
+};
+
+class TextWriter {
+ public:
+  // They live as long.
+  TextWriter(Model& model, Ops& ops, const Tokenizer& tokenizer, const TextWriting& how)
+      : model_(model), ops_(ops), tokenizer_(tokenizer), how_(how) {}
+
+  // origin: where the prompt comes from, for an Error where the tokenizer does not have its letters
+  void continue_prompt(const std::string& prompt, const std::string& origin);
+  // Each line of the standard input goes on from all that was said, as far as the model can see back.
+  void converse();
+
+  int64_t written() const { return written_; }  // tokens
+  double seconds() const;                       // since the prompt was there
+
+ private:
+  std::vector<int32_t> tokens_of(const std::string& prompt, const std::string& origin) const;
+  void note_long_prompt(int64_t tokens) const;
+  Generator generator(int sample, int64_t capacity);
+  void write(Generator& generator, CharacterWriter& out);
+
+  Model& model_;
+  Ops& ops_;
+  const Tokenizer& tokenizer_;
+  const TextWriting how_;
+  int64_t written_ = 0;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace petroglyph

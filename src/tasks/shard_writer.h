@@ -1,0 +1,32 @@
+// Writes tokens into shards (corpus.h), one after another.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tokenizers/tokenizer.h"
+
+namespace petroglyph {
+
+class ShardWriter {
+ public:
+  // Into PREFIX_000000.bin, PREFIX_000001.bin, …; without a prefix nowhere. Files that are there are replaced with `force` only, else
+  // Error; as where the tokenizer has more tokens than 16 bits tell.
+  ShardWriter(const std::string& prefix, int64_t shard_tokens, const Tokenizer& tokenizer, bool force);
+
+  void add(const std::vector<int32_t>& tokens);
+  void finish();  // writes what is left as the last one
+
+ private:
+  std::string path() const;
+  void write(size_t count);
+
+  std::string prefix_;
+  size_t shard_tokens_;
+  bool force_;
+  std::vector<int32_t> waiting_;
+  int written_ = 0;
+};
+
+}  // namespace petroglyph
