@@ -184,7 +184,7 @@ struct SmallTraining {
       const Measures trained = trainer.step(step, 1e-3);
       said += text("%a %a %a ", trained.loss, trained.accuracy, optimizer.gradient_norm());
     }
-    const Measures measured = trainer.evaluate_together(task, 6, 45);
+    const Measures measured = trainer.evaluate(task, 6, 45);
     said += text("%a %a ", measured.loss, measured.accuracy);
     return said + text("%016llx", static_cast<unsigned long long>(model->parameters.fingerprint()));
   }
@@ -294,47 +294,64 @@ class UnderMpi {
     return shell.script(before + "timeout 120 " + start(count, arguments, program));
   }
 
+  // Each training program by one process and by several, and begun by two and gone on with by four: the same files.
   void programs() {
     struct Row {
-      const char *program, *arguments;
+      const char* program;
+      std::string arguments;
+      const char *part, *whole;  // of it
       std::vector<const char*> files;
     };
-    const std::string copy = SMALL + "--steps 12 --shards 4 ";
-    const std::string compare = copy + "--compare transformer,rnn:hidden=8 --evaluate-lengths 3,6 ";
+    const std::string copy = SMALL + "--shards 4 ";
     const Row rows[] = {
-        {"train_copy", copy.c_str(), {"log.csv"}},
-        {"train_copy", compare.c_str(), {"compare.csv", "lengths.csv", "transformer/log.csv", "rnn-hidden-8/log.csv"}},
+        {"train_copy", copy + "--evaluate-lengths 3,6 ", "--steps 5 ", "--steps 12 ", {"log.csv", "lengths.csv"}},
+        {"train_copy",
+         copy + "--compare transformer,rnn:hidden=8 --evaluate-lengths 3,6 ",
+         "--steps 5 ",
+         "--steps 12 ",
+         {"compare.csv", "lengths.csv", "transformer/log.csv", "rnn-hidden-8/log.csv"}},
         {"train_text",
-         "--width 16 --layers 1 --context 16 --batch 4 --shards 2 --steps 6 --eval-every 3 --eval-samples 9 "
-         "--sample-length 8 --accumulate 2",
-         {"log.csv"}},
+         "--width 16 --layers 1 --context 16 --batch 4 --shards 4 --eval-every 3 --eval-samples 9 --sample-length 8 "
+         "--accumulate 2 --schedule constant --evaluate-lengths 8,24 --length-windows 30 ",
+         "--steps 2 ",
+         "--steps 6 ",
+         {"log.csv", "lengths.csv"}},
         {"train_regular",
-         "--width 16 --heads 2 --steps 6 --batch 8 --shards 2 --eval-samples 12 --test-every 200 "
-         "--test-strings 8 --eval-every 3",
-         {"results.csv", "parity_check-seed-1/log.csv"}},
+         "--width 16 --heads 2 --batch 8 --shards 4 --eval-samples 12 --test-every 200 --test-strings 8 --eval-every "
+         "3 ",
+         "--steps 2 ",
+         "--steps 6 ",
+         {"results.csv", "parity_check-seed-1/log.csv", "parity_check-seed-1/test.csv"}},
+        {"train_regular",
+         "--protocol next --task D_2 --model rnn --width 8 --batch 8 --shards 4 --eval-samples 12 --test-strings 20 "
+         "--eval-every 3 ",
+         "--steps 2 ",
+         "--steps 6 ",
+         {"results.csv", "D_2-seed-1/log.csv", "D_2-seed-1/test.csv"}},
         {"train_image",
-         "--width 16 --heads 2 --layers 1 --steps 3 --batch 4 --shards 4 --eval-samples 9 --eval-every 2 --maps 0",
+         "--width 16 --heads 2 --layers 1 --batch 4 --shards 4 --eval-samples 9 --eval-every 2 --maps 0 ",
+         "--steps 1 ",
+         "--steps 3 ",
          {"log.csv", "confusion.csv"}},
         {"scaling",
-         "--models mlp_lm --budgets 1e7 --widths 16,24,32 --eval-samples 16 --batch 16 --shards 4 --threads 1",
+         "--models mlp_lm --budgets 1e7 --eval-samples 16 --batch 16 --shards 4 --threads 1 ",
+         "--widths 16,24,32 ",
+         "--widths 16,24,32,20 ",
          {"points.csv"}},
     };
     for (const Row& row : rows) {
       const Shell shell(folder_ + "/" + row.program);
-      const std::string arguments = std::string(row.arguments) + " --name ";
-      const Outcome alone = shell.run(arguments + "alone");
+      const std::string whole = row.arguments + row.whole + "--name ";
+      const Outcome alone = shell.run(whole + "alone");
       test_.check(std::string(row.program) + " alone", alone.status == 0, alone.output);
-      const bool first = &row == &rows[0];
       for (const int count : {1, 2, 4}) {
-        if (count != 2 && !first) continue;
-        const std::string name = text("%s by %d ranks", row.program, count), by = text("by%d", count);
-        const Outcome outcome = ranks(shell, count, arguments + by, row.program);
-        if (!test_.check(name, outcome.status == 0, outcome.output)) continue;
-        if (alone.says("weights ")) test_.equal(name + ": weights", outcome.weights(), alone.weights());
-        for (const char* file : row.files)
-          test_.equal(name + ": " + file, rows_of(shell.file("runs/" + by + "/" + file)),
-                      rows_of(shell.file(std::string("runs/alone/") + file)));
+        if (count != 2 && &row != &rows[0]) continue;
+        const std::string by = text("by-%d", count);
+        compare(shell, row.program, by, ranks(shell, count, whole + by, row.program), alone, row.files);
       }
+      ranks(shell, 2, row.arguments + row.part + "--name parts", row.program);
+      compare(shell, row.program, "parts",
+              ranks(shell, 4, std::string("--resume --name parts ") + row.whole, row.program), alone, row.files);
     }
   }
 
@@ -384,30 +401,34 @@ class UnderMpi {
     expect(shell, "shards do not divide the batch", 1, SMALL + "--shards 16", 2,
            "--shards 16 does not divide --batch 8");
     expect(shell, "no such run", 2, "--name nowhere --resume --shards 2", 1, "runs/nowhere: there is no such run");
-    const auto beside = [&](const std::string& name, const std::string& other, const std::string& words,
-                            const std::string& all = SMALL + "--shards 2 --steps 4 --name a ",
-                            const char* program = "train_copy") {
-      const std::string one = "'" + folder_ + "/" + program + "' " + all;
-      const Outcome outcome =
-          shell.script("timeout 60 mpirun -q --oversubscribe -n 1 " + one + " : -n 1 " + one + other);
-      test_.check(name, outcome.status != 0 && outcome.says(words), outcome.output);
+    write_bytes(shell.file("good.txt"), "not a checkpoint");
+    expect(shell, "--init from no checkpoint", 2, SMALL + "--shards 2 --init good.txt", 1, "good.txt: ");
+    const auto beside = [&](const std::string& name, const std::string& one, const std::string& other,
+                            const std::string& words) {
+      const Outcome outcome = shell.script("timeout 60 mpirun -q --oversubscribe -n 1 " + one + " : -n 1 " + other);
+      test_.check(name, outcome.status != 0 && outcome.says(words), text("%d ", outcome.status) + outcome.output);
       test_.check(name + ": in one line", std::count(outcome.output.begin(), outcome.output.end(), '\n') == 1,
                   outcome.output);
     };
-    beside("another seed", "--seed 2", "rank 1 differs from rank 0 in its options, its model or its version");
-    beside("another rate", "--lr 1", "rank 1 differs from rank 0 in its options, its model or its version");
-    beside("a bad option", "--lenght 1", "train_copy: rank 1: unknown option --lenght");
-    write_bytes(shell.file("one.txt"), std::string(3000, 'a') + std::string(3000, 'b'));
-    const std::string text =
-        "--data one.txt --width 16 --layers 1 --context 16 --batch 4 --shards 2 --steps 2 --quiet --name t ";
-    beside("a file that is not there", "--data two.txt", "train_text: rank 1: two.txt", text, "train_text");
+    const std::string copy = "'" + folder_ + "/train_copy' " + SMALL + "--shards 2 --steps 4 --name a ";
+    const std::string text = "'" + folder_ +
+                             "/train_text' --data one.txt --width 16 --layers 1 --context 16 --batch 4 --shards 2 "
+                             "--steps 2 --quiet --name t ";
+    for (const char* other : {"--seed 2", "--lenght 1", "--help", "--resume", "--compare rnn,transformer"})
+      beside(std::string("one with ") + other, copy, copy + other, "rank 1 differs from rank 0 in its command line");
+    beside("another program", copy, text, "rank 1 differs from rank 0 in its command line");
+
+    // The same command line in another folder.
+    const std::string elsewhere = "--wdir \"$PWD/other\" ", configured = copy + "--config rate ";
     std::filesystem::create_directory(shell.file("other"));
+    write_bytes(shell.file("rate"), "lr = 0.001\n");
+    write_bytes(shell.file("other/rate"), "lr = 0.002\n");
+    beside("another --config", configured, elsewhere + configured,
+           "rank 1 differs from rank 0 in its options, its model or its version");
+    write_bytes(shell.file("one.txt"), std::string(3000, 'a') + std::string(3000, 'b'));
+    beside("a file that is not there", text, elsewhere + text, "train_text: rank 1: one.txt");
     write_bytes(shell.file("other/one.txt"), std::string(3000, 'b') + std::string(3000, 'a'));
-    const std::string program = "'" + folder_ + "/train_text' " + text;
-    const Outcome files = shell.script("timeout 60 mpirun -q --oversubscribe -n 1 " + program +
-                                       " : -n 1 --wdir \"$PWD/other\" " + program);
-    test_.check("another file of the same name",
-                files.status == 1 && files.says("rank 1 differs from rank 0 in its samples"), files.output);
+    beside("another file of the same name", text, elsewhere + text, "rank 1 differs from rank 0 in its samples");
   }
 
   // Ctrl-C in a terminal, or a SIGTERM, of the launcher or of one rank: all finish the step, and the first one saves.
@@ -490,6 +511,16 @@ class UnderMpi {
                 log_rows(shell.file("runs/whole/log.csv")));
   }
 
+  // What the run in runs/NAME said and left, against runs/alone.
+  void compare(const Shell& shell, const std::string& program, const std::string& name, const Outcome& outcome,
+               const Outcome& alone, const std::vector<const char*>& files) {
+    const std::string check = program + ", " + name;
+    if (!test_.check(check, outcome.status == 0, outcome.output)) return;
+    if (alone.says("weights ")) test_.equal(check + ": weights", outcome.weights(), alone.weights());
+    for (const char* file : files)
+      test_.equal(check + ": " + file, rows_of(shell.file("runs/" + name + "/" + file)),
+                  rows_of(shell.file(std::string("runs/alone/") + file)));
+  }
   static std::string rows_of(const std::string& path) {
     const bool is_log = path.size() > 7 && path.compare(path.size() - 7, 7, "log.csv") == 0;
     return is_log ? log_rows(path) : read_bytes(path);

@@ -15,9 +15,19 @@ double Answers::accuracy() const {
   return labels.empty() ? 0 : right / static_cast<double>(labels.size());
 }
 
-Answers classify(Model& model, Ops& ops, const Images& task, uint64_t seed, uint32_t stream, int count, int batch) {
-  Answers all;
-  for (int first = 0; first < count; first += batch) {
+namespace {
+
+struct Answered {
+  int32_t label, answer;
+  real loss;
+};
+
+// Those of this rank's batches.
+std::vector<Answered> classify_some(Model& model, Ops& ops, const Images& task, uint64_t seed, uint32_t stream,
+                                    int count, int batch, const Ranks& ranks) {
+  std::vector<Answered> some;
+  for (int64_t begin = int64_t(ranks.rank()) * batch; begin < count; begin += int64_t(ranks.count()) * batch) {
+    const int first = static_cast<int>(begin);
     const Batch pictures = task.batch(seed, stream, 0, first, std::min(batch, count - first));
     const int B = pictures.size;
     Tensor patches(ops, {static_cast<int64_t>(pictures.patches.size())}), losses(ops, {B});
@@ -27,9 +37,30 @@ Answers classify(Model& model, Ops& ops, const Images& task, uint64_t seed, uint
     const real* logits = model.forward({nullptr, B, pictures.length, patches.data()});
     ops.argmax(best.data(), logits, B, model.classes());
     ops.cross_entropy(losses.data(), nullptr, logits, targets.data(), 0, B, model.classes());
-    for (const real loss : losses.download()) all.loss += static_cast<double>(loss) / count;
-    for (const int32_t answer : best.download()) all.answers.push_back(answer);
-    all.labels.insert(all.labels.end(), pictures.targets.begin(), pictures.targets.end());
+    const std::vector<real> lost = losses.download();
+    const std::vector<int32_t> answers = best.download();
+    for (size_t i = 0; i < answers.size(); ++i) some.push_back({pictures.targets[i], answers[i], lost[i]});
+  }
+  return some;
+}
+
+}  // namespace
+
+// Rank r takes the batches r, r + R, …; what they say is added in the pictures' order.
+Answers classify(Model& model, Ops& ops, const Images& task, uint64_t seed, uint32_t stream, int count, int batch,
+                 Ranks& ranks) {
+  const int R = ranks.count(), batches = (count + batch - 1) / batch;
+  const size_t each = static_cast<size_t>((batches + R - 1) / R) * static_cast<size_t>(batch);
+  std::vector<Answered> mine = classify_some(model, ops, task, seed, stream, count, batch, ranks);
+  mine.resize(each);
+  const std::vector<Answered> gathered = ranks.gather(mine);
+  Answers all;
+  for (int i = 0; i < count; ++i) {
+    const int b = i / batch;
+    const Answered& one = gathered[static_cast<size_t>(b % R) * each + static_cast<size_t>(b / R * batch + i % batch)];
+    all.loss += static_cast<double>(one.loss) / count;
+    all.answers.push_back(one.answer);
+    all.labels.push_back(one.label);
   }
   return all;
 }

@@ -7,6 +7,7 @@
 
 #include "models/model.h"
 #include "tasks/images.h"
+#include "train/ranks.h"
 
 namespace petroglyph {
 
@@ -17,8 +18,9 @@ struct Answers {
   double accuracy() const;
 };
 
-// The pictures 0 … count−1 of a stream, `batch` at a time.
-Answers classify(Model& model, Ops& ops, const Images& task, uint64_t seed, uint32_t stream, int count, int batch);
+// The pictures 0 … count−1 of a stream, `batch` at a time; by all ranks together.
+Answers classify(Model& model, Ops& ops, const Images& task, uint64_t seed, uint32_t stream, int count, int batch,
+                 Ranks& ranks);
 
 // How often pictures of one class were taken for another.
 class Confusion {

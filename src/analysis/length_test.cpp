@@ -29,7 +29,13 @@ class Counted final : public Task {
       if (target >= 0) answers_[static_cast<size_t>(target)] += 1;
     return language_.accuracy(batch, best);
   }
-  const std::vector<double>& answers() const { return answers_; }
+  // Of all ranks; each has asked about some of the strings.
+  std::vector<double> answers(Ranks& ranks) const {
+    const std::vector<double> all = ranks.gather(answers_);
+    std::vector<double> sum(answers_.size());
+    for (size_t i = 0; i < all.size(); ++i) sum[i % sum.size()] += all[i];
+    return sum;
+  }
 
  private:
   const RegularLanguage& language_;
@@ -39,7 +45,8 @@ class Counted final : public Task {
 // The test of one trained model, with a live line.
 class TestOfLengths {
  public:
-  explicit TestOfLengths(RegularRun& session) : session_(session), s_(session.regular) {
+  explicit TestOfLengths(RegularRun& session)
+      : session_(session), s_(session.regular), ranks_(*session.settings.ranks) {
     result_.task = s_.task;
     result_.seed = session.settings.seed;
   }
@@ -77,19 +84,22 @@ class TestOfLengths {
     result_.accuracies.push_back(accuracy);
   }
   double accuracy(int length, float ones, std::vector<double>* answers = nullptr) {
-    if (interrupted()) return 0;
+    if (stopped()) return 0;
     const RegularLanguage strings = session_.language(length, length, ones, s_.near_misses);
     const double longer = double(length) / session_.lengths().train;
     const Counted counted(strings);
     const double accuracy = session_.run->evaluate(counted, s_.strings, longer).accuracy;
-    if (answers) *answers = counted.answers();
+    if (answers) *answers = counted.answers(ranks_);
     if (progress_->due(++done_)) progress_->show(done_, text("length %d  accuracy %.1f %%", length, 100 * accuracy));
     return accuracy;
   }
 
+  // Whether a signal has reached any of the ranks: they leave off together.
+  bool stopped() { return stopped_ = stopped_ || ranks_.any(interrupted()); }
+
   // Members and the best one answer, from what the strings of each length asked for.
   void count_answers() {
-    if (interrupted()) return;
+    if (stopped()) return;
     const bool membership = session_.language(1, 1).is_membership();
     std::vector<double> all(answers_[0].size());
     for (const std::vector<double>& answers : answers_)
@@ -104,7 +114,7 @@ class TestOfLengths {
 
   void windows() {
     begin(RegularRun::WINDOWS, "window");
-    for (int i = 0; i < RegularRun::WINDOWS && !interrupted(); ++i) {
+    for (int i = 0; i < RegularRun::WINDOWS && !stopped(); ++i) {
       const NextSymbol strings = session_.next_symbols(i);
       const auto [low, high] = session_.window(i);
       add(low, high, session_.run->evaluate(strings, static_cast<int>(strings.test_strings()), i + 1).accuracy);
@@ -117,7 +127,7 @@ class TestOfLengths {
 
   void save(std::string csv) {
     progress_->finish();
-    if (interrupted()) return;
+    if (stopped() || !ranks_.first()) return;
     for (size_t i = 0; i < result_.to.size(); ++i) {
       csv += text("%.0f,", result_.to[i]) + number_text(result_.accuracies[i], 9);
       if (!answers_.empty()) csv += "," + share_text(result_.members[i]) + "," + share_text(result_.one_answer[i]);
@@ -128,7 +138,9 @@ class TestOfLengths {
 
   RegularRun& session_;
   const RegularSettings& s_;
+  Ranks& ranks_;
   TestResult result_;
+  bool stopped_ = false;
   std::vector<std::vector<double>> answers_;  // [length][class]
   std::optional<Progress> progress_;
   int64_t done_ = 0;

@@ -33,7 +33,7 @@ struct TestResult {
 // For a CSV file; empty where it is NaN.
 std::string share_text(double share);
 
-// The test of the trained model of a run, with a live line; leaves test.csv in its folder.
+// The test of the trained model of a run, with a live line, by all ranks together; leaves test.csv in its folder.
 TestResult test_lengths(RegularRun& run);
 
 }  // namespace petroglyph

@@ -49,5 +49,6 @@ int scaling(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
 }  // namespace petroglyph
 
 int main(int argc, char** argv) {
-  return petroglyph::run_ranks("scaling", [&](const auto& ranks) { return petroglyph::scaling(argc, argv, ranks); });
+  return petroglyph::run_ranks("scaling", argc, argv,
+                               [&](const auto& ranks) { return petroglyph::scaling(argc, argv, ranks); });
 }

@@ -119,15 +119,17 @@ void show_copying(Run& run, const Copying& task, int count, int shown) {
 }
 
 void Session::show() {
-  show_copying(*run, *task, 64, settings.quiet ? 0 : 4);
-  if (!copy.lengths.empty()) write_lengths(run->folder(), length_table());
+  if (settings.ranks->first()) show_copying(*run, *task, 64, settings.quiet ? 0 : 4);
+  if (copy.lengths.empty()) return;
+  const LengthTable table = length_table();
+  if (settings.ranks->first()) write_lengths(run->folder(), table);
 }
 
 }  // namespace
 }  // namespace petroglyph
 
 int main(int argc, char** argv) {
-  return petroglyph::run_ranks("train_copy", [&](const auto& ranks) {
+  return petroglyph::run_ranks("train_copy", argc, argv, [&](const auto& ranks) {
     return petroglyph::train_or_compare<petroglyph::Session>(argc, argv, ranks);
   });
 }

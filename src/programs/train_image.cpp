@@ -60,8 +60,9 @@ struct Session {
 
   // What the trained model says of all test images.
   void show() {
-    const Answers answers =
-        classify(run->model(), run->ops(), *task, run->seed(), stream_of("test"), test_images, settings.batch);
+    const Answers answers = classify(run->model(), run->ops(), *task, run->seed(), stream_of("test"), test_images,
+                                     settings.batch, *settings.ranks);
+    if (!settings.ranks->first()) return;
     const Confusion confusion(task->class_names(), answers);
     if (!settings.quiet) std::printf("what is what (rows), and what it is taken for:\n%s", confusion.text().c_str());
     confusion.save(run->folder(), model.model + ": " + settings.name);
@@ -118,7 +119,7 @@ struct Session {
 }  // namespace petroglyph
 
 int main(int argc, char** argv) {
-  return petroglyph::run_ranks("train_image", [&](const auto& ranks) {
+  return petroglyph::run_ranks("train_image", argc, argv, [&](const auto& ranks) {
     return petroglyph::train_or_compare<petroglyph::Session>(argc, argv, ranks);
   });
 }

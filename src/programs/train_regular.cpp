@@ -56,7 +56,7 @@ int train_regular(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
       group.begin();
       const bool finished = run.run->train();
       const InterruptGuard guard;
-      if (finished && ranks->first()) results.push_back(test_lengths(run));
+      if (finished) results.push_back(test_lengths(run));
       if (ranks->any(!finished || interrupted())) return stopped(as_given(given), group.name());
       if (tasks.size() * common.regular.seeds.size() == 1)
         std::printf("weights %016llx\n", static_cast<unsigned long long>(run.run->model().parameters.fingerprint()));
@@ -70,6 +70,6 @@ int train_regular(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
 }  // namespace petroglyph
 
 int main(int argc, char** argv) {
-  return petroglyph::run_ranks("train_regular",
+  return petroglyph::run_ranks("train_regular", argc, argv,
                                [&](const auto& ranks) { return petroglyph::train_regular(argc, argv, ranks); });
 }

@@ -39,7 +39,9 @@ struct Session : TextRunSettings {
                      text_settings.length_windows);
   }
   void show() {
-    if (!text_settings.lengths.empty()) write_lengths(run->folder(), length_table());
+    if (text_settings.lengths.empty()) return;
+    const LengthTable table = length_table();
+    if (settings.ranks->first()) write_lengths(run->folder(), table);
   }
   const std::string& compared() const { return text_settings.compare; }
   std::string title() const {
@@ -113,7 +115,7 @@ LengthTable Session::length_table() {
 
 int main(int argc, char** argv) {
   using namespace petroglyph;
-  return run_ranks("train_text", [&](const auto& ranks) {
+  return run_ranks("train_text", argc, argv, [&](const auto& ranks) {
     const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
     const bool evaluate = std::any_of(words.begin(), words.end(), [](const std::string& word) {
       return word == "--evaluate" || word.rfind("--evaluate=", 0) == 0;

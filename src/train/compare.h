@@ -53,7 +53,7 @@ Figure lengths_figure(const LengthTable& table);
 void write_lengths(const std::string& folder, const LengthTable& table);
 
 // The comparison that a program was asked for. A Session is one run from the words of a command line:
-//   Session(words);  prepare();  settings, run;  LengthTable length_table() of the trained model
+//   Session(words);  prepare();  settings, run;  LengthTable length_table() of the trained model, by all ranks together
 template <class Session>
 class Comparison {
  public:
@@ -83,7 +83,6 @@ class Comparison {
       Session session(words_of(variant));
       prepare(session, variant);
       if (!session.run->train()) return interrupted(session.settings.program);
-      if (!ranks_->first()) continue;
       const LengthTable table = session.length_table();
       chance = session.run->chance();
       if (lengths.labels.empty()) lengths = {title, table.quantity, table.unit, table.percent, table.lengths, {}, {}};
@@ -126,7 +125,7 @@ class Comparison {
 };
 
 // What a program does whose runs can be compared: one run, or those that its --compare names, and the exit status. Its Session
-// also tells compared(), what --compare said, and show()s what there is to see of the trained model.
+// also tells compared(), what --compare said, and show()s what there is to see of the trained model: by all ranks, and the first one writes.
 template <class Session>
 int train_or_compare(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
@@ -136,7 +135,7 @@ int train_or_compare(int argc, char** argv, const std::shared_ptr<Ranks>& ranks)
   if (begun || !session.compared().empty()) return Comparison<Session>(session, words).run(session.title());
   session.prepare();
   const bool finished = session.run->train();
-  if (finished && ranks->first()) session.show();
+  if (finished) session.show();
   std::printf("weights %016llx\n", static_cast<unsigned long long>(session.run->model().parameters.fingerprint()));
   return finished ? 0 : INTERRUPTED_STATUS;
 }

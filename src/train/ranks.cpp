@@ -6,6 +6,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/checksum.h"
 #include "base/error.h"
 
 #ifdef PETROGLYPH_MPI
@@ -166,6 +167,22 @@ void Ranks::check_same(uint64_t mine, const std::string& what) {
   const std::vector<uint64_t> all = gather(mine);
   for (size_t r = 1; r < all.size(); ++r)
     if (all[r] != all[0]) throw Error(text("rank %zu differs from rank 0 in ", r) + what);
+}
+
+void check_command_lines(Ranks& ranks, const std::string& program, int argc, char** argv) {
+  std::string words = program + "\n";
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    if (name == "--quiet" || name == "--no-quiet") continue;
+    const bool of_machine = name == "--device" || name == "--threads";
+    if (of_machine && equals == std::string::npos) ++i;
+    if (!of_machine) words += word + "\n";
+  }
+  Checksum checksum;
+  checksum.update(words.data(), words.size());
+  ranks.check_same(checksum.value(), "its command line");
 }
 
 std::unique_ptr<Ranks> one_rank() { return std::make_unique<OneRank>(); }

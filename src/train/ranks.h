@@ -78,13 +78,17 @@ std::unique_ptr<Ranks> one_rank();
 // Those that mpirun started, or this process alone. Throws Error where mpirun started several and this build has no MPI.
 std::unique_ptr<Ranks> join_ranks();
 
+// Throws Error where a rank was started as another program or with other words, but for --device, --threads and --quiet: then they would
+// not even ask each other the same.
+void check_command_lines(Ranks& ranks, const std::string& program, int argc, char** argv);
+
 // Nothing more of this process is seen on that stream.
 void hush(std::FILE* stream);
 
 // A training program's main(): body(ranks) gives the exit status. An error of one rank ends them all, and its line names it; where all
 // fail only the first one says so.
 template <class Body>
-int run_ranks(const std::string& program, Body body) {
+int run_ranks(const std::string& program, int argc, char** argv, Body body) {
   std::shared_ptr<Ranks> ranks;
   const int joined = run_program(program.c_str(), [&] { return ranks = join_ranks(), 0; });
   if (joined != 0) return joined;
@@ -93,6 +97,7 @@ int run_ranks(const std::string& program, Body body) {
   const std::string name = ranks->first() ? program : text("%s: rank %d", program.c_str(), ranks->rank());
   const int status = run_program(name.c_str(), [&] {
     try {
+      check_command_lines(*ranks, program, argc, argv);
       const int ended = body(ranks);
       failed = false;
       return ended;

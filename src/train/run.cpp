@@ -297,7 +297,7 @@ void Run::append(const Row& row, bool trained) {
 // Before the step's update, so that a row of the log speaks of one set of weights.
 bool Run::evaluate(Row& row) {
   if (state_.step != settings_.steps && (state_.step == 0 || state_.step % settings_.eval_every != 0)) return false;
-  row.evaluated = trainer_->evaluate_together(*task_, state_.step, eval_samples(), at_once());
+  row.evaluated = trainer_->evaluate(*task_, state_.step, eval_samples(), at_once());
   check_finite(row.evaluated.loss);
   finite_step_ = state_.step;
   judge(row.evaluated.loss);

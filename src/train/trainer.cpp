@@ -67,14 +67,8 @@ bool Trainer::is_finite_at(int64_t step) {
   return !ranks_->any(!finite);
 }
 
-Measures Trainer::evaluate(const Task& task, int64_t step, int samples, int at_once) {
-  Sums total;
-  for (const Sums& sums : evaluate_some(task, step, samples, at_once > 0 ? at_once : batch_, 0, 1)) total.add(sums);
-  return total.mean();
-}
-
 // Rank r takes the batches r, r + R, …; what they say is added in their order.
-Measures Trainer::evaluate_together(const Task& task, int64_t step, int samples, int at_once) {
+Measures Trainer::evaluate(const Task& task, int64_t step, int samples, int at_once) {
   if (at_once == 0) at_once = batch_;
   const int R = ranks_->count(), batches = (samples + at_once - 1) / at_once;
   std::vector<Sums> mine = evaluate_some(task, step, samples, at_once, ranks_->rank(), R);

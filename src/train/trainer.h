@@ -31,10 +31,9 @@ class Trainer {
   Measures step(int64_t step, double learning_rate);
   // Whether the loss on the samples of `step` is finite, before any update from them.
   bool is_finite_at(int64_t step);
-  // On `samples` samples of a task that training never sees, the same for the same step, `at_once` at a time; 0: a part's batch.
-  // By this process alone, or by all ranks together, with the same bits.
+  // On `samples` samples of a task that training never sees, the same for the same step, `at_once` at a time; 0: a part's batch. By all
+  // ranks together; their number does not change the bits.
   Measures evaluate(const Task& task, int64_t step, int samples, int at_once = 0);
-  Measures evaluate_together(const Task& task, int64_t step, int samples, int at_once = 0);
   // Throws Error where the ranks do not get the same samples, or not the same gradient from one of them.
   void check_ranks(int64_t step);
 
