@@ -407,7 +407,7 @@ class Program {
     expect(shell, "positions", "--model transformer --position none", 2, "--position none: models of images learn");
     expect(shell, "flipped shapes", "--flip", 2, "--flip and --crop are for --data");
     test_.check("nothing was made", !std::filesystem::exists(shell.file("runs")));
-    const std::string one = "--steps 0 --eval-samples 1 --batch 1 --maps 0 ";
+    const std::string one = "--data a.bin --test a.bin --steps 0 --eval-samples 1 --batch 1 --maps 0 ";
     expect(shell, "the papers' tiny model", one + "--preset tiny", 0, "1,331,712 without embeddings");
     expect(shell, "its Transformer", one + "--preset tiny --model transformer", 0, "5,329,152 without embeddings");
   }
