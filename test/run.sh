@@ -1,29 +1,51 @@
 #!/bin/sh
-# Runs test programs one after another: their failures and skips in full, a line for each, and the sum at the end.
+# Runs test programs, as many at a time as there are cores: of each its failures and skips in full, a line when it ends, and the sum of all.
+# Most of them take one core, or wait for others.
 #   test/run.sh COMMAND…      each one a program or a quoted command line
-passed=0
-failed=0
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-for command in "$@"; do
+#   TEST_JOBS=1 test/run.sh …       one after another
+
+# The Nth line of FOLDER/commands, with its counts into FOLDER/N.counts.
+if [ "${1-}" = --one ]; then
+  folder=$2
+  number=$3
+  command=$(sed -n "${number}p" "$folder/commands")
+  log=$folder/$number.log
   start=$(date +%s)
   $command > "$log" 2>&1
   status=$?
-  grep -vE '^ok |^[0-9]+ passed, [0-9]+ failed$' "$log"
   counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$log" | tail -n 1)
+  failed=${counts#*, }
+  failed=${failed%% *}
+  report=$(grep -vE '^ok |^[0-9]+ passed, [0-9]+ failed$' "$log")
+  wrong=""
   if [ -z "$counts" ]; then
-    echo "FAIL $command: ended with status $status and no count"
-    failed=$((failed + 1))
-  else
-    passed=$((passed + ${counts%% *}))
-    of_these=${counts#*, }
-    failed=$((failed + ${of_these%% *}))
-    if [ "$status" -ne 0 ] && [ "${of_these%% *}" -eq 0 ]; then
-      echo "FAIL $command: ended with status $status"
-      failed=$((failed + 1))
-    fi
+    wrong="FAIL $command: ended with status $status and no count"
+  elif [ "$status" -ne 0 ] && [ "$failed" -eq 0 ]; then
+    wrong="FAIL $command: ended with status $status"
   fi
-  echo "     $command: ${counts:-no count} ($(($(date +%s) - start)) s)"
-done
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+  [ -z "$wrong" ] || failed=$((${failed:-0} + 1))
+  counted=${counts:-0}
+  echo "${counted%% *} $failed" > "$folder/$number.counts"
+  printf '%s' "${report:+$report
+}${wrong:+$wrong
+}     $command: ${counts:-no count} ($(($(date +%s) - start)) s)
+"
+  exit 0
+fi
+
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 130' INT TERM
+for command in "$@"; do printf '%s\n' "$command"; done > "$folder/commands"
+# Threads that wait for others leave the core to those that work.
+export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"
+jobs=${TEST_JOBS:-$(nproc 2> /dev/null || sysctl -n hw.ncpu 2> /dev/null || echo 1)}
+seq $# | xargs -P "$jobs" -n 1 "$0" --one "$folder"
+# A command that left none did not come to its end.
+cat "$folder"/*.counts 2> /dev/null | awk -v commands=$# '
+  { passed += $1; failed += $2 }
+  END {
+    failed += commands - NR
+    printf "%d passed, %d failed\n", passed, failed
+    exit failed > 0 || passed == 0
+  }'
