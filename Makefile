@@ -128,7 +128,7 @@ ROOMS_programs := models ops math base
 ROOMS_reproduction := reproduction analysis train figures tasks tokenizers $(MODELS)
 ROOMS_runs := math base
 ROOMS_storm := reproduction $(TRAINING)
-ROOMS_damage := tasks tokenizers math base
+ROOMS_damage := $(ROOMS_exchange)
 ROOMS_fuzz := $(ROOMS_damage)
 ROOMS_host_run := $(filter-out gpu,$(MODELS))
 ROOMS_gpu_run := $(MODELS)
@@ -253,6 +253,9 @@ $(BUILD)/test/ptx/%.o: test/ptx/%.cpp $(BUILD)/flags
 $(BUILD)/test/ptx_run: $(BUILD)/test/ptx/ptx_run.o $(PTX_PROGRAM) $(ROOMS_ptx_run:%=$(BUILD)/%.a)
 	@echo "  LINK $@"
 	@$(CXX) -o $@ $^ $(LINKFLAGS)
+
+# Its reader is one of the parsers that get damaged files.
+$(BUILD)/test/damage $(BUILD)/test/fuzz: $(filter-out %/launch.o,$(PTX_MACHINE))
 
 $(BUILD)/test/ptx_opcodes: $(BUILD)/test/ptx/ptx_opcodes.o $(filter-out %/launch.o,$(PTX_MACHINE))
 	@echo "  LINK $@"

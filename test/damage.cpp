@@ -85,6 +85,19 @@ DamageCounts damaged_batch(const Parser& parser, const std::vector<std::string>&
   return counts;
 }
 
+// The corpus as it is: good files are read, and what a fuzzer found (found-*) is read or refused.
+std::string read_undamaged(const Parser& parser, const std::filesystem::path& file, const std::string& path) {
+  write_bytes(path, read_bytes(file.string()));
+  try {
+    parser.read(path);
+  } catch (const Error& error) {
+    if (file.filename().string().rfind("found-", 0) != 0) return file.string() + ": " + error.what();
+  } catch (const std::exception& error) {
+    return file.string() + ": " + error.what();
+  }
+  return "";
+}
+
 void damaged_files(Test& test, int wanted, uint64_t seed, const std::string& corpus) {
   constexpr int BATCH = 1000;
   const TemporaryFolder folder;
@@ -93,11 +106,13 @@ void damaged_files(Test& test, int wanted, uint64_t seed, const std::string& cor
   const int each = (wanted + static_cast<int>(parsers().size()) - 1) / static_cast<int>(parsers().size());
   for (const Parser& parser : parsers()) {
     std::vector<std::string> good;
-    for (const auto& entry : std::filesystem::directory_iterator(corpus + "/" + parser.name))
-      good.push_back(read_bytes(entry.path().string()));
-    if (!test.check(std::string("a corpus of ") + parser.name, !good.empty())) continue;
-    std::sort(good.begin(), good.end());
     std::string fault;
+    for (const auto& entry : std::filesystem::directory_iterator(corpus + "/" + parser.name)) {
+      good.push_back(read_bytes(entry.path().string()));
+      if (fault.empty()) fault = read_undamaged(parser, entry.path(), folder.file("whole") + parser.suffix);
+    }
+    if (!test.check(std::string("a corpus of ") + parser.name, !good.empty() && fault.empty(), fault)) continue;
+    std::sort(good.begin(), good.end());
     for (int done = 0; done < each && fault.empty(); done += BATCH) {
       const DamageCounts counts =
           damaged_batch(parser, good, folder.file("damaged") + parser.suffix, seed++, std::min(BATCH, each - done));

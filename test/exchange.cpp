@@ -227,6 +227,7 @@ void refused_keys(Test& test) {
   refuse("a missing size", Json::object().set("model_type", "gpt2"), "config lacks \"n_embd\"");
   refuse("a negative size", with("n_layer", -1), "n_layer -1 out of range");
   refuse("a word for a size", with("n_head", "two"), "n_head: expected a number");
+  refuse("millions of blocks", with("n_layer", 16000000), "n_layer 16000000 out of range");
   refuse("heads", with("n_head", 4), "heads 4 does not divide width 6");
   refuse("another vocabulary", with("vocab_size", 299), "tensor transformer.wte.weight has shape 300×6");
   refuse("a vocabulary beyond the file", with("vocab_size", 16000000), "too few for a model of width 6");

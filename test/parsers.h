@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -14,9 +15,12 @@
 #include "base/options.h"
 #include "base/safetensors.h"
 #include "base/text.h"
+#include "exchange/foreign.h"
+#include "ptx/decode.h"
 #include "tasks/corpus.h"
 #include "tasks/image_files.h"
 #include "tasks/npz.h"
+#include "tokenizers/gpt2_files.h"
 #include "tokenizers/tokenizer.h"
 
 namespace petroglyph {
@@ -43,13 +47,38 @@ inline void read_images(const std::string& path, const char* format) {
   for (int64_t i = 0; i < std::min<int64_t>(files.size(), 4); ++i) files.picture(i);
 }
 
-inline void read_tokenizer(const std::string& path) {
-  const auto tokenizer = open_tokenizer(path, false);
+inline void use_tokenizer(const Tokenizer& tokenizer) {
   std::vector<int32_t> tokens;
   const std::string text = "the first one, the first\n";
-  tokenizer->check(text, "text");
-  tokenizer->encode(text, tokens);
-  if (tokenizer->decode(tokens) != text) throw std::logic_error("a tokenizer that does not give its text back");
+  tokenizer.check(text, "text");
+  tokenizer.encode(text, tokens);
+  if (tokenizer.decode(tokens) != text) throw std::logic_error("a tokenizer that does not give its text back");
+}
+
+inline void read_tokenizer(const std::string& path) { use_tokenizer(*open_tokenizer(path, false)); }
+
+// GPT-2's two files in one: the second begins with "#version".
+inline void read_gpt2(const std::string& path) {
+  const std::string both = read_file(path), folder = path + ".folder";
+  const size_t cut = std::min(both.find("#version"), both.size());
+  make_folder(folder);
+  write_file_atomically(folder + "/encoder.json", both.substr(0, cut));
+  write_file_atomically(folder + "/vocab.bpe", both.substr(cut));
+  use_tokenizer(*read_gpt2_files(folder));
+}
+
+// nanoGPT's and llm.c's, every tensor of them.
+inline void read_model(const std::string& path) {
+  const ForeignModel model = open_foreign(path);
+  for (const std::string& name : model.weights->names()) model.weights->read(name);
+}
+
+inline void read_ptx(const std::string& path) {
+  try {
+    for (const ptx::Kernel& kernel : ptx::read_kernels(path)) ptx::decode(kernel);
+  } catch (const ptx::Fault& fault) {
+    throw Error(fault.what());
+  }
 }
 
 inline void read_shard(const std::string& path) {
@@ -82,6 +111,11 @@ inline const std::vector<Parser>& parsers() {
       {"npz", ".npz", [](const std::string& path) { read_images(path, "cifar5m"); }},
       {"images", ".bin", [](const std::string& path) { read_images(path, "auto"); }},
       {"tokenizers", ".json", read_tokenizer},
+      {"tiktoken", ".tiktoken", read_tokenizer},
+      {"gpt2", ".json", read_gpt2},
+      {"configs", ".json", [](const std::string& path) { translate(Json::parse(read_file(path), path), path); }},
+      {"models", ".pt", read_model},
+      {"ptx", ".ptx", read_ptx},
       {"shards", ".bin", read_shard},
       {"options", ".txt", read_options},
   };

@@ -14,6 +14,8 @@ using Form = Rule::Form;
 constexpr int64_t MOST = 1 << 24;
 
 int64_t size(ConfigReader& keys, const std::string& key) { return keys.integer(key, 1, MOST); }
+// Each has rules of its own, which are made before the file's tensors are looked at.
+int64_t blocks(ConfigReader& keys, const std::string& key) { return keys.integer(key, 1, 1 << 10); }
 
 // Throws unless the key has this value, or is not there.
 void only(ConfigReader& keys, const std::string& key, bool value, const std::string& why) {
@@ -66,7 +68,7 @@ void add_pair(std::vector<Rule>& rules, const std::string& ours, const std::vect
 
 Translation gpt2(ConfigReader& keys) {
   Translation t{"transformer", Json(), {}, {}};
-  const int64_t width = size(keys, "n_embd"), layers = size(keys, "n_layer");
+  const int64_t width = size(keys, "n_embd"), layers = blocks(keys, "n_layer");
   t.config = transformer_config(size(keys, "vocab_size"), size(keys, "n_positions"), width,
                                 keys.integer("n_inner", 1, MOST, 4 * width), layers, size(keys, "n_head"));
   activation(keys, "activation_function", "gelu_new", t.config);
@@ -81,7 +83,7 @@ Translation gpt2(ConfigReader& keys) {
 
 Translation openai_gpt(ConfigReader& keys) {
   Translation t{"transformer", Json(), {}, {}};
-  const int64_t width = size(keys, "n_embd"), layers = size(keys, "n_layer");
+  const int64_t width = size(keys, "n_embd"), layers = blocks(keys, "n_layer");
   t.config = transformer_config(size(keys, "vocab_size"), size(keys, "n_positions"), width, 4 * width, layers,
                                 size(keys, "n_head"));
   const std::string word = keys.choice("afn", {"gelu", "relu"}, "gelu");  // its gelu is what others call gelu_new
@@ -107,7 +109,7 @@ Translation openai_gpt(ConfigReader& keys) {
 
 Translation opt(ConfigReader& keys) {
   Translation t{"transformer", Json(), {}, {}};
-  const int64_t width = size(keys, "hidden_size"), layers = size(keys, "num_hidden_layers");
+  const int64_t width = size(keys, "hidden_size"), layers = blocks(keys, "num_hidden_layers");
   t.config = transformer_config(size(keys, "vocab_size"), size(keys, "max_position_embeddings"), width,
                                 size(keys, "ffn_dim"), layers, size(keys, "num_attention_heads"));
   activation(keys, "activation_function", "relu", t.config);
@@ -139,7 +141,7 @@ Translation opt(ConfigReader& keys) {
 
 Translation mpt(ConfigReader& keys) {
   Translation t{"transformer", Json(), {}, {}};
-  const int64_t width = size(keys, "d_model"), layers = size(keys, "n_layers");
+  const int64_t width = size(keys, "d_model"), layers = blocks(keys, "n_layers");
   t.config = transformer_config(size(keys, "vocab_size"), size(keys, "max_seq_len"), width,
                                 keys.integer("expansion_ratio", 1, 1 << 10, 4) * width, layers, size(keys, "n_heads"));
   t.config.set("position", "alibi").set("slopes", "published").set("gelu", "erf");
@@ -175,7 +177,7 @@ Translation bloom(ConfigReader& keys) {
   Translation t{"transformer", Json(), {}, {}};
   const std::string heads = keys.has("n_head") ? "n_head" : "num_attention_heads";
   const std::string depth = keys.has("n_layer") ? "n_layer" : "num_hidden_layers";
-  const int64_t width = size(keys, "hidden_size"), layers = size(keys, depth);
+  const int64_t width = size(keys, "hidden_size"), layers = blocks(keys, depth);
   t.config = transformer_config(size(keys, "vocab_size"), keys.integer("seq_length", 1, MOST, 2048), width, 4 * width,
                                 layers, size(keys, heads));
   t.config.set("position", "alibi").set("slopes", "published").set("gelu", "tanh").set("embedding_norm", true);
@@ -215,7 +217,7 @@ std::vector<Rule> mamba_rules(int64_t layers, bool tied) {
 
 Translation mamba(ConfigReader& keys) {
   Translation t{"mamba", Json::object(), {}, {}};
-  const int64_t width = size(keys, "hidden_size"), layers = size(keys, "num_hidden_layers");
+  const int64_t width = size(keys, "hidden_size"), layers = blocks(keys, "num_hidden_layers");
   const int64_t expand = keys.integer("expand", 1, 64, 2);
   if (keys.integer("intermediate_size", 1, MOST, expand * width) != expand * width)
     keys.fail("intermediate_size: expected expand times hidden_size");
@@ -256,7 +258,7 @@ Json class_names(ConfigReader& keys, int64_t& count) {
 Translation vit(ConfigReader& keys) {
   Translation t{"transformer", Json::object(), {}, {}};
   const int64_t side = size(keys, "patch_size"), across = size(keys, "image_size") / side;
-  const int64_t layers = size(keys, "num_hidden_layers");
+  const int64_t layers = blocks(keys, "num_hidden_layers");
   if (keys.integer("num_channels", 1, MOST, 3) != 3) keys.fail("num_channels: our images have 3");
   int64_t classes = 0;
   t.classes = class_names(keys, classes);
@@ -349,7 +351,7 @@ Json with_type(const char* type, const char* architecture) {
 }
 
 BackTranslation mamba_back(ConfigReader& keys) {
-  const int64_t width = size(keys, "width"), layers = size(keys, "layers"), expand = size(keys, "expand");
+  const int64_t width = size(keys, "width"), layers = blocks(keys, "layers"), expand = size(keys, "expand");
   const bool tied = keys.boolean("tied_head", false);
   BackTranslation back{with_type("mamba", "MambaForCausalLM"), mamba_rules(layers, tied)};
   back.config.set("vocab_size", size(keys, "vocab")).set("hidden_size", width).set("num_hidden_layers", layers);
@@ -380,7 +382,7 @@ void check_gpt2(ConfigReader& keys, const std::string& who) {
 
 BackTranslation gpt2_back(ConfigReader& keys) {
   check_gpt2(keys, "GPT-2");
-  const int64_t width = size(keys, "width"), layers = size(keys, "layers"), vocab = size(keys, "vocab");
+  const int64_t width = size(keys, "width"), layers = blocks(keys, "layers"), vocab = size(keys, "vocab");
   const bool tied = keys.boolean("tied_head", false), relu = keys.string("mlp_activation", "gelu") == "relu";
   BackTranslation back{with_type("gpt2", "GPT2LMHeadModel"), gpt2_rules(layers, tied, true)};
   back.config.set("vocab_size", vocab).set("n_positions", size(keys, "context")).set("n_embd", width);

@@ -204,6 +204,7 @@ bool Decoder::add_special(const Statement& s, const std::vector<std::string>& wo
     count(s, 1);
     const auto label = kernel_.labels.find(s.operands[0]);
     if (label == kernel_.labels.end()) throw Fault("unknown label");
+    if (label->second >= kernel_.statements.size()) throw Fault("a label behind the kernel's end");
     i_.flow = Flow::BRANCH;
     i_.target = static_cast<int>(label->second);
   } else if (s.opcode == "ret") {

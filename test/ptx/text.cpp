@@ -98,6 +98,7 @@ std::string read_variable(Reader& in, std::map<std::string, Variable>& all, size
     type = in.word();
   }
   const auto element = static_cast<size_t>(bits_of_type(type.substr(1))) / 8;
+  if (element == 0) in.fail("a variable of type " + type);
   std::string name = in.word();
   if (name == ".ptr") {  // what a pointer points to, as far as the compiler knows
     for (name = in.word(); name == ".align" || name == ".global"; name = in.word())
@@ -114,6 +115,8 @@ std::string read_variable(Reader& in, std::map<std::string, Variable>& all, size
   return name;
 }
 
+constexpr unsigned MOST_REGISTERS = 1 << 20;  // nvcc's largest kernels have some thousands
+
 void read_registers(Reader& in, Kernel& kernel) {
   const int bits = bits_of_type(in.word().substr(1));
   do {
@@ -123,6 +126,7 @@ void read_registers(Reader& in, Kernel& kernel) {
       continue;
     }
     const unsigned count = in.number();
+    if (count > MOST_REGISTERS) in.fail("more registers than " + std::to_string(MOST_REGISTERS));
     in.expect('>');
     for (unsigned i = 0; i < count; ++i) kernel.registers[name + std::to_string(i)] = bits;
   } while (in.take(','));
