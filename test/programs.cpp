@@ -88,6 +88,9 @@ class ProgramTest {
     for (const char* name : {"compare.csv", "compare.svg", "lengths.csv", "lengths.svg", "rnn-hidden-8/log.csv"})
       test_.check(std::string("leaves ") + name,
                   std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
+    for (const char* name : {"compare.svg", "lengths.svg"})
+      test_.check(std::string("what guesses would reach stands in ") + name,
+                  read_bytes(shell.file(std::string("runs/whole/") + name)).find(">chance<") != std::string::npos);
     shell.run("--model transformer --position none --evaluate-lengths 3,6 --name alone --steps 9" + SMALL);
     test_.equal("a variant is the run that it would be alone", log_rows(shell.file("runs/alone/log.csv")),
                 log_rows(shell.file("runs/whole/transformer-position-none/log.csv")));

@@ -73,7 +73,7 @@ struct Session {
     std::vector<double> accuracy;
     for (const int length : copy.lengths)
       accuracy.push_back(run->evaluate(Copying(length), settings.eval_samples).accuracy);
-    return {title(), "accuracy", "letters", true, copy.lengths, {model.model}, {accuracy}};
+    return {title(), "accuracy", "letters", true, copy.lengths, {model.model}, {accuracy}, run->chance()};
   }
   std::string title() const { return text("Copying %d letters", copy.length); }
 };

@@ -10,6 +10,7 @@
 #include "reproduction/page.h"
 #include "reproduction/record.h"
 #include "reproduction/table.h"
+#include "tasks/copying.h"
 #include "train/compare.h"
 
 namespace petroglyph {
@@ -38,6 +39,7 @@ LengthTable length_table(const WordTable& table, const Command& command) {
   lengths.quantity = copying ? "accuracy" : "perplexity of the last token";
   lengths.unit = copying ? "letters" : "tokens";
   lengths.percent = copying;
+  lengths.chance = copying ? 1.0 / Copying::LETTERS : 0;
   for (size_t i = 1; i < table.names.size(); ++i)
     lengths.lengths.push_back(static_cast<int>(number_in(table, table.names[i])));
   for (const std::vector<std::string>& row : table.rows) {

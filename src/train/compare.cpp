@@ -165,6 +165,7 @@ Figure lengths_figure(const LengthTable& table) {
   style.markers = true;
   for (size_t i = 0; i < table.labels.size(); ++i)
     panel.line(table.labels[i], {table.lengths.begin(), table.lengths.end()}, table.values[i], style);
+  if (table.chance > 0) panel.level("chance", table.chance);
   return figure;
 }
 

@@ -47,6 +47,7 @@ struct LengthTable {
   std::vector<int> lengths;
   std::vector<std::string> labels;
   std::vector<std::vector<double>> values;  // [label][length]
+  double chance = 0;                        // what guesses would reach at any length; 0: not drawn
 };
 Figure lengths_figure(const LengthTable& table);
 // Printed, and saved as lengths.csv and lengths.svg.
@@ -85,7 +86,8 @@ class Comparison {
       if (!session.run->train()) return interrupted(session.settings.program);
       const LengthTable table = session.length_table();
       chance = session.run->chance();
-      if (lengths.labels.empty()) lengths = {title, table.quantity, table.unit, table.percent, table.lengths, {}, {}};
+      if (lengths.labels.empty())
+        lengths = {title, table.quantity, table.unit, table.percent, table.lengths, {}, {}, table.chance};
       lengths.labels.push_back(variant.label);
       lengths.values.push_back(table.values.at(0));
     }
