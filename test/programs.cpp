@@ -561,6 +561,8 @@ class OtherPrograms {
     expect(shell, "another configuration", "--name whole --resume --context 5", 1,
            "--context 5: this run was started with --context 4");
     expect(shell, "exists", "--name whole" + small, 1, "runs/whole: this run exists already");
+    expect(shell, "an option of another study", "--what context --budgets 1e9", 2,
+           "--budgets: of --what compute, and this is context");
     expect(shell, "two widths", "--widths 4,8 --context 4", 2, "expected three widths or more");
     expect(shell, "no such model", "--models gru", 2, "\"gru\": expected mlp_lm or transformer");
     expect(shell, "heads", "--models transformer --widths 12,16,20 --heads 2", 2, "--heads 2 does not divide");

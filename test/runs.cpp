@@ -298,6 +298,8 @@ class RunsTest {
            "out: this folder exists already; choose another one, or --force replaces files in it");
     test_.equal("whose files stay", read_bytes(convert.file("out/config.json")), "mine\n");
     expect(convert, "unless it is wanted", back + " --force", 0, "saved out");
+    convert.script("mkfifo pipe");
+    expect(convert, "a pipe for a model", "pipe", 1, "pipe: expected a file or a folder, found something else");
     test_.check("its files are replaced, and no others", read_bytes(convert.file("out/config.json")) != "mine\n" &&
                                                              read_bytes(convert.file("out/notes")) == "mine\n");
   }

@@ -1,5 +1,9 @@
 #include "analysis/scaling_settings.h"
 
+#include <algorithm>
+
+#include "base/error.h"
+
 namespace petroglyph {
 
 namespace {
@@ -55,7 +59,31 @@ const std::vector<Preset>& presets() {
   return all;
 }
 
+// Options that not every study has.
+struct OptionOfStudies {
+  const char* name;
+  std::vector<std::string> studies;
+};
+
+const std::vector<OptionOfStudies>& options_of_studies() {
+  static const std::vector<OptionOfStudies> all = {{"budgets", {"compute"}},
+                                                   {"widths", {"compute", "context"}},
+                                                   {"tokens", {"context", "dct"}},
+                                                   {"contexts", {"context"}},
+                                                   {"depths", {"dct"}},
+                                                   {"transformer-depths", {"dct"}},
+                                                   {"context", {"compute", "dct"}},
+                                                   {"frequencies", {"dct"}}};
+  return all;
+}
+
 }  // namespace
+
+void ScalingSettings::check_combination(const Options& options) const {
+  for (const auto& [name, studies] : options_of_studies())
+    if (options.given(name) && std::find(studies.begin(), studies.end(), what) == studies.end())
+      throw UsageError(std::string("--") + name + ": of --what " + join(studies, " and ") + ", and this is " + what);
+}
 
 void ScalingSettings::declare(Options& options) {
   options.section("Study");

@@ -23,6 +23,8 @@ struct ScalingSettings {
   void declare(Options& options);
   // options: null before they are parsed, for the defaults that --help shows.
   void apply_preset(const Options* options);
+  // Throws UsageError for an option that says nothing of this study.
+  void check_combination(const Options& options) const;
   std::vector<std::string> model_names() const { return split(models, ','); }
 };
 

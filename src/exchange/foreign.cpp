@@ -115,6 +115,8 @@ void check_sizes(const Json& config, const Weights& weights) {
 ForeignModel open_foreign(const std::string& path) {
   if (std::filesystem::is_directory(path)) return open_folder(path);
   if (!std::filesystem::exists(path)) throw Error(path + ": there is no such file or folder");
+  if (!std::filesystem::is_regular_file(path))
+    throw Error(path + ": expected a file or a folder, found something else");
   return is_llm_c(path) ? open_llm_c_model(path) : open_nano_gpt(path);
 }
 

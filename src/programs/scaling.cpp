@@ -34,6 +34,7 @@ int scaling(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
   options.parse(argc, argv);
   settings.apply_preset(&options);
   Study study(settings.study, options, "scaling");
+  settings.check_combination(options);
   ScalingPlan plan(settings);
   plan.print_summary(study.folder());
   if (settings.list) return plan.print_runs(), 0;

@@ -79,7 +79,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name, bool replace)
   }
   if (is_tiktoken_file(name)) return read_tiktoken_file(name);
   if (std::filesystem::path(name).extension() == ".safetensors") return of_checkpoint(name);
-  const Json json = Json::parse(read_file(name), name);
+  const Json json = Json::parse(read_regular_file(name), name);
   return is_tokenizer_json(json) ? read_tokenizer_json(json, name) : tokenizer_from_json(json, name);
 }
 
