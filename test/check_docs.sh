@@ -22,7 +22,7 @@ consistent() {
     file=$(echo $file)
     command=${command# }
     missing=
-    weights=$(echo ${weights##*=})
+    weights=$(echo $weights)
     words=${command// && /$'\n'}
     [ "$weights" != all ] || words="\`$(cut -d' ' -f3 <<< "$command")\`" # an experiment's section
     while read -r part; do
@@ -30,8 +30,8 @@ consistent() {
     done <<< "$words"
     if [ -n "$missing" ]; then
       fail "$file does not have the command $missing"
-    elif [ "$weights" != all ] && ! grep -qF "$weights" "$file"; then
-      fail "$file does not have the weights $weights of $command"
+    elif missing=$(for one in $(hashes <<< "$weights"); do grep -qF "$one" "$file" || echo "$one"; done) && [ -n "$missing" ]; then
+      fail "$file does not have the weights $missing of $command"
     else
       ok "$file: $command"
     fi
@@ -43,11 +43,13 @@ consistent() {
   done
 }
 
-# The weights that a command left, in the folder where it ran: printed, of one of its runs, or all that were recorded.
+# The weights that a command left, in the folder where it ran: printed, of some of its runs, or all that were recorded.
 weights_left() { # EXPECTED
   case "$1" in
   all) cat runs/*/record.json | hashes ;;
-  *=*) ./inspect info "$(ls -d runs/*/"${1%%=*}")" | sed -n 's/^weights *//p' ;;
+  *=*) for one in ${1//,/ }; do
+      echo "${one%%=*}=$(./inspect info "$(ls -d runs/*/"${one%%=*}")" | sed -n 's/^weights *//p')"
+    done | paste -sd, ;;
   *) sed -n 's/^weights //p' said | tail -n 1 ;;
   esac
 }
@@ -81,10 +83,10 @@ run_one() { # FILE EXPECTED COMMAND
       missing=$(for one in $left; do grep -q "$one" "$root/$1" || echo "$one"; done)
       if [ -n "$left" ] && [ -z "$missing" ]; then touch passed && ok "$name: $(wc -w <<< "$left") weights"; else
         fail "$name: not in the file: ${missing:-any weights}"; fi
-    elif [ "$left" = "${2##*=}" ]; then
+    elif [ "$left" = "$2" ]; then
       touch passed && ok "$name"
     else
-      fail "$name: weights $left, expected ${2##*=}"
+      fail "$name: weights $left, expected $2"
     fi
   else
     fail "$name: $(tail -n 1 said)"

@@ -447,6 +447,8 @@ class Program {
     write_bytes(shell.file("ten.bin"), cifar10(3));
     expect_inspect("other images", "runs/a/model.safetensors --test ten.bin --layers 2", 0,
                    "saved runs/a/heatmaps.png");
+    test_.equal("the run's own is kept", read_bytes(shell.file("runs/a/heatmaps.png.before")),
+                read_bytes(shell.file("a.png")));
     expect_inspect("of other classes", "runs/a --test ten.bin --out b.png", 0,
                    "the model learned other classes than these images'");
     expect_inspect("no such layer", "runs/a --layers 3", 2, "--layers 3: the model has 2");

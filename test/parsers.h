@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,9 @@
 #include "base/options.h"
 #include "base/safetensors.h"
 #include "base/text.h"
-#include "exchange/foreign.h"
+#include "exchange/families.h"
+#include "exchange/llm_c.h"
+#include "exchange/torch_file.h"
 #include "ptx/decode.h"
 #include "tasks/corpus.h"
 #include "tasks/image_files.h"
@@ -69,8 +72,9 @@ inline void read_gpt2(const std::string& path) {
 
 // nanoGPT's and llm.c's, every tensor of them.
 inline void read_model(const std::string& path) {
-  const ForeignModel model = open_foreign(path);
-  for (const std::string& name : model.weights->names()) model.weights->read(name);
+  const std::unique_ptr<Weights> weights =
+      is_llm_c(path) ? open_llm_c(path).weights : std::make_unique<TorchFile>(path, std::vector<std::string>{"model"});
+  for (const std::string& name : weights->names()) weights->read(name);
 }
 
 inline void read_ptx(const std::string& path) {

@@ -118,7 +118,9 @@ void map_images(const HeatMapSettings& settings, const SafetensorsFile& file, co
   const auto ops = make_device(settings.device, settings.threads);
   const auto model = load_model(file, state, *ops);
   const std::string out = out_of(settings, file, "heatmaps.png");
-  heat_map_sheet(*model, *ops, pictures.class_names, model_classes, pictures.list, blocks).save_png(out);
+  const std::string sheet =
+      heat_map_sheet(*model, *ops, pictures.class_names, model_classes, pictures.list, blocks).as_png();
+  settings.out.empty() ? write_keeping(out, sheet) : write_file_atomically(out, sheet);
   std::printf("saved %s\n", out.c_str());
 }
 

@@ -76,7 +76,9 @@ void Canvas::write(int x, int y, const std::string& words, Rgb color) {
   }
 }
 
-void Canvas::save_png(const std::string& path) const { write_file_atomically(path, png(width_, height_, rgb_)); }
+std::string Canvas::as_png() const { return png(width_, height_, rgb_); }
+
+void Canvas::save_png(const std::string& path) const { write_file_atomically(path, as_png()); }
 
 Rgb heat_color(double value) {
   const auto part = [&](int third) {

@@ -29,6 +29,7 @@ class Canvas {
   // Letters, which are all capitals, digits and the usual marks; another character is a gap.
   void write(int x, int y, const std::string& words, Rgb color);
 
+  std::string as_png() const;
   void save_png(const std::string& path) const;
 
  private:
