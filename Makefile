@@ -323,7 +323,7 @@ PTX_TESTS_ALL := $(if $(NVCC),"test/ptx_lint.sh $(foreach a,$(PTX_ALL),$(call PT
   "test/sass.sh $(foreach a,$(PTX_ALL),$(call PTX_OF,$(a)))",$(PTX_SKIPPED))
 
 test: float-tests double-tests $(PTX_BUILT)
-	@test/run.sh test/rooms.sh "test/check_docs.sh --consistent" "test/install.sh $(BUILD)" $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) $(PTX_TESTS) $(PYTHON)
+	@test/run.sh test/rooms.sh "test/big_endian.sh $(CXX)" "test/check_docs.sh --consistent" "test/install.sh $(BUILD)" $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) $(PTX_TESTS) $(PYTHON)
 
 # The same bits from every build: each of these compares itself with test/golden.txt and with the oracles.
 MATRIX := generic O0 noopenmp sanitize $(if $(X86),v3) $(if $(shell command -v clang++),clang)
@@ -348,7 +348,7 @@ processor-%:
 	@if command -v $*-linux-gnu-g++ > /dev/null && command -v qemu-$* > /dev/null; then \
 	  $(MAKE) --no-print-directory BUILD=$(BUILD)/$* $(CROSS_FLAGS) $(addprefix $(BUILD)/$*/,test/bits test/oracle train_copy); fi
 test-all: $(PROCESSORS:%=processor-%) float-tests double-tests $(PTX_BUILT) $(PTX_BUILT_ALL) $(MATRIX:%=matrix-%)
-	@test/run.sh test/rooms.sh "test/check_docs.sh --consistent" "test/install.sh $(BUILD)" $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) \
+	@test/run.sh test/rooms.sh "test/big_endian.sh $(CXX)" "test/check_docs.sh --consistent" "test/install.sh $(BUILD)" $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) \
 	  $(PTX_TESTS_ALL) $(PYTHON) $(foreach m,$(MATRIX),$(call TESTS_OF,$(m))) $(EMULATED)
 
 # Every function of numerics.h on all 2^32 inputs.
