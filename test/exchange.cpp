@@ -489,6 +489,15 @@ void tokenizers(Test& test) {
   level.set("type", "ByteLevel").set("add_prefix_space", true);
   refuse("a space before", Json(json).set("pre_tokenizer", level),
          "add_prefix_space true cannot be said: ours adds nothing to a text");
+  refuse("words", Json(json).set("model", Json(json.at("model")).set("end_of_word_suffix", "</w>")),
+         "end_of_word_suffix \"</w>\" cannot be said: tokens of ours are of bytes, as GPT-2's");
+  write_bytes(folder.file("vocab.json"), R"({"a": 0, "b": 1, "a</w>": 2, "ba</w>": 3})");
+  write_bytes(folder.file("merges.txt"), "b a</w>\n");
+  test.equal("OpenAI's first GPT's two files", message_of([&] { find_tokenizer(folder.path()); }),
+             folder.file("vocab.json") +
+                 ": tokens that end words with \"</w>\", as those of OpenAI's first GPT do, cannot be said: ours are "
+                 "of bytes, "
+                 "as GPT-2's");
   refuse("lower case", Json(json).set("normalizer", Json::object().set("type", "Lowercase")),
          "normalizer \"Lowercase\" cannot be said: ours changes no text");
   refuse("word pieces", Json(json).set("model", Json(json.at("model")).set("type", "WordPiece")),

@@ -60,6 +60,10 @@ void check_normalizer(const Json* json) {
 
 std::unique_ptr<BytePairTokenizer> build(const Json& json, const std::string& origin) {
   const Json& model = json.at("model");
+  const Json* suffix = model.find("end_of_word_suffix");
+  if (suffix && suffix->is(Json::Kind::String) && !suffix->string().empty())
+    throw Error("end_of_word_suffix \"" + suffix->string() +
+                "\" cannot be said: tokens of ours are of bytes, as GPT-2's");
   check_normalizer(json.find("normalizer"));
   check_splitting(json.find("pre_tokenizer"));
   const Json* added = json.find("added_tokens");

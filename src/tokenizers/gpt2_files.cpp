@@ -1,10 +1,12 @@
 #include "tokenizers/gpt2_files.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "tokenizers/byte_spelling.h"
 
 namespace petroglyph {
 
@@ -52,12 +54,22 @@ bool is_special(std::string_view token) {
   return (token.size() > 2 && token.front() == '<' && token.back() == '>') || token.substr(0, 10) == "madeupword";
 }
 
+constexpr const char* END_OF_WORD = "</w>";
+
+bool ends_a_word(const std::string& token) {
+  return token.size() > 4 && token.compare(token.size() - 4, 4, END_OF_WORD) == 0;
+}
+
 }  // namespace
 
 std::unique_ptr<BytePairTokenizer> read_gpt2_files(const std::string& folder) {
   const std::string encoder = path_of(folder, "encoder.json", "vocab.json");
   const std::string merges = path_of(folder, "vocab.bpe", "merges.txt");
   const std::vector<std::string> tokens = read_encoder(encoder);
+  if (std::any_of(tokens.begin(), tokens.end(), ends_a_word) &&
+      std::find(tokens.begin(), tokens.end(), spell(std::string_view("\0", 1))) == tokens.end())
+    throw Error(encoder + ": tokens that end words with \"" + END_OF_WORD +
+                "\", as those of OpenAI's first GPT do, cannot be said: ours are of bytes, as GPT-2's");
   std::vector<int32_t> special;
   for (size_t i = 0; i < tokens.size(); ++i)
     if (is_special(tokens[i])) special.push_back(static_cast<int32_t>(i));
