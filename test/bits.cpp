@@ -134,8 +134,8 @@ Tokens some_of(Ops& ops, const std::vector<int32_t>& tokens, int B, int begin, i
 }
 
 // The stream's logits, in pieces of `piece` tokens, against one forward pass; of a model that answers at the end, against a pass
-// that ends there, over its window where it has one.
-void streamed(Test& test, const ModelCase& row, int piece) {
+// that ends there, over its window where it has one. in_turns: every other piece is read without logits.
+void streamed(Test& test, const ModelCase& row, int piece, bool in_turns = false) {
   const auto ops = make_cpu(2);
   const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops);
   model->parameters.initialize(SEED);
@@ -152,6 +152,10 @@ void streamed(Test& test, const ModelCase& row, int piece) {
   for (int t = 0; t < T; t += piece) {
     const int n = std::min(piece, T - t), end = t + n;
     const Tokens newest = some_of(*ops, tokens, B, t, end);
+    if (in_turns && t / piece % 2 == 0 && end < T) {
+      stream->read(newest.data(), n);
+      continue;
+    }
     if (end < window) {
       std::vector<real> none(static_cast<size_t>(B) * n * V);
       ops->download(none.data(), stream->append(newest.data(), n), none.size() * sizeof(real));
@@ -196,6 +200,7 @@ int main(int argc, char** argv) {
     test.run("alone " + row.name, [&](Test& t) { alone(t, row); });
     test.run("stream " + row.name, [&](Test& t) {
       for (const int piece : {1, 3}) streamed(t, row, piece);
+      if (row.streams) streamed(t, row, 2, true);
     });
   }
   return test.finish();

@@ -44,10 +44,10 @@ void Generator::read(const std::vector<int32_t>& tokens) {
   if (tokens.size() > most && stream_->length() > 0) stream_ = model_.stream(1, capacity_);
   for (size_t at = tokens.size() - std::min(tokens.size(), most); at < tokens.size() && !interrupted();) {
     if (stream_->length() == capacity_) make_room();
-    const size_t room = static_cast<size_t>(capacity_ - stream_->length());
-    const size_t count = std::min({tokens.size() - at, room, static_cast<size_t>(PIECE)});
+    const size_t room = static_cast<size_t>(capacity_ - stream_->length()), before_last = tokens.size() - 1 - at;
+    const size_t count = std::max<size_t>(1, std::min({before_last, room, static_cast<size_t>(PIECE)}));
     tokens_.insert(tokens_.end(), &tokens[at], &tokens[at] + count);
-    feed(&tokens[at], static_cast<int>(count));
+    feed(&tokens[at], static_cast<int>(count), before_last == 0);
     at += count;
   }
 }
@@ -63,15 +63,14 @@ void Generator::make_room() {
   stream_ = model_.stream(1, capacity_);
   const int kept = window_ == Window::SLIDE ? capacity_ - 1 : capacity_ / 2;
   for (int at = 0; at < kept && !interrupted(); at += PIECE)
-    feed(&tokens_[tokens_.size() - static_cast<size_t>(kept - at)], std::min(PIECE, kept - at));
+    feed(&tokens_[tokens_.size() - static_cast<size_t>(kept - at)], std::min(PIECE, kept - at), false);
 }
 
-void Generator::feed(const int32_t* tokens, int count) {
-  const auto V = static_cast<size_t>(model_.classes());
+void Generator::feed(const int32_t* tokens, int count, bool answer) {
   piece_.resize(ops_, {count});
   piece_.upload({tokens, tokens + count});
-  const real* logits = stream_->append(piece_.data(), count);
-  ops_.download(logits_.data(), logits + static_cast<size_t>(count - 1) * V, logits_.size() * sizeof(real));
+  if (!answer) return stream_->read(piece_.data(), count);
+  ops_.download(logits_.data(), stream_->append(piece_.data(), count), logits_.size() * sizeof(real));
 }
 
 }  // namespace petroglyph

@@ -37,7 +37,8 @@ class Generator {
 
  private:
   void make_room();
-  void feed(const int32_t* tokens, int count);
+  // answer: there is one token, and its logits are wanted
+  void feed(const int32_t* tokens, int count, bool answer);
 
   Model& model_;
   Ops& ops_;

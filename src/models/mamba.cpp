@@ -141,6 +141,7 @@ class Mamba final : public Model {
 
   // Appends n tokens to each of the batch's sequences; returns their logits.
   const real* run(State& s, const int32_t* tokens, int n);
+  void run_blocks(State& s, const int32_t* tokens, int n);  // the same without logits
   void begin_stream(State& s, int batch);
 
  private:
@@ -188,6 +189,16 @@ void Mamba::add_block(const std::string& name) {
 // ---- Forward ------------------------------------------------------------------------------------------------------
 
 const real* Mamba::run(State& s, const int32_t* tokens, int n) {
+  run_blocks(s, tokens, n);
+  const Config& c = config_;
+  const int64_t N = static_cast<int64_t>(s.batch) * n;
+  s.logits.resize(ops_, {N, c.vocab});
+  ops_.rms_norm(s.r.data(), s.inv_rms.data(), s.x.data(), final_norm_->value, c.norm_epsilon, N, c.width);
+  ops_.linear(s.logits.data(), s.r.data(), head_->value, nullptr, N, c.width, c.vocab, Into::WRITE);
+  return s.logits.data();
+}
+
+void Mamba::run_blocks(State& s, const int32_t* tokens, int n) {
   const Config& c = config_;
   const int64_t N = static_cast<int64_t>(s.batch) * n;
   const bool streaming = !s.past.empty();  // one block's activations then serve all blocks in turn
@@ -197,14 +208,10 @@ const real* Mamba::run(State& s, const int32_t* tokens, int n) {
   s.inv_rms.resize(ops_, {N});
   s.low.resize(ops_, {N, c.dt_rank});
   for (Tensor* t : {&s.u, &s.delta, &s.gated}) t->resize(ops_, {N, c.inner});
-  s.logits.resize(ops_, {N, c.vocab});
 
   ops_.embedding(s.x.data(), token_embedding_->value, nullptr, tokens, 0, s.batch, n, c.width);
   for (size_t l = 0; l < blocks_.size(); ++l)
     block_forward(blocks_[l], s.blocks[streaming ? 0 : l], streaming ? &s.past[l] : nullptr, s, n);
-  ops_.rms_norm(s.r.data(), s.inv_rms.data(), s.x.data(), final_norm_->value, c.norm_epsilon, N, c.width);
-  ops_.linear(s.logits.data(), s.r.data(), head_->value, nullptr, N, c.width, c.vocab, Into::WRITE);
-  return s.logits.data();
 }
 
 // s.x += the block's output
@@ -317,6 +324,11 @@ class MambaStream final : public Stream {
     check_room("mamba", length_, n, capacity_);
     length_ += n;
     return model_.run(state_, tokens, n);
+  }
+  void read(const int32_t* tokens, int n) override {
+    check_room("mamba", length_, n, capacity_);
+    length_ += n;
+    model_.run_blocks(state_, tokens, n);
   }
   int length() const override { return length_; }
 

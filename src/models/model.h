@@ -99,6 +99,8 @@ class Stream {
   // Appends the (B,n) tokens and returns their logits (B,n,V), on the device, good until the next call.
   // Throws Error beyond the capacity the stream was made with.
   virtual const real* append(const int32_t* tokens, int n) = 0;
+  // Appends them too; their logits, which of a large vocabulary are much memory and work, nobody wants.
+  virtual void read(const int32_t* tokens, int n) { append(tokens, n); }
   virtual int length() const = 0;
 };
 

@@ -236,6 +236,7 @@ class TransformerModel final : public Model {
   void declare();
   void check_length(int length) const;
   const real* run(State& s, const Input& input);
+  void run_layers(State& s, const Input& input);
   void embed(State& s, const Input& input);
   void layer_forward(size_t l, State& s);
   const real* readout(State& s);
@@ -320,6 +321,12 @@ const real* TransformerModel<Attention>::forward(const Input& input) {
 
 template <class Attention>
 const real* TransformerModel<Attention>::run(State& s, const Input& input) {
+  run_layers(s, input);
+  return readout(s);
+}
+
+template <class Attention>
+void TransformerModel<Attention>::run_layers(State& s, const Input& input) {
   const Piece& p = s.piece;
   const size_t layers = attention_.layers(p.capacity);
   const auto layers_of = [this](int positions) { return attention_.layers(positions); };
@@ -332,7 +339,6 @@ const real* TransformerModel<Attention>::run(State& s, const Input& input) {
     if (p.stream && config_.last) keep_finished(ops_, s.finished, s.x, l + 1, layers_of, p, config_.width);
     if (!p.stream && after_layer) after_layer(l, s.x.data(), p.count, config_.width);
   }
-  return readout(s);
 }
 
 template <class Attention>
@@ -513,16 +519,24 @@ class TransformerModel<Attention>::TokenStream final : public Stream {
   }
 
   const real* append(const int32_t* tokens, int n) override {
+    make_room(n);
+    return model_.run(state_, {tokens, state_.piece.batch, n});
+  }
+  void read(const int32_t* tokens, int n) override {
+    make_room(n);
+    model_.run_layers(state_, {tokens, state_.piece.batch, n});
+  }
+  int length() const override { return state_.piece.first + state_.piece.count; }
+
+ private:
+  void make_room(int n) {
     Piece& p = state_.piece;
     const int length = this->length();
     check_room(model_.name_, length, n, p.capacity);
     p.first = length;
     p.count = n;
-    return model_.run(state_, {tokens, p.batch, n});
   }
-  int length() const override { return state_.piece.first + state_.piece.count; }
 
- private:
   TransformerModel& model_;
   State state_;
 };

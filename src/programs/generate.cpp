@@ -7,6 +7,10 @@
 #include <limits>
 #include <optional>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/options.h"
@@ -60,6 +64,13 @@ struct GenerateSettings {
   }
 };
 
+// To the system, where the library keeps it otherwise: what a vocabulary was read into lies between things that stay.
+void return_freed_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
 int generate(int argc, char** argv) {
   GenerateSettings settings;
   Options options("generate", "Lets a model of text go on writing: one that train_text trained, or convert brought.");
@@ -72,12 +83,14 @@ int generate(int argc, char** argv) {
     throw UsageError("--prompt, --prompt-file and --interactive: expected one of them");
   if (settings.window == "slide") settings.how.window = Window::SLIDE;
 
-  const SafetensorsFile file(checkpoint_path(settings.checkpoint));
-  RunState state = read_run_state(file);
-  const auto tokenizer = load_tokenizer(file, state);
+  std::optional<SafetensorsFile> file(checkpoint_path(settings.checkpoint));
+  RunState state = read_run_state(*file);
+  const auto tokenizer = load_tokenizer(*file, state);
   state.data = Json();  // a vocabulary's words take more memory in it than the rest
+  return_freed_memory();
   const auto ops = make_device(settings.device, settings.threads);
-  const auto model = load_model(file, state, *ops);
+  const auto model = load_model(*file, state, *ops);
+  file.reset();
 
   TextWriter writer(*model, *ops, *tokenizer, settings.how);
   std::optional<InterruptGuard> guard;

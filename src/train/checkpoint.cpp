@@ -49,7 +49,7 @@ std::vector<real> read_all(const SafetensorsFile& file, const Parameters& parame
 
 // The parameter's values from the file to the device, a part at a time: the weights are in memory once.
 void load(const SafetensorsFile& file, const std::string& name, Parameters& parameters, const Parameter& parameter) {
-  constexpr int64_t PART = 1 << 20;
+  constexpr int64_t PART = 1 << 16;
   std::vector<float> values;
   for (int64_t first = 0; first < parameter.size(); first += PART) {
     values.resize(static_cast<size_t>(std::min(PART, parameter.size() - first)));
