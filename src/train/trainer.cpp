@@ -23,23 +23,30 @@ Trainer::Trainer(Model& model, const Task& task, Optimizer& optimizer, Ops& ops,
       ranks_(std::move(ranks)),
       tree_(ops, *ranks_, parts_here(), model.parameters.room()) {}
 
-// A step only puts work on the device's queue; the one wait, for the loss that is shown, comes when all of it is there.
-Measures Trainer::step(int64_t step, double learning_rate) {
-  std::vector<Batch> batches;  // of the parts of this rank
-  int64_t counted = 0;
+std::vector<Batch> Trainer::batches_of(int64_t step) const {
+  std::vector<Batch> batches;
   const int here = parts_here() * accumulate_, first = ranks_->rank() * here;
-  for (int b = first; b < first + here; ++b) {
+  for (int b = first; b < first + here; ++b)
     batches.push_back(task_.batch(seed_, stream_of("train"), static_cast<uint32_t>(step), b * batch_, batch_));
-    counted += batches.back().counted;
-  }
-  int64_t of_all = 0;
+  return batches;
+}
+
+// A step only puts work on the device's queue; the one wait, for the loss that is shown, comes when all of it is there, and
+// the next step's batches are made.
+Measures Trainer::step(int64_t step, double learning_rate) {
+  const std::vector<Batch> batches = next_step_ == step ? std::move(next_) : batches_of(step);
+  next_step_ = -1;
+  int64_t counted = 0, of_all = 0;
+  for (const Batch& batch : batches) counted += batch.counted;
   for (const int64_t of_rank : ranks_->gather(counted)) of_all += of_rank;
-  for (int b = 0; b < here; ++b) {
+  for (int b = 0; b < static_cast<int>(batches.size()); ++b) {
     if (b % accumulate_ == 0) model_.parameters.zero_gradients();
     enqueue(batches[static_cast<size_t>(b)], b, 1 / static_cast<real>(of_all));
     if ((b + 1) % accumulate_ == 0) tree_.add(model_.parameters.gradients().data());
   }
   optimizer_.step(step, learning_rate);
+  next_ = batches_of(step + 1);
+  next_step_ = step + 1;
   return collect_parts(batches);
 }
 
@@ -59,9 +66,9 @@ std::vector<Trainer::Sums> Trainer::evaluate_some(const Task& task, int64_t step
 
 bool Trainer::is_finite_at(int64_t step) {
   bool finite = true;
-  const int here = parts_here() * accumulate_, first = ranks_->rank() * here;
-  for (int b = first; b < first + here && finite; ++b) {
-    enqueue(task_.batch(seed_, stream_of("train"), static_cast<uint32_t>(step), b * batch_, batch_), 0, 0);
+  for (const Batch& batch : batches_of(step)) {
+    if (!finite) break;
+    enqueue(batch, 0, 0);
     finite = std::isfinite(static_cast<double>(total_[0].download()[0]));
   }
   return !ranks_->any(!finite);

@@ -54,6 +54,7 @@ class Trainer {
   // The batches of one evaluation that this process takes: `first`, and every `stride` from there.
   std::vector<Sums> evaluate_some(const Task& task, int64_t step, int samples, int at_once, int first, int stride);
   int parts_here() const { return shards_ / ranks_->count(); }
+  std::vector<Batch> batches_of(int64_t step) const;  // of the parts of this rank
   // Losses and gradients of one batch, against its targets or sets; keeps the guesses.
   void judge(const Batch& batch, int slot, const real* logits, int64_t rows, real scale);
   std::vector<int32_t> guesses(const Batch& batch, size_t slot) const;
@@ -66,6 +67,8 @@ class Trainer {
   int batch_, accumulate_, shards_;  // batch_: of one part
   std::shared_ptr<Ranks> ranks_;
   GradientTree tree_;
+  std::vector<Batch> next_;  // made while the device works
+  int64_t next_step_ = -1;   // theirs
   Tokens tokens_, targets_;
   Tensor patches_, losses_, dlogits_, partial_;
   Tensor sets_;
