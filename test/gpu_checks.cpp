@@ -207,6 +207,7 @@ Row relation_row(const RelationShape& s, const RelationOptions& o) {
             const size_t row = static_cast<size_t>(s.hidden) * sizeof(real);
             if (s.queries > 2) r.ops.copy(q + s.hidden, row, r.in("opposite", s.hidden, 0, 0), row, row, 1);
             if (s.queries > 2) r.ops.copy(p + s.hidden, row, r.in("zero", s.hidden, 0, 0), row, row, 1);
+            if (s.queries > 3) r.ops.scale(q + 3 * s.hidden, p, real(-0.999), s.hidden);
             real* inv_std = o.normalized ? r.out("inv_std", pairs) : nullptr;
             real* shift = o.shifted ? r.out("shift", int64_t(s.batch) * s.queries) : nullptr;
             if (inv_std) r.ops.relation_inv_std(inv_std, p, q, s);
@@ -377,6 +378,44 @@ Row cross_entropy_row(int64_t N, int V, bool in_place) {
       }};
 }
 
+// The functions of gates, on numbers enough that the last bits of their coefficients show, and where two formulas meet.
+Row gates_row(int64_t N, int H) {
+  return {text("tanh, silu_gate, lstm_cell, causal_convolution %lld×%d", static_cast<long long>(N), H), [=](Run& r) {
+            const int64_t n = N * H;
+            const std::vector<real> seams = {0, real(-0.0), real(0.625), real(-0.625)};
+            real *z = r.in("z", 4 * n, -3, 3), *h = r.out("tanh", n), *dh = r.in("dh", n);
+            r.ops.upload(z, seams.data(), std::min<size_t>(seams.size(), static_cast<size_t>(n)) * sizeof(real));
+            r.ops.tanh(h, z, n);
+            r.ops.tanh_backward(r.out("dz", n), dh, h, n);
+            r.ops.silu_gate(r.out("gated", n), dh, z, n);
+            r.ops.silu_gate_backward(r.out("dy", n), r.out("through silu", n), r.out("gated again", n), dh, dh, z, n);
+            real *gates = r.updated("gates", 4 * n, -3, 3), *c = r.out("c", n), *before = r.in("c before", n);
+            r.ops.upload(gates, seams.data(), std::min<size_t>(seams.size(), static_cast<size_t>(n)) * sizeof(real));
+            r.ops.lstm_cell(r.out("h", n), c, gates, before, N, H);
+            r.ops.lstm_cell_backward(r.out("dgates", 4 * n), r.updated("dc", n), dh, gates, c, before, N, H);
+            const real *weight = r.in("weight", 2 * H), *bias = r.in("bias", H);
+            const int T = static_cast<int>(N);
+            r.ops.causal_convolution(r.out("convolved", n), nullptr, z, weight, bias, 1, T, H, 2);
+            r.ops.causal_convolution_backward(r.out("dx", n), r.updated("dweight", 2 * H), r.updated("dbias", H),
+                                              r.updated("dconvolved", n), z, weight, bias, 1, T, H, 2);
+          }};
+}
+
+Row scan_row(const ScanShape& s) {
+  return {text("selective_scan %d×%d×%d of %d states", s.batch, s.length, s.channels, s.states), [=](Run& r) {
+            const int64_t size = s.rows() * s.channels, states = int64_t(s.channels) * s.states;
+            const int B = s.row - 2 * s.states, C = B + s.states;
+            const real *u = r.in("u", size), *delta = r.in("delta", size, -3, 3), *A_log = r.in("A_log", states, -1, 2),
+                       *mixed = r.in("mixed", s.rows() * s.row), *D = r.in("D", s.channels);
+            real *kept = r.out("kept", s.kept_size()), *dmixed = r.updated("dmixed", s.rows() * s.row);
+            r.ops.selective_scan(r.out("y", size), nullptr, kept, u, delta, A_log, mixed + B, mixed + C, D, s);
+            r.ops.selective_scan_backward(r.out("du", size), r.out("ddelta", size), r.updated("dA_log", states),
+                                          dmixed + B, dmixed + C, r.updated("dD", s.channels),
+                                          r.scratch("partial", s.partial_size()), r.in("dy", size), kept, u, delta,
+                                          A_log, mixed + B, mixed + C, D, s);
+          }};
+}
+
 Row ties_row() {
   return {"argmax of equal numbers", [](Run& r) {
             real* logits = r.updated("logits", 2 * 300, 1, 1);
@@ -475,6 +514,8 @@ void add_linear_rows(std::vector<Row>& rows) {
     rows.push_back(linear_input_row(5, 7, 1025, into));
     rows.push_back(linear_input_row(4, 128, 2048, into));
   }
+  for (const int in : {64, 66})
+    rows.push_back(linear_input_row(97, in, 1030, Into::WRITE));  // whole tiles that are added to
   for (const bool bias : {false, true}) {
     rows.push_back(linear_weight_row(1, 1, 1, bias));
     rows.push_back(linear_weight_row(2500, 33, 17, bias));
@@ -502,9 +543,15 @@ void add_row_rows(std::vector<Row>& rows) {
     for (const int D : {1, 31, 33, 65, 257}) rows.push_back(layer_norm_row(19, D, into));
   rows.push_back(layer_norm_row(2050, 3, Into::WRITE));
   for (const int D : {1, 31, 85}) rows.push_back(elements_row(7, D));
-  rows.push_back(elements_row(2050, 5));
+  rows.push_back(elements_row(2050, 60));
+  rows.back().once = true;
   for (const int V : {1, 2, 31, 33, 64, 130, 1025}) rows.push_back(cross_entropy_row(11, V, V % 2 == 0));
   rows.push_back(cross_entropy_row(2, 5003, true));
+  rows.push_back(cross_entropy_row(60, 2048, false));
+  rows.back().once = true;
+  rows.push_back(gates_row(3, 37));
+  rows.push_back(gates_row(1500, 100));
+  rows.back().once = true;
   rows.push_back(ties_row());
   for (const int64_t n : {0, 1, 33, 64, 65, 96, 100, 200, 333, 1023, 1024, 1025, 5000, 1024 * 33 + 5})
     rows.push_back(sum_row(n));
@@ -521,6 +568,9 @@ void add_norm_rows(std::vector<Row>& rows) {
   for (const int D : {1, 31, 33, 257, 600})
     for (const Into into : {Into::ADD, Into::WRITE}) rows.push_back(rms_norm_row(5, D, into));
   for (const int T : {1, 33, 300, 1030}) rows.push_back(kerple_row(T, 3));
+  rows.push_back(kerple_row(2000, 50));
+  rows.back().once = true;
+  for (const int channels : {1, 300}) rows.push_back(scan_row({2, 70, channels, 5, 13}));
 }
 
 void add_relation_rows(std::vector<Row>& rows) {
@@ -537,13 +587,14 @@ void add_relation_rows(std::vector<Row>& rows) {
       // Several rounds of partners, several warps; all branches of the activation.
       for (const int width : {20, 150}) add(whole(1, 70, width, 1, causal, activation), true);
       rows.push_back(relation_row(whole(1, 37, 150, 1, causal, activation), {false, false, 9.0}));
-      rows.push_back(relation_row(whole(1, 35, 20, 1, causal, activation), {false, false, 9.0}));
+      rows.push_back(relation_row(whole(1, 70, 20, 1, causal, activation), {false, false, 9.0}));
     }
     for (const int width : {64, 66}) add(whole(1, 100, width, 1, causal, EXP), true);  // whole tiles of its products
     for (const int width : {1, 2, 31, 32, 33, 64, 65, 96, 97, 130, 161, 192, 193, 230, 257, 300, 321, 384, 385})
       add(whole(1, 5, width, 1, causal, EXP), true);
     for (const int T : {1, 2, 7, 8, 9, 16, 17, 31, 32, 33, 63, 64, 65, 97, 130})
       add(whole(1, T, 6, 2, causal, EXP), true);
+    for (const int width : {100, 200, 300}) add(whole(1, 42, width, 1, causal, EXP), true);  // rounds that nobody sees
     add(whole(3, 21, 99, 3, causal, EXP), true);
     add(whole(2, 10, 37, 1, causal, EXP), false, true);
     add(whole(2, 70, 66, 2, causal, EXP), false, true);
@@ -561,6 +612,8 @@ void add_relation_rows(std::vector<Row>& rows) {
     add(whole(1, 100, 1030, 1, causal, EXP), true);  // whole tiles that are added to
     rows.back().once = true;
   }
+  add(whole(1, 1060, 64, 1, true, EXP), true);  // of products over positions too
+  rows.back().once = true;
 }
 
 void add_linear_relation_rows(std::vector<Row>& rows) {
@@ -610,7 +663,9 @@ void add_attention_rows(std::vector<Row>& rows) {
   add_long(whole(4, 1100, 1, 2, true), BIASED);
   add_long(whole(3, 1060, 1, 1, true), POSITIONED);
   add_long(whole(1, 1030, 1, 2, false), POSITIONED);
-  add_long({1, 100, 1100, 1100, 1, 64, true, 64, 64}, POSITIONED);  // whole tiles that are added to
+  for (const int width : {64, 66})  // whole tiles that are added to
+    add_long({1, 100, 1100, 1100, 1, width, true, width, width}, width == 64 ? POSITIONED : IGNORED);
+  add_long(whole(1, 1060, 1, 64, true), IGNORED);
   add_long(whole(1, 100, 1, 1028, true), POSITIONED);
 }
 
@@ -662,8 +717,11 @@ void add_dct_rows(std::vector<Row>& rows) {
   for (const int T : {1, 2, 63, 64, 65, 97, 128, 200}) rows.push_back(dct_row(2, T, -1, 5, {64, 3, 7}, {4, 3, 1}));
   for (const int d : {1, 15, 16, 31, 33, 64, 65, 127, 130}) rows.push_back(dct_row(1, 9, -1, d, {5, 4}, {5, 2}));
   for (const int d : {97, 100}) rows.push_back(dct_row(1, 100, -1, d, {8}, {2}));  // whole tiles
-  rows.push_back(dct_row(1, 100, -1, 100, {12}, {12}));                            // whole tiles that are added to
-  rows.back().once = true;
+  for (const auto& [d, frequencies] :
+       {std::pair(97, 12), std::pair(100, 12), std::pair(1027, 1)}) {  // that are added to
+    rows.push_back(dct_row(1, 100, -1, d, {12}, {frequencies}));
+    rows.back().once = true;
+  }
   for (const int64_t k : {1, 2, 3, 4, 5, 8, 9, 12}) rows.push_back(dct_row(1, 40, -1, 3, {12}, {k}));
   rows.push_back(dct_row(1, 70, -1, 33, {32, 40}, {32, 1}));  // the chain over (j, channel) is cut
   rows.push_back(dct_row(1, 3, -1, 1027, {2}, {2}));          // the chain over the channels is cut

@@ -339,7 +339,7 @@ struct Plain {
   Tiling tiling;
   int64_t K;
   Into into;
-  const float* bias;  // (N) or null
+  const float* bias;  // (N) or null; of x·weightᵀ only
 
   int64_t blocks() const { return tiling.tiles(); }
 
@@ -349,7 +349,8 @@ struct Plain {
   }
 
   __device__ void store(const Tile& tile, const Sums& sum) const {
-    store_tile<A, B>(c + tile.row * tiling.N + tile.column, tiling.N, tile.last && bias ? bias + tile.column : nullptr,
+    const bool biased = B == Along::K && tile.last && bias;
+    store_tile<A, B>(c + tile.row * tiling.N + tile.column, tiling.N, biased ? bias + tile.column : nullptr,
                      into == Into::ADD || !tile.first, tile, sum);
   }
 };

@@ -87,6 +87,7 @@ template <class Psi, Sweep SWEEP, int CHANNELS>
 class Sweeper {
  public:
   static constexpr bool OWNS_KEYS = SWEEP == Sweep::KEY_GRADIENT, GRADIENT = SWEEP != Sweep::VALUE;
+  static constexpr int BLIND = OWNS_KEYS ? OWN - 1 : 0;  // the own row that sees none of what only some see
 
   __device__ Sweeper(const SweepArguments& arguments, int64_t number, int first, int channel)
       : a_(arguments), number_(number), first_(first) {
@@ -199,7 +200,7 @@ class Sweeper {
     if (GRADIENT) read_row(scale, scales);
 #pragma unroll
     for (int r = 0; r < OWN; ++r) {
-      if (PARTIAL && !sees(r, partner)) continue;
+      if (PARTIAL && (r == BLIND || !sees(r, partner))) continue;
 #pragma unroll
       for (int k = 0; k < CHANNELS; ++k) {
         const float d = other[k] + own_row_[r][k];
@@ -250,13 +251,13 @@ void run_sweep(const SweepArguments& arguments, cudaStream_t stream) {
 void sweep_queries(const SweepArguments& arguments, Activation activation, cudaStream_t stream);
 void sweep_keys(const SweepArguments& arguments, Activation activation, cudaStream_t stream);
 
-// A narrow head would leave half of the threads without a channel.
+// A narrow head would leave half of the threads without a channel. Narrow ones of ExpInRange have another kernel for the
+// gradient of their queries (relation_backward.cu).
 template <class Psi, Sweep SWEEP>
 void run_sweep(const SweepArguments& arguments, cudaStream_t stream) {
-  if (arguments.pairs.width <= WARP)
-    run_sweep<Psi, SWEEP, 1>(arguments, stream);
-  else
-    run_sweep<Psi, SWEEP, 2>(arguments, stream);
+  if constexpr (SWEEP != Sweep::QUERY_GRADIENT || !std::is_same_v<Psi, ExpInRange>)
+    if (arguments.pairs.width <= WARP) return run_sweep<Psi, SWEEP, 1>(arguments, stream);
+  run_sweep<Psi, SWEEP, 2>(arguments, stream);
 }
 
 }  // namespace petroglyph

@@ -163,7 +163,7 @@ class LaneSweeper {
 #pragma unroll
     for (int r = 0; r < QUERIES; ++r) {
       along[r] = 0;
-      if (PARTIAL && key >= s.visible(row(r))) continue;
+      if (PARTIAL && (r == 0 || key >= s.visible(row(r)))) continue;  // the first query sees none of what only some see
 #pragma unroll
       for (int k = 0; k < GROUPS; ++k) {
         const float d = p[k] + q_[r][k];

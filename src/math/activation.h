@@ -19,7 +19,7 @@ constexpr int EXP_IN_RANGE_WIDTH = 7000;
 
 // ψ and ψ' of factor·d. exp(h) is 2^(h·log₂e), and log₂e goes into the factor: one rounding more a pair, not a channel.
 //   TOGETHER  queries that the CPU's backward sweep takes at a time: more than one only where compilers still vectorise it
-//   SHIFTED   whether a shift may come with it; what is normalized is never shifted
+//   SHIFTED   whether a shift may come with it: with exp, where nothing is normalized
 struct ExpInRange {
   static constexpr int TOGETHER = 2;
   static constexpr bool SHIFTED = false;
@@ -36,14 +36,14 @@ struct Exp {
 };
 struct Relu {
   static constexpr int TOGETHER = 1;
-  static constexpr bool SHIFTED = true;
+  static constexpr bool SHIFTED = false;
   HOST_DEVICE static real factor(real inv_std) { return inv_std; }
   HOST_DEVICE static real value(real factor, real d) { return numerics::max(factor * d, real(0)); }
   HOST_DEVICE static real slope(real factor, real d) { return factor * d > 0 ? real(1) : real(0); }
 };
 struct Elu {
   static constexpr int TOGETHER = 1;
-  static constexpr bool SHIFTED = true;
+  static constexpr bool SHIFTED = false;
   HOST_DEVICE static real factor(real inv_std) { return inv_std; }
   HOST_DEVICE static real value(real factor, real d) {
     const real h = factor * d;
@@ -56,7 +56,7 @@ struct Elu {
 };
 struct Gelu {  // h Φ(h)
   static constexpr int TOGETHER = 1;
-  static constexpr bool SHIFTED = true;
+  static constexpr bool SHIFTED = false;
   HOST_DEVICE static real factor(real inv_std) { return inv_std; }
   HOST_DEVICE static real cdf(real h) { return real(0.5) * (1 + numerics::erf(h * real(0.70710678118654752))); }
   HOST_DEVICE static real value(real factor, real d) {
