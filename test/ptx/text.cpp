@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <sstream>
 
 namespace ptx {
 namespace {
@@ -73,8 +74,8 @@ class Reader {
   }
   const std::string& file() const { return file_; }
 
-  // Where in the source the instructions are that follow: ".loc FILE LINE …".
-  unsigned source = 0, line = 0;
+  // Where in the source the instructions are that follow: ".loc FILE LINE COLUMN[, function_name …, inlined_at FILE LINE COLUMN]".
+  unsigned source = 0, line = 0, caller_source = 0, caller_line = 0;
 
  private:
   const std::string& text_;
@@ -137,7 +138,10 @@ void read_directive(Reader& in, const std::string& name, Kernel& kernel) {
   if (name == ".loc") {
     in.source = in.number();
     in.line = in.number();
-    in.until('\n');
+    in.caller_source = in.caller_line = 0;
+    const std::string words = in.until('\n'), inlined = "inlined_at ";
+    if (words.find(inlined) != std::string::npos)
+      std::istringstream(words.substr(words.find(inlined) + inlined.size())) >> in.caller_source >> in.caller_line;
   } else if (name == ".pragma") {
     in.until(';');
   } else if (name == ".reg") {
@@ -165,6 +169,8 @@ void read_instruction(Reader& in, Kernel& kernel) {
   std::replace(s.text.begin(), s.text.end(), '\t', ' ');
   s.file = in.source;
   s.line = in.line;
+  s.caller_file = in.caller_source;
+  s.caller_line = in.caller_line;
   kernel.statements.push_back(std::move(s));
 }
 
@@ -231,7 +237,7 @@ std::vector<Kernel> parse_kernels(const std::string& text, const std::string& fi
       in.until('\n');
     } else if (directive == ".file") {
       const unsigned number = in.number();
-      sources[number] = std::filesystem::path(quoted(in)).filename().string();
+      sources[number] = quoted(in);
     } else if (directive == ".section") {
       in.until('}');
     } else if (directive == ".visible" || directive == ".weak") {
@@ -254,7 +260,26 @@ std::vector<Kernel> parse_kernels(const std::string& text, const std::string& fi
 
 std::string source_of(const Kernel& kernel, const Statement& s) {
   const auto file = kernel.sources.find(s.file);
-  return file == kernel.sources.end() ? "" : file->second + ":" + std::to_string(s.line);
+  if (file == kernel.sources.end()) return "";
+  return std::filesystem::path(file->second).filename().string() + ":" + std::to_string(s.line);
+}
+
+namespace {
+
+std::string line_of(const Kernel& kernel, unsigned source, unsigned line) {
+  const auto file = kernel.sources.find(source);
+  if (file == kernel.sources.end() || line == 0) return "";
+  std::ifstream in(file->second);
+  std::string words;
+  for (unsigned n = 0; n < line && std::getline(in, words); ++n) {
+  }
+  return in ? stripped(words) : "";
+}
+
+}  // namespace
+
+std::string source_text(const Kernel& kernel, const Statement& s) {
+  return line_of(kernel, s.file, s.line) + " | " + line_of(kernel, s.caller_file, s.caller_line);
 }
 
 std::vector<Kernel> read_kernels(const std::string& path) {

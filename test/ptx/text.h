@@ -23,7 +23,8 @@ struct Statement {
   std::string opcode;
   std::vector<std::string> operands;  // "{%f1, %f2}" and "[%rd1+4]" are one each
   std::string text;
-  unsigned file = 0, line = 0;  // of the source, where nvcc says it
+  // Of the source, where nvcc says it; and where that function is called, if it was inlined.
+  unsigned file = 0, line = 0, caller_file = 0, caller_line = 0;
 };
 
 // A place in the kernel's parameters or in its shared memory.
@@ -35,7 +36,7 @@ struct Kernel {
   std::string name;  // as C++ writes it
   std::string file;  // "relation": whose .cu it is of
   std::vector<Statement> statements;
-  std::map<unsigned, std::string> sources;  // the files of statements
+  std::map<unsigned, std::string> sources;  // the paths of statements' files
   std::map<std::string, size_t> labels;
   std::map<std::string, int> registers;  // bits of each: 1 for a predicate
   std::map<std::string, Variable> parameters, shared;
@@ -52,6 +53,8 @@ std::vector<Kernel> parse_kernels(const std::string& text, const std::string& fi
 
 // "product.cuh:236", or nothing.
 std::string source_of(const Kernel& kernel, const Statement& s);
+// The source's words at that line, and at the caller's.
+std::string source_text(const Kernel& kernel, const Statement& s);
 std::string demangled(const std::string& name);
 // "a, {b, c}, [d]" into three.
 std::vector<std::string> split_operands(const std::string& words);
