@@ -301,7 +301,9 @@ FORCE:
 # ---- Tests ----------------------------------------------------------------------------------------------------------
 
 # What is built with the default flags, and what only the double build can tell.
-FLOAT_TESTS := numerics files oracle analysis regular_languages images text_data exchange bits ranks programs runs storm damage reproduction cuda_on_host_test gpu_math_on_host host_run
+# The longest first, so that none goes on alone at the end.
+FLOAT_TESTS := host_run ranks reproduction programs images exchange runs numerics files oracle analysis regular_languages text_data bits \
+  storm damage cuda_on_host_test gpu_math_on_host
 DOUBLE_TESTS := gradients oracle identities analysis
 DOUBLE := $(BUILD)/double
 
@@ -309,7 +311,8 @@ float-tests: $(FLOAT_TESTS:%=$(BUILD)/test/%) $(PROGRAMS:%=$(BUILD)/%)
 double-tests:
 	@$(MAKE) --no-print-directory BUILD=$(DOUBLE) REAL=double $(DOUBLE_TESTS:%=$(DOUBLE)/test/%)
 
-PYTHON := "test/python.sh $(BUILD)"
+HOUSE_TESTS := test/rooms.sh "test/big_endian.sh $(CXX)" "test/check_docs.sh --consistent"
+BUILT_TESTS := $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) "test/python.sh $(BUILD)" "test/install.sh $(BUILD)"
 export NVCC NVCCFLAGS
 
 # One PTX for who reads it and for who runs it. Without nvcc there is none: then a line says so.
@@ -326,7 +329,7 @@ PTX_TESTS_ALL := $(if $(NVCC),"test/ptx_lint.sh $(foreach a,$(PTX_ALL),$(call PT
   "test/sass.sh $(foreach a,$(PTX_ALL),$(call PTX_OF,$(a)))",$(PTX_SKIPPED))
 
 test: float-tests double-tests $(PTX_BUILT)
-	@test/run.sh test/rooms.sh "test/big_endian.sh $(CXX)" "test/check_docs.sh --consistent" "test/install.sh $(BUILD)" $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) $(PTX_TESTS) $(PYTHON)
+	@test/run.sh $(HOUSE_TESTS) $(PTX_TESTS) $(BUILT_TESTS)
 
 # The same bits from every build: each of these compares itself with test/golden.txt and with the oracles.
 MATRIX := generic O0 noopenmp sanitize $(if $(X86),v3) $(if $(shell command -v clang++),clang)
@@ -351,8 +354,7 @@ processor-%:
 	@if command -v $*-linux-gnu-g++ > /dev/null && command -v qemu-$* > /dev/null; then \
 	  $(MAKE) --no-print-directory BUILD=$(BUILD)/$* $(CROSS_FLAGS) $(addprefix $(BUILD)/$*/,test/bits test/oracle train_copy); fi
 test-all: $(PROCESSORS:%=processor-%) float-tests double-tests $(PTX_BUILT) $(PTX_BUILT_ALL) $(MATRIX:%=matrix-%)
-	@test/run.sh test/rooms.sh "test/big_endian.sh $(CXX)" "test/check_docs.sh --consistent" "test/install.sh $(BUILD)" $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) \
-	  $(PTX_TESTS_ALL) $(PYTHON) $(foreach m,$(MATRIX),$(call TESTS_OF,$(m))) $(EMULATED)
+	@test/run.sh $(HOUSE_TESTS) $(PTX_TESTS_ALL) $(BUILT_TESTS) $(foreach m,$(MATRIX),$(call TESTS_OF,$(m))) $(EMULATED)
 
 # Every function of numerics.h on all 2^32 inputs.
 test-exhaustive: $(BUILD)/test/numerics_exhaustive
@@ -433,7 +435,7 @@ clean:
 
 define HELP
 make                  builds $(PROGRAMS) here; objects go to build/
-make test             every gradient, oracle, bit and program: about ten minutes on two cores, building included
+make test             every gradient, oracle, bit and program: six to twelve minutes on two cores, building included
 make test-all         that for every build there is: instruction sets, -O0, clang++, no OpenMP, sanitizers
 make test-exhaustive  the largest error of exp, log, tanh … over all 2^32 inputs
 make storm            thousands of killed runs, of processes that meet, a million damaged files: docs/reliability.md

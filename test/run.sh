@@ -28,7 +28,7 @@ if [ "${1-}" = --one ]; then
   echo "${counted%% *} $failed" > "$folder/$number.counts"
   printf '%s' "${report:+$report
 }${wrong:+$wrong
-}     $command: ${counts:-no count} ($(($(date +%s) - start)) s)
+}     $(printf '%.100s' "$command"): ${counts:-no count} ($(($(date +%s) - start)) s)
 "
   exit 0
 fi
