@@ -13,7 +13,8 @@
 #   - calls of CUDA's math functions      the host has others; those that are inlined show by the rules above or below
 #   - a fused multiply-add that is not written
 # The last is one whose line of source does not say __fmaf_rn, which numerics::fma alone does: a contraction has the line of
-# its addition, and CUDA's math functions, whose polynomials are inlined and made of fma, that of their call.
+# its addition, and CUDA's math functions, whose polynomials are inlined and made of fma, that of their call. A line that says
+# numerics::fma counts too: where nvcc computes both sides of a choice, they have the line of the choice.
 # Double precision is noted, not failed: it is exact too, but seldom meant.
 
 set -u
@@ -43,13 +44,13 @@ function source(place,  at, name) {
   gsub(/"/, "", name)
   return name
 }
-# Whether the line of source that an instruction comes from says __fmaf_rn.
+# Whether the line of source that an instruction comes from says that it is a fused multiply-add.
 function written(place,  at, name, said, n) {
   split(place, at, " ")
   name = source(place)
   for (n = 0; n < at[2] && (getline said < name) > 0;) ++n
   close(name)
-  return n > 0 && n == at[2] && said ~ /__fmaf_rn[(]/
+  return n > 0 && n == at[2] && said ~ /(__fmaf_rn|numerics::fma)[(]/
 }
 function check(word) {
   if (word ~ /\.(approx|full)/) report("not correctly rounded")
