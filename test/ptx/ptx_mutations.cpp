@@ -318,7 +318,7 @@ constexpr const char
     *SPLIT = "fma becomes mul and add",
     *BIT = "a constant's last bit", *WARP_BARRIER = "bar.warp.sync removed",
     *COMPARISON = "a comparison with or without equality", *FOLDS = "two folds exchanged",
-    *SMALL_TERM = "a term of a polynomial, far below the rounding of its result: one number in many thousands tells";
+    *SMALL_TERM = "a term of a polynomial, far below the rounding of its result, which seldom tells";
 
 constexpr Explanation EXPLAINED[] = {
     {WARP_BARRIER, "__syncwarp();", "",
@@ -332,12 +332,12 @@ constexpr Explanation EXPLAINED[] = {
     {SPLIT, "fma(n, -LN2_LOW, fma(n, -LN2_HIGH, x))", "", "n·LN2_HIGH is exact, and n·LN2_LOW is small"},
     {SPLIT, "fma(k, LN2_LOW, low)", "", "k·LN2_LOW is small"},
     {SPLIT, "sum[n / 8][n % 8] = numerics::fma(", "InverseStd",
-     "a last bit in a dot product, behind a root and a division: one pair in hundreds tells"},
+     "a last bit in a dot product, behind a root and a division, which seldom tell"},
     {BIT, "= fma(p, ", "", SMALL_TERM},
     {BIT, "= fma(q, ", "", SMALL_TERM},
     {BIT, "float p = fma(", "", SMALL_TERM},
     {BIT, "float q = fma(", "", SMALL_TERM},
-    {BIT, "0fB5BFBE8E", "", "LN2_LOW, of which one exponential in a million sees the last bit"},
+    {BIT, "0fB5BFBE8E", "", "LN2_LOW, whose last bit is far below the rounding of an exponential"},
     {BIT, "0f3FB8AA3B", "", "log₂e tells only which whole number is near; what is left is computed from that"},
     {COMPARISON, "return h > 0 ?", "", "at zero both formulas give the same"},
     {COMPARISON, "= max(", "", "the larger of two equal numbers"},
