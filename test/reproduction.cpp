@@ -270,6 +270,12 @@ void claims(Test& test) {
   verdict(5, "not run", "");
   test.equal("the run behind it", judged[0].command + ": " + judged[0].weights,
              "./reproduce run judged --quick: one 0123");
+  kept.record.experiment = "judged";
+  kept.record.commands = {
+      {"a", "./inspect neurons runs/reproduce-quick-judged.b --out runs/reproduce-quick-judged.a", 1, true, {}},
+      {"b", "./train_text", 1, true, {{"", "4567"}}},
+      {"b_2", "./train_text", 1, true, {{"", "89ab"}}}};
+  test.equal("what has no weights was made from some", claims_of(JUDGED, {kept})[0].weights, "b 4567");
   kept.record.scale.size = Scale::Size::FULL;
   test.equal("at the papers' sizes", claims_of(JUDGED, {kept})[0].verdict, "confirmed");
   test.equal("not run at all", claims_of(JUDGED, {})[0].verdict, "not run");

@@ -85,15 +85,33 @@ Judgement judge(const Claim& claim, const Finder& find) {
   return judgement;
 }
 
-// The weights of the parts that a claim reads; of many the first ones.
-std::string weights_behind(const Claim& claim, const Record& record) {
-  constexpr size_t SHOWN = 4;
+// Whether a command was given what that part left.
+bool reads(const DoneCommand& command, const std::string& folder) {
+  const std::vector<std::string> words = words_of(command.line);
+  return std::any_of(words.begin(), words.end(),
+                     [&](const std::string& word) { return (word + "/").rfind(folder + "/", 0) == 0; });
+}
+
+// The parts whose numbers a claim compares, and of what has no weights of its own those that it was made from.
+std::set<std::string> parts_behind(const Claim& claim, const Record& record) {
   std::set<std::string> parts;
   for (const Check& check : claim.checks)
     for (const Side* side : {&check.less, &check.more}) {
       parts.insert(side->cell.file.substr(0, side->cell.file.find_first_of("/.")));
       for (const std::string& other : side->cell.others) parts.insert(other.substr(0, other.find('/')));
     }
+  const std::string folder = folder_of(record.experiment, record.scale);
+  for (const DoneCommand& command : record.commands)
+    if (parts.count(command.part) == 1 && command.weights.empty())
+      for (const DoneCommand& other : record.commands)
+        if (reads(command, part_folder(folder, other.part))) parts.insert(other.part);
+  return parts;
+}
+
+// The weights of these parts; of many the first ones.
+std::string weights_behind(const Claim& claim, const Record& record) {
+  constexpr size_t SHOWN = 4;
+  const std::set<std::string> parts = parts_behind(claim, record);
   std::vector<std::string> weights;
   for (const DoneCommand& command : record.commands)
     if (parts.count(command.part) == 1)
