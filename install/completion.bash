@@ -1,6 +1,16 @@
 # Completion for bash: the words come from the programs' own options, `PROGRAM --completion`. In a checkout: source install/completion.bash
+_petroglyph_files() { # WORD
+  compopt -o filenames 2> /dev/null
+  mapfile -t COMPREPLY < <(compgen -f -- "$1")
+}
 _petroglyph() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} line known
+  # bash cuts --model=rnn in three.
+  if [[ $word == = ]]; then
+    word=
+  elif [[ $before == = ]]; then
+    before=${COMP_WORDS[COMP_CWORD - 2]}
+  fi
   local -a command=("${COMP_WORDS[0]}")
   # What stands before the first option chooses whose options these are: petroglyph inspect neurons --…
   local i=1
@@ -11,17 +21,16 @@ _petroglyph() {
   done
   known=$("${command[@]}" --completion 2> /dev/null) || return
   COMPREPLY=()
-  while read -r line; do
-    if [[ ${line%% *} == "$before" && $line == *" FILE" ]]; then
-      COMPREPLY=($(compgen -f -- "$word"))
-      return
-    elif [[ ${line%% *} == "$before" && $line == *" "* ]]; then
-      COMPREPLY=($(compgen -W "${line#* }" -- "$word"))
-      return
-    fi
-  done <<< "$known"
-  COMPREPLY=($(compgen -W "$(cut -d' ' -f1 <<< "$known")" -- "$word"))
-  ((${#COMPREPLY[@]} > 0)) || COMPREPLY=($(compgen -f -- "$word"))
+  while read -r line && [[ ${line%% *} != "$before" ]]; do :; done <<< "$known"
+  if [[ $line == --* && $line == *" "* && $line != *" FILE" ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "${line#* }" -- "$word")
+  elif [[ $line == --* && $line != --no-* && $line != --help && $line != --version ]] &&
+    ! grep -qx -- "--no-${before#--}" <<< "$known"; then # neither choices nor a switch
+    _petroglyph_files "$word"
+  else
+    mapfile -t COMPREPLY < <(compgen -W "$(grep -vx FILE <<< "$known" | cut -d' ' -f1)" -- "$word")
+    if [[ $word != -* ]] && { ((${#COMPREPLY[@]} == 0)) || grep -qx FILE <<< "$known"; }; then _petroglyph_files "$word"; fi
+  fi
 }
 complete -F _petroglyph petroglyph ./train_copy ./train_text ./train_regular ./train_image ./scaling ./convert ./generate ./tokenize \
   ./inspect ./reproduce

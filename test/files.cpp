@@ -755,7 +755,9 @@ void options(Test& test) {
   test.check("given", program.options.given("rate") && !program.options.given("decay"));
   test.equal("value", program.options.value("rate"), "0.00025");
   test.throws("an option that is not there", "option --x was never declared", [&] { program.options.given("x"); });
+}
 
+void options_without_names(Test& test) {
   Program switches;
   switches.parse({"--quiet=no", "--post-norm=off"});
   test.check("switches with a value", !switches.quiet && !switches.post_norm);
@@ -770,7 +772,10 @@ void options(Test& test) {
   Program lacking;
   lacking.options.positional("FILE", &lacking.file, "a text");
   test.throws("positional missing", "expected FILE (a text); see --help", [&] { lacking.parse({}); });
+  test.equal("a file may stand alone", lacking.options.completion().find("\nFILE\n") != std::string::npos, true);
+}
 
+void options_help(Test& test) {
   test.equal("help", Program().options.help(), R"(Usage: train_copy [options]
 Trains a sequence model on the copying task.
 
@@ -797,9 +802,9 @@ Run
   --help             print this and stop
   --version          print the version and stop
 )");
-  const int status = status_of_child([] {
-    if (std::freopen("/dev/null", "w", stdout) != nullptr) Program().parse({"--help"});
-  });
+}
+
+void options_completion(Test& test) {
   test.equal("completion", Program().options.completion(), R"(--length
 --heads
 --activation exp relu
@@ -816,15 +821,33 @@ Run
 --help
 --version
 )");
+}
+
+// What programs are asked about themselves, and end.
+void options_that_stop(Test& test) {
   const auto stops = [](const char* word) {
     const int ended = status_of_child([&] {
       if (std::freopen("/dev/null", "w", stdout) != nullptr) Program().parse({word});
     });
     return WIFEXITED(ended) && WEXITSTATUS(ended) == 0;
   };
-  test.check("--version and --completion exit with 0", stops("--version") && stops("--completion"));
+  for (const char* const word : {"--help", "--version", "--completion"})
+    test.check(std::string(word) + " exits with 0", stops(word));
   test.check("a version", version().rfind("petroglyph 0.", 0) == 0, version());
-  test.check("--help exits with 0", WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+// Options that do something only beside some value of another.
+void options_idle(Test& test) {
+  const auto said = [](std::vector<std::string> words) {
+    Program program;
+    program.options.only_with("heads", "activation", {"exp"});
+    program.options.only_with("no such option", "activation", {"exp"});
+    program.parse(std::move(words));
+    return message_of([&] { program.options.refuse_idle(); });
+  };
+  test.equal("read", said({"--heads", "2"}), message_of([] {}));
+  test.equal("not given", said({"--activation", "relu"}), message_of([] {}));
+  test.equal("idle", said({"--heads", "2", "--activation", "relu"}), "--heads 2: does nothing with --activation relu");
 }
 
 void options_errors(Test& test) {
@@ -1329,6 +1352,11 @@ int main(int argc, char** argv) {
   test.run("atomic_file", atomic_file);
   test.run("folder_lock", folder_locks);
   test.run("options", options);
+  test.run("options_without_names", options_without_names);
+  test.run("options_help", options_help);
+  test.run("options_completion", options_completion);
+  test.run("options_that_stop", options_that_stop);
+  test.run("options_idle", options_idle);
   test.run("options_errors", options_errors);
   test.run("options_config", options_config);
   test.run("options_resume", options_resume);

@@ -386,8 +386,9 @@ void scripts(Test& test) {
 
 // ---- train_image --------------------------------------------------------------------------------------------------
 
-const std::string TINY =
-    " --width 8 --hidden 12 --layers 2 --batch 4 --steps 6 --eval-samples 8 --eval-every 4 --maps 3 --threads 1 ";
+const std::string SETS =  // of models without layers
+    " --width 8 --hidden 12 --batch 4 --steps 6 --eval-samples 8 --eval-every 4 --maps 3 --threads 1 ";
+const std::string TINY = SETS + "--layers 2 ";
 
 class Program {
  public:
@@ -416,7 +417,7 @@ class Program {
     const Shell shell(program_);
     for (const std::string model : {"birn_image", "birn_image --pre-norm exact", "transformer --heads 2",
                                     "linear_transformer", "deep_sets", "relation_network"}) {
-      const std::string settings = " --model " + model + TINY;
+      const std::string settings = " --model " + model + (has_maps(model) ? TINY : SETS);
       const Outcome whole = shell.run("--name whole" + settings);
       test_.check(model, whole.status == 0 && whole.says("accuracy on 1,000 test images"), whole.output);
       shell.run("--name parts" + settings + "--steps 3");
@@ -454,7 +455,7 @@ class Program {
     expect_inspect("no such layer", "runs/a --layers 3", 2, "--layers 3: the model has 2");
     expect_inspect("no such image", "runs/a --test ten.bin --first 3", 2, "--first 3: ten.bin has 3 images");
     expect_inspect("no checkpoint", "ten.bin", 1, "ten.bin");
-    shell.run("--name b --model deep_sets" + TINY);
+    shell.run("--name b --model deep_sets" + SETS);
     expect_inspect("no maps", "runs/b", 1, "runs/b/model.safetensors: deep_sets has no maps");
   }
 

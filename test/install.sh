@@ -51,6 +51,10 @@ fi
 check "completes programs" says train_regular completes "$petroglyph" train_r
 check "completes options" says --length completes "$petroglyph" train_copy --len
 check "completes choices" says linear_causal_rn completes "$petroglyph" train_copy --model linear_c
+check "completes choices behind =" says transformer completes "$petroglyph" train_copy --model = tran
+check "completes a file's name behind any other option" says VERSION completes "$petroglyph" train_text --tokenizer VERS
+check "completes the file that is read" says VERSION completes "$petroglyph" generate VERS
+check "offers options behind a switch" says --length completes "$petroglyph" train_copy --quiet --len
 check "completes subcommands" says receptive-field completes "$petroglyph" inspect rec
 check "completes their options" says --examples completes "$petroglyph" inspect neurons --ex
 check "in a checkout" says --length completes "$build/train_copy" --len

@@ -112,6 +112,24 @@ class ProgramTest {
            "--device cuda:x: expected one of auto, cpu, cuda, cuda:N");
     expect(shell, "a length of 0", "--evaluate-lengths 3,0", 2,
            "--evaluate-lengths 3,0: expected whole numbers from 1");
+    expect(shell, "a length twice", "--evaluate-lengths 3,5,3", 2, "--evaluate-lengths 3,5,3: 3 is there twice");
+    idle_options(shell);
+  }
+
+  // Given, and read by no model that is trained.
+  void idle_options(const Shell& shell) {
+    expect(shell, "heads of none", "--model rnn --heads 3" + SMALL, 2, "--heads 3: does nothing with --model rnn");
+    expect(shell, "a norm of none", "--model mamba --no-post-norm", 2,
+           "--no-post-norm: does nothing with --model mamba");
+    expect(shell, "of one variant", "--compare transformer,rnn:position=none", 2,
+           "--compare transformer,rnn:position=none: \"rnn:position=none\": --position none: does nothing with --model "
+           "rnn");
+    expect(shell, "of all variants", "--compare mamba,rnn --heads 2", 2,
+           "--compare mamba,rnn: --heads 2: does nothing with --model mamba, nor with any other of them");
+    expect(shell, "of some variants", "--compare transformer,rnn:hidden=8 --heads 2 --name some --steps 1" + SMALL, 0,
+           "saved runs/some");
+    write_bytes(shell.file("settings"), "model = rnn\nheads = 3\n");
+    expect(shell, "in a file", "--config settings", 2, "settings:2: heads = 3: does nothing with --model rnn");
   }
 
   void damaged() {
@@ -237,7 +255,7 @@ class OtherPrograms {
   // Models that read windows of one length and answer once, at their end.
   void windows() {
     const Shell shell(folder_ + "/train_text");
-    const std::string mlp = "--model mlp_lm --embedding 6" + TEXT;
+    const std::string mlp = "--model mlp_lm --embedding 6" + WINDOWS;
     const Outcome whole = shell.run("--name whole --steps 9" + (" " + mlp));
     test_.check("a run", whole.status == 0 && whole.says("bits/character") && whole.says("  | "), whole.output);
     shell.run("--name parts --steps 4 --schedule constant " + mlp);
@@ -254,6 +272,7 @@ class OtherPrograms {
            "tensor first.weight has shape 6×48, this model wants 6×54");
     expect(shell, "another context of its own run", "--name whole --resume --context 9", 1, "--context 9");
     expect(shell, "lengths", "--evaluate-lengths 4 " + mlp, 2, "--evaluate-lengths");
+    expect(shell, "slopes of none", "--position t5 --slopes published", 2, "--slopes published: does nothing with");
     expect(shell, "no other readout", "--model mlp_lm --readout last", 2, "mlp_lm has no other readout");
     expect(shell, "no such readout", "--model mamba --readout last", 2, "--readout last: an option of transformers");
     expect(shell, "a transformer without a mask", "--name t --readout last --steps 3" + TEXT, 0, "bits/character");
@@ -455,6 +474,9 @@ class OtherPrograms {
     const Shell shell(folder_ + "/train_regular");
     expect(shell, "no such task", "--task parity", 2, "--task parity: expected one of");
     expect(shell, "no chunk", "--chunk 1", 2, "--chunk 1: expected a whole number from 2");
+    expect(shell, "heads of none", "--model rnn --heads 3", 2, "--heads 3: does nothing with --model rnn");
+    expect(shell, "no K", "--thickness 2", 2, "--thickness 2: does nothing with --form chunked");
+    expect(shell, "a probability twice", "--parity-probability 10,10", 2, "10,10: 10 is there twice");
     expect(shell, "lengths", "--test-from 50 --test-to 48", 2, "--test-from 50 is more than --test-to 48");
     expect(shell, "shorter than the training's", "--test-from 30", 2,
            "--test-from 30: strings of up to 40 symbols are learned from, and the test is of longer ones");
@@ -505,7 +527,7 @@ class OtherPrograms {
   void neurons() {
     const Shell shell(folder_ + "/inspect");
     const std::string train = "'" + folder_ + "/train_text' --quiet --name ",
-                      mlp = " --model mlp_lm --embedding 6" + TEXT;
+                      mlp = " --model mlp_lm --embedding 6" + WINDOWS;
     shell.script(train + "m --steps 5 --snapshots 4" + mlp + ";" + train + "wide --steps 1" + mlp + "--context 9;" +
                  train + "t --steps 1" + TEXT);
     const auto exists = [&](const std::string& file) { return std::filesystem::exists(shell.file(file)); };
@@ -649,11 +671,10 @@ class OtherPrograms {
                 petroglyph::text("status %d, said: ", outcome.status) + outcome.output);
   }
 
-  const std::string TEXT =
-      " --width 8 --layers 1 --heads 2 --context 8 --batch 4 --eval-samples 8 --eval-every 4 --sample-length 20"
-      " --threads 1 ";
-  const std::string SMALL_REGULAR =
-      " --width 8 --heads 2 --batch 8 --eval-samples 8 --steps 6 --test-strings 8 --threads 1 ";
+  const std::string WINDOWS =  // of models without heads
+      " --width 8 --layers 1 --context 8 --batch 4 --eval-samples 8 --eval-every 4 --sample-length 20 --threads 1 ";
+  const std::string TEXT = WINDOWS + "--heads 2 ";
+  const std::string SMALL_REGULAR = " --width 8 --batch 8 --eval-samples 8 --steps 6 --test-strings 8 --threads 1 ";
   const std::string REGULAR = SMALL_REGULAR + "--train-length 10 --test-from 11 --test-to 14 ";
 
   Test& test_;

@@ -16,8 +16,9 @@ namespace petroglyph {
 namespace {
 
 // Two blocks, strings of four letters: a step takes a millisecond.
-const std::string SMALL =
-    " --length 4 --width 12 --hidden 12 --layers 2 --batch 8 --eval-samples 8 --eval-every 4 --stop-at 2 --threads 1 ";
+const std::string MAMBA =
+    " --length 4 --width 12 --layers 2 --batch 8 --eval-samples 8 --eval-every 4 --stop-at 2 --threads 1 ";
+const std::string SMALL = MAMBA + "--hidden 12 ";
 const std::string TEXT =
     " --width 8 --layers 1 --heads 2 --context 8 --batch 4 --eval-samples 8 --eval-every 4 --sample-length 0 --threads "
     "1 ";
@@ -197,7 +198,7 @@ class RunsTest {
   void divergence() {
     const Shell shell(program("train_copy"));
     const Outcome outcome =
-        shell.run("--name a --model mamba --lr 1000 --warmup 0 --clip 0 --save-every 1 --steps 50" + SMALL);
+        shell.run("--name a --model mamba --lr 1000 --warmup 0 --clip 0 --save-every 1 --steps 50" + MAMBA);
     test_.check("diverges", outcome.status == 1 && outcome.says("training has diverged"), outcome.output);
     test_.check("and says what is there",
                 outcome.says("runs/a/model.safetensors holds step") || outcome.says("there is no checkpoint yet"),
@@ -300,6 +301,10 @@ class RunsTest {
     expect(convert, "unless it is wanted", back + " --force", 0, "saved out");
     convert.script("mkfifo pipe");
     expect(convert, "a pipe for a model", "pipe", 1, "pipe: expected a file or a folder, found something else");
+    const Outcome piped = convert.script("timeout 20 '" + program("train_text") + "' --tokenizer pipe --steps 1");
+    test_.check("a pipe for a tokenizer",
+                piped.status == 1 && piped.says("train_text: pipe: expected a file, found something else"),
+                piped.output);
     test_.check("its files are replaced, and no others", read_bytes(convert.file("out/config.json")) != "mine\n" &&
                                                              read_bytes(convert.file("out/notes")) == "mine\n");
   }

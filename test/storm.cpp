@@ -34,7 +34,7 @@ void pause_for(double seconds) { std::this_thread::sleep_for(std::chrono::durati
 // ---- Runs -----------------------------------------------------------------------------------------------------------
 
 const std::string SIZES =
-    " --width 8 --layers 1 --heads 1 --batch 2 --eval-samples 4 --eval-every 5 --threads 1 --device cpu --save-every 1";
+    " --width 8 --batch 2 --eval-samples 4 --eval-every 5 --threads 1 --device cpu --save-every 1";
 
 // What is begun and disturbed. Its folder is runs/a; of an experiment, what its record says.
 struct Scenario {
@@ -46,7 +46,7 @@ std::vector<Scenario> scenarios() {
   return {
       {"copy", "train_copy", "--model rnn --hidden 8 --length 3 --steps 40 --stop-at 2" + SIZES},
       {"comparison", "train_copy",
-       "--compare rnn:hidden=8,transformer --length 3 --steps 20 --stop-at 2 --evaluate-lengths 2" + SIZES},
+       "--compare rnn:hidden=8,transformer --layers 1 --length 3 --steps 20 --stop-at 2 --evaluate-lengths 2" + SIZES},
       {"text", "train_text", "--data ../text --model rnn --hidden 8 --context 8 --sample-length 0 --steps 40" + SIZES},
       {"regular", "train_regular",
        "--seeds 1,2 --model rnn --train-length 6 --test-from 7 --test-to 9 --test-strings 4 --steps 20" + SIZES},

@@ -269,6 +269,28 @@ bool Options::given(const std::string& name) const { return !known(name).source_
 
 std::string Options::value(const std::string& name) const { return known(name).show_(); }
 
+void Options::only_with(const std::string& name, const std::string& other, const std::vector<std::string>& values) {
+  if (Option* const option = find(name)) option->conditions_.push_back({other, values});
+}
+
+std::map<std::string, std::string> Options::idle() const {
+  std::map<std::string, std::string> found;
+  for (const Option& option : options_) {
+    if (option.source_.empty()) continue;
+    for (const Option::Condition& condition : option.conditions_) {
+      const std::string now = value(condition.option);
+      if (std::find(condition.values.begin(), condition.values.end(), now) == condition.values.end())
+        found.emplace(option.name_, option.source_ + ": does nothing with --" + condition.option + " " + now);
+    }
+  }
+  return found;
+}
+
+void Options::refuse_idle() const {
+  const std::map<std::string, std::string> found = idle();
+  if (!found.empty()) throw UsageError(found.begin()->second);
+}
+
 bool Options::shapes_no_run(const std::string& name) const {
   return std::any_of(options_.begin(), options_.end(), [&](const Option& o) { return o.name_ == name && o.free_; });
 }
@@ -289,8 +311,18 @@ void Options::refuse_unknown(std::string_view word) const {
   throw UsageError("unknown option " + std::string(word) + hint);
 }
 
+std::string Options::fault(const Option& option, const std::string& value) {
+  if (!option.assign_(value)) return "expected " + option.expected_;
+  if (!option.distinct_) return "";
+  std::vector<std::string> values = split(option.show_(), ',');
+  std::sort(values.begin(), values.end());
+  const auto twice = std::adjacent_find(values.begin(), values.end());
+  return twice == values.end() ? "" : *twice + " is there twice";
+}
+
 void Options::assign(Option& option, const std::string& value, const std::string& source) {
-  if (!option.assign_(value)) throw UsageError(source + ": expected " + option.expected_);
+  const std::string wrong = fault(option, value);
+  if (!wrong.empty()) throw UsageError(source + ": " + wrong);
   option.source_ = source;
 }
 
@@ -393,7 +425,8 @@ void Options::read_config_line(std::string_view line, const std::string& where) 
   try {
     if (option == nullptr) refuse_unknown(name);
     if (!option->source_.empty()) throw UsageError(name + " was set before, at " + option->source_);
-    if (!option->assign_(value)) throw UsageError(name + " = " + value + ": expected " + option->expected_);
+    const std::string wrong = fault(*option, value);
+    if (!wrong.empty()) throw UsageError(name + " = " + value + ": " + wrong);
   } catch (const UsageError& error) {
     throw UsageError(where + ": " + error.what());
   }
@@ -443,6 +476,7 @@ std::string Options::completion() const {
     out += "\n";
     if (option.flag_) out += "--no-" + option.name_ + "\n";
   }
+  if (!positional_.empty()) out += "FILE\n";
   return out + "--config FILE\n--help\n--version\n";
 }
 

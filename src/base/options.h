@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,11 @@ class Option {
     lacks_ = true;
     return *this;
   }
+  // A list of which no value is there twice.
+  Option& distinct() {
+    distinct_ = true;
+    return *this;
+  }
   // What --help shows in place of the value: "--data FILE".
   Option& placeholder(const std::string& word) {
     placeholder_ = word;
@@ -49,9 +55,14 @@ class Option {
 
  private:
   friend class Options;
+  struct Condition {
+    std::string option;
+    std::vector<std::string> values;
+  };
   std::string name_, help_, section_, placeholder_, default_;
   bool flag_ = false;  // a bool: needs no value
-  bool free_ = false, differs_ = false, lacks_ = false;
+  bool free_ = false, differs_ = false, lacks_ = false, distinct_ = false;
+  std::vector<Condition> conditions_;
   std::string source_;  // how the user gave it: "--width 64" or "FILE:3: width = 64"; empty when he did not
   std::function<bool(std::string_view)> assign_;  // false: not a value of this option
   std::function<std::string()> show_;             // the value as the user would write it
@@ -96,10 +107,16 @@ class Options {
   void parse(const std::vector<std::string>& words);  // without the program's name
 
   std::string help() const;
-  // For a shell's completion, a line each: an option and the words that may follow it. "FILE": a file's name.
+  // For a shell's completion, a line each: an option and the words that may follow it. "FILE": a file's name, and on a line of its
+  // own that one may stand without an option.
   std::string completion() const;
   bool given(const std::string& name) const;         // on the command line or in the --config file
   std::string value(const std::string& name) const;  // as the user would write it
+  // It does something only where `other` has one of these values. Nothing where the program does not have it.
+  void only_with(const std::string& name, const std::string& other, const std::vector<std::string>& values);
+  // Of the options that were given: those that do nothing beside what others say, and why: {"heads", "--heads 3: does nothing …"}.
+  std::map<std::string, std::string> idle() const;
+  void refuse_idle() const;  // throws UsageError for the first one
   // Whether there is such an option, and no result depends on it: may_change().
   bool shapes_no_run(const std::string& name) const;
 
@@ -129,6 +146,8 @@ class Options {
   const Option& known(const std::string& name) const;
   [[noreturn]] void refuse_unknown(std::string_view word) const;
   size_t read_option(const std::vector<std::string>& words, size_t at, std::vector<Argument>& arguments);
+  // Assigns it: what is wrong with the value, or nothing.
+  static std::string fault(const Option& option, const std::string& value);
   void assign(Option& option, const std::string& value, const std::string& source);
   void assign_positional(const std::vector<std::string>& words);
   void read_config(const std::string& path);

@@ -25,8 +25,10 @@ struct CopySettings {
   void declare(Options& options) {
     options.section("Task");
     options.add("length", &length, 1, 1 << 16, "letters in a string");
-    options.add("evaluate-lengths", &lengths, 1, 1 << 16,
-                "strings of these lengths the trained model has to copy too: a table, lengths.csv, lengths.svg");
+    options
+        .add("evaluate-lengths", &lengths, 1, 1 << 16,
+             "strings of these lengths the trained model has to copy too: a table, lengths.csv, lengths.svg")
+        .distinct();
     options
         .add("compare", &compare,
              "trains variants in turn on the same samples: models or options, as in "

@@ -47,12 +47,32 @@ std::vector<Variant> parse_variants(const std::string& list) {
   return variants;
 }
 
+namespace {
+
+std::string option_in(const std::string& word) { return word.substr(2, word.find('=') - 2); }  // of --OPTION=VALUE
+
+}  // namespace
+
 void check_differences(const Variant& variant, const Options& options, const std::string& list) {
   for (const std::string& word : variant.arguments) {
-    const std::string option = word.substr(2, word.find('=') - 2);
+    const std::string option = option_in(word);
     if (options.shapes_no_run(option))
       throw UsageError("--compare " + list + ": \"" + variant.label + "\": --" + option +
                        " is nothing that models differ by");
+  }
+}
+
+void refuse_idle(const std::vector<Variant>& variants, const std::vector<std::map<std::string, std::string>>& idle,
+                 const std::string& list) {
+  const std::string where = "--compare " + list + ": ";
+  for (size_t i = 0; i < variants.size(); ++i)
+    for (const std::string& word : variants[i].arguments) {
+      const auto found = idle[i].find(option_in(word));
+      if (found != idle[i].end()) throw UsageError(where + "\"" + variants[i].label + "\": " + found->second);
+    }
+  for (const auto& [option, reason] : idle.at(0)) {
+    const auto also = [&, &name = option](const auto& other) { return other.count(name) == 1; };
+    if (std::all_of(idle.begin(), idle.end(), also)) throw UsageError(where + reason + ", nor with any other of them");
   }
 }
 

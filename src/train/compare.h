@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,11 @@ std::vector<Variant> parse_variants(const std::string& list);
 
 // Throws UsageError where a variant sets an option that no model depends on, such as its name: that would be two runs of one model.
 void check_differences(const Variant& variant, const Options& options, const std::string& list);
+
+// Throws UsageError where a variant sets an option that does nothing in it, or one that all have does nothing in any of them.
+// idle: Options::idle() of each variant.
+void refuse_idle(const std::vector<Variant>& variants, const std::vector<std::map<std::string, std::string>>& idle,
+                 const std::string& list);
 
 // From the variants' logs: the steps to 50, 90 and 99 % evaluated accuracy where any of them got so far, and the last
 // evaluation, printed and saved, and loss and accuracy against steps. chance: the accuracy of guesses; 0: not drawn.
@@ -66,6 +72,7 @@ class Comparison {
         resume_(common.settings.resume),
         variants_(parse_variants(list_)) {
     for (const Variant& variant : variants_) check_differences(variant, common.options, list_);
+    if (!resume_) check_use();
   }
 
   // The exit status.
@@ -104,6 +111,12 @@ class Comparison {
     return words;
   }
 
+  void check_use() const {
+    std::vector<std::map<std::string, std::string>> idle;
+    for (const Variant& variant : variants_) idle.push_back(Session(words_of(variant)).options.idle());
+    refuse_idle(variants_, idle, list_);
+  }
+
   // Goes on where there is a checkpoint.
   void prepare(Session& session, const Variant& variant) const {
     session.settings.group = group_.name() + "/";
@@ -135,6 +148,7 @@ int train_or_compare(int argc, char** argv, const std::shared_ptr<Ranks>& ranks)
   session.settings.ranks = ranks;
   const bool begun = session.settings.resume && !option_of_group(*ranks, session.settings.name, "compare").empty();
   if (begun || !session.compared().empty()) return Comparison<Session>(session, words).run(session.title());
+  if (!session.settings.resume) session.options.refuse_idle();
   session.prepare();
   const bool finished = session.run->train();
   if (finished) session.show();

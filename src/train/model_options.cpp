@@ -17,6 +17,38 @@ bool any_of(const std::vector<std::string>& models, const std::vector<std::strin
   });
 }
 
+// Which models read an option; those that are not here all of them read, or say themselves what is wrong.
+struct Readers {
+  std::vector<std::string> options, models;
+};
+
+const std::vector<Readers>& readers() {
+  static const std::vector<Readers> all = {
+      {{"hidden"},
+       {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "rnn", "regular_gpt", "dct_mlp",
+        "birn_image", "relation_network", "deep_sets"}},
+      {{"layers"},
+       {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "regular_gpt", "mlp_lm",
+        "dct_mlp", "birn_image"}},
+      {{"heads"},
+       {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "regular_gpt", "dct_mlp", "birn_image"}},
+      {{"activation"}, {"causal_rn", "linear_causal_rn", "relation_network", "deep_sets"}},
+      {{"pre-norm", "post-norm"}, {"causal_rn", "linear_causal_rn", "birn_image"}},
+      {{"position", "norm", "gelu", "norm-position", "mlp-activation", "qkv-bias", "out-bias", "head-bias",
+        "embedding-scale", "embedding-norm", "slopes"},
+       {"transformer", "linear_transformer"}},
+      {{"embedding-deviation"}, {"transformer", "linear_transformer", "regular_gpt"}},
+      {{"tied-head"}, {"transformer", "linear_transformer", "mamba", "regular_gpt"}},
+      {{"norm-epsilon"}, {"transformer", "linear_transformer", "mamba"}},
+      {{"feature-map"}, {"linear_transformer"}},
+      {{"cell"}, {"rnn"}},
+      {{"embedding"}, {"mlp_lm"}},
+      {{"frequencies", "windows"}, {"dct_mlp"}},
+      {{"chunk", "thickness"}, {"regular_gpt"}},
+      {{"state", "conv", "expand", "dt-rank"}, {"mamba"}}};
+  return all;
+}
+
 }  // namespace
 
 // What none of the program's models reads is not declared.
@@ -38,6 +70,9 @@ void ModelOptions::declare(Options& options, const std::vector<std::string>& mod
   if (any_of(models, {"rnn"})) options.add("cell", &cell, {"lstm", "elman"}, "rnn: its cell");
   if (any_of(models, {"mlp_lm", "dct_mlp", "regular_gpt"})) declare_text_models(options);
   if (any_of(models, {"mamba"}) && any_of(models, {"mlp_lm"})) declare_others(options);
+  for (const Readers& some : readers())
+    for (const std::string& option : some.options) options.only_with(option, "model", some.models);
+  options.only_with("slopes", "position", {"alibi"});
 }
 
 void ModelOptions::declare_relations(Options& options) {

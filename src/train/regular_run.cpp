@@ -65,7 +65,7 @@ void RegularSettings::declare(Options& options) {
   options.add("protocol", &protocol, {"answer", "next"},
               "one answer at the end of a string; or D_n and Tomita as Bhattamishra et al. ask for them: after every "
               "symbol of a member, what may follow");
-  options.add("seeds", &seeds, 0, 1 << 30, "a run each: initial weights and strings").may_change();
+  options.add("seeds", &seeds, 0, 1 << 30, "a run each: initial weights and strings").may_change().distinct();
   options.add("train-length", &train_length, 0, 1 << 20, "longest string to learn from; 0: the paper's 40, or 50");
   options.add("test-from", &test_low, 0, 1 << 20, "shortest string of the test; 0: the paper's 41, or 51").may_change();
   options.add("test-to", &test_high, 0, 1 << 20, "longest; 0: the paper's 500, or 100").may_change();
@@ -75,7 +75,8 @@ void RegularSettings::declare(Options& options) {
       .add("parity-probability", &probabilities, 1, 99,
            "parity_check: tested too, at the training length and on the longer ones, on strings whose symbols are 1 "
            "with these probabilities, in percent (table 2: 10,30,50,70,90)")
-      .may_change();
+      .may_change()
+      .distinct();
   options.add("leading-plus", &leading_plus, "modular_arithmetic: expressions begin with +, as in the authors' code");
   options
       .add("near-misses", &near_misses,
@@ -93,6 +94,12 @@ void RegularSettings::declare(Options& options) {
   options.add("thickness", &thickness, 1, 1 << 10, "regular_gpt dilated: K, the layers between two dilations");
   options.add("layers", &layers, 1, 1 << 10, "transformer, mamba: blocks");
   options.add("cell", &cell, {"elman", "lstm"}, "rnn: its cell");
+  for (const char* const option : {"hidden", "heads"})
+    options.only_with(option, "model", {"regular_gpt", "transformer"});
+  for (const char* const option : {"form", "chunk", "thickness"}) options.only_with(option, "model", {"regular_gpt"});
+  options.only_with("thickness", "form", {"dilated"});
+  options.only_with("layers", "model", {"transformer", "mamba"});
+  options.only_with("cell", "model", {"rnn"});
 }
 
 std::vector<std::string> RegularSettings::tasks() const {
@@ -142,10 +149,7 @@ void RegularRun::check_combination() const {
     throw UsageError("--task " + regular.task + ": --all-tasks are every language; expected one of the two");
   if (options.given("seeds") && options.given("seed"))
     throw UsageError("--seed " + options.value("seed") + ": --seeds says which; expected one of the two");
-  std::vector<int> seeds = regular.seeds;
-  std::sort(seeds.begin(), seeds.end());
-  const auto twice = std::adjacent_find(seeds.begin(), seeds.end());
-  if (twice != seeds.end()) throw UsageError("--seeds " + options.value("seeds") + text(": %d is there twice", *twice));
+  if (!settings.resume) options.refuse_idle();
   const std::vector<std::string> tasks = regular.tasks();
   const auto refuse = [&](const char* option, const char* of) {
     const bool among = std::find(tasks.begin(), tasks.end(), of) != tasks.end();

@@ -40,8 +40,10 @@ void TextSettings::declare(Options& options) {
   source.declare(options);
   options.add("context", &context, 1, 1 << 24, "tokens of a window");
   options.add("epochs", &epochs, 0, 1 << 20, "times through the text, in place of --steps; 0: --steps counts");
-  options.add("evaluate-lengths", &lengths, 1, 1 << 24,
-              "perplexity of the last token of windows of these lengths, after training: lengths.csv, lengths.svg");
+  options
+      .add("evaluate-lengths", &lengths, 1, 1 << 24,
+           "perplexity of the last token of windows of these lengths, after training: lengths.csv, lengths.svg")
+      .distinct();
   options.add("length-windows", &length_windows, 1, 1 << 24, "windows of each such length");
   options
       .add("evaluate", &evaluate,
