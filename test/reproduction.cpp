@@ -394,11 +394,16 @@ void dry_runs(Test& test, const std::string& programs) {
   scale.text = "text.txt";
   scale.images = "images";
   const DryRun dry{programs, "cpu", words_of("--width 48 --layers 1 --threads 1")};
+  DryRun of_languages = dry;
+  of_languages.more = words_of("--width 48 --threads 1");
   for (const Experiment& experiment : experiments()) {
     if (!has_plan(experiment, scale.size)) continue;
+    const std::vector<Command> commands = experiment.plan(scale_for(experiment, scale)).commands;
+    const bool languages = std::any_of(commands.begin(), commands.end(),
+                                       [](const Command& command) { return command.program == "train_regular"; });
     std::string failed;
     try {
-      dry.run(experiment, scale_for(experiment, scale));
+      (languages ? of_languages : dry).run(experiment, scale_for(experiment, scale));
     } catch (const Error& error) {
       failed = error.what();
     }

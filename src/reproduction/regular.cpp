@@ -46,7 +46,7 @@ const std::vector<Recognizer> RECOGNIZERS = {
      "--steps 5000"},
 };
 
-const char* const PAPER = " --width 256 --heads 8 --batch 128 --steps 100000 --seeds 1,2,3 --eval-every 5000";
+const char* const PAPER = " --width 256 --batch 128 --steps 100000 --seeds 1,2,3 --eval-every 5000";
 const char* const PAPER_SIZE =
     "The paper's width 256, batch 128, 100,000 steps and three seeds; of its three rates, 1e-4, 3e-4 and 5e-4, the "
     "middle one; the RNN, of which it says no rate, learns at 3e-3.";
