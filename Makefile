@@ -91,46 +91,47 @@ MPI_LIBRARIES := $(filter -L% -l% -Wl$(COMMA)%,$(MPI_SHOWN))
 
 # ---- What is built --------------------------------------------------------------------------------------------------
 
-# A room of src/ becomes a library, and a program is linked with the rooms that it needs: train_copy waits for no tokenizer. Includes point
-# from left to right only (test/rooms.sh), and so these lists need no room twice.
+# A room of src/ becomes a library, and a program is linked with the rooms that it needs and those that they need: train_copy waits for no
+# analysis. Includes point from left to right only (test/rooms.sh), and so these lists need no room twice.
 ROOMS := base math ops cpu models tokenizers tasks figures train exchange generation analysis reproduction
 KERNELS := $(wildcard src/gpu/*.cu)
 MODELS := models $(if $(CUDA_WANTED),gpu) cpu ops math base
-TRAINING := train figures tasks $(MODELS)
+TRAINING := train figures tasks tokenizers $(MODELS)
+ANALYSIS := analysis generation $(TRAINING)
 
 ROOMS_train_copy := $(TRAINING)
-ROOMS_train_text := generation train figures tasks tokenizers $(MODELS)
-ROOMS_train_regular := analysis $(TRAINING)
-ROOMS_train_image := analysis $(TRAINING)
-ROOMS_scaling := analysis train figures tasks tokenizers $(MODELS)
-ROOMS_convert := exchange train tokenizers $(MODELS)
-ROOMS_generate := generation train tokenizers $(MODELS)
+ROOMS_train_text := generation $(TRAINING)
+ROOMS_train_regular := $(ANALYSIS)
+ROOMS_train_image := $(ANALYSIS)
+ROOMS_scaling := $(ANALYSIS)
+ROOMS_convert := exchange $(TRAINING)
+ROOMS_generate := generation $(TRAINING)
 ROOMS_tokenize := tasks tokenizers math base
-ROOMS_inspect := analysis train figures tasks tokenizers $(MODELS)
-ROOMS_reproduce := reproduction analysis train figures tasks tokenizers $(MODELS)
+ROOMS_inspect := $(ANALYSIS)
+ROOMS_reproduce := reproduction $(ANALYSIS)
 PROGRAMS := train_copy train_text train_regular train_image scaling convert generate tokenize inspect reproduce
 
 ROOMS_numerics := math base
 ROOMS_numerics_exhaustive := math base
-ROOMS_files := figures models math base
+ROOMS_files := figures $(MODELS)
 ROOMS_oracle := $(MODELS)
-ROOMS_analysis := analysis train figures tasks tokenizers $(MODELS)
-ROOMS_identities := $(ROOMS_analysis)
+ROOMS_analysis := $(ANALYSIS)
+ROOMS_identities := $(ANALYSIS)
 ROOMS_gradients := $(MODELS)
-ROOMS_regular_languages := tasks math base
-ROOMS_images := figures tasks math base
+ROOMS_regular_languages := tasks tokenizers math base
+ROOMS_images := figures tasks tokenizers math base
 ROOMS_text_data := tasks tokenizers math base
-ROOMS_exchange := exchange train tasks tokenizers $(MODELS)
+ROOMS_exchange := exchange $(TRAINING)
 ROOMS_bits := $(TRAINING)
 ROOMS_bench := $(TRAINING)
 ROOMS_ranks := $(TRAINING)
 ROOMS_bench_ranks := $(TRAINING)
 ROOMS_side_by_side := $(TRAINING)
-ROOMS_programs := models ops math base
-ROOMS_reproduction := reproduction analysis train figures tasks tokenizers $(MODELS)
+ROOMS_programs := $(MODELS)
+ROOMS_reproduction := reproduction $(ANALYSIS)
 ROOMS_runs := math base
-ROOMS_storm := reproduction $(TRAINING)
-ROOMS_damage := exchange tasks tokenizers models ops math base
+ROOMS_storm := reproduction $(ANALYSIS)
+ROOMS_damage := exchange $(TRAINING)
 ROOMS_fuzz := $(ROOMS_damage)
 ROOMS_host_run := $(filter-out gpu,$(MODELS))
 ROOMS_gpu_run := $(MODELS)
@@ -155,10 +156,23 @@ endif
 $(PROGRAMS): %: $(BUILD)/%
 	@ln -sf $< $@
 
+# The files of a room that does not compute are compiled as one, in half the time; FILES=1: each by itself, for who works on one. Those with
+# flags of their own are always by themselves.
+FILES ?= 0
+JOINED := $(if $(filter 1,$(FILES)),,$(filter-out cpu math,$(ROOMS)))
+ALONE := src/base/version.cpp src/train/device.cpp src/train/ranks.cpp
+FILES_OF = $(sort $(wildcard src/$(1)/*.cpp))
 define ROOM
-$(BUILD)/$(1).a: $(patsubst src/%.cpp,$(BUILD)/%.o,$(wildcard src/$(1)/*.cpp))
+$(BUILD)/$(1).a: $(patsubst src/%.cpp,$(BUILD)/%.o,$(if $(filter $(1),$(JOINED)),src/$(1)/room.cpp $(filter $(ALONE),$(call FILES_OF,$(1))),$(call FILES_OF,$(1))))
 endef
 $(foreach room,$(ROOMS),$(eval $(call ROOM,$(room))))
+$(JOINED:%=$(BUILD)/%/room.cpp): $(BUILD)/%/room.cpp: FORCE
+	@mkdir -p $(@D)
+	@printf '#include "%s"\n' $(patsubst src/%,%,$(filter-out $(ALONE),$(call FILES_OF,$*))) > $@.new
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+$(JOINED:%=$(BUILD)/%/room.o): $(BUILD)/%/room.o: $(BUILD)/%/room.cpp $(BUILD)/flags $(STANDARD)
+	@echo "  CXX  src/$*/*.cpp"
+	@$(CXX) $(REST) -MMD -MP -c -o $@ $<
 $(BUILD)/gpu.a: $(KERNELS:src/%.cu=$(BUILD)/%.o)
 $(ROOMS:%=$(BUILD)/%.a) $(BUILD)/gpu.a:
 	@rm -f $@
@@ -338,7 +352,7 @@ O0_FLAGS := OPTIMIZE=-O0
 noopenmp_FLAGS := OPENMP=0
 sanitize_FLAGS := SANITIZE=1 OPTIMIZE=-O1
 v3_FLAGS := ARCH=x86-64-v3
-clang_FLAGS := CXX=clang++
+clang_FLAGS := CXX=clang++ FILES=1
 sanitize_TESTS := files text_data exchange programs
 TESTS_OF = $(addprefix $(BUILD)/$(1)/test/,bits oracle $($(1)_TESTS))
 
@@ -449,6 +463,7 @@ make clean
 
 ARCH=native           instruction set: x86-64-v3, generic, … (the results are the same)
 CUDA=auto             where a GPU is; 1 builds it, 0 leaves it out; GPU_ARCH="80 90": what to build for, default the GPU that is here
+FILES=0               1 compiles every file by itself, not a room at a time: faster where few files change
 MPI=auto              where mpicxx is: several processes train one model (mpirun -n 4 ./train_copy --shards 4); 0 leaves it out
 CXX=g++ OPENMP=auto DEBUG=0 SANITIZE=0 OPTIMIZE=-O3 OPTIMIZE_REST=-Og REAL=float BUILD=build
 endef

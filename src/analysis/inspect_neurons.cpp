@@ -155,8 +155,6 @@ std::vector<Snapshot> read_snapshots(const NeuronSettings& settings) {
 
 // ---- What is written ------------------------------------------------------------------------------------------------
 
-std::string cell(double value) { return std::isfinite(value) ? number_text(value, 9) : ""; }
-
 const char* const TYPE_TITLES[NEURON_TYPES] = {"n-gram", "bag of words", "hybrid", "DCT-sparse", "other"};
 
 std::string shown_token(const Tokenizer* tokenizer, int32_t token) {
@@ -258,7 +256,7 @@ void NeuronReport::show_types() {
     for (size_t type = 0; type < NEURON_TYPES; ++type) {
       shares[type].push_back(static_cast<double>(counts[type]) / E_);
       std::printf(" %11.1f %%", 100 * shares[type].back());
-      csv += "," + cell(shares[type].back());
+      csv += "," + cell_text(shares[type].back());
     }
     csv += "\n";
   }
@@ -285,9 +283,9 @@ void NeuronReport::write_neurons() {
     csv += text("\n%zu,%s,%d,%d,%d,%d,%d", i, name_of(v.type), v.ngram, v.bag_of_words, v.ngram_hybrid,
                 v.bag_of_words_hybrid, v.ngram_dct);
     csv +=
-        "," + cell(m.variance) + "," + cell(m.l1_l2) + "," + cell(m.l1_l2_dct) + "," + std::to_string(large_slices(m));
-    for (const double norm : m.norms) csv += "," + cell(norm);
-    for (const double norm : m.dct_norms) csv += "," + cell(norm);
+        "," + cell_text(m.variance) + "," + cell_text(m.l1_l2) + "," + cell_text(m.l1_l2_dct) + "," + std::to_string(large_slices(m));
+    for (const double norm : m.norms) csv += "," + cell_text(norm);
+    for (const double norm : m.dct_norms) csv += "," + cell_text(norm);
   }
   output_.save("neurons.csv", csv + "\n");
 }
@@ -308,8 +306,8 @@ void NeuronReport::draw_ratios() {
       }
       for (int b = 0; b < BINS; ++b) {
         const double low = 1 + b * width, share = shares[static_cast<size_t>(b)];
-        csv += std::to_string(s->state.step) + (dct ? ",dct," : ",standard,") + cell(low) + "," + cell(low + width) +
-               "," + cell(share) + "\n";
+        csv += std::to_string(s->state.step) + (dct ? ",dct," : ",standard,") + cell_text(low) + "," + cell_text(low + width) +
+               "," + cell_text(share) + "\n";
         xs.insert(xs.end(), {low, low + width});
         ys.insert(ys.end(), {share, share});
       }

@@ -48,9 +48,9 @@ struct FieldSettings {
 };
 
 // One checkpoint: the model, and what it reads.
-class Subject {
+class FieldSubject {
  public:
-  Subject(const std::string& checkpoint, const FieldSettings& settings, Ops& ops)
+  FieldSubject(const std::string& checkpoint, const FieldSettings& settings, Ops& ops)
       : settings_(settings), ops_(ops), file_(checkpoint_path(checkpoint)), state_(read_run_state(file_)) {
     if (state_.program != "train_regular" && state_.program != "train_text" && state_.program != "convert")
       throw Error(file_.path() + ": a checkpoint of " + state_.program +
@@ -144,7 +144,7 @@ int inspect_receptive_field(const std::vector<std::string>& words) {
   std::printf("%-32s %8s   positions, from the last one, with %6s %6s %6s of the gradient\n", "", "length", "50 %",
               "90 %", "99 %");
   for (const std::string& checkpoint : settings.checkpoints) {
-    const Subject subject(checkpoint, settings, *ops);
+    const FieldSubject subject(checkpoint, settings, *ops);
     const std::vector<double> share = subject.cumulative();
     std::printf("%-32s %8zu %46zu %6zu %6zu\n", subject.title().c_str(), share.size(), positions_with(share, 0.5),
                 positions_with(share, 0.9), positions_with(share, 0.99));

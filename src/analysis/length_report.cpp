@@ -48,7 +48,7 @@ std::string row_of(const TestResult& r) {
       text("%s,%llu,%.0f,%.0f,%s,%s", r.task.c_str(), static_cast<unsigned long long>(r.seed), r.from.front(),
            r.to.back(), number_text(r.mean(), 9).c_str(), number_text(r.lowest(), 9).c_str());
   for (const std::vector<double>* shares : {&r.members, &r.one_answer})
-    row += "," + (shares->empty() ? "" : share_text(TestResult::mean_of(*shares)));
+    row += "," + (shares->empty() ? "" : cell_text(TestResult::mean_of(*shares)));
   return row + "\n";
 }
 

@@ -130,7 +130,7 @@ class TestOfLengths {
     if (stopped() || !ranks_.first()) return;
     for (size_t i = 0; i < result_.to.size(); ++i) {
       csv += text("%.0f,", result_.to[i]) + number_text(result_.accuracies[i], 9);
-      if (!answers_.empty()) csv += "," + share_text(result_.members[i]) + "," + share_text(result_.one_answer[i]);
+      if (!answers_.empty()) csv += "," + cell_text(result_.members[i]) + "," + cell_text(result_.one_answer[i]);
       csv += "\n";
     }
     write_file_atomically(session_.run->file("test.csv"), csv);
@@ -147,8 +147,6 @@ class TestOfLengths {
 };
 
 }  // namespace
-
-std::string share_text(double share) { return std::isfinite(share) ? number_text(share, 9) : ""; }
 
 TestResult test_lengths(RegularRun& run) { return TestOfLengths(run).run(); }
 

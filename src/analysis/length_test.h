@@ -30,9 +30,6 @@ struct TestResult {
   double lowest() const { return *std::min_element(accuracies.begin(), accuracies.end()); }
 };
 
-// For a CSV file; empty where it is NaN.
-std::string share_text(double share);
-
 // The test of the trained model of a run, with a live line, by all ranks together; leaves test.csv in its folder.
 TestResult test_lengths(RegularRun& run);
 

@@ -14,7 +14,7 @@ namespace petroglyph {
 
 namespace {
 
-const char* const TABLE = "token_embedding.weight";  // (V,D)
+const char* const TOKEN_TABLE = "token_embedding.weight";  // (V,D)
 const char* const COLUMNS = "cell.input.weight";     // (R,V)
 const char* const HEAD = "head.weight";              // (V,D) where the answers are tokens
 
@@ -22,7 +22,7 @@ const char* const HEAD = "head.weight";              // (V,D) where the answers 
 std::vector<real> spread(const Parameter& from, const Parameter& to, const std::vector<real>& values,
                          const std::vector<int32_t>& tokens) {
   std::vector<real> spread(static_cast<size_t>(to.size()));
-  if (to.name == TABLE) {
+  if (to.name == TOKEN_TABLE) {
     const size_t width = static_cast<size_t>(from.shape.at(1));
     for (size_t i = 0; i < tokens.size(); ++i)
       for (size_t c = 0; c < width; ++c) spread[i * width + c] = values[static_cast<size_t>(tokens[i]) * width + c];
@@ -53,7 +53,7 @@ void spread_all(const Model& trained, Parameters& parameters, Ops& ops, const st
     const Parameter* to = parameters.find(from.name);
     if (!to) throw Error("receptive field: parameter " + from.name + " depends on the vocabulary");
     parameters.upload(*to, spread(from, *to, values_of(from, ops), tokens));
-    if (from.name == TABLE) table = &from;
+    if (from.name == TOKEN_TABLE) table = &from;
     if (from.name == HEAD) head = &from;
   }
   // A head that shared the table has rows of its own here.
@@ -63,7 +63,7 @@ void spread_all(const Model& trained, Parameters& parameters, Ops& ops, const st
 
 // The norm of each position's gradient.
 std::vector<double> norms_of(Parameters& parameters, Ops& ops, size_t positions) {
-  const Parameter* table = parameters.find(TABLE);
+  const Parameter* table = parameters.find(TOKEN_TABLE);
   const Parameter* found = table ? table : parameters.find(COLUMNS);
   if (!found) throw Error("receptive field: this model reads no tokens");
   std::vector<real> gradient(static_cast<size_t>(found->size()));

@@ -19,8 +19,6 @@ namespace {
 const char* const COMPUTE = "compute C (operations)";
 const char* const PARAMETERS = "parameters N";
 
-std::string cell(double value) { return std::isfinite(value) ? number_text(value, 9) : ""; }
-
 // The losses at each budget, and the parabolas through them.
 void draw_parabolas(Panel& panel, const std::vector<StudyRun>& runs, const std::string& model, const PowerLaws& laws) {
   panel.x(PARAMETERS).y("loss (nats)").log_x();
@@ -138,7 +136,7 @@ std::string optima_rows(const std::string& model, const PowerLaws& laws) {
     rows += model;
     for (const double x :
          {fit.budget, fit.parabola.c0, fit.parabola.c1, fit.parabola.c2, fit.parameters, fit.tokens, fit.loss})
-      rows += "," + cell(x);
+      rows += "," + cell_text(x);
     rows += fit.inside ? ",1\n" : ",0\n";
   }
   return rows;
@@ -148,7 +146,7 @@ std::string law_rows(const std::string& model, const PowerLaws& laws) {
   std::string rows;
   for (const auto& [quantity, line] :
        {std::pair("parameters", laws.parameters), {"tokens", laws.tokens}, {"loss", laws.loss}})
-    rows += model + "," + quantity + "," + cell(line.slope) + "," + cell(line.intercept) + "\n";
+    rows += model + "," + quantity + "," + cell_text(line.slope) + "," + cell_text(line.intercept) + "\n";
   return rows;
 }
 

@@ -38,6 +38,8 @@ std::string number_text(double value, int digits) {
   return out.str();
 }
 
+std::string cell_text(double value) { return std::isfinite(value) ? number_text(value, 9) : ""; }
+
 std::string exact_text(double value) {
   constexpr double LARGEST = 9007199254740992;  // 2^53
   const bool negative_zero = value == 0 && std::signbit(value);

@@ -15,6 +15,8 @@ std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 // %.*g with a decimal point whatever the locale; digits = 9 brings every float back, 17 every double. NaN is "nan".
 std::string number_text(double value, int digits);
+// Nine digits of it in a CSV file: empty where there is no number.
+std::string cell_text(double value);
 
 // The shortest of 15, 16 or 17 digits that reads back as the same double; whole numbers up to 2^53 without an exponent.
 std::string exact_text(double value);

@@ -36,7 +36,7 @@
 
 namespace petroglyph {
 
-namespace {
+namespace dct_mlp {
 
 struct Config {
   int vocab, width, hidden, layers, heads;
@@ -285,8 +285,8 @@ std::unique_ptr<Stream> DctMlp::stream(int batch, int capacity) {
   return std::make_unique<DctStream>(*this, batch, capacity);
 }
 
-}  // namespace
+}  // namespace dct_mlp
 
-std::unique_ptr<Model> make_dct_mlp(const Json& config, Ops& ops) { return std::make_unique<DctMlp>(config, ops); }
+std::unique_ptr<Model> make_dct_mlp(const Json& config, Ops& ops) { return std::make_unique<dct_mlp::DctMlp>(config, ops); }
 
 }  // namespace petroglyph

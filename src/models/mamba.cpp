@@ -44,7 +44,7 @@
 
 namespace petroglyph {
 
-namespace {
+namespace mamba {
 
 struct Config {
   int vocab;  // V
@@ -353,8 +353,8 @@ std::unique_ptr<Stream> Mamba::stream(int batch, int capacity) {
   return std::make_unique<MambaStream>(*this, batch, capacity);
 }
 
-}  // namespace
+}  // namespace mamba
 
-std::unique_ptr<Model> make_mamba(const Json& config, Ops& ops) { return std::make_unique<Mamba>(config, ops); }
+std::unique_ptr<Model> make_mamba(const Json& config, Ops& ops) { return std::make_unique<mamba::Mamba>(config, ops); }
 
 }  // namespace petroglyph

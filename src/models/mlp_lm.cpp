@@ -30,7 +30,7 @@
 
 namespace petroglyph {
 
-namespace {
+namespace mlp_lm {
 
 struct Config {
   int vocab;      // V
@@ -198,8 +198,8 @@ void MlpLm::backward(const Input& input, const real* dlogits) {
                           c.vocab);
 }
 
-}  // namespace
+}  // namespace mlp_lm
 
-std::unique_ptr<Model> make_mlp_lm(const Json& config, Ops& ops) { return std::make_unique<MlpLm>(config, ops); }
+std::unique_ptr<Model> make_mlp_lm(const Json& config, Ops& ops) { return std::make_unique<mlp_lm::MlpLm>(config, ops); }
 
 }  // namespace petroglyph

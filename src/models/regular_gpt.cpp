@@ -35,7 +35,7 @@
 
 namespace petroglyph {
 
-namespace {
+namespace regular_gpt {
 
 // The smallest L ≥ 1 with C^L ≥ T, in whole numbers: a logarithm finds 4 for C = 5 and T = 125.
 size_t depth(int chunk, int length) {
@@ -435,13 +435,13 @@ std::unique_ptr<Stream> ChunkedGpt::stream(int batch, int capacity) {
   return std::make_unique<ChunkedStream>(*this, batch, capacity);
 }
 
-}  // namespace
+}  // namespace regular_gpt
 
 std::unique_ptr<Model> make_regular_gpt(const Json& config, Ops& ops) {
   ConfigReader reader("regular_gpt", config);
   if (reader.choice("form", {"dilated", "chunked"}, "dilated") == "chunked")
-    return std::make_unique<ChunkedGpt>(reader, ops);
-  return std::make_unique<TransformerModel<DilatedAttention>>(reader, ops);
+    return std::make_unique<regular_gpt::ChunkedGpt>(reader, ops);
+  return std::make_unique<TransformerModel<regular_gpt::DilatedAttention>>(reader, ops);
 }
 
 }  // namespace petroglyph

@@ -30,7 +30,7 @@
 
 namespace petroglyph {
 
-namespace {
+namespace rnn {
 
 struct Config {
   int vocab;    // V
@@ -239,8 +239,8 @@ std::unique_ptr<Stream> Rnn::stream(int batch, int capacity) {
   return std::make_unique<RnnStream>(*this, batch, capacity);
 }
 
-}  // namespace
+}  // namespace rnn
 
-std::unique_ptr<Model> make_rnn(const Json& config, Ops& ops) { return std::make_unique<Rnn>(config, ops); }
+std::unique_ptr<Model> make_rnn(const Json& config, Ops& ops) { return std::make_unique<rnn::Rnn>(config, ops); }
 
 }  // namespace petroglyph

@@ -42,7 +42,7 @@ std::string number_cell(const std::string& kind, const std::string& words) {
   return "<" + kind + " class=\"number" + (not_run ? " not-run" : "") + "\">" + markup_text(words) + "</" + kind + ">";
 }
 
-std::string grid(const PageGrid& grid) {
+std::string html_grid(const PageGrid& grid) {
   std::string out = "<div class=\"scroll\"><table>\n<tr><th></th>";
   for (const std::string& column : grid.columns) out += number_cell("th", column);
   out += "<th></th></tr>\n";
@@ -54,9 +54,9 @@ std::string grid(const PageGrid& grid) {
   return out + "</table></div>\n";
 }
 
-std::string table(const PageSection& section) {
+std::string html_table(const PageSection& section) {
   if (section.rows.empty()) return "";
-  if (has_columns(section)) return grid(grid_of(section));
+  if (has_columns(section)) return html_grid(grid_of(section));
   std::string out =
       "<div class=\"scroll\"><table>\n<tr><th></th><th class=\"number\">paper</th><th class=\"number\">ours</th>"
       "<th class=\"number\">distance</th><th></th></tr>\n";
@@ -66,7 +66,7 @@ std::string table(const PageSection& section) {
   return out + "</table></div>\n";
 }
 
-std::string commands(const PageSection& section) {
+std::string html_commands(const PageSection& section) {
   std::string out;
   for (const DoneCommand& command : section.commands) {
     const std::string weights = weights_of(command);
@@ -85,7 +85,7 @@ std::string section_html(const PageSection& section) {
          markup_text(section.status) + "</p>\n";
   out += tag("p", markup_text(section.shows)) + "\n";
   if (!section.size.empty()) out += tag("p", markup_text(section.size)) + "\n";
-  out += table(section);
+  out += html_table(section);
   for (const PageFigure& figure : section.figures) {
     out +=
         "<figure><img src=\"" + figure.name + "\" alt=\"" + markup_text(section.title + " " + figure.caption) + "\">";
@@ -94,13 +94,13 @@ std::string section_html(const PageSection& section) {
   }
   for (const PageListing& listing : section.listings)
     out += "<p>" + markup_text(listing.title) + "</p>\n" + tag("pre", markup_text(listing.words)) + "\n";
-  out += commands(section);
+  out += html_commands(section);
   if (!section.machine.empty()) out += "<p class=\"status\">" + markup_text(section.machine) + "</p>\n";
   return out + "</section>\n";
 }
 
 // All claims in one table.
-std::string claims(const Page& page) {
+std::string html_claims(const Page& page) {
   if (page.claims.empty()) return "";
   std::string out = tag("h2", "What the papers claim") + "\n", paper;
   for (const PageClaim& claim : page.claims) {
@@ -126,7 +126,7 @@ std::string html_page(const Page& page) {
       markup_text(page.title) + "</title>\n<style>" + STYLE + "</style>\n</head>\n<body>\n";
   out += tag("h1", markup_text(page.title)) + "\n";
   for (const std::string& words : page.introduction) out += tag("p", markup_text(words)) + "\n";
-  out += claims(page);
+  out += html_claims(page);
   out += "<nav><ul>\n";
   for (const PageSection& section : page.sections)
     out += "<li><a href=\"#" + section.id + "\">" + markup_text(section.title) + "</a> <span class=\"status\">" +

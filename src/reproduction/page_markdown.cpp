@@ -8,7 +8,7 @@ namespace petroglyph {
 
 namespace {
 
-std::string grid(const PageGrid& grid) {
+std::string markdown_grid(const PageGrid& grid) {
   std::string out = "| |", rule = "| --- |";
   for (const std::string& column : grid.columns) out += " " + markdown_text(column) + " |", rule += " ---: |";
   out += " |\n" + rule + " --- |\n";
@@ -20,9 +20,9 @@ std::string grid(const PageGrid& grid) {
   return out + "\n";
 }
 
-std::string table(const PageSection& section) {
+std::string markdown_table(const PageSection& section) {
   if (section.rows.empty()) return "";
-  if (has_columns(section)) return grid(grid_of(section));
+  if (has_columns(section)) return markdown_grid(grid_of(section));
   std::string out = "| | paper | ours | distance | |\n| --- | ---: | ---: | ---: | --- |\n";
   for (const PageRow& row : section.rows)
     out += "| " + markdown_text(row.label) + " | " + markdown_text(row.paper) + " | " + markdown_text(row.ours) +
@@ -37,7 +37,7 @@ std::string fenced(const std::string& words) {
   return fence + "\n" + words + "\n" + fence + "\n\n";
 }
 
-std::string commands(const PageSection& section) {
+std::string markdown_commands(const PageSection& section) {
   if (section.commands.empty()) return "";
   std::string lines, facts;
   for (const DoneCommand& command : section.commands) {
@@ -54,7 +54,7 @@ std::string section_markdown(const PageSection& section) {
                     section.id + "` · " + markdown_text(section.status) + "\n\n" + markdown_text(section.shows) +
                     "\n\n";
   if (!section.size.empty()) out += markdown_text(section.size) + "\n\n";
-  out += table(section);
+  out += markdown_table(section);
   for (const PageFigure& figure : section.figures)
     out += "![" + markdown_text(section.title) + "](" + figure.name + ")\n\n" +
            (figure.caption.empty() ? "" : "*" + markdown_text(figure.caption) + "*\n\n");
@@ -66,11 +66,11 @@ std::string section_markdown(const PageSection& section) {
       links.push_back("[" + markdown_text(file.name.substr(section.id.size() + 1)) + "](" + file.name + ")");
     out += "Numbers: " + join(links, ", ") + "\n\n";
   }
-  return out + commands(section);
+  return out + markdown_commands(section);
 }
 
 // All claims in one table.
-std::string claims(const Page& page) {
+std::string markdown_claims(const Page& page) {
   if (page.claims.empty()) return "";
   std::string out = "## What the papers claim\n\n", paper;
   for (const PageClaim& claim : page.claims) {
@@ -110,7 +110,7 @@ std::string markdown_page(const Page& page) {
   out +=
       "This page was written by `./reproduce report --results FOLDER`; `./reproduce run NAME --quick` makes a section "
       "again.\n\n";
-  out += claims(page);
+  out += markdown_claims(page);
   std::string paper;
   for (const PageSection& section : page.sections) {
     if (section.paper != paper) out += "## " + markdown_text(section.paper) + "\n\n";

@@ -20,7 +20,7 @@ std::vector<std::string> strings(const Json& list) {
   return all;
 }
 
-std::unique_ptr<Tokenizer> build(const Json& json, const std::string& origin) {
+std::unique_ptr<Tokenizer> read_tokenizer(const Json& json, const std::string& origin) {
   if (!json.is(Json::Kind::Object) || json.at("format").string() != "petroglyph tokenizer")
     throw Error("expected \"format\": \"petroglyph tokenizer\"");
   if (json.at("version").integer() != 1)
@@ -85,7 +85,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name, bool replace)
 
 std::unique_ptr<Tokenizer> tokenizer_from_json(const Json& json, const std::string& origin) {
   try {
-    return build(json, "the tokenizer");
+    return read_tokenizer(json, "the tokenizer");
   } catch (const Error& error) {
     throw Error(origin + ": " + error.what());
   }

@@ -17,8 +17,6 @@ namespace {
 
 const std::vector<double> MILESTONES = {0.5, 0.9, 0.99};
 
-std::string cell(double value, int digits) { return std::isfinite(value) ? number_text(value, digits) : ""; }
-
 }  // namespace
 
 std::vector<Variant> parse_variants(const std::string& list) {
@@ -97,7 +95,7 @@ class ComparisonTable {
     for (const double milestone : MILESTONES) {
       const double step = step_reached(log, milestone);
       if (reached_) std::printf("%6s ", std::isfinite(step) ? with_commas(static_cast<int64_t>(step)).c_str() : "-");
-      csv_ += "," + cell(step, 9);
+      csv_ += "," + cell_text(step);
     }
     if (evaluations.steps.empty()) {
       std::printf("none\n");
@@ -108,7 +106,7 @@ class ComparisonTable {
                  accuracy = evaluations.accuracies.back();
     std::printf("%sloss %.4f  accuracy %5.1f %%  at step %s\n", reached_ ? "  " : "", loss, 100 * accuracy,
                 with_commas(static_cast<int64_t>(step)).c_str());
-    csv_ += "," + cell(step, 9) + "," + cell(loss, 9) + "," + cell(accuracy, 9) + "\n";
+    csv_ += "," + cell_text(step) + "," + cell_text(loss) + "," + cell_text(accuracy) + "\n";
   }
 
   const std::string& csv() const { return csv_; }
@@ -204,7 +202,7 @@ void write_lengths(const std::string& folder, const LengthTable& table) {
     csv += "\n" + table.labels[i];
     for (const double value : table.values[i]) {
       line += table.percent ? text(" %7.1f %%", 100 * value) : text(" %9.3f", value);
-      csv += "," + cell(value, 9);
+      csv += "," + cell_text(value);
     }
     std::printf("%s\n", line.c_str());
   }

@@ -6,14 +6,14 @@ namespace {
 
 // Sizes of model and training under one name. quick: shapes within three minutes on two cores. tiny and base: the papers'
 // (causal_rn_linear_time, appendix B), with the batch and the learning rate of its images.
-struct Preset {
+struct ImagePreset {
   const char* name;
   int width, hidden, layers, heads;  // hidden 0: the model's own default; heads of Transformers
   int batch;
   double learning_rate;
   int64_t steps, warmup;
 };
-constexpr Preset PRESETS[] = {
+constexpr ImagePreset IMAGE_PRESETS[] = {
     {"quick", 96, 0, 4, 4, 32, 2e-3, 1200, 50},
     {"tiny", 192, 0, 12, 1, 320, 5e-4, 2000, 50},
     {"base", 768, 3072, 12, 12, 320, 5e-4, 15632, 50},  // one epoch of CIFAR-5M's first five parts
@@ -43,7 +43,7 @@ void ImageSettings::apply_preset(const Options* options, ModelOptions* model, Ru
   const auto set = [&](const char* option, auto& value, auto to) {
     if (!options || !options->given(option)) value = to;
   };
-  for (const Preset& p : PRESETS) {
+  for (const ImagePreset& p : IMAGE_PRESETS) {
     if (preset != p.name) continue;
     set("width", model->width, p.width);
     set("hidden", model->hidden, p.hidden);
