@@ -290,8 +290,8 @@ class UnderMpi {
   }
 
   Outcome ranks(const Shell& shell, int count, const std::string& arguments, const std::string& program = "train_copy",
-                const std::string& before = "") const {
-    return shell.script(before + "timeout 120 " + start(count, arguments, program));
+                const std::string& around = "") const {
+    return shell.script("timeout 120 " + start(count, arguments, program, around));
   }
 
   // Each training program by one process and by several, and begun by two and gone on with by four: the same files.
@@ -431,6 +431,32 @@ class UnderMpi {
     beside("another file of the same name", text, elsewhere + text, "rank 1 differs from rank 0 in its samples");
   }
 
+  // A loss that is NaN, and a disk that is full for the rank that writes: all end, in one line, and the last checkpoint stays.
+  void failing() {
+    const Shell shell(folder_ + "/train_copy");
+    const std::string diverging = SMALL +
+                                  "--shards 4 --steps 200 --save-every 1 --lr 1000 --weight-decay 10 --warmup 0 "
+                                  "--schedule constant --quiet --name ";
+    const Outcome alone = shell.run(diverging + "alone");
+    test_.check("NaN alone", alone.status == 1 && alone.says("the loss is nan at step"), alone.output);
+    for (const int count : {2, 4}) {
+      const std::string by = text("by-%d", count);
+      expect(shell, "NaN " + by, count, diverging + by, 1, "the loss is nan at step");
+      for (const char* file : {"model.safetensors", "previous.safetensors"})
+        test_.check("NaN " + by + ": " + file, read_bytes(shell.file("runs/" + by + "/" + file)) ==
+                                                   read_bytes(shell.file(std::string("runs/alone/") + file)));
+    }
+
+    ranks(shell, 2, SMALL + "--shards 4 --steps 4 --name full");
+    const std::string path = shell.file("runs/full/model.safetensors"), good = read_bytes(path);
+    // The signal is ignored, so that a write fails as on a full disk.
+    const std::string limited =
+        "sh -c 'trap \"\" XFSZ; [ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} != 0 ] || ulimit -f 20; exec \"$@\"' sh ";
+    expect(shell, "a full disk", 2, "--name full --resume --steps 8 --quiet", 1,
+           "runs/full/model.safetensors: cannot write: File too large; the previous file is unchanged", limited);
+    test_.check("the checkpoint is as it was", read_bytes(path) == good);
+  }
+
   // Ctrl-C in a terminal, or a SIGTERM, of the launcher or of one rank: all finish the step, and the first one saves.
   void stopped() {
     const Shell shell(folder_ + "/train_copy");
@@ -525,12 +551,14 @@ class UnderMpi {
     const bool is_log = path.size() > 7 && path.compare(path.size() - 7, 7, "log.csv") == 0;
     return is_log ? log_rows(path) : read_bytes(path);
   }
-  std::string start(int count, const std::string& arguments, const std::string& program = "train_copy") const {
-    return text("mpirun -q --oversubscribe -n %d '", count) + folder_ + "/" + program + "' " + arguments;
+  // `around`: shell text that starts each rank's program.
+  std::string start(int count, const std::string& arguments, const std::string& program = "train_copy",
+                    const std::string& around = "") const {
+    return text("mpirun -q --oversubscribe -n %d ", count) + around + "'" + folder_ + "/" + program + "' " + arguments;
   }
   void expect(const Shell& shell, const std::string& name, int count, const std::string& arguments, int status,
-              const std::string& words) {
-    const Outcome outcome = ranks(shell, count, arguments);
+              const std::string& words, const std::string& around = "") {
+    const Outcome outcome = ranks(shell, count, arguments, "train_copy", around);
     test_.check(name, outcome.status == status && outcome.says("train_copy: ") && outcome.says(words),
                 text("status %d, said: ", outcome.status) + outcome.output);
     test_.check(name + ": in one line", std::count(outcome.output.begin(), outcome.output.end(), '\n') == 1,
@@ -560,6 +588,7 @@ int main(int argc, char** argv) {
   run("resumed", [&] { mpi.resumed(); });
   run("mixed instruction sets", [&] { mpi.mixed(); });
   run("bad input", [&] { mpi.bad_input(); });
+  run("failing", [&] { mpi.failing(); });
   run("stopped", [&] { mpi.stopped(); });
   run("killed", [&] { mpi.killed(); });
   return test.finish();
