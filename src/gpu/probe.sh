@@ -1,10 +1,12 @@
 #!/bin/sh
 # Whether a command line of nvcc can build the kernels: prints yes, or in one line why not. A toolkit before 11.8 cannot, nor one
-# for which the C++ compiler is too new. Asked once: the answer stays in FILE until the command line is another.
-#   src/gpu/probe.sh FILE NVCC FLAGS…
+# for which the C++ compiler is too new. Asked once: the answer stays in FILE until the command line is another, or a version.
+#   src/gpu/probe.sh FILE NVCC FLAGS… -ccbin COMPILER
 file=$1
 shift
-if [ -f "$file" ] && [ "$(head -n 1 "$file")" = "$*" ]; then
+for compiler in "$@"; do :; done
+asked="$* $("$1" --version 2>/dev/null | tail -n 1) $("$compiler" --version 2>/dev/null | head -n 1)"
+if [ -f "$file" ] && [ "$(head -n 1 "$file")" = "$asked" ]; then
   tail -n 1 "$file"
   exit
 fi
@@ -31,5 +33,5 @@ else
   answer="$1 cannot build the kernels: $(printf '%s' "$answer" | sed "s|$folder/||g" | tr -d '"`$\\' | cut -c 1-200)"
 fi
 mkdir -p "$(dirname "$file")"
-printf '%s\n%s\n' "$*" "$answer" >"$file"
+printf '%s\n%s\n' "$asked" "$answer" >"$file"
 printf '%s\n' "$answer"
