@@ -1116,6 +1116,11 @@ void add_regular_gpts(std::vector<ModelCase>& rows) {
   add("chunked", 8, 2, 2, 1, "last", "chunked", 3, 11);
   add("chunked by three", 9, 3, 3, 1, "last", "chunked", 2, 14);
   add("chunked of one", 6, 1, 4, 1, "last", "chunked", 3, 1);
+  rows.push_back({"regular_gpt tied", "regular_gpt",
+                  "{\"vocab\":7,\"classes\":7,\"width\":8,\"hidden\":13,\"heads\":2,\"chunk\":2,\"thickness\":2,"
+                  "\"readout\":\"all\",\"norm\":\"affine\",\"form\":\"dilated\",\"tied_head\":true,\"head_bias\":false,"
+                  "\"embedding_deviation\":0.02}",
+                  2, 9});
 }
 
 void add_dct_mlps(std::vector<ModelCase>& rows) {

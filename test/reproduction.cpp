@@ -43,6 +43,22 @@ Plan tiny_plan(const Scale& scale) {
 }
 const Experiment TINY = {"tiny", "A paper", "table 0", "A <title>", "It shows.", "", "seconds", "", tiny_plan};
 
+// Of models whose size the paper says.
+Plan sized_plan(const Scale& scale) {
+  Plan plan;
+  plan.commands = {{"train", "train_copy", words_of("--model causal_rn" + SMALL)}};
+  plan.model_sizes = {{"train", "causal_rn", scale.full() ? 9 : 0.001272}};
+  return plan;
+}
+const Experiment SIZED = {"sized", "A paper", "table 0", "Sized", "", "", "", "", sized_plan};
+
+Plan study_plan(const Scale&) {
+  Plan plan;
+  plan.commands = {{"train", "scaling", words_of("--what context --widths 16 --contexts 3 --tokens 60000000")}};
+  return plan;
+}
+const Experiment STUDY = {"study", "A paper", "table 0", "A study", "", "", "", "", study_plan};
+
 Plan broken_plan(const Scale&) {
   Plan plan;
   plan.commands = {{"bad", "train_copy", words_of("--heads 5")}};
@@ -101,6 +117,23 @@ void experiment_table(Test& test) {
                    both_parities(command));
     }
   }
+}
+
+// What is committed was run with the commands that stand in the table today, and so its rows are what the page says.
+void kept_results(Test& test) {
+  const std::string results = std::filesystem::absolute("results").string();
+  const Workplace here;  // without runs of its own
+  for (const Experiment& experiment : experiments())
+    for (const Kept& kept : kept_of(experiment.name, results)) {
+      const Record& record = kept.record;
+      const std::string folder = folder_of(experiment.name, record.scale);
+      std::vector<std::string> today, then;
+      for (const Command& command : experiment.plan(record.scale).commands)
+        today.push_back(command_line(command, folder));
+      for (const DoneCommand& command : record.commands) then.push_back(command.line);
+      test.equal("results/" + kept_folder(experiment.name, edition_of(record.scale)) + ": of today's commands",
+                 join(then, "\n"), join(today, "\n"));
+    }
 }
 
 void cells(Test& test) {
@@ -359,6 +392,16 @@ void program(Test& test, const std::string& programs) {
   expect("no experiment", "run", 2, "expected NAME");
   expect("both sizes", "run copy --quick --full", 2, "--quick, --evening and --full: expected one of the three");
   expect("no data", "run text-perplexity --full", 2, "text-perplexity --full: expected --data");
+  expect("no data for the evening", "run text-perplexity --evening", 2,
+         "text-perplexity --evening: expected --data data/wikitext2_train.txt");
+  expect("what an evening wants", "list", 0, "two to three hours on two cores, wants --data data/wikitext2_train.txt");
+  expect("no evening", "run mlp-context --evening", 2, "mlp-context --evening: has none, expected --quick or --full");
+  const Outcome tried = shell.script("'" + programs +
+                                     "/reproduce' run copy-curves copy-lengths --dry-run & child=$!; "
+                                     "until [ -d runs/dry-quick-copy-curves ]; do sleep 0.05; done; "
+                                     "kill -INT $child; wait $child; echo status $?; ls runs");
+  test.check("an interrupted try ends all, and leaves nothing",
+             tried.says("status 130") && !tried.says("copy-lengths") && !tried.says("dry-quick"), tried.output);
   expect("a report of nothing", "report", 0, "saved runs/report/index.html (0 of ");
   const Outcome outcome = shell.script("'" + programs +
                                        "/reproduce' run copy-pre-norm --threads 1 & child=$!; "
@@ -375,8 +418,37 @@ void program(Test& test, const std::string& programs) {
   expect("a report of a part", "report", 0, "(1 of ");
 }
 
-// Every plan of the papers' sizes is tried with its own options, on files of the right kinds; the models are of fewer channels and
-// blocks than there.
+void sizes(Test& test) {
+  const std::vector<SaidSize> said = said_sizes(
+      "gpt: 1,000,000 parameters, 900,000 without embeddings and readout; CPU\nstep 1 of 2\n"
+      "x: 7 parameters\ngpt: 2,000,000 parameters, 1,900,000 without embeddings and readout; CPU\n");
+  test.equal("lines that say a size", said.size(), size_t(2));
+  test.equal("the model", said[0].model, "gpt");
+  test.equal("all and those of the blocks", text("%.0f %.0f", said[1].parameters, said[1].of_blocks),
+             "2000000 1900000");
+  const ModelSize one{"a", "gpt", 1.02}, two{"a", "gpt", 1.9, "", ModelSize::Counts::BLOCKS};
+  test.equal("both are there", wrong_size({one, two}, "a", said), "");
+  test.equal("of another part", wrong_size({{"b", "gpt", 5}}, "a", said), "");
+  test.equal("one is not the paper's", wrong_size({one}, "a", said),
+             "a gpt of 2,000,000 parameters, in the paper there is none");
+  test.equal("one is missing", wrong_size({one, two, {"a", "gpt", 1.1}}, "a", said),
+             "no gpt of 1.1 million parameters, as in the paper (within 3 %)");
+  test.equal("no such model", wrong_size({{"a", "rnn", 1}}, "a", said),
+             "no rnn of 1 million parameters, as in the paper (within 3 %)");
+}
+
+void time_left(Test& test) {
+  Record record;
+  record.commands = {{"a", "", 20, true, {}}, {"b", "", 0, false, {}}, {"c", "", 0, false, {}}};
+  test.equal("twice as slow as expected", seconds_left(record, {10, 30, 5}, 1), 70.0);
+  test.equal("of the last", seconds_left(record, {10, 30, 5}, 2), 10.0);
+  record.commands[0].done = false;
+  test.equal("nothing is done", seconds_left(record, {10, 30, 5}, 0), 45.0);
+  test.equal("not known", seconds_left(record, {}, 0), 0.0);
+}
+
+// Every plan of the evening and of the papers' sizes is tried with its own options, on files of the right kinds; the models are of
+// fewer channels and blocks than there.
 void dry_runs(Test& test, const std::string& programs) {
   const Workplace here;
   std::string text;
@@ -390,27 +462,36 @@ void dry_runs(Test& test, const std::string& programs) {
   }
   for (int part = 0; part < 6; ++part) write_bytes("images/cifar5m_part" + std::to_string(part) + ".npz", cifar5m(10));
   Scale scale;
-  scale.size = Scale::Size::FULL;
   scale.text = "text.txt";
   scale.images = "images";
-  const DryRun dry{programs, "cpu", words_of("--width 48 --layers 1 --threads 1")};
+  const DryRun dry{programs, "cpu", 1, words_of("--width 48 --layers 1"), false};
   DryRun of_languages = dry;
-  of_languages.more = words_of("--width 48 --threads 1");
-  for (const Experiment& experiment : experiments()) {
-    if (!has_plan(experiment, scale.size)) continue;
-    const std::vector<Command> commands = experiment.plan(scale_for(experiment, scale)).commands;
-    const bool languages = std::any_of(commands.begin(), commands.end(),
-                                       [](const Command& command) { return command.program == "train_regular"; });
-    std::string failed;
-    try {
-      (languages ? of_languages : dry).run(experiment, scale_for(experiment, scale));
-    } catch (const Error& error) {
-      failed = error.what();
+  of_languages.more = words_of("--width 48");
+  for (const Experiment& experiment : experiments())
+    for (const Scale::Size size : {Scale::Size::EVENING, Scale::Size::FULL}) {
+      scale.size = size;
+      if (!has_plan(experiment, size)) continue;
+      const std::vector<Command> commands = experiment.plan(scale_for(experiment, scale)).commands;
+      const bool languages = std::any_of(commands.begin(), commands.end(),
+                                         [](const Command& command) { return command.program == "train_regular"; });
+      std::string failed;
+      try {
+        (languages ? of_languages : dry).run(experiment, scale_for(experiment, scale));
+      } catch (const Error& error) {
+        failed = error.what();
+      }
+      test.equal(experiment.name + ": a dry run --" + name_of(size), failed, "");
     }
-    test.equal(experiment.name + ": a dry run of the papers' sizes", failed, "");
-  }
-  const double seconds = dry.seconds_of(TINY, {});  // of steps so short that it may be 0
-  test.check("what training takes is measured", seconds >= 0 && seconds < 60, number_text(seconds, 6));
+  const DryRun true_to_size{programs, "cpu", 1};
+  true_to_size.run(SIZED, {});
+  scale.size = Scale::Size::FULL;
+  test.throws("a model that is not the paper's is refused", "sized --full, train: no causal_rn of 9 million parameters",
+              [&] { true_to_size.run(SIZED, scale); });
+  const std::vector<double> seconds = dry.seconds_of(TINY, {});
+  test.equal("what each command takes is measured", seconds.size(), size_t(2));
+  test.check("it takes some time", seconds[0] > 0, number_text(seconds[0], 6));
+  const double study = dry.seconds_of(STUDY, {}).at(0);
+  test.check("and a study", study > 0, number_text(study, 6));
   test.check("leaves nothing", std::filesystem::is_empty("runs"));
   test.throws("a command that fails", "./train_copy --heads 5", [&] { dry.run(BROKEN, {}); });
 }
@@ -423,7 +504,10 @@ int main(int argc, char** argv) {
   Test test(argc, argv);
   const std::string programs = std::filesystem::absolute(argv[0]).parent_path().parent_path().string();
   test.run("experiment table", experiment_table);
+  test.run("kept results", kept_results);
   test.run("cells", cells);
+  test.run("sizes", sizes);
+  test.run("time left", time_left);
   test.run("running", [&] { running(test, programs); });
   test.run("claims", claims);
   test.run("draws", draws);

@@ -15,7 +15,7 @@
 //
 // Two forms of it:
 //   "dilated"   The paper's, a GPT-2 (transformer_body.h) that does so at every position, with n < 0 left out. K blocks in a row are
-//               one layer of the above, K·L in all.
+//               one layer of the above, K·L in all. With tied_head it reads out by the embedding's weights, as GPT-2 does.
 //   "chunked"   The authors' code: only the positions that the last one needs, which are the last of every C, then of every C of
 //               these …: T vectors become ⌈T/C⌉, then ⌈T/C²⌉ …, then one, which is read out. O(T) in all. Where the oldest of C
 //               vectors is missing there stands a learned one, `padding`, in every layer the same. The block is the original
@@ -121,7 +121,11 @@ TransformerConfig DilatedAttention::config(ConfigReader& reader) {
   c.layers = static_cast<int>(reader.integer("thickness", 1, 1 << 10));
   c.last = reader.choice("readout", {"last", "all"}) == "last";
   reader.choice("norm", {"affine"});
-  c.head_bias = true;
+  c.head_bias = reader.boolean("head_bias", true);
+  c.tied_head = reader.boolean("tied_head", false);
+  if (c.tied_head && c.classes != c.vocab)
+    reader.fail(text("tied_head: classes is %d, vocab %d, and one table serves both", c.classes, c.vocab));
+  c.embedding_deviation = static_cast<real>(reader.number("embedding_deviation", 0, 1e6, 1));
   c.activation = Pointwise::GELU_TANH;
   return c;
 }

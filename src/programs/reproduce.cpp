@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/options.h"
 #include "base/program.h"
 #include "base/text.h"
@@ -36,7 +37,7 @@ int list(const std::vector<std::string>& words, const std::string& programs) {
     declare_device(options, &device, &threads);
   }
   options.parse(words);
-  const DryRun dry{programs, device, {"--threads", std::to_string(threads)}};
+  const DryRun dry{programs, device, threads};
   bool first = true;
   for (const Experiment* experiment : chosen_experiments(names)) {
     if (measured) {
@@ -53,9 +54,35 @@ int list(const std::vector<std::string>& words, const std::string& programs) {
 
 // ---- run ------------------------------------------------------------------------------------------------------------
 
+// Before what takes hours: whether the models are the paper's, and how long each command takes. Less than a hundredth of the run.
+std::vector<double> look_ahead(const Experiment& experiment, const Scale& scale, const Conductor& conductor) {
+  const DryRun dry{conductor.programs, conductor.device, conductor.threads};
+  if (scale.full()) dry.run(experiment, scale);
+  if (interrupted()) return {};
+  if (!conductor.quiet) std::printf("%s: a few steps, to tell how long it takes\n", experiment.name.c_str());
+  std::fflush(stdout);
+  const std::vector<double> seconds = dry.seconds_of(experiment, scale);
+  const Plan plan = experiment.plan(scale);
+  double all = 0;
+  std::string unknown;
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    all += seconds[i];
+    if (seconds[i] == 0 && plan.commands[i].kind == Command::Kind::TRAINS) unknown += " " + plan.commands[i].part;
+  }
+  if (!conductor.quiet)
+    std::printf("%s --%s: about %s of training on this machine, without evaluations%s\n", experiment.name.c_str(),
+                name_of(scale.size).c_str(), duration_text(all).c_str(),
+                unknown.empty() ? "" : (", and without" + unknown).c_str());
+  return seconds;
+}
+
 // One experiment and the table of what it gave; the exit status, not 0 where it was interrupted.
 int run_one(const Experiment& experiment, const Scale& scale, const Conductor& conductor) {
-  const int status = conductor.run(experiment, scale);
+  const std::optional<Record> begun = read_record(folder_of(experiment.name, scale));
+  const bool look = !scale.quick() && !(begun && begun->done());
+  const std::vector<double> seconds = look ? look_ahead(experiment, scale, conductor) : std::vector<double>();
+  if (interrupted()) return INTERRUPTED_STATUS;
+  const int status = conductor.run(experiment, scale, seconds);
   if (status != 0) return status;
   const std::string folder = folder_of(experiment.name, scale);
   const Kept kept{*read_record(folder), finder_of(folder)};
@@ -77,12 +104,13 @@ int run(const std::vector<std::string>& words, const std::string& programs) {
     const Scale scale = scale_for(*experiment, given.scale);
     if (const std::string lack = lacking(*experiment, scale); !lack.empty()) {
       if (wanted.size() == 1) throw UsageError(experiment->name + " --" + name_of(scale.size) + ": " + lack);
-      if (scale.full()) missing += "\n  " + experiment->name + ": " + lack;
+      if (has_plan(*experiment, scale.size)) missing += "\n  " + experiment->name + ": " + lack;
       continue;
     }
     try {
       if (given.dry) {
-        DryRun{conductor.programs, given.device}.run(*experiment, scale);
+        DryRun{conductor.programs, given.device, given.threads}.run(*experiment, scale);
+        if (interrupted()) return INTERRUPTED_STATUS;
         continue;
       }
       if (const int status = run_one(*experiment, scale, conductor)) {

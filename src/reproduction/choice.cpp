@@ -22,10 +22,21 @@ std::vector<std::string> names_of_experiments() {
   return names;
 }
 
+// What a plan wants.
+const std::string& data_of(const Experiment& experiment, Scale::Size size) {
+  static const std::string nothing;
+  return size == Scale::Size::FULL ? experiment.data : size == Scale::Size::EVENING ? experiment.evening_data : nothing;
+}
+
 const std::string& cost_of(const Experiment& experiment, Scale::Size size) {
   return size == Scale::Size::QUICK     ? experiment.quick
          : size == Scale::Size::EVENING ? experiment.evening
                                         : experiment.full;
+}
+
+std::string cost_and_data(const Experiment& experiment, Scale::Size size) {
+  const std::string& data = data_of(experiment, size);
+  return cost_of(experiment, size) + (data.empty() ? "" : ", wants " + data);
 }
 
 }  // namespace
@@ -49,7 +60,8 @@ bool has_plan(const Experiment& experiment, Scale::Size size) { return !cost_of(
 
 std::string lacking(const Experiment& experiment, const Scale& scale) {
   if (scale.evening() && !has_plan(experiment, scale.size)) return "has none, expected --quick or --full";
-  if (scale.full() && !experiment.data.empty() && !scale.has_data()) return "expected " + experiment.data;
+  const std::string& data = data_of(experiment, scale.size);
+  if (!data.empty() && !scale.has_data()) return "expected " + data;
   return "";
 }
 
@@ -60,7 +72,7 @@ void list_experiment(const Experiment& experiment) {
     if (!has_plan(experiment, size)) continue;
     Scale scale;
     scale.size = size;
-    if (scale.full() && !experiment.data.empty()) scale.text = scale.validation = scale.images = "FILE";
+    if (!data_of(experiment, size).empty()) scale.text = scale.validation = scale.images = "FILE";
     const Plan plan = experiment.plan(scale_for(experiment, scale));
     std::printf("\n  --%s: %s\n  %s\n", name_of(size).c_str(), cost_of(experiment, size).c_str(), plan.size.c_str());
     for (const Command& command : plan.commands)
@@ -79,10 +91,11 @@ void list_experiments() {
               (kept.record.done() ? " done" : " begun");
     std::printf("  %-20s %s, %s%s\n", experiment.name.c_str(), experiment.where.c_str(), experiment.title.c_str(),
                 done.empty() ? "" : (done + "]").c_str());
-    std::printf("  %-20s quick: %s;%s full: %s%s\n", "", experiment.quick.c_str(),
-                experiment.evening.empty() ? "" : (" evening: " + experiment.evening + ";").c_str(),
-                experiment.full.empty() ? "as quick" : experiment.full.c_str(),
-                experiment.data.empty() ? "" : (", wants " + experiment.data).c_str());
+    std::printf("  %-20s quick: %s;%s full: %s\n", "", experiment.quick.c_str(),
+                experiment.evening.empty()
+                    ? ""
+                    : (" evening: " + cost_and_data(experiment, Scale::Size::EVENING) + ";").c_str(),
+                experiment.full.empty() ? "as quick" : cost_and_data(experiment, Scale::Size::FULL).c_str());
   }
 }
 

@@ -122,6 +122,15 @@ std::string weights_behind(const Claim& claim, const Record& record) {
   return join(weights, ", ") + (more > 0 ? text(" and %zu more in its section", more) : "");
 }
 
+// What a user types for such a run.
+std::string command_of(const std::string& experiment, const Scale& scale) {
+  const std::string data = std::string(scale.text.empty() ? "" : " --data FILE") +
+                           (scale.validation.empty() ? "" : " --val FILE") +
+                           (scale.images.empty() ? "" : " --cifar FOLDER");
+  const std::string edition = edition_of(scale);
+  return "./reproduce run " + experiment + (edition == "data" ? "" : " --" + edition) + data;
+}
+
 }  // namespace
 
 std::vector<PageClaim> claims_of(const Experiment& experiment, const std::vector<Kept>& kept) {
@@ -139,7 +148,7 @@ std::vector<PageClaim> claims_of(const Experiment& experiment, const std::vector
       line->verdict = judgement.verdict(one.record.scale.full() || experiment.full.empty());
       line->why = judgement.why;
       line->id = kept_folder(experiment.name, edition);
-      line->command = "./reproduce run " + experiment.name + (edition == "data" ? " --data FILE" : " --" + edition);
+      line->command = command_of(experiment.name, one.record.scale);
       line->weights = weights_behind(claim, one.record);
     }
   }

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <numeric>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
@@ -61,24 +63,91 @@ double number_behind(const std::vector<std::string>& words, const std::string& o
   return found == words.end() ? 0 : parse_number(*(found + 1)).value_or(0);
 }
 
+// The number of a word such as 6e7,2e8: their sum.
+double sum_behind(const std::vector<std::string>& words, const std::string& option) {
+  const auto found = std::find(words.begin(), words.end(), option);
+  double sum = 0;
+  if (found != words.end())
+    for (const std::string& word : split(*(found + 1), ',')) sum += parse_number(word).value_or(0);
+  return sum;
+}
+
+bool as_large(const ModelSize& paper, const SaidSize& ours) {
+  const double counted = paper.counts == ModelSize::Counts::ALL ? ours.parameters : ours.of_blocks;
+  return std::abs(counted / (1e6 * paper.millions) - 1) <= paper.margin;
+}
+
 // Removes what lies in runs/ under a name or begins with it and a point.
 void remove_runs(const std::string& folder) {
-  std::filesystem::remove_all(folder);
   std::error_code none;
+  std::filesystem::remove_all(folder, none);
   std::vector<std::filesystem::path> parts;
   for (const auto& entry : std::filesystem::directory_iterator("runs", none))
     if (entry.path().string().rfind(folder + ".", 0) == 0) parts.push_back(entry.path());
-  for (const auto& part : parts) std::filesystem::remove_all(part);
+  for (const auto& part : parts) std::filesystem::remove_all(part, none);
 }
 
+// A folder of a try, made anew and removed again with what its commands left, however it ends.
+class TryFolder {
+ public:
+  explicit TryFolder(const std::string& path) : path_(path) {
+    remove_runs(path_);
+    make_folder(path_);
+  }
+  TryFolder(const TryFolder&) = delete;
+  TryFolder& operator=(const TryFolder&) = delete;
+  ~TryFolder() { remove_runs(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  const std::string path_;
+};
+
 }  // namespace
+
+std::vector<SaidSize> said_sizes(const std::string& log) {
+  const std::string all = " parameters, ", blocks = " without embeddings";
+  std::vector<SaidSize> sizes;
+  for (const std::string& line : split(log, '\n')) {
+    const size_t colon = line.find(": "), first = line.find(all), second = line.find(blocks);
+    if (first == std::string::npos || second == std::string::npos || colon > first) continue;
+    const auto number = [](std::string words) {
+      words.erase(std::remove(words.begin(), words.end(), ','), words.end());
+      return parse_number(words).value_or(0);
+    };
+    const size_t begin = first + all.size();
+    sizes.push_back({line.substr(0, colon), number(line.substr(colon + 2, first - colon - 2)),
+                     number(line.substr(begin, second - begin))});
+  }
+  return sizes;
+}
+
+std::string wrong_size(const std::vector<ModelSize>& paper, const std::string& part,
+                       const std::vector<SaidSize>& ours) {
+  for (const ModelSize& size : paper) {
+    if (size.part != part) continue;
+    if (std::none_of(ours.begin(), ours.end(),
+                     [&](const SaidSize& one) { return one.model == size.model && as_large(size, one); }))
+      return text("no %s of %s million parameters, as in the paper (within %s %%)", size.model.c_str(),
+                  number_text(size.millions, 4).c_str(), number_text(100 * size.margin, 2).c_str());
+  }
+  for (const SaidSize& one : ours) {
+    const auto of_model = [&](const ModelSize& size) { return size.part == part && size.model == one.model; };
+    if (std::any_of(paper.begin(), paper.end(), of_model) &&
+        std::none_of(paper.begin(), paper.end(),
+                     [&](const ModelSize& size) { return of_model(size) && as_large(size, one); }))
+      return text("a %s of %s parameters, in the paper there is none", one.model.c_str(),
+                  with_commas(static_cast<int64_t>(one.parameters)).c_str());
+  }
+  return "";
+}
 
 // A command with its own words and behind them those that make it short: the last one counts. Throws Error where it fails.
 ChildOutcome DryRun::start(const Command& command, const std::string& folder, const std::string& short_words) const {
   std::vector<std::string> words = full_words(command, folder);
   for (const std::string& word : words_of(short_words)) words.push_back(word);
   if (trains(command)) words.insert(words.end(), more.begin(), more.end());
-  if (command.has_device) words.insert(words.end(), {"--device", device});
+  if (command.has_device) words.insert(words.end(), {"--device", device, "--threads", std::to_string(threads)});
   const ChildOutcome outcome =
       run_child(programs + "/" + command.program, words, folder + "/" + command.part + ".log", true);
   if (outcome.status != 0 && !interrupted())
@@ -89,9 +158,8 @@ ChildOutcome DryRun::start(const Command& command, const std::string& folder, co
 
 void DryRun::run(const Experiment& experiment, const Scale& scale) const {
   const InterruptGuard guard;
-  const std::string folder = "runs/dry-" + name_of(scale.size) + "-" + experiment.name;
-  remove_runs(folder);
-  make_folder(folder);
+  const TryFolder tried("runs/dry-" + name_of(scale.size) + "-" + experiment.name);
+  const std::string& folder = tried.path();
   std::printf("%s, %s\n", experiment.name.c_str(), name_of(scale.size).c_str());
   const Plan plan = experiment.plan(scale);
   for (const Command& command : plan.commands) {
@@ -101,37 +169,75 @@ void DryRun::run(const Experiment& experiment, const Scale& scale) const {
     if (interrupted()) break;
     std::printf("  %-20s works, %.1f s for two steps, peak %.2f GB\n", command.part.c_str(), seconds,
                 outcome.peak_bytes / 1e9);
-    print_sizes(folder + "/" + command.part + ".log", command.part, plan);
+    const std::string log = folder + "/" + command.part + ".log";
+    print_sizes(log, command.part, plan);
+    if (!compare_sizes) continue;
+    if (const std::string wrong = wrong_size(plan.model_sizes, command.part, said_sizes(read_file(log)));
+        !wrong.empty())
+      throw Error(text("%s --%s, %s: %s", experiment.name.c_str(), name_of(scale.size).c_str(), command.part.c_str(),
+                       wrong.c_str()));
   }
-  remove_runs(folder);
 }
 
-double DryRun::seconds_of(const Experiment& experiment, const Scale& scale) const {
-  const InterruptGuard guard;
-  constexpr int FEW = 2, MORE = 7;
-  const std::string folder = "runs/measured-" + name_of(scale.size) + "-" + experiment.name;
-  double total = 0;
-  remove_runs(folder);
-  make_folder(folder);
-  for (const Command& command : experiment.plan(scale).commands) {
-    const double steps = number_behind(command.words, "--steps");
-    if (!trains(command) || steps == 0) continue;
-    std::vector<double> seconds;
-    for (const int some : {FEW, MORE}) {
-      std::filesystem::remove_all(part_folder(folder, command.part));  // others may start from what it leaves
-      const auto begin = std::chrono::steady_clock::now();
-      const std::string few = std::to_string(some);
-      const bool regular = command.program == "train_regular";
-      start(command, folder,
-            " --steps " + few + " --eval-every " + few + " --eval-samples 1" +
-                (regular ? " --test-strings 1 --test-every 49" : ""));
-      seconds.push_back(seconds_since(begin));
-    }
-    if (interrupted()) break;
-    total += std::max(0.0, seconds[1] - seconds[0]) / (MORE - FEW) * steps;
+// Of one start of it.
+double DryRun::seconds_for(const Command& command, const std::string& folder, const std::string& short_words) const {
+  std::filesystem::remove_all(part_folder(folder, command.part));  // others may start from what it leaves
+  const auto begin = std::chrono::steady_clock::now();
+  start(command, folder, short_words);
+  return seconds_since(begin);
+}
+
+// The difference of two runs, the longer one so long that it tells something.
+double DryRun::seconds_of_steps(const Command& command, const std::string& folder) const {
+  constexpr int FEW = 2;
+  constexpr double ENOUGH = 2;  // seconds
+  const double steps = number_behind(command.words, "--steps");
+  const auto seconds = [&](int some) {
+    const std::string number = std::to_string(some);
+    const bool regular = command.program == "train_regular";
+    return seconds_for(command, folder,
+                       " --steps " + number + " --eval-every " + number + " --eval-samples 1" +
+                           (regular ? " --test-strings 1 --test-every 49" : ""));
+  };
+  const double few = seconds(FEW);
+  double measured = 0;
+  for (const int more : {5, 50, 500}) {
+    if (more > steps && measured > 0) break;
+    measured = std::max(0.0, seconds(FEW + more) - few) / more;
+    if (measured * more >= ENOUGH || interrupted()) break;
   }
-  remove_runs(folder);
-  return total;
+  return measured * steps;
+}
+
+// All models of a study on a small part of its tokens or operations.
+double DryRun::seconds_of_study(const Command& command, const std::string& folder) const {
+  constexpr double LESS = 1.0 / 600, MORE = 1.0 / 200;
+  for (const char* option : {"--budgets", "--tokens"}) {
+    const double all = sum_behind(command.words, option);
+    if (all == 0) continue;
+    const auto seconds = [&](double part) {
+      return seconds_for(command, folder, std::string(" ") + option + " " + number_text(part * all, 6));
+    };
+    const double less = seconds(LESS);
+    return std::max(0.0, seconds(MORE) - less) / (MORE - LESS);
+  }
+  return 0;
+}
+
+std::vector<double> DryRun::seconds_of(const Experiment& experiment, const Scale& scale) const {
+  const InterruptGuard guard;
+  const TryFolder tried("runs/measured-" + name_of(scale.size) + "-" + experiment.name);
+  const std::string& folder = tried.path();
+  const Plan plan = experiment.plan(scale);
+  std::vector<double> all;
+  for (const Command& command : plan.commands) {
+    const bool steps = trains(command) && number_behind(command.words, "--steps") > 0;
+    all.push_back(interrupted()                  ? 0
+                  : command.program == "scaling" ? seconds_of_study(command, folder)
+                  : steps                        ? seconds_of_steps(command, folder)
+                                                 : 0);
+  }
+  return all;
 }
 
 void DryRun::print_seconds(const Experiment& experiment) const {
@@ -141,7 +247,9 @@ void DryRun::print_seconds(const Experiment& experiment) const {
     if (!has_plan(experiment, size)) continue;
     std::printf("  %-20s --%s: ", experiment.name.c_str(), name_of(size).c_str());
     std::fflush(stdout);
-    std::printf("about %s of training on this machine\n", duration_text(seconds_of(experiment, scale)).c_str());
+    const std::vector<double> seconds = seconds_of(experiment, scale);
+    std::printf("about %s of training on this machine\n",
+                duration_text(std::accumulate(seconds.begin(), seconds.end(), 0.0)).c_str());
   }
 }
 

@@ -112,11 +112,14 @@ struct Listing {
   std::string from;  // begins with the first line that begins with this
 };
 
-// How large a paper says that a model is.
+// How large a paper says that a model is. What is as large as that here is a run's model of that name, or one of several.
 struct ModelSize {
+  enum class Counts { ALL, BLOCKS };
   std::string part, model;  // "transformer": as the program names it
   double millions;
-  std::string remark = {};  // what the paper counts, and what is not the same here
+  std::string remark = {};      // what the paper counts
+  Counts counts = Counts::ALL;  // BLOCKS: without embeddings and readout
+  double margin = 0.03;         // papers round, and count readouts or not
 };
 
 struct Plan {
@@ -141,6 +144,7 @@ struct Experiment {
   std::string quick, full;
   Plan (*plan)(const Scale& scale);
   std::string evening = {};
+  std::string evening_data = {};  // what --evening wants
 };
 
 // By paper, in the order of the papers.
@@ -148,6 +152,7 @@ const std::vector<Experiment>& experiments();
 
 // The tables of experiments, a file a family.
 std::vector<Experiment> copying_experiments();
+std::vector<Experiment> sweep_experiments();     // what the settings of the copying papers come from
 std::vector<Experiment> modeling_experiments();  // text and images
 std::vector<Experiment> position_experiments();
 std::vector<Experiment> mlp_experiments();
@@ -156,6 +161,9 @@ std::vector<Experiment> regular_experiments();
 // The titles of the papers.
 extern const char *const COPYING_PAPER, *const LINEAR_PAPER, *const POSITIONS_PAPER, *const MLP_PAPER,
                                                                                          *const REGULAR_PAPER;
+
+// What evening plans of text want: any text will do.
+extern const char* const WIKITEXT_2;
 
 // The options of train_text and scaling for this text: " --data FILE …", or none. Characters that ASCII lacks become '?'.
 std::string text_options(const Scale& scale);

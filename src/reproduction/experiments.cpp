@@ -13,11 +13,13 @@ const char* const MLP_PAPER = "MLPs for NLP: Towards Discovering Inductive Bias 
 const char* const REGULAR_PAPER =
     "Transformer Working Memory Enables Regular Language Reasoning and Natural Language Length Extrapolation";
 
+const char* const WIKITEXT_2 = "--data data/wikitext2_train.txt --val data/wikitext2_valid.txt (data/wikitext2.sh)";
+
 const std::vector<Experiment>& experiments() {
   static const std::vector<Experiment> all = [] {
     std::vector<Experiment> list;
-    for (const auto family :
-         {copying_experiments, modeling_experiments, position_experiments, mlp_experiments, regular_experiments})
+    for (const auto family : {copying_experiments, sweep_experiments, modeling_experiments, position_experiments,
+                              mlp_experiments, regular_experiments})
       for (Experiment& experiment : family()) list.push_back(std::move(experiment));
     return list;
   }();

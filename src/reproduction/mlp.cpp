@@ -16,17 +16,24 @@ std::string text_words(const Scale& scale) {
 
 // ---- Scaling --------------------------------------------------------------------------------------------------------
 
+std::string compute_size(const Scale& scale) {
+  if (scale.full())
+    return "The paper's five budgets from 1e16 to 3e18 operations; it gives the range of its sizes, not each.";
+  const std::string on =
+      " operations in place of 1e16 to 3e18, thousands of parameters in place of 50 to 900 millions, " +
+      text_words(scale) + ".";
+  return (scale.evening() ? "Budgets from 1e11 to 8e11" : "Quick: budgets from 3e9 to 2.4e10") + on;
+}
+
 Plan compute(const Scale& scale) {
   Plan plan;
   plan.comparable = true;
-  plan.size = scale.full()
-                  ? "The paper's five budgets from 1e16 to 3e18 operations; it gives the range of its sizes, not each."
-                  : "Quick: budgets from 3e9 to 2.4e10 operations in place of 1e16 to 3e18, thousands of parameters in "
-                    "place of 50 to 900 millions, " +
-                        text_words(scale) + ".";
+  plan.size = compute_size(scale);
   plan.commands = {{"train", "scaling",
                     words_of("--what compute" + text_options(scale) +
-                             (scale.full() ? " --preset paper" : " --budgets 3e9,6e9,1.2e10,2.4e10"))}};
+                             (scale.full()      ? " --preset paper"
+                              : scale.evening() ? " --budgets 1e11,2e11,4e11,8e11 --widths 48,80,128,192,256,384"
+                                                : " --budgets 3e9,6e9,1.2e10,2.4e10"))}};
   for (const auto& [model, label] : {std::pair("mlp_lm", "MLP"), {"transformer", "Transformer"}}) {
     for (const auto& [quantity, letters, exponent] :
          {std::tuple("parameters", "N_opt ∝ C^a: a", "0.24"), std::tuple("tokens", "D_opt ∝ C^b: b", "0.76")})
@@ -38,7 +45,7 @@ Plan compute(const Scale& scale) {
     plan.pictures.push_back({std::string("train/scaling_") + model + ".svg",
                              std::string("figure 1, ") + label + ": the loss at each budget, and the power laws"});
   }
-  if (!scale.full())
+  if (scale.quick())
     plan.rows[0].remark =
         "as in the paper the two exponents add up to 1 by C = 6ND, but here the MLP's and the Transformer's differ; a "
         "small vocabulary of characters and small budgets give other laws than billions of words";
@@ -47,7 +54,10 @@ Plan compute(const Scale& scale) {
   const auto best = [&](const char* label, const char* model) {
     return Side{label,
                 {"train/optima.csv",
-                 {{"model", model}, {"budget", scale.full() ? "3e+18" : "2.4e+10"}},
+                 {{"model", model},
+                  {"budget", scale.full()      ? "3e+18"
+                             : scale.evening() ? "8e+11"
+                                               : "2.4e+10"}},
                  "loss",
                  Cell::Form::NUMBER,
                  3}};
@@ -100,21 +110,29 @@ Plan contexts(const Scale& scale) {
   return plan;
 }
 
+std::string dct_size(const Scale& scale) {
+  if (scale.full()) return "The paper's depths, 16 heads of 4 frequencies, a context of 2,048.";
+  const std::string small =
+      "width 64, 4 heads of 4 frequencies, a context of 64 in place of 2,048, " + text_words(scale);
+  return scale.evening() ? "The paper's depths; 6e7 tokens in place of 2e9 to 6e9, " + small + "."
+                         : "Quick: " + small + ".";
+}
+
 Plan dct(const Scale& scale) {
   Plan plan;
-  plan.size = scale.full() ? "The paper's depths, 16 heads of 4 frequencies, a context of 2,048."
-                           : "Quick: width 64, 4 heads of 4 frequencies, a context of 64 in place of 2,048, " +
-                                 text_words(scale) + ".";
-  const std::vector<std::string> deep = scale.full() ? std::vector<std::string>{"6", "12", "18"}
-                                                     : std::vector<std::string>{"2", "4", "6"},
-                                 shallow = scale.full() ? std::vector<std::string>{"2", "4", "6"}
-                                                        : std::vector<std::string>{"1", "2"};
+  plan.size = dct_size(scale);
+  const std::vector<std::string> deep = scale.quick() ? std::vector<std::string>{"2", "4", "6"}
+                                                      : std::vector<std::string>{"6", "12", "18"},
+                                 shallow = scale.quick() ? std::vector<std::string>{"1", "2"}
+                                                         : std::vector<std::string>{"2", "4", "6"};
   plan.commands = {
       {"train", "scaling",
        words_of("--what dct" + text_options(scale) +
-                (scale.full()
-                     ? " --preset paper"
-                     : " --context 64 --tokens 300000 --depths 2,4,6 --transformer-depths 1,2 --eval-samples 256"))}};
+                (scale.full() ? " --preset paper"
+                 : scale.evening()
+                     ? " --context 64 --tokens 6e7 --depths 6,12,18 --transformer-depths 2,4,6 --eval-samples 1024"
+                     : " --context 64 --tokens 300000 --depths 2,4,6 --transformer-depths 1,2 --eval-samples "
+                       "256"))}};
   // As points.csv has them: whole steps of 64 windows of 2,048 tokens.
   const std::vector<std::pair<std::string, std::string>> amounts =
       scale.full() ? std::vector<std::pair<std::string, std::string>>{{"2000027648", " after 2e9 tokens"},
@@ -127,11 +145,12 @@ Plan dct(const Scale& scale) {
         plan.rows.push_back({std::string(label) + ", depth " + depth, "", perplexity_at(model, depth, tokens), "",
                              "perplexity" + words});
   // The paper's: at three times the depth, about three times the parameters.
-  plan.claims = {{"with three times the depth the DCT-MLP matches a small Transformer",
-                  {{{"DCT-MLP, depth " + deep.back(), perplexity_at("dct_mlp", deep.back(), amounts[0].first)},
-                    {"Transformer, depth " + shallow[1], perplexity_at("transformer", shallow[1], amounts[0].first)},
-                    1.05}},
-                  "Perplexity; it comes before the Transformer, which has not learned much yet, where data are few"}};
+  plan.claims = {
+      {"with three times the depth the DCT-MLP matches a small Transformer",
+       {{{"DCT-MLP, depth " + deep.back(), perplexity_at("dct_mlp", deep.back(), amounts[0].first)},
+         {"Transformer, depth " + shallow.back(), perplexity_at("transformer", shallow.back(), amounts[0].first)},
+         1.05}},
+       "Perplexity; it comes before the Transformer, which has not learned much yet, where data are few"}};
   plan.pictures = {{"train/dct.svg", "figure 9: perplexity against parameters"}};
   plan.tables = {"train/points.csv"};
   return plan;
@@ -178,7 +197,10 @@ Plan neurons(const Scale& scale) {
   plan.pictures = {
       {"neurons/types.svg", "figure 4, left: types over training"},
       {"neurons/ratios.svg", "figures 5 and 15: ℓ1/ℓ2, from 1 to √15 = 3.87, at the start, half way and at the end"},
-      {"neurons/norms.svg", "figure 7: norms of the slices"},
+      {"neurons/norms.svg",
+       "figure 7, and appendix J over time: norms of the slices at the start, half way and at the end, below them "
+       "those of "
+       "the cosine transforms; a neuron is sparse in it where only its lowest frequencies are large"},
       {"neurons/windows.svg", "figure 6: an example of each type, and its cosine transform"}};
   for (const char* type : {"ngram", "bag_of_words", "hybrid", "dct_sparse", "other"})
     plan.pictures.push_back({std::string("neurons/examples_") + type + ".svg", "figure 12"});
@@ -193,26 +215,36 @@ struct TypedModel {
   std::string part() const { return "T" + std::to_string(context) + "w" + std::to_string(width); }
 };
 
+std::string types_size(const Scale& scale) {
+  if (scale.full()) return "10 billion tokens; the paper does not say which contexts and widths.";
+  return scale.evening()
+             ? "An embedding of 128 in place of 512, widths to 8,192 in place of 16,384, " + text_words(scale) +
+                   ", 20,000 steps of 1,024 windows in place of 10 billion tokens. One seed."
+             : "Quick: an embedding of 64, widths to 1,024 in place of 16,384, " + text_words(scale) +
+                   ", 3,000 steps of 256 windows.";
+}
+
 Plan types(const Scale& scale) {
-  const std::string steps = scale.full() ? "610351" : "3000";
-  const int context = 15, width = scale.full() ? 16384 : 256;
-  const std::vector<int> contexts = {7, 15, 31},
-                         widths = scale.full() ? std::vector<int>{1024, 4096, 16384} : std::vector<int>{64, 256, 1024};
+  const std::string steps = scale.full() ? "610351" : scale.evening() ? "20000" : "3000";
+  const int context = 15, width = scale.full() ? 16384 : scale.evening() ? 2048 : 256;
+  const std::vector<int> contexts = {7, 15, 31}, widths = scale.full()      ? std::vector<int>{1024, 4096, 16384}
+                                                          : scale.evening() ? std::vector<int>{512, 2048, 8192}
+                                                                            : std::vector<int>{64, 256, 1024};
   Plan plan;
-  plan.size = scale.full() ? "10 billion tokens; the paper does not say which contexts and widths."
-                           : "Quick: an embedding of 64, widths to 1,024 in place of 16,384, " + text_words(scale) +
-                                 ", 3,000 steps of 256 windows.";
+  plan.size = types_size(scale);
   std::vector<TypedModel> models;
   for (const int one : contexts) models.push_back({one, width});
   for (const int one : widths)
     if (one != width) models.push_back({context, one});
   for (const TypedModel& model : models) {
     const std::string sizes = " --width " + std::to_string(model.width) + " --context " + std::to_string(model.context);
-    plan.commands.push_back(
-        {model.part(), "train_text",
-         words_of("--model mlp_lm" + text_options(scale) +
-                  (scale.full() ? " --preset base --batch 1024 --accumulate 16" : " --preset small") + sizes +
-                  " --steps " + steps + " --snapshots " + steps + " --eval-every " + steps + " --sample-length 0")});
+    plan.commands.push_back({model.part(), "train_text",
+                             words_of("--model mlp_lm" + text_options(scale) +
+                                      (scale.full()      ? " --preset base --batch 1024 --accumulate 16"
+                                       : scale.evening() ? " --preset tiny"
+                                                         : " --preset small") +
+                                      sizes + " --steps " + steps + " --snapshots " + steps + " --eval-every " + steps +
+                                      " --sample-length 0")});
     plan.commands.push_back(
         {model.part() + "-neurons", "inspect", {"neurons", "@" + model.part()}, Command::Kind::WRITES});
   }
@@ -233,6 +265,14 @@ Plan types(const Scale& scale) {
     by_width.curves.push_back(over_widths);
   }
   plan.plots = {by_context, by_width};
+  constexpr double ALIKE = 1.3;  // times
+  Claim alike{"the shares of the types are about the same at all widths", {}, "n-grams, %, one seed"};
+  for (size_t i = 0; i < widths.size(); ++i)
+    for (const int other : {widths[(i + 1) % widths.size()], widths[(i + 2) % widths.size()]})
+      alike.checks.push_back({{text("width %d", widths[i]), share({context, widths[i]}, "ngram")},
+                              {text("width %d", other), share({context, other}, "ngram")},
+                              ALIKE});
+  plan.claims = {alike};
   return plan;
 }
 
@@ -257,7 +297,9 @@ Plan generations(const Scale& scale) {
       {"small", "MLP, the smaller one", scale.full() ? "--model mlp_lm --width 8192" : "--model mlp_lm --width 128"},
       {"transformer", "Transformer that sees the same window",
        scale.full() ? "--model transformer --readout last --hidden 8192" : "--model transformer --readout last"}};
-  if (scale.full()) plan.model_sizes = {{"transformer", "transformer", 20, "blocks, with an MLP of 8,192"}};
+  if (scale.full())
+    plan.model_sizes = {{"transformer", "transformer", 20, "blocks, with an MLP of 8,192; ours are 18.9 million",
+                         ModelSize::Counts::BLOCKS, 0.06}};
   const std::string prompt = scale.text.empty()
                                  ? "One winter the old king went to the harbour. There he"
                                  : "The robber pointed his gun at the cashier and demanded money. It was";
@@ -286,21 +328,21 @@ std::vector<Experiment> mlp_experiments() {
       {"mlp-scaling", MLP_PAPER, "figures 1 and 3", "Loss at fixed compute, and what it is best spent on",
        "The paper: at each budget the loss is about a parabola of log N; MLP and Transformer have the same exponents, "
        "the Transformer the lower loss.",
-       data, "six minutes on two cores", "weeks on a GPU", compute},
-      {"mlp-neurons", MLP_PAPER, "figures 4 to 7 and 12 to 15", "What the first layer's neurons become",
+       data, "six minutes on two cores", "weeks on a GPU", compute, "an hour or two on two cores", WIKITEXT_2},
+      {"mlp-neurons", MLP_PAPER, "figures 4 to 7 and 12 to 15, appendix J", "What the first layer's neurons become",
        "The paper: most become n-grams, early, or bags of words, gradually; ℓ1/ℓ2 over time becomes bimodal between 1 "
        "and √15 = 3.87; what remains is sparse in the cosine transform.",
        data, "a minute on two cores", "days on a GPU", neurons},
       {"mlp-types", MLP_PAPER, "figure 11", "Types of neurons against context and width",
        "The paper: the shares of the types are about the same in different settings; a long context changes them most.",
-       data, "five minutes on two cores", "weeks on a GPU", types},
+       data, "five minutes on two cores", "weeks on a GPU", types, "an hour or two on two cores", WIKITEXT_2},
       {"mlp-context", MLP_PAPER, "figure 10", "Perplexity and parameters against the context",
        "The paper: parameters grow with the context, which makes long ones impractical for an MLP.", data,
        "a minute on two cores", "weeks on a GPU", contexts},
       {"mlp-dct", MLP_PAPER, "figure 9", "DCT-MLP against a small Transformer",
        "The paper: with about three times the parameters and depth the DCT-MLP matches a small Transformer; on three "
        "times the data with 1.5 times.",
-       data, "two minutes on two cores", "days on a GPU", dct},
+       data, "two minutes on two cores", "days on a GPU", dct, "an hour or two on two cores", WIKITEXT_2},
       {"mlp-generations", MLP_PAPER, "appendix A", "Samples of two MLPs and a Transformer",
        "The paper: all three write sentences that hang together over a few words.", data, "two minutes on two cores",
        "days on a GPU", generations},

@@ -50,15 +50,41 @@ struct TextModel {
   std::string variant, label, paper;
 };
 
-std::vector<TextModel> text_models(bool full) {
+std::vector<TextModel> text_models(const Scale& scale) {
   // The same parameters in a block as the Transformer has: 4 widths of hidden channels, as the paper's base models have.
-  // One head, as the authors have them; the preset's twelve are the Transformers'.
-  const std::string hidden = full ? ":heads=1" : ":hidden=256";
-  return {{"transformer", "Transformer", "2.70"},
-          {"linear_transformer", "Linear Transformer", "2.81"},
-          {"mamba", "Mamba-1", "2.52"},
-          {"linear_causal_rn" + hidden, "Linear CausalRN", "3.22"},
-          {"causal_rn" + hidden, "CausalRN", ""}};
+  // One head, as the authors have them; the preset's twelve are the Transformers', and three of 64 channels as theirs in the evening.
+  const std::string hidden = scale.full()      ? ":heads=1"
+                             : scale.evening() ? ":hidden=768"
+                                               : ":hidden=256",
+                    heads = scale.evening() ? ":heads=3" : "";
+  std::vector<TextModel> models = {{"transformer" + heads, "Transformer", "2.70"},
+                                   {"linear_transformer" + heads, "Linear Transformer", "2.81"},
+                                   {"mamba", "Mamba-1", "2.52"},
+                                   {"linear_causal_rn" + hidden, "Linear CausalRN", "3.22"}};
+  if (!scale.evening()) models.push_back({"causal_rn" + hidden, "CausalRN", ""});
+  return models;
+}
+
+std::string text_size(const Scale& scale) {
+  if (scale.full()) return "The paper's base models, one epoch; its context is not stated: 256 here.";
+  if (scale.evening())
+    return "A quarter of the base models' widths (192 in place of 768, hidden 768 in place of 3,072, 3 heads of 64 "
+           "channels "
+           "in place of 12) at their 12 blocks, 40,000 steps of 8 windows of 64 characters of a smaller text in place "
+           "of an "
+           "epoch of WikiText-103 with batch 320; a rate of 5e-4, the tiny models', in place of 1e-4. One seed.";
+  return std::string("Quick: width 64, 4 blocks, context 64, 1,000 steps of 16 windows") +
+         (scale.text.empty() ? ", on stories that a grammar of our own tells." : ", on other text.");
+}
+
+std::string text_settings(const Scale& scale) {
+  if (scale.full())
+    return " --preset base --epochs 1 --schedule constant --eval-every 2000 --eval-samples 2048 --sample-length 0";
+  if (scale.evening())
+    return " --preset tiny --context 64 --batch 8 --steps 40000 --eval-every 4000 --eval-samples 1024 --sample-length "
+           "0";
+  return " --width 64 --layers 4 --heads 4 --context 64 --batch 16 --steps 1000 --eval-every 200 --eval-samples 512 "
+         "--sample-length 0";
 }
 
 // Quick results only; those on stories are the same bits everywhere, and so is what can be said of them.
@@ -84,28 +110,21 @@ Plan text_perplexity(const Scale& scale) {
   Plan plan;
   plan.comparable = scale.full();
   std::string list;
-  for (const TextModel& model : text_models(scale.full())) {
+  const std::vector<TextModel> models = text_models(scale);
+  for (const TextModel& model : models) {
     list += (list.empty() ? "" : ",") + model.variant;
     Row row{model.label + ": perplexity",
             model.paper,
             {"train/compare.csv", {{"variant", model.variant}}, "last_loss", Cell::Form::PERPLEXITY, 2},
             ""};
-    if (!scale.full()) row.remark = remark_on(model.label, scale.text.empty());
+    if (scale.quick()) row.remark = remark_on(model.label, scale.text.empty());
     if (model.paper.empty()) row.remark = "the quadratic one is not in the paper's table";
     plan.rows.push_back(row);
   }
-  plan.size = scale.full()
-                  ? "The paper's base models, one epoch; its context is not stated: 256 here."
-                  : std::string("Quick: width 64, 4 blocks, context 64, 1,000 steps of 16 windows") +
-                        (scale.text.empty() ? ", on stories that a grammar of our own tells." : ", on other text.");
-  const std::string settings =
-      scale.full()
-          ? " --preset base --epochs 1 --schedule constant --eval-every 2000 --eval-samples 2048 --sample-length 0"
-          : " --width 64 --layers 4 --heads 4 --context 64 --batch 16 --steps 1000 --eval-every 200 --eval-samples 512 "
-            "--sample-length 0";
-  plan.commands = {{"train", "train_text", words_of("--compare " + list + text_options(scale) + settings)},
-                   samples_of("samples", parse_variants(text_models(scale.full())[3].variant)[0].name)};
-  const auto side = [&](size_t i) { return Side{text_models(scale.full())[i].label, plan.rows[i].ours}; };
+  plan.size = text_size(scale);
+  plan.commands = {{"train", "train_text", words_of("--compare " + list + text_options(scale) + text_settings(scale))},
+                   samples_of("samples", parse_variants(models[3].variant)[0].name)};
+  const auto side = [&](size_t i) { return Side{models[i].label, plan.rows[i].ours}; };
   const Side transformer = side(0), linear_transformer = side(1), mamba = side(2), relation = side(3);
   plan.claims = {{"the Linear CausalRN is behind Transformers and Mamba",
                   {{transformer, relation}, {linear_transformer, relation}, {mamba, relation}},
@@ -113,6 +132,11 @@ Plan text_perplexity(const Scale& scale) {
                  {"Mamba is the best, and the Transformer before the linear one",
                   {{mamba, transformer}, {transformer, linear_transformer}},
                   "Perplexity, one seed"}};
+  if (scale.full())
+    plan.model_sizes = {{"train", "transformer", 85.6},
+                        {"train", "linear_transformer", 85.6},
+                        {"train", "linear_causal_rn", 85.6},
+                        {"train", "mamba", 45.8}};
   plan.pictures = {{"train/compare.svg", "training loss, and accuracy on text that no training sees"}};
   plan.listings = {
       {"The Linear CausalRN goes on from \"Three years later,\" (workshop paper, figure 6):", "samples.log", ""}};
@@ -174,30 +198,70 @@ Plan images_full(const Scale& scale) {
   return plan;
 }
 
+std::string quick_variant(const ImageModel& model) {
+  return model.variant + (model.variant == "birn_image" ? "" : ":heads=4");
+}
+
+// What the paper does with CIFAR-5M, with drawn shapes, of which there are as many: first these, then CIFAR-10.
+void add_transfer(Plan& plan, const std::string& variants, const std::string& data) {
+  const std::string steps = "4000";
+  plan.commands.push_back(
+      {"shapes", "train_image",
+       words_of("--compare " + variants + " --steps 5000 --eval-every 1000 --eval-samples 1000 --maps 0")});
+  for (const ImageModel& model : IMAGE_MODELS) {
+    const std::string part = "tuned-" + model.variant, run = parse_variants(quick_variant(model))[0].name,
+                      heads = model.variant == "birn_image" ? "" : " --heads 4";
+    plan.commands.push_back(
+        {part, "train_image",
+         words_of("--model " + model.variant + heads + " --init @shapes/" + run + "/model.safetensors" + data +
+                  " --steps " + steps + " --eval-every " + steps + " --eval-samples 1000 --maps 0")});
+    const auto accuracy = [&](const std::string& file) {
+      return Cell{file, {{"step", steps}}, "eval_accuracy", Cell::Form::PERCENT, 1};
+    };
+    plan.rows.push_back({model.label + ": after 4,000 steps, %", "", accuracy("train/" + run + "/log.csv"), ""});
+    plan.rows.push_back({model.label + ": after 5,000 steps of drawn shapes, then 4,000 steps, %", "",
+                         accuracy(part + "/log.csv"), "a head of its own, all else from the shapes"});
+  }
+}
+
+// The paper's models on CIFAR-10 alone take days on two cores: the sizes of ./train_image.
+std::string image_size(const Scale& scale) {
+  const bool files = !scale.images.empty();
+  const std::string images = files ? "CIFAR-10 alone" : "drawn shapes of ten classes in place of photographs";
+  return scale.evening()
+             ? "The sizes of ./train_image in place of the base models', " + images +
+                   " and no CIFAR-5M before, 20,000 steps of 32 images; beside it drawn shapes in place of CIFAR-5M, "
+                   "and from "
+                   "there to CIFAR-10. One seed."
+             : "Quick: the sizes of ./train_image, " + images + ", 1,200 steps of 32" + (files ? " images." : ".");
+}
+
 Plan images(const Scale& scale) {
   if (scale.full()) return images_full(scale);
   Plan plan;
   const bool files = !scale.images.empty();
-  plan.size = std::string("Quick: the sizes of ./train_image, ") +
-              (files ? "CIFAR-10 alone, 1,200 steps of 32 images."
-                     : "drawn shapes of ten classes in place of photographs, 1,200 steps of 32.");
+  plan.size = image_size(scale);
   std::string list;
   for (const ImageModel& model : IMAGE_MODELS) {
-    const std::string variant = model.variant + (model.variant == "birn_image" ? "" : ":heads=4");
+    const std::string variant = quick_variant(model);
     list += (list.empty() ? "" : ",") + variant;
     const Cell cell{"train/compare.csv", {{"variant", variant}}, "last_accuracy", Cell::Form::PERCENT, 1};
     plan.rows.push_back(
         {model.label + (files ? ": CIFAR-10, %" : ": shapes, %"), files ? model.cifar10 : "", cell, ""});
     if (!files) plan.rows.back().remark = "CIFAR-10 in the paper: " + model.cifar10 + ", CIFAR-100: " + model.cifar100;
   }
-  plan.rows[2].remark += std::string(plan.rows[2].remark.empty() ? "" : "; ") +
-                         "before the Transformers, which are before it in the paper: after few steps it is ahead";
+  if (scale.quick())
+    plan.rows[2].remark += std::string(plan.rows[2].remark.empty() ? "" : "; ") +
+                           "before the Transformers, which are before it in the paper: after few steps it is ahead";
   plan.claims = {image_claim(plan, {0, 1, 2})};
   const std::string data = files ? " --data " + as_word(scale.images + "/cifar10_train.bin") + " --test " +
                                        as_word(scale.images + "/cifar10_test.bin") + " --flip"
                                  : "";
-  plan.commands = {{"train", "train_image",
-                    words_of("--compare " + list + " --eval-every 200 --eval-samples 1000 --maps 6" + data)}};
+  plan.commands = {
+      {"train", "train_image",
+       words_of("--compare " + list + (scale.evening() ? " --steps 20000 --eval-every 2000" : " --eval-every 200") +
+                " --eval-samples 1000 --maps 6" + data)}};
+  if (scale.evening()) add_transfer(plan, list, data);
   plan.pictures = {
       {"train/compare.svg", "training loss, and accuracy on fresh images"},
       {"train/birn_image/heatmaps.png",
@@ -217,13 +281,14 @@ std::vector<Experiment> modeling_experiments() {
        "Language modelling on characters, five models",
        "The paper: the Linear CausalRN is behind Transformers and Mamba, but a valid language model.",
        "--data data/wikitext103_train.txt --val data/wikitext103_valid.txt (data/wikitext103.sh)",
-       "two minutes on two cores", "days on a GPU", text_perplexity},
+       "two minutes on two cores", "days on a GPU", text_perplexity, "two to three hours on two cores", WIKITEXT_2},
       {"image-accuracy", LINEAR_PAPER, "table 2, figure 7; workshop paper, figures 7 and 8",
        "Classification of images, three models",
        "The paper: trained on CIFAR-5M, then on CIFAR-10 and CIFAR-100, the Linear BiRN is a few percent behind the "
        "Transformers, and its heat maps show the main object.",
        "--cifar FOLDER with CIFAR-5M, CIFAR-10 and CIFAR-100 (data/cifar5m.sh, cifar10.sh, cifar100.sh)",
-       "about six minutes on two cores", "days on a GPU", images},
+       "about six minutes on two cores", "days on a GPU", images, "three hours on two cores",
+       "--cifar FOLDER with CIFAR-10 (data/cifar10.sh)"},
   };
 }
 

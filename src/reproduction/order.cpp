@@ -137,6 +137,64 @@ Plan generalization(const Scale& scale) {
   return plan;
 }
 
+// ---- Depth ----------------------------------------------------------------------------------------------------------
+
+struct DepthSizes {
+  std::string words, settings;
+};
+
+DepthSizes depth_sizes(const Scale& scale) {
+  const std::string text = scale.text.empty() ? "stories of a grammar of our own" : "the text of --data";
+  if (scale.full())
+    return {"The paper gives no sizes: 768 channels, 12 heads and 256 characters here, one epoch of " + text + ".",
+            " --preset base --batch 32 --accumulate 10 --epochs 1 --schedule constant --eval-every 1000 --eval-samples "
+            "2048"};
+  if (scale.evening())
+    return {
+        "The paper's depths; 128 channels, 4 heads, 5,000 steps of 8 windows of 64 characters of " + text +
+            ". One seed.",
+        " --width 128 --heads 4 --context 64 --batch 8 --lr 1e-3 --steps 5000 --eval-every 1000 --eval-samples 1024"};
+  return {"Quick: the paper's depths; 32 channels, 4 heads, 300 steps of 16 windows of 32 characters of " + text +
+              ". One seed.",
+          " --width 32 --heads 4 --context 32 --batch 16 --lr 2e-3 --steps 300 --eval-every 100 --eval-samples 1024"};
+}
+
+const std::vector<std::string> DEPTHS = {"12", "24", "42"};
+
+// Deep models with and without sinusoids. The work that the paper cites trained such ones on books and found those without better.
+Plan depths(const Scale& scale) {
+  Plan plan;
+  const DepthSizes sizes = depth_sizes(scale);
+  plan.size = sizes.words;
+  constexpr double AS_WELL = 1.03;  // times
+  const auto side = [](const std::string& layers, const std::string& position) {
+    return Side{layers + " layers, " + position,
+                {"train/compare.csv",
+                 {{"variant", "layers=" + layers + ":position=" + position}},
+                 "last_loss",
+                 Cell::Form::PERPLEXITY,
+                 2}};
+  };
+  Claim claim{"models of 12, 24 and 42 layers do well without positional encodings",
+              {},
+              "Perplexity, one seed: as well as with sinusoids"};
+  std::string list;
+  for (const std::string& layers : DEPTHS) {
+    for (const char* position : {"none", "sinusoidal"}) {
+      const Side one = side(layers, position);
+      plan.rows.push_back({layers + " layers", "", one.cell, "", std::string("perplexity, ") + position});
+      list += (list.empty() ? "" : ",") + one.cell.where[0].second;
+    }
+    claim.checks.push_back({side(layers, "none"), side(layers, "sinusoidal"), AS_WELL});
+  }
+  plan.commands = {{"train", "train_text",
+                    words_of("--model transformer --compare " + list + text_options(scale) + sizes.settings +
+                             " --sample-length 0")}};
+  plan.claims = {claim};
+  plan.pictures = {{"train/compare.svg", "training loss, and accuracy on text that no training sees"}};
+  return plan;
+}
+
 }  // namespace
 
 std::vector<Experiment> position_experiments() {
@@ -150,6 +208,13 @@ std::vector<Experiment> position_experiments() {
        "The paper: a common benefit of leaving positional encodings out is better generalization to longer inputs.",
        "--data TEXT (data/tinyshakespeare.sh and its like)", "two minutes on two cores", "hours on a GPU",
        generalization},
+      {"position-depths", POSITIONS_PAPER, "section 5, the models of 12, 24 and 42 layers",
+       "Deep models without positional encodings",
+       "The paper: work of 2019 has trained models of 12, 24 and 42 layers without positional encodings, on books, and "
+       "they "
+       "gained by leaving sinusoids out; others saw slight losses.",
+       "--data TEXT (data/wikitext103.sh and its like)", "a minute on two cores", "weeks on a GPU", depths,
+       "an hour or two on two cores", WIKITEXT_2},
   };
 }
 

@@ -202,8 +202,12 @@ namespace {
 // One experiment while it is run.
 class Conducting {
  public:
-  Conducting(const Conductor& conductor, const Experiment& experiment, const Scale& scale)
-      : conductor_(conductor), experiment_(experiment), folder_(folder_of(experiment.name, scale)) {
+  Conducting(const Conductor& conductor, const Experiment& experiment, const Scale& scale,
+             const std::vector<double>& expected)
+      : conductor_(conductor),
+        experiment_(experiment),
+        folder_(folder_of(experiment.name, scale)),
+        expected_(expected) {
     plan_ = experiment.plan(scale);
     record_.experiment = experiment.name;
     record_.scale = scale;
@@ -227,12 +231,20 @@ class Conducting {
     write_record(folder_, record_);
     for (size_t i = 0; i < plan_.commands.size(); ++i) {
       if (record_.commands[i].done) continue;
+      say_left(i);
       if (!run(plan_.commands[i], record_.commands[i])) return INTERRUPTED_STATUS;
     }
     return 0;
   }
 
  private:
+  void say_left(size_t i) const {
+    const double left = seconds_left(record_, expected_, i);
+    if (left > 0 && !conductor_.quiet)
+      std::printf("\n%s: command %zu of %zu; about %s to the end of all\n", experiment_.name.c_str(), i + 1,
+                  plan_.commands.size(), duration_text(left).c_str());
+  }
+
   // What is done stays done as long as the commands are the same.
   void adopt(const Record& before) {
     for (size_t i = 0; i < std::max(before.commands.size(), record_.commands.size()); ++i) {
@@ -277,6 +289,7 @@ class Conducting {
   const Conductor& conductor_;
   const Experiment& experiment_;
   std::string folder_;
+  const std::vector<double> expected_;
   std::optional<FolderLock> lock_;  // of the folder, and so of all that its commands write
   Plan plan_;
   Record record_;
@@ -284,8 +297,19 @@ class Conducting {
 
 }  // namespace
 
-int Conductor::run(const Experiment& experiment, const Scale& scale) const {
-  return Conducting(*this, experiment, scale).run();
+int Conductor::run(const Experiment& experiment, const Scale& scale, const std::vector<double>& expected) const {
+  return Conducting(*this, experiment, scale, expected).run();
+}
+
+double seconds_left(const Record& record, const std::vector<double>& expected, size_t i) {
+  if (expected.size() != record.commands.size()) return 0;
+  double taken = 0, thought = 0, left = 0;
+  for (size_t c = 0; c < expected.size(); ++c) {
+    const DoneCommand& command = record.commands[c];
+    if (command.done && expected[c] > 0) taken += command.seconds, thought += expected[c];
+    if (c >= i && !command.done) left += expected[c];
+  }
+  return thought > 0 ? left * taken / thought : left;
 }
 
 }  // namespace petroglyph

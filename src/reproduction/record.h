@@ -63,13 +63,17 @@ std::string kept_name(std::string file);
 // Of every checkpoint model.safetensors in the folder and those in it, by their names.
 std::vector<Fingerprint> fingerprints_in(const std::string& folder);
 
-// Runs what is not done yet. The exit status of the program: 0, or INTERRUPTED_STATUS. Throws Error where a child fails.
+// Runs what is not done yet, and says how long it goes on where it is known how long its commands take (DryRun::seconds_of). The exit
+// status of the program: 0, or INTERRUPTED_STATUS. Throws Error where a child fails.
 struct Conductor {
   std::string programs;  // the folder of the other programs
   std::string device = "auto";
   int threads = 0;
   bool quiet = false;
-  int run(const Experiment& experiment, const Scale& scale) const;
+  int run(const Experiment& experiment, const Scale& scale, const std::vector<double>& expected = {}) const;
 };
+
+// What is left from command i on, in seconds: expected, as much slower or faster as what is done was. 0: not known.
+double seconds_left(const Record& record, const std::vector<double>& expected, size_t i);
 
 }  // namespace petroglyph

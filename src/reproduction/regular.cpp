@@ -139,27 +139,44 @@ Plan languages(const Scale& scale) {
 
 struct Robustness {
   size_t recognizer;
-  std::string quick;
+  std::string quick, evening;
   std::vector<std::string> same, longer;
 };
 const std::vector<std::string> PROBABILITIES = {"0.1", "0.3", "0.5", "0.7", "0.9"};
 const std::vector<Robustness> ROBUSTNESS = {
-    {0, "--steps 800", {"100", "100", "100", "100", "100"}, {"100", "100", "100", "100", "100"}},
-    {2, "--steps 20000 --lr 3e-3", {"100", "100", "100", "100", "100"}, {"100", "100", "100", "100", "100"}},
-    {3, "--steps 2000", {"98.4", "99.8", "99.6", "97.8", "77.2"}, {"50.1", "49.7", "50.3", "49.9", "50.0"}},
+    {0, "--steps 800", "--steps 5000", {"100", "100", "100", "100", "100"}, {"100", "100", "100", "100", "100"}},
+    {2,
+     "--steps 20000 --lr 3e-3",
+     "--steps 20000 --lr 3e-3",
+     {"100", "100", "100", "100", "100"},
+     {"100", "100", "100", "100", "100"}},
+    {3,
+     "--steps 2000",
+     "--steps 100000",
+     {"98.4", "99.8", "99.6", "97.8", "77.2"},
+     {"50.1", "49.7", "50.3", "49.9", "50.0"}},
 };
+
+std::string probabilities_size(const Scale& scale) {
+  if (scale.full()) return PAPER_SIZE;
+  return scale.evening()
+             ? "Width 64 in place of 256, one seed in place of three, every seventh length of the test in place of "
+               "all, 64 "
+               "strings of each; 100,000 steps of the Transformer, as in the paper, 5,000 of the RegularGPT and 20,000 "
+               "of "
+               "the RNN."
+             : "Quick: width 64, one seed; 800 steps of the RegularGPT, 2,000 of the Transformer, 20,000 of the RNN.";
+}
 
 Plan probabilities(const Scale& scale) {
   Plan plan;
   plan.comparable = true;
-  plan.size =
-      scale.full()
-          ? PAPER_SIZE
-          : "Quick: width 64, one seed; 800 steps of the RegularGPT, 2,000 of the Transformer, 20,000 of the RNN.";
+  plan.size = probabilities_size(scale);
   for (const Robustness& robustness : ROBUSTNESS) {
     const Recognizer& model = RECOGNIZERS[robustness.recognizer];
-    const std::string settings = scale.full()
-                                     ? paper_words(model.part)
+    const std::string settings = scale.full() ? paper_words(model.part)
+                                 : scale.evening()
+                                     ? " " + robustness.evening + TESTED + " --eval-every 5000 --eval-samples 128"
                                      : " " + robustness.quick + TESTED + " --eval-every 400 --eval-samples 128";
     plan.commands.push_back(
         {model.part, "train_regular",
@@ -176,6 +193,7 @@ Plan probabilities(const Scale& scale) {
                              "",
                              PROBABILITIES[p]});
   }
+  if (scale.full()) plan.model_sizes = {{"transformer", "transformer", 4.3, "table 4, of all models"}};
   Claim claim{"whatever the probability of a 1, RegularGPT is right on longer strings of bits", {}};
   for (const std::string& probability : PROBABILITIES)
     claim.checks.push_back({{"", {}, 99},
@@ -274,11 +292,10 @@ std::vector<Extrapolator> extrapolators(bool full) {
   };
   const std::vector<std::string> chunks = full ? std::vector<std::string>{"32", "64", "128", "128", "256"}
                                                : std::vector<std::string>{"4", "8", "16", "16", "32"};
-  const std::string tied = full ? ":tied-head=on" : "";
   const std::string few = full ? "6" : "2", many = full ? "12" : "4";
-  return {{"transformer:position=kerple" + tied, "KERPLE", {"24.71", "24.42", "24.21", "24.53", "24.74"}},
-          {"transformer:position=t5" + tied, "T5", {"24.50", "24.38", "25.01", "28.91", "39.08"}},
-          {"transformer:position=alibi" + tied, "ALiBi", {"24.53", "24.90", "25.08", "25.08", "25.08"}},
+  return {{"transformer:position=kerple", "KERPLE", {"24.71", "24.42", "24.21", "24.53", "24.74"}},
+          {"transformer:position=t5", "T5", {"24.50", "24.38", "25.01", "28.91", "39.08"}},
+          {"transformer:position=alibi", "ALiBi", {"24.53", "24.90", "25.08", "25.08", "25.08"}},
           {regular(chunks[0], few), "RegularGPT 32 / 6", {"32.06", "32.03", "791.74", "812.00", "818.49"}},
           {regular(chunks[1], few), "RegularGPT 64 / 6", {"30.17", "30.30", "30.56", "30.80", "1175.91"}},
           {regular(chunks[2], few), "RegularGPT 128 / 6", {"28.80", "28.94", "29.14", "29.25", "29.41"}},
@@ -312,12 +329,15 @@ Plan extrapolation(const Scale& scale) {
                                  quick = {"64", "128", "256", "512", "1024"};
   Plan plan;
   plan.comparable = scale.full();
-  plan.size = scale.full()
-                  ? "The paper's sizes, one seed in place of three; RegularGPT has a readout of its own in place of "
-                    "the embeddings' weights."
-                  : "Quick: a context of 64 in place of 512 and chunks and lengths an eighth of the paper's, a "
-                    "third of its thickness, width 64, 300 steps, characters" +
-                        std::string(scale.text.empty() ? " of our own stories." : ".");
+  plan.size =
+      scale.full()
+          ? "The paper's sizes, one seed in place of three."
+          : std::string(scale.evening() ? "" : "Quick: ") +
+                "a context of 64 in place of 512 and chunks and lengths an eighth of the paper's, a "
+                "third of its thickness, width 64, " +
+                (scale.evening() ? "40,000 steps of 16 windows in place of 50,000 of 32, one seed in place of three"
+                                 : "300 steps") +
+                ", characters" + (scale.text.empty() ? " of our own stories." : ".");
   std::string list;
   for (const Extrapolator& model : extrapolators(scale.full())) {
     list += (list.empty() ? "" : ",") + model.variant;
@@ -329,23 +349,25 @@ Plan extrapolation(const Scale& scale) {
               "",
               theirs[i] + " tokens" + (scale.full() ? "" : ", here " + length)};
       if (!scale.full() && i == 0) row.remark = "here " + model.variant;
-      if (!scale.full() && i == 0 && model.label == "RegularGPT 32 / 6")
+      if (scale.quick() && i == 0 && model.label == "RegularGPT 32 / 6")
         row.remark += "; before KERPLE, which is before it in the paper: after 300 steps it is ahead";
       plan.rows.push_back(row);
     }
   }
+  const std::string small = " --width 64 --layers 4 --heads 4 --context 64 --batch 16",
+                    lengths = " --evaluate-lengths 64,128,256,512,1024 --length-windows ";
   const std::string settings =
-      scale.full() ? " --width 768 --layers 12 --heads 12 --norm affine --gelu tanh --embedding-deviation 0.02 "
-                     "--context 512 --batch 32 --steps 50000 --lr 6e-4 --eval-every "
-                     "2000 --evaluate-lengths 512,1024,2048,4096,8192 --length-windows 1000 --sample-length 0"
-                   : " --width 64 --layers 4 --heads 4 --context 64 --batch 16 --steps 300 --eval-every 150 "
-                     "--evaluate-lengths 64,128,256,512,1024 --length-windows 128 --sample-length 0";
+      scale.full()
+          ? " --width 768 --layers 12 --heads 12 --norm affine --gelu tanh --embedding-deviation 0.02 --tied-head "
+            "--context 512 --batch 32 --steps 50000 --lr 6e-4 --eval-every "
+            "2000 --evaluate-lengths 512,1024,2048,4096,8192 --length-windows 1000 --sample-length 0"
+      : scale.evening() ? small + " --steps 40000 --eval-every 10000" + lengths + "500 --sample-length 0"
+                        : small + " --steps 300 --eval-every 150" + lengths + "128 --sample-length 0";
   plan.commands = {{"train", "train_text", words_of("--compare " + list + text_options(scale) + settings)}};
   add_text_claims(plan, scale);
   if (scale.full())
-    plan.model_sizes = {{"train", "transformer", 123},
-                        {"train", "regular_gpt, K = 6", 81,
-                         "its readout is the embeddings' weights; here it has 38.6 million of its own"}};
+    plan.model_sizes = {
+        {"train", "transformer", 123}, {"train", "regular_gpt", 81, "K = 6"}, {"train", "regular_gpt", 123, "K = 12"}};
   plan.pictures = {{"train/lengths.svg", "perplexity of the last token against the length"}};
   return plan;
 }
@@ -378,11 +400,11 @@ std::vector<Experiment> regular_experiments() {
       {"regular-probabilities", REGULAR_PAPER, "table 2", "Parity of bits that are not evenly 0 and 1",
        "The paper: whatever the probability of a 1, RegularGPT and the RNN are right; the Transformer is so only where "
        "it has learned. Accuracy, percent.",
-       "", "two minutes on two cores", "hours on a GPU", probabilities},
+       "", "two minutes on two cores", "hours on a GPU", probabilities, "an hour or two on two cores"},
       {"regular-text", REGULAR_PAPER, "table 3", "Perplexity of texts longer than those of the training",
        "The paper: KERPLE and ALiBi keep their perplexity, T5 loses some; RegularGPT keeps it as far as the depth that "
        "it has learned reaches. C / K: chunk and thickness.",
-       text, "two minutes on two cores", "days on a GPU", extrapolation},
+       text, "two minutes on two cores", "days on a GPU", extrapolation, "an hour or two on two cores", WIKITEXT_2},
       {"regular-clusters", REGULAR_PAPER, "figure 3", "What the layers make of a string: clusters",
        "The paper: the vectors fall into as many clusters as there are state transitions: 2 for parity, 5 for cycle "
        "navigation.",

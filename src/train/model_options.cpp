@@ -92,7 +92,7 @@ void ModelOptions::declare_transformers(Options& options) {
   options.add("norm", &norm, {"plain", "affine"}, "transformers: layer normalization without or with gain and shift");
   options.add("gelu", &gelu, {"erf", "tanh"}, "transformers: exact, or GPT-2's approximation");
   options.add("embedding-deviation", &embedding_deviation, 0, 100,
-              "transformers: of the initial embeddings of tokens and positions; GPT-2: 0.02");
+              "transformers, regular_gpt: of the initial embeddings of tokens and positions; GPT-2: 0.02");
 }
 
 // Those that only texts are read with.
@@ -119,7 +119,9 @@ void ModelOptions::declare_others(Options& options) {
   rare(options.add("positions", &positions, 0, 1 << 24, "places that the model has; 0: as many as windows need"));
   rare(options.add("vocab", &vocab, 0, 1 << 24,
                    "tokens of the model, of which those beyond the tokenizer's are padding"));
-  rare(options.add("tied-head", &tied_head, "transformers, mamba: the readout is the embedding"));
+  rare(options.add(
+      "tied-head", &tied_head,
+      "transformers, regular_gpt, mamba: the readout is the embedding, and that of regular_gpt without a bias"));
   rare(options.add("norm-epsilon", &norm_epsilon, 0, 1, "transformers with --norm affine, mamba"));
   rare(options.add("norm-position", &norm_position, {"pre", "post"}, "transformers: before or after a branch"));
   rare(options.add("mlp-activation", &mlp_activation, {"gelu", "relu"}, "transformers"));
@@ -268,6 +270,8 @@ Json ModelOptions::regular_gpt_config(int vocab) const {
       .set("norm", "affine")
       .set("form", "dilated")
       .set("readout", "all");
+  if (embedding_deviation != 1) json.set("embedding_deviation", embedding_deviation);
+  if (tied_head) json.set("tied_head", true).set("head_bias", false);
   return json;
 }
 

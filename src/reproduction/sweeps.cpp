@@ -1,0 +1,125 @@
+// The sweeps behind the copying papers' settings (appendix D of the workshop paper, appendix B of the other): the learning rate of each
+// model, and the attention heads of the Transformers. The papers say which value was best, and print no number.
+
+#include "base/text.h"
+#include "reproduction/experiment.h"
+
+namespace petroglyph {
+
+namespace {
+
+// A sweep: each model with each value.
+struct Sweep {
+  std::string option;  // "lr"
+  std::vector<std::string> values;
+  std::vector<std::pair<std::string, std::string>> models;  // as train_copy names them, and we do
+  std::vector<std::string> best;                            // of each model, in the paper
+  std::string says;                                         // "… is the best of the five rates for …"
+};
+
+const Sweep RATES = {"lr",
+                     {"1e-5", "5e-5", "1e-4", "5e-4", "1e-3"},
+                     {{"causal_rn", "CausalRN"}, {"transformer", "Transformer"}},
+                     {"1e-3", "5e-4"},
+                     "is the best of five learning rates for the"};
+const Sweep HEADS = {"heads",
+                     {"1", "2", "4", "8"},
+                     {{"transformer", "Transformer"}, {"linear_transformer", "Linear Transformer"}},
+                     {"1", "1"},
+                     "is the best of 1, 2, 4 and 8 heads for the"};
+
+const std::vector<std::string> OTHER_SEEDS = {"2", "3"};
+
+std::string variant_of(const std::string& model, const std::string& option, const std::string& value) {
+  return model + ":" + option + "=" + value;
+}
+
+// Sizes and what is learned; the sweep's own option is each variant's.
+std::string settings_of(const Scale& scale, const std::string& option) {
+  const std::string rate = option == "lr" ? "" : scale.quick() ? " --lr 1e-3" : " --lr 5e-4";
+  if (scale.full())
+    return " --length 128 --width 192 --layers 12 --batch 320 --steps 2000 --eval-samples 320 --eval-every 10 "
+           "--stop-at 0.99" +
+           rate;
+  if (scale.evening())
+    return " --length 16 --width 192 --layers 12 --batch 64 --steps 300 --eval-samples 64 --eval-every 5 --stop-at "
+           "0.99" +
+           rate;
+  return " --length 16 --width 64 --layers 4 --steps 300 --eval-samples 128 --eval-every 5 --stop-at 0.99" + rate;
+}
+
+std::string size_words(const Scale& scale) {
+  if (scale.full())
+    return "The paper's sizes. An evaluation every 10 steps, not at each: a step may be off by 9; a run ends where it "
+           "is "
+           "right on 99 %.";
+  if (scale.evening())
+    return "The paper's models; strings of 16 letters in place of 128, batch 64 in place of 320, at most 300 steps in "
+           "place of 2,000. Three seeds.";
+  return "Quick: strings of 16 letters in place of 128, width 64 and 4 blocks in place of 192 and 12, batch 64 in "
+         "place "
+         "of 320, at most 300 steps in place of 2,000. Three seeds.";
+}
+
+Cell steps_of(const Scale& scale, const std::string& variant) {
+  Cell cell{"train/compare.csv", {{"variant", variant}}, "step_99", Cell::Form::STEP, 0};
+  if (scale.full()) return cell;
+  cell.form = Cell::Form::STEPS;
+  for (const std::string& seed : OTHER_SEEDS) cell.others.push_back("seed" + seed + "/compare.csv");
+  return cell;
+}
+
+Plan plan_of(const Sweep& sweep, const Scale& scale) {
+  Plan plan;
+  plan.size = size_words(scale);
+  std::string list;
+  for (const std::string& value : sweep.values)
+    for (const auto& [model, label] : sweep.models) {
+      const std::string variant = variant_of(model, sweep.option, value);
+      list += (list.empty() ? "" : ",") + variant;
+      plan.rows.push_back({sweep.option == "lr" ? "rate " + value : value + (value == "1" ? " head" : " heads"), "",
+                           steps_of(scale, variant), "", label});
+    }
+  plan.commands = {{"train", "train_copy", words_of("--compare " + list + settings_of(scale, sweep.option))}};
+  if (!scale.full())
+    for (const std::string& seed : OTHER_SEEDS) {
+      plan.commands.push_back(plan.commands[0]);
+      plan.commands.back().part = "seed" + seed;
+      plan.commands.back().words.insert(plan.commands.back().words.end(), {"--seed", seed});
+    }
+  for (size_t m = 0; m < sweep.models.size(); ++m) {
+    const auto& [model, label] = sweep.models[m];
+    const std::string& best = sweep.best[m];
+    const auto side = [&](const std::string& value) {
+      return Side{value, steps_of(scale, variant_of(model, sweep.option, value))};
+    };
+    Claim claim{best + " " + sweep.says + " " + label,
+                {},
+                scale.full() ? "Steps to 99 %" : "Steps to 99 %, the mean of three seeds"};
+    constexpr double SPREAD = 1.3;  // of seeds, as in copying.cpp
+    for (const std::string& value : sweep.values)
+      if (value != best) claim.checks.push_back({side(best), side(value), 1, SPREAD});
+    plan.claims.push_back(claim);
+  }
+  plan.pictures = {{"train/compare.svg", "training loss, and accuracy on fresh strings"}};
+  return plan;
+}
+
+Plan rates(const Scale& scale) { return plan_of(RATES, scale); }
+Plan heads(const Scale& scale) { return plan_of(HEADS, scale); }
+
+}  // namespace
+
+std::vector<Experiment> sweep_experiments() {
+  return {
+      {"copy-rates", COPYING_PAPER, "appendix D; linear-time paper, appendix B", "Learning rates of copying",
+       "The paper: of 1e-5, 5e-5, 1e-4, 5e-4 and 1e-3 the best is 5e-4 for Transformers and 1e-3 for CausalRNs; all "
+       "comparisons are at 5e-4.",
+       "", "five minutes on two cores", "hours on a GPU for each model", rates, "an hour on two cores"},
+      {"copy-heads", COPYING_PAPER, "appendix D; linear-time paper, appendix B", "Heads of the Transformers that copy",
+       "The paper: of 1, 2, 4 and 8 heads a single one is the best for both Transformers, at a width of 192.", "",
+       "five minutes on two cores", "hours on a GPU for each model", heads, "an hour on two cores"},
+  };
+}
+
+}  // namespace petroglyph
