@@ -19,17 +19,24 @@ namespace petroglyph {
 
 namespace {
 
-// What makes the commands of each program short. The stride stays odd: with members, and without too many lengths.
-const std::string TWO_STEPS = " --batch 1 --accumulate 1 --steps 2 --eval-every 2 --eval-samples 1";
-std::string short_words(const Command& command) {
+// What makes each program's tests short. The stride stays odd: with members, and without too many lengths.
+std::string short_tests(const Command& command) {
   const bool lengths =
       std::find(command.words.begin(), command.words.end(), "--evaluate-lengths") != command.words.end();
-  const std::string steps = TWO_STEPS + (lengths ? " --evaluate-lengths 8" : "");
+  const std::string few = lengths ? " --evaluate-lengths 8" : "";
+  if (command.program == "train_text") return few + " --snapshots 0 --length-windows 1";
+  if (command.program == "train_regular") return " --test-strings 1 --test-every 49";
+  return command.program == "train_image" ? " --maps 1" : few;
+}
+
+// What makes the commands of each program short.
+std::string short_words(const Command& command) {
+  const std::string steps =
+      " --batch 1 --accumulate 1 --steps 2 --eval-every 2 --eval-samples 1" + short_tests(command);
   const std::string subcommand = command.words.empty() ? "" : command.words[0];
-  if (command.program == "train_copy") return steps;
-  if (command.program == "train_text") return steps + " --epochs 0 --snapshots 0 --length-windows 1";
-  if (command.program == "train_regular") return TWO_STEPS + " --test-strings 1 --test-every 49 --seeds 1";
-  if (command.program == "train_image") return TWO_STEPS + " --maps 1";
+  if (command.program == "train_copy" || command.program == "train_image") return steps;
+  if (command.program == "train_text") return steps + " --epochs 0";
+  if (command.program == "train_regular") return steps + " --seeds 1";
   if (command.program == "scaling") return " --list";
   if (command.program == "generate") return " --length 2";
   return subcommand == "positions" ? " --trials 1 --steps 1" : "";
@@ -194,10 +201,8 @@ double DryRun::seconds_of_steps(const Command& command, const std::string& folde
   const double steps = number_behind(command.words, "--steps");
   const auto seconds = [&](int some) {
     const std::string number = std::to_string(some);
-    const bool regular = command.program == "train_regular";
     return seconds_for(command, folder,
-                       " --steps " + number + " --eval-every " + number + " --eval-samples 1" +
-                           (regular ? " --test-strings 1 --test-every 49" : ""));
+                       " --steps " + number + " --eval-every " + number + " --eval-samples 1" + short_tests(command));
   };
   const double few = seconds(FEW);
   double measured = 0;

@@ -13,7 +13,8 @@ namespace petroglyph {
 
 // What the user asks for.
 struct Scale {
-  // What shows an effect in minutes; the papers' models, with fewer steps or smaller batches, in hours on two cores; the papers' sizes.
+  // What shows an effect in minutes; in hours on two cores the papers' models, where that can be done with fewer steps or smaller
+  // batches, and else longer runs of smaller ones; the papers' sizes.
   enum class Size { QUICK, EVENING, FULL };
   Size size = Size::QUICK;
   // Files of text and how it becomes tokens, a folder with CIFAR; empty: what the programs make up themselves, characters

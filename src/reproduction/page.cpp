@@ -158,8 +158,8 @@ Page make_page(const std::vector<Experiment>& experiments, const std::string& re
       "with them, on any machine.",
       "Quick runs are small ones, for a machine with two cores: they show an effect, or that it does not show at this "
       "size, and do not reach the papers' numbers where those need the papers' sizes. Evening runs have the papers' "
-      "models "
-      "and say what is smaller. Where there are several of an experiment the largest stands first. What was not run "
+      "models where two cores can train them in hours, and say what is smaller. Where there are several of an "
+      "experiment the largest stands first. What was not run "
       "says "
       "so."};
   for (const Experiment& experiment : experiments) {
