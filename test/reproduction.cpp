@@ -119,23 +119,6 @@ void experiment_table(Test& test) {
   }
 }
 
-// What is committed was run with the commands that stand in the table today, and so its rows are what the page says.
-void kept_results(Test& test) {
-  const std::string results = std::filesystem::absolute("results").string();
-  const Workplace here;  // without runs of its own
-  for (const Experiment& experiment : experiments())
-    for (const Kept& kept : kept_of(experiment.name, results)) {
-      const Record& record = kept.record;
-      const std::string folder = folder_of(experiment.name, record.scale);
-      std::vector<std::string> today, then;
-      for (const Command& command : experiment.plan(record.scale).commands)
-        today.push_back(command_line(command, folder));
-      for (const DoneCommand& command : record.commands) then.push_back(command.line);
-      test.equal("results/" + kept_folder(experiment.name, edition_of(record.scale)) + ": of today's commands",
-                 join(then, "\n"), join(today, "\n"));
-    }
-}
-
 void cells(Test& test) {
   const Workplace here;
   write_bytes("a.csv", "name,step_99,last_step,x\n\"a, \"\"b\"\"\",,300,0.25\nc,1200,1300,0.5\nc,7,8,1\n");
@@ -504,7 +487,6 @@ int main(int argc, char** argv) {
   Test test(argc, argv);
   const std::string programs = std::filesystem::absolute(argv[0]).parent_path().parent_path().string();
   test.run("experiment table", experiment_table);
-  test.run("kept results", kept_results);
   test.run("cells", cells);
   test.run("sizes", sizes);
   test.run("time left", time_left);

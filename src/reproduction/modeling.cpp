@@ -70,9 +70,10 @@ std::string text_size(const Scale& scale) {
   if (scale.evening())
     return "A quarter of the base models' widths (192 in place of 768, hidden 768 in place of 3,072, 3 heads of 64 "
            "channels "
-           "in place of 12) at their 12 blocks, 40,000 steps of 8 windows of 64 characters of a smaller text in place "
-           "of an "
-           "epoch of WikiText-103 with batch 320; a rate of 5e-4, the tiny models', in place of 1e-4. One seed.";
+           "in place of 12) at their 12 blocks; 40,000 steps of 4 windows of 64 characters, once through a text like "
+           "WikiText-2, in place of once through WikiText-103 with batch 320; a rate of 5e-4, the tiny models', in "
+           "place of "
+           "1e-4. One seed.";
   return std::string("Quick: width 64, 4 blocks, context 64, 1,000 steps of 16 windows") +
          (scale.text.empty() ? ", on stories that a grammar of our own tells." : ", on other text.");
 }
@@ -81,7 +82,7 @@ std::string text_settings(const Scale& scale) {
   if (scale.full())
     return " --preset base --epochs 1 --schedule constant --eval-every 2000 --eval-samples 2048 --sample-length 0";
   if (scale.evening())
-    return " --preset tiny --context 64 --batch 8 --steps 40000 --eval-every 4000 --eval-samples 1024 --sample-length "
+    return " --preset tiny --context 64 --batch 4 --steps 40000 --eval-every 4000 --eval-samples 1024 --sample-length "
            "0";
   return " --width 64 --layers 4 --heads 4 --context 64 --batch 16 --steps 1000 --eval-every 200 --eval-samples 512 "
          "--sample-length 0";
@@ -204,7 +205,7 @@ std::string quick_variant(const ImageModel& model) {
 
 // What the paper does with CIFAR-5M, with drawn shapes, of which there are as many: first these, then CIFAR-10.
 void add_transfer(Plan& plan, const std::string& variants, const std::string& data) {
-  const std::string steps = "4000";
+  const std::string steps = "2000";
   plan.commands.push_back(
       {"shapes", "train_image",
        words_of("--compare " + variants + " --steps 5000 --eval-every 1000 --eval-samples 1000 --maps 0")});
@@ -218,8 +219,8 @@ void add_transfer(Plan& plan, const std::string& variants, const std::string& da
     const auto accuracy = [&](const std::string& file) {
       return Cell{file, {{"step", steps}}, "eval_accuracy", Cell::Form::PERCENT, 1};
     };
-    plan.rows.push_back({model.label + ": after 4,000 steps, %", "", accuracy("train/" + run + "/log.csv"), ""});
-    plan.rows.push_back({model.label + ": after 5,000 steps of drawn shapes, then 4,000 steps, %", "",
+    plan.rows.push_back({model.label + ": after 2,000 steps, %", "", accuracy("train/" + run + "/log.csv"), ""});
+    plan.rows.push_back({model.label + ": after 3,000 steps of drawn shapes, then 2,000, %", "",
                          accuracy(part + "/log.csv"), "a head of its own, all else from the shapes"});
   }
 }
@@ -230,7 +231,7 @@ std::string image_size(const Scale& scale) {
   const std::string images = files ? "CIFAR-10 alone" : "drawn shapes of ten classes in place of photographs";
   return scale.evening()
              ? "The sizes of ./train_image in place of the base models', " + images +
-                   " and no CIFAR-5M before, 20,000 steps of 32 images; beside it drawn shapes in place of CIFAR-5M, "
+                   " and no CIFAR-5M before, 10,000 steps of 32 images; beside it drawn shapes in place of CIFAR-5M, "
                    "and from "
                    "there to CIFAR-10. One seed."
              : "Quick: the sizes of ./train_image, " + images + ", 1,200 steps of 32" + (files ? " images." : ".");
@@ -259,7 +260,7 @@ Plan images(const Scale& scale) {
                                  : "";
   plan.commands = {
       {"train", "train_image",
-       words_of("--compare " + list + (scale.evening() ? " --steps 20000 --eval-every 2000" : " --eval-every 200") +
+       words_of("--compare " + list + (scale.evening() ? " --steps 10000 --eval-every 2000" : " --eval-every 200") +
                 " --eval-samples 1000 --maps 6" + data)}};
   if (scale.evening()) add_transfer(plan, list, data);
   plan.pictures = {

@@ -159,9 +159,7 @@ Page make_page(const std::vector<Experiment>& experiments, const std::string& re
       "Quick runs are small ones, for a machine with two cores: they show an effect, or that it does not show at this "
       "size, and do not reach the papers' numbers where those need the papers' sizes. Evening runs have the papers' "
       "models where two cores can train them in hours, and say what is smaller. Where there are several of an "
-      "experiment the largest stands first. What was not run "
-      "says "
-      "so."};
+      "experiment the largest stands first. What was not run says so. Times are of machines that had other work, too."};
   for (const Experiment& experiment : experiments) {
     const std::vector<Kept> kept = kept_of(experiment.name, results);
     for (const PageClaim& claim : claims_of(experiment, kept)) page.claims.push_back(claim);

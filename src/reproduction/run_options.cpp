@@ -11,8 +11,9 @@ void RunOptions::declare(Options& options) {
   options.positional("NAME", &names, "an experiment of ./reproduce list, the beginning of several, or all");
   options.section("Size");
   options.add("quick", &quick, "small models: minutes on two cores; the default");
-  options.add("evening", &evening,
-              "the papers' models where two cores can train them, with fewer steps or smaller batches: an hour or a few");
+  options.add(
+      "evening", &evening,
+      "the papers' models where two cores can train them, with fewer steps or smaller batches: an hour or a few");
   options.add("full", &full, "the papers' sizes: days, or hours on a GPU");
   options.add("dry-run", &dry, "tries each command with two steps at the smallest batch, and leaves nothing");
   options.section("Data");

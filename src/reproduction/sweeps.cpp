@@ -28,14 +28,14 @@ const Sweep HEADS = {"heads",
                      {"1", "1"},
                      "is the best of 1, 2, 4 and 8 heads for the"};
 
-const std::vector<std::string> OTHER_SEEDS = {"2", "3"};
+const std::vector<std::string> SWEPT_SEEDS = {"2", "3"};
 
 std::string variant_of(const std::string& model, const std::string& option, const std::string& value) {
   return model + ":" + option + "=" + value;
 }
 
 // Sizes and what is learned; the sweep's own option is each variant's.
-std::string settings_of(const Scale& scale, const std::string& option) {
+std::string sweep_settings(const Scale& scale, const std::string& option) {
   const std::string rate = option == "lr" ? "" : scale.quick() ? " --lr 1e-3" : " --lr 5e-4";
   if (scale.full())
     return " --length 128 --width 192 --layers 12 --batch 320 --steps 2000 --eval-samples 320 --eval-every 10 "
@@ -48,7 +48,7 @@ std::string settings_of(const Scale& scale, const std::string& option) {
   return " --length 16 --width 64 --layers 4 --steps 300 --eval-samples 128 --eval-every 5 --stop-at 0.99" + rate;
 }
 
-std::string size_words(const Scale& scale) {
+std::string sweep_size(const Scale& scale) {
   if (scale.full())
     return "The paper's sizes. An evaluation every 10 steps, not at each: a step may be off by 9; a run ends where it "
            "is "
@@ -61,28 +61,28 @@ std::string size_words(const Scale& scale) {
          "of 320, at most 300 steps in place of 2,000. Three seeds.";
 }
 
-Cell steps_of(const Scale& scale, const std::string& variant) {
+Cell swept_steps(const Scale& scale, const std::string& variant) {
   Cell cell{"train/compare.csv", {{"variant", variant}}, "step_99", Cell::Form::STEP, 0};
   if (scale.full()) return cell;
   cell.form = Cell::Form::STEPS;
-  for (const std::string& seed : OTHER_SEEDS) cell.others.push_back("seed" + seed + "/compare.csv");
+  for (const std::string& seed : SWEPT_SEEDS) cell.others.push_back("seed" + seed + "/compare.csv");
   return cell;
 }
 
-Plan plan_of(const Sweep& sweep, const Scale& scale) {
+Plan sweep_plan(const Sweep& sweep, const Scale& scale) {
   Plan plan;
-  plan.size = size_words(scale);
+  plan.size = sweep_size(scale);
   std::string list;
   for (const std::string& value : sweep.values)
     for (const auto& [model, label] : sweep.models) {
       const std::string variant = variant_of(model, sweep.option, value);
       list += (list.empty() ? "" : ",") + variant;
       plan.rows.push_back({sweep.option == "lr" ? "rate " + value : value + (value == "1" ? " head" : " heads"), "",
-                           steps_of(scale, variant), "", label});
+                           swept_steps(scale, variant), "", label});
     }
-  plan.commands = {{"train", "train_copy", words_of("--compare " + list + settings_of(scale, sweep.option))}};
+  plan.commands = {{"train", "train_copy", words_of("--compare " + list + sweep_settings(scale, sweep.option))}};
   if (!scale.full())
-    for (const std::string& seed : OTHER_SEEDS) {
+    for (const std::string& seed : SWEPT_SEEDS) {
       plan.commands.push_back(plan.commands[0]);
       plan.commands.back().part = "seed" + seed;
       plan.commands.back().words.insert(plan.commands.back().words.end(), {"--seed", seed});
@@ -91,7 +91,7 @@ Plan plan_of(const Sweep& sweep, const Scale& scale) {
     const auto& [model, label] = sweep.models[m];
     const std::string& best = sweep.best[m];
     const auto side = [&](const std::string& value) {
-      return Side{value, steps_of(scale, variant_of(model, sweep.option, value))};
+      return Side{value, swept_steps(scale, variant_of(model, sweep.option, value))};
     };
     Claim claim{best + " " + sweep.says + " " + label,
                 {},
@@ -105,8 +105,8 @@ Plan plan_of(const Sweep& sweep, const Scale& scale) {
   return plan;
 }
 
-Plan rates(const Scale& scale) { return plan_of(RATES, scale); }
-Plan heads(const Scale& scale) { return plan_of(HEADS, scale); }
+Plan rates(const Scale& scale) { return sweep_plan(RATES, scale); }
+Plan heads(const Scale& scale) { return sweep_plan(HEADS, scale); }
 
 }  // namespace
 
