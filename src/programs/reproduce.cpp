@@ -42,6 +42,7 @@ int list(const std::vector<std::string>& words, const std::string& programs) {
   for (const Experiment* experiment : chosen_experiments(names)) {
     if (measured) {
       dry.print_seconds(*experiment);
+      if (interrupted()) return INTERRUPTED_STATUS;
       continue;
     }
     if (!first) std::printf("\n");

@@ -253,6 +253,7 @@ void DryRun::print_seconds(const Experiment& experiment) const {
     std::printf("  %-20s --%s: ", experiment.name.c_str(), name_of(size).c_str());
     std::fflush(stdout);
     const std::vector<double> seconds = seconds_of(experiment, scale);
+    if (interrupted()) return;
     std::printf("about %s of training on this machine\n",
                 duration_text(std::accumulate(seconds.begin(), seconds.end(), 0.0)).c_str());
   }
