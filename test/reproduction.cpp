@@ -54,7 +54,7 @@ const Experiment SIZED = {"sized", "A paper", "table 0", "Sized", "", "", "", ""
 
 Plan study_plan(const Scale&) {
   Plan plan;
-  plan.commands = {{"train", "scaling", words_of("--what context --widths 16 --contexts 3 --tokens 60000000")}};
+  plan.commands = {{"train", "scaling", words_of("--what context --widths 16 --contexts 3 --tokens 30000000")}};
   return plan;
 }
 const Experiment STUDY = {"study", "A paper", "table 0", "A study", "", "", "", "", study_plan};

@@ -194,10 +194,11 @@ double DryRun::seconds_for(const Command& command, const std::string& folder, co
   return seconds_since(begin);
 }
 
-// The difference of two runs, the longer one so long that it tells something.
+constexpr double ENOUGH = 2;  // seconds by which one of two runs has to be longer to tell something
+
+// The difference of two runs.
 double DryRun::seconds_of_steps(const Command& command, const std::string& folder) const {
   constexpr int FEW = 2;
-  constexpr double ENOUGH = 2;  // seconds
   const double steps = number_behind(command.words, "--steps");
   const auto seconds = [&](int some) {
     const std::string number = std::to_string(some);
@@ -214,9 +215,9 @@ double DryRun::seconds_of_steps(const Command& command, const std::string& folde
   return measured * steps;
 }
 
-// All models of a study on a small part of its tokens or operations.
+// All models of a study on a small part of its tokens or operations, and on a larger one.
 double DryRun::seconds_of_study(const Command& command, const std::string& folder) const {
-  constexpr double LESS = 1.0 / 600, MORE = 1.0 / 200;
+  constexpr double LESS = 1.0 / 600, LARGEST = 0.2;
   for (const char* option : {"--budgets", "--tokens"}) {
     const double all = sum_behind(command.words, option);
     if (all == 0) continue;
@@ -224,7 +225,10 @@ double DryRun::seconds_of_study(const Command& command, const std::string& folde
       return seconds_for(command, folder, std::string(" ") + option + " " + number_text(part * all, 6));
     };
     const double less = seconds(LESS);
-    return std::max(0.0, seconds(MORE) - less) / (MORE - LESS);
+    for (double part = 3 * LESS;; part *= 5) {
+      const double longer = seconds(part) - less;
+      if (longer >= ENOUGH || 5 * part > LARGEST || interrupted()) return std::max(0.0, longer) / (part - LESS);
+    }
   }
   return 0;
 }
