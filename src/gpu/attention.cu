@@ -268,6 +268,7 @@ __global__ void softmax_rows(float* rows, float* top, float* inv_sum, Group g) {
 #pragma unroll
   for (int width = WARP / 2; width > 0; width /= 2)
     largest = numerics::max(__shfl_xor_sync(ALL_LANES, largest, width), largest);
+  __syncwarp();  // all lanes have read row[0]
   const float sum = sum_lanes(visible, [&](float sum, int s) {
     const float e = weight(row[s] - largest);
     row[s] = e;

@@ -241,6 +241,7 @@ __global__ void scale_gradients(Write dy, Read y, Write inv_sum, Chunks chunks) 
     g[i] *= inverse;
     return numerics::fma(g[i], own[i], sum);
   });
+  __syncwarp();  // all lanes have read *factor
   if (lane_index() == 0) *factor = -sum;
 }
 

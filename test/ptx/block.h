@@ -8,27 +8,13 @@
 
 namespace ptx {
 
-// Addresses of global memory: each instruction remembers the allocation it touched last, since it will again.
-class GlobalMemory {
- public:
-  GlobalMemory(const Launch& launch, size_t instructions) : launch_(launch), last_(instructions) {}
-  // Faults where one of these lanes' addresses is outside of all allocations, or not a multiple of `bytes`.
-  void check(const Instruction& i, const uint64_t* addresses, Lanes lanes, unsigned bytes);
-
- private:
-  struct Range {
-    uint64_t begin = 0, end = 0;
-  };
-  const Launch& launch_;
-  std::vector<Range> last_;
-};
-
 class Block {
  public:
   Block(Program& program, const Launch& launch);
   void run(Shape index);
 
   const Launch& launch() const { return launch_; }
+  Clock clock;
   SharedMemory shared;
   GlobalMemory global;
   std::vector<AsyncCopies> copies;  // of each warp

@@ -281,7 +281,7 @@ void Decoder::add_access(const Statement& s, const std::vector<std::string>& wor
   const auto parts = parts_of(s.operands[loads ? 0 : 1]);
   if (parts.size() != i_.count) throw Fault("unknown operands of an instruction");
   const int bits = bits_of(parts[0], std::max(16, bits_of_type(words.back())));
-  i_.run = loads ? load_operation(space, words.back(), bits, i_.count) : store_operation(space, words.back(), bits);
+  i_.run = loads ? load_operation(space, words.back(), bits) : store_operation(space, words.back(), bits);
   if (i_.run == nullptr) throw Fault("unknown instruction");
   for (size_t k = 0; k < parts.size(); ++k) {
     if (loads) i_.to[k] = static_cast<uint32_t>(write(parts[k], bits));

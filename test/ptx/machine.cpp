@@ -55,7 +55,8 @@ void check_limits(const Program& program, const Launch& launch) {
 }  // namespace
 
 Block::Block(Program& program, const Launch& launch)
-    : global(launch, program.code.size()),
+    : shared(clock),
+      global(launch, clock, program.code.size()),
       copies((launch.block.size() + LANES - 1) / LANES),
       program_(program),
       launch_(launch),
@@ -78,7 +79,7 @@ void Block::prepare_warp(Warp& warp, Shape index) {
   warp.living = first_lanes(launch_.block.size() - first);
   warp.groups = {{0, warp.living, false}};
   warp.at_barrier = 0;
-  warp.synchronized = shared.last_barrier();
+  warp.synchronized = clock.barrier();
   for (const uint32_t place : program_.watched) warp.predicate(place) = 0;
   for (const Constant& c : program_.unwritten) set(warp, c);
   const Shape &size = launch_.block, &grid = launch_.grid;
@@ -236,17 +237,18 @@ void Block::pass_barrier() {
     if (first != nullptr && first->barrier != warp.barrier) fail(i, warp.living, "warps at different barriers");
     first = &warp;
   }
-  shared.barrier();
+  clock.pass_barrier();
   for (Warp& warp : warps_) {
     if (warp.living == 0) continue;
     warp.groups = {{warp.barrier + 1, warp.at_barrier, false}};
     warp.at_barrier = 0;
-    warp.synchronized = shared.last_barrier();
+    warp.synchronized = clock.barrier();
   }
 }
 
 void Block::run(Shape index) {
   index_ = index;
+  clock.begin_block();
   shared.begin(program_.shared_bytes + launch_.shared_bytes);
   for (Warp& warp : warps_) prepare_warp(warp, index);
   for (AsyncCopies& copy : copies) copy.forget();
@@ -259,28 +261,6 @@ void Block::run(Shape index) {
       run_warp(warps_[launch_.order == Order::DESCENDING ? count - 1 - k : k]);
     }
     pass_barrier();
-  }
-}
-
-void GlobalMemory::check(const Instruction& i, const uint64_t* addresses, Lanes lanes, unsigned bytes) {
-  uint64_t low = UINT64_MAX, high = 0, all = 0;
-  for (int l = 0; l < LANES; ++l) {
-    const bool here = (lanes >> l & 1) != 0;
-    const uint64_t address = addresses[l] + static_cast<uint64_t>(i.offset);
-    low = here && address < low ? address : low;
-    high = here && address > high ? address : high;
-    all |= here ? address : 0;
-  }
-  if (all % bytes != 0) throw Fault("a global address that is not a multiple of the access's size");
-  Range& range = last_[static_cast<size_t>(i.number)];
-  if (low >= range.begin && high < range.end && range.end - high >= bytes) return;
-  for (Lanes rest = lanes; rest != 0; rest &= rest - 1) {
-    const uint64_t address = addresses[__builtin_ctz(rest)] + static_cast<uint64_t>(i.offset);
-    launch_.memory_at(address, range.begin, range.end);
-    if (address < range.begin || address >= range.end || range.end - address < bytes) {
-      range = {};
-      throw Fault("a global address outside of all allocations, in lane " + std::to_string(__builtin_ctz(rest)));
-    }
   }
 }
 

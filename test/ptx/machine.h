@@ -3,7 +3,7 @@
 //   text.h        PTX text → statements
 //   operations.h  what each instruction does: a table of PTX's names and of functions of numbers
 //   decode.h      statements → instructions: a place in the register file for every operand
-//   memory.h      shared memory, which knows who wrote and who read what; addresses of global memory
+//   memory.h      shared and global memory, which know who wrote and who read what
 //   machine.h     launches: blocks, warps, groups of lanes, barriers
 //   launch.h      in place of the host run's fibers: cuda_on_host's launches find their kernel here
 //
@@ -120,6 +120,12 @@ struct Group {
   bool waiting;  // at an exchange, for others
 };
 
+// Who touches memory.
+struct Thread {
+  unsigned number;        // in its block
+  uint32_t synchronized;  // its warp's last bar.warp.sync, or the last barrier
+};
+
 struct Warp {
   unsigned char* registers = nullptr;
   Block* block = nullptr;
@@ -128,13 +134,14 @@ struct Warp {
   std::vector<Group> groups;
   Lanes at_barrier = 0;
   int barrier = 0;            // where it stands
-  uint32_t synchronized = 0;  // the block's clock at this warp's last bar.warp.sync, or at the last barrier
+  uint32_t synchronized = 0;  // Thread's, of all of its lanes
 
   template <class T>
   T* lanes_of(uint32_t place) {
     return reinterpret_cast<T*>(registers + place);
   }
   Lanes& predicate(uint32_t place) { return *reinterpret_cast<Lanes*>(registers + place); }
+  Thread thread(int lane) const { return {static_cast<unsigned>(number * LANES + lane), synchronized}; }
 };
 
 // Calls f(lane) for each of these: as a loop over all that becomes vectors, where they are all.

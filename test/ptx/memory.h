@@ -1,59 +1,114 @@
-// A block's shared memory, word by word with its history, and the asynchronous copies into it.
+// Shared and global memory, word by word with its history, and the asynchronous copies from one to the other.
 //
 // Every word of four bytes knows who wrote it last and who read it since, and when: by a clock that goes on at every
-// barrier and at every bar.warp.sync. Two threads may touch a word, one of them writing, only with a barrier between, or,
-// in one warp, a bar.warp.sync; a shuffle is none. What is not so is a race, reported at the second of the two. A word
-// that this block has not written is reported when it is read.
+// barrier and at every bar.warp.sync. Two threads of a block may touch a word, one of them writing, only with a barrier
+// between, or, in one warp, a bar.warp.sync; a shuffle is none. Two blocks of a launch may not at all. What is not so is
+// a race, reported at the second of the two. A word of shared memory that this block has not written is reported when
+// it is read.
 //
 // cp.async is as late as it may be: it leaves NaN, and its bytes arrive when its thread waits for its group. Until then
-// nobody may touch them; after it they count as written by that thread then, and others need a barrier.
+// nobody may touch them, nor write where they come from; after it they count as written by that thread then, and others
+// need a barrier.
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <memory>
 #include <vector>
 
 #include "ptx/machine.h"
 
 namespace ptx {
 
-class SharedMemory {
+// The time of a launch's blocks, which run one after another.
+class Clock {
  public:
-  // Empty, for another block.
-  void begin(size_t bytes);
-  // All threads of the block have met.
-  void barrier() { barrier_ = ++clock_; }
-  // For Warp::synchronized, after a bar.warp.sync.
-  uint32_t warp_synchronized() { return ++clock_; }
-  uint32_t last_barrier() const { return barrier_; }
-
-  // The bytes at `address`, after the check that this thread may read or write them now. `synchronized` is its warp's.
-  const unsigned char* read(uint64_t address, unsigned bytes, unsigned thread, uint32_t synchronized);
-  unsigned char* write(uint64_t address, unsigned bytes, unsigned thread, uint32_t synchronized);
-  // For cp.async: nobody may touch the bytes until it arrives.
-  void expect_copy(uint64_t address, unsigned bytes, unsigned thread, uint32_t synchronized);
-  void copy_arrives(uint64_t address, const unsigned char* from, unsigned bytes, unsigned thread);
+  uint32_t now() const { return now_; }
+  uint32_t barrier() const { return barrier_; }  // when all threads of the block met last, or when it began
+  uint32_t block() const { return block_; }      // when the block began
+  void begin_block() { block_ = barrier_ = ++now_; }
+  void pass_barrier() { barrier_ = ++now_; }
+  void pass_warp_barrier() { ++now_; }
 
  private:
-  struct Word {
-    uint32_t written = 0, read = 0;   // when; 0: before all blocks
-    uint16_t writer = 0, reader = 0;  // threads; a reader may be more than one: SEVERAL_LANES + warp, SEVERAL_WARPS
-  };
+  uint32_t now_ = 0, barrier_ = 0, block_ = 0;
+};
+
+// A word's history, which is all zeros where it has none.
+class Word {
+ public:
+  bool written() const { return written_ != 0; }
+  // Fault where that is a race.
+  void read(const Clock& clock, Thread thread);
+  void write(const Clock& clock, Thread thread);
+  // Of cp.async: nobody may touch the word until it arrives.
+  void expect();
+  void arrives(const Clock& clock, Thread thread);
+  bool written_after(uint32_t when) const { return written_ > when; }
+
+ private:
   static constexpr uint16_t SEVERAL_LANES = 1024, SEVERAL_WARPS = 2048, COPYING = 4096;
   static constexpr uint32_t FOR_EVER = UINT32_MAX;
 
-  void check_range(uint64_t address, unsigned bytes) const;
-  void check_read(Word& word, unsigned thread, uint32_t synchronized);
-  void check_write(const Word& word, unsigned thread, uint32_t synchronized) const;
-  void note_reader(Word& word, unsigned thread, uint32_t synchronized);
-  // Whether what `other` did at `when` may not have ended, or not have begun, for this thread.
-  bool unsynchronized(unsigned other, uint32_t when, unsigned thread, uint32_t synchronized) const {
-    return when >= barrier_ && other != thread && (other / LANES != thread / LANES || when >= synchronized);
-  }
+  void check_read(const Clock& clock, Thread thread) const;
+  void check_write(const Clock& clock, Thread thread) const;
+  void note_reader(const Clock& clock, Thread thread);
 
+  uint32_t written_, read_;   // when; 0: never
+  uint16_t writer_, reader_;  // threads of the block; readers may be more than one: SEVERAL_LANES + warp, SEVERAL_WARPS
+};
+
+class SharedMemory {
+ public:
+  explicit SharedMemory(const Clock& clock) : clock_(clock) {}
+  // Empty, for another block.
+  void begin(size_t bytes);
+
+  // The bytes at `address`, after the check that this thread may read or write them now.
+  const unsigned char* read(uint64_t address, unsigned bytes, Thread thread);
+  unsigned char* write(uint64_t address, unsigned bytes, Thread thread);
+  void expect_copy(uint64_t address, unsigned bytes, Thread thread);
+  void copy_arrives(uint64_t address, const unsigned char* from, unsigned bytes, Thread thread);
+
+ private:
+  void check_range(uint64_t address, unsigned bytes) const;
+
+  const Clock& clock_;
   std::vector<unsigned char> bytes_;
   std::vector<Word> words_;
-  size_t size_ = 0;
-  uint32_t clock_ = 0, barrier_ = 0, block_ = 0;  // now, at the last barrier, when the block began
+};
+
+// The allocations that a launch touches. Each instruction remembers the one that it touched last, since it will again.
+class GlobalMemory {
+ public:
+  GlobalMemory(const Launch& launch, const Clock& clock, size_t instructions);
+
+  const unsigned char* read(const Instruction& i, uint64_t address, unsigned bytes, Thread thread);
+  unsigned char* write(const Instruction& i, uint64_t address, unsigned bytes, Thread thread);
+  // What an asynchronous copy brings: nobody may have written it since it was asked for.
+  const unsigned char* read_late(uint64_t address, unsigned bytes, uint32_t asked);
+
+ private:
+  struct Free {
+    void operator()(Word* words) const { std::free(words); }
+  };
+  struct Allocation {
+    uint64_t begin = 0, end = 0;
+    std::unique_ptr<Word, Free> words;
+  };
+
+  bool holds(const Allocation& a, uint64_t address, unsigned bytes) const {
+    return address >= a.begin && address < a.end && a.end - address >= bytes;
+  }
+  Allocation& allocation_at(uint64_t address, unsigned bytes);
+  Word* words_at(const Instruction& i, uint64_t address, unsigned bytes);
+
+  const Launch& launch_;
+  const Clock& clock_;
+  std::map<uint64_t, Allocation> allocations_;
+  Allocation none_;
+  std::vector<Allocation*> last_;
 };
 
 // What a warp's threads have asked for and not yet waited for.
@@ -64,6 +119,7 @@ class AsyncCopies {
     uint64_t from[LANES];
     uint32_t to[LANES], group[LANES];
     unsigned bytes;
+    uint32_t asked;  // when
   };
   Copy& add() {
     copies_.emplace_back();
@@ -72,7 +128,7 @@ class AsyncCopies {
   uint32_t group(int lane) const { return groups_[lane]; }
   void commit(Lanes lanes);
   // All groups of these lanes but the last `left` arrive.
-  void wait(Lanes lanes, uint32_t left, SharedMemory& shared, unsigned first_thread);
+  void wait(Lanes lanes, uint32_t left, Warp& warp);
   void forget() {
     copies_.clear();
     for (uint32_t& group : groups_) group = 0;

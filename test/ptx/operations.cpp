@@ -212,69 +212,51 @@ std::vector<Meaning> of_comparisons() {
 
 // ---- Memory ----
 
-unsigned thread_of(const Warp& w, int lane) { return static_cast<unsigned>(w.number * LANES + lane); }
-
 u64 shared_address(Warp& w, const Instruction& i, int64_t offset, int l) {
   return (i.wide ? w.lanes_of<u64>(i.from[0])[l] : w.lanes_of<u32>(i.from[0])[l]) + static_cast<u64>(offset);
 }
 
-// Calls f(lane, bytes of that lane's access) for reading.
-template <Space SPACE, class Function>
-void for_each_read(Warp& w, const Instruction& i, Lanes lanes, unsigned bytes, Function f) {
-  if constexpr (SPACE == Space::GLOBAL) {
-    const u64* addresses = w.lanes_of<u64>(i.from[0]);
-    w.block->global.check(i, addresses, lanes, bytes);
-    for_each_lane(
-        lanes, [&](int l) { f(l, reinterpret_cast<const unsigned char*>(addresses[l] + static_cast<u64>(i.offset))); });
-  } else if constexpr (SPACE == Space::SHARED) {
-    for (Lanes rest = lanes; rest != 0; rest &= rest - 1) {
-      const int l = __builtin_ctz(rest);
-      const u64 address = shared_address(w, i, i.offset, l);
-      f(l, w.block->shared.read(address, bytes, thread_of(w, l), w.synchronized));
-    }
-  } else {
-    const std::vector<unsigned char>& parameters = w.block->launch().parameters;
-    for (Lanes rest = lanes; rest != 0; rest &= rest - 1) {
-      const int l = __builtin_ctz(rest);
-      const u64 address = w.lanes_of<u64>(i.from[0])[l] + static_cast<u64>(i.offset);
-      if (address > parameters.size() || parameters.size() - address < bytes || address % bytes != 0)
-        throw Fault("a parameter's address out of range, or not a multiple of its size");
-      f(l, parameters.data() + address);
+u64 address(Warp& w, const Instruction& i, int l) { return w.lanes_of<u64>(i.from[0])[l] + static_cast<u64>(i.offset); }
+
+const unsigned char* parameter(const std::vector<unsigned char>& parameters, u64 address, unsigned bytes) {
+  if (address > parameters.size() || parameters.size() - address < bytes || address % bytes != 0)
+    throw Fault("a parameter's address out of range, or not a multiple of its size");
+  return parameters.data() + address;
+}
+
+template <Space SPACE>
+const unsigned char* reading(Warp& w, const Instruction& i, int l, unsigned bytes) {
+  Block& block = *w.block;
+  if (SPACE == Space::GLOBAL) return block.global.read(i, address(w, i, l), bytes, w.thread(l));
+  if (SPACE == Space::SHARED) return block.shared.read(shared_address(w, i, i.offset, l), bytes, w.thread(l));
+  return parameter(block.launch().parameters, address(w, i, l), bytes);
+}
+
+template <Space SPACE>
+unsigned char* writing(Warp& w, const Instruction& i, int l, unsigned bytes) {
+  Block& block = *w.block;
+  if (SPACE == Space::GLOBAL) return block.global.write(i, address(w, i, l), bytes, w.thread(l));
+  return block.shared.write(shared_address(w, i, i.offset, l), bytes, w.thread(l));
+}
+
+template <Space SPACE, class Memory, class Register>
+void load(Warp& w, const Instruction& i, Lanes lanes) {
+  for (Lanes rest = lanes; rest != 0; rest &= rest - 1) {
+    const int l = __builtin_ctz(rest);
+    const unsigned char* from = reading<SPACE>(w, i, l, i.count * sizeof(Memory));
+    for (int k = 0; k < i.count; ++k) {
+      Memory value;
+      std::memcpy(&value, from + k * sizeof value, sizeof value);
+      w.lanes_of<Register>(i.to[k])[l] = static_cast<Register>(value);
     }
   }
 }
 
 template <Space SPACE, class Memory, class Register>
-void load(Warp& w, const Instruction& i, Lanes lanes) {
-  for_each_read<SPACE>(w, i, lanes, i.count * sizeof(Memory), [&](int l, const unsigned char* from) {
-    Memory values[4];
-    std::memcpy(values, from, i.count * sizeof(Memory));
-    for (int k = 0; k < i.count; ++k) w.lanes_of<Register>(i.to[k])[l] = static_cast<Register>(values[k]);
-  });
-}
-
-// The same of one element, which a vector instruction can gather.
-template <Space SPACE, class Memory, class Register>
-void load_one(Warp& w, const Instruction& i, Lanes lanes) {
-  Register* to = w.lanes_of<Register>(i.to[0]);
-  for_each_read<SPACE>(w, i, lanes, sizeof(Memory), [&](int l, const unsigned char* from) {
-    Memory value;
-    std::memcpy(&value, from, sizeof value);
-    to[l] = static_cast<Register>(value);
-  });
-}
-
-template <Space SPACE, class Memory, class Register>
 void store(Warp& w, const Instruction& i, Lanes lanes) {
-  const unsigned bytes = static_cast<unsigned>(i.count * sizeof(Memory));
-  const u64* addresses = w.lanes_of<u64>(i.from[0]);
-  if (SPACE == Space::GLOBAL) w.block->global.check(i, addresses, lanes, bytes);
   for (Lanes rest = lanes; rest != 0; rest &= rest - 1) {
     const int l = __builtin_ctz(rest);
-    unsigned char* to =
-        SPACE == Space::GLOBAL
-            ? reinterpret_cast<unsigned char*>(addresses[l] + static_cast<u64>(i.offset))
-            : w.block->shared.write(shared_address(w, i, i.offset, l), bytes, thread_of(w, l), w.synchronized);
+    unsigned char* to = writing<SPACE>(w, i, l, i.count * sizeof(Memory));
     for (int k = 0; k < i.count; ++k) {
       const auto value = static_cast<Memory>(w.lanes_of<Register>(i.from[1 + k])[l]);
       std::memcpy(to + k * sizeof value, &value, sizeof value);
@@ -282,13 +264,12 @@ void store(Warp& w, const Instruction& i, Lanes lanes) {
   }
 }
 
-enum class Access { LOAD, LOAD_ONE, STORE };
+enum class Access { LOAD, STORE };
 
 template <Access ACCESS, Space SPACE, class Memory, class Register>
 Operation access_of_types() {
   if constexpr (sizeof(Memory) > sizeof(Register)) return nullptr;
   if constexpr (ACCESS == Access::LOAD) return load<SPACE, Memory, Register>;
-  if constexpr (ACCESS == Access::LOAD_ONE) return load_one<SPACE, Memory, Register>;
   return store<SPACE, Memory, Register>;
 }
 
@@ -370,9 +351,8 @@ const std::vector<Meaning>& meanings() {
   return all;
 }
 
-Operation load_operation(Space space, const std::string& type, int register_bits, int count) {
-  return count == 1 ? access<Access::LOAD_ONE>(space, type, register_bits)
-                    : access<Access::LOAD>(space, type, register_bits);
+Operation load_operation(Space space, const std::string& type, int register_bits) {
+  return access<Access::LOAD>(space, type, register_bits);
 }
 Operation store_operation(Space space, const std::string& type, int register_bits) {
   return access<Access::STORE>(space, type, register_bits);
@@ -389,22 +369,25 @@ Operation vote_operation(const std::string& mode) { return mode == "ballot" ? ba
 
 // Only where all living lanes meet does the warp's clock go on: a meeting of some publishes nothing to the others.
 void synchronize_warp(Warp& w, const Instruction&, Lanes lanes) {
-  if (lanes == w.living) w.synchronized = w.block->shared.warp_synchronized();
+  if (lanes != w.living) return;
+  w.block->clock.pass_warp_barrier();
+  w.synchronized = w.block->clock.now();
 }
 
 void copy_async(Warp& w, const Instruction& i, Lanes lanes) {
   const u64* from = w.lanes_of<u64>(i.from[1]);
-  w.block->global.check(i, from, lanes, i.count);
   AsyncCopies& copies = w.block->copies[static_cast<size_t>(w.number)];
   AsyncCopies::Copy& copy = copies.add();
   copy.lanes = lanes;
   copy.bytes = i.count;
+  copy.asked = w.block->clock.now();
   for (Lanes rest = lanes; rest != 0; rest &= rest - 1) {
     const int l = __builtin_ctz(rest);
     copy.from[l] = from[l] + static_cast<u64>(i.offset);
     copy.to[l] = static_cast<u32>(shared_address(w, i, i.shared_offset, l));
     copy.group[l] = copies.group(l);
-    w.block->shared.expect_copy(copy.to[l], copy.bytes, thread_of(w, l), w.synchronized);
+    w.block->global.read(i, copy.from[l], copy.bytes, w.thread(l));
+    w.block->shared.expect_copy(copy.to[l], copy.bytes, w.thread(l));
   }
 }
 
@@ -413,8 +396,7 @@ void commit_copies(Warp& w, const Instruction&, Lanes lanes) {
 }
 
 void wait_for_copies(Warp& w, const Instruction& i, Lanes lanes) {
-  w.block->copies[static_cast<size_t>(w.number)].wait(lanes, static_cast<u32>(i.offset), w.block->shared,
-                                                      thread_of(w, 0));
+  w.block->copies[static_cast<size_t>(w.number)].wait(lanes, static_cast<u32>(i.offset), w);
 }
 
 void unpack(Warp& w, const Instruction& i, Lanes lanes) {

@@ -21,7 +21,7 @@ const std::vector<Meaning>& meanings();
 
 // Loads and stores: by the type in memory, the register's bits and the state space.
 enum class Space { PARAMETER, GLOBAL, SHARED };
-Operation load_operation(Space space, const std::string& type, int register_bits, int count);
+Operation load_operation(Space space, const std::string& type, int register_bits);
 Operation store_operation(Space space, const std::string& type, int register_bits);
 
 // Whole warps: shfl.sync.MODE.b32, vote.sync.MODE, and the rest that has operands of its own.

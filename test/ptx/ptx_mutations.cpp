@@ -11,8 +11,11 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <optional>
+#include <set>
+#include <tuple>
 
 #include "base/text.h"
 #include "check.h"
@@ -172,21 +175,24 @@ bool change_constant(Kernel& kernel, size_t n, uint32_t) {
   return false;
 }
 
+constexpr const char *SPLIT = "fma becomes mul and add", *COMPARISON = "a comparison with or without equality",
+                     *FOLDS = "two folds exchanged", *BIT = "a constant's last bit";
+
 struct Kind {
   const char* name;
   Change change;
 };
-constexpr Kind KINDS[] = {{"fma becomes mul and add", split_fma},
+constexpr Kind KINDS[] = {{SPLIT, split_fma},
                           {".rn becomes .approx or .ftz", round_otherwise},
                           {"bar.sync removed", remove_barrier},
                           {"bar.warp.sync removed", remove_warp_barrier},
                           {"wait_group waits for one less", wait_for_less},
                           {"a mask without a lane", mask_without_lane},
                           {"an address + 4", move_address},
-                          {"a comparison with or without equality", other_comparison},
-                          {"two folds exchanged", exchange_folds},
+                          {COMPARISON, other_comparison},
+                          {FOLDS, exchange_folds},
                           {"a vector load made scalar", scalar_load},
-                          {"a constant's last bit", change_constant}};
+                          {BIT, change_constant}};
 
 // ---- Checks, and what each of them executes ---------------------------------------------------------------------------
 
@@ -259,6 +265,7 @@ std::vector<Mutation> draw_mutations(const ptx::Programs& programs, const std::v
   std::vector<size_t> launched;
   for (const auto& [n, here] : executed) launched.push_back(n);
   std::vector<Mutation> mutations;
+  std::set<std::tuple<size_t, size_t, size_t>> drawn;
   for (size_t kind = 0; kind < std::size(KINDS); ++kind) {
     Draw draw(kind);
     const size_t wanted = count / std::size(KINDS) + (kind < count % std::size(KINDS) ? 1 : 0);
@@ -274,6 +281,7 @@ std::vector<Mutation> draw_mutations(const ptx::Programs& programs, const std::v
       if (!(folds ? s.opcode == "shfl.sync.bfly.b32" : KINDS[kind].change(one, 0, word))) continue;
       Kernel whole = programs.kernels()[program];
       if (!KINDS[kind].change(whole, statement, word)) continue;
+      if (!drawn.emplace(kind, program, statement).second) continue;
       mutations.push_back({kind, program, statement, word});
       ++found;
     }
@@ -309,56 +317,93 @@ std::optional<std::string> notice(ptx::Programs& programs, const std::vector<Rea
 
 // ---- What nobody notices, and why ---------------------------------------------------------------------------------------
 
-// A kind of change where the instruction, its line of source, its caller's line or the kernel's name has these words.
+// Whose PTX the reasons were found for. Another nvcc makes other instructions of a line: what is not noticed of its PTX and has
+// no reason here is said, and no failure.
+constexpr const char* STUDIED = "Cuda compilation tools, release 13.0";
+
+bool is_studied(const std::string& folder) {
+  std::ifstream file(folder + "/loss.ptx");
+  std::string line;
+  while (std::getline(file, line) && !begins(line, "// Cuda compilation tools")) {
+  }
+  return begins(line, std::string("// ") + STUDIED);
+}
+
+// A kind of change of an instruction that begins so (shape_of below), on this line of source (where it is empty: of which
+// nvcc names none), in kernels whose names have these words.
 struct Explanation {
-  const char *kind, *source, *kernel, *why;
+  const char *kind, *instruction, *source, *kernel, *why;
 };
 
-constexpr const char
-    *SPLIT = "fma becomes mul and add",
-    *BIT = "a constant's last bit", *WARP_BARRIER = "bar.warp.sync removed",
-    *COMPARISON = "a comparison with or without equality", *FOLDS = "two folds exchanged",
-    *SMALL_TERM = "a term of a polynomial, far below the rounding of its result, which seldom tells";
+constexpr const char* FOLD = "shfl.sync.bfly.b32 %, %, ";
 
 constexpr Explanation EXPLAINED[] = {
-    {WARP_BARRIER, "__syncwarp();", "",
-     "orders global memory between a warp's lanes, of which the machine keeps no history"},
-    {FOLDS, "largest = numerics::max(", "", "the largest is the largest in any order"},
-    {FOLDS, "best = better(best", "", "the largest is the largest in any order"},
-    {SPLIT, "= fma(p, ", "", SMALL_TERM},
-    {SPLIT, "= fma(q, ", "", SMALL_TERM},
-    {SPLIT, "float p = fma(", "", SMALL_TERM},
-    {SPLIT, "float q = fma(", "", SMALL_TERM},
-    {SPLIT, "fma(n, -LN2_LOW, fma(n, -LN2_HIGH, x))", "", "n·LN2_HIGH is exact, and n·LN2_LOW is small"},
-    {SPLIT, "fma(k, LN2_LOW, low)", "", "k·LN2_LOW is small"},
-    {SPLIT, "sum[n / 8][n % 8] = numerics::fma(", "InverseStd",
-     "a last bit in a dot product, behind a root and a division, which seldom tell"},
-    {BIT, "= fma(p, ", "", SMALL_TERM},
-    {BIT, "= fma(q, ", "", SMALL_TERM},
-    {BIT, "float p = fma(", "", SMALL_TERM},
-    {BIT, "float q = fma(", "", SMALL_TERM},
-    {BIT, "0fB5BFBE8E", "", "LN2_LOW, whose last bit is far below the rounding of an exponential"},
-    {BIT, "0f3FB8AA3B", "", "log₂e tells only which whole number is near; what is left is computed from that"},
-    {COMPARISON, "return h > 0 ?", "", "at zero both formulas give the same"},
-    {COMPARISON, "= max(", "", "the larger of two equal numbers"},
-    {COMPARISON, "= min(", "", "the smaller of two equal numbers"},
-    {COMPARISON, "key >= s.visible(row(r))", "", "of the last query, which sees all keys that come here"},
-    {COMPARISON, "n < (to - from) * OWN", "", "one place more is filled, and read by nobody"},
-    {COMPARISON, "chunk < chunks; ++chunk", "", "whether eight chunks are taken together or one by one"},
-    {COMPARISON, "n + AT_ONCE + line_ < size_", "", "which row stands for one that does not exist, and is never used"},
-    {COMPARISON, "cuda_pipeline_helpers.h:0", "product::multiply",
+    {FOLDS, FOLD, "largest = numerics::max(__shfl_xor_sync(", "", "the largest is the largest in any order"},
+    {FOLDS, FOLD, "best = better(best, {__shfl_xor_sync(", "", "the largest is the largest in any order"},
+    {SPLIT, "fma.rn.f32 %, %, 0fBF317200, %", "fma(n, -LN2_LOW, fma(n, -LN2_HIGH, x));", "", "n·LN2_HIGH is exact"},
+    {SPLIT, "fma.rn.f32 %, %, 0fB5BFBE8E, %", "fma(n, -LN2_LOW, fma(n, -LN2_HIGH, x));", "", "n·LN2_LOW is small"},
+    {BIT, "mov.f32 %, 0fB5BFBE8E", "fma(n, -LN2_LOW, fma(n, -LN2_HIGH, x));", "", "n·LN2_LOW is small"},
+    {SPLIT, "fma.rn.f32 %, %, 0f35BFBE8E, %", "fma(f * f, q, fma(k, LN2_LOW, low));", "", "k·LN2_LOW is small"},
+    {BIT, "mov.f32 %, 0f3FB8AA3B", "const float shifted = fma(x, LOG2_E_FLOAT, ROUND_TO_INTEGER);", "",
+     "log₂e tells only which whole number is near; what is left is computed from that"},
+    {COMPARISON, "setp.gt.f32 %, %, 0f00000000", "return h > 0 ? real(1) : numerics::exp(h);", "Elu",
+     "at zero both formulas give one"},
+    {COMPARISON, "setp.le.s32 %, %, %", "for (int k = max(filter.K - filter.T + t, 0); k < filter.K; ++k)",
+     "input_gradient", "no sum is empty, since t < T"},
+    {COMPARISON, "setp.le.s32 %, %, %", "if (PARTIAL && (r == 0 || key >= s.visible(row(r)))) continue;", "sweep_lanes",
+     "of the last query, which sees all keys that come here"},
+    {COMPARISON, "setp.ge.s32 %, %, %", "n < (to - from) * OWN;", "sweep_pairs",
+     "one place more is filled, and read by nobody"},
+    {COMPARISON, "setp.lt.u64 %, %, 7", "for (int64_t chunk = 0; chunk < chunks; ++chunk)", "columns::add_sums",
+     "whether eight chunks are taken together or one by one"},
+    {COMPARISON, "setp.lt.s32 %, %, %", "", "product::multiply<petroglyph::(anonymous namespace)::InverseStd>",
      "which row stands for one that does not exist, and is never used"},
 };
 
-const Explanation* explanation(const Kernel& kernel, const Mutation& m) {
+// Lines of numerics.h whose term is at most a fortieth of the result. Its last bit, and whether its product is rounded,
+// seldom tells: not in every kernel's few numbers.
+constexpr const char* SMALL_TERMS[] = {
+    // exp2_of_fraction
+    "float p = fma(unit * 0x1.5aaa0ap-10f, f, unit * 0x1.3cf080p-7f);", "p = fma(p, f, unit * 0x1.c6bac4p-5f);",
+    // add_exp_tail
+    "float q = fma(0x1.6b97a6p-10f, r, 0x1.122538p-7f);", "q = fma(q, r, 0x1.5556f6p-5f);",
+    "q = fma(q, r, 0x1.5554b4p-3f);",
+    // log_from_parts
+    "float q = fma(-0x1.39c1f4p-4f, f, 0x1.08ceeep-3f);", "q = fma(q, f, -0x1.0f277cp-3f);",
+    "q = fma(q, f, 0x1.225a62p-3f);", "q = fma(q, f, -0x1.542652p-3f);", "q = fma(q, f, 0x1.99a52cp-3f);",
+    "q = fma(q, f, -0x1.000434p-2f);",
+    // tanh
+    "float p = fma(-0x1.750ce4p-8f, square, 0x1.51f8cep-6f);", "p = fma(p, square, -0x1.b835a4p-5f);",
+    "p = fma(p, square, 0x1.1106f6p-3f);",
+    // erf
+    "float p = fma(0x1.4771fcp-14f, square, -0x1.a3515ep-11f);", "p = fma(p, square, 0x1.53f224p-8f);",
+    "float q = fma(0x1.19f280p-12f, a, -0x1.16b1c2p-8f);", "q = fma(q, a, 0x1.0217dap-5f);",
+    "q = fma(q, a, -0x1.30a480p-3f);"};
+
+bool has(const std::string& words, const std::string& some) { return words.find(some) != std::string::npos; }
+
+// "fma.rn.f32 %, %, %, 0f3F800000": registers without their numbers, or the number that they are set to.
+std::string shape_of(const Kernel& kernel, const Statement& s) {
+  std::string shape = s.opcode;
+  for (size_t k = 0; k < s.operands.size(); ++k) {
+    const std::string value = k == 0 ? s.operands[k] : set_to(kernel, s.operands[k]);
+    shape += (k == 0 ? " " : ", ") + (begins(value, "%") ? "%" : value);
+  }
+  return shape;
+}
+
+// Empty where there is no reason.
+std::string explanation(const Kernel& kernel, const Mutation& m) {
   const Statement& s = kernel.statements[m.statement];
-  const std::string words = s.text + " | " + ptx::source_of(kernel, s) + " | " + ptx::source_text(kernel, s);
-  const auto fits = [&](const Explanation& e) {
-    return std::string(e.kind) == KINDS[m.kind].name && words.find(e.source) != std::string::npos &&
-           kernel.name.find(e.kernel) != std::string::npos;
-  };
-  const auto found = std::find_if(std::begin(EXPLAINED), std::end(EXPLAINED), fits);
-  return found == std::end(EXPLAINED) ? nullptr : found;
+  const std::string kind = KINDS[m.kind].name, shape = shape_of(kernel, s), source = ptx::source_text(kernel, s);
+  for (const Explanation& e : EXPLAINED)
+    if (kind == e.kind && begins(shape, e.instruction) && (*e.source == 0 ? source == " | " : has(source, e.source)) &&
+        has(kernel.name, e.kernel))
+      return e.why;
+  if (kind == SPLIT || kind == BIT)
+    for (const char* term : SMALL_TERMS)
+      if (has(source, term)) return "a term far below the rounding of the result";
+  return "";
 }
 
 struct Count {
@@ -374,27 +419,28 @@ struct Count {
 };
 
 // A mutation that nobody noticed must be explained.
-Count judge(Test& test, ptx::Programs& programs, const std::vector<Reached>& reached, const Mutation& m) {
+Count judge(Test& test, ptx::Programs& programs, const std::vector<Reached>& reached, const Mutation& m, bool studied) {
   if (notice(programs, reached, m)) return {1, 1, 0};
   const Kernel& kernel = programs.kernels()[m.program];
   const Statement& s = kernel.statements[m.statement];
-  const Explanation* known = explanation(kernel, m);
+  const std::string known = explanation(kernel, m);
   const std::string what =
-      text("%s: %s (%s: %s), statement %zu of %s", KINDS[m.kind].name, s.text.c_str(),
+      text("%s: %s (%s: %s), statement %zu of %s", KINDS[m.kind].name, shape_of(kernel, s).c_str(),
            ptx::source_of(kernel, s).c_str(), ptx::source_text(kernel, s).c_str(), m.statement, kernel.name.c_str());
-  if (known != nullptr) std::printf("note not noticed: %s: %s\n", what.c_str(), known->why);
-  if (known == nullptr) test.check(what, false, "nothing notices it: mend the cases, or say in EXPLAINED why");
-  return {1, 0, known != nullptr ? 1 : 0};
+  if (!known.empty()) std::printf("note not noticed: %s: %s\n", what.c_str(), known.c_str());
+  if (known.empty() && !studied) std::printf("note not noticed: %s: the reasons are for %s\n", what.c_str(), STUDIED);
+  if (known.empty() && studied) test.check(what, false, "nothing notices it: mend the cases, or say in EXPLAINED why");
+  return {1, 0, known.empty() ? 0 : 1};
 }
 
-void mutate(Test& test, ptx::Programs& programs, size_t count, const std::vector<std::string>& groups) {
+void mutate(Test& test, ptx::Programs& programs, size_t count, const std::vector<std::string>& groups, bool studied) {
   set_order(programs, ptx::Order::ASCENDING);
   const std::vector<Reached> reached = run_all(programs, groups);
   programs.most_branches = 20000000;
   std::map<std::string, Count> of_kind;
   Count all;
   for (const Mutation& m : draw_mutations(programs, reached, count)) {
-    const Count one = judge(test, programs, reached, m);
+    const Count one = judge(test, programs, reached, m, studied);
     of_kind[KINDS[m.kind].name] += one;
     all += one;
   }
@@ -412,12 +458,13 @@ int main(int argc, char** argv) {
   using namespace petroglyph;
   try {
     const char *folder = std::getenv("PTX"), *number = std::getenv("PTX_MUTATIONS");
+    const std::string from = folder != nullptr ? folder : "build/ptx/compute_90";
     const size_t count = number != nullptr ? std::strtoul(number, nullptr, 10) : 44;
     const std::vector<std::string> groups = {
         "linear", "rows", "relation", "linear relation", "attention", "dilated", "linear attention", "dct", "table"};
     Test test(argc, argv);
-    ptx::Programs programs(folder != nullptr ? folder : "build/ptx/compute_90");
-    test.run("mutations", [&](Test& t) { mutate(t, programs, count, groups); });
+    ptx::Programs programs(from);
+    test.run("mutations", [&](Test& t) { mutate(t, programs, count, groups, is_studied(from)); });
     return test.finish();
   } catch (const std::exception& error) {
     std::printf("FAIL ptx: %s\n0 passed, 1 failed\n", error.what());

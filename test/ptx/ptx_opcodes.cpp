@@ -120,15 +120,15 @@ const std::string REGISTERS =
     ".reg .pred %p<9>; .reg .b16 %rs<9>; .reg .b32 %r<9>; .reg .f32 %f<9>; .reg .b64 %rd<9>;\n";
 
 // Runs a kernel with one parameter, the address of 64 numbers, and gives them back.
-std::vector<uint64_t> run_body(const std::string& body, unsigned threads = 32,
-                               ptx::Order order = ptx::Order::ASCENDING) {
+std::vector<uint64_t> run_body(const std::string& body, unsigned threads = 32, ptx::Order order = ptx::Order::ASCENDING,
+                               unsigned blocks = 1) {
   const std::string text =
       ".extern .shared .align 16 .b8 more[];\n.visible .entry k(.param .u64 out) {\n" + REGISTERS + body + "\nret; }\n";
   ptx::Program program = ptx::decode(ptx::parse_kernels(text, "test").at(0));
   std::vector<uint64_t> out(64, 0);
   const auto address = reinterpret_cast<uint64_t>(out.data());
   ptx::Launch launch;
-  launch.grid = {1, 1, 1};
+  launch.grid = {blocks, 1, 1};
   launch.block = {threads, 1, 1};
   launch.shared_bytes = 256;
   launch.order = order;
@@ -171,7 +171,7 @@ void check_row(Test& test, const std::string& row) {
   const int bits = meaning->result == 1 ? 32 : meaning->result;
   body += "st.global.u" + std::to_string(bits) + " [%rd2], " + register_of(bits) + ";\n";
   char found[32], wanted[32];
-  std::snprintf(found, sizeof found, "%llx", static_cast<unsigned long long>(run_body(body)[0]));
+  std::snprintf(found, sizeof found, "%llx", static_cast<unsigned long long>(run_body(body, 1)[0]));
   std::snprintf(wanted, sizeof wanted, "%llx", static_cast<unsigned long long>(expected));
   test.equal(row, std::string(found), std::string(wanted));
 }
@@ -188,7 +188,8 @@ void opcodes(Test& test) {
     test.check(std::string(m.opcode) + " has a row", seen.count(m.opcode) > 0);
   const auto wide = run_body(
       "ld.param.u64 %rd2, [out]; mov.u64 %rd3, 0x1ffffffff; cvt.s64.s32 %rd4, %rd3;\n"
-      "st.global.u64 [%rd2], %rd4; cvt.u64.u32 %rd4, %rd3; st.global.u64 [%rd2+8], %rd4;");
+      "st.global.u64 [%rd2], %rd4; cvt.u64.u32 %rd4, %rd3; st.global.u64 [%rd2+8], %rd4;",
+      1);
   test.equal("the low half, with its sign", wide[0], ~uint64_t(0));
   test.equal("the low half, without", wide[1], uint64_t(0xffffffff));
 }
@@ -197,6 +198,9 @@ void opcodes(Test& test) {
 const std::string LANE =
     "ld.param.u64 %rd2, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd3, %r1, 4; add.s64 %rd3, %rd2, %rd3;\n";
 const std::string STORE = "st.global.u32 [%rd3], %r2;";
+
+// The address of number %r6 in %rd4.
+const std::string AT = "mul.wide.u32 %rd4, %r6, 4; add.s64 %rd4, %rd2, %rd4;\n";
 
 uint32_t lane_of(const std::vector<uint64_t>& out, int lane) {
   return static_cast<uint32_t>(out[static_cast<size_t>(lane) / 2] >> (32 * (lane % 2)));
@@ -276,8 +280,52 @@ void faults(Test& test) {
   faulty("a copy not waited for", "has not brought yet", COPY + OWN);
   faulty("a copy of the group before", "has not brought yet", COPY + "cp.async.wait_group 1;\n" + OWN);
   faulty("a copy seen by others", "race", COPY + "cp.async.wait_group 0;\n" + NEXT);
+  faulty("a copy's source written by another lane", "race",
+         COPY + "xor.b32 %r6, %r1, 1;\n" + AT + "st.global.u32 [%rd4], %r1;");
+  faulty("a copy's source written before it arrives", "was written before it arrived",
+         COPY + "bar.sync 0; st.global.u32 [%rd3], %r1; cp.async.wait_group 0;");
+  run_body(COPY + "cp.async.wait_group 0; bar.sync 0; st.global.u32 [%rd3], %r1;");
   run_body(COPY + "cp.async.wait_group 0;\n" + OWN);
   run_body(COPY + "cp.async.wait_group 0; bar.sync 0;\n" + NEXT);
+}
+
+// Who may touch a word of global memory beside others: of their warp, of their block, of another.
+void global_races(Test& test) {
+  const std::string WRITE = "st.global.u32 [%rd3], %r1;\n", READ = "ld.global.u32 %r2, [%rd4];\n";
+  const std::string SHUFFLE = "shfl.sync.bfly.b32 %r7, %r1, 1, 31, -1;\n";
+  const std::string NEXT = LANE +
+                           "xor.b32 %r6, %r1, 1; mul.wide.u32 %rd5, %r1, 8; mul.wide.u32 %rd6, %r6, 8;\n"
+                           "add.s64 %rd5, %rd2, %rd5; add.s64 %rd6, %rd2, %rd6;\n" +
+                           AT;
+  const std::string FAR = LANE + "xor.b32 %r6, %r1, 32;\n" + AT;
+  const auto racing = [&](const std::string& name, const std::string& body, unsigned threads = 32,
+                          unsigned blocks = 1) {
+    for (const ptx::Order order : {ptx::Order::ASCENDING, ptx::Order::DESCENDING})
+      test.throws(name, "race", [&] { run_body(body, threads, order, blocks); });
+  };
+  racing("a lane reads what another wrote", NEXT + WRITE + READ);
+  racing("a lane writes what another read", NEXT + READ + WRITE);
+  racing("two lanes write a word", LANE + "st.global.u32 [%rd2], %r1;");
+  racing("a shuffle publishes nothing", NEXT + WRITE + SHUFFLE + READ);
+  racing("the second of two words", NEXT + "st.global.v2.u32 [%rd5], {%r1, %r1}; ld.global.u32 %r2, [%rd6+4];");
+  test.equal("a warp's barrier publishes",
+             lane_of(run_body(NEXT + WRITE + "bar.warp.sync -1;\n" + READ + "bar.warp.sync -1;\n" + STORE), 6), 7u);
+  run_body(NEXT + READ + "bar.warp.sync -1;\n" + WRITE);
+  racing("a warp's barrier publishes nothing to other warps", FAR + WRITE + "bar.warp.sync -1;\n" + READ, 64);
+  racing("nor what it read", FAR + READ + "bar.warp.sync -1;\n" + WRITE, 64);
+  test.equal("a barrier publishes",
+             lane_of(run_body(FAR + WRITE + "bar.sync 0;\n" + READ + "bar.sync 0;\n" + STORE, 64), 6), 38u);
+  run_body(FAR + READ + "bar.sync 0;\n" + WRITE, 64);
+
+  const std::string OF_BLOCK = "mov.u32 %r6, %ctaid.x;\n" + AT;
+  const std::string FIRST = LANE + OF_BLOCK + "setp.eq.u32 %p1, %r6, 0; @%p1 bra $first;\n";
+  const std::string ONE = "st.global.u32 [%rd2], %r1;\n", LOOK = "ld.global.u32 %r2, [%rd2];\n";
+  racing("two blocks write a word", LANE + "bar.sync 0;\n" + ONE + "bar.sync 0;", 1, 2);
+  racing("a block writes, another reads", FIRST + "bar.sync 0;\n" + LOOK + "ret;\n$first:\n" + ONE + "bar.sync 0;", 1,
+         2);
+  racing("the third of three blocks that read writes",
+         LANE + OF_BLOCK + LOOK + "setp.ne.u32 %p1, %r6, 1; @%p1 bra $end;\n" + ONE + "$end:", 1, 3);
+  run_body(LANE + OF_BLOCK + LOOK + "st.global.u32 [%rd4+16], %r6;", 1, ptx::Order::ASCENDING, 3);
 }
 
 }  // namespace
@@ -288,5 +336,6 @@ int main(int argc, char** argv) {
   test.run("opcodes", petroglyph::opcodes);
   test.run("exchanges", petroglyph::exchanges);
   test.run("faults", petroglyph::faults);
+  test.run("races in global memory", petroglyph::global_races);
   return test.finish();
 }
