@@ -5,7 +5,7 @@ BUILD ?= build
 REAL ?= float
 DEBUG ?= 0
 SANITIZE ?= 0
-OPENMP ?= auto
+OPENMP ?= 1
 # Of what computes (cpu/, math/), and of all the rest, which compiles in half the time so. The bits are the same at every level.
 OPTIMIZE ?= $(if $(filter 1,$(DEBUG)),-O1 -g,-O3)
 OPTIMIZE_REST ?= $(if $(filter -O3,$(OPTIMIZE)),-Og,$(OPTIMIZE))
@@ -26,10 +26,8 @@ ARCHFLAGS := $(if $(filter generic,$(ARCH)),,$(if $(X86),-march=$(ARCH) -mprefer
 # The arithmetic contract (src/math/numerics.h): no contraction of a*b+c, no reordering, no errno from sqrt. Never -ffast-math.
 CONTRACT := -ffp-contract=off -fno-math-errno -fno-trapping-math
 
-# Whether this compiler has OpenMP; without it everything works on one thread. OPENMP=0 leaves it out.
-OPENMP_WORKS := $(if $(filter 0,$(OPENMP)),,$(shell echo 'int main() { return 0; }' | \
-  $(CXX) -fopenmp -x c++ - -o /dev/null 2>/dev/null && echo yes))
-OPENMPFLAGS := $(if $(OPENMP_WORKS),-fopenmp,-fopenmp-simd)
+# OpenMP's simd pragmas; threads are the standard library's. OPENMP=0: what a compiler does that does not know them.
+OPENMPFLAGS := $(if $(filter 0,$(OPENMP)),,-fopenmp-simd) -pthread
 
 COMMA := ,
 # -Wno-pass-failed: clang++ makes no vectors at -O1, under the sanitizers, and would stop at every loop that asks for them.
@@ -143,9 +141,6 @@ OF_CASES := analysis identities gradients bits bench
 .PHONY: all test test-all test-exhaustive storm fuzz bench test-gpu bench-gpu format lint clean help float-tests double-tests install uninstall check-docs
 .DELETE_ON_ERROR:
 all: $(PROGRAMS)
-ifeq ($(OPENMP_WORKS),)
-	@echo "left out: threads ($(CXX) has no OpenMP)"
-endif
 ifeq ($(MPI_FLAGS),)
 	@echo "left out: MPI ($(if $(filter 0,$(MPI)),MPI=0,no $(MPICXX) here))"
 endif
@@ -346,10 +341,12 @@ test: float-tests double-tests $(PTX_BUILT)
 	@test/run.sh $(HOUSE_TESTS) $(PTX_TESTS) $(BUILT_TESTS)
 
 # The same bits from every build: each of these compares itself with test/golden.txt and with the oracles.
-MATRIX := generic O0 noopenmp sanitize $(if $(X86),v3) $(if $(shell command -v clang++),clang)
+MATRIX := generic O0 noopenmp sanitize races $(if $(X86),v3) $(if $(shell command -v clang++),clang)
 generic_FLAGS := ARCH=generic
 O0_FLAGS := OPTIMIZE=-O0
 noopenmp_FLAGS := OPENMP=0
+# What two threads do to one word without an order between them.
+races_FLAGS := OPTIMIZE=-O1 CXXFLAGS=-fsanitize=thread LDFLAGS=-fsanitize=thread MPI=0
 sanitize_FLAGS := SANITIZE=1 OPTIMIZE=-O1
 v3_FLAGS := ARCH=x86-64-v3
 clang_FLAGS := CXX=clang++ FILES=1
@@ -402,6 +399,7 @@ check-docs: $(PROGRAMS)
 GPU_TESTS := $(BUILD)/test/gpu_run $(BUILD)/test/gpu_math
 $(BUILD)/test/gpu_run: $(BUILD)/test/gpu_run.o $(BUILD)/test/gpu_checks.o $(BUILD)/test/cases.o $(ROOMS_gpu_run:%=$(BUILD)/%.a)
 $(BUILD)/test/gpu_math: $(BUILD)/test/gpu_math.o $(BUILD)/math.a $(BUILD)/base.a
+$(BUILD)/test/gpu_math: override LDFLAGS += -fopenmp
 $(GPU_TESTS):
 	@echo "  LINK $@"
 	@$(CXX) -o $@ $^ $(LINKFLAGS)
@@ -465,7 +463,7 @@ ARCH=native           instruction set: x86-64-v3, generic, … (the results are 
 CUDA=auto             where a GPU is; 1 builds it, 0 leaves it out; GPU_ARCH="80 90": what to build for, default the GPU that is here
 FILES=0               1 compiles every file by itself, not a room at a time: faster where few files change
 MPI=auto              where mpicxx is: several processes train one model (mpirun -n 4 ./train_copy --shards 4); 0 leaves it out
-CXX=g++ OPENMP=auto DEBUG=0 SANITIZE=0 OPTIMIZE=-O3 OPTIMIZE_REST=-Og REAL=float BUILD=build
+CXX=g++ OPENMP=1 DEBUG=0 SANITIZE=0 OPTIMIZE=-O3 OPTIMIZE_REST=-Og REAL=float BUILD=build
 endef
 export HELP
 help:

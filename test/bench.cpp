@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "cases.h"
 #include "cpu/cpu.h"
+#include "cpu/parallel.h"
 #include "cpu/peak.h"
 #include "math/random.h"
 #include "tasks/copying.h"

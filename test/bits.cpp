@@ -4,14 +4,18 @@
 //   build/test/bits --write FILE      writes the fingerprints of this build: a change of the contract, and its commit says why
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <thread>
 
 #include "base/text.h"
 #include "cases.h"
 #include "check.h"
 #include "cpu/make_cpu.h"
+#include "cpu/parallel.h"
 #include "cpu/product.h"
 #include "fingerprints.h"
 #include "math/random.h"
@@ -177,6 +181,31 @@ void streamed(Test& test, const ModelCase& row, int piece, bool in_turns = false
   }
 }
 
+// Jobs of all numbers of pieces, long enough to be shared, one right after the other or when the workers sleep: every piece is done
+// once, before parallel() returns, and no thread does two at a time.
+void pieces_once(Test& test, int count) {
+  const Threads threads(count);
+  std::vector<int> done;
+  std::vector<std::atomic<int>> busy(static_cast<size_t>(count));
+  int64_t wrong = 0, all = 0;
+  for (uint64_t job = 0; job < 3000; ++job) {
+    if (job % 64 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
+    const int64_t pieces = 1 + philox(1, 0, 0, job).word[0] % 70;
+    done.assign(static_cast<size_t>(pieces), 0);
+    parallel(threads, 3 * pieces - 1, 3, [&](int64_t begin, int64_t end, int thread) {
+      if (busy[static_cast<size_t>(thread)]++ != 0) done[0] += 100;
+      const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(120) / pieces;
+      while (std::chrono::steady_clock::now() < until) {
+      }
+      done[static_cast<size_t>(begin / 3)] += end == std::min(begin + 3, 3 * pieces - 1) ? 1 : 100;
+      --busy[static_cast<size_t>(thread)];
+    });
+    wrong += std::count_if(done.begin(), done.end(), [](int times) { return times != 1; });
+    all += pieces;
+  }
+  test.equal(text("wrong ones of %lld pieces", static_cast<long long>(all)), wrong, int64_t{0});
+}
+
 int write_golden(const std::string& path) {
   std::ofstream out(path);
   for (const auto& [name, fingerprint] : all_fingerprints(cpu_of(2))) out << fingerprint << "  " << name << "\n";
@@ -192,6 +221,8 @@ int main(int argc, char** argv) {
   Test test(argc, argv);
   for (const int threads : {1, 2, 5})
     test.run(text("golden, threads %d", threads), [&](Test& t) { against_golden(t, cpu_of(threads)); });
+  for (const int threads : {2, 5})
+    test.run(text("pieces, threads %d", threads), [&](Test& t) { pieces_once(t, threads); });
   test.run("linear 200x430x230", [](Test& t) { linear_as_written(t, 200, 430, 230); });  // blocks of rows, and strips
   test.run("linear 9x1200x900", [](Test& t) { linear_as_written(t, 9, 1200, 900); });    // b in two pieces
   test.run("linear 2100x20x70", [](Test& t) { linear_as_written(t, 2100, 20, 70); });    // three chunks of rows

@@ -37,8 +37,6 @@ folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 130' INT TERM
 for command in "$@"; do printf '%s\n' "$command"; done > "$folder/commands"
-# Threads that wait for others leave the core to those that work.
-export OMP_WAIT_POLICY="${OMP_WAIT_POLICY:-passive}"
 jobs=${TEST_JOBS:-$(nproc 2> /dev/null || sysctl -n hw.ncpu 2> /dev/null || echo 1)}
 seq $# | xargs -P "$jobs" -n 1 "$0" --one "$folder"
 # A command that left none did not come to its end.

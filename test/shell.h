@@ -42,7 +42,7 @@ class Shell {
   }
   Outcome script(const std::string& commands) const {
     const std::string command =
-        "cd '" + folder_.path() + "' && export OMP_WAIT_POLICY=passive && { " + commands + "\n} 2>&1";
+        "cd '" + folder_.path() + "' && { " + commands + "\n} 2>&1";
     std::FILE* pipe = popen(command.c_str(), "r");
     if (!pipe) throw std::runtime_error("cannot start a shell");
     Outcome outcome;

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "cpu/cpu.h"
 #include "cpu/make_cpu.h"
-#include "cpu/peak.h"
 
 namespace petroglyph {
 
@@ -30,13 +29,10 @@ const char* instruction_set() {
 }  // namespace
 
 std::unique_ptr<Ops> make_cpu(int threads) {
-#ifndef _OPENMP
-  threads = 1;
-#endif
   return std::make_unique<Cpu>(threads > 0 ? threads : available_threads());
 }
 
-Cpu::Cpu(int threads) : threads_{threads}, scratch_(static_cast<size_t>(threads)) {}
+Cpu::Cpu(int threads) : threads_(threads), scratch_(static_cast<size_t>(threads)) {}
 
 std::string Cpu::description() const {
   return "CPU, " + std::to_string(threads_.count) + (threads_.count == 1 ? " thread, " : " threads, ") +

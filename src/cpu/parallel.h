@@ -5,11 +5,8 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
-
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 namespace petroglyph {
 
@@ -22,9 +19,23 @@ struct Profile {
   std::map<std::string, Entry> entries;
 };
 
-struct Threads {
-  int count = 1;
+// The caller and `count` − 1 workers, which live as long as this.
+class Threads {
+ public:
+  explicit Threads(int count);
+  ~Threads();
+
+  // Calls one(context, piece, thread) for the pieces 0 … pieces−1, each once, on whatever thread comes first; returns when all
+  // are done. One caller at a time.
+  using One = void (*)(const void* context, int64_t piece, int thread);
+  void share(int64_t pieces, One one, const void* context) const;
+
+  const int count;
   Profile* profile = nullptr;  // written to where it is set
+
+ private:
+  class Team;
+  const std::unique_ptr<Team> team_;
 };
 
 // Calls f(begin, end, thread) for pieces of at most `grain` that cover 0 … n−1, each once. f must not throw.
@@ -32,19 +43,21 @@ template <class F>
 void parallel(const Threads& threads, int64_t n, int64_t grain, F f, const char* caller = __builtin_FUNCTION()) {
   const auto start = threads.profile ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
   const int64_t pieces = (n + grain - 1) / grain;
-  if (threads.count == 1 || pieces <= 1) {
-    for (int64_t begin = 0; begin < n; begin += grain) f(begin, std::min(begin + grain, n), 0);
-  } else {
-#ifdef _OPENMP
-#pragma omp parallel for schedule(dynamic) num_threads(static_cast <int>(std::min <int64_t>(threads.count, pieces)))
-    for (int64_t piece = 0; piece < pieces; ++piece)
-      f(piece * grain, std::min((piece + 1) * grain, n), omp_get_thread_num());
-#endif
-  }
+  const auto one = [&](int64_t piece, int thread) { f(piece * grain, std::min((piece + 1) * grain, n), thread); };
+  if (threads.count == 1 || pieces <= 1)
+    for (int64_t piece = 0; piece < pieces; ++piece) one(piece, 0);
+  else
+    threads.share(
+        pieces,
+        [](const void* context, int64_t piece, int thread) { (*static_cast<decltype(one)*>(context))(piece, thread); },
+        &one);
   if (!threads.profile) return;
   Profile::Entry& entry = threads.profile->entries[caller];
   entry.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   ++entry.calls;
 }
+
+// Cores that this process may use.
+int available_threads();
 
 }  // namespace petroglyph

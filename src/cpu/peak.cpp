@@ -34,22 +34,15 @@ double peak_flops(int threads) {
   std::vector<real> numbers(static_cast<size_t>(threads) * NUMBERS);
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<real>(i % 97);
   const Vector factor = broadcast(real(0.999)), term = broadcast(real(0.001));
+  const Threads team(threads);
   double best = 1e30;
   for (int run = 0; run < 40; ++run) {
     const auto start = std::chrono::steady_clock::now();
-    parallel({threads, nullptr}, threads, 1,
+    parallel(team, threads, 1,
              [&](int64_t t, int64_t, int) { fill_registers(&numbers[t * NUMBERS], factor, term); });
     best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   return 2.0 * threads * NUMBERS * static_cast<double>(ROUNDS) / best;
-}
-
-int available_threads() {
-#ifdef _OPENMP
-  return omp_get_num_procs();
-#else
-  return 1;
-#endif
 }
 
 }  // namespace petroglyph

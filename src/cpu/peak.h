@@ -7,6 +7,4 @@ namespace petroglyph {
 // as two. The best of several short runs.
 double peak_flops(int threads);
 
-int available_threads();
-
 }  // namespace petroglyph

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "cpu/make_cpu.h"
-#include "cpu/peak.h"
+#include "cpu/parallel.h"
 #include "train/process.h"
 #ifdef PETROGLYPH_CUDA
 #include "gpu/make_gpu.h"

@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "base/program.h"
 #include "base/text.h"
-#include "cpu/peak.h"
+#include "cpu/parallel.h"
 #include "train/checkpoint.h"
 #include "train/device.h"
 #include "train/process.h"
