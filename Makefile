@@ -320,7 +320,7 @@ float-tests: $(FLOAT_TESTS:%=$(BUILD)/test/%) $(PROGRAMS:%=$(BUILD)/%)
 double-tests:
 	@$(MAKE) --no-print-directory BUILD=$(DOUBLE) REAL=double $(DOUBLE_TESTS:%=$(DOUBLE)/test/%)
 
-HOUSE_TESTS := test/rooms.sh "test/big_endian.sh $(CXX)" "test/cuda_found.sh $(CXX)" "test/check_docs.sh --consistent"
+HOUSE_TESTS := test/rooms.sh test/names.sh "test/big_endian.sh $(CXX)" "test/cuda_found.sh $(CXX)" "test/check_docs.sh --consistent"
 BUILT_TESTS := $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) "test/python.sh $(BUILD)" "test/install.sh $(BUILD)"
 export NVCC NVCCFLAGS
 

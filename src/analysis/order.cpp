@@ -40,7 +40,7 @@ std::vector<real> logits(Model& model, Ops& ops, const std::vector<int32_t>& tok
   return logits;
 }
 
-double distance(const real* a, const real* b, int n) {
+double distance_of_logits(const real* a, const real* b, int n) {
   double difference = 0, norm = 0;
   for (int i = 0; i < n; ++i) {
     const double x = a[i], y = b[i];
@@ -72,8 +72,8 @@ OrderSensitivity order_sensitivity(Model& model, Ops& ops, int vocab, int length
     bool differs = false;
     for (int t = 0; t < length; ++t) {
       const real* const now = &after[static_cast<size_t>(t) * V];
-      const double here = distance(now, &before[static_cast<size_t>(t) * V], V);
-      const double moved = distance(now, &before[static_cast<size_t>(order[t]) * V], V);
+      const double here = distance_of_logits(now, &before[static_cast<size_t>(t) * V], V);
+      const double moved = distance_of_logits(now, &before[static_cast<size_t>(order[t]) * V], V);
       differs = differs || order[t] != t;
       if (differs) result.later = std::min(result.later, here);
       if (t == length - 1) result.last = std::max(result.last, here);

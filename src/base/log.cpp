@@ -45,7 +45,7 @@ std::optional<double> cell_value(std::string_view cell) {
 }
 
 // A row as the checksum sees it: without the last cell of one that is `timed`, and with this house's line end.
-void absorb(Checksum& checksum, std::string_view line, bool timed) {
+void absorb_row(Checksum& checksum, std::string_view line, bool timed) {
   line = trim(line);
   if (timed) line = line.substr(0, line.rfind(','));
   checksum.update(line.data(), line.size());
@@ -91,7 +91,7 @@ CsvLog CsvLog::resume(const std::string& path, const std::vector<std::string>& c
     if (cells.size() != columns.size() || cells[0] != std::to_string(next))
       throw Error(path + ":" + std::to_string(number) + ": expected the row of step " + std::to_string(next) + ", of " +
                   std::to_string(columns.size()) + " numbers; nothing was changed");
-    absorb(rows, line, timed);
+    absorb_row(rows, line, timed);
     kept += line;
     ++next;
   });
@@ -114,7 +114,7 @@ void CsvLog::append(int64_t step, const std::vector<double>& values) {
   std::string row = std::to_string(step);
   for (double value : values) row += "," + number_text(value, 9);
   file_.write(row + "\n");
-  absorb(checksum_, row, timed_);
+  absorb_row(checksum_, row, timed_);
 }
 
 const std::vector<double>& CsvTable::column(const std::string& name) const {

@@ -50,7 +50,7 @@ std::optional<uint64_t> bytes_of(const std::vector<int64_t>& shape, uint64_t ele
 
 std::string commas(uint64_t value) { return with_commas(static_cast<int64_t>(value)); }
 
-void absorb(Checksum& checksum, const std::string& word) {
+void absorb_word(Checksum& checksum, const std::string& word) {
   const uint64_t length = word.size();  // so that no two rows of words are alike
   checksum.update(&length, sizeof length);
   checksum.update(word.data(), word.size());
@@ -60,12 +60,12 @@ void absorb(Checksum& checksum, const std::string& word) {
 class HeaderChecksum {
  public:
   explicit HeaderChecksum(const std::map<std::string, std::string>& metadata) {
-    for (const auto& [key, value] : metadata) absorb(checksum_, key), absorb(checksum_, value);
+    for (const auto& [key, value] : metadata) absorb_word(checksum_, key), absorb_word(checksum_, value);
   }
   // In the order of the names.
   void add(const std::string& name, const std::string& dtype, const std::vector<int64_t>& shape) {
-    absorb(checksum_, name);
-    absorb(checksum_, dtype);
+    absorb_word(checksum_, name);
+    absorb_word(checksum_, dtype);
     checksum_.update(shape.data(), shape.size() * sizeof(int64_t));
   }
   std::string hex() const { return checksum_.hex(); }

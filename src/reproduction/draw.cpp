@@ -17,7 +17,7 @@ namespace petroglyph {
 
 namespace {
 
-double number_in(const WordTable& table, const std::string& word) {
+double number_at(const WordTable& table, const std::string& word) {
   if (word.empty()) return std::numeric_limits<double>::quiet_NaN();
   const auto number = parse_number(word);
   if (!number) throw Error(table.path + ": \"" + word + "\": expected a number");
@@ -41,11 +41,11 @@ LengthTable length_table(const WordTable& table, const Command& command) {
   lengths.percent = copying;
   lengths.chance = copying ? 1.0 / Copying::LETTERS : 0;
   for (size_t i = 1; i < table.names.size(); ++i)
-    lengths.lengths.push_back(static_cast<int>(number_in(table, table.names[i])));
+    lengths.lengths.push_back(static_cast<int>(number_at(table, table.names[i])));
   for (const std::vector<std::string>& row : table.rows) {
     lengths.labels.push_back(row.at(0));
     lengths.values.emplace_back();
-    for (size_t i = 1; i < row.size(); ++i) lengths.values.back().push_back(number_in(table, row[i]));
+    for (size_t i = 1; i < row.size(); ++i) lengths.values.back().push_back(number_at(table, row[i]));
   }
   return lengths;
 }
@@ -53,7 +53,7 @@ LengthTable length_table(const WordTable& table, const Command& command) {
 std::vector<StudyRun> study_runs(const WordTable& table) {
   std::vector<StudyRun> runs;
   for (const std::vector<std::string>& row : table.rows) {
-    const auto number = [&](const char* name) { return number_in(table, row[table.column(name)]); };
+    const auto number = [&](const char* name) { return number_at(table, row[table.column(name)]); };
     StudyRun run;
     run.name = row[table.column("name")];
     run.model = row[table.column("model")];

@@ -89,7 +89,7 @@ std::string text_settings(const Scale& scale) {
 }
 
 // Quick results only; those on stories are the same bits everywhere, and so is what can be said of them.
-std::string remark_on(const std::string& label, bool stories) {
+std::string remark_on_model(const std::string& label, bool stories) {
   if (label == "Transformer")
     return stories ? "stories are easier than Wikipedia, and models and runs are small: only the order can be compared"
                    : "small models, few steps: only the order can be compared";
@@ -118,7 +118,7 @@ Plan text_perplexity(const Scale& scale) {
             model.paper,
             {"train/compare.csv", {{"variant", model.variant}}, "last_loss", Cell::Form::PERPLEXITY, 2},
             ""};
-    if (scale.quick()) row.remark = remark_on(model.label, scale.text.empty());
+    if (scale.quick()) row.remark = remark_on_model(model.label, scale.text.empty());
     if (model.paper.empty()) row.remark = "the quadratic one is not in the paper's table";
     plan.rows.push_back(row);
   }

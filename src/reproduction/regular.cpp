@@ -55,7 +55,7 @@ std::string paper_words(const std::string& part) {
 }
 
 // What is known about the distance of a quick run.
-std::string remark_on(const Recognizer& model, const Language& language) {
+std::string remark_on_language(const Recognizer& model, const Language& language) {
   const bool untaught = language.name == "modular_arithmetic" && model.part == "regular_gpt";
   return untaught ? "1,300 steps do not teach it; the paper takes 100,000" : "";
 }
@@ -114,7 +114,7 @@ Plan languages(const Scale& scale) {
     plan.pictures.push_back({model.part + "/lengths.svg", model.label + ": accuracy against the length"});
     for (const Language& language : LANGUAGES)
       plan.rows.push_back({language.label, language.*model.paper, best_and_mean(model.part, language),
-                           scale.quick() ? remark_on(model, language) : "", model.label});
+                           scale.quick() ? remark_on_language(model, language) : "", model.label});
   }
   for (const Language& language : LANGUAGES)
     plan.rows.push_back(
