@@ -160,7 +160,7 @@ void add_terms(real* sums, View a, int64_t M, int64_t K) {
 // packed (tiles, K, TILE_ROWS): the rows of a transposed a, tile after tile; sums (M) += Σ_k a_ik, if wanted, while they pass
 void pack_rows(real* packed, View a, int64_t M, int64_t K, real* sums = nullptr) {
   const int64_t whole = M / TILE_ROWS * TILE_ROWS;
-  constexpr int64_t STRIP = 64;  // terms that stay in L1 until every tile has its part
+  constexpr int64_t STRIP = VECTOR_BYTES == 64 ? 64 : 16;  // terms that stay in L1 until every tile has its part
   for (int64_t strip = 0; strip < K; strip += STRIP) {
     if (sums) add_terms(sums, a.from(0, strip), M, std::min(STRIP, K - strip));
     for (int64_t tile = 0; tile < whole; tile += TILE_ROWS)
@@ -180,12 +180,31 @@ void pack_rows(real* packed, View a, int64_t M, int64_t K, real* sums = nullptr)
 struct Target {
   real* c;
   int64_t row;
-  bool add;          // what c holds is the start, not zero
-  const real* bias;  // or null
+  bool add;                      // what c holds is the start, not zero
+  const real* bias;              // or null
+  const real* before = nullptr;  // (ROWS,VECTORS·WIDTH), the sums of this chunk's pieces before; null: there are none
+  real* after = nullptr;         // as wide, for the pieces that come; null: the chunk ends here
 };
 
 template <int ROWS, int VECTORS>
+inline void load_sums(const real* from, Vector (&sum)[ROWS][VECTORS]) {
+#pragma GCC unroll 8
+  for (int i = 0; i < ROWS; ++i)
+#pragma GCC unroll 3
+    for (int v = 0; v < VECTORS; ++v) sum[i][v] = from ? load(from + (i * VECTORS + v) * WIDTH) : Vector{};
+}
+
+template <int ROWS, int VECTORS>
+inline void store_sums(real* to, const Vector (&sum)[ROWS][VECTORS]) {
+#pragma GCC unroll 8
+  for (int i = 0; i < ROWS; ++i)
+#pragma GCC unroll 3
+    for (int v = 0; v < VECTORS; ++v) store(to + (i * VECTORS + v) * WIDTH, sum[i][v]);
+}
+
+template <int ROWS, int VECTORS>
 inline void store_sums(const Target& to, int columns, const Vector (&sum)[ROWS][VECTORS]) {
+  if (to.after) return store_sums(to.after, sum);
   if (columns == VECTORS * WIDTH) {
     const Target copy = to;  // stores to c cannot change it
     Vector bias[VECTORS] = {};
@@ -203,10 +222,7 @@ inline void store_sums(const Target& to, int columns, const Vector (&sum)[ROWS][
     return;
   }
   real sums[ROWS][VECTORS * WIDTH];
-#pragma GCC unroll 8
-  for (int i = 0; i < ROWS; ++i)
-#pragma GCC unroll 3
-    for (int v = 0; v < VECTORS; ++v) store(&sums[i][v * WIDTH], sum[i][v]);
+  store_sums(sums[0], sum);
   for (int i = 0; i < ROWS; ++i)
     for (int n = 0; n < columns; ++n) {
       real* c = to.c + i * to.row + n;
@@ -247,7 +263,8 @@ void multiply_tile(const Target& to, int columns, View a, Rows b, int64_t K, Ahe
   for (int n = 0; n < POINTERS; ++n) x[n] = opaque(a.data + n * EACH * row);
   const char* later = static_cast<const char*>(ahead.tiles > 0 ? ahead.data : b.data);
   const int64_t bytes = ahead.tiles > 0 ? ahead.bytes : 0;
-  Vector sum[ROWS][VECTORS] = {};
+  Vector sum[ROWS][VECTORS];
+  load_sums(to.before, sum);
   const real* const end = b.data + K * b.step;
   for (const real* from = b.data; from != end; from += b.step, later += bytes) {
     __builtin_prefetch(later, 0, 2);
@@ -292,24 +309,27 @@ void multiply_strip_tile(int rows, int vectors, const Target& to, int columns, V
 // ---- Blocks ---------------------------------------------------------------------------------------------------------
 
 // Rows of b that lie at most so far apart are multiplied in place where they are used for a few tiles only: packing them
-// costs more than it gives.
-constexpr int64_t IN_PLACE_STEP = 512;
+// costs more than it gives. Narrow strips of rows whose distance divides by large powers of two share few of L1's sets.
+constexpr int64_t IN_PLACE_STEP = VECTOR_BYTES == 64 ? 512 : 0;
 
 // So few rows stay in L1 until all products have had them, however far apart they lie.
 constexpr int64_t IN_PLACE_ROWS = 64;
 
-// Terms k … k+depth−1 of one strip, for the rows row_begin … row_end−1. a_tiles: those rows packed, or null. Of the strip
-// only the columns below p.N are stored.
+// Terms k … k+depth−1 of one strip, for the rows row_begin … row_end−1. a_tiles: those rows packed, or null; sums: where those of
+// pieces of a chunk lie in between, (tiles, TILE_ROWS, the strip's width). Of the strip only the columns below p.N are stored.
 void multiply_strip(const Product& p, int64_t row_begin, int64_t row_end, const Strip& strip, int64_t k, int64_t depth,
-                    Rows b, const real* a_tiles, Ahead ahead = {}) {
+                    Rows b, const real* a_tiles, Ahead ahead = {}, real* sums = nullptr) {
   const bool last = k + depth == p.K;
+  const bool begins = k % CHUNK == 0, ends = last || (k + depth) % CHUNK == 0;
   const int columns = static_cast<int>(std::min<int64_t>(strip.columns, p.N - strip.column));
   const int vectors = static_cast<int>(vectors_of(columns));  // fewer than the strip's where p takes fewer columns
   for (int64_t row = row_begin; row < row_end; row += TILE_ROWS) {
     const int rows = static_cast<int>(std::min<int64_t>(TILE_ROWS, row_end - row));
     const View a = a_tiles ? View{a_tiles + (row - row_begin) * depth, 1, TILE_ROWS} : p.a.from(row, k);
-    const Target to{p.c + row * p.c_row + strip.column, p.c_row, k > 0 || p.into == Into::ADD,
-                    last && p.bias ? p.bias + strip.column : nullptr};
+    Target to{p.c + row * p.c_row + strip.column, p.c_row, k >= CHUNK || p.into == Into::ADD,
+              last && p.bias ? p.bias + strip.column : nullptr};
+    if (!begins) to.before = sums + (row - row_begin) * strip.width();
+    if (!ends) to.after = sums + (row - row_begin) * strip.width();
     if (a.column == 1)
       multiply_strip_tile<true>(rows, vectors, to, columns, a, b, depth, ahead);
     else
@@ -318,33 +338,49 @@ void multiply_strip(const Product& p, int64_t row_begin, int64_t row_end, const 
   }
 }
 
-// What a weight's gradient asks for while it takes strip s from term k on: the next strip of b, or the first of the next chunk.
+// A weight's gradient takes a chunk in pieces of at most so many terms, and its chains go on where they stopped: then the packed
+// rows of a task stay in an L2 cache of half a megabyte, and a strip in L1. Processors with AVX-512 have twice as much of both.
+constexpr int64_t PIECE = VECTOR_BYTES == 64 ? CHUNK : 256;
+static_assert(CHUNK % PIECE == 0, "no piece lies in two chunks");
+
+// What a weight's gradient asks for while it takes strip s from term k on: the next strip of b, or the first of the next piece.
 Ahead strip_after(const Product& p, int64_t s, int64_t strip_begin, int64_t strip_end, int64_t k) {
-  const bool same_chunk = s + 1 < strip_end;
-  if (p.b.column != 1 || (!same_chunk && k + 2 * CHUNK > p.K)) return {};
-  const View b = p.b.from(same_chunk ? k : k + CHUNK, strip_of(p.N, same_chunk ? s + 1 : strip_begin).column);
+  const bool same_piece = s + 1 < strip_end;
+  if (p.b.column != 1 || (!same_piece && k + 2 * PIECE > p.K)) return {};
+  const View b = p.b.from(same_piece ? k : k + PIECE, strip_of(p.N, same_piece ? s + 1 : strip_begin).column);
   return {b.data, b.row * static_cast<int64_t>(sizeof(real)), VECTOR_BYTES, TILE_VECTORS};
 }
 
-constexpr int64_t MOST_ROWS = 24 * TILE_ROWS;  // of a weight's gradient that a task packs
+constexpr int64_t MOST_ROWS = 192;  // of a weight's gradient that a task packs
+static_assert(MOST_ROWS % TILE_ROWS == 0, "whole tiles");
+constexpr int64_t MOST_STRIPS = VECTOR_BYTES == 64 ? 8 : 16;  // that it multiplies them with
 
-// Some rows of a transposed a with the strips strip_begin … strip_end−1. b_packed: room for PACKED_SIZE; a_packed: for the rows;
-// row_sums: as in product_of_transposed.
+int64_t strips_size(int64_t rows, int64_t strips) {
+  return PIECE * TILE_COLUMNS + packed_rows_size(rows, PIECE + strips * TILE_COLUMNS);
+}
+
+// Some rows of a transposed a with the strips strip_begin … strip_end−1. room: of strips_size; row_sums: as in
+// product_of_transposed.
 void multiply_strips(const Product& p, int64_t row_begin, int64_t row_end, int64_t strip_begin, int64_t strip_end,
-                     real* b_packed, real* a_packed, real* row_sums) {
-  for (int64_t k = 0; k < p.K; k += CHUNK) {
-    const int64_t depth = std::min(CHUNK, p.K - k);
-    real sums[MOST_ROWS] = {};
-    pack_rows(a_packed, p.a.from(row_begin, k), row_end - row_begin, depth, row_sums ? sums : nullptr);
-    for (int64_t i = row_begin; row_sums && i < row_end; ++i) row_sums[i] += sums[i - row_begin];
+                     real* room, real* row_sums) {
+  const int64_t rows = row_end - row_begin, column = strip_of(p.N, strip_begin).column;
+  real *const b_packed = room, *const a_packed = b_packed + PIECE * TILE_COLUMNS,
+              *const sums = a_packed + packed_rows_size(rows, PIECE);
+  real of_rows[MOST_ROWS];  // of this chunk
+  for (int64_t k = 0; k < p.K; k += PIECE) {
+    const int64_t depth = std::min(PIECE, p.K - k);
+    if (k % CHUNK == 0) std::fill_n(of_rows, rows, real(0));
+    pack_rows(a_packed, p.a.from(row_begin, k), rows, depth, row_sums ? of_rows : nullptr);
+    if (row_sums && (k + depth == p.K || (k + depth) % CHUNK == 0))
+      for (int64_t i = 0; i < rows; ++i) row_sums[row_begin + i] += of_rows[i];
     for (int64_t s = strip_begin; s < strip_end; ++s) {
       const Strip strip = strip_of(p.N, s);
       const View b = p.b.from(k, strip.column);
       const bool in_place = b.column == 1 && b.row <= IN_PLACE_STEP && strip.columns == strip.width();
       if (!in_place) pack_strip(b_packed, b, depth, strip);
-      multiply_strip(p, row_begin, row_end, strip, k, depth,
-                     in_place ? Rows{b.data, b.row} : Rows{b_packed, strip.width()}, a_packed,
-                     strip_after(p, s, strip_begin, strip_end, k));
+      multiply_strip(
+          p, row_begin, row_end, strip, k, depth, in_place ? Rows{b.data, b.row} : Rows{b_packed, strip.width()},
+          a_packed, strip_after(p, s, strip_begin, strip_end, k), sums + packed_rows_size(rows, strip.column - column));
     }
   }
 }
@@ -425,19 +461,19 @@ void multiply_transposed(const Product& p, const Packed& b, real* a_packed) {
 // The gradient of a weight: few outputs, many terms. A task packs its rows of a as well as its strips of b, so that it wants
 // many of both, while there must be tasks for all threads.
 void Cpu::product_of_transposed(const Product& p, real* row_sums) {
-  int64_t rows = MOST_ROWS, width = 8;  // strips
+  int64_t rows = MOST_ROWS, width = MOST_STRIPS;
   const int64_t strips = strips_of(p.N);
   const auto tasks = [&] { return ((p.M + rows - 1) / rows) * ((strips + width - 1) / width); };
   while (tasks() < 2 * threads_.count && rows * width > 6 * TILE_ROWS)
     (rows >= width * TILE_COLUMNS || width == 1 ? rows : width) /= 2;
-  reserve_scratch(PACKED_SIZE + rows * CHUNK);
+  reserve_scratch(strips_size(rows, width));
   const int64_t groups = (strips + width - 1) / width;
   parallel(
       threads_, tasks(), 1,
       [&](int64_t task, int64_t, int thread) {
         const int64_t row = task / groups * rows, strip = task % groups * width;
         multiply_strips(p, row, std::min(row + rows, p.M), strip, std::min(strip + width, strips), scratch(thread),
-                        scratch(thread) + PACKED_SIZE, strip == 0 ? row_sums : nullptr);
+                        strip == 0 ? row_sums : nullptr);
       },
       "product");
 }
