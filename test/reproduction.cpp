@@ -256,12 +256,18 @@ Plan judged_plan(const Scale&) {
   const auto step = [](const char* name) {
     return Side{name, {"a/x.csv", {{"name", name}}, "step_99", Cell::Form::STEP, 0}};
   };
+  const auto steps = [](const char* name) {
+    return Side{name, {"b/x.csv", {{"name", name}}, "step_99", Cell::Form::STEPS, 0, {"b/y.csv"}}};
+  };
   plan.claims = {{"holds", {{loss("one"), loss("two")}, {step("one"), step("two")}}},
                  {"half of it", {{loss("one"), loss("two")}, {loss("two"), loss("one")}}},
                  {"the other way", {{loss("two"), loss("one")}}, "Note"},
                  {"too near", {{loss("one"), loss("two"), 1, 3}}},
                  {"against a number", {{{"", {}, 0.5}, loss("one")}}},
-                 {"nowhere", {{loss("one"), loss("three")}}}};
+                 {"nowhere", {{loss("one"), loss("three")}}},
+                 {"all seeds", {{steps("one"), steps("three")}}},
+                 {"seeds that overlap", {{steps("one"), steps("two"), 1, 1.3}}},
+                 {"all the other way", {{steps("three"), steps("one"), 1, 9}}}};
   return plan;
 }
 const Experiment JUDGED = {"judged", "A paper", "table 0", "", "", "", "seconds", "days", judged_plan};
@@ -270,6 +276,9 @@ void claims(Test& test) {
   const Workplace here;
   std::filesystem::create_directories("a");
   write_bytes("a/x.csv", "name,loss,step_99,last_step\none,1.0,20,20\ntwo,2.0,,300\n");
+  std::filesystem::create_directories("b");
+  write_bytes("b/x.csv", "name,step_99,last_step\none,20,20\ntwo,30,30\nthree,41,41\n");
+  write_bytes("b/y.csv", "name,step_99,last_step\none,40,40\ntwo,,50\nthree,,50\n");
   Kept kept;
   kept.find = [](const std::string& file) { return file; };
   kept.record.commands = {{"a", "./train_copy", 1, true, {{"one", "0123"}}}};
@@ -284,6 +293,9 @@ void claims(Test& test) {
   verdict(3, "not confirmed", "one 1.0, within the spread of seeds of two 2.0");
   verdict(4, "confirmed at reduced scale", "0.5 < one 1.0");
   verdict(5, "not run", "");
+  verdict(6, "confirmed at reduced scale", "one 30 (20 to 40) < three not by 1 of 2 seeds");
+  verdict(7, "not confirmed", "one 30 (20 to 40), within the spread of seeds of two not by 1 of 2 seeds");
+  verdict(8, "contradicted at reduced scale", "three not by 1 of 2 seeds is not below one 30 (20 to 40)");
   test.equal("the run behind it", judged[0].command + ": " + judged[0].weights,
              "./reproduce run judged --quick: one 0123");
   kept.record.experiment = "judged";
@@ -324,6 +336,24 @@ void draws(Test& test) {
   test.throws("no number", "\"x\": expected a number", [&] { draw_results(folder.path()); });
   const TemporaryFolder empty;
   test.throws("nothing kept", "expected a folder of results", [&] { draw_results(empty.path()); });
+}
+
+// What is committed was made by the commands that this program would give today: another option would be another result.
+void kept_results(Test& test) {
+  const std::string results = std::filesystem::absolute("results").string();
+  const Workplace without_runs;
+  size_t records = 0;
+  for (const Experiment& experiment : experiments())
+    for (const Kept& kept : kept_of(experiment.name, results)) {
+      const std::string folder = folder_of(experiment.name, kept.record.scale);
+      std::vector<std::string> today, then;
+      for (const Command& command : experiment.plan(kept.record.scale).commands)
+        today.push_back(command_line(command, folder));
+      for (const DoneCommand& command : kept.record.commands) then.push_back(command.line);
+      test.equal(folder + ": the commands of the plan", join(then, "\n"), join(today, "\n"));
+      ++records;
+    }
+  test.check("results of most experiments", records >= experiments().size() - 3);
 }
 
 void words(Test& test) {
@@ -493,6 +523,7 @@ int main(int argc, char** argv) {
   test.run("running", [&] { running(test, programs); });
   test.run("claims", claims);
   test.run("draws", draws);
+  test.run("kept results", kept_results);
   test.run("words", words);
   test.run("grids", grids);
   test.run("pages", [&] { pages(test, programs); });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <set>
 
 #include "base/text.h"
@@ -29,7 +30,26 @@ std::string shown(const Side& side, const Finder& find) {
 
 enum class Outcome { NOT_MEASURED, CLOSE, HOLDS, FAILS };
 
+// Of all seeds; a step that was not reached is later than all.
+struct Range {
+  double least, most;
+};
+
+std::optional<Range> range_of(const Side& side, const Finder& find) {
+  std::vector<double> steps = cell_steps(side.cell, find);
+  if (steps.size() < 2) return std::nullopt;
+  for (double& step : steps)
+    if (std::isnan(step)) step = std::numeric_limits<double>::infinity();
+  const auto [least, most] = std::minmax_element(steps.begin(), steps.end());
+  return Range{*least, *most};
+}
+
 Outcome outcome_of(const Check& check, const Finder& find) {
+  const std::optional<Range> left = range_of(check.less, find), right = range_of(check.more, find);
+  if (left && right) {
+    if (left->most < check.factor * right->least) return Outcome::HOLDS;
+    return check.factor * right->most < left->least ? Outcome::FAILS : Outcome::CLOSE;
+  }
   const double less = number_of(check.less, find), more = check.factor * number_of(check.more, find);
   if (std::isnan(less) || std::isnan(more)) return Outcome::NOT_MEASURED;
   if (std::isinf(less) && std::isinf(more)) return Outcome::CLOSE;

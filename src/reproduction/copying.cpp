@@ -34,7 +34,9 @@ const char* const COPY_EVENING_SIZE =
 std::string size_words(const Scale& scale) {
   return scale.full() ? COPY_FULL_SIZE : scale.evening() ? COPY_EVENING_SIZE : COPY_QUICK_SIZE;
 }
-std::string settings_of(const Scale& scale) { return scale.full() ? COPY_FULL : scale.evening() ? COPY_EVENING : COPY_QUICK; }
+std::string settings_of(const Scale& scale) {
+  return scale.full() ? COPY_FULL : scale.evening() ? COPY_EVENING : COPY_QUICK;
+}
 
 Cell step_99(const std::string& variant, const std::string& part = "train") {
   return {part + "/compare.csv", {{"variant", variant}}, "step_99", Cell::Form::STEP, 0};
@@ -167,8 +169,7 @@ Plan curves(const Scale& scale) {
   }
   Claim copies{"a CausalRN learns to copy 128 letters", {}};
   if (!scale.quick())
-    copies.checks = {
-        {{"", {}, 99}, {"last accuracy on fresh strings of 128 letters, %", last_accuracy("causal_rn")}}};
+    copies.checks = {{{"", {}, 99}, {"last accuracy on fresh strings of 128 letters, %", last_accuracy("causal_rn")}}};
   plan.claims = {curves_are_alike(scale), copies};
   return plan;
 }

@@ -77,8 +77,9 @@ struct Side {
   double number = 0;
 };
 
-// Holds where less < factor · more, by more than the spread of seeds: where less is not below more / spread nor more below
-// less / spread, nothing is decided. A step that was not reached is later than all.
+// Holds where less < factor · more, by more than the spread of seeds: of several seeds on both sides each on the left must be
+// below each on the right, and where they overlap nothing is decided; of one seed nothing is decided where less is not below
+// more / spread nor more below less / spread. A step that was not reached is later than all.
 struct Check {
   Side less, more;
   double factor = 1, spread = 1;

@@ -400,7 +400,7 @@ std::vector<Experiment> regular_experiments() {
       {"regular-probabilities", REGULAR_PAPER, "table 2", "Parity of bits that are not evenly 0 and 1",
        "The paper: whatever the probability of a 1, RegularGPT and the RNN are right; the Transformer is so only where "
        "it has learned. Accuracy, percent.",
-       "", "two minutes on two cores", "hours on a GPU", probabilities, "an hour or two on two cores"},
+       "", "five minutes on two cores", "hours on a GPU", probabilities, "an hour or two on two cores"},
       {"regular-text", REGULAR_PAPER, "table 3", "Perplexity of texts longer than those of the training",
        "The paper: KERPLE and ALiBi keep their perplexity, T5 loses some; RegularGPT keeps it as far as the depth that "
        "it has learned reaches. C / K: chunk and thickness.",

@@ -178,6 +178,10 @@ std::optional<std::string> shown_cell(const Cell& cell, const Finder& find) {
   }
 }
 
+std::vector<double> cell_steps(const Cell& cell, const Finder& find) {
+  return cell.form == Cell::Form::STEPS ? steps_of(cell, find) : std::vector<double>();
+}
+
 double cell_number(const Cell& cell, const Finder& find) {
   if (cell.form == Cell::Form::SAID) return number_in(said(cell, find(cell.file)).value_or(""));
   if (cell.form == Cell::Form::STEPS) {
