@@ -22,7 +22,7 @@ namespace {
 
 using numerics::fma;
 
-constexpr int64_t ROWS = 16;  // queries whose scores are formed together, keys whose gradients are
+constexpr int64_t ROWS = FEW_ROWS;  // queries whose scores are formed together, keys whose gradients are
 
 // One sample and head, as offsets into the arrays.
 struct Head {

@@ -22,7 +22,7 @@ namespace {
 using numerics::fma;
 
 constexpr int CHUNK_LENGTH = LinearAttentionShape::CHUNK;
-constexpr int ROWS = 16;  // queries whose products with keys are formed together, keys whose gradients are
+constexpr int ROWS = FEW_ROWS;  // queries whose products with keys are formed together, keys whose gradients are
 
 // Rows of d numbers, one for each position.
 template <class Real>

@@ -38,13 +38,6 @@ namespace petroglyph {
 
 namespace {
 
-#if defined(__AVX512F__) || defined(__aarch64__)
-constexpr int TILE_ROWS = 8, TILE_VECTORS = 3;  // 32 registers
-#elif defined(__AVX__)
-constexpr int TILE_ROWS = 6, TILE_VECTORS = 2;  // 16 registers
-#else
-constexpr int TILE_ROWS = 4, TILE_VECTORS = 2;
-#endif
 constexpr int WIDTH = VECTOR_WIDTH;
 constexpr int TILE_COLUMNS = TILE_VECTORS * WIDTH;
 

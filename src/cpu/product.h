@@ -5,6 +5,18 @@
 
 namespace petroglyph {
 
+// The outputs that lie in registers while their terms are added: rows, and vectors of columns.
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int TILE_ROWS = 8, TILE_VECTORS = 3;  // 32 registers
+#elif defined(__AVX__)
+constexpr int TILE_ROWS = 6, TILE_VECTORS = 2;  // 16 registers
+#else
+constexpr int TILE_ROWS = 4, TILE_VECTORS = 2;
+#endif
+// So many rows are multiplied at a time where each has few terms or columns that count, as in causal attention: whole tiles, of
+// which a rest of fewer rows has too few chains to keep the arithmetic busy.
+constexpr int FEW_ROWS = (16 + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
+
 // The contract cuts every fma chain of a product after this many terms, so that a GPU may give each piece to another
 // block: 1024 rows of a weight's gradient.
 constexpr int64_t CHUNK = 1024;
