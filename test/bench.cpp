@@ -195,7 +195,7 @@ class Bench {
  public:
   // only: what the names of the rows contain that are wanted
   Bench(const std::string& device, int threads, bool json, const std::string& only)
-      : ops_(make_device(device, threads)), json_(json), only_(only) {
+      : ops_(make_device(device, threads)), threads_(threads), json_(json), only_(only) {
     cpu_ = dynamic_cast<Cpu*>(ops_.get());
     if (cpu_ && threads == 1) clock_ = processor_clock;
 #ifdef PETROGLYPH_CUDA
@@ -248,24 +248,25 @@ class Bench {
     report_.set("growth", rows);
   }
 
-  // How long one more token takes a stream that has read so many: its state is of a fixed size, or grows with them.
+  // How long one more token takes a stream that has read so many: its state is of a fixed size, or grows with them. Beside the time
+  // stands what reading the weights and the keys of all positions once would take of it, at the speed at which so many bytes are read.
   void generation() {
     const std::vector<int> read = {64, 1024, 4096};
     Json rows = Json::array();
-    if (!json_) std::printf("\n%-36s %s\n", "4 blocks of width 128: us a token", "after  64   1024   4096 tokens");
-    for (const char* name : {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "rnn",
-                             "regular_gpt", "dct_mlp", "mlp_lm"}) {
-      if (std::string(name).find(only_) == std::string::npos) continue;
-      Json row = Json::object();
-      row.set("name", name);
-      std::string line = text("%-36s     ", name);
+    if (!json_) std::printf("\n%-36s %s\n", "us a token", "after      64           1024           4096 tokens");
+    for (const StreamCase& row : stream_cases()) {
+      if (row.name.find(only_) == std::string::npos) continue;
+      Json json = Json::object();
+      json.set("name", row.name);
+      std::string line = text("%-36s", row.name.c_str());
       for (const int length : read) {
-        const double seconds = token_seconds(name, length);
-        row.set(std::to_string(length), seconds);
-        line += text(" %6.0f", 1e6 * seconds);
+        const TokenTime time = token_time(row.options, length);
+        json.set(std::to_string(length), time.seconds).set(text("%d_bytes", length), time.bytes);
+        line += text(" %8.0f", 1e6 * time.seconds);
+        if (cpu_) line += text(" %3.0f %%", 100 * time.reading / time.seconds);
       }
       if (!json_) std::printf("%s\n", line.c_str());
-      rows.push(row);
+      rows.push(json);
     }
     report_.set("generation", rows);
   }
@@ -343,14 +344,34 @@ class Bench {
     });
   }
 
-  double token_seconds(const std::string& name, int length) {
-    constexpr int VOCAB = 128, PIECE = 512, MEASURED = 16, REPETITIONS = 8;
+  struct StreamCase {
+    std::string name;
     ModelOptions options;
-    options.model = name;
-    options.width = 128, options.layers = 4, options.heads = name == "causal_rn" || name == "linear_causal_rn" ? 1 : 4;
-    options.set_defaults();
+  };
+  static std::vector<StreamCase> stream_cases() {
+    std::vector<StreamCase> cases;
+    const auto add = [&](const std::string& name, const std::string& model, int width, int layers, int heads) {
+      ModelOptions options;
+      options.model = model;
+      options.width = width, options.layers = layers, options.heads = heads;
+      options.set_defaults();
+      cases.push_back({name, options});
+    };
+    for (const std::string model : {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba",
+                                    "rnn", "regular_gpt", "dct_mlp", "mlp_lm"})
+      add(model + " 128, 4 blocks", model, 128, 4, model == "causal_rn" || model == "linear_causal_rn" ? 1 : 4);
+    add("transformer 768, 12 blocks", "transformer", 768, 12, 12);
+    return cases;
+  }
+
+  // Of a token: reading is the time that its bytes take, weights and keys.
+  struct TokenTime {
+    double seconds = 0, bytes = 0, reading = 0;
+  };
+  TokenTime token_time(const ModelOptions& options, int length) {
+    constexpr int VOCAB = 128, PIECE = 512, MEASURED = 16, REPETITIONS = 8;
     const int most = length + MEASURED * REPETITIONS;
-    const auto model = make_model(name, options.config(VOCAB, name == "mlp_lm" ? 15 : most), *ops_);
+    const auto model = make_model(options.model, options.config(VOCAB, options.model == "mlp_lm" ? 15 : most), *ops_);
     model->parameters.initialize(1);
     std::vector<int32_t> letters;
     for (int t = 0; t < most; ++t) letters.push_back(t * t % VOCAB);
@@ -359,14 +380,24 @@ class Bench {
     const auto stream = model->stream(1, most);
     real logit;
     for (int at = 0; at < length; at += PIECE) stream->append(tokens.data() + at, std::min(PIECE, length - at));
-    double best = 1e30;
+    TokenTime best;
+    best.seconds = 1e30;
     for (int at = length; at < most; at += MEASURED) {
       const double begin = clock_();
       for (int i = 0; i < MEASURED; ++i)  // the next token is drawn from what comes back
         ops_->download(&logit, stream->append(tokens.data() + at + i, 1), sizeof logit);
-      best = std::min(best, (clock_() - begin) / MEASURED);
+      best.seconds = std::min(best.seconds, (clock_() - begin) / MEASURED);
     }
+    best.bytes = bytes_a_token(*model, options, length);
+    if (cpu_) best.reading = best.bytes / read_bandwidth(threads_, static_cast<int64_t>(best.bytes));
     return best;
+  }
+  // All weights but the rows of tables that are not looked up, and what a stream keeps of each position: p, or keys and values.
+  static double bytes_a_token(const Model& model, const ModelOptions& options, int length) {
+    const double rows = options.model == "transformer" ? 2.0 * options.width
+                        : options.model == "causal_rn" ? options.hidden
+                                                       : 0;
+    return sizeof(real) * (static_cast<double>(model.parameters.size_of_blocks()) + rows * options.layers * length);
   }
 
   Json operation(const OpCase& row) {
@@ -432,6 +463,7 @@ class Bench {
 
   std::unique_ptr<Ops> ops_;
   Cpu* cpu_ = nullptr;  // ops_ where it is the CPU
+  int threads_;
   bool json_;
   std::string only_;
   double (*clock_)() = wall_clock;

@@ -38,11 +38,35 @@ double peak_flops(int threads) {
   double best = 1e30;
   for (int run = 0; run < 40; ++run) {
     const auto start = std::chrono::steady_clock::now();
-    parallel(team, threads, 1,
-             [&](int64_t t, int64_t, int) { fill_registers(&numbers[t * NUMBERS], factor, term); });
+    parallel(team, threads, 1, [&](int64_t t, int64_t, int) { fill_registers(&numbers[t * NUMBERS], factor, term); });
     best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   return 2.0 * threads * NUMBERS * static_cast<double>(ROUNDS) / best;
+}
+
+double read_bandwidth(int threads, int64_t bytes) {
+  constexpr int64_t PIECE = CHAINS * VECTOR_WIDTH, RUNS = 12, AT_LEAST = 64 << 20;  // bytes of a run
+  const int64_t pieces = std::max<int64_t>(bytes / (PIECE * static_cast<int64_t>(sizeof(real))), threads);
+  const int64_t rounds = std::max<int64_t>(AT_LEAST / bytes, 1);
+  const std::vector<real> numbers(static_cast<size_t>(pieces * PIECE), real(1));
+  std::vector<real> sums(static_cast<size_t>(threads) * VECTOR_WIDTH);
+  const Threads team(threads);
+  double best = 1e30;
+  for (int64_t run = 0; run < RUNS; ++run) {
+    const auto start = std::chrono::steady_clock::now();
+    parallel(team, threads, 1, [&](int64_t t, int64_t, int) {
+      Vector chain[CHAINS] = {};
+      for (int64_t round = 0; round < rounds; ++round)
+        for (int64_t piece = pieces * t / threads; piece < pieces * (t + 1) / threads; ++piece)
+#pragma GCC unroll 12
+          for (int i = 0; i < CHAINS; ++i)
+            chain[i] += load(&numbers[static_cast<size_t>(piece * PIECE + i * VECTOR_WIDTH)]);
+      for (int i = 1; i < CHAINS; ++i) chain[0] += chain[i];
+      store(&sums[static_cast<size_t>(t * VECTOR_WIDTH)], chain[0]);
+    });
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return static_cast<double>(rounds * pieces * PIECE) * sizeof(real) / best;
 }
 
 }  // namespace petroglyph
