@@ -58,7 +58,7 @@ void multiply_as_written(std::vector<real>& c, const Matrix& a, const Matrix& b,
       }
 }
 
-// A linear layer, whose products are cut into blocks of all kinds, against plain loops.
+// A linear layer, whose products are cut into blocks of all kinds, against plain loops. Few rows are not packed.
 void linear_as_written(Test& test, int64_t N, int in, int out) {
   const Matrix x = draw("x", N, in), weight = draw("weight", out, in), dy = draw("dy", N, out), ones{{1}, 0, 0};
   const Matrix bias = draw("bias", 1, out), start = draw("start", N, out);
@@ -225,7 +225,10 @@ int main(int argc, char** argv) {
     test.run(text("pieces, threads %d", threads), [&](Test& t) { pieces_once(t, threads); });
   test.run("linear 200x430x230", [](Test& t) { linear_as_written(t, 200, 430, 230); });  // blocks of rows, and strips
   test.run("linear 9x1200x900", [](Test& t) { linear_as_written(t, 9, 1200, 900); });    // b in two pieces
-  test.run("linear 2100x20x70", [](Test& t) { linear_as_written(t, 2100, 20, 70); });    // three chunks of rows
+  test.run("linear 1x1100x37", [](Test& t) { linear_as_written(t, 1, 1100, 37); });      // one row, two chunks
+  test.run("linear 3x67x64", [](Test& t) { linear_as_written(t, 3, 67, 64); });
+  test.run("linear 4x40x5", [](Test& t) { linear_as_written(t, 4, 40, 5); });
+  test.run("linear 2100x20x70", [](Test& t) { linear_as_written(t, 2100, 20, 70); });  // three chunks of rows
   test.run("resumed", resumed);
   for (const ModelCase& row : model_cases()) {
     test.run("alone " + row.name, [&](Test& t) { alone(t, row); });

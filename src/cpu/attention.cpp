@@ -50,15 +50,15 @@ void for_blocks(int n, F f) {
 // The scores of one head, whatever is made of them.
 class Scores {
  public:
-  // keys: how many of them the task sees
-  Scores(const AttentionInput& in, const Head& head, int64_t keys, Parts& parts)
+  // keys: how many of them the task sees; queries: how many ask
+  Scores(const AttentionInput& in, const Head& head, int64_t queries, int64_t keys, Parts& parts)
       : in_(in),
         head_(head),
         shape_(head.shape),
+        few_(queries <= MOST_FEW),
         scale_(LOG2_E / numerics::sqrt(static_cast<real>(shape_.head_width))) {
     const int width = shape_.head_width;
-    keys_to_ = parts.take(packed_size(width, keys));
-    keys_ = pack(keys_to_, {in.k + head.key, 1, shape_.key_step}, width, keys);
+    if (!few_) keys_ = pack(parts.take(packed_size(width, keys)), keys_view(), width, keys);
     if (in.bias) {
       bias_ = parts.take(shape_.keys + LANES);
       for (int64_t n = 0; n < shape_.keys; ++n)
@@ -66,8 +66,7 @@ class Scores {
     }
     if (in.positions) {
       const int64_t distances = shape_.distances();
-      positions_ = pack(parts.take(packed_size(width, distances)),
-                        {in.positions + head.index * width, 1, shape_.width()}, width, distances);
+      if (!few_) positions_ = pack(parts.take(packed_size(width, distances)), positions_view(), width, distances);
       by_distance_step_ = row_step(distances);
       by_distance_ = parts.take(ROWS * by_distance_step_);
     }
@@ -78,23 +77,27 @@ class Scores {
   void form(real* rows, int64_t step, int first, int last) {
     const int count = last - first + 1, width = shape_.head_width;
     const real* q = in_.q + head_.query + static_cast<int64_t>(first) * shape_.query_step;
-    multiply({rows, step, {q, shape_.query_step, 1}, {}, count, shape_.visible(last), width, Into::WRITE}, keys_);
+    multiply_with({rows, step, {q, shape_.query_step, 1}, keys_view(), count, shape_.visible(last), width, Into::WRITE},
+                  keys_);
     if (in_.positions) {
       q = in_.q_position + head_.query + static_cast<int64_t>(first) * shape_.query_step;
-      multiply({by_distance_,
-                by_distance_step_,
-                {q, shape_.query_step, 1},
-                {},
-                count,
-                shape_.position(last) + shape_.nearest() + 1,
-                width,
-                Into::WRITE},
-               positions_);
+      multiply_with({by_distance_,
+                     by_distance_step_,
+                     {q, shape_.query_step, 1},
+                     positions_view(),
+                     count,
+                     shape_.position(last) + shape_.nearest() + 1,
+                     width,
+                     Into::WRITE},
+                    positions_);
     }
     for (int i = 0; i < count; ++i) finish(rows + i * step, first + i, by_distance_ + i * by_distance_step_);
   }
 
  private:
+  View keys_view() const { return {in_.k + head_.key, 1, shape_.key_step}; }
+  View positions_view() const { return {in_.positions + head_.index * shape_.head_width, 1, shape_.width()}; }
+  void multiply_with(const Product& p, const Packed& b) const { return few_ ? multiply_few(p) : multiply(p, b); }
   void finish(real* row, int query, const real* by_distance) const {
     const int visible = shape_.visible(query), position = shape_.position(query);
     if (in_.positions) {
@@ -112,8 +115,8 @@ class Scores {
   const AttentionInput& in_;
   const Head& head_;
   const AttentionShape& shape_;
+  bool few_;  // then nothing is packed
   real scale_;
-  real* keys_to_;
   Packed keys_{}, positions_{};
   real* bias_ = nullptr;         // LOG2_E · bias by descending distance: a row's part runs along its keys
   real* by_distance_ = nullptr;  // q_position · positions of the rows at work
@@ -176,8 +179,9 @@ void Cpu::attention(real* y, real* top, real* inv_sum, const AttentionInput& in,
     const int end = static_cast<int>(std::min<int64_t>(begin + queries, shape.queries));
     const int keys = shape.visible(end - 1);
     Parts parts(scratch(thread));
-    Scores scores(in, head, keys, parts);
-    const Packed values = pack(parts.take(packed_size(keys, width)), {in.v + head.key, shape.key_step, 1}, keys, width);
+    Scores scores(in, head, end - begin, keys, parts);
+    const Packed values =
+        pack(parts.take(packed_size(keys, width)), {in.v + head.key, shape.key_step, 1}, keys, width, end - begin);
     real* rows = parts.take(ROWS * step);
     for (int first = begin; first < end; first += ROWS) {
       const int last = std::min<int>(first + ROWS, end) - 1, seen = shape.visible(last);
@@ -219,7 +223,7 @@ class HeadBackward {
         step_(row_step(T_)),
         scale_(1 / numerics::sqrt(static_cast<real>(width_))),
         parts_(scratch),
-        scores_(in, head, T_, parts_) {
+        scores_(in, head, T_, T_, parts_) {
     const int64_t chunk = std::min<int64_t>(T_, CHUNK);
     values_ = pack(parts_.take(packed_size(width_, T_)), {in.v + head.key, 1, shape_.key_step}, width_, T_);
     keys_ = pack(parts_.take(packed_size(T_, width_)), {in.k + head.key, shape_.key_step, 1}, T_, width_);

@@ -1,8 +1,8 @@
 // What is done to every number by itself.
 
+#include "math/pointwise.h"
 #include "cpu/cpu.h"
 #include "cpu/parallel.h"
-#include "math/pointwise.h"
 
 namespace petroglyph {
 

@@ -299,6 +299,63 @@ void multiply_strip_tile(int rows, int vectors, const Target& to, int columns, V
   }
 }
 
+// ---- A row or a few -------------------------------------------------------------------------------------------------
+
+// A stream's next token is one row: each number of a weight is used once for each row of a, so that packing it would cost more than
+// multiplying. Squares of it are transposed in registers and used there.
+
+constexpr int FEW_VECTORS = 2;  // of columns at a time
+
+// All terms of ROWS rows and the FEW_VECTORS·WIDTH columns from `column` on.
+template <int ROWS>
+void multiply_columns(const Product& p, int64_t column) {
+  constexpr int COLUMNS = FEW_VECTORS * WIDTH;
+  constexpr int64_t TERMS_AHEAD = 128;
+  const real* from[COLUMNS];  // beyond the last column the last one again, whose sums are not stored
+  for (int n = 0; n < COLUMNS; ++n) from[n] = p.b.data + std::min(column + n, p.N - 1) * p.b.column;
+  const int columns = static_cast<int>(std::min<int64_t>(COLUMNS, p.N - column));
+  const auto factor = [&](int row, int64_t k) { return broadcast(p.a.data[row * p.a.row + k * p.a.column]); };
+  for (int64_t begin = 0; begin < p.K; begin += CHUNK) {
+    const int64_t end = std::min(begin + CHUNK, p.K);
+    Vector sum[ROWS][FEW_VECTORS] = {};
+    int64_t k = begin;
+    for (; k + WIDTH <= end; k += WIDTH)
+#pragma GCC unroll 4
+      for (int v = 0; v < FEW_VECTORS; ++v) {
+        Vector terms[WIDTH];
+#pragma GCC unroll 16
+        for (int l = 0; l < WIDTH; ++l) {
+          __builtin_prefetch(from[v * WIDTH + l] + k + TERMS_AHEAD);
+          terms[l] = load(from[v * WIDTH + l] + k);
+        }
+        transpose(terms);
+#pragma GCC unroll 4
+        for (int row = 0; row < ROWS; ++row)
+#pragma GCC unroll 16
+          for (int l = 0; l < WIDTH; ++l) sum[row][v] = fma(factor(row, k + l), terms[l], sum[row][v]);
+      }
+    for (; k < end; ++k)
+      for (int v = 0; v < FEW_VECTORS; ++v) {
+        Vector term = {};
+        for (int l = 0; l < WIDTH; ++l) term[l] = from[v * WIDTH + l][k];
+        for (int row = 0; row < ROWS; ++row) sum[row][v] = fma(factor(row, k), term, sum[row][v]);
+      }
+    const real* const bias = p.bias && end == p.K ? p.bias + column : nullptr;
+    store_sums({p.c + column, p.c_row, begin > 0 || p.into == Into::ADD, bias}, columns, sum);
+  }
+}
+
+// Calls f(ROWS) with the number of rows as a type's.
+template <class F>
+void with_rows(int64_t rows, F f) {
+  switch (rows) {
+    case 1: return f(std::integral_constant<int, 1>());
+    case 2: return f(std::integral_constant<int, 2>());
+    case 3: return f(std::integral_constant<int, 3>());
+    default: return f(std::integral_constant<int, MOST_FEW>());
+  }
+}
+
 // ---- Blocks ---------------------------------------------------------------------------------------------------------
 
 // Rows of b that lie at most so far apart are multiplied in place where they are used for a few tiles only: packing them
@@ -428,10 +485,17 @@ void multiply(const Product& p, real* packed) {
   }
 }
 
+void multiply_few(const Product& p) {
+  with_rows(p.M, [&](auto rows) {
+    for (int64_t column = 0; column < p.N; column += FEW_VECTORS * WIDTH) multiply_columns<rows>(p, column);
+  });
+}
+
 int64_t packed_size(int64_t K, int64_t columns) { return K * vectors_of(columns) * WIDTH; }
 
-Packed pack(real* to, View b, int64_t K, int64_t columns) {
-  if (b.column == 1 && columns % WIDTH == 0 && K <= IN_PLACE_ROWS) return {b.data, K, columns, b.row};
+Packed pack(real* to, View b, int64_t K, int64_t columns, int64_t rows) {
+  if (b.column == 1 && columns % WIDTH == 0 && (K <= IN_PLACE_ROWS || rows <= MOST_FEW))
+    return {b.data, K, columns, b.row};
   for (int64_t s = 0; s < strips_of(columns); ++s) pack_whole_strip(to, b, K, strip_of(columns, s));
   return {to, K, columns};
 }
@@ -474,6 +538,13 @@ void Cpu::product_of_transposed(const Product& p, real* row_sums) {
 // Many rows share b, which is packed once, some columns after the other where it is large. A task takes all strips if there
 // are enough tasks, so that its rows come from memory once.
 void Cpu::product(const Product& p) {
+  if (p.M >= 1 && p.M <= MOST_FEW && p.b.row == 1) {
+    return with_rows(p.M, [&](auto rows) {
+      parallel(
+          threads_, vectors_of(p.N), FEW_VECTORS,
+          [&](int64_t vector, int64_t, int) { multiply_columns<rows>(p, vector * WIDTH); }, "product");
+    });
+  }
   const int64_t columns = std::max(MOST_PACKED / p.K / TILE_COLUMNS, int64_t{1}) * TILE_COLUMNS;
   const int64_t blocks = (p.M + BLOCK_ROWS - 1) / BLOCK_ROWS;
   for (int64_t column = 0; column < p.N; column += columns) {

@@ -44,6 +44,10 @@ struct Product {
 void multiply(const Product& p, real* packed);
 extern const int64_t PACKED_SIZE;
 
+// The same of 1 … MOST_FEW rows where b lies along its columns (b.row is 1), as a weight does that is used as Wᵀ: nothing is packed.
+constexpr int MOST_FEW = 4;
+void multiply_few(const Product& p);
+
 // A factor b that several products share: packed once, all of it, unless a few rows of whole vectors are as well read where
 // they are.
 struct Packed {
@@ -52,7 +56,8 @@ struct Packed {
   int64_t row = 0;  // from one row to the next where b is not packed
 };
 int64_t packed_size(int64_t K, int64_t columns);
-Packed pack(real* to, View b, int64_t K, int64_t columns);
+// rows: of the factors a, where these are few.
+Packed pack(real* to, View b, int64_t K, int64_t columns, int64_t rows = INT64_MAX);
 // p.b is not looked at: b's rows are first … first + p.K − 1 and its columns the first p.N. The chain is cut where b's rows
 // are multiples of CHUNK, so that `first` is one of those, or the last row lies in the same chunk.
 void multiply(const Product& p, const Packed& b, int64_t first = 0);
