@@ -397,7 +397,10 @@ class Bench {
     const double rows = options.model == "transformer" ? 2.0 * options.width
                         : options.model == "causal_rn" ? options.hidden
                                                        : 0;
-    return sizeof(real) * (static_cast<double>(model.parameters.size_of_blocks()) + rows * options.layers * length);
+    double numbers = rows * options.layers * length;
+    for (const Parameter& p : model.parameters.list())
+      if (p.name.find("_embedding.") == std::string::npos) numbers += static_cast<double>(p.size());
+    return sizeof(real) * numbers;
   }
 
   Json operation(const OpCase& row) {
