@@ -2,7 +2,7 @@
 //
 // The scores of ROWS queries with all the keys they see lie in a scratch of the thread. With causal attention, tiles that
 // nobody sees are left out, and a tile that some queries see in part has zeros for the weights they do not: a zero term
-// changes no chain. Keys and values are packed once for all queries of a task.
+// changes no chain. Keys and values are packed once for all queries of a task, and read where they lie by a stream's few.
 //
 // Backward, a head of one sample is one task, and takes the queries in chunks of CHUNK, where the chains over queries are
 // cut: the weights of a chunk with all keys, 4 MB at T = 1024, are what a thread needs most memory for. The weights become
