@@ -285,8 +285,7 @@ class HeadBackward {
   // to_s (+)= Σ_t weights_ts x_t for all keys s, over the chunk's queries t
   void over_queries(real* to, int64_t to_step, const real* x, int64_t x_step, int begin, int end) {
     const Packed packed = pack(chunk_packed_, {x + begin * x_step, x_step, 1}, end - begin, width_);
-    const int keys = shape_.visible(end - 1);
-    for_rows(0, keys, [&](int first, int last) {
+    const auto some_keys = [&](int first, int last) {
       const int from = shape_.causal ? std::max(first, begin) : begin;  // the first query that sees these keys
       multiply({to + first * to_step,
                 to_step,
@@ -297,7 +296,9 @@ class HeadBackward {
                 end - from,
                 first < begin || (begin > 0 && !shape_.causal) ? Into::ADD : Into::WRITE},
                packed, from - begin);
-    });
+    };
+    for_rows(0, begin, some_keys);  // which all of these queries see
+    for_rows(begin, shape_.visible(end - 1), some_keys);
   }
 
   // weights_ = ds
