@@ -111,7 +111,7 @@ int64_t transpose_squares(real* packed, View b, int64_t K, const Strip& strip) {
   const int64_t done = K / WIDTH * WIDTH;
   for (int n = 0; n < strip.width(); n += WIDTH)
     for (int64_t k = 0; k < done; k += WIDTH) {  // along the columns of b, as they lie in memory
-      Vector rows[WIDTH];
+      alignas(VECTOR_BYTES) Vector rows[WIDTH];
       for (int i = 0; i < WIDTH; ++i) {
         const real* from = b.data + k + (n + i) * b.column;
         __builtin_prefetch(from + WIDTH * b.column);
@@ -256,7 +256,8 @@ void multiply_tile(const Target& to, int columns, View a, Rows b, int64_t K, Ahe
   for (int n = 0; n < POINTERS; ++n) x[n] = opaque(a.data + n * EACH * row);
   const char* later = static_cast<const char*>(ahead.tiles > 0 ? ahead.data : b.data);
   const int64_t bytes = ahead.tiles > 0 ? ahead.bytes : 0;
-  Vector sum[ROWS][VECTORS];
+  // Behind a reference clang++ forgets that Vector asks for no alignment.
+  alignas(VECTOR_BYTES) Vector sum[ROWS][VECTORS];
   load_sums(to.before, sum);
   const real* const end = b.data + K * b.step;
   for (const real* from = b.data; from != end; from += b.step, later += bytes) {
@@ -317,12 +318,12 @@ void multiply_columns(const Product& p, int64_t column) {
   const auto factor = [&](int row, int64_t k) { return broadcast(p.a.data[row * p.a.row + k * p.a.column]); };
   for (int64_t begin = 0; begin < p.K; begin += CHUNK) {
     const int64_t end = std::min(begin + CHUNK, p.K);
-    Vector sum[ROWS][FEW_VECTORS] = {};
+    alignas(VECTOR_BYTES) Vector sum[ROWS][FEW_VECTORS] = {};
     int64_t k = begin;
     for (; k + WIDTH <= end; k += WIDTH)
 #pragma GCC unroll 4
       for (int v = 0; v < FEW_VECTORS; ++v) {
-        Vector terms[WIDTH];
+        alignas(VECTOR_BYTES) Vector terms[WIDTH];
 #pragma GCC unroll 16
         for (int l = 0; l < WIDTH; ++l) {
           __builtin_prefetch(from[v * WIDTH + l] + k + TERMS_AHEAD);
