@@ -167,6 +167,11 @@ void pack_rows(real* packed, View a, int64_t M, int64_t K, real* sums = nullptr)
     for (int64_t i = whole; i < M; ++i) packed[whole * K + k * TILE_ROWS + i - whole] = a.data[k * a.column + i];
 }
 
+// A weight's gradient takes a chunk in pieces of at most so many terms, and its chains go on where they stopped: then the packed
+// rows of a task stay in an L2 cache of half a megabyte, and a strip in L1. Processors with AVX-512 have twice as much of both.
+constexpr int64_t PIECE = VECTOR_BYTES == 64 ? CHUNK : 256;
+static_assert(CHUNK % PIECE == 0, "no piece lies in two chunks");
+
 // ---- One tile -------------------------------------------------------------------------------------------------------
 
 // Where a tile's sums go: c = start + sums, and after the last chunk + bias.
@@ -184,7 +189,7 @@ inline void load_sums(const real* from, Vector (&sum)[ROWS][VECTORS]) {
 #pragma GCC unroll 8
   for (int i = 0; i < ROWS; ++i)
 #pragma GCC unroll 3
-    for (int v = 0; v < VECTORS; ++v) sum[i][v] = from ? load(from + (i * VECTORS + v) * WIDTH) : Vector{};
+    for (int v = 0; v < VECTORS; ++v) sum[i][v] = load(from + (i * VECTORS + v) * WIDTH);
 }
 
 template <int ROWS, int VECTORS>
@@ -197,7 +202,6 @@ inline void store_sums(real* to, const Vector (&sum)[ROWS][VECTORS]) {
 
 template <int ROWS, int VECTORS>
 inline void store_sums(const Target& to, int columns, const Vector (&sum)[ROWS][VECTORS]) {
-  if (to.after) return store_sums(to.after, sum);
   if (columns == VECTORS * WIDTH) {
     const Target copy = to;  // stores to c cannot change it
     Vector bias[VECTORS] = {};
@@ -257,8 +261,9 @@ void multiply_tile(const Target& to, int columns, View a, Rows b, int64_t K, Ahe
   const char* later = static_cast<const char*>(ahead.tiles > 0 ? ahead.data : b.data);
   const int64_t bytes = ahead.tiles > 0 ? ahead.bytes : 0;
   // Behind a reference clang++ forgets that Vector asks for no alignment.
-  alignas(VECTOR_BYTES) Vector sum[ROWS][VECTORS];
-  load_sums(to.before, sum);
+  alignas(VECTOR_BYTES) Vector sum[ROWS][VECTORS] = {};
+  constexpr bool PIECES = !ALONG_K && PIECE < CHUNK;  // asking each tile would cost the others 4 %
+  if (PIECES && to.before) load_sums(to.before, sum);
   const real* const end = b.data + K * b.step;
   for (const real* from = b.data; from != end; from += b.step, later += bytes) {
     __builtin_prefetch(later, 0, 2);
@@ -274,6 +279,7 @@ void multiply_tile(const Target& to, int columns, View a, Rows b, int64_t K, Ahe
 #pragma GCC unroll 3
     for (int n = 0; n < POINTERS; ++n) x[n] += step;
   }
+  if (PIECES && to.after) return store_sums(to.after, sum);
   store_sums(to, columns, sum);
 }
 
@@ -388,11 +394,6 @@ void multiply_strip(const Product& p, int64_t row_begin, int64_t row_end, const 
     if (--ahead.tiles > 0) ahead.data = static_cast<const char*>(ahead.data) + ahead.next;
   }
 }
-
-// A weight's gradient takes a chunk in pieces of at most so many terms, and its chains go on where they stopped: then the packed
-// rows of a task stay in an L2 cache of half a megabyte, and a strip in L1. Processors with AVX-512 have twice as much of both.
-constexpr int64_t PIECE = VECTOR_BYTES == 64 ? CHUNK : 256;
-static_assert(CHUNK % PIECE == 0, "no piece lies in two chunks");
 
 // What a weight's gradient asks for while it takes strip s from term k on: the next strip of b, or the first of the next piece.
 Ahead strip_after(const Product& p, int64_t s, int64_t strip_begin, int64_t strip_end, int64_t k) {
