@@ -35,6 +35,29 @@ void place(std::vector<real>& numbers, Special special, const std::string& name,
 
 }  // namespace
 
+double products_of(const AttentionShape& s) {
+  double visible = 0;
+  for (int t = 0; t < s.queries; ++t) visible += s.visible(t);
+  return 4 * visible * s.batch * s.width();
+}
+
+double products_of(const LinearAttentionShape& s) {
+  double pairs = 0;  // in chunks, and rows of states
+  for (int k = 0; k < s.chunks(); ++k) {
+    const double length = s.end(k) - s.begin(k);
+    if (s.causal) pairs += length * (length + 1) / 2;
+    const int reads_and_writes = s.causal ? (k > 0) + (k + 1 < s.chunks()) : 2;
+    pairs += length * s.head_width * reads_and_writes / 2;
+  }
+  return 4 * pairs * s.batch * s.width();
+}
+
+double pairs_of(const RelationShape& s) {
+  double visible = 0;
+  for (int j = 0; j < s.queries; ++j) visible += s.visible(j);
+  return visible * s.batch * s.hidden;
+}
+
 Arrays::Arrays(Ops& ops, const std::vector<Operand>& operands, uint64_t seed) {
   const auto fill = [&](const std::string& name, int64_t size, double low, double high, Special special) {
     std::vector<real> host(static_cast<size_t>(size));
@@ -290,9 +313,7 @@ OpCase attention_case(const AttentionShape& s, Distances distances) {
                                        a["partial"]};
       ops.attention_backward(gradient, a["dy"], a["y"], a["top"], a["inv_sum"], input(a), s);
     };
-  double visible = 0;
-  for (int t = 0; t < s.queries; ++t) visible += s.visible(t);
-  row.flops = 4 * visible * s.batch * s.width();
+  row.flops = products_of(s);
   return row;
 }
 
@@ -329,14 +350,7 @@ OpCase linear_attention_case(const LinearAttentionShape& s) {
     row.backward = [=](Ops& ops, Arrays& a) {
       ops.linear_attention_backward(a["dqkv"], a["later"], a["dy"], a["y"], inv_sum(a), a["states"], a["mapped"], s);
     };
-  double pairs = 0;  // in chunks, and rows of states
-  for (int k = 0; k < s.chunks(); ++k) {
-    const double length = s.end(k) - s.begin(k);
-    if (s.causal) pairs += length * (length + 1) / 2;
-    const int reads_and_writes = s.causal ? (k > 0) + (k + 1 < s.chunks()) : 2;
-    pairs += length * s.head_width * reads_and_writes / 2;
-  }
-  row.flops = 4 * pairs * s.batch * s.width();
+  row.flops = products_of(s);
   return row;
 }
 
@@ -452,12 +466,10 @@ OpCase relation_case(const RelationShape& s, bool normalized, bool shifted) {
       ops.relation_backward(a["dp"], a["dq"], normalized ? a["weight"] : nullptr, a["dz"],
                             normalized ? a["inv_std"] : nullptr, shifted ? a["shift"] : nullptr, a["p0"], a["q0"], s);
     };
-  double visible = 0;
-  for (int j = 0; j < s.queries; ++j) visible += s.visible(j);
-  row.pairs = visible * s.batch * s.hidden;
+  row.pairs = pairs_of(s);
   if (s.activation == Activation::EXP && normalized) {
-    row.forward_instructions = 12;   // add, multiply, 10 of add_exp2_in_range
-    row.backward_instructions = 16;  // add, multiply, 10 of exp2_in_range, the product with dz, three fused sums
+    row.forward_instructions = RELATION_FORWARD;
+    row.backward_instructions = RELATION_BACKWARD;
   }
   row.kinked = s.activation == Activation::RELU;
   return row;

@@ -409,18 +409,16 @@ void program(Test& test, const std::string& programs) {
          "text-perplexity --evening: expected --data data/wikitext2_train.txt");
   expect("what an evening wants", "list", 0, "two to three hours on two cores, wants --data data/wikitext2_train.txt");
   expect("no evening", "run mlp-context --evening", 2, "mlp-context --evening: has none, expected --quick or --full");
-  const Outcome tried = shell.script("'" + programs +
-                                     "/reproduce' run copy-curves copy-lengths --dry-run & child=$!; "
-                                     "until [ -d runs/dry-quick-copy-curves ]; do sleep 0.05; done; "
-                                     "kill -INT $child; wait $child; echo status $?; ls runs");
+  const Outcome tried = shell.script(
+      "'" + programs + "/reproduce' run copy-curves copy-lengths --dry-run & child=$!; " +
+      wait_until("[ -d runs/dry-quick-copy-curves ]") + "kill -INT $child; wait $child; echo status $?; ls runs");
   test.check("an interrupted try ends all, and leaves nothing",
              tried.says("status 130") && !tried.says("copy-lengths") && !tried.says("dry-quick"), tried.output);
   expect("a report of nothing", "report", 0, "saved runs/report/index.html (0 of ");
-  const Outcome outcome = shell.script("'" + programs +
-                                       "/reproduce' run copy-pre-norm --threads 1 & child=$!; "
-                                       "until [ $(cat runs/reproduce-quick-copy-pre-norm.train/pre-norm-exact/log.csv "
-                                       "| wc -l) -gt 3 ] 2>/dev/null; do sleep 0.05; "
-                                       "done 2> /dev/null; kill -INT $child; wait $child; echo status $?");
+  const Outcome outcome =
+      shell.script("'" + programs + "/reproduce' run copy-pre-norm --threads 1 & child=$!; " +
+                   wait_for_lines("runs/reproduce-quick-copy-pre-norm.train/pre-norm-exact/log.csv", 3) +
+                   "kill -INT $child; wait $child; echo status $?");
   test.check("interrupted", outcome.says("status 130"), outcome.output);
   test.check("says how to go on", outcome.says("go on with: ./reproduce run copy-pre-norm --quick --threads 1"),
              outcome.output);

@@ -36,7 +36,7 @@ class RunsTest {
     const std::string steps = " --batch 512 --steps 150 --save-every 5 ";
     const std::string whole = shell.run("--name whole" + SMALL + steps).weights();
     const Outcome both = shell.script(begin("train_copy", "--name a" + SMALL + steps, "first") +
-                                      wait_for("runs/a/log.csv", 5) + "'" + program("train_copy") +
+                                      wait_for_lines("runs/a/log.csv", 5) + "'" + program("train_copy") +
                                       "' --resume --name a; echo second $?; wait $child; cat first; "
                                       "echo pid $child");
     const size_t at = both.output.rfind("pid ");
@@ -59,16 +59,15 @@ class RunsTest {
     write_bytes(shell.file("text"), text);
     const Outcome whole = shell.run("--name whole" + study);
     test_.check("a study", whole.status == 0, whole.output);
-    const Outcome outcome = shell.script(begin("scaling", "--name a" + study, "first") +
-                                         "until ls runs/a/*/model.safetensors > files 2>&1; do sleep 0.02; done; "
-                                         "kill -KILL $child; '" +
-                                         program("scaling") + "' --resume --name a" + study);
+    const Outcome outcome = shell.script(
+        begin("scaling", "--name a" + study, "first") + wait_until("ls runs/a/*/model.safetensors > files 2>&1") +
+        "kill -KILL $child; wait $child; '" + program("scaling") + "' --resume --name a" + study);
     test_.check("goes on", outcome.status == 0, outcome.output);
     test_.equal("to the same points", read_bytes(shell.file("runs/a/points.csv")),
                 read_bytes(shell.file("runs/whole/points.csv")));
     // One signal to the parent alone ends its runs too.
     const Outcome ended = shell.script(begin("scaling", "--name b" + study, "first") +
-                                       "until ls runs/b/*/model.safetensors > files 2>&1; do sleep 0.02; done; "
+                                       wait_until("ls runs/b/*/model.safetensors > files 2>&1") +
                                        "kill -TERM $child; wait $child; echo status $?");
     test_.check("a parent that is ended passes it on", ended.says("status 130"), ended.output);
   }
@@ -117,8 +116,8 @@ class RunsTest {
     const Shell shell(program("train_copy"));
     const std::string long_run = SMALL + "--batch 256 --steps 1000000 --save-every 1000000 ";
     const Outcome killed = shell.script(begin("train_copy", "--name a" + long_run, "first") +
-                                        "until [ -e runs/a/model.safetensors ] && [ -e runs/a/index.html ]; "
-                                        "do sleep 0.02; done; kill -KILL $child; wait $child; echo status $?");
+                                        wait_until("[ -e runs/a/model.safetensors ] && [ -e runs/a/index.html ]") +
+                                        "kill -KILL $child; wait $child; echo status $?");
     test_.check("a checkpoint of a killed run", killed.says("status 137"), killed.output);
     const std::string page = read_bytes(shell.file("runs/a/index.html"));
     test_.check(
@@ -126,7 +125,7 @@ class RunsTest {
         page.find("http-equiv=\"refresh\"") != std::string::npos && page.find("src=\"curve.svg?") != std::string::npos,
         page);
     const Outcome twice =
-        shell.script(begin("train_copy", "--name b" + long_run, "first") + wait_for("runs/b/log.csv", 20) +
+        shell.script(begin("train_copy", "--name b" + long_run, "first") + wait_for_lines("runs/b/log.csv", 20) +
                      "kill -TERM $child; kill -CONT $child; kill -TERM $child; wait $child; echo status $?; cat first");
     test_.check("two signals at once are one", twice.says("status 130") && twice.says("interrupted after step"),
                 twice.output);
@@ -347,9 +346,6 @@ class RunsTest {
   // Shell text: starts a program whose words go to a file, and $child is its number.
   std::string begin(const std::string& name, const std::string& arguments, const std::string& output) const {
     return "'" + program(name) + "' " + arguments + " > " + output + " 2>&1 & child=$!; ";
-  }
-  static std::string wait_for(const std::string& file, int lines) {
-    return "until [ $(cat " + file + " 2>/dev/null | wc -l) -gt " + std::to_string(lines) + " ]; do sleep 0.02; done; ";
   }
   void expect(const Shell& shell, const std::string& name, const std::string& arguments, int status,
               const std::string& words) {

@@ -31,6 +31,16 @@ inline std::string log_rows(const std::string& path) {
   return rows;
 }
 
+// Shell text: waits until a condition holds, or until the program in the background, whose number is $child, has ended: then what
+// comes next fails rather than waits for ever.
+inline std::string wait_until(const std::string& condition) {
+  return "until " + condition + " || ! kill -0 $child 2>/dev/null; do sleep 0.02; done; ";
+}
+// The same for a file of more lines than that.
+inline std::string wait_for_lines(const std::string& file, int lines) {
+  return wait_until("[ $(cat " + file + " 2>/dev/null | wc -l) -gt " + std::to_string(lines) + " ]");
+}
+
 // A program in a folder of its own.
 class Shell {
  public:
@@ -41,8 +51,7 @@ class Shell {
     return script(before + " '" + program_ + "' " + arguments);
   }
   Outcome script(const std::string& commands) const {
-    const std::string command =
-        "cd '" + folder_.path() + "' && { " + commands + "\n} 2>&1";
+    const std::string command = "cd '" + folder_.path() + "' && { " + commands + "\n} 2>&1";
     std::FILE* pipe = popen(command.c_str(), "r");
     if (!pipe) throw std::runtime_error("cannot start a shell");
     Outcome outcome;

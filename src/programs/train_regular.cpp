@@ -15,15 +15,10 @@
 namespace petroglyph {
 namespace {
 
-int stopped(const std::string& words, const std::string& group) {
-  std::printf("go on with: ./train_regular%s --resume --name %s\n", words.c_str(), group.c_str());
+// The group knows the words that it was begun with.
+int stopped(const std::string& group) {
+  std::printf("go on with: ./train_regular --resume --name %s\n", group.c_str());
   return INTERRUPTED_STATUS;
-}
-
-std::string as_given(const std::vector<std::string>& words) {
-  std::string given;
-  for (const std::string& word : words) given += " " + word;
-  return given;
 }
 
 // Before the first language is learned: what is wrong with the last one's test shows at once.
@@ -57,7 +52,7 @@ int train_regular(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
       const bool finished = run.run->train();
       const InterruptGuard guard;
       if (finished) results.push_back(test_lengths(run));
-      if (ranks->any(!finished || interrupted())) return stopped(as_given(given), group.name());
+      if (ranks->any(!finished || interrupted())) return stopped(group.name());
       if (tasks.size() * common.regular.seeds.size() == 1)
         std::printf("weights %016llx\n", static_cast<unsigned long long>(run.run->model().parameters.fingerprint()));
     }

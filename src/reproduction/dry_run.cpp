@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <numeric>
 
 #include "base/atomic_file.h"
@@ -196,9 +197,10 @@ double DryRun::seconds_for(const Command& command, const std::string& folder, co
 
 constexpr double ENOUGH = 2;  // seconds by which one of two runs has to be longer to tell something
 
-// The difference of two runs.
+// The difference of two runs. More steps are taken where that tells too little, unless they would take long.
 double DryRun::seconds_of_steps(const Command& command, const std::string& folder) const {
-  constexpr int FEW = 2;
+  constexpr int FEW = 2, MORE = 5, TIMES = 10;
+  constexpr double MOST = 20;  // seconds
   const double steps = number_behind(command.words, "--steps");
   const auto seconds = [&](int some) {
     const std::string number = std::to_string(some);
@@ -206,13 +208,11 @@ double DryRun::seconds_of_steps(const Command& command, const std::string& folde
                        " --steps " + number + " --eval-every " + number + " --eval-samples 1" + short_tests(command));
   };
   const double few = seconds(FEW);
-  double measured = 0;
-  for (const int more : {5, 50, 500}) {
-    if (more > steps && measured > 0) break;
-    measured = std::max(0.0, seconds(FEW + more) - few) / more;
-    if (measured * more >= ENOUGH || interrupted()) break;
+  for (int more = MORE;; more *= TIMES) {
+    const double all = seconds(FEW + more), each = all / (FEW + more);
+    if (all - few < ENOUGH && TIMES * more <= steps && TIMES * more * each <= MOST && !interrupted()) continue;
+    return steps * (all > few ? (all - few) / more : each);
   }
-  return measured * steps;
 }
 
 // All models of a study on a small part of its tokens or operations, and on a larger one.
@@ -233,18 +233,31 @@ double DryRun::seconds_of_study(const Command& command, const std::string& folde
   return 0;
 }
 
+// What decides how long a command takes: its words but the seed.
+std::string without_seed(const Command& command) {
+  std::vector<std::string> words = command.words;
+  const auto seed = std::find(words.begin(), words.end(), "--seed");
+  if (seed != words.end()) words.erase(seed, seed + 2);
+  std::string all = command.program;
+  for (const std::string& word : words) all += " " + word;
+  return all;
+}
+
 std::vector<double> DryRun::seconds_of(const Experiment& experiment, const Scale& scale) const {
   const InterruptGuard guard;
   const TryFolder tried("runs/measured-" + name_of(scale.size) + "-" + experiment.name);
   const std::string& folder = tried.path();
   const Plan plan = experiment.plan(scale);
   std::vector<double> all;
+  std::map<std::string, double> known;
   for (const Command& command : plan.commands) {
     const bool steps = trains(command) && number_behind(command.words, "--steps") > 0;
-    all.push_back(interrupted()                  ? 0
-                  : command.program == "scaling" ? seconds_of_study(command, folder)
-                  : steps                        ? seconds_of_steps(command, folder)
-                                                 : 0);
+    const auto [found, is_new] = known.try_emplace(without_seed(command), 0);
+    if (is_new && !interrupted())
+      found->second = command.program == "scaling" ? seconds_of_study(command, folder)
+                      : steps                      ? seconds_of_steps(command, folder)
+                                                   : 0;
+    all.push_back(found->second);
   }
   return all;
 }

@@ -355,9 +355,10 @@ void Run::check_finite(double value, const char* what) const {
 std::string Run::describe(const Row& row, double steps_a_second) const {
   std::string line;
   if (std::isfinite(row.trained.loss))
-    line = text("loss %.4f  accuracy %5.1f %%  lr %.2e  |g| %.2f  %.0f samples/s", row.trained.loss,
-                100 * row.trained.accuracy, row.rate, row.gradient_norm,
-                steps_a_second * settings_.batch * settings_.accumulate);
+    line = text("loss %.4f  accuracy %5.1f %%  lr %.2e  |g| %.2f", row.trained.loss, 100 * row.trained.accuracy,
+                row.rate, row.gradient_norm);
+  if (!line.empty() && steps_a_second > 0)
+    line += text("  %.0f samples/s", steps_a_second * settings_.batch * settings_.accumulate);
   if (std::isfinite(row.evaluated.loss) && !extras_.describe)
     line += text("%sevaluated: loss %.4f  accuracy %.1f %%", line.empty() ? "" : "  ", row.evaluated.loss,
                  100 * row.evaluated.accuracy);
