@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "base/log.h"
 #include "base/safetensors.h"
 #include "base/text.h"
 #include "check.h"
@@ -45,6 +46,9 @@ class ProgramTest {
     expect(shell, "config file", "--config settings", 2, "settings:2: unknown option widht (did you mean width?)");
     expect(shell, "a path for a name", "--name ../a", 2, "--name ../a: expected letters");
     test_.check("nothing was made", !std::filesystem::exists(shell.file("runs")));
+    expect(shell, "too many samples a step",
+           "--batch 65536 --shards 65536 --accumulate 65536 --length 1 --width 4 --layers 1", 2,
+           "--batch 65536 --accumulate 65536: expected at most 2,147,483,647 samples a step");
   }
 
   void run_and_resume() {
@@ -368,7 +372,29 @@ class OtherPrograms {
     const Outcome talk = shell.run("runs/t --length 9 --quiet -i < talk");
     test_.check("talks", talk.status == 0 && talk.output.size() == 20 && talk.output.substr(0, 9) == like.substr(4, 9),
                 talk.output);
+    talks_in_windows(shell);
     expect(shell, "a prompt while talking", "runs/t -i --prompt a", 2, "expected one of them");
+  }
+
+  // What an answer depends on: all that was said, and not how much is asked for.
+  void talks_in_windows(const Shell& shell) {
+    const std::string train = "'" + folder_ + "/train_text' ",
+                      learn =
+                          " --width 32 --layers 1 --context 8 --batch 16 --eval-samples 8 --eval-every 400 "
+                          "--sample-length 0 --threads 1 --lr 0.01 ";
+    shell.script(train + "--model mlp_lm --name m --steps 400 --embedding 8" + learn);
+    const std::string greedy = " --quiet --temperature 0 --length 20 ", line = "Once upon a time there was";
+    const std::string first = shell.run("runs/m" + greedy + "--prompt '" + line + "'").output;
+    write_bytes(shell.file("lines"), line + "\nA\n");
+    write_bytes(shell.file("said"), first.substr(0, first.size() - 1) + "\nA");
+    test_.equal("a model of windows remembers what was said",
+                shell.run("runs/m -i" + greedy + "< lines").output.substr(21),
+                shell.run("runs/m --prompt-file said" + greedy).output.substr(first.size() + 1));
+    shell.script(train + "--model regular_gpt --chunk 2 --thickness 1 --heads 2 --name g --steps 200" + learn);
+    const std::string few = shell.run("runs/g --prompt 'One ' --quiet --seed 3 --length 20").output;
+    test_.equal("a model that deepens with length says the same however much it is asked for",
+                shell.run("runs/g --prompt 'One ' --quiet --seed 3 --length 60").output.substr(0, 24),
+                few.substr(0, 24));
   }
 
   // Sizes and tokenizer from a file, and its loss on another text.
@@ -378,7 +404,21 @@ class OtherPrograms {
     const Outcome evaluated = shell.script(train + "--evaluate runs/t --data other.txt");
     test_.check("its loss on another text",
                 evaluated.status == 0 && evaluated.says("on other.txt: 41 windows of 8 tokens"), evaluated.output);
+    write_bytes(shell.file("evaluate.cfg"), "evaluate = runs/t\n");
+    test_.equal("asked for in a file", shell.script(train + "--config evaluate.cfg --data other.txt").output,
+                evaluated.output);
     test_.check("leaves no run", !std::filesystem::exists(shell.file("runs/text")));
+    write_bytes(shell.file("accents.txt"), std::string(300, 'a') + "caf\u00E9");
+    const std::string accents = "--evaluate runs/t --data accents.txt";
+    test_.check("another character", shell.script(train + accents).says("is no 7-bit ASCII character"));
+    test_.check("replaced", shell.script(train + accents + " --replace").says("windows of 8 tokens"));
+    const Outcome folder = shell.script(train +
+                                        "--init runs/t --name folder --steps 1 --data other.txt --threads 1 "
+                                        "--batch 4 --sample-length 0 --eval-samples 2 --val-part 0.1");
+    test_.check("a run's folder to begin with", folder.status == 0 && folder.says("weights"), folder.output);
+    const Outcome letters = shell.script(train + "--init runs/c");
+    test_.check("a model of no text to begin with",
+                letters.status == 1 && letters.says("runs/c: has no tokenizer, of train_copy"), letters.output);
     const std::string more =
         "--data other.txt --threads 1 --batch 4 --sample-length 0 --eval-samples 2 --val-part 0.1 ";
     const Outcome tuned = shell.script(train + "--init runs/t/model.safetensors --name u --steps 2 " + more);
@@ -395,6 +435,8 @@ class OtherPrograms {
                     info.says("weights      " + tuned.weights()) && info.says("128×8"),
                 info.output);
     const std::string convert = "'" + folder_ + "/convert' ";
+    test_.check("a checkpoint to make a checkpoint of",
+                shell.script(convert + "runs/t").says("runs/t: a checkpoint of ours already; --to hf, nanogpt"));
     test_.check("nothing to convert",
                 shell.script(convert + "nowhere").says("nowhere: there is no such file or folder"));
     test_.check("what GPT-2 cannot say",
@@ -458,6 +500,15 @@ class OtherPrograms {
     test_.check("of each length",
                 read_bytes(shell.file("runs/shares/Tomita_5-seed-1/test.csv")).find(",0,1\n12,") != std::string::npos,
                 read_bytes(shell.file("runs/shares/Tomita_5-seed-1/test.csv")));
+    shell.run("--name few --task cycle_navigation --model rnn" + REGULAR);
+    shell.run("--name more --task cycle_navigation --model rnn --seed 2" + REGULAR + "--steps 9");
+    const auto asked = [&](const char* run) {  // of each length, how often the answer is the likeliest one
+      return read_csv(shell.file(std::string("runs/") + run + "/test.csv")).column("one_answer");
+    };
+    test_.check("whatever the model, the seed and the steps, it is asked about the same strings",
+                asked("few/cycle_navigation-seed-1") == asked("more/cycle_navigation-seed-2"));
+    expect(shell, "members only", "--task D_3 --model rnn --batch 1 --threads 1", 2,
+           "--batch 1: D_3 has a member and another string in turn, expected an even number");
     expect(shell, "near misses of all", "--all-tasks --near-misses --quiet" + REGULAR, 0, "Tomita_6");
     const std::string next = " --protocol next --train-length 10" + SMALL_REGULAR;
     for (const char* model : {"transformer", "rnn", "mamba", "regular_gpt"})
@@ -566,6 +617,8 @@ class OtherPrograms {
          {"points.csv", "optima.csv", "laws.csv", "scaling_mlp_lm.svg", "scaling_transformer.svg", "loss.svg"})
       test_.check(std::string("leaves ") + name,
                   std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
+    expect(shell, "steps beyond count", "--budgets 1e30 --models mlp_lm --list" + small, 2,
+           "expected at most 2147483647");
     // The same in two parts, one run at a time and several threads, killed in between.
     shell.run("--name parts --processes 1 --threads 2 --models mlp_lm --budgets 4e7" + small);
     shell.script("rm -r runs/parts/mlp_lm-C4e7-w8; sed -i /C4e7-w8/d runs/parts/points.csv");

@@ -414,6 +414,13 @@ void program(Test& test, const std::string& programs) {
       wait_until("[ -d runs/dry-quick-copy-curves ]") + "kill -INT $child; wait $child; echo status $?; ls runs");
   test.check("an interrupted try ends all, and leaves nothing",
              tried.says("status 130") && !tried.says("copy-lengths") && !tried.says("dry-quick"), tried.output);
+  shell.script("mkdir -p runs/dry-quick-copy-curves.mine");
+  expect("a dry run", "run copy-pre-norm --dry-run", 0, "works");
+  test.check("takes nothing away that is not its own",
+             std::filesystem::exists(shell.file("runs/dry-quick-copy-curves.mine")));
+  shell.script("mkdir -p runs/reproduce-quick-copy-curves; echo '{}' > runs/reproduce-quick-copy-curves/record.json");
+  expect("a damaged record", "list", 1, "runs/reproduce-quick-copy-curves/record.json: expected a key");
+  shell.script("rm -r runs");
   expect("a report of nothing", "report", 0, "saved runs/report/index.html (0 of ");
   const Outcome outcome =
       shell.script("'" + programs + "/reproduce' run copy-pre-norm --threads 1 & child=$!; " +

@@ -19,7 +19,8 @@ struct Outcome {
   bool says(const std::string& words) const { return output.find(words) != std::string::npos; }
   std::string weights() const {  // the last line's fingerprint
     const size_t at = output.rfind("weights ");
-    return at == std::string::npos ? "none: " + output : output.substr(at + 8, 16);
+    if (at == std::string::npos) throw std::runtime_error("no weights are said: " + output);
+    return output.substr(at + 8, 16);
   }
 };
 

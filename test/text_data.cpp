@@ -112,7 +112,7 @@ void characters_as_tokens(Test& test) {
   strict.check(plain, "x");
   test.equal("ascii refuses", message_of([&] { strict.check("a\nbc\u00E9", "x.txt"); }),
              "x.txt: line 2, byte 4: '\u00E9' is no 7-bit ASCII character "
-             "(--replace puts '?' there; --tokenizer bytes takes everything)");
+             "(where text is read, --replace puts '?' there; --tokenizer bytes takes everything)");
   test.throws("ascii refuses a byte", "byte 0xFF is no 7-bit", [&] { strict.check("a\xFF", "x"); });
   lenient.check(accents, "x");
   std::vector<int32_t> tokens;
@@ -487,14 +487,18 @@ void shards(Test& test) {
     return bad;
   };
   refuse("short", good.substr(0, 1000), "1,000 bytes long: too short for a shard of tokens");
-  refuse("magic", with(0, 0), "begins with 20240384, expected llm.c's 20240520: no shard of tokens (nanoGPT's have no header: --format uint16)");
+  refuse("magic", with(0, 0),
+         "begins with 20240384, expected llm.c's 20240520: no shard of tokens (nanoGPT's have no header: --format "
+         "uint16)");
   refuse("version", with(4, 7), "a shard of version 7, expected 1, with 16 bits a token");
   refuse("truncated", good.substr(0, 1030), "1,030 bytes long, its header promises 1,032: truncated");
   refuse("too long", good + "x", "1,033 bytes long, its header promises 1,032: damaged");
   refuse("a negative length", with(11, '\xFF'), "1,032 bytes long, its header promises -33,553,400: damaged");
   refuse("a token beyond the vocabulary", with(1027, 1),
          "token 258 at place 1 is none of the tokenizer's, which has 0 to 255");
-  refuse("text", std::string(2000, 'x'), "begins with 2021161080, expected llm.c's 20240520: no shard of tokens (nanoGPT's have no header: --format uint16)");
+  refuse("text", std::string(2000, 'x'),
+         "begins with 2021161080, expected llm.c's 20240520: no shard of tokens (nanoGPT's have no header: --format "
+         "uint16)");
 }
 
 // Tokens that say where they stand.

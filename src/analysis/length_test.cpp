@@ -10,19 +10,22 @@
 #include "base/interrupt.h"
 #include "base/progress.h"
 #include "base/text.h"
+#include "math/random.h"
 
 namespace petroglyph {
 
 namespace {
 
-// A language that counts the answers to the strings that it is asked about.
-class Counted final : public Task {
+// The strings of a test: of each length its own, and whatever model is asked, of whatever seed and after how many steps, the same. It
+// counts their answers.
+class TestStrings final : public Task {
  public:
-  explicit Counted(const RegularLanguage& language)
-      : language_(language), answers_(static_cast<size_t>(language.classes())) {}
+  TestStrings(const RegularLanguage& language, int length)
+      : language_(language), length_(length), answers_(static_cast<size_t>(language.classes())) {}
 
-  Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const override {
-    return language_.batch(seed, stream, step, first, count);
+  Batch batch(uint64_t, uint32_t, uint32_t, int first, int count) const override {
+    constexpr uint64_t SEED = 1;
+    return language_.batch(SEED, stream_of("test"), static_cast<uint32_t>(length_), first, count);
   }
   double accuracy(const Batch& batch, const std::vector<int32_t>& best) const override {
     for (const int32_t target : batch.targets)
@@ -39,6 +42,7 @@ class Counted final : public Task {
 
  private:
   const RegularLanguage& language_;
+  int length_;
   mutable std::vector<double> answers_;  // how many strings have each
 };
 
@@ -85,11 +89,11 @@ class TestOfLengths {
   }
   double accuracy(int length, float ones, std::vector<double>* answers = nullptr) {
     if (stopped()) return 0;
-    const RegularLanguage strings = session_.language(length, length, ones, s_.near_misses);
+    const RegularLanguage language = session_.language(length, length, ones, s_.near_misses);
     const double longer = double(length) / session_.lengths().train;
-    const Counted counted(strings);
-    const double accuracy = session_.run->evaluate(counted, s_.strings, longer).accuracy;
-    if (answers) *answers = counted.answers(ranks_);
+    const TestStrings strings(language, length);
+    const double accuracy = session_.run->evaluate(strings, s_.strings, longer).accuracy;
+    if (answers) *answers = strings.answers(ranks_);
     if (progress_->due(++done_)) progress_->show(done_, text("length %d  accuracy %.1f %%", length, 100 * accuracy));
     return accuracy;
   }

@@ -112,6 +112,10 @@ void ScalingPlan::add(const std::string& model, const Json& config, const std::s
   const double a_step =
       static_cast<double>(settings_.study.run.samples_a_step()) * (targets == Targets::ALL ? context : 1);
   if (tokens == 0) tokens = budget / (6 * static_cast<double>(run.parameters));
+  constexpr double MOST = 2147483647;
+  if (tokens / a_step > MOST)
+    throw UsageError(
+        text("%s: %.3g tokens are %.3g steps, expected at most %.0f", run.name.c_str(), tokens, tokens / a_step, MOST));
   run.steps = std::max<int64_t>(1, std::llround(tokens / a_step));
   run.tokens = static_cast<double>(run.steps) * a_step;
   run.budget = budget;

@@ -54,6 +54,11 @@ void absorb_row(Checksum& checksum, std::string_view line, bool timed) {
 
 }  // namespace
 
+std::string log_text(double value) {
+  const bool a_count = std::fabs(value) >= 1e9 && std::fabs(value) < 1e15 && value == std::floor(value);
+  return a_count ? exact_text(value) : number_text(value, 9);
+}
+
 CsvLog::CsvLog(const std::string& path, const std::vector<std::string>& columns)
     : path_(path),
       columns_(columns.size()),
@@ -112,7 +117,7 @@ void CsvLog::append(int64_t step, const std::vector<double>& values) {
                 std::to_string(columns_));
   }
   std::string row = std::to_string(step);
-  for (double value : values) row += "," + number_text(value, 9);
+  for (double value : values) row += "," + log_text(value);
   file_.write(row + "\n");
   absorb_row(checksum_, row, timed_);
 }

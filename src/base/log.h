@@ -39,6 +39,9 @@ class CsvLog {
   OutputFile file_;
 };
 
+// A number as a log has it: nine digits, and counts whole.
+std::string log_text(double value);
+
 // A CSV file of numbers in memory. An empty cell is NaN; a last row that was cut off is left out.
 struct CsvTable {
   std::vector<std::string> names;

@@ -382,6 +382,17 @@ void Options::parse(const std::vector<std::string>& words) {
   assign_positional(bare);
 }
 
+std::vector<std::string> Options::spelled_out(const std::vector<std::string>& words) const {
+  std::vector<std::string> all = config_words_;
+  for (size_t at = 0; at < words.size(); ++at) {
+    if (words[at] == "--config")
+      ++at;
+    else if (!starts_with(words[at], "--config="))
+      all.push_back(words[at]);
+  }
+  return all;
+}
+
 void Options::assign_positional(const std::vector<std::string>& words) {
   size_t at = 0;
   for (const Positional& wanted : positional_) {
@@ -427,6 +438,7 @@ void Options::read_config_line(std::string_view line, const std::string& where) 
     if (!option->source_.empty()) throw UsageError(name + " was set before, at " + option->source_);
     const std::string wrong = fault(*option, value);
     if (!wrong.empty()) throw UsageError(name + " = " + value + ": " + wrong);
+    config_words_.push_back("--" + name + "=" + value);
   } catch (const UsageError& error) {
     throw UsageError(where + ": " + error.what());
   }

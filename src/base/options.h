@@ -114,6 +114,8 @@ class Options {
   std::string value(const std::string& name) const;  // as the user would write it
   // It does something only where `other` has one of these values. Nothing where the program does not have it.
   void only_with(const std::string& name, const std::string& other, const std::vector<std::string>& values);
+  // The words of a command line with the options of the --config file in its place, as this one was when it was read.
+  std::vector<std::string> spelled_out(const std::vector<std::string>& words) const;
   // Of the options that were given: those that do nothing beside what others say, and why: {"heads", "--heads 3: does nothing …"}.
   std::map<std::string, std::string> idle() const;
   void refuse_idle() const;  // throws UsageError for the first one
@@ -154,7 +156,8 @@ class Options {
   void read_config_line(std::string_view line, const std::string& where);
 
   std::string program_, purpose_, section_ = "Options", config_;
-  std::deque<Option> options_;  // a deque keeps the references that add() gives
+  std::vector<std::string> config_words_;  // "--width=64", of the --config file
+  std::deque<Option> options_;             // a deque keeps the references that add() gives
   std::vector<Positional> positional_;
 };
 

@@ -12,12 +12,16 @@
 #include <condition_variable>
 #include <csignal>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #ifdef __linux__
 #include <sched.h>
 #endif
+
+#include "base/error.h"
+#include "base/text.h"
 
 namespace petroglyph {
 
@@ -73,16 +77,16 @@ class Threads::Team {
  public:
   explicit Team(int workers) : patient_(workers < available_threads()) {
     const NoSignals masked;
-    for (int i = 0; i < workers; ++i) threads_.emplace_back([this, i] { work(i + 1); });
-  }
-  ~Team() {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      over_ = true;
+    try {
+      for (int i = 0; i < workers; ++i) threads_.emplace_back([this, i] { work(i + 1); });
+    } catch (const std::system_error& error) {
+      const size_t started = threads_.size() + 1;
+      end();
+      throw Error(
+          text("--threads %d: the system starts no more than %zu of them (%s)", workers + 1, started, error.what()));
     }
-    wake_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
   }
+  ~Team() { end(); }
 
   void share(int64_t pieces, One one, const void* context) {
     Known& known = known_[(reinterpret_cast<uintptr_t>(one) / 16 + static_cast<uintptr_t>(pieces) * 31) % KNOWN];
@@ -102,6 +106,15 @@ class Threads::Team {
     std::chrono::nanoseconds work{0};
     uint32_t calls = 0;
   };
+
+  void end() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      over_ = true;
+    }
+    wake_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
 
   static void do_alone(int64_t pieces, One one, const void* context) {
     for (int64_t piece = 0; piece < pieces; ++piece) one(context, piece, 0);

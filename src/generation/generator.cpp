@@ -12,8 +12,7 @@ namespace {
 constexpr int PIECE = 32;  // tokens of a prompt that a stream takes at a time: an interruption waits for no more
 }
 
-std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt, const Model& model,
-                                   bool special) {
+std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt, int window, bool special) {
   std::vector<int32_t> tokens, line;
   if (special)
     encode_documents(tokenizer, prompt,
@@ -21,9 +20,14 @@ std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string
   else
     tokenizer.encode(prompt, tokens);
   tokenizer.encode("\n", line);
-  const auto window = static_cast<size_t>(model.window());
-  if (tokens.size() < window) tokens.insert(tokens.begin(), window - tokens.size(), line.front());
+  const auto least = static_cast<size_t>(window);
+  if (tokens.size() < least) tokens.insert(tokens.begin(), least - tokens.size(), line.front());
   return tokens;
+}
+
+int64_t stream_capacity(const Model& model, int64_t wanted, int learned) {
+  if (model.deepens() && learned > 0) return learned;
+  return std::min<int64_t>(wanted, model.longest());
 }
 
 Generator::Generator(Model& model, Ops& ops, const Tokenizer& tokenizer, const Sampling& sampling, uint64_t seed,

@@ -13,6 +13,8 @@ constexpr double COLDEST = 1e-4;  // below, only equal logits would still have a
 }
 
 int32_t Sampler::draw(const std::vector<real>& logits, real u) {
+  const auto wrong = std::find_if(logits.begin(), logits.end(), [](real x) { return std::isnan(x); });
+  if (wrong != logits.end()) throw Error(text("the model's logit of token %td is no number", wrong - logits.begin()));
   const auto largest = std::max_element(logits.begin(), logits.end());
   if (!std::isfinite(*largest)) throw Error("the model's largest logit is " + number_text(*largest, 3));
   if (settings_.temperature < COLDEST) return static_cast<int32_t>(largest - logits.begin());

@@ -14,14 +14,14 @@ double TextWriter::seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
 }
 
-std::vector<int32_t> TextWriter::tokens_of(const std::string& prompt, const std::string& origin) const {
+std::vector<int32_t> TextWriter::tokens_of(const std::string& prompt, const std::string& origin, bool first) const {
   tokenizer_.check(prompt, origin);
-  return prompt_tokens(tokenizer_, prompt, model_, how_.special);
+  return prompt_tokens(tokenizer_, prompt, first ? model_.window() : 0, how_.special);
 }
 
 Generator TextWriter::generator(int sample, int64_t capacity) {
-  return Generator(model_, ops_, tokenizer_, how_.sampling, how_.seed, static_cast<uint32_t>(sample), capacity,
-                   how_.window);
+  return Generator(model_, ops_, tokenizer_, how_.sampling, how_.seed, static_cast<uint32_t>(sample),
+                   stream_capacity(model_, capacity, how_.context), how_.window);
 }
 
 void TextWriter::write(Generator& generator, CharacterWriter& out) {
@@ -36,24 +36,24 @@ void TextWriter::write(Generator& generator, CharacterWriter& out) {
   std::fflush(stdout);
 }
 
-void TextWriter::note_long_prompt(int64_t tokens) const {
-  const int longest = model_.longest();
+void TextWriter::note_long_prompt(int64_t tokens, int64_t longest) const {
   if (how_.quiet || tokens <= longest) return;
   std::fprintf(
       stderr,
-      "note: the prompt has %s tokens and the model reads %d at most: it goes on from the last %d, and then %s\n",
-      with_commas(tokens).c_str(), longest, longest,
+      "note: the prompt has %s tokens and the model reads %s at most: it goes on from the last %s, and then %s\n",
+      with_commas(tokens).c_str(), with_commas(longest).c_str(), with_commas(longest).c_str(),
       how_.window == Window::SLIDE ? "from as many again and again"
                                    : "from the later half of what it had (--window slide: from as many)");
 }
 
 void TextWriter::continue_prompt(const std::string& prompt, const std::string& origin) {
-  const std::vector<int32_t> tokens = tokens_of(prompt, origin);
-  note_long_prompt(static_cast<int64_t>(tokens.size()));
+  const std::vector<int32_t> tokens = tokens_of(prompt, origin, true);
+  const int64_t wanted = static_cast<int64_t>(tokens.size()) + how_.length;
+  note_long_prompt(static_cast<int64_t>(tokens.size()), stream_capacity(model_, model_.longest(), how_.context));
   start_ = std::chrono::steady_clock::now();
   for (int sample = 0; sample < how_.samples && !interrupted(); ++sample) {
     if (how_.samples > 1 && !how_.quiet) std::printf("%s--- %d\n", sample > 0 ? "\n" : "", sample + 1);
-    Generator generator = this->generator(sample, static_cast<int64_t>(tokens.size()) + how_.length);
+    Generator generator = this->generator(sample, wanted);
     CharacterWriter out;
     out.write(prompt);
     generator.read(tokens);
@@ -69,7 +69,7 @@ void TextWriter::converse() {
     if (isatty(STDIN_FILENO)) std::printf("> "), std::fflush(stdout);
     if (!std::getline(std::cin, line)) break;
     const InterruptGuard guard;  // Ctrl-C ends an answer; between two it ends the program
-    generator.read(tokens_of(first ? (line.empty() ? "\n" : line) : "\n" + line, "the prompt"));
+    generator.read(tokens_of(first ? (line.empty() ? "\n" : line) : "\n" + line, "the prompt", first));
     CharacterWriter out;
     write(generator, out);
   }

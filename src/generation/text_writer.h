@@ -19,6 +19,7 @@ struct TextWriting {
   uint64_t seed = 1;
   Window window = Window::HALF;
   bool special = false;  // prompt_tokens
+  int context = 0;       // that the model learned with; 0: not known
   bool quiet = false;    // only the text
 };
 
@@ -37,8 +38,8 @@ class TextWriter {
   double seconds() const;                       // since the prompt was there
 
  private:
-  std::vector<int32_t> tokens_of(const std::string& prompt, const std::string& origin) const;
-  void note_long_prompt(int64_t tokens) const;
+  std::vector<int32_t> tokens_of(const std::string& prompt, const std::string& origin, bool first) const;
+  void note_long_prompt(int64_t tokens, int64_t longest) const;
   Generator generator(int sample, int64_t capacity);
   void write(Generator& generator, CharacterWriter& out);
 

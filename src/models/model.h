@@ -123,6 +123,8 @@ class Model {
   // 0; or the number of tokens that it reads, no more and no fewer, to answer once, at their end. Its stream slides: a position's
   // logits are those of the window that ends there, NaN before the first whole one.
   virtual int window() const { return 0; }
+  // Whether longer sequences pass through more layers, those of a stream through as many as its capacity takes.
+  virtual bool deepens() const { return false; }
   virtual int64_t logit_rows(const Input& input) const { return input.rows(); }
 
   // Throws Error where one of these, which go to forward() or a stream, is no token of the model: a device would read elsewhere.

@@ -194,6 +194,7 @@ class TransformerModel final : public Model {
   int classes() const override { return config_.classes; }
   int vocab() const override { return config_.vocab; }
   int longest() const override { return position_embedding_ && window() == 0 ? config_.context : Model::longest(); }
+  bool deepens() const override { return attention_.layers(1 << 20) > attention_.layers(1); }
   // Without a mask a token's answer is that of a window which ends there.
   int window() const override { return config_.last && !config_.causal && !config_.images ? config_.context : 0; }
   int64_t logit_rows(const Input& input) const override { return config_.last ? input.batch : input.rows(); }

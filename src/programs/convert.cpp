@@ -38,7 +38,18 @@ std::string name_of(const std::string& path) {
   return trimmed.stem().string();
 }
 
+// A checkpoint of ours, or one file of a folder of Hugging Face's, is easily given in place of a model.
+void refuse_tensors(const std::string& path) {
+  const std::string file = checkpoint_path(path);
+  const bool tensors = std::filesystem::path(file).extension() == ".safetensors" && is_there(file);
+  if (!tensors || (file != path && is_there(path + "/config.json"))) return;
+  if (is_checkpoint(SafetensorsFile(file)))
+    throw Error(path + ": a checkpoint of ours already; --to hf, nanogpt or llm.c says what to make of it");
+  if (file == path) throw Error(path + ": expected the folder that it lies in, with its config.json");
+}
+
 void to_checkpoint(ConvertSettings& settings) {
+  refuse_tensors(settings.from);
   ForeignModel foreign = open_foreign(settings.from);
   if (!settings.tokenizer.empty()) foreign.tokenizer = open_tokenizer(settings.tokenizer, false);
   if (settings.save.empty()) settings.save = name_of(settings.from) + ".safetensors";

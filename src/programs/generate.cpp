@@ -33,7 +33,8 @@ struct GenerateSettings {
 
   void declare(Options& options) {
     options.positional("CHECKPOINT", &checkpoint,
-                       "a .safetensors file of train_text or convert, or a run's folder: its best one");
+                       "a .safetensors file of train_text or convert, or a run's folder: its last one; "
+                       "best.safetensors there has the lowest evaluated loss");
     options.section("Text");
     options.add("prompt", &prompt, "what the model goes on from; default a new line");
     options.add("prompt-file", &prompt_file, "the same from a file; -: from the standard input").placeholder("FILE");
@@ -86,6 +87,7 @@ int generate(int argc, char** argv) {
   std::optional<SafetensorsFile> file(checkpoint_path(settings.checkpoint));
   RunState state = read_run_state(*file);
   const auto tokenizer = load_tokenizer(*file, state);
+  if (const Json* context = state.options.find("context")) settings.how.context = static_cast<int>(context->integer());
   state.data = Json();  // a vocabulary's words take more memory in it than the rest
   return_freed_memory();
   const auto ops = make_device(settings.device, settings.threads);
@@ -97,9 +99,9 @@ int generate(int argc, char** argv) {
   if (settings.interactive) {
     writer.converse();
   } else {
+    const std::string prompt = settings.text_to_continue();
     guard.emplace();
-    writer.continue_prompt(settings.text_to_continue(),
-                           settings.prompt_file.empty() ? "--prompt" : settings.prompt_file);
+    writer.continue_prompt(prompt, settings.prompt_file.empty() ? "--prompt" : settings.prompt_file);
   }
   if (!settings.how.quiet)
     std::fprintf(stderr, "%s tokens in %.1f s, %.0f tokens/s; %s at step %s, %s\n",

@@ -49,7 +49,10 @@ std::unique_ptr<Tokenizer> learn(const Settings& settings) {
     throw UsageError(text("--train %d: every byte is a token, expected at least 256", settings.train));
   std::vector<MappedFile> files;
   std::vector<std::string_view> texts;
-  for (const std::string& file : settings.files) texts.push_back(files.emplace_back(file).text());
+  for (const std::string& file : settings.files) {
+    texts.push_back(files.emplace_back(file).text());
+    if (texts.back().empty()) throw Error(file + ": the file is empty");
+  }
   const double start = now();
   auto tokenizer = train_byte_pairs(texts, settings.train);
   std::printf("learnt %s tokens in %.1f s%s\n", with_commas(tokenizer->vocab()).c_str(), now() - start,
@@ -102,6 +105,8 @@ int tokenize(int argc, char** argv) {
   Settings settings;
   settings.declare(options);
   options.parse(argc, argv);
+  if (settings.train > 0 && settings.save.empty())
+    throw UsageError(text("--train %d: into which file? (--save FILE)", settings.train));
   if (settings.train > 0 && settings.decode) throw UsageError("--train reads text, --decode shards: choose one");
   if (!settings.save.empty()) check_replaced(settings.save, settings.force);
   const auto tokenizer =

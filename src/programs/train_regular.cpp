@@ -40,6 +40,7 @@ int train_regular(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
   const std::vector<std::string> tasks = common.regular.tasks();
   if (!first.settings.resume) check_tests(given, tasks);
   std::vector<TestResult> results;
+  const InterruptGuard guard;
   for (const std::string& task : tasks) {
     for (const int seed : common.regular.seeds) {
       RegularRun run(group.words());
@@ -50,7 +51,6 @@ int train_regular(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
       run.prepare(group.name());
       group.begin();
       const bool finished = run.run->train();
-      const InterruptGuard guard;
       if (finished) results.push_back(test_lengths(run));
       if (ranks->any(!finished || interrupted())) return stopped(group.name());
       if (tasks.size() * common.regular.seeds.size() == 1)

@@ -87,12 +87,14 @@ void Session::prepare() {
 
 std::vector<std::string> Session::sample() {
   const bool given = !text_settings.prompt.empty();
-  std::vector<int32_t> tokens = prompt_tokens(*opened.tokenizer, given ? text_settings.prompt : "\n", run->model()),
+  std::vector<int32_t> tokens =
+                           prompt_tokens(*opened.tokenizer, given ? text_settings.prompt : "\n", run->model().window()),
                        shown;
   if (given) opened.tokenizer->encode(text_settings.prompt, shown);
   const size_t prompt = tokens.size() - shown.size();  // what nobody gave is not shown
   Generator generator(run->model(), run->ops(), *opened.tokenizer, {}, settings.seed, 0,
-                      static_cast<int64_t>(tokens.size()) + text_settings.sample_length);
+                      stream_capacity(run->model(), static_cast<int64_t>(tokens.size()) + text_settings.sample_length,
+                                      text_settings.context));
   generator.read(tokens);
   for (int i = 0; i < text_settings.sample_length; ++i) tokens.push_back(generator.next());
   tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(prompt));
@@ -117,11 +119,9 @@ int main(int argc, char** argv) {
   using namespace petroglyph;
   return run_ranks("train_text", argc, argv, [&](const auto& ranks) {
     const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-    const bool evaluate = std::any_of(words.begin(), words.end(), [](const std::string& word) {
-      return word == "--evaluate" || word.rfind("--evaluate=", 0) == 0;
-    });
-    if (!evaluate) return train_or_compare<Session>(argc, argv, ranks);
-    if (ranks->first()) evaluate_checkpoint(TextRunSettings(words));
+    const TextRunSettings given(words);
+    if (given.text_settings.evaluate.empty()) return train_or_compare<Session>(argc, argv, ranks);
+    if (ranks->first()) evaluate_checkpoint(given);
     return 0;
   });
 }

@@ -10,6 +10,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/folder_lock.h"
 #include "base/interrupt.h"
 #include "base/text.h"
 #include "reproduction/child.h"
@@ -32,8 +33,8 @@ std::string short_tests(const Command& command) {
 
 // What makes the commands of each program short.
 std::string short_words(const Command& command) {
-  const std::string steps =
-      " --batch 1 --accumulate 1 --steps 2 --eval-every 2 --eval-samples 1" + short_tests(command);
+  const std::string steps = std::string(" --batch ") + (command.program == "train_regular" ? "2" : "1") +
+                            " --accumulate 1 --steps 2 --eval-every 2 --eval-samples 1" + short_tests(command);
   const std::string subcommand = command.words.empty() ? "" : command.words[0];
   if (command.program == "train_copy" || command.program == "train_image") return steps;
   if (command.program == "train_text") return steps + " --epochs 0";
@@ -85,30 +86,32 @@ bool as_large(const ModelSize& paper, const SaidSize& ours) {
   return std::abs(counted / (1e6 * paper.millions) - 1) <= paper.margin;
 }
 
-// Removes what lies in runs/ under a name or begins with it and a point.
-void remove_runs(const std::string& folder) {
-  std::error_code none;
-  std::filesystem::remove_all(folder, none);
-  std::vector<std::filesystem::path> parts;
-  for (const auto& entry : std::filesystem::directory_iterator("runs", none))
-    if (entry.path().string().rfind(folder + ".", 0) == 0) parts.push_back(entry.path());
-  for (const auto& part : parts) std::filesystem::remove_all(part, none);
-}
-
-// A folder of a try, made anew and removed again with what its commands left, however it ends.
+// A folder of a try, made anew and removed again with what its commands left, however it ends. One process at a time tries the same.
 class TryFolder {
  public:
-  explicit TryFolder(const std::string& path) : path_(path) {
-    remove_runs(path_);
-    make_folder(path_);
-  }
+  TryFolder(const std::string& path, const Plan& plan) : path_(path), plan_(plan), lock_(made(path)) { remove_parts(); }
   TryFolder(const TryFolder&) = delete;
   TryFolder& operator=(const TryFolder&) = delete;
-  ~TryFolder() { remove_runs(path_); }
+  ~TryFolder() {
+    remove_parts();
+    std::error_code none;
+    std::filesystem::remove_all(path_, none);
+  }
   const std::string& path() const { return path_; }
 
  private:
+  static const std::string& made(const std::string& path) {
+    make_folder(path);
+    return path;
+  }
+  void remove_parts() const {
+    std::error_code none;
+    for (const Command& command : plan_.commands) std::filesystem::remove_all(part_folder(path_, command.part), none);
+  }
+
   const std::string path_;
+  const Plan& plan_;
+  const FolderLock lock_;
 };
 
 }  // namespace
@@ -166,10 +169,10 @@ ChildOutcome DryRun::start(const Command& command, const std::string& folder, co
 
 void DryRun::run(const Experiment& experiment, const Scale& scale) const {
   const InterruptGuard guard;
-  const TryFolder tried("runs/dry-" + name_of(scale.size) + "-" + experiment.name);
+  const Plan plan = experiment.plan(scale);
+  const TryFolder tried("runs/dry-" + name_of(scale.size) + "-" + experiment.name, plan);
   const std::string& folder = tried.path();
   std::printf("%s, %s\n", experiment.name.c_str(), name_of(scale.size).c_str());
-  const Plan plan = experiment.plan(scale);
   for (const Command& command : plan.commands) {
     const auto begin = std::chrono::steady_clock::now();
     const ChildOutcome outcome = start(command, folder, short_words(command));
@@ -245,9 +248,9 @@ std::string without_seed(const Command& command) {
 
 std::vector<double> DryRun::seconds_of(const Experiment& experiment, const Scale& scale) const {
   const InterruptGuard guard;
-  const TryFolder tried("runs/measured-" + name_of(scale.size) + "-" + experiment.name);
-  const std::string& folder = tried.path();
   const Plan plan = experiment.plan(scale);
+  const TryFolder tried("runs/measured-" + name_of(scale.size) + "-" + experiment.name, plan);
+  const std::string& folder = tried.path();
   std::vector<double> all;
   std::map<std::string, double> known;
   for (const Command& command : plan.commands) {

@@ -146,7 +146,12 @@ std::string command_line(const Command& command, const std::string& folder) {
 std::optional<Record> read_record(const std::string& folder) {
   const std::string path = folder + "/record.json";
   if (!std::filesystem::exists(path)) return std::nullopt;
-  return from_json(Json::parse(read_file(path), path));
+  const Json json = Json::parse(read_file(path), path);
+  try {
+    return from_json(json);
+  } catch (const Error& error) {
+    throw Error(path + ": " + error.what());
+  }
 }
 
 void write_record(const std::string& folder, const Record& record) {

@@ -47,7 +47,8 @@ void AsciiTokenizer::check(std::string_view text, const std::string& origin) con
   const std::string what = good ? "'" + std::string(text.substr(at, length)) + "'"
                                 : petroglyph::text("byte 0x%02X", static_cast<unsigned char>(text[at]));
   throw Error(origin + ": line " + with_commas(line) + ", byte " + with_commas(static_cast<int64_t>(at)) + ": " + what +
-              " is no 7-bit ASCII character (--replace puts '?' there; --tokenizer bytes takes everything)");
+              " is no 7-bit ASCII character (where text is read, --replace puts '?' there; --tokenizer bytes takes "
+              "everything)");
 }
 
 int64_t AsciiTokenizer::encode(std::string_view text, std::vector<int32_t>& tokens) const {

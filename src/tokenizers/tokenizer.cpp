@@ -67,20 +67,38 @@ int Tokenizer::characters(int32_t token) const {
   return count;
 }
 
+std::unique_ptr<Tokenizer> replacing(std::unique_ptr<Tokenizer> tokenizer) {
+  if (tokenizer->name() == "ascii") return std::make_unique<AsciiTokenizer>(true);
+  return tokenizer;
+}
+
+namespace {
+
+std::unique_ptr<Tokenizer> of_folder(const std::string& folder) {
+  if (auto found = find_tokenizer(folder)) return found;
+  for (const char* name : {"encoder.json", "vocab.bpe", "vocab.json", "merges.txt"})
+    if (std::filesystem::exists(folder + "/" + name)) return read_gpt2_files(folder);  // which says what is missing
+  throw Error("--tokenizer " + folder + ": no tokenizer is in this folder; expected encoder.json and vocab.bpe, " +
+              "vocab.json and merges.txt, tokenizer.json or *.tiktoken");
+}
+
+std::unique_ptr<Tokenizer> of_file(const std::string& path) {
+  if (is_tiktoken_file(path)) return read_tiktoken_file(path);
+  if (std::filesystem::path(path).extension() == ".safetensors") return of_checkpoint(path);
+  const Json json = Json::parse(read_regular_file(path), path);
+  return is_tokenizer_json(json) ? read_tokenizer_json(json, path) : tokenizer_from_json(json, path);
+}
+
+}  // namespace
+
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name, bool replace) {
   if (name == "ascii") return std::make_unique<AsciiTokenizer>(replace);
   if (name == "bytes") return std::make_unique<ByteTokenizer>();
   if (!std::filesystem::exists(name))
     throw Error("--tokenizer " + name + ": expected ascii, bytes, a tokenizer's file or a folder with GPT-2's, and " +
                 "there is no such file");
-  if (std::filesystem::is_directory(name)) {
-    auto found = find_tokenizer(name);
-    return found ? std::move(found) : read_gpt2_files(name);  // which says what is missing
-  }
-  if (is_tiktoken_file(name)) return read_tiktoken_file(name);
-  if (std::filesystem::path(name).extension() == ".safetensors") return of_checkpoint(name);
-  const Json json = Json::parse(read_regular_file(name), name);
-  return is_tokenizer_json(json) ? read_tokenizer_json(json, name) : tokenizer_from_json(json, name);
+  auto tokenizer = std::filesystem::is_directory(name) ? of_folder(name) : of_file(name);
+  return replace ? replacing(std::move(tokenizer)) : std::move(tokenizer);
 }
 
 std::unique_ptr<Tokenizer> tokenizer_from_json(const Json& json, const std::string& origin) {

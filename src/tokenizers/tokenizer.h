@@ -46,6 +46,8 @@ class Tokenizer {
 // or a checkpoint, whose own it is.
 // `replace`: ASCII puts '?' in place of every character that it has not.
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name, bool replace);
+// The same tokenizer, or where that is ASCII the one that puts '?'.
+std::unique_ptr<Tokenizer> replacing(std::unique_ptr<Tokenizer> tokenizer);
 std::unique_ptr<Tokenizer> tokenizer_from_json(const Json& json, const std::string& origin);
 // The JSON with an entry of a list on each line: what a tokenizer's own file holds.
 std::string tokenizer_file_text(const Tokenizer& tokenizer);

@@ -76,6 +76,7 @@ void add_metadata(SafetensorsWriter& writer, const RunState& state) {
   if (!state.data.is(Json::Kind::Null)) writer.metadata("data", state.data.text());
   writer.metadata("step", std::to_string(state.step));
   if (!state.log.empty()) writer.metadata("log", state.log);
+  if (!state.samples.empty()) writer.metadata("samples", state.samples);
 }
 
 // A tensor for each parameter; `kept` holds them, for the writer does not copy.
@@ -131,6 +132,7 @@ RunState read_run_state(const SafetensorsFile& file, const std::string& program)
     throw Error(file.path() + ": step \"" + file.metadata("step") + "\" is not a count of updates");
   state.step = *step;
   if (metadata.find("log") != metadata.end()) state.log = file.metadata("log");
+  if (metadata.find("samples") != metadata.end()) state.samples = file.metadata("samples");
   return state;
 }
 

@@ -17,13 +17,14 @@
 namespace petroglyph {
 
 struct RunState {
-  std::string program;  // "train_copy"
-  std::string model;    // "causal_rn"
-  Json config;          // the model's
-  Json options;         // the program's
-  int64_t step = 0;     // updates done
-  std::string log;      // checksum of the log's rows before this step (base/log.h); empty: not known
-  Json data;            // what else it needs to use the model; null: nothing
+  std::string program;       // "train_copy"
+  std::string model;         // "causal_rn"
+  Json config;               // the model's
+  Json options;              // the program's
+  int64_t step = 0;          // updates done
+  std::string log;           // checksum of the log's rows before this step (base/log.h); empty: not known
+  Json data;                 // what else it needs to use the model; null: nothing
+  std::string samples = {};  // checksum of some that it learns from; empty: not known
 };
 
 // A run's folder means the checkpoint in it.

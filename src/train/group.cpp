@@ -22,11 +22,11 @@ Json as_json(const std::vector<std::string>& words) {
 }  // namespace
 
 Group::Group(const RunSettings& settings, Options& options, const std::string& otherwise,
-             std::vector<std::string> words, const std::vector<std::string>& fixed)
+             const std::vector<std::string>& words, const std::vector<std::string>& fixed)
     : ranks_(settings.ranks),
       program_(settings.program),
       name_(group_folder(settings, otherwise)),
-      words_(std::move(words)),
+      words_(options.spelled_out(words)),
       fixed_(fixed) {
   if (settings.resume) {
     const bool found = ranks_->first_finds([&] {
@@ -65,15 +65,17 @@ void Group::go_on(Options& options) {
   const bool known = all.size() >= words_.size() && std::equal(words_.rbegin(), words_.rend(), all.rbegin());
   if (!known) all.insert(all.end(), words_.begin(), words_.end());
   words_ = all;
-  if (known) return;
   definition_.set("words", as_json(words_));
-  if (ranks_->first()) write_file_atomically(path, definition_.text() + "\n");
+  changed_ = !known;
 }
 
 void Group::begin() {
-  if (lock_ || !ranks_->first()) return;
-  if (!claim_folder(folder())) check_new_run(folder());
-  lock_.emplace(folder());
+  if (!changed_ || !ranks_->first()) return;
+  if (!lock_) {
+    if (!claim_folder(folder())) check_new_run(folder());
+    lock_.emplace(folder());
+  }
+  changed_ = false;
   write_file_atomically(file_of(name_), definition_.text() + "\n");
 }
 

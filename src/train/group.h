@@ -19,15 +19,15 @@ class Group {
  public:
   // Finds the folder. With --resume locks it and holds `options`, the given ones, against those of before: what shapes the runs or is
   // among `fixed` and was given with another value is an Error.
-  Group(const RunSettings& settings, Options& options, const std::string& otherwise, std::vector<std::string> words,
-        const std::vector<std::string>& fixed);
+  Group(const RunSettings& settings, Options& options, const std::string& otherwise,
+        const std::vector<std::string>& words, const std::vector<std::string>& fixed);
 
   const std::string& name() const { return name_; }
   std::string folder() const { return "runs/" + name_; }
   // Of the command line that the runs are made by: those of the beginning, and behind them those of now, which win.
   const std::vector<std::string>& words() const { return words_; }
   // Once the first run is found to be right, and before it writes: the first rank makes and locks the folder, and writes what defines
-  // the group.
+  // the group, or on a resume what is new.
   void begin();
 
  private:
@@ -38,6 +38,7 @@ class Group {
   std::vector<std::string> words_, fixed_;
   Json definition_;
   std::optional<FolderLock> lock_;
+  bool changed_ = true;  // what begin() writes
 };
 
 // What an option was in the command line that began the group runs/NAME; empty where there is no such group.

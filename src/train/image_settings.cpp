@@ -23,8 +23,10 @@ constexpr ImagePreset IMAGE_PRESETS[] = {
 
 void ImageSettings::declare(Options& options) {
   options.section("Task");
-  options.add("preset", &preset, {"quick", "tiny", "base"},
-              "sets width, hidden, layers, heads, batch, lr, steps and warmup where they are not given");
+  options.add(
+      "preset", &preset, {"quick", "tiny", "base"},
+      "sets width, hidden, layers, heads, batch, lr, steps and warmup where they are not given; tiny and base: the "
+      "papers' sizes");
   options.add("data", &data, "training images, with commas between files (data/README.md); default: drawn shapes")
       .placeholder("FILES");
   options.add("test", &test, "test images, which no training sees").placeholder("FILES");

@@ -196,6 +196,10 @@ std::vector<int> RegularRun::test_lengths() const {
     if (!regular.near_misses || any.has_near_misses(length)) wanted.push_back(length);
   const bool any_members =
       std::any_of(wanted.begin(), wanted.end(), [&](int length) { return any.has_members(length); });
+  const int64_t a_step = static_cast<int64_t>(settings.batch) * settings.accumulate;
+  if (any.is_membership() && a_step % 2 != 0)
+    throw UsageError(text("--batch %d: %s has a member and another string in turn, expected an even number a step",
+                          settings.batch, regular.task.c_str()));
   if (wanted.empty() || (any.is_membership() && !any_members))
     throw UsageError(
         text("%s has no members of the lengths of this test, %d to %d, every %d, and a model that always says no would "

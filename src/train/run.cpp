@@ -103,6 +103,9 @@ void RunSettings::declare(Options& options) {
 void RunSettings::check_shards() const {
   if ((shards & (shards - 1)) != 0) throw UsageError(text("--shards %d: expected a power of two", shards));
   if (batch % shards != 0) throw UsageError(text("--shards %d does not divide --batch %d", shards, batch));
+  if (int64_t(batch) * accumulate > std::numeric_limits<int>::max())
+    throw UsageError(text("--batch %d --accumulate %d: expected at most %s samples a step", batch, accumulate,
+                          with_commas(std::numeric_limits<int>::max()).c_str()));
   if (shards % ranks->count() != 0)
     throw UsageError(text("--shards %d: started as %d ranks, whose number has to divide it", shards, ranks->count()));
 }
@@ -139,7 +142,7 @@ void Run::resume(Options& options) {
     opened_ = std::make_unique<SafetensorsFile>(checkpoint_);
     const RunState saved = read_run_state(*opened_, settings_.program);
     state_.log = saved.log;
-    return Json::object().set("options", saved.options).set("step", saved.step).text();
+    return Json::object().set("options", saved.options).set("step", saved.step).set("samples", saved.samples).text();
   });
   const Json saved = Json::parse(said, checkpoint_);
   options.restore(saved.at("options"), checkpoint_);
@@ -149,6 +152,7 @@ void Run::resume(Options& options) {
                      static_cast<long long>(settings_.steps), settings_.schedule.c_str(),
                      static_cast<long long>(steps)));
   state_.step = saved_step_ = saved.at("step").integer();
+  state_.samples = saved.at("samples").string();
 }
 
 // What would do nothing.
@@ -185,10 +189,19 @@ void Run::prepare(const std::string& model, const Json& config, const Task& task
   trainer_ = std::make_unique<Trainer>(*model_, task, *optimizer_, *ops_, settings_.seed, settings_.batch,
                                        settings_.accumulate, settings_.shards, settings_.ranks);
   check_ranks();
+  check_samples();
   if (settings_.quiet) return;
   std::printf("%s: %s parameters, %s without embeddings and readout; %s%s\n", model.c_str(),
               with_commas(model_->parameters.size()).c_str(), with_commas(model_->parameters.size_of_blocks()).c_str(),
               ranks_.count() > 1 ? text("%d ranks, each ", ranks_.count()).c_str() : "", ops_->description().c_str());
+}
+
+// A file of data that was changed would be gone on with unseen: some of the samples of the first steps are held against those of before.
+void Run::check_samples() {
+  const std::string samples = text("%016llx", static_cast<unsigned long long>(trainer_->some_samples(0)));
+  if (!state_.samples.empty() && state_.samples != samples)
+    throw Error(folder_ + ": its samples are not those that it has learned from so far: were the data changed?");
+  state_.samples = samples;
 }
 
 // The others have what the first rank read.
@@ -226,8 +239,8 @@ void Run::read_parameters() {
     return;
   }
   model_->parameters.initialize(settings_.seed);
-  if (ranks_.first() && !settings_.init.empty() && load_parameters(settings_.init, *model_, extras_.new_head) &&
-      !settings_.quiet)
+  if (ranks_.first() && !settings_.init.empty() &&
+      load_parameters(checkpoint_path(settings_.init), *model_, extras_.new_head) && !settings_.quiet)
     std::printf("%s is for other classes: the readout starts anew\n", settings_.init.c_str());
 }
 
@@ -306,9 +319,11 @@ bool Run::evaluate(Row& row) {
   return true;
 }
 
+// By the digits that the log has: a resumed run reads them there.
 void Run::judge(double evaluated_loss) {
-  stale_ = evaluated_loss < best_loss_ ? 0 : stale_ + 1;
-  best_loss_ = std::min(best_loss_, evaluated_loss);
+  const double logged = parse_number(log_text(evaluated_loss)).value_or(evaluated_loss);
+  stale_ = logged < best_loss_ ? 0 : stale_ + 1;
+  best_loss_ = std::min(best_loss_, logged);
 }
 
 // Whether the run is over at this step, and why.

@@ -108,6 +108,7 @@ class Run {
   void read_parameters();
   void share_parameters();
   void check_ranks();
+  void check_samples();
   int at_once(double longer = 1) const;
   void agree(bool due);
   bool evaluate(Row& row);

@@ -81,7 +81,8 @@ void refuse_without_checkpoint(const std::string& folder, const std::string& pro
   const std::string log = folder + "/log.csv";
   const std::string rows =
       is_there(log) ? ", only a log of " + with_commas(static_cast<int64_t>(read_csv(log).rows())) + " steps" : "";
-  throw Error(folder + ": there is no checkpoint to go on with in this folder" + rows + "; --name starts another run");
+  throw Error(folder + ": there is no checkpoint to go on with in this folder" + rows +
+              "; another --name starts another run");
 }
 
 }  // namespace petroglyph

@@ -94,6 +94,8 @@ void Study::begin(std::vector<StudyRun>& runs) {
   }
   write_file_atomically(folder_ + "/study.json", options_.to_json().text() + "\n");
   read_points(runs);
+  for (const StudyRun& run : runs)
+    if (run.done()) remove_weights(run);
 }
 
 // By all ranks together: a rank is no process to fork.
@@ -108,6 +110,7 @@ bool Study::train_in_turn(std::vector<StudyRun>& runs) {
     if (ranks.first()) {
       finish(run);
       write_points(runs);
+      remove_weights(run);
       show(run, runs);
     }
     ranks.broadcast(&run.loss, sizeof run.loss);
@@ -144,6 +147,7 @@ bool Study::train(std::vector<StudyRun>& runs) {
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
       finish(run);
       write_points(runs);
+      remove_weights(run);
       show(run, runs);
     } else if (!interrupted() && !(WIFEXITED(status) && WEXITSTATUS(status) == INTERRUPTED_STATUS)) {
       failed = WIFEXITED(status) ? text("ended with status %d", WEXITSTATUS(status))
@@ -193,8 +197,13 @@ void Study::finish(StudyRun& run) const {
     run.loss = log.column("eval_loss").back();
   if (!run.done()) throw Error(folder + "/log.csv: has no evaluation at step " + with_commas(run.steps));
   run.weights = fingerprint_of(SafetensorsFile(checkpoint_path(folder)));
+}
+
+// Of a run whose row is written.
+void Study::remove_weights(const StudyRun& run) const {
   if (settings_.keep_weights) return;
-  for (const char* name : {"/model.safetensors", "/previous.safetensors"}) std::filesystem::remove(folder + name);
+  for (const char* name : {"/model.safetensors", "/previous.safetensors"})
+    std::filesystem::remove(folder_ + "/" + run.name + name);
 }
 
 void Study::show(const StudyRun& run, const std::vector<StudyRun>& runs) const {

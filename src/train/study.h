@@ -61,6 +61,7 @@ class Study {
   int wait_for_one(const std::map<int, StudyRun*>& busy, int* status);
   int train_one(const StudyRun& run, int processes) const;
   void finish(StudyRun& run) const;
+  void remove_weights(const StudyRun& run) const;
   void show(const StudyRun& run, const std::vector<StudyRun>& runs) const;
 
   const StudySettings& settings_;

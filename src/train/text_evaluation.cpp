@@ -15,10 +15,14 @@
 namespace petroglyph {
 
 double characters_a_target(const LanguageModeling& task, const Tokenizer& tokenizer, uint64_t seed, int samples) {
-  const Batch evaluated = task.batch(seed, stream_of("evaluate"), 0, 0, samples);
-  int64_t characters = 0;
-  for (const int32_t token : evaluated.targets) characters += tokenizer.characters(token);
-  return static_cast<double>(characters) / static_cast<double>(evaluated.counted);
+  constexpr int WINDOWS = 64;  // at a time
+  int64_t characters = 0, counted = 0;
+  for (int first = 0; first < samples; first += WINDOWS) {
+    const Batch evaluated = task.batch(seed, stream_of("evaluate"), 0, first, std::min(WINDOWS, samples - first));
+    for (const int32_t token : evaluated.targets) characters += tokenizer.characters(token);
+    counted += evaluated.counted;
+  }
+  return static_cast<double>(characters) / static_cast<double>(counted);
 }
 
 std::string text_measures(const Measures& measures, double characters_a_token) {
@@ -44,7 +48,8 @@ void evaluate_checkpoint(const TextRunSettings& given) {
   if (source.data.empty()) throw UsageError("--evaluate: on which text? (--data FILE)");
   const SafetensorsFile file(checkpoint_path(given.text_settings.evaluate));
   const RunState state = read_run_state(file);
-  const auto tokenizer = load_tokenizer(file, state);
+  auto tokenizer = load_tokenizer(file, state);
+  if (source.replace) tokenizer = replacing(std::move(tokenizer));
   const std::shared_ptr<const Corpus> text = open_corpus(source.data, *tokenizer, token_format(source.format));
   const auto ops = make_device(settings.device, settings.threads);
   const auto model = load_model(file, state, *ops);

@@ -92,9 +92,11 @@ void TextRunSettings::parse(const std::vector<std::string>& words) {
   settings.batch = PRESETS[0].batch;
   settings.rate.peak = PRESETS[0].learning_rate;
   text_settings.declare(options);
-  options.add("preset", &text_settings.preset, {"small", "tiny", "base"},
-              "width, hidden, layers, heads, context, batch and lr where they are not given; shown here: small, whose "
-              "transformers have 4 heads. Models that answer once a window have sizes of their own");
+  options.add(
+      "preset", &text_settings.preset, {"small", "tiny", "base"},
+      "width, hidden, layers, heads, context, batch and lr where they are not given; shown here: small, whose "
+      "transformers have 4 heads. tiny and base: the papers' sizes; tiny takes up to 9 GB, "
+      "and with --batch 32 --accumulate 10 a tenth of it. Models that answer once a window have sizes of their own");
   model.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "mlp_lm",
                           "dct_mlp", "rnn", "regular_gpt"});
   settings.declare(options);
@@ -131,20 +133,23 @@ void TextRunSettings::apply_preset() {
   if (mlps_for_nlp()) set("weight-decay", settings.adamw.weight_decay, 0.1);
 }
 
-// What the file of --init says of itself, where that is a checkpoint of a model of text and no other model was asked for.
+// What the file of --init says of itself, where that is a checkpoint and no other model was asked for.
 std::optional<RunState> TextRunSettings::initial_state() const {
-  const SafetensorsFile file(settings.init);
+  const SafetensorsFile file(checkpoint_path(settings.init));
   if (!is_checkpoint(file)) return {};
   RunState state = read_run_state(file);
-  const bool of_text = !state.data.is(Json::Kind::Null) && state.data.find("tokenizer");
-  if (!of_text || (options.given("model") && model.model != state.model)) return {};
+  const bool has_tokenizer = !state.data.is(Json::Kind::Null) && state.data.find("tokenizer");
+  if (!has_tokenizer && !options.given("tokenizer"))
+    throw Error(settings.init + ": has no tokenizer, of " + state.program +
+                "; --tokenizer says which its tokens are of");
+  if (options.given("model") && model.model != state.model) return {};
   return state;
 }
 
 // Sizes and positions are the file's, and the tokenizer too, unless they are given. What was learned is changed in small steps.
 void TextRunSettings::adopt(const RunState& initial) {
   model.adopt(initial.model, initial.config, options, settings.init);
-  if (!options.given("tokenizer")) text_settings.source.tokenizer = settings.init;
+  if (!options.given("tokenizer")) text_settings.source.tokenizer = checkpoint_path(settings.init);
   if (!options.given("lr")) settings.rate.peak = 1e-4;
   if (!options.given("context") && model.positions > 0)
     text_settings.context = model.answers_once() ? model.positions : std::min(text_settings.context, model.positions);

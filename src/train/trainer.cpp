@@ -52,15 +52,21 @@ Measures Trainer::step(int64_t step, double learning_rate) {
 
 std::vector<Trainer::Sums> Trainer::evaluate_some(const Task& task, int64_t step, int samples, int at_once, int first,
                                                   int stride) {
+  constexpr size_t QUEUED = 64;  // batches that a device is given before it is asked for answers
   std::vector<Batch> batches;
+  std::vector<Sums> sums;
+  const auto collect_all = [&] {
+    for (size_t slot = 0; slot < batches.size(); ++slot) sums.push_back(collect(task, batches[slot], slot));
+    batches.clear();
+  };
   for (int64_t begin = int64_t(first) * at_once; begin < samples; begin += int64_t(stride) * at_once) {
     const int begins = static_cast<int>(begin);
     batches.push_back(task.batch(seed_, stream_of("evaluate"), static_cast<uint32_t>(step), begins,
                                  std::min(at_once, samples - begins)));
     enqueue(batches.back(), static_cast<int>(batches.size()) - 1, 0);
+    if (batches.size() == QUEUED) collect_all();
   }
-  std::vector<Sums> sums;
-  for (size_t slot = 0; slot < batches.size(); ++slot) sums.push_back(collect(task, batches[slot], slot));
+  collect_all();
   return sums;
 }
 
@@ -98,14 +104,18 @@ void absorb(Checksum& checksum, const Batch& batch) {
 
 }  // namespace
 
-void Trainer::check_ranks(int64_t step) {
-  if (ranks_->count() == 1) return;
+uint64_t Trainer::some_samples(int64_t step) const {
   constexpr int STEPS = 64;
   Checksum samples;
   for (const char* stream : {"train", "evaluate"})
     for (int64_t s = step; s < step + STEPS; ++s)
       absorb(samples, task_.batch(seed_, stream_of(stream), static_cast<uint32_t>(s), 0, 1));
-  ranks_->check_same(samples.value(), "its samples: are the files the same?");
+  return samples.value();
+}
+
+void Trainer::check_ranks(int64_t step) {
+  if (ranks_->count() == 1) return;
+  ranks_->check_same(some_samples(step), "its samples: are the files the same?");
   const Batch batch = task_.batch(seed_, stream_of("train"), static_cast<uint32_t>(step), 0, 1);
   model_.parameters.zero_gradients();
   enqueue(batch, 0, 1 / static_cast<real>(batch.counted));

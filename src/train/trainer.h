@@ -34,6 +34,8 @@ class Trainer {
   // On `samples` samples of a task that training never sees, the same for the same step, `at_once` at a time; 0: a part's batch. By all
   // ranks together; their number does not change the bits.
   Measures evaluate(const Task& task, int64_t step, int samples, int at_once = 0);
+  // A checksum of a sample of each of the 64 steps from this one, and of as many evaluations.
+  uint64_t some_samples(int64_t step) const;
   // Throws Error where the ranks do not get the same samples, or not the same gradient from one of them.
   void check_ranks(int64_t step);
 

@@ -36,12 +36,12 @@ def said(*command):
 
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
-    said(f"{build}/train_text", "--name", "text", "--steps", "8", "--batch", "4", "--sample-length", "0", "--threads", "1",
+    said(f"{build}/train_text", "--name", "python", "--steps", "8", "--batch", "4", "--sample-length", "0", "--threads", "1",
          "--eval-every", "4", "--eval-samples", "8")
-    open("README.md", "w").write("One day a stone said what the river says.\n" * 100)
+    open("LICENSE", "w").write("One day a stone said what the river says.\n" * 100)
     outputs = [said(sys.executable, "-c", program) for program in programs]
     check("a run", "transformer after 8 steps" in outputs[0] and "blocks.3.mlp.down.weight" in outputs[0], outputs[0][-600:])
-    ours = re.search(r"validation loss ([0-9.]+)", said(f"{build}/train_text", "--evaluate", "runs/text", "--data", "README.md"))
+    ours = re.search(r"validation loss ([0-9.]+)", said(f"{build}/train_text", "--evaluate", "runs/python", "--data", "LICENSE"))
     theirs = re.search(r"loss ([0-9.]+)", outputs[1])
     check("the same loss in PyTorch", ours and theirs and abs(float(ours[1]) - float(theirs[1])) < 2e-4,
           f"{ours and ours[1]}, PyTorch {theirs and theirs[1]}; {outputs[1][-600:]}")
