@@ -267,7 +267,8 @@ Plan judged_plan(const Scale&) {
                  {"nowhere", {{loss("one"), loss("three")}}},
                  {"all seeds", {{steps("one"), steps("three")}}},
                  {"seeds that overlap", {{steps("one"), steps("two"), 1, 1.3}}},
-                 {"all the other way", {{steps("three"), steps("one"), 1, 9}}}};
+                 {"all the other way", {{steps("three"), steps("one"), 1, 9}}},
+                 {"of two files", {{loss("one"), loss("two")}, {steps("one"), steps("three")}}}};
   return plan;
 }
 const Experiment JUDGED = {"judged", "A paper", "table 0", "", "", "", "seconds", "days", judged_plan};
@@ -298,6 +299,18 @@ void claims(Test& test) {
   verdict(8, "contradicted at reduced scale", "three not by 1 of 2 seeds is not below one 30 (20 to 40)");
   test.equal("the run behind it", judged[0].command + ": " + judged[0].weights,
              "./reproduce run judged --quick: one 0123");
+  std::filesystem::create_directories("evening/a");
+  write_bytes("evening/a/x.csv", "name,loss,step_99,last_step\none,1.0,20,20\ntwo,2.0,,300\n");
+  Kept evening = kept;
+  evening.record.scale.size = Scale::Size::EVENING;
+  evening.find = [](const std::string& file) { return "evening/" + file; };
+  const std::vector<PageClaim> both = claims_of(JUDGED, {evening, kept});
+  test.equal("a larger run that is not finished does not speak for a claim", both[9].command,
+             "./reproduce run judged --quick");
+  test.equal("one that is finished does", both[4].command, "./reproduce run judged --evening");
+  test.equal("and it can speak against one", both[1].command, "./reproduce run judged --evening");
+  test.equal("where there is no other, it is shown", claims_of(JUDGED, {evening})[9].why,
+             "one 1.0 < two 2.0; 1 not measured");
   kept.record.experiment = "judged";
   kept.record.commands = {
       {"a", "./inspect neurons runs/reproduce-quick-judged.b --out runs/reproduce-quick-judged.a", 1, true, {}},

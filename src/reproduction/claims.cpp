@@ -71,6 +71,8 @@ struct Judgement {
   std::string why;
 
   bool measured() const { return holds + fails + close > 0; }
+  // A run that is not finished can speak against a claim, not for it.
+  bool unfinished() const { return missing > 0 && fails + close == 0; }
   std::string verdict(bool full) const {
     const std::string scale = full ? "" : " at reduced scale";
     if (!measured()) return "not run";
@@ -151,28 +153,37 @@ std::string command_of(const std::string& experiment, const Scale& scale) {
   return "./reproduce run " + experiment + (edition == "data" ? "" : " --" + edition) + data;
 }
 
+// A claim in the words and comparisons of one run's plan; null where that has none.
+const Claim* find_claim(const std::vector<Claim>& claims, const std::string& says) {
+  const auto found = std::find_if(claims.begin(), claims.end(), [&](const Claim& claim) { return claim.says == says; });
+  return found == claims.end() ? nullptr : &*found;
+}
+
+// By the first run that measured all of it or speaks against it; where there is none, by the first that measured some.
+PageClaim judged(const Experiment& experiment, const std::string& says, const std::vector<Kept>& kept) {
+  PageClaim line{experiment.paper, experiment.where, says, "not run", "", "", "", ""};
+  for (const Kept& one : kept) {
+    const Scale& scale = one.record.scale;
+    const std::vector<Claim> claims = experiment.plan(scale).claims;
+    const Claim* const claim = find_claim(claims, says);
+    const Judgement judgement = claim ? judge(*claim, one.find) : Judgement();
+    if (!judgement.measured() || (judgement.unfinished() && line.verdict != "not run")) continue;
+    line.verdict = judgement.verdict(scale.full() || experiment.full.empty());
+    line.why = judgement.why;
+    line.id = kept_folder(experiment.name, edition_of(scale));
+    line.command = command_of(experiment.name, scale);
+    line.weights = weights_behind(*claim, one.record);
+    if (!judgement.unfinished()) break;
+  }
+  return line;
+}
+
 }  // namespace
 
 std::vector<PageClaim> claims_of(const Experiment& experiment, const std::vector<Kept>& kept) {
-  std::vector<PageClaim> claims;
-  for (const Claim& claim : experiment.plan({}).claims)
-    claims.push_back({experiment.paper, experiment.where, claim.says, "not run", "", "", "", ""});
-  for (const Kept& one : kept) {
-    const std::vector<Claim> of_run = experiment.plan(one.record.scale).claims;
-    for (const Claim& claim : of_run) {
-      const auto line =
-          std::find_if(claims.begin(), claims.end(), [&](const PageClaim& other) { return other.says == claim.says; });
-      const Judgement judgement = judge(claim, one.find);
-      if (line == claims.end() || line->verdict != "not run" || !judgement.measured()) continue;
-      const std::string edition = edition_of(one.record.scale);
-      line->verdict = judgement.verdict(one.record.scale.full() || experiment.full.empty());
-      line->why = judgement.why;
-      line->id = kept_folder(experiment.name, edition);
-      line->command = command_of(experiment.name, one.record.scale);
-      line->weights = weights_behind(claim, one.record);
-    }
-  }
-  return claims;
+  std::vector<PageClaim> lines;
+  for (const Claim& claim : experiment.plan({}).claims) lines.push_back(judged(experiment, claim.says, kept));
+  return lines;
 }
 
 }  // namespace petroglyph
