@@ -87,7 +87,7 @@ int generate(int argc, char** argv) {
   std::optional<SafetensorsFile> file(checkpoint_path(settings.checkpoint));
   RunState state = read_run_state(*file);
   const auto tokenizer = load_tokenizer(*file, state);
-  if (const Json* context = state.options.find("context")) settings.how.context = static_cast<int>(context->integer());
+  settings.how.context = learned_context(state);
   state.data = Json();  // a vocabulary's words take more memory in it than the rest
   return_freed_memory();
   const auto ops = make_device(settings.device, settings.threads);

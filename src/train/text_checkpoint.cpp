@@ -14,6 +14,13 @@ void check_vocabulary(const RunState& state, int tokens, const std::string& orig
   }
 }
 
+int learned_context(const RunState& state) {
+  constexpr int64_t LONGEST = 1 << 24;  // that --context takes
+  const Json* const context = state.options.find("context");
+  const int64_t tokens = context ? context->integer() : 0;
+  return tokens >= 0 && tokens <= LONGEST ? static_cast<int>(tokens) : 0;
+}
+
 std::unique_ptr<Tokenizer> load_tokenizer(const SafetensorsFile& file, const RunState& state) {
   if (state.data.is(Json::Kind::Null) || !state.data.find("tokenizer"))
     throw Error(file.path() + ": has no tokenizer: this model was trained by " + state.program + ", not on text");

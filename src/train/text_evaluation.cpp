@@ -36,8 +36,8 @@ namespace {
 int context_of(const TextRunSettings& given, const RunState& state, const Model& model) {
   if (model.window() > 0) return model.window();
   if (given.options.given("context")) return given.text_settings.context;
-  const Json* const learned = state.options.find("context");
-  return std::min(model.longest(), learned ? static_cast<int>(learned->integer()) : 1024);
+  const int learned = learned_context(state);
+  return std::min(model.longest(), learned > 0 ? learned : 1024);
 }
 
 }  // namespace
