@@ -117,6 +117,8 @@ void numbers(Test& test) {
   test.equal("exact: negative zero", exact_text(-0.0), "-0");
   test.equal("exact: tenth", exact_text(0.1), "0.1");
   test.equal("exact: third", exact_text(1.0 / 3), "0.3333333333333333");
+  test.equal("of a log: a count beyond nine digits", log_text(1000000008), "1000000008");
+  test.equal("of a log: a loss", log_text(1.0 / 3), "0.333333333");
   Dice dice;
   bool doubles = true, floats = true;
   for (int i = 0; i < 20000; ++i) {

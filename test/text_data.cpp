@@ -633,7 +633,10 @@ void program(Test& test) {
   expect("shards that exist", "--tokenizer t.json --out s a.txt", 1, "s_000000.bin: this file exists already");
   expect("no file", "", 2, "FILE");
   expect("a missing file", "c.txt", 1, "tokenize: c.txt: cannot be read: No such file");
-  expect("too few tokens", "--train 100 a.txt", 2, "--train 100: ");
+  expect("too few tokens", "--train 100 --save few.json a.txt", 2, "--train 100: every byte is a token");
+  expect("learnt for nothing", "--train 300 a.txt", 2, "--train 300: into which file? (--save FILE)");
+  write_bytes(folder.file("empty.txt"), "");
+  expect("learnt from nothing", "--train 300 --save few.json empty.txt", 1, "empty.txt: the file is empty");
   expect("text instead of shards", "--decode a.txt", 1, "a.txt: ");
   write_bytes(folder.file("c.txt"), "caf\u00E9");
   expect("not ascii", "--tokenizer ascii c.txt", 1, "c.txt: line 1, byte 3: '\u00E9' is no 7-bit ASCII character");
