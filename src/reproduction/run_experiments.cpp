@@ -1,0 +1,92 @@
+#include "reproduction/run_experiments.h"
+
+#include <cstdio>
+#include <optional>
+#include <vector>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+#include "base/text.h"
+#include "reproduction/choice.h"
+#include "reproduction/dry_run.h"
+#include "reproduction/page.h"
+#include "reproduction/record.h"
+
+namespace petroglyph {
+namespace {
+
+// Before what takes hours: whether the models are the paper's, and how long each command takes. Less than a hundredth of the run.
+std::vector<double> look_ahead(const Experiment& experiment, const Scale& scale, const Conductor& conductor) {
+  const DryRun dry{conductor.programs, conductor.device, conductor.threads};
+  if (scale.full()) dry.run(experiment, scale);
+  if (interrupted()) return {};
+  if (!conductor.quiet) std::printf("%s: a few steps, to tell how long it takes\n", experiment.name.c_str());
+  std::fflush(stdout);
+  const std::vector<double> seconds = dry.seconds_of(experiment, scale);
+  const Plan plan = experiment.plan(scale);
+  double all = 0;
+  std::string unknown;
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    all += seconds[i];
+    if (seconds[i] == 0 && plan.commands[i].kind == Command::Kind::TRAINS) unknown += " " + plan.commands[i].part;
+  }
+  if (!conductor.quiet)
+    std::printf("%s --%s: about %s of training on this machine, without evaluations%s\n", experiment.name.c_str(),
+                name_of(scale.size).c_str(), duration_text(all).c_str(),
+                unknown.empty() ? "" : (", and without" + unknown).c_str());
+  return seconds;
+}
+
+// One experiment and the table of what it gave; the exit status, not 0 where it was interrupted.
+int run_one(const Experiment& experiment, const Scale& scale, const Conductor& conductor) {
+  const std::optional<Record> begun = read_record(folder_of(experiment.name, scale));
+  const bool look = !scale.quick() && !(begun && begun->done());
+  const std::vector<double> seconds = look ? look_ahead(experiment, scale, conductor) : std::vector<double>();
+  if (interrupted()) return INTERRUPTED_STATUS;
+  const int status = conductor.run(experiment, scale, seconds);
+  if (status != 0) return status;
+  const std::string folder = folder_of(experiment.name, scale);
+  const Kept kept{*read_record(folder), finder_of(folder)};
+  std::printf("\n%s: %s\n%s", experiment.name.c_str(), experiment.title.c_str(),
+              plain_rows(section_of(experiment, &kept)).c_str());
+  return 0;
+}
+
+// All its commands with two steps each.
+int try_one(const Experiment& experiment, const Scale& scale, const Conductor& conductor) {
+  DryRun{conductor.programs, conductor.device, conductor.threads}.run(experiment, scale);
+  return interrupted() ? INTERRUPTED_STATUS : 0;
+}
+
+}  // namespace
+
+int run_experiments(const RunOptions& given, const std::string& programs) {
+  const std::vector<const Experiment*> wanted = chosen_experiments(given.names);
+  const Conductor conductor{programs, given.device, given.threads, given.quiet};
+  std::string missing, failed;
+  for (const Experiment* experiment : wanted) {
+    const Scale scale = scale_for(*experiment, given.scale);
+    if (const std::string lack = lacking(*experiment, scale); !lack.empty()) {
+      if (wanted.size() == 1) throw UsageError(experiment->name + " --" + name_of(scale.size) + ": " + lack);
+      if (has_plan(*experiment, scale.size)) missing += "\n  " + experiment->name + ": " + lack;
+      continue;
+    }
+    try {
+      if (const int status =
+              given.dry ? try_one(*experiment, scale, conductor) : run_one(*experiment, scale, conductor)) {
+        if (!given.dry)
+          std::printf("interrupted in %s; go on with: %s\n", experiment->name.c_str(), given.again().c_str());
+        return status;
+      }
+    } catch (const Error& error) {
+      if (wanted.size() == 1) throw;
+      std::printf("\n%s\n", error.what());
+      failed += (failed.empty() ? "" : "; ") + std::string(error.what());
+    }
+  }
+  if (!missing.empty()) std::printf("\nnot run:%s\n", missing.c_str());
+  if (!failed.empty()) throw Error(failed);
+  return 0;
+}
+
+}  // namespace petroglyph
