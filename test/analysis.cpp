@@ -1,6 +1,8 @@
-// What is measured on trained models, against the fixtures test/oracle/*.json and against what must hold of any input.
+// What is measured on trained models and drawn from their logits, against the fixtures test/oracle/*.json and against what must hold of
+// any input.
 
 #include <cmath>
+#include <limits>
 
 #include "analysis/clusters.h"
 #include "analysis/lemma1.h"
@@ -14,6 +16,7 @@
 #include "cases.h"
 #include "check.h"
 #include "cpu/make_cpu.h"
+#include "generation/sampling.h"
 #include "math/random.h"
 #include "ops/dct_plan.h"
 
@@ -607,12 +610,65 @@ void no_drift(Test& test) {
   }
 }
 
+// How often each token is drawn where u goes through [0, 1) in equal steps.
+std::vector<double> shares(const Sampling& settings, const std::vector<real>& logits) {
+  constexpr int STEPS = 20000;
+  Sampler sampler(settings);
+  std::vector<double> share(logits.size(), 0);
+  for (int i = 0; i < STEPS; ++i)
+    share.at(static_cast<size_t>(sampler.draw(logits, (static_cast<real>(i) + 0.5f) / STEPS))) += 1.0 / STEPS;
+  return share;
+}
+
+// The same by the definition, of tokens that are named from the likeliest on: the rest is never drawn.
+std::vector<double> softmax_of(const std::vector<real>& logits, double temperature, const std::vector<size_t>& kept) {
+  std::vector<double> share(logits.size(), 0);
+  double total = 0;
+  for (const size_t i : kept) total += share[i] = std::exp(static_cast<double>(logits[i]) / temperature);
+  for (double& one : share) one /= total;
+  return share;
+}
+
+void sampling(Test& test) {
+  constexpr real NONE = -std::numeric_limits<real>::infinity();
+  const std::vector<real> logits = {0.5f, 2, -1, 2, NONE, 1.25f};  // probabilities 0.08, 0.36, 0.02, 0.36, 0, 0.17
+  const auto compare = [&](const std::string& name, const Sampling& settings, const std::vector<size_t>& kept) {
+    const std::vector<double> ours = shares(settings, logits);
+    const std::vector<double> theirs = softmax_of(logits, settings.temperature, kept);
+    double apart = 0;
+    for (size_t i = 0; i < ours.size(); ++i) apart = std::max(apart, std::abs(ours[i] - theirs[i]));
+    test.check(name, apart < 2e-4, "a share is " + std::to_string(apart) + " off");
+  };
+  const std::vector<size_t> all = {1, 3, 5, 0, 2, 4};
+  compare("all tokens", {1, 0, 1}, all);
+  compare("hotter", {2, 0, 1}, all);
+  compare("colder", {0.25, 0, 1}, all);
+  compare("of three", {1, 3, 1}, {1, 3, 5});
+  compare("of two equal ones the first", {1, 1, 1}, {1});
+  compare("more than there are", {1, 100, 1}, all);
+  compare("of nineteen twentieths", {1, 0, 0.95}, {1, 3, 5, 0});
+  compare("of a half", {1, 0, 0.5}, {1, 3});
+  compare("of next to nothing", {1, 0, 0}, {1});
+  compare("of three's nine tenths", {1, 3, 0.75}, {1, 3});
+  test.equal("the likeliest, the first of two", Sampler({0, 0, 1}).draw(logits, 0.99f), 1);
+  test.equal("the only one", Sampler({1, 0, 1}).draw({NONE, 0, NONE}, 0), 1);
+  for (const double temperature : {0.0, 1.0}) {
+    const auto draw = [&](const std::vector<real>& from) { Sampler({temperature, 0, 1}).draw(from, 0.5f); };
+    const std::string name = temperature > 0 ? "drawn" : "likeliest";
+    test.throws(name + ": no number", "token 2 is no number", [&] { draw({0, 1, std::nanf(""), 3}); });
+    test.throws(name + ": the first is none", "token 0 is no number", [&] { draw({std::nanf(""), 1}); });
+    test.throws(name + ": infinite", "largest logit is inf", [&] { draw({0, -NONE}); });
+    test.throws(name + ": none is possible", "largest logit is -inf", [&] { draw({NONE, NONE}); });
+  }
+}
+
 }  // namespace
 }  // namespace petroglyph
 
 int main(int argc, char** argv) {
   using namespace petroglyph;
   Test test(argc, argv);
+  test.run("sampling", sampling);
   test.run("lemma 1", lemma1);
   test.run("transitions", transitions);
   test.run("pca", pca);

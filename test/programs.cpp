@@ -156,6 +156,17 @@ class ProgramTest {
     expect(shell, "the good file again", "--name a --resume --steps 5", 0, "weights");
   }
 
+  // A thread's stack is as large as the shell allows, and one that no address space holds cannot be started.
+  void threads() {
+    const Shell shell(program_);
+    const std::string no_room = "ulimit -s 200000000000;";
+    if (shell.script(no_room).status != 0) return;
+    expect(shell, "threads that do not start", "--name a --steps 1" + SMALL + "--threads 3", 1,
+           "--threads 3: the system starts no more than 1 of them", no_room);
+    test_.check("leave no run", !std::filesystem::exists(shell.file("runs/a")));
+    expect(shell, "one needs none", "--name a --steps 1" + SMALL, 0, "weights ", no_room);
+  }
+
   void initial_parameters() {
     const Shell shell(program_);
     shell.run("--name a --steps 3" + SMALL);
@@ -467,6 +478,13 @@ class OtherPrograms {
     expect(shell, "no file", "nowhere.safetensors", 1, "nowhere.safetensors");
     expect(shell, "a full disk", "runs/t --length 3 > /dev/full", 1, "cannot write to the standard output");
     expect(shell, "two prompts", "runs/t --prompt a --prompt-file b", 2, "expected one of them");
+    // A prompt that never ends: the program waits for it, and a signal ends it.
+    const Outcome waiting = shell.script(
+        "mkfifo p; exec 3<> p; '" + folder_ + "/generate' runs/t --prompt-file - < p & child=$!; " +
+        "sleep 0.3; kill -0 $child && echo waits; kill -TERM $child; for i in $(seq 100); do kill -0 $child "
+        "2> /dev/null && sleep 0.1; done; kill -KILL $child 2> /dev/null; wait $child; echo status $?");
+    test_.check("a signal while the prompt is read", waiting.says("waits") && waiting.says("status 143"),
+                waiting.output);
     expect(shell, "not ASCII", "runs/t --prompt '\xC3\xA9'", 1, "--prompt");
     expect(shell, "nothing", "", 2, "expected CHECKPOINT");
   }
@@ -744,6 +762,7 @@ int main(int argc, char** argv) {
   test.run("parameter counts", [&] { programs.parameter_counts(); });
   test.run("comparison", [&] { programs.comparison(); });
   test.run("damaged", [&] { programs.damaged(); });
+  test.run("threads", [&] { programs.threads(); });
   test.run("initial parameters", [&] { programs.initial_parameters(); });
   test.run("divergence", [&] { programs.divergence(); });
   test.run("disk", [&] { programs.disk(); });

@@ -71,6 +71,19 @@ class RunsTest {
                                        wait_until("ls runs/b/*/model.safetensors > files 2>&1") +
                                        "kill -TERM $child; wait $child; echo status $?");
     test_.check("a parent that is ended passes it on", ended.says("status 130"), ended.output);
+    // A row that cannot be written: the run that it is of keeps its weights, and the next process writes it.
+    const Outcome no_row = shell.script(begin("scaling", "--name c" + study + "--processes 1", "first") +
+                                        wait_until("ls runs/c/*/model.safetensors > files 2>&1") +
+                                        "rm -f runs/c/points.csv; mkdir -p runs/c/points.csv/x; wait $child; "
+                                        "echo status $?; cat first; ls runs/c/*/model.safetensors && echo kept; "
+                                        "rm -r runs/c/points.csv");
+    test_.check("a row that cannot be written", no_row.says("status 1") && no_row.says("runs/c/points.csv"),
+                no_row.output);
+    test_.check("keeps its run's weights", no_row.says("kept"), no_row.output);
+    const Outcome written = shell.run("--resume --name c" + study);
+    test_.check("and is written later", written.status == 0, written.output);
+    test_.equal("as if nothing had been", read_bytes(shell.file("runs/c/points.csv")),
+                read_bytes(shell.file("runs/whole/points.csv")));
   }
 
   // The log is held against the checkpoint.
