@@ -1059,6 +1059,7 @@ void progress(Test& test) {
   const std::string path = folder.file("out");
   double now = 100;
   int width = 40;
+  double wait = 0;
   const auto shows = [&](bool terminal, bool quiet, auto use) {
     std::FILE* stream = std::fopen(path.c_str(), "wb");
     {
@@ -1067,6 +1068,7 @@ void progress(Test& test) {
       settings.stream = stream;
       settings.terminal = terminal;
       settings.width = width;
+      settings.wait = wait;
       settings.clock = [&] { return now; };
       Progress progress(0, 2000, settings);
       use(progress);
@@ -1111,6 +1113,12 @@ void progress(Test& test) {
                      progress.show(40, "");
                    }),
              "step 40 of 2,000  3.00 s/step  ETA 1:38:00\n");
+  wait = 6;
+  test.equal("after a while", shows(false, false, train),
+             "step 1,000 of 2,000  100 steps/s  ETA 0:10  loss 0.1\n"
+             "step 2,000 of 2,000  100 steps/s  in 0:20  loss 0.1\n");
+  wait = 21;
+  test.equal("what is soon over", shows(false, false, train), "");
 }
 
 void cadence(Test& test) {

@@ -24,7 +24,7 @@ struct Answered {
 
 // Those of this rank's batches.
 std::vector<Answered> classify_some(Model& model, Ops& ops, const Images& task, uint64_t seed, uint32_t stream,
-                                    int count, int batch, const Ranks& ranks) {
+                                    int count, int batch, const Ranks& ranks, Progress& progress) {
   std::vector<Answered> some;
   for (int64_t begin = int64_t(ranks.rank()) * batch; begin < count; begin += int64_t(ranks.count()) * batch) {
     const int first = static_cast<int>(begin);
@@ -40,6 +40,7 @@ std::vector<Answered> classify_some(Model& model, Ops& ops, const Images& task, 
     const std::vector<real> lost = losses.download();
     const std::vector<int32_t> answers = best.download();
     for (size_t i = 0; i < answers.size(); ++i) some.push_back({pictures.targets[i], answers[i], lost[i]});
+    progress.show(std::min<int64_t>(count, begin + int64_t(ranks.count()) * batch), "");
   }
   return some;
 }
@@ -48,10 +49,10 @@ std::vector<Answered> classify_some(Model& model, Ops& ops, const Images& task, 
 
 // Rank r takes the batches r, r + R, …; what they say is added in the pictures' order.
 Answers classify(Model& model, Ops& ops, const Images& task, uint64_t seed, uint32_t stream, int count, int batch,
-                 Ranks& ranks) {
+                 Ranks& ranks, Progress& progress) {
   const int R = ranks.count(), batches = (count + batch - 1) / batch;
   const size_t each = static_cast<size_t>((batches + R - 1) / R) * static_cast<size_t>(batch);
-  std::vector<Answered> mine = classify_some(model, ops, task, seed, stream, count, batch, ranks);
+  std::vector<Answered> mine = classify_some(model, ops, task, seed, stream, count, batch, ranks, progress);
   mine.resize(each);
   const std::vector<Answered> gathered = ranks.gather(mine);
   Answers all;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.h"
 #include "models/model.h"
 #include "tasks/images.h"
 #include "train/ranks.h"
@@ -18,9 +19,9 @@ struct Answers {
   double accuracy() const;
 };
 
-// The pictures 0 … count−1 of a stream, `batch` at a time; by all ranks together.
+// The pictures 0 … count−1 of a stream, `batch` at a time; by all ranks together. `progress` counts them.
 Answers classify(Model& model, Ops& ops, const Images& task, uint64_t seed, uint32_t stream, int count, int batch,
-                 Ranks& ranks);
+                 Ranks& ranks, Progress& progress);
 
 // How often pictures of one class were taken for another.
 class Confusion {

@@ -54,8 +54,17 @@ Progress::Progress(int64_t first, int64_t total, bool quiet) : Progress(first, t
 
 Progress::~Progress() { finish(); }
 
+Progress::Settings after_a_while(bool quiet, const std::string& unit) {
+  Progress::Settings settings;
+  settings.quiet = quiet;
+  settings.unit = unit;
+  settings.wait = 3;
+  return settings;
+}
+
 bool Progress::due(int64_t step) const {
   if (settings_.quiet) return false;
+  if (!shown_ && settings_.clock() - start_ < settings_.wait) return false;
   if (!shown_ || (total_ > 0 && step >= total_)) return true;
   return settings_.clock() - *shown_ >= (terminal_ ? LIVE_SECONDS : settings_.plain_seconds);
 }

@@ -22,6 +22,7 @@ class Progress {
     bool quiet = false;  // nothing at all
     std::string unit = "step";
     double plain_seconds = 10;  // between two plain lines
+    double wait = 0;            // seconds before the first; of what is over sooner nothing is shown
     std::FILE* stream = stdout;
     int terminal = -1;              // 1, 0, or -1 to ask the stream
     int width = 0;                  // columns, or 0 to ask the terminal
@@ -59,5 +60,8 @@ class Progress {
   double rate_ = 0;
   std::deque<std::pair<double, int64_t>> past_;  // (time, step) of what was shown lately
 };
+
+// For work that is mostly short: nothing in its first seconds, then as always.
+Progress::Settings after_a_while(bool quiet, const std::string& unit);
 
 }  // namespace petroglyph

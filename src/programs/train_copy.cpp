@@ -73,8 +73,12 @@ struct Session {
   const std::string& compared() const { return copy.compare; }
   LengthTable length_table() {
     std::vector<double> accuracy;
-    for (const int length : copy.lengths)
+    Progress progress(0, static_cast<int64_t>(copy.lengths.size()), after_a_while(settings.quiet, "length"));
+    for (const int length : copy.lengths) {
       accuracy.push_back(run->evaluate(Copying(length), settings.eval_samples).accuracy);
+      progress.show(static_cast<int64_t>(accuracy.size()),
+                    text("accuracy %.1f %% at %d", 100 * accuracy.back(), length));
+    }
     return {title(), "accuracy", "letters", true, copy.lengths, {model.model}, {accuracy}, run->chance()};
   }
   std::string title() const { return text("Copying %d letters", copy.length); }

@@ -60,8 +60,10 @@ struct Session {
 
   // What the trained model says of all test images.
   void show() {
+    Progress progress(0, test_images, after_a_while(settings.quiet, "test image"));
     const Answers answers = classify(run->model(), run->ops(), *task, run->seed(), stream_of("test"), test_images,
-                                     settings.batch, *settings.ranks);
+                                     settings.batch, *settings.ranks, progress);
+    progress.finish();
     if (!settings.ranks->first()) return;
     const Confusion confusion(task->class_names(), answers);
     if (!settings.quiet) std::printf("what is what (rows), and what it is taken for:\n%s", confusion.text().c_str());

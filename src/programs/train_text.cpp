@@ -105,9 +105,11 @@ std::vector<std::string> Session::sample() {
 
 LengthTable Session::length_table() {
   std::vector<double> perplexity;
+  Progress progress(0, static_cast<int64_t>(text_settings.lengths.size()), after_a_while(settings.quiet, "length"));
   for (const int length : text_settings.lengths) {
     const LastToken last = last_token(length);
     perplexity.push_back(std::exp(run->evaluate(last, last.windows(), double(length) / text_settings.context).loss));
+    progress.show(static_cast<int64_t>(perplexity.size()), text("perplexity %.2f at %d", perplexity.back(), length));
   }
   return {title(), "perplexity of the last token", "tokens", false, text_settings.lengths, {model.model}, {perplexity}};
 }

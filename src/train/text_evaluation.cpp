@@ -62,7 +62,9 @@ void evaluate_checkpoint(const TextRunSettings& given) {
   const int samples = static_cast<int>(std::min(most, task.evaluation_samples()));
   Optimizer unused(model->parameters, *ops, {});
   Trainer trainer(*model, task, unused, *ops, settings.seed, settings.batch, 1);
-  const Measures measures = trainer.evaluate(task, 0, samples);
+  Progress progress(0, samples, after_a_while(settings.quiet, "window"));
+  const Measures measures = trainer.evaluate(task, 0, samples, 0, &progress);
+  progress.finish();
   std::printf("%s, step %s, on %s: %s windows of %d tokens\n%s\n", state.model.c_str(), with_commas(state.step).c_str(),
               source.data.c_str(), with_commas(samples).c_str(), context,
               text_measures(measures, characters_a_target(task, *tokenizer, settings.seed, samples)).c_str());

@@ -50,23 +50,26 @@ Measures Trainer::step(int64_t step, double learning_rate) {
   return collect_parts(batches);
 }
 
-std::vector<Trainer::Sums> Trainer::evaluate_some(const Task& task, int64_t step, int samples, int at_once, int first,
-                                                  int stride) {
+// Rank r takes the batches r, r + R, ….
+std::vector<Trainer::Sums> Trainer::evaluate_some(const Task& task, int64_t step, int samples, int at_once,
+                                                  Progress* progress) {
   constexpr size_t QUEUED = 64;  // batches that a device is given before it is asked for answers
+  const int64_t stride = int64_t(ranks_->count()) * at_once;
   std::vector<Batch> batches;
   std::vector<Sums> sums;
-  const auto collect_all = [&] {
+  const auto collect_all = [&](int64_t end) {
     for (size_t slot = 0; slot < batches.size(); ++slot) sums.push_back(collect(task, batches[slot], slot));
     batches.clear();
+    if (progress) progress->show(std::min<int64_t>(samples, end), "");
   };
-  for (int64_t begin = int64_t(first) * at_once; begin < samples; begin += int64_t(stride) * at_once) {
+  for (int64_t begin = int64_t(ranks_->rank()) * at_once; begin < samples; begin += stride) {
     const int begins = static_cast<int>(begin);
     batches.push_back(task.batch(seed_, stream_of("evaluate"), static_cast<uint32_t>(step), begins,
                                  std::min(at_once, samples - begins)));
     enqueue(batches.back(), static_cast<int>(batches.size()) - 1, 0);
-    if (batches.size() == QUEUED) collect_all();
+    if (batches.size() == QUEUED) collect_all(begin + stride);
   }
-  collect_all();
+  collect_all(samples);
   return sums;
 }
 
@@ -80,11 +83,11 @@ bool Trainer::is_finite_at(int64_t step) {
   return !ranks_->any(!finite);
 }
 
-// Rank r takes the batches r, r + R, …; what they say is added in their order.
-Measures Trainer::evaluate(const Task& task, int64_t step, int samples, int at_once) {
+// What the batches say is added in their order.
+Measures Trainer::evaluate(const Task& task, int64_t step, int samples, int at_once, Progress* progress) {
   if (at_once == 0) at_once = batch_;
   const int R = ranks_->count(), batches = (samples + at_once - 1) / at_once;
-  std::vector<Sums> mine = evaluate_some(task, step, samples, at_once, ranks_->rank(), R);
+  std::vector<Sums> mine = evaluate_some(task, step, samples, at_once, progress);
   const size_t each = static_cast<size_t>((batches + R - 1) / R);
   mine.resize(each);
   const std::vector<Sums> all = ranks_->gather(mine);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/progress.h"
 #include "models/model.h"
 #include "tasks/task.h"
 #include "train/gradient_tree.h"
@@ -32,8 +33,8 @@ class Trainer {
   // Whether the loss on the samples of `step` is finite, before any update from them.
   bool is_finite_at(int64_t step);
   // On `samples` samples of a task that training never sees, the same for the same step, `at_once` at a time; 0: a part's batch. By all
-  // ranks together; their number does not change the bits.
-  Measures evaluate(const Task& task, int64_t step, int samples, int at_once = 0);
+  // ranks together; their number does not change the bits. `progress` counts samples.
+  Measures evaluate(const Task& task, int64_t step, int samples, int at_once = 0, Progress* progress = nullptr);
   // A checksum of a sample of each of the 64 steps from this one, and of as many evaluations.
   uint64_t some_samples(int64_t step) const;
   // Throws Error where the ranks do not get the same samples, or not the same gradient from one of them.
@@ -53,8 +54,8 @@ class Trainer {
   };
   Sums collect(const Task& task, const Batch& batch, size_t slot) const;
   Measures collect_parts(const std::vector<Batch>& batches) const;
-  // The batches of one evaluation that this process takes: `first`, and every `stride` from there.
-  std::vector<Sums> evaluate_some(const Task& task, int64_t step, int samples, int at_once, int first, int stride);
+  // The batches of one evaluation that this rank takes.
+  std::vector<Sums> evaluate_some(const Task& task, int64_t step, int samples, int at_once, Progress* progress);
   int parts_here() const { return shards_ / ranks_->count(); }
   std::vector<Batch> batches_of(int64_t step) const;  // of the parts of this rank
   // Losses and gradients of one batch, against its targets or sets; keeps the guesses.
