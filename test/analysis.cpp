@@ -1,8 +1,10 @@
 // What is measured on trained models and drawn from their logits, against the fixtures test/oracle/*.json and against what must hold of
 // any input.
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "analysis/clusters.h"
 #include "analysis/lemma1.h"
@@ -10,6 +12,7 @@
 #include "analysis/pca.h"
 #include "analysis/power_law.h"
 #include "analysis/receptive_field.h"
+#include "analysis/token_counts.h"
 #include "analysis/token_map.h"
 #include "base/safetensors.h"
 #include "base/text.h"
@@ -629,6 +632,64 @@ std::vector<double> softmax_of(const std::vector<real>& logits, double temperatu
   return share;
 }
 
+class Symbols final : public Corpus {
+ public:
+  explicit Symbols(std::vector<int32_t> symbols) : symbols_(std::move(symbols)) {}
+  int64_t size() const override { return static_cast<int64_t>(symbols_.size()); }
+  void read(int64_t begin, int64_t count, int32_t* tokens) const override {
+    std::copy_n(symbols_.begin() + begin, count, tokens);
+  }
+
+ private:
+  std::vector<int32_t> symbols_;
+};
+
+// Against the definition, with the counts made anew for each token of the validation text.
+double loss_by_definition(const std::vector<int32_t>& training, const std::vector<int32_t>& asked, int vocab,
+                          size_t longest) {
+  double loss = 0;
+  for (size_t i = 0; i < asked.size(); ++i) {
+    double probability = 1.0 / vocab;
+    for (size_t k = 0; k <= std::min(i, longest); ++k) {
+      const std::vector<int32_t> context(asked.begin() + static_cast<std::ptrdiff_t>(i - k),
+                                         asked.begin() + static_cast<std::ptrdiff_t>(i));
+      double all = 0, same = 0;
+      std::set<int32_t> different;
+      for (size_t j = k; j < training.size(); ++j) {
+        if (!std::equal(context.begin(), context.end(), training.begin() + static_cast<std::ptrdiff_t>(j - k)))
+          continue;
+        all += 1, same += training[j] == asked[i];
+        different.insert(training[j]);
+      }
+      const auto types = static_cast<double>(different.size());
+      if (all > 0) probability = (same + types * probability) / (all + types);
+    }
+    loss -= std::log(probability) / static_cast<double>(asked.size());
+  }
+  return loss;
+}
+
+void token_counts(Test& test) {
+  constexpr int V = 5;
+  std::vector<int32_t> training, asked;
+  for (uint32_t i = 0; i < 400; ++i)
+    training.push_back(static_cast<int32_t>(below(philox(1, 1, 0, i / 2).word[i % 3], V - 1)));
+  for (uint32_t i = 0; i < 60; ++i) asked.push_back(static_cast<int32_t>(below(philox(1, 2, 0, i / 2).word[i % 3], V)));
+  const Symbols before(training), behind(asked);
+  const CountedTokens counted = count_tokens(before, behind, V, 3);
+  for (size_t k = 0; k < 4; ++k)
+    test.check("after " + std::to_string(k),
+               std::abs(counted.loss.at(k) - loss_by_definition(training, asked, V, k)) < 1e-12);
+  test.equal("after none there is one row", counted.contexts[0], 1);
+  test.equal("after one, each that is there", counted.contexts[1], V - 1);
+  const Symbols again(std::vector<int32_t>{0, 1, 0, 1, 0, 1, 0, 1});
+  test.check("what is regular is soon known", std::exp(count_tokens(again, again, 2, 1).loss[1]) < 1.3);
+  test.throws("tokens of another tokenizer", "token 4: expected 0 to 3",
+              [&] { count_tokens(before, behind, V - 1, 1); });
+  test.equal("bytes", most_counted(256), 6);
+  test.equal("GPT-2's", most_counted(50257), 3);
+}
+
 void sampling(Test& test) {
   constexpr real NONE = -std::numeric_limits<real>::infinity();
   const std::vector<real> logits = {0.5f, 2, -1, 2, NONE, 1.25f};  // probabilities 0.08, 0.36, 0.02, 0.36, 0, 0.17
@@ -669,6 +730,7 @@ int main(int argc, char** argv) {
   using namespace petroglyph;
   Test test(argc, argv);
   test.run("sampling", sampling);
+  test.run("token counts", token_counts);
   test.run("lemma 1", lemma1);
   test.run("transitions", transitions);
   test.run("pca", pca);

@@ -691,6 +691,11 @@ class OtherPrograms {
     test_.check("draws attention", std::filesystem::exists(shell.file("runs/p/attention.svg")));
     expect(shell, "lemma 1", "lemma1 --n 3 --trials 50", 0, "50 of 50 random products right");
     expect(shell, "lemma 1 of nothing", "lemma1 --n 0", 2, "--n 0: expected a whole number from 1 to 64");
+    write_bytes(shell.file("ab"), "abababababababababab");
+    expect(shell, "counts", "counts --data ab --val ab --last 1", 0, "the last 1 tokens: perplexity 1.");
+    expect(shell, "of no text", "counts --data nowhere", 1, "nowhere");
+    expect(shell, "more than can be told apart", "counts --data ab --last 9", 2,
+           "--last 9: expected at most 7 with 128 tokens");
   }
 
   void inspect_checkpoints() {

@@ -141,7 +141,7 @@ void cells(Test& test) {
   write_bytes("d.csv", "name,step_99,last_step,x\n\"a, \"\"b\"\"\",200,300,0\n");
   test.equal("steps of seeds", of_seeds("c", {"b.csv", "nowhere.csv"}), "736 (7 to 1200)");
   test.equal("never by any seed", of_seeds("a, \"b\"", {"b.csv"}), "not in 300");
-  test.equal("never by one", of_seeds("a, \"b\"", {"d.csv"}), "not by 1 of 2 seeds");
+  test.equal("never by one", of_seeds("a, \"b\"", {"d.csv"}), "by 1 of 2 seeds only");
   test.equal("scientific", shown("c", "step_99", Cell::Form::SCIENTIFIC), "1.2e+03");
   test.equal("millions", shown("c", "step_99", Cell::Form::MILLIONS, 4), "0.0012");
   test.equal("no such row", shown("d", "x", Cell::Form::NUMBER), "none");
@@ -268,7 +268,12 @@ Plan judged_plan(const Scale&) {
                  {"all seeds", {{steps("one"), steps("three")}}},
                  {"seeds that overlap", {{steps("one"), steps("two"), 1, 1.3}}},
                  {"all the other way", {{steps("three"), steps("one"), 1, 9}}},
-                 {"of two files", {{loss("one"), loss("two")}, {steps("one"), steps("three")}}}};
+                 {"of two files", {{loss("one"), loss("two")}, {steps("one"), steps("three")}}},
+                 {"alike", {{loss("one"), loss("two"), 2.1, 1, true}, {loss("two"), loss("one"), 2.1, 1, true}}},
+                 {"not alike", {{loss("one"), loss("two"), 1.9, 1, true}}},
+                 {"nearly alike", {{loss("two"), loss("one"), 1.9, 1.1, true}}},
+                 {"learned enough", {{loss("one"), loss("two")}}, "", {{loss("two"), {"a yardstick", {}, 3}}}},
+                 {"learned too little", {{loss("one"), loss("two")}}, "Note", {{loss("two"), {"a yardstick", {}, 2}}}}};
   return plan;
 }
 const Experiment JUDGED = {"judged", "A paper", "table 0", "", "", "", "seconds", "days", judged_plan};
@@ -294,9 +299,14 @@ void claims(Test& test) {
   verdict(3, "not confirmed", "one 1.0, within the spread of seeds of two 2.0");
   verdict(4, "confirmed at reduced scale", "0.5 < one 1.0");
   verdict(5, "not run", "");
-  verdict(6, "confirmed at reduced scale", "one 30 (20 to 40) < three not by 1 of 2 seeds");
-  verdict(7, "not confirmed", "one 30 (20 to 40), within the spread of seeds of two not by 1 of 2 seeds");
-  verdict(8, "contradicted at reduced scale", "three not by 1 of 2 seeds is not below one 30 (20 to 40)");
+  verdict(6, "confirmed at reduced scale", "one 30 (20 to 40) < three by 1 of 2 seeds only");
+  verdict(7, "not confirmed", "one 30 (20 to 40), within the spread of seeds of two by 1 of 2 seeds only");
+  verdict(8, "contradicted at reduced scale", "three by 1 of 2 seeds only is not below one 30 (20 to 40)");
+  verdict(10, "confirmed at reduced scale", "one 1.0 is within 2.1 × two 2.0; two 2.0 is within 2.1 × one 1.0");
+  verdict(11, "contradicted at reduced scale", "one 1.0 is not within 1.9 × two 2.0");
+  verdict(12, "not confirmed", "two 2.0 is about as near as 1.9 × one 1.0");
+  verdict(13, "confirmed at reduced scale", "one 1.0 < two 2.0");
+  verdict(14, "not decided", "learned too little: two 2.0 is not below a yardstick 2. one 1.0 < two 2.0. Note");
   test.equal("the run behind it", judged[0].command + ": " + judged[0].weights,
              "./reproduce run judged --quick: one 0123");
   std::filesystem::create_directories("evening/a");
@@ -309,8 +319,11 @@ void claims(Test& test) {
              "./reproduce run judged --quick");
   test.equal("one that is finished does", both[4].command, "./reproduce run judged --evening");
   test.equal("and it can speak against one", both[1].command, "./reproduce run judged --evening");
+  write_bytes("evening/a/x.csv", "name,loss,step_99,last_step\none,1.0,20,20\ntwo,4.0,,300\n");
+  test.equal("nor does one of models that have learned too little", claims_of(JUDGED, {evening, kept})[13].command,
+             "./reproduce run judged --quick");
   test.equal("where there is no other, it is shown", claims_of(JUDGED, {evening})[9].why,
-             "one 1.0 < two 2.0; 1 not measured");
+             "one 1.0 < two 4.0; 1 not measured");
   kept.record.experiment = "judged";
   kept.record.commands = {
       {"a", "./inspect neurons runs/reproduce-quick-judged.b --out runs/reproduce-quick-judged.a", 1, true, {}},

@@ -7,6 +7,7 @@
 namespace petroglyph {
 
 int inspect_clusters(const std::vector<std::string>& words);
+int inspect_counts(const std::vector<std::string>& words);
 int inspect_heatmap(const std::vector<std::string>& words);
 int inspect_info(const std::vector<std::string>& words);
 int inspect_lemma1(const std::vector<std::string>& words);

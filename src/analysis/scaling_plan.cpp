@@ -50,8 +50,8 @@ ModelOptions transformer_options(int width, int hidden, int layers, int heads, c
 
 ScalingPlan::ScalingPlan(const ScalingSettings& settings) : settings_(settings) {
   check(settings);
-  constexpr size_t STORY_BYTES = 24 << 20;
-  text_ = open_text_source(settings.text, STORY_BYTES);
+  constexpr size_t ALL_STORIES = 24 << 20;
+  text_ = open_text_source(settings.text, ALL_STORIES);
   for (const std::string& model : settings.model_names()) {
     if (settings.what == "compute") plan_compute(model);
     if (settings.what == "context") plan_contexts(model);

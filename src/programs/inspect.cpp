@@ -19,6 +19,7 @@ struct Subcommand {
 
 constexpr Subcommand SUBCOMMANDS[] = {
     {"clusters", "what the layers of a model of regular languages make of a string", inspect_clusters},
+    {"counts", "what tables of the last few tokens would get on a text: a yardstick for models", inspect_counts},
     {"heatmap", "where a model of images or of text looks", inspect_heatmap},
     {"info", "what a checkpoint is, of ours or any safetensors file: model, sizes, step, options, tensors",
      inspect_info},

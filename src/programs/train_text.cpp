@@ -19,8 +19,6 @@
 namespace petroglyph {
 namespace {
 
-constexpr size_t STORY_BYTES = 4 << 20;  // more than a default run reads
-
 // One run and all its settings, from the words of a command line.
 struct Session : TextRunSettings {
   OpenText opened;

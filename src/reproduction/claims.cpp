@@ -46,19 +46,29 @@ std::optional<Range> range_of(const Side& side, const Finder& find) {
 
 Outcome outcome_of(const Check& check, const Finder& find) {
   const std::optional<Range> left = range_of(check.less, find), right = range_of(check.more, find);
-  if (left && right) {
+  if (left && right && !check.alike) {
     if (left->most < check.factor * right->least) return Outcome::HOLDS;
     return check.factor * right->most < left->least ? Outcome::FAILS : Outcome::CLOSE;
   }
   const double less = number_of(check.less, find), more = check.factor * number_of(check.more, find);
   if (std::isnan(less) || std::isnan(more)) return Outcome::NOT_MEASURED;
   if (std::isinf(less) && std::isinf(more)) return Outcome::CLOSE;
+  if (check.alike) {
+    const double times = std::max(less / more, more / less / check.factor / check.factor);  // of the factor
+    return times < 1 ? Outcome::HOLDS : times < check.spread ? Outcome::CLOSE : Outcome::FAILS;
+  }
   if (less * check.spread < more) return Outcome::HOLDS;
   return check.spread > 1 && less <= more * check.spread ? Outcome::CLOSE : Outcome::FAILS;
 }
 
 std::string sentence(const Check& check, Outcome outcome, const Finder& find) {
   const std::string factor = check.factor == 1 ? "" : number_text(check.factor, 3) + " × ";
+  if (check.alike)
+    return shown(check.less, find) +
+           (outcome == Outcome::HOLDS   ? " is within "
+            : outcome == Outcome::CLOSE ? " is about as near as "
+                                        : " is not within ") +
+           factor + shown(check.more, find);
   const char* const relation = outcome == Outcome::HOLDS   ? " < "
                                : outcome == Outcome::CLOSE ? ", within the spread of seeds of "
                                                            : " is not below ";
@@ -68,18 +78,29 @@ std::string sentence(const Check& check, Outcome outcome, const Finder& find) {
 // What was measured of one claim in one run.
 struct Judgement {
   int holds = 0, fails = 0, close = 0, missing = 0;
+  bool decided = true;  // the claim's conditions hold
   std::string why;
 
   bool measured() const { return holds + fails + close > 0; }
   // A run that is not finished can speak against a claim, not for it.
-  bool unfinished() const { return missing > 0 && fails + close == 0; }
+  bool unfinished() const { return !decided || (missing > 0 && fails + close == 0); }
   std::string verdict(bool full) const {
     const std::string scale = full ? "" : " at reduced scale";
     if (!measured()) return "not run";
+    if (!decided) return "not decided";
     if (fails + close + missing == 0) return "confirmed" + scale;
     return holds + close + missing == 0 ? "contradicted" + scale : "not confirmed";
   }
 };
+
+// The conditions that do not hold.
+std::vector<std::string> unmet_of(const Claim& claim, const Finder& find) {
+  std::vector<std::string> unmet;
+  for (const Check& condition : claim.conditions)
+    if (const Outcome outcome = outcome_of(condition, find); outcome != Outcome::HOLDS)
+      unmet.push_back(sentence(condition, outcome, find));
+  return unmet;
+}
 
 // Of many comparisons those that fail are named.
 Judgement judge(const Claim& claim, const Finder& find) {
@@ -96,6 +117,8 @@ Judgement judge(const Claim& claim, const Finder& find) {
     (outcome == Outcome::HOLDS ? held : failed).push_back(sentence(check, outcome, find));
   }
   if (!judgement.measured()) return judgement;
+  const std::vector<std::string> unmet = unmet_of(claim, find);
+  judgement.decided = unmet.empty();
   const bool few = claim.checks.size() <= NAMED;
   if (!few) judgement.why = text("%d of %zu comparisons hold", judgement.holds, claim.checks.size());
   std::vector<std::string> named = few ? held : std::vector<std::string>();
@@ -103,6 +126,8 @@ Judgement judge(const Claim& claim, const Finder& find) {
   if (failed.size() > NAMED) named.push_back("and others");
   if (judgement.missing > 0) named.push_back(text("%d not measured", judgement.missing));
   judgement.why += (judgement.why.empty() || named.empty() ? "" : ": ") + join(named, "; ");
+  if (!judgement.decided)
+    judgement.why = "learned too little: " + unmet[0] + (unmet.size() > 1 ? ", and others" : "") + ". " + judgement.why;
   if (!claim.remark.empty()) judgement.why += ". " + claim.remark;
   return judgement;
 }
@@ -159,7 +184,8 @@ const Claim* find_claim(const std::vector<Claim>& claims, const std::string& say
   return found == claims.end() ? nullptr : &*found;
 }
 
-// By the first run that measured all of it or speaks against it; where there is none, by the first that measured some.
+// By the first run that measured all of it or speaks against it, of models that have learned enough; where there is none, by the first
+// that measured some.
 PageClaim judged(const Experiment& experiment, const std::string& says, const std::vector<Kept>& kept) {
   PageClaim line{experiment.paper, experiment.where, says, "not run", "", "", "", ""};
   for (const Kept& one : kept) {

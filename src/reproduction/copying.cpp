@@ -104,8 +104,9 @@ Plan post_norm(const Scale& scale) {
                                                                      {"post-norm=off", "without"}};
   Plan plan = ablation(scale, variants);
   plan.claims = {first_is_before("normalization after the sum makes training more stable", variants, scale)};
+  plan.claims[0].remark += ": that it arrives sooner, and with every seed, is what is measured of its stability";
   if (scale.quick()) {
-    plan.rows[0].remark = "as in the paper the norm makes training steadier: it arrives in about half the steps";
+    plan.rows[0].remark = "it arrives in about half the steps";
     plan.rows[2].remark = "at this size the model still learns without it";
   }
   return plan;
@@ -117,6 +118,9 @@ Plan pre_norm(const Scale& scale) {
   Plan plan = ablation(scale, variants);
   plan.claims = {
       first_is_before("only exact normalization of each pair gives a sudden change of phase", variants, scale)};
+  plan.claims[0].remark +=
+      "; but on 16 letters, at width 192 and batch 320, the Linear CausalRN, whose norm is approximate, "
+      "has such a change too: 99 % at step 105 (copy-lengths --evening)";
   plan.rows[0].paper = "phase change near 200";
   if (scale.quick()) {
     plan.rows[0].remark = "the phase change is there, earlier: shorter strings, smaller model, twice the rate";
@@ -144,7 +148,7 @@ Claim curves_are_alike(const Scale& scale) {
   const Side relation{"CausalRN", step_99_of_seeds("causal_rn", scale)},
       transformer{"Transformer", step_99_of_seeds("transformer", scale)};
   return {"the learning curves of CausalRN and Transformer are very similar",
-          {{relation, transformer, MANY}, {transformer, relation, MANY}},
+          {{relation, transformer, MANY, 1, true}},
           scale.quick() ? "Steps to 99 %, the mean of the seeds" : "Steps to 99 %, one seed"};
 }
 
@@ -182,7 +186,7 @@ const std::vector<std::pair<std::string, std::string>> MODELS = {{"causal_rn", "
 std::string length_remark(const std::string& model, int length) {
   if (length != 32) return "";
   if (model == "linear_causal_rn")
-    return "reaches 99 % at none of these lengths; its last accuracy falls as strings grow, as in the paper";
+    return "reaches 99 % at none of these lengths; its last accuracy falls as strings grow";
   if (model == "linear_transformer") return "behind its quadratic sister at each length, as in the paper";
   return model == "causal_rn" ? "before the Transformer at each length, by no more than seeds differ" : "";
 }

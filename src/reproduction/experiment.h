@@ -79,10 +79,12 @@ struct Side {
 
 // Holds where less < factor · more, by more than the spread of seeds: of several seeds on both sides each on the left must be
 // below each on the right, and where they overlap nothing is decided; of one seed nothing is decided where less is not below
-// more / spread nor more below less / spread. A step that was not reached is later than all.
+// more / spread nor more below less / spread. A step that was not reached is later than all. Or `alike`: holds where each of the two
+// is below factor · the other.
 struct Check {
   Side less, more;
   double factor = 1, spread = 1;
+  bool alike = false;
 };
 
 // What a paper says, and the comparisons of measured numbers that it comes down to.
@@ -90,6 +92,9 @@ struct Claim {
   std::string says;
   std::vector<Check> checks;
   std::string remark = {};  // what has to be known beside the verdict
+  // What must hold before anything is decided: that a model has learned what the claim is about. One that knows nothing would confirm
+  // many.
+  std::vector<Check> conditions = {};
 };
 
 // A figure of ours, drawn from numbers that several runs left.
@@ -169,6 +174,11 @@ extern const char* const WIKITEXT_2;
 
 // The options of train_text and scaling for this text: " --data FILE …", or none. Characters that ASCII lacks become '?'.
 std::string text_options(const Scale& scale);
+
+// What a model of text would get that knows the last k tokens only: the part "counts", and its perplexity.
+Command counts_command(const Scale& scale);
+Side counted(int k);
+extern const Listing COUNTED_LISTING;
 
 // Words to a line and back, as a shell reads them. A word with spaces or signs of the shell's stands in double quotes.
 std::string as_word(const std::string& word);

@@ -33,6 +33,20 @@ std::string text_options(const Scale& scale) {
          (scale.validation.empty() ? "" : " --val " + as_word(scale.validation));
 }
 
+Command counts_command(const Scale& scale) {
+  return {"counts", "inspect", words_of("counts" + text_options(scale)), Command::Kind::SAYS, false};
+}
+
+const Listing COUNTED_LISTING = {
+    "What tables get that know the last few tokens only; a model that is above the one of k tokens may use no more "
+    "than k:",
+    "counts.log", ""};
+
+Side counted(int k) {
+  const std::string tokens = "the last " + std::to_string(k) + " tokens";
+  return {"a table of " + tokens, {"counts.log", {{"", tokens}}, "perplexity ", Cell::Form::SAID, 2}};
+}
+
 std::string as_word(const std::string& word) {
   if (!word.empty() && word.find_first_of(" \t\n'\"\\$`*?[]{}&|;<>()#~!") == std::string::npos) return word;
   std::string quoted = "\"";

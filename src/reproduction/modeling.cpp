@@ -127,8 +127,12 @@ Plan text_perplexity(const Scale& scale) {
                    samples_of("samples", parse_variants(models[3].variant)[0].name)};
   const auto side = [&](size_t i) { return Side{models[i].label, plan.rows[i].ours}; };
   const Side transformer = side(0), linear_transformer = side(1), mamba = side(2), relation = side(3);
+  constexpr double AS_GOOD = 1.15;  // times: the paper's own are 3.22 and 2.81
   plan.claims = {{"the Linear CausalRN is behind Transformers and Mamba",
                   {{transformer, relation}, {linear_transformer, relation}, {mamba, relation}},
+                  "Perplexity, one seed"},
+                 {"the Linear CausalRN is comparable to the Linear Transformer",
+                  {{relation, linear_transformer, AS_GOOD}},
                   "Perplexity, one seed"},
                  {"Mamba is the best, and the Transformer before the linear one",
                   {{mamba, transformer}, {transformer, linear_transformer}},
@@ -172,7 +176,7 @@ void add_fine_tuning(Plan& plan, const Scale& scale, const std::string& set) {
 
 // By the rows of Transformer, Linear Transformer and Linear BiRN.
 Claim image_claim(const Plan& plan, const std::vector<size_t>& rows) {
-  Claim claim{"the Linear BiRN is a few percent behind the Transformers", {}, "Accuracy, %, one seed"};
+  Claim claim{"the Linear BiRN is 2 to 8 points behind the Transformers", {}, "Accuracy, %, one seed"};
   for (const size_t other : {0, 1})
     claim.checks.push_back(
         {{IMAGE_MODELS[2].label, plan.rows[rows[2]].ours}, {IMAGE_MODELS[other].label, plan.rows[rows[other]].ours}});
@@ -278,14 +282,12 @@ std::vector<Experiment> modeling_experiments() {
        "The paper: as the factor grows the model memorizes more, and soon enough it copies perfectly: a memory need "
        "not be infinite.",
        "", "half a minute on two cores", "about an hour on a GPU for each model", expansion},
-      {"text-perplexity", LINEAR_PAPER, "table 1; workshop paper, figure 6",
-       "Language modelling on characters, five models",
+      {"text-perplexity", LINEAR_PAPER, "table 1, abstract", "Language modelling on characters, five models",
        "The paper: the Linear CausalRN is behind Transformers and Mamba, but a valid language model.",
        "--data data/wikitext103_train.txt --val data/wikitext103_valid.txt (data/wikitext103.sh)",
        "two minutes on two cores", "days on a GPU", text_perplexity, "two to three hours on two cores", WIKITEXT_2},
-      {"image-accuracy", LINEAR_PAPER, "table 2, figure 7; workshop paper, figures 7 and 8",
-       "Classification of images, three models",
-       "The paper: trained on CIFAR-5M, then on CIFAR-10 and CIFAR-100, the Linear BiRN is a few percent behind the "
+      {"image-accuracy", LINEAR_PAPER, "table 2, figure 7", "Classification of images, three models",
+       "The paper: trained on CIFAR-5M, then on CIFAR-10 and CIFAR-100, the Linear BiRN is 2 to 8 points behind the "
        "Transformers, and its heat maps show the main object.",
        "--cifar FOLDER with CIFAR-5M, CIFAR-10 and CIFAR-100 (data/cifar5m.sh, cifar10.sh, cifar100.sh)",
        "about six minutes on two cores", "days on a GPU", images, "three hours on two cores",

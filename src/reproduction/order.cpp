@@ -57,12 +57,16 @@ Plan questions(const Scale&) {
   constexpr double ROUNDING = 1e-5;
   const auto is_a_set = [&](const Row& row) { return Check{{row.label, row.ours}, {"", {}, ROUNDING}}; };
   const auto is_a_sequence = [&](const Row& row) { return Check{{"", {}, 100 * ROUNDING}, {row.label, row.ours}}; };
-  plan.claims = {{"without positions and without a mask a Transformer sees a set",
-                  {is_a_set(plan.rows[0]), is_a_set(plan.rows[1])}},
-                 {"one causal layer without positions sees a set behind its last token", {is_a_set(plan.rows[3])}},
-                 {"two causal layers and more see a sequence at every position",
-                  {is_a_sequence(plan.rows[5]), is_a_sequence(plan.rows[6]), is_a_sequence(plan.rows[7])}},
-                 {"the same holds for linear Transformers", {is_a_set(plan.rows[8]), is_a_sequence(plan.rows[9])}}};
+  plan.claims = {
+      {"without positions and without a mask a Transformer sees a set",
+       {is_a_set(plan.rows[0]), is_a_set(plan.rows[1])}},
+      {"one causal layer without positions sees a set behind its last token", {is_a_set(plan.rows[3])}},
+      {"two causal layers and more see a sequence at every position",
+       {is_a_sequence(plan.rows[5]), is_a_sequence(plan.rows[6]), is_a_sequence(plan.rows[7])}},
+      {"question 4: trained, the first of two layers mainly looks at the new input",
+       {{{"", {}, 0.5}, {"its weight on it", {"ask.log", {{"", "Question 4: "}}, "layer 1 ", Cell::Form::SAID, 3}}}},
+       "A model of 300 steps"},
+      {"the same holds for linear Transformers", {is_a_set(plan.rows[8]), is_a_sequence(plan.rows[9])}}};
   return plan;
 }
 
@@ -121,19 +125,23 @@ Plan generalization(const Scale& scale) {
                        "--evaluate-lengths 32,64,80,96,128"
                      : " --length 16 --width 64 --layers 4 --lr 1e-3 --eval-samples 128 --eval-every 20 --steps "
                        "2000 --stop-at 0.99 --evaluate-lengths 8,16,20,24,32"))}};
-  // As cited there: what a text costs at the longest windows, against what it costs at those of the training.
+  plan.commands.push_back(counts_command(scale));
+  // As cited there: what a text costs at the longest windows. A model that knows next to nothing loses nothing, either.
   const auto side = [&](const char* position, const std::string& length) {
     return Side{
         std::string(position) + ", " + length + " characters",
         {"text/lengths.csv", {{"variant", std::string("position=") + position}}, length, Cell::Form::NUMBER, 2}};
   };
-  Claim claim{"without positional encodings longer inputs go better than with learned or sinusoidal ones", {}};
-  for (const char* other : {"learned", "sinusoidal"})
-    claim.checks.push_back({side("none", windows.back()), side(other, windows.back())});
+  Claim claim{"without positional encodings longer inputs go better than with them", {}};
+  for (const auto& [position, label] : POSITIONS)
+    if (position != "none")
+      claim.checks.push_back({side("none", windows.back()), side(position.c_str(), windows.back())});
+  claim.conditions = {{side("none", windows.front()), counted(2)}};
   claim.remark = "Text; none of three schemes copies strings longer than those of its training";
   plan.claims = {claim};
   plan.pictures = {{"text/lengths.svg", "text: perplexity of the last character against the length of the window"},
                    {"copying/lengths.svg", "copying: accuracy against the length"}};
+  plan.listings = {COUNTED_LISTING};
   return plan;
 }
 
@@ -186,11 +194,15 @@ Plan depths(const Scale& scale) {
       list += (list.empty() ? "" : ",") + one.cell.where[0].second;
     }
     claim.checks.push_back({side(layers, "none"), side(layers, "sinusoidal"), AS_WELL});
+    for (const char* position : {"none", "sinusoidal"})
+      claim.conditions.push_back({side(layers, position), counted(2)});
   }
-  plan.commands = {{"train", "train_text",
-                    words_of("--model transformer --compare " + list + text_options(scale) + sizes.settings +
-                             " --sample-length 0")}};
+  plan.commands = {
+      {"train", "train_text",
+       words_of("--model transformer --compare " + list + text_options(scale) + sizes.settings + " --sample-length 0")},
+      counts_command(scale)};
   plan.claims = {claim};
+  plan.listings = {COUNTED_LISTING};
   plan.pictures = {{"train/compare.svg", "training loss, and accuracy on text that no training sees"}};
   return plan;
 }

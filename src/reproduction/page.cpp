@@ -37,6 +37,15 @@ std::string listed(const Listing& listing, const std::string& path) {
   return words;
 }
 
+// Of all claims, their conditions among them.
+std::vector<Check> checks_of(const Plan& plan) {
+  std::vector<Check> checks;
+  for (const Claim& claim : plan.claims)
+    for (const std::vector<Check>* some : {&claim.checks, &claim.conditions})
+      checks.insert(checks.end(), some->begin(), some->end());
+  return checks;
+}
+
 // Those that rows and plots are read from, and those that the plan names.
 std::set<std::string> tables_of(const Plan& plan) {
   std::set<std::string> files(plan.tables.begin(), plan.tables.end());
@@ -48,8 +57,7 @@ std::set<std::string> tables_of(const Plan& plan) {
   for (const Plot& plot : plan.plots)
     for (const Plot::Curve& curve : plot.curves)
       for (const auto& point : curve.points) add(point.second);
-  for (const Claim& claim : plan.claims)
-    for (const Check& check : claim.checks) add(check.less.cell), add(check.more.cell);
+  for (const Check& check : checks_of(plan)) add(check.less.cell), add(check.more.cell);
   return files;
 }
 
@@ -58,10 +66,9 @@ std::set<std::string> logs_of(const Plan& plan) {
   std::set<std::string> files;
   for (const Row& row : plan.rows)
     if (row.ours.form == Cell::Form::SAID) files.insert(row.ours.file);
-  for (const Claim& claim : plan.claims)
-    for (const Check& check : claim.checks)
-      for (const Cell* cell : {&check.less.cell, &check.more.cell})
-        if (cell->form == Cell::Form::SAID) files.insert(cell->file);
+  for (const Check& check : checks_of(plan))
+    for (const Cell* cell : {&check.less.cell, &check.more.cell})
+      if (cell->form == Cell::Form::SAID) files.insert(cell->file);
   for (const Listing& listing : plan.listings) files.insert(listing.file);
   return files;
 }
@@ -159,7 +166,10 @@ Page make_page(const std::vector<Experiment>& experiments, const std::string& re
       "Quick runs are small ones, for a machine with two cores: they show an effect, or that it does not show at this "
       "size, and do not reach the papers' numbers where those need the papers' sizes. Evening runs have the papers' "
       "models where two cores can train them in hours, and say what is smaller. Where there are several of an "
-      "experiment the largest stands first. What was not run says so. Times are of machines that had other work, too."};
+      "experiment the largest stands first. What was not run says so. A claim is not decided by models that have "
+      "learned too little to tell, such as one of text that is no better than a table of letters: one that knows "
+      "nothing "
+      "would confirm many. Times are of machines that had other work, too."};
   for (const Experiment& experiment : experiments) {
     const std::vector<Kept> kept = kept_of(experiment.name, results);
     for (const PageClaim& claim : claims_of(experiment, kept)) page.claims.push_back(claim);

@@ -1,6 +1,7 @@
 // "Transformer Working Memory Enables Regular Language Reasoning and Natural Language Length Extrapolation": tables 1, 2 and 3, figures 3
 // and 4.
 
+#include <map>
 #include <tuple>
 
 #include "base/text.h"
@@ -75,23 +76,37 @@ Cell best_and_mean(const std::string& part, const Language& language) {
 const Cell ARITHMETIC{"arithmetic/results.csv", {}, "accuracy", Cell::Form::BEST_MEAN, 1};  // at the paper's size
 
 void add_language_claims(Plan& plan, const Scale& scale) {
-  constexpr double RIGHT = 95, CHANCE = 1.25;  // percent; times what one answer to all strings scores
+  constexpr double RIGHT = 95;       // percent
+  constexpr double AS_GOOD = 1.005;  // times: both may be at 100 %
+  // Times what one answer to all strings scores: three standard errors of 4,000 strings.
+  const std::map<std::string, double> by_chance = {{"modular_arithmetic", 1.1},
+                                                   {"parity_check", 1.05},
+                                                   {"cycle_navigation", 1.1},
+                                                   {"Tomita_5", 1.03},
+                                                   {"Tomita_6", 1.05}};
   Claim regular{"RegularGPT (C = 2) recognizes all twelve languages on longer strings", {}};
   Claim rnn{"an RNN does, too", {}};
   Claim transformer{"a Transformer is at chance on modular arithmetic, parity, cycle navigation, Tomita 5 and 6", {}};
+  if (scale.evening())
+    transformer.remark =
+        "Of 128 strings as short as those of the training it is right on 16, 48, 41, 100 and 50 %: only Tomita 5, and "
+        "something of cycle navigation, was learned at all before it was lost on longer strings";
+  Claim better{"RegularGPT (C = 2) is nowhere behind a Transformer", {}};
+  Claim three{"with C = 3 modular arithmetic is not learned", {}};
   for (const Language& language : LANGUAGES) {
-    for (auto [claim, model] : {std::pair(&regular, 0), {&rnn, 2}}) {
-      const bool at_size = scale.evening() && model == 0 && language.name == "modular_arithmetic";
-      claim->checks.push_back(
-          {{"", {}, RIGHT}, {language.label, at_size ? ARITHMETIC : accuracy_of(RECOGNIZERS[model].part, language)}});
-    }
-    for (const char* hard : {"modular_arithmetic", "parity_check", "cycle_navigation", "Tomita_5", "Tomita_6"})
-      if (language.name == hard)
-        transformer.checks.push_back({{language.label, accuracy_of("transformer", language)},
-                                      {"one answer to all", accuracy_of("transformer", language, "one_answer")},
-                                      CHANCE});
+    const auto side = [&](size_t model) {
+      return Side{language.label, accuracy_of(RECOGNIZERS[model].part, language)};
+    };
+    const Side one_answer{"one answer to all", accuracy_of("transformer", language, "one_answer")};
+    regular.checks.push_back({{"", {}, RIGHT}, side(0)});
+    rnn.checks.push_back({{"", {}, RIGHT}, side(2)});
+    better.checks.push_back({side(3), side(0), AS_GOOD});
+    const auto hard = by_chance.find(language.name);
+    if (hard != by_chance.end()) transformer.checks.push_back({side(3), one_answer, hard->second});
+    if (language.name == "modular_arithmetic") three.checks.push_back({side(1), one_answer, hard->second});
   }
-  plan.claims = {regular, rnn, transformer};
+  if (scale.evening()) regular.checks.push_back({{"", {}, RIGHT}, {"Modular Arithmetic, width 256", ARITHMETIC}});
+  plan.claims = {regular, rnn, transformer, better, three};
 }
 
 std::string languages_size(const Scale& scale) {
@@ -241,6 +256,12 @@ Plan clusters(const Scale& scale) {
   Claim claim{
       "the vectors fall into as many clusters as there are state transitions: 2 for parity, 5 for cycle navigation",
       {}};
+  for (const char* task :
+       {"parity_check", "cycle_navigation"})  // untrained models may have as many clusters of other things
+    claim.checks.push_back(
+        {{"", {}, 99},
+         {"nearest to their own, %",
+          {"clusters.log", {{"", std::string(task) + " on"}}, "nearest to its own: ", Cell::Form::SAID, 2}}});
   for (const auto& [row, number] : {std::pair(0, 2), {1, 5}}) {
     const Side found{plan.rows[row].label, plan.rows[row].ours};
     claim.checks.push_back({{"", {}, number - 0.5}, found});
@@ -273,10 +294,10 @@ Plan fields(const Scale& scale) {
     return Cell{"fields.log", {{"", "regular_gpt, " + task}}, " " + length + " ", Cell::Form::SAID, 0};
   };
   const int length = scale.full() ? 2048 : 256;
-  plan.claims = {{"on parity every symbol counts, on text the latest tokens",
-                  {{{text("half of the gradient within: text, of %d,", length), half("text", std::to_string(length))},
-                    {"parity, of 500,", half("parity_check", "500")},
-                    0.5 * length / 500}}}};
+  plan.claims = {{"on parity every symbol counts alike, on text the latest tokens",
+                  {{{"", {}, 0.4 * 500}, {"half of the gradient within: parity, of 500,", half("parity_check", "500")}},
+                   {{text("text, of %d,", length), half("text", std::to_string(length))}, {"", {}, 0.1 * length}}},
+                  "Were all alike it would be 250 of 500"}};
   plan.pictures = {{"fields/receptive_field.svg", "the share of the gradient that the positions to the right have"}};
   plan.listings = {{"Counted:", "fields.log", ""}};
   return plan;
@@ -319,12 +340,20 @@ void add_text_claims(Plan& plan, const Scale& scale) {
   for (const size_t baseline : {0, 1, 2})
     for (size_t regular = 3; regular < all.size(); ++regular)
       behind.checks.push_back({side(baseline, 0), side(regular, 0)});
+  // Who uses only the last few tokens keeps its perplexity at any length.
+  const auto learned = [&](size_t model) { return Check{side(model, 0), counted(4)}; };
+  behind.conditions = {learned(0)};
   plan.claims = {{"KERPLE and ALiBi keep their perplexity at 16 times the length",
-                  {{side(0, 3), side(0, 0), KEPT}, {side(2, 3), side(2, 0), KEPT}}},
-                 {"T5 loses some of it", {{side(1, 0), side(1, 3), 1 / KEPT}}},
+                  {{side(0, 3), side(0, 0), KEPT}, {side(2, 3), side(2, 0), KEPT}},
+                  "",
+                  {learned(0), learned(2)}},
+                 {"T5 loses some of it", {{side(1, 0), side(1, 3), 1 / KEPT}}, "", {learned(1)}},
                  {"RegularGPT loses its perplexity where a length needs more layers than it has learned",
-                  {{side(3, 1), side(3, 2), 1 / KEPT}}},
-                 behind};
+                  {{side(3, 1), side(3, 2), 1 / KEPT}},
+                  "",
+                  {learned(3)}},
+                 behind,
+                 {"a thicker RegularGPT is better: 128 / 12 than 128 / 6", {{side(6, 0), side(5, 0)}}}};
 }
 
 Plan extrapolation(const Scale& scale) {
@@ -366,8 +395,10 @@ Plan extrapolation(const Scale& scale) {
             "2000 --evaluate-lengths 512,1024,2048,4096,8192 --length-windows 1000 --sample-length 0"
       : scale.evening() ? small + " --steps 40000 --eval-every 10000" + lengths + "500 --sample-length 0"
                         : small + " --steps 300 --eval-every 150" + lengths + "128 --sample-length 0";
-  plan.commands = {{"train", "train_text", words_of("--compare " + list + text_options(scale) + settings)}};
+  plan.commands = {{"train", "train_text", words_of("--compare " + list + text_options(scale) + settings)},
+                   counts_command(scale)};
   add_text_claims(plan, scale);
+  plan.listings = {COUNTED_LISTING};
   if (scale.full())
     plan.model_sizes = {
         {"train", "transformer", 123}, {"train", "regular_gpt", 81, "K = 6"}, {"train", "regular_gpt", 123, "K = 12"}};

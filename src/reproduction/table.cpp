@@ -97,7 +97,9 @@ std::optional<std::string> shown_steps(const Cell& cell, const Finder& find) {
   if (steps.empty() || !table_of(cell, find)) return std::nullopt;
   const auto missed = std::count_if(steps.begin(), steps.end(), [](double step) { return std::isnan(step); });
   if (missed == static_cast<long>(steps.size())) return shown_step(cell, *table_of(cell, find));
-  if (missed > 0) return text("not by %lld of %zu seeds", static_cast<long long>(missed), steps.size());
+  if (missed > 0)
+    return text("by %lld of %zu seeds only", static_cast<long long>(steps.size()) - static_cast<long long>(missed),
+                steps.size());
   const auto [least, most] = std::minmax_element(steps.begin(), steps.end());
   if (steps.size() == 1) return text("%.0f, one seed", steps[0]);
   return text("%.0f (%.0f to %.0f)", mean_of(steps), *least, *most);

@@ -27,6 +27,8 @@ struct OpenText {
   std::shared_ptr<const Corpus> training, validation;
 };
 
+constexpr size_t STORY_BYTES = 4 << 20;  // more than a default run of ./train_text reads
+
 // story_bytes: how much is told where there are no files.
 OpenText open_text_source(const TextSource& source, size_t story_bytes);
 

@@ -1,0 +1,42 @@
+// inspect counts: the perplexity of tables that know the last few tokens only, before any score of a model is believed.
+
+#include <cmath>
+#include <cstdio>
+
+#include "analysis/inspect.h"
+#include "analysis/token_counts.h"
+#include "base/error.h"
+#include "base/options.h"
+#include "base/text.h"
+#include "train/text_source.h"
+
+namespace petroglyph {
+
+int inspect_counts(const std::vector<std::string>& words) {
+  TextSource source;
+  int last = 4;
+  Options options("inspect counts",
+                  "Says what a model would get on a text that knows only how often which token follows the last few: "
+                  "tables that are counted in the training text (Witten and Bell), and asked of the validation text. A "
+                  "model of text that is no better than the table of two letters uses no more than two.");
+  source.declare(options);
+  options.add("last", &last, 0, 62, "tokens that the largest table knows");
+  options.parse(words);
+  const OpenText text = open_text_source(source, STORY_BYTES);
+  const int vocab = text.tokenizer->vocab(), most = most_counted(vocab);
+  if (last > most)
+    throw UsageError(petroglyph::text("--last %d: expected at most %d with %d tokens", last, most, vocab));
+  if (text.validation->size() == 0) throw Error(source.validation_name() + ": no tokens to ask about");
+  Progress progress(0, text.training->size() + text.validation->size(), after_a_while(false, "token"));
+  const CountedTokens counted = count_tokens(*text.training, *text.validation, vocab, last, &progress);
+  progress.finish();
+  std::printf("%s tokens of %s counted, %s of %s asked\n", with_commas(text.training->size()).c_str(),
+              source.name().c_str(), with_commas(text.validation->size()).c_str(), source.validation_name().c_str());
+  for (size_t k = 0; k < counted.loss.size(); ++k)
+    std::printf("the last %zu tokens: perplexity %.2f, %.3f bits a token, %s rows of %zu\n", k,
+                std::exp(counted.loss[k]), counted.loss[k] / std::log(2.0), with_commas(counted.contexts[k]).c_str(),
+                k);
+  return 0;
+}
+
+}  // namespace petroglyph
