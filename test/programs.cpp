@@ -78,8 +78,10 @@ class ProgramTest {
   // The papers' sizes (causal_rn_workshop, appendix D) are the defaults.
   void parameter_counts() {
     const Shell shell(program_);
-    for (const auto& [model, blocks] :
-         {std::pair("causal_rn", "1,331,712"), {"transformer", "5,329,152"}, {"rnn --hidden 8", "1,248"}})
+    for (const auto& [model, blocks] : {std::pair("causal_rn", "1,331,712"),
+                                        {"transformer", "5,329,152"},
+                                        {"transformer --norm affine", "5,338,752"},
+                                        {"rnn --hidden 8", "1,248"}})
       expect(shell, model, std::string("--steps 0 --eval-samples 1 --length 4 --model ") + model, 0,
              std::string(blocks) + " without embeddings and readout");
   }

@@ -17,8 +17,8 @@ namespace {
 
 constexpr int64_t ROWS = 32;  // queries or keys of one task
 
-// What is done for every head is compiled for the usual numbers of its channels, and of the keys that it sees. With 8 heads of 8 and
-// two keys that takes 0.5 µs a position, forward and backward, instead of 1.7; the products of its layer take 2.
+// What is done for every head is compiled for the usual numbers of its channels, and of the keys that it sees. With 8 heads of 8
+// and two keys that takes 0.5 µs a position, forward and backward, instead of 1.7; the products of its layer take 2.
 template <class F>
 auto with_count(int n, F f) {
   switch (n) {

@@ -67,8 +67,8 @@ inline real fold_largest(const real* lanes) {
   return numerics::max(numerics::max(quad[0], quad[2]), numerics::max(quad[1], quad[3]));
 }
 
-// The same for N terms, N a power of two below LANES: the other lanes stay zero, and so do the folds that only add these, but for
-// a −0 that they make 0.
+// sum_lanes of N terms, N a power of two below LANES: the other lanes stay zero, and so do the folds that only add these, but
+// for a −0 that they make 0.
 template <int N, class Add>
 inline real sum_few_lanes(Add add) {
   alignas(64) real lane[N];

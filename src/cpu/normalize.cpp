@@ -11,7 +11,7 @@ namespace petroglyph {
 using numerics::fma;
 
 namespace {
-constexpr int64_t ROWS = 32;  // rows of one task
+constexpr int64_t ROWS = 32, COLUMNS = 64;  // of one task
 }
 
 void Cpu::normalize(real* y, real* inv_std, const real* x, int64_t N, int D) {
@@ -87,7 +87,6 @@ void Cpu::rms_norm_backward(real* dx, real* dweight, const real* dy, const real*
         for (int c = 0; c < D; ++c) dxn[c] = scale * slope(c);
     }
   });
-  constexpr int64_t COLUMNS = 64;
   parallel(threads_, D, COLUMNS, [&](int64_t begin, int64_t end, int) {
     real sum[COLUMNS];
     for (int64_t chunk = 0; chunk < N; chunk += CHUNK) {
@@ -130,8 +129,6 @@ void Cpu::layer_norm_output(real* y, const real* hat, const real* weight, const 
 }
 
 namespace {
-
-constexpr int64_t COLUMNS = 64;  // of one task
 
 // dweight += Σ_n dy∘hat and dbias += Σ_n dy for the columns begin … end−1
 void add_affine_gradients(real* dweight, real* dbias, const real* dy, const real* hat, int64_t N, int D, int64_t begin,

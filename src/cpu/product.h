@@ -44,7 +44,8 @@ struct Product {
 void multiply(const Product& p, real* packed);
 extern const int64_t PACKED_SIZE;
 
-// The same of 1 … MOST_FEW rows where b lies along its columns (b.row is 1), as a weight does that is used as Wᵀ: nothing is packed.
+// The same of 1 … MOST_FEW rows where b lies along its columns (b.row is 1), as a weight does that is used as Wᵀ: nothing is
+// packed.
 constexpr int MOST_FEW = 4;
 void multiply_few(const Product& p);
 

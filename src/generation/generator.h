@@ -11,19 +11,20 @@
 
 namespace petroglyph {
 
-// The tokens of a prompt. window: where a text begins the model's, with new lines before it until it fills one: a model that reads
-// whole windows only has never seen the beginning of a text, and a new line is what most often stands before one; else 0.
+// The tokens of a prompt.
+// window: the model's, where a text begins, else 0. The prompt has new lines before it until it fills one: a model that reads
+// whole windows only has never seen the beginning of a text, and a new line is what most often stands before one.
 // special: "<|endoftext|>" in it is the token, not its letters.
 std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt, int window,
                                    bool special = false);
 
 // How many tokens a stream has room for that shall take `wanted`: as many as the model can read; of one that deepens with length
 // always the context that it learned with, so that what it says does not depend on how much is asked for.
-// learned: 0: not known
+// learned: the context that the model learned with; 0: not known
 int64_t stream_capacity(const Model& model, int64_t wanted, int learned);
 
-// Where a model's positions are used up, what it reads again to go on: the later half, which is cheap, or all but one token before each
-// new one, so that it always sees as far back as it can.
+// Where a model's positions are used up, what it reads again to go on: the later half, which is cheap, or all but one token
+// before each new one, so that it always sees as far back as it can.
 enum class Window { HALF, SLIDE };
 
 // One continuation. Models without a longest sequence never use up their positions.

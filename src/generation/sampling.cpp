@@ -9,8 +9,9 @@
 namespace petroglyph {
 
 namespace {
-constexpr double COLDEST = 1e-4;  // below, only equal logits would still have a chance
-}
+// Below, a logit that is a thousandth under the largest would have at most e^−10 of its chance: the largest is taken.
+constexpr double COLDEST = 1e-4;
+}  // namespace
 
 int32_t Sampler::draw(const std::vector<real>& logits, real u) {
   const auto wrong = std::find_if(logits.begin(), logits.end(), [](real x) { return std::isnan(x); });

@@ -25,7 +25,7 @@ struct TextWriting {
 
 class TextWriter {
  public:
-  // They live as long.
+  // model, ops and tokenizer must outlive the writer.
   TextWriter(Model& model, Ops& ops, const Tokenizer& tokenizer, const TextWriting& how)
       : model_(model), ops_(ops), tokenizer_(tokenizer), how_(how) {}
 

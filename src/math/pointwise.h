@@ -5,7 +5,6 @@
 
 namespace petroglyph {
 
-// What stands between the two layers of an MLP.
 enum class Pointwise {
   RELU,       // max(x, 0)
   GELU,       // x Φ(x), Φ by erf

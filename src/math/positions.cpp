@@ -7,7 +7,7 @@ namespace petroglyph {
 namespace {
 
 // An angle of thousands of radians has few digits left for its fraction in float, and libm's functions differ from machine to
-// machine. So these tables are computed in double with +, −, ×, ÷ and fma alone, which round in one way everywhere. Against
+// machine. So these tables are computed in double with +, −, ×, ÷, √ and fma alone, which round in one way everywhere. Against
 // long double the sinusoids are off by 1e-12 at position 5000, which is what an ulp of the frequency makes there.
 
 using numerics::fma;
@@ -96,7 +96,7 @@ std::vector<real> alibi_bias(int count, int heads, bool published) {
 }
 
 std::vector<int32_t> t5_buckets(int count) {
-  // The bucket after the sixteenth begins where 16 log(n/16) / log 8 reaches 1, at n = 16·8^(1/16) = 18.2, and so on.
+  // Bucket 16 + k begins where 16 log(n/16) / log 8 reaches k: bucket 17 at n = 16·8^(1/16) = 18.2, so 19, and so on.
   constexpr int FIRST[T5_BUCKETS - 16] = {16, 19, 21, 24, 27, 31, 35, 40, 46, 52, 59, 67, 77, 87, 99, 113};
   std::vector<int32_t> buckets;
   for (int n = 0; n < count; ++n) {

@@ -7,9 +7,9 @@
 //     z_j = 1/(N+1) Σ_i exp(μ(p_i + q_j))
 //   logits = W_head norm(x_N)                                                         (B,classes)
 //
-// μ normalizes each p_i + q_j ("exact": quadratic in N, causal_rn.cpp), or p_i and q_j by
-// themselves ("approximate"), or nothing ("none"). In the last two the sum over i is the same for all j up to the factor
-// exp(q_j), and costs linear time (linear_causal_rn.cpp).
+// μ normalizes each p_i + q_j ("exact": quadratic in N, causal_rn.cpp), or p_i and q_j by themselves ("approximate"), or nothing
+// ("none"). In the last two the sum over i is the same for all j up to the factor exp(q_j), and costs linear time
+// (linear_causal_rn.cpp).
 //
 // The backward pass begins at x_N alone: the gradient of every other position is zero until the last block adds to it.
 

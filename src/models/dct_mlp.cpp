@@ -4,22 +4,28 @@
 //   x   = token_embedding[token]                                            (B,T,D)   no positions
 //   in each block:
 //     x' = W_proj norm_1(x)                                                 (B,T,D)   heads of d channels
-//     c_ij = the DCT coefficient j of x'_{i−t+1} … x'_i                     (B,T,k,d) of each head, with its own t and k; eq. 1
+//     c_ij = s_j Σ_{m<t} x'_{i−t+1+m} cos(πj(2m+1)/(2t)),  j < k            (B,T,k,d) of each head, with its own t and k; eq. 1
 //     o_i = Σ_{j<k} W_jᵀ c_ij                                               (B,T,D)
 //     x  += gelu(norm_mix(W_out o + b_out))
 //     x  += W_down gelu(W_up norm_2(x) + b_up) + b_down
 //   logits = W_head final_norm(x)                                           (B,T,V)
+// c_i is the orthonormal DCT-II (section 4.3) of the last t inputs, s_0 = √(1/t) and s_j = √(2/t), without those before the start.
+// Eq. 1 writes x_{T−t} … x_T, which are t + 1, and counts frequencies from 1; here the transform has length t, and j = 0 is √t
+// times the mean.
 //
 // The neurons of mlp_lm.cpp learn either anything of the last few tokens or something smooth of all. Both are low frequencies of
 // a window: with t = k the transform only turns the basis of the last k inputs, with t as long as the text k frequencies are what
 // a smooth function has. And the number of weights does not depend on t.
 //
 // The transform costs what k frequencies cost, not what t positions do (sliding_dct.h), and the weights of the frequencies d times
-// as much: c is cheap beside the products, and is not kept. The stream keeps the last block of t inputs, of each head.
+// as much: c is cheap beside the products, and is not kept. The stream keeps, of each head, the inputs of the block of t positions
+// that it is in, the k coefficients that the block before gives each place, and two running sums a frequency: (t(k+1) + 2k)·d
+// numbers.
 //
 // The backward pass. With dz the gradient that has come through gelu and norm_mix:
 //   dW_out = Σ dz ⊗ o     do = W_outᵀ dz     dW_j = Σ_i c_ij ⊗ do_i     dc_ij = W_j do_i
-//   dx'_s = Σ_j Σ_i dc_ij · (the cosine of x'_s in c_ij)      over the positions i whose window has s      dW_proj = Σ dx' ⊗ norm_1(x)
+//   dx'_n = Σ_j s_j Σ_i dc_ij cos(πj(2m+1)/(2t)),  m = n − i + t − 1,  over the positions n ≤ i < n + t, whose windows have n
+//   dW_proj = Σ dx' ⊗ norm_1(x)
 // x passes on by the residual connections. Kept are the norms, x', o and the MLP's inner layer; c is formed once more.
 
 #include <algorithm>
@@ -135,8 +141,8 @@ class DctMlp final : public Model {
 };
 
 // The paper leaves the initial weights open. They begin as GPT-2's: N(0, 0.02²), what leads into the residual stream divided by
-// √(residual connections); W_out is not, because a norm stands behind it, and so embeddings are N(0, 1) as those of the other models:
-// with 0.02, train_text's default was at a validation loss of 0.402 after 300 steps, with 1 at 0.390.
+// √(residual connections); W_out is not, because a norm stands behind it, and so embeddings are N(0, 1) as those of the other
+// models: with 0.02, train_text's default was at a validation loss of 0.402 after 300 steps, with 1 at 0.390.
 void DctMlp::add_block(const std::string& name) {
   const Config& c = config_;
   const int D = c.width, d = c.head_width();

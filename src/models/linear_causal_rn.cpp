@@ -30,12 +30,14 @@
 //   dp_i = Σ_{j≥i} dz_j ∘ exp(p_i + q_j − shift_j) / j = exp(p_i − m_i) ∘ A_i,    A_i = Σ_{j≥i} exp(m_i − m_j) ∘ g_j
 // The last form is the one to compute. exp(p_i) times a sum of exp(q_j − shift_j) has factors that overflow while their
 // product does not. In A every exponent is at most 0, for m only grows; and where a term vanishes, because m_j is far above
-// m_i, it vanishes beside dp_i too, because p_i ≤ m_i, while the small terms of early positions are kept at their own m_i.
+// m_i, what it adds to dp_i, exp(p_i − m_j) ∘ g_j, vanishes as well, because p_i ≤ m_i, while the small terms of early positions
+// are kept at their own m_i.
 // From one position to the one before it,
 //   A_{i−1} = g_{i−1} + exp(m_{i−1} − m_i) ∘ A_i
 // where either p_i is the new m_i, and dp_i = A_i, or m_{i−1} = m_i: the one exp(−|p_i − m_{i−1}|) that took p_i into the sum
 // is all that the step needs. Chunks pass A back as they pass the sums on: a chunk's own part, from its last position down, is
-// added to what it gets from later ones. Only the chunks' sums are stored; m_j, s_j and the exponentials are computed again.
+// added to what it gets from later ones. Stored are p, q, shift and the chunks' sums; m_j, s_j and the exponentials are computed
+// again.
 // Where not causal, m, s and A are the same for all positions.
 
 #include "models/model.h"

@@ -41,7 +41,7 @@ class LinearAttention {
  public:
   struct Kept {
     Tensor inv_sum;  // (B,heads,T): 1/d
-    Tensor states;   // (B,heads,chunks,state): S and z
+    Tensor states;   // (B,heads,states,state): S and z before each chunk but the first; not causal: of all
   };
   struct Cache {
     Tensor state;  // (B,heads,stream state): the same size after any number of positions

@@ -8,10 +8,11 @@
 //     u   = silu(conv(v))                                             (B,T,I)   each channel's last K inputs
 //     δ, B, C = W_x u                                                 (B,T,R), (B,T,S), (B,T,S)
 //     Δ   = softplus(W_Δ δ + b_Δ),  A = −exp(A_log)                   (B,T,I), (I,S)   algorithm 2
-//     h_t = exp(Δ_t A) h_{t−1} + Δ_t u_t B_t                          (B,I,S)   eq. 2a, from h = 0
+//     h_t = exp(Δ_t A) h_{t−1} + Δ_t u_t B_t                          (B,S,I)   eq. 2a, from h = 0
 //     y_t = Σ_s h_{t,s} C_{t,s} + D u_t                               (B,T,I)   eq. 2b
 //     x  += W_out (y ∘ silu(z))                                       (B,T,D)
 //   logits = W_head norm(x)                                           (B,T,V)   tied_head: W_head is the embedding
+// exp(Δ A) is the zero-order hold of eq. 4; Δ B is its B̄ to first order in Δ, as in the authors' code.
 //
 // Why it is "selective": with constant Δ, B and C this is a linear filter, which weighs the past by its age alone. Here
 // they are functions of the token. Where Δ is large the state forgets and takes the token in, where it is small it
@@ -108,8 +109,9 @@ struct State {
   Tensor u, delta, gated, low;  // (N,I), (N,I), (N,I), (N,R): low is δ by itself
 };
 
-// The usual beginning of Δ: softplus(bias) is log-uniform in [0.001, 0.1] (section 3.6), so that the channels begin
-// with memories between ten and a thousand tokens long.
+// The usual beginning of Δ: softplus(bias) is log-uniform in [0.001, 0.1], as in the authors' code; section 3.6 says uniform.
+// So the first state of a channel, where A = −1, begins with a memory between ten and a thousand tokens long. State s, where
+// A = −s, forgets s times as fast.
 real initial_dt_bias(int64_t, const Random4& random) {
   const float low = numerics::log(1e-3f), high = numerics::log(1e-1f);
   const float dt = numerics::exp(numerics::fma(uniform(random.word[0]), high - low, low));

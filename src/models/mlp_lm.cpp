@@ -13,8 +13,8 @@
 //
 // Every layer is y = relu(n), n = norm(z), z = W x + b with an affine layer norm, so one derivation serves all:
 //   dn = dy ∘ [n > 0]       dz = norm'(dn)       dW = Σ dz ⊗ x       db = Σ dz       dx = Wᵀ dz
-// A block's dx is dy itself, by the residual connection, and what comes back through both of its layers. Kept of a layer are
-// the normalized z and 1/std of each row; n and y are formed once more.
+// A block's dx is dy itself, by the residual connection, and what comes back through both of its layers. Kept are e, each block's
+// x and the last one, and of a layer the normalized z and 1/std of each row; n and y are formed once more.
 //
 // The stream slides: token t's answer is that of the window that ends there (models/window_stream.h).
 

@@ -1,8 +1,7 @@
 #include "models/model.h"
 
-#include "base/error.h"
-
 #include "base/checksum.h"
+#include "base/error.h"
 #include "base/text.h"
 #include "math/random.h"
 
@@ -82,14 +81,11 @@ bool is_embedding_or_readout(const std::string& name) {
 
 }  // namespace
 
-// A model without blocks, such as a recurrent cell, is what lies between its embeddings and its readout.
-int64_t Parameters::size_of_blocks() const {
-  int64_t blocks = 0, between = 0;
-  for (const Parameter& p : list_) {
-    if (begins(p.name, "blocks.")) blocks += p.size();
-    if (!is_embedding_or_readout(p.name)) between += p.size();
-  }
-  return blocks > 0 ? blocks : between;
+int64_t Parameters::size_of_layers() const {
+  int64_t size = 0;
+  for (const Parameter& p : list_)
+    if (!is_embedding_or_readout(p.name)) size += p.size();
+  return size;
 }
 
 void Parameters::upload(const Parameter& parameter, const std::vector<real>& values) { upload(parameter, 0, values); }

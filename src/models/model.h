@@ -46,8 +46,8 @@ struct Parameter {
   int64_t size() const { return elements(shape); }
 };
 
-// All parameters of a model side by side in one array, their gradients in another: clearing, the global norm, AdamW and
-// the fingerprint are then one operation each.
+// All parameters of a model side by side in one array, their gradients in another: clearing, the global norm and the
+// fingerprint are then one operation each, and AdamW one for each run of parameters that decay, or do not (train/optimizer.cpp).
 class Parameters {
  public:
   // Declares one; the reference stays good. All are declared before allocate().
@@ -65,8 +65,8 @@ class Parameters {
   Parameter* find(const std::string& name);
   int64_t size() const { return size_; }
   int64_t room() const { return room_; }  // size of values() and gradients()
-  // Without embeddings and the readout, as the papers count.
-  int64_t size_of_blocks() const;
+  // Of all that is neither an embedding nor the readout.
+  int64_t size_of_layers() const;
   const Tensor& values() const { return values_; }
   const Tensor& gradients() const { return gradients_; }
   // All at once, laid out as values(): from parameter.begin on, zeros in the gaps.

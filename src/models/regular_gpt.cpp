@@ -1,5 +1,5 @@
-// RegularGPT: a Transformer that halves its problem in every layer. Chi et al. 2023, "Transformer Working Memory Enables Regular
-// Language Reasoning and Natural Language Length Extrapolation".
+// RegularGPT: a Transformer whose every layer combines C pieces of its problem into one. Chi et al. 2023, "Transformer Working
+// Memory Enables Regular Language Reasoning and Natural Language Length Extrapolation".
 //
 // A finite automaton maps a string to what it does to the states, and what two strings do one after the other follows from what
 // each of them does. So C pieces are combined into one, C of those into the next, and after ⌈log_C T⌉ layers one vector speaks of
@@ -14,12 +14,13 @@
 // are O(T·C) in a layer; nothing of size T² is ever there.
 //
 // Two forms of it:
-//   "dilated"   The paper's, a GPT-2 (transformer_body.h) that does so at every position, with n < 0 left out. K blocks in a row are
-//               one layer of the above, K·L in all. With tied_head it reads out by the embedding's weights, as GPT-2 does.
+//   "dilated"   The paper's, a GPT-2 (transformer_body.h) that does so at every position, with n < 0 left out. K blocks in a row
+//               are one layer of the above, K·L in all. With tied_head it reads out by the embedding's weights, as GPT-2 does.
 //   "chunked"   The authors' code: only the positions that the last one needs, which are the last of every C, then of every C of
 //               these …: T vectors become ⌈T/C⌉, then ⌈T/C²⌉ …, then one, which is read out. O(T) in all. Where the oldest of C
 //               vectors is missing there stands a learned one, `padding`, in every layer the same. The block is the original
-//               Transformer's: a = norm_1(x + W_out y),  x' = norm_2(a + W_down relu(W_up a + b) + b), after x = √D · embedding.
+//               Transformer's: a = norm_1(x + W_out y),  x' = norm_2(a + W_down relu(W_up a + b_up) + b_down), after
+//               x = √D · embedding.
 //
 // The backward pass, beyond that of a Transformer:
 //   da_mi = dy_m·v_n,   ds_mi = a_mi (da_mi − Σ_i' a_mi' da_mi')
@@ -254,7 +255,7 @@ class ChunkedGpt final : public Model {
 ChunkedGpt::ChunkedGpt(ConfigReader& reader, Ops& ops)
     : config_(reader), ops_(ops), embedding_scale_(numerics::sqrt(static_cast<real>(config_.width))) {
   const Config& c = config_;
-  // The authors' code: N(0,0.02) for embedding, padding and relative; the rest is its library's default, N(0, 1/inputs).
+  // The authors' code: N(0, 0.02²) for embedding, padding and relative; the rest is its library's default, N(0, 1/inputs).
   const auto inputs = [](int n) { return Init::normal(1 / numerics::sqrt(static_cast<real>(n))); };
   const Init small = Init::normal(WEIGHT_DEVIATION);
   const std::string attention = "blocks.0.attention.";

@@ -14,7 +14,7 @@
 // gradient of W_h is one product over all T·B rows.
 //
 // Back-propagation through time. dh_t, the gradient with respect to h_t, comes from the readout and from z_{t+1}:
-//   dh_t = [W_headᵀ dlogits_t] + W_hᵀ dz_{t+1}
+//   dh_t = W_headᵀ dlogits_t (where h_t is read out) + W_hᵀ dz_{t+1}
 //   Elman:   dz_t = dh_t ∘ (1 − h_t²)
 //   LSTM:    with τ = tanh(c_t), and dc_t from c_{t+1} to begin with: dc_t += dh_t∘σ(o)∘(1−τ²),
 //            dz_t = [dc_t∘tanh(g)∘σ'(i), dc_t∘c_{t−1}∘σ'(f), dc_t∘σ(i)∘tanh'(g), dh_t∘τ∘σ'(o)],  dc_{t−1} = dc_t∘σ(f)

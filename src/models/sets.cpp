@@ -4,7 +4,7 @@
 //   x_n = W_patch patch_n + position_n                                                                          (B,N,D)
 //
 // Deep Sets, a sum over the elements:
-//   y = 1/N Σ_n f([x_n]),                 f([x]) = W_out ψ(W_in x + b_in) + b_out                              eqs. 1, 2
+//   y = 1/N Σ_n f(x_n),                   f(x) = W_out ψ(W_in x + b_in) + b_out                                eqs. 1, 2
 // The Relation Network, a sum over the pairs:
 //   y = 1/N² Σ_i Σ_j f([x_i; x_j])                                                                             eq. 3
 //
@@ -13,12 +13,12 @@
 // f is applied to N² pairs, but its two matrices need not be. With W_in = (W_left W_right), p_i = W_left x_i and
 // q_j = W_right x_j + b_in,
 //   y = b_out + W_out z,     z = 1/N Σ_j z_j,     z_j = 1/N Σ_i ψ(p_i + q_j)                                   eqs. 7, 8
-// and z_j is the sum of causal_rn.cpp without its norms. For ψ = exp it comes apart, exactly:
+// and z_j is the sum of causal_rn.cpp without its norms and its mask. For ψ = exp it comes apart, exactly:
 //   z_j = 1/N exp(q_j) ∘ Σ_i exp(p_i)                                                                          eq. 9
 // so that a network of time quadratic in N, and one of linear time, are the same function (proposition 3.2): the form
 // "quadratic" computes the first, "linear" the second.
 //
-// A mean over the elements is a product with a column c of N times 1/N: mean = cᵀ x, and dx = c dmean. The backward passes are
+// A mean over the elements is a product with a column c of N times 1/N: mean = cᵀ z, and dz = c dmean. The backward passes are
 // those of linear layers and of the sum over pairs.
 
 #include "base/error.h"
@@ -102,6 +102,7 @@ const real* SetNetwork::forward(const Input& input) {
   ops_.add_positions(x_.data(), position_embedding_->value, 0, B, N, D);
   forward_elements(z_.data(), x_.data(), B);
   mean_.zero();
+  // mean_b += cᵀ z_b: the product that a weight's gradient is
   for (int64_t b = 0; b < B; ++b)
     ops_.linear_backward_weight(mean_.data() + b * H, nullptr, column_.data(), z_.data() + b * N * H, N, H, 1);
   ops_.linear(y_.data(), mean_.data(), out_->value, out_bias_->value, B, H, D, Into::WRITE);

@@ -3,7 +3,7 @@
 // Deep Autoregressive Transformers?" (equation numbers). The block around it: models/transformer_body.h.
 //
 //   q, k, v = W_qkv r + b_qkv                                                  eq. 1
-//   score_ts = q_t·k_s / √n for each head of n channels, and what the position scheme says
+//   score_ts = q_t·k_s / √d_h for each head of d_h channels, and what the position scheme says
 //   a_ts = exp(score_ts) / Σ_s exp(score_ts) over s ≤ t, or over all s where causal is false
 //   y_t = Σ_s a_ts v_s                                                         eq. 4
 //
@@ -13,17 +13,18 @@
 //   alibi        score −slope_h (t−s), slope_h = 2^(−8(h+1)/heads), or as published   Press et al. 2022
 //   t5           score + table[bucket(t−s)][h]                                 Raffel et al. 2020
 //   kerple       score − r1_h log(1 + r2_h (t−s))                              Chi et al. 2022
-//   xl           score = ((q_t + u)·k_s + (q_t + v)·W_R R_{t−s}) / √n          Dai et al. 2019; R_n sinusoidal
+//   xl           score = ((q_t + u)·k_s + (q_t + v)·W_R R_{t−s}) / √d_h        Dai et al. 2019
+//                u, v: two vectors of each head, v not the values; R_n: the sinusoids of n
 // alibi, t5 and kerple are one number for each head and distance, so that attention reads a table (T,heads) and gives the
 // table's gradient, which t5 and kerple pass on to their parameters; one table serves all blocks.
 //
 // The backward pass. Of (T,T) nothing is kept: from the largest score of a row and Σ exp, both kept, a_ts is formed again as
 // exactly the number it was. With da_ts = dy_t·v_s the derivative of softmax is
 //   ds_ts = a_ts (da_ts − Σ_s' a_ts' da_ts')      and Σ_s' a_ts' (dy_t·v_s') = dy_t·y_t      ← a number a row, from what is kept
-//   dv_s = Σ_t a_ts dy_t     dq_t = Σ_s ds_ts k_s / √n     dk_s = Σ_t ds_ts q_t / √n     dbias_n = Σ_{t−s=n} ds_ts
+//   dv_s = Σ_t a_ts dy_t     dq_t = Σ_s ds_ts k_s / √d_h     dk_s = Σ_t ds_ts q_t / √d_h     dbias_n = Σ_{t−s=n} ds_ts
 // For xl the scores are linear in q_t + u, q_t + v, k and P_n = W_R R_n:
-//   d(q_t+u) = Σ_s ds_ts k_s / √n     d(q_t+v) = Σ_s ds_ts P_{t−s} / √n     dP_n = Σ_{t−s=n} ds_ts (q_t+v) / √n
-//   dq = d(q+u) + d(q+v)     du = Σ d(q+u)     dv = Σ d(q+v)     dW_R = Σ_n dP_n R_nᵀ
+//   d(q_t+u) = Σ_s ds_ts k_s / √d_h     d(q_t+v) = Σ_s ds_ts P_{t−s} / √d_h     dP_n = Σ_{t−s=n} ds_ts (q_t+v) / √d_h
+//   dq = d(q+u) + d(q+v)     of the two vectors du = Σ d(q+u), dv = Σ d(q+v)     dW_R = Σ_n dP_n R_nᵀ
 
 #include "models/models.h"
 #include "models/transformer_body.h"
@@ -48,7 +49,8 @@ class SoftmaxAttention {
   SoftmaxAttention(ConfigReader&, const TransformerConfig& config, Parameters& parameters, Ops& ops)
       : config_(config), parameters_(parameters), ops_(ops) {
     const int heads = config.heads;
-    // T5 draws its table with 1/√width; KERPLE's both numbers are positive and of the order of 1.
+    // T5 draws its table with 1/√width. KERPLE's two numbers are positive and of the order of 1 at the start; nothing keeps them
+    // so, and with r2 below −1/(T − 1) the bias of the farthest key is NaN, which stops training.
     if (config.position == "t5")
       t5_ = &parameters.add("relative_bias.weight", {T5_BUCKETS, heads},
                             Init::normal(1 / numerics::sqrt(static_cast<real>(config.width))));
@@ -78,7 +80,7 @@ class SoftmaxAttention {
 
  private:
   struct Relative {
-    Parameter *weight, *u, *v;  // (D,D) the rows grouped by head, (heads,n), (heads,n)
+    Parameter *weight, *u, *v;  // (D,D) the rows grouped by head, (heads,d_h), (heads,d_h)
   };
 
   bool xl() const { return config_.position == "xl"; }

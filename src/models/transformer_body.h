@@ -12,8 +12,8 @@
 // Or, with norm_position "post": x = norm_1(x + attention(x)), x = norm_2(x + mlp(x)), and no final norm. Of images,
 //   x   = [W_patch patch_1, …, W_patch patch_N, cls_token] + position       (B,N+1,D)
 //
-// Where a model has more layers than blocks, they take the blocks in turn, and a block's gradients are added layer by layer, the last
-// one first.
+// Where a model has more layers than blocks, they take the blocks in turn, and a block's gradients are added layer by layer, the
+// last one first.
 //
 // Backward, a residual connection passes dx on and its branch adds to it: pre, dx += norm'(branch'(dx)); post, the norm comes
 // first, ds = norm'(dx), and then dx = ds + branch'(ds). Kept are the norms, q, k, v, the attention's output and the MLP's

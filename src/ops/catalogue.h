@@ -98,7 +98,8 @@ OP(void linear_backward_weight(real* dweight, real* dbias, const real* dy, const
 // ---- Plain normalization ------------------------------------------------------------------------------------------
 
 // y = (x − mean x) / std x along each row, with the biased variance, no ε and no parameters.   (Ba et al. 2016)
-// A constant row has no direction: it becomes zeros, and passes no gradient (inv_std 0).
+// A row whose variance comes out as 0, such as one of zeros, has no direction: it becomes zeros, and passes no gradient
+// (inv_std 0). Of another constant row the rounding of its mean may leave an ulp or so, which is normalized like any row.
 //   y (N,D) out, may be x; inv_std (N) out, 1/std
 //   Order: lanes for the mean and for the variance about it.
 OP(void normalize(real* y, real* inv_std, const real* x, int64_t N, int D));
@@ -178,19 +179,20 @@ OP(void kerple_bias_backward(real* dr1, real* dr2, const real* dbias, const real
 
 // ---- Sliding dilated attention ------------------------------------------------------------------ (regular_gpt, eq. 1)
 
-// y_j = Σ_i a_ji v_n,  n = first + j·advance − i·dilation for i = 0 … C−1,  a_ji = softmax over i of q_j·k_n/√head_width + relative_i,
-// for each head by itself. What stands before the sequence (n < 0) has k_before, v_before, or is left out where these are null.
+// y_j = Σ_i a_ji v_n,  n = first + j·advance − i·dilation for i = 0 … C−1,
+// a_ji = softmax over i of q_j·k_n/√head_width + relative_i, for each head by itself. What stands before the sequence (n < 0)
+// has k_before, v_before, or is left out where these are null.
 //   y (B,Q,width) out; weights (B,Q,heads,C) out: a, 0 where left out
-//   As computed: score · log₂e = fma(q·k, log₂e/√head_width, log₂e·relative); e = exp2_in_range(max(−126, that less the largest));
-//   a = e · (1/Σ e).
+//   As computed: score · log₂e = fma(q·k, log₂e/√head_width, log₂e·relative);
+//   e = exp2_in_range(max(−126, that less the largest)); a = e · (1/Σ e).
 //   Order: q·k lanes; Σ e lanes over i; y chain over ascending i, which is from the newest key to the oldest.
 OP(void dilated_attention(real* y, real* weights, const DilatedInput& in, const DilatedShape& shape));
 
 // With da_ji = dy_j·v_n and ds_ji = a_ji (da_ji − Σ_i a_ji da_ji), for the pairs (j,i) of each key n:
 //   dq_j = 1/√head_width Σ_i ds_ji k_n;  dk_n = 1/√head_width Σ ds_ji q_j;  dv_n = Σ a_ji dy_j;  dscores = ds
 //   dy (B,Q,width); weights as dilated_attention wrote them. All T = capacity rows of dk and dv are written.
-//   Order: da lanes, its mean lanes over i, by fma; dq, dk and dv chain over ascending i, uncut, then the factor; dk_before and dv_before
-//   chain over ascending samples, then queries, then i, uncut.
+//   Order: da lanes, its mean lanes over i, by fma; dq, dk and dv chain over ascending i, uncut, then the factor; dk_before and
+//   dv_before chain over ascending samples, then queries, then i, uncut.
 OP(void dilated_attention_backward(const DilatedGradient& out, const real* dy, const real* weights,
                                    const DilatedInput& in, const DilatedShape& shape));
 
@@ -234,16 +236,16 @@ OP(void linear_attention_backward(real* dqkv, real* later, real* dy, const real*
 // first k coefficients of the orthonormal DCT-II of the t inputs up to i, channel by channel, with each head's own t and k.
 //   c out, laid out as DctShape says: head by head (B,T,k,d); x (B,T,width)
 //   state: null; or of a stream (B,state) in and out, which need not be set before the first position
-//   Order: for r = i mod t, with the block of t positions that i is in and the one before (sliding_dct.h): sums of cos θ_u x_u and of
-//   sin θ_u x_u by fma from zero, over the block before from its end down to place r + 1, S, and over i's own up to r, ascending, P;
-//   c = s_j sin φ_r · S_sin by fma onto s_j cos φ_r · S_cos, 0 for the last r and in the first block; to which P_cos and P_sin are
-//   added in turn by fma.
+//   Order: for r = i mod t, with the block of t positions that i is in and the one before (sliding_dct.h): sums of cos θ_u x_u
+//   and of sin θ_u x_u by fma from zero, over the block before from its end down to place r + 1, S, and over i's own up to r,
+//   ascending, P; c = s_j sin φ_r · S_sin by fma onto s_j cos φ_r · S_cos, 0 for the last r and in the first block; to which
+//   P_cos and P_sin are added in turn by fma.
 OP(void sliding_dct(real* c, real* state, const real* x, const DctShape& shape));
 
 // dx_s = Σ_j s_j Σ_i dc_ij cos(…) over the k frequencies and the positions i that see s
 //   dx (B,T,width) out; dc laid out as c
-//   Order: the same sums of dc over the block of s, from its end down to s, and over the next block, ascending, below the place of s;
-//   dx one fma chain from zero: over ascending j with the former, cos then sin, then over ascending j with the latter.
+//   Order: the same sums of dc over the block of s, from its end down to s, and over the next block, ascending, below the place
+//   of s; dx one fma chain from zero: over ascending j with the former, cos then sin, then over ascending j with the latter.
 OP(void sliding_dct_backward(real* dx, const real* dc, const DctShape& shape));
 
 // o_i = Σ_j W_jᵀ c_ij for each head by itself
@@ -299,8 +301,8 @@ OP(void relation_backward(real* dp, real* dq, real* weight, real* dz, const real
 //   sums (B,chunks,2,H) out: the pair, m then s, of all positions up to the end of each chunk. Null in a stream, which instead
 //   goes on with state (B,3,2,H) in and out: the pairs of all positions so far, of the unfinished chunk by itself, and of the
 //   chunks before it. No part of it is read before its first position.
-//   Order: a chunk's own sum takes its 64 positions in ascending from an empty one, and sums_k = sums_{k−1} + own_k. (m_j, s_j)
-//   goes on from sums_{k−1} with the positions of chunk k, ascending. Not causal: (m_j, s_j) is the last of the sums.
+//   Order: a chunk's own sum takes its 64 positions in ascending order, from an empty one, and sums_k = sums_{k−1} + own_k.
+//   (m_j, s_j) goes on from sums_{k−1} with the positions of chunk k, ascending. Not causal: (m_j, s_j) is the last of the sums.
 OP(void linear_relation(real* z, real* shift, real* sums, real* state, const real* p, const real* q,
                         const LinearRelationShape& shape));
 
@@ -391,7 +393,7 @@ OP(void cross_entropy(real* losses, real* dlogits, const real* logits, const int
 // losses_n = Σ_v (log(1 + exp(x_nv)) − sets_nv x_nv), binary cross-entropy against sets of right answers;
 // dlogits = scale · (sigmoid(x) − sets)
 //   losses (N) out; dlogits (N,V) out or null; logits, sets (N,V), sets 0 or 1
-//   Order: lanes.
+//   Order: lanes. So far only tests call it.
 OP(void binary_cross_entropy(real* losses, real* dlogits, const real* logits, const real* sets, real scale, int64_t N,
                              int V));
 
@@ -415,7 +417,7 @@ OP(void sum(real* sum, real* partial, const real* x, int64_t n));
 // sum = Σ x²       as `sum`; x² by fma into the lane
 OP(void sum_of_squares(real* sum, real* partial, const real* x, int64_t n));
 
-// One step for n parameters. With c = min(1, clip/√gradient_square_sum) and g = c·gradient:
+// One step for n parameters. With c = min(1, clip/√gradient_square_sum), or 1 where clip is 0, and g = c·gradient:
 //   m = β₁ m + (1−β₁) g;  v = β₂ v + (1−β₂) g²;
 //   value −= learning_rate · (m/correction1 / (√(v/correction2) + ε) + weight_decay · value)
 //   value, m, v (n) in place; gradient_square_sum (1), of all parameters of the model

@@ -21,9 +21,11 @@ struct Schedule {
 };
 
 struct AdamwSettings {
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0;
-  // weight_decay: of matrices and tables; gains, shifts and biases, which are vectors, stay as they learn, as is the custom
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  // Of what has two dimensions or more: matrices and tables, and so Mamba's A_log (which its authors leave out), u and v of the
+  // Transformer's "xl" and RegularGPT's `relative`. Vectors, as gains, shifts and biases are, stay as they learn: the custom
   // since GPT-2.
+  double weight_decay = 0;
   double clip = 1;  // largest global norm of the gradient; 0: no clipping
 };
 

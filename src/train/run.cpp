@@ -78,7 +78,7 @@ void RunSettings::declare(Options& options) {
   options.add("beta2", &adamw.beta2, 0, 0.999999, "AdamW's decay of the mean square");
   options.add("epsilon", &adamw.epsilon, 1e-30, 1, "AdamW's guard against division by zero");
   options.add("weight-decay", &adamw.weight_decay, 0, 10,
-              "AdamW's decay of matrices and tables, times the learning rate");
+              "AdamW's decay of all parameters but vectors (biases, gains), times the learning rate");
   options.add("clip", &adamw.clip, 0, 1e9, "largest global norm of the gradient; 0: none");
   options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "initial weights and samples");
   options.add("init", &init, "starts from the parameters in this safetensors file").placeholder("FILE");
@@ -192,7 +192,7 @@ void Run::prepare(const std::string& model, const Json& config, const Task& task
   check_samples();
   if (settings_.quiet) return;
   std::printf("%s: %s parameters, %s without embeddings and readout; %s%s\n", model.c_str(),
-              with_commas(model_->parameters.size()).c_str(), with_commas(model_->parameters.size_of_blocks()).c_str(),
+              with_commas(model_->parameters.size()).c_str(), with_commas(model_->parameters.size_of_layers()).c_str(),
               ranks_.count() > 1 ? text("%d ranks, each ", ranks_.count()).c_str() : "", ops_->description().c_str());
 }
 
