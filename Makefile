@@ -30,6 +30,7 @@ CONTRACT := -ffp-contract=off -fno-math-errno -fno-trapping-math
 OPENMPFLAGS := $(if $(filter 0,$(OPENMP)),,-fopenmp-simd) -pthread
 
 COMMA := ,
+SPACE := $(subst ,, )
 # -Wno-pass-failed: clang++ makes no vectors at -O1, under the sanitizers, and would stop at every loop that asks for them.
 CXXFLAGS ?=
 FLAGS = -std=c++17 $(ARCHFLAGS) $(CONTRACT) $(OPENMPFLAGS) -Wall -Wextra -Werror -Wno-psabi -Wno-unknown-pragmas -Isrc \
@@ -51,12 +52,25 @@ STANDARD := $(if $(findstring clang,$(shell $(CXX) --version 2>/dev/null)),,$(BU
 # auto: where a GPU is and an nvcc that works, with the default flags only; the GPU knows no double build and no sanitizer. The
 # targets that cannot do without take it for 1.
 NVCC ?= $(or $(shell command -v nvcc),$(wildcard /usr/local/cuda/bin/nvcc))
-CUDA ?= $(if $(filter test-gpu bench-gpu,$(MAKECMDGOALS)),1,auto)
+CUDA_UNSAID := $(if $(filter test-gpu% bench-gpu,$(MAKECMDGOALS)),1,auto)
+CUDA ?= $(CUDA_UNSAID)
+# An environment's may be somebody else's: the folder of a toolkit.
+ifneq ($(filter-out 0 1 auto,$(CUDA))$(filter-out 1,$(words $(CUDA))),)
+$(if $(filter environment,$(origin CUDA)),,$(error CUDA=$(CUDA): expected 0, 1 or auto))
+override CUDA := $(CUDA_UNSAID)
+endif
 CUDA_MEANT := $(filter 1-float-0 auto-float-0-build,$(CUDA)-$(REAL)-$(SANITIZE)$(if $(filter auto,$(CUDA)),-$(BUILD)))
 CUDA_POSSIBLE := $(if $(CUDA_MEANT),$(if $(NVCC),yes))
-# What nvidia-smi says where it says numbers, 9.0 as 90. An error it prints in the same place.
-GPU_HERE := $(if $(CUDA_POSSIBLE),$(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | \
-  sed -n 's/^\([0-9][0-9]*\)\.\([0-9]\)$$/\1\2/p' | sort -u))
+# Where it is, and where a link to it leads: the toolkit's other tools and libraries are around the latter.
+NVCC_FOUND := $(if $(CUDA_POSSIBLE),$(shell command -v $(lastword $(NVCC)) 2>/dev/null))
+NVCC_FOLDERS := $(dir $(realpath $(NVCC_FOUND)) $(NVCC_FOUND))
+# What nvidia-smi says where it says numbers, 9.0 as 90. An error it prints in the same place. Else what nvcc asks for its
+# -arch=native, which fails where there is no GPU.
+GPU_HERE := $(if $(CUDA_POSSIBLE),$(or \
+  $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | \
+    sed -n 's/^\([0-9][0-9]*\)\.\([0-9]\)$$/\1\2/p' | sort -u), \
+  $(shell said=$$($(firstword $(NVCC_FOLDERS))__nvcc_device_query 2>/dev/null) && \
+    echo "$$said" | tr -cs 0-9 '[\n*]' | grep -x '[1-9][0-9]\{1,2\}' | sort -u)))
 GPU_KNOWN := $(if $(GPU_HERE),$(filter $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch 2>/dev/null)),$(GPU_HERE)))
 # Images for the GPUs that are here; else for two generations of large ones, and PTX that others compile for themselves when they
 # first run it: older ones that of 75, newer ones that of the last.
@@ -72,8 +86,8 @@ ifneq ($(and $(filter 1,$(CUDA)),$(CUDA_MEANT),$(if $(CUDA_WANTED),,no)),)
 $(error CUDA=1: $(or $(CUDA_ANSWER),no nvcc here))
 endif
 # Of the toolkit, of conda's, of the HPC SDK's.
-CUDART := $(if $(CUDA_WANTED),$(firstword $(wildcard $(patsubst %,$(dir $(NVCC))%/libcudart_static.a, \
-  ../lib64 ../lib ../targets/*/lib ../../cuda/lib64))))
+CUDART := $(if $(CUDA_WANTED),$(firstword $(wildcard $(foreach folder,$(NVCC_FOLDERS),$(patsubst %,$(folder)%/libcudart_static.a, \
+  ../lib64 ../lib ../targets/*/lib ../../cuda/lib64)))))
 CUDA_LIBRARIES := $(if $(CUDA_WANTED),$(patsubst %/,-L%,$(dir $(CUDART))) -lcudart_static -ldl -lrt -lpthread)
 
 # ---- MPI ------------------------------------------------------------------------------------------------------------
@@ -131,14 +145,16 @@ ROOMS_runs := math base
 ROOMS_storm := reproduction $(ANALYSIS)
 ROOMS_damage := exchange $(TRAINING)
 ROOMS_fuzz := $(ROOMS_damage)
-ROOMS_host_run := $(filter-out gpu,$(MODELS))
+ROOMS_host_run := $(filter-out gpu,$(TRAINING))
 ROOMS_gpu_run := $(MODELS)
 ROOMS_ptx_run := $(filter-out gpu,$(TRAINING))
 TESTS := numerics numerics_exhaustive files oracle analysis identities gradients regular_languages images text_data exchange bits bench bench_ranks side_by_side ranks programs reproduction runs storm damage fuzz
+SANITIZERS := memcheck racecheck synccheck initcheck
+GPU_PARTS := run math training $(SANITIZERS)
 # These share the table of cases.
 OF_CASES := analysis identities gradients bits bench
 
-.PHONY: all test test-all test-exhaustive storm fuzz bench test-gpu bench-gpu format lint clean help float-tests double-tests install uninstall check-docs
+.PHONY: all test test-all test-exhaustive storm fuzz bench test-gpu $(GPU_PARTS:%=test-gpu-%) bench-gpu format lint clean help float-tests double-tests install uninstall check-docs
 .DELETE_ON_ERROR:
 all: $(PROGRAMS)
 ifeq ($(MPI_FLAGS),)
@@ -241,6 +257,11 @@ $(BUILD)/host/%.o: src/gpu/%.cu $(BUILD)/flags
 	@mkdir -p $(@D)
 	@echo "  CXX  $< for the host"
 	@$(CXX) $(FLAGS) $(CXXFLAGS) -O2 -fno-tree-vectorize -Wno-maybe-uninitialized -Itest -x c++ -include test/cuda_on_host.h -MMD -MP -c -o $@ $<
+# As it is with CUDA: that of the room may be without.
+$(BUILD)/host/train/device.o: src/train/device.cpp $(BUILD)/flags
+	@mkdir -p $(@D)
+	@echo "  CXX  $< for the host"
+	@$(CXX) $(FLAGS) $(CXXFLAGS) $(OPTIMIZE_REST) -DPETROGLYPH_CUDA -MMD -MP -c -o $@ $<
 $(BUILD)/test/host_run.o: test/host_run.cpp $(BUILD)/flags
 	@mkdir -p $(@D)
 	@echo "  CXX  $<"
@@ -252,7 +273,7 @@ $(BUILD)/test/gpu_math_on_host.o: test/gpu_math.cu $(BUILD)/flags
 $(BUILD)/test/gpu_math_on_host: $(BUILD)/test/gpu_math_on_host.o $(HOST_SHIM) $(BUILD)/math.a $(BUILD)/base.a
 	@echo "  LINK $@"
 	@$(CXX) -o $@ $^ $(LINKFLAGS)
-$(BUILD)/test/host_run: $(BUILD)/test/host_run.o $(BUILD)/test/gpu_checks.o $(BUILD)/test/cases.o $(HOST_KERNELS) $(ROOMS_host_run:%=$(BUILD)/%.a)
+$(BUILD)/test/host_run: $(BUILD)/test/host_run.o $(BUILD)/test/gpu_checks.o $(BUILD)/test/cases.o $(HOST_KERNELS) $(BUILD)/host/train/device.o $(ROOMS_host_run:%=$(BUILD)/%.a)
 	@echo "  LINK $@"
 	@$(CXX) -o $@ $^ $(LINKFLAGS)
 # What nvcc makes of them, run by the machine of test/ptx; the host run's launches find it there.
@@ -337,8 +358,10 @@ PTX_TESTS_ALL := $(if $(NVCC),"test/ptx_lint.sh $(foreach a,$(PTX_ALL),$(call PT
   $(foreach a,$(PTX_REST),$(call PTX_COMMAND,$(a),$(BUILD)/test/ptx_run)) \
   "test/sass.sh $(foreach a,$(PTX_ALL),$(call PTX_OF,$(a)))",$(PTX_SKIPPED))
 
+# The programs' tests are of the CPU, also where there is a GPU.
+ON_THE_CPU := CUDA_VISIBLE_DEVICES=
 test: float-tests double-tests $(PTX_BUILT)
-	@test/run.sh $(HOUSE_TESTS) $(PTX_TESTS) $(BUILT_TESTS)
+	@$(ON_THE_CPU) test/run.sh $(HOUSE_TESTS) $(PTX_TESTS) $(BUILT_TESTS)
 
 # The same bits from every build: each of these compares itself with test/golden.txt and with the oracles.
 MATRIX := generic O0 noopenmp sanitize races $(if $(X86),v3) $(if $(shell command -v clang++),clang)
@@ -366,7 +389,7 @@ processor-%:
 	@if command -v $*-linux-gnu-g++ > /dev/null && command -v qemu-$* > /dev/null; then \
 	  $(MAKE) --no-print-directory BUILD=$(BUILD)/$* $(CROSS_FLAGS) $(addprefix $(BUILD)/$*/,test/bits test/oracle train_copy); fi
 test-all: $(PROCESSORS:%=processor-%) float-tests double-tests $(PTX_BUILT) $(PTX_BUILT_ALL) $(MATRIX:%=matrix-%)
-	@test/run.sh $(HOUSE_TESTS) $(PTX_TESTS_ALL) $(BUILT_TESTS) $(foreach m,$(MATRIX),$(call TESTS_OF,$(m))) $(EMULATED)
+	@$(ON_THE_CPU) test/run.sh $(HOUSE_TESTS) $(PTX_TESTS_ALL) $(BUILT_TESTS) $(foreach m,$(MATRIX),$(call TESTS_OF,$(m))) $(EMULATED)
 
 # Every function of numerics.h on all 2^32 inputs.
 test-exhaustive: $(BUILD)/test/numerics_exhaustive
@@ -408,12 +431,21 @@ $(BUILD)/test/gpu_run.o: test/host_run.cpp $(BUILD)/flags
 	@mkdir -p $(@D)
 	@echo "  CXX  $<"
 	@$(CXX) $(COMPUTING) -Itest -MMD -MP -c -o $@ $<
-$(BUILD)/test/gpu_math.o: test/gpu_math.cu $(BUILD)/flags
+# What the host computes of it takes an instruction for each fma, where the processor has one: calls take many times as long.
+$(BUILD)/test/gpu_math.o: test/gpu_math.cu $(BUILD)/flags $(BUILD)/cuda_flags
 	@mkdir -p $(@D)
 	@echo "  NVCC $<"
-	@$(NVCC) $(NVCCFLAGS) $(GENCODE) -ccbin $(CXX) -Xcompiler -ffp-contract=off,-fopenmp -Itest -MMD -MP -c -o $@ $<
+	@$(NVCC) $(NVCCFLAGS) $(GENCODE) -ccbin $(CXX) -Xcompiler $(subst $(SPACE),$(COMMA),$(strip $(ARCHFLAGS) $(CONTRACT) -fopenmp)) \
+	  -Itest -MMD -MP -c -o $@ $<
 test-gpu: $(GPU_TESTS) $(PROGRAMS:%=$(BUILD)/%)
 	@test/run.sh $(GPU_TESTS) "test/gpu_training.sh $(BUILD)/train_copy" "test/gpu_sanitizer.sh $(BUILD)/test/gpu_run"
+# Its parts, for who has a GPU for minutes at a time.
+test-gpu-run test-gpu-math: test-gpu-%: $(BUILD)/test/gpu_%
+	@test/run.sh $<
+test-gpu-training: $(BUILD)/train_copy
+	@test/run.sh "test/gpu_training.sh $<"
+$(SANITIZERS:%=test-gpu-%): test-gpu-%: $(BUILD)/test/gpu_run
+	@test/run.sh "test/gpu_sanitizer.sh $< $*"
 bench-gpu: $(BUILD)/test/bench
 	@$< --device cuda
 
@@ -455,7 +487,7 @@ make storm            thousands of killed runs, of processes that meet, a millio
 make fuzz             the parsers under clang's libFuzzer, where it is installed
 make bench            how fast, and how near this machine's limits
 make check-docs       runs the documentation's commands and compares their weights; SECONDS=60: those that take so many at most
-make test-gpu         on a machine with a GPU: its bits against the CPU's; make bench-gpu: its speed
+make test-gpu         on a machine with a GPU: its bits against the CPU's; in parts: docs/gpu.md; make bench-gpu: its speed
 make format lint      clang-format and clang-tidy, where they are installed
 make install          into PREFIX=/usr/local: the command petroglyph, its man page, completion for bash; make uninstall
 make clean

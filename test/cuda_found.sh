@@ -24,10 +24,11 @@ if [ "\$1" = --list-gpu-arch ]; then printf 'compute_%s\n' $1; exit; fi
 while [ \$# -gt 1 ]; do [ "\$1" = -o ] && : > "\$2"; shift; done
 STOP
 }
-# made ARGUMENT…: make here, where nothing of the caller's own make is known.
+# made ARGUMENT…: make here, where nothing of the caller's own make is known; $environment: a variable that is.
+environment=
 made() {
-  env -u MAKEFLAGS -u MAKELEVEL -u NVCC -u NVCCFLAGS PATH="$folder/bin:$PATH" \
-    make --no-print-directory -j1 -C "$folder/tree" CXX="$compiler" OPENMP=0 MPI=0 NVCC="$folder/bin/nvcc" "$@" 2>&1
+  env -u MAKEFLAGS -u MAKELEVEL -u NVCC -u NVCCFLAGS -u CUDA -u GPU_ARCH -u GPU_PTX -u BUILD -u REAL -u SANITIZE \
+    PATH="$folder/bin:$PATH" $environment make --no-print-directory -j1 -C "$folder/tree" CXX="$compiler" OPENMP=0 MPI=0 NVCC="$folder/bin/nvcc" "$@" 2>&1
 }
 check() {  # NAME EXPECTED FOUND: words that FOUND must hold
   if printf '%s\n' "$3" | grep -qF -- "$2"; then
@@ -52,6 +53,33 @@ check "two kinds of GPU" "for 86 90, PTX of 90, built: yes" "$(made "$SHOW" show
 check "others, named" "for 75, PTX of 75, built: yes" "$(made "$SHOW" GPU_ARCH=75 show)"
 check "none wanted" "built: no" "$(made "$SHOW" CUDA=0 show)"
 
+# An environment's CUDA may be somebody else's.
+environment=CUDA=/usr/local/cuda
+check "a folder in the environment" "for 86 90, PTX of 90, built: yes" "$(made "$SHOW" show)"
+environment=CUDA=0
+check "none wanted there" "built: no" "$(made "$SHOW" show)"
+environment=
+check "a folder asked for" "CUDA=/usr/local/cuda: expected 0, 1 or auto" "$(made "$SHOW" CUDA=/usr/local/cuda show)"
+check "two answers" "CUDA=0 1: expected 0, 1 or auto" "$(made "$SHOW" CUDA="0 1" show)"
+
+# Where nvidia-smi does not know, nvcc's own query does.
+echo "echo 86,80" | plays __nvcc_device_query
+check "nvidia-smi comes first" "for 86 90, PTX of 90, built: yes" "$(made "$SHOW" show)"
+gpu_says 'Field "compute_cap" is not a valid field to query.'
+check "an old nvidia-smi" "for 80 86, PTX of 86, built: yes" "$(made "$SHOW" show)"
+echo "exit 127" | plays nvidia-smi
+printf 'echo 90 90\necho 90\n' | plays __nvcc_device_query
+check "no nvidia-smi" "for 90, PTX of 90, built: yes" "$(made "$SHOW" show)"
+printf 'echo failed to call cuInit with error 100\nexit 1\n' | plays __nvcc_device_query
+check "no GPU" "for 80 90, PTX of 75 90, built: no" "$(made "$SHOW" show)"
+
+# What needs a GPU asks for CUDA, in parts too; what tests the CPU hides GPUs.
+check "a part of make test-gpu" "-ffp-contract=off,-fno-math-errno,-fno-trapping-math,-fopenmp" "$(made -n test-gpu-math)"
+check "another" "test/gpu_sanitizer.sh build/test/gpu_run racecheck" "$(made -n test-gpu-racecheck)"
+check "make test" "CUDA_VISIBLE_DEVICES= test/run.sh" "$(made -n test)"
+check "make test-gpu" "[test/run.sh]" "[$(made -n test-gpu | grep -o '.*test/run.sh')]"
+gpu_says 9.0
+
 # Objects of the kernels are made again when what makes them changes, and only then.
 object=build/gpu/loss.o
 AGAIN="NVCC src/gpu/loss.cu"
@@ -62,6 +90,29 @@ check "the same" "[]" "[$(made $object GPU_ARCH=75)]"
 check "other NVCCFLAGS" "$AGAIN" "$(made $object GPU_ARCH=75 NVCCFLAGS=-O1)"
 cp "$folder/bin/nvcc" "$folder/bin/other"
 check "another NVCC" "$AGAIN" "$(made $object GPU_ARCH=75 NVCCFLAGS=-O1 NVCC="$folder/bin/other")"
+
+object=build/test/gpu_math.o
+check "an object of a test" "NVCC test/gpu_math.cu" "$(made $object)"
+check "the same" "[]" "[$(made $object)]"
+check "another GPU_ARCH" "NVCC test/gpu_math.cu" "$(made $object GPU_ARCH=75)"
+
+# A link to nvcc leads to its toolkit: libraries, and tools that are not on PATH.
+toolkit=$(realpath "$folder")/toolkit
+mkdir -p "$toolkit/bin" "$toolkit/lib64" "$toolkit/compute-sanitizer"
+: > "$toolkit/lib64/libcudart_static.a"
+mv "$folder/bin/nvcc" "$toolkit/bin"
+ln -s "$toolkit/bin/nvcc" "$folder/bin/nvcc"
+check "a link to nvcc" "-L$toolkit/bin/../lib64 -lcudart_static" "$(made '--eval=show: ; @echo "$(CUDA_LIBRARIES)"' show)"
+for tool in ptxas cuobjdump nvdisasm; do
+  : | plays $tool
+  mv "$folder/bin/$tool" "$toolkit/bin"
+done
+check "its ptxas and disassemblers" "[0 passed, 0 failed]" "[$(NVCC="$folder/bin/nvcc" test/sass.sh)]"
+: | plays compute-sanitizer
+mv "$folder/bin/compute-sanitizer" "$toolkit/compute-sanitizer"
+check "its compute-sanitizer" "[8 passed, 0 failed]" "[$(NVCC="$folder/bin/nvcc" test/gpu_sanitizer.sh program | grep -v '^ok')]"
+check "one tool of it" "[2 passed, 0 failed]" "[$(NVCC="$folder/bin/nvcc" test/gpu_sanitizer.sh program memcheck | grep -v '^ok')]"
+rm "$folder/bin/nvcc"
 
 # One that cannot compile for this C++ compiler, or is too old.
 plays nvcc << 'STOP'

@@ -302,12 +302,15 @@ enum cudaError_t {
   cudaErrorMemoryAllocation = 2,
   cudaErrorInvalidConfiguration = 9,
   cudaErrorInsufficientDriver = 35,
+  cudaErrorInvalidDeviceFunction = 98,
   cudaErrorNoDevice = 100,
   cudaErrorInvalidDevice = 101,
   cudaErrorNoKernelImageForDevice = 209,
   cudaErrorInvalidResourceHandle = 400,
   cudaErrorIllegalState = 401,
   cudaErrorNotReady = 600,
+  cudaErrorSystemNotReady = 802,
+  cudaErrorSystemDriverMismatch = 803,
   cudaErrorStreamCaptureUnsupported = 900,
   cudaErrorStreamCaptureUnjoined = 904,
   cudaErrorStreamCaptureImplicit = 906
@@ -421,9 +424,11 @@ namespace cuda_on_host {
 
 // What the runtime says of the machine; a test may change it.
 struct Device {
+  cudaError_t start = cudaSuccess;  // what every call gives that needs a driver and a GPU
+  int driver = 13000;               // the newest CUDA that the driver knows; 0: there is no driver
   int count = 1;
   int major = 9, minor = 0;
-  bool has_image = true;  // whether the build has kernels for it
+  cudaError_t image = cudaSuccess;  // what is said where the build has no kernels for it
   size_t memory = size_t(16) << 30;
   int multiprocessors = 4;
 };
@@ -479,7 +484,7 @@ cudaError_t cudaFuncSetAttribute(T* kernel, cudaFuncAttribute attribute, int val
 
 template <class T>
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes*, T*) {
-  return cuda_on_host::device().has_image ? cudaSuccess : cudaErrorNoKernelImageForDevice;
+  return cuda_on_host::device().image;
 }
 
 template <class T>

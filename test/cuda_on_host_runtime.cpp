@@ -87,6 +87,7 @@ struct Runtime {
   Device device;
   std::map<uintptr_t, Allocation> allocations;
   size_t used = 0;
+  int current = 0;  // the device that was set
   std::map<const void*, size_t> allowed_shared;
   CUstream_st default_stream;
   std::map<CUstream_st*, std::shared_ptr<CUstream_st>> streams;
@@ -107,6 +108,18 @@ Runtime& runtime() {
 cudaError_t result(cudaError_t error) {
   if (error != cudaSuccess) runtime().last_error = error;
   return error;
+}
+
+// Of a call that needs a GPU.
+cudaError_t started() {
+  const Device& device = runtime().device;
+  return result(device.start == cudaSuccess && device.count == 0 ? cudaErrorNoDevice : device.start);
+}
+
+// Of a call that names a GPU.
+cudaError_t there_is(int number) {
+  if (const cudaError_t status = started(); status != cudaSuccess) return status;
+  return result(number < 0 || number >= runtime().device.count ? cudaErrorInvalidDevice : cudaSuccess);
 }
 
 // ---- Streams ----
@@ -206,7 +219,7 @@ Side side_of(const void* pointer, size_t bytes) {
 cudaError_t allocate(void** memory, size_t bytes, bool pinned) {
   Runtime& r = runtime();
   *memory = nullptr;
-  if (r.device.count == 0) return result(cudaErrorNoDevice);
+  if (const cudaError_t status = started(); status != cudaSuccess) return status;
   if (capture_forbids_waiting()) return result(cudaErrorStreamCaptureUnsupported);
   if (bytes == 0) return cudaSuccess;
   if (!pinned && bytes > r.device.memory - std::min(r.used, r.device.memory)) return result(cudaErrorMemoryAllocation);
@@ -339,7 +352,7 @@ cudaError_t submit(const cudaLaunchConfig_t& config, const void* kernel, std::ve
   Runtime& r = runtime();
   const std::string name = r.next_kernel.empty() ? "without a name" : r.next_kernel;
   r.next_kernel.clear();
-  if (r.device.count == 0) return result(cudaErrorNoDevice);
+  if (const cudaError_t status = started(); status != cudaSuccess) return status;
   if (check_shape(config.gridDim, config.blockDim) != cudaSuccess) return result(cudaErrorInvalidConfiguration);
   const auto allowed = r.allowed_shared.find(kernel);
   const bool leave = allowed != r.allowed_shared.end();
@@ -372,12 +385,15 @@ const char* cudaGetErrorName(cudaError_t error) {
     case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
     case cudaErrorInvalidConfiguration: return "cudaErrorInvalidConfiguration";
     case cudaErrorInsufficientDriver: return "cudaErrorInsufficientDriver";
+    case cudaErrorInvalidDeviceFunction: return "cudaErrorInvalidDeviceFunction";
     case cudaErrorNoDevice: return "cudaErrorNoDevice";
     case cudaErrorInvalidDevice: return "cudaErrorInvalidDevice";
     case cudaErrorNoKernelImageForDevice: return "cudaErrorNoKernelImageForDevice";
     case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
     case cudaErrorIllegalState: return "cudaErrorIllegalState";
     case cudaErrorNotReady: return "cudaErrorNotReady";
+    case cudaErrorSystemNotReady: return "cudaErrorSystemNotReady";
+    case cudaErrorSystemDriverMismatch: return "cudaErrorSystemDriverMismatch";
     case cudaErrorStreamCaptureUnsupported: return "cudaErrorStreamCaptureUnsupported";
     case cudaErrorStreamCaptureUnjoined: return "cudaErrorStreamCaptureUnjoined";
     case cudaErrorStreamCaptureImplicit: return "cudaErrorStreamCaptureImplicit";
@@ -392,12 +408,15 @@ const char* cudaGetErrorString(cudaError_t error) {
     case cudaErrorMemoryAllocation: return "out of memory";
     case cudaErrorInvalidConfiguration: return "invalid shape of blocks or grid";
     case cudaErrorInsufficientDriver: return "driver too old";
+    case cudaErrorInvalidDeviceFunction: return "no such kernel for this GPU";
     case cudaErrorNoDevice: return "no GPU";
     case cudaErrorInvalidDevice: return "no such GPU";
     case cudaErrorNoKernelImageForDevice: return "no kernel image for this GPU";
     case cudaErrorInvalidResourceHandle: return "no such stream, event or graph";
     case cudaErrorIllegalState: return "not in this state";
     case cudaErrorNotReady: return "not finished yet";
+    case cudaErrorSystemNotReady: return "the system is not ready yet";
+    case cudaErrorSystemDriverMismatch: return "the driver's parts are of different versions";
     case cudaErrorStreamCaptureUnsupported: return "not allowed while a stream is captured";
     case cudaErrorStreamCaptureUnjoined: return "a captured stream was not joined";
     case cudaErrorStreamCaptureImplicit: return "the default stream may not be used while a stream is captured";
@@ -409,22 +428,25 @@ cudaError_t cudaGetLastError() { return std::exchange(runtime().last_error, cuda
 cudaError_t cudaPeekAtLastError() { return runtime().last_error; }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = device().count;
-  return result(*count == 0 ? cudaErrorNoDevice : cudaSuccess);
+  const cudaError_t status = started();
+  if (status == cudaSuccess) *count = device().count;
+  if (status == cudaErrorNoDevice) *count = 0;  // other errors leave it as it was
+  return status;
 }
 
 cudaError_t cudaSetDevice(int number) {
-  if (device().count == 0) return result(cudaErrorNoDevice);
-  return result(number < 0 || number >= device().count ? cudaErrorInvalidDevice : cudaSuccess);
+  const cudaError_t status = there_is(number);
+  if (status == cudaSuccess) runtime().current = number;
+  return status;
 }
 
 cudaError_t cudaGetDevice(int* number) {
-  *number = 0;
-  return result(device().count == 0 ? cudaErrorNoDevice : cudaSuccess);
+  *number = runtime().current;
+  return started();
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int number) {
-  const cudaError_t status = cudaSetDevice(number);
+  const cudaError_t status = there_is(number);
   if (status != cudaSuccess) return status;
   *properties = {};
   std::snprintf(properties->name, sizeof properties->name, "host run");
@@ -465,18 +487,21 @@ cudaError_t cudaDeviceSynchronize() {
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
-  *version = 13000;
+  *version = device().driver;
   return cudaSuccess;
 }
 
-cudaError_t cudaRuntimeGetVersion(int* version) { return cudaDriverGetVersion(version); }
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = 13000;
+  return cudaSuccess;
+}
 
 // ---- Memory ----
 
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
   *total = device().memory;
   *free = *total - std::min(runtime().used, *total);
-  return result(device().count == 0 ? cudaErrorNoDevice : cudaSuccess);
+  return started();
 }
 
 cudaError_t cudaMalloc(void** memory, size_t bytes) { return allocate(memory, bytes, false); }

@@ -499,6 +499,37 @@ void limits(Test& test) {
   cuda_on_host::device() = before;
 }
 
+// What the driver of a machine says where CUDA does not start: no call that needs a GPU goes on.
+void starts(Test& test) {
+  const cuda_on_host::Device before = cuda_on_host::device();
+  const OnDevice<float> data(4);
+  for (const cudaError_t start : {cudaErrorInsufficientDriver, cudaErrorNoDevice, cudaErrorSystemNotReady}) {
+    cuda_on_host::device().start = start;
+    const std::string name = cudaGetErrorName(start);
+    int count = -1, number = -1;
+    float* memory = nullptr;
+    test.equal(name, cudaGetDeviceCount(&count), start);
+    test.equal(name + " is remembered", cudaGetLastError(), start);
+    test.check(name + ": counts none", count <= 0);
+    test.equal(name + ": none can be set", cudaSetDevice(0), start);
+    test.equal(name + ": none is set", cudaGetDevice(&number), start);
+    test.equal(name + ": no memory", cudaMalloc(&memory, 1), start);
+    test.throws(name + ": no kernel", cudaGetErrorString(start), [&] { LAUNCH(write_at, 1, 1, 0, nullptr, data, 0); });
+  }
+  cuda_on_host::device() = before;
+  int driver = -1, built_for = -1, number = -1;
+  CUDA_CHECK(cudaRuntimeGetVersion(&built_for));
+  cuda_on_host::device().driver = built_for - 2000;
+  CUDA_CHECK(cudaDriverGetVersion(&driver));
+  test.equal("an older driver", driver, built_for - 2000);
+  cuda_on_host::device().count = 2;
+  CUDA_CHECK(cudaSetDevice(1));
+  CUDA_CHECK(cudaGetDevice(&number));
+  test.equal("the one that was set", number, 1);
+  CUDA_CHECK(cudaSetDevice(0));
+  cuda_on_host::device() = before;
+}
+
 __global__ void add(float* data, float x) { data[threadIdx.x] += x; }
 __global__ void double_it(float* data) { data[threadIdx.x] *= 2; }
 
@@ -620,6 +651,7 @@ int main(int argc, char** argv) {
   test.run("accesses_out_of_range", accesses_out_of_range);
   test.run("bad_calls", bad_calls);
   test.run("limits", limits);
+  test.run("starts", starts);
   test.run("late_streams", late_streams);
   test.run("graphs", graphs);
   test.run("functions", functions);

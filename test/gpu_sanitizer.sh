@@ -1,7 +1,15 @@
 #!/bin/sh
 # The kernels under compute-sanitizer: out-of-range accesses, races between threads of a block, barriers that not all reach, and
 # reads of memory that nobody wrote.
-#   test/gpu_sanitizer.sh build/test/gpu_run
+#   test/gpu_sanitizer.sh build/test/gpu_run [TOOL…]      memcheck racecheck synccheck initcheck
+# It is looked for around nvcc too.
+program=$1
+shift
+[ $# -gt 0 ] || set -- memcheck racecheck synccheck initcheck
+if nvcc=$(command -v "${NVCC:-nvcc}"); then
+  toolkit=$(dirname "$(realpath "$nvcc")")
+  PATH=$PATH:$(dirname "$nvcc"):$toolkit:$toolkit/../compute-sanitizer
+fi
 if ! command -v compute-sanitizer > /dev/null; then
   echo "skip compute-sanitizer is not installed"
   echo "0 passed, 0 failed"
@@ -9,9 +17,9 @@ if ! command -v compute-sanitizer > /dev/null; then
 fi
 passed=0
 failed=0
-for tool in memcheck racecheck synccheck initcheck; do
+for tool in "$@"; do
   for group in "models, GPU" "table, GPU"; do
-    if compute-sanitizer --tool $tool --error-exitcode 9 "$1" "$group" > /tmp/sanitizer.$$ 2>&1; then
+    if compute-sanitizer --tool $tool --error-exitcode 9 "$program" "$group" > /tmp/sanitizer.$$ 2>&1; then
       echo "ok   $tool: $group"
       passed=$((passed + 1))
     else

@@ -3,10 +3,13 @@
 // Compiled with cuda_on_host.h in front, the GPU's kernels run on the host, in several orders of their threads;
 // compiled with nvcc, on the GPU that there is.
 
+#include <unistd.h>
+
 #include "check.h"
 #include "cpu/make_cpu.h"
 #include "gpu/make_gpu.h"
 #include "gpu_checks.h"
+#include "train/device.h"
 
 namespace petroglyph {
 namespace {
@@ -53,15 +56,86 @@ void no_gpu(Test& test) {
   device.minor = 1;
   test.throws("too old", "has compute capability 6.1, 7.0 or newer is needed", [] { make_gpu(); });
   device = before;
-  device.has_image = false;
-  test.throws("no kernels for it", "this build has no kernels: make CUDA=1 GPU_ARCH=90 builds them",
-              [] { make_gpu(); });
+  for (const cudaError_t image : {cudaErrorNoKernelImageForDevice, cudaErrorInvalidDeviceFunction}) {
+    device.image = image;
+    test.throws("no kernels for it", "this build has no kernels: make CUDA=1 GPU_ARCH=90 builds them",
+                [] { make_gpu(); });
+  }
   device = before;
   device.memory = size_t(64) << 20;
   test.throws("too little memory", "out of GPU memory: 1.00 GiB wanted for one array",
               [] { Tensor(*make_gpu(), {int64_t(1) << 28}); });
   device = before;
   CHECK(cuda_on_host::allocations() == 0);
+}
+
+// What the function writes to stderr.
+template <class Function>
+std::string said_by(Function function) {
+  std::FILE* const file = std::tmpfile();
+  if (file == nullptr) throw Error("no temporary file");
+  std::fflush(stderr);
+  const int before = dup(STDERR_FILENO);
+  dup2(fileno(file), STDERR_FILENO);
+  const std::string failed = message_of(function);
+  std::fflush(stderr);
+  dup2(before, STDERR_FILENO);
+  close(before);
+  std::rewind(file);
+  std::string said;
+  for (int c; (c = std::fgetc(file)) != EOF;) said += static_cast<char>(c);
+  std::fclose(file);
+  return said + failed;
+}
+
+// Which device "auto" is, and what is said of it: where there is no GPU nothing, where one cannot be used the reason.
+void choose(Test& test, const std::string& name, const std::string& expected, const std::string& obstacle) {
+  const std::string line = obstacle.empty() ? "" : "--device auto takes the CPU: " + obstacle + "\n";
+  std::string found;
+  test.equal(name + ": auto says", said_by([&] { found = make_device("auto", 1)->description(); }), line);
+  test.check(name + ": auto takes " + expected, found.rfind(expected, 0) == 0, "it takes " + found);
+  test.equal(name + ": a rank says", said_by([&] { found = make_device("auto", 1, *one_rank())->description(); }),
+             line);
+  test.check(name + ": a rank takes " + expected, found.rfind(expected, 0) == 0, "it takes " + found);
+}
+
+// CUDA does not start: what its first call gives, the newest CUDA that the driver knows, and why no GPU can be had.
+struct Start {
+  const char* name;
+  cudaError_t status;
+  int driver;
+  const char* obstacle;
+  bool said;  // by "auto" too
+};
+const Start STARTS[] = {
+    {"no GPU, or all hidden", cudaErrorNoDevice, 13000, "no GPU found (no GPU)", false},
+    {"no driver", cudaErrorInsufficientDriver, 0, "no GPU found (there is no driver)", false},
+    {"an old driver", cudaErrorInsufficientDriver, 11040,
+     "the GPU's driver is too old: it knows CUDA 11.4, this build is of CUDA 13.0", true},
+    {"a system that is not ready", cudaErrorSystemNotReady, 13000,
+     "CUDA does not start: the system is not ready yet (cudaErrorSystemNotReady)", true},
+    {"a driver of two versions", cudaErrorSystemDriverMismatch, 13000,
+     "CUDA does not start: the driver's parts are of different versions (cudaErrorSystemDriverMismatch)", true},
+    {"no memory", cudaErrorMemoryAllocation, 13000, "CUDA does not start: out of memory (cudaErrorMemoryAllocation)",
+     true},
+};
+
+void device_choice(Test& test) {
+  cuda_on_host::Device& device = cuda_on_host::device();
+  const cuda_on_host::Device before = device;
+  choose(test, "a GPU", "host run", "");
+  for (const Start& start : STARTS) {
+    device.start = start.status;
+    device.driver = start.driver;
+    choose(test, start.name, "CPU", start.said ? start.obstacle : "");
+    test.equal(std::string(start.name) + ": cuda stops", message_of([] { make_device("cuda", 1); }),
+               std::string("--device cuda: ") + start.obstacle);
+    test.equal(std::string(start.name) + ": no error is left", cudaGetLastError(), cudaSuccess);
+  }
+  device = before;
+  device.major = 6;
+  choose(test, "too old", "CPU", "host run has compute capability 6.0, 7.0 or newer is needed");
+  device = before;
 }
 
 // All work waits until something needs its result.
@@ -84,6 +158,7 @@ int main(int argc, char** argv) {
       test.run(group + ", " + order.name, [&](Test& t) { compare(t, group, order); });
 #ifdef CUDA_ON_HOST
   test.run("no GPU", no_gpu);
+  test.run("device choice", device_choice);
   test.run("late streams", late_streams);
 #endif
   return test.finish();

@@ -9,13 +9,13 @@
 #   - no more fused multiply-adds than its PTX has, and for each division, reciprocal and root of floats the at most 20 of
 #     its correctly rounded sequence; but where ptxas unrolled a loop, which leaves no sum and no product fewer
 #   - .FTZ and approximate instructions (MUFU) only in the sequences of divisions and roots, of integers too
-# All but the first need cuobjdump and nvdisasm of the toolkit.
+# All but the first need cuobjdump and nvdisasm of the toolkit. Tools are looked for beside nvcc, where a link to it leads, and on PATH.
 
 set -u
 
 NVCC=${NVCC:-nvcc}
-ptxas=$(dirname "$(command -v "$NVCC" 2>/dev/null)")/ptxas
-if ! command -v "$ptxas" >/dev/null 2>&1; then
+nvcc=$(command -v "$NVCC" 2>/dev/null) && PATH=$(dirname "$nvcc"):$(dirname "$(realpath "$nvcc")"):$PATH
+if ! command -v ptxas >/dev/null 2>&1; then
   echo "skip sass: there is no ptxas"
   echo "0 passed, 0 failed"
   exit 0
@@ -67,7 +67,7 @@ STOP
 
 findings() {
   arch=$(sed -n 's/^\.target \(sm_[0-9a-z]*\).*/\1/p' "$1")
-  "$ptxas" -v -arch="$arch" "$1" -o "$folder/cubin" >"$folder/use" 2>&1 || { cat "$folder/use"; return 1; }
+  ptxas -v -arch="$arch" "$1" -o "$folder/cubin" >"$folder/use" 2>&1 || { cat "$folder/use"; return 1; }
   [ -z "$apart" ] || cuobjdump -sass "$folder/cubin" >"$folder/sass" || return 1
   awk -f "$folder/sass.awk" "$1" "$folder/use" ${apart:+"$folder/sass"}
 }

@@ -16,6 +16,49 @@ std::string gibibytes(size_t bytes) {
   return text;
 }
 
+// What the driver lists, or why it lists nothing.
+struct Listed {
+  cudaError_t status = cudaSuccess;
+  int count = 0;
+};
+Listed list_gpus() {
+  Listed listed;
+  listed.status = cudaGetDeviceCount(&listed.count);
+  (void)cudaGetLastError();
+  return listed;
+}
+
+// The newest CUDA that the driver knows, 0 where there is no driver.
+int driver_version() {
+  int version = 0;
+  if (cudaDriverGetVersion(&version) == cudaSuccess) return version;
+  (void)cudaGetLastError();
+  return 0;
+}
+
+// CUDA calls no driver at all "insufficient", as it does one that is too old.
+bool has_no_driver(const Listed& listed) {
+  return listed.status == cudaErrorInsufficientDriver && driver_version() == 0;
+}
+
+// 13.0 of 13000.
+std::string shown_version(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+std::string why_none(const Listed& listed) {
+  if (listed.status == cudaSuccess) return "no GPU found (the driver lists none)";
+  if (has_no_driver(listed)) return "no GPU found (there is no driver)";
+  const std::string words = cudaGetErrorString(listed.status);
+  if (listed.status == cudaErrorNoDevice) return "no GPU found (" + words + ")";
+  if (listed.status != cudaErrorInsufficientDriver)
+    return "CUDA does not start: " + words + " (" + cudaGetErrorName(listed.status) + ")";
+  int version = 0;
+  CUDA_CHECK(cudaRuntimeGetVersion(&version));
+  return "the GPU's driver is too old: it knows CUDA " + shown_version(driver_version()) + ", this build is of CUDA " +
+         shown_version(version);
+}
+
 // Never launched: what is asked is whether this build has an image of it that the GPU can run.
 __global__ void asked_for() {}
 
@@ -45,22 +88,21 @@ void Stage::upload(void* to, const void* from, size_t bytes, cudaStream_t stream
 }
 
 int gpu_count() {
-  int count = 0;
-  const bool counted = cudaGetDeviceCount(&count) == cudaSuccess;
-  (void)cudaGetLastError();
-  return counted ? count : 0;
+  const Listed listed = list_gpus();
+  return listed.status == cudaSuccess ? listed.count : 0;
+}
+
+bool gpu_absent() {
+  const Listed listed = list_gpus();
+  if (listed.status == cudaSuccess) return listed.count == 0;
+  return listed.status == cudaErrorNoDevice || has_no_driver(listed);
 }
 
 std::string gpu_obstacle(int number) {
-  int count = 0;
-  const cudaError_t counted = cudaGetDeviceCount(&count);
-  if (counted != cudaSuccess || count == 0) {
-    (void)cudaGetLastError();
-    return std::string("no GPU found (") +
-           (counted == cudaSuccess ? "the driver lists none" : cudaGetErrorString(counted)) + ")";
-  }
-  if (number < 0 || number >= count)
-    return "there is no GPU " + std::to_string(number) + ", expected one from 0 to " + std::to_string(count - 1);
+  const Listed listed = list_gpus();
+  if (listed.status != cudaSuccess || listed.count == 0) return why_none(listed);
+  if (number < 0 || number >= listed.count)
+    return "there is no GPU " + std::to_string(number) + ", expected one from 0 to " + std::to_string(listed.count - 1);
   cudaDeviceProp gpu;
   CUDA_CHECK(cudaGetDeviceProperties(&gpu, number));
   const std::string capability = std::to_string(gpu.major) + "." + std::to_string(gpu.minor),
@@ -71,7 +113,7 @@ std::string gpu_obstacle(int number) {
   if (status == cudaSuccess) status = cudaFuncGetAttributes(&attributes, asked_for);
   if (status == cudaSuccess) return "";
   (void)cudaGetLastError();
-  if (status == cudaErrorNoKernelImageForDevice)
+  if (status == cudaErrorNoKernelImageForDevice || status == cudaErrorInvalidDeviceFunction)
     return name + ", for which this build has no kernels: make CUDA=1 GPU_ARCH=" + std::to_string(gpu.major) +
            std::to_string(gpu.minor) + " builds them";
   return gpu.name + (std::string(" does not work: ") + cudaGetErrorString(status));

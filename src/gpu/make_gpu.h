@@ -7,10 +7,15 @@
 
 namespace petroglyph {
 
+// 0 also where CUDA does not start.
 int gpu_count();
 
-// Why the GPU of this number, counted from 0, cannot be used; empty where it can: it is there, new enough, and this build
-// has kernels for it.
+// Whether there is no GPU or no driver here, or all are hidden (CUDA_VISIBLE_DEVICES): nothing that anyone must be told. Where
+// CUDA does not start for another reason there may well be one.
+bool gpu_absent();
+
+// Why the GPU of this number, counted from 0, cannot be used; empty where it can: CUDA starts, it is there, new enough,
+// and this build has kernels for it.
 std::string gpu_obstacle(int number);
 
 // Throws Error where there is an obstacle.

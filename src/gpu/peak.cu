@@ -29,8 +29,10 @@ __global__ void multiply_adds(float* out, float factor, float term) {
 }  // namespace
 
 double gpu_peak_flops(Ops& gpu) {
+  int number = 0;
   cudaDeviceProp device;
-  CUDA_CHECK(cudaGetDeviceProperties(&device, 0));
+  CUDA_CHECK(cudaGetDevice(&number));
+  CUDA_CHECK(cudaGetDeviceProperties(&device, number));
   const int blocks = device.multiProcessorCount * 8;
   Tensor out(gpu, {static_cast<int64_t>(blocks) * THREADS});
   cudaEvent_t start, end;

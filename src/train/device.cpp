@@ -24,7 +24,7 @@ namespace {
 #ifdef PETROGLYPH_CUDA
 // What "auto" means here.
 bool takes_gpu() {
-  if (gpu_count() == 0) return false;
+  if (gpu_absent()) return false;
   const std::string obstacle = gpu_obstacle(0);
   if (obstacle.empty()) return true;
   std::fprintf(stderr, "--device auto takes the CPU: %s\n", obstacle.c_str());
