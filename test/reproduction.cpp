@@ -273,7 +273,8 @@ Plan judged_plan(const Scale&) {
                  {"not alike", {{loss("one"), loss("two"), 1.9, 1, true}}},
                  {"nearly alike", {{loss("two"), loss("one"), 1.9, 1.1, true}}},
                  {"learned enough", {{loss("one"), loss("two")}}, "", {{loss("two"), {"a yardstick", {}, 3}}}},
-                 {"learned too little", {{loss("one"), loss("two")}}, "Note", {{loss("two"), {"a yardstick", {}, 2}}}}};
+                 {"learned too little", {{loss("one"), loss("two")}}, "Note", {{loss("two"), {"a yardstick", {}, 2}}}},
+                 {"small", {{loss("one"), loss("two")}}, "", {}, true}};
   return plan;
 }
 const Experiment JUDGED = {"judged", "A paper", "table 0", "", "", "", "seconds", "days", judged_plan};
@@ -332,6 +333,7 @@ void claims(Test& test) {
   test.equal("what has no weights was made from some", claims_of(JUDGED, {kept})[0].weights, "b 4567");
   kept.record.scale.size = Scale::Size::FULL;
   test.equal("at the papers' sizes", claims_of(JUDGED, {kept})[0].verdict, "confirmed");
+  test.equal("by a small model all the same", claims_of(JUDGED, {kept})[15].verdict, "confirmed at reduced scale");
   test.equal("not run at all", claims_of(JUDGED, {})[0].verdict, "not run");
   for (const Experiment& experiment : experiments())
     for (const Scale::Size size : {Scale::Size::EVENING, Scale::Size::FULL}) {

@@ -194,7 +194,7 @@ PageClaim judged(const Experiment& experiment, const std::string& says, const st
     const Claim* const claim = find_claim(claims, says);
     const Judgement judgement = claim ? judge(*claim, one.find) : Judgement();
     if (!judgement.measured() || (judgement.unfinished() && line.verdict != "not run")) continue;
-    line.verdict = judgement.verdict(scale.full() || experiment.full.empty());
+    line.verdict = judgement.verdict((scale.full() || experiment.full.empty()) && !claim->small);
     line.why = judgement.why;
     line.id = kept_folder(experiment.name, edition_of(scale));
     line.command = command_of(experiment.name, scale);

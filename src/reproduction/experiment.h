@@ -95,6 +95,7 @@ struct Claim {
   // What must hold before anything is decided: that a model has learned what the claim is about. One that knows nothing would confirm
   // many.
   std::vector<Check> conditions = {};
+  bool small = false;  // by a smaller model than the paper's at every size of the plan
 };
 
 // A figure of ours, drawn from numbers that several runs left.

@@ -140,7 +140,7 @@ Plan dct(const Scale& scale) {
                 (scale.full() ? " --preset paper"
                  : scale.evening()
                      ? " --context 64 --tokens 6e7 --depths 6,12,18 --transformer-depths 2,4,6 --eval-samples 1024"
-                     : " --context 64 --tokens 300000 --depths 2,4,6 --transformer-depths 1,2 --eval-samples "
+                     : " --context 64 --tokens 1500000 --depths 2,4,6 --transformer-depths 1,2 --eval-samples "
                        "256"))}};
   // As points.csv has them: whole steps of 64 windows of 2,048 tokens.
   const std::vector<std::pair<std::string, std::string>> amounts =
@@ -368,7 +368,7 @@ std::vector<Experiment> mlp_experiments() {
       {"mlp-dct", MLP_PAPER, "figure 9", "DCT-MLP against a small Transformer",
        "The paper: with about three times the parameters and depth the DCT-MLP matches a small Transformer; on three "
        "times the data with 1.5 times.",
-       data, "two minutes on two cores", "days on a GPU", dct, "an hour or two on two cores", WIKITEXT_2},
+       data, "five minutes on two cores", "days on a GPU", dct, "an hour or two on two cores", WIKITEXT_2},
       {"mlp-generations", MLP_PAPER, "appendix A", "Samples of two MLPs and a Transformer",
        "The paper shows samples of three models, to look at.", data, "two minutes on two cores", "days on a GPU",
        generations},
