@@ -536,6 +536,11 @@ void dry_runs(Test& test, const std::string& programs) {
   const std::vector<double> seconds = dry.seconds_of(TINY, {});
   test.equal("what each command takes is measured", seconds.size(), size_t(2));
   test.check("it takes some time", seconds[0] > 0, number_text(seconds[0], 6));
+  Record begun;
+  begun.commands = {{"train", "", 0, false, {}}, {"again", "", 1234, true, {}}};
+  test.equal("of what is done, what it took", dry.seconds_of(TINY, {}, &begun).at(1), 1234.0);
+  begun.commands = {{"train", "", 1234, true, {}}, {"again", "", 0, false, {}}};
+  test.check("which is done again where another begins with it", dry.seconds_of(TINY, {}, &begun).at(0) < 1234);
   const double study = dry.seconds_of(STUDY, {}).at(0);
   test.check("and a study", study > 0, number_text(study, 6));
   test.check("leaves nothing", std::filesystem::is_empty("runs"));

@@ -114,6 +114,19 @@ class TryFolder {
   const FolderLock lock_;
 };
 
+// Whether a command that is not done begins with what this one leaves.
+bool starts_another(const Plan& plan, const Record& begun, size_t i) {
+  const std::string left = "@" + plan.commands[i].part;
+  for (size_t other = i + 1; other < plan.commands.size(); ++other) {
+    const std::vector<std::string>& words = plan.commands[other].words;
+    if (!begun.done(other) && std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+          return (word + "/").rfind(left + "/", 0) == 0;
+        }))
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<SaidSize> said_sizes(const std::string& log) {
@@ -246,14 +259,19 @@ std::string without_seed(const Command& command) {
   return all;
 }
 
-std::vector<double> DryRun::seconds_of(const Experiment& experiment, const Scale& scale) const {
+std::vector<double> DryRun::seconds_of(const Experiment& experiment, const Scale& scale, const Record* begun) const {
   const InterruptGuard guard;
   const Plan plan = experiment.plan(scale);
   const TryFolder tried("runs/measured-" + name_of(scale.size) + "-" + experiment.name, plan);
   const std::string& folder = tried.path();
   std::vector<double> all;
   std::map<std::string, double> known;
-  for (const Command& command : plan.commands) {
+  for (size_t i = 0; i < plan.commands.size(); ++i) {
+    const Command& command = plan.commands[i];
+    if (begun && begun->done(i) && !starts_another(plan, *begun, i)) {
+      all.push_back(begun->commands[i].seconds);
+      continue;
+    }
     const bool steps = trains(command) && number_behind(command.words, "--steps") > 0;
     const auto [found, is_new] = known.try_emplace(without_seed(command), 0);
     if (is_new && !interrupted())

@@ -6,6 +6,7 @@
 
 #include "reproduction/child.h"
 #include "reproduction/experiment.h"
+#include "reproduction/record.h"
 
 namespace petroglyph {
 
@@ -21,8 +22,9 @@ struct DryRun {
   void run(const Experiment& experiment, const Scale& scale) const;
 
   // What each command would take on this machine, in seconds: measured over a few steps at its own batch, or of a study over a small part
-  // of it; without evaluations and tests. 0 of those that do not train, or for a number of steps that their words do not tell.
-  std::vector<double> seconds_of(const Experiment& experiment, const Scale& scale) const;
+  // of it; without evaluations and tests. 0 of those that do not train, or for a number of steps that their words do not tell. Of those
+  // that a record has as done, what they took.
+  std::vector<double> seconds_of(const Experiment& experiment, const Scale& scale, const Record* begun = nullptr) const;
   // Says that of an experiment's quick and evening plans.
   void print_seconds(const Experiment& experiment) const;
 

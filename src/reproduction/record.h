@@ -32,6 +32,7 @@ struct Record {
   std::vector<DoneCommand> commands;
 
   bool done() const;  // all of the plan's
+  bool done(size_t i) const { return i < commands.size() && commands[i].done; }
 };
 
 std::string name_of(Scale::Size size);                                        // quick, evening, full

@@ -16,17 +16,19 @@ namespace petroglyph {
 namespace {
 
 // Before what takes hours: whether the models are the paper's, and how long each command takes. Less than a hundredth of the run.
-std::vector<double> look_ahead(const Experiment& experiment, const Scale& scale, const Conductor& conductor) {
+std::vector<double> look_ahead(const Experiment& experiment, const Scale& scale, const Conductor& conductor,
+                               const Record* begun) {
   const DryRun dry{conductor.programs, conductor.device, conductor.threads};
   if (scale.full()) dry.run(experiment, scale);
   if (interrupted()) return {};
   if (!conductor.quiet) std::printf("%s: a few steps, to tell how long it takes\n", experiment.name.c_str());
   std::fflush(stdout);
-  const std::vector<double> seconds = dry.seconds_of(experiment, scale);
+  const std::vector<double> seconds = dry.seconds_of(experiment, scale, begun);
   const Plan plan = experiment.plan(scale);
   double all = 0;
   std::string unknown;
   for (size_t i = 0; i < seconds.size(); ++i) {
+    if (begun && begun->done(i)) continue;
     all += seconds[i];
     if (seconds[i] == 0 && plan.commands[i].kind == Command::Kind::TRAINS) unknown += " " + plan.commands[i].part;
   }
@@ -41,7 +43,8 @@ std::vector<double> look_ahead(const Experiment& experiment, const Scale& scale,
 int run_one(const Experiment& experiment, const Scale& scale, const Conductor& conductor) {
   const std::optional<Record> begun = read_record(folder_of(experiment.name, scale));
   const bool look = !scale.quick() && !(begun && begun->done());
-  const std::vector<double> seconds = look ? look_ahead(experiment, scale, conductor) : std::vector<double>();
+  const std::vector<double> seconds =
+      look ? look_ahead(experiment, scale, conductor, begun ? &*begun : nullptr) : std::vector<double>();
   if (interrupted()) return INTERRUPTED_STATUS;
   const int status = conductor.run(experiment, scale, seconds);
   if (status != 0) return status;
