@@ -1,6 +1,6 @@
 // How fast, and how near the machine's limits (`make bench`). Machines are shared and noisy: compare within one run.
 //
-//   build/test/bench [--json] [--device cpu|cuda] [--threads N] [--only PART_OF_A_NAME] [operations] [steps] [growth] [generation]
+//   build/test/bench [--json] [--device cpu|cuda] [--threads N] [--only NAME] [operations] [steps] [growth] [generation]
 //
 // With --threads 1 it counts processor time, which a busy machine disturbs less.
 
@@ -12,6 +12,7 @@
 #include <ctime>
 
 #include "base/json.h"
+#include "base/options.h"
 #include "base/program.h"
 #include "base/text.h"
 #include "cases.h"
@@ -506,26 +507,27 @@ class Bench {
 };
 
 int run(int argc, char** argv) {
-  int threads = 0;
-  bool json = false, operations = false, steps = false, growth = false, generation = false;
+  const std::vector<std::string> parts = {"operations", "steps", "growth", "generation"};
+  std::vector<std::string> wanted = parts;
   std::string device = "cpu", only;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word == "--json") json = true;
-    if (word == "--threads" && i + 1 < argc) threads = std::atoi(argv[++i]);
-    if (word == "--device" && i + 1 < argc) device = argv[++i];
-    if (word == "--only" && i + 1 < argc) only = argv[++i];
-    if (word == "operations") operations = true;
-    if (word == "steps") steps = true;
-    if (word == "growth") growth = true;
-    if (word == "generation") generation = true;
-  }
+  int threads = 0;
+  bool json = false;
+  Options options("bench", "Measures how fast this machine computes, and how near its limits.");
+  options.positional("PART", &wanted, "any of " + join(parts, ", ") + "; all where none is named");
+  options.add("only", &only, "only the rows whose names contain this").placeholder("NAME");
+  options.add("json", &json, "numbers for a program");
+  declare_device(options, &device, &threads);
+  options.parse(argc, argv);
+  const auto is_in = [](const std::vector<std::string>& list, const std::string& part) {
+    return std::find(list.begin(), list.end(), part) != list.end();
+  };
+  for (const std::string& part : wanted)
+    if (!is_in(parts, part)) throw UsageError("\"" + part + "\": expected any of " + join(parts, ", "));
   Bench bench(device, threads > 0 ? threads : available_threads(), json, only);
-  const bool all = !operations && !steps && !growth && !generation;
-  if (operations || all) bench.operations();
-  if (steps || all) bench.steps();
-  if (growth || all) bench.growth();
-  if (generation || all) bench.generation();
+  if (is_in(wanted, "operations")) bench.operations();
+  if (is_in(wanted, "steps")) bench.steps();
+  if (is_in(wanted, "growth")) bench.growth();
+  if (is_in(wanted, "generation")) bench.generation();
   bench.finish();
   return 0;
 }

@@ -273,8 +273,7 @@ OpCase rows_case(int B, int T, int D) {
 enum class Distances { IGNORED, BIASED, POSITIONED };
 
 OpCase attention_case(const AttentionShape& s, Distances distances) {
-  const int64_t keys = int64_t(s.batch) * s.capacity * s.key_step,
-                queries = int64_t(s.batch) * s.queries * s.query_step;
+  const int64_t keys = s.key_offset(s.batch, 0), queries = int64_t(s.batch) * s.queries * s.query_step;
   const int64_t out = int64_t(s.batch) * s.queries * s.width(), rows = int64_t(s.batch) * s.queries * s.heads;
   const bool biased = distances == Distances::BIASED, positioned = distances == Distances::POSITIONED;
   std::vector<Operand> operands = {{"q", Role::INPUT, queries, -2, 2}, {"k", Role::INPUT, keys, -2, 2},
@@ -285,14 +284,15 @@ OpCase attention_case(const AttentionShape& s, Distances distances) {
   if (positioned) operands.push_back({"positions", Role::INPUT, int64_t(s.distances()) * s.width(), -2, 2});
   const int64_t partial = positioned ? int64_t(s.distances()) * s.width() : int64_t(s.keys) * s.heads;
   operands.push_back({"partial", Role::SCRATCH, s.batch * partial});
-  OpCase row{text("attention%s %dx%d of %d heads %dx%d%s",
-                  biased       ? " biased"
-                  : positioned ? " positioned"
-                               : "",
-                  s.batch, s.queries, s.keys, s.heads, s.head_width, s.causal ? " causal" : ""),
-             operands,
-             {},
-             {}};
+  OpCase row{
+      text("attention%s %dx%d of %d heads %dx%d%s%s",
+           biased       ? " biased"
+           : positioned ? " positioned"
+                        : "",
+           s.batch, s.queries, s.keys, s.heads, s.head_width, s.causal ? " causal" : "", s.by_head ? " by head" : ""),
+      operands,
+      {},
+      {}};
   const auto input = [=](Arrays& a) {
     return AttentionInput{a["q"],
                           a["k"],
@@ -886,6 +886,8 @@ void add_transformer_ops(std::vector<OpCase>& rows) {
   rows.push_back(attention_case(whole(2, 65, 1, 16, true), Distances::BIASED));
   rows.push_back(attention_case({2, 1, 6, 9, 2, 5, true, 10, 13}, Distances::BIASED));  // a stream's newest query
   rows.push_back(attention_case({3, 4, 7, 8, 1, 9, true, 11, 9}, Distances::POSITIONED));
+  rows.push_back(attention_case({2, 1, 90, 99, 3, 5, true, 16, 5, true}, Distances::BIASED));  // keys head by head
+  rows.push_back(attention_case({3, 20, 37, 38, 2, 9, true, 21, 9, true}, Distances::IGNORED));
 }
 
 }  // namespace
@@ -1285,6 +1287,7 @@ std::vector<OpCase> bench_cases() {
   rows.push_back(attention_case(whole(64, 34, 1, 192, true), Distances::IGNORED));
   rows.push_back(attention_case(whole(32, 258, 1, 192, true), Distances::IGNORED));
   rows.push_back(attention_case(whole(4, 256, 6, 64, true), Distances::IGNORED));
+  rows.push_back(attention_case(whole(4, 256, 6, 64, true), Distances::BIASED));
   rows.push_back(attention_case(whole(32, 258, 1, 192, true), Distances::POSITIONED));
   rows.push_back(linear_attention_case({64, 34, 1, 192, true, true, FeatureMap::ELU_PLUS_ONE, 0}));
   rows.push_back(linear_attention_case({32, 258, 1, 192, true, true, FeatureMap::ELU_PLUS_ONE, 0}));

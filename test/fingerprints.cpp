@@ -107,12 +107,14 @@ std::vector<std::pair<std::string, std::string>> all_fingerprints(const MakeOps&
 }
 
 void against_golden(Test& test, const MakeOps& make) {
-  const auto golden = read_golden();
+  auto golden = read_golden();
   for (const auto& [name, fingerprint] : all_fingerprints(make)) {
     const auto expected = golden.find(name);
     test.check(name, expected != golden.end() && expected->second == fingerprint,
                fingerprint + ", golden " + (expected == golden.end() ? "has none" : expected->second));
+    golden.erase(name);
   }
+  test.equal("lines of test/golden.txt that nothing makes any more", golden.size(), size_t{0});
 }
 
 }  // namespace petroglyph

@@ -276,12 +276,11 @@ Row elements_row(int64_t N, int D) {
 }
 
 Row attention_row(const AttentionShape& s, bool biased, bool positioned) {
-  const std::string name =
-      text("attention%s%s %d×%d of %d(%d)×%d in %d heads%s", biased ? " biased" : "", positioned ? " positioned" : "",
-           s.batch, s.queries, s.keys, s.capacity, s.width(), s.heads, s.causal ? " causal" : "");
+  const std::string name = text("attention%s%s %d×%d of %d(%d)×%d in %d heads%s%s", biased ? " biased" : "",
+                                positioned ? " positioned" : "", s.batch, s.queries, s.keys, s.capacity, s.width(),
+                                s.heads, s.by_head ? ", head by head" : "", s.causal ? " causal" : "");
   return {name, [=](Run& r) {
-            const int64_t queries = int64_t(s.batch) * s.queries * s.query_step,
-                          keys = int64_t(s.batch) * s.capacity * s.key_step,
+            const int64_t queries = int64_t(s.batch) * s.queries * s.query_step, keys = s.key_offset(s.batch, 0),
                           rows = int64_t(s.batch) * s.queries * s.heads,
                           size = int64_t(s.batch) * s.queries * s.width(), biases = int64_t(s.keys) * s.heads,
                           distances = int64_t(s.distances()) * s.width();
@@ -655,6 +654,10 @@ void add_attention_rows(std::vector<Row>& rows) {
   add(whole(1, 100, 1, 64, true), BIASED);
   add({2, 1, 140, 140, 2, 3, true, 6, 6}, BIASED);
   add({2, 70, 70, 70, 2, 3, true, 20, 18}, BIASED);
+  for (const int width : {3, 64}) {
+    add({2, 1, 130, 140, 3, width, true, 3 * width, width, true}, BIASED);
+    add({3, 70, 75, 78, 2, width, true, 2 * width, width, true}, POSITIONED);
+  }
   const auto add_long = [&](const AttentionShape& s,
                             Distances distances) {  // chains over positions are cut; several groups
     add(s, distances);

@@ -244,11 +244,11 @@ Option& Options::add(const std::string& name, std::vector<double>* values, doubl
 }
 
 void Options::positional(const std::string& name, std::string* value, const std::string& help) {
-  positional_.push_back({name, help, value, nullptr});
+  positional_.push_back({name, help, value, nullptr, false});
 }
 
 void Options::positional(const std::string& name, std::vector<std::string>* values, const std::string& help) {
-  positional_.push_back({name, help, nullptr, values});
+  positional_.push_back({name, help, nullptr, values, !values->empty()});
 }
 
 Option* Options::find(std::string_view name) {
@@ -396,6 +396,7 @@ std::vector<std::string> Options::spelled_out(const std::vector<std::string>& wo
 void Options::assign_positional(const std::vector<std::string>& words) {
   size_t at = 0;
   for (const Positional& wanted : positional_) {
+    if (at == words.size() && wanted.optional) continue;
     if (at == words.size()) throw UsageError("expected " + wanted.name + " (" + wanted.help + "); see --help");
     if (wanted.value != nullptr) {
       *wanted.value = words[at++];
@@ -453,7 +454,8 @@ std::string Options::help() const {
   size_t indent = sizeof("  --config FILE  ") - 1;
   for (const Option& option : options_) indent = std::max(indent, std::min(label(option).size(), LONGEST_LABEL) + 4);
   std::string out = "Usage: " + program_ + " [options]";
-  for (const Positional& wanted : positional_) out += " " + wanted.name + (wanted.values ? "..." : "");
+  for (const Positional& wanted : positional_)
+    out += (wanted.optional ? " [" : " ") + wanted.name + (wanted.values ? "..." : "") + (wanted.optional ? "]" : "");
   out += "\n";
   append_wrapped(out, purpose_, 0);
   if (!positional_.empty()) out += "\n";

@@ -97,7 +97,8 @@ class Options {
   // The same of any numbers.
   Option& add(const std::string& name, std::vector<double>* values, double low, double high, const std::string& help);
 
-  // Arguments without a name, in this order; each must be there. A list takes all that are left, at least one.
+  // Arguments without a name, in this order; each must be there. A list takes all that are left, at least one unless
+  // the variable holds what is meant by none.
   void positional(const std::string& name, std::string* value, const std::string& help);
   void positional(const std::string& name, std::vector<std::string>* values, const std::string& help);
 
@@ -132,6 +133,7 @@ class Options {
     std::string name, help;
     std::string* value;
     std::vector<std::string>* values;  // one of the two
+    bool optional;
   };
   struct Argument {
     Option* option;

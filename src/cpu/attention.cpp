@@ -34,7 +34,7 @@ struct Head {
         sample(number / s.heads),
         index(number % s.heads),
         query(sample * s.queries * s.query_step + index * s.head_width),
-        key(sample * s.capacity * s.key_step + index * s.head_width),
+        key(s.key_offset(sample, index)),
         out(sample * s.queries * s.width() + index * s.head_width),
         row(number * s.queries) {}
 };
@@ -230,6 +230,7 @@ class HeadBackward {
     weights_ = parts_.take(chunk * step_);
     gradients_ = parts_.take(ROWS * step_);
     chunk_packed_ = parts_.take(packed_size(chunk, width_));
+    if (out.dbias) std::fill_n(bias_sums_ = parts_.take(T_ + LANES), T_ + LANES, real(0));
     if (!in.positions) return;
     distances_ = shape_.distances();
     positions_ = pack(parts_.take(packed_size(distances_, width_)),
@@ -242,6 +243,7 @@ class HeadBackward {
     const int64_t chunk = std::min<int64_t>(s.keys, CHUNK);
     int64_t size = scores_size(in, s) + packed_size(s.head_width, s.keys) + packed_size(s.keys, s.head_width) +
                    (chunk + ROWS) * row_step(s.keys) + packed_size(chunk, s.head_width) + 7 * 16;
+    if (in.bias) size += s.keys + LANES + 16;
     if (in.positions) size += packed_size(s.distances(), s.head_width) + chunk * row_step(s.distances());
     return size;
   }
@@ -252,12 +254,13 @@ class HeadBackward {
       form_weights(begin, end);
       over_queries(out_.dv + head_.key, shape_.key_step, dy_, shape_.width(), begin, end);
       weights_to_gradients(begin, end);
-      if (in_.bias) add_bias_gradient(begin, end);
+      if (out_.dbias) add_bias_gradient(begin, end);
       query_gradients(begin, end);
       over_queries(out_.dk + head_.key, shape_.key_step, in_.q + head_.query, shape_.query_step, begin, end);
       if (in_.positions) position_gradients(begin, end);
     }
     scale_rows(out_.dk + head_.key, shape_.key_step, T_);
+    if (out_.dbias) write_bias_gradient();
     if (in_.positions) scale_rows(dpositions(), shape_.width(), distances_);
   }
 
@@ -341,16 +344,18 @@ class HeadBackward {
     });
   }
 
-  // partial (B,T,heads) of this sample and head
   void add_bias_gradient(int begin, int end) {
-    real* sums = out_.partial + head_.sample * T_ * shape_.heads + head_.index;
     for (int t = begin; t < end; ++t) {
       const real* ds = row(begin, t);
-      for (int s = 0; s <= t; ++s) {
-        real& sum = sums[(t - s) * int64_t(shape_.heads)];
-        sum = (s == 0 ? 0 : sum) + ds[s];  // query t is the first at distance t
-      }
+      real* sums = bias_sums_ + T_ - 1 - t;  // of key 0; each next key is one nearer
+      for_blocks(t + 1, [&](int s) { sums[s] += ds[s]; });
     }
+  }
+
+  // partial (B,T,heads) of this sample and head
+  void write_bias_gradient() {
+    real* partial = out_.partial + head_.sample * T_ * shape_.heads + head_.index;
+    for (int n = 0; n < T_; ++n) partial[n * int64_t(shape_.heads)] = bias_sums_[T_ - 1 - n];
   }
 
   real* dpositions() { return out_.partial + head_.sample * distances_ * shape_.width() + head_.index * width_; }
@@ -409,6 +414,7 @@ class HeadBackward {
   Scores scores_;
   Packed values_{}, keys_{}, positions_{};  // values to be multiplied along channels; keys, positions along themselves
   real *weights_, *gradients_, *chunk_packed_, *by_distance_ = nullptr;
+  real* bias_sums_ = nullptr;  // Σ ds by descending distance
   int64_t by_distance_step_ = 0;
   int distances_ = 0;
 };
@@ -437,7 +443,7 @@ void Cpu::attention_backward(const AttentionGradient& out, const real* dy, const
     HeadBackward(out, dy, y, top, inv_sum, in, head, scratch(thread)).run();
   });
   const int64_t T = shape.keys;
-  if (in.bias) add_parts(out.dbias, out.partial, T * shape.heads, shape.batch, threads_, false);
+  if (out.dbias) add_parts(out.dbias, out.partial, T * shape.heads, shape.batch, threads_, false);
   if (in.positions)
     add_parts(out.dpositions, out.partial, shape.distances() * int64_t(shape.width()), shape.batch, threads_, true);
 }

@@ -318,6 +318,7 @@ template <int ROWS>
 void multiply_columns(const Product& p, int64_t column) {
   constexpr int COLUMNS = FEW_VECTORS * WIDTH;
   constexpr int64_t TERMS_AHEAD = 128;
+  const int64_t ahead = p.K < TERMS_AHEAD ? COLUMNS * p.b.column : TERMS_AHEAD;
   const real* from[COLUMNS];  // beyond the last column the last one again, whose sums are not stored
   for (int n = 0; n < COLUMNS; ++n) from[n] = p.b.data + std::min(column + n, p.N - 1) * p.b.column;
   const int columns = static_cast<int>(std::min<int64_t>(COLUMNS, p.N - column));
@@ -332,7 +333,7 @@ void multiply_columns(const Product& p, int64_t column) {
         alignas(VECTOR_BYTES) Vector terms[WIDTH];
 #pragma GCC unroll 16
         for (int l = 0; l < WIDTH; ++l) {
-          __builtin_prefetch(from[v * WIDTH + l] + k + TERMS_AHEAD);
+          __builtin_prefetch(from[v * WIDTH + l] + k + ahead);
           terms[l] = load(from[v * WIDTH + l] + k);
         }
         transpose(terms);

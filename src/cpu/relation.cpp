@@ -55,7 +55,7 @@ void finish_variances(real* row, const real* squares, real query_square, const r
   if (!cancelled) return;
   for (int i = 0; i < visible; ++i) {
     if (!(row[i] < CANCELLATION * (squares[i] + query_square))) continue;
-    const real* key = p + i * head.shape.hidden;
+    const real* key = p + static_cast<int64_t>(i) * head.shape.hidden;
     row[i] = sum_lanes(head.width, [&](real sum, int64_t c) {
       const real d = key[c] + q[c];
       return fma(d, d, sum);

@@ -64,10 +64,10 @@ struct Group {
   }
   __device__ int64_t offset(Layout layout, int64_t unit) const {
     const int64_t sample = unit / shape.heads;
-    const int64_t row = layout == Layout::KEYS        ? sample * shape.capacity
-                        : layout == Layout::POSITIONS ? 0
-                        : layout == Layout::PARTIAL   ? sample * shape.distances()
-                                                      : sample * shape.queries;
+    if (layout == Layout::KEYS) return shape.key_offset(sample, unit % shape.heads);
+    const int64_t row = layout == Layout::POSITIONS ? 0
+                        : layout == Layout::PARTIAL ? sample * shape.distances()
+                                                    : sample * shape.queries;
     return row * step(layout) + unit % shape.heads * shape.head_width;
   }
   __device__ product::Factor factor(const Input& x, int64_t unit) const {
@@ -404,7 +404,10 @@ void gather(Output out, const float* rows, const Input& x, float factor, const G
 
 void Gpu::attention(real* y, real* top, real* inv_sum, const AttentionInput& in, const AttentionShape& shape) {
   const Plan plan(in, shape, false);
-  const Scratch memory = plan.cut(scratch(plan.size()));
+  AttentionShape last = shape;  // a stream's last token: room for it, so that the memory does not grow with every one
+  last.queries = 1;
+  last.keys = shape.capacity;
+  const Scratch memory = plan.cut(scratch(std::max(plan.size(), Plan(in, last, false).size())));
   plan.for_groups([&](const Group& g) {
     const int64_t rows = static_cast<int64_t>(g.units) * g.rows();
     form_dots(memory.rows, queries_of(in.q), keys_of(in.k), form_score(memory, in, g, stream_), g, stream_);
@@ -428,7 +431,7 @@ void Gpu::attention_backward(const AttentionGradient& out, const real* dy, const
     form_dots(memory.gradients, output_of(dy), keys_of(in.v), ScoreGradient{memory.rows, memory.along}, g, stream_);
     weigh({out.dq, Layout::QUERIES}, ds, keys_of(in.k), factor, nullptr, g, stream_);
     gather({out.dk, Layout::KEYS}, ds, queries_of(in.q), factor, g, stream_);
-    if (in.bias)
+    if (out.dbias)
       LAUNCH(sum_distances, static_cast<unsigned>(g.units * blocks_for(shape.keys, THREADS)), THREADS, 0, stream_,
              out.partial, ds, g);
     if (!in.positions) return;
@@ -440,7 +443,7 @@ void Gpu::attention_backward(const AttentionGradient& out, const real* dy, const
   const auto add = [&](float* sum, int64_t size, bool write) {
     LAUNCH(add_parts, blocks_for(size, THREADS), THREADS, 0, stream_, sum, out.partial, size, shape.batch, write);
   };
-  if (in.bias) add(out.dbias, static_cast<int64_t>(shape.keys) * shape.heads, false);
+  if (out.dbias) add(out.dbias, static_cast<int64_t>(shape.keys) * shape.heads, false);
   if (in.positions) add(out.dpositions, static_cast<int64_t>(shape.distances()) * shape.width(), true);
 }
 

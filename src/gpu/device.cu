@@ -10,6 +10,8 @@ namespace petroglyph {
 
 namespace {
 
+constexpr size_t LONGEST_STRIDE = 0x7fffffff;  // between rows, that CUDA takes
+
 std::string gibibytes(size_t bytes) {
   char text[32];
   std::snprintf(text, sizeof text, "%.2f GiB", static_cast<double>(bytes) / (1 << 30));
@@ -176,8 +178,11 @@ void Gpu::release_host(void* memory) noexcept { (void)cudaFreeHost(memory); }
 
 void Gpu::copy(void* to, size_t to_stride, const void* from, size_t from_stride, size_t bytes, size_t count) {
   if (bytes == 0 || count == 0) return;
-  if (count == 1) {  // a row may be longer than a stride that CUDA takes
-    CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_));
+  if (count == 1 || std::max(to_stride, from_stride) > LONGEST_STRIDE) {
+    for (size_t i = 0; i < count; ++i)
+      CUDA_CHECK(cudaMemcpyAsync(static_cast<char*>(to) + i * to_stride,
+                                 static_cast<const char*>(from) + i * from_stride, bytes, cudaMemcpyDeviceToDevice,
+                                 stream_));
     return;
   }
   CUDA_CHECK(cudaMemcpy2DAsync(to, to_stride, from, from_stride, bytes, count, cudaMemcpyDeviceToDevice, stream_));

@@ -58,8 +58,8 @@ class Gpu final : public Ops {
 #undef OP
 
  private:
-  // At least `size` floats for the operation that asks, until the next one asks. Grows in a model's first step, then
-  // never.
+  // At least `size` floats for the operation that asks, until the next one asks. Grows in a model's first step or
+  // a stream's first token, then never.
   real* scratch(int64_t size);
 
   std::string name_;

@@ -86,6 +86,7 @@ class DilatedAttention {
   std::vector<real> map(const real* qkv, Kept& kept, size_t layer, const Piece& p, int sample);
 
  private:
+  void append(Tensor& cache, const real* qkv, const Piece& p);
   Parameter& relative(size_t layer) const { return *relative_[layer % relative_.size()]; }
   DilatedShape shape(size_t layer, const Piece& p, bool cached) const {
     const int D = config_.width;
@@ -131,12 +132,22 @@ TransformerConfig DilatedAttention::config(ConfigReader& reader) {
   return c;
 }
 
+// The keys and values in qkv (B,count,3D) to their places in a cache (B,capacity,2D).
+void DilatedAttention::append(Tensor& cache, const real* qkv, const Piece& p) {
+  const int D = config_.width;
+  cache.resize(ops_, {p.batch, p.capacity, 2 * D});
+  const size_t row = 2 * static_cast<size_t>(D) * sizeof(real);
+  for (int b = 0; b < p.batch; ++b)
+    ops_.copy(cache.data() + (static_cast<int64_t>(b) * p.capacity + p.first) * 2 * D, row,
+              qkv + static_cast<int64_t>(b) * p.count * 3 * D + D, row / 2 * 3, row, static_cast<size_t>(p.count));
+}
+
 void DilatedAttention::forward(real* y, real* qkv, Kept& kept, Cache* cache, size_t layer, const Piece& p) {
   const int D = config_.width;
   kept.weights.resize(ops_, {p.rows(), config_.heads, chunk_});
   DilatedInput in{qkv, qkv + D, qkv + 2 * D, nullptr, nullptr, relative(layer).value};
   if (cache) {
-    append_keys(ops_, cache->keys, qkv, p, D);
+    append(cache->keys, qkv, p);
     in.k = cache->keys.data();
     in.v = cache->keys.data() + D;
   }

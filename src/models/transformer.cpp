@@ -40,7 +40,7 @@ class SoftmaxAttention {
     Tensor positions;     // (distances,D): P, xl only
   };
   struct Cache {
-    Tensor keys;       // (B,capacity,2D): k and v of all positions so far
+    Tensor keys;       // (B,2,heads,capacity,head_width): k and v of all positions so far
     Tensor positions;  // (capacity,D): xl only
   };
 
@@ -84,7 +84,8 @@ class SoftmaxAttention {
   };
 
   bool xl() const { return config_.position == "xl"; }
-  bool biased() const { return config_.position == "alibi" || t5_ || r1_; }
+  bool biased() const { return config_.position == "alibi" || learns_bias(); }
+  bool learns_bias() const { return t5_ || r1_; }
   // Distances that a sequence of T positions has, and their rows R: 0 … T−1, or 1−T … T−1.
   int64_t distances(int T) const { return config_.causal ? T : 2 * T - 1; }
   const real* waves(int T) const {
@@ -93,6 +94,7 @@ class SoftmaxAttention {
 
   void relative_forward(Tensor& positions, const Relative& r, const Piece& p);
   void relative_backward(real* dqkv, const AttentionGradient& gradient, const Relative& r, const Piece& p);
+  void append(Tensor& cache, const real* qkv, const Piece& p);
   AttentionShape shape(const Piece& p, bool cached) const;
   AttentionInput input(const real* qkv, const real* positions, const Relative* r, const Piece& p);
 
@@ -135,9 +137,9 @@ void SoftmaxAttention::prepare(const Piece& p) {
 }
 
 AttentionShape SoftmaxAttention::shape(const Piece& p, bool cached) const {
-  const int D = config_.width;
-  return {p.batch,        p.count,          p.first + p.count,     p.capacity, config_.heads, D / config_.heads,
-          config_.causal, xl() ? D : 3 * D, cached ? 2 * D : 3 * D};
+  const int D = config_.width, width = D / config_.heads;
+  return {p.batch,        p.count,          p.first + p.count,      p.capacity, config_.heads, width,
+          config_.causal, xl() ? D : 3 * D, cached ? width : 3 * D, cached};
 }
 
 // Keys and values as they lie in qkv.
@@ -163,6 +165,23 @@ void SoftmaxAttention::relative_forward(Tensor& positions, const Relative& r, co
   ops_.linear(positions.data(), waves(p.capacity), r.weight->value, nullptr, rows, D, D, Into::WRITE);
 }
 
+// Of qkv (B,count,3,heads,head_width) the k and v to the cache, a position or a head at a time. There those of a head lie side by
+// side, because a token reads one head after the other.
+void SoftmaxAttention::append(Tensor& cache, const real* qkv, const Piece& p) {
+  const int D = config_.width, heads = 2 * config_.heads, width = D / config_.heads;
+  cache.resize(ops_, {p.batch, heads, p.capacity, width});
+  const size_t piece = width * sizeof(real), position = 3 * D * sizeof(real), head = piece * p.capacity;
+  for (int b = 0; b < p.batch; ++b) {
+    real* to = cache.data() + (static_cast<int64_t>(b) * heads * p.capacity + p.first) * width;
+    const real* from = qkv + static_cast<int64_t>(b) * p.count * 3 * D + D;
+    if (p.count < heads)
+      for (int64_t t = 0; t < p.count; ++t) ops_.copy(to + t * width, head, from + t * 3 * D, piece, piece, heads);
+    else
+      for (int64_t h = 0; h < heads; ++h)
+        ops_.copy(to + h * p.capacity * width, piece, from + h * width, position, piece, p.count);
+  }
+}
+
 void SoftmaxAttention::forward(real* y, real* qkv, Kept& kept, Cache* cache, size_t block, const Piece& p) {
   const int D = config_.width;
   kept.top.resize(ops_, {p.batch, config_.heads, p.count});
@@ -172,9 +191,9 @@ void SoftmaxAttention::forward(real* y, real* qkv, Kept& kept, Cache* cache, siz
   if (r) relative_forward(positions, *r, p);
   AttentionInput in = input(qkv, positions.data(), r, p);
   if (cache) {
-    append_keys(ops_, cache->keys, qkv, p, D);
+    append(cache->keys, qkv, p);
     in.k = cache->keys.data();
-    in.v = cache->keys.data() + D;
+    in.v = cache->keys.data() + static_cast<int64_t>(p.capacity) * D;
   }
   ops_.attention(y, kept.top.data(), kept.inv_sum.data(), in, shape(p, cache != nullptr));
 }
@@ -187,7 +206,7 @@ std::vector<real> SoftmaxAttention::map(const real* qkv, Kept& kept, size_t bloc
 }
 
 void SoftmaxAttention::begin_backward(const Piece& p) {
-  if (!biased()) return;
+  if (!learns_bias()) return;
   dbias_.resize(ops_, {p.count, config_.heads});
   dbias_.zero();
 }
@@ -207,7 +226,7 @@ void SoftmaxAttention::backward(real* dqkv, real* dy, const real* y, const real*
   }
   if (r)
     partial_.resize(ops_, {p.batch, distances(p.count), D});
-  else if (biased())
+  else if (learns_bias())
     partial_.resize(ops_, {p.batch, p.count, config_.heads});
   gradient.partial = partial_.data();
   ops_.attention_backward(gradient, dy, y, kept.top.data(), kept.inv_sum.data(),

@@ -116,15 +116,6 @@ struct Piece {
   int64_t rows() const { return static_cast<int64_t>(batch) * count; }
 };
 
-// The keys and values in qkv (B,count,3D) to their places in a cache (B,capacity,2D).
-inline void append_keys(Ops& ops, Tensor& cache, const real* qkv, const Piece& p, int D) {
-  cache.resize(ops, {p.batch, p.capacity, 2 * D});
-  const size_t row = 2 * static_cast<size_t>(D) * sizeof(real);
-  for (int b = 0; b < p.batch; ++b)
-    ops.copy(cache.data() + (static_cast<int64_t>(b) * p.capacity + p.first) * 2 * D, row,
-             qkv + static_cast<int64_t>(b) * p.count * 3 * D + D, row / 2 * 3, row, static_cast<size_t>(p.count));
-}
-
 // Those rows of x (B,count,D) to the same rows of `finished` that have come through all their layers: a stream reads out each
 // position after as many as a sequence that ends there has, layers_of(positions), and x has come through `layers`.
 template <class LayersOf>

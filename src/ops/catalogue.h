@@ -185,7 +185,7 @@ OP(void kerple_bias_backward(real* dr1, real* dr2, const real* dbias, const real
 //   y (B,Q,width) out; weights (B,Q,heads,C) out: a, 0 where left out
 //   As computed: score · log₂e = fma(q·k, log₂e/√head_width, log₂e·relative);
 //   e = exp2_in_range(max(−126, that less the largest)); a = e · (1/Σ e).
-//   Order: q·k lanes; Σ e lanes over i; y chain over ascending i, which is from the newest key to the oldest.
+//   Order: q·k lanes; Σ e lanes over i; y chain, uncut, over ascending i, which is from the newest key to the oldest.
 OP(void dilated_attention(real* y, real* weights, const DilatedInput& in, const DilatedShape& shape));
 
 // With da_ji = dy_j·v_n and ds_ji = a_ji (da_ji − Σ_i a_ji da_ji), for the pairs (j,i) of each key n:

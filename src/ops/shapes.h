@@ -80,8 +80,14 @@ struct AttentionShape {
   int head_width;
   bool causal;               // query at position t sees keys 0 … t; otherwise all T keys
   int query_step, key_step;  // numbers from one position's q to the next one's, and from one k or v to the next
+  bool by_head = false;      // keys and values of a sample lie head by head, (B,2,heads,capacity,head_width)
 
   HOST_DEVICE int width() const { return heads * head_width; }
+  // Where the k of a sample's head begin, and as far behind the first value its v.
+  HOST_DEVICE int64_t key_offset(int64_t sample, int64_t head) const {
+    return by_head ? (2 * sample * heads + head) * capacity * head_width
+                   : sample * capacity * key_step + head * head_width;
+  }
   HOST_DEVICE int position(int query) const { return keys - queries + query; }
   HOST_DEVICE int visible(int query) const { return causal ? position(query) + 1 : keys; }
   // The distances t − s of a query at t from a key at s are counted from the smallest: from 0, or from 1 − T.
@@ -92,7 +98,7 @@ struct AttentionShape {
 // What depends on the distance of a key is a bias or a product with q_position, not both.
 struct AttentionInput {
   const real* q;           // (B,Q,·)
-  const real *k, *v;       // (B,capacity,·)
+  const real *k, *v;       // (B,capacity,·), or by head
   const real* bias;        // (T,heads), by distance; causal only; or null
   const real* q_position;  // (B,Q,·) laid out as q, and
   const real* positions;   // (distances,width), by distance; or null
@@ -100,9 +106,9 @@ struct AttentionInput {
 
 struct AttentionGradient {
   real *dq, *dk, *dv;              // laid out as q, k, v; written
-  real* dbias;                     // (T,heads), accumulates
+  real* dbias;                     // (T,heads), accumulates; or null where nobody wants it
   real *dq_position, *dpositions;  // written
-  real* partial;                   // scratch (B,T,heads) with bias, (B,distances,width) with positions
+  real* partial;                   // scratch (B,T,heads) with dbias, (B,distances,width) with positions
 };
 
 // Attention of each query to a few keys that stand a fixed number of rows apart, its own and earlier ones.
