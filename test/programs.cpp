@@ -514,8 +514,8 @@ class OtherPrograms {
     expect(shell, "all tasks", "--all-tasks --quiet --model rnn" + REGULAR, 0, "D_12");
     expect(shell, "near misses", "--task D_3 --near-misses" + REGULAR, 0, "D_3                       1    12 to 14");
     shell.run("--name shares --task Tomita_5" + REGULAR);  // members are of even lengths
-    test_.check("the share of members, and what one answer scores",
-                read_bytes(shell.file("runs/shares/results.csv")).find(",0.25,0.75\n") != std::string::npos,
+    test_.check("the share of members, what one answer scores, and the training's own length",
+                read_bytes(shell.file("runs/shares/results.csv")).find(",0.25,0.75,0.5\n") != std::string::npos,
                 read_bytes(shell.file("runs/shares/results.csv")));
     test_.check("of each length",
                 read_bytes(shell.file("runs/shares/Tomita_5-seed-1/test.csv")).find(",0,1\n12,") != std::string::npos,
@@ -639,6 +639,7 @@ class OtherPrograms {
                   std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
     expect(shell, "steps beyond count", "--budgets 1e30 --models mlp_lm --list" + small, 2,
            "expected at most 2147483647");
+    expect(shell, "less than a step", "--budgets 1 --models mlp_lm --list" + small, 2, "expected at least one");
     // The same in two parts, one run at a time and several threads, killed in between.
     shell.run("--name parts --processes 1 --threads 2 --models mlp_lm --budgets 4e7" + small);
     shell.script("rm -r runs/parts/mlp_lm-C4e7-w8; sed -i /C4e7-w8/d runs/parts/points.csv");

@@ -184,7 +184,7 @@ struct SmallTraining {
       const Measures trained = trainer.step(step, 1e-3);
       said += text("%a %a %a ", trained.loss, trained.accuracy, optimizer.gradient_norm());
     }
-    const Measures measured = trainer.evaluate(task, 6, 45);
+    const Measures measured = trainer.evaluate(task, 6, 45).value();
     said += text("%a %a ", measured.loss, measured.accuracy);
     return said + text("%016llx", static_cast<unsigned long long>(model->parameters.fingerprint()));
   }

@@ -40,6 +40,10 @@ class RunsTest {
                                       wait_for_lines("runs/a/log.csv", 5) + "'" + program("train_copy") +
                                       "' --resume --name a; echo second $?; wait $child; cat first; "
                                       "echo pid $child");
+    const Outcome anew =
+        shell.script(begin("train_copy", "--name b" + SMALL + steps, "first") + wait_for_lines("runs/b/log.csv", 5) +
+                     "'" + program("train_copy") + "' --name b; kill -KILL $child; wait $child");
+    test_.check("who would begin it anew is told, too", anew.says(" is at work in this folder"), anew.output);
     const size_t at = both.output.rfind("pid ");
     const std::string process = at == std::string::npos ? "?" : std::string(trim(both.output.substr(at + 4)));
     test_.check("the second is refused, and the first named",
@@ -144,14 +148,42 @@ class RunsTest {
     test_.check("two signals at once are one", twice.says("status 130") && twice.says("interrupted after step"),
                 twice.output);
     const SafetensorsFile file(shell.file("runs/b/model.safetensors"));
-    test_.check(
-        "and its checkpoint is of the last step",
-        twice.says("interrupted after step " + with_commas(std::stoll(file.metadata("step"))) + "\n"),
-        twice.output + file.metadata("step"));
+    test_.check("and its checkpoint is of the last step",
+                twice.says("interrupted after step " + with_commas(std::stoll(file.metadata("step"))) + "\n"),
+                twice.output + file.metadata("step"));
     const Outcome more = shell.run("--name b --resume --steps " + file.metadata("step"));
     test_.check("and goes on", more.status == 0, more.output);
     test_.check("the page of one that has ended stays",
                 read_bytes(shell.file("runs/b/index.html")).find("refresh") == std::string::npos);
+  }
+
+  // Within an evaluation a signal does not wait for its end; who goes on makes it anew. A terminal that is closed is a signal.
+  void within_an_evaluation() {
+    const Shell shell(program("train_copy"));
+    const std::string some =
+        " --length 4 --width 12 --hidden 12 --layers 1 --batch 8 --eval-every 4 --stop-at 2 --threads 1 ";
+    const std::string many = "--eval-samples 200000 --steps 8" + some;  // a second, and more
+    const std::string whole = shell.run("--name whole " + many).weights();
+    const Outcome stopped =
+        shell.script(begin("train_copy", "--name a " + many, "first") + wait_until("[ -e runs/a/log.csv ]") +
+                     "sleep 0.3; kill -HUP $child; wait $child; echo status $?; cat first");
+    test_.check("stops, and saves", stopped.says("status 130") && stopped.says("interrupted after step"),
+                stopped.output);
+    test_.check("not after the next steps", read_csv(shell.file("runs/a/log.csv")).rows() <= 4, stopped.output);
+    test_.equal("goes on to the same bits", shell.run("--name a --resume").weights(), whole);
+    test_.equal("and the same log", log_rows(shell.file("runs/a/log.csv")), log_rows(shell.file("runs/whole/log.csv")));
+    const Outcome ignored =
+        shell.script("trap '' HUP; " + begin("train_copy", "--name b --eval-samples 64 --steps 3000" + some, "first") +
+                     wait_for_lines("runs/b/log.csv", 20) + "kill -HUP $child; wait $child; echo status $?");
+    test_.check("nohup", ignored.says("status 0"), ignored.output);
+    shell.run("--eval-samples 8 --steps 1" + some), shell.run("--eval-samples 8 --steps 1" + some);
+    expect(shell, "one of several runs has to be named", "--resume", 2,
+           "--resume: which run? runs/copy is not the only one");
+    expect(shell, "and without a name one is told the folder", "--quiet --eval-samples 8 --steps 1" + some, 0,
+           "saved runs/copy-3 ");
+    shell.script("mkdir -p runs/left");
+    expect(shell, "a folder without a checkpoint", "--name left" + some, 1,
+           "runs/left: this folder is there already, with no checkpoint to go on with; choose another --name");
   }
 
   void what_is_there() {
@@ -168,9 +200,12 @@ class RunsTest {
     shell.run("--model transformer --heads 2 --name alone --steps 3" + SMALL);
     test_.equal("it is the run that it would be alone", log_rows(shell.file("runs/c/transformer-heads-2/log.csv")),
                 log_rows(shell.file("runs/alone/log.csv")));
-    shell.script("rm runs/c/group.json");
+    expect(shell, "goes on with another program", "--resume --name c", 0, "saved runs/c");
+    shell.script("sed -i s/train_copy/train_text/ runs/c/group.json; mv runs/c runs/d");
+    expect(shell, "which one it says", "--resume --name d", 1, "train_text");
+    shell.script("mv runs/d runs/c; rm runs/c/group.json");
     expect(shell, "a folder of runs", "--resume --name c", 1,
-           "runs/c: several runs are in this folder (rnn-hidden-8, transformer-heads-2)");
+           "runs/c: several runs are in this folder (rnn-hidden-8, transformer-heads-2), none of them its own");
     expect(shell, "a run is no comparison", list + "--resume --name alone", 1, "runs/alone: has no group.json");
     shell.script("mkdir -p runs/e; head -n 3 runs/alone/log.csv > runs/e/log.csv");
     const Outcome empty = shell.run("--resume --name e");
@@ -428,6 +463,7 @@ int main(int argc, char** argv) {
   test.run("killed parent", [&] { runs.killed_parent(); });
   test.run("damaged logs", [&] { runs.damaged_logs(); });
   test.run("soon saved", [&] { runs.soon_saved(); });
+  test.run("within an evaluation", [&] { runs.within_an_evaluation(); });
   test.run("what is there", [&] { runs.what_is_there(); });
   test.run("changed behind its back", [&] { runs.changed_behind_its_back(); });
   test.run("regular", [&] { runs.regular(); });

@@ -1,7 +1,9 @@
 // inspect counts: the perplexity of tables that know the last few tokens only, before any score of a model is believed.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include "analysis/inspect.h"
 #include "analysis/token_counts.h"
@@ -15,18 +17,26 @@ namespace petroglyph {
 int inspect_counts(const std::vector<std::string>& words) {
   TextSource source;
   int last = 4;
+  int64_t tokens = 0;
   Options options("inspect counts",
                   "Says what a model would get on a text that knows only how often which token follows the last few: "
                   "tables that are counted in the training text (Witten and Bell), and asked of the validation text. A "
                   "model of text that is no better than the table of two letters uses no more than two.");
   source.declare(options);
-  options.add("last", &last, 0, 62, "tokens that the largest table knows");
+  options.add("last", &last, 0, 62,
+              "tokens that the largest table knows; by default fewer where a vocabulary is large");
+  options.add("most", &tokens, int64_t{0}, std::numeric_limits<int64_t>::max(),
+              "of the training text only the first so many tokens are counted, 0 for all: tables of a large vocabulary "
+              "take much memory");
   options.parse(words);
-  const OpenText text = open_text_source(source, STORY_BYTES);
+  OpenText text = open_text_source(source, STORY_BYTES);
   const int vocab = text.tokenizer->vocab(), most = most_counted(vocab);
+  if (!options.given("last")) last = std::min(last, most);
   if (last > most)
     throw UsageError(petroglyph::text("--last %d: expected at most %d with %d tokens", last, most, vocab));
   if (text.validation->size() == 0) throw Error(source.validation_name() + ": no tokens to ask about");
+  if (tokens > 0 && tokens < text.training->size())
+    text.training = std::make_unique<CorpusPart>(std::move(text.training), 0, tokens);
   Progress progress(0, text.training->size() + text.validation->size(), after_a_while(false, "token"));
   const CountedTokens counted = count_tokens(*text.training, *text.validation, vocab, last, &progress);
   progress.finish();

@@ -32,7 +32,8 @@ void report_probabilities(const std::string& folder, const std::vector<int>& pro
     std::printf("\n%-20s %22s", "", same ? "at the training length" : "longer");
     for (size_t p = 0; p < probabilities.size(); ++p) {
       double mean = 0;
-      for (const TestResult& r : runs) mean += (same ? r.same_length : r.longer)[p] / static_cast<double>(runs.size());
+      for (const TestResult& r : runs)
+        mean += (same ? r.same_by_probability : r.longer_by_probability)[p] / static_cast<double>(runs.size());
       std::printf(" %6.2f %%", 100 * mean);
       csv += text("%s,%s,%s\n", same ? "same" : "longer", number_text(probabilities[p] / 100.0, 9).c_str(),
                   number_text(mean, 9).c_str());
@@ -49,14 +50,15 @@ std::string row_of(const TestResult& r) {
            r.to.back(), number_text(r.mean(), 9).c_str(), number_text(r.lowest(), 9).c_str());
   for (const std::vector<double>* shares : {&r.members, &r.one_answer})
     row += "," + (shares->empty() ? "" : cell_text(TestResult::mean_of(*shares)));
-  return row + "\n";
+  return row + "," + cell_text(r.same_length) + "\n";
 }
 
-// Beside the accuracy what one answer to all strings would score, and the part of them that are members.
+// Beside the accuracy that at the training length, what one answer to all strings would score, and the part of them that are members.
 void print_run(const TestResult& r) {
   const auto seed = static_cast<unsigned long long>(r.seed);
   std::printf("%-20s %6llu %5.0f to %-5.0f %8.2f %% %14.2f %%", r.task.c_str(), seed, r.from.front(), r.to.back(),
               100 * r.mean(), 100 * r.lowest());
+  if (std::isfinite(r.same_length)) std::printf(" %12.2f %%", 100 * r.same_length);
   if (!r.one_answer.empty()) std::printf(" %8.2f %%", 100 * TestResult::mean_of(r.one_answer));
   if (!r.members.empty() && std::isfinite(r.members[0])) std::printf(" %6.2f %%", 100 * TestResult::mean_of(r.members));
   std::printf("\n");
@@ -67,11 +69,11 @@ void print_run(const TestResult& r) {
 }  // namespace
 
 void report_lengths(const std::string& folder, const RegularSettings& s, const std::vector<TestResult>& results) {
-  std::string csv = "task,seed,from,to,accuracy,lowest,members,one_answer\n";
+  std::string csv = "task,seed,from,to,accuracy,lowest,members,one_answer,same_length\n";
   Figure figure(s.model + ": accuracy on strings longer than those of the training");
   figure.caption(folder);
-  std::printf("\n%-20s %6s %14s %10s %16s %10s %8s\n", "", "seed", "lengths  ", "accuracy", "worst length",
-              "one answer", "members");
+  std::printf("\n%-20s %6s %14s %10s %16s %14s %10s %8s\n", "", "seed", "lengths  ", "accuracy", "worst length",
+              "as in training", "one answer", "members");
   for (const std::vector<TestResult>& runs : by_task(results)) {
     Panel& panel = figure.panel(runs[0].task).x("length (symbols)").y("accuracy").y_range(-0.02, 1.02);
     double sum = 0, best = 0, worst = 1;
@@ -87,7 +89,7 @@ void report_lengths(const std::string& folder, const RegularSettings& s, const s
     if (runs.size() > 1)
       std::printf("%-20s %zu seeds: best %.2f %%, mean %.2f %%, worst %.2f %%\n", runs[0].task.c_str(), runs.size(),
                   100 * best, 100 * sum / static_cast<double>(runs.size()), 100 * worst);
-    if (!runs[0].longer.empty()) report_probabilities(folder, s.probabilities, runs);
+    if (!runs[0].longer_by_probability.empty()) report_probabilities(folder, s.probabilities, runs);
   }
   write_keeping(folder + "/results.csv", csv);
   figure.save(folder + "/lengths.svg");

@@ -61,15 +61,16 @@ class TestOfLengths {
     const std::vector<int> wanted = session_.test_lengths();
     const bool parity = s_.task == "parity_check";
     const auto count = static_cast<int64_t>(wanted.size());
-    begin(count + (parity ? static_cast<int64_t>(s_.probabilities.size()) * (count + 1) : 0), "length");
+    begin(1 + count + (parity ? static_cast<int64_t>(s_.probabilities.size()) * (count + 1) : 0), "length");
+    result_.same_length = accuracy(lengths.train, 0.5f);
     for (const int length : wanted) add(length, length, accuracy(length, 0.5f, &answers_.emplace_back()));
     count_answers();
     for (size_t p = 0; parity && p < s_.probabilities.size(); ++p) {
       const float ones = static_cast<float>(s_.probabilities[p]) / 100;
-      result_.same_length.push_back(accuracy(lengths.train, ones));
+      result_.same_by_probability.push_back(accuracy(lengths.train, ones));
       double sum = 0;
       for (const int length : wanted) sum += accuracy(length, ones);
-      result_.longer.push_back(sum / static_cast<double>(count));
+      result_.longer_by_probability.push_back(sum / static_cast<double>(count));
     }
     save("length,accuracy,members,one_answer\n");
     return result_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,9 @@ struct TestResult {
   // Of each length: the part of its strings that are members (of a language; else NaN), and what a model would score that gives all
   // strings of the test the one answer that is right most often. None for windows.
   std::vector<double> members, one_answer;
+  double same_length = std::numeric_limits<double>::quiet_NaN();  // at the training length; none for windows
   // parity_check, for each probability of a 1: at the training length, and the mean over the longer ones
-  std::vector<double> same_length, longer;
+  std::vector<double> same_by_probability, longer_by_probability;
 
   double mean() const { return mean_of(accuracies); }
   static double mean_of(const std::vector<double>& values) {

@@ -116,7 +116,10 @@ void ScalingPlan::add(const std::string& model, const Json& config, const std::s
   if (tokens / a_step > MOST)
     throw UsageError(
         text("%s: %.3g tokens are %.3g steps, expected at most %.0f", run.name.c_str(), tokens, tokens / a_step, MOST));
-  run.steps = std::max<int64_t>(1, std::llround(tokens / a_step));
+  run.steps = std::llround(tokens / a_step);
+  if (run.steps < 1)
+    throw UsageError(
+        text("%s: %.3g tokens are %.3g steps, expected at least one", run.name.c_str(), tokens, tokens / a_step));
   run.tokens = static_cast<double>(run.steps) * a_step;
   run.budget = budget;
   run.setting = value;

@@ -6,7 +6,7 @@
 
 namespace petroglyph {
 
-// While it lives, SIGINT and SIGTERM only make interrupted() true. One at a time.
+// While it lives, SIGINT, SIGTERM and SIGHUP (a terminal that is closed) only make interrupted() true. One at a time.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -15,7 +15,7 @@ class InterruptGuard {
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
  private:
-  struct sigaction old_interrupt_, old_terminate_;
+  struct sigaction old_interrupt_, old_terminate_, old_hang_up_;
 };
 
 bool interrupted();

@@ -13,7 +13,7 @@ namespace petroglyph {
 namespace {
 
 bool means(const std::string& word, const Experiment& experiment) {
-  return word == "all" || word == experiment.name || experiment.name.rfind(word + "-", 0) == 0;
+  return word == "all" || experiment.name.rfind(word, 0) == 0;
 }
 
 std::vector<std::string> names_of_experiments() {

@@ -16,15 +16,17 @@ namespace {
 // A step that was not reached is later than all.
 double number_of(const Side& side, const Finder& find) {
   if (side.cell.file.empty()) return side.number;
-  const double number = cell_number(side.cell, find);
+  double number = cell_number(side.cell, find);
+  for (const Cell& cell : side.plus) number += cell_number(cell, find);
   const bool a_step = side.cell.form == Cell::Form::STEP || side.cell.form == Cell::Form::STEPS;
   const bool never = a_step && std::isnan(number) && shown_cell(side.cell, find);
   return never ? std::numeric_limits<double>::infinity() : number;
 }
 
 std::string shown(const Side& side, const Finder& find) {
-  const std::string number =
-      side.cell.file.empty() ? number_text(side.number, 4) : shown_cell(side.cell, find).value_or("?");
+  const std::string number = side.cell.file.empty() ? number_text(side.number, 4)
+                             : side.plus.empty()    ? shown_cell(side.cell, find).value_or("?")
+                                                    : text("%.*f", side.cell.digits, number_of(side, find));
   return side.label.empty() ? number : side.label + " " + number;
 }
 
@@ -46,16 +48,17 @@ std::optional<Range> range_of(const Side& side, const Finder& find) {
 
 Outcome outcome_of(const Check& check, const Finder& find) {
   const std::optional<Range> left = range_of(check.less, find), right = range_of(check.more, find);
-  if (left && right && !check.alike) {
+  if (left && right && check.relation == Check::Relation::BELOW) {
     if (left->most < check.factor * right->least) return Outcome::HOLDS;
     return check.factor * right->most < left->least ? Outcome::FAILS : Outcome::CLOSE;
   }
   const double less = number_of(check.less, find), more = check.factor * number_of(check.more, find);
   if (std::isnan(less) || std::isnan(more)) return Outcome::NOT_MEASURED;
   if (std::isinf(less) && std::isinf(more)) return Outcome::CLOSE;
-  if (check.alike) {
+  if (check.relation != Check::Relation::BELOW) {
     const double times = std::max(less / more, more / less / check.factor / check.factor);  // of the factor
-    return times < 1 ? Outcome::HOLDS : times < check.spread ? Outcome::CLOSE : Outcome::FAILS;
+    if (times >= 1 && times < check.spread) return Outcome::CLOSE;
+    return (times < 1) == (check.relation == Check::Relation::ALIKE) ? Outcome::HOLDS : Outcome::FAILS;
   }
   if (less * check.spread < more) return Outcome::HOLDS;
   return check.spread > 1 && less <= more * check.spread ? Outcome::CLOSE : Outcome::FAILS;
@@ -63,12 +66,14 @@ Outcome outcome_of(const Check& check, const Finder& find) {
 
 std::string sentence(const Check& check, Outcome outcome, const Finder& find) {
   const std::string factor = check.factor == 1 ? "" : number_text(check.factor, 3) + " × ";
-  if (check.alike)
+  if (check.relation != Check::Relation::BELOW) {
+    const bool within = (outcome == Outcome::HOLDS) == (check.relation == Check::Relation::ALIKE);
     return shown(check.less, find) +
-           (outcome == Outcome::HOLDS   ? " is within "
-            : outcome == Outcome::CLOSE ? " is about as near as "
-                                        : " is not within ") +
+           (outcome == Outcome::CLOSE ? " is about as near as "
+            : within                  ? " is within "
+                                      : " is not within ") +
            factor + shown(check.more, find);
+  }
   const char* const relation = outcome == Outcome::HOLDS   ? " < "
                                : outcome == Outcome::CLOSE ? ", within the spread of seeds of "
                                                            : " is not below ";

@@ -51,6 +51,7 @@ struct Cell {
     PERCENT,     // of parts of one
     PERPLEXITY,  // of a loss
     BEST_MEAN,   // "100.0 / 98.2": percent, the largest and the mean of all rows
+    BEST,        // of all rows, in percent
     MEAN,        // of all rows, in percent
     SAID         // of a log: the number behind the words `column`, behind those of `where`
   };
@@ -75,16 +76,18 @@ struct Side {
   std::string label;
   Cell cell = {};
   double number = 0;
+  std::vector<Cell> plus = {};  // measured ones that are added to it
 };
 
 // Holds where less < factor · more, by more than the spread of seeds: of several seeds on both sides each on the left must be
 // below each on the right, and where they overlap nothing is decided; of one seed nothing is decided where less is not below
-// more / spread nor more below less / spread. A step that was not reached is later than all. Or `alike`: holds where each of the two
-// is below factor · the other.
+// more / spread nor more below less / spread. A step that was not reached is later than all. ALIKE holds where each of the two
+// is below factor · the other, APART where they are not, by more than the spread.
 struct Check {
+  enum class Relation { BELOW, ALIKE, APART };
   Side less, more;
   double factor = 1, spread = 1;
-  bool alike = false;
+  Relation relation = Relation::BELOW;
 };
 
 // What a paper says, and the comparisons of measured numbers that it comes down to.
@@ -176,9 +179,11 @@ extern const char* const WIKITEXT_2;
 // The options of train_text and scaling for this text: " --data FILE …", or none. Characters that ASCII lacks become '?'.
 std::string text_options(const Scale& scale);
 
-// What a model of text would get that knows the last k tokens only: the part "counts", and its perplexity.
+// What a model of text would get that knows the last k tokens only: the part "counts", and its perplexity. Of a large vocabulary,
+// where k tokens say more, k is MOST_WORDS at most, and 30 million tokens are counted.
+constexpr int MOST_WORDS = 2;
 Command counts_command(const Scale& scale);
-Side counted(int k);
+Side counted(int k, const Scale& scale);
 extern const Listing COUNTED_LISTING;
 
 // Words to a line and back, as a shell reads them. A word with spaces or signs of the shell's stands in double quotes.

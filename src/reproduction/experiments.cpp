@@ -1,5 +1,6 @@
 #include "reproduction/experiment.h"
 
+#include <algorithm>
 #include <iomanip>
 #include <sstream>
 
@@ -34,15 +35,19 @@ std::string text_options(const Scale& scale) {
 }
 
 Command counts_command(const Scale& scale) {
-  return {"counts", "inspect", words_of("counts" + text_options(scale)), Command::Kind::SAYS, false};
+  return {"counts", "inspect",
+          words_of("counts" + text_options(scale) +
+                   (scale.tokenizer.empty() ? "" : " --last " + std::to_string(MOST_WORDS) + " --most 30000000")),
+          Command::Kind::SAYS, false};
 }
 
 const Listing COUNTED_LISTING = {
     "What tables get that know the last few tokens only; a model that is above the one of k tokens may use no more "
     "than k:",
-    "counts.log", ""};
+    "counts.log", "the last 0 tokens"};
 
-Side counted(int k) {
+Side counted(int k, const Scale& scale) {
+  if (!scale.tokenizer.empty()) k = std::min(k, MOST_WORDS);
   const std::string tokens = "the last " + std::to_string(k) + " tokens";
   return {"a table of " + tokens, {"counts.log", {{"", tokens}}, "perplexity ", Cell::Form::SAID, 2}};
 }

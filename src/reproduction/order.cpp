@@ -138,8 +138,9 @@ Plan generalization(const Scale& scale) {
   for (const auto& [position, label] : POSITIONS)
     if (position != "none")
       claim.checks.push_back({side("none", windows.back()), side(position.c_str(), windows.back())});
-  claim.conditions = {{side("none", windows.front()), counted(2)}};
-  claim.remark = "Text; none of three schemes copies strings longer than those of its training";
+  claim.conditions = {{side("none", windows.front()), counted(2, scale)}};
+  claim.remark = "Text";
+  if (scale.quick()) claim.remark += "; none of three schemes copies strings longer than those of its training";
   plan.claims = {claim};
   plan.pictures = {{"text/lengths.svg", "text: perplexity of the last character against the length of the window"},
                    {"copying/lengths.svg", "copying: accuracy against the length"}};
@@ -197,7 +198,7 @@ Plan depths(const Scale& scale) {
     }
     claim.checks.push_back({side(layers, "none"), side(layers, "sinusoidal"), AS_WELL});
     for (const char* position : {"none", "sinusoidal"})
-      claim.conditions.push_back({side(layers, position), counted(2)});
+      claim.conditions.push_back({side(layers, position), counted(2, scale)});
   }
   plan.commands = {
       {"train", "train_text",
@@ -225,8 +226,7 @@ std::vector<Experiment> position_experiments() {
       {"position-depths", POSITIONS_PAPER, "section 5, the models of 12, 24 and 42 layers",
        "Deep models without positional encodings",
        "The paper: work of 2019 has trained models of 12, 24 and 42 layers without positional encodings, on books, and "
-       "they "
-       "gained by leaving sinusoids out; others saw slight losses.",
+       "they gained by leaving sinusoids out; others saw slight losses.",
        "--data TEXT (data/wikitext103.sh and its like)", "six minutes on two cores", "weeks on a GPU", depths,
        "an hour or two on two cores", WIKITEXT_2},
   };

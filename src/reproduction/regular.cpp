@@ -87,34 +87,43 @@ void add_language_claims(Plan& plan, const Scale& scale) {
   Claim regular{"RegularGPT (C = 2) recognizes all twelve languages on longer strings", {}};
   Claim rnn{"an RNN does, too", {}};
   Claim transformer{"a Transformer is at chance on modular arithmetic, parity, cycle navigation, Tomita 5 and 6", {}};
-  if (scale.evening())
-    transformer.remark =
-        "Of 128 strings as short as those of the training it is right on 16, 48, 41, 100 and 50 %: only Tomita 5, and "
-        "something of cycle navigation, was learned at all before it was lost on longer strings";
   Claim better{"RegularGPT (C = 2) is nowhere behind a Transformer", {}};
   Claim three{"with C = 3 modular arithmetic is not learned", {}};
+  const auto best = [](Side side) {  // of the seeds, as the paper asks whether a model can do it at all
+    side.cell.form = Cell::Form::BEST;
+    return side;
+  };
   for (const Language& language : LANGUAGES) {
     const auto side = [&](size_t model) {
       return Side{language.label, accuracy_of(RECOGNIZERS[model].part, language)};
     };
     const Side one_answer{"one answer to all", accuracy_of("transformer", language, "one_answer")};
-    regular.checks.push_back({{"", {}, RIGHT}, side(0)});
-    rnn.checks.push_back({{"", {}, RIGHT}, side(2)});
+    regular.checks.push_back({{"", {}, RIGHT}, best(side(0))});
+    rnn.checks.push_back({{"", {}, RIGHT}, best(side(2))});
     better.checks.push_back({side(3), side(0), AS_GOOD});
     const auto hard = by_chance.find(language.name);
-    if (hard != by_chance.end()) transformer.checks.push_back({side(3), one_answer, hard->second});
-    if (language.name == "modular_arithmetic") three.checks.push_back({side(1), one_answer, hard->second});
+    if (hard == by_chance.end()) continue;
+    transformer.checks.push_back({side(3), one_answer, hard->second});
+    // Who has not learned short strings fails on long ones for another reason.
+    transformer.conditions.push_back({{"", {}, RIGHT},
+                                      {"a Transformer on strings of the training length, " + language.label,
+                                       accuracy_of("transformer", language, "same_length")}});
+    if (language.name != "modular_arithmetic") continue;
+    three.checks.push_back({side(1), one_answer, hard->second});
+    three.conditions.push_back({{"", {}, RIGHT}, {"C = 2", best(side(0)).cell}});
   }
+  better.conditions = transformer.conditions;
   if (scale.evening()) regular.checks.push_back({{"", {}, RIGHT}, {"Modular Arithmetic, width 256", ARITHMETIC}});
   plan.claims = {regular, rnn, transformer, better, three};
 }
 
 std::string languages_size(const Scale& scale) {
   if (scale.full()) return PAPER_SIZE;
-  const std::string one = " one seed in place of three, so that the best and the mean are the same",
-                    tested =
-                        "; every seventh length of the test in place of all, 64 strings of each. The last column: what "
-                        "one answer to all strings would score.";
+  const std::string
+      one = " one seed in place of three, so that the best and the mean are the same",
+      tested =
+          "; every seventh length of the test in place of all, 64 strings of each. The last two columns: what "
+          "one answer to all strings would score, and whether the Transformer has learned its own lengths.";
   return scale.evening()
              ? "Width 64 in place of 256; 5,000 steps at a rate of 1e-3 in place of 100,000 (RNN: 100,000 at 3e-3);" +
                    one + " except for C = 3" + tested + " And modular arithmetic once more at the paper's size."
@@ -140,6 +149,9 @@ Plan languages(const Scale& scale) {
   for (const Language& language : LANGUAGES)
     plan.rows.push_back(
         {language.label, "", accuracy_of(RECOGNIZERS[0].part, language, "one_answer"), "", "one answer to all"});
+  for (const Language& language : LANGUAGES)
+    plan.rows.push_back({language.label, "", accuracy_of("transformer", language, "same_length"), "",
+                         "Transformer at the training length"});
   if (scale.evening()) {
     plan.commands.push_back(
         {"arithmetic", "train_regular",
@@ -170,7 +182,7 @@ const std::vector<Robustness> ROBUSTNESS = {
      {"100", "100", "100", "100", "100"}},
     {3,
      "--steps 2000",
-     "--steps 100000",
+     "--steps 100000 --lr 3e-4",
      {"98.4", "99.8", "99.6", "97.8", "77.2"},
      {"50.1", "49.7", "50.3", "49.9", "50.0"}},
 };
@@ -179,11 +191,10 @@ std::string probabilities_size(const Scale& scale) {
   if (scale.full()) return PAPER_SIZE;
   return scale.evening()
              ? "Width 64 in place of 256, one seed in place of three, every seventh length of the test in place of "
-               "all, 64 "
-               "strings of each; 100,000 steps of the Transformer, as in the paper, 5,000 of the RegularGPT and 20,000 "
-               "of "
-               "the RNN."
-             : "Quick: width 64, one seed; 800 steps of the RegularGPT, 2,000 of the Transformer, 20,000 of the RNN.";
+               "all, 64 strings of each; 100,000 steps of the Transformer, as in the paper, at 3e-4, the middle one of "
+               "its rates; 5,000 of the RegularGPT at 1e-3 and 20,000 of the RNN at 3e-3."
+             : "Quick: width 64, one seed; 800 steps of the RegularGPT and 2,000 of the Transformer at a rate of 1e-3, "
+               "20,000 of the RNN at 3e-3.";
 }
 
 Plan probabilities(const Scale& scale) {
@@ -296,6 +307,7 @@ Plan fields(const Scale& scale) {
   const int length = scale.full() ? 2048 : 256;
   plan.claims = {{"on parity every symbol counts alike, on text the latest tokens",
                   {{{"", {}, 0.4 * 500}, {"half of the gradient within: parity, of 500,", half("parity_check", "500")}},
+                   {{"parity, of 500,", half("parity_check", "500")}, {"", {}, 0.6 * 500}},
                    {{text("text, of %d,", length), half("text", std::to_string(length))}, {"", {}, 0.1 * length}}},
                   "Were all alike it would be 250 of 500"}};
   plan.pictures = {{"fields/receptive_field.svg", "the share of the gradient that the positions to the right have"}};
@@ -314,8 +326,9 @@ std::vector<Extrapolator> extrapolators(bool full) {
   const auto regular = [&](const std::string& chunk, const std::string& thickness) {
     return "regular_gpt:chunk=" + chunk + ":thickness=" + thickness;
   };
+  // The small ones need as many layers for each length as the paper's for eight times the length.
   const std::vector<std::string> chunks = full ? std::vector<std::string>{"32", "64", "128", "128", "256"}
-                                               : std::vector<std::string>{"4", "8", "16", "16", "32"};
+                                               : std::vector<std::string>{"12", "24", "32", "32", "48"};
   const std::string few = full ? "6" : "2", many = full ? "12" : "4";
   return {{"transformer:position=kerple", "KERPLE", {"24.71", "24.42", "24.21", "24.53", "24.74"}},
           {"transformer:position=t5", "T5", {"24.50", "24.38", "25.01", "28.91", "39.08"}},
@@ -341,7 +354,7 @@ void add_text_claims(Plan& plan, const Scale& scale) {
     for (size_t regular = 3; regular < all.size(); ++regular)
       behind.checks.push_back({side(baseline, 0), side(regular, 0)});
   // Who uses only the last few tokens keeps its perplexity at any length.
-  const auto learned = [&](size_t model) { return Check{side(model, 0), counted(4)}; };
+  const auto learned = [&](size_t model) { return Check{side(model, 0), counted(4, scale)}; };
   behind.conditions = {learned(0)};
   plan.claims = {{"KERPLE and ALiBi keep their perplexity at 16 times the length",
                   {{side(0, 3), side(0, 0), KEPT}, {side(2, 3), side(2, 0), KEPT}},
@@ -349,9 +362,10 @@ void add_text_claims(Plan& plan, const Scale& scale) {
                   {learned(0), learned(2)}},
                  {"T5 loses some of it", {{side(1, 0), side(1, 3), 1 / KEPT}}, "", {learned(1)}},
                  {"RegularGPT loses its perplexity where a length needs more layers than it has learned",
-                  {{side(3, 1), side(3, 2), 1 / KEPT}},
-                  "",
-                  {learned(3)}},
+                  {{side(3, 1), side(3, 2), 1 / KEPT}, {side(4, 1), side(4, 3), 1 / KEPT}},
+                  scale.quick() && scale.text.empty() ? "What it loses it loses there, but it is little" : "",
+                  {learned(3), learned(4)}},
+                 {"it keeps it where no length needs more", {{side(5, 3), side(5, 0), KEPT}}, "", {learned(5)}},
                  behind,
                  {"a thicker RegularGPT is better: 128 / 12 than 128 / 6", {{side(6, 0), side(5, 0)}}}};
 }
@@ -365,8 +379,9 @@ Plan extrapolation(const Scale& scale) {
       scale.full()
           ? "The paper's sizes, one seed in place of three."
           : std::string(scale.evening() ? "" : "Quick: ") +
-                "a context of 64 in place of 512 and chunks and lengths an eighth of the paper's, a "
-                "third of its thickness, width 64, " +
+                "a context of 64 in place of 512 and lengths an eighth of the paper's, chunks of 12, 24, 32 and 48 in "
+                "place of 32, 64, 128 and 256, which need as many layers at each length, a third of the thickness, "
+                "width 64, a rate of 2e-3 in place of 6e-4, " +
                 (scale.evening() ? "40,000 steps of 16 windows in place of 50,000 of 32, one seed in place of three"
                                  : "2,500 steps") +
                 ", characters" + (scale.text.empty() ? " of our own stories." : ".");

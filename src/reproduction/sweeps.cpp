@@ -51,14 +51,12 @@ std::string sweep_settings(const Scale& scale, const std::string& option) {
 std::string sweep_size(const Scale& scale) {
   if (scale.full())
     return "The paper's sizes. An evaluation every 10 steps, not at each: a step may be off by 9; a run ends where it "
-           "is "
-           "right on 99 %.";
+           "is right on 99 %.";
   if (scale.evening())
     return "The paper's models; strings of 16 letters in place of 128, batch 64 in place of 320, at most 300 steps in "
            "place of 2,000. Three seeds.";
   return "Quick: strings of 16 letters in place of 128, width 64 and 4 blocks in place of 192 and 12, batch 64 in "
-         "place "
-         "of 320, at most 300 steps in place of 2,000. Three seeds.";
+         "place of 320, at most 300 steps in place of 2,000. Three seeds.";
 }
 
 Cell swept_steps(const Scale& scale, const std::string& variant) {

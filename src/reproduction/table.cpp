@@ -167,6 +167,7 @@ std::optional<std::string> shown_cell(const Cell& cell, const Finder& find) {
     case Cell::Form::STEP: return shown_step(cell, *table);
     case Cell::Form::BEST_MEAN:
       return text("%.1f / %.1f", 100 * *std::max_element(numbers.begin(), numbers.end()), 100 * mean_of(numbers));
+    case Cell::Form::BEST: return text("%.1f", 100 * *std::max_element(numbers.begin(), numbers.end()));
     case Cell::Form::MEAN: return text("%.1f", 100 * mean_of(numbers));
     default: break;
   }
@@ -197,6 +198,7 @@ double cell_number(const Cell& cell, const Finder& find) {
   switch (cell.form) {
     case Cell::Form::PERCENT: return 100 * numbers.front();
     case Cell::Form::PERPLEXITY: return std::exp(numbers.front());
+    case Cell::Form::BEST: return 100 * *std::max_element(numbers.begin(), numbers.end());
     case Cell::Form::BEST_MEAN:
     case Cell::Form::MEAN: return 100 * mean_of(numbers);
     default: return numbers.front();

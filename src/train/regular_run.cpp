@@ -203,7 +203,7 @@ std::vector<int> RegularRun::test_lengths() const {
   if (wanted.empty() || (any.is_membership() && !any_members))
     throw UsageError(
         text("%s has no members of the lengths of this test, %d to %d, every %d, and a model that always says no would "
-             "be right: expected all lengths, or an odd --test-every",
+             "be right: expected all lengths, an even --test-from or an odd --test-every",
              regular.task.c_str(), lengths.test_low, lengths.test_high, regular.every));
   return wanted;
 }

@@ -113,7 +113,7 @@ void RunSettings::check_shards() const {
 Run::Run(RunSettings& settings, Options& options, const std::string& default_name)
     : settings_(settings), ranks_(*settings.ranks), default_name_(default_name) {
   state_.program = settings.program;
-  if (settings.resume && settings.name.empty()) settings.name = default_name;
+  if (settings.resume && settings.name.empty()) settings.name = only_run(default_name);
   const bool chosen = !settings.name.empty();
   settings.name = ranks_.first_says([&] { return chosen ? settings.name : free_run_name(default_name); });
   check_run_name(settings.name);
@@ -138,7 +138,7 @@ void Run::resume(Options& options) {
     if (!std::filesystem::is_directory(folder_)) throw Error(folder_ + ": there is no such run to go on with");
     lock_.emplace(folder_);
     remove_leftovers(folder_);
-    if (!is_there(checkpoint_)) refuse_without_checkpoint(folder_, settings_.program);
+    if (!is_there(checkpoint_)) refuse_without_checkpoint(folder_);
     opened_ = std::make_unique<SafetensorsFile>(checkpoint_);
     const RunState saved = read_run_state(*opened_, settings_.program);
     state_.log = saved.log;
@@ -266,7 +266,9 @@ bool Run::train() {
     const int64_t step = state_.step;
     if (is_snapshot(step, settings_.snapshots)) keep_snapshot();
     Row row;
-    const bool evaluated = evaluate(row), last = ended(row);
+    const bool evaluated = evaluate(row);
+    if (stopped_) break;
+    const bool last = ended(row);
     if (!last) train_one(row);
     append(row, !last);
     if (evaluated && extras_.describe) show_evaluation(progress, step, row);
@@ -307,10 +309,13 @@ void Run::append(const Row& row, bool trained) {
   if (trained) state_.log = log_->checksum();
 }
 
-// Before the step's update, so that a row of the log speaks of one set of weights.
+// Before the step's update, so that a row of the log speaks of one set of weights. One that a signal stops is made anew by who goes on.
 bool Run::evaluate(Row& row) {
   if (state_.step != settings_.steps && (state_.step == 0 || state_.step % settings_.eval_every != 0)) return false;
-  row.evaluated = trainer_->evaluate(*task_, state_.step, eval_samples(), at_once());
+  const std::optional<Measures> measured = trainer_->evaluate(*task_, state_.step, eval_samples(), at_once());
+  stopped_ = !measured;
+  if (stopped_) return false;
+  row.evaluated = *measured;
   check_finite(row.evaluated.loss);
   finite_step_ = state_.step;
   judge(row.evaluated.loss);
@@ -339,7 +344,7 @@ bool Run::ended(const Row& row) {
 }
 
 Measures Run::evaluate(const Task& task, int samples, double longer) {
-  return trainer_->evaluate(task, state_.step, samples, at_once(longer));
+  return trainer_->evaluate(task, state_.step, samples, at_once(longer)).value_or(Measures());
 }
 
 int Run::at_once(double longer) const {
@@ -443,7 +448,8 @@ void Run::report() const {
     std::printf("%s at step %s, in %s\n", ending_.c_str(), with_commas(state_.step).c_str(),
                 duration_text(seconds()).c_str());
   }
-  if (!settings_.quiet) std::printf("saved %s (log.csv, model.safetensors, curve.svg, index.html)\n", folder_.c_str());
+  if (!settings_.quiet || !default_name_.empty())  // of a name that nobody gave
+    std::printf("saved %s (log.csv, model.safetensors, curve.svg, index.html)\n", folder_.c_str());
 }
 
 // "accuracy 50 % at step 95, 90 % at step 100, 99 % at step 100": the first evaluations that reached them.

@@ -87,7 +87,7 @@ class Run {
   void save();
 
   // On samples of another task than the one it learns. Where these are `longer` times as long, only as many go through the model at
-  // a time as have the size of a training batch. By all ranks together.
+  // a time as have the size of a training batch. By all ranks together. Zeros where a signal stops it: see interrupted().
   Measures evaluate(const Task& task, int samples, double longer = 1);
   double chance() const { return task_->chance(); }
   int eval_samples() const {  // of its own task: none twice

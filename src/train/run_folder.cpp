@@ -7,6 +7,8 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/folder_lock.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "train/run.h"
@@ -47,9 +49,21 @@ std::string free_run_name(const std::string& name) {
   return candidate;
 }
 
+std::string only_run(const std::string& name) {
+  if (is_there("runs/" + name + "-2"))
+    throw UsageError("--resume: which run? runs/" + name + " is not the only one (--name " + name + ", --name " + name +
+                     "-2 and on)");
+  return name;
+}
+
 void check_new_run(const std::string& folder) {
-  if (is_there(folder))
-    throw Error(folder + ": this run exists already; go on with it (--resume) or choose another --name");
+  if (!is_there(folder)) return;
+  if (is_there(folder + "/.lock")) FolderLock{folder};  // names a process that is at work there
+  const std::vector<std::string> resumable = {"model.safetensors", "previous.safetensors", "group.json", "study.json"};
+  if (std::none_of(resumable.begin(), resumable.end(),
+                   [&](const std::string& file) { return is_there(folder + "/" + file); }))
+    throw Error(folder + ": this folder is there already, with no checkpoint to go on with; choose another --name");
+  throw Error(folder + ": this run exists already; go on with it (--resume) or choose another --name");
 }
 
 bool goes_on_in_group(Ranks& ranks, const std::string& group, const std::string& name, bool resumed) {
@@ -63,19 +77,21 @@ bool goes_on_in_group(Ranks& ranks, const std::string& group, const std::string&
 
 std::string group_folder(const RunSettings& settings, const std::string& otherwise) {
   return settings.ranks->first_says([&] {
-    if (settings.name.empty()) return settings.resume ? otherwise : free_run_name(otherwise);
+    if (settings.name.empty()) return settings.resume ? only_run(otherwise) : free_run_name(otherwise);
     check_run_name(settings.name);
     if (!settings.resume) check_new_run("runs/" + settings.name);
     return settings.name;
   });
 }
 
-void refuse_without_checkpoint(const std::string& folder, const std::string& program) {
-  const std::string several = runs_in(folder);
+void refuse_without_checkpoint(const std::string& folder) {
+  const std::string several = runs_in(folder), group = folder + "/group.json";
   if (is_there(folder + "/study.json")) throw Error(folder + ": a study of ./scaling, which goes on with it");
+  if (!several.empty() && is_there(group))
+    throw Error(folder + ": several runs are in this folder (" + several + "); ./" +
+                Json::parse(read_file(group), group).at("program").string() + " --resume goes on with them");
   if (!several.empty())
-    throw Error(folder + ": several runs are in this folder (" + several + "); ./" + program +
-                " --resume goes on with them where it is given the --compare or the tasks and seeds of before");
+    throw Error(folder + ": several runs are in this folder (" + several + "), none of them its own");
   if (is_there(folder + "/previous.safetensors"))
     throw Error(folder + ": model.safetensors is missing; the checkpoint before it, previous.safetensors, is there");
   const std::string log = folder + "/log.csv";

@@ -13,7 +13,10 @@ void check_run_name(const std::string& name);
 // The first of runs/NAME, runs/NAME-2, … that is not there yet.
 std::string free_run_name(const std::string& name);
 
-// Throws Error where the folder of a run is there already.
+// The run of this name, which is meant where --resume has none; throws UsageError where there are several, NAME-2 and on.
+std::string only_run(const std::string& name);
+
+// Throws Error where the folder of a run is there already; says whether a process is at work there, and whether it can be gone on with.
 void check_new_run(const std::string& folder);
 
 // The NAME of several runs that belong together, in runs/NAME/: --name, or the first free one, or with --resume `otherwise`.
@@ -24,6 +27,6 @@ std::string group_folder(const RunSettings& settings, const std::string& otherwi
 bool goes_on_in_group(Ranks& ranks, const std::string& group, const std::string& name, bool resumed);
 
 // Throws Error: this folder has no checkpoint to go on with; the message says what there is.
-[[noreturn]] void refuse_without_checkpoint(const std::string& folder, const std::string& program);
+[[noreturn]] void refuse_without_checkpoint(const std::string& folder);
 
 }  // namespace petroglyph

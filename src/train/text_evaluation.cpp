@@ -63,7 +63,7 @@ void evaluate_checkpoint(const TextRunSettings& given) {
   Optimizer unused(model->parameters, *ops, {});
   Trainer trainer(*model, task, unused, *ops, settings.seed, settings.batch, 1);
   Progress progress(0, samples, after_a_while(settings.quiet, "window"));
-  const Measures measures = trainer.evaluate(task, 0, samples, 0, &progress);
+  const Measures measures = trainer.evaluate(task, 0, samples, 0, &progress).value();
   progress.finish();
   std::printf("%s, step %s, on %s: %s windows of %d tokens\n%s\n", state.model.c_str(), with_commas(state.step).c_str(),
               source.data.c_str(), with_commas(samples).c_str(), context,

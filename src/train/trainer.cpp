@@ -5,6 +5,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/text.h"
 #include "math/random.h"
 
@@ -63,6 +64,7 @@ std::vector<Trainer::Sums> Trainer::evaluate_some(const Task& task, int64_t step
     if (progress) progress->show(std::min<int64_t>(samples, end), "");
   };
   for (int64_t begin = int64_t(ranks_->rank()) * at_once; begin < samples; begin += stride) {
+    if (interrupted()) return sums;
     const int begins = static_cast<int>(begin);
     batches.push_back(task.batch(seed_, stream_of("evaluate"), static_cast<uint32_t>(step), begins,
                                  std::min(at_once, samples - begins)));
@@ -84,10 +86,12 @@ bool Trainer::is_finite_at(int64_t step) {
 }
 
 // What the batches say is added in their order.
-Measures Trainer::evaluate(const Task& task, int64_t step, int samples, int at_once, Progress* progress) {
+std::optional<Measures> Trainer::evaluate(const Task& task, int64_t step, int samples, int at_once,
+                                          Progress* progress) {
   if (at_once == 0) at_once = batch_;
   const int R = ranks_->count(), batches = (samples + at_once - 1) / at_once;
   std::vector<Sums> mine = evaluate_some(task, step, samples, at_once, progress);
+  if (ranks_->any(interrupted())) return std::nullopt;
   const size_t each = static_cast<size_t>((batches + R - 1) / R);
   mine.resize(each);
   const std::vector<Sums> all = ranks_->gather(mine);

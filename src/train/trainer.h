@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/progress.h"
@@ -33,8 +34,9 @@ class Trainer {
   // Whether the loss on the samples of `step` is finite, before any update from them.
   bool is_finite_at(int64_t step);
   // On `samples` samples of a task that training never sees, the same for the same step, `at_once` at a time; 0: a part's batch. By all
-  // ranks together; their number does not change the bits. `progress` counts samples.
-  Measures evaluate(const Task& task, int64_t step, int samples, int at_once = 0, Progress* progress = nullptr);
+  // ranks together; their number does not change the bits. `progress` counts samples. Nothing where a signal stops it.
+  std::optional<Measures> evaluate(const Task& task, int64_t step, int samples, int at_once = 0,
+                                   Progress* progress = nullptr);
   // A checksum of a sample of each of the 64 steps from this one, and of as many evaluations.
   uint64_t some_samples(int64_t step) const;
   // Throws Error where the ranks do not get the same samples, or not the same gradient from one of them.
