@@ -79,8 +79,8 @@ void ModelOptions::declare_relations(Options& options) {
   options.add("activation", &activation, {"exp", "relu", "elu", "gelu"},
               "causal_rn, relation_network: of each pair; deep_sets: relu, its default, or gelu");
   options.add("pre-norm", &pre_norm, {"exact", "approximate", "none"},
-              "normalization before the activation, default exact; birn_image: default approximate, in linear time as "
-              "is none; linear_causal_rn: one of these two");
+              "normalization before the activation: exact, the default, of each pair; approximate, the default of "
+              "birn_image and linear_causal_rn, and none take linear time, and linear_causal_rn has these two only");
   options.add("post-norm", &post_norm, "relation networks: normalization after the sum over the pairs");
 }
 

@@ -95,8 +95,8 @@ void TextRunSettings::parse(const std::vector<std::string>& words) {
   options.add(
       "preset", &text_settings.preset, {"small", "tiny", "base"},
       "width, hidden, layers, heads, context, batch and lr where they are not given; shown here: small, whose "
-      "transformers have 4 heads. tiny and base: the papers' sizes; tiny takes up to 9 GB, "
-      "and with --batch 32 --accumulate 10 a tenth of it. Models that answer once a window have sizes of their own");
+      "transformers have 4 heads. tiny and base: the papers' sizes; tiny takes up to 9 GB of memory, "
+      "a tenth of that with --batch 32 --accumulate 10. Models that answer once a window have sizes of their own");
   model.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "mlp_lm",
                           "dct_mlp", "rnn", "regular_gpt"});
   settings.declare(options);
