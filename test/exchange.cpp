@@ -313,6 +313,12 @@ void nano_gpt_files(Test& test) {
   test.check("nothing was run", !std::filesystem::exists(folder.file("x")));
   write_bytes(path, Archive{}({{"a/data.pkl", std::string("\x80\x02") + "\xFF."}}));
   test.throws("an unknown instruction", "has the instruction 0xFF, which is not known", [&] { load(path); });
+  std::string doubling = "\x80\x02" + word("a") + "\x94";
+  for (char i = 0; i < 3; ++i) doubling += std::string("h") + i + "h" + i + "\x93\x94";
+  write_bytes(path, Archive{}({{"a/data.pkl", doubling + "."}}));
+  test.throws("names made of names", "its pickle is damaged: it names something by no name", [&] { load(path); });
+  write_bytes(path, Archive{}({{"a/data.pkl", "\x80\x02" + word(std::string(257, 'a')) + word("a") + "\x93."}}));
+  test.throws("a long name", "its pickle is damaged: it names something by no name", [&] { load(path); });
   write_bytes(path, "no archive");
   test.throws("no archive", "is no file of torch.save, or truncated", [&] { load(path); });
 }
