@@ -210,6 +210,30 @@ void shards_and_halves(Test& test) {
   test.throws("a tensor that is not there", "it has no tensor wte", [&] { load(folder.file("f32")); });
 }
 
+// A head in the file of a tied model: the embedding once more, or one of its own.
+void heads(Test& test) {
+  const TemporaryFolder folder;
+  write_config(folder.path(), gpt2_config());
+  write_tensors(folder.file("a.safetensors"), Kind::F32);
+  Json map = Json::object().set("lm_head.weight", "b.safetensors");
+  for (const TestTensor& tensor : gpt2_tensors()) map.set(tensor.name, "a.safetensors");
+  write_bytes(folder.file("model.safetensors.index.json"), Json::object().set("weight_map", map).text());
+  const auto write_head = [&](const std::vector<float>& values) {
+    SafetensorsWriter writer;
+    writer.add("lm_head.weight", {V, D}, values.data());
+    writer.save(folder.file("b.safetensors"));
+  };
+  std::vector<float> values = values_of({"transformer.wte.weight", {V, D}});
+  write_head(values);
+  test.check("once more", load(folder.path())->parameters.find("head.weight") == nullptr);
+  values.back() += 1;
+  write_head(values);
+  test.check("of its own, every value", parameter(*load(folder.path()), "head.weight") == values);
+  test.equal(
+      "and it is said", open_foreign(folder.path()).translation.notes.back(),
+      "lm_head.weight differs from transformer.wte.weight: the head is its own, whatever tie_word_embeddings says");
+}
+
 // What a key that cannot be said is refused with: its name and why.
 void refused_keys(Test& test) {
   const TemporaryFolder folder;
@@ -256,10 +280,12 @@ std::string tensor_pickle(const std::string& storage, const Shape& shape, const 
 }
 
 // The matrices of nanoGPT are (out,in), and it can do without biases.
-std::string nano_gpt(const std::string& type = "FloatStorage") {
+std::string nano_gpt(const std::string& type = "FloatStorage", bool own_head = false) {
   std::string pickle = "\x80\x02}(" + word("model") + "ccollections\nOrderedDict\n)R(";
   std::vector<std::pair<std::string, std::string>> members;
-  for (const TestTensor& tensor : gpt2_tensors()) {
+  std::vector<TestTensor> tensors = gpt2_tensors();
+  if (own_head) tensors.push_back({"lm_head.weight", {V, D}});
+  for (const TestTensor& tensor : tensors) {
     if (tensor.name.find(".bias") != std::string::npos) continue;
     const bool turned = tensor.name.find(".c_") != std::string::npos;
     const Shape shape = turned ? Shape{tensor.shape[1], tensor.shape[0]} : tensor.shape;
@@ -303,6 +329,9 @@ void nano_gpt_files(Test& test) {
   test.check("BF16", holds_nano(*load(path), true));
   write_bytes(path, nano_gpt("LongStorage"));
   test.throws("whole numbers", "is of torch.LongStorage", [&] { load(path); });
+  write_bytes(path, nano_gpt("FloatStorage", true));
+  test.throws("a head of its own", "lm_head.weight differs from transformer.wte.weight: nanoGPT has one table",
+              [&] { load(path); });
   write_bytes(path, Archive{}({{"a/data.pkl", "\x80\x02}."}}));
   test.throws("another file of PyTorch's", "has no \"model_args\"", [&] { load(path); });
   write_bytes(path, Archive{}({{"a/data.pkl",
@@ -628,6 +657,7 @@ int main(int argc, char** argv) {
   test.run("halves", halves);
   test.run("hugging face", hugging_face);
   test.run("shards and halves", shards_and_halves);
+  test.run("heads", heads);
   test.run("refused keys", refused_keys);
   test.run("nanoGPT", nano_gpt_files);
   test.run("nanoGPT, back", nano_gpt_back);
