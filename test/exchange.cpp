@@ -32,8 +32,8 @@ struct TestTensor {
   Shape shape;
 };
 
-std::vector<TestTensor> gpt2_tensors() {
-  std::vector<TestTensor> list = {{"transformer.wte.weight", {V, D}}, {"transformer.wpe.weight", {T, D}}};
+std::vector<TestTensor> gpt2_tensors(int64_t vocab = V) {
+  std::vector<TestTensor> list = {{"transformer.wte.weight", {vocab, D}}, {"transformer.wpe.weight", {T, D}}};
   for (int l = 0; l < LAYERS; ++l) {
     const std::string h = "transformer.h." + std::to_string(l) + ".";
     for (const auto& [name, in, out] : {std::tuple("attn.c_attn", D, 3 * D), std::tuple("attn.c_proj", D, D),
@@ -68,11 +68,11 @@ void write_config(const std::string& folder, const Json& config) {
 enum class Kind { F32, F16, BF16 };
 
 // Tensors first … last of GPT-2's as one file.
-void write_tensors(const std::string& path, Kind kind, size_t first = 0, size_t last = 1000) {
+void write_tensors(const std::string& path, Kind kind, size_t first = 0, size_t last = 1000, int64_t vocab = V) {
   SafetensorsWriter writer;
   std::vector<std::vector<float>> floats;
   std::vector<std::vector<uint16_t>> halves;
-  const std::vector<TestTensor> all = gpt2_tensors();
+  const std::vector<TestTensor> all = gpt2_tensors(vocab);
   for (size_t i = first; i < std::min(last, all.size()); ++i) floats.push_back(values_of(all[i]));
   for (const std::vector<float>& values : floats) {
     halves.emplace_back();
@@ -533,10 +533,53 @@ void tokenizers(Test& test) {
                  ": tokens that end words with \"</w>\", as those of OpenAI's first GPT do, cannot be said: ours are "
                  "of bytes, "
                  "as GPT-2's");
+  refuse("pieces that are tokens", Json(json).set("model", Json(json.at("model")).set("ignore_merges", true)),
+         "ignore_merges true cannot be said: ours takes no piece for a token but by merges");
   refuse("lower case", Json(json).set("normalizer", Json::object().set("type", "Lowercase")),
          "normalizer \"Lowercase\" cannot be said: ours changes no text");
   refuse("word pieces", Json(json).set("model", Json(json.at("model")).set("type", "WordPiece")),
          "model \"WordPiece\" cannot be said: ours merges pairs of bytes, BPE");
+}
+
+// GPT-NeoX's tokenizer has runs of spaces that are cut out of a text before it is merged.
+void added_tokens(Test& test) {
+  const std::string stories = tell_stories(1, 1, 3000);
+  const auto trained = train_byte_pairs({stories}, 300);
+  Json json = tokenizer_json(*trained), list = json.at("added_tokens");
+  const auto token = [](int64_t id, const char* content) {
+    return Json::object().set("id", id).set("content", content).set("special", false).set("lstrip", false);
+  };
+  list.push(token(301, "  ")).push(token(302, "    ")).push(token(303, "d\n ")).push(token('Q', "Q"));
+  const auto read = read_tokenizer_json(json.set("added_tokens", list), "t");
+  std::vector<int32_t> expected;
+  for (const char* part : {"One", "    ", "  ", " day", "  ", "an", "d\n ", "\n", "Q", "Q"}) {
+    const std::string words = part;
+    const int32_t added = words == "  " ? 301 : words == "    " ? 302 : words == "d\n " ? 303 : -1;
+    for (const int32_t merged : added < 0 ? tokens_of(*trained, words) : std::vector<int32_t>{added})
+      expected.push_back(merged);
+  }
+  const std::string text = "One       day  and\n \nQQ";
+  test.equal("the first, and of these the longest", tokens_of(*read, text), expected);
+  test.equal("no cut is within one", read->cut("and\n xyz, then", 3), size_t(8));
+  const auto again = tokenizer_from_json(Json::parse(read->to_json().text(), "x"), "x");
+  test.equal("through a checkpoint's line", tokens_of(*again, text), expected);
+  test.throws("of no text of its own", "added token \"x\": rstrip true cannot be said", [&] {
+    read_tokenizer_json(json.set("added_tokens", Json(list).push(token(304, "x").set("rstrip", true))), "t");
+  });
+  test.throws("a number that is none", "\"added\" has 4294967297, expected a token from 0 to 303", [&] {
+    tokenizer_from_json(read->to_json().set("added", Json::array().push(int64_t(1) << 32 | 1)), "x");
+  });
+
+  const TemporaryFolder folder;
+  const std::string in = folder.file("in"), saved = folder.file("a.safetensors"), out = folder.file("out");
+  std::filesystem::create_directory(in);
+  write_config(in, gpt2_config().set("vocab_size", 304));
+  write_tensors(in + "/model.safetensors", Kind::F32, 0, 1000, 304);
+  ForeignModel foreign = open_foreign(in);
+  foreign.tokenizer = tokenizer_from_json(read->to_json(), "x");
+  save_as_checkpoint(foreign, in, saved);
+  save_as_hugging_face(saved, out, Precision::F32);
+  test.equal("to Hugging Face and back", find_tokenizer(out)->to_json().text(), read->to_json().text());
 }
 
 void documents(Test& test) {
@@ -664,6 +707,7 @@ int main(int argc, char** argv) {
   test.run("llm.c", llm_c_files);
   test.run("llm.c, back", llm_c_back);
   test.run("tokenizers", tokenizers);
+  test.run("added tokens", added_tokens);
   test.run("documents", documents);
   test.run("raw tokens", raw_tokens);
   test.run("damage", damage);

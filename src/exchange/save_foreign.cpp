@@ -1,5 +1,6 @@
 // Checkpoints of ours as files of others.
 
+#include <algorithm>
 #include <deque>
 
 #include "base/atomic_file.h"
@@ -8,6 +9,7 @@
 #include "exchange/foreign.h"
 #include "exchange/llm_c.h"
 #include "exchange/torch_file.h"
+#include "tokenizers/byte_spelling.h"
 #include "train/text_checkpoint.h"
 
 namespace petroglyph {
@@ -45,9 +47,27 @@ class OwnModel {
   int64_t heads_;
 };
 
-// vocab.json, merges.txt and what tells transformers that they are GPT-2's.
-void write_tokenizer(const Json& tokenizer, const std::string& folder) {
-  if (tokenizer.at("kind").string() != "bpe") return;
+// tokenizer.json, which alone can say that tokens are cut out of a text.
+void write_tokenizer_json(const BytePairTokenizer& tokenizer, const Json& merges, const std::string& folder) {
+  Json vocab = Json::object(), added = Json::array(), model = Json::object(), level = Json::object();
+  const std::vector<int32_t>& cut_out = tokenizer.added();
+  for (int32_t i = 0; i < tokenizer.vocab(); ++i) {
+    const bool is_added = std::find(cut_out.begin(), cut_out.end(), i) != cut_out.end();
+    if (!tokenizer.is_special(i)) vocab.set(spell(tokenizer.bytes(i)), i);
+    if (!tokenizer.is_special(i) && !is_added) continue;
+    Json token = Json::object().set("id", i).set("content", std::string(tokenizer.bytes(i)));
+    for (const char* key : {"single_word", "lstrip", "rstrip", "normalized"}) token.set(key, false);
+    added.push(token.set("special", !is_added));
+  }
+  model.set("type", "BPE").set("vocab", std::move(vocab)).set("merges", merges);
+  level.set("type", "ByteLevel").set("add_prefix_space", false).set("trim_offsets", true).set("use_regex", true);
+  Json json = Json::object();
+  json.set("version", "1.0").set("added_tokens", std::move(added)).set("normalizer", Json()).set("decoder", level);
+  json.set("pre_tokenizer", std::move(level)).set("model", std::move(model));
+  write_file_atomically(folder + "/tokenizer.json", json.text());
+}
+
+void write_vocab_and_merges(const Json& tokenizer, const std::string& folder) {
   Json vocab = Json::object();
   const std::vector<Json>& tokens = tokenizer.at("tokens").items();
   for (size_t i = 0; i < tokens.size(); ++i) vocab.set(tokens[i].string(), i);
@@ -55,9 +75,15 @@ void write_tokenizer(const Json& tokenizer, const std::string& folder) {
   for (const Json& merge : tokenizer.at("merges").items()) merges += merge.string() + "\n";
   write_file_atomically(folder + "/vocab.json", vocab.text());
   write_file_atomically(folder + "/merges.txt", merges);
-  Json json = Json::object();
-  json.set("tokenizer_class", "GPT2Tokenizer").set("add_prefix_space", false);
-  write_file_atomically(folder + "/tokenizer_config.json", json.text() + "\n");
+}
+
+// With what tells transformers whose they are.
+void write_tokenizer(const BytePairTokenizer& tokenizer, const Json& json, const std::string& folder) {
+  const bool simple = tokenizer.added().empty();
+  simple ? write_vocab_and_merges(json, folder) : write_tokenizer_json(tokenizer, json.at("merges"), folder);
+  Json config = Json::object();
+  config.set("tokenizer_class", simple ? "GPT2Tokenizer" : "PreTrainedTokenizerFast").set("add_prefix_space", false);
+  write_file_atomically(folder + "/tokenizer_config.json", config.text() + "\n");
 }
 
 }  // namespace
@@ -73,14 +99,14 @@ void save_as_hugging_face(const std::string& checkpoint, const std::string& fold
   for (const Rule& rule : back.rules)
     for (const NamedTensor& tensor : own.give(rule))
       writer.add(tensor.name, dtype, tensor.shape, kept.emplace_back(bytes_of(tensor.values, precision)).data());
-  if (own.has_tokenizer()) {
-    if (const int32_t end = load_tokenizer(own.file(), own.state())->end_of_text(); end >= 0)
-      back.config.set("bos_token_id", end).set("eos_token_id", end);
-  }
+  const auto tokenizer = own.has_tokenizer() ? load_tokenizer(own.file(), own.state()) : nullptr;
+  if (const int32_t end = tokenizer ? tokenizer->end_of_text() : -1; end >= 0)
+    back.config.set("bos_token_id", end).set("eos_token_id", end);
   make_folder(folder);
   writer.save(folder + "/model.safetensors");
   write_file_atomically(folder + "/config.json", back.config.text() + "\n");
-  if (own.has_tokenizer()) write_tokenizer(own.state().data.at("tokenizer"), folder);
+  if (const auto* pairs = dynamic_cast<const BytePairTokenizer*>(tokenizer.get()))
+    write_tokenizer(*pairs, own.state().data.at("tokenizer"), folder);
 }
 
 void save_as_nano_gpt(const std::string& checkpoint, const std::string& path, Precision precision) {
