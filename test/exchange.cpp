@@ -515,9 +515,21 @@ void tokenizers(Test& test) {
   const auto tiktoken = open_tokenizer(folder.file("a.tiktoken"), false);
   test.check("tiktoken's: stories", tokens_of(*tiktoken, stories) == tokens_of(*trained, stories));
 
+  // cl100k_base and its like, which do not say by which expression they cut texts
+  write_bytes(folder.file("b.tiktoken"), ranks + base64(".\n") + " 500\n");
+  test.equal("tiktoken's of another expression", message_of([&] { open_tokenizer(folder.file("b.tiktoken"), false); }),
+             folder.file("b.tiktoken") +
+                 ": token 500, \".Ċ\", reaches over a place where GPT-2 cuts texts: it is of a " +
+                 "tokenizer that cuts them otherwise");
+
   const auto refuse = [&](const std::string& name, const Json& bad, const std::string& words) {
     test.equal(name, message_of([&] { read_tokenizer_json(bad, "t"); }), "t: " + words);
   };
+  Json crossing = json.at("model"), vocab = crossing.at("vocab"), pairs = crossing.at("merges");
+  crossing.set("vocab", vocab.set("Ċa", 501)).set("merges", pairs.push("Ċ a"));
+  refuse(
+      "tokenizer.json of another expression", Json(json).set("model", crossing),
+      "token 501, \"Ċa\", reaches over a place where GPT-2 cuts texts: it is of a tokenizer that cuts them otherwise");
   Json level = Json::object();
   refuse("another splitting", Json(json).set("pre_tokenizer", level.set("type", "Metaspace")),
          "pre_tokenizer \"Metaspace\" cannot be said: ours cuts texts as GPT-2's ByteLevel does");

@@ -399,6 +399,18 @@ void gpt2_files(Test& test) {
   refuse("vocab.bpe twice the same", "vocab.bpe", merges + "h e\n", "is there twice");
   refuse("an unknown token", "vocab.bpe", merges + "h ॐ\n", "names a token that the vocabulary has not");
   refuse("three tokens", "vocab.bpe", merges + "h e l\n", "is not two tokens");
+  // <=> is a word like others where merges make it.
+  const std::string code = "a<=>b<=>c<=>d they're we're";
+  const auto of_code = train_byte_pairs({code, code}, 280);
+  write_gpt2_files(folder.path(), *of_code);
+  const auto again = open_tokenizer(folder.path(), false);
+  test.check("<=> is learnt", of_code->decode(encode(*of_code, "<=>")) == "<=>" && encode(*of_code, "<=>").size() == 1);
+  test.equal("<=> of a text", encode(*again, "<=>").size(), size_t(1));
+  write_bytes(folder.file("encoder.json"), with(encoder, ":400", ":400,\".Ċ\":401"));
+  write_bytes(folder.file("vocab.bpe"), merges + ". Ċ\n");
+  test.throws("another expression's token",
+              "encoder.json: token 401, \".Ċ\", reaches over a place where GPT-2 cuts texts",
+              [&] { open_tokenizer(folder.path(), false); });
   std::filesystem::remove(folder.file("vocab.bpe"));
   test.throws("no vocab.bpe", "vocab.bpe: cannot read: No such file", [&] { open_tokenizer(folder.path(), false); });
 }

@@ -105,7 +105,9 @@ std::unique_ptr<BytePairTokenizer> build(const Json& json, const std::string& or
     if (pair && merge.items().size() != 2) throw Error("a merge of other than two tokens");
     merges.push_back(pair ? merge.items()[0].string() + " " + merge.items()[1].string() : merge.string());
   }
-  return std::make_unique<BytePairTokenizer>(list.tokens(), origin, merges, origin, special, cut_out);
+  auto tokenizer = std::make_unique<BytePairTokenizer>(list.tokens(), origin, merges, origin, special, cut_out);
+  check_pieces(*tokenizer, origin);
+  return tokenizer;
 }
 
 // ---- *.tiktoken -----------------------------------------------------------------------------------------------------
@@ -166,7 +168,9 @@ std::unique_ptr<BytePairTokenizer> build_tiktoken(const std::string& path) {
   // GPT-2's file has what texts are made of; the token between them comes after.
   const auto last = static_cast<int32_t>(tokens.size());
   tokens.push_back("<|endoftext|>");
-  return std::make_unique<BytePairTokenizer>(tokens, path, merges, path, std::vector<int32_t>{last});
+  auto tokenizer = std::make_unique<BytePairTokenizer>(tokens, path, merges, path, std::vector<int32_t>{last});
+  check_pieces(*tokenizer, path);
+  return tokenizer;
 }
 
 // What is wrong, after the file's name.
