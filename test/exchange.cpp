@@ -182,6 +182,12 @@ void hugging_face(Test& test) {
     test.check("and back, every tensor", equal);
     test.check("and in again", holds_gpt2(*load(to), round));
     test.equal("with its tokenizer", find_tokenizer(to)->to_json().text(), foreign.tokenizer->to_json().text());
+    const auto nothing = [&](const char* file, const char* key) {
+      const Json json = Json::parse(read_bytes(to + "/" + file), file);
+      test.check(std::string(key) + " is none", json.find(key) && json.at(key).is(Json::Kind::Null), json.text());
+    };
+    for (const char* key : {"bos_token_id", "eos_token_id"}) nothing("config.json", key);
+    for (const char* key : {"unk_token", "bos_token", "eos_token"}) nothing("tokenizer_config.json", key);
   }
 }
 
@@ -592,6 +598,9 @@ void added_tokens(Test& test) {
   save_as_checkpoint(foreign, in, saved);
   save_as_hugging_face(saved, out, Precision::F32);
   test.equal("to Hugging Face and back", find_tokenizer(out)->to_json().text(), read->to_json().text());
+  test.equal("the end of a text", Json::parse(read_bytes(out + "/config.json"), "c").at("eos_token_id").integer(), 300);
+  test.equal("and its name", Json::parse(read_bytes(out + "/tokenizer_config.json"), "c").at("eos_token").string(),
+             std::string(END_OF_TEXT));
 }
 
 void documents(Test& test) {

@@ -83,6 +83,10 @@ void write_tokenizer(const BytePairTokenizer& tokenizer, const Json& json, const
   simple ? write_vocab_and_merges(json, folder) : write_tokenizer_json(tokenizer, json.at("merges"), folder);
   Json config = Json::object();
   config.set("tokenizer_class", simple ? "GPT2Tokenizer" : "PreTrainedTokenizerFast").set("add_prefix_space", false);
+  // Unsaid, they would be GPT-2's <|endoftext|>, a token more than the model has where ours has none.
+  const int32_t end = tokenizer.end_of_text();
+  for (const char* key : {"unk_token", "bos_token", "eos_token"})
+    config.set(key, end >= 0 ? Json(std::string(tokenizer.bytes(end))) : Json());
   write_file_atomically(folder + "/tokenizer_config.json", config.text() + "\n");
 }
 
@@ -100,8 +104,8 @@ void save_as_hugging_face(const std::string& checkpoint, const std::string& fold
     for (const NamedTensor& tensor : own.give(rule))
       writer.add(tensor.name, dtype, tensor.shape, kept.emplace_back(bytes_of(tensor.values, precision)).data());
   const auto tokenizer = own.has_tokenizer() ? load_tokenizer(own.file(), own.state()) : nullptr;
-  if (const int32_t end = tokenizer ? tokenizer->end_of_text() : -1; end >= 0)
-    back.config.set("bos_token_id", end).set("eos_token_id", end);
+  const int32_t end = tokenizer ? tokenizer->end_of_text() : -1;
+  for (const char* key : {"bos_token_id", "eos_token_id"}) back.config.set(key, end >= 0 ? Json(end) : Json());
   make_folder(folder);
   writer.save(folder + "/model.safetensors");
   write_file_atomically(folder + "/config.json", back.config.text() + "\n");
