@@ -619,6 +619,15 @@ void kept_files(Test& test, const TemporaryFolder& folder) {
   test.throws("not replaced", aside + ": this file exists already", [&] { check_replaced(aside, false); });
   check_replaced(aside, true);
   check_replaced(path, false);
+  for (const char* device : {"/dev/null", "/dev/stdout"})
+    for (const bool force : {false, true})
+      test.throws(device, "expected a file or a folder, found ", [&] { check_replaced(device, force); });
+  std::filesystem::create_symlink(aside, folder.file("name"));
+  test.throws("a link", "name: expected a file or a folder, found a link, which is never replaced",
+              [&] { check_replaced(folder.file("name"), true); });
+  std::filesystem::create_directory_symlink(folder.path(), folder.file("here"));
+  check_replaced(folder.file("here"), true);
+  std::filesystem::remove(folder.file("here"));
   test.check("claims a folder once", claim_folder(folder.file("p/q")) && !claim_folder(folder.file("p/q")));
   std::filesystem::create_symlink("nowhere", folder.file("link"));
   test.throws("a link to nowhere", "link is a link to nowhere, which does not exist",
