@@ -649,6 +649,8 @@ void program(Test& test) {
   expect("learnt for nothing", "--train 300 a.txt", 2, "--train 300: into which file? (--save FILE)");
   write_bytes(folder.file("empty.txt"), "");
   expect("learnt from nothing", "--train 300 --save few.json empty.txt", 1, "empty.txt: the file is empty");
+  expect("shards that were more", "--tokenizer t.json --out s --force b.txt", 0, "s_000001.bin: removed, of more");
+  test.check("are gone", !std::filesystem::exists(folder.file("s_000001.bin")));
   expect("text instead of shards", "--decode a.txt", 1, "a.txt: ");
   write_bytes(folder.file("c.txt"), "caf\u00E9");
   expect("not ascii", "--tokenizer ascii c.txt", 1, "c.txt: line 1, byte 3: '\u00E9' is no 7-bit ASCII character");
