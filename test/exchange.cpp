@@ -598,6 +598,15 @@ void added_tokens(Test& test) {
   save_as_checkpoint(foreign, in, saved);
   save_as_hugging_face(saved, out, Precision::F32);
   test.equal("to Hugging Face and back", find_tokenizer(out)->to_json().text(), read->to_json().text());
+  foreign.tokenizer = train_byte_pairs({tell_stories(1, 1, 3000)}, 290);
+  save_as_checkpoint(foreign, in, saved);
+  test.equal("another tokenizer's file", message_of([&] { save_as_hugging_face(saved, out, Precision::F32); }),
+             out + "/tokenizer.json: of another tokenizer than what is written; remove it, or choose another folder");
+  const std::string run = folder.file("run");
+  std::filesystem::create_directory(run);
+  std::filesystem::copy_file(saved, run + "/model.safetensors");
+  test.equal("a run's folder", message_of([&] { save_as_hugging_face(saved, run, Precision::F32); }),
+             run + ": a checkpoint of ours lies there as model.safetensors; choose another folder");
   test.equal("the end of a text", Json::parse(read_bytes(out + "/config.json"), "c").at("eos_token_id").integer(), 300);
   test.equal("and its name", Json::parse(read_bytes(out + "/tokenizer_config.json"), "c").at("eos_token").string(),
              std::string(END_OF_TEXT));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <set>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
@@ -77,6 +78,11 @@ void write_vocab_and_merges(const Json& tokenizer, const std::string& folder) {
   write_file_atomically(folder + "/merges.txt", merges);
 }
 
+std::set<std::string> tokenizer_files(const BytePairTokenizer& tokenizer) {
+  if (!tokenizer.added().empty()) return {"tokenizer.json", "tokenizer_config.json"};
+  return {"vocab.json", "merges.txt", "tokenizer_config.json"};
+}
+
 // With what tells transformers whose they are.
 void write_tokenizer(const BytePairTokenizer& tokenizer, const Json& json, const std::string& folder) {
   const bool simple = tokenizer.added().empty();
@@ -88,6 +94,18 @@ void write_tokenizer(const BytePairTokenizer& tokenizer, const Json& json, const
   for (const char* key : {"unk_token", "bos_token", "eos_token"})
     config.set(key, end >= 0 ? Json(std::string(tokenizer.bytes(end))) : Json());
   write_file_atomically(folder + "/tokenizer_config.json", config.text() + "\n");
+}
+
+// Nothing that is no model of Hugging Face's may be replaced, and no other tokenizer's file may stay, which a reader could prefer.
+void check_hugging_face_folder(const std::string& folder, const std::set<std::string>& replaced) {
+  const std::string weights = folder + "/model.safetensors";
+  if (is_there(weights) && is_checkpoint(SafetensorsFile(weights)))
+    throw Error(folder + ": a checkpoint of ours lies there as model.safetensors; choose another folder");
+  for (const char* name : {"tokenizer.json", "vocab.json", "merges.txt", "encoder.json", "vocab.bpe",
+                           "added_tokens.json", "special_tokens_map.json", "tokenizer_config.json"})
+    if (!replaced.count(name) && is_there(folder + "/" + name))
+      throw Error(folder + "/" + name +
+                  ": of another tokenizer than what is written; remove it, or choose another folder");
 }
 
 }  // namespace
@@ -106,11 +124,12 @@ void save_as_hugging_face(const std::string& checkpoint, const std::string& fold
   const auto tokenizer = own.has_tokenizer() ? load_tokenizer(own.file(), own.state()) : nullptr;
   const int32_t end = tokenizer ? tokenizer->end_of_text() : -1;
   for (const char* key : {"bos_token_id", "eos_token_id"}) back.config.set(key, end >= 0 ? Json(end) : Json());
+  const auto* pairs = dynamic_cast<const BytePairTokenizer*>(tokenizer.get());
+  check_hugging_face_folder(folder, pairs ? tokenizer_files(*pairs) : std::set<std::string>());
   make_folder(folder);
   writer.save(folder + "/model.safetensors");
   write_file_atomically(folder + "/config.json", back.config.text() + "\n");
-  if (const auto* pairs = dynamic_cast<const BytePairTokenizer*>(tokenizer.get()))
-    write_tokenizer(*pairs, own.state().data.at("tokenizer"), folder);
+  if (pairs) write_tokenizer(*pairs, own.state().data.at("tokenizer"), folder);
 }
 
 void save_as_nano_gpt(const std::string& checkpoint, const std::string& path, Precision precision) {
