@@ -264,6 +264,10 @@ void refused_keys(Test& test) {
   refuse("fewer blocks", with("n_layer", 1), "cannot be said: our model has no place for it");
   refuse("more blocks", with("n_layer", 3), "has no tensor transformer.h.2.");
   refuse("untied", with("tie_word_embeddings", false), "has no tensor lm_head.weight");
+  Json bloom = Json::object().set("model_type", "bloom").set("vocab_size", V).set("n_layer", 1).set("n_head", 2);
+  const auto width = [&] { return translate(bloom, "c").config.at("width").integer(); };
+  test.equal("BLOOM's width", (bloom.set("hidden_size", 24), width()), int64_t(24));
+  test.equal("by its first name", (bloom.set("n_embed", 12), width()), int64_t(12));
 }
 
 // ---- nanoGPT --------------------------------------------------------------------------------------------------------------
