@@ -614,6 +614,16 @@ void added_tokens(Test& test) {
   test.equal("the end of a text", Json::parse(read_bytes(out + "/config.json"), "c").at("eos_token_id").integer(), 300);
   test.equal("and its name", Json::parse(read_bytes(out + "/tokenizer_config.json"), "c").at("eos_token").string(),
              std::string(END_OF_TEXT));
+  Json twice = Json::parse(R"({"id": 304, "content": "<|endoftext|>", "special": true})", "x");
+  foreign.tokenizer = read_tokenizer_json(json.set("added_tokens", Json(list).push(twice)), "t");
+  foreign.translation.config.set("vocab", 305);
+  const auto ops = make_cpu(1);
+  save_weights(saved,
+               {"convert", "transformer", foreign.translation.config, Json::object(), 0, "",
+                Json::object().set("tokenizer", foreign.tokenizer->to_json())},
+               *make_model("transformer", foreign.translation.config, *ops));
+  test.equal("two tokens of one spelling", message_of([&] { save_as_hugging_face(saved, out, Precision::F32); }),
+             saved + ": tokens 300 and 304 are both \"<|endoftext|>\": no tokenizer of Hugging Face's can say so");
 }
 
 void documents(Test& test) {
