@@ -696,6 +696,23 @@ void scripts(Test& test) {
   expect("tiny Shakespeare", "TINYSHAKESPEARE_SHA256=" + sum_of("plays") + " " + plays, true, "--data out/tinysh");
   test.equal("its text", read_bytes(folder.file("out/tinyshakespeare.txt")), read_bytes(folder.file("plays")));
 
+  // A server that has no parts of a file, such as one that has been got whole: curl ends with 22 and says 416, or with 33.
+  shell(
+      "mkdir bin; printf '%s\\n' '#!/bin/sh' 'while [ $1 != --output ]; do shift; done' "
+      "'[ -s $2 ] && { printf $CODE; exit $STATUS; }; cp plays $2' > bin/curl; chmod +x bin/curl");
+  const auto fetch = [&](const std::string& before, const std::string& sum) {
+    return "PATH=\"$PWD/bin:$PATH\"; export PATH; " + before + script + "fetch.sh' http://x got " + sum;
+  };
+  const std::string sum_of_plays = sum_of("plays");
+  expect("a whole download that was not moved", fetch("cp plays got.part; CODE=500 STATUS=22", sum_of_plays), true,
+         "got: SHA-256");
+  for (const char* answer : {"CODE=416 STATUS=22", "CODE=200 STATUS=33"})
+    expect("another file's beginning", fetch("rm -f got; echo x > got.part; " + std::string(answer), sum_of_plays),
+           true, "got: SHA-256 " + sum_of_plays);
+  expect("a server that is ill", fetch("rm -f got; echo x > got.part; CODE=503 STATUS=22", sum_of_plays), false,
+         "cannot be had");
+  test.equal("what was begun stays", read_bytes(folder.file("got.part")), "x\n");
+
   if (installed("unzip") && installed("zip")) {
     shell(
         "mkdir wikitext-2; for s in train valid test; do echo $s > wikitext-2/wiki.$s.tokens; done; zip -qr a.zip "
@@ -719,6 +736,8 @@ void scripts(Test& test) {
   test.equal("its text", read_bytes(folder.file("out/c4_00002.txt")), expected);
   shell("echo x >> out/c4-train.00002-of-01024.json.gz; echo x | gzip > c4-train.00002-of-01024.json.gz");
   expect("the first checksum is demanded of the next", c4 + "2", false, "expected ");
+  shell("gzip -c documents > c4-train.00008-of-01024.json.gz");
+  expect("a number with zeros before it", c4 + "008", true, "c4-train.00008-of-01024.json.gz: SHA-256 ");
   expect("no documents", c4 + "3", false, "document 1 is no JSON object");
   expect("a truncated part", c4 + "4", false, "c4-train.00004-of-01024.json.gz: cannot be read");
   test.check("leaves no text", !std::filesystem::exists(folder.file("out/c4_00004.txt.part")) &&
