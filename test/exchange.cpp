@@ -11,6 +11,7 @@
 #include "check.h"
 #include "cpu/make_cpu.h"
 #include "exchange/foreign.h"
+#include "exchange/torch_file.h"
 #include "math/random.h"
 #include "tasks/corpus.h"
 #include "tasks/stories.h"
@@ -144,6 +145,14 @@ void halves(Test& test) {
   test.equal("just not too large", to_f16(65519.0f), 0x7BFF);
   test.equal("BF16, a tie to the even one", to_bf16(1 + 0x1p-8f), 0x3F80);
   test.equal("BF16, above it", to_bf16(1 + 0x1.1p-8f), 0x3F81);
+  const float most = std::numeric_limits<float>::max(), infinity = std::numeric_limits<float>::infinity();
+  test.equal("no number becomes infinite", message_of([] {
+               bytes_of("w", {1, -70000}, Precision::F16);
+             }),
+             "--precision f16: tensor w has -70000, more than such a number can say; bf16 or f32 can");
+  test.equal("nor in BF16", message_of([&] { bytes_of("w", {most}, Precision::BF16); }),
+             "--precision bf16: tensor w has 3.40282347e+38, more than such a number can say; f32 can");
+  test.equal("what is infinite stays", bytes_of("w", {infinity}, Precision::F16), std::string("\x00\x7C", 2));
 }
 
 void hugging_face(Test& test) {
@@ -337,6 +346,14 @@ void nano_gpt_files(Test& test) {
   test.check("every value in its place, biases zero", holds_nano(*load(path), false));
   write_bytes(path, nano_gpt("BFloat16Storage"));
   test.check("BF16", holds_nano(*load(path), true));
+  std::string flipped = nano_gpt();
+  flipped[flipped.find("ckpt/data/0") + 50] ^= 1;
+  write_bytes(path, flipped);
+  test.throws("a bit of a weight", "its checksum is another than the archive's: damaged", [&] { load(path); });
+  std::string pickle = "\x80\x02}" + word("w") + tensor_pickle("0", {1}, "DoubleStorage") + "s.";
+  write_bytes(path, Archive{}({{"a/data.pkl", pickle}, {"a/data/0", little(0x48078287F49C4A1D, 8)}}));
+  test.equal("a number beyond 32 bits", message_of([&] { TorchFile(path, {}).read("w"); }),
+             path + ": tensor w has 1e+39, more than 32 bits can say");
   write_bytes(path, nano_gpt("LongStorage"));
   test.throws("whole numbers", "is of torch.LongStorage", [&] { load(path); });
   write_bytes(path, nano_gpt("FloatStorage", true));
@@ -371,6 +388,13 @@ void nano_gpt_back(Test& test) {
   const auto before = load(in)->parameters.values().download();
   save_as_nano_gpt(saved, out, Precision::F32);
   test.check("every value", load(out)->parameters.values().download() == before);
+  RunState late = read_run_state(SafetensorsFile(saved));
+  late.step = 3000000000;
+  save_weights(folder.file("late.safetensors"), late, *load(in));
+  save_as_nano_gpt(folder.file("late.safetensors"), out, Precision::F32);
+  const TorchFile written(out, {"model"});
+  test.equal("many steps", written.pickle().find(written.pickle().root(), "iter_num")->integer, late.step);
+  save_as_nano_gpt(saved, out, Precision::F32);
   test.check("the same bytes again", (save_as_nano_gpt(saved, in, Precision::F32), read_bytes(in) == read_bytes(out)));
   for (const auto& [precision, round] : {std::pair(
                                              Precision::F16, +[](float v) { return from_f16(to_f16(v)); }),

@@ -22,6 +22,7 @@ class OutputFile {
   void write(std::string_view text) { write(text.data(), text.size()); }
   void flush_to_disk();
   void close(bool flushed);
+  const std::string& path() const { return path_; }
 
  private:
   std::string path_;

@@ -133,7 +133,8 @@ void save_as_hugging_face(const std::string& checkpoint, const std::string& fold
   std::deque<std::string> kept;  // the writer does not copy
   for (const Rule& rule : back.rules)
     for (const NamedTensor& tensor : own.give(rule))
-      writer.add(tensor.name, dtype, tensor.shape, kept.emplace_back(bytes_of(tensor.values, precision)).data());
+      writer.add(tensor.name, dtype, tensor.shape,
+                 kept.emplace_back(bytes_of(tensor.name, tensor.values, precision)).data());
   const auto tokenizer = own.has_tokenizer() ? load_tokenizer(own.file(), own.state()) : nullptr;
   const int32_t end = tokenizer ? tokenizer->end_of_text() : -1;
   for (const char* key : {"bos_token_id", "eos_token_id"}) back.config.set(key, end >= 0 ? Json(end) : Json());
@@ -156,7 +157,7 @@ void save_as_nano_gpt(const std::string& checkpoint, const std::string& path, Pr
   for (const Rule& rule : gpt2_rules(config.at("layers").integer(), true, false))
     for (const NamedTensor& tensor : own.give(rule)) {
       tensors.push_back({tensor.name, tensor.shape, storages.size()});
-      storages.push_back(bytes_of(tensor.values, precision));
+      storages.push_back(bytes_of(tensor.name, tensor.values, precision));
     }
   tensors.push_back({"lm_head.weight", tensors[0].shape, tensors[0].storage});  // the first one is the token embedding
   Json arguments = Json::object(), beside = Json::object();
