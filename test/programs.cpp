@@ -387,6 +387,13 @@ class OtherPrograms {
                 talk.output);
     talks_in_windows(shell);
     expect(shell, "a prompt while talking", "runs/t -i --prompt a", 2, "expected one of them");
+    write_bytes(shell.file("foreign"), "\xC3\xA9\nOne \nTwo \n");
+    const Outcome on = shell.run("runs/t --length 9 --quiet -i < foreign");
+    test_.check("a character that it has not ends no talk",
+                on.status == 0 && on.says("is no 7-bit ASCII character") &&
+                    on.says("nothing of this line was read\n") &&
+                    on.output.substr(on.output.find('\n') + 1) == talk.output,
+                on.output);
   }
 
   // What an answer depends on: all that was said, and not how much is asked for.
