@@ -658,6 +658,12 @@ void program(Test& test) {
   expect("a missing file", "c.txt", 1, "tokenize: c.txt: cannot be read: No such file");
   expect("too few tokens", "--train 100 --save few.json a.txt", 2, "--train 100: every byte is a token");
   expect("learnt for nothing", "--train 300 a.txt", 2, "--train 300: into which file? (--save FILE)");
+  for (const char* idle : {"--tokenizer ascii", "--replace"})
+    expect(idle, std::string("--train 300 --save few.json a.txt ") + idle, 2,
+           std::string(idle) + ": does nothing with --train 300");
+  for (const char* idle : {"--out p", "--shard-tokens 9", "--replace"})
+    expect(idle, std::string("--decode s_000000.bin ") + idle, 2, std::string(idle) + ": does nothing with --decode\n");
+  expect("a size of no shards", "--shard-tokens 9 a.txt", 2, "--shard-tokens 9: of which shards? (--out PREFIX)");
   write_bytes(folder.file("empty.txt"), "");
   expect("learnt from nothing", "--train 300 --save few.json empty.txt", 1, "empty.txt: the file is empty");
   expect("shards that were more", "--tokenizer t.json --out s --force b.txt", 0, "s_000001.bin: removed, of more");

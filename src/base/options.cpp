@@ -280,7 +280,8 @@ std::map<std::string, std::string> Options::idle() const {
     for (const Option::Condition& condition : option.conditions_) {
       const std::string now = value(condition.option);
       if (std::find(condition.values.begin(), condition.values.end(), now) == condition.values.end())
-        found.emplace(option.name_, option.source_ + ": does nothing with --" + condition.option + " " + now);
+        found.emplace(option.name_, option.source_ + ": does nothing with " +
+                                        written(condition.option, known(condition.option).flag_, now));
     }
   }
   return found;
