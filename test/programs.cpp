@@ -37,6 +37,8 @@ class ProgramTest {
   void usage() {
     const Shell shell(program_);
     expect(shell, "help", "--help", 0, "--length");
+    for (const char* word : {"--help > /dev/full", "--version > /dev/full"})
+      expect(shell, word, word, 1, "cannot write to the standard output");
     expect(shell, "unknown option", "--lenght 5", 2, "train_copy: unknown option --lenght (did you mean --length?)");
     expect(shell, "length 0", "--length 0", 2, "--length 0: expected a whole number from 1");
     expect(shell, "heads", "--heads 5", 2, "train_copy: --heads 5 does not divide --hidden 192");

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "base/program.h"
 #include "base/text.h"
 #include "base/version.h"
 
@@ -67,6 +68,7 @@ void append_help_line(std::string& out, const std::string& label, const std::str
 
 [[noreturn]] void print_and_stop(const std::string& words) {
   std::fputs(words.c_str(), stdout);
+  if (!flush_output()) throw Error("cannot write to the standard output");
   std::exit(0);
 }
 
