@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/checksum.h"
@@ -421,6 +422,10 @@ void gpt2_files(Test& test) {
   write_bytes(folder.file("vocab.bpe"), merges + ". Ċ\n");
   test.throws("another expression's token",
               "encoder.json: token 401, \".Ċ\", reaches over a place where GPT-2 cuts texts",
+              [&] { open_tokenizer(folder.path(), false); });
+  std::filesystem::remove(folder.file("vocab.bpe"));
+  mkfifo(folder.file("vocab.bpe").c_str(), 0600);
+  test.throws("a pipe, which is not waited for", "vocab.bpe: expected a file, found something else",
               [&] { open_tokenizer(folder.path(), false); });
   std::filesystem::remove(folder.file("vocab.bpe"));
   test.throws("no vocab.bpe", "vocab.bpe: cannot read: No such file", [&] { open_tokenizer(folder.path(), false); });

@@ -41,7 +41,7 @@ class SafetensorsWeights final : public Weights {
  private:
   // {"weight_map": {"wte.weight": "model-00001-of-00002.safetensors", …}}
   void read_index(const std::string& path) {
-    const Json json = Json::parse(read_file(path), path);
+    const Json json = Json::parse(read_regular_file(path), path);
     std::map<std::string, const SafetensorsFile*> open;
     try {
       for (const auto& [name, file] : json.at("weight_map").members()) {

@@ -152,7 +152,7 @@ std::string merge_of(const std::string& token, size_t rank, const Ranks& ranks) 
 std::unique_ptr<BytePairTokenizer> build_tiktoken(const std::string& path) {
   std::vector<std::string> tokens, merges;
   Ranks ranks;
-  for (const std::string& line : split(read_file(path), '\n')) {
+  for (const std::string& line : split(read_regular_file(path), '\n')) {
     if (trim(line).empty()) continue;
     const size_t space = line.find(' ');
     const auto number = space == std::string::npos ? std::nullopt : parse_integer(trim(line.substr(space + 1)));
@@ -211,7 +211,7 @@ std::unique_ptr<BytePairTokenizer> find_tokenizer(const std::string& folder) {
   if ((has("encoder.json") && has("vocab.bpe")) || (has("vocab.json") && has("merges.txt")))
     return read_gpt2_files(folder);
   const std::string path = folder + "/tokenizer.json";
-  if (has("tokenizer.json")) return read_tokenizer_json(Json::parse(read_file(path), path), path);
+  if (has("tokenizer.json")) return read_tokenizer_json(Json::parse(read_regular_file(path), path), path);
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     if (is_tiktoken_file(entry.path().string())) files.push_back(entry.path().string());

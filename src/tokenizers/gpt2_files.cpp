@@ -21,7 +21,7 @@ std::string path_of(const std::string& folder, const char* name, const char* oth
 
 // The spelled tokens in the order of their numbers.
 std::vector<std::string> read_encoder(const std::string& path) {
-  const Json json = Json::parse(read_file(path), path);
+  const Json json = Json::parse(read_regular_file(path), path);
   if (!json.is(Json::Kind::Object)) throw Error(path + ": is " + name_of(json.kind()) + ", expected an object");
   std::vector<std::string> tokens(json.members().size());
   std::vector<bool> there(tokens.size());
@@ -39,7 +39,7 @@ std::vector<std::string> read_encoder(const std::string& path) {
 }
 
 std::vector<std::string> read_merges(const std::string& path) {
-  const std::string file = read_file(path);
+  const std::string file = read_regular_file(path);
   std::vector<std::string> merges;
   for (size_t at = 0, end; at < file.size(); at = end + 1) {
     end = std::min(file.find('\n', at), file.size());
