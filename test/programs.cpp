@@ -463,6 +463,11 @@ class OtherPrograms {
                 shell.script(convert + "nowhere").says("nowhere: there is no such file or folder"));
     test_.check("what GPT-2 cannot say",
                 shell.script(convert + "runs/t --to hf").says("norm \"plain\" cannot be said by GPT-2"));
+    shell.script(train +
+                 "--model mamba --name h --steps 1 --layers 1 --width 8 --data other.txt --batch 2 --context 8 " +
+                 "--eval-samples 2 --sample-length 0 --threads 1");
+    const Outcome here = shell.script(convert + "runs/h --to hf --save hf; cd hf && " + convert + ".");
+    test_.check("the folder that one is in", here.status == 0 && here.says("saved hf.safetensors"), here.output);
   }
 
   void generation() {
