@@ -10,6 +10,7 @@ folder=${1:-$here}
 [ $# -gt 0 ] && shift
 [ $# -gt 0 ] || set -- 0
 for part; do
+  part=$(echo "$part" | sed 's/^0*\(.\)/\1/')  # for printf 010 were octal
   if [ "$part" = valid ]; then
     remote=c4-validation.00000-of-00008.json.gz text=$folder/c4_valid.txt
   else

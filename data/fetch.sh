@@ -13,7 +13,13 @@ download() {
     file://*) cp "${url#file://}" "$1" ;;
     *)
       if command -v curl > /dev/null; then
-        curl --fail --location --retry 3 --continue-at - --output "$1" "$url"
+        answer=$(curl --fail --location --retry 3 --continue-at - --output "$1" --write-out '%{http_code}' "$url") || {
+          status=$?
+          # Nothing can be gone on with: it is whole already, another file's, or the server has no parts. Then from the start.
+          [ -s "$1" ] && { [ "$status" = 33 ] || [ "$answer" = 416 ]; } || return "$status"
+          rm "$1"
+          curl --fail --location --retry 3 --output "$1" "$url"
+        }
       else
         wget --continue --output-document "$1" "$url"
       fi ;;
@@ -25,7 +31,8 @@ if [ -f "$file" ] && { [ "$wanted" = - ] || [ "$(sum "$file")" = "$wanted" ]; };
   exit 0
 fi
 mkdir -p "$(dirname "$file")"
-download "$file.part" || { echo "$file: cannot be had from $url" >&2; exit 1; }
+whole() { [ "$wanted" != - ] && [ -f "$file.part" ] && [ "$(sum "$file.part")" = "$wanted" ]; }
+whole || download "$file.part" || { echo "$file: cannot be had from $url" >&2; exit 1; }
 found=$(sum "$file.part")
 if [ "$wanted" != - ] && [ "$found" != "$wanted" ]; then
   rm "$file.part"

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/crc32.h"
+
 namespace petroglyph {
 
 inline std::string little(uint64_t value, int bytes) {
@@ -28,7 +30,8 @@ struct Archive {
       // an unknown field first, as other programs write them
       const std::string extra =
           large ? little(0x5455, 2) + little(1, 2) + "x" + little(1, 2) + little(24, 2) + numbers + little(at, 8) : "";
-      const std::string common = little(method, 2) + little(0, 8) + little(size, 4) + little(size, 4);
+      const std::string common =
+          little(method, 2) + little(0, 4) + little(crc32(data), 4) + little(size, 4) + little(size, 4);
       file += "PK\3\4" + little(20, 2) + little(0, 2) + common + little(name.size(), 2) +
               little(local_extra.size(), 2) + name + local_extra + data;
       directory += "PK\1\2" + little(20, 2) + little(20, 2) + little(0, 2) + common + little(name.size(), 2) +

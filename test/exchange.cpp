@@ -11,6 +11,7 @@
 #include "check.h"
 #include "cpu/make_cpu.h"
 #include "exchange/foreign.h"
+#include "exchange/torch_file.h"
 #include "math/random.h"
 #include "tasks/corpus.h"
 #include "tasks/stories.h"
@@ -32,8 +33,8 @@ struct TestTensor {
   Shape shape;
 };
 
-std::vector<TestTensor> gpt2_tensors() {
-  std::vector<TestTensor> list = {{"transformer.wte.weight", {V, D}}, {"transformer.wpe.weight", {T, D}}};
+std::vector<TestTensor> gpt2_tensors(int64_t vocab = V) {
+  std::vector<TestTensor> list = {{"transformer.wte.weight", {vocab, D}}, {"transformer.wpe.weight", {T, D}}};
   for (int l = 0; l < LAYERS; ++l) {
     const std::string h = "transformer.h." + std::to_string(l) + ".";
     for (const auto& [name, in, out] : {std::tuple("attn.c_attn", D, 3 * D), std::tuple("attn.c_proj", D, D),
@@ -68,11 +69,11 @@ void write_config(const std::string& folder, const Json& config) {
 enum class Kind { F32, F16, BF16 };
 
 // Tensors first … last of GPT-2's as one file.
-void write_tensors(const std::string& path, Kind kind, size_t first = 0, size_t last = 1000) {
+void write_tensors(const std::string& path, Kind kind, size_t first = 0, size_t last = 1000, int64_t vocab = V) {
   SafetensorsWriter writer;
   std::vector<std::vector<float>> floats;
   std::vector<std::vector<uint16_t>> halves;
-  const std::vector<TestTensor> all = gpt2_tensors();
+  const std::vector<TestTensor> all = gpt2_tensors(vocab);
   for (size_t i = first; i < std::min(last, all.size()); ++i) floats.push_back(values_of(all[i]));
   for (const std::vector<float>& values : floats) {
     halves.emplace_back();
@@ -144,6 +145,14 @@ void halves(Test& test) {
   test.equal("just not too large", to_f16(65519.0f), 0x7BFF);
   test.equal("BF16, a tie to the even one", to_bf16(1 + 0x1p-8f), 0x3F80);
   test.equal("BF16, above it", to_bf16(1 + 0x1.1p-8f), 0x3F81);
+  const float most = std::numeric_limits<float>::max(), infinity = std::numeric_limits<float>::infinity();
+  test.equal("no number becomes infinite", message_of([] {
+               bytes_of("w", {1, -70000}, Precision::F16);
+             }),
+             "--precision f16: tensor w has -70000, more than such a number can say; bf16 or f32 can");
+  test.equal("nor in BF16", message_of([&] { bytes_of("w", {most}, Precision::BF16); }),
+             "--precision bf16: tensor w has 3.40282347e+38, more than such a number can say; f32 can");
+  test.equal("what is infinite stays", bytes_of("w", {infinity}, Precision::F16), std::string("\x00\x7C", 2));
 }
 
 void hugging_face(Test& test) {
@@ -182,6 +191,12 @@ void hugging_face(Test& test) {
     test.check("and back, every tensor", equal);
     test.check("and in again", holds_gpt2(*load(to), round));
     test.equal("with its tokenizer", find_tokenizer(to)->to_json().text(), foreign.tokenizer->to_json().text());
+    const auto nothing = [&](const char* file, const char* key) {
+      const Json json = Json::parse(read_bytes(to + "/" + file), file);
+      test.check(std::string(key) + " is none", json.find(key) && json.at(key).is(Json::Kind::Null), json.text());
+    };
+    for (const char* key : {"bos_token_id", "eos_token_id"}) nothing("config.json", key);
+    for (const char* key : {"unk_token", "bos_token", "eos_token"}) nothing("tokenizer_config.json", key);
   }
 }
 
@@ -210,6 +225,30 @@ void shards_and_halves(Test& test) {
   test.throws("a tensor that is not there", "it has no tensor wte", [&] { load(folder.file("f32")); });
 }
 
+// A head in the file of a tied model: the embedding once more, or one of its own.
+void heads(Test& test) {
+  const TemporaryFolder folder;
+  write_config(folder.path(), gpt2_config());
+  write_tensors(folder.file("a.safetensors"), Kind::F32);
+  Json map = Json::object().set("lm_head.weight", "b.safetensors");
+  for (const TestTensor& tensor : gpt2_tensors()) map.set(tensor.name, "a.safetensors");
+  write_bytes(folder.file("model.safetensors.index.json"), Json::object().set("weight_map", map).text());
+  const auto write_head = [&](const std::vector<float>& values) {
+    SafetensorsWriter writer;
+    writer.add("lm_head.weight", {V, D}, values.data());
+    writer.save(folder.file("b.safetensors"));
+  };
+  std::vector<float> values = values_of({"transformer.wte.weight", {V, D}});
+  write_head(values);
+  test.check("once more", load(folder.path())->parameters.find("head.weight") == nullptr);
+  values.back() += 1;
+  write_head(values);
+  test.check("of its own, every value", parameter(*load(folder.path()), "head.weight") == values);
+  test.equal(
+      "and it is said", open_foreign(folder.path()).translation.notes.back(),
+      "lm_head.weight differs from transformer.wte.weight: the head is its own, whatever tie_word_embeddings says");
+}
+
 // What a key that cannot be said is refused with: its name and why.
 void refused_keys(Test& test) {
   const TemporaryFolder folder;
@@ -234,6 +273,10 @@ void refused_keys(Test& test) {
   refuse("fewer blocks", with("n_layer", 1), "cannot be said: our model has no place for it");
   refuse("more blocks", with("n_layer", 3), "has no tensor transformer.h.2.");
   refuse("untied", with("tie_word_embeddings", false), "has no tensor lm_head.weight");
+  Json bloom = Json::object().set("model_type", "bloom").set("vocab_size", V).set("n_layer", 1).set("n_head", 2);
+  const auto width = [&] { return translate(bloom, "c").config.at("width").integer(); };
+  test.equal("BLOOM's width", (bloom.set("hidden_size", 24), width()), int64_t(24));
+  test.equal("by its first name", (bloom.set("n_embed", 12), width()), int64_t(12));
 }
 
 // ---- nanoGPT --------------------------------------------------------------------------------------------------------------
@@ -256,10 +299,12 @@ std::string tensor_pickle(const std::string& storage, const Shape& shape, const 
 }
 
 // The matrices of nanoGPT are (out,in), and it can do without biases.
-std::string nano_gpt(const std::string& type = "FloatStorage") {
+std::string nano_gpt(const std::string& type = "FloatStorage", bool own_head = false) {
   std::string pickle = "\x80\x02}(" + word("model") + "ccollections\nOrderedDict\n)R(";
   std::vector<std::pair<std::string, std::string>> members;
-  for (const TestTensor& tensor : gpt2_tensors()) {
+  std::vector<TestTensor> tensors = gpt2_tensors();
+  if (own_head) tensors.push_back({"lm_head.weight", {V, D}});
+  for (const TestTensor& tensor : tensors) {
     if (tensor.name.find(".bias") != std::string::npos) continue;
     const bool turned = tensor.name.find(".c_") != std::string::npos;
     const Shape shape = turned ? Shape{tensor.shape[1], tensor.shape[0]} : tensor.shape;
@@ -301,8 +346,19 @@ void nano_gpt_files(Test& test) {
   test.check("every value in its place, biases zero", holds_nano(*load(path), false));
   write_bytes(path, nano_gpt("BFloat16Storage"));
   test.check("BF16", holds_nano(*load(path), true));
+  std::string flipped = nano_gpt();
+  flipped[flipped.find("ckpt/data/0") + 50] ^= 1;
+  write_bytes(path, flipped);
+  test.throws("a bit of a weight", "its checksum is another than the archive's: damaged", [&] { load(path); });
+  std::string pickle = "\x80\x02}" + word("w") + tensor_pickle("0", {1}, "DoubleStorage") + "s.";
+  write_bytes(path, Archive{}({{"a/data.pkl", pickle}, {"a/data/0", little(0x48078287F49C4A1D, 8)}}));
+  test.equal("a number beyond 32 bits", message_of([&] { TorchFile(path, {}).read("w"); }),
+             path + ": tensor w has 1e+39, more than 32 bits can say");
   write_bytes(path, nano_gpt("LongStorage"));
   test.throws("whole numbers", "is of torch.LongStorage", [&] { load(path); });
+  write_bytes(path, nano_gpt("FloatStorage", true));
+  test.throws("a head of its own", "lm_head.weight differs from transformer.wte.weight: nanoGPT has one table",
+              [&] { load(path); });
   write_bytes(path, Archive{}({{"a/data.pkl", "\x80\x02}."}}));
   test.throws("another file of PyTorch's", "has no \"model_args\"", [&] { load(path); });
   write_bytes(path, Archive{}({{"a/data.pkl",
@@ -313,6 +369,12 @@ void nano_gpt_files(Test& test) {
   test.check("nothing was run", !std::filesystem::exists(folder.file("x")));
   write_bytes(path, Archive{}({{"a/data.pkl", std::string("\x80\x02") + "\xFF."}}));
   test.throws("an unknown instruction", "has the instruction 0xFF, which is not known", [&] { load(path); });
+  std::string doubling = "\x80\x02" + word("a") + "\x94";
+  for (char i = 0; i < 3; ++i) doubling += std::string("h") + i + "h" + i + "\x93\x94";
+  write_bytes(path, Archive{}({{"a/data.pkl", doubling + "."}}));
+  test.throws("names made of names", "its pickle is damaged: it names something by no name", [&] { load(path); });
+  write_bytes(path, Archive{}({{"a/data.pkl", "\x80\x02" + word(std::string(257, 'a')) + word("a") + "\x93."}}));
+  test.throws("a long name", "its pickle is damaged: it names something by no name", [&] { load(path); });
   write_bytes(path, "no archive");
   test.throws("no archive", "is no file of torch.save, or truncated", [&] { load(path); });
 }
@@ -326,6 +388,13 @@ void nano_gpt_back(Test& test) {
   const auto before = load(in)->parameters.values().download();
   save_as_nano_gpt(saved, out, Precision::F32);
   test.check("every value", load(out)->parameters.values().download() == before);
+  RunState late = read_run_state(SafetensorsFile(saved));
+  late.step = 3000000000;
+  save_weights(folder.file("late.safetensors"), late, *load(in));
+  save_as_nano_gpt(folder.file("late.safetensors"), out, Precision::F32);
+  const TorchFile written(out, {"model"});
+  test.equal("many steps", written.pickle().find(written.pickle().root(), "iter_num")->integer, late.step);
+  save_as_nano_gpt(saved, out, Precision::F32);
   test.check("the same bytes again", (save_as_nano_gpt(saved, in, Precision::F32), read_bytes(in) == read_bytes(out)));
   for (const auto& [precision, round] : {std::pair(
                                              Precision::F16, +[](float v) { return from_f16(to_f16(v)); }),
@@ -480,9 +549,21 @@ void tokenizers(Test& test) {
   const auto tiktoken = open_tokenizer(folder.file("a.tiktoken"), false);
   test.check("tiktoken's: stories", tokens_of(*tiktoken, stories) == tokens_of(*trained, stories));
 
+  // cl100k_base and its like, which do not say by which expression they cut texts
+  write_bytes(folder.file("b.tiktoken"), ranks + base64(".\n") + " 500\n");
+  test.equal("tiktoken's of another expression", message_of([&] { open_tokenizer(folder.file("b.tiktoken"), false); }),
+             folder.file("b.tiktoken") +
+                 ": token 500, \".Ċ\", reaches over a place where GPT-2 cuts texts: it is of a " +
+                 "tokenizer that cuts them otherwise");
+
   const auto refuse = [&](const std::string& name, const Json& bad, const std::string& words) {
     test.equal(name, message_of([&] { read_tokenizer_json(bad, "t"); }), "t: " + words);
   };
+  Json crossing = json.at("model"), vocab = crossing.at("vocab"), pairs = crossing.at("merges");
+  crossing.set("vocab", vocab.set("Ċa", 501)).set("merges", pairs.push("Ċ a"));
+  refuse(
+      "tokenizer.json of another expression", Json(json).set("model", crossing),
+      "token 501, \"Ċa\", reaches over a place where GPT-2 cuts texts: it is of a tokenizer that cuts them otherwise");
   Json level = Json::object();
   refuse("another splitting", Json(json).set("pre_tokenizer", level.set("type", "Metaspace")),
          "pre_tokenizer \"Metaspace\" cannot be said: ours cuts texts as GPT-2's ByteLevel does");
@@ -498,10 +579,75 @@ void tokenizers(Test& test) {
                  ": tokens that end words with \"</w>\", as those of OpenAI's first GPT do, cannot be said: ours are "
                  "of bytes, "
                  "as GPT-2's");
+  refuse("pieces that are tokens", Json(json).set("model", Json(json.at("model")).set("ignore_merges", true)),
+         "ignore_merges true cannot be said: ours takes no piece for a token but by merges");
   refuse("lower case", Json(json).set("normalizer", Json::object().set("type", "Lowercase")),
          "normalizer \"Lowercase\" cannot be said: ours changes no text");
   refuse("word pieces", Json(json).set("model", Json(json.at("model")).set("type", "WordPiece")),
          "model \"WordPiece\" cannot be said: ours merges pairs of bytes, BPE");
+}
+
+// GPT-NeoX's tokenizer has runs of spaces that are cut out of a text before it is merged.
+void added_tokens(Test& test) {
+  const std::string stories = tell_stories(1, 1, 3000);
+  const auto trained = train_byte_pairs({stories}, 300);
+  Json json = tokenizer_json(*trained), list = json.at("added_tokens");
+  const auto token = [](int64_t id, const char* content) {
+    return Json::object().set("id", id).set("content", content).set("special", false).set("lstrip", false);
+  };
+  list.push(token(301, "  ")).push(token(302, "    ")).push(token(303, "d\n ")).push(token('Q', "Q"));
+  const auto read = read_tokenizer_json(json.set("added_tokens", list), "t");
+  std::vector<int32_t> expected;
+  for (const char* part : {"One", "    ", "  ", " day", "  ", "an", "d\n ", "\n", "Q", "Q"}) {
+    const std::string words = part;
+    const int32_t added = words == "  " ? 301 : words == "    " ? 302 : words == "d\n " ? 303 : -1;
+    for (const int32_t merged : added < 0 ? tokens_of(*trained, words) : std::vector<int32_t>{added})
+      expected.push_back(merged);
+  }
+  const std::string text = "One       day  and\n \nQQ";
+  test.equal("the first, and of these the longest", tokens_of(*read, text), expected);
+  test.equal("no cut is within one", read->cut("and\n xyz, then", 3), size_t(8));
+  const auto again = tokenizer_from_json(Json::parse(read->to_json().text(), "x"), "x");
+  test.equal("through a checkpoint's line", tokens_of(*again, text), expected);
+  test.throws("of no text of its own", "added token \"x\": rstrip true cannot be said", [&] {
+    read_tokenizer_json(json.set("added_tokens", Json(list).push(token(304, "x").set("rstrip", true))), "t");
+  });
+  test.throws("a number that is none", "\"added\" has 4294967297, expected a token from 0 to 303", [&] {
+    tokenizer_from_json(read->to_json().set("added", Json::array().push(int64_t(1) << 32 | 1)), "x");
+  });
+
+  const TemporaryFolder folder;
+  const std::string in = folder.file("in"), saved = folder.file("a.safetensors"), out = folder.file("out");
+  std::filesystem::create_directory(in);
+  write_config(in, gpt2_config().set("vocab_size", 304));
+  write_tensors(in + "/model.safetensors", Kind::F32, 0, 1000, 304);
+  ForeignModel foreign = open_foreign(in);
+  foreign.tokenizer = tokenizer_from_json(read->to_json(), "x");
+  save_as_checkpoint(foreign, in, saved);
+  save_as_hugging_face(saved, out, Precision::F32);
+  test.equal("to Hugging Face and back", find_tokenizer(out)->to_json().text(), read->to_json().text());
+  foreign.tokenizer = train_byte_pairs({tell_stories(1, 1, 3000)}, 290);
+  save_as_checkpoint(foreign, in, saved);
+  test.equal("another tokenizer's file", message_of([&] { save_as_hugging_face(saved, out, Precision::F32); }),
+             out + "/tokenizer.json: of another tokenizer than what is written; remove it, or choose another folder");
+  const std::string run = folder.file("run");
+  std::filesystem::create_directory(run);
+  std::filesystem::copy_file(saved, run + "/model.safetensors");
+  test.equal("a run's folder", message_of([&] { save_as_hugging_face(saved, run, Precision::F32); }),
+             run + ": a checkpoint of ours lies there as model.safetensors; choose another folder");
+  test.equal("the end of a text", Json::parse(read_bytes(out + "/config.json"), "c").at("eos_token_id").integer(), 300);
+  test.equal("and its name", Json::parse(read_bytes(out + "/tokenizer_config.json"), "c").at("eos_token").string(),
+             std::string(END_OF_TEXT));
+  Json twice = Json::parse(R"({"id": 304, "content": "<|endoftext|>", "special": true})", "x");
+  foreign.tokenizer = read_tokenizer_json(json.set("added_tokens", Json(list).push(twice)), "t");
+  foreign.translation.config.set("vocab", 305);
+  const auto ops = make_cpu(1);
+  save_weights(saved,
+               {"convert", "transformer", foreign.translation.config, Json::object(), 0, "",
+                Json::object().set("tokenizer", foreign.tokenizer->to_json())},
+               *make_model("transformer", foreign.translation.config, *ops));
+  test.equal("two tokens of one spelling", message_of([&] { save_as_hugging_face(saved, out, Precision::F32); }),
+             saved + ": tokens 300 and 304 are both \"<|endoftext|>\": no tokenizer of Hugging Face's can say so");
 }
 
 void documents(Test& test) {
@@ -622,12 +768,14 @@ int main(int argc, char** argv) {
   test.run("halves", halves);
   test.run("hugging face", hugging_face);
   test.run("shards and halves", shards_and_halves);
+  test.run("heads", heads);
   test.run("refused keys", refused_keys);
   test.run("nanoGPT", nano_gpt_files);
   test.run("nanoGPT, back", nano_gpt_back);
   test.run("llm.c", llm_c_files);
   test.run("llm.c, back", llm_c_back);
   test.run("tokenizers", tokenizers);
+  test.run("added tokens", added_tokens);
   test.run("documents", documents);
   test.run("raw tokens", raw_tokens);
   test.run("damage", damage);

@@ -23,6 +23,7 @@
 #include "base/safetensors.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "base/zip.h"
 #include "check.h"
 #include "figures/figure.h"
 #include "models/config.h"
@@ -353,8 +354,9 @@ void safetensors(Test& test) {
   test.check("equal contents make equal files", read_bytes(path) == bytes);
   test.check("an open file outlives its replacement", holds(file, saved));
   test.equal("as float from float", file.read_as_float("blocks.0.weight"), saved.weight);
-  test.equal("as float from double", file.read_as_float("moment \"é\"")[0], 0.1f);
   float two[2];
+  file.read_as_float("moment \"é\"", 0, 1, two);
+  test.equal("as float from double", two[0], 0.1f);
   const std::string prefix = path + ": ";
   const auto says = [&](const std::string& message, auto ask) {
     test.equal(message, message_of(ask), prefix + message + "; nothing was changed");
@@ -362,6 +364,7 @@ void safetensors(Test& test) {
   says("it has no tensor head", [&] { file.entry("head"); });
   says("its metadata lacks \"task\"", [&] { file.metadata("task"); });
   says("tensor step is of type I64, expected F32", [&] { file.read<float>("step"); });
+  says("tensor moment \"é\" has 1e+300, more than 32 bits can say", [&] { file.read_as_float("moment \"é\""); });
   says("tensor counts is of type I32, expected F32, F64, F16 or BF16", [&] { file.read_as_float("counts"); });
   says("tensor blocks.0.weight has 6 elements, expected 2", [&] { file.read("blocks.0.weight", two, 2); });
   says("tensor blocks.0.weight has shape 2×3, expected 3×2", [&] { file.expect_shape("blocks.0.weight", {3, 2}); });
@@ -541,6 +544,16 @@ void no_room(Test& test, const TemporaryFolder& folder, const std::string& path)
              folder.file("new") + ": cannot write: File too large; nothing was written");
   test.check("is not there", !exists(folder.file("new")) && leftovers(folder) == 0);
 
+  const auto archive = [](OutputFile& file) {
+    ZipWriter writer(file);
+    writer.add("a", "b");
+    writer.add("large", {"", 0xFFFFFFFF});  // which is not read
+  };
+  test.equal("an archive that is too large", message_of([&] { write_file_atomically(folder.file("zip"), archive); }),
+             folder.file("zip") +
+                 ": cannot write: a zip archive of more than 4 GiB; numbers of 16 bits take half, as " +
+                 "with --precision bf16; nothing was written");
+
   if (std::filesystem::exists("/dev/full")) {
     const auto onto_full_disk = [](OutputFile&) { OutputFile("/dev/full", OutputFile::Mode::Append).write("three"); };
     test.equal("a full disk", message_of([&] { write_file_atomically(path, onto_full_disk); }),
@@ -619,6 +632,15 @@ void kept_files(Test& test, const TemporaryFolder& folder) {
   test.throws("not replaced", aside + ": this file exists already", [&] { check_replaced(aside, false); });
   check_replaced(aside, true);
   check_replaced(path, false);
+  for (const char* device : {"/dev/null", "/dev/stdout"})
+    for (const bool force : {false, true})
+      test.throws(device, "expected a file or a folder, found ", [&] { check_replaced(device, force); });
+  std::filesystem::create_symlink(aside, folder.file("name"));
+  test.throws("a link", "name: expected a file or a folder, found a link, which is never replaced",
+              [&] { check_replaced(folder.file("name"), true); });
+  std::filesystem::create_directory_symlink(folder.path(), folder.file("here"));
+  check_replaced(folder.file("here"), true);
+  std::filesystem::remove(folder.file("here"));
   test.check("claims a folder once", claim_folder(folder.file("p/q")) && !claim_folder(folder.file("p/q")));
   std::filesystem::create_symlink("nowhere", folder.file("link"));
   test.throws("a link to nowhere", "link is a link to nowhere, which does not exist",

@@ -37,6 +37,8 @@ class ProgramTest {
   void usage() {
     const Shell shell(program_);
     expect(shell, "help", "--help", 0, "--length");
+    for (const char* word : {"--help > /dev/full", "--version > /dev/full"})
+      expect(shell, word, word, 1, "cannot write to the standard output");
     expect(shell, "unknown option", "--lenght 5", 2, "train_copy: unknown option --lenght (did you mean --length?)");
     expect(shell, "length 0", "--length 0", 2, "--length 0: expected a whole number from 1");
     expect(shell, "heads", "--heads 5", 2, "train_copy: --heads 5 does not divide --hidden 192");
@@ -387,6 +389,13 @@ class OtherPrograms {
                 talk.output);
     talks_in_windows(shell);
     expect(shell, "a prompt while talking", "runs/t -i --prompt a", 2, "expected one of them");
+    write_bytes(shell.file("foreign"), "\xC3\xA9\nOne \nTwo \n");
+    const Outcome on = shell.run("runs/t --length 9 --quiet -i < foreign");
+    test_.check("a character that it has not ends no talk",
+                on.status == 0 && on.says("is no 7-bit ASCII character") &&
+                    on.says("nothing of this line was read\n") &&
+                    on.output.substr(on.output.find('\n') + 1) == talk.output,
+                on.output);
   }
 
   // What an answer depends on: all that was said, and not how much is asked for.
@@ -454,6 +463,11 @@ class OtherPrograms {
                 shell.script(convert + "nowhere").says("nowhere: there is no such file or folder"));
     test_.check("what GPT-2 cannot say",
                 shell.script(convert + "runs/t --to hf").says("norm \"plain\" cannot be said by GPT-2"));
+    shell.script(train +
+                 "--model mamba --name h --steps 1 --layers 1 --width 8 --data other.txt --batch 2 --context 8 " +
+                 "--eval-samples 2 --sample-length 0 --threads 1");
+    const Outcome here = shell.script(convert + "runs/h --to hf --save hf; cd hf && " + convert + ".");
+    test_.check("the folder that one is in", here.status == 0 && here.says("saved hf.safetensors"), here.output);
   }
 
   void generation() {

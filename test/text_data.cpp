@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/checksum.h"
@@ -203,15 +204,22 @@ void byte_pairs(Test& test) {
   const std::string stories = tell_stories(1, 1, 20000);
   const auto tokenizer = train_byte_pairs({stories}, 600);
   test.equal("tokens", tokenizer->vocab(), 600);
+  // with tokens that are cut out of a text: of some merges, of one byte, over the ends of pieces
+  Json json = tokenizer->to_json(), added = Json::array();
+  for (const int token : {100, 310, 311, 312}) added.push(token);
+  const auto cutting = tokenizer_from_json(json.set("added", added), "x");
   Dice dice(stream_of("byte pairs"));
   bool back = true, cuts = true;
   for (int i = 0; i < 300; ++i) {
     const std::string text = i % 2 == 0 ? wild_text(dice, 1 + dice.below(300)) : stories.substr(dice.below(15000), 300);
-    back = back && tokenizer->decode(encode(*tokenizer, text)) == text;
-    const size_t at = tokenizer->cut(text, dice.below(static_cast<uint32_t>(text.size())));
-    std::vector<int32_t> parts = encode(*tokenizer, text.substr(0, at));
-    tokenizer->encode(std::string_view(text).substr(at), parts);
-    cuts = cuts && parts == encode(*tokenizer, text);
+    const size_t wanted = dice.below(static_cast<uint32_t>(text.size()));
+    for (const Tokenizer* each : std::vector<const Tokenizer*>{tokenizer.get(), cutting.get()}) {
+      back = back && each->decode(encode(*each, text)) == text;
+      const size_t at = each->cut(text, wanted);
+      std::vector<int32_t> parts = encode(*each, text.substr(0, at));
+      each->encode(std::string_view(text).substr(at), parts);
+      cuts = cuts && parts == encode(*each, text);
+    }
   }
   test.check("random bytes and stories come back", back);
   test.check("a cut changes nothing", cuts);
@@ -286,6 +294,10 @@ void training(Test& test) {
   test.throws("too few tokens", "at least 256 tokens, not 255", [] { train_byte_pairs({"abc"}, 255); });
   const std::string run(100000, 'x');
   test.equal("one long word", train_byte_pairs({run}, 262)->bytes(261).size(), size_t(64));
+  // Of its parts none begins what is no piece of the text, as 's would be.
+  const std::string marks(1024, '!');
+  for (const std::string& merge : merges_of(*train_byte_pairs({marks + "'s " + marks + "'s " + marks + "'s"}, 300)))
+    test.check("a long word cut: " + merge, merge != "' s");
 }
 
 void tokenizer_files(Test& test) {
@@ -399,6 +411,22 @@ void gpt2_files(Test& test) {
   refuse("vocab.bpe twice the same", "vocab.bpe", merges + "h e\n", "is there twice");
   refuse("an unknown token", "vocab.bpe", merges + "h ॐ\n", "names a token that the vocabulary has not");
   refuse("three tokens", "vocab.bpe", merges + "h e l\n", "is not two tokens");
+  // <=> is a word like others where merges make it.
+  const std::string code = "a<=>b<=>c<=>d they're we're";
+  const auto of_code = train_byte_pairs({code, code}, 280);
+  write_gpt2_files(folder.path(), *of_code);
+  const auto again = open_tokenizer(folder.path(), false);
+  test.check("<=> is learnt", of_code->decode(encode(*of_code, "<=>")) == "<=>" && encode(*of_code, "<=>").size() == 1);
+  test.equal("<=> of a text", encode(*again, "<=>").size(), size_t(1));
+  write_bytes(folder.file("encoder.json"), with(encoder, ":400", ":400,\".Ċ\":401"));
+  write_bytes(folder.file("vocab.bpe"), merges + ". Ċ\n");
+  test.throws("another expression's token",
+              "encoder.json: token 401, \".Ċ\", reaches over a place where GPT-2 cuts texts",
+              [&] { open_tokenizer(folder.path(), false); });
+  std::filesystem::remove(folder.file("vocab.bpe"));
+  mkfifo(folder.file("vocab.bpe").c_str(), 0600);
+  test.throws("a pipe, which is not waited for", "vocab.bpe: expected a file, found something else",
+              [&] { open_tokenizer(folder.path(), false); });
   std::filesystem::remove(folder.file("vocab.bpe"));
   test.throws("no vocab.bpe", "vocab.bpe: cannot read: No such file", [&] { open_tokenizer(folder.path(), false); });
 }
@@ -635,8 +663,16 @@ void program(Test& test) {
   expect("a missing file", "c.txt", 1, "tokenize: c.txt: cannot be read: No such file");
   expect("too few tokens", "--train 100 --save few.json a.txt", 2, "--train 100: every byte is a token");
   expect("learnt for nothing", "--train 300 a.txt", 2, "--train 300: into which file? (--save FILE)");
+  for (const char* idle : {"--tokenizer ascii", "--replace"})
+    expect(idle, std::string("--train 300 --save few.json a.txt ") + idle, 2,
+           std::string(idle) + ": does nothing with --train 300");
+  for (const char* idle : {"--out p", "--shard-tokens 9", "--replace"})
+    expect(idle, std::string("--decode s_000000.bin ") + idle, 2, std::string(idle) + ": does nothing with --decode\n");
+  expect("a size of no shards", "--shard-tokens 9 a.txt", 2, "--shard-tokens 9: of which shards? (--out PREFIX)");
   write_bytes(folder.file("empty.txt"), "");
   expect("learnt from nothing", "--train 300 --save few.json empty.txt", 1, "empty.txt: the file is empty");
+  expect("shards that were more", "--tokenizer t.json --out s --force b.txt", 0, "s_000001.bin: removed, of more");
+  test.check("are gone", !std::filesystem::exists(folder.file("s_000001.bin")));
   expect("text instead of shards", "--decode a.txt", 1, "a.txt: ");
   write_bytes(folder.file("c.txt"), "caf\u00E9");
   expect("not ascii", "--tokenizer ascii c.txt", 1, "c.txt: line 1, byte 3: '\u00E9' is no 7-bit ASCII character");
@@ -671,6 +707,23 @@ void scripts(Test& test) {
   expect("tiny Shakespeare", "TINYSHAKESPEARE_SHA256=" + sum_of("plays") + " " + plays, true, "--data out/tinysh");
   test.equal("its text", read_bytes(folder.file("out/tinyshakespeare.txt")), read_bytes(folder.file("plays")));
 
+  // A server that has no parts of a file, such as one that has been got whole: curl ends with 22 and says 416, or with 33.
+  shell(
+      "mkdir bin; printf '%s\\n' '#!/bin/sh' 'while [ $1 != --output ]; do shift; done' "
+      "'[ -s $2 ] && { printf $CODE; exit $STATUS; }; cp plays $2' > bin/curl; chmod +x bin/curl");
+  const auto fetch = [&](const std::string& before, const std::string& sum) {
+    return "PATH=\"$PWD/bin:$PATH\"; export PATH; " + before + script + "fetch.sh' http://x got " + sum;
+  };
+  const std::string sum_of_plays = sum_of("plays");
+  expect("a whole download that was not moved", fetch("cp plays got.part; CODE=500 STATUS=22", sum_of_plays), true,
+         "got: SHA-256");
+  for (const char* answer : {"CODE=416 STATUS=22", "CODE=200 STATUS=33"})
+    expect("another file's beginning", fetch("rm -f got; echo x > got.part; " + std::string(answer), sum_of_plays),
+           true, "got: SHA-256 " + sum_of_plays);
+  expect("a server that is ill", fetch("rm -f got; echo x > got.part; CODE=503 STATUS=22", sum_of_plays), false,
+         "cannot be had");
+  test.equal("what was begun stays", read_bytes(folder.file("got.part")), "x\n");
+
   if (installed("unzip") && installed("zip")) {
     shell(
         "mkdir wikitext-2; for s in train valid test; do echo $s > wikitext-2/wiki.$s.tokens; done; zip -qr a.zip "
@@ -694,6 +747,8 @@ void scripts(Test& test) {
   test.equal("its text", read_bytes(folder.file("out/c4_00002.txt")), expected);
   shell("echo x >> out/c4-train.00002-of-01024.json.gz; echo x | gzip > c4-train.00002-of-01024.json.gz");
   expect("the first checksum is demanded of the next", c4 + "2", false, "expected ");
+  shell("gzip -c documents > c4-train.00008-of-01024.json.gz");
+  expect("a number with zeros before it", c4 + "008", true, "c4-train.00008-of-01024.json.gz: SHA-256 ");
   expect("no documents", c4 + "3", false, "document 1 is no JSON object");
   expect("a truncated part", c4 + "4", false, "c4-train.00004-of-01024.json.gz: cannot be read");
   test.check("leaves no text", !std::filesystem::exists(folder.file("out/c4_00004.txt.part")) &&

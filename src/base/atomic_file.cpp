@@ -197,10 +197,16 @@ void write_keeping(const std::string& path, std::string_view content) {
 }
 
 void check_replaced(const std::string& path, bool force) {
-  if (!force && is_there(path))
-    throw Error(path + (std::filesystem::is_directory(path)
-                            ? ": this folder exists already; choose another one, or --force replaces files in it"
-                            : ": this file exists already; choose another one, or --force replaces it"));
+  if (!is_there(path)) return;
+  std::error_code none;
+  const std::filesystem::file_status status = std::filesystem::symlink_status(path, none);
+  const bool folder = std::filesystem::is_directory(path, none);  // a link to one too: what is replaced lies in it
+  if (!folder && !std::filesystem::is_regular_file(status))
+    throw Error(path + ": expected a file or a folder, found " +
+                (std::filesystem::is_symlink(status) ? "a link" : "something else") + ", which is never replaced");
+  if (!force)
+    throw Error(path + (folder ? ": this folder exists already; choose another one, or --force replaces files in it"
+                               : ": this file exists already; choose another one, or --force replaces it"));
 }
 
 bool is_there(const std::string& path) {

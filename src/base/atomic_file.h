@@ -22,6 +22,7 @@ class OutputFile {
   void write(std::string_view text) { write(text.data(), text.size()); }
   void flush_to_disk();
   void close(bool flushed);
+  const std::string& path() const { return path_; }
 
  private:
   std::string path_;
@@ -49,7 +50,8 @@ std::string put_aside(const std::string& path);
 // write_file_atomically(), but a file that is there with another content is put aside first.
 void write_keeping(const std::string& path, std::string_view content);
 
-// What we did not write is never replaced: throws Error where the file is there, unless `force`.
+// What we did not write is never replaced: throws Error where the file is there, unless `force`; a device, a pipe or a link to a
+// file never is.
 void check_replaced(const std::string& path, bool force);
 
 // Whether something lies there; an unreachable path is not there.

@@ -2,6 +2,7 @@
 // of a binary32). Every one of them is a float; a float is rounded to the nearest, ties to even.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -47,5 +48,8 @@ inline uint16_t to_f16(float value) {
   const uint32_t sum = bits_of(float_of(rest) + 0.5f);
   return static_cast<uint16_t>(sign | (sum - bits_of(0.5f)));
 }
+
+// Whether rounding made an infinity of a number.
+inline bool overflowed(double value, float rounded) { return std::isinf(rounded) && std::isfinite(value); }
 
 }  // namespace petroglyph

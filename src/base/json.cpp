@@ -93,7 +93,7 @@ class JsonParser {
       skip_space();
       if (!take(':')) fail("expected ':' after a key");
       Json value = parse_value(depth);
-      object.append_member(std::move(key), std::move(value));
+      object.append(key, std::move(value));
       skip_space();
     } while (take(','));
     if (!take('}')) fail("expected ',' or '}'");
@@ -270,12 +270,17 @@ Json Json::parse(std::string_view text, const std::string& origin) { return Json
 
 Json& Json::set(const std::string& key, Json value) {
   expect(Kind::Object);
-  expect_utf8(key);
   for (Member& member : members_) {
     if (member.first != key) continue;
     member.second = std::move(value);
     return *this;
   }
+  return append(key, std::move(value));
+}
+
+Json& Json::append(const std::string& key, Json value) {
+  expect(Kind::Object);
+  expect_utf8(key);
   members_.emplace_back(key, std::move(value));
   return *this;
 }
@@ -285,8 +290,6 @@ Json& Json::push(Json value) {
   items_.push_back(std::move(value));
   return *this;
 }
-
-void Json::append_member(std::string key, Json value) { members_.emplace_back(std::move(key), std::move(value)); }
 
 void Json::refuse_integer(const std::string& digits) {
   throw Error("JSON holds whole numbers up to 2^53 exactly, not " + digits);

@@ -32,8 +32,10 @@ class Json {
   // The one value that `text` holds; `origin` (a file's name) opens the message of an Error.
   static Json parse(std::string_view text, const std::string& origin);
 
-  // Building. set() replaces the value of a key that is already there.
+  // Building. set() replaces the value of a key that is already there; append(), of a key that is known to be new, does not look for
+  // it.
   Json& set(const std::string& key, Json value);
+  Json& append(const std::string& key, Json value);
   Json& push(Json value);
 
   Kind kind() const { return kind_; }
@@ -73,7 +75,6 @@ class Json {
   }
   [[noreturn]] static void refuse_integer(const std::string& digits);
   void expect(Kind kind) const;
-  void append_member(std::string key, Json value);  // for the parser, which has seen that the key is new
   void append_to(std::string& out) const;
 
   Kind kind_ = Kind::Null;

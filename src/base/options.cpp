@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "base/program.h"
 #include "base/text.h"
 #include "base/version.h"
 
@@ -67,6 +68,7 @@ void append_help_line(std::string& out, const std::string& label, const std::str
 
 [[noreturn]] void print_and_stop(const std::string& words) {
   std::fputs(words.c_str(), stdout);
+  if (!flush_output()) throw Error("cannot write to the standard output");
   std::exit(0);
 }
 
@@ -280,7 +282,8 @@ std::map<std::string, std::string> Options::idle() const {
     for (const Option::Condition& condition : option.conditions_) {
       const std::string now = value(condition.option);
       if (std::find(condition.values.begin(), condition.values.end(), now) == condition.values.end())
-        found.emplace(option.name_, option.source_ + ": does nothing with --" + condition.option + " " + now);
+        found.emplace(option.name_, option.source_ + ": does nothing with " +
+                                        written(condition.option, known(condition.option).flag_, now));
     }
   }
   return found;

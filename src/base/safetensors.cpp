@@ -319,7 +319,13 @@ void SafetensorsFile::read_as_float(const std::string& name, int64_t first, int6
     }
   };
   if (found.dtype == "F32") return read(first, count, values);
-  if (found.dtype == "F64") return convert(double(), [](double value) { return static_cast<float>(value); });
+  const auto narrow = [&](double value) {
+    const auto rounded = static_cast<float>(value);
+    if (overflowed(value, rounded))
+      fail("tensor " + name + " has " + exact_text(value) + ", more than 32 bits can say");
+    return rounded;
+  };
+  if (found.dtype == "F64") return convert(double(), narrow);
   if (found.dtype == "F16") return convert(uint16_t(), from_f16);
   if (found.dtype == "BF16") return convert(uint16_t(), from_bf16);
   fail("tensor " + name + " is of type " + found.dtype + ", expected F32, F64, F16 or BF16");

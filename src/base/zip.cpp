@@ -53,8 +53,12 @@ ZipFile::ZipFile(const MappedFile& file, const std::string& what) : file_(file.d
     if (file_.text(at, 4) != ENTRY) file_.fail("is truncated or damaged");
     const uint64_t name = file_.number(at + 28, 2), extra = file_.number(at + 30, 2),
                    comment = file_.number(at + 32, 2);
-    Member member{std::string(file_.text(at + 46, name)), static_cast<int>(file_.number(at + 10, 2)),
-                  file_.number(at + 20, 4), file_.number(at + 24, 4), file_.number(at + 42, 4)};
+    Member member{std::string(file_.text(at + 46, name)),
+                  static_cast<int>(file_.number(at + 10, 2)),
+                  file_.number(at + 20, 4),
+                  file_.number(at + 24, 4),
+                  file_.number(at + 42, 4),
+                  file_.number(at + 16, 4)};
     read_large_numbers(member, file_.part(at + 46 + name, extra, file_.name()));
     members_.push_back(std::move(member));
     at += 46 + name + extra + comment;
@@ -83,6 +87,13 @@ Bytes ZipFile::open(const std::string& name, const std::string& where, const std
   return file_.part(begin, member->size, where);
 }
 
+Bytes ZipFile::open_checked(const std::string& name, const std::string& where, const std::string& compressed) const {
+  const Bytes bytes = open(name, where, compressed);
+  const uint64_t said = find(name)->checksum;
+  if (said != 0 && crc32(bytes.all()) != said) bytes.fail("its checksum is another than the archive's: damaged");
+  return bytes;
+}
+
 namespace {
 
 std::string little(uint64_t value, int bytes) {
@@ -94,12 +105,20 @@ std::string little(uint64_t value, int bytes) {
 }  // namespace
 
 void ZipWriter::write(std::string_view bytes) {
+  check_room(bytes.size());
   written_ += bytes.size();
-  if (written_ > 0xFFFFFFFF) throw Error("a zip archive of more than 4 GiB");
   file_.write(bytes);
 }
 
+void ZipWriter::check_room(uint64_t bytes) const {
+  if (bytes > ALL_ONES - written_)
+    throw Error(file_.path() +
+                ": cannot write: a zip archive of more than 4 GiB; numbers of 16 bits take half, as with " +
+                "--precision bf16");
+}
+
 void ZipWriter::add(const std::string& name, std::string_view bytes) {
+  check_room(bytes.size());  // before the checksum reads them
   constexpr int VERSION = 20, STORED = 0,
                 DAY = 1 << 5 | 1;  // the first of January 1980: equal contents, equal archives
   const uint64_t begin = written_;

@@ -1,5 +1,5 @@
 // Zip archives whose members are stored as they are: numpy's .npz files and PyTorch's. What is read is not copied, so it may be larger
-// than memory. (Its checksums are not compared: that would read all of it.)
+// than memory; its checksums are compared where that is asked for, which reads all of it.
 #pragma once
 
 #include <cstdint>
@@ -55,12 +55,14 @@ class ZipFile {
   bool has(const std::string& name) const { return find(name) != nullptr; }
   // A member's bytes, called `where` in complaints. `compressed`: what to say where it is.
   Bytes open(const std::string& name, const std::string& where, const std::string& compressed) const;
+  // The same whose checksum is that of the archive, where it says one: zero is what writers put who compute none.
+  Bytes open_checked(const std::string& name, const std::string& where, const std::string& compressed) const;
 
  private:
   struct Member {
     std::string name;
     int method;  // 0: stored
-    uint64_t stored_size, size, header;
+    uint64_t stored_size, size, header, checksum;
   };
   struct Directory {
     uint64_t begin, members;
@@ -78,12 +80,13 @@ class ZipFile {
 class ZipWriter {
  public:
   explicit ZipWriter(OutputFile& file) : file_(file) {}
-  // Throws Error beyond the 4 GiB that numbers of 32 bits can say.
+  // Throws Error, which opens with the file's name, beyond the 4 GiB that numbers of 32 bits can say.
   void add(const std::string& name, std::string_view bytes);
   void finish();
 
  private:
   void write(std::string_view bytes);
+  void check_room(uint64_t bytes) const;
 
   OutputFile& file_;
   uint64_t written_ = 0, members_ = 0;

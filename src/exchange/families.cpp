@@ -177,7 +177,8 @@ Translation bloom(ConfigReader& keys) {
   Translation t{"transformer", Json(), {}, {}};
   const std::string heads = keys.has("n_head") ? "n_head" : "num_attention_heads";
   const std::string depth = keys.has("n_layer") ? "n_layer" : "num_hidden_layers";
-  const int64_t width = size(keys, "hidden_size"), layers = blocks(keys, depth);
+  const int64_t older = keys.integer("n_embed", 1, MOST, 0);  // its first name, which counts where both are there
+  const int64_t width = older > 0 ? older : size(keys, "hidden_size"), layers = blocks(keys, depth);
   t.config = transformer_config(size(keys, "vocab_size"), keys.integer("seq_length", 1, MOST, 2048), width, 4 * width,
                                 layers, size(keys, heads));
   t.config.set("position", "alibi").set("slopes", "published").set("gelu", "tanh").set("embedding_norm", true);

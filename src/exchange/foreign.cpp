@@ -25,12 +25,28 @@ std::unique_ptr<Weights> weights_of(const std::string& folder) {
   throw Error(folder + ": has no model.safetensors, model.safetensors.index.json or pytorch_model.bin");
 }
 
+// The head's tensor beside a tied embedding where it is not the embedding once more; else empty.
+std::string head_of_its_own(const ForeignModel& foreign) {
+  const Weights& weights = *foreign.weights;
+  if (!foreign.translation.config.find("tied_head") || !weights.shape("lm_head.weight")) return "";
+  const std::string table = find_tensor(weights, foreign.translation.rules[0].theirs[0]);  // the token embedding
+  if (table.empty()) return "";  // which is complained of later
+  const bool same = *weights.shape(table) == *weights.shape("lm_head.weight") &&
+                    weights.read(table) == weights.read("lm_head.weight");
+  return same ? "" : "lm_head.weight differs from " + table;
+}
+
 ForeignModel open_folder(const std::string& folder) {
   const std::string path = folder + "/config.json";
   if (!std::filesystem::exists(path)) throw Error(folder + ": has no config.json: no model of Hugging Face's");
   ForeignModel foreign;
-  foreign.translation = translate(Json::parse(read_file(path), path), path);
+  Json config = Json::parse(read_regular_file(path), path);
+  foreign.translation = translate(config, path);
   foreign.weights = weights_of(folder);
+  if (const std::string why = head_of_its_own(foreign); !why.empty()) {  // as transformers does
+    foreign.translation = translate(config.set("tie_word_embeddings", false), path);
+    foreign.translation.notes.push_back(why + ": the head is its own, whatever tie_word_embeddings says");
+  }
   try {
     foreign.tokenizer = find_tokenizer(folder);
   } catch (const Error& error) {
@@ -60,6 +76,8 @@ ForeignModel open_nano_gpt(const std::string& path) {
   t.config.set("gelu", "erf").set("tied_head", true);
   t.rules = gpt2_rules(layers, true, false);
   foreign.weights = std::move(file);
+  if (const std::string why = head_of_its_own(foreign); !why.empty())
+    throw Error(path + ": tensor " + why + ": nanoGPT has one table for embedding and readout");
   return foreign;
 }
 
@@ -76,12 +94,12 @@ ForeignModel open_llm_c_model(const std::string& path) {
   return foreign;
 }
 
-// What no parameter is made of: masks, positions that were buffers, and a head that is the embedding once more.
+// What no parameter is made of: masks, and a head that is the embedding once more, for which it was compared with it.
 bool says_nothing(const std::string& name, bool tied) {
   const auto ends = [&](const std::string& end) {
     return name.size() >= end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
   };
-  return ends(".attn.bias") || ends(".attn.masked_bias") || (tied && ends("lm_head.weight"));
+  return ends(".attn.bias") || ends(".attn.masked_bias") || (tied && name == "lm_head.weight");
 }
 
 void check_all_used(const ForeignModel& foreign) {

@@ -149,7 +149,7 @@ void save_llm_c(const std::string& path, const Json& config, bool bfloat, const 
     for (const FileArray& array : arrays(s)) {
       std::vector<float> numbers = values(array.name);
       numbers.resize(static_cast<size_t>(elements(array.shape) / array.shape[0] * array.rows));  // zeros behind
-      file.write(bytes_of(numbers, bfloat ? Precision::BF16 : Precision::F32));
+      file.write(bytes_of(array.name, numbers, bfloat ? Precision::BF16 : Precision::F32));
     }
   });
 }

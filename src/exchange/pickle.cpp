@@ -171,6 +171,14 @@ class Pickle::Machine {
     return true;
   }
 
+  // A string alone, and no long one: names that are made of names double with every instruction.
+  std::string part_of_name() {
+    constexpr size_t LONGEST = 256;
+    const Value& part = values_[pop()];
+    if (part.kind != Kind::STRING || part.word.size() > LONGEST) fail("is damaged: it names something by no name");
+    return part.word;
+  }
+
   bool call(unsigned char code) {
     switch (code) {
       case 'c': {  // GLOBAL
@@ -179,8 +187,8 @@ class Pickle::Machine {
         return true;
       }
       case 0x93: {  // STACK_GLOBAL
-        const std::string name = values_[pop()].word;
-        const std::string word = values_[pop()].word + "." + name;
+        const std::string name = part_of_name();
+        const std::string word = part_of_name() + "." + name;
         push(Kind::NAME).word = word;
         return true;
       }

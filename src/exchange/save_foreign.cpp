@@ -1,13 +1,18 @@
 // Checkpoints of ours as files of others.
 
+#include <algorithm>
 #include <deque>
+#include <map>
+#include <unordered_map>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "cpu/make_cpu.h"
 #include "exchange/foreign.h"
 #include "exchange/llm_c.h"
 #include "exchange/torch_file.h"
+#include "tokenizers/byte_spelling.h"
 #include "train/text_checkpoint.h"
 
 namespace petroglyph {
@@ -45,19 +50,75 @@ class OwnModel {
   int64_t heads_;
 };
 
-// vocab.json, merges.txt and what tells transformers that they are GPT-2's.
-void write_tokenizer(const Json& tokenizer, const std::string& folder) {
-  if (tokenizer.at("kind").string() != "bpe") return;
+using Files = std::map<std::string, std::string>;  // contents by their names
+
+// Their files have a token's number by its spelling: two of one spelling would become one.
+void check_spellings(const BytePairTokenizer& tokenizer, const std::string& origin) {
+  std::unordered_map<std::string_view, int32_t> numbers;
+  for (int32_t i = 0; i < tokenizer.vocab(); ++i)
+    if (const auto [found, is_new] = numbers.emplace(tokenizer.bytes(i), i); !is_new)
+      throw Error(origin + text(": tokens %d and %d are both \"%s\": no tokenizer of Hugging Face's can say so",
+                                found->second, i, spell(tokenizer.bytes(i)).substr(0, 60).c_str()));
+}
+
+// {"!": 0, …}; without the special tokens, where they are said elsewhere.
+Json vocabulary(const BytePairTokenizer& tokenizer, bool with_special) {
   Json vocab = Json::object();
-  const std::vector<Json>& tokens = tokenizer.at("tokens").items();
-  for (size_t i = 0; i < tokens.size(); ++i) vocab.set(tokens[i].string(), i);
-  std::string merges = "#version: 0.2\n";
-  for (const Json& merge : tokenizer.at("merges").items()) merges += merge.string() + "\n";
-  write_file_atomically(folder + "/vocab.json", vocab.text());
-  write_file_atomically(folder + "/merges.txt", merges);
+  for (int32_t i = 0; i < tokenizer.vocab(); ++i)
+    if (with_special || !tokenizer.is_special(i)) vocab.append(spell(tokenizer.bytes(i)), i);
+  return vocab;
+}
+
+// tokenizer.json, which alone can say that tokens are cut out of a text.
+Files one_file(const BytePairTokenizer& tokenizer) {
+  Json added = Json::array(), model = Json::object(), level = Json::object();
+  const std::vector<int32_t>& cut_out = tokenizer.added();
+  for (int32_t i = 0; i < tokenizer.vocab(); ++i) {
+    const bool is_added = std::find(cut_out.begin(), cut_out.end(), i) != cut_out.end();
+    if (!tokenizer.is_special(i) && !is_added) continue;
+    Json token = Json::object().set("id", i).set("content", std::string(tokenizer.bytes(i)));
+    for (const char* key : {"single_word", "lstrip", "rstrip", "normalized"}) token.set(key, false);
+    added.push(token.set("special", !is_added));
+  }
+  model.set("type", "BPE").set("vocab", vocabulary(tokenizer, false)).set("merges", tokenizer.to_json().at("merges"));
+  level.set("type", "ByteLevel").set("add_prefix_space", false).set("trim_offsets", true).set("use_regex", true);
   Json json = Json::object();
-  json.set("tokenizer_class", "GPT2Tokenizer").set("add_prefix_space", false);
-  write_file_atomically(folder + "/tokenizer_config.json", json.text() + "\n");
+  json.set("version", "1.0").set("added_tokens", std::move(added)).set("normalizer", Json()).set("decoder", level);
+  json.set("pre_tokenizer", std::move(level)).set("model", std::move(model));
+  return {{"tokenizer.json", json.text()}};
+}
+
+Files vocab_and_merges(const BytePairTokenizer& tokenizer) {
+  std::string merges = "#version: 0.2\n";
+  const Json json = tokenizer.to_json();
+  for (const Json& merge : json.at("merges").items()) merges += merge.string() + "\n";
+  return {{"vocab.json", vocabulary(tokenizer, true).text()}, {"merges.txt", merges}};
+}
+
+// With what tells transformers whose they are.
+Files tokenizer_files(const BytePairTokenizer& tokenizer) {
+  const bool simple = tokenizer.added().empty();
+  Files files = simple ? vocab_and_merges(tokenizer) : one_file(tokenizer);
+  Json config = Json::object();
+  config.set("tokenizer_class", simple ? "GPT2Tokenizer" : "PreTrainedTokenizerFast").set("add_prefix_space", false);
+  // Unsaid, they would be GPT-2's <|endoftext|>, a token more than the model has where ours has none.
+  const int32_t end = tokenizer.end_of_text();
+  for (const char* key : {"unk_token", "bos_token", "eos_token"})
+    config.set(key, end >= 0 ? Json(std::string(tokenizer.bytes(end))) : Json());
+  files["tokenizer_config.json"] = config.text() + "\n";
+  return files;
+}
+
+// Nothing that is no model of Hugging Face's may be replaced, and no other tokenizer's file may stay, which a reader could prefer.
+void check_hugging_face_folder(const std::string& folder, const Files& replaced) {
+  const std::string weights = folder + "/model.safetensors";
+  if (is_there(weights) && is_checkpoint(SafetensorsFile(weights)))
+    throw Error(folder + ": a checkpoint of ours lies there as model.safetensors; choose another folder");
+  for (const char* name : {"tokenizer.json", "vocab.json", "merges.txt", "encoder.json", "vocab.bpe",
+                           "added_tokens.json", "special_tokens_map.json", "tokenizer_config.json"})
+    if (!replaced.count(name) && is_there(folder + "/" + name))
+      throw Error(folder + "/" + name +
+                  ": of another tokenizer than what is written; remove it, or choose another folder");
 }
 
 }  // namespace
@@ -72,15 +133,19 @@ void save_as_hugging_face(const std::string& checkpoint, const std::string& fold
   std::deque<std::string> kept;  // the writer does not copy
   for (const Rule& rule : back.rules)
     for (const NamedTensor& tensor : own.give(rule))
-      writer.add(tensor.name, dtype, tensor.shape, kept.emplace_back(bytes_of(tensor.values, precision)).data());
-  if (own.has_tokenizer()) {
-    if (const int32_t end = load_tokenizer(own.file(), own.state())->end_of_text(); end >= 0)
-      back.config.set("bos_token_id", end).set("eos_token_id", end);
-  }
+      writer.add(tensor.name, dtype, tensor.shape,
+                 kept.emplace_back(bytes_of(tensor.name, tensor.values, precision)).data());
+  const auto tokenizer = own.has_tokenizer() ? load_tokenizer(own.file(), own.state()) : nullptr;
+  const int32_t end = tokenizer ? tokenizer->end_of_text() : -1;
+  for (const char* key : {"bos_token_id", "eos_token_id"}) back.config.set(key, end >= 0 ? Json(end) : Json());
+  const auto* pairs = dynamic_cast<const BytePairTokenizer*>(tokenizer.get());
+  if (pairs) check_spellings(*pairs, checkpoint);
+  const Files files = pairs ? tokenizer_files(*pairs) : Files();
+  check_hugging_face_folder(folder, files);
   make_folder(folder);
   writer.save(folder + "/model.safetensors");
   write_file_atomically(folder + "/config.json", back.config.text() + "\n");
-  if (own.has_tokenizer()) write_tokenizer(own.state().data.at("tokenizer"), folder);
+  for (const auto& [name, content] : files) write_file_atomically(folder + "/" + name, content);
 }
 
 void save_as_nano_gpt(const std::string& checkpoint, const std::string& path, Precision precision) {
@@ -92,7 +157,7 @@ void save_as_nano_gpt(const std::string& checkpoint, const std::string& path, Pr
   for (const Rule& rule : gpt2_rules(config.at("layers").integer(), true, false))
     for (const NamedTensor& tensor : own.give(rule)) {
       tensors.push_back({tensor.name, tensor.shape, storages.size()});
-      storages.push_back(bytes_of(tensor.values, precision));
+      storages.push_back(bytes_of(tensor.name, tensor.values, precision));
     }
   tensors.push_back({"lm_head.weight", tensors[0].shape, tensors[0].storage});  // the first one is the token embedding
   Json arguments = Json::object(), beside = Json::object();

@@ -42,7 +42,7 @@ TorchFile::TorchFile(const std::string& path, const std::vector<std::string>& ke
     : file_(path),
       archive_(file_, "file of torch.save"),
       folder_(folder_of(archive_, path)),
-      pickle_(archive_.open(folder_ + "data.pkl", path, COMPRESSED).all(), path) {
+      pickle_(archive_.open_checked(folder_ + "data.pkl", path, COMPRESSED).all(), path) {
   if (archive_.has(folder_ + "byteorder") && archive_.open(folder_ + "byteorder", path, COMPRESSED).all() != "little")
     fail("its numbers are not in little-endian order");
   const Pickle::Value* dictionary = &pickle_.root();
@@ -120,7 +120,7 @@ std::vector<float> TorchFile::read(const std::string& name) const {
   const std::string where = file_.path() + ": tensor " + name;
   const int64_t element = size_of(tensor.type);
   if (element == 0) throw Error(where + " is of " + tensor.type + ", expected 32, 64 or 16 bits of a fraction");
-  const Bytes storage = archive_.open(folder_ + "data/" + tensor.storage, where, COMPRESSED);
+  const Bytes storage = archive_.open_checked(folder_ + "data/" + tensor.storage, where, COMPRESSED);
   const auto room = static_cast<int64_t>(storage.size()) / element;
   int64_t count = 1;
   for (size_t d = tensor.shape.size(); d-- > 0;) {
@@ -132,8 +132,13 @@ std::vector<float> TorchFile::read(const std::string& name) const {
   if (tensor.first < 0 || tensor.first > room || count > room - tensor.first) storage.fail("is truncated or damaged");
   const unsigned char* bytes = storage.data() + tensor.first * element;
   std::vector<float> values(static_cast<size_t>(count));
+  const auto narrow = [&](double value) {
+    const auto rounded = static_cast<float>(value);
+    if (overflowed(value, rounded)) throw Error(where + " has " + exact_text(value) + ", more than 32 bits can say");
+    return rounded;
+  };
   if (tensor.type == "torch.FloatStorage") convert<float>(bytes, values, [](float v) { return v; });
-  if (tensor.type == "torch.DoubleStorage") convert<double>(bytes, values, [](double v) { return float(v); });
+  if (tensor.type == "torch.DoubleStorage") convert<double>(bytes, values, narrow);
   if (tensor.type == "torch.HalfStorage") convert<uint16_t>(bytes, values, from_f16);
   if (tensor.type == "torch.BFloat16Storage") convert<uint16_t>(bytes, values, from_bf16);
   return values;
@@ -144,20 +149,23 @@ std::vector<float> TorchFile::read(const std::string& name) const {
 namespace {
 
 // Instructions of a pickle (protocol 2) that leave a value on the stack.
-std::string little(uint64_t value) {
+std::string little(uint64_t value, int bytes = 4) {
   std::string out;
-  for (int i = 0; i < 4; ++i) out += static_cast<char>(value >> (8 * i) & 0xFF);
+  for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xFF);
   return out;
 }
 std::string word(std::string_view letters) { return "X" + little(letters.size()) + std::string(letters); }
-std::string integer(int64_t value) { return "J" + little(static_cast<uint64_t>(value)); }
+std::string integer(int64_t value) {
+  if (value == static_cast<int32_t>(value)) return "J" + little(static_cast<uint64_t>(value));
+  return "\x8A\x08" + little(static_cast<uint64_t>(value), 8);
+}
 std::string tuple(const Shape& numbers) {
   std::string out = "(";
   for (const int64_t number : numbers) out += integer(number);
   return out + "t";
 }
 
-// {key: value, …}: its keys are words, its values booleans, words, objects and whole numbers of 32 bits.
+// {key: value, …}: its keys are words, its values booleans, words, objects and whole numbers.
 std::string dictionary(const Json& object) {
   std::string out = "}(";
   for (const auto& [key, value] : object.members()) {

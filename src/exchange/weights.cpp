@@ -41,7 +41,7 @@ class SafetensorsWeights final : public Weights {
  private:
   // {"weight_map": {"wte.weight": "model-00001-of-00002.safetensors", …}}
   void read_index(const std::string& path) {
-    const Json json = Json::parse(read_file(path), path);
+    const Json json = Json::parse(read_regular_file(path), path);
     std::map<std::string, const SafetensorsFile*> open;
     try {
       for (const auto& [name, file] : json.at("weight_map").members()) {
@@ -65,14 +65,19 @@ class SafetensorsWeights final : public Weights {
 
 }  // namespace
 
-std::string bytes_of(const std::vector<float>& values, Precision precision) {
+std::string bytes_of(const std::string& name, const std::vector<float>& values, Precision precision) {
   if (precision == Precision::F32) {
     std::string bytes(values.size() * sizeof(float), '\0');
     std::memcpy(bytes.data(), values.data(), bytes.size());
     return bytes;
   }
   std::vector<uint16_t> halves(values.size());
-  std::transform(values.begin(), values.end(), halves.begin(), precision == Precision::F16 ? to_f16 : to_bf16);
+  const bool f16 = precision == Precision::F16;
+  std::transform(values.begin(), values.end(), halves.begin(), f16 ? to_f16 : to_bf16);
+  for (size_t i = 0; i < values.size(); ++i)
+    if (overflowed(values[i], f16 ? from_f16(halves[i]) : from_bf16(halves[i])))
+      throw Error(text("--precision %s: tensor %s has %s, more than such a number can say; %sf32 can",
+                       f16 ? "f16" : "bf16", name.c_str(), number_text(values[i], 9).c_str(), f16 ? "bf16 or " : ""));
   std::string bytes(halves.size() * sizeof(uint16_t), '\0');
   std::memcpy(bytes.data(), halves.data(), bytes.size());
   return bytes;

@@ -25,7 +25,8 @@ class Weights {
 
 // How many bits a number gets in a file of others.
 enum class Precision { F32, F16, BF16 };
-std::string bytes_of(const std::vector<float>& values, Precision precision);
+// Throws Error, which names the tensor, for a number that would become infinite.
+std::string bytes_of(const std::string& name, const std::vector<float>& values, Precision precision);
 
 // One file, or an index in JSON beside its files.
 std::unique_ptr<Weights> safetensors_weights(const std::string& path);

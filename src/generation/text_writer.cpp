@@ -5,6 +5,7 @@
 
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/interrupt.h"
 #include "base/text.h"
 
@@ -61,15 +62,30 @@ void TextWriter::continue_prompt(const std::string& prompt, const std::string& o
   }
 }
 
+// What the tokenizer has not of a prompt; empty where it has all.
+std::string TextWriter::complaint_of(const std::string& prompt) const {
+  try {
+    tokenizer_.check(prompt, "the prompt");
+  } catch (const Error& error) {
+    return in_one_line(error.what());
+  }
+  return "";
+}
+
 void TextWriter::converse() {
   constexpr int64_t CAPACITY = 4096;  // of a model without a longest sequence
   Generator generator = this->generator(0, CAPACITY);
   std::string line;
-  for (bool first = true;; first = false) {
+  for (bool first = true;;) {
     if (isatty(STDIN_FILENO)) std::printf("> "), std::fflush(stdout);
     if (!std::getline(std::cin, line)) break;
+    if (const std::string wrong = complaint_of(line); !wrong.empty()) {
+      std::fprintf(stderr, "note: %s; nothing of this line was read\n", wrong.c_str());
+      continue;
+    }
     const InterruptGuard guard;  // Ctrl-C ends an answer; between two it ends the program
     generator.read(tokens_of(first ? (line.empty() ? "\n" : line) : "\n" + line, "the prompt", first));
+    first = false;
     CharacterWriter out;
     write(generator, out);
   }

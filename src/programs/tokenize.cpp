@@ -39,6 +39,8 @@ struct Settings {
     options.add("shard-tokens", &shard_tokens, 1, (int64_t(1) << 31) - 1, "tokens in a shard");
     declare_force(options, &force);
     options.add("decode", &decode, "prints the text that the shards hold");
+    for (const char* name : {"tokenizer", "replace"}) options.only_with(name, "train", {"0"});
+    for (const char* name : {"replace", "out", "shard-tokens"}) options.only_with(name, "decode", {"false"});
   }
 };
 
@@ -108,6 +110,10 @@ int tokenize(int argc, char** argv) {
   if (settings.train > 0 && settings.save.empty())
     throw UsageError(text("--train %d: into which file? (--save FILE)", settings.train));
   if (settings.train > 0 && settings.decode) throw UsageError("--train reads text, --decode shards: choose one");
+  options.refuse_idle();
+  if (options.given("shard-tokens") && settings.out.empty())
+    throw UsageError(
+        text("--shard-tokens %lld: of which shards? (--out PREFIX)", static_cast<long long>(settings.shard_tokens)));
   if (!settings.save.empty()) check_replaced(settings.save, settings.force);
   const auto tokenizer =
       options.given("train") ? learn(settings) : open_tokenizer(settings.tokenizer, settings.replace);

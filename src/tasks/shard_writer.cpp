@@ -1,6 +1,7 @@
 #include "tasks/shard_writer.h"
 
 #include <cstdio>
+#include <filesystem>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
@@ -25,6 +26,16 @@ void ShardWriter::add(const std::vector<int32_t>& tokens) {
 
 void ShardWriter::finish() {
   if (!waiting_.empty()) write(waiting_.size());
+  if (!prefix_.empty()) remove_later();
+}
+
+// Those of a run before that wrote more: read as PREFIX_*.bin they would be part of this text.
+void ShardWriter::remove_later() {
+  for (; is_there(path()); ++written_) {
+    check_replaced(path(), force_);
+    std::filesystem::remove(path());
+    std::printf("%s: removed, of more that were there\n", path().c_str());
+  }
 }
 
 std::string ShardWriter::path() const { return prefix_ + text("_%06d.bin", written_); }

@@ -74,15 +74,18 @@ class Trainer {
 
   void count_words(std::string_view text) {
     for (size_t at = 0, end; at < text.size(); at = end) {
-      end = std::min(gpt2_piece_end(text, at), at + LONGEST_WORD);
-      const std::string_view bytes = text.substr(at, end - at);
-      const size_t word = table_.insert(bytes);
-      if (word == words_.size()) {
-        words_.push_back({symbols_.size(), bytes.size(), 0});
-        for (const char byte : bytes) symbols_.push_back(static_cast<unsigned char>(byte));
-      }
-      ++words_[word].count;
+      end = gpt2_piece_end(text, at);
+      for (; at < end; at += LONGEST_WORD) count_word(text.substr(at, std::min(LONGEST_WORD, end - at)));
     }
+  }
+
+  void count_word(std::string_view bytes) {
+    const size_t word = table_.insert(bytes);
+    if (word == words_.size()) {
+      words_.push_back({symbols_.size(), bytes.size(), 0});
+      for (const char byte : bytes) symbols_.push_back(static_cast<unsigned char>(byte));
+    }
+    ++words_[word].count;
   }
 
   void count_pairs(size_t word) {

@@ -86,14 +86,53 @@ class PieceMerger {
   std::vector<uint32_t> places_;
 };
 
+// A text consists of few different words: each is merged once, and after that its tokens are copied from where they
+// came first.
+class TextEncoder {
+ public:
+  TextEncoder(const BytePairTokenizer& tokenizer, std::vector<int32_t>& tokens) : merger_(tokenizer), tokens_(tokens) {}
+
+  void append(std::string_view text) {
+    for (size_t at = 0, end; at < text.size(); at = end) {
+      end = gpt2_piece_end(text, at);
+      append_piece(text.substr(at, end - at));
+    }
+  }
+
+ private:
+  static constexpr size_t MOST_WORDS = size_t(1) << 18;  // 12 MB; a new text has mostly new words
+  struct Found {
+    size_t begin, count;  // in `tokens_`
+  };
+
+  void append_piece(std::string_view piece) {
+    const size_t word = words_.insert(piece), begin = tokens_.size();
+    if (word < found_.size()) {
+      const Found& first = found_[word];
+      for (size_t i = 0; i < first.count; ++i) tokens_.push_back(tokens_[first.begin + i]);
+      return;
+    }
+    merger_.append(piece, tokens_);
+    found_.push_back({begin, tokens_.size() - begin});
+    if (found_.size() < MOST_WORDS) return;
+    words_.clear();
+    found_.clear();
+  }
+
+  PieceMerger merger_;
+  std::vector<int32_t>& tokens_;
+  WordTable words_;
+  std::vector<Found> found_;
+};
+
 std::string quoted(const std::string& spelling) { return "\"" + spelling.substr(0, 60) + "\""; }
 
 }  // namespace
 
 BytePairTokenizer::BytePairTokenizer(const std::vector<std::string>& tokens, const std::string& tokens_origin,
                                      const std::vector<std::string>& merges, const std::string& merges_origin,
-                                     const std::vector<int32_t>& special)
-    : special_(special) {
+                                     const std::vector<int32_t>& special, const std::vector<int32_t>& added)
+    : special_(special), added_(added) {
   if (tokens.size() > MOST_TOKENS) throw Error(tokens_origin + ": more than 16,777,216 tokens");
   std::sort(special_.begin(), special_.end());
   Numbers numbers;
@@ -104,6 +143,9 @@ BytePairTokenizer::BytePairTokenizer(const std::vector<std::string>& tokens, con
     throw Error(tokens_origin + text(": has no token for the byte 0x%02X, ", byte) +
                 quoted(spell(std::string(1, static_cast<char>(byte)))));
   }
+  for (const int32_t token : added_) begins_added_[static_cast<unsigned char>(bytes(token)[0])] = true;
+  std::stable_sort(added_.begin(), added_.end(),
+                   [&](int32_t a, int32_t b) { return bytes(a).size() > bytes(b).size(); });
   for (const std::string& merge : merges) {
     const char* problem = add_merge(merge, numbers);
     if (problem == nullptr) continue;
@@ -155,34 +197,44 @@ const char* BytePairTokenizer::add_merge(const std::string& merge, const Numbers
 
 std::string BytePairTokenizer::name() const { return "bpe, " + with_commas(vocab()) + " tokens"; }
 
-// A text consists of few different words: each is merged once, and after that its tokens are copied from where they
-// came first.
 int64_t BytePairTokenizer::encode(std::string_view text, std::vector<int32_t>& tokens) const {
-  constexpr size_t MOST_WORDS = size_t(1) << 18;  // 12 MB; a new text has mostly new words
-  struct Found {
-    size_t begin, count;  // in `tokens`
-  };
-  WordTable words;
-  std::vector<Found> found;
-  PieceMerger merger(*this);
-  for (size_t at = 0, end; at < text.size(); at = end) {
-    end = gpt2_piece_end(text, at);
-    const size_t word = words.insert(text.substr(at, end - at)), begin = tokens.size();
-    if (word < found.size()) {
-      const Found& first = found[word];
-      for (size_t i = 0; i < first.count; ++i) tokens.push_back(tokens[first.begin + i]);
+  TextEncoder encoder(*this, tokens);
+  size_t begin = 0;  // of what comes before the next added token
+  for (size_t at = 0; !added_.empty() && at < text.size();) {
+    const int32_t token = added_at(text, at);
+    if (token < 0) {
+      ++at;
       continue;
     }
-    merger.append(text.substr(at, end - at), tokens);
-    found.push_back({begin, tokens.size() - begin});
-    if (found.size() < MOST_WORDS) continue;
-    words.clear();
-    found.clear();
+    encoder.append(text.substr(begin, at - begin));
+    tokens.push_back(token);
+    begin = at += bytes(token).size();
   }
+  encoder.append(text.substr(begin));
   return 0;
 }
 
-size_t BytePairTokenizer::cut(std::string_view text, size_t wanted) const { return gpt2_cut(text, wanted); }
+// The longest added token that begins there; -1 where none does.
+int32_t BytePairTokenizer::added_at(std::string_view text, size_t at) const {
+  if (!begins_added_[static_cast<unsigned char>(text[at])]) return -1;
+  for (const int32_t token : added_)
+    if (text.compare(at, bytes(token).size(), bytes(token)) == 0) return token;
+  return -1;
+}
+
+// Where pieces are apart and no added token, taken or not, reaches over.
+size_t BytePairTokenizer::cut(std::string_view text, size_t wanted) const {
+  const auto crossed = [&](size_t at) {
+    return std::any_of(added_.begin(), added_.end(), [&](int32_t token) {
+      const std::string_view word = bytes(token);
+      const size_t first = at - std::min(at, word.size() - 1);
+      return text.substr(0, at + word.size() - 1).find(word, first) != std::string_view::npos;
+    });
+  };
+  size_t at = gpt2_cut(text, wanted);
+  while (at < text.size() && crossed(at)) at = gpt2_cut(text, at + 1);
+  return at;
+}
 
 Json BytePairTokenizer::to_json() const {
   Json tokens = Json::array(), merges = Json::array();
@@ -193,10 +245,11 @@ Json BytePairTokenizer::to_json() const {
   }
   Json json = Json::object();
   json.set("format", "petroglyph tokenizer").set("version", 1).set("kind", "bpe").set("split", "gpt2");
-  if (!special_.empty()) {
-    Json special = Json::array();
-    for (const int32_t token : special_) special.push(token);
-    json.set("special", std::move(special));
+  for (const auto& [key, numbers] : {std::pair("special", &special_), std::pair("added", &added_)}) {
+    if (numbers->empty()) continue;
+    Json list = Json::array();
+    for (const int32_t token : *numbers) list.push(token);
+    json.set(key, std::move(list));
   }
   return json.set("tokens", std::move(tokens)).set("merges", std::move(merges));
 }

@@ -27,6 +27,10 @@ class TokenList {
     if (tokens_.size() <= place) tokens_.resize(place + 1);
     tokens_[place] = std::move(spelling);
   }
+  bool has(int64_t number) const {
+    return number >= 0 && static_cast<uint64_t>(number) < tokens_.size() &&
+           !tokens_[static_cast<size_t>(number)].empty();
+  }
   const std::vector<std::string>& tokens() const {
     for (size_t i = 0; i < tokens_.size(); ++i)
       if (tokens_[i].empty()) throw Error(text("no token has the number %zu", i));
@@ -58,8 +62,32 @@ void check_normalizer(const Json* json) {
   throw Error("normalizer \"" + json->at("type").string() + "\" cannot be said: ours changes no text");
 }
 
+bool is_true(const Json& object, const char* key) {
+  const Json* value = object.find(key);
+  return value && value->is(Json::Kind::Boolean) && value->boolean();
+}
+
+// Special ones are no part of a text; of all others a text is made before its pieces are merged.
+void add_tokens(const Json& added, TokenList& list, std::vector<int32_t>& special, std::vector<int32_t>& cut_out) {
+  for (const Json& token : added.items()) {
+    const auto number = static_cast<int32_t>(token.at("id").integer());
+    const std::string& content = token.at("content").string();
+    const bool known = list.has(token.at("id").integer());
+    list.set(token.at("id").integer(), spell(content));
+    if (!known || is_true(token, "special")) special.push_back(number);
+    if (is_true(token, "special")) continue;
+    for (const char* key : {"single_word", "lstrip", "rstrip"})
+      if (is_true(token, key))
+        throw Error("added token \"" + content.substr(0, 60) + "\": " + key +
+                    " true cannot be said: ours is cut out of " + "a text wherever it is");
+    cut_out.push_back(number);
+  }
+}
+
 std::unique_ptr<BytePairTokenizer> build(const Json& json, const std::string& origin) {
   const Json& model = json.at("model");
+  if (is_true(model, "ignore_merges"))
+    throw Error("ignore_merges true cannot be said: ours takes no piece for a token but by merges");
   const Json* suffix = model.find("end_of_word_suffix");
   if (suffix && suffix->is(Json::Kind::String) && !suffix->string().empty())
     throw Error("end_of_word_suffix \"" + suffix->string() +
@@ -69,19 +97,17 @@ std::unique_ptr<BytePairTokenizer> build(const Json& json, const std::string& or
   const Json* added = json.find("added_tokens");
   TokenList list(model.at("vocab").members().size() + (added ? added->items().size() : 0));
   for (const auto& [spelling, number] : model.at("vocab").members()) list.set(number.integer(), spelling);
-  std::vector<int32_t> special;
-  if (added)
-    for (const Json& token : added->items()) {
-      list.set(token.at("id").integer(), spell(token.at("content").string()));
-      special.push_back(static_cast<int32_t>(token.at("id").integer()));
-    }
+  std::vector<int32_t> special, cut_out;
+  if (added) add_tokens(*added, list, special, cut_out);
   std::vector<std::string> merges;
   for (const Json& merge : model.at("merges").items()) {
     const bool pair = merge.is(Json::Kind::Array);
     if (pair && merge.items().size() != 2) throw Error("a merge of other than two tokens");
     merges.push_back(pair ? merge.items()[0].string() + " " + merge.items()[1].string() : merge.string());
   }
-  return std::make_unique<BytePairTokenizer>(list.tokens(), origin, merges, origin, special);
+  auto tokenizer = std::make_unique<BytePairTokenizer>(list.tokens(), origin, merges, origin, special, cut_out);
+  check_pieces(*tokenizer, origin);
+  return tokenizer;
 }
 
 // ---- *.tiktoken -----------------------------------------------------------------------------------------------------
@@ -126,7 +152,7 @@ std::string merge_of(const std::string& token, size_t rank, const Ranks& ranks) 
 std::unique_ptr<BytePairTokenizer> build_tiktoken(const std::string& path) {
   std::vector<std::string> tokens, merges;
   Ranks ranks;
-  for (const std::string& line : split(read_file(path), '\n')) {
+  for (const std::string& line : split(read_regular_file(path), '\n')) {
     if (trim(line).empty()) continue;
     const size_t space = line.find(' ');
     const auto number = space == std::string::npos ? std::nullopt : parse_integer(trim(line.substr(space + 1)));
@@ -142,7 +168,9 @@ std::unique_ptr<BytePairTokenizer> build_tiktoken(const std::string& path) {
   // GPT-2's file has what texts are made of; the token between them comes after.
   const auto last = static_cast<int32_t>(tokens.size());
   tokens.push_back("<|endoftext|>");
-  return std::make_unique<BytePairTokenizer>(tokens, path, merges, path, std::vector<int32_t>{last});
+  auto tokenizer = std::make_unique<BytePairTokenizer>(tokens, path, merges, path, std::vector<int32_t>{last});
+  check_pieces(*tokenizer, path);
+  return tokenizer;
 }
 
 // What is wrong, after the file's name.
@@ -183,7 +211,7 @@ std::unique_ptr<BytePairTokenizer> find_tokenizer(const std::string& folder) {
   if ((has("encoder.json") && has("vocab.bpe")) || (has("vocab.json") && has("merges.txt")))
     return read_gpt2_files(folder);
   const std::string path = folder + "/tokenizer.json";
-  if (has("tokenizer.json")) return read_tokenizer_json(Json::parse(read_file(path), path), path);
+  if (has("tokenizer.json")) return read_tokenizer_json(Json::parse(read_regular_file(path), path), path);
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     if (is_tiktoken_file(entry.path().string())) files.push_back(entry.path().string());

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "tokenizers/byte_spelling.h"
+#include "tokenizers/gpt2_split.h"
 
 namespace petroglyph {
 
@@ -19,7 +21,7 @@ std::string path_of(const std::string& folder, const char* name, const char* oth
 
 // The spelled tokens in the order of their numbers.
 std::vector<std::string> read_encoder(const std::string& path) {
-  const Json json = Json::parse(read_file(path), path);
+  const Json json = Json::parse(read_regular_file(path), path);
   if (!json.is(Json::Kind::Object)) throw Error(path + ": is " + name_of(json.kind()) + ", expected an object");
   std::vector<std::string> tokens(json.members().size());
   std::vector<bool> there(tokens.size());
@@ -37,7 +39,7 @@ std::vector<std::string> read_encoder(const std::string& path) {
 }
 
 std::vector<std::string> read_merges(const std::string& path) {
-  const std::string file = read_file(path);
+  const std::string file = read_regular_file(path);
   std::vector<std::string> merges;
   for (size_t at = 0, end; at < file.size(); at = end + 1) {
     end = std::min(file.find('\n', at), file.size());
@@ -49,8 +51,8 @@ std::vector<std::string> read_merges(const std::string& path) {
   return merges;
 }
 
-// <|endoftext|>, <s>; and what OPT fills up a round number with.
-bool is_special(std::string_view token) {
+// As <|endoftext|>, <s>; and what OPT fills up a round number with. <=> looks so too, but merges make it.
+bool looks_special(std::string_view token) {
   return (token.size() > 2 && token.front() == '<' && token.back() == '>') || token.substr(0, 10) == "madeupword";
 }
 
@@ -70,19 +72,34 @@ std::unique_ptr<BytePairTokenizer> read_gpt2_files(const std::string& folder) {
       std::find(tokens.begin(), tokens.end(), spell(std::string_view("\0", 1))) == tokens.end())
     throw Error(encoder + ": tokens that end words with \"" + END_OF_WORD +
                 "\", as those of OpenAI's first GPT do, cannot be said: ours are of bytes, as GPT-2's");
+  const std::vector<std::string> pairs = read_merges(merges);
+  std::unordered_set<std::string> made;
+  for (const std::string& pair : pairs) made.insert(std::string(pair).erase(std::min(pair.find(' '), pair.size()), 1));
   std::vector<int32_t> special;
   for (size_t i = 0; i < tokens.size(); ++i)
-    if (is_special(tokens[i])) special.push_back(static_cast<int32_t>(i));
-  auto tokenizer = std::make_unique<BytePairTokenizer>(tokens, encoder, read_merges(merges), merges, special);
-  std::vector<bool> made(static_cast<size_t>(tokenizer->vocab()));
-  for (const BytePairTokenizer::Merge& merge : tokenizer->merges()) made[static_cast<size_t>(merge.result)] = true;
+    if (looks_special(tokens[i]) && !made.count(tokens[i])) special.push_back(static_cast<int32_t>(i));
+  auto tokenizer = std::make_unique<BytePairTokenizer>(tokens, encoder, pairs, merges, special);
   for (int32_t token = 0; token < tokenizer->vocab(); ++token) {
     const std::string_view bytes = tokenizer->bytes(token);
-    if (made[static_cast<size_t>(token)] || bytes.size() == 1 || is_special(bytes)) continue;
+    if (made.count(tokens[static_cast<size_t>(token)]) || bytes.size() == 1 || tokenizer->is_special(token)) continue;
     throw Error(merges + text(": no merge makes token %d, \"%s\", of %s: truncated?", token, std::string(bytes).c_str(),
                               encoder.c_str()));
   }
+  check_pieces(*tokenizer, encoder);
   return tokenizer;
+}
+
+void check_pieces(const BytePairTokenizer& tokenizer, const std::string& origin) {
+  for (int32_t token = 0; token < tokenizer.vocab(); ++token) {
+    const std::string_view bytes = tokenizer.bytes(token);
+    const std::vector<int32_t>& added = tokenizer.added();
+    // Of characters that are not whole nothing can be said; 're, 've and 'll may be merged from these two.
+    if (!is_utf8(bytes) || bytes == "'r" || bytes == "'v" || bytes == "'l") continue;
+    if (tokenizer.is_special(token) || gpt2_piece_end(bytes, 0) == bytes.size()) continue;
+    if (std::find(added.begin(), added.end(), token) != added.end()) continue;
+    throw Error(origin + text(": token %d, \"%s\", ", token, spell(bytes).substr(0, 60).c_str()) +
+                "reaches over a place where GPT-2 cuts texts: it is of a tokenizer that cuts them otherwise");
+  }
 }
 
 }  // namespace petroglyph

@@ -14,7 +14,11 @@
 namespace petroglyph {
 
 // The numbers must be 0, 1, 2, … without a hole. A token that is no byte, that no merge makes and that does not look
-// like <this> means that merges are missing: an Error.
+// like <this>, which is special, means that merges are missing: an Error.
 std::unique_ptr<BytePairTokenizer> read_gpt2_files(const std::string& folder);
+
+// The same two files, and those of others (foreign_files.h), come with tokenizers that cut texts by other expressions than GPT-2's,
+// and do not say so; a token that reaches over the end of a piece does: an Error, which opens with `origin`.
+void check_pieces(const BytePairTokenizer& tokenizer, const std::string& origin);
 
 }  // namespace petroglyph

@@ -20,6 +20,20 @@ std::vector<std::string> strings(const Json& list) {
   return all;
 }
 
+// A list of tokens' numbers, where there is one.
+std::vector<int32_t> token_numbers(const Json& json, const char* key, size_t tokens) {
+  std::vector<int32_t> numbers;
+  const Json* list = json.find(key);
+  for (size_t i = 0; list && i < list->items().size(); ++i) {
+    const int64_t number = list->items()[i].integer();
+    if (number < 0 || number >= static_cast<int64_t>(tokens))
+      throw Error(
+          text("\"%s\" has %lld, expected a token from 0 to %zu", key, static_cast<long long>(number), tokens - 1));
+    numbers.push_back(static_cast<int32_t>(number));
+  }
+  return numbers;
+}
+
 std::unique_ptr<Tokenizer> read_tokenizer(const Json& json, const std::string& origin) {
   if (!json.is(Json::Kind::Object) || json.at("format").string() != "petroglyph tokenizer")
     throw Error("expected \"format\": \"petroglyph tokenizer\"");
@@ -32,10 +46,9 @@ std::unique_ptr<Tokenizer> read_tokenizer(const Json& json, const std::string& o
   if (json.at("split").string() != "gpt2")
     throw Error("expected the split gpt2, found \"" + json.at("split").string() + "\"");
   const std::vector<std::string> tokens = strings(json.at("tokens")), merges = strings(json.at("merges"));
-  std::vector<int32_t> special;
-  if (const Json* list = json.find("special"))
-    for (const Json& token : list->items()) special.push_back(static_cast<int32_t>(token.integer()));
-  return std::make_unique<BytePairTokenizer>(tokens, origin, merges, origin, special);
+  return std::make_unique<BytePairTokenizer>(tokens, origin, merges, origin,
+                                             token_numbers(json, "special", tokens.size()),
+                                             token_numbers(json, "added", tokens.size()));
 }
 
 // A checkpoint's metadata has it.

@@ -5,7 +5,8 @@
 //
 //   {"format": "petroglyph tokenizer", "version": 1, "kind": "ascii", "replace": false}
 //   {"format": …, "kind": "bytes"}
-//   {"format": …, "kind": "bpe", "split": "gpt2", "special": [50256], "tokens": ["!", …], "merges": ["Ġ t", …]}  (byte_pairs.h)
+//   {"format": …, "kind": "bpe", "split": "gpt2", "special": [50256], "added": [],
+//    "tokens": ["!", …], "merges": ["Ġ t", …]}  (byte_pairs.h)
 #pragma once
 
 #include <cstdint>
