@@ -97,7 +97,11 @@ class ProgramTest {
     for (const char* name : {"compare.svg", "lengths.svg"})
       test_.check(std::string("what guesses would reach stands in ") + name,
                   read_bytes(shell.file(std::string("runs/whole/") + name)).find(">chance<") != std::string::npos);
-    shell.run("--model transformer --position none --evaluate-lengths 3,6 --name alone --steps 9" + SMALL);
+    const Outcome alone =
+        shell.run("--model transformer --position none --evaluate-lengths 3,6 --name alone --steps 9" + SMALL);
+    test_.check("the weights of each are said", whole.says("  " + alone.weights() + "\n"), whole.output);
+    test_.check("and kept", read_bytes(shell.file("runs/whole/compare.csv")).find("," + alone.weights() + "\n") !=
+                                std::string::npos);
     test_.equal("a variant is the run that it would be alone", log_rows(shell.file("runs/alone/log.csv")),
                 log_rows(shell.file("runs/whole/transformer-position-none/log.csv")));
     shell.run(list + "--name parts --steps 5" + SMALL);
