@@ -299,6 +299,7 @@ class OtherPrograms {
     expect(shell, "a transformer without a mask", "--name t --readout last --steps 3" + TEXT, 0, "bits/character");
     expect(shell, "a comparison", "--compare mlp_lm,transformer:readout=last --steps 2" + TEXT, 0,
            "transformer:readout=last");
+    receptive_fields(shell);
     const std::string generate = "'" + folder_ + "/generate' --length 30 --quiet ";
     for (const char* name : {"whole", "t"}) {
       const std::string run = generate + "runs/" + name + " --prompt 'One '";  // shorter than the context of 8
@@ -311,6 +312,21 @@ class OtherPrograms {
                   shell.script(run + "'and a long way off' --temperature 0").output.substr(22),
                   shell.script(run + "'but a long way off' --temperature 0").output.substr(22));
     }
+  }
+
+  // Of models that answer once a window, and of one that does not.
+  void receptive_fields(const Shell& shell) {
+    const std::string inspect = "'" + folder_ + "/inspect' receptive-field runs/whole runs/t ";
+    const Outcome both = shell.script(inspect);
+    test_.check("receptive fields", both.status == 0 && both.says("mlp_lm, text") && both.says("transformer, text"),
+                both.output);
+    const Outcome longer = shell.script(inspect + "--length 9");
+    test_.check("of another length",
+                longer.status == 2 && longer.says("--length 9: runs/whole/model.safetensors reads 8 tokens, no fewer"),
+                longer.output);
+    const Outcome missing = shell.script(inspect + "nowhere");
+    test_.check("what is wrong with the last shows at once",
+                missing.status == 1 && missing.says("nowhere") && !missing.says("mlp_lm, text"), missing.output);
   }
 
   void dct_mlp() {
