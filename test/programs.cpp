@@ -102,6 +102,13 @@ class ProgramTest {
     test_.check("the weights of each are said", whole.says("  " + alone.weights() + "\n"), whole.output);
     test_.check("and kept", read_bytes(shell.file("runs/whole/compare.csv")).find("," + alone.weights() + "\n") !=
                                 std::string::npos);
+    const Outcome folder =
+        shell.script("'" + std::filesystem::path(program_).parent_path().string() + "/inspect' info runs/whole");
+    test_.check(
+        "its folder is that of no checkpoint",
+        folder.status == 1 && folder.says("runs/whole: several runs are in this folder (rnn-hidden-8, transformer, "
+                                          "transformer-position-none): name one of them"),
+        folder.output);
     test_.equal("a variant is the run that it would be alone", log_rows(shell.file("runs/alone/log.csv")),
                 log_rows(shell.file("runs/whole/transformer-position-none/log.csv")));
     shell.run(list + "--name parts --steps 5" + SMALL);
@@ -733,6 +740,8 @@ class OtherPrograms {
       test_.check(std::string("leaves ") + name, std::filesystem::exists(shell.file(a + name)));
     expect(shell, "clusters of a transformer", "clusters --length 14 --out there" + c, 0, "saved there");
     expect(shell, "longer than the model reads", "clusters --length 1" + c, 2, "--length 1: expected");
+    expect(shell, "clusters of a folder of runs", "clusters runs/a", 1,
+           "runs/a: the run in this folder is runs/a/parity_check-seed-1: name that");
     expect(shell, "clusters of nothing", "clusters", 2, "./train_regular makes one");
     expect(shell, "clusters of an rnn", "clusters" + r, 1, "does not show its layers");
     expect(shell, "clusters of text", "clusters runs/t", 1, "a checkpoint of train_text, not of train_regular");
