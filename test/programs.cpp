@@ -742,6 +742,9 @@ class OtherPrograms {
     expect(shell, "longer than the model reads", "clusters --length 1" + c, 2, "--length 1: expected");
     expect(shell, "clusters of a folder of runs", "clusters runs/a", 1,
            "runs/a: the run in this folder is runs/a/parity_check-seed-1: name that");
+    expect(shell, "the tensors of a checkpoint", "info runs/t", 0,
+           "  F32   24×8             blocks.0.attention.qkv.weight\n"
+           "  F32   24               blocks.0.attention.qkv.bias\n");
     expect(shell, "clusters of nothing", "clusters", 2, "./train_regular makes one");
     expect(shell, "clusters of an rnn", "clusters" + r, 1, "does not show its layers");
     expect(shell, "clusters of text", "clusters runs/t", 1, "a checkpoint of train_text, not of train_regular");
