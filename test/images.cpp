@@ -113,7 +113,8 @@ void image_files(Test& test) {
          "bad: 4,000 bytes are not a whole number of records, of CIFAR-10");
   refuse("half a record, named", cifar10(2).substr(0, 4000), "cifar10",
          "bad: 4,000 bytes are not a whole number of cifar10's");
-  refuse("empty", "", "cifar10", "bad: 0 bytes are not");
+  for (const char* format : {"auto", "cifar10", "cifar5m"})
+    refuse(std::string("empty, ") + format, "", format, "bad: this file is empty");
   refuse("label", cifar10(1) + static_cast<char>(10) + planes(3), "auto",
          "bad: image 1 has the label 10, expected 0 to 9");
   refuse("coarse label", static_cast<char>(20) + cifar100(1).substr(1), "auto",
@@ -403,6 +404,8 @@ class Program {
     expect(shell, "no file", "--data a.bin --test b.bin", 1, "train_image: a.bin: cannot be read");
     write_bytes(shell.file("a.bin"), cifar10(3));
     write_bytes(shell.file("b.bin"), cifar10(3).substr(1));
+    expect(shell, "an empty name", "--data a.bin,, --test a.bin", 2, "--data a.bin,,: an empty name");
+    expect(shell, "an empty name of a test", "--data a.bin --test ,a.bin", 2, "--test ,a.bin: an empty name");
     expect(shell, "half a record", "--data a.bin --test b.bin", 1, "b.bin: 9,218 bytes are not a whole number");
     expect(shell, "few test images", "--data a.bin --test a.bin", 2, "--eval-samples 320: --test has 3 images");
     expect(shell, "positions", "--model transformer --position none", 2, "--position none: models of images learn");

@@ -83,7 +83,7 @@ Pictures pictures_of(const HeatMapSettings& settings, const Json& run) {
       pictures.list.push_back(shapes.picture(seed, stream_of("test"), 0, settings.first + i));
     return pictures;
   }
-  const ImageFiles files(split(test, ','), other ? settings.format : run.at("format").string());
+  const ImageFiles files(image_paths("test", test), other ? settings.format : run.at("format").string());
   pictures.class_names = files.class_names();
   for (int64_t i = settings.first; i < settings.first + int64_t(settings.images) && i < files.size(); ++i)
     pictures.list.push_back(files.picture(i));

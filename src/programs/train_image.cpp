@@ -95,7 +95,8 @@ struct Session {
         throw UsageError("--flip and --crop are for --data: drawn shapes are new each time");
       return std::make_unique<Shapes>();
     }
-    ImageFiles training(split(image.data, ','), image.format), test(split(image.test, ','), image.format);
+    ImageFiles training(image_paths("data", image.data), image.format);
+    ImageFiles test(image_paths("test", image.test), image.format);
     const int64_t step_size = static_cast<int64_t>(settings.batch) * settings.accumulate;
     auto files = std::make_unique<FileImages>(std::move(training), std::move(test), step_size, image.augmentation);
     if (settings.eval_samples > files->test_size())
