@@ -423,6 +423,10 @@ class Program {
       const std::string settings = " --model " + model + (has_maps(model) ? TINY : SETS);
       const Outcome whole = shell.run("--name whole" + settings);
       test_.check(model, whole.status == 0 && whole.says("accuracy on 1,000 test images"), whole.output);
+      test_.check(model + ": says what it saved",
+                  whole.says(has_maps(model) ? "(confusion.csv, confusion.svg, heatmaps.png: where it looks)"
+                                             : "(confusion.csv, confusion.svg)"),
+                  whole.output);
       shell.run("--name parts" + settings + "--steps 3");
       test_.equal(model + ": resumed", shell.run("--name parts --resume --steps 6 --threads 2").weights(),
                   whole.weights());
