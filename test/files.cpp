@@ -5,6 +5,7 @@
 #include <limits>
 #include <locale>
 #include <map>
+#include <set>
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -1264,6 +1265,8 @@ void figures(Test& test) {
   test.check("text is escaped", svg.find("a &lt; b &amp; &quot;c&quot; ?") != std::string::npos);
   test.check("no NaN or infinity is drawn", count_of(svg, "nan") == 0 && count_of(svg, "inf") == 0);
   test.equal("cells without a value", count_of(svg, "#BDBDBD"), size_t(1));
+  const size_t map = svg.find("crispEdges"), width = svg.find("stroke-width=\"1.", map);
+  test.check("the rows of a map reach into each other", width < svg.find('>', map));
 
   // The spikes of 1 point in 1000 survive the thinning: as many moves to the top as there are spikes.
   Figure spikes("");
@@ -1327,6 +1330,36 @@ void figure_legends(Test& test) {
   const std::string svg = twins.svg();
   test.equal("one for neighbours with the same lines", count_of(svg, ">a</text>"), size_t(1));
   test.equal("what chance reaches", count_of(svg, "class=\"level\""), size_t(2));  // and in the legend
+}
+
+void figure_of_many(Test& test) {
+  constexpr size_t MANY = 25;
+  Figure figure("");
+  Panel& panel = figure.panel_size(300, 200).panel();
+  for (size_t i = 0; i < MANY; ++i) panel.line("variant", {0, 1}, {double(i), 1});
+  const std::string svg = figure.svg();
+  const size_t height = svg.find("height=\"") + 8, box = svg.find(" rx=\"3\" fill=\"#FFFFFF\"");
+  const size_t tall = svg.rfind("height=\"", box) + 8;
+  const auto number_at = [&](size_t at) { return *parse_number(svg.substr(at, svg.find('"', at) - at)); };
+  test.check("a legend that is taller than its panel is whole", number_at(height) > number_at(tall) + 10);
+  std::set<std::string> strokes;  // of the legend
+  for (size_t at = box; (at = svg.find("<path class=\"line\"", at)) != std::string::npos; ++at)
+    strokes.insert(svg.substr(at, svg.find(" d=", at) - at));
+  test.equal("no two are drawn alike", strokes.size(), MANY);
+}
+
+void figure_points(Test& test) {
+  const auto marks = [](const std::vector<double>& xs, const std::vector<double>& ys) {
+    Figure figure("");
+    figure.panel().line("", xs, ys);
+    return count_of(figure.svg(), "class=\"mark\"");
+  };
+  test.equal("a lone point is marked", marks({3}, {5}), size_t(1));
+  test.equal("and one between gaps", marks({1, 2, 3, 4, 5, 6}, {1, 2, NOT_A_NUMBER, 5, NOT_A_NUMBER, 1}), size_t(1));
+  test.equal("those that a line goes through are not", marks({1, 2, 3}, {1, 2, NOT_A_NUMBER}), size_t(0));
+  Figure begun("");
+  begun.panel().line("", {0}, {5});
+  test.equal("what has only begun has no step below 0", count_of(begun.svg(), "−"), size_t(0));
 }
 
 void figure_lines(Test& test) {
@@ -1398,6 +1431,8 @@ int main(int argc, char** argv) {
   test.run("interrupt", interrupts);
   test.run("figure", figures);
   test.run("figure_legends", figure_legends);
+  test.run("figure_of_many", figure_of_many);
+  test.run("figure_points", figure_points);
   test.run("figure_lines", figure_lines);
   test.run("figure_labels", figure_labels);
   return test.finish();

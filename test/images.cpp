@@ -113,7 +113,8 @@ void image_files(Test& test) {
          "bad: 4,000 bytes are not a whole number of records, of CIFAR-10");
   refuse("half a record, named", cifar10(2).substr(0, 4000), "cifar10",
          "bad: 4,000 bytes are not a whole number of cifar10's");
-  refuse("empty", "", "cifar10", "bad: 0 bytes are not");
+  for (const char* format : {"auto", "cifar10", "cifar5m"})
+    refuse(std::string("empty, ") + format, "", format, "bad: this file is empty");
   refuse("label", cifar10(1) + static_cast<char>(10) + planes(3), "auto",
          "bad: image 1 has the label 10, expected 0 to 9");
   refuse("coarse label", static_cast<char>(20) + cifar100(1).substr(1), "auto",
@@ -403,6 +404,8 @@ class Program {
     expect(shell, "no file", "--data a.bin --test b.bin", 1, "train_image: a.bin: cannot be read");
     write_bytes(shell.file("a.bin"), cifar10(3));
     write_bytes(shell.file("b.bin"), cifar10(3).substr(1));
+    expect(shell, "an empty name", "--data a.bin,, --test a.bin", 2, "--data a.bin,,: an empty name");
+    expect(shell, "an empty name of a test", "--data a.bin --test ,a.bin", 2, "--test ,a.bin: an empty name");
     expect(shell, "half a record", "--data a.bin --test b.bin", 1, "b.bin: 9,218 bytes are not a whole number");
     expect(shell, "few test images", "--data a.bin --test a.bin", 2, "--eval-samples 320: --test has 3 images");
     expect(shell, "positions", "--model transformer --position none", 2, "--position none: models of images learn");
@@ -420,6 +423,10 @@ class Program {
       const std::string settings = " --model " + model + (has_maps(model) ? TINY : SETS);
       const Outcome whole = shell.run("--name whole" + settings);
       test_.check(model, whole.status == 0 && whole.says("accuracy on 1,000 test images"), whole.output);
+      test_.check(model + ": says what it saved",
+                  whole.says(has_maps(model) ? "(confusion.csv, confusion.svg, heatmaps.png: where it looks)"
+                                             : "(confusion.csv, confusion.svg)"),
+                  whole.output);
       shell.run("--name parts" + settings + "--steps 3");
       test_.equal(model + ": resumed", shell.run("--name parts --resume --steps 6 --threads 2").weights(),
                   whole.weights());
@@ -444,7 +451,7 @@ class Program {
       const Outcome outcome = shell.script(inspect + arguments);
       test_.check(name, outcome.status == status && outcome.says(words), outcome.output);
     };
-    expect_inspect("a sheet", "runs/a --images 3 --out a.png", 0, "saved a.png");
+    expect_inspect("a sheet", "runs/a --images 3 --out a.png", 0, "saved a.png (3 images)");
     test_.equal("the run's own", read_bytes(shell.file("a.png")), read_bytes(shell.file("runs/a/heatmaps.png")));
     write_bytes(shell.file("ten.bin"), cifar10(3));
     expect_inspect("other images", "runs/a/model.safetensors --test ten.bin --layers 2", 0,
@@ -453,6 +460,10 @@ class Program {
                 read_bytes(shell.file("a.png")));
     expect_inspect("of other classes", "runs/a --test ten.bin --out b.png", 0,
                    "the model learned other classes than these images'");
+    expect_inspect("fewer than are wanted", "runs/a --test ten.bin --first 1 --images 3 --out c.png", 0,
+                   "saved c.png (2 images: there are no more)");
+    expect_inspect("another kind of picture", "runs/a --out a.jpg", 2,
+                   "--out a.jpg: expected the name of a file that ends in .png");
     expect_inspect("no such layer", "runs/a --layers 3", 2, "--layers 3: the model has 2");
     expect_inspect("no such image", "runs/a --test ten.bin --first 3", 2, "--first 3: ten.bin has 3 images");
     expect_inspect("no checkpoint", "ten.bin", 1, "ten.bin");

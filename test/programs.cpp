@@ -99,7 +99,18 @@ class ProgramTest {
     for (const char* name : {"compare.svg", "lengths.svg"})
       test_.check(std::string("what guesses would reach stands in ") + name,
                   read_bytes(shell.file(std::string("runs/whole/") + name)).find(">chance<") != std::string::npos);
-    shell.run("--model transformer --position none --evaluate-lengths 3,6 --name alone --steps 9" + SMALL);
+    const Outcome alone =
+        shell.run("--model transformer --position none --evaluate-lengths 3,6 --name alone --steps 9" + SMALL);
+    test_.check("the weights of each are said", whole.says("  " + alone.weights() + "\n"), whole.output);
+    test_.check("and kept", read_bytes(shell.file("runs/whole/compare.csv")).find("," + alone.weights() + "\n") !=
+                                std::string::npos);
+    const Outcome folder =
+        shell.script("'" + std::filesystem::path(program_).parent_path().string() + "/inspect' info runs/whole");
+    test_.check(
+        "its folder is that of no checkpoint",
+        folder.status == 1 && folder.says("runs/whole: several runs are in this folder (rnn-hidden-8, transformer, "
+                                          "transformer-position-none): name one of them"),
+        folder.output);
     test_.equal("a variant is the run that it would be alone", log_rows(shell.file("runs/alone/log.csv")),
                 log_rows(shell.file("runs/whole/transformer-position-none/log.csv")));
     shell.run(list + "--name parts --steps 5" + SMALL);
@@ -297,6 +308,7 @@ class OtherPrograms {
     expect(shell, "a transformer without a mask", "--name t --readout last --steps 3" + TEXT, 0, "bits/character");
     expect(shell, "a comparison", "--compare mlp_lm,transformer:readout=last --steps 2" + TEXT, 0,
            "transformer:readout=last");
+    receptive_fields(shell);
     const std::string generate = "'" + folder_ + "/generate' --length 30 --quiet ";
     for (const char* name : {"whole", "t"}) {
       const std::string run = generate + "runs/" + name + " --prompt 'One '";  // shorter than the context of 8
@@ -309,6 +321,21 @@ class OtherPrograms {
                   shell.script(run + "'and a long way off' --temperature 0").output.substr(22),
                   shell.script(run + "'but a long way off' --temperature 0").output.substr(22));
     }
+  }
+
+  // Of models that answer once a window, and of one that does not.
+  void receptive_fields(const Shell& shell) {
+    const std::string inspect = "'" + folder_ + "/inspect' receptive-field runs/whole runs/t ";
+    const Outcome both = shell.script(inspect);
+    test_.check("receptive fields", both.status == 0 && both.says("mlp_lm, text") && both.says("transformer, text"),
+                both.output);
+    const Outcome longer = shell.script(inspect + "--length 9");
+    test_.check("of another length",
+                longer.status == 2 && longer.says("--length 9: runs/whole/model.safetensors reads 8 tokens, no fewer"),
+                longer.output);
+    const Outcome missing = shell.script(inspect + "nowhere");
+    test_.check("what is wrong with the last shows at once",
+                missing.status == 1 && missing.says("nowhere") && !missing.says("mlp_lm, text"), missing.output);
   }
 
   void dct_mlp() {
@@ -655,7 +682,9 @@ class OtherPrograms {
            "expected at most 2147483647");
     expect(shell, "less than a step", "--budgets 1 --models mlp_lm --list" + small, 2, "expected at least one");
     // The same in two parts, one run at a time and several threads, killed in between.
-    shell.run("--name parts --processes 1 --threads 2 --models mlp_lm --budgets 4e7" + small);
+    expect(shell, "which weights do not stay",
+           "--name parts --processes 1 --threads 2 --models mlp_lm --budgets 4e7" + small, 0,
+           "model.safetensors is removed once its numbers are in runs/parts/points.csv");
     shell.script("rm -r runs/parts/mlp_lm-C4e7-w8; sed -i /C4e7-w8/d runs/parts/points.csv");
     const Outcome parts = shell.run("--name parts --resume --models mlp_lm,transformer" + both);
     test_.check("trains what is not done", !parts.says("mlp_lm-C4e7-w16 ") && parts.says("mlp_lm-C4e7-w8 "),
@@ -728,6 +757,11 @@ class OtherPrograms {
       test_.check(std::string("leaves ") + name, std::filesystem::exists(shell.file(a + name)));
     expect(shell, "clusters of a transformer", "clusters --length 14 --out there" + c, 0, "saved there");
     expect(shell, "longer than the model reads", "clusters --length 1" + c, 2, "--length 1: expected");
+    expect(shell, "clusters of a folder of runs", "clusters runs/a", 1,
+           "runs/a: the run in this folder is runs/a/parity_check-seed-1: name that");
+    expect(shell, "the tensors of a checkpoint", "info runs/t", 0,
+           "  F32   24×8             blocks.0.attention.qkv.weight\n"
+           "  F32   24               blocks.0.attention.qkv.bias\n");
     expect(shell, "clusters of nothing", "clusters", 2, "./train_regular makes one");
     expect(shell, "clusters of an rnn", "clusters" + r, 1, "does not show its layers");
     expect(shell, "clusters of text", "clusters runs/t", 1, "a checkpoint of train_text, not of train_regular");

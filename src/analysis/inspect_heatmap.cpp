@@ -83,7 +83,7 @@ Pictures pictures_of(const HeatMapSettings& settings, const Json& run) {
       pictures.list.push_back(shapes.picture(seed, stream_of("test"), 0, settings.first + i));
     return pictures;
   }
-  const ImageFiles files(split(test, ','), other ? settings.format : run.at("format").string());
+  const ImageFiles files(image_paths("test", test), other ? settings.format : run.at("format").string());
   pictures.class_names = files.class_names();
   for (int64_t i = settings.first; i < settings.first + int64_t(settings.images) && i < files.size(); ++i)
     pictures.list.push_back(files.picture(i));
@@ -98,6 +98,11 @@ std::string out_of(const HeatMapSettings& settings, const SafetensorsFile& file,
   return !settings.out.empty() ? settings.out : (std::filesystem::path(file.path()).parent_path() / name).string();
 }
 
+void check_ending(const std::string& out, const char* ending) {
+  if (std::filesystem::path(out).extension() != ending)
+    throw UsageError("--out " + out + ": expected the name of a file that ends in " + ending);
+}
+
 int layers_of(const RunState& state, const std::string& path) {
   if (!state.config.find("layers")) throw Error(path + ": " + state.model + " has no maps");
   return static_cast<int>(state.config.at("layers").integer());
@@ -106,6 +111,8 @@ int layers_of(const RunState& state, const std::string& path) {
 // ---- Images -----------------------------------------------------------------------------------------------------------
 
 void map_images(const HeatMapSettings& settings, const SafetensorsFile& file, const RunState& state) {
+  const std::string out = out_of(settings, file, "heatmaps.png");
+  check_ending(out, ".png");
   const int layers = layers_of(state, file.path());
   const Pictures pictures = pictures_of(settings, state.options);
   std::vector<std::string> model_classes;
@@ -117,11 +124,11 @@ void map_images(const HeatMapSettings& settings, const SafetensorsFile& file, co
   const std::vector<size_t> blocks = settings.layers.empty() ? blocks_to_show(layers) : blocks_of(settings, layers);
   const auto ops = make_device(settings.device, settings.threads);
   const auto model = load_model(file, state, *ops);
-  const std::string out = out_of(settings, file, "heatmaps.png");
   const std::string sheet =
       heat_map_sheet(*model, *ops, pictures.class_names, model_classes, pictures.list, blocks).as_png();
   settings.out.empty() ? write_keeping(out, sheet) : write_file_atomically(out, sheet);
-  std::printf("saved %s\n", out.c_str());
+  std::printf("saved %s (%zu images%s)\n", out.c_str(), pictures.list.size(),
+              pictures.list.size() < size_t(settings.images) ? ": there are no more" : "");
 }
 
 // ---- Text -------------------------------------------------------------------------------------------------------------
@@ -206,8 +213,7 @@ std::vector<int32_t> tokens_of(const HeatMapSettings& settings, const Tokenizer&
 void map_text(const HeatMapSettings& settings, const SafetensorsFile& file, const RunState& state) {
   if (settings.prompt.empty()) throw UsageError("--prompt: of which text?");
   const std::string out = out_of(settings, file, "heatmap.svg");
-  if (std::filesystem::path(out).extension() != ".svg")
-    throw UsageError("--out " + out + ": expected the name of an .svg");
+  check_ending(out, ".svg");
   const std::string csv = std::filesystem::path(out).replace_extension("csv").string();
   if (!settings.out.empty()) check_replaced(csv, settings.force);
   const auto tokenizer = load_tokenizer(file, state);

@@ -37,6 +37,12 @@ void show_checkpoint(const SafetensorsFile& file) {
   std::printf("weights      %s\n", fingerprint_of(file).c_str());
 }
 
+void show_tensor(const std::string& name, const SafetensorsFile::Entry& entry) {
+  const size_t crosses = std::max<size_t>(1, entry.shape.size()) - 1;  // of two bytes each
+  std::printf("  %-5s %-*s %s\n", entry.dtype.c_str(), static_cast<int>(16 + crosses), shape_text(entry.shape).c_str(),
+              name.c_str());
+}
+
 }  // namespace
 
 int inspect_info(const std::vector<std::string>& words) {
@@ -56,9 +62,7 @@ int inspect_info(const std::vector<std::string>& words) {
   std::printf("parameters   %s%s\n", with_commas(numbers).c_str(),
               moments > 0 ? (", and " + with_commas(moments) + " numbers of the optimizer").c_str() : "");
   for (const std::string& name : file.names())
-    if (!is_moment(name))
-      std::printf("  %-5s %-16s %s\n", file.entry(name).dtype.c_str(), shape_text(file.entry(name).shape).c_str(),
-                  name.c_str());
+    if (!is_moment(name)) show_tensor(name, file.entry(name));
   return 0;
 }
 

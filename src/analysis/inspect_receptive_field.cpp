@@ -36,7 +36,8 @@ struct FieldSettings {
         "a .safetensors file of train_regular, train_text or convert, or a run's folder; ./train_regular makes one, "
         "runs/regular/parity_check-seed-1, and ./train_text another, runs/text");
     options.add("length", &length, 0, 1 << 20,
-                "tokens; 0: 500 of a language, four contexts of a text, or as many as the model can read");
+                "tokens; 0: 500 of a language, four contexts of a text, or as many as the model can read or, where it "
+                "answers once, reads");
     options.add("samples", &samples, 1, 1 << 20, "strings or windows; the figure shows their mean");
     options.add("text", &text, "where windows are from; default: what the run was evaluated on, or stories of our own")
         .placeholder("FILE");
@@ -60,7 +61,6 @@ class FieldSubject {
   }
 
   std::string title() const { return state_.model + ", " + (regular() ? state_.options.at("task").string() : "text"); }
-  int length() const { return task_->batch(settings_.seed, stream_of("evaluate"), 0, 0, 1).length; }
 
   // (T): the mean over the samples of the share that the j + 1 most recent positions have
   std::vector<double> cumulative() const {
@@ -78,7 +78,11 @@ class FieldSubject {
  private:
   bool regular() const { return state_.program == "train_regular"; }
   int wanted_length(int otherwise) const {
-    const int longest = model_->longest();
+    const int longest = model_->longest(), window = model_->window();
+    if (window > 0 && settings_.length > 0 && settings_.length != window)
+      throw UsageError(petroglyph::text("--length %d: %s reads %d tokens, no fewer and no more, to answer once",
+                                        settings_.length, file_.path().c_str(), window));
+    if (window > 0) return window;
     if (settings_.length > longest)
       throw UsageError(
           petroglyph::text("--length %d: %s reads %d tokens at most", settings_.length, file_.path().c_str(), longest));
@@ -139,6 +143,8 @@ int inspect_receptive_field(const std::vector<std::string>& words) {
   OutputFolder output(settings.out, settings.force, folder_of_checkpoint(settings.checkpoints[0]),
                       {"receptive_field.csv", "receptive_field.svg"});
   const auto ops = make_device(settings.device, settings.threads);
+  // All before the first is looked into: what is wrong with the last shows at once.
+  for (const std::string& checkpoint : settings.checkpoints) FieldSubject(checkpoint, settings, *ops);
   Figure figure("Cumulative gradient norms, from the last position to the first");
   std::string csv = "checkpoint,position,share\n";
   std::printf("%-32s %8s   positions, from the last one, with %6s %6s %6s of the gradient\n", "", "length", "50 %",

@@ -20,8 +20,9 @@ constexpr ColorRamp SEQUENTIAL = {0xFAF9E0, 0xC7E5B4, 0x80D3A3, 0x00BCA4, 0x009F
 constexpr ColorRamp DIVERGING = {0x004FA7, 0x4179BF, 0x7CA3D5, 0xB6CCE8, 0xF5F5F5,
                                  0xE6C0B5, 0xCF8D79, 0xB45B3F, 0x962100};
 constexpr const char* MISSING = "#BDBDBD";
-constexpr int LEVELS = 64;          // colours of a heat map: finer steps are not seen
-constexpr size_t MOST_CELLS = 300;  // rows or columns of a heat map: smaller cells would not be seen
+constexpr const char* REACH = ".04";  // of a cell
+constexpr int LEVELS = 64;            // colours of a heat map: finer steps are not seen
+constexpr size_t MOST_CELLS = 300;    // rows or columns of a heat map: smaller cells would not be seen
 
 // The colour at `part` of the way along the bar, as XML has it.
 std::string color_at(ColorMap map, double part) {
@@ -55,7 +56,8 @@ std::vector<double> reduced(const std::vector<double>& values, size_t& rows, siz
 
 }  // namespace
 
-// One path for each colour, in units of cells; a run of equal cells in a row is one line as thick as the row.
+// One path for each colour, in units of cells; a run of equal cells in a row is one line as thick as the row. All reach a
+// little into the next cells: where edges are rounded to pixels, nothing white is left between them.
 void PanelPainter::paint_map() {
   const Panel::HeatMap& map = *panel_.map_;
   size_t rows = map.rows, columns = map.columns;
@@ -72,12 +74,12 @@ void PanelPainter::paint_map() {
       const int color = level(row * columns + column);
       for (end = column + 1; end < columns && level(row * columns + end) == color;) ++end;
       const std::string run = std::to_string(end - column);
-      paths[size_t(color)] += "M" + std::to_string(column) + "," + std::to_string(row) + "h" + run;
+      paths[size_t(color)] += "M" + std::to_string(column) + "," + std::to_string(row) + "h" + run + REACH;
     }
   }
   out_ += "<g fill=\"none\" shape-rendering=\"crispEdges\" transform=\"scale(" +
           number_text(width_ / double(columns), 9) + "," + number_text(height_ / double(rows), 9) +
-          ") translate(0,0.5)\">\n";
+          ") translate(0,0.5)\" stroke-width=\"1" + REACH + "\">\n";
   for (size_t i = 0; i < paths.size(); ++i) {
     const std::string color = i < LEVELS ? color_at(map.map, double(i) / (LEVELS - 1)) : MISSING;
     if (!paths[i].empty()) out_ += "<path stroke=\"" + color + "\" d=\"" + paths[i] + "\"/>\n";

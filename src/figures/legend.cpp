@@ -25,7 +25,7 @@ double PanelPainter::covered(Point corner, double width, double height) const {
     const LineStyle& style = panel_.lines_[line].style;
     for (size_t i = 0; i < curve.size(); ++i) {
       if (curve[i].gap()) continue;
-      if (!style.joined || style.markers) sum += inside(curve[i].x, curve[i].y) ? 3 : 0;
+      if (!style.joined || style.markers || stands_alone(curve, i)) sum += inside(curve[i].x, curve[i].y) ? 3 : 0;
       if (!style.joined || i == 0 || curve[i - 1].gap()) continue;
       const Point &from = curve[i - 1], &to = curve[i];
       const int parts = 1 + static_cast<int>(std::min(std::hypot(to.x - from.x, to.y - from.y), 2000.0) / 4);

@@ -13,6 +13,7 @@ namespace {
 // Okabe and Ito's colours, which readers with any colour vision tell apart, without the yellow, too faint on white.
 constexpr std::array<const char*, 7> PALETTE = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
                                                 "#E69F00", "#56B4E9", "#333333"};
+constexpr std::array<const char*, 4> DASHES = {"", "6 4", "1 4", "9 4 1 4"};
 
 // Of each column of pixels the first, the lowest, the highest and the last point: what is drawn stays the same.
 std::vector<Point> thinned(const std::vector<Point>& points) {
@@ -55,11 +56,11 @@ std::string marker(Point at, size_t shape, double scale) {
 }
 
 std::string stroke_of(const LineStyle& style, double width) {
-  // When the colours are used up, dashes make a second set.
-  const size_t index = static_cast<size_t>(style.color);
-  const bool dashed = style.dashed || index / PALETTE.size() % 2 == 1;
+  // When the colours are used up, dashes make a second set of them, dots a third, both in turn a fourth.
+  const size_t index = static_cast<size_t>(style.color), set = index / PALETTE.size() % DASHES.size();
+  const std::string dashes = DASHES[style.dashed ? std::max<size_t>(1, set) : set];
   return std::string("<path class=\"line\" stroke=\"") + PALETTE[index % PALETTE.size()] + "\"" +
-         attribute("stroke-width", width) + (dashed ? " stroke-dasharray=\"6 4\"" : "") +
+         attribute("stroke-width", width) + (dashes.empty() ? "" : " stroke-dasharray=\"" + dashes + "\"") +
          (style.opacity < 1 ? attribute("opacity", style.opacity) : "") + " d=\"";
 }
 
@@ -68,6 +69,10 @@ std::string fill_of(const LineStyle& style) {
   const std::string pale = style.opacity < 1 ? attribute("opacity", style.opacity) + " style=\"stroke:none\"" : "";
   return std::string("<path class=\"mark\" fill=\"") + PALETTE[static_cast<size_t>(style.color) % PALETTE.size()] +
          "\"" + pale + " d=\"";
+}
+
+bool stands_alone(const std::vector<Point>& points, size_t i) {
+  return !points[i].gap() && (i == 0 || points[i - 1].gap()) && (i + 1 == points.size() || points[i + 1].gap());
 }
 
 std::string path_of(const std::vector<Point>& points) {
@@ -79,9 +84,8 @@ std::string path_of(const std::vector<Point>& points) {
       continue;
     }
     path += (begun ? "L" : "M") + pixels(points[i].x) + "," + pixels(points[i].y);
-    // A point between two gaps: a line without length, which round ends make a dot.
-    const bool alone = !begun && (i + 1 == points.size() || points[i + 1].gap());
-    if (alone) path += "h0";
+    // A line without length, which round ends make a dot as wide as it is.
+    if (stands_alone(points, i)) path += "h0";
     begun = true;
   }
   return path;
@@ -110,19 +114,23 @@ void PanelPainter::paint_line(const Panel::Line& line) {
   out_ += hidden_pieces(line) + stroke_of(line.style, line.style.width) + path_of(curve_of(line)) + "\"/>\n";
 }
 
-// Marks are not clipped, so that one on an axis is whole; those beyond the axes are left out.
+// At every point, or at those that no line would show. Marks are not clipped, so that one on an axis is whole; those
+// beyond the axes are left out.
 void PanelPainter::paint_markers(const Panel::Line& line) {
-  if (line.style.joined && !line.style.markers) return;
+  const bool everywhere = !line.style.joined || line.style.markers;
+  const std::vector<Point>& curve = curve_of(line);
   constexpr double SLACK = 0.5;
   const std::vector<int>& hidden = hidden_[index_of(line)];
   std::string marks;
-  for (const Point& point : curve_of(line)) {
+  for (size_t i = 0; i < curve.size(); ++i) {
+    const Point& point = curve[i];
+    if (!everywhere && !stands_alone(curve, i)) continue;
     const bool inside = point.x > -SLACK && point.x < width_ + SLACK && point.y > -SLACK && point.y < height_ + SLACK;
     if (!inside) continue;
     const int above = hidden[static_cast<size_t>(std::clamp(point.x, 0.0, width_))];
     marks += marker(point, size_t(line.style.color), 1 + wider(above) / 6);
   }
-  out_ += fill_of(line.style) + marks + "\"/>\n";
+  if (!marks.empty()) out_ += fill_of(line.style) + marks + "\"/>\n";
 }
 
 }  // namespace petroglyph

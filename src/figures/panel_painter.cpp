@@ -31,6 +31,7 @@ void PanelPainter::span_axes() {
     }
   }
   for (const Panel::Level& level : panel_.levels_) ys.include(level.y);
+  if (xs.low == 0 && xs.high == 0) xs.high = 1;  // what has only begun: no step is below 0
   const double margin = panel_.map_ ? 0 : 0.05;
   if (panel_.map_) {
     xs = {-0.5, double(panel_.map_->columns) - 0.5};
@@ -78,6 +79,13 @@ double PanelPainter::right() const {
   }
   room = std::max(room, width_of(panel_.title_, MEDIUM + 2) + 8 - width_);
   return legend_place() || legend_.empty() ? room : std::max(room, bar_room() + legend_width() + 24);
+}
+
+// Of names and label below the axis, and of a legend beside the panel that is taller than it.
+double PanelPainter::bottom() const {
+  constexpr double GAP = 8;
+  const double room = x_names_room() + (panel_.x_.label.empty() ? 24 : 44);
+  return legend_.empty() || legend_place() ? room : std::max(room, legend_height() + GAP - height_);
 }
 
 std::string PanelPainter::paint(double x, double y, int number) {

@@ -23,7 +23,7 @@ class PanelPainter {
   double left() const { return y_label_at() + (panel_.y_.label.empty() ? 4 : MEDIUM + 6); }
   double right() const;
   double top() const { return panel_.title_.empty() ? 10 : 28; }
-  double bottom() const { return x_names_room() + (panel_.x_.label.empty() ? 24 : 44); }
+  double bottom() const;
 
   // Whether the other panel's legend says all that this one's does.
   bool legend_is_in(const PanelPainter& other) const;
@@ -88,5 +88,7 @@ std::string marker(Point at, size_t shape, double scale = 1);
 std::string stroke_of(const LineStyle& style, double width);
 std::string fill_of(const LineStyle& style);
 std::string path_of(const std::vector<Point>& points);
+// Whether it is between two gaps, so that no line comes to it.
+bool stands_alone(const std::vector<Point>& points, size_t i);
 
 }  // namespace petroglyph

@@ -70,7 +70,11 @@ struct Session {
     confusion.save(run->folder(), model.model + ": " + settings.name);
     std::printf("accuracy on %s test images: %.2f %%, loss %.4f\n", with_commas(test_images).c_str(),
                 100 * answers.accuracy(), answers.loss);
-    if (image.maps > 0 && has_maps()) show_maps();
+    const bool maps = image.maps > 0 && has_maps();
+    if (maps) save_maps();
+    if (!settings.quiet)
+      std::printf("saved %s (confusion.csv, confusion.svg%s)\n", run->folder().c_str(),
+                  maps ? ", heatmaps.png: where it looks" : "");
   }
 
   const std::string& compared() const { return image.compare; }
@@ -95,7 +99,8 @@ struct Session {
         throw UsageError("--flip and --crop are for --data: drawn shapes are new each time");
       return std::make_unique<Shapes>();
     }
-    ImageFiles training(split(image.data, ','), image.format), test(split(image.test, ','), image.format);
+    ImageFiles training(image_paths("data", image.data), image.format);
+    ImageFiles test(image_paths("test", image.test), image.format);
     const int64_t step_size = static_cast<int64_t>(settings.batch) * settings.accumulate;
     auto files = std::make_unique<FileImages>(std::move(training), std::move(test), step_size, image.augmentation);
     if (settings.eval_samples > files->test_size())
@@ -105,15 +110,13 @@ struct Session {
     return files;
   }
 
-  void show_maps() {
+  void save_maps() {
     std::vector<Picture> pictures;
     for (int i = 0; i < std::min(image.maps, test_images); ++i)
       pictures.push_back(task->picture(run->seed(), stream_of("test"), 0, i));
     heat_map_sheet(run->model(), run->ops(), task->class_names(), task->class_names(), pictures,
                    blocks_to_show(model.layers))
         .save_png(run->file("heatmaps.png"));
-    if (!settings.quiet)
-      std::printf("saved %s (confusion.csv, confusion.svg, heatmaps.png: where it looks)\n", run->folder().c_str());
   }
 };
 

@@ -49,18 +49,30 @@ int64_t read_label(ImageFormat format, const unsigned char* bytes) {
   return label;
 }
 
+void refuse_empty(const MappedFile& file) {
+  if (file.size() == 0) throw Error(file.path() + ": this file is empty, expected images");
+}
+
 }  // namespace
+
+std::vector<std::string> image_paths(const std::string& option, const std::string& list) {
+  const std::vector<std::string> paths = split(list, ',');
+  for (const std::string& path : paths)
+    if (path.empty()) throw UsageError("--" + option + " " + list + ": an empty name, expected files between commas");
+  return paths;
+}
 
 ImageFormat image_format(const std::string& name, const MappedFile& file) {
   for (const ImageFormat format : {ImageFormat::CIFAR10, ImageFormat::CIFAR100, ImageFormat::CIFAR5M})
     if (name == name_of(format)) return format;
+  refuse_empty(file);
   if (file.size() >= 4 && std::memcmp(file.data(), "PK\3\4", 4) == 0) return ImageFormat::CIFAR5M;
   const bool ten = file.size() % CIFAR10_RECORD == 0, hundred = file.size() % CIFAR100_RECORD == 0;
-  if (ten == hundred || file.size() == 0)
+  if (ten == hundred)
     throw Error(text("%s: %s bytes are %s a whole number of records, of CIFAR-10 (%zu bytes) %s of CIFAR-100 (%zu)",
                      file.path().c_str(), with_commas(static_cast<int64_t>(file.size())).c_str(), ten ? "both" : "not",
                      CIFAR10_RECORD, ten ? "and" : "nor", CIFAR100_RECORD) +
-                (ten && file.size() > 0 ? "; say --format cifar10 or cifar100" : ""));
+                (ten ? "; say --format cifar10 or cifar100" : ""));
   return ten ? ImageFormat::CIFAR10 : ImageFormat::CIFAR100;
 }
 
@@ -80,12 +92,13 @@ const std::vector<std::string>& ImageFiles::class_names() const {
 
 ImageFiles::Part ImageFiles::open(const std::string& path) const {
   MappedFile file(path);
+  refuse_empty(file);
   return format_ == ImageFormat::CIFAR5M ? open_arrays(std::move(file)) : open_records(std::move(file));
 }
 
 ImageFiles::Part ImageFiles::open_records(MappedFile file) const {
   const size_t record = record_size(format_);
-  if (file.size() == 0 || file.size() % record != 0)
+  if (file.size() % record != 0)
     throw Error(
         text("%s: %s bytes are not a whole number of %s's records of %zu bytes: truncated, or of another format",
              file.path().c_str(), with_commas(static_cast<int64_t>(file.size())).c_str(), name_of(format_), record));

@@ -7,12 +7,18 @@
 // data/ has scripts that fetch them. Files are mapped, never read as a whole; labels are checked before anything else.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "base/mapped_file.h"
 #include "tasks/images.h"
 
 namespace petroglyph {
 
 enum class ImageFormat { CIFAR10, CIFAR100, CIFAR5M };
+
+// The files that an option names, with commas between them; throws UsageError for an empty name.
+std::vector<std::string> image_paths(const std::string& option, const std::string& list);
 
 // The format by name, "auto" for what fits the file; throws Error where none does.
 ImageFormat image_format(const std::string& name, const MappedFile& file);

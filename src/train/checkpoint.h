@@ -27,7 +27,7 @@ struct RunState {
   std::string samples = {};  // checksum of some that it learns from; empty: not known
 };
 
-// A run's folder means the checkpoint in it.
+// A run's folder means the checkpoint in it. Throws Error for a folder of runs: which are there.
 std::string checkpoint_path(const std::string& file_or_folder);
 
 void save_checkpoint(const std::string& path, const RunState& state, Model& model, Optimizer& optimizer);

@@ -82,10 +82,10 @@ class ComparisonTable {
   explicit ComparisonTable(const std::vector<Variant>& variants, const std::vector<CsvTable>& logs) {
     for (const CsvTable& log : logs) reached_ = reached_ || std::isfinite(step_reached(log, MILESTONES[0]));
     for (const Variant& variant : variants) width_ = std::max(width_, variant.label.size());
-    csv_ = "variant,parameters,step_50,step_90,step_99,last_step,last_loss,last_accuracy\n";
+    csv_ = "variant,parameters,step_50,step_90,step_99,last_step,last_loss,last_accuracy,weights\n";
     std::printf("\n%-*s  %10s  ", static_cast<int>(width_), "", "parameters");
     if (reached_) std::printf("%6s %6s %6s   ", "50 %", "90 %", "99 %");
-    std::printf("last evaluation\n");
+    std::printf("%-*s  weights\n", EVALUATION, "last evaluation");
   }
 
   void add(const Variant& variant, const CsvTable& log, const Evaluations& evaluations) {
@@ -97,21 +97,28 @@ class ComparisonTable {
       if (reached_) std::printf("%6s ", std::isfinite(step) ? with_commas(static_cast<int64_t>(step)).c_str() : "-");
       csv_ += "," + cell_text(step);
     }
-    if (evaluations.steps.empty()) {
-      std::printf("none\n");
-      csv_ += ",,,\n";
-      return;
-    }
-    const double step = evaluations.steps.back(), loss = evaluations.losses.back(),
-                 accuracy = evaluations.accuracies.back();
-    std::printf("%sloss %.4f  accuracy %5.1f %%  at step %s\n", reached_ ? "  " : "", loss, 100 * accuracy,
-                with_commas(static_cast<int64_t>(step)).c_str());
-    csv_ += "," + cell_text(step) + "," + cell_text(loss) + "," + cell_text(accuracy) + "\n";
+    std::printf("%s%-*s  %s\n", reached_ ? "  " : "", EVALUATION, last(evaluations).c_str(), variant.weights.c_str());
+    csv_ += "," + variant.weights + "\n";
   }
 
   const std::string& csv() const { return csv_; }
 
  private:
+  static constexpr int EVALUATION = 44;  // letters
+
+  // As words and, in the file, as numbers.
+  std::string last(const Evaluations& evaluations) {
+    if (evaluations.steps.empty()) {
+      csv_ += ",,,";
+      return "none";
+    }
+    const double step = evaluations.steps.back(), loss = evaluations.losses.back(),
+                 accuracy = evaluations.accuracies.back();
+    csv_ += "," + cell_text(step) + "," + cell_text(loss) + "," + cell_text(accuracy);
+    return text("loss %.4f  accuracy %5.1f %%  at step %s", loss, 100 * accuracy,
+                with_commas(static_cast<int64_t>(step)).c_str());
+  }
+
   bool reached_ = false;  // any of the milestones, by any variant
   size_t width_ = 0;
   std::string csv_;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/program.h"
+#include "base/text.h"
 #include "figures/figure.h"
 #include "train/group.h"
 #include "train/run.h"
@@ -25,6 +26,7 @@ struct Variant {
   std::string name;                    // of its folder
   std::vector<std::string> arguments;  // {"--model=transformer", "--position=alibi"}
   int64_t parameters = 0;              // once it is made
+  std::string weights;                 // their fingerprint, once it is trained
 };
 
 // A comma between variants; in each a colon between its settings, OPTION=VALUE or a model's name.
@@ -40,7 +42,7 @@ void refuse_idle(const std::vector<Variant>& variants, const std::vector<std::ma
                  const std::string& list);
 
 // From the variants' logs: the steps to 50, 90 and 99 % evaluated accuracy where any of them got so far, and the last
-// evaluation, printed and saved, and loss and accuracy against steps. chance: the accuracy of guesses; 0: not drawn.
+// evaluation and the weights' fingerprint, printed and saved, and loss and accuracy against steps. chance: the accuracy of guesses; 0: not drawn.
 void write_comparison(const std::string& folder, const std::string& title, const std::vector<Variant>& variants,
                       double chance);
 
@@ -86,13 +88,14 @@ class Comparison {
     }
     LengthTable lengths;
     double chance = 0;
-    for (const Variant& variant : variants_) {
+    for (Variant& variant : variants_) {
       std::printf("\n%s\n", variant.label.c_str());
       Session session(words_of(variant));
       prepare(session, variant);
       if (!session.run->train()) return interrupted(session.settings.program);
       const LengthTable table = session.length_table();
       chance = session.run->chance();
+      variant.weights = text("%016llx", static_cast<unsigned long long>(session.run->model().parameters.fingerprint()));
       if (lengths.labels.empty())
         lengths = {title, table.quantity, table.unit, table.percent, table.lengths, {}, {}, table.chance};
       lengths.labels.push_back(variant.label);

@@ -187,7 +187,11 @@ int Study::train_one(const StudyRun& run, int processes) const {
   if (training.model().parameters.size() != run.parameters)
     throw Error(text("%s: %s parameters, counted as %s", run.name.c_str(),
                      with_commas(training.model().parameters.size()).c_str(), with_commas(run.parameters).c_str()));
-  return training.train() ? 0 : INTERRUPTED_STATUS;
+  if (!training.train()) return INTERRUPTED_STATUS;
+  if (!settings_.keep_weights && settings.ranks->first())
+    std::printf("model.safetensors is removed once its numbers are in %s/points.csv; --keep-weights keeps it\n",
+                folder_.c_str());
+  return 0;
 }
 
 void Study::finish(StudyRun& run) const {
