@@ -651,6 +651,7 @@ void add_attention_rows(std::vector<Row>& rows) {
     add({1, 100, 101, 104, 2, 64, causal, 128, 132}, IGNORED);
   }
   for (const int T : {1, 64, 130}) add(whole(3, T, 3, 2, true), BIASED);
+  add(whole(1, 68, 1, 3, true), POSITIONED);  // a tile of four columns, behind which the next row begins at once
   add(whole(1, 100, 1, 64, true), BIASED);
   add({2, 1, 140, 140, 2, 3, true, 6, 6}, BIASED);
   add({2, 70, 70, 70, 2, 3, true, 20, 18}, BIASED);

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 
 #include "base/log.h"
@@ -456,6 +457,7 @@ class RunsTest {
 
 int main(int argc, char** argv) {
   using namespace petroglyph;
+  std::signal(SIGHUP, SIG_DFL);  // ignored under nohup, by all that is started there
   work_in_memory();
   Test test(argc, argv);
   RunsTest runs(test, std::filesystem::absolute(argv[0]).parent_path().parent_path().string());

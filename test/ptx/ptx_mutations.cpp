@@ -358,6 +358,8 @@ constexpr Explanation EXPLAINED[] = {
      "whether eight chunks are taken together or one by one"},
     {COMPARISON, "setp.lt.s32 %, %, %", "", "product::multiply<petroglyph::(anonymous namespace)::InverseStd>",
      "which row stands for one that does not exist, and is never used"},
+    {COMPARISON, "setp.ge.s32 %, %, %", "", "Dots<petroglyph::(anonymous namespace)::Unchanged>",
+     "to both sides there is an odd number of distances, so that one place more lies between two rows"},
 };
 
 // Lines of numerics.h whose term is at most a fortieth of the result. Its last bit, and whether its product is rounded,
