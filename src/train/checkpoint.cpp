@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "train/device.h"
+#include "train/run_folder.h"
 
 namespace petroglyph {
 
@@ -59,28 +60,13 @@ void load(const SafetensorsFile& file, const std::string& name, Parameters& para
   }
 }
 
-// The folders of runs in a folder, at most four of them named.
-std::vector<std::string> runs_inside(const std::string& folder) {
-  constexpr size_t MOST = 4;
-  std::vector<std::string> names;
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
-    const std::string path = entry.path().string();
-    if (is_there(path + "/model.safetensors") && is_there(path + "/log.csv"))
-      names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  if (names.size() > MOST) names.resize(MOST), names.push_back("…");
-  return names;
-}
-
 }  // namespace
 
 std::string checkpoint_path(const std::string& file_or_folder) {
   if (!std::filesystem::is_directory(file_or_folder)) return file_or_folder;
   const std::string path = file_or_folder + "/model.safetensors";
   if (is_there(path)) return path;
-  const std::vector<std::string> runs = runs_inside(file_or_folder);
+  const std::vector<std::string> runs = runs_in(file_or_folder);
   if (runs.size() == 1)
     throw Error(file_or_folder + ": the run in this folder is " + file_or_folder + "/" + runs[0] + ": name that");
   if (!runs.empty())

@@ -19,18 +19,21 @@ namespace {
 
 constexpr size_t LONGEST_NAME = 200;  // a file system takes 255 bytes, and NAME.before-2 must fit too
 
-// The runs with a checkpoint in a folder's folders, at most four of them named.
-std::string runs_in(const std::string& folder) {
+}  // namespace
+
+std::vector<std::string> runs_in(const std::string& folder) {
+  constexpr size_t MOST = 4;
   std::vector<std::string> names;
   std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, none))
-    if (is_there(entry.path().string() + "/model.safetensors")) names.push_back(entry.path().filename().string());
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+    const std::string path = entry.path().string();
+    if (is_there(path + "/model.safetensors") && is_there(path + "/log.csv"))
+      names.push_back(entry.path().filename().string());
+  }
   std::sort(names.begin(), names.end());
-  if (names.size() > 4) names.resize(4), names.push_back("…");
-  return join(names, ", ");
+  if (names.size() > MOST) names.resize(MOST), names.push_back("…");
+  return names;
 }
-
-}  // namespace
 
 void check_run_name(const std::string& name) {
   const bool good = !name.empty() && name[0] != '.' && std::all_of(name.begin(), name.end(), [](unsigned char c) {
@@ -85,7 +88,7 @@ std::string group_folder(const RunSettings& settings, const std::string& otherwi
 }
 
 void refuse_without_checkpoint(const std::string& folder) {
-  const std::string several = runs_in(folder), group = folder + "/group.json";
+  const std::string several = join(runs_in(folder), ", "), group = folder + "/group.json";
   if (is_there(folder + "/study.json")) throw Error(folder + ": a study of ./scaling, which goes on with it");
   if (!several.empty() && is_there(group))
     throw Error(folder + ": several runs are in this folder (" + several + "); ./" +

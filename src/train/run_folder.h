@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace petroglyph {
 
@@ -12,6 +13,9 @@ struct RunSettings;
 void check_run_name(const std::string& name);
 // The first of runs/NAME, runs/NAME-2, … that is not there yet.
 std::string free_run_name(const std::string& name);
+
+// The folders of runs with a checkpoint in a folder; of more than four the first ones, and "…".
+std::vector<std::string> runs_in(const std::string& folder);
 
 // The run of this name, which is meant where --resume has none; throws UsageError where there are several, NAME-2 and on.
 std::string only_run(const std::string& name);
