@@ -407,8 +407,7 @@ class UnderMpi {
                             const std::string& words) {
       const Outcome outcome = shell.script("timeout 60 mpirun -q --oversubscribe -n 1 " + one + " : -n 1 " + other);
       test_.check(name, outcome.status != 0 && outcome.says(words), text("%d ", outcome.status) + outcome.output);
-      test_.check(name + ": in one line", std::count(outcome.output.begin(), outcome.output.end(), '\n') == 1,
-                  outcome.output);
+      test_.check(name + ": in one line", own_lines(outcome.output) == 1, outcome.output);
     };
     const std::string copy = "'" + folder_ + "/train_copy' " + SMALL + "--shards 2 --steps 4 --name a ";
     const std::string text = "'" + folder_ +
@@ -561,8 +560,14 @@ class UnderMpi {
     const Outcome outcome = ranks(shell, count, arguments, "train_copy", around);
     test_.check(name, outcome.status == status && outcome.says("train_copy: ") && outcome.says(words),
                 text("status %d, said: ", outcome.status) + outcome.output);
-    test_.check(name + ": in one line", std::count(outcome.output.begin(), outcome.output.end(), '\n') == 1,
-                outcome.output);
+    test_.check(name + ": in one line", own_lines(outcome.output) == 1, outcome.output);
+  }
+  // Without what mpirun's own event loop remarks, now and then, when a rank has ended while it was written to.
+  static int own_lines(const std::string& output) {
+    const std::vector<std::string> lines = split(output, '\n');
+    return static_cast<int>(std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+      return !line.empty() && line.rfind("[warn] Epoll ", 0) != 0;
+    }));
   }
 
   Test& test_;

@@ -360,6 +360,12 @@ constexpr Explanation EXPLAINED[] = {
      "which row stands for one that does not exist, and is never used"},
     {COMPARISON, "setp.ge.s32 %, %, %", "", "Dots<petroglyph::(anonymous namespace)::Unchanged>",
      "to both sides there is an odd number of distances, so that one place more lies between two rows"},
+    {COMPARISON, "setp.ge.s32 %, %, %", "value[n] = (add && exists(n) ? line[column_offset<B>(n)] : 0)", "",
+     "one place more is read, and not stored"},
+    {SPLIT, "fma.rn.f32 %, %, %, %", "sum[n / 8][n % 8] = numerics::fma(x[i][n / 8], y[i][n % 8]", "InverseStd",
+     "twice the dot is added to the squares, which a product's last bit seldom survives"},
+    {SPLIT, "fma.rn.f32 %, %, %, %", "fma(sign * w.give_sin, s.sin[g], fma(sign * w.give_cos, s.cos[g], start))",
+     "append_positions", "a group of three begins with frequency 0, whose sine is 0"},
 };
 
 // Lines of numerics.h whose term is at most a fortieth of the result. Its last bit, and whether its product is rounded,
