@@ -15,8 +15,8 @@
 //   kerple       score − r1_h log(1 + r2_h (t−s))                              Chi et al. 2022
 //   xl           score = ((q_t + u)·k_s + (q_t + v)·W_R R_{t−s}) / √d_h        Dai et al. 2019
 //                u, v: two vectors of each head, v not the values; R_n: the sinusoids of n
-// alibi, t5 and kerple are one number for each head and distance, so that attention reads a table (T,heads) and gives the
-// table's gradient, which t5 and kerple pass on to their parameters; one table serves all blocks.
+// alibi, t5 and kerple are one number for each head and distance, so that attention reads a table (T,heads), and for t5 and
+// kerple gives its gradient, which they pass on to their parameters; one table serves all blocks.
 //
 // The backward pass. Of (T,T) nothing is kept: from the largest score of a row and Σ exp, both kept, a_ts is formed again as
 // exactly the number it was. With da_ts = dy_t·v_s the derivative of softmax is
@@ -103,7 +103,7 @@ class SoftmaxAttention {
   Ops& ops_;
   Parameter *t5_ = nullptr, *r1_ = nullptr, *r2_ = nullptr;
   std::vector<Relative> relative_;  // of each block
-  Tensor bias_, dbias_;             // (T,heads), or more rows
+  Tensor bias_, dbias_;             // (T,heads), or more rows; no dbias_ where the bias is not learned
   Tokens buckets_;                  // (T): t5's
   Tensor waves_;                    // (distances,D): R for sequences up to the longest so far, xl only
   int longest_ = 0;
