@@ -709,6 +709,30 @@ void atomic_file(Test& test) {
     });
   });
   test.check("killed while writing", WIFSIGNALED(status) && read_bytes(path) == "two");
+  const auto signalled = [&](OutputFile& file) {
+    file.write("half");
+    std::raise(SIGTERM);
+    file.write("whole");
+  };
+  const int ended = status_of_child([&] { write_file_atomically(path, signalled); });
+  test.check("a signal while writing ends the program", WIFSIGNALED(ended) && WTERMSIG(ended) == SIGTERM);
+  test.check("and leaves the file before, and no other but of a program that was killed",
+             read_bytes(path) == "two" && leftovers(folder) == 1);
+  const int at_its_end = status_of_child([&] {
+    write_file_atomically(path, [](OutputFile& file) {
+      file.write("three");
+      std::raise(SIGINT);
+    });
+  });
+  test.check("at its end, with the whole file", WIFSIGNALED(at_its_end) && WTERMSIG(at_its_end) == SIGINT &&
+                                                    read_bytes(path) == "three" && leftovers(folder) == 1);
+  const int guarded = status_of_child([&] {
+    const InterruptGuard guard;
+    write_file_atomically(path, signalled);
+    _exit(interrupted() ? 98 : 97);
+  });
+  test.check("who catches signals writes what there is to save",
+             WIFEXITED(guarded) && WEXITSTATUS(guarded) == 98 && read_bytes(path) == "halfwhole");
   write_file_atomically(path, "3");
   test.check("what it left is in nobody's way", read_bytes(path) == "3" && leftovers(folder) == 1);
   write_bytes(folder.file("mine.tmp"), "");

@@ -651,6 +651,13 @@ class OtherPrograms {
       test_.check(std::string("leaves ") + name, exists(std::string("runs/m/neurons/") + name));
     const std::string types = read_bytes(shell.file("runs/m/neurons/types.csv"));
     test_.equal("a row for each step", std::count(types.begin(), types.end(), '\n'), 6);
+    shell.script(
+        "for f in best previous; do cp runs/m/snapshots/step-1.safetensors runs/m/$f.safetensors; done;"
+        "rm runs/m/snapshots/step-1.safetensors");
+    shell.run("neurons runs/m --out fewer");
+    const std::string fewer = read_bytes(shell.file("fewer/types.csv"));
+    test_.equal("the best and the one before the last are no snapshots", std::count(fewer.begin(), fewer.end(), '\n'),
+                5);
     const Outcome one =
         shell.run("neurons runs/m/snapshots/step-2.safetensors --out one --no-rescale --p 1 --bag-of-words 1");
     test_.check("one step; thresholds", one.status == 0 && one.says("step 2               0.0 %       100.0 %"),

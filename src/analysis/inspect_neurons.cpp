@@ -93,6 +93,9 @@ struct Snapshot {
   std::string label() const { return "step " + with_commas(state.step); }
 };
 
+// A checkpoint between snapshots: which step it is of was a matter of time, or of the loss.
+bool between_snapshots(const std::string& name) { return name == "best.safetensors" || name == "previous.safetensors"; }
+
 std::vector<std::string> files_of(const std::vector<std::string>& paths) {
   std::vector<std::string> files;
   for (const std::string& path : paths) {
@@ -104,7 +107,7 @@ std::vector<std::string> files_of(const std::vector<std::string>& paths) {
     for (const std::string& folder : {path, path + "/snapshots"}) {
       std::error_code none;
       for (const auto& entry : std::filesystem::directory_iterator(folder, none))
-        if (entry.path().extension() == ".safetensors" && entry.path().filename() != "best.safetensors")
+        if (entry.path().extension() == ".safetensors" && !between_snapshots(entry.path().filename().string()))
           found.push_back(entry.path().string());
     }
     if (found.empty()) throw Error(path + ": no .safetensors file in this folder or its snapshots");

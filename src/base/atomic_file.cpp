@@ -1,6 +1,7 @@
 #include "base/atomic_file.h"
 
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/text.h"
 
 namespace petroglyph {
@@ -34,16 +36,21 @@ void flush_folder(const std::string& path) {
   }
 }
 
+// A signal that ends the program came while it wrote.
+struct Stopped {
+  int signal;
+};
+
 }  // namespace
 
-OutputFile::OutputFile(const std::string& path, Mode mode) : path_(path) {
+OutputFile::OutputFile(const std::string& path, Mode mode, const InterruptGuard* guard) : path_(path), guard_(guard) {
   const int how = mode == Mode::Append ? O_APPEND : mode == Mode::New ? O_EXCL : O_TRUNC;
   descriptor_ = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666);
   if (descriptor_ < 0) fail(path_, errno);
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
-    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
+    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)), guard_(other.guard_) {}
 
 OutputFile::~OutputFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
@@ -53,6 +60,7 @@ void OutputFile::write(const void* data, size_t size) {
   constexpr size_t PIECE = size_t(1) << 30;  // more in one call is refused on some systems
   const char* bytes = static_cast<const char*>(data);
   while (size > 0) {
+    if (guard_ != nullptr && guard_->own() != 0) throw Stopped{guard_->own()};
     const ssize_t written = ::write(descriptor_, bytes, size < PIECE ? size : PIECE);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) fail(path_, written < 0 ? errno : ENOSPC);
@@ -94,12 +102,19 @@ std::string temporary_name(const std::string& path) {
 void write_file_atomically(const std::string& path, const std::function<void(OutputFile&)>& writer) {
   const std::string temporary = temporary_name(path);
   bool created = false;
+  int signal = 0;
   try {
-    OutputFile file(temporary, OutputFile::Mode::New);
+    const InterruptGuard guard;
+    OutputFile file(temporary, OutputFile::Mode::New, &guard);
     created = true;
     writer(file);
     file.close(true);
     if (std::rename(temporary.c_str(), path.c_str()) != 0) fail(path, errno);
+    signal = guard.own();
+  } catch (const Stopped& stopped) {
+    unlink(temporary.c_str());
+    std::raise(stopped.signal);
+    throw Error(path + ": not written: a signal came");  // one that the program is told to ignore
   } catch (const Error& error) {
     if (created) unlink(temporary.c_str());
     std::string message = error.what();
@@ -109,6 +124,7 @@ void write_file_atomically(const std::string& path, const std::function<void(Out
     if (created) unlink(temporary.c_str());
     throw;
   }
+  if (signal != 0) std::raise(signal);
   flush_folder(path);
 }
 

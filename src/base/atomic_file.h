@@ -9,11 +9,14 @@
 
 namespace petroglyph {
 
+class InterruptGuard;
+
 // An open file. Every call that fails throws an Error with the path and the system's reason.
 class OutputFile {
  public:
   enum class Mode { Replace, Append, New };  // New: where none is there
-  OutputFile(const std::string& path, Mode mode);
+  // Where the guard has caught a signal that nobody else asks for, write() throws what write_file_atomically() catches.
+  OutputFile(const std::string& path, Mode mode, const InterruptGuard* guard = nullptr);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
   ~OutputFile();
@@ -27,10 +30,12 @@ class OutputFile {
  private:
   std::string path_;
   int descriptor_;
+  const InterruptGuard* guard_;
 };
 
 // Lets `writer` fill a temporary file in PATH's folder, of a name that no other process takes, flushes it to the disk and renames it
-// to PATH. When anything fails, the temporary file is removed, PATH is as before, and the Error says so.
+// to PATH. When anything fails, the temporary file is removed, PATH is as before, and the Error says so; so it is where a signal
+// comes that nobody catches, which ends the program then.
 void write_file_atomically(const std::string& path, const std::function<void(OutputFile&)>& writer);
 void write_file_atomically(const std::string& path, std::string_view content);
 

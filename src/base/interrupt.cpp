@@ -22,7 +22,7 @@ extern "C" void petroglyph_note_signal(int number) {
   const int now = milliseconds();
   if (!caught) {
     caught_at = now;
-    caught = 1;
+    caught = number;
   } else if (now < caught_at || now - caught_at >= ONE_SIGNAL_MILLISECONDS) {
     std::signal(number, SIG_DFL);
     std::raise(number);  // arrives as soon as this handler returns
@@ -50,6 +50,8 @@ InterruptGuard::~InterruptGuard() {
   sigaction(SIGTERM, &old_terminate_, nullptr);
   sigaction(SIGHUP, &old_hang_up_, nullptr);
 }
+
+int InterruptGuard::own() const { return old_interrupt_.sa_handler == petroglyph_note_signal ? 0 : caught; }
 
 bool interrupted() { return caught != 0; }
 

@@ -6,13 +6,16 @@
 
 namespace petroglyph {
 
-// While it lives, SIGINT, SIGTERM and SIGHUP (a terminal that is closed) only make interrupted() true. One at a time.
+// While it lives, SIGINT, SIGTERM and SIGHUP (a terminal that is closed) only make interrupted() true.
 class InterruptGuard {
  public:
   InterruptGuard();
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
+
+  // The signal that was caught, where no other guard stands outside of this one to ask for it; 0: none.
+  int own() const;
 
  private:
   struct sigaction old_interrupt_, old_terminate_, old_hang_up_;
