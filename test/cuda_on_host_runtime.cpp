@@ -454,7 +454,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int number) {
   properties->sharedMemPerBlock = SHARED_LIMIT;
   properties->sharedMemPerBlockOptin = SHARED_LIMIT_WITH_LEAVE;
   properties->sharedMemPerMultiprocessor = SHARED_LIMIT_WITH_LEAVE + 1024;
-  properties->major = device().major;
+  properties->major = number == device().old ? 6 : device().major;
   properties->minor = device().minor;
   properties->multiProcessorCount = device().multiprocessors;
   properties->warpSize = warpSize;

@@ -99,6 +99,44 @@ void choose(Test& test, const std::string& name, const std::string& expected, co
   test.check(name + ": a rank takes " + expected, found.rfind(expected, 0) == 0, "it takes " + found);
 }
 
+// The second rank of this machine, as far as a choice of devices asks.
+struct SecondRank final : Ranks {
+  int rank() const override { return 1; }
+  int count() const override { return 2; }
+  int rank_here() const override { return 1; }
+  int sharing() const override { return 2; }
+  void gather(void*, const void*, size_t) override {}
+  void broadcast(void*, size_t) override {}
+  void swap(int, const void*, size_t, void*, size_t) override {}
+  bool reaches_gpu() const override { return false; }
+  bool all_fail() override { return true; }
+  void abandon(int status) override { std::exit(status); }
+};
+
+// Ranks take GPUs in turn, and say which they leave out.
+void choose_in_turn(Test& test) {
+  cuda_on_host::Device& device = cuda_on_host::device();
+  const cuda_on_host::Device before = device;
+  const SecondRank second;
+  device.count = 2;
+  const auto taken = [&](const char* name) {
+    return said_by([&] {
+      const auto ops = make_device(name, 1, second);
+      int number = -1;
+      cudaGetDevice(&number);
+      std::fprintf(stderr, "GPU %d", number);
+    });
+  };
+  test.equal("the second rank", taken("auto"), "GPU 1");
+  test.equal("the first", message_of([] { make_device("auto", 1, *one_rank()); }), "");
+  device.old = 1;
+  const std::string obstacle = "host run has compute capability 6.0, 7.0 or newer is needed";
+  test.equal("a GPU too old for it", taken("auto"), "--device auto leaves out GPU 1: " + obstacle + "\nGPU 0");
+  test.equal("cuda stops", taken("cuda"), "--device cuda: " + obstacle);
+  device = before;
+  cudaSetDevice(0);
+}
+
 // CUDA does not start: what its first call gives, the newest CUDA that the driver knows, and why no GPU can be had.
 struct Start {
   const char* name;
@@ -136,6 +174,7 @@ void device_choice(Test& test) {
   device.major = 6;
   choose(test, "too old", "CPU", "host run has compute capability 6.0, 7.0 or newer is needed");
   device = before;
+  choose_in_turn(test);
 }
 
 // All work waits until something needs its result.

@@ -48,8 +48,12 @@ std::unique_ptr<Ops> make_device(const std::string& name, int threads) {
 std::unique_ptr<Ops> make_device(const std::string& name, int threads, const Ranks& ranks) {
   if (threads == 0) threads = std::max(1, available_threads() / ranks.sharing());
 #ifdef PETROGLYPH_CUDA
-  const int gpus = name == "auto" || name == "cuda" ? gpu_count() : 0;
-  if (gpus > 1 && gpu_obstacle(ranks.rank_here() % gpus).empty()) return make_gpu(ranks.rank_here() % gpus);
+  const int gpus = name == "auto" || name == "cuda" ? gpu_count() : 0, number = gpus > 1 ? ranks.rank_here() % gpus : 0;
+  if (number > 0) {
+    const std::string obstacle = gpu_obstacle(number);
+    if (obstacle.empty() || name == "cuda") return make_gpu(number);
+    std::fprintf(stderr, "--device auto leaves out GPU %d: %s\n", number, obstacle.c_str());
+  }
 #endif
   return make_device(name, threads);
 }
