@@ -1,5 +1,5 @@
-// What is measured on trained models and drawn from their logits, against the fixtures test/oracle/*.json and against what must hold of
-// any input.
+// What is measured on trained models and drawn from their logits, against the fixtures test/oracle/*.json and against what must
+// hold of any input.
 
 #include <algorithm>
 #include <cmath>

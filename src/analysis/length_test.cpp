@@ -16,8 +16,8 @@ namespace petroglyph {
 
 namespace {
 
-// The strings of a test: of each length its own, and whatever model is asked, of whatever seed and after how many steps, the same. It
-// counts their answers.
+// The strings of a test: of each length its own, and whatever model is asked, of whatever seed and after how many steps, the same.
+// It counts their answers.
 class TestStrings final : public Task {
  public:
   TestStrings(const RegularLanguage& language, int length)
