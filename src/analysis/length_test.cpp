@@ -1,7 +1,6 @@
 #include "analysis/length_test.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 #include <optional>

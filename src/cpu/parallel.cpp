@@ -93,7 +93,7 @@ class Threads::Team {
     Known& known = known_[(reinterpret_cast<uintptr_t>(one) / 16 + static_cast<uintptr_t>(pieces) * 31) % KNOWN];
     if (known.one != one || known.pieces != pieces) known = {one, pieces, WORTH, 0};
     const bool alone = known.work < WORTH;
-    if (alone && ++known.calls % 16 != 0) return do_alone(pieces, one, context);
+    if (alone && ++known.calls % 16 != 0) return do_alone(pieces, one, context);  // each 16th is measured again
     const auto start = std::chrono::steady_clock::now();
     alone ? do_alone(pieces, one, context) : share_out(pieces, one, context);
     known.work = (std::chrono::steady_clock::now() - start) * (alone ? 1 : static_cast<int>(threads_.size()) + 1);

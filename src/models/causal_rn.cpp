@@ -42,8 +42,6 @@
 //
 // Everything else, from the norm of x to the residual, the linear form and the images share: relation_network.cpp.
 
-#include <utility>
-
 #include "models/model.h"
 #include "models/models.h"
 #include "models/relation_network.h"
