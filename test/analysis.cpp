@@ -1,9 +1,10 @@
-// What is measured on trained models and drawn from their logits, against the fixtures test/oracle/*.json and against what must hold of
-// any input.
+// What is measured on trained models and drawn from their logits, against the fixtures test/oracle/*.json and against what must
+// hold of any input.
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "analysis/clusters.h"

@@ -279,7 +279,7 @@ class Bench {
   }
 
   // How long one more token takes a stream that has read so many: its state is of a fixed size, or grows with them. Beside the time
-  // stands what reading the weights and the keys of all positions once would take of it, at the speed at which so many bytes are read.
+  // stands what reading the weights and the keys of all positions once would take of it, at the speed of so many bytes.
   void generation() {
     const std::vector<int> read = {64, 1024, 4096};
     Json rows = Json::array();

@@ -70,8 +70,8 @@ struct OpCase {
   bool kinked = false;  // the function has kinks (relu): the gradient check steps around them
 };
 
-// What operations cannot do without, forward: two a term of a product, or pair-channels with the fewest vector instructions that each
-// takes: add, multiply, 10 of add_exp2_in_range; backward add, multiply, 10 of exp2_in_range, the product with dz, three fused sums.
+// What operations cannot do without, forward: two a term of a product, or pair-channels with the fewest vector instructions that
+// each takes: add, multiply, 10 of add_exp2_in_range; backward add, multiply, 10 of exp2_in_range, times dz, three fused sums.
 double products_of(const AttentionShape& s);
 double products_of(const LinearAttentionShape& s);
 double pairs_of(const RelationShape& s);

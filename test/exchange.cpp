@@ -1,5 +1,5 @@
-// Models of others: folders of Hugging Face's, nanoGPT's and llm.c's files, made here; what they become, what they are refused for, and
-// that no damage does more than end in one line.
+// Models of others: folders of Hugging Face's, nanoGPT's and llm.c's files, made here; what they become, what they are refused for,
+// and that no damage does more than end in one line.
 
 #include <cmath>
 #include <limits>

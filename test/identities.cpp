@@ -363,7 +363,7 @@ void attention_maps(Test& test) {
   }
 }
 
-// The strengths of a relation network's pairs by their definition: |exp(μ(p_i + q_j))| over the channels, divided by the sum over i.
+// The strengths of a relation network's pairs by definition: |exp(μ(p_i + q_j))| over the channels, divided by the sum over i.
 void relation_maps(Test& test) {
   const auto ops = make_cpu(1);
   const int N = 5, T = N + 1, D = 6, H = 8, P = 3, heads = 2;

@@ -1,5 +1,5 @@
-// One result on any number of processes: the tree in which gradients are added, the programs under mpirun, and what happens when a rank
-// fails, is stopped or dies.
+// One result on any number of processes: the tree in which gradients are added, the programs under mpirun, and what happens when a
+// rank fails, is stopped or dies.
 //
 //   build/test/ranks                     the programs of the same build
 //   PETROGLYPH_KILLS=50 build/test/ranks killed       as many deaths
@@ -469,8 +469,8 @@ class UnderMpi {
     }
   }
 
-  // kill -9 of a random rank at a random moment: the job ends by itself within seconds, and the run goes on from its last checkpoint with
-  // another number of ranks, to the bits of a run that nobody disturbed.
+  // kill -9 of a random rank at a random moment: the job ends by itself within seconds, and the run goes on from its last
+  // checkpoint with another number of ranks, to the bits of a run that nobody disturbed.
   void killed() {
     const char* const wanted = std::getenv("PETROGLYPH_KILLS");
     const int kills = wanted ? std::atoi(wanted) : 4;
@@ -508,8 +508,8 @@ class UnderMpi {
   const std::string ENDLESS =
       SMALL + text("--threads 1 --shards 4 --steps 1000000000 --eval-every 500 --save-every %d ", SAVED_EVERY);
 
-  // Shell text: a job in the background whose ranks leave their process ids in rank-0, rank-1 …, and reaches(), which waits until the
-  // log has a step's row; false where the job ended before.
+  // Shell text: a job in the background whose ranks leave their process ids in rank-0, rank-1 …, and reaches(), which waits until
+  // the log has a step's row; false where the job ended before.
   std::string job(int count, const std::string& arguments) const {
     return text("MPIEXEC_TIMEOUT=120 mpirun -q --oversubscribe -n %d sh -c ", count) +
            "'echo $$ > rank-${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec \"$@\"' sh '" + folder_ + "/train_copy' " +

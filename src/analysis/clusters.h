@@ -1,8 +1,8 @@
 // What a model's layers make of a string of a regular language, as points, and whether these fall into clusters (regular_gpt,
 // section 7.3 and figure 3).
 //
-// In RegularGPT each vector o_m of layer l speaks of a piece of the string that ends at m: of what the piece does to the states of the
-// automaton, if the model has learned that (section 7.2). All pieces that do the same should then have one vector, in every layer.
+// In RegularGPT each vector o_m of layer l speaks of a piece of the string that ends at m: of what it does to the automaton's
+// states, if the model has learned that (section 7.2). All pieces that do the same should then have one vector, in all layers.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +26,12 @@ struct LayerVectors {
   std::vector<LayerPoint> points;
 };
 
-// All vectors of all layers. chunk: RegularGPT's C, with one block a layer; 0: each position knows all before it. Throws Error for a
-// model that does not show its layers.
+// All vectors of all layers. chunk: RegularGPT's C, with one block a layer; 0: each position knows all before it. Throws Error for
+// a model that does not show its layers.
 LayerVectors layer_vectors(Model& model, Ops& ops, const SymbolString& string, int chunk);
 
-// For each point a number from 0 on, the same for pieces that do the same to the automaton's states (eq. 2); of models that know all
-// before a position, and where there are more than `most` such functions, the answer of the piece instead.
+// For each point a number from 0 on, the same for pieces that do the same to the automaton's states (eq. 2); of models that know
+// all before a position, and where there are more than `most` such functions, the answer of the piece instead.
 struct PointClasses {
   std::vector<int> of_point;
   std::vector<std::string> names;  // "states to 1 2 3 4 0", "answer 1"

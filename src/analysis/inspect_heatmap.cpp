@@ -1,5 +1,5 @@
-// inspect heatmap: where a trained model looks. Of images, a sheet of them beside the maps of some layers; of text, which of its tokens
-// each answer depends on.
+// inspect heatmap: where a trained model looks. Of images, a sheet of them beside the maps of some layers; of text, which of its
+// tokens each answer depends on.
 
 #include <algorithm>
 #include <cstdio>

@@ -1,6 +1,6 @@
-// inspect neurons: what the neurons of an MLP language model's first layer have become, at one checkpoint or over those of a run. Section 4
-// of "MLPs for NLP": their types (figure 4), ℓ1/ℓ2 over time (5, 15), weights and their cosine transforms (4, 6, 12), the norms of their
-// slices (7), and the words behind them (13, 14).
+// inspect neurons: what the neurons of an MLP language model's first layer have become, at one checkpoint or over those of a run.
+// Section 4 of "MLPs for NLP": their types (figure 4), ℓ1/ℓ2 over time (5, 15), weights and their cosine transforms (4, 6, 12), the
+// norms of their slices (7), and the words behind them (13, 14).
 
 #include <algorithm>
 #include <cmath>
@@ -405,7 +405,7 @@ void NeuronReport::draw_examples() {
   }
 }
 
-// Figure 6: an example of each type, its transform, and the transform of the window that it looks at: from its oldest slice that is not low.
+// Figure 6: an example of each type, its transform, and that of the window that it looks at: from its oldest slice that is not low.
 void NeuronReport::draw_windows() {
   Figure figure("An example of each type, and what the cosine transform makes of it");
   figure.columns(3).panel_size(200, 260);

@@ -1,6 +1,6 @@
-// Lemma 1 of the RegularGPT paper (appendix C): two linear layers with a relu between them multiply two matrices of 0 and 1, because
-// relu(a + b − 1) = a·b for such numbers. What a string does to an automaton's states is such a matrix, and the matrix of two
-// strings, one behind the other, is the product of theirs: so an MLP can combine what two vectors say of two strings.
+// Lemma 1 of the RegularGPT paper (appendix C): two linear layers with a relu between them multiply two matrices of 0 and 1,
+// because relu(a + b − 1) = a·b for such numbers. What a string does to an automaton's states is such a matrix, and the matrix of
+// two strings, one behind the other, is the product of theirs: so an MLP can combine what two vectors say of two strings.
 #pragma once
 
 #include <cstdint>

@@ -53,7 +53,7 @@ std::string row_of(const TestResult& r) {
   return row + "," + cell_text(r.same_length) + "\n";
 }
 
-// Beside the accuracy that at the training length, what one answer to all strings would score, and the part of them that are members.
+// Beside the accuracy: that at the training length, what one answer to all strings would score, and the share of members.
 void print_run(const TestResult& r) {
   const auto seed = static_cast<unsigned long long>(r.seed);
   std::printf("%-20s %6llu %5.0f to %-5.0f %8.2f %% %14.2f %%", r.task.c_str(), seed, r.from.front(), r.to.back(),

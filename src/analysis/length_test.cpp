@@ -1,7 +1,6 @@
 #include "analysis/length_test.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -16,8 +15,8 @@ namespace petroglyph {
 
 namespace {
 
-// The strings of a test: of each length its own, and whatever model is asked, of whatever seed and after how many steps, the same. It
-// counts their answers.
+// The strings of a test: of each length its own, and whatever model is asked, of whatever seed and after how many steps, the same.
+// It counts their answers.
 class TestStrings final : public Task {
  public:
   TestStrings(const RegularLanguage& language, int length)

@@ -1,5 +1,5 @@
-// What the neurons of an MLP's first layer compute of its context (mlps_for_nlp, section 4 and appendix H). A neuron's weights are w (T,E),
-// time × embedding, oldest token first; a slice w_t is what it does with the token at t.
+// What the neurons of an MLP's first layer compute of its context (mlps_for_nlp, section 4 and appendix H). A neuron's weights are
+// w (T,E), time × embedding, oldest token first; a slice w_t is what it does with the token at t.
 //
 //   n-gram         most slices are small, one is large: a function of a few tokens
 //   bag of words   all slices point the same way: a function of the sum of all tokens

@@ -1,5 +1,5 @@
-// Where an inspection leaves its files. In the folder of --out a file that is there is replaced with --force alone; in the folder of the
-// checkpoint one that says something else is kept under another name.
+// Where an inspection leaves its files. In the folder of --out a file that is there is replaced with --force alone; in the folder
+// of the checkpoint one that says something else is kept under another name.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ namespace petroglyph {
 
 class OutputFolder {
  public:
-  // `out` as it was given, or empty; `otherwise` is then the folder: beside the checkpoint. Throws Error, before anything is computed,
-  // where one of `names` may not be written.
+  // `out` as it was given, or empty; `otherwise` is then the folder: beside the checkpoint. Throws Error, before anything is
+  // computed, where one of `names` may not be written.
   OutputFolder(const std::string& out, bool force, const std::string& otherwise, const std::vector<std::string>& names);
 
   void save(const std::string& name, std::string_view content);

@@ -22,8 +22,8 @@ struct PrincipalComponents {
   std::vector<double> explained;  // (components): the share of the variance
 };
 
-// Of the rows of x (rows,columns); the columns are centered, not scaled. Throws Error for fewer than two rows or more components than
-// columns.
+// Of the rows of x (rows,columns); the columns are centered, not scaled. Throws Error for fewer than two rows or more components
+// than columns.
 PrincipalComponents principal_components(std::vector<double> x, int rows, int columns, int components);
 
 }  // namespace petroglyph

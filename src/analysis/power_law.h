@@ -1,5 +1,5 @@
-// Scaling laws from runs at fixed compute (mlps_for_nlp, section 3; method 2 of "Training Compute-Optimal Large Language Models"): at
-// each budget C = 6ND the loss against log N is about a parabola, its minimum says how many parameters N and tokens D
+// Scaling laws from runs at fixed compute (mlps_for_nlp, section 3; method 2 of "Training Compute-Optimal Large Language Models"):
+// at each budget C = 6ND the loss against log N is about a parabola, its minimum says how many parameters N and tokens D
 // that budget is best spent on, and these follow power laws N_opt ∝ C^a, D_opt ∝ C^b.
 #pragma once
 

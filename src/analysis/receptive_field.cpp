@@ -1,5 +1,5 @@
-// A token that stands at two positions has one embedding, and its gradient is their sum. So the gradients are taken from a model with
-// the same weights and a larger vocabulary, in which every position of every sequence has a token of its own.
+// A token that stands at two positions has one embedding, and its gradient is their sum. So the gradients are taken from a model
+// with the same weights and a larger vocabulary, in which every position of every sequence has a token of its own.
 
 #include "analysis/receptive_field.h"
 

@@ -1,5 +1,5 @@
-// How far back a model looks: the gradient of its last answer with respect to what enters at each position (regular_gpt, section 7.4
-// and figure 4; the tool is that of Chi et al. 2022, "Receptive Field Alignment Enables Transformer Length Extrapolation").
+// How far back a model looks: the gradient of its last answer with respect to what enters at each position (regular_gpt, section
+// 7.4 and figure 4; the tool is that of Chi et al. 2022, "Receptive Field Alignment Enables Transformer Length Extrapolation").
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace petroglyph {
 
-// A trained model on sequences whose every position has an embedding for itself. Any model with a token embedding, or the RNN, whose
-// embedding is the column of a weight.
+// A trained model on sequences whose every position has an embedding for itself. Any model with a token embedding, or the RNN,
+// whose embedding is the column of a weight.
 class PositionGradients {
  public:
   // Tokens (B,T) for the model `name` with this configuration and the parameters of `trained`.
@@ -28,7 +28,7 @@ class PositionGradients {
     int64_t row;
     std::vector<real> dlogits;  // (V): ∂f/∂logits of this row
   };
-  // (B,T): |∂f/∂e_i| for e_i position i's embedding, before a number that the model may multiply it by. At most one answer a sample.
+  // (B,T): |∂f/∂e_i| for e_i position i's embedding, before a factor that the model may give it. At most one answer a sample.
   std::vector<double> norms(const std::vector<Answer>& answers);
 
  private:

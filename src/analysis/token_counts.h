@@ -1,9 +1,10 @@
 // What a model would get that knows nothing but how often which token follows the last k: a yardstick for models of text.
 //
-// Of the tokens h before c, h' is h without its first one, n counts the training text, and t(h) is how many different tokens follow h there.
-// Witten and Bell's estimate takes from what was seen once for what was never seen:
+// Of the tokens h before c, h' is h without its first one, n counts the training text, and t(h) is how many different tokens follow
+// h there. Witten and Bell's estimate takes from what was seen once for what was never seen:
 //
-//   P(c | h) = (n(hc) + t(h) P(c | h')) / (n(h) + t(h)),   and of an h that was never seen P(c | h');  below no token all V are alike
+//   P(c | h) = (n(hc) + t(h) P(c | h')) / (n(h) + t(h)),   and of an h that was never seen P(c | h');
+//   below no token all V are alike
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@
 
 namespace petroglyph {
 
-// Of k = 0 … longest: the cross-entropy a token in nats on the validation text, each token after as many as stand before it there, up to k,
-// and how many different h of k tokens the training text has.
+// Of k = 0 … longest: the cross-entropy a token in nats on the validation text, each token after as many as stand before it there,
+// up to k, and how many different h of k tokens the training text has.
 struct CountedTokens {
   std::vector<double> loss;
   std::vector<int64_t> contexts;

@@ -1,4 +1,5 @@
-// One text is read as several equal samples, each of which answers at another position: a backward pass gives as many rows of the map.
+// One text is read as several equal samples, each of which answers at another position: a backward pass gives a row of the map for
+// each.
 
 #include "analysis/token_map.h"
 

@@ -14,8 +14,8 @@ namespace petroglyph {
 
 class Cadence {
  public:
-  // Due after half a second, then a second later, and at intervals that double up to `longest` seconds. clock: seconds from any moment;
-  // empty for the real one.
+  // Due after half a second, then a second later, and at intervals that double up to `longest` seconds. clock: seconds from any
+  // moment; empty for the real one.
   explicit Cadence(double longest, std::function<double()> clock = {}) : longest_(longest), clock_(std::move(clock)) {
     if (!clock_)
       clock_ = [] {

@@ -16,8 +16,8 @@ class CsvLog {
   static CsvLog create(const std::string& path, const std::vector<std::string>& columns, bool replace = false);
 
   // Goes on with a log whose checkpoint stands at `step`: the rows of the steps 0 … step−1 stay byte for byte, what follows them is
-  // dropped. Error, and nothing changed, where one of them is missing or damaged, where they are not those of `checksum` (empty: not
-  // known), or where the columns are others. A missing file is started anew at step 0.
+  // dropped. Error, and nothing changed, where one of them is missing or damaged, where they are not those of `checksum` (empty:
+  // not known), or where the columns are others. A missing file is started anew at step 0.
   static CsvLog resume(const std::string& path, const std::vector<std::string>& columns, int64_t step,
                        const std::string& checksum = "");
 

@@ -38,8 +38,8 @@ class Progress {
 
   // Whether show() would show anything now: ask before formatting. Always true for the last step.
   bool due(int64_t step) const;
-  // "step 1,200 of 10,000  53.1 steps/s  ETA 2:46  loss 0.1234". On a terminal words that do not fit its line are left out, the last
-  // first; two spaces part them.
+  // "step 1,200 of 10,000  53.1 steps/s  ETA 2:46  loss 0.1234". On a terminal words that do not fit its line are left out, the
+  // last first; two spaces part them.
   void show(int64_t step, const std::string& what);
   void line(const std::string& words);
   void finish();

@@ -38,7 +38,7 @@ inline bool is_utf8(std::string_view bytes) { return utf8_prefix(bytes) == bytes
 // In one line, for a terminal: control characters, and bytes that are no UTF-8, as \n and \x07.
 std::string in_one_line(std::string_view bytes);
 
-// In HTML and SVG: &, <, > and quotes spelt out; a '?' for control characters but line ends and tabs, and for bytes that are no UTF-8.
+// In HTML and SVG: &, <, > and quotes spelt out; a '?' for control characters but line ends and tabs, and for what is no UTF-8.
 std::string markup_text(std::string_view words);
 
 // The word that was probably meant: the one with the fewest typing errors away, or "" when none is near.

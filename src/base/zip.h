@@ -1,5 +1,5 @@
-// Zip archives whose members are stored as they are: numpy's .npz files and PyTorch's. What is read is not copied, so it may be larger
-// than memory; its checksums are compared where that is asked for, which reads all of it.
+// Zip archives whose members are stored as they are: numpy's .npz files and PyTorch's. What is read is not copied, so it may be
+// larger than memory; its checksums are compared where that is asked for, which reads all of it.
 #pragma once
 
 #include <cstdint>

@@ -52,7 +52,8 @@ struct Channels {
 };
 
 // Without an instruction for it an fma is emulated, number by number: vectors would gain nothing. And g++ 12 miscompiles them at
-// -O3 in the generic build: with -fno-tree-slp-vectorize, or with -fno-tree-loop-vectorize, test/bits finds the bits of -O2 and clang++.
+// -O3 in the generic build: with -fno-tree-slp-vectorize, or with -fno-tree-loop-vectorize, test/bits finds the bits of -O2 and
+// clang++.
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__aarch64__)
 constexpr bool IN_VECTORS = true;
 #else

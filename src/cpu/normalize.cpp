@@ -155,6 +155,7 @@ void add_affine_gradients(real* dweight, real* dbias, const real* dy, const real
 
 void Cpu::layer_norm_backward(real* dx, real* dweight, real* dbias, const real* dy, const real* hat,
                               const real* inv_std, const real* weight, int64_t N, int D, Into into) {
+  // First, because dx may be dy.
   parallel(threads_, D, COLUMNS,
            [&](int64_t begin, int64_t end, int) { add_affine_gradients(dweight, dbias, dy, hat, N, D, begin, end); });
   parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int) {

@@ -1,10 +1,11 @@
-// A team of threads that share pieces of work. OpenMP's parallel loops end with a meeting of all threads: on a busy machine the caller waits
-// for threads that have not even begun, and they burn in their waiting the time that others need. Here the caller takes pieces as the
-// others do and waits only for those that somebody else has begun; who has nothing to do looks out for a tenth of a millisecond, then
-// sleeps. A job that took next to nothing when it was last done is not shared at all.
+// A team of threads that share pieces of work. OpenMP's parallel loops end with a meeting of all threads: on a busy machine the
+// caller waits for threads that have not even begun, and those that wait burn the time that others need. Here the caller takes
+// pieces as the others do and waits only for those that somebody else has begun; who has nothing to do looks out for a tenth of
+// a millisecond, then sleeps. A job that took next to nothing when it was last done is not shared at all.
 //
-// One word says what there is to do: the number of the job, and how many of its pieces nobody has taken yet. Who lowers it has a piece,
-// and the job lives until all pieces that were taken are done: nobody who is late can take a piece of a job that is over.
+// One word, `open_`, says what there is to do: the number of the job, and how many of its pieces nobody has taken yet. Who lowers
+// that count has a piece, and the job lives until all pieces that were taken are done: nobody who is late can take a piece of a
+// job that is over.
 
 #include "cpu/parallel.h"
 
@@ -92,7 +93,7 @@ class Threads::Team {
     Known& known = known_[(reinterpret_cast<uintptr_t>(one) / 16 + static_cast<uintptr_t>(pieces) * 31) % KNOWN];
     if (known.one != one || known.pieces != pieces) known = {one, pieces, WORTH, 0};
     const bool alone = known.work < WORTH;
-    if (alone && ++known.calls % 16 != 0) return do_alone(pieces, one, context);
+    if (alone && ++known.calls % 16 != 0) return do_alone(pieces, one, context);  // each 16th is measured again
     const auto start = std::chrono::steady_clock::now();
     alone ? do_alone(pieces, one, context) : share_out(pieces, one, context);
     known.work = (std::chrono::steady_clock::now() - start) * (alone ? 1 : static_cast<int>(threads_.size()) + 1);

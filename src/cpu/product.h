@@ -30,7 +30,7 @@ struct View {
 };
 
 // c (M,N) = a (M,K) · b (K,N) + bias, starting from zero or from what c holds. A chain's sum is always added to its start,
-// so that a product that leaves out terms with a factor zero has the same bits (0 + −0 = 0).
+// so that a product that leaves out terms with a factor zero has the same bits (0 + −0 = 0; the other factor is finite).
 struct Product {
   real* c;
   int64_t c_row;

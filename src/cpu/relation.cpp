@@ -1,6 +1,6 @@
 // The pairwise relation: the heart of the Causal Relation Network. The derivation stands in models/causal_rn.cpp.
 //
-// All the time goes into one line a pair and channel: forward, `sum += exp(inv_std·(p + q))` is an add, a multiplication
+// All the time goes into one line for each pair and channel: forward, `sum += exp(inv_std·(p + q))` is an add, a multiplication
 // and ten instructions of exp2, the last of which adds; backward, one sweep recomputes the exponential and feeds three sums
 // with one fma each. A sample (and head) is one task of the backward pass, so that the sums over i and over j both run in order
 // while its p, q and gradients stay in the cache.

@@ -233,7 +233,7 @@ void retreat(Rewind& r, Row& dinput, Row& drate, const Row* rates, int i, const 
   }
 }
 
-// du and ddelta at position i of the segment, in place of dinput and drate; dD
+// du and ddelta at position i of the segment, in place of dinput and drate; dD. ln 2 takes the log₂e of the rates out again.
 void finish_position(Rewind& r, Row& dinput, Row& drate, const Row& skip, int i) {
   const Row &u = r.in.u[i], &delta = r.in.delta[i], &step = r.in.step[i], &dy = r.dy[i];
 #pragma omp simd

@@ -1,7 +1,5 @@
 #include "exchange/families.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/text.h"
 #include "models/config.h"

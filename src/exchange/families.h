@@ -1,5 +1,5 @@
-// The models of Hugging Face's transformers that ours can say, by the model_type of their config.json: what its keys mean, and which
-// tensors are which. What ours cannot say is an Error that names the key.
+// The models of Hugging Face's transformers that ours can say, by the model_type of their config.json: what its keys mean, and
+// which tensors are which. What ours cannot say is an Error that names the key.
 #pragma once
 
 #include <string>

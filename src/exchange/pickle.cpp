@@ -8,8 +8,8 @@
 
 namespace petroglyph {
 
-// The instructions by their bytes, as Python's pickletools names them; up to protocol 5. Every value lives in `values_` from when it
-// is made, and the stack, the memo and other values know it by its number: what is made of n bytes takes memory of the order of n.
+// The instructions by their bytes, as Python's pickletools names them; up to protocol 5. Every value lives in `values_` from when
+// it is made, and the stack, the memo and other values know it by its number: n bytes take memory of the order of n.
 class Pickle::Machine {
  public:
   Machine(std::string_view bytes, const std::string& origin, std::vector<Value>& values)

@@ -1,6 +1,6 @@
-// Python's pickle, read as data: numbers, strings, lists, dictionaries, and what PyTorch makes of tensors. A pickle is a program for a
-// machine with a stack; of its instructions those that build data are followed, and those that would call a function only note its
-// name and arguments: nothing is run.
+// Python's pickle, read as data: numbers, strings, lists, dictionaries, and what PyTorch makes of tensors. A pickle is a program
+// for a machine with a stack; of its instructions those that build data are followed, and those that would call a function only
+// note its name and arguments: nothing is run.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// What torch.save writes: a zip archive of FOLDER/data.pkl, a pickle (pickle.h) of everything but the numbers, and FOLDER/data/0, 1, …,
-// the storages that its tensors name. Only tensors, numbers and words are read; nothing is run. What is written is the same, for
-// torch.load with or without weights_only.
+// What torch.save writes: a zip archive of FOLDER/data.pkl, a pickle (pickle.h) of everything but the numbers, and FOLDER/data/0,
+// 1, …, the storages that its tensors name. Only tensors, numbers and words are read; nothing is run. What is written is the same,
+// for torch.load with or without weights_only.
 #pragma once
 
 #include <map>

@@ -1,7 +1,6 @@
 // The legend of a panel, and where it hides nothing.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "figures/panel_painter.h"
 

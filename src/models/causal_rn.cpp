@@ -26,7 +26,7 @@
 //   d_ij = p_i + q_j,   s_ij = 1/std(d_ij),   h_ij = s_ij d_ij
 //   n/s_ij² = |p_i|² + |q_j|² + 2 p_i·q_j                               ← one product P Qᵀ gives all the s_ij
 // ψ passes back g_ij = dz_j ∘ ψ'(h_ij) / j. The derivative of a norm is s (g − mean g − h mean(g∘h)). With h = s d and
-// w_ij = s_ij² mean(g_ij∘h_ij) = s_ij³ mean(g_ij∘d_ij) it becomes
+// w_ij = s_ij² mean(g_ij∘h_ij) = s_ij³ mean(g_ij∘d_ij) it becomes, with center(x) = x − mean x,
 //   dd_ij = s_ij g_ij − mean(s_ij g_ij) − w_ij d_ij
 //   dp_i = Σ_j dd_ij = center(Σ_j s_ij g_ij) − p_i Σ_j w_ij − Σ_j w_ij q_j   ← the last sum is a product W Q
 //   dq_j = Σ_i dd_ij = center(Σ_i s_ij g_ij) − q_j Σ_i w_ij − Σ_i w_ij p_i
@@ -41,8 +41,6 @@
 // undoes it, and passes no gradient along z (linear_causal_rn.cpp). Without that norm z overflows where it has to.
 //
 // Everything else, from the norm of x to the residual, the linear form and the images share: relation_network.cpp.
-
-#include <utility>
 
 #include "models/model.h"
 #include "models/models.h"
@@ -68,8 +66,8 @@ class QuadraticSums final : public PairSums {
 
  private:
   struct Kept {
-    Tensor inv_std;  // s_ij (B,heads,Q,T): exact only
-    Tensor shift;    // (B,Q): where exp needs a guard against overflow
+    Tensor inv_std;  // s_ij (B,heads,n,T): exact only
+    Tensor shift;    // (B,n): where exp needs a guard against overflow
   };
 
   bool whole(int n) const { return n == capacity_; }  // otherwise a stream: one `Kept` serves all blocks in turn

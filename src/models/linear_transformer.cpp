@@ -8,7 +8,7 @@
 //   y_t = Σ_s (φ(q_t)·φ(k_s)) v_s / Σ_s φ(q_t)·φ(k_s), over s ≤ t, or over all s where causal is false     attention form
 // for each head of n channels; the division only where `normalized`. Positions: learned, sinusoidal, none.
 //
-// Because nothing stands between q·k and v, the sum can be taken before q is known (eqs. 9 to 12):
+// Because nothing stands between q·k and v, the sum can be taken before q is known (eqs. 9 to 12), with φ(q), φ(k) written q, k:
 //   Σ_s (q_t·k_s) v_s = (Σ_s v_s ⊗ k_s) q_t = W_t q_t,   W_t = W_{t−1} + v_t ⊗ k_t     recurrent form, eqs. 7 and 8
 // and the divisor likewise, with 1 in the place of v: z_t·q_t, z_t = z_{t−1} + k_t. W is a memory of n² numbers, written
 // by outer products and read by products, whatever the number of positions. It never forgets; it only overlays.

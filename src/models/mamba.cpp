@@ -12,6 +12,7 @@
 //     y_t = Σ_s h_{t,s} C_{t,s} + D u_t                               (B,T,I)   eq. 2b
 //     x  += W_out (y ∘ silu(z))                                       (B,T,D)
 //   logits = W_head norm(x)                                           (B,T,V)   tied_head: W_head is the embedding
+// In shapes B is the batch and D the width; in formulas B_t, S numbers, says where to write, and D, one a channel, skips the state.
 // exp(Δ A) is the zero-order hold of eq. 4; Δ B is its B̄ to first order in Δ, as in the authors' code.
 //
 // Why it is "selective": with constant Δ, B and C this is a linear filter, which weighs the past by its age alone. Here
@@ -87,7 +88,7 @@ struct Block {
 
 // What one block computes on the way forward and the backward pass wants to see again.
 struct Activations {
-  Tensor x;          // (N,D): the block's input
+  Tensor x;          // (N,D): the block's input; N = B·T
   Tensor v, z, y;    // (N,I)
   Tensor projected;  // (N,R+2S): δ, B and C
   Tensor kept;       // (B,segments,S,I): h at the start of each segment

@@ -75,7 +75,7 @@ class Layer {
     ops.pointwise(room.data(), room.data(), Pointwise::RELU, N * out_);
     return room.data();
   }
-  // dx from dy, or dx += it, where dx may be dy. room and dz: room
+  // dx (N,in) from dy (N,out), or dx += that; dx may be dy. room and dz (N,out): scratch
   void backward(Ops& ops, real* dx, Into into, const real* dy, const Norm::Kept& kept, const real* x, Tensor& room,
                 Tensor& dz, int64_t N) const {
     const real* n = norm_.output(ops, kept, room, N);

@@ -131,7 +131,7 @@ class Model {
   void check_tokens(const std::vector<int32_t>& tokens) const;
 
   // How much each position took from each other one in a block of the last forward(), of one sample: (maps,T,T), a row a
-  // position. Throws Error for a model in which that is no one number.
+  // position. Throws Error for a model in which that is not one number.
   virtual std::vector<real> attention_map(size_t block, int sample);
 
   // Where it is set, forward() shows it what each layer made, (B,T,D) on the device, with T as many positions as the layer has.

@@ -1,6 +1,5 @@
 // The models by name.
 
-#include <functional>
 #include <utility>
 
 #include "base/error.h"

@@ -8,8 +8,8 @@
 //
 // In layer l, of L = ⌈log_C T⌉ and at least one, position m attends to itself and to the last position of each of the C − 1 pieces
 // before its own:
-//   score_mi = q_m·k_n / √(head width) + relative_i,   n = m − i·C^l,   i = 0 … C−1                        (eq. 1)
-//   a_mi = exp(score_mi) / Σ_i exp(score_mi),   y_m = Σ_i a_mi v_n
+//   score_mi = q_m·k_n / √d + relative_i,   n = m − i·C^l,   i = 0 … C−1,   d: a head's channels           (eq. 1)
+//   a_mi = exp(score_mi) / Σ_i' exp(score_mi'),   y_m = Σ_i a_mi v_n
 // which after the layer speaks of the C^(l+1) symbols up to m. `relative` (heads,C) is all that is known of places. Work and memory
 // are O(T·C) in a layer; nothing of size T² is ever there.
 //
@@ -24,8 +24,8 @@
 //
 // The backward pass, beyond that of a Transformer:
 //   da_mi = dy_m·v_n,   ds_mi = a_mi (da_mi − Σ_i' a_mi' da_mi')
-//   dq_m = Σ_i ds_mi k_n / √n_h,   drelative_i = Σ_m ds_mi                               n_h: the head's width
-//   dk_n = Σ_i ds_(n+i·C^l),i q_(n+i·C^l) / √n_h,   dv_n = Σ_i a_(n+i·C^l),i dy_(n+i·C^l)   ← gathered: each has one writer
+//   dq_m = Σ_i ds_mi k_n / √d,   drelative_i = Σ_m ds_mi
+//   dk_n = Σ_i ds_(n+i·C^l),i q_(n+i·C^l) / √d,   dv_n = Σ_i a_(n+i·C^l),i dy_(n+i·C^l)   ← gathered: each has one writer
 // In the chunked form keys and values are of all vectors and queries of the last ones alone: dx = W_kvᵀ [dk, dv] everywhere, and at
 // the last of C also W_qᵀ dq and what the residual connection brings. The padding's part is dpadding = W_kvᵀ Σ [dk, dv]_before.
 // Shared weights have the sum of all layers' gradients: the last layer's are added first, then those before it one by one.

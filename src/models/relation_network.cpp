@@ -1,7 +1,6 @@
 #include "models/relation_network.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "base/error.h"

@@ -5,7 +5,8 @@
 //   p_i = W_left r_i                       what position i offers
 //   q_j = W_right r_j + b_right            what position j asks
 //   p, q = norm(p), norm(q)                only with "approximate" pre-activation normalization
-//   z_j = 1/n_j Σ_i ψ(p_i + q_j)           PairSums: here the models differ
+//   z_j = 1/n_j Σ_i ψ(p_i + q_j)           PairSums, over the n_j positions i that j sees; with "exact" ψ(norm(p_i + q_j)).
+//                                          Here the models differ
 //   x  += W_out norm(z) + b_out            norm only with post-reduction normalization
 //
 // The backward pass is that of linear layers (dx = dy W, dW = dyᵀ x, db = Σ dy) and of plain norms (normalize_backward), in
@@ -61,7 +62,7 @@ class RelationStack {
   // Declares blocks.0.left.weight and so on.
   void declare(Parameters& parameters);
 
-  // What one block computes on the way forward and the backward pass wants to see again.
+  // What one block computes on the way forward and the backward pass wants to see again, of N = B·n rows.
   struct Activations {
     Tensor r, r_inv_std;          // (N,D), (N)
     Tensor p, q;                  // (N,H) each
@@ -86,7 +87,7 @@ class RelationStack {
   void backward(State& state, real* dx);
 
   // How strongly position i speaks to position j in a block of the last forward over whole sequences, for ψ = exp:
-  //   |exp(μ(p_i + q_j))| over all channels, divided by its sum over the i that j sees
+  //   |exp(μ(p_i + q_j))| over all channels, divided by its sum over the i that j sees; μ: the norm of "exact", else nothing
   // The papers show such maps (causal_rn_linear_time, 4.4) but give no formula: this one is ours. Of one sample: (T,T), a row for
   // each j.
   std::vector<real> map(const State& state, size_t block, int sample) const;

@@ -20,7 +20,7 @@
 //            dz_t = [dc_t∘tanh(g)∘σ'(i), dc_t∘c_{t−1}∘σ'(f), dc_t∘σ(i)∘tanh'(g), dh_t∘τ∘σ'(o)],  dc_{t−1} = dc_t∘σ(f)
 // with σ' = σ(1−σ) and tanh' = 1 − tanh². The path from c_t to c_{t−1} has no weights and no squashing on it, only the forget
 // gate: where that is open, gradients neither vanish nor explode, which is what the LSTM was made for.
-//   dW_h = Σ_t dz_tᵀ h_{t−1},  dW_x[:,v] = Σ of the dz_t whose token is v,  db_x = db_h = Σ_t dz_t
+//   dW_h = Σ_t dz_t ⊗ h_{t−1},  dW_x[:,v] = Σ of the dz_t whose token is v,  db_x = db_h = Σ_t dz_t
 
 #include "base/error.h"
 #include "base/text.h"

@@ -3,8 +3,8 @@
 // Deep Autoregressive Transformers?" (equation numbers). The block around it: models/transformer_body.h.
 //
 //   q, k, v = W_qkv r + b_qkv                                                  eq. 1
-//   score_ts = q_t·k_s / √d_h for each head of d_h channels, and what the position scheme says
-//   a_ts = exp(score_ts) / Σ_s exp(score_ts) over s ≤ t, or over all s where causal is false
+//   score_ts = q_t·k_s / √d for each head of d channels, and what the position scheme says
+//   a_ts = exp(score_ts) / Σ_s' exp(score_ts') over s' ≤ t, or over all s' where causal is false
 //   y_t = Σ_s a_ts v_s                                                         eq. 4
 //
 // Position schemes:
@@ -13,17 +13,17 @@
 //   alibi        score −slope_h (t−s), slope_h = 2^(−8(h+1)/heads), or as published   Press et al. 2022
 //   t5           score + table[bucket(t−s)][h]                                 Raffel et al. 2020
 //   kerple       score − r1_h log(1 + r2_h (t−s))                              Chi et al. 2022
-//   xl           score = ((q_t + u)·k_s + (q_t + v)·W_R R_{t−s}) / √d_h        Dai et al. 2019
-//                u, v: two vectors of each head, v not the values; R_n: the sinusoids of n
+//   xl           score = ((q_t + u)·k_s + (q_t + v)·W_R R_{t−s}) / √d          Dai et al. 2019
+//                u, v: two vectors of each head, v not the values; R_n: the sinusoids of distance n
 // alibi, t5 and kerple are one number for each head and distance, so that attention reads a table (T,heads), and for t5 and
 // kerple gives its gradient, which they pass on to their parameters; one table serves all blocks.
 //
 // The backward pass. Of (T,T) nothing is kept: from the largest score of a row and Σ exp, both kept, a_ts is formed again as
 // exactly the number it was. With da_ts = dy_t·v_s the derivative of softmax is
 //   ds_ts = a_ts (da_ts − Σ_s' a_ts' da_ts')      and Σ_s' a_ts' (dy_t·v_s') = dy_t·y_t      ← a number a row, from what is kept
-//   dv_s = Σ_t a_ts dy_t     dq_t = Σ_s ds_ts k_s / √d_h     dk_s = Σ_t ds_ts q_t / √d_h     dbias_n = Σ_{t−s=n} ds_ts
+//   dv_s = Σ_t a_ts dy_t     dq_t = Σ_s ds_ts k_s / √d     dk_s = Σ_t ds_ts q_t / √d     dbias_n = Σ_{t−s=n} ds_ts
 // For xl the scores are linear in q_t + u, q_t + v, k and P_n = W_R R_n:
-//   d(q_t+u) = Σ_s ds_ts k_s / √d_h     d(q_t+v) = Σ_s ds_ts P_{t−s} / √d_h     dP_n = Σ_{t−s=n} ds_ts (q_t+v) / √d_h
+//   d(q_t+u) = Σ_s ds_ts k_s / √d     d(q_t+v) = Σ_s ds_ts P_{t−s} / √d     dP_n = Σ_{t−s=n} ds_ts (q_t+v) / √d
 //   dq = d(q+u) + d(q+v)     of the two vectors du = Σ d(q+u), dv = Σ d(q+v)     dW_R = Σ_n dP_n R_nᵀ
 
 #include "models/models.h"
@@ -80,7 +80,7 @@ class SoftmaxAttention {
 
  private:
   struct Relative {
-    Parameter *weight, *u, *v;  // (D,D) the rows grouped by head, (heads,d_h), (heads,d_h)
+    Parameter *weight, *u, *v;  // (D,D) the rows grouped by head, (heads,d), (heads,d)
   };
 
   bool xl() const { return config_.position == "xl"; }

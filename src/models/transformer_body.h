@@ -221,7 +221,7 @@ class TransformerModel final : public Model {
     Tensor r, hidden;  // (N,D), (N,H): of the layer at work
     Tensor last;       // (B,D): x at the last position
     Norm::Kept final_norm;
-    Tensor top, logits;  // (R,D), (R,V)
+    Tensor top, logits;  // (R,D), (R,V), with R the rows that are read out: N or B
   };
   class TokenStream;
 

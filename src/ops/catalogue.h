@@ -3,7 +3,7 @@
 //
 // Arguments: outputs, inputs, dimensions. `d` prefixes a gradient. Gradients of parameters accumulate; gradients of
 // activations are written unless Into::ADD says otherwise. B batch, T positions, D width, H hidden width, V vocabulary,
-// N rows (B·T of a batch of sequences). Matrices are row-major.
+// N rows (B·T of a batch of sequences), Q queries: the newest of T positions, in training all. Matrices are row-major.
 //
 // The orders of sums, referred to by name below (why: numerics.h):
 //   lanes    a sum along a row: 32 lanes, lane l takes elements l, l+32, … in turn from zero; then lane l += lane l+16,
@@ -122,7 +122,7 @@ OP(void center(real* y, const real* x, int64_t N, int D));
 OP(void rms_norm(real* y, real* inv_rms, const real* x, const real* weight, real epsilon, int64_t N, int D));
 
 // dx = inv_rms · (g − x̂ · mean(g∘x̂)) with g = weight∘dy, or dx += that;  dweight += Σ_n dy_n∘x̂_n
-//   dx (N,D) may not be dy; x, inv_rms as in rms_norm
+//   dx (N,D) may not be dy; dweight (D); x, inv_rms as in rms_norm
 //   Order: lanes along the row; dweight by chain over the rows.
 OP(void rms_norm_backward(real* dx, real* dweight, const real* dy, const real* x, const real* inv_rms,
                           const real* weight, int64_t N, int D, Into into));
@@ -136,12 +136,12 @@ OP(void layer_norm(real* y, real* hat, real* inv_std, const real* x, const real*
                    real epsilon, int64_t N, int D));
 
 // y = hat ∘ weight + bias: what layer_norm wrote, once more
-//   y (N,D) out
+//   y (N,D) out; hat (N,D); weight, bias (D)
 OP(void layer_norm_output(real* y, const real* hat, const real* weight, const real* bias, int64_t N, int D));
 
 // With g = dy ∘ weight: dx = inv_std · (g − mean g − hat · mean(g∘hat)), or dx += that;
 // dweight += Σ_n dy_n∘hat_n;  dbias += Σ_n dy_n
-//   dx (N,D), may be dy
+//   dx (N,D), may be dy; dweight, dbias (D); hat, inv_std as layer_norm wrote them
 //   Order: lanes along a row; the rows in chunks of 1024, ascending, dweight by fma.
 OP(void layer_norm_backward(real* dx, real* dweight, real* dbias, const real* dy, const real* hat, const real* inv_std,
                             const real* weight, int64_t N, int D, Into into));
@@ -188,7 +188,7 @@ OP(void kerple_bias_backward(real* dr1, real* dr2, const real* dbias, const real
 //   Order: q·k lanes; Σ e lanes over i; y chain, uncut, over ascending i, which is from the newest key to the oldest.
 OP(void dilated_attention(real* y, real* weights, const DilatedInput& in, const DilatedShape& shape));
 
-// With da_ji = dy_j·v_n and ds_ji = a_ji (da_ji − Σ_i a_ji da_ji), for the pairs (j,i) of each key n:
+// With da_ji = dy_j·v_n and ds_ji = a_ji (da_ji − Σ_i' a_ji' da_ji'), for the pairs (j,i) of each key n:
 //   dq_j = 1/√head_width Σ_i ds_ji k_n;  dk_n = 1/√head_width Σ ds_ji q_j;  dv_n = Σ a_ji dy_j;  dscores = ds
 //   dy (B,Q,width); weights as dilated_attention wrote them. All T = capacity rows of dk and dv are written.
 //   Order: da lanes, its mean lanes over i, by fma; dq, dk and dv chain over ascending i, uncut, then the factor; dk_before and
@@ -385,7 +385,7 @@ OP(void lstm_cell_backward(real* dgates, real* dc, const real* dh, const real* g
 
 // losses_n = log Σ_v exp(logits_nv) − logits_n,target_n and dlogits_n = scale · (softmax(logits_n) − onehot(target_n));
 // both zero where target_n = −1.
-//   losses (N) out; dlogits (N,V) out, may be logits, or null; targets (N)
+//   losses (N) out; dlogits (N,V) out, may be logits, or null; logits (N,V); targets (N)
 //   Order: the row's maximum is taken off first; lanes for Σ exp.
 OP(void cross_entropy(real* losses, real* dlogits, const real* logits, const int32_t* targets, real scale, int64_t N,
                       int V));
@@ -405,7 +405,7 @@ OP(void sigmoid_squared_error(real* losses, real* dlogits, const real* logits, c
                               int V));
 
 // best_n = the lowest v with the largest logits_nv
-//   best (N) out
+//   best (N) out; logits (N,V)
 OP(void argmax(int32_t* best, const real* logits, int64_t N, int V));
 
 // sum = Σ x        sum (1) out; x (n); partial: scratch of at least ⌈n/1024⌉ + 1

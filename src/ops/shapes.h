@@ -83,7 +83,7 @@ struct AttentionShape {
   bool by_head = false;      // keys and values of a sample lie head by head, (B,2,heads,capacity,head_width)
 
   HOST_DEVICE int width() const { return heads * head_width; }
-  // Where the k of a sample's head begin, and as far behind the first value its v.
+  // Where a sample's head begins: its k that far behind the first key, and its v that far behind the first value.
   HOST_DEVICE int64_t key_offset(int64_t sample, int64_t head) const {
     return by_head ? (2 * sample * heads + head) * capacity * head_width
                    : sample * capacity * key_step + head * head_width;
@@ -160,8 +160,8 @@ enum class FeatureMap {
 // Attention without a softmax, in time and memory linear in T. The sums over positions are made of chunks, as in the linear
 // relation: a position attends to those of its own chunk that it sees, and finds what came before them in a state.
 struct LinearAttentionShape {
-  // Of the order of a head's width, where a chunk's pairs cost what its state does; and not just below lengths that are
-  // usual, for a chunk of a few positions costs a whole state.
+  // Of the order of a head's width, where a chunk's pairs cost what its state does; and not just below usual lengths, where a
+  // last chunk of a few positions would cost a whole state.
   static constexpr int CHUNK = 144;
 
   int batch;              // B

@@ -127,7 +127,7 @@ HOST_DEVICE void transform(real* c, const real* x, const Head& h, int T, int beg
 }
 
 // ---- Backward -------------------------------------------------------------------------------------------------------
-// The sums of dc, with the waves' parts exchanged: a position takes them over the end of its own block and the beginning of the next.
+// The sums of dc, with the waves' parts exchanged: a position takes them over its own block's end and the next one's beginning.
 
 template <class Lanes, int G>
 HOST_DEVICE void take_gradient(Sums<Lanes, G>& s, const real* dc, const Head& h, int row) {

@@ -1,8 +1,9 @@
-// How the loss falls with compute, context and depth: many runs, each a point, and what is fitted through them. Sections 2, 3 and 5 and
-// appendices B, C and D of "MLPs for NLP".
+// How the loss falls with compute, context and depth: many runs, each a point, and what is fitted through them. Sections 2, 3 and
+// 5 and appendices B, C and D of "MLPs for NLP".
 //
-//   --what compute   at each budget C a family of widths, each model with N parameters trained on D = C / 6N tokens: the loss against
-//                    log N is about a parabola, its minimum is what C is best spent on, and the minima follow power laws (figures 1, 3)
+//   --what compute   at each budget C a family of widths, each model with N parameters trained on D = C / 6N tokens: the loss
+//                    against log N is about a parabola, its minimum is what C is best spent on, and the minima follow power laws
+//                    (figures 1, 3)
 //   --what context   one width, contexts of several lengths (figure 10)
 //   --what dct       DCT-MLPs of several depths against Transformers, on the same tokens (figure 9)
 //

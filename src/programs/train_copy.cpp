@@ -108,7 +108,7 @@ std::vector<int32_t> answer(Run& run, const Copying& task, const Batch& strings)
 void show_copying(Run& run, const Copying& task, int count, int shown) {
   const Batch strings = task.batch(run.seed(), stream_of("show"), 0, 0, count);
   const std::vector<int32_t> answers = answer(run, task, strings);
-  const int T = strings.length, n = T / 2 - 1;
+  const int T = strings.length, n = T / 2 - 1;  // letters: the context is 2(n + 1)
   double right = 0;
   for (int b = 0; b < count; ++b) {
     const int32_t* string = &strings.tokens[static_cast<size_t>(b) * T + 1];

@@ -189,8 +189,8 @@ const Claim* find_claim(const std::vector<Claim>& claims, const std::string& say
   return found == claims.end() ? nullptr : &*found;
 }
 
-// By the first run that measured all of it or speaks against it, of models that have learned enough; where there is none, by the first
-// that measured some.
+// By the first run that measured all of it or speaks against it, of models that have learned enough; where there is none, by the
+// first that measured some.
 PageClaim judged(const Experiment& experiment, const std::string& says, const std::vector<Kept>& kept) {
   PageClaim line{experiment.paper, experiment.where, says, "not run", "", "", "", ""};
   for (const Kept& one : kept) {

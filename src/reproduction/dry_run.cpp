@@ -86,7 +86,7 @@ bool as_large(const ModelSize& paper, const SaidSize& ours) {
   return std::abs(counted / (1e6 * paper.millions) - 1) <= paper.margin;
 }
 
-// A folder of a try, made anew and removed again with what its commands left, however it ends. One process at a time tries the same.
+// A folder of a try, made anew and removed again with what its commands left, however it ends. One process at a time tries one.
 class TryFolder {
  public:
   TryFolder(const std::string& path, const Plan& plan) : path_(path), plan_(plan), lock_(made(path)) { remove_parts(); }

@@ -21,9 +21,9 @@ struct DryRun {
   // again. Throws Error where a command fails, and where a model is not as large as the paper's.
   void run(const Experiment& experiment, const Scale& scale) const;
 
-  // What each command would take on this machine, in seconds: measured over a few steps at its own batch, or of a study over a small part
-  // of it; without evaluations and tests. 0 of those that do not train, or for a number of steps that their words do not tell. Of those
-  // that a record has as done, what they took.
+  // What each command would take on this machine, in seconds: measured over a few steps at its own batch, or of a study over a
+  // small part of it; without evaluations and tests. 0 of those that do not train, or for a number of steps that their words do not
+  // tell. Of those that a record has as done, what they took.
   std::vector<double> seconds_of(const Experiment& experiment, const Scale& scale, const Record* begun = nullptr) const;
   // Says that of an experiment's quick and evening plans.
   void print_seconds(const Experiment& experiment) const;

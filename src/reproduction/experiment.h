@@ -95,8 +95,8 @@ struct Claim {
   std::string says;
   std::vector<Check> checks;
   std::string remark = {};  // what has to be known beside the verdict
-  // What must hold before anything is decided: that a model has learned what the claim is about. One that knows nothing would confirm
-  // many.
+  // What must hold before anything is decided: that a model has learned what the claim is about. One that knows nothing would
+  // confirm many.
   std::vector<Check> conditions = {};
   bool small = false;  // by a smaller model than the paper's at every size of the plan
 };

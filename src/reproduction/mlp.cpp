@@ -1,5 +1,5 @@
-// "MLPs for NLP: Towards Discovering Inductive Bias from Scratch": scaling, neurons, contexts, the DCT-MLP and samples. Apart from two
-// exponents the paper prints no numbers: its results are pictures.
+// "MLPs for NLP: Towards Discovering Inductive Bias from Scratch": scaling, neurons, contexts, the DCT-MLP and samples. Apart from
+// two exponents the paper prints no numbers: its results are pictures.
 
 #include <tuple>
 
@@ -286,8 +286,8 @@ Plan types(const Scale& scale) {
     by_width.curves.push_back(over_widths);
   }
   plan.plots = {by_context, by_width};
-  // Of 64 neurons, as many as the small embedding has, a share of a quarter is known to a fifth of itself: two of them are alike within 1.3
-  // times, and apart beyond 1.3 · 1.5.
+  // Of 64 neurons, as many as the small embedding has, a share of a quarter is known to a fifth of itself: two of them are alike
+  // within 1.3 times, and apart beyond 1.3 · 1.5.
   constexpr double ALIKE = 1.3;
   const double spread = scale.quick() ? 1.5 : 1;
   const std::string of_how_many = scale.quick() ? "n-grams, % of 64 neurons, one seed" : "n-grams, %, one seed";

@@ -52,8 +52,8 @@ struct TextModel {
 
 std::vector<TextModel> text_models(const Scale& scale) {
   // The same parameters in a block as the Transformer has: 4 widths of hidden channels, as the paper's base models have.
-  // One head, as the authors have them: the preset's twelve are the Transformers', and three of 64 channels as theirs in the evening. The
-  // quadratic one, which no claim compares, has the four of the quick Transformers.
+  // One head, as the authors have them: the preset's twelve are the Transformers', and three of 64 channels as theirs in the
+  // evening. The quadratic one, which no claim compares, has the four of the quick Transformers.
   const std::string hidden = scale.full()      ? ":heads=1"
                              : scale.evening() ? ":hidden=768"
                                                : ":hidden=256",

@@ -64,8 +64,8 @@ std::string kept_name(std::string file);
 // Of every checkpoint model.safetensors in the folder and those in it, by their names.
 std::vector<Fingerprint> fingerprints_in(const std::string& folder);
 
-// Runs what is not done yet, and says how long it goes on where it is known how long its commands take (DryRun::seconds_of). The exit
-// status of the program: 0, or INTERRUPTED_STATUS. Throws Error where a child fails.
+// Runs what is not done yet, and says how long it goes on where it is known how long its commands take (DryRun::seconds_of). The
+// exit status of the program: 0, or INTERRUPTED_STATUS. Throws Error where a child fails.
 struct Conductor {
   std::string programs;  // the folder of the other programs
   std::string device = "auto";

@@ -1,5 +1,5 @@
-// "Transformer Working Memory Enables Regular Language Reasoning and Natural Language Length Extrapolation": tables 1, 2 and 3, figures 3
-// and 4.
+// "Transformer Working Memory Enables Regular Language Reasoning and Natural Language Length Extrapolation": tables 1, 2 and 3,
+// figures 3 and 4.
 
 #include <map>
 #include <tuple>
@@ -78,7 +78,8 @@ const Cell ARITHMETIC{"arithmetic/results.csv", {}, "accuracy", Cell::Form::BEST
 void add_language_claims(Plan& plan, const Scale& scale) {
   constexpr double RIGHT = 95;       // percent
   constexpr double AS_GOOD = 1.005;  // times: both may be at 100 %
-  // Times what one answer to all strings scores: three standard errors of the first three's 4,000 strings; Tomita's 500 have no more room.
+  // Times what one answer to all strings scores: three standard errors of the first three's 4,000 strings; Tomita's 500
+  // have no more room.
   const std::map<std::string, double> by_chance = {{"modular_arithmetic", 1.1},
                                                    {"parity_check", 1.05},
                                                    {"cycle_navigation", 1.1},
@@ -104,7 +105,8 @@ void add_language_claims(Plan& plan, const Scale& scale) {
     const auto hard = by_chance.find(language.name);
     if (hard == by_chance.end()) continue;
     transformer.checks.push_back({side(3), one_answer, hard->second});
-    // Who has not learned short strings fails on long ones for another reason, unless all of the paper's training does not teach them.
+    // Who has not learned short strings fails on long ones for another reason, unless even the paper's training does not teach
+    // these.
     if (!scale.full())
       transformer.conditions.push_back({{"", {}, RIGHT},
                                         {"a Transformer on strings of the training length, " + language.label,

@@ -1,5 +1,5 @@
-// The sweeps behind the copying papers' settings (appendix D of the workshop paper, appendix B of the other): the learning rate of each
-// model, and the attention heads of the Transformers. The papers say which value was best, and print no number.
+// The sweeps behind the copying papers' settings (appendix D of the workshop paper, appendix B of the other): the learning rate of
+// each model, and the attention heads of the Transformers. The papers say which value was best, and print no number.
 
 #include "base/text.h"
 #include "reproduction/experiment.h"

@@ -58,7 +58,6 @@ class FileImages final : public Images {
   FileImages(ImageFiles training, ImageFiles test, int64_t step_size, Augmentation augmentation);
 
   Picture picture(uint64_t seed, uint32_t stream, uint32_t step, int index) const override;
-  int64_t training_size() const { return training_.size(); }
   int64_t test_size() const { return test_.size(); }
 
  private:

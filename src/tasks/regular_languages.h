@@ -98,13 +98,13 @@ std::vector<int> next_symbol_targets(const std::string& language, const SymbolSt
 std::vector<SymbolString> draw_members(const std::string& language, int low, int high, int count, bool distinct,
                                        uint64_t seed, uint32_t stream, const std::vector<SymbolString>& apart = {});
 
-// That protocol as a task: `training` members of 2 … longest symbols to learn from, an epoch after the other, and different ones that
-// are not among them to be tested on. Strings of one batch have different lengths; behind the shorter ones stand symbols that do not
-// count, which a model must not look ahead to. A string is right where all its bits are.
+// That protocol as a task: `training` members of 2 … longest symbols to learn from, an epoch after the other, and different ones
+// that are not among them to be tested on. Strings of one batch have different lengths; behind the shorter ones stand symbols that
+// do not count, which a model must not look ahead to. A string is right where all its bits are.
 class NextSymbol final : public Task {
  public:
-  // training may be 0, where it is only tested on strings of shortest … longest symbols. `most` strings of the test, or fewer where a
-  // language has few: a fifth of all that 2,000 tries find different ones.
+  // training may be 0, where it is only tested on strings of shortest … longest symbols. `most` strings of the test, or fewer where
+  // a language has few: a fifth of all that 2,000 tries find different ones.
   NextSymbol(const std::string& language, int shortest, int longest, int training, int most, int samples_a_step,
              uint64_t seed);
 

@@ -11,8 +11,8 @@ namespace petroglyph {
 
 class ShardWriter {
  public:
-  // Into PREFIX_000000.bin, PREFIX_000001.bin, …; without a prefix nowhere. Files that are there are replaced, and later ones removed,
-  // with `force` only, else Error; as where the tokenizer has more tokens than 16 bits tell.
+  // Into PREFIX_000000.bin, PREFIX_000001.bin, …; without a prefix nowhere. Files that are there are replaced, and later ones
+  // removed, with `force` only, else Error; as where the tokenizer has more tokens than 16 bits tell.
   ShardWriter(const std::string& prefix, int64_t shard_tokens, const Tokenizer& tokenizer, bool force);
 
   void add(const std::vector<int32_t>& tokens);

@@ -1,7 +1,6 @@
 #include "tokenizers/byte_pairs.h"
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 
 #include "base/error.h"

@@ -2,8 +2,8 @@
 //
 //   tokenizer.json   Hugging Face's: {"model": {"type": "BPE", "vocab": {"!": 0, …}, "merges": ["Ġ t", …]}, "added_tokens": […],
 //                    "pre_tokenizer": {"type": "ByteLevel"}}. Only texts cut as GPT-2 cuts them: what else it says is an Error.
-//   *.tiktoken       tiktoken's: a token and its number on each line, the token's bytes in base 64. It has no merges: the number is the
-//                    rank, and a token's two parts are what the lower ranks make of its bytes.
+//   *.tiktoken       tiktoken's: a token and its number on each line, the token's bytes in base 64. It has no merges: the number is
+//                    the rank, and a token's two parts are what the lower ranks make of its bytes.
 #pragma once
 
 #include <memory>

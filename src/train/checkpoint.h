@@ -2,8 +2,9 @@
 //
 //   NAME          (shape)  every parameter under its own name
 //   adamw.m/NAME, adamw.v/NAME      its moments
-//   metadata      format "petroglyph", version "1", model, config (JSON), step (updates done), options (JSON: what shaped the
-//                 run), log (a checksum of the rows of log.csv up to there), and what else the program needs to use the model, such as a tokenizer (JSON)
+//   metadata      format "petroglyph", version "1", program, model, config (JSON), step (updates done), options (JSON: what
+//                 shaped the run), log (a checksum of the rows of log.csv up to there), samples (a checksum of some that it
+//                 learns from), and data (JSON: what else is needed to use the model, such as a tokenizer)
 #pragma once
 
 #include <memory>
@@ -49,8 +50,9 @@ std::unique_ptr<Model> load_model(const SafetensorsFile& file, const RunState& s
 // Of a checkpoint's parameters, in 16 digits: what a run's weights are compared by.
 std::string fingerprint_of(const SafetensorsFile& file);
 
-// Parameters only, from any safetensors file that has them under their names, or as param/NAME. With new_head the readout's,
-// head.weight and head.bias, stay as they are where the file has them for another number of classes. Whether they did.
+// Parameters only, from any safetensors file that has them under their names, or as param/NAME; throws Error, and changes nothing,
+// where one is missing or has another shape. With new_head the readout's, head.weight and head.bias, stay as they are where the file
+// has them for another number of classes. Returns whether they did.
 bool load_parameters(const std::string& path, Model& model, bool new_head = false);
 
 }  // namespace petroglyph

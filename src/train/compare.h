@@ -41,8 +41,9 @@ void check_differences(const Variant& variant, const Options& options, const std
 void refuse_idle(const std::vector<Variant>& variants, const std::vector<std::map<std::string, std::string>>& idle,
                  const std::string& list);
 
-// From the variants' logs: the steps to 50, 90 and 99 % evaluated accuracy where any of them got so far, and the last
-// evaluation and the weights' fingerprint, printed and saved, and loss and accuracy against steps. chance: the accuracy of guesses; 0: not drawn.
+// From the variants' logs: the steps to 50, 90 and 99 % evaluated accuracy where any of them got so far, the last evaluation and
+// the weights' fingerprint, printed and saved (compare.csv); loss and accuracy against steps, drawn (compare.svg). chance: the
+// accuracy of guesses; 0: not drawn.
 void write_comparison(const std::string& folder, const std::string& title, const std::vector<Variant>& variants,
                       double chance);
 
@@ -142,8 +143,9 @@ class Comparison {
   std::vector<Variant> variants_;
 };
 
-// What a program does whose runs can be compared: one run, or those that its --compare names, and the exit status. Its Session
-// also tells compared(), what --compare said, and show()s what there is to see of the trained model: by all ranks, and the first one writes.
+// What a program does whose runs can be compared: one run, or those that its --compare names. Returns the exit status. Its Session
+// also tells compared(), what --compare said, and show()s what there is to see of the trained model: by all ranks together, and the
+// first one writes.
 template <class Session>
 int train_or_compare(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);

@@ -17,8 +17,8 @@ namespace petroglyph {
 
 class Group {
  public:
-  // Finds the folder. With --resume locks it and holds `options`, the given ones, against those of before: what shapes the runs or is
-  // among `fixed` and was given with another value is an Error.
+  // Finds the folder. With --resume locks it and holds `options` against those of before: one that shapes the runs, or is among
+  // `fixed`, and is given with another value, is an Error.
   Group(const RunSettings& settings, Options& options, const std::string& otherwise,
         const std::vector<std::string>& words, const std::vector<std::string>& fixed);
 
@@ -26,8 +26,8 @@ class Group {
   std::string folder() const { return "runs/" + name_; }
   // Of the command line that the runs are made by: those of the beginning, and behind them those of now, which win.
   const std::vector<std::string>& words() const { return words_; }
-  // Once the first run is found to be right, and before it writes: the first rank makes and locks the folder, and writes what defines
-  // the group, or on a resume what is new.
+  // Once the first run is found to be right, and before it writes: the first rank makes and locks the folder, and writes what
+  // defines the group, or on a resume what is new.
   void begin();
 
  private:

@@ -21,7 +21,7 @@ struct ModelOptions {
   double embedding_deviation = 1;
   bool post_norm = true;
   int chunk = 32, thickness = 0;  // 0: by the layers
-  // What checkpoints of others want. 0: as many as the windows need; as many as the tokenizer has; by the width
+  // What checkpoints of others want. 0: as many positions as the windows need, tokens as the tokenizer has; dt_rank by the width
   int positions = 0, vocab = 0, dt_rank = 0;
   int state = 16, conv = 4, expand = 2;
   bool qkv_bias = true, out_bias = true, head_bias = false, tied_head = false, embedding_norm = false;
@@ -34,8 +34,8 @@ struct ModelOptions {
   // What is up to the model is chosen here: after parsing, and before a resumed run's options are restored, which win.
   void set_defaults();
 
-  // Sets what a checkpoint's configuration says, but for what was given. Throws Error, which opens with `origin`, for what no option
-  // says.
+  // Sets what a checkpoint's configuration says, but for options that were given. Throws Error, which opens with `origin`, for a
+  // key that no option stands for.
   void adopt(const std::string& name, const Json& config, const Options& options, const std::string& origin);
 
   // Throws UsageError where the options do not fit each other. vocab and context: what text and windows need at least.

@@ -1,8 +1,8 @@
-// The processes that train one model together, each a rank: what they can ask of each other. One process alone is a rank too; several are
-// started by mpirun, and ranks.cpp alone knows MPI.
+// The processes that train one model together, each a rank: what they can ask of each other. One process alone is a rank too;
+// several are started by mpirun, and ranks.cpp alone knows MPI.
 //
-// A call that has a rank wait for the others is made by all of them, in the same order. A rank that fails ends the job (run_ranks below);
-// none waits for it.
+// A call that has a rank wait for the others is made by all of them, in the same order. A rank that fails ends the job (run_ranks
+// below); none waits for it.
 #pragma once
 
 #include <cstddef>
@@ -78,15 +78,15 @@ std::unique_ptr<Ranks> one_rank();
 // Those that mpirun started, or this process alone. Throws Error where mpirun started several and this build has no MPI.
 std::unique_ptr<Ranks> join_ranks();
 
-// Throws Error where a rank was started as another program or with other words, but for --device, --threads and --quiet: then they would
-// not even ask each other the same.
+// Throws Error where a rank was started as another program or with other words, but for --device, --threads and --quiet: then they
+// would not even ask each other the same.
 void check_command_lines(Ranks& ranks, const std::string& program, int argc, char** argv);
 
 // Nothing more of this process is seen on that stream.
 void hush(std::FILE* stream);
 
-// A training program's main(): body(ranks) gives the exit status. An error of one rank ends them all, and its line names it; where all
-// fail only the first one says so.
+// A training program's main(): body(ranks) gives the exit status. An error of one rank ends them all, and its line names it; where
+// all fail only the first one says so.
 template <class Body>
 int run_ranks(const std::string& program, int argc, char** argv, Body body) {
   std::shared_ptr<Ranks> ranks;

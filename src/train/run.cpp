@@ -196,7 +196,8 @@ void Run::prepare(const std::string& model, const Json& config, const Task& task
               ranks_.count() > 1 ? text("%d ranks, each ", ranks_.count()).c_str() : "", ops_->description().c_str());
 }
 
-// A file of data that was changed would be gone on with unseen: some of the samples of the first steps are held against those of before.
+// Without this a run would go on unaware with a file of data that was changed: some samples of the first steps are held against
+// those of before.
 void Run::check_samples() {
   const std::string samples = text("%016llx", static_cast<unsigned long long>(trainer_->some_samples(0)));
   if (!state_.samples.empty() && state_.samples != samples)
@@ -309,7 +310,8 @@ void Run::append(const Row& row, bool trained) {
   if (trained) state_.log = log_->checksum();
 }
 
-// Before the step's update, so that a row of the log speaks of one set of weights. One that a signal stops is made anew by who goes on.
+// Before the step's update, so that a row of the log speaks of one set of weights. An evaluation that a signal stops is made anew
+// by who goes on.
 bool Run::evaluate(Row& row) {
   if (state_.step != settings_.steps && (state_.step == 0 || state_.step % settings_.eval_every != 0)) return false;
   const std::optional<Measures> measured = trainer_->evaluate(*task_, state_.step, eval_samples(), at_once());

@@ -81,13 +81,13 @@ class Run {
   // Builds what trains, once the options are final. The folder of a new run is made by what writes into it first.
   void prepare(const std::string& model, const Json& config, const Task& task, RunExtras extras = {});
 
-  // Until the steps are done, the accuracy is reached, or Ctrl-C; false where it was that. Saves. By all ranks together; the first one
-  // writes.
+  // Until the steps are done, the accuracy is reached, or a signal comes; false where one did. Saves. By all ranks together; the
+  // first one writes.
   bool train();
   void save();
 
-  // On samples of another task than the one it learns. Where these are `longer` times as long, only as many go through the model at
-  // a time as have the size of a training batch. By all ranks together. Zeros where a signal stops it: see interrupted().
+  // On samples of another task than the one it learns. Where these are `longer` times as long, so many fewer go through the model
+  // at a time. By all ranks together. Zeros where a signal stops it: see interrupted().
   Measures evaluate(const Task& task, int samples, double longer = 1);
   double chance() const { return task_->chance(); }
   int eval_samples() const {  // of its own task: none twice

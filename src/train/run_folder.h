@@ -20,7 +20,8 @@ std::vector<std::string> runs_in(const std::string& folder);
 // The run of this name, which is meant where --resume has none; throws UsageError where there are several, NAME-2 and on.
 std::string only_run(const std::string& name);
 
-// Throws Error where the folder of a run is there already; says whether a process is at work there, and whether it can be gone on with.
+// Throws Error where the folder of a run is there already; the message says whether a process is at work there, and whether the
+// run can go on.
 void check_new_run(const std::string& folder);
 
 // The NAME of several runs that belong together, in runs/NAME/: --name, or the first free one, or with --resume `otherwise`.

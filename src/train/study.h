@@ -76,8 +76,8 @@ class Study {
 // Of all weights that the runs of a study ended with, from its points.csv, in 16 digits.
 std::string weights_of_study(const std::string& folder);
 
-// How many parameters a model of this configuration has, where config[key] = value. Their number grows evenly with that, so it is counted in
-// two small models, once for each family.
+// How many parameters a model of this configuration has, where config[key] = value. Their number grows evenly with that, so it is
+// counted in two small models, once for each family.
 class ParameterCounter {
  public:
   int64_t count(const std::string& model, Json config, const std::string& key, int64_t value);

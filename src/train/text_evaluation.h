@@ -17,7 +17,8 @@ double characters_a_target(const LanguageModeling& task, const Tokenizer& tokeni
 // "validation loss 1.8764  perplexity 6.53  2.707 bits/character  accuracy 44.6 %"
 std::string text_measures(const Measures& measures, double characters_a_token);
 
-// Prints the measures of --evaluate's checkpoint on all of --data, in windows as long as those of its training, or as its model reads.
+// Prints the measures of --evaluate's checkpoint on all of --data, in windows as long as those of its training, or as its model
+// reads. Throws UsageError without --data.
 void evaluate_checkpoint(const TextRunSettings& given);
 
 }  // namespace petroglyph

@@ -30,8 +30,8 @@ struct TextRunSettings {
   ModelOptions model;
   RunSettings settings;
 
-  // From the words of a command line; sizes come from --init's checkpoint, where that is one, or from the preset. Throws Error where
-  // such a checkpoint has no tokenizer and none is given.
+  // From the words of a command line; sizes come from --init's checkpoint, where that is one, or from the preset. Throws Error
+  // where such a checkpoint has no tokenizer and none is given.
   explicit TextRunSettings(const std::vector<std::string>& words);
 
   // Trained as that paper's appendix B says: a tenth of the steps warms up, and weights decay by 0.1.

@@ -22,10 +22,10 @@ struct Measures {
 
 class Trainer {
  public:
-  // batch: samples that go through the model at a time; a step takes `accumulate` of them and averages.
-  // shards: a step's samples are so many parts, of which each rank takes as many as any other. Each part's gradient is computed as if it
-  // were alone, in `accumulate` batches of batch/shards, and they are added by one tree (gradient_tree.h): the ranks' number tells
-  // nothing of itself.
+  // batch: samples that go through the model at a time; a step takes `accumulate` batches and averages.
+  // shards: a step's samples are so many parts, of which each rank takes as many as any other. Each part's gradient is computed as
+  // if it were alone, in `accumulate` batches of batch/shards, and they are added by one tree (gradient_tree.h): the result does
+  // not depend on the number of ranks.
   Trainer(Model& model, const Task& task, Optimizer& optimizer, Ops& ops, uint64_t seed, int batch, int accumulate,
           int shards = 1, std::shared_ptr<Ranks> ranks = one_rank());
 
@@ -33,8 +33,8 @@ class Trainer {
   Measures step(int64_t step, double learning_rate);
   // Whether the loss on the samples of `step` is finite, before any update from them.
   bool is_finite_at(int64_t step);
-  // On `samples` samples of a task that training never sees, the same for the same step, `at_once` at a time; 0: a part's batch. By all
-  // ranks together; their number does not change the bits. `progress` counts samples. Nothing where a signal stops it.
+  // On `samples` samples of a task that training never sees, the same for the same step, `at_once` at a time; 0: a part's batch.
+  // By all ranks together; their number does not change the bits. `progress` counts samples. Nothing where a signal stops it.
   std::optional<Measures> evaluate(const Task& task, int64_t step, int samples, int at_once = 0,
                                    Progress* progress = nullptr);
   // A checksum of a sample of each of the 64 steps from this one, and of as many evaluations.
@@ -77,7 +77,7 @@ class Trainer {
   Tokens tokens_, targets_;
   Tensor patches_, losses_, dlogits_, partial_;
   Tensor sets_;
-  std::vector<Tokens> best_;    // of each slot: a row of logits each
+  std::vector<Tokens> best_;    // of each slot: the best class of every row of logits
   std::vector<Tensor> logits_;  // of each slot, where the batch has sets
   std::vector<Tensor> total_;   // of each slot (1)
 };
