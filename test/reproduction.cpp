@@ -458,6 +458,21 @@ void kept_results(Test& test) {
   test.check("results of most experiments", records >= experiments().size() - 3);
 }
 
+// The committed page says what its numbers give: no cell, claim or remark is another one than that of the plans.
+void committed_page(Test& test) {
+  const std::string results = std::filesystem::absolute("results").string();
+  const Workplace without_runs;
+  const std::vector<std::string> found = split(markdown_page(make_page(experiments(), results)), '\n'),
+                                 committed = split(read_bytes(results + "/RESULTS.md"), '\n');
+  size_t line = 0;
+  while (line < std::min(found.size(), committed.size()) && found[line] == committed[line]) ++line;
+  const auto shown_line = [&](const std::vector<std::string>& page) {
+    return line < page.size() ? page[line] : "none";
+  };
+  test.check("as in results/, which ./reproduce report --results results brings up to date", found == committed,
+             text("line %zu: ", line + 1) + shown_line(found) + ", committed " + shown_line(committed));
+}
+
 void words(Test& test) {
   for (const std::string word : {"plain", "a b", " x", "it's", "a\"b\\c", "$HOME `x`", "", "5%", "\\"}) {
     const std::vector<std::string> back = words_of("before " + as_word(word) + "  after");
@@ -659,6 +674,7 @@ int main(int argc, char** argv) {
   test.run("claims", claims);
   test.run("draws", draws);
   test.run("kept results", kept_results);
+  test.run("committed page", committed_page);
   test.run("words", words);
   test.run("grids", grids);
   test.run("pages", [&] { pages(test, programs); });
