@@ -8,6 +8,7 @@
 
 #include "archive.h"
 #include "base/checksum.h"
+#include "base/log.h"
 #include "base/safetensors.h"
 #include "base/text.h"
 #include "check.h"
@@ -481,9 +482,13 @@ class Program {
            "--name b --data hundred.bin --test hundred.bin --init runs/a/model.safetensors --steps 0" + TINY, 0,
            "runs/a/model.safetensors is for other classes: the readout starts anew");
     write_bytes(shell.file("three.bin"), cifar10(3, 4));
-    expect(shell, "other images to test on",
-           "--name t --data ten.bin --test three.bin --steps 1" + TINY + "--eval-samples 3", 0,
-           "accuracy on 3 test images");
+    const Outcome tested =
+        shell.run("--name t --data ten.bin --test three.bin" + TINY + "--steps 1 --batch 2 --eval-samples 3");
+    const CsvTable log = read_csv(shell.file("runs/t/log.csv"));
+    test_.check("says what the last evaluation was, on all of them",
+                tested.says(text("accuracy on 3 test images: %.2f %%, loss %.4f\n",
+                                 100 * log.column("eval_accuracy").back(), log.column("eval_loss").back())),
+                tested.output);
     std::istringstream table(read_bytes(shell.file("runs/t/confusion.csv")));
     std::string line, seen;
     for (std::getline(table, line); std::getline(table, line);) {

@@ -1,5 +1,5 @@
-// One result on any number of processes: the tree in which gradients are added, what a step and an evaluation take, the programs under
-// mpirun, and what happens when a rank fails, is stopped or dies.
+// One result on any number of processes: the tree in which gradients are added, what a step and an evaluation take, the programs
+// under mpirun, and what happens when a rank fails, is stopped or dies.
 //
 //   build/test/ranks                     the programs of the same build
 //   PETROGLYPH_KILLS=50 build/test/ranks killed       as many deaths
@@ -321,6 +321,40 @@ void what_is_asked(Test& test) {
                text("%.9g, expected %.9g", found.accuracy, expected.accuracy));
     test.equal(name + "their tokens", found.tokens, expected.tokens);
   }
+}
+
+// A task whose numbers are none of the model's: of tokens it would read, and of targets write, beyond its tables.
+void numbers_beyond(Test& test) {
+  struct Beyond final : Task {
+    Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const override {
+      Batch batch = Copying(5).batch(seed, stream, step, first, count);
+      batch.tokens.back() = token;
+      batch.targets.back() = target;
+      if (more) batch.targets.push_back(0);
+      return batch;
+    }
+    int32_t token = 28, target = 28;
+    bool more = false;
+  } task;
+  SmallTraining training(1, one_rank());
+  Trainer trainer(*training.model, task, training.optimizer, *training.ops, SEED, 4, 1);
+  const auto says = [&](const std::string& words) {
+    test.equal(words.empty() ? "the last of them" : words, message_of([&] { trainer.step(0, 0); }), words);
+  };
+  says("");
+  for (const int32_t token : {-1, 29}) {
+    task.token = token;
+    says(text("token %d is none of the model's, which has 0 to 28", token));
+  }
+  task.token = 28;
+  for (const int32_t target : {-2, 29}) {
+    task.target = target;
+    says(text("target %d is none of the model's answers, 0 to 28", target));
+  }
+  task.target = -1;
+  says("");
+  task.more = true;
+  says("the task has another number of answers than the model");
 }
 
 // With gradients of 0 nothing but the decay moves a parameter: tables and matrices, each by lr · decay of itself, and no vector.
@@ -712,6 +746,7 @@ int main(int argc, char** argv) {
   test.run("steps", steps);
   test.run("parts alone", parts_alone);
   test.run("what is asked", what_is_asked);
+  test.run("numbers beyond", numbers_beyond);
   test.run("decay", decay);
   test.run("schedules", schedules);
   test.run("differences", differences);

@@ -1,6 +1,7 @@
 // ./reproduce: the table of experiments, running them and going on, and the pages that are made of their results.
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <set>
 
@@ -205,6 +206,16 @@ void cells(Test& test) {
   test.equal("steps of seeds", of_seeds("c", {"b.csv", "nowhere.csv"}), "736 (7 to 1200)");
   test.equal("never by any seed", of_seeds("a, \"b\"", {"b.csv"}), "not in 300");
   test.equal("never by one", of_seeds("a, \"b\"", {"d.csv"}), "by 1 of 2 seeds only");
+  const auto number = [&](const std::string& column, Cell::Form form) {
+    return cell_number({"a.csv", {{"name", "c"}}, column, form, 0, {"b.csv"}}, find);
+  };
+  test.equal("as a number: as it stands", number("x", Cell::Form::NUMBER), 0.5);
+  test.equal("as a number: percent", number("x", Cell::Form::PERCENT), 50.0);
+  test.equal("as a number: perplexity", number("x", Cell::Form::PERPLEXITY), std::exp(0.5));
+  test.equal("as a number: best", number("x", Cell::Form::BEST), 100.0);
+  test.equal("as a number: mean", number("x", Cell::Form::MEAN), 75.0);
+  test.equal("as a number: best and mean", number("x", Cell::Form::BEST_MEAN), 75.0);
+  test.equal("as a number: steps of seeds", number("step_99", Cell::Form::STEPS), (1200 + 7 + 1000) / 3.0);
   test.equal("scientific", shown("c", "step_99", Cell::Form::SCIENTIFIC), "1.2e+03");
   test.equal("millions", shown("c", "step_99", Cell::Form::MILLIONS, 4), "0.0012");
   test.equal("no such row", shown("d", "x", Cell::Form::NUMBER), "none");

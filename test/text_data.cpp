@@ -16,6 +16,7 @@
 #include "tasks/corpus.h"
 #include "tasks/language_modeling.h"
 #include "tasks/last_token.h"
+#include "tasks/shard_writer.h"
 #include "tasks/stories.h"
 #include "tokenizers/byte_pair_training.h"
 #include "tokenizers/byte_spelling.h"
@@ -556,6 +557,19 @@ void shards(Test& test) {
          "uint16)");
 }
 
+// No shard of a tokenizer with more tokens than 16 bits tell.
+void wide_tokens(Test& test) {
+  const TemporaryFolder folder;
+  const std::string prefix = folder.file("s");
+  test.equal("too many", message_of([&] { ShardWriter(prefix, 100, Numbers({}, 65537), false); }),
+             "--out: a shard has 16 bits a token, too few for 65,537 tokens");
+  ShardWriter("", 100, Numbers({}, 65537), false).finish();  // where none is written
+  const std::vector<int32_t> most = {0, 65535, 7, 1};
+  ShardWriter(prefix, 100, Numbers(most, 65536), false);
+  write_bytes(prefix + ".bin", shard_bytes(most));
+  test.equal("as many as they tell", all_of(*open_corpus(prefix + ".bin", Numbers({}, 65536))), most);
+}
+
 // Tokens that say where they stand.
 class Counting final : public Corpus {
  public:
@@ -870,6 +884,7 @@ int main(int argc, char** argv) {
   test.run("GPT-2 itself", gpt2_itself);
   test.run("text corpora", text_corpora);
   test.run("shards", shards);
+  test.run("wide tokens", wide_tokens);
   test.run("language modeling", language_modeling);
   test.run("last tokens", last_tokens);
   test.run("copying", copying);
