@@ -179,6 +179,27 @@ void streamed(Test& test, const ModelCase& row, int piece, bool in_turns = false
     }
     test.equal(text("tokens %d to %d in pieces of %d", t, end - 1, piece), found, expected);
   }
+  const Tokens more = some_of(*ops, tokens, B, 0, 1);
+  const std::string full = text("%d tokens are more than the stream's %d", T + 1, T);
+  test.throws("has no room for another", full, [&] { stream->append(more.data(), 1); });
+  test.throws("nor for one without logits", full, [&] { stream->read(more.data(), 1); });
+}
+
+// Where a model has no place for a token it would read beyond its tables.
+void longer_than_it_reads(Test& test, const ModelCase& row) {
+  const auto ops = make_cpu(1);
+  const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops);
+  const int most = model->longest();
+  if (row.patch_size > 0 || most > 1 << 12) return;
+  model->parameters.initialize(SEED);
+  Tokens ids(*ops, {1, most + 1});
+  ids.upload(std::vector<int32_t>(static_cast<size_t>(most) + 1));
+  test.throws("is refused",
+              row.model + text(": a sequence of %d tokens is longer than the context of %d", most + 1, most), [&] {
+                model->forward({ids.data(), 1, most + 1});
+              });
+  if (!row.streams) return;
+  test.throws("as a stream, too", row.model + ": ", [&] { model->stream(1, most + 1); });
 }
 
 // Jobs of all numbers of pieces, long enough to be shared, one right after the other or when the workers sleep: every piece is done
@@ -236,6 +257,7 @@ int main(int argc, char** argv) {
       for (const int piece : {1, 3}) streamed(t, row, piece);
       if (row.streams) streamed(t, row, 2, true);
     });
+    test.run("longer " + row.name, [&](Test& t) { longer_than_it_reads(t, row); });
   }
   return test.finish();
 }

@@ -279,18 +279,64 @@ void refused_keys(Test& test) {
   test.equal("by its first name", (bloom.set("n_embed", 12), width()), int64_t(12));
 }
 
+// What other families may have and ours have not: without a word it would be another model.
+void refused_families(Test& test) {
+  const auto config = [](const char* words) { return Json::parse(words, "config"); };
+  const Json opt = config(
+                 R"({"model_type":"opt","vocab_size":300,"max_position_embeddings":8,"hidden_size":6,"ffn_dim":24,
+                             "num_hidden_layers":1,"num_attention_heads":2,"word_embed_proj_dim":6,"enable_bias":true})"),
+             mpt = config(R"({"model_type":"mpt","vocab_size":300,"max_seq_len":8,"d_model":6,"n_layers":1,"n_heads":2,
+                             "no_bias":true,"logit_scale":null,
+                             "attn_config":{"alibi":true,"qk_ln":false,"prefix_lm":false,"clip_qkv":null,
+                                            "softmax_scale":null,"alibi_bias_max":8}})"),
+             bloom = config(R"({"model_type":"bloom","vocab_size":300,"hidden_size":6,"n_layer":1,"n_head":2,
+                               "apply_residual_connection_post_layernorm":false})"),
+             mamba = config(R"({"model_type":"mamba","vocab_size":300,"hidden_size":6,"num_hidden_layers":1,"expand":2,
+                               "intermediate_size":12,"hidden_act":"silu","use_bias":false,"use_conv_bias":true})");
+  for (const Json* good : {&opt, &mpt, &bloom, &mamba})
+    test.equal(good->at("model_type").string() + " is read", message_of([&] { translate(*good, "c"); }), "");
+  const auto refuse = [&](const Json& good, const char* key, const Json& value) {
+    const std::string message = message_of([&] { translate(Json(good).set(key, value), "c"); });
+    test.check(good.at("model_type").string() + " with " + key + " " + value.text(),
+               message.find("c") == 0 && message.find(key) != std::string::npos, message);
+  };
+  refuse(opt, "word_embed_proj_dim", 3);
+  refuse(opt, "enable_bias", false);
+  refuse(opt, "layer_norm_elementwise_affine", false);
+  refuse(opt, "_remove_final_layer_norm", true);
+  refuse(mpt, "no_bias", false);
+  refuse(mpt, "logit_scale", "inv_sqrt_d_model");
+  for (const auto& [key, value] : {std::pair("alibi", Json(false)),
+                                   {"qk_ln", true},
+                                   {"prefix_lm", true},
+                                   {"clip_qkv", 8},
+                                   {"softmax_scale", 0.5},
+                                   {"alibi_bias_max", 16}}) {
+    const Json attention = Json(mpt.at("attn_config")).set(key, value);
+    const std::string message = message_of([&] { translate(Json(mpt).set("attn_config", attention), "c"); });
+    test.check(std::string("mpt with ") + key + " " + value.text(), message.find(key) != std::string::npos, message);
+  }
+  refuse(bloom, "apply_residual_connection_post_layernorm", true);
+  refuse(mamba, "intermediate_size", 13);
+  refuse(mamba, "hidden_act", "gelu");
+  refuse(mamba, "use_bias", true);
+  refuse(mamba, "use_conv_bias", false);
+}
+
 // ---- nanoGPT --------------------------------------------------------------------------------------------------------------
 
 std::string word(const std::string& text) { return "X" + little(text.size(), 4) + text; }
 std::string number(int64_t value) { return "J" + little(static_cast<uint64_t>(value) & 0xFFFFFFFF, 4); }
 
 // torch._utils._rebuild_tensor_v2((('storage', torch.FloatStorage, '0', 'cpu', n), 0, shape, strides, False, OrderedDict()))
-std::string tensor_pickle(const std::string& storage, const Shape& shape, const std::string& type) {
+std::string tensor_pickle(const std::string& storage, const Shape& shape, const std::string& type,
+                          bool by_columns = false) {
   std::string sizes = "(", strides = "(";
-  int64_t stride = elements(shape);
+  int64_t stride = by_columns ? 1 : elements(shape);
   for (const int64_t extent : shape) {
     sizes += number(extent);
-    strides += number(stride /= extent);
+    strides += number(by_columns ? stride : stride / extent);
+    stride = by_columns ? stride * extent : stride / extent;
   }
   return "ctorch._utils\n_rebuild_tensor_v2\n((" + word("storage") + "ctorch\n" + type + "\n" + word(storage) +
          word("cpu") + number(elements(shape)) + "tQ" + number(0) + sizes + "t" + strides +
@@ -354,6 +400,19 @@ void nano_gpt_files(Test& test) {
   write_bytes(path, Archive{}({{"a/data.pkl", pickle}, {"a/data/0", little(0x48078287F49C4A1D, 8)}}));
   test.equal("a number beyond 32 bits", message_of([&] { TorchFile(path, {}).read("w"); }),
              path + ": tensor w has 1e+39, more than 32 bits can say");
+  const std::string six = little(bits_of(1.0f), 4) + little(bits_of(2.0f), 4) + little(bits_of(3.0f), 4) +
+                          little(bits_of(4.0f), 4) + little(bits_of(5.0f), 4) + little(bits_of(6.0f), 4);
+  for (const bool by_columns : {false, true}) {
+    pickle = "\x80\x02}" + word("w") + tensor_pickle("0", {2, 3}, "FloatStorage", by_columns) + "s.";
+    write_bytes(path, Archive{}({{"a/data.pkl", pickle}, {"a/data/0", six}}));
+    const auto read = [&] { return TorchFile(path, {}).read("w"); };
+    if (by_columns)
+      test.equal("a matrix that lies turned", message_of(read), path + ": tensor w is not stored row by row");
+    else
+      test.equal("a matrix", read(), std::vector<float>{1, 2, 3, 4, 5, 6});
+  }
+  write_bytes(path, Archive{}({{"a/data.pkl", pickle}, {"a/data/0", six}, {"a/byteorder", "big"}}));
+  test.throws("of another machine", "its numbers are not in little-endian order", [&] { TorchFile(path, {}); });
   write_bytes(path, nano_gpt("LongStorage"));
   test.throws("whole numbers", "is of torch.LongStorage", [&] { load(path); });
   write_bytes(path, nano_gpt("FloatStorage", true));
@@ -770,6 +829,7 @@ int main(int argc, char** argv) {
   test.run("shards and halves", shards_and_halves);
   test.run("heads", heads);
   test.run("refused keys", refused_keys);
+  test.run("refused families", refused_families);
   test.run("nanoGPT", nano_gpt_files);
   test.run("nanoGPT, back", nano_gpt_back);
   test.run("llm.c", llm_c_files);

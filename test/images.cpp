@@ -8,6 +8,7 @@
 
 #include "archive.h"
 #include "base/checksum.h"
+#include "base/log.h"
 #include "base/safetensors.h"
 #include "base/text.h"
 #include "check.h"
@@ -480,6 +481,23 @@ class Program {
     expect(shell, "another head",
            "--name b --data hundred.bin --test hundred.bin --init runs/a/model.safetensors --steps 0" + TINY, 0,
            "runs/a/model.safetensors is for other classes: the readout starts anew");
+    write_bytes(shell.file("three.bin"), cifar10(3, 4));
+    const Outcome tested =
+        shell.run("--name t --data ten.bin --test three.bin" + TINY + "--steps 1 --batch 2 --eval-samples 3");
+    const CsvTable log = read_csv(shell.file("runs/t/log.csv"));
+    test_.check("says what the last evaluation was, on all of them",
+                tested.says(text("accuracy on 3 test images: %.2f %%, loss %.4f\n",
+                                 100 * log.column("eval_accuracy").back(), log.column("eval_loss").back())),
+                tested.output);
+    std::istringstream table(read_bytes(shell.file("runs/t/confusion.csv")));
+    std::string line, seen;
+    for (std::getline(table, line); std::getline(table, line);) {
+      int images = 0;
+      for (size_t at = line.find(','); at != std::string::npos; at = line.find(',', at + 1))
+        images += std::atoi(&line[at + 1]);
+      seen += std::to_string(images);
+    }
+    test_.equal("which are those of the file alone", seen, "0000111000");
     expect(shell, "the same head", "--name c --init runs/a/model.safetensors " + ten, 0, "weights");
     const SafetensorsFile before(shell.file("runs/a/model.safetensors")), after(shell.file("runs/b/model.safetensors"));
     test_.check("its shape", after.entry("head.weight").shape == std::vector<int64_t>{100, 8});

@@ -1,9 +1,13 @@
 // The programs as a user meets them, on good days and bad ones: what they say, how they exit, what they leave behind.
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <set>
+#include <sstream>
 
 #include "base/log.h"
 #include "base/safetensors.h"
@@ -77,6 +81,51 @@ class ProgramTest {
     expect(shell, "and again", "--steps 0" + SMALL, 0, "saved runs/copy-2 ");
   }
 
+  // The run that the README shows: what nothing else is said for.
+  void defaults() {
+    const Shell shell(program_);
+    shell.run("--steps 0 --eval-samples 1 --name a --threads 1");
+    const SafetensorsFile file(shell.file("runs/a/model.safetensors"));
+    test_.equal("the model", file.metadata("config"),
+                "{\"vocab\":29,\"context\":66,\"width\":192,\"layers\":12,\"hidden\":192,\"heads\":1,\"causal\":true,"
+                "\"activation\":\"exp\",\"pre_activation_norm\":\"exact\",\"post_reduction_norm\":true}");
+    const Json options = Json::parse(file.metadata("options"), "options");
+    for (const auto& [name, value] : {std::pair("length", "32"),
+                                      {"batch", "64"},
+                                      {"accumulate", "1"},
+                                      {"stop-at", "1"},
+                                      {"lr", "0.0005"},
+                                      {"warmup", "50"},
+                                      {"schedule", "\"constant\""},
+                                      {"lr-floor", "0"},
+                                      {"beta1", "0.9"},
+                                      {"beta2", "0.999"},
+                                      {"epsilon", "1e-08"},
+                                      {"weight-decay", "0"},
+                                      {"clip", "1"},
+                                      {"seed", "1"},
+                                      {"eval-every", "10"},
+                                      {"patience", "0"}})
+      test_.equal(name, options.at(name).text(), value);
+  }
+
+  // One seed is of the initial weights and of the samples.
+  void seeds() {
+    const Shell shell(program_);
+    const std::string one = shell.run("--name one --steps 0 --seed 1" + SMALL).weights(),
+                      two = shell.run("--name two --steps 0 --seed 2" + SMALL).weights();
+    test_.check("other weights", one != two);
+    test_.equal("which are the same whatever else",
+                shell.run("--name same --steps 0 --batch 4 --lr 1" + SMALL).weights(), one);
+    for (const char* seed : {"1", "2"})
+      shell.run(std::string("--name from-") + seed + " --steps 1 --init runs/one --seed " + seed + SMALL);
+    const CsvTable first = read_csv(shell.file("runs/from-1/log.csv")),
+                   second = read_csv(shell.file("runs/from-2/log.csv"));
+    test_.check("other samples to learn from", first.column("loss")[0] != second.column("loss")[0]);
+    test_.check("and to be evaluated on", first.column("eval_loss")[0] != second.column("eval_loss")[0]);
+    test_.check("which are not those that it learns from", first.column("eval_loss")[0] != first.column("loss")[0]);
+  }
+
   // The papers' sizes (causal_rn_workshop, appendix D) are the defaults.
   void parameter_counts() {
     const Shell shell(program_);
@@ -133,6 +182,70 @@ class ProgramTest {
            "--evaluate-lengths 3,0: expected whole numbers from 1");
     expect(shell, "a length twice", "--evaluate-lengths 3,5,3", 2, "--evaluate-lengths 3,5,3: 3 is there twice");
     idle_options(shell);
+  }
+
+  // The step of a log's first evaluation of this accuracy, as a table has it; empty where there is none.
+  static std::string first_of(const CsvTable& log, double accuracy) {
+    for (size_t i = 0; i < log.rows(); ++i)
+      if (log.column("eval_accuracy")[i] >= accuracy) return exact_text(log.column("step")[i]);
+    return "";
+  }
+
+  // Strings of two letters, which are learned in less than 200 steps.
+  void learning() {
+    const Shell shell(program_);
+    const std::string two =
+        " --length 2 --width 16 --hidden 16 --layers 1 --batch 32 --lr 0.01 --eval-every 5 --eval-samples 64 --threads "
+        "1 ";
+    const Outcome learned = shell.run("--name a --steps 2000 --evaluate-lengths 1,2,6" + two);
+    const CsvTable log = read_csv(shell.file("runs/a/log.csv"));
+    const std::string last = exact_text(log.column("step").back());
+    test_.check("ends with the first evaluation that is all right",
+                first_of(log, 1) == last && learned.says("reached its accuracy at step " + last + ", in "),
+                learned.output);
+    test_.check("says when it was half right, and more",
+                learned.says("evaluated accuracy 50 % at step " + first_of(log, 0.5) + ", 90 % at step " +
+                             first_of(log, 0.9) + ", 99 % at step " + first_of(log, 0.99) + ", 100 % at step " + last),
+                learned.output);
+    const std::string one = "one token at a time, 64 fresh strings of 2 letters: accuracy ";
+    const size_t said = learned.output.find(one);
+    test_.check("token by token, too", said != std::string::npos && std::atof(&learned.output[said + one.size()]) > 90,
+                learned.output);
+    const CsvTable lengths = numbers_of(shell.file("runs/a/lengths.csv"));
+    test_.check("strings of its length, and of no other",
+                lengths.column("1")[0] < 0.1 && lengths.column("2")[0] > 0.9 && lengths.column("6")[0] < 0.1,
+                learned.output);
+    shell.run("--compare causal_rn,rnn:hidden=12 --name c --steps 300" + two);
+    const CsvTable table = numbers_of(shell.file("runs/c/compare.csv"));
+    for (const size_t row : {0, 1}) {
+      const std::string name = row == 0 ? "causal_rn" : "rnn-hidden-12";
+      const CsvTable of_run = read_csv(shell.file("runs/c/" + name + "/log.csv"));
+      for (const auto& [column, accuracy] : {std::pair("step_50", 0.5), {"step_90", 0.9}, {"step_99", 0.99}}) {
+        const double step = table.column(column)[row];
+        test_.equal(name + ": " + column, std::isnan(step) ? "" : exact_text(step), first_of(of_run, accuracy));
+      }
+      for (const auto& [ours, theirs] :
+           {std::pair("last_step", "step"), {"last_loss", "eval_loss"}, {"last_accuracy", "eval_accuracy"}})
+        test_.equal(name + ": " + ours, table.column(ours)[row], of_run.column(theirs).back());
+    }
+    test_.check("one has learned it", !std::isnan(table.column("step_99")[0]));
+  }
+
+  // A table of numbers but for what its first column and its weights say.
+  static CsvTable numbers_of(const std::string& path) {
+    CsvTable table;
+    std::istringstream lines(read_bytes(path));
+    for (std::string line; std::getline(lines, line);) {
+      const std::vector<std::string> cells = split(line, ',');
+      if (table.names.empty()) {
+        table.names = cells;
+        table.columns.resize(cells.size());
+        continue;
+      }
+      for (size_t i = 0; i < cells.size(); ++i)
+        table.columns[i].push_back(parse_number(cells[i]).value_or(std::numeric_limits<double>::quiet_NaN()));
+    }
+    return table;
   }
 
   // Given, and read by no model that is trained.
@@ -280,6 +393,155 @@ class OtherPrograms {
     expect(shell, "no chunk", "--model regular_gpt --chunk 1" + TEXT, 2, "--chunk 1: expected a whole number from 2");
     expect(shell, "a comparison", "--compare mamba,linear_transformer --name c --steps 2" + TEXT, 0,
            "saved runs/c (compare.csv");
+  }
+
+  // The number behind some words that a program says.
+  static double number_behind(const Outcome& outcome, const std::string& words) {
+    const size_t at = outcome.output.rfind(words);
+    return at == std::string::npos ? std::nan("") : std::atof(&outcome.output[at + words.size()]);
+  }
+
+  // A text whose second half, the evaluation's, is nothing like its first.
+  void text_measured() {
+    const Shell shell(folder_ + "/train_text");
+    write_bytes(shell.file("a"), std::string(100, 'a'));
+    write_bytes(shell.file("b"), std::string(100, 'b'));
+    write_bytes(shell.file("both"), std::string(100, 'a') + std::string(100, 'b'));
+    const std::string learn = " --warmup 0 --lr 0.05 --schedule constant" + TEXT + "--eval-samples 100 ";
+    const Outcome run = shell.run("--name both --data both --val-part 0.5 --steps 12" + learn);
+    const CsvTable log = read_csv(shell.file("runs/both/log.csv"));
+    test_.equal("the first half is learned", log.column("accuracy")[11], 1.0);
+    test_.equal("and nothing of the other", log.column("eval_accuracy").back(), 0.0);
+    test_.equal("tokens that were read", log.column("tokens").back(), 12.0 * 4 * 8);
+    const double loss = log.column("eval_loss").back();
+    const auto about = [&](const std::string& name, double found, double expected) {
+      test_.check(name, std::abs(found - expected) < 1e-3 * expected, run.output);
+    };
+    about("its loss is said", number_behind(run, "validation loss "), loss);
+    about("and the perplexity", number_behind(run, "perplexity "), std::exp(loss));
+    about("and bits", number_behind(run, petroglyph::text("perplexity %.2f  ", std::exp(loss))), loss / std::log(2.0));
+    const std::vector<double>& losses = log.column("eval_loss");
+    const auto lowest = std::min_element(losses.begin(), losses.end(),
+                                         [](double x, double y) { return x < y || (!std::isnan(x) && std::isnan(y)); });
+    test_.equal("the checkpoint of the lowest loss",
+                SafetensorsFile(shell.file("runs/both/best.safetensors")).metadata("step"),
+                std::to_string(lowest - losses.begin()));
+    test_.check("which is not the last", lowest + 1 != losses.end());
+    const std::string line = run.output.substr(run.output.rfind("validation loss "));
+    const std::string measures = line.substr(0, line.find('\n'));
+    expect(shell, "the same of a file", "--evaluate runs/both --data b --threads 1", 0,
+           "12 windows of 8 tokens\n" + measures);
+    test_.equal("and where it is a file of its own",
+                shell.run("--name own --data a --val b --steps 12" + learn).weights(), run.weights());
+    expect(shell, "an epoch of that half", "--name epoch --data both --val-part 0.5 --epochs 1" + TEXT, 0,
+           "done at step 3");
+    // Of characters of two bytes, each of them a token: the 21 targets of three windows begin 11 of them.
+    std::string accents;
+    for (int i = 0; i < 100; ++i) accents += "\u00E9";
+    write_bytes(shell.file("accents"), accents);
+    const Outcome bytes = shell.run("--name accents --data accents --val-part 0.125 --tokenizer bytes --steps 1" +
+                                    TEXT + "--context 7 --eval-samples 100");
+    const double of_bytes = number_behind(bytes, "validation loss ");
+    const std::string perplexity = petroglyph::text("perplexity %.2f  ", number_behind(bytes, "perplexity "));
+    test_.check("bits of a character, not of a token",
+                std::abs(number_behind(bytes, perplexity) - 21.0 / 11 * of_bytes / std::log(2.0)) < 0.01, bytes.output);
+    shell.run("--name lengths --steps 1 --evaluate-lengths 4,16 --length-windows 8 --position alibi" + TEXT);
+    const std::string lengths = read_bytes(shell.file("runs/lengths/lengths.csv"));
+    const std::vector<std::string> cells = split(lengths.substr(lengths.rfind("transformer,")), ',');
+    test_.check("each length has a perplexity of its own", cells.size() == 3 && cells[1] + "\n" != cells[2], lengths);
+  }
+
+  // What options make of models: their configurations, as checkpoints keep them.
+  void configurations() {
+    const Shell shell(folder_ + "/train_text");
+    int runs = 0;
+    const auto check = [&](const char* program, const std::string& arguments, const std::string& config) {
+      const std::string name = "r" + std::to_string(++runs);
+      const Outcome outcome = shell.script("'" + folder_ + "/" + program + "' --steps 0 --quiet --threads 1 --name " +
+                                           name + " " + arguments + "; ls -d runs/" + name + "/*/model.safetensors");
+      const size_t inside = outcome.output.find("\nruns/" + name + "/");  // of a group's only run
+      const std::string path = inside == std::string::npos ? "runs/" + name + "/model.safetensors"
+                                                           : std::string(trim(outcome.output.substr(inside)));
+      const bool saved = std::filesystem::exists(shell.file(path));
+      test_.equal(std::string(program) + " " + arguments,
+                  saved ? SafetensorsFile(shell.file(path)).metadata("config") : outcome.output, config);
+    };
+    const std::string text = " --width 8 --context 16 --batch 2 --eval-samples 1 --sample-length 0",
+                      deep = " --layers 3 --heads 2" + text, strings = " --width 8 --eval-samples 2 --test-strings 2",
+                      some = strings + " --test-every 401", images = " --width 8 --batch 2 --eval-samples 1 --maps 0";
+    const std::string sizes = "{\"vocab\":128,\"context\":16,\"width\":8,\"layers\":3,";
+    check("train_text", "--model causal_rn" + deep,
+          sizes +
+              "\"hidden\":8,\"heads\":2,\"causal\":true,\"activation\":\"exp\",\"pre_activation_norm\":\"exact\","
+              "\"post_reduction_norm\":true}");
+    check("train_text", "--model linear_causal_rn --no-post-norm" + deep,
+          sizes +
+              "\"hidden\":8,\"heads\":2,\"causal\":true,\"pre_activation_norm\":\"approximate\","
+              "\"post_reduction_norm\":false}");
+    check("train_text", "--position alibi --slopes published" + deep,
+          sizes +
+              "\"hidden\":32,\"heads\":2,\"causal\":true,\"position\":\"alibi\",\"norm\":\"plain\",\"qkv_bias\":true,"
+              "\"out_bias\":true,\"gelu\":\"erf\",\"readout\":\"all\",\"slopes\":\"published\"}");
+    check("train_text", "--model linear_transformer --feature-map identity --position sinusoidal" + deep,
+          sizes +
+              "\"hidden\":32,\"heads\":2,\"causal\":true,\"position\":\"sinusoidal\",\"norm\":\"plain\","
+              "\"qkv_bias\":true,\"out_bias\":true,\"gelu\":\"erf\",\"readout\":\"all\",\"feature_map\":\"identity\","
+              "\"normalized\":false}");
+    check("train_text", "--model mamba --layers 3" + text,
+          sizes + "\"state\":16,\"conv\":4,\"expand\":2,\"dt_rank\":1}");
+    check("train_text", "--model rnn --hidden 12" + text,
+          "{\"vocab\":128,\"classes\":128,\"hidden\":12,\"cell\":\"lstm\",\"readout\":\"all\"}");
+    check("train_text", "--model mlp_lm --layers 3 --embedding 6" + text,
+          "{\"vocab\":128,\"context\":16,\"embedding\":6,\"width\":8,\"blocks\":3}");
+    check("train_text", "--model dct_mlp" + deep,
+          sizes + "\"hidden\":32,\"heads\":2,\"frequencies\":[4,4],\"windows\":[4,16]}");
+    check("train_text", "--model regular_gpt --chunk 3" + deep,
+          "{\"vocab\":128,\"classes\":128,\"width\":8,\"hidden\":32,\"heads\":2,\"chunk\":3,\"thickness\":1,"
+          "\"norm\":\"affine\",\"form\":\"dilated\",\"readout\":\"all\"}");
+    const std::string one = " --batch 1 --eval-samples 1 --sample-length 0";
+    check("train_text", "--preset tiny" + one,  // the papers'
+          "{\"vocab\":128,\"context\":256,\"width\":192,\"layers\":12,\"hidden\":768,\"heads\":1,\"causal\":true,"
+          "\"position\":\"learned\",\"norm\":\"plain\",\"qkv_bias\":true,\"out_bias\":true,\"gelu\":\"erf\","
+          "\"readout\":\"all\"}");
+    check("train_text", "--readout last" + one,  // GPT-2's style, without a mask
+          "{\"vocab\":128,\"context\":15,\"width\":64,\"layers\":2,\"hidden\":256,\"heads\":4,\"causal\":false,"
+          "\"position\":\"learned\",\"norm\":\"affine\",\"qkv_bias\":true,\"out_bias\":true,\"gelu\":\"tanh\","
+          "\"readout\":\"last\",\"embedding_deviation\":0.02}");
+    const std::string symbols = "{\"vocab\":2,\"classes\":2,\"width\":8,\"hidden\":32,\"heads\":2,";
+    check("train_regular", "--heads 2" + some,
+          symbols + "\"readout\":\"last\",\"chunk\":2,\"thickness\":1,\"norm\":\"affine\",\"form\":\"chunked\"}");
+    check("train_regular", "--form dilated --thickness 2 --chunk 3 --heads 2" + some,
+          symbols + "\"readout\":\"last\",\"chunk\":3,\"thickness\":2,\"norm\":\"affine\",\"form\":\"dilated\"}");
+    check("train_regular", "--model rnn --task cycle_navigation" + some,
+          "{\"vocab\":3,\"classes\":5,\"hidden\":8,\"cell\":\"elman\",\"readout\":\"last\"}");
+    check("train_regular", "--model mamba --task modular_arithmetic --leading-plus" + some,
+          "{\"vocab\":8,\"context\":40,\"width\":8,\"layers\":5,\"state\":16,\"conv\":4,\"expand\":2,\"dt_rank\":1}");
+    for (const bool next : {false, true})  // of the authors' code; asked at every position it has a mask
+      check("train_regular",
+            "--model transformer --width 16 --heads 2 --eval-samples 2 --test-strings 2 " +
+                std::string(next ? "--protocol next --task D_3 --train-length 10" : "--test-every 401"),
+            baseline_of_languages(next));
+    const std::string patches = "{\"patches\":256,\"patch_size\":12,\"classes\":10,\"width\":8,";
+    check("train_image", "--layers 2 --heads 2" + images,
+          patches +
+              "\"hidden\":8,\"layers\":2,\"heads\":2,\"pre_activation_norm\":\"approximate\","
+              "\"post_reduction_norm\":true}");
+    check("train_image", "--model transformer --layers 2 --heads 2" + images,
+          patches +
+              "\"hidden\":32,\"layers\":2,\"heads\":2,\"causal\":false,\"position\":\"learned\","
+              "\"norm\":\"plain\",\"qkv_bias\":true,\"out_bias\":true,\"gelu\":\"erf\",\"readout\":\"last\"}");
+    check("train_image", "--model deep_sets" + images, patches + "\"hidden\":8,\"activation\":\"relu\"}");
+    for (const auto& [activation, form] : {std::pair("exp", "linear"), {"relu", "quadratic"}})
+      check("train_image", std::string("--model relation_network --activation ") + activation + images,
+            patches + "\"hidden\":8,\"activation\":\"" + activation + "\",\"form\":\"" + form + "\"}");
+  }
+
+  static std::string baseline_of_languages(bool next) {
+    return std::string("{\"vocab\":2,\"classes\":2,\"width\":16,\"hidden\":64,\"heads\":2,\"readout\":\"") +
+           (next ? "all\",\"context\":10" : "last\",\"context\":40") +
+           ",\"layers\":5,\"causal\":" + (next ? "true" : "false") +
+           ",\"position\":\"xl\",\"norm\":\"affine\",\"norm_position\":\"post\",\"mlp_activation\":\"relu\","
+           "\"gelu\":\"erf\",\"qkv_bias\":false,\"out_bias\":false,\"head_bias\":true,\"embedding_scale\":4}";
   }
 
   // Models that read windows of one length and answer once, at their end.
@@ -508,6 +770,13 @@ class OtherPrograms {
                 once.output);  // beyond the context of 8
     test_.equal("the same seed", shell.run(run + "--seed 5 --threads 2").output, once.output);
     test_.check("another seed", shell.run(run + "--seed 6").output != once.output);
+    const std::string both = shell.run(run + "--seed 5 --samples 2").output;
+    test_.check("two samples, of which the second is another one",
+                both.size() > once.output.size() && both.substr(0, once.output.size()) == once.output &&
+                    both.substr(once.output.size()) != once.output,
+                both);
+    const std::string any = shell.run("runs/t --length 400 --quiet --seed 5 --temperature 100").output;
+    test_.check("each token is a draw of its own", std::set<char>(any.begin(), any.end()).size() > 100, any);
     test_.equal("the likeliest", shell.run(run + "--temperature 0").output,
                 shell.run(run + "--top-k 1 --seed 9").output);
     test_.equal("of next to nothing", shell.run(run + "--top-p 0").output, shell.run(run + "--top-k 1").output);
@@ -540,6 +809,7 @@ class OtherPrograms {
     for (const char* name : {"results.csv", "probabilities.csv", "lengths.svg", "parity_check-seed-2/test.csv"})
       test_.check(std::string("leaves ") + name,
                   std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
+    results_of_seeds(shell, whole);
     shell.run("--name parts --seeds 1,2 --parity-probability 10" + REGULAR + "--steps 3");
     shell.run("--name parts --seeds 1,2 --resume --steps 6 --test-from 11 --test-to 14 --test-strings 8");
     test_.equal("resumed", read_bytes(shell.file("runs/parts/results.csv")),
@@ -580,6 +850,58 @@ class OtherPrograms {
     shell.run("--name np --task Tomita_4 --resume --protocol next --steps 6 --test-strings 8");
     test_.equal("next symbol, resumed", log_rows(shell.file("runs/np/Tomita_4-seed-1/log.csv")),
                 log_rows(shell.file("runs/nw/Tomita_4-seed-1/log.csv")));
+  }
+
+  // What the tables of runs/whole, of two seeds, have of their tests.
+  void results_of_seeds(const Shell& shell, const Outcome& said) {
+    const auto table = [&](const std::string& file) {  // without its line of names
+      std::vector<std::vector<std::string>> rows;
+      std::istringstream lines(read_bytes(shell.file("runs/" + file)));
+      std::string line;
+      for (std::getline(lines, line); std::getline(lines, line);) rows.push_back(split(line, ','));
+      return rows;
+    };
+    const auto results = table("whole/results.csv");
+    std::vector<double> means;
+    for (const size_t seed : {0, 1}) {
+      const std::string name = petroglyph::text("seed %zu: ", seed + 1);
+      const CsvTable tested =
+          read_csv(shell.file(petroglyph::text("runs/whole/parity_check-seed-%zu/test.csv", seed + 1)));
+      const std::vector<double>&accuracies = tested.column("accuracy"), &answers = tested.column("one_answer");
+      const auto mean = [](const std::vector<double>& of) {
+        double sum = 0;
+        for (const double one : of) sum += one;
+        return sum / static_cast<double>(of.size());
+      };
+      test_.equal(name + "lengths", tested.column("length"), std::vector<double>{11, 12, 13, 14});
+      means.push_back(mean(accuracies));
+      test_.equal(name + "accuracy", results[seed][4], number_text(means.back(), 9));
+      test_.equal(name + "the worst length", results[seed][5],
+                  number_text(*std::min_element(accuracies.begin(), accuracies.end()), 9));
+      test_.equal(name + "one answer", results[seed][7], number_text(mean(answers), 9));
+    }
+    const double best = std::max(means[0], means[1]), worst = std::min(means[0], means[1]);
+    test_.check("best, mean and worst",
+                best > worst && said.says(petroglyph::text("2 seeds: best %.2f %%, mean %.2f %%, worst %.2f %%",
+                                                           100 * best, 50 * (best + worst), 100 * worst)),
+                said.output);
+    // Each seed alone, and beside the strings of the table those whose symbols are alike, as in the test without probabilities.
+    std::vector<std::vector<std::vector<std::string>>> alone;
+    for (const std::string seed : {"1", "2"}) {
+      const std::string name = "alone-" + seed;
+      shell.run("--name " + name + " --seeds " + seed + " --parity-probability 10,50" + REGULAR);
+      alone.push_back(table(name + "/probabilities.csv"));
+      const std::vector<std::string> result = table(name + "/results.csv").at(0);
+      test_.check("seed " + seed + ": at the training length and on longer strings",
+                  alone.back()[1][2] == result[8] && alone.back()[3][2] == result[4] && result[8] != result[4]);
+    }
+    const auto both = table("whole/probabilities.csv");
+    for (const size_t row : {0, 1}) {
+      const std::string lengths = row == 0 ? "same" : "longer";
+      test_.check("by probability, " + lengths, both[row][0] == lengths && both[row][1] == "0.1");
+      test_.equal("the mean of the seeds, " + lengths, both[row][2],
+                  number_text((*parse_number(alone[0][2 * row][2]) + *parse_number(alone[1][2 * row][2])) / 2, 9));
+    }
   }
 
   void regular_errors() {
@@ -685,6 +1007,7 @@ class OtherPrograms {
          {"points.csv", "optima.csv", "laws.csv", "scaling_mlp_lm.svg", "scaling_transformer.svg", "loss.svg"})
       test_.check(std::string("leaves ") + name,
                   std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
+    check_points(shell);
     expect(shell, "steps beyond count", "--budgets 1e30 --models mlp_lm --list" + small, 2,
            "expected at most 2147483647");
     expect(shell, "less than a step", "--budgets 1 --models mlp_lm --list" + small, 2, "expected at least one");
@@ -719,6 +1042,8 @@ class OtherPrograms {
                     !hill.says("nan") && !std::filesystem::exists(shell.file("runs/whole/loss.svg")) &&
                     read_bytes(shell.file("runs/whole/laws.csv")).find("nan") == std::string::npos,
                 hill.output);
+    shell.script("cd runs/whole && awk -F, -v OFS=, 'NR == 3 { $5 += 1 } 1' points.csv > more && mv more points.csv");
+    expect(shell, "points of another configuration", "--name whole --resume", 1, "runs/whole/points.csv:3: ");
     write_bytes(shell.file("runs/whole/points.csv"), "name\n");
     expect(shell, "a foreign table", "--name whole --resume", 1,
            "runs/whole/points.csv: expected the columns name,model");
@@ -735,6 +1060,31 @@ class OtherPrograms {
            "context.svg");
   }
 
+  // Of runs/whole: C = 6ND in whole steps of 8 windows, a token each of which counts; perplexities of losses; a tenth of the steps
+  // warms up.
+  void check_points(const Shell& shell) {
+    std::istringstream lines(read_bytes(shell.file("runs/whole/points.csv")));
+    std::string line, wrong;
+    int rows = 0;
+    for (std::getline(lines, line); std::getline(lines, line); ++rows) {
+      const std::vector<std::string> cells = split(line, ',');
+      const auto number = [&](size_t i) { return *parse_number(cells.at(i)); };
+      const double budget = number(2), N = number(4), D = number(5), steps = number(6), loss = number(7);
+      if (D != 8 * steps || std::abs(budget - 6 * N * D) > 6 * N * 4) wrong += "tokens: " + line + "\n";
+      if (std::abs(number(8) - std::exp(loss)) > 1e-6 * std::exp(loss)) wrong += "perplexity: " + line + "\n";
+      const CsvTable log = read_csv(shell.file("runs/whole/" + cells[0] + "/log.csv"));
+      const std::vector<double>& rate = log.column("learning_rate");
+      const size_t warm = static_cast<size_t>(steps) / 10;
+      if (log.column("step").back() != steps || log.column("eval_loss").back() != loss) wrong += "last: " + line + "\n";
+      if (rate[0] != 0 || rate[warm] != 0.002 ||
+          std::abs(rate[warm / 2] - 0.002 * double(warm / 2) / double(warm)) > 1e-9)
+        wrong += "warm-up: " + line + "\n";
+      if (rate[static_cast<size_t>(steps) - 1] > 0.0001) wrong += "end: " + line + "\n";
+    }
+    test_.equal("points", rows, 12);
+    test_.equal("what stands in them", wrong, "");
+  }
+
   void inspect() {
     const Shell shell(folder_ + "/inspect");
     expect(shell, "help", "", 0, "positions");
@@ -742,10 +1092,27 @@ class OtherPrograms {
     expect(shell, "positions", "positions --steps 2 --width 8 --heads 2 --length 9 --trials 2 --threads 1 --name p", 0,
            "sees a set at the last position");
     test_.check("draws attention", std::filesystem::exists(shell.file("runs/p/attention.svg")));
+    const std::string positions = read_bytes(shell.file("runs/p/positions.csv"));
+    const auto distances = [&](const std::string& row) {  // moved, last, later
+      const size_t at = positions.find("\n" + row + ",none,parallel,random,");
+      const std::string line =
+          at == std::string::npos ? "" : positions.substr(at + 1, positions.find('\n', at + 1) - at - 1);
+      std::vector<double> numbers(3, std::nan(""));
+      const std::vector<std::string> cells = split(line, ',');
+      for (size_t i = 0; i < 3 && cells.size() == 9; ++i) numbers[i] = std::atof(cells[6 + i].c_str());
+      return numbers;
+    };
+    const std::vector<double> none = distances("transformer,no,2"), one = distances("transformer,yes,1"),
+                              two = distances("transformer,yes,2");
+    test_.check("its table: a set", none[0] < 1e-5, positions);
+    test_.check("its table: a set behind the last token", one[0] > 1e-3 && one[1] < 1e-5, positions);
+    test_.check("its table: a sequence", two[1] > 1e-3 && two[2] > 1e-3 && two[2] < two[1], positions);
     expect(shell, "lemma 1", "lemma1 --n 3 --trials 50", 0, "50 of 50 random products right");
     expect(shell, "lemma 1 of nothing", "lemma1 --n 0", 2, "--n 0: expected a whole number from 1 to 64");
     write_bytes(shell.file("ab"), "abababababababababab");
     expect(shell, "counts", "counts --data ab --val ab --last 1", 0, "the last 1 tokens: perplexity 1.");
+    expect(shell, "of none", "counts --data ab --val ab --last 1", 0,  // (10 + 2/128) / 22
+           "the last 0 tokens: perplexity 2.20, 1.135 bits a token, 1 rows of 0\n");
     expect(shell, "of no text", "counts --data nowhere", 1, "nowhere");
     expect(shell, "more than can be told apart", "counts --data ab --last 9", 2,
            "--last 9: expected at most 7 with 128 tokens");
@@ -822,8 +1189,11 @@ int main(int argc, char** argv) {
   ProgramTest programs(test, folder + "/train_copy");
   test.run("usage", [&] { programs.usage(); });
   test.run("run and resume", [&] { programs.run_and_resume(); });
+  test.run("defaults", [&] { programs.defaults(); });
+  test.run("seeds", [&] { programs.seeds(); });
   test.run("parameter counts", [&] { programs.parameter_counts(); });
   test.run("comparison", [&] { programs.comparison(); });
+  test.run("learning", [&] { programs.learning(); });
   test.run("damaged", [&] { programs.damaged(); });
   test.run("threads", [&] { programs.threads(); });
   test.run("initial parameters", [&] { programs.initial_parameters(); });
@@ -833,6 +1203,8 @@ int main(int argc, char** argv) {
   test.run("killed", [&] { programs.stopped("KILL", 137); });
   OtherPrograms others(test, folder);
   test.run("text", [&] { others.text(); });
+  test.run("text, measured", [&] { others.text_measured(); });
+  test.run("configurations", [&] { others.configurations(); });
   test.run("windows", [&] { others.windows(); });
   test.run("dct_mlp", [&] { others.dct_mlp(); });
   test.run("generation", [&] { others.generation(); });

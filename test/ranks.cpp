@@ -1,10 +1,11 @@
-// One result on any number of processes: the tree in which gradients are added, the programs under mpirun, and what happens when a
-// rank fails, is stopped or dies.
+// One result on any number of processes: the tree in which gradients are added, what a step and an evaluation take, the programs
+// under mpirun, and what happens when a rank fails, is stopped or dies.
 //
 //   build/test/ranks                     the programs of the same build
 //   PETROGLYPH_KILLS=50 build/test/ranks killed       as many deaths
 
 #include <algorithm>
+#include <cmath>
 #include <condition_variable>
 #include <csignal>
 #include <cstdlib>
@@ -241,6 +242,167 @@ void parts_alone(Test& test) {
     for (size_t i = 0; i < sum.size(); ++i) sum[i] += gradient[i];
   }
   test.equal("the sum of two", whole.model->parameters.gradients().download(), sum);
+}
+
+// Copying, which writes down what it is asked for.
+class Asked final : public Task {
+ public:
+  struct Part {
+    uint64_t seed;
+    uint32_t stream, step;
+  };
+  Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const override {
+    for (int i = first; i < first + count; ++i) {
+      parts.push_back({seed, stream, step});
+      samples.push_back(i);
+    }
+    return task_.batch(seed, stream, step, first, count);
+  }
+  double accuracy(const Batch& batch, const std::vector<int32_t>& best) const override {
+    return task_.accuracy(batch, best);
+  }
+  // Whether it was asked for the samples first … first+count−1, each once, of nothing else; and forgets.
+  bool were(const char* stream, uint32_t step, int first, int count) const {
+    std::sort(samples.begin(), samples.end());
+    bool same = samples.size() == static_cast<size_t>(count);
+    for (size_t i = 0; same && i < samples.size(); ++i)
+      same = samples[i] == first + static_cast<int>(i) && parts[i].seed == SEED &&
+             parts[i].stream == stream_of(stream) && parts[i].step == step;
+    samples.clear();
+    parts.clear();
+    return same;
+  }
+
+ private:
+  Copying task_{5};
+  mutable std::vector<Part> parts;
+  mutable std::vector<int> samples;
+};
+
+// Loss and accuracy of the samples 0 … count−1 of an evaluation, by their definitions, from logits in one batch.
+Measures by_definition(SmallTraining& training, uint32_t step, int count) {
+  const Batch batch = training.task.batch(SEED, stream_of("evaluate"), step, 0, count);
+  const size_t V = static_cast<size_t>(training.model->classes());
+  Tokens tokens(*training.ops, {count, batch.length});
+  tokens.upload(batch.tokens);
+  std::vector<real> logits(batch.targets.size() * V);
+  training.ops->download(logits.data(), training.model->forward({tokens.data(), count, batch.length}),
+                         logits.size() * sizeof(real));
+  double loss = 0, counted = 0;
+  std::vector<int32_t> best;
+  for (size_t row = 0; row < batch.targets.size(); ++row) {
+    const auto begin = logits.begin() + static_cast<std::ptrdiff_t>(row * V),
+               end = begin + static_cast<std::ptrdiff_t>(V);
+    best.push_back(static_cast<int32_t>(std::max_element(begin, end) - begin));
+    if (batch.targets[row] < 0) continue;
+    double sum = 0;
+    for (auto logit = begin; logit != end; ++logit) sum += std::exp(static_cast<double>(*logit));
+    loss += std::log(sum) - static_cast<double>(begin[batch.targets[row]]);
+    ++counted;
+  }
+  return {loss / counted, training.task.accuracy(batch, best), int64_t(count) * batch.length};
+}
+
+// Which samples a step learns from, and which an evaluation takes, whatever goes through the model at a time.
+void what_is_asked(Test& test) {
+  SmallTraining training(2, one_rank());
+  const Asked asked;
+  Trainer trainer(*training.model, asked, training.optimizer, *training.ops, SEED, 16, 2, 2);
+  test.check("finite", trainer.is_finite_at(4));
+  test.check("before it learns from them, the samples of a step", asked.were("train", 4, 0, 32));
+  for (int step = 4; step < 40; ++step) training.trainer.step(step, 1e-2);
+  for (const int at_once : {0, 1, 7, 45}) {
+    const Measures found = trainer.evaluate(asked, 7, 45, at_once).value(), expected = by_definition(training, 7, 45);
+    const std::string name = text("%d at once: ", at_once);
+    test.check(name + "an evaluation's own samples, each once", asked.were("evaluate", 7, 0, 45));
+    test.check(name + "their mean loss", std::abs(found.loss - expected.loss) < 1e-4 * expected.loss,
+               text("%.9g, expected %.9g", found.loss, expected.loss));
+    test.check(name + "their accuracy", expected.accuracy > 0 && std::abs(found.accuracy - expected.accuracy) < 1e-12,
+               text("%.9g, expected %.9g", found.accuracy, expected.accuracy));
+    test.equal(name + "their tokens", found.tokens, expected.tokens);
+  }
+}
+
+// A task whose numbers are none of the model's: of tokens it would read, and of targets write, beyond its tables.
+void numbers_beyond(Test& test) {
+  struct Beyond final : Task {
+    Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const override {
+      Batch batch = Copying(5).batch(seed, stream, step, first, count);
+      batch.tokens.back() = token;
+      batch.targets.back() = target;
+      if (more) batch.targets.push_back(0);
+      return batch;
+    }
+    int32_t token = 28, target = 28;
+    bool more = false;
+  } task;
+  SmallTraining training(1, one_rank());
+  Trainer trainer(*training.model, task, training.optimizer, *training.ops, SEED, 4, 1);
+  const auto says = [&](const std::string& words) {
+    test.equal(words.empty() ? "the last of them" : words, message_of([&] { trainer.step(0, 0); }), words);
+  };
+  says("");
+  for (const int32_t token : {-1, 29}) {
+    task.token = token;
+    says(text("token %d is none of the model's, which has 0 to 28", token));
+  }
+  task.token = 28;
+  for (const int32_t target : {-2, 29}) {
+    task.target = target;
+    says(text("target %d is none of the model's answers, 0 to 28", target));
+  }
+  task.target = -1;
+  says("");
+  task.more = true;
+  says("the task has another number of answers than the model");
+}
+
+// With gradients of 0 nothing but the decay moves a parameter: tables and matrices, each by lr · decay of itself, and no vector.
+void decay(Test& test) {
+  SmallTraining training(1, one_rank());
+  Parameters& parameters = training.model->parameters;
+  std::vector<real> before(static_cast<size_t>(parameters.room()), real(0.5));
+  AdamwSettings settings;
+  settings.weight_decay = 0.25;
+  Optimizer optimizer(parameters, *training.ops, settings);
+  parameters.upload_all(before);
+  parameters.zero_gradients();
+  optimizer.step(0, 0.5);
+  const std::vector<real> after = parameters.values().download();
+  int matrices = 0, vectors = 0;
+  for (const Parameter& p : parameters.list()) {
+    const bool decays = p.shape.size() > 1;
+    (decays ? matrices : vectors) += 1;
+    const real expected = decays ? real(0.4375) : real(0.5);
+    bool all = true;
+    for (int64_t i = p.begin; i < p.begin + p.size(); ++i) all = all && after[static_cast<size_t>(i)] == expected;
+    test.check(p.name + (decays ? " decays" : " stays"), all, shown(after[static_cast<size_t>(p.begin)]));
+  }
+  test.check("there are both kinds", matrices > 1 && vectors > 1);
+}
+
+// Where the rates begin, stand and end.
+void schedules(Test& test) {
+  using Shape = Schedule::Shape;
+  const auto at = [](Shape shape, int64_t step) { return Schedule{1.0, 10, shape, 0.25, 30}.at(step); };
+  for (const auto& [name, shape] : {std::pair("constant", Shape::CONSTANT),
+                                    {"cosine", Shape::COSINE},
+                                    {"linear", Shape::LINEAR},
+                                    {"root", Shape::INVERSE_SQUARE_ROOT}}) {
+    test.equal(std::string(name) + ": begins with 0", at(shape, 0), 0.0);
+    test.equal(std::string(name) + ": rises evenly", at(shape, 5), 0.5);
+    test.equal(std::string(name) + ": stands at its peak after the warm-up", at(shape, 10), 1.0);
+  }
+  const auto is = [&](const std::string& name, Shape shape, int64_t step, double rate) {
+    test.check(name, std::abs(at(shape, step) - rate) < 1e-6, shown(at(shape, step)));
+  };
+  is("constant: stays", Shape::CONSTANT, 1000, 1);
+  is("cosine: half way", Shape::COSINE, 20, 0.625);
+  is("cosine: a quarter of the way", Shape::COSINE, 15, 0.25 + 0.75 * 0.5 * (1 + std::sqrt(0.5)));
+  is("linear: a quarter of the way", Shape::LINEAR, 15, 0.8125);
+  is("1/√step: at four times the warm-up", Shape::INVERSE_SQUARE_ROOT, 40, 0.5);
+  for (const Shape shape : {Shape::COSINE, Shape::LINEAR})
+    for (const int64_t step : {30, 1000}) is(text("the floor at step %d", static_cast<int>(step)), shape, step, 0.25);
 }
 
 void differences(Test& test) {
@@ -583,6 +745,10 @@ int main(int argc, char** argv) {
   test.run("tree", tree);
   test.run("steps", steps);
   test.run("parts alone", parts_alone);
+  test.run("what is asked", what_is_asked);
+  test.run("numbers beyond", numbers_beyond);
+  test.run("decay", decay);
+  test.run("schedules", schedules);
   test.run("differences", differences);
   UnderMpi mpi(test, std::filesystem::absolute(argv[0]).parent_path().parent_path().string());
   const std::string missing = mpi.missing();

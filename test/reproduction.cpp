@@ -1,6 +1,7 @@
 // ./reproduce: the table of experiments, running them and going on, and the pages that are made of their results.
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <set>
 
@@ -205,6 +206,16 @@ void cells(Test& test) {
   test.equal("steps of seeds", of_seeds("c", {"b.csv", "nowhere.csv"}), "736 (7 to 1200)");
   test.equal("never by any seed", of_seeds("a, \"b\"", {"b.csv"}), "not in 300");
   test.equal("never by one", of_seeds("a, \"b\"", {"d.csv"}), "by 1 of 2 seeds only");
+  const auto number = [&](const std::string& column, Cell::Form form) {
+    return cell_number({"a.csv", {{"name", "c"}}, column, form, 0, {"b.csv"}}, find);
+  };
+  test.equal("as a number: as it stands", number("x", Cell::Form::NUMBER), 0.5);
+  test.equal("as a number: percent", number("x", Cell::Form::PERCENT), 50.0);
+  test.equal("as a number: perplexity", number("x", Cell::Form::PERPLEXITY), std::exp(0.5));
+  test.equal("as a number: best", number("x", Cell::Form::BEST), 100.0);
+  test.equal("as a number: mean", number("x", Cell::Form::MEAN), 75.0);
+  test.equal("as a number: best and mean", number("x", Cell::Form::BEST_MEAN), 75.0);
+  test.equal("as a number: steps of seeds", number("step_99", Cell::Form::STEPS), (1200 + 7 + 1000) / 3.0);
   test.equal("scientific", shown("c", "step_99", Cell::Form::SCIENTIFIC), "1.2e+03");
   test.equal("millions", shown("c", "step_99", Cell::Form::MILLIONS, 4), "0.0012");
   test.equal("no such row", shown("d", "x", Cell::Form::NUMBER), "none");
@@ -458,6 +469,21 @@ void kept_results(Test& test) {
   test.check("results of most experiments", records >= experiments().size() - 3);
 }
 
+// The committed page says what its numbers give: no cell, claim or remark is another one than that of the plans.
+void committed_page(Test& test) {
+  const std::string results = std::filesystem::absolute("results").string();
+  const Workplace without_runs;
+  const std::vector<std::string> found = split(markdown_page(make_page(experiments(), results)), '\n'),
+                                 committed = split(read_bytes(results + "/RESULTS.md"), '\n');
+  size_t line = 0;
+  while (line < std::min(found.size(), committed.size()) && found[line] == committed[line]) ++line;
+  const auto shown_line = [&](const std::vector<std::string>& page) {
+    return line < page.size() ? page[line] : "none";
+  };
+  test.check("as in results/, which ./reproduce report --results results brings up to date", found == committed,
+             text("line %zu: ", line + 1) + shown_line(found) + ", committed " + shown_line(committed));
+}
+
 void words(Test& test) {
   for (const std::string word : {"plain", "a b", " x", "it's", "a\"b\\c", "$HOME `x`", "", "5%", "\\"}) {
     const std::vector<std::string> back = words_of("before " + as_word(word) + "  after");
@@ -659,6 +685,7 @@ int main(int argc, char** argv) {
   test.run("claims", claims);
   test.run("draws", draws);
   test.run("kept results", kept_results);
+  test.run("committed page", committed_page);
   test.run("words", words);
   test.run("grids", grids);
   test.run("pages", [&] { pages(test, programs); });

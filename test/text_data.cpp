@@ -12,8 +12,11 @@
 #include "check.h"
 #include "gpt2_pieces.h"
 #include "math/random.h"
+#include "tasks/copying.h"
 #include "tasks/corpus.h"
 #include "tasks/language_modeling.h"
+#include "tasks/last_token.h"
+#include "tasks/shard_writer.h"
 #include "tasks/stories.h"
 #include "tokenizers/byte_pair_training.h"
 #include "tokenizers/byte_spelling.h"
@@ -449,6 +452,25 @@ void gpt2_itself(Test& test) {
   }
 }
 
+// Says these tokens, whatever the text.
+class Numbers final : public Tokenizer {
+ public:
+  Numbers(std::vector<int32_t> tokens, int vocab) : tokens_(std::move(tokens)), vocab_(vocab) {}
+  std::string name() const override { return "numbers"; }
+  int vocab() const override { return vocab_; }
+  int64_t encode(std::string_view, std::vector<int32_t>& tokens) const override {
+    tokens.insert(tokens.end(), tokens_.begin(), tokens_.end());
+    return 0;
+  }
+  size_t cut(std::string_view text, size_t) const override { return text.size(); }
+  std::string_view bytes(int32_t) const override { return ""; }
+  Json to_json() const override { return {}; }
+
+ private:
+  std::vector<int32_t> tokens_;
+  int vocab_;
+};
+
 void text_corpora(Test& test) {
   const TemporaryFolder folder;
   const std::string path = folder.file("a.txt"), stories = tell_stories(2, 1, 20000);
@@ -477,6 +499,12 @@ void text_corpora(Test& test) {
   test.check("any window of them", windows);
   test.throws("not ascii", path + ": line ", [&] { open_corpus(path, strict); });
 
+  const std::vector<int32_t> numbers = {0, 1, 65535, 65536, 70000, 131071, 3};
+  for (const int vocab : {65536, 65537, 131072}) {
+    std::vector<int32_t> known = numbers;
+    for (int32_t& number : known) number = std::min(number, vocab - 1);
+    test.equal(text("tokens of %d", vocab), all_of(*encode_corpus("text", "x", Numbers(known, vocab))), known);
+  }
   const std::shared_ptr<const Corpus> whole = open_corpus(path, bytes);
   const CorpusPart part(whole, 100, 150);
   test.equal("a part's size", part.size(), int64_t(50));
@@ -527,6 +555,19 @@ void shards(Test& test) {
   refuse("text", std::string(2000, 'x'),
          "begins with 2021161080, expected llm.c's 20240520: no shard of tokens (nanoGPT's have no header: --format "
          "uint16)");
+}
+
+// No shard of a tokenizer with more tokens than 16 bits tell.
+void wide_tokens(Test& test) {
+  const TemporaryFolder folder;
+  const std::string prefix = folder.file("s");
+  test.equal("too many", message_of([&] { ShardWriter(prefix, 100, Numbers({}, 65537), false); }),
+             "--out: a shard has 16 bits a token, too few for 65,537 tokens");
+  ShardWriter("", 100, Numbers({}, 65537), false).finish();  // where none is written
+  const std::vector<int32_t> most = {0, 65535, 7, 1};
+  ShardWriter(prefix, 100, Numbers(most, 65536), false);
+  write_bytes(prefix + ".bin", shard_bytes(most));
+  test.equal("as many as they tell", all_of(*open_corpus(prefix + ".bin", Numbers({}, 65536))), most);
 }
 
 // Tokens that say where they stand.
@@ -591,6 +632,73 @@ void language_modeling(Test& test) {
                LanguageModeling(training, "train.txt", std::make_shared<Counting>(4), "val.txt", T, A_STEP);
              }),
              "val.txt: 4 tokens are less than a window of the context and its next token, 5");
+}
+
+// The same last tokens for every length, evenly over a text, each behind as many as the longest window has.
+void last_tokens(Test& test) {
+  const Counting text(107);
+  for (const int length : {1, 3, 7}) {
+    const LastToken task(text, "a.txt", length, 7, 10);
+    const std::string name = petroglyph::text("length %d: ", length);
+    test.equal(name + "windows", task.windows(), 10);
+    const Batch batch = task.batch(9, stream_of("evaluate"), 5, 0, 10);
+    std::vector<int32_t> asked;
+    bool before = batch.counted == 10 && batch.length == length && batch.targets.size() == batch.tokens.size();
+    for (size_t i = 0; i < batch.targets.size(); ++i) {
+      const size_t left = static_cast<size_t>(length) - 1 - i % static_cast<size_t>(length);
+      if (left > 0 && batch.targets[i] != -1) asked.push_back(-7);
+      if (left == 0) asked.push_back(batch.targets[i]);
+      const size_t end = i + left;
+      before = before && batch.tokens[i] == batch.targets[end] - 1 - static_cast<int32_t>(left);
+    }
+    test.equal(name + "the tokens that are asked for", asked, {7, 17, 27, 37, 47, 57, 67, 77, 87, 97});
+    test.check(name + "behind those before them", before);
+    const Batch part = task.batch(1, stream_of("train"), 0, 4, 2);
+    test.equal(name + "in parts", part.targets.back(), 57);
+  }
+  test.equal("no more than there are", LastToken(Counting(10), "a.txt", 3, 7, 10).windows(), 3);
+  test.equal("the last of them", LastToken(Counting(10), "a.txt", 3, 7, 10).batch(1, 1, 0, 2, 1).targets.back(), 9);
+  test.equal("too short", message_of([] { LastToken(Counting(7), "a.txt", 3, 7, 10); }),
+             "a.txt: 7 tokens are less than a window of 7 and its next token");
+}
+
+// What the copying task asks, and the paper's rule for an answer.
+void copying(Test& test) {
+  const Copying task(5);
+  const Batch batch = task.batch(3, stream_of("train"), 8, 2, 3);
+  bool copies = batch.size == 3 && batch.length == 12 && batch.counted == 3 * 6;
+  for (size_t row = 0; row < batch.tokens.size(); row += 12) {
+    const int32_t *tokens = &batch.tokens[row], *targets = &batch.targets[row];
+    copies = copies && tokens[0] == Copying::BOS && tokens[6] == Copying::SEP && targets[11] == Copying::EOS;
+    for (int i = 0; i < 5; ++i)
+      copies = copies && tokens[1 + i] >= Copying::FIRST_LETTER && tokens[1 + i] < task.vocab() &&
+               tokens[7 + i] == tokens[1 + i] && targets[6 + i] == tokens[1 + i];
+    copies = copies && std::all_of(targets, targets + 6, [](int32_t target) { return target == -1; });
+  }
+  test.check("a string, then the same once more", copies);
+  test.equal("a batch in parts", task.batch(3, stream_of("train"), 8, 4, 1).tokens,
+             std::vector<int32_t>(batch.tokens.end() - 12, batch.tokens.end()));
+  for (const auto& [name, other] : {std::pair("seed", task.batch(4, stream_of("train"), 8, 2, 3)),
+                                    {"step", task.batch(3, stream_of("train"), 9, 2, 3)},
+                                    {"stream", task.batch(3, stream_of("evaluate"), 8, 2, 3)},
+                                    {"sample", task.batch(3, stream_of("train"), 8, 5, 3)}})
+    test.check(std::string("other strings of another ") + name, other.tokens != batch.tokens);
+  std::vector<int> letters(26);
+  for (const int32_t token : Copying(1000).batch(1, 1, 0, 0, 26).tokens)
+    if (token >= Copying::FIRST_LETTER) ++letters.at(static_cast<size_t>(token - Copying::FIRST_LETTER));
+  const auto [fewest, most] = std::minmax_element(letters.begin(), letters.end());
+  test.check("letters alike", *fewest > 1800 && *most < 2200, text("%d to %d of each", *fewest, *most));
+
+  std::vector<int32_t> best = batch.targets;
+  test.equal("all right", task.accuracy(batch, best), 1.0);
+  for (size_t row = 0; row < best.size(); row += 12) best[row + 3] = Copying::EOS;
+  test.equal("whatever it says before it is asked", task.accuracy(batch, best), 1.0);
+  best[6] = best[6] == 3 ? 4 : 3;
+  test.equal("a wrong letter", task.accuracy(batch, best), (0.8 + 1 + 1) / 3);
+  best[23] = 7;
+  test.equal("a string that does not end", task.accuracy(batch, best), (0.8 + 0 + 1) / 3);
+  best[34] = Copying::EOS;
+  test.equal("one that ends too soon", task.accuracy(batch, best), 0.8 / 3);
 }
 
 // The word after `opening` in a line.
@@ -776,7 +884,10 @@ int main(int argc, char** argv) {
   test.run("GPT-2 itself", gpt2_itself);
   test.run("text corpora", text_corpora);
   test.run("shards", shards);
+  test.run("wide tokens", wide_tokens);
   test.run("language modeling", language_modeling);
+  test.run("last tokens", last_tokens);
+  test.run("copying", copying);
   test.run("stories", stories);
   test.run("program", program);
   test.run("scripts", scripts);

@@ -388,9 +388,8 @@ SymbolString try_member(const std::string& language, int low, int high, Draws& d
   return language == "Tomita_3" ? draw_tomita_3(length, draws) : draw_tomita_4(length, draws);
 }
 
-}  // namespace
-
-std::vector<SymbolString> draw_members(const std::string& language, int low, int high, int count, bool distinct,
+// As draw_members, but fewer where so many are not found.
+std::vector<SymbolString> find_members(const std::string& language, int low, int high, int count, bool distinct,
                                        uint64_t seed, uint32_t stream, const std::vector<SymbolString>& apart) {
   const Automaton automaton = automaton_of(language);
   if (depth_of(language) == 0 && language.rfind("Tomita_", 0) != 0)
@@ -401,10 +400,8 @@ std::vector<SymbolString> draw_members(const std::string& language, int low, int
   std::set<SymbolString> seen(apart.begin(), apart.end());
   std::vector<SymbolString> found;
   constexpr uint32_t TRIES = 1000;  // for each; the rarest, of Tomita_5 in a window of one length, take about 100
-  for (uint32_t tried = 0; static_cast<int>(found.size()) < count; ++tried) {
-    if (tried / TRIES > static_cast<uint32_t>(count))
-      throw Error(text("%s: found only %zu of %d strings of %d to %d symbols", language.c_str(), found.size(), count,
-                       low, high));
+  for (uint32_t tried = 0; static_cast<int>(found.size()) < count && tried / TRIES <= static_cast<uint32_t>(count);
+       ++tried) {
     Draws draws(seed, stream, 0, tried);
     SymbolString string = try_member(language, low, high, draws);
     const int length = static_cast<int>(string.size());
@@ -412,6 +409,21 @@ std::vector<SymbolString> draw_members(const std::string& language, int low, int
     if (distinct) seen.insert(string);
     found.push_back(std::move(string));
   }
+  return found;
+}
+
+void demand(int count, const std::vector<SymbolString>& found, const std::string& language, int low, int high) {
+  if (static_cast<int>(found.size()) < count)
+    throw Error(
+        text("%s: found only %zu of %d strings of %d to %d symbols", language.c_str(), found.size(), count, low, high));
+}
+
+}  // namespace
+
+std::vector<SymbolString> draw_members(const std::string& language, int low, int high, int count, bool distinct,
+                                       uint64_t seed, uint32_t stream, const std::vector<SymbolString>& apart) {
+  std::vector<SymbolString> found = find_members(language, low, high, count, distinct, seed, stream, apart);
+  demand(count, found, language, low, high);
   return found;
 }
 
@@ -424,7 +436,9 @@ NextSymbol::NextSymbol(const std::string& language, int shortest, int longest, i
   const std::set<SymbolString> different(some.begin(), some.end());
   const int found = static_cast<int>(different.size());
   const int tested = std::min(most, training > 0 ? std::max(1, found / PART) : found);
-  test_ = draw_members(language, shortest, longest, tested, true, seed, stream_of("next symbol test"));
+  // Of a few strings the rarest may be among those tries and not among these.
+  test_ = find_members(language, shortest, longest, tested, true, seed, stream_of("next symbol test"), {});
+  demand(1, test_, language, shortest, longest);
   if (training > 0)
     training_ = draw_members(language, shortest, longest, training, false, seed, stream_of("next symbol"), test_);
 }
