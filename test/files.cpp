@@ -714,11 +714,15 @@ void atomic_file(Test& test) {
     std::raise(SIGTERM);
     file.write("whole");
   };
-  const int ended = status_of_child([&] { write_file_atomically(path, signalled); });
+  const int ended = status_of_child([&] {
+    std::signal(SIGTERM, SIG_DFL);
+    write_file_atomically(path, signalled);
+  });
   test.check("a signal while writing ends the program", WIFSIGNALED(ended) && WTERMSIG(ended) == SIGTERM);
   test.check("and leaves the file before, and no other but of a program that was killed",
              read_bytes(path) == "two" && leftovers(folder) == 1);
   const int at_its_end = status_of_child([&] {
+    std::signal(SIGINT, SIG_DFL);  // a background process may have been told to ignore it
     write_file_atomically(path, [](OutputFile& file) {
       file.write("three");
       std::raise(SIGINT);
@@ -733,6 +737,13 @@ void atomic_file(Test& test) {
   });
   test.check("who catches signals writes what there is to save",
              WIFEXITED(guarded) && WEXITSTATUS(guarded) == 98 && read_bytes(path) == "halfwhole");
+  write_bytes(path, "two");
+  const int ignored = status_of_child([&] {
+    std::signal(SIGTERM, SIG_IGN);
+    write_file_atomically(path, signalled);
+  });
+  test.check("so does who was told to ignore them",
+             WIFEXITED(ignored) && WEXITSTATUS(ignored) == 99 && read_bytes(path) == "halfwhole");
   write_file_atomically(path, "3");
   test.check("what it left is in nobody's way", read_bytes(path) == "3" && leftovers(folder) == 1);
   write_bytes(folder.file("mine.tmp"), "");

@@ -114,7 +114,7 @@ void write_file_atomically(const std::string& path, const std::function<void(Out
   } catch (const Stopped& stopped) {
     unlink(temporary.c_str());
     std::raise(stopped.signal);
-    throw Error(path + ": not written: a signal came");  // one that the program is told to ignore
+    throw Error(path + ": not written: a signal came");  // and is blocked
   } catch (const Error& error) {
     if (created) unlink(temporary.c_str());
     std::string message = error.what();

@@ -51,7 +51,11 @@ InterruptGuard::~InterruptGuard() {
   sigaction(SIGHUP, &old_hang_up_, nullptr);
 }
 
-int InterruptGuard::own() const { return old_interrupt_.sa_handler == petroglyph_note_signal ? 0 : caught; }
+int InterruptGuard::own() const {
+  const int number = caught;
+  const auto& before = number == SIGINT ? old_interrupt_ : number == SIGTERM ? old_terminate_ : old_hang_up_;
+  return before.sa_handler == SIG_DFL ? number : 0;
+}
 
 bool interrupted() { return caught != 0; }
 

@@ -14,7 +14,8 @@ class InterruptGuard {
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
-  // The signal that was caught, where no other guard stands outside of this one to ask for it; 0: none.
+  // The signal that was caught, if it would have ended the program without this guard; 0: none, or another guard will be asked, or
+  // the program was told to ignore it.
   int own() const;
 
  private:
