@@ -1307,7 +1307,7 @@ void figures(Test& test) {
   Figure spikes("");
   std::vector<double> xs, ys;
   for (int i = 0; i < 100000; ++i) xs.push_back(i), ys.push_back(i % 1000 == 500);
-  spikes.panel_size(500, 100).panel().x_range(0, 100000).y_range(0, 1).line("", xs, ys);
+  spikes.panel_size(500, 100).panel().y_range(0, 1).line("", xs, ys);
   test.equal("spikes survive", count_of(spikes.svg(), ",0L"), size_t(100));
 
   for (const double scale : {1e-300, 1e-12, 1e-5, 1.0, 1e5, 1e12, 1e300}) {
@@ -1327,7 +1327,7 @@ void figures(Test& test) {
   test.throws("a map of another size", "a heat map of 2×3 cells got 5 values", [&] {
     panel.heatmap(2, 3, {1, 2, 3, 4, 5}, "");
   });
-  test.throws("an empty range", "an axis cannot span 1 to 1", [&] { panel.x_range(1, 1); });
+  test.throws("an empty range", "an axis cannot span 1 to 1", [&] { panel.y_range(1, 1); });
   test.throws("a logarithm of zero", "a logarithmic axis cannot begin at 0",
               [&] { panel.log_y().y_range(0, 1), figure.svg(); });
 }

@@ -285,8 +285,8 @@ void NeuronReport::write_neurons() {
     const NeuronVerdict& v = last_.verdicts[i];
     csv += text("\n%zu,%s,%d,%d,%d,%d,%d", i, name_of(v.type), v.ngram, v.bag_of_words, v.ngram_hybrid,
                 v.bag_of_words_hybrid, v.ngram_dct);
-    csv +=
-        "," + cell_text(m.variance) + "," + cell_text(m.l1_l2) + "," + cell_text(m.l1_l2_dct) + "," + std::to_string(large_slices(m));
+    csv += text(",%s,%s,%s,%d", cell_text(m.variance).c_str(), cell_text(m.l1_l2).c_str(), cell_text(m.l1_l2_dct).c_str(),
+                large_slices(m));
     for (const double norm : m.norms) csv += "," + cell_text(norm);
     for (const double norm : m.dct_norms) csv += "," + cell_text(norm);
   }

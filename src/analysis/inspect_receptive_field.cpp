@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <optional>
 
 #include "analysis/inspect.h"
 #include "analysis/output_folder.h"

@@ -33,9 +33,9 @@ class OutputFile {
   const InterruptGuard* guard_;
 };
 
-// Lets `writer` fill a temporary file in PATH's folder, of a name that no other process takes, flushes it to the disk and renames it
-// to PATH. When anything fails, the temporary file is removed, PATH is as before, and the Error says so; so it is where a signal
-// comes that nobody catches, which ends the program then.
+// Lets `writer` fill a temporary file in PATH's folder, of a name that no other process takes, flushes it to the disk and
+// renames it to PATH. When anything fails, the temporary file is removed, PATH is as before, and the Error says so; so it is
+// where a signal comes that nobody catches, which ends the program then.
 void write_file_atomically(const std::string& path, const std::function<void(OutputFile&)>& writer);
 void write_file_atomically(const std::string& path, std::string_view content);
 

@@ -65,11 +65,6 @@ void Panel::Axis::fix(double from, double to) {
   high = to;
 }
 
-Panel& Panel::x_range(double low, double high) {
-  x_.fix(low, high);
-  return *this;
-}
-
 Panel& Panel::y_range(double low, double high) {
   y_.fix(low, high);
   return *this;

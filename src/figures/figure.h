@@ -37,8 +37,7 @@ class Panel {
   Panel& y(const std::string& label);
   Panel& log_x();
   Panel& log_y();
-  // Without these the axis spans the data.
-  Panel& x_range(double low, double high);
+  // Without it the axis spans the data.
   Panel& y_range(double low, double high);
   // Words in place of the numbers 0, 1, 2, … (the columns and rows of a heat map).
   Panel& x_names(const std::vector<std::string>& names);

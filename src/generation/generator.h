@@ -1,7 +1,6 @@
 // Lets a sequence model go on from a prompt, one token at a time.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <vector>
 

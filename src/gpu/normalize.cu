@@ -1,5 +1,5 @@
-// Plain normalization, centering and root mean square normalization. A warp has a row and reads it two or three times: the first time from memory, then
-// from the cache.
+// Plain normalization, centering and root mean square normalization. A warp has a row and reads it two or three times: the
+// first time from memory, then from the cache.
 
 #include "gpu/columns.cuh"
 #include "gpu/gpu.h"

@@ -4,7 +4,6 @@
 // GPU (gpu/gpu.h) cannot drift apart: an operation that one of them lacks does not link.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "ops/shapes.h"

@@ -148,9 +148,9 @@ bool reads(const DoneCommand& command, const std::string& folder) {
 std::set<std::string> parts_behind(const Claim& claim, const Record& record) {
   std::set<std::string> parts;
   for (const Check& check : claim.checks)
-    for (const Side* side : {&check.less, &check.more}) {
-      parts.insert(side->cell.file.substr(0, side->cell.file.find_first_of("/.")));
-      for (const std::string& other : side->cell.others) parts.insert(other.substr(0, other.find('/')));
+    for (const Cell& cell : cells_of(check)) {
+      parts.insert(cell.file.substr(0, cell.file.find_first_of("/.")));
+      for (const std::string& other : cell.others) parts.insert(other.substr(0, other.find('/')));
     }
   const std::string folder = folder_of(record.experiment, record.scale);
   for (const DoneCommand& command : record.commands)

@@ -90,6 +90,16 @@ struct Check {
   Relation relation = Relation::BELOW;
 };
 
+// What is measured of both sides.
+inline std::vector<Cell> cells_of(const Check& check) {
+  std::vector<Cell> cells;
+  for (const Side* side : {&check.less, &check.more}) {
+    if (!side->cell.file.empty()) cells.push_back(side->cell);
+    cells.insert(cells.end(), side->plus.begin(), side->plus.end());
+  }
+  return cells;
+}
+
 // What a paper says, and the comparisons of measured numbers that it comes down to.
 struct Claim {
   std::string says;

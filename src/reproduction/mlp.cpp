@@ -177,6 +177,19 @@ Plan dct(const Scale& scale) {
 
 // ---- Neurons --------------------------------------------------------------------------------------------------------
 
+std::vector<Picture> pictures_of_neurons() {
+  std::vector<Picture> pictures = {
+      {"neurons/types.svg", "figure 4, left: types over training"},
+      {"neurons/ratios.svg", "figures 5 and 15: ℓ1/ℓ2, from 1 to √15 = 3.87, at the start, half way and at the end"},
+      {"neurons/norms.svg",
+       "figure 7, and appendix J over time: norms of the slices at the start, half way and at the end, below them "
+       "those of the cosine transforms; a neuron is sparse in it where only its lowest frequencies are large"},
+      {"neurons/windows.svg", "figure 6: an example of each type, and its cosine transform"}};
+  for (const char* type : {"ngram", "bag_of_words", "hybrid", "dct_sparse", "other"})
+    pictures.push_back({std::string("neurons/examples_") + type + ".svg", "figure 12"});
+  return pictures;
+}
+
 Plan neurons(const Scale& scale) {
   Plan plan;
   const std::string steps = scale.full() ? "610351" : "8000";  // 10 billion samples of 16,384 a step
@@ -192,118 +205,147 @@ Plan neurons(const Scale& scale) {
                                            : " --preset small --width 256 --steps " + steps +
                                                  " --snapshots 1000 --eval-every 1000 --sample-length 0"))},
                    {"neurons", "inspect", {"neurons", "@train"}, Command::Kind::WRITES}};
+  const auto share = [](const char* column, const std::string& step) {
+    return Cell{"neurons/types.csv", {{"step", step}}, column, Cell::Form::PERCENT, 1};
+  };
   for (const auto& [column, label] : {std::pair("ngram", "n-gram"),
                                       {"bag_of_words", "bag of words"},
                                       {"hybrid", "hybrid"},
                                       {"dct_sparse", "DCT-sparse"},
                                       {"other", "other"}})
     for (const std::string& step : {std::string("0"), steps})
-      plan.rows.push_back({label,
-                           "",
-                           {"neurons/types.csv", {{"step", step}}, column, Cell::Form::PERCENT, 1},
-                           "",
-                           "step " + step + ", %"});
-  if (!scale.full() && scale.text.empty()) {
+      plan.rows.push_back({label, "", share(column, step), "", "step " + step + ", %"});
+  const bool stories = !scale.full() && scale.text.empty();
+  if (stories) {
     plan.rows[1].remark =
         "n-grams come, as in the paper, though fewer than on WikiText-2, where they are 89 % (docs/mlps.md)";
     plan.rows[3].remark = "none: 15 characters are two or three words, and a bag of letters probably tells little";
   }
-  const auto share = [&](const char* column) {
-    return Cell{"neurons/types.csv", {{"step", steps}}, column, Cell::Form::PERCENT, 1};
-  };
-  plan.claims = {
-      {"most neurons become n-grams or bags of words",
-       {{{"", {}, 50}, {"n-grams and bags of words, %", share("ngram"), 0, {share("bag_of_words")}}}},
-       scale.text.empty() && !scale.full() ? "On stories; on WikiText-2 89 % are n-grams (docs/mlps.md)" : ""},
-      {"some become bags of words", {{{"", {}, 0}, {"bags of words, %", share("bag_of_words")}}}}};
-  plan.pictures = {
-      {"neurons/types.svg", "figure 4, left: types over training"},
-      {"neurons/ratios.svg", "figures 5 and 15: ℓ1/ℓ2, from 1 to √15 = 3.87, at the start, half way and at the end"},
-      {"neurons/norms.svg",
-       "figure 7, and appendix J over time: norms of the slices at the start, half way and at the end, below them "
-       "those of the cosine transforms; a neuron is sparse in it where only its lowest frequencies are large"},
-      {"neurons/windows.svg", "figure 6: an example of each type, and its cosine transform"}};
-  for (const char* type : {"ngram", "bag_of_words", "hybrid", "dct_sparse", "other"})
-    plan.pictures.push_back({std::string("neurons/examples_") + type + ".svg", "figure 12"});
+  const Cell ngrams = share("ngram", steps), bags = share("bag_of_words", steps);
+  plan.claims = {{"most neurons become n-grams or bags of words",
+                  {{{"", {}, 50}, {"n-grams and bags of words, %", ngrams, 0, {bags}}}},
+                  stories ? "On stories; on WikiText-2 89 % are n-grams (docs/mlps.md)" : ""},
+                 {"some become bags of words", {{{"", {}, 0}, {"bags of words, %", bags}}}}};
+  plan.pictures = pictures_of_neurons();
   plan.listings = {{"Figures 13 and 14: the words behind neurons", "neurons/words.txt", ""}};
   plan.tables = {"neurons/types.csv", "neurons/ratios.csv"};
   return plan;
 }
 
-// One model of figure 11: what is varied, and the folder of its neurons.
+// Figure 11: one model of `width` for each context, and one for each other width that reads `context` tokens.
+struct TypeSizes {
+  std::string words, settings, steps;
+  std::vector<int> contexts, widths;
+  int context, width;
+};
+
+TypeSizes type_sizes(const Scale& scale) {
+  const std::vector<int> contexts = {7, 15, 31};
+  if (scale.full())
+    return {"10 billion tokens; the paper does not say which contexts and widths.",
+            " --preset base --batch 1024 --accumulate 16 --warmup 61035",
+            "610351",
+            contexts,
+            {1024, 4096, 16384},
+            15,
+            16384};
+  if (scale.evening())
+    return {"An embedding of 128 in place of 512, widths to 8,192 in place of 16,384, " + text_words(scale) +
+                ", 20,000 steps of 1,024 windows in place of 10 billion tokens. One seed.",
+            " --preset tiny",
+            "20000",
+            contexts,
+            {512, 2048, 8192},
+            15,
+            2048};
+  return {"Quick: an embedding of 64, widths to 1,024 in place of 16,384, " + text_words(scale) +
+              ", 3,000 steps of 256 windows.",
+          " --preset small",
+          "3000",
+          contexts,
+          {64, 256, 1024},
+          15,
+          256};
+}
+
+const std::vector<std::pair<const char*, const char*>> TYPES_OF_FIGURE_11 = {
+    {"ngram", "n-gram"}, {"bag_of_words", "bag of words"}, {"other", "other"}};
+
 struct TypedModel {
   int context, width;
   std::string part() const { return "T" + std::to_string(context) + "w" + std::to_string(width); }
 };
 
-std::string types_size(const Scale& scale) {
-  if (scale.full()) return "10 billion tokens; the paper does not say which contexts and widths.";
-  return scale.evening()
-             ? "An embedding of 128 in place of 512, widths to 8,192 in place of 16,384, " + text_words(scale) +
-                   ", 20,000 steps of 1,024 windows in place of 10 billion tokens. One seed."
-             : "Quick: an embedding of 64, widths to 1,024 in place of 16,384, " + text_words(scale) +
-                   ", 3,000 steps of 256 windows.";
+std::vector<TypedModel> typed_models(const TypeSizes& sizes) {
+  std::vector<TypedModel> models;
+  for (const int context : sizes.contexts) models.push_back({context, sizes.width});
+  for (const int width : sizes.widths)
+    if (width != sizes.width) models.push_back({sizes.context, width});
+  return models;
 }
 
-Plan types(const Scale& scale) {
-  const std::string steps = scale.full() ? "610351" : scale.evening() ? "20000" : "3000";
-  const int context = 15, width = scale.full() ? 16384 : scale.evening() ? 2048 : 256;
-  const std::vector<int> contexts = {7, 15, 31}, widths = scale.full()      ? std::vector<int>{1024, 4096, 16384}
-                                                          : scale.evening() ? std::vector<int>{512, 2048, 8192}
-                                                                            : std::vector<int>{64, 256, 1024};
-  Plan plan;
-  plan.size = types_size(scale);
-  std::vector<TypedModel> models;
-  for (const int one : contexts) models.push_back({one, width});
-  for (const int one : widths)
-    if (one != width) models.push_back({context, one});
-  for (const TypedModel& model : models) {
-    const std::string sizes = " --width " + std::to_string(model.width) + " --context " + std::to_string(model.context);
-    plan.commands.push_back({model.part(), "train_text",
-                             words_of("--model mlp_lm" + text_options(scale) +
-                                      (scale.full()      ? " --preset base --batch 1024 --accumulate 16 --warmup 61035"
-                                       : scale.evening() ? " --preset tiny"
-                                                         : " --preset small") +
-                                      sizes + " --steps " + steps + " --snapshots " + steps + " --eval-every " + steps +
-                                      " --sample-length 0")});
-    plan.commands.push_back(
-        {model.part() + "-neurons", "inspect", {"neurons", "@" + model.part()}, Command::Kind::WRITES});
-  }
-  const auto share = [&](const TypedModel& model, const char* column) {
-    return Cell{model.part() + "-neurons/types.csv", {{"step", steps}}, column, Cell::Form::PERCENT, 1};
-  };
+// How many percent of a model's neurons are of a type.
+Cell share_of(const TypedModel& model, const char* type, const std::string& steps) {
+  return {model.part() + "-neurons/types.csv", {{"step", steps}}, type, Cell::Form::PERCENT, 1};
+}
+
+std::vector<Plot> plots_of_types(const TypeSizes& sizes) {
   Plot by_context{"contexts.svg", "Types of neurons", "context", "percent", {}, true, false};
   Plot by_width{"widths.svg", "Types of neurons", "width", "percent", {}, true, false};
-  for (const auto& [column, label] :
-       {std::pair("ngram", "n-gram"), {"bag_of_words", "bag of words"}, {"other", "other"}}) {
+  for (const auto& [type, label] : TYPES_OF_FIGURE_11) {
     Plot::Curve over_contexts{label, {}}, over_widths{label, {}};
-    for (const TypedModel& model : models)
-      plan.rows.push_back({text("context %d, width %d", model.context, model.width), "", share(model, column), "",
-                           std::string(label) + ", %"});
-    for (const int one : contexts) over_contexts.points.emplace_back(one, share({one, width}, column));
-    for (const int one : widths) over_widths.points.emplace_back(one, share({context, one}, column));
+    for (const int context : sizes.contexts)
+      over_contexts.points.emplace_back(context, share_of({context, sizes.width}, type, sizes.steps));
+    for (const int width : sizes.widths)
+      over_widths.points.emplace_back(width, share_of({sizes.context, width}, type, sizes.steps));
     by_context.curves.push_back(over_contexts);
     by_width.curves.push_back(over_widths);
   }
-  plan.plots = {by_context, by_width};
-  // Of 64 neurons, as many as the small embedding has, a share of a quarter is known to a fifth of itself: two of them are alike
-  // within 1.3 times, and apart beyond 1.3 · 1.5.
+  return {by_context, by_width};
+}
+
+// Of 64 neurons, as many as the small embedding has, a share of a quarter is known to a fifth of itself: two of them are alike
+// within 1.3 times, and apart beyond 1.3 · 1.5.
+std::vector<Claim> claims_on_types(const TypeSizes& sizes, const Scale& scale) {
   constexpr double ALIKE = 1.3;
   const double spread = scale.quick() ? 1.5 : 1;
   const std::string of_how_many = scale.quick() ? "n-grams, % of 64 neurons, one seed" : "n-grams, %, one seed";
-  const auto by_width_of = [&](int one) { return Side{text("width %d", one), share({context, one}, "ngram")}; };
-  const auto by_context_of = [&](int one) { return Side{text("context %d", one), share({one, width}, "ngram")}; };
+  const auto of_width = [&](int width) {
+    return Side{text("width %d", width), share_of({sizes.context, width}, "ngram", sizes.steps)};
+  };
+  const auto of_context = [&](int context) {
+    return Side{text("context %d", context), share_of({context, sizes.width}, "ngram", sizes.steps)};
+  };
   Claim alike{"the shares of the types are about the same at all widths", {}, of_how_many};
   for (const auto& [one, other] : {std::pair(0, 1), {0, 2}, {1, 2}})
     alike.checks.push_back(
-        {by_width_of(widths[one]), by_width_of(widths[other]), ALIKE, spread, Check::Relation::ALIKE});
-  plan.claims = {alike,
-                 {"a long context changes them, more than a width does",
-                  {{by_context_of(contexts[1]), by_context_of(contexts[2]), ALIKE, spread, Check::Relation::APART},
-                   alike.checks[0],
-                   alike.checks[1],
-                   alike.checks[2]},
-                  of_how_many}};
+        {of_width(sizes.widths[one]), of_width(sizes.widths[other]), ALIKE, spread, Check::Relation::ALIKE});
+  Claim longer{"a long context changes them, more than a width does", alike.checks, of_how_many};
+  longer.checks.insert(longer.checks.begin(), {of_context(sizes.contexts[1]), of_context(sizes.contexts[2]), ALIKE,
+                                               spread, Check::Relation::APART});
+  return {alike, longer};
+}
+
+Plan types(const Scale& scale) {
+  const TypeSizes sizes = type_sizes(scale);
+  const std::vector<TypedModel> models = typed_models(sizes);
+  Plan plan;
+  plan.size = sizes.words;
+  for (const TypedModel& model : models) {
+    plan.commands.push_back(
+        {model.part(), "train_text",
+         words_of("--model mlp_lm" + text_options(scale) + sizes.settings +
+                  text(" --width %d --context %d --steps ", model.width, model.context) + sizes.steps +
+                  " --snapshots " + sizes.steps + " --eval-every " + sizes.steps + " --sample-length 0")});
+    plan.commands.push_back(
+        {model.part() + "-neurons", "inspect", {"neurons", "@" + model.part()}, Command::Kind::WRITES});
+  }
+  for (const auto& [type, label] : TYPES_OF_FIGURE_11)
+    for (const TypedModel& model : models)
+      plan.rows.push_back({text("context %d, width %d", model.context, model.width), "",
+                           share_of(model, type, sizes.steps), "", std::string(label) + ", %"});
+  plan.plots = plots_of_types(sizes);
+  plan.claims = claims_on_types(sizes, scale);
   return plan;
 }
 

@@ -12,63 +12,68 @@ struct Question {
   std::string label, paper, model, causal, layers, position, column, remark;
 };
 
-Plan questions(const Scale&) {
-  const std::string set = "0: a set", sequence = "not 0: a sequence";
-  const std::vector<Question> all = {
-      {"question 1: no mask, 1 layer, tokens permuted", set, "transformer", "no", "1", "none", "moved", "rounding"},
-      {"question 1: no mask, 2 layers, tokens permuted", set, "transformer", "no", "2", "none", "moved", "rounding"},
-      {"no mask, 2 layers, learned positions", sequence, "transformer", "no", "2", "learned", "moved", ""},
-      {"questions 2, 5: causal, 1 layer, the last output", set, "transformer", "yes", "1", "none", "last", "rounding"},
-      {"question 5: causal, 1 layer, learned positions, the last output", sequence, "transformer", "yes", "1",
-       "learned", "last", ""},
-      {"question 3: causal, 2 layers, the last output", sequence, "transformer", "yes", "2", "none", "last", ""},
-      {"question 3: causal, 2 layers, the least moved later output", sequence, "transformer", "yes", "2", "none",
-       "later", ""},
-      {"question 3: causal, 4 layers, the least moved later output", sequence, "transformer", "yes", "4", "none",
-       "later", ""},
-      {"section 4: linear, causal, 1 layer, the last output", set, "linear_transformer", "yes", "1", "none", "last",
-       "rounding"},
-      {"section 4: linear, causal, 2 layers, the least moved later output", sequence, "linear_transformer", "yes", "2",
-       "none", "later", ""},
-  };
-  Plan plan;
-  plan.size =
-      "Models of width 64 with random weights; sequences of 48 tokens and permutations of all but their last. A "
-      "distance is relative to the outputs' norm; what is equal is apart by rounding, about 1e-7.";
-  plan.commands = {{"ask", "inspect", words_of("positions --trials 20 --steps 300"), Command::Kind::NAMES}};
-  for (const Question& q : all)
-    plan.rows.push_back({q.label,
-                         q.paper,
-                         {"ask/positions.csv",
-                          {{"model", q.model},
-                           {"causal", q.causal},
-                           {"layers", q.layers},
-                           {"position", q.position},
-                           {"form", "parallel"},
-                           {"weights", "random"}},
-                          q.column,
-                          Cell::Form::SCIENTIFIC,
-                          1},
-                         q.remark});
-  plan.pictures = {
-      {"ask/attention.svg",
-       "Question 4: the paper reports a first layer that looks at the new input and a second that looks everywhere "
-       "alike; these two layers, trained on stories for 300 steps, do not divide their work so"}};
+const char *const SET = "0: a set", *const SEQUENCE = "not 0: a sequence";
+const std::vector<Question> QUESTIONS = {
+    {"question 1: no mask, 1 layer, tokens permuted", SET, "transformer", "no", "1", "none", "moved", "rounding"},
+    {"question 1: no mask, 2 layers, tokens permuted", SET, "transformer", "no", "2", "none", "moved", "rounding"},
+    {"no mask, 2 layers, learned positions", SEQUENCE, "transformer", "no", "2", "learned", "moved", ""},
+    {"questions 2, 5: causal, 1 layer, the last output", SET, "transformer", "yes", "1", "none", "last", "rounding"},
+    {"question 5: causal, 1 layer, learned positions, the last output", SEQUENCE, "transformer", "yes", "1", "learned",
+     "last", ""},
+    {"question 3: causal, 2 layers, the last output", SEQUENCE, "transformer", "yes", "2", "none", "last", ""},
+    {"question 3: causal, 2 layers, the least moved later output", SEQUENCE, "transformer", "yes", "2", "none", "later",
+     ""},
+    {"question 3: causal, 4 layers, the least moved later output", SEQUENCE, "transformer", "yes", "4", "none", "later",
+     ""},
+    {"section 4: linear, causal, 1 layer, the last output", SET, "linear_transformer", "yes", "1", "none", "last",
+     "rounding"},
+    {"section 4: linear, causal, 2 layers, the least moved later output", SEQUENCE, "linear_transformer", "yes", "2",
+     "none", "later", ""},
+};
+
+Cell cell_of(const Question& q) {
+  return {"ask/positions.csv",
+          {{"model", q.model},
+           {"causal", q.causal},
+           {"layers", q.layers},
+           {"position", q.position},
+           {"form", "parallel"},
+           {"weights", "random"}},
+          q.column,
+          Cell::Form::SCIENTIFIC,
+          1};
+}
+
+// rows: as the questions stand above.
+std::vector<Claim> claims_of_questions(const std::vector<Row>& rows) {
   constexpr double ROUNDING = 1e-5;
   const auto is_a_set = [&](const Row& row) { return Check{{row.label, row.ours}, {"", {}, ROUNDING}}; };
   const auto is_a_sequence = [&](const Row& row) { return Check{{"", {}, 100 * ROUNDING}, {row.label, row.ours}}; };
-  plan.claims = {
-      {"without positions and without a mask a Transformer sees a set",
-       {is_a_set(plan.rows[0]), is_a_set(plan.rows[1])}},
-      {"one causal layer without positions sees a set behind its last token", {is_a_set(plan.rows[3])}},
+  return {
+      {"without positions and without a mask a Transformer sees a set", {is_a_set(rows[0]), is_a_set(rows[1])}},
+      {"one causal layer without positions sees a set behind its last token", {is_a_set(rows[3])}},
       {"two causal layers and more see a sequence at every position",
-       {is_a_sequence(plan.rows[5]), is_a_sequence(plan.rows[6]), is_a_sequence(plan.rows[7])}},
+       {is_a_sequence(rows[5]), is_a_sequence(rows[6]), is_a_sequence(rows[7])}},
       {"question 4: trained, the first of two layers mainly looks at the new input",
        {{{"", {}, 0.5}, {"its weight on it", {"ask.log", {{"", "Question 4: "}}, "layer 1 ", Cell::Form::SAID, 3}}}},
        "A model of 300 steps",
        {},
        true},
-      {"the same holds for linear Transformers", {is_a_set(plan.rows[8]), is_a_sequence(plan.rows[9])}}};
+      {"the same holds for linear Transformers", {is_a_set(rows[8]), is_a_sequence(rows[9])}}};
+}
+
+Plan questions(const Scale&) {
+  Plan plan;
+  plan.size =
+      "Models of width 64 with random weights; sequences of 48 tokens and permutations of all but their last. A "
+      "distance is relative to the outputs' norm; what is equal is apart by rounding, about 1e-7.";
+  plan.commands = {{"ask", "inspect", words_of("positions --trials 20 --steps 300"), Command::Kind::NAMES}};
+  for (const Question& q : QUESTIONS) plan.rows.push_back({q.label, q.paper, cell_of(q), q.remark});
+  plan.pictures = {
+      {"ask/attention.svg",
+       "Question 4: the paper reports a first layer that looks at the new input and a second that looks everywhere "
+       "alike; these two layers, trained on stories for 300 steps, do not divide their work so"}};
+  plan.claims = claims_of_questions(plan.rows);
   return plan;
 }
 
@@ -82,66 +87,74 @@ std::string variants_of(const std::vector<std::string>& positions) {
   return list;
 }
 
-Plan generalization(const Scale& scale) {
-  const std::vector<std::string> windows = scale.full() ? std::vector<std::string>{"256", "512", "1024", "2048"}
-                                                        : std::vector<std::string>{"64", "128", "256", "512"},
-                                 letters = scale.full() ? std::vector<std::string>{"64", "80", "96", "128"}
-                                                        : std::vector<std::string>{"16", "20", "24", "32"},
-                                 copying = {"none", "learned", "alibi"};
-  Plan plan;
-  plan.size =
-      "The paper cites others for this and has no numbers of its own. Here Transformers learn from windows of " +
-      windows[0] + " characters" + (scale.text.empty() ? " of stories" : "") + ", and from strings of " + letters[0] +
-      " letters, and are asked for longer ones" + (scale.full() ? "." : ". Width 64, 4 blocks.");
-  std::vector<std::string> all;
-  for (const auto& [position, label] : POSITIONS) {
-    all.push_back(position);
-    for (const std::string& length : windows)
-      plan.rows.push_back({label,
-                           "",
-                           {"text/lengths.csv", {{"variant", "position=" + position}}, length, Cell::Form::NUMBER, 2},
-                           "",
-                           "perplexity of the last of " + length + " characters"});
-  }
-  for (const auto& [position, label] : POSITIONS)
-    for (const std::string& length : letters)
-      if (std::find(copying.begin(), copying.end(), position) != copying.end())
-        plan.rows.push_back(
-            {label,
-             "",
-             {"copying/lengths.csv", {{"variant", "position=" + position}}, length, Cell::Form::PERCENT, 1},
-             "",
-             "copying of " + length + " letters, %"});
-  plan.commands = {
-      {"text", "train_text",
-       words_of(
-           "--compare " + variants_of(all) + text_options(scale) +
-           (scale.full()
-                ? " --preset tiny --steps 5000 --eval-every 500 --sample-length 0 --evaluate-lengths 256,512,1024,2048"
-                : " --width 64 --layers 4 --heads 4 --context 64 --batch 16 --steps 2000 --eval-every 500 "
-                  "--sample-length 0 --evaluate-lengths 64,128,256,512 --length-windows 128"))},
-      {"copying", "train_copy",
-       words_of("--model transformer --compare " + variants_of(copying) +
-                (scale.full()
-                     ? " --length 64 --width 192 --layers 12 --batch 320 --lr 5e-4 --steps 2000 --eval-every 10 "
-                       "--evaluate-lengths 32,64,80,96,128"
-                     : " --length 16 --width 64 --layers 4 --lr 1e-3 --eval-samples 128 --eval-every 20 --steps "
-                       "2000 --stop-at 0.99 --evaluate-lengths 8,16,20,24,32"))}};
-  plan.commands.push_back(counts_command(scale));
-  // As cited there: what a text costs at the longest windows. A model that knows next to nothing loses nothing, either.
-  const auto side = [&](const char* position, const std::string& length) {
-    return Side{
-        std::string(position) + ", " + length + " characters",
-        {"text/lengths.csv", {{"variant", std::string("position=") + position}}, length, Cell::Form::NUMBER, 2}};
+struct LengthSizes {
+  std::vector<std::string> windows, letters;  // what is asked for; the first of each is that of the training
+  std::string text, copying;                  // settings
+};
+
+LengthSizes length_sizes(const Scale& scale) {
+  if (scale.full())
+    return {{"256", "512", "1024", "2048"},
+            {"64", "80", "96", "128"},
+            " --preset tiny --steps 5000 --eval-every 500 --sample-length 0 --evaluate-lengths 256,512,1024,2048",
+            " --length 64 --width 192 --layers 12 --batch 320 --lr 5e-4 --steps 2000 --eval-every 10 "
+            "--evaluate-lengths 32,64,80,96,128"};
+  return {{"64", "128", "256", "512"},
+          {"16", "20", "24", "32"},
+          " --width 64 --layers 4 --heads 4 --context 64 --batch 16 --steps 2000 --eval-every 500 "
+          "--sample-length 0 --evaluate-lengths 64,128,256,512 --length-windows 128",
+          " --length 16 --width 64 --layers 4 --lr 1e-3 --eval-samples 128 --eval-every 20 --steps "
+          "2000 --stop-at 0.99 --evaluate-lengths 8,16,20,24,32"};
+}
+
+Cell length_cell(const std::string& part, const std::string& position, const std::string& length) {
+  const bool of_text = part == "text";
+  return {part + "/lengths.csv",
+          {{"variant", "position=" + position}},
+          length,
+          of_text ? Cell::Form::NUMBER : Cell::Form::PERCENT,
+          of_text ? 2 : 1};
+}
+
+// As cited there: what a text costs at the longest windows. A model that knows next to nothing loses nothing, either.
+Claim claim_on_lengths(const std::vector<std::string>& windows, const Scale& scale) {
+  const auto side = [](const std::string& position, const std::string& length) {
+    return Side{position + ", " + length + " characters", length_cell("text", position, length)};
   };
   Claim claim{"without positional encodings longer inputs go better than with them", {}};
   for (const auto& [position, label] : POSITIONS)
-    if (position != "none")
-      claim.checks.push_back({side("none", windows.back()), side(position.c_str(), windows.back())});
+    if (position != "none") claim.checks.push_back({side("none", windows.back()), side(position, windows.back())});
   claim.conditions = {{side("none", windows.front()), counted(2, scale)}};
   claim.remark = "Text";
   if (scale.quick()) claim.remark += "; none of three schemes copies strings longer than those of its training";
-  plan.claims = {claim};
+  return claim;
+}
+
+Plan generalization(const Scale& scale) {
+  const LengthSizes sizes = length_sizes(scale);
+  const std::vector<std::string> copying = {"none", "learned", "alibi"};
+  Plan plan;
+  plan.size =
+      "The paper cites others for this and has no numbers of its own. Here Transformers learn from windows of " +
+      sizes.windows[0] + " characters" + (scale.text.empty() ? " of stories" : "") + ", and from strings of " +
+      sizes.letters[0] + " letters, and are asked for longer ones" + (scale.full() ? "." : ". Width 64, 4 blocks.");
+  std::vector<std::string> all;
+  for (const auto& [position, label] : POSITIONS) {
+    all.push_back(position);
+    for (const std::string& length : sizes.windows)
+      plan.rows.push_back({label, "", length_cell("text", position, length), "",
+                           "perplexity of the last of " + length + " characters"});
+  }
+  for (const auto& [position, label] : POSITIONS)
+    for (const std::string& length : sizes.letters)
+      if (std::find(copying.begin(), copying.end(), position) != copying.end())
+        plan.rows.push_back(
+            {label, "", length_cell("copying", position, length), "", "copying of " + length + " letters, %"});
+  plan.commands = {
+      {"text", "train_text", words_of("--compare " + variants_of(all) + text_options(scale) + sizes.text)},
+      {"copying", "train_copy", words_of("--model transformer --compare " + variants_of(copying) + sizes.copying)},
+      counts_command(scale)};
+  plan.claims = {claim_on_lengths(sizes.windows, scale)};
   plan.pictures = {{"text/lengths.svg", "text: perplexity of the last character against the length of the window"},
                    {"copying/lengths.svg", "copying: accuracy against the length"}};
   plan.listings = {COUNTED_LISTING};

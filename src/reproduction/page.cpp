@@ -46,7 +46,7 @@ std::vector<Check> checks_of(const Plan& plan) {
   return checks;
 }
 
-// Those that rows and plots are read from, and those that the plan names.
+// Those that rows, plots and claims are read from, and those that the plan names.
 std::set<std::string> tables_of(const Plan& plan) {
   std::set<std::string> files(plan.tables.begin(), plan.tables.end());
   const auto add = [&](const Cell& cell) {
@@ -57,18 +57,19 @@ std::set<std::string> tables_of(const Plan& plan) {
   for (const Plot& plot : plan.plots)
     for (const Plot::Curve& curve : plot.curves)
       for (const auto& point : curve.points) add(point.second);
-  for (const Check& check : checks_of(plan)) add(check.less.cell), add(check.more.cell);
+  for (const Check& check : checks_of(plan))
+    for (const Cell& cell : cells_of(check)) add(cell);
   return files;
 }
 
-// Words that rows and listings are read from.
+// Words that rows, claims and listings are read from.
 std::set<std::string> logs_of(const Plan& plan) {
   std::set<std::string> files;
   for (const Row& row : plan.rows)
     if (row.ours.form == Cell::Form::SAID) files.insert(row.ours.file);
   for (const Check& check : checks_of(plan))
-    for (const Cell* cell : {&check.less.cell, &check.more.cell})
-      if (cell->form == Cell::Form::SAID) files.insert(cell->file);
+    for (const Cell& cell : cells_of(check))
+      if (cell.form == Cell::Form::SAID) files.insert(cell.file);
   for (const Listing& listing : plan.listings) files.insert(listing.file);
   return files;
 }

@@ -50,9 +50,9 @@ std::unique_ptr<Model> load_model(const SafetensorsFile& file, const RunState& s
 // Of a checkpoint's parameters, in 16 digits: what a run's weights are compared by.
 std::string fingerprint_of(const SafetensorsFile& file);
 
-// Parameters only, from any safetensors file that has them under their names, or as param/NAME; throws Error, and changes nothing,
-// where one is missing or has another shape. With new_head the readout's, head.weight and head.bias, stay as they are where the file
-// has them for another number of classes. Returns whether they did.
+// Parameters only, from any safetensors file that has them under their names, or as param/NAME; throws Error, and changes
+// nothing, where one is missing or has another shape. With new_head the readout's, head.weight and head.bias, stay as they are
+// where the file has them for another number of classes. Returns whether they did.
 bool load_parameters(const std::string& path, Model& model, bool new_head = false);
 
 }  // namespace petroglyph
