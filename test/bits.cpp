@@ -211,11 +211,14 @@ void pieces_once(Test& test, int count) {
   int64_t wrong = 0, all = 0;
   for (uint64_t job = 0; job < 3000; ++job) {
     if (job % 64 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
-    const int64_t pieces = 1 + philox(1, 0, 0, job).word[0] % 70;
+    const auto random = philox(1, 0, 0, job);
+    const int64_t pieces = 1 + random.word[0] % 70;
+    // In turns short, and done alone; and long, which shows when some pieces of it are done alone.
+    const auto time = std::chrono::microseconds(random.word[1] % 4 == 0 ? 500 : 10);
     done.assign(static_cast<size_t>(pieces), 0);
     parallel(threads, 3 * pieces - 1, 3, [&](int64_t begin, int64_t end, int thread) {
       if (busy[static_cast<size_t>(thread)]++ != 0) done[0] += 100;
-      const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(120) / pieces;
+      const auto until = std::chrono::steady_clock::now() + time / pieces;
       while (std::chrono::steady_clock::now() < until) {
       }
       done[static_cast<size_t>(begin / 3)] += end == std::min(begin + 3, 3 * pieces - 1) ? 1 : 100;

@@ -26,9 +26,9 @@ class Threads {
   ~Threads();
 
   // Calls one(context, piece, thread) for the pieces 0 … pieces−1, each once, on whatever thread comes first; returns when all
-  // are done. One caller at a time.
+  // are done. One caller at a time. Jobs of one size are taken to be about as long as each other.
   using One = void (*)(const void* context, int64_t piece, int thread);
-  void share(int64_t pieces, One one, const void* context) const;
+  void share(int64_t pieces, int64_t size, One one, const void* context) const;
 
   const int count;
   Profile* profile = nullptr;  // written to where it is set
@@ -38,9 +38,11 @@ class Threads {
   const std::unique_ptr<Team> team_;
 };
 
-// Calls f(begin, end, thread) for pieces of at most `grain` that cover 0 … n−1, each once. f must not throw.
+// Calls f(begin, end, thread) for pieces of at most `grain` that cover 0 … n−1, each once. f must not throw. size: what tells
+// jobs apart that have n in common, as the operations of a product; 0: nothing.
 template <class F>
-void parallel(const Threads& threads, int64_t n, int64_t grain, F f, const char* caller = __builtin_FUNCTION()) {
+void parallel(const Threads& threads, int64_t n, int64_t grain, F f, const char* caller = __builtin_FUNCTION(),
+              int64_t size = 0) {
   const auto start = threads.profile ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
   const int64_t pieces = (n + grain - 1) / grain;
   const auto one = [&](int64_t piece, int thread) { f(piece * grain, std::min((piece + 1) * grain, n), thread); };
@@ -48,7 +50,7 @@ void parallel(const Threads& threads, int64_t n, int64_t grain, F f, const char*
     for (int64_t piece = 0; piece < pieces; ++piece) one(piece, 0);
   else
     threads.share(
-        pieces,
+        pieces, size + n,
         [](const void* context, int64_t piece, int thread) { (*static_cast<decltype(one)*>(context))(piece, thread); },
         &one);
   if (!threads.profile) return;

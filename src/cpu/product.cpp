@@ -518,6 +518,12 @@ void multiply_transposed(const Product& p, const Packed& b, real* a_packed) {
     multiply_whole_strip(p, 0, p.M, b, 0, strip_of(b.columns, s), a_packed);
 }
 
+namespace {
+
+int64_t operations_of(const Product& p) { return p.M * p.N * p.K; }
+
+}  // namespace
+
 // The gradient of a weight: few outputs, many terms. A task packs its rows of a as well as its strips of b, so that it wants
 // many of both, while there must be tasks for all threads.
 void Cpu::product_of_transposed(const Product& p, real* row_sums) {
@@ -535,7 +541,7 @@ void Cpu::product_of_transposed(const Product& p, real* row_sums) {
         multiply_strips(p, row, std::min(row + rows, p.M), strip, std::min(strip + width, strips), scratch(thread),
                         strip == 0 ? row_sums : nullptr);
       },
-      "product");
+      "product", operations_of(p));
 }
 
 // Many rows share b, which is packed once, some columns after the other where it is large. A task takes all strips if there
@@ -545,7 +551,8 @@ void Cpu::product(const Product& p) {
     return with_rows(p.M, [&](auto rows) {
       parallel(
           threads_, vectors_of(p.N), FEW_VECTORS,
-          [&](int64_t vector, int64_t, int) { multiply_columns<rows>(p, vector * WIDTH); }, "product");
+          [&](int64_t vector, int64_t, int) { multiply_columns<rows>(p, vector * WIDTH); }, "product",
+          operations_of(p));
     });
   }
   const int64_t columns = std::max(MOST_PACKED / p.K / TILE_COLUMNS, int64_t{1}) * TILE_COLUMNS;
@@ -560,14 +567,18 @@ void Cpu::product(const Product& p) {
     if (packed_.size() < size) packed_.resize(*this, {size});
     parallel(
         threads_, strips, 1,
-        [&](int64_t s, int64_t, int) { pack_whole_strip(packed_.data(), part.b, p.K, strip_of(part.N, s)); }, "pack");
+        [&](int64_t s, int64_t, int) { pack_whole_strip(packed_.data(), part.b, p.K, strip_of(part.N, s)); }, "pack",
+        size);
     const Packed b{packed_.data(), p.K, part.N};
     const int64_t groups = std::min(strips, (TASKS * threads_.count + blocks - 1) / blocks);  // of strips
-    parallel(threads_, blocks * groups, 1, [&](int64_t task, int64_t, int) {
-      const int64_t group = task % groups, next = (task + threads_.count) / groups;
-      multiply_block(part, task / groups * BLOCK_ROWS, b, strips * group / groups, strips * (group + 1) / groups,
-                     next > task / groups ? next * BLOCK_ROWS : p.M);
-    });
+    parallel(
+        threads_, blocks * groups, 1,
+        [&](int64_t task, int64_t, int) {
+          const int64_t group = task % groups, next = (task + threads_.count) / groups;
+          multiply_block(part, task / groups * BLOCK_ROWS, b, strips * group / groups, strips * (group + 1) / groups,
+                         next > task / groups ? next * BLOCK_ROWS : p.M);
+        },
+        "product", operations_of(part));
   }
 }
 
