@@ -213,7 +213,7 @@ void pieces_once(Test& test, int count) {
     if (job % 64 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
     const auto random = philox(1, 0, 0, job);
     const int64_t pieces = 1 + random.word[0] % 70;
-    // In turns short, and done alone; and long, which shows when some pieces of it are done alone.
+    // Short and done alone, or long and shared.
     const auto time = std::chrono::microseconds(random.word[1] % 4 == 0 ? 500 : 10);
     done.assign(static_cast<size_t>(pieces), 0);
     parallel(threads, 3 * pieces - 1, 3, [&](int64_t begin, int64_t end, int thread) {

@@ -173,7 +173,7 @@ void Cpu::attention(real* y, real* top, real* inv_sum, const AttentionInput& in,
   AttentionShape longest = shape;  // a stream's memory does not grow with every token
   longest.keys = shape.capacity;
   reserve_scratch(scores_size(in, longest) + packed_size(longest.keys, width) + ROWS * row_step(longest.keys) + 32);
-  parallel(threads_, heads * tasks, 1, [&](int64_t task, int64_t, int thread) {
+  const auto one = [&](int64_t task, int64_t, int thread) {
     const Head head(shape, task / tasks);
     const int begin = static_cast<int>(task % tasks * queries);
     const int end = static_cast<int>(std::min<int64_t>(begin + queries, shape.queries));
@@ -198,7 +198,8 @@ void Cpu::attention(real* y, real* top, real* inv_sum, const AttentionInput& in,
       for (int t = first; t <= last; ++t, out += shape.width())
         for (int c = 0; c < width; ++c) out[c] *= inv_sum[head.row + t];
     }
-  });
+  };
+  parallel(threads_, heads * tasks, 1, one, "attention", shape.queries);
 }
 
 // ---- Backward -------------------------------------------------------------------------------------------------------
@@ -438,10 +439,11 @@ void add_parts(real* sum, const real* parts, int64_t size, int batch, const Thre
 void Cpu::attention_backward(const AttentionGradient& out, const real* dy, const real* y, const real* top,
                              const real* inv_sum, const AttentionInput& in, const AttentionShape& shape) {
   reserve_scratch(HeadBackward::scratch_size(in, shape));
-  parallel(threads_, static_cast<int64_t>(shape.batch) * shape.heads, 1, [&](int64_t number, int64_t, int thread) {
+  const auto one = [&](int64_t number, int64_t, int thread) {
     const Head head(shape, number);
     HeadBackward(out, dy, y, top, inv_sum, in, head, scratch(thread)).run();
-  });
+  };
+  parallel(threads_, static_cast<int64_t>(shape.batch) * shape.heads, 1, one, "attention_backward", shape.queries);
   const int64_t T = shape.keys;
   if (out.dbias) add_parts(out.dbias, out.partial, T * shape.heads, shape.batch, threads_, false);
   if (in.positions)

@@ -131,7 +131,7 @@ void for_chunks(const Threads& threads, const LinearAttentionShape& s, bool desc
       }
       for (int n = 0; n < K && !s.causal; ++n) finish(head, chunk(n), thread);
     };
-    return parallel(threads, heads, 1, head_in_turn, caller);
+    return parallel(threads, heads, 1, head_in_turn, caller, s.positions);
   }
   const auto for_all = [&](auto f) {
     parallel(
@@ -145,7 +145,7 @@ void for_chunks(const Threads& threads, const LinearAttentionShape& s, bool desc
     for (int n = 0; n < added; ++n) add(Head(s, task / parts), chunk(n), begin, std::min(begin + rows, d), thread);
   };
   for_all(prepare);
-  parallel(threads, heads * parts, 1, add_rows, caller);
+  parallel(threads, heads * parts, 1, add_rows, caller, added);
   for_all(finish);
 }
 

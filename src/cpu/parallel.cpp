@@ -1,8 +1,7 @@
 // A team of threads that share pieces of work. OpenMP's parallel loops end with a meeting of all threads: on a busy machine the
 // caller waits for threads that have not even begun, and those that wait burn the time that others need. Here the caller takes
 // pieces as the others do and waits only for those that somebody else has begun; who has nothing to do looks out for a tenth of
-// a millisecond, then sleeps. A job that took next to nothing when it was last done is not shared at all, unless it takes its
-// time today.
+// a millisecond, then sleeps. A job that took next to nothing when it was last done is not shared at all.
 //
 // One word, `open_`, says what there is to do: the number of the job, and how many of its pieces nobody has taken yet. Who lowers
 // that count has a piece, and the job lives until all pieces that were taken are done: nobody who is late can take a piece of a
@@ -94,20 +93,21 @@ class Threads::Team {
     Known& known = known_[(reinterpret_cast<uintptr_t>(one) / 16 + static_cast<uint64_t>(pieces) * 31 +
                            static_cast<uint64_t>(size) * 0x9e3779b97f4a7c15 / KNOWN) %
                           KNOWN];
-    if (known.one != one || known.pieces != pieces || known.size != size) known = {one, pieces, size, WORTH};
+    if (known.one != one || known.pieces != pieces || known.size != size) known = {one, pieces, size, WORTH, 0};
+    const bool alone = known.work < WORTH;
+    if (alone && ++known.calls % 16 != 0) return do_alone(pieces, one, context);  // each 16th is measured again
     const auto start = std::chrono::steady_clock::now();
-    const int64_t done = known.work < WORTH ? do_alone(pieces, one, context, start) : 0;
-    if (done < pieces) share_out(done, pieces, one, context);
-    known.work =
-        (std::chrono::steady_clock::now() - start) * (done < pieces ? static_cast<int>(threads_.size()) + 1 : 1);
+    alone ? do_alone(pieces, one, context) : share_out(pieces, one, context);
+    known.work = (std::chrono::steady_clock::now() - start) * (alone ? 1 : static_cast<int>(threads_.size()) + 1);
   }
 
  private:
-  // What a job took last time, of all threads together.
+  // What a job took last time it was measured, of all threads together.
   struct Known {
     One one = nullptr;
     int64_t pieces = 0, size = 0;
     std::chrono::nanoseconds work{0};
+    uint32_t calls = 0;
   };
 
   void end() {
@@ -119,24 +119,17 @@ class Threads::Team {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  // All of it, or no more than shows that it is worth sharing: asked after 1, 2, 4, … pieces. Returns how many are done.
-  static int64_t do_alone(int64_t pieces, One one, const void* context, std::chrono::steady_clock::time_point start) {
-    for (int64_t piece = 0; piece < pieces;) {
-      one(context, piece++, 0);
-      if ((piece & (piece - 1)) == 0 && piece < pieces && std::chrono::steady_clock::now() - start >= WORTH)
-        return piece;
-    }
-    return pieces;
+  static void do_alone(int64_t pieces, One one, const void* context) {
+    for (int64_t piece = 0; piece < pieces; ++piece) one(context, piece, 0);
   }
 
-  // What is left of a job of which the first `done` pieces are done.
-  void share_out(int64_t done, int64_t pieces, One one, const void* context) {
+  void share_out(int64_t pieces, One one, const void* context) {
     one_ = one;
     context_ = context;
     pieces_ = pieces;
-    done_.store(done, std::memory_order_relaxed);
-    open_.store((((open_.load(std::memory_order_relaxed) >> 32) + 1) << 32) | static_cast<uint64_t>(pieces - done));
-    wake(pieces - done - 1);
+    done_.store(0, std::memory_order_relaxed);
+    open_.store((((open_.load(std::memory_order_relaxed) >> 32) + 1) << 32) | static_cast<uint64_t>(pieces));
+    wake(pieces - 1);
     while (take(0)) {
     }
     wait_for(pieces);

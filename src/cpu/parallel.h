@@ -39,7 +39,7 @@ class Threads {
 };
 
 // Calls f(begin, end, thread) for pieces of at most `grain` that cover 0 … n−1, each once. f must not throw. size: what tells
-// jobs apart that have n in common, as the operations of a product; 0: nothing.
+// jobs apart that have n in common, as the operations of a product do; 0: nothing.
 template <class F>
 void parallel(const Threads& threads, int64_t n, int64_t grain, F f, const char* caller = __builtin_FUNCTION(),
               int64_t size = 0) {
