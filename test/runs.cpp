@@ -234,9 +234,13 @@ class RunsTest {
     expect(shell, "the same data again", "--name a --resume --steps 4", 0, "weights");
     write_bytes(shell.file("v.txt"), std::string(100, 'v'));
     shell.run("--name v --val v.txt" + small);
-    write_bytes(shell.file("v.txt"), std::string(100, 'w'));
-    expect(shell, "another text for evaluations", "--name v --resume --steps 4", 1,
-           "runs/v: its samples are not those");
+    for (const size_t place : {5, 45, 85}) {
+      std::string changed(100, 'v');
+      changed[place] = 'w';
+      write_bytes(shell.file("v.txt"), changed);
+      expect(shell, text("one letter of the text for evaluations, %zu", place), "--name v --resume --steps 4", 1,
+             "runs/v: its samples are not those");
+    }
     const Shell copy(program("train_copy"));
     write_bytes(copy.file("c.cfg"), "layers = 1\nsteps = 2\ncompare = rnn,transformer:heads=2\n");
     const std::string sizes = " --length 3 --width 8 --batch 8 --eval-samples 8 --threads 1 ";

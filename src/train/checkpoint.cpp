@@ -16,6 +16,7 @@ namespace {
 
 constexpr const char* FIRST_MOMENT = "adamw.m/";
 constexpr const char* SECOND_MOMENT = "adamw.v/";
+constexpr const char* SAMPLES_KEY = "checksum_of_samples";
 
 std::vector<float> as_floats(const std::vector<real>& values, const Parameter& p) {
   return {values.begin() + p.begin, values.begin() + p.begin + p.size()};
@@ -86,7 +87,7 @@ void add_metadata(SafetensorsWriter& writer, const RunState& state) {
   if (!state.data.is(Json::Kind::Null)) writer.metadata("data", state.data.text());
   writer.metadata("step", std::to_string(state.step));
   if (!state.log.empty()) writer.metadata("log", state.log);
-  if (!state.samples.empty()) writer.metadata("samples", state.samples);
+  if (!state.samples.empty()) writer.metadata(SAMPLES_KEY, state.samples);
 }
 
 // A tensor for each parameter; `kept` holds them, for the writer does not copy.
@@ -142,7 +143,7 @@ RunState read_run_state(const SafetensorsFile& file, const std::string& program)
     throw Error(file.path() + ": step \"" + file.metadata("step") + "\" is not a count of updates");
   state.step = *step;
   if (metadata.find("log") != metadata.end()) state.log = file.metadata("log");
-  if (metadata.find("samples") != metadata.end()) state.samples = file.metadata("samples");
+  if (metadata.find(SAMPLES_KEY) != metadata.end()) state.samples = file.metadata(SAMPLES_KEY);
   return state;
 }
 

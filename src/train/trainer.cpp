@@ -112,11 +112,13 @@ void absorb(Checksum& checksum, const Batch& batch) {
 }  // namespace
 
 uint64_t Trainer::some_samples(int64_t step) const {
-  constexpr int STEPS = 64;
+  constexpr int SAMPLES = 64;
+  const auto first = static_cast<uint32_t>(step);
   Checksum samples;
-  for (const char* stream : {"train", "evaluate"})
-    for (int64_t s = step; s < step + STEPS; ++s)
-      absorb(samples, task_.batch(seed_, stream_of(stream), static_cast<uint32_t>(s), 0, 1));
+  for (int i = 0; i < SAMPLES; ++i) {
+    absorb(samples, task_.batch(seed_, stream_of("train"), first + static_cast<uint32_t>(i), 0, 1));
+    absorb(samples, task_.batch(seed_, stream_of("evaluate"), first, i, 1));
+  }
   return samples.value();
 }
 

@@ -37,7 +37,7 @@ class Trainer {
   // By all ranks together; their number does not change the bits. `progress` counts samples. Nothing where a signal stops it.
   std::optional<Measures> evaluate(const Task& task, int64_t step, int samples, int at_once = 0,
                                    Progress* progress = nullptr);
-  // A checksum of a sample of each of the 64 steps from this one, and of as many evaluations.
+  // A checksum of a sample of each of the 64 steps from this one, and of 64 samples of this step's evaluation.
   uint64_t some_samples(int64_t step) const;
   // Throws Error where the ranks do not get the same samples, or not the same gradient from one of them.
   void check_ranks(int64_t step);
