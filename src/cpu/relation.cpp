@@ -77,15 +77,15 @@ void Cpu::relation_inv_std(real* inv_std, const real* p, const real* q, const Re
     real* rows = inv_std + head.pairs;
     real* squares = scratch(thread) + PACKED_SIZE;
     for (int i = 0; i < keys; ++i) squares[i] = square(keys_p + static_cast<int64_t>(i) * shape.hidden, head.width);
-    multiply({rows + static_cast<int64_t>(first) * shape.keys,
-              shape.keys,
-              {queries_q + static_cast<int64_t>(first) * shape.hidden, shape.hidden, 1},
-              {keys_p, 1, shape.hidden},
-              last - first + 1,
-              keys,
-              head.width,
-              Into::WRITE},
-             scratch(thread));
+    const Product dots{rows + static_cast<int64_t>(first) * shape.keys,
+                       shape.keys,
+                       {queries_q + static_cast<int64_t>(first) * shape.hidden, shape.hidden, 1},
+                       {keys_p, 1, shape.hidden},
+                       last - first + 1,
+                       keys,
+                       head.width,
+                       Into::WRITE};
+    dots.M <= MOST_FEW ? multiply_few(dots) : multiply(dots, scratch(thread));
     for (int j = first; j <= last; ++j) {
       const int visible = shape.visible(j);
       real* row = rows + static_cast<int64_t>(j) * shape.keys;
