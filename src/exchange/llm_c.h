@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "base/json.h"
 #include "exchange/weights.h"

@@ -1,6 +1,7 @@
 // The GPU for those who need nothing of CUDA. Only in builds with CUDA.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "ops/ops.h"
