@@ -107,7 +107,7 @@ LengthSizes length_sizes(const Scale& scale) {
           "2000 --stop-at 0.99 --evaluate-lengths 8,16,20,24,32"};
 }
 
-Cell length_cell(const std::string& part, const std::string& position, const std::string& length) {
+Cell generalization_cell(const std::string& part, const std::string& position, const std::string& length) {
   const bool of_text = part == "text";
   return {part + "/lengths.csv",
           {{"variant", "position=" + position}},
@@ -119,7 +119,7 @@ Cell length_cell(const std::string& part, const std::string& position, const std
 // As cited there: what a text costs at the longest windows. A model that knows next to nothing loses nothing, either.
 Claim claim_on_lengths(const std::vector<std::string>& windows, const Scale& scale) {
   const auto side = [](const std::string& position, const std::string& length) {
-    return Side{position + ", " + length + " characters", length_cell("text", position, length)};
+    return Side{position + ", " + length + " characters", generalization_cell("text", position, length)};
   };
   Claim claim{"without positional encodings longer inputs go better than with them", {}};
   for (const auto& [position, label] : POSITIONS)
@@ -142,14 +142,14 @@ Plan generalization(const Scale& scale) {
   for (const auto& [position, label] : POSITIONS) {
     all.push_back(position);
     for (const std::string& length : sizes.windows)
-      plan.rows.push_back({label, "", length_cell("text", position, length), "",
+      plan.rows.push_back({label, "", generalization_cell("text", position, length), "",
                            "perplexity of the last of " + length + " characters"});
   }
   for (const auto& [position, label] : POSITIONS)
     for (const std::string& length : sizes.letters)
       if (std::find(copying.begin(), copying.end(), position) != copying.end())
         plan.rows.push_back(
-            {label, "", length_cell("copying", position, length), "", "copying of " + length + " letters, %"});
+            {label, "", generalization_cell("copying", position, length), "", "copying of " + length + " letters, %"});
   plan.commands = {
       {"text", "train_text", words_of("--compare " + variants_of(all) + text_options(scale) + sizes.text)},
       {"copying", "train_copy", words_of("--model transformer --compare " + variants_of(copying) + sizes.copying)},
