@@ -192,16 +192,20 @@ std::vector<StepCase> step_cases() {
           window_step("mlp_lm", 8192, 512, 2048, 256)};
 }
 
+// Rows or columns of it are looked up; the others stay where they are.
+bool is_table(const std::string& model, const Parameter& p) {
+  return p.name.find("_embedding.") != std::string::npos || (model == "rnn" && p.name == "cell.input.weight");
+}
+
 // What a step cannot do without, forward and backward, as operations of the peak: its products, and pairs of positions with their
 // exponentials, of which an instruction does as much as a fused multiply-add, two. 0: not known of this model.
 double floor_of(const StepCase& row, const Model& model) {
   if (row.flops > 0) return row.flops;
   if (const Json* readout = row.config.find("readout"); readout && readout->string() != "all") return 0;
-  const int B = row.batch, T = static_cast<int>(row.config.at("context").integer());
+  const int B = row.batch, T = row.task->batch(1, 0, 0, 0, 1).length;
   double weights = 0;
   for (const Parameter& p : model.parameters.list())
-    if (p.shape.size() == 2 && p.name.find("_embedding.") == std::string::npos)
-      weights += static_cast<double>(p.size());
+    if (p.shape.size() == 2 && !is_table(row.model, p)) weights += static_cast<double>(p.size());
   const double products = 3 * 2.0 * B * T * weights;
   if (row.model == "linear_causal_rn" || row.model == "rnn") return products;
   const int layers = static_cast<int>(row.config.at("layers").integer()),
@@ -429,7 +433,7 @@ class Bench {
                                                        : 0;
     double numbers = rows * options.layers * length;
     for (const Parameter& p : model.parameters.list())
-      if (p.name.find("_embedding.") == std::string::npos) numbers += static_cast<double>(p.size());
+      if (!is_table(options.model, p)) numbers += static_cast<double>(p.size());
     return sizeof(real) * numbers;
   }
 

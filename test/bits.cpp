@@ -59,7 +59,7 @@ void multiply_as_written(std::vector<real>& c, const Matrix& a, const Matrix& b,
 }
 
 // A linear layer, whose products are cut into blocks of all kinds, against plain loops. Few rows are not packed.
-void linear_as_written(Test& test, int64_t N, int in, int out) {
+void linear_as_written(Test& test, int64_t N, int in, int out, bool hold = false) {
   const Matrix x = draw("x", N, in), weight = draw("weight", out, in), dy = draw("dy", N, out), ones{{1}, 0, 0};
   const Matrix bias = draw("bias", 1, out), start = draw("start", N, out);
   std::vector<real> y = start.numbers, dx(x.numbers.size()), dweight = weight.numbers, dbias = bias.numbers;
@@ -77,6 +77,7 @@ void linear_as_written(Test& test, int64_t N, int in, int out) {
       return tensor;
     };
     const Tensor X = upload(x.numbers), W = upload(weight.numbers), DY = upload(dy.numbers), B = upload(bias.numbers);
+    const std::shared_ptr<const real> held = hold ? ops->hold(W.data(), W.size()) : nullptr;
     Tensor Y = upload(start.numbers), DX = upload(x.numbers), DW = upload(weight.numbers), DB = upload(bias.numbers);
     ops->linear(Y.data(), X.data(), W.data(), B.data(), N, in, out, Into::ADD);
     ops->linear_backward_input(DX.data(), DY.data(), W.data(), N, in, out, Into::WRITE);
@@ -86,6 +87,47 @@ void linear_as_written(Test& test, int64_t N, int in, int out) {
     test.equal(text("dweight, threads %d", threads), DW.download(), dweight);
     test.equal(text("dbias, threads %d", threads), DB.download(), dbias);
   }
+}
+
+// y = x Wᵀ of the weight as it is, by operations that have never seen it before
+std::vector<real> product_of(const std::vector<real>& x, const std::vector<real>& weight, int in, int out) {
+  const auto ops = make_cpu(1);
+  const auto N = static_cast<int64_t>(x.size()) / in;
+  Tensor X(*ops, {N, in}), W(*ops, {out, in}), Y(*ops, {N, out});
+  X.upload(x), W.upload(weight);
+  ops->linear(Y.data(), X.data(), W.data(), nullptr, N, in, out, Into::WRITE);
+  return Y.download();
+}
+
+// A held weight stays packed from one product to the next; what is written to it meanwhile counts, and all of it later.
+void held_weights(Test& test, int N, int threads) {
+  constexpr int IN = 40, OUT = 70;
+  const auto ops = make_cpu(threads);
+  const std::vector<real> x = draw("x", N, IN).numbers;
+  Tensor X(*ops, {N, IN}), W(*ops, {OUT, IN}), Y(*ops, {N, OUT}), moment(*ops, {OUT, IN}), square_sum(*ops, {1});
+  X.upload(x);
+  W.upload(draw("weight", OUT, IN).numbers);
+  const auto as_it_is = [&](const char* when) {
+    for (int i = 0; i < 2; ++i) {
+      ops->linear(Y.data(), X.data(), W.data(), nullptr, N, IN, OUT, Into::WRITE);
+      test.equal(text("%s, product %d", when, i + 1), Y.download(), product_of(x, W.download(), IN, OUT));
+    }
+  };
+  std::shared_ptr<const real> held = ops->hold(W.data(), W.size()), again = ops->hold(W.data(), W.size());
+  as_it_is("held");
+  const std::vector<real> row = draw("row", 1, IN).numbers;
+  ops->upload(W.data() + (OUT - 1) * IN, row.data(), IN * sizeof(real));
+  as_it_is("its last row uploaded");
+  for (Tensor* zeros : {&moment, &square_sum}) zeros->zero();
+  AdamwStep step{};
+  step.learning_rate = step.weight_decay = real(0.5), step.correction1 = step.correction2 = step.epsilon = 1;
+  ops->adamw(W.data(), moment.data(), moment.data(), moment.data(), square_sum.data(), step, W.size());
+  as_it_is("decayed");
+  held.reset();
+  as_it_is("held once");
+  again.reset();
+  ops->zero(W.data(), W.bytes());
+  as_it_is("held no more");
 }
 
 void resumed(Test& test) {
@@ -253,6 +295,10 @@ int main(int argc, char** argv) {
   test.run("linear 3x67x64", [](Test& t) { linear_as_written(t, 3, 67, 64); });
   test.run("linear 4x40x5", [](Test& t) { linear_as_written(t, 4, 40, 5); });
   test.run("linear 2100x20x70", [](Test& t) { linear_as_written(t, 2100, 20, 70); });  // three chunks of rows
+  test.run("linear 5x1100x100, held", [](Test& t) { linear_as_written(t, 5, 1100, 100, true); });
+  for (const int N : {1, 4, 9})
+    for (const int threads : {1, 2})
+      test.run(text("held weights, %d rows, threads %d", N, threads), [&](Test& t) { held_weights(t, N, threads); });
   test.run("resumed", resumed);
   for (const ModelCase& row : model_cases()) {
     test.run("alone " + row.name, [&](Test& t) { alone(t, row); });

@@ -1,8 +1,10 @@
 // The catalogue on the CPU: plain loops over `real`, spread over threads by cpu/parallel.h.
 #pragma once
 
+#include <memory>
 #include <vector>
 
+#include "cpu/packed_weights.h"
 #include "cpu/parallel.h"
 #include "cpu/product.h"
 #include "ops/ops.h"
@@ -17,6 +19,7 @@ class Cpu final : public Ops {
   void measure(Profile* profile) { threads_.profile = profile; }
 
   std::string description() const override;
+  std::shared_ptr<const real> hold(const real* values, int64_t size) override;
   void* allocate(size_t bytes) override;
   void release(void* memory) noexcept override;
   void upload(void* to, const void* host, size_t bytes) override;
@@ -33,6 +36,9 @@ class Cpu final : public Ops {
 
  private:
   void product(const Product& p);
+  void product_of_packed(const Product& p, const Packed& b);
+  // All of p.b; to: packed_size reals
+  Packed pack_all(real* to, const Product& p);
   // Where a is transposed; row_sums (M) += Σ_k a_ik, unless it is null.
   void product_of_transposed(const Product& p, real* row_sums);
   void sum_positions(real* dtable, real* last, const real* dx, int64_t B, int64_t T, int D);
@@ -44,6 +50,7 @@ class Cpu final : public Ops {
   Threads threads_;
   std::vector<Tensor> scratch_;
   Tensor packed_;  // a product's second factor, shared by the threads
+  PackedWeights weights_;
 };
 
 }  // namespace petroglyph

@@ -50,7 +50,13 @@ void* Cpu::allocate(size_t bytes) {
 
 void Cpu::release(void* memory) noexcept { ::operator delete(memory, ALIGNMENT); }
 
+std::shared_ptr<const real> Cpu::hold(const real* values, int64_t size) {
+  weights_.hold(values, size);
+  return {values, [this, size](const real* held) { weights_.release(held, size); }};
+}
+
 void Cpu::upload(void* to, const void* host, size_t bytes) {
+  weights_.forget(to, bytes);
   if (bytes > 0) std::memcpy(to, host, bytes);  // of nothing, the addresses may be null
 }
 

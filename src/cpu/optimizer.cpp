@@ -7,6 +7,7 @@ namespace petroglyph {
 
 void Cpu::adamw(real* value, real* m, real* v, const real* gradient, const real* gradient_square_sum,
                 const AdamwStep& step, int64_t n) {
+  weights_.forget(value, static_cast<size_t>(n) * sizeof(real));
   const real norm = numerics::sqrt(*gradient_square_sum);
   const real shrink = step.clip > 0 && norm > step.clip ? step.clip / norm : 1;
   parallel(threads_, n, 16384, [&](int64_t begin, int64_t end, int) {

@@ -308,8 +308,8 @@ void multiply_strip_tile(int rows, int vectors, const Target& to, int columns, V
 
 // ---- A row or a few -------------------------------------------------------------------------------------------------
 
-// A stream's next token is one row: each number of a weight is used once for each row of a, so that packing it would cost more than
-// multiplying. Squares of it are transposed in registers and used there.
+// Each number of a weight is used once for each row of a, so that packing it for one product would cost more than multiplying.
+// Squares of it are transposed in registers and used there.
 
 constexpr int FEW_VECTORS = 2;  // of columns at a time
 
@@ -544,9 +544,35 @@ void Cpu::product_of_transposed(const Product& p, real* row_sums) {
       "product", operations_of(p));
 }
 
-// Many rows share b, which is packed once, some columns after the other where it is large. A task takes all strips if there
-// are enough tasks, so that its rows come from memory once.
+Packed Cpu::pack_all(real* to, const Product& p) {
+  parallel(
+      threads_, strips_of(p.N), 1, [&](int64_t s, int64_t, int) { pack_whole_strip(to, p.b, p.K, strip_of(p.N, s)); },
+      "pack", packed_size(p.K, p.N));
+  return {to, p.K, p.N};
+}
+
+// A task takes all strips if there are enough tasks, so that its rows come from memory once.
+void Cpu::product_of_packed(const Product& p, const Packed& b) {
+  const int64_t blocks = (p.M + BLOCK_ROWS - 1) / BLOCK_ROWS, strips = strips_of(p.N);
+  const int64_t groups = std::min(strips, (TASKS * threads_.count + blocks - 1) / blocks);  // of strips
+  parallel(
+      threads_, blocks * groups, 1,
+      [&](int64_t task, int64_t, int) {
+        const int64_t group = task % groups, next = (task + threads_.count) / groups;
+        multiply_block(p, task / groups * BLOCK_ROWS, b, strips * group / groups, strips * (group + 1) / groups,
+                       next > task / groups ? next * BLOCK_ROWS : p.M);
+      },
+      "product", operations_of(p));
+}
+
+// A held weight is packed at its first product. Otherwise many rows share b, which is packed for them, some columns after the
+// other where it is large.
 void Cpu::product(const Product& p) {
+  if (Tensor* const packed = weights_.find(p)) {
+    if (packed->data()) return product_of_packed(p, {packed->data(), p.K, p.N});
+    packed->resize(*this, {packed_size(p.K, p.N)});
+    return product_of_packed(p, pack_all(packed->data(), p));
+  }
   if (p.M >= 1 && p.M <= MOST_FEW && p.b.row == 1) {
     return with_rows(p.M, [&](auto rows) {
       parallel(
@@ -556,29 +582,15 @@ void Cpu::product(const Product& p) {
     });
   }
   const int64_t columns = std::max(MOST_PACKED / p.K / TILE_COLUMNS, int64_t{1}) * TILE_COLUMNS;
-  const int64_t blocks = (p.M + BLOCK_ROWS - 1) / BLOCK_ROWS;
   for (int64_t column = 0; column < p.N; column += columns) {
     Product part = p;
     part.c += column;
     part.b = p.b.from(0, column);
     part.N = std::min(columns, p.N - column);
     if (p.bias) part.bias += column;
-    const int64_t strips = strips_of(part.N), size = packed_size(p.K, part.N);
+    const int64_t size = packed_size(p.K, part.N);
     if (packed_.size() < size) packed_.resize(*this, {size});
-    parallel(
-        threads_, strips, 1,
-        [&](int64_t s, int64_t, int) { pack_whole_strip(packed_.data(), part.b, p.K, strip_of(part.N, s)); }, "pack",
-        size);
-    const Packed b{packed_.data(), p.K, part.N};
-    const int64_t groups = std::min(strips, (TASKS * threads_.count + blocks - 1) / blocks);  // of strips
-    parallel(
-        threads_, blocks * groups, 1,
-        [&](int64_t task, int64_t, int) {
-          const int64_t group = task % groups, next = (task + threads_.count) / groups;
-          multiply_block(part, task / groups * BLOCK_ROWS, b, strips * group / groups, strips * (group + 1) / groups,
-                         next > task / groups ? next * BLOCK_ROWS : p.M);
-        },
-        "product", operations_of(part));
+    product_of_packed(part, pack_all(packed_.data(), part));
   }
 }
 

@@ -45,7 +45,7 @@ class BirnImage final : public Model {
   const real* forward(const Input& input) override;
   void backward(const Input& input, const real* dlogits) override;
   std::vector<real> attention_map(size_t block, int sample) override { return stack_.map(state_, block, sample); }
-  std::unique_ptr<Stream> stream(int, int) override {
+  std::unique_ptr<Stream> make_stream(int, int) override {
     throw Error("birn_image: a model of images cannot read one token at a time");
   }
 

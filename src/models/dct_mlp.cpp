@@ -112,7 +112,7 @@ class DctMlp final : public Model {
   int classes() const override { return config_.vocab; }
   const real* forward(const Input& input) override;
   void backward(const Input& input, const real* dlogits) override;
-  std::unique_ptr<Stream> stream(int batch, int capacity) override;
+  std::unique_ptr<Stream> make_stream(int batch, int capacity) override;
 
   // The newest tokens of each of the batch's sequences, which s.shape tells of; returns their logits.
   const real* run(State& s, const int32_t* tokens);
@@ -287,7 +287,7 @@ class DctStream final : public Stream {
   State state_;
 };
 
-std::unique_ptr<Stream> DctMlp::stream(int batch, int capacity) {
+std::unique_ptr<Stream> DctMlp::make_stream(int batch, int capacity) {
   return std::make_unique<DctStream>(*this, batch, capacity);
 }
 

@@ -140,7 +140,7 @@ class Mamba final : public Model {
   }
 
   void backward(const Input& input, const real* dlogits) override;
-  std::unique_ptr<Stream> stream(int batch, int capacity) override;
+  std::unique_ptr<Stream> make_stream(int batch, int capacity) override;
 
   // Appends n tokens to each of the batch's sequences; returns their logits.
   const real* run(State& s, const int32_t* tokens, int n);
@@ -352,7 +352,7 @@ void Mamba::begin_stream(State& s, int batch) {
   }
 }
 
-std::unique_ptr<Stream> Mamba::stream(int batch, int capacity) {
+std::unique_ptr<Stream> Mamba::make_stream(int batch, int capacity) {
   return std::make_unique<MambaStream>(*this, batch, capacity);
 }
 

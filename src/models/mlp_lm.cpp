@@ -127,7 +127,7 @@ class MlpLm final : public Model {
   int64_t logit_rows(const Input& input) const override { return input.batch; }
   const real* forward(const Input& input) override;
   void backward(const Input& input, const real* dlogits) override;
-  std::unique_ptr<Stream> stream(int batch, int capacity) override {
+  std::unique_ptr<Stream> make_stream(int batch, int capacity) override {
     return slide_window(*this, ops_, "mlp_lm", config_.context, batch, capacity);
   }
 

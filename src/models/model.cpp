@@ -94,6 +94,12 @@ void Parameters::upload(const Parameter& parameter, int64_t first, const std::ve
   ops_->upload(parameter.value + first, values.data(), values.size() * sizeof(real));
 }
 
+std::unique_ptr<Stream> Model::stream(int batch, int capacity) {
+  std::unique_ptr<Stream> stream = make_stream(batch, capacity);
+  stream->weights_ = parameters.hold();
+  return stream;
+}
+
 void Model::check_tokens(const std::vector<int32_t>& tokens) const {
   const int most = vocab();
   for (const int32_t token : tokens)

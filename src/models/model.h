@@ -58,6 +58,8 @@ class Parameters {
   void initialize(uint64_t seed);
   // Gradients have no memory before the first call: a model that only writes needs none.
   void zero_gradients();
+  // For products that read the same values again and again, as long as what this returns lives (Ops::hold).
+  std::shared_ptr<const real> hold() const { return ops_->hold(values_.data(), room_); }
   // 64 bits of all values in order: equal weights, equal fingerprints.
   uint64_t fingerprint() const;
 
@@ -102,6 +104,10 @@ class Stream {
   // Appends them too; their logits, which of a large vocabulary are much memory and work, nobody wants.
   virtual void read(const int32_t* tokens, int n) { append(tokens, n); }
   virtual int length() const = 0;
+
+ private:
+  friend class Model;
+  std::shared_ptr<const real> weights_;  // held as long as it lives
 };
 
 // Throws Error where a stream of that many positions, of which `length` are taken, has no room for n more.
@@ -116,7 +122,8 @@ class Model {
   virtual const real* forward(const Input& input) = 0;
   // Adds to every parameter's gradient, for dlogits = ∂loss/∂logits of the last forward().
   virtual void backward(const Input& input, const real* dlogits) = 0;
-  virtual std::unique_ptr<Stream> stream(int batch, int capacity) = 0;
+  // capacity: positions that it reads at most. Meanwhile the weights are held (Parameters::hold).
+  std::unique_ptr<Stream> stream(int batch, int capacity);
   virtual int classes() const = 0;                                         // V, the columns of the logits
   virtual int vocab() const { return classes(); }                          // tokens that it reads: 0 … vocab()−1
   virtual int longest() const { return std::numeric_limits<int>::max(); }  // T that its stream reads at most
@@ -139,6 +146,9 @@ class Model {
   std::function<void(size_t layer, const real* x, int positions, int width)> after_layer;
 
   Parameters parameters;
+
+ private:
+  virtual std::unique_ptr<Stream> make_stream(int batch, int capacity) = 0;
 };
 
 // The models by name. `config` has the keys of the model's file; a bad one throws Error.

@@ -233,7 +233,7 @@ class ChunkedGpt final : public Model {
     return run(state_, input.tokens);
   }
   void backward(const Input& input, const real* dlogits) override;
-  std::unique_ptr<Stream> stream(int batch, int capacity) override;
+  std::unique_ptr<Stream> make_stream(int batch, int capacity) override;
 
   const real* run(State& s, const int32_t* tokens);
 
@@ -447,7 +447,7 @@ class ChunkedStream final : public Stream {
   State state_;
 };
 
-std::unique_ptr<Stream> ChunkedGpt::stream(int batch, int capacity) {
+std::unique_ptr<Stream> ChunkedGpt::make_stream(int batch, int capacity) {
   return std::make_unique<ChunkedStream>(*this, batch, capacity);
 }
 

@@ -219,7 +219,7 @@ class RelationLanguageModel final : public Model {
   }
   void backward(const Input& input, const real* dlogits) override;
   int longest() const override { return context_; }
-  std::unique_ptr<Stream> stream(int batch, int capacity) override;
+  std::unique_ptr<Stream> make_stream(int batch, int capacity) override;
 
   // Appends n tokens to each of the batch's sequences; returns their logits.
   const real* run(State& s, const int32_t* tokens, int n);
@@ -281,7 +281,7 @@ class RelationStream final : public Stream {
   RelationLanguageModel::State state_;
 };
 
-std::unique_ptr<Stream> RelationLanguageModel::stream(int batch, int capacity) {
+std::unique_ptr<Stream> RelationLanguageModel::make_stream(int batch, int capacity) {
   if (!causal_) throw Error(name_ + ": a bidirectional model cannot read one token at a time");
   if (capacity > context_)
     throw Error(text("%s: a stream of %d tokens is longer than the context of %d", name_.c_str(), capacity, context_));

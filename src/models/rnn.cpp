@@ -87,7 +87,7 @@ class Rnn final : public Model {
   }
 
   void backward(const Input& input, const real* dlogits) override;
-  std::unique_ptr<Stream> stream(int batch, int capacity) override;
+  std::unique_ptr<Stream> make_stream(int batch, int capacity) override;
 
   // Appends n tokens to each of the batch's sequences; returns the logits of the last or of all of them.
   const real* run(State& s, const int32_t* tokens, int n, bool last);
@@ -113,6 +113,7 @@ const real* Rnn::run(State& s, const int32_t* tokens, int n, bool last) {
   const Config& c = config_;
   const int B = s.batch, H = c.hidden, R = c.rows();
   const int64_t N = static_cast<int64_t>(B) * n, read_rows = last ? B : N;
+  const auto weights = parameters.hold();  // every position is multiplied with the same ones
   s.tokens.resize(ops_, {n, B});
   s.z.resize(ops_, {n, B, R});
   s.h.resize(ops_, {n + 1, B, H});
@@ -235,7 +236,7 @@ void Rnn::begin_stream(State& s, int batch) {
   }
 }
 
-std::unique_ptr<Stream> Rnn::stream(int batch, int capacity) {
+std::unique_ptr<Stream> Rnn::make_stream(int batch, int capacity) {
   return std::make_unique<RnnStream>(*this, batch, capacity);
 }
 

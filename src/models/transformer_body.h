@@ -192,7 +192,7 @@ class TransformerModel final : public Model {
   int64_t logit_rows(const Input& input) const override { return config_.last ? input.batch : input.rows(); }
   const real* forward(const Input& input) override;
   void backward(const Input& input, const real* dlogits) override;
-  std::unique_ptr<Stream> stream(int batch, int capacity) override;
+  std::unique_ptr<Stream> make_stream(int batch, int capacity) override;
   std::vector<real> attention_map(size_t layer, int sample) override {
     Activations& a = state_.layers.at(layer);
     return attention_.map(a.qkv.data(), a.attention, layer, state_.piece, sample);
@@ -535,7 +535,7 @@ class TransformerModel<Attention>::TokenStream final : public Stream {
 };
 
 template <class Attention>
-std::unique_ptr<Stream> TransformerModel<Attention>::stream(int batch, int capacity) {
+std::unique_ptr<Stream> TransformerModel<Attention>::make_stream(int batch, int capacity) {
   if (config_.images) throw Error(name_ + ": images are not read token by token");
   if (window() > 0) return slide_window(*this, ops_, name_, window(), batch, capacity);
   if (!config_.causal) throw Error(name_ + ": a bidirectional model cannot read one token at a time");

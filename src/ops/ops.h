@@ -4,6 +4,7 @@
 // GPU (gpu/gpu.h) cannot drift apart: an operation that one of them lacks does not link.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "ops/shapes.h"
@@ -14,6 +15,9 @@ namespace petroglyph {
 class Ops : public Memory {
  public:
   virtual std::string description() const = 0;  // "CPU, 2 threads, AVX-512"
+  // As long as what this returns lives, weights among these values are read much more often than written: a device may keep a
+  // copy of each in an order that its products read faster. Writing them by upload() or adamw() is allowed, and by nothing else.
+  virtual std::shared_ptr<const real> hold(const real* /*values*/, int64_t /*size*/) { return nullptr; }
 #define OP(...) virtual __VA_ARGS__ = 0
 #include "ops/catalogue.h"
 #undef OP
