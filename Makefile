@@ -337,12 +337,13 @@ FLOAT_TESTS := host_run ranks reproduction programs images exchange runs numeric
 DOUBLE_TESTS := gradients oracle identities analysis
 DOUBLE := $(BUILD)/double
 
-float-tests: $(FLOAT_TESTS:%=$(BUILD)/test/%) $(PROGRAMS:%=$(BUILD)/%)
+float-tests: $(FLOAT_TESTS:%=$(BUILD)/test/%) $(BUILD)/test/bench $(PROGRAMS:%=$(BUILD)/%)
 double-tests:
 	@$(MAKE) --no-print-directory BUILD=$(DOUBLE) REAL=double $(DOUBLE_TESTS:%=$(DOUBLE)/test/%)
 
 HOUSE_TESTS := test/rooms.sh test/names.sh "test/big_endian.sh $(CXX)" "test/cuda_found.sh $(CXX)" "test/check_docs.sh --consistent"
-BUILT_TESTS := $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) "test/python.sh $(BUILD)" "test/install.sh $(BUILD)"
+BUILT_TESTS := $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) "test/python.sh $(BUILD)" "test/install.sh $(BUILD)" \
+  "$(BUILD)/test/bench --once --threads 1"
 export NVCC NVCCFLAGS
 
 # One PTX for who reads it and for who runs it. Without nvcc there is none: then a line says so.

@@ -1,6 +1,6 @@
 // How fast, and how near the machine's limits (`make bench`). Machines are shared and noisy: compare within one run.
 //
-//   build/test/bench [--json] [--device cpu|cuda] [--threads N] [--only NAME] [operations] [steps] [growth] [generation]
+//   build/test/bench [--json] [--device cpu|cuda] [--threads N] [--only NAME] [--once] [operations] [steps] [growth] [generation]
 //
 // With --threads 1 it counts processor time, which a busy machine disturbs less.
 
@@ -41,19 +41,6 @@ double processor_clock() {
   timespec now{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-// The shortest of several runs of about `seconds` in all: what the machine can do when it is left alone.
-template <class F>
-double best_time(double (*clock)(), F f, double seconds = 0.6) {
-  f();  // warm: memory, threads
-  double best = 1e30;
-  for (const double start = wall_clock(); wall_clock() - start < seconds;) {
-    const double begin = clock();
-    f();
-    best = std::min(best, clock() - begin);
-  }
-  return best;
 }
 
 double peak_memory_mb() {
@@ -207,29 +194,26 @@ double floor_of(const StepCase& row, const Model& model) {
   for (const Parameter& p : model.parameters.list())
     if (p.shape.size() == 2 && !is_table(row.model, p)) weights += static_cast<double>(p.size());
   const double products = 3 * 2.0 * B * T * weights;
+  const auto number = [&](const char* key) { return static_cast<int>(row.config.at(key).integer()); };
   if (row.model == "linear_causal_rn" || row.model == "rnn") return products;
-  const int layers = static_cast<int>(row.config.at("layers").integer()),
-            width = static_cast<int>(row.config.at("width").integer()),
-            heads = static_cast<int>(row.config.at("heads").integer());
   if (row.model == "causal_rn") {
-    const int hidden = static_cast<int>(row.config.at("hidden").integer());
-    const RelationShape shape{B, T, T, T, hidden, heads, true, Activation::EXP};
-    return products + layers * 2 * (RELATION_FORWARD + RELATION_BACKWARD) * pairs_of(shape);
+    const RelationShape shape{B, T, T, T, number("hidden"), number("heads"), true, Activation::EXP};
+    return products + number("layers") * 2 * (RELATION_FORWARD + RELATION_BACKWARD) * pairs_of(shape);
   }
-  if (row.model == "transformer")
-    return products + layers * 3 * products_of(AttentionShape{B, T, T, T, heads, width / heads, true, width, width});
-  if (row.model == "linear_transformer")
-    return products +
-           layers * 3 *
-               products_of(LinearAttentionShape{B, T, heads, width / heads, true, true, FeatureMap::ELU_PLUS_ONE, 0});
-  return 0;
+  const bool linear = row.model == "linear_transformer";
+  if (!linear && row.model != "transformer") return 0;
+  const int width = number("width"), heads = number("heads");
+  const double of_block =
+      linear ? products_of(LinearAttentionShape{B, T, heads, width / heads, true, true, FeatureMap::ELU_PLUS_ONE, 0})
+             : products_of(AttentionShape{B, T, T, T, heads, width / heads, true, width, width});
+  return products + number("layers") * 3 * of_block;
 }
 
 class Bench {
  public:
-  // only: what the names of the rows contain that are wanted
-  Bench(const std::string& device, int threads, bool json, const std::string& only)
-      : ops_(make_device(device, threads)), threads_(threads), json_(json), only_(only) {
+  // only: what the names of the rows contain that are wanted; once: each is done once, to see that it can be
+  Bench(const std::string& device, int threads, bool json, bool once, const std::string& only)
+      : ops_(make_device(device, threads)), threads_(threads), json_(json), once_(once), only_(only) {
     cpu_ = dynamic_cast<Cpu*>(ops_.get());
     if (cpu_ && threads == 1) clock_ = processor_clock;
 #ifdef PETROGLYPH_CUDA
@@ -245,7 +229,7 @@ class Bench {
     if (!json_) std::printf("\n%-52s %10s %10s %9s %9s\n", "operation", "forward", "backward", "forward", "backward");
     Json rows = Json::array();
     for (const OpCase& row : bench_cases())
-      if (row.name.find(only_) != std::string::npos) rows.push(operation(row));
+      if (row.name.find(only_) != std::string::npos) push(rows, operation(row));
     report_.set("operations", rows);
   }
 
@@ -253,15 +237,17 @@ class Bench {
     Json rows = Json::array();
     std::vector<StepCase> cases = step_cases();
     if (!cpu_) cases.push_back(copying_step("causal_rn", 128, 320));  // the papers'
-    for (const StepCase& row : cases)
-      if (row.name.find(only_) != std::string::npos) rows.push(step(row));
+    for (StepCase& row : cases) {
+      if (once_) row.batch = 2;
+      if (row.name.find(only_) != std::string::npos) push(rows, step(row));
+    }
     report_.set("steps", rows);
   }
 
   // How the time of one block grows with the positions of a text and the patches of an image: microseconds a position,
   // forward and backward.
   void growth() {
-    const std::vector<int> lengths = {64, 256, 1024, 4096, 16384};
+    const std::vector<int> lengths = once_ ? std::vector<int>{64} : std::vector<int>{64, 256, 1024, 4096, 16384};
     constexpr int LONGEST_QUADRATIC = 4096;
     Json rows = Json::array();
     if (!json_) std::printf("\n%-36s %s\n", "1 block, 1 sample: us a position", "    64   256  1024  4096 16384");
@@ -277,7 +263,7 @@ class Bench {
         line += text(" %5.1f", 1e6 * seconds / length);
       }
       if (!json_) std::printf("%s\n", line.c_str());
-      rows.push(row);
+      push(rows, row);
     }
     report_.set("growth", rows);
   }
@@ -285,7 +271,7 @@ class Bench {
   // How long one more token takes a stream that has read so many: its state is of a fixed size, or grows with them. Beside the time
   // stands what reading the weights and the keys of all positions once would take of it, at the speed of so many bytes.
   void generation() {
-    const std::vector<int> read = {64, 1024, 4096};
+    const std::vector<int> read = once_ ? std::vector<int>{64} : std::vector<int>{64, 1024, 4096};
     Json rows = Json::array();
     if (!json_) std::printf("\n%-36s %s\n", "us a token", "after      64           1024           4096 tokens");
     for (const StreamCase& row : stream_cases()) {
@@ -300,24 +286,42 @@ class Bench {
         if (cpu_) line += text(" %3.0f %%", 100 * time.reading / time.seconds);
       }
       if (!json_) std::printf("%s\n", line.c_str());
-      rows.push(json);
+      push(rows, json);
     }
     report_.set("generation", rows);
   }
 
   void finish() const {
     if (json_) std::printf("%s\n", report_.text().c_str());
+    if (once_) std::printf("%d passed, 0 failed\n", rows_);
   }
 
  private:
+  // The shortest of several runs of about `seconds` in all: what the machine can do when it is left alone.
+  template <class F>
+  double best_time(F f, double seconds = 0.6) const {
+    if (!once_) f();  // warm: memory, threads
+    double best = 1e30;
+    const double start = wall_clock();
+    do {
+      const double begin = clock_();
+      f();
+      best = std::min(best, clock_() - begin);
+    } while (!once_ && wall_clock() - start < seconds);
+    return best;
+  }
+
+  void push(Json& rows, const Json& row) {
+    rows.push(row);
+    ++rows_;
+  }
   // The time of one call. On a GPU several are put on the queue before the wait, so that launching does not count.
   double time_of(const Call& call, Arrays& arrays, const std::string& written) {
     const int calls = cpu_ ? 1 : 10;
-    return best_time(clock_,
-                     [&] {
-                       for (int i = 0; i < calls; ++i) call(*ops_, arrays);
-                       if (!cpu_) wait_for(arrays.tensor(written));
-                     }) /
+    return best_time([&] {
+             for (int i = 0; i < calls; ++i) call(*ops_, arrays);
+             if (!cpu_) wait_for(arrays.tensor(written));
+           }) /
            calls;
   }
   void wait_for(const Tensor& tensor) {
@@ -371,7 +375,7 @@ class Bench {
     if (growing.image) image.upload(numbers);
     dlogits.upload(std::vector<real>(static_cast<size_t>(dlogits.size()), real(0.1)));
     const Input input{growing.image ? nullptr : tokens.data(), 1, length, growing.image ? image.data() : nullptr};
-    return best_time(clock_, [&] {
+    return best_time([&] {
       model->forward(input);
       model->backward(input, dlogits.data());
       if (!cpu_) wait_for(model->parameters.gradients());
@@ -403,8 +407,8 @@ class Bench {
     double seconds = 0, bytes = 0, reading = 0;
   };
   TokenTime token_time(const ModelOptions& options, int length) {
-    constexpr int VOCAB = 128, PIECE = 512, MEASURED = 16, REPETITIONS = 8;
-    const int most = length + MEASURED * REPETITIONS;
+    constexpr int VOCAB = 128, PIECE = 512, MEASURED = 16;
+    const int most = length + MEASURED * (once_ ? 1 : 8);
     const auto model = make_model(options.model, options.config(VOCAB, options.model == "mlp_lm" ? 15 : most), *ops_);
     model->parameters.initialize(1);
     std::vector<int32_t> letters;
@@ -468,16 +472,15 @@ class Bench {
     Optimizer optimizer(model->parameters, *ops_, {});
     Trainer trainer(*model, *row.task, optimizer, *ops_, 1, row.batch, 1);
     int64_t done = 0;
-    const double seconds = best_time(
-        clock_, [&] { trainer.step(done++, 5e-4); }, 3);
+    const double seconds = best_time([&] { trainer.step(done++, 5e-4); }, 3);
 
     Profile profile;
-    constexpr int MEASURED = 5;
+    const int measured = once_ ? 0 : 5;
     if (cpu_) cpu_->measure(&profile);
-    for (int i = 0; cpu_ && i < MEASURED; ++i) trainer.step(done++, 5e-4);
+    for (int i = 0; cpu_ && i < measured; ++i) trainer.step(done++, 5e-4);
     if (cpu_) cpu_->measure(nullptr);
     const double floor = floor_of(row, *model);
-    Json json = print_step(row.name, seconds, profile, MEASURED);
+    Json json = print_step(row.name, seconds, profile, measured);
     if (floor > 0 && !json_)
       std::printf("  floor: %.1f GFLOP, %.4f s at the peak: %.0f %% of the step\n", floor / 1e9, floor / peak_,
                   100 * floor / peak_ / seconds);
@@ -503,8 +506,9 @@ class Bench {
   std::unique_ptr<Ops> ops_;
   Cpu* cpu_ = nullptr;  // ops_ where it is the CPU
   int threads_;
-  bool json_;
+  bool json_, once_;
   std::string only_;
+  int rows_ = 0;
   double (*clock_)() = wall_clock;
   double peak_;
   Json report_ = Json::object();
@@ -515,11 +519,12 @@ int run(int argc, char** argv) {
   std::vector<std::string> wanted = parts;
   std::string device = "cpu", only;
   int threads = 0;
-  bool json = false;
+  bool json = false, once = false;
   Options options("bench", "Measures how fast this machine computes, and how near its limits.");
   options.positional("PART", &wanted, "any of " + join(parts, ", ") + "; all where none is named");
   options.add("only", &only, "only the rows whose names contain this").placeholder("NAME");
   options.add("json", &json, "numbers for a program");
+  options.add("once", &once, "each row once, as short as it can be: a test that they run");
   declare_device(options, &device, &threads);
   options.parse(argc, argv);
   const auto is_in = [](const std::vector<std::string>& list, const std::string& part) {
@@ -527,7 +532,7 @@ int run(int argc, char** argv) {
   };
   for (const std::string& part : wanted)
     if (!is_in(parts, part)) throw UsageError("\"" + part + "\": expected any of " + join(parts, ", "));
-  Bench bench(device, threads > 0 ? threads : available_threads(), json, only);
+  Bench bench(device, threads > 0 ? threads : available_threads(), json, once, only);
   if (is_in(wanted, "operations")) bench.operations();
   if (is_in(wanted, "steps")) bench.steps();
   if (is_in(wanted, "growth")) bench.growth();

@@ -32,6 +32,7 @@ class Run {
     for (size_t i = 0; i < host.size(); ++i) host[i] *= std::ldexp(real(1), static_cast<int>(i % 23) - 11);
     return add(name, host, false);
   }
+  const real* constant(const std::string& name, const std::vector<real>& values) { return add(name, values, false); }
   real* out(const std::string& name, int64_t size) {  // NaN: what stays unwritten is seen
     return add(name, std::vector<real>(static_cast<size_t>(size), std::numeric_limits<real>::quiet_NaN()), true);
   }
@@ -238,6 +239,25 @@ Row linear_relation_row(const LinearRelationShape& s, bool shifted, double range
         if (s.causal)
           r.ops.linear_relation(r.out("z of a stream", size), shift, nullptr, r.out("state", 3 * sum), p, q, s);
       }};
+}
+
+// Which channel decides a shift: one is NaN at the second position, or all are zeros of either sign.
+Row shift_row(int H, int nan, bool causal) {
+  return {text("linear_relation 1×3×%d%s, %s", H, causal ? " causal" : "",
+               nan < 0 ? "zeros" : text("NaN at channel %d", nan).c_str()),
+          [=](Run& r) {
+            const LinearRelationShape s{1, 3, H, causal, 0};
+            std::vector<real> numbers(static_cast<size_t>(3 * H));
+            for (int i = 0; nan < 0 && i < 3 * H; ++i)
+              numbers[static_cast<size_t>(i)] = i % 3 == 0 ? real(0) : real(-0.0);
+            if (nan >= 0) numbers[static_cast<size_t>(H + nan)] = std::numeric_limits<real>::quiet_NaN();
+            const real *p = r.constant("p", numbers), *q = r.constant("q", numbers);
+            const int64_t size = 3 * H, sum = 2 * H;
+            r.ops.linear_relation(r.out("z", size), r.out("shift", 3), r.out("sums", sum), nullptr, p, q, s);
+            if (causal)
+              r.ops.linear_relation(r.out("z of a stream", size), r.out("its shift", 3), nullptr,
+                                    r.out("state", 3 * sum), p, q, s);
+          }};
 }
 
 Row layer_norm_row(int64_t N, int D, Into into) {
@@ -628,6 +648,10 @@ void add_linear_relation_rows(std::vector<Row>& rows) {
   for (const int before : {1, 62, 63, 64, 65, 127, 128, 1000})
     rows.push_back(linear_relation_row({2, 3, 70, true, before}, true, 5));
   rows.push_back(linear_relation_row({2, 150, 7, true, 50}, false, 1));
+  for (const int H : {1, 5, 40, 600, 1030})
+    for (const int nan : {-1, 0, 1, 3, 4, 31, 32, 599, 1029})
+      if (nan < H)
+        for (const bool causal : {true, false}) rows.push_back(shift_row(H, nan, causal));
 }
 
 AttentionShape whole(int B, int T, int heads, int head_width, bool causal) {

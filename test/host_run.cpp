@@ -32,8 +32,8 @@ constexpr Order ORDERS[] = {{"GPU"}};
 void set_order(const Order&) {}
 #endif
 
-void compare(Test& test, const std::string& group, const Order& order) {
-  const auto cpu = make_cpu(1), gpu = make_gpu();
+void compare(Test& test, const std::string& group, const Order& order, const ScratchLimits& limits = {}) {
+  const auto cpu = make_cpu(1), gpu = make_gpu(0, limits);
   set_order(order);
   for (const GpuCheck& check : gpu_checks(group)) {
     if (check.once && order.name != ORDERS[0].name) continue;
@@ -42,7 +42,24 @@ void compare(Test& test, const std::string& group, const Order& order) {
   }
 }
 
+// With little scratch, so that what shapes of this size do at once is done in turns, as large ones are.
+void in_turns(Test& test) {
+  compare(test, "linear", ORDERS[0], {1200, 0});
+  compare(test, "attention", ORDERS[0], {0, 30000});
+  compare(test, "dct", ORDERS[0], {150, 0});
+}
+
 #ifdef CUDA_ON_HOST
+// A GPU that has more multiprocessors than such shapes have tiles adds up the chunks of a weight's gradient afterwards.
+void many_multiprocessors(Test& test) {
+  cuda_on_host::Device& device = cuda_on_host::device();
+  const cuda_on_host::Device before = device;
+  device.multiprocessors = 132;
+  compare(test, "linear", ORDERS[0]);
+  compare(test, "linear", ORDERS[0], {1200000, 0});
+  device = before;
+}
+
 void no_gpu(Test& test) {
   cuda_on_host::Device& device = cuda_on_host::device();
   const cuda_on_host::Device before = device;
@@ -195,7 +212,9 @@ int main(int argc, char** argv) {
   for (const Order& order : ORDERS)
     for (const std::string& group : gpu_check_groups())
       test.run(group + ", " + order.name, [&](Test& t) { compare(t, group, order); });
+  test.run("in turns", in_turns);
 #ifdef CUDA_ON_HOST
+  test.run("many multiprocessors", many_multiprocessors);
   test.run("no GPU", no_gpu);
   test.run("device choice", device_choice);
   test.run("late streams", late_streams);

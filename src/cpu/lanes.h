@@ -1,6 +1,7 @@
 // The contract's sum along a row: 32 strided lanes, then folds of 16, 8, 4, 2, 1.
 #pragma once
 
+#include <algorithm>
 #include <type_traits>
 
 #include "math/numerics.h"
@@ -78,18 +79,19 @@ inline real sum_few_lanes(Add add) {
   return lane[0];
 }
 
-// The largest of value(0) … value(n−1), n ≥ 1. No order matters to it.
+// The largest of value(0) … value(n−1), n ≥ 1. No order matters to it: value(0) makes it NaN, a NaN elsewhere is passed over, and
+// of zeros it is the positive one.
 template <class Value>
 inline real max_lanes(int64_t n, Value value) {
   alignas(64) real lane[LANES];
-  for (int l = 0; l < LANES; ++l) lane[l] = value(l < n ? l : 0);
-  int64_t i = LANES;
+  std::fill_n(lane, LANES, value(0));
+  int64_t i = 0;
   for (; i + LANES <= n; i += LANES) {
 #pragma omp simd
     for (int l = 0; l < LANES; ++l) lane[l] = numerics::max(value(i + l), lane[l]);
   }
   for (int l = 0; i + l < n; ++l) lane[l] = numerics::max(value(i + l), lane[l]);
-  return fold_largest(lane);
+  return fold_largest(lane) + 0;
 }
 
 }  // namespace petroglyph

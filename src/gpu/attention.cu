@@ -4,7 +4,7 @@
 //   forward   rows = scores of q·k; along each, top, e and inv_sum; y = rows·v times inv_sum
 //   backward  rows = a of q·k; dv = rowsᵀ·dy; gradients = ds of dy·v; dq = gradients·k; dk = gradientsᵀ·q
 //
-// (B,heads,T,T) never exists: some heads with at most 1024 of their queries, as many as fit PAIRS numbers, have their
+// (B,heads,T,T) never exists: some heads with at most 1024 of their queries, as many as fit the scratch, have their
 // rows in a scratch that a large GPU's L2 cache holds, one group after the other. One kernel with its rows in shared
 // memory (Dao et al. 2022) would have to multiply more: as the largest score comes before the sums (catalogue.h), scores
 // are formed twice forward, and they and dy·v twice backward: ten products where these are seven. Without matrix units a
@@ -27,8 +27,6 @@ using product::Tile;
 using product::Tiling;
 
 namespace {
-
-constexpr int64_t PAIRS = int64_t(8) << 20;  // 32 MB
 
 // From one row of the scratch to the next: copied in pieces of 16 bytes.
 HOST_DEVICE int64_t row_step(int columns) { return (columns + 3) / 4 * 4; }
@@ -343,13 +341,13 @@ struct Scratch {
 // Which units are worked on together.
 class Plan {
  public:
-  Plan(const AttentionInput& in, const AttentionShape& s, bool backward)
+  Plan(const ScratchLimits& limits, const AttentionInput& in, const AttentionShape& s, bool backward)
       : shape_(s),
         queries_(std::min(s.queries, CHUNK)),
         row_size_(int64_t{1} * queries_ * row_step(s.keys)),
         gradient_size_(backward ? row_size_ : 0),
         distance_size_(in.positions ? int64_t{1} * queries_ * row_step(s.distances()) : 0) {
-    units_ = std::clamp<int64_t>(PAIRS / (row_size_ + gradient_size_ + distance_size_), 1, all());
+    units_ = std::clamp<int64_t>(limits.pairs / (row_size_ + gradient_size_ + distance_size_), 1, all());
   }
 
   int64_t size() const { return units_ * (row_size_ + gradient_size_ + distance_size_ + queries_); }
@@ -403,11 +401,11 @@ void gather(Output out, const float* rows, const Input& x, float factor, const G
 }  // namespace
 
 void Gpu::attention(real* y, real* top, real* inv_sum, const AttentionInput& in, const AttentionShape& shape) {
-  const Plan plan(in, shape, false);
+  const Plan plan(limits_, in, shape, false);
   AttentionShape last = shape;  // a stream's last token: room for it, so that the memory does not grow with every one
   last.queries = 1;
   last.keys = shape.capacity;
-  const Scratch memory = plan.cut(scratch(std::max(plan.size(), Plan(in, last, false).size())));
+  const Scratch memory = plan.cut(scratch(std::max(plan.size(), Plan(limits_, in, last, false).size())));
   plan.for_groups([&](const Group& g) {
     const int64_t rows = static_cast<int64_t>(g.units) * g.rows();
     form_dots(memory.rows, queries_of(in.q), keys_of(in.k), form_score(memory, in, g, stream_), g, stream_);
@@ -418,7 +416,7 @@ void Gpu::attention(real* y, real* top, real* inv_sum, const AttentionInput& in,
 
 void Gpu::attention_backward(const AttentionGradient& out, const real* dy, const real* y, const real* top,
                              const real* inv_sum, const AttentionInput& in, const AttentionShape& shape) {
-  const Plan plan(in, shape, true);
+  const Plan plan(limits_, in, shape, true);
   const Scratch memory = plan.cut(scratch(plan.size()));
   const float factor = 1 / numerics::sqrt(static_cast<float>(shape.head_width));
   const float* ds = memory.gradients;

@@ -160,8 +160,6 @@ __global__ void add_chunks(float* dweight, const float* sums, DctShape s, int64_
   dweight[i] = sum;
 }
 
-constexpr int64_t CHUNK_SUMS = int64_t(16) << 20;  // the most numbers that the sums of chunks may take at a time
-
 }  // namespace
 
 void Gpu::mix_frequencies(real* o, const real* c, const real* weight, const DctShape& s) {
@@ -171,7 +169,7 @@ void Gpu::mix_frequencies(real* o, const real* c, const real* weight, const DctS
 void Gpu::mix_frequencies_backward(real* dc, real* dweight, const real* d_o, const real* c, const real* weight,
                                    const DctShape& s) {
   const int64_t chunks = (s.rows() + CHUNK - 1) / CHUNK, size = s.weight(s.heads);
-  const int64_t at_once = std::clamp<int64_t>(CHUNK_SUMS / size, 1, chunks);
+  const int64_t at_once = std::clamp<int64_t>(limits_.sums / size, 1, chunks);
   float* sums = scratch(at_once * size);
   for (int64_t chunk = 0; chunk < chunks; chunk += at_once) {
     const int64_t some = std::min(at_once, chunks - chunk);

@@ -121,16 +121,17 @@ std::string gpu_obstacle(int number) {
   return gpu.name + (std::string(" does not work: ") + cudaGetErrorString(status));
 }
 
-std::unique_ptr<Ops> make_gpu(int number) {
+std::unique_ptr<Ops> make_gpu(int number, const ScratchLimits& limits) {
   const std::string obstacle = gpu_obstacle(number);
   if (!obstacle.empty()) throw Error("--device cuda: " + obstacle);
   cudaDeviceProp gpu;
   CUDA_CHECK(cudaGetDeviceProperties(&gpu, number));
   CUDA_CHECK(cudaSetDevice(number));
-  return std::make_unique<Gpu>(gpu.name, gpu.multiProcessorCount);
+  return std::make_unique<Gpu>(gpu.name, gpu.multiProcessorCount, limits);
 }
 
-Gpu::Gpu(const std::string& name, int multiprocessors) : name_(name), multiprocessors_(multiprocessors) {}
+Gpu::Gpu(const std::string& name, int multiprocessors, const ScratchLimits& limits)
+    : name_(name), multiprocessors_(multiprocessors), limits_(limits) {}
 
 std::string Gpu::description() const { return name_ + ", " + std::to_string(multiprocessors_) + " multiprocessors"; }
 

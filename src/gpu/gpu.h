@@ -40,7 +40,7 @@ class Stage {
 
 class Gpu final : public Ops {
  public:
-  Gpu(const std::string& name, int multiprocessors);
+  Gpu(const std::string& name, int multiprocessors, const ScratchLimits& limits);
 
   std::string description() const override;
   void* allocate(size_t bytes) override;
@@ -64,6 +64,7 @@ class Gpu final : public Ops {
 
   std::string name_;
   int multiprocessors_;
+  ScratchLimits limits_;
   CudaStream stream_;
   Stage stages_[2];
   int next_stage_ = 0;

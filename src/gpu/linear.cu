@@ -18,13 +18,11 @@ using product::Tiling;
 
 namespace {
 
-// The most that the sums of single chunks may take; more chunks than fit are done in turns.
-constexpr int64_t CHUNK_SUMS = int64_t(16) << 20;
-
 int64_t chunks_of(int64_t rows) { return (rows + CHUNK - 1) / CHUNK; }
 
-int64_t chunks_at_once(int64_t rows, int64_t size) {
-  return std::clamp<int64_t>(CHUNK_SUMS / size, 1, chunks_of(rows));
+// Whose sums of `size` numbers each fit the scratch; the others are done in turns.
+int64_t chunks_at_once(const ScratchLimits& limits, int64_t rows, int64_t size) {
+  return std::clamp<int64_t>(limits.sums / size, 1, chunks_of(rows));
 }
 
 // dyᵀ x, a chunk of rows: added to dweight, or, for several chunks at once, written to `sums`.
@@ -72,7 +70,7 @@ void Gpu::linear_backward_input(real* dx, const real* dy, const real* weight, in
 void Gpu::linear_backward_weight(real* dweight, real* dbias, const real* dy, const real* x, int64_t N, int in,
                                  int out) {
   WeightGradient gradient{dweight, nullptr, {dy, out}, {x, in}, {out, in}, N, 1};
-  const int64_t size = static_cast<int64_t>(out) * in, at_once = chunks_at_once(N, size);
+  const int64_t size = static_cast<int64_t>(out) * in, at_once = chunks_at_once(limits_, N, size);
   if (at_once == 1 || gradient.blocks() >= multiprocessors_ * product::BLOCKS_AT_ONCE) {
     product::run(gradient, N, stream_);
   } else {
@@ -277,8 +275,8 @@ namespace {
 struct Scatter {
   int64_t at_once, sums_size;
 
-  Scatter(int64_t rows, int D)
-      : at_once(chunks_at_once(rows, static_cast<int64_t>(CHUNK) * D)), sums_size(at_once * CHUNK * D) {}
+  Scatter(const ScratchLimits& limits, int64_t rows, int D)
+      : at_once(chunks_at_once(limits, rows, static_cast<int64_t>(CHUNK) * D)), sums_size(at_once * CHUNK * D) {}
   int64_t size() const { return sums_size + SortedChunks::size(at_once); }
 };
 
@@ -301,7 +299,7 @@ void scatter(Table table, float* scratch, const Scatter& plan, const float* dx, 
 void Gpu::embedding_backward(real* dtoken_table, real* dposition_table, const real* dx, const int32_t* tokens, int B,
                              int T, int D, int V) {
   const int64_t rows = static_cast<int64_t>(B) * T;
-  const Scatter plan(rows, D);
+  const Scatter plan(limits_, rows, D);
   scatter({dtoken_table, D, 1}, scratch(plan.size()), plan, dx, tokens, rows, D, V, stream_);
   if (dposition_table) add_positions_backward(dposition_table, dx, B, T, D);
 }
@@ -358,7 +356,7 @@ void Gpu::linear_one_hot(real* y, const real* weight, const real* bias, const in
 
 void Gpu::linear_one_hot_backward(real* dweight, real* dbias, const real* dy, const int32_t* tokens, int64_t N, int V,
                                   int out) {
-  const Scatter plan(N, out);
+  const Scatter plan(limits_, N, out);
   scatter({dweight, 1, V}, scratch(plan.size()), plan, dy, tokens, N, out, V, stream_);
   add_row_backward(dbias, dy, N, out);
 }

@@ -116,13 +116,16 @@ unsigned threads_for_channels(int H) {
   return static_cast<unsigned>(std::min((H + WARP - 1) / WARP, MOST_WARPS) * WARP);
 }
 
-__device__ float largest_of_warp(float x) {
+// For lane 0: NaNs are passed over, but its own where it has channel 0.
+__device__ float largest_of_warp(float x, bool first) {
+  float top = numerics::max(x, -numerics::INFINITE);
 #pragma unroll
-  for (int width = WARP / 2; width > 0; width /= 2) x = numerics::max(__shfl_xor_sync(ALL_LANES, x, width), x);
-  return x;
+  for (int width = WARP / 2; width > 0; width /= 2) top = numerics::max(__shfl_xor_sync(ALL_LANES, top, width), top);
+  return first && x != x ? x : top;
 }
 
-// largest[j]: shift_j of the positions of a chunk. All threads of the block take part.
+// largest[j]: shift_j of the positions of a chunk. A NaN of channel 0 makes it one, as on the CPU; + 0: of the zeros the positive
+// one, whatever the order. All threads of the block take part.
 __device__ void find_shifts(float (*largest)[CHUNK_LENGTH], const float* sums, const float* p, const float* q, Place at,
                             Scan s) {
   const int threads = static_cast<int>(blockDim.x), thread = static_cast<int>(threadIdx.x);
@@ -138,13 +141,17 @@ __device__ void find_shifts(float (*largest)[CHUNK_LENGTH], const float* sums, c
     for (int j = 0; j < at.end - at.begin; ++j) {
       const int64_t i = first + static_cast<int64_t>(j) * s.hidden;
       if (inside && s.causal) m = p[i] > m ? p[i] : m;
-      const float top = largest_of_warp(inside ? q[i] + m : -numerics::INFINITE);
+      const float exponent = inside ? q[i] + m : -numerics::INFINITE;
+      const float top = largest_of_warp(exponent, at.channel == 0);
       if (lane_index() == 0) largest[warp_index()][j] = strip > 0 ? numerics::max(top, largest[warp_index()][j]) : top;
     }
   }
   __syncthreads();
-  for (int j = thread; j < at.end - at.begin; j += threads)
-    for (int w = 1; w < threads / WARP; ++w) largest[0][j] = numerics::max(largest[w][j], largest[0][j]);
+  for (int j = thread; j < at.end - at.begin; j += threads) {
+    float top = largest[0][j];
+    for (int w = 1; w < threads / WARP; ++w) top = numerics::max(largest[w][j], top);
+    largest[0][j] = top + 0;
+  }
   __syncthreads();
 }
 
@@ -187,22 +194,26 @@ __global__ void __launch_bounds__(MOST_WARPS* WARP)
     const int position = s.before + j, place = position % CHUNK_LENGTH;
     const bool first_chunk = position < CHUNK_LENGTH;
     const int64_t row = (static_cast<int64_t>(blockIdx.x) * s.positions + j) * H;
-    float top = -numerics::INFINITE;
+    float top = -numerics::INFINITE, first = 0;  // first: of channel 0
     for (int c = thread; c < H; c += threads) {
       const Sum here = {p[row + c], 1}, empty = {p[row + c], 0};
       Sum sum = position == 0 ? empty : load(state, running, c, H);
       add(sum, here);
       store(state, running, c, H, sum);
-      top = numerics::max(q[row + c] + sum.m, top);
+      const float exponent = q[row + c] + sum.m;
+      if (c == 0) first = exponent;
+      top = numerics::max(exponent, top);
       if (first_chunk) continue;
       sum = place == 0 ? empty : load(state, own, c, H);
       add(sum, here);
       store(state, own, c, H, sum);
     }
-    top = largest_of_warp(top);
+    top = largest_of_warp(first != first ? first : top, thread == 0);
     if (lane_index() == 0) largest[warp_index()] = top;
     __syncthreads();
-    for (int w = 0; w < threads / WARP; ++w) top = numerics::max(largest[w], top);
+    top = largest[0];
+    for (int w = 1; w < threads / WARP; ++w) top = numerics::max(largest[w], top);
+    top += 0;
     __syncthreads();
     if (shift && thread == 0) shift[static_cast<int64_t>(blockIdx.x) * s.positions + j] = top;
     const float mean = 1 / static_cast<float>(s.visible(j));
@@ -324,7 +335,7 @@ __global__ void gradients_of_all(Arrays a, Scan s) {
 __global__ void add_gradients(float* later, Scan s) {
   const int c = channel_of_thread(s);
   if (c >= s.hidden) return;
-  float* parts = later + blockIdx.x / s.strips() * s.chunks * s.hidden + c;
+  float* parts = later + static_cast<int64_t>(blockIdx.x / s.strips()) * s.chunks * s.hidden + c;
   float total = *parts;
   for (int k = 1; k < s.chunks; ++k) total += parts[static_cast<int64_t>(k) * s.hidden];
   *parts = total;

@@ -1,6 +1,7 @@
 // The GPU for those who need nothing of CUDA. Only in builds with CUDA.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -19,8 +20,14 @@ bool gpu_absent();
 // and this build has kernels for it.
 std::string gpu_obstacle(int number);
 
+// The most numbers of scratch that an operation takes where less will do: it works in turns. No limit changes a bit.
+struct ScratchLimits {
+  int64_t sums = int64_t(16) << 20;  // of chunks, before they are added up
+  int64_t pairs = int64_t(8) << 20;  // of attention: queries and keys
+};
+
 // Throws Error where there is an obstacle.
-std::unique_ptr<Ops> make_gpu(int number = 0);
+std::unique_ptr<Ops> make_gpu(int number = 0, const ScratchLimits& limits = {});
 
 // Floating-point operations a second of fused multiply-adds in registers, one counting as two: the best of several runs.
 double gpu_peak_flops(Ops& gpu);
