@@ -718,7 +718,26 @@ class OtherPrograms {
     write_bytes(shell.file("evaluate.cfg"), "evaluate = runs/t\n");
     test_.equal("asked for in a file", shell.script(train + "--config evaluate.cfg --data other.txt").output,
                 evaluated.output);
+    const auto refused = [&](const char* name, const std::string& arguments, const std::string& words) {
+      const Outcome outcome = shell.script(train + arguments);
+      test_.check(name, outcome.status == 2 && outcome.says(words), outcome.output);
+    };
+    refused("with what it does not need", "--evaluate runs/t --data other.txt --model rnn",
+            "--model rnn: does nothing with --evaluate runs/t");
+    refused("too small a vocabulary", "--data other.txt --context 8 --val-part 0.3 --vocab 10",
+            "--vocab 10: the text has tokens from 0 to 127; expected 128 or more, or 0");
+    refused("too few positions", "--data other.txt --context 8 --positions 5",
+            "--positions 5: windows of 8 tokens need as many; expected these or more, or 0");
     test_.check("leaves no run", !std::filesystem::exists(shell.file("runs/text")));
+    const Outcome shorter = shell.script(
+        "cp other.txt shorter.txt; " + train +
+        "--data shorter.txt --val-part 0.3 --name shorter --context 8 --width 8 --layers 1 --heads 1 --batch 2 "
+        "--eval-every 1000000 "
+        "--eval-samples 2 --sample-length 0 --steps 100000000 --threads 1 --quiet & "
+        "while ! test -e runs/shorter/model.safetensors && kill -0 $!; do sleep 0.1; done; : > shorter.txt; wait $!");
+    test_.check("a text that becomes shorter",
+                shorter.status == 1 && shorter.says("a file that is read, as --data, has become shorter"),
+                shorter.output);
     write_bytes(shell.file("accents.txt"), std::string(300, 'a') + "caf\u00E9");
     const std::string accents = "--evaluate runs/t --data accents.txt";
     test_.check("another character", shell.script(train + accents).says("is no 7-bit ASCII character"));

@@ -9,7 +9,7 @@ namespace petroglyph {
 
 class MappedFile {
  public:
-  // Throws Error for what cannot be read. The file must not be cut short while it is mapped.
+  // Throws Error for what cannot be read. Who cuts the file short while it is mapped ends the program (program.cpp).
   explicit MappedFile(const std::string& path);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&&) = delete;

@@ -294,6 +294,14 @@ void Options::refuse_idle() const {
   if (!found.empty()) throw UsageError(found.begin()->second);
 }
 
+void Options::only_beside(const std::string& name, const std::vector<std::string>& others) const {
+  if (!given(name)) return;
+  for (const Option& option : options_)
+    if (!option.source_.empty() && option.name_ != name &&
+        std::find(others.begin(), others.end(), option.name_) == others.end())
+      throw UsageError(option.source_ + ": does nothing with " + written(name, known(name).flag_, value(name)));
+}
+
 bool Options::shapes_no_run(const std::string& name) const {
   return std::any_of(options_.begin(), options_.end(), [&](const Option& o) { return o.name_ == name && o.free_; });
 }

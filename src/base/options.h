@@ -120,6 +120,8 @@ class Options {
   // Of the options that were given: those that do nothing beside what others say, and why: {"heads", "--heads 3: does nothing …"}.
   std::map<std::string, std::string> idle() const;
   void refuse_idle() const;  // throws UsageError for the first one
+  // Throws UsageError where the user gave `name` and beside it an option that is not one of these.
+  void only_beside(const std::string& name, const std::vector<std::string>& others) const;
   // Whether there is such an option, and no result depends on it: may_change().
   bool shapes_no_run(const std::string& name) const;
 

@@ -12,6 +12,18 @@
 
 namespace petroglyph {
 
+namespace {
+
+// A file is read where it lies (mapped_file.h), and somebody cut it short: the system has nothing to put in place of what is gone.
+extern "C" void petroglyph_end_of_file(int) {
+  constexpr char SENTENCE[] =
+      "a file that is read, as --data, has become shorter; what was saved is whole, and --resume goes on from it\n";
+  (void)!write(STDERR_FILENO, SENTENCE, sizeof SENTENCE - 1);
+  _exit(1);
+}
+
+}  // namespace
+
 void prepare_process() {
   // open() gives the lowest free number, so that this fills what is closed among 0, 1 and 2.
   for (int number = 0; number >= 0 && number <= STDERR_FILENO;) {
@@ -19,6 +31,7 @@ void prepare_process() {
     if (number > STDERR_FILENO) close(number);
   }
   std::signal(SIGXFSZ, SIG_IGN);  // the write fails instead, and says for which file
+  std::signal(SIGBUS, petroglyph_end_of_file);
 }
 
 void end_with_parent([[maybe_unused]] int parent) {

@@ -220,6 +220,9 @@ void ModelOptions::set_defaults() {
 }
 
 Json ModelOptions::config(int tokens, int longest) const {
+  if (this->vocab > 0 && this->vocab < tokens)
+    throw UsageError("--vocab " + std::to_string(this->vocab) + ": the text has tokens from 0 to " +
+                     std::to_string(tokens - 1) + "; expected " + std::to_string(tokens) + " or more, or 0");
   const int vocab = std::max(tokens, this->vocab), context = std::max(longest, positions);
   if (readout == "last" && !is_transformer())
     throw UsageError("--readout last: an option of transformers" +

@@ -73,6 +73,10 @@ TextRunSettings::TextRunSettings(const std::vector<std::string>& words) {
   apply_preset();
   model.set_defaults();
   if (initial) adopt(*initial);
+  const int longest = std::max(text_settings.context, text_settings.longest_length());
+  if (options.given("positions") && model.positions > 0 && model.positions < longest)
+    throw UsageError("--positions " + options.value("positions") + ": windows of " + std::to_string(longest) +
+                     " tokens need as many; expected these or more, or 0");
   if (model.answers_once() && !text_settings.lengths.empty())
     throw UsageError(
         "--evaluate-lengths: a model that answers once reads windows of its --context and of no other length");
@@ -96,11 +100,15 @@ void TextRunSettings::parse(const std::vector<std::string>& words) {
       "preset", &text_settings.preset, {"small", "tiny", "base"},
       "width, hidden, layers, heads, context, batch and lr where they are not given; shown here: small, whose "
       "transformers have 4 heads. tiny and base: the papers' sizes; tiny takes up to 9 GB of memory, "
-      "a tenth of that with --batch 32 --accumulate 10. Models that answer once a window have sizes of their own");
+      "a tenth of that with --batch 32 --accumulate 10. Models that answer once a window, mlp_lm and --readout last, "
+      "have sizes of their own (small: 64 channels, a context of 15, a batch of 256), affine norms, GPT-2's gelu and "
+      "embeddings of deviation 0.02; they and dct_mlp a weight decay of 0.1 and a warm-up of a tenth of --steps");
   model.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "mlp_lm",
                           "dct_mlp", "rnn", "regular_gpt"});
   settings.declare(options);
   options.parse(words);
+  options.only_beside("evaluate", {"data", "format", "replace", "context", "batch", "eval-samples", "seed", "device",
+                                   "threads", "quiet"});
 }
 
 void TextRunSettings::apply_preset() {
