@@ -1,6 +1,7 @@
 // Models of others: folders of Hugging Face's, nanoGPT's and llm.c's files, made here; what they become, what they are refused for,
 // and that no damage does more than end in one line.
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -709,6 +710,40 @@ void added_tokens(Test& test) {
              saved + ": tokens 300 and 304 are both \"<|endoftext|>\": no tokenizer of Hugging Face's can say so");
 }
 
+// Which files a conversion reads and writes, and what it says of a tokenizer that no file of Hugging Face's can hold.
+void conversions(Test& test) {
+  const TemporaryFolder folder;
+  const auto has = [&](const std::vector<std::string>& files, const std::string& name) {
+    test.check(name, std::find(files.begin(), files.end(), folder.file(name)) != files.end());
+  };
+  write_bytes(folder.file("model.safetensors.index.json"),
+              R"({"weight_map": {"a": "1.safetensors", "b": "2.safetensors", "c": "1.safetensors"}})");
+  write_bytes(folder.file("x.tiktoken"), "");
+  for (const char* name :
+       {"config.json", "model.safetensors", "pytorch_model.bin", "model.safetensors.index.json", "1.safetensors",
+        "2.safetensors", "vocab.json", "merges.txt", "encoder.json", "vocab.bpe", "tokenizer.json", "x.tiktoken"})
+    has(files_of_foreign(folder.path()), name);
+  for (const char* name :
+       {"config.json", "model.safetensors", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json"})
+    has(files_of_hugging_face(folder.path()), name);
+
+  const std::string in = folder.file("in"), saved = folder.file("saved"), out = folder.file("out");
+  std::filesystem::create_directory(in);
+  write_config(in, gpt2_config());
+  write_tensors(in + "/model.safetensors", Kind::F32);
+  ForeignModel foreign = open_foreign(in);
+  const auto notes = [&] {
+    save_as_checkpoint(foreign, in, saved);
+    return join(save_as_hugging_face(saved, out, Precision::F32), "; ");
+  };
+  test.equal("of no tokenizer nothing is said", notes(), "");
+  foreign.tokenizer = std::make_unique<AsciiTokenizer>(false);
+  test.equal("of one that is left out", notes(),
+             "the tokenizer, ascii, is left out: files of Hugging Face's are written of byte pairs only");
+  foreign.tokenizer = train_byte_pairs({tell_stories(1, 1, 3000)}, 290);
+  test.equal("nor of one that is written", notes(), "");
+}
+
 void documents(Test& test) {
   const auto trained = train_byte_pairs({tell_stories(1, 1, 3000)}, 300);
   const auto with_end = read_tokenizer_json(tokenizer_json(*trained), "t");
@@ -836,6 +871,7 @@ int main(int argc, char** argv) {
   test.run("llm.c, back", llm_c_back);
   test.run("tokenizers", tokenizers);
   test.run("added tokens", added_tokens);
+  test.run("conversions", conversions);
   test.run("documents", documents);
   test.run("raw tokens", raw_tokens);
   test.run("damage", damage);

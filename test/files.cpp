@@ -1,7 +1,9 @@
 // Everything that reads, writes or explains: JSON, configurations, checkpoints, options, logs, progress, figures; above
 // all what happens when a file or a command line is wrong.
+#include <cerrno>
 #include <cmath>
 #include <csignal>
+#include <cstring>
 #include <limits>
 #include <locale>
 #include <map>
@@ -78,6 +80,8 @@ void text_forms(Test& test) {
   test.equal("in a page", markup_text("<a b=\"1\">&\n\tü\x1b"), "&lt;a b=&quot;1&quot;&gt;&amp;\n\tü?");
   test.equal("in a page, broken letters", markup_text("\xff<"), "?&lt;");
   test.equal("commas", with_commas(1204224), "1,204,224");
+  test.equal("counted", counted(0, "token") + ", " + counted(1, "token") + ", " + counted(1204, "token"),
+             "0 tokens, 1 token, 1,204 tokens");
   test.equal("commas, three digits", with_commas(999), "999");
   test.equal("commas, negative", with_commas(-999999), "-999,999");
   test.equal("commas, smallest", with_commas(INT64_MIN), "-9,223,372,036,854,775,808");
@@ -360,7 +364,7 @@ void safetensors(Test& test) {
   test.equal("as float from double", two[0], 0.1f);
   const std::string prefix = path + ": ";
   const auto says = [&](const std::string& message, auto ask) {
-    test.equal(message, message_of(ask), prefix + message + "; nothing was changed");
+    test.equal(message, message_of(ask), prefix + message);
   };
   says("it has no tensor head", [&] { file.entry("head"); });
   says("its metadata lacks \"task\"", [&] { file.metadata("task"); });
@@ -395,9 +399,8 @@ void safetensors_truncated(Test& test) {
   for (size_t size = bytes.size(); size-- > 0;) {
     std::filesystem::resize_file(cut, size);
     const std::string message = message_of([&] { SafetensorsFile file(cut); });
-    const bool clear = message.compare(0, cut.size() + 2, cut + ": ") == 0 &&
-                       message.find("; nothing was changed") != std::string::npos &&
-                       message.find(" bytes long") != std::string::npos;
+    const bool clear =
+        message.compare(0, cut.size() + 2, cut + ": ") == 0 && message.find(" bytes long") != std::string::npos;
     if (!clear) test.check("cut to " + std::to_string(size) + " bytes", false, message);
     refused += clear;
   }
@@ -407,7 +410,7 @@ void safetensors_truncated(Test& test) {
   test.throws("one byte more", "its header promises " + whole + ": something was added",
               [&] { SafetensorsFile file(cut); });
   write_bytes(cut, bytes.substr(0, bytes.size() - 1));
-  test.throws("one byte less", "bytes long, its header promises " + whole + ": truncated; nothing was changed",
+  test.throws("one byte less", "bytes long, its header promises " + whole + ": truncated",
               [&] { SafetensorsFile file(cut); });
 }
 
@@ -423,9 +426,8 @@ void safetensors_bits(Test& test) {
   for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
     put(bit / 8, static_cast<char>(bytes[bit / 8] ^ 1 << bit % 8));
     const std::string message = message_of([&] { SafetensorsFile file(flipped); });
-    const bool clear = message.compare(0, flipped.size() + 2, flipped + ": ") == 0 &&
-                       message.find("; nothing was changed") != std::string::npos &&
-                       message.find('\n') == std::string::npos;
+    const bool clear =
+        message.compare(0, flipped.size() + 2, flipped + ": ") == 0 && message.find('\n') == std::string::npos;
     if (!clear) test.check("bit " + std::to_string(bit), false, message.empty() ? "not noticed" : message);
     refused += clear;
     put(bit / 8, bytes[bit / 8]);
@@ -444,7 +446,7 @@ void safetensors_bits(Test& test) {
   changed = bytes;
   std::swap(changed[changed.size() - 40], changed[changed.size() - 12]);
   write_bytes(flipped, changed);
-  test.throws("two bytes swapped", ": damaged; nothing was changed", [&] { SafetensorsFile file(flipped); });
+  test.throws("two bytes swapped", ": damaged", [&] { SafetensorsFile file(flipped); });
 }
 
 std::string with_header(const std::string& header, const std::string& data = "") {
@@ -468,8 +470,7 @@ void safetensors_foreign(Test& test) {
 
   const auto refuses = [&](const std::string& bytes, const std::string& message) {
     write_bytes(path, bytes);
-    test.equal(message, message_of([&] { SafetensorsFile file(path); }),
-               path + ": " + message + "; nothing was changed");
+    test.equal(message, message_of([&] { SafetensorsFile file(path); }), path + ": " + message);
   };
   const auto tensor = [&](const std::string& entry) { return with_header("{\"a\":" + entry + "}", eight); };
   const auto fields = [&](const char* dtype, const char* shape, const char* offsets) {
@@ -646,6 +647,42 @@ void kept_files(Test& test, const TemporaryFolder& folder) {
   std::filesystem::create_symlink("nowhere", folder.file("link"));
   test.throws("a link to nowhere", "link is a link to nowhere, which does not exist",
               [&] { make_folder(folder.file("link/x")); });
+}
+
+// What a program is about to write: never what it reads, and only where it can.
+void outputs(Test& test) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a"), hard = folder.file("hard"), link = folder.file("link"),
+                    nothing = folder.file("nothing");
+  write_bytes(path, "1");
+  std::filesystem::create_hard_link(path, hard);
+  std::filesystem::create_symlink(path, link);
+  std::filesystem::create_directory_symlink(folder.path(), folder.file("here"));
+  const auto refused = [&](const std::string& output) {
+    return message_of([&] { check_output(output, true, {nothing, path}); });
+  };
+  const std::string why = " is read here and never replaced; choose another one";
+  for (const std::string& same : {path, folder.path() + "/./a", folder.path() + "//a"})
+    test.equal("the same file", refused(same), same + ": this file" + why);
+  for (const std::string& other : {hard, link, folder.file("here") + "/a"})
+    test.equal("by another name", refused(other), other + ": this is " + path + ", which" + why);
+  write_bytes(folder.file("b"), "1");
+  check_output(folder.file("b"), true, {nothing, path});
+  check_output(nothing, false, {nothing, path});
+  test.throws("not forced", "b: this file exists already", [&] { check_output(folder.file("b"), false, {path}); });
+  const auto cannot = [&](const std::string& name, const std::string& output, const std::string& words) {
+    test.equal(name, message_of([&] { check_writable(output); }), output + ": cannot write: " + words);
+  };
+  cannot("a folder", folder.path(), "expected a file, found a folder");
+  cannot("no folder", nothing + "/x", "there is no folder " + nothing);
+  cannot("a file for a folder", path + "/x", "Not a directory");
+  cannot("a long name", folder.file(std::string(300, 'n')), std::strerror(ENAMETOOLONG));
+  if (std::filesystem::exists("/proc/self"))
+    test.throws("where nothing can be made", "/proc/x: cannot write: ", [] { check_writable("/proc/x"); });
+  check_writable(path);
+  check_writable("relative");
+  test.check("nothing is made", !exists(nothing) && !exists("relative") && read_bytes(path) == "1");
+  test.equal("or left", leftovers(folder), 0);
 }
 
 void folder_locks(Test& test) {
@@ -1450,6 +1487,7 @@ int main(int argc, char** argv) {
   test.run("safetensors_bits", safetensors_bits);
   test.run("safetensors_foreign", safetensors_foreign);
   test.run("atomic_file", atomic_file);
+  test.run("outputs", outputs);
   test.run("folder_lock", folder_locks);
   test.run("options", options);
   test.run("options_without_names", options_without_names);

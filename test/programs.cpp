@@ -380,7 +380,7 @@ class OtherPrograms {
     expect(shell, "no such file", "--data nowhere" + TEXT, 1, "nowhere");
     write_bytes(shell.file("latin"), std::string(300, 'x') + "\xE9" + std::string(300, 'x'));
     expect(shell, "not ASCII", "--data latin" + TEXT, 1, "latin");
-    expect(shell, "replaced", "--data latin --replace" + TEXT, 0, "replaced 1 characters");
+    expect(shell, "replaced", "--data latin --replace" + TEXT, 0, "replaced 1 character by");
     expect(shell, "too short a text", "--data text --context 500" + TEXT + "--context 500", 1, "less than a window");
     expect(shell, "lengths", "--name l --steps 1 --evaluate-lengths 4,16 --length-windows 8 --position alibi" + TEXT, 0,
            "perplexity of the last token at length");
@@ -776,6 +776,21 @@ class OtherPrograms {
                  "--eval-samples 2 --sample-length 0 --threads 1");
     const Outcome here = shell.script(convert + "runs/h --to hf --save hf; cd hf && " + convert + ".");
     test_.check("the folder that one is in", here.status == 0 && here.says("saved hf.safetensors"), here.output);
+    test_.check("a tokenizer that stays behind",
+                shell.script(convert + "runs/h --to hf --save hf-2").says("note: the tokenizer, ascii, is left out"));
+    expect(shell, "a folder of Hugging Face's", "hf", 1,
+           "hf/model.safetensors: a safetensors file, but no checkpoint of ours; ./convert makes one of a model of "
+           "Hugging Face's\n");
+    expect(shell, "converted without a tokenizer", "hf/hf.safetensors", 1,
+           "hf/hf.safetensors: has no tokenizer: none was converted with this model; ./convert --tokenizer NAME gives "
+           "it one\n");
+    test_.check("so does a map of it",
+                shell.script("'" + folder_ + "/inspect' heatmap hf/hf.safetensors --prompt a").says(": none was"));
+    const Outcome given = shell.script(convert + "hf --save h.safetensors --tokenizer runs/t");
+    test_.check("a run's tokenizer", given.status == 0 && given.says("parameters, ascii\n"), given.output);
+    expect(shell, "which it writes with", "h.safetensors --length 1 --prompt a", 0, "1 token in ");
+    test_.check("a folder of runs has none",
+                shell.script(convert + "hf --tokenizer runs --save x").says("or a run's model.safetensors\n"));
   }
 
   void generation() {
@@ -816,7 +831,12 @@ class OtherPrograms {
         "2> /dev/null && sleep 0.1; done; kill -KILL $child 2> /dev/null; wait $child; echo status $?");
     test_.check("a signal while the prompt is read", waiting.says("waits") && waiting.says("status 143"),
                 waiting.output);
-    expect(shell, "not ASCII", "runs/t --prompt '\xC3\xA9'", 1, "--prompt");
+    expect(shell, "not ASCII", "runs/t --prompt '\xC3\xA9'", 1,
+           "generate: --prompt: line 1, byte 0: '\u00E9' (U+00E9) is no 7-bit ASCII character\n");
+    write_bytes(shell.file("mark"), "\uFEFFOne ");
+    expect(shell, "a byte order mark", "runs/t --prompt-file mark", 1, "U+FEFF, a byte order mark, is no 7-bit ASCII");
+    shell.script("head -c 2000 runs/t/model.safetensors > cut");
+    expect(shell, "a cut file is read only", "cut", 1, "truncated, or not a safetensors file\n");
     expect(shell, "nothing", "", 2, "expected CHECKPOINT");
   }
 
@@ -1173,7 +1193,10 @@ class OtherPrograms {
     expect(shell, "a map of images' files", "heatmap runs/t --test a.bin", 2,
            "--test: runs/t/model.safetensors reads text");
     expect(shell, "a map of symbols", "heatmap " + a, 1, "reads neither images nor text");
-    expect(shell, "a letter that it has not", "heatmap runs/t --prompt \u00fc", 1, "--prompt");
+    expect(shell, "a letter that it has not", "heatmap runs/t --prompt \u00fc", 1,
+           "inspect: --prompt: line 1, byte 0: '\u00fc' (U+00FC) is no 7-bit ASCII character\n");
+    write_bytes(shell.file("digits"), std::string(100, '1'));
+    expect(shell, "the end of a text", "counts --data digits --last 0", 0, "5 of the end of digits asked");
     expect(shell, "a map over another", "heatmap runs/t --prompt ab --out runs/t/heatmap.svg", 1,
            "this file exists already");
     expect(shell, "no such layer", "heatmap runs/t --prompt ab --layers 9", 2, "--layers 9: the model has 1");

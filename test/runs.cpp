@@ -362,6 +362,33 @@ class RunsTest {
     expect(inspect, "unless it is wanted here", "clusters" + run + " --force", 0, "saved out");
     beside_a_checkpoint(inspect);
     folder_of_a_conversion();
+    conversion_over_its_model();
+  }
+
+  // What is read is no place to write to, with --force neither.
+  void conversion_over_its_model() {
+    const Shell convert(program("convert"));
+    convert.script("'" + program("train_text") + "' --quiet --name g --norm affine --gelu tanh --tied-head" + TEXT +
+                   "--steps 1; '" + program("convert") + "' runs/g --to hf --save hf; '" + program("convert") +
+                   "' runs/g --to llm.c --save g.bin; mkdir l; ln -s ../runs/g l/g; ln runs/g/model.safetensors hard");
+    const std::string all = "cat runs/g/model.safetensors hf/* g.bin | cksum";
+    const std::string before = convert.script(all).output;
+    const std::string same = ": this file is read here and never replaced; choose another one\n",
+                      other = ": this is runs/g/model.safetensors, which is read here and never replaced";
+    for (const auto& [arguments, words] : {std::pair("runs/g --to llm.c --save runs/g/model.safetensors", same),
+                                           {"runs/g --to nanogpt --save runs/g/model.safetensors", same},
+                                           {"runs/g --to hf --save runs/g", same},
+                                           {"runs/g --to llm.c --save l/g/model.safetensors", other},
+                                           {"runs/g --to llm.c --save hard", other},
+                                           {"hf --save hf/model.safetensors", same},
+                                           {"hf --save hf/config.json", same},
+                                           {"g.bin --save g.bin", same},
+                                           {"hf --tokenizer runs/g --save runs/g/model.safetensors", same}})
+      for (const char* force : {"", " --force"}) expect(convert, arguments, std::string(arguments) + force, 1, words);
+    expect(convert, "into no folder", "hf --save nosuch/g.safetensors", 1,
+           "nosuch/g.safetensors: cannot write: there is no folder nosuch\n");
+    expect(convert, "over a folder", "g.bin --save hf --force", 1, "hf: cannot write: expected a file, found a folder");
+    test_.equal("all that was read stays", convert.script(all).output, before);
   }
 
   // Without --out a figure lies beside its checkpoint, and what lay there is kept.

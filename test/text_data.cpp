@@ -8,6 +8,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/safetensors.h"
 #include "base/text.h"
 #include "check.h"
 #include "gpt2_pieces.h"
@@ -115,8 +116,17 @@ void characters_as_tokens(Test& test) {
   test.equal("ascii comes back", strict.decode(encode(strict, plain)), plain);
   strict.check(plain, "x");
   test.equal("ascii refuses", message_of([&] { strict.check("a\nbc\u00E9", "x.txt"); }),
-             "x.txt: line 2, byte 4: '\u00E9' is no 7-bit ASCII character "
+             "x.txt: line 2, byte 4: '\u00E9' (U+00E9) is no 7-bit ASCII character "
              "(where text is read, --replace puts '?' there; --tokenizer bytes takes everything)");
+  test.equal("of a prompt without what helps elsewhere", message_of([&] { strict.check_prompt("\u00E9", "--prompt"); }),
+             "--prompt: line 1, byte 0: '\u00E9' (U+00E9) is no 7-bit ASCII character");
+  for (const auto& [first, name] : {std::pair("\uFEFF", "U+FEFF, a byte order mark,"),
+                                    {"\u200B", "U+200B"},
+                                    {"\u0085", "U+0085"},
+                                    {"\U0001F600", "'\U0001F600' (U+1F600)"}})
+    test.equal("and names it", strict.complaint(first + std::string("a")),
+               std::string("line 1, byte 0: ") + name + " is no 7-bit ASCII character");
+  test.equal("ascii has all of its own", strict.complaint(plain) + lenient.complaint(accents), "");
   test.throws("ascii refuses a byte", "byte 0xFF is no 7-bit", [&] { strict.check("a\xFF", "x"); });
   lenient.check(accents, "x");
   std::vector<int32_t> tokens;
@@ -318,6 +328,13 @@ void tokenizer_files(Test& test) {
     const auto again = tokenizer_from_json(Json::parse(line, "x"), "x");
     test.equal(tokenizer->name() + " from a checkpoint's line", again->to_json().text(), line);
   }
+  std::filesystem::create_directory(folder.file("run"));
+  test.throws("a folder without any", "no tokenizer is in this folder; expected encoder.json and vocab.bpe",
+              [&] { open_tokenizer(folder.file("run"), false); });
+  SafetensorsWriter checkpoint;
+  checkpoint.metadata("data", Json::object().set("tokenizer", trained->to_json()).text());
+  checkpoint.save(folder.file("run") + "/model.safetensors");
+  test.check("a run's folder", open_tokenizer(folder.file("run"), false)->to_json() == trained->to_json());
   test.throws("no file", "--tokenizer nowhere: expected ascii, bytes, a tokenizer's file or a folder",
               [] { open_tokenizer("nowhere", false); });
   const std::string good = tokenizer_file_text(*trained);
@@ -749,6 +766,30 @@ Outcome run(const std::string& command) {
   return outcome;
 }
 
+// With the shards s_000000.bin … of a.txt and b.txt in the folder.
+template <class Expect>
+void written_over_what_is_read(Test& test, const TemporaryFolder& folder, const Expect& expect) {
+  const std::string stays = " this file is read here and never replaced; choose another one\n";
+  const std::string text = read_bytes(folder.file("a.txt")), shard = read_bytes(folder.file("s_000001.bin"));
+  write_bytes(folder.file("x_000007.bin"), text);
+  expect("a tokenizer over its text", "--train 257 --save a.txt --force a.txt", 1, "a.txt:" + stays);
+  expect("over a tokenizer", "--tokenizer t.json --save t.json --force a.txt", 1, "t.json:" + stays);
+  expect("over a shard", "--tokenizer t.json --decode 's_*.bin' --save s_000001.bin --force", 1,
+         "s_000001.bin:" + stays);
+  expect("shards over a text", "--out x --force x_000007.bin", 1, "x_000007.bin:" + stays);
+  test.check("all stay", read_bytes(folder.file("a.txt")) == text && read_bytes(folder.file("s_000001.bin")) == shard &&
+                             read_bytes(folder.file("x_000007.bin")) == text);
+  for (const char* words : {"--out nosuch/x a.txt", "--train 300 --save t2.json --out nosuch/x a.txt"})
+    expect(words, words, 1, "tokenize: nosuch/x_000000.bin: cannot write: there is no folder nosuch\n");
+  test.check("which shows before anything is learnt", !std::filesystem::exists(folder.file("t2.json")));
+  expect("no folder for a tokenizer", "--train 300 --save nosuch/t a.txt", 1,
+         "tokenize: nosuch/t: cannot write: there is no folder nosuch\n");
+  expect("a folder for a tokenizer", "--train 300 --save . --force a.txt", 1,
+         "tokenize: .: cannot write: expected a file, found a folder\n");
+  write_bytes(folder.file("one.txt"), "a");
+  expect("one token", "--tokenizer ascii --out one one.txt", 0, "one.txt: 1 byte, 1 token (ascii), 1.00 bytes each");
+}
+
 void program(Test& test) {
   const TemporaryFolder folder;
   const auto tokenize = (std::filesystem::absolute(test.program()).parent_path().parent_path() / "tokenize").string();
@@ -779,11 +820,13 @@ void program(Test& test) {
   expect("a size of no shards", "--shard-tokens 9 a.txt", 2, "--shard-tokens 9: of which shards? (--out PREFIX)");
   write_bytes(folder.file("empty.txt"), "");
   expect("learnt from nothing", "--train 300 --save few.json empty.txt", 1, "empty.txt: the file is empty");
+  written_over_what_is_read(test, folder, expect);
   expect("shards that were more", "--tokenizer t.json --out s --force b.txt", 0, "s_000001.bin: removed, of more");
   test.check("are gone", !std::filesystem::exists(folder.file("s_000001.bin")));
   expect("text instead of shards", "--decode a.txt", 1, "a.txt: ");
   write_bytes(folder.file("c.txt"), "caf\u00E9");
-  expect("not ascii", "--tokenizer ascii c.txt", 1, "c.txt: line 1, byte 3: '\u00E9' is no 7-bit ASCII character");
+  expect("not ascii", "--tokenizer ascii c.txt", 1,
+         "c.txt: line 1, byte 3: '\u00E9' (U+00E9) is no 7-bit ASCII character");
   expect("replaced", "--tokenizer ascii --replace c.txt", 0, "4 tokens (ascii), 1.25 bytes each");
 }
 

@@ -201,7 +201,7 @@ std::string draw_maps(const TextMaps& maps, const std::string& title) {
 }
 
 std::vector<int32_t> tokens_of(const HeatMapSettings& settings, const Tokenizer& tokenizer, const Model& model) {
-  tokenizer.check(settings.prompt, "--prompt");
+  tokenizer.check_prompt(settings.prompt, "--prompt");
   std::vector<int32_t> tokens;
   tokenizer.encode(settings.prompt, tokens);
   const int most = std::min(model.longest(), MOST_TOKENS);
@@ -249,7 +249,8 @@ int inspect_heatmap(const std::vector<std::string>& words) {
   for (const char* name : {"prompt", "test", "format", "first", "images"})
     if (options.given(name) && images == (name == std::string("prompt")))
       throw UsageError(text("--%s: %s reads %s", name, file.path().c_str(), images ? "images" : "text"));
-  if (!images && !(state.data.is(Json::Kind::Object) && state.data.find("tokenizer")))
+  const bool converted = state.program == "convert";  // and may lack its tokenizer, which is said where that is read
+  if (!images && !converted && !(state.data.is(Json::Kind::Object) && state.data.find("tokenizer")))
     throw Error(file.path() + ": this " + state.model + " reads neither images nor text");
   images ? map_images(settings, file, state) : map_text(settings, file, state);
   return 0;

@@ -225,6 +225,39 @@ void check_replaced(const std::string& path, bool force) {
                                : ": this file exists already; choose another one, or --force replaces it"));
 }
 
+void check_not_read(const std::string& path, const std::vector<std::string>& read) {
+  for (const std::string& other : read) {
+    std::error_code none;
+    if (!std::filesystem::equivalent(path, other, none)) continue;
+    const bool same_name =
+        std::filesystem::path(path).lexically_normal() == std::filesystem::path(other).lexically_normal();
+    throw Error(path + (same_name ? ": this file" : ": this is " + other + ", which") +
+                " is read here and never replaced; choose another one");
+  }
+}
+
+void check_writable(const std::string& path) {
+  std::error_code none;
+  if (std::filesystem::is_directory(path, none)) throw Error(path + ": cannot write: expected a file, found a folder");
+  struct stat status;
+  if (lstat(path.c_str(), &status) != 0 && errno != ENOENT) fail(path, errno);  // such as a name that is too long
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  if (!folder.empty() && !std::filesystem::is_directory(folder, none))
+    throw Error(path + ": cannot write: there is no folder " + folder);
+  // Permissions alone do not tell: the disk may be full, or read only.
+  const std::string temporary = temporary_name(path);
+  const int descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor < 0) fail(path, errno);
+  close(descriptor);
+  unlink(temporary.c_str());
+}
+
+void check_output(const std::string& path, bool force, const std::vector<std::string>& read) {
+  check_not_read(path, read);
+  check_writable(path);
+  check_replaced(path, force);
+}
+
 bool is_there(const std::string& path) {
   struct stat status;
   return lstat(path.c_str(), &status) == 0;

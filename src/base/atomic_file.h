@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace petroglyph {
 
@@ -58,6 +59,16 @@ void write_keeping(const std::string& path, std::string_view content);
 // What we did not write is never replaced: throws Error where the file is there, unless `force`; a device, a pipe or a link to a
 // file never is.
 void check_replaced(const std::string& path, bool force);
+
+// What is made of files replaces none of them, forced or not: throws Error where `path` is one of those that are read, under
+// whatever name.
+void check_not_read(const std::string& path, const std::vector<std::string>& read);
+
+// Before long work rather than behind it: throws Error where write_file_atomically(path) could not begin.
+void check_writable(const std::string& path);
+
+// All three, of one file.
+void check_output(const std::string& path, bool force, const std::vector<std::string>& read);
 
 // Whether something lies there; an unreachable path is not there.
 bool is_there(const std::string& path);

@@ -117,9 +117,7 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path), file_(p
   check_data();
 }
 
-void SafetensorsFile::fail(const std::string& complaint) const {
-  throw Error(path_ + ": " + complaint + "; nothing was changed");
-}
+void SafetensorsFile::fail(const std::string& complaint) const { throw Error(path_ + ": " + complaint); }
 
 SafetensorsFile::Descriptor::Descriptor(const std::string& path)
     : number(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {  // a pipe is refused, not waited for

@@ -60,6 +60,10 @@ std::string with_commas(int64_t value) {
   return digits;
 }
 
+std::string counted(int64_t count, const char* noun) {
+  return with_commas(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
 std::string duration_text(double seconds) {
   if (!(seconds >= 0 && seconds < 1e9)) return "?";
   const long long whole = std::llround(seconds);

@@ -138,6 +138,17 @@ ForeignModel open_foreign(const std::string& path) {
   return is_llm_c(path) ? open_llm_c_model(path) : open_nano_gpt(path);
 }
 
+std::vector<std::string> files_of_foreign(const std::string& path) {
+  if (!std::filesystem::is_directory(path)) return {path};
+  std::vector<std::string> files = files_of_tokenizer(path);
+  for (const char* name : {"config.json", "model.safetensors", "pytorch_model.bin"}) files.push_back(path + "/" + name);
+  const std::string index = path + "/model.safetensors.index.json";
+  if (!std::filesystem::exists(index)) return files;
+  files.push_back(index);
+  for (const std::string& part : parts_of_index(index)) files.push_back(part);
+  return files;
+}
+
 std::unique_ptr<Model> load_foreign(const ForeignModel& foreign, Ops& ops) {
   const Translation& t = foreign.translation;
   const Weights& weights = *foreign.weights;

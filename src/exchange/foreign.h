@@ -23,6 +23,8 @@ struct ForeignModel {
 
 // Throws Error, with the path, for what is damaged or cannot be said.
 ForeignModel open_foreign(const std::string& path);
+// The files that it may read.
+std::vector<std::string> files_of_foreign(const std::string& path);
 
 // The model with its weights. Throws Error where a tensor is missing, of another shape, or has no place in it.
 std::unique_ptr<Model> load_foreign(const ForeignModel& foreign, Ops& ops);
@@ -30,8 +32,11 @@ std::unique_ptr<Model> load_foreign(const ForeignModel& foreign, Ops& ops);
 // Writes it as a checkpoint with its tokenizer, if it has one. Returns the number of parameters.
 int64_t save_as_checkpoint(const ForeignModel& foreign, const std::string& from, const std::string& path);
 
-// A checkpoint as a folder of Hugging Face's.
-void save_as_hugging_face(const std::string& checkpoint, const std::string& folder, Precision precision);
+// A checkpoint as a folder of Hugging Face's. Returns what is left out.
+std::vector<std::string> save_as_hugging_face(const std::string& checkpoint, const std::string& folder,
+                                              Precision precision);
+// The files that it writes, and those of other tokenizers that it refuses.
+std::vector<std::string> files_of_hugging_face(const std::string& folder);
 // As nanoGPT's ckpt.pt, and as llm.c's file, which replace what is there; only GPT-2 as these programs have it. No tokenizer: both
 // have GPT-2's beside them.
 void save_as_nano_gpt(const std::string& checkpoint, const std::string& path, Precision precision);

@@ -109,13 +109,20 @@ Files tokenizer_files(const BytePairTokenizer& tokenizer) {
   return files;
 }
 
-// Nothing that is no model of Hugging Face's may be replaced, and no other tokenizer's file may stay, which a reader could prefer.
-void check_hugging_face_folder(const std::string& folder, const Files& replaced) {
+constexpr const char* TOKENIZER_FILES[] = {
+    "tokenizer.json",          "vocab.json",           "merges.txt", "encoder.json", "vocab.bpe", "added_tokens.json",
+    "special_tokens_map.json", "tokenizer_config.json"};
+
+// Nothing that is no model of Hugging Face's may be replaced.
+void check_no_checkpoint(const std::string& folder) {
   const std::string weights = folder + "/model.safetensors";
   if (is_there(weights) && is_checkpoint(SafetensorsFile(weights)))
     throw Error(folder + ": a checkpoint of ours lies there as model.safetensors; choose another folder");
-  for (const char* name : {"tokenizer.json", "vocab.json", "merges.txt", "encoder.json", "vocab.bpe",
-                           "added_tokens.json", "special_tokens_map.json", "tokenizer_config.json"})
+}
+
+// No other tokenizer's file may stay, which a reader could prefer.
+void check_no_other_tokenizer(const std::string& folder, const Files& replaced) {
+  for (const char* name : TOKENIZER_FILES)
     if (!replaced.count(name) && is_there(folder + "/" + name))
       throw Error(folder + "/" + name +
                   ": of another tokenizer than what is written; remove it, or choose another folder");
@@ -123,7 +130,15 @@ void check_hugging_face_folder(const std::string& folder, const Files& replaced)
 
 }  // namespace
 
-void save_as_hugging_face(const std::string& checkpoint, const std::string& folder, Precision precision) {
+std::vector<std::string> files_of_hugging_face(const std::string& folder) {
+  std::vector<std::string> files = {folder + "/model.safetensors", folder + "/config.json"};
+  for (const char* name : TOKENIZER_FILES) files.push_back(folder + "/" + name);
+  return files;
+}
+
+std::vector<std::string> save_as_hugging_face(const std::string& checkpoint, const std::string& folder,
+                                              Precision precision) {
+  check_no_checkpoint(folder);
   const OwnModel own(checkpoint);
   BackTranslation back = translate_back(own.state().model, own.state().config, checkpoint);
   if (precision != Precision::F32) back.config.set("dtype", precision == Precision::F16 ? "float16" : "bfloat16");
@@ -141,11 +156,14 @@ void save_as_hugging_face(const std::string& checkpoint, const std::string& fold
   const auto* pairs = dynamic_cast<const BytePairTokenizer*>(tokenizer.get());
   if (pairs) check_spellings(*pairs, checkpoint);
   const Files files = pairs ? tokenizer_files(*pairs) : Files();
-  check_hugging_face_folder(folder, files);
+  check_no_other_tokenizer(folder, files);
   make_folder(folder);
   writer.save(folder + "/model.safetensors");
   write_file_atomically(folder + "/config.json", back.config.text() + "\n");
   for (const auto& [name, content] : files) write_file_atomically(folder + "/" + name, content);
+  if (!tokenizer || pairs) return {};
+  return {"the tokenizer, " + tokenizer->name() +
+          ", is left out: files of Hugging Face's are written of byte pairs only"};
 }
 
 void save_as_nano_gpt(const std::string& checkpoint, const std::string& path, Precision precision) {

@@ -5,6 +5,7 @@
 #include <deque>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "base/half.h"
@@ -14,6 +15,12 @@
 namespace petroglyph {
 
 namespace {
+
+std::string part_of_index(const std::string& path, const Json& name) {
+  const std::filesystem::path part(name.string());
+  if (part.empty() || part.filename() != part) throw Error("\"" + part.string() + "\" is no name of a file beside it");
+  return (std::filesystem::path(path).parent_path() / part).string();
+}
 
 class SafetensorsWeights final : public Weights {
  public:
@@ -45,11 +52,9 @@ class SafetensorsWeights final : public Weights {
     std::map<std::string, const SafetensorsFile*> open;
     try {
       for (const auto& [name, file] : json.at("weight_map").members()) {
-        const std::filesystem::path part(file.string());
-        if (part.empty() || part.filename() != part)
-          throw Error("\"" + part.string() + "\" is no name of a file beside it");
-        const SafetensorsFile*& found = open[part.string()];
-        if (!found) found = &files_.emplace_back((std::filesystem::path(path).parent_path() / part).string());
+        const std::string part = part_of_index(path, file);
+        const SafetensorsFile*& found = open[part];
+        if (!found) found = &files_.emplace_back(part);
         found->entry(name);  // throws where it is not there
         file_of_[name] = found;
       }
@@ -81,6 +86,17 @@ std::string bytes_of(const std::string& name, const std::vector<float>& values, 
   std::string bytes(halves.size() * sizeof(uint16_t), '\0');
   std::memcpy(bytes.data(), halves.data(), bytes.size());
   return bytes;
+}
+
+std::vector<std::string> parts_of_index(const std::string& path) {
+  const Json json = Json::parse(read_regular_file(path), path);
+  std::set<std::string> parts;
+  try {
+    for (const auto& [tensor, file] : json.at("weight_map").members()) parts.insert(part_of_index(path, file));
+  } catch (const Error& error) {
+    throw Error(path + ": " + error.what());
+  }
+  return {parts.begin(), parts.end()};
 }
 
 std::unique_ptr<Weights> safetensors_weights(const std::string& path) {

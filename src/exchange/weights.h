@@ -28,6 +28,8 @@ enum class Precision { F32, F16, BF16 };
 // Throws Error, which names the tensor, for a number that would become infinite.
 std::string bytes_of(const std::string& name, const std::vector<float>& values, Precision precision);
 
+// The parts that an index names, as paths: files beside it.
+std::vector<std::string> parts_of_index(const std::string& path);
 // One file, or an index in JSON beside its files.
 std::unique_ptr<Weights> safetensors_weights(const std::string& path);
 

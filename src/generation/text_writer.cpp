@@ -16,7 +16,7 @@ double TextWriter::seconds() const {
 }
 
 std::vector<int32_t> TextWriter::tokens_of(const std::string& prompt, const std::string& origin, bool first) const {
-  tokenizer_.check(prompt, origin);
+  tokenizer_.check_prompt(prompt, origin);
   return prompt_tokens(tokenizer_, prompt, first ? model_.window() : 0, how_.special);
 }
 
@@ -39,12 +39,11 @@ void TextWriter::write(Generator& generator, CharacterWriter& out) {
 
 void TextWriter::note_long_prompt(int64_t tokens, int64_t longest) const {
   if (how_.quiet || tokens <= longest) return;
-  std::fprintf(
-      stderr,
-      "note: the prompt has %s tokens and the model reads %s at most: it goes on from the last %s, and then %s\n",
-      with_commas(tokens).c_str(), with_commas(longest).c_str(), with_commas(longest).c_str(),
-      how_.window == Window::SLIDE ? "from as many again and again"
-                                   : "from the later half of what it had (--window slide: from as many)");
+  std::fprintf(stderr,
+               "note: the prompt has %s and the model reads %s at most: it goes on from the last %s, and then %s\n",
+               counted(tokens, "token").c_str(), with_commas(longest).c_str(), with_commas(longest).c_str(),
+               how_.window == Window::SLIDE ? "from as many again and again"
+                                            : "from the later half of what it had (--window slide: from as many)");
 }
 
 void TextWriter::continue_prompt(const std::string& prompt, const std::string& origin) {
@@ -62,16 +61,6 @@ void TextWriter::continue_prompt(const std::string& prompt, const std::string& o
   }
 }
 
-// What the tokenizer has not of a prompt; empty where it has all.
-std::string TextWriter::complaint_of(const std::string& prompt) const {
-  try {
-    tokenizer_.check(prompt, "the prompt");
-  } catch (const Error& error) {
-    return in_one_line(error.what());
-  }
-  return "";
-}
-
 void TextWriter::converse() {
   constexpr int64_t CAPACITY = 4096;  // of a model without a longest sequence
   Generator generator = this->generator(0, CAPACITY);
@@ -79,8 +68,8 @@ void TextWriter::converse() {
   for (bool first = true;;) {
     if (isatty(STDIN_FILENO)) std::printf("> "), std::fflush(stdout);
     if (!std::getline(std::cin, line)) break;
-    if (const std::string wrong = complaint_of(line); !wrong.empty()) {
-      std::fprintf(stderr, "note: %s; nothing of this line was read\n", wrong.c_str());
+    if (const std::string wrong = tokenizer_.complaint(line); !wrong.empty()) {
+      std::fprintf(stderr, "note: the prompt: %s; nothing of this line was read\n", in_one_line(wrong).c_str());
       continue;
     }
     const InterruptGuard guard;  // Ctrl-C ends an answer; between two it ends the program

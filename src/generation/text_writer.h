@@ -39,7 +39,6 @@ class TextWriter {
 
  private:
   std::vector<int32_t> tokens_of(const std::string& prompt, const std::string& origin, bool first) const;
-  std::string complaint_of(const std::string& prompt) const;
   void note_long_prompt(int64_t tokens, int64_t longest) const;
   Generator generator(int sample, int64_t capacity);
   void write(Generator& generator, CharacterWriter& out);

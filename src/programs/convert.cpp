@@ -48,18 +48,32 @@ void refuse_tensors(const std::string& path) {
   if (file == path) throw Error(path + ": expected the folder that it lies in, with its config.json");
 }
 
+void say_notes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) std::printf("note: %s\n", note.c_str());
+}
+
 void to_checkpoint(ConvertSettings& settings) {
   refuse_tensors(settings.from);
+  if (settings.save.empty()) settings.save = name_of(settings.from) + ".safetensors";
+  std::vector<std::string> read = files_of_foreign(settings.from);
+  for (const std::string& file : files_of_tokenizer(settings.tokenizer)) read.push_back(file);
+  check_output(settings.save, settings.force, read);
   ForeignModel foreign = open_foreign(settings.from);
   if (!settings.tokenizer.empty()) foreign.tokenizer = open_tokenizer(settings.tokenizer, false);
-  if (settings.save.empty()) settings.save = name_of(settings.from) + ".safetensors";
-  check_replaced(settings.save, settings.force);
   const int64_t parameters = save_as_checkpoint(foreign, settings.from, settings.save);
-  for (const std::string& note : foreign.translation.notes) std::printf("note: %s\n", note.c_str());
-  std::printf("%s: %s parameters, %s\n", foreign.translation.model.c_str(), with_commas(parameters).c_str(),
+  say_notes(foreign.translation.notes);
+  std::printf("%s: %s, %s\n", foreign.translation.model.c_str(), counted(parameters, "parameter").c_str(),
               foreign.tokenizer                                   ? foreign.tokenizer->name().c_str()
               : foreign.translation.classes.is(Json::Kind::Array) ? "of images"
                                                                   : "no tokenizer (--tokenizer gives it one)");
+}
+
+// Of a folder only the files that are written count: what else lies in it stays.
+void check_folder(const ConvertSettings& settings, const std::string& checkpoint) {
+  const std::vector<std::string> files = files_of_hugging_face(settings.save);
+  for (const std::string& file : files) check_not_read(file, {checkpoint});
+  check_replaced(settings.save, settings.force);
+  if (is_there(settings.save)) check_writable(files[0]);
 }
 
 void from_checkpoint(ConvertSettings& settings) {
@@ -68,12 +82,12 @@ void from_checkpoint(ConvertSettings& settings) {
   const bool folder = settings.to == "hf";
   if (settings.save.empty())
     settings.save = name_of(settings.from) + (folder ? "-hf" : settings.to == "nanogpt" ? ".pt" : ".bin");
-  check_replaced(settings.save, settings.force);
+  const std::string checkpoint = checkpoint_path(settings.from);
+  folder ? check_folder(settings, checkpoint) : check_output(settings.save, settings.force, {checkpoint});
   const std::string& word = settings.precision;
   const Precision precision = word == "f32" ? Precision::F32 : word == "f16" ? Precision::F16 : Precision::BF16;
-  const std::string checkpoint = checkpoint_path(settings.from);
   if (folder)
-    save_as_hugging_face(checkpoint, settings.save, precision);
+    say_notes(save_as_hugging_face(checkpoint, settings.save, precision));
   else if (settings.to == "nanogpt")
     save_as_nano_gpt(checkpoint, settings.save, precision);
   else

@@ -104,9 +104,8 @@ int generate(int argc, char** argv) {
     writer.continue_prompt(prompt, settings.prompt_file.empty() ? "--prompt" : settings.prompt_file);
   }
   if (!settings.how.quiet)
-    std::fprintf(stderr, "%s tokens in %.1f s, %.0f tokens/s; %s at step %s, %s\n",
-                 with_commas(writer.written()).c_str(), writer.seconds(),
-                 static_cast<double>(writer.written()) / writer.seconds(), state.model.c_str(),
+    std::fprintf(stderr, "%s in %.1f s, %.0f tokens/s; %s at step %s, %s\n", counted(writer.written(), "token").c_str(),
+                 writer.seconds(), static_cast<double>(writer.written()) / writer.seconds(), state.model.c_str(),
                  with_commas(state.step).c_str(), ops->description().c_str());
   return guard && interrupted() ? INTERRUPTED_STATUS : 0;
 }

@@ -29,7 +29,7 @@ struct Settings {
     options.section("A tokenizer");
     options
         .add("tokenizer", &tokenizer,
-             "ascii, bytes, a tokenizer's file, or a folder with GPT-2's encoder.json and vocab.bpe")
+             "ascii, bytes, a tokenizer's file, a folder with GPT-2's encoder.json and vocab.bpe, or a checkpoint")
         .placeholder("NAME");
     options.add("replace", &replace, "ascii: '?' in place of every other character");
     options.add("train", &train, 0, 1 << 20, "instead, learns a byte pair encoding with so many tokens from the files");
@@ -46,6 +46,19 @@ struct Settings {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
+// Before the work: whether what is made can be written, and replaces nothing that is read.
+void check_outputs(const Settings& settings) {
+  std::vector<std::string> read;
+  if (settings.train == 0) read = files_of_tokenizer(settings.tokenizer);
+  for (const std::string& file : settings.files) {
+    if (!settings.decode) read.push_back(file);
+    if (settings.decode)
+      for (const std::string& shard : files_of_corpus(file)) read.push_back(shard);
+  }
+  if (!settings.save.empty()) check_output(settings.save, settings.force, read);
+  if (!settings.out.empty()) check_shards(settings.out, settings.force, read);
+}
+
 std::unique_ptr<Tokenizer> learn(const Settings& settings) {
   if (settings.train < 256)
     throw UsageError(text("--train %d: every byte is a token, expected at least 256", settings.train));
@@ -57,7 +70,7 @@ std::unique_ptr<Tokenizer> learn(const Settings& settings) {
   }
   const double start = now();
   auto tokenizer = train_byte_pairs(texts, settings.train);
-  std::printf("learnt %s tokens in %.1f s%s\n", with_commas(tokenizer->vocab()).c_str(), now() - start,
+  std::printf("learnt %s in %.1f s%s\n", counted(tokenizer->vocab(), "token").c_str(), now() - start,
               tokenizer->vocab() < settings.train ? "; no other pair occurs twice" : "");
   return tokenizer;
 }
@@ -78,11 +91,11 @@ void encode(const Settings& settings, const Tokenizer& tokenizer) {
     });
     seconds += now();
     const auto size = static_cast<double>(bytes.size());
-    std::printf("%s: %s bytes, %s tokens (%s), %.2f bytes each, %.0f MB/s", path.c_str(),
-                with_commas(static_cast<int64_t>(bytes.size())).c_str(), with_commas(count).c_str(),
+    std::printf("%s: %s, %s (%s), %.2f bytes each, %.0f MB/s", path.c_str(),
+                counted(static_cast<int64_t>(bytes.size()), "byte").c_str(), counted(count, "token").c_str(),
                 tokenizer.name().c_str(), count > 0 ? size / static_cast<double>(count) : 0.0,
                 seconds > 0 ? size / seconds * 1e-6 : 0.0);
-    if (replaced > 0) std::printf("; %s characters replaced", with_commas(replaced).c_str());
+    if (replaced > 0) std::printf("; %s replaced", counted(replaced, "character").c_str());
     std::printf("\n");
   }
   shards.finish();
@@ -114,7 +127,7 @@ int tokenize(int argc, char** argv) {
   if (options.given("shard-tokens") && settings.out.empty())
     throw UsageError(
         text("--shard-tokens %lld: of which shards? (--out PREFIX)", static_cast<long long>(settings.shard_tokens)));
-  if (!settings.save.empty()) check_replaced(settings.save, settings.force);
+  check_outputs(settings);
   const auto tokenizer =
       options.given("train") ? learn(settings) : open_tokenizer(settings.tokenizer, settings.replace);
   if (!settings.save.empty()) write_file_atomically(settings.save, tokenizer_file_text(*tokenizer));

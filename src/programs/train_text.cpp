@@ -76,11 +76,12 @@ void Session::prepare() {
   run->prepare(model.model, model.config(opened.tokenizer->vocab(), longest), *task, extras);
   characters_a_token = characters_a_target(*task, *opened.tokenizer, settings.seed, run->eval_samples());
   if (settings.quiet) return;
-  std::printf("%s tokens to learn from, %s to evaluate; %s; %s windows of %d an epoch\n",
-              with_commas(opened.training->size()).c_str(), with_commas(opened.validation->size()).c_str(),
-              opened.tokenizer->name().c_str(), with_commas(task->training_windows()).c_str(), text_settings.context);
+  std::printf("%s to learn from, %s to evaluate; %s; %s of %d an epoch\n",
+              counted(opened.training->size(), "token").c_str(), with_commas(opened.validation->size()).c_str(),
+              opened.tokenizer->name().c_str(), counted(task->training_windows(), "window").c_str(),
+              text_settings.context);
   if (opened.training->replaced() > 0)
-    std::printf("replaced %s characters by '?'\n", with_commas(opened.training->replaced()).c_str());
+    std::printf("replaced %s by '?'\n", counted(opened.training->replaced(), "character").c_str());
 }
 
 std::vector<std::string> Session::sample() {

@@ -208,18 +208,6 @@ class Chain final : public Corpus {
   std::vector<int64_t> ends_;
 };
 
-// In the order of their bytes, whatever the locale.
-std::vector<std::string> matching(const std::string& path) {
-  if (path.find_first_of("*?[") == std::string::npos || is_there(path)) return {path};
-  glob_t found{};
-  const int problem = glob(path.c_str(), GLOB_NOSORT, nullptr, &found);
-  std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  globfree(&found);
-  if (problem != 0 || paths.empty()) throw Error(path + ": no file has such a name");
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
-
 std::unique_ptr<Corpus> open_file(const std::string& path, const Tokenizer& tokenizer, TokenFormat format) {
   if (format == TokenFormat::UINT16) return std::make_unique<RawTokens<uint16_t>>(path, tokenizer.vocab());
   if (format == TokenFormat::UINT32) return std::make_unique<RawTokens<uint32_t>>(path, tokenizer.vocab());
@@ -244,9 +232,21 @@ TokenFormat token_format(const std::string& name) {
   return static_cast<TokenFormat>(std::find(names.begin(), names.end(), name) - names.begin());
 }
 
+// In the order of their bytes, whatever the locale.
+std::vector<std::string> files_of_corpus(const std::string& path) {
+  if (path.find_first_of("*?[") == std::string::npos || is_there(path)) return {path};
+  glob_t found{};
+  const int problem = glob(path.c_str(), GLOB_NOSORT, nullptr, &found);
+  std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  globfree(&found);
+  if (problem != 0 || paths.empty()) throw Error(path + ": no file has such a name");
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
 std::unique_ptr<Corpus> open_corpus(const std::string& path, const Tokenizer& tokenizer, TokenFormat format) {
   std::vector<std::unique_ptr<Corpus>> files;
-  for (const std::string& file : matching(path)) files.push_back(open_file(file, tokenizer, format));
+  for (const std::string& file : files_of_corpus(path)) files.push_back(open_file(file, tokenizer, format));
   if (files.size() == 1) return std::move(files[0]);
   return std::make_unique<Chain>(std::move(files));
 }

@@ -23,8 +23,8 @@ LanguageModeling::LanguageModeling(std::shared_ptr<const Corpus> training, const
 
 void LanguageModeling::check(const Corpus& corpus, const std::string& name) const {
   if (windows(corpus) > 0) return;
-  throw Error(name + ": " + with_commas(corpus.size()) + " tokens are less than a window of the context and its next " +
-              "token, " + with_commas(context_ + 1));
+  throw Error(name + ": " + counted(corpus.size(), "token") + (corpus.size() == 1 ? " is" : " are") +
+              " less than a window of the context and its next token, " + with_commas(context_ + 1));
 }
 
 Batch LanguageModeling::batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const {

@@ -10,8 +10,8 @@ namespace petroglyph {
 LastToken::LastToken(const Corpus& text, const std::string& name, int length, int longest, int windows)
     : text_(text), length_(length), longest_(longest), windows_(windows) {
   if (text.size() <= longest)
-    throw Error(petroglyph::text("%s: %s tokens are less than a window of %d and its next token", name.c_str(),
-                                 with_commas(text.size()).c_str(), longest));
+    throw Error(petroglyph::text("%s: %s %s less than a window of %d and its next token", name.c_str(),
+                                 counted(text.size(), "token").c_str(), text.size() == 1 ? "is" : "are", longest));
 }
 
 int LastToken::windows() const { return static_cast<int>(std::min<int64_t>(windows_, text_.size() - longest_)); }

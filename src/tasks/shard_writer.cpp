@@ -1,5 +1,6 @@
 #include "tasks/shard_writer.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -9,6 +10,29 @@
 #include "tasks/corpus.h"
 
 namespace petroglyph {
+
+namespace {
+
+std::string shard_path(const std::string& prefix, int number) { return prefix + text("_%06d.bin", number); }
+
+// Whether it is one of PREFIX's shards, whatever its number.
+bool is_shard_of(const std::string& prefix, const std::string& name) {
+  const size_t end = prefix.size() + 1, digits = name.size() - std::min(name.size(), end + 4);
+  return digits >= 6 && name.compare(0, end, prefix + "_") == 0 && is_shard(name) &&
+         name.find_first_not_of("0123456789", end) == end + digits;
+}
+
+}  // namespace
+
+void check_shards(const std::string& prefix, bool force, const std::vector<std::string>& read) {
+  const std::filesystem::path whole(prefix);
+  const std::string folder = whole.parent_path().string();
+  std::error_code none;  // a folder that is not there is complained of below
+  for (const auto& entry : std::filesystem::directory_iterator(folder.empty() ? "." : folder, none))
+    if (const std::string name = entry.path().filename().string(); is_shard_of(whole.filename().string(), name))
+      check_not_read((whole.parent_path() / name).string(), read);
+  check_output(shard_path(prefix, 0), force, read);
+}
 
 ShardWriter::ShardWriter(const std::string& prefix, int64_t shard_tokens, const Tokenizer& tokenizer, bool force)
     : prefix_(prefix), shard_tokens_(static_cast<size_t>(shard_tokens)), force_(force) {
@@ -38,13 +62,13 @@ void ShardWriter::remove_later() {
   }
 }
 
-std::string ShardWriter::path() const { return prefix_ + text("_%06d.bin", written_); }
+std::string ShardWriter::path() const { return shard_path(prefix_, written_); }
 
 void ShardWriter::write(size_t count) {
   const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(count);
   check_replaced(path(), force_);
   write_file_atomically(path(), shard_bytes({waiting_.begin(), end}));
-  std::printf("%s: %s tokens\n", path().c_str(), with_commas(static_cast<int64_t>(count)).c_str());
+  std::printf("%s: %s\n", path().c_str(), counted(static_cast<int64_t>(count), "token").c_str());
   waiting_.erase(waiting_.begin(), end);
   ++written_;
 }

@@ -9,6 +9,10 @@
 
 namespace petroglyph {
 
+// Before long work: throws Error where shards of that prefix could not be written, and where one of the files that are read could
+// be replaced by them, or be removed as a later one.
+void check_shards(const std::string& prefix, bool force, const std::vector<std::string>& read);
+
 class ShardWriter {
  public:
   // Into PREFIX_000000.bin, PREFIX_000001.bin, …; without a prefix nowhere. Files that are there are replaced, and later ones

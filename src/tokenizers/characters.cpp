@@ -24,6 +24,25 @@ Json head(const char* kind) {
   return json;
 }
 
+// Where a terminal would show nothing, or what the text tells it: controls, spaces of no width, the byte order mark.
+bool is_invisible(uint32_t code) {
+  return code < 0xA0 || code == 0xAD || (code >= 0x200B && code <= 0x200F) || (code >= 0x2028 && code <= 0x202E) ||
+         (code >= 0x2060 && code <= 0x206F) || code == 0xFEFF;
+}
+
+// "'é' (U+00E9)" of the character beyond ASCII that bytes begin with, "U+FEFF" where it would not be seen, "byte 0xE9" of none.
+std::string name_of_first(std::string_view bytes) {
+  const auto lead = static_cast<unsigned char>(bytes[0]);
+  const size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  const std::string character(bytes.substr(0, length));
+  if (utf8_prefix(character) != length) return text("byte 0x%02X", lead);
+  uint32_t code = lead & (0x7Fu >> length);
+  for (size_t i = 1; i < length; ++i) code = code << 6 | (static_cast<unsigned char>(character[i]) & 0x3Fu);
+  const std::string number = text("U+%04X", code);
+  if (code == 0xFEFF) return number + ", a byte order mark,";
+  return is_invisible(code) ? number : "'" + character + "' (" + number + ")";
+}
+
 }  // namespace
 
 size_t AsciiTokenizer::find_outside(std::string_view text) {
@@ -37,18 +56,12 @@ size_t AsciiTokenizer::find_outside(std::string_view text) {
   return at;
 }
 
-void AsciiTokenizer::check(std::string_view text, const std::string& origin) const {
+std::string AsciiTokenizer::complaint(std::string_view text) const {
   const size_t at = find_outside(text);
-  if (replace_ || at == text.size()) return;
+  if (replace_ || at == text.size()) return "";
   const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-  size_t length = 1;
-  while (length < 4 && utf8_prefix(text.substr(at, length)) != length) ++length;
-  const bool good = utf8_prefix(text.substr(at, length)) == length;
-  const std::string what = good ? "'" + std::string(text.substr(at, length)) + "'"
-                                : petroglyph::text("byte 0x%02X", static_cast<unsigned char>(text[at]));
-  throw Error(origin + ": line " + with_commas(line) + ", byte " + with_commas(static_cast<int64_t>(at)) + ": " + what +
-              " is no 7-bit ASCII character (where text is read, --replace puts '?' there; --tokenizer bytes takes "
-              "everything)");
+  return "line " + with_commas(line) + ", byte " + with_commas(static_cast<int64_t>(at)) + ": " +
+         name_of_first(text.substr(at, 4)) + " is no 7-bit ASCII character";
 }
 
 int64_t AsciiTokenizer::encode(std::string_view text, std::vector<int32_t>& tokens) const {

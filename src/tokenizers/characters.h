@@ -22,7 +22,7 @@ class AsciiTokenizer final : public Tokenizer {
 
   std::string name() const override { return "ascii"; }
   int vocab() const override { return 128; }
-  void check(std::string_view text, const std::string& origin) const override;
+  std::string complaint(std::string_view text) const override;
   int64_t encode(std::string_view text, std::vector<int32_t>& tokens) const override;
   size_t cut(std::string_view text, size_t wanted) const override;
   std::string_view bytes(int32_t token) const override;

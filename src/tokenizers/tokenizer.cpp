@@ -63,6 +63,16 @@ std::unique_ptr<Tokenizer> of_checkpoint(const std::string& path) {
 
 }  // namespace
 
+void Tokenizer::check(std::string_view text, const std::string& origin) const {
+  if (const std::string wrong = complaint(text); !wrong.empty())
+    throw Error(origin + ": " + wrong +
+                " (where text is read, --replace puts '?' there; --tokenizer bytes takes everything)");
+}
+
+void Tokenizer::check_prompt(std::string_view text, const std::string& origin) const {
+  if (const std::string wrong = complaint(text); !wrong.empty()) throw Error(origin + ": " + wrong);
+}
+
 std::string Tokenizer::decode(const std::vector<int32_t>& tokens) const {
   std::string text;
   for (const int32_t token : tokens) {
@@ -91,8 +101,9 @@ std::unique_ptr<Tokenizer> of_folder(const std::string& folder) {
   if (auto found = find_tokenizer(folder)) return found;
   for (const char* name : {"encoder.json", "vocab.bpe", "vocab.json", "merges.txt"})
     if (std::filesystem::exists(folder + "/" + name)) return read_gpt2_files(folder);  // which says what is missing
+  if (const std::string run = folder + "/model.safetensors"; std::filesystem::exists(run)) return of_checkpoint(run);
   throw Error("--tokenizer " + folder + ": no tokenizer is in this folder; expected encoder.json and vocab.bpe, " +
-              "vocab.json and merges.txt, tokenizer.json or *.tiktoken");
+              "vocab.json and merges.txt, tokenizer.json, *.tiktoken or a run's model.safetensors");
 }
 
 std::unique_ptr<Tokenizer> of_file(const std::string& path) {
@@ -112,6 +123,18 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name, bool replace)
                 "there is no such file");
   auto tokenizer = std::filesystem::is_directory(name) ? of_folder(name) : of_file(name);
   return replace ? replacing(std::move(tokenizer)) : std::move(tokenizer);
+}
+
+std::vector<std::string> files_of_tokenizer(const std::string& name) {
+  if (name == "ascii" || name == "bytes") return {};
+  if (!std::filesystem::is_directory(name)) return {name};
+  std::vector<std::string> files;
+  for (const char* file :
+       {"encoder.json", "vocab.bpe", "vocab.json", "merges.txt", "tokenizer.json", "model.safetensors"})
+    files.push_back(name + "/" + file);
+  for (const auto& entry : std::filesystem::directory_iterator(name))
+    if (is_tiktoken_file(entry.path().string())) files.push_back(entry.path().string());
+  return files;
 }
 
 std::unique_ptr<Tokenizer> tokenizer_from_json(const Json& json, const std::string& origin) {

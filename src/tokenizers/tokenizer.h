@@ -25,9 +25,12 @@ class Tokenizer {
   virtual std::string name() const = 0;  // "ascii", "bytes", "bpe, 50,257 tokens"
   virtual int vocab() const = 0;
 
-  // Throws an Error, which opens with `origin`, where the text has a character that the tokenizer has not and may not
-  // replace.
-  virtual void check(std::string_view, const std::string& /* origin */) const {}
+  // What the text has that the tokenizer has not and may not replace: its place and its name; empty where there is nothing.
+  virtual std::string complaint(std::string_view) const { return ""; }
+  // Throws it as an Error, which opens with `origin` and ends with the options that help where texts are read.
+  void check(std::string_view text, const std::string& origin) const;
+  // The same without them: a prompt is for a model whose tokenizer stays.
+  void check_prompt(std::string_view text, const std::string& origin) const;
   // Appends the tokens of a text that was checked, and gives how many characters had to be replaced.
   virtual int64_t encode(std::string_view text, std::vector<int32_t>& tokens) const = 0;
   // A place at or after `wanted` where the text may be cut: its two parts have the tokens of the whole.
@@ -44,9 +47,11 @@ class Tokenizer {
 };
 
 // "ascii", "bytes", a file with the JSON above or of others (gpt2_files.h, foreign_files.h), or a folder with them;
-// or a checkpoint, whose own it is.
+// or a checkpoint or a run's folder, whose own it is.
 // `replace`: ASCII puts '?' in place of every character that it has not.
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name, bool replace);
+// The files that it may read of them; none of ascii and bytes.
+std::vector<std::string> files_of_tokenizer(const std::string& name);
 // The same tokenizer, or where that is ASCII the one that puts '?'.
 std::unique_ptr<Tokenizer> replacing(std::unique_ptr<Tokenizer> tokenizer);
 std::unique_ptr<Tokenizer> tokenizer_from_json(const Json& json, const std::string& origin);

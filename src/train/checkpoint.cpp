@@ -24,12 +24,11 @@ std::vector<float> as_floats(const std::vector<real>& values, const Parameter& p
 
 // Throws unless the file has a tensor of that name and of the parameter's shape.
 void check(const SafetensorsFile& file, const std::string& name, const Parameter& parameter) {
-  if (!file.find(name))
-    throw Error(file.path() + ": has no tensor " + name + ", which this model wants; nothing was changed");
+  if (!file.find(name)) throw Error(file.path() + ": has no tensor " + name + ", which this model wants");
   const Shape& shape = file.entry(name).shape;
   if (shape != parameter.shape)
     throw Error(file.path() + ": tensor " + name + " has shape " + shape_text(shape) + ", this model wants " +
-                shape_text(parameter.shape) + "; nothing was changed");
+                shape_text(parameter.shape));
 }
 
 // What a tensor called prefix + the parameter's name holds. Shapes are checked against the model.
@@ -129,7 +128,7 @@ RunState read_run_state(const SafetensorsFile& file, const std::string& program)
   const auto& metadata = file.metadata();
   if (!is_checkpoint(file))
     throw Error(file.path() +
-                ": a safetensors file, but no checkpoint of this program; --init takes parameters from any file");
+                ": a safetensors file, but no checkpoint of ours; ./convert makes one of a model of Hugging Face's");
   RunState state;
   state.program = file.metadata("program");
   if (!program.empty() && state.program != program)

@@ -37,6 +37,16 @@ Schedule::Shape shape_of(const std::string& schedule) {
 
 bool has_floor(const std::string& schedule) { return schedule == "cosine" || schedule == "linear"; }
 
+// What is wrong with the checkpoint that a run would go on from: the run is as it was.
+template <class Read>
+auto saying_unchanged(Read read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    throw Error(std::string(error.what()) + "; nothing was changed");
+  }
+}
+
 }  // namespace
 
 bool is_snapshot(int64_t step, int64_t every) {
@@ -139,8 +149,10 @@ void Run::resume(Options& options) {
     lock_.emplace(folder_);
     remove_leftovers(folder_);
     if (!is_there(checkpoint_)) refuse_without_checkpoint(folder_);
-    opened_ = std::make_unique<SafetensorsFile>(checkpoint_);
-    const RunState saved = read_run_state(*opened_, settings_.program);
+    const RunState saved = saying_unchanged([&] {
+      opened_ = std::make_unique<SafetensorsFile>(checkpoint_);
+      return read_run_state(*opened_, settings_.program);
+    });
     state_.log = saved.log;
     return Json::object().set("options", saved.options).set("step", saved.step).set("samples", saved.samples).text();
   });
@@ -234,7 +246,7 @@ void Run::check_ranks() {
 void Run::read_parameters() {
   if (settings_.resume && !ranks_.first()) return;
   if (settings_.resume) {
-    load_checkpoint(*opened_, *model_, *optimizer_);
+    saying_unchanged([&] { load_checkpoint(*opened_, *model_, *optimizer_); });
     opened_.reset();
     read_log();
     return;

@@ -99,7 +99,7 @@ void refuse_without_checkpoint(const std::string& folder) {
     throw Error(folder + ": model.safetensors is missing; the checkpoint before it, previous.safetensors, is there");
   const std::string log = folder + "/log.csv";
   const std::string rows =
-      is_there(log) ? ", only a log of " + with_commas(static_cast<int64_t>(read_csv(log).rows())) + " steps" : "";
+      is_there(log) ? ", only a log of " + counted(static_cast<int64_t>(read_csv(log).rows()), "step") : "";
   throw Error(folder + ": there is no checkpoint to go on with in this folder" + rows +
               "; another --name starts another run");
 }

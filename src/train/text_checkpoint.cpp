@@ -21,9 +21,19 @@ int learned_context(const RunState& state) {
   return tokens >= 0 && tokens <= LONGEST ? static_cast<int>(tokens) : 0;
 }
 
+namespace {
+
+std::string why_no_tokenizer(const RunState& state) {
+  if (state.config.find("patches")) return "this is a model of images";
+  return state.program == "convert" ? "none was converted with this model; ./convert --tokenizer NAME gives it one"
+                                    : "this model was trained by " + state.program + ", not on text";
+}
+
+}  // namespace
+
 std::unique_ptr<Tokenizer> load_tokenizer(const SafetensorsFile& file, const RunState& state) {
   if (state.data.is(Json::Kind::Null) || !state.data.find("tokenizer"))
-    throw Error(file.path() + ": has no tokenizer: this model was trained by " + state.program + ", not on text");
+    throw Error(file.path() + ": has no tokenizer: " + why_no_tokenizer(state));
   auto tokenizer = tokenizer_from_json(state.data.at("tokenizer"), file.path());
   check_vocabulary(state, tokenizer->vocab(), file.path());
   return tokenizer;

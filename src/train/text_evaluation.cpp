@@ -65,8 +65,8 @@ void evaluate_checkpoint(const TextRunSettings& given) {
   Progress progress(0, samples, after_a_while(settings.quiet, "window"));
   const Measures measures = trainer.evaluate(task, 0, samples, 0, &progress).value();
   progress.finish();
-  std::printf("%s, step %s, on %s: %s windows of %d tokens\n%s\n", state.model.c_str(), with_commas(state.step).c_str(),
-              source.data.c_str(), with_commas(samples).c_str(), context,
+  std::printf("%s, step %s, on %s: %s of %s\n%s\n", state.model.c_str(), with_commas(state.step).c_str(),
+              source.data.c_str(), counted(samples, "window").c_str(), counted(context, "token").c_str(),
               text_measures(measures, characters_a_target(task, *tokenizer, settings.seed, samples)).c_str());
 }
 

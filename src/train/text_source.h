@@ -19,7 +19,7 @@ struct TextSource {
   void declare(Options& options);
   // What messages and titles call the two texts.
   std::string name() const { return data.empty() ? "the stories" : data; }
-  std::string validation_name() const { return validation.empty() ? name() + "'s end" : validation; }
+  std::string validation_name() const { return validation.empty() ? "the end of " + name() : validation; }
 };
 
 struct OpenText {
