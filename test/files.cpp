@@ -869,6 +869,7 @@ void options_without_names(Test& test) {
   Program lacking;
   lacking.options.positional("FILE", &lacking.file, "a text");
   test.throws("positional missing", "expected FILE (a text); see --help", [&] { lacking.parse({}); });
+  test.throws("positional empty", "an argument is empty, expected FILE (a text)", [&] { lacking.parse({""}); });
   test.equal("a file may stand alone", lacking.options.completion().find("\nFILE\n") != std::string::npos, true);
 }
 
@@ -895,7 +896,7 @@ Run
                      over when it is over
   --quiet            say nothing
 
-  --config FILE      read options from lines "name = value"; the command line wins
+  --config FILE      read options from one file's lines "name = value"; the command line wins
   --help             print this and stop
   --version          print the version and stop
 )");
@@ -951,6 +952,9 @@ void options_errors(Test& test) {
   const auto says = [&](std::vector<std::string> words, const std::string& message) {
     std::string found = "nothing";
     Program program;
+    std::string data, prompt;
+    program.options.add("data", &data, "what to learn from").placeholder("FILES");
+    program.options.add("prompt", &prompt, "what comes first");
     try {
       program.parse(words);
     } catch (const UsageError& error) {
@@ -961,6 +965,7 @@ void options_errors(Test& test) {
   says({"--lenght", "3"}, "unknown option --lenght (did you mean --length?)");
   says({"--lenght=3"}, "unknown option --lenght (did you mean --length?)");
   says({"--no-postnorm"}, "unknown option --no-postnorm (did you mean --no-post-norm?)");
+  says({"--no-quiet=false"}, "--no-quiet=false: --no-quiet takes no value");
   says({"--no-length"}, "unknown option --no-length (did you mean --length?)");
   says({"-length", "3"}, "unknown option -length (did you mean --length?)");
   says({"--zebra"}, "unknown option --zebra");
@@ -969,13 +974,22 @@ void options_errors(Test& test) {
   says({"--heads", "two"}, "--heads two: expected a whole number from 1 to 64");
   says({"--heads", "2.0"}, "--heads 2.0: expected a whole number from 1 to 64");
   says({"--heads", "99999999999999999999"}, "--heads 99999999999999999999: expected a whole number from 1 to 64");
-  says({"--heads", ""}, "--heads : expected a whole number from 1 to 64");
+  says({"--heads", ""}, "--heads: its value is empty, expected a whole number from 1 to 64");
+  says({"--heads="}, "--heads: its value is empty, expected a whole number from 1 to 64");
+  says({"--activation="}, "--activation: its value is empty, expected one of exp, relu");
+  says({"--name", ""}, "--name: its value is empty, expected a NAME");
+  says({"--data="}, "--data: its value is empty, expected FILES");
+  says({"--prompt="}, "nothing");
   says({"--heads"}, "--heads: expected a whole number from 1 to 64 after it");
   says({"--heads", "--quiet"}, "--heads: expected a whole number from 1 to 64 after it");
   says({"--heads", "-3"}, "--heads -3: expected a whole number from 1 to 64");
   says({"--steps", "-1"}, "--steps -1: expected a whole number, at least 0");
   says({"--seed", "-1"}, "--seed -1: expected a whole number, at least 0");
   says({"--rate", "1.5"}, "--rate 1.5: expected a number from 0 to 1");
+  says({"--rate", "1e-46"}, "--rate 1e-46: expected a number from 0 to 1, and this is too small to tell from 0");
+  says({"--rate", "1e-400"}, "--rate 1e-400: expected a number from 0 to 1, and this is too small to tell from 0");
+  says({"--rate", "1e-45"}, "nothing");
+  says({"--rate", "0.0e5"}, "nothing");
   says({"--rate", "nan"}, "--rate nan: expected a number from 0 to 1");
   says({"--decay", "0,1"}, "--decay 0,1: expected a number, at least 0");
   says({"--activation", "gulu"}, "--activation gulu: expected one of exp, relu");
@@ -984,6 +998,7 @@ void options_errors(Test& test) {
   says({"--config"}, "--config: expected a file after it");
   says({"--config="}, "--config=: expected a file after it");
   says({"--config", "/nowhere/c"}, "--config /nowhere/c: cannot read: No such file or directory");
+  says({"--config", "a", "--config=b"}, "--config b: expected one such file, and there is a");
   says({"8"}, "unexpected argument \"8\"; options begin with --");
 }
 
@@ -1009,11 +1024,20 @@ void options_config(Test& test) {
   says("lenght = 8\n", ":1: unknown option lenght (did you mean length?)");
   says("length 8\n", ":1: expected \"name = value\"");
   says("length = 8\nlength = 9\n", ":2: length was set before, at " + path + ":1: length = 8");
-  says("length =\n", ":1: length = : expected a whole number from 1 to 4096");
+  says("length =\n", ":1: length =: its value is empty, expected a whole number from 1 to 4096");
+  says("name =\n", ":1: name =: its value is empty, expected a NAME");
+  says("--length = 8\n", ":1: --length: expected the name without dashes, length");
+  says("--lenght = 8\n", ":1: unknown option --lenght (did you mean length?)");
+  says("no-quiet = true\n", ":1: no-quiet: expected \"quiet = false\"");
+  says("--config = b\n", ":1: unknown option --config");
   says(std::string("\x7F"
                    "ELF\0\1",
                    6),
-       ":1: expected \"name = value\"");
+       ":1: has a zero byte, expected text");
+  write_bytes(path, "\xEF\xBB\xBFlength = 8\n");
+  Program marked;
+  marked.parse({"--config", path});
+  test.equal("a mark before the first line", marked.length, 8);
 }
 
 void options_resume(Test& test) {
@@ -1034,6 +1058,18 @@ void options_resume(Test& test) {
     test.equal(message, message_of([&] { program.options.restore(json, "m.safetensors"); }), message);
   };
   const std::string cannot = "; an option that shapes the run cannot change on --resume";
+  const auto grown = [](const char* words) {
+    Program program;
+    std::string sizes = "1,2";
+    program.options.add("sizes", &sizes, "a list").may_grow();
+    const Json before = program.options.to_json();
+    program.parse({words});
+    return message_of([&] { program.options.restore(before, "m.safetensors"); });
+  };
+  test.equal("a longer list", grown("--sizes=3,2,1"), message_of([] {}));
+  test.equal("a shorter list", grown("--sizes=1,3"),
+             "--sizes 1,3: this run was started with --sizes 1,2; on --resume this list may have more, and lacks "
+             "nothing that it had");
   says({"--length", "9"}, saved, "--length 9: this run was started with --length 8" + cannot);
   says({"--post-norm"}, saved, "--post-norm: this run was started with --no-post-norm" + cannot);
   says({"--seed=1"}, saved, "--seed 1: this run was started with --seed 18446744073709551615" + cannot);

@@ -176,6 +176,14 @@ class ProgramTest {
     expect(shell, "the same twice", "--compare rnn,rnn", 2, "\"rnn\" is there twice");
     expect(shell, "a bad last variant", "--compare rnn,transformer:heads=5" + SMALL, 2, "--heads 5 does not divide");
     expect(shell, "no such model", "--compare gru" + SMALL, 2, "--model gru: expected one of");
+    expect(shell, "a last variant that starts from nothing", "--name no --compare rnn,transformer:init=none" + SMALL, 1,
+           "none: ");
+    expect(shell, "from another model", "--name no --compare transformer,rnn:init=runs/alone" + SMALL, 1,
+           "has no tensor cell.input.weight, which this model wants");
+    test_.check("leave nothing", !std::filesystem::exists(shell.file("runs/no")) &&
+                                     !std::filesystem::exists(shell.file("runs/compare")));
+    expect(shell, "lengths of one variant", "--compare rnn:evaluate-lengths=3,transformer" + SMALL, 2,
+           "--evaluate-lengths is nothing that models differ by");
     expect(shell, "no such device", "--device cuda:x" + SMALL, 2,
            "--device cuda:x: expected one of auto, cpu, cuda, cuda:N");
     expect(shell, "a length of 0", "--evaluate-lengths 3,0", 2,
@@ -955,8 +963,16 @@ class OtherPrograms {
            "--test-from 30: strings of up to 40 symbols are learned from, and the test is of longer ones");
     expect(shell, "a length without members", "--task D_2 --near-misses --test-from 51 --test-to 51", 2,
            "D_2 has no members of the lengths of this test, 51 to 51");
-    expect(shell, "near misses of no language", "--near-misses", 1, "parity_check: near misses are of a language");
-    expect(shell, "no next symbol", "--protocol next", 1, "parity_check: has no members");
+    expect(shell, "near misses of no language", "--near-misses", 2,
+           "--near-misses: of --task D_n and Tomita, and this is parity_check");
+    expect(shell, "no next symbol", "--protocol next", 2,
+           "--protocol next: of --task D_n and Tomita, and this is parity_check");
+    expect(shell, "longer than the test", "--train-length 600", 2,
+           "--train-length 600: the test is of longer strings, expected less than its --test-to 500");
+    expect(shell, "a test that ends early", "--train-length 10 --test-to 20", 2,
+           "--test-to 20: the test begins with 41 symbols where no --test-from is given");
+    expect(shell, "an odd stride without members", "--task D_4 --test-every 999", 2,
+           "expected --test-from, --test-to and --test-every that take in a length with members, such as 52");
     expect(shell, "a window without strings", "--task D_2 --protocol next --train-length 1", 1,
            "D_2: strings of 2 to 1 symbols");
     expect(shell, "next symbol at the end only", "--task D_2 --protocol next --form chunked", 2, "--form chunked:");
@@ -1065,12 +1081,22 @@ class OtherPrograms {
                   read_bytes(shell.file(std::string("runs/whole/") + name)));
     expect(shell, "another configuration", "--name whole --resume --context 5", 1,
            "--context 5: this run was started with --context 4");
+    const std::string rows = read_bytes(shell.file("runs/whole/points.csv"));
+    expect(shell, "fewer budgets", "--name whole --resume --budgets 4e7", 1,
+           "--budgets 4e7: this run was started with --budgets 20000000,40000000; on --resume this list may have more");
+    expect(shell, "fewer models", "--name whole --resume --models mlp_lm", 1, "and lacks nothing that it had");
+    test_.equal("keeps all points", read_bytes(shell.file("runs/whole/points.csv")), rows);
     expect(shell, "exists", "--name whole" + small, 1, "runs/whole: this run exists already");
     expect(shell, "an option of another study", "--what context --budgets 1e9", 2,
            "--budgets: of --what compute, and this is context");
     expect(shell, "two widths", "--widths 4,8 --context 4", 2, "expected three widths or more");
     expect(shell, "no such model", "--models gru", 2, "\"gru\": expected mlp_lm or transformer");
     expect(shell, "heads", "--models transformer --widths 12,16,20 --heads 2", 2, "--heads 2 does not divide");
+    expect(shell, "no heads", "--list --heads 0", 2, "--heads 0: expected a whole number from 1 to 1024");
+    expect(shell, "no context", "--list --context 0", 2, "--context 0: expected a whole number, at least 1");
+    expect(shell, "none of depths", "--what dct --list --context 0", 2, "--context 0: expected a whole number");
+    expect(shell, "too long a context", "--list --context 65537", 2,
+           "--context 65537: expected at most 65536 tokens for mlp_lm");
     // Losses that are largest in the middle: no parabola has a minimum.
     shell.script(
         "cd runs/whole && rm loss.svg && "
@@ -1151,7 +1177,7 @@ class OtherPrograms {
     write_bytes(shell.file("ab"), "abababababababababab");
     expect(shell, "counts", "counts --data ab --val ab --last 1", 0, "the last 1 tokens: perplexity 1.");
     expect(shell, "of none", "counts --data ab --val ab --last 1", 0,  // (10 + 2/128) / 22
-           "the last 0 tokens: perplexity 2.20, 1.135 bits a token, 1 rows of 0\n");
+           "the last 0 tokens: perplexity 2.20, 1.135 bits a token, 1 row of 0\n");
     expect(shell, "of no text", "counts --data nowhere", 1, "nowhere");
     expect(shell, "more than can be told apart", "counts --data ab --last 9", 2,
            "--last 9: expected at most 7 with 128 tokens");
@@ -1169,6 +1195,7 @@ class OtherPrograms {
     for (const char* name : {"/clusters.csv", "/clusters.svg"})
       test_.check(std::string("leaves ") + name, std::filesystem::exists(shell.file(a + name)));
     expect(shell, "clusters of a transformer", "clusters --length 14 --out there" + c, 0, "saved there");
+    expect(shell, "clusters of one vector", "clusters --length 2 " + a, 2, "--length 2: all layers of runs/");
     expect(shell, "longer than the model reads", "clusters --length 1" + c, 2, "--length 1: expected");
     expect(shell, "clusters of a folder of runs", "clusters runs/a", 1,
            "runs/a: the run in this folder is runs/a/parity_check-seed-1: name that");

@@ -449,6 +449,9 @@ void draws(Test& test) {
   test.throws("no number", "\"x\": expected a number", [&] { draw_results(folder.path()); });
   const TemporaryFolder empty;
   test.throws("nothing kept", "expected a folder of results", [&] { draw_results(empty.path()); });
+  write_bytes(empty.file("RESULTS.md"), "");
+  test.throws("a report of nothing", "has no results yet that a figure is drawn of",
+              [&] { draw_results(empty.path()); });
 }
 
 // What is committed was made by the commands that this program would give today: another option would be another result.
@@ -533,6 +536,16 @@ void program(Test& test, const std::string& programs) {
   expect("no experiment", "run", 2, "expected NAME");
   expect("both sizes", "run copy --quick --full", 2, "--quick, --evening and --full: expected one of the three");
   expect("no data", "run text-perplexity --full", 2, "text-perplexity --full: expected --data");
+  for (const char* how : {"", " --dry-run"})
+    expect(std::string("no such data") + how, "run copy-curves text-perplexity --data nowhere" + std::string(how), 1,
+           "reproduce: --data nowhere: cannot read: No such file or directory");
+  shell.script("echo a > a");
+  expect("no such text for evaluations", "run text-perplexity --data a --val nowhere", 1, "--val nowhere: cannot read");
+  expect("a folder of text", "run text-perplexity --data .", 1, "--data .: is a folder, expected a file");
+  expect("no such tokenizer", "run text-perplexity --data a --tokenizer nowhere", 1, "--tokenizer nowhere: expected");
+  expect("no such images", "run image-accuracy --cifar nowhere", 1, "--cifar nowhere: there is no such folder");
+  test.check("nothing was begun", !std::filesystem::exists(shell.file("runs")));
+  expect("no name", "run ''", 2, "an argument is empty, expected NAME");
   expect("no data for the evening", "run text-perplexity --evening", 2,
          "text-perplexity --evening: expected --data data/wikitext2_train.txt");
   expect("what an evening wants", "list", 0, "two to three hours on two cores, wants --data data/wikitext2_train.txt");

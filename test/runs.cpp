@@ -79,7 +79,8 @@ class RunsTest {
     // A row that cannot be written: the run that it is of keeps its weights, and the next process writes it.
     const Outcome no_row = shell.script(begin("scaling", "--name c" + study + "--processes 1", "first") +
                                         wait_until("ls runs/c/*/model.safetensors > files 2>&1") +
-                                        "rm -f runs/c/points.csv; mkdir -p runs/c/points.csv/x; wait $child; "
+                                        "kill -STOP $child; rm -f runs/c/points.csv; mkdir -p runs/c/points.csv/x; "
+                                        "kill -CONT $child; wait $child; "
                                         "echo status $?; cat first; ls runs/c/*/model.safetensors && echo kept; "
                                         "rm -r runs/c/points.csv");
     test_.check("a row that cannot be written", no_row.says("status 1") && no_row.says("runs/c/points.csv"),
@@ -214,6 +215,8 @@ class RunsTest {
                 empty.status == 1 && empty.says("no checkpoint to go on with in this folder, only a log of 2 steps") &&
                     !empty.says("remove"),
                 empty.output);
+    shell.script("cp runs/alone/log.csv runs/e/log.csv");
+    expect(shell, "the log of a run that has ended", "--resume --name e", 1, "only a log of 3 steps");
     expect(shell, "a variant's name", "--compare name=1,name=2" + SMALL, 2, "--name is nothing that models differ by");
     expect(shell, "a variant's threads", "--compare rnn:threads=2" + SMALL, 2, "--threads is nothing that");
   }
@@ -428,6 +431,8 @@ class RunsTest {
     test_.check("patience",
                 stopped.status == 0 && stopped.says("stopped after 2 evaluations without a lower loss at step"),
                 stopped.output);
+    expect(shell, "patience of one", "--name one" + SMALL + patient + " --patience 1", 0,
+           "stopped after 1 evaluation ");
     const Outcome again = shell.run("--name a --resume");
     test_.check("stops at the same step again", read_csv(shell.file("runs/a/log.csv")).column("step").back() == 9,
                 read_bytes(shell.file("runs/a/log.csv")));

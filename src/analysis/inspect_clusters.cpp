@@ -89,6 +89,9 @@ void Clusters::add(const std::string& checkpoint) {
   const LayerVectors vectors =
       layer_vectors(*model, *ops_, batch.tokens, folded ? static_cast<int>(state.config.at("chunk").integer()) : 0);
   const int points = static_cast<int>(vectors.points.size());
+  if (points < 2)
+    throw UsageError(text("--length %d: all layers of %s have %d vector of it, expected a string of two or more",
+                          settings_.length, file.path().c_str(), points));
   const PrincipalComponents plane = principal_components(vectors.x, points, vectors.width, 2);
   const PointClasses classes = classes_of(task.automaton(), batch.tokens, vectors.points, MOST_CLASSES);
   const Separation apart = separation(vectors.x, vectors.width, classes.of_point);

@@ -43,9 +43,9 @@ int inspect_counts(const std::vector<std::string>& words) {
   std::printf("%s tokens of %s counted, %s of %s asked\n", with_commas(text.training->size()).c_str(),
               source.name().c_str(), with_commas(text.validation->size()).c_str(), source.validation_name().c_str());
   for (size_t k = 0; k < counted.loss.size(); ++k)
-    std::printf("the last %zu tokens: perplexity %.2f, %.3f bits a token, %s rows of %zu\n", k,
+    std::printf("the last %zu tokens: perplexity %.2f, %.3f bits a token, %s row%s of %zu\n", k,
                 std::exp(counted.loss[k]), counted.loss[k] / std::log(2.0), with_commas(counted.contexts[k]).c_str(),
-                k);
+                counted.contexts[k] == 1 ? "" : "s", k);
   return 0;
 }
 

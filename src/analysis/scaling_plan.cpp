@@ -19,6 +19,18 @@ std::string short_number(double value, int digits) {
 
 namespace {
 
+// 0 is saved for a study that has --contexts instead.
+void check_context(const ScalingSettings& settings) {
+  if (settings.what == "context") return;
+  constexpr int MOST_OF_MLP = 1 << 16;  // as mlp_lm has it
+  const std::vector<std::string> models = settings.model_names();
+  const bool mlp = std::find(models.begin(), models.end(), "mlp_lm") != models.end();
+  if (settings.context < 1)
+    throw UsageError(text("--context %d: expected a whole number, at least 1", settings.context));
+  if (mlp && settings.context > MOST_OF_MLP)
+    throw UsageError(text("--context %d: expected at most %d tokens for mlp_lm", settings.context, MOST_OF_MLP));
+}
+
 void check(const ScalingSettings& settings) {
   const std::vector<std::string> known = settings.what == "dct" ? std::vector<std::string>{"dct_mlp", "transformer"}
                                                                 : std::vector<std::string>{"mlp_lm", "transformer"};
@@ -29,6 +41,7 @@ void check(const ScalingSettings& settings) {
     throw UsageError(text(
         "--widths, --budgets: %zu and %zu of them, expected three widths or more, a parabola's points, and a budget",
         settings.widths.size(), settings.budgets.size()));
+  check_context(settings);
 }
 
 // In GPT-2's style; without a mask where only the last token is predicted.

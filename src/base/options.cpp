@@ -78,6 +78,18 @@ std::string written(const std::string& name, bool flag, const std::string& value
   return "--" + name + " " + value;
 }
 
+// Whether a program that computes in single precision would take this number, which is not 0, for 0.
+bool vanishes(const std::string& word) {
+  const bool is_zero = word.substr(0, word.find_first_of("eE")).find_first_of("123456789") == std::string::npos;
+  return !is_zero && static_cast<float>(parse_number(word).value_or(1)) == 0;
+}
+
+// "a FILE", "FILES": what --help shows in place of a value
+std::string one_of(const std::string& placeholder) {
+  const bool several = placeholder.back() == 'S';
+  return (several ? "" : "a ") + placeholder;
+}
+
 // A saved value as the user would have written it.
 std::string restored_text(const Json& value, const std::string& name, const std::string& origin) {
   switch (value.kind()) {
@@ -146,6 +158,7 @@ Option& Options::add(const std::string& name, uint64_t* value, uint64_t low, uin
 Option& Options::add(const std::string& name, double* value, double low, double high, const std::string& help) {
   Option& option = declare(name, help);
   option.placeholder_ = "X";
+  option.real_ = true;
   option.default_ = exact_text(*value);
   option.expected_ = range("a number", low, high, exact_text(low), exact_text(high));
   option.show_ = [value] { return exact_text(*value); };
@@ -173,6 +186,7 @@ Option& Options::add(const std::string& name, bool* value, const std::string& he
 Option& Options::add(const std::string& name, std::string* value, const std::string& help) {
   Option& option = declare(name, help);
   option.placeholder_ = "TEXT";
+  option.text_ = true;
   option.default_ = *value;
   option.expected_ = "text in UTF-8";
   option.show_ = [value] { return *value; };
@@ -199,6 +213,7 @@ Option& Options::add(const std::string& name, std::string* value, const std::str
                      std::function<bool(std::string_view)> is_one, const std::string& help) {
   Option& option = add(name, value, help);
   option.placeholder_ = "WORD";
+  option.text_ = false;
   option.expected_ = expected;
   option.assign_ = [value, is_one](std::string_view word) {
     if (!is_one(word)) return false;
@@ -302,13 +317,14 @@ void Options::only_beside(const std::string& name, const std::vector<std::string
       throw UsageError(option.source_ + ": does nothing with " + written(name, known(name).flag_, value(name)));
 }
 
-bool Options::shapes_no_run(const std::string& name) const {
-  return std::any_of(options_.begin(), options_.end(), [&](const Option& o) { return o.name_ == name && o.free_; });
+bool Options::never_varies(const std::string& name) const {
+  return std::any_of(options_.begin(), options_.end(),
+                     [&](const Option& o) { return o.name_ == name && (o.free_ || o.common_); });
 }
 
-void Options::refuse_unknown(std::string_view word) const {
-  // In a file, options have no dashes, and a switch is turned off by "= false".
-  const bool on_command_line = starts_with(word, "-");
+// In a file, options have no dashes, and a switch is turned off by "= false".
+void Options::refuse_unknown(std::string_view word, bool in_file) const {
+  const bool on_command_line = !in_file;
   const std::string dashes = on_command_line ? "--" : "";
   std::vector<std::string> names;
   if (on_command_line) names = {"help", "version", "config"};
@@ -322,8 +338,24 @@ void Options::refuse_unknown(std::string_view word) const {
   throw UsageError("unknown option " + std::string(word) + hint);
 }
 
+// Of a line of a --config file whose name is no option's.
+void Options::refuse_line(const std::string& name) const {
+  const std::string bare = name.substr(std::min(name.find_first_not_of('-'), name.size()));
+  const auto is_option = [&](const std::string& word, bool flag) {
+    return std::any_of(options_.begin(), options_.end(),
+                       [&](const Option& o) { return o.name_ == word && (o.flag_ || !flag); });
+  };
+  if (starts_with(bare, "no-") && is_option(bare.substr(3), true))
+    throw UsageError(name + ": expected \"" + bare.substr(3) + " = false\"");
+  if (bare != name && is_option(bare, false)) throw UsageError(name + ": expected the name without dashes, " + bare);
+  refuse_unknown(name, true);
+}
+
 std::string Options::fault(const Option& option, const std::string& value) {
-  if (!option.assign_(value)) return "expected " + option.expected_;
+  if (value.empty() && option.text_ && option.placeholder_ != "TEXT")
+    return "its value is empty, expected " + one_of(option.placeholder_);
+  if (!option.assign_(value)) return (value.empty() ? "its value is empty, expected " : "expected ") + option.expected_;
+  if (option.real_ && vanishes(value)) return "expected " + option.expected_ + ", and this is too small to tell from 0";
   if (!option.distinct_) return "";
   std::vector<std::string> values = split(option.show_(), ',');
   std::sort(values.begin(), values.end());
@@ -349,9 +381,10 @@ size_t Options::read_option(const std::vector<std::string>& words, size_t at, st
   if (!starts_with(head, "--")) refuse_unknown(head);
   const std::string name = head.substr(2);
   Option* option = find(name);
-  if (option == nullptr && !attached && starts_with(name, "no-")) {
+  if (option == nullptr && starts_with(name, "no-")) {
     option = find(name.substr(3));
     if (option == nullptr || !option->flag_) refuse_unknown(head);
+    if (attached) throw UsageError(word + ": " + head + " takes no value");
     arguments.push_back({option, "false", word});
     return at + 1;
   }
@@ -364,12 +397,18 @@ size_t Options::read_option(const std::vector<std::string>& words, size_t at, st
   if (missing) throw UsageError(head + ": expected " + (option ? option->expected_ : "a file") + " after it");
   const std::string value = attached ? word.substr(equals + 1) : words[at + 1];
   if (option == nullptr) {
-    if (value.empty()) throw UsageError("--config=: expected a file after it");
-    config_ = value;
+    set_config(value);
   } else {
-    arguments.push_back({option, value, option->flag_ ? word : head + " " + value});
+    arguments.push_back({option, value, option->flag_ ? word : head + (value.empty() ? "" : " " + value)});
   }
   return attached ? at + 1 : at + 2;
+}
+
+// What a second file would say of an option in the first one is not clear.
+void Options::set_config(const std::string& path) {
+  if (path.empty()) throw UsageError("--config=: expected a file after it");
+  if (!config_.empty()) throw UsageError("--config " + path + ": expected one such file, and there is " + config_);
+  config_ = path;
 }
 
 void Options::parse(int argc, const char* const* argv) { parse({argv + std::min(argc, 1), argv + argc}); }
@@ -408,7 +447,11 @@ void Options::assign_positional(const std::vector<std::string>& words) {
   size_t at = 0;
   for (const Positional& wanted : positional_) {
     if (at == words.size() && wanted.optional) continue;
-    if (at == words.size()) throw UsageError("expected " + wanted.name + " (" + wanted.help + "); see --help");
+    const std::string expected = "expected " + wanted.name + " (" + wanted.help + "); see --help";
+    if (at == words.size()) throw UsageError(expected);
+    const auto end = wanted.value != nullptr ? words.begin() + static_cast<std::ptrdiff_t>(at) + 1 : words.end();
+    if (std::find(words.begin() + static_cast<std::ptrdiff_t>(at), end, "") != end)
+      throw UsageError("an argument is empty, " + expected);
     if (wanted.value != nullptr) {
       *wanted.value = words[at++];
     } else {
@@ -427,7 +470,8 @@ void Options::read_config(const std::string& path) {
     throw UsageError(std::string("--config ") + error.what());
   }
   int number = 0;
-  for (size_t at = 0; at < content.size();) {
+  const std::string_view mark = "\xEF\xBB\xBF";  // some editors begin UTF-8 with this, and show nothing
+  for (size_t at = starts_with(content, mark) ? mark.size() : 0; at < content.size();) {
     const size_t end = std::min(content.find('\n', at), content.size());
     read_config_line(std::string_view(content).substr(at, end - at), path + ":" + std::to_string(++number));
     at = end + 1;
@@ -435,6 +479,8 @@ void Options::read_config(const std::string& path) {
 }
 
 void Options::read_config_line(std::string_view line, const std::string& where) {
+  // A message ends at one.
+  if (line.find('\0') != std::string_view::npos) throw UsageError(where + ": has a zero byte, expected text");
   // A '#' begins a comment at the start of a line or after a space, so that a value may contain one.
   for (size_t i = 0; i < line.size(); ++i) {
     if (line[i] == '#' && (i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t')) line = line.substr(0, i);
@@ -446,10 +492,10 @@ void Options::read_config_line(std::string_view line, const std::string& where) 
   const std::string name(trim(line.substr(0, equals))), value(trim(line.substr(equals + 1)));
   Option* option = find(name);
   try {
-    if (option == nullptr) refuse_unknown(name);
+    if (option == nullptr) refuse_line(name);
     if (!option->source_.empty()) throw UsageError(name + " was set before, at " + option->source_);
     const std::string wrong = fault(*option, value);
-    if (!wrong.empty()) throw UsageError(name + " = " + value + ": " + wrong);
+    if (!wrong.empty()) throw UsageError(name + (value.empty() ? " =" : " = " + value) + ": " + wrong);
     config_words_.push_back("--" + name + "=" + value);
   } catch (const UsageError& error) {
     throw UsageError(where + ": " + error.what());
@@ -486,7 +532,8 @@ std::string Options::help() const {
     }
   }
   out += "\n";
-  append_help_line(out, "--config FILE", "read options from lines \"name = value\"; the command line wins", indent);
+  append_help_line(out, "--config FILE", "read options from one file's lines \"name = value\"; the command line wins",
+                   indent);
   append_help_line(out, "--help", "print this and stop", indent);
   append_help_line(out, "--version", "print the version and stop", indent);
   return out;
@@ -513,6 +560,13 @@ Json Options::to_json() const {
   return saved;
 }
 
+// Whether its list has every value of that one.
+bool Options::has_all(const Option& option, const std::string& before) {
+  const std::vector<std::string> now = split(option.show_(), ','), begun = split(before, ',');
+  const auto has = [&](const std::string& one) { return std::find(now.begin(), now.end(), one) != now.end(); };
+  return before.empty() || std::all_of(begun.begin(), begun.end(), has);
+}
+
 void Options::restore(const Json& saved, const std::string& origin) {
   if (!saved.is(Json::Kind::Object))
     throw Error(origin + ": its options are " + name_of(saved.kind()) + ", expected an object");
@@ -531,8 +585,10 @@ void Options::restore(const Json& saved, const std::string& origin) {
     const std::string started = written(option.name_, option.flag_, before);
     if (!option.source_.empty()) {
       if (option.differs_ || option.save_() == *value) continue;
+      if (option.grows_ && has_all(option, before)) continue;
       throw Error(option.source_ + ": this run was started with " + started +
-                  "; an option that shapes the run cannot change on --resume");
+                  (option.grows_ ? "; on --resume this list may have more, and lacks nothing that it had"
+                                 : "; an option that shapes the run cannot change on --resume"));
     }
     if (!option.assign_(before)) throw Error(origin + ": saved with " + started + ": expected " + option.expected_);
   }

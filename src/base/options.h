@@ -8,8 +8,8 @@
 //   options.parse(argc, argv);
 //
 // `--width 64` and `--width=64` are the same, and the last one counts; a bool is switched on by --quiet, off by
-// --no-quiet. `--config FILE` reads lines `width = 64` with # comments; the command line wins over the file. Everything
-// the user gets wrong is a UsageError.
+// --no-quiet. `--config FILE`, given once, reads lines `width = 64` with # comments; the command line wins over the file.
+// Everything the user gets wrong is a UsageError.
 #pragma once
 
 #include <cstdint>
@@ -37,9 +37,19 @@ class Option {
     differs_ = true;
     return *this;
   }
+  // A list, of which --resume may ask for more than was begun, and for all of that.
+  Option& may_grow() {
+    grows_ = true;
+    return *this;
+  }
   // Runs saved before there was this option lack it: they did what its default says.
   Option& may_lack() {
     lacks_ = true;
+    return *this;
+  }
+  // What runs that are compared have in common, such as how they are tested.
+  Option& may_not_vary() {
+    common_ = true;
     return *this;
   }
   // A list of which no value is there twice.
@@ -47,7 +57,7 @@ class Option {
     distinct_ = true;
     return *this;
   }
-  // What --help shows in place of the value: "--data FILE".
+  // What --help shows in place of the value: "--data FILE". Where it is any but TEXT, the value is not empty.
   Option& placeholder(const std::string& word) {
     placeholder_ = word;
     return *this;
@@ -61,7 +71,9 @@ class Option {
   };
   std::string name_, help_, section_, placeholder_, default_;
   bool flag_ = false;  // a bool: needs no value
-  bool free_ = false, differs_ = false, lacks_ = false, distinct_ = false;
+  bool real_ = false;  // a number that programs may compute with in single precision
+  bool text_ = false;  // may be any text
+  bool free_ = false, differs_ = false, grows_ = false, lacks_ = false, common_ = false, distinct_ = false;
   std::vector<Condition> conditions_;
   std::string source_;  // how the user gave it: "--width 64" or "FILE:3: width = 64"; empty when he did not
   std::function<bool(std::string_view)> assign_;  // false: not a value of this option
@@ -122,8 +134,8 @@ class Options {
   void refuse_idle() const;  // throws UsageError for the first one
   // Throws UsageError where the user gave `name` and beside it an option that is not one of these.
   void only_beside(const std::string& name, const std::vector<std::string>& others) const;
-  // Whether there is such an option, and no result depends on it: may_change().
-  bool shapes_no_run(const std::string& name) const;
+  // Whether there is such an option, and it is none by which runs that are compared differ: may_change(), may_not_vary().
+  bool never_varies(const std::string& name) const;
 
   // The options that shape the run. restore() sets those that were not given, and throws an Error for one that was
   // given with another value, is missing or unknown; `origin` is the file they come from.
@@ -150,13 +162,16 @@ class Options {
                    Parse parse, const std::string& help);
   Option* find(std::string_view name);
   const Option& known(const std::string& name) const;
-  [[noreturn]] void refuse_unknown(std::string_view word) const;
+  [[noreturn]] void refuse_unknown(std::string_view word, bool in_file = false) const;
+  [[noreturn]] void refuse_line(const std::string& name) const;
   size_t read_option(const std::vector<std::string>& words, size_t at, std::vector<Argument>& arguments);
   // Assigns it: what is wrong with the value, or nothing.
   static std::string fault(const Option& option, const std::string& value);
   void assign(Option& option, const std::string& value, const std::string& source);
+  static bool has_all(const Option& option, const std::string& before);
   void assign_positional(const std::vector<std::string>& words);
   void read_config(const std::string& path);
+  void set_config(const std::string& path);
   void read_config_line(std::string_view line, const std::string& where);
 
   std::string program_, purpose_, section_ = "Options", config_;

@@ -28,7 +28,8 @@ struct CopySettings {
     options
         .add("evaluate-lengths", &lengths, 1, 1 << 16,
              "strings of these lengths the trained model has to copy too: a table, lengths.csv, lengths.svg")
-        .distinct();
+        .distinct()
+        .may_not_vary();
     options
         .add("compare", &compare,
              "trains variants in turn on the same samples: models or options, as in "

@@ -102,6 +102,8 @@ std::vector<std::string> draw_results(const std::string& results) {
         write_file_atomically(files.back(), svg);
       }
     }
+  if (files.empty() && is_there(results + "/RESULTS.md"))
+    throw Error(results + ": has no results yet that a figure is drawn of; ./reproduce run makes them");
   if (files.empty()) throw Error(results + ": expected a folder of results, as ./reproduce report --results makes it");
   return files;
 }

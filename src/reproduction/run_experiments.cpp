@@ -65,6 +65,7 @@ int try_one(const Experiment& experiment, const Scale& scale, const Conductor& c
 
 int run_experiments(const RunOptions& given, const std::string& programs) {
   const std::vector<const Experiment*> wanted = chosen_experiments(given.names);
+  given.check_files();
   const Conductor conductor{programs, given.device, given.threads, given.quiet};
   std::string missing, failed;
   for (const Experiment* experiment : wanted) {

@@ -1,11 +1,32 @@
 #include "reproduction/run_options.h"
 
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "reproduction/record.h"
+#include "tasks/corpus.h"
+#include "tokenizers/tokenizer.h"
 #include "train/device.h"
 
 namespace petroglyph {
+
+namespace {
+
+void check_text(const std::string& option, const std::string& files) {
+  if (files.empty()) return;
+  for (const std::string& file : files_of_corpus(files)) {
+    const int problem = access(file.c_str(), R_OK) == 0 ? 0 : errno;
+    if (problem != 0) throw Error(option + " " + file + ": cannot read: " + std::strerror(problem));
+    if (std::filesystem::is_directory(file)) throw Error(option + " " + file + ": is a folder, expected a file");
+  }
+}
+
+}  // namespace
 
 void RunOptions::declare(Options& options) {
   options.positional("NAME", &names, "an experiment of ./reproduce list, the beginning of several, or all");
@@ -36,6 +57,15 @@ void RunOptions::finish() {
   for (const auto& [option, value] : {std::pair("--val ", scale.validation), {"--tokenizer ", scale.tokenizer}})
     if (scale.text.empty() && !value.empty())
       throw UsageError(option + value + " without --data: expected text to learn from too");
+}
+
+// Whether they are there shows now, and not when the last experiment wants them.
+void RunOptions::check_files() const {
+  check_text("--data", scale.text);
+  check_text("--val", scale.validation);
+  if (!scale.tokenizer.empty()) open_tokenizer(scale.tokenizer, false);
+  if (!scale.images.empty() && !std::filesystem::is_directory(scale.images))
+    throw Error("--cifar " + scale.images + ": there is no such folder");
 }
 
 std::string RunOptions::again() const {

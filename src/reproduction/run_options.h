@@ -20,6 +20,8 @@ struct RunOptions {
   void declare(Options& options);
   // After parsing: the scale's size, and whether what is given fits together. Throws UsageError.
   void finish();
+  // Throws an Error where a file or folder that is given cannot be read.
+  void check_files() const;
   // The command line that goes on.
   std::string again() const;
 };

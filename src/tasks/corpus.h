@@ -32,10 +32,10 @@ enum class TokenFormat { AUTO, TEXT, SHARD, UINT16, UINT32 };
 TokenFormat token_format(const std::string& name);  // "auto", "text", "llm.c", "uint16", "uint32"
 std::vector<std::string> token_format_names();
 
-std::vector<std::string> files_of_corpus(const std::string& path);  // all that match
-// The files of a path, which may have * and ? in the last part and elsewhere: then in the order of their names, one
-// behind the other. Throws an Error for what is wrong with any of
-// them.
+// The files of a path, which may have * and ? in the last part and elsewhere: then in the order of their names. Throws an
+// Error where no file has such a name.
+std::vector<std::string> files_of_corpus(const std::string& path);
+// These files, one behind the other. Throws an Error for what is wrong with any of them.
 std::unique_ptr<Corpus> open_corpus(const std::string& path, const Tokenizer& tokenizer,
                                     TokenFormat format = TokenFormat::AUTO);
 

@@ -54,7 +54,7 @@ std::string option_in(const std::string& word) { return word.substr(2, word.find
 void check_differences(const Variant& variant, const Options& options, const std::string& list) {
   for (const std::string& word : variant.arguments) {
     const std::string option = option_in(word);
-    if (options.shapes_no_run(option))
+    if (options.never_varies(option))
       throw UsageError("--compare " + list + ": \"" + variant.label + "\": --" + option +
                        " is nothing that models differ by");
   }

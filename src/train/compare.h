@@ -34,7 +34,8 @@ struct Variant {
 // Throws UsageError where one is empty or there twice.
 std::vector<Variant> parse_variants(const std::string& list);
 
-// Throws UsageError where a variant sets an option that no model depends on, such as its name: that would be two runs of one model.
+// Throws UsageError where a variant sets an option that no model depends on, such as its name: that would be two runs of one model;
+// or one that all have in common, such as the lengths of their table.
 void check_differences(const Variant& variant, const Options& options, const std::string& list);
 
 // Throws UsageError where a variant sets an option that does nothing in it, or one that all have does nothing in any of them.
@@ -81,8 +82,10 @@ class Comparison {
 
   // The exit status.
   int run(const std::string& title) {
-    for (Variant& variant : variants_) {  // all before the first one learns: what is wrong with the last shows at once
+    if (!resume_) check_models();
+    for (Variant& variant : variants_) {  // all before the first one learns: the folder has room for them
       Session session(words_of(variant));
+      session.settings.quiet |= !resume_;  // it has been said
       prepare(session, variant);
       variant.parameters = session.run->model().parameters.size();
       group_.begin();
@@ -120,6 +123,14 @@ class Comparison {
     std::vector<std::map<std::string, std::string>> idle;
     for (const Variant& variant : variants_) idle.push_back(Session(words_of(variant)).options.idle());
     refuse_idle(variants_, idle, list_);
+  }
+
+  // All before anything is written: what is wrong with the last one shows at once, and leaves nothing.
+  void check_models() const {
+    for (const Variant& variant : variants_) {
+      Session session(words_of(variant));
+      prepare(session, variant);
+    }
   }
 
   // Goes on where there is a checkpoint.

@@ -18,6 +18,9 @@ Lengths lengths_of(const std::string& task) {
   return {50, 51, 100};
 }
 
+// D_n and Tomita: whether a string is a member.
+bool asks_members(const std::string& task) { return task[0] == 'D' || task[0] == 'T'; }
+
 constexpr int TRAINING_STRINGS = 10000, TEST_STRINGS = 500;  // of --protocol next
 
 // What a model reads and answers.
@@ -106,7 +109,7 @@ std::vector<std::string> RegularSettings::tasks() const {
   if (!all_tasks) return {task};
   std::vector<std::string> chosen;
   for (const std::string& name : language_names())
-    if (!(next_symbol() || near_misses) || name[0] == 'D' || name[0] == 'T') chosen.push_back(name);
+    if (!(next_symbol() || near_misses) || asks_members(name)) chosen.push_back(name);
   return chosen;
 }
 
@@ -158,6 +161,9 @@ void RegularRun::check_combination() const {
   };
   refuse("parity-probability", "parity_check");
   refuse("leading-plus", "modular_arithmetic");
+  const std::string asked = regular.next_symbol() ? "--protocol next" : regular.near_misses ? "--near-misses" : "";
+  if (!asked.empty() && !settings.resume && !asks_members(tasks[0]))
+    throw UsageError(asked + ": of --task D_n and Tomita, and this is " + regular.task);
 }
 
 RegularLanguage RegularRun::language(int shortest, int longest, float ones, bool near_misses) const {
@@ -172,6 +178,15 @@ RegularLanguage RegularRun::language(int shortest, int longest, float ones, bool
   return RegularLanguage(s);
 }
 
+// Where nobody said which lengths the test begins with, and there are none.
+void RegularRun::refuse_longest(const Lengths& lengths) const {
+  if (regular.train_length > 0 && lengths.train >= lengths.test_high)
+    throw UsageError(text("--train-length %d: the test is of longer strings, expected less than its --test-to %d",
+                          lengths.train, lengths.test_high));
+  throw UsageError(text("--test-to %d: the test begins with %d symbols where no --test-from is given",
+                        lengths.test_high, lengths.test_low));
+}
+
 Lengths RegularRun::lengths() const {
   Lengths lengths = lengths_of(regular.task);
   if (regular.train_length > 0) lengths.train = regular.train_length;
@@ -179,6 +194,7 @@ Lengths RegularRun::lengths() const {
   if (regular.test_high > 0) lengths.test_high = regular.test_high;
   // Longer ones than the run has learned from, also where these were chosen.
   if (regular.test_low == 0 && lengths.test_low <= lengths.train) lengths.test_low = lengths.train + 1;
+  if (lengths.test_low > lengths.test_high && regular.test_low == 0) refuse_longest(lengths);
   if (lengths.test_low > lengths.test_high)
     throw UsageError(text("--test-from %d is more than --test-to %d", lengths.test_low, lengths.test_high));
   if (lengths.test_low < lengths.train)
@@ -203,9 +219,19 @@ std::vector<int> RegularRun::test_lengths() const {
   if (wanted.empty() || (any.is_membership() && !any_members))
     throw UsageError(
         text("%s has no members of the lengths of this test, %d to %d, every %d, and a model that always says no would "
-             "be right: expected all lengths, an even --test-from or an odd --test-every",
-             regular.task.c_str(), lengths.test_low, lengths.test_high, regular.every));
+             "be right: expected --test-from, --test-to and --test-every that take in a length with members%s",
+             regular.task.c_str(), lengths.test_low, lengths.test_high, regular.every,
+             with_members(any, lengths.test_low).c_str()));
   return wanted;
+}
+
+// ", such as 52"
+std::string RegularRun::with_members(const RegularLanguage& language, int from) const {
+  constexpr int FAR = 100;
+  for (int length = from; length < from + FAR; ++length)
+    if (language.has_members(length) && (!regular.near_misses || language.has_near_misses(length)))
+      return text(", such as %d", length);
+  return "";
 }
 
 std::pair<int, int> RegularRun::window(int i) const {

@@ -60,6 +60,8 @@ struct RegularRun {
 
  private:
   void check();
+  [[noreturn]] void refuse_longest(const Lengths& lengths) const;
+  std::string with_members(const RegularLanguage& language, int from) const;
 };
 
 }  // namespace petroglyph

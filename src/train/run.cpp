@@ -350,7 +350,7 @@ bool Run::ended(const Row& row) {
   if (row.evaluated.accuracy >= settings_.stop_at) {
     ending_ = "reached its accuracy";
   } else if (settings_.patience > 0 && std::isfinite(row.evaluated.loss) && stale_ >= settings_.patience) {
-    ending_ = text("stopped after %d evaluations without a lower loss", stale_);
+    ending_ = text("stopped after %d evaluation%s without a lower loss", stale_, stale_ == 1 ? "" : "s");
   } else if (state_.step >= settings_.steps) {
     ending_ = "done";
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <filesystem>
 #include <vector>
 
@@ -18,6 +19,13 @@ namespace petroglyph {
 namespace {
 
 constexpr size_t LONGEST_NAME = 200;  // a file system takes 255 bytes, and NAME.before-2 must fit too
+
+// The last row of a run that has ended speaks of an evaluation alone.
+std::string steps_in(const CsvTable& log) {
+  const std::vector<double>& losses = log.column("loss");
+  const auto steps = std::count_if(losses.begin(), losses.end(), [](double loss) { return std::isfinite(loss); });
+  return counted(steps, "step");
+}
 
 }  // namespace
 
@@ -98,8 +106,7 @@ void refuse_without_checkpoint(const std::string& folder) {
   if (is_there(folder + "/previous.safetensors"))
     throw Error(folder + ": model.safetensors is missing; the checkpoint before it, previous.safetensors, is there");
   const std::string log = folder + "/log.csv";
-  const std::string rows =
-      is_there(log) ? ", only a log of " + counted(static_cast<int64_t>(read_csv(log).rows()), "step") : "";
+  const std::string rows = is_there(log) ? ", only a log of " + steps_in(read_csv(log)) : "";
   throw Error(folder + ": there is no checkpoint to go on with in this folder" + rows +
               "; another --name starts another run");
 }

@@ -43,8 +43,9 @@ void TextSettings::declare(Options& options) {
   options
       .add("evaluate-lengths", &lengths, 1, 1 << 24,
            "perplexity of the last token of windows of these lengths, after training: lengths.csv, lengths.svg")
-      .distinct();
-  options.add("length-windows", &length_windows, 1, 1 << 24, "windows of each such length");
+      .distinct()
+      .may_not_vary();
+  options.add("length-windows", &length_windows, 1, 1 << 24, "windows of each such length").may_not_vary();
   options
       .add("evaluate", &evaluate,
            "trains nothing: the loss of this checkpoint or run on all of --data, with its own sizes and tokenizer")
