@@ -297,11 +297,11 @@ $(BUILD)/test/ptx_mutations: $(BUILD)/test/ptx/ptx_mutations.o $(PTX_PROGRAM) $(
 	@echo "  LINK $@"
 	@$(CXX) -o $@ $^ $(LINKFLAGS)
 
-# For one architecture in `make test`, in `make test-all` for all that this nvcc knows of these; the oldest is read, not run.
+# For one architecture in `make test`, in `make test-all` for all that this nvcc knows of these.
 PTX_FIRST := compute_90
 PTX_KNOWN := $(if $(NVCC),$(shell $(NVCC) --list-gpu-arch 2>/dev/null))
-PTX_REST := $(filter compute_80 compute_120,$(PTX_KNOWN))
-PTX_ALL := $(filter compute_75,$(PTX_KNOWN)) $(PTX_FIRST) $(PTX_REST)
+PTX_REST := $(filter compute_75 compute_80 compute_120,$(PTX_KNOWN))
+PTX_ALL := $(PTX_FIRST) $(PTX_REST)
 PTX_OF = $(KERNELS:src/gpu/%.cu=$(BUILD)/ptx/$(1)/%.ptx)
 define PTX
 $(BUILD)/ptx/$(1)/%.ptx: src/gpu/%.cu $(BUILD)/cuda_flags
