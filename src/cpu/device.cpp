@@ -1,5 +1,7 @@
 // The CPU as a device: its memory and its name.
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -26,6 +28,10 @@ const char* instruction_set() {
 #endif
 }
 
+double bytes_of_machine() {
+  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
 }  // namespace
 
 std::unique_ptr<Ops> make_cpu(int threads) {
@@ -50,7 +56,9 @@ void* Cpu::allocate(size_t bytes) {
 
 void Cpu::release(void* memory) noexcept { ::operator delete(memory, ALIGNMENT); }
 
+// Not where the values and their copies would take more than half of the machine's memory.
 std::shared_ptr<const real> Cpu::hold(const real* values, int64_t size) {
+  if (static_cast<double>(size) * sizeof(real) > bytes_of_machine() / 4) return nullptr;
   weights_.hold(values, size);
   return {values, [this, size](const real* held) { weights_.release(held, size); }};
 }
