@@ -40,6 +40,14 @@ check "a program's version" says "petroglyph $(sed 's/ .*//' VERSION)" "$petrogl
 check "lists programs" says "  train_copy     Trains a sequence model" "$petroglyph"
 check "runs a program" says "Usage: train_copy [options]" "$petroglyph" train_copy --help
 check "an unknown one" says "petroglyph: unknown program train_copi, expected one of train_copy, train_text" "$petroglyph" train_copi
+interrupted() { # a run that a signal ends says how to go on
+  cd "$folder" || return 1
+  "$petroglyph" train_copy --length 4 --width 8 --layers 1 --steps 100000000 --stop-at 2 --threads 1 --name here &
+  sleep 2
+  kill -TERM $!
+  wait $!
+}
+check "an interrupted run" says "go on with: petroglyph train_copy --resume --name here" interrupted
 page=$folder/usr/share/man/man1/petroglyph.1
 for program in train_copy train_text inspect reproduce; do
   check "man page: $program" grep -q "^\.SS $program\$" "$page"

@@ -732,6 +732,11 @@ class OtherPrograms {
     };
     refused("with what it does not need", "--evaluate runs/t --data other.txt --model rnn",
             "--model rnn: does nothing with --evaluate runs/t");
+    refused("a part beside a file", "--data other.txt --val other.txt --val-part 0.3",
+            "--val-part 0.3: does nothing with --val other.txt");
+    refused("a form without a file", "--format text", "--format text: does nothing without --data");
+    refused("windows of no length", "--length-windows 3",
+            "--length-windows 3: does nothing without --evaluate-lengths");
     refused("too small a vocabulary", "--data other.txt --context 8 --val-part 0.3 --vocab 10",
             "--vocab 10: the text has tokens from 0 to 127; expected 128 or more, or 0");
     refused("too few positions", "--data other.txt --context 8 --positions 5",

@@ -7,6 +7,7 @@
 #endif
 
 #include <csignal>
+#include <cstdlib>
 
 #include "base/text.h"
 
@@ -39,6 +40,11 @@ void end_with_parent([[maybe_unused]] int parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) raise(SIGTERM);  // it ended before we asked
 #endif
+}
+
+std::string called(const std::string& program) {
+  const char* const command = std::getenv("PETROGLYPH_COMMAND");
+  return command ? std::string(command) + " " + program : "./" + program;
 }
 
 int complain(const char* name, const std::string& sentence, int status) {

@@ -40,7 +40,7 @@ int scaling(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
   plan.print_summary(study.folder());
   if (settings.list) return plan.print_runs(), 0;
   if (!study.train(plan.runs())) {
-    std::printf("go on with: ./scaling --resume --name %s\n", run.name.c_str());
+    std::printf("go on with: %s --resume --name %s\n", called("scaling").c_str(), run.name.c_str());
     return INTERRUPTED_STATUS;
   }
   if (ranks->first()) report_scaling(study.folder(), settings, plan.runs());

@@ -17,7 +17,7 @@ namespace {
 
 // The group knows the words that it was begun with.
 int stopped(const std::string& group) {
-  std::printf("go on with: ./train_regular --resume --name %s\n", group.c_str());
+  std::printf("go on with: %s --resume --name %s\n", called("train_regular").c_str(), group.c_str());
   return INTERRUPTED_STATUS;
 }
 

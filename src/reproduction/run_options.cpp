@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/program.h"
 #include "base/text.h"
 #include "reproduction/record.h"
 #include "tasks/corpus.h"
@@ -69,7 +70,7 @@ void RunOptions::check_files() const {
 }
 
 std::string RunOptions::again() const {
-  std::string words = "./reproduce run " + join(names, " ") + " --" + name_of(scale.size);
+  std::string words = called("reproduce") + " run " + join(names, " ") + " --" + name_of(scale.size);
   for (const auto& [option, value] : {std::pair("data", scale.text),
                                       {"val", scale.validation},
                                       {"tokenizer", scale.tokenizer},

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "base/program.h"
 #include "base/progress.h"
 #include "base/text.h"
 #include "base/version.h"
@@ -456,7 +457,7 @@ void Run::report() const {
   if (stopped_) {
     std::printf("interrupted after step %s\n", with_commas(state_.step).c_str());
     if (settings_.group.empty())
-      std::printf("go on with: ./%s --resume --name %s\n", settings_.program.c_str(), settings_.name.c_str());
+      std::printf("go on with: %s --resume --name %s\n", called(settings_.program).c_str(), settings_.name.c_str());
   } else {
     report_milestones();
     std::printf("%s at step %s, in %s\n", ending_.c_str(), with_commas(state_.step).c_str(),

@@ -108,6 +108,16 @@ void TextRunSettings::parse(const std::vector<std::string>& words) {
                           "dct_mlp", "rnn", "regular_gpt"});
   settings.declare(options);
   options.parse(words);
+  const auto refuse_without = [&](const char* option, const char* other, bool there) {
+    if (options.given(option) && !there)
+      throw UsageError("--" + std::string(option) + " " + options.value(option) + ": does nothing without --" + other);
+  };
+  if (options.given("val-part") && !text_settings.source.validation.empty())
+    throw UsageError("--val-part " + options.value("val-part") + ": does nothing with --val " + options.value("val"));
+  if (!settings.resume) {
+    refuse_without("format", "data", !text_settings.source.data.empty());
+    refuse_without("length-windows", "evaluate-lengths", !text_settings.lengths.empty());
+  }
   options.only_beside("evaluate", {"data", "format", "replace", "context", "batch", "eval-samples", "seed", "device",
                                    "threads", "quiet"});
 }
