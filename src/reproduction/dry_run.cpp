@@ -26,7 +26,7 @@ std::string short_tests(const Command& command) {
   const bool lengths =
       std::find(command.words.begin(), command.words.end(), "--evaluate-lengths") != command.words.end();
   const std::string few = lengths ? " --evaluate-lengths 8" : "";
-  if (command.program == "train_text") return few + " --snapshots 0 --length-windows 1";
+  if (command.program == "train_text") return few + " --snapshots 0" + (lengths ? " --length-windows 1" : "");
   if (command.program == "train_regular") return " --test-strings 1 --test-every 49";
   return command.program == "train_image" ? " --maps 1" : few;
 }

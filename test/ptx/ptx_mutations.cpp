@@ -339,6 +339,7 @@ constexpr const char* FOLD = "shfl.sync.bfly.b32 %, %, ";
 
 constexpr Explanation EXPLAINED[] = {
     {FOLDS, FOLD, "largest = numerics::max(__shfl_xor_sync(", "", "the largest is the largest in any order"},
+    {FOLDS, FOLD, "top = numerics::max(__shfl_xor_sync(", "", "the largest is the largest in any order"},
     {FOLDS, FOLD, "best = better(best, {__shfl_xor_sync(", "", "the largest is the largest in any order"},
     {SPLIT, "fma.rn.f32 %, %, 0fBF317200, %", "fma(n, -LN2_LOW, fma(n, -LN2_HIGH, x));", "", "n·LN2_HIGH is exact"},
     {SPLIT, "fma.rn.f32 %, %, 0fB5BFBE8E, %", "fma(n, -LN2_LOW, fma(n, -LN2_HIGH, x));", "", "n·LN2_LOW is small"},
@@ -348,6 +349,8 @@ constexpr Explanation EXPLAINED[] = {
      "log₂e tells only which whole number is near; what is left is computed from that"},
     {COMPARISON, "setp.gt.f32 %, %, 0f00000000", "return h > 0 ? real(1) : numerics::exp(h);", "Elu",
      "at zero both formulas give one"},
+    {COMPARISON, "setp.gt.f32 %, %, 0f00000000", "above > 0 ? numerics::fma(sum.s, e, later.s)", "",
+     "at zero e is one, and both formulas give the sum"},
     {COMPARISON, "setp.le.s32 %, %, %", "for (int k = max(filter.K - filter.T + t, 0); k < filter.K; ++k)",
      "input_gradient", "no sum is empty, since t < T"},
     {COMPARISON, "setp.le.s32 %, %, %", "if (PARTIAL && (r == 0 || key >= s.visible(row(r)))) continue;", "sweep_lanes",
