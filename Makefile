@@ -389,8 +389,11 @@ EMULATED = $(foreach p,$(PROCESSORS),"test/emulated.sh $(p) $(BUILD)/$(p) $(BUIL
 processor-%:
 	@if command -v $*-linux-gnu-g++ > /dev/null && command -v qemu-$* > /dev/null; then \
 	  $(MAKE) --no-print-directory BUILD=$(BUILD)/$* $(CROSS_FLAGS) $(addprefix $(BUILD)/$*/,test/bits test/oracle train_copy); fi
+# As long as a third of all others together: begun last, it went on alone.
+LONGEST := $(BUILD)/sanitize/test/programs
 test-all: $(PROCESSORS:%=processor-%) float-tests double-tests $(PTX_BUILT) $(PTX_BUILT_ALL) $(MATRIX:%=matrix-%)
-	@$(ON_THE_CPU) test/run.sh $(HOUSE_TESTS) $(PTX_TESTS_ALL) $(BUILT_TESTS) $(foreach m,$(MATRIX),$(call TESTS_OF,$(m))) $(EMULATED)
+	@$(ON_THE_CPU) test/run.sh $(LONGEST) $(HOUSE_TESTS) $(PTX_TESTS_ALL) $(BUILT_TESTS) \
+	  $(filter-out $(LONGEST),$(foreach m,$(MATRIX),$(call TESTS_OF,$(m)))) $(EMULATED)
 
 # Every function of numerics.h on all 2^32 inputs.
 test-exhaustive: $(BUILD)/test/numerics_exhaustive
