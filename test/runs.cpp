@@ -235,7 +235,20 @@ class RunsTest {
     expect(shell, "other data", "--name a --resume --steps 4", 1, "runs/a: its samples are not those");
     write_bytes(shell.file("x.txt"), words);
     expect(shell, "the same data again", "--name a --resume --steps 4", 0, "weights");
+    shell.script("mkdir there; tr e a < x.txt > there/other.txt; mv x.txt there");
+    expect(shell, "data that are gone", "--name a --resume --steps 5", 1, "x.txt: ");
+    expect(shell, "data that moved", "--name a --resume --steps 5 --data there/x.txt", 0, "weights");
+    expect(shell, "and are remembered", "--name a --resume --steps 6", 0, "weights");
+    expect(shell, "other data elsewhere", "--name a --resume --steps 7 --data there/other.txt", 1,
+           "runs/a: its samples are not those");
+    expect(shell, "no data", "--name a --resume --steps 7 --data=", 2, "--data");
+    shell.run("--name both --compare rnn,transformer --val there/x.txt" + small + "--data there/x.txt");
+    shell.script("mkdir far; mv there/x.txt far");
+    expect(shell, "a comparison whose data moved", "--name both --resume --data far/x.txt --val far/x.txt --steps 3", 0,
+           "transformer");
+    expect(shell, "goes on where they are now", "--name both --resume --steps 4", 0, "transformer");
     write_bytes(shell.file("v.txt"), std::string(100, 'v'));
+    write_bytes(shell.file("x.txt"), words);
     shell.run("--name v --val v.txt" + small);
     for (const size_t place : {5, 45, 85}) {
       std::string changed(100, 'v');

@@ -28,8 +28,9 @@ void ImageSettings::declare(Options& options) {
       "sets width, hidden, layers, heads, batch, lr, steps and warmup where they are not given; tiny and base: the "
       "papers' sizes");
   options.add("data", &data, "training images, with commas between files (data/README.md); default: drawn shapes")
-      .placeholder("FILES");
-  options.add("test", &test, "test images, which no training sees").placeholder("FILES");
+      .placeholder("FILES")
+      .may_differ();
+  options.add("test", &test, "test images, which no training sees").placeholder("FILES").may_differ();
   options.add("format", &format, {"auto", "cifar10", "cifar100", "cifar5m"}, "of the files");
   options.add("flip", &augmentation.flip, "training images are mirrored, every other time");
   options.add("crop", &augmentation.crop, 0, Picture::SIDE, "training images are moved by up to so many pixels");

@@ -37,7 +37,7 @@ constexpr WindowPreset WINDOW_PRESETS[] = {
 
 void TextSettings::declare(Options& options) {
   options.section("Text");
-  source.declare(options);
+  source.declare(options, true);
   options.add("context", &context, 1, 1 << 24, "tokens of a window");
   options.add("epochs", &epochs, 0, 1 << 20, "times through the text, in place of --steps; 0: --steps counts");
   options

@@ -5,10 +5,14 @@
 
 namespace petroglyph {
 
-void TextSource::declare(Options& options) {
-  options.add("data", &data, "text, or llm.c's .bin shards; default: small stories from a grammar of our own")
-      .placeholder("FILE");
-  options.add("val", &validation, "the same for evaluations; default: the end of --data").placeholder("FILE");
+void TextSource::declare(Options& options, bool may_move) {
+  Option& training =
+      options.add("data", &data, "text, or llm.c's .bin shards; default: small stories from a grammar of our own")
+          .placeholder("FILE");
+  Option& evaluation =
+      options.add("val", &validation, "the same for evaluations; default: the end of --data").placeholder("FILE");
+  if (may_move) training.may_differ();
+  if (may_move) evaluation.may_differ();
   options.add("val-part", &validation_part, 0.0001, 0.9, "how much of --data that is, where there is no --val");
   options
       .add("format", &format, token_format_names(),

@@ -16,7 +16,8 @@ struct TextSource {
   bool replace = false;
   double validation_part = 0.05;
 
-  void declare(Options& options);
+  // may_move: --resume may name the files anew, for the run holds what is in them against what it has learned from (run.h).
+  void declare(Options& options, bool may_move = false);
   // What messages and titles call the two texts.
   std::string name() const { return data.empty() ? "the stories" : data; }
   std::string validation_name() const { return validation.empty() ? "the end of " + name() : validation; }
