@@ -740,6 +740,9 @@ void conversions(Test& test) {
   foreign.tokenizer = std::make_unique<AsciiTokenizer>(false);
   test.equal("of one that is left out", notes(),
              "the tokenizer, ascii, is left out: files of Hugging Face's are written of byte pairs only");
+  test.equal("of one that their programs do not have",
+             join(save_as_llm_c(saved, folder.file("c"), Precision::F32), "; "),
+             "the tokenizer, ascii, is left out: llm.c's files have none, its programs GPT-2's");
   foreign.tokenizer = train_byte_pairs({tell_stories(1, 1, 3000)}, 290);
   test.equal("nor of one that is written", notes(), "");
 }

@@ -37,9 +37,9 @@ std::vector<std::string> save_as_hugging_face(const std::string& checkpoint, con
                                               Precision precision);
 // The files that it writes, and those of other tokenizers that it refuses.
 std::vector<std::string> files_of_hugging_face(const std::string& folder);
-// As nanoGPT's ckpt.pt, and as llm.c's file, which replace what is there; only GPT-2 as these programs have it. No tokenizer: both
-// have GPT-2's beside them.
-void save_as_nano_gpt(const std::string& checkpoint, const std::string& path, Precision precision);
-void save_as_llm_c(const std::string& checkpoint, const std::string& path, Precision precision);
+// As nanoGPT's ckpt.pt, and as llm.c's file, which replace what is there; only GPT-2 as these programs have it. Returns what is left
+// out: both have no tokenizer in it, and GPT-2's beside them.
+std::vector<std::string> save_as_nano_gpt(const std::string& checkpoint, const std::string& path, Precision precision);
+std::vector<std::string> save_as_llm_c(const std::string& checkpoint, const std::string& path, Precision precision);
 
 }  // namespace petroglyph

@@ -166,7 +166,22 @@ std::vector<std::string> save_as_hugging_face(const std::string& checkpoint, con
           ", is left out: files of Hugging Face's are written of byte pairs only"};
 }
 
-void save_as_nano_gpt(const std::string& checkpoint, const std::string& path, Precision precision) {
+namespace {
+
+constexpr int GPT2_TOKENS = 50257;
+
+// Their files have none: their programs take GPT-2's.
+std::vector<std::string> tokenizer_left_out(const OwnModel& own, const std::string& whose) {
+  if (!own.has_tokenizer()) return {};
+  const auto tokenizer = load_tokenizer(own.file(), own.state());
+  if (dynamic_cast<const BytePairTokenizer*>(tokenizer.get()) && tokenizer->vocab() == GPT2_TOKENS) return {};
+  return {"the tokenizer, " + tokenizer->name() + ", is left out: " + whose +
+          "'s files have none, its programs GPT-2's"};
+}
+
+}  // namespace
+
+std::vector<std::string> save_as_nano_gpt(const std::string& checkpoint, const std::string& path, Precision precision) {
   const OwnModel own(checkpoint);
   const Json& config = own.state().config;
   check_fixed_gpt2(own.state().model, config, checkpoint, "nanoGPT", "erf");
@@ -186,14 +201,16 @@ void save_as_nano_gpt(const std::string& checkpoint, const std::string& path, Pr
   arguments.set("bias", true).set("dropout", 0);
   beside.set("model_args", arguments).set("iter_num", own.state().step).set("config", Json::object());
   write_torch_file(path, "model", tensors, storages, precision, beside);
+  return tokenizer_left_out(own, "nanoGPT");
 }
 
-void save_as_llm_c(const std::string& checkpoint, const std::string& path, Precision precision) {
+std::vector<std::string> save_as_llm_c(const std::string& checkpoint, const std::string& path, Precision precision) {
   if (precision == Precision::F16) throw UsageError("--precision f16: llm.c has f32 and bf16");
   const OwnModel own(checkpoint);
   check_fixed_gpt2(own.state().model, own.state().config, checkpoint, "llm.c", "tanh");
   save_llm_c(path, own.state().config, precision == Precision::BF16,
              [&](const std::string& name) { return own.values(name); });
+  return tokenizer_left_out(own, "llm.c");
 }
 
 }  // namespace petroglyph

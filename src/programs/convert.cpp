@@ -86,12 +86,8 @@ void from_checkpoint(ConvertSettings& settings) {
   folder ? check_folder(settings, checkpoint) : check_output(settings.save, settings.force, {checkpoint});
   const std::string& word = settings.precision;
   const Precision precision = word == "f32" ? Precision::F32 : word == "f16" ? Precision::F16 : Precision::BF16;
-  if (folder)
-    say_notes(save_as_hugging_face(checkpoint, settings.save, precision));
-  else if (settings.to == "nanogpt")
-    save_as_nano_gpt(checkpoint, settings.save, precision);
-  else
-    save_as_llm_c(checkpoint, settings.save, precision);
+  const auto save = folder ? save_as_hugging_face : settings.to == "nanogpt" ? save_as_nano_gpt : save_as_llm_c;
+  say_notes(save(checkpoint, settings.save, precision));
 }
 
 int convert(int argc, char** argv) {

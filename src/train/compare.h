@@ -38,10 +38,10 @@ std::vector<Variant> parse_variants(const std::string& list);
 // or one that all have in common, such as the lengths of their table.
 void check_differences(const Variant& variant, const Options& options, const std::string& list);
 
-// Throws UsageError where a variant sets an option that does nothing in it, or one that all have does nothing in any of them.
-// idle: Options::idle() of each variant.
-void refuse_idle(const std::vector<Variant>& variants, const std::vector<std::map<std::string, std::string>>& idle,
-                 const std::string& list);
+// Throws UsageError where a variant sets an option that does nothing in it, or one that all have does nothing in any of them,
+// such as --model where every variant names its own. idle: Options::idle() of each variant.
+void refuse_idle(const std::vector<Variant>& variants, const Options& common,
+                 const std::vector<std::map<std::string, std::string>>& idle, const std::string& list);
 
 // From the variants' logs: the steps to 50, 90 and 99 % evaluated accuracy where any of them got so far, the last evaluation and
 // the weights' fingerprint, printed and saved (compare.csv); loss and accuracy against steps, drawn (compare.svg). chance: the
@@ -77,7 +77,7 @@ class Comparison {
         resume_(common.settings.resume),
         variants_(parse_variants(list_)) {
     for (const Variant& variant : variants_) check_differences(variant, common.options, list_);
-    if (!resume_) check_use();
+    if (!resume_) check_use(common.options);
   }
 
   // The exit status.
@@ -119,10 +119,10 @@ class Comparison {
     return words;
   }
 
-  void check_use() const {
+  void check_use(const Options& common) const {
     std::vector<std::map<std::string, std::string>> idle;
     for (const Variant& variant : variants_) idle.push_back(Session(words_of(variant)).options.idle());
-    refuse_idle(variants_, idle, list_);
+    refuse_idle(variants_, common, idle, list_);
   }
 
   // All before anything is written: what is wrong with the last one shows at once, and leaves nothing.
