@@ -44,8 +44,15 @@ void check(const ScalingSettings& settings) {
   check_context(settings);
 }
 
+// These models' width is not said by --width.
+void check_heads(int heads, int width) {
+  if (width % heads != 0)
+    throw UsageError(text("--heads %d: a model's %d channels (--embedding) are no multiple of it", heads, width));
+}
+
 // In GPT-2's style; without a mask where only the last token is predicted.
 ModelOptions transformer_options(int width, int hidden, int layers, int heads, const char* readout) {
+  check_heads(heads, width);
   ModelOptions m;
   m.model = "transformer";
   m.width = width;
@@ -93,6 +100,7 @@ Json ScalingPlan::deep_config(const std::string& model, int layers) const {
   const int k = settings_.frequencies, T = settings_.context;
   if (width == 0) throw UsageError("--embedding 0: the width of these models, expected 1 or more");
   if (model == "transformer") return transformer_options(width, 4 * width, layers, heads, "all").config(vocab, T);
+  check_heads(heads, width);
   if (k > T) throw UsageError(text("--frequencies %d: more than the --context of %d tokens", k, T));
   ModelOptions m;
   m.model = model;
