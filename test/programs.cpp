@@ -688,6 +688,7 @@ class OtherPrograms {
                 talk.output);
     talks_in_windows(shell);
     expect(shell, "a prompt while talking", "runs/t -i --prompt a", 2, "expected one of them");
+    expect(shell, "samples while talking", "runs/t -i --samples 2", 2, "--samples 2: does nothing with --interactive");
     write_bytes(shell.file("foreign"), "\xC3\xA9\nOne \nTwo \n");
     const Outcome on = shell.run("runs/t --length 9 --quiet -i < foreign");
     test_.check("a character that it has not ends no talk",

@@ -82,6 +82,8 @@ int generate(int argc, char** argv) {
   options.parse(words);
   if (!settings.prompt.empty() + !settings.prompt_file.empty() + settings.interactive > 1)
     throw UsageError("--prompt, --prompt-file and --interactive: expected one of them");
+  if (settings.interactive && options.given("samples"))
+    throw UsageError("--samples " + options.value("samples") + ": does nothing with --interactive");
   if (settings.window == "slide") settings.how.window = Window::SLIDE;
 
   std::optional<SafetensorsFile> file(checkpoint_path(settings.checkpoint));
