@@ -266,8 +266,8 @@ class ProgramTest {
            "rnn");
     expect(shell, "of all variants", "--compare mamba,rnn --heads 2", 2,
            "--compare mamba,rnn: --heads 2: does nothing with --model mamba, nor with any other of them");
-    expect(shell, "which each variant has its own of", "--compare transformer,rnn:hidden=8 --model mamba", 2,
-           "--compare transformer,rnn:hidden=8: --model mamba: does nothing, each of them has its own");
+    expect(shell, "a model where each variant names its own", "--compare transformer,rnn:hidden=8 --model mamba", 2,
+           "--compare transformer,rnn:hidden=8: --model mamba: does nothing, each of them names its own");
     expect(shell, "of some variants", "--compare transformer,rnn:hidden=8 --heads 2 --name some --steps 1" + SMALL, 0,
            "saved runs/some");
     write_bytes(shell.file("settings"), "model = rnn\nheads = 3\n");

@@ -125,19 +125,25 @@ Plan text_perplexity(const Scale& scale) {
   }
   plan.size = text_size(scale);
   plan.commands = {{"train", "train_text", words_of("--compare " + list + text_options(scale) + text_settings(scale))},
-                   samples_of("samples", parse_variants(models[3].variant)[0].name)};
+                   samples_of("samples", parse_variants(models[3].variant)[0].name),
+                   counts_command(scale)};
   const auto side = [&](size_t i) { return Side{models[i].label, plan.rows[i].ours}; };
   const Side transformer = side(0), linear_transformer = side(1), mamba = side(2), relation = side(3);
   constexpr double AS_GOOD = 1.15;  // times: the paper's own are 3.22 and 2.81
+  // Whom the others are held against must know more than the last few letters, which any model can.
+  const auto learned = [&](const Side& model) { return Check{model, counted(4, scale)}; };
   plan.claims = {{"the Linear CausalRN is behind Transformers and Mamba",
                   {{transformer, relation}, {linear_transformer, relation}, {mamba, relation}},
-                  "Perplexity, one seed"},
+                  "Perplexity, one seed",
+                  {learned(transformer), learned(linear_transformer), learned(mamba)}},
                  {"the Linear CausalRN is comparable to the Linear Transformer",
                   {{relation, linear_transformer, AS_GOOD}},
-                  "Perplexity, one seed"},
+                  "Perplexity, one seed",
+                  {learned(linear_transformer)}},
                  {"Mamba is the best, and the Transformer before the linear one",
                   {{mamba, transformer}, {transformer, linear_transformer}},
-                  "Perplexity, one seed"}};
+                  "Perplexity, one seed",
+                  {learned(mamba), learned(transformer)}}};
   if (scale.full())
     plan.model_sizes = {{"train", "transformer", 85.6},
                         {"train", "linear_transformer", 85.6},
@@ -145,7 +151,8 @@ Plan text_perplexity(const Scale& scale) {
                         {"train", "mamba", 45.8}};
   plan.pictures = {{"train/compare.svg", "training loss, and accuracy on text that no training sees"}};
   plan.listings = {
-      {"The Linear CausalRN goes on from \"Three years later,\" (workshop paper, figure 6):", "samples.log", ""}};
+      {"The Linear CausalRN goes on from \"Three years later,\" (workshop paper, figure 6):", "samples.log", ""},
+      COUNTED_LISTING};
   return plan;
 }
 

@@ -63,15 +63,12 @@ void check_differences(const Variant& variant, const Options& options, const std
 void refuse_idle(const std::vector<Variant>& variants, const Options& common,
                  const std::vector<std::map<std::string, std::string>>& idle, const std::string& list) {
   const std::string where = "--compare " + list + ": ";
-  for (const std::string& word : variants.at(0).arguments) {
-    const std::string option = option_in(word);
-    const auto sets = [&](const Variant& variant) {
-      return std::any_of(variant.arguments.begin(), variant.arguments.end(),
-                         [&](const std::string& other) { return option_in(other) == option; });
-    };
-    if (common.given(option) && std::all_of(variants.begin(), variants.end(), sets))
-      throw UsageError(where + "--" + option + " " + common.value(option) + ": does nothing, each of them has its own");
-  }
+  const auto names_model = [](const Variant& variant) {
+    return std::any_of(variant.arguments.begin(), variant.arguments.end(),
+                       [](const std::string& word) { return option_in(word) == "model"; });
+  };
+  if (common.given("model") && std::all_of(variants.begin(), variants.end(), names_model))
+    throw UsageError(where + "--model " + common.value("model") + ": does nothing, each of them names its own");
   for (size_t i = 0; i < variants.size(); ++i)
     for (const std::string& word : variants[i].arguments) {
       const auto found = idle[i].find(option_in(word));

@@ -39,7 +39,7 @@ std::vector<Variant> parse_variants(const std::string& list);
 void check_differences(const Variant& variant, const Options& options, const std::string& list);
 
 // Throws UsageError where a variant sets an option that does nothing in it, or one that all have does nothing in any of them,
-// such as --model where every variant names its own. idle: Options::idle() of each variant.
+// or --model where every variant names its own. idle: Options::idle() of each variant.
 void refuse_idle(const std::vector<Variant>& variants, const Options& common,
                  const std::vector<std::map<std::string, std::string>>& idle, const std::string& list);
 
