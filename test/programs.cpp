@@ -1101,6 +1101,7 @@ class OtherPrograms {
     expect(shell, "no such model", "--models gru", 2, "\"gru\": expected mlp_lm or transformer");
     expect(shell, "heads", "--models transformer --widths 12,16,20 --heads 2", 2,
            "--heads 2: a model's 3 channels (--embedding) are no multiple of it");
+    expect(shell, "heads, of models without", "--list --models mlp_lm --heads 3", 0, "mlp_lm");
     expect(shell, "no heads", "--list --heads 0", 2, "--heads 0: expected a whole number from 1 to 1024");
     expect(shell, "no context", "--list --context 0", 2, "--context 0: expected a whole number, at least 1");
     expect(shell, "none of depths", "--what dct --list --context 0", 2, "--context 0: expected a whole number");

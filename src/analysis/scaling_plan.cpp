@@ -84,15 +84,15 @@ ScalingPlan::ScalingPlan(const ScalingSettings& settings) : settings_(settings) 
 Json ScalingPlan::config(const std::string& model, int context, int width) const {
   constexpr int BLOCKS = 2;
   const int embedding = settings_.embedding > 0 ? settings_.embedding : std::max(1, width / 4);
-  ModelOptions m = transformer_options(embedding, width, BLOCKS, settings_.heads, "last");
-  if (model == "mlp_lm") {
-    m = {};
-    m.model = model;
-    m.embedding = embedding;
-    m.width = width;
-    m.layers = BLOCKS;
-  }
-  return m.config(text_.tokenizer->vocab(), context);
+  const int vocab = text_.tokenizer->vocab();
+  if (model == "transformer")
+    return transformer_options(embedding, width, BLOCKS, settings_.heads, "last").config(vocab, context);
+  ModelOptions m;
+  m.model = model;
+  m.embedding = embedding;
+  m.width = width;
+  m.layers = BLOCKS;
+  return m.config(vocab, context);
 }
 
 Json ScalingPlan::deep_config(const std::string& model, int layers) const {
