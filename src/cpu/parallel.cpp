@@ -3,9 +3,10 @@
 // pieces as the others do and waits only for those that somebody else has begun; who has nothing to do looks out for a tenth of
 // a millisecond, then sleeps. A job that took next to nothing when it was last done is not shared at all.
 //
-// One word, `open_`, says what there is to do: the number of the job, and how many of its pieces nobody has taken yet. Who lowers
-// that count has a piece, and the job lives until all pieces that were taken are done: nobody who is late can take a piece of a
-// job that is over.
+// Each thread has a share of a job's pieces, those of the same part of the work in every job, so that it finds in its caches
+// what it wrote there in the job before. It takes its own share from the front, and then those of others from their ends. A
+// share is one word, the first and last of the pieces that nobody has taken yet. Who makes it smaller has a piece, and the job
+// lives until all its pieces are done: nobody who is late can take a piece of a job that is over, for its shares are empty.
 
 #include "cpu/parallel.h"
 
@@ -28,7 +29,6 @@ namespace petroglyph {
 
 namespace {
 
-constexpr uint64_t PIECES = 0xffffffff;  // the word's lower half; above it the number of the job
 constexpr std::chrono::microseconds LOOKOUT{100};
 // Less than this is done sooner alone: a piece that goes to another core takes its data there, and a worker may have to be woken.
 constexpr std::chrono::microseconds WORTH{80};
@@ -58,6 +58,33 @@ bool look_out(bool patient, Condition condition) {
   return false;
 }
 
+// The pieces of one thread that nobody has taken yet, begin … end−1.
+class alignas(64) Share {
+ public:
+  void open(int64_t begin, int64_t end) {
+    word_.store(static_cast<uint64_t>(begin) << 32 | static_cast<uint64_t>(end));
+  }
+  bool empty() const {
+    const uint64_t word = word_.load();
+    return begin_of(word) == end_of(word);
+  }
+
+  // The first or the last of them, which is the caller's now; −1 where there is none.
+  int64_t take(bool first) {
+    uint64_t word = word_.load();
+    do {
+      if (begin_of(word) == end_of(word)) return -1;
+    } while (!word_.compare_exchange_weak(word, first ? word + (uint64_t(1) << 32) : word - 1));
+    return first ? begin_of(word) : end_of(word) - 1;
+  }
+
+ private:
+  static int64_t begin_of(uint64_t word) { return static_cast<int64_t>(word >> 32); }
+  static int64_t end_of(uint64_t word) { return static_cast<int64_t>(word & 0xffffffff); }
+
+  std::atomic<uint64_t> word_{0};
+};
+
 // Signals are for the caller, which may wait for input: threads made meanwhile get none.
 class NoSignals {
  public:
@@ -76,7 +103,7 @@ class NoSignals {
 
 class Threads::Team {
  public:
-  explicit Team(int workers) : patient_(workers < available_threads()) {
+  explicit Team(int workers) : patient_(workers < available_threads()), shares_(static_cast<size_t>(workers) + 1) {
     const NoSignals masked;
     try {
       for (int i = 0; i < workers; ++i) threads_.emplace_back([this, i] { work(i + 1); });
@@ -128,23 +155,27 @@ class Threads::Team {
     context_ = context;
     pieces_ = pieces;
     done_.store(0, std::memory_order_relaxed);
-    open_.store((((open_.load(std::memory_order_relaxed) >> 32) + 1) << 32) | static_cast<uint64_t>(pieces));
+    const int64_t threads = static_cast<int64_t>(shares_.size());
+    const auto begin = [&](int64_t thread) { return (pieces * thread + threads - 1) / threads; };
+    for (int64_t t = 0; t < threads; ++t) shares_[static_cast<size_t>(t)].open(begin(t), begin(t + 1));
     wake(pieces - 1);
     while (take(0)) {
     }
     wait_for(pieces);
   }
 
-  bool nothing_open() const { return (open_.load() & PIECES) == 0; }
+  bool nothing_open() const {
+    return std::all_of(shares_.begin(), shares_.end(), [](const Share& share) { return share.empty(); });
+  }
 
-  // Does a piece; false where there is none.
+  // Does a piece, of its own share where one is left; false where there is none.
   bool take(int thread) {
-    uint64_t open = open_.load();
-    do {
-      if ((open & PIECES) == 0) return false;
-    } while (!open_.compare_exchange_weak(open, open - 1));
+    int64_t piece = -1;
+    for (size_t i = 0; i < shares_.size() && piece < 0; ++i)
+      piece = shares_[(static_cast<size_t>(thread) + i) % shares_.size()].take(i == 0);
+    if (piece < 0) return false;
     const int64_t pieces = pieces_;  // of this job: it is not over before this piece is done
-    one_(context_, pieces - static_cast<int64_t>(open & PIECES), thread);
+    one_(context_, piece, thread);
     if (done_.fetch_add(1) + 1 == pieces && caller_sleeps_.load()) {
       const std::lock_guard<std::mutex> lock(mutex_);
       done_all_.notify_one();
@@ -188,7 +219,7 @@ class Threads::Team {
   One one_ = nullptr;
   const void* context_ = nullptr;
   int64_t pieces_ = 0;
-  alignas(64) std::atomic<uint64_t> open_{0};
+  std::vector<Share> shares_;
   alignas(64) std::atomic<int64_t> done_{0};
   alignas(64) std::atomic<int> sleeping_{0};
   std::atomic<bool> caller_sleeps_{false};

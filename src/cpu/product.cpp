@@ -15,8 +15,9 @@
 //      ├─ tile ──┤    8 × 48 ──────────      a tile is 8 rows high: its 24 vectors of sums are stored once
 //      └─────────┘
 //
-// Rows of a come from memory once for all strips of a block. Nothing in a tile's loop waits for them: each turn asks for a
-// little of the block that this thread is expected to take next, which lies in the L2 cache by then.
+// Rows of a come from memory once for all strips of a block. Nothing in a tile's loop waits for them: each few terms it asks
+// for a little of the block that this thread is expected to take next, which lies in the L2 cache by then. It must be a little:
+// a core waits for some ten lines at a time, and who asks for more holds up those that the tile needs now.
 //
 // Packing is what keeps the tile fed. The columns of b that a tile takes (a strip) become contiguous, by copies or, where b
 // is a weight used as Wᵀ, by transposing squares in registers: number by number it cost a fifth of the time. Where a is
@@ -40,6 +41,7 @@ namespace {
 
 constexpr int WIDTH = VECTOR_WIDTH;
 constexpr int TILE_COLUMNS = TILE_VECTORS * WIDTH;
+constexpr int64_t LINE = 64 / sizeof(real);  // of the caches
 
 // The columns of b that one tile takes. A matrix is cut into strips as even as whole vectors allow: 64 columns are two strips
 // of 32, which keep more chains in flight than 48 and 16 would.
@@ -159,7 +161,8 @@ void pack_rows(real* packed, View a, int64_t M, int64_t K, real* sums = nullptr)
     for (int64_t tile = 0; tile < whole; tile += TILE_ROWS)
       for (int64_t k = strip; k < std::min(strip + STRIP, K); ++k) {
         const real* from = a.data + k * a.column + tile;
-        __builtin_prefetch(from + STRIP * a.column);  // rows a page apart: the processor does not foresee them
+        // rows a page apart: the processor does not foresee them
+        if (tile % LINE < TILE_ROWS && k + STRIP < K) __builtin_prefetch(from + STRIP * a.column, 0, 2);
         std::memcpy(packed + tile * K + k * TILE_ROWS, from, TILE_ROWS * sizeof(real));
       }
   }
@@ -167,9 +170,9 @@ void pack_rows(real* packed, View a, int64_t M, int64_t K, real* sums = nullptr)
     for (int64_t i = whole; i < M; ++i) packed[whole * K + k * TILE_ROWS + i - whole] = a.data[k * a.column + i];
 }
 
-// A weight's gradient takes a chunk in pieces of at most so many terms, and its chains go on where they stopped: then the packed
-// rows of a task stay in an L2 cache of half a megabyte, and a strip in L1. Processors with AVX-512 have twice as much of both.
-constexpr int64_t PIECE = VECTOR_BYTES == 64 ? CHUNK : 256;
+// A weight's gradient takes a chunk in pieces of at most so many terms, and its chains go on where they stopped: then a strip
+// stays in L1 (16 or 24 KB) and the packed rows of a task in L2, and while a piece is multiplied the next one is fetched.
+constexpr int64_t PIECE = VECTOR_BYTES == 64 ? 128 : 256;
 static_assert(CHUNK % PIECE == 0, "no piece lies in two chunks");
 
 // ---- One tile -------------------------------------------------------------------------------------------------------
@@ -234,11 +237,17 @@ struct Rows {
   int64_t step;
 };
 
-// What tiles fetch for later: each of the first `tiles` begins `next` bytes after the one before, and goes on by some bytes
-// with each k.
-struct Ahead {
-  const void* data = nullptr;
-  int64_t bytes = 0, next = 0, tiles = 0;
+// What a tile fetches for later, to the L2 cache: a line with each GROUP terms, and how many bytes further on the next time. The
+// two places are one where a term takes so few cycles that counting terms would take more than fetching gives.
+struct Later {
+  const void *first = nullptr, *second = nullptr;
+  int64_t first_step = 0, second_step = 0;
+};
+constexpr int64_t GROUP = VECTOR_BYTES == 64 ? 4 : 1;
+constexpr int64_t PLACES = GROUP > 1 ? 2 : 1;
+
+struct NothingLater {
+  Later operator()(int64_t) const { return {}; }
 };
 
 // Hides from the compiler where a pointer comes from. It would form all addresses of a tile from one pointer, by offsets that
@@ -248,61 +257,80 @@ inline const real* opaque(const real* pointer) {
   return pointer;
 }
 
-// Σ_k a_ik b_k over k < K. ALONG_K: a.column is 1; otherwise a.row is.
-template <int ROWS, int VECTORS, bool ALONG_K>
-void multiply_tile(const Target& to, int columns, View a, Rows b, int64_t K, Ahead ahead) {
-  for (int i = 0; i < ROWS; ++i)
-    for (int v = 0; v < VECTORS; ++v) __builtin_prefetch(to.c + i * to.row + v * WIDTH, 1);
+// Σ_k a_ik b_k over k < K. ALONG_K: a.column is 1; otherwise a.row is. GROUPS: terms are counted, to fetch for later and, row by
+// row, the tile's own place in c.
+template <int ROWS, int VECTORS, bool ALONG_K, bool GROUPS>
+void multiply_tile(const Target& to, int columns, View a, Rows b, int64_t K, const Later& later) {
+  if (!GROUPS)
+    for (int i = 0; i < ROWS; ++i)
+      for (int v = 0; v < VECTORS; ++v) __builtin_prefetch(to.c + i * to.row + v * WIDTH, 1);
   constexpr int EACH = 3;  // rows of a pointer: none, one and two distances from it
   constexpr int POINTERS = (ROWS + EACH - 1) / EACH;
   const int64_t row = ALONG_K ? a.row : 1, step = ALONG_K ? 1 : a.column;
   const real* x[POINTERS];
   for (int n = 0; n < POINTERS; ++n) x[n] = opaque(a.data + n * EACH * row);
-  const char* later = static_cast<const char*>(ahead.tiles > 0 ? ahead.data : b.data);
-  const int64_t bytes = ahead.tiles > 0 ? ahead.bytes : 0;
+  const char* line = static_cast<const char*>(later.first ? later.first : b.data);  // with each term
   // Behind a reference clang++ forgets that Vector asks for no alignment.
   alignas(VECTOR_BYTES) Vector sum[ROWS][VECTORS] = {};
-  constexpr bool PIECES = !ALONG_K && PIECE < CHUNK;  // asking each tile would cost the others 4 %
+  constexpr bool PIECES = !ALONG_K;  // asking each tile would cost the others 4 %
   if (PIECES && to.before) load_sums(to.before, sum);
-  const real* const end = b.data + K * b.step;
-  for (const real* from = b.data; from != end; from += b.step, later += bytes) {
-    __builtin_prefetch(later, 0, 2);
-    Vector y[VECTORS];
+  const real *from = b.data, *const end = from + K * b.step;
+  for (int64_t group = 0; from != end; ++group) {
+    if constexpr (GROUPS) {
+      asm("" ::: "memory");  // what only this part needs is not to hold registers
+      if (later.first) __builtin_prefetch(static_cast<const char*>(later.first) + group * later.first_step, 0, 2);
+      if (later.second) __builtin_prefetch(static_cast<const char*>(later.second) + group * later.second_step, 0, 2);
 #pragma GCC unroll 3
-    for (int v = 0; v < VECTORS; ++v) y[v] = load(from + v * WIDTH);
-#pragma GCC unroll 8
-    for (int i = 0; i < ROWS; ++i) {
-      const Vector factor = broadcast(x[i / EACH][i % EACH * row]);
-#pragma GCC unroll 3
-      for (int v = 0; v < VECTORS; ++v) sum[i][v] = fma(factor, y[v], sum[i][v]);
+      for (int v = 0; v < VECTORS; ++v)
+        __builtin_prefetch(to.c + std::min<int64_t>(group, ROWS - 1) * to.row + v * WIDTH, 0, 2);
     }
+    const real* const end_of_group = GROUPS && end - from > GROUP * b.step ? from + GROUP * b.step : end;
+    for (; from != end_of_group; from += b.step) {
+      if constexpr (GROUP == 1) {
+        __builtin_prefetch(line, 0, 2);
+        line += later.first_step;
+      }
+      Vector y[VECTORS];
 #pragma GCC unroll 3
-    for (int n = 0; n < POINTERS; ++n) x[n] += step;
+      for (int v = 0; v < VECTORS; ++v) y[v] = load(from + v * WIDTH);
+#pragma GCC unroll 8
+      for (int i = 0; i < ROWS; ++i) {
+        const Vector factor = broadcast(x[i / EACH][i % EACH * row]);
+#pragma GCC unroll 3
+        for (int v = 0; v < VECTORS; ++v) sum[i][v] = fma(factor, y[v], sum[i][v]);
+      }
+#pragma GCC unroll 3
+      for (int n = 0; n < POINTERS; ++n) x[n] += step;
+    }
   }
   if (PIECES && to.after) return store_sums(to.after, sum);
   store_sums(to, columns, sum);
 }
 
-template <int VECTORS, bool ALONG_K>
-void multiply_rows(int rows, const Target& to, int columns, View a, Rows b, int64_t K, Ahead ahead) {
+template <int VECTORS, bool ALONG_K, bool FETCH>
+void multiply_rows(int rows, const Target& to, int columns, View a, Rows b, int64_t K, const Later& later) {
+  constexpr bool GROUPS = FETCH && GROUP > 1;
+  if (GROUPS && rows == TILE_ROWS)
+    return multiply_tile<TILE_ROWS, VECTORS, ALONG_K, GROUPS>(to, columns, a, b, K, later);
   switch (rows) {
-    case 8: return multiply_tile<8, VECTORS, ALONG_K>(to, columns, a, b, K, ahead);
-    case 7: return multiply_tile<7, VECTORS, ALONG_K>(to, columns, a, b, K, ahead);
-    case 6: return multiply_tile<6, VECTORS, ALONG_K>(to, columns, a, b, K, ahead);
-    case 5: return multiply_tile<5, VECTORS, ALONG_K>(to, columns, a, b, K, ahead);
-    case 4: return multiply_tile<4, VECTORS, ALONG_K>(to, columns, a, b, K, ahead);
-    case 3: return multiply_tile<3, VECTORS, ALONG_K>(to, columns, a, b, K, ahead);
-    case 2: return multiply_tile<2, VECTORS, ALONG_K>(to, columns, a, b, K, ahead);
-    default: return multiply_tile<1, VECTORS, ALONG_K>(to, columns, a, b, K, ahead);
+    case 8: return multiply_tile<8, VECTORS, ALONG_K, false>(to, columns, a, b, K, later);
+    case 7: return multiply_tile<7, VECTORS, ALONG_K, false>(to, columns, a, b, K, later);
+    case 6: return multiply_tile<6, VECTORS, ALONG_K, false>(to, columns, a, b, K, later);
+    case 5: return multiply_tile<5, VECTORS, ALONG_K, false>(to, columns, a, b, K, later);
+    case 4: return multiply_tile<4, VECTORS, ALONG_K, false>(to, columns, a, b, K, later);
+    case 3: return multiply_tile<3, VECTORS, ALONG_K, false>(to, columns, a, b, K, later);
+    case 2: return multiply_tile<2, VECTORS, ALONG_K, false>(to, columns, a, b, K, later);
+    default: return multiply_tile<1, VECTORS, ALONG_K, false>(to, columns, a, b, K, later);
   }
 }
 
-template <bool ALONG_K>
-void multiply_strip_tile(int rows, int vectors, const Target& to, int columns, View a, Rows b, int64_t K, Ahead ahead) {
+template <bool ALONG_K, bool FETCH>
+void multiply_strip_tile(int rows, int vectors, const Target& to, int columns, View a, Rows b, int64_t K,
+                         const Later& later) {
   switch (vectors) {
-    case 3: return multiply_rows<3, ALONG_K>(rows, to, columns, a, b, K, ahead);
-    case 2: return multiply_rows<2, ALONG_K>(rows, to, columns, a, b, K, ahead);
-    default: return multiply_rows<1, ALONG_K>(rows, to, columns, a, b, K, ahead);
+    case 3: return multiply_rows<3, ALONG_K, FETCH>(rows, to, columns, a, b, K, later);
+    case 2: return multiply_rows<2, ALONG_K, FETCH>(rows, to, columns, a, b, K, later);
+    default: return multiply_rows<1, ALONG_K, FETCH>(rows, to, columns, a, b, K, later);
   }
 }
 
@@ -375,8 +403,10 @@ constexpr int64_t IN_PLACE_ROWS = 64;
 
 // Terms k … k+depth−1 of one strip, for the rows row_begin … row_end−1. a_tiles: those rows packed, or null; sums: where those of
 // pieces of a chunk lie in between, (tiles, TILE_ROWS, the strip's width). Of the strip only the columns below p.N are stored.
+// later(t): what tile t fetches.
+template <class F>
 void multiply_strip(const Product& p, int64_t row_begin, int64_t row_end, const Strip& strip, int64_t k, int64_t depth,
-                    Rows b, const real* a_tiles, Ahead ahead = {}, real* sums = nullptr) {
+                    Rows b, const real* a_tiles, F later, real* sums = nullptr) {
   const bool last = k + depth == p.K;
   const bool begins = k % CHUNK == 0, ends = last || (k + depth) % CHUNK == 0;
   const int columns = static_cast<int>(std::min<int64_t>(strip.columns, p.N - strip.column));
@@ -388,21 +418,47 @@ void multiply_strip(const Product& p, int64_t row_begin, int64_t row_end, const 
               last && p.bias ? p.bias + strip.column : nullptr};
     if (!begins) to.before = sums + (row - row_begin) * strip.width();
     if (!ends) to.after = sums + (row - row_begin) * strip.width();
+    constexpr bool FETCH = !std::is_same_v<F, NothingLater>;
+    const Later fetched = later((row - row_begin) / TILE_ROWS);
     if (a.column == 1)
-      multiply_strip_tile<true>(rows, vectors, to, columns, a, b, depth, ahead);
+      multiply_strip_tile<true, FETCH>(rows, vectors, to, columns, a, b, depth, fetched);
     else
-      multiply_strip_tile<false>(rows, vectors, to, columns, a, b, depth, ahead);
-    if (--ahead.tiles > 0) ahead.data = static_cast<const char*>(ahead.data) + ahead.next;
+      multiply_strip_tile<false, FETCH>(rows, vectors, to, columns, a, b, depth, fetched);
   }
 }
 
-// What a weight's gradient asks for while it takes strip s from term k on: the next strip of b, or the first of the next piece.
-Ahead strip_after(const Product& p, int64_t s, int64_t strip_begin, int64_t strip_end, int64_t k) {
-  const bool same_piece = s + 1 < strip_end;
-  if (p.b.column != 1 || (!same_piece && k + 2 * PIECE > p.K)) return {};
-  const View b = p.b.from(same_piece ? k : k + PIECE, strip_of(p.N, same_piece ? s + 1 : strip_begin).column);
-  return {b.data, b.row * static_cast<int64_t>(sizeof(real)), VECTOR_BYTES, TILE_VECTORS};
-}
+// What a weight's gradient fetches while it takes a strip of some piece: the next strip of b, or the first of the next piece, and
+// a part of the next piece's rows of a. Both are columns of lines, PIECE high, and GROUP tiles fetch one of each.
+class PieceAfter {
+ public:
+  PieceAfter(const Product& p, int64_t row_begin, int64_t row_end, int64_t s, int64_t strip_begin, int64_t strip_end,
+             int64_t k) {
+    const bool another = s + 1 < strip_end, more = k + 2 * PIECE <= p.K;
+    if (p.b.column == 1 && (another || more)) {
+      b_ = p.b.from(another ? k : k + PIECE, strip_of(p.N, another ? s + 1 : strip_begin).column);
+      b_columns_ = (TILE_COLUMNS + LINE - 1) / LINE;
+    }
+    if (!more) return;
+    const int64_t columns = (row_end - row_begin + LINE - 1) / LINE, strips = strip_end - strip_begin;
+    const int64_t first = columns * (s - strip_begin) / strips;
+    a_ = p.a.from(row_begin + first * LINE, k + PIECE);
+    a_columns_ = columns * (s + 1 - strip_begin) / strips - first;
+  }
+
+  Later operator()(int64_t tile) const {
+    const int64_t column = tile / GROUP, k = tile % GROUP * (PIECE / GROUP);
+    constexpr int64_t SIZE = sizeof(real);
+    Later later;
+    if (column < b_columns_) later.first = b_.data + k * b_.row + column * LINE, later.first_step = b_.row * SIZE;
+    if (column < a_columns_)
+      later.second = a_.data + column * LINE + k * a_.column, later.second_step = a_.column * SIZE;
+    return later;
+  }
+
+ private:
+  View a_{}, b_{};
+  int64_t a_columns_ = 0, b_columns_ = 0;
+};
 
 constexpr int64_t MOST_ROWS = 192;  // of a weight's gradient that a task packs
 static_assert(MOST_ROWS % TILE_ROWS == 0, "whole tiles");
@@ -431,9 +487,10 @@ void multiply_strips(const Product& p, int64_t row_begin, int64_t row_end, int64
       const View b = p.b.from(k, strip.column);
       const bool in_place = b.column == 1 && b.row <= IN_PLACE_STEP && strip.columns == strip.width();
       if (!in_place) pack_strip(b_packed, b, depth, strip);
-      multiply_strip(
-          p, row_begin, row_end, strip, k, depth, in_place ? Rows{b.data, b.row} : Rows{b_packed, strip.width()},
-          a_packed, strip_after(p, s, strip_begin, strip_end, k), sums + packed_rows_size(rows, strip.column - column));
+      multiply_strip(p, row_begin, row_end, strip, k, depth,
+                     in_place ? Rows{b.data, b.row} : Rows{b_packed, strip.width()}, a_packed,
+                     PieceAfter(p, row_begin, row_end, s, strip_begin, strip_end, k),
+                     sums + packed_rows_size(rows, strip.column - column));
     }
   }
 }
@@ -445,13 +502,13 @@ void pack_whole_strip(real* packed, View b, int64_t K, const Strip& strip) {
     pack_strip(packed + k * strip.width(), b.from(k, strip.column), std::min(CHUNK, K - k), strip);
 }
 
+template <class F = NothingLater>
 void multiply_whole_strip(const Product& p, int64_t row_begin, int64_t row_end, const Packed& b, int64_t first,
-                          const Strip& strip, const real* a_tiles = nullptr, Ahead ahead = {}) {
+                          const Strip& strip, const real* a_tiles = nullptr, F later = {}) {
   const int64_t step = b.row > 0 ? b.row : strip.width();
   const real* rows = b.data + (b.row > 0 ? 1 : b.K) * strip.column + first * step;
   for (int64_t k = 0; k < p.K; k += CHUNK)
-    multiply_strip(p, row_begin, row_end, strip, k, std::min(CHUNK, p.K - k), {rows + k * step, step}, a_tiles,
-                   k == 0 ? ahead : Ahead{});
+    multiply_strip(p, row_begin, row_end, strip, k, std::min(CHUNK, p.K - k), {rows + k * step, step}, a_tiles, later);
 }
 
 constexpr int64_t BLOCK_TILES = 8;  // of a task: their rows stay in L2 for all its strips
@@ -462,14 +519,14 @@ constexpr int64_t MOST_PACKED = 1 << 20;  // numbers of b that are packed at a t
 // A block of rows with the strips begin … end−1 of b; meanwhile the thread fetches the rows from `next` on, if any, to its L2.
 void multiply_block(const Product& p, int64_t row, const Packed& b, int64_t begin, int64_t end, int64_t next) {
   const bool fetch = next + BLOCK_ROWS <= p.M && p.K <= CHUNK && p.a.row == p.K;
-  const int64_t bytes = (TILE_ROWS * sizeof(real) + end - begin - 1) / (end - begin);  // with each k of a tile
+  const int64_t strips = end - begin, part = (TILE_ROWS * p.K + PLACES * strips - 1) / (PLACES * strips);
+  const int64_t step = (part * GROUP + p.K - 1) / p.K * static_cast<int64_t>(sizeof(real));
   for (int64_t s = begin; s < end; ++s) {
-    Ahead ahead;
-    if (fetch) {
-      const char* rows = reinterpret_cast<const char*>(p.a.data + next * p.a.row);
-      ahead = {rows + (s - begin) * BLOCK_TILES * p.K * bytes, bytes, p.K * bytes, BLOCK_TILES};
-    }
-    multiply_whole_strip(p, row, std::min(row + BLOCK_ROWS, p.M), b, 0, strip_of(p.N, s), nullptr, ahead);
+    const real* rows = fetch ? p.a.data + next * p.a.row + (s - begin) * BLOCK_TILES * PLACES * part : nullptr;
+    multiply_whole_strip(p, row, std::min(row + BLOCK_ROWS, p.M), b, 0, strip_of(p.N, s), nullptr, [&](int64_t tile) {
+      const real* first = rows + tile * PLACES * part;
+      return fetch ? Later{first, first + part, step, step} : Later();
+    });
   }
 }
 
@@ -483,7 +540,7 @@ void multiply(const Product& p, real* packed) {
     for (int64_t s = 0; s < strips_of(p.N); ++s) {
       const Strip strip = strip_of(p.N, s);
       pack_strip(packed, p.b.from(k, strip.column), depth, strip);
-      multiply_strip(p, 0, p.M, strip, k, depth, {packed, strip.width()}, nullptr);
+      multiply_strip(p, 0, p.M, strip, k, depth, {packed, strip.width()}, nullptr, NothingLater());
     }
   }
 }
@@ -558,7 +615,7 @@ void Cpu::product_of_packed(const Product& p, const Packed& b) {
   parallel(
       threads_, blocks * groups, 1,
       [&](int64_t task, int64_t, int) {
-        const int64_t group = task % groups, next = (task + threads_.count) / groups;
+        const int64_t group = task % groups, next = (task + 1) / groups;
         multiply_block(p, task / groups * BLOCK_ROWS, b, strips * group / groups, strips * (group + 1) / groups,
                        next > task / groups ? next * BLOCK_ROWS : p.M);
       },
