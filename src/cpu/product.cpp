@@ -251,14 +251,25 @@ struct NothingLater {
 };
 
 // Hides from the compiler where a pointer comes from. It would form all addresses of a tile from one pointer, by offsets that
-// do not all have registers: that cost 7 %.
-inline const real* opaque(const real* pointer) {
+// do not all have registers: that cost 7 %. And it would keep in registers what a loop reads once in a while.
+template <class T>
+inline const T* opaque(const T* pointer) {
   asm("" : "+r"(pointer));
   return pointer;
 }
 
-// Σ_k a_ik b_k over k < K. ALONG_K: a.column is 1; otherwise a.row is. GROUPS: terms are counted, to fetch for later and, row by
-// row, the tile's own place in c.
+// Lines for later, and of the tile's own place in c a row at a time.
+template <int ROWS, int VECTORS>
+inline __attribute__((always_inline)) void fetch(const Later* later, const Target* to, int64_t group) {
+  if (later->first) __builtin_prefetch(static_cast<const char*>(later->first) + group * later->first_step, 0, 2);
+  if (later->second) __builtin_prefetch(static_cast<const char*>(later->second) + group * later->second_step, 0, 2);
+  const real* const row = to->c + std::min<int64_t>(group, ROWS - 1) * to->row;
+#pragma GCC unroll 3
+  for (int v = 0; v < VECTORS; ++v) __builtin_prefetch(row + v * WIDTH, 0, 2);
+}
+
+// Σ_k a_ik b_k over k < K. ALONG_K: a.column is 1; otherwise a.row is. GROUPS: terms are counted, to fetch
+// with each GROUP of them.
 template <int ROWS, int VECTORS, bool ALONG_K, bool GROUPS>
 void multiply_tile(const Target& to, int columns, View a, Rows b, int64_t K, const Later& later) {
   if (!GROUPS)
@@ -275,33 +286,23 @@ void multiply_tile(const Target& to, int columns, View a, Rows b, int64_t K, con
   constexpr bool PIECES = !ALONG_K;  // asking each tile would cost the others 4 %
   if (PIECES && to.before) load_sums(to.before, sum);
   const real *from = b.data, *const end = from + K * b.step;
-  for (int64_t group = 0; from != end; ++group) {
-    if constexpr (GROUPS) {
-      asm("" ::: "memory");  // what only this part needs is not to hold registers
-      if (later.first) __builtin_prefetch(static_cast<const char*>(later.first) + group * later.first_step, 0, 2);
-      if (later.second) __builtin_prefetch(static_cast<const char*>(later.second) + group * later.second_step, 0, 2);
-#pragma GCC unroll 3
-      for (int v = 0; v < VECTORS; ++v)
-        __builtin_prefetch(to.c + std::min<int64_t>(group, ROWS - 1) * to.row + v * WIDTH, 0, 2);
+  for (int64_t k = 0; from != end; from += b.step, ++k) {
+    if constexpr (GROUP == 1) {
+      __builtin_prefetch(line, 0, 2);
+      line += later.first_step;
     }
-    const real* const end_of_group = GROUPS && end - from > GROUP * b.step ? from + GROUP * b.step : end;
-    for (; from != end_of_group; from += b.step) {
-      if constexpr (GROUP == 1) {
-        __builtin_prefetch(line, 0, 2);
-        line += later.first_step;
-      }
-      Vector y[VECTORS];
+    if (GROUPS && k % GROUP == 0) fetch<ROWS, VECTORS>(opaque(&later), opaque(&to), k / GROUP);
+    Vector y[VECTORS];
 #pragma GCC unroll 3
-      for (int v = 0; v < VECTORS; ++v) y[v] = load(from + v * WIDTH);
+    for (int v = 0; v < VECTORS; ++v) y[v] = load(from + v * WIDTH);
 #pragma GCC unroll 8
-      for (int i = 0; i < ROWS; ++i) {
-        const Vector factor = broadcast(x[i / EACH][i % EACH * row]);
+    for (int i = 0; i < ROWS; ++i) {
+      const Vector factor = broadcast(x[i / EACH][i % EACH * row]);
 #pragma GCC unroll 3
-        for (int v = 0; v < VECTORS; ++v) sum[i][v] = fma(factor, y[v], sum[i][v]);
-      }
-#pragma GCC unroll 3
-      for (int n = 0; n < POINTERS; ++n) x[n] += step;
+      for (int v = 0; v < VECTORS; ++v) sum[i][v] = fma(factor, y[v], sum[i][v]);
     }
+#pragma GCC unroll 3
+    for (int n = 0; n < POINTERS; ++n) x[n] += step;
   }
   if (PIECES && to.after) return store_sums(to.after, sum);
   store_sums(to, columns, sum);
