@@ -2,15 +2,19 @@
 //
 // All the time goes into one line for each pair and channel: forward, `sum += exp(inv_std·(p + q))` is an add, a multiplication
 // and ten instructions of exp2, the last of which adds; backward, one sweep recomputes the exponential and feeds three sums
-// with one fma each. A sample (and head) is one task of the backward pass, so that the sums over i and over j both run in order
-// while its p, q and gradients stay in the cache.
+// with one fma each. Four vectors go side by side (cpu/several.h): forward of one query's channels, whose sums stay in registers
+// while all keys pass; backward two of each of two queries, which share the loads and stores of the key. A sample (and head) is
+// one task of the backward pass, so that the sums over i and over j both run in order while its p, q and gradients stay in the
+// cache.
 
 #include <algorithm>
+#include <type_traits>
 
 #include "cpu/cpu.h"
 #include "cpu/lanes.h"
 #include "cpu/parallel.h"
 #include "cpu/product.h"
+#include "cpu/several.h"
 #include "cpu/simd.h"
 #include "math/activation.h"
 
@@ -19,6 +23,49 @@ namespace petroglyph {
 namespace {
 
 using numerics::fma;
+
+// Whose chains stand side by side. Of eight, 32 registers cannot hold what the backward pass needs: g++ gains 4 %, clang++ loses half.
+constexpr int VECTORS = 4;
+
+// COUNT channels, a power of two
+template <int COUNT>
+using Channels = Several<std::min(COUNT, VECTOR_WIDTH), std::max(1, COUNT / VECTOR_WIDTH)>;
+
+// f of several numbers, one after the other
+template <class F, int WIDTH, int SIZE>
+[[gnu::always_inline]] inline Several<WIDTH, SIZE> one_by_one(F f, Several<WIDTH, SIZE> a, Several<WIDTH, SIZE> b,
+                                                              Several<WIDTH, SIZE> c) {
+  alignas(64) real x[WIDTH * SIZE], y[WIDTH * SIZE], z[WIDTH * SIZE];
+  a.store(x);
+  b.store(y);
+  c.store(z);
+#pragma omp simd
+  for (int l = 0; l < WIDTH * SIZE; ++l) x[l] = f(x[l], y[l], z[l]);
+  return Several<WIDTH, SIZE>::load(x);
+}
+
+// Whose formulas take several numbers; the double build has none.
+template <class Psi>
+constexpr bool OF_SEVERAL = std::is_same<Psi, ExpInRange>::value && sizeof(real) == sizeof(float);
+
+// sum + ψ(factor·d)
+template <class Psi, int WIDTH, int SIZE>
+[[gnu::always_inline]] inline Several<WIDTH, SIZE> add_values(Several<WIDTH, SIZE> sum, Several<WIDTH, SIZE> factor,
+                                                              Several<WIDTH, SIZE> d) {
+  if constexpr (OF_SEVERAL<Psi>)
+    return add_value<Psi>(sum, factor, d);
+  else
+    return one_by_one([](real s, real f, real x) { return add_value<Psi>(s, f, x); }, sum, factor, d);
+}
+
+// ψ'(factor·d)
+template <class Psi, int WIDTH, int SIZE>
+[[gnu::always_inline]] inline Several<WIDTH, SIZE> slopes(Several<WIDTH, SIZE> factor, Several<WIDTH, SIZE> d) {
+  if constexpr (OF_SEVERAL<Psi>)
+    return Psi::slope(factor, d);
+  else
+    return one_by_one([](real f, real x, real) { return Psi::slope(f, x); }, factor, d, d);
+}
 
 constexpr int64_t QUERIES = 128;  // queries of one task
 
@@ -125,27 +172,32 @@ void shifted_query(real* shifted, const real* q, const real* shift, int64_t row,
   for (int c = 0; c < width; ++c) shifted[c] = q[c] - off;
 }
 
-// z (H's part of one head) = 1/n Σ_i ψ(...) for one query
-template <class Psi>
-void relate_query(real* z, const real* inv_std, const real* p, const real* q, int visible, const Head& head) {
-  std::fill_n(z, head.width, real(0));
-  for (int i = 0; i < visible; ++i) {
-    const real factor = Psi::factor(inv_std ? inv_std[i] : 1);
-    const real* key = p + static_cast<int64_t>(i) * head.shape.hidden;
-#pragma omp simd
-    for (int c = 0; c < head.width; ++c) z[c] = add_value<Psi>(z[c], factor, key[c] + q[c]);
-  }
-  const real mean = 1 / static_cast<real>(visible);
-  for (int c = 0; c < head.width; ++c) z[c] *= mean;
+// Some channels of z = 1/n Σ_i ψ(...) for one query. Their sums stay in registers while all keys pass.
+template <class Psi, class Channels>
+void relate_channels(real* z, const real* factor, const real* p, const real* q, int visible, int64_t stride) {
+  const Channels query = Channels::load(q);
+  Channels sum = 0;
+  for (int i = 0; i < visible; ++i)
+    sum = add_values<Psi>(sum, Channels(factor[i]), Channels::load(p + i * stride) + query);
+  (sum * (1 / static_cast<real>(visible))).store(z);
+}
+
+// The channels of one head from c on, COUNT at a time; what is left, half as many at a time, and so on.
+template <class Psi, int COUNT>
+void relate_query(real* z, const real* factor, const real* p, const real* q, int visible, const Head& head, int c = 0) {
+  for (; c + COUNT <= head.width; c += COUNT)
+    relate_channels<Psi, Channels<COUNT>>(z + c, factor, p + c, q + c, visible, head.shape.hidden);
+  if constexpr (COUNT > 1) relate_query<Psi, COUNT / 2>(z, factor, p, q, visible, head, c);
 }
 
 }  // namespace
 
 void Cpu::relation(real* z, const real* inv_std, const real* shift, const real* p, const real* q,
                    const RelationShape& shape) {
-  reserve_scratch(shape.head_width());
+  reserve_scratch(shape.head_width() + shape.keys);
   const int64_t rows = static_cast<int64_t>(shape.batch) * shape.heads * shape.queries;
   with_activation(shape.activation, inv_std != nullptr, shape.head_width(), [&](auto psi) {
+    using Psi = decltype(psi);
     parallel(
         threads_, rows, 4,
         [&](int64_t begin, int64_t end, int thread) {
@@ -153,9 +205,11 @@ void Cpu::relation(real* z, const real* inv_std, const real* shift, const real* 
             const Head head(shape, row / shape.queries);
             const int j = static_cast<int>(row % shape.queries);
             const int64_t at = head.queries + static_cast<int64_t>(j) * shape.hidden;
-            shifted_query(scratch(thread), q + at, shift, head.sample * shape.queries + j, head.width);
-            relate_query<decltype(psi)>(z + at, inv_std ? inv_std + row * shape.keys : nullptr, p + head.keys,
-                                        scratch(thread), shape.visible(j), head);
+            real *query = scratch(thread), *factor = query + head.width;
+            for (int i = 0; i < shape.visible(j); ++i)
+              factor[i] = Psi::factor(inv_std ? inv_std[row * shape.keys + i] : 1);
+            shifted_query(query, q + at, shift, head.sample * shape.queries + j, head.width);
+            relate_query<Psi, VECTORS * VECTOR_WIDTH>(z + at, factor, p + head.keys, query, shape.visible(j), head);
           }
         },
         "relation");
@@ -164,47 +218,70 @@ void Cpu::relation(real* z, const real* inv_std, const real* shift, const real* 
 
 namespace {
 
-// What one key and TOGETHER queries, `stride` apart, pass back: dp and dq grow; along_a = Σ_c g d, which only the inner norm
-// needs. Two queries together share the loads and stores of the key: with exp 20 % faster than one.
+// What one key and TOGETHER queries, `stride` apart, pass back: dp and dq grow; the fold of lane is Σ_c g d, which only the inner
+// norm needs.
 template <class Psi, bool NORMALIZED, int TOGETHER>
-inline void pairs_backward(real* dp, real* dq, real* along, const real* dz, const real* p, const real* q,
-                           const real* inv_std, int64_t inv_std_stride, int width, int64_t stride) {
-  alignas(64) real lane[TOGETHER][LANES] = {};
+struct Pairs {
+  real *dp, *dq;
+  const real *dz, *p, *q;  // q: one query after the other
+  int width;
+  int64_t stride;
   real scale[TOGETHER], factor[TOGETHER];
-  for (int a = 0; a < TOGETHER; ++a) {
-    scale[a] = NORMALIZED ? inv_std[a * inv_std_stride] : 1;
-    factor[a] = Psi::factor(scale[a]);
+  alignas(64) real lane[TOGETHER][LANES];
+
+  [[gnu::always_inline]] void add() {
+    constexpr int COUNT = std::min(VECTORS / TOGETHER * VECTOR_WIDTH, LANES);
+    const int64_t whole = width / LANES * LANES;
+    for (int c = 0; c < LANES; c += COUNT) add_channels<COUNT, true>(c, whole);
+    if (whole < width) add_rest<LANES / 2>(whole);
   }
-  // Not left to the compiler, which makes a function of a long one, and then the loop is no vector's: GELU took 17 times as long.
-  const auto channel = [&](int64_t c, int l) __attribute__((always_inline)) {
-    real dkey = dp[c];
-    for (int a = 0; a < TOGETHER; ++a) {
-      const real d = p[c] + q[a * width + c];
-      const real g = dz[a * stride + c] * Psi::slope(factor[a], d);
-      real& dquery = dq[a * stride + c];
-      if (NORMALIZED) {
-        lane[a][l] = fma(g, d, lane[a][l]);
-        dkey = fma(scale[a], g, dkey);
-        dquery = fma(scale[a], g, dquery);
-      } else {
-        dkey += g;
-        dquery += g;
+
+ private:
+  // Less than 2·COUNT channels, from c on
+  template <int COUNT>
+  [[gnu::always_inline]] void add_rest(int64_t c) {
+    if (c + COUNT <= width) {
+      add_channels<COUNT, false>(c, c + 1);
+      c += COUNT;
+    }
+    if constexpr (COUNT > 1) add_rest<COUNT / 2>(c);
+  }
+
+  // COUNT channels from c on, and all before `end` that come into the same lanes; FIRST: these are zero yet.
+  template <int COUNT, bool FIRST>
+  [[gnu::always_inline]] void add_channels(int64_t c, int64_t end) {
+    using Query = Channels<COUNT>;
+    constexpr int N = Query::REGISTERS;
+    using All = typename Query::template Of<TOGETHER * N>;
+    const auto rows = [](const real* x, int64_t step) __attribute__((always_inline)) {
+      return All::template join<N>([&](int a) __attribute__((always_inline)) { return Query::load(x + a * step); });
+    };
+    const All factors = All::template join<N>([&](int a) __attribute__((always_inline)) { return Query(factor[a]); });
+    real* const first_lane = lane[0] + c % LANES;
+    Query along[TOGETHER];
+    for (int a = 0; a < TOGETHER; ++a) along[a] = FIRST || !NORMALIZED ? Query(0) : Query::load(first_lane + a * LANES);
+    for (; c < end; c += LANES) {
+      const All d = rows(p + c, 0) + rows(q + c, width);
+      const All g = rows(dz + c, stride) * slopes<Psi>(factors, d);
+      Query dkey = Query::load(dp + c);
+#pragma GCC unroll 2
+      for (int a = 0; a < TOGETHER; ++a) {
+        const Query passed = g.template part<N>(a * N), dquery = Query::load(dq + a * stride + c);
+        if (NORMALIZED) {
+          along[a] = fma(passed, d.template part<N>(a * N), along[a]);
+          dkey = fma(Query(scale[a]), passed, dkey);
+          fma(Query(scale[a]), passed, dquery).store(dq + a * stride + c);
+        } else {
+          dkey = dkey + passed;
+          (dquery + passed).store(dq + a * stride + c);
+        }
       }
+      dkey.store(dp + c);
     }
-    dp[c] = dkey;
-  };
-  // Sixteen registers hold the lanes of two queries only in parts: that is a tenth faster than all lanes at a time.
-  constexpr int PART = TOGETHER == 1 || VECTOR_BYTES == 64 ? LANES : 2 * VECTOR_WIDTH;
-  const int64_t whole = width / LANES * LANES;
-  for (int part = 0; part < LANES; part += PART)
-    for (int64_t c = part; c < whole; c += LANES) {
-#pragma omp simd
-      for (int l = 0; l < PART; ++l) channel(c + l, part + l);
-    }
-  for (int l = 0; whole + l < width; ++l) channel(whole + l, l);
-  if (NORMALIZED)
-    for (int a = 0; a < TOGETHER; ++a) along[a] = fold_lanes(lane[a]);
-}
+    if (NORMALIZED)
+      for (int a = 0; a < TOGETHER; ++a) along[a].store(first_lane + a * LANES);
+  }
+};
 
 // All pairs of one head: dp, dq become their sums of inv_std·g, weight becomes w, with zeros where nothing is visible.
 template <class Psi, bool NORMALIZED>
@@ -221,7 +298,8 @@ class PairSweep {
         shift_(shift),
         p_(p),
         q_(q),
-        shifted_(scratch) {}
+        shifted_(scratch),
+        quads_(scratch + 2 * head.width) {}
 
   void run() {
     const int64_t H = head_.shape.hidden, T = head_.shape.keys;
@@ -259,21 +337,38 @@ class PairSweep {
   void keys(int64_t j, int64_t first, int64_t last, int slot) {
     const int64_t H = head_.shape.hidden, T = head_.shape.keys;
     for (int64_t i = first; i < last; ++i) {
-      real along[TOGETHER];
-      pairs_backward<Psi, NORMALIZED, TOGETHER>(dp_ + i * H, dq_ + j * H, along, dz_ + j * H, p_ + i * H,
-                                                shifted_ + slot * head_.width,
-                                                NORMALIZED ? inv_std_ + j * T + i : nullptr, T, head_.width, H);
-      for (int a = 0; NORMALIZED && a < TOGETHER; ++a) {
-        const real scale = inv_std_[(j + a) * T + i];
-        weight_[(j + a) * T + i] = scale * scale * scale * (along[a] / static_cast<real>(head_.width));
+      Pairs<Psi, NORMALIZED, TOGETHER> pairs;
+      pairs.dp = dp_ + i * H;
+      pairs.dq = dq_ + j * H;
+      pairs.dz = dz_ + j * H;
+      pairs.p = p_ + i * H;
+      pairs.q = shifted_ + slot * head_.width;
+      pairs.width = head_.width;
+      pairs.stride = H;
+      for (int a = 0; a < TOGETHER; ++a) {
+        pairs.scale[a] = NORMALIZED ? inv_std_[(j + a) * T + i] : 1;
+        pairs.factor[a] = Psi::factor(pairs.scale[a]);
       }
+      pairs.add();
+      for (int a = 0; NORMALIZED && a < TOGETHER; ++a) fold_to_quad(quads_ + 4 * (a * T + i), pairs.lane[a]);
     }
+    for (int a = 0; NORMALIZED && a < TOGETHER; ++a)
+      weigh(weight_ + (j + a) * T + first, quads_ + 4 * (a * T + first), inv_std_ + (j + a) * T + first, last - first);
+  }
+
+  // weight = inv_std³ · Σ_c g d / width
+  void weigh(real* weight, const real* quads, const real* inv_std, int64_t n) {
+    fold_quads(weight, quads, n);
+    const real width = static_cast<real>(head_.width);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) weight[i] = inv_std[i] * inv_std[i] * inv_std[i] * (weight[i] / width);
   }
 
   const Head& head_;
   real *dp_, *dq_, *weight_;
   const real *dz_, *inv_std_, *shift_, *p_, *q_;
   real* shifted_;  // two queries
+  real* quads_;    // (2,T,4)
 };
 
 // rows of dx (first … last) = center(dx) − x Σ w − Σ w other, with w as a (T,T) view that has the row's weights along k
@@ -319,7 +414,7 @@ void Cpu::relation_backward(real* dp, real* dq, real* weight, real* dz, const re
     }
   });
   constexpr int ROWS = 64;  // of one product with the weights
-  reserve_scratch(PACKED_SIZE + int64_t(ROWS) * shape.head_width());
+  reserve_scratch(std::max(PACKED_SIZE + int64_t(ROWS) * shape.head_width(), 2 * shape.head_width() + 8 * T));
   with_activation(shape.activation, inv_std != nullptr, shape.head_width(), [&](auto psi) {
     using Psi = decltype(psi);
     parallel(

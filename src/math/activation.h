@@ -18,14 +18,20 @@ constexpr real CANCELLATION = real(1) / 8;
 constexpr int EXP_IN_RANGE_WIDTH = 7000;
 
 // ψ and ψ' of factor·d. exp(h) is 2^(h·log₂e), and log₂e goes into the factor: one rounding more a pair, not a channel.
-//   TOGETHER  queries that the CPU's backward sweep takes at a time: more than one only where compilers still vectorise it
+//   TOGETHER  queries that the CPU's backward sweep takes at a time: more than one only where formulas take several registers
 //   SHIFTED   whether a shift may come with it: with exp, where nothing is normalized
 struct ExpInRange {
   static constexpr int TOGETHER = 2;
   static constexpr bool SHIFTED = false;
   HOST_DEVICE static real factor(real inv_std) { return inv_std * LOG2_E; }
-  HOST_DEVICE static real value(real factor, real d) { return numerics::exp2_in_range(factor * d); }
-  HOST_DEVICE static real slope(real factor, real d) { return value(factor, d); }
+  template <class T>
+  HOST_DEVICE static T value(T factor, T d) {
+    return numerics::exp2_in_range(factor * d);
+  }
+  template <class T>
+  HOST_DEVICE static T slope(T factor, T d) {
+    return value(factor, d);
+  }
 };
 struct Exp {
   static constexpr int TOGETHER = 1;
@@ -71,8 +77,8 @@ struct Gelu {  // h Φ(h)
 };
 
 // sum + ψ(factor·d)
-template <class Psi>
-HOST_DEVICE real add_value(real sum, real factor, real d) {
+template <class Psi, class T>
+HOST_DEVICE T add_value(T sum, T factor, T d) {
   if constexpr (std::is_same_v<Psi, ExpInRange>) return numerics::add_exp2_in_range(sum, factor * d);
   return sum + Psi::value(factor, d);
 }

@@ -109,6 +109,9 @@ HOST_DEVICE float select(bool condition, float yes, float no) {
 // y ≥ 0 or y of the sign of x already: y with the sign of x. Odd functions are computed on |x| and end with this.
 HOST_DEVICE float with_sign_of(float x, float y) { return from_bits(to_bits(y) | (to_bits(x) & SIGN_BIT)); }
 
+// The float whose exponent are the lowest bits of x.
+HOST_DEVICE float power_of_low_bits(float x) { return from_bits(to_bits(x) << 23); }
+
 // 2^n for -126 ≤ n ≤ 127.
 HOST_DEVICE float power_of_two(int32_t n) { return from_bits(static_cast<uint32_t>(n + 127) << 23); }
 
@@ -165,11 +168,14 @@ HOST_DEVICE float sqrt(float x) {
 // and the integer stands in the low bits of the sum.
 constexpr float ROUND_TO_INTEGER = 0x1.8p23f;
 
+// What the pairwise relation takes of 2^y is for any type of number T: several registers in a row, too (cpu/several.h).
+
 // unit · 2^f for |f| ≤ 1/2 and a power of two, which scales all steps and rounds none. Degree 5, the constant term held at
 // 1 so that 2^0 = 1. Minimax in ulp of the result, whose spacing halves below f = 0: fitted by Remez' exchange, then the
 // last bits of the coefficients searched for the smallest error of the whole evaluation.
-HOST_DEVICE float exp2_of_fraction(float f, float unit) {
-  float p = fma(unit * 0x1.5aaa0ap-10f, f, unit * 0x1.3cf080p-7f);
+template <class T>
+HOST_DEVICE T exp2_of_fraction(T f, float unit) {
+  T p = fma(unit * 0x1.5aaa0ap-10f, f, unit * 0x1.3cf080p-7f);
   p = fma(p, f, unit * 0x1.c6bac4p-5f);
   p = fma(p, f, unit * 0x1.ebf9a8p-3f);
   p = fma(p, f, unit * 0x1.62e424p-1f);
@@ -189,26 +195,30 @@ HOST_DEVICE float scale(float p, int32_t n) {
 //
 // Adding n to the exponent of p saves nothing on a CPU, and on a GPU loses NaN: its arithmetic answers with the NaN whose
 // bits are 0x7fffffff, and with 0x7fffffff shifted added they are those of the largest float.
+template <class T>
 struct Exp2Product {
-  float half_p, power;
+  T half_p, power;
 };
 
-HOST_DEVICE Exp2Product exp2_product(float y) {
+template <class T>
+HOST_DEVICE Exp2Product<T> exp2_product(T y) {
   constexpr float SHIFT = ROUND_TO_INTEGER + 128;
-  const float shifted = y + SHIFT;
-  const float n = shifted - SHIFT;
-  return {exp2_of_fraction(y - n, 0.5f), from_bits(to_bits(shifted) << 23)};
+  const T shifted = y + SHIFT;
+  const T n = shifted - SHIFT;
+  return {exp2_of_fraction(y - n, 0.5f), power_of_low_bits(shifted)};
 }
 
 // 2^y for |y| ≤ 126, with the bits of exp2. For the hot loops: ten instructions.
-HOST_DEVICE float exp2_in_range(float y) {
-  const Exp2Product exp2 = exp2_product(y);
+template <class T>
+HOST_DEVICE T exp2_in_range(T y) {
+  const Exp2Product<T> exp2 = exp2_product(y);
   return exp2.half_p * exp2.power;
 }
 
 // sum + 2^y for |y| ≤ 126, rounded once as an addition is: no more instructions than exp2_in_range.
-HOST_DEVICE float add_exp2_in_range(float sum, float y) {
-  const Exp2Product exp2 = exp2_product(y);
+template <class T>
+HOST_DEVICE T add_exp2_in_range(T sum, T y) {
+  const Exp2Product<T> exp2 = exp2_product(y);
   return fma(exp2.half_p, exp2.power, sum);
 }
 

@@ -375,7 +375,7 @@ constexpr Explanation EXPLAINED[] = {
 // seldom tells: not in every kernel's few numbers.
 constexpr const char* SMALL_TERMS[] = {
     // exp2_of_fraction
-    "float p = fma(unit * 0x1.5aaa0ap-10f, f, unit * 0x1.3cf080p-7f);", "p = fma(p, f, unit * 0x1.c6bac4p-5f);",
+    "T p = fma(unit * 0x1.5aaa0ap-10f, f, unit * 0x1.3cf080p-7f);", "p = fma(p, f, unit * 0x1.c6bac4p-5f);",
     // add_exp_tail
     "float q = fma(0x1.6b97a6p-10f, r, 0x1.122538p-7f);", "q = fma(q, r, 0x1.5556f6p-5f);",
     "q = fma(q, r, 0x1.5554b4p-3f);",
