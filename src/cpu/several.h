@@ -13,10 +13,15 @@
 
 namespace petroglyph {
 
+// Where there is no such instruction, doubles are rounded to floats (numerics.h). Until version 14, g++ takes a vector of as many
+// floats, widened again, for what it was, and leaves that rounding out; so the result passes where the compiler cannot look.
 template <int COUNT, class Register>
 [[gnu::always_inline]] inline Register fused(Register a, Register b, Register c) {
   Register sum = c;
   for (int l = 0; l < COUNT; ++l) sum[l] = numerics::fma(a[l], b[l], c[l]);
+#if defined(__x86_64__) && !defined(__FMA__) && !defined(__clang__)
+  if constexpr (COUNT > 1) asm("" : "+x"(sum));
+#endif
   return sum;
 }
 
