@@ -185,6 +185,7 @@ std::vector<std::string> save_as_nano_gpt(const std::string& checkpoint, const s
   const OwnModel own(checkpoint);
   const Json& config = own.state().config;
   check_fixed_gpt2(own.state().model, config, checkpoint, "nanoGPT", "erf");
+  const std::vector<std::string> notes = tokenizer_left_out(own, "nanoGPT");
   std::vector<TorchTensor> tensors;
   std::vector<std::string> storages;
   for (const Rule& rule : gpt2_rules(config.at("layers").integer(), true, false))
@@ -201,16 +202,17 @@ std::vector<std::string> save_as_nano_gpt(const std::string& checkpoint, const s
   arguments.set("bias", true).set("dropout", 0);
   beside.set("model_args", arguments).set("iter_num", own.state().step).set("config", Json::object());
   write_torch_file(path, "model", tensors, storages, precision, beside);
-  return tokenizer_left_out(own, "nanoGPT");
+  return notes;
 }
 
 std::vector<std::string> save_as_llm_c(const std::string& checkpoint, const std::string& path, Precision precision) {
   if (precision == Precision::F16) throw UsageError("--precision f16: llm.c has f32 and bf16");
   const OwnModel own(checkpoint);
   check_fixed_gpt2(own.state().model, own.state().config, checkpoint, "llm.c", "tanh");
+  const std::vector<std::string> notes = tokenizer_left_out(own, "llm.c");
   save_llm_c(path, own.state().config, precision == Precision::BF16,
              [&](const std::string& name) { return own.values(name); });
-  return tokenizer_left_out(own, "llm.c");
+  return notes;
 }
 
 }  // namespace petroglyph
