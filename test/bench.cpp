@@ -60,7 +60,7 @@ struct StepCase {
   std::shared_ptr<const Task> task;
   int batch;
   double flops =
-      0;  // of its products, forward and backward, where they are counted here; otherwise floor_of knows, or not
+      0;  // of its products, forward and backward, where they are counted here; otherwise least_of knows, or not
 };
 
 // Windows of random tokens, each with one right answer.
@@ -184,29 +184,42 @@ bool is_table(const std::string& model, const Parameter& p) {
   return p.name.find("_embedding.") != std::string::npos || (model == "rnn" && p.name == "cell.input.weight");
 }
 
-// What a step cannot do without, forward and backward, as operations of the peak: its products, and pairs of positions with their
-// exponentials, of which an instruction does as much as a fused multiply-add, two. 0: not known of this model.
-double floor_of(const StepCase& row, const Model& model) {
-  if (row.flops > 0) return row.flops;
-  if (const Json* readout = row.config.find("readout"); readout && readout->string() != "all") return 0;
+Instructions& operator+=(Instructions& a, const Instructions& b) {
+  a.multiply += b.multiply, a.all += b.all;
+  return a;
+}
+Instructions operator*(double a, const Instructions& b) { return {a * b.multiply, a * b.all}; }
+
+// Lanes of fused multiply-adds that so many operations are.
+Instructions fused(double flops) { return {flops / 2, flops / 2}; }
+
+// What a step cannot do without, forward and backward, in lanes: its products, and pairs of positions with their exponentials.
+// None: not known of this model.
+Instructions least_of(const StepCase& row, const Model& model) {
+  if (row.flops > 0) return fused(row.flops);
+  if (const Json* readout = row.config.find("readout"); readout && readout->string() != "all") return {};
   const int B = row.batch, T = row.task->batch(1, 0, 0, 0, 1).length;
   double weights = 0;
   for (const Parameter& p : model.parameters.list())
     if (p.shape.size() == 2 && !is_table(row.model, p)) weights += static_cast<double>(p.size());
-  const double products = 3 * 2.0 * B * T * weights;
+  Instructions least = fused(3 * 2.0 * B * T * weights);
   const auto number = [&](const char* key) { return static_cast<int>(row.config.at(key).integer()); };
-  if (row.model == "linear_causal_rn" || row.model == "rnn") return products;
+  if (row.model == "linear_causal_rn" || row.model == "rnn") return least;
   if (row.model == "causal_rn") {
-    const RelationShape shape{B, T, T, T, number("hidden"), number("heads"), true, Activation::EXP};
-    return products + number("layers") * 2 * (RELATION_FORWARD + RELATION_BACKWARD) * pairs_of(shape);
+    const double pairs =
+        number("layers") * pairs_of({B, T, T, T, number("hidden"), number("heads"), true, Activation::EXP});
+    least += pairs * RELATION_FORWARD;
+    least += pairs * RELATION_BACKWARD;
+    return least;
   }
   const bool linear = row.model == "linear_transformer";
-  if (!linear && row.model != "transformer") return 0;
+  if (!linear && row.model != "transformer") return {};
   const int width = number("width"), heads = number("heads");
   const double of_block =
       linear ? products_of(LinearAttentionShape{B, T, heads, width / heads, true, true, FeatureMap::ELU_PLUS_ONE, 0})
              : products_of(AttentionShape{B, T, T, T, heads, width / heads, true, width, width});
-  return products + number("layers") * 3 * of_block;
+  least += fused(number("layers") * 3 * of_block);
+  return least;
 }
 
 class Bench {
@@ -221,8 +234,12 @@ class Bench {
 #else
     peak_ = peak_flops(threads);
 #endif
+    instructions_ = cpu_ ? std::max(peak_instructions(threads), peak_ / 2) : peak_ / 2;
     report_.set("machine", ops_->description()).set("peak_gflops", peak_ / 1e9);
-    if (!json_) std::printf("%s; fp32 peak measured now: %.0f GFLOP/s\n", ops_->description().c_str(), peak_ / 1e9);
+    report_.set("instructions_a_multiplication", instructions_ / (peak_ / 2));
+    if (!json_)
+      std::printf("%s; fp32 peak measured now: %.0f GFLOP/s; with additions beside them %.1f instructions for each\n",
+                  ops_->description().c_str(), peak_ / 1e9, instructions_ / (peak_ / 2));
   }
 
   void operations() {
@@ -309,6 +326,11 @@ class Bench {
       best = std::min(best, clock_() - begin);
     } while (!once_ && wall_clock() - start < seconds);
     return best;
+  }
+
+  // Seconds that so many lanes of instructions take at the least.
+  double floor(const Instructions& lanes) const {
+    return std::max(lanes.multiply / (peak_ / 2), lanes.all / instructions_);
   }
 
   void push(Json& rows, const Json& row) {
@@ -457,10 +479,9 @@ class Bench {
                2 * row.flops / backward / 1e9, 100 * row.flops / forward / peak_, 200 * row.flops / backward / peak_);
     else if (row.pairs > 0)
       rates = text("%5.2f G/s  %5.2f G/s   pair-channels", row.pairs / forward / 1e9, row.pairs / backward / 1e9);
-    if (row.forward_instructions > 0)  // the peak counts two operations for each lane of an instruction
-      rates +=
-          text(", %2.0f %% %2.0f %% of the floor", 100 * row.pairs * row.forward_instructions / forward / (peak_ / 2),
-               100 * row.pairs * row.backward_instructions / backward / (peak_ / 2));
+    if (row.forward_instructions.all > 0)
+      rates += text(", %2.0f %% %2.0f %% of the floor", 100 * floor(row.pairs * row.forward_instructions) / forward,
+                    100 * floor(row.pairs * row.backward_instructions) / backward);
     if (!json_)
       std::printf("%-52s %7.3f ms %7.3f ms  %s\n", row.name.c_str(), 1e3 * forward, 1e3 * backward, rates.c_str());
     return json;
@@ -479,12 +500,10 @@ class Bench {
     if (cpu_) cpu_->measure(&profile);
     for (int i = 0; cpu_ && i < measured; ++i) trainer.step(done++, 5e-4);
     if (cpu_) cpu_->measure(nullptr);
-    const double floor = floor_of(row, *model);
+    const double least = floor(least_of(row, *model));
     Json json = print_step(row.name, seconds, profile, measured);
-    if (floor > 0 && !json_)
-      std::printf("  floor: %.1f GFLOP, %.4f s at the peak: %.0f %% of the step\n", floor / 1e9, floor / peak_,
-                  100 * floor / peak_ / seconds);
-    return json.set("flops", floor);
+    if (least > 0 && !json_) std::printf("  floor: %.4f s, %.0f %% of the step\n", least, 100 * least / seconds);
+    return json.set("floor_seconds", least);
   }
 
   Json print_step(const std::string& name, double seconds, const Profile& profile, int measured) const {
@@ -510,7 +529,7 @@ class Bench {
   std::string only_;
   int rows_ = 0;
   double (*clock_)() = wall_clock;
-  double peak_;
+  double peak_, instructions_;  // a second: floating-point operations; lanes of vector instructions of any kind
   Json report_ = Json::object();
 };
 

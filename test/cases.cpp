@@ -542,8 +542,8 @@ OpCase selective_scan_case(const ScanShape& s, bool streaming) {
                                   a["mixed"] + C, a["D"], s);
     };
   row.pairs = static_cast<double>(s.rows()) * static_cast<double>(states);
-  row.forward_instructions = 15;   // multiply, max, 10 of exp2_in_range, multiply, two fma
-  row.backward_instructions = 23;  // 14 of forward, nine to go back; folding comes on top
+  row.forward_instructions = {10, 15};   // multiply, max, 10 of exp2_in_range, multiply, two fma
+  row.backward_instructions = {17, 22};  // 14 of forward, eight to go back; folding comes on top
   return row;
 }
 
@@ -803,6 +803,15 @@ struct DctHeads {
   }
 };
 
+// Of a position, frequency and channel, all of them multiply: two to take x in and two to give c out in its own block, and, but for
+// one place, as many for the block behind it, if there is one (ops/sliding_dct.h).
+double dct_instructions(int64_t T, int64_t window) {
+  double all = 4 * static_cast<double>(T);
+  for (int64_t first = window; first < T; first += window)
+    all += 2 * static_cast<double>(window - 1 + std::min(T - first, window - 1));
+  return all / static_cast<double>(T);
+}
+
 OpCase sliding_dct_case(int B, int T, const DctHeads& heads) {
   const int64_t rows = int64_t(B) * T, x = rows * heads.width(), c = rows * heads.coefficients() * heads.head_width;
   OpCase row{text("sliding_dct %dx%d of %d: ", B, T, heads.head_width) + heads.name(),
@@ -812,7 +821,10 @@ OpCase sliding_dct_case(int B, int T, const DctHeads& heads) {
   row.forward = [=](Ops& ops, Arrays& a) { ops.sliding_dct(a["c"], nullptr, a["x"], heads.shape(ops, a, B, T, 0)); };
   row.backward = [=](Ops& ops, Arrays& a) { ops.sliding_dct_backward(a["dx"], a["dc"], heads.shape(ops, a, B, T, 0)); };
   row.pairs = static_cast<double>(c);
-  row.forward_instructions = row.backward_instructions = 8;
+  double all = 0;
+  for (size_t h = 0; h < heads.windows.size(); ++h)
+    all += static_cast<double>(rows * heads.head_width * heads.frequencies[h]) * dct_instructions(T, heads.windows[h]);
+  row.forward_instructions = row.backward_instructions = {all / row.pairs, all / row.pairs};
   return row;
 }
 

@@ -60,22 +60,29 @@ class Arrays {
 
 using Call = std::function<void(Ops&, Arrays&)>;
 
+// The fewest vector instructions that something takes, and how many of them are multiplications and fused multiply-adds: some
+// processors do others beside these, some in their place.
+struct Instructions {
+  double multiply = 0, all = 0;
+};
+
 struct OpCase {
   std::string name;  // "linear 5×7×3 add"
   std::vector<Operand> operands;
   Call forward, backward;  // backward may be empty
-  // For the bench: operations of forward (backward counts double), or pair-channels with the fewest vector instructions
-  // that each takes, forward and backward. 0: not stated.
-  double flops = 0, pairs = 0, forward_instructions = 0, backward_instructions = 0;
+  // For the bench: operations of forward (backward counts double), or pair-channels and what each takes. 0: not stated.
+  double flops = 0, pairs = 0;
+  Instructions forward_instructions = {}, backward_instructions = {};
   bool kinked = false;  // the function has kinks (relu): the gradient check steps around them
 };
 
-// What operations cannot do without, forward: two a term of a product, or pair-channels with the fewest vector instructions that
-// each takes: add, multiply, 10 of add_exp2_in_range; backward add, multiply, 10 of exp2_in_range, times dz, three fused sums.
+// What operations cannot do without, forward: two a term of a product, or pair-channels, each with add, multiply, 10 of
+// add_exp2_in_range, six of which multiply, and a term of the product that the variances come from; backward add, multiply, 10 of
+// exp2_in_range, times dz, three fused sums, and a term of each of the two products with the pair weights.
 double products_of(const AttentionShape& s);
 double products_of(const LinearAttentionShape& s);
 double pairs_of(const RelationShape& s);
-constexpr double RELATION_FORWARD = 12, RELATION_BACKWARD = 16;
+constexpr Instructions RELATION_FORWARD = {8, 13}, RELATION_BACKWARD = {13, 18};
 
 struct ModelCase {
   std::string name;  // "causal_rn exact exp"

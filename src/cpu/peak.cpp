@@ -11,25 +11,26 @@ namespace petroglyph {
 
 namespace {
 
-constexpr int CHAINS = 12;  // two fma units with a latency of 4 need 8 to be busy
 constexpr int64_t ROUNDS = 200000;
 
-// numbers: CHAINS vectors, all different, or the compiler would keep one chain for all
+// CHAINS vectors in registers, of which the first FUSED become chain · factor + term each round, the others chain + term.
+// numbers: all different, or the compiler would keep one chain for all
+template <int CHAINS, int FUSED>
 void fill_registers(real* numbers, Vector factor, Vector term) {
   Vector chain[CHAINS];
-#pragma GCC unroll 12
+#pragma GCC unroll 16
   for (int i = 0; i < CHAINS; ++i) chain[i] = load(numbers + i * VECTOR_WIDTH);
   for (int64_t round = 0; round < ROUNDS; ++round) {
-#pragma GCC unroll 12
-    for (int i = 0; i < CHAINS; ++i) chain[i] = fma(chain[i], factor, term);
+#pragma GCC unroll 16
+    for (int i = 0; i < CHAINS; ++i) chain[i] = i < FUSED ? fma(chain[i], factor, term) : chain[i] + term;
   }
-#pragma GCC unroll 12
+#pragma GCC unroll 16
   for (int i = 0; i < CHAINS; ++i) store(numbers + i * VECTOR_WIDTH, chain[i]);
 }
 
-}  // namespace
-
-double peak_flops(int threads) {
+// Lanes of vector instructions that all threads do in a second: the best of several runs.
+template <int CHAINS, int FUSED>
+double lanes_a_second(int threads) {
   constexpr int NUMBERS = CHAINS * VECTOR_WIDTH;
   std::vector<real> numbers(static_cast<size_t>(threads) * NUMBERS);
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<real>(i % 97);
@@ -38,13 +39,23 @@ double peak_flops(int threads) {
   double best = 1e30;
   for (int run = 0; run < 40; ++run) {
     const auto start = std::chrono::steady_clock::now();
-    parallel(team, threads, 1, [&](int64_t t, int64_t, int) { fill_registers(&numbers[t * NUMBERS], factor, term); });
+    parallel(team, threads, 1,
+             [&](int64_t t, int64_t, int) { fill_registers<CHAINS, FUSED>(&numbers[t * NUMBERS], factor, term); });
     best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
-  return 2.0 * threads * NUMBERS * static_cast<double>(ROUNDS) / best;
+  return static_cast<double>(threads) * NUMBERS * static_cast<double>(ROUNDS) / best;
 }
 
+}  // namespace
+
+// Two fma units with a latency of 4 need 8 chains to be busy.
+double peak_flops(int threads) { return 2 * lanes_a_second<12, 12>(threads); }
+
+// As many chains of additions, or as many as there are registers for.
+double peak_instructions(int threads) { return lanes_a_second < VECTOR_BYTES == 64 ? 16 : 14, 8 > (threads); }
+
 double read_bandwidth(int threads, int64_t bytes) {
+  constexpr int CHAINS = 12;
   constexpr int64_t PIECE = CHAINS * VECTOR_WIDTH, RUNS = 12, AT_LEAST = 64 << 20;  // bytes of a run
   const int64_t pieces = std::max<int64_t>(bytes / (PIECE * static_cast<int64_t>(sizeof(real))), threads);
   const int64_t rounds = std::max<int64_t>(AT_LEAST / bytes, 1);

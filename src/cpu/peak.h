@@ -9,6 +9,10 @@ namespace petroglyph {
 // as two. The best of several short runs.
 double peak_flops(int threads);
 
+// Lanes of vector instructions a second of which half, or nearly, are fused multiply-adds and the others additions: on a processor
+// that adds in units of its own more than peak_flops / 2, of multiplications and fused multiply-adds alone.
+double peak_instructions(int threads);
+
 // Bytes a second at which `threads` threads read so many, the same ones again and again: from a cache where they fit in one, and
 // else from memory. The best of several runs.
 double read_bandwidth(int threads, int64_t bytes);
