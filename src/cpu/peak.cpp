@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cpu/parallel.h"
+#include "cpu/several.h"
 #include "cpu/simd.h"
 
 namespace petroglyph {
@@ -13,34 +14,36 @@ namespace {
 
 constexpr int64_t ROUNDS = 200000;
 
-// CHAINS vectors in registers, of which the first FUSED become chain · factor + term each round, the others chain + term.
+// Vectors in registers: FUSED of them become chain · factor + term each round, ADDED chain + term.
 // numbers: all different, or the compiler would keep one chain for all
-template <int CHAINS, int FUSED>
-void fill_registers(real* numbers, Vector factor, Vector term) {
-  Vector chain[CHAINS];
-#pragma GCC unroll 16
-  for (int i = 0; i < CHAINS; ++i) chain[i] = load(numbers + i * VECTOR_WIDTH);
+template <int FUSED, int ADDED>
+void fill_registers(real* numbers, real factor, real term) {
+  using Fused = Several<VECTOR_WIDTH, FUSED>;
+  using Added = Several<VECTOR_WIDTH, ADDED>;
+  real* const others = numbers + FUSED * VECTOR_WIDTH;
+  Fused fused = Fused::load(numbers);
+  Added added = Added::load(others);
   for (int64_t round = 0; round < ROUNDS; ++round) {
-#pragma GCC unroll 16
-    for (int i = 0; i < CHAINS; ++i) chain[i] = i < FUSED ? fma(chain[i], factor, term) : chain[i] + term;
+    fused = fma(fused, Fused(factor), Fused(term));
+    added = added + Added(term);
   }
-#pragma GCC unroll 16
-  for (int i = 0; i < CHAINS; ++i) store(numbers + i * VECTOR_WIDTH, chain[i]);
+  fused.store(numbers);
+  added.store(others);
 }
 
 // Lanes of vector instructions that all threads do in a second: the best of several runs.
-template <int CHAINS, int FUSED>
+template <int FUSED, int ADDED>
 double lanes_a_second(int threads) {
-  constexpr int NUMBERS = CHAINS * VECTOR_WIDTH;
+  constexpr int NUMBERS = (FUSED + ADDED) * VECTOR_WIDTH;
   std::vector<real> numbers(static_cast<size_t>(threads) * NUMBERS);
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<real>(i % 97);
-  const Vector factor = broadcast(real(0.999)), term = broadcast(real(0.001));
   const Threads team(threads);
   double best = 1e30;
   for (int run = 0; run < 40; ++run) {
     const auto start = std::chrono::steady_clock::now();
-    parallel(team, threads, 1,
-             [&](int64_t t, int64_t, int) { fill_registers<CHAINS, FUSED>(&numbers[t * NUMBERS], factor, term); });
+    parallel(team, threads, 1, [&](int64_t t, int64_t, int) {
+      fill_registers<FUSED, ADDED>(&numbers[t * NUMBERS], real(0.999), real(0.001));
+    });
     best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   return static_cast<double>(threads) * NUMBERS * static_cast<double>(ROUNDS) / best;
@@ -49,10 +52,13 @@ double lanes_a_second(int threads) {
 }  // namespace
 
 // Two fma units with a latency of 4 need 8 chains to be busy.
-double peak_flops(int threads) { return 2 * lanes_a_second<12, 12>(threads); }
+double peak_flops(int threads) { return 2 * lanes_a_second<12, 0>(threads); }
 
 // As many chains of additions, or as many as there are registers for.
-double peak_instructions(int threads) { return lanes_a_second < VECTOR_BYTES == 64 ? 16 : 14, 8 > (threads); }
+double peak_instructions(int threads) {
+  constexpr int ADDED = VECTOR_BYTES == 64 ? 8 : 6;
+  return lanes_a_second<8, ADDED>(threads);
+}
 
 double read_bandwidth(int threads, int64_t bytes) {
   constexpr int CHAINS = 12;
