@@ -926,6 +926,9 @@ std::vector<OpCase> op_cases() {
     rows.push_back(relation_case(whole(3, 4, 9, 3, causal, EXP), true, false));
     rows.push_back(relation_case(whole(2, 5, 37, 1, causal, EXP), false, true));
   }
+  rows.push_back(
+      relation_case(whole(1, 3, 191, 1, true, EXP), true, false));  // blocks of 64, twice, and of 32, 16 … 1 channels
+  rows.push_back(relation_case(whole(1, 3, 191, 1, true, EXP), false, true));
   rows.push_back(relation_case(whole(1, 67, 40, 2, true, EXP), true, false));  // more than one block of queries
   rows.push_back(relation_case({2, 1, 5, 8, 34, 2, true, EXP}, true, false));  // a stream's newest query
   rows.push_back(relation_case({3, 2, 4, 4, 10, 1, true, EXP}, false, true));

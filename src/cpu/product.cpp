@@ -541,10 +541,10 @@ void multiply_block(const Product& p, int64_t row, const Packed& b, int64_t begi
   const int64_t strips = end - begin, part = (TILE_ROWS * p.K + PLACES * strips - 1) / (PLACES * strips);
   const int64_t step = (part * GROUP + p.K - 1) / p.K * static_cast<int64_t>(sizeof(real));
   for (int64_t s = begin; s < end; ++s) {
-    const real* rows = fetch ? p.a.data + next * p.a.row + (s - begin) * BLOCK_TILES * PLACES * part : nullptr;
     multiply_whole_strip(p, row, std::min(row + BLOCK_ROWS, p.M), b, 0, strip_of(p.N, s), nullptr, [&](int64_t tile) {
-      const real* first = rows + tile * PLACES * part;
-      return fetch ? Later{first, first + part, step, step} : Later();
+      if (!fetch) return Later();
+      const real* first = p.a.data + next * p.a.row + ((s - begin) * BLOCK_TILES + tile) * PLACES * part;
+      return Later{first, first + part, step, step};
     });
   }
 }
