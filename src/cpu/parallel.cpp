@@ -5,8 +5,10 @@
 //
 // Each thread has a share of a job's pieces, those of the same part of the work in every job, so that it finds in its caches
 // what it wrote there in the job before. It takes its own share from the front, and then those of others from their ends. A
-// share is one word, the first and last of the pieces that nobody has taken yet. Who makes it smaller has a piece, and the job
-// lives until all its pieces are done: nobody who is late can take a piece of a job that is over, for its shares are empty.
+// share is one word: the first of the pieces that nobody has taken yet, and the one behind the last. Who makes it smaller has a
+// piece, and the job lives until all its pieces are done: nobody who is late can take a piece of a job that is over, for its
+// shares are empty. Who read a share in one job and finds the same word in the next takes a piece of the next, rightly: nothing
+// else of a job is read before a piece is taken.
 
 #include "cpu/parallel.h"
 

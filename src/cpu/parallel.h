@@ -1,4 +1,5 @@
-// The only place that starts threads. Which thread takes which piece is left to chance; no result may depend on it.
+// The only place that starts threads. A thread takes pieces of its own share first and then of others', as chance
+// has it; no result may depend on it.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +26,7 @@ class Threads {
   explicit Threads(int count);
   ~Threads();
 
-  // Calls one(context, piece, thread) for the pieces 0 … pieces−1, each once, on whatever thread comes first; returns when all
+  // Calls one(context, piece, thread) for the pieces 0 … pieces−1, each once, on some thread; returns when all
   // are done. One caller at a time. Jobs of one size are taken to be about as long as each other.
   using One = void (*)(const void* context, int64_t piece, int thread);
   void share(int64_t pieces, int64_t size, One one, const void* context) const;

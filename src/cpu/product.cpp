@@ -447,7 +447,8 @@ void multiply_strip(const Product& p, int64_t row_begin, int64_t row_end, const 
 }
 
 // What a weight's gradient fetches while it takes a strip of some piece: the next strip of b, or the first of the next piece, and
-// a part of the next piece's rows of a. Both are columns of lines, PIECE high, and GROUP tiles fetch one of each.
+// where a tile fetches from two PLACES, a part of the next piece's rows of a. Both are columns of lines, PIECE high, and GROUP
+// tiles fetch one of each.
 class PieceAfter {
  public:
   PieceAfter(const Product& p, int64_t row_begin, int64_t row_end, int64_t s, int64_t strip_begin, int64_t strip_end,

@@ -425,9 +425,10 @@ void Cpu::relation_backward(real* dp, real* dq, real* weight, real* dz, const re
           const real *head_p = p + head.keys, *head_q = q + head.queries;
           const real* head_dz = dz + head.queries;
           if (!inv_std) {
-            PairSweep<Psi, false>(head, head_dp, head_dq, nullptr, head_dz, nullptr, shift, head_p, head_q,
-                                  scratch(thread))
-                .run();
+            if constexpr (!std::is_same<Psi, ExpInRange>::value)  // which is for normalized heads alone
+              PairSweep<Psi, false>(head, head_dp, head_dq, nullptr, head_dz, nullptr, shift, head_p, head_q,
+                                    scratch(thread))
+                  .run();
             return;
           }
           real* w = weight + head.pairs;

@@ -13,11 +13,11 @@
 
 namespace petroglyph {
 
-// With AVX-512 the compiler may not look at a result either: g++ puts a chain together again where each of its sums is used once,
-// and the relation's backward pass takes 8 % longer. With half as many registers it is right to.
-//
 // Where there is no such instruction, doubles are rounded to floats (numerics.h). Until version 14, g++ takes a vector of as many
 // floats, widened again, for what it was, and leaves that rounding out; so the result passes where the compiler cannot look.
+//
+// With AVX-512 g++ may not look either: it puts a chain together again where each of its sums is used once, and the relation's
+// backward pass takes 8 % longer. With half as many registers it is right to.
 template <int COUNT, class Register>
 [[gnu::always_inline]] inline Register fused(Register a, Register b, Register c) {
   Register sum = c;
