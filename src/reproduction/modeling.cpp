@@ -314,7 +314,7 @@ std::vector<Experiment> modeling_experiments() {
        "The paper: as the factor grows the model memorizes more, and soon enough it copies perfectly: a memory need "
        "not be infinite.",
        "", "half a minute on two cores", "about an hour on a GPU for each model", expansion},
-      {"text-perplexity", LINEAR_PAPER, "table 1, abstract", "Language modelling on characters, five models",
+      {"text-perplexity", LINEAR_PAPER, "table 1, abstract", "Language modelling on characters",
        "The paper: the Linear CausalRN is behind Transformers and Mamba, but a valid language model.",
        "--data data/wikitext103_train.txt --val data/wikitext103_valid.txt (data/wikitext103.sh)",
        "five minutes on two cores", "days on a GPU", text_perplexity, "two to three hours on two cores", WIKITEXT_2},
