@@ -4,6 +4,7 @@
 
 #include "cpu/cpu.h"
 #include "cpu/parallel.h"
+#include "cpu/several.h"
 
 namespace petroglyph {
 
@@ -20,16 +21,36 @@ void transpose(real* taps, const real* weight, int C, int K) {
     for (int c = 0; c < C; ++c) taps[static_cast<int64_t>(k) * C + c] = weight[static_cast<int64_t>(c) * K + k];
 }
 
-// v (C) at position t of one sample, from x and past at their first position there. zeros (C)
-void convolve(real* v, const real* taps, const real* bias, const real* x, const real* past, const real* zeros,
-              int64_t t, int C, int K) {
-  std::copy_n(bias, C, v);
-  for (int k = 0; k < K; ++k) {
-    const int64_t from = t - (K - 1) + k;
-    const real* row = from >= 0 ? x + from * C : past ? past + (from + K - 1) * C : zeros;
-    const real* tap = taps + static_cast<int64_t>(k) * C;
-    for (int c = 0; c < C; ++c) v[c] = fma(tap[c], row[c], v[c]);
+// y (C) = start + Σ_k taps_k ∘ row(k) by a chain of fma over ascending k from `first` on, each channel by itself. No sum goes to
+// memory before it is complete.
+template <class RowOf>
+[[gnu::always_inline]] inline void convolve(real* y, const real* start, const real* taps, RowOf row, int64_t first,
+                                            int64_t K, int C) {
+  using Sums = Several<VECTOR_WIDTH, 4>;
+  constexpr int WIDTH = 4 * VECTOR_WIDTH;
+  int c = 0;
+  for (; c + WIDTH <= C; c += WIDTH) {
+    Sums sums = Sums::load(start + c);
+    for (int64_t k = first; k < K; ++k) sums = fma(Sums::load(taps + k * C + c), Sums::load(row(k) + c), sums);
+    sums.store(y + c);
   }
+  for (; c < C; ++c) {
+    real sum = start[c];
+    for (int64_t k = first; k < K; ++k) sum = fma(taps[k * C + c], row(k)[c], sum);
+    y[c] = sum;
+  }
+}
+
+// v (C) at position t of one sample, from x and past at their first position there. zeros (C)
+void convolve_past(real* v, const real* taps, const real* bias, const real* x, const real* past, const real* zeros,
+                   int64_t t, int C, int64_t K) {
+  convolve(
+      v, bias, taps,
+      [=](int64_t k) {
+        const int64_t from = t - (K - 1) + k;
+        return from >= 0 ? x + from * C : past ? past + (from + K - 1) * C : zeros;
+      },
+      0, K, C);
 }
 
 // past (K−1,C) of one sample = the last K − 1 of itself and x (T,C)
@@ -52,7 +73,7 @@ void Cpu::causal_convolution(real* y, real* past, const real* x, const real* wei
     for (int64_t n = begin; n < end; ++n) {
       const int64_t b = n / T;
       real* row = y + n * C;
-      convolve(row, taps, bias, x + b * T * C, past ? past + b * (K - 1) * C : nullptr, zeros, n % T, C, K);
+      convolve_past(row, taps, bias, x + b * T * C, past ? past + b * (K - 1) * C : nullptr, zeros, n % T, C, K);
 #pragma omp simd
       for (int c = 0; c < C; ++c) row[c] *= numerics::sigmoid(row[c]);
     }
@@ -90,7 +111,7 @@ void Cpu::causal_convolution_backward(real* dx, real* dweight, real* dbias, real
   parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int thread) {
     real* v = scratch(thread) + taps_size + C;
     for (int64_t n = begin; n < end; ++n) {
-      convolve(v, taps, bias, x + n / T * T * C, nullptr, zeros, n % T, C, K);
+      convolve_past(v, taps, bias, x + n / T * T * C, nullptr, zeros, n % T, C, K);
       real* row = dy + n * C;
 #pragma omp simd
       for (int c = 0; c < C; ++c) {
@@ -102,12 +123,9 @@ void Cpu::causal_convolution_backward(real* dx, real* dweight, real* dbias, real
   const real* dv = dy;
   parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
-      real* row = dx + n * C;
-      std::fill_n(row, C, real(0));
-      for (int64_t k = std::max<int64_t>(K - T + n % T, 0); k < K; ++k) {
-        const real *tap = taps + k * C, *from = dv + (n + K - 1 - k) * C;
-        for (int c = 0; c < C; ++c) row[c] = fma(tap[c], from[c], row[c]);
-      }
+      const int64_t first = std::max<int64_t>(K - T + n % T, 0);  // no position after the last
+      convolve(
+          dx + n * C, zeros, taps, [=](int64_t k) { return dv + (n + K - 1 - k) * C; }, first, K, C);
     }
   });
   parallel(threads_, C, COLUMNS, [&](int64_t begin, int64_t end, int thread) {
