@@ -1,9 +1,9 @@
 // The selective scan of Mamba. The derivation stands in models/mamba.cpp.
 //
 // A task is one sample and one group of 32 channels, side by side in vector registers, while time runs: for each state
-// a step is eleven instructions of exp2 and four more. The backward pass takes the segments from the last to the first,
-// recomputes a segment's states from the one that was kept, and then walks back through them. Nothing of size
-// B·T·channels·states is ever stored.
+// a step is eleven instructions of exp2 and four more, for each position it is a softplus. The backward pass takes the
+// segments from the last to the first, recomputes a segment's states from the one that was kept, and then walks back
+// through them. Nothing of size B·T·channels·states is ever stored.
 
 #include <algorithm>
 
@@ -91,7 +91,27 @@ void fill_rates(Row* rates, const real* A_log, const ScanShape& shape) {
 
 inline real decay(real delta, real rate) { return numerics::exp2_in_range(numerics::max(real(-100), delta * rate)); }
 
-// What a segment reads of u and delta, and Δ and Δ u. All reads come first, so that memory answers them together.
+// A segment that is read after the present one, asked for row by row while that one is worked on: the rows of a group lie so far
+// apart that no processor guesses the next.
+struct Ahead {
+  int64_t first, step;  // of its rows in (B,T,I)
+  int length;
+
+  Ahead(const Group& g, int segment)
+      : first(g.position(static_cast<int64_t>(segment) * SEGMENT)),
+        step(g.shape.channels),
+        length(g.shape.segment_length(segment)) {}
+
+  // Row i of x. Inline, because g++ takes a function that only asks for one that does nothing.
+  [[gnu::always_inline]] void ask(const real* x, int i) const {
+    constexpr int LINE = 64 / sizeof(real);
+    if (i >= length) return;
+    for (int c = 0; c < GROUP; c += LINE) __builtin_prefetch(x + first + i * step + c);
+  }
+};
+
+// What a segment reads of u and delta, and Δ and Δ u. All reads come first, so that memory answers them together. Softplus takes
+// two loops, because of one long chain of instructions a processor sees too few at a time.
 struct Inputs {
   Row u[SEGMENT], delta[SEGMENT], step[SEGMENT], input[SEGMENT];
 
@@ -100,8 +120,12 @@ struct Inputs {
     for (int i = 0; i < length; ++i) read_row(delta[i], all_delta + g.position(first + i), g.count);
     for (int i = 0; i < length; ++i) {
 #pragma omp simd
+      for (int c = 0; c < GROUP; ++c) step[i].at[c] = numerics::exp(-numerics::abs(delta[i].at[c]));
+    }
+    for (int i = 0; i < length; ++i) {
+#pragma omp simd
       for (int c = 0; c < GROUP; ++c) {
-        step[i].at[c] = numerics::softplus(delta[i].at[c]);
+        step[i].at[c] = numerics::softplus_of_exp(delta[i].at[c], step[i].at[c]);
         input[i].at[c] = step[i].at[c] * u[i].at[c];
       }
     }
@@ -112,16 +136,18 @@ struct Inputs {
 void advance(Row& y, Row* h, const Row* rates, const Inputs& in, int i, const Row& skip, const real* B, const real* C,
              int S) {
   const Row &step = in.step[i], &input = in.input[i], &u = in.u[i];
-  Row sum = {};
+  Vector sum[VECTORS] = {};  // in registers: through memory it would wait longer for each state than the states take
   for (int s = 0; s < S; ++s) {
-    const real write = B[s], read = C[s];
+    const real write = B[s];
+    const Vector read = broadcast(C[s]);
 #pragma omp simd
-    for (int c = 0; c < GROUP; ++c) {
+    for (int c = 0; c < GROUP; ++c)
       h[s].at[c] = numerics::fma(decay(step.at[c], rates[s].at[c]), h[s].at[c], input.at[c] * write);
-      sum.at[c] = numerics::fma(h[s].at[c], read, sum.at[c]);
-    }
+#pragma GCC unroll 8
+    for (int v = 0; v < VECTORS; ++v) sum[v] = fma(load(h[s].at + v * VECTOR_WIDTH), read, sum[v]);
   }
-  for (int c = 0; c < GROUP; ++c) y.at[c] = numerics::fma(skip.at[c], u.at[c], sum.at[c]);
+  for (int v = 0; v < VECTORS; ++v) store(y.at + v * VECTOR_WIDTH, sum[v]);
+  for (int c = 0; c < GROUP; ++c) y.at[c] = numerics::fma(skip.at[c], u.at[c], y.at[c]);
 }
 
 Row* rows(real* scratch) { return reinterpret_cast<Row*>(scratch); }
@@ -135,8 +161,9 @@ void Cpu::selective_scan(real* y, real* state, real* kept, const real* u, const 
   reserve_scratch((table + S) * GROUP);
   Row* const rates = rows(scratch(0));
   fill_rates(rates, A_log, shape);
-  parallel(threads_, static_cast<int64_t>(shape.batch) * shape.groups(), 1, [&](int64_t task, int64_t, int thread) {
-    const Group g(shape, task);
+  const int64_t last = static_cast<int64_t>(shape.batch) * shape.groups() - 1;
+  parallel(threads_, last + 1, 1, [&](int64_t task, int64_t, int thread) {
+    const Group g(shape, task), later(shape, std::min(task + 1, last));
     Row* const h = rows(scratch(thread)) + table;
     Row skip, sum;
     Inputs in;
@@ -149,9 +176,12 @@ void Cpu::selective_scan(real* y, real* state, real* kept, const real* u, const 
       const int64_t first = static_cast<int64_t>(segment) * SEGMENT;
       const int length = shape.segment_length(segment);
       if (kept) write_states(kept, h, (g.sample * shape.segments() + segment) * S, g);
+      const Ahead ahead = segment + 1 < shape.segments() ? Ahead(g, segment + 1) : Ahead(later, 0);
       in.read(u, delta, first, length, g);
       for (int i = 0; i < length; ++i) {
         const int64_t at = g.mixed(first + i);
+        ahead.ask(u, i);
+        ahead.ask(delta, i);
         advance(sum, h, rates + g.index * S, in, i, skip, B + at, C + at, S);
         write_row(y + g.position(first + i), sum, g.count);
       }
@@ -289,8 +319,9 @@ void Cpu::selective_scan_backward(real* du, real* ddelta, real* dA_log, real* dB
   reserve_scratch((table + Rewind::rows(S)) * GROUP);
   Row* const all_rates = rows(scratch(0));
   fill_rates(all_rates, A_log, shape);
-  parallel(threads_, static_cast<int64_t>(shape.batch) * shape.groups(), 1, [&](int64_t task, int64_t, int thread) {
-    const Group g(shape, task);
+  const int64_t last = static_cast<int64_t>(shape.batch) * shape.groups() - 1;
+  parallel(threads_, last + 1, 1, [&](int64_t task, int64_t, int thread) {
+    const Group g(shape, task), later(shape, std::min(task + 1, last));
     const Row* rates = all_rates + g.index * S;
     Rewind r(rows(scratch(thread)) + table, S);
     Row skip, dinput, drate;
@@ -298,11 +329,15 @@ void Cpu::selective_scan_backward(real* du, real* ddelta, real* dA_log, real* dB
     for (int segment = shape.segments(); segment-- > 0;) {
       const int64_t first = static_cast<int64_t>(segment) * SEGMENT;
       const int length = shape.segment_length(segment);
+      const Ahead ahead = segment > 0 ? Ahead(g, segment - 1) : Ahead(later, shape.segments() - 1);
       read_states(r.states, kept, (g.sample * shape.segments() + segment) * S, g);
       r.in.read(u, delta, first, length, g);
       for (int i = 0; i < length; ++i) read_row(r.dy[i], dy + g.position(first + i), g.count);
       recompute(r, rates, B, first, length, g);
       for (int i = length; i-- > 0;) {
+        ahead.ask(u, i);
+        ahead.ask(delta, i);
+        ahead.ask(dy, i);
         retreat(r, dinput, drate, rates, i, B + g.mixed(first + i), C + g.mixed(first + i), S);
         finish_position(r, dinput, drate, skip, i);
         write_row(du + g.position(first + i), dinput, g.count);

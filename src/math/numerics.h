@@ -388,9 +388,11 @@ HOST_DEVICE float sigmoid(float x) {
   return fma(-lost, quotient, quotient);
 }
 
-// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|).
+// log(1 + e^x) = max(x, 0) + log(1 + e), where e = e^-|x|.
+HOST_DEVICE float softplus_of_exp(float x, float e) { return max(x, 0.0f) + log1p(e); }
+
 // At most 1.58 ulp, at -0x1.45642ep+0.
-HOST_DEVICE float softplus(float x) { return max(x, 0.0f) + log1p(exp(-abs(x))); }
+HOST_DEVICE float softplus(float x) { return softplus_of_exp(x, exp(-abs(x))); }
 
 // ---- Circular functions ----
 
@@ -507,7 +509,8 @@ inline double sigmoid(double x) {
   return (x < 0 ? e : 1) / (1 + e);
 }
 
-inline double softplus(double x) { return max(x, 0.0) + std::log1p(std::exp(-std::fabs(x))); }
+inline double softplus_of_exp(double x, double e) { return max(x, 0.0) + std::log1p(e); }
+inline double softplus(double x) { return softplus_of_exp(x, std::exp(-std::fabs(x))); }
 
 }  // namespace numerics
 }  // namespace petroglyph
