@@ -184,12 +184,6 @@ bool is_table(const std::string& model, const Parameter& p) {
   return p.name.find("_embedding.") != std::string::npos || (model == "rnn" && p.name == "cell.input.weight");
 }
 
-Instructions& operator+=(Instructions& a, const Instructions& b) {
-  a.multiply += b.multiply, a.all += b.all;
-  return a;
-}
-Instructions operator*(double a, const Instructions& b) { return {a * b.multiply, a * b.all}; }
-
 // Lanes of fused multiply-adds that so many operations are.
 Instructions fused(double flops) { return {flops / 2, flops / 2}; }
 
@@ -208,8 +202,8 @@ Instructions least_of(const StepCase& row, const Model& model) {
   if (row.model == "causal_rn") {
     const double pairs =
         number("layers") * pairs_of({B, T, T, T, number("hidden"), number("heads"), true, Activation::EXP});
-    least += pairs * RELATION_FORWARD;
-    least += pairs * RELATION_BACKWARD;
+    least = least + pairs * RELATION_FORWARD;
+    least = least + pairs * RELATION_BACKWARD;
     return least;
   }
   const bool linear = row.model == "linear_transformer";
@@ -218,7 +212,7 @@ Instructions least_of(const StepCase& row, const Model& model) {
   const double of_block =
       linear ? products_of(LinearAttentionShape{B, T, heads, width / heads, true, true, FeatureMap::ELU_PLUS_ONE, 0})
              : products_of(AttentionShape{B, T, T, T, heads, width / heads, true, width, width});
-  least += fused(number("layers") * 3 * of_block);
+  least = least + fused(number("layers") * 3 * of_block);
   return least;
 }
 
@@ -479,9 +473,15 @@ class Bench {
                2 * row.flops / backward / 1e9, 100 * row.flops / forward / peak_, 200 * row.flops / backward / peak_);
     else if (row.pairs > 0)
       rates = text("%5.2f G/s  %5.2f G/s   pair-channels", row.pairs / forward / 1e9, row.pairs / backward / 1e9);
-    if (row.forward_instructions.all > 0)
-      rates += text(", %2.0f %% %2.0f %% of the floor", 100 * floor(row.pairs * row.forward_instructions) / forward,
-                    100 * floor(row.pairs * row.backward_instructions) / backward);
+    if (row.forward_instructions.all > 0) {
+      const double count = row.pairs > 0 ? row.pairs : row.numbers;
+      rates += text("%s%2.0f %% %2.0f %% of the floor", rates.empty() ? "" : ", ",
+                    100 * floor(count * row.forward_instructions) / forward,
+                    100 * floor(count * row.backward_instructions) / backward);
+    }
+    if (row.forward_bytes > 0)
+      rates += text("%5.1f GB/s %5.1f GB/s read and written", row.forward_bytes / forward / 1e9,
+                    row.backward_bytes / backward / 1e9);
     if (!json_)
       std::printf("%-52s %7.3f ms %7.3f ms  %s\n", row.name.c_str(), 1e3 * forward, 1e3 * backward, rates.c_str());
     return json;

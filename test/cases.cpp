@@ -189,6 +189,8 @@ OpCase linear_case(int64_t N, int in, int out, bool bias, Into into) {
   return row;
 }
 
+double bytes_of(int64_t numbers) { return static_cast<double>(numbers) * sizeof(real); }
+
 OpCase normalize_case(int64_t N, int D) {
   OpCase row{text("normalize %lldx%d", static_cast<long long>(N), D),
              {{"x", Role::INPUT, N * D}, {"y", Role::OUTPUT, N * D}, {"inv_std", Role::KEPT, N}},
@@ -198,6 +200,8 @@ OpCase normalize_case(int64_t N, int D) {
   row.backward = [=](Ops& ops, Arrays& a) {
     ops.normalize_backward(a["dx"], a["dy"], a["y"], a["inv_std"], N, D, Into::WRITE);
   };
+  row.forward_bytes = bytes_of(2 * N * D);   // x, y
+  row.backward_bytes = bytes_of(3 * N * D);  // dy, y, dx
   return row;
 }
 
@@ -230,6 +234,8 @@ OpCase layer_norm_case(int64_t N, int D, real epsilon = real(1e-5)) {
     ops.layer_norm_backward(a["dx"], a["dweight"], a["dbias"], a["dy"], a["hat"], a["inv_std"], a["weight"], N, D,
                             Into::WRITE);
   };
+  row.forward_bytes = bytes_of(5 * N * D);   // x, y, hat; hat, y again
+  row.backward_bytes = bytes_of(3 * N * D);  // dy, hat, dx
   return row;
 }
 
@@ -242,6 +248,15 @@ OpCase pointwise_case(Pointwise f, int64_t n) {
   row.forward = [=](Ops& ops, Arrays& a) { ops.pointwise(a["y"], a["x"], f, n); };
   row.backward = [=](Ops& ops, Arrays& a) { ops.pointwise_backward(a["dx"], a["again"], a["dy"], a["x"], f, n); };
   row.kinked = f == Pointwise::RELU;
+  if (f == Pointwise::RELU) return row;
+  row.numbers = static_cast<double>(n);
+  // Φ(x): times √½, erf, plus 1, half; or x (A + B x²) and its sigmoid. f: times x. Backward f, f' and times dy, where f' is
+  // another exponential of a product and two products more, or five instructions.
+  const bool by_erf = f == Pointwise::GELU;
+  const Instructions gate = by_erf ? ERF + Instructions{2, 3} : SIGMOID + Instructions{3, 3};
+  const Instructions slope = by_erf ? EXP + Instructions{4, 4} : Instructions{4, 5};
+  row.forward_instructions = gate + Instructions{1, 1};
+  row.backward_instructions = gate + slope + Instructions{2, 2};
   return row;
 }
 
@@ -510,6 +525,11 @@ OpCase causal_convolution_case(int B, int T, int C, int K, bool streaming) {
       ops.causal_convolution_backward(a["dx"], a["dweight"], a["dbias"], a["dy"], a["x"], a["weight"], a["bias"], B, T,
                                       C, K);
     };
+  row.numbers = static_cast<double>(size);
+  // K fma, the sigmoid, times it; backward these again, three for its slope, K for dx and K for the weight, and the bias
+  const double taps = K;
+  row.forward_instructions = SIGMOID + Instructions{taps + 1, taps + 1};
+  row.backward_instructions = SIGMOID + Instructions{3 * taps + 3, 3 * taps + 5};
   return row;
 }
 
@@ -542,8 +562,11 @@ OpCase selective_scan_case(const ScanShape& s, bool streaming) {
                                   a["mixed"] + C, a["D"], s);
     };
   row.pairs = static_cast<double>(s.rows()) * static_cast<double>(states);
-  row.forward_instructions = {10, 15};   // multiply, max, 10 of exp2_in_range, multiply, two fma
-  row.backward_instructions = {17, 22};  // 14 of forward, eight to go back; folding comes on top
+  // Multiply, max, 10 of exp2_in_range, multiply, two fma; and for all states of a channel the softplus, times u, and D u. Backward
+  // 14 of forward and eight to go back; and for all states the softplus again, its slope, and six more. Folding comes on top.
+  const double a_state = 1.0 / s.states;
+  row.forward_instructions = Instructions{10, 15} + a_state * (SOFTPLUS + Instructions{2, 2});
+  row.backward_instructions = Instructions{17, 22} + a_state * (SOFTPLUS + SIGMOID + Instructions{7, 7});
   return row;
 }
 
@@ -553,6 +576,9 @@ OpCase silu_gate_case(int64_t n) {
       {{"y", Role::INPUT, n}, {"z", Role::INPUT, n, -8, 8}, {"gated", Role::OUTPUT, n}, {"again", Role::SCRATCH, n}},
       {},
       {}};
+  row.numbers = static_cast<double>(n);
+  row.forward_instructions = SIGMOID + Instructions{2, 2};
+  row.backward_instructions = SIGMOID + Instructions{6, 7};
   row.forward = [=](Ops& ops, Arrays& a) { ops.silu_gate(a["gated"], a["y"], a["z"], n); };
   row.backward = [=](Ops& ops, Arrays& a) {
     ops.silu_gate_backward(a["dy"], a["dz"], a["again"], a["dgated"], a["y"], a["z"], n);
@@ -1296,6 +1322,7 @@ std::vector<OpCase> bench_cases() {
   rows.push_back(selective_scan_case({64, 34, 384, 16, 44}, false));
   rows.push_back(selective_scan_case({1, 16384, 384, 16, 44}, false));
   rows.push_back(silu_gate_case(2176 * 384));
+  rows.push_back(layer_norm_case(1024, 384));  // a GPT-2 of 4 × 256 positions
   rows.push_back(layer_norm_case(8192, 384));
   rows.push_back(pointwise_case(Pointwise::GELU, 2176 * 768));
   rows.push_back(pointwise_case(Pointwise::GELU_TANH, 1024 * 1536));

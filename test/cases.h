@@ -65,13 +65,21 @@ using Call = std::function<void(Ops&, Arrays&)>;
 struct Instructions {
   double multiply = 0, all = 0;
 };
+inline Instructions operator+(const Instructions& a, const Instructions& b) {
+  return {a.multiply + b.multiply, a.all + b.all};
+}
+inline Instructions operator*(double a, const Instructions& b) { return {a * b.multiply, a * b.all}; }
+
+// The functions of math/numerics.h as they are written there, with what they call; a division and a comparison count as one.
+constexpr Instructions EXP = {11, 27}, SIGMOID = {12, 36}, SOFTPLUS = {24, 78}, ERF = {20, 34};
 
 struct OpCase {
   std::string name;  // "linear 5×7×3 add"
   std::vector<Operand> operands;
   Call forward, backward;  // backward may be empty
-  // For the bench: operations of forward (backward counts double), or pair-channels and what each takes. 0: not stated.
-  double flops = 0, pairs = 0;
+  // For the bench: operations of forward (backward counts double), or pair-channels or numbers, and what each takes; or the bytes
+  // that are read and written at the least. 0: not stated.
+  double flops = 0, pairs = 0, numbers = 0, forward_bytes = 0, backward_bytes = 0;
   Instructions forward_instructions = {}, backward_instructions = {};
   bool kinked = false;  // the function has kinks (relu): the gradient check steps around them
 };
