@@ -1,7 +1,7 @@
 // The selective scan of Mamba. The derivation stands in models/mamba.cpp.
 //
 // A task is one sample and one group of 32 channels, side by side in vector registers, while time runs: for each state
-// a step is eleven instructions of exp2 and four more, for each position it is a softplus. The backward pass takes the
+// a step is eleven instructions of exp2 and four more, and each position has one softplus. The backward pass takes the
 // segments from the last to the first, recomputes a segment's states from the one that was kept, and then walks back
 // through them. Nothing of size B·T·channels·states is ever stored.
 
