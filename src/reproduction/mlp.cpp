@@ -37,7 +37,9 @@ std::vector<std::string> budgets_of(const Scale& scale) {
 }
 
 Claim falls_with_compute(const Scale& scale) {
-  Claim claim{"with more compute an MLP becomes a better model of text", {}, "The best loss of each budget"};
+  Claim claim{"with more compute an MLP becomes a better model of text",
+              {},
+              "The loss at the minimum of each budget's parabola"};
   const std::vector<std::string> budgets = budgets_of(scale);
   for (size_t i = 0; i + 1 < budgets.size(); ++i)
     claim.checks.push_back({best_loss(budgets[i + 1].c_str(), "mlp_lm", budgets[i + 1]),
@@ -72,13 +74,25 @@ Plan compute(const Scale& scale) {
   constexpr double ALIKE = 1.15;  // times
   const Side mlp{"MLP: a", plan.rows[0].ours}, transformer{"Transformer: a", plan.rows[2].ours};
   const std::string largest = budgets_of(scale).back();
+  // Laws of models that know the last few letters only are laws of something else.
+  const auto learned = [&](const char* label, const char* model) {
+    Side side = best_loss(label, model, largest);
+    side.cell.form = Cell::Form::PERPLEXITY;
+    return Check{side, counted(4, scale)};
+  };
+  const std::vector<Check> conditions = {learned("Transformer's perplexity", "transformer"),
+                                         learned("MLP's perplexity", "mlp_lm")};
   plan.claims = {{"MLP and Transformer have the same exponents",
                   {{mlp, transformer, ALIKE, 1, Check::Relation::ALIKE}},
-                  "N_opt ∝ C^a"},
+                  "N_opt ∝ C^a",
+                  conditions},
                  {"the Transformer has the lower loss",
                   {{best_loss("Transformer", "transformer", largest), best_loss("MLP", "mlp_lm", largest)}},
-                  "At the largest budget"},
+                  "At the minimum of the largest budget's parabola",
+                  conditions},
                  falls_with_compute(scale)};
+  plan.commands.push_back(counts_command(scale));
+  plan.listings = {COUNTED_LISTING};
   plan.pictures.push_back({"train/loss.svg", "figure 3: the best loss against compute"});
   plan.tables = {"train/points.csv", "train/optima.csv"};
   return plan;
@@ -164,11 +178,11 @@ Plan dct(const Scale& scale) {
   plan.claims = {{"with three times the depth the DCT-MLP matches a small Transformer",
                   {{side("DCT-MLP", "dct_mlp", deep.back()), transformer, 1.05}},
                   "Perplexity",
-                  {{transformer, counted(2, scale)}}},
+                  {{transformer, counted(4, scale)}}},
                  {"the Transformer needs less depth",
                   {{transformer, side("DCT-MLP", "dct_mlp", deep.front())}},
                   "Perplexity",
-                  {{transformer, counted(2, scale)}}}};
+                  {{transformer, counted(4, scale)}}}};
   plan.listings = {COUNTED_LISTING};
   plan.pictures = {{"train/dct.svg", "figure 9: perplexity against parameters"}};
   plan.tables = {"train/points.csv"};
@@ -320,9 +334,12 @@ std::vector<Claim> claims_on_types(const TypeSizes& sizes, const Scale& scale) {
   for (const auto& [one, other] : {std::pair(0, 1), {0, 2}, {1, 2}})
     alike.checks.push_back(
         {of_width(sizes.widths[one]), of_width(sizes.widths[other]), ALIKE, spread, Check::Relation::ALIKE});
+  // Apart for certain, which no widths are.
+  const double apart = ALIKE * spread;
   Claim longer{"a long context changes them, more than a width does", alike.checks, of_how_many};
-  longer.checks.insert(longer.checks.begin(), {of_context(sizes.contexts[1]), of_context(sizes.contexts[2]), ALIKE,
-                                               spread, Check::Relation::APART});
+  for (Check& check : longer.checks) check.factor = apart, check.spread = 1;
+  longer.checks.insert(longer.checks.begin(), {of_context(sizes.contexts[1]), of_context(sizes.contexts[2]), apart, 1,
+                                               Check::Relation::APART});
   return {alike, longer};
 }
 

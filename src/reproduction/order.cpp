@@ -44,6 +44,9 @@ Cell cell_of(const Question& q) {
           1};
 }
 
+// Of the models whose attention question 4 is about: of stories they know no more than the last letter or two then.
+constexpr int ASKED_STEPS = 300;
+
 // rows: as the questions stand above.
 std::vector<Claim> claims_of_questions(const std::vector<Row>& rows) {
   constexpr double ROUNDING = 1e-5;
@@ -56,8 +59,8 @@ std::vector<Claim> claims_of_questions(const std::vector<Row>& rows) {
        {is_a_sequence(rows[5]), is_a_sequence(rows[6]), is_a_sequence(rows[7])}},
       {"question 4: trained, the first of two layers mainly looks at the new input",
        {{{"", {}, 0.5}, {"its weight on it", {"ask.log", {{"", "Question 4: "}}, "layer 1 ", Cell::Form::SAID, 3}}}},
-       "A model of 300 steps",
-       {},
+       "",
+       {{{"", {}, 2000}, {"steps of its training", {}, ASKED_STEPS}}},
        true},
       {"the same holds for linear Transformers", {is_a_set(rows[8]), is_a_sequence(rows[9])}}};
 }
@@ -67,7 +70,8 @@ Plan questions(const Scale&) {
   plan.size =
       "Models of width 64 with random weights; sequences of 48 tokens and permutations of all but their last. A "
       "distance is relative to the outputs' norm; what is equal is apart by rounding, about 1e-7.";
-  plan.commands = {{"ask", "inspect", words_of("positions --trials 20 --steps 300"), Command::Kind::NAMES}};
+  plan.commands = {{"ask", "inspect", words_of("positions --trials 20 --steps " + std::to_string(ASKED_STEPS)),
+                    Command::Kind::NAMES}};
   for (const Question& q : QUESTIONS) plan.rows.push_back({q.label, q.paper, cell_of(q), q.remark});
   plan.pictures = {
       {"ask/attention.svg",
@@ -124,7 +128,7 @@ Claim claim_on_lengths(const std::vector<std::string>& windows, const Scale& sca
   Claim claim{"without positional encodings longer inputs go better than with them", {}};
   for (const auto& [position, label] : POSITIONS)
     if (position != "none") claim.checks.push_back({side("none", windows.back()), side(position, windows.back())});
-  claim.conditions = {{side("none", windows.front()), counted(2, scale)}};
+  claim.conditions = {{side("none", windows.front()), counted(4, scale)}};
   claim.remark = "Text";
   if (scale.quick()) claim.remark += "; none of three schemes copies strings longer than those of its training";
   return claim;
@@ -211,7 +215,7 @@ Plan depths(const Scale& scale) {
     }
     claim.checks.push_back({side(layers, "none"), side(layers, "sinusoidal"), AS_WELL});
     for (const char* position : {"none", "sinusoidal"})
-      claim.conditions.push_back({side(layers, position), counted(2, scale)});
+      claim.conditions.push_back({side(layers, position), counted(4, scale)});
   }
   plan.commands = {
       {"train", "train_text",

@@ -108,8 +108,9 @@ std::string markdown_page(const Page& page) {
   std::string out = "# " + markdown_text(page.title) + "\n\n";
   for (const std::string& words : page.introduction) out += markdown_text(words) + "\n\n";
   out +=
-      "This page was written by `./reproduce report --results FOLDER`; `./reproduce run NAME --quick` makes a section "
-      "again.\n\n";
+      "This page was written by `./reproduce report --results FOLDER`; `./reproduce run NAME` with a section's size "
+      "and "
+      "data makes it again.\n\n";
   out += markdown_claims(page);
   std::string paper;
   for (const PageSection& section : page.sections) {

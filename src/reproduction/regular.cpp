@@ -360,18 +360,28 @@ void add_text_claims(Plan& plan, const Scale& scale) {
   // Who uses only the last few tokens keeps its perplexity at any length.
   const auto learned = [&](size_t model) { return Check{side(model, 0), counted(4, scale)}; };
   behind.conditions = {learned(0)};
-  plan.claims = {{"KERPLE and ALiBi keep their perplexity at 16 times the length",
-                  {{side(0, 3), side(0, 0), KEPT}, {side(2, 3), side(2, 0), KEPT}},
-                  "",
-                  {learned(0), learned(2)}},
-                 {"T5 loses some of it", {{side(1, 0), side(1, 3), 1 / KEPT}}, "", {learned(1)}},
-                 {"RegularGPT loses its perplexity where a length needs more layers than it has learned",
-                  {{side(3, 1), side(3, 2), 1 / KEPT}, {side(4, 1), side(4, 3), 1 / KEPT}},
-                  scale.quick() && scale.text.empty() ? "What it loses it loses there, but it is little" : "",
-                  {learned(3), learned(4)}},
-                 {"it keeps it where no length needs more", {{side(5, 3), side(5, 0), KEPT}}, "", {learned(5)}},
-                 behind,
-                 {"a thicker RegularGPT is better: 128 / 12 than 128 / 6", {{side(6, 0), side(5, 0)}}}};
+  plan.claims = {
+      {"KERPLE and ALiBi keep their perplexity at 16 times the length",
+       {{side(0, 3), side(0, 0), KEPT}, {side(2, 3), side(2, 0), KEPT}},
+       "",
+       {learned(0), learned(2)}},
+      {"T5 loses some of it",
+       {{side(1, 0), side(1, 3), 1 / KEPT}},
+       scale.quick() && scale.text.empty() ? "Far more than the paper's, 24.50 to 39.08" : "",
+       {learned(1)}},
+      {"RegularGPT loses its perplexity where a length needs more layers than it has learned",
+       {{side(3, 1), side(3, 2), 1 / KEPT}, {side(4, 2), side(4, 3), 1 / KEPT}},
+       scale.quick() && scale.text.empty()
+           ? "What it loses it loses there, as in the paper, but it is little, where the paper's grows 25 and 38 "
+             "times"
+           : "",
+       {learned(3), learned(4)}},
+      {"it keeps it where no length needs more", {{side(5, 3), side(5, 0), KEPT}}, "", {learned(5)}},
+      behind,
+      {"a thicker RegularGPT is better: 128 / 12 than 128 / 6",
+       {{side(6, 0), side(5, 0)}},
+       "",
+       {learned(5), learned(6)}}};
 }
 
 Plan extrapolation(const Scale& scale) {
@@ -447,7 +457,7 @@ std::vector<Experiment> regular_experiments() {
       {"regular-languages", REGULAR_PAPER, "table 1", "Twelve regular languages, four models",
        "The paper: trained on strings of up to 40 or 50 symbols and tested on longer ones, up to 500 or 100, "
        "RegularGPT does about as well as an RNN, a Transformer does not. Best / mean accuracy of three seeds, percent.",
-       "", "ten minutes on two cores", "days on a GPU", languages, "three hours on two cores"},
+       "", "half an hour on two cores", "days on a GPU", languages, "a night on two cores"},
       {"regular-probabilities", REGULAR_PAPER, "table 2", "Parity of bits that are not evenly 0 and 1",
        "The paper: whatever the probability of a 1, RegularGPT and the RNN are right; the Transformer is so only where "
        "it has learned. Accuracy, percent.",
