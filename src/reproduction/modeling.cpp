@@ -266,7 +266,8 @@ void add_transfer(Plan& plan, const std::string& variants, const std::string& da
 // The paper's models on CIFAR-10 alone take days on two cores: the sizes of ./train_image.
 std::string image_size(const Scale& scale) {
   const bool files = !scale.images.empty();
-  const std::string images = files ? "CIFAR-10 alone" : "drawn shapes of ten classes in place of photographs";
+  const std::string images =
+      files ? "as much of CIFAR-10 as the folder has" : "drawn shapes of ten classes in place of photographs";
   return scale.evening()
              ? "The sizes of ./train_image in place of the base models', " + images +
                    " and no CIFAR-5M before, 10,000 steps of 32 images at the paper's rate of 5e-4; beside it drawn "
