@@ -196,15 +196,13 @@ Instructions least_of(const StepCase& row, const Model& model) {
   double weights = 0;
   for (const Parameter& p : model.parameters.list())
     if (p.shape.size() == 2 && !is_table(row.model, p)) weights += static_cast<double>(p.size());
-  Instructions least = fused(3 * 2.0 * B * T * weights);
+  const Instructions least = fused(3 * 2.0 * B * T * weights);
   const auto number = [&](const char* key) { return static_cast<int>(row.config.at(key).integer()); };
   if (row.model == "linear_causal_rn" || row.model == "rnn") return least;
   if (row.model == "causal_rn") {
     const double pairs =
         number("layers") * pairs_of({B, T, T, T, number("hidden"), number("heads"), true, Activation::EXP});
-    least = least + pairs * RELATION_FORWARD;
-    least = least + pairs * RELATION_BACKWARD;
-    return least;
+    return least + pairs * (RELATION_FORWARD + RELATION_BACKWARD);
   }
   const bool linear = row.model == "linear_transformer";
   if (!linear && row.model != "transformer") return {};
@@ -212,8 +210,7 @@ Instructions least_of(const StepCase& row, const Model& model) {
   const double of_block =
       linear ? products_of(LinearAttentionShape{B, T, heads, width / heads, true, true, FeatureMap::ELU_PLUS_ONE, 0})
              : products_of(AttentionShape{B, T, T, T, heads, width / heads, true, width, width});
-  least = least + fused(number("layers") * 3 * of_block);
-  return least;
+  return least + fused(number("layers") * 3 * of_block);
 }
 
 class Bench {

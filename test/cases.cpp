@@ -576,13 +576,13 @@ OpCase silu_gate_case(int64_t n) {
       {{"y", Role::INPUT, n}, {"z", Role::INPUT, n, -8, 8}, {"gated", Role::OUTPUT, n}, {"again", Role::SCRATCH, n}},
       {},
       {}};
-  row.numbers = static_cast<double>(n);
-  row.forward_instructions = SIGMOID + Instructions{2, 2};
-  row.backward_instructions = SIGMOID + Instructions{6, 7};
   row.forward = [=](Ops& ops, Arrays& a) { ops.silu_gate(a["gated"], a["y"], a["z"], n); };
   row.backward = [=](Ops& ops, Arrays& a) {
     ops.silu_gate_backward(a["dy"], a["dz"], a["again"], a["dgated"], a["y"], a["z"], n);
   };
+  row.numbers = static_cast<double>(n);
+  row.forward_instructions = SIGMOID + Instructions{2, 2};
+  row.backward_instructions = SIGMOID + Instructions{6, 7};
   return row;
 }
 

@@ -294,7 +294,7 @@ void add_unlearned_claim(Plan& plan, const std::vector<LengthRun>& runs, const S
   if (scale.evening())
     claim.remark += "; 256 letters were not run, and 64, which the paper's learns, with 32 strings a step only";
   for (const LengthRun& run : runs)
-    if (run.length >= UNLEARNED_LENGTH && run.settings.find("--batch 320") != std::string::npos)
+    if (scale.full() ? run.length >= UNLEARNED_LENGTH : run.part == UNLEARNED_PART)
       claim.checks.push_back(
           {{"", {}, PAPER_STEPS},
            {std::to_string(run.length) + " letters, 320 strings a step:", step_99("linear_causal_rn", run.part)}});
