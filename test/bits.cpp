@@ -225,6 +225,18 @@ void streamed(Test& test, const ModelCase& row, int piece, bool in_turns = false
   const std::string full = text("%d tokens are more than the stream's %d", T + 1, T);
   test.throws("has no room for another", full, [&] { stream->append(more.data(), 1); });
   test.throws("nor for one without logits", full, [&] { stream->read(more.data(), 1); });
+  test.throws("takes no piece without tokens", "0 tokens to append, expected at least 1",
+              [&] { stream->append(more.data(), 0); });
+}
+
+// Which of the two a model reads.
+void other_input(Test& test, const ModelCase& row) {
+  const auto ops = make_cpu(1);
+  const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops);
+  model->parameters.initialize(SEED);
+  const std::string expected =
+      row.patch_size > 0 ? "reads the patches of images, not tokens" : "reads tokens, not patches of images";
+  test.throws("is refused", row.model + ": " + expected, [&] { model->forward({nullptr, 1, row.length}); });
 }
 
 // Where a model has no place for a token it would read beyond its tables.
@@ -310,6 +322,7 @@ int main(int argc, char** argv) {
       if (row.streams) streamed(t, row, 2, true);
     });
     test.run("longer " + row.name, [&](Test& t) { longer_than_it_reads(t, row); });
+    test.run("other input " + row.name, [&](Test& t) { other_input(t, row); });
   }
   return test.finish();
 }

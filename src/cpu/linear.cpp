@@ -57,7 +57,8 @@ struct Table {
 };
 
 // table[v] += Σ over the rows n with tokens_n = v, for the columns begin … end−1. The sums of one chunk of rows stand in
-// slots in the order in which their tokens first occur: work and memory depend on the rows, not on the vocabulary.
+// slots in the order in which their tokens first occur, so that their memory and the work depend on the rows; only slot_of is as
+// long as the vocabulary.
 void scatter_columns(Table table, const real* dx, const int32_t* tokens, int64_t rows, int D, int64_t begin,
                      int64_t end, std::vector<int>& slot_of, std::vector<int32_t>& token_of, real* sums) {
   const int64_t width = end - begin;

@@ -32,7 +32,7 @@ class BirnImage final : public Model {
         patch_size_(static_cast<int>(reader.integer("patch_size", 1, 1 << 20))),
         classes_(static_cast<int>(reader.integer("classes", 1, 1 << 24))),
         ops_(ops),
-        stack_(config, ops, config.pre_norm == PreNorm::EXACT ? quadratic_sums(Activation::EXP) : linear_sums()) {
+        stack_(config, ops, config.inner_norm == InnerNorm::EXACT ? quadratic_sums(Activation::EXP) : linear_sums()) {
     reader.finish();
     patch_embedding_ = PatchEmbedding(parameters, "birn_image", patches_, patch_size_, width_);
     stack_.declare(parameters);

@@ -18,8 +18,9 @@
 // position, like a Transformer's cache of keys and values.
 //
 // The paper's ablations are settings: pre_activation_norm "approximate" normalizes p and q by themselves before the sum,
-// "none" does nothing; post_reduction_norm; ψ = relu, elu or gelu instead of exp; H ≠ D (state expansion). Two more:
-// heads, of which each has an inner norm of its own, and causal = false (eq. 6), where all positions are summed over.
+// "none" does nothing; post_reduction_norm; ψ = relu or elu instead of exp; and of its longer form ("Linear-Time Sequence
+// Modeling with MLPs") H ≠ D, state expansion. Three more: ψ = gelu; heads, of which each has an inner norm of its own; and
+// causal = false (eq. 6), where all positions are summed over.
 //
 // The backward pass of the pairs, with the inner norm over the n = H/heads channels of a head (in the code, n are new
 // positions). Let p, q already have their mean over these channels removed (which changes no sum's norm) and
@@ -66,7 +67,7 @@ class QuadraticSums final : public PairSums {
 
  private:
   struct Kept {
-    Tensor inv_std;  // s_ij (B,heads,n,T): exact only
+    Tensor inv_std;  // s_ij (B,heads,n,T), with room for T = capacity: exact only
     Tensor shift;    // (B,n): where exp needs a guard against overflow
   };
 
@@ -75,9 +76,9 @@ class QuadraticSums final : public PairSums {
   RelationShape shape(int before, int n) const {
     return {batch_, n, before + n, capacity_, config_.hidden, config_.heads, config_.causal, activation_};
   }
-  bool exact() const { return config_.pre_norm == PreNorm::EXACT; }
+  bool exact() const { return config_.inner_norm == InnerNorm::EXACT; }
   // Where exp(p + q) may overflow (see above) and a norm that follows lets us rescale it.
-  bool shifted() const { return activation_ == Activation::EXP && !exact() && config_.post_norm; }
+  bool shifted() const { return activation_ == Activation::EXP && !exact() && config_.post_reduction_norm; }
   const real* remember(int block, const real* p, int before, int n);
 
   RelationConfig config_;

@@ -137,7 +137,7 @@ class DctMlp final : public Model {
   Norm final_norm_;
   DctPlan plan_;  // for the longest sequence so far
   State state_;
-  Tensor dx_, dr_, dz_, dhidden_;  // of the backward pass, shared by all blocks
+  Tensor dx_, dr_, dz_, dhidden_;  // (N,D), (N,D), (N,D), (N,H): of the backward pass, shared by all blocks
 };
 
 // The paper leaves the initial weights open. They begin as GPT-2's: N(0, 0.02²), what leads into the residual stream divided by
@@ -163,10 +163,10 @@ void DctMlp::add_block(const std::string& name) {
 // ---- Forward ------------------------------------------------------------------------------------------------------
 
 const real* DctMlp::forward(const Input& input) {
-  if (!input.tokens) throw Error("dct_mlp: reads tokens, not patches of images");
+  const int32_t* tokens = input.tokens_for("dct_mlp");
   if (input.length > plan_.longest()) plan_ = plan(input.length);
   state_.shape = plan_.shape(input.batch, input.length);
-  return run(state_, input.tokens);
+  return run(state_, tokens);
 }
 
 const real* DctMlp::run(State& s, const int32_t* tokens) {
@@ -293,6 +293,8 @@ std::unique_ptr<Stream> DctMlp::make_stream(int batch, int capacity) {
 
 }  // namespace dct_mlp
 
-std::unique_ptr<Model> make_dct_mlp(const Json& config, Ops& ops) { return std::make_unique<dct_mlp::DctMlp>(config, ops); }
+std::unique_ptr<Model> make_dct_mlp(const Json& config, Ops& ops) {
+  return std::make_unique<dct_mlp::DctMlp>(config, ops);
+}
 
 }  // namespace petroglyph

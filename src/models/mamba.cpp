@@ -107,7 +107,7 @@ struct State {
   std::vector<Activations> blocks;
   Tensor x, logits;             // (N,D), (N,V): after the last block
   Tensor r, inv_rms;            // (N,D), (N): a norm and its scale
-  Tensor u, delta, gated, low;  // (N,I), (N,I), (N,I), (N,R): low is δ by itself
+  Tensor u, delta, gated, low;  // (N,I), (N,I), (N,I), (N,R): delta is W_Δ δ + b_Δ, low is δ by itself
 };
 
 // The usual beginning of Δ: softplus(bias) is log-uniform in [0.001, 0.1], as in the authors' code; section 3.6 says uniform.
@@ -136,7 +136,7 @@ class Mamba final : public Model {
 
   const real* forward(const Input& input) override {
     state_.batch = input.batch;
-    return run(state_, input.tokens, input.length);
+    return run(state_, input.tokens_for("mamba"), input.length);
   }
 
   void backward(const Input& input, const real* dlogits) override;
@@ -158,10 +158,14 @@ class Mamba final : public Model {
 
   Config config_;
   Ops& ops_;
-  Parameter *token_embedding_, *final_norm_, *head_;
+  Parameter *token_embedding_, *final_norm_, *head_;  // (V,D), (D), (V,D)
   std::vector<Block> blocks_;
   State state_{};
-  Tensor dx_, dr_, dv_, dz_, du_, ddelta_, dlow_, dprojected_, partial_;  // of the backward pass, shared by all blocks
+  // Of the backward pass, shared by all blocks.
+  Tensor dx_, dr_;                // (N,D) each
+  Tensor dv_, dz_, du_, ddelta_;  // (N,I) each
+  Tensor dlow_, dprojected_;      // (N,R), (N,R+2S)
+  Tensor partial_;                // the scan's scratch
 };
 
 // Projections begin as the copying papers' appendix D says: N(0, 0.02²), divided by √(residual connections) where they

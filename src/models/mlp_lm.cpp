@@ -152,7 +152,7 @@ class MlpLm final : public Model {
 const real* MlpLm::forward(const Input& input) {
   const Config& c = config_;
   const int64_t B = input.batch;
-  if (!input.tokens) throw Error("mlp_lm: reads tokens, not patches of images");
+  const int32_t* tokens = input.tokens_for("mlp_lm");
   if (input.length != c.context)
     throw Error(text("mlp_lm: %d tokens, this model reads exactly its context of %d", input.length, c.context));
   e_.resize(ops_, {B, c.read()});
@@ -161,7 +161,7 @@ const real* MlpLm::forward(const Input& input) {
   y_.resize(ops_, {B, c.embedding});
   logits_.resize(ops_, {B, c.vocab});
 
-  ops_.embedding(e_.data(), embedding_->value, nullptr, input.tokens, 0, input.batch, c.context, c.embedding);
+  ops_.embedding(e_.data(), embedding_->value, nullptr, tokens, 0, input.batch, c.context, c.embedding);
   first_.forward(ops_, first_kept_, x_.data(), e_.data(), B);
   for (size_t i = 0; i < blocks_.size(); ++i) {
     BlockKept& kept = kept_[i];
@@ -200,6 +200,8 @@ void MlpLm::backward(const Input& input, const real* dlogits) {
 
 }  // namespace mlp_lm
 
-std::unique_ptr<Model> make_mlp_lm(const Json& config, Ops& ops) { return std::make_unique<mlp_lm::MlpLm>(config, ops); }
+std::unique_ptr<Model> make_mlp_lm(const Json& config, Ops& ops) {
+  return std::make_unique<mlp_lm::MlpLm>(config, ops);
+}
 
 }  // namespace petroglyph

@@ -21,7 +21,13 @@ real Init::operator()(uint64_t seed, uint32_t stream, int64_t index) const {
   }
 }
 
+const int32_t* Input::tokens_for(const std::string& model) const {
+  if (!tokens) throw Error(model + ": reads tokens, not patches of images");
+  return tokens;
+}
+
 void check_room(const std::string& name, int length, int n, int capacity) {
+  if (n < 1) throw Error(text("%s: %d tokens to append, expected at least 1", name.c_str(), n));
   if (n > capacity - length)
     throw Error(text("%s: %d tokens are more than the stream's %d", name.c_str(), length + n, capacity));
 }

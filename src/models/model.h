@@ -91,6 +91,8 @@ struct Input {
   const real* patches = nullptr;  // (B,T,P)
 
   int64_t rows() const { return static_cast<int64_t>(batch) * length; }
+  // The tokens; throws Error, with the model's name, where there are patches only.
+  const int32_t* tokens_for(const std::string& model) const;
 };
 
 // Reads sequences piece by piece and keeps what later tokens need of the earlier ones. Each position's logits have the
@@ -98,7 +100,7 @@ struct Input {
 class Stream {
  public:
   virtual ~Stream() = default;
-  // Appends the (B,n) tokens and returns their logits (B,n,V), on the device, good until the next call.
+  // Appends the (B,n) tokens, n ≥ 1, and returns their logits (B,n,V), on the device, good until the next call.
   // Throws Error beyond the capacity the stream was made with.
   virtual const real* append(const int32_t* tokens, int n) = 0;
   // Appends them too; their logits, which of a large vocabulary are much memory and work, nobody wants.
@@ -110,7 +112,7 @@ class Stream {
   std::shared_ptr<const real> weights_;  // held as long as it lives
 };
 
-// Throws Error where a stream of that many positions, of which `length` are taken, has no room for n more.
+// Throws Error where n is below 1, or a stream of that many positions, of which `length` are taken, has no room for n more.
 void check_room(const std::string& name, int length, int n, int capacity);
 
 class Model {

@@ -217,8 +217,8 @@ struct State {
   std::vector<Layer> layers;  // as many as the longest sequence so far has, and one whose x is what is read out
   Tensor kv_before;           // (2D): k and v of the padding
   Tensor hidden, finished;    // (R,H) of the layer at work; (N,D) a stream's vectors to be read out
-  const real* top;            // (B,D) or a stream's (N,D): what was read out
-  Tensor logits;
+  const real* read;           // (B,D) or a stream's (N,D): what was read out
+  Tensor logits;              // (B,V) or a stream's (N,V)
 };
 
 class ChunkedGpt final : public Model {
@@ -230,7 +230,7 @@ class ChunkedGpt final : public Model {
   int64_t logit_rows(const Input& input) const override { return input.batch; }
   const real* forward(const Input& input) override {
     state_.piece = {input.batch, 0, input.length, input.length, false};
-    return run(state_, input.tokens);
+    return run(state_, input.tokens_for("regular_gpt"));
   }
   void backward(const Input& input, const real* dlogits) override;
   std::unique_ptr<Stream> make_stream(int batch, int capacity) override;
@@ -254,13 +254,18 @@ class ChunkedGpt final : public Model {
 
   Config config_;
   Ops& ops_;
-  Parameter *token_embedding_, *padding_, *qkv_, *relative_, *out_, *head_, *head_bias_;
+  Parameter *token_embedding_, *padding_;  // (V,D), (D)
+  Parameter *qkv_, *relative_, *out_;      // (3D,D), (heads,C), (D,D)
+  Parameter *head_, *head_bias_;           // (classes,D), (classes)
   Norm norm_1_, norm_2_;
   Mlp mlp_;
   real embedding_scale_;
   State state_;
   // Of the backward pass. dx is of what a layer made, dlower of what it read.
-  Tensor dx_, dlower_, dq_, dkv_, dkv_before_, dy_, dscores_, r_, dhidden_;
+  Tensor dx_, dlower_;            // (R,D), (N,D)
+  Tensor dq_, dkv_, dkv_before_;  // (R,D), (N,2D), (2D)
+  Tensor dy_, dscores_;           // (R,D), (R,heads,C)
+  Tensor r_, dhidden_;            // (R,D), (R,H)
 };
 
 ChunkedGpt::ChunkedGpt(ConfigReader& reader, Ops& ops)
@@ -319,9 +324,9 @@ const real* ChunkedGpt::run(State& s, const int32_t* tokens) {
       after_layer(l, s.layers[l + 1].x.data(), s.layers[l + 1].length, D);
   }
   const int64_t rows = p.stream ? p.rows() : p.batch;
-  s.top = p.stream ? s.finished.data() : s.layers[layers].x.data();
+  s.read = p.stream ? s.finished.data() : s.layers[layers].x.data();
   s.logits.resize(ops_, {rows, config_.classes});
-  ops_.linear(s.logits.data(), s.top, head_->value, head_bias_->value, rows, D, config_.classes, Into::WRITE);
+  ops_.linear(s.logits.data(), s.read, head_->value, head_bias_->value, rows, D, config_.classes, Into::WRITE);
   return s.logits.data();
 }
 
@@ -368,7 +373,7 @@ void ChunkedGpt::layer_forward(State& s, size_t l) {
 
 void ChunkedGpt::backward(const Input& input, const real* dlogits) {
   const int B = input.batch, D = config_.width, V = config_.classes;
-  ops_.linear_backward_weight(head_->gradient, head_bias_->gradient, dlogits, state_.top, B, D, V);
+  ops_.linear_backward_weight(head_->gradient, head_bias_->gradient, dlogits, state_.read, B, D, V);
   dx_.resize(ops_, {B, D});
   ops_.linear_backward_input(dx_.data(), dlogits, head_->value, B, D, V, Into::WRITE);
   for (size_t l = layers_of(input.length); l-- > 0;) {

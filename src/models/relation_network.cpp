@@ -17,16 +17,16 @@ Activation read_activation(ConfigReader& reader) {
                           : Activation::GELU;
 }
 
-RelationConfig::RelationConfig(ConfigReader& reader, const std::vector<std::string>& pre_norms, bool is_causal)
+RelationConfig::RelationConfig(ConfigReader& reader, const std::vector<std::string>& inner_norms, bool is_causal)
     : width(static_cast<int>(reader.integer("width", 1, 1 << 16))),
       hidden(static_cast<int>(reader.integer("hidden", 1, 1 << 16))),
       layers(static_cast<int>(reader.integer("layers", 1, 1 << 10))),
       heads(static_cast<int>(reader.integer("heads", 1, hidden))),
-      post_norm(reader.boolean("post_reduction_norm")),
+      post_reduction_norm(reader.boolean("post_reduction_norm")),
       causal(is_causal) {
-  const std::string norm = reader.choice("pre_activation_norm", pre_norms);
-  pre_norm = norm == "exact" ? PreNorm::EXACT : norm == "none" ? PreNorm::NONE : PreNorm::APPROXIMATE;
-  if (pre_norm != PreNorm::EXACT) heads = 1;  // only the exact inner norm knows heads
+  const std::string norm = reader.choice("pre_activation_norm", inner_norms);
+  inner_norm = norm == "exact" ? InnerNorm::EXACT : norm == "none" ? InnerNorm::NONE : InnerNorm::APPROXIMATE;
+  if (inner_norm != InnerNorm::EXACT) heads = 1;  // only the exact inner norm knows heads
   if (hidden % heads != 0) reader.fail(text("heads %d does not divide hidden %d", heads, hidden));
 }
 
@@ -78,14 +78,14 @@ void RelationStack::block_forward(int number, Activations& a, State& state, int 
   ops_.normalize(r, a.r_inv_std.data(), x, N, D);
   ops_.linear(p, r, block.left->value, nullptr, N, D, H, Into::WRITE);
   ops_.linear(q, r, block.right->value, block.right_bias->value, N, D, H, Into::WRITE);
-  if (config_.pre_norm == PreNorm::APPROXIMATE) {
+  if (config_.inner_norm == InnerNorm::APPROXIMATE) {
     a.p_inv_std.resize(ops_, {N});
     a.q_inv_std.resize(ops_, {N});
     ops_.normalize(p, a.p_inv_std.data(), p, N, H);
     ops_.normalize(q, a.q_inv_std.data(), q, N, H);
   }
   state.sums->forward(number, y, p, q, state.length, n);
-  if (config_.post_norm) ops_.normalize(y, a.y_inv_std.data(), y, N, H);
+  if (config_.post_reduction_norm) ops_.normalize(y, a.y_inv_std.data(), y, N, H);
   ops_.linear(x, y, block.out->value, block.out_bias->value, N, H, D, Into::ADD);
 }
 
@@ -109,9 +109,9 @@ void RelationStack::block_backward(int number, State& state, real* dx) {
 
   ops_.linear_backward_weight(block.out->gradient, block.out_bias->gradient, dx, y, N, H, D);
   ops_.linear_backward_input(dz, dx, block.out->value, N, H, D, Into::WRITE);
-  if (config_.post_norm) ops_.normalize_backward(dz, dz, y, a.y_inv_std.data(), N, H, Into::WRITE);
+  if (config_.post_reduction_norm) ops_.normalize_backward(dz, dz, y, a.y_inv_std.data(), N, H, Into::WRITE);
   state.sums->backward(number, dp, dq, dz, p, q);
-  if (config_.pre_norm == PreNorm::APPROXIMATE) {
+  if (config_.inner_norm == InnerNorm::APPROXIMATE) {
     ops_.normalize_backward(dp, dp, p, a.p_inv_std.data(), N, H, Into::WRITE);
     ops_.normalize_backward(dq, dq, q, a.q_inv_std.data(), N, H, Into::WRITE);
   }
@@ -126,7 +126,7 @@ void RelationStack::block_backward(int number, State& state, real* dx) {
 
 namespace {
 
-// Both in 16 lanes, which compilers turn into vectors.
+// Both in 16 lanes, which compilers turn into vectors: an order of this file, since a map reaches no weight.
 constexpr int LANES = 16;
 
 template <class F>
@@ -164,7 +164,7 @@ std::vector<real> RelationStack::map(const State& state, size_t block, int sampl
     real highest = 0, total = 0;
     for (int i = 0; i < seen; ++i) {
       for (size_t c = 0; c < row; ++c) d[c] = p[static_cast<size_t>(i) * row + c] + q[static_cast<size_t>(j) * row + c];
-      for (int h = 0; config_.pre_norm == PreNorm::EXACT && h < config_.heads; ++h) {
+      for (int h = 0; config_.inner_norm == InnerNorm::EXACT && h < config_.heads; ++h) {
         real* const head = &d[static_cast<size_t>(h) * width];
         const real square = sum(width, [&](int c) { return head[c] * head[c]; });
         const real inv_std = square > 0 ? numerics::sqrt(static_cast<real>(width) / square) : 0;
@@ -215,7 +215,7 @@ class RelationLanguageModel final : public Model {
       throw Error(
           text("%s: a sequence of %d tokens is longer than the context of %d", name_.c_str(), input.length, context_));
     stack_.start(state_.stack, input.batch, input.length);
-    return run(state_, input.tokens, input.length);
+    return run(state_, input.tokens_for(name_), input.length);
   }
   void backward(const Input& input, const real* dlogits) override;
   int longest() const override { return context_; }
@@ -232,9 +232,9 @@ class RelationLanguageModel final : public Model {
   int context_;  // rows of the position embedding: the longest sequence
   Ops& ops_;
   RelationStack stack_;
-  Parameter *token_embedding_, *position_embedding_, *head_;
+  Parameter *token_embedding_, *position_embedding_, *head_;  // (V,D), (context,D), (V,D)
   State state_;
-  Tensor dx_;
+  Tensor dx_;  // (N,D)
 };
 
 const real* RelationLanguageModel::run(State& s, const int32_t* tokens, int n) {

@@ -23,7 +23,7 @@
 
 namespace petroglyph {
 
-enum class PreNorm { EXACT, APPROXIMATE, NONE };
+enum class InnerNorm { EXACT, APPROXIMATE, NONE };
 
 // The key activation: "exp", "relu", "elu" or "gelu".
 Activation read_activation(ConfigReader& reader);
@@ -32,13 +32,13 @@ struct RelationConfig {
   int width;   // D, the papers' d_e
   int hidden;  // H, the papers' d_h
   int layers;
-  int heads;  // consecutive groups of H / heads channels, each with an exact inner norm of its own
-  PreNorm pre_norm;
-  bool post_norm;
+  int heads;             // consecutive groups of H / heads channels, each with an exact inner norm of its own
+  InnerNorm inner_norm;  // pre_activation_norm: of the pairs, before ψ
+  bool post_reduction_norm;
   bool causal;
 
-  // Reads the keys that all relation networks have. pre_norms: the allowed ones of "exact", "approximate" and "none".
-  RelationConfig(ConfigReader& reader, const std::vector<std::string>& pre_norms, bool causal);
+  // Reads the keys that all relation networks have. inner_norms: the allowed ones of "exact", "approximate" and "none".
+  RelationConfig(ConfigReader& reader, const std::vector<std::string>& inner_norms, bool causal);
 };
 
 // The sums over pairs of all blocks, for one batch of sequences, with what the backward pass or a stream's later tokens need.
@@ -105,7 +105,7 @@ class RelationStack {
   Ops& ops_;
   MakePairSums make_sums_;
   std::vector<Block> blocks_;
-  Tensor dr_, dp_, dq_, dz_;  // of the backward pass, shared by all blocks
+  Tensor dr_, dp_, dq_, dz_;  // (N,D), (N,H), (N,H), (N,H): of the backward pass, shared by all blocks
 };
 
 // Tokens and learned positions, the stack, and logits of the next token at every position.

@@ -57,7 +57,8 @@ struct State {
   Tokens tokens;              // (T,B)
   Tensor z;                   // (T,B,R): the backward pass writes dz over it
   Tensor h, c;                // (T+1,B,H): before the first token and after each; c: LSTM only
-  Tensor read, logits;        // (B,T,H) or (B,H), and with `classes` columns
+  Tensor read;                // (B,T,H): what is read out, of all positions only
+  Tensor logits;              // (B,T,V) or (B,V), with V = classes
   Tensor h_before, c_before;  // (B,H): a stream's memory; without it a sequence begins with zeros
 };
 
@@ -83,7 +84,7 @@ class Rnn final : public Model {
 
   const real* forward(const Input& input) override {
     state_.batch = input.batch;
-    return run(state_, input.tokens, input.length, config_.last);
+    return run(state_, input.tokens_for("rnn"), input.length, config_.last);
   }
 
   void backward(const Input& input, const real* dlogits) override;
@@ -102,9 +103,11 @@ class Rnn final : public Model {
 
   Config config_;
   Ops& ops_;
-  Parameter *input_, *input_bias_, *hidden_, *hidden_bias_, *head_, *head_bias_;
+  Parameter *input_, *input_bias_;    // (R,vocab), (R)
+  Parameter *hidden_, *hidden_bias_;  // (R,H), (R)
+  Parameter *head_, *head_bias_;      // (V,H), (V)
   State state_{};
-  Tensor dread_, dh_, dc_;  // of the backward pass: (B,T,H) or (B,H), (T,B,H), (B,H)
+  Tensor dread_, dh_, dc_;  // of the backward pass: (B,T,H) of a readout of all positions, (T,B,H), (B,H)
 };
 
 // ---- Forward ------------------------------------------------------------------------------------------------------
@@ -182,7 +185,7 @@ void Rnn::backward(const Input& input, const real* dlogits) {
   const int64_t N = input.rows(), read_rows = logit_rows(input);
   const real* read = c.last ? step(s.h, T, s, H) : s.read.data();
   dh_.resize(ops_, {T, B, H});
-  dread_.resize(ops_, {read_rows, H});
+  if (!c.last) dread_.resize(ops_, {read_rows, H});
   real* dread = c.last ? step(dh_, T - 1, s, H) : dread_.data();
 
   ops_.linear_backward_weight(head_->gradient, head_bias_->gradient, dlogits, read, read_rows, H, c.classes);

@@ -77,10 +77,12 @@ class SetNetwork : public Model {
  private:
   std::string name_;
   int patches_, patch_size_, classes_;
-  Parameter *patch_embedding_, *position_embedding_, *out_ = nullptr, *out_bias_ = nullptr, *head_ = nullptr;
-  Tensor x_, z_, column_;                 // (B,N,D), (B,N,H), (N)
-  Tensor mean_, y_, y_inv_std_, logits_;  // (B,H), (B,D), (B), (B,classes)
-  Tensor dx_, dz_, dmean_, dy_;           // of the same shapes
+  Parameter *patch_embedding_, *position_embedding_;  // (D,P), (N,D)
+  Parameter *out_ = nullptr, *out_bias_ = nullptr;    // (D,H), (D)
+  Parameter* head_ = nullptr;                         // (classes,D)
+  Tensor x_, z_, column_;                             // (B,N,D), (B,N,H), (N)
+  Tensor mean_, y_, y_inv_std_, logits_;              // (B,H), (B,D), (B), (B,classes)
+  Tensor dx_, dz_, dmean_, dy_;                       // of the same shapes
 };
 
 const real* SetNetwork::forward(const Input& input) {

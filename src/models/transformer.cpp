@@ -101,15 +101,16 @@ class SoftmaxAttention {
   const TransformerConfig& config_;
   Parameters& parameters_;
   Ops& ops_;
-  Parameter *t5_ = nullptr, *r1_ = nullptr, *r2_ = nullptr;
-  std::vector<Relative> relative_;  // of each block
-  Tensor bias_, dbias_;             // (T,heads), or more rows; no dbias_ where the bias is not learned
-  Tokens buckets_;                  // (T): t5's
-  Tensor waves_;                    // (distances,D): R for sequences up to the longest so far, xl only
+  Parameter* t5_ = nullptr;                  // (buckets,heads)
+  Parameter *r1_ = nullptr, *r2_ = nullptr;  // (heads) each
+  std::vector<Relative> relative_;           // of each block
+  Tensor bias_, dbias_;                      // (T,heads), or more rows; no dbias_ where the bias is not learned
+  Tokens buckets_;                           // (T): t5's
+  Tensor waves_;                             // (distances,D): R for sequences up to the longest so far, xl only
   int longest_ = 0;
   Tensor content_, position_;                 // (N,D): q + u and q + v
   Tensor dcontent_, dposition_, dpositions_;  // (N,D), (N,D), (distances,D)
-  Tensor partial_;
+  Tensor partial_;                            // (B,distances,D) of xl, (B,T,heads) of a learned bias
 };
 
 // The tables for p.capacity positions.

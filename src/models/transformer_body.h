@@ -222,7 +222,7 @@ class TransformerModel final : public Model {
     Tensor r, hidden;  // (N,D), (N,H): of the layer at work
     Tensor last;       // (B,D): x at the last position
     Norm::Kept final_norm;
-    Tensor top, logits;  // (R,D), (R,V), with R the rows that are read out: N or B
+    Tensor normed, logits;  // (R,D), (R,V), with R the rows that are read out: N or B
   };
   class TokenStream;
 
@@ -247,14 +247,17 @@ class TransformerModel final : public Model {
   TransformerConfig config_;
   Ops& ops_;
   Attention attention_;
-  Parameter *token_embedding_ = nullptr, *position_embedding_ = nullptr;
-  PatchEmbedding patch_embedding_;  // images only
-  Parameter *head_, *head_bias_ = nullptr;
+  Parameter *token_embedding_ = nullptr, *position_embedding_ = nullptr;  // (vocab,D), (context,D)
+  PatchEmbedding patch_embedding_;                                        // images only
+  Parameter *head_, *head_bias_ = nullptr;                                // (V,D), (V)
   std::vector<Block> blocks_;
   Norm embedding_norm_, final_norm_;
   Tensor sinusoids_;  // (at least as many as were asked for, D)
   State state_;
-  Tensor dx_, dr_, dy_, dqkv_, dhidden_, dlast_;  // of the backward pass, shared by all layers
+  // Of the backward pass, shared by all layers.
+  Tensor dx_, dr_, dy_;    // (N,D) each
+  Tensor dqkv_, dhidden_;  // (N,3D), (N,H)
+  Tensor dlast_;           // (B,D)
 };
 
 // ---- Parameters -----------------------------------------------------------------------------------------------------
@@ -351,12 +354,13 @@ void TransformerModel<Attention>::embed(State& s, const Input& input) {
   const int B = p.batch, D = config_.width;
   const real* const positions = position_table(p.capacity);
   s.x.resize(ops_, {p.rows(), D});
+  const int32_t* const tokens = config_.images ? nullptr : input.tokens_for(name_);
   if (config_.images) {
     patch_embedding_.forward(ops_, s.x.data(), input);
   } else if (config_.embedding_scale == 1) {
-    ops_.embedding(s.x.data(), token_embedding_->value, positions, input.tokens, p.first, B, p.count, D);
+    ops_.embedding(s.x.data(), token_embedding_->value, positions, tokens, p.first, B, p.count, D);
   } else {
-    ops_.embedding(s.x.data(), token_embedding_->value, nullptr, input.tokens, p.first, B, p.count, D);
+    ops_.embedding(s.x.data(), token_embedding_->value, nullptr, tokens, p.first, B, p.count, D);
     ops_.scale(s.x.data(), s.x.data(), config_.embedding_scale, p.rows() * D);
     if (positions) ops_.add_positions(s.x.data(), positions, p.first, B, p.count, D);
   }
@@ -400,7 +404,7 @@ const real* TransformerModel<Attention>::readout(State& s) {
     take_last(ops_, s.last, x, p.batch, p.count, D);
     x = s.last.data();
   }
-  if (!config_.post_norm) x = final_norm_.forward(ops_, s.final_norm, s.top, x, rows);
+  if (!config_.post_norm) x = final_norm_.forward(ops_, s.final_norm, s.normed, x, rows);
   s.logits.resize(ops_, {rows, V});
   ops_.linear(s.logits.data(), x, head_->value, value_or_null(head_bias_), rows, D, V, Into::WRITE);
   return s.logits.data();
@@ -432,7 +436,7 @@ void TransformerModel<Attention>::readout_backward(const real* dlogits) {
   if (config_.last) dlast_.resize(ops_, {rows, D});
   real* const dx = config_.last ? dlast_.data() : dx_.data();
   const real* x = config_.last ? s.last.data() : s.x.data();
-  if (!config_.post_norm) x = final_norm_.output(ops_, s.final_norm, s.top, rows);
+  if (!config_.post_norm) x = final_norm_.output(ops_, s.final_norm, s.normed, rows);
   ops_.linear_backward_weight(head_->gradient, gradient_or_null(head_bias_), dlogits, x, rows, D, V);
   ops_.linear_backward_input(dx, dlogits, head_->value, rows, D, V, Into::WRITE);
   if (!config_.post_norm) final_norm_.backward(ops_, dx, dx, s.final_norm, rows, Into::WRITE);

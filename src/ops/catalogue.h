@@ -3,7 +3,8 @@
 //
 // Arguments: outputs, inputs, dimensions. `d` prefixes a gradient. Gradients of parameters accumulate; gradients of
 // activations are written unless Into::ADD says otherwise. B batch, T positions, D width, H hidden width, V vocabulary,
-// N rows (B·T of a batch of sequences), Q queries: the newest of T positions, in training all. Matrices are row-major.
+// N rows (B·T of a batch of sequences), Q queries: the newest of T positions, in training all. Matrices are row-major. All
+// dimensions are at least 1.
 //
 // The orders of sums, referred to by name below (why: numerics.h):
 //   lanes    a sum along a row: 32 lanes, lane l takes elements l, l+32, … in turn from zero; then lane l += lane l+16,
@@ -132,8 +133,8 @@ OP(void rms_norm_backward(real* dx, real* dweight, const real* dy, const real* x
 // hat = (x − mean x) / √(variance + epsilon),  y = hat ∘ weight + bias, with the biased variance
 //   y (N,D) out, may be x; hat (N,D) out, inv_std (N) out; weight, bias (D)
 //   Order: lanes.
-OP(void layer_norm(real* y, real* hat, real* inv_std, const real* x, const real* weight, const real* bias,
-                   real epsilon, int64_t N, int D));
+OP(void layer_norm(real* y, real* hat, real* inv_std, const real* x, const real* weight, const real* bias, real epsilon,
+                   int64_t N, int D));
 
 // y = hat ∘ weight + bias: what layer_norm wrote, once more
 //   y (N,D) out; hat (N,D); weight, bias (D)
@@ -285,7 +286,8 @@ OP(void relation(real* z, const real* inv_std, const real* shift, const real* p,
 //   With g_ij = dz_j∘ψ'(h_ij)/n_j, d_ij = p_i + q_j, w_ij = inv_std³/width Σ_c g_ij d_ij (the mean of g∘h times inv_std²):
 //     dp_i = center(Σ_j inv_std_ij g_ij) − p_i Σ_j w_ij − Σ_j w_ij q_j          without inv_std: dp_i = Σ_j g_ij
 //     dq_j = center(Σ_i inv_std_ij g_ij) − q_j Σ_i w_ij − Σ_i w_ij p_i                           dq_j = Σ_i g_ij
-//   Order: sums over i and over j ascending, by fma; over channels lanes; the products with w by chain.
+//   Order: sums over i and over j ascending: of inv_std∘g by fma, of w and, without inv_std, of g by additions; over channels
+//   lanes; the products with w by chain.
 OP(void relation_backward(real* dp, real* dq, real* weight, real* dz, const real* inv_std, const real* shift,
                           const real* p, const real* q, const RelationShape& shape));
 

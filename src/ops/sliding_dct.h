@@ -184,7 +184,7 @@ struct Past {
       : x(state + h.state), given(x + int64_t{1} * h.rows * d), sums(given + int64_t{1} * h.rows * h.frequencies * d) {}
 };
 
-// Positions p … p+n−1 of a stream, all in one block. x, c: from p on. x_of_block: the block's inputs, d numbers a row
+// Positions p … p+n−1 of a stream, all in one block. x, c: from p on. past.x: the block's inputs, d numbers a row
 template <class Lanes, int G>
 HOST_DEVICE void append_group(real* c, const real* x, const DctShape& shape, const DctHead& head, const Past& past,
                               int channel, int j, int p, int n) {
