@@ -412,6 +412,11 @@ void nano_gpt_files(Test& test) {
     else
       test.equal("a matrix", read(), std::vector<float>{1, 2, 3, 4, 5, 6});
   }
+  for (const Shape& shape : {Shape{7}, Shape{1 << 30, 1 << 30}}) {
+    const std::string claim = "\x80\x02}" + word("w") + tensor_pickle("0", shape, "FloatStorage") + "s.";
+    write_bytes(path, Archive{}({{"a/data.pkl", claim}, {"a/data/0", six}}));
+    test.throws("more than its storage has", "tensor w: is truncated or damaged", [&] { TorchFile(path, {}); });
+  }
   write_bytes(path, Archive{}({{"a/data.pkl", pickle}, {"a/data/0", six}, {"a/byteorder", "big"}}));
   test.throws("of another machine", "its numbers are not in little-endian order", [&] { TorchFile(path, {}); });
   write_bytes(path, nano_gpt("LongStorage"));

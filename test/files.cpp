@@ -620,14 +620,31 @@ void two_writers(Test& test, const TemporaryFolder& folder) {
 
 void kept_files(Test& test, const TemporaryFolder& folder) {
   const std::string path = folder.file("kept"), other = folder.file("kept-before"), aside = path + ".before";
-  keep_as(path, other);
+  const auto write = [&](const char* words) {
+    write_file_atomically(
+        path, [&](OutputFile& file) { file.write(words); }, other);
+  };
+  write("1");
   test.check("nothing is kept of nothing", !exists(other));
-  for (const char* words : {"1", "2", "3"}) {
-    keep_as(path, other);
-    keep_as(path, other);
-    write_file_atomically(path, words);
-  }
+  for (const char* words : {"2", "3"}) write(words);
   test.equal("the file before", read_bytes(other) + read_bytes(path), "23");
+  test.throws("a write that fails", "full; the previous file is unchanged", [&] {
+    write_file_atomically(
+        path, [](OutputFile&) { throw Error("full"); }, other);
+  });
+  test.equal("leaves both", read_bytes(other) + read_bytes(path), "23");
+  std::filesystem::remove(other);
+  std::filesystem::create_hard_link(path, other);
+  write("4");
+  test.equal("two names of one file", read_bytes(other) + read_bytes(path), "34");
+  test.throws("a name that is taken", folder.path() + ": cannot write: ", [&] {
+    write_file_atomically(
+        path, [](OutputFile& file) { file.write("5"); }, folder.path());
+  });
+  test.equal("comes too late to lose anything", read_bytes(other) + read_bytes(path), "35");
+  test.check("nothing else is left", leftovers(folder) == 0);
+  write_file_atomically(path, "3");
+  write_file_atomically(other, "2");
   test.equal("put aside", put_aside(path), aside);
   write_file_atomically(path, "4");
   test.equal("put aside again", put_aside(path) + read_bytes(aside), aside + "-23");
@@ -1268,6 +1285,27 @@ void cadence(Test& test) {
   test.check("no later than the longest", often.due());
 }
 
+// A guard is released by one whom no signal has stopped.
+void late_interrupts(Test& test) {
+  for (const bool ignored : {false, true}) {
+    const int status = status_of_child([&] {
+      std::signal(SIGTERM, ignored ? SIG_IGN : SIG_DFL);
+      InterruptGuard guard;
+      std::raise(SIGTERM);
+      guard.release();
+      _exit(interrupted() ? 98 : 97);
+    });
+    test.check(
+        ignored ? "a late signal that is ignored is forgotten" : "a late signal ends the program",
+        ignored ? WIFEXITED(status) && WEXITSTATUS(status) == 97 : WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+  }
+  const InterruptGuard guard;
+  InterruptGuard within;
+  std::raise(SIGTERM);
+  within.release();
+  test.check("or is left to another guard", interrupted());
+}
+
 void interrupts(Test& test) {
   {
     const InterruptGuard guard;
@@ -1538,6 +1576,7 @@ int main(int argc, char** argv) {
   test.run("progress", progress);
   test.run("cadence", cadence);
   test.run("interrupt", interrupts);
+  test.run("late interrupts", late_interrupts);
   test.run("figure", figures);
   test.run("figure_legends", figure_legends);
   test.run("figure_of_many", figure_of_many);

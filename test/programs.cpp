@@ -175,6 +175,8 @@ class ProgramTest {
     expect(shell, "an empty variant", "--compare rnn,,rnn", 2, "\"\": expected a model or OPTION=VALUE");
     expect(shell, "the same twice", "--compare rnn,rnn", 2, "\"rnn\" is there twice");
     expect(shell, "a bad last variant", "--compare rnn,transformer:heads=5" + SMALL, 2, "--heads 5 does not divide");
+    expect(shell, "help instead", "--compare rnn,help=x" + SMALL, 2,
+           "--compare rnn,help=x: \"help=x\": --help is nothing that models differ by");
     expect(shell, "no such model", "--compare gru" + SMALL, 2, "--model gru: expected one of");
     expect(shell, "a last variant that starts from nothing", "--name no --compare rnn,transformer:init=none" + SMALL, 1,
            "none: ");

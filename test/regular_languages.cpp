@@ -403,7 +403,7 @@ void next_symbol_task(Test& test) {
         learned.insert(s);
         (step < 4 ? first : second).insert(s);
       }
-    const int count = static_cast<int>(task.test_strings());
+    const int count = static_cast<int>(task.evaluation_samples());
     for (const SymbolString& s : members_of(language, task.batch(3, stream_of("evaluate"), 5, 0, count), &right))
       tested.insert(s);
     test.check(language + ": strings and bits", right);
@@ -421,9 +421,9 @@ void next_symbol_task(Test& test) {
     test.check(language + ": one wrong bit, one wrong string", task.accuracy(batch, best) == 0.75);
   }
   const NextSymbol longer("D_3", 51, 100, 0, 30, 1, 7);
-  CHECK(longer.test_strings() == 30 && longer.training_strings() == 0);
+  CHECK(longer.evaluation_samples() == 30 && longer.training_strings() == 0);
   // Seventeen are found in the first tries, of which those of the test miss one.
-  test.equal("a window with few strings", NextSymbol("D_3", 11, 20, 0, 500, 1, 1).test_strings(), 16);
+  test.equal("a window with few strings", NextSymbol("D_3", 11, 20, 0, 500, 1, 1).evaluation_samples(), 16);
   bool right = true;
   for (const SymbolString& s : members_of("D_3", longer.batch(1, stream_of("evaluate"), 0, 0, 30), &right))
     right &= s.size() >= 51 && s.size() <= 100;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <deque>
 #include <filesystem>
 
 #include "base/log.h"
@@ -295,6 +296,60 @@ class RunsTest {
       expect(shell, words, words + REGULAR, 2, said);
   }
 
+  // A configuration that no run of ours wrote, in a file that is whole otherwise.
+  void odd_configurations() {
+    const Shell shell(program("train_text"));
+    shell.script("'" + program("train_text") + "' --quiet --name t --steps 0" + TEXT + "; '" + program("train_text") +
+                 "' --quiet --name d --steps 0 --model dct_mlp" + TEXT);
+    const auto refused = [&](const char* run, const std::string& key, const Json& value, const std::string& words) {
+      const SafetensorsFile file(shell.file(std::string("runs/") + run + "/model.safetensors"));
+      SafetensorsWriter writer;
+      for (const auto& [name, content] : file.metadata())
+        writer.metadata(name, name != "config" ? content : Json::parse(content, "config").set(key, value).text());
+      std::deque<std::vector<float>> kept;
+      for (const std::string& name : file.names())
+        writer.add(name, file.entry(name).shape, kept.emplace_back(file.read<float>(name)).data());
+      writer.save(shell.file("odd.safetensors"));
+      expect(shell, key + " " + value.text(),
+             "--init odd.safetensors --steps 1 --quiet --eval-samples 1 --sample-length 0", 1,
+             "odd.safetensors: config: " + words);
+    };
+    refused("t", "heads", 0, "heads 0: expected a whole number from 1 to 65536");
+    refused("t", "heads", int64_t(1) << 32, "heads 4294967296: expected a whole number");
+    refused("t", "context", (int64_t(1) << 32) + 8, "context 4294967304: expected a whole number");
+    refused("t", "heads", "2", "heads: expected a number, found a string");
+    refused("d", "frequencies", Json::array(), "frequencies is empty, expected a number for each head");
+    refused("d", "windows", Json::array(), "windows is empty, expected a number for each head");
+  }
+
+  // Ctrl-C while a run that is done is drawn, or what follows is measured: what is written of it is right.
+  void interrupted_at_its_end() {
+    const Shell shell(program("train_text"));
+    const std::string lengths = " --evaluate-lengths 4,8 --steps 0" + TEXT;
+    shell.run("--name whole" + lengths);
+    const std::string table = read_bytes(shell.file("runs/whole/lengths.csv"));
+    for (int turn = 0; turn < 16; ++turn) {
+      const std::string name = text("turn-%d", turn), log = "runs/" + name + "/log.csv";
+      const Outcome outcome = shell.script(
+          begin("train_text", "--name " + name + lengths, "said") + wait_for_lines(log, 1) +
+          text("sleep 0.%02d; kill -%s $child; ", turn / 2, turn % 2 ? "TERM" : "INT") + "wait $child; echo status $?");
+      const std::string path = shell.file("runs/" + name + "/lengths.csv");
+      const bool done = outcome.says("status 0\n"), there = std::filesystem::exists(path);
+      test_.check("a table that is there is right", there ? read_bytes(path) == table : !done, outcome.output);
+    }
+  }
+
+  // A parent that lets the system wait for its processes, as some do.
+  void ignored_children() {
+    const Shell shell(program("scaling"));
+    write_bytes(shell.file("text"), std::string(400, 'a') + std::string(400, 'b'));
+    const Outcome outcome =
+        shell.script("timeout 60 sh -c \"trap '' CHLD; exec '" + program("scaling") +
+                     "' --budgets 1e6 --widths 4,8,16 --models mlp_lm --context 4 --embedding 4 --heads 1 --batch 8 "
+                     "--eval-samples 8 --data text --threads 1 --name s\"");
+    test_.check("the runs are waited for", outcome.status == 0 && outcome.weights().size() == 16, outcome.output);
+  }
+
   // Weights from which the loss is not finite are never saved, and the last good ones are kept.
   void divergence() {
     const Shell shell(program("train_copy"));
@@ -427,7 +482,10 @@ class RunsTest {
            "out: this folder exists already; choose another one, or --force replaces files in it");
     test_.equal("whose files stay", read_bytes(convert.file("out/config.json")), "mine\n");
     expect(convert, "unless it is wanted", back + " --force", 0, "saved out");
-    convert.script("mkfifo pipe");
+    convert.script("mv out/config.json there; ln -s ../there out/config.json");
+    expect(convert, "but no link", back + " --force", 1,
+           "out/config.json: expected a file or a folder, found a link, which is never replaced");
+    convert.script("rm out/config.json; mv there out/config.json; mkfifo pipe");
     expect(convert, "a pipe for a model", "pipe", 1, "pipe: expected a file or a folder, found something else");
     const Outcome piped = convert.script("timeout 20 '" + program("train_text") + "' --tokenizer pipe --steps 1");
     test_.check("a pipe for a tokenizer",
@@ -523,6 +581,9 @@ int main(int argc, char** argv) {
   test.run("what is there", [&] { runs.what_is_there(); });
   test.run("changed behind its back", [&] { runs.changed_behind_its_back(); });
   test.run("regular", [&] { runs.regular(); });
+  test.run("odd configurations", [&] { runs.odd_configurations(); });
+  test.run("interrupted at its end", [&] { runs.interrupted_at_its_end(); });
+  test.run("ignored children", [&] { runs.ignored_children(); });
   test.run("divergence", [&] { runs.divergence(); });
   test.run("streams and files", [&] { runs.streams_and_files(); });
   test.run("overwriting", [&] { runs.overwriting(); });

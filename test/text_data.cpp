@@ -808,6 +808,10 @@ void program(Test& test) {
              stories);
   expect("counts", "--tokenizer t.json a.txt", 0, "a.txt: 30,000 bytes, ");
   expect("shards that exist", "--tokenizer t.json --out s a.txt", 1, "s_000000.bin: this file exists already");
+  std::filesystem::copy(folder.file("s_000001.bin"), folder.file("r_000001.bin"));
+  expect("a later one", "--tokenizer t.json --out r --shard-tokens 5000 a.txt b.txt", 1,
+         "r_000001.bin: this file exists already");
+  test.check("before anything is written", !std::filesystem::exists(folder.file("r_000000.bin")));
   expect("no file", "", 2, "FILE");
   expect("a missing file", "c.txt", 1, "tokenize: c.txt: cannot be read: No such file");
   expect("too few tokens", "--train 100 --save few.json a.txt", 2, "--train 100: every byte is a token");

@@ -121,10 +121,10 @@ class TestOfLengths {
     for (int i = 0; i < RegularRun::WINDOWS && !stopped(); ++i) {
       const NextSymbol strings = session_.next_symbols(i);
       const auto [low, high] = session_.window(i);
-      add(low, high, session_.run->evaluate(strings, static_cast<int>(strings.test_strings()), i + 1).accuracy);
-      progress_->show(++done_,
-                      text("%lld strings of %d to %d symbols  accuracy %.1f %%",
-                           static_cast<long long>(strings.test_strings()), low, high, 100 * result_.accuracies.back()));
+      add(low, high, session_.run->evaluate(strings, static_cast<int>(strings.evaluation_samples()), i + 1).accuracy);
+      progress_->show(++done_, text("%lld strings of %d to %d symbols  accuracy %.1f %%",
+                                    static_cast<long long>(strings.evaluation_samples()), low, high,
+                                    100 * result_.accuracies.back()));
     }
     save("longest,accuracy\n");
   }

@@ -97,11 +97,31 @@ std::string temporary_name(const std::string& path) {
   return begin + std::to_string(i) + TEMPORARY_SUFFIX;
 }
 
+// A second name for what `path` is, where it is there, or else a copy: the name of a file of ours alone, or none.
+std::string second_name(const std::string& path) {
+  if (!is_there(path)) return "";
+  const std::string second = temporary_name(path);
+  if (link(path.c_str(), second.c_str()) == 0) return second;
+  std::error_code problem;  // a file system without second names
+  std::filesystem::copy_file(path, second, problem);
+  if (problem) throw Error(path + ": cannot be copied: " + problem.message());
+  return second;
+}
+
+void take_name(const std::string& path, const std::string& other) {
+  const bool taken = std::rename(path.c_str(), other.c_str()) == 0;
+  const int problem = errno;
+  unlink(path.c_str());  // it stays where both were the same file already
+  if (!taken) fail(other, problem);
+}
+
 }  // namespace
 
-void write_file_atomically(const std::string& path, const std::function<void(OutputFile&)>& writer) {
+void write_file_atomically(const std::string& path, const std::function<void(OutputFile&)>& writer,
+                           const std::string& previous) {
   const std::string temporary = temporary_name(path);
-  bool created = false;
+  std::string second;
+  bool created = false, renamed = false;
   int signal = 0;
   try {
     const InterruptGuard guard;
@@ -109,14 +129,19 @@ void write_file_atomically(const std::string& path, const std::function<void(Out
     created = true;
     writer(file);
     file.close(true);
+    if (!previous.empty()) second = second_name(path);
     if (std::rename(temporary.c_str(), path.c_str()) != 0) fail(path, errno);
+    renamed = true;
+    if (!second.empty()) take_name(second, previous);
     signal = guard.own();
   } catch (const Stopped& stopped) {
     unlink(temporary.c_str());
     std::raise(stopped.signal);
     throw Error(path + ": not written: a signal came");  // and is blocked
   } catch (const Error& error) {
+    if (renamed) throw;
     if (created) unlink(temporary.c_str());
+    if (!second.empty()) unlink(second.c_str());
     std::string message = error.what();
     if (message.compare(0, temporary.size(), temporary) == 0) message.replace(0, temporary.size(), path);
     throw Error(message + (is_there(path) ? "; the previous file is unchanged" : "; nothing was written"));
@@ -141,19 +166,6 @@ void remove_leftovers(const std::string& folder) {
                       name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
     if (ours) unlink(entry.path().c_str());
   }
-}
-
-void keep_as(const std::string& path, const std::string& other) {
-  if (!is_there(path)) return;
-  const std::string next = other + TEMPORARY_SUFFIX;
-  unlink(next.c_str());  // one that a killed process left
-  if (link(path.c_str(), next.c_str()) != 0) {
-    std::error_code problem;  // a file system without second names
-    std::filesystem::copy_file(path, next, problem);
-    if (problem) throw Error(other + ": cannot write: " + problem.message());
-  }
-  if (std::rename(next.c_str(), other.c_str()) != 0) fail(other, errno);
-  unlink(next.c_str());  // it stays where both were the same file already
 }
 
 namespace {

@@ -36,15 +36,14 @@ class OutputFile {
 
 // Lets `writer` fill a temporary file in PATH's folder, of a name that no other process takes, flushes it to the disk and
 // renames it to PATH. When anything fails, the temporary file is removed, PATH is as before, and the Error says so; so it is
-// where a signal comes that nobody catches, which ends the program then.
-void write_file_atomically(const std::string& path, const std::function<void(OutputFile&)>& writer);
+// where a signal comes that nobody catches, which ends the program then. What PATH was stays as `previous`, where that is named:
+// what `previous` was is lost when both of the others are on the disk, not before.
+void write_file_atomically(const std::string& path, const std::function<void(OutputFile&)>& writer,
+                           const std::string& previous = "");
 void write_file_atomically(const std::string& path, std::string_view content);
 
 // Removes the temporary files of processes that were killed while they wrote. Nobody else may be writing into the folder.
 void remove_leftovers(const std::string& folder);
-
-// Lets `other` be what `path` is now, where `path` exists: a second name for the same file, or else a copy.
-void keep_as(const std::string& path, const std::string& other);
 
 // Makes the folder and those above it.
 void make_folder(const std::string& path);

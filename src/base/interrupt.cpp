@@ -34,8 +34,8 @@ extern "C" void petroglyph_note_signal(int number) {
 InterruptGuard::InterruptGuard() {
   struct sigaction before = {}, action = {};
   sigaction(SIGINT, nullptr, &before);
-  if (before.sa_handler != petroglyph_note_signal)
-    caught = 0;  // else another guard is there, and what it caught counts
+  within_another_ = before.sa_handler == petroglyph_note_signal;
+  if (!within_another_) caught = 0;  // else what the other has caught counts
   action.sa_handler = petroglyph_note_signal;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;  // files are written on, undisturbed
@@ -45,7 +45,19 @@ InterruptGuard::InterruptGuard() {
   if (old_hang_up_.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // else nohup, and the run goes on
 }
 
-InterruptGuard::~InterruptGuard() {
+InterruptGuard::~InterruptGuard() { restore(); }
+
+void InterruptGuard::release() {
+  restore();
+  if (within_another_) return;
+  const int number = own();
+  caught = 0;
+  if (number != 0) std::raise(number);
+}
+
+void InterruptGuard::restore() {
+  if (!lives_) return;
+  lives_ = false;
   sigaction(SIGINT, &old_interrupt_, nullptr);
   sigaction(SIGTERM, &old_terminate_, nullptr);
   sigaction(SIGHUP, &old_hang_up_, nullptr);

@@ -14,12 +14,19 @@ class InterruptGuard {
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
+  // Ends it, for one whom no signal has stopped: one that came too late for that does now what it would have done without this guard,
+  // or, where another guard lives, is left to that one.
+  void release();
+
   // The signal that was caught, if it would have ended the program without this guard; 0: none, or another guard will be asked, or
   // the program was told to ignore it.
   int own() const;
 
  private:
+  void restore();
+
   struct sigaction old_interrupt_, old_terminate_, old_hang_up_;
+  bool lives_ = true, within_another_;
 };
 
 bool interrupted();

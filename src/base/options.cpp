@@ -100,14 +100,18 @@ std::string restored_text(const Json& value, const std::string& name, const std:
   }
 }
 
+// What every program has, without a variable.
+bool is_own(const std::string& name) {
+  return name == "help" || name == "version" || name == "completion" || name == "config";
+}
+
 }  // namespace
 
 Options::Options(std::string program, std::string purpose)
     : program_(std::move(program)), purpose_(std::move(purpose)) {}
 
 Option& Options::declare(const std::string& name, const std::string& help) {
-  const bool ours = name == "help" || name == "version" || name == "completion" || name == "config";
-  if (find(name) != nullptr || ours) throw Error("option --" + name + " declared twice");
+  if (find(name) != nullptr || is_own(name)) throw Error("option --" + name + " declared twice");
   Option& option = options_.emplace_back();
   option.name_ = name;
   option.help_ = help;
@@ -318,6 +322,7 @@ void Options::only_beside(const std::string& name, const std::vector<std::string
 }
 
 bool Options::never_varies(const std::string& name) const {
+  if (is_own(name)) return true;
   return std::any_of(options_.begin(), options_.end(),
                      [&](const Option& o) { return o.name_ == name && (o.free_ || o.common_); });
 }
@@ -565,6 +570,13 @@ bool Options::has_all(const Option& option, const std::string& before) {
   const std::vector<std::string> now = split(option.show_(), ','), begun = split(before, ',');
   const auto has = [&](const std::string& one) { return std::find(now.begin(), now.end(), one) != now.end(); };
   return before.empty() || std::all_of(begun.begin(), begun.end(), has);
+}
+
+void Options::adopt(const std::string& name, const Json& value, const std::string& where) {
+  Option* const option = find(name);
+  if (option == nullptr) return;
+  const std::string word = restored_text(value, name, where);
+  if (!option->assign_(word)) throw Error(where + " " + word + ": expected " + option->expected_);
 }
 
 void Options::restore(const Json& saved, const std::string& origin) {

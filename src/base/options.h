@@ -134,13 +134,16 @@ class Options {
   void refuse_idle() const;  // throws UsageError for the first one
   // Throws UsageError where the user gave `name` and beside it an option that is not one of these.
   void only_beside(const std::string& name, const std::vector<std::string>& others) const;
-  // Whether there is such an option, and it is none by which runs that are compared differ: may_change(), may_not_vary().
+  // Whether there is such an option, and it is none by which runs that are compared differ: may_change(), may_not_vary(), --help.
   bool never_varies(const std::string& name) const;
 
   // The options that shape the run. restore() sets those that were not given, and throws an Error for one that was
   // given with another value, is missing or unknown; `origin` is the file they come from.
   Json to_json() const;
   void restore(const Json& saved, const std::string& origin);
+  // Sets an option, where there is such a one, to what a file has: throws an Error that begins with `where` for what is none of its
+  // values.
+  void adopt(const std::string& name, const Json& value, const std::string& where);
 
  private:
   struct Positional {

@@ -31,6 +31,7 @@ void prepare_process() {
     number = open("/dev/null", O_RDWR);
     if (number > STDERR_FILENO) close(number);
   }
+  std::signal(SIGCHLD, SIG_DFL);  // ignored, as a parent may have it, nobody could wait for a process
   std::signal(SIGXFSZ, SIG_IGN);  // the write fails instead, and says for which file
   std::signal(SIGBUS, petroglyph_end_of_file);
 }

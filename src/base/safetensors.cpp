@@ -376,15 +376,16 @@ std::string SafetensorsWriter::header() const {
   return text;
 }
 
-void SafetensorsWriter::save(const std::string& path) const {
+void SafetensorsWriter::save(const std::string& path, const std::string& previous) const {
   const std::string text = header();
   const uint64_t length = text.size();
   if (length > LONGEST_HEADER) throw Error(path + ": cannot write: names and metadata of " + commas(length) + " bytes");
-  write_file_atomically(path, [&](OutputFile& file) {
+  const auto write = [&](OutputFile& file) {
     file.write(&length, sizeof length);
     file.write(text);
     for (const Tensor& tensor : tensors_) file.write(tensor.data, tensor.size);
-  });
+  };
+  write_file_atomically(path, write, previous);
 }
 
 }  // namespace petroglyph

@@ -121,8 +121,9 @@ class SafetensorsWriter {
     add(name, safetensors_dtype<T>(), shape, data);
   }
 
-  // Replaces the file in one step (atomic_file.h). Equal tensors and metadata give equal files, byte for byte.
-  void save(const std::string& path) const;
+  // Replaces the file in one step, and keeps what it replaced as `previous`, where that is named (atomic_file.h). Equal tensors and
+  // metadata give equal files, byte for byte.
+  void save(const std::string& path, const std::string& previous = "") const;
 
  private:
   struct Tensor {

@@ -100,8 +100,23 @@ void TorchFile::add(const std::string& name, const Pickle::Value& arguments) {
   tensor.first = pickle_.at(arguments.items[1]).integer;
   tensor.shape = integers(pickle_.at(arguments.items[2]));
   tensor.strides = integers(pickle_.at(arguments.items[3]));
+  check_room(name, tensor);
   const std::string compiled = "_orig_mod.";  // torch.compile's
   tensors_[name.rfind(compiled, 0) == 0 ? name.substr(compiled.size()) : name] = tensor;
+}
+
+// A shape may say anything; memory is asked for on the word of one that its storage has room for.
+void TorchFile::check_room(const std::string& name, const Tensor& tensor) const {
+  const int64_t element = size_of(tensor.type);
+  if (element == 0) return;  // read() refuses it
+  const std::string where = file_.path() + ": tensor " + name;
+  const Bytes storage = archive_.open(folder_ + "data/" + tensor.storage, where, COMPRESSED);
+  const auto room = static_cast<int64_t>(storage.size()) / element;
+  int64_t count = 1;
+  for (const int64_t size : tensor.shape) {
+    if (size > 0 && count > room / size) storage.fail("is truncated or damaged");
+    count *= size;
+  }
 }
 
 std::vector<std::string> TorchFile::names() const {
@@ -126,7 +141,6 @@ std::vector<float> TorchFile::read(const std::string& name) const {
   for (size_t d = tensor.shape.size(); d-- > 0;) {
     if (tensor.strides.size() != tensor.shape.size() || (tensor.shape[d] > 1 && tensor.strides[d] != count))
       throw Error(where + " is not stored row by row");
-    if (tensor.shape[d] > 0 && count > room / tensor.shape[d] + 1) storage.fail("is truncated or damaged");
     count *= tensor.shape[d];
   }
   if (tensor.first < 0 || tensor.first > room || count > room - tensor.first) storage.fail("is truncated or damaged");

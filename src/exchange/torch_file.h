@@ -34,6 +34,7 @@ class TorchFile final : public Weights {
   const Pickle::Value* rebuilt(const Pickle::Value& value) const;
   void add(const std::string& name, const Pickle::Value& call);
   Shape integers(const Pickle::Value& list) const;
+  void check_room(const std::string& name, const Tensor& tensor) const;
   [[noreturn]] void fail(const std::string& complaint) const;
 
   MappedFile file_;

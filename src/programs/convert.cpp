@@ -73,6 +73,7 @@ void check_folder(const ConvertSettings& settings, const std::string& checkpoint
   const std::vector<std::string> files = files_of_hugging_face(settings.save);
   for (const std::string& file : files) check_not_read(file, {checkpoint});
   check_replaced(settings.save, settings.force);
+  for (const std::string& file : files) check_replaced(file, settings.force);
   if (is_there(settings.save)) check_writable(files[0]);
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/program.h"
 #include "base/text.h"
 #include "generation/generator.h"
@@ -95,7 +96,7 @@ std::vector<std::string> Session::sample() {
                       stream_capacity(run->model(), static_cast<int64_t>(tokens.size()) + text_settings.sample_length,
                                       text_settings.context));
   generator.read(tokens);
-  for (int i = 0; i < text_settings.sample_length; ++i) tokens.push_back(generator.next());
+  for (int i = 0; i < text_settings.sample_length && !interrupted(); ++i) tokens.push_back(generator.next());
   tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(prompt));
   std::vector<std::string> lines = split(opened.tokenizer->decode(tokens), '\n');
   for (std::string& line : lines) line.insert(0, "  | ");

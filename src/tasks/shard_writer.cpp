@@ -28,9 +28,13 @@ void check_shards(const std::string& prefix, bool force, const std::vector<std::
   const std::filesystem::path whole(prefix);
   const std::string folder = whole.parent_path().string();
   std::error_code none;  // a folder that is not there is complained of below
+  std::vector<std::string> there;
   for (const auto& entry : std::filesystem::directory_iterator(folder.empty() ? "." : folder, none))
     if (const std::string name = entry.path().filename().string(); is_shard_of(whole.filename().string(), name))
-      check_not_read((whole.parent_path() / name).string(), read);
+      there.push_back((whole.parent_path() / name).string());
+  std::sort(there.begin(), there.end());
+  for (const std::string& path : there) check_not_read(path, read);
+  for (const std::string& path : there) check_replaced(path, force);
   check_output(shard_path(prefix, 0), force, read);
 }
 

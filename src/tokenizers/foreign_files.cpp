@@ -130,10 +130,10 @@ std::string from_base64(std::string_view digits) {
   return bytes;
 }
 
-using Ranks = std::unordered_map<std::string, size_t>;
+using MergeRanks = std::unordered_map<std::string, size_t>;
 
 // The two parts that a token is merged from: what is left of its bytes when all pairs of lower ranks are merged, the lowest first.
-std::string merge_of(const std::string& token, size_t rank, const Ranks& ranks) {
+std::string merge_of(const std::string& token, size_t rank, const MergeRanks& ranks) {
   std::vector<std::string> parts;
   for (const char byte : token) parts.emplace_back(1, byte);
   while (parts.size() > 2) {
@@ -151,7 +151,7 @@ std::string merge_of(const std::string& token, size_t rank, const Ranks& ranks) 
 
 std::unique_ptr<BytePairTokenizer> build_tiktoken(const std::string& path) {
   std::vector<std::string> tokens, merges;
-  Ranks ranks;
+  MergeRanks ranks;
   for (const std::string& line : split(read_regular_file(path), '\n')) {
     if (trim(line).empty()) continue;
     const size_t space = line.find(' ');

@@ -101,14 +101,15 @@ void add_tensors(SafetensorsWriter& writer, std::deque<std::vector<float>>& kept
 
 }  // namespace
 
-void save_checkpoint(const std::string& path, const RunState& state, Model& model, Optimizer& optimizer) {
+void save_checkpoint(const std::string& path, const RunState& state, Model& model, Optimizer& optimizer,
+                     const std::string& previous) {
   SafetensorsWriter writer;
   std::deque<std::vector<float>> kept;
   add_metadata(writer, state);
   add_tensors(writer, kept, model.parameters, "", model.parameters.values());
   add_tensors(writer, kept, model.parameters, FIRST_MOMENT, optimizer.m());
   add_tensors(writer, kept, model.parameters, SECOND_MOMENT, optimizer.v());
-  writer.save(path);
+  writer.save(path, previous);
 }
 
 void save_weights(const std::string& path, const RunState& state, Model& model) {
@@ -137,6 +138,10 @@ RunState read_run_state(const SafetensorsFile& file, const std::string& program)
   state.config = Json::parse(file.metadata("config"), file.path());
   state.options = Json::parse(file.metadata("options"), file.path());
   if (metadata.find("data") != metadata.end()) state.data = Json::parse(file.metadata("data"), file.path());
+  for (const auto& [key, value] :
+       {std::pair("config", &state.config), std::pair("options", &state.options), std::pair("data", &state.data)})
+    if (!value->is(Json::Kind::Object) && !(value == &state.data && value->is(Json::Kind::Null)))
+      throw Error(file.path() + ": its " + key + " is " + name_of(value->kind()) + ", expected an object");
   const auto step = parse_integer(file.metadata("step"));
   if (!step || *step < 0)
     throw Error(file.path() + ": step \"" + file.metadata("step") + "\" is not a count of updates");

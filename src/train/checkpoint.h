@@ -31,7 +31,9 @@ struct RunState {
 // A run's folder means the checkpoint in it. Throws Error for a folder of runs: which are there.
 std::string checkpoint_path(const std::string& file_or_folder);
 
-void save_checkpoint(const std::string& path, const RunState& state, Model& model, Optimizer& optimizer);
+// previous: where the checkpoint that is replaced stays; empty: nowhere
+void save_checkpoint(const std::string& path, const RunState& state, Model& model, Optimizer& optimizer,
+                     const std::string& previous = "");
 // The same without the moments: enough to use the model, not to go on with the run.
 void save_weights(const std::string& path, const RunState& state, Model& model);
 

@@ -185,23 +185,31 @@ void assign(double& value, const Json& json) { value = json.number(); }
 void assign(bool& value, const Json& json) { value = json.boolean(); }
 void assign(std::string& value, const Json& json) { value = json.string(); }
 
+// The value of an option: of its kind, and one that the command line might give.
+template <class Value>
+void adopt_value(Value& value, const std::string& option, const Json& json, const std::string& where,
+                 Options& options) {
+  try {
+    assign(value, json);
+  } catch (const Error& error) {
+    throw Error(where + ": " + error.what());
+  }
+  options.adopt(option, json, where);
+}
+
 }  // namespace
 
-void ModelOptions::adopt(const std::string& name, const Json& config, const Options& options,
-                         const std::string& origin) {
+void ModelOptions::adopt(const std::string& name, const Json& config, Options& options, const std::string& origin) {
   model = name;
   try {
     std::set<std::string> known = {"windows", "frequencies", "classes"};
     for_each_key([&](const char* key, const char* option, auto& value) {
       known.insert(key);
-      if (const Json* found = config.find(key); found && !options.given(option)) assign(value, *found);
+      const Json* const found = config.find(key);
+      if (!found || options.given(option)) return;
+      adopt_value(value, option, *found, text("config: %s", key), options);
     });
-    if (const Json* list = config.find("windows"); list && !options.given("windows")) {
-      windows.clear();
-      for (const Json& window : list->items()) windows.push_back(static_cast<int>(window.integer()));
-      if (!options.given("frequencies"))
-        frequencies = static_cast<int>(config.at("frequencies").items().at(0).integer());
-    }
+    if (config.find("windows") && !options.given("windows")) adopt_heads(config, options);
     const Json said = this->config(vocab, positions);
     for (const auto& [key, value] : config.members())
       if (!known.count(key) && !said.find(key))
@@ -211,6 +219,18 @@ void ModelOptions::adopt(const std::string& name, const Json& config, const Opti
   } catch (const Error& error) {
     throw Error(origin + ": " + error.what());
   }
+}
+
+// Of dct_mlp, whose heads have a window each; all of ours take as many frequencies.
+void ModelOptions::adopt_heads(const Json& config, Options& options) {
+  for (const char* key : {"windows", "frequencies"})
+    if (config.at(key).items().empty()) throw Error(text("config: %s is empty, expected a number for each head", key));
+  std::vector<int> list;
+  for (const Json& window : config.at("windows").items())
+    adopt_value(list.emplace_back(), "windows", window, "config: windows", options);
+  windows = list;
+  if (options.given("frequencies")) return;
+  adopt_value(frequencies, "frequencies", config.at("frequencies").items()[0], "config: frequencies", options);
 }
 
 void ModelOptions::set_defaults() {

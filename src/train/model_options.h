@@ -36,7 +36,7 @@ struct ModelOptions {
 
   // Sets what a checkpoint's configuration says, but for options that were given. Throws Error, which opens with `origin`, for a
   // key that no option stands for.
-  void adopt(const std::string& name, const Json& config, const Options& options, const std::string& origin);
+  void adopt(const std::string& name, const Json& config, Options& options, const std::string& origin);
 
   // Throws UsageError where the options do not fit each other. vocab and context: what text and windows need at least.
   Json config(int vocab, int context) const;
@@ -54,6 +54,7 @@ struct ModelOptions {
   void declare_others(Options& options);
   template <class Visit>
   void for_each_key(Visit visit);
+  void adopt_heads(const Json& config, Options& options);
   void add_mamba(Json& json) const;
   void add_transformer(Json& json) const;
   void add_rare_keys(Json& json) const;

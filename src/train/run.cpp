@@ -269,7 +269,14 @@ void Run::read_log() {
 }
 
 bool Run::train() {
-  const InterruptGuard guard;
+  InterruptGuard guard;
+  train_and_save();
+  // Whoever measures the result would take a signal that came behind the last step for his own, and stop halfway.
+  if (!stopped_) guard.release();
+  return !stopped_;
+}
+
+void Run::train_and_save() {
   claim_folder();
   if (!log_ && ranks_.first()) log_.emplace(CsvLog::create(file("log.csv"), COLUMNS));
   Progress progress(state_.step, settings_.steps, settings_.quiet);
@@ -294,10 +301,9 @@ bool Run::train() {
   }
   progress.finish();
   save();
-  if (!ranks_.first()) return !stopped_;
+  if (!ranks_.first()) return;
   draw(false);
   report();
-  return !stopped_;
 }
 
 // A signal that reached one rank stops them all after the same step; the first one's clock says when to save.
@@ -419,8 +425,7 @@ void Run::save() {
   if (!ranks_.first()) return;
   claim_folder();
   if (log_) log_->flush_to_disk();
-  keep_as(checkpoint_, file("previous.safetensors"));
-  save_checkpoint(checkpoint_, state_, *model_, *optimizer_);
+  save_checkpoint(checkpoint_, state_, *model_, *optimizer_, file("previous.safetensors"));
 }
 
 void Run::keep_snapshot() {

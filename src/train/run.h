@@ -111,6 +111,7 @@ class Run {
   void check_samples();
   int at_once(double longer = 1) const;
   void agree(bool due);
+  void train_and_save();
   bool evaluate(Row& row);
   void read_log();
   void judge(double evaluated_loss);

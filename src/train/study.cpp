@@ -3,9 +3,11 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -78,7 +80,8 @@ Study::Study(StudySettings& settings, Options& options, const std::string& defau
 pid_t Study::wait_for_one(const std::map<pid_t, StudyRun*>& busy, int* status) {
   for (;;) {
     const pid_t ended = waitpid(-1, status, WNOHANG);
-    if (ended != 0) return ended;
+    if (ended < 0) throw Error(std::string("the runs cannot be waited for: ") + std::strerror(errno));
+    if (ended > 0) return ended;
     if (interrupted() && !passed_on_) {
       passed_on_ = true;
       for (const auto& [process, run] : busy) kill(process, SIGTERM);
@@ -183,6 +186,7 @@ int Study::train_one(const StudyRun& run, int processes) const {
   Options options(program_, "");
   settings.declare(options);
   Run training(settings, options, run.name);
+  settings.save_every = settings_.run.save_every;  // may change, where that of a run by itself may not
   training.prepare(run.model, run.config, *run.task);
   if (training.model().parameters.size() != run.parameters)
     throw Error(text("%s: %s parameters, counted as %s", run.name.c_str(),

@@ -17,7 +17,7 @@ void check_vocabulary(const RunState& state, int tokens, const std::string& orig
 int learned_context(const RunState& state) {
   constexpr int64_t LONGEST = 1 << 24;  // that --context takes
   const Json* const context = state.options.find("context");
-  const int64_t tokens = context ? context->integer() : 0;
+  const int64_t tokens = context && context->is(Json::Kind::Number) ? context->integer() : 0;
   return tokens >= 0 && tokens <= LONGEST ? static_cast<int>(tokens) : 0;
 }
 
