@@ -81,6 +81,8 @@ GPU_ARCH ?= $(or $(GPU_KNOWN),80 90)
 GPU_PTX ?= $(if $(GPU_KNOWN),,$(if $(filter file,$(origin GPU_ARCH)),75)) $(lastword $(GPU_ARCH))
 GENCODE := $(foreach a,$(GPU_ARCH),-gencode arch=compute_$(a),code=sm_$(a)) \
   $(foreach a,$(GPU_PTX),-gencode arch=compute_$(a),code=compute_$(a))
+# nvcc takes more flags from these, such as -use_fast_math, which no #error can see.
+unexport NVCC_APPEND_FLAGS NVCC_PREPEND_FLAGS
 NVCCFLAGS := -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true -prec-sqrt=true -Isrc -DPETROGLYPH_CUDA
 CUDA_ASKED := $(if $(CUDA_POSSIBLE),$(if $(filter auto,$(CUDA)),$(GPU_HERE),$(filter 1,$(CUDA))))
 CUDA_ANSWER := $(if $(CUDA_ASKED),$(shell src/gpu/probe.sh $(BUILD)/cuda_probe $(NVCC) $(NVCCFLAGS) $(GENCODE) -ccbin $(CXX)))

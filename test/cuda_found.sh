@@ -58,6 +58,8 @@ environment=CUDA=/usr/local/cuda
 check "a folder in the environment" "for 86 90, PTX of 90, built: yes" "$(made "$SHOW" show)"
 environment=CUDA=0
 check "none wanted there" "built: no" "$(made "$SHOW" show)"
+environment=NVCC_APPEND_FLAGS=-use_fast_math
+check "flags in the environment" "nvcc takes []" "$(made '--eval=flags: ; @echo "nvcc takes [$$NVCC_APPEND_FLAGS]"' flags)"
 environment=
 check "a folder asked for" "CUDA=/usr/local/cuda: expected 0, 1 or auto" "$(made "$SHOW" CUDA=/usr/local/cuda show)"
 check "two answers" "CUDA=0 1: expected 0, 1 or auto" "$(made "$SHOW" CUDA="0 1" show)"

@@ -55,7 +55,7 @@ inline real sum_lanes(int64_t n, Add add) {
   return fold_lanes(lane);
 }
 
-// The largest of the lanes.
+// The largest of the lanes; of equal zeros that of the lower lane in each fold.
 inline real fold_largest(const real* lanes) {
   alignas(64) real half[LANES / 2], quarter[LANES / 4], quad[LANES / 8];
   const auto fold = [](real* to, const real* from, auto size) {
@@ -65,7 +65,7 @@ inline real fold_largest(const real* lanes) {
   fold(half, lanes, std::integral_constant<int, LANES / 2>());
   fold(quarter, half, std::integral_constant<int, LANES / 4>());
   fold(quad, quarter, std::integral_constant<int, LANES / 8>());
-  return numerics::max(numerics::max(quad[0], quad[2]), numerics::max(quad[1], quad[3]));
+  return numerics::max(numerics::max(quad[3], quad[1]), numerics::max(quad[2], quad[0]));
 }
 
 // sum_lanes of N terms, N a power of two below LANES: the other lanes stay zero, and so do the folds that only add these, but

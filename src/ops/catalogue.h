@@ -1,10 +1,10 @@
 // The catalogue of operations: every one forward and backward, with its formula, shapes, order of sums and source.
 // Included in class bodies by ops.h, cpu/cpu.h and gpu/gpu.h, hence no include guard.
 //
-// Arguments: outputs, inputs, dimensions. `d` prefixes a gradient. Gradients of parameters accumulate; gradients of
-// activations are written unless Into::ADD says otherwise. B batch, T positions, D width, H hidden width, V vocabulary,
-// N rows (B·T of a batch of sequences), Q queries: the newest of T positions, in training all. Matrices are row-major. All
-// dimensions are at least 1.
+// Arguments: outputs, inputs, dimensions. `d` prefixes a gradient. Gradients of parameters accumulate, from zeros that are never −0;
+// gradients of activations are written unless Into::ADD says otherwise. B batch, T positions, D width, H hidden width,
+// V vocabulary, N rows (B·T of a batch of sequences), Q queries: the newest of T positions, in training all. Matrices are
+// row-major. All dimensions are at least 1.
 //
 // The orders of sums, referred to by name below (why: numerics.h):
 //   lanes    a sum along a row: 32 lanes, lane l takes elements l, l+32, … in turn from zero; then lane l += lane l+16,
