@@ -242,6 +242,7 @@ std::vector<double> polygon(int corners, int points, double radius) {
 }
 
 void clusters(Test& test) {
+  test.equal("equal points", count_clusters(std::vector<double>(40, 0.5), 2, 12), 1);
   for (const int corners : {2, 3, 5, 8})
     test.equal(text("%d clusters", corners), count_clusters(polygon(corners, 400, 0.3), 2, 12), corners);
   std::vector<int> classes;

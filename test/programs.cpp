@@ -1221,6 +1221,8 @@ class OtherPrograms {
     const std::string csv = read_bytes(shell.file(a + "/receptive_field.csv"));
     test_.check("ends at one", csv.find(a + ",0,1\n") != std::string::npos, csv.substr(0, 200));
     expect(shell, "a text of one's own", "receptive-field runs/t --text nowhere", 1, "nowhere");
+    expect(shell, "a text for a language", "receptive-field " + r + " --text nowhere", 2,
+           "--text nowhere: this model was trained on a regular language");
     expect(shell, "a map of a text", "heatmap runs/t --prompt 'a b' --layers 1", 0, "saved runs/t/heatmap.svg");
     const std::string map = read_bytes(shell.file("runs/t/heatmap.svg"));
     test_.check("its tokens, and what is said",

@@ -334,6 +334,11 @@ Plan judged_plan(const Scale&) {
   const auto steps = [](const char* name) {
     return Side{name, {"b/x.csv", {{"name", name}}, "step_99", Cell::Form::STEPS, 0, {"b/y.csv"}}};
   };
+  const auto more_steps = [&](const char* name) {
+    Side side = steps(name);
+    side.cell.others.push_back("b/z.csv");
+    return side;
+  };
   plan.claims = {{"holds", {{loss("one"), loss("two")}, {step("one"), step("two")}}},
                  {"half of it", {{loss("one"), loss("two")}, {loss("two"), loss("one")}}},
                  {"the other way", {{loss("two"), loss("one")}}, "Note"},
@@ -354,7 +359,12 @@ Plan judged_plan(const Scale&) {
                  {"not apart", {{loss("one"), loss("two"), 2.1, 1.5, APART}}},
                  {"nearly apart", {{loss("one"), loss("two"), 1.9, 1.1, APART}}},
                  {"a sum", {{{"", {}, 2.9}, {"both", loss("one").cell, 0, {loss("two").cell}}}}},
-                 {"a sum of what is not there", {{{"both", loss("one").cell, 0, {loss("three").cell}}, {"", {}, 9}}}}};
+                 {"a sum of what is not there", {{{"both", loss("one").cell, 0, {loss("three").cell}}, {"", {}, 9}}}},
+                 {"of other signs", {{{"", {}, -0.3}, {"", {}, 0.3}, 2, 1, ALIKE}}},
+                 {"both nothing", {{{"", {}, 0}, {"", {}, 0}, 2, 1, ALIKE}}},
+                 {"nothing apart", {{{"", {}, 0}, {"", {}, 0}, 2, 1, APART}}},
+                 {"who knows", {{loss("one"), loss("two")}}, "", {{loss("three"), {"a yardstick", {}, 2}}}},
+                 {"two of three seeds", {{more_steps("one"), more_steps("three")}}}};
   return plan;
 }
 const Experiment JUDGED = {"judged", "A paper", "table 0", "", "", "", "seconds", "days", judged_plan};
@@ -393,6 +403,12 @@ void claims(Test& test) {
   verdict(18, "not confirmed", "one 1.0 is about as near as 1.9 × two 2.0");
   verdict(19, "confirmed at reduced scale", "2.9 < both 3.0");
   verdict(20, "not run", "");
+  verdict(21, "contradicted at reduced scale", "-0.3 is not within 2 × 0.3");
+  verdict(22, "confirmed at reduced scale", "0 is within 2 × 0");
+  verdict(23, "contradicted at reduced scale", "0 is within 2 × 0");
+  verdict(24, "not decided",
+          "whether it has learned enough was not measured: three ? is not below a yardstick 2. one 1.0 < two 2.0");
+  verdict(25, "not confirmed", "one 30 (20 to 40) < three by 1 of 2 seeds only; 1 not measured");
   test.equal("the run behind it", judged[0].command + ": " + judged[0].weights,
              "./reproduce run judged --quick: one 0123");
   std::filesystem::create_directories("evening/a");
@@ -549,6 +565,8 @@ void program(Test& test, const std::string& programs) {
   expect("no data for the evening", "run text-perplexity --evening", 2,
          "text-perplexity --evening: expected --data data/wikitext2_train.txt");
   expect("what an evening wants", "list", 0, "two to three hours on two cores, wants --data data/wikitext2_train.txt");
+  expect("none of two", "run mlp-context mlp-neurons --evening", 2,
+         "none of these 2 experiments can be run: none has a plan of this size");
   expect("no evening", "run mlp-context --evening", 2, "mlp-context --evening: has none, expected --quick or --full");
   const Outcome tried = shell.script(
       "'" + programs + "/reproduce' run copy-curves copy-lengths --dry-run & child=$!; " +

@@ -145,6 +145,7 @@ int count_clusters(const std::vector<double>& x, int columns, int most) {
     last = next;
   }
   std::sort(edges.rbegin(), edges.rend());
+  if (edges.empty() || edges[0] == 0) return 1;  // all points are one
   int clusters = 1;
   double largest = 0;
   for (size_t k = 1; k < static_cast<size_t>(most) && k < edges.size(); ++k) {

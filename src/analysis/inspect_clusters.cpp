@@ -130,7 +130,7 @@ void Clusters::write_rows(const std::string& checkpoint, const LayerVectors& vec
                           const PointClasses& classes) {
   for (size_t i = 0; i < vectors.points.size(); ++i) {
     const LayerPoint& p = vectors.points[i];
-    csv_ += text("%s,%d,%d,%d,%s,%s,%s\n", checkpoint.c_str(), p.layer + 1, p.begin, p.end,
+    csv_ += text("%s,%d,%d,%d,%s,%s,%s\n", csv_cell(checkpoint).c_str(), p.layer + 1, p.begin, p.end,
                  classes.names[static_cast<size_t>(classes.of_point[i])].c_str(),
                  number_text(plane.scores[2 * i], 9).c_str(), number_text(plane.scores[2 * i + 1], 9).c_str());
   }

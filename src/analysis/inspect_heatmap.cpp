@@ -40,7 +40,7 @@ struct HeatMapSettings {
     options.add("test", &test, "images, with commas between files; default: the test images of the run")
         .placeholder("FILES");
     options.add("format", &format, {"auto", "cifar10", "cifar100", "cifar5m"}, "of the files");
-    options.add("first", &first, 0, std::numeric_limits<int>::max(), "the first image that is shown, from 0");
+    options.add("first", &first, 0, 1 << 30, "the first image that is shown, from 0");
     options.add("images", &images, 1, 1000, "how many are shown");
     options.section("Maps");
     options.add(
@@ -72,6 +72,8 @@ struct Pictures {
 // What the run was tested on, unless other files are given.
 Pictures pictures_of(const HeatMapSettings& settings, const Json& run) {
   const bool other = !settings.test.empty();
+  if (!other && settings.format != "auto")
+    throw UsageError("--format " + settings.format + ": of which files? (--test) Those of the run have their own");
   if (!other && !run.find("test")) throw UsageError("--test: of which images? this model comes without any");
   const std::string test = other ? settings.test : run.at("test").string();
   Pictures pictures;

@@ -165,12 +165,6 @@ std::string shown_token(const Tokenizer* tokenizer, int32_t token) {
   return "\"" + in_one_line(tokenizer->bytes(token)) + "\"";
 }
 
-std::string csv_quoted(const std::string& words) {
-  std::string out = "\"";
-  for (const char c : words) out += c == '"' ? "\"\"" : std::string(1, c);
-  return out + "\"";
-}
-
 // What is always written; figures of examples and windows come where there are some.
 const std::vector<std::string> NAMES = {"types.csv",  "types.svg", "neurons.csv", "ratios.csv",
                                         "ratios.svg", "norms.svg", "words.csv",   "words.txt"};
@@ -285,8 +279,8 @@ void NeuronReport::write_neurons() {
     const NeuronVerdict& v = last_.verdicts[i];
     csv += text("\n%zu,%s,%d,%d,%d,%d,%d", i, name_of(v.type), v.ngram, v.bag_of_words, v.ngram_hybrid,
                 v.bag_of_words_hybrid, v.ngram_dct);
-    csv += text(",%s,%s,%s,%d", cell_text(m.variance).c_str(), cell_text(m.l1_l2).c_str(), cell_text(m.l1_l2_dct).c_str(),
-                large_slices(m));
+    csv += text(",%s,%s,%s,%d", cell_text(m.variance).c_str(), cell_text(m.l1_l2).c_str(),
+                cell_text(m.l1_l2_dct).c_str(), large_slices(m));
     for (const double norm : m.norms) csv += "," + cell_text(norm);
     for (const double norm : m.dct_norms) csv += "," + cell_text(norm);
   }
@@ -309,8 +303,8 @@ void NeuronReport::draw_ratios() {
       }
       for (int b = 0; b < BINS; ++b) {
         const double low = 1 + b * width, share = shares[static_cast<size_t>(b)];
-        csv += std::to_string(s->state.step) + (dct ? ",dct," : ",standard,") + cell_text(low) + "," + cell_text(low + width) +
-               "," + cell_text(share) + "\n";
+        csv += std::to_string(s->state.step) + (dct ? ",dct," : ",standard,") + cell_text(low) + "," +
+               cell_text(low + width) + "," + cell_text(share) + "\n";
         xs.insert(xs.end(), {low, low + width});
         ys.insert(ys.end(), {share, share});
       }

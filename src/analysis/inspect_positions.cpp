@@ -109,10 +109,11 @@ class Positions {
       if (interrupted()) break;
       ask(subject);
     }
+    if (interrupted()) return INTERRUPTED_STATUS;  // half a table is none
     write_file_atomically(folder_ + "/positions.csv", csv_);
     std::printf("saved %s (positions.csv%s)\n", folder_.c_str(), drawn_ ? ", attention.svg" : "");
-    if (settings_.steps > 0 && !interrupted()) std::printf("weights %s\n", trained_.hex().c_str());
-    return interrupted() ? INTERRUPTED_STATUS : 0;
+    if (settings_.steps > 0) std::printf("weights %s\n", trained_.hex().c_str());
+    return 0;
   }
 
  private:

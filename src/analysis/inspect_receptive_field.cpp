@@ -89,6 +89,8 @@ class FieldSubject {
   }
 
   void open_language() {
+    if (!settings_.text.empty())
+      throw UsageError("--text " + settings_.text + ": this model was trained on a regular language, not on text");
     RegularLanguage::Settings wanted;
     wanted.language = state_.options.at("task").string();
     wanted.leading_plus = wanted.language == "modular_arithmetic" && state_.options.at("leading-plus").boolean();
@@ -108,7 +110,8 @@ class FieldSubject {
       corpus = encode_corpus(tell_stories(2, stream_of("stories"), size_t(16) * length * settings_.samples),
                              "the stories", *tokenizer);
     } else {
-      corpus = open_corpus(path, *tokenizer);
+      const Json* const format = trained && settings_.text.empty() ? state_.options.find("format") : nullptr;
+      corpus = open_corpus(path, *tokenizer, token_format(format ? format->string() : "auto"));
       if (trained && path == data) {  // the end that the run has not learned from
         const auto kept =
             static_cast<int64_t>(state_.options.at("val-part").number() * static_cast<double>(corpus->size()));
@@ -156,7 +159,7 @@ int inspect_receptive_field(const std::vector<std::string>& words) {
     std::vector<double> positions;
     for (size_t j = 0; j < share.size(); ++j) {
       positions.push_back(static_cast<double>(share.size() - 1 - j));
-      csv += text("%s,%zu,%s\n", checkpoint.c_str(), share.size() - 1 - j, number_text(share[j], 9).c_str());
+      csv += text("%s,%zu,%s\n", csv_cell(checkpoint).c_str(), share.size() - 1 - j, number_text(share[j], 9).c_str());
     }
     figure.panel(subject.title())
         .x("position")

@@ -53,6 +53,16 @@ std::string exact_text(double value) {
   return number_text(value, 17);
 }
 
+std::string csv_quoted(const std::string& words) {
+  std::string out = "\"";
+  for (const char c : words) out += c == '"' ? "\"\"" : std::string(1, c);
+  return out + "\"";
+}
+
+std::string csv_cell(const std::string& words) {
+  return words.find_first_of(",\"\r\n") == std::string::npos ? words : csv_quoted(words);
+}
+
 std::string with_commas(int64_t value) {
   std::string digits = std::to_string(value);
   const int first = value < 0 ? 1 : 0;

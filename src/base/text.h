@@ -22,6 +22,8 @@ std::string cell_text(double value);
 std::string exact_text(double value);
 
 std::string with_commas(int64_t value);                     // 1,204,224
+std::string csv_quoted(const std::string& words);           // "a ""word"""
+std::string csv_cell(const std::string& words);             // as they are, quoted where a table of commas needs it
 std::string counted(int64_t count, const char* noun);       // 1 token, 1,204 tokens
 std::string duration_text(double seconds);                  // 0:42, 12:03, 1:05:09
 std::string shape_text(const std::vector<int64_t>& shape);  // 192×64; "scalar" when empty

@@ -56,6 +56,8 @@ Outcome outcome_of(const Check& check, const Finder& find) {
   if (std::isnan(less) || std::isnan(more)) return Outcome::NOT_MEASURED;
   if (std::isinf(less) && std::isinf(more)) return Outcome::CLOSE;
   if (check.relation != Check::Relation::BELOW) {
+    if (less == 0 || more == 0 || (less > 0) != (more > 0))  // no quotient says how far apart these are
+      return (less == more) == (check.relation == Check::Relation::ALIKE) ? Outcome::HOLDS : Outcome::FAILS;
     const double times = std::max(less / more, more / less / check.factor / check.factor);  // of the factor
     if (times >= 1 && times < check.spread) return Outcome::CLOSE;
     return (times < 1) == (check.relation == Check::Relation::ALIKE) ? Outcome::HOLDS : Outcome::FAILS;
@@ -98,13 +100,23 @@ struct Judgement {
   }
 };
 
-// The conditions that do not hold.
+// The conditions that do not hold, and why nothing is decided then.
 std::vector<std::string> unmet_of(const Claim& claim, const Finder& find) {
   std::vector<std::string> unmet;
-  for (const Check& condition : claim.conditions)
-    if (const Outcome outcome = outcome_of(condition, find); outcome != Outcome::HOLDS)
-      unmet.push_back(sentence(condition, outcome, find));
+  for (const Check& condition : claim.conditions) {
+    const Outcome outcome = outcome_of(condition, find);
+    const std::string words = sentence(condition, outcome, find);
+    if (outcome == Outcome::NOT_MEASURED) unmet.push_back("whether it has learned enough was not measured: " + words);
+    if (outcome == Outcome::CLOSE || outcome == Outcome::FAILS) unmet.push_back("learned too little: " + words);
+  }
   return unmet;
+}
+
+// Whether a side is of several seeds, of which some were not run.
+bool lacks_seeds(const Check& check, const Finder& find) {
+  for (const Side* side : {&check.less, &check.more})
+    if (!side->cell.others.empty() && cell_steps(side->cell, find).size() < 1 + side->cell.others.size()) return true;
+  return false;
 }
 
 // Of many comparisons those that fail are named.
@@ -117,7 +129,7 @@ Judgement judge(const Claim& claim, const Finder& find) {
     judgement.holds += outcome == Outcome::HOLDS;
     judgement.fails += outcome == Outcome::FAILS;
     judgement.close += outcome == Outcome::CLOSE;
-    judgement.missing += outcome == Outcome::NOT_MEASURED;
+    judgement.missing += outcome == Outcome::NOT_MEASURED || lacks_seeds(check, find);
     if (outcome == Outcome::NOT_MEASURED) continue;
     (outcome == Outcome::HOLDS ? held : failed).push_back(sentence(check, outcome, find));
   }
@@ -131,8 +143,7 @@ Judgement judge(const Claim& claim, const Finder& find) {
   if (failed.size() > NAMED) named.push_back("and others");
   if (judgement.missing > 0) named.push_back(text("%d not measured", judgement.missing));
   judgement.why += (judgement.why.empty() || named.empty() ? "" : ": ") + join(named, "; ");
-  if (!judgement.decided)
-    judgement.why = "learned too little: " + unmet[0] + (unmet.size() > 1 ? ", and others" : "") + ". " + judgement.why;
+  if (!judgement.decided) judgement.why = unmet[0] + (unmet.size() > 1 ? ", and others" : "") + ". " + judgement.why;
   if (!claim.remark.empty()) judgement.why += ". " + claim.remark;
   return judgement;
 }
@@ -176,9 +187,9 @@ std::string weights_behind(const Claim& claim, const Record& record) {
 
 // What a user types for such a run.
 std::string command_of(const std::string& experiment, const Scale& scale) {
-  const std::string data = std::string(scale.text.empty() ? "" : " --data FILE") +
-                           (scale.validation.empty() ? "" : " --val FILE") +
-                           (scale.images.empty() ? "" : " --cifar FOLDER");
+  const std::string data =
+      std::string(scale.text.empty() ? "" : " --data FILE") + (scale.validation.empty() ? "" : " --val FILE") +
+      (scale.tokenizer.empty() ? "" : " --tokenizer NAME") + (scale.images.empty() ? "" : " --cifar FOLDER");
   const std::string edition = edition_of(scale);
   return "./reproduce run " + experiment + (edition == "data" ? "" : " --" + edition) + data;
 }

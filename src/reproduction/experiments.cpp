@@ -27,11 +27,18 @@ const std::vector<Experiment>& experiments() {
   return all;
 }
 
+namespace {
+
+// A word that begins with an @ means what a part of the plan left.
+std::string file_word(const std::string& path) { return as_word((path[0] == '@' ? "./" : "") + path); }
+
+}  // namespace
+
 std::string text_options(const Scale& scale) {
   if (scale.text.empty()) return "";
-  return " --data " + as_word(scale.text) +
+  return " --data " + file_word(scale.text) +
          (scale.tokenizer.empty() ? " --replace" : " --tokenizer " + as_word(scale.tokenizer)) +
-         (scale.validation.empty() ? "" : " --val " + as_word(scale.validation));
+         (scale.validation.empty() ? "" : " --val " + file_word(scale.validation));
 }
 
 Command counts_command(const Scale& scale) {

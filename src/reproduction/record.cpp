@@ -229,8 +229,8 @@ class Conducting {
     const InterruptGuard guard;
     if (record_.done()) {
       if (!conductor_.quiet)
-        std::printf("%s: done already, in %s; without this folder it starts anew\n", experiment_.name.c_str(),
-                    folder_.c_str());
+        std::printf("%s: done already, in %s; without this folder and %s.* it starts anew\n", experiment_.name.c_str(),
+                    folder_.c_str(), folder_.c_str());
       return 0;
     }
     write_record(folder_, record_);

@@ -67,14 +67,17 @@ int run_experiments(const RunOptions& given, const std::string& programs) {
   const std::vector<const Experiment*> wanted = chosen_experiments(given.names);
   given.check_files();
   const Conductor conductor{programs, given.device, given.threads, given.quiet};
-  std::string missing, failed;
+  std::vector<std::string> missing;
+  std::string failed;
+  int begun = 0;
   for (const Experiment* experiment : wanted) {
     const Scale scale = scale_for(*experiment, given.scale);
     if (const std::string lack = lacking(*experiment, scale); !lack.empty()) {
       if (wanted.size() == 1) throw UsageError(experiment->name + " --" + name_of(scale.size) + ": " + lack);
-      if (has_plan(*experiment, scale.size)) missing += "\n  " + experiment->name + ": " + lack;
+      if (has_plan(*experiment, scale.size)) missing.push_back(experiment->name + ": " + lack);
       continue;
     }
+    ++begun;
     try {
       if (const int status =
               given.dry ? try_one(*experiment, scale, conductor) : run_one(*experiment, scale, conductor)) {
@@ -88,7 +91,10 @@ int run_experiments(const RunOptions& given, const std::string& programs) {
       failed += (failed.empty() ? "" : "; ") + std::string(error.what());
     }
   }
-  if (!missing.empty()) std::printf("\nnot run:%s\n", missing.c_str());
+  if (begun == 0)
+    throw UsageError("none of these " + std::to_string(wanted.size()) + " experiments can be run" +
+                     (missing.empty() ? ": none has a plan of this size" : ": " + join(missing, "; ")));
+  if (!missing.empty()) std::printf("\nnot run:\n  %s\n", join(missing, "\n  ").c_str());
   if (!failed.empty()) throw Error(failed);
   return 0;
 }

@@ -94,9 +94,10 @@ std::vector<double> steps_of(const Cell& cell, const Finder& find) {
 
 std::optional<std::string> shown_steps(const Cell& cell, const Finder& find) {
   const std::vector<double> steps = steps_of(cell, find);
-  if (steps.empty() || !table_of(cell, find)) return std::nullopt;
+  const std::optional<WordTable> first = table_of(cell, find);
+  if (steps.empty() || !first || numbers_of(cell, *first).empty()) return std::nullopt;
   const auto missed = std::count_if(steps.begin(), steps.end(), [](double step) { return std::isnan(step); });
-  if (missed == static_cast<long>(steps.size())) return shown_step(cell, *table_of(cell, find));
+  if (missed == static_cast<long>(steps.size())) return shown_step(cell, *first);
   if (missed > 0)
     return text("by %lld of %zu seeds only", static_cast<long long>(steps.size()) - static_cast<long long>(missed),
                 steps.size());
