@@ -158,6 +158,8 @@ std::vector<Snapshot> read_snapshots(const NeuronSettings& settings) {
 
 // ---- What is written ------------------------------------------------------------------------------------------------
 
+std::string examples_file(int type) { return text("examples_%s.svg", name_of(static_cast<NeuronType>(type))); }
+
 const char* const TYPE_TITLES[NEURON_TYPES] = {"n-gram", "bag of words", "hybrid", "DCT-sparse", "other"};
 
 std::string shown_token(const Tokenizer* tokenizer, int32_t token) {
@@ -165,9 +167,13 @@ std::string shown_token(const Tokenizer* tokenizer, int32_t token) {
   return "\"" + in_one_line(tokenizer->bytes(token)) + "\"";
 }
 
-// What is always written; figures of examples and windows come where there are some.
-const std::vector<std::string> NAMES = {"types.csv",  "types.svg", "neurons.csv", "ratios.csv",
-                                        "ratios.svg", "norms.svg", "words.csv",   "words.txt"};
+// All that may be written.
+std::vector<std::string> names() {
+  std::vector<std::string> all = {"types.csv", "types.svg",   "neurons.csv", "ratios.csv", "ratios.svg",
+                                  "norms.svg", "windows.svg", "words.csv",   "words.txt"};
+  for (int type = 0; type < NEURON_TYPES; ++type) all.push_back(examples_file(type));
+  return all;
+}
 
 // Beside the checkpoint, or the folder of snapshots that it is one of.
 std::string default_folder(const std::string& checkpoint) {
@@ -183,7 +189,7 @@ class NeuronReport {
         last_(snapshots_.back()),
         T_(last_.time),
         E_(last_.embedding),
-        output_(settings.out, settings.force, default_folder(last_.path), NAMES) {}
+        output_(settings.out, settings.force, default_folder(last_.path), names()) {}
 
   void write() {
     show_types();
@@ -395,7 +401,7 @@ void NeuronReport::draw_examples() {
     for (const size_t i : neurons) draw_weights(figure, text("neuron %zu", i), copy_of(last_.neuron(i)), "token", T_);
     for (const size_t i : neurons)
       draw_weights(figure, text("neuron %zu, cosine transform", i), cosine_transform(last_.neuron(i)), "frequency", T_);
-    output_.save(text("examples_%s.svg", name_of(static_cast<NeuronType>(type))), figure.caption(caption()));
+    output_.save(examples_file(type), figure.caption(caption()));
   }
 }
 
@@ -552,6 +558,7 @@ int inspect_neurons(const std::vector<std::string>& words) {
                   "Tells what the neurons of an MLP language model's first layer compute of its context.");
   settings.declare(options);
   options.parse(words);
+  if (settings.word_neurons > 0) make_device(settings.device, settings.threads);  // or complains, before the work
   NeuronReport(settings, read_snapshots(settings)).write();
   return 0;
 }

@@ -204,6 +204,26 @@ std::vector<Fingerprint> fingerprints_in(const std::string& folder) {
 
 namespace {
 
+std::vector<DoneCommand> planned_commands(const Plan& plan, const std::string& folder) {
+  std::vector<DoneCommand> commands;
+  for (const Command& command : plan.commands)
+    commands.push_back({command.part, command_line(command, folder), 0, false, {}});
+  return commands;
+}
+
+}  // namespace
+
+void check_same_commands(const Record& before, const Plan& plan, const std::string& folder) {
+  const std::vector<DoneCommand> now = planned_commands(plan, folder);
+  const bool same = std::equal(now.begin(), now.end(), before.commands.begin(), before.commands.end(),
+                               [](const DoneCommand& one, const DoneCommand& other) { return one.line == other.line; });
+  if (!same)
+    throw Error(folder + ": was run with other commands or data; move this folder and " + folder +
+                ".* away to run it anew");
+}
+
+namespace {
+
 // One experiment while it is run.
 class Conducting {
  public:
@@ -216,12 +236,14 @@ class Conducting {
     plan_ = experiment.plan(scale);
     record_.experiment = experiment.name;
     record_.scale = scale;
-    for (const Command& command : plan_.commands)
-      record_.commands.push_back({command.part, command_line(command, folder_), 0, false, {}});
+    record_.commands = planned_commands(plan_, folder_);
     make_folder(folder_);
     lock_.emplace(folder_);
     remove_leftovers(folder_);
-    if (const std::optional<Record> before = read_record(folder_)) adopt(*before);
+    if (const std::optional<Record> before = read_record(folder_)) {
+      check_same_commands(*before, plan_, folder_);
+      record_.commands = before->commands;  // what is done stays done
+    }
     record_.machine = machine_of(conductor.device, conductor.threads);
   }
 
@@ -250,18 +272,6 @@ class Conducting {
                   plan_.commands.size(), duration_text(left).c_str());
   }
 
-  // What is done stays done as long as the commands are the same.
-  void adopt(const Record& before) {
-    for (size_t i = 0; i < std::max(before.commands.size(), record_.commands.size()); ++i) {
-      const bool same = i < before.commands.size() && i < record_.commands.size() &&
-                        before.commands[i].line == record_.commands[i].line;
-      if (!same)
-        throw Error(folder_ + ": was run with other commands or data; move this folder and " + folder_ +
-                    ".* away to run it anew");
-    }
-    record_.commands = before.commands;
-  }
-
   bool run(const Command& command, DoneCommand& entry) {
     std::vector<std::string> words = full_words(command, folder_);
     const std::string own = part_folder(folder_, command.part);
@@ -274,9 +284,10 @@ class Conducting {
     if (command.kind == Command::Kind::WRITES) words.push_back("--force");  // over what it wrote before
     if (command.has_device)
       words.insert(words.end(), {"--device", conductor_.device, "--threads", std::to_string(conductor_.threads)});
+    const std::string log = folder_ + "/" + command.part + ".log";
+    if (command.kind != Command::Kind::TRAINS) std::filesystem::remove(log);  // numbers are read there: of this attempt
     const auto start = std::chrono::steady_clock::now();
-    const ChildOutcome outcome = run_child(conductor_.programs + "/" + command.program, words,
-                                           folder_ + "/" + command.part + ".log", conductor_.quiet);
+    const ChildOutcome outcome = run_child(conductor_.programs + "/" + command.program, words, log, conductor_.quiet);
     entry.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     entry.done = outcome.status == 0 && !interrupted();
     if (entry.done) entry.weights = fingerprints_in(own);

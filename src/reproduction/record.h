@@ -46,6 +46,8 @@ std::vector<std::string> full_words(const Command& command, const std::string& f
 std::string command_line(const Command& command, const std::string& folder);
 
 std::optional<Record> read_record(const std::string& folder);
+// Throws Error where a run in this folder was begun with other commands than the plan's.
+void check_same_commands(const Record& before, const Plan& plan, const std::string& folder);
 void write_record(const std::string& folder, const Record& record);
 std::string record_text(const Record& record);
 

@@ -41,14 +41,15 @@ std::vector<double> look_ahead(const Experiment& experiment, const Scale& scale,
 
 // One experiment and the table of what it gave; the exit status, not 0 where it was interrupted.
 int run_one(const Experiment& experiment, const Scale& scale, const Conductor& conductor) {
-  const std::optional<Record> begun = read_record(folder_of(experiment.name, scale));
+  const std::string folder = folder_of(experiment.name, scale);
+  const std::optional<Record> begun = read_record(folder);
+  if (begun) check_same_commands(*begun, experiment.plan(scale), folder);
   const bool look = !scale.quick() && !(begun && begun->done());
   const std::vector<double> seconds =
       look ? look_ahead(experiment, scale, conductor, begun ? &*begun : nullptr) : std::vector<double>();
   if (interrupted()) return INTERRUPTED_STATUS;
   const int status = conductor.run(experiment, scale, seconds);
   if (status != 0) return status;
-  const std::string folder = folder_of(experiment.name, scale);
   const Kept kept{*read_record(folder), finder_of(folder)};
   std::printf("\n%s: %s\n%s", experiment.name.c_str(), experiment.title.c_str(),
               plain_rows(section_of(experiment, &kept)).c_str());
