@@ -66,9 +66,10 @@ BudgetFit fit_budget(double budget, const std::vector<double>& sizes, const std:
   BudgetFit fit{budget, fit_parabola(sizes, losses), NONE, NONE, NONE, false};
   if (!(fit.parabola.c2 > 0)) return fit;
   const double x = fit.parabola.minimum();
-  if (!std::isfinite(std::pow(10, x))) return fit;  // as good as straight
+  const double parameters = std::pow(10, x);
+  if (!std::isfinite(parameters)) return fit;  // as good as straight
   const auto [low, high] = std::minmax_element(sizes.begin(), sizes.end());
-  fit.parameters = std::pow(10, x);
+  fit.parameters = parameters;
   fit.tokens = budget / (6 * fit.parameters);
   fit.loss = fit.parabola.at(x);
   fit.inside = *low <= x && x <= *high;

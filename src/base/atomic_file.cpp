@@ -104,10 +104,12 @@ std::string second_name(const std::string& path) {
   if (link(path.c_str(), second.c_str()) == 0) return second;
   std::error_code problem;  // a file system without second names
   std::filesystem::copy_file(path, second, problem);
-  if (problem) throw Error(path + ": cannot be copied: " + problem.message());
-  return second;
+  if (!problem) return second;
+  unlink(second.c_str());
+  throw Error(path + ": cannot be copied: " + problem.message());
 }
 
+// Gives the file of a name of ours alone another one, in place of what has it.
 void take_name(const std::string& path, const std::string& other) {
   const bool taken = std::rename(path.c_str(), other.c_str()) == 0;
   const int problem = errno;
