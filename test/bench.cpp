@@ -228,9 +228,14 @@ class Bench {
     instructions_ = cpu_ ? std::max(peak_instructions(threads), peak_ / 2) : peak_ / 2;
     report_.set("machine", ops_->description()).set("peak_gflops", peak_ / 1e9);
     report_.set("instructions_a_multiplication", instructions_ / (peak_ / 2));
-    if (!json_)
-      std::printf("%s; fp32 peak measured now: %.0f GFLOP/s; with additions beside them %.1f instructions for each\n",
-                  ops_->description().c_str(), peak_ / 1e9, instructions_ / (peak_ / 2));
+    std::string line = text("%s; fp32 peak measured now: %.0f GFLOP/s", ops_->description().c_str(), peak_ / 1e9);
+    if (cpu_) {
+      const double loading = product_flops(threads);
+      report_.set("loading_gflops", loading / 1e9);
+      line += text(", %.0f with the loads of a product", loading / 1e9);
+    }
+    line += text("; with additions beside them %.1f instructions for each", instructions_ / (peak_ / 2));
+    if (!json_) std::printf("%s\n", line.c_str());
   }
 
   void operations() {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cpu/parallel.h"
+#include "cpu/product.h"
 #include "cpu/several.h"
 #include "cpu/simd.h"
 
@@ -13,6 +14,19 @@ namespace petroglyph {
 namespace {
 
 constexpr int64_t ROUNDS = 200000;
+
+// The seconds of the fastest of so many runs, in each of which every thread calls work(thread).
+template <class Work>
+double fastest(int runs, int threads, Work work) {
+  const Threads team(threads);
+  double best = 1e30;
+  for (int run = 0; run < runs; ++run) {
+    const auto start = std::chrono::steady_clock::now();
+    parallel(team, threads, 1, [&](int64_t t, int64_t, int) { work(t); });
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return best;
+}
 
 // Vectors in registers: FUSED of them become chain · factor + term each round, ADDED chain + term.
 // numbers: all different, or the compiler would keep one chain for all
@@ -37,22 +51,48 @@ double lanes_a_second(int threads) {
   constexpr int NUMBERS = (FUSED + ADDED) * VECTOR_WIDTH;
   std::vector<real> numbers(static_cast<size_t>(threads) * NUMBERS);
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<real>(i % 97);
-  const Threads team(threads);
-  double best = 1e30;
-  for (int run = 0; run < 40; ++run) {
-    const auto start = std::chrono::steady_clock::now();
-    parallel(team, threads, 1, [&](int64_t t, int64_t, int) {
-      fill_registers<FUSED, ADDED>(&numbers[t * NUMBERS], real(0.999), real(0.001));
-    });
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
-  return static_cast<double>(threads) * NUMBERS * static_cast<double>(ROUNDS) / best;
+  const double seconds = fastest(40, threads, [&](int64_t t) {
+    fill_registers<FUSED, ADDED>(&numbers[static_cast<size_t>(t * NUMBERS)], real(0.999), real(0.001));
+  });
+  return static_cast<double>(threads) * NUMBERS * static_cast<double>(ROUNDS) / seconds;
+}
+
+constexpr int TERMS = 64, TILE_COLUMNS = TILE_VECTORS * VECTOR_WIDTH, TILE_SUMS = TILE_ROWS * TILE_COLUMNS;
+
+// sums (TILE_ROWS,TILE_COLUMNS) = a tile of a product, whose factors, some numbers, lie in L1.
+void fill_tile(real* sums) {
+  alignas(VECTOR_BYTES) real a[TERMS * TILE_ROWS], b[TERMS * TILE_COLUMNS];
+  for (int i = 0; i < TERMS * TILE_ROWS; ++i) a[i] = static_cast<real>(i % 97) / 97 - real(0.5);
+  for (int i = 0; i < TERMS * TILE_COLUMNS; ++i) b[i] = static_cast<real>(i % 89) / 89 - real(0.5);
+  alignas(VECTOR_BYTES) Vector sum[TILE_ROWS][TILE_VECTORS] = {};
+  for (int64_t round = 0; round < ROUNDS / TERMS; ++round)
+    for (int k = 0; k < TERMS; ++k) {
+      Vector y[TILE_VECTORS];
+#pragma GCC unroll 3
+      for (int v = 0; v < TILE_VECTORS; ++v) y[v] = load(b + k * TILE_COLUMNS + v * VECTOR_WIDTH);
+#pragma GCC unroll 8
+      for (int i = 0; i < TILE_ROWS; ++i) {
+        const Vector factor = broadcast(a[k * TILE_ROWS + i]);
+#pragma GCC unroll 3
+        for (int v = 0; v < TILE_VECTORS; ++v) sum[i][v] = fma(factor, y[v], sum[i][v]);
+      }
+    }
+#pragma GCC unroll 8
+  for (int i = 0; i < TILE_ROWS; ++i)
+#pragma GCC unroll 3
+    for (int v = 0; v < TILE_VECTORS; ++v) store(sums + i * TILE_COLUMNS + v * VECTOR_WIDTH, sum[i][v]);
 }
 
 }  // namespace
 
 // Two fma units with a latency of 4 need 8 chains to be busy.
 double peak_flops(int threads) { return 2 * lanes_a_second<12, 0>(threads); }
+
+double product_flops(int threads) {
+  std::vector<real> sums(static_cast<size_t>(threads) * TILE_SUMS);
+  const double seconds = fastest(40, threads, [&](int64_t t) { fill_tile(&sums[static_cast<size_t>(t * TILE_SUMS)]); });
+  return 2.0 * threads * TILE_SUMS * static_cast<double>(ROUNDS / TERMS * TERMS) / seconds;
+}
 
 // As many chains of additions, or as many as there are registers for.
 double peak_instructions(int threads) {
@@ -62,28 +102,22 @@ double peak_instructions(int threads) {
 
 double read_bandwidth(int threads, int64_t bytes) {
   constexpr int CHAINS = 12;
-  constexpr int64_t PIECE = CHAINS * VECTOR_WIDTH, RUNS = 12, AT_LEAST = 64 << 20;  // bytes of a run
+  constexpr int64_t PIECE = CHAINS * VECTOR_WIDTH, AT_LEAST = 64 << 20;  // bytes of a run
   const int64_t pieces = std::max<int64_t>(bytes / (PIECE * static_cast<int64_t>(sizeof(real))), threads);
   const int64_t rounds = std::max<int64_t>(AT_LEAST / bytes, 1);
   const std::vector<real> numbers(static_cast<size_t>(pieces * PIECE), real(1));
   std::vector<real> sums(static_cast<size_t>(threads) * VECTOR_WIDTH);
-  const Threads team(threads);
-  double best = 1e30;
-  for (int64_t run = 0; run < RUNS; ++run) {
-    const auto start = std::chrono::steady_clock::now();
-    parallel(team, threads, 1, [&](int64_t t, int64_t, int) {
-      Vector chain[CHAINS] = {};
-      for (int64_t round = 0; round < rounds; ++round)
-        for (int64_t piece = pieces * t / threads; piece < pieces * (t + 1) / threads; ++piece)
+  const double seconds = fastest(12, threads, [&](int64_t t) {
+    Vector chain[CHAINS] = {};
+    for (int64_t round = 0; round < rounds; ++round)
+      for (int64_t piece = pieces * t / threads; piece < pieces * (t + 1) / threads; ++piece)
 #pragma GCC unroll 12
-          for (int i = 0; i < CHAINS; ++i)
-            chain[i] += load(&numbers[static_cast<size_t>(piece * PIECE + i * VECTOR_WIDTH)]);
-      for (int i = 1; i < CHAINS; ++i) chain[0] += chain[i];
-      store(&sums[static_cast<size_t>(t * VECTOR_WIDTH)], chain[0]);
-    });
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-  }
-  return static_cast<double>(rounds * pieces * PIECE) * sizeof(real) / best;
+        for (int i = 0; i < CHAINS; ++i)
+          chain[i] += load(&numbers[static_cast<size_t>(piece * PIECE + i * VECTOR_WIDTH)]);
+    for (int i = 1; i < CHAINS; ++i) chain[0] += chain[i];
+    store(&sums[static_cast<size_t>(t * VECTOR_WIDTH)], chain[0]);
+  });
+  return static_cast<double>(rounds * pieces * PIECE) * sizeof(real) / seconds;
 }
 
 }  // namespace petroglyph

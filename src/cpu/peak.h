@@ -9,6 +9,10 @@ namespace petroglyph {
 // as two. The best of several short runs.
 double peak_flops(int threads);
 
+// The same while each multiply-add's factors come from the L1 cache, as in a product's tile. A processor that lowers its clock the
+// more of its units are at work does fewer of these than of the others; no product does more. The best of several runs.
+double product_flops(int threads);
+
 // Lanes of vector instructions a second of which half, or nearly, are fused multiply-adds and the others additions: on a processor
 // that adds in units of its own more than peak_flops / 2, of multiplications and fused multiply-adds alone.
 double peak_instructions(int threads);
