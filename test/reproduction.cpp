@@ -364,7 +364,9 @@ Plan judged_plan(const Scale&) {
                  {"both nothing", {{{"", {}, 0}, {"", {}, 0}, 2, 1, ALIKE}}},
                  {"nothing apart", {{{"", {}, 0}, {"", {}, 0}, 2, 1, APART}}},
                  {"who knows", {{loss("one"), loss("two")}}, "", {{loss("three"), {"a yardstick", {}, 2}}}},
-                 {"two of three seeds", {{more_steps("one"), more_steps("three")}}}};
+                 {"two of three seeds", {{more_steps("one"), more_steps("three")}}},
+                 {"a tie", {{loss("one"), loss("one")}}},
+                 {"a number that is not passed", {{{"", {}, 1}, loss("one")}}}};
   return plan;
 }
 const Experiment JUDGED = {"judged", "A paper", "table 0", "", "", "", "seconds", "days", judged_plan};
@@ -409,6 +411,8 @@ void claims(Test& test) {
   verdict(24, "not decided",
           "whether it has learned enough was not measured: three ? is not below a yardstick 2. one 1.0 < two 2.0");
   verdict(25, "not confirmed", "one 30 (20 to 40) < three by 1 of 2 seeds only; 1 not measured");
+  verdict(26, "not confirmed", "one 1.0 is the same as one 1.0");
+  verdict(27, "contradicted at reduced scale", "1 is not below one 1.0");
   test.equal("the run behind it", judged[0].command + ": " + judged[0].weights,
              "./reproduce run judged --quick: one 0123");
   std::filesystem::create_directories("evening/a");

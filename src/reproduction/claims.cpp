@@ -63,7 +63,9 @@ Outcome outcome_of(const Check& check, const Finder& find) {
     return (times < 1) == (check.relation == Check::Relation::ALIKE) ? Outcome::HOLDS : Outcome::FAILS;
   }
   if (less * check.spread < more) return Outcome::HOLDS;
-  return check.spread > 1 && less <= more * check.spread ? Outcome::CLOSE : Outcome::FAILS;
+  if (check.spread > 1 && less <= more * check.spread) return Outcome::CLOSE;
+  const bool both = cells_of(check).size() > 1;  // measured; a given number has to be passed
+  return both && less == more ? Outcome::CLOSE : Outcome::FAILS;
 }
 
 std::string sentence(const Check& check, Outcome outcome, const Finder& find) {
@@ -76,9 +78,11 @@ std::string sentence(const Check& check, Outcome outcome, const Finder& find) {
                                       : " is not within ") +
            factor + shown(check.more, find);
   }
+  const bool seeds = check.spread > 1 || !check.less.cell.others.empty();
   const char* const relation = outcome == Outcome::HOLDS   ? " < "
-                               : outcome == Outcome::CLOSE ? ", within the spread of seeds of "
-                                                           : " is not below ";
+                               : outcome != Outcome::CLOSE ? " is not below "
+                               : seeds                     ? ", within the spread of seeds of "
+                                                           : " is the same as ";
   return shown(check.less, find) + relation + factor + shown(check.more, find);
 }
 

@@ -81,8 +81,8 @@ struct Side {
 
 // Holds where less < factor · more, by more than the spread of seeds: of several seeds on both sides each on the left must be
 // below each on the right, and where they overlap nothing is decided; of one seed nothing is decided where less is not below
-// more / spread nor more below less / spread. A step that was not reached is later than all. ALIKE holds where each of the two
-// is below factor · the other, APART where they are not, by more than the spread.
+// more / spread nor more below less / spread, nor where both were measured and are equal. A step that was not reached is later
+// than all. ALIKE holds where each of the two is below factor · the other, APART where they are not, by more than the spread.
 struct Check {
   enum class Relation { BELOW, ALIKE, APART };
   Side less, more;
