@@ -68,6 +68,8 @@ constexpr Subject SUBJECTS[] = {
     {"linear_transformer", true, 1, "none", "section 4"}, {"linear_transformer", true, 2, "none", "section 4"},
 };
 
+constexpr int EVALUATED = 256;  // windows
+
 // Distances between outputs below this part of their norm are rounding: a float has 6e-8, and a few layers add some.
 constexpr double ROUNDING = 1e-5;
 
@@ -96,13 +98,17 @@ class Positions {
     folder_ = "runs/" + name;
     check_new_run(folder_);
     make_folder(folder_);
-    csv_ = "model,causal,layers,position,form,weights,moved,last,later\n";
+    csv_ = "model,causal,layers,position,form,weights,moved,last,later,perplexity\n";
     std::printf(
         "Distances between outputs, relative to their norm, over %d sequences of %d different characters:\n"
         "  moved  all tokens but the last permuted, and the outputs permuted back: the largest\n"
         "  last   the same, the output at the last position: the largest\n"
-        "  later  the same, the outputs from the first change on: the smallest\n\n",
-        settings_.trials, settings_.length);
+        "  later  the same, the outputs from the first change on: the smallest\n"
+        "%s\n",
+        settings_.trials, settings_.length,
+        settings_.steps > 0
+            ? text("behind a trained one its perplexity on %d windows of other text\n", EVALUATED).c_str()
+            : "");
     std::printf("%-19s %-7s %6s %-8s %-8s %-8s %9s %9s %9s\n", "model", "causal", "layers", "position", "form",
                 "weights", "moved", "last", "later");
     for (const Subject& subject : SUBJECTS) {
@@ -118,8 +124,8 @@ class Positions {
 
  private:
   void ask(const Subject& subject);
-  void measure(Model& model, const Subject& subject, const char* weights);
-  bool learn(Model& model);
+  void measure(Model& model, const Subject& subject, const char* weights, const std::string& perplexity = "");
+  std::optional<double> learn(Model& model);
   void draw_attention(Model& model, int layers);
 
   const PositionSettings& settings_;
@@ -152,29 +158,32 @@ void Positions::ask(const Subject& subject) {
           deviation * normal(settings_.seed, stream_of(p.name), 1, static_cast<uint64_t>(i));
   parameters.upload_all(weights);
   measure(*model, subject, "random");
-  if (settings_.steps == 0 || !learn(*model)) return;
-  measure(*model, subject, "trained");
+  if (settings_.steps == 0) return;
+  const std::optional<double> loss = learn(*model);
+  if (!loss) return;
+  measure(*model, subject, "trained", number_text(std::exp(*loss), 4));
   if (std::string(subject.question) == "questions 3 and 4") draw_attention(*model, subject.layers);
 }
 
-void Positions::measure(Model& model, const Subject& s, const char* weights) {
+void Positions::measure(Model& model, const Subject& s, const char* weights, const std::string& perplexity) {
   const bool linear = std::string(s.model) == "linear_transformer";
   for (const Pass pass : {Pass::PARALLEL, Pass::STREAM}) {
     if (pass == Pass::STREAM && !(linear && s.causal)) continue;  // the fast-weight form, eq. 7 and 8
     const OrderSensitivity found =
         order_sensitivity(model, *ops_, VOCAB, settings_.length, settings_.trials, settings_.seed, pass);
     const char* const form = pass == Pass::STREAM ? "stream" : "parallel";
-    std::printf("%-19s %-7s %6d %-8s %-8s %-8s %9.1e %9.1e %9.1e  %s (%s)\n", s.model, s.causal ? "yes" : "no",
+    std::printf("%-19s %-7s %6d %-8s %-8s %-8s %9.1e %9.1e %9.1e  %s (%s)%s\n", s.model, s.causal ? "yes" : "no",
                 s.layers, s.position, form, weights, found.moved, found.last, found.later, verdict(found).c_str(),
-                s.question);
-    csv_ += text("%s,%s,%d,%s,%s,%s,%s,%s,%s\n", s.model, s.causal ? "yes" : "no", s.layers, s.position, form, weights,
-                 number_text(found.moved, 6).c_str(), number_text(found.last, 6).c_str(),
-                 number_text(found.later, 6).c_str());
+                s.question, perplexity.empty() ? "" : (", perplexity " + perplexity).c_str());
+    csv_ += text("%s,%s,%d,%s,%s,%s,%s,%s,%s,%s\n", s.model, s.causal ? "yes" : "no", s.layers, s.position, form,
+                 weights, number_text(found.moved, 6).c_str(), number_text(found.last, 6).c_str(),
+                 number_text(found.later, 6).c_str(), perplexity.c_str());
   }
 }
 
-// Next characters of the stories. What is not causal sees them, and learns to look there: trained all the same.
-bool Positions::learn(Model& model) {
+// Next characters of the stories. What is not causal sees them, and learns to look there: trained all the same. Returns the loss on
+// text that it was not trained on; nothing where a signal came.
+std::optional<double> Positions::learn(Model& model) {
   model.parameters.initialize(settings_.seed);
   Optimizer optimizer(model.parameters, *ops_, {});
   Trainer trainer(model, *task_, optimizer, *ops_, settings_.seed, settings_.batch, 1);
@@ -186,10 +195,11 @@ bool Positions::learn(Model& model) {
     if (step + 1 < settings_.steps && progress.due(step + 1)) progress.show(step + 1, text("loss %.3f", measures.loss));
   }
   progress.finish();
-  if (interrupted()) return false;
+  const std::optional<Measures> heard = trainer.evaluate(*task_, settings_.steps, EVALUATED, settings_.batch);
+  if (!heard || interrupted()) return std::nullopt;
   const uint64_t weights = model.parameters.fingerprint();
   trained_.update(&weights, sizeof weights);
-  return true;
+  return heard->loss;
 }
 
 // Question 4: where the layers look, at one window of text.

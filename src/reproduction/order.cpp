@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "reproduction/experiment.h"
 
 namespace petroglyph {
@@ -44,12 +45,21 @@ Cell cell_of(const Question& q) {
           1};
 }
 
-// Of the models whose attention question 4 is about: of stories they know no more than the last letter or two then.
-constexpr int ASKED_STEPS = 300;
-constexpr int LEARNED_STEPS = 2000;  // after about as many, models of this size know more than a table of four letters
+// Of question 4: after the fewer steps they know no more of stories than the last letter or two.
+int steps_of(const Scale& scale) { return scale.evening() ? 10000 : 300; }
+
+// Of the model whose attention question 4 is about.
+Side asked_perplexity() {
+  Cell cell = cell_of(QUESTIONS[5]);
+  cell.where.back().second = "trained";
+  cell.column = "perplexity";
+  cell.form = Cell::Form::NUMBER;
+  cell.digits = 2;
+  return {"its perplexity", cell};
+}
 
 // rows: as the questions stand above.
-std::vector<Claim> claims_of_questions(const std::vector<Row>& rows) {
+std::vector<Claim> claims_of_questions(const std::vector<Row>& rows, const Scale& scale) {
   constexpr double ROUNDING = 1e-5;
   const auto is_a_set = [&](const Row& row) { return Check{{row.label, row.ours}, {"", {}, ROUNDING}}; };
   const auto is_a_sequence = [&](const Row& row) { return Check{{"", {}, 100 * ROUNDING}, {row.label, row.ours}}; };
@@ -61,24 +71,27 @@ std::vector<Claim> claims_of_questions(const std::vector<Row>& rows) {
       {"question 4: trained, the first of two layers mainly looks at the new input",
        {{{"", {}, 0.5}, {"its weight on it", {"ask.log", {{"", "Question 4: "}}, "layer 1 ", Cell::Form::SAID, 3}}}},
        "",
-       {{{"", {}, LEARNED_STEPS}, {"steps of its training", {}, ASKED_STEPS}}},
+       {{asked_perplexity(), counted(4, scale)}},
        true},
       {"the same holds for linear Transformers", {is_a_set(rows[8]), is_a_sequence(rows[9])}}};
 }
 
-Plan questions(const Scale&) {
+Plan questions(const Scale& scale) {
   Plan plan;
   plan.size =
       "Models of width 64 with random weights; sequences of 48 tokens and permutations of all but their last. A "
       "distance is relative to the outputs' norm; what is equal is apart by rounding, about 1e-7.";
-  plan.commands = {{"ask", "inspect", words_of("positions --trials 20 --steps " + std::to_string(ASKED_STEPS)),
-                    Command::Kind::NAMES}};
+  plan.commands = {{"ask", "inspect", words_of("positions --trials 20 --steps " + std::to_string(steps_of(scale))),
+                    Command::Kind::NAMES},
+                   counts_command(scale)};
+  plan.listings = {COUNTED_LISTING};
   for (const Question& q : QUESTIONS) plan.rows.push_back({q.label, q.paper, cell_of(q), q.remark});
   plan.pictures = {
       {"ask/attention.svg",
        "Question 4: the paper reports a first layer that looks at the new input and a second that looks everywhere "
-       "alike; these two layers, trained on stories for 300 steps, do not divide their work so"}};
-  plan.claims = claims_of_questions(plan.rows);
+       "alike; here two layers, trained on stories for " +
+           with_commas(steps_of(scale)) + " steps"}};
+  plan.claims = claims_of_questions(plan.rows, scale);
   return plan;
 }
 
@@ -235,7 +248,7 @@ std::vector<Experiment> position_experiments() {
       {"position-questions", POSITIONS_PAPER, "sections 3 and 4, figure 1", "Who sees the order of the inputs",
        "The paper: without positional encodings one layer sees a set; two causal layers see a sequence at every "
        "position; the same holds for linear Transformers.",
-       "", "a minute on two cores", "", questions},
+       "", "a minute on two cores", "", questions, "ten minutes on two cores"},
       {"position-lengths", POSITIONS_PAPER, "section 5, length generalization",
        "Longer strings than those of the training",
        "The paper: a common benefit of leaving positional encodings out is better generalization to longer inputs.",
