@@ -1170,20 +1170,23 @@ class OtherPrograms {
            "sees a set at the last position");
     test_.check("draws attention", std::filesystem::exists(shell.file("runs/p/attention.svg")));
     const std::string positions = read_bytes(shell.file("runs/p/positions.csv"));
-    const auto distances = [&](const std::string& row) {  // moved, last, later
-      const size_t at = positions.find("\n" + row + ",none,parallel,random,");
+    const auto numbers_of = [&](const std::string& row, const char* weights) {  // moved, last, later, perplexity
+      const size_t at = positions.find("\n" + row + ",none,parallel," + weights + ",");
       const std::string line =
           at == std::string::npos ? "" : positions.substr(at + 1, positions.find('\n', at + 1) - at - 1);
-      std::vector<double> numbers(3, std::nan(""));
+      std::vector<double> numbers(4, std::nan(""));
       const std::vector<std::string> cells = split(line, ',');
-      for (size_t i = 0; i < 3 && cells.size() == 9; ++i) numbers[i] = std::atof(cells[6 + i].c_str());
+      for (size_t i = 0; i < 4 && cells.size() == 10; ++i) numbers[i] = std::atof(cells[6 + i].c_str());
       return numbers;
     };
-    const std::vector<double> none = distances("transformer,no,2"), one = distances("transformer,yes,1"),
-                              two = distances("transformer,yes,2");
+    const std::vector<double> none = numbers_of("transformer,no,2", "random"),
+                              one = numbers_of("transformer,yes,1", "random"),
+                              two = numbers_of("transformer,yes,2", "random"),
+                              trained = numbers_of("transformer,yes,2", "trained");
     test_.check("its table: a set", none[0] < 1e-5, positions);
     test_.check("its table: a set behind the last token", one[0] > 1e-3 && one[1] < 1e-5, positions);
     test_.check("its table: a sequence", two[1] > 1e-3 && two[2] > 1e-3 && two[2] < two[1], positions);
+    test_.check("its table: of 128 characters it knows nothing yet", trained[3] > 120 && trained[3] < 135, positions);
     expect(shell, "lemma 1", "lemma1 --n 3 --trials 50", 0, "50 of 50 random products right");
     expect(shell, "lemma 1 of nothing", "lemma1 --n 0", 2, "--n 0: expected a whole number from 1 to 64");
     write_bytes(shell.file("ab"), "abababababababababab");

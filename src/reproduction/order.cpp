@@ -46,7 +46,7 @@ Cell cell_of(const Question& q) {
 }
 
 // Of question 4: after the fewer steps they know no more of stories than the last letter or two.
-int steps_of(const Scale& scale) { return scale.evening() ? 10000 : 300; }
+int asked_steps(const Scale& scale) { return scale.evening() ? 10000 : 300; }
 
 // Of the model whose attention question 4 is about.
 Side asked_perplexity() {
@@ -81,7 +81,7 @@ Plan questions(const Scale& scale) {
   plan.size =
       "Models of width 64 with random weights; sequences of 48 tokens and permutations of all but their last. A "
       "distance is relative to the outputs' norm; what is equal is apart by rounding, about 1e-7.";
-  plan.commands = {{"ask", "inspect", words_of("positions --trials 20 --steps " + std::to_string(steps_of(scale))),
+  plan.commands = {{"ask", "inspect", words_of("positions --trials 20 --steps " + std::to_string(asked_steps(scale))),
                     Command::Kind::NAMES},
                    counts_command(scale)};
   plan.listings = {COUNTED_LISTING};
@@ -90,7 +90,7 @@ Plan questions(const Scale& scale) {
       {"ask/attention.svg",
        "Question 4: the paper reports a first layer that looks at the new input and a second that looks everywhere "
        "alike; here two layers, trained on stories for " +
-           with_commas(steps_of(scale)) + " steps"}};
+           with_commas(asked_steps(scale)) + " steps"}};
   plan.claims = claims_of_questions(plan.rows, scale);
   return plan;
 }
