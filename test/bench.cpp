@@ -231,7 +231,7 @@ class Bench {
     std::string line = text("%s; fp32 peak measured now: %.0f GFLOP/s", ops_->description().c_str(), peak_ / 1e9);
     if (cpu_) {
       const double loading = product_flops(threads);
-      report_.set("loading_gflops", loading / 1e9);
+      report_.set("product_gflops", loading / 1e9);
       line += text(", %.0f with the loads of a product", loading / 1e9);
     }
     line += text("; with additions beside them %.1f instructions for each", instructions_ / (peak_ / 2));
