@@ -184,6 +184,7 @@ std::string weights_behind(const Claim& claim, const Record& record) {
     if (parts.count(command.part) == 1)
       for (const Fingerprint& f : command.weights)
         weights.push_back((f.run.empty() ? command.part : f.run) + " " + f.weights);
+  if (weights.empty()) return "nothing is trained";
   const size_t more = weights.size() > SHOWN ? weights.size() - SHOWN : 0;
   weights.resize(weights.size() - more);
   return join(weights, ", ") + (more > 0 ? text(" and %zu more in its section", more) : "");
