@@ -216,8 +216,11 @@ std::string length_remark(const std::string& model, int length) {
 // From this length on the paper's Linear CausalRN does not learn to copy within its steps.
 constexpr int UNLEARNED_LENGTH = 128;
 constexpr int PAPER_STEPS = 2000;
+constexpr int PAPER_BATCH = 320;
+const char* const FOUR_MODELS = "causal_rn,linear_causal_rn,transformer,linear_transformer";
 
-std::string papers_steps(const std::string& model, int length) {
+// What the paper says of one of its curves; the others have no numbers.
+std::string said_of(const std::string& model, int length) {
   return model == "linear_causal_rn" && length >= UNLEARNED_LENGTH ? "not in 2,000" : "";
 }
 
@@ -225,63 +228,73 @@ std::string papers_steps(const std::string& model, int length) {
 struct LengthRun {
   std::string part;
   int length;
-  std::string models, settings;
-  bool seeds = false;       // one of several that differ in the seed alone
-  std::string beside = {};  // the batch of a run that is not the figure's, but stands in the table, too
+  std::string models;
+  int batch;
+  std::string settings;
+  bool seeds = false;   // one of several that differ in the seed alone
+  bool beside = false;  // has another batch than the figure at this length: stands in the table only
+
+  bool trains(const std::string& model) const {
+    const std::vector<std::string> all = split(models, ',');
+    return std::find(all.begin(), all.end(), model) != all.end();
+  }
 };
+
+LengthRun paper_run(const std::string& part, int length, const std::string& models, int batch,
+                    const std::string& settings) {
+  return {part, length, models, batch,
+          " --width 192 --layers 12 --lr 5e-4 --stop-at 0.99 --batch " + std::to_string(batch) + settings};
+}
+
+LengthRun of_seeds(LengthRun run) { return run.seeds = true, run; }
+LengthRun beside(LengthRun run) { return run.beside = true, run; }
 
 // At 16 to 64 letters the paper's batch; at 128 and 256 a tenth of it, and 128 for the linear models once more with all of it (that
 // of the others is in figure 3). The shorter strings with the tenth, too.
 std::vector<LengthRun> evening_length_runs() {
-  const std::string all = "causal_rn,linear_causal_rn,transformer,linear_transformer",
-                    quadratic = "causal_rn,transformer", linear = "linear_causal_rn,linear_transformer",
-                    paper = " --width 192 --layers 12 --lr 5e-4 --stop-at 0.99",
-                    batch320 = paper + " --batch 320 --steps 1000 --eval-samples 64 --eval-every 5",
-                    eval32 = " --eval-samples 32 --eval-every 20", most = " --steps " + std::to_string(PAPER_STEPS),
-                    batch32 = paper + " --batch 32 --steps 1000" + eval32,
-                    whole = paper + " --batch 320" + most + " --eval-samples 64 --eval-every 10";
+  const std::string quadratic = "causal_rn,transformer", linear = "linear_causal_rn,linear_transformer",
+                    every5 = " --steps 1000 --eval-samples 64 --eval-every 5",
+                    every20 = " --eval-samples 32 --eval-every 20", papers = " --steps " + std::to_string(PAPER_STEPS);
   std::vector<LengthRun> runs;
-  for (const char* seed : {"1", "2", "3"})
-    runs.push_back({std::string("seed") + seed, 16, quadratic,
-                    paper + " --batch 320 --steps 500 --eval-samples 64 --eval-every 1 --seed " + seed, true});
-  runs.push_back({"linear16", 16, linear, batch320, true});
+  for (const std::string seed : {"1", "2", "3"})
+    runs.push_back(of_seeds(paper_run("seed" + seed, 16, quadratic, PAPER_BATCH,
+                                      " --steps 500 --eval-samples 64 --eval-every 1 --seed " + seed)));
+  runs.push_back(of_seeds(paper_run("linear16", 16, linear, PAPER_BATCH, every5)));
   for (const std::string& seed : OTHER_SEEDS)
-    runs.push_back({"linear16-seed" + seed, 16, linear, batch320 + " --seed " + seed, true});
-  runs.push_back({"whole32", 32, all, batch320});
-  runs.push_back({"whole64", 64, all, batch320});
-  runs.push_back({"length32", 32, all, batch32, false, "batch 32"});
-  runs.push_back({"length64", 64, all, batch32, false, "batch 32"});
-  runs.push_back({"length128", 128, all, batch32});
-  runs.push_back({"length256", 256, quadratic, paper + " --batch 32" + most + eval32});
-  runs.push_back({"linear256", 256, linear, paper + " --batch 32" + most + eval32});
-  runs.push_back({"linear128", UNLEARNED_LENGTH, "linear_causal_rn", whole, false, "batch 320"});
-  runs.push_back({"attention128", UNLEARNED_LENGTH, "linear_transformer", whole, false, "batch 320"});
+    runs.push_back(of_seeds(paper_run("linear16-seed" + seed, 16, linear, PAPER_BATCH, every5 + " --seed " + seed)));
+  for (const int length : {32, 64})
+    runs.push_back(paper_run("whole" + std::to_string(length), length, FOUR_MODELS, PAPER_BATCH, every5));
+  for (const int length : {32, 64})
+    runs.push_back(
+        beside(paper_run("length" + std::to_string(length), length, FOUR_MODELS, 32, " --steps 1000" + every20)));
+  runs.push_back(paper_run("length128", 128, FOUR_MODELS, 32, " --steps 1000" + every20));
+  runs.push_back(paper_run("length256", 256, quadratic, 32, papers + every20));
+  runs.push_back(paper_run("linear256", 256, linear, 32, papers + every20));
+  const std::string every10 = papers + " --eval-samples 64 --eval-every 10";
+  runs.push_back(beside(paper_run("linear128", 128, "linear_causal_rn", PAPER_BATCH, every10)));
+  runs.push_back(beside(paper_run("attention128", 128, "linear_transformer", PAPER_BATCH, every10)));
   return runs;
 }
 
 std::vector<LengthRun> length_runs(const Scale& scale) {
   if (scale.evening()) return evening_length_runs();
-  const std::string settings =
-      scale.quick() ? " --width 64 --layers 4 --lr 1e-3 --steps 500 --eval-samples 128 --eval-every 5 --stop-at 0.99"
-                    : " --width 192 --layers 12 --lr 5e-4 --stop-at 0.99 --batch 320 --steps 2000 --eval-samples 320 "
-                      "--eval-every 10";
   std::vector<LengthRun> runs;
-  for (const int length : scale.quick() ? std::vector<int>{8, 16, 24, 32} : std::vector<int>{16, 32, 64, 128, 256})
-    runs.push_back({"length" + std::to_string(length), length,
-                    "causal_rn,linear_causal_rn,transformer,linear_transformer", settings});
+  if (scale.quick())
+    for (const int length : {8, 16, 24, 32})
+      runs.push_back({"length" + std::to_string(length), length, FOUR_MODELS, 64,
+                      " --width 64 --layers 4 --lr 1e-3 --steps 500 --eval-samples 128 --eval-every 5 --stop-at 0.99"});
+  if (scale.full())
+    for (const int length : {16, 32, 64, 128, 256})
+      runs.push_back(paper_run("length" + std::to_string(length), length, FOUR_MODELS, PAPER_BATCH,
+                               " --steps " + std::to_string(PAPER_STEPS) + " --eval-samples 320 --eval-every 10"));
   return runs;
-}
-
-bool has(const LengthRun& run, const std::string& model) {
-  const std::vector<std::string> models = split(run.models, ',');
-  return std::find(models.begin(), models.end(), model) != models.end();
 }
 
 // The step of a model at a length in the figure, of all seeds that were run.
 Cell length_cell(const std::vector<LengthRun>& runs, const std::string& model, int length) {
   Cell cell;
   for (const LengthRun& run : runs) {
-    if (run.length != length || !run.beside.empty() || !has(run, model)) continue;
+    if (run.length != length || run.beside || !run.trains(model)) continue;
     if (cell.file.empty()) {
       cell = step_99(model, run.part);
       if (run.seeds) cell.form = Cell::Form::STEPS;
@@ -308,8 +321,8 @@ void add_length_claims(Plan& plan, const std::vector<LengthRun>& runs, const std
   for (const int length : lengths)
     compare(std::to_string(length) + " letters", [&](const char* model) { return length_cell(runs, model, length); });
   for (const LengthRun& run : runs)
-    if (!run.beside.empty() && has(run, "causal_rn"))
-      compare(std::to_string(run.length) + " letters, " + run.beside,
+    if (run.beside && run.trains("causal_rn"))
+      compare(std::to_string(run.length) + " letters, batch " + std::to_string(run.batch),
               [&](const char* model) { return step_99(model, run.part); });
   if (scale.evening())
     first.remark +=
@@ -325,8 +338,7 @@ void add_unlearned_claim(Plan& plan, const std::vector<LengthRun>& runs, const S
               "Steps to 99 %, one seed, with the approximate norm"};
   if (scale.evening()) claim.remark += "; 256 letters with 32 strings a step: 24.8 % after 2,000";
   for (const LengthRun& run : runs)
-    if (has(run, "linear_causal_rn") &&
-        (scale.full() ? run.length >= UNLEARNED_LENGTH : run.length == UNLEARNED_LENGTH && !run.beside.empty()))
+    if (run.trains("linear_causal_rn") && run.length >= UNLEARNED_LENGTH && run.batch == PAPER_BATCH)
       claim.checks.push_back(
           {{"", {}, PAPER_STEPS},
            {std::to_string(run.length) + " letters, 320 strings a step:", step_99("linear_causal_rn", run.part)}});
@@ -339,12 +351,12 @@ void add_unlearned_claim(Plan& plan, const std::vector<LengthRun>& runs, const S
 // Rows of the runs that are not the figure's.
 void add_runs_beside(Plan& plan, const std::vector<LengthRun>& runs) {
   for (const LengthRun& run : runs) {
-    if (run.beside.empty()) continue;
+    if (!run.beside) continue;
     const std::string letters = std::to_string(run.length) + " letters";
     for (const auto& [model, name] : MODELS) {
-      if (!has(run, model)) continue;
-      const std::string label = name + ", " + run.beside;
-      plan.rows.push_back({label, papers_steps(model, run.length), step_99(model, run.part), "", letters});
+      if (!run.trains(model)) continue;
+      const std::string label = name + ", batch " + std::to_string(run.batch);
+      plan.rows.push_back({label, said_of(model, run.length), step_99(model, run.part), "", letters});
       if (run.length < UNLEARNED_LENGTH) continue;
       plan.rows.push_back({label + ", last accuracy, %", "", last_accuracy(model, run.part), "", letters});
       plan.pictures.push_back(
@@ -378,7 +390,7 @@ Plan lengths(const Scale& scale) {
     for (const int length : all) {
       const Cell cell = length_cell(runs, model, length);
       curve.points.emplace_back(length, cell);
-      plan.rows.push_back({label, papers_steps(model, length), cell, scale.quick() ? length_remark(model, length) : "",
+      plan.rows.push_back({label, said_of(model, length), cell, scale.quick() ? length_remark(model, length) : "",
                            std::to_string(length) + " letters"});
     }
     plot.curves.push_back(curve);
