@@ -199,15 +199,26 @@ void cells(Test& test) {
   test.equal("best", shown("c", "x", Cell::Form::BEST), "100.0");
   test.equal("perplexity", shown("c", "x", Cell::Form::PERPLEXITY), "1.65");
   write_bytes("b.csv", "name,step_99,last_step,x\nc,1000,1300,0\n\"a, \"\"b\"\"\",,300,0\n");
-  const auto of_seeds = [&](const std::string& name, const std::vector<std::string>& others) {
-    return shown_cell({"a.csv", {{"name", name}}, "step_99", Cell::Form::STEPS, 0, others}, find).value_or("none");
+  write_bytes("d.csv", "name,step_99,last_step,x\n\"a, \"\"b\"\"\",200,300,\n");
+  const auto seeds = [&](const std::string& name, const char* column, Cell::Form form,
+                         const std::vector<std::string>& others) {
+    return shown_cell({"a.csv", {{"name", name}}, column, form, 1, others}, find).value_or("none");
   };
-  write_bytes("d.csv", "name,step_99,last_step,x\n\"a, \"\"b\"\"\",200,300,0\n");
-  test.equal("steps of seeds", of_seeds("c", {"b.csv", "nowhere.csv"}), "736 (7 to 1200)");
-  test.equal("never by any seed", of_seeds("a, \"b\"", {"b.csv"}), "not in 300");
-  test.equal("never by one", of_seeds("a, \"b\"", {"d.csv"}), "by 1 of 2 seeds only");
-  const auto number = [&](const std::string& column, Cell::Form form) {
-    return cell_number({"a.csv", {{"name", "c"}}, column, form, 0, {"b.csv"}}, find);
+  const auto steps = [&](const std::string& name, const std::vector<std::string>& others) {
+    return seeds(name, "step_99", Cell::Form::STEP, others);
+  };
+  test.equal("steps of seeds", steps("c", {"b.csv", "nowhere.csv"}), "1,100 (1,000 to 1,200)");
+  test.equal("the same step", steps("c", {"a.csv", "a.csv"}), "1,200 (each of 3)");
+  test.equal("other seeds were not run", steps("c", {"nowhere.csv"}), "1,200, one seed");
+  test.equal("or lack the row", steps("c", {"d.csv"}), "1,200, one seed");
+  test.equal("never by any seed", steps("a, \"b\"", {"b.csv"}), "not in 300");
+  test.equal("never by one", steps("a, \"b\"", {"d.csv"}), "by 1 of 2 seeds only");
+  test.equal("percent of seeds", seeds("c", "x", Cell::Form::PERCENT, {"b.csv"}), "25.0 (0.0 to 50.0)");
+  test.equal("perplexity of seeds", seeds("c", "x", Cell::Form::PERPLEXITY, {"b.csv"}), "1.3 (1.0 to 1.6)");
+  test.equal("a seed without a number", seeds("a, \"b\"", "x", Cell::Form::NUMBER, {"b.csv", "d.csv"}),
+             "0.1 (0.0 to 0.2)");
+  const auto number = [&](const std::string& column, Cell::Form form, const std::vector<std::string>& others = {}) {
+    return cell_number({"a.csv", {{"name", "c"}}, column, form, 0, others}, find);
   };
   test.equal("as a number: as it stands", number("x", Cell::Form::NUMBER), 0.5);
   test.equal("as a number: percent", number("x", Cell::Form::PERCENT), 50.0);
@@ -215,7 +226,8 @@ void cells(Test& test) {
   test.equal("as a number: best", number("x", Cell::Form::BEST), 100.0);
   test.equal("as a number: mean", number("x", Cell::Form::MEAN), 75.0);
   test.equal("as a number: best and mean", number("x", Cell::Form::BEST_MEAN), 75.0);
-  test.equal("as a number: steps of seeds", number("step_99", Cell::Form::STEPS), (1200 + 7 + 1000) / 3.0);
+  test.equal("as a number: steps of seeds", number("step_99", Cell::Form::STEP, {"b.csv"}), 1100.0);
+  test.equal("as a number: percent of seeds", number("x", Cell::Form::PERCENT, {"b.csv"}), 25.0);
   test.equal("scientific", shown("c", "step_99", Cell::Form::SCIENTIFIC), "1.2e+03");
   test.equal("millions", shown("c", "step_99", Cell::Form::MILLIONS, 4), "0.0012");
   test.equal("no such row", shown("d", "x", Cell::Form::NUMBER), "none");
@@ -332,7 +344,7 @@ Plan judged_plan(const Scale&) {
   };
   constexpr auto ALIKE = Check::Relation::ALIKE, APART = Check::Relation::APART;
   const auto steps = [](const char* name) {
-    return Side{name, {"b/x.csv", {{"name", name}}, "step_99", Cell::Form::STEPS, 0, {"b/y.csv"}}};
+    return Side{name, {"b/x.csv", {{"name", name}}, "step_99", Cell::Form::STEP, 0, {"b/y.csv"}}};
   };
   const auto more_steps = [&](const char* name) {
     Side side = steps(name);

@@ -18,8 +18,7 @@ double number_of(const Side& side, const Finder& find) {
   if (side.cell.file.empty()) return side.number;
   double number = cell_number(side.cell, find);
   for (const Cell& cell : side.plus) number += cell_number(cell, find);
-  const bool a_step = side.cell.form == Cell::Form::STEP || side.cell.form == Cell::Form::STEPS;
-  const bool never = a_step && std::isnan(number) && shown_cell(side.cell, find);
+  const bool never = side.cell.form == Cell::Form::STEP && std::isnan(number) && shown_cell(side.cell, find);
   return never ? std::numeric_limits<double>::infinity() : number;
 }
 
@@ -38,11 +37,11 @@ struct Range {
 };
 
 std::optional<Range> range_of(const Side& side, const Finder& find) {
-  std::vector<double> steps = cell_steps(side.cell, find);
-  if (steps.size() < 2) return std::nullopt;
-  for (double& step : steps)
-    if (std::isnan(step)) step = std::numeric_limits<double>::infinity();
-  const auto [least, most] = std::minmax_element(steps.begin(), steps.end());
+  std::vector<double> numbers = cell_seeds(side.cell, find);
+  if (numbers.size() < 2 || !side.plus.empty()) return std::nullopt;
+  for (double& x : numbers)
+    if (std::isnan(x)) x = std::numeric_limits<double>::infinity();
+  const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end());
   return Range{*least, *most};
 }
 
@@ -119,7 +118,7 @@ std::vector<std::string> unmet_of(const Claim& claim, const Finder& find) {
 // Whether a side is of several seeds, of which some were not run.
 bool lacks_seeds(const Check& check, const Finder& find) {
   for (const Side* side : {&check.less, &check.more})
-    if (!side->cell.others.empty() && cell_steps(side->cell, find).size() < 1 + side->cell.others.size()) return true;
+    if (!side->cell.others.empty() && cell_seeds(side->cell, find).size() < 1 + side->cell.others.size()) return true;
   return false;
 }
 

@@ -78,6 +78,12 @@ std::vector<ScalingFigure> figures_of(const Command& command, const Finder& find
   return {};
 }
 
+// Whether a page has this picture.
+bool is_shown(const Plan& plan, const std::string& file) {
+  return std::any_of(plan.pictures.begin(), plan.pictures.end(),
+                     [&](const Picture& picture) { return picture.file == file; });
+}
+
 }  // namespace
 
 std::vector<std::string> draw_results(const std::string& results) {
@@ -92,7 +98,9 @@ std::vector<std::string> draw_results(const std::string& results) {
       const std::string run = folder_of(experiment.name, record->scale);
       for (const Command& command : plan.commands)
         for (ScalingFigure& drawn : figures_of(command, find)) {
-          files.push_back(find(command.part + "/" + drawn.file));
+          const std::string file = command.part + "/" + drawn.file;
+          if (!is_shown(plan, file)) continue;  // that of another seed
+          files.push_back(find(file));
           drawn.figure.caption(part_folder(run, command.part)).save(files.back());
         }
       for (const Plot& plot : plan.plots) {

@@ -27,6 +27,30 @@ const std::vector<Experiment>& experiments() {
   return all;
 }
 
+const std::vector<std::string> OTHER_SEEDS = {"2", "3"};
+
+std::string seed_part(const std::string& part, const std::string& seed) {
+  return (part == "train" ? "seed" : part + "-seed") + seed;
+}
+
+Cell of_seeds(Cell cell) {
+  const size_t slash = cell.file.find('/');
+  for (const std::string& seed : OTHER_SEEDS)
+    cell.others.push_back(seed_part(cell.file.substr(0, slash), seed) + cell.file.substr(slash));
+  return cell;
+}
+
+void add_seeds(Plan& plan) {
+  const std::vector<Command> first = plan.commands;
+  for (const std::string& seed : OTHER_SEEDS)
+    for (const Command& command : first) {
+      if (command.kind != Command::Kind::TRAINS) continue;
+      plan.commands.push_back(command);
+      plan.commands.back().part = seed_part(command.part, seed);
+      plan.commands.back().words.insert(plan.commands.back().words.end(), {"--seed", seed});
+    }
+}
+
 namespace {
 
 // A word that begins with an @ means what a part of the plan left.

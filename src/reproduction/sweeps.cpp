@@ -28,8 +28,6 @@ const Sweep HEADS = {"heads",
                      {"1", "1"},
                      "is the best of 1, 2, 4 and 8 heads for the"};
 
-const std::vector<std::string> SWEPT_SEEDS = {"2", "3"};
-
 std::string variant_of(const std::string& model, const std::string& option, const std::string& value) {
   return model + ":" + option + "=" + value;
 }
@@ -60,11 +58,8 @@ std::string sweep_size(const Scale& scale) {
 }
 
 Cell swept_steps(const Scale& scale, const std::string& variant) {
-  Cell cell{"train/compare.csv", {{"variant", variant}}, "step_99", Cell::Form::STEP, 0};
-  if (scale.full()) return cell;
-  cell.form = Cell::Form::STEPS;
-  for (const std::string& seed : SWEPT_SEEDS) cell.others.push_back("seed" + seed + "/compare.csv");
-  return cell;
+  const Cell cell{"train/compare.csv", {{"variant", variant}}, "step_99", Cell::Form::STEP, 0};
+  return scale.full() ? cell : of_seeds(cell);
 }
 
 Plan sweep_plan(const Sweep& sweep, const Scale& scale) {
@@ -79,12 +74,7 @@ Plan sweep_plan(const Sweep& sweep, const Scale& scale) {
                            swept_steps(scale, variant), "", label});
     }
   plan.commands = {{"train", "train_copy", words_of("--compare " + list + sweep_settings(scale, sweep.option))}};
-  if (!scale.full())
-    for (const std::string& seed : SWEPT_SEEDS) {
-      plan.commands.push_back(plan.commands[0]);
-      plan.commands.back().part = "seed" + seed;
-      plan.commands.back().words.insert(plan.commands.back().words.end(), {"--seed", seed});
-    }
+  if (!scale.full()) add_seeds(plan);
   for (size_t m = 0; m < sweep.models.size(); ++m) {
     const auto& [model, label] = sweep.models[m];
     const std::string& best = sweep.best[m];
@@ -96,9 +86,8 @@ Plan sweep_plan(const Sweep& sweep, const Scale& scale) {
                 scale.full()    ? "Steps to 99 %"
                 : scale.quick() ? "Steps to 99 %, the mean of three seeds; width 64, where the papers' models have 192"
                                 : "Steps to 99 %, the mean of three seeds"};
-    constexpr double SPREAD = 1.3;  // of one seed, as in copying.cpp
     for (const std::string& value : sweep.values)
-      if (value != best) claim.checks.push_back({side(best), side(value), 1, SPREAD});
+      if (value != best) claim.checks.push_back({side(best), side(value), 1, SEED_SPREAD});
     plan.claims.push_back(claim);
   }
   plan.pictures = {{"train/compare.svg", "training loss, and accuracy on fresh strings"}};

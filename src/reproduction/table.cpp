@@ -77,33 +77,46 @@ std::string shown_step(const Cell& cell, const WordTable& table) {
   return std::isfinite(last) ? "not in " + with_commas(static_cast<int64_t>(last)) : "";
 }
 
-// The step of each seed whose file is there.
-std::vector<double> steps_of(const Cell& cell, const Finder& find) {
-  std::vector<double> steps;
-  std::vector<std::string> files = cell.others;
-  files.insert(files.begin(), cell.file);
-  for (const std::string& file : files) {
-    Cell one = cell;
-    one.file = file;
-    const std::optional<WordTable> table = table_of(one, find);
-    if (table)
-      for (const double step : numbers_of(one, *table)) steps.push_back(step);
+// Of the rows' numbers the one that the form means; NaN where there is none.
+double value_of(const Cell& cell, const std::vector<double>& numbers) {
+  if (numbers.empty()) return NOT_A_NUMBER;
+  switch (cell.form) {
+    case Cell::Form::PERCENT: return 100 * numbers.front();
+    case Cell::Form::PERPLEXITY: return std::exp(numbers.front());
+    case Cell::Form::BEST: return 100 * *std::max_element(numbers.begin(), numbers.end());
+    case Cell::Form::BEST_MEAN:
+    case Cell::Form::MEAN: return 100 * mean_of(numbers);
+    default: return numbers.front();
   }
-  return steps;
 }
 
-std::optional<std::string> shown_steps(const Cell& cell, const Finder& find) {
-  const std::vector<double> steps = steps_of(cell, find);
+// As the form shows it.
+std::string shown_number(const Cell& cell, double x) {
+  switch (cell.form) {
+    case Cell::Form::STEP: return with_commas(std::llround(x));
+    case Cell::Form::SCIENTIFIC: return text("%.1e", x);
+    case Cell::Form::MILLIONS: return text("%.*f", cell.digits, x / 1e6);
+    case Cell::Form::BEST:
+    case Cell::Form::MEAN: return text("%.1f", x);
+    default: return text("%.*f", cell.digits, x);
+  }
+}
+
+// The mean of all seeds whose files are there, the least and the most; of steps that some did not reach, how many did.
+std::optional<std::string> shown_seeds(const Cell& cell, const Finder& find) {
+  const std::vector<double> numbers = cell_seeds(cell, find);
   const std::optional<WordTable> first = table_of(cell, find);
-  if (steps.empty() || !first || numbers_of(cell, *first).empty()) return std::nullopt;
-  const auto missed = std::count_if(steps.begin(), steps.end(), [](double step) { return std::isnan(step); });
-  if (missed == static_cast<long>(steps.size())) return shown_step(cell, *first);
+  if (numbers.empty() || !first || numbers_of(cell, *first).empty()) return std::nullopt;
+  const auto missed = std::count_if(numbers.begin(), numbers.end(), [](double x) { return std::isnan(x); });
+  if (missed == static_cast<long>(numbers.size())) return shown_step(cell, *first);
   if (missed > 0)
-    return text("by %lld of %zu seeds only", static_cast<long long>(steps.size()) - static_cast<long long>(missed),
-                steps.size());
-  const auto [least, most] = std::minmax_element(steps.begin(), steps.end());
-  if (steps.size() == 1) return text("%.0f, one seed", steps[0]);
-  return text("%.0f (%.0f to %.0f)", mean_of(steps), *least, *most);
+    return text("by %lld of %zu seeds only", static_cast<long long>(numbers.size()) - static_cast<long long>(missed),
+                numbers.size());
+  const std::string mean = shown_number(cell, mean_of(numbers));
+  if (numbers.size() == 1) return mean + ", one seed";
+  const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end());
+  const std::string from = shown_number(cell, *least), to = shown_number(cell, *most);
+  return mean + (from == to ? text(" (each of %zu)", numbers.size()) : " (" + from + " to " + to + ")");
 }
 
 // The number behind some words of a log, as it stands there.
@@ -158,52 +171,42 @@ WordTable read_word_table(const std::string& path) {
 
 std::optional<std::string> shown_cell(const Cell& cell, const Finder& find) {
   if (cell.form == Cell::Form::SAID) return said(cell, find(cell.file));
-  if (cell.form == Cell::Form::STEPS) return shown_steps(cell, find);
+  if (!cell.others.empty()) return shown_seeds(cell, find);
   const std::optional<WordTable> table = table_of(cell, find);
   if (!table) return std::nullopt;
   const std::vector<double> numbers = numbers_of(cell, *table);
   if (numbers.empty()) return std::nullopt;
-  const double x = numbers.front();
-  switch (cell.form) {
-    case Cell::Form::STEP: return shown_step(cell, *table);
-    case Cell::Form::BEST_MEAN:
-      return text("%.1f / %.1f", 100 * *std::max_element(numbers.begin(), numbers.end()), 100 * mean_of(numbers));
-    case Cell::Form::BEST: return text("%.1f", 100 * *std::max_element(numbers.begin(), numbers.end()));
-    case Cell::Form::MEAN: return text("%.1f", 100 * mean_of(numbers));
-    default: break;
-  }
-  if (!std::isfinite(x)) return std::nullopt;
-  switch (cell.form) {
-    case Cell::Form::SCIENTIFIC: return text("%.1e", x);
-    case Cell::Form::MILLIONS: return text("%.*f", cell.digits, x / 1e6);
-    case Cell::Form::PERCENT: return text("%.*f", cell.digits, 100 * x);
-    case Cell::Form::PERPLEXITY: return text("%.*f", cell.digits, std::exp(x));
-    default: return text("%.*f", cell.digits, x);
-  }
+  if (cell.form == Cell::Form::STEP) return shown_step(cell, *table);
+  if (cell.form == Cell::Form::BEST_MEAN)
+    return text("%.1f / %.1f", 100 * *std::max_element(numbers.begin(), numbers.end()), 100 * mean_of(numbers));
+  const double x = value_of(cell, numbers);
+  return std::isfinite(x) ? std::optional<std::string>(shown_number(cell, x)) : std::nullopt;
 }
 
-std::vector<double> cell_steps(const Cell& cell, const Finder& find) {
-  return cell.form == Cell::Form::STEPS ? steps_of(cell, find) : std::vector<double>();
+std::vector<double> cell_seeds(const Cell& cell, const Finder& find) {
+  if (cell.others.empty()) return {};
+  std::vector<double> numbers;
+  std::vector<std::string> files = cell.others;
+  files.insert(files.begin(), cell.file);
+  for (const std::string& file : files) {
+    Cell one = cell;
+    one.file = file;
+    const std::optional<WordTable> table = table_of(one, find);
+    if (!table || table->where(cell.where).empty()) continue;
+    const double number = value_of(one, numbers_of(one, *table));
+    if (cell.form == Cell::Form::STEP || !std::isnan(number)) numbers.push_back(number);
+  }
+  return numbers;
 }
 
 double cell_number(const Cell& cell, const Finder& find) {
   if (cell.form == Cell::Form::SAID) return number_in(said(cell, find(cell.file)).value_or(""));
-  if (cell.form == Cell::Form::STEPS) {
-    const std::vector<double> steps = steps_of(cell, find);
-    return steps.empty() ? NOT_A_NUMBER : mean_of(steps);
+  if (!cell.others.empty()) {
+    const std::vector<double> numbers = cell_seeds(cell, find);
+    return numbers.empty() ? NOT_A_NUMBER : mean_of(numbers);
   }
   const std::optional<WordTable> table = table_of(cell, find);
-  if (!table) return NOT_A_NUMBER;
-  const std::vector<double> numbers = numbers_of(cell, *table);
-  if (numbers.empty()) return NOT_A_NUMBER;
-  switch (cell.form) {
-    case Cell::Form::PERCENT: return 100 * numbers.front();
-    case Cell::Form::PERPLEXITY: return std::exp(numbers.front());
-    case Cell::Form::BEST: return 100 * *std::max_element(numbers.begin(), numbers.end());
-    case Cell::Form::BEST_MEAN:
-    case Cell::Form::MEAN: return 100 * mean_of(numbers);
-    default: return numbers.front();
-  }
+  return table ? value_of(cell, numbers_of(cell, *table)) : NOT_A_NUMBER;
 }
 
 std::string distance(const std::string& paper, const std::string& ours) {

@@ -31,8 +31,8 @@ using Finder = std::function<std::string(const std::string& file)>;
 std::optional<std::string> shown_cell(const Cell& cell, const Finder& find);
 // As a number; NaN where there is none.
 double cell_number(const Cell& cell, const Finder& find);
-// STEPS: of each seed whose file is there, NaN where it did not reach it. Other forms: nothing.
-std::vector<double> cell_steps(const Cell& cell, const Finder& find);
+// Of each seed whose file is there, NaN where it did not reach a step; of a cell of one seed nothing.
+std::vector<double> cell_seeds(const Cell& cell, const Finder& find);
 
 // "100.0 / 89.3" and "100.0 / 88.1" are "+0.0 / −1.2" apart, with the digits of the first. Empty where they are no such numbers.
 std::string distance(const std::string& paper, const std::string& ours);
