@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/program.h"
 #include "base/text.h"
 #include "reproduction/choice.h"
 #include "reproduction/dry_run.h"

@@ -76,7 +76,7 @@ Plan sweep_plan(const Sweep& sweep, const Scale& scale) {
   plan.commands = {{"train", "train_copy", words_of("--compare " + list + sweep_settings(scale, sweep.option))}};
   if (!scale.full()) add_seeds(plan);
   for (size_t m = 0; m < sweep.models.size(); ++m) {
-    const auto& [model, label] = sweep.models[m];
+    const std::string &model = sweep.models[m].first, &label = sweep.models[m].second;
     const std::string& best = sweep.best[m];
     const auto side = [&](const std::string& value) {
       return Side{value, swept_steps(scale, variant_of(model, sweep.option, value))};
