@@ -15,8 +15,8 @@ namespace petroglyph {
 namespace {
 
 const char* const TOKEN_TABLE = "token_embedding.weight";  // (V,D)
-const char* const COLUMNS = "cell.input.weight";     // (R,V)
-const char* const HEAD = "head.weight";              // (V,D) where the answers are tokens
+const char* const COLUMNS = "cell.input.weight";           // (R,V)
+const char* const HEAD = "head.weight";                    // (V,D) where the answers are tokens
 
 // A parameter of the model whose tokens are positions.
 std::vector<real> spread(const Parameter& from, const Parameter& to, const std::vector<real>& values,

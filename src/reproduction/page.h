@@ -37,8 +37,8 @@ struct PageListing {
 // A claim of a paper and what became of it.
 struct PageClaim {
   std::string paper, where, says;
-  std::string verdict;               // confirmed, confirmed at reduced scale, not confirmed, contradicted …, not decided, not run
-  std::string why;                   // the numbers
+  std::string verdict;  // confirmed, confirmed at reduced scale, not confirmed, contradicted …, not decided, not run
+  std::string why;      // the numbers
   std::string id, command, weights;  // of the section, and of the run that it rests on
 };
 
