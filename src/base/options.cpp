@@ -219,8 +219,8 @@ Option& Options::add(const std::string& name, std::string* value, const std::str
   option.placeholder_ = "WORD";
   option.text_ = false;
   option.expected_ = expected;
-  option.assign_ = [value, is_one](std::string_view word) {
-    if (!is_one(word)) return false;
+  option.assign_ = [value, is_expected = std::move(is_one)](std::string_view word) {
+    if (!is_expected(word)) return false;
     *value = word;
     return true;
   };

@@ -116,7 +116,7 @@ class MlpLm final : public Model {
     for (int i = 0; i < c.blocks; ++i) {
       const std::string prefix = "blocks." + std::to_string(i) + ".";
       Layer up(parameters, prefix + "up", c.embedding, c.width);
-      blocks_.push_back({std::move(up), Layer(parameters, prefix + "down", c.width, c.embedding)});
+      blocks_.push_back({up, Layer(parameters, prefix + "down", c.width, c.embedding)});
     }
     head_ = &parameters.add("head.weight", {c.vocab, c.embedding}, Init::normal(WEIGHT_DEVIATION));
     parameters.allocate(ops);

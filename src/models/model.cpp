@@ -33,7 +33,7 @@ void check_room(const std::string& name, int length, int n, int capacity) {
 }
 
 Parameter& Parameters::add(std::string name, Shape shape, Init init) {
-  list_.push_back({std::move(name), std::move(shape), init, room_});
+  list_.push_back({std::move(name), std::move(shape), std::move(init), room_});
   size_ += list_.back().size();
   room_ += (list_.back().size() + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   return list_.back();

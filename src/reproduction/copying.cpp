@@ -372,8 +372,8 @@ void add_runs_beside(Plan& plan, const std::vector<LengthRun>& runs) {
       if (at.length < UNLEARNED_LENGTH) continue;
       const std::string part = cell.file.substr(0, cell.file.find('/'));
       plan.rows.push_back({label + ", last accuracy, %", "", last_accuracy(model, part), "", letters});
-      plan.pictures.push_back(
-          {part + "/compare.svg", label + ", " + letters + ": training loss, and accuracy on fresh strings"});
+      plan.pictures.push_back({part + "/compare.svg", text("%s, %s: training loss, and accuracy on fresh strings",
+                                                           label.c_str(), letters.c_str())});
     }
   }
 }
