@@ -1162,6 +1162,20 @@ class OtherPrograms {
     test_.equal("what stands in them", wrong, "");
   }
 
+  // Two layers of two heads at 64 windows of 9 characters: after two steps they look everywhere nearly alike.
+  void looks(const std::string& csv) {
+    const std::vector<std::string> lines = split(csv, '\n');
+    test_.equal("where layers look: lines", lines.size(), size_t{4});  // the last is empty
+    test_.equal("where layers look: columns", lines[0], "layer,own,entropy");
+    double alike = 0;
+    for (int t = 1; t < 9; ++t) alike += 1.0 / (t + 1) / 8;
+    for (size_t layer = 1; layer + 1 < lines.size(); ++layer) {
+      const std::vector<std::string> cells = split(lines[layer], ',');
+      const double own = std::atof(cells.at(1).c_str()), entropy = std::atof(cells.at(2).c_str());
+      test_.check("where layers look: " + lines[layer], std::abs(own - alike) < 0.02 && entropy > 0.95 && entropy <= 1);
+    }
+  }
+
   void inspect() {
     const Shell shell(folder_ + "/inspect");
     expect(shell, "help", "", 0, "positions");
@@ -1169,6 +1183,7 @@ class OtherPrograms {
     expect(shell, "positions", "positions --steps 2 --width 8 --heads 2 --length 9 --trials 2 --threads 1 --name p", 0,
            "sees a set at the last position");
     test_.check("draws attention", std::filesystem::exists(shell.file("runs/p/attention.svg")));
+    looks(read_bytes(shell.file("runs/p/attention.csv")));
     const std::string positions = read_bytes(shell.file("runs/p/positions.csv"));
     const auto numbers_of = [&](const std::string& row, const char* weights) {  // moved, last, later, perplexity
       const size_t at = positions.find("\n" + row + ",none,parallel," + weights + ",");

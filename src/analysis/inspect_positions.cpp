@@ -69,6 +69,7 @@ constexpr Subject SUBJECTS[] = {
 };
 
 constexpr int EVALUATED = 256;  // windows
+constexpr int LOOKED_AT = 64;   // windows, for question 4
 
 // Distances between outputs below this part of their norm are rounding: a float has 6e-8, and a few layers add some.
 constexpr double ROUNDING = 1e-5;
@@ -117,7 +118,9 @@ class Positions {
     }
     if (interrupted()) return INTERRUPTED_STATUS;  // half a table is none
     write_file_atomically(folder_ + "/positions.csv", csv_);
-    std::printf("saved %s (positions.csv%s)\n", folder_.c_str(), drawn_ ? ", attention.svg" : "");
+    if (!attention_csv_.empty()) write_file_atomically(folder_ + "/attention.csv", attention_csv_);
+    std::printf("saved %s (positions.csv%s)\n", folder_.c_str(),
+                attention_csv_.empty() ? "" : ", attention.csv, attention.svg");
     if (settings_.steps > 0) std::printf("weights %s\n", trained_.hex().c_str());
     return 0;
   }
@@ -126,13 +129,12 @@ class Positions {
   void ask(const Subject& subject);
   void measure(Model& model, const Subject& subject, const char* weights, const std::string& perplexity = "");
   std::optional<double> learn(Model& model);
-  void draw_attention(Model& model, int layers);
+  void look(Model& model, int layers);
 
   const PositionSettings& settings_;
   std::unique_ptr<Ops> ops_;
   std::optional<LanguageModeling> task_;
-  std::string folder_, csv_;
-  bool drawn_ = false;
+  std::string folder_, csv_, attention_csv_;
   Checksum trained_;  // of the weights of all models that were trained
 };
 
@@ -162,7 +164,7 @@ void Positions::ask(const Subject& subject) {
   const std::optional<double> loss = learn(*model);
   if (!loss) return;
   measure(*model, subject, "trained", number_text(std::exp(*loss), 4));
-  if (std::string(subject.question) == "questions 3 and 4") draw_attention(*model, subject.layers);
+  if (std::string(subject.question) == "questions 3 and 4") look(*model, subject.layers);
 }
 
 void Positions::measure(Model& model, const Subject& s, const char* weights, const std::string& perplexity) {
@@ -202,50 +204,81 @@ std::optional<double> Positions::learn(Model& model) {
   return heard->loss;
 }
 
-// Question 4: where the layers look, at one window of text.
-void Positions::draw_attention(Model& model, int layers) {
-  const Batch window = task_->batch(settings_.seed, stream_of("evaluate"), 0, 0, 1);
-  const int T = window.length;
-  model.check_tokens(window.tokens);
-  Tokens tokens(*ops_, {1, T});
-  tokens.upload(window.tokens);
-  model.forward({tokens.data(), 1, T});
-  std::vector<std::string> characters;
-  for (const int32_t token : window.tokens)
-    characters.push_back(token == '\n' || token == ' ' ? "␣" : std::string(1, static_cast<char>(token)));
+// Of a layer's attention: the mean of all heads and of all positions but the first, which has nowhere else to look.
+struct Look {
+  double own = 0;      // the weight on the new input
+  double entropy = 0;  // as a part of that of looking everywhere alike
+};
+
+// map: (heads,T,T)
+Look look_of(const std::vector<real>& map, int heads, int T) {
+  Look look;
+  for (int h = 0; h < heads; ++h)
+    for (int t = 1; t < T; ++t) {
+      const real* const row = &map[(static_cast<size_t>(h) * T + t) * T];
+      double sum = 0;
+      for (int s = 0; s <= t; ++s)
+        if (row[s] > 0) sum -= row[s] * std::log(row[s]);
+      look.own += row[t];
+      look.entropy += sum / std::log(t + 1.0);
+    }
+  const double rows = static_cast<double>(heads) * (T - 1);
+  return {look.own / rows, look.entropy / rows};
+}
+
+// The mean of 1/(t + 1).
+double everywhere_alike(int T) {
+  double sum = 0;
+  for (int t = 1; t < T; ++t) sum += 1.0 / (t + 1);
+  return sum / (T - 1);
+}
+
+std::vector<std::string> letters_of(const std::vector<int32_t>& tokens) {
+  std::vector<std::string> letters;
+  for (const int32_t token : tokens)
+    letters.push_back(token == '\n' || token == ' ' ? "␣" : std::string(1, static_cast<char>(token)));
+  return letters;
+}
+
+// Question 4: where the layers look, at windows of text; the first of them is drawn.
+void Positions::look(Model& model, int layers) {
+  const Batch windows = task_->batch(settings_.seed, stream_of("evaluate"), 0, 0, LOOKED_AT);
+  const int T = windows.length;
+  model.check_tokens(windows.tokens);
+  Tokens tokens(*ops_, {LOOKED_AT, T});
+  tokens.upload(windows.tokens);
+  model.forward({tokens.data(), LOOKED_AT, T});
+  const std::vector<std::string> letters = letters_of({windows.tokens.begin(), windows.tokens.begin() + T});
   Figure figure("Attention without positional encodings: a row looks at the columns before it");
   figure.columns(settings_.heads)
       .panel_size(8.0 * T, 8.0 * T)
       .caption("one row of pictures a layer, one picture a head");
+  attention_csv_ = "layer,own,entropy\n";
   std::printf("\nQuestion 4: %-8s %22s %28s\n", "", "weight on the new input", "entropy, as a part of uniform");
   for (int layer = 0; layer < layers; ++layer) {
-    const std::vector<real> map = model.attention_map(static_cast<size_t>(layer), 0);
-    double own = 0, entropy = 0;
-    for (int h = 0; h < settings_.heads; ++h) {
-      const auto first = map.begin() + static_cast<std::ptrdiff_t>(h) * T * T;
-      figure.panel(text("layer %d, head %d", layer + 1, h + 1))
-          .heatmap(T, T, {first, first + static_cast<std::ptrdiff_t>(T) * T}, "weight")
-          .x_names(characters)
-          .y_names(characters)
-          .x("looks at")
-          .y("position")
-          .color_range(0, 1);
-      for (int t = 1; t < T; ++t) {
-        double sum = 0;
-        for (int s = 0; s <= t; ++s) {
-          const double a = first[static_cast<std::ptrdiff_t>(t) * T + s];
-          if (a > 0) sum -= a * std::log(a);
-        }
-        own += first[static_cast<std::ptrdiff_t>(t) * T + t];
-        entropy += sum / std::log(t + 1.0);
+    Look mean;
+    for (int window = 0; window < LOOKED_AT; ++window) {
+      const std::vector<real> map = model.attention_map(static_cast<size_t>(layer), window);
+      const Look look = look_of(map, settings_.heads, T);
+      mean.own += look.own / LOOKED_AT;
+      mean.entropy += look.entropy / LOOKED_AT;
+      for (int h = 0; h < settings_.heads && window == 0; ++h) {
+        const auto first = map.begin() + static_cast<std::ptrdiff_t>(h) * T * T;
+        figure.panel(text("layer %d, head %d", layer + 1, h + 1))
+            .heatmap(T, T, {first, first + static_cast<std::ptrdiff_t>(T) * T}, "weight")
+            .x_names(letters)
+            .y_names(letters)
+            .x("looks at")
+            .y("position")
+            .color_range(0, 1);
       }
     }
-    const double rows = static_cast<double>(settings_.heads) * (T - 1);
-    std::printf("  layer %-10d %24.3f %28.3f\n", layer + 1, own / rows, entropy / rows);
+    std::printf("  layer %-10d %24.3f %28.3f\n", layer + 1, mean.own, mean.entropy);
+    attention_csv_ +=
+        text("%d,%s,%s\n", layer + 1, number_text(mean.own, 6).c_str(), number_text(mean.entropy, 6).c_str());
   }
-  std::printf("\n");
+  std::printf("of %d windows; looking everywhere alike would be %.3f and 1\n\n", LOOKED_AT, everywhere_alike(T));
   figure.save(folder_ + "/attention.svg");
-  drawn_ = true;
 }
 
 }  // namespace

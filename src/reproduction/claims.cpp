@@ -22,13 +22,6 @@ double number_of(const Side& side, const Finder& find) {
   return never ? std::numeric_limits<double>::infinity() : number;
 }
 
-std::string shown(const Side& side, const Finder& find) {
-  const std::string number = side.cell.file.empty() ? number_text(side.number, 4)
-                             : side.plus.empty()    ? shown_cell(side.cell, find).value_or("?")
-                                                    : text("%.*f", side.cell.digits, number_of(side, find));
-  return side.label.empty() ? number : side.label + " " + number;
-}
-
 enum class Outcome { NOT_MEASURED, CLOSE, HOLDS, FAILS };
 
 // Of all seeds; a step that was not reached is later than all.
@@ -38,19 +31,66 @@ struct Range {
 
 std::optional<Range> range_of(const Side& side, const Finder& find) {
   std::vector<double> numbers = cell_seeds(side.cell, find);
-  if (numbers.size() < 2 || !side.plus.empty()) return std::nullopt;
+  for (const Cell& cell : side.plus) {
+    const std::vector<double> more = cell_seeds(cell, find);
+    if (more.size() != numbers.size()) return std::nullopt;
+    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] += more[i];
+  }
+  if (numbers.size() < 2) return std::nullopt;
   for (double& x : numbers)
     if (std::isnan(x)) x = std::numeric_limits<double>::infinity();
   const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end());
   return Range{*least, *most};
 }
 
-Outcome outcome_of(const Check& check, const Finder& find) {
-  const std::optional<Range> left = range_of(check.less, find), right = range_of(check.more, find);
-  if (left && right && check.relation == Check::Relation::BELOW) {
-    if (left->most < check.factor * right->least) return Outcome::HOLDS;
-    return check.factor * right->most < left->least ? Outcome::FAILS : Outcome::CLOSE;
+std::string shown_sum(const Side& side, const Finder& find) {
+  const auto digits = [&](double x) { return text("%.*f", side.cell.digits, x); };
+  const std::optional<Range> seeds = range_of(side, find);
+  return digits(number_of(side, find)) +
+         (seeds ? " (" + digits(seeds->least) + " to " + digits(seeds->most) + ")" : std::string());
+}
+
+std::string shown(const Side& side, const Finder& find) {
+  const std::string number = side.cell.file.empty() ? number_text(side.number, 4)
+                             : side.plus.empty()    ? shown_cell(side.cell, find).value_or("?")
+                                                    : shown_sum(side, find);
+  return side.label.empty() ? number : side.label + " " + number;
+}
+
+// Of what does not depend on a seed, or is taken as it is.
+std::optional<Range> only_number_of(const Side& side, const Finder& find) {
+  const double number = number_of(side, find);
+  return side.cell.others.empty() && !std::isnan(number) ? std::optional<Range>({number, number}) : std::nullopt;
+}
+
+// How many times each seed's number is that of each of the other side, the least and the most of it; 1 where they overlap.
+Range times_apart(const Range& a, const Range& b) {
+  // Of two zeros, and of two steps that were not reached, 1.
+  const auto quotient = [](double x, double y) { return x == y ? 1 : x / y; };
+  return {std::max({1.0, quotient(a.least, b.most), quotient(b.least, a.most)}),
+          std::max(quotient(a.most, b.least), quotient(b.most, a.least))};
+}
+
+Outcome outcome_of_seeds(const Check& check, const Range& left, const Range& right) {
+  if (check.relation == Check::Relation::BELOW) {
+    if (left.most < check.factor * right.least) return Outcome::HOLDS;
+    const double most = check.factor * right.most;
+    const bool given = check.less.cell.file.empty() || check.more.cell.file.empty();  // a given number has to be passed
+    return most < left.least || (given && most == left.least) ? Outcome::FAILS : Outcome::CLOSE;
   }
+  const bool nowhere = std::isinf(left.least) && std::isinf(right.least);  // no seed of either has arrived
+  if (nowhere || left.least < 0 || right.least < 0) return Outcome::CLOSE;
+  const Range times = times_apart(left, right);
+  const bool near = times.most < check.factor, far = times.least >= check.factor;
+  if (!near && !far) return Outcome::CLOSE;
+  return near == (check.relation == Check::Relation::ALIKE) ? Outcome::HOLDS : Outcome::FAILS;
+}
+
+Outcome outcome_of(const Check& check, const Finder& find) {
+  std::optional<Range> left = range_of(check.less, find), right = range_of(check.more, find);
+  if (left && !right && check.spread == 1) right = only_number_of(check.more, find);
+  if (right && !left && check.spread == 1) left = only_number_of(check.less, find);
+  if (left && right) return outcome_of_seeds(check, *left, *right);
   const double less = number_of(check.less, find), more = check.factor * number_of(check.more, find);
   if (std::isnan(less) || std::isnan(more)) return Outcome::NOT_MEASURED;
   if (std::isinf(less) && std::isinf(more)) return Outcome::CLOSE;
@@ -77,7 +117,7 @@ std::string sentence(const Check& check, Outcome outcome, const Finder& find) {
                                       : " is not within ") +
            factor + shown(check.more, find);
   }
-  const bool seeds = check.spread > 1 || !check.less.cell.others.empty();
+  const bool seeds = check.spread > 1 || !check.less.cell.others.empty() || !check.more.cell.others.empty();
   const char* const relation = outcome == Outcome::HOLDS   ? " < "
                                : outcome != Outcome::CLOSE ? " is not below "
                                : seeds                     ? ", within the spread of seeds of "

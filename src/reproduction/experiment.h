@@ -79,9 +79,10 @@ struct Side {
 };
 
 // Holds where less < factor · more, by more than the spread of seeds: of several seeds on both sides each on the left must be
-// below each on the right, and where they overlap nothing is decided; of one seed nothing is decided where less is not below
-// more / spread nor more below less / spread, nor where both were measured and are equal. A step that was not reached is later
-// than all. ALIKE holds where each of the two is below factor · the other, APART where they are not, by more than the spread.
+// below each on the right, and where they overlap nothing is decided; so it is with several against a number that is given, or
+// does not depend on a seed. Of one seed nothing is decided where less is not below more / spread nor more below less / spread,
+// nor where both were measured and are equal. A step that was not reached is later than all. ALIKE holds where each of the two is
+// below factor · the other, APART where they are not: each seed and each of the other side, or of one seed by more than the spread.
 struct Check {
   enum class Relation { BELOW, ALIKE, APART };
   Side less, more;
@@ -185,8 +186,10 @@ constexpr double SEED_SPREAD = 1.3;
 // own, "seed2" beside "train" and "length8-seed2" beside "length8".
 extern const std::vector<std::string> OTHER_SEEDS;
 std::string seed_part(const std::string& part, const std::string& seed);
-// The same number of all three.
-Cell of_seeds(Cell cell);
+// The same number of all three, where several were run.
+Cell of_seeds(Cell cell, bool several = true);
+// What is measured, and of how many: "Perplexity, the mean of three seeds".
+std::string measured_of(const std::string& what, bool several);
 // Each command that trains once more with each of them.
 void add_seeds(Plan& plan);
 

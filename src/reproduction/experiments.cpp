@@ -33,18 +33,23 @@ std::string seed_part(const std::string& part, const std::string& seed) {
   return (part == "train" ? "seed" : part + "-seed") + seed;
 }
 
-Cell of_seeds(Cell cell) {
+Cell of_seeds(Cell cell, bool several) {
+  if (!several) return cell;
   const size_t slash = cell.file.find('/');
   for (const std::string& seed : OTHER_SEEDS)
     cell.others.push_back(seed_part(cell.file.substr(0, slash), seed) + cell.file.substr(slash));
   return cell;
 }
 
+std::string measured_of(const std::string& what, bool several) {
+  return what + (several ? ", the mean of three seeds" : ", one seed");
+}
+
 void add_seeds(Plan& plan) {
   const std::vector<Command> first = plan.commands;
   for (const std::string& seed : OTHER_SEEDS)
     for (const Command& command : first) {
-      if (command.kind != Command::Kind::TRAINS) continue;
+      if (command.kind != Command::Kind::TRAINS && command.kind != Command::Kind::NAMES) continue;
       plan.commands.push_back(command);
       plan.commands.back().part = seed_part(command.part, seed);
       plan.commands.back().words.insert(plan.commands.back().words.end(), {"--seed", seed});

@@ -169,7 +169,7 @@ Plan dct(const Scale& scale) {
   const auto measured = [&](const char* model, const std::string& depth, const std::string& tokens) {
     Cell cell = perplexity_at(model, depth, tokens);
     cell.digits = 3;
-    return scale.quick() ? of_seeds(cell) : cell;
+    return of_seeds(cell, scale.quick());
   };
   for (const auto& [model, label, depths] :
        {std::tuple("dct_mlp", "DCT-MLP", deep), std::tuple("transformer", "Transformer", shallow)})
@@ -182,7 +182,7 @@ Plan dct(const Scale& scale) {
     return Side{std::string(label) + ", depth " + depth, measured(model, depth, amounts[0].first)};
   };
   const Side transformer = side("Transformer", "transformer", shallow.back());
-  const char* const what = scale.quick() ? "Perplexity, the mean of three seeds" : "Perplexity";
+  const std::string what = measured_of("Perplexity", scale.quick());
   // The paper's: at three times the depth, about three times the parameters.
   plan.claims = {{"with three times the depth the DCT-MLP matches a small Transformer",
                   {{side("DCT-MLP", "dct_mlp", deep.back()), transformer, 1.05}},
@@ -213,23 +213,34 @@ std::vector<Picture> pictures_of_neurons() {
   return pictures;
 }
 
+// The part that looks at what another trained: "neurons" of "train", "neurons-T15w256" of "T15w256".
+std::string neurons_of(const std::string& part) { return part == "train" ? "neurons" : "neurons-" + part; }
+
+// For each model that the plan trains.
+void add_neurons(Plan& plan) {
+  for (const Command& trained : std::vector<Command>(plan.commands))
+    plan.commands.push_back(
+        {neurons_of(trained.part), "inspect", {"neurons", "@" + trained.part}, Command::Kind::WRITES});
+}
+
 Plan neurons(const Scale& scale) {
   Plan plan;
   const std::string steps = scale.full() ? "610351" : "8000";  // 10 billion samples of 16,384 a step
   plan.size = scale.full()
                   ? "The paper's width of 16,384 and 10 billion tokens."
                   : "Quick: an embedding of 64 and a width of 256 in place of 512 and 16,384, " + text_words(scale) +
-                        ", 8,000 steps of 256 windows. The heuristics of appendix H, their two variances scaled to the "
-                        "embedding.";
+                        ", 8,000 steps of 256 windows. Three seeds. The heuristics of appendix H, their two variances "
+                        "scaled to the embedding.";
   plan.commands = {{"train", "train_text",
                     words_of("--model mlp_lm" + text_options(scale) +
                              (scale.full() ? " --preset base --batch 1024 --accumulate 16 --warmup 61035 --steps " +
                                                  steps + " --snapshots 50000 --eval-every 10000 --sample-length 0"
                                            : " --preset small --width 256 --steps " + steps +
-                                                 " --snapshots 1000 --eval-every 1000 --sample-length 0"))},
-                   {"neurons", "inspect", {"neurons", "@train"}, Command::Kind::WRITES}};
-  const auto share = [](const char* column, const std::string& step) {
-    return Cell{"neurons/types.csv", {{"step", step}}, column, Cell::Form::PERCENT, 1};
+                                                 " --snapshots 1000 --eval-every 1000 --sample-length 0"))}};
+  if (scale.quick()) add_seeds(plan);
+  add_neurons(plan);
+  const auto share = [&](const char* column, const std::string& step) {
+    return of_seeds({"neurons/types.csv", {{"step", step}}, column, Cell::Form::PERCENT, 1}, scale.quick());
   };
   for (const auto& [column, label] : {std::pair("ngram", "n-gram"),
                                       {"bag_of_words", "bag of words"},
@@ -247,8 +258,11 @@ Plan neurons(const Scale& scale) {
   const Cell ngrams = share("ngram", steps), bags = share("bag_of_words", steps);
   plan.claims = {{"most neurons become n-grams or bags of words",
                   {{{"", {}, 50}, {"n-grams and bags of words, %", ngrams, 0, {bags}}}},
-                  stories ? "On stories; on WikiText-2 89 % are n-grams (docs/mlps.md)" : ""},
-                 {"some become bags of words", {{{"", {}, 0}, {"bags of words, %", bags}}}}};
+                  measured_of(stories ? "Stories" : "Text", scale.quick()) +
+                      (stories ? "; on WikiText-2 89 % are n-grams (docs/mlps.md)" : "")},
+                 {"some become bags of words",
+                  {{{"", {}, 0}, {"bags of words, %", bags}}},
+                  measured_of(stories ? "Stories" : "Text", scale.quick())}};
   plan.pictures = pictures_of_neurons();
   plan.listings = {{"Figures 13 and 14: the words behind neurons", "neurons/words.txt", ""}};
   plan.tables = {"neurons/types.csv", "neurons/ratios.csv"};
@@ -260,6 +274,7 @@ struct TypeSizes {
   std::string words, settings, steps;
   std::vector<int> contexts, widths;
   int context, width;
+  bool seeds = false;
 };
 
 TypeSizes type_sizes(const Scale& scale) {
@@ -282,13 +297,14 @@ TypeSizes type_sizes(const Scale& scale) {
             15,
             2048};
   return {"Quick: an embedding of 64, widths to 1,024 in place of 16,384, " + text_words(scale) +
-              ", 3,000 steps of 256 windows.",
+              ", 3,000 steps of 256 windows. Three seeds.",
           " --preset small",
           "3000",
           contexts,
           {64, 256, 1024},
           15,
-          256};
+          256,
+          true};
 }
 
 const std::vector<std::pair<const char*, const char*>> TYPES_OF_FIGURE_11 = {
@@ -308,8 +324,9 @@ std::vector<TypedModel> typed_models(const TypeSizes& sizes) {
 }
 
 // How many percent of a model's neurons are of a type.
-Cell share_of(const TypedModel& model, const char* type, const std::string& steps) {
-  return {model.part() + "-neurons/types.csv", {{"step", steps}}, type, Cell::Form::PERCENT, 1};
+Cell share_of(const TypedModel& model, const char* type, const TypeSizes& sizes) {
+  return of_seeds({neurons_of(model.part()) + "/types.csv", {{"step", sizes.steps}}, type, Cell::Form::PERCENT, 1},
+                  sizes.seeds);
 }
 
 std::vector<Plot> plots_of_types(const TypeSizes& sizes) {
@@ -318,9 +335,9 @@ std::vector<Plot> plots_of_types(const TypeSizes& sizes) {
   for (const auto& [type, label] : TYPES_OF_FIGURE_11) {
     Plot::Curve over_contexts{label, {}}, over_widths{label, {}};
     for (const int context : sizes.contexts)
-      over_contexts.points.emplace_back(context, share_of({context, sizes.width}, type, sizes.steps));
+      over_contexts.points.emplace_back(context, share_of({context, sizes.width}, type, sizes));
     for (const int width : sizes.widths)
-      over_widths.points.emplace_back(width, share_of({sizes.context, width}, type, sizes.steps));
+      over_widths.points.emplace_back(width, share_of({sizes.context, width}, type, sizes));
     by_context.curves.push_back(over_contexts);
     by_width.curves.push_back(over_widths);
   }
@@ -328,27 +345,26 @@ std::vector<Plot> plots_of_types(const TypeSizes& sizes) {
 }
 
 // Of 64 neurons, as many as the small embedding has, a share of a quarter is known to a fifth of itself: two of them are alike
-// within 1.3 times, and apart beyond 1.3 · 1.5.
+// within 1.3 times, and apart beyond 1.3 · 1.5. With several seeds, each and each.
 std::vector<Claim> claims_on_types(const TypeSizes& sizes, const Scale& scale) {
   constexpr double ALIKE = 1.3;
   const double spread = scale.quick() ? 1.5 : 1;
-  const std::string of_how_many = scale.quick() ? "n-grams, % of 64 neurons, one seed" : "n-grams, %, one seed";
+  const std::string measured = measured_of(scale.quick() ? "n-grams, % of 64 neurons" : "n-grams, %", sizes.seeds);
   const auto of_width = [&](int width) {
-    return Side{text("width %d", width), share_of({sizes.context, width}, "ngram", sizes.steps)};
+    return Side{text("width %d", width), share_of({sizes.context, width}, "ngram", sizes)};
   };
   const auto of_context = [&](int context) {
-    return Side{text("context %d", context), share_of({context, sizes.width}, "ngram", sizes.steps)};
+    return Side{text("context %d", context), share_of({context, sizes.width}, "ngram", sizes)};
   };
-  Claim alike{"the shares of the types are about the same at all widths", {}, of_how_many};
+  Claim alike{"the shares of the types are about the same at all widths", {}, measured};
   for (const auto& [one, other] : {std::pair(0, 1), {0, 2}, {1, 2}})
     alike.checks.push_back(
         {of_width(sizes.widths[one]), of_width(sizes.widths[other]), ALIKE, spread, Check::Relation::ALIKE});
-  // Apart for certain, which no widths are.
-  const double apart = ALIKE * spread;
-  Claim longer{"a long context changes them, more than a width does", alike.checks, of_how_many};
-  for (Check& check : longer.checks) check.factor = apart, check.spread = 1;
-  longer.checks.insert(longer.checks.begin(), {of_context(sizes.contexts[1]), of_context(sizes.contexts[2]), apart, 1,
-                                               Check::Relation::APART});
+  // The longest, from the shorter one at each width: apart for certain.
+  Claim longer{"a long context changes them, more than a width does", {}, measured};
+  for (const int width : sizes.widths)
+    longer.checks.push_back(
+        {of_width(width), of_context(sizes.contexts.back()), ALIKE * spread, 1, Check::Relation::APART});
   return {alike, longer};
 }
 
@@ -357,19 +373,18 @@ Plan types(const Scale& scale) {
   const std::vector<TypedModel> models = typed_models(sizes);
   Plan plan;
   plan.size = sizes.words;
-  for (const TypedModel& model : models) {
+  for (const TypedModel& model : models)
     plan.commands.push_back(
         {model.part(), "train_text",
          words_of("--model mlp_lm" + text_options(scale) + sizes.settings +
                   text(" --width %d --context %d --steps ", model.width, model.context) + sizes.steps +
                   " --snapshots " + sizes.steps + " --eval-every " + sizes.steps + " --sample-length 0")});
-    plan.commands.push_back(
-        {model.part() + "-neurons", "inspect", {"neurons", "@" + model.part()}, Command::Kind::WRITES});
-  }
+  if (sizes.seeds) add_seeds(plan);
+  add_neurons(plan);
   for (const auto& [type, label] : TYPES_OF_FIGURE_11)
     for (const TypedModel& model : models)
-      plan.rows.push_back({text("context %d, width %d", model.context, model.width), "",
-                           share_of(model, type, sizes.steps), "", std::string(label) + ", %"});
+      plan.rows.push_back({text("context %d, width %d", model.context, model.width), "", share_of(model, type, sizes),
+                           "", std::string(label) + ", %"});
   plan.plots = plots_of_types(sizes);
   plan.claims = claims_on_types(sizes, scale);
   return plan;

@@ -23,7 +23,7 @@ Plan expansion(const Scale& scale) {
     list += (list.empty() ? "" : ",") + variant;
     const Cell last{"train/compare.csv", {{"variant", variant}}, "last_accuracy", Cell::Form::PERCENT, 1};
     plan.rows.push_back(
-        {"factor " + std::to_string(factor) + ": last accuracy, %", "", scale.quick() ? of_seeds(last) : last, ""});
+        {"factor " + std::to_string(factor) + ": last accuracy, %", "", of_seeds(last, scale.quick()), ""});
   }
   if (!scale.full())
     plan.rows.back().remark = "more state, better copies, as in the paper; from factor 4 on nearly all is right";
@@ -39,7 +39,7 @@ Plan expansion(const Scale& scale) {
                   {{{"factor 1", plan.rows[0].ours}, {"factor 2", plan.rows[1].ours}},
                    {{"factor 2", plan.rows[1].ours}, {"factor 4", plan.rows[2].ours}},
                    {{"factor 1", plan.rows[0].ours}, {"factor 8", plan.rows[3].ours}}},
-                  scale.quick() ? "The last accuracy, %, the mean of three seeds" : "The last accuracy, %, one seed"}};
+                  measured_of("The last accuracy, %", scale.quick())}};
   plan.pictures = {{"train/compare.svg", "training loss, and accuracy on fresh strings"}};
   return plan;
 }
@@ -132,7 +132,7 @@ void train_models(Plan& plan, const std::vector<TextModel>& models, const Scale&
             model.paper,
             {part + "/compare.csv", {{"variant", model.variant}}, "last_loss", Cell::Form::PERPLEXITY, 2},
             ""};
-    if (scale.quick()) row.ours = of_seeds(row.ours);
+    row.ours = of_seeds(row.ours, scale.quick());
     if (scale.quick()) row.remark = remark_on_model(model.label, scale.text.empty());
     if (model.paper.empty()) row.remark = "the quadratic one is not in the paper's table";
     plan.rows.push_back(row);
@@ -153,22 +153,22 @@ Plan text_perplexity(const Scale& scale) {
   if (!scale.evening()) plan.commands.push_back(counts_command(scale));
   const auto side = [&](size_t i) { return Side{models[i].label, plan.rows[i].ours}; };
   const Side transformer = side(0), linear_transformer = side(1), mamba = side(2), relation = side(3);
-  const std::string of_how_many = scale.quick() ? "Perplexity, the mean of three seeds" : "Perplexity, one seed";
+  const std::string perplexity = measured_of("Perplexity", scale.quick());
   constexpr double AS_GOOD = 1.15;  // times: the paper's own are 3.22 and 2.81
   // Whom the others are held against must know more than the last few letters, which any model can.
   const auto learned = [&](const Side& model) { return Check{model, counted(4, scale)}; };
   plan.claims = {
       {"the Linear CausalRN is behind Transformers and Mamba",
        {{transformer, relation}, {linear_transformer, relation}, {mamba, relation}},
-       of_how_many + (scale.evening() ? "; a table of the last four characters, 3.60, would be behind, too" : ""),
+       perplexity + (scale.evening() ? "; a table of the last four characters, 3.60, would be behind, too" : ""),
        {learned(transformer), learned(linear_transformer), learned(mamba)}},
       {"the Linear CausalRN is comparable to the Linear Transformer",
        {{relation, linear_transformer, AS_GOOD}},
-       of_how_many,
+       perplexity,
        {learned(relation), learned(linear_transformer)}},
       {"Mamba is the best, and the Transformer before the linear one",
        {{mamba, transformer}, {transformer, linear_transformer}},
-       of_how_many,
+       perplexity,
        {learned(mamba), learned(transformer)}}};
   if (scale.full())
     plan.model_sizes = {{"train", "transformer", 85.6},

@@ -59,7 +59,7 @@ std::string sweep_size(const Scale& scale) {
 
 Cell swept_steps(const Scale& scale, const std::string& variant) {
   const Cell cell{"train/compare.csv", {{"variant", variant}}, "step_99", Cell::Form::STEP, 0};
-  return scale.full() ? cell : of_seeds(cell);
+  return of_seeds(cell, !scale.full());
 }
 
 Plan sweep_plan(const Sweep& sweep, const Scale& scale) {
@@ -83,9 +83,8 @@ Plan sweep_plan(const Sweep& sweep, const Scale& scale) {
     };
     Claim claim{best + " " + sweep.says + " " + label,
                 {},
-                scale.full()    ? "Steps to 99 %"
-                : scale.quick() ? "Steps to 99 %, the mean of three seeds; width 64, where the papers' models have 192"
-                                : "Steps to 99 %, the mean of three seeds"};
+                measured_of("Steps to 99 %", !scale.full()) +
+                    (scale.quick() ? "; width 64, where the papers' models have 192" : "")};
     for (const std::string& value : sweep.values)
       if (value != best) claim.checks.push_back({side(best), side(value), 1, SEED_SPREAD});
     plan.claims.push_back(claim);

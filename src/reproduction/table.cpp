@@ -102,7 +102,8 @@ std::string shown_number(const Cell& cell, double x) {
   }
 }
 
-// The mean of all seeds whose files are there, the least and the most; of steps that some did not reach, how many did.
+// The mean of all seeds whose files are there, the least and the most; of steps that some did not reach, how many did. Seeds that
+// were not run, or whose loss is not a number, are missing: then it says how many there are.
 std::optional<std::string> shown_seeds(const Cell& cell, const Finder& find) {
   const std::vector<double> numbers = cell_seeds(cell, find);
   const std::optional<WordTable> first = table_of(cell, find);
@@ -116,7 +117,9 @@ std::optional<std::string> shown_seeds(const Cell& cell, const Finder& find) {
   if (numbers.size() == 1) return mean + ", one seed";
   const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end());
   const std::string from = shown_number(cell, *least), to = shown_number(cell, *most);
-  return mean + (from == to ? text(" (each of %zu)", numbers.size()) : " (" + from + " to " + to + ")");
+  const size_t all = 1 + cell.others.size();
+  const std::string range = from == to ? text(" (each of %zu)", numbers.size()) : " (" + from + " to " + to + ")";
+  return mean + range + (numbers.size() < all ? text(", %zu of %zu seeds", numbers.size(), all) : "");
 }
 
 // The number behind some words of a log, as it stands there.
