@@ -10,6 +10,7 @@
 #include "analysis/clusters.h"
 #include "analysis/lemma1.h"
 #include "analysis/neuron_types.h"
+#include "analysis/order.h"
 #include "analysis/pca.h"
 #include "analysis/power_law.h"
 #include "analysis/receptive_field.h"
@@ -395,6 +396,17 @@ void any_model(Test& test) {
   }
 }
 
+// Two heads at three positions: one looks everywhere alike, the other does not.
+void looks(Test& test) {
+  const real third = real(1) / 3;
+  const std::vector<real> map = {1, 0, 0, 0.5, 0.5, 0, third, third, third, 1, 0, 0, 0.25, 0.75, 0, 0.5, 0, 0.5};
+  const Look look = look_of(map, 2, 3);
+  const double skewed = 2 - 0.75 * std::log2(3.0);  // of (1/4, 3/4), in bits: of one bit at most
+  test.check("the weight on the new input", std::abs(look.own - (0.5 + 1.0 / 3 + 0.75 + 0.5) / 4) < 1e-6);
+  test.check("entropy, as a part of uniform", std::abs(look.entropy - (1 + 1 + skewed + 1 / std::log2(3.0)) / 4) < 1e-6,
+             text("%g", look.entropy));
+}
+
 // A text of more tokens than are read at once: each row is that of a model which answers there alone.
 void token_maps(Test& test) {
   const auto ops = make_cpu(2);
@@ -742,6 +754,7 @@ int main(int argc, char** argv) {
   test.run("receptive field", receptive_fields);
   test.run("receptive field of any model", any_model);
   test.run("token maps", token_maps);
+  test.run("where attention looks", looks);
   test.run("neuron types", neuron_types);
   test.run("ideal neurons", ideal_neurons);
   test.run("power laws", power_laws);

@@ -204,28 +204,6 @@ std::optional<double> Positions::learn(Model& model) {
   return heard->loss;
 }
 
-// Of a layer's attention: the mean of all heads and of all positions but the first, which has nowhere else to look.
-struct Look {
-  double own = 0;      // the weight on the new input
-  double entropy = 0;  // as a part of that of looking everywhere alike
-};
-
-// map: (heads,T,T)
-Look look_of(const std::vector<real>& map, int heads, int T) {
-  Look look;
-  for (int h = 0; h < heads; ++h)
-    for (int t = 1; t < T; ++t) {
-      const real* const row = &map[(static_cast<size_t>(h) * T + t) * T];
-      double sum = 0;
-      for (int s = 0; s <= t; ++s)
-        if (row[s] > 0) sum -= row[s] * std::log(row[s]);
-      look.own += row[t];
-      look.entropy += sum / std::log(t + 1.0);
-    }
-  const double rows = static_cast<double>(heads) * (T - 1);
-  return {look.own / rows, look.entropy / rows};
-}
-
 // The mean of 1/(t + 1).
 double everywhere_alike(int T) {
   double sum = 0;

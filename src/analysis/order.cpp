@@ -83,4 +83,21 @@ OrderSensitivity order_sensitivity(Model& model, Ops& ops, int vocab, int length
   return result;
 }
 
+Look look_of(const std::vector<real>& map, int heads, int T) {
+  Look look;
+  for (int h = 0; h < heads; ++h)
+    for (int t = 1; t < T; ++t) {
+      const real* const row = &map[(static_cast<size_t>(h) * T + t) * T];
+      double sum = 0;
+      for (int s = 0; s <= t; ++s) {
+        const double weight = row[s];
+        if (weight > 0) sum -= weight * std::log(weight);
+      }
+      look.own += row[t];
+      look.entropy += sum / std::log(t + 1.0);
+    }
+  const double rows = static_cast<double>(heads) * (T - 1);
+  return {look.own / rows, look.entropy / rows};
+}
+
 }  // namespace petroglyph

@@ -1,8 +1,9 @@
 // What a model's outputs make of the order of its inputs, measured: the questions of "Why Are Positional Encodings
-// Nonessential for Deep Autoregressive Transformers?", section 3.
+// Nonessential for Deep Autoregressive Transformers?", section 3; and where its attention looks.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "models/model.h"
 
@@ -26,5 +27,13 @@ enum class Pass { PARALLEL, STREAM };  // all positions at once, or one token af
 // position. Throws Error where vocab < length or length < 3.
 OrderSensitivity order_sensitivity(Model& model, Ops& ops, int vocab, int length, int trials, uint64_t seed,
                                    Pass pass = Pass::PARALLEL);
+
+// Of a layer's attention: the mean of all heads and of all positions but the first, which has nowhere else to look.
+struct Look {
+  double own = 0;      // the weight on the new input
+  double entropy = 0;  // as a part of that of looking everywhere alike
+};
+// map: (heads,T,T), of causal attention; T is 2 at least.
+Look look_of(const std::vector<real>& map, int heads, int T);
 
 }  // namespace petroglyph

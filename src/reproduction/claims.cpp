@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <set>
 
 #include "base/text.h"
@@ -13,122 +12,98 @@ namespace petroglyph {
 
 namespace {
 
-// A step that was not reached is later than all.
-double number_of(const Side& side, const Finder& find) {
-  if (side.cell.file.empty()) return side.number;
-  double number = cell_number(side.cell, find);
-  for (const Cell& cell : side.plus) number += cell_number(cell, find);
-  const bool never = side.cell.form == Cell::Form::STEP && std::isnan(number) && shown_cell(side.cell, find);
-  return never ? std::numeric_limits<double>::infinity() : number;
+// Given, or counted: it does not depend on a seed.
+bool is_exact(const Side& side) { return side.cell.file.empty() || side.cell.form == Cell::Form::SAID; }
+
+// How many seeds it should be of.
+size_t planned(const Side& side) { return 1 + side.cell.others.size(); }
+
+// A cell of the `seed`th of its files alone.
+Cell of_one(const Cell& cell, size_t seed) {
+  Cell one = cell;
+  if (seed > 0) one.file = cell.others.at(seed - 1);
+  one.others.clear();
+  return one;
 }
 
-enum class Outcome { NOT_MEASURED, CLOSE, HOLDS, FAILS };
-
-// Of all seeds; a step that was not reached is later than all.
-struct Range {
-  double least, most;
-};
-
-std::optional<Range> range_of(const Side& side, const Finder& find) {
-  std::vector<double> numbers = cell_seeds(side.cell, find);
-  for (const Cell& cell : side.plus) {
-    const std::vector<double> more = cell_seeds(cell, find);
-    if (more.size() != numbers.size()) return std::nullopt;
-    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] += more[i];
+// Of each seed that was run the number, or the sum. A step that was not reached is later than all.
+std::vector<double> numbers_of(const Side& side, const Finder& find) {
+  if (side.cell.file.empty()) return {side.number};
+  std::vector<double> numbers;
+  for (size_t seed = 0; seed < planned(side); ++seed) {
+    const Cell cell = of_one(side.cell, seed);
+    double number = cell_number(cell, find);
+    if (cell.form == Cell::Form::STEP && std::isnan(number) && shown_cell(cell, find))
+      number = std::numeric_limits<double>::infinity();
+    for (const Cell& more : side.plus) number += cell_number(of_one(more, seed), find);
+    if (!std::isnan(number)) numbers.push_back(number);
   }
-  if (numbers.size() < 2) return std::nullopt;
-  for (double& x : numbers)
-    if (std::isnan(x)) x = std::numeric_limits<double>::infinity();
-  const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end());
-  return Range{*least, *most};
-}
-
-std::string shown_sum(const Side& side, const Finder& find) {
-  const auto digits = [&](double x) { return text("%.*f", side.cell.digits, x); };
-  const std::optional<Range> seeds = range_of(side, find);
-  return digits(number_of(side, find)) +
-         (seeds ? " (" + digits(seeds->least) + " to " + digits(seeds->most) + ")" : std::string());
+  return numbers;
 }
 
 std::string shown(const Side& side, const Finder& find) {
   const std::string number = side.cell.file.empty() ? number_text(side.number, 4)
                              : side.plus.empty()    ? shown_cell(side.cell, find).value_or("?")
-                                                    : shown_sum(side, find);
+                                                    : shown_seeds(side.cell, numbers_of(side, find)).value_or("?");
   return side.label.empty() ? number : side.label + " " + number;
 }
 
-// Of what does not depend on a seed, or is taken as it is.
-std::optional<Range> only_number_of(const Side& side, const Finder& find) {
-  const double number = number_of(side, find);
-  return side.cell.others.empty() && !std::isnan(number) ? std::optional<Range>({number, number}) : std::nullopt;
+enum class Outcome { NOT_MEASURED, CLOSE, HOLDS, FAILS };
+
+// Whether each number of one side, times the spread where a side has only one seed, is below each of the other.
+Outcome below(const Check& check, const std::vector<double>& less, const std::vector<double>& more) {
+  const auto alone = [](const Side& side, const std::vector<double>& numbers) {
+    return numbers.size() == 1 && !is_exact(side);
+  };
+  const double spread = alone(check.less, less) || alone(check.more, more) ? check.spread : 1;
+  const auto [first, last] = std::minmax_element(less.begin(), less.end());
+  const auto [least, most] = std::minmax_element(more.begin(), more.end());
+  const bool given = check.less.cell.file.empty() || check.more.cell.file.empty();  // such a number has to be passed
+  if (*last * spread < check.factor * *least) return Outcome::HOLDS;
+  if (check.factor * *most * spread < *first || (given && check.factor * *most == *first)) return Outcome::FAILS;
+  return Outcome::CLOSE;
 }
 
-// How many times each seed's number is that of each of the other side, the least and the most of it; 1 where they overlap.
-Range times_apart(const Range& a, const Range& b) {
-  // Of two zeros, and of two steps that were not reached, 1.
-  const auto quotient = [](double x, double y) { return x == y ? 1 : x / y; };
-  return {std::max({1.0, quotient(a.least, b.most), quotient(b.least, a.most)}),
-          std::max(quotient(a.most, b.least), quotient(b.most, a.least))};
-}
-
-Outcome outcome_of_seeds(const Check& check, const Range& left, const Range& right) {
-  if (check.relation == Check::Relation::BELOW) {
-    if (left.most < check.factor * right.least) return Outcome::HOLDS;
-    const double most = check.factor * right.most;
-    const bool given = check.less.cell.file.empty() || check.more.cell.file.empty();  // a given number has to be passed
-    return most < left.least || (given && most == left.least) ? Outcome::FAILS : Outcome::CLOSE;
-  }
-  const bool nowhere = std::isinf(left.least) && std::isinf(right.least);  // no seed of either has arrived
-  if (nowhere || left.least < 0 || right.least < 0) return Outcome::CLOSE;
-  const Range times = times_apart(left, right);
-  const bool near = times.most < check.factor, far = times.least >= check.factor;
-  if (!near && !far) return Outcome::CLOSE;
-  return near == (check.relation == Check::Relation::ALIKE) ? Outcome::HOLDS : Outcome::FAILS;
+// Of the means of the seeds.
+Outcome alike(const Check& check, double less, double more) {
+  if (std::isinf(less) && std::isinf(more)) return Outcome::CLOSE;
+  const bool wanted = check.relation == Check::Relation::ALIKE;
+  if (less == 0 || more == 0 || (less > 0) != (more > 0))  // no quotient says how far apart these are
+    return (less == more) == wanted ? Outcome::HOLDS : Outcome::FAILS;
+  const double times = std::max(less / more, more / less) / check.factor;
+  if (times >= 1 && times < check.spread) return Outcome::CLOSE;
+  return (times < 1) == wanted ? Outcome::HOLDS : Outcome::FAILS;
 }
 
 Outcome outcome_of(const Check& check, const Finder& find) {
-  std::optional<Range> left = range_of(check.less, find), right = range_of(check.more, find);
-  if (left && !right && check.spread == 1) right = only_number_of(check.more, find);
-  if (right && !left && check.spread == 1) left = only_number_of(check.less, find);
-  if (left && right) return outcome_of_seeds(check, *left, *right);
-  const double less = number_of(check.less, find), more = check.factor * number_of(check.more, find);
-  if (std::isnan(less) || std::isnan(more)) return Outcome::NOT_MEASURED;
-  if (std::isinf(less) && std::isinf(more)) return Outcome::CLOSE;
-  if (check.relation != Check::Relation::BELOW) {
-    if (less == 0 || more == 0 || (less > 0) != (more > 0))  // no quotient says how far apart these are
-      return (less == more) == (check.relation == Check::Relation::ALIKE) ? Outcome::HOLDS : Outcome::FAILS;
-    const double times = std::max(less / more, more / less / check.factor / check.factor);  // of the factor
-    if (times >= 1 && times < check.spread) return Outcome::CLOSE;
-    return (times < 1) == (check.relation == Check::Relation::ALIKE) ? Outcome::HOLDS : Outcome::FAILS;
-  }
-  if (less * check.spread < more) return Outcome::HOLDS;
-  if (check.spread > 1 && less <= more * check.spread) return Outcome::CLOSE;
-  const bool both = cells_of(check).size() > 1;  // measured; a given number has to be passed
-  return both && less == more ? Outcome::CLOSE : Outcome::FAILS;
+  const std::vector<double> less = numbers_of(check.less, find), more = numbers_of(check.more, find);
+  if (less.empty() || more.empty()) return Outcome::NOT_MEASURED;
+  return check.relation == Check::Relation::BELOW ? below(check, less, more)
+                                                  : alike(check, mean_of(less), mean_of(more));
 }
 
 std::string sentence(const Check& check, Outcome outcome, const Finder& find) {
-  const std::string factor = check.factor == 1 ? "" : number_text(check.factor, 3) + " × ";
+  const std::string left = shown(check.less, find),
+                    right = (check.factor == 1 ? "" : number_text(check.factor, 3) + " × ") + shown(check.more, find);
   if (check.relation != Check::Relation::BELOW) {
     const bool within = (outcome == Outcome::HOLDS) == (check.relation == Check::Relation::ALIKE);
-    return shown(check.less, find) +
+    return left +
            (outcome == Outcome::CLOSE ? " is about as near as "
             : within                  ? " is within "
                                       : " is not within ") +
-           factor + shown(check.more, find);
+           right;
   }
-  const bool seeds = check.spread > 1 || !check.less.cell.others.empty() || !check.more.cell.others.empty();
-  const char* const relation = outcome == Outcome::HOLDS   ? " < "
-                               : outcome != Outcome::CLOSE ? " is not below "
-                               : seeds                     ? ", within the spread of seeds of "
-                                                           : " is the same as ";
-  return shown(check.less, find) + relation + factor + shown(check.more, find);
+  if (outcome == Outcome::HOLDS) return left + " < " + right;
+  if (outcome != Outcome::CLOSE) return left + " is not below " + right;
+  if (is_exact(check.less) || is_exact(check.more)) return left + " is below " + right + " with some seeds only";
+  const bool seeds = check.spread > 1 || planned(check.less) > 1;
+  return left + (seeds ? ", within the spread of seeds of " : " is the same as ") + right;
 }
 
 // What was measured of one claim in one run.
 struct Judgement {
-  int holds = 0, fails = 0, close = 0, missing = 0;
-  bool decided = true;  // the claim's conditions hold
+  int holds = 0, fails = 0, close = 0, missing = 0;  // missing: all of it, or some seeds
+  bool decided = true;                               // the claim's conditions hold
   std::string why;
 
   bool measured() const { return holds + fails + close > 0; }
@@ -158,7 +133,7 @@ std::vector<std::string> unmet_of(const Claim& claim, const Finder& find) {
 // Whether a side is of several seeds, of which some were not run.
 bool lacks_seeds(const Check& check, const Finder& find) {
   for (const Side* side : {&check.less, &check.more})
-    if (!side->cell.others.empty() && cell_seeds(side->cell, find).size() < 1 + side->cell.others.size()) return true;
+    if (numbers_of(*side, find).size() < planned(*side)) return true;
   return false;
 }
 
@@ -167,13 +142,17 @@ Judgement judge(const Claim& claim, const Finder& find) {
   constexpr size_t NAMED = 3;
   Judgement judgement;
   std::vector<std::string> held, failed;  // or close
+  int few_seeds = 0;
   for (const Check& check : claim.checks) {
     const Outcome outcome = outcome_of(check, find);
     judgement.holds += outcome == Outcome::HOLDS;
     judgement.fails += outcome == Outcome::FAILS;
     judgement.close += outcome == Outcome::CLOSE;
-    judgement.missing += outcome == Outcome::NOT_MEASURED || lacks_seeds(check, find);
-    if (outcome == Outcome::NOT_MEASURED) continue;
+    if (outcome == Outcome::NOT_MEASURED) {
+      ++judgement.missing;
+      continue;
+    }
+    few_seeds += lacks_seeds(check, find);
     (outcome == Outcome::HOLDS ? held : failed).push_back(sentence(check, outcome, find));
   }
   if (!judgement.measured()) return judgement;
@@ -185,6 +164,8 @@ Judgement judge(const Claim& claim, const Finder& find) {
   named.insert(named.end(), failed.begin(), failed.begin() + std::min(failed.size(), NAMED));
   if (failed.size() > NAMED) named.push_back("and others");
   if (judgement.missing > 0) named.push_back(text("%d not measured", judgement.missing));
+  if (few_seeds > 0) named.push_back(text("%d not of all seeds", few_seeds));
+  judgement.missing += few_seeds;
   judgement.why += (judgement.why.empty() || named.empty() ? "" : ": ") + join(named, "; ");
   if (!judgement.decided) judgement.why = unmet[0] + (unmet.size() > 1 ? ", and others" : "") + ". " + judgement.why;
   if (!claim.remark.empty()) judgement.why += ". " + claim.remark;

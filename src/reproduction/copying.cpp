@@ -67,8 +67,7 @@ Plan ablation(const CopySizes& sizes, const std::vector<std::pair<std::string, s
   for (const auto& [setting, label] : variants) {
     list += (list.empty() ? "" : ",") + setting;
     plan.rows.push_back({label, "", step_99_of(setting, seeds), "", "steps to 99 %"});
-    plan.rows.push_back(
-        {label, "", last_accuracy(setting), "", seeds ? "last accuracy, %, seed 1" : "last accuracy, %"});
+    plan.rows.push_back({label, "", of_seeds(last_accuracy(setting), seeds), "", "last accuracy, %"});
   }
   plan.commands = {{"train", "train_copy", words_of("--compare " + list + sizes.settings)}};
   if (seeds) add_seeds(plan);

@@ -78,11 +78,10 @@ struct Side {
   std::vector<Cell> plus = {};  // measured ones that are added to it
 };
 
-// Holds where less < factor · more, by more than the spread of seeds: of several seeds on both sides each on the left must be
-// below each on the right, and where they overlap nothing is decided; so it is with several against a number that is given, or
-// does not depend on a seed. Of one seed nothing is decided where less is not below more / spread nor more below less / spread,
-// nor where both were measured and are equal. A step that was not reached is later than all. ALIKE holds where each of the two is
-// below factor · the other, APART where they are not: each seed and each of the other side, or of one seed by more than the spread.
+// BELOW holds where each seed's number on the left is below factor · each on the right; where they overlap nothing is decided. A side
+// of which only one seed was run must be further away, `spread` times; a given number, or a counted one, need not. Equal ones are
+// not below, and of two measured ones nothing is decided. A step that was not reached is later than all. ALIKE holds where of the
+// means each is below factor · the other, APART where they are not; between factor and factor · spread nothing is decided.
 struct Check {
   enum class Relation { BELOW, ALIKE, APART };
   Side less, more;

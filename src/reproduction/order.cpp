@@ -58,6 +58,8 @@ Side asked_perplexity() {
   return {"its perplexity", cell};
 }
 
+const char* const EVERYWHERE_ALIKE = "looking everywhere alike would be 0.074";  // the mean of 1/(t + 1) to 48
+
 // Of question 4: a column of what the program says of a layer's attention.
 Cell look_cell(const char* layer, const char* column) {
   return of_seeds({"ask/attention.csv", {{"layer", layer}}, column, Cell::Form::NUMBER, 3});
@@ -74,7 +76,7 @@ std::vector<Claim> claims_of_questions(const std::vector<Row>& rows, const Scale
            {is_a_sequence(rows[5]), is_a_sequence(rows[6]), is_a_sequence(rows[7])}},
           {"question 4: trained, the first of two layers mainly looks at the new input",
            {{{"", {}, 0.5}, {"its weight on it", look_cell("1", "own")}}},
-           measured_of("64 windows", true) + "; looking everywhere alike would be 0.074",
+           measured_of("64 windows", true) + "; " + EVERYWHERE_ALIKE,
            {{asked_perplexity(), counted(4, scale)}},
            true},
           {"the same holds for linear Transformers", {is_a_set(rows[8]), is_a_sequence(rows[9])}}};
@@ -93,7 +95,7 @@ Plan questions(const Scale& scale) {
   for (const Question& q : QUESTIONS) plan.rows.push_back({q.label, q.paper, cell_of(q), q.remark});
   const std::string trained = "question 4: trained on " + with_commas(asked_steps(scale)) + " batches of stories, ";
   plan.rows.push_back({trained + "the first of two layers' weight on the new input", "most of it",
-                       look_cell("1", "own"), "looking everywhere alike would be 0.074"});
+                       look_cell("1", "own"), EVERYWHERE_ALIKE});
   plan.rows.push_back({trained + "the second one's entropy, as a part of uniform", "1: everywhere alike",
                        look_cell("2", "entropy"), ""});
   plan.pictures = {
@@ -159,8 +161,7 @@ Claim claim_on_lengths(const std::vector<std::string>& windows, const Scale& sca
   if (scale.quick() && scale.text.empty())
     claim.remark +=
         "; of strings of 20 letters, after 16, one of three seeds copies 76 % without positions and one 10 % with "
-        "ALiBi, "
-        "all others nothing";
+        "ALiBi, all others nothing";
   return claim;
 }
 
@@ -180,11 +181,15 @@ Plan generalization(const Scale& scale) {
       plan.rows.push_back({label, "", generalization_cell("text", position, length, scale), "",
                            "perplexity of the last of " + length + " characters"});
   }
-  for (const auto& [position, label] : POSITIONS)
+  for (const auto& [position, label] : POSITIONS) {
+    if (std::find(copying.begin(), copying.end(), position) == copying.end()) continue;
+    const Cell steps{"copying/compare.csv", {{"variant", "position=" + position}}, "step_99", Cell::Form::STEP, 0};
+    plan.rows.push_back(
+        {label, "", of_seeds(steps, scale.quick()), "", "copying: steps to 99 % of " + sizes.letters[0]});
     for (const std::string& length : sizes.letters)
-      if (std::find(copying.begin(), copying.end(), position) != copying.end())
-        plan.rows.push_back({label, "", generalization_cell("copying", position, length, scale), "",
-                             "copying of " + length + " letters, %"});
+      plan.rows.push_back({label, "", generalization_cell("copying", position, length, scale), "",
+                           "copying of " + length + " letters, %"});
+  }
   plan.commands = {
       {"text", "train_text", words_of("--compare " + variants_of(all) + text_options(scale) + sizes.text)},
       {"copying", "train_copy", words_of("--model transformer --compare " + variants_of(copying) + sizes.copying)}};

@@ -57,12 +57,6 @@ std::vector<double> numbers_of(const Cell& cell, const WordTable& table) {
   return numbers;
 }
 
-double mean_of(const std::vector<double>& numbers) {
-  double sum = 0;
-  for (const double x : numbers) sum += x;
-  return sum / static_cast<double>(numbers.size());
-}
-
 std::optional<WordTable> table_of(const Cell& cell, const Finder& find) {
   const std::string path = find(cell.file);
   if (!std::filesystem::exists(path)) return std::nullopt;
@@ -102,24 +96,39 @@ std::string shown_number(const Cell& cell, double x) {
   }
 }
 
-// The mean of all seeds whose files are there, the least and the most; of steps that some did not reach, how many did. Seeds that
-// were not run, or whose loss is not a number, are missing: then it says how many there are.
-std::optional<std::string> shown_seeds(const Cell& cell, const Finder& find) {
+// Of each seed whose file is there, NaN where it did not reach a step.
+std::vector<double> cell_seeds(const Cell& cell, const Finder& find) {
+  std::vector<double> numbers;
+  std::vector<std::string> files = cell.others;
+  files.insert(files.begin(), cell.file);
+  for (const std::string& file : files) {
+    Cell one = cell;
+    one.file = file;
+    const std::optional<WordTable> table = table_of(one, find);
+    if (!table || table->where(cell.where).empty()) continue;
+    const double number = value_of(one, numbers_of(one, *table));
+    if (cell.form == Cell::Form::STEP || !std::isnan(number)) numbers.push_back(number);
+  }
+  return numbers;
+}
+
+// Seeds that were not run, or whose loss is not a number.
+std::string lacking(const Cell& cell, size_t found) {
+  const size_t all = 1 + cell.others.size();
+  if (found >= all) return "";
+  return found == 1 ? ", one seed" : text(", %zu of %zu seeds", found, all);
+}
+
+// Of steps that some seeds did not reach, how many did.
+std::optional<std::string> shown_of_all(const Cell& cell, const Finder& find) {
   const std::vector<double> numbers = cell_seeds(cell, find);
   const std::optional<WordTable> first = table_of(cell, find);
   if (numbers.empty() || !first || numbers_of(cell, *first).empty()) return std::nullopt;
   const auto missed = std::count_if(numbers.begin(), numbers.end(), [](double x) { return std::isnan(x); });
-  if (missed == static_cast<long>(numbers.size())) return shown_step(cell, *first);
-  if (missed > 0)
-    return text("by %lld of %zu seeds only", static_cast<long long>(numbers.size()) - static_cast<long long>(missed),
-                numbers.size());
-  const std::string mean = shown_number(cell, mean_of(numbers));
-  if (numbers.size() == 1) return mean + ", one seed";
-  const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end());
-  const std::string from = shown_number(cell, *least), to = shown_number(cell, *most);
-  const size_t all = 1 + cell.others.size();
-  const std::string range = from == to ? text(" (each of %zu)", numbers.size()) : " (" + from + " to " + to + ")";
-  return mean + range + (numbers.size() < all ? text(", %zu of %zu seeds", numbers.size(), all) : "");
+  if (missed == 0) return shown_seeds(cell, numbers);
+  if (missed == static_cast<long>(numbers.size())) return shown_step(cell, *first) + lacking(cell, numbers.size());
+  return text("by %lld of %zu seeds only", static_cast<long long>(numbers.size()) - static_cast<long long>(missed),
+              numbers.size());
 }
 
 // The number behind some words of a log, as it stands there.
@@ -172,9 +181,25 @@ WordTable read_word_table(const std::string& path) {
   return table;
 }
 
+double mean_of(const std::vector<double>& numbers) {
+  double sum = 0;
+  for (const double x : numbers) sum += x;
+  return sum / static_cast<double>(numbers.size());
+}
+
+std::optional<std::string> shown_seeds(const Cell& cell, const std::vector<double>& numbers) {
+  if (numbers.empty()) return std::nullopt;
+  const std::string mean = shown_number(cell, mean_of(numbers));
+  if (numbers.size() == 1) return mean + lacking(cell, 1);
+  const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end());
+  const std::string from = shown_number(cell, *least), to = shown_number(cell, *most);
+  return mean + (from == to ? text(" (each of %zu)", numbers.size()) : " (" + from + " to " + to + ")") +
+         lacking(cell, numbers.size());
+}
+
 std::optional<std::string> shown_cell(const Cell& cell, const Finder& find) {
   if (cell.form == Cell::Form::SAID) return said(cell, find(cell.file));
-  if (!cell.others.empty()) return shown_seeds(cell, find);
+  if (!cell.others.empty()) return shown_of_all(cell, find);
   const std::optional<WordTable> table = table_of(cell, find);
   if (!table) return std::nullopt;
   const std::vector<double> numbers = numbers_of(cell, *table);
@@ -184,22 +209,6 @@ std::optional<std::string> shown_cell(const Cell& cell, const Finder& find) {
     return text("%.1f / %.1f", 100 * *std::max_element(numbers.begin(), numbers.end()), 100 * mean_of(numbers));
   const double x = value_of(cell, numbers);
   return std::isfinite(x) ? std::optional<std::string>(shown_number(cell, x)) : std::nullopt;
-}
-
-std::vector<double> cell_seeds(const Cell& cell, const Finder& find) {
-  if (cell.others.empty()) return {};
-  std::vector<double> numbers;
-  std::vector<std::string> files = cell.others;
-  files.insert(files.begin(), cell.file);
-  for (const std::string& file : files) {
-    Cell one = cell;
-    one.file = file;
-    const std::optional<WordTable> table = table_of(one, find);
-    if (!table || table->where(cell.where).empty()) continue;
-    const double number = value_of(one, numbers_of(one, *table));
-    if (cell.form == Cell::Form::STEP || !std::isnan(number)) numbers.push_back(number);
-  }
-  return numbers;
 }
 
 double cell_number(const Cell& cell, const Finder& find) {

@@ -31,8 +31,10 @@ using Finder = std::function<std::string(const std::string& file)>;
 std::optional<std::string> shown_cell(const Cell& cell, const Finder& find);
 // As a number; NaN where there is none.
 double cell_number(const Cell& cell, const Finder& find);
-// Of each seed whose file is there, NaN where it did not reach a step; of a cell of one seed nothing.
-std::vector<double> cell_seeds(const Cell& cell, const Finder& find);
+double mean_of(const std::vector<double>& numbers);
+// The mean of a cell's numbers, the least and the most: "66 (62 to 71)"; and how many there are, where some of its seeds lack.
+// Empty where there are none.
+std::optional<std::string> shown_seeds(const Cell& cell, const std::vector<double>& numbers);
 
 // "100.0 / 89.3" and "100.0 / 88.1" are "+0.0 / −1.2" apart, with the digits of the first. Empty where they are no such numbers.
 std::string distance(const std::string& paper, const std::string& ours);
