@@ -27,7 +27,7 @@ Cell of_one(const Cell& cell, size_t seed) {
 }
 
 // Of each seed that was run the number, or the sum. A step that was not reached is later than all.
-std::vector<double> numbers_of(const Side& side, const Finder& find) {
+std::vector<double> side_numbers(const Side& side, const Finder& find) {
   if (side.cell.file.empty()) return {side.number};
   std::vector<double> numbers;
   for (size_t seed = 0; seed < planned(side); ++seed) {
@@ -44,7 +44,7 @@ std::vector<double> numbers_of(const Side& side, const Finder& find) {
 std::string shown(const Side& side, const Finder& find) {
   const std::string number = side.cell.file.empty() ? number_text(side.number, 4)
                              : side.plus.empty()    ? shown_cell(side.cell, find).value_or("?")
-                                                    : shown_seeds(side.cell, numbers_of(side, find)).value_or("?");
+                                                    : shown_seeds(side.cell, side_numbers(side, find)).value_or("?");
   return side.label.empty() ? number : side.label + " " + number;
 }
 
@@ -76,7 +76,7 @@ Outcome alike(const Check& check, double less, double more) {
 }
 
 Outcome outcome_of(const Check& check, const Finder& find) {
-  const std::vector<double> less = numbers_of(check.less, find), more = numbers_of(check.more, find);
+  const std::vector<double> less = side_numbers(check.less, find), more = side_numbers(check.more, find);
   if (less.empty() || more.empty()) return Outcome::NOT_MEASURED;
   return check.relation == Check::Relation::BELOW ? below(check, less, more)
                                                   : alike(check, mean_of(less), mean_of(more));
@@ -133,7 +133,7 @@ std::vector<std::string> unmet_of(const Claim& claim, const Finder& find) {
 // Whether a side is of several seeds, of which some were not run.
 bool lacks_seeds(const Check& check, const Finder& find) {
   for (const Side* side : {&check.less, &check.more})
-    if (numbers_of(*side, find).size() < planned(*side)) return true;
+    if (side_numbers(*side, find).size() < planned(*side)) return true;
   return false;
 }
 
