@@ -96,12 +96,13 @@ Plan figure_2(const Scale& scale, bool seeds, const std::string& says,
 }
 
 Plan post_norm(const Scale& scale) {
-  Plan plan = figure_2(scale, scale.quick(), "normalization after the sum makes training more stable",
+  Plan plan = figure_2(scale, !scale.full(), "normalization after the sum makes training more stable",
                        {{"post-norm=on", "with post-reduction norm"}, {"post-norm=off", "without"}});
   if (scale.quick())
     plan.claims[0].remark += ": that it arrives sooner, and with every seed, is what is measured of its stability";
   if (scale.evening())
-    plan.claims[0].remark += ": without it the loss begins to fall sooner, and stops half way for 240 steps";
+    plan.claims[0].remark +=
+        ": without it the loss begins to fall as soon, and then all but stops; at step 500 42.8, 72.6 and 79.2 %";
   if (scale.quick()) {
     plan.rows[0].remark = "it arrives in about half the steps";
     plan.rows[2].remark = "at this size the model still learns without it";

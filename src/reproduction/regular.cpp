@@ -344,6 +344,15 @@ std::vector<Extrapolator> extrapolators(bool full) {
           {regular(chunks[4], few), "RegularGPT 256 / 6", {"27.90", "34.38", "34.85", "35.11", "35.42"}}};
 }
 
+// Which are short enough for three seeds.
+bool of_stories(const Scale& scale) { return scale.quick() && scale.text.empty(); }
+
+// The perplexity of the last of so many tokens.
+Cell extrapolated(const Extrapolator& model, const std::string& length, const Scale& scale) {
+  return of_seeds({"train/lengths.csv", {{"variant", model.variant}}, length, Cell::Form::NUMBER, 2},
+                  of_stories(scale));
+}
+
 void add_text_claims(Plan& plan, const Scale& scale) {
   constexpr double KEPT = 1.1;  // times
   const std::vector<std::string> lengths = scale.full() ? std::vector<std::string>{"512", "1024", "2048", "8192"}
@@ -351,9 +360,11 @@ void add_text_claims(Plan& plan, const Scale& scale) {
   const std::vector<Extrapolator> all = extrapolators(scale.full());
   const auto side = [&](size_t model, size_t length) {
     return Side{all[model].label + ", " + lengths[length] + " tokens",
-                {"train/lengths.csv", {{"variant", all[model].variant}}, lengths[length], Cell::Form::NUMBER, 2}};
+                extrapolated(all[model], lengths[length], scale)};
   };
-  Claim behind{"on the length of the training RegularGPT is behind KERPLE, T5 and ALiBi", {}};
+  const bool stories = of_stories(scale);
+  const std::string perplexity = measured_of("Perplexity", stories);
+  Claim behind{"on the length of the training RegularGPT is behind KERPLE, T5 and ALiBi", {}, perplexity};
   for (const size_t baseline : {0, 1, 2})
     for (size_t regular = 3; regular < all.size(); ++regular)
       behind.checks.push_back({side(baseline, 0), side(regular, 0)});
@@ -363,24 +374,23 @@ void add_text_claims(Plan& plan, const Scale& scale) {
   plan.claims = {
       {"KERPLE and ALiBi keep their perplexity at 16 times the length",
        {{side(0, 3), side(0, 0), KEPT}, {side(2, 3), side(2, 0), KEPT}},
-       "",
+       perplexity,
        {learned(0), learned(2)}},
       {"T5 loses some of it",
        {{side(1, 0), side(1, 3), 1 / KEPT}},
-       scale.quick() && scale.text.empty() ? "Far more than the paper's, 24.50 to 39.08" : "",
+       perplexity + (stories ? "; far more than the paper's, 24.50 to 39.08" : ""),
        {learned(1)}},
       {"RegularGPT loses its perplexity where a length needs more layers than it has learned",
        {{side(3, 1), side(3, 2), 1 / KEPT}, {side(4, 2), side(4, 3), 1 / KEPT}},
-       scale.quick() && scale.text.empty()
-           ? "What it loses it loses there, as in the paper, but it is little, where the paper's grows 25 and 38 "
-             "times"
-           : "",
+       perplexity + (stories ? "; what it loses it loses there, as in the paper, but it is little, where the paper's "
+                               "grows 25 and 38 times"
+                             : ""),
        {learned(3), learned(4)}},
-      {"it keeps it where no length needs more", {{side(5, 3), side(5, 0), KEPT}}, "", {learned(5)}},
+      {"it keeps it where no length needs more", {{side(5, 3), side(5, 0), KEPT}}, perplexity, {learned(5)}},
       behind,
       {"a thicker RegularGPT is better: 128 / 12 than 128 / 6",
        {{side(6, 0), side(5, 0)}},
-       "",
+       perplexity,
        {learned(5), learned(6)}}};
 }
 
@@ -398,16 +408,14 @@ Plan extrapolation(const Scale& scale) {
                 "width 64, a rate of 2e-3 in place of 6e-4, " +
                 (scale.evening() ? "40,000 steps of 16 windows in place of 50,000 of 32, one seed in place of three"
                                  : "2,500 steps") +
-                ", characters" + (scale.text.empty() ? " of our own stories." : ".");
+                ", characters" + (scale.text.empty() ? " of our own stories." : ".") +
+                (of_stories(scale) ? " Three seeds." : "");
   std::string list;
   for (const Extrapolator& model : extrapolators(scale.full())) {
     list += (list.empty() ? "" : ",") + model.variant;
     for (size_t i = 0; i < theirs.size(); ++i) {
       const std::string& length = scale.full() ? theirs[i] : quick[i];
-      Row row{model.label,
-              model.paper[i],
-              {"train/lengths.csv", {{"variant", model.variant}}, length, Cell::Form::NUMBER, 2},
-              "",
+      Row row{model.label, model.paper[i], extrapolated(model, length, scale), "",
               theirs[i] + " tokens" + (scale.full() ? "" : ", here " + length)};
       if (!scale.full() && i == 0) row.remark = "here " + model.variant;
       plan.rows.push_back(row);
@@ -422,8 +430,9 @@ Plan extrapolation(const Scale& scale) {
             "2000 --evaluate-lengths 512,1024,2048,4096,8192 --length-windows 1000 --sample-length 0"
       : scale.evening() ? small + " --steps 40000 --eval-every 10000" + lengths + "500 --sample-length 0"
                         : small + " --steps 2500 --eval-every 500" + lengths + "128 --sample-length 0";
-  plan.commands = {{"train", "train_text", words_of("--compare " + list + text_options(scale) + settings)},
-                   counts_command(scale)};
+  plan.commands = {{"train", "train_text", words_of("--compare " + list + text_options(scale) + settings)}};
+  if (of_stories(scale)) add_seeds(plan);
+  plan.commands.push_back(counts_command(scale));
   add_text_claims(plan, scale);
   plan.listings = {COUNTED_LISTING};
   if (scale.full())
@@ -465,7 +474,8 @@ std::vector<Experiment> regular_experiments() {
       {"regular-text", REGULAR_PAPER, "table 3", "Perplexity of texts longer than those of the training",
        "The paper: KERPLE and ALiBi keep their perplexity, T5 loses some; RegularGPT keeps it as far as the depth that "
        "it has learned reaches. C / K: chunk and thickness.",
-       text, "ten minutes on two cores", "days on a GPU", extrapolation, "an hour or two on two cores", WIKITEXT_2},
+       text, "a quarter of an hour on two cores", "days on a GPU", extrapolation, "an hour or two on two cores",
+       WIKITEXT_2},
       {"regular-clusters", REGULAR_PAPER, "figure 3", "What the layers make of a string: clusters",
        "The paper: the vectors fall into as many clusters as there are state transitions: 2 for parity, 5 for cycle "
        "navigation.",
