@@ -18,24 +18,16 @@ bool is_exact(const Side& side) { return side.cell.file.empty() || side.cell.for
 // How many seeds it should be of.
 size_t planned(const Side& side) { return 1 + side.cell.others.size(); }
 
-// A cell of the `seed`th of its files alone.
-Cell of_one(const Cell& cell, size_t seed) {
-  Cell one = cell;
-  if (seed > 0) one.file = cell.others.at(seed - 1);
-  one.others.clear();
-  return one;
-}
-
 // Of each seed that was run the number, or the sum. A step that was not reached is later than all.
 std::vector<double> side_numbers(const Side& side, const Finder& find) {
   if (side.cell.file.empty()) return {side.number};
   std::vector<double> numbers;
   for (size_t seed = 0; seed < planned(side); ++seed) {
-    const Cell cell = of_one(side.cell, seed);
+    const Cell cell = of_one_seed(side.cell, seed);
     double number = cell_number(cell, find);
     if (cell.form == Cell::Form::STEP && std::isnan(number) && shown_cell(cell, find))
       number = std::numeric_limits<double>::infinity();
-    for (const Cell& more : side.plus) number += cell_number(of_one(more, seed), find);
+    for (const Cell& more : side.plus) number += cell_number(of_one_seed(more, seed), find);
     if (!std::isnan(number)) numbers.push_back(number);
   }
   return numbers;
@@ -95,9 +87,10 @@ std::string sentence(const Check& check, Outcome outcome, const Finder& find) {
   }
   if (outcome == Outcome::HOLDS) return left + " < " + right;
   if (outcome != Outcome::CLOSE) return left + " is not below " + right;
-  if (is_exact(check.less) || is_exact(check.more)) return left + " is below " + right + " with some seeds only";
-  const bool seeds = check.spread > 1 || planned(check.less) > 1;
-  return left + (seeds ? ", within the spread of seeds of " : " is the same as ") + right;
+  const bool several = planned(check.less) > 1 || planned(check.more) > 1;
+  if (several && (is_exact(check.less) || is_exact(check.more)))
+    return left + " is below " + right + " with some seeds only";
+  return left + (several || check.spread > 1 ? ", within the spread of seeds of " : " is the same as ") + right;
 }
 
 // What was measured of one claim in one run.

@@ -187,6 +187,8 @@ extern const std::vector<std::string> OTHER_SEEDS;
 std::string seed_part(const std::string& part, const std::string& seed);
 // The same number of all three, where several were run.
 Cell of_seeds(Cell cell, bool several = true);
+// That of one of a cell's files: of the first, 0, or of one of the others.
+Cell of_one_seed(const Cell& cell, size_t seed);
 // What is measured, and of how many: "Perplexity, the mean of three seeds".
 std::string measured_of(const std::string& what, bool several);
 // Each command that trains once more with each of them.

@@ -41,6 +41,13 @@ Cell of_seeds(Cell cell, bool several) {
   return cell;
 }
 
+Cell of_one_seed(const Cell& cell, size_t seed) {
+  Cell one = cell;
+  if (seed > 0) one.file = cell.others.at(seed - 1);
+  one.others.clear();
+  return one;
+}
+
 std::string measured_of(const std::string& what, bool several) {
   return what + (several ? ", the mean of three seeds" : ", one seed");
 }

@@ -99,11 +99,8 @@ std::string shown_number(const Cell& cell, double x) {
 // Of each seed whose file is there, NaN where it did not reach a step.
 std::vector<double> cell_seeds(const Cell& cell, const Finder& find) {
   std::vector<double> numbers;
-  std::vector<std::string> files = cell.others;
-  files.insert(files.begin(), cell.file);
-  for (const std::string& file : files) {
-    Cell one = cell;
-    one.file = file;
+  for (size_t seed = 0; seed <= cell.others.size(); ++seed) {
+    const Cell one = of_one_seed(cell, seed);
     const std::optional<WordTable> table = table_of(one, find);
     if (!table || table->where(cell.where).empty()) continue;
     const double number = value_of(one, numbers_of(one, *table));
