@@ -334,80 +334,179 @@ void pages(Test& test, const std::string& programs) {
   test.equal("a row of a table", markdown_text("a|b_c*d\ne"), "a\\|b\\_c\\*d e");
 }
 
+// A claim, and the verdict on it and why; of those without one something else is tested.
+struct Judged {
+  Claim claim;
+  std::string verdict = {}, why = {};
+};
+
+constexpr auto ALIKE = Check::Relation::ALIKE, APART = Check::Relation::APART;
+
+Side loss(const char* name) { return {name, {"a/x.csv", {{"name", name}}, "loss", Cell::Form::NUMBER, 1}}; }
+Side step(const char* name) { return {name, {"a/x.csv", {{"name", name}}, "step_99", Cell::Form::STEP, 0}}; }
+// Of two seeds.
+Side steps(const char* name) {
+  return {name, {"b/x.csv", {{"name", name}}, "step_99", Cell::Form::STEP, 0, {"b/y.csv"}}};
+}
+Side shares(const char* name) {
+  return {name, {"b/x.csv", {{"name", name}}, "share", Cell::Form::PERCENT, 0, {"b/y.csv"}}};
+}
+Side sum(const char* name) { return {"both", shares("one").cell, 0, {shares(name).cell}}; }
+// Of three, of which one is not there.
+Side more_steps(const char* name) {
+  Side side = steps(name);
+  side.cell.others.push_back("b/z.csv");
+  return side;
+}
+
 // Numbers of two models, and a step that was not reached.
+std::vector<Judged> judged_by_one_run() {
+  return {
+      {{"holds", {{loss("one"), loss("two")}, {step("one"), step("two")}}},
+       "confirmed at reduced scale",
+       "one 1.0 < two 2.0; one 20 < two not in 300"},
+      {{"half of it", {{loss("one"), loss("two")}, {loss("two"), loss("one")}}},
+       "not confirmed",
+       "one 1.0 < two 2.0; two 2.0 is not below one 1.0"},
+      {{"the other way", {{loss("two"), loss("one")}}, "Note"},
+       "contradicted at reduced scale",
+       "two 2.0 is not below one 1.0. Note"},
+      {{"too near", {{loss("one"), loss("two"), 1, 3}}},
+       "not confirmed",
+       "one 1.0, within the spread of seeds of two 2.0"},
+      {{"against a number", {{{"", {}, 0.5}, loss("one")}}}, "confirmed at reduced scale", "0.5 < one 1.0"},
+      {{"nowhere", {{loss("one"), loss("three")}}}, "not run", ""},
+      {{"of two files", {{loss("one"), loss("two")}, {steps("one"), steps("three")}}}},
+      {{"alike", {{loss("one"), loss("two"), 2.1, 1, ALIKE}, {loss("two"), loss("one"), 2.1, 1, ALIKE}}},
+       "confirmed at reduced scale",
+       "one 1.0 is within 2.1 × two 2.0; two 2.0 is within 2.1 × one 1.0"},
+      {{"not alike", {{loss("one"), loss("two"), 1.9, 1, ALIKE}}},
+       "contradicted at reduced scale",
+       "one 1.0 is not within 1.9 × two 2.0"},
+      {{"nearly alike", {{loss("two"), loss("one"), 1.9, 1.1, ALIKE}}},
+       "not confirmed",
+       "two 2.0 is about as near as 1.9 × one 1.0"},
+      {{"learned enough", {{loss("one"), loss("two")}}, "", {{loss("two"), {"a yardstick", {}, 3}}}},
+       "confirmed at reduced scale",
+       "one 1.0 < two 2.0"},
+      {{"learned too little", {{loss("one"), loss("two")}}, "Note", {{loss("two"), {"a yardstick", {}, 2}}}},
+       "not decided",
+       "learned too little: two 2.0 is not below a yardstick 2. one 1.0 < two 2.0. Note"},
+      {{"small", {{loss("one"), loss("two")}}, "", {}, true}},
+      {{"apart", {{loss("one"), loss("two"), 1.9, 1, APART}}},
+       "confirmed at reduced scale",
+       "one 1.0 is not within 1.9 × two 2.0"},
+      {{"not apart", {{loss("one"), loss("two"), 2.1, 1.5, APART}}},
+       "contradicted at reduced scale",
+       "one 1.0 is within 2.1 × two 2.0"},
+      {{"nearly apart", {{loss("one"), loss("two"), 1.9, 1.1, APART}}},
+       "not confirmed",
+       "one 1.0 is about as near as 1.9 × two 2.0"},
+      {{"a sum", {{{"", {}, 2.9}, {"both", loss("one").cell, 0, {loss("two").cell}}}}},
+       "confirmed at reduced scale",
+       "2.9 < both 3.0"},
+      {{"a sum of what is not there", {{{"both", loss("one").cell, 0, {loss("three").cell}}, {"", {}, 9}}}},
+       "not run",
+       ""},
+      {{"of other signs", {{{"", {}, -0.3}, {"", {}, 0.3}, 2, 1, ALIKE}}},
+       "contradicted at reduced scale",
+       "-0.3 is not within 2 × 0.3"},
+      {{"both nothing", {{{"", {}, 0}, {"", {}, 0}, 2, 1, ALIKE}}}, "confirmed at reduced scale", "0 is within 2 × 0"},
+      {{"nothing apart", {{{"", {}, 0}, {"", {}, 0}, 2, 1, APART}}},
+       "contradicted at reduced scale",
+       "0 is within 2 × 0"},
+      {{"who knows", {{loss("one"), loss("two")}}, "", {{loss("three"), {"a yardstick", {}, 2}}}},
+       "not decided",
+       "whether it has learned enough was not measured: three ? is not below a yardstick 2. one 1.0 < two 2.0"},
+      {{"a tie", {{loss("one"), loss("one")}}}, "not confirmed", "one 1.0 is the same as one 1.0"},
+      {{"a number that is not passed", {{{"", {}, 1}, loss("one")}}},
+       "contradicted at reduced scale",
+       "1 is not below one 1.0"}};
+}
+
+std::vector<Judged> judged_by_seeds() {
+  const Side a_run{"a run", {"b/y.csv", {{"name", "three"}}, "share", Cell::Form::PERCENT, 0}};
+  const std::string one = "one 22 (20 to 25)", two = "two 28 (25 to 30)", three = "three 55 (50 to 60)";
+  return {{{"all seeds", {{steps("one"), steps("three")}}},
+           "confirmed at reduced scale",
+           "one 30 (20 to 40) < three by 1 of 2 seeds only"},
+          {{"seeds that overlap", {{steps("one"), steps("two"), 1, 1.3}}},
+           "not confirmed",
+           "one 30 (20 to 40), within the spread of seeds of two by 1 of 2 seeds only"},
+          {{"all the other way", {{steps("three"), steps("one"), 1, 9}}},
+           "contradicted at reduced scale",
+           "three by 1 of 2 seeds only is not below one 30 (20 to 40)"},
+          {{"two of three seeds", {{more_steps("one"), more_steps("three")}}},
+           "not confirmed",
+           "one 30 (20 to 40), 2 of 3 seeds < three by 1 of 2 seeds only; 1 not of all seeds"},
+          {{"alike: means of seeds", {{shares("one"), shares("two"), 1.3, 1, ALIKE}}},
+           "confirmed at reduced scale",
+           one + " is within 1.3 × " + two},
+          {{"nearly alike: means", {{shares("one"), shares("two"), 1.1, 1.2, ALIKE}}},
+           "not confirmed",
+           one + " is about as near as 1.1 × " + two},
+          {{"not alike: means", {{shares("three"), shares("one"), 1.9, 1, ALIKE}}},
+           "contradicted at reduced scale",
+           three + " is not within 1.9 × " + one},
+          {{"apart: means", {{shares("one"), shares("three"), 1.9, 1, APART}}},
+           "confirmed at reduced scale",
+           one + " is not within 1.9 × " + three},
+          {{"apart from nothing", {{shares("none"), shares("one"), 1.6, 1, APART}}},
+           "confirmed at reduced scale",
+           "none 0 (each of 2) is not within 1.6 × " + one},
+          {{"alike: some arrive", {{steps("two"), steps("three"), 1.6, 1, ALIKE}}},
+           "not confirmed",
+           "two by 1 of 2 seeds only is about as near as 1.6 × three by 1 of 2 seeds only"},
+          {{"alike: none arrives", {{steps("never"), steps("never"), 1.6, 1, ALIKE}}},
+           "not confirmed",
+           "never not in 50 is about as near as 1.6 × never not in 50"},
+          {{"seeds below a number", {{shares("one"), {"", {}, 26}}}}, "confirmed at reduced scale", one + " < 26"},
+          {{"some seeds below a number", {{shares("one"), {"", {}, 25}}}},
+           "not confirmed",
+           one + " is below 25 with some seeds only"},
+          {{"no seed below a number", {{shares("one"), {"", {}, 20}}}},
+           "contradicted at reduced scale",
+           one + " is not below 20"},
+          {{"a number below some seeds", {{{"", {}, 22}, shares("one")}}},
+           "not confirmed",
+           "22 is below " + one + " with some seeds only"},
+          {{"a number below no seed", {{{"", {}, 25}, shares("one")}}},
+           "contradicted at reduced scale",
+           "25 is not below " + one},
+          {{"sums of seeds", {{{"", {}, 46}, sum("four")}, {{"", {}, 44}, sum("four")}}},
+           "not confirmed",
+           "44 < both 48 (45 to 50); 46 is below both 48 (45 to 50) with some seeds only"},
+          {{"a sum that lacks a seed", {{{"", {}, 20}, sum("five")}}},
+           "not confirmed",
+           "20 < both 30, one seed; 1 not of all seeds"},
+          {{"below one run", {{shares("three"), a_run}}},
+           "not confirmed",
+           three + ", within the spread of seeds of a run 60"},
+          {{"not far enough below one run", {{shares("one"), a_run, 1, 3}}},
+           "not confirmed",
+           one + ", within the spread of seeds of a run 60"}};
+}
+
+std::vector<Judged> all_judged() {
+  std::vector<Judged> all = judged_by_one_run();
+  for (Judged& judged : judged_by_seeds()) all.push_back(std::move(judged));
+  return all;
+}
+
 Plan judged_plan(const Scale&) {
   Plan plan;
   plan.commands = {{"a", "train_copy", {}}};
-  const auto loss = [](const char* name) {
-    return Side{name, {"a/x.csv", {{"name", name}}, "loss", Cell::Form::NUMBER, 1}};
-  };
-  const auto step = [](const char* name) {
-    return Side{name, {"a/x.csv", {{"name", name}}, "step_99", Cell::Form::STEP, 0}};
-  };
-  constexpr auto ALIKE = Check::Relation::ALIKE, APART = Check::Relation::APART;
-  const auto steps = [](const char* name) {
-    return Side{name, {"b/x.csv", {{"name", name}}, "step_99", Cell::Form::STEP, 0, {"b/y.csv"}}};
-  };
-  const auto more_steps = [&](const char* name) {
-    Side side = steps(name);
-    side.cell.others.push_back("b/z.csv");
-    return side;
-  };
-  const auto shares = [](const char* name) {
-    return Side{name, {"b/x.csv", {{"name", name}}, "share", Cell::Form::PERCENT, 0, {"b/y.csv"}}};
-  };
-  const auto sum = [&](const char* name) { return Side{"both", shares("one").cell, 0, {shares(name).cell}}; };
-  const Cell share_of_one{"b/y.csv", {{"name", "three"}}, "share", Cell::Form::PERCENT, 0};
-  plan.claims = {{"holds", {{loss("one"), loss("two")}, {step("one"), step("two")}}},
-                 {"half of it", {{loss("one"), loss("two")}, {loss("two"), loss("one")}}},
-                 {"the other way", {{loss("two"), loss("one")}}, "Note"},
-                 {"too near", {{loss("one"), loss("two"), 1, 3}}},
-                 {"against a number", {{{"", {}, 0.5}, loss("one")}}},
-                 {"nowhere", {{loss("one"), loss("three")}}},
-                 {"all seeds", {{steps("one"), steps("three")}}},
-                 {"seeds that overlap", {{steps("one"), steps("two"), 1, 1.3}}},
-                 {"all the other way", {{steps("three"), steps("one"), 1, 9}}},
-                 {"of two files", {{loss("one"), loss("two")}, {steps("one"), steps("three")}}},
-                 {"alike", {{loss("one"), loss("two"), 2.1, 1, ALIKE}, {loss("two"), loss("one"), 2.1, 1, ALIKE}}},
-                 {"not alike", {{loss("one"), loss("two"), 1.9, 1, ALIKE}}},
-                 {"nearly alike", {{loss("two"), loss("one"), 1.9, 1.1, ALIKE}}},
-                 {"learned enough", {{loss("one"), loss("two")}}, "", {{loss("two"), {"a yardstick", {}, 3}}}},
-                 {"learned too little", {{loss("one"), loss("two")}}, "Note", {{loss("two"), {"a yardstick", {}, 2}}}},
-                 {"small", {{loss("one"), loss("two")}}, "", {}, true},
-                 {"apart", {{loss("one"), loss("two"), 1.9, 1, APART}}},
-                 {"not apart", {{loss("one"), loss("two"), 2.1, 1.5, APART}}},
-                 {"nearly apart", {{loss("one"), loss("two"), 1.9, 1.1, APART}}},
-                 {"a sum", {{{"", {}, 2.9}, {"both", loss("one").cell, 0, {loss("two").cell}}}}},
-                 {"a sum of what is not there", {{{"both", loss("one").cell, 0, {loss("three").cell}}, {"", {}, 9}}}},
-                 {"of other signs", {{{"", {}, -0.3}, {"", {}, 0.3}, 2, 1, ALIKE}}},
-                 {"both nothing", {{{"", {}, 0}, {"", {}, 0}, 2, 1, ALIKE}}},
-                 {"nothing apart", {{{"", {}, 0}, {"", {}, 0}, 2, 1, APART}}},
-                 {"who knows", {{loss("one"), loss("two")}}, "", {{loss("three"), {"a yardstick", {}, 2}}}},
-                 {"two of three seeds", {{more_steps("one"), more_steps("three")}}},
-                 {"a tie", {{loss("one"), loss("one")}}},
-                 {"a number that is not passed", {{{"", {}, 1}, loss("one")}}},
-                 {"alike: means of seeds", {{shares("one"), shares("two"), 1.3, 1, ALIKE}}},
-                 {"nearly alike: means", {{shares("one"), shares("two"), 1.1, 1.2, ALIKE}}},
-                 {"not alike: means", {{shares("three"), shares("one"), 1.9, 1, ALIKE}}},
-                 {"apart: means", {{shares("one"), shares("three"), 1.9, 1, APART}}},
-                 {"apart from nothing", {{shares("none"), shares("one"), 1.6, 1, APART}}},
-                 {"alike: some arrive", {{steps("two"), steps("three"), 1.6, 1, ALIKE}}},
-                 {"alike: none arrives", {{steps("never"), steps("never"), 1.6, 1, ALIKE}}},
-                 {"seeds below a number", {{shares("one"), {"", {}, 26}}}},
-                 {"some seeds below a number", {{shares("one"), {"", {}, 25}}}},
-                 {"no seed below a number", {{shares("one"), {"", {}, 20}}}},
-                 {"a number below some seeds", {{{"", {}, 22}, shares("one")}}},
-                 {"a number below no seed", {{{"", {}, 25}, shares("one")}}},
-                 {"sums of seeds", {{{"", {}, 46}, sum("four")}, {{"", {}, 44}, sum("four")}}},
-                 {"a sum that lacks a seed", {{{"", {}, 20}, sum("five")}}},
-                 {"below one run", {{shares("three"), {"a run", share_of_one}}}},
-                 {"not far enough below one run", {{shares("one"), {"a run", share_of_one}, 1, 3}}}};
+  for (const Judged& judged : all_judged()) plan.claims.push_back(judged.claim);
   return plan;
 }
 const Experiment JUDGED = {"judged", "A paper", "table 0", "", "", "", "seconds", "days", judged_plan};
 
-void claims(Test& test) {
-  const Workplace here;
+const PageClaim& named(const std::vector<PageClaim>& claims, const std::string& says) {
+  return *std::find_if(claims.begin(), claims.end(), [&](const PageClaim& claim) { return claim.says == says; });
+}
+
+// What the claims are judged by.
+Kept judged_run() {
   std::filesystem::create_directories("a");
   write_bytes("a/x.csv", "name,loss,step_99,last_step\none,1.0,20,20\ntwo,2.0,,300\n");
   std::filesystem::create_directories("b");
@@ -421,82 +520,56 @@ void claims(Test& test) {
   Kept kept;
   kept.find = [](const std::string& file) { return file; };
   kept.record.commands = {{"a", "./train_copy", 1, true, {{"one", "0123"}}}};
+  return kept;
+}
+
+void claims(Test& test) {
+  const Workplace here;
+  Kept kept = judged_run();
   const std::vector<PageClaim> judged = claims_of(JUDGED, {kept});
-  const auto verdict = [&](size_t i, const std::string& expected, const std::string& why) {
-    test.equal(judged[i].says, judged[i].verdict, expected);
-    test.equal(judged[i].says + ": why", judged[i].why, why);
-  };
-  verdict(0, "confirmed at reduced scale", "one 1.0 < two 2.0; one 20 < two not in 300");
-  verdict(1, "not confirmed", "one 1.0 < two 2.0; two 2.0 is not below one 1.0");
-  verdict(2, "contradicted at reduced scale", "two 2.0 is not below one 1.0. Note");
-  verdict(3, "not confirmed", "one 1.0, within the spread of seeds of two 2.0");
-  verdict(4, "confirmed at reduced scale", "0.5 < one 1.0");
-  verdict(5, "not run", "");
-  verdict(6, "confirmed at reduced scale", "one 30 (20 to 40) < three by 1 of 2 seeds only");
-  verdict(7, "not confirmed", "one 30 (20 to 40), within the spread of seeds of two by 1 of 2 seeds only");
-  verdict(8, "contradicted at reduced scale", "three by 1 of 2 seeds only is not below one 30 (20 to 40)");
-  verdict(10, "confirmed at reduced scale", "one 1.0 is within 2.1 × two 2.0; two 2.0 is within 2.1 × one 1.0");
-  verdict(11, "contradicted at reduced scale", "one 1.0 is not within 1.9 × two 2.0");
-  verdict(12, "not confirmed", "two 2.0 is about as near as 1.9 × one 1.0");
-  verdict(13, "confirmed at reduced scale", "one 1.0 < two 2.0");
-  verdict(14, "not decided", "learned too little: two 2.0 is not below a yardstick 2. one 1.0 < two 2.0. Note");
-  verdict(16, "confirmed at reduced scale", "one 1.0 is not within 1.9 × two 2.0");
-  verdict(17, "contradicted at reduced scale", "one 1.0 is within 2.1 × two 2.0");
-  verdict(18, "not confirmed", "one 1.0 is about as near as 1.9 × two 2.0");
-  verdict(19, "confirmed at reduced scale", "2.9 < both 3.0");
-  verdict(20, "not run", "");
-  verdict(21, "contradicted at reduced scale", "-0.3 is not within 2 × 0.3");
-  verdict(22, "confirmed at reduced scale", "0 is within 2 × 0");
-  verdict(23, "contradicted at reduced scale", "0 is within 2 × 0");
-  verdict(24, "not decided",
-          "whether it has learned enough was not measured: three ? is not below a yardstick 2. one 1.0 < two 2.0");
-  verdict(25, "not confirmed", "one 30 (20 to 40), 2 of 3 seeds < three by 1 of 2 seeds only; 1 not of all seeds");
-  verdict(26, "not confirmed", "one 1.0 is the same as one 1.0");
-  verdict(27, "contradicted at reduced scale", "1 is not below one 1.0");
-  const std::string one = "one 22 (20 to 25)", two = "two 28 (25 to 30)", three = "three 55 (50 to 60)";
-  verdict(28, "confirmed at reduced scale", one + " is within 1.3 × " + two);
-  verdict(29, "not confirmed", one + " is about as near as 1.1 × " + two);
-  verdict(30, "contradicted at reduced scale", three + " is not within 1.9 × " + one);
-  verdict(31, "confirmed at reduced scale", one + " is not within 1.9 × " + three);
-  verdict(32, "confirmed at reduced scale", "none 0 (each of 2) is not within 1.6 × " + one);
-  verdict(33, "not confirmed", "two by 1 of 2 seeds only is about as near as 1.6 × three by 1 of 2 seeds only");
-  verdict(34, "not confirmed", "never not in 50 is about as near as 1.6 × never not in 50");
-  verdict(35, "confirmed at reduced scale", one + " < 26");
-  verdict(36, "not confirmed", one + " is below 25 with some seeds only");
-  verdict(37, "contradicted at reduced scale", one + " is not below 20");
-  verdict(38, "not confirmed", "22 is below " + one + " with some seeds only");
-  verdict(39, "contradicted at reduced scale", "25 is not below " + one);
-  verdict(40, "not confirmed", "44 < both 48 (45 to 50); 46 is below both 48 (45 to 50) with some seeds only");
-  verdict(41, "not confirmed", "20 < both 30, one seed; 1 not of all seeds");
-  verdict(42, "not confirmed", three + ", within the spread of seeds of a run 60");
-  verdict(43, "not confirmed", one + ", within the spread of seeds of a run 60");
-  test.equal("the run behind it", judged[0].command + ": " + judged[0].weights,
+  for (const Judged& expected : all_judged()) {
+    if (expected.verdict.empty()) continue;
+    const PageClaim& found = named(judged, expected.claim.says);
+    test.equal(found.says, found.verdict, expected.verdict);
+    test.equal(found.says + ": why", found.why, expected.why);
+  }
+  test.equal("the run behind it", named(judged, "holds").command + ": " + named(judged, "holds").weights,
              "./reproduce run judged --quick: one 0123");
+  kept.record.experiment = "judged";
+  kept.record.commands = {
+      {"a", "./inspect neurons runs/reproduce-quick-judged.b --out runs/reproduce-quick-judged.a", 1, true, {}},
+      {"b", "./train_text", 1, true, {{"", "4567"}}},
+      {"b_2", "./train_text", 1, true, {{"", "89ab"}}}};
+  test.equal("what has no weights was made from some", named(claims_of(JUDGED, {kept}), "holds").weights, "b 4567");
+  kept.record.scale.size = Scale::Size::FULL;
+  test.equal("at the papers' sizes", named(claims_of(JUDGED, {kept}), "holds").verdict, "confirmed");
+  test.equal("by a small model all the same", named(claims_of(JUDGED, {kept}), "small").verdict,
+             "confirmed at reduced scale");
+  test.equal("not run at all", named(claims_of(JUDGED, {}), "holds").verdict, "not run");
+}
+
+void claims_of_larger_runs(Test& test) {
+  const Workplace here;
+  const Kept kept = judged_run();
   std::filesystem::create_directories("evening/a");
   write_bytes("evening/a/x.csv", "name,loss,step_99,last_step\none,1.0,20,20\ntwo,2.0,,300\n");
   Kept evening = kept;
   evening.record.scale.size = Scale::Size::EVENING;
   evening.find = [](const std::string& file) { return "evening/" + file; };
   const std::vector<PageClaim> both = claims_of(JUDGED, {evening, kept});
-  test.equal("a larger run that is not finished does not speak for a claim", both[9].command,
+  test.equal("a larger run that is not finished does not speak for a claim", named(both, "of two files").command,
              "./reproduce run judged --quick");
-  test.equal("one that is finished does", both[4].command, "./reproduce run judged --evening");
-  test.equal("and it can speak against one", both[1].command, "./reproduce run judged --evening");
+  test.equal("one that is finished does", named(both, "against a number").command, "./reproduce run judged --evening");
+  test.equal("and it can speak against one", named(both, "half of it").command, "./reproduce run judged --evening");
   write_bytes("evening/a/x.csv", "name,loss,step_99,last_step\none,1.0,20,20\ntwo,4.0,,300\n");
-  test.equal("nor does one of models that have learned too little", claims_of(JUDGED, {evening, kept})[13].command,
-             "./reproduce run judged --quick");
-  test.equal("where there is no other, it is shown", claims_of(JUDGED, {evening})[9].why,
+  test.equal("nor does one of models that have learned too little",
+             named(claims_of(JUDGED, {evening, kept}), "learned enough").command, "./reproduce run judged --quick");
+  test.equal("where there is no other, it is shown", named(claims_of(JUDGED, {evening}), "of two files").why,
              "one 1.0 < two 4.0; 1 not measured");
-  kept.record.experiment = "judged";
-  kept.record.commands = {
-      {"a", "./inspect neurons runs/reproduce-quick-judged.b --out runs/reproduce-quick-judged.a", 1, true, {}},
-      {"b", "./train_text", 1, true, {{"", "4567"}}},
-      {"b_2", "./train_text", 1, true, {{"", "89ab"}}}};
-  test.equal("what has no weights was made from some", claims_of(JUDGED, {kept})[0].weights, "b 4567");
-  kept.record.scale.size = Scale::Size::FULL;
-  test.equal("at the papers' sizes", claims_of(JUDGED, {kept})[0].verdict, "confirmed");
-  test.equal("by a small model all the same", claims_of(JUDGED, {kept})[15].verdict, "confirmed at reduced scale");
-  test.equal("not run at all", claims_of(JUDGED, {})[0].verdict, "not run");
+}
+
+// Whatever the size of a run, it is held against the same sentences.
+void claims_of_all_sizes(Test& test) {
   for (const Experiment& experiment : experiments())
     for (const Scale::Size size : {Scale::Size::EVENING, Scale::Size::FULL}) {
       Scale scale;
@@ -774,7 +847,11 @@ int main(int argc, char** argv) {
   test.run("sizes", sizes);
   test.run("time left", time_left);
   test.run("running", [&] { running(test, programs); });
-  test.run("claims", claims);
+  test.run("claims", [](Test& group) {
+    claims(group);
+    claims_of_larger_runs(group);
+    claims_of_all_sizes(group);
+  });
   test.run("draws", draws);
   test.run("kept results", kept_results);
   test.run("committed page", committed_page);
