@@ -118,7 +118,10 @@ class Positions {
     }
     if (interrupted()) return INTERRUPTED_STATUS;  // half a table is none
     write_file_atomically(folder_ + "/positions.csv", csv_);
-    if (!attention_csv_.empty()) write_file_atomically(folder_ + "/attention.csv", attention_csv_);
+    if (!attention_csv_.empty()) {
+      write_file_atomically(folder_ + "/attention.csv", attention_csv_);
+      write_file_atomically(folder_ + "/attention.svg", attention_svg_);
+    }
     std::printf("saved %s (positions.csv%s)\n", folder_.c_str(),
                 attention_csv_.empty() ? "" : ", attention.csv, attention.svg");
     if (settings_.steps > 0) std::printf("weights %s\n", trained_.hex().c_str());
@@ -129,13 +132,14 @@ class Positions {
   void ask(const Subject& subject);
   void measure(Model& model, const Subject& subject, const char* weights, const std::string& perplexity = "");
   std::optional<double> learn(Model& model);
-  void look(Model& model, int layers);
+  void answer_question_4(Model& model, int layers);
 
   const PositionSettings& settings_;
   std::unique_ptr<Ops> ops_;
   std::optional<LanguageModeling> task_;
-  std::string folder_, csv_, attention_csv_;
-  Checksum trained_;  // of the weights of all models that were trained
+  std::string folder_, csv_;
+  std::string attention_csv_, attention_svg_;  // empty where nothing is trained
+  Checksum trained_;                           // of the weights of all models that were trained
 };
 
 Json config_of(const Subject& s, const PositionSettings& settings, int vocab) {
@@ -164,7 +168,7 @@ void Positions::ask(const Subject& subject) {
   const std::optional<double> loss = learn(*model);
   if (!loss) return;
   measure(*model, subject, "trained", number_text(std::exp(*loss), 4));
-  if (std::string(subject.question) == "questions 3 and 4") look(*model, subject.layers);
+  if (std::string(subject.question) == "questions 3 and 4") answer_question_4(*model, subject.layers);
 }
 
 void Positions::measure(Model& model, const Subject& s, const char* weights, const std::string& perplexity) {
@@ -218,8 +222,35 @@ std::vector<std::string> letters_of(const std::vector<int32_t>& tokens) {
   return letters;
 }
 
-// Question 4: where the layers look, at windows of text; the first of them is drawn.
-void Positions::look(Model& model, int layers) {
+// Of a layer, at all windows of the last forward pass.
+Look mean_look(Model& model, size_t layer, int heads, int T) {
+  Look mean;
+  for (int window = 0; window < LOOKED_AT; ++window) {
+    const Look one = look_of(model.attention_map(layer, window), heads, T);
+    mean.own += one.own / LOOKED_AT;
+    mean.entropy += one.entropy / LOOKED_AT;
+  }
+  return mean;
+}
+
+// A panel a head; map: (heads,T,T).
+void draw_layer(Figure& figure, int layer, const std::vector<real>& map, const std::vector<std::string>& letters) {
+  const size_t squared = letters.size() * letters.size();
+  const int T = static_cast<int>(letters.size());
+  for (size_t h = 0; h < map.size() / squared; ++h) {
+    const auto first = map.begin() + static_cast<std::ptrdiff_t>(h * squared);
+    figure.panel(text("layer %d, head %zu", layer + 1, h + 1))
+        .heatmap(T, T, {first, first + static_cast<std::ptrdiff_t>(squared)}, "weight")
+        .x_names(letters)
+        .y_names(letters)
+        .x("looks at")
+        .y("position")
+        .color_range(0, 1);
+  }
+}
+
+// Where the layers look, at windows of text; the first of them is drawn.
+void Positions::answer_question_4(Model& model, int layers) {
   const Batch windows = task_->batch(settings_.seed, stream_of("evaluate"), 0, 0, LOOKED_AT);
   const int T = windows.length;
   model.check_tokens(windows.tokens);
@@ -234,29 +265,14 @@ void Positions::look(Model& model, int layers) {
   attention_csv_ = "layer,own,entropy\n";
   std::printf("\nQuestion 4: %-8s %22s %28s\n", "", "weight on the new input", "entropy, as a part of uniform");
   for (int layer = 0; layer < layers; ++layer) {
-    Look mean;
-    for (int window = 0; window < LOOKED_AT; ++window) {
-      const std::vector<real> map = model.attention_map(static_cast<size_t>(layer), window);
-      const Look look = look_of(map, settings_.heads, T);
-      mean.own += look.own / LOOKED_AT;
-      mean.entropy += look.entropy / LOOKED_AT;
-      for (int h = 0; h < settings_.heads && window == 0; ++h) {
-        const auto first = map.begin() + static_cast<std::ptrdiff_t>(h) * T * T;
-        figure.panel(text("layer %d, head %d", layer + 1, h + 1))
-            .heatmap(T, T, {first, first + static_cast<std::ptrdiff_t>(T) * T}, "weight")
-            .x_names(letters)
-            .y_names(letters)
-            .x("looks at")
-            .y("position")
-            .color_range(0, 1);
-      }
-    }
-    std::printf("  layer %-10d %24.3f %28.3f\n", layer + 1, mean.own, mean.entropy);
+    const Look look = mean_look(model, static_cast<size_t>(layer), settings_.heads, T);
+    std::printf("  layer %-10d %24.3f %28.3f\n", layer + 1, look.own, look.entropy);
     attention_csv_ +=
-        text("%d,%s,%s\n", layer + 1, number_text(mean.own, 6).c_str(), number_text(mean.entropy, 6).c_str());
+        text("%d,%s,%s\n", layer + 1, number_text(look.own, 6).c_str(), number_text(look.entropy, 6).c_str());
+    draw_layer(figure, layer, model.attention_map(static_cast<size_t>(layer), 0), letters);
   }
   std::printf("of %d windows; looking everywhere alike would be %.3f and 1\n\n", LOOKED_AT, everywhere_alike(T));
-  figure.save(folder_ + "/attention.svg");
+  attention_svg_ = figure.svg();
 }
 
 }  // namespace
