@@ -219,6 +219,8 @@ void cells(Test& test) {
   test.equal("perplexity of seeds", seeds("c", "x", Cell::Form::PERPLEXITY, {"b.csv"}), "1.3 (1.0 to 1.6)");
   test.equal("a seed without a number", seeds("a, \"b\"", "x", Cell::Form::NUMBER, {"b.csv", "d.csv"}),
              "0.1 (0.0 to 0.2), 2 of 3 seeds");
+  test.equal("rows of two files", seeds("c", "x", Cell::Form::BEST_MEAN, {"b.csv"}), "100.0 / 50.0");
+  test.equal("of one of them", seeds("c", "x", Cell::Form::MEAN, {"nowhere.csv"}), "75.0, one seed");
   const auto number = [&](const std::string& column, Cell::Form form, const std::vector<std::string>& others = {}) {
     return cell_number({"a.csv", {{"name", "c"}}, column, form, 0, others}, find);
   };
@@ -228,6 +230,8 @@ void cells(Test& test) {
   test.equal("as a number: best", number("x", Cell::Form::BEST), 100.0);
   test.equal("as a number: mean", number("x", Cell::Form::MEAN), 75.0);
   test.equal("as a number: best and mean", number("x", Cell::Form::BEST_MEAN), 75.0);
+  test.equal("as a number: the best row of two files", number("x", Cell::Form::BEST, {"b.csv"}), 100.0);
+  test.equal("as a number: the mean of theirs", number("x", Cell::Form::MEAN, {"b.csv"}), 50.0);
   test.equal("as a number: steps of seeds", number("step_99", Cell::Form::STEP, {"b.csv"}), 1100.0);
   test.equal("as a number: percent of seeds", number("x", Cell::Form::PERCENT, {"b.csv"}), 25.0);
   test.equal("scientific", shown("c", "step_99", Cell::Form::SCIENTIFIC), "1.2e+03");
@@ -240,6 +244,13 @@ void cells(Test& test) {
   test.equal("said", said("b on", "clusters: "), "12");
   test.equal("not said behind it", said("x\nc", "clusters: "), "none");
   test.equal("no number", said("a", "5 clus"), "none");
+  write_bytes("b.log", "b on 500: clusters: 15\n");
+  const auto clusters = [&](const std::vector<std::string>& others) {
+    return Cell{"a.log", {{"", "b on"}}, "clusters: ", Cell::Form::SAID, 0, others};
+  };
+  test.equal("said of seeds", shown_cell(clusters({"b.log"}), find).value_or("none"), "14 (12 to 15)");
+  test.equal("of one of them", shown_cell(clusters({"nowhere.log"}), find).value_or("none"), "12, one seed");
+  test.equal("as a number: said of seeds", cell_number(clusters({"b.log"}), find), 13.5);
   test.throws("no such column", "no column y", [&] { shown("c", "y", Cell::Form::NUMBER); });
   write_bytes("a.csv", "a,b\n1\n");
   test.throws("a short row", "row 2 has 1 fields, expected 2", [&] { shown("c", "x", Cell::Form::NUMBER); });
@@ -247,8 +258,33 @@ void cells(Test& test) {
   test.equal("further", distance("2.70", "2.9512"), "+0.25");
   test.equal("nearer", distance("100.0 / 89.3", "100.0 / 88.1"), "±0.0 / −1.2");
   test.equal("whole", distance("200", "155"), "−45");
+  test.equal("of seeds", distance("0.24", "0.53 (0.49 to 0.55)"), "+0.29");
   test.equal("words", distance("near 200", "155"), "");
   test.equal("one of two", distance("100.0 / 89.3", "100.0"), "");
+}
+
+// The commands that add_seeds adds, each as one line.
+void other_seeds(Test& test) {
+  using Kind = Command::Kind;
+  Plan plan;
+  plan.commands = {{"train", "train_text", {"--steps", "5"}},
+                   {"parity", "train_regular", {"--task", "parity_check"}, Kind::NAMES},
+                   {"look", "inspect", {"clusters", "@parity/parity_check-seed-1", "@train"}, Kind::WRITES},
+                   {"counts", "inspect", {"counts"}, Kind::SAYS}};
+  add_seeds(plan);
+  std::vector<std::string> lines;
+  for (size_t i = 4; i < plan.commands.size(); ++i)
+    lines.push_back(plan.commands[i].part + ": " + join(plan.commands[i].words, " "));
+  const std::vector<std::string> expected = {"seed2: --steps 5 --seed 2",
+                                             "parity-seed2: --task parity_check --seed 2",
+                                             "look-seed2: clusters @parity-seed2/parity_check-seed-2 @seed2",
+                                             "seed3: --steps 5 --seed 3",
+                                             "parity-seed3: --task parity_check --seed 3",
+                                             "look-seed3: clusters @parity-seed3/parity_check-seed-3 @seed3"};
+  test.equal("other seeds", join(lines, "\n"), join(expected, "\n"));
+  const auto others = [](const char* file) { return join(of_seeds({file, {}, ""}).others, ","); };
+  test.equal("their tables", others("train/a.csv"), "seed2/a.csv,seed3/a.csv");
+  test.equal("their logs", others("look.log"), "look-seed2.log,look-seed3.log");
 }
 
 void running(Test& test, const std::string& programs) {
@@ -359,6 +395,9 @@ Side more_steps(const char* name) {
   return side;
 }
 
+// Of all rows of two files, of which one is not there.
+Side rows(const char* name) { return {name, {"a/x.csv", {{"name", name}}, "loss", Cell::Form::MEAN, 1, {"b/z.csv"}}}; }
+
 // Numbers of two models, and a step that was not reached.
 std::vector<Judged> judged_by_one_run() {
   return {
@@ -419,6 +458,9 @@ std::vector<Judged> judged_by_one_run() {
        "not decided",
        "whether it has learned enough was not measured: three ? is not below a yardstick 2. one 1.0 < two 2.0"},
       {{"a tie", {{loss("one"), loss("one")}}}, "not confirmed", "one 1.0 is the same as one 1.0"},
+      {{"rows of which some lack", {{{"", {}, 0.5}, rows("one")}}},
+       "not confirmed",
+       "0.5 < one 100.0, one seed; 1 not of all seeds"},
       {{"a number that is not passed", {{{"", {}, 1}, loss("one")}}},
        "contradicted at reduced scale",
        "1 is not below one 1.0"}};
@@ -844,6 +886,7 @@ int main(int argc, char** argv) {
   test.run("experiment table", experiment_table);
   test.run("layers of table 3", same_layers);
   test.run("cells", cells);
+  test.run("other seeds", other_seeds);
   test.run("sizes", sizes);
   test.run("time left", time_left);
   test.run("running", [&] { running(test, programs); });

@@ -15,8 +15,8 @@ namespace {
 // Given, or counted: it does not depend on a seed.
 bool is_exact(const Side& side) { return side.cell.file.empty() || side.cell.form == Cell::Form::SAID; }
 
-// How many seeds it should be of.
-size_t planned(const Side& side) { return 1 + side.cell.others.size(); }
+// How many numbers it should be judged by.
+size_t planned(const Side& side) { return planned_numbers(side.cell); }
 
 // Of each seed that was run the number, or the sum. A step that was not reached is later than all.
 std::vector<double> side_numbers(const Side& side, const Finder& find) {
@@ -126,7 +126,7 @@ std::vector<std::string> unmet_of(const Claim& claim, const Finder& find) {
 // Whether a side is of several seeds, of which some were not run.
 bool lacks_seeds(const Check& check, const Finder& find) {
   for (const Side* side : {&check.less, &check.more})
-    if (side_numbers(*side, find).size() < planned(*side)) return true;
+    if (side_numbers(*side, find).size() < planned(*side) || lacks_files(side->cell, find)) return true;
   return false;
 }
 

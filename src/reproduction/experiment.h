@@ -60,6 +60,9 @@ struct Cell {
   Form form = Form::NUMBER;
   int digits = 2;
   std::vector<std::string> others = {};  // files of other seeds: their mean, and what it lies between, "66 (62 to 71)"
+
+  // The rows are of all seeds, those of `others` too.
+  bool of_all_rows() const { return form == Form::BEST_MEAN || form == Form::BEST || form == Form::MEAN; }
 };
 
 struct Row {
@@ -187,11 +190,13 @@ extern const std::vector<std::string> OTHER_SEEDS;
 std::string seed_part(const std::string& part, const std::string& seed);
 // The same number of all three, where several were run.
 Cell of_seeds(Cell cell, bool several = true);
-// That of one of a cell's files: of the first, 0, or of one of the others.
+// How many numbers it should be judged by: one of each seed, or of all seeds together.
+size_t planned_numbers(const Cell& cell);
+// That of one of a cell's files: of the first, 0, or of one of the others. One of all rows stays as it is.
 Cell of_one_seed(const Cell& cell, size_t seed);
 // What is measured, and of how many: "Perplexity, the mean of three seeds".
 std::string measured_of(const std::string& what, bool several);
-// Each command that trains once more with each of them.
+// Each command that trains once more with each of them, and those that look at what it left.
 void add_seeds(Plan& plan);
 
 // The titles of the papers.

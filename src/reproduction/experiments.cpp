@@ -35,13 +35,16 @@ std::string seed_part(const std::string& part, const std::string& seed) {
 
 Cell of_seeds(Cell cell, bool several) {
   if (!several) return cell;
-  const size_t slash = cell.file.find('/');
+  const size_t end = cell.file.find_first_of("/.");  // of the part: "train/compare.csv", "clusters.log"
   for (const std::string& seed : OTHER_SEEDS)
-    cell.others.push_back(seed_part(cell.file.substr(0, slash), seed) + cell.file.substr(slash));
+    cell.others.push_back(seed_part(cell.file.substr(0, end), seed) + cell.file.substr(end));
   return cell;
 }
 
+size_t planned_numbers(const Cell& cell) { return cell.of_all_rows() ? 1 : 1 + cell.others.size(); }
+
 Cell of_one_seed(const Cell& cell, size_t seed) {
+  if (cell.of_all_rows()) return cell;
   Cell one = cell;
   if (seed > 0) one.file = cell.others.at(seed - 1);
   one.others.clear();
@@ -52,14 +55,28 @@ std::string measured_of(const std::string& what, bool several) {
   return what + (several ? ", the mean of three seeds" : ", one seed");
 }
 
+namespace {
+
+// What a part left, of another seed; a run of train_regular has its seed in its name: "@parity_check/parity_check-seed-1".
+std::string word_of_seed(const std::string& word, const std::string& seed) {
+  if (word[0] != '@') return word;
+  const size_t slash = std::min(word.find('/'), word.size()), named = word.rfind("-seed-1");
+  std::string other = "@" + seed_part(word.substr(1, slash - 1), seed) + word.substr(slash);
+  if (named != std::string::npos && named + 7 == word.size()) other.replace(other.size() - 1, 1, seed);
+  return other;
+}
+
+}  // namespace
+
 void add_seeds(Plan& plan) {
   const std::vector<Command> first = plan.commands;
   for (const std::string& seed : OTHER_SEEDS)
-    for (const Command& command : first) {
-      if (command.kind != Command::Kind::TRAINS && command.kind != Command::Kind::NAMES) continue;
+    for (Command command : first) {
+      if (command.kind == Command::Kind::SAYS) continue;
+      command.part = seed_part(command.part, seed);
+      for (std::string& word : command.words) word = word_of_seed(word, seed);
+      if (command.kind != Command::Kind::WRITES) command.words.insert(command.words.end(), {"--seed", seed});
       plan.commands.push_back(command);
-      plan.commands.back().part = seed_part(command.part, seed);
-      plan.commands.back().words.insert(plan.commands.back().words.end(), {"--seed", seed});
     }
 }
 

@@ -21,14 +21,15 @@ std::string compute_size(const Scale& scale) {
     return "The paper's five budgets from 1e16 to 3e18 operations; it gives the range of its sizes, not each.";
   const std::string on =
       " operations in place of 1e16 to 3e18, thousands of parameters in place of 50 to 900 millions, " +
-      text_words(scale) + ".";
+      text_words(scale) + ". Three seeds.";
   return (scale.evening() ? "Budgets from 1e11 to 8e11" : "Quick: budgets from 3e9 to 2.4e10") + on;
 }
 
 // At a minimum within the sizes that were tried: beyond them a parabola says nothing.
-Side best_loss(const char* label, const char* model, const std::string& budget) {
-  return {label,
-          {"train/optima.csv", {{"model", model}, {"budget", budget}, {"inside", "1"}}, "loss", Cell::Form::NUMBER, 3}};
+Side best_loss(const char* label, const char* model, const std::string& budget, const Scale& scale) {
+  const Cell loss{
+      "train/optima.csv", {{"model", model}, {"budget", budget}, {"inside", "1"}}, "loss", Cell::Form::NUMBER, 3};
+  return {label, of_seeds(loss, !scale.full())};
 }
 
 // As optima.csv has them.
@@ -41,11 +42,11 @@ std::vector<std::string> budgets_of(const Scale& scale) {
 Claim falls_with_compute(const Scale& scale) {
   Claim claim{"with more compute an MLP becomes a better model of text",
               {},
-              "The loss at the minimum of each budget's parabola"};
+              measured_of("The loss at the minimum of each budget's parabola", !scale.full())};
   const std::vector<std::string> budgets = budgets_of(scale);
   for (size_t i = 0; i + 1 < budgets.size(); ++i)
-    claim.checks.push_back({best_loss(budgets[i + 1].c_str(), "mlp_lm", budgets[i + 1]),
-                            best_loss(budgets[i].c_str(), "mlp_lm", budgets[i])});
+    claim.checks.push_back({best_loss(budgets[i + 1].c_str(), "mlp_lm", budgets[i + 1], scale),
+                            best_loss(budgets[i].c_str(), "mlp_lm", budgets[i], scale)});
   return claim;
 }
 
@@ -58,13 +59,14 @@ Plan compute(const Scale& scale) {
                              (scale.full()      ? " --preset paper"
                               : scale.evening() ? " --budgets 1e11,2e11,4e11,8e11 --widths 48,80,128,192,256,384"
                                                 : " --budgets 3e9,6e9,1.2e10,2.4e10"))}};
+  if (!scale.full()) add_seeds(plan);
   for (const auto& [model, label] : {std::pair("mlp_lm", "MLP"), {"transformer", "Transformer"}}) {
     for (const auto& [quantity, letters, exponent] :
          {std::tuple("parameters", "N_opt ∝ C^a: a", "0.24"), std::tuple("tokens", "D_opt ∝ C^b: b", "0.76")})
       plan.rows.push_back(
-          {std::string(label) + ", " + letters,
-           exponent,
-           {"train/laws.csv", {{"model", model}, {"quantity", quantity}}, "exponent", Cell::Form::NUMBER, 2},
+          {std::string(label) + ", " + letters, exponent,
+           of_seeds({"train/laws.csv", {{"model", model}, {"quantity", quantity}}, "exponent", Cell::Form::NUMBER, 2},
+                    !scale.full()),
            ""});
     plan.pictures.push_back({std::string("train/scaling_") + model + ".svg",
                              std::string("figure 1, ") + label + ": the loss at each budget, and the power laws"});
@@ -78,21 +80,22 @@ Plan compute(const Scale& scale) {
   const std::string largest = budgets_of(scale).back();
   // Laws of models that know the last few letters only are laws of something else.
   const auto learned = [&](const char* label, const char* model) {
-    Side side = best_loss(label, model, largest);
+    Side side = best_loss(label, model, largest, scale);
     side.cell.form = Cell::Form::PERPLEXITY;
     return Check{side, counted(4, scale)};
   };
   const std::vector<Check> conditions = {learned("Transformer's perplexity", "transformer"),
                                          learned("MLP's perplexity", "mlp_lm")};
-  plan.claims = {{"MLP and Transformer have the same exponents",
-                  {{mlp, transformer, ALIKE, 1, Check::Relation::ALIKE}},
-                  "N_opt ∝ C^a",
-                  conditions},
-                 {"the Transformer has the lower loss",
-                  {{best_loss("Transformer", "transformer", largest), best_loss("MLP", "mlp_lm", largest)}},
-                  "At the minimum of the largest budget's parabola",
-                  conditions},
-                 falls_with_compute(scale)};
+  plan.claims = {
+      {"MLP and Transformer have the same exponents",
+       {{mlp, transformer, ALIKE, 1, Check::Relation::ALIKE}},
+       measured_of("N_opt ∝ C^a", !scale.full()),
+       conditions},
+      {"the Transformer has the lower loss",
+       {{best_loss("Transformer", "transformer", largest, scale), best_loss("MLP", "mlp_lm", largest, scale)}},
+       measured_of("At the minimum of the largest budget's parabola", !scale.full()),
+       conditions},
+      falls_with_compute(scale)};
   plan.commands.push_back(counts_command(scale));
   plan.listings = {COUNTED_LISTING};
   plan.pictures.push_back({"train/loss.svg", "figure 3: the best loss against compute"});
@@ -110,7 +113,7 @@ Plan contexts(const Scale& scale) {
   Plan plan;
   plan.size = scale.full() ? "The paper's width of 16,384 and 10 billion tokens."
                            : "Quick: width 128 in place of 16,384, 200,000 tokens in place of 10 billion, " +
-                                 text_words(scale) + ".";
+                                 text_words(scale) + ". Three seeds.";
   const std::vector<std::string> lengths = scale.full() ? std::vector<std::string>{"3", "7", "15", "31", "63", "127"}
                                                         : std::vector<std::string>{"1", "3", "7", "15", "31", "63"};
   plan.commands = {
@@ -118,13 +121,14 @@ Plan contexts(const Scale& scale) {
        words_of("--what context" + text_options(scale) +
                 (scale.full() ? " --preset paper"
                               : " --widths 128 --tokens 200000 --contexts 1,3,7,15,31,63 --eval-samples 4096"))}};
+  if (!scale.full()) add_seeds(plan);
   for (const std::string& length : lengths) {
     const Cell cell = perplexity_at("mlp_lm", length);
     Cell parameters = cell;
     parameters.column = "parameters";
     parameters.form = Cell::Form::MILLIONS;
     parameters.digits = 3;
-    plan.rows.push_back({"context " + length, "", cell, "", "perplexity"});
+    plan.rows.push_back({"context " + length, "", of_seeds(cell, !scale.full()), "", "perplexity"});
     plan.rows.push_back({"context " + length, "", parameters, "", "parameters, millions"});
   }
   if (!scale.full() && scale.text.empty())
@@ -442,7 +446,7 @@ std::vector<Experiment> mlp_experiments() {
       {"mlp-scaling", MLP_PAPER, "figures 1 and 3", "Loss at fixed compute, and what it is best spent on",
        "The paper: at each budget the loss is about a parabola of log N; MLP and Transformer have the same exponents, "
        "the Transformer the lower loss.",
-       data, "six minutes on two cores", "weeks on a GPU", compute, "an hour or two on two cores", WIKITEXT_2},
+       data, "ten minutes on two cores", "weeks on a GPU", compute, "an hour or two on two cores", WIKITEXT_2},
       {"mlp-neurons", MLP_PAPER, "figures 4 to 7 and 12 to 15, appendix J", "What the first layer's neurons become",
        "The paper: most become n-grams, early, or bags of words, gradually; ℓ1/ℓ2 over time becomes bimodal between 1 "
        "and √15 = 3.87; what remains is sparse in the cosine transform.",

@@ -50,7 +50,8 @@ std::vector<Check> checks_of(const Plan& plan) {
 std::set<std::string> tables_of(const Plan& plan) {
   std::set<std::string> files(plan.tables.begin(), plan.tables.end());
   const auto add = [&](const Cell& cell) {
-    if (cell.file.find('/') != std::string::npos) files.insert(cell.file);
+    if (cell.file.find('/') == std::string::npos) return;  // given, or said
+    files.insert(cell.file);
     files.insert(cell.others.begin(), cell.others.end());
   };
   for (const Row& row : plan.rows) add(row.ours);
@@ -65,11 +66,14 @@ std::set<std::string> tables_of(const Plan& plan) {
 // Words that rows, claims and listings are read from.
 std::set<std::string> logs_of(const Plan& plan) {
   std::set<std::string> files;
-  for (const Row& row : plan.rows)
-    if (row.ours.form == Cell::Form::SAID) files.insert(row.ours.file);
+  const auto add = [&](const Cell& cell) {
+    if (cell.form != Cell::Form::SAID) return;
+    files.insert(cell.file);
+    files.insert(cell.others.begin(), cell.others.end());
+  };
+  for (const Row& row : plan.rows) add(row.ours);
   for (const Check& check : checks_of(plan))
-    for (const Cell& cell : cells_of(check))
-      if (cell.form == Cell::Form::SAID) files.insert(cell.file);
+    for (const Cell& cell : cells_of(check)) add(cell);
   for (const Listing& listing : plan.listings) files.insert(listing.file);
   return files;
 }

@@ -96,36 +96,26 @@ std::string shown_number(const Cell& cell, double x) {
   }
 }
 
-// Of each seed whose file is there, NaN where it did not reach a step.
-std::vector<double> cell_seeds(const Cell& cell, const Finder& find) {
+// How many of a cell's files, one a seed, are there.
+size_t files_found(const Cell& cell, const Finder& find) {
+  const auto is_there = [&](const std::string& file) { return std::filesystem::exists(find(file)); };
+  return static_cast<size_t>(is_there(cell.file)) +
+         static_cast<size_t>(std::count_if(cell.others.begin(), cell.others.end(), is_there));
+}
+
+// Of one of all rows, whatever file they stand in.
+std::vector<double> numbers_of_rows(Cell cell, const Finder& find) {
+  std::vector<std::string> files = {cell.file};
+  files.insert(files.end(), cell.others.begin(), cell.others.end());
   std::vector<double> numbers;
-  for (size_t seed = 0; seed <= cell.others.size(); ++seed) {
-    const Cell one = of_one_seed(cell, seed);
-    const std::optional<WordTable> table = table_of(one, find);
-    if (!table || table->where(cell.where).empty()) continue;
-    const double number = value_of(one, numbers_of(one, *table));
-    if (cell.form == Cell::Form::STEP || !std::isnan(number)) numbers.push_back(number);
+  for (const std::string& file : files) {
+    cell.file = file;
+    const std::optional<WordTable> table = table_of(cell, find);
+    if (!table) continue;
+    const std::vector<double> some = numbers_of(cell, *table);
+    numbers.insert(numbers.end(), some.begin(), some.end());
   }
   return numbers;
-}
-
-// Seeds that were not run, or whose loss is not a number.
-std::string lacking(const Cell& cell, size_t found) {
-  const size_t all = 1 + cell.others.size();
-  if (found >= all) return "";
-  return found == 1 ? ", one seed" : text(", %zu of %zu seeds", found, all);
-}
-
-// Of steps that some seeds did not reach, how many did.
-std::optional<std::string> shown_of_all(const Cell& cell, const Finder& find) {
-  const std::vector<double> numbers = cell_seeds(cell, find);
-  const std::optional<WordTable> first = table_of(cell, find);
-  if (numbers.empty() || !first || numbers_of(cell, *first).empty()) return std::nullopt;
-  const auto missed = std::count_if(numbers.begin(), numbers.end(), [](double x) { return std::isnan(x); });
-  if (missed == 0) return shown_seeds(cell, numbers);
-  if (missed == static_cast<long>(numbers.size())) return shown_step(cell, *first) + lacking(cell, numbers.size());
-  return text("by %lld of %zu seeds only", static_cast<long long>(numbers.size()) - static_cast<long long>(missed),
-              numbers.size());
 }
 
 // The number behind some words of a log, as it stands there.
@@ -143,6 +133,55 @@ std::optional<std::string> said(const Cell& cell, const std::string& path) {
   if (at == std::string::npos) return std::nullopt;
   const std::string number = log.substr(at, log.find_first_not_of("0123456789.-", at) - at);
   return number.empty() ? std::nullopt : std::optional<std::string>(number);
+}
+
+// Of each seed whose file is there, NaN where it did not reach a step.
+std::vector<double> cell_seeds(const Cell& cell, const Finder& find) {
+  std::vector<double> numbers;
+  for (size_t seed = 0; seed <= cell.others.size(); ++seed) {
+    const Cell one = of_one_seed(cell, seed);
+    if (cell.form == Cell::Form::SAID) {
+      const double number = number_in(said(one, find(one.file)).value_or(""));
+      if (!std::isnan(number)) numbers.push_back(number);
+      continue;
+    }
+    const std::optional<WordTable> table = table_of(one, find);
+    if (!table || table->where(cell.where).empty()) continue;
+    const double number = value_of(one, numbers_of(one, *table));
+    if (cell.form == Cell::Form::STEP || !std::isnan(number)) numbers.push_back(number);
+  }
+  return numbers;
+}
+
+// Seeds that were not run, or whose loss is not a number.
+std::string lacking(const Cell& cell, size_t found) {
+  const size_t all = 1 + cell.others.size();
+  if (found >= all) return "";
+  return found == 1 ? ", one seed" : text(", %zu of %zu seeds", found, all);
+}
+
+// "100.0 / 98.2", or one of the two.
+std::optional<std::string> shown_of_rows(const Cell& cell, const Finder& find) {
+  const std::vector<double> numbers = numbers_of_rows(cell, find);
+  if (numbers.empty()) return std::nullopt;
+  const std::string shown =
+      cell.form == Cell::Form::BEST_MEAN
+          ? text("%.1f / %.1f", 100 * *std::max_element(numbers.begin(), numbers.end()), 100 * mean_of(numbers))
+          : shown_number(cell, value_of(cell, numbers));
+  return shown + lacking(cell, files_found(cell, find));
+}
+
+// Of steps that some seeds did not reach, how many did.
+std::optional<std::string> shown_of_all(const Cell& cell, const Finder& find) {
+  const std::vector<double> numbers = cell_seeds(cell, find);
+  if (cell.form == Cell::Form::SAID) return shown_seeds(cell, numbers);
+  const std::optional<WordTable> first = table_of(cell, find);
+  if (numbers.empty() || !first || numbers_of(cell, *first).empty()) return std::nullopt;
+  const auto missed = std::count_if(numbers.begin(), numbers.end(), [](double x) { return std::isnan(x); });
+  if (missed == 0) return shown_seeds(cell, numbers);
+  if (missed == static_cast<long>(numbers.size())) return shown_step(cell, *first) + lacking(cell, numbers.size());
+  return text("by %lld of %zu seeds only", static_cast<long long>(numbers.size()) - static_cast<long long>(missed),
+              numbers.size());
 }
 
 }  // namespace
@@ -194,26 +233,30 @@ std::optional<std::string> shown_seeds(const Cell& cell, const std::vector<doubl
          lacking(cell, numbers.size());
 }
 
+bool lacks_files(const Cell& cell, const Finder& find) {
+  return !cell.file.empty() && files_found(cell, find) < 1 + cell.others.size();
+}
+
 std::optional<std::string> shown_cell(const Cell& cell, const Finder& find) {
-  if (cell.form == Cell::Form::SAID) return said(cell, find(cell.file));
+  if (cell.of_all_rows()) return shown_of_rows(cell, find);
   if (!cell.others.empty()) return shown_of_all(cell, find);
+  if (cell.form == Cell::Form::SAID) return said(cell, find(cell.file));
   const std::optional<WordTable> table = table_of(cell, find);
   if (!table) return std::nullopt;
   const std::vector<double> numbers = numbers_of(cell, *table);
   if (numbers.empty()) return std::nullopt;
   if (cell.form == Cell::Form::STEP) return shown_step(cell, *table);
-  if (cell.form == Cell::Form::BEST_MEAN)
-    return text("%.1f / %.1f", 100 * *std::max_element(numbers.begin(), numbers.end()), 100 * mean_of(numbers));
   const double x = value_of(cell, numbers);
   return std::isfinite(x) ? std::optional<std::string>(shown_number(cell, x)) : std::nullopt;
 }
 
 double cell_number(const Cell& cell, const Finder& find) {
-  if (cell.form == Cell::Form::SAID) return number_in(said(cell, find(cell.file)).value_or(""));
+  if (cell.of_all_rows()) return value_of(cell, numbers_of_rows(cell, find));
   if (!cell.others.empty()) {
     const std::vector<double> numbers = cell_seeds(cell, find);
     return numbers.empty() ? NOT_A_NUMBER : mean_of(numbers);
   }
+  if (cell.form == Cell::Form::SAID) return number_in(said(cell, find(cell.file)).value_or(""));
   const std::optional<WordTable> table = table_of(cell, find);
   return table ? value_of(cell, numbers_of(cell, *table)) : NOT_A_NUMBER;
 }
@@ -224,7 +267,9 @@ std::string distance(const std::string& paper, const std::string& ours) {
   std::vector<std::string> parts;
   for (size_t i = 0; i < theirs.size(); ++i) {
     const std::string word(trim(theirs[i]));
-    const std::optional<double> a = parse_number(word), b = parse_number(trim(here[i]));
+    const std::string_view mean =
+        trim(here[i].substr(0, here[i].find(" (")));  // what its seeds lie between is behind it
+    const std::optional<double> a = parse_number(word), b = parse_number(mean);
     if (!a || !b) return "";
     const size_t point = word.find('.');
     const int digits = point == std::string::npos ? 0 : static_cast<int>(word.size() - point - 1);
