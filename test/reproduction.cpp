@@ -221,6 +221,8 @@ void cells(Test& test) {
              "0.1 (0.0 to 0.2), 2 of 3 seeds");
   test.equal("rows of two files", seeds("c", "x", Cell::Form::BEST_MEAN, {"b.csv"}), "100.0 / 50.0");
   test.equal("of one of them", seeds("c", "x", Cell::Form::MEAN, {"nowhere.csv"}), "75.0, one seed");
+  test.equal("of one that has the row", seeds("c", "x", Cell::Form::MEAN, {"d.csv"}), "75.0, one seed");
+  test.equal("rows without a number", seeds("a, \"b\"", "x", Cell::Form::MEAN, {"d.csv"}), "none");
   const auto number = [&](const std::string& column, Cell::Form form, const std::vector<std::string>& others = {}) {
     return cell_number({"a.csv", {{"name", "c"}}, column, form, 0, others}, find);
   };

@@ -13,7 +13,9 @@ namespace petroglyph {
 namespace {
 
 // Given, or counted: it does not depend on a seed.
-bool is_exact(const Side& side) { return side.cell.file.empty() || side.cell.form == Cell::Form::SAID; }
+bool is_exact(const Side& side) {
+  return side.cell.file.empty() || (side.cell.form == Cell::Form::SAID && side.cell.others.empty());
+}
 
 // How many numbers it should be judged by.
 size_t planned(const Side& side) { return planned_numbers(side.cell); }
@@ -126,7 +128,7 @@ std::vector<std::string> unmet_of(const Claim& claim, const Finder& find) {
 // Whether a side is of several seeds, of which some were not run.
 bool lacks_seeds(const Check& check, const Finder& find) {
   for (const Side* side : {&check.less, &check.more})
-    if (side_numbers(*side, find).size() < planned(*side) || lacks_files(side->cell, find)) return true;
+    if (side_numbers(*side, find).size() < planned(*side) || lacks_rows(side->cell, find)) return true;
   return false;
 }
 

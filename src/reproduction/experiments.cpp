@@ -60,9 +60,10 @@ namespace {
 // What a part left, of another seed; a run of train_regular has its seed in its name: "@parity_check/parity_check-seed-1".
 std::string word_of_seed(const std::string& word, const std::string& seed) {
   if (word[0] != '@') return word;
-  const size_t slash = std::min(word.find('/'), word.size()), named = word.rfind("-seed-1");
+  const std::string first = "-seed-1";
+  const size_t slash = std::min(word.find('/'), word.size()), named = word.rfind(first);
   std::string other = "@" + seed_part(word.substr(1, slash - 1), seed) + word.substr(slash);
-  if (named != std::string::npos && named + 7 == word.size()) other.replace(other.size() - 1, 1, seed);
+  if (named != std::string::npos && named + first.size() == word.size()) other.replace(other.size() - 1, 1, seed);
   return other;
 }
 

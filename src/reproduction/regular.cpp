@@ -316,7 +316,7 @@ Plan clusters(const Scale& scale) {
   for (const auto& [task, label, transitions] :
        {std::tuple("parity_check", "Parity", "2"), std::tuple("cycle_navigation", "Cycle Navigation", "5")})
     plan.rows.push_back({std::string(label) + ": clusters", transitions, said(task, "clusters in that plane: ", 0),
-                         "true are as many as things that a piece of the string can do to the states"});
+                         "the paper's number is that of the things that a piece of the string can do to the states"});
   Claim claim{
       "the vectors fall into as many clusters as there are state transitions: 2 for parity, 5 for cycle navigation",
       {},

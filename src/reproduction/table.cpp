@@ -96,25 +96,23 @@ std::string shown_number(const Cell& cell, double x) {
   }
 }
 
-// How many of a cell's files, one a seed, are there.
-size_t files_found(const Cell& cell, const Finder& find) {
-  const auto is_there = [&](const std::string& file) { return std::filesystem::exists(find(file)); };
-  return static_cast<size_t>(is_there(cell.file)) +
-         static_cast<size_t>(std::count_if(cell.others.begin(), cell.others.end(), is_there));
-}
-
-// Of one of all rows, whatever file they stand in.
-std::vector<double> numbers_of_rows(Cell cell, const Finder& find) {
+// Of one of all rows: those of each file that has some.
+std::vector<std::vector<double>> rows_by_file(Cell cell, const Finder& find) {
   std::vector<std::string> files = {cell.file};
   files.insert(files.end(), cell.others.begin(), cell.others.end());
-  std::vector<double> numbers;
+  std::vector<std::vector<double>> found;
   for (const std::string& file : files) {
     cell.file = file;
     const std::optional<WordTable> table = table_of(cell, find);
-    if (!table) continue;
-    const std::vector<double> some = numbers_of(cell, *table);
-    numbers.insert(numbers.end(), some.begin(), some.end());
+    if (table && !table->where(cell.where).empty()) found.push_back(numbers_of(cell, *table));
   }
+  return found;
+}
+
+std::vector<double> numbers_of_rows(const Cell& cell, const Finder& find) {
+  std::vector<double> numbers;
+  for (const std::vector<double>& some : rows_by_file(cell, find))
+    numbers.insert(numbers.end(), some.begin(), some.end());
   return numbers;
 }
 
@@ -163,12 +161,12 @@ std::string lacking(const Cell& cell, size_t found) {
 // "100.0 / 98.2", or one of the two.
 std::optional<std::string> shown_of_rows(const Cell& cell, const Finder& find) {
   const std::vector<double> numbers = numbers_of_rows(cell, find);
-  if (numbers.empty()) return std::nullopt;
+  if (numbers.empty() || !std::isfinite(mean_of(numbers))) return std::nullopt;
   const std::string shown =
       cell.form == Cell::Form::BEST_MEAN
           ? text("%.1f / %.1f", 100 * *std::max_element(numbers.begin(), numbers.end()), 100 * mean_of(numbers))
           : shown_number(cell, value_of(cell, numbers));
-  return shown + lacking(cell, files_found(cell, find));
+  return shown + lacking(cell, rows_by_file(cell, find).size());
 }
 
 // Of steps that some seeds did not reach, how many did.
@@ -233,8 +231,8 @@ std::optional<std::string> shown_seeds(const Cell& cell, const std::vector<doubl
          lacking(cell, numbers.size());
 }
 
-bool lacks_files(const Cell& cell, const Finder& find) {
-  return !cell.file.empty() && files_found(cell, find) < 1 + cell.others.size();
+bool lacks_rows(const Cell& cell, const Finder& find) {
+  return cell.of_all_rows() && rows_by_file(cell, find).size() < 1 + cell.others.size();
 }
 
 std::optional<std::string> shown_cell(const Cell& cell, const Finder& find) {
@@ -267,8 +265,7 @@ std::string distance(const std::string& paper, const std::string& ours) {
   std::vector<std::string> parts;
   for (size_t i = 0; i < theirs.size(); ++i) {
     const std::string word(trim(theirs[i]));
-    const std::string_view mean =
-        trim(here[i].substr(0, here[i].find(" (")));  // what its seeds lie between is behind it
+    const std::string mean(trim(std::string_view(here[i]).substr(0, here[i].find(" ("))));  // without its seeds' range
     const std::optional<double> a = parse_number(word), b = parse_number(mean);
     if (!a || !b) return "";
     const size_t point = word.find('.');

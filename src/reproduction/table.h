@@ -31,8 +31,8 @@ using Finder = std::function<std::string(const std::string& file)>;
 std::optional<std::string> shown_cell(const Cell& cell, const Finder& find);
 // As a number; NaN where there is none.
 double cell_number(const Cell& cell, const Finder& find);
-// Whether some of a cell's files, of seeds that were not run, are not there.
-bool lacks_files(const Cell& cell, const Finder& find);
+// Whether some files of a cell of all rows, of seeds that were not run, have none.
+bool lacks_rows(const Cell& cell, const Finder& find);
 double mean_of(const std::vector<double>& numbers);
 // The mean of a cell's numbers, the least and the most: "66 (62 to 71)"; and how many there are, where some of its seeds lack.
 // Empty where there are none.
