@@ -25,6 +25,7 @@ std::vector<double> look_ahead(const Experiment& experiment, const Scale& scale,
   if (!conductor.quiet) std::printf("%s: a few steps, to tell how long it takes\n", experiment.name.c_str());
   std::fflush(stdout);
   const std::vector<double> seconds = dry.seconds_of(experiment, scale, begun);
+  if (interrupted()) return {};
   const Plan plan = experiment.plan(scale);
   double all = 0;
   std::string unknown;
