@@ -182,12 +182,20 @@ void same_layers(Test& test) {
                  layers(chunks[c], lengths[l]), layers(their_chunks[c], their_lengths[l]));
 }
 
+const Finder in_place = [](const std::string& file) { return file; };
+
+// A table of three rows, two of the same name, and those of other seeds beside it.
+void write_tables() {
+  write_bytes("a.csv", "name,step_99,last_step,x\n\"a, \"\"b\"\"\",,300,0.25\nc,1200,1300,0.5\nc,7,8,1\n");
+  write_bytes("b.csv", "name,step_99,last_step,x\nc,1000,1300,0\n\"a, \"\"b\"\"\",,300,0\n");
+  write_bytes("d.csv", "name,step_99,last_step,x\n\"a, \"\"b\"\"\",200,300,\n");
+}
+
 void cells(Test& test) {
   const Workplace here;
-  write_bytes("a.csv", "name,step_99,last_step,x\n\"a, \"\"b\"\"\",,300,0.25\nc,1200,1300,0.5\nc,7,8,1\n");
-  const Finder find = [](const std::string& file) { return file; };
+  write_tables();
   const auto shown = [&](const std::string& name, const std::string& column, Cell::Form form, int digits = 2) {
-    return shown_cell({"a.csv", {{"name", name}}, column, form, digits}, find).value_or("none");
+    return shown_cell({"a.csv", {{"name", name}}, column, form, digits}, in_place).value_or("none");
   };
   test.equal("quoted", shown("a, \"b\"", "x", Cell::Form::NUMBER), "0.25");
   test.equal("never", shown("a, \"b\"", "step_99", Cell::Form::STEP), "not in 300");
@@ -198,11 +206,21 @@ void cells(Test& test) {
   test.equal("mean", shown("c", "x", Cell::Form::MEAN), "75.0");
   test.equal("best", shown("c", "x", Cell::Form::BEST), "100.0");
   test.equal("perplexity", shown("c", "x", Cell::Form::PERPLEXITY), "1.65");
-  write_bytes("b.csv", "name,step_99,last_step,x\nc,1000,1300,0\n\"a, \"\"b\"\"\",,300,0\n");
-  write_bytes("d.csv", "name,step_99,last_step,x\n\"a, \"\"b\"\"\",200,300,\n");
+  test.equal("scientific", shown("c", "step_99", Cell::Form::SCIENTIFIC), "1.2e+03");
+  test.equal("millions", shown("c", "step_99", Cell::Form::MILLIONS, 4), "0.0012");
+  test.equal("no such row", shown("d", "x", Cell::Form::NUMBER), "none");
+  test.throws("no such column", "no column y", [&] { shown("c", "y", Cell::Form::NUMBER); });
+  write_bytes("a.csv", "a,b\n1\n");
+  test.throws("a short row", "row 2 has 1 fields, expected 2", [&] { shown("c", "x", Cell::Form::NUMBER); });
+}
+
+// Of one row, or rows, in the files of several seeds.
+void cells_of_seeds(Test& test) {
+  const Workplace here;
+  write_tables();
   const auto seeds = [&](const std::string& name, const char* column, Cell::Form form,
                          const std::vector<std::string>& others) {
-    return shown_cell({"a.csv", {{"name", name}}, column, form, 1, others}, find).value_or("none");
+    return shown_cell({"a.csv", {{"name", name}}, column, form, 1, others}, in_place).value_or("none");
   };
   const auto steps = [&](const std::string& name, const std::vector<std::string>& others) {
     return seeds(name, "step_99", Cell::Form::STEP, others);
@@ -223,25 +241,31 @@ void cells(Test& test) {
   test.equal("of one of them", seeds("c", "x", Cell::Form::MEAN, {"nowhere.csv"}), "75.0, one seed");
   test.equal("of one that has the row", seeds("c", "x", Cell::Form::MEAN, {"d.csv"}), "75.0, one seed");
   test.equal("rows without a number", seeds("a, \"b\"", "x", Cell::Form::MEAN, {"d.csv"}), "none");
+}
+
+void numbers_of_cells(Test& test) {
+  const Workplace here;
+  write_tables();
   const auto number = [&](const std::string& column, Cell::Form form, const std::vector<std::string>& others = {}) {
-    return cell_number({"a.csv", {{"name", "c"}}, column, form, 0, others}, find);
+    return cell_number({"a.csv", {{"name", "c"}}, column, form, 0, others}, in_place);
   };
-  test.equal("as a number: as it stands", number("x", Cell::Form::NUMBER), 0.5);
-  test.equal("as a number: percent", number("x", Cell::Form::PERCENT), 50.0);
-  test.equal("as a number: perplexity", number("x", Cell::Form::PERPLEXITY), std::exp(0.5));
-  test.equal("as a number: best", number("x", Cell::Form::BEST), 100.0);
-  test.equal("as a number: mean", number("x", Cell::Form::MEAN), 75.0);
-  test.equal("as a number: best and mean", number("x", Cell::Form::BEST_MEAN), 75.0);
-  test.equal("as a number: the best row of two files", number("x", Cell::Form::BEST, {"b.csv"}), 100.0);
-  test.equal("as a number: the mean of theirs", number("x", Cell::Form::MEAN, {"b.csv"}), 50.0);
-  test.equal("as a number: steps of seeds", number("step_99", Cell::Form::STEP, {"b.csv"}), 1100.0);
-  test.equal("as a number: percent of seeds", number("x", Cell::Form::PERCENT, {"b.csv"}), 25.0);
-  test.equal("scientific", shown("c", "step_99", Cell::Form::SCIENTIFIC), "1.2e+03");
-  test.equal("millions", shown("c", "step_99", Cell::Form::MILLIONS, 4), "0.0012");
-  test.equal("no such row", shown("d", "x", Cell::Form::NUMBER), "none");
+  test.equal("as it stands", number("x", Cell::Form::NUMBER), 0.5);
+  test.equal("percent", number("x", Cell::Form::PERCENT), 50.0);
+  test.equal("perplexity", number("x", Cell::Form::PERPLEXITY), std::exp(0.5));
+  test.equal("best", number("x", Cell::Form::BEST), 100.0);
+  test.equal("mean", number("x", Cell::Form::MEAN), 75.0);
+  test.equal("best and mean", number("x", Cell::Form::BEST_MEAN), 75.0);
+  test.equal("the best row of two files", number("x", Cell::Form::BEST, {"b.csv"}), 100.0);
+  test.equal("the mean of theirs", number("x", Cell::Form::MEAN, {"b.csv"}), 50.0);
+  test.equal("steps of seeds", number("step_99", Cell::Form::STEP, {"b.csv"}), 1100.0);
+  test.equal("percent of seeds", number("x", Cell::Form::PERCENT, {"b.csv"}), 25.0);
+}
+
+void cells_of_logs(Test& test) {
+  const Workplace here;
   write_bytes("a.log", "a: 5 clusters\nb on 500: clusters: 12, x\nc\n");
   const auto said = [&](const std::string& after, const std::string& words) {
-    return shown_cell({"a.log", {{"", after}}, words, Cell::Form::SAID}, find).value_or("none");
+    return shown_cell({"a.log", {{"", after}}, words, Cell::Form::SAID}, in_place).value_or("none");
   };
   test.equal("said", said("b on", "clusters: "), "12");
   test.equal("not said behind it", said("x\nc", "clusters: "), "none");
@@ -250,13 +274,12 @@ void cells(Test& test) {
   const auto clusters = [&](const std::vector<std::string>& others) {
     return Cell{"a.log", {{"", "b on"}}, "clusters: ", Cell::Form::SAID, 0, others};
   };
-  test.equal("said of seeds", shown_cell(clusters({"b.log"}), find).value_or("none"), "14 (12 to 15)");
-  test.equal("of one of them", shown_cell(clusters({"nowhere.log"}), find).value_or("none"), "12, one seed");
-  test.equal("as a number: said of seeds", cell_number(clusters({"b.log"}), find), 13.5);
-  test.throws("no such column", "no column y", [&] { shown("c", "y", Cell::Form::NUMBER); });
-  write_bytes("a.csv", "a,b\n1\n");
-  test.throws("a short row", "row 2 has 1 fields, expected 2", [&] { shown("c", "x", Cell::Form::NUMBER); });
+  test.equal("said of seeds", shown_cell(clusters({"b.log"}), in_place).value_or("none"), "14 (12 to 15)");
+  test.equal("of one of them", shown_cell(clusters({"nowhere.log"}), in_place).value_or("none"), "12, one seed");
+  test.equal("their mean as a number", cell_number(clusters({"b.log"}), in_place), 13.5);
+}
 
+void distances(Test& test) {
   test.equal("further", distance("2.70", "2.9512"), "+0.25");
   test.equal("nearer", distance("100.0 / 89.3", "100.0 / 88.1"), "±0.0 / −1.2");
   test.equal("whole", distance("200", "155"), "−45");
@@ -751,6 +774,13 @@ void program(Test& test, const std::string& programs) {
       wait_until("[ -d runs/dry-quick-copy-curves ]") + "kill -INT $child; wait $child; echo status $?; ls runs");
   test.check("an interrupted try ends all, and leaves nothing",
              tried.says("status 130") && !tried.says("copy-lengths") && !tried.says("dry-quick"), tried.output);
+  const Outcome measured = shell.script("'" + programs + "/reproduce' run copy-curves --evening & child=$!; " +
+                                        wait_until("[ -d runs/measured-evening-copy-curves ]") +
+                                        "kill -INT $child; wait $child; echo status $?; ls runs");
+  test.check("an interrupted estimate says no time, and leaves nothing",
+             measured.says("status 130") && measured.says("a few steps, to tell") && !measured.says("of training") &&
+                 !measured.says("measured-evening"),
+             measured.output);
   shell.script("mkdir -p runs/dry-quick-copy-curves.mine");
   expect("a dry run", "run copy-pre-norm --dry-run", 0, "works");
   test.check("takes nothing away that is not its own",
@@ -888,6 +918,10 @@ int main(int argc, char** argv) {
   test.run("experiment table", experiment_table);
   test.run("layers of table 3", same_layers);
   test.run("cells", cells);
+  test.run("cells of seeds", cells_of_seeds);
+  test.run("numbers of cells", numbers_of_cells);
+  test.run("cells of logs", cells_of_logs);
+  test.run("distances", distances);
   test.run("other seeds", other_seeds);
   test.run("sizes", sizes);
   test.run("time left", time_left);

@@ -291,9 +291,9 @@ TypeSizes type_sizes(const Scale& scale) {
             16384};
   if (scale.evening())
     return {"An embedding of 128 in place of 512, widths to 8,192 in place of 16,384, " + text_words(scale) +
-                ", 20,000 steps of 1,024 windows in place of 10 billion tokens. One seed.",
+                ", 5,000 steps of 1,024 windows in place of 10 billion tokens. One seed.",
             " --preset tiny",
-            "20000",
+            "5000",
             contexts,
             {512, 2048, 8192},
             15,

@@ -519,11 +519,11 @@ std::vector<Experiment> regular_experiments() {
       {"regular-probabilities", REGULAR_PAPER, "table 2", "Parity of bits that are not evenly 0 and 1",
        "The paper: whatever the probability of a 1, RegularGPT and the RNN are right; the Transformer is so only where "
        "it has learned. Accuracy, percent.",
-       "", "ten minutes on two cores", "hours on a GPU", probabilities, "an hour or two on two cores"},
+       "", "ten minutes on two cores", "hours on a GPU", probabilities, "four hours on two cores"},
       {"regular-text", REGULAR_PAPER, "table 3", "Perplexity of texts longer than those of the training",
        "The paper: KERPLE and ALiBi keep their perplexity, T5 loses some; RegularGPT keeps it as far as the depth that "
        "it has learned reaches. C / K: chunk and thickness.",
-       text, "a quarter of an hour on two cores", "days on a GPU", extrapolation, "an hour or two on two cores",
+       text, "a quarter of an hour on two cores", "days on a GPU", extrapolation, "two or three hours on two cores",
        WIKITEXT_2},
       {"regular-clusters", REGULAR_PAPER, "figure 3", "What the layers make of a string: clusters",
        "The paper: the vectors fall into as many clusters as there are state transitions: 2 for parity, 5 for cycle "
