@@ -144,8 +144,9 @@ Plan contexts(const Scale& scale) {
 std::string dct_size(const Scale& scale) {
   if (scale.full()) return "The paper's depths, 16 heads of 4 frequencies, a context of 2,048.";
   const std::string small =
-      "width 64, 4 heads of 4 frequencies, a context of 64 in place of 2,048, " + text_words(scale);
-  return scale.evening() ? "The paper's depths; 6e7 tokens in place of 2e9 to 6e9, " + small + "."
+      "width 64, 4 heads of 4 frequencies, a context of 64 in place of 2,048, one rate for both, 2e-3, " +
+      text_words(scale);
+  return scale.evening() ? "The paper's depths; 6e7 tokens in place of 2e9 to 6e9, " + small + ". One seed."
                          : "Quick: " + small + ". Three seeds.";
 }
 
