@@ -225,15 +225,25 @@ LengthRun paper_run(const std::string& part, int length, const std::string& mode
           " --width 192 --layers 12 --lr 5e-4 --stop-at 0.99 --batch " + std::to_string(batch) + settings};
 }
 
-// The last run of these models with the other seeds.
-void add_other_seeds(std::vector<LengthRun>& runs, const std::string& models) {
-  const LengthRun first = runs.back();
+// The same with the other seeds.
+void add_other_seeds(std::vector<LengthRun>& runs, const LengthRun& first) {
   for (const std::string& seed : OTHER_SEEDS) {
     runs.push_back(first);
     runs.back().part = seed_part(first.part, seed);
-    runs.back().models = models;
     runs.back().settings += " --seed " + seed;
   }
+}
+
+void add_with_seeds(std::vector<LengthRun>& runs, const LengthRun& first) {
+  runs.push_back(first);
+  add_other_seeds(runs, first);
+}
+
+// The run of some of its models.
+LengthRun only(LengthRun run, const std::string& models, const std::string& part = "") {
+  run.models = models;
+  if (!part.empty()) run.part = part;
+  return run;
 }
 
 LengthRun beside(LengthRun run) { return run.beside = true, run; }
@@ -248,19 +258,22 @@ std::vector<LengthRun> evening_length_runs() {
   for (const std::string seed : {"1", "2", "3"})
     runs.push_back(paper_run("seed" + seed, 16, quadratic, PAPER_BATCH,
                              " --steps 500 --eval-samples 64 --eval-every 1 --seed " + seed));
-  runs.push_back(paper_run("linear16", 16, linear, PAPER_BATCH, every5));
-  add_other_seeds(runs, linear);
+  add_with_seeds(runs, paper_run("linear16", 16, linear, PAPER_BATCH, every5));
   for (const int length : {32, 64}) {
-    runs.push_back(paper_run("whole" + std::to_string(length), length, FOUR_MODELS, PAPER_BATCH, every5));
-    add_other_seeds(runs, quadratic);
+    const LengthRun whole = paper_run("whole" + std::to_string(length), length, FOUR_MODELS, PAPER_BATCH, every5);
+    runs.push_back(whole);
+    add_other_seeds(runs, only(whole, quadratic));
+    if (length == 32) add_other_seeds(runs, only(whole, linear, "linear32"));
   }
   for (const int length : {32, 64}) {
-    runs.push_back(
-        beside(paper_run("length" + std::to_string(length), length, FOUR_MODELS, 32, " --steps 1000" + every20)));
-    add_other_seeds(runs, length == 32 ? FOUR_MODELS : quadratic);
+    const LengthRun tenth =
+        beside(paper_run("length" + std::to_string(length), length, FOUR_MODELS, 32, " --steps 1000" + every20));
+    runs.push_back(tenth);
+    add_other_seeds(runs, length == 32 ? tenth : only(tenth, quadratic));
   }
-  runs.push_back(paper_run("length128", 128, FOUR_MODELS, 32, " --steps 1000" + every20));
-  add_other_seeds(runs, quadratic);
+  const LengthRun longer = paper_run("length128", 128, FOUR_MODELS, 32, " --steps 1000" + every20);
+  runs.push_back(longer);
+  add_other_seeds(runs, only(longer, quadratic));
   runs.push_back(paper_run("length256", 256, quadratic, 32, papers + every20));
   runs.push_back(paper_run("linear256", 256, linear, 32, papers + every20));
   const std::string every10 = papers + " --eval-samples 64 --eval-every 10";
@@ -273,11 +286,10 @@ std::vector<LengthRun> length_runs(const Scale& scale) {
   if (scale.evening()) return evening_length_runs();
   std::vector<LengthRun> runs;
   if (scale.quick())
-    for (const int length : {8, 16, 24, 32}) {
-      runs.push_back({"length" + std::to_string(length), length, FOUR_MODELS, QUICK_BATCH,
+    for (const int length : {8, 16, 24, 32})
+      add_with_seeds(runs,
+                     {"length" + std::to_string(length), length, FOUR_MODELS, QUICK_BATCH,
                       " --width 64 --layers 4 --lr 1e-3 --steps 500 --eval-samples 128 --eval-every 5 --stop-at 0.99"});
-      add_other_seeds(runs, FOUR_MODELS);
-    }
   if (scale.full())
     for (const int length : {16, 32, 64, 128, 256})
       runs.push_back(paper_run("length" + std::to_string(length), length, FOUR_MODELS, PAPER_BATCH,
@@ -384,7 +396,7 @@ Plan lengths(const Scale& scale) {
     plan.size =
         "The paper's models and rate; to 64 letters its batch of 320; at 128 and 256 batch 32, evaluated every 20 "
         "steps; to 128 letters at most 1,000 steps in place of 2,000. Three seeds of CausalRN and Transformer to 128 "
-        "letters, of the linear models at 16 and, with batch 32, at 32: the mean, the first and the last to arrive. "
+        "letters, of the linear models at 16 and 32: the mean, the first and the last to arrive. "
         "Beside the figure: 32 and 64 letters with batch 32, and at 128 the linear models with 320 and 2,000 steps.";
   const std::vector<LengthRun> runs = length_runs(scale);
   for (const LengthRun& run : runs)
