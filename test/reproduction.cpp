@@ -585,7 +585,7 @@ Kept judged_run() {
               "name,step_99,last_step,share\none,40,40,0.25\ntwo,,50,0.3\nthree,,50,0.6\nfour,,50,0.2\nnever,,50,1\n"
               "none,,50,0\n");
   Kept kept;
-  kept.find = [](const std::string& file) { return file; };
+  kept.find = in_place;
   kept.record.commands = {{"a", "./train_copy", 1, true, {{"one", "0123"}}}};
   return kept;
 }
@@ -729,13 +729,18 @@ void grids(Test& test) {
   test.check("in HTML", html_page(page).find("<td class=\"number not-run\">not run</td>") != std::string::npos);
 }
 
-void program(Test& test, const std::string& programs) {
-  const Shell shell(programs + "/reproduce");
-  const auto expect = [&](const std::string& name, const std::string& arguments, int status, const std::string& words) {
+// Checks how the program ends, and that it says some words.
+auto expecting(Test& test, const Shell& shell) {
+  return [&](const std::string& name, const std::string& arguments, int status, const std::string& words) {
     const Outcome outcome = shell.run(arguments);
     test.check(name, outcome.status == status && outcome.says(words),
                text("status %d, said: ", outcome.status) + outcome.output);
   };
+}
+
+void program(Test& test, const std::string& programs) {
+  const Shell shell(programs + "/reproduce");
+  const auto expect = expecting(test, shell);
   expect("help", "", 0, "report");
   expect("list", "list", 0, "copy-pre-norm");
   expect("list one", "list copy-pre-norm", 0, "./train_copy --compare pre-norm=exact");
@@ -769,6 +774,20 @@ void program(Test& test, const std::string& programs) {
   expect("none of two", "run mlp-context mlp-neurons --evening", 2,
          "none of these 2 experiments can be run: none has a plan of this size");
   expect("no evening", "run mlp-context --evening", 2, "mlp-context --evening: has none, expected --quick or --full");
+  shell.script("mkdir -p runs/dry-quick-copy-curves.mine");
+  expect("a dry run", "run copy-pre-norm --dry-run", 0, "works");
+  test.check("takes nothing away that is not its own",
+             std::filesystem::exists(shell.file("runs/dry-quick-copy-curves.mine")));
+  shell.script("mkdir -p runs/reproduce-quick-copy-curves; echo '{}' > runs/reproduce-quick-copy-curves/record.json");
+  expect("a damaged record", "list", 1, "runs/reproduce-quick-copy-curves/record.json: expected a key");
+  shell.script("rm -r runs");
+  expect("a report of nothing", "report", 0, "saved runs/report/index.html (0 of ");
+}
+
+// Ctrl-C within a dry run, an estimate and a run.
+void program_interrupted(Test& test, const std::string& programs) {
+  const Shell shell(programs + "/reproduce");
+  const auto expect = expecting(test, shell);
   const Outcome tried = shell.script(
       "'" + programs + "/reproduce' run copy-curves copy-lengths --dry-run & child=$!; " +
       wait_until("[ -d runs/dry-quick-copy-curves ]") + "kill -INT $child; wait $child; echo status $?; ls runs");
@@ -781,14 +800,6 @@ void program(Test& test, const std::string& programs) {
              measured.says("status 130") && measured.says("a few steps, to tell") && !measured.says("of training") &&
                  !measured.says("measured-evening"),
              measured.output);
-  shell.script("mkdir -p runs/dry-quick-copy-curves.mine");
-  expect("a dry run", "run copy-pre-norm --dry-run", 0, "works");
-  test.check("takes nothing away that is not its own",
-             std::filesystem::exists(shell.file("runs/dry-quick-copy-curves.mine")));
-  shell.script("mkdir -p runs/reproduce-quick-copy-curves; echo '{}' > runs/reproduce-quick-copy-curves/record.json");
-  expect("a damaged record", "list", 1, "runs/reproduce-quick-copy-curves/record.json: expected a key");
-  shell.script("rm -r runs");
-  expect("a report of nothing", "report", 0, "saved runs/report/index.html (0 of ");
   const Outcome outcome =
       shell.script("'" + programs + "/reproduce' run copy-pre-norm --threads 1 & child=$!; " +
                    wait_for_lines("runs/reproduce-quick-copy-pre-norm.train/pre-norm-exact/log.csv", 3) +
@@ -939,5 +950,6 @@ int main(int argc, char** argv) {
   test.run("pages", [&] { pages(test, programs); });
   test.run("dry runs", [&] { dry_runs(test, programs); });
   test.run("program", [&] { program(test, programs); });
+  test.run("program interrupted", [&] { program_interrupted(test, programs); });
   return test.finish();
 }

@@ -225,6 +225,13 @@ LengthRun paper_run(const std::string& part, int length, const std::string& mode
           " --width 192 --layers 12 --lr 5e-4 --stop-at 0.99 --batch " + std::to_string(batch) + settings};
 }
 
+// The run of some of its models.
+LengthRun only(LengthRun run, const std::string& models, const std::string& part = "") {
+  run.models = models;
+  if (!part.empty()) run.part = part;
+  return run;
+}
+
 // The same with the other seeds.
 void add_other_seeds(std::vector<LengthRun>& runs, const LengthRun& first) {
   for (const std::string& seed : OTHER_SEEDS) {
@@ -234,16 +241,10 @@ void add_other_seeds(std::vector<LengthRun>& runs, const LengthRun& first) {
   }
 }
 
-void add_with_seeds(std::vector<LengthRun>& runs, const LengthRun& first) {
+// A run, and these of its models with the other seeds.
+void add_with_seeds(std::vector<LengthRun>& runs, const LengthRun& first, const std::string& models) {
   runs.push_back(first);
-  add_other_seeds(runs, first);
-}
-
-// The run of some of its models.
-LengthRun only(LengthRun run, const std::string& models, const std::string& part = "") {
-  run.models = models;
-  if (!part.empty()) run.part = part;
-  return run;
+  add_other_seeds(runs, only(first, models));
 }
 
 LengthRun beside(LengthRun run) { return run.beside = true, run; }
@@ -258,22 +259,18 @@ std::vector<LengthRun> evening_length_runs() {
   for (const std::string seed : {"1", "2", "3"})
     runs.push_back(paper_run("seed" + seed, 16, quadratic, PAPER_BATCH,
                              " --steps 500 --eval-samples 64 --eval-every 1 --seed " + seed));
-  add_with_seeds(runs, paper_run("linear16", 16, linear, PAPER_BATCH, every5));
+  add_with_seeds(runs, paper_run("linear16", 16, linear, PAPER_BATCH, every5), linear);
   for (const int length : {32, 64}) {
     const LengthRun whole = paper_run("whole" + std::to_string(length), length, FOUR_MODELS, PAPER_BATCH, every5);
-    runs.push_back(whole);
-    add_other_seeds(runs, only(whole, quadratic));
+    add_with_seeds(runs, whole, quadratic);
     if (length == 32) add_other_seeds(runs, only(whole, linear, "linear32"));
   }
   for (const int length : {32, 64}) {
     const LengthRun tenth =
-        beside(paper_run("length" + std::to_string(length), length, FOUR_MODELS, 32, " --steps 1000" + every20));
-    runs.push_back(tenth);
-    add_other_seeds(runs, length == 32 ? tenth : only(tenth, quadratic));
+        paper_run("length" + std::to_string(length), length, FOUR_MODELS, 32, " --steps 1000" + every20);
+    add_with_seeds(runs, beside(tenth), length == 32 ? FOUR_MODELS : quadratic);
   }
-  const LengthRun longer = paper_run("length128", 128, FOUR_MODELS, 32, " --steps 1000" + every20);
-  runs.push_back(longer);
-  add_other_seeds(runs, only(longer, quadratic));
+  add_with_seeds(runs, paper_run("length128", 128, FOUR_MODELS, 32, " --steps 1000" + every20), quadratic);
   runs.push_back(paper_run("length256", 256, quadratic, 32, papers + every20));
   runs.push_back(paper_run("linear256", 256, linear, 32, papers + every20));
   const std::string every10 = papers + " --eval-samples 64 --eval-every 10";
@@ -289,7 +286,8 @@ std::vector<LengthRun> length_runs(const Scale& scale) {
     for (const int length : {8, 16, 24, 32})
       add_with_seeds(runs,
                      {"length" + std::to_string(length), length, FOUR_MODELS, QUICK_BATCH,
-                      " --width 64 --layers 4 --lr 1e-3 --steps 500 --eval-samples 128 --eval-every 5 --stop-at 0.99"});
+                      " --width 64 --layers 4 --lr 1e-3 --steps 500 --eval-samples 128 --eval-every 5 --stop-at 0.99"},
+                     FOUR_MODELS);
   if (scale.full())
     for (const int length : {16, 32, 64, 128, 256})
       runs.push_back(paper_run("length" + std::to_string(length), length, FOUR_MODELS, PAPER_BATCH,

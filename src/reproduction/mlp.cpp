@@ -454,7 +454,7 @@ std::vector<Experiment> mlp_experiments() {
        data, "a minute on two cores", "days on a GPU", neurons},
       {"mlp-types", MLP_PAPER, "figure 11", "Types of neurons against context and width",
        "The paper: the shares of the types are about the same in different settings; a long context changes them most.",
-       data, "five minutes on two cores", "weeks on a GPU", types, "an hour or two on two cores", WIKITEXT_2},
+       data, "five minutes on two cores", "weeks on a GPU", types, "an hour on two cores", WIKITEXT_2},
       {"mlp-context", MLP_PAPER, "figure 10", "Perplexity and parameters against the context",
        "The paper: parameters grow with the context, which makes long ones impractical for an MLP.", data,
        "a minute on two cores", "weeks on a GPU", contexts},
