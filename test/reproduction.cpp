@@ -135,12 +135,8 @@ void experiment_table(Test& test) {
         for (const Plot::Curve& curve : plot.curves)
           for (const auto& point : curve.points) made(point.second);
       for (const Claim& claim : plan.claims)
-        for (const std::vector<Check>* checks : {&claim.checks, &claim.conditions})
-          for (const Check& check : *checks)
-            for (const Side* side : {&check.less, &check.more}) {
-              made(side->cell);
-              for (const Cell& cell : side->plus) made(cell);
-            }
+        for (const std::vector<Cell>& cells : {cells_of(claim), cells_of(claim.conditions)})
+          for (const Cell& cell : cells) made(cell);
       test.check(experiment.name + ": every file is of a part", known);
       test.equal(experiment.name + ": every variant and length is of its command", missed, "");
       for (const Command& command : plan.commands)
@@ -435,6 +431,9 @@ std::vector<Judged> judged_by_one_run() {
       {{"the other way", {{loss("two"), loss("one")}}, "Note"},
        "contradicted at reduced scale",
        "two 2.0 is not below one 1.0. Note"},
+      {{"numbers beside", {{loss("one"), loss("two")}}, "Note", {}, false, {step("one"), loss("three"), step("two")}},
+       "confirmed at reduced scale",
+       "one 1.0 < two 2.0. Note; one 20; two not in 300"},
       {{"too near", {{loss("one"), loss("two"), 1, 3}}},
        "not confirmed",
        "one 1.0, within the spread of seeds of two 2.0"},
@@ -505,7 +504,7 @@ std::vector<Judged> judged_by_seeds() {
            "three by 1 of 2 seeds only is not below one 30 (20 to 40)"},
           {{"two of three seeds", {{more_steps("one"), more_steps("three")}}},
            "not confirmed",
-           "one 30 (20 to 40), 2 of 3 seeds < three by 1 of 2 seeds only; 1 not of all seeds"},
+           "one 30 (20 to 40), 2 of 3 seeds < three by 1 of 2 seeds only, 3 planned; 1 not of all seeds"},
           {{"alike: means of seeds", {{shares("one"), shares("two"), 1.3, 1, ALIKE}}},
            "confirmed at reduced scale",
            one + " is within 1.3 × " + two},

@@ -132,6 +132,15 @@ bool lacks_seeds(const Check& check, const Finder& find) {
   return false;
 }
 
+// With the numbers that belong to it: "Steps to 99 %; last accuracy, % 97.1".
+std::string remark_of(const Claim& claim, const Finder& find) {
+  std::vector<std::string> parts;
+  if (!claim.remark.empty()) parts.push_back(claim.remark);
+  for (const Side& side : claim.beside)
+    if (!side_numbers(side, find).empty()) parts.push_back(shown(side, find));
+  return join(parts, "; ");
+}
+
 // Of many comparisons those that fail are named.
 Judgement judge(const Claim& claim, const Finder& find) {
   constexpr size_t NAMED = 3;
@@ -163,7 +172,8 @@ Judgement judge(const Claim& claim, const Finder& find) {
   judgement.missing += few_seeds;
   judgement.why += (judgement.why.empty() || named.empty() ? "" : ": ") + join(named, "; ");
   if (!judgement.decided) judgement.why = unmet[0] + (unmet.size() > 1 ? ", and others" : "") + ". " + judgement.why;
-  if (!claim.remark.empty()) judgement.why += ". " + claim.remark;
+  const std::string remark = remark_of(claim, find);
+  if (!remark.empty()) judgement.why += ". " + remark;
   return judgement;
 }
 
@@ -174,14 +184,13 @@ bool reads(const DoneCommand& command, const std::string& folder) {
                      [&](const std::string& word) { return (word + "/").rfind(folder + "/", 0) == 0; });
 }
 
-// The parts whose numbers a claim compares, and of what has no weights of its own those that it was made from.
+// The parts whose numbers a claim shows, and of what has no weights of its own those that it was made from.
 std::set<std::string> parts_behind(const Claim& claim, const Record& record) {
   std::set<std::string> parts;
-  for (const Check& check : claim.checks)
-    for (const Cell& cell : cells_of(check)) {
-      parts.insert(cell.file.substr(0, cell.file.find_first_of("/.")));
-      for (const std::string& other : cell.others) parts.insert(other.substr(0, other.find('/')));
-    }
+  for (const Cell& cell : cells_of(claim)) {
+    parts.insert(cell.file.substr(0, cell.file.find_first_of("/.")));
+    for (const std::string& other : cell.others) parts.insert(other.substr(0, other.find('/')));
+  }
   const std::string folder = folder_of(record.experiment, record.scale);
   for (const DoneCommand& command : record.commands)
     if (parts.count(command.part) == 1 && command.weights.empty())

@@ -92,26 +92,21 @@ struct Check {
   Relation relation = Relation::BELOW;
 };
 
-// What is measured of both sides.
-inline std::vector<Cell> cells_of(const Check& check) {
-  std::vector<Cell> cells;
-  for (const Side* side : {&check.less, &check.more}) {
-    if (!side->cell.file.empty()) cells.push_back(side->cell);
-    cells.insert(cells.end(), side->plus.begin(), side->plus.end());
-  }
-  return cells;
-}
-
 // What a paper says, and the comparisons of measured numbers that it comes down to.
 struct Claim {
   std::string says;
   std::vector<Check> checks;
-  std::string remark = {};  // what has to be known beside the verdict
+  std::string remark = {};  // what has to be known beside the verdict; numbers of ours in it are `beside`
   // What must hold before anything is decided: that a model has learned what the claim is about. One that knows nothing would
   // confirm many.
   std::vector<Check> conditions = {};
-  bool small = false;  // by a smaller model than the paper's at every size of the plan
+  bool small = false;             // by a smaller model than the paper's at every size of the plan
+  std::vector<Side> beside = {};  // measured numbers that the remark ends with; those that are not there are left out
 };
+
+// The measured numbers of comparisons; of a claim those of its checks and of what stands beside them.
+std::vector<Cell> cells_of(const std::vector<Check>& checks);
+std::vector<Cell> cells_of(const Claim& claim);
 
 // A figure of ours, drawn from numbers that several runs left.
 struct Plot {

@@ -41,6 +41,28 @@ Cell of_seeds(Cell cell, bool several) {
   return cell;
 }
 
+namespace {
+
+void add_cells(std::vector<Cell>& cells, const Side& side) {
+  if (!side.cell.file.empty()) cells.push_back(side.cell);
+  cells.insert(cells.end(), side.plus.begin(), side.plus.end());
+}
+
+}  // namespace
+
+std::vector<Cell> cells_of(const std::vector<Check>& checks) {
+  std::vector<Cell> cells;
+  for (const Check& check : checks)
+    for (const Side* side : {&check.less, &check.more}) add_cells(cells, *side);
+  return cells;
+}
+
+std::vector<Cell> cells_of(const Claim& claim) {
+  std::vector<Cell> cells = cells_of(claim.checks);
+  for (const Side& side : claim.beside) add_cells(cells, side);
+  return cells;
+}
+
 size_t planned_numbers(const Cell& cell) { return cell.of_all_rows() ? 1 : 1 + cell.others.size(); }
 
 Cell of_one_seed(const Cell& cell, size_t seed) {

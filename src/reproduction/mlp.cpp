@@ -256,15 +256,14 @@ Plan neurons(const Scale& scale) {
       plan.rows.push_back({label, "", share(column, step), "", "step " + step + ", %"});
   const bool stories = !scale.full() && scale.text.empty();
   if (stories) {
-    plan.rows[1].remark =
-        "n-grams come, as in the paper, though fewer than on WikiText-2, where they are 89 % (docs/mlps.md)";
+    plan.rows[1].remark = "n-grams come, as in the paper, though fewer than on WikiText-2 (docs/mlps.md)";
     plan.rows[3].remark = "none: 15 characters are two or three words, and a bag of letters probably tells little";
   }
   const std::string measured = measured_of(stories ? "Stories" : "Text", scale.quick());
   const Cell ngrams = share("ngram", steps), bags = share("bag_of_words", steps);
   plan.claims = {{"most neurons become n-grams or bags of words",
                   {{{"", {}, 50}, {"n-grams and bags of words, %", ngrams, 0, {bags}}}},
-                  measured + (stories ? "; on WikiText-2 89 % are n-grams (docs/mlps.md)" : "")},
+                  measured + (stories ? "; on WikiText-2 most are (docs/mlps.md)" : "")},
                  {"some become bags of words", {{{"", {}, 0}, {"bags of words, %", bags}}}, measured}};
   plan.pictures = pictures_of_neurons();
   plan.listings = {{"Figures 13 and 14: the words behind neurons", "neurons/words.txt", ""}};

@@ -37,13 +37,13 @@ std::string listed(const Listing& listing, const std::string& path) {
   return words;
 }
 
-// Of all claims, their conditions among them.
-std::vector<Check> checks_of(const Plan& plan) {
-  std::vector<Check> checks;
+// Of all claims, their conditions and what stands beside them.
+std::vector<Cell> claimed_cells(const Plan& plan) {
+  std::vector<Cell> cells;
   for (const Claim& claim : plan.claims)
-    for (const std::vector<Check>* some : {&claim.checks, &claim.conditions})
-      checks.insert(checks.end(), some->begin(), some->end());
-  return checks;
+    for (const std::vector<Cell>& some : {cells_of(claim), cells_of(claim.conditions)})
+      cells.insert(cells.end(), some.begin(), some.end());
+  return cells;
 }
 
 // Those that rows, plots and claims are read from, and those that the plan names.
@@ -58,8 +58,7 @@ std::set<std::string> tables_of(const Plan& plan) {
   for (const Plot& plot : plan.plots)
     for (const Plot::Curve& curve : plot.curves)
       for (const auto& point : curve.points) add(point.second);
-  for (const Check& check : checks_of(plan))
-    for (const Cell& cell : cells_of(check)) add(cell);
+  for (const Cell& cell : claimed_cells(plan)) add(cell);
   return files;
 }
 
@@ -72,8 +71,7 @@ std::set<std::string> logs_of(const Plan& plan) {
     files.insert(cell.others.begin(), cell.others.end());
   };
   for (const Row& row : plan.rows) add(row.ours);
-  for (const Check& check : checks_of(plan))
-    for (const Cell& cell : cells_of(check)) add(cell);
+  for (const Cell& cell : claimed_cells(plan)) add(cell);
   for (const Listing& listing : plan.listings) files.insert(listing.file);
   return files;
 }

@@ -178,8 +178,9 @@ std::optional<std::string> shown_of_all(const Cell& cell, const Finder& find) {
   const auto missed = std::count_if(numbers.begin(), numbers.end(), [](double x) { return std::isnan(x); });
   if (missed == 0) return shown_seeds(cell, numbers);
   if (missed == static_cast<long>(numbers.size())) return shown_step(cell, *first) + lacking(cell, numbers.size());
-  return text("by %lld of %zu seeds only", static_cast<long long>(numbers.size()) - static_cast<long long>(missed),
-              numbers.size());
+  const size_t planned = planned_numbers(cell);
+  return text("by %zu of %zu seeds only", numbers.size() - static_cast<size_t>(missed), numbers.size()) +
+         (numbers.size() < planned ? text(", %zu planned", planned) : "");
 }
 
 }  // namespace
