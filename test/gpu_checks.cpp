@@ -733,6 +733,7 @@ void add_linear_attention_rows(std::vector<Row>& rows) {
         rows.push_back(linear_attention_row({1, 147, 1, width, causal, normalized, IDENTITY, 0}));
       for (const int T : {1, 2, 16, 63, 64, 65, 96, 97, 143, 144, 145, 288, 300})
         rows.push_back(linear_attention_row({2, T, T % 2 + 1, 5, causal, normalized, ELU, 0}));
+      rows.push_back(linear_attention_row({1, 40, 1, 32, causal, normalized, IDENTITY, 0}));  // few, in whole vectors
       rows.push_back(linear_attention_row({1, 146, 1, 1027, causal, normalized, IDENTITY, 0}));  // chains are cut
       rows.back().once = true;
     }
