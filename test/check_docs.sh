@@ -43,12 +43,12 @@ consistent() {
   done
 }
 
-# The weights that a command left, in the folder where it ran: printed, of some of its runs, or all that were recorded.
+# The weights that a command left, in the folder where it ran: printed, of some of its runs or parts, or all that were recorded.
 weights_left() { # EXPECTED
   case "$1" in
   all) cat runs/*/record.json | hashes ;;
   *=*) for one in ${1//,/ }; do
-      echo "${one%%=*}=$(./inspect info "$(ls -d runs/*/"${one%%=*}")" | sed -n 's/^weights *//p')"
+      echo "${one%%=*}=$(./inspect info "$(ls -d runs/*/"${one%%=*}" runs/*."${one%%=*}" 2> /dev/null)" | sed -n 's/^weights *//p')"
     done | paste -sd, ;;
   *) sed -n 's/^weights //p' said | tail -n 1 ;;
   esac

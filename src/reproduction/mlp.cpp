@@ -351,7 +351,10 @@ std::vector<Plot> plots_of_types(const TypeSizes& sizes) {
 std::vector<Claim> claims_on_types(const TypeSizes& sizes, const Scale& scale) {
   constexpr double ALIKE = 1.3;
   const double spread = scale.quick() ? 1.5 : 1;
-  const std::string measured = measured_of(scale.quick() ? "n-grams, % of 64 neurons" : "n-grams, %", sizes.seeds);
+  const std::string measured = measured_of(std::string("n-grams, %") + (scale.quick()     ? " of 64 neurons"
+                                                                        : scale.evening() ? " of 128 neurons"
+                                                                                          : ""),
+                                           sizes.seeds);
   const auto of_width = [&](int width) {
     return Side{text("width %d", width), share_of({sizes.context, width}, "ngram", sizes)};
   };
