@@ -1038,6 +1038,7 @@ class OtherPrograms {
       test_.check(std::string("leaves ") + name, exists(std::string("runs/m/neurons/") + name));
     const std::string types = read_bytes(shell.file("runs/m/neurons/types.csv"));
     test_.equal("a row for each step", std::count(types.begin(), types.end(), '\n'), 6);
+    large_slices(shell, types);
     shell.script(
         "for f in best previous; do cp runs/m/snapshots/step-1.safetensors runs/m/$f.safetensors; done;"
         "rm runs/m/snapshots/step-1.safetensors");
@@ -1059,6 +1060,26 @@ class OtherPrograms {
     expect(shell, "an empty folder", "neurons empty", 1, "empty: no .safetensors file in this folder or its snapshots");
     shell.script("cp runs/m/model.safetensors cut; truncate -s 2000 cut");
     expect(shell, "a cut file", "neurons cut", 1, "cut: ");
+  }
+
+  // The mean in the last row of types.csv is that of the neurons' own counts, which are those of their norms.
+  void large_slices(const Shell& shell, const std::string& types) {
+    std::istringstream rows(read_bytes(shell.file("runs/m/neurons/neurons.csv")));
+    std::string row, field;
+    std::getline(rows, row);
+    double sum = 0;
+    int neurons = 0, counted = 0;
+    for (; std::getline(rows, row); ++neurons) {
+      std::istringstream fields(row);
+      std::vector<double> numbers;
+      while (std::getline(fields, field, ',')) numbers.push_back(std::atof(field.c_str()));
+      sum += numbers[10];
+      const double largest = *std::max_element(numbers.begin() + 11, numbers.begin() + 11 + 8);
+      for (int t = 0; t < 8; ++t) counted += numbers[11 + t] > 0.4 * largest;
+    }
+    test_.equal("large slices, of their norms", sum, static_cast<double>(counted));
+    const std::string last = types.substr(types.rfind(',') + 1);
+    test_.check("their mean", std::abs(std::atof(last.c_str()) - sum / neurons) < 1e-4 && sum >= neurons, last);
   }
 
   void scaling() {

@@ -614,6 +614,23 @@ void claims(Test& test) {
   test.equal("not run at all", named(claims_of(JUDGED, {}), "holds").verdict, "not run");
 }
 
+// Each is counted under its verdict.
+void tally(Test& test) {
+  std::vector<PageClaim> claims;
+  int counted = 0;
+  for (const Judged& judged : all_judged()) {
+    claims.emplace_back();
+    claims.back().verdict = judged.verdict.empty() ? "not run" : judged.verdict;
+  }
+  std::istringstream words(tally_of(claims).substr(tally_of(claims).find(':')));
+  for (std::string word; words >> word;) counted += std::atoi(word.c_str());
+  test.equal("all verdicts are counted", counted, static_cast<int>(claims.size()));
+  claims = {PageClaim(), PageClaim(), PageClaim()};
+  claims[0].verdict = claims[2].verdict = "not decided";
+  claims[1].verdict = "confirmed";
+  test.equal("in words", tally_of(claims), "3 claims: 1 confirmed, 2 not decided.");
+}
+
 void claims_of_larger_runs(Test& test) {
   const Workplace here;
   const Kept kept = judged_run();
@@ -938,6 +955,7 @@ int main(int argc, char** argv) {
   test.run("running", [&] { running(test, programs); });
   test.run("claims", [](Test& group) {
     claims(group);
+    tally(group);
     claims_of_larger_runs(group);
     claims_of_all_sizes(group);
   });

@@ -60,9 +60,9 @@ void NeuronSettings::declare(Options& options) {
   options.add("rows", &rows, 1, 1 << 16, "channels of the embedding that are drawn");
   options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(),
               "which neurons are drawn, and the random vectors");
-  options.add(
-      "large", &large, 0, 1e9,
-      "slice norms are sorted by how many are above this (the paper: 0.01); 0: above --low of the neuron's largest");
+  options.add("large", &large, 0, 1e9,
+              "a slice is large, which is counted and sorted by, above this norm (the paper: 0.01); 0: above --low of "
+              "the neuron's largest");
   options.section("Words");
   options.add("word-neurons", &word_neurons, 0, 1 << 16, "neurons of each kind whose words are listed");
   options.add("keywords", &keywords, 1, 1000, "words of a bag of words");
@@ -210,6 +210,7 @@ class NeuronReport {
   std::vector<size_t> neurons_of(NeuronType type, size_t most) const;
   std::vector<size_t> sorted_by_slices(const Snapshot& snapshot) const;
   int large_slices(const NeuronMeasures& measures) const;
+  double mean_large_slices(const Snapshot& snapshot) const;
   void draw_weights(Figure& figure, const std::string& title, const std::vector<double>& weight, const char* x,
                     int columns) const;
 
@@ -240,7 +241,8 @@ std::vector<const Snapshot*> NeuronReport::three_steps() const {
   return chosen;
 }
 
-// Figure 4, left.
+// Figure 4, left. Beside the types how many slices are large, which they depend on: n-gram is a matter of shares of the context, and
+// a neuron that reads its last five tokens is none of 7 and one of 31.
 void NeuronReport::show_types() {
   std::printf("%d neurons, context %d, embedding %d\n%-12s", E_, T_, E_, "");
   std::string csv = "step";
@@ -248,7 +250,8 @@ void NeuronReport::show_types() {
     std::printf(" %13s", TYPE_TITLES[type]);
     csv += std::string(",") + name_of(static_cast<NeuronType>(type));
   }
-  csv += "\n";
+  std::printf(" %13s", "large slices");
+  csv += ",large_slices\n";
   std::vector<double> steps;
   std::vector<std::vector<double>> shares(NEURON_TYPES);
   for (const Snapshot& s : snapshots_) {
@@ -261,7 +264,9 @@ void NeuronReport::show_types() {
       std::printf(" %11.1f %%", 100 * shares[type].back());
       csv += "," + cell_text(shares[type].back());
     }
-    csv += "\n";
+    const double large = mean_large_slices(s);
+    std::printf(" %13.2f", large);
+    csv += "," + cell_text(large) + "\n";
   }
   std::printf("\n");
   output_.save("types.csv", csv);
@@ -326,6 +331,12 @@ int NeuronReport::large_slices(const NeuronMeasures& measures) const {
   const std::vector<double> norms = absolute ? measures.norms : relative_norms(measures.norms);
   const double limit = absolute ? settings_.large : settings_.rules.strict.low;
   return static_cast<int>(std::count_if(norms.begin(), norms.end(), [&](double norm) { return norm > limit; }));
+}
+
+double NeuronReport::mean_large_slices(const Snapshot& snapshot) const {
+  double sum = 0;
+  for (const NeuronMeasures& measures : snapshot.measures) sum += large_slices(measures);
+  return sum / E_;
 }
 
 std::vector<size_t> NeuronReport::sorted_by_slices(const Snapshot& snapshot) const {

@@ -251,6 +251,18 @@ PageClaim judged(const Experiment& experiment, const std::string& says, const st
 
 }  // namespace
 
+// The best first, as in Judgement::verdict.
+std::string tally_of(const std::vector<PageClaim>& claims) {
+  std::vector<std::string> counts;
+  for (const char* verdict : {"confirmed", "confirmed at reduced scale", "not confirmed", "contradicted",
+                              "contradicted at reduced scale", "not decided", "not run"}) {
+    const auto count =
+        std::count_if(claims.begin(), claims.end(), [&](const PageClaim& claim) { return claim.verdict == verdict; });
+    if (count > 0) counts.push_back(text("%td %s", count, verdict));
+  }
+  return text("%zu claims: ", claims.size()) + join(counts, ", ") + ".";
+}
+
 std::vector<PageClaim> claims_of(const Experiment& experiment, const std::vector<Kept>& kept) {
   std::vector<PageClaim> lines;
   for (const Claim& claim : experiment.plan({}).claims) lines.push_back(judged(experiment, claim.says, kept));

@@ -263,7 +263,7 @@ Plan neurons(const Scale& scale) {
   const Cell ngrams = share("ngram", steps), bags = share("bag_of_words", steps);
   plan.claims = {{"most neurons become n-grams or bags of words",
                   {{{"", {}, 50}, {"n-grams and bags of words, %", ngrams, 0, {bags}}}},
-                  measured + (stories ? "; on WikiText-2 most are (docs/mlps.md)" : "")},
+                  measured + (stories ? "; on WikiText-2 most of 64 are, of 128 fewer than half (docs/mlps.md)" : "")},
                  {"some become bags of words", {{{"", {}, 0}, {"bags of words, %", bags}}}, measured}};
   plan.pictures = pictures_of_neurons();
   plan.listings = {{"Figures 13 and 14: the words behind neurons", "neurons/words.txt", ""}};

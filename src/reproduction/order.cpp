@@ -86,7 +86,7 @@ Plan questions(const Scale& scale) {
   Plan plan;
   plan.size =
       "Models of width 64 with random weights; sequences of 48 tokens and permutations of all but their last. A "
-      "distance is relative to the outputs' norm; what is equal is apart by rounding, about 1e-7. Three seeds.";
+      "distance is relative to the outputs' norm; what is equal is apart by rounding, by 3e-6 at most. Three seeds.";
   plan.commands = {{"ask", "inspect", words_of("positions --trials 20 --steps " + std::to_string(asked_steps(scale))),
                     Command::Kind::NAMES}};
   add_seeds(plan);

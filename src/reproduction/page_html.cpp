@@ -102,7 +102,7 @@ std::string section_html(const PageSection& section) {
 // All claims in one table.
 std::string html_claims(const Page& page) {
   if (page.claims.empty()) return "";
-  std::string out = tag("h2", "What the papers claim") + "\n", paper;
+  std::string out = tag("h2", "What the papers claim") + "\n" + tag("p", tally_of(page.claims)) + "\n", paper;
   for (const PageClaim& claim : page.claims) {
     if (claim.paper != paper)
       out += (paper.empty() ? "" : "</table></div>\n") + tag("h3", markup_text(claim.paper)) +

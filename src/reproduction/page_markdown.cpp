@@ -72,7 +72,7 @@ std::string section_markdown(const PageSection& section) {
 // All claims in one table.
 std::string markdown_claims(const Page& page) {
   if (page.claims.empty()) return "";
-  std::string out = "## What the papers claim\n\n", paper;
+  std::string out = "## What the papers claim\n\n" + tally_of(page.claims) + "\n\n", paper;
   for (const PageClaim& claim : page.claims) {
     if (claim.paper != paper)
       out += (paper.empty() ? "" : "\n") + ("**" + markdown_text(claim.paper)) +
