@@ -14,14 +14,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ASAN 1
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define ASAN 1
-#endif
-#ifdef ASAN
+#include "address_sanitizer.h"
+
+#if ASAN
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
@@ -96,7 +91,7 @@ class Fiber {
   Fiber& operator=(const Fiber&) = delete;
   ~Fiber() {
     if (mapping_ == nullptr) return;
-#ifdef ASAN
+#if ASAN
     ASAN_UNPOISON_MEMORY_REGION(stack_, STACK_BYTES);
 #endif
     munmap(mapping_, mapped_);
@@ -105,7 +100,7 @@ class Fiber {
   // Leaves this fiber, which is running, for another; comes back when something switches to this one.
   void switch_to(Fiber& to) {
     left_ = this;
-#ifdef ASAN
+#if ASAN
     __sanitizer_start_switch_fiber(&fake_stack_, to.stack_, to.size_);
 #endif
 #ifdef OWN_SWITCH
@@ -118,7 +113,7 @@ class Fiber {
 
   // The sanitizer tells what stack was left: so the caller's becomes known.
   static void arrived([[maybe_unused]] void* fake_stack) {
-#ifdef ASAN
+#if ASAN
     __sanitizer_finish_switch_fiber(fake_stack, &left_->stack_, &left_->size_);
 #endif
   }
@@ -457,7 +452,7 @@ void enter_fiber() {
 // ---- Shared memory: first the launch's part, then the kernel's arrays in the order in which threads come to them ----
 
 void protect_gap([[maybe_unused]] size_t begin, [[maybe_unused]] size_t end) {
-#ifdef ASAN
+#if ASAN
   ASAN_POISON_MEMORY_REGION(block.shared + begin, end - begin);
 #endif
 }
@@ -478,7 +473,7 @@ unsigned char* add_shared(const char* name, size_t bytes, size_t alignment) {
 }
 
 void forget_shared() {
-#ifdef ASAN
+#if ASAN
   ASAN_UNPOISON_MEMORY_REGION(block.shared, SHARED_BYTES);
 #endif
   block.shared_ranges.clear();
@@ -492,7 +487,7 @@ void fill_shared() {
 }
 
 void check_shared() {
-#ifndef ASAN
+#if !ASAN
   for (size_t i = 0; i < block.shared_ranges.size(); ++i) {
     const SharedRange& range = block.shared_ranges[i];
     const unsigned char* gap = block.shared + range.end;

@@ -12,13 +12,7 @@
 #include <memory>
 #include <new>
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ASAN 1
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define ASAN 1
-#endif
+#include "address_sanitizer.h"
 
 using Operation = std::function<void()>;
 
@@ -53,7 +47,7 @@ namespace cuda_on_host {
 namespace {
 
 // Under AddressSanitizer each allocation is a heap block of its own with the sanitizer's guards.
-#ifdef ASAN
+#if ASAN
 constexpr size_t GUARD = 0;
 #else
 constexpr size_t GUARD = 256;

@@ -8,20 +8,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "address_sanitizer.h"
 #include "check.h"
 
 namespace petroglyph {
 namespace {
 
 using cuda_on_host::Order;
-
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool ASAN = true;
-#elif defined(__has_feature)
-constexpr bool ASAN = __has_feature(address_sanitizer);
-#else
-constexpr bool ASAN = false;
-#endif
 
 constexpr unsigned ALL = ~0u;
 

@@ -1,0 +1,10 @@
+// ASAN: 1 in a build with the address sanitizer, which has to know of each stack and each device memory that is not its own; else 0.
+#pragma once
+
+#if defined(__SANITIZE_ADDRESS__)  // g++
+#define ASAN 1
+#elif defined(__has_feature)  // clang++
+#define ASAN __has_feature(address_sanitizer)
+#else
+#define ASAN 0
+#endif
