@@ -721,6 +721,45 @@ class OtherPrograms {
                 few.substr(0, 24));
   }
 
+  // What a run says of other lengths when it has trained, its checkpoint says again; a model that cannot read them is refused.
+  void lengths_of_a_checkpoint(const Shell& shell, const std::string& train) {
+    const std::string lengths = " --evaluate-lengths 4,16,20 --length-windows 9 ";
+    const Outcome trained =
+        shell.script(train + "--name l --model transformer --position alibi --width 8 --layers 1 --heads 1 " +
+                     "--data other.txt --val other.txt --context 8 --batch 2 --steps 2 --eval-samples 2 " +
+                     "--sample-length 0 --threads 1" + lengths);
+    const auto tested = [&](int windows) {  // as runs/l has it
+      const std::vector<std::string> values =
+          split(split(read_bytes(shell.file("runs/l/lengths.csv")), '\n').at(1), ',');
+      std::string lines;
+      for (const auto& [column, length] : {std::pair(1, 4), {2, 16}, {3, 20}})
+        lines += petroglyph::text("the last of %d tokens: perplexity %.2f, %d windows\n", length,
+                                  std::atof(values.at(column).c_str()), windows);
+      return lines;
+    };
+    const Outcome again = shell.script(train + "--evaluate runs/l --data other.txt" + lengths);
+    test_.check("of other lengths, as after the training", trained.status == 0 && again.says(tested(9)), again.output);
+    shell.script(train + "--resume --name l --length-windows 200");
+    const Outcome more =
+        shell.script(train + "--evaluate runs/l --data other.txt --evaluate-lengths 4,16,20 --length-windows 200");
+    test_.check("in more windows, when it goes on", more.says(tested(200)), more.output);
+    const auto refused = [&](const char* name, const std::string& arguments, const std::string& words) {
+      const Outcome outcome = shell.script(train + arguments);
+      test_.check(name, outcome.status == 1 && outcome.says(words), outcome.output);
+    };
+    refused("more than the text has", "--evaluate runs/l --data other.txt --evaluate-lengths 4,5000",
+            "other.txt: 333 tokens are less than a window of 5000 and its next token");
+    refused("more than it has positions for", "--evaluate runs/t --data other.txt --evaluate-lengths 9",
+            "--evaluate-lengths 9: runs/t has positions for windows of 8 tokens");
+    shell.script(
+        train +
+        "--name once --model mlp_lm --width 8 --embedding 4 --data other.txt --val other.txt --context 8 --batch 2 "
+        "--steps 1 --eval-samples 2 --sample-length 0 --threads 1");
+    refused(
+        "of one that answers once", "--evaluate runs/once --data other.txt --evaluate-lengths 4",
+        "--evaluate-lengths: runs/once: a model that answers once reads windows of 8 tokens and of no other length");
+  }
+
   // Sizes and tokenizer from a file, and its loss on another text.
   void of_a_checkpoint(const Shell& shell) {
     write_bytes(shell.file("other.txt"), std::string(300, 'a') + "One day he went to the old house.");
@@ -737,6 +776,7 @@ class OtherPrograms {
     };
     refused("with what it does not need", "--evaluate runs/t --data other.txt --model rnn",
             "--model rnn: does nothing with --evaluate runs/t");
+    lengths_of_a_checkpoint(shell, train);
     refused("a part beside a file", "--data other.txt --val other.txt --val-part 0.3",
             "--val-part 0.3: does nothing with --val other.txt");
     refused("a form without a file", "--format text", "--format text: does nothing without --data");

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "math/random.h"
+#include "tasks/last_token.h"
 #include "train/checkpoint.h"
 #include "train/device.h"
 #include "train/optimizer.h"
@@ -40,34 +41,94 @@ int context_of(const TextRunSettings& given, const RunState& state, const Model&
   return std::min(model.longest(), learned > 0 ? learned : 1024);
 }
 
+// A checkpoint, and the text that it is held against.
+class Evaluation {
+ public:
+  explicit Evaluation(const TextRunSettings& given);
+
+  void show_whole() const;    // all of the text
+  void show_lengths() const;  // --evaluate-lengths
+
+ private:
+  Measures measure(const Task& task, int samples, int at_once) const;
+
+  const TextSettings& text_settings_;
+  const RunSettings& settings_;
+  const int64_t most_;  // windows of the whole
+  const SafetensorsFile file_;
+  const RunState state_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::shared_ptr<const Corpus> text_;
+  std::unique_ptr<Ops> ops_;
+  std::unique_ptr<Model> model_;
+  bool once_ = false;  // answers once a window
+  int context_ = 0;
+};
+
+Evaluation::Evaluation(const TextRunSettings& given)
+    : text_settings_(given.text_settings),
+      settings_(given.settings),
+      most_(given.options.given("eval-samples") ? given.settings.eval_samples : int64_t(1) << 24),
+      file_(checkpoint_path(given.text_settings.evaluate)),
+      state_(read_run_state(file_)),
+      tokenizer_(load_tokenizer(file_, state_)) {
+  const TextSource& source = text_settings_.source;
+  if (source.replace) tokenizer_ = replacing(std::move(tokenizer_));
+  text_ = open_corpus(source.data, *tokenizer_, token_format(source.format));
+  ops_ = make_device(settings_.device, settings_.threads);
+  model_ = load_model(file_, state_, *ops_);
+  const Json* const readout = state_.config.find("readout");
+  once_ = model_->window() > 0 || (readout && readout->string() == "last");
+  context_ = context_of(given, state_, *model_);
+  const int longest = text_settings_.longest_length();
+  if (longest == 0) return;
+  if (once_)
+    throw Error("--evaluate-lengths: " + text_settings_.evaluate + ": a model that answers once reads windows of " +
+                counted(context_, "token") + " and of no other length");
+  if (longest > model_->longest())
+    throw Error(text("--evaluate-lengths %d: %s has positions for windows of %d tokens", longest,
+                     text_settings_.evaluate.c_str(), model_->longest()));
+  LastToken(*text_, source.data, longest, longest, 1);  // whether the text is long enough
+}
+
+Measures Evaluation::measure(const Task& task, int samples, int at_once) const {
+  Optimizer unused(model_->parameters, *ops_, {});
+  Trainer trainer(*model_, task, unused, *ops_, settings_.seed, settings_.batch, 1);
+  Progress progress(0, samples, after_a_while(settings_.quiet, "window"));
+  const Measures measures = trainer.evaluate(task, 0, samples, at_once, &progress).value();
+  progress.finish();
+  return measures;
+}
+
+void Evaluation::show_whole() const {
+  const std::string& name = text_settings_.source.data;
+  const LanguageModeling task(text_, name, text_, name, context_, settings_.batch,
+                              once_ ? Targets::LAST : Targets::ALL);
+  const int samples = static_cast<int>(std::min(most_, task.evaluation_samples()));
+  const Measures measures = measure(task, samples, 0);
+  std::printf("%s, step %s, on %s: %s of %s\n%s\n", state_.model.c_str(), with_commas(state_.step).c_str(),
+              name.c_str(), counted(samples, "window").c_str(), counted(context_, "token").c_str(),
+              text_measures(measures, characters_a_target(task, *tokenizer_, settings_.seed, samples)).c_str());
+}
+
+// As after a training.
+void Evaluation::show_lengths() const {
+  for (const int length : text_settings_.lengths) {
+    const LastToken last(*text_, text_settings_.source.data, length, text_settings_.longest_length(),
+                         text_settings_.length_windows);
+    const int at_once = std::max(1, static_cast<int>(int64_t(settings_.batch) * context_ / std::max(length, context_)));
+    std::printf("the last of %s: perplexity %.2f, %s\n", counted(length, "token").c_str(),
+                std::exp(measure(last, last.windows(), at_once).loss), counted(last.windows(), "window").c_str());
+  }
+}
+
 }  // namespace
 
 void evaluate_checkpoint(const TextRunSettings& given) {
-  const TextSource& source = given.text_settings.source;
-  const RunSettings& settings = given.settings;
-  if (source.data.empty()) throw UsageError("--evaluate: on which text? (--data FILE)");
-  const SafetensorsFile file(checkpoint_path(given.text_settings.evaluate));
-  const RunState state = read_run_state(file);
-  auto tokenizer = load_tokenizer(file, state);
-  if (source.replace) tokenizer = replacing(std::move(tokenizer));
-  const std::shared_ptr<const Corpus> text = open_corpus(source.data, *tokenizer, token_format(source.format));
-  const auto ops = make_device(settings.device, settings.threads);
-  const auto model = load_model(file, state, *ops);
-  const Json* const readout = state.config.find("readout");
-  const bool once = model->window() > 0 || (readout && readout->string() == "last");
-  const int context = context_of(given, state, *model);
-  const LanguageModeling task(text, source.data, text, source.data, context, settings.batch,
-                              once ? Targets::LAST : Targets::ALL);
-  const int64_t most = given.options.given("eval-samples") ? settings.eval_samples : int64_t(1) << 24;
-  const int samples = static_cast<int>(std::min(most, task.evaluation_samples()));
-  Optimizer unused(model->parameters, *ops, {});
-  Trainer trainer(*model, task, unused, *ops, settings.seed, settings.batch, 1);
-  Progress progress(0, samples, after_a_while(settings.quiet, "window"));
-  const Measures measures = trainer.evaluate(task, 0, samples, 0, &progress).value();
-  progress.finish();
-  std::printf("%s, step %s, on %s: %s of %s\n%s\n", state.model.c_str(), with_commas(state.step).c_str(),
-              source.data.c_str(), counted(samples, "window").c_str(), counted(context, "token").c_str(),
-              text_measures(measures, characters_a_target(task, *tokenizer, settings.seed, samples)).c_str());
+  if (given.text_settings.source.data.empty()) throw UsageError("--evaluate: on which text? (--data FILE)");
+  const Evaluation evaluation(given);
+  evaluation.show_whole();
+  evaluation.show_lengths();
 }
 
 }  // namespace petroglyph

@@ -42,10 +42,11 @@ void TextSettings::declare(Options& options) {
   options.add("epochs", &epochs, 0, 1 << 20, "times through the text, in place of --steps; 0: --steps counts");
   options
       .add("evaluate-lengths", &lengths, 1, 1 << 24,
-           "perplexity of the last token of windows of these lengths, after training: lengths.csv, lengths.svg")
+           "perplexity of the last token of windows of these lengths, after training: lengths.csv, lengths.svg; with "
+           "--evaluate of its checkpoint")
       .distinct()
       .may_not_vary();
-  options.add("length-windows", &length_windows, 1, 1 << 24, "windows of each such length").may_not_vary();
+  options.add("length-windows", &length_windows, 1, 1 << 24, "windows of each such length").may_not_vary().may_differ();
   options
       .add("evaluate", &evaluate,
            "trains nothing: the loss of this checkpoint or run on all of --data, with its own sizes and tokenizer")
@@ -118,8 +119,8 @@ void TextRunSettings::parse(const std::vector<std::string>& words) {
     refuse_without("format", "data", !text_settings.source.data.empty());
     refuse_without("length-windows", "evaluate-lengths", !text_settings.lengths.empty());
   }
-  options.only_beside("evaluate", {"data", "format", "replace", "context", "batch", "eval-samples", "seed", "device",
-                                   "threads", "quiet"});
+  options.only_beside("evaluate", {"data", "format", "replace", "context", "batch", "eval-samples", "evaluate-lengths",
+                                   "length-windows", "seed", "device", "threads", "quiet"});
 }
 
 void TextRunSettings::apply_preset() {
