@@ -451,8 +451,8 @@ Plan extrapolation(const Scale& scale) {
   plan.size =
       scale.full()
           ? "The paper's sizes, one seed in place of three."
-          : std::string(scale.evening() ? "" : "Quick: ") +
-                "a context of 64 in place of 512 and lengths an eighth of the paper's, chunks of 12, 24, 32 and 48 in "
+          : std::string(scale.evening() ? "A" : "Quick: a") +
+                " context of 64 in place of 512 and lengths an eighth of the paper's, chunks of 12, 24, 32 and 48 in "
                 "place of 32, 64, 128 and 256, which need as many layers at each length, a third of the thickness, "
                 "width 64, a rate of 2e-3 in place of 6e-4, " +
                 (scale.evening() ? "40,000 steps of 16 windows in place of 50,000 of 32, one seed in place of three"
@@ -477,7 +477,7 @@ Plan extrapolation(const Scale& scale) {
           ? " --width 768 --layers 12 --heads 12 --norm affine --gelu tanh --embedding-deviation 0.02 --tied-head "
             "--context 512 --batch 32 --steps 50000 --lr 6e-4 --eval-every "
             "2000 --evaluate-lengths 512,1024,2048,4096,8192 --length-windows 1000 --sample-length 0"
-      : scale.evening() ? small + " --steps 40000 --eval-every 10000" + lengths + "500 --sample-length 0"
+      : scale.evening() ? small + " --steps 40000 --eval-every 10000" + lengths + "8000 --sample-length 0"
                         : small + " --steps 2500 --eval-every 500" + lengths + "128 --sample-length 0";
   plan.commands = {{"train", "train_text", words_of("--compare " + list + text_options(scale) + settings)}};
   if (of_stories(scale)) add_seeds(plan);
@@ -523,7 +523,7 @@ std::vector<Experiment> regular_experiments() {
       {"regular-text", REGULAR_PAPER, "table 3", "Perplexity of texts longer than those of the training",
        "The paper: KERPLE and ALiBi keep their perplexity, T5 loses some; RegularGPT keeps it as far as the depth that "
        "it has learned reaches. C / K: chunk and thickness.",
-       text, "a quarter of an hour on two cores", "days on a GPU", extrapolation, "two or three hours on two cores",
+       text, "a quarter of an hour on two cores", "days on a GPU", extrapolation, "one to three hours on two cores",
        WIKITEXT_2},
       {"regular-clusters", REGULAR_PAPER, "figure 3", "What the layers make of a string: clusters",
        "The paper: the vectors fall into as many clusters as there are state transitions: 2 for parity, 5 for cycle "
