@@ -50,6 +50,7 @@ class Evaluation {
   void show_lengths() const;  // --evaluate-lengths
 
  private:
+  void check_lengths() const;
   Measures measure(const Task& task, int samples, int at_once) const;
 
   const TextSettings& text_settings_;
@@ -80,15 +81,19 @@ Evaluation::Evaluation(const TextRunSettings& given)
   const Json* const readout = state_.config.find("readout");
   once_ = model_->window() > 0 || (readout && readout->string() == "last");
   context_ = context_of(given, state_, *model_);
+  if (!text_settings_.lengths.empty()) check_lengths();
+}
+
+// Whether the model can read windows as long as the longest, and the text has one.
+void Evaluation::check_lengths() const {
   const int longest = text_settings_.longest_length();
-  if (longest == 0) return;
   if (once_)
     throw Error("--evaluate-lengths: " + text_settings_.evaluate + ": a model that answers once reads windows of " +
                 counted(context_, "token") + " and of no other length");
   if (longest > model_->longest())
     throw Error(text("--evaluate-lengths %d: %s has positions for windows of %d tokens", longest,
                      text_settings_.evaluate.c_str(), model_->longest()));
-  LastToken(*text_, source.data, longest, longest, 1);  // whether the text is long enough
+  LastToken(*text_, text_settings_.source.data, longest, longest, 1);  // throws where it has none
 }
 
 Measures Evaluation::measure(const Task& task, int samples, int at_once) const {
