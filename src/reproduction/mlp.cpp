@@ -291,13 +291,14 @@ TypeSizes type_sizes(const Scale& scale) {
             16384};
   if (scale.evening())
     return {"An embedding of 128 in place of 512, widths to 8,192 in place of 16,384, " + text_words(scale) +
-                ", 5,000 steps of 1,024 windows in place of 10 billion tokens. One seed.",
+                ", 5,000 steps of 1,024 windows in place of 10 billion tokens. Three seeds.",
             " --preset tiny",
             "5000",
             contexts,
             {512, 2048, 8192},
             15,
-            2048};
+            2048,
+            true};
   return {"Quick: an embedding of 64, widths to 1,024 in place of 16,384, " + text_words(scale) +
               ", 3,000 steps of 256 windows. Three seeds.",
           " --preset small",
@@ -329,6 +330,11 @@ std::vector<TypedModel> typed_models(const TypeSizes& sizes) {
 Cell share_of(const TypedModel& model, const char* type, const TypeSizes& sizes) {
   return of_seeds({neurons_of(model.part()) + "/types.csv", {{"step", sizes.steps}}, type, Cell::Form::PERCENT, 1},
                   sizes.seeds);
+}
+
+// Of how many tokens a neuron makes something, on average.
+Cell large_slices_of(const TypedModel& model, const TypeSizes& sizes) {
+  return of_seeds({neurons_of(model.part()) + "/types.csv", {{"step", sizes.steps}}, "large_slices"}, sizes.seeds);
 }
 
 std::vector<Plot> plots_of_types(const TypeSizes& sizes) {
@@ -367,7 +373,11 @@ std::vector<Claim> claims_on_types(const TypeSizes& sizes, const Scale& scale) {
         {of_width(sizes.widths[one]), of_width(sizes.widths[other]), ALIKE, spread, Check::Relation::ALIKE});
   // Apart for certain, which no widths are.
   const double apart = ALIKE * spread;
-  Claim longer{"a long context changes them, more than a width does", alike.checks, measured};
+  Claim longer{"a long context changes them, more than a width does", alike.checks,
+               measured + "; an n-gram has up to 2 large slices of 7, 5 of 15, 12 of 31"};
+  for (const int context : sizes.contexts)
+    longer.beside.push_back(
+        {text("large slices, context %d", context), large_slices_of({context, sizes.width}, sizes)});
   for (Check& check : longer.checks) check.factor = apart, check.spread = 1;
   longer.checks.insert(longer.checks.begin(), {of_context(sizes.contexts[1]), of_context(sizes.contexts[2]), apart, 1,
                                                Check::Relation::APART});
@@ -391,6 +401,9 @@ Plan types(const Scale& scale) {
     for (const TypedModel& model : models)
       plan.rows.push_back({text("context %d, width %d", model.context, model.width), "", share_of(model, type, sizes),
                            "", std::string(label) + ", %"});
+  for (const TypedModel& model : models)
+    plan.rows.push_back({text("context %d, width %d", model.context, model.width), "", large_slices_of(model, sizes),
+                         "", "large slices"});
   plan.plots = plots_of_types(sizes);
   plan.claims = claims_on_types(sizes, scale);
   return plan;
@@ -456,7 +469,7 @@ std::vector<Experiment> mlp_experiments() {
        data, "a minute on two cores", "days on a GPU", neurons},
       {"mlp-types", MLP_PAPER, "figure 11", "Types of neurons against context and width",
        "The paper: the shares of the types are about the same in different settings; a long context changes them most.",
-       data, "five minutes on two cores", "weeks on a GPU", types, "an hour on two cores", WIKITEXT_2},
+       data, "five minutes on two cores", "weeks on a GPU", types, "one to three hours on two cores", WIKITEXT_2},
       {"mlp-context", MLP_PAPER, "figure 10", "Perplexity and parameters against the context",
        "The paper: parameters grow with the context, which makes long ones impractical for an MLP.", data,
        "a minute on two cores", "weeks on a GPU", contexts},
