@@ -61,8 +61,8 @@ void NeuronSettings::declare(Options& options) {
   options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(),
               "which neurons are drawn, and the random vectors");
   options.add("large", &large, 0, 1e9,
-              "a slice is large, which is counted and sorted by, above this norm (the paper: 0.01); 0: above --low of "
-              "the neuron's largest");
+              "slices above this norm are large, by the number of which neurons are sorted (the paper: 0.01); 0: those "
+              "above --low of the neuron's largest");
   options.section("Words");
   options.add("word-neurons", &word_neurons, 0, 1 << 16, "neurons of each kind whose words are listed");
   options.add("keywords", &keywords, 1, 1000, "words of a bag of words");
