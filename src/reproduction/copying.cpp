@@ -266,7 +266,8 @@ std::vector<LengthRun> evening_length_runs() {
   for (const int length : {32, 64}) {
     const LengthRun whole = paper_run("whole" + std::to_string(length), length, FOUR_MODELS, PAPER_BATCH, every5);
     add_with_seeds(runs, whole, quadratic);
-    if (length == 32) add_other_seeds(runs, only(whole, linear, "linear32"));
+    add_other_seeds(runs,
+                    length == 32 ? only(whole, linear, "linear32") : only(whole, "linear_causal_rn", "whole-linear64"));
   }
   for (const int length : {32, 64}) {
     const LengthRun tenth =
@@ -399,8 +400,8 @@ Plan lengths(const Scale& scale) {
     plan.size =
         "The paper's models and rate; to 64 letters its batch of 320; at 128 and 256 batch 32, evaluated every 20 "
         "steps; to 128 letters at most 1,000 steps in place of 2,000. Three seeds of CausalRN and Transformer to 128 "
-        "letters, of the linear models at 16 and 32 and with batch 32 at 64: the mean, the first and the last to "
-        "arrive. "
+        "letters, of the Linear CausalRN to 64, of the Linear Transformer to 32 and with batch 32 to 64: the mean, the "
+        "first and the last to arrive. "
         "Beside the figure: 32 and 64 letters with batch 32, and at 128 the linear models with 320 and 2,000 steps.";
   const std::vector<LengthRun> runs = length_runs(scale);
   for (const LengthRun& run : runs)
