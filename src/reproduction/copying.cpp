@@ -155,6 +155,7 @@ Claim curves_are_alike(const Scale& scale) {
 }
 
 Plan curves(const Scale& scale) {
+  constexpr ModelSize::Counts BLOCKS = ModelSize::Counts::BLOCKS;
   const CopySizes sizes = scale.evening() ? CopySizes{CURVES_EVENING_SIZE, CURVES_EVENING} : sizes_of(scale);
   Plan plan = ablation(sizes, {{"causal_rn", "CausalRN"}, {"transformer", "Transformer"}}, scale.quick());
   for (Command& command : plan.commands)
@@ -165,8 +166,8 @@ Plan curves(const Scale& scale) {
   plan.rows[0].ours = {"train/compare.csv", {{"variant", "causal_rn"}}, "parameters", Cell::Form::MILLIONS, 2};
   plan.rows[1].ours = {"train/compare.csv", {{"variant", "transformer"}}, "parameters", Cell::Form::MILLIONS, 2};
   if (!scale.quick())
-    plan.model_sizes = {{"train", "causal_rn", 1.34, "blocks and readout, 1,331,712 + 5,568 here"},
-                        {"train", "transformer", 5.33, "blocks"}};
+    plan.model_sizes = {{"train", "causal_rn", 1.34, "blocks and readout, 1,331,712 + 5,568 here", BLOCKS},
+                        {"train", "transformer", 5.33, "blocks", BLOCKS}};
   if (scale.quick()) {
     plan.rows[0].remark = plan.rows[1].remark = "smaller models here";
     plan.rows[2].remark = "both wait, then fall almost at once, as in the paper";
