@@ -229,26 +229,19 @@ LengthRun paper_run(const std::string& part, int length, const std::string& mode
           " --width 192 --layers 12 --lr 5e-4 --stop-at 0.99 --batch " + std::to_string(batch) + settings};
 }
 
-// The run of some of its models.
-LengthRun only(LengthRun run, const std::string& models, const std::string& part = "") {
-  run.models = models;
-  if (!part.empty()) run.part = part;
-  return run;
-}
+// Models of a run that were trained with the other seeds, too, and the part that these go by: its own, or one for these models.
+struct Again {
+  std::string part, models;
+};
 
-// The same with the other seeds.
-void add_other_seeds(std::vector<LengthRun>& runs, const LengthRun& first) {
+void add_other_seeds(std::vector<LengthRun>& runs, LengthRun run, const Again& again) {
+  run.models = again.models;
+  const std::string settings = run.settings;
   for (const std::string& seed : OTHER_SEEDS) {
-    runs.push_back(first);
-    runs.back().part = seed_part(first.part, seed);
-    runs.back().settings += " --seed " + seed;
+    run.part = seed_part(again.part, seed);
+    run.settings = settings + " --seed " + seed;
+    runs.push_back(run);
   }
-}
-
-// A run, and these of its models with the other seeds.
-void add_with_seeds(std::vector<LengthRun>& runs, const LengthRun& first, const std::string& models) {
-  runs.push_back(first);
-  add_other_seeds(runs, only(first, models));
 }
 
 LengthRun beside(LengthRun run) { return run.beside = true, run; }
@@ -257,31 +250,31 @@ LengthRun beside(LengthRun run) { return run.beside = true, run; }
 // of the others is in figure 3). The shorter strings with the tenth, too. Three seeds where the models are near each other, or fast.
 std::vector<LengthRun> evening_length_runs() {
   const std::string quadratic = "causal_rn,transformer", linear = "linear_causal_rn,linear_transformer",
-                    every5 = " --steps 1000 --eval-samples 64 --eval-every 5",
-                    every20 = " --eval-samples 32 --eval-every 20", papers = " --steps " + std::to_string(PAPER_STEPS);
+                    papers = " --steps " + std::to_string(PAPER_STEPS), rarely = " --eval-samples 32 --eval-every 20",
+                    every5 = " --steps 1000 --eval-samples 64 --eval-every 5", every20 = " --steps 1000" + rarely,
+                    every10 = papers + " --eval-samples 64 --eval-every 10";
+  constexpr int WHOLE = PAPER_BATCH, TENTH = PAPER_BATCH / 10;
   std::vector<LengthRun> runs;
   for (const std::string seed : {"1", "2", "3"})
-    runs.push_back(paper_run("seed" + seed, 16, quadratic, PAPER_BATCH,
-                             " --steps 500 --eval-samples 64 --eval-every 1 --seed " + seed));
-  add_with_seeds(runs, paper_run("linear16", 16, linear, PAPER_BATCH, every5), linear);
-  for (const int length : {32, 64}) {
-    const LengthRun whole = paper_run("whole" + std::to_string(length), length, FOUR_MODELS, PAPER_BATCH, every5);
-    add_with_seeds(runs, whole, quadratic);
-    add_other_seeds(runs,
-                    length == 32 ? only(whole, linear, "linear32") : only(whole, "linear_causal_rn", "whole-linear64"));
+    runs.push_back(
+        paper_run("seed" + seed, 16, quadratic, WHOLE, " --steps 500 --eval-samples 64 --eval-every 1 --seed " + seed));
+  const std::vector<std::pair<LengthRun, std::vector<Again>>> others = {
+      {paper_run("linear16", 16, linear, WHOLE, every5), {{"linear16", linear}}},
+      {paper_run("whole32", 32, FOUR_MODELS, WHOLE, every5), {{"whole32", quadratic}, {"linear32", linear}}},
+      {paper_run("whole64", 64, FOUR_MODELS, WHOLE, every5),
+       {{"whole64", quadratic}, {"whole-linear64", "linear_causal_rn"}}},
+      {beside(paper_run("length32", 32, FOUR_MODELS, TENTH, every20)), {{"length32", FOUR_MODELS}}},
+      {beside(paper_run("length64", 64, FOUR_MODELS, TENTH, every20)), {{"length64", quadratic}, {"linear64", linear}}},
+      {paper_run("length128", 128, FOUR_MODELS, TENTH, every20), {{"length128", quadratic}}},
+      {paper_run("length256", 256, quadratic, TENTH, papers + rarely), {}},
+      {paper_run("linear256", 256, linear, TENTH, papers + rarely), {}},
+      {beside(paper_run("linear128", 128, "linear_causal_rn", WHOLE, every10)), {}},
+      {beside(paper_run("attention128", 128, "linear_transformer", WHOLE, every10)), {}},
+  };
+  for (const auto& [run, again] : others) {
+    runs.push_back(run);
+    for (const Again& models : again) add_other_seeds(runs, run, models);
   }
-  for (const int length : {32, 64}) {
-    const LengthRun tenth =
-        paper_run("length" + std::to_string(length), length, FOUR_MODELS, 32, " --steps 1000" + every20);
-    add_with_seeds(runs, beside(tenth), length == 32 ? FOUR_MODELS : quadratic);
-    if (length == 64) add_other_seeds(runs, only(beside(tenth), linear, "linear64"));
-  }
-  add_with_seeds(runs, paper_run("length128", 128, FOUR_MODELS, 32, " --steps 1000" + every20), quadratic);
-  runs.push_back(paper_run("length256", 256, quadratic, 32, papers + every20));
-  runs.push_back(paper_run("linear256", 256, linear, 32, papers + every20));
-  const std::string every10 = papers + " --eval-samples 64 --eval-every 10";
-  runs.push_back(beside(paper_run("linear128", 128, "linear_causal_rn", PAPER_BATCH, every10)));
-  runs.push_back(beside(paper_run("attention128", 128, "linear_transformer", PAPER_BATCH, every10)));
   return runs;
 }
 
@@ -289,11 +282,12 @@ std::vector<LengthRun> length_runs(const Scale& scale) {
   if (scale.evening()) return evening_length_runs();
   std::vector<LengthRun> runs;
   if (scale.quick())
-    for (const int length : {8, 16, 24, 32})
-      add_with_seeds(runs,
-                     {"length" + std::to_string(length), length, FOUR_MODELS, QUICK_BATCH,
-                      " --width 64 --layers 4 --lr 1e-3 --steps 500 --eval-samples 128 --eval-every 5 --stop-at 0.99"},
-                     FOUR_MODELS);
+    for (const int length : {8, 16, 24, 32}) {
+      runs.push_back({"length" + std::to_string(length), length, FOUR_MODELS, QUICK_BATCH,
+                      " --width 64 --layers 4 --lr 1e-3 --steps 500 --eval-samples 128 --eval-every 5 --stop-at 0.99"});
+      const LengthRun first = runs.back();
+      add_other_seeds(runs, first, {first.part, FOUR_MODELS});
+    }
   if (scale.full())
     for (const int length : {16, 32, 64, 128, 256})
       runs.push_back(paper_run("length" + std::to_string(length), length, FOUR_MODELS, PAPER_BATCH,
