@@ -62,6 +62,16 @@ Plan study_plan(const Scale&) {
 }
 const Experiment STUDY = {"study", "A paper", "table 0", "A study", "", "", "", "", study_plan};
 
+// The second begins with what the first leaves, whose steps are the program's own.
+Plan tuned_plan(const Scale&) {
+  const std::string model = "--model causal_rn --width 8 --length 4 --batch 2";
+  Plan plan;
+  plan.commands = {{"first", "train_copy", words_of(model)},
+                   {"tuned", "train_copy", words_of(model + " --init @first/model.safetensors --steps 3")}};
+  return plan;
+}
+const Experiment TUNED = {"tuned", "A paper", "table 0", "Tuned", "", "", "", "", tuned_plan};
+
 Plan broken_plan(const Scale&) {
   Plan plan;
   plan.commands = {{"bad", "train_copy", words_of("--heads 5")}};
@@ -913,7 +923,7 @@ void dry_runs(Test& test, const std::string& programs) {
   DryRun of_languages = dry;
   of_languages.more = words_of("--width 48");
   for (const Experiment& experiment : experiments())
-    for (const Scale::Size size : {Scale::Size::EVENING, Scale::Size::FULL}) {
+    for (const Scale::Size size : {Scale::Size::QUICK, Scale::Size::EVENING, Scale::Size::FULL}) {
       scale.size = size;
       if (!has_plan(experiment, size)) continue;
       const std::vector<Command> commands = experiment.plan(scale_for(experiment, scale)).commands;
@@ -940,6 +950,9 @@ void dry_runs(Test& test, const std::string& programs) {
               [&] { true_to_size.run(SIZED, scale); });
   const std::vector<double> seconds = dry.seconds_of(TINY, {});
   test.equal("what each command takes is measured", seconds.size(), size_t(2));
+  const std::vector<double> tuned = dry.seconds_of(TUNED, {});
+  test.check("also what begins with one of unknown length", tuned.at(0) == 0 && tuned.at(1) > 0,
+             number_text(tuned.at(1), 6));
   test.check("it takes some time", seconds[0] > 0, number_text(seconds[0], 6));
   Record begun;
   begun.commands = {{"train", "", 0, false, {}}, {"again", "", 1234, true, {}}};

@@ -189,7 +189,7 @@ std::set<std::string> parts_behind(const Claim& claim, const Record& record) {
   std::set<std::string> parts;
   for (const Cell& cell : cells_of(claim)) {
     parts.insert(cell.file.substr(0, cell.file.find_first_of("/.")));
-    for (const std::string& other : cell.others) parts.insert(other.substr(0, other.find('/')));
+    for (const std::string& other : cell.others) parts.insert(other.substr(0, other.find_first_of("/.")));
   }
   const std::string folder = folder_of(record.experiment, record.scale);
   for (const DoneCommand& command : record.commands)

@@ -21,10 +21,13 @@ namespace petroglyph {
 
 namespace {
 
+bool has(const Command& command, const char* word) {
+  return std::find(command.words.begin(), command.words.end(), word) != command.words.end();
+}
+
 // What makes each program's tests short. The stride stays odd: with members, and without too many lengths.
 std::string short_tests(const Command& command) {
-  const bool lengths =
-      std::find(command.words.begin(), command.words.end(), "--evaluate-lengths") != command.words.end();
+  const bool lengths = has(command, "--evaluate-lengths");
   const std::string few = lengths ? " --evaluate-lengths 8" : "";
   if (command.program == "train_text") return few + " --snapshots 0" + (lengths ? " --length-windows 1" : "");
   if (command.program == "train_regular") return " --test-strings 1 --test-every 49";
@@ -38,7 +41,7 @@ std::string short_words(const Command& command) {
   const std::string subcommand = command.words.empty() ? "" : command.words[0];
   if (command.program == "train_copy" || command.program == "train_image") return steps;
   if (command.program == "train_text") return steps + " --epochs 0";
-  if (command.program == "train_regular") return steps + " --seeds 1";
+  if (command.program == "train_regular") return steps + (has(command, "--seed") ? "" : " --seeds 1");
   if (command.program == "scaling") return " --list";
   if (command.program == "generate") return " --length 2";
   return subcommand == "positions" ? " --trials 1 --steps 1" : "";
@@ -115,11 +118,11 @@ class TryFolder {
 };
 
 // Whether a command that is not done begins with what this one leaves.
-bool starts_another(const Plan& plan, const Record& begun, size_t i) {
+bool starts_another(const Plan& plan, const Record* begun, size_t i) {
   const std::string left = "@" + plan.commands[i].part;
   for (size_t other = i + 1; other < plan.commands.size(); ++other) {
     const std::vector<std::string>& words = plan.commands[other].words;
-    if (!begun.done(other) && std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+    if (!(begun && begun->done(other)) && std::any_of(words.begin(), words.end(), [&](const std::string& word) {
           return (word + "/").rfind(left + "/", 0) == 0;
         }))
       return true;
@@ -268,7 +271,7 @@ std::vector<double> DryRun::seconds_of(const Experiment& experiment, const Scale
   std::map<std::string, double> known;
   for (size_t i = 0; i < plan.commands.size(); ++i) {
     const Command& command = plan.commands[i];
-    if (begun && begun->done(i) && !starts_another(plan, *begun, i)) {
+    if (begun && begun->done(i) && !starts_another(plan, begun, i)) {
       all.push_back(begun->commands[i].seconds);
       continue;
     }
@@ -278,6 +281,8 @@ std::vector<double> DryRun::seconds_of(const Experiment& experiment, const Scale
       found->second = command.program == "scaling" ? seconds_of_study(command, folder)
                       : steps                      ? seconds_of_steps(command, folder)
                                                    : 0;
+    if (is_new && !interrupted() && found->second == 0 && starts_another(plan, begun, i))
+      seconds_for(command, folder, short_words(command));
     all.push_back(found->second);
   }
   return all;

@@ -221,6 +221,17 @@ std::vector<Picture> pictures_of_neurons() {
 // The part that looks at what another trained: "neurons" of "train", "neurons-T15w256" of "T15w256".
 std::string neurons_of(const std::string& part) { return part == "train" ? "neurons" : "neurons-" + part; }
 
+// What its training said, at its last evaluation, of text that it does not learn from.
+Cell last_perplexity(const std::string& part, const std::string& steps, bool seeds) {
+  const std::string line = "step " + with_commas(std::stoll(steps)) + "  validation loss";
+  return of_seeds({part + ".log", {{"", line}}, "perplexity ", Cell::Form::SAID, 2}, seeds);
+}
+
+// Neurons of a model that has learned no more than the last few letters, or its text by heart, are not those of a model of text.
+Check knows_text(const std::string& label, const Cell& perplexity, const Scale& scale) {
+  return {{label + ": perplexity", perplexity}, counted(4, scale)};
+}
+
 // For each model that the plan trains.
 void add_neurons(Plan& plan) {
   for (const Command& trained : std::vector<Command>(plan.commands))
@@ -244,6 +255,7 @@ Plan neurons(const Scale& scale) {
                                                  " --snapshots 1000 --eval-every 1000 --sample-length 0"))}};
   if (scale.quick()) add_seeds(plan);
   add_neurons(plan);
+  plan.commands.push_back(counts_command(scale));
   const auto share = [&](const char* column, const std::string& step) {
     return of_seeds({"neurons/types.csv", {{"step", step}}, column, Cell::Form::PERCENT, 1}, scale.quick());
   };
@@ -261,10 +273,12 @@ Plan neurons(const Scale& scale) {
   }
   const std::string measured = measured_of(stories ? "Stories" : "Text", scale.quick());
   const Cell ngrams = share("ngram", steps), bags = share("bag_of_words", steps);
+  const std::vector<Check> learned = {knows_text("the model", last_perplexity("train", steps, scale.quick()), scale)};
   plan.claims = {{"most neurons become n-grams or bags of words",
                   {{{"", {}, 50}, {"n-grams and bags of words, %", ngrams, 0, {bags}}}},
-                  measured + (stories ? "; on WikiText-2 most of 64 are, of 128 fewer than half (docs/mlps.md)" : "")},
-                 {"some become bags of words", {{{"", {}, 0}, {"bags of words, %", bags}}}, measured}};
+                  measured + (stories ? "; on WikiText-2 most of 64 are, of 128 fewer than half (docs/mlps.md)" : ""),
+                  learned},
+                 {"some become bags of words", {{{"", {}, 0}, {"bags of words, %", bags}}}, measured, learned}};
   plan.pictures = pictures_of_neurons();
   plan.listings = {{"Figures 13 and 14: the words behind neurons", "neurons/words.txt", ""}};
   plan.tables = {"neurons/types.csv", "neurons/ratios.csv"};
@@ -367,7 +381,12 @@ std::vector<Claim> claims_on_types(const TypeSizes& sizes, const Scale& scale) {
   const auto of_context = [&](int context) {
     return Side{text("context %d", context), share_of({context, sizes.width}, "ngram", sizes)};
   };
+  const auto learned = [&](const TypedModel& model) {
+    return knows_text(text("context %d, width %d", model.context, model.width),
+                      last_perplexity(model.part(), sizes.steps, sizes.seeds), scale);
+  };
   Claim alike{"the shares of the types are about the same at all widths", {}, measured};
+  for (const int width : sizes.widths) alike.conditions.push_back(learned({sizes.context, width}));
   for (const auto& [one, other] : {std::pair(0, 1), {0, 2}, {1, 2}})
     alike.checks.push_back(
         {of_width(sizes.widths[one]), of_width(sizes.widths[other]), ALIKE, spread, Check::Relation::ALIKE});
@@ -378,6 +397,7 @@ std::vector<Claim> claims_on_types(const TypeSizes& sizes, const Scale& scale) {
   for (const int context : sizes.contexts)
     longer.beside.push_back(
         {text("large slices, context %d", context), large_slices_of({context, sizes.width}, sizes)});
+  for (const TypedModel& model : typed_models(sizes)) longer.conditions.push_back(learned(model));
   for (Check& check : longer.checks) check.factor = apart, check.spread = 1;
   longer.checks.insert(longer.checks.begin(), {of_context(sizes.contexts[1]), of_context(sizes.contexts[2]), apart, 1,
                                                Check::Relation::APART});
@@ -404,6 +424,11 @@ Plan types(const Scale& scale) {
   for (const TypedModel& model : models)
     plan.rows.push_back({text("context %d, width %d", model.context, model.width), "", large_slices_of(model, sizes),
                          "", "large slices"});
+  for (const TypedModel& model : models)
+    plan.rows.push_back({text("context %d, width %d", model.context, model.width), "",
+                         last_perplexity(model.part(), sizes.steps, sizes.seeds), "", "perplexity"});
+  plan.commands.push_back(counts_command(scale));
+  plan.listings = {COUNTED_LISTING};
   plan.plots = plots_of_types(sizes);
   plan.claims = claims_on_types(sizes, scale);
   return plan;

@@ -169,9 +169,9 @@ Page make_page(const std::vector<Experiment>& experiments, const std::string& re
       "Quick runs are small ones, for a machine with two cores: they show an effect, or that it does not show at this "
       "size, and do not reach the papers' numbers where those need the papers' sizes. Evening runs have the papers' "
       "models where two cores can train them in hours, and say what is smaller. Where there are several of an "
-      "experiment the largest stands first. What was not run says so. A claim is not decided by models that have "
-      "learned too little to tell, such as one of text that is no better than a table of letters: one that knows "
-      "nothing would confirm many. Times are of machines that had other work, too."};
+      "experiment the largest stands first. What was not run says so. Claims that hold for models that know nothing, "
+      "too, are not decided by ones that have learned too little, such as a model of text that is no better than a "
+      "table of letters. Times are of machines that had other work, too."};
   for (const Experiment& experiment : experiments) {
     const std::vector<Kept> kept = kept_of(experiment.name, results);
     for (const PageClaim& claim : claims_of(experiment, kept)) page.claims.push_back(claim);
