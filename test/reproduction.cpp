@@ -347,6 +347,14 @@ void running(Test& test, const std::string& programs) {
   test.equal("and the same weights", read_record("runs/reproduce-quick-tiny")->commands[1].weights.at(0).weights,
              record->commands[1].weights.at(0).weights);
 
+  const std::string here_now = record->machine;
+  half.commands[0].done = true;
+  half.machine = "another machine";
+  write_record("runs/reproduce-quick-tiny", half);
+  conductor.run(TINY, {});
+  test.equal("of two machines both", read_record("runs/reproduce-quick-tiny")->machine,
+             "another machine, and " + here_now);
+
   half.commands[0].line += " --lr 5";
   write_record("runs/reproduce-quick-tiny", half);
   test.throws("other commands", "was run with other commands", [&] { conductor.run(TINY, {}); });
@@ -392,6 +400,15 @@ void pages(Test& test, const std::string& programs) {
   for (const char* file : {"report/tiny/train-compare.svg", "report/tiny/loss.svg", "results/tiny/train-compare.svg",
                            "results/tiny/train-compare.csv", "results/tiny/loss.svg"})
     test.check(std::string("leaves ") + file, std::filesystem::exists(file));
+  Record other = *read_record("runs/reproduce-quick-tiny");
+  const Record today = other;
+  other.commands[0].line += " --lr 5";
+  write_record("runs/reproduce-quick-tiny", other);
+  const Page without = make_page(table);
+  test.equal("what was run with other commands", join(without.stale, ","), "runs/reproduce-quick-tiny");
+  test.equal("is not shown", without.sections.at(0).rows.at(0).ours, "not run");
+  write_record("runs/reproduce-quick-tiny", today);
+  test.check("else nothing is left out", page.stale.empty());
   // What a folder of results keeps is enough to write it again, and goes on being there.
   std::filesystem::rename("runs", "elsewhere");
   write_markdown(make_page(table, "results"), "results");
@@ -703,12 +720,14 @@ void kept_results(Test& test) {
   const Workplace without_runs;
   size_t records = 0;
   for (const Experiment& experiment : experiments())
-    for (const Kept& kept : kept_of(experiment.name, results)) {
-      const std::string folder = folder_of(experiment.name, kept.record.scale);
+    for (const char* edition : {"quick", "data", "evening", "full"}) {
+      const std::optional<Record> kept = read_record(results + "/" + kept_folder(experiment.name, edition));
+      if (!kept) continue;
+      const std::string folder = folder_of(experiment.name, kept->scale);
       std::vector<std::string> today, then;
-      for (const Command& command : experiment.plan(kept.record.scale).commands)
+      for (const Command& command : experiment.plan(kept->scale).commands)
         today.push_back(command_line(command, folder));
-      for (const DoneCommand& command : kept.record.commands) then.push_back(command.line);
+      for (const DoneCommand& command : kept->commands) then.push_back(command.line);
       test.equal(folder + ": the commands of the plan", join(then, "\n"), join(today, "\n"));
       ++records;
     }

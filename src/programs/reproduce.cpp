@@ -74,7 +74,10 @@ int report(const std::vector<std::string>& words) {
       .placeholder("FOLDER");
   declare_force(options, &force);
   options.parse(words);
-  save_page(make_page(experiments(), results), out, results, force);
+  const Page page = make_page(experiments(), results);
+  save_page(page, out, results, force);
+  for (const std::string& folder : page.stale)
+    std::printf("left out: %s, run with other commands than its experiment has today\n", folder.c_str());
   return 0;
 }
 

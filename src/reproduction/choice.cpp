@@ -86,7 +86,7 @@ void list_experiments() {
     if (experiment.paper != paper) std::printf("%s%s\n", paper.empty() ? "" : "\n", experiment.paper.c_str());
     paper = experiment.paper;
     std::string done;
-    for (const Kept& kept : kept_of(experiment.name))
+    for (const Kept& kept : kept_of(experiment))
       done += std::string(done.empty() ? "  [" : ", ") + edition_of(kept.record.scale) +
               (kept.record.done() ? " done" : " begun");
     std::printf("  %-20s %s, %s%s\n", experiment.name.c_str(), experiment.where.c_str(), experiment.title.c_str(),

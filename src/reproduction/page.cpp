@@ -173,7 +173,7 @@ Page make_page(const std::vector<Experiment>& experiments, const std::string& re
       "too, are not decided by ones that have learned too little, such as a model of text that is no better than a "
       "table of letters. Times are of machines that had other work, too."};
   for (const Experiment& experiment : experiments) {
-    const std::vector<Kept> kept = kept_of(experiment.name, results);
+    const std::vector<Kept> kept = kept_of(experiment, results, &page.stale);
     for (const PageClaim& claim : claims_of(experiment, kept)) page.claims.push_back(claim);
     if (kept.empty()) page.sections.push_back(section_of(experiment, nullptr));
     for (const Kept& one : kept) page.sections.push_back(section_of(experiment, &one));

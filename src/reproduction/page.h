@@ -60,6 +60,7 @@ struct Page {
   std::vector<std::string> introduction;
   std::vector<PageClaim> claims;
   std::vector<PageSection> sections;  // those of a paper one after the other
+  std::vector<std::string> stale;     // folders with what was run of other plans, which it leaves out
 };
 
 // From the records in runs/, and those that a folder of results keeps.

@@ -170,18 +170,43 @@ std::string kept_name(std::string file) {
   return file;
 }
 
-std::vector<Kept> kept_of(const std::string& experiment, const std::string& results) {
+namespace {
+
+std::vector<DoneCommand> planned_commands(const Plan& plan, const std::string& folder) {
+  std::vector<DoneCommand> commands;
+  for (const Command& command : plan.commands)
+    commands.push_back({command.part, command_line(command, folder), 0, false, {}});
+  return commands;
+}
+
+bool has_same_commands(const Record& record, const Plan& plan) {
+  const std::vector<DoneCommand> now = planned_commands(plan, folder_of(record.experiment, record.scale));
+  return std::equal(now.begin(), now.end(), record.commands.begin(), record.commands.end(),
+                    [](const DoneCommand& one, const DoneCommand& other) { return one.line == other.line; });
+}
+
+}  // namespace
+
+std::vector<Kept> kept_of(const Experiment& experiment, const std::string& results, std::vector<std::string>* stale) {
   std::vector<Kept> found;
+  const auto read = [&](const std::string& folder) {
+    std::optional<Record> record = read_record(folder);
+    if (record && !has_same_commands(*record, experiment.plan(record->scale))) {
+      if (stale) stale->push_back(folder);
+      record.reset();
+    }
+    return record;
+  };
   const auto done = [](const std::optional<Record>& record) {
     return record ? std::count_if(record->commands.begin(), record->commands.end(),
                                   [](const DoneCommand& command) { return command.done; })
                   : -1;
   };
   for (const char* edition : EDITIONS) {
-    const std::string here = std::string("runs/reproduce-") + edition + "-" + experiment;
-    const std::string there = results + "/" + kept_folder(experiment, edition);
-    const std::optional<Record> run = read_record(here);
-    const std::optional<Record> kept = results.empty() ? std::nullopt : read_record(there);
+    const std::string here = std::string("runs/reproduce-") + edition + "-" + experiment.name;
+    const std::string there = results + "/" + kept_folder(experiment.name, edition);
+    const std::optional<Record> run = read(here);
+    const std::optional<Record> kept = results.empty() ? std::nullopt : read(there);
     if (kept && done(kept) > done(run))
       found.push_back({*kept, [there](const std::string& file) { return there + "/" + kept_name(file); }});
     else if (run)
@@ -202,22 +227,8 @@ std::vector<Fingerprint> fingerprints_in(const std::string& folder) {
   return found;
 }
 
-namespace {
-
-std::vector<DoneCommand> planned_commands(const Plan& plan, const std::string& folder) {
-  std::vector<DoneCommand> commands;
-  for (const Command& command : plan.commands)
-    commands.push_back({command.part, command_line(command, folder), 0, false, {}});
-  return commands;
-}
-
-}  // namespace
-
 void check_same_commands(const Record& before, const Plan& plan, const std::string& folder) {
-  const std::vector<DoneCommand> now = planned_commands(plan, folder);
-  const bool same = std::equal(now.begin(), now.end(), before.commands.begin(), before.commands.end(),
-                               [](const DoneCommand& one, const DoneCommand& other) { return one.line == other.line; });
-  if (!same)
+  if (!has_same_commands(before, plan))
     throw Error(folder + ": was run with other commands or data; move this folder and " + folder +
                 ".* away to run it anew");
 }
@@ -243,8 +254,15 @@ class Conducting {
     if (const std::optional<Record> before = read_record(folder_)) {
       check_same_commands(*before, plan_, folder_);
       record_.commands = before->commands;  // what is done stays done
+      record_.machine = before->machine;
     }
-    record_.machine = machine_of(conductor.device, conductor.threads);
+    const std::string now = machine_of(conductor.device, conductor.threads);
+    const bool begun = std::any_of(record_.commands.begin(), record_.commands.end(),
+                                   [](const DoneCommand& command) { return command.done || command.seconds > 0; });
+    if (!begun)
+      record_.machine = now;
+    else if (record_.machine.find(now) == std::string::npos)
+      record_.machine += ", and " + now;
   }
 
   int run() {

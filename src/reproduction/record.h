@@ -57,8 +57,9 @@ struct Kept {
   Finder find;
 };
 // Whatever was run of an experiment, the largest size first: in runs/, or what a folder of results keeps of it (page.h) where
-// more of it is done there.
-std::vector<Kept> kept_of(const std::string& experiment, const std::string& results = "");
+// more of it is done there. What was run with other commands than the plan's is left out, and named in `stale`.
+std::vector<Kept> kept_of(const Experiment& experiment, const std::string& results = "",
+                          std::vector<std::string>* stale = nullptr);
 // In that folder: "mlp-scaling", "mlp-scaling-evening", and a file in it, "train-compare.csv" of train/compare.csv.
 std::string kept_folder(const std::string& experiment, const std::string& edition);
 std::string kept_name(std::string file);
