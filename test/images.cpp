@@ -452,6 +452,8 @@ class Program {
       const Outcome outcome = shell.script(inspect + arguments);
       test_.check(name, outcome.status == status && outcome.says(words), outcome.output);
     };
+    shell.run("--name large --seed 18446744073709551615" + TINY);
+    expect_inspect("of a large seed", "runs/large --images 1", 0, "saved runs/large/heatmaps.png (1 image");
     expect_inspect("a sheet", "runs/a --images 3 --out a.png", 0, "saved a.png (3 images)");
     test_.equal("the run's own", read_bytes(shell.file("a.png")), read_bytes(shell.file("runs/a/heatmaps.png")));
     write_bytes(shell.file("ten.bin"), cifar10(3));

@@ -457,10 +457,34 @@ class OtherPrograms {
     const std::string perplexity = petroglyph::text("perplexity %.2f  ", number_behind(bytes, "perplexity "));
     test_.check("bits of a character, not of a token",
                 std::abs(number_behind(bytes, perplexity) - 21.0 / 11 * of_bytes / std::log(2.0)) < 0.01, bytes.output);
-    shell.run("--name lengths --steps 1 --evaluate-lengths 4,16 --length-windows 8 --position alibi" + TEXT);
+    expect(shell, "windows longer than its positions", "--evaluate runs/both --data b --context 9", 2,
+           "--context 9: runs/both has positions for windows of 8 tokens");
+    went_on(shell, " --data both --val-part 0.5 --eval-every 1000 --eval-samples 100" + learn);
+    const std::string asked = "--name lengths --steps 1 --length-windows 8 --position alibi" + TEXT;
+    const Shell backwards(folder_ + "/train_text");
+    backwards.run("--evaluate-lengths 16,4 " + asked);
+    shell.run("--evaluate-lengths 4,16 " + asked);
+    test_.equal("a curve goes from left to right whatever the order",
+                read_bytes(backwards.file("runs/lengths/lengths.svg")),
+                read_bytes(shell.file("runs/lengths/lengths.svg")));
     const std::string lengths = read_bytes(shell.file("runs/lengths/lengths.csv"));
     const std::vector<std::string> cells = split(lengths.substr(lengths.rfind("transformer,")), ',');
     test_.check("each length has a perplexity of its own", cells.size() == 3 && cells[1] + "\n" != cells[2], lengths);
+  }
+
+  // Of a run that ended, gets more steps, and then fewer than it has: its evaluations, and the checkpoint of the best.
+  void went_on(const Shell& shell, const std::string& settings) {
+    const auto kept = [&] { return SafetensorsFile(shell.file("runs/on/best.safetensors")).metadata("step"); };
+    const auto last = [&] { return read_csv(shell.file("runs/on/log.csv")).column("eval_loss").back(); };
+    shell.run("--name on" + settings + " --steps 2");
+    const double early = last();
+    test_.equal("of the only evaluation", kept(), "2");
+    shell.run("--name on --resume --steps 12");
+    test_.check("who goes on learns for worse", last() > early, std::to_string(last()));
+    test_.equal("and keeps the better model", kept(), "2");
+    const std::string rows = log_rows(shell.file("runs/on/log.csv"));
+    expect(shell, "fewer steps than there are", "--name on --resume --steps 9", 0, "step 12 of 12");
+    test_.equal("leave the evaluation", log_rows(shell.file("runs/on/log.csv")), rows);
   }
 
   // What options make of models: their configurations, as checkpoints keep them.
@@ -832,6 +856,8 @@ class OtherPrograms {
     shell.script(train +
                  "--model mamba --name h --steps 1 --layers 1 --width 8 --data other.txt --batch 2 --context 8 " +
                  "--eval-samples 2 --sample-length 0 --threads 1");
+    const Outcome dotted = shell.script("cp -r runs/h v.5; " + convert + "v.5 --to hf");
+    test_.check("a folder's whole name", dotted.status == 0 && dotted.says("saved v.5-hf"), dotted.output);
     const Outcome here = shell.script(convert + "runs/h --to hf --save hf; cd hf && " + convert + ".");
     test_.check("the folder that one is in", here.status == 0 && here.says("saved hf.safetensors"), here.output);
     test_.check("a tokenizer that stays behind",
@@ -1270,6 +1296,9 @@ class OtherPrograms {
     expect(shell, "of none", "counts --data ab --val ab --last 1", 0,  // (10 + 2/128) / 22
            "the last 0 tokens: perplexity 2.20, 1.135 bits a token, 1 row of 0\n");
     expect(shell, "of no text", "counts --data nowhere", 1, "nowhere");
+    expect(shell, "a part beside a whole", "counts --data ab --val ab --val-part 0.3", 2,
+           "--val-part 0.3: does nothing with --val ab");
+    expect(shell, "a format of no file", "counts --format text", 2, "--format text: does nothing without --data");
     expect(shell, "more than can be told apart", "counts --data ab --last 9", 2,
            "--last 9: expected at most 7 with 128 tokens");
   }
@@ -1279,7 +1308,8 @@ class OtherPrograms {
     const std::string train = "'" + folder_ + "/train_regular' --quiet" + REGULAR;
     shell.script(train + "--name a; " + train + "--name b --task D_2 --form dilated; " + train +
                  "--name c --model transformer --task Tomita_4; " + train + "--name r --model rnn; '" + folder_ +
-                 "/train_text' --quiet --name t --steps 2 --position alibi" + TEXT);
+                 "/train_text' --quiet --name t --steps 2 --position alibi" + TEXT + "; '" + folder_ +
+                 "/train_text' --quiet --name m --model mamba --steps 1" + WINDOWS);
     const std::string a = "runs/a/parity_check-seed-1", b = " runs/b/D_2-seed-1", c = " runs/c/Tomita_4-seed-1",
                       r = " runs/r/parity_check-seed-1";
     expect(shell, "clusters", "clusters --length 60 " + a + b + "/model.safetensors", 0, "60 vectors of 6 layers");
@@ -1309,6 +1339,8 @@ class OtherPrograms {
     test_.equal("and its numbers",
                 read_bytes(shell.file("runs/t/heatmap.csv")).substr(0, 30).find("answer,position,gradient\n0,0,"),
                 size_t(0));
+    expect(shell, "maps of a model without", "heatmap runs/m --prompt ab --layers 1", 2,
+           "a mamba has no attention maps");
     expect(shell, "a map of no text", "heatmap runs/t", 2, "--prompt: of which text?");
     expect(shell, "a map of images' files", "heatmap runs/t --test a.bin", 2,
            "--test: runs/t/model.safetensors reads text");

@@ -797,6 +797,9 @@ void program(Test& test, const std::string& programs) {
   expect("after one that fails", "run copy-curves copy-lengths", 1,
          "runs/reproduce-quick-copy-lengths: was run with other commands or data");
   shell.script("rm -r runs");
+  write_bytes(shell.file("text"), "a");
+  expect("data that it takes none of", "run regular-lemma --data text --quick", 2,
+         "--data text: does nothing in regular-lemma");
   expect("no such subcommand", "show", 2, "reproduce: unknown subcommand show, expected one of list, run, report");
   expect("no such experiment", "run copy-pre-nrom", 2,
          "unknown experiment copy-pre-nrom (did you mean copy-pre-norm?)");

@@ -258,6 +258,7 @@ class RunsTest {
       expect(shell, text("one letter of the text for evaluations, %zu", place), "--name v --resume --steps 4", 1,
              "runs/v: its samples are not those");
     }
+    a_study_of_other_data(words);
     const Shell copy(program("train_copy"));
     write_bytes(copy.file("c.cfg"), "layers = 1\nsteps = 2\ncompare = rnn,transformer:heads=2\n");
     const std::string sizes = " --length 3 --width 8 --batch 8 --eval-samples 8 --threads 1 ";
@@ -266,6 +267,35 @@ class RunsTest {
     expect(copy, "goes on without the file", "--resume --name b", 0, "transformer:heads=2");
     copy.run("--resume --name b --device cuda");  // fails where there is no GPU
     expect(copy, "a resume that fails is not remembered", "--resume --name b", 0, "transformer:heads=2");
+  }
+
+  // Runs that begin later would stand in one table with those that learned from what the text was.
+  void a_study_of_other_data(const std::string& words) {
+    const Shell shell(program("scaling"));
+    write_bytes(shell.file("x.txt"), words);
+    const std::string small =
+        " --widths 4,8,16 --context 4 --embedding 4 --heads 1 --batch 8 --eval-samples 8 --models mlp_lm "
+        "--processes 1 --threads 1 ";
+    const std::string whole = shell.run("--name whole --budgets 2e7,4e7 --data x.txt" + small).weights();
+    shell.run("--name s --budgets 2e7 --data x.txt" + small);
+    shell.script("mkdir there; cp x.txt there; tr o u < there/x.txt > x.txt");
+    const std::string more = "--name s --resume --budgets 2e7,4e7";
+    const std::string before = read_bytes(shell.file("runs/s/points.csv"));
+    expect(shell, "a study of other data", more, 1, "runs/s: its samples are not those");
+    test_.equal("changes no point", read_bytes(shell.file("runs/s/points.csv")), before);
+    test_.equal("of data that moved goes on", shell.run(more + " --data there/x.txt").weights(), whole);
+  }
+
+  // A comparison's settings are in its folder, whatever a shell would make of their signs.
+  void interrupted_comparison() {
+    const Shell shell(program("train_copy"));
+    const Outcome stopped = shell.script(
+        begin("train_copy", "--compare rnn:hidden=8,transformer:heads=2 --steps 1000000 --name c" + SMALL, "first") +
+        wait_for_lines("runs/c/rnn-hidden-8/log.csv", 3) + "kill -INT $child; wait $child; echo status $?; cat first");
+    test_.check("says how to go on",
+                stopped.says("status 130") && stopped.says("go on with: ./train_copy --resume --name c\n"),
+                stopped.output);
+    expect(shell, "which goes on", "--resume --name c --steps 9", 0, "saved runs/c");
   }
 
   // The test options of a run on regular languages are its own.
@@ -580,6 +610,7 @@ int main(int argc, char** argv) {
   test.run("within an evaluation", [&] { runs.within_an_evaluation(); });
   test.run("what is there", [&] { runs.what_is_there(); });
   test.run("changed behind its back", [&] { runs.changed_behind_its_back(); });
+  test.run("interrupted comparison", [&] { runs.interrupted_comparison(); });
   test.run("regular", [&] { runs.regular(); });
   test.run("odd configurations", [&] { runs.odd_configurations(); });
   test.run("interrupted at its end", [&] { runs.interrupted_at_its_end(); });

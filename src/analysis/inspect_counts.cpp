@@ -29,6 +29,7 @@ int inspect_counts(const std::vector<std::string>& words) {
               "of the training text only the first so many tokens are counted, 0 for all: tables of a large vocabulary "
               "take much memory");
   options.parse(words);
+  source.check(options);
   OpenText text = open_text_source(source, STORY_BYTES);
   const int vocab = text.tokenizer->vocab(), most = most_counted(vocab);
   if (!options.given("last")) last = std::min(last, most);

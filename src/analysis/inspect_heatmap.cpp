@@ -78,7 +78,9 @@ Pictures pictures_of(const HeatMapSettings& settings, const Json& run) {
   const std::string test = other ? settings.test : run.at("test").string();
   Pictures pictures;
   if (test.empty()) {
-    const auto seed = static_cast<uint64_t>(run.at("seed").integer());
+    const Json& said = run.at("seed");  // a large one is a string there, for no number of JSON's holds it
+    const uint64_t seed =
+        said.is(Json::Kind::String) ? parse_unsigned(said.string()).value_or(0) : static_cast<uint64_t>(said.integer());
     const Shapes shapes;
     pictures.class_names = shapes.class_names();
     for (int i = 0; i < settings.images; ++i)
@@ -129,7 +131,7 @@ void map_images(const HeatMapSettings& settings, const SafetensorsFile& file, co
   const std::string sheet =
       heat_map_sheet(*model, *ops, pictures.class_names, model_classes, pictures.list, blocks).as_png();
   settings.out.empty() ? write_keeping(out, sheet) : write_file_atomically(out, sheet);
-  std::printf("saved %s (%zu images%s)\n", out.c_str(), pictures.list.size(),
+  std::printf("saved %s (%s%s)\n", out.c_str(), counted(static_cast<int64_t>(pictures.list.size()), "image").c_str(),
               pictures.list.size() < size_t(settings.images) ? ": there are no more" : "");
 }
 
@@ -224,6 +226,8 @@ void map_text(const HeatMapSettings& settings, const SafetensorsFile& file, cons
   if (model->window() > 0)
     throw Error(file.path() + ": this " + state.model +
                 text(" reads %d tokens, no fewer, to answer once", model->window()));
+  if (!settings.layers.empty() && !model->has_attention_maps())
+    throw UsageError("--layers: " + file.path() + ": a " + state.model + " has no attention maps");
   const std::vector<int32_t> tokens = tokens_of(settings, *tokenizer, *model);
   TextMaps maps{{}, {}, token_map(state.model, state.config, *model, *ops, tokens), {}, {}};
   for (const int32_t token : tokens) maps.read.push_back(shown(*tokenizer, token));

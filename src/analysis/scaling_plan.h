@@ -20,6 +20,7 @@ class ScalingPlan {
   explicit ScalingPlan(const ScalingSettings& settings);
 
   std::vector<StudyRun>& runs() { return runs_; }
+  std::string checksum_of_samples() const { return checksum_of(text_); }
   // How many runs in which folder, and of which sizes.
   void print_summary(const std::string& folder) const;
   void print_runs() const;

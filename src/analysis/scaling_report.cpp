@@ -189,10 +189,12 @@ ScalingFigure figure_of_curves(const std::string& what, const std::vector<StudyR
   Figure figure(by_context ? "Perplexity and parameters against the context" : "DCT-MLP and Transformer");
   Panel& perplexity = figure.panel("Perplexity").x(x).y("perplexity").log_x();
   Panel* parameters = by_context ? &figure.panel("Parameters").x(x).y(PARAMETERS).log_x() : nullptr;
-  for (const auto& [name, of_curve] : curves_of(runs)) {
+  const auto at = [&](const StudyRun* run) { return by_context ? run->setting : static_cast<double>(run->parameters); };
+  for (auto [name, of_curve] : curves_of(runs)) {
+    std::sort(of_curve.begin(), of_curve.end(), [&](const StudyRun* a, const StudyRun* b) { return at(a) < at(b); });
     std::vector<double> xs, perplexities, sizes;
     for (const StudyRun* run : of_curve) {
-      xs.push_back(by_context ? run->setting : static_cast<double>(run->parameters));
+      xs.push_back(at(run));
       perplexities.push_back(std::exp(run->loss));
       sizes.push_back(static_cast<double>(run->parameters));
     }

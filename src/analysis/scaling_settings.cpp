@@ -83,6 +83,7 @@ void ScalingSettings::check_combination(const Options& options) const {
   for (const auto& [name, studies] : options_of_studies())
     if (options.given(name) && std::find(studies.begin(), studies.end(), what) == studies.end())
       throw UsageError(std::string("--") + name + ": of --what " + join(studies, " and ") + ", and this is " + what);
+  text.check(options);
 }
 
 void ScalingSettings::declare(Options& options) {
@@ -108,7 +109,7 @@ void ScalingSettings::declare(Options& options) {
   options.add("frequencies", &frequencies, 1, 1 << 10,
               "dct: of every head; the windows grow from that many tokens to the context");
   options.section("Text");
-  text.declare(options);
+  text.declare(options, true);
   study.declare(options);
 }
 

@@ -44,6 +44,7 @@ class BirnImage final : public Model {
   int64_t logit_rows(const Input& input) const override { return input.batch; }
   const real* forward(const Input& input) override;
   void backward(const Input& input, const real* dlogits) override;
+  bool has_attention_maps() const override { return true; }
   std::vector<real> attention_map(size_t block, int sample) override { return stack_.map(state_, block, sample); }
   std::unique_ptr<Stream> make_stream(int, int) override {
     throw Error("birn_image: a model of images cannot read one token at a time");

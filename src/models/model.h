@@ -142,6 +142,7 @@ class Model {
   // How much each position took from each other one in a block of the last forward(), of one sample: (maps,T,T), a row a
   // position. Throws Error for a model in which that is not one number.
   virtual std::vector<real> attention_map(size_t block, int sample);
+  virtual bool has_attention_maps() const { return false; }
 
   // Where it is set, forward() shows it what each layer made, (B,T,D) on the device, with T as many positions as the layer has.
   // Transformers and RegularGPT do; other models never call it.

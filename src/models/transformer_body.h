@@ -193,6 +193,7 @@ class TransformerModel final : public Model {
   const real* forward(const Input& input) override;
   void backward(const Input& input, const real* dlogits) override;
   std::unique_ptr<Stream> make_stream(int batch, int capacity) override;
+  bool has_attention_maps() const override { return true; }
   std::vector<real> attention_map(size_t layer, int sample) override {
     Activations& a = state_.layers.at(layer);
     return attention_.map(a.qkv.data(), a.attention, layer, state_.piece, sample);

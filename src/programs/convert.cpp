@@ -32,10 +32,10 @@ struct ConvertSettings {
   }
 };
 
-// "gpt2/" → "gpt2", "out/ckpt.pt" → "ckpt", "." → the folder's own name
+// "gpt2/" → "gpt2", "out/ckpt.pt" → "ckpt", the folder "run.5" → "run.5", "." → the folder's own name
 std::string name_of(const std::string& path) {
-  const std::filesystem::path whole = std::filesystem::absolute(path + "/.").lexically_normal();
-  return whole.parent_path().stem().string();
+  const std::filesystem::path whole = std::filesystem::absolute(path + "/.").lexically_normal().parent_path();
+  return (std::filesystem::is_directory(whole) ? whole.filename() : whole.stem()).string();
 }
 
 // A checkpoint of ours, or one file of a folder of Hugging Face's, is easily given in place of a model.

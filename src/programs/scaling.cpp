@@ -39,7 +39,7 @@ int scaling(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
   ScalingPlan plan(settings);
   plan.print_summary(study.folder());
   if (settings.list) return plan.print_runs(), 0;
-  if (!study.train(plan.runs())) {
+  if (!study.train(plan.runs(), plan.checksum_of_samples())) {
     std::printf("go on with: %s --resume --name %s\n", called("scaling").c_str(), run.name.c_str());
     return INTERRUPTED_STATUS;
   }

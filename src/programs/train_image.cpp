@@ -95,6 +95,7 @@ struct Session {
       throw UsageError(image.data.empty() ? "--test without --data: expected training images too"
                                           : "--data without --test: expected images that no training sees");
     if (image.data.empty()) {
+      if (options.given("format")) throw UsageError("--format " + image.format + ": does nothing without --data");
       if (image.augmentation.flip || image.augmentation.crop > 0)
         throw UsageError("--flip and --crop are for --data: drawn shapes are new each time");
       return std::make_unique<Shapes>();

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "base/error.h"
@@ -58,6 +59,13 @@ int run_one(const Experiment& experiment, const Scale& scale, const Conductor& c
   return 0;
 }
 
+// Of an experiment that is asked for by itself.
+void refuse_unused(const Experiment& experiment, const Scale& given, const Scale& used) {
+  for (const auto& [option, before, now] :
+       {std::tuple("--data", given.text, used.text), {"--cifar", given.images, used.images}})
+    if (before != now) throw UsageError(std::string(option) + " " + before + ": does nothing in " + experiment.name);
+}
+
 // All its commands with two steps each.
 int try_one(const Experiment& experiment, const Scale& scale, const Conductor& conductor) {
   DryRun{conductor.programs, conductor.device, conductor.threads}.run(experiment, scale);
@@ -75,6 +83,7 @@ int run_experiments(const RunOptions& given, const std::string& programs) {
   int begun = 0;
   for (const Experiment* experiment : wanted) {
     const Scale scale = scale_for(*experiment, given.scale);
+    if (wanted.size() == 1) refuse_unused(*experiment, given.scale, scale);
     if (const std::string lack = lacking(*experiment, scale); !lack.empty()) {
       if (wanted.size() == 1) throw UsageError(experiment->name + " --" + name_of(scale.size) + ": " + lack);
       if (has_plan(*experiment, scale.size)) missing.push_back(experiment->name + ": " + lack);

@@ -17,6 +17,7 @@ namespace {
 constexpr const char* FIRST_MOMENT = "adamw.m/";
 constexpr const char* SECOND_MOMENT = "adamw.v/";
 constexpr const char* SAMPLES_KEY = "checksum_of_samples";
+constexpr const char* LOSS_KEY = "evaluated_loss";
 
 std::vector<float> as_floats(const std::vector<real>& values, const Parameter& p) {
   return {values.begin() + p.begin, values.begin() + p.begin + p.size()};
@@ -87,6 +88,7 @@ void add_metadata(SafetensorsWriter& writer, const RunState& state) {
   writer.metadata("step", std::to_string(state.step));
   if (!state.log.empty()) writer.metadata("log", state.log);
   if (!state.samples.empty()) writer.metadata(SAMPLES_KEY, state.samples);
+  if (!state.evaluated_loss.empty()) writer.metadata(LOSS_KEY, state.evaluated_loss);
 }
 
 // A tensor for each parameter; `kept` holds them, for the writer does not copy.
@@ -148,6 +150,7 @@ RunState read_run_state(const SafetensorsFile& file, const std::string& program)
   state.step = *step;
   if (metadata.find("log") != metadata.end()) state.log = file.metadata("log");
   if (metadata.find(SAMPLES_KEY) != metadata.end()) state.samples = file.metadata(SAMPLES_KEY);
+  if (metadata.find(LOSS_KEY) != metadata.end()) state.evaluated_loss = file.metadata(LOSS_KEY);
   return state;
 }
 

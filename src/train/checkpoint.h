@@ -4,7 +4,8 @@
 //   adamw.m/NAME, adamw.v/NAME      its moments
 //   metadata      format "petroglyph", version "1", program, model, config (JSON), step (updates done), options (JSON: what
 //                 shaped the run), log (a checksum of the rows of log.csv up to there), checksum_of_samples (of some that it
-//                 learns from and is evaluated on), and data (JSON: what else is needed to use the model, such as a tokenizer)
+//                 learns from and is evaluated on), evaluated_loss (of best.safetensors: why it is the best), and data (JSON: what
+//                 else is needed to use the model, such as a tokenizer)
 #pragma once
 
 #include <memory>
@@ -18,14 +19,15 @@
 namespace petroglyph {
 
 struct RunState {
-  std::string program;       // "train_copy"
-  std::string model;         // "causal_rn"
-  Json config;               // the model's
-  Json options;              // the program's
-  int64_t step = 0;          // updates done
-  std::string log;           // checksum of the log's rows before this step (base/log.h); empty: not known
-  Json data;                 // what else it needs to use the model; null: nothing
-  std::string samples = {};  // checksum of some that it learns from and is evaluated on; empty: not known
+  std::string program;              // "train_copy"
+  std::string model;                // "causal_rn"
+  Json config;                      // the model's
+  Json options;                     // the program's
+  int64_t step = 0;                 // updates done
+  std::string log;                  // checksum of the log's rows before this step (base/log.h); empty: not known
+  Json data;                        // what else it needs to use the model; null: nothing
+  std::string samples = {};         // checksum of some that it learns from and is evaluated on; empty: not known
+  std::string evaluated_loss = {};  // of these weights, in the log's digits; empty: not known
 };
 
 // A run's folder means the checkpoint in it. Throws Error for a folder of runs: which are there.

@@ -194,8 +194,14 @@ Figure lengths_figure(const LengthTable& table) {
   if (!table.percent && tenfold(all)) panel.log_y();
   LineStyle style;
   style.markers = true;
-  for (size_t i = 0; i < table.labels.size(); ++i)
-    panel.line(table.labels[i], {table.lengths.begin(), table.lengths.end()}, table.values[i], style);
+  for (size_t i = 0; i < table.labels.size(); ++i) {
+    std::vector<std::pair<double, double>> points;  // a line goes from left to right, whichever order was asked for
+    for (size_t j = 0; j < table.lengths.size(); ++j) points.emplace_back(table.lengths[j], table.values[i][j]);
+    std::sort(points.begin(), points.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<double> lengths, values;
+    for (const auto& [length, value] : points) lengths.push_back(length), values.push_back(value);
+    panel.line(table.labels[i], lengths, values, style);
+  }
   if (table.chance > 0) panel.level("chance", table.chance);
   return figure;
 }

@@ -143,8 +143,7 @@ class Comparison {
   }
 
   int interrupted(const std::string& program) const {
-    std::printf("go on with: %s --compare %s --resume --name %s\n", called(program).c_str(), list_.c_str(),
-                group_.name().c_str());
+    std::printf("go on with: %s --resume --name %s\n", called(program).c_str(), group_.name().c_str());
     return INTERRUPTED_STATUS;
   }
 

@@ -250,6 +250,7 @@ void Run::read_parameters() {
     saying_unchanged([&] { load_checkpoint(*opened_, *model_, *optimizer_); });
     opened_.reset();
     read_log();
+    if (extras_.keep_best) read_kept_loss();
     return;
   }
   model_->parameters.initialize(settings_.seed);
@@ -279,7 +280,7 @@ bool Run::train() {
 void Run::train_and_save() {
   claim_folder();
   if (!log_ && ranks_.first()) log_.emplace(CsvLog::create(file("log.csv"), COLUMNS));
-  Progress progress(state_.step, settings_.steps, settings_.quiet);
+  Progress progress(state_.step, std::max(state_.step, settings_.steps), settings_.quiet);
   Cadence saving(settings_.save_seconds), drawing(LONGEST_BETWEEN_DRAWINGS);
   start_ = std::chrono::steady_clock::now();
   first_step_ = state_.step;
@@ -332,7 +333,9 @@ void Run::append(const Row& row, bool trained) {
 // Before the step's update, so that a row of the log speaks of one set of weights. An evaluation that a signal stops is made anew
 // by who goes on.
 bool Run::evaluate(Row& row) {
-  if (state_.step != settings_.steps && (state_.step == 0 || state_.step % settings_.eval_every != 0)) return false;
+  const bool last =
+      state_.step >= settings_.steps;  // later than that where who goes on asks for fewer steps than there are
+  if (!last && (state_.step == 0 || state_.step % settings_.eval_every != 0)) return false;
   const std::optional<Measures> measured = trainer_->evaluate(*task_, state_.step, eval_samples(), at_once());
   stopped_ = !measured;
   if (stopped_) return false;
@@ -340,9 +343,24 @@ bool Run::evaluate(Row& row) {
   check_finite(row.evaluated.loss);
   finite_step_ = state_.step;
   judge(row.evaluated.loss);
-  if (extras_.keep_best && stale_ == 0 && ranks_.first())
-    save_checkpoint(file("best.safetensors"), state_, *model_, *optimizer_);
+  if (extras_.keep_best && ranks_.first()) keep_if_best(row.evaluated.loss);
   return true;
+}
+
+void Run::keep_if_best(double evaluated_loss) {
+  RunState best = state_;
+  best.evaluated_loss = log_text(evaluated_loss);
+  const double logged = parse_number(best.evaluated_loss).value_or(evaluated_loss);
+  if (logged >= kept_loss_) return;
+  kept_loss_ = logged;
+  save_checkpoint(file("best.safetensors"), best, *model_, *optimizer_);
+}
+
+// The log does not have it where the run ended there and now goes on: its last row is written anew, as that of any step.
+void Run::read_kept_loss() {
+  if (!is_there(file("best.safetensors"))) return;
+  const RunState best = read_run_state(SafetensorsFile(file("best.safetensors")));
+  kept_loss_ = parse_number(best.evaluated_loss).value_or(kept_loss_);
 }
 
 // By the digits that the log has: a resumed run reads them there.
@@ -448,7 +466,8 @@ void Run::draw(bool running) const {
   accuracy.line("evaluation", evaluated.steps, evaluated.accuracies);
   if (chance() > 0) accuracy.level("chance", chance());
   figure.save(file("curve.svg"));
-  const std::string steps_done = "step " + with_commas(state_.step) + " of " + with_commas(settings_.steps);
+  const std::string steps_done =
+      "step " + with_commas(state_.step) + " of " + with_commas(std::max(state_.step, settings_.steps));
   const double a_step = seconds() / static_cast<double>(std::max<int64_t>(1, state_.step - first_step_));
   const std::string eta = duration_text(a_step * static_cast<double>(settings_.steps - state_.step));
   write_run_page(

@@ -113,6 +113,8 @@ class Run {
   void agree(bool due);
   void train_and_save();
   bool evaluate(Row& row);
+  void keep_if_best(double evaluated_loss);
+  void read_kept_loss();
   void read_log();
   void judge(double evaluated_loss);
   void train_one(Row& row);
@@ -145,6 +147,7 @@ class Run {
   int stale_ = 0;                                               // evaluations since the lowest loss
   std::string ending_;                                          // why the run ended: "done"
   double best_loss_ = std::numeric_limits<double>::infinity();  // of all evaluations so far
+  double kept_loss_ = std::numeric_limits<double>::infinity();  // of best.safetensors
   std::unique_ptr<Ops> ops_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Optimizer> optimizer_;

@@ -29,6 +29,7 @@ namespace petroglyph {
 
 namespace {
 
+const char* const SAMPLES = "checksum_of_samples";
 const char* const HEADER = "name,model,budget,setting,parameters,tokens,steps,loss,perplexity,weights";
 
 }  // namespace
@@ -73,7 +74,19 @@ Study::Study(StudySettings& settings, Options& options, const std::string& defau
     remove_leftovers(folder_);
     return read_regular_file(saved);
   });
-  options.restore(Json::parse(before, saved), saved);
+  const Json all = Json::parse(before, saved);
+  Json shaped = Json::object();
+  for (const Json::Member& member : all.members())
+    if (member.first != SAMPLES) shaped.set(member.first, member.second);
+  if (const Json* samples = all.find(SAMPLES)) samples_ = samples->string();
+  options.restore(shaped, saved);
+}
+
+// What is done has learned from the text as it was; a run that begins now would stand beside it in one table.
+void Study::check_samples(const std::string& samples) {
+  if (!samples_.empty() && samples_ != samples)
+    throw Error(folder_ + ": its samples are not those that it has learned from so far: were the data changed?");
+  samples_ = samples;
 }
 
 // The next process that ended, and how; a signal that came to us alone is passed on to all once.
@@ -95,7 +108,9 @@ void Study::begin(std::vector<StudyRun>& runs) {
     if (!claim_folder(folder_)) check_new_run(folder_);
     lock_.emplace(folder_);
   }
-  write_file_atomically(folder_ + "/study.json", options_.to_json().text() + "\n");
+  Json saved = options_.to_json();
+  saved.set(SAMPLES, samples_);
+  write_file_atomically(folder_ + "/study.json", saved.text() + "\n");
   read_points(runs);
   for (const StudyRun& run : runs)
     if (run.done()) remove_weights(run);
@@ -121,8 +136,9 @@ bool Study::train_in_turn(std::vector<StudyRun>& runs) {
   return true;
 }
 
-bool Study::train(std::vector<StudyRun>& runs) {
+bool Study::train(std::vector<StudyRun>& runs, const std::string& samples) {
   const InterruptGuard guard;
+  check_samples(samples);
   if (settings_.run.ranks->count() > 1) return train_in_turn(runs);
   begin(runs);
   const bool on_cpu = describe_device(settings_.run.device, 1).rfind("CPU", 0) == 0;

@@ -1,7 +1,7 @@
 // A study: many runs that belong together, each in a process of its own, several at a time.
 //
 //   runs/NAME/points.csv     a row for each run that is done, with the fingerprint of its weights
-//   runs/NAME/study.json     the options that shaped it, by which --resume knows its own
+//   runs/NAME/study.json     the options that shaped it and a checksum of its samples, by which --resume knows its own
 //   runs/NAME/RUN/           a run's log.csv and curve.svg; its weights only until it is done, unless they are kept
 #pragma once
 
@@ -48,11 +48,13 @@ class Study {
   // Finds the folder, runs/NAME. With --resume reads its options: one that shapes it and was given with another value is an Error.
   Study(StudySettings& settings, Options& options, const std::string& default_name);
 
-  // Trains what is not done; the losses are then in the runs. false: Ctrl-C came.
-  bool train(std::vector<StudyRun>& runs);
+  // Trains what is not done; the losses are then in the runs. false: Ctrl-C came. samples: a checksum of all that the runs learn from
+  // and are evaluated on; Error where a study that goes on had others.
+  bool train(std::vector<StudyRun>& runs, const std::string& samples);
   const std::string& folder() const { return folder_; }
 
  private:
+  void check_samples(const std::string& samples);
   void begin(std::vector<StudyRun>& runs);
   bool train_in_turn(std::vector<StudyRun>& runs);
   void read_points(std::vector<StudyRun>& runs);
@@ -67,7 +69,8 @@ class Study {
   const StudySettings& settings_;
   const Options& options_;
   std::string program_, folder_;
-  std::string device_;  // of all runs, known when they start
+  std::string device_;   // of all runs, known when they start
+  std::string samples_;  // their checksum; empty: not known
   std::optional<FolderLock> lock_;
   bool passed_on_ = false;               // a signal, to the processes
   std::vector<std::string> other_rows_;  // of points.csv, of runs that are not asked for this time

@@ -50,6 +50,7 @@ class Evaluation {
   void show_lengths() const;  // --evaluate-lengths
 
  private:
+  void check_context(const TextRunSettings& given) const;
   void check_lengths() const;
   Measures measure(const Task& task, int samples, int at_once) const;
 
@@ -81,7 +82,19 @@ Evaluation::Evaluation(const TextRunSettings& given)
   const Json* const readout = state_.config.find("readout");
   once_ = model_->window() > 0 || (readout && readout->string() == "last");
   context_ = context_of(given, state_, *model_);
+  check_context(given);
   if (!text_settings_.lengths.empty()) check_lengths();
+}
+
+void Evaluation::check_context(const TextRunSettings& given) const {
+  const int wanted = text_settings_.context;
+  if (!given.options.given("context")) return;
+  if (model_->window() > 0 && wanted != context_)
+    throw UsageError(text("--context %d: %s answers once a window, of %d tokens and no other length", wanted,
+                          text_settings_.evaluate.c_str(), context_));
+  if (wanted > model_->longest())
+    throw UsageError(text("--context %d: %s has positions for windows of %d tokens", wanted,
+                          text_settings_.evaluate.c_str(), model_->longest()));
 }
 
 // Whether the model can read windows as long as the longest, and the text has one.

@@ -113,10 +113,8 @@ void TextRunSettings::parse(const std::vector<std::string>& words) {
     if (options.given(option) && !there)
       throw UsageError("--" + std::string(option) + " " + options.value(option) + ": does nothing without --" + other);
   };
-  if (options.given("val-part") && !text_settings.source.validation.empty())
-    throw UsageError("--val-part " + options.value("val-part") + ": does nothing with --val " + options.value("val"));
   if (!settings.resume) {
-    refuse_without("format", "data", !text_settings.source.data.empty());
+    text_settings.source.check(options);
     refuse_without("length-windows", "evaluate-lengths", !text_settings.lengths.empty());
   }
   options.only_beside("evaluate", {"data", "format", "replace", "context", "batch", "eval-samples", "evaluate-lengths",

@@ -1,5 +1,11 @@
 #include "train/text_source.h"
 
+#include <algorithm>
+#include <vector>
+
+#include "base/checksum.h"
+#include "base/error.h"
+#include "base/text.h"
 #include "math/random.h"
 #include "tasks/stories.h"
 
@@ -25,6 +31,13 @@ void TextSource::declare(Options& options, bool may_move) {
   options.add("replace", &replace, "ascii: puts '?' in place of every character outside, instead of refusing it");
 }
 
+void TextSource::check(const Options& options) const {
+  if (options.given("val-part") && !validation.empty())
+    throw UsageError("--val-part " + options.value("val-part") + ": does nothing with --val " + validation);
+  if (options.given("format") && data.empty())
+    throw UsageError("--format " + options.value("format") + ": does nothing without --data");
+}
+
 OpenText open_text_source(const TextSource& source, size_t story_bytes) {
   OpenText text;
   text.tokenizer = open_tokenizer(source.tokenizer, source.replace);
@@ -41,6 +54,22 @@ OpenText open_text_source(const TextSource& source, size_t story_bytes) {
   text.training = std::make_shared<CorpusPart>(all, 0, size - kept);
   text.validation = std::make_shared<CorpusPart>(all, size - kept, size);
   return text;
+}
+
+std::string checksum_of(const OpenText& text) {
+  constexpr int64_t PIECE = 1 << 12;
+  std::vector<int32_t> tokens(PIECE);
+  Checksum sum;
+  for (const auto& corpus : {text.training, text.validation}) {
+    const int64_t size = corpus->size();
+    sum.update(&size, sizeof size);
+    for (int64_t at = 0; at < size; at += PIECE) {
+      const int64_t count = std::min(PIECE, size - at);
+      corpus->read(at, count, tokens.data());
+      sum.update(tokens.data(), static_cast<size_t>(count) * sizeof(int32_t));
+    }
+  }
+  return petroglyph::text("%016llx", static_cast<unsigned long long>(sum.value()));
 }
 
 }  // namespace petroglyph
