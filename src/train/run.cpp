@@ -387,7 +387,7 @@ Measures Run::evaluate(const Task& task, int samples, double longer) {
 }
 
 int Run::at_once(double longer) const {
-  return std::max(1, static_cast<int>(settings_.batch / settings_.shards / std::max(1.0, longer)));
+  return as_many_as(settings_.batch / settings_.shards, longer);
 }
 
 void Run::train_one(Row& row) {

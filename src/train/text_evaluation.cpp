@@ -134,7 +134,7 @@ void Evaluation::show_lengths() const {
   for (const int length : text_settings_.lengths) {
     const LastToken last(*text_, text_settings_.source.data, length, text_settings_.longest_length(),
                          text_settings_.length_windows);
-    const int at_once = std::max(1, static_cast<int>(int64_t(settings_.batch) * context_ / std::max(length, context_)));
+    const int at_once = as_many_as(settings_.batch, static_cast<double>(length) / context_);
     std::printf("the last of %s: perplexity %.2f, %s\n", counted(length, "token").c_str(),
                 std::exp(measure(last, last.windows(), at_once).loss), counted(last.windows(), "window").c_str());
   }

@@ -51,6 +51,8 @@ Measures Trainer::step(int64_t step, double learning_rate) {
   return collect_parts(batches);
 }
 
+int as_many_as(int batch, double longer) { return std::max(1, static_cast<int>(batch / std::max(1.0, longer))); }
+
 // Rank r takes the batches r, r + R, ….
 std::vector<Trainer::Sums> Trainer::evaluate_some(const Task& task, int64_t step, int samples, int at_once,
                                                   Progress* progress) {

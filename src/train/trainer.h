@@ -20,6 +20,9 @@ struct Measures {
   int64_t tokens = 0;   // that the model read; of images, patches
 };
 
+// How many samples, so many times as long as those of a batch, take no more memory than it; at least one.
+int as_many_as(int batch, double longer);
+
 class Trainer {
  public:
   // batch: samples that go through the model at a time; a step takes `accumulate` batches and averages.
