@@ -710,9 +710,12 @@ class OtherPrograms {
                 shell.run("runs/t --length 9 --quiet --prompt-file - < prompt").output, like);
     write_bytes(shell.file("talk"), "One \nTwo \n");
     const Outcome talk = shell.run("runs/t --length 9 --quiet -i < talk");
+    const Outcome slowly = shell.script("(echo 'One '; sleep 1) | '" + folder_ + "/generate' runs/t --length 9 -i");
+    test_.check("the waiting for a prompt is not its time", number_behind(slowly, "9 tokens in ") < 0.9, slowly.output);
     test_.check("talks", talk.status == 0 && talk.output.size() == 20 && talk.output.substr(0, 9) == like.substr(4, 9),
                 talk.output);
     talks_in_windows(shell);
+    expect(shell, "a prompt that looks like an option", "runs/t --quiet --length 3 --prompt -i", 0, "-i");
     expect(shell, "a prompt while talking", "runs/t -i --prompt a", 2, "expected one of them");
     expect(shell, "samples while talking", "runs/t -i --samples 2", 2, "--samples 2: does nothing with --interactive");
     write_bytes(shell.file("foreign"), "\xC3\xA9\nOne \nTwo \n");
@@ -1049,8 +1052,12 @@ class OtherPrograms {
            "--test-to 20: the test begins with 41 symbols where no --test-from is given");
     expect(shell, "an odd stride without members", "--task D_4 --test-every 999", 2,
            "expected --test-from, --test-to and --test-every that take in a length with members, such as 52");
-    expect(shell, "a window without strings", "--task D_2 --protocol next --train-length 1", 1,
-           "D_2: strings of 2 to 1 symbols");
+    expect(shell, "a window without strings", "--task D_2 --protocol next --train-length 1", 2,
+           "--train-length 1: --protocol next has strings of 2 symbols and more");
+    expect(shell, "nothing but the test", "--task D_2 --protocol next --train-length 2", 1,
+           "D_2: all strings of 2 to 2 symbols are in the test");
+    expect(shell, "a test as long as the training", "--task D_2 --train-length 10 --test-from 10 --test-to 14", 2,
+           "--test-from 10: strings of up to 10 symbols are learned from");
     expect(shell, "next symbol at the end only", "--task D_2 --protocol next --form chunked", 2, "--form chunked:");
     expect(shell, "next symbol at other lengths", "--task D_2 --protocol next --test-to 90", 2, "--test-to: not with");
     expect(shell, "no seeds", "--seeds=", 2, "--seeds: expected at least one");
@@ -1290,7 +1297,7 @@ class OtherPrograms {
     test_.check("its table: a sequence", two[1] > 1e-3 && two[2] > 1e-3 && two[2] < two[1], positions);
     test_.check("its table: of 128 characters it knows nothing yet", trained[3] > 120 && trained[3] < 135, positions);
     expect(shell, "lemma 1", "lemma1 --n 3 --trials 50", 0, "50 of 50 random products right");
-    expect(shell, "lemma 1 of nothing", "lemma1 --n 0", 2, "--n 0: expected a whole number from 1 to 64");
+    expect(shell, "lemma 1 of nothing", "lemma1 --n 0", 2, "--n 0: expected a whole number from 1 to 24");
     write_bytes(shell.file("ab"), "abababababababababab");
     expect(shell, "counts", "counts --data ab --val ab --last 1", 0, "the last 1 tokens: perplexity 1.");
     expect(shell, "of none", "counts --data ab --val ab --last 1", 0,  // (10 + 2/128) / 22
@@ -1327,6 +1334,10 @@ class OtherPrograms {
     expect(shell, "clusters of an rnn", "clusters" + r, 1, "does not show its layers");
     expect(shell, "clusters of text", "clusters runs/t", 1, "a checkpoint of train_text, not of train_regular");
     expect(shell, "receptive fields", "receptive-field --length 30 " + a + b + r + " runs/t", 0, "transformer, text");
+    write_bytes(shell.file("own.txt"), std::string(400, 'x'));
+    shell.script("'" + folder_ + "/train_text' --quiet --name own --steps 1 --data own.txt --position alibi" + TEXT);
+    expect(shell, "all of a text that is named", "receptive-field runs/own --length 30 --text own.txt --force", 0,
+           "transformer");
     const std::string csv = read_bytes(shell.file(a + "/receptive_field.csv"));
     test_.check("ends at one", csv.find(a + ",0,1\n") != std::string::npos, csv.substr(0, 200));
     expect(shell, "a text of one's own", "receptive-field runs/t --text nowhere", 1, "nowhere");

@@ -588,6 +588,13 @@ class UnderMpi {
            "rank 1 differs from rank 0 in its options, its model or its version");
     write_bytes(shell.file("one.txt"), std::string(3000, 'a') + std::string(3000, 'b'));
     beside("a file that is not there", text, elsewhere + text, "train_text: rank 1: one.txt");
+    // Only the first rank's folder has the run.
+    write_bytes(shell.file("other/one.txt"), read_bytes(shell.file("one.txt")));
+    const std::string compared = text + "--compare rnn,transformer:heads=2 --name c ";
+    const Outcome apart =
+        shell.script("timeout 60 mpirun -q --oversubscribe -n 1 " + compared + " : -n 1 " + elsewhere + compared);
+    test_.check("a comparison in two folders", apart.status == 0 && apart.says("saved runs/c"), apart.output);
+    test_.check("is in one of them", !std::filesystem::exists(shell.file("other/runs")));
     write_bytes(shell.file("other/one.txt"), std::string(3000, 'b') + std::string(3000, 'a'));
     beside("another file of the same name", text, elsewhere + text, "rank 1 differs from rank 0 in its samples");
   }

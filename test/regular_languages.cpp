@@ -132,6 +132,25 @@ int value_of(SymbolString string) {
   return ((sum + sign * term) % 5 + 5) % 5;
 }
 
+// All are as long, and where only some lengths have members, of one that has.
+void evaluations(Test& test) {
+  for (const auto& [language, longest, expected] :
+       {std::tuple("D_2", 41, 40), {"Tomita_5", 50, 50}, {"parity_check", 41, 41}}) {
+    RegularLanguage::Settings settings;
+    settings.language = language;
+    settings.longest = longest;
+    const RegularLanguage task(settings);
+    std::set<int> lengths, answers;
+    for (uint32_t step = 0; step < 20; ++step) {
+      const Batch batch = task.batch(1, stream_of("evaluate"), step, 0, 64);
+      lengths.insert(batch.length);
+      answers.insert(batch.targets.begin(), batch.targets.end());
+    }
+    test.check(std::string(language) + ": one length", lengths == std::set<int>{expected});
+    test.check(std::string(language) + ": both answers", answers == std::set<int>{0, 1});
+  }
+}
+
 void expressions(Test& test) {
   for (const bool plus : {false, true}) {
     RegularLanguage::Settings settings;
@@ -475,6 +494,7 @@ int main(int argc, char** argv) {
   Test test(argc, argv);
   test.run("examples", examples);
   test.run("definitions", definitions);
+  test.run("evaluations", evaluations);
   test.run("expressions", expressions);
   test.run("cycle", cycle);
   test.run("pieces", pieces);

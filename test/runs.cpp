@@ -286,6 +286,20 @@ class RunsTest {
     test_.equal("of data that moved goes on", shell.run(more + " --data there/x.txt").weights(), whole);
   }
 
+  // A variant that was not begun takes from --init what it would have taken at first: its rate, its sizes.
+  void variant_from_a_checkpoint() {
+    const Shell shell(program("train_text"));
+    const std::string tiny = " --batch 2 --eval-samples 2 --sample-length 0 --threads 1 --warmup 0 ";
+    shell.run("--name b --steps 1 --width 12 --layers 1 --heads 2 --context 8" + tiny);
+    const Outcome whole =
+        shell.run("--name c --compare weight-decay=0,weight-decay=0.1 --init runs/b --steps 2" + tiny);
+    test_.check("two of one checkpoint", whole.status == 0, whole.output);
+    const std::string table = read_bytes(shell.file("runs/c/compare.csv"));
+    shell.script("rm -r runs/c/weight-decay-0.1 runs/c/compare.csv");
+    expect(shell, "goes on where one was not begun", "--name c --resume", 0, "saved runs/c");
+    test_.equal("to the same", read_bytes(shell.file("runs/c/compare.csv")), table);
+  }
+
   // A comparison's settings are in its folder, whatever a shell would make of their signs.
   void interrupted_comparison() {
     const Shell shell(program("train_copy"));
@@ -610,6 +624,7 @@ int main(int argc, char** argv) {
   test.run("within an evaluation", [&] { runs.within_an_evaluation(); });
   test.run("what is there", [&] { runs.what_is_there(); });
   test.run("changed behind its back", [&] { runs.changed_behind_its_back(); });
+  test.run("variant from a checkpoint", [&] { runs.variant_from_a_checkpoint(); });
   test.run("interrupted comparison", [&] { runs.interrupted_comparison(); });
   test.run("regular", [&] { runs.regular(); });
   test.run("odd configurations", [&] { runs.odd_configurations(); });

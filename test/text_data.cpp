@@ -824,6 +824,9 @@ void program(Test& test) {
   expect("a size of no shards", "--shard-tokens 9 a.txt", 2, "--shard-tokens 9: of which shards? (--out PREFIX)");
   write_bytes(folder.file("empty.txt"), "");
   expect("learnt from nothing", "--train 300 --save few.json empty.txt", 1, "empty.txt: the file is empty");
+  expect("no text among others", "--tokenizer t.json --out s --force a.txt empty.txt", 1,
+         "empty.txt: the file is empty");
+  test.check("leaves the shards that were there", std::filesystem::exists(folder.file("s_000001.bin")));
   written_over_what_is_read(test, folder, expect);
   expect("shards that were more", "--tokenizer t.json --out s --force b.txt", 0, "s_000001.bin: removed, of more");
   test.check("are gone", !std::filesystem::exists(folder.file("s_000001.bin")));

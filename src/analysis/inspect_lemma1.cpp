@@ -19,7 +19,7 @@ struct LemmaSettings {
   uint64_t seed = 1;
 
   void declare(Options& options) {
-    options.add("n", &n, 1, 64, "rows of the matrices");
+    options.add("n", &n, 1, 24, "rows of the matrices; the two weights have 3n⁵ numbers");
     options.add("trials", &trials, 0, 1 << 24, "random pairs of matrices that are checked");
     options.add("length", &length, 1, 1 << 16, "symbols of the two strings whose transitions are composed");
     options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "which random matrices and strings");

@@ -40,7 +40,7 @@ struct FieldSettings {
     options.add("samples", &samples, 1, 1 << 20, "strings or windows; the figure shows their mean");
     options.add("text", &text, "where windows are from; default: what the run was evaluated on, or stories of our own")
         .placeholder("FILE");
-    options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "which strings");
+    options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "which strings, of a language");
     options.add("out", &out, "default: the folder of the first checkpoint").placeholder("FOLDER");
     declare_force(options, &force);
     declare_device(options, &device, &threads);
@@ -112,7 +112,7 @@ class FieldSubject {
     } else {
       const Json* const format = trained && settings_.text.empty() ? state_.options.find("format") : nullptr;
       corpus = open_corpus(path, *tokenizer, token_format(format ? format->string() : "auto"));
-      if (trained && path == data) {  // the end that the run has not learned from
+      if (trained && settings_.text.empty() && validation.empty()) {  // the end that the run has not learned from
         const auto kept =
             static_cast<int64_t>(state_.options.at("val-part").number() * static_cast<double>(corpus->size()));
         corpus = std::make_shared<CorpusPart>(corpus, corpus->size() - kept, corpus->size());

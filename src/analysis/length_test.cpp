@@ -61,12 +61,13 @@ class TestOfLengths {
     const bool parity = s_.task == "parity_check";
     const auto count = static_cast<int64_t>(wanted.size());
     begin(1 + count + (parity ? static_cast<int64_t>(s_.probabilities.size()) * (count + 1) : 0), "length");
-    result_.same_length = accuracy(lengths.train, 0.5f);
+    const int same = session_.language(1, lengths.train, 0.5f, s_.near_misses).evaluated_length();
+    result_.same_length = accuracy(same, 0.5f);
     for (const int length : wanted) add(length, length, accuracy(length, 0.5f, &answers_.emplace_back()));
     count_answers();
     for (size_t p = 0; parity && p < s_.probabilities.size(); ++p) {
       const float ones = static_cast<float>(s_.probabilities[p]) / 100;
-      result_.same_by_probability.push_back(accuracy(lengths.train, ones));
+      result_.same_by_probability.push_back(accuracy(same, ones));
       double sum = 0;
       for (const int length : wanted) sum += accuracy(length, ones);
       result_.longer_by_probability.push_back(sum / static_cast<double>(count));

@@ -383,6 +383,11 @@ size_t Options::read_option(const std::vector<std::string>& words, size_t at, st
   if (head == "--help" || word == "-h") print_and_stop(help());
   if (head == "--version") print_and_stop(version() + "\n");
   if (head == "--completion") print_and_stop(completion());
+  for (const Option& option : options_)
+    if (!option.also_.empty() && word == option.also_) {
+      arguments.push_back({find(option.name_), "true", word});
+      return at + 1;
+    }
   if (!starts_with(head, "--")) refuse_unknown(head);
   const std::string name = head.substr(2);
   Option* option = find(name);

@@ -42,6 +42,11 @@ class Option {
     grows_ = true;
     return *this;
   }
+  // Another word for it, of an option that is a flag: "-i".
+  Option& also(const std::string& word) {
+    also_ = word;
+    return *this;
+  }
   // Runs saved before there was this option lack it: they did what its default says.
   Option& may_lack() {
     lacks_ = true;
@@ -73,6 +78,7 @@ class Option {
   bool flag_ = false;  // a bool: needs no value
   bool real_ = false;  // a number that programs may compute with in single precision
   bool text_ = false;  // may be any text
+  std::string also_;
   bool free_ = false, differs_ = false, grows_ = false, lacks_ = false, common_ = false, distinct_ = false;
   std::vector<Condition> conditions_;
   std::string source_;  // how the user gave it: "--width 64" or "FILE:3: width = 64"; empty when he did not

@@ -11,9 +11,22 @@
 
 namespace petroglyph {
 
-double TextWriter::seconds() const {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-}
+namespace {
+
+// Adds how long it lives.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double* seconds) : seconds_(seconds) {}
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+  ~Stopwatch() { *seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+ private:
+  double* const seconds_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
 
 std::vector<int32_t> TextWriter::tokens_of(const std::string& prompt, const std::string& origin, bool first) const {
   tokenizer_.check_prompt(prompt, origin);
@@ -50,7 +63,7 @@ void TextWriter::continue_prompt(const std::string& prompt, const std::string& o
   const std::vector<int32_t> tokens = tokens_of(prompt, origin, true);
   const int64_t wanted = static_cast<int64_t>(tokens.size()) + how_.length;
   note_long_prompt(static_cast<int64_t>(tokens.size()), stream_capacity(model_, model_.longest(), how_.context));
-  start_ = std::chrono::steady_clock::now();
+  const Stopwatch watch(&seconds_);
   for (int sample = 0; sample < how_.samples && !interrupted(); ++sample) {
     if (how_.samples > 1 && !how_.quiet) std::printf("%s--- %d\n", sample > 0 ? "\n" : "", sample + 1);
     Generator generator = this->generator(sample, wanted);
@@ -73,6 +86,7 @@ void TextWriter::converse() {
       continue;
     }
     const InterruptGuard guard;  // Ctrl-C ends an answer; between two it ends the program
+    const Stopwatch watch(&seconds_);
     generator.read(tokens_of(first ? (line.empty() ? "\n" : line) : "\n" + line, "the prompt", first));
     first = false;
     CharacterWriter out;

@@ -35,7 +35,7 @@ class TextWriter {
   void converse();
 
   int64_t written() const { return written_; }  // tokens
-  double seconds() const;                       // since the prompt was there
+  double seconds() const { return seconds_; }   // of reading prompts and writing, without the waiting for them
 
  private:
   std::vector<int32_t> tokens_of(const std::string& prompt, const std::string& origin, bool first) const;
@@ -48,7 +48,7 @@ class TextWriter {
   const Tokenizer& tokenizer_;
   const TextWriting how_;
   int64_t written_ = 0;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  double seconds_ = 0;
 };
 
 }  // namespace petroglyph

@@ -39,7 +39,8 @@ struct GenerateSettings {
     options.add("prompt", &prompt, "what the model goes on from; default a new line");
     options.add("prompt-file", &prompt_file, "the same from a file; -: from the standard input").placeholder("FILE");
     options.add("special", &how.special, "<|endoftext|> in a prompt is one token, where the tokenizer has it");
-    options.add("interactive", &interactive, "reads prompts, one a line, and goes on from all that was said; also -i");
+    options.add("interactive", &interactive, "reads prompts, one a line, and goes on from all that was said; also -i")
+        .also("-i");
     options.add("length", &how.length, 0, 1 << 30, "tokens to write; ends before where the text does");
     options.add("window", &window, {"half", "slide"},
                 "when the model's positions are used up: goes on from the later half, or reads all but one again for "
@@ -76,10 +77,7 @@ int generate(int argc, char** argv) {
   GenerateSettings settings;
   Options options("generate", "Lets a model of text go on writing: one that train_text trained, or convert brought.");
   settings.declare(options);
-  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  for (std::string& word : words)
-    if (word == "-i") word = "--interactive";
-  options.parse(words);
+  options.parse(argc, argv);
   if (!settings.prompt.empty() + !settings.prompt_file.empty() + settings.interactive > 1)
     throw UsageError("--prompt, --prompt-file and --interactive: expected one of them");
   if (settings.interactive && options.given("samples"))

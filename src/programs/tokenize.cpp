@@ -76,6 +76,8 @@ std::unique_ptr<Tokenizer> learn(const Settings& settings) {
 }
 
 void encode(const Settings& settings, const Tokenizer& tokenizer) {
+  for (const std::string& path : settings.files)
+    if (MappedFile(path).text().empty()) throw Error(path + ": the file is empty");
   ShardWriter shards(settings.out, settings.shard_tokens, tokenizer, settings.force);
   for (const std::string& path : settings.files) {
     const MappedFile file(path);

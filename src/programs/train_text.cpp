@@ -29,6 +29,7 @@ struct Session : TextRunSettings {
 
   explicit Session(const std::vector<std::string>& words) : TextRunSettings(words) {}
 
+  std::unique_ptr<Tokenizer> saved_tokenizer();
   void open_text();
   void prepare();
   std::vector<std::string> sample();
@@ -48,11 +49,18 @@ struct Session : TextRunSettings {
   }
 };
 
+// Of the checkpoint that the run goes on from, which only the first rank sees.
+std::unique_ptr<Tokenizer> Session::saved_tokenizer() {
+  const std::string path = run->file("model.safetensors");
+  const bool replace = text_settings.source.replace;
+  const std::string said = settings.ranks->first_says([&] { return open_tokenizer(path, replace)->to_json().text(); });
+  return tokenizer_from_json(Json::parse(said, path), path);
+}
+
 void Session::open_text() {
   TextSettings& t = text_settings;
-  TextSource source = t.source;
-  if (settings.resume) source.tokenizer = run->file("model.safetensors");
-  opened = open_text_source(source, STORY_BYTES);
+  const TextSource& source = t.source;
+  opened = open_text_source(source, STORY_BYTES, settings.resume ? saved_tokenizer() : nullptr);
   const int64_t a_step = static_cast<int64_t>(settings.batch) * settings.accumulate;
   task.emplace(opened.training, t.source.name(), opened.validation, t.source.validation_name(), t.context, a_step,
                model.answers_once() ? Targets::LAST : Targets::ALL);

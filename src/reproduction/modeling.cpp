@@ -267,7 +267,7 @@ void add_transfer(Plan& plan, const std::string& variants, const std::string& da
     };
     plan.rows.push_back({model.label + ": after 2,000 steps, %", "", accuracy("train/" + run + "/log.csv"), ""});
     plan.rows.push_back({model.label + ": after 5,000 steps of drawn shapes, then 2,000, %", "",
-                         accuracy(part + "/log.csv"), "a head of its own, all else from the shapes"});
+                         accuracy(part + "/log.csv"), "all from the shapes, the readout of as many classes too"});
   }
 }
 

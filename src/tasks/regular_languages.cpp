@@ -310,10 +310,19 @@ SymbolString RegularLanguage::draw(int length, bool member, Draws& draws) const 
   return string;
 }
 
+// All of one evaluation are as long, and so are those of the next: else two would not compare, and where there are no members one
+// that always says no would be right.
+int RegularLanguage::evaluated_length() const {
+  int length = settings_.longest;
+  while (has_members_ && length > settings_.shortest && !has_members(length)) --length;
+  return length;
+}
+
 Batch RegularLanguage::batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const {
   const uint32_t lengths = static_cast<uint32_t>(settings_.longest - settings_.shortest) + 1;
   const uint32_t word = philox(seed, stream ^ stream_of("length"), step, 0).word[0];
-  const int length = settings_.shortest + static_cast<int>(below(word, lengths));
+  const bool asked = stream == stream_of("evaluate");
+  const int length = asked ? evaluated_length() : settings_.shortest + static_cast<int>(below(word, lengths));
   Batch batch;
   batch.size = count;
   batch.length = tokens_of(length);
@@ -439,6 +448,10 @@ NextSymbol::NextSymbol(const std::string& language, int shortest, int longest, i
   // Of a few strings the rarest may be among those tries and not among these.
   test_ = find_members(language, shortest, longest, tested, true, seed, stream_of("next symbol test"), {});
   demand(1, test_, language, shortest, longest);
+  if (training > 0 && different.size() <= test_.size())
+    throw Error(text(
+        "%s: all strings of %d to %d symbols are in the test, and none is left to learn from; longer ones are needed",
+        language.c_str(), shortest, longest));
   if (training > 0)
     training_ = draw_members(language, shortest, longest, training, false, seed, stream_of("next symbol"), test_);
 }

@@ -67,6 +67,8 @@ class RegularLanguage final : public Task {
   // Whether strings of this length can be members, and near misses of members.
   bool has_members(int length) const;
   bool has_near_misses(int length) const;
+  // The longest that is learned from, of those that have members where the language is one: evaluations are of it.
+  int evaluated_length() const;
   // How many tokens a string of this length has: an expression ends with a digit, so that an even length becomes odd.
   int tokens_of(int length) const;
 

@@ -116,8 +116,12 @@ class Comparison {
   std::vector<std::string> words_of(const Variant& variant) const {
     std::vector<std::string> words = group_.words();
     words.insert(words.end(), variant.arguments.begin(), variant.arguments.end());
+    // One that was not begun takes from --init what it would have taken at first.
+    if (resume_ && !goes_on(variant)) words.push_back("--no-resume");
     return words;
   }
+
+  bool goes_on(const Variant& variant) const { return goes_on_in_group(*ranks_, group_.name(), variant.name, resume_); }
 
   void check_use(const Options& common) const {
     std::vector<std::map<std::string, std::string>> idle;
@@ -138,7 +142,7 @@ class Comparison {
     session.settings.group = group_.name() + "/";
     session.settings.name = variant.name;
     session.settings.ranks = ranks_;
-    session.settings.resume = goes_on_in_group(*ranks_, group_.name(), variant.name, resume_);
+    session.settings.resume = goes_on(variant);
     session.prepare();
   }
 

@@ -41,13 +41,15 @@ class OneRank final : public Ranks {
   void abandon(int status) override { std::exit(status); }
 };
 
-// How many processes the launcher says that it started: Open MPI's, then what MPICH, Intel MPI and srun set. 1 without any.
+// How many processes the launcher says that it started: Open MPI's, then what MPICH, Intel MPI and srun set; of PMIx, which says no
+// number, Slurm's. 1 without any.
 int launched() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE"}) {
     const char* const value = std::getenv(name);
     if (value) return std::max(1, std::atoi(value));
   }
-  return 1;
+  const char* const tasks = std::getenv("PMIX_RANK") ? std::getenv("SLURM_STEP_NUM_TASKS") : nullptr;
+  return tasks ? std::max(1, std::atoi(tasks)) : 1;
 }
 
 #ifdef PETROGLYPH_MPI

@@ -140,6 +140,8 @@ void RegularRun::check() {
   if (!regular.next_symbol()) return;
   for (const char* other : {"test-from", "test-to", "test-every", "parity-probability", "near-misses", "leading-plus"})
     if (options.given(other)) throw UsageError(std::string("--") + other + ": not with --protocol next");
+  if (regular.train_length == 1)
+    throw UsageError("--train-length 1: --protocol next has strings of 2 symbols and more");
   if (regular.model != "regular_gpt") return;
   if (options.given("form") && regular.form == "chunked")
     throw UsageError(
@@ -197,7 +199,7 @@ Lengths RegularRun::lengths() const {
   if (lengths.test_low > lengths.test_high && regular.test_low == 0) refuse_longest(lengths);
   if (lengths.test_low > lengths.test_high)
     throw UsageError(text("--test-from %d is more than --test-to %d", lengths.test_low, lengths.test_high));
-  if (lengths.test_low < lengths.train)
+  if (lengths.test_low <= lengths.train)
     throw UsageError(
         text("--test-from %d: strings of up to %d symbols are learned from, and the test is of longer ones",
              lengths.test_low, lengths.train));

@@ -254,9 +254,21 @@ void Run::read_parameters() {
     return;
   }
   model_->parameters.initialize(settings_.seed);
-  if (ranks_.first() && !settings_.init.empty() &&
-      load_parameters(checkpoint_path(settings_.init), *model_, extras_.new_head) && !settings_.quiet)
+  if (ranks_.first() && !settings_.init.empty()) read_initial();
+}
+
+void Run::read_initial() {
+  const std::string path = checkpoint_path(settings_.init);
+  const bool new_head = load_parameters(path, *model_, extras_.new_head);
+  if (settings_.quiet || !extras_.new_head) return;
+  const SafetensorsFile file(path);
+  const Json data = is_checkpoint(file) ? read_run_state(file).data : Json();
+  const Json* const before = data.is(Json::Kind::Object) ? data.find("classes") : nullptr;
+  const Json* const now = extras_.data.is(Json::Kind::Object) ? extras_.data.find("classes") : nullptr;
+  if (new_head)
     std::printf("%s is for other classes: the readout starts anew\n", settings_.init.c_str());
+  else if (before && now && before->text() != now->text())
+    std::printf("%s is for as many other classes: the readout goes on from theirs\n", settings_.init.c_str());
 }
 
 // Where it stood at the step that the run goes on with: the lowest evaluated loss and how long ago that was, tokens, seconds.
@@ -386,9 +398,7 @@ Measures Run::evaluate(const Task& task, int samples, double longer) {
   return trainer_->evaluate(task, state_.step, samples, at_once(longer)).value_or(Measures());
 }
 
-int Run::at_once(double longer) const {
-  return as_many_as(settings_.batch / settings_.shards, longer);
-}
+int Run::at_once(double longer) const { return as_many_as(settings_.batch / settings_.shards, longer); }
 
 void Run::train_one(Row& row) {
   row.rate = settings_.rate.at(state_.step);

@@ -115,6 +115,7 @@ class Run {
   bool evaluate(Row& row);
   void keep_if_best(double evaluated_loss);
   void read_kept_loss();
+  void read_initial();  // --init
   void read_log();
   void judge(double evaluated_loss);
   void train_one(Row& row);

@@ -38,9 +38,9 @@ void TextSource::check(const Options& options) const {
     throw UsageError("--format " + options.value("format") + ": does nothing without --data");
 }
 
-OpenText open_text_source(const TextSource& source, size_t story_bytes) {
+OpenText open_text_source(const TextSource& source, size_t story_bytes, std::unique_ptr<Tokenizer> tokenizer) {
   OpenText text;
-  text.tokenizer = open_tokenizer(source.tokenizer, source.replace);
+  text.tokenizer = tokenizer ? std::move(tokenizer) : open_tokenizer(source.tokenizer, source.replace);
   std::shared_ptr<const Corpus> all =
       source.data.empty()
           ? encode_corpus(tell_stories(1, stream_of("stories"), story_bytes), source.name(), *text.tokenizer)

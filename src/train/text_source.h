@@ -35,7 +35,7 @@ std::string checksum_of(const OpenText& text);
 
 constexpr size_t STORY_BYTES = 4 << 20;  // more than a default run of ./train_text reads
 
-// story_bytes: how much is told where there are no files.
-OpenText open_text_source(const TextSource& source, size_t story_bytes);
+// story_bytes: how much is told where there are no files. tokenizer: in place of the source's own.
+OpenText open_text_source(const TextSource& source, size_t story_bytes, std::unique_ptr<Tokenizer> tokenizer = nullptr);
 
 }  // namespace petroglyph
