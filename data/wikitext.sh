@@ -16,4 +16,4 @@ for split in train valid test; do
   fi
   mv "$file.part" "$file"
 done
-echo "./train_text --data $folder/${name}_train.txt --val $folder/${name}_valid.txt"
+echo "./train_text --data $folder/${name}_train.txt --replace --val $folder/${name}_valid.txt"

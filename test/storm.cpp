@@ -1,4 +1,4 @@
-// Storms: runs that are killed at random moments, two processes that meet in one folder, parents that are killed while their
+// Storms: runs that are killed at random moments, processes that meet in one folder, parents that are killed while their
 // children go on. A run that was begun ends with the bits of one that nobody disturbed.
 //
 //   storm [--kills N] [--rounds N] [--seed N]     make storm: long; make test: a minute's part

@@ -17,7 +17,7 @@
 //
 // Rows of a come from memory once for all strips of a block. Nothing in a tile's loop waits for them: each few terms it asks
 // for a little of the block that this thread is expected to take next, which lies in the L2 cache by then. It must be a little:
-// a core waits for some ten lines at a time, and who asks for more holds up those that the tile needs now.
+// a core waits for ten to sixteen lines at a time, and who asks for more holds up those that the tile needs now.
 //
 // Packing is what keeps the tile fed. The columns of b that a tile takes (a strip) become contiguous, by copies or, where b
 // is a weight used as Wᵀ, by transposing squares in registers: number by number it cost a fifth of the time. Where a is

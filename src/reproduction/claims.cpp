@@ -1,4 +1,5 @@
-// What became of the papers' claims: each is judged by the numbers that the largest run of its experiment left.
+// What became of the papers' claims: each is judged by the numbers of the largest run whose models have learned enough for
+// it.
 
 #include <algorithm>
 #include <cmath>

@@ -194,8 +194,8 @@ void DryRun::run(const Experiment& experiment, const Scale& scale) const {
     const ChildOutcome outcome = start(command, folder, short_words(command));
     const double seconds = seconds_since(begin);
     if (interrupted()) break;
-    std::printf("  %-20s works, %.1f s for two steps, peak %.2f GB\n", command.part.c_str(), seconds,
-                outcome.peak_bytes / 1e9);
+    std::printf("  %-20s works, %.1f s%s, peak %.2f GB\n", command.part.c_str(), seconds,
+                trains(command) ? " for two steps" : "", outcome.peak_bytes / 1e9);
     const std::string log = folder + "/" + command.part + ".log";
     print_sizes(log, command.part, plan);
     if (!compare_sizes) continue;

@@ -1,4 +1,5 @@
-// A try at an experiment before it costs days: all its commands, two steps each at the smallest batch.
+// A try at an experiment before it costs days: all its commands, trainings with two steps at the smallest batch, studies by a
+// list of their runs.
 #pragma once
 
 #include <string>

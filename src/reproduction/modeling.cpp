@@ -311,7 +311,7 @@ Plan images(const Scale& scale) {
   if (scale.quick()) add_seeds(plan);
   if (scale.evening()) add_transfer(plan, list, data);
   plan.pictures = {
-      {"train/compare.svg", "training loss, and accuracy on fresh images"},
+      {"train/compare.svg", "training loss, and accuracy on images that no training sees"},
       {"train/birn_image/heatmaps.png",
        "where the Linear BiRN looks (linear-time paper, figure 7): how strongly each patch reaches the class token"}};
   return plan;

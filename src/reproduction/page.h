@@ -77,8 +77,8 @@ std::string plain_rows(const PageSection& section);
 // Of numbers that several runs left; empty where none did.
 std::string plot_svg(const Plot& plot, const Finder& find);
 PageSection section_of(const Experiment& experiment, const Kept* kept);
-// The claims of an experiment, each by the largest run that measured it. One that is not finished can speak against a claim, but
-// not for it while a smaller one has measured all.
+// The claims of an experiment, each by the largest run that measured it with models that have learned enough. One that is not
+// finished can speak against a claim, but not for it while a smaller one has measured all.
 std::vector<PageClaim> claims_of(const Experiment& experiment, const std::vector<Kept>& kept);
 
 std::string markdown_text(const std::string& words);

@@ -66,7 +66,7 @@ void refuse_unused(const Experiment& experiment, const Scale& given, const Scale
     if (before != now) throw UsageError(std::string(option) + " " + before + ": does nothing in " + experiment.name);
 }
 
-// All its commands with two steps each.
+// All its commands, made short.
 int try_one(const Experiment& experiment, const Scale& scale, const Conductor& conductor) {
   DryRun{conductor.programs, conductor.device, conductor.threads}.run(experiment, scale);
   return interrupted() ? INTERRUPTED_STATUS : 0;

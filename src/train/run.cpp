@@ -95,7 +95,7 @@ void RunSettings::declare(Options& options) {
   options.add("init", &init, "starts from the parameters in this safetensors file").placeholder("FILE");
   options.section("Evaluation");
   options.add("eval-every", &eval_every, 1, 1 << 30, "steps between evaluations");
-  options.add("eval-samples", &eval_samples, 1, 1 << 24, "fresh samples of one evaluation");
+  options.add("eval-samples", &eval_samples, 1, 1 << 24, "samples of one evaluation, of files the same each time, else drawn anew");
   options.add("patience", &patience, 0, 1 << 30, "ends after so many evaluations without a lower loss; 0: never")
       .may_differ();
   options.section("Run");
