@@ -29,7 +29,9 @@ CONTRACT := -ffp-contract=off -fno-math-errno -fno-trapping-math
 # Without a fused multiply-add the contract's own rounds a double to a float (numerics.h). g++ 12, where it makes vectors of statements
 # that stand side by side, takes two such floats, widened again, for the doubles that they were.
 CLANG := $(findstring clang,$(shell $(CXX) --version 2>/dev/null))
-FUSED := $(shell $(CXX) $(ARCHFLAGS) -dM -E -x c++ /dev/null 2>/dev/null | grep -E '__FMA__|__aarch64__|__ARM_FEATURE_FMA')
+CXXFLAGS ?=
+MACROS := $(CXX) $(ARCHFLAGS) $(CXXFLAGS) -dM -E -x c++ /dev/null 2>/dev/null
+FUSED := $(shell $(MACROS) | grep -E '__FMA__|__aarch64__|__ARM_FEATURE_FMA')
 CONTRACT += $(if $(CLANG)$(FUSED),,-fno-tree-slp-vectorize)
 
 # OpenMP's simd pragmas; threads are the standard library's. OPENMP=0: what a compiler does that does not know them.
@@ -39,7 +41,6 @@ COMMA := ,
 SPACE := $(subst ,, )
 # clang++ warns where it makes no vectors of a loop that asks for them. Such a loop is slow, not wrong, and each version has others: no
 # reason to stop. Under the sanitizers, at -O1, it is every loop.
-CXXFLAGS ?=
 FLAGS = -std=c++17 $(ARCHFLAGS) $(CONTRACT) $(OPENMPFLAGS) -Wall -Wextra -Werror -Wno-psabi -Wno-unknown-pragmas -Isrc \
   $(if $(CLANG),-Wno-error=pass-failed) \
   $(if $(filter double,$(REAL)),-DPETROGLYPH_DOUBLE) $(if $(filter 1,$(DEBUG)),-DPETROGLYPH_POISON) \
@@ -48,8 +49,9 @@ FLAGS = -std=c++17 $(ARCHFLAGS) $(CONTRACT) $(OPENMPFLAGS) -Wall -Wextra -Werror
 COMPUTING = $(FLAGS) $(OPTIMIZE) $(CXXFLAGS)
 REST = $(FLAGS) $(OPTIMIZE_REST) $(CXXFLAGS) $(if $(STANDARD),-include $(BUILD)/standard.h)
 LINKFLAGS = $(OPENMPFLAGS) $(if $(filter 1,$(SANITIZE)),-fsanitize=address$(COMMA)undefined) $(LDFLAGS) $(CUDA_LIBRARIES) $(MPI_LIBRARIES)
-# As they are for all files, whatever a target adds for itself.
-COMMAND_LINES := $(CXX) $(COMPUTING) $(OPTIMIZE_REST)
+# As they are for all files, whatever a target adds for itself; and what the compiler makes of them: its version, and which
+# instructions this machine's are.
+COMMAND_LINES := $(CXX) $(COMPUTING) $(OPTIMIZE_REST) $(LDFLAGS) $(shell $(MACROS) | cksum)
 HEADER_COMMAND := $(CXX) $(FLAGS) $(OPTIMIZE_REST) $(CXXFLAGS) -x c++-header
 
 # The standard library's headers, compiled once (g++ only). Every file names what it includes all the same: clang++ has them from there.
@@ -68,7 +70,10 @@ $(if $(filter environment,$(origin CUDA)),,$(error CUDA=$(CUDA): expected 0, 1 o
 override CUDA := $(CUDA_UNSAID)
 endif
 CUDA_MEANT := $(filter 1-float-0 auto-float-0-build,$(CUDA)-$(REAL)-$(SANITIZE)$(if $(filter auto,$(CUDA)),-$(BUILD)))
+CUDA_UNMEANT := $(if $(filter float-0,$(REAL)-$(SANITIZE)),BUILD=$(BUILD); CUDA=1 builds it there$(COMMA) too,not with $(if $(filter 1,$(SANITIZE)),SANITIZE=1,REAL=$(REAL)))
 CUDA_POSSIBLE := $(if $(CUDA_MEANT),$(if $(NVCC),yes))
+# The compiler itself, where it is called through a cache.
+CCBIN := $(if $(filter ccache distcc sccache,$(notdir $(firstword $(CXX)))),$(word 2,$(CXX)),$(firstword $(CXX)))
 # Where it is, and where a link to it leads: the toolkit's other tools and libraries are around the latter.
 NVCC_FOUND := $(if $(CUDA_POSSIBLE),$(shell command -v $(lastword $(NVCC)) 2>/dev/null))
 NVCC_FOLDERS := $(dir $(realpath $(NVCC_FOUND)) $(NVCC_FOUND))
@@ -90,7 +95,7 @@ GENCODE := $(foreach a,$(GPU_ARCH),-gencode arch=compute_$(a),code=sm_$(a)) \
 unexport NVCC_APPEND_FLAGS NVCC_PREPEND_FLAGS
 NVCCFLAGS := -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true -prec-sqrt=true -Isrc -DPETROGLYPH_CUDA
 CUDA_ASKED := $(if $(CUDA_POSSIBLE),$(if $(filter auto,$(CUDA)),$(GPU_HERE),$(filter 1,$(CUDA))))
-CUDA_ANSWER := $(if $(CUDA_ASKED),$(shell src/gpu/probe.sh $(BUILD)/cuda_probe $(NVCC) $(NVCCFLAGS) $(GENCODE) -ccbin $(CXX)))
+CUDA_ANSWER := $(if $(CUDA_ASKED),$(shell src/gpu/probe.sh $(BUILD)/cuda_probe $(NVCC) $(NVCCFLAGS) $(GENCODE) -ccbin $(CCBIN)))
 CUDA_WANTED := $(filter yes,$(CUDA_ANSWER))
 ifneq ($(and $(filter 1,$(CUDA)),$(CUDA_MEANT),$(if $(CUDA_WANTED),,no)),)
 $(error CUDA=1: $(or $(CUDA_ANSWER),no nvcc here))
@@ -168,14 +173,15 @@ OF_CASES := analysis identities gradients bits bench
 .DELETE_ON_ERROR:
 all: $(PROGRAMS)
 ifeq ($(MPI_FLAGS),)
-	@echo "left out: MPI ($(if $(filter 0,$(MPI)),MPI=0,no $(MPICXX) here))"
+	@echo "left out: MPI ($(if $(filter 0,$(MPI)),MPI=0,$(if $(filter 1,$(SANITIZE)),SANITIZE=1,no $(MPICXX) here)))"
 endif
 ifeq ($(CUDA_WANTED),)
-	@echo "left out: CUDA ($(if $(filter 0,$(CUDA)),CUDA=0,$(if $(NVCC),$(or $(CUDA_ANSWER),no GPU here; CUDA=1 builds it all the same),no nvcc here)))"
+	@echo "left out: CUDA ($(if $(filter 0,$(CUDA)),CUDA=0,$(if $(CUDA_MEANT),$(if $(NVCC),$(or $(CUDA_ANSWER),no GPU here; CUDA=1 builds it all the same),no nvcc here),$(CUDA_UNMEANT))))"
 endif
 
-$(PROGRAMS): %: $(BUILD)/%
-	@ln -sf $< $@
+# Also where it was a link into another build's folder, whose program may be younger.
+$(PROGRAMS): %: $(BUILD)/% FORCE
+	@[ "$$(readlink $@)" = "$<" ] || ln -sf $< $@
 
 # The files of a room that does not compute are compiled as one, in half the time; FILES=1: each by itself, for who works on one. Those with
 # flags of their own are always by themselves.
@@ -223,6 +229,11 @@ $(BUILD)/test/numerics%.o: test/numerics%.cpp $(BUILD)/flags
 	@mkdir -p $(@D)
 	@echo "  CXX  $<"
 	@$(CXX) $(COMPUTING) -Itest -MMD -MP -c -o $@ $<
+# Before the next one, which fits it too: make 3.81 takes the first.
+$(BUILD)/test/ptx/%.o: test/ptx/%.cpp $(BUILD)/flags
+	@mkdir -p $(@D)
+	@echo "  CXX  $<"
+	@$(CXX) $(COMPUTING) -Itest -include test/cuda_on_host.h -MMD -MP -c -o $@ $<
 $(BUILD)/test/%.o: test/%.cpp $(BUILD)/flags $(STANDARD)
 	@mkdir -p $(@D)
 	@echo "  CXX  $<"
@@ -258,7 +269,7 @@ $(BUILD)/train/device.o $(BUILD)/test/bench.o: $(BUILD)/cuda_flags
 $(BUILD)/gpu/%.o: src/gpu/%.cu $(BUILD)/cuda_flags
 	@mkdir -p $(@D)
 	@echo "  NVCC $<"
-	@$(NVCC) $(NVCCFLAGS) $(GENCODE) -ccbin $(CXX) -Xcompiler -ffp-contract=off,-Wall,-Wextra -MMD -MP -c -o $@ $<
+	@$(NVCC) $(NVCCFLAGS) $(GENCODE) -ccbin $(CCBIN) -Xcompiler -ffp-contract=off,-Wall,-Wextra -MMD -MP -c -o $@ $<
 
 # The same kernels for the host (test/cuda_on_host.h): threads become fibers. A thread's loops gain nothing from vectors, and
 # g++ 12 with -march=znver3 loses the bias of a product in one of them.
@@ -290,10 +301,6 @@ $(BUILD)/test/host_run: $(BUILD)/test/host_run.o $(BUILD)/test/gpu_checks.o $(BU
 # What nvcc makes of them, run by the machine of test/ptx; the host run's launches find it there.
 PTX_MACHINE := $(patsubst test/%.cpp,$(BUILD)/test/%.o,$(filter-out test/ptx/ptx_%.cpp,$(wildcard test/ptx/*.cpp)))
 PTX_PROGRAM := $(PTX_MACHINE) $(BUILD)/test/gpu_checks.o $(BUILD)/test/fingerprints.o $(BUILD)/test/cases.o $(HOST_KERNELS)
-$(BUILD)/test/ptx/%.o: test/ptx/%.cpp $(BUILD)/flags
-	@mkdir -p $(@D)
-	@echo "  CXX  $<"
-	@$(CXX) $(COMPUTING) -Itest -include test/cuda_on_host.h -MMD -MP -c -o $@ $<
 $(BUILD)/test/ptx_run: $(BUILD)/test/ptx/ptx_run.o $(PTX_PROGRAM) $(ROOMS_ptx_run:%=$(BUILD)/%.a)
 	@echo "  LINK $@"
 	@$(CXX) -o $@ $^ $(LINKFLAGS)
@@ -376,8 +383,10 @@ test: float-tests double-tests $(PTX_BUILT)
 	@$(ON_THE_CPU) test/run.sh $(HOUSE_TESTS) $(PTX_TESTS) $(BUILT_TESTS)
 
 # The same bits from every build: each of these compares itself with test/golden.txt and with the oracles.
-MATRIX := generic O0 noopenmp plain sanitize races $(if $(X86),v3) $(if $(shell command -v clang++),clang)
+MATRIX := generic O0 noopenmp plain sanitize races $(if $(X86),v3 oldest) $(if $(shell command -v clang++),clang)
 generic_FLAGS := ARCH=generic
+# Flags that come last and take away what ARCH gave.
+oldest_FLAGS := CXXFLAGS=-march=x86-64 OPENMP=0
 O0_FLAGS := OPTIMIZE=-O0
 noopenmp_FLAGS := OPENMP=0
 # Both: loops are then vectorised in other ways.
@@ -452,7 +461,7 @@ $(BUILD)/test/gpu_run.o: test/host_run.cpp $(BUILD)/flags
 $(BUILD)/test/gpu_math.o: test/gpu_math.cu $(BUILD)/flags $(BUILD)/cuda_flags
 	@mkdir -p $(@D)
 	@echo "  NVCC $<"
-	@$(NVCC) $(NVCCFLAGS) $(GENCODE) -ccbin $(CXX) -Xcompiler $(subst $(SPACE),$(COMMA),$(strip $(ARCHFLAGS) $(CONTRACT) -fopenmp)) \
+	@$(NVCC) $(NVCCFLAGS) $(GENCODE) -ccbin $(CCBIN) -Xcompiler $(subst $(SPACE),$(COMMA),$(strip $(ARCHFLAGS) $(CONTRACT) -fopenmp)) \
 	  -Itest -MMD -MP -c -o $@ $<
 test-gpu: $(GPU_TESTS) $(PROGRAMS:%=$(BUILD)/%)
 	@test/run.sh $(GPU_TESTS) "test/gpu_training.sh $(BUILD)/train_copy" "test/gpu_sanitizer.sh $(BUILD)/test/gpu_run"
@@ -478,22 +487,26 @@ lint: $(BUILD)/flags
 
 # All programs behind one name, so that none of theirs stands in another's way: petroglyph train_copy --length 16
 PREFIX ?= /usr/local
-LIBEXEC := $(PREFIX)/libexec/petroglyph
-SHARE := $(PREFIX)/share
+INSTALLED := $(if $(filter /%,$(firstword $(PREFIX))),,$(CURDIR)/)$(PREFIX)
+LIBEXEC := $(INSTALLED)/libexec/petroglyph
+COMMAND := $(DESTDIR)$(INSTALLED)/bin/petroglyph
+MAN := $(DESTDIR)$(INSTALLED)/share/man/man1
+COMPLETIONS := $(DESTDIR)$(INSTALLED)/share/bash-completion/completions
 install: $(PROGRAMS:%=$(BUILD)/%)
-	@mkdir -p $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBEXEC) $(DESTDIR)$(SHARE)/man/man1 $(DESTDIR)$(SHARE)/bash-completion/completions
-	@install -m 755 $(PROGRAMS:%=$(BUILD)/%) $(DESTDIR)$(LIBEXEC)
-	@sed 's|@LIBEXEC@|$(LIBEXEC)|; s|@PROGRAMS@|$(PROGRAMS)|' install/petroglyph.in > $(DESTDIR)$(PREFIX)/bin/petroglyph
-	@chmod 755 $(DESTDIR)$(PREFIX)/bin/petroglyph
-	@install/man.sh $(PROGRAMS:%=$(BUILD)/%) > $(DESTDIR)$(SHARE)/man/man1/petroglyph.1
-	@install -m 644 install/completion.bash $(DESTDIR)$(SHARE)/bash-completion/completions/petroglyph
-	@echo "installed $(DESTDIR)$(PREFIX)/bin/petroglyph"
+	@mkdir -p "$(DESTDIR)$(INSTALLED)/bin" "$(DESTDIR)$(LIBEXEC)" "$(MAN)" "$(COMPLETIONS)"
+	@install -m 755 $(PROGRAMS:%=$(BUILD)/%) "$(DESTDIR)$(LIBEXEC)"
+	@sed 's|@LIBEXEC@|$(LIBEXEC)|; s|@PROGRAMS@|$(PROGRAMS)|' install/petroglyph.in > "$(COMMAND)"
+	@chmod 755 "$(COMMAND)"
+	@install/man.sh $(PROGRAMS:%=$(BUILD)/%) > "$(MAN)/petroglyph.1"
+	@install -m 644 install/completion.bash "$(COMPLETIONS)/petroglyph"
+	@echo "installed $(COMMAND)"
 uninstall:
-	@rm -rf $(DESTDIR)$(LIBEXEC) $(DESTDIR)$(PREFIX)/bin/petroglyph $(DESTDIR)$(SHARE)/man/man1/petroglyph.1 \
-	  $(DESTDIR)$(SHARE)/bash-completion/completions/petroglyph
+	@rm -rf "$(DESTDIR)$(LIBEXEC)" "$(COMMAND)" "$(MAN)/petroglyph.1" "$(COMPLETIONS)/petroglyph"
 
+# Of a folder that is no build's nothing is removed.
 clean:
-	@rm -rf build $(PROGRAMS)
+	@[ ! -e "$(BUILD)/flags" ] || rm -rf "$(BUILD)"
+	@rm -f $(PROGRAMS)
 
 define HELP
 make                  builds $(PROGRAMS) here; objects go to build/

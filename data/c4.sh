@@ -20,13 +20,13 @@ for part; do
   said=$("$here/fetch.sh" "${C4_URL:-https://huggingface.co/datasets/allenai/c4/resolve/main/en}/$remote" "$file" \
     "$(cat "$file.sha256" 2> /dev/null || echo -)")
   echo "$said"
-  case $said in *SHA-256*) echo "${said##* }" > "$file.sha256" ;; esac
   # gzip's failure must not go unseen in the pipe: it ends the output with a line that is no document.
   if ! { gzip -dc "$file" || echo damaged; } | python3 "$here/documents.py" > "$text.part"; then
     rm -f "$text.part"
-    echo "$file: cannot be read" >&2
+    echo "$file: cannot be read; without it the next try gets it again" >&2
     exit 1
   fi
+  case $said in *SHA-256*) echo "${said##* }" > "$file.sha256" ;; esac  # of a file that could be read
   mv "$text.part" "$text"
 done
 echo "./tokenize --train 32000 --save c4.json --out c4 $folder/c4_0*.txt"

@@ -10,6 +10,7 @@ archive=$folder/cifar-10-binary.tar.gz
   "${CIFAR10_SHA256:-c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd}"
 unpacked=$(mktemp -d "$folder/cifar10.XXXXXX")
 trap 'rm -rf "$unpacked"' EXIT
+trap 'exit 1' HUP INT TERM
 tar -xzf "$archive" -C "$unpacked"
 cat "$unpacked"/cifar-10-batches-bin/data_batch_[1-5].bin > "$unpacked/train"
 mv "$unpacked/train" "$folder/cifar10_train.bin"

@@ -10,6 +10,7 @@ archive=$folder/cifar-100-binary.tar.gz
   "${CIFAR100_SHA256:-58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec}"
 unpacked=$(mktemp -d "$folder/cifar100.XXXXXX")
 trap 'rm -rf "$unpacked"' EXIT
+trap 'exit 1' HUP INT TERM
 tar -xzf "$archive" -C "$unpacked"
 mv "$unpacked/cifar-100-binary/train.bin" "$folder/cifar100_train.bin"
 mv "$unpacked/cifar-100-binary/test.bin" "$folder/cifar100_test.bin"

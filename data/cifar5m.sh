@@ -10,11 +10,15 @@ here=$(cd "$(dirname "$0")" && pwd)
 folder=${1:-$here}
 [ $# -gt 0 ] && shift
 [ $# -gt 0 ] || set -- 0 1 2 3 4 5
+unpacked=
+trap 'rm -rf "$unpacked"' EXIT
+trap 'exit 1' HUP INT TERM
 for part; do
   file=$folder/cifar5m_part$part.npz
   "$here/fetch.sh" "${CIFAR5M_URL:-https://storage.googleapis.com/gresearch/cifar5m}/part$part.npz" "$file" -
   unzip -tqq "$file" > /dev/null || { rm "$file"; echo "$file: damaged, and removed; get it again" >&2; exit 1; }
   if unzip -v "$file" | grep -q ' Defl:'; then
+    command -v zip > /dev/null || { echo "$file: is compressed, and zip, which stores it anew, is not here" >&2; exit 1; }
     unpacked=$(mktemp -d "$folder/cifar5m.XXXXXX")
     unzip -q "$file" -d "$unpacked"
     (cd "$unpacked" && zip -q -0 stored.zip X.npy Y.npy)

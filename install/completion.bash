@@ -1,7 +1,13 @@
 # Completion for bash: the words come from the programs' own options, `PROGRAM --completion`. In a checkout: source install/completion.bash
+# The lines of its input become the answers (bash 3.2, of macOS, has no mapfile).
+_petroglyph_answers() {
+  local answer
+  COMPREPLY=()
+  while IFS= read -r answer; do COMPREPLY+=("$answer"); done
+}
 _petroglyph_files() { # WORD
   compopt -o filenames 2> /dev/null
-  mapfile -t COMPREPLY < <(compgen -f -- "$1")
+  _petroglyph_answers < <(compgen -f -- "$1")
 }
 _petroglyph() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} line known
@@ -23,12 +29,12 @@ _petroglyph() {
   COMPREPLY=()
   while read -r line && [[ ${line%% *} != "$before" ]]; do :; done <<< "$known"
   if [[ $line == --* && $line == *" "* && $line != *" FILE" ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "${line#* }" -- "$word")
+    _petroglyph_answers < <(compgen -W "${line#* }" -- "$word")
   elif [[ $line == --* && $line != --no-* && $line != --help && $line != --version ]] &&
     ! grep -qx -- "--no-${before#--}" <<< "$known"; then # neither choices nor a switch
     _petroglyph_files "$word"
   else
-    mapfile -t COMPREPLY < <(compgen -W "$(grep -vx FILE <<< "$known" | cut -d' ' -f1)" -- "$word")
+    _petroglyph_answers < <(compgen -W "$(grep -vx FILE <<< "$known" | cut -d' ' -f1)" -- "$word")
     if [[ $word != -* ]] && { ((${#COMPREPLY[@]} == 0)) || grep -qx FILE <<< "$known"; }; then _petroglyph_files "$word"; fi
   fi
 }

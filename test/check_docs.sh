@@ -49,7 +49,7 @@ weights_left() { # EXPECTED
   all) cat runs/*/record.json | hashes ;;
   *=*) for one in ${1//,/ }; do
       echo "${one%%=*}=$(./inspect info "$(ls -d runs/*/"${one%%=*}" runs/*."${one%%=*}" 2> /dev/null)" | sed -n 's/^weights *//p')"
-    done | paste -sd, ;;
+    done | paste -sd, - ;;
   *) sed -n 's/^weights //p' said | tail -n 1 ;;
   esac
 }

@@ -2,7 +2,7 @@
 # What `make` builds for GPUs, and what it says, by the answers of nvidia-smi and nvcc: both are played here.
 #   test/cuda_found.sh g++
 set -u
-compiler=${1:-g++}
+compiler=${*:-g++}
 passed=0
 failed=0
 folder=$(mktemp -d) || exit 1
@@ -52,6 +52,11 @@ printf 'echo 9.0\necho 8.6\necho 9.0\n' | plays nvidia-smi
 check "two kinds of GPU" "for 86 90, PTX of 90, built: yes" "$(made "$SHOW" show)"
 check "others, named" "for 75, PTX of 75, built: yes" "$(made "$SHOW" GPU_ARCH=75 show)"
 check "none wanted" "built: no" "$(made "$SHOW" CUDA=0 show)"
+check "another folder" "left out: CUDA (BUILD=out; CUDA=1 builds it there, too)" "$(made -n BUILD=out all)"
+check "no kernels of doubles" "left out: CUDA (not with REAL=double)" "$(made -n REAL=double CUDA=1 all)"
+if [ "${compiler#* }" = "$compiler" ]; then
+  check "a cache before the compiler" "-ccbin $compiler" "$(made -n CXX="ccache $compiler" CUDA=1 all)"
+fi
 
 # An environment's CUDA may be somebody else's.
 environment=CUDA=/usr/local/cuda

@@ -33,8 +33,8 @@ completes() { # the words of a command line; prints what bash would offer
   )
 }
 
-check "make install" ${MAKE:-make} --no-print-directory BUILD="$build" PREFIX="$folder/usr" install
-petroglyph=$folder/usr/bin/petroglyph
+check "make install" ${MAKE:-make} --no-print-directory BUILD="$build" PREFIX="$folder/my usr" install
+petroglyph="$folder/my usr/bin/petroglyph"
 check "its version" says "petroglyph $(sed 's/ .*//' VERSION)" "$petroglyph" --version
 check "a program's version" says "petroglyph $(sed 's/ .*//' VERSION)" "$petroglyph" inspect --version
 check "lists programs" says "  train_copy     Trains a sequence model" "$petroglyph"
@@ -48,7 +48,7 @@ interrupted() { # a run that a signal ends says how to go on
   wait $!
 }
 check "an interrupted run" says "go on with: petroglyph train_copy --resume --name here" interrupted
-page=$folder/usr/share/man/man1/petroglyph.1
+page="$folder/my usr/share/man/man1/petroglyph.1"
 for program in train_copy train_text inspect reproduce; do
   check "man page: $program" grep -q "^\.SS $program\$" "$page"
 done
@@ -76,7 +76,7 @@ check "CHANGELOG.md begins with it" says "## $number" grep -m 1 '^## ' CHANGELOG
 for file in $(grep -oE '\]\([a-z][^)#]*' CONTRIBUTING.md CHANGELOG.md | sed 's/.*(//' | sort -u); do
   [[ $file == http* ]] || check "the pages name what there is: $file" test -e "$file"
 done
-check "make uninstall" ${MAKE:-make} --no-print-directory BUILD="$build" PREFIX="$folder/usr" uninstall
-check "leaves nothing" test -z "$(find "$folder/usr" -type f)"
+check "make uninstall" ${MAKE:-make} --no-print-directory BUILD="$build" PREFIX="$folder/my usr" uninstall
+check "leaves nothing" test -z "$(find "$folder/my usr" -type f)"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
