@@ -459,7 +459,7 @@ class OtherPrograms {
                 std::abs(number_behind(bytes, perplexity) - 21.0 / 11 * of_bytes / std::log(2.0)) < 0.01, bytes.output);
     expect(shell, "windows longer than its positions", "--evaluate runs/both --data b --context 9", 2,
            "--context 9: runs/both has positions for windows of 8 tokens");
-    went_on(shell, " --data both --val-part 0.5 --eval-every 1000 --eval-samples 100" + learn);
+    went_on(shell, " --data both --val-part 0.5" + learn + "--eval-every 1000 ");
     const std::string asked = "--name lengths --steps 1 --length-windows 8 --position alibi" + TEXT;
     const Shell backwards(folder_ + "/train_text");
     backwards.run("--evaluate-lengths 16,4 " + asked);
@@ -485,6 +485,9 @@ class OtherPrograms {
     const std::string rows = log_rows(shell.file("runs/on/log.csv"));
     expect(shell, "fewer steps than there are", "--name on --resume --steps 9", 0, "step 12 of 12");
     test_.equal("leave the evaluation", log_rows(shell.file("runs/on/log.csv")), rows);
+    write_bytes(shell.file("runs/on/best.safetensors"), "damaged");
+    expect(shell, "a damaged one keeps nobody from going on", "--name on --resume --steps 14", 0, "done at step 14");
+    test_.equal("and is made anew", kept(), "14");
   }
 
   // What options make of models: their configurations, as checkpoints keep them.

@@ -75,8 +75,7 @@ const char* const PAPER = " --width 256 --batch 128 --steps 100000 --seeds 1,2,3
 const char* const PAPER_SIZE =
     "The paper's width 256, batch 128, 100,000 steps and three seeds; of its three rates, 1e-4, 3e-4 and 5e-4, the "
     "middle one; the RNN, of which it says no rate, learns at 3e-3. Its 4.3 million parameters are the Transformer's "
-    "here "
-    "(4.27); RegularGPT, all of whose layers share their weights, has 0.79.";
+    "here (4.27); RegularGPT, all of whose layers share their weights, has 0.79.";
 std::string paper_words(const std::string& part) {
   return PAPER + std::string(part == "rnn" ? " --lr 3e-3" : " --lr 3e-4");
 }

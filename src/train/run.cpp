@@ -95,7 +95,8 @@ void RunSettings::declare(Options& options) {
   options.add("init", &init, "starts from the parameters in this safetensors file").placeholder("FILE");
   options.section("Evaluation");
   options.add("eval-every", &eval_every, 1, 1 << 30, "steps between evaluations");
-  options.add("eval-samples", &eval_samples, 1, 1 << 24, "samples of one evaluation, of files the same each time, else drawn anew");
+  options.add("eval-samples", &eval_samples, 1, 1 << 24,
+              "samples of one evaluation, of files the same each time, else drawn anew");
   options.add("patience", &patience, 0, 1 << 30, "ends after so many evaluations without a lower loss; 0: never")
       .may_differ();
   options.section("Run");
@@ -345,8 +346,7 @@ void Run::append(const Row& row, bool trained) {
 // Before the step's update, so that a row of the log speaks of one set of weights. An evaluation that a signal stops is made anew
 // by who goes on.
 bool Run::evaluate(Row& row) {
-  const bool last =
-      state_.step >= settings_.steps;  // later than that where who goes on asks for fewer steps than there are
+  const bool last = state_.step >= settings_.steps;  // beyond where who goes on asks for fewer than there are
   if (!last && (state_.step == 0 || state_.step % settings_.eval_every != 0)) return false;
   const std::optional<Measures> measured = trainer_->evaluate(*task_, state_.step, eval_samples(), at_once());
   stopped_ = !measured;
@@ -368,11 +368,15 @@ void Run::keep_if_best(double evaluated_loss) {
   save_checkpoint(file("best.safetensors"), best, *model_, *optimizer_);
 }
 
-// The log does not have it where the run ended there and now goes on: its last row is written anew, as that of any step.
+// The log does not have it where the run ended there and now goes on: its last row is written anew, as that of any step. Of one that
+// cannot be read nothing is kept: the run goes on from another file.
 void Run::read_kept_loss() {
   if (!is_there(file("best.safetensors"))) return;
-  const RunState best = read_run_state(SafetensorsFile(file("best.safetensors")));
-  kept_loss_ = parse_number(best.evaluated_loss).value_or(kept_loss_);
+  try {
+    const RunState best = read_run_state(SafetensorsFile(file("best.safetensors")));
+    kept_loss_ = parse_number(best.evaluated_loss).value_or(kept_loss_);
+  } catch (const Error&) {
+  }
 }
 
 // By the digits that the log has: a resumed run reads them there.

@@ -74,12 +74,20 @@ Study::Study(StudySettings& settings, Options& options, const std::string& defau
     remove_leftovers(folder_);
     return read_regular_file(saved);
   });
-  const Json all = Json::parse(before, saved);
+  read_settings(Json::parse(before, saved), saved, options);
+}
+
+void Study::read_settings(const Json& all, const std::string& path, Options& options) {
+  if (!all.is(Json::Kind::Object)) throw Error(path + ": " + name_of(all.kind()) + ", expected an object");
   Json shaped = Json::object();
   for (const Json::Member& member : all.members())
     if (member.first != SAMPLES) shaped.set(member.first, member.second);
-  if (const Json* samples = all.find(SAMPLES)) samples_ = samples->string();
-  options.restore(shaped, saved);
+  if (const Json* samples = all.find(SAMPLES)) {
+    if (!samples->is(Json::Kind::String))
+      throw Error(path + ": its " + SAMPLES + " is " + name_of(samples->kind()) + ", expected a string");
+    samples_ = samples->string();
+  }
+  options.restore(shaped, path);
 }
 
 // What is done has learned from the text as it was; a run that begins now would stand beside it in one table.

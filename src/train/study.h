@@ -54,6 +54,7 @@ class Study {
   const std::string& folder() const { return folder_; }
 
  private:
+  void read_settings(const Json& all, const std::string& path, Options& options);
   void check_samples(const std::string& samples);
   void begin(std::vector<StudyRun>& runs);
   bool train_in_turn(std::vector<StudyRun>& runs);
