@@ -355,6 +355,19 @@ void running(Test& test, const std::string& programs) {
   test.equal("of two machines both", read_record("runs/reproduce-quick-tiny")->machine,
              "another machine, and " + here_now);
 
+  Scale scale;
+  scale.text = "text.txt";
+  write_bytes("text.txt", "One text.\n");
+  test.equal("with a text", conductor.run(TINY, scale), 0);
+  Record begun = *read_record("runs/reproduce-data-tiny");
+  for (DoneCommand& command : begun.commands) command.done = false;
+  write_record("runs/reproduce-data-tiny", begun);
+  write_bytes("text.txt", "Two text.\n");
+  test.throws("whose file was changed", "its text is not the one that it was begun with",
+              [&] { conductor.run(TINY, scale); });
+  write_bytes("text.txt", "One text.\n");
+  test.equal("and is as before", conductor.run(TINY, scale), 0);
+
   half.commands[0].line += " --lr 5";
   write_record("runs/reproduce-quick-tiny", half);
   test.throws("other commands", "was run with other commands", [&] { conductor.run(TINY, {}); });

@@ -8,13 +8,16 @@
 #include <fstream>
 
 #include "base/atomic_file.h"
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/folder_lock.h"
 #include "base/interrupt.h"
+#include "base/mapped_file.h"
 #include "base/program.h"
 #include "base/text.h"
 #include "ops/ops.h"
 #include "reproduction/child.h"
+#include "tasks/corpus.h"
 #include "train/checkpoint.h"
 #include "train/device.h"
 
@@ -52,6 +55,8 @@ bool can_go_on(const std::string& folder) {
   return false;
 }
 
+const char* const TEXT_KEY = "checksum_of_text";
+
 Json to_json(const Record& record) {
   Json commands = Json::array();
   for (const DoneCommand& command : record.commands) {
@@ -68,6 +73,7 @@ Json to_json(const Record& record) {
       .set("size", name_of(record.scale.size));
   json.set("text", record.scale.text).set("validation", record.scale.validation);
   json.set("tokenizer", record.scale.tokenizer).set("images", record.scale.images);
+  if (!record.text_checksum.empty()) json.set(TEXT_KEY, record.text_checksum);
   return json.set("machine", record.machine).set("commands", commands), json;
 }
 
@@ -87,6 +93,7 @@ Record from_json(const Json& json) {
   record.scale.validation = json.at("validation").string();
   if (const Json* tokenizer = json.find("tokenizer")) record.scale.tokenizer = tokenizer->string();
   record.scale.images = json.at("images").string();
+  if (const Json* checksum = json.find(TEXT_KEY)) record.text_checksum = checksum->string();
   for (const Json& entry : json.at("commands").items()) {
     DoneCommand command;
     command.part = entry.at("part").string();
@@ -227,7 +234,24 @@ std::vector<Fingerprint> fingerprints_in(const std::string& folder) {
   return found;
 }
 
+std::string checksum_of_text(const Scale& scale) {
+  if (scale.text.empty()) return "";
+  Checksum sum;
+  for (const std::string& path : {scale.text, scale.validation}) {
+    if (path.empty()) continue;
+    for (const std::string& name : files_of_corpus(path)) {
+      const MappedFile file(name);
+      const uint64_t size = file.size();
+      sum.update(&size, sizeof size);
+      sum.update(file.data(), file.size());
+    }
+  }
+  return text("%016llx", static_cast<unsigned long long>(sum.value()));
+}
+
 void check_same_commands(const Record& before, const Plan& plan, const std::string& folder) {
+  if (!before.text_checksum.empty() && before.text_checksum != checksum_of_text(before.scale))
+    throw Error(folder + ": its text is not the one that it was begun with: were the files changed?");
   if (!has_same_commands(before, plan))
     throw Error(folder + ": was run with other commands or data; move this folder and " + folder +
                 ".* away to run it anew");
@@ -247,6 +271,7 @@ class Conducting {
     plan_ = experiment.plan(scale);
     record_.experiment = experiment.name;
     record_.scale = scale;
+    record_.text_checksum = checksum_of_text(scale);
     record_.commands = planned_commands(plan_, folder_);
     make_folder(folder_);
     lock_.emplace(folder_);

@@ -29,6 +29,7 @@ struct DoneCommand {
 struct Record {
   std::string experiment, machine;
   Scale scale;
+  std::string text_checksum = {};  // of the files of its text; empty: it has none, or it is not known
   std::vector<DoneCommand> commands;
 
   bool done() const;  // all of the plan's
@@ -46,7 +47,9 @@ std::vector<std::string> full_words(const Command& command, const std::string& f
 std::string command_line(const Command& command, const std::string& folder);
 
 std::optional<Record> read_record(const std::string& folder);
-// Throws Error where a run in this folder was begun with other commands than the plan's.
+// Of all bytes of the files of --data and --val, in 16 digits; empty where there are none.
+std::string checksum_of_text(const Scale& scale);
+// Throws Error where a run in this folder was begun with other commands than the plan's, or with another text.
 void check_same_commands(const Record& before, const Plan& plan, const std::string& folder);
 void write_record(const std::string& folder, const Record& record);
 std::string record_text(const Record& record);
