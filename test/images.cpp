@@ -500,10 +500,12 @@ class Program {
       seen += std::to_string(images);
     }
     test_.equal("which are those of the file alone", seen, "0000111000");
-    expect(shell, "as many classes", "--name c --steps 0 --init runs/a/model.safetensors " + ten, 0,
-           "runs/a/model.safetensors is for as many other classes: the readout goes on from theirs");
+    shell.run("--name shapes" + TINY);
+    const std::string shapes = "runs/shapes/model.safetensors";
+    expect(shell, "as many classes", "--name c --init " + shapes + " " + ten + "--steps 0", 0,
+           shapes + " is for as many other classes: the readout goes on from theirs");
     test_.check("the same head", SafetensorsFile(shell.file("runs/c/model.safetensors")).read<real>("head.weight") ==
-                                     SafetensorsFile(shell.file("runs/a/model.safetensors")).read<real>("head.weight"));
+                                     SafetensorsFile(shell.file(shapes)).read<real>("head.weight"));
     const SafetensorsFile before(shell.file("runs/a/model.safetensors")), after(shell.file("runs/b/model.safetensors"));
     test_.check("its shape", after.entry("head.weight").shape == std::vector<int64_t>{100, 8});
     expect(shell, "another width", "--name d --init runs/a/model.safetensors " + ten + "--width 9", 1,
