@@ -246,7 +246,7 @@ std::string checksum_of_text(const Scale& scale) {
       sum.update(file.data(), file.size());
     }
   }
-  return text("%016llx", static_cast<unsigned long long>(sum.value()));
+  return sum.hex();
 }
 
 void check_same_commands(const Record& before, const Plan& plan, const std::string& folder) {

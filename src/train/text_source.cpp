@@ -5,7 +5,6 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
-#include "base/text.h"
 #include "math/random.h"
 #include "tasks/stories.h"
 
@@ -69,7 +68,7 @@ std::string checksum_of(const OpenText& text) {
       sum.update(tokens.data(), static_cast<size_t>(count) * sizeof(int32_t));
     }
   }
-  return petroglyph::text("%016llx", static_cast<unsigned long long>(sum.value()));
+  return sum.hex();
 }
 
 }  // namespace petroglyph
