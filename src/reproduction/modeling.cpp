@@ -324,7 +324,7 @@ std::vector<Experiment> modeling_experiments() {
       {"copy-expansion", LINEAR_PAPER, "figure 4 (d)", "Copying with more hidden channels",
        "The paper: as the factor grows the model memorizes more, and soon enough it copies perfectly: a memory need "
        "not be infinite.",
-       "", "two minutes on two cores", "about an hour on a GPU for each model", expansion},
+       "", "two minutes on two cores", "less than an hour on a GPU for each model", expansion},
       {"text-perplexity", LINEAR_PAPER, "table 1, abstract", "Language modelling on characters",
        "The paper: the Linear CausalRN is behind Transformers and Mamba, but a valid language model.",
        "--data data/wikitext103_train.txt --val data/wikitext103_valid.txt (data/wikitext103.sh)",

@@ -33,12 +33,14 @@ void RunOptions::declare(Options& options) {
   options.positional("NAME", &names, "an experiment of ./reproduce list, the beginning of several, or all");
   options.section("Size");
   options.add("quick", &quick, "small models: minutes on two cores; the default");
+  options.add("evening", &evening,
+              "the papers' models where two cores can train them, with fewer steps or smaller batches: an hour or a "
+              "few, two of them a night");
+  options.add("full", &full, "the papers' sizes: minutes to weeks on a GPU; list says which");
   options.add(
-      "evening", &evening,
-      "the papers' models where two cores can train them, with fewer steps or smaller batches: an hour or a few, two of them a night");
-  options.add("full", &full, "the papers' sizes: hours to weeks on a GPU; list says which");
-  options.add("dry-run", &dry, "tries each command, trainings with two steps at the smallest batch and studies by a list of their runs, and "
-              "leaves nothing");
+      "dry-run", &dry,
+      "tries each command, trainings with two steps at the smallest batch and studies by a list of their runs, and "
+      "leaves nothing");
   options.section("Data");
   options.add("data", &scale.text, "text to learn from; default: stories of our own").placeholder("FILE");
   options.add("val", &scale.validation, "text for evaluations; default: the end of --data").placeholder("FILE");
