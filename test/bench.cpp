@@ -1,6 +1,6 @@
 // How fast, and how near the machine's limits (`make bench`). Machines are shared and noisy: compare within one run.
 //
-//   build/test/bench [--json] [--device cpu|cuda] [--threads N] [--only NAME] [--once] [operations] [steps] [growth] [generation]
+//   build/test/bench [--json] [--device cpu|cuda] [--threads N] [--only NAME] [--once] [operations] [steps] [papers] [growth] [generation]
 //
 // With --threads 1 it counts processor time, which a busy machine disturbs less.
 
@@ -43,6 +43,7 @@ double processor_clock() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+// Of the host.
 double peak_memory_mb() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -238,23 +239,19 @@ class Bench {
     if (!json_) std::printf("%s\n", line.c_str());
   }
 
-  void operations() {
-    if (!json_) std::printf("\n%-52s %10s %10s %9s %9s\n", "operation", "forward", "backward", "forward", "backward");
-    Json rows = Json::array();
-    for (const OpCase& row : bench_cases())
-      if (row.name.find(only_) != std::string::npos) push(rows, operation(row));
-    report_.set("operations", rows);
-  }
+  bool on_gpu() const { return cpu_ == nullptr; }
 
-  void steps() {
-    Json rows = Json::array();
-    std::vector<StepCase> cases = step_cases();
-    if (!cpu_) cases.push_back(copying_step("causal_rn", 128, 320));  // the papers'
-    for (StepCase& row : cases) {
-      if (once_) row.batch = 2;
-      if (row.name.find(only_) != std::string::npos) push(rows, step(row));
-    }
-    report_.set("steps", rows);
+  void operations() { report_.set("operations", each_operation(bench_cases())); }
+  void steps() { report_.set("steps", each_step(step_cases())); }
+
+  // Copying with the papers' batch.
+  void papers() {
+    constexpr int BATCH = 320, LETTERS = 128;
+    report_.set("papers_operations", each_operation(paper_cases(once_ ? 1 : BATCH)));
+    std::vector<StepCase> cases;
+    for (const char* model : {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba"})
+      cases.push_back(copying_step(model, LETTERS, BATCH));
+    report_.set("papers_steps", each_step(cases));
   }
 
   // How the time of one block grows with the positions of a text and the patches of an image: microseconds a position,
@@ -310,6 +307,23 @@ class Bench {
   }
 
  private:
+  Json each_operation(const std::vector<OpCase>& cases) {
+    if (!json_) std::printf("\n%-52s %10s %10s %9s %9s\n", "operation", "forward", "backward", "forward", "backward");
+    Json rows = Json::array();
+    for (const OpCase& row : cases)
+      if (row.name.find(only_) != std::string::npos) push(rows, operation(row));
+    return rows;
+  }
+
+  Json each_step(std::vector<StepCase> cases) {
+    Json rows = Json::array();
+    for (StepCase& row : cases) {
+      if (once_) row.batch = 2;
+      if (row.name.find(only_) != std::string::npos) push(rows, step(row));
+    }
+    return rows;
+  }
+
   // The shortest of several runs of about `seconds` in all: what the machine can do when it is left alone.
   template <class F>
   double best_time(F f, double seconds = 0.6) const {
@@ -336,10 +350,13 @@ class Bench {
   // The time of one call. On a GPU several are put on the queue before the wait, so that launching does not count.
   double time_of(const Call& call, Arrays& arrays, const std::string& written) {
     const int calls = cpu_ ? 1 : 10;
-    return best_time([&] {
-             for (int i = 0; i < calls; ++i) call(*ops_, arrays);
-             if (!cpu_) wait_for(arrays.tensor(written));
-           }) /
+    const double seconds = cpu_ ? 0.6 : 0.2;  // a GPU is nobody else's
+    return best_time(
+               [&] {
+                 for (int i = 0; i < calls; ++i) call(*ops_, arrays);
+                 if (!cpu_) wait_for(arrays.tensor(written));
+               },
+               seconds) /
            calls;
   }
   void wait_for(const Tensor& tensor) {
@@ -495,7 +512,7 @@ class Bench {
     Optimizer optimizer(model->parameters, *ops_, {});
     Trainer trainer(*model, *row.task, optimizer, *ops_, 1, row.batch, 1);
     int64_t done = 0;
-    const double seconds = best_time([&] { trainer.step(done++, 5e-4); }, 3);
+    const double seconds = best_time([&] { trainer.step(done++, 5e-4); }, cpu_ ? 3 : 1);
 
     Profile profile;
     const int measured = once_ ? 0 : 5;
@@ -511,8 +528,15 @@ class Bench {
   Json print_step(const std::string& name, double seconds, const Profile& profile, int measured) const {
     Json json = Json::object(), parts = Json::object();
     json.set("name", name).set("seconds", seconds).set("peak_memory_mb", peak_memory_mb());
-    if (!json_)
-      std::printf("\n%s: %.4f s a step, peak memory so far %.0f MB\n", name.c_str(), seconds, peak_memory_mb());
+    std::string line = text("\n%s: %.4f s a step, peak memory so far %.0f MB", name.c_str(), seconds, peak_memory_mb());
+#ifdef PETROGLYPH_CUDA
+    if (!cpu_) {
+      const double megabytes = static_cast<double>(gpu_memory_in_use()) / 1e6;
+      json.set("gpu_memory_mb", megabytes);
+      line += text(", %.0f MB of the GPU's are taken", megabytes);
+    }
+#endif
+    if (!json_) std::printf("%s\n", line.c_str());
     double total = 0;
     for (const auto& [who, entry] : profile.entries) total += entry.seconds;
     for (const auto& [who, entry] : profile.entries) {
@@ -536,13 +560,15 @@ class Bench {
 };
 
 int run(int argc, char** argv) {
-  const std::vector<std::string> parts = {"operations", "steps", "growth", "generation"};
-  std::vector<std::string> wanted = parts;
+  const std::vector<std::string> parts = {"operations", "steps", "papers", "growth", "generation", "all"};
+  std::vector<std::string> wanted = {"all"};
   std::string device = "cpu", only;
   int threads = 0;
   bool json = false, once = false;
   Options options("bench", "Measures how fast this machine computes, and how near its limits.");
-  options.positional("PART", &wanted, "any of " + join(parts, ", ") + "; all where none is named");
+  options.positional(
+      "PART", &wanted,
+      "any of " + join(parts, ", ") + "; all is the default, on a CPU without papers, which takes minutes");
   options.add("only", &only, "only the rows whose names contain this").placeholder("NAME");
   options.add("json", &json, "numbers for a program");
   options.add("once", &once, "each row once, as short as it can be: a test that they run");
@@ -554,10 +580,12 @@ int run(int argc, char** argv) {
   for (const std::string& part : wanted)
     if (!is_in(parts, part)) throw UsageError("\"" + part + "\": expected any of " + join(parts, ", "));
   Bench bench(device, threads > 0 ? threads : available_threads(), json, once, only);
-  if (is_in(wanted, "operations")) bench.operations();
-  if (is_in(wanted, "steps")) bench.steps();
-  if (is_in(wanted, "growth")) bench.growth();
-  if (is_in(wanted, "generation")) bench.generation();
+  const bool all = is_in(wanted, "all");
+  if (all || is_in(wanted, "operations")) bench.operations();
+  if (all || is_in(wanted, "steps")) bench.steps();
+  if ((all && (once || bench.on_gpu())) || is_in(wanted, "papers")) bench.papers();
+  if (all || is_in(wanted, "growth")) bench.growth();
+  if (all || is_in(wanted, "generation")) bench.generation();
   bench.finish();
   return 0;
 }

@@ -1345,4 +1345,26 @@ std::vector<OpCase> bench_cases() {
   return rows;
 }
 
+std::vector<OpCase> paper_cases(int batch) {
+  constexpr int T = 258, D = 192, I = 384, STATES = 16, RANK = 12;  // I, STATES and RANK: Mamba's
+  const int N = batch * T;
+  std::vector<OpCase> rows;
+  rows.push_back(linear_case(N, D, D, true, Into::WRITE));
+  rows.push_back(linear_case(N, D, 4 * D, true, Into::WRITE));
+  rows.push_back(linear_case(N, 4 * D, D, true, Into::WRITE));
+  rows.push_back(normalize_case(N, D));
+  rows.push_back(relation_case(whole(batch, T, D, 1, true, Activation::EXP), true, false));
+  rows.push_back(linear_relation_case(batch, T, D, true, true, 3));
+  rows.push_back(layer_norm_case(N, D));
+  rows.push_back(pointwise_case(Pointwise::GELU, N * 4 * D));
+  rows.push_back(attention_case(whole(batch, T, 1, D, true), Distances::IGNORED));
+  rows.push_back(linear_attention_case({batch, T, 1, D, true, true, FeatureMap::ELU_PLUS_ONE, 0}));
+  rows.push_back(rms_norm_case(N, D, Into::WRITE));
+  rows.push_back(causal_convolution_case(batch, T, I, 4, false));
+  rows.push_back(selective_scan_case({batch, T, I, STATES, RANK + 2 * STATES}, false));
+  rows.push_back(silu_gate_case(N * I));
+  rows.push_back(cross_entropy_case(N, 29));
+  return rows;
+}
+
 }  // namespace petroglyph

@@ -108,8 +108,10 @@ std::vector<ModelCase> model_cases();
 // One or a few rows of every operation, with special values in what it reads: what rounds, compares and propagates differently
 // there would show. No gradient can be checked on them.
 std::vector<OpCase> special_cases();
-// The papers' sizes, for the bench.
+// The papers' models with small batches, for the bench.
 std::vector<OpCase> bench_cases();
+// What so many strings of 128 letters are to the copying papers' models. Theirs are 320, which fill a GPU and keep a CPU busy for minutes.
+std::vector<OpCase> paper_cases(int batch);
 
 // Tokens or patches, and targets of a model case, with a few that do not count.
 struct ModelBatch {

@@ -329,6 +329,8 @@ void running(Test& test, const std::string& programs) {
   test.check("the fingerprint is the program's",
              log.find("weights " + record->commands[1].weights.at(0).weights) != std::string::npos, log);
   test.equal("the seed", seeds_of(record->commands[1]), "seed 7");
+  const auto of_tiny = [](size_t command) { return cost_of(make_page({TINY}).sections.at(0).commands.at(command)); };
+  test.equal("of one machine the time alone", of_tiny(0), duration_text(record->commands[0].seconds));
   test.check("what is done is not done again", [&] {
     conductor.run(TINY, {});
     return read_bytes("runs/reproduce-quick-tiny/again.log") == log;
@@ -349,11 +351,16 @@ void running(Test& test, const std::string& programs) {
 
   const std::string here_now = record->machine;
   half.commands[0].done = true;
-  half.machine = "another machine";
+  half.machine = half.commands[0].machine = "another machine";
   write_record("runs/reproduce-quick-tiny", half);
   conductor.run(TINY, {});
   test.equal("of two machines both", read_record("runs/reproduce-quick-tiny")->machine,
              "another machine, and " + here_now);
+  test.equal("of a command that was done its own", read_record("runs/reproduce-quick-tiny")->commands[0].machine,
+             "another machine");
+  test.equal("and of one that was not this", read_record("runs/reproduce-quick-tiny")->commands[1].machine, here_now);
+  test.equal("beside its time on the page", of_tiny(0),
+             duration_text(record->commands[0].seconds) + " on another machine");
 
   Scale scale;
   scale.text = "text.txt";

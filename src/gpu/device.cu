@@ -121,6 +121,12 @@ std::string gpu_obstacle(int number) {
   return gpu.name + (std::string(" does not work: ") + cudaGetErrorString(status));
 }
 
+int64_t gpu_memory_in_use() {
+  size_t free = 0, total = 0;
+  CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  return static_cast<int64_t>(total - free);
+}
+
 std::unique_ptr<Ops> make_gpu(int number, const ScratchLimits& limits) {
   const std::string obstacle = gpu_obstacle(number);
   if (!obstacle.empty()) throw Error("--device cuda: " + obstacle);

@@ -29,6 +29,9 @@ struct ScratchLimits {
 // Throws Error where there is an obstacle.
 std::unique_ptr<Ops> make_gpu(int number = 0, const ScratchLimits& limits = {});
 
+// Bytes of the GPU that was last made, taken by this program and all others.
+int64_t gpu_memory_in_use();
+
 // Floating-point operations a second of fused multiply-adds in registers, one counting as two: the best of several runs.
 double gpu_peak_flops(Ops& gpu);
 

@@ -154,6 +154,8 @@ PageSection section_of(const Experiment& experiment, const Kept* kept) {
   section.size = plan.size;
   section.machine = record->machine;
   section.commands = record->commands;
+  for (DoneCommand& command : section.commands)
+    if (command.machine == record->machine) command.machine.clear();  // said of the section
   section.records.push_back({section.id + "/record.json", "", record_text(*record)});
   add_files(section, plan, kept->find);
   return section;
@@ -240,7 +242,8 @@ std::string weights_of(const DoneCommand& command) {
 }
 
 std::string cost_of(const DoneCommand& command) {
-  return command.done ? duration_text(command.seconds) : command.seconds > 0 ? "interrupted" : NOT_RUN;
+  if (!command.done) return command.seconds > 0 ? "interrupted" : NOT_RUN;
+  return duration_text(command.seconds) + (command.machine.empty() ? "" : " on " + command.machine);
 }
 
 // ---- Files ----------------------------------------------------------------------------------------------------------

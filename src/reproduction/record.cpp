@@ -45,6 +45,12 @@ std::string machine_of(const std::string& device, int threads) {
   return description.rfind("CPU", 0) == 0 && !processor().empty() ? description + "; " + processor() : description;
 }
 
+// To those of a list, "A, and B".
+void add_machine(std::string& machines, const std::string& machine) {
+  if (machines.find(machine) != std::string::npos) return;
+  machines += (machines.empty() ? "" : ", and ") + machine;
+}
+
 // Whether there is anything that --resume goes on with: a checkpoint, or a study that knows which of its runs are done.
 bool can_go_on(const std::string& folder) {
   std::error_code none;
@@ -65,7 +71,9 @@ Json to_json(const Record& record) {
       weights.push(Json::object().set("run", f.run).set("weights", f.weights));
     Json entry = Json::object();
     entry.set("part", command.part).set("command", command.line).set("seconds", command.seconds);
-    commands.push(entry.set("done", command.done).set("weights", weights));
+    entry.set("done", command.done).set("weights", weights);
+    if (!command.machine.empty()) entry.set("machine", command.machine);
+    commands.push(entry);
   }
   Json json = Json::object();
   json.set("format", "petroglyph reproduction")
@@ -102,6 +110,7 @@ Record from_json(const Json& json) {
     command.done = entry.at("done").boolean();
     for (const Json& f : entry.at("weights").items())
       command.weights.push_back({f.at("run").string(), f.at("weights").string()});
+    if (const Json* machine = entry.find("machine")) command.machine = machine->string();
     record.commands.push_back(std::move(command));
   }
   return record;
@@ -267,7 +276,8 @@ class Conducting {
       : conductor_(conductor),
         experiment_(experiment),
         folder_(folder_of(experiment.name, scale)),
-        expected_(expected) {
+        expected_(expected),
+        machine_(machine_of(conductor.device, conductor.threads)) {
     plan_ = experiment.plan(scale);
     record_.experiment = experiment.name;
     record_.scale = scale;
@@ -281,13 +291,10 @@ class Conducting {
       record_.commands = before->commands;  // what is done stays done
       record_.machine = before->machine;
     }
-    const std::string now = machine_of(conductor.device, conductor.threads);
     const bool begun = std::any_of(record_.commands.begin(), record_.commands.end(),
                                    [](const DoneCommand& command) { return command.done || command.seconds > 0; });
-    if (!begun)
-      record_.machine = now;
-    else if (record_.machine.find(now) == std::string::npos)
-      record_.machine += ", and " + now;
+    if (!begun) record_.machine.clear();
+    add_machine(record_.machine, machine_);
   }
 
   int run() {
@@ -331,6 +338,7 @@ class Conducting {
     if (command.kind != Command::Kind::TRAINS) std::filesystem::remove(log);  // numbers are read there: of this attempt
     const auto start = std::chrono::steady_clock::now();
     const ChildOutcome outcome = run_child(conductor_.programs + "/" + command.program, words, log, conductor_.quiet);
+    if (entry.seconds == 0 || !entry.machine.empty()) add_machine(entry.machine, machine_);  // else not all are known
     entry.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     entry.done = outcome.status == 0 && !interrupted();
     if (entry.done) entry.weights = fingerprints_in(own);
@@ -349,6 +357,7 @@ class Conducting {
   const Experiment& experiment_;
   std::string folder_;
   const std::vector<double> expected_;
+  const std::string machine_;
   std::optional<FolderLock> lock_;  // of the folder, and so of all that its commands write
   Plan plan_;
   Record record_;

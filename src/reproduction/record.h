@@ -24,6 +24,7 @@ struct DoneCommand {
   double seconds = 0;      // of all its parts where it was interrupted
   bool done = false;
   std::vector<Fingerprint> weights;
+  std::string machine = {};  // "CPU, 2 threads", of several "A, and B"; empty: older records do not say
 };
 
 struct Record {
