@@ -445,7 +445,7 @@ check-docs: $(PROGRAMS)
 	@test/check_docs.sh $(SECONDS)
 
 # On a machine with a GPU: the host run's comparisons through the driver, every function on all 2^32 inputs, 200 steps of
-# train_copy on both devices, and compute-sanitizer where it is installed.
+# train_copy on both devices, and compute-sanitizer where it is installed. One after the other: a GPU may be one process's only.
 GPU_TESTS := $(BUILD)/test/gpu_run $(BUILD)/test/gpu_math
 $(BUILD)/test/gpu_run: $(BUILD)/test/gpu_run.o $(BUILD)/test/gpu_checks.o $(BUILD)/test/cases.o $(ROOMS_gpu_run:%=$(BUILD)/%.a)
 $(BUILD)/test/gpu_math: $(BUILD)/test/gpu_math.o $(BUILD)/math.a $(BUILD)/base.a
@@ -464,7 +464,7 @@ $(BUILD)/test/gpu_math.o: test/gpu_math.cu $(BUILD)/flags $(BUILD)/cuda_flags
 	@$(NVCC) $(NVCCFLAGS) $(GENCODE) -ccbin $(CCBIN) -Xcompiler $(subst $(SPACE),$(COMMA),$(strip $(ARCHFLAGS) $(CONTRACT) -fopenmp)) \
 	  -Itest -MMD -MP -c -o $@ $<
 test-gpu: $(GPU_TESTS) $(PROGRAMS:%=$(BUILD)/%)
-	@test/run.sh $(GPU_TESTS) "test/gpu_training.sh $(BUILD)/train_copy" "test/gpu_sanitizer.sh $(BUILD)/test/gpu_run"
+	@TEST_JOBS=1 test/run.sh $(GPU_TESTS) "test/gpu_training.sh $(BUILD)/train_copy" "test/gpu_sanitizer.sh $(BUILD)/test/gpu_run"
 # Its parts, for who has a GPU for minutes at a time.
 test-gpu-run test-gpu-math: test-gpu-%: $(BUILD)/test/gpu_%
 	@test/run.sh $<

@@ -1385,6 +1385,44 @@ size_t count_of(const std::string& words, const std::string& part) {
   return count;
 }
 
+double width_of_figure(const std::string& svg) {
+  const std::string attribute = " width=\"";
+  return std::stod(svg.substr(svg.find(attribute) + attribute.size()));
+}
+
+// What lies close together, what is long, and values that no axis can span.
+void extreme_figures(Test& test) {
+  LineStyle dots;
+  dots.joined = false;
+  std::vector<double> xs(900, 1), ys;
+  for (int i = 0; i < 900; ++i) ys.push_back(i % 9);
+  xs.push_back(2), ys.push_back(0);
+  Figure cloud("");
+  cloud.panel().line("", xs, ys, dots);
+  test.equal("every mark of a cloud", count_of(cloud.svg(), " 0 1 0 "), size_t(2 * 901));
+
+  Figure narrow("");
+  narrow.panel_size(100, 100).panel().line("", {0, 1}, {0, 1});
+  const double before = width_of_figure(narrow.svg());
+  narrow.caption(std::string(100, 'm'));
+  test.check("a long caption is not cut", width_of_figure(narrow.svg()) > before + 500);
+
+  Figure names("");
+  names.panel_size(360, 100)
+      .panel()
+      .heatmap(1, 80, std::vector<double>(80, 1), "")
+      .x_names(std::vector<std::string>(80, "abc"));
+  test.equal("short names that are too wide for their cells are turned", count_of(names.svg(), "rotate(-90"),
+             size_t(40));
+
+  Figure wide("");
+  wide.panel().level("no number", NOT_A_NUMBER).line("", {0, 1, 2}, {-1e308, 1e308, 1});
+  wide.panel().log_y().level("zero", 0).line("", {0, 1}, {1, 10});
+  const std::string drawn = wide.svg();
+  test.check("values that no axis can span", xml_fault(drawn).empty() && count_of(drawn, "922337203685477") == 0,
+             drawn);
+}
+
 void figures(Test& test) {
   const auto draw = [] {
     Figure figure("a < b & \"c\" \x01");
@@ -1429,6 +1467,7 @@ void figures(Test& test) {
     test.check("scale " + number_text(scale, 3),
                xml_fault(drawn).empty() && count_of(drawn, "</text>") >= 8 && drawn.size() < 30000);
   }
+  extreme_figures(test);
   const TemporaryFolder folder;
   Figure("").save(folder.file("a.svg"));
   test.equal("a figure without panels", xml_fault(read_bytes(folder.file("a.svg"))), "");

@@ -78,6 +78,10 @@ void no_gpu(Test& test) {
     test.throws("no kernels for it", "this build has no kernels: make CUDA=1 GPU_ARCH=90 builds them",
                 [] { make_gpu(); });
   }
+  device.major = 7;
+  device.minor = 0;
+  test.throws("nor can this CUDA build them", "this build has no kernels: a CUDA before 13 builds them",
+              [] { make_gpu(); });
   device = before;
   device.memory = size_t(64) << 20;
   test.throws("too little memory", "out of GPU memory: 1.00 GiB wanted for one array",
@@ -154,6 +158,29 @@ void choose_in_turn(Test& test) {
   cudaSetDevice(0);
 }
 
+// Of several GPUs "auto" takes the first one that works.
+void choose_the_first(Test& test) {
+  cuda_on_host::Device& device = cuda_on_host::device();
+  const cuda_on_host::Device before = device;
+  device.count = 2;
+  device.old = 0;
+  const auto taken = [] {
+    make_device("auto", 1);
+    int number = -1;
+    cudaGetDevice(&number);
+    std::fprintf(stderr, "GPU %d", number);
+  };
+  const std::string obstacle = "host run has compute capability 6.0, 7.0 or newer is needed";
+  test.equal("the second of two", said_by(taken), "--device auto leaves out GPU 0: " + obstacle + "\nGPU 1");
+  device.major = 6;
+  device.old = -1;
+  test.equal("neither",
+             said_by([] { std::fprintf(stderr, "%s", make_device("auto", 1)->description().c_str()); }).substr(0, 100),
+             ("--device auto takes the CPU: " + obstacle + "\nCPU, 1 thread").substr(0, 100));
+  device = before;
+  cudaSetDevice(0);
+}
+
 // CUDA does not start: what its first call gives, the newest CUDA that the driver knows, and why no GPU can be had.
 struct Start {
   const char* name;
@@ -191,6 +218,7 @@ void device_choice(Test& test) {
   device.major = 6;
   choose(test, "too old", "CPU", "host run has compute capability 6.0, 7.0 or newer is needed");
   device = before;
+  choose_the_first(test);
   choose_in_turn(test);
 }
 

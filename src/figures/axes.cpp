@@ -30,7 +30,7 @@ std::vector<Tick> PanelPainter::name_ticks(const Panel::Axis& axis, const Scale&
   for (const std::string& name : axis.names) across = std::max(across, width_of(name, SMALL));
   const double size = std::clamp(std::floor(cell - 0.5), SMALLEST, SMALL);
   (horizontal ? x_name_size_ : y_name_size_) = size;
-  const bool turned = horizontal && across * size / SMALL + 4 > cell && across > 2 * SMALL;
+  const bool turned = horizontal && across * size / SMALL + 4 > cell && across > SMALL;
   if (horizontal) x_turned_ = turned;
   const size_t stride = static_cast<size_t>(std::ceil((size + 0.5) / cell - 1e-9));
   std::vector<Tick> ticks;

@@ -15,7 +15,7 @@ constexpr std::array<const char*, 7> PALETTE = {"#0072B2", "#D55E00", "#009E73",
                                                 "#E69F00", "#56B4E9", "#333333"};
 constexpr std::array<const char*, 4> DASHES = {"", "6 4", "1 4", "9 4 1 4"};
 
-// Of each column of pixels the first, the lowest, the highest and the last point: what is drawn stays the same.
+// Of each column of pixels the first, the lowest, the highest and the last point: the path that joins them stays the same.
 std::vector<Point> thinned(const std::vector<Point>& points) {
   std::vector<Point> kept;
   for (size_t start = 0; start < points.size();) {
@@ -99,11 +99,12 @@ std::vector<Point> PanelPainter::points_of(const Panel::Line& line) const {
     const bool shown = x_.shows(line.xs[i]) && y_.shows(line.ys[i]);
     points.push_back(shown ? Point{x_.at(line.xs[i]), y_.at(line.ys[i])} : Point{GAP, GAP});
   }
-  return thinned(points);
+  return line.style.joined && !line.style.markers ? thinned(points) : points;  // every mark is seen
 }
 
 void PanelPainter::paint_levels() {
   for (const Panel::Level& level : panel_.levels_) {
+    if (!y_.shows(level.y)) continue;
     const std::string at = pixels(y_.at(level.y));
     out_ += "<path class=\"level\" d=\"M0," + at + "H" + pixels(width_) + "\"/>\n";
   }

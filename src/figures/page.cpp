@@ -44,7 +44,8 @@ std::string Figure::svg() const {
   }
   constexpr double MARGIN = 12;
   std::string body;
-  double y = title_.empty() ? MARGIN : MARGIN + LARGE + 10, width = width_of(title_, LARGE) + 2 * MARGIN;
+  double y = title_.empty() ? MARGIN : MARGIN + LARGE + 10,
+         width = std::max(width_of(title_, LARGE), width_of(caption_, SMALL)) + 2 * MARGIN;
   for (size_t row = 0; row < rows; ++row) {
     double x = MARGIN;
     for (size_t column = 0; column < columns; ++column) {

@@ -24,13 +24,14 @@ void PanelPainter::span_axes() {
   for (const Panel::Line& line : panel_.lines_) {
     for (size_t i = 0; i < line.xs.size(); ++i) {
       const double x = line.xs[i], y = line.ys[i];
-      if (!std::isfinite(x) || !std::isfinite(y)) continue;
+      if (!can_be_drawn(x) || !can_be_drawn(y)) continue;
       if ((panel_.x_.logarithmic && x <= 0) || (panel_.y_.logarithmic && y <= 0)) continue;
       xs.include(x);
       ys.include(y);
     }
   }
-  for (const Panel::Level& level : panel_.levels_) ys.include(level.y);
+  for (const Panel::Level& level : panel_.levels_)
+    if (can_be_drawn(level.y) && (!panel_.y_.logarithmic || level.y > 0)) ys.include(level.y);
   if (xs.low == 0 && xs.high == 0) xs.high = 1;  // what has only begun: no step is below 0
   const double margin = panel_.map_ ? 0 : 0.05;
   if (panel_.map_) {
@@ -50,7 +51,7 @@ void PanelPainter::span_axes() {
 Span PanelPainter::color_span() const {
   Span colors;
   for (const double value : panel_.map_->values) {
-    if (std::isfinite(value)) colors.include(value);
+    if (can_be_drawn(value)) colors.include(value);
   }
   if (panel_.map_->map != ColorMap::Diverging || colors.empty()) return colors;
   const double largest = std::max(std::fabs(colors.low), std::fabs(colors.high));

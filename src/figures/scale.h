@@ -23,6 +23,9 @@ struct Tick {
   std::string label;  // empty: a minor tick, without a grid line
 };
 
+// Between larger ones a span with its margins has no width.
+inline bool can_be_drawn(double value) { return std::fabs(value) < 8e307; }
+
 // Values to pixels.
 class Scale {
  public:
@@ -30,7 +33,7 @@ class Scale {
   Scale(Span span, bool logarithmic, double from, double to)
       : span_(span), logarithmic_(logarithmic), from_(from), to_(to), low_(raw(span.low)), high_(raw(span.high)) {}
 
-  bool shows(double value) const { return std::isfinite(value) && (!logarithmic_ || value > 0); }
+  bool shows(double value) const { return can_be_drawn(value) && (!logarithmic_ || value > 0); }
   double at(double value) const { return from_ + (raw(value) - low_) / (high_ - low_) * (to_ - from_); }
   const Span& span() const { return span_; }
   bool logarithmic() const { return logarithmic_; }

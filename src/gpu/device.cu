@@ -61,6 +61,9 @@ std::string why_none(const Listed& listed) {
          shown_version(version);
 }
 
+// Whether this build's CUDA cannot build for it any more.
+bool is_forgotten(const cudaDeviceProp& gpu) { return CUDART_VERSION >= 13000 && gpu.major == 7 && gpu.minor < 5; }
+
 // Never launched: what is asked is whether this build has an image of it that the GPU can run.
 __global__ void asked_for() {}
 
@@ -106,7 +109,11 @@ std::string gpu_obstacle(int number) {
   if (number < 0 || number >= listed.count)
     return "there is no GPU " + std::to_string(number) + ", expected one from 0 to " + std::to_string(listed.count - 1);
   cudaDeviceProp gpu;
-  CUDA_CHECK(cudaGetDeviceProperties(&gpu, number));
+  const cudaError_t asked = cudaGetDeviceProperties(&gpu, number);
+  if (asked != cudaSuccess) {
+    (void)cudaGetLastError();
+    return "GPU " + std::to_string(number) + " does not work: " + cudaGetErrorString(asked);
+  }
   const std::string capability = std::to_string(gpu.major) + "." + std::to_string(gpu.minor),
                     name = gpu.name + (" has compute capability " + capability);
   if (gpu.major < 7) return name + ", 7.0 or newer is needed";
@@ -116,8 +123,10 @@ std::string gpu_obstacle(int number) {
   if (status == cudaSuccess) return "";
   (void)cudaGetLastError();
   if (status == cudaErrorNoKernelImageForDevice || status == cudaErrorInvalidDeviceFunction)
-    return name + ", for which this build has no kernels: make CUDA=1 GPU_ARCH=" + std::to_string(gpu.major) +
-           std::to_string(gpu.minor) + " builds them";
+    return name + ", for which this build has no kernels: " +
+           (is_forgotten(gpu)
+                ? "a CUDA before 13 builds them"
+                : "make CUDA=1 GPU_ARCH=" + std::to_string(gpu.major) + std::to_string(gpu.minor) + " builds them");
   return gpu.name + (std::string(" does not work: ") + cudaGetErrorString(status));
 }
 
@@ -177,7 +186,12 @@ void Gpu::zero(void* memory, size_t bytes) {
 
 void* Gpu::allocate_host(size_t bytes) {
   void* memory = nullptr;
-  CUDA_CHECK(cudaMallocHost(&memory, bytes));
+  const cudaError_t status = cudaMallocHost(&memory, bytes);
+  if (status == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    throw Error("out of pinned memory of the host: " + gibibytes(bytes) + " wanted for one array");
+  }
+  CUDA_CHECK(status);
   return memory;
 }
 

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "cpu/make_cpu.h"
@@ -22,13 +24,24 @@ namespace petroglyph {
 namespace {
 
 #ifdef PETROGLYPH_CUDA
-// What "auto" means here.
-bool takes_gpu() {
-  if (gpu_absent()) return false;
-  const std::string obstacle = gpu_obstacle(0);
-  if (obstacle.empty()) return true;
-  std::fprintf(stderr, "--device auto takes the CPU: %s\n", obstacle.c_str());
-  return false;
+void say_left_out(int number, const std::string& obstacle) {
+  std::fprintf(stderr, "--device auto leaves out GPU %d: %s\n", number, obstacle.c_str());
+}
+
+// What "auto" takes here: the number of the first GPU that works, or −1, the CPU.
+int first_gpu() {
+  constexpr int NONE = -1;
+  if (gpu_absent()) return NONE;
+  std::vector<std::string> obstacles;
+  do {
+    const int number = static_cast<int>(obstacles.size());
+    obstacles.push_back(gpu_obstacle(number));
+    if (!obstacles.back().empty()) continue;
+    for (int other = 0; other < number; ++other) say_left_out(other, obstacles[static_cast<size_t>(other)]);
+    return number;
+  } while (static_cast<int>(obstacles.size()) < gpu_count());
+  std::fprintf(stderr, "--device auto takes the CPU: %s\n", obstacles[0].c_str());
+  return NONE;
 }
 #endif
 
@@ -37,7 +50,9 @@ bool takes_gpu() {
 std::unique_ptr<Ops> make_device(const std::string& name, int threads) {
   const bool cuda = name.rfind("cuda", 0) == 0;
 #ifdef PETROGLYPH_CUDA
-  if (cuda || (name == "auto" && takes_gpu())) return make_gpu(name.size() > 5 ? std::atoi(name.c_str() + 5) : 0);
+  if (cuda) return make_gpu(name.size() > 5 ? std::atoi(name.c_str() + 5) : 0);
+  const int first = name == "auto" ? first_gpu() : -1;
+  if (first >= 0) return make_gpu(first);
 #else
   if (cuda)
     throw Error("--device " + name + ": this build has no CUDA; build it where nvcc is installed, or with CUDA=1");
@@ -52,7 +67,7 @@ std::unique_ptr<Ops> make_device(const std::string& name, int threads, const Ran
   if (number > 0) {
     const std::string obstacle = gpu_obstacle(number);
     if (obstacle.empty() || name == "cuda") return make_gpu(number);
-    std::fprintf(stderr, "--device auto leaves out GPU %d: %s\n", number, obstacle.c_str());
+    say_left_out(number, obstacle);
   }
 #endif
   return make_device(name, threads);
