@@ -1001,7 +1001,7 @@ void options_errors(Test& test) {
   says({"--heads", "--quiet"}, "--heads: expected a whole number from 1 to 64 after it");
   says({"--heads", "-3"}, "--heads -3: expected a whole number from 1 to 64");
   says({"--steps", "-1"}, "--steps -1: expected a whole number, at least 0");
-  says({"--seed", "-1"}, "--seed -1: expected a whole number, at least 0");
+  says({"--seed", "-1"}, "--seed -1: expected a whole number from 0 to 18446744073709551615");
   says({"--rate", "1.5"}, "--rate 1.5: expected a number from 0 to 1");
   says({"--rate", "1e-46"}, "--rate 1e-46: expected a number from 0 to 1, and this is too small to tell from 0");
   says({"--rate", "1e-400"}, "--rate 1e-400: expected a number from 0 to 1, and this is too small to tell from 0");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -328,7 +329,8 @@ class ProgramTest {
     for (size_t i = 0; i < values.size(); ++i)
       writer.add(file.names()[i], file.entry(file.names()[i]).shape, values[i].data());
     writer.save(shell.file("nan.safetensors"));
-    expect(shell, "NaN", "--name b --init nan.safetensors" + SMALL, 1, "the loss is nan at step");
+    expect(shell, "NaN", "--name b --init nan.safetensors" + SMALL, 1,
+           "the loss is nan before the first step: the weights of --init nan.safetensors are no numbers");
     test_.check("is not saved", !std::filesystem::exists(shell.file("runs/b/model.safetensors")));
   }
 
@@ -728,6 +730,27 @@ class OtherPrograms {
                     on.says("nothing of this line was read\n") &&
                     on.output.substr(on.output.find('\n') + 1) == talk.output,
                 on.output);
+    talk_that_ends(shell);
+  }
+
+  // Signals, an output that takes no more, an input that cannot be read, and one that is longer than what the model reads.
+  void talk_that_ends(const Shell& shell) {
+    const std::string generate = "'" + folder_ + "/generate' runs/t ";
+    const Outcome ended =
+        shell.script("yes One | timeout -k 9 2 " + generate + "-i --quiet --length 10000000 > said; echo status $?");
+    test_.check("SIGTERM ends a talk in the midst of an answer", ended.says("status 124"), ended.output);
+    if (std::filesystem::exists("/dev/full")) {
+      const Outcome full = shell.script("timeout 20 " + generate + "--quiet --length 100000000 > /dev/full");
+      test_.check("an output that takes no more ends it at once",
+                  full.status == 1 && full.says("generate: cannot write to the standard output: "), full.output);
+    }
+    for (const char* how : {"--prompt-file -", "-i"})
+      expect(shell, "a folder as the standard input", std::string("runs/t --quiet --length 3 ") + how + " < .", 1,
+             "the standard input cannot be read: is it a folder?");
+    expect(shell, "nothing said", "runs/t -i < /dev/null", 0, "0 tokens in 0.0 s, 0 tokens/s");
+    write_bytes(shell.file("long"), "One day he went\n");
+    expect(shell, "a long line", "runs/t -i --length 2 < long", 0,
+           "note: the prompt has 15 tokens and the model reads 8 at most");
   }
 
   // What an answer depends on: all that was said, and not how much is asked for.
@@ -790,6 +813,29 @@ class OtherPrograms {
         "--evaluate-lengths: runs/once: a model that answers once reads windows of 8 tokens and of no other length");
   }
 
+  // Weights that are no numbers, and sizes that no model has: the file is named.
+  void of_a_damaged_checkpoint(const Shell& shell, const std::string& train) {
+    std::string whole = read_bytes(shell.file("runs/t/model.safetensors"));
+    for (size_t at; (at = whole.find("checksum_of")) != std::string::npos;) whole[at] = 'x';  // as others write them
+    uint64_t header = 0;
+    std::memcpy(&header, whole.data(), sizeof header);
+    std::string bytes = whole;
+    for (size_t i = sizeof header + header; i + 4 <= bytes.size(); i += 4) bytes.replace(i, 4, "\x00\x00\xC0\x7F", 4);
+    write_bytes(shell.file("nan.safetensors"), bytes);
+    const Outcome nan = shell.script(train + "--evaluate nan.safetensors --data other.txt");
+    test_.check("weights that are no numbers",
+                nan.status == 1 && nan.says("nan.safetensors: the loss is nan: its weights are no numbers"),
+                nan.output);
+    bytes = whole;
+    const std::string heads = "\\\"heads\\\":";
+    const size_t at = bytes.find(heads);
+    if (!test_.check("heads", at != std::string::npos)) return;
+    bytes[at + heads.size()] = '3';
+    write_bytes(shell.file("heads.safetensors"), bytes);
+    expect(shell, "sizes that no model has", "heads.safetensors", 1,
+           "generate: heads.safetensors: transformer: heads 3 does not divide width");
+  }
+
   // Sizes and tokenizer from a file, and its loss on another text.
   void of_a_checkpoint(const Shell& shell) {
     write_bytes(shell.file("other.txt"), std::string(300, 'a') + "One day he went to the old house.");
@@ -807,6 +853,7 @@ class OtherPrograms {
     refused("with what it does not need", "--evaluate runs/t --data other.txt --model rnn",
             "--model rnn: does nothing with --evaluate runs/t");
     lengths_of_a_checkpoint(shell, train);
+    of_a_damaged_checkpoint(shell, train);
     refused("a part beside a file", "--data other.txt --val other.txt --val-part 0.3",
             "--val-part 0.3: does nothing with --val other.txt");
     refused("a form without a file", "--format text", "--format text: does nothing without --data");
@@ -824,8 +871,7 @@ class OtherPrograms {
         "--eval-samples 2 --sample-length 0 --steps 100000000 --threads 1 --quiet & "
         "while ! test -e runs/shorter/model.safetensors && kill -0 $!; do sleep 0.1; done; : > shorter.txt; wait $!");
     test_.check("a text that becomes shorter",
-                shorter.status == 1 && shorter.says("a file that is read, as --data, has become shorter"),
-                shorter.output);
+                shorter.status == 1 && shorter.says("a file that is being read has become shorter"), shorter.output);
     write_bytes(shell.file("accents.txt"), std::string(300, 'a') + "caf\u00E9");
     const std::string accents = "--evaluate runs/t --data accents.txt";
     test_.check("another character", shell.script(train + accents).says("is no 7-bit ASCII character"));
@@ -864,6 +910,9 @@ class OtherPrograms {
                  "--eval-samples 2 --sample-length 0 --threads 1");
     const Outcome dotted = shell.script("cp -r runs/h v.5; " + convert + "v.5 --to hf");
     test_.check("a folder's whole name", dotted.status == 0 && dotted.says("saved v.5-hf"), dotted.output);
+    test_.check("a file where a folder is made",
+                shell.script(": > plain; " + convert + "runs/h --to hf --save plain --force")
+                    .says("plain: is a file; expected a folder"));
     const Outcome here = shell.script(convert + "runs/h --to hf --save hf; cd hf && " + convert + ".");
     test_.check("the folder that one is in", here.status == 0 && here.says("saved hf.safetensors"), here.output);
     test_.check("a tokenizer that stays behind",
@@ -877,6 +926,14 @@ class OtherPrograms {
     test_.check("so does a map of it",
                 shell.script("'" + folder_ + "/inspect' heatmap hf/hf.safetensors --prompt a").says(": none was"));
     const Outcome given = shell.script(convert + "hf --save h.safetensors --tokenizer runs/t");
+    const Outcome busy = shell.script(
+        train +
+        "--data other.txt --val-part 0.3 --name busy --context 8 --width 8 --layers 1 --heads 1 --batch 2 --eval-every "
+        "1000000 --eval-samples 2 --sample-length 0 --steps 100000000 --threads 1 --quiet & "
+        "while ! test -e runs/busy/model.safetensors && kill -0 $!; do sleep 0.1; done; " +
+        convert + "hf --save runs/busy/model.safetensors --force --tokenizer runs/t; echo status $?; kill $!; wait $!");
+    test_.check("over a checkpoint of a run that is at work",
+                busy.says("is at work in this folder; nothing was changed\nstatus 1"), busy.output);
     test_.check("a run's tokenizer", given.status == 0 && given.says("parameters, ascii\n"), given.output);
     expect(shell, "which it writes with", "h.safetensors --length 1 --prompt a", 0, "1 token in ");
     test_.check("a folder of runs has none",

@@ -181,9 +181,15 @@ class RunsTest {
     test_.check("nohup", ignored.says("status 0"), ignored.output);
     shell.run("--eval-samples 8 --steps 1" + some), shell.run("--eval-samples 8 --steps 1" + some);
     expect(shell, "one of several runs has to be named", "--resume", 2,
-           "--resume: which run? runs/copy is not the only one");
+           "--resume: which run? expected --name with one of copy, copy-2");
+    shell.script("mv runs/copy runs/aside");
+    expect(shell, "the only one left needs no name", "--resume", 0, "saved runs/copy-2 ");
+    shell.script("mv runs/aside runs/copy");
     expect(shell, "and without a name one is told the folder", "--quiet --eval-samples 8 --steps 1" + some, 0,
            "saved runs/copy-3 ");
+    shell.script(": > runs/file");
+    expect(shell, "a file where the folder would be", "--name file" + some, 1,
+           "runs/file: is there already, and no folder; choose another --name");
     shell.script("mkdir -p runs/left");
     expect(shell, "a folder without a checkpoint", "--name left" + some, 1,
            "runs/left: this folder is there already, with no checkpoint to go on with; choose another --name");
@@ -465,6 +471,11 @@ class RunsTest {
     shell.run("text --out s");
     expect(shell, "shards over shards", "text --out s", 1, "s_000000.bin: this file exists already");
     expect(shell, "unless they are wanted", "text --out s --force", 0, "s_000000.bin: ");
+    write_bytes(shell.file("odd"), "caf\u00E9\n");
+    const std::string before = read_bytes(shell.file("s_000000.bin"));
+    expect(shell, "a later file that is refused", "odd text odd --tokenizer ascii --out s --force", 1, "odd: ");
+    expect(shell, "in whatever place", "text odd --tokenizer ascii --out s --force", 1, "odd: ");
+    test_.equal("leaves the shards of before", read_bytes(shell.file("s_000000.bin")), before);
     const Shell inspect(program("inspect"));
     inspect.script("'" + program("train_regular") + "' --quiet --name a" + REGULAR +
                    "; mkdir out; echo x > out/clusters.svg; "

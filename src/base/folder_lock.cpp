@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 #include <utility>
@@ -103,6 +104,12 @@ FolderLock& FolderLock::operator=(FolderLock&& other) noexcept {
 
 FolderLock::~FolderLock() {
   if (descriptor_ >= 0) close(descriptor_);
+}
+
+void refuse_run_at_work(const std::string& file) {
+  const std::string folder = std::filesystem::path(file).parent_path().string(),
+                    lock = (folder.empty() ? "." : folder) + "/.lock";
+  if (std::filesystem::exists(lock)) FolderLock(folder.empty() ? "." : folder);
 }
 
 }  // namespace petroglyph

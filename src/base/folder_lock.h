@@ -19,4 +19,7 @@ class FolderLock {
   int descriptor_ = -1;
 };
 
+// Throws Error where another process is at work in the folder that the file lies in.
+void refuse_run_at_work(const std::string& file);
+
 }  // namespace petroglyph

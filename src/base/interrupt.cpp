@@ -31,7 +31,7 @@ extern "C" void petroglyph_note_signal(int number) {
 
 }  // namespace
 
-InterruptGuard::InterruptGuard() {
+InterruptGuard::InterruptGuard(Signals signals) {
   struct sigaction before = {}, action = {};
   sigaction(SIGINT, nullptr, &before);
   within_another_ = before.sa_handler == petroglyph_note_signal;
@@ -40,8 +40,10 @@ InterruptGuard::InterruptGuard() {
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;  // files are written on, undisturbed
   sigaction(SIGINT, &action, &old_interrupt_);
-  sigaction(SIGTERM, &action, &old_terminate_);
+  sigaction(SIGTERM, nullptr, &old_terminate_);
   sigaction(SIGHUP, nullptr, &old_hang_up_);
+  if (signals == Signals::CTRL_C) return;
+  sigaction(SIGTERM, &action, nullptr);
   if (old_hang_up_.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // else nohup, and the run goes on
 }
 

@@ -6,10 +6,11 @@
 
 namespace petroglyph {
 
-// While it lives, SIGINT, SIGTERM and SIGHUP (a terminal that is closed) only make interrupted() true.
+// While it lives, SIGINT, SIGTERM and SIGHUP (a terminal that is closed), or Ctrl-C alone, only make interrupted() true.
 class InterruptGuard {
  public:
-  InterruptGuard();
+  enum class Signals { ALL, CTRL_C };
+  explicit InterruptGuard(Signals signals = Signals::ALL);
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;

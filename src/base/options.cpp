@@ -21,10 +21,9 @@ constexpr size_t HELP_WIDTH = 100, LONGEST_LABEL = 30;
 template <class Number>
 std::string range(const char* kind, Number low, Number high, const std::string& low_text,
                   const std::string& high_text) {
-  const bool bounded = high < std::numeric_limits<Number>::max();
+  const bool bounded = high < std::numeric_limits<Number>::max() || std::is_unsigned_v<Number>;
   if (bounded) return std::string(kind) + " from " + low_text + " to " + high_text;
-  if (low > std::numeric_limits<Number>::lowest() || std::is_unsigned_v<Number>)
-    return std::string(kind) + ", at least " + low_text;
+  if (low > std::numeric_limits<Number>::lowest()) return std::string(kind) + ", at least " + low_text;
   return kind;
 }
 
@@ -404,7 +403,12 @@ size_t Options::read_option(const std::vector<std::string>& words, size_t at, st
     return at + 1;
   }
   const bool missing = !attached && (at + 1 == words.size() || starts_with(words[at + 1], "--"));
-  if (missing) throw UsageError(head + ": expected " + (option ? option->expected_ : "a file") + " after it");
+  if (missing)
+    throw UsageError(head + ": expected " +
+                     (!option                                           ? "a file"
+                      : option->text_ && option->placeholder_ != "TEXT" ? one_of(option->placeholder_)
+                                                                        : option->expected_) +
+                     " after it");
   const std::string value = attached ? word.substr(equals + 1) : words[at + 1];
   if (option == nullptr) {
     set_config(value);

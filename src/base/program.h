@@ -26,6 +26,11 @@ std::string called(const std::string& program);
 // What was printed has also arrived: a full disk is noticed.
 inline bool flush_output() { return std::fflush(stdout) == 0 && !std::ferror(stdout); }
 
+// Throws Error where the standard input could not be read to its end, as of a folder.
+inline void check_standard_input() {
+  if (std::ferror(stdin)) throw Error("the standard input cannot be read: is it a folder?");
+}
+
 // Says it in one line, whatever bytes of a file or of a command line it repeats; gives `status` back.
 int complain(const char* name, const std::string& sentence, int status);
 

@@ -36,10 +36,18 @@ void common(ConfigReader& keys, Json& config, const std::string& epsilon_key, do
   if (keys.boolean("tie_word_embeddings", tied)) config.set("tied_head", true);
 }
 
+}  // namespace
+
+std::string dropout_note(const std::string& key, double part) {
+  return key + " " + exact_text(part) + ": our training has no dropout; what the model says is the same";
+}
+
+namespace {
+
 void note_dropout(ConfigReader& keys, const std::vector<std::string>& names, std::vector<std::string>& notes) {
   for (const std::string& name : names)
     if (const double part = keys.number(name, 0, 1, 0); part > 0) {
-      notes.push_back(name + " " + exact_text(part) + ": our training has no dropout; what the model says is the same");
+      notes.push_back(dropout_note(name, part));
       return;
     }
 }

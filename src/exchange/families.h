@@ -33,6 +33,9 @@ BackTranslation translate_back(const std::string& model, const Json& config, con
 void check_fixed_gpt2(const std::string& model, const Json& config, const std::string& origin, const std::string& who,
                       const std::string& gelu);
 
+// What is said where `key` leaves out a part of the numbers in training.
+std::string dropout_note(const std::string& key, double part);
+
 // The rules of GPT-2's tensors, as nanoGPT has them too, whose matrices are not transposed.
 std::vector<Rule> gpt2_rules(int64_t layers, bool tied, bool transposed);
 // The keys that all translations to a transformer share: causal, with learned positions, gain and shift, biases.

@@ -74,6 +74,10 @@ ForeignModel open_nano_gpt(const std::string& path) {
   if (layers > 1 << 10) throw Error(path + ": model_args: n_layer: expected 1,024 at most");
   t.config = transformer_config(size("vocab_size"), size("block_size"), width, 4 * width, layers, size("n_head"));
   t.config.set("gelu", "erf").set("tied_head", true);
+  if (const Pickle::Value* part = pickle.find(*arguments, "dropout")) {
+    const double number = part->kind == Pickle::Kind::INTEGER ? static_cast<double>(part->integer) : part->number;
+    if (number != 0) t.notes.push_back(dropout_note("dropout", number));
+  }
   t.rules = gpt2_rules(layers, true, false);
   foreign.weights = std::move(file);
   if (const std::string why = head_of_its_own(foreign); !why.empty())
@@ -154,7 +158,7 @@ std::unique_ptr<Model> load_foreign(const ForeignModel& foreign, Ops& ops) {
   const Weights& weights = *foreign.weights;
   check_all_used(foreign);
   check_sizes(t.config, weights);
-  auto model = make_model(t.model, t.config, ops);
+  auto model = make_model(t.model, t.config, ops, weights.origin());
   if (t.rules.size() != model->parameters.list().size())
     throw Error(weights.origin() + ": a parameter of our " + t.model + " would stay empty");
   const Json* heads = t.config.find("heads");

@@ -1,19 +1,31 @@
 #include "generation/character_writer.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+
+#include "base/error.h"
 
 namespace petroglyph {
+
+namespace {
+
+void print(const char* bytes, size_t count) {
+  if (std::fwrite(bytes, 1, count, stdout) == count && std::fflush(stdout) == 0) return;
+  throw Error(std::string("cannot write to the standard output: ") + std::strerror(errno));
+}
+
+}  // namespace
 
 void CharacterWriter::write(std::string_view bytes) {
   held_ += bytes;
   const size_t whole = held_.size() - incomplete();
-  std::fwrite(held_.data(), 1, whole, stdout);
-  std::fflush(stdout);
+  print(held_.data(), whole);
   held_.erase(0, whole);
 }
 
 void CharacterWriter::finish() {
-  std::fwrite(held_.data(), 1, held_.size(), stdout);
+  print(held_.data(), held_.size());
   held_.clear();
 }
 

@@ -7,7 +7,7 @@
 
 namespace petroglyph {
 
-// Shows whole characters of UTF-8 only: what a token cut in two waits for its other half.
+// Shows whole characters of UTF-8 only: what a token cut in two waits for its other half. Throws Error where the output takes no more.
 class CharacterWriter {
  public:
   void write(std::string_view bytes);  // to the standard output

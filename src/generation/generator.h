@@ -26,7 +26,7 @@ int64_t stream_capacity(const Model& model, int64_t wanted, int learned);
 // before each new one, so that it always sees as far back as it can.
 enum class Window { HALF, SLIDE };
 
-// One continuation. Models without a longest sequence never use up their positions.
+// One continuation.
 class Generator {
  public:
   // tokenizer: its tokens are said; a model may have more, whose logits then count for nothing.

@@ -5,8 +5,8 @@
 
 #include <unistd.h>
 
-#include "base/error.h"
 #include "base/interrupt.h"
+#include "base/program.h"
 #include "base/text.h"
 
 namespace petroglyph {
@@ -76,6 +76,7 @@ void TextWriter::continue_prompt(const std::string& prompt, const std::string& o
 
 void TextWriter::converse() {
   constexpr int64_t CAPACITY = 4096;  // of a model without a longest sequence
+  const int64_t longest = stream_capacity(model_, CAPACITY, how_.context);
   Generator generator = this->generator(0, CAPACITY);
   std::string line;
   for (bool first = true;;) {
@@ -85,13 +86,18 @@ void TextWriter::converse() {
       std::fprintf(stderr, "note: the prompt: %s; nothing of this line was read\n", in_one_line(wrong).c_str());
       continue;
     }
-    const InterruptGuard guard;  // Ctrl-C ends an answer; between two it ends the program
+    const InterruptGuard guard(
+        InterruptGuard::Signals::CTRL_C);  // ends an answer; between two, or by another signal, all
     const Stopwatch watch(&seconds_);
-    generator.read(tokens_of(first ? (line.empty() ? "\n" : line) : "\n" + line, "the prompt", first));
+    const std::vector<int32_t> tokens =
+        tokens_of(first ? (line.empty() ? "\n" : line) : "\n" + line, "the prompt", first);
+    note_long_prompt(static_cast<int64_t>(tokens.size()), longest);
+    generator.read(tokens);
     first = false;
     CharacterWriter out;
     write(generator, out);
   }
+  check_standard_input();
 }
 
 }  // namespace petroglyph

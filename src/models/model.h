@@ -156,6 +156,8 @@ class Model {
 
 // The models by name. `config` has the keys of the model's file; a bad one throws Error.
 std::unique_ptr<Model> make_model(const std::string& name, const Json& config, Ops& ops);
+// origin: the file that says so, which opens complaints
+std::unique_ptr<Model> make_model(const std::string& name, const Json& config, Ops& ops, const std::string& origin);
 std::vector<std::string> model_names();
 
 }  // namespace petroglyph

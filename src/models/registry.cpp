@@ -39,6 +39,14 @@ std::unique_ptr<Model> make_model(const std::string& name, const Json& config, O
   throw Error("unknown model " + name + ", expected one of " + join(model_names(), ", "));
 }
 
+std::unique_ptr<Model> make_model(const std::string& name, const Json& config, Ops& ops, const std::string& origin) {
+  try {
+    return make_model(name, config, ops);
+  } catch (const Error& error) {
+    throw Error(origin + ": " + error.what());
+  }
+}
+
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
   for (const auto& [name, make] : registry()) names.push_back(name);

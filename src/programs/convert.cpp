@@ -5,6 +5,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/folder_lock.h"
 #include "base/options.h"
 #include "base/program.h"
 #include "base/text.h"
@@ -58,6 +59,7 @@ void to_checkpoint(ConvertSettings& settings) {
   std::vector<std::string> read = files_of_foreign(settings.from);
   for (const std::string& file : files_of_tokenizer(settings.tokenizer)) read.push_back(file);
   check_output(settings.save, settings.force, read);
+  refuse_run_at_work(settings.save);
   ForeignModel foreign = open_foreign(settings.from);
   if (!settings.tokenizer.empty()) foreign.tokenizer = open_tokenizer(settings.tokenizer, false);
   const int64_t parameters = save_as_checkpoint(foreign, settings.from, settings.save);
@@ -72,6 +74,8 @@ void to_checkpoint(ConvertSettings& settings) {
 void check_folder(const ConvertSettings& settings, const std::string& checkpoint) {
   const std::vector<std::string> files = files_of_hugging_face(settings.save);
   for (const std::string& file : files) check_not_read(file, {checkpoint});
+  if (is_there(settings.save) && !std::filesystem::is_directory(settings.save))
+    throw Error(settings.save + ": is a file; expected a folder, existing or new, for --to hf");
   check_replaced(settings.save, settings.force);
   for (const std::string& file : files) check_replaced(file, settings.force);
   if (is_there(settings.save)) check_writable(files[0]);
@@ -85,6 +89,7 @@ void from_checkpoint(ConvertSettings& settings) {
     settings.save = name_of(settings.from) + (folder ? "-hf" : settings.to == "nanogpt" ? ".pt" : ".bin");
   const std::string checkpoint = checkpoint_path(settings.from);
   folder ? check_folder(settings, checkpoint) : check_output(settings.save, settings.force, {checkpoint});
+  refuse_run_at_work(folder ? settings.save + "/model.safetensors" : settings.save);
   const std::string& word = settings.precision;
   const Precision precision = word == "f32" ? Precision::F32 : word == "f16" ? Precision::F16 : Precision::BF16;
   const auto save = folder ? save_as_hugging_face : settings.to == "nanogpt" ? save_as_nano_gpt : save_as_llm_c;

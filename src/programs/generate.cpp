@@ -59,7 +59,7 @@ struct GenerateSettings {
   std::string text_to_continue() const {
     std::string words = prompt;
     if (prompt_file == "-")
-      words = {std::istreambuf_iterator<char>(std::cin), {}};
+      words = {std::istreambuf_iterator<char>(std::cin), {}}, check_standard_input();
     else if (!prompt_file.empty())
       words = read_file(prompt_file);
     return words.empty() ? "\n" : words;
@@ -105,8 +105,8 @@ int generate(int argc, char** argv) {
   }
   if (!settings.how.quiet)
     std::fprintf(stderr, "%s in %.1f s, %.0f tokens/s; %s at step %s, %s\n", counted(writer.written(), "token").c_str(),
-                 writer.seconds(), static_cast<double>(writer.written()) / writer.seconds(), state.model.c_str(),
-                 with_commas(state.step).c_str(), ops->description().c_str());
+                 writer.seconds(), static_cast<double>(writer.written()) / std::max(writer.seconds(), 1e-9),
+                 state.model.c_str(), with_commas(state.step).c_str(), ops->description().c_str());
   return guard && interrupted() ? INTERRUPTED_STATUS : 0;
 }
 

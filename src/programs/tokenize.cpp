@@ -5,6 +5,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/folder_lock.h"
 #include "base/mapped_file.h"
 #include "base/options.h"
 #include "base/program.h"
@@ -55,7 +56,10 @@ void check_outputs(const Settings& settings) {
     if (settings.decode)
       for (const std::string& shard : files_of_corpus(file)) read.push_back(shard);
   }
-  if (!settings.save.empty()) check_output(settings.save, settings.force, read);
+  if (!settings.save.empty()) {
+    check_output(settings.save, settings.force, read);
+    refuse_run_at_work(settings.save);
+  }
   if (!settings.out.empty()) check_shards(settings.out, settings.force, read);
 }
 
@@ -76,13 +80,15 @@ std::unique_ptr<Tokenizer> learn(const Settings& settings) {
 }
 
 void encode(const Settings& settings, const Tokenizer& tokenizer) {
-  for (const std::string& path : settings.files)
-    if (MappedFile(path).text().empty()) throw Error(path + ": the file is empty");
+  for (const std::string& path : settings.files) {  // all before the first shard replaces an older one
+    const MappedFile file(path);
+    if (file.text().empty()) throw Error(path + ": the file is empty");
+    tokenizer.check(file.text(), path);
+  }
   ShardWriter shards(settings.out, settings.shard_tokens, tokenizer, settings.force);
   for (const std::string& path : settings.files) {
     const MappedFile file(path);
     const std::string_view bytes = file.text();
-    tokenizer.check(bytes, path);
     int64_t count = 0;
     double seconds = -now();  // without those that the shards take
     const int64_t replaced = encode_documents(tokenizer, bytes, [&](const std::vector<int32_t>& tokens) {

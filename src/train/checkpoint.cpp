@@ -165,7 +165,7 @@ void load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer& optim
 }
 
 std::unique_ptr<Model> load_model(const SafetensorsFile& file, const RunState& state, Ops& ops) {
-  auto model = make_model(state.model, state.config, ops);
+  auto model = make_model(state.model, state.config, ops, file.path());
   for (const Parameter& p : model->parameters.list()) check(file, p.name, p);
   for (const Parameter& p : model->parameters.list()) load(file, p.name, model->parameters, p);
   return model;

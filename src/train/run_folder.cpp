@@ -61,14 +61,23 @@ std::string free_run_name(const std::string& name) {
 }
 
 std::string only_run(const std::string& name) {
-  if (is_there("runs/" + name + "-2"))
-    throw UsageError("--resume: which run? runs/" + name + " is not the only one (--name " + name + ", --name " + name +
-                     "-2 and on)");
-  return name;
+  const auto is_one = [&](const std::string& run) {  // NAME, or one that free_run_name made of it
+    const bool numbered = run.rfind(name + "-", 0) == 0 && parse_integer(run.substr(name.size() + 1)).value_or(0) > 1;
+    return run == name || numbered;
+  };
+  std::vector<std::string> runs;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator("runs", none))
+    if (is_one(entry.path().filename().string())) runs.push_back(entry.path().filename().string());
+  std::sort(runs.begin(), runs.end());
+  if (runs.size() > 1) throw UsageError("--resume: which run? expected --name with one of " + join(runs, ", "));
+  return runs.empty() ? name : runs[0];
 }
 
 void check_new_run(const std::string& folder) {
   if (!is_there(folder)) return;
+  if (!std::filesystem::is_directory(folder))
+    throw Error(folder + ": is there already, and no folder; choose another --name");
   if (is_there(folder + "/.lock")) FolderLock{folder};  // names a process that is at work there
   const std::vector<std::string> resumable = {"model.safetensors", "previous.safetensors", "group.json", "study.json"};
   if (std::none_of(resumable.begin(), resumable.end(),

@@ -115,6 +115,9 @@ Measures Evaluation::measure(const Task& task, int samples, int at_once) const {
   Progress progress(0, samples, after_a_while(settings_.quiet, "window"));
   const Measures measures = trainer.evaluate(task, 0, samples, at_once, &progress).value();
   progress.finish();
+  if (!std::isfinite(measures.loss))
+    throw Error(text_settings_.evaluate + ": the loss is " + number_text(measures.loss, 3) +
+                ": its weights are no numbers, or too large");
   return measures;
 }
 
