@@ -107,9 +107,8 @@ FolderLock::~FolderLock() {
 }
 
 void refuse_run_at_work(const std::string& file) {
-  const std::string folder = std::filesystem::path(file).parent_path().string(),
-                    lock = (folder.empty() ? "." : folder) + "/.lock";
-  if (std::filesystem::exists(lock)) FolderLock(folder.empty() ? "." : folder);
+  const std::string parent = std::filesystem::path(file).parent_path().string(), folder = parent.empty() ? "." : parent;
+  if (std::filesystem::exists(folder + "/.lock")) FolderLock{folder};
 }
 
 }  // namespace petroglyph

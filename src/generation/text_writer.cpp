@@ -86,8 +86,8 @@ void TextWriter::converse() {
       std::fprintf(stderr, "note: the prompt: %s; nothing of this line was read\n", in_one_line(wrong).c_str());
       continue;
     }
-    const InterruptGuard guard(
-        InterruptGuard::Signals::CTRL_C);  // ends an answer; between two, or by another signal, all
+    // Ctrl-C ends an answer; between two it ends the program, as other signals always do.
+    const InterruptGuard guard(InterruptGuard::Signals::CTRL_C);
     const Stopwatch watch(&seconds_);
     const std::vector<int32_t> tokens =
         tokens_of(first ? (line.empty() ? "\n" : line) : "\n" + line, "the prompt", first);

@@ -58,10 +58,12 @@ struct GenerateSettings {
 
   std::string text_to_continue() const {
     std::string words = prompt;
-    if (prompt_file == "-")
-      words = {std::istreambuf_iterator<char>(std::cin), {}}, check_standard_input();
-    else if (!prompt_file.empty())
+    if (prompt_file == "-") {
+      words = {std::istreambuf_iterator<char>(std::cin), {}};
+      check_standard_input();
+    } else if (!prompt_file.empty()) {
       words = read_file(prompt_file);
+    }
     return words.empty() ? "\n" : words;
   }
 };

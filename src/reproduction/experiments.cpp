@@ -91,11 +91,11 @@ std::string word_of_seed(const std::string& word, const std::string& seed) {
 
 }  // namespace
 
-void add_seeds(Plan& plan) {
+void add_seeds(Plan& plan, const std::vector<std::string>& but) {
   const std::vector<Command> first = plan.commands;
   for (const std::string& seed : OTHER_SEEDS)
     for (Command command : first) {
-      if (command.kind == Command::Kind::SAYS) continue;
+      if (command.kind == Command::Kind::SAYS || std::find(but.begin(), but.end(), command.part) != but.end()) continue;
       command.part = seed_part(command.part, seed);
       for (std::string& word : command.words) word = word_of_seed(word, seed);
       if (command.kind != Command::Kind::WRITES) command.words.insert(command.words.end(), {"--seed", seed});
