@@ -245,6 +245,8 @@ Plan depths(const Scale& scale) {
   Claim claim{"models of 12, 24 and 42 layers do well without positional encodings",
               {},
               measured_of("Perplexity", scale.quick()) + "; as well is within 3 % of that with sinusoids"};
+  if (scale.evening() && scale.text.empty())
+    claim.remark += "; all six know the stories so well that depth makes no difference either";
   std::string list;
   for (const std::string& layers : DEPTHS) {
     for (const char* position : {"none", "sinusoidal"}) {
