@@ -428,10 +428,11 @@ struct Device {
   cudaError_t start = cudaSuccess;  // what every call gives that needs a driver and a GPU
   int driver = 13000;               // the newest CUDA that the driver knows; 0: there is no driver
   int count = 1;
-  int old = -1;  // the GPU of this number is of compute capability 6.0
+  int old = -1;     // the GPU of this number is of compute capability 6.0
+  int broken = -1;  // of this one nothing can be told
   int major = 9, minor = 0;
   cudaError_t image = cudaSuccess;  // what is said where the build has no kernels for it
-  size_t memory = size_t(16) << 30;
+  size_t memory = size_t(16) << 30, pinned = memory;
   int multiprocessors = 4;
 };
 Device& device();

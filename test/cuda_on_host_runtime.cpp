@@ -216,7 +216,8 @@ cudaError_t allocate(void** memory, size_t bytes, bool pinned) {
   if (const cudaError_t status = started(); status != cudaSuccess) return status;
   if (capture_forbids_waiting()) return result(cudaErrorStreamCaptureUnsupported);
   if (bytes == 0) return cudaSuccess;
-  if (!pinned && bytes > r.device.memory - std::min(r.used, r.device.memory)) return result(cudaErrorMemoryAllocation);
+  if (bytes > (pinned ? r.device.pinned : r.device.memory - std::min(r.used, r.device.memory)))
+    return result(cudaErrorMemoryAllocation);
   auto* raw = static_cast<unsigned char*>(::operator new(bytes + 2 * GUARD, ALIGNMENT, std::nothrow));
   if (raw == nullptr) return result(cudaErrorMemoryAllocation);
   Allocation allocation;
@@ -442,6 +443,7 @@ cudaError_t cudaGetDevice(int* number) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int number) {
   const cudaError_t status = there_is(number);
   if (status != cudaSuccess) return status;
+  if (number == device().broken) return result(cudaErrorSystemNotReady);
   *properties = {};
   std::snprintf(properties->name, sizeof properties->name, "host run");
   properties->totalGlobalMem = device().memory;

@@ -84,6 +84,12 @@ void no_gpu(Test& test) {
               [] { make_gpu(); });
   device = before;
   device.memory = size_t(64) << 20;
+  device.pinned = 1000;
+  test.throws("too little memory of the host", "out of pinned memory of the host: ", [] { make_gpu(); });
+  device.pinned = before.pinned;
+  device.broken = 0;
+  test.throws("nothing can be told", "GPU 0 does not work: the system is not ready yet", [] { make_gpu(); });
+  device.broken = -1;
   test.throws("too little memory", "out of GPU memory: 1.00 GiB wanted for one array",
               [] { Tensor(*make_gpu(), {int64_t(1) << 28}); });
   device = before;

@@ -106,9 +106,10 @@ FolderLock::~FolderLock() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-void refuse_run_at_work(const std::string& file) {
+std::optional<FolderLock> lock_of_run(const std::string& file) {
   const std::string parent = std::filesystem::path(file).parent_path().string(), folder = parent.empty() ? "." : parent;
-  if (std::filesystem::exists(folder + "/.lock")) FolderLock{folder};
+  if (!std::filesystem::exists(folder + "/.lock")) return std::nullopt;
+  return FolderLock(folder);
 }
 
 }  // namespace petroglyph

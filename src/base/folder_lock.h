@@ -2,6 +2,7 @@
 // ends; the file, FOLDER/.lock, stays and says whose lock it was.
 #pragma once
 
+#include <optional>
 #include <string>
 
 namespace petroglyph {
@@ -19,7 +20,7 @@ class FolderLock {
   int descriptor_ = -1;
 };
 
-// Throws Error where another process is at work in the folder that the file lies in.
-void refuse_run_at_work(const std::string& file);
+// Of the folder that the file lies in, where it has one already: a run's. Throws Error where another process is at work there.
+std::optional<FolderLock> lock_of_run(const std::string& file);
 
 }  // namespace petroglyph

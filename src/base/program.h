@@ -26,9 +26,9 @@ std::string called(const std::string& program);
 // What was printed has also arrived: a full disk is noticed.
 inline bool flush_output() { return std::fflush(stdout) == 0 && !std::ferror(stdout); }
 
-// Throws Error where the standard input could not be read to its end, as of a folder.
+// Throws Error where the standard input could not be read to its end: a folder, a terminal that is gone.
 inline void check_standard_input() {
-  if (std::ferror(stdin)) throw Error("the standard input cannot be read: is it a folder?");
+  if (std::ferror(stdin)) throw Error("the standard input cannot be read to its end");
 }
 
 // Says it in one line, whatever bytes of a file or of a command line it repeats; gives `status` back.

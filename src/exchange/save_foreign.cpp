@@ -26,7 +26,7 @@ class OwnModel {
       : file_(path),
         state_(read_run_state(file_)),
         ops_(make_cpu(0)),
-        model_(make_model(state_.model, state_.config, *ops_)) {
+        model_(make_model(state_.model, state_.config, *ops_, path)) {
     const Json* heads = state_.config.find("heads");
     heads_ = heads ? heads->integer() : 1;
   }

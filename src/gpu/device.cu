@@ -64,13 +64,23 @@ std::string why_none(const Listed& listed) {
 // Whether this build's CUDA cannot build for it any more.
 bool is_forgotten(const cudaDeviceProp& gpu) { return CUDART_VERSION >= 13000 && gpu.major == 7 && gpu.minor < 5; }
 
+void* allocate_pinned(size_t bytes) {
+  void* memory = nullptr;
+  const cudaError_t status = cudaMallocHost(&memory, bytes);
+  if (status == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    throw Error("out of pinned memory of the host: " + gibibytes(bytes) + " wanted for one array");
+  }
+  CUDA_CHECK(status);
+  return memory;
+}
+
 // Never launched: what is asked is whether this build has an image of it that the GPU can run.
 __global__ void asked_for() {}
 
 }  // namespace
 
-Stage::Stage() {
-  CUDA_CHECK(cudaMallocHost(&memory_, BYTES));
+Stage::Stage() : memory_(allocate_pinned(BYTES)) {
   try {
     CUDA_CHECK(cudaEventCreateWithFlags(&copied_, cudaEventDisableTiming));
   } catch (...) {
@@ -184,16 +194,7 @@ void Gpu::zero(void* memory, size_t bytes) {
   if (bytes > 0) CUDA_CHECK(cudaMemsetAsync(memory, 0, bytes, stream_));
 }
 
-void* Gpu::allocate_host(size_t bytes) {
-  void* memory = nullptr;
-  const cudaError_t status = cudaMallocHost(&memory, bytes);
-  if (status == cudaErrorMemoryAllocation) {
-    (void)cudaGetLastError();
-    throw Error("out of pinned memory of the host: " + gibibytes(bytes) + " wanted for one array");
-  }
-  CUDA_CHECK(status);
-  return memory;
-}
+void* Gpu::allocate_host(size_t bytes) { return allocate_pinned(bytes); }
 
 void Gpu::release_host(void* memory) noexcept { (void)cudaFreeHost(memory); }
 

@@ -59,7 +59,7 @@ void to_checkpoint(ConvertSettings& settings) {
   std::vector<std::string> read = files_of_foreign(settings.from);
   for (const std::string& file : files_of_tokenizer(settings.tokenizer)) read.push_back(file);
   check_output(settings.save, settings.force, read);
-  refuse_run_at_work(settings.save);
+  const auto lock = lock_of_run(settings.save);
   ForeignModel foreign = open_foreign(settings.from);
   if (!settings.tokenizer.empty()) foreign.tokenizer = open_tokenizer(settings.tokenizer, false);
   const int64_t parameters = save_as_checkpoint(foreign, settings.from, settings.save);
@@ -89,7 +89,7 @@ void from_checkpoint(ConvertSettings& settings) {
     settings.save = name_of(settings.from) + (folder ? "-hf" : settings.to == "nanogpt" ? ".pt" : ".bin");
   const std::string checkpoint = checkpoint_path(settings.from);
   folder ? check_folder(settings, checkpoint) : check_output(settings.save, settings.force, {checkpoint});
-  refuse_run_at_work(folder ? settings.save + "/model.safetensors" : settings.save);
+  const auto lock = lock_of_run(folder ? settings.save + "/model.safetensors" : settings.save);
   const std::string& word = settings.precision;
   const Precision precision = word == "f32" ? Precision::F32 : word == "f16" ? Precision::F16 : Precision::BF16;
   const auto save = folder ? save_as_hugging_face : settings.to == "nanogpt" ? save_as_nano_gpt : save_as_llm_c;

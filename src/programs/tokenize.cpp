@@ -56,10 +56,7 @@ void check_outputs(const Settings& settings) {
     if (settings.decode)
       for (const std::string& shard : files_of_corpus(file)) read.push_back(shard);
   }
-  if (!settings.save.empty()) {
-    check_output(settings.save, settings.force, read);
-    refuse_run_at_work(settings.save);
-  }
+  if (!settings.save.empty()) check_output(settings.save, settings.force, read);
   if (!settings.out.empty()) check_shards(settings.out, settings.force, read);
 }
 
@@ -136,6 +133,7 @@ int tokenize(int argc, char** argv) {
     throw UsageError(
         text("--shard-tokens %lld: of which shards? (--out PREFIX)", static_cast<long long>(settings.shard_tokens)));
   check_outputs(settings);
+  const auto lock = settings.save.empty() ? std::nullopt : lock_of_run(settings.save);
   const auto tokenizer =
       options.given("train") ? learn(settings) : open_tokenizer(settings.tokenizer, settings.replace);
   if (!settings.save.empty()) write_file_atomically(settings.save, tokenizer_file_text(*tokenizer));

@@ -406,7 +406,8 @@ Plan lengths(const Scale& scale) {
         "The paper's models and rate; to 64 letters its batch of 320; at 128 and 256 batch 32, evaluated every 20 "
         "steps; to 128 letters at most 1,000 steps in place of 2,000. Beside the figure: 32 and 64 letters with batch "
         "32, and at 128 the linear models with 320 and 2,000 steps. The mean of three seeds, the first and the last to "
-        "arrive; of the linear models with 256 letters one seed, with 128 and 320 strings two and one.";
+        "arrive; one seed of the linear models with 256 letters; with 320 strings of 128 letters two of the Linear "
+        "CausalRN and one of the Linear Transformer.";
   const std::vector<LengthRun> runs = length_runs(scale);
   for (const LengthRun& run : runs)
     plan.commands.push_back(
@@ -449,11 +450,11 @@ std::vector<Experiment> copying_experiments() {
        activation, evening},
       {"copy-curves", COPYING_PAPER, "figure 3", "Learning curves of CausalRN and Transformer",
        "The paper: the two curves are very similar: a plateau, then an almost vertical descent.", "", cost, gpu, curves,
-       "four hours on two cores"},
+       "six hours on two cores"},
       {"copy-lengths", COPYING_PAPER, "figure 4", "Steps to 99 % against the length of the string",
        "The paper: the CausalRN converges before the Transformer; the linear models do constantly worse, and the "
        "Linear CausalRN does not converge from 128 letters on.",
-       "", "six minutes on two cores", "about an hour on an H100", lengths, "seventeen hours on two cores"},
+       "", "six minutes on two cores", "about an hour on an H100", lengths, "nineteen hours on two cores"},
   };
 }
 

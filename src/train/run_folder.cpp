@@ -27,10 +27,16 @@ std::string steps_in(const CsvTable& log) {
   return counted(steps, "step");
 }
 
+std::vector<std::string> some_of(std::vector<std::string> names) {
+  constexpr size_t MOST = 4;
+  std::sort(names.begin(), names.end());
+  if (names.size() > MOST) names.resize(MOST), names.push_back("…");
+  return names;
+}
+
 }  // namespace
 
 std::vector<std::string> runs_in(const std::string& folder) {
-  constexpr size_t MOST = 4;
   std::vector<std::string> names;
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
@@ -38,9 +44,7 @@ std::vector<std::string> runs_in(const std::string& folder) {
     if (is_there(path + "/model.safetensors") && is_there(path + "/log.csv"))
       names.push_back(entry.path().filename().string());
   }
-  std::sort(names.begin(), names.end());
-  if (names.size() > MOST) names.resize(MOST), names.push_back("…");
-  return names;
+  return some_of(names);
 }
 
 void check_run_name(const std::string& name) {
@@ -61,16 +65,18 @@ std::string free_run_name(const std::string& name) {
 }
 
 std::string only_run(const std::string& name) {
-  const auto is_one = [&](const std::string& run) {  // NAME, or one that free_run_name made of it
-    const bool numbered = run.rfind(name + "-", 0) == 0 && parse_integer(run.substr(name.size() + 1)).value_or(0) > 1;
-    return run == name || numbered;
+  const auto is_one = [&](const std::string& run) {  // NAME, or NAME-2 and on, which free_run_name made of it
+    const int64_t number = parse_integer(run.substr(std::min(run.size(), name.size() + 1))).value_or(0);
+    return run == name || (number > 1 && run == name + "-" + std::to_string(number));
   };
   std::vector<std::string> runs;
   std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator("runs", none))
-    if (is_one(entry.path().filename().string())) runs.push_back(entry.path().filename().string());
-  std::sort(runs.begin(), runs.end());
-  if (runs.size() > 1) throw UsageError("--resume: which run? expected --name with one of " + join(runs, ", "));
+  for (const auto& entry : std::filesystem::directory_iterator("runs", none)) {
+    const std::string run = entry.path().filename().string();
+    if (entry.is_directory(none) && is_one(run)) runs.push_back(run);
+  }
+  if (runs.size() > 1)
+    throw UsageError("--resume: which run? expected --name with one of " + join(some_of(runs), ", "));
   return runs.empty() ? name : runs[0];
 }
 
