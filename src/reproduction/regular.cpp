@@ -243,8 +243,7 @@ std::string probabilities_size(const Scale& scale) {
   if (scale.full()) return PAPER_SIZE;
   return scale.evening()
              ? "Width 64 in place of 256, every seventh length of the test in place of all, 64 strings of each; "
-               "100,000 steps of the Transformer, as in the paper, at 3e-4, the middle one of its rates, and one seed "
-               "in "
+               "100,000 steps of the Transformer, as in the paper, at 3e-4, the middle one of its rates, one seed in "
                "place of three; 5,000 of the RegularGPT at 1e-3 and 20,000 of the RNN at 3e-3, three seeds."
              : "Quick: width 64; 800 steps of the RegularGPT and 2,000 of the Transformer at a rate of 1e-3, 20,000 of "
                "the RNN at 3e-3. Three seeds.";

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,10 +29,9 @@ void say_left_out(int number, const std::string& obstacle) {
   std::fprintf(stderr, "--device auto leaves out GPU %d: %s\n", number, obstacle.c_str());
 }
 
-// What "auto" takes here: the number of the first GPU that works, or −1, the CPU.
-int first_gpu() {
-  constexpr int NONE = -1;
-  if (gpu_absent()) return NONE;
+// What "auto" takes here: the number of the first GPU that works, or none, the CPU.
+std::optional<int> first_gpu() {
+  if (gpu_absent()) return std::nullopt;
   std::vector<std::string> obstacles;
   do {
     const int number = static_cast<int>(obstacles.size());
@@ -41,7 +41,7 @@ int first_gpu() {
     return number;
   } while (static_cast<int>(obstacles.size()) < gpu_count());
   std::fprintf(stderr, "--device auto takes the CPU: %s\n", obstacles[0].c_str());
-  return NONE;
+  return std::nullopt;
 }
 #endif
 
@@ -51,8 +51,8 @@ std::unique_ptr<Ops> make_device(const std::string& name, int threads) {
   const bool cuda = name.rfind("cuda", 0) == 0;
 #ifdef PETROGLYPH_CUDA
   if (cuda) return make_gpu(name.size() > 5 ? std::atoi(name.c_str() + 5) : 0);
-  const int first = name == "auto" ? first_gpu() : -1;
-  if (first >= 0) return make_gpu(first);
+  const std::optional<int> first = name == "auto" ? first_gpu() : std::nullopt;
+  if (first) return make_gpu(*first);
 #else
   if (cuda)
     throw Error("--device " + name + ": this build has no CUDA; build it where nvcc is installed, or with CUDA=1");
