@@ -368,6 +368,9 @@ class RunsTest {
     refused("t", "heads", int64_t(1) << 32, "heads 4294967296: expected a whole number");
     refused("t", "context", (int64_t(1) << 32) + 8, "context 4294967304: expected a whole number");
     refused("t", "heads", "2", "heads: expected a number, found a string");
+    refused("t", "heads", 3, "as options, --heads 3 does not divide --width 8");
+    expect(shell, "heads of the command line", "--init runs/t --heads 3 --steps 1", 2,
+           "--heads 3 does not divide --width 8");
     refused("d", "frequencies", Json::array(), "frequencies is empty, expected a number for each head");
     refused("d", "windows", Json::array(), "windows is empty, expected a number for each head");
   }

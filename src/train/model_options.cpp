@@ -201,10 +201,12 @@ void adopt_value(Value& value, const std::string& option, const Json& json, cons
 
 void ModelOptions::adopt(const std::string& name, const Json& config, Options& options, const std::string& origin) {
   model = name;
+  bool asked = options.given("windows") || options.given("frequencies");  // for other than the file has
   try {
     std::set<std::string> known = {"windows", "frequencies", "classes"};
     for_each_key([&](const char* key, const char* option, auto& value) {
       known.insert(key);
+      asked = asked || options.given(option);
       const Json* const found = config.find(key);
       if (!found || options.given(option)) return;
       adopt_value(value, option, *found, text("config: %s", key), options);
@@ -214,8 +216,9 @@ void ModelOptions::adopt(const std::string& name, const Json& config, Options& o
     for (const auto& [key, value] : config.members())
       if (!known.count(key) && !said.find(key))
         throw Error("config: " + key + " " + value.text() + ": no option says this");
-  } catch (const UsageError&) {
-    throw;
+  } catch (const UsageError& error) {
+    if (asked) throw;
+    throw Error(origin + ": config: as options, " + error.what());
   } catch (const Error& error) {
     throw Error(origin + ": " + error.what());
   }
