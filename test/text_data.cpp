@@ -1,5 +1,6 @@
 // Text on its way to a model: splitting, tokenizers, corpora, batches, stories, and the program that makes shards.
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -587,6 +588,21 @@ void wide_tokens(Test& test) {
   test.equal("as many as they tell", all_of(*open_corpus(prefix + ".bin", Numbers({}, 65536))), most);
 }
 
+// A later shard that cannot be written: who reads PREFIX_*.bin would take the first ones for the text.
+void shards_of_a_part(Test& test) {
+  const TemporaryFolder folder;
+  const std::string prefix = folder.file("s");
+  ShardWriter shards(prefix, 2, Numbers({}, 256), true);
+  std::filesystem::create_directory(prefix + "_000001.bin");
+  shards.add({1, 2, 3});
+  const std::string said = message_of([&] { shards.finish(); });
+  const std::string end = "; before it, and left there: 1 shard";
+  test.check("names what stays",
+             said.find(prefix + "_000001.bin: ") == 0 && said.size() > end.size() &&
+                 said.compare(said.size() - end.size(), end.size(), end) == 0,
+             said);
+}
+
 // Tokens that say where they stand.
 class Counting final : public Corpus {
  public:
@@ -935,6 +951,8 @@ int main(int argc, char** argv) {
   test.run("text corpora", text_corpora);
   test.run("shards", shards);
   test.run("wide tokens", wide_tokens);
+  test.run("shards of a part", shards_of_a_part);
+
   test.run("language modeling", language_modeling);
   test.run("last tokens", last_tokens);
   test.run("copying", copying);

@@ -70,8 +70,13 @@ std::string ShardWriter::path() const { return shard_path(prefix_, written_); }
 
 void ShardWriter::write(size_t count) {
   const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(count);
-  check_replaced(path(), force_);
-  write_file_atomically(path(), shard_bytes({waiting_.begin(), end}));
+  try {
+    check_replaced(path(), force_);
+    write_file_atomically(path(), shard_bytes({waiting_.begin(), end}));
+  } catch (const Error& error) {
+    if (written_ == 0) throw;
+    throw Error(std::string(error.what()) + "; before it, and left there: " + counted(written_, "shard"));
+  }
   std::printf("%s: %s\n", path().c_str(), counted(static_cast<int64_t>(count), "token").c_str());
   waiting_.erase(waiting_.begin(), end);
   ++written_;
