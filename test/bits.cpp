@@ -27,7 +27,6 @@ namespace {
 
 constexpr uint64_t SEED = FINGERPRINT_SEED;
 
-// NaN as one value: its bits differ between processors.
 MakeOps cpu_of(int threads) {
   return [threads] { return make_cpu(threads); };
 }

@@ -816,15 +816,27 @@ GpuCheck check_of(const OpCase& row) {
           }};
 }
 
-// Three steps on one batch: everything that a model's training consists of. Then the logits, and the stream's.
+// Three steps on one batch: everything that a model's training consists of. Then the logits, and where each block looks.
 struct Training {
   std::string fingerprint;
   real loss;
-  std::vector<real> logits;
+  std::vector<real> logits, maps;
 };
 
+std::vector<real> attention_maps(const ModelCase& row, const Json& config, Model& model) {
+  std::vector<real> maps;
+  if (!model.has_attention_maps()) return maps;
+  const Json* layers = config.find("layers");  // RegularGPT has as many as the length wants
+  for (int block = 0; block < (layers ? layers->integer() : 1); ++block) {
+    const std::vector<real> map = model.attention_map(static_cast<size_t>(block), row.batch - 1);
+    maps.insert(maps.end(), map.begin(), map.end());
+  }
+  return maps;
+}
+
 Training train(const ModelCase& row, Ops& ops) {
-  const auto model = make_model(row.model, Json::parse(row.config, row.name), ops);
+  const Json config = Json::parse(row.config, row.name);
+  const auto model = make_model(row.model, config, ops);
   Parameters& parameters = model->parameters;
   parameters.initialize(SEED);
   const int64_t size = parameters.room();
@@ -853,7 +865,8 @@ Training train(const ModelCase& row, Ops& ops) {
   std::vector<real> logits(static_cast<size_t>(rows) * model->classes());
   const real* on_device = model->forward(input);
   ops.download(logits.data(), on_device, logits.size() * sizeof(real));
-  return {text("%016llx", static_cast<unsigned long long>(parameters.fingerprint())), loss.download()[0], logits};
+  return {text("%016llx", static_cast<unsigned long long>(parameters.fingerprint())), loss.download()[0], logits,
+          attention_maps(row, config, *model)};
 }
 
 GpuCheck check_of_training(const ModelCase& row) {
@@ -863,8 +876,10 @@ GpuCheck check_of_training(const ModelCase& row) {
               return "loss of step 3: GPU " + shown(found.loss) + ", CPU " + shown(expected.loss);
             if (found.fingerprint != expected.fingerprint)
               return "weights: GPU " + found.fingerprint + ", CPU " + expected.fingerprint;
-            const std::string difference = Run::differing(expected.logits, found.logits);
-            return difference.empty() ? "" : "logits" + difference;
+            std::string difference = Run::differing(expected.logits, found.logits);
+            if (!difference.empty()) return "logits" + difference;
+            difference = Run::differing(expected.maps, found.maps);
+            return difference.empty() ? "" : "maps" + difference;
           }};
 }
 

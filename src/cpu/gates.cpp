@@ -51,17 +51,17 @@ void Cpu::tanh_backward(real* dz, const real* dh, const real* h, int64_t n) {
 void Cpu::lstm_cell(real* h, real* c, real* gates, const real* c_before, int64_t N, int H) {
   parallel(threads_, N, rows_of(H), [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
-      real *input = gates + n * 4 * H, *forget = input + H, *write = forget + H, *output = write + H;
+      real *input = gates + n * 4 * H, *forget = input + H, *candidate = forget + H, *output = candidate + H;
       const real* before = c_before + n * H;
       real *cell = c + n * H, *out = h + n * H;
 #pragma omp simd
       for (int k = 0; k < H; ++k) {
         const real i = numerics::sigmoid(input[k]), f = numerics::sigmoid(forget[k]);
-        const real g = numerics::tanh(write[k]), o = numerics::sigmoid(output[k]);
+        const real g = numerics::tanh(candidate[k]), o = numerics::sigmoid(output[k]);
         const real next = numerics::fma(f, before[k], i * g);
         input[k] = i;
         forget[k] = f;
-        write[k] = g;
+        candidate[k] = g;
         output[k] = o;
         cell[k] = next;
         out[k] = o * numerics::tanh(next);
@@ -74,17 +74,17 @@ void Cpu::lstm_cell_backward(real* dgates, real* dc, const real* dh, const real*
                              const real* c_before, int64_t N, int H) {
   parallel(threads_, N, rows_of(H), [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
-      const real *input = gates + n * 4 * H, *forget = input + H, *write = forget + H, *output = write + H;
-      real *dinput = dgates + n * 4 * H, *dforget = dinput + H, *dwrite = dforget + H, *doutput = dwrite + H;
+      const real *input = gates + n * 4 * H, *forget = input + H, *candidate = forget + H, *output = candidate + H;
+      real *dinput = dgates + n * 4 * H, *dforget = dinput + H, *dcandidate = dforget + H, *doutput = dcandidate + H;
 #pragma omp simd
       for (int k = 0; k < H; ++k) {
         const int64_t at = n * H + k;
-        const real i = input[k], f = forget[k], g = write[k], o = output[k];
+        const real i = input[k], f = forget[k], g = candidate[k], o = output[k];
         const real squashed = numerics::tanh(c[at]);
         const real d = numerics::fma(dh[at] * o, numerics::fma(-squashed, squashed, real(1)), dc[at]);
         dinput[k] = d * g * (i * (1 - i));
         dforget[k] = d * c_before[at] * (f * (1 - f));
-        dwrite[k] = d * i * numerics::fma(-g, g, real(1));
+        dcandidate[k] = d * i * numerics::fma(-g, g, real(1));
         doutput[k] = dh[at] * squashed * (o * (1 - o));
         dc[at] = d * f;
       }

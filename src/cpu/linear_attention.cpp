@@ -113,8 +113,8 @@ int64_t state_scratch(const LinearAttentionShape& s) {
 }
 
 // Calls, for every chunk k of every head, prepare(head, k, thread), then add(head, k, begin, end, thread) for rows begin … end−1
-// of the state, then finish(head, k, thread): any chunk's when all chunks are in the state, or, where causal, when those before
-// it are. The chunks go down from the last one where `descending`, and the one that no other waits for is not added.
+// of the state, then finish(head, k, thread), when what chunk k reads is in the state: all chunks, or, where causal, those before
+// it. The chunks go down from the last one where `descending`, and the one that no other waits for is not added.
 template <class Prepare, class Add, class Finish>
 void for_chunks(const Threads& threads, const LinearAttentionShape& s, bool descending, Prepare prepare, Add add,
                 Finish finish, const char* caller = __builtin_FUNCTION()) {

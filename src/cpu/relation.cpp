@@ -24,7 +24,8 @@ namespace {
 
 using numerics::fma;
 
-// Whose chains stand side by side. Of eight, 32 registers cannot hold what the backward pass needs: g++ gains 4 %, clang++ loses half.
+// Vectors whose chains stand side by side. Of eight, 32 registers cannot hold what the backward pass needs: g++ gains 4 %, clang++
+// loses half.
 constexpr int VECTORS = 4;
 
 // COUNT channels, a power of two
@@ -44,7 +45,7 @@ template <class F, int WIDTH, int SIZE>
   return Several<WIDTH, SIZE>::load(x);
 }
 
-// Whose formulas take several numbers; the double build has none.
+// Whether ψ's formulas take several vectors at once; none of the double build do.
 template <class Psi>
 constexpr bool OF_SEVERAL = std::is_same<Psi, ExpInRange>::value && sizeof(real) == sizeof(float);
 

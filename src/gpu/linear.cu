@@ -20,7 +20,7 @@ namespace {
 
 int64_t chunks_of(int64_t rows) { return (rows + CHUNK - 1) / CHUNK; }
 
-// Whose sums of `size` numbers each fit the scratch; the others are done in turns.
+// How many chunks' sums, of `size` numbers each, the scratch holds at once; the others are done in turns.
 int64_t chunks_at_once(const ScratchLimits& limits, int64_t rows, int64_t size) {
   return std::clamp<int64_t>(limits.sums / size, 1, chunks_of(rows));
 }

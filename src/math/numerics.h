@@ -109,7 +109,7 @@ HOST_DEVICE float select(bool condition, float yes, float no) {
 // y ≥ 0 or y of the sign of x already: y with the sign of x. Odd functions are computed on |x| and end with this.
 HOST_DEVICE float with_sign_of(float x, float y) { return from_bits(to_bits(y) | (to_bits(x) & SIGN_BIT)); }
 
-// The float whose exponent are the lowest bits of x.
+// The float whose exponent is the lowest bits of x.
 HOST_DEVICE float power_of_low_bits(float x) { return from_bits(to_bits(x) << 23); }
 
 // 2^n for -126 ≤ n ≤ 127.

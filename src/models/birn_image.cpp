@@ -18,7 +18,7 @@
 #include "models/model.h"
 #include "models/models.h"
 #include "models/parts.h"
-#include "models/relation_network.h"
+#include "models/relation_stack.h"
 
 namespace petroglyph {
 

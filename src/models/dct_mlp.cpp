@@ -13,9 +13,9 @@
 // Eq. 1 writes x_{T−t} … x_T, which are t + 1, and counts frequencies from 1; here the transform has length t, and j = 0 is √t
 // times the mean.
 //
-// The neurons of mlp_lm.cpp learn either anything of the last few tokens or something smooth of all. Both are low frequencies of
-// a window: with t = k the transform only turns the basis of the last k inputs, with t as long as the text k frequencies are what
-// a smooth function has. And the number of weights does not depend on t.
+// The neurons of mlp_lm.cpp learn either any function of the last few tokens or a smooth function of all of them. Both are a few
+// low frequencies of some window: with t = k the transform is but a change of basis of the last k inputs; with t as long as the
+// text k low frequencies are enough for a smooth function. And the number of weights does not depend on t.
 //
 // The transform costs what k frequencies cost, not what t positions do (sliding_dct.h), and the weights of the frequencies d times
 // as much: c is cheap beside the products, and is not kept. The stream keeps, of each head, the inputs of the block of t positions
@@ -51,7 +51,8 @@ struct Config {
   explicit Config(const Json& json) {
     ConfigReader reader("dct_mlp", json);
     vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
-    reader.integer("context", 1, 1 << 24);  // a common key of all models; no sequence is too long for this one
+    reader.integer("context", 1,
+                   1 << 24);  // required, as in other models of language; no sequence is too long for this one
     width = static_cast<int>(reader.integer("width", 1, 1 << 16));
     hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 20));
     layers = static_cast<int>(reader.integer("layers", 1, 1 << 10));

@@ -8,8 +8,8 @@
 //     x  += W_out norm(z) + b_out
 //   With causal = false the sum runs over all positions, once for all of them (eq. 9 of the longer form).
 //
-// Because exp turns the sum of p and q into a product, the past of a position is one vector, Σ exp(p_i): a token more costs
-// the same after ten as after ten thousand. It is also all that the model remembers: it copies short strings, but with 128
+// Because exp turns the sum of p and q into a product, the past of a position is one vector, Σ exp(p_i): one more token
+// costs the same after ten as after ten thousand. It is also all that the model remembers: it copies short strings, but with 128
 // letters it did not reach 99 % in 2,000 steps (fig. 4), while causal_rn, whose exact norm forbids this rearrangement, did.
 //
 // Staying finite (appendix A does it with logcumsumexp). exp(p_i) leaves float at |p_i| = 88. A sum is kept as a pair for
@@ -42,7 +42,7 @@
 
 #include "models/model.h"
 #include "models/models.h"
-#include "models/relation_network.h"
+#include "models/relation_stack.h"
 
 namespace petroglyph {
 

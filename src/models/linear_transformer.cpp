@@ -6,22 +6,22 @@
 //   q, k, v = W_qkv r + b_qkv                                                  eq. 1
 //   φ(x) = elu(x) + 1, or x with feature_map "identity"
 //   y_t = Σ_s (φ(q_t)·φ(k_s)) v_s / Σ_s φ(q_t)·φ(k_s), over s ≤ t, or over all s where causal is false     attention form
-// for each head of n channels, shapes.h's d; the division only where `normalized`. Positions: learned, sinusoidal, none.
+// for each head of d channels; the division only where `normalized`. Positions: learned, sinusoidal, none.
 //
 // Because nothing stands between q·k and v, the sum can be taken before q is known (eqs. 9 to 12), with φ(q), φ(k) written q, k:
 //   Σ_s (q_t·k_s) v_s = (Σ_s v_s ⊗ k_s) q_t = W_t q_t,   W_t = W_{t−1} + v_t ⊗ k_t     recurrent form, eqs. 7 and 8
-// and the divisor likewise, with 1 in the place of v: z_t·q_t, z_t = z_{t−1} + k_t. W is a memory of n² numbers, written
+// and the divisor likewise, with 1 in the place of v: z_t·q_t, z_t = z_{t−1} + k_t. W is a memory of d² numbers, written
 // by outer products and read by products, whatever the number of positions. It never forgets; it only overlays.
 //
-// Which form to compute. A position of the attention form costs 2 n multiplications for each position before it, one of the
-// recurrent form 2 n² and a state that passes from position to position. So positions are cut into chunks of
+// Which form to compute. A position of the attention form costs 2 d multiplications for each position before it, one of the
+// recurrent form 2 d² and a state that passes from position to position. So positions are cut into chunks of
 // LinearAttentionShape::CHUNK: within a chunk, the attention form; from chunk to chunk, S = Wᵀ and z, one large product each.
 // All of these are products of matrices, linear in T, and all chunks can be computed at the same time but for adding up S.
 // A stream keeps S, z, and k and v of its unfinished chunk, a fixed size, and makes the same sums in the same order.
 //
-// The backward pass. Let g_t = dy_t / d_t with the divisor d_t. The derivative of u/d, where u = d y, with respect to u and d is
+// The backward pass. Let g_t = dy_t / sum_t with the divisor sum_t. The derivative of u/sum, where u = sum y, with respect to u and sum is
 //   g_t   and   c_t = −g_t·y_t
-// (not normalized: g = dy, c = 0). u and d are both linear in the weights a_ts = q_t·k_s, with v_s and 1: so
+// (not normalized: g = dy, c = 0). u and sum are both linear in the weights a_ts = q_t·k_s, with v_s and 1: so
 //   da_ts = g_t·v_s + c_t     dv_s = Σ_{t≥s} a_ts g_t     dq_t = Σ_{s≤t} da_ts k_s     dk_s = Σ_{t≥s} da_ts q_t
 // the attention form again, with the roles exchanged, and each has its recurrent form. Of the chunks before, dq_t needs
 //   Σ_s (g_t·v_s + c_t) k_s = S g_t + c_t z
@@ -40,7 +40,7 @@ namespace {
 class LinearAttention {
  public:
   struct Kept {
-    Tensor inv_sum;  // (B,heads,T): 1/d
+    Tensor inv_sum;  // (B,heads,T): 1/sum
     Tensor states;   // (B,heads,states,state): S and z before each chunk but the first; not causal: of all
   };
   struct Cache {
@@ -78,7 +78,8 @@ class LinearAttention {
   std::vector<real> map(const real* qkv, Kept&, size_t, const Piece& p, int sample) {
     LinearAttentionShape s = shape(p);
     s.feature_map = FeatureMap::IDENTITY;  // qkv has been through it
-    Tensor inv_sum(ops_, {p.batch, s.heads, p.count}), states(ops_, {s.states_size()});
+    Tensor inv_sum, states(ops_, {s.states_size()});
+    if (normalized_) inv_sum.resize(ops_, {p.batch, s.heads, p.count});
     return map_over_identity(ops_, config_, qkv, p, sample, [&](real* y, real* changed) {
       ops_.linear_attention(y, inv_sum.data(), states.data(), nullptr, changed, s);
     });

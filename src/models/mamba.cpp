@@ -12,7 +12,8 @@
 //     y_t = Σ_s h_{t,s} C_{t,s} + D u_t                               (B,T,I)   eq. 2b
 //     x  += W_out (y ∘ silu(z))                                       (B,T,D)
 //   logits = W_head norm(x)                                           (B,T,V)   tied_head: W_head is the embedding
-// In shapes B is the batch and D the width; in formulas B_t, S numbers, says where to write, and D, one a channel, skips the state.
+// In shapes B is the batch and D the width. In formulas B_t, S numbers, says where to write, and D, one number a channel, weighs
+// the input that goes past the state.
 // exp(Δ A) is the zero-order hold of eq. 4; Δ B is its B̄ to first order in Δ, as in the authors' code.
 //
 // Why it is "selective": with constant Δ, B and C this is a linear filter, which weighs the past by its age alone. Here
@@ -33,7 +34,7 @@
 // 64 is kept, and the backward pass computes the 64 after it again. (Going back by h_{t−1} = (h_t − Δ_t u_t B_t)/a_t
 // would divide by numbers near zero.)
 //
-// The rest: the gate y∘silu(z) gives dy = g∘silu(z) and dz = g∘y∘silu'(z); the convolution is a sum over K shifted
+// The rest: with g = W_outᵀ dx the gradient of the gated y, dy = g∘silu(z) and dz = g∘y∘silu'(z); the convolution is a sum over K shifted
 // copies, so its gradients are sums over shifts the other way; linear layers and norms as everywhere. u, Δ, the gated y
 // and r are made again from v, δ, y and z, and x, which are stored.
 
@@ -62,7 +63,8 @@ struct Config {
   explicit Config(const Json& json) {
     ConfigReader reader("mamba", json);
     vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
-    reader.integer("context", 1, 1 << 24);  // a common key of all models; no sequence is too long for this one
+    reader.integer("context", 1,
+                   1 << 24);  // required, as in other models of language; no sequence is too long for this one
     width = static_cast<int>(reader.integer("width", 1, 1 << 16));
     layers = static_cast<int>(reader.integer("layers", 1, 1 << 10));
     state = static_cast<int>(reader.integer("state", 1, 1 << 10));
@@ -72,6 +74,8 @@ struct Config {
     norm_epsilon = static_cast<real>(reader.number("norm_epsilon", 0, 1, 1e-5));
     tied_head = reader.boolean("tied_head", false);
     reader.finish();
+    if (int64_t{1} * inner * conv > 1 << 28)
+      reader.fail(text("expand times width, %d channels, times conv %d is more than 268,435,456 taps", inner, conv));
   }
   int projected() const { return dt_rank + 2 * state; }
 };
@@ -168,7 +172,7 @@ class Mamba final : public Model {
   Tensor partial_;                // the scan's scratch
 };
 
-// Projections begin as the copying papers' appendix D says: N(0, 0.02²), divided by √(residual connections) where they
+// Projections begin as the linear-time paper's appendix B says (the workshop paper's D): N(0, 0.02²), divided by √(residual connections) where they
 // lead back into the residual stream. The rest is the usual beginning of Mamba: A = −1, −2, …, −S, the skip D = 1, W_Δ
 // uniform within ±1/√R, which keeps the variance of what comes through it, b_Δ as above; the convolution is uniform
 // within ±1/√K, the field's default for K inputs.

@@ -103,8 +103,8 @@ struct BlockKept {
 
 class MlpLm final : public Model {
  public:
-  // The paper leaves the initial weights open. GPT-2's deviation of 0.02 for all of them, the embedding too: how large they
-  // are at first the norms undo, but small weights are soon learned weights, and their shape shows (figure 5).
+  // The paper leaves the initial weights open. GPT-2's deviation of 0.02 for all of them, the embedding too: the norms
+  // undo their scale, but where they begin small what is learned soon outweighs them, and the shape of a neuron shows (figure 5).
   MlpLm(const Json& json, Ops& ops)
       : config_(json),
         ops_(ops),

@@ -10,7 +10,7 @@
 // before its own:
 //   score_mi = q_m·k_n / √d + relative_i,   n = m − i·C^l,   i = 0 … C−1,   d: a head's channels           (eq. 1)
 //   a_mi = exp(score_mi) / Σ_i' exp(score_mi'),   y_m = Σ_i a_mi v_n
-// which after the layer speaks of the C^(l+1) symbols up to m. `relative` (heads,C) is all that is known of places. Work and memory
+// which after the layer speaks of the C^(l+1) symbols up to m. `relative` (heads,C) is all that tells positions. Work and memory
 // are O(T·C) in a layer; nothing of size T² is ever there.
 //
 // Two forms of it:
@@ -52,7 +52,13 @@ int power(int chunk, size_t l) {
   return result;
 }
 
-constexpr int LARGEST_CHUNK = 1 << 16;
+// C: each head has a number for each place of a chunk, and each position a weight.
+int chunk_of(ConfigReader& reader, int heads) {
+  const int chunk = static_cast<int>(reader.integer("chunk", 2, 1 << 16));
+  if (int64_t{1} * heads * chunk > 1 << 24)
+    reader.fail(text("heads %d times chunk %d is more than 16,777,216 weights a position", heads, chunk));
+  return chunk;
+}
 
 // ---- Dilated --------------------------------------------------------------------------------------------------------
 
@@ -68,10 +74,7 @@ class DilatedAttention {
   static TransformerConfig config(ConfigReader& reader);
 
   DilatedAttention(ConfigReader& reader, const TransformerConfig& config, Parameters& parameters, Ops& ops)
-      : config_(config),
-        parameters_(parameters),
-        ops_(ops),
-        chunk_(static_cast<int>(reader.integer("chunk", 2, LARGEST_CHUNK))) {}
+      : config_(config), parameters_(parameters), ops_(ops), chunk_(chunk_of(reader, config.heads)) {}
 
   void add_block(const std::string& prefix) {
     relative_.push_back(&parameters_.add(prefix + "relative", {config_.heads, chunk_}, Init::normal(WEIGHT_DEVIATION)));
@@ -191,7 +194,7 @@ struct Config {
     width = static_cast<int>(reader.integer("width", 1, 1 << 16));
     hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 20));
     heads = static_cast<int>(reader.integer("heads", 1, 1 << 16));
-    chunk = static_cast<int>(reader.integer("chunk", 2, LARGEST_CHUNK));
+    chunk = chunk_of(reader, heads);
     if (width % heads != 0) reader.fail(text("heads %d does not divide width %d", heads, width));
     if (reader.integer("thickness", 1, 1 << 10) != 1) reader.fail("form \"chunked\" has thickness 1");
     if (reader.choice("readout", {"last", "all"}) != "last")

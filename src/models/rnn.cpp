@@ -1,5 +1,6 @@
 // Recurrent networks: one state vector reads the sequence, a token at a time.
-// Elman, "Finding Structure in Time", 1990; Hochreiter and Schmidhuber, "Long Short-Term Memory", 1997.
+// Elman, "Finding Structure in Time", 1990; Hochreiter and Schmidhuber, "Long Short-Term Memory", 1997; its
+// forget gate: Gers, Schmidhuber and Cummins, "Learning to Forget", 2000.
 //
 //   z_t = W_x x_t + b_x + W_h h_{t−1} + b_h       (B,R)   x_t one-hot: W_x x_t is a column of W_x
 //   Elman, R = H:   h_t = tanh(z_t)               (B,H)   from h = 0

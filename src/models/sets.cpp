@@ -1,6 +1,6 @@
 // One vector for a set: Deep Sets (Zaheer et al. 2017) and the Relation Network (Santoro et al. 2017), from which the relation
-// networks of this house descend. Cui et al., "Linear-Time Sequence Modeling with MLPs", section 2 (equation numbers; the same
-// authors' workshop paper has the second as its eq. 2). Here they classify images, whose patches are the set:
+// networks of this project descend. "Linear-Time Sequence Modeling with MLPs", section 2 (equation numbers; the workshop paper
+// has the second as its eq. 2). Here they classify images, whose patches are the set:
 //   x_n = W_patch patch_n + position_n                                                                          (B,N,D)
 //
 // Deep Sets, a sum over the elements:
@@ -26,7 +26,7 @@
 #include "models/model.h"
 #include "models/models.h"
 #include "models/parts.h"
-#include "models/relation_network.h"
+#include "models/relation_stack.h"
 
 namespace petroglyph {
 

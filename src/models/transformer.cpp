@@ -10,7 +10,7 @@
 // Position schemes:
 //   none         with two causal layers or more the mask alone tells orders apart
 //   learned, sinusoidal        a vector added to the embedding
-//   alibi        score −slope_h (t−s), slope_h = 2^(−8(h+1)/heads), or as published   Press et al. 2022
+//   alibi        score − slope_h (t−s), slope_h = 2^(−8(h+1)/heads), or as published   Press et al. 2022
 //   t5           score + table[bucket(t−s)][h]                                 Raffel et al. 2020
 //   kerple       score − r1_h log(1 + r2_h (t−s))                              Chi et al. 2022
 //   xl           score = ((q_t + u)·k_s + (q_t + v)·W_R R_{t−s}) / √d          Dai et al. 2019
@@ -22,6 +22,8 @@
 // exactly the number it was. With da_ts = dy_t·v_s the derivative of softmax is
 //   ds_ts = a_ts (da_ts − Σ_s' a_ts' da_ts')      and Σ_s' a_ts' (dy_t·v_s') = dy_t·y_t      ← a number a row, from what is kept
 //   dv_s = Σ_t a_ts dy_t     dq_t = Σ_s ds_ts k_s / √d     dk_s = Σ_t ds_ts q_t / √d     dbias_n = Σ_{t−s=n} ds_ts
+// Of what the table was made of: t5, dtable[b][h] = Σ dbias_n over the n of bucket b;
+//   kerple, dr1 = −Σ_n dbias_n log(1 + r2 n),   dr2 = −Σ_n dbias_n r1 n / (1 + r2 n)
 // For xl the scores are linear in q_t + u, q_t + v, k and P_n = W_R R_n:
 //   d(q_t+u) = Σ_s ds_ts k_s / √d     d(q_t+v) = Σ_s ds_ts P_{t−s} / √d     dP_n = Σ_{t−s=n} ds_ts (q_t+v) / √d
 //   dq = d(q+u) + d(q+v)     of the two vectors du = Σ d(q+u), dv = Σ d(q+v)     dW_R = Σ_n dP_n R_nᵀ

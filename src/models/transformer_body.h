@@ -1,5 +1,5 @@
-// What the Transformer and the linear Transformer share: everything but what happens between q, k, v and the attention's output
-// (transformer.cpp and linear_transformer.cpp, where to begin reading).
+// What the Transformer, the linear Transformer and RegularGPT's dilated form share: everything but what happens between q, k, v
+// and the attention's output (transformer.cpp, linear_transformer.cpp and regular_gpt.cpp, where to begin reading).
 //
 //   x   = embedding_scale · token_embedding[token] + position               (B,T,D)
 //   in each block:

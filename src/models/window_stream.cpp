@@ -34,6 +34,11 @@ class WindowStream final : public Stream {
     if (early < n) answer(early, n);
     return logits_.data();
   }
+  void read(const int32_t* tokens, int n) override {
+    check_room(name_, length_, n, capacity_);
+    join(tokens, n);
+    length_ += n;
+  }
   int length() const override { return length_; }
 
  private:

@@ -308,7 +308,7 @@ OP(void relation_backward(real* dp, real* dq, real* weight, real* dz, const real
 OP(void linear_relation(real* z, real* shift, real* sums, real* state, const real* p, const real* q,
                         const LinearRelationShape& shape));
 
-// The gradients of linear_relation over whole sequences. With g_j = dz_j ∘ exp(q_j + m_j − shift_j)/n_j
+// The gradients of linear_relation over whole sequences. With g_j = dz_j ∘ exp(q_j + m_j − shift_j) · 1/n_j
 //   dq_j = g_j ∘ s_j,   dp_i = exp(p_i − m_i) ∘ A_i,   A_i = Σ_{j≥i} exp(m_i − m_j) ∘ g_j      (not causal: over all j)
 //   dp, dq (B,T,H) out; dz, p, q (B,T,H); shift, sums as linear_relation wrote them
 //   later (B,chunks,H) scratch: A beyond the chunk's last position, at the m of that position

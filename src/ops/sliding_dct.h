@@ -233,7 +233,7 @@ HOST_DEVICE void append(real* c, const real* x, const DctShape& shape, const Dct
 
 // ---- A run of blocks ------------------------------------------------------------------------------------------------
 
-// What one thread takes of a head: whole blocks, of so many positions in all.
+// A thread takes whole blocks of a head, at least so many positions together.
 constexpr int LEAST_RUN = 64;
 
 struct Run {
@@ -245,7 +245,7 @@ struct Run {
     end = begin + each < blocks ? begin + each : blocks;
   }
 };
-// That no head has more of.
+// The most runs that any head has of T positions.
 inline int most_runs(int T) { return (T + LEAST_RUN - 1) / LEAST_RUN; }
 
 // c of a run, the frequencies j … j+GROUP−1 that there are. x, c: of the sequence, from the channel on

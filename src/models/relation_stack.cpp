@@ -1,4 +1,4 @@
-#include "models/relation_network.h"
+#include "models/relation_stack.h"
 
 #include <algorithm>
 #include <utility>
@@ -149,8 +149,9 @@ real largest(int n, F f) {
 
 }  // namespace
 
-// p and q are here as the sums left them: normalized ("approximate") or centered ("exact"). No exponent is above 0: what is
-// taken off is the same for all i, and their sum takes it out.
+// p and q are here as the sums left them: normalized ("approximate") or centered ("exact"). No exponent is above 0: of
+// each pair its largest channel, top_i, is taken off and comes back as exp(top_i − highest); highest, the same for all i, goes
+// out in the division by their sum.
 std::vector<real> RelationStack::map(const State& state, size_t block, int sample) const {
   const int T = state.length, H = config_.hidden, width = H / config_.heads;
   const size_t row = static_cast<size_t>(H);
