@@ -322,15 +322,24 @@ class ProgramTest {
     const Shell shell(program_);
     shell.run("--name a --steps 1" + SMALL);
     const SafetensorsFile file(shell.file("runs/a/model.safetensors"));
-    SafetensorsWriter writer;
     std::vector<std::vector<float>> values;
     for (const std::string& name : file.names()) values.push_back(file.read<float>(name));
-    for (float& x : values[0]) x = std::numeric_limits<float>::quiet_NaN();
-    for (size_t i = 0; i < values.size(); ++i)
-      writer.add(file.names()[i], file.entry(file.names()[i]).shape, values[i].data());
-    writer.save(shell.file("nan.safetensors"));
+    const auto save = [&](const char* name) {
+      SafetensorsWriter writer;
+      for (size_t i = 0; i < values.size(); ++i)
+        writer.add(file.names()[i], file.entry(file.names()[i]).shape, values[i].data());
+      writer.save(shell.file(name));
+    };
+    const std::vector<float> good = values[0];
+    values[0].back() = std::numeric_limits<float>::quiet_NaN();
+    save("nan.safetensors");
     expect(shell, "NaN", "--name b --init nan.safetensors" + SMALL, 1,
-           "the loss is nan before the first step: the weights of --init nan.safetensors are no numbers");
+           "nan.safetensors: tensor " + file.names()[0] + " has a nan at place " +
+               with_commas(static_cast<int64_t>(good.size()) - 1));
+    values[0].assign(good.size(), 3e38f);
+    save("large.safetensors");
+    expect(shell, "too large", "--name b --init large.safetensors" + SMALL, 1,
+           "before the first step: the weights of --init large.safetensors are too large");
     test_.check("is not saved", !std::filesystem::exists(shell.file("runs/b/model.safetensors")));
   }
 
@@ -813,19 +822,27 @@ class OtherPrograms {
         "--evaluate-lengths: runs/once: a model that answers once reads windows of 8 tokens and of no other length");
   }
 
-  // Weights that are no numbers, and sizes that no model has: the file is named.
+  // Weights that are no numbers or too large, and sizes that no model has: the file is named.
   void of_a_damaged_checkpoint(const Shell& shell, const std::string& train) {
     std::string whole = read_bytes(shell.file("runs/t/model.safetensors"));
     for (size_t at; (at = whole.find("checksum_of")) != std::string::npos;) whole[at] = 'x';  // as others write them
     uint64_t header = 0;
     std::memcpy(&header, whole.data(), sizeof header);
     std::string bytes = whole;
-    for (size_t i = sizeof header + header; i + 4 <= bytes.size(); i += 4) bytes.replace(i, 4, "\x00\x00\xC0\x7F", 4);
-    write_bytes(shell.file("nan.safetensors"), bytes);
-    const Outcome nan = shell.script(train + "--evaluate nan.safetensors --data other.txt");
-    test_.check("weights that are no numbers",
-                nan.status == 1 && nan.says("nan.safetensors: the loss is nan: its weights are no numbers"),
-                nan.output);
+    const auto fill = [&](const char* name, uint32_t bits) {
+      for (size_t i = sizeof header + header; i + sizeof bits <= bytes.size(); i += sizeof bits)
+        std::memcpy(&bytes[i], &bits, sizeof bits);
+      write_bytes(shell.file(name), bytes);
+      return shell.script(train + "--evaluate " + name + " --data other.txt");
+    };
+    const Outcome nan = fill("nan.safetensors", 0x7fc00000u), large = fill("large.safetensors", 0x7f7fffffu);
+    test_.check(
+        "weights that are no numbers",
+        nan.status == 1 && nan.says("train_text: nan.safetensors: tensor ") && nan.says(" has a nan at place 0"),
+        nan.output);
+    test_.check("weights that are too large",
+                large.status == 1 && large.says("large.safetensors: the loss is nan: its weights are too large"),
+                large.output);
     bytes = whole;
     const std::string heads = "\\\"heads\\\":";
     const size_t at = bytes.find(heads);

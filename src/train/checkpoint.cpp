@@ -1,6 +1,7 @@
 #include "train/checkpoint.h"
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <filesystem>
 
@@ -32,10 +33,20 @@ void check(const SafetensorsFile& file, const std::string& name, const Parameter
                 shape_text(parameter.shape));
 }
 
+// A ReLU makes 0 of NaN, behind which no loss shows it: what has one is refused here. first: of the values in their tensor
+void check_numbers(const SafetensorsFile& file, const std::string& name, int64_t first,
+                   const std::vector<float>& values) {
+  const auto none = std::find_if(values.begin(), values.end(), [](float x) { return std::isnan(x); });
+  if (none != values.end())
+    throw Error(file.path() + ": tensor " + name + " has a nan at place " +
+                with_commas(first + (none - values.begin())) + ", expected numbers");
+}
+
 // What a tensor called prefix + the parameter's name holds. Shapes are checked against the model.
 std::vector<real> read(const SafetensorsFile& file, const std::string& name, const Parameter& parameter) {
   check(file, name, parameter);
   const std::vector<float> values = file.read_as_float(name);
+  check_numbers(file, name, 0, values);
   return {values.begin(), values.end()};
 }
 
@@ -57,6 +68,7 @@ void load(const SafetensorsFile& file, const std::string& name, Parameters& para
   for (int64_t first = 0; first < parameter.size(); first += PART) {
     values.resize(static_cast<size_t>(std::min(PART, parameter.size() - first)));
     file.read_as_float(name, first, static_cast<int64_t>(values.size()), values.data());
+    check_numbers(file, name, first, values);
     parameters.upload(parameter, first, {values.begin(), values.end()});
   }
 }

@@ -117,7 +117,7 @@ Measures Evaluation::measure(const Task& task, int samples, int at_once) const {
   progress.finish();
   if (!std::isfinite(measures.loss))
     throw Error(text_settings_.evaluate + ": the loss is " + number_text(measures.loss, 3) +
-                ": its weights are no numbers, or too large");
+                ": its weights are too large");
   return measures;
 }
 
