@@ -760,6 +760,12 @@ class OtherPrograms {
     write_bytes(shell.file("long"), "One day he went\n");
     expect(shell, "a long line", "runs/t -i --length 2 < long", 0,
            "note: the prompt has 15 tokens and the model reads 8 at most");
+    shell.script("'" + folder_ +
+                 "/train_text' --name recurrent --model rnn --hidden 8 --steps 1 --context 8 --batch 4 "
+                 "--eval-samples 4 --sample-length 0 --tokenizer bytes --threads 1");
+    write_bytes(shell.file("longer"), std::string(5000, 'a') + "\n");
+    const Outcome recurrent = shell.run("runs/recurrent -i --length 2 < longer");
+    test_.check("a line of any length", recurrent.status == 0 && !recurrent.says("note:"), recurrent.output);
   }
 
   // What an answer depends on: all that was said, and not how much is asked for.
@@ -1274,7 +1280,7 @@ class OtherPrograms {
     expect(shell, "no such model", "--models gru", 2, "\"gru\": expected mlp_lm or transformer");
     expect(shell, "heads", "--models transformer --widths 12,16,20 --heads 2", 2,
            "--heads 2: a model's 3 channels (--embedding) are no multiple of it");
-    expect(shell, "heads, of models without", "--list --models mlp_lm --heads 3", 0, "mlp_lm");
+    expect(shell, "heads, of models that may come", "--list --models mlp_lm --heads 3", 0, "mlp_lm");
     expect(shell, "no heads", "--list --heads 0", 2, "--heads 0: expected a whole number from 1 to 1024");
     expect(shell, "no context", "--list --context 0", 2, "--context 0: expected a whole number, at least 1");
     expect(shell, "none of depths", "--what dct --list --context 0", 2, "--context 0: expected a whole number");

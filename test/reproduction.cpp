@@ -842,10 +842,11 @@ void program(Test& test, const std::string& programs) {
   expect("none of two", "run mlp-context mlp-neurons --evening", 2,
          "none of these 2 experiments can be run: none has a plan of this size");
   expect("no evening", "run mlp-context --evening", 2, "mlp-context --evening: has none, expected --quick or --full");
-  shell.script("mkdir -p runs/dry-quick-copy-curves.mine");
+  shell.script("mkdir -p runs/dry-quick-copy-curves.mine runs/dry-quick-copy-pre-norm.train/mine");
   expect("a dry run", "run copy-pre-norm --dry-run", 0, "works");
   test.check("takes nothing away that is not its own",
-             std::filesystem::exists(shell.file("runs/dry-quick-copy-curves.mine")));
+             std::filesystem::exists(shell.file("runs/dry-quick-copy-curves.mine")) &&
+                 std::filesystem::exists(shell.file("runs/dry-quick-copy-pre-norm.train.before/mine")));
   shell.script("mkdir -p runs/reproduce-quick-copy-curves; echo '{}' > runs/reproduce-quick-copy-curves/record.json");
   expect("a damaged record", "list", 1, "runs/reproduce-quick-copy-curves/record.json: expected a key");
   shell.script("rm -r runs");
@@ -962,19 +963,20 @@ void dry_runs(Test& test, const std::string& programs) {
   scale.text = "text.txt";
   scale.images = "images";
   const DryRun dry{programs, "cpu", 1, words_of("--width 48 --layers 1"), false};
-  DryRun of_languages = dry;
-  of_languages.more = words_of("--width 48");
+  DryRun of_their_depth = dry;  // languages, and what is compared by depth
+  of_their_depth.more = words_of("--width 48");
   for (const Experiment& experiment : experiments())
     for (const Scale::Size size : {Scale::Size::QUICK, Scale::Size::EVENING, Scale::Size::FULL}) {
       scale.size = size;
       if (!has_plan(experiment, size)) continue;
       const std::vector<Command> commands = experiment.plan(scale_for(experiment, scale)).commands;
-      const bool languages = std::any_of(commands.begin(), commands.end(),
-                                         [](const Command& command) { return command.program == "train_regular"; });
+      const bool deep = std::any_of(commands.begin(), commands.end(), [](const Command& command) {
+        return command.program == "train_regular" || join(command.words, " ").find("layers=") != std::string::npos;
+      });
       const bool words = scale.full() && experiment.data.find("--tokenizer") != std::string::npos;
       scale.tokenizer = words ? "vocabulary" : "";
       test.equal(experiment.name + ": a dry run --" + name_of(size),
-                 outcome_of(languages ? of_languages : dry, experiment, scale), "");
+                 outcome_of(deep ? of_their_depth : dry, experiment, scale), "");
     }
   const DryRun true_to_size{programs, "cpu", 1};
   int sized = 0;

@@ -346,6 +346,98 @@ class RunsTest {
       expect(shell, words, words + REGULAR, 2, said);
   }
 
+  // What a --resume was refused for is not asked for again by the next one, which has no words of its own.
+  void refused_resume() {
+    const Shell copy(program("train_copy"));
+    const auto again = [&](const Shell& shell, const std::string& name, const std::string& before,
+                           const std::string& words, int status, const std::string& said) {
+      shell.run("--name a " + before);
+      const std::string group = read_bytes(shell.file("runs/a/group.json"));
+      expect(shell, name, "--resume --name a " + words, status, said);
+      test_.equal(name + ": nothing is written", read_bytes(shell.file("runs/a/group.json")), group);
+      expect(shell, name + ": goes on", "--resume --name a", 0, "");
+    };
+    again(copy, "a schedule of one variant", "--compare causal_rn,transformer:schedule=cosine --steps 3" + SMALL,
+          "--steps 6", 1, "this run's cosine schedule was laid out over 3 steps");
+    const Shell regular(program("train_regular"));
+    again(regular, "a test of one language",
+          "--all-tasks --quiet --test-every 9 --heads 2 --width 8 --batch 8 --steps 1 "
+          "--test-strings 2 --eval-samples 8 --threads 1",
+          "--test-to 45", 2, "--test-to 45: the test begins with");
+    again(Shell(program("train_regular")), "an option of another language", "--task D_2" + REGULAR,
+          "--parity-probability 10", 2, "--parity-probability: of --task parity_check alone, and this is D_2");
+    const Shell text(program("train_text"));
+    text.run("--name a --steps 1" + TEXT);
+    expect(text, "windows of no lengths", "--resume --name a --length-windows 7", 2,
+           "--length-windows 7: does nothing without --evaluate-lengths");
+    again(Shell(program("train_text")), "what each variant says itself", "--compare steps=1,steps=2" + TEXT,
+          "--steps 9", 2, "--compare steps=1,steps=2: --steps 9: does nothing, each of them names its own");
+  }
+
+  // Before the first one learns it shows that the last one's weights would not fit.
+  void from_weights_of_one_language() {
+    const Shell shell(program("train_regular"));
+    shell.run("--name parity --task parity_check" + REGULAR);
+    expect(shell, "weights for some", "--quiet --name b --all-tasks --init runs/parity/parity_check-seed-1" + REGULAR,
+           1, "this model wants");
+    test_.check("nothing was begun", !std::filesystem::exists(shell.file("runs/b")));
+  }
+
+  // Words of comparisons that are odd but right, or wrong.
+  void odd_comparisons() {
+    const Shell shell(program("train_text"));
+    expect(shell, "options end", "--compare transformer,mamba --steps 1" + TEXT + "--", 0, "mamba");
+    expect(shell, "a floor that one of them has",
+           "--lr-floor 1e-6 --compare schedule=constant,schedule=cosine --steps 1" + TEXT, 0, "saved");
+    expect(shell, "a floor that none has", "--lr-floor 1e-6 --compare width=8,width=16 --steps 1" + TEXT, 2,
+           "--width 8: does nothing, each of them names its own");
+    expect(shell, "no name of a folder", "--compare .transformer --steps 1" + TEXT, 2,
+           "--compare .transformer: as the name of a run's folder, --name .transformer: expected letters");
+    shell.run("--name odd --compare 'prompt=\"a\",prompt=c' --steps 1" + TEXT);
+    const std::string table = read_bytes(shell.file("runs/odd/compare.csv"));
+    test_.check("a label in quotes", table.find("\n\"prompt=\"\"a\"\"\",") != std::string::npos, table);
+    expect(shell, "more epochs than steps", "--epochs 1048576 --batch 1" + TEXT + "--context 1 --batch 1", 2,
+           "steps, expected 2,147,483,648 at most");
+    expect(shell, "no loss at the start", "--norm affine --norm-epsilon 0 --embedding-deviation 0 --steps 1" + TEXT, 1,
+           "the loss is nan before the first step: with these options");
+    expect(shell, "a kind of what is not there", "--mlp-activation relu --gelu tanh --steps 1" + TEXT, 2,
+           "--gelu tanh: does nothing with --mlp-activation relu");
+    const Shell copy(program("train_copy"));
+    expect(copy, "lengths that memory is too small for", "--evaluate-lengths 65536 --steps 1" + SMALL, 1,
+           "train_copy: --evaluate-lengths 65536: out of memory");
+  }
+
+  // A study keeps what it was begun to keep, whatever it is gone on with, until it shall not.
+  void kept_weights() {
+    const Shell shell(program("scaling"));
+    const auto kept = [&] {
+      int count = 0;
+      for (const auto& entry : std::filesystem::recursive_directory_iterator(shell.file("runs/a")))
+        count += entry.path().filename() == "model.safetensors";
+      return count;
+    };
+    shell.run(
+        "--name a --keep-weights --budgets 1e6 --widths 4,8,12 --models mlp_lm --context 4 --embedding 4 --batch 8 "
+        "--eval-samples 8 --threads 1");
+    test_.equal("kept", kept(), 3);
+    expect(shell, "goes on", "--name a --resume", 0, "");
+    test_.equal("kept again", kept(), 3);
+    expect(shell, "with more", "--name a --resume --widths 4,8,12,16", 0, "");
+    test_.equal("and of what is new", kept(), 4);
+    expect(shell, "no more", "--name a --resume --no-keep-weights", 0, "");
+    test_.equal("none", kept(), 0);
+  }
+
+  // What a process that was killed left of a snapshot.
+  void cut_snapshots() {
+    const Shell shell(program("train_copy"));
+    shell.run("--name a --steps 2 --snapshots 1" + SMALL);
+    write_bytes(shell.file("runs/a/snapshots/.petroglyph-7-1.tmp"), "half");
+    expect(shell, "goes on", "--resume --name a --steps 3", 0, "saved");
+    test_.check("is taken away", !std::filesystem::exists(shell.file("runs/a/snapshots/.petroglyph-7-1.tmp")));
+    test_.check("others stay", std::filesystem::exists(shell.file("runs/a/snapshots/step-1.safetensors")));
+  }
+
   // A configuration that no run of ours wrote, in a file that is whole otherwise.
   void odd_configurations() {
     const Shell shell(program("train_text"));
@@ -572,7 +664,7 @@ class RunsTest {
     write_bytes(text.file("x.txt"), words);
     for (const char* seed : {"1", "3", "4"}) {  // a rate of 0: losses that differ in their last digits or not at all
       const std::string flat = std::string(" --data x.txt --seed ") + seed +
-                               " --lr 0 --lr-floor 0 --schedule constant --weight-decay 0 --patience 4 --eval-every 1 "
+                               " --lr 0 --schedule constant --weight-decay 0 --patience 4 --eval-every 1 "
                                "--eval-samples 7 --width 16 --layers 1 --context 16 --batch 2 --sample-length 0 "
                                "--threads 1 --name ";
       text.run(flat + "whole" + seed + " --steps 30");
@@ -583,7 +675,7 @@ class RunsTest {
                   log_rows(text.file(std::string("runs/whole") + seed + "/log.csv")));
     }
     expect(shell, "a floor of nothing", "--lr-floor 1e-5" + SMALL, 2,
-           "--lr-floor 1e-05: where a --schedule cosine or linear ends");
+           "--lr-floor 1e-5: does nothing with --schedule constant");
     for (const char* schedule : {"linear", "inverse-square-root"}) {
       const std::string words = std::string(" --schedule ") + schedule + " --warmup 2 --lr 0.001" + SMALL;
       const Outcome whole = shell.run(std::string("--name whole-") + schedule + " --steps 8" + words);
@@ -631,6 +723,11 @@ int main(int argc, char** argv) {
   work_in_memory();
   Test test(argc, argv);
   RunsTest runs(test, std::filesystem::absolute(argv[0]).parent_path().parent_path().string());
+  test.run("refused resume", [&] { runs.refused_resume(); });
+  test.run("from weights of one language", [&] { runs.from_weights_of_one_language(); });
+  test.run("odd comparisons", [&] { runs.odd_comparisons(); });
+  test.run("kept weights", [&] { runs.kept_weights(); });
+  test.run("cut snapshots", [&] { runs.cut_snapshots(); });
   test.run("two processes", [&] { runs.two_processes(); });
   test.run("killed parent", [&] { runs.killed_parent(); });
   test.run("damaged logs", [&] { runs.damaged_logs(); });

@@ -846,6 +846,11 @@ void program(Test& test) {
   written_over_what_is_read(test, folder, expect);
   expect("shards that were more", "--tokenizer t.json --out s --force b.txt", 0, "s_000001.bin: removed, of more");
   test.check("are gone", !std::filesystem::exists(folder.file("s_000001.bin")));
+  std::filesystem::copy(folder.file("s_000000.bin"), folder.file("s_000007.bin"));
+  expect("and those behind a gap", "--tokenizer t.json --out s --force b.txt", 0, "s_000007.bin: removed, of more");
+  test.check("are gone, too", !std::filesystem::exists(folder.file("s_000007.bin")));
+  expect("a tokenizer among its shards", "--train 300 --save ./s_000004.bin --out s --force b.txt", 2,
+         "--save ./s_000004.bin: is one of the shards of --out s");
   expect("text instead of shards", "--decode a.txt", 1, "a.txt: ");
   write_bytes(folder.file("c.txt"), "caf\u00E9");
   expect("not ascii", "--tokenizer ascii c.txt", 1,

@@ -105,6 +105,7 @@ std::string out_of(const HeatMapSettings& settings, const SafetensorsFile& file,
 void check_ending(const std::string& out, const char* ending) {
   if (std::filesystem::path(out).extension() != ending)
     throw UsageError("--out " + out + ": expected the name of a file that ends in " + ending);
+  check_writable(out);
 }
 
 int layers_of(const RunState& state, const std::string& path) {

@@ -74,7 +74,7 @@ void append_help_line(std::string& out, const std::string& label, const std::str
 // How the user would write the option with a value.
 std::string written(const std::string& name, bool flag, const std::string& value) {
   if (flag) return (value == "true" ? "--" : "--no-") + name;
-  return "--" + name + " " + value;
+  return value.empty() ? "no --" + name : "--" + name + " " + value;
 }
 
 // Whether a program that computes in single precision would take this number, which is not 0, for 0.
@@ -451,7 +451,7 @@ std::vector<std::string> Options::spelled_out(const std::vector<std::string>& wo
   for (size_t at = 0; at < words.size(); ++at) {
     if (words[at] == "--config")
       ++at;
-    else if (!starts_with(words[at], "--config="))
+    else if (!starts_with(words[at], "--config=") && words[at] != "--")  // more options may come behind these
       all.push_back(words[at]);
   }
   return all;

@@ -75,9 +75,10 @@ void TextWriter::continue_prompt(const std::string& prompt, const std::string& o
 }
 
 void TextWriter::converse() {
-  constexpr int64_t CAPACITY = 4096;  // of a model without a longest sequence
-  const int64_t longest = stream_capacity(model_, CAPACITY, how_.context);
-  Generator generator = this->generator(0, CAPACITY);
+  constexpr int64_t CAPACITY = 4096;  // of a model without a longest sequence, whose stream grows
+  const int64_t room = model_.has_fixed_state() ? model_.longest() : CAPACITY;
+  const int64_t longest = stream_capacity(model_, room, how_.context);
+  Generator generator = this->generator(0, room);
   std::string line;
   for (bool first = true;;) {
     if (isatty(STDIN_FILENO)) std::printf("> "), std::fflush(stdout);

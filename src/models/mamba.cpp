@@ -137,6 +137,7 @@ class Mamba final : public Model {
   }
 
   int classes() const override { return config_.vocab; }
+  bool has_fixed_state() const override { return true; }
 
   const real* forward(const Input& input) override {
     state_.batch = input.batch;

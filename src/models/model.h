@@ -134,6 +134,8 @@ class Model {
   virtual int window() const { return 0; }
   // Whether longer sequences pass through more layers, those of a stream through as many as its capacity takes.
   virtual bool deepens() const { return false; }
+  // Whether a stream takes as much memory after any number of positions: a recurrence, whose capacity costs nothing.
+  virtual bool has_fixed_state() const { return false; }
   virtual int64_t logit_rows(const Input& input) const { return input.rows(); }
 
   // Throws Error where one of these, which go to forward() or a stream, is no token of the model: a device would read elsewhere.

@@ -80,6 +80,7 @@ class Rnn final : public Model {
   }
 
   int classes() const override { return config_.classes; }
+  bool has_fixed_state() const override { return true; }
   int vocab() const override { return config_.vocab; }
   int64_t logit_rows(const Input& input) const override { return config_.last ? input.batch : input.rows(); }
 

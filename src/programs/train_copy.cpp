@@ -73,13 +73,13 @@ struct Session {
   void show();
   const std::string& compared() const { return copy.compare; }
   LengthTable length_table() {
-    std::vector<double> accuracy;
     Progress progress(0, static_cast<int64_t>(copy.lengths.size()), after_a_while(settings.quiet, "length"));
-    for (const int length : copy.lengths) {
-      accuracy.push_back(run->evaluate(Copying(length), settings.eval_samples).accuracy);
-      progress.show(static_cast<int64_t>(accuracy.size()),
-                    text("accuracy %.1f %% at %d", 100 * accuracy.back(), length));
-    }
+    int64_t done = 0;
+    const std::vector<double> accuracy = at_lengths(copy.lengths, [&](int length) {
+      const double found = run->evaluate(Copying(length), settings.eval_samples).accuracy;
+      progress.show(++done, text("accuracy %.1f %% at %d", 100 * found, length));
+      return found;
+    });
     return {title(), "accuracy", "letters", true, copy.lengths, {model.model}, {accuracy}, run->chance()};
   }
   std::string title() const { return text("Copying %d letters", copy.length); }

@@ -21,40 +21,40 @@ int stopped(const std::string& group) {
   return INTERRUPTED_STATUS;
 }
 
-// Before the first language is learned: what is wrong with the last one's test shows at once.
-void check_tests(const std::vector<std::string>& words, const std::vector<std::string>& tasks) {
-  for (const std::string& task : tasks) {
-    RegularRun run(words);
-    run.regular.task = task;
-    if (!run.regular.next_symbol()) run.test_lengths();
-  }
+// One of the runs, ready to learn.
+std::unique_ptr<RegularRun> ready(const RegularRun& first, const Group& group, const std::string& task, int seed,
+                                  bool quiet) {
+  auto run = std::make_unique<RegularRun>(group.words());
+  run->regular.task = task;
+  run->settings.seed = static_cast<uint64_t>(seed);
+  run->settings.resume = first.settings.resume;
+  run->settings.ranks = first.settings.ranks;
+  run->settings.quiet |= quiet;
+  run->prepare(group.name());
+  return run;
 }
 
 int train_regular(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
   const std::vector<std::string> given(argv + std::min(argc, 1), argv + argc);
   RegularRun first(given);
   first.settings.ranks = ranks;
-  first.check_combination();
   Group group(first.settings, first.options, "regular", given, {"task", "all-tasks", "seeds"});
   const RegularRun common(group.words());
   const std::vector<std::string> tasks = common.regular.tasks();
-  if (!first.settings.resume) check_tests(given, tasks);
-  std::vector<TestResult> results;
+  first.check_combination(tasks);
   const InterruptGuard guard;
+  for (const std::string& task : tasks)  // before the first one learns: what is wrong with the last one shows at once
+    for (const int seed : common.regular.seeds) ready(first, group, task, seed, true);
+  std::vector<TestResult> results;
   for (const std::string& task : tasks) {
     for (const int seed : common.regular.seeds) {
-      RegularRun run(group.words());
-      run.regular.task = task;
-      run.settings.seed = static_cast<uint64_t>(seed);
-      run.settings.resume = first.settings.resume;
-      run.settings.ranks = ranks;
-      run.prepare(group.name());
+      const auto run = ready(first, group, task, seed, false);
       group.begin();
-      const bool finished = run.run->train();
-      if (finished) results.push_back(test_lengths(run));
+      const bool finished = run->run->train();
+      if (finished) results.push_back(test_lengths(*run));
       if (ranks->any(!finished || interrupted())) return stopped(group.name());
       if (tasks.size() * common.regular.seeds.size() == 1)
-        std::printf("weights %016llx\n", static_cast<unsigned long long>(run.run->model().parameters.fingerprint()));
+        std::printf("weights %016llx\n", static_cast<unsigned long long>(run->run->model().parameters.fingerprint()));
     }
   }
   if (ranks->first()) report_lengths(group.folder(), common.regular, results);

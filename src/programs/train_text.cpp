@@ -31,6 +31,7 @@ struct Session : TextRunSettings {
 
   std::unique_ptr<Tokenizer> saved_tokenizer();
   void open_text();
+  int64_t steps_of_epochs(int64_t a_step) const;
   void prepare();
   std::vector<std::string> sample();
   LengthTable length_table();
@@ -57,6 +58,15 @@ std::unique_ptr<Tokenizer> Session::saved_tokenizer() {
   return tokenizer_from_json(Json::parse(said, path), path);
 }
 
+// a_step: windows
+int64_t Session::steps_of_epochs(int64_t a_step) const {
+  const int64_t steps = (text_settings.epochs * task->training_windows() + a_step - 1) / a_step;
+  if (steps > MOST_STEPS)
+    throw UsageError("--epochs " + options.value("epochs") + ": are " + with_commas(steps) + " steps, expected " +
+                     with_commas(MOST_STEPS) + " at most");
+  return steps;
+}
+
 void Session::open_text() {
   TextSettings& t = text_settings;
   const TextSource& source = t.source;
@@ -65,7 +75,7 @@ void Session::open_text() {
   task.emplace(opened.training, t.source.name(), opened.validation, t.source.validation_name(), t.context, a_step,
                model.answers_once() ? Targets::LAST : Targets::ALL);
   opened.tokenizer->check(t.prompt, "--prompt");
-  if (t.epochs > 0 && !settings.resume) settings.steps = (t.epochs * task->training_windows() + a_step - 1) / a_step;
+  if (t.epochs > 0 && !settings.resume) settings.steps = steps_of_epochs(a_step);
   if (mlps_for_nlp() && !options.given("warmup") && !settings.resume) settings.rate.warmup = settings.steps / 10;
 }
 
@@ -73,7 +83,10 @@ void Session::open_text() {
 void Session::prepare() {
   if (!settings.resume) open_text();
   run.emplace(settings, options, "text");
-  if (settings.resume) open_text();
+  if (settings.resume) {
+    check_lengths();
+    open_text();
+  }
   const int longest = std::max(text_settings.context, text_settings.longest_length());
   if (text_settings.longest_length() > 0)
     last_token(text_settings.longest_length());  // whether the text is long enough shows before the training
@@ -112,13 +125,14 @@ std::vector<std::string> Session::sample() {
 }
 
 LengthTable Session::length_table() {
-  std::vector<double> perplexity;
   Progress progress(0, static_cast<int64_t>(text_settings.lengths.size()), after_a_while(settings.quiet, "length"));
-  for (const int length : text_settings.lengths) {
+  int64_t done = 0;
+  const std::vector<double> perplexity = at_lengths(text_settings.lengths, [&](int length) {
     const LastToken last = last_token(length);
-    perplexity.push_back(std::exp(run->evaluate(last, last.windows(), double(length) / text_settings.context).loss));
-    progress.show(static_cast<int64_t>(perplexity.size()), text("perplexity %.2f at %d", perplexity.back(), length));
-  }
+    const double found = std::exp(run->evaluate(last, last.windows(), double(length) / text_settings.context).loss);
+    progress.show(++done, text("perplexity %.2f at %d", found, length));
+    return found;
+  });
   return {title(), "perplexity of the last token", "tokens", false, text_settings.lengths, {model.model}, {perplexity}};
 }
 

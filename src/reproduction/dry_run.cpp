@@ -90,9 +90,13 @@ bool as_large(const ModelSize& paper, const SaidSize& ours) {
 }
 
 // A folder of a try, made anew and removed again with what its commands left, however it ends. One process at a time tries one.
+// Runs that are there without it are somebody else's.
 class TryFolder {
  public:
-  TryFolder(const std::string& path, const Plan& plan) : path_(path), plan_(plan), lock_(made(path)) { remove_parts(); }
+  TryFolder(const std::string& path, const Plan& plan)
+      : path_(path), plan_(plan), was_there_(!claim_folder(path)), lock_(path) {
+    was_there_ ? remove_parts() : put_parts_aside();
+  }
   TryFolder(const TryFolder&) = delete;
   TryFolder& operator=(const TryFolder&) = delete;
   ~TryFolder() {
@@ -103,17 +107,19 @@ class TryFolder {
   const std::string& path() const { return path_; }
 
  private:
-  static const std::string& made(const std::string& path) {
-    make_folder(path);
-    return path;
-  }
   void remove_parts() const {
     std::error_code none;
     for (const Command& command : plan_.commands) std::filesystem::remove_all(part_folder(path_, command.part), none);
   }
+  void put_parts_aside() const {
+    for (const Command& command : plan_.commands)
+      if (const std::string part = part_folder(path_, command.part); is_there(part))
+        std::printf("%s was there: it is %s now\n", part.c_str(), put_aside(part).c_str());
+  }
 
   const std::string path_;
   const Plan& plan_;
+  const bool was_there_;  // from a try that was killed
   const FolderLock lock_;
 };
 

@@ -15,24 +15,39 @@ namespace {
 
 std::string shard_path(const std::string& prefix, int number) { return prefix + text("_%06d.bin", number); }
 
-// Whether it is one of PREFIX's shards, whatever its number.
-bool is_shard_of(const std::string& prefix, const std::string& name) {
+// The number of one of PREFIX's shards; none where the file is something else.
+std::optional<int64_t> number_of_shard(const std::string& prefix, const std::string& name) {
   const size_t end = prefix.size() + 1, digits = name.size() - std::min(name.size(), end + 4);
-  return digits >= 6 && name.compare(0, end, prefix + "_") == 0 && is_shard(name) &&
-         name.find_first_not_of("0123456789", end) == end + digits;
+  const bool ours = digits >= 6 && name.compare(0, end, prefix + "_") == 0 && is_shard(name) &&
+                    name.find_first_not_of("0123456789", end) == end + digits;
+  return ours ? parse_integer(name.substr(end, digits)) : std::nullopt;
+}
+
+// Those that are there with this number or a higher one, whether or not some between are not. A folder that is not there has none.
+std::vector<std::string> shards_from(const std::string& prefix, int64_t first) {
+  const std::filesystem::path whole(prefix);
+  const std::string folder = whole.parent_path().string();
+  std::error_code none;
+  std::vector<std::string> there;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.empty() ? "." : folder, none)) {
+    const std::string name = entry.path().filename().string();
+    if (number_of_shard(whole.filename().string(), name).value_or(-1) >= first)
+      there.push_back((whole.parent_path() / name).string());
+  }
+  std::sort(there.begin(), there.end());
+  return there;
 }
 
 }  // namespace
 
+bool is_shard_of(const std::string& prefix, const std::string& path) {
+  const auto whole = [](const std::string& name) { return std::filesystem::absolute(name).lexically_normal(); };
+  return whole(prefix).parent_path() == whole(path).parent_path() &&
+         number_of_shard(whole(prefix).filename().string(), whole(path).filename().string()).has_value();
+}
+
 void check_shards(const std::string& prefix, bool force, const std::vector<std::string>& read) {
-  const std::filesystem::path whole(prefix);
-  const std::string folder = whole.parent_path().string();
-  std::error_code none;  // a folder that is not there is complained of below
-  std::vector<std::string> there;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.empty() ? "." : folder, none))
-    if (const std::string name = entry.path().filename().string(); is_shard_of(whole.filename().string(), name))
-      there.push_back((whole.parent_path() / name).string());
-  std::sort(there.begin(), there.end());
+  const std::vector<std::string> there = shards_from(prefix, 0);
   for (const std::string& path : there) check_not_read(path, read);
   for (const std::string& path : there) check_replaced(path, force);
   check_output(shard_path(prefix, 0), force, read);
@@ -59,10 +74,10 @@ void ShardWriter::finish() {
 
 // Those of a run before that wrote more: read as PREFIX_*.bin they would be part of this text.
 void ShardWriter::remove_later() {
-  for (; is_there(path()); ++written_) {
-    check_replaced(path(), force_);
-    std::filesystem::remove(path());
-    std::printf("%s: removed, of more that were there\n", path().c_str());
+  for (const std::string& later : shards_from(prefix_, written_)) {
+    check_replaced(later, force_);
+    std::filesystem::remove(later);
+    std::printf("%s: removed, of more that were there\n", later.c_str());
   }
 }
 

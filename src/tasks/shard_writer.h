@@ -13,6 +13,9 @@ namespace petroglyph {
 // be replaced by them, or be removed as a later one.
 void check_shards(const std::string& prefix, bool force, const std::vector<std::string>& read);
 
+// Whether that is the name of one of the prefix's shards.
+bool is_shard_of(const std::string& prefix, const std::string& path);
+
 class ShardWriter {
  public:
   // Into PREFIX_000000.bin, PREFIX_000001.bin, …; without a prefix nowhere. Files that are there are replaced, and later ones

@@ -17,6 +17,15 @@ namespace {
 
 const std::vector<double> MILESTONES = {0.5, 0.9, 0.99};
 
+// Its folder is called as it is.
+void check_folder_name(const Variant& variant, const std::string& list) {
+  try {
+    check_run_name(variant.name);
+  } catch (const UsageError& error) {
+    throw UsageError("--compare " + list + ": as the name of a run's folder, " + error.what());
+  }
+}
+
 }  // namespace
 
 std::vector<Variant> parse_variants(const std::string& list) {
@@ -37,7 +46,7 @@ std::vector<Variant> parse_variants(const std::string& list) {
     std::replace_if(
         variant.name.begin(), variant.name.end(),
         [](unsigned char c) { return !std::isalnum(c) && c != '-' && c != '_' && c != '.'; }, '-');
-    check_run_name(variant.name);
+    check_folder_name(variant, list);
     for (const Variant& other : variants)
       if (other.name == variant.name) throw UsageError("--compare " + list + ": \"" + label + "\" is there twice");
     variants.push_back(variant);
@@ -60,15 +69,22 @@ void check_differences(const Variant& variant, const Options& options, const std
   }
 }
 
-void refuse_idle(const std::vector<Variant>& variants, const Options& common,
-                 const std::vector<std::map<std::string, std::string>>& idle, const std::string& list) {
+void refuse_overridden(const std::vector<Variant>& variants, const Options& common, const std::string& list) {
+  for (const std::string& word : variants.at(0).arguments) {
+    const std::string option = option_in(word);
+    const auto names = [&](const Variant& variant) {
+      return std::any_of(variant.arguments.begin(), variant.arguments.end(),
+                         [&](const std::string& other) { return option_in(other) == option; });
+    };
+    if (common.given(option) && std::all_of(variants.begin(), variants.end(), names))
+      throw UsageError("--compare " + list + ": --" + option + " " + common.value(option) +
+                       ": does nothing, each of them names its own");
+  }
+}
+
+void refuse_idle(const std::vector<Variant>& variants, const std::vector<std::map<std::string, std::string>>& idle,
+                 const std::string& list) {
   const std::string where = "--compare " + list + ": ";
-  const auto names_model = [](const Variant& variant) {
-    return std::any_of(variant.arguments.begin(), variant.arguments.end(),
-                       [](const std::string& word) { return option_in(word) == "model"; });
-  };
-  if (common.given("model") && std::all_of(variants.begin(), variants.end(), names_model))
-    throw UsageError(where + "--model " + common.value("model") + ": does nothing, each of them names its own");
   for (size_t i = 0; i < variants.size(); ++i)
     for (const std::string& word : variants[i].arguments) {
       const auto found = idle[i].find(option_in(word));
@@ -97,7 +113,7 @@ class ComparisonTable {
   void add(const Variant& variant, const CsvTable& log, const Evaluations& evaluations) {
     std::printf("%-*s  %10s  ", static_cast<int>(width_), variant.label.c_str(),
                 with_commas(variant.parameters).c_str());
-    csv_ += variant.label + "," + std::to_string(variant.parameters);
+    csv_ += csv_cell(variant.label) + "," + std::to_string(variant.parameters);
     for (const double milestone : MILESTONES) {
       const double step = step_reached(log, milestone);
       if (reached_) std::printf("%6s ", std::isfinite(step) ? with_commas(static_cast<int64_t>(step)).c_str() : "-");
@@ -206,6 +222,16 @@ Figure lengths_figure(const LengthTable& table) {
   return figure;
 }
 
+std::vector<double> at_lengths(const std::vector<int>& lengths, const std::function<double(int)>& measure) {
+  std::vector<double> values;
+  for (const int length : lengths) try {
+      values.push_back(measure(length));
+    } catch (const Error& error) {
+      throw Error(text("--evaluate-lengths %d: %s", length, error.what()));
+    }
+  return values;
+}
+
 void write_lengths(const std::string& folder, const LengthTable& table) {
   const std::string head = table.quantity + " at length";
   size_t width = head.size();
@@ -218,7 +244,7 @@ void write_lengths(const std::string& folder, const LengthTable& table) {
   std::printf("%s\n", line.c_str());
   for (size_t i = 0; i < table.labels.size(); ++i) {
     line = text("%-*s", static_cast<int>(width), table.labels[i].c_str());
-    csv += "\n" + table.labels[i];
+    csv += "\n" + csv_cell(table.labels[i]);
     for (const double value : table.values[i]) {
       line += table.percent ? text(" %7.1f %%", 100 * value) : text(" %9.3f", value);
       csv += "," + cell_text(value);

@@ -38,10 +38,12 @@ std::vector<Variant> parse_variants(const std::string& list);
 // or one that all have in common, such as the lengths of their table.
 void check_differences(const Variant& variant, const Options& options, const std::string& list);
 
-// Throws UsageError where a variant sets an option that does nothing in it, or one that all have does nothing in any of them,
-// or --model where every variant names its own. idle: Options::idle() of each variant.
-void refuse_idle(const std::vector<Variant>& variants, const Options& common,
-                 const std::vector<std::map<std::string, std::string>>& idle, const std::string& list);
+// Throws UsageError for an option of all for which every variant names its own.
+void refuse_overridden(const std::vector<Variant>& variants, const Options& common, const std::string& list);
+// Throws UsageError where a variant sets an option that does nothing in it, or one that all have does nothing in any of them.
+// idle: Options::idle() of each variant.
+void refuse_idle(const std::vector<Variant>& variants, const std::vector<std::map<std::string, std::string>>& idle,
+                 const std::string& list);
 
 // From the variants' logs: the steps to 50, 90 and 99 % evaluated accuracy where any of them got so far, the last evaluation and
 // the weights' fingerprint, printed and saved (compare.csv); loss and accuracy against steps, drawn (compare.svg). chance: the
@@ -61,6 +63,8 @@ struct LengthTable {
   double chance = 0;                        // what guesses would reach at any length; 0: not drawn
 };
 Figure lengths_figure(const LengthTable& table);
+// What measure(length) gives, for each; its Error, such as too little memory for the longest, names the length.
+std::vector<double> at_lengths(const std::vector<int>& lengths, const std::function<double(int)>& measure);
 // Printed, and saved as lengths.csv and lengths.svg.
 void write_lengths(const std::string& folder, const LengthTable& table);
 
@@ -77,15 +81,16 @@ class Comparison {
         resume_(common.settings.resume),
         variants_(parse_variants(list_)) {
     for (const Variant& variant : variants_) check_differences(variant, common.options, list_);
-    if (!resume_) check_use(common.options);
+    refuse_overridden(variants_, common.options, list_);
+    if (!resume_) check_use();
   }
 
   // The exit status.
   int run(const std::string& title) {
-    if (!resume_) check_models();
+    check_models();
     for (Variant& variant : variants_) {  // all before the first one learns: the folder has room for them
       Session session(words_of(variant));
-      session.settings.quiet |= !resume_;  // it has been said
+      session.settings.quiet = true;  // it has been said
       prepare(session, variant);
       variant.parameters = session.run->model().parameters.size();
       group_.begin();
@@ -123,10 +128,10 @@ class Comparison {
 
   bool goes_on(const Variant& variant) const { return goes_on_in_group(*ranks_, group_.name(), variant.name, resume_); }
 
-  void check_use(const Options& common) const {
+  void check_use() const {
     std::vector<std::map<std::string, std::string>> idle;
     for (const Variant& variant : variants_) idle.push_back(Session(words_of(variant)).options.idle());
-    refuse_idle(variants_, common, idle, list_);
+    refuse_idle(variants_, idle, list_);
   }
 
   // All before anything is written: what is wrong with the last one shows at once, and leaves nothing.

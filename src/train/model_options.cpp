@@ -69,7 +69,10 @@ void ModelOptions::declare(Options& options, const std::vector<std::string>& mod
   if (any_of(models, {"transformer", "linear_transformer"})) declare_transformers(options);
   if (any_of(models, {"rnn"})) options.add("cell", &cell, {"lstm", "elman"}, "rnn: its cell");
   if (any_of(models, {"mlp_lm", "dct_mlp", "regular_gpt"})) declare_text_models(options);
-  if (any_of(models, {"mamba"}) && any_of(models, {"mlp_lm"})) declare_others(options);
+  if (any_of(models, {"mamba"}) && any_of(models, {"mlp_lm"})) {
+    declare_others(options);
+    options.only_with("gelu", "mlp-activation", {"gelu"});
+  }
   for (const Readers& some : readers())
     for (const std::string& option : some.options) options.only_with(option, "model", some.models);
   options.only_with("slopes", "position", {"alibi"});

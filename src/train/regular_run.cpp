@@ -149,23 +149,23 @@ void RegularRun::check() {
   regular.form = "dilated";
 }
 
-void RegularRun::check_combination() const {
+void RegularRun::check_combination(const std::vector<std::string>& tasks) const {
   if (options.given("all-tasks") && regular.all_tasks && options.given("task"))
     throw UsageError("--task " + regular.task + ": --all-tasks are every language; expected one of the two");
   if (options.given("seeds") && options.given("seed"))
     throw UsageError("--seed " + options.value("seed") + ": --seeds says which; expected one of the two");
   if (!settings.resume) options.refuse_idle();
-  const std::vector<std::string> tasks = regular.tasks();
+  const std::string these = tasks.size() == 1 ? tasks[0] : "--all-tasks";
   const auto refuse = [&](const char* option, const char* of) {
     const bool among = std::find(tasks.begin(), tasks.end(), of) != tasks.end();
-    if (options.given(option) && !settings.resume && !among)
-      throw UsageError(std::string("--") + option + ": of --task " + of + " alone, and this is " + regular.task);
+    if (options.given(option) && !among)
+      throw UsageError(std::string("--") + option + ": of --task " + of + " alone, and this is " + these);
   };
   refuse("parity-probability", "parity_check");
   refuse("leading-plus", "modular_arithmetic");
   const std::string asked = regular.next_symbol() ? "--protocol next" : regular.near_misses ? "--near-misses" : "";
-  if (!asked.empty() && !settings.resume && !asks_members(tasks[0]))
-    throw UsageError(asked + ": of --task D_n and Tomita, and this is " + regular.task);
+  if (!asked.empty() && !asks_members(tasks[0]))
+    throw UsageError(asked + ": of --task D_n and Tomita, and this is " + these);
 }
 
 RegularLanguage RegularRun::language(int shortest, int longest, float ones, bool near_misses) const {

@@ -42,8 +42,8 @@ struct RegularRun {
 
   explicit RegularRun(const std::vector<std::string>& words);
 
-  // Throws UsageError where options that were given do nothing together.
-  void check_combination() const;
+  // Throws UsageError where options that were given do nothing together, or in none of these languages.
+  void check_combination(const std::vector<std::string>& tasks) const;
 
   // Makes the model, and goes on where the group of runs has been begun.
   void prepare(const std::string& group);

@@ -78,7 +78,7 @@ void RunSettings::declare(Options& options) {
            "parts of a batch, a power of two, whose gradients are added by one tree: what as many processes or fewer "
            "(mpirun -n) compute together, one computes with the same bits")
       .may_lack();
-  options.add("steps", &steps, 0, int64_t(1) << 31, "steps at most").may_differ();
+  options.add("steps", &steps, 0, MOST_STEPS, "steps at most").may_differ();
   options.add("stop-at", &stop_at, 0, 2, "ends when an evaluation's accuracy reaches this; 2: never").may_differ();
   options.add("lr", &rate.peak, 0, 1e3, "learning rate after warm-up");
   options.add("warmup", &rate.warmup, 0, int64_t(1) << 31, "steps over which the learning rate rises from 0");
@@ -108,6 +108,7 @@ void RunSettings::declare(Options& options) {
       .add("snapshots", &snapshots, 0, int64_t(1) << 31,
            "keeps the weights of every so many steps, more often at first, in snapshots/; 0: never")
       .may_differ();
+  options.only_with("lr-floor", "schedule", {"cosine", "linear"});
   declare_device(options, &device, &threads);
   options.add("quiet", &quiet, "prints results only").may_change();
 }
@@ -137,7 +138,6 @@ Run::Run(RunSettings& settings, Options& options, const std::string& default_nam
   } else {
     ranks_.first_finds([&] { return check_new_run(folder_), true; });
   }
-  check(options);
   settings.check_shards();
   settings.rate.shape = shape_of(settings.schedule);
   settings.rate.steps = settings.steps;
@@ -150,6 +150,7 @@ void Run::resume(Options& options) {
     if (!std::filesystem::is_directory(folder_)) throw Error(folder_ + ": there is no such run to go on with");
     lock_.emplace(folder_);
     remove_leftovers(folder_);
+    remove_leftovers(file("snapshots"));
     if (!is_there(checkpoint_)) refuse_without_checkpoint(folder_);
     const RunState saved = saying_unchanged([&] {
       opened_ = std::make_unique<SafetensorsFile>(checkpoint_);
@@ -162,19 +163,11 @@ void Run::resume(Options& options) {
   options.restore(saved.at("options"), checkpoint_);
   const int64_t steps = saved.at("options").at("steps").integer();
   if (has_floor(settings_.schedule) && steps != settings_.steps)
-    throw Error(text("--steps %lld: this run's %s schedule was laid out over %lld steps",
+    throw Error(text("--steps %lld: this run's %s schedule was laid out over %s",
                      static_cast<long long>(settings_.steps), settings_.schedule.c_str(),
-                     static_cast<long long>(steps)));
+                     counted(steps, "step").c_str()));
   state_.step = saved_step_ = saved.at("step").integer();
   state_.samples = saved.at("samples").string();
-}
-
-// What would do nothing.
-void Run::check(const Options& options) const {
-  if (settings_.resume || has_floor(settings_.schedule)) return;
-  if (settings_.rate.floor > 0 && options.given("lr-floor"))
-    throw UsageError("--lr-floor " + options.value("lr-floor") +
-                     ": where a --schedule cosine or linear ends; this is " + settings_.schedule);
 }
 
 // Of two processes that choose the same name at the same moment one gets it, and the other the next one, or an Error.
@@ -419,6 +412,10 @@ void Run::check_finite(double value, const char* what) const {
   if (state_.step == 0 && !settings_.init.empty())
     throw Error(text("the %s is %s before the first step: the weights of --init %s are too large", what,
                      number_text(value, 3).c_str(), settings_.init.c_str()));
+  if (state_.step == 0)
+    throw Error(
+        text("the %s is %s before the first step: with these options the model's numbers are none, or too large", what,
+             number_text(value, 3).c_str()));
   throw Error(text("the %s is %s at step %lld: training has diverged, try a smaller --lr; %s", what,
                    number_text(value, 3).c_str(), static_cast<long long>(state_.step),
                    saved_step_ < 0

@@ -29,6 +29,8 @@ namespace petroglyph {
 
 class Progress;
 
+constexpr int64_t MOST_STEPS = int64_t(1) << 31;
+
 // What every training program offers, with its defaults.
 struct RunSettings {
   std::string program;
@@ -103,7 +105,6 @@ class Run {
  private:
   struct Row;
   void resume(Options& options);
-  void check(const Options& options) const;
   void claim_folder();
   void read_parameters();
   void share_parameters();

@@ -52,7 +52,7 @@ void StudySettings::declare(Options& options) {
   options.add("name", &run.name, "the folder runs/NAME; default: the first free one").placeholder("NAME").may_change();
   options.add("resume", &run.resume, "goes on with runs/NAME: runs that are done stay as they are").may_change();
   options.add("save-every", &run.save_every, 1, 1 << 30, "steps between checkpoints").may_change();
-  options.add("keep-weights", &keep_weights, "keeps the last checkpoint of every run").may_change();
+  options.add("keep-weights", &keep_weights, "keeps the last checkpoint of every run").may_differ().may_lack();
   options.add("processes", &processes, 0, 1024, "runs at a time; 0: one for each core of the CPU, one on a GPU")
       .may_change();
   declare_device(options, &run.device);

@@ -109,16 +109,18 @@ void TextRunSettings::parse(const std::vector<std::string>& words) {
                           "dct_mlp", "rnn", "regular_gpt"});
   settings.declare(options);
   options.parse(words);
-  const auto refuse_without = [&](const char* option, const char* other, bool there) {
-    if (options.given(option) && !there)
-      throw UsageError("--" + std::string(option) + " " + options.value(option) + ": does nothing without --" + other);
-  };
   if (!settings.resume) {
     text_settings.source.check(options);
-    refuse_without("length-windows", "evaluate-lengths", !text_settings.lengths.empty());
+    check_lengths();
   }
   options.only_beside("evaluate", {"data", "format", "replace", "context", "batch", "eval-samples", "evaluate-lengths",
                                    "length-windows", "seed", "device", "threads", "quiet"});
+}
+
+void TextRunSettings::check_lengths() const {
+  if (options.given("length-windows") && text_settings.lengths.empty())
+    throw UsageError("--length-windows " + options.value("length-windows") +
+                     ": does nothing without --evaluate-lengths");
 }
 
 void TextRunSettings::apply_preset() {

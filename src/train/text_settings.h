@@ -37,6 +37,9 @@ struct TextRunSettings {
   // Trained as that paper's appendix B says: a tenth of the steps warms up, and weights decay by 0.1.
   bool mlps_for_nlp() const { return model.answers_once() || model.model == "dct_mlp"; }
 
+  // Throws UsageError where an option of lengths is given and there are none. On --resume they are known late.
+  void check_lengths() const;
+
  private:
   void parse(const std::vector<std::string>& words);
   std::optional<RunState> initial_state() const;
