@@ -16,7 +16,7 @@ namespace petroglyph {
 
 int inspect_counts(const std::vector<std::string>& words) {
   TextSource source;
-  int last = 4;
+  int last = 7;
   int64_t tokens = 0;
   Options options("inspect counts",
                   "Says what a model would get on a text that knows only how often which token follows the last few: "
@@ -47,6 +47,8 @@ int inspect_counts(const std::vector<std::string>& words) {
     std::printf("the last %zu tokens: perplexity %.2f, %.3f bits a token, %s row%s of %zu\n", k,
                 std::exp(counted.loss[k]), counted.loss[k] / std::log(2.0), with_commas(counted.contexts[k]).c_str(),
                 counted.contexts[k] == 1 ? "" : "s", k);
+  const auto best = std::min_element(counted.loss.begin(), counted.loss.end());
+  std::printf("the best of them: the last %td tokens, perplexity %.2f\n", best - counted.loss.begin(), std::exp(*best));
   return 0;
 }
 

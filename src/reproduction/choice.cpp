@@ -89,9 +89,9 @@ void list_experiments() {
     for (const Kept& kept : kept_of(experiment))
       done += std::string(done.empty() ? "  [" : ", ") + edition_of(kept.record.scale) +
               (kept.record.done() ? " done" : " begun");
-    std::printf("  %-20s %s, %s%s\n", experiment.name.c_str(), experiment.where.c_str(), experiment.title.c_str(),
+    std::printf("  %-21s %s, %s%s\n", experiment.name.c_str(), experiment.where.c_str(), experiment.title.c_str(),
                 done.empty() ? "" : (done + "]").c_str());
-    std::printf("  %-20s quick: %s;%s full: %s\n", "", experiment.quick.c_str(),
+    std::printf("  %-21s quick: %s;%s full: %s\n", "", experiment.quick.c_str(),
                 experiment.evening.empty()
                     ? ""
                     : (" evening: " + cost_and_data(experiment, Scale::Size::EVENING) + ";").c_str(),

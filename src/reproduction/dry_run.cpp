@@ -200,7 +200,7 @@ void DryRun::run(const Experiment& experiment, const Scale& scale) const {
     const ChildOutcome outcome = start(command, folder, short_words(command));
     const double seconds = seconds_since(begin);
     if (interrupted()) break;
-    std::printf("  %-20s works, %.1f s%s, peak %.2f GB\n", command.part.c_str(), seconds,
+    std::printf("  %-21s works, %.1f s%s, peak %.2f GB\n", command.part.c_str(), seconds,
                 trains(command) ? " for two steps" : "", outcome.peak_bytes / 1e9);
     const std::string log = folder + "/" + command.part + ".log";
     print_sizes(log, command.part, plan);
@@ -299,7 +299,7 @@ void DryRun::print_seconds(const Experiment& experiment) const {
     Scale scale;
     scale.size = size;
     if (!has_plan(experiment, size)) continue;
-    std::printf("  %-20s --%s: ", experiment.name.c_str(), name_of(size).c_str());
+    std::printf("  %-21s --%s: ", experiment.name.c_str(), name_of(size).c_str());
     std::fflush(stdout);
     const std::vector<double> seconds = seconds_of(experiment, scale);
     if (interrupted()) return;

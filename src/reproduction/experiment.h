@@ -204,11 +204,13 @@ extern const char* const WIKITEXT_2;
 // The options of train_text and scaling for this text: " --data FILE …", or none. Characters that ASCII lacks become '?'.
 std::string text_options(const Scale& scale);
 
-// What a model of text would get that knows the last k tokens only: the part "counts", and its perplexity. Of a large vocabulary,
-// where k tokens say more, k is MOST_WORDS at most, and 30 million tokens are counted.
+// What a model of text would get that knows the last k tokens only: the part "counts", and its perplexity; and the best of such
+// tables, which a model must beat before anything is said of what it makes of a long text. Of a large vocabulary, where k tokens
+// say more, k is MOST_WORDS at most; of large texts 30 million tokens are counted.
 constexpr int MOST_WORDS = 2;
 Command counts_command(const Scale& scale);
 Side counted(int k, const Scale& scale);
+Side counted_best();
 extern const Listing COUNTED_LISTING;
 
 // Words to a line and back, as a shell reads them. A word with spaces or signs of the shell's stands in double quotes.

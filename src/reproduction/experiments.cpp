@@ -120,7 +120,8 @@ std::string text_options(const Scale& scale) {
 Command counts_command(const Scale& scale) {
   return {"counts", "inspect",
           words_of("counts" + text_options(scale) +
-                   (scale.tokenizer.empty() ? "" : " --last " + std::to_string(MOST_WORDS) + " --most 30000000")),
+                   (scale.tokenizer.empty() ? "" : " --last " + std::to_string(MOST_WORDS)) +
+                   (scale.full() || !scale.tokenizer.empty() ? " --most 30000000" : "")),
           Command::Kind::SAYS, false};
 }
 
@@ -133,6 +134,11 @@ Side counted(int k, const Scale& scale) {
   if (!scale.tokenizer.empty()) k = std::min(k, MOST_WORDS);
   const std::string tokens = "the last " + std::to_string(k) + " tokens";
   return {"a table of " + tokens, {"counts.log", {{"", tokens}}, "perplexity ", Cell::Form::SAID, 2}};
+}
+
+Side counted_best() {
+  return {"the best table of the last tokens",
+          {"counts.log", {{"", "the best of them"}}, "perplexity ", Cell::Form::SAID, 2}};
 }
 
 std::string as_word(const std::string& word) {

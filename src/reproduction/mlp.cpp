@@ -11,7 +11,9 @@ namespace petroglyph {
 namespace {
 
 std::string text_words(const Scale& scale) {
-  return scale.text.empty() ? "stories of a grammar of our own, a token a character" : "the text of --data";
+  return scale.text.empty()        ? "stories of a grammar of our own, a token a character"
+         : scale.tokenizer.empty() ? "the text of --data, a token a character"
+                                   : "the text of --data";
 }
 
 // ---- Scaling --------------------------------------------------------------------------------------------------------
@@ -281,7 +283,10 @@ Plan neurons(const Scale& scale) {
                        ? "; on WikiText-2 most of 64 are, of 128 with as long a context fewer than half (docs/mlps.md)"
                        : ""),
        learned},
-      {"some become bags of words", {{{"", {}, 0}, {"bags of words, %", bags}}}, measured, learned}};
+      {"some become bags of words",
+       {{{"", {}, 0}, {"bags of words, %", bags}}},
+       measured + (scale.full() ? "" : "; of characters, of which a bag tells less than one of words"),
+       learned}};
   plan.pictures = pictures_of_neurons();
   plan.listings = {{"Figures 13 and 14: the words behind neurons", "neurons/words.txt", ""}};
   plan.tables = {"neurons/types.csv", "neurons/ratios.csv"};

@@ -163,7 +163,7 @@ Plan text_perplexity(const Scale& scale) {
                   perplexity,
                   {learned(transformer), learned(linear_transformer), learned(mamba)},
                   false,
-                  {counted(4, scale)}},
+                  {counted(4, scale), counted_best()}},
                  {"the Linear CausalRN is comparable to the Linear Transformer",
                   {{relation, linear_transformer, AS_GOOD}},
                   perplexity,
@@ -274,14 +274,14 @@ void add_transfer(Plan& plan, const std::string& variants, const std::string& da
 // The paper's models on CIFAR-10 alone take days on two cores: the sizes of ./train_image.
 std::string image_size(const Scale& scale) {
   const bool files = !scale.images.empty();
-  const std::string images =
-      files ? "as much of CIFAR-10 as the folder has" : "drawn shapes of ten classes in place of photographs";
-  return scale.evening()
-             ? "The sizes of ./train_image in place of the base models', " + images +
-                   " and no CIFAR-5M before, 10,000 steps of 32 images at the paper's rate of 5e-4; beside it drawn "
-                   "shapes in place of CIFAR-5M, and from there to CIFAR-10. One seed."
-             : "Quick: the sizes of ./train_image, " + images +
-                   ", 1,200 steps of 32 images, a rate of 2e-3 in place of 5e-4. Three seeds.";
+  const std::string images = files ? "as much of CIFAR-10 as the folder has (docs/images.md)"
+                                   : "drawn shapes of ten classes in place of photographs";
+  return scale.evening() ? "The sizes of ./train_image in place of the base models', " + images +
+                               " and no CIFAR-5M before, 10,000 steps of 32 images at the paper's rate of 5e-4; "
+                               "beside it drawn shapes in place of CIFAR-5M, and from there to "
+                               "CIFAR-10. One seed."
+                         : "Quick: the sizes of ./train_image, " + images +
+                               ", 1,200 steps of 32 images, a rate of 2e-3 in place of 5e-4. Three seeds.";
 }
 
 Plan images(const Scale& scale) {

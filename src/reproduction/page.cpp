@@ -76,6 +76,14 @@ std::set<std::string> logs_of(const Plan& plan) {
   return files;
 }
 
+// Of several seeds the pictures are the first one's.
+std::string caption_of(const Picture& picture, const Plan& plan) {
+  const std::string other = seed_part(picture.file.substr(0, picture.file.find('/')), OTHER_SEEDS[0]);
+  const bool several = std::any_of(plan.commands.begin(), plan.commands.end(),
+                                   [&](const Command& command) { return command.part == other; });
+  return picture.caption + (several ? "; seed 1" : "");
+}
+
 void add_files(PageSection& section, const Plan& plan, const Finder& find) {
   for (const Plot& plot : plan.plots) {
     const std::string svg = plot_svg(plot, find);
@@ -83,7 +91,8 @@ void add_files(PageSection& section, const Plan& plan, const Finder& find) {
   }
   for (const Picture& picture : plan.pictures)
     if (std::filesystem::exists(find(picture.file)))
-      section.figures.push_back({page_name(section.id, picture.file), picture.caption, read_file(find(picture.file))});
+      section.figures.push_back(
+          {page_name(section.id, picture.file), caption_of(picture, plan), read_file(find(picture.file))});
   for (const std::string& file : tables_of(plan))
     if (std::filesystem::exists(find(file)))
       section.tables.push_back({page_name(section.id, file), "", read_file(find(file))});
@@ -173,7 +182,8 @@ Page make_page(const std::vector<Experiment>& experiments, const std::string& re
       "models where two cores can train them in hours, and say what is smaller. Where there are several of an "
       "experiment the largest stands first. What was not run says so. Claims that hold for models that know nothing, "
       "too, are not decided by ones that have learned too little, such as a model of text that is no better than a "
-      "table of letters. Times are of machines that had other work, too."};
+      "table of the last four letters, or, where the claim is what it makes of a long text, than the best such table. "
+      "Times are of machines that had other work, too."};
   for (const Experiment& experiment : experiments) {
     const std::vector<Kept> kept = kept_of(experiment, results, &page.stale);
     for (const PageClaim& claim : claims_of(experiment, kept)) page.claims.push_back(claim);
@@ -226,24 +236,36 @@ PageGrid grid_of(const PageSection& section) {
   return grid;
 }
 
+namespace {
+
+// "seed 1", "seeds 1, 2, 3"; nothing of what draws no random numbers of its own.
 std::string seeds_of(const DoneCommand& command) {
   const std::vector<std::string> words = words_of(command.line);
   for (size_t i = 0; i + 1 < words.size(); ++i) {
     if (words[i] == "--seed") return "seed " + words[i + 1];
     if (words[i] == "--seeds") return "seeds " + join(split(words[i + 1], ','), ", ");
   }
-  return "seed 1";
+  return command.weights.empty() ? "" : "seed 1";
 }
 
 std::string weights_of(const DoneCommand& command) {
   std::vector<std::string> all;
   for (const Fingerprint& f : command.weights) all.push_back(f.run.empty() ? f.weights : f.run + " " + f.weights);
-  return join(all, ", ");
+  return all.empty() ? "" : "weights " + join(all, ", ");
 }
 
-std::string cost_of(const DoneCommand& command) {
+std::string took(const DoneCommand& command) {
   if (!command.done) return command.seconds > 0 ? "interrupted" : NOT_RUN;
   return duration_text(command.seconds) + (command.machine.empty() ? "" : " on " + command.machine);
+}
+
+}  // namespace
+
+std::string facts_of(const DoneCommand& command) {
+  std::vector<std::string> facts;
+  for (const std::string& fact : {took(command), seeds_of(command), weights_of(command)})
+    if (!fact.empty()) facts.push_back(fact);
+  return join(facts, ", ");
 }
 
 // ---- Files ----------------------------------------------------------------------------------------------------------

@@ -88,9 +88,7 @@ std::string markdown_page(const Page& page);
 // What the two pages say alike.
 bool has_columns(const PageSection& section);
 PageGrid grid_of(const PageSection& section);
-std::string seeds_of(const DoneCommand& command);            // "seed 1", "seeds 1, 2, 3"
-std::string weights_of(const DoneCommand& command);          // "causal_rn 0123…, transformer 4567…"
-std::string cost_of(const DoneCommand& command);             // "1:10", "1:10 on CPU, 1 thread", "not run"
+std::string facts_of(const DoneCommand& command);            // "1:10 on CPU, 1 thread, seed 1, weights 0123…"
 std::string tally_of(const std::vector<PageClaim>& claims);  // "3 claims: 2 confirmed, 1 not decided."
 
 }  // namespace petroglyph

@@ -69,10 +69,8 @@ std::string html_table(const PageSection& section) {
 std::string html_commands(const PageSection& section) {
   std::string out;
   for (const DoneCommand& command : section.commands) {
-    const std::string weights = weights_of(command);
     out += "<p><code>" + markup_text(command.line) + "</code><br><span class=\"status\">" +
-           markup_text(cost_of(command)) + ", " + markup_text(seeds_of(command)) +
-           (weights.empty() ? "" : ", weights " + markup_text(weights)) + "</span></p>\n";
+           markup_text(facts_of(command)) + "</span></p>\n";
   }
   return out;
 }

@@ -42,9 +42,7 @@ std::string markdown_commands(const PageSection& section) {
   std::string lines, facts;
   for (const DoneCommand& command : section.commands) {
     lines += (lines.empty() ? "" : "\n") + command.line;
-    const std::string weights = weights_of(command);
-    facts += "- " + markdown_text(command.part) + ": " + markdown_text(cost_of(command)) + ", " +
-             markdown_text(seeds_of(command)) + (weights.empty() ? "" : ", weights " + markdown_text(weights)) + "\n";
+    facts += "- " + markdown_text(command.part) + ": " + markdown_text(facts_of(command)) + "\n";
   }
   return fenced(lines) + facts + "- " + markdown_text(section.machine) + "\n\n";
 }

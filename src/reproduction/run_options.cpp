@@ -35,7 +35,7 @@ void RunOptions::declare(Options& options) {
   options.add("quick", &quick, "small models: minutes on two cores; the default");
   options.add("evening", &evening,
               "the papers' models where two cores can train them, with fewer steps or smaller batches: an hour or a "
-              "few, two of them a night");
+              "few, some a night; list says which");
   options.add("full", &full, "the papers' sizes: minutes to weeks on a GPU; list says which");
   options.add(
       "dry-run", &dry,
