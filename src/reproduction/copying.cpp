@@ -439,8 +439,8 @@ Plan lengths(const Scale& scale) {
 }  // namespace
 
 std::vector<Experiment> copying_experiments() {
-  const std::string cost = "half a minute on two cores", gpu = "about five minutes on an H100 for each model",
-                    evening = "an hour on two cores";
+  const std::string cost = "a few minutes on two cores", gpu = "about five minutes on an H100 for each model",
+                    evening = "an hour or two on two cores";
   return {
       {"copy-post-norm", COPYING_PAPER, "figure 2 (a)", "Copying without the norm after the sum",
        "The paper: normalization after the sum over the pairs makes training more stable.", "", cost, gpu, post_norm,

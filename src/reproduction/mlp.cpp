@@ -509,7 +509,7 @@ std::vector<Experiment> mlp_experiments() {
       {"mlp-dct", MLP_PAPER, "figure 9", "DCT-MLP against a small Transformer",
        "The paper: with about three times the parameters and depth the DCT-MLP matches a small Transformer; on three "
        "times the data with 1.5 times.",
-       data, "four minutes on two cores", "days on a GPU", dct, "three hours on two cores", WIKITEXT_2},
+       data, "four minutes on two cores", "days on a GPU", dct, "four hours on two cores", WIKITEXT_2},
       {"mlp-generations", MLP_PAPER, "appendix A", "Samples of two MLPs and a Transformer",
        "The paper shows samples of three models, to look at.", data, "two minutes on two cores", "days on a GPU",
        generations},

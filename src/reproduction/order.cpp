@@ -289,7 +289,7 @@ std::vector<Experiment> position_experiments() {
        "The paper: work of 2019 has trained models of 12, 24 and 42 layers without positional encodings, on books, and "
        "they gained by leaving sinusoids out; others saw slight losses.",
        "--data TEXT (data/wikitext103.sh and its like)", "a quarter of an hour on two cores", "weeks on a GPU", depths,
-       "an hour on two cores"},
+       "two hours on two cores"},
   };
 }
 
