@@ -760,12 +760,16 @@ class OtherPrograms {
     write_bytes(shell.file("long"), "One day he went\n");
     expect(shell, "a long line", "runs/t -i --length 2 < long", 0,
            "note: the prompt has 15 tokens and the model reads 8 at most");
-    shell.script("'" + folder_ +
-                 "/train_text' --name recurrent --model rnn --hidden 8 --steps 1 --context 8 --batch 4 "
-                 "--eval-samples 4 --sample-length 0 --tokenizer bytes --threads 1");
     write_bytes(shell.file("longer"), std::string(5000, 'a') + "\n");
-    const Outcome recurrent = shell.run("runs/recurrent -i --length 2 < longer");
-    test_.check("a line of any length", recurrent.status == 0 && !recurrent.says("note:"), recurrent.output);
+    for (const char* const model :
+         {"rnn --hidden 8", "mamba --width 8", "linear_transformer --position none --width 8 --heads 2"}) {
+      shell.script("'" + folder_ + "/train_text' --name recurrent --model " + model +
+                   " --steps 1 --context 8 --batch 4 --eval-samples 4 --sample-length 0 --tokenizer "
+                   "bytes --threads 1");
+      const Outcome talk = shell.run("runs/recurrent -i --length 2 < longer");
+      test_.check(std::string("a line of any length: ") + model, talk.status == 0 && !talk.says("note:"), talk.output);
+      shell.script("rm -r runs/recurrent");
+    }
   }
 
   // What an answer depends on: all that was said, and not how much is asked for.

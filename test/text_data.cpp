@@ -847,8 +847,10 @@ void program(Test& test) {
   expect("shards that were more", "--tokenizer t.json --out s --force b.txt", 0, "s_000001.bin: removed, of more");
   test.check("are gone", !std::filesystem::exists(folder.file("s_000001.bin")));
   std::filesystem::copy(folder.file("s_000000.bin"), folder.file("s_000007.bin"));
+  write_bytes(folder.file("s_20240101.bin"), "no shard");
   expect("and those behind a gap", "--tokenizer t.json --out s --force b.txt", 0, "s_000007.bin: removed, of more");
   test.check("are gone, too", !std::filesystem::exists(folder.file("s_000007.bin")));
+  test.check("but nothing else", std::filesystem::exists(folder.file("s_20240101.bin")));
   expect("a tokenizer among its shards", "--train 300 --save ./s_000004.bin --out s --force b.txt", 2,
          "--save ./s_000004.bin: is one of the shards of --out s");
   expect("text instead of shards", "--decode a.txt", 1, "a.txt: ");
@@ -957,7 +959,6 @@ int main(int argc, char** argv) {
   test.run("shards", shards);
   test.run("wide tokens", wide_tokens);
   test.run("shards of a part", shards_of_a_part);
-
   test.run("language modeling", language_modeling);
   test.run("last tokens", last_tokens);
   test.run("copying", copying);

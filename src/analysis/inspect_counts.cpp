@@ -16,23 +16,29 @@ namespace petroglyph {
 
 int inspect_counts(const std::vector<std::string>& words) {
   TextSource source;
-  int last = 7;
+  constexpr int DEEP = 7, SHALLOW = 4;        // tokens that the largest table knows, of a
+  constexpr int64_t LARGE_TEXT = 30'000'000;  // where seven would take gigabytes
+  int last = DEEP;
   int64_t tokens = 0;
   Options options("inspect counts",
                   "Says what a model would get on a text that knows only how often which token follows the last few: "
                   "tables that are counted in the training text (Witten and Bell), and asked of the validation text. A "
                   "model of text that is no better than the table of two letters uses no more than two.");
   source.declare(options);
-  options.add("last", &last, 0, 62,
-              "tokens that the largest table knows; by default fewer where a vocabulary is large");
+  options.add(
+      "last", &last, 0, 62,
+      "tokens that the largest table knows; by default fewer where a vocabulary is large, and 4 where more than 30 "
+      "million are counted");
   options.add("most", &tokens, int64_t{0}, std::numeric_limits<int64_t>::max(),
               "of the training text only the first so many tokens are counted, 0 for all: tables of a large vocabulary "
-              "take much memory");
+              "or of a long text take much memory");
   options.parse(words);
   source.check(options);
   OpenText text = open_text_source(source, STORY_BYTES);
   const int vocab = text.tokenizer->vocab(), most = most_counted(vocab);
-  if (!options.given("last")) last = std::min(last, most);
+  const int64_t all = text.training->size();
+  if (!options.given("last"))
+    last = std::min((tokens > 0 ? std::min(tokens, all) : all) > LARGE_TEXT ? SHALLOW : DEEP, most);
   if (last > most)
     throw UsageError(petroglyph::text("--last %d: expected at most %d with %d tokens", last, most, vocab));
   if (text.validation->size() == 0) throw Error(source.validation_name() + ": no tokens to ask about");

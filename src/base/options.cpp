@@ -289,6 +289,12 @@ bool Options::given(const std::string& name) const { return !known(name).source_
 
 std::string Options::value(const std::string& name) const { return known(name).show_(); }
 
+std::string Options::on_command_line(const std::string& name) const {
+  const auto found =
+      std::find_if(options_.begin(), options_.end(), [&](const Option& option) { return option.name_ == name; });
+  return found != options_.end() && starts_with(found->source_, "--") ? found->source_ : "";
+}
+
 void Options::only_with(const std::string& name, const std::string& other, const std::vector<std::string>& values) {
   if (Option* const option = find(name)) option->conditions_.push_back({other, values});
 }

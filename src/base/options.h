@@ -131,6 +131,8 @@ class Options {
   std::string completion() const;
   bool given(const std::string& name) const;         // on the command line or in the --config file
   std::string value(const std::string& name) const;  // as the user would write it
+  // As the command line has it, "--width 64"; empty where it does not, and where there is no such option.
+  std::string on_command_line(const std::string& name) const;
   // It does something only where `other` has one of these values. Nothing where the program does not have it.
   void only_with(const std::string& name, const std::string& other, const std::vector<std::string>& values);
   // The words of a command line with the options of the --config file in its place, as this one was when it was read.

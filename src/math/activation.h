@@ -17,7 +17,8 @@ constexpr real CANCELLATION = real(1) / 8;
 // A normalized head of n channels has |h| ≤ √n; up to this width 2^(h·log₂e) stays where exp2_in_range needs no clamps.
 constexpr int EXP_IN_RANGE_WIDTH = 7000;
 
-// ψ and ψ' of factor·d. exp(h) is 2^(h·log₂e), and log₂e goes into the factor: one more rounding for each pair, not for each channel.
+// ψ and ψ' of factor·d. exp(h) is 2^(h·log₂e), and log₂e goes into the factor: one more rounding for each pair, not for each
+// channel.
 //   TOGETHER  queries that the CPU's backward sweep takes at a time: more than one only where formulas take several registers
 //   SHIFTED   whether a shift may come with it: with exp, where nothing is normalized
 struct ExpInRange {

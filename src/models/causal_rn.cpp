@@ -36,11 +36,11 @@
 // (B,heads,T,T), a row for each j. Removing a mean is its own transpose, so centering p and q needs nothing more: dp and dq come
 // out centered.
 //
-// Staying finite, with ψ = exp. Under the exact norm no channel of h is above √(n − 1): exp(h) is finite for n up to about
-// 7,800, and its square, which norm(z) needs, for n up to 1,968; in a wider head a position whose h lies in one channel alone
-// would become zeros. p and q normalized apart may add up to 2√(H − 1), too much from H = 1,969 on, and unnormalized to anything. There, where
-// norm(z) follows, z_j is divided by exp(shift_j), shift_j the largest p_i + q_j of all channels and all i that j sees: that norm
-// undoes it, and passes no gradient along z (linear_causal_rn.cpp). Without that norm z overflows where it has to.
+// Staying finite, with ψ = exp. Under the exact norm no channel of h is above √(n − 1): exp(h) is finite for n up to about 7,800,
+// and its square, which norm(z) needs, for n up to 1,968; in a wider head a position whose h lies in one channel alone would
+// become zeros. p and q normalized apart may add up to 2√(H − 1), too much from H = 1,969 on, and unnormalized to anything. There,
+// where norm(z) follows, z_j is divided by exp(shift_j), shift_j the largest p_i + q_j of all channels and all i that j sees: that
+// norm undoes it, and passes no gradient along z (linear_causal_rn.cpp). Without that norm z overflows where it has to.
 //
 // Everything else, from the norm of x to the residual, the linear form and the images share: relation_stack.cpp.
 

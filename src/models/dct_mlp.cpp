@@ -51,8 +51,8 @@ struct Config {
   explicit Config(const Json& json) {
     ConfigReader reader("dct_mlp", json);
     vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
-    reader.integer("context", 1,
-                   1 << 24);  // required, as in other models of language; no sequence is too long for this one
+    // Required, as in other models of language; no sequence is too long for this one.
+    reader.integer("context", 1, 1 << 24);
     width = static_cast<int>(reader.integer("width", 1, 1 << 16));
     hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 20));
     layers = static_cast<int>(reader.integer("layers", 1, 1 << 10));

@@ -19,7 +19,8 @@
 // All of these are products of matrices, linear in T, and all chunks can be computed at the same time but for adding up S.
 // A stream keeps S, z, and k and v of its unfinished chunk, a fixed size, and makes the same sums in the same order.
 //
-// The backward pass. Let g_t = dy_t / sum_t with the divisor sum_t. The derivative of u/sum, where u = sum y, with respect to u and sum is
+// The backward pass. Let g_t = dy_t / sum_t with the divisor sum_t. The derivative of u/sum, where u = sum y, with respect to u and
+// sum is
 //   g_t   and   c_t = −g_t·y_t
 // (not normalized: g = dy, c = 0). u and sum are both linear in the weights a_ts = q_t·k_s, with v_s and 1: so
 //   da_ts = g_t·v_s + c_t     dv_s = Σ_{t≥s} a_ts g_t     dq_t = Σ_{s≤t} da_ts k_s     dk_s = Σ_{t≥s} da_ts q_t
@@ -39,6 +40,7 @@ namespace {
 
 class LinearAttention {
  public:
+  static constexpr bool FIXED_STATE = true;
   struct Kept {
     Tensor inv_sum;  // (B,heads,T): 1/sum
     Tensor states;   // (B,heads,states,state): S and z before each chunk but the first; not causal: of all

@@ -34,8 +34,8 @@
 // 64 is kept, and the backward pass computes the 64 after it again. (Going back by h_{t−1} = (h_t − Δ_t u_t B_t)/a_t
 // would divide by numbers near zero.)
 //
-// The rest: with g = W_outᵀ dx the gradient of the gated y, dy = g∘silu(z) and dz = g∘y∘silu'(z); the convolution is a sum over K shifted
-// copies, so its gradients are sums over shifts the other way; linear layers and norms as everywhere. u, Δ, the gated y
+// The rest: with g = W_outᵀ dx the gradient of the gated y, dy = g∘silu(z) and dz = g∘y∘silu'(z); the convolution is a sum over K
+// shifted copies, so its gradients are sums over shifts the other way; linear layers and norms as everywhere. u, Δ, the gated y
 // and r are made again from v, δ, y and z, and x, which are stored.
 
 #include "base/error.h"
@@ -63,8 +63,8 @@ struct Config {
   explicit Config(const Json& json) {
     ConfigReader reader("mamba", json);
     vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
-    reader.integer("context", 1,
-                   1 << 24);  // required, as in other models of language; no sequence is too long for this one
+    // Required, as in other models of language; no sequence is too long for this one.
+    reader.integer("context", 1, 1 << 24);
     width = static_cast<int>(reader.integer("width", 1, 1 << 16));
     layers = static_cast<int>(reader.integer("layers", 1, 1 << 10));
     state = static_cast<int>(reader.integer("state", 1, 1 << 10));
@@ -173,10 +173,10 @@ class Mamba final : public Model {
   Tensor partial_;                // the scan's scratch
 };
 
-// Projections begin as the linear-time paper's appendix B says (the workshop paper's D): N(0, 0.02²), divided by √(residual connections) where they
-// lead back into the residual stream. The rest is the usual beginning of Mamba: A = −1, −2, …, −S, the skip D = 1, W_Δ
-// uniform within ±1/√R, which keeps the variance of what comes through it, b_Δ as above; the convolution is uniform
-// within ±1/√K, the field's default for K inputs.
+// Projections begin as the linear-time paper's appendix B says (the workshop paper's D): N(0, 0.02²), divided by √(residual
+// connections) where they lead back into the residual stream. The rest is the usual beginning of Mamba: A = −1, −2, …, −S, the
+// skip D = 1, W_Δ uniform within ±1/√R, which keeps the variance of what comes through it, b_Δ as above; the convolution is
+// uniform within ±1/√K, the field's default for K inputs.
 void Mamba::add_block(const std::string& name) {
   const Config& c = config_;
   const int I = c.inner, S = c.state;

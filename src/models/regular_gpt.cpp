@@ -64,6 +64,7 @@ int chunk_of(ConfigReader& reader, int heads) {
 
 class DilatedAttention {
  public:
+  static constexpr bool FIXED_STATE = false;
   struct Kept {
     Tensor weights;  // (B,T,heads,C)
   };

@@ -37,6 +37,7 @@ namespace {
 
 class SoftmaxAttention {
  public:
+  static constexpr bool FIXED_STATE = false;
   struct Kept {
     Tensor top, inv_sum;  // (B,heads,T) each
     Tensor positions;     // (distances,D): P, xl only

@@ -161,6 +161,7 @@ std::vector<real> map_over_identity(Ops& ops, const TransformerConfig& config, c
 //   static TransformerConfig config(ConfigReader&);
 //   Attention(ConfigReader&, const TransformerConfig&, Parameters&, Ops&);
 //   void add_block(const std::string& prefix);              declares the parameters of the next block
+//   static constexpr bool FIXED_STATE;                      whether a Cache is as large after any number of positions
 //   size_t layers(int positions) const;                     of a sequence as long as that; they take the blocks in turn
 //   struct Kept;  struct Cache;                             of one layer: for the backward pass; for later pieces
 //   void prepare(const Piece&);                             once before the layers
@@ -186,6 +187,9 @@ class TransformerModel final : public Model {
   int classes() const override { return config_.classes; }
   int vocab() const override { return config_.vocab; }
   int longest() const override { return position_embedding_ && window() == 0 ? config_.context : Model::longest(); }
+  bool has_fixed_state() const override {
+    return Attention::FIXED_STATE && config_.position == "none" && window() == 0;
+  }
   bool deepens() const override { return attention_.layers(1 << 20) > attention_.layers(1); }
   // Without a mask a token's answer is that of a window which ends there.
   int window() const override { return config_.last && !config_.causal && !config_.images ? config_.context : 0; }

@@ -44,7 +44,10 @@ int train_regular(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
   first.check_combination(tasks);
   const InterruptGuard guard;
   for (const std::string& task : tasks)  // before the first one learns: what is wrong with the last one shows at once
-    for (const int seed : common.regular.seeds) ready(first, group, task, seed, true);
+    for (const int seed : common.regular.seeds) {
+      ready(first, group, task, seed, true);
+      if (ranks->any(interrupted())) return INTERRUPTED_STATUS;
+    }
   std::vector<TestResult> results;
   for (const std::string& task : tasks) {
     for (const int seed : common.regular.seeds) {

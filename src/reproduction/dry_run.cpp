@@ -93,9 +93,8 @@ bool as_large(const ModelSize& paper, const SaidSize& ours) {
 // Runs that are there without it are somebody else's.
 class TryFolder {
  public:
-  TryFolder(const std::string& path, const Plan& plan)
-      : path_(path), plan_(plan), was_there_(!claim_folder(path)), lock_(path) {
-    was_there_ ? remove_parts() : put_parts_aside();
+  TryFolder(const std::string& path, const Plan& plan) : path_(path), plan_(plan), lock_(made(path, plan)) {
+    remove_parts();
   }
   TryFolder(const TryFolder&) = delete;
   TryFolder& operator=(const TryFolder&) = delete;
@@ -111,15 +110,17 @@ class TryFolder {
     std::error_code none;
     for (const Command& command : plan_.commands) std::filesystem::remove_all(part_folder(path_, command.part), none);
   }
-  void put_parts_aside() const {
-    for (const Command& command : plan_.commands)
-      if (const std::string part = part_folder(path_, command.part); is_there(part))
+  // Where it is there a try was killed, and the parts are what that left.
+  static const std::string& made(const std::string& path, const Plan& plan) {
+    for (const Command& command : plan.commands)
+      if (const std::string part = part_folder(path, command.part); !is_there(path) && is_there(part))
         std::printf("%s was there: it is %s now\n", part.c_str(), put_aside(part).c_str());
+    make_folder(path);
+    return path;
   }
 
   const std::string path_;
   const Plan& plan_;
-  const bool was_there_;  // from a try that was killed
   const FolderLock lock_;
 };
 

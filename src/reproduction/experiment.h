@@ -206,11 +206,13 @@ std::string text_options(const Scale& scale);
 
 // What a model of text would get that knows the last k tokens only: the part "counts", and its perplexity; and the best of such
 // tables, which a model must beat before anything is said of what it makes of a long text. Of a large vocabulary, where k tokens
-// say more, k is MOST_WORDS at most; of large texts 30 million tokens are counted.
+// say more, k is MOST_WORDS at most, and 30 million tokens are counted.
 constexpr int MOST_WORDS = 2;
 Command counts_command(const Scale& scale);
 Side counted(int k, const Scale& scale);
 Side counted_best();
+// What the training of a part said, at its last evaluation, of text that it does not learn from.
+Cell last_perplexity(const std::string& part, const std::string& steps, bool seeds);
 extern const Listing COUNTED_LISTING;
 
 // Words to a line and back, as a shell reads them. A word with spaces or signs of the shell's stands in double quotes.

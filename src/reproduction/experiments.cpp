@@ -120,8 +120,7 @@ std::string text_options(const Scale& scale) {
 Command counts_command(const Scale& scale) {
   return {"counts", "inspect",
           words_of("counts" + text_options(scale) +
-                   (scale.tokenizer.empty() ? "" : " --last " + std::to_string(MOST_WORDS)) +
-                   (scale.full() || !scale.tokenizer.empty() ? " --most 30000000" : "")),
+                   (scale.tokenizer.empty() ? "" : " --last " + std::to_string(MOST_WORDS) + " --most 30000000")),
           Command::Kind::SAYS, false};
 }
 
@@ -139,6 +138,11 @@ Side counted(int k, const Scale& scale) {
 Side counted_best() {
   return {"the best table of the last tokens",
           {"counts.log", {{"", "the best of them"}}, "perplexity ", Cell::Form::SAID, 2}};
+}
+
+Cell last_perplexity(const std::string& part, const std::string& steps, bool seeds) {
+  const std::string line = "step " + with_commas(std::stoll(steps)) + "  validation loss";
+  return of_seeds({part + ".log", {{"", line}}, "perplexity ", Cell::Form::SAID, 2}, seeds);
 }
 
 std::string as_word(const std::string& word) {

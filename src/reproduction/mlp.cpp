@@ -223,12 +223,6 @@ std::vector<Picture> pictures_of_neurons() {
 // The part that looks at what another trained: "neurons" of "train", "neurons-T15w256" of "T15w256".
 std::string neurons_of(const std::string& part) { return part == "train" ? "neurons" : "neurons-" + part; }
 
-// What its training said, at its last evaluation, of text that it does not learn from.
-Cell last_perplexity(const std::string& part, const std::string& steps, bool seeds) {
-  const std::string line = "step " + with_commas(std::stoll(steps)) + "  validation loss";
-  return of_seeds({part + ".log", {{"", line}}, "perplexity ", Cell::Form::SAID, 2}, seeds);
-}
-
 // Neurons of a model that has learned no more than the last few letters, or its text by heart, are not those of a model of text.
 Check knows_text(const std::string& label, const Cell& perplexity, const Scale& scale) {
   return {{label + ": perplexity", perplexity}, counted(4, scale)};

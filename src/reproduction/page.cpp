@@ -182,7 +182,8 @@ Page make_page(const std::vector<Experiment>& experiments, const std::string& re
       "models where two cores can train them in hours, and say what is smaller. Where there are several of an "
       "experiment the largest stands first. What was not run says so. Claims that hold for models that know nothing, "
       "too, are not decided by ones that have learned too little, such as a model of text that is no better than a "
-      "table of the last four letters, or, where the claim is what it makes of a long text, than the best such table. "
+      "table of the last four letters, or, where the claim is what it looks at or makes of positions and long texts, "
+      "than the best such table. "
       "Times are of machines that had other work, too."};
   for (const Experiment& experiment : experiments) {
     const std::vector<Kept> kept = kept_of(experiment, results, &page.stale);

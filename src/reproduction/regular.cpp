@@ -373,14 +373,13 @@ Plan fields(const Scale& scale) {
   };
   const int length = scale.full() ? 2048 : 256;
   // A model that knows nothing looks at the latest token alone.
-  const Cell perplexity{
-      "text/log.csv", {{"step", scale.full() ? "50000" : "8000"}}, "eval_loss", Cell::Form::PERPLEXITY, 2};
+  const Cell perplexity = last_perplexity("text", scale.full() ? "50000" : "8000", scale.quick());
   plan.claims = {{"on parity every symbol counts alike, on text the latest tokens",
                   {{{"", {}, 0.4 * 500}, {"half of the gradient within: parity, of 500,", half("parity_check", "500")}},
                    {{"parity, of 500,", half("parity_check", "500")}, {"", {}, 0.6 * 500}},
                    {{text("text, of %d,", length), half("text", std::to_string(length))}, {"", {}, 0.1 * length}}},
                   measured_of("Positions", scale.quick()) + "; were all alike it would be 250 of 500",
-                  {{{"its perplexity", of_seeds(perplexity, scale.quick())}, counted_best()}}}};
+                  {{{"its perplexity", perplexity}, counted_best()}}}};
   plan.pictures = {{"fields/receptive_field.svg", "the share of the gradient that the positions to the right have"}};
   plan.listings = {{scale.quick() ? "Counted, seed 1:" : "Counted:", "fields.log", ""}};
   return plan;

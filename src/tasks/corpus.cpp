@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 
 #include <glob.h>
 
@@ -255,6 +256,12 @@ std::unique_ptr<Corpus> encode_corpus(std::string_view text, const std::string& 
   tokenizer.check(text, origin);
   if (tokenizer.vocab() <= 1 << 16) return std::make_unique<StoredTokens<uint16_t>>(text, tokenizer);
   return std::make_unique<StoredTokens<int32_t>>(text, tokenizer);
+}
+
+bool begins_as_shard(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  int32_t magic = 0;
+  return file.read(reinterpret_cast<char*>(&magic), sizeof magic) && magic == SHARD_MAGIC;
 }
 
 std::string shard_bytes(const std::vector<int32_t>& tokens) {

@@ -58,7 +58,8 @@ class CorpusPart final : public Corpus {
   int64_t begin_, end_;
 };
 
-bool is_shard(const std::string& path);  // by its name
+bool is_shard(const std::string& path);         // by its name
+bool begins_as_shard(const std::string& path);  // by what it holds
 
 // What stands in a shard with these tokens, each below 65,536.
 std::string shard_bytes(const std::vector<int32_t>& tokens);

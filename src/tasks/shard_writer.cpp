@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
@@ -15,7 +16,7 @@ namespace {
 
 std::string shard_path(const std::string& prefix, int number) { return prefix + text("_%06d.bin", number); }
 
-// The number of one of PREFIX's shards; none where the file is something else.
+// The number of what is called as one of PREFIX's shards; none where the file is called otherwise.
 std::optional<int64_t> number_of_shard(const std::string& prefix, const std::string& name) {
   const size_t end = prefix.size() + 1, digits = name.size() - std::min(name.size(), end + 4);
   const bool ours = digits >= 6 && name.compare(0, end, prefix + "_") == 0 && is_shard(name) &&
@@ -23,7 +24,8 @@ std::optional<int64_t> number_of_shard(const std::string& prefix, const std::str
   return ours ? parse_integer(name.substr(end, digits)) : std::nullopt;
 }
 
-// Those that are there with this number or a higher one, whether or not some between are not. A folder that is not there has none.
+// Those of such a name that are there with this number or a higher one, whether or not some between are not. A folder that is not
+// there has none.
 std::vector<std::string> shards_from(const std::string& prefix, int64_t first) {
   const std::filesystem::path whole(prefix);
   const std::string folder = whole.parent_path().string();
@@ -75,6 +77,7 @@ void ShardWriter::finish() {
 // Those of a run before that wrote more: read as PREFIX_*.bin they would be part of this text.
 void ShardWriter::remove_later() {
   for (const std::string& later : shards_from(prefix_, written_)) {
+    if (!begins_as_shard(later)) continue;  // a file of that name is another's
     check_replaced(later, force_);
     std::filesystem::remove(later);
     std::printf("%s: removed, of more that were there\n", later.c_str());

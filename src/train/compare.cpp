@@ -76,9 +76,9 @@ void refuse_overridden(const std::vector<Variant>& variants, const Options& comm
       return std::any_of(variant.arguments.begin(), variant.arguments.end(),
                          [&](const std::string& other) { return option_in(other) == option; });
     };
-    if (common.given(option) && std::all_of(variants.begin(), variants.end(), names))
-      throw UsageError("--compare " + list + ": --" + option + " " + common.value(option) +
-                       ": does nothing, each of them names its own");
+    const std::string given = common.on_command_line(option);  // a file's are defaults
+    if (!given.empty() && std::all_of(variants.begin(), variants.end(), names))
+      throw UsageError("--compare " + list + ": " + given + ": does nothing, each of them names its own");
   }
 }
 
@@ -224,11 +224,15 @@ Figure lengths_figure(const LengthTable& table) {
 
 std::vector<double> at_lengths(const std::vector<int>& lengths, const std::function<double(int)>& measure) {
   std::vector<double> values;
-  for (const int length : lengths) try {
+  for (const int length : lengths) {
+    try {
       values.push_back(measure(length));
+    } catch (const UsageError&) {
+      throw;
     } catch (const Error& error) {
       throw Error(text("--evaluate-lengths %d: %s", length, error.what()));
     }
+  }
   return values;
 }
 

@@ -221,7 +221,7 @@ void ModelOptions::adopt(const std::string& name, const Json& config, Options& o
         throw Error("config: " + key + " " + value.text() + ": no option says this");
   } catch (const UsageError& error) {
     if (asked) throw;
-    throw Error(origin + ": config: as options, " + error.what());
+    throw Error(origin + ": config: as options: " + error.what());
   } catch (const Error& error) {
     throw Error(origin + ": " + error.what());
   }

@@ -410,12 +410,12 @@ void Run::train_one(Row& row) {
 void Run::check_finite(double value, const char* what) const {
   if (std::isfinite(value)) return;
   if (state_.step == 0 && !settings_.init.empty())
-    throw Error(text("the %s is %s before the first step: the weights of --init %s are too large", what,
-                     number_text(value, 3).c_str(), settings_.init.c_str()));
+    throw Error(text("the %s is %s before the first step: the weights of --init %s are too large, or its options odd",
+                     what, number_text(value, 3).c_str(), settings_.init.c_str()));
   if (state_.step == 0)
     throw Error(
-        text("the %s is %s before the first step: with these options the model's numbers are none, or too large", what,
-             number_text(value, 3).c_str()));
+        text("the %s is %s before the first step: with these options something in the model is no number, or too large",
+             what, number_text(value, 3).c_str()));
   throw Error(text("the %s is %s at step %lld: training has diverged, try a smaller --lr; %s", what,
                    number_text(value, 3).c_str(), static_cast<long long>(state_.step),
                    saved_step_ < 0

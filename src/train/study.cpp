@@ -88,6 +88,7 @@ void Study::read_settings(const Json& all, const std::string& path, Options& opt
     samples_ = samples->string();
   }
   options.restore(shaped, path);
+  tells_what_it_keeps_ = shaped.find("keep-weights") != nullptr || options.given("keep-weights");
 }
 
 // What is done has learned from the text as it was; a run that begins now would stand beside it in one table.
@@ -116,10 +117,12 @@ void Study::begin(std::vector<StudyRun>& runs) {
     if (!claim_folder(folder_)) check_new_run(folder_);
     lock_.emplace(folder_);
   }
+  read_points(runs);
+  const auto has_kept = [&](const StudyRun& run) { return run.done() && is_there(weights_of(run)); };
+  if (!tells_what_it_keeps_) settings_.keep_weights = std::any_of(runs.begin(), runs.end(), has_kept);
   Json saved = options_.to_json();
   saved.set(SAMPLES, samples_);
   write_file_atomically(folder_ + "/study.json", saved.text() + "\n");
-  read_points(runs);
   for (const StudyRun& run : runs)
     if (run.done()) remove_weights(run);
 }
@@ -232,10 +235,12 @@ void Study::finish(StudyRun& run) const {
 }
 
 // Of a run whose row is written.
+std::string Study::weights_of(const StudyRun& run) const { return folder_ + "/" + run.name + "/model.safetensors"; }
+
 void Study::remove_weights(const StudyRun& run) const {
   if (settings_.keep_weights) return;
-  for (const char* name : {"/model.safetensors", "/previous.safetensors"})
-    std::filesystem::remove(folder_ + "/" + run.name + name);
+  for (const std::string& path : {weights_of(run), folder_ + "/" + run.name + "/previous.safetensors"})
+    std::filesystem::remove(path);
 }
 
 void Study::show(const StudyRun& run, const std::vector<StudyRun>& runs) const {

@@ -64,15 +64,17 @@ class Study {
   int wait_for_one(const std::map<int, StudyRun*>& busy, int* status);
   int train_one(const StudyRun& run, int processes) const;
   void finish(StudyRun& run) const;
+  std::string weights_of(const StudyRun& run) const;
   void remove_weights(const StudyRun& run) const;
   void show(const StudyRun& run, const std::vector<StudyRun>& runs) const;
 
-  const StudySettings& settings_;
+  StudySettings& settings_;
   const Options& options_;
   std::string program_, folder_;
   std::string device_;   // of all runs, known when they start
   std::string samples_;  // their checksum; empty: not known
   std::optional<FolderLock> lock_;
+  bool tells_what_it_keeps_ = true;      // a study of before does not: then what is there stays
   bool passed_on_ = false;               // a signal, to the processes
   std::vector<std::string> other_rows_;  // of points.csv, of runs that are not asked for this time
 };
