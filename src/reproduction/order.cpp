@@ -72,6 +72,8 @@ std::vector<Claim> claims_of_questions(const std::vector<Row>& rows) {
   const auto is_a_sequence = [&](const Row& row) { return Check{{"", {}, 100 * ROUNDING}, {row.label, row.ours}}; };
   return {{"without positions and without a mask a Transformer sees a set", {is_a_set(rows[0]), is_a_set(rows[1])}},
           {"one causal layer without positions sees a set behind its last token", {is_a_set(rows[3])}},
+          {"with positions one layer, and layers without a mask, see a sequence",
+           {is_a_sequence(rows[2]), is_a_sequence(rows[4])}},
           {"two causal layers and more see a sequence at every position",
            {is_a_sequence(rows[5]), is_a_sequence(rows[6]), is_a_sequence(rows[7])}},
           {"question 4: trained, the first layer mainly looks at the new input, the second everywhere alike",
