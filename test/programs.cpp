@@ -1261,6 +1261,8 @@ class OtherPrograms {
     expect(shell, "which weights do not stay",
            "--name parts --processes 1 --threads 2 --models mlp_lm --budgets 4e7" + small, 0,
            "model.safetensors is removed once its numbers are in runs/parts/points.csv");
+    const Outcome info = shell.script("'" + folder_ + "/inspect' info runs/parts");
+    test_.check("and is told", info.says("a study of ./scaling, whose runs keep their weights"), info.output);
     shell.script("rm -r runs/parts/mlp_lm-C4e7-w8; sed -i /C4e7-w8/d runs/parts/points.csv");
     const Outcome parts = shell.run("--name parts --resume --models mlp_lm,transformer" + both);
     test_.check("trains what is not done", !parts.says("mlp_lm-C4e7-w16 ") && parts.says("mlp_lm-C4e7-w8 "),

@@ -26,17 +26,21 @@ namespace petroglyph {
 namespace {
 
 int list(const std::vector<std::string>& words, const std::string& programs) {
-  std::vector<std::string> names;
+  const std::vector<std::string> none = {""};  // which no argument is
+  std::vector<std::string> names = none;
   bool measured = false;
   std::string device = "auto";
   int threads = 0;
   Options options("reproduce list", "Shows which figures and tables there are, or with names: their commands.");
-  if (!words.empty()) {
-    options.positional("NAME", &names, "an experiment, the beginning of several, or all");
-    options.add("measure", &measured, "shows what the quick and the evening plans would take, by a few steps of each");
-    declare_device(options, &device, &threads);
-  }
+  options.positional("NAME", &names, "an experiment, the beginning of several, or all");
+  options.add("measure", &measured, "shows what the quick and the evening plans would take, by a few steps of each");
+  declare_device(options, &device, &threads);
+  options.only_with("device", "measure", {"true"});
+  options.only_with("threads", "measure", {"true"});
   options.parse(words);
+  options.refuse_idle();
+  if (names == none && measured) throw UsageError("--measure: of which experiments? expected NAME, or all");
+  if (names == none) return list_experiments(), 0;
   const DryRun dry{programs, device, threads};
   bool first = true;
   for (const Experiment* experiment : chosen_experiments(names)) {
@@ -49,7 +53,6 @@ int list(const std::vector<std::string>& words, const std::string& programs) {
     first = false;
     list_experiment(*experiment);
   }
-  if (names.empty()) list_experiments();
   return 0;
 }
 
