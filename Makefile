@@ -359,7 +359,7 @@ float-tests: $(FLOAT_TESTS:%=$(BUILD)/test/%) $(BUILD)/test/bench $(PROGRAMS:%=$
 double-tests:
 	@$(MAKE) --no-print-directory BUILD=$(DOUBLE) REAL=double $(DOUBLE_TESTS:%=$(DOUBLE)/test/%)
 
-HOUSE_TESTS := test/rooms.sh test/names.sh "test/big_endian.sh $(CXX)" "test/cuda_found.sh $(CXX)" "test/check_docs.sh --consistent"
+HOUSE_TESTS := test/rooms.sh test/names.sh test/rows.sh "test/big_endian.sh $(CXX)" "test/cuda_found.sh $(CXX)" "test/check_docs.sh --consistent"
 BUILT_TESTS := $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) "test/python.sh $(BUILD)" "test/install.sh $(BUILD)" \
   "$(BUILD)/test/bench --once --threads 1"
 export NVCC NVCCFLAGS
@@ -397,7 +397,7 @@ races_FLAGS := OPTIMIZE=-O1 CXXFLAGS=-fsanitize=thread LDFLAGS=-fsanitize=thread
 sanitize_FLAGS := SANITIZE=1 OPTIMIZE=-O1 OPTIMIZE_REST=-O0
 v3_FLAGS := ARCH=x86-64-v3
 clang_FLAGS := CXX=clang++ FILES=1
-sanitize_TESTS := files text_data exchange programs
+sanitize_TESTS := files text_data exchange programs damage
 TESTS_OF = $(addprefix $(BUILD)/$(1)/test/,bits $(if $(filter races,$(1)),,oracle) $($(1)_TESTS))
 
 matrix-%:
@@ -415,7 +415,8 @@ processor-%:
 LONGEST := $(BUILD)/sanitize/test/programs
 test-all: $(PROCESSORS:%=processor-%) float-tests double-tests $(PTX_BUILT) $(PTX_BUILT_ALL) $(MATRIX:%=matrix-%)
 	@$(ON_THE_CPU) test/run.sh $(LONGEST) $(HOUSE_TESTS) $(PTX_TESTS_ALL) $(BUILT_TESTS) \
-	  $(filter-out $(LONGEST),$(foreach m,$(MATRIX),$(call TESTS_OF,$(m)))) $(EMULATED)
+	  $(filter-out $(LONGEST),$(foreach m,$(MATRIX),$(call TESTS_OF,$(m)))) $(EMULATED) \
+  $(if $(filter clang,$(MATRIX)),,"test/skip.sh clang: there is no clang++") $(if $(X86),,"test/skip.sh v3, oldest: of x86-64 alone")
 
 # Every function of numerics.h on all 2^32 inputs.
 test-exhaustive: $(BUILD)/test/numerics_exhaustive

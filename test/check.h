@@ -122,6 +122,7 @@ class Test {
     }
     if (!wanted_.empty() && std::find(wanted_.begin(), wanted_.end(), group) == wanted_.end()) return;
     group_ = group;
+    const long long before = passed_ + failed_ + skipped_;
     try {
       if constexpr (std::is_invocable_v<Function, Test&>) {
         function(*this);
@@ -131,6 +132,7 @@ class Test {
     } catch (const std::exception& error) {
       check("runs to its end", false, std::string("threw ") + error.what());
     }
+    if (passed_ + failed_ + skipped_ == before) check("checks something", false);
   }
 
   // `details` are shown on failure only. Gives `condition` back, so that a loop can stop at its first failure.
@@ -182,6 +184,7 @@ class Test {
 
   // Says what cannot be tested here and why; neither passed nor failed.
   void skip(const std::string& name, const std::string& why) {
+    ++skipped_;
     std::printf("skip %s: %s: %s\n", group_.c_str(), name.c_str(), why.c_str());
   }
 
@@ -203,7 +206,7 @@ class Test {
   std::string program_, group_;
   std::vector<std::string> wanted_, groups_;
   bool list_ = false;
-  long long passed_ = 0, failed_ = 0;
+  long long passed_ = 0, failed_ = 0, skipped_ = 0;
 };
 
 // A check named by its own text; needs a `Test& test` in scope.

@@ -13,15 +13,21 @@ fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-count() {  # the counts of a test program's last line
-  passed=$((passed + $(sed -n 's/^\([0-9]*\) passed, .*/\1/p' "$folder/log" | tail -n 1)))
-  failed=$((failed + $(sed -n 's/.* passed, \([0-9]*\) failed$/\1/p' "$folder/log" | tail -n 1)))
+tested() {  # PROGRAM; the counts are those of its last line
+  qemu-$processor "$build/test/$1" > "$folder/log" 2>&1
+  status=$?
+  good=$(sed -n 's/^\([0-9]*\) passed, .*/\1/p' "$folder/log" | tail -n 1)
+  wrong=$(sed -n 's/.* passed, \([0-9]*\) failed$/\1/p' "$folder/log" | tail -n 1)
   grep '^FAIL' "$folder/log"
+  if [ "${good:-0}" -eq 0 ] || { [ "$status" -ne 0 ] && [ "${wrong:-0}" -eq 0 ]; }; then
+    echo "FAIL $1: ended with status $status, ${good:-no} checks passed"
+    wrong=$((${wrong:-0} + 1))
+  fi
+  passed=$((passed + ${good:-0}))
+  failed=$((failed + wrong))
 }
-qemu-$processor "$build/test/bits" > "$folder/log" 2>&1 || echo "bits ended with a failure"
-count
-qemu-$processor "$build/test/oracle" > "$folder/log" 2>&1 || echo "oracle ended with a failure"
-count
+tested bits
+tested oracle
 
 program=$(cd "$build" && pwd)/train_copy
 words="--length 6 --width 48 --layers 2 --batch 8 --steps 12 --eval-samples 8 --eval-every 6 --stop-at 2 --shards 2 --quiet"

@@ -346,7 +346,7 @@ std::string tensor_pickle(const std::string& storage, const Shape& shape, const 
 }
 
 // The matrices of nanoGPT are (out,in), and it can do without biases.
-std::string nano_gpt(const std::string& type = "FloatStorage", bool own_head = false) {
+std::string nano_gpt(const std::string& type = "FloatStorage", bool own_head = false, bool says_biases = false) {
   std::string pickle = "\x80\x02}(" + word("model") + "ccollections\nOrderedDict\n)R(";
   std::vector<std::pair<std::string, std::string>> members;
   std::vector<TestTensor> tensors = gpt2_tensors();
@@ -366,8 +366,8 @@ std::string nano_gpt(const std::string& type = "FloatStorage", bool own_head = f
   for (const auto& [key, value] : {std::pair("n_layer", LAYERS), std::pair("n_head", int64_t(2)),
                                    std::pair("n_embd", D), std::pair("block_size", T), std::pair("vocab_size", V)})
     pickle += word(key) + number(value);
-  pickle +=
-      word("bias") + "\x89" + word("dropout") + "G" + std::string(8, '\0') + "u" + word("iter_num") + number(7) + "u.";
+  pickle += word("bias") + (says_biases ? "\x88" : "\x89") + word("dropout") + "G" + std::string(8, '\0') + "u" +
+            word("iter_num") + number(7) + "u.";
   members.emplace_back("ckpt/data.pkl", pickle);
   members.emplace_back("ckpt/byteorder", "little");
   return Archive{}(members);
@@ -393,6 +393,8 @@ void nano_gpt_files(Test& test) {
   test.check("every value in its place, biases zero", holds_nano(*load(path), false));
   write_bytes(path, nano_gpt("BFloat16Storage"));
   test.check("BF16", holds_nano(*load(path), true));
+  write_bytes(path, nano_gpt("FloatStorage", false, true));
+  test.throws("biases that are promised and not there", "transformer.h.0.ln_1.bias", [&] { load(path); });
   std::string flipped = nano_gpt();
   flipped[flipped.find("ckpt/data/0") + 50] ^= 1;
   write_bytes(path, flipped);
@@ -677,7 +679,7 @@ void added_tokens(Test& test) {
   test.throws("of no text of its own", "added token \"x\": rstrip true cannot be said", [&] {
     read_tokenizer_json(json.set("added_tokens", Json(list).push(token(304, "x").set("rstrip", true))), "t");
   });
-  test.throws("a number that is none", "\"added\" has 4294967297, expected a token from 0 to 303", [&] {
+  test.throws("a number that is none", "\"added\" has 4294967297, expected one of its 304 tokens, from 0 on", [&] {
     tokenizer_from_json(read->to_json().set("added", Json::array().push(int64_t(1) << 32 | 1)), "x");
   });
 

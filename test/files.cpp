@@ -1087,6 +1087,15 @@ void options_resume(Test& test) {
   test.equal("a shorter list", grown("--sizes=1,3"),
              "--sizes 1,3: this run was started with --sizes 1,2; on --resume this list may have more, and lacks "
              "nothing that it had");
+  const auto lacking = [](const char* words) {
+    Program program;
+    int shards = 1;
+    program.options.add("shards", &shards, 1, 8, "parts").may_lack();
+    program.parse({words});
+    return message_of([&] { program.options.restore(Json::parse(Program().options.to_json().text(), "m"), "m"); });
+  };
+  test.equal("an option of later, as it was before it", lacking("--shards=1"), message_of([] {}));
+  test.equal("and otherwise", lacking("--shards=4"), "--shards 4: this run was started without it" + cannot);
   says({"--length", "9"}, saved, "--length 9: this run was started with --length 8" + cannot);
   says({"--post-norm"}, saved, "--post-norm: this run was started with --no-post-norm" + cannot);
   says({"--seed=1"}, saved, "--seed 1: this run was started with --seed 18446744073709551615" + cannot);

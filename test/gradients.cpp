@@ -4,6 +4,7 @@
 // A model: the loss along random directions of all parameters together, and along each parameter's own gradient.
 // The relative error must stay below 1e-6 of the gradient's norm.
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -70,7 +71,6 @@ std::vector<double> by_differences(Ops& ops, const OpCase& row, uint64_t seed, c
 
 void check_op(Test& test, Ops& ops, const OpCase& row) {
   constexpr uint64_t SEED = 7;
-  if (!row.backward) return;
   Arrays arrays(ops, row.operands, SEED);
   std::map<std::string, std::vector<real>> before;
   for (const Operand& o : row.operands)
@@ -163,7 +163,13 @@ int main(int argc, char** argv) {
   using namespace petroglyph;
   Test test(argc, argv);
   const auto ops = make_cpu(1);
-  for (const OpCase& row : op_cases()) test.run(row.name, [&](Test& t) { check_op(t, *ops, row); });
+  for (const OpCase& row : op_cases())
+    if (row.backward) test.run(row.name, [&](Test& t) { check_op(t, *ops, row); });
   for (const ModelCase& row : model_cases()) test.run(row.name, [&](Test& t) { check_model(t, *ops, row); });
+  test.run("of every model", [&](Test& t) {
+    const std::vector<ModelCase> rows = model_cases();
+    for (const std::string& name : model_names())
+      t.check(name, std::any_of(rows.begin(), rows.end(), [&](const ModelCase& row) { return row.model == name; }));
+  });
   return test.finish();
 }

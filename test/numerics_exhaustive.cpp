@@ -1,9 +1,12 @@
 // Measures every function of numerics.h over all 2^32 arguments against the double function of libm: this is where the
 // errors stated in numerics.h come from. `numerics_exhaustive exp log` measures some of them, `--list` names them.
+#include <algorithm>
 #include <chrono>
 #include <cinttypes>
 #include <cstdint>
 #include <cstdio>
+#include <mutex>
+#include <thread>
 #include <vector>
 
 #include "check.h"
@@ -17,33 +20,43 @@ using namespace petroglyph;
 constexpr uint64_t BLOCK = 1 << 13;
 constexpr uint64_t ALL = uint64_t{1} << 32;
 
-// Runs work(begin, end) over [0, total) in blocks, each on some thread, and shows how far it is.
-template <class Work>
-void for_all(const char* name, uint64_t total, Work work) {
-  uint64_t done = 0;
-#pragma omp parallel for schedule(dynamic, 64)
-  for (int64_t block = 0; block < static_cast<int64_t>(total / BLOCK); ++block) {
-    work(block * BLOCK, (block + 1) * BLOCK);
-#pragma omp critical(progress)
-    if (++done * BLOCK % (total / 64) == 0) {
-      std::fprintf(stderr, "\r%-14s %3.0f %%", name, 100.0 * done * BLOCK / total);
+// Calls take(work(begin, end)) for all blocks of [0, total): work on some thread, take by one at a time; and shows how far it is.
+template <class Work, class Take>
+void for_all(const char* name, uint64_t total, Work work, Take take) {
+  std::mutex mutex;
+  uint64_t next = 0, done = 0;
+  const auto take_part = [&] {
+    for (std::unique_lock lock(mutex); next < total;) {
+      const uint64_t begin = next;
+      next += BLOCK;
+      lock.unlock();
+      const auto found = work(begin, begin + BLOCK);
+      lock.lock();
+      take(found);
+      done += BLOCK;
+      if (done % (total / 64) == 0)
+        std::fprintf(stderr, "\r%-14s %3.0f %%", name, 100 * static_cast<double>(done) / static_cast<double>(total));
     }
-  }
+  };
+  std::vector<std::thread> others;
+  for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) others.emplace_back(take_part);
+  take_part();
+  for (std::thread& other : others) other.join();
   std::fprintf(stderr, "\r%20s\r", "");
 }
 
 void measure_all(Test& test, const MeasuredFunction& function) {
   const auto start = std::chrono::steady_clock::now();
   Worst worst;
-  for_all(function.name, ALL, [&](uint64_t begin, uint64_t end) {
+  const auto measured = [&](uint64_t begin, uint64_t end) {
     std::vector<uint32_t> inputs;
     for (uint64_t bits = begin; bits < end; ++bits) inputs.push_back(static_cast<uint32_t>(bits));
     std::vector<float> y(inputs.size());
     Worst here;
     measure(here, y.data(), function, inputs.data(), static_cast<int>(inputs.size()));
-#pragma omp critical(worst)
-    worst.take(here.error, here.input);
-  });
+    return here;
+  };
+  for_all(function.name, ALL, measured, [&](const Worst& here) { worst.take(here.error, here.input); });
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   char line[120];
   std::snprintf(line, sizeof line, "%8.4f ulp at %16a (0x%08" PRIx32 "), at most %.2f, %4.0f s", worst.error,
@@ -54,7 +67,7 @@ void measure_all(Test& test, const MeasuredFunction& function) {
 
 void in_range(Test& test) {
   uint64_t differing = 0;
-  for_all("exp2_in_range", ALL, [&](uint64_t begin, uint64_t end) {
+  const auto count = [](uint64_t begin, uint64_t end) {
     uint64_t here = 0;
     for (uint64_t bits = begin; bits < end; ++bits) {
       const float y = numerics::from_bits(static_cast<uint32_t>(bits));
@@ -63,9 +76,9 @@ void in_range(Test& test) {
         here += !same_float(in_range, power) || !same_float(numerics::add_exp2_in_range(1, y), 1 + power);
       here += std::isnan(y) && !std::isnan(in_range);
     }
-#pragma omp critical(differing)
-    differing += here;
-  });
+    return here;
+  };
+  for_all("exp2_in_range", ALL, count, [&](uint64_t here) { differing += here; });
   test.equal("exp2_in_range, and 1 + it, have the bits of exp2 for |y| <= 126 and keep every NaN: differing arguments",
              differing, 0);
 }
@@ -73,11 +86,11 @@ void in_range(Test& test) {
 void fused(Test& test) {
   constexpr uint64_t TOTAL = uint64_t{1} << 29;
   uint64_t wrong = TOTAL;
-  for_all("fma", TOTAL, [&](uint64_t begin, uint64_t end) {
+  const auto first_wrong = [](uint64_t begin, uint64_t end) {
     const uint64_t first = first_wrong_fma(begin, end);
-#pragma omp critical(wrong)
-    if (first < end) wrong = std::min(wrong, first);
-  });
+    return first < end ? first : TOTAL;
+  };
+  for_all("fma", TOTAL, first_wrong, [&](uint64_t first) { wrong = std::min(wrong, first); });
   test.equal("2^29 triples: the first that is not rounded correctly", wrong, TOTAL);
 }
 

@@ -301,7 +301,7 @@ class ProgramTest {
   void threads() {
     const Shell shell(program_);
     const std::string no_room = "ulimit -s 200000000000;";
-    if (shell.script(no_room).status != 0) return;
+    if (shell.script(no_room).status != 0) return test_.skip("threads that do not start", "ulimit -s cannot be raised");
     expect(shell, "threads that do not start", "--name a --steps 1" + SMALL + "--threads 3", 1,
            "--threads 3: the system starts no more than 1 of them", no_room);
     test_.check("leave no run", !std::filesystem::exists(shell.file("runs/a")));
@@ -1367,6 +1367,13 @@ class OtherPrograms {
            "sees a set at the last position");
     test_.check("draws attention", std::filesystem::exists(shell.file("runs/p/attention.svg")));
     looks(read_bytes(shell.file("runs/p/attention.csv")));
+    const Outcome stopped =
+        shell.script("'" + folder_ +
+                     "/inspect' positions --name stopped --steps 1000000 & child=$!; "
+                     "until [ -d runs/stopped ]; do sleep 0.01; done; kill -INT $child; wait $child; "
+                     "echo status $?; ls runs");
+    test_.check("interrupted, it leaves its name", stopped.says("status 130") && !stopped.says("stopped\n"),
+                stopped.output);
     const std::string positions = read_bytes(shell.file("runs/p/positions.csv"));
     const auto numbers_of = [&](const std::string& row, const char* weights) {  // moved, last, later, perplexity
       const size_t at = positions.find("\n" + row + ",none,parallel," + weights + ",");

@@ -381,6 +381,49 @@ void decay(Test& test) {
   test.check("there are both kinds", matrices > 1 && vectors > 1);
 }
 
+// Four steps by the formulas of the catalogue (Kingma and Ba 2015; Loshchilov and Hutter 2019), in double.
+void adamw_by_definition(Test& test, double clip) {
+  SmallTraining training(1, one_rank());
+  Parameters& parameters = training.model->parameters;
+  const AdamwSettings s{0.8, 0.95, 1e-3, 0.1, clip};
+  Optimizer optimizer(parameters, *training.ops, s);
+  const std::vector<real> start = parameters.values().download();
+  std::vector<double> x(start.begin(), start.end()), m(x.size()), v(x.size()), g(x.size());
+  constexpr double RATE = 0.01;
+  for (int step = 0; step < 4; ++step) {
+    double square = 0;
+    parameters.zero_gradients();
+    for (const Parameter& p : parameters.list()) {
+      std::vector<real> drawn;
+      for (int64_t i = 0; i < p.size(); ++i)
+        drawn.push_back(normal(SEED, stream_of(p.name), static_cast<uint64_t>(step), static_cast<uint64_t>(i)));
+      training.ops->upload(p.gradient, drawn.data(), drawn.size() * sizeof(real));
+      std::copy(drawn.begin(), drawn.end(), g.begin() + p.begin);
+      for (const real one : drawn) square += static_cast<double>(one) * static_cast<double>(one);
+    }
+    optimizer.step(step, RATE);
+    test.check(text("the norm at step %d", step),
+               std::abs(optimizer.gradient_norm() - std::sqrt(square)) < 1e-5 * std::sqrt(square));
+    const double scale = clip > 0 ? std::min(1.0, clip / std::sqrt(square)) : 1;
+    const double correction_1 = 1 - std::pow(s.beta1, step + 1), correction_2 = 1 - std::pow(s.beta2, step + 1);
+    for (const Parameter& p : parameters.list())
+      for (auto i = static_cast<size_t>(p.begin); i < static_cast<size_t>(p.begin + p.size()); ++i) {
+        const double clipped = scale * g[i], decay = p.shape.size() > 1 ? s.weight_decay : 0;
+        m[i] = s.beta1 * m[i] + (1 - s.beta1) * clipped;
+        v[i] = s.beta2 * v[i] + (1 - s.beta2) * clipped * clipped;
+        x[i] -= RATE * (m[i] / correction_1 / (std::sqrt(v[i] / correction_2) + s.epsilon) + decay * x[i]);
+      }
+  }
+  const std::vector<real> found = parameters.values().download();
+  double apart = 0, moved = 0;
+  for (const Parameter& p : parameters.list())
+    for (auto i = static_cast<size_t>(p.begin); i < static_cast<size_t>(p.begin + p.size()); ++i) {
+      apart += std::pow(static_cast<double>(found[i]) - x[i], 2);
+      moved += std::pow(x[i] - static_cast<double>(start[i]), 2);
+    }
+  test.check("the weights", std::sqrt(apart / moved) < 1e-5, text("%.2e of what they moved", std::sqrt(apart / moved)));
+}
+
 // Where the rates begin, stand and end.
 void schedules(Test& test) {
   using Shape = Schedule::Shape;
@@ -644,7 +687,10 @@ class UnderMpi {
     const char* const wanted = std::getenv("PETROGLYPH_KILLS");
     const int kills = wanted ? std::atoi(wanted) : 4;
     const Shell shell(folder_ + "/train_copy");
-    std::mt19937 random(static_cast<unsigned>(std::time(nullptr)));
+    const char* const seed = std::getenv("PETROGLYPH_SEED");
+    const auto drawn = static_cast<unsigned>(seed ? std::atoll(seed) : std::time(nullptr));
+    std::printf("PETROGLYPH_SEED=%u says which ranks are killed when\n", drawn);
+    std::mt19937 random(drawn);
     const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
     const std::string checkpoint = shell.file("runs/parts/model.safetensors");
     int early = 0, slowest = 0;
@@ -755,6 +801,8 @@ int main(int argc, char** argv) {
   test.run("what is asked", what_is_asked);
   test.run("numbers beyond", numbers_beyond);
   test.run("decay", decay);
+  for (const double clip : {0.0, 0.5, 1e6})
+    test.run(text("AdamW, clip %g", clip), [=](Test& t) { adamw_by_definition(t, clip); });
   test.run("schedules", schedules);
   test.run("differences", differences);
   UnderMpi mpi(test, std::filesystem::absolute(argv[0]).parent_path().parent_path().string());

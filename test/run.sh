@@ -3,6 +3,7 @@
 # Most of them take one core, or wait for others.
 #   test/run.sh COMMAND…      each one a program or a quoted command line
 #   TEST_JOBS=1 test/run.sh …       one after another
+#   TEST_SECONDS=9 test/run.sh …    ends what takes longer; default: an hour each
 
 # The Nth line of FOLDER/commands, with its counts into FOLDER/N.counts.
 if [ "${1-}" = --one ]; then
@@ -10,9 +11,12 @@ if [ "${1-}" = --one ]; then
   number=$3
   command=$(sed -n "${number}p" "$folder/commands")
   log=$folder/$number.log
+  limit=""
+  command -v timeout > /dev/null && limit="timeout -k 10 ${TEST_SECONDS:-3600}"
   start=$(date +%s)
-  $command > "$log" 2>&1
+  $limit $command > "$log" 2>&1
   status=$?
+  skips=$(grep -c '^skip ' "$log")
   counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed$' "$log" | tail -n 1)
   failed=${counts#*, }
   failed=${failed%% *}
@@ -22,10 +26,11 @@ if [ "${1-}" = --one ]; then
     wrong="FAIL $command: ended with status $status and no count"
   elif [ "$status" -ne 0 ] && [ "$failed" -eq 0 ]; then
     wrong="FAIL $command: ended with status $status"
+  elif [ "$counts" = "0 passed, 0 failed" ] && [ "$skips" -eq 0 ]; then
+    wrong="FAIL $command: checked nothing"
   fi
   [ -z "$wrong" ] || failed=$((${failed:-0} + 1))
   counted=${counts:-0}
-  skips=$(grep -c '^skip ' "$log")
   echo "${counted%% *} $failed $skips" > "$folder/$number.counts"
   printf '%s' "${report:+$report
 }${wrong:+$wrong

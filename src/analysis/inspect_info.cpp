@@ -14,13 +14,19 @@ namespace petroglyph {
 
 namespace {
 
+// At most so many bytes of it, and no half letter.
+std::string first_letters(const std::string& words, size_t most) {
+  const std::string first = words.substr(0, most);
+  return first.size() < words.size() ? first.substr(0, utf8_prefix(first)) : first;
+}
+
 bool is_moment(const std::string& name) { return name.rfind("adamw.", 0) == 0; }
 
 // "width 64, layers 4, …"
 std::string pairs(const Json& object) {
   std::vector<std::string> words;
   for (const auto& [key, value] : object.members())
-    words.push_back(key + " " + (value.is(Json::Kind::String) ? value.string() : value.text()));
+    words.push_back(in_one_line(key + " " + (value.is(Json::Kind::String) ? value.string() : value.text())));
   return join(words, ", ");
 }
 
@@ -40,7 +46,7 @@ void show_checkpoint(const SafetensorsFile& file) {
 void show_tensor(const std::string& name, const SafetensorsFile::Entry& entry) {
   const size_t crosses = std::max<size_t>(1, entry.shape.size()) - 1;  // of two bytes each
   std::printf("  %-5s %-*s %s\n", entry.dtype.c_str(), static_cast<int>(16 + crosses), shape_text(entry.shape).c_str(),
-              name.c_str());
+              in_one_line(name).c_str());
 }
 
 }  // namespace
@@ -55,7 +61,7 @@ int inspect_info(const std::vector<std::string>& words) {
     show_checkpoint(file);
   } else {
     for (const auto& [key, value] : file.metadata())
-      std::printf("%-12s %s\n", key.c_str(), value.substr(0, 200).c_str());
+      std::printf("%-12s %s\n", in_one_line(key).c_str(), in_one_line(first_letters(value, 200)).c_str());
   }
   int64_t numbers = 0, moments = 0;
   for (const std::string& name : file.names()) (is_moment(name) ? moments : numbers) += file.entry(name).count();

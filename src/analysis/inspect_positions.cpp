@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 
 #include "analysis/inspect.h"
@@ -92,13 +93,19 @@ class Positions {
                   std::make_shared<CorpusPart>(all, half, all->size()), "the stories", settings.length, settings.batch);
   }
 
+  // Of two processes that choose the same name at the same moment one gets it, and the other the next one, or an Error.
+  void claim() {
+    const bool chosen = !settings_.name.empty();
+    if (chosen) check_run_name(settings_.name);
+    do {
+      folder_ = "runs/" + (chosen ? settings_.name : free_run_name("positions"));
+      check_new_run(folder_);
+    } while (!claim_folder(folder_));
+  }
+
   int run() {
     const InterruptGuard guard;
-    std::string name = settings_.name.empty() ? free_run_name("positions") : settings_.name;
-    check_run_name(name);
-    folder_ = "runs/" + name;
-    check_new_run(folder_);
-    make_folder(folder_);
+    claim();
     csv_ = "model,causal,layers,position,form,weights,moved,last,later,perplexity\n";
     std::printf(
         "Distances between outputs, relative to their norm, over %d sequences of %d different characters:\n"
@@ -116,7 +123,11 @@ class Positions {
       if (interrupted()) break;
       ask(subject);
     }
-    if (interrupted()) return INTERRUPTED_STATUS;  // half a table is none
+    if (interrupted()) {  // half a table is none
+      std::error_code none;
+      std::filesystem::remove(folder_, none);
+      return INTERRUPTED_STATUS;
+    }
     write_file_atomically(folder_ + "/positions.csv", csv_);
     if (!attention_csv_.empty()) {
       write_file_atomically(folder_ + "/attention.csv", attention_csv_);

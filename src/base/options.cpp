@@ -594,6 +594,12 @@ void Options::adopt(const std::string& name, const Json& value, const std::strin
   if (!option->assign_(word)) throw Error(where + " " + word + ": expected " + option->expected_);
 }
 
+namespace {
+
+const char* const CANNOT_CHANGE = "; an option that shapes the run cannot change on --resume";
+
+}  // namespace
+
 void Options::restore(const Json& saved, const std::string& origin) {
   if (!saved.is(Json::Kind::Object))
     throw Error(origin + ": its options are " + name_of(saved.kind()) + ", expected an object");
@@ -606,6 +612,9 @@ void Options::restore(const Json& saved, const std::string& origin) {
   for (Option& option : options_) {
     if (option.free_) continue;
     const Json* value = saved.find(option.name_);
+    const bool changed = !option.source_.empty() && !option.differs_ && option.show_() != option.default_;
+    if (value == nullptr && option.lacks_ && changed)
+      throw Error(option.source_ + ": this run was started without it" + CANNOT_CHANGE);
     if (value == nullptr && option.lacks_) continue;
     if (value == nullptr) throw Error(origin + ": saved without option --" + option.name_ + ", which it needs");
     const std::string before = restored_text(*value, option.name_, origin);
@@ -613,9 +622,9 @@ void Options::restore(const Json& saved, const std::string& origin) {
     if (!option.source_.empty()) {
       if (option.differs_ || option.save_() == *value) continue;
       if (option.grows_ && has_all(option, before)) continue;
-      throw Error(option.source_ + ": this run was started with " + started +
-                  (option.grows_ ? "; on --resume this list may have more, and lacks nothing that it had"
-                                 : "; an option that shapes the run cannot change on --resume"));
+      throw Error(
+          option.source_ + ": this run was started with " + started +
+          (option.grows_ ? "; on --resume this list may have more, and lacks nothing that it had" : CANNOT_CHANGE));
     }
     if (!option.assign_(before)) throw Error(origin + ": saved with " + started + ": expected " + option.expected_);
   }

@@ -257,6 +257,8 @@ Json class_names(ConfigReader& keys, int64_t& count) {
   for (int64_t i = 0; i < count; ++i) {
     const Json* name = list.find(std::to_string(i));
     if (!name) keys.fail("id2label has no class " + std::to_string(i));
+    if (!name->is(Json::Kind::String))
+      keys.fail("id2label: class " + std::to_string(i) + ": expected a string, found " + name_of(name->kind()));
     names.push(name->string());
   }
   return names;
@@ -319,9 +321,9 @@ Json transformer_config(int64_t vocab, int64_t context, int64_t width, int64_t h
   return config.set("qkv_bias", true).set("out_bias", true).set("gelu", "tanh").set("readout", "all"), config;
 }
 
-std::vector<Rule> gpt2_rules(int64_t layers, bool tied, bool transposed) {
+std::vector<Rule> gpt2_rules(int64_t layers, bool tied, bool transposed, bool biases) {
   const Form form = transposed ? Form::TRANSPOSED : Form::SAME;
-  const bool may_lack = !transposed;  // nanoGPT can do without biases
+  const bool may_lack = !biases;
   const std::string h = "transformer.h.*.";
   std::vector<Rule> rules = {{"token_embedding.weight", {"transformer.wte.weight"}},
                              {"position_embedding.weight", {"transformer.wpe.weight"}}};

@@ -36,8 +36,8 @@ void check_fixed_gpt2(const std::string& model, const Json& config, const std::s
 // What is said where `key` leaves out a part of the numbers in training.
 std::string dropout_note(const std::string& key, double part);
 
-// The rules of GPT-2's tensors, as nanoGPT has them too, whose matrices are not transposed.
-std::vector<Rule> gpt2_rules(int64_t layers, bool tied, bool transposed);
+// The rules of GPT-2's tensors, as nanoGPT has them too, whose matrices are not transposed and which can do without biases.
+std::vector<Rule> gpt2_rules(int64_t layers, bool tied, bool transposed, bool biases = true);
 // The keys that all translations to a transformer share: causal, with learned positions, gain and shift, biases.
 Json transformer_config(int64_t vocab, int64_t context, int64_t width, int64_t hidden, int64_t layers, int64_t heads);
 

@@ -78,7 +78,8 @@ ForeignModel open_nano_gpt(const std::string& path) {
     const double number = part->kind == Pickle::Kind::INTEGER ? static_cast<double>(part->integer) : part->number;
     if (number != 0) t.notes.push_back(dropout_note("dropout", number));
   }
-  t.rules = gpt2_rules(layers, true, false);
+  const Pickle::Value* bias = pickle.find(*arguments, "bias");  // True where it is not said
+  t.rules = gpt2_rules(layers, true, false, !bias || bias->kind != Pickle::Kind::BOOLEAN || bias->integer != 0);
   foreign.weights = std::move(file);
   if (const std::string why = head_of_its_own(foreign); !why.empty())
     throw Error(path + ": tensor " + why + ": nanoGPT has one table for embedding and readout");
@@ -120,7 +121,11 @@ void check_all_used(const ForeignModel& foreign) {
 // Before memory is asked for: whether the file can have a model of these sizes at all.
 void check_sizes(const Json& config, const Weights& weights) {
   double there = 0;
-  for (const std::string& name : weights.names()) there += static_cast<double>(elements(*weights.shape(name)));
+  for (const std::string& name : weights.names()) {
+    double numbers = 1;  // of what is not read, as masks, the shape is not checked: it may be anything
+    for (const int64_t side : *weights.shape(name)) numbers *= static_cast<double>(side);
+    there += numbers;
+  }
   const auto size = [&](const char* key) { return config.find(key) ? config.at(key).number() : 0; };
   const double width = size("width"), inner = std::max(size("hidden"), size("expand") * width);
   const double places =

@@ -338,12 +338,6 @@ Batch RegularLanguage::batch(uint64_t seed, uint32_t stream, uint32_t step, int 
   return batch;
 }
 
-double RegularLanguage::accuracy(const Batch& batch, const std::vector<int32_t>& best) const {
-  int64_t right = 0;
-  for (size_t i = 0; i < best.size(); ++i) right += batch.targets[i] >= 0 && best[i] == batch.targets[i];
-  return static_cast<double>(right) / static_cast<double>(batch.counted);
-}
-
 // ---- The next symbol ------------------------------------------------------------------------------------------------
 
 std::vector<int> next_symbol_targets(const std::string& language, const SymbolString& string) {

@@ -73,7 +73,6 @@ class RegularLanguage final : public Task {
   int tokens_of(int length) const;
 
   Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const override;
-  double accuracy(const Batch& batch, const std::vector<int32_t>& best) const override;
 
   static char character(int32_t symbol) { return "01234+-*"[symbol]; }
 

@@ -27,8 +27,8 @@ std::vector<int32_t> token_numbers(const Json& json, const char* key, size_t tok
   for (size_t i = 0; list && i < list->items().size(); ++i) {
     const int64_t number = list->items()[i].integer();
     if (number < 0 || number >= static_cast<int64_t>(tokens))
-      throw Error(
-          text("\"%s\" has %lld, expected a token from 0 to %zu", key, static_cast<long long>(number), tokens - 1));
+      throw Error(text("\"%s\" has %lld, expected one of its %zu tokens, from 0 on", key,
+                       static_cast<long long>(number), tokens));
     numbers.push_back(static_cast<int32_t>(number));
   }
   return numbers;
