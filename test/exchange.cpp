@@ -693,6 +693,13 @@ void added_tokens(Test& test) {
   save_as_checkpoint(foreign, in, saved);
   save_as_hugging_face(saved, out, Precision::F32);
   test.equal("to Hugging Face and back", find_tokenizer(out)->to_json().text(), read->to_json().text());
+  Json pad = tokenizer_json(*trained), special = pad.at("added_tokens");
+  special.push(Json::object().set("id", 301).set("content", "[PAD]").set("special", true));
+  foreign.tokenizer = read_tokenizer_json(pad.set("added_tokens", special), "t");
+  const std::string padded = foreign.tokenizer->to_json().text();
+  save_as_checkpoint(foreign, in, saved);
+  save_as_hugging_face(saved, folder.file("padded"), Precision::F32);
+  test.equal("a special token that does not look so", find_tokenizer(folder.file("padded"))->to_json().text(), padded);
   foreign.tokenizer = train_byte_pairs({tell_stories(1, 1, 3000)}, 290);
   save_as_checkpoint(foreign, in, saved);
   test.equal("another tokenizer's file", message_of([&] { save_as_hugging_face(saved, out, Precision::F32); }),

@@ -13,6 +13,7 @@
 #include "exchange/llm_c.h"
 #include "exchange/torch_file.h"
 #include "tokenizers/byte_spelling.h"
+#include "tokenizers/gpt2_files.h"
 #include "train/text_checkpoint.h"
 
 namespace petroglyph {
@@ -69,7 +70,14 @@ Json vocabulary(const BytePairTokenizer& tokenizer, bool with_special) {
   return vocab;
 }
 
-// tokenizer.json, which alone can say that tokens are cut out of a text.
+// Whether two files say it all: no token is cut out of a text, and of those that are special the spelling shows it.
+bool is_simple(const BytePairTokenizer& tokenizer) {
+  for (int32_t i = 0; i < tokenizer.vocab(); ++i)
+    if (tokenizer.is_special(i) && !looks_special(tokenizer.bytes(i))) return false;
+  return tokenizer.added().empty();
+}
+
+// tokenizer.json, which alone can say the rest.
 Files one_file(const BytePairTokenizer& tokenizer) {
   Json added = Json::array(), model = Json::object(), level = Json::object();
   const std::vector<int32_t>& cut_out = tokenizer.added();
@@ -97,7 +105,7 @@ Files vocab_and_merges(const BytePairTokenizer& tokenizer) {
 
 // With what tells transformers whose they are.
 Files tokenizer_files(const BytePairTokenizer& tokenizer) {
-  const bool simple = tokenizer.added().empty();
+  const bool simple = is_simple(tokenizer);
   Files files = simple ? vocab_and_merges(tokenizer) : one_file(tokenizer);
   Json config = Json::object();
   config.set("tokenizer_class", simple ? "GPT2Tokenizer" : "PreTrainedTokenizerFast").set("add_prefix_space", false);

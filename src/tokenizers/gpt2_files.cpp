@@ -51,11 +51,6 @@ std::vector<std::string> read_merges(const std::string& path) {
   return merges;
 }
 
-// As <|endoftext|>, <s>; and what OPT fills up a round number with. <=> looks so too, but merges make it.
-bool looks_special(std::string_view token) {
-  return (token.size() > 2 && token.front() == '<' && token.back() == '>') || token.substr(0, 10) == "madeupword";
-}
-
 constexpr const char* END_OF_WORD = "</w>";
 
 bool ends_a_word(const std::string& token) {
@@ -63,6 +58,10 @@ bool ends_a_word(const std::string& token) {
 }
 
 }  // namespace
+
+bool looks_special(std::string_view token) {
+  return (token.size() > 2 && token.front() == '<' && token.back() == '>') || token.substr(0, 10) == "madeupword";
+}
 
 std::unique_ptr<BytePairTokenizer> read_gpt2_files(const std::string& folder) {
   const std::string encoder = path_of(folder, "encoder.json", "vocab.json");
