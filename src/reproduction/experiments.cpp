@@ -4,6 +4,8 @@
 #include <iomanip>
 #include <sstream>
 
+#include "base/text.h"
+
 namespace petroglyph {
 
 const char* const COPYING_PAPER = "An All-MLP Sequence Modeling Architecture That Excels at Copying";
