@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <thread>
 
 #include "base/text.h"
@@ -271,13 +272,28 @@ void other_input(Test& test, const ModelCase& row) {
   test.throws("is refused", row.model + ": " + expected, [&] { model->forward({nullptr, 1, row.length}); });
 }
 
-// Where a model has no place for a token it would read beyond its tables.
+// Sizes of which each is allowed, and whose product is more than an int.
+void large_products(Test& test) {
+  const auto ops = make_cpu(1);
+  const auto refused = [&](const std::string& of, const std::map<std::string, int>& sizes, const std::string& words) {
+    for (const ModelCase& row : model_cases()) {
+      if (row.model != of) continue;
+      Json config = Json::parse(row.config, row.name);
+      for (const auto& [key, size] : sizes) config.set(key, size);
+      test.throws(row.name, words, [&] { make_model(row.model, config, *ops); });
+    }
+  };
+  refused("regular_gpt", {{"width", 1 << 16}, {"heads", 1 << 16}, {"chunk", 1 << 16}}, "heads 65536 times chunk 65536");
+  refused("mamba", {{"width", 1 << 16}, {"expand", 64}, {"conv", 1 << 10}}, "4194304 channels, times conv 1024");
+}
+
 // Whether the model reads no more than a few tokens.
 bool has_longest(const ModelCase& row) {
   const auto ops = make_cpu(1);
   return row.patch_size == 0 && make_model(row.model, Json::parse(row.config, row.name), *ops)->longest() <= 1 << 12;
 }
 
+// Where a model has no place for a token it would read beyond its tables.
 void longer_than_it_reads(Test& test, const ModelCase& row) {
   const auto ops = make_cpu(1);
   const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops);
@@ -353,6 +369,7 @@ int main(int argc, char** argv) {
       test.run(text("held weights, %d rows, threads %d", N, threads), [&](Test& t) { held_weights(t, N, threads); });
   test.run("largest of zeros", largest_of_zeros);
   test.run("argmax", lowest_of_the_largest);
+  test.run("large products", large_products);
   test.run("resumed", resumed);
   for (const ModelCase& row : model_cases()) {
     test.run("alone " + row.name, [&](Test& t) { alone(t, row); });

@@ -16,8 +16,9 @@ namespace petroglyph {
 
 int inspect_counts(const std::vector<std::string>& words) {
   TextSource source;
-  constexpr int DEEP = 7, SHALLOW = 4;        // tokens that the largest table knows, of a
-  constexpr int64_t LARGE_TEXT = 30'000'000;  // where seven would take gigabytes
+  // Tokens that the largest table knows: of a text of more than so many, seven would take gigabytes.
+  constexpr int DEEP = 7, SHALLOW = 4;
+  constexpr int64_t LARGE_TEXT = 30'000'000;
   int last = DEEP;
   int64_t tokens = 0;
   Options options("inspect counts",
