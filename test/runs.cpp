@@ -58,8 +58,8 @@ class RunsTest {
   // A study's parent is killed; its runs save and end, and the next process waits for them.
   void killed_parent() {
     const Shell shell(program("scaling"));
-    const std::string study =
-        " --budgets 2e7 --widths 4,8,16 --models mlp_lm --context 4 --embedding 4 --heads 1 "
+    const std::string study =  // long enough for a signal to come between its first checkpoint and its end
+        " --budgets 2e8 --widths 4,8,16 --models mlp_lm --context 4 --embedding 4 --heads 1 "
         "--batch 8 --eval-samples 8 --data text --threads 1 --save-every 20 --processes 2 ";
     std::string text;
     for (int i = 0; i < 400; ++i) text += "abc"[i * i % 3], text += i % 7 ? ' ' : '\n';
