@@ -453,6 +453,9 @@ void bad_calls(Test& test) {
               ": kernel write_at on 2×1×1 blocks of 1025×1×1 threads with 0 bytes of shared memory failed: ", [&] {
                 LAUNCH(write_at, 2, 1025, 0, nullptr, data, 0);
               });
+  test.equal("as many blocks as a grid has", grid_blocks(0x7fffffff), 0x7fffffffu);
+  test.throws("more blocks than a cast keeps", "and this needs 4294967297: a smaller --batch",
+              [&] { grid_blocks((int64_t{1} << 32) + 1); });
   test.throws("no blocks", "invalid shape", [&] { LAUNCH(write_at, 0, 1, 0, nullptr, data, 0); });
   test.throws("too much shared memory", "invalid argument",
               [&] { LAUNCH(write_at, 1, 1, 228 << 10, nullptr, data, 0); });

@@ -29,7 +29,7 @@ using product::Tiling;
 namespace {
 
 // From one row of the scratch to the next: copied in pieces of 16 bytes.
-HOST_DEVICE int64_t row_step(int columns) { return (columns + 3) / 4 * 4; }
+HOST_DEVICE int64_t row_step(int64_t columns) { return (columns + 3) / 4 * 4; }
 
 // How the rows of a unit (a sample and a head) lie in an array: those of its queries as in q or as in y, those of its
 // keys, of the distances for all samples or for each.
@@ -109,7 +109,7 @@ struct Score {
     const float* own_bias = bias ? bias + static_cast<int64_t>(position) * heads + row.unit % heads : nullptr;
     return [=, scale = scale](float dot, int key) {
       if (other) dot += other[-key];
-      return own_bias ? numerics::fma(dot, scale, LOG2_E * own_bias[-key * heads]) : dot * scale;
+      return own_bias ? numerics::fma(dot, scale, LOG2_E * own_bias[-static_cast<int64_t>(key) * heads]) : dot * scale;
     };
   }
 };
@@ -430,8 +430,8 @@ void Gpu::attention_backward(const AttentionGradient& out, const real* dy, const
     weigh({out.dq, Layout::QUERIES}, ds, keys_of(in.k), factor, nullptr, g, stream_);
     gather({out.dk, Layout::KEYS}, ds, queries_of(in.q), factor, g, stream_);
     if (out.dbias)
-      LAUNCH(sum_distances, static_cast<unsigned>(g.units * blocks_for(shape.keys, THREADS)), THREADS, 0, stream_,
-             out.partial, ds, g);
+      LAUNCH(sum_distances, grid_blocks(g.units * blocks_for(shape.keys, THREADS)), THREADS, 0, stream_, out.partial,
+             ds, g);
     if (!in.positions) return;
     LAUNCH_ROWS(place_by_distance, rows, stream_, memory.by_distance, ds, g);
     weigh({out.dq_position, Layout::QUERIES}, memory.by_distance, {in.positions, Layout::POSITIONS}, factor, nullptr, g,

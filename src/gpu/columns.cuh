@@ -47,8 +47,8 @@ inline int64_t chunks_of(int64_t rows) { return (rows + CHUNK - 1) / CHUNK; }
 template <class Add>
 void sum(float* total, float* sums, const Add& term, int64_t rows, int columns, cudaStream_t stream) {
   const int64_t chunks = chunks_of(rows);
-  LAUNCH(sum_chunks<Add>, static_cast<unsigned>(chunks * blocks_for(columns, THREADS)), THREADS, 0, stream, sums, term,
-         rows, columns);
+  LAUNCH(sum_chunks<Add>, grid_blocks(chunks * blocks_for(columns, THREADS)), THREADS, 0, stream, sums, term, rows,
+         columns);
   columns::add(total, sums, chunks, columns, stream);
 }
 

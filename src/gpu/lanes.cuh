@@ -83,9 +83,7 @@ constexpr int ROW_WARPS = 8;
 
 __device__ inline int64_t row_of_warp() { return static_cast<int64_t>(blockIdx.x) * ROW_WARPS + warp_index(); }
 
-inline unsigned blocks_for(int64_t n, int64_t per_block) {
-  return static_cast<unsigned>((n + per_block - 1) / per_block);
-}
+inline unsigned blocks_for(int64_t n, int64_t per_block) { return grid_blocks((n + per_block - 1) / per_block); }
 
 #define LAUNCH_ROWS(kernel, rows, stream, ...)                                                                    \
   LAUNCH(kernel, petroglyph::blocks_for(rows, petroglyph::ROW_WARPS), petroglyph::ROW_WARPS* petroglyph::WARP, 0, \

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -45,6 +46,15 @@ inline void check_cuda(cudaError_t status, const std::string& call, const char* 
   // The runtime also remembers the error for its next caller, who would be blamed for it.
   (void)cudaGetLastError();
   throw Error(std::string(file) + ":" + std::to_string(line) + ": " + call + " failed: " + cudaGetErrorString(status));
+}
+
+// So many blocks, as a grid wants them. More than it has would become few by a cast, which nobody would notice.
+inline unsigned grid_blocks(int64_t blocks) {
+  constexpr int64_t MOST = 0x7fffffff;
+  if (blocks > MOST)
+    throw Error("a GPU runs " + std::to_string(MOST) + " blocks of a kernel at most, and this needs " +
+                std::to_string(blocks) + ": a smaller --batch needs fewer");
+  return static_cast<unsigned>(blocks);
 }
 
 struct LaunchPlace {

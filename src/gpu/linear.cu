@@ -287,9 +287,9 @@ void scatter(Table table, float* scratch, const Scatter& plan, const float* dx, 
   const SortedChunks sorted(reinterpret_cast<int32_t*>(scratch + plan.sums_size), plan.at_once);
   for (int64_t row = 0; row < rows; row += plan.at_once * CHUNK) {
     const int64_t some = std::min(plan.at_once * CHUNK, rows - row), chunks = chunks_of(some);
-    LAUNCH(sort_chunk, static_cast<unsigned>(chunks), CHUNK, 0, stream, sorted, tokens, row, some);
-    LAUNCH(sum_tokens, static_cast<unsigned>(chunks * blocks_for(D, SLOT_COLUMNS)), SLOT_WARPS * WARP, 0, stream,
-           scratch, dx + row * D, sorted, D);
+    LAUNCH(sort_chunk, grid_blocks(chunks), CHUNK, 0, stream, sorted, tokens, row, some);
+    LAUNCH(sum_tokens, grid_blocks(chunks * blocks_for(D, SLOT_COLUMNS)), SLOT_WARPS * WARP, 0, stream, scratch,
+           dx + row * D, sorted, D);
     LAUNCH_ROWS(add_tokens, V, stream, table, scratch, sorted, static_cast<int>(chunks), D, V);
   }
 }

@@ -277,7 +277,7 @@ Matrices<Real> numbers(Real* x, const LinearAttentionShape& s) {
 
 Write pairs_of(float* pairs, const LinearAttentionShape& s) {
   const int64_t size = CHUNK_LENGTH * CHUNK_LENGTH;
-  return {pairs, s.heads * s.chunks() * size, s.chunks() * size, size, CHUNK_LENGTH};
+  return {pairs, int64_t{1} * s.heads * s.chunks() * size, s.chunks() * size, size, CHUNK_LENGTH};
 }
 int64_t pairs_size(const LinearAttentionShape& s) {
   return int64_t{1} * s.batch * s.heads * s.chunks() * CHUNK_LENGTH * CHUNK_LENGTH;
@@ -287,7 +287,7 @@ int64_t pairs_size(const LinearAttentionShape& s) {
 template <class Real>
 Matrices<Real> states_of(Real* states, int count, int zero, const LinearAttentionShape& s) {
   const int64_t size = s.state_size(), step = s.causal ? size : 0;
-  return {states - zero * step, s.heads * count * size, count * size, step, s.head_width};
+  return {states - zero * step, int64_t{1} * s.heads * count * size, count * size, step, s.head_width};
 }
 
 }  // namespace

@@ -28,8 +28,8 @@ struct Scan {
         before(s.before),
         causal(s.causal) {}
   __host__ __device__ int strips() const { return (hidden + THREADS - 1) / THREADS; }
-  unsigned blocks() const { return static_cast<unsigned>(static_cast<int64_t>(batch) * chunks * strips()); }
-  unsigned blocks_of_samples() const { return static_cast<unsigned>(static_cast<int64_t>(batch) * strips()); }
+  unsigned blocks() const { return grid_blocks(static_cast<int64_t>(batch) * chunks * strips()); }
+  unsigned blocks_of_samples() const { return grid_blocks(static_cast<int64_t>(batch) * strips()); }
   __device__ int visible(int j) const { return causal ? before + j + 1 : positions; }
 };
 
@@ -101,7 +101,7 @@ __global__ void sum_chunks(float* sums, const float* p, Scan s) {
 // sums: from each chunk's own to that of all up to it
 __global__ void add_chunks_of_sums(float* sums, Scan s) {
   const int c = channel_of_thread(s);
-  const int64_t first = blockIdx.x / s.strips() * s.chunks;
+  const int64_t first = static_cast<int64_t>(blockIdx.x / s.strips()) * s.chunks;
   if (c >= s.hidden) return;
   Sum total = load(sums, first, c, s.hidden);
   for (int k = 1; k < s.chunks; ++k) {
@@ -244,8 +244,8 @@ void Gpu::linear_relation(real* z, real* shift, real* sums, real* state, const r
   const bool only_chunk = s.causal && s.chunks == 1;
   if (!only_chunk) LAUNCH(sum_chunks, s.blocks(), THREADS, 0, stream_, sums, p, s);
   if (s.chunks > 1) LAUNCH(add_chunks_of_sums, s.blocks_of_samples(), THREADS, 0, stream_, sums, s);
-  LAUNCH(relate_chunk, static_cast<unsigned>(s.batch * s.chunks), threads, 0, stream_, z, shift, sums, p, q, s,
-         only_chunk);
+  LAUNCH(relate_chunk, grid_blocks(static_cast<int64_t>(s.batch) * s.chunks), threads, 0, stream_, z, shift, sums, p, q,
+         s, only_chunk);
 }
 
 // ---- Backward -----------------------------------------------------------------------------------------------------
@@ -301,7 +301,7 @@ __global__ void chunk_backward(Arrays a, Scan s) {
 // later: from what each chunk adds to what the later ones pass to it
 __global__ void pass_back(float* later, const float* sums, Scan s) {
   const int c = channel_of_thread(s);
-  const int64_t first = blockIdx.x / s.strips() * s.chunks;
+  const int64_t first = static_cast<int64_t>(blockIdx.x / s.strips()) * s.chunks;
   if (c >= s.hidden) return;
   float passed = 0;
   for (int k = s.chunks - 1; k >= 0; --k) {

@@ -237,7 +237,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE) multiply(Problem prob
 
 template <class Problem>
 void run_chunk(const Problem& problem, int64_t chunk, cudaStream_t stream) {
-  LAUNCH(multiply<Problem>, static_cast<unsigned>(problem.blocks()), THREADS, 0, stream, problem, chunk);
+  LAUNCH(multiply<Problem>, grid_blocks(problem.blocks()), THREADS, 0, stream, problem, chunk);
 }
 
 // A launch for each chunk puts them in order. A loop in the kernel would keep its addresses in registers, of which the

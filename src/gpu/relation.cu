@@ -171,8 +171,8 @@ void Gpu::relation_shift(real* shift, const real* p, const real* q, const Relati
   const Pairs s(shape);
   const int64_t rows = static_cast<int64_t>(s.batch) * s.queries;
   real* largest = scratch(rows * s.hidden);
-  LAUNCH(largest_keys, blocks_for(s.hidden, SHIFT_THREADS) * static_cast<unsigned>(s.batch), SHIFT_THREADS, 0, stream_,
-         largest, p, s);
+  LAUNCH(largest_keys, grid_blocks(int64_t{1} * blocks_for(s.hidden, SHIFT_THREADS) * s.batch), SHIFT_THREADS, 0,
+         stream_, largest, p, s);
   LAUNCH_ROWS(largest_sums, rows, stream_, shift, largest, q, rows, s.hidden);
 }
 

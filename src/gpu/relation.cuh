@@ -243,8 +243,8 @@ void run_sweep(const SweepArguments& arguments, cudaStream_t stream) {
   const int tiles = static_cast<int>(blocks_for(SWEEP == Sweep::KEY_GRADIENT ? s.keys : s.queries, OWN));
   const int strips = static_cast<int>(blocks_for(s.width, SWEEP_THREADS * CHANNELS));
   const unsigned threads = blocks_for(s.width, strips * CHANNELS * WARP) * WARP;
-  LAUNCH((sweep_pairs<Psi, SWEEP, CHANNELS>), static_cast<unsigned>(s.count() * tiles * strips), threads, 0, stream,
-         arguments, tiles, strips);
+  LAUNCH((sweep_pairs<Psi, SWEEP, CHANNELS>), grid_blocks(s.count() * tiles * strips), threads, 0, stream, arguments,
+         tiles, strips);
 }
 
 // relation_sweeps.cu

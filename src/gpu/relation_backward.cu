@@ -199,8 +199,8 @@ template <int GROUPS>
 void run_lanes(const SweepArguments& arguments, float* weight, cudaStream_t stream) {
   constexpr int QUERIES = GROUPS <= 6 ? 4 : 2;  // what the registers hold
   const int tiles = static_cast<int>(blocks_for(arguments.pairs.queries, LANE_WARPS * QUERIES));
-  LAUNCH((sweep_lanes<GROUPS, QUERIES>), static_cast<unsigned>(arguments.pairs.count() * tiles), LANE_WARPS * WARP, 0,
-         stream, arguments, weight, tiles);
+  LAUNCH((sweep_lanes<GROUPS, QUERIES>), grid_blocks(arguments.pairs.count() * tiles), LANE_WARPS * WARP, 0, stream,
+         arguments, weight, tiles);
 }
 
 constexpr int LANE_WIDTH = 12 * WARP;  // the widest head
@@ -273,8 +273,8 @@ __global__ void __launch_bounds__(WEIGHT_WARPS* WARP) weigh_pairs(SweepArguments
 template <class Psi>
 void run_weights(const SweepArguments& arguments, float* weight, cudaStream_t stream) {
   const int tiles = static_cast<int>(blocks_for(arguments.pairs.queries, WEIGHT_WARPS * WEIGHT_TILE));
-  LAUNCH(weigh_pairs<Psi>, static_cast<unsigned>(arguments.pairs.count() * tiles), WEIGHT_WARPS * WARP, 0, stream,
-         arguments, weight, tiles);
+  LAUNCH(weigh_pairs<Psi>, grid_blocks(arguments.pairs.count() * tiles), WEIGHT_WARPS * WARP, 0, stream, arguments,
+         weight, tiles);
 }
 
 // ---- Through the inner norm -----------------------------------------------------------------------------------------
@@ -366,8 +366,8 @@ void through_norm(float* dx, const float* x, const float* other, const float* we
                   cudaStream_t stream) {
   float *totals = scratch, *mixed = scratch + (s.count() * s.keys + 3) / 4 * 4;
   if (KEYS)
-    LAUNCH(total_keys, static_cast<unsigned>(s.count() * blocks_for(s.keys, TOTAL_THREADS)), TOTAL_THREADS, 0, stream,
-           totals, weight, s);
+    LAUNCH(total_keys, grid_blocks(s.count() * blocks_for(s.keys, TOTAL_THREADS)), TOTAL_THREADS, 0, stream, totals,
+           weight, s);
   else
     LAUNCH(total_queries, blocks_for(s.count() * blocks_for(s.queries, WARP), TOTAL_THREADS / WARP), TOTAL_THREADS, 0,
            stream, totals, weight, s);

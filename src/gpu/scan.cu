@@ -308,9 +308,7 @@ __global__ void add_groups(float* dB, float* dC, const float* sums, ScanShape sh
   (s < S ? dB + s : dC + s - S)[n * shape.row] = total;
 }
 
-unsigned warps(const ScanShape& shape) {
-  return static_cast<unsigned>(shape.batch) * static_cast<unsigned>(shape.groups());
-}
+unsigned warps(const ScanShape& shape) { return grid_blocks(int64_t{1} * shape.batch * shape.groups()); }
 
 }  // namespace
 

@@ -120,9 +120,9 @@ class SoftmaxAttention {
 void SoftmaxAttention::prepare(const Piece& p) {
   const int T = p.capacity, heads = config_.heads;
   if (xl() && T > longest_) {
-    longest_ = T;
     waves_.resize(ops_, {distances(T), config_.width});
     waves_.upload(sinusoids(config_.causal ? 0 : 1 - T, static_cast<int>(distances(T)), config_.width));
+    longest_ = T;
   }
   if (!biased()) return;
   const bool longer = bias_.size() < static_cast<int64_t>(T) * heads;
