@@ -14,22 +14,50 @@ namespace {
 constexpr size_t FEW_POINTS = 200;    // so many are drawn as they are
 constexpr size_t AVERAGE_SHARE = 50;  // an average is over this part of all points
 
+// Sums of any neighbours among many values, each in a few steps and without a difference of large numbers: of two, of four, of
+// eight that stand side by side, and so on. What is not finite counts as nothing.
+class RangeSums {
+ public:
+  struct Sum {
+    double sum = 0, count = 0;
+    void add(const Sum& other) { sum += other.sum, count += other.count; }
+  };
+
+  explicit RangeSums(const std::vector<double>& values) : levels_(1) {
+    for (const double value : values) levels_[0].push_back(std::isfinite(value) ? Sum{value, 1} : Sum{});
+    while (levels_.back().size() > 1) {
+      std::vector<Sum> pairs((levels_.back().size() + 1) / 2);
+      for (size_t i = 0; i < levels_.back().size(); ++i) pairs[i / 2].add(levels_.back()[i]);
+      levels_.push_back(std::move(pairs));
+    }
+  }
+
+  // Of the values begin … end - 1.
+  Sum of(size_t begin, size_t end) const {
+    Sum sum;
+    for (size_t level = 0; begin < end; ++level, begin /= 2, end /= 2) {
+      if (begin % 2 == 1) sum.add(levels_[level][begin++]);
+      if (end % 2 == 1) sum.add(levels_[level][--end]);
+    }
+    return sum;
+  }
+
+ private:
+  std::vector<std::vector<Sum>> levels_;
+};
+
 // Each value's mean with as many before it as after it, fewer near the beginning, where curves fall steeply, and at the end
 // with those before it; a gap keeps to itself.
 std::vector<double> moving_average(const std::vector<double>& values) {
   if (values.size() < FEW_POINTS) return values;
   const size_t half = values.size() / (2 * AVERAGE_SHARE);
+  const RangeSums sums(values);
   std::vector<double> average = values;
   for (size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) continue;
     const size_t reach = std::min(half, i);
-    double sum = 0, count = 0;
-    for (size_t k = i - reach; k <= std::min(i + reach, values.size() - 1); ++k) {
-      if (!std::isfinite(values[k])) continue;
-      sum += values[k];
-      ++count;
-    }
-    average[i] = sum / count;
+    const RangeSums::Sum near = sums.of(i - reach, std::min(i + reach + 1, values.size()));
+    average[i] = near.sum / near.count;
   }
   return average;
 }
