@@ -400,6 +400,8 @@ void any_model(Test& test) {
 void looks(Test& test) {
   const real third = real(1) / 3;
   const std::vector<real> map = {1, 0, 0, 0.5, 0.5, 0, third, third, third, 1, 0, 0, 0.25, 0.75, 0, 0.5, 0, 0.5};
+  test.check("alike: two positions, and three",
+             alike_weight(2) == 0.5 && std::abs(alike_weight(3) - (1.0 / 2 + 1.0 / 3) / 2) < 1e-12);
   const Look look = look_of(map, 2, 3);
   const double skewed = 2 - 0.75 * std::log2(3.0);  // of (1/4, 3/4), in bits: of one bit at most
   test.check("the weight on the new input", std::abs(look.own - (0.5 + 1.0 / 3 + 0.75 + 0.5) / 4) < 1e-6);
@@ -694,6 +696,14 @@ void token_counts(Test& test) {
   for (size_t k = 0; k < 4; ++k)
     test.check("after " + std::to_string(k),
                std::abs(counted.loss.at(k) - loss_by_definition(training, asked, V, k)) < 1e-12);
+  for (const int64_t T : {1, 2, 7})
+    for (size_t k = 0; k < 4; ++k) {
+      double sum = 0;
+      for (int64_t t = 1; t <= T; ++t)
+        sum += loss_by_definition(training, asked, V, std::min(k, static_cast<size_t>(t)));
+      test.check(text("after %zu, in windows of %d", k, static_cast<int>(T)),
+                 std::abs(loss_in_windows(counted, k, T) - sum / static_cast<double>(T)) < 1e-12);
+    }
   test.equal("after none there is one row", counted.contexts[0], 1);
   test.equal("after one, each that is there", counted.contexts[1], V - 1);
   const Symbols again(std::vector<int32_t>{0, 1, 0, 1, 0, 1, 0, 1});

@@ -1374,6 +1374,12 @@ class OtherPrograms {
                      "echo status $?; ls runs");
     test_.check("interrupted, it leaves its name", stopped.says("status 130") && !stopped.says("stopped\n"),
                 stopped.output);
+    const Outcome heard = shell.script(
+        "'" + folder_ +
+        "/inspect' positions --name tries --steps 0 --trials 1000000 --threads 1 & child=$!; "
+        "until [ -d runs/tries ]; do sleep 0.01; done; kill -INT $child; wait $child; echo status $?; ls runs");
+    test_.check("while it tries, too, and says so",
+                heard.says("status 130") && heard.says("nothing was saved") && !heard.says("tries\n"), heard.output);
     const std::string positions = read_bytes(shell.file("runs/p/positions.csv"));
     const auto numbers_of = [&](const std::string& row, const char* weights) {  // moved, last, later, perplexity
       const size_t at = positions.find("\n" + row + ",none,parallel," + weights + ",");
@@ -1395,7 +1401,9 @@ class OtherPrograms {
     expect(shell, "lemma 1", "lemma1 --n 3 --trials 50", 0, "50 of 50 random products right");
     expect(shell, "lemma 1 of nothing", "lemma1 --n 0", 2, "--n 0: expected a whole number from 1 to 24");
     write_bytes(shell.file("ab"), "abababababababababab");
-    expect(shell, "counts", "counts --data ab --val ab --last 1", 0, "the last 1 tokens: perplexity 1.");
+    expect(shell, "counts", "counts --data ab --val ab --last 1", 0, "the last 1 token: perplexity 1.");
+    expect(shell, "counts in windows", "counts --data ab --val ab --last 1 --context 3", 0,
+           "the last 0 tokens: perplexity 2.20, in windows of 3 2.20, 1.135 bits");
     expect(shell, "of none", "counts --data ab --val ab --last 1", 0,  // (10 + 2/128) / 22
            "the last 0 tokens: perplexity 2.20, 1.135 bits a token, 1 row of 0\n");
     expect(shell, "of no text", "counts --data nowhere", 1, "nowhere");
@@ -1404,6 +1412,30 @@ class OtherPrograms {
     expect(shell, "a format of no file", "counts --format text", 2, "--format text: does nothing without --data");
     expect(shell, "more than can be told apart", "counts --data ab --last 9", 2,
            "--last 9: expected at most 7 with 128 tokens");
+  }
+
+  // runs/t is a Transformer of one layer that learned from windows of 8, runs/m Mamba.
+  void attention(const Shell& shell, const std::string& language) {
+    shell.script("'" + folder_ + "/train_text' --quiet --name l --steps 1 --model linear_transformer" + TEXT + "; '" +
+                 folder_ + "/train_text' --quiet --name u --steps 1 --model linear_transformer --feature-map identity" +
+                 TEXT);
+    expect(shell, "where layers look", "attention runs/t runs/l --windows 3 --out looks", 0, "weight on the new token");
+    const std::vector<std::string> lines = split(read_bytes(shell.file("looks/attention.csv")), '\n');
+    test_.equal("a line a layer", lines.size(), size_t{4});  // the last is empty
+    for (size_t i = 1; i + 1 < lines.size(); ++i) {
+      const std::vector<std::string> cells = split(lines[i], ',');
+      const double own = std::atof(cells.at(3).c_str()), entropy = std::atof(cells.at(4).c_str());
+      test_.check("shares: " + lines[i], own > 0 && own < 1 && entropy > 0 && entropy <= 1);
+    }
+    expect(shell, "over another file", "attention runs/t --out looks", 1, "looks/attention.csv: this file exists");
+    expect(shell, "one place to look", "attention runs/t --length 1", 2, "--length 1: expected 2 at least");
+    expect(shell, "more than it has positions for", "attention runs/l --length 9", 2,
+           "--length 9: runs/l/model.safetensors reads 8 tokens at most");
+    expect(shell, "weights that are no shares", "attention runs/u", 1, "add up to nothing in particular");
+    expect(shell, "a model that does not attend", "attention runs/t runs/m", 1, "a mamba has no attention maps");
+    expect(shell, "a model of a language", "attention " + language, 1, "a checkpoint of train_regular, expected one");
+    expect(shell, "no such text", "attention runs/t --text nowhere", 1, "nowhere");
+    expect(shell, "attention of nothing", "attention", 2, "./train_text makes one");
   }
 
   void inspect_checkpoints() {
@@ -1439,6 +1471,7 @@ class OtherPrograms {
     expect(shell, "a text of one's own", "receptive-field runs/t --text nowhere", 1, "nowhere");
     expect(shell, "a text for a language", "receptive-field " + r + " --text nowhere", 2,
            "--text nowhere: this model was trained on a regular language");
+    attention(shell, a);
     expect(shell, "a map of a text", "heatmap runs/t --prompt 'a b' --layers 1", 0, "saved runs/t/heatmap.svg");
     const std::string map = read_bytes(shell.file("runs/t/heatmap.svg"));
     test_.check("its tokens, and what is said",

@@ -375,6 +375,15 @@ void running(Test& test, const std::string& programs) {
               [&] { conductor.run(TINY, scale); });
   write_bytes("text.txt", "One text.\n");
   test.equal("and is as before", conductor.run(TINY, scale), 0);
+  for (DoneCommand& command : begun.commands) command.line += " --lr 5";
+  for (const DoneCommand& command : begun.commands)
+    std::filesystem::remove_all(part_folder("runs/reproduce-data-tiny", command.part));
+  write_record("runs/reproduce-data-tiny", begun);
+  test.equal("what left nothing is no run that goes on", conductor.run(TINY, scale), 0);
+  std::filesystem::remove("text.txt");
+  test.throws("whose file is gone", "runs/reproduce-data-tiny: the text that it was begun with: text.txt",
+              [&] { begun_record("runs/reproduce-data-tiny", TINY.plan(scale)); });
+  write_bytes("text.txt", "One text.\n");
 
   half.commands[0].line += " --lr 5";
   write_record("runs/reproduce-quick-tiny", half);
@@ -531,7 +540,7 @@ std::vector<Judged> judged_by_one_run() {
        "whether it has learned enough was not measured: three ? is not below a yardstick 2. one 1.0 < two 2.0"},
       {{"a tie", {{loss("one"), loss("one")}}}, "not confirmed", "one 1.0 is the same as one 1.0"},
       {{"rows of which some lack", {{{"", {}, 0.5}, rows("one")}}},
-       "not confirmed",
+       "not decided",
        "0.5 < one 100.0, one seed; 1 not of all seeds"},
       {{"a number that is not passed", {{{"", {}, 1}, loss("one")}}},
        "contradicted at reduced scale",
@@ -551,7 +560,7 @@ std::vector<Judged> judged_by_seeds() {
            "contradicted at reduced scale",
            "three by 1 of 2 seeds only is not below one 30 (20 to 40)"},
           {{"two of three seeds", {{more_steps("one"), more_steps("three")}}},
-           "not confirmed",
+           "not decided",
            "one 30 (20 to 40), 2 of 3 seeds < three by 1 of 2 seeds only, 3 planned; 1 not of all seeds"},
           {{"alike: means of seeds", {{shares("one"), shares("two"), 1.3, 1, ALIKE}}},
            "confirmed at reduced scale",
@@ -591,7 +600,7 @@ std::vector<Judged> judged_by_seeds() {
            "not confirmed",
            "44 < both 48 (45 to 50); 46 is below both 48 (45 to 50) with some seeds only"},
           {{"a sum that lacks a seed", {{{"", {}, 20}, sum("five")}}},
-           "not confirmed",
+           "not decided",
            "20 < both 30, one seed; 1 not of all seeds"},
           {{"below one run", {{shares("three"), a_run}}},
            "not confirmed",

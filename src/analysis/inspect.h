@@ -6,6 +6,7 @@
 
 namespace petroglyph {
 
+int inspect_attention(const std::vector<std::string>& words);
 int inspect_clusters(const std::vector<std::string>& words);
 int inspect_counts(const std::vector<std::string>& words);
 int inspect_heatmap(const std::vector<std::string>& words);

@@ -14,13 +14,42 @@
 
 namespace petroglyph {
 
+namespace {
+
+std::string last_tokens(size_t k) { return text("the last %zu token%s", k, k == 1 ? "" : "s"); }
+
+void print_best(const std::string& name, const std::vector<double>& loss) {
+  const auto best = std::min_element(loss.begin(), loss.end());
+  std::printf("%s: %s, perplexity %.2f\n", name.c_str(), last_tokens(static_cast<size_t>(best - loss.begin())).c_str(),
+              std::exp(*best));
+}
+
+// A line a table, and the best of them; of windows of `context` tokens, too, where that is not 0.
+void print_tables(const CountedTokens& counted, int64_t context) {
+  const std::string windows = context > 0 ? "in windows of " + with_commas(context) : "";
+  std::vector<double> in_windows;
+  for (size_t k = 0; k < counted.loss.size(); ++k) {
+    std::printf("%s: perplexity %.2f, ", last_tokens(k).c_str(), std::exp(counted.loss[k]));
+    if (context > 0) {
+      in_windows.push_back(loss_in_windows(counted, k, context));
+      std::printf("%s %.2f, ", windows.c_str(), std::exp(in_windows[k]));
+    }
+    std::printf("%.3f bits a token, %s row%s of %zu\n", counted.loss[k] / std::log(2.0),
+                with_commas(counted.contexts[k]).c_str(), counted.contexts[k] == 1 ? "" : "s", k);
+  }
+  print_best("the best of them", counted.loss);
+  if (context > 0) print_best("the best " + windows, in_windows);
+}
+
+}  // namespace
+
 int inspect_counts(const std::vector<std::string>& words) {
   TextSource source;
   // Tokens that the largest table knows: of a text of more than so many, seven would take gigabytes.
   constexpr int DEEP = 7, SHALLOW = 4;
   constexpr int64_t LARGE_TEXT = 30'000'000;
   int last = DEEP;
-  int64_t tokens = 0;
+  int64_t tokens = 0, context = 0;
   Options options("inspect counts",
                   "Says what a model would get on a text that knows only how often which token follows the last few: "
                   "tables that are counted in the training text (Witten and Bell), and asked of the validation text. A "
@@ -33,6 +62,9 @@ int inspect_counts(const std::vector<std::string>& words) {
   options.add("most", &tokens, int64_t{0}, std::numeric_limits<int64_t>::max(),
               "of the training text only the first so many tokens are counted, 0 for all: tables of a large vocabulary "
               "or of a long text take much memory");
+  options.add("context", &context, int64_t{0}, int64_t{1} << 30,
+              "also what a table gets that is asked in windows of so many tokens, as models are while they train: what "
+              "follows the first of a window follows one token, not many; 0: this is left out");
   options.parse(words);
   source.check(options);
   OpenText text = open_text_source(source, STORY_BYTES);
@@ -48,14 +80,9 @@ int inspect_counts(const std::vector<std::string>& words) {
   Progress progress(0, text.training->size() + text.validation->size(), after_a_while(false, "token"));
   const CountedTokens counted = count_tokens(*text.training, *text.validation, vocab, last, &progress);
   progress.finish();
-  std::printf("%s tokens of %s counted, %s of %s asked\n", with_commas(text.training->size()).c_str(),
+  std::printf("%s of %s counted, %s of %s asked\n", petroglyph::counted(text.training->size(), "token").c_str(),
               source.name().c_str(), with_commas(text.validation->size()).c_str(), source.validation_name().c_str());
-  for (size_t k = 0; k < counted.loss.size(); ++k)
-    std::printf("the last %zu tokens: perplexity %.2f, %.3f bits a token, %s row%s of %zu\n", k,
-                std::exp(counted.loss[k]), counted.loss[k] / std::log(2.0), with_commas(counted.contexts[k]).c_str(),
-                counted.contexts[k] == 1 ? "" : "s", k);
-  const auto best = std::min_element(counted.loss.begin(), counted.loss.end());
-  std::printf("the best of them: the last %td tokens, perplexity %.2f\n", best - counted.loss.begin(), std::exp(*best));
+  print_tables(counted, context);
   return 0;
 }
 

@@ -108,12 +108,12 @@ class Positions {
     claim();
     csv_ = "model,causal,layers,position,form,weights,moved,last,later,perplexity\n";
     std::printf(
-        "Distances between outputs, relative to their norm, over %d sequences of %d different characters:\n"
+        "Distances between outputs, relative to their norm, over %s of %d different characters:\n"
         "  moved  all tokens but the last permuted, and the outputs permuted back: the largest\n"
         "  last   the same, the output at the last position: the largest\n"
         "  later  the same, the outputs from the first change on: the smallest\n"
         "%s\n",
-        settings_.trials, settings_.length,
+        counted(settings_.trials, "sequence").c_str(), settings_.length,
         settings_.steps > 0
             ? text("behind a trained one its perplexity on %d windows of other text\n", EVALUATED).c_str()
             : "");
@@ -126,6 +126,7 @@ class Positions {
     if (interrupted()) {  // half a table is none
       std::error_code none;
       std::filesystem::remove(folder_, none);
+      std::printf("interrupted: nothing was saved, and who asks again begins anew\n");
       return INTERRUPTED_STATUS;
     }
     write_file_atomically(folder_ + "/positions.csv", csv_);
@@ -175,7 +176,7 @@ void Positions::ask(const Subject& subject) {
           deviation * normal(settings_.seed, stream_of(p.name), 1, static_cast<uint64_t>(i));
   parameters.upload_all(weights);
   measure(*model, subject, "random");
-  if (settings_.steps == 0) return;
+  if (settings_.steps == 0 || interrupted()) return;
   const std::optional<double> loss = learn(*model);
   if (!loss) return;
   measure(*model, subject, "trained", number_text(std::exp(*loss), 4));
@@ -188,6 +189,7 @@ void Positions::measure(Model& model, const Subject& s, const char* weights, con
     if (pass == Pass::STREAM && !(linear && s.causal)) continue;  // the fast-weight form, eq. 7 and 8
     const OrderSensitivity found =
         order_sensitivity(model, *ops_, VOCAB, settings_.length, settings_.trials, settings_.seed, pass);
+    if (interrupted()) return;
     const char* const form = pass == Pass::STREAM ? "stream" : "parallel";
     std::printf("%-19s %-7s %6d %-8s %-8s %-8s %9.1e %9.1e %9.1e  %s (%s)%s\n", s.model, s.causal ? "yes" : "no",
                 s.layers, s.position, form, weights, found.moved, found.last, found.later, verdict(found).c_str(),
@@ -219,29 +221,11 @@ std::optional<double> Positions::learn(Model& model) {
   return heard->loss;
 }
 
-// The mean of 1/(t + 1).
-double everywhere_alike(int T) {
-  double sum = 0;
-  for (int t = 1; t < T; ++t) sum += 1.0 / (t + 1);
-  return sum / (T - 1);
-}
-
 std::vector<std::string> letters_of(const std::vector<int32_t>& tokens) {
   std::vector<std::string> letters;
   for (const int32_t token : tokens)
     letters.push_back(token == '\n' || token == ' ' ? "␣" : std::string(1, static_cast<char>(token)));
   return letters;
-}
-
-// Of a layer, at all windows of the last forward pass.
-Look mean_look(Model& model, size_t layer, int heads, int T) {
-  Look mean;
-  for (int window = 0; window < LOOKED_AT; ++window) {
-    const Look one = look_of(model.attention_map(layer, window), heads, T);
-    mean.own += one.own / LOOKED_AT;
-    mean.entropy += one.entropy / LOOKED_AT;
-  }
-  return mean;
 }
 
 // A panel a head; map: (heads,T,T).
@@ -276,13 +260,13 @@ void Positions::answer_question_4(Model& model, int layers) {
   attention_csv_ = "layer,own,entropy\n";
   std::printf("\nQuestion 4: %-8s %22s %28s\n", "", "weight on the new input", "entropy, as a part of uniform");
   for (int layer = 0; layer < layers; ++layer) {
-    const Look look = mean_look(model, static_cast<size_t>(layer), settings_.heads, T);
+    const Look look = mean_look(model, static_cast<size_t>(layer), LOOKED_AT, settings_.heads, T);
     std::printf("  layer %-10d %24.3f %28.3f\n", layer + 1, look.own, look.entropy);
     attention_csv_ +=
         text("%d,%s,%s\n", layer + 1, number_text(look.own, 6).c_str(), number_text(look.entropy, 6).c_str());
     draw_layer(figure, layer, model.attention_map(static_cast<size_t>(layer), 0), letters);
   }
-  std::printf("of %d windows; looking everywhere alike would be %.3f and 1\n\n", LOOKED_AT, everywhere_alike(T));
+  std::printf("of %d windows; looking everywhere alike would be %.3f and 1\n\n", LOOKED_AT, alike_weight(T));
   attention_svg_ = figure.svg();
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "analysis/checkpoint_text.h"
 #include "analysis/inspect.h"
 #include "analysis/output_folder.h"
 #include "analysis/receptive_field.h"
@@ -12,11 +13,8 @@
 #include "base/text.h"
 #include "figures/figure.h"
 #include "math/random.h"
-#include "tasks/language_modeling.h"
 #include "tasks/regular_languages.h"
-#include "tasks/stories.h"
 #include "train/device.h"
-#include "train/text_checkpoint.h"
 
 namespace petroglyph {
 
@@ -98,28 +96,9 @@ class FieldSubject {
     task_ = std::make_unique<RegularLanguage>(wanted);
   }
   void open_text() {
-    const auto tokenizer = load_tokenizer(file_, state_);
-    const bool trained = state_.program == "train_text";  // and so knows its texts
-    const int context = static_cast<int>((trained ? state_.options : state_.config).at("context").integer());
-    const int length = wanted_length(trained ? 4 * context : context);
-    const std::string data = trained ? state_.options.at("data").string() : "";
-    const std::string validation = trained ? state_.options.at("val").string() : "";
-    const std::string path = !settings_.text.empty() ? settings_.text : validation.empty() ? data : validation;
-    std::shared_ptr<const Corpus> corpus;
-    if (path.empty()) {
-      corpus = encode_corpus(tell_stories(2, stream_of("stories"), size_t(16) * length * settings_.samples),
-                             "the stories", *tokenizer);
-    } else {
-      const Json* const format = trained && settings_.text.empty() ? state_.options.find("format") : nullptr;
-      corpus = open_corpus(path, *tokenizer, token_format(format ? format->string() : "auto"));
-      if (trained && settings_.text.empty() && validation.empty()) {  // the end that the run has not learned from
-        const auto kept =
-            static_cast<int64_t>(state_.options.at("val-part").number() * static_cast<double>(corpus->size()));
-        corpus = std::make_shared<CorpusPart>(corpus, corpus->size() - kept, corpus->size());
-      }
-    }
-    const std::string name = path.empty() ? "the stories" : path;
-    task_ = std::make_unique<LanguageModeling>(corpus, name, corpus, name, length, 1);
+    const int context = context_of(state_);
+    const int length = wanted_length(state_.program == "train_text" ? 4 * context : context);
+    task_ = windows_of_text(file_, state_, settings_.text, length, settings_.samples);
   }
 
   const FieldSettings& settings_;

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/text.h"
 
 namespace petroglyph {
@@ -60,7 +61,7 @@ OrderSensitivity order_sensitivity(Model& model, Ops& ops, int vocab, int length
   const int V = model.classes();
   OrderSensitivity result;
   result.later = std::numeric_limits<double>::infinity();
-  for (int trial = 0; trial < trials; ++trial) {
+  for (int trial = 0; trial < trials && !interrupted(); ++trial) {
     const auto draw = static_cast<uint32_t>(trial);
     const std::vector<int32_t> tokens = shuffled(vocab, length, seed, stream_of("tokens"), draw);
     std::vector<int32_t> order = shuffled(length - 1, length - 1, seed, stream_of("order"), draw);
@@ -98,6 +99,23 @@ Look look_of(const std::vector<real>& map, int heads, int T) {
     }
   const double rows = static_cast<double>(heads) * (T - 1);
   return {look.own / rows, look.entropy / rows};
+}
+
+Look mean_look(Model& model, size_t layer, int windows, int heads, int T) {
+  Look mean;
+  for (int window = 0; window < windows; ++window) {
+    const Look one = look_of(model.attention_map(layer, window), heads, T);
+    mean.own += one.own / windows;
+    mean.entropy += one.entropy / windows;
+  }
+  return mean;
+}
+
+// The mean of 1/(t + 1).
+double alike_weight(int T) {
+  double sum = 0;
+  for (int t = 1; t < T; ++t) sum += 1.0 / (t + 1);
+  return sum / (T - 1);
 }
 
 }  // namespace petroglyph

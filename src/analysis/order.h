@@ -24,7 +24,7 @@ struct OrderSensitivity {
 enum class Pass { PARALLEL, STREAM };  // all positions at once, or one token after another
 
 // Over `trials` random sequences of `length` different tokens, each with a random permutation. The model reads out every
-// position. Throws Error where vocab < length or length < 3.
+// position. Throws Error where vocab < length or length < 3. Of fewer trials where it is interrupted.
 OrderSensitivity order_sensitivity(Model& model, Ops& ops, int vocab, int length, int trials, uint64_t seed,
                                    Pass pass = Pass::PARALLEL);
 
@@ -35,5 +35,9 @@ struct Look {
 };
 // map: (heads,T,T), of causal attention; T is 2 at least.
 Look look_of(const std::vector<real>& map, int heads, int T);
+// Of a layer, the mean over the first `windows` samples of the last forward pass.
+Look mean_look(Model& model, size_t layer, int windows, int heads, int T);
+// The weight on the new input of who looks everywhere alike.
+double alike_weight(int T);
 
 }  // namespace petroglyph

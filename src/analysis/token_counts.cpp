@@ -66,6 +66,14 @@ uint64_t number_of(const std::vector<int32_t>& tokens, size_t k, uint64_t vocab)
 
 }  // namespace
 
+double loss_in_windows(const CountedTokens& counted, size_t k, int64_t T) {
+  double sum = 0;
+  const int64_t below = std::min(static_cast<int64_t>(k), T);
+  for (int64_t t = 1; t <= below; ++t) sum += counted.loss[static_cast<size_t>(t)];
+  sum += counted.loss[k] * static_cast<double>(T - below);
+  return sum / static_cast<double>(T);
+}
+
 int most_counted(int vocab) {
   int k = 0;
   for (double rows = double(vocab) * vocab; rows < 0x1p63; rows *= std::max(2, vocab)) ++k;

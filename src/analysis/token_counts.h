@@ -22,6 +22,10 @@ struct CountedTokens {
   std::vector<int64_t> contexts;
 };
 
+// The loss of the table of the last k, asked as a model is that sees windows of T tokens and predicts what follows each: what
+// follows the t-th knows t tokens only, so that it is the mean over t = 1 … T of the losses of min(k, t). k < loss.size(), T > 0.
+double loss_in_windows(const CountedTokens& counted, size_t k, int64_t T);
+
 // The largest k for which V^(k+1) rows of tokens can be told apart.
 int most_counted(int vocab);
 

@@ -18,6 +18,7 @@ struct Subcommand {
 };
 
 constexpr Subcommand SUBCOMMANDS[] = {
+    {"attention", "where the layers of a Transformer of text look", inspect_attention},
     {"clusters", "what the layers of a model of regular languages make of a string", inspect_clusters},
     {"counts", "what tables of the last few tokens would get on a text: a yardstick for models", inspect_counts},
     {"heatmap", "where a model of images or of text looks", inspect_heatmap},

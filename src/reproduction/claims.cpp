@@ -108,7 +108,7 @@ struct Judgement {
   std::string verdict(bool full) const {
     const std::string scale = full ? "" : " at reduced scale";
     if (!measured()) return "not run";
-    if (!decided) return "not decided";
+    if (unfinished()) return "not decided";
     if (fails + close + missing == 0) return "confirmed" + scale;
     return holds + close + missing == 0 ? "contradicted" + scale : "not confirmed";
   }

@@ -44,6 +44,7 @@ std::string short_words(const Command& command) {
   if (command.program == "train_regular") return steps + (has(command, "--seed") ? "" : " --seeds 1");
   if (command.program == "scaling") return " --list";
   if (command.program == "generate") return " --length 2";
+  if (subcommand == "attention") return " --windows 1";
   return subcommand == "positions" ? " --trials 1 --steps 1" : "";
 }
 
@@ -230,8 +231,8 @@ double DryRun::seconds_of_steps(const Command& command, const std::string& folde
   const double steps = number_behind(command.words, "--steps");
   const auto seconds = [&](int some) {
     const std::string number = std::to_string(some);
-    return seconds_for(command, folder,
-                       " --steps " + number + " --eval-every " + number + " --eval-samples 1" + short_tests(command));
+    const std::string rarely = " --eval-every " + number + " --eval-samples 1" + short_tests(command);
+    return seconds_for(command, folder, " --steps " + number + (trains(command) ? rarely : ""));
   };
   const double few = seconds(FEW);
   for (int more = MORE;; more *= TIMES) {
@@ -282,7 +283,8 @@ std::vector<double> DryRun::seconds_of(const Experiment& experiment, const Scale
       all.push_back(begun->commands[i].seconds);
       continue;
     }
-    const bool steps = trains(command) && number_behind(command.words, "--steps") > 0;
+    const bool asks = command.kind == Command::Kind::NAMES;  // models that it trains for it
+    const bool steps = (trains(command) || asks) && number_behind(command.words, "--steps") > 0;
     const auto [found, is_new] = known.try_emplace(without_seed(command), 0);
     if (is_new && !interrupted())
       found->second = command.program == "scaling" ? seconds_of_study(command, folder)

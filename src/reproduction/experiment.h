@@ -206,11 +206,13 @@ std::string text_options(const Scale& scale);
 
 // What a model of text would get that knows the last k tokens only: the part "counts", and its perplexity; and the best of such
 // tables, which a model must beat before anything is said of what it makes of a long text. Of a large vocabulary, where k tokens
-// say more, k is MOST_WORDS at most, and 30 million tokens are counted.
+// say more, k is MOST_WORDS at most, and 30 million tokens are counted. `window`: the table is asked in windows of so many tokens, as
+// a model is whose perplexity is a mean over windows (analysis/token_counts.h); 0: each token after as many as it likes, as a
+// model is that answers at the end of a window only.
 constexpr int MOST_WORDS = 2;
-Command counts_command(const Scale& scale);
-Side counted(int k, const Scale& scale);
-Side counted_best();
+Command counts_command(const Scale& scale, int window = 0);
+Side counted(int k, const Scale& scale, int window = 0);
+Side counted_best(int window = 0);
 // What the training of a part said, at its last evaluation, of text that it does not learn from.
 Cell last_perplexity(const std::string& part, const std::string& steps, bool seeds);
 extern const Listing COUNTED_LISTING;

@@ -119,10 +119,11 @@ std::string text_options(const Scale& scale) {
          (scale.validation.empty() ? "" : " --val " + file_word(scale.validation));
 }
 
-Command counts_command(const Scale& scale) {
+Command counts_command(const Scale& scale, int window) {
   return {"counts", "inspect",
           words_of("counts" + text_options(scale) +
-                   (scale.tokenizer.empty() ? "" : " --last " + std::to_string(MOST_WORDS) + " --most 30000000")),
+                   (scale.tokenizer.empty() ? "" : " --last " + std::to_string(MOST_WORDS) + " --most 30000000") +
+                   (window == 0 ? "" : " --context " + std::to_string(window))),
           Command::Kind::SAYS, false};
 }
 
@@ -131,15 +132,28 @@ const Listing COUNTED_LISTING = {
     "than k:",
     "counts.log", "the last 0 tokens"};
 
-Side counted(int k, const Scale& scale) {
-  if (!scale.tokenizer.empty()) k = std::min(k, MOST_WORDS);
-  const std::string tokens = "the last " + std::to_string(k) + " tokens";
-  return {"a table of " + tokens, {"counts.log", {{"", tokens}}, "perplexity ", Cell::Form::SAID, 2}};
+namespace {
+
+std::string windows_of(int window) { return "in windows of " + with_commas(window); }
+
+// What a line of counts.log says behind this word.
+Side said_by_counts(const std::string& label, const std::string& line, const std::string& word) {
+  return {label, {"counts.log", {{"", line}}, word + " ", Cell::Form::SAID, 2}};
 }
 
-Side counted_best() {
-  return {"the best table of the last tokens",
-          {"counts.log", {{"", "the best of them"}}, "perplexity ", Cell::Form::SAID, 2}};
+}  // namespace
+
+Side counted(int k, const Scale& scale, int window) {
+  if (!scale.tokenizer.empty()) k = std::min(k, MOST_WORDS);
+  const std::string tokens = "the last " + std::to_string(k) + " tokens";
+  if (window == 0) return said_by_counts("a table of " + tokens, tokens, "perplexity");
+  return said_by_counts("a table of " + tokens + ", " + windows_of(window), tokens, windows_of(window));
+}
+
+Side counted_best(int window) {
+  if (window == 0) return said_by_counts("the best table of the last tokens", "the best of them", "perplexity");
+  return said_by_counts("the best table of the last tokens, " + windows_of(window), "the best " + windows_of(window),
+                        "perplexity");
 }
 
 Cell last_perplexity(const std::string& part, const std::string& steps, bool seeds) {

@@ -155,6 +155,7 @@ std::string dct_size(const Scale& scale) {
 Plan dct(const Scale& scale) {
   Plan plan;
   plan.size = dct_size(scale);
+  const int window = scale.full() ? 2048 : 64;
   const std::vector<std::string> deep = scale.quick() ? std::vector<std::string>{"2", "4", "6"}
                                                       : std::vector<std::string>{"6", "12", "18"},
                                  shallow = scale.quick() ? std::vector<std::string>{"1", "2"}
@@ -184,7 +185,7 @@ Plan dct(const Scale& scale) {
       for (const auto& [tokens, words] : amounts)
         plan.rows.push_back(
             {std::string(label) + ", depth " + depth, "", measured(model, depth, tokens), "", "perplexity" + words});
-  plan.commands.push_back(counts_command(scale));
+  plan.commands.push_back(counts_command(scale, window));
   const auto side = [&](const char* label, const char* model, const std::string& depth) {
     return Side{std::string(label) + ", depth " + depth, measured(model, depth, amounts[0].first)};
   };
@@ -194,11 +195,11 @@ Plan dct(const Scale& scale) {
   plan.claims = {{"with three times the depth the DCT-MLP matches a small Transformer",
                   {{side("DCT-MLP", "dct_mlp", deep.back()), transformer, 1.05}},
                   what,
-                  {{transformer, counted(4, scale)}}},
+                  {{transformer, counted(4, scale, window)}}},
                  {"the Transformer needs less depth",
                   {{transformer, side("DCT-MLP", "dct_mlp", deep.front())}},
                   what,
-                  {{transformer, counted(4, scale)}}}};
+                  {{transformer, counted(4, scale, window)}}}};
   plan.listings = {COUNTED_LISTING};
   plan.pictures = {{"train/dct.svg", "figure 9: perplexity against parameters"}};
   plan.tables = {"train/points.csv"};

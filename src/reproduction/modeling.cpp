@@ -80,6 +80,9 @@ std::string text_size(const Scale& scale) {
          (scale.text.empty() ? ", on stories that a grammar of our own tells." : ", on other text.") + " Three seeds.";
 }
 
+// What every preset and size here has.
+int text_window(const Scale& scale) { return scale.full() ? 256 : 64; }
+
 std::string text_settings(const Scale& scale) {
   if (scale.full())
     return " --preset base --epochs 1 --schedule constant --eval-every 2000 --eval-samples 2048 --sample-length 0";
@@ -145,25 +148,26 @@ Plan text_perplexity(const Scale& scale) {
   plan.comparable = scale.full();
   const std::vector<TextModel> models = text_models(scale);
   if (scale.evening())
-    plan.commands.push_back(counts_command(scale));  // what they are held against, before hours go by
+    plan.commands.push_back(
+        counts_command(scale, text_window(scale)));  // what they are held against, before hours go by
   train_models(plan, models, scale);
   if (scale.quick()) add_seeds(plan);
   plan.size = text_size(scale);
   plan.commands.push_back(
       samples_of("samples", part_of(models[3], scale) + "/" + parse_variants(models[3].variant)[0].name));
-  if (!scale.evening()) plan.commands.push_back(counts_command(scale));
+  if (!scale.evening()) plan.commands.push_back(counts_command(scale, text_window(scale)));
   const auto side = [&](size_t i) { return Side{models[i].label, plan.rows[i].ours}; };
   const Side transformer = side(0), linear_transformer = side(1), mamba = side(2), relation = side(3);
   const std::string perplexity = measured_of("Perplexity", scale.quick());
   constexpr double AS_GOOD = 1.15;  // times: the paper's own are 3.22 and 2.81
   // Whom the others are held against must know more than the last few letters, which any model can.
-  const auto learned = [&](const Side& model) { return Check{model, counted(4, scale)}; };
+  const auto learned = [&](const Side& model) { return Check{model, counted(4, scale, text_window(scale))}; };
   plan.claims = {{"the Linear CausalRN is behind Transformers and Mamba",
                   {{transformer, relation}, {linear_transformer, relation}, {mamba, relation}},
                   perplexity,
                   {learned(transformer), learned(linear_transformer), learned(mamba)},
                   false,
-                  {counted(4, scale), counted_best()}},
+                  {counted(4, scale, text_window(scale)), counted_best(text_window(scale))}},
                  {"the Linear CausalRN is comparable to the Linear Transformer",
                   {{relation, linear_transformer, AS_GOOD}},
                   perplexity,
@@ -263,7 +267,7 @@ void add_transfer(Plan& plan, const std::string& variants, const std::string& da
          words_of("--model " + model.variant + heads + " --init @shapes/" + run + "/model.safetensors" + data +
                   " --lr 5e-4 --steps " + steps + " --eval-every " + steps + " --eval-samples 1000 --maps 0")});
     const auto accuracy = [&](const std::string& file) {
-      return Cell{file, {{"step", steps}}, "eval_accuracy", Cell::Form::PERCENT, 1};
+      return of_seeds({file, {{"step", steps}}, "eval_accuracy", Cell::Form::PERCENT, 1});
     };
     plan.rows.push_back({model.label + ": after 2,000 steps, %", "", accuracy("train/" + run + "/log.csv"), ""});
     plan.rows.push_back({model.label + ": after 5,000 steps of drawn shapes, then 2,000, %", "",
@@ -277,9 +281,8 @@ std::string image_size(const Scale& scale) {
   const std::string images = files ? "as much of CIFAR-10 as the folder has (docs/images.md)"
                                    : "drawn shapes of ten classes in place of photographs";
   return scale.evening() ? "The sizes of ./train_image in place of the base models', " + images +
-                               " and no CIFAR-5M before, 10,000 steps of 32 images at the paper's rate of 5e-4, three "
-                               "seeds; beside it, with one seed, drawn shapes in place of CIFAR-5M, and from there to "
-                               "CIFAR-10."
+                               " and no CIFAR-5M before, 10,000 steps of 32 images at the paper's rate of 5e-4; beside "
+                               "it drawn shapes in place of CIFAR-5M, and from there to CIFAR-10. Three seeds."
                          : "Quick: the sizes of ./train_image, " + images +
                                ", 1,200 steps of 32 images, a rate of 2e-3 in place of 5e-4. Three seeds.";
 }
@@ -308,8 +311,8 @@ Plan images(const Scale& scale) {
                     words_of("--compare " + list +
                              (scale.evening() ? " --lr 5e-4 --steps 10000 --eval-every 2000" : " --eval-every 200") +
                              " --eval-samples 1000 --maps 6" + data)}};
-  add_seeds(plan);
   if (scale.evening()) add_transfer(plan, list, data);
+  add_seeds(plan);
   plan.pictures = {
       {"train/compare.svg", "training loss, and accuracy on images that no training sees"},
       {"train/birn_image/heatmaps.png",

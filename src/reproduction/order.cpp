@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "reproduction/experiment.h"
+#include "train/compare.h"
 
 namespace petroglyph {
 
@@ -45,18 +46,9 @@ Cell cell_of(const Question& q) {
                    1});
 }
 
-// Of question 4: after the fewer steps they know no more of stories than the last letter or two.
+// Of question 4: after the fewer steps they know no more of stories than the last letter or two. In windows of 48.
+constexpr int ASKED_WINDOW = 48;
 int asked_steps(const Scale& scale) { return scale.evening() ? 10000 : 300; }
-
-// Of the model whose attention question 4 is about.
-Side asked_perplexity() {
-  Cell cell = cell_of(QUESTIONS[5]);
-  cell.where.back().second = "trained";
-  cell.column = "perplexity";
-  cell.form = Cell::Form::NUMBER;
-  cell.digits = 2;
-  return {"its perplexity", cell};
-}
 
 const char* const EVERYWHERE_ALIKE = "looking everywhere alike would be 0.074";  // the mean of 1/(t + 1) to 48
 
@@ -76,12 +68,6 @@ std::vector<Claim> claims_of_questions(const std::vector<Row>& rows) {
            {is_a_sequence(rows[2]), is_a_sequence(rows[4])}},
           {"two causal layers and more see a sequence at every position",
            {is_a_sequence(rows[5]), is_a_sequence(rows[6]), is_a_sequence(rows[7])}},
-          {"question 4: trained, the first layer mainly looks at the new input, the second everywhere alike",
-           {{{"", {}, 0.5}, {"the first one's weight on it", look_cell("1", "own")}},
-            {{"", {}, 0.9}, {"the second one's entropy, as a part of uniform", look_cell("2", "entropy")}}},
-           measured_of("Of two layers, 64 windows", true) + "; " + EVERYWHERE_ALIKE,
-           {{asked_perplexity(), counted_best()}},
-           true},
           {"the same holds for linear Transformers", {is_a_set(rows[8]), is_a_sequence(rows[9])}}};
 }
 
@@ -93,7 +79,7 @@ Plan questions(const Scale& scale) {
   plan.commands = {{"ask", "inspect", words_of("positions --trials 20 --steps " + std::to_string(asked_steps(scale))),
                     Command::Kind::NAMES}};
   add_seeds(plan);
-  plan.commands.push_back(counts_command(scale));
+  plan.commands.push_back(counts_command(scale, ASKED_WINDOW));
   plan.listings = {COUNTED_LISTING};
   for (const Question& q : QUESTIONS) plan.rows.push_back({q.label, q.paper, cell_of(q), q.remark});
   const std::string trained = "question 4: trained on " + with_commas(asked_steps(scale)) + " batches of stories, ";
@@ -134,10 +120,12 @@ LengthSizes length_sizes(const Scale& scale) {
             "--evaluate-lengths 32,64,80,96,128"};
   return {{"64", "128", "256", "512"},
           {"16", "20", "24", "32"},
-          " --width 64 --layers 4 --heads 4 --context 64 --batch 16 --steps 2000 --eval-every 500 "
-          "--sample-length 0 --evaluate-lengths 64,128,256,512 --length-windows 128",
-          " --length 16 --width 64 --layers 4 --lr 1e-3 --eval-samples 128 --eval-every 20 --steps "
-          "2000 --stop-at 0.99 --evaluate-lengths 8,16,20,24,32"};
+          std::string(" --width 64 --layers 4 --heads 4 --context 64 --batch 16") +
+              (scale.evening() ? " --steps 8000 --eval-every 2000" : " --steps 2000 --eval-every 500") +
+              " --sample-length 0 --evaluate-lengths 64,128,256,512 --length-windows " +
+              (scale.evening() ? "2000" : "128"),
+          std::string(" --length 16 --width 64 --layers 4 --lr 1e-3 --eval-samples 128 --eval-every 20 --steps ") +
+              (scale.evening() ? "4000" : "2000") + " --stop-at 0.99 --evaluate-lengths 8,16,20,24,32"};
 }
 
 Cell generalization_cell(const std::string& part, const std::string& position, const std::string& length,
@@ -148,7 +136,7 @@ Cell generalization_cell(const std::string& part, const std::string& position, c
                   length,
                   of_text ? Cell::Form::NUMBER : Cell::Form::PERCENT,
                   of_text ? 2 : 1};
-  return of_seeds(cell, scale.quick());
+  return of_seeds(cell, !scale.full());
 }
 
 // As cited there: what a text costs at the longest windows. A model that knows next to nothing loses nothing, either.
@@ -161,7 +149,7 @@ Claim claim_on_lengths(const LengthSizes& sizes, const Scale& scale) {
   for (const auto& [position, label] : POSITIONS)
     if (position != "none") claim.checks.push_back({side("none", windows.back()), side(position, windows.back())});
   claim.conditions = {{side("none", windows.front()), counted_best()}};
-  claim.remark = measured_of("Text", scale.quick());
+  claim.remark = measured_of("Text", !scale.full());
   const auto copied = [&](const std::string& position) {
     return generalization_cell("copying", position, sizes.letters[1], scale);
   };
@@ -179,7 +167,9 @@ Plan generalization(const Scale& scale) {
       "The paper cites others for this and has no numbers of its own. Here Transformers learn from windows of " +
       sizes.windows[0] + " characters" + (scale.text.empty() ? " of stories" : "") + ", and from strings of " +
       sizes.letters[0] + " letters, and are asked for longer ones" +
-      (scale.full() ? "." : ". Width 64, 4 blocks. Three seeds.");
+      (scale.full() ? "."
+                    : ". Width 64, 4 blocks; " + std::string(scale.evening() ? "8,000" : "2,000") +
+                          " steps of text. Three seeds.");
   std::vector<std::string> all;
   for (const auto& [position, label] : POSITIONS) {
     all.push_back(position);
@@ -191,7 +181,7 @@ Plan generalization(const Scale& scale) {
     if (std::find(copying.begin(), copying.end(), position) == copying.end()) continue;
     const Cell steps{"copying/compare.csv", {{"variant", "position=" + position}}, "step_99", Cell::Form::STEP, 0};
     plan.rows.push_back(
-        {label, "", of_seeds(steps, scale.quick()), "", "copying: steps to 99 % of " + sizes.letters[0]});
+        {label, "", of_seeds(steps, !scale.full()), "", "copying: steps to 99 % of " + sizes.letters[0]});
     for (const std::string& length : sizes.letters)
       plan.rows.push_back({label, "", generalization_cell("copying", position, length, scale), "",
                            "copying of " + length + " letters, %"});
@@ -199,7 +189,7 @@ Plan generalization(const Scale& scale) {
   plan.commands = {
       {"text", "train_text", words_of("--compare " + variants_of(all) + text_options(scale) + sizes.text)},
       {"copying", "train_copy", words_of("--model transformer --compare " + variants_of(copying) + sizes.copying)}};
-  if (scale.quick()) add_seeds(plan);
+  if (!scale.full()) add_seeds(plan);
   plan.commands.push_back(counts_command(scale));
   plan.claims = {claim_on_lengths(sizes, scale)};
   plan.pictures = {{"text/lengths.svg", "text: perplexity of the last character against the length of the window"},
@@ -212,6 +202,7 @@ Plan generalization(const Scale& scale) {
 
 struct DepthSizes {
   std::string words, settings;
+  int window;
 };
 
 DepthSizes depth_sizes(const Scale& scale) {
@@ -219,18 +210,57 @@ DepthSizes depth_sizes(const Scale& scale) {
   if (scale.full())
     return {"The paper gives no sizes: 768 channels, 12 heads and 256 characters here, one epoch of " + text + ".",
             " --preset base --batch 32 --accumulate 10 --epochs 1 --schedule constant --eval-every 1000 --eval-samples "
-            "2048"};
+            "2048",
+            256};
   if (scale.evening())
     return {
         "The paper's depths; 128 channels, 4 heads, 5,000 steps of 8 windows of 64 characters of " + text +
             ". Three seeds.",
-        " --width 128 --heads 4 --context 64 --batch 8 --lr 1e-3 --steps 5000 --eval-every 1000 --eval-samples 1024"};
+        " --width 128 --heads 4 --context 64 --batch 8 --lr 1e-3 --steps 5000 --eval-every 1000 --eval-samples 1024",
+        64};
   return {"Quick: the paper's depths; 32 channels, 4 heads, 2,500 steps of 16 windows of 32 characters of " + text +
               ". Three seeds.",
-          " --width 32 --heads 4 --context 32 --batch 16 --lr 2e-3 --steps 2500 --eval-every 500 --eval-samples 1024"};
+          " --width 32 --heads 4 --context 32 --batch 16 --lr 2e-3 --steps 2500 --eval-every 500 --eval-samples 1024",
+          32};
 }
 
 const std::vector<std::string> DEPTHS = {"12", "24", "42"};
+
+// Question 4 is about deep models: what "inspect attention" says of a layer of one without positions.
+Cell deep_look(const std::string& layers, const char* layer, const char* column, const Scale& scale) {
+  const Cell cell{"look/attention.csv", {{"layers", layers}, {"layer", layer}}, column, Cell::Form::NUMBER, 3};
+  return of_seeds(cell, !scale.full());
+}
+
+// Where the layers of the models that "train" left look. `without`: their names and perplexities. Quick ones were not asked.
+void add_question_4(Plan& plan, const std::vector<Side>& without, const Scale& scale, int window) {
+  Claim first{"question 4 of section 3: trained without positions, the first layer mainly looks at the new input", {}};
+  Claim second{"question 4 of section 3: the second layer looks everywhere alike", {}};
+  if (!scale.quick()) {
+    Command look{"look", "inspect", {"attention"}, Command::Kind::WRITES};
+    for (size_t i = 0; i < DEPTHS.size(); ++i) {
+      const std::string &layers = DEPTHS[i], variant = without[i].cell.where[0].second, label = layers + " layers";
+      look.words.push_back("@train/" + parse_variants(variant)[0].name);
+      const Side own{label, deep_look(layers, "1", "own", scale)},
+          even{label, deep_look(layers, "2", "entropy", scale)};
+      plan.rows.push_back(
+          {label, "most of it", own.cell, "", "without: the first layer's weight on the new character"});
+      plan.rows.push_back(
+          {label, "1: everywhere alike", even.cell, "", "the second one's entropy, of that of uniform"});
+      first.checks.push_back({{"", {}, 0.5}, own});
+      second.checks.push_back({{"", {}, 0.9}, even});
+      for (Claim* claim : {&first, &second}) claim->conditions.push_back({without[i], counted_best(window)});
+    }
+    plan.commands.push_back(look);
+    plan.pictures.push_back(
+        {"look/attention.svg", "question 4: where the layers of the models without positions look"});
+    first.remark = measured_of("Its weight there", !scale.full()) + "; of who looks everywhere alike it would be " +
+                   (scale.full() ? "0.020" : "0.059");
+    second.remark = measured_of("Its entropy, as a part of that of looking everywhere alike", !scale.full());
+  }
+  plan.claims.push_back(first);
+  plan.claims.push_back(second);
+}
 
 // Deep models with and without sinusoids. The work that the paper cites trained such ones on books and found those without better.
 Plan depths(const Scale& scale) {
@@ -252,7 +282,9 @@ Plan depths(const Scale& scale) {
   if (scale.evening() && scale.text.empty())
     claim.remark += "; all six know the stories so well that depth makes no difference either";
   std::string list;
+  std::vector<Side> without;
   for (const std::string& layers : DEPTHS) {
+    without.push_back(side(layers, "none"));
     for (const char* position : {"none", "sinusoidal"}) {
       const Side one = side(layers, position);
       plan.rows.push_back({layers + " layers", "", one.cell, "", std::string("perplexity, ") + position});
@@ -260,16 +292,17 @@ Plan depths(const Scale& scale) {
     }
     claim.checks.push_back({side(layers, "none"), side(layers, "sinusoidal"), AS_WELL});
     for (const char* position : {"none", "sinusoidal"})
-      claim.conditions.push_back({side(layers, position), counted_best()});
+      claim.conditions.push_back({side(layers, position), counted_best(sizes.window)});
   }
   plan.commands = {{"train", "train_text",
                     words_of("--model transformer --compare " + list + text_options(scale) + sizes.settings +
                              " --sample-length 0")}};
-  if (!scale.full()) add_seeds(plan);
-  plan.commands.push_back(counts_command(scale));
   plan.claims = {claim};
-  plan.listings = {COUNTED_LISTING};
   plan.pictures = {{"train/compare.svg", "training loss, and accuracy on text that no training sees"}};
+  add_question_4(plan, without, scale, sizes.window);
+  if (!scale.full()) add_seeds(plan);
+  plan.commands.push_back(counts_command(scale, sizes.window));
+  plan.listings = {COUNTED_LISTING};
   return plan;
 }
 
@@ -285,7 +318,7 @@ std::vector<Experiment> position_experiments() {
        "Longer strings than those of the training",
        "The paper: a common benefit of leaving positional encodings out is better generalization to longer inputs.",
        "--data TEXT (data/tinyshakespeare.sh and its like)", "a quarter of an hour on two cores", "hours on a GPU",
-       generalization},
+       generalization, "three quarters of an hour on two cores"},
       {"position-depths", POSITIONS_PAPER, "section 5, the models of 12, 24 and 42 layers",
        "Deep models without positional encodings",
        "The paper: work of 2019 has trained models of 12, 24 and 42 layers without positional encodings, on books, and "

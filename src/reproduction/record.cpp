@@ -259,11 +259,29 @@ std::string checksum_of_text(const Scale& scale) {
 }
 
 void check_same_commands(const Record& before, const Plan& plan, const std::string& folder) {
-  if (!before.text_checksum.empty() && before.text_checksum != checksum_of_text(before.scale))
-    throw Error(folder + ": its text is not the one that it was begun with: were the files changed?");
-  if (!has_same_commands(before, plan))
-    throw Error(folder + ": was run with other commands or data; move this folder and " + folder +
-                ".* away to run it anew");
+  const std::string anew = "; move this folder and " + folder + ".* away to run it anew";
+  if (!has_same_commands(before, plan)) throw Error(folder + ": was run with other commands or data" + anew);
+  if (before.text_checksum.empty()) return;
+  std::string now;
+  try {
+    now = checksum_of_text(before.scale);
+  } catch (const Error& error) {
+    throw Error(folder + ": the text that it was begun with: " + error.what() + anew);
+  }
+  if (before.text_checksum != now)
+    throw Error(folder + ": its text is not the one that it was begun with: were the files changed?" + anew);
+}
+
+std::optional<Record> begun_record(const std::string& folder, const Plan& plan) {
+  std::optional<Record> record = read_record(folder);
+  if (!record) return record;
+  const auto is_kept = [&](const DoneCommand& command) {
+    return command.done || is_there(part_folder(folder, command.part));
+  };
+  const std::vector<DoneCommand>& commands = record->commands;
+  if (!commands.empty() && std::none_of(commands.begin(), commands.end(), is_kept)) return std::nullopt;
+  check_same_commands(*record, plan, folder);
+  return record;
 }
 
 namespace {
@@ -286,8 +304,7 @@ class Conducting {
     make_folder(folder_);
     lock_.emplace(folder_);
     remove_leftovers(folder_);
-    if (const std::optional<Record> before = read_record(folder_)) {
-      check_same_commands(*before, plan_, folder_);
+    if (const std::optional<Record> before = begun_record(folder_, plan_)) {
       record_.commands = before->commands;  // what is done stays done
       record_.machine = before->machine;
     }
@@ -336,6 +353,7 @@ class Conducting {
       words.insert(words.end(), {"--device", conductor_.device, "--threads", std::to_string(conductor_.threads)});
     const std::string log = folder_ + "/" + command.part + ".log";
     if (command.kind != Command::Kind::TRAINS) std::filesystem::remove(log);  // numbers are read there: of this attempt
+    if (command.kind != Command::Kind::TRAINS) entry.seconds = 0;             // nothing of an earlier attempt was kept
     const auto start = std::chrono::steady_clock::now();
     const ChildOutcome outcome = run_child(conductor_.programs + "/" + command.program, words, log, conductor_.quiet);
     if (entry.seconds == 0 || !entry.machine.empty()) add_machine(entry.machine, machine_);  // else not all are known

@@ -52,6 +52,9 @@ std::optional<Record> read_record(const std::string& folder);
 std::string checksum_of_text(const Scale& scale);
 // Throws Error where a run in this folder was begun with other commands than the plan's, or with another text.
 void check_same_commands(const Record& before, const Plan& plan, const std::string& folder);
+// What a run of this plan goes on with: nothing where none of an earlier run's commands left anything, whatever they were; else
+// its record, checked as above.
+std::optional<Record> begun_record(const std::string& folder, const Plan& plan);
 void write_record(const std::string& folder, const Record& record);
 std::string record_text(const Record& record);
 

@@ -365,6 +365,7 @@ std::string paper_text_words() {
 }
 
 Plan fields(const Scale& scale) {
+  const int window = scale.full() ? 512 : 64;  // of the text
   Plan plan;
   plan.size =
       scale.full()
@@ -380,7 +381,7 @@ Plan fields(const Scale& scale) {
                                             "--steps 8000 --eval-every 1000 --sample-length 0")))},
       {"fields", "inspect", {"receptive-field", run_of("parity_check"), "@text"}, Command::Kind::WRITES}};
   if (scale.quick()) add_seeds(plan);
-  plan.commands.push_back(counts_command(scale));
+  plan.commands.push_back(counts_command(scale, window));
   if (scale.full()) plan.model_sizes = {{"text", "regular_gpt", 123}};
   // How many positions, from the last one, have half of the gradient; of 500, and of 4 contexts.
   const auto half = [&](const std::string& task, const std::string& length) {
@@ -395,7 +396,7 @@ Plan fields(const Scale& scale) {
                    {{"parity, of 500,", half("parity_check", "500")}, {"", {}, 0.6 * 500}},
                    {{text("text, of %d,", length), half("text", std::to_string(length))}, {"", {}, 0.1 * length}}},
                   measured_of("Positions", scale.quick()) + "; were all alike it would be 250 of 500",
-                  {{{"its perplexity", perplexity}, counted_best()}}}};
+                  {{{"its perplexity", perplexity}, counted_best(window)}}}};
   plan.pictures = {{"fields/receptive_field.svg", "the share of the gradient that the positions to the right have"}};
   plan.listings = {{scale.quick() ? "Counted, seed 1:" : "Counted:", "fields.log", ""}};
   return plan;

@@ -45,8 +45,7 @@ std::vector<double> look_ahead(const Experiment& experiment, const Scale& scale,
 // One experiment and the table of what it gave; the exit status, not 0 where it was interrupted.
 int run_one(const Experiment& experiment, const Scale& scale, const Conductor& conductor) {
   const std::string folder = folder_of(experiment.name, scale);
-  const std::optional<Record> begun = read_record(folder);
-  if (begun) check_same_commands(*begun, experiment.plan(scale), folder);
+  const std::optional<Record> begun = begun_record(folder, experiment.plan(scale));
   const bool look = !scale.quick() && !(begun && begun->done());
   const std::vector<double> seconds =
       look ? look_ahead(experiment, scale, conductor, begun ? &*begun : nullptr) : std::vector<double>();

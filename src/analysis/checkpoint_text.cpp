@@ -1,0 +1,39 @@
+#include "analysis/checkpoint_text.h"
+
+#include "math/random.h"
+#include "tasks/stories.h"
+#include "train/text_checkpoint.h"
+
+namespace petroglyph {
+
+int context_of(const RunState& state) {
+  const bool trained = state.program == "train_text";
+  return static_cast<int>((trained ? state.options : state.config).at("context").integer());
+}
+
+std::unique_ptr<LanguageModeling> windows_of_text(const SafetensorsFile& file, const RunState& state,
+                                                  const std::string& text, int length, int windows) {
+  const auto tokenizer = load_tokenizer(file, state);
+  const bool own = state.program == "train_text" && text.empty();  // a run knows its texts
+  const std::string data = own ? state.options.at("data").string() : "";
+  const std::string validation = own ? state.options.at("val").string() : "";
+  const std::string path = !text.empty() ? text : validation.empty() ? data : validation;
+  std::shared_ptr<const Corpus> corpus;
+  if (path.empty()) {
+    corpus = encode_corpus(
+        tell_stories(2, stream_of("stories"), size_t(16) * static_cast<size_t>(length) * static_cast<size_t>(windows)),
+        "the stories", *tokenizer);
+  } else {
+    const Json* const format = own ? state.options.find("format") : nullptr;
+    corpus = open_corpus(path, *tokenizer, token_format(format ? format->string() : "auto"));
+    if (own && validation.empty()) {  // the end that the run has not learned from
+      const auto kept =
+          static_cast<int64_t>(state.options.at("val-part").number() * static_cast<double>(corpus->size()));
+      corpus = std::make_shared<CorpusPart>(corpus, corpus->size() - kept, corpus->size());
+    }
+  }
+  const std::string name = path.empty() ? "the stories" : path;
+  return std::make_unique<LanguageModeling>(corpus, name, corpus, name, length, 1);
+}
+
+}  // namespace petroglyph
