@@ -1427,6 +1427,12 @@ class OtherPrograms {
       const double own = std::atof(cells.at(3).c_str()), entropy = std::atof(cells.at(4).c_str());
       test_.check("shares: " + lines[i], own > 0 && own < 1 && entropy > 0 && entropy <= 1);
     }
+    expect(shell, "a file in place of a folder", "attention runs/t --out runs/t/log.csv", 1,
+           "--out runs/t/log.csv: is no folder");
+    expect(shell, "two of one depth", "attention runs/t runs/l --windows 1 --out looks --force", 0,
+           "l: linear_transformer, 1 layer, 1 window of 8 tokens");
+    shell.script("'" + folder_ + "/train_text' --quiet --name g --steps 1 --model regular_gpt --chunk 2" + TEXT);
+    expect(shell, "maps of another kind", "attention runs/g", 1, "the maps of a regular_gpt are not read here");
     expect(shell, "over another file", "attention runs/t --out looks", 1, "looks/attention.csv: this file exists");
     expect(shell, "one place to look", "attention runs/t --length 1", 2, "--length 1: expected 2 at least");
     expect(shell, "more than it has positions for", "attention runs/l --length 9", 2,

@@ -13,8 +13,8 @@ namespace petroglyph {
 int context_of(const RunState& state);
 
 // Windows of `length` tokens, of the stream "evaluate": of the file `text`, in the model's own tokens; or, where that is empty, of
-// what its run was evaluated on. Of stories that are told for it at least sixteen times `windows` windows. Throws Error where the
-// text is too short, or is not there.
+// what its run was evaluated on. Of stories sixteen bytes are told for each token that is wanted. Throws Error where the text is too
+// short, or is not there.
 std::unique_ptr<LanguageModeling> windows_of_text(const SafetensorsFile& file, const RunState& state,
                                                   const std::string& text, int length, int windows);
 

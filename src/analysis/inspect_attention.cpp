@@ -1,7 +1,9 @@
 // inspect attention: where the layers of Transformers look, at windows of text: how much of it at the new token itself, and how
 // evenly. "Why Are Positional Encodings Nonessential for Deep Autoregressive Transformers?", question 4, of models of any depth.
 
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 
 #include "analysis/checkpoint_text.h"
 #include "analysis/inspect.h"
@@ -50,20 +52,30 @@ class AttentionSubject {
     const Json* const normalized = state_.config.find("normalized");
     if (normalized && !normalized->boolean())
       throw Error(file_.path() + ": this " + state_.model + "'s weights add up to nothing in particular");
-    if (!state_.config.at("causal").boolean())
+    const Json* const causal = state_.config.find("causal");  // regular_gpt's maps are of chunks, not of all tokens
+    if (!causal) throw Error(file_.path() + ": the maps of a " + state_.model + " are not read here");
+    if (!causal->boolean())
       throw Error(file_.path() + ": this " + state_.model + " looks at what is to come, too; expected a causal one");
     const int longest = model_->longest();
     if (settings.length > longest)
       throw UsageError(text("--length %d: %s reads %d tokens at most", settings.length, file_.path().c_str(), longest));
     length_ = settings.length > 0 ? settings.length : std::min(context_of(state_), longest);
     if (length_ < 2)
-      throw UsageError(text("--length %d: expected 2 at least, for the first has one place to look", length_));
+      throw UsageError(text("--length %d: %sexpected 2 at least, for the first token has one place to look", length_,
+                            settings.length > 0 ? "" : "so many has a window that this model learned from, "));
     task_ = windows_of_text(file_, state_, settings.text, length_, settings.windows);
   }
 
   int layers() const { return static_cast<int>(state_.config.at("layers").integer()); }
   int length() const { return length_; }
-  std::string title() const { return state_.model + ", " + counted(layers(), "layer"); }
+  // "layers-12-position-none", a run's folder, or the name of a file that is no run's.
+  std::string name() const {
+    const std::filesystem::path path(file_.path());
+    return (path.filename() == "model.safetensors" && path.has_parent_path() ? path.parent_path() : path)
+        .filename()
+        .string();
+  }
+  std::string title() const { return name() + ": " + state_.model + ", " + counted(layers(), "layer"); }
 
   // Of each layer, the mean over the windows.
   std::vector<Look> looks() {
@@ -152,7 +164,7 @@ int inspect_attention(const std::vector<std::string>& words) {
     for (size_t layer = 0; layer < looks.size(); ++layer)
       csv += text("%s,%zu,%zu,%s,%s\n", csv_cell(checkpoint).c_str(), looks.size(), layer + 1,
                   number_text(looks[layer].own, 6).c_str(), number_text(looks[layer].entropy, 6).c_str());
-    curves.add(subject.title(), looks);
+    curves.add(subject.name(), looks);
   }
   output.save("attention.csv", csv);
   output.save("attention.svg", curves.figure());

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/atomic_file.h"
+#include "base/error.h"
 #include "base/text.h"
 #include "train/checkpoint.h"
 
@@ -11,6 +12,8 @@ namespace petroglyph {
 OutputFolder::OutputFolder(const std::string& out, bool force, const std::string& otherwise,
                            const std::vector<std::string>& names)
     : folder_(out.empty() ? otherwise : out), chosen_(!out.empty()), force_(force) {
+  if (std::filesystem::exists(folder_) && !std::filesystem::is_directory(folder_))
+    throw Error((chosen_ ? "--out " : "") + folder_ + ": is no folder");
   for (const std::string& name : names) check(name);
 }
 

@@ -430,8 +430,8 @@ void Gpu::attention_backward(const AttentionGradient& out, const real* dy, const
     weigh({out.dq, Layout::QUERIES}, ds, keys_of(in.k), factor, nullptr, g, stream_);
     gather({out.dk, Layout::KEYS}, ds, queries_of(in.q), factor, g, stream_);
     if (out.dbias)
-      LAUNCH(sum_distances, grid_blocks(g.units * blocks_for(shape.keys, THREADS)), THREADS, 0, stream_, out.partial,
-             ds, g);
+      LAUNCH(sum_distances, grid_blocks(int64_t{1} * g.units * blocks_for(shape.keys, THREADS)), THREADS, 0, stream_,
+             out.partial, ds, g);
     if (!in.positions) return;
     LAUNCH_ROWS(place_by_distance, rows, stream_, memory.by_distance, ds, g);
     weigh({out.dq_position, Layout::QUERIES}, memory.by_distance, {in.positions, Layout::POSITIONS}, factor, nullptr, g,

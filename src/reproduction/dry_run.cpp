@@ -125,14 +125,15 @@ class TryFolder {
   const FolderLock lock_;
 };
 
-// Whether a command that is not done begins with what this one leaves.
+// Whether a training that is not done begins with what this one leaves.
 bool starts_another(const Plan& plan, const Record* begun, size_t i) {
   const std::string left = "@" + plan.commands[i].part;
   for (size_t other = i + 1; other < plan.commands.size(); ++other) {
     const std::vector<std::string>& words = plan.commands[other].words;
-    if (!(begun && begun->done(other)) && std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-          return (word + "/").rfind(left + "/", 0) == 0;
-        }))
+    const bool measured = plan.commands[other].kind == Command::Kind::TRAINS;
+    if (measured && !(begun && begun->done(other)) &&
+        std::any_of(words.begin(), words.end(),
+                    [&](const std::string& word) { return (word + "/").rfind(left + "/", 0) == 0; }))
       return true;
   }
   return false;

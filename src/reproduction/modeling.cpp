@@ -337,7 +337,7 @@ std::vector<Experiment> modeling_experiments() {
        "The paper: trained on CIFAR-5M, then on CIFAR-10 and CIFAR-100, the Linear BiRN is 2 to 8 points behind the "
        "Transformers, and its heat maps show the main object.",
        "--cifar FOLDER with CIFAR-5M, CIFAR-10 and CIFAR-100 (data/cifar5m.sh, cifar10.sh, cifar100.sh)",
-       "twenty minutes on two cores", "days on a GPU", images, "two to three hours on two cores",
+       "twenty minutes on two cores", "days on a GPU", images, "six hours on two cores",
        "--cifar FOLDER with CIFAR-10 (data/cifar10.sh)"},
   };
 }

@@ -183,7 +183,7 @@ Page make_page(const std::vector<Experiment>& experiments, const std::string& re
       "experiment the largest stands first. What was not run says so. Claims that hold for models that know nothing, "
       "too, are not decided by ones that have learned too little, such as a model of text that is no better than a "
       "table of the last four letters, or, where the claim is what it looks at or makes of positions and long texts, "
-      "than the best such table. "
+      "than the best such table; nor are claims of which numbers are still missing. "
       "Times are of machines that had other work, too."};
   for (const Experiment& experiment : experiments) {
     const std::vector<Kept> kept = kept_of(experiment, results, &page.stale);

@@ -353,7 +353,10 @@ class Conducting {
       words.insert(words.end(), {"--device", conductor_.device, "--threads", std::to_string(conductor_.threads)});
     const std::string log = folder_ + "/" + command.part + ".log";
     if (command.kind != Command::Kind::TRAINS) std::filesystem::remove(log);  // numbers are read there: of this attempt
-    if (command.kind != Command::Kind::TRAINS) entry.seconds = 0;             // nothing of an earlier attempt was kept
+    if (command.kind != Command::Kind::TRAINS) {                              // nothing of an earlier attempt was kept
+      entry.seconds = 0;
+      entry.machine.clear();
+    }
     const auto start = std::chrono::steady_clock::now();
     const ChildOutcome outcome = run_child(conductor_.programs + "/" + command.program, words, log, conductor_.quiet);
     if (entry.seconds == 0 || !entry.machine.empty()) add_machine(entry.machine, machine_);  // else not all are known
