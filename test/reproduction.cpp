@@ -818,6 +818,7 @@ void program(Test& test, const std::string& programs) {
   const auto expect = expecting(test, shell);
   expect("help", "", 0, "report");
   expect("list", "list", 0, "copy-pre-norm");
+  expect("threads for nothing", "list --threads 5", 2, "--threads 5: does nothing without --measure");
   expect("list one", "list copy-pre-norm", 0, "./train_copy --compare pre-norm=exact");
   // Two that cannot go on: both are tried.
   shell.script(

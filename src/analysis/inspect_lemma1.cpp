@@ -111,8 +111,8 @@ int inspect_lemma1(const std::vector<std::string>& words) {
     if (wrong_compositions(s, language)) throw Error("lemma 1: wrong for the transitions of " + language);
     composed.push_back(language);
   }
-  std::printf("transitions of two strings of %d symbols, composed by such a network, are those of both in a row: %s\n",
-              s.length, join(composed, ", ").c_str());
+  std::printf("transitions of two strings of %s, composed by such a network, are those of both in a row: %s\n",
+              counted(s.length, "symbol").c_str(), join(composed, ", ").c_str());
   if (wrong > 0) throw Error(text("lemma 1: %d products are wrong", wrong));
   return 0;
 }

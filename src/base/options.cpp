@@ -299,6 +299,12 @@ void Options::only_with(const std::string& name, const std::string& other, const
   if (Option* const option = find(name)) option->conditions_.push_back({other, values});
 }
 
+// "without --measure" of a switch that nobody turned off, else "with --schedule constant".
+std::string Options::beside(const Option& other, const std::string& now) {
+  if (other.flag_ && now == "false" && other.source_.empty()) return "without --" + other.name_;
+  return "with " + written(other.name_, other.flag_, now);
+}
+
 std::map<std::string, std::string> Options::idle() const {
   std::map<std::string, std::string> found;
   for (const Option& option : options_) {
@@ -306,8 +312,7 @@ std::map<std::string, std::string> Options::idle() const {
     for (const Option::Condition& condition : option.conditions_) {
       const std::string now = value(condition.option);
       if (std::find(condition.values.begin(), condition.values.end(), now) == condition.values.end())
-        found.emplace(option.name_, option.source_ + ": does nothing with " +
-                                        written(condition.option, known(condition.option).flag_, now));
+        found.emplace(option.name_, option.source_ + ": does nothing " + beside(known(condition.option), now));
     }
   }
   return found;

@@ -154,6 +154,7 @@ class Options {
   void adopt(const std::string& name, const Json& value, const std::string& where);
 
  private:
+  static std::string beside(const Option& other, const std::string& now);
   struct Positional {
     std::string name, help;
     std::string* value;
