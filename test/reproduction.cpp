@@ -722,6 +722,40 @@ void claims_of_all_sizes(Test& test) {
     }
 }
 
+// The tokens of the windows that a command trains on, by its own words or its preset; empty of what trains on no text.
+std::string window_of(const Command& command) {
+  const auto behind = [&](const char* option) -> std::string {
+    const auto at = std::find(command.words.begin(), command.words.end(), option);
+    return at == command.words.end() ? "" : *(at + 1);
+  };
+  if (command.program != "train_text" && command.program != "scaling") return "";
+  if (!behind("--context").empty()) return behind("--context");
+  return behind("--preset") == "base" ? "256" : behind("--preset") == "paper" ? "2048" : "?";
+}
+
+// Tables of letters that are asked in windows are asked in those of the models that are held against them.
+void tables_in_windows(Test& test) {
+  int asked = 0;
+  for (const Experiment& experiment : experiments())
+    for (const Scale::Size size : {Scale::Size::QUICK, Scale::Size::EVENING, Scale::Size::FULL}) {
+      if (!has_plan(experiment, size)) continue;
+      Scale scale;
+      scale.size = size;
+      const Plan plan = experiment.plan(scale);
+      std::string window;
+      for (const Command& command : plan.commands)
+        if (command.part == "counts" && command.words.size() > 1 && *(command.words.end() - 2) == "--context")
+          window = command.words.back();
+      if (window.empty()) continue;
+      for (const Command& command : plan.commands)
+        if (const std::string trained = window_of(command); !trained.empty()) {
+          test.equal(experiment.name + ", " + command.part + ": the windows of its tables", window, trained);
+          ++asked;
+        }
+    }
+  test.check("there are such plans", asked > 20, std::to_string(asked));
+}
+
 // The committed figures are what their numbers give.
 void draws(Test& test) {
   const TemporaryFolder folder;
@@ -923,8 +957,6 @@ void time_left(Test& test) {
   test.equal("not known", seconds_left(record, {}, 0), 0.0);
 }
 
-// Every plan of the evening and of the papers' sizes is tried with its own options, on files of the right kinds; the models are of
-// fewer channels and blocks than there.
 // GPT-2's two files for tokens of up to three letters, so many that rows of five of them are no 64-bit numbers.
 void write_large_vocabulary(const std::string& folder) {
   const std::string letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -957,6 +989,8 @@ std::string outcome_of(const DryRun& dry, const Experiment& experiment, const Sc
   }
 }
 
+// Every plan of the evening and of the papers' sizes is tried with its own options, on files of the right kinds; the models are of
+// fewer channels and blocks than there.
 void dry_runs(Test& test, const std::string& programs) {
   const Workplace here;
   std::string text;
@@ -1043,6 +1077,7 @@ int main(int argc, char** argv) {
     tally(group);
     claims_of_larger_runs(group);
     claims_of_all_sizes(group);
+    tables_in_windows(group);
   });
   test.run("draws", draws);
   test.run("kept results", kept_results);

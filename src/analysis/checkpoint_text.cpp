@@ -11,6 +11,11 @@ int context_of(const RunState& state) {
   return static_cast<int>((trained ? state.options : state.config).at("context").integer());
 }
 
+void declare_windows_text(Options& options, std::string* text) {
+  options.add("text", text, "where windows are from; default: what the run was evaluated on, or stories of our own")
+      .placeholder("FILE");
+}
+
 std::unique_ptr<LanguageModeling> windows_of_text(const SafetensorsFile& file, const RunState& state,
                                                   const std::string& text, int length, int windows) {
   const auto tokenizer = load_tokenizer(file, state);

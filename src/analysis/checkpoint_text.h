@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "base/options.h"
 #include "tasks/language_modeling.h"
 #include "train/checkpoint.h"
 
@@ -11,6 +12,9 @@ namespace petroglyph {
 
 // The context that a model of text, of train_text or convert, learned or was made with: tokens.
 int context_of(const RunState& state);
+
+// --text of a program that asks for such windows.
+void declare_windows_text(Options& options, std::string* text);
 
 // Windows of `length` tokens, of the stream "evaluate": of the file `text`, in the model's own tokens; or, where that is empty, of
 // what its run was evaluated on. Of stories sixteen bytes are told for each token that is wanted. Throws Error where the text is too

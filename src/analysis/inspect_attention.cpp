@@ -1,5 +1,10 @@
-// inspect attention: where the layers of Transformers look, at windows of text: how much of it at the new token itself, and how
-// evenly. "Why Are Positional Encodings Nonessential for Deep Autoregressive Transformers?", question 4, of models of any depth.
+// inspect attention: where the layers of Transformers look, at windows of text. "Why Are Positional Encodings Nonessential for Deep
+// Autoregressive Transformers?", question 4, of models of any depth. Of a layer whose position t gives the weight a_ts to s ≤ t
+//
+//   the weight on the new token   a_tt                               everywhere alike: 1/(t + 1)
+//   how evenly it looks           −Σ_s a_ts log a_ts / log(t + 1)    everywhere alike: 1, at one place only: 0
+//
+// in the mean over heads, positions t = 1 … T−1 and windows (order.h).
 
 #include <algorithm>
 #include <cstdio>
@@ -32,10 +37,8 @@ struct AttentionSettings {
                        "runs/text");
     options.add("length", &length, 0, 1 << 16, "tokens of a window; 0: as many as the model learned from");
     options.add("windows", &windows, 1, 1 << 16, "so many are looked at; the numbers are their mean");
-    options.add("text", &text, "where windows are from; default: what the run was evaluated on, or stories of our own")
-        .placeholder("FILE");
-    options.add("out", &out, "default: the folder of the first checkpoint").placeholder("FOLDER");
-    declare_force(options, &force);
+    declare_windows_text(options, &text);
+    declare_output_folder(options, &out, &force);
     declare_device(options, &device, &threads);
   }
 };
@@ -48,21 +51,8 @@ class AttentionSubject {
     if (state_.program != "train_text" && state_.program != "convert")
       throw Error(file_.path() + ": a checkpoint of " + state_.program + ", expected one of train_text or convert");
     model_ = load_model(file_, state_, ops);
-    if (!model_->has_attention_maps()) throw Error(file_.path() + ": a " + state_.model + " has no attention maps");
-    const Json* const normalized = state_.config.find("normalized");
-    if (normalized && !normalized->boolean())
-      throw Error(file_.path() + ": this " + state_.model + "'s weights add up to nothing in particular");
-    const Json* const causal = state_.config.find("causal");  // regular_gpt's maps are of chunks, not of all tokens
-    if (!causal) throw Error(file_.path() + ": the maps of a " + state_.model + " are not read here");
-    if (!causal->boolean())
-      throw Error(file_.path() + ": this " + state_.model + " looks at what is to come, too; expected a causal one");
-    const int longest = model_->longest();
-    if (settings.length > longest)
-      throw UsageError(text("--length %d: %s reads %d tokens at most", settings.length, file_.path().c_str(), longest));
-    length_ = settings.length > 0 ? settings.length : std::min(context_of(state_), longest);
-    if (length_ < 2)
-      throw UsageError(text("--length %d: %sexpected 2 at least, for the first token has one place to look", length_,
-                            settings.length > 0 ? "" : "so many has a window that this model learned from, "));
+    check_maps();
+    length_ = wanted_length();
     task_ = windows_of_text(file_, state_, settings.text, length_, settings.windows);
   }
 
@@ -88,7 +78,7 @@ class AttentionSubject {
       tokens.upload(batch.tokens);
       model_->forward({tokens.data(), 1, length_});
       for (size_t layer = 0; layer < means.size(); ++layer) {
-        const Look look = mean_look(*model_, layer, 1, heads, length_);
+        const Look look = look_of(model_->attention_map(layer, 0), heads, length_);
         means[layer].own += look.own / settings_.windows;
         means[layer].entropy += look.entropy / settings_.windows;
       }
@@ -97,6 +87,30 @@ class AttentionSubject {
   }
 
  private:
+  // Throws Error where its maps are none of shares of what stands before.
+  void check_maps() const {
+    const std::string& path = file_.path();
+    if (!model_->has_attention_maps()) throw Error(path + ": a " + state_.model + " has no attention maps");
+    const Json* const normalized = state_.config.find("normalized");
+    if (normalized && !normalized->boolean())
+      throw Error(path + ": this " + state_.model + "'s weights add up to nothing in particular");
+    const Json* const causal = state_.config.find("causal");  // regular_gpt's maps are of chunks, not of all tokens
+    if (!causal) throw Error(path + ": the maps of a " + state_.model + " are not read here");
+    if (!causal->boolean())
+      throw Error(path + ": this " + state_.model + " looks at what is to come, too; expected a causal one");
+  }
+
+  int wanted_length() const {
+    const int longest = model_->longest(), wanted = settings_.length;
+    if (wanted > longest)
+      throw UsageError(text("--length %d: %s reads %d tokens at most", wanted, file_.path().c_str(), longest));
+    const int length = wanted > 0 ? wanted : std::min(context_of(state_), longest);
+    if (length < 2)
+      throw UsageError(text("--length %d: %sexpected 2 at least, for the first token has one place to look", length,
+                            wanted > 0 ? "" : "so many has a window that this model learned from, "));
+    return length;
+  }
+
   const AttentionSettings& settings_;
   Ops& ops_;
   SafetensorsFile file_;

@@ -34,8 +34,7 @@ struct ClusterSettings {
                        "./train_regular makes one, runs/regular/parity_check-seed-1");
     options.add("length", &length, 2, 1 << 16, "symbols of the string");
     options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "which random string");
-    options.add("out", &out, "default: the folder of the first checkpoint").placeholder("FOLDER");
-    declare_force(options, &force);
+    declare_output_folder(options, &out, &force);
     declare_device(options, &device, &threads);
   }
 };

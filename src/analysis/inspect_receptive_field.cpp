@@ -36,11 +36,9 @@ struct FieldSettings {
                 "tokens; 0: 500 of a language, four contexts of a text, or as many as the model can read or, where it "
                 "answers once, reads");
     options.add("samples", &samples, 1, 1 << 20, "strings or windows; the figure shows their mean");
-    options.add("text", &text, "where windows are from; default: what the run was evaluated on, or stories of our own")
-        .placeholder("FILE");
+    declare_windows_text(options, &text);
     options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "which strings, of a language");
-    options.add("out", &out, "default: the folder of the first checkpoint").placeholder("FOLDER");
-    declare_force(options, &force);
+    declare_output_folder(options, &out, &force);
     declare_device(options, &device, &threads);
   }
 };

@@ -31,6 +31,11 @@ void OutputFolder::save(const std::string& name, std::string_view content) {
 
 std::string OutputFolder::summary() const { return "saved " + folder_ + " (" + join(saved_, ", ") + ")"; }
 
+void declare_output_folder(Options& options, std::string* out, bool* force) {
+  options.add("out", out, "default: the folder of the first checkpoint").placeholder("FOLDER");
+  declare_force(options, force);
+}
+
 std::string folder_of_checkpoint(const std::string& file_or_folder) {
   const std::string folder = std::filesystem::path(checkpoint_path(file_or_folder)).parent_path().string();
   return folder.empty() ? "." : folder;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/options.h"
 #include "figures/figure.h"
 
 namespace petroglyph {
@@ -28,6 +29,9 @@ class OutputFolder {
   bool chosen_, force_;
   std::vector<std::string> saved_;
 };
+
+// --out and --force of a program whose files lie beside its first checkpoint unless they say otherwise.
+void declare_output_folder(Options& options, std::string* out, bool* force);
 
 // The folder that a checkpoint lies in.
 std::string folder_of_checkpoint(const std::string& file_or_folder);

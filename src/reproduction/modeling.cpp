@@ -80,7 +80,7 @@ std::string text_size(const Scale& scale) {
          (scale.text.empty() ? ", on stories that a grammar of our own tells." : ", on other text.") + " Three seeds.";
 }
 
-// What every preset and size here has.
+// The tokens of a window, of the presets and settings below.
 int text_window(const Scale& scale) { return scale.full() ? 256 : 64; }
 
 std::string text_settings(const Scale& scale) {
@@ -147,15 +147,14 @@ Plan text_perplexity(const Scale& scale) {
   Plan plan;
   plan.comparable = scale.full();
   const std::vector<TextModel> models = text_models(scale);
-  if (scale.evening())
-    plan.commands.push_back(
-        counts_command(scale, text_window(scale)));  // what they are held against, before hours go by
+  const Command counts = counts_command(scale, text_window(scale));
+  if (scale.evening()) plan.commands.push_back(counts);  // what they are held against, before hours go by
   train_models(plan, models, scale);
   if (scale.quick()) add_seeds(plan);
   plan.size = text_size(scale);
   plan.commands.push_back(
       samples_of("samples", part_of(models[3], scale) + "/" + parse_variants(models[3].variant)[0].name));
-  if (!scale.evening()) plan.commands.push_back(counts_command(scale, text_window(scale)));
+  if (!scale.evening()) plan.commands.push_back(counts);
   const auto side = [&](size_t i) { return Side{models[i].label, plan.rows[i].ours}; };
   const Side transformer = side(0), linear_transformer = side(1), mamba = side(2), relation = side(3);
   const std::string perplexity = measured_of("Perplexity", scale.quick());
