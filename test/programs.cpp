@@ -454,6 +454,8 @@ class OtherPrograms {
     const std::string measures = line.substr(0, line.find('\n'));
     expect(shell, "the same of a file", "--evaluate runs/both --data b --threads 1", 0,
            "12 windows of 8 tokens\n" + measures);
+    expect(shell, "some windows of a file", "--evaluate runs/both --data b --eval-samples 5", 0,
+           ": 5 of 12 windows of 8 tokens\n");
     test_.equal("and where it is a file of its own",
                 shell.run("--name own --data a --val b --steps 12" + learn).weights(), run.weights());
     expect(shell, "an epoch of that half", "--name epoch --data both --val-part 0.5 --epochs 1" + TEXT, 0,

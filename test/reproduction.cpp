@@ -473,6 +473,12 @@ Side more_steps(const char* name) {
   return side;
 }
 
+Side more_shares(const char* name) {
+  Side side = shares(name);
+  side.cell.others.push_back("b/z.csv");
+  return side;
+}
+
 // Of all rows of two files, of which one is not there.
 Side rows(const char* name) { return {name, {"a/x.csv", {{"name", name}}, "loss", Cell::Form::MEAN, 1, {"b/z.csv"}}}; }
 
@@ -562,6 +568,12 @@ std::vector<Judged> judged_by_seeds() {
           {{"two of three seeds", {{more_steps("one"), more_steps("three")}}},
            "not decided",
            "one 30 (20 to 40), 2 of 3 seeds < three by 1 of 2 seeds only, 3 planned; 1 not of all seeds"},
+          {{"near, of two seeds of three", {{more_steps("one"), more_steps("two"), 1, 9}}},
+           "not confirmed",
+           "one 30 (20 to 40), 2 of 3 seeds, within the spread of seeds of two by 1 of 2 seeds only, 3 planned; 1 not "
+           "of all "
+           "seeds"},
+          {{"not alike yet", {{more_shares("one"), more_shares("three"), 1.1, 1, ALIKE}}}, "not decided", ""},
           {{"alike: means of seeds", {{shares("one"), shares("two"), 1.3, 1, ALIKE}}},
            "confirmed at reduced scale",
            one + " is within 1.3 × " + two},
@@ -602,6 +614,9 @@ std::vector<Judged> judged_by_seeds() {
           {{"a sum that lacks a seed", {{{"", {}, 20}, sum("five")}}},
            "not decided",
            "20 < both 30, one seed; 1 not of all seeds"},
+          {{"a sum that lacks a seed, near", {{{"", {}, 20}, sum("five"), 1, 9}}},
+           "not decided",
+           "20 is below both 30, one seed by less than seeds spread; 1 not of all seeds"},
           {{"below one run", {{shares("three"), a_run}}},
            "not confirmed",
            three + ", within the spread of seeds of a run 60"},

@@ -91,20 +91,24 @@ std::string sentence(const Check& check, Outcome outcome, const Finder& find) {
   if (outcome == Outcome::HOLDS) return left + " < " + right;
   if (outcome != Outcome::CLOSE) return left + " is not below " + right;
   const bool several = planned(check.less) > 1 || planned(check.more) > 1;
-  if (several && (is_exact(check.less) || is_exact(check.more)))
-    return left + " is below " + right + " with some seeds only";
+  if (several && (is_exact(check.less) || is_exact(check.more))) {
+    const Side& measured = is_exact(check.less) ? check.more : check.less;
+    const bool one = side_numbers(measured, find).size() == 1;
+    return left + " is below " + right + (one ? " by less than seeds spread" : " with some seeds only");
+  }
   return left + (several || check.spread > 1 ? ", within the spread of seeds of " : " is the same as ") + right;
 }
 
 // What was measured of one claim in one run.
 struct Judgement {
   int holds = 0, fails = 0, close = 0, missing = 0;  // missing: all of it, or some seeds
-  bool decided = true;                               // the claim's conditions hold
+  int open = 0;         // of those that fail or are close: with the missing seeds they may hold
+  bool decided = true;  // the claim's conditions hold
   std::string why;
 
   bool measured() const { return holds + fails + close > 0; }
   // A run that is not finished can speak against a claim, not for it.
-  bool unfinished() const { return !decided || (missing > 0 && fails + close == 0); }
+  bool unfinished() const { return !decided || (missing > 0 && fails + close == open); }
   std::string verdict(bool full) const {
     const std::string scale = full ? "" : " at reduced scale";
     if (!measured()) return "not run";
@@ -133,6 +137,14 @@ bool lacks_seeds(const Check& check, const Finder& find) {
   return false;
 }
 
+// Whether a comparison can still come to hold when the seeds that it lacks are there. One of BELOW cannot where two seeds are the
+// wrong way round already; the means that the others are of may still move.
+bool may_hold(const Check& check, const Finder& find) {
+  if (check.relation != Check::Relation::BELOW) return true;
+  const std::vector<double> less = side_numbers(check.less, find), more = side_numbers(check.more, find);
+  return *std::max_element(less.begin(), less.end()) < check.factor * *std::min_element(more.begin(), more.end());
+}
+
 // With the numbers that belong to it: "Steps to 99 %; last accuracy, % 97.1".
 std::string remark_of(const Claim& claim, const Finder& find) {
   std::vector<std::string> parts;
@@ -157,7 +169,9 @@ Judgement judge(const Claim& claim, const Finder& find) {
       ++judgement.missing;
       continue;
     }
-    few_seeds += lacks_seeds(check, find);
+    const bool lacks = lacks_seeds(check, find);
+    few_seeds += lacks;
+    judgement.open += lacks && outcome != Outcome::HOLDS && may_hold(check, find);
     (outcome == Outcome::HOLDS ? held : failed).push_back(sentence(check, outcome, find));
   }
   if (!judgement.measured()) return judgement;

@@ -37,18 +37,22 @@ Optimizer::Optimizer(Parameters& parameters, Ops& ops, const AdamwSettings& sett
     : parameters_(parameters),
       ops_(ops),
       settings_(settings),
-      m_(ops, {parameters.room()}),
-      v_(ops, {parameters.room()}),
       square_sum_(ops, {1}),
       partial_(ops, {parameters.room() / 1024 + 2}) {
-  m_.zero();
-  v_.zero();
   square_sum_.zero();
   for (const Parameter& parameter : parameters.list()) {
     const bool decays = settings.weight_decay > 0 && parameter.shape.size() > 1;
     if (ranges_.empty() || ranges_.back().decays != decays) ranges_.push_back({parameter.begin, 0, decays});
     ranges_.back().end = parameter.begin + parameter.size();
   }
+}
+
+Tensor& Optimizer::moment(Tensor& tensor) {
+  if (tensor.size() < parameters_.room()) {
+    tensor = Tensor(ops_, {parameters_.room()});
+    tensor.zero();
+  }
+  return tensor;
 }
 
 void Optimizer::step(int64_t step, double learning_rate) {
@@ -61,9 +65,10 @@ void Optimizer::step(int64_t step, double learning_rate) {
   s.correction2 = static_cast<real>(1 - power(settings_.beta2, step + 1));
   s.clip = static_cast<real>(settings_.clip);
   ops_.sum_of_squares(square_sum_.data(), partial_.data(), parameters_.gradients().data(), parameters_.room());
+  real *const m = this->m().data(), *const v = this->v().data();
   for (const Range& range : ranges_) {
     s.weight_decay = static_cast<real>(range.decays ? settings_.weight_decay : 0);
-    ops_.adamw(parameters_.values().data() + range.begin, m_.data() + range.begin, v_.data() + range.begin,
+    ops_.adamw(parameters_.values().data() + range.begin, m + range.begin, v + range.begin,
                parameters_.gradients().data() + range.begin, square_sum_.data(), s, range.end - range.begin);
   }
 }

@@ -38,8 +38,10 @@ class Optimizer {
   // The global norm of the gradient that the last step() saw, before clipping. Waits for the device.
   double gradient_norm() const;
 
-  Tensor& m() { return m_; }
-  Tensor& v() { return v_; }
+  // The moments (Parameters::room()), 0 before the first step. They take memory from the first step on, or when they are asked
+  // for: a model that is only evaluated has none.
+  Tensor& m() { return moment(m_); }
+  Tensor& v() { return moment(v_); }
 
  private:
   // Neighbours among the values that decay, or do not.
@@ -47,6 +49,8 @@ class Optimizer {
     int64_t begin, end;
     bool decays;
   };
+
+  Tensor& moment(Tensor& tensor);
 
   Parameters& parameters_;
   Ops& ops_;

@@ -125,10 +125,12 @@ void Evaluation::show_whole() const {
   const std::string& name = text_settings_.source.data;
   const LanguageModeling task(text_, name, text_, name, context_, settings_.batch,
                               once_ ? Targets::LAST : Targets::ALL);
-  const int samples = static_cast<int>(std::min(most_, task.evaluation_samples()));
+  const int64_t all = task.evaluation_samples();
+  const int samples = static_cast<int>(std::min(most_, all));
   const Measures measures = measure(task, samples, 0);
-  std::printf("%s, step %s, on %s: %s of %s\n%s\n", state_.model.c_str(), with_commas(state_.step).c_str(),
-              name.c_str(), counted(samples, "window").c_str(), counted(context_, "token").c_str(),
+  const std::string some = samples < all ? with_commas(samples) + " of " : "";
+  std::printf("%s, step %s, on %s: %s%s of %s\n%s\n", state_.model.c_str(), with_commas(state_.step).c_str(),
+              name.c_str(), some.c_str(), counted(all, "window").c_str(), counted(context_, "token").c_str(),
               text_measures(measures, characters_a_target(task, *tokenizer_, settings_.seed, samples)).c_str());
 }
 
