@@ -704,6 +704,15 @@ void token_counts(Test& test) {
       test.check(text("after %zu, in windows of %d", k, static_cast<int>(T)),
                  std::abs(loss_in_windows(counted, k, T) - sum / static_cast<double>(T)) < 1e-12);
     }
+  const CountedTokens of_some = count_tokens(before, behind, V, 3, nullptr, {3, 4, 59});
+  for (size_t k = 0; k < 4; ++k) {  // by what the sums of texts that end there differ by
+    double sum = 0;
+    for (const size_t place : {3, 4, 59})
+      for (const size_t end : {place, place + 1})
+        sum += (end == place ? -1 : 1) * static_cast<double>(end) *
+               loss_by_definition(training, {asked.begin(), asked.begin() + static_cast<std::ptrdiff_t>(end)}, V, k);
+    test.check(text("of three tokens, after %zu", k), std::abs(of_some.loss.at(k) - sum / 3) < 1e-12);
+  }
   test.equal("after none there is one row", counted.contexts[0], 1);
   test.equal("after one, each that is there", counted.contexts[1], V - 1);
   const Symbols again(std::vector<int32_t>{0, 1, 0, 1, 0, 1, 0, 1});

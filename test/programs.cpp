@@ -1469,7 +1469,8 @@ class OtherPrograms {
     expect(shell, "clusters of nothing", "clusters", 2, "./train_regular makes one");
     expect(shell, "clusters of an rnn", "clusters" + r, 1, "does not show its layers");
     expect(shell, "clusters of text", "clusters runs/t", 1, "a checkpoint of train_text, not of train_regular");
-    expect(shell, "receptive fields", "receptive-field --length 30 " + a + b + r + " runs/t", 0, "transformer, text");
+    expect(shell, "receptive fields", "receptive-field --length 30 " + a + b + r + " runs/t", 0,
+           "transformer, text: of 30 positions, from the last one, half of the gradient is within ");
     write_bytes(shell.file("own.txt"), std::string(400, 'x'));
     shell.script("'" + folder_ + "/train_text' --quiet --name own --steps 1 --data own.txt --position alibi" + TEXT);
     expect(shell, "all of a text that is named", "receptive-field runs/own --length 30 --text own.txt --force", 0,

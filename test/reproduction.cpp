@@ -573,7 +573,9 @@ std::vector<Judged> judged_by_seeds() {
            "one 30 (20 to 40), 2 of 3 seeds, within the spread of seeds of two by 1 of 2 seeds only, 3 planned; 1 not "
            "of all "
            "seeds"},
-          {{"not alike yet", {{more_shares("one"), more_shares("three"), 1.1, 1, ALIKE}}}, "not decided", ""},
+          {{"not alike yet", {{more_shares("one"), more_shares("three"), 1.1, 1, ALIKE}}},
+           "not decided",
+           "one 22 (20 to 25), 2 of 3 seeds is not within 1.1 × three 55 (50 to 60), 2 of 3 seeds; 1 not of all seeds"},
           {{"alike: means of seeds", {{shares("one"), shares("two"), 1.3, 1, ALIKE}}},
            "confirmed at reduced scale",
            one + " is within 1.3 × " + two},

@@ -691,6 +691,7 @@ void last_tokens(Test& test) {
   }
   test.equal("no more than there are", LastToken(Counting(10), "a.txt", 3, 7, 10).windows(), 3);
   test.equal("the last of them", LastToken(Counting(10), "a.txt", 3, 7, 10).batch(1, 1, 0, 2, 1).targets.back(), 9);
+  test.equal("where it stands", LastToken(Counting(10), "a.txt", 3, 7, 10).place(2), 9);
   test.equal("too short", message_of([] { LastToken(Counting(7), "a.txt", 3, 7, 10); }),
              "a.txt: 7 tokens are less than a window of 7 and its next token");
 }

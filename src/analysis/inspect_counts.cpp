@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "base/text.h"
+#include "tasks/last_token.h"
 #include "train/text_source.h"
 
 namespace petroglyph {
@@ -41,6 +42,15 @@ void print_tables(const CountedTokens& counted, int64_t context) {
   if (context > 0) print_best("the best " + windows, in_windows);
 }
 
+// Of --evaluate-length; none where all are asked for.
+std::vector<int64_t> places_asked(const Corpus& text, const std::string& name, int after, int windows) {
+  std::vector<int64_t> places;
+  if (after == 0) return places;
+  const LastToken last(text, name, after, after, windows);
+  for (int window = 0; window < last.windows(); ++window) places.push_back(last.place(window));
+  return places;
+}
+
 }  // namespace
 
 int inspect_counts(const std::vector<std::string>& words) {
@@ -48,7 +58,7 @@ int inspect_counts(const std::vector<std::string>& words) {
   // Tokens that the largest table knows: of a text of more than so many, seven would take gigabytes.
   constexpr int DEEP = 7, SHALLOW = 4;
   constexpr int64_t LARGE_TEXT = 30'000'000;
-  int last = DEEP;
+  int last = DEEP, after = 0, windows = 256;
   int64_t tokens = 0, context = 0;
   Options options("inspect counts",
                   "Says what a model would get on a text that knows only how often which token follows the last few: "
@@ -65,8 +75,19 @@ int inspect_counts(const std::vector<std::string>& words) {
   options.add("context", &context, int64_t{0}, int64_t{1} << 30,
               "also what a table gets that is asked in windows of so many tokens, as models are while they train: what "
               "follows the first of a window follows one token, not many; 0: this is left out");
+  options.add(
+      "evaluate-length", &after, 0, 1 << 24,
+      "asks only for the tokens that train_text asks for with --evaluate-lengths, of which this is the longest: "
+      "tables and models are held against each other by the same tokens; 0: asks for all");
+  options.add("length-windows", &windows, 1, 1 << 24, "and how many those are, as of train_text");
   options.parse(words);
   source.check(options);
+  if (after == 0 && options.given("length-windows"))
+    throw UsageError("--length-windows " + options.value("length-windows") +
+                     ": does nothing without --evaluate-length");
+  if (after > 0 && context > 0)
+    throw UsageError("--context " + options.value("context") +
+                     ": not beside --evaluate-length, whose tokens stand behind as many as a table likes");
   OpenText text = open_text_source(source, STORY_BYTES);
   const int vocab = text.tokenizer->vocab(), most = most_counted(vocab);
   const int64_t all = text.training->size();
@@ -78,10 +99,12 @@ int inspect_counts(const std::vector<std::string>& words) {
   if (tokens > 0 && tokens < text.training->size())
     text.training = std::make_unique<CorpusPart>(std::move(text.training), 0, tokens);
   Progress progress(0, text.training->size() + text.validation->size(), after_a_while(false, "token"));
-  const CountedTokens counted = count_tokens(*text.training, *text.validation, vocab, last, &progress);
+  const std::vector<int64_t> places = places_asked(*text.validation, source.validation_name(), after, windows);
+  const CountedTokens counted = count_tokens(*text.training, *text.validation, vocab, last, &progress, places);
   progress.finish();
+  const int64_t asked = places.empty() ? text.validation->size() : static_cast<int64_t>(places.size());
   std::printf("%s of %s counted, %s of %s asked\n", petroglyph::counted(text.training->size(), "token").c_str(),
-              source.name().c_str(), with_commas(text.validation->size()).c_str(), source.validation_name().c_str());
+              source.name().c_str(), with_commas(asked).c_str(), source.validation_name().c_str());
   print_tables(counted, context);
   return 0;
 }

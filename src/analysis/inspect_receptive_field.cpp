@@ -126,13 +126,13 @@ int inspect_receptive_field(const std::vector<std::string>& words) {
   for (const std::string& checkpoint : settings.checkpoints) FieldSubject(checkpoint, settings, *ops);
   Figure figure("Cumulative gradient norms, from the last position to the first");
   std::string csv = "checkpoint,position,share\n";
-  std::printf("%-32s %8s   positions, from the last one, with %6s %6s %6s of the gradient\n", "", "length", "50 %",
-              "90 %", "99 %");
   for (const std::string& checkpoint : settings.checkpoints) {
     const FieldSubject subject(checkpoint, settings, *ops);
     const std::vector<double> share = subject.cumulative();
-    std::printf("%-32s %8zu %46zu %6zu %6zu\n", subject.title().c_str(), share.size(), positions_with(share, 0.5),
-                positions_with(share, 0.9), positions_with(share, 0.99));
+    std::printf(
+        "%s: of %s, from the last one, half of the gradient is within %zu, 90 %% within %zu, 99 %% within %zu\n",
+        subject.title().c_str(), counted(static_cast<int64_t>(share.size()), "position").c_str(),
+        positions_with(share, 0.5), positions_with(share, 0.9), positions_with(share, 0.99));
     std::vector<double> positions;
     for (size_t j = 0; j < share.size(); ++j) {
       positions.push_back(static_cast<double>(share.size() - 1 - j));

@@ -80,8 +80,8 @@ int most_counted(int vocab) {
   return k;
 }
 
-CountedTokens count_tokens(const Corpus& training, const Corpus& validation, int vocab, int longest,
-                           Progress* progress) {
+CountedTokens count_tokens(const Corpus& training, const Corpus& validation, int vocab, int longest, Progress* progress,
+                           const std::vector<int64_t>& places) {
   const auto V = static_cast<uint64_t>(vocab);
   std::vector<Counts> counts(static_cast<size_t>(longest) + 1);
   const auto count = [&](const std::vector<int32_t>& before, int32_t token) {
@@ -91,14 +91,20 @@ CountedTokens count_tokens(const Corpus& training, const Corpus& validation, int
     }
   };
   CountedTokens found{std::vector<double>(counts.size()), {}};
+  const int64_t asked = places.empty() ? validation.size() : static_cast<int64_t>(places.size());
+  int64_t place = -1;
+  auto next = places.begin();
   const auto ask = [&](const std::vector<int32_t>& before, int32_t token) {
+    ++place;
+    if (!places.empty() && (next == places.end() || *next != place)) return;
+    if (!places.empty()) ++next;
     double probability = 1.0 / vocab;
     for (size_t k = 0; k < counts.size(); ++k) {
       if (k <= before.size()) {
         const uint64_t context = number_of(before, k, V);
         probability = counts[k].probability(context, context * V + static_cast<uint64_t>(token), probability);
       }
-      found.loss[k] -= std::log(probability) / static_cast<double>(validation.size());
+      found.loss[k] -= std::log(probability) / static_cast<double>(asked);
     }
   };
   const auto show = [&](int64_t tokens) {

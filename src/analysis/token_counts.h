@@ -29,8 +29,9 @@ double loss_in_windows(const CountedTokens& counted, size_t k, int64_t T);
 // The largest k for which V^(k+1) rows of tokens can be told apart.
 int most_counted(int vocab);
 
-// longest: 0 … most_counted(vocab). `progress` counts the tokens of both texts.
+// longest: 0 … most_counted(vocab). `progress` counts the tokens of both texts. places: in the validation text, those of the tokens
+// that are asked for, rising; none: all are.
 CountedTokens count_tokens(const Corpus& training, const Corpus& validation, int vocab, int longest,
-                           Progress* progress = nullptr);
+                           Progress* progress = nullptr, const std::vector<int64_t>& places = {});
 
 }  // namespace petroglyph

@@ -211,6 +211,12 @@ std::string text_options(const Scale& scale);
 // model is that answers at the end of a window only.
 constexpr int MOST_WORDS = 2;
 Command counts_command(const Scale& scale, int window = 0);
+// The tokens that train_text asks for with --evaluate-lengths, of which `longest` is the last, and --length-windows: such a table is
+// asked for them alone.
+struct LastTokens {
+  std::string longest, windows;
+};
+Command counts_command(const Scale& scale, const LastTokens& asked);
 Side counted(int k, const Scale& scale, int window = 0);
 Side counted_best(int window = 0);
 // What the training of a part said, at its last evaluation, of text that it does not learn from.

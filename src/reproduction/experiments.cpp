@@ -127,6 +127,12 @@ Command counts_command(const Scale& scale, int window) {
           Command::Kind::SAYS, false};
 }
 
+Command counts_command(const Scale& scale, const LastTokens& asked) {
+  Command command = counts_command(scale);
+  command.words.insert(command.words.end(), {"--evaluate-length", asked.longest, "--length-windows", asked.windows});
+  return command;
+}
+
 const Listing COUNTED_LISTING = {
     "What tables get that know the last few tokens only; a model that is above the one of k tokens may use no more "
     "than k:",

@@ -88,6 +88,11 @@ Plan compute(const Scale& scale) {
   };
   const std::vector<Check> conditions = {learned("Transformer's perplexity", "transformer"),
                                          learned("MLP's perplexity", "mlp_lm")};
+  Claim papers{"the exponents are 0.24 and 0.76", {}, "", conditions};
+  for (const Row& row : plan.rows)
+    papers.checks.push_back({{row.label, row.ours}, {"", {}, std::stod(row.paper)}, ALIKE, 1, Check::Relation::ALIKE});
+  Claim falls = falls_with_compute(scale);
+  falls.conditions = {conditions[1]};
   plan.claims = {
       {"MLP and Transformer have the same exponents",
        {{mlp, transformer, ALIKE, 1, Check::Relation::ALIKE}},
@@ -97,7 +102,8 @@ Plan compute(const Scale& scale) {
        {{best_loss("Transformer", "transformer", largest, scale), best_loss("MLP", "mlp_lm", largest, scale)}},
        measured_of("At the minimum of the largest budget's parabola", !scale.full()),
        conditions},
-      falls_with_compute(scale)};
+      falls,
+      papers};
   plan.commands.push_back(counts_command(scale));
   plan.listings = {COUNTED_LISTING};
   plan.pictures.push_back({"train/loss.svg", "figure 3: the best loss against compute"});
@@ -190,16 +196,18 @@ Plan dct(const Scale& scale) {
     return Side{std::string(label) + ", depth " + depth, measured(model, depth, amounts[0].first)};
   };
   const Side transformer = side("Transformer", "transformer", shallow.back());
-  const std::string what = measured_of("Perplexity", !scale.full());
+  const Side as_deep = side("DCT-MLP", "dct_mlp", deep.front());
+  std::string what = measured_of("Perplexity", !scale.full());
+  if (!scale.full()) what += "; a context of 64 in place of 2,048";
   // The paper's: at three times the depth, about three times the parameters.
-  plan.claims = {{"with three times the depth the DCT-MLP matches a small Transformer",
-                  {{side("DCT-MLP", "dct_mlp", deep.back()), transformer, 1.05}},
-                  what,
-                  {{transformer, counted(4, scale, window)}}},
-                 {"the Transformer needs less depth",
-                  {{transformer, side("DCT-MLP", "dct_mlp", deep.front())}},
-                  what,
-                  {{transformer, counted(4, scale, window)}}}};
+  plan.claims = {
+      {"with three times the depth the DCT-MLP matches a small Transformer",
+       {{side("DCT-MLP", "dct_mlp", deep.back()), transformer, 1.05}},
+       what,
+       {{transformer, counted(4, scale, window)}},
+       false,
+       {as_deep}},
+      {"the Transformer needs less depth", {{transformer, as_deep}}, what, {{transformer, counted(4, scale, window)}}}};
   plan.listings = {COUNTED_LISTING};
   plan.pictures = {{"train/dct.svg", "figure 9: perplexity against parameters"}};
   plan.tables = {"train/points.csv"};
@@ -269,19 +277,12 @@ Plan neurons(const Scale& scale) {
     plan.rows[3].remark = "none: 15 characters are two or three words, and a bag of letters probably tells little";
   }
   const std::string measured = measured_of(stories ? "Stories" : "Text", scale.quick());
-  const Cell ngrams = share("ngram", steps), bags = share("bag_of_words", steps);
+  const Cell bags = share("bag_of_words", steps);
   const std::vector<Check> learned = {knows_text("the model", last_perplexity("train", steps, scale.quick()), scale)};
-  plan.claims = {
-      {"most neurons become n-grams or bags of words",
-       {{{"", {}, 50}, {"n-grams and bags of words, %", ngrams, 0, {bags}}}},
-       measured + (stories
-                       ? "; on WikiText-2 most of 64 are, of 128 with as long a context fewer than half (docs/mlps.md)"
-                       : ""),
-       learned},
-      {"some become bags of words",
-       {{{"", {}, 0}, {"bags of words, %", bags}}},
-       measured + (scale.full() ? "" : "; of characters, of which a bag tells less than one of words"),
-       learned}};
+  plan.claims = {{"some neurons become bags of words",
+                  {{{"", {}, 0}, {"bags of words, %", bags}}},
+                  measured + (scale.full() ? "" : "; of characters, of which a bag tells less than one of words"),
+                  learned}};
   plan.pictures = pictures_of_neurons();
   plan.listings = {{"Figures 13 and 14: the words behind neurons", "neurons/words.txt", ""}};
   plan.tables = {"neurons/types.csv", "neurons/ratios.csv"};
@@ -404,7 +405,14 @@ std::vector<Claim> claims_on_types(const TypeSizes& sizes, const Scale& scale) {
   for (Check& check : longer.checks) check.factor = apart, check.spread = 1;
   longer.checks.insert(longer.checks.begin(), {of_context(sizes.contexts[1]), of_context(sizes.contexts[2]), apart, 1,
                                                Check::Relation::APART});
-  return {alike, longer};
+  Claim most{"most neurons become n-grams or bags of words (figure 4)", {}, measured + ", and bags", longer.conditions};
+  for (const int context : sizes.contexts)
+    most.checks.push_back({{"", {}, 50},
+                           {text("context %d", context),
+                            of_context(context).cell,
+                            0,
+                            {share_of({context, sizes.width}, "bag_of_words", sizes)}}});
+  return {most, alike, longer};
 }
 
 Plan types(const Scale& scale) {

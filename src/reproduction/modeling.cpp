@@ -159,22 +159,24 @@ Plan text_perplexity(const Scale& scale) {
   const Side transformer = side(0), linear_transformer = side(1), mamba = side(2), relation = side(3);
   const std::string perplexity = measured_of("Perplexity", scale.quick());
   constexpr double AS_GOOD = 1.15;  // times: the paper's own are 3.22 and 2.81
+  constexpr double SPREAD = 1.02;   // what three seeds of each of the quick models lie within, and some
   // Whom the others are held against must know more than the last few letters, which any model can.
   const auto learned = [&](const Side& model) { return Check{model, counted(4, scale, text_window(scale))}; };
-  plan.claims = {{"the Linear CausalRN is behind Transformers and Mamba",
-                  {{transformer, relation}, {linear_transformer, relation}, {mamba, relation}},
-                  perplexity,
-                  {learned(transformer), learned(linear_transformer), learned(mamba)},
-                  false,
-                  {counted(4, scale, text_window(scale)), counted_best(text_window(scale))}},
-                 {"the Linear CausalRN is comparable to the Linear Transformer",
-                  {{relation, linear_transformer, AS_GOOD}},
-                  perplexity,
-                  {learned(relation), learned(linear_transformer)}},
-                 {"Mamba is the best, and the Transformer before the linear one",
-                  {{mamba, transformer}, {transformer, linear_transformer}},
-                  perplexity,
-                  {learned(mamba), learned(transformer)}}};
+  plan.claims = {
+      {"the Linear CausalRN is behind Transformers and Mamba",
+       {{transformer, relation, 1, SPREAD}, {linear_transformer, relation, 1, SPREAD}, {mamba, relation, 1, SPREAD}},
+       perplexity + (scale.quick() ? "" : "; on stories, after fewer steps, it is not (the quick run)"),
+       {learned(transformer), learned(linear_transformer), learned(mamba)},
+       false,
+       {counted(4, scale, text_window(scale)), counted_best(text_window(scale))}},
+      {"the Linear CausalRN is comparable to the Linear Transformer",
+       {{relation, linear_transformer, AS_GOOD, 1, Check::Relation::ALIKE}},
+       perplexity,
+       {learned(relation), learned(linear_transformer)}},
+      {"Mamba is the best, and the Transformer before the linear one",
+       {{mamba, transformer, 1, SPREAD}, {transformer, linear_transformer, 1, SPREAD}},
+       perplexity,
+       {learned(mamba), learned(transformer)}}};
   if (scale.full())
     plan.model_sizes = {{"train", "transformer", 85.6},
                         {"train", "linear_transformer", 85.6},
@@ -215,9 +217,12 @@ void add_fine_tuning(Plan& plan, const Scale& scale, const std::string& set) {
 // By rows of Transformer, Linear Transformer and Linear BiRN, of which `first` is the first, and of others behind them.
 Claim image_claim(const Plan& plan, const std::vector<size_t>& first, bool seeds) {
   constexpr double LEARNED = 50;  // percent; of ten classes anybody has ten
-  Claim claim{"the Linear BiRN is behind the Transformers",
-              {},
-              measured_of("Accuracy, %", seeds) + "; in the paper by 2 to 8 points"};
+  Claim claim{
+      "the Linear BiRN is behind the Transformers",
+      {},
+      measured_of("Accuracy, %", seeds) + "; in the paper by 2 to 8 points" +
+          (seeds ? "; the BiRN has 0.14 million parameters, each Transformer 0.47: in the paper they have as many"
+                 : "")};
   const auto side = [&](size_t row, size_t model) {
     return Side{IMAGE_MODELS[model].label, plan.rows[row + model].ours};
   };

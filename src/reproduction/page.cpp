@@ -180,11 +180,14 @@ Page make_page(const std::vector<Experiment>& experiments, const std::string& re
       "Quick runs are small ones, for a machine with two cores: they show an effect, or that it does not show at this "
       "size, and do not reach the papers' numbers where those need the papers' sizes. Evening runs have the papers' "
       "models where two cores can train them in hours, and say what is smaller. Where there are several of an "
-      "experiment the largest stands first. What was not run says so. Claims that hold for models that know nothing, "
-      "too, are not decided by ones that have learned too little, such as a model of text that is no better than a "
-      "table of the last four letters, or, where the claim is what it looks at or makes of positions and long texts, "
-      "than the best such table; nor are claims of which numbers are still missing. "
-      "Times are of machines that had other work, too."};
+      "experiment the largest stands first. What was not run says so. Times are of machines that had other work, too.",
+      "A claim comes down to some comparisons. It is confirmed where each of them holds with every seed, at reduced "
+      "scale where that is of smaller models; contradicted where each fails with every seed; not confirmed where some "
+      "hold and some fail, or where seeds overlap, or one seed's numbers are no further apart than those of several "
+      "are elsewhere. Claims that hold for models that know nothing, too, are not decided by ones that have learned "
+      "too little, such as a model of text that is no better than a table of the last four letters, or, where the "
+      "claim is what it looks at or makes of positions and long texts, than the best such table; nor are claims of "
+      "which numbers are still missing."};
   for (const Experiment& experiment : experiments) {
     const std::vector<Kept> kept = kept_of(experiment, results, &page.stale);
     for (const PageClaim& claim : claims_of(experiment, kept)) page.claims.push_back(claim);

@@ -273,11 +273,14 @@ std::vector<Claim> claims_on_probabilities(const Scale& scale) {
     regular.checks.push_back({{"", {}, RIGHT}, of(0, "longer")});
     recurrent.checks.push_back({{"", {}, RIGHT}, of(2, "longer")});
     transformer.checks.push_back({of(3, "longer"), {"", {}, GUESSED}});
-    Check learned{{"", {}, 95}, of(3, "same")};
-    learned.more.label = "on 40 bits, " + probability;
-    transformer.conditions.push_back(learned);
   }
-  return {regular, recurrent, transformer};
+  // With bits as the training's. Of other ones not even the paper's Transformer knows strings of 40: 77.2 % at 0.9.
+  const Side evenly{"on 40 bits, 0.5", robust_accuracy(3, "same", "0.5", scale)};
+  transformer.conditions = {{{"", {}, 95}, evenly}};
+  Claim struggles{"it struggles on 40 bits, too, where most are 1", {}, measured_of("Percent", !scale.full())};
+  struggles.checks = {{{"on 40 bits, 0.9", robust_accuracy(3, "same", "0.9", scale)}, {"", {}, 95}}};
+  struggles.conditions = transformer.conditions;
+  return {regular, recurrent, transformer, struggles};
 }
 
 Plan probabilities(const Scale& scale) {
@@ -319,6 +322,12 @@ Command learns(const std::string& task, const std::string& steps, const Scale& s
 
 std::string run_of(const std::string& task) { return "@" + task + "/" + task + "-seed-1"; }
 
+// What a model does not recognize it has no clusters and no receptive field of.
+Check recognizes(const std::string& task, bool seeds) {
+  const Cell accuracy{task + "/results.csv", {{"task", task}}, "accuracy", Cell::Form::PERCENT, 1};
+  return {{"", {}, 95}, {"it is right, on longer strings, %", of_seeds(accuracy, seeds)}};
+}
+
 Plan clusters(const Scale& scale) {
   Plan plan;
   plan.size = scale.full()
@@ -339,19 +348,17 @@ Plan clusters(const Scale& scale) {
        {std::tuple("parity_check", "Parity", "2"), std::tuple("cycle_navigation", "Cycle Navigation", "5")})
     plan.rows.push_back({std::string(label) + ": clusters", transitions, said(task, "clusters in that plane: ", 0),
                          "the paper's number is that of the things that a piece of the string can do to the states"});
-  Claim claim{
-      "the vectors fall into as many clusters as there are state transitions: 2 for parity, 5 for cycle navigation",
-      {},
-      measured_of("In the plane of two principal components", scale.quick())};
-  for (const char* task :
-       {"parity_check", "cycle_navigation"})  // untrained models may have as many clusters of other things
+  for (const auto& [task, row, number, words] : {std::tuple("parity_check", 0, 2, "2 for parity"),
+                                                 std::tuple("cycle_navigation", 1, 5, "5 for cycle navigation")}) {
+    const Side found{"clusters", plan.rows[static_cast<size_t>(row)].ours};
+    Claim claim{std::string("the vectors fall into as many clusters as there are state transitions: ") + words,
+                {{{"", {}, number - 0.5}, found}, {found, {"", {}, number + 0.5}}},
+                measured_of("In the plane of two principal components", scale.quick()),
+                {recognizes(task, scale.quick())}};
+    // Untrained models may have as many clusters of other things.
     claim.checks.push_back({{"", {}, 99}, {"nearest to their own, %", said(task, "nearest to its own: ", 2)}});
-  for (const auto& [row, number] : {std::pair(0, 2), {1, 5}}) {
-    const Side found{plan.rows[row].label, plan.rows[row].ours};
-    claim.checks.push_back({{"", {}, number - 0.5}, found});
-    claim.checks.push_back({found, {"", {}, number + 0.5}});
+    plan.claims.push_back(claim);
   }
-  plan.claims = {claim};
   plan.pictures = {
       {"clusters/clusters.svg", "the vectors of all layers in the plane of their two principal components"}};
   plan.listings = {{scale.quick() ? "Counted, seed 1:" : "Counted:", "clusters.log", ""}};
@@ -383,20 +390,30 @@ Plan fields(const Scale& scale) {
   if (scale.quick()) add_seeds(plan);
   plan.commands.push_back(counts_command(scale, window));
   if (scale.full()) plan.model_sizes = {{"text", "regular_gpt", 123}};
-  // How many positions, from the last one, have half of the gradient; of 500, and of 4 contexts.
-  const auto half = [&](const std::string& task, const std::string& length) {
-    return of_seeds({"fields.log", {{"", "regular_gpt, " + task}}, " " + length + " ", Cell::Form::SAID, 0},
+  // How many positions, from the last one, have half of the gradient, or 99 %; of 500, and of 4 contexts.
+  const auto within = [&](const std::string& task, const std::string& share) {
+    return of_seeds({"fields.log", {{"", "regular_gpt, " + task}}, share + " within ", Cell::Form::SAID, 0},
                     scale.quick());
   };
+  constexpr int SYMBOLS = 500;
   const int length = scale.full() ? 2048 : 256;
   // A model that knows nothing looks at the latest token alone.
   const Cell perplexity = last_perplexity("text", scale.full() ? "50000" : "8000", scale.quick());
-  plan.claims = {{"on parity every symbol counts alike, on text the latest tokens",
-                  {{{"", {}, 0.4 * 500}, {"half of the gradient within: parity, of 500,", half("parity_check", "500")}},
-                   {{"parity, of 500,", half("parity_check", "500")}, {"", {}, 0.6 * 500}},
-                   {{text("text, of %d,", length), half("text", std::to_string(length))}, {"", {}, 0.1 * length}}},
-                  measured_of("Positions", scale.quick()) + "; were all alike it would be 250 of 500",
-                  {{{"its perplexity", perplexity}, counted_best(window)}}}};
+  const std::string positions = measured_of("Positions", scale.quick());
+  plan.claims = {
+      {"on parity the receptive field covers the whole string",
+       {{{"", {}, 0.9 * SYMBOLS}, {"99 % of the gradient within", within("parity_check", "99 %")}}},
+       positions + text(" of %d", SYMBOLS),
+       {recognizes("parity_check", scale.quick())},
+       false,
+       {{text("half of it, where alike would be %d, within", SYMBOLS / 2),
+         within("parity_check", "half of the gradient is")}}},
+      {"on text the latest tokens count: the effect of a window",
+       {{{"half of the gradient within", within("text", "half of the gradient is")}, {"", {}, 0.1 * length}}},
+       positions + text(" of %d", length),
+       {{{"its perplexity", perplexity}, counted_best(window)}},
+       false,
+       {{"99 % of it within", within("text", "99 %")}}}};
   plan.pictures = {{"fields/receptive_field.svg", "the share of the gradient that the positions to the right have"}};
   plan.listings = {{scale.quick() ? "Counted, seed 1:" : "Counted:", "fields.log", ""}};
   return plan;
@@ -437,7 +454,10 @@ Cell extrapolated(const Extrapolator& model, const std::string& length, const Sc
 }
 
 void add_text_claims(Plan& plan, const Scale& scale) {
-  constexpr double KEPT = 1.1;  // times
+  constexpr double KEPT = 1.1;            // times
+  constexpr double SPREAD = 1.08;         // what the quick run's three seeds of each model lie within
+  constexpr double CLOSE = 1.12;          // times: the paper's own are 1.08 and 1.11
+  constexpr double T5_LAST_BUCKET = 113;  // math/positions.cpp
   const std::vector<std::string> lengths = scale.full() ? std::vector<std::string>{"512", "1024", "2048", "8192"}
                                                         : std::vector<std::string>{"64", "128", "256", "1024"};
   const std::vector<Extrapolator> all = extrapolators(scale.full());
@@ -450,10 +470,12 @@ void add_text_claims(Plan& plan, const Scale& scale) {
   Claim behind{"on the length of the training RegularGPT is behind KERPLE, T5 and ALiBi", {}, perplexity};
   for (const size_t baseline : {0, 1, 2})
     for (size_t regular = 3; regular < all.size(); ++regular)
-      behind.checks.push_back({side(baseline, 0), side(regular, 0)});
+      behind.checks.push_back({side(baseline, 0), side(regular, 0), 1, SPREAD});
   // Who uses only the last few tokens keeps its perplexity at any length.
   const auto learned = [&](size_t model) { return Check{side(model, 0), counted_best()}; };
   const auto knows_some = [&](size_t model) { return Check{side(model, 0), counted(4, scale)}; };
+  const Check trains_all_buckets{{"the last bucket's first distance", {}, T5_LAST_BUCKET},
+                                 {"those that are trained, to", {}, std::stod(lengths[0]) - 1}};
   behind.conditions = {knows_some(0)};
   behind.beside = {counted_best()};
   plan.claims = {
@@ -466,7 +488,7 @@ void add_text_claims(Plan& plan, const Scale& scale) {
        perplexity + (scale.full() ? ""
                                   : "; more than the paper's 24.50 to 39.08, as the last five of its 32 buckets are of "
                                     "distances from 67 on, which a context of 64 never trains"),
-       {learned(1)}},
+       {learned(1), trains_all_buckets}},
       {"RegularGPT loses its perplexity where a length needs more layers than it has learned",
        {{side(3, 1), side(3, 2), 1 / KEPT}, {side(4, 2), side(4, 3), 1 / KEPT}},
        perplexity + (stories ? "; the paper's grow 25 and 38 times, these by a few percent, which those that need no "
@@ -476,11 +498,24 @@ void add_text_claims(Plan& plan, const Scale& scale) {
       {"it keeps it where no length needs more", {{side(5, 3), side(5, 0), KEPT}}, perplexity, {learned(5)}},
       behind,
       {"a thicker RegularGPT is better: 128 / 12 than 128 / 6",
-       {{side(6, 0), side(5, 0)}},
+       {{side(6, 0), side(5, 0), 1, SPREAD}},
        perplexity,
        {knows_some(5), knows_some(6)},
        false,
-       {counted_best()}}};
+       {counted_best()}},
+      {"128 / 12 is close to KERPLE, T5 and ALiBi at every length",
+       {{side(6, 0), side(0, 0), CLOSE},
+        {side(6, 0), side(1, 0), CLOSE},
+        {side(6, 0), side(2, 0), CLOSE},
+        {side(6, 3), side(0, 3), CLOSE},
+        {side(6, 3), side(1, 3), CLOSE},
+        {side(6, 3), side(2, 3), CLOSE}},
+       perplexity + text("; close is within %.2f times, as in the paper", CLOSE),
+       {knows_some(0), knows_some(6)}},
+      {"a chunk of half the context is too long: 256 / 6 is behind 128 / 6 on longer texts",
+       {{side(5, 1), side(7, 1), 1, SPREAD}, {side(5, 3), side(7, 3), 1, SPREAD}},
+       perplexity,
+       {knows_some(5)}}};
 }
 
 Plan extrapolation(const Scale& scale) {
@@ -512,15 +547,18 @@ Plan extrapolation(const Scale& scale) {
     }
   }
   const std::string small = " --width 64 --layers 4 --heads 4 --context 64 --batch 16",
-                    lengths = " --evaluate-lengths 64,128,256,512,1024 --length-windows ";
+                    lengths = " --evaluate-lengths " + join(scale.full() ? theirs : quick, ",") + " --length-windows ",
+                    asked = scale.full()      ? "1000"
+                            : scale.evening() ? "8000"
+                                              : "128";
   const std::string settings =
-      scale.full() ? " --layers 12 --norm affine --gelu tanh" + paper_text_words() +
-                         " --evaluate-lengths 512,1024,2048,4096,8192 --length-windows 1000 --sample-length 0"
-      : scale.evening() ? small + " --steps 40000 --eval-every 10000" + lengths + "8000 --sample-length 0"
-                        : small + " --steps 2500 --eval-every 500" + lengths + "128 --sample-length 0";
+      scale.full()
+          ? " --layers 12 --norm affine --gelu tanh" + paper_text_words() + lengths + asked + " --sample-length 0"
+          : small + (scale.evening() ? " --steps 40000 --eval-every 10000" : " --steps 2500 --eval-every 500") +
+                lengths + asked + " --sample-length 0";
   plan.commands = {{"train", "train_text", words_of("--compare " + list + text_options(scale) + settings)}};
   if (of_stories(scale)) add_seeds(plan);
-  plan.commands.push_back(counts_command(scale));
+  plan.commands.push_back(counts_command(scale, {(scale.full() ? theirs : quick).back(), asked}));
   add_text_claims(plan, scale);
   plan.listings = {COUNTED_LISTING};
   if (scale.full())

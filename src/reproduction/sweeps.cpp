@@ -32,18 +32,19 @@ std::string variant_of(const std::string& model, const std::string& option, cons
   return model + ":" + option + "=" + value;
 }
 
+double sweep_steps(const Scale& scale) { return scale.full() ? 2000 : 300; }
+
 // Sizes and what is learned; the sweep's own option is each variant's.
 std::string sweep_settings(const Scale& scale, const std::string& option) {
+  const std::string steps = text(" --steps %.0f", sweep_steps(scale));
   const std::string rate = option == "lr" ? "" : scale.quick() ? " --lr 1e-3" : " --lr 5e-4";
   if (scale.full())
-    return " --length 128 --width 192 --layers 12 --batch 320 --steps 2000 --eval-samples 320 --eval-every 10 "
-           "--stop-at 0.99" +
-           rate;
+    return " --length 128 --width 192 --layers 12 --batch 320" + steps +
+           " --eval-samples 320 --eval-every 10 --stop-at 0.99" + rate;
   if (scale.evening())
-    return " --length 16 --width 192 --layers 12 --batch 64 --steps 300 --eval-samples 64 --eval-every 5 --stop-at "
-           "0.99" +
-           rate;
-  return " --length 16 --width 64 --layers 4 --steps 300 --eval-samples 128 --eval-every 5 --stop-at 0.99" + rate;
+    return " --length 16 --width 192 --layers 12 --batch 64" + steps +
+           " --eval-samples 64 --eval-every 5 --stop-at 0.99" + rate;
+  return " --length 16 --width 64 --layers 4" + steps + " --eval-samples 128 --eval-every 5 --stop-at 0.99" + rate;
 }
 
 std::string sweep_size(const Scale& scale) {
@@ -85,6 +86,9 @@ Plan sweep_plan(const Sweep& sweep, const Scale& scale) {
                 {},
                 measured_of("Steps to 99 %", !scale.full()) +
                     (scale.quick() ? "; width 64, where the papers' models have 192" : "")};
+    if (best == sweep.values.back()) claim.remark += "; no larger one was tried";
+    claim.conditions = {
+        {side(best), {"", {}, sweep_steps(scale) + 1}}};  // who does not arrive with the best says nothing
     for (const std::string& value : sweep.values)
       if (value != best) claim.checks.push_back({side(best), side(value), 1, SEED_SPREAD});
     plan.claims.push_back(claim);

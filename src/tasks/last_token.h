@@ -17,6 +17,8 @@ class LastToken final : public Task {
 
   // As many as are wanted, if the text has as many different ones.
   int windows() const;
+  // Where in the text the target of a window stands.
+  int64_t place(int window) const;
   Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const override;
 
  private:
