@@ -83,7 +83,7 @@ void for_runs(const Threads& threads, const DctShape& s, F f, const char* caller
     f(head, run, sample * s.positions * s.width() + h * s.head_width,
       s.begin(head) + sample * s.positions * head.frequencies * s.head_width);
   };
-  parallel(threads, s.batch * s.heads * runs, 1, one, caller);
+  parallel(threads, int64_t{1} * s.batch * s.heads * runs, 1, one, caller);
 }
 
 }  // namespace

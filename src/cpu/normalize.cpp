@@ -1,4 +1,10 @@
 // Normalizations, row by row: plain, centering, root mean square, and layer norm with gain and bias.
+//
+// The backward pass, of a row of D numbers: y = (x − m)/σ with ∂m/∂x_c = 1/D and ∂σ/∂x_c = (x_c − m)/(Dσ) = y_c/D, hence
+//   ∂y_a/∂x_c = (δ_ac − 1/D − y_a y_c/D)/σ
+//   dx_c = Σ_a dy_a ∂y_a/∂x_c = (dy_c − mean dy − y_c mean(dy∘y))/σ
+// An ε within σ leaves these as they are; without m, of the root mean square, the mean of dy falls away. dx sums to 0, and without
+// ε, where y·y = D, dx·x = σ dx·y = dy·y − D mean(dy∘y) = 0: a norm passes no gradient along what it normalizes.
 
 #include <algorithm>
 

@@ -1,4 +1,9 @@
-// The pairwise relation: the heart of the Causal Relation Network. The derivation stands in models/causal_rn.cpp.
+// The pairwise relation: the heart of the Causal Relation Network. The derivation stands in models/causal_rn.cpp. Of one head:
+//   forward     z_jc = 1/j Σ_i ψ(s_ij d),   d = p_ic + q_jc
+//   backward    for each j, each i that it sees and each c:  g = dz_jc ψ'(s_ij d) / j
+//               along_ij += g d     dp_ic += s_ij g     dq_jc += s_ij g
+//   then        w_ij = s_ij³ along_ij / width     dp_i −= p_i Σ_j w_ij + Σ_j w_ij q_j     dq_j −= q_j Σ_i w_ij + Σ_i w_ij p_i
+// and dp and dq are centered. s³ leaves float below a deviation of 1.4e-13.
 //
 // All the time goes into one line for each pair and channel: forward, `sum += exp(inv_std·(p + q))` is an add, a multiplication
 // and ten instructions of exp2, the last of which adds; backward, one sweep recomputes the exponential and feeds three sums
@@ -116,7 +121,7 @@ void finish_variances(real* row, const real* squares, real query_square, const r
 void Cpu::relation_inv_std(real* inv_std, const real* p, const real* q, const RelationShape& shape) {
   reserve_scratch(PACKED_SIZE + shape.keys);
   const int64_t blocks = (shape.queries + QUERIES - 1) / QUERIES;
-  parallel(threads_, shape.batch * shape.heads * blocks, 1, [&](int64_t task, int64_t, int thread) {
+  parallel(threads_, int64_t{1} * shape.batch * shape.heads * blocks, 1, [&](int64_t task, int64_t, int thread) {
     const Head head(shape, task / blocks);
     const int first = static_cast<int>(task % blocks * QUERIES);
     const int last = std::min(first + static_cast<int>(QUERIES), shape.queries) - 1;
@@ -140,7 +145,10 @@ void Cpu::relation_inv_std(real* inv_std, const real* p, const real* q, const Re
       const real* query = queries_q + static_cast<int64_t>(j) * shape.hidden;
       finish_variances(row, squares, square(query, head.width), keys_p, query, visible, head);
       const real width = static_cast<real>(head.width);
-      for (int i = 0; i < visible; ++i) row[i] = row[i] > 0 ? 1 / numerics::sqrt(row[i] / width) : 0;
+      for (int i = 0; i < visible; ++i) {
+        const real variance = row[i] / width;
+        row[i] = variance > 0 ? 1 / numerics::sqrt(variance) : 0;
+      }
       std::fill(row + visible, row + shape.keys, real(0));
     }
   });

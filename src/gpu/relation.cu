@@ -59,7 +59,8 @@ struct InverseStd {
   }
 
   __device__ float inverse(float square) const {
-    return square > 0 ? 1 / numerics::sqrt(square / static_cast<float>(pairs.width)) : 0;
+    const float variance = square / static_cast<float>(pairs.width);
+    return variance > 0 ? 1 / numerics::sqrt(variance) : 0;
   }
 
   __device__ void store(const Tile& tile, const Sums& sum) const;

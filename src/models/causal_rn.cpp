@@ -22,25 +22,26 @@
 // Modeling with MLPs") H ≠ D, state expansion. Three more: ψ = gelu; heads, of which each has an inner norm of its own; and
 // causal = false (eq. 6), where all positions are summed over.
 //
-// The backward pass of the pairs, with the inner norm over the n = H/heads channels of a head (in the code, n are new
-// positions). Let p, q already have their mean over these channels removed (which changes no sum's norm) and
+// The backward pass of the pairs, with the inner norm over the width = H/heads channels of a head. Let p, q already have their
+// mean over these channels removed (which changes no sum's norm) and
 //   d_ij = p_i + q_j,   s_ij = 1/std(d_ij),   h_ij = s_ij d_ij
-//   n/s_ij² = |p_i|² + |q_j|² + 2 p_i·q_j                               ← one product P Qᵀ gives all the s_ij
-// ψ passes back g_ij = dz_j ∘ ψ'(h_ij) / j. The derivative of a norm is s (g − mean g − h mean(g∘h)). With h = s d and
-// w_ij = s_ij² mean(g_ij∘h_ij) = s_ij³ mean(g_ij∘d_ij) it becomes, with center(x) = x − mean x,
+//   width/s_ij² = |p_i|² + |q_j|² + 2 p_i·q_j                               ← one product Q Pᵀ gives all the s_ij
+// ψ passes back g_ij = dz_j ∘ ψ'(h_ij) / j. The derivative of a norm (cpu/normalize.cpp) is s (g − mean g − h mean(g∘h)). With h =
+// s d and w_ij = s_ij² mean(g_ij∘h_ij) = s_ij³ mean(g_ij∘d_ij) it becomes, with center(x) = x − mean x,
 //   dd_ij = s_ij g_ij − mean(s_ij g_ij) − w_ij d_ij
 //   dp_i = Σ_j dd_ij = center(Σ_j s_ij g_ij) − p_i Σ_j w_ij − Σ_j w_ij q_j   ← the last sum is a product W Q
 //   dq_j = Σ_i dd_ij = center(Σ_i s_ij g_ij) − q_j Σ_i w_ij − Σ_i w_ij p_i
-// where sums over j are over those that see i. Without the inner norm dp_i = Σ_j g_ij and dq_j = Σ_i g_ij. The time is O(T²·H);
-// one sweep over the pairs recomputes ψ', and nothing of size T²·H is ever stored: s of every block and w of the one at work are
-// (B,heads,T,T), a row for each j. Removing a mean is its own transpose, so centering p and q needs nothing more: dp and dq come
-// out centered.
+// where sums over j are over those that see i, and W has a row for each i (stored is its transpose). Without the inner norm dp_i =
+// Σ_j g_ij and dq_j = Σ_i g_ij. The time is O(T²·H); one sweep over the pairs recomputes ψ', and nothing of size T²·H is ever
+// stored: s of every block and w of the one at work are (B,heads,T,T), a row for each j. Removing a mean is its own transpose, so
+// centering p and q needs nothing more: dp and dq come out centered.
 //
-// Staying finite, with ψ = exp. Under the exact norm no channel of h is above √(n − 1): exp(h) is finite for n up to about 7,800,
-// and its square, which norm(z) needs, for n up to 1,968; in a wider head a position whose h lies in one channel alone would
-// become zeros. p and q normalized apart may add up to 2√(H − 1), too much from H = 1,969 on, and unnormalized to anything. There,
-// where norm(z) follows, z_j is divided by exp(shift_j), shift_j the largest p_i + q_j of all channels and all i that j sees: that
-// norm undoes it, and passes no gradient along z (linear_causal_rn.cpp). Without that norm z overflows where it has to.
+// Staying finite, with ψ = exp. Under the exact norm no channel of h is above √(width − 1). The sum of T of them is finite while
+// √(width − 1) + ln T < 88.7 (width up to 6,800 at T = 514), and the squares, which norm(z) needs, while 2√(width − 1) + ln heads
+// < 88.7 (1,968 with one head); in a wider head a position whose h lies in one channel alone would become zeros. p and q
+// normalized apart may add up to 2√(H − 1), too much from H = 1,969 on, and unnormalized to anything. There, where norm(z)
+// follows, z_j is divided by exp(shift_j), shift_j the largest p_i + q_j of all channels and all i that j sees: that norm undoes
+// it, and passes no gradient along z (linear_causal_rn.cpp). Without that norm z overflows where j·z_j leaves float.
 //
 // Everything else, from the norm of x to the residual, the linear form and the images share: relation_stack.cpp.
 

@@ -12,12 +12,13 @@
 // costs the same after ten as after ten thousand. It is also all that the model remembers: it copies short strings, but with 128
 // letters it did not reach 99 % in 2,000 steps (fig. 4), while causal_rn, whose exact norm forbids this rearrangement, did.
 //
-// Staying finite (appendix A does it with logcumsumexp). exp(p_i) leaves float at |p_i| = 88. A sum is kept as a pair for
-// each channel, m the largest p_i so far and s = Σ exp(p_i − m), between 1 and the number of positions. Two pairs add up to
+// Staying finite (appendix A does it with logcumsumexp). exp(p_i) overflows above p_i = 88.7, and is 0 below −104. A sum is kept
+// as a pair for each channel, m the largest p_i so far and s = Σ exp(p_i − m), between 1 and the number of positions. Two pairs
+// add up to
 //   (m, s) + (m', s') = (M, s·exp(m − M) + s'·exp(m' − M)),   M = max(m, m')            one of the two exp is 1
 // and z_j = exp(q_j + m_j) s_j / j. Where norm(z) follows, z_j may be divided by any number of the position: with
 // shift_j = max_c (q_jc + m_jc) no exponent is above 0 and the largest is 0, so that z neither overflows nor vanishes,
-// whatever p and q. Without that norm (post_reduction_norm false) there is no shift, and z overflows where it has to.
+// whatever p and q. Without that norm (post_reduction_norm false) there is no shift, and z overflows where j·z_j leaves float.
 //
 // The order of sums. One position after another would leave most of a GPU idle where there are few sequences. So T is cut into
 // chunks of 64 positions, the sums of whole chunks are added up chunk by chunk, and within its chunk a position goes on from
@@ -25,7 +26,7 @@
 // the same sums with three pairs: that of all positions, that of its unfinished chunk, and that of the chunks before.
 //
 // The backward pass. With e_j = exp(q_j + m_j − shift_j) (the shift counts as a constant: the norm that follows passes no
-// gradient along z), z_j = e_j s_j / j and g_j = dz_j ∘ e_j / j,
+// gradient along z, so that ∂L/∂shift_j = −dz_j·z_j = 0), z_j = e_j s_j / j and g_j = dz_j ∘ e_j / j,
 //   dq_j = dz_j ∘ z_j = g_j ∘ s_j
 //   dp_i = Σ_{j≥i} dz_j ∘ exp(p_i + q_j − shift_j) / j = exp(p_i − m_i) ∘ A_i,    A_i = Σ_{j≥i} exp(m_i − m_j) ∘ g_j
 // The last form is the one to compute. exp(p_i) times a sum of exp(q_j − shift_j) has factors that overflow while their

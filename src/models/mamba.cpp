@@ -175,8 +175,8 @@ class Mamba final : public Model {
 
 // Projections begin as the linear-time paper's appendix B says (the workshop paper's D): N(0, 0.02²), divided by √(residual
 // connections) where they lead back into the residual stream. The rest is the usual beginning of Mamba: A = −1, −2, …, −S, the
-// skip D = 1, W_Δ uniform within ±1/√R, which keeps the variance of what comes through it, b_Δ as above; the convolution is
-// uniform within ±1/√K, the field's default for K inputs.
+// skip D = 1, W_Δ uniform within ±1/√R, as in the authors' code (a third of the variance comes through), b_Δ as above; the
+// convolution is uniform within ±1/√K, the field's default for K inputs.
 void Mamba::add_block(const std::string& name) {
   const Config& c = config_;
   const int I = c.inner, S = c.state;

@@ -8,7 +8,7 @@
 
 namespace petroglyph {
 
-// "all weights randomly following N(0, 0.02)" (causal_rn_workshop, appendix D)
+// "all weights randomly following N(0, 0.02)" (causal_rn_workshop, appendix D), read as the deviation, as GPT-2's is
 constexpr real WEIGHT_DEVIATION = real(0.02);
 // "except for output layers, which were further divided by the square root of the number of residual connections"
 inline real output_deviation(int residuals) { return WEIGHT_DEVIATION / numerics::sqrt(static_cast<real>(residuals)); }

@@ -17,10 +17,10 @@
 //   "dilated"   The paper's, a GPT-2 (transformer_body.h) that does so at every position, with n < 0 left out. K blocks in a row
 //               are one layer of the above, K·L in all. With tied_head it reads out by the embedding's weights, as GPT-2 does.
 //   "chunked"   The authors' code: only the positions that the last one needs, which are the last of every C, then of every C of
-//               these …: T vectors become ⌈T/C⌉, then ⌈T/C²⌉ …, then one, which is read out. O(T) in all. Where the oldest of C
-//               vectors is missing there stands a learned one, `padding`, in every layer the same. The block is the original
-//               Transformer's: a = norm_1(x + W_out y),  x' = norm_2(a + W_down relu(W_up a + b_up) + b_down), after
-//               x = √D · embedding.
+//               these …: T vectors become ⌈T/C⌉, then ⌈T/C²⌉ …, then one, which is read out. O(T) in all. Where the
+//               oldest of C vectors are missing there stands for each a learned one, `padding`, in every layer the same. The
+//               block is the original Transformer's: a = norm_1(x + W_out y),
+//               x' = norm_2(a + W_down relu(W_up a + b_up) + b_down), after x = √D · embedding.
 //
 // The backward pass, beyond that of a Transformer:
 //   da_mi = dy_m·v_n,   ds_mi = a_mi (da_mi − Σ_i' a_mi' da_mi')
@@ -230,6 +230,7 @@ class ChunkedGpt final : public Model {
   ChunkedGpt(ConfigReader& reader, Ops& ops);
 
   int classes() const override { return config_.classes; }
+  bool deepens() const override { return true; }
   int vocab() const override { return config_.vocab; }
   int64_t logit_rows(const Input& input) const override { return input.batch; }
   const real* forward(const Input& input) override {
@@ -258,7 +259,7 @@ class ChunkedGpt final : public Model {
 
   Config config_;
   Ops& ops_;
-  Parameter *token_embedding_, *padding_;  // (V,D), (D)
+  Parameter *token_embedding_, *padding_;  // (vocab,D), (D)
   Parameter *qkv_, *relative_, *out_;      // (3D,D), (heads,C), (D,D)
   Parameter *head_, *head_bias_;           // (classes,D), (classes)
   Norm norm_1_, norm_2_;

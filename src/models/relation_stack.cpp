@@ -168,7 +168,8 @@ std::vector<real> RelationStack::map(const State& state, size_t block, int sampl
       for (int h = 0; config_.inner_norm == InnerNorm::EXACT && h < config_.heads; ++h) {
         real* const head = &d[static_cast<size_t>(h) * width];
         const real square = sum(width, [&](int c) { return head[c] * head[c]; });
-        const real inv_std = square > 0 ? numerics::sqrt(static_cast<real>(width) / square) : 0;
+        const real variance = square / static_cast<real>(width);
+        const real inv_std = variance > 0 ? 1 / numerics::sqrt(variance) : 0;
         for (int c = 0; c < width; ++c) head[c] *= inv_std;
       }
       top[i] = largest(H, [&](int c) { return d[c]; });

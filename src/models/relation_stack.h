@@ -67,7 +67,7 @@ class RelationStack {
     Tensor r, r_inv_std;          // (N,D), (N)
     Tensor p, q;                  // (N,H) each
     Tensor p_inv_std, q_inv_std;  // (N) each: approximate only
-    Tensor y, y_inv_std;          // (N,H), (N): norm(z)
+    Tensor y, y_inv_std;          // (N,H), (N): norm(z), or z without that norm
   };
 
   // A batch of whole sequences, or a stream with its newest tokens.

@@ -14,7 +14,7 @@
 // q_j = W_right x_j + b_in,
 //   y = b_out + W_out z,     z = 1/N Σ_j z_j,     z_j = 1/N Σ_i ψ(p_i + q_j)                                   eqs. 7, 8
 // and z_j is the sum of causal_rn.cpp without its norms and its mask. For ψ = exp it comes apart, exactly:
-//   z_j = 1/N exp(q_j) ∘ Σ_i exp(p_i)                                                                          eq. 9
+//   z_j = 1/N exp(q_j) ∘ Σ_i exp(p_i),     z = (1/N Σ_j exp(q_j)) ∘ (1/N Σ_i exp(p_i))                         eq. 9
 // so that a network of time quadratic in N, and one of linear time, are the same function (proposition 3.2): the form
 // "quadratic" computes the first, "linear" the second.
 //

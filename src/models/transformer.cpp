@@ -19,7 +19,7 @@
 // kerple gives its gradient, which they pass on to their parameters; one table serves all blocks.
 //
 // The backward pass. Of (T,T) nothing is kept: from the largest score of a row and Σ exp, both kept, a_ts is formed again as
-// exactly the number it was. With da_ts = dy_t·v_s the derivative of softmax is
+// exactly the number it was. With da_ts = dy_t·v_s the derivative of softmax, ∂a_s/∂score_s' = a_s (δ_ss' − a_s'), is
 //   ds_ts = a_ts (da_ts − Σ_s' a_ts' da_ts')      and Σ_s' a_ts' (dy_t·v_s') = dy_t·y_t      ← a number a row, from what is kept
 //   dv_s = Σ_t a_ts dy_t     dq_t = Σ_s ds_ts k_s / √d     dk_s = Σ_t ds_ts q_t / √d     dbias_n = Σ_{t−s=n} ds_ts
 // Of what the table was made of: t5, dtable[b][h] = Σ dbias_n over the n of bucket b;
@@ -53,7 +53,7 @@ class SoftmaxAttention {
       : config_(config), parameters_(parameters), ops_(ops) {
     const int heads = config.heads;
     // T5 draws its table with 1/√width. KERPLE's two numbers are positive and of the order of 1 at the start; nothing keeps them
-    // so, and with r2 below −1/(T − 1) the bias of the farthest key is NaN, which stops training.
+    // so, and with r2 at −1/(T − 1) or below the bias of the farthest key is NaN, which stops training.
     if (config.position == "t5")
       t5_ = &parameters.add("relative_bias.weight", {T5_BUCKETS, heads},
                             Init::normal(1 / numerics::sqrt(static_cast<real>(config.width))));

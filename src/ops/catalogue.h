@@ -98,9 +98,10 @@ OP(void linear_backward_weight(real* dweight, real* dbias, const real* dy, const
 
 // ---- Plain normalization ------------------------------------------------------------------------------------------
 
-// y = (x − mean x) / std x along each row, with the biased variance, no ε and no parameters.   (Ba et al. 2016)
-// A row whose variance comes out as 0, such as one of zeros, has no direction: it becomes zeros, and passes no gradient
-// (inv_std 0). Of another constant row the rounding of its mean may leave an ulp or so, which is normalized like any row.
+// y = (x − mean x) / std x along each row, with the biased variance, no ε and no parameters.   (Ba et al. 2016) A row whose
+// variance comes out as 0, such as one of zeros, has no direction: it becomes zeros, and passes no gradient (inv_std 0); so does
+// one whose squares overflow, |x − mean| above 1.8e19/√D. Of another constant row the rounding of its mean may leave an ulp or so,
+// which is normalized like any row.
 //   y (N,D) out, may be x; inv_std (N) out, 1/std
 //   Order: lanes for the mean and for the variance about it.
 OP(void normalize(real* y, real* inv_std, const real* x, int64_t N, int D));
@@ -220,9 +221,9 @@ OP(void add_to_rows(real* x, const real* y, int B, int T, int first, int step, i
 OP(void linear_attention(real* y, real* inv_sum, real* states, real* state, real* qkv,
                          const LinearAttentionShape& shape));
 
-// The gradients of linear_attention over whole sequences. With g_t = inv_sum_t dy_t, c_t = −g_t·y_t, w_ts = g_t·v_s + c_t, and of
+// The gradients of linear_attention over whole sequences. With g_t = inv_sum_t dy_t, c_t = −g_t·y_t, da_ts = g_t·v_s + c_t, and of
 // the chunks after, L = Σ_t q_t ⊗ g_t and h = Σ_t c_t q_t (not causal: of all positions):
-//   dq_t = S g_t + c_t z + Σ_{s≤t} w_ts k_s;  dk_s = L v_s + h + Σ_{t≥s} w_ts q_t;  dv_s = Lᵀk_s + Σ_{t≥s} (q_t·k_s) g_t
+//   dq_t = S g_t + c_t z + Σ_{s≤t} da_ts k_s;  dk_s = L v_s + h + Σ_{t≥s} da_ts q_t;  dv_s = Lᵀk_s + Σ_{t≥s} (q_t·k_s) g_t
 // Not normalized: g = dy, c = 0, no z and no h. Then dq and dk times the feature map's slope, min(φ, 1) for φ = elu + 1.
 //   dqkv (B,T,3·width) out; dy (B,T,width) becomes g; inv_sum becomes c; qkv as linear_attention left it;
 //   later: scratch, laid out as states

@@ -44,7 +44,7 @@ static_assert(sizeof(Wave) == 4 * sizeof(real), "tables are arrays of real");
 
 // Frequencies j … of one head. From one row to the next: x_step numbers of x, k·d of c.
 struct Head {
-  const Wave* waves;  // (t,k), from frequency j on
+  const Wave* waves;  // (min(t, longest),k), from frequency j on
   int t, k, d;
   int x_step;
   int64_t c_step;
