@@ -332,11 +332,11 @@ Plan clusters(const Scale& scale) {
   Plan plan;
   plan.size = scale.full()
                   ? "Trained as in table 1, one seed; a string of 500 symbols."
-                  : "Quick: width 64; 800 steps for parity, 2,000 for cycle navigation; a string of 500 symbols. Three "
+                  : "Quick: width 64; 800 steps for parity, 4,000 for cycle navigation; a string of 500 symbols. Three "
                     "seeds.";
   plan.commands = {
       learns("parity_check", "800", scale),
-      learns("cycle_navigation", "2000", scale),
+      learns("cycle_navigation", "4000", scale),
       {"clusters", "inspect", {"clusters", run_of("parity_check"), run_of("cycle_navigation")}, Command::Kind::WRITES}};
   if (scale.quick()) add_seeds(plan);
   plan.comparable = true;
@@ -604,7 +604,7 @@ std::vector<Experiment> regular_experiments() {
       {"regular-clusters", REGULAR_PAPER, "figure 3", "What the layers make of a string: clusters",
        "The paper: the vectors fall into as many clusters as there are state transitions: 2 for parity, 5 for cycle "
        "navigation.",
-       "", "two minutes on two cores", "hours on a GPU", clusters},
+       "", "three minutes on two cores", "hours on a GPU", clusters},
       {"regular-fields", REGULAR_PAPER, "figure 4", "Receptive fields",
        "The paper: on parity every symbol counts, a slanted line from corner to corner; on text it is the latest "
        "tokens that count.",
