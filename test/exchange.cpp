@@ -704,6 +704,11 @@ void added_tokens(Test& test) {
   save_as_checkpoint(foreign, in, saved);
   test.equal("another tokenizer's file", message_of([&] { save_as_hugging_face(saved, out, Precision::F32); }),
              out + "/tokenizer.json: of another tokenizer than what is written; remove it, or choose another folder");
+  std::filesystem::create_directory(folder.file("ranks"));
+  write_bytes(folder.file("ranks/some.tiktoken"), "");
+  test.equal("and tiktoken's", message_of([&] { save_as_hugging_face(saved, folder.file("ranks"), Precision::F32); }),
+             folder.file("ranks/some.tiktoken") +
+                 ": of another tokenizer than what is written; remove it, or choose another folder");
   const std::string run = folder.file("run");
   std::filesystem::create_directory(run);
   std::filesystem::copy_file(saved, run + "/model.safetensors");

@@ -885,7 +885,7 @@ class OtherPrograms {
     of_a_damaged_checkpoint(shell, train);
     refused("a part beside a file", "--data other.txt --val other.txt --val-part 0.3",
             "--val-part 0.3: does nothing with --val other.txt");
-    refused("a form without a file", "--format text", "--format text: does nothing without --data");
+    refused("a form without a file", "--format text", "--format text: does nothing without --data or --val");
     refused("windows of no length", "--length-windows 3",
             "--length-windows 3: does nothing without --evaluate-lengths");
     refused("too small a vocabulary", "--data other.txt --context 8 --val-part 0.3 --vocab 10",
@@ -930,6 +930,10 @@ class OtherPrograms {
     const std::string convert = "'" + folder_ + "/convert' ";
     test_.check("a checkpoint to make a checkpoint of",
                 shell.script(convert + "runs/t").says("runs/t: a checkpoint of ours already; --to hf, nanogpt"));
+    test_.check("whatever it is named", shell.script("cp runs/t/model.safetensors as.st; " + convert + "as.st")
+                                            .says("as.st: a checkpoint of ours already; --to hf, nanogpt"));
+    test_.check("which has the tokenizer of it",
+                shell.script("'" + folder_ + "/tokenize' other.txt --tokenizer as.st").says("(ascii)"));
     test_.check("nothing to convert",
                 shell.script(convert + "nowhere").says("nowhere: there is no such file or folder"));
     test_.check("what GPT-2 cannot say",
@@ -949,6 +953,21 @@ class OtherPrograms {
     expect(shell, "a folder of Hugging Face's", "hf", 1,
            "hf/model.safetensors: a safetensors file, but no checkpoint of ours; ./convert makes one of a model of "
            "Hugging Face's\n");
+    const Outcome few = shell.script(
+        train + "--init hf/hf.safetensors --tokenizer bytes --data other.txt --val-part 0.3 --context 8 --name few");
+    test_.check(
+        "fewer tokens than the text",
+        few.status == 1 && few.says("hf/hf.safetensors: its model has tokens from 0 to 127, the text from 0 to 255\n"),
+        few.output);
+    test_.check("whose fault a configuration is",
+                shell
+                    .script("cp -r hf hf-3; sed -i 's/\"state_size\":16/\"state_size\":0/' hf-3/config.json; " +
+                            convert + "hf-3 --save x")
+                    .says("hf-3/config.json: "));
+    test_.check(
+        "a name of other letters",
+        shell.script("cp -r hf \"$(printf 'h\\351')\"; " + convert + "\"$(printf 'h\\351')\" --save x.safetensors")
+            .says("saved x.safetensors"));
     expect(shell, "converted without a tokenizer", "hf/hf.safetensors", 1,
            "hf/hf.safetensors: has no tokenizer: none was converted with this model; ./convert --tokenizer NAME gives "
            "it one\n");
@@ -1411,7 +1430,17 @@ class OtherPrograms {
     expect(shell, "of no text", "counts --data nowhere", 1, "nowhere");
     expect(shell, "a part beside a whole", "counts --data ab --val ab --val-part 0.3", 2,
            "--val-part 0.3: does nothing with --val ab");
-    expect(shell, "a format of no file", "counts --format text", 2, "--format text: does nothing without --data");
+    expect(shell, "a format of no file", "counts --format text", 2,
+           "--format text: does nothing without --data or --val\n");
+    expect(shell, "a format of one", "counts --format text --val ab --last 1", 0, "20 of ab asked");
+    expect(shell, "counts of the last of windows",
+           "counts --data ab --val ab --last 1 --evaluate-length 4 --length-windows 8", 0, "8 of ab asked\n");
+    expect(shell, "of windows that are longer", "counts --data ab --val ab --evaluate-length 20", 1,
+           "ab: 20 tokens are less than a window of 20");
+    expect(shell, "windows of no length", "counts --length-windows 3", 2,
+           "--length-windows 3: does nothing without --evaluate-length\n");
+    expect(shell, "two kinds of windows", "counts --context 3 --evaluate-length 3", 2,
+           "--context 3: not beside --evaluate-length");
     expect(shell, "more than can be told apart", "counts --data ab --last 9", 2,
            "--last 9: expected at most 7 with 128 tokens");
   }
@@ -1429,6 +1458,11 @@ class OtherPrograms {
       const double own = std::atof(cells.at(3).c_str()), entropy = std::atof(cells.at(4).c_str());
       test_.check("shares: " + lines[i], own > 0 && own < 1 && entropy > 0 && entropy <= 1);
     }
+    expect(shell, "no more windows than there are",
+           "attention runs/t --windows 5000 --text own.txt --out looks --force", 0, "49 windows of 8 tokens\n");
+    shell.script("cp runs/t/model.safetensors runs/t/copy.safetensors");
+    expect(shell, "a file that is not the last", "attention runs/t/copy.safetensors --windows 1 --out looks --force", 0,
+           "t/copy.safetensors: transformer");
     expect(shell, "a file in place of a folder", "attention runs/t --out runs/t/log.csv", 1,
            "--out runs/t/log.csv: is no folder");
     expect(shell, "two of one depth", "attention runs/t runs/l --windows 1 --out looks --force", 0,

@@ -581,6 +581,9 @@ class RunsTest {
     expect(shell, "a later file that is refused", "odd text odd --tokenizer ascii --out s --force", 1, "odd: ");
     expect(shell, "in whatever place", "text odd --tokenizer ascii --out s --force", 1, "odd: ");
     test_.equal("leaves the shards of before", read_bytes(shell.file("s_000000.bin")), before);
+    const std::string encoding = read_bytes(shell.file("mine"));
+    expect(shell, "a tokenizer of a text that is refused", "odd --tokenizer ascii --save mine --force", 1, "odd: ");
+    test_.equal("leaves the one of before", read_bytes(shell.file("mine")), encoding);
     const Shell inspect(program("inspect"));
     inspect.script("'" + program("train_regular") + "' --quiet --name a" + REGULAR +
                    "; mkdir out; echo x > out/clusters.svg; "

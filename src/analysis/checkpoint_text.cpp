@@ -24,6 +24,7 @@ std::unique_ptr<LanguageModeling> windows_of_text(const SafetensorsFile& file, c
   const std::string validation = own ? state.options.at("val").string() : "";
   const std::string path = !text.empty() ? text : validation.empty() ? data : validation;
   std::shared_ptr<const Corpus> corpus;
+  std::string name = path.empty() ? "the stories" : path;
   if (path.empty()) {
     corpus = encode_corpus(
         tell_stories(2, stream_of("stories"), size_t(16) * static_cast<size_t>(length) * static_cast<size_t>(windows)),
@@ -35,9 +36,9 @@ std::unique_ptr<LanguageModeling> windows_of_text(const SafetensorsFile& file, c
       const auto kept =
           static_cast<int64_t>(state.options.at("val-part").number() * static_cast<double>(corpus->size()));
       corpus = std::make_shared<CorpusPart>(corpus, corpus->size() - kept, corpus->size());
+      name = "the end of " + path;
     }
   }
-  const std::string name = path.empty() ? "the stories" : path;
   return std::make_unique<LanguageModeling>(corpus, name, corpus, name, length, 1);
 }
 

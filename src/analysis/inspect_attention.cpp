@@ -58,13 +58,14 @@ class AttentionSubject {
 
   int layers() const { return static_cast<int>(state_.config.at("layers").integer()); }
   int length() const { return length_; }
-  // "layers-12-position-none", a run's folder, or the name of a file that is no run's.
+  // "layers-12-position-none", a run's folder, or another file and its folder, "layers-12-position-none/best.safetensors".
   std::string name() const {
-    const std::filesystem::path path(file_.path());
-    return (path.filename() == "model.safetensors" && path.has_parent_path() ? path.parent_path() : path)
-        .filename()
-        .string();
+    const std::filesystem::path path(file_.path()), folder = path.parent_path().filename();
+    return path.filename() == "model.safetensors" && !folder.empty() ? folder.string()
+                                                                     : (folder / path.filename()).string();
   }
+  // No more than the text has.
+  int windows() const { return static_cast<int>(std::min<int64_t>(settings_.windows, task_->evaluation_samples())); }
   std::string title() const { return name() + ": " + state_.model + ", " + counted(layers(), "layer"); }
 
   // Of each layer, the mean over the windows.
@@ -72,15 +73,16 @@ class AttentionSubject {
     const int heads = static_cast<int>(state_.config.at("heads").integer());
     std::vector<Look> means(static_cast<size_t>(layers()));
     Tokens tokens(ops_, {1, length_});
-    for (int window = 0; window < settings_.windows; ++window) {
+    const int count = windows();
+    for (int window = 0; window < count; ++window) {
       const Batch batch = task_->batch(1, stream_of("evaluate"), 0, window, 1);
       model_->check_tokens(batch.tokens);
       tokens.upload(batch.tokens);
       model_->forward({tokens.data(), 1, length_});
       for (size_t layer = 0; layer < means.size(); ++layer) {
         const Look look = look_of(model_->attention_map(layer, 0), heads, length_);
-        means[layer].own += look.own / settings_.windows;
-        means[layer].entropy += look.entropy / settings_.windows;
+        means[layer].own += look.own / count;
+        means[layer].entropy += look.entropy / count;
       }
     }
     return means;
@@ -103,7 +105,8 @@ class AttentionSubject {
   int wanted_length() const {
     const int longest = model_->longest(), wanted = settings_.length;
     if (wanted > longest)
-      throw UsageError(text("--length %d: %s reads %d tokens at most", wanted, file_.path().c_str(), longest));
+      throw UsageError(
+          text("--length %d: %s reads %s at most", wanted, file_.path().c_str(), counted(longest, "token").c_str()));
     const int length = wanted > 0 ? wanted : std::min(context_of(state_), longest);
     if (length < 2)
       throw UsageError(text("--length %d: %sexpected 2 at least, for the first token has one place to look", length,
@@ -120,9 +123,10 @@ class AttentionSubject {
   int length_ = 0;
 };
 
-void print_looks(const AttentionSubject& subject, const std::vector<Look>& looks, int windows) {
-  std::printf("%s, %s of %d tokens\n%-8s %24s %30s\n", subject.title().c_str(), counted(windows, "window").c_str(),
-              subject.length(), "layer", "weight on the new token", "entropy, as a part of uniform");
+void print_looks(const AttentionSubject& subject, const std::vector<Look>& looks) {
+  std::printf("%s, %s of %d tokens\n%-8s %24s %30s\n", subject.title().c_str(),
+              counted(subject.windows(), "window").c_str(), subject.length(), "layer", "weight on the new token",
+              "entropy, as a part of uniform");
   for (size_t layer = 0; layer < looks.size(); ++layer)
     std::printf("%-8zu %24.3f %30.3f\n", layer + 1, looks[layer].own, looks[layer].entropy);
   std::printf("looking everywhere alike would be %.3f and 1\n\n", alike_weight(subject.length()));
@@ -174,7 +178,7 @@ int inspect_attention(const std::vector<std::string>& words) {
   for (const std::string& checkpoint : settings.checkpoints) {
     AttentionSubject subject(checkpoint, settings, *ops);
     const std::vector<Look> looks = subject.looks();
-    print_looks(subject, looks, settings.windows);
+    print_looks(subject, looks);
     for (size_t layer = 0; layer < looks.size(); ++layer)
       csv += text("%s,%zu,%zu,%s,%s\n", csv_cell(checkpoint).c_str(), looks.size(), layer + 1,
                   number_text(looks[layer].own, 6).c_str(), number_text(looks[layer].entropy, 6).c_str());

@@ -93,7 +93,7 @@ Pictures pictures_of(const HeatMapSettings& settings, const Json& run) {
     pictures.list.push_back(files.picture(i));
   if (pictures.list.empty())
     throw UsageError(
-        text("--first %d: %s has %s images", settings.first, test.c_str(), with_commas(files.size()).c_str()));
+        text("--first %d: %s has %s", settings.first, test.c_str(), counted(files.size(), "image").c_str()));
   return pictures;
 }
 

@@ -60,12 +60,13 @@ class FieldSubject {
   // (T): the mean over the samples of the share that the j + 1 most recent positions have
   std::vector<double> cumulative() const {
     std::vector<double> mean;
-    for (int sample = 0; sample < settings_.samples; ++sample) {
+    const auto samples = static_cast<int>(std::min<int64_t>(settings_.samples, task_->evaluation_samples()));
+    for (int sample = 0; sample < samples; ++sample) {
       const Batch batch = task_->batch(settings_.seed, stream_of("evaluate"), 0, sample, 1);
       const ReceptiveField field =
           receptive_field(state_.model, state_.config, *model_, ops_, batch.tokens, 1, batch.length);
       mean.resize(field.cumulative.size());
-      for (size_t j = 0; j < mean.size(); ++j) mean[j] += field.cumulative[j] / settings_.samples;
+      for (size_t j = 0; j < mean.size(); ++j) mean[j] += field.cumulative[j] / samples;
     }
     return mean;
   }
@@ -79,8 +80,8 @@ class FieldSubject {
                                         settings_.length, file_.path().c_str(), window));
     if (window > 0) return window;
     if (settings_.length > longest)
-      throw UsageError(
-          petroglyph::text("--length %d: %s reads %d tokens at most", settings_.length, file_.path().c_str(), longest));
+      throw UsageError(petroglyph::text("--length %d: %s reads %s at most", settings_.length, file_.path().c_str(),
+                                        counted(longest, "token").c_str()));
     return settings_.length > 0 ? settings_.length : std::min(otherwise, longest);
   }
 
@@ -112,6 +113,18 @@ size_t positions_with(const std::vector<double>& cumulative, double share) {
   return static_cast<size_t>(std::lower_bound(cumulative.begin(), cumulative.end(), share) - cumulative.begin()) + 1;
 }
 
+// Gradients that are all 0 have no share anywhere.
+void print_share(const std::string& title, const std::vector<double>& share) {
+  const std::string positions = counted(static_cast<int64_t>(share.size()), "position");
+  if (share.back() > 0)
+    std::printf(
+        "%s: of %s, from the last one, half of the gradient is within %zu, 90 %% within %zu, 99 %% within %zu\n",
+        title.c_str(), positions.c_str(), positions_with(share, 0.5), positions_with(share, 0.9),
+        positions_with(share, 0.99));
+  else
+    std::printf("%s: of %s none moves the answer\n", title.c_str(), positions.c_str());
+}
+
 }  // namespace
 
 int inspect_receptive_field(const std::vector<std::string>& words) {
@@ -129,10 +142,7 @@ int inspect_receptive_field(const std::vector<std::string>& words) {
   for (const std::string& checkpoint : settings.checkpoints) {
     const FieldSubject subject(checkpoint, settings, *ops);
     const std::vector<double> share = subject.cumulative();
-    std::printf(
-        "%s: of %s, from the last one, half of the gradient is within %zu, 90 %% within %zu, 99 %% within %zu\n",
-        subject.title().c_str(), counted(static_cast<int64_t>(share.size()), "position").c_str(),
-        positions_with(share, 0.5), positions_with(share, 0.9), positions_with(share, 0.99));
+    print_share(subject.title(), share);
     std::vector<double> positions;
     for (size_t j = 0; j < share.size(); ++j) {
       positions.push_back(static_cast<double>(share.size() - 1 - j));

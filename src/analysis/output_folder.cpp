@@ -18,7 +18,10 @@ OutputFolder::OutputFolder(const std::string& out, bool force, const std::string
 }
 
 void OutputFolder::check(const std::string& name) const {
-  if (chosen_) check_replaced(folder_ + "/" + name, force_);
+  if (!chosen_) return;
+  const std::string path = folder_ + "/" + name;
+  check_replaced(path, force_);
+  if (is_there(folder_)) check_writable(path);
 }
 
 void OutputFolder::save(const std::string& name, std::string_view content) {

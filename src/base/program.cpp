@@ -18,8 +18,8 @@ namespace {
 // A file is read where it lies (mapped_file.h), and somebody cut it short: the system has nothing to put in place of what is gone.
 extern "C" void petroglyph_end_of_file(int) {
   constexpr char SENTENCE[] =
-      "a file that is being read has become shorter; what was saved before is whole, and a run goes on from it "
-      "(--resume)\n";
+      "a file that is being read has become shorter; what was saved before is whole, and training goes on from there "
+      "with --resume\n";
   (void)!write(STDERR_FILENO, SENTENCE, sizeof SENTENCE - 1);
   _exit(1);
 }

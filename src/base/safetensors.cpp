@@ -146,7 +146,8 @@ std::string SafetensorsFile::read_header() {
   if (!S_ISREG(status.st_mode)) fail("expected a file, found something else");
   file_size_ = static_cast<uint64_t>(status.st_size);
   uint64_t length = 0;
-  if (file_size_ < sizeof length) fail(commas(file_size_) + " bytes long: too short for a safetensors file");
+  if (file_size_ < sizeof length)
+    fail(counted(static_cast<int64_t>(file_size_), "byte") + " long: too short for a safetensors file");
   read_at(0, &length, sizeof length);
   if (length > LONGEST_HEADER) fail("expected the length of a header in its first 8 bytes: not a safetensors file");
   data_begin_ = sizeof length + length;
@@ -327,6 +328,18 @@ void SafetensorsFile::read_as_float(const std::string& name, int64_t first, int6
   if (found.dtype == "F16") return convert(uint16_t(), from_f16);
   if (found.dtype == "BF16") return convert(uint16_t(), from_bf16);
   fail("tensor " + name + " is of type " + found.dtype + ", expected F32, F64, F16 or BF16");
+}
+
+bool is_safetensors(const std::string& path) {
+  if (std::filesystem::path(path).extension() == ".safetensors") return true;
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(path, none)) return false;
+  std::ifstream file(path, std::ios::binary);
+  uint64_t length = 0;
+  char first = 0;
+  file.read(reinterpret_cast<char*>(&length), sizeof length).get(first);
+  return file && first == '{' && length <= LONGEST_HEADER &&
+         sizeof length + length <= std::filesystem::file_size(path, none);
 }
 
 void SafetensorsWriter::metadata(const std::string& key, const std::string& value) {

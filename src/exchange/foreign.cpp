@@ -42,6 +42,7 @@ ForeignModel open_folder(const std::string& folder) {
   ForeignModel foreign;
   Json config = Json::parse(read_regular_file(path), path);
   foreign.translation = translate(config, path);
+  foreign.config_origin = path;
   foreign.weights = weights_of(folder);
   if (const std::string why = head_of_its_own(foreign); !why.empty()) {  // as transformers does
     foreign.translation = translate(config.set("tie_word_embeddings", false), path);
@@ -163,7 +164,8 @@ std::unique_ptr<Model> load_foreign(const ForeignModel& foreign, Ops& ops) {
   const Weights& weights = *foreign.weights;
   check_all_used(foreign);
   check_sizes(t.config, weights);
-  auto model = make_model(t.model, t.config, ops, weights.origin());
+  auto model =
+      make_model(t.model, t.config, ops, foreign.config_origin.empty() ? weights.origin() : foreign.config_origin);
   if (t.rules.size() != model->parameters.list().size())
     throw Error(weights.origin() + ": a parameter of our " + t.model + " would stay empty");
   const Json* heads = t.config.find("heads");
@@ -178,7 +180,7 @@ std::unique_ptr<Model> load_foreign(const ForeignModel& foreign, Ops& ops) {
 
 int64_t save_as_checkpoint(const ForeignModel& foreign, const std::string& from, const std::string& path) {
   const Translation& t = foreign.translation;
-  RunState state{"convert", t.model, t.config, Json::object().set("from", from), 0, "", Json::object()};
+  RunState state{"convert", t.model, t.config, Json::object().set("from", in_one_line(from)), 0, "", Json::object()};
   if (foreign.tokenizer) {
     state.data.set("tokenizer", foreign.tokenizer->to_json());
     check_vocabulary(state, foreign.tokenizer->vocab(), from);

@@ -19,6 +19,7 @@ struct ForeignModel {
   Translation translation;
   std::unique_ptr<Weights> weights;
   std::unique_ptr<Tokenizer> tokenizer;  // null: none was found
+  std::string config_origin;             // whose fault a configuration is: the file that it is read from
 };
 
 // Throws Error, with the path, for what is damaged or cannot be said.

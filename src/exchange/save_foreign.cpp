@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <filesystem>
 #include <map>
 #include <unordered_map>
 
@@ -130,7 +131,11 @@ void check_no_checkpoint(const std::string& folder) {
 
 // No other tokenizer's file may stay, which a reader could prefer.
 void check_no_other_tokenizer(const std::string& folder, const Files& replaced) {
-  for (const char* name : TOKENIZER_FILES)
+  std::vector<std::string> names(std::begin(TOKENIZER_FILES), std::end(TOKENIZER_FILES));
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none))
+    if (entry.path().extension() == ".tiktoken") names.push_back(entry.path().filename().string());
+  for (const std::string& name : names)
     if (!replaced.count(name) && is_there(folder + "/" + name))
       throw Error(folder + "/" + name +
                   ": of another tokenizer than what is written; remove it, or choose another folder");

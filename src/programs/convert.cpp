@@ -42,7 +42,7 @@ std::string name_of(const std::string& path) {
 // A checkpoint of ours, or one file of a folder of Hugging Face's, is easily given in place of a model.
 void refuse_tensors(const std::string& path) {
   const std::string file = checkpoint_path(path);
-  const bool tensors = std::filesystem::path(file).extension() == ".safetensors" && is_there(file);
+  const bool tensors = is_there(file) && is_safetensors(file);
   if (!tensors || (file != path && is_there(path + "/config.json"))) return;
   if (is_checkpoint(SafetensorsFile(file)))
     throw Error(path + ": a checkpoint of ours already; --to hf, nanogpt or llm.c says what to make of it");

@@ -103,7 +103,9 @@ int generate(int argc, char** argv) {
   } else {
     const std::string prompt = settings.text_to_continue();
     guard.emplace();
-    writer.continue_prompt(prompt, settings.prompt_file.empty() ? "--prompt" : settings.prompt_file);
+    writer.continue_prompt(prompt, settings.prompt_file.empty()  ? "--prompt"
+                                   : settings.prompt_file == "-" ? "the standard input"
+                                                                 : settings.prompt_file);
   }
   if (!settings.how.quiet)
     std::fprintf(stderr, "%s in %.1f s, %.0f tokens/s; %s at step %s, %s\n", counted(writer.written(), "token").c_str(),

@@ -76,12 +76,16 @@ std::unique_ptr<Tokenizer> learn(const Settings& settings) {
   return tokenizer;
 }
 
-void encode(const Settings& settings, const Tokenizer& tokenizer) {
-  for (const std::string& path : settings.files) {  // all before the first shard replaces an older one
+// Before the first file that is written replaces an older one.
+void check_texts(const Settings& settings, const Tokenizer& tokenizer) {
+  for (const std::string& path : settings.files) {
     const MappedFile file(path);
     if (file.text().empty()) throw Error(path + ": the file is empty");
     tokenizer.check(file.text(), path);
   }
+}
+
+void encode(const Settings& settings, const Tokenizer& tokenizer) {
   ShardWriter shards(settings.out, settings.shard_tokens, tokenizer, settings.force);
   for (const std::string& path : settings.files) {
     const MappedFile file(path);
@@ -138,6 +142,7 @@ int tokenize(int argc, char** argv) {
   const auto lock = settings.save.empty() ? std::nullopt : lock_of_run(settings.save);
   const auto tokenizer =
       options.given("train") ? learn(settings) : open_tokenizer(settings.tokenizer, settings.replace);
+  if (!settings.decode) check_texts(settings, *tokenizer);
   if (!settings.save.empty()) write_file_atomically(settings.save, tokenizer_file_text(*tokenizer));
   settings.decode ? decode(settings, *tokenizer) : encode(settings, *tokenizer);
   return 0;

@@ -82,7 +82,7 @@ struct Session {
     });
     return {title(), "accuracy", "letters", true, copy.lengths, {model.model}, {accuracy}, run->chance()};
   }
-  std::string title() const { return text("Copying %d letters", copy.length); }
+  std::string title() const { return "Copying " + counted(copy.length, "letter"); }
 };
 
 // Feeds fresh strings up to SEP and lets the model go on by itself: each answer token is the likeliest one, and is read back.
@@ -122,7 +122,8 @@ void show_copying(Run& run, const Copying& task, int count, int shown) {
     for (int i = 0; i <= n; ++i) said += Copying::letter(copy[i]);
     std::printf("  read  %s\n  said  %s  %s\n", read.c_str(), said.c_str(), accuracy == 1 ? "right" : "wrong");
   }
-  std::printf("one token at a time, %d fresh strings of %d letters: accuracy %.2f %%\n", count, n, 100 * right / count);
+  std::printf("one token at a time, %d fresh strings of %s: accuracy %.2f %%\n", count, counted(n, "letter").c_str(),
+              100 * right / count);
 }
 
 void Session::show() {

@@ -105,8 +105,8 @@ struct Session {
     const int64_t step_size = static_cast<int64_t>(settings.batch) * settings.accumulate;
     auto files = std::make_unique<FileImages>(std::move(training), std::move(test), step_size, image.augmentation);
     if (settings.eval_samples > files->test_size())
-      throw UsageError(text("--eval-samples %d: --test has %s images", settings.eval_samples,
-                            with_commas(files->test_size()).c_str()));
+      throw UsageError(text("--eval-samples %d: --test has %s", settings.eval_samples,
+                            counted(files->test_size(), "image").c_str()));
     test_images = static_cast<int>(std::min<int64_t>(files->test_size(), 1 << 24));
     return files;
   }

@@ -120,7 +120,7 @@ std::vector<std::string> Session::sample() {
   for (int i = 0; i < text_settings.sample_length && !interrupted(); ++i) tokens.push_back(generator.next());
   tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(prompt));
   std::vector<std::string> lines = split(opened.tokenizer->decode(tokens), '\n');
-  for (std::string& line : lines) line.insert(0, "  | ");
+  for (std::string& line : lines) line = "  | " + in_one_line(line);
   return lines;
 }
 

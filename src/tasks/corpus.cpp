@@ -148,7 +148,8 @@ class Shard final : public Corpus {
  public:
   Shard(const std::string& path, int vocab) : file_(path) {
     const size_t size = file_.size();
-    if (size < SHARD_HEADER) throw Error(path + ": " + commas(size) + " bytes long: too short for a shard of tokens");
+    if (size < SHARD_HEADER)
+      throw Error(path + ": " + counted(static_cast<int64_t>(size), "byte") + " long: too short for a shard of tokens");
     int32_t header[3];
     std::memcpy(header, file_.data(), sizeof header);
     if (header[0] != SHARD_MAGIC)

@@ -108,7 +108,7 @@ std::unique_ptr<Tokenizer> of_folder(const std::string& folder) {
 
 std::unique_ptr<Tokenizer> of_file(const std::string& path) {
   if (is_tiktoken_file(path)) return read_tiktoken_file(path);
-  if (std::filesystem::path(path).extension() == ".safetensors") return of_checkpoint(path);
+  if (is_safetensors(path)) return of_checkpoint(path);
   const Json json = Json::parse(read_regular_file(path), path);
   return is_tokenizer_json(json) ? read_tokenizer_json(json, path) : tokenizer_from_json(json, path);
 }

@@ -204,6 +204,7 @@ void adopt_value(Value& value, const std::string& option, const Json& json, cons
 
 void ModelOptions::adopt(const std::string& name, const Json& config, Options& options, const std::string& origin) {
   model = name;
+  if (config.find("vocab") && !options.given("vocab")) vocab_from_ = origin;
   bool asked = options.given("windows") || options.given("frequencies");  // for other than the file has
   try {
     std::set<std::string> known = {"windows", "frequencies", "classes"};
@@ -246,6 +247,9 @@ void ModelOptions::set_defaults() {
 }
 
 Json ModelOptions::config(int tokens, int longest) const {
+  if (this->vocab > 0 && this->vocab < tokens && !vocab_from_.empty())
+    throw Error(text("%s: its model has tokens from 0 to %d, the text from 0 to %d", vocab_from_.c_str(),
+                     this->vocab - 1, tokens - 1));
   if (this->vocab > 0 && this->vocab < tokens)
     throw UsageError("--vocab " + std::to_string(this->vocab) + ": the text has tokens from 0 to " +
                      std::to_string(tokens - 1) + "; expected " + std::to_string(tokens) + " or more, or 0");

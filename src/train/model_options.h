@@ -61,6 +61,8 @@ struct ModelOptions {
   void add_relations(Json& json) const;
   Json regular_gpt_config(int vocab) const;
   void add_dct_mlp(Json& json, int context) const;
+
+  std::string vocab_from_;  // the file that `vocab` is adopted from, where it is from one
 };
 
 }  // namespace petroglyph

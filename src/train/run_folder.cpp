@@ -48,14 +48,15 @@ std::vector<std::string> runs_in(const std::string& folder) {
 }
 
 void check_run_name(const std::string& name) {
-  const bool good = !name.empty() && name[0] != '.' && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return std::isalnum(c) || c == '-' || c == '_' || c == '.';
-  });
+  const bool good = !name.empty() && name[0] != '.' && name[0] != '-' &&
+                    std::all_of(name.begin(), name.end(),
+                                [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; });
   if (name.size() > LONGEST_NAME)
     throw UsageError(text("--name %s…: %zu letters long, expected at most %zu", name.substr(0, 16).c_str(), name.size(),
                           LONGEST_NAME));
   if (!good)
-    throw UsageError("--name " + name + ": expected letters, digits, '-', '_' and '.', the first of them no '.'");
+    throw UsageError("--name " + name +
+                     ": expected letters, digits, '-', '_' and '.', the first of them no '.' and no '-'");
 }
 
 std::string free_run_name(const std::string& name) {

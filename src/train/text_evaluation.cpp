@@ -27,8 +27,10 @@ double characters_a_target(const LanguageModeling& task, const Tokenizer& tokeni
 }
 
 std::string text_measures(const Measures& measures, double characters_a_token) {
-  return text("validation loss %.4f  perplexity %.2f  %.3f bits/character  accuracy %.1f %%", measures.loss,
-              std::exp(measures.loss), measures.loss / std::log(2.0) / characters_a_token, 100 * measures.accuracy);
+  const std::string bits =
+      characters_a_token > 0 ? text("%.3f bits/character  ", measures.loss / std::log(2.0) / characters_a_token) : "";
+  return text("validation loss %.4f  perplexity %.2f  %saccuracy %.1f %%", measures.loss, std::exp(measures.loss),
+              bits.c_str(), 100 * measures.accuracy);
 }
 
 namespace {
@@ -93,8 +95,8 @@ void Evaluation::check_context(const TextRunSettings& given) const {
     throw UsageError(text("--context %d: %s answers once a window, of %d tokens and no other length", wanted,
                           text_settings_.evaluate.c_str(), context_));
   if (wanted > model_->longest())
-    throw UsageError(text("--context %d: %s has positions for windows of %d tokens", wanted,
-                          text_settings_.evaluate.c_str(), model_->longest()));
+    throw UsageError(text("--context %d: %s has positions for windows of %s", wanted, text_settings_.evaluate.c_str(),
+                          counted(model_->longest(), "token").c_str()));
 }
 
 // Whether the model can read windows as long as the longest, and the text has one.
@@ -104,8 +106,8 @@ void Evaluation::check_lengths() const {
     throw Error("--evaluate-lengths: " + text_settings_.evaluate + ": a model that answers once reads windows of " +
                 counted(context_, "token") + " and of no other length");
   if (longest > model_->longest())
-    throw Error(text("--evaluate-lengths %d: %s has positions for windows of %d tokens", longest,
-                     text_settings_.evaluate.c_str(), model_->longest()));
+    throw Error(text("--evaluate-lengths %d: %s has positions for windows of %s", longest,
+                     text_settings_.evaluate.c_str(), counted(model_->longest(), "token").c_str()));
   LastToken(*text_, text_settings_.source.data, longest, longest, 1);  // throws where it has none
 }
 

@@ -33,8 +33,8 @@ void TextSource::declare(Options& options, bool may_move) {
 void TextSource::check(const Options& options) const {
   if (options.given("val-part") && !validation.empty())
     throw UsageError("--val-part " + options.value("val-part") + ": does nothing with --val " + validation);
-  if (options.given("format") && data.empty())
-    throw UsageError("--format " + options.value("format") + ": does nothing without --data");
+  if (options.given("format") && data.empty() && validation.empty())
+    throw UsageError("--format " + options.value("format") + ": does nothing without --data or --val");
 }
 
 OpenText open_text_source(const TextSource& source, size_t story_bytes, std::unique_ptr<Tokenizer> tokenizer) {
