@@ -191,8 +191,8 @@ size_t planned_numbers(const Cell& cell);
 Cell of_one_seed(const Cell& cell, size_t seed);
 // What is measured, and of how many: "Perplexity, the mean of three seeds".
 std::string measured_of(const std::string& what, bool several);
-// Each command that trains once more with each of them, and those that look at what it left. but: parts that are not repeated
-void add_seeds(Plan& plan, const std::vector<std::string>& but = {});
+// Each command that trains once more with each of them, and those that look at what it left.
+void add_seeds(Plan& plan);
 
 // The titles of the papers.
 extern const char *const COPYING_PAPER, *const LINEAR_PAPER, *const POSITIONS_PAPER, *const MLP_PAPER,

@@ -93,11 +93,11 @@ std::string word_of_seed(const std::string& word, const std::string& seed) {
 
 }  // namespace
 
-void add_seeds(Plan& plan, const std::vector<std::string>& but) {
+void add_seeds(Plan& plan) {
   const std::vector<Command> first = plan.commands;
   for (const std::string& seed : OTHER_SEEDS)
     for (Command command : first) {
-      if (command.kind == Command::Kind::SAYS || std::find(but.begin(), but.end(), command.part) != but.end()) continue;
+      if (command.kind == Command::Kind::SAYS) continue;
       command.part = seed_part(command.part, seed);
       for (std::string& word : command.words) word = word_of_seed(word, seed);
       if (command.kind != Command::Kind::WRITES) command.words.insert(command.words.end(), {"--seed", seed});
