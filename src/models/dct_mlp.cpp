@@ -115,8 +115,9 @@ class DctMlp final : public Model {
   void backward(const Input& input, const real* dlogits) override;
   std::unique_ptr<Stream> make_stream(int batch, int capacity) override;
 
-  // The newest tokens of each of the batch's sequences, which s.shape tells of; returns their logits.
-  const real* run(State& s, const int32_t* tokens);
+  // The newest tokens of each of the batch's sequences, which s.shape tells of; and their logits.
+  void run_blocks(State& s, const int32_t* tokens);
+  const real* read_out(State& s);
   DctPlan plan(int longest) { return {ops_, config_.windows, config_.frequencies, config_.head_width(), longest}; }
   void begin_stream(State& s) {
     s.past.resize(blocks_.size());
@@ -167,10 +168,11 @@ const real* DctMlp::forward(const Input& input) {
   const int32_t* tokens = input.tokens_for("dct_mlp");
   if (input.length > plan_.longest()) plan_ = plan(input.length);
   state_.shape = plan_.shape(input.batch, input.length);
-  return run(state_, tokens);
+  run_blocks(state_, tokens);
+  return read_out(state_);
 }
 
-const real* DctMlp::run(State& s, const int32_t* tokens) {
+void DctMlp::run_blocks(State& s, const int32_t* tokens) {
   const Config& c = config_;
   const int64_t N = s.shape.rows();
   const bool streaming = !s.past.empty();
@@ -178,13 +180,17 @@ const real* DctMlp::run(State& s, const int32_t* tokens) {
   s.x.resize(ops_, {N, c.width});
   s.z.resize(ops_, {N, c.width});
   s.c.resize(ops_, {s.shape.size()});
-  s.logits.resize(ops_, {N, c.vocab});
 
   ops_.embedding(s.x.data(), token_embedding_->value, nullptr, tokens, 0, s.shape.batch, s.shape.positions, c.width);
   for (size_t l = 0; l < blocks_.size(); ++l)
     block_forward(blocks_[l], s.blocks[streaming ? 0 : l], streaming ? &s.past[l] : nullptr, s);
+}
+
+const real* DctMlp::read_out(State& s) {
+  const int64_t N = s.shape.rows();
+  s.logits.resize(ops_, {N, config_.vocab});
   const real* top = final_norm_.forward(ops_, s.final_norm, s.top, s.x.data(), N);
-  ops_.linear(s.logits.data(), top, head_->value, nullptr, N, c.width, c.vocab, Into::WRITE);
+  ops_.linear(s.logits.data(), top, head_->value, nullptr, N, config_.width, config_.vocab, Into::WRITE);
   return s.logits.data();
 }
 
@@ -269,22 +275,21 @@ void DctMlp::mix_backward(const Block& block, const Activations& a) {
 class DctStream final : public Stream {
  public:
   DctStream(DctMlp& model, int batch, int capacity)
-      : model_(model), plan_(model.plan(std::max(capacity, 1))), batch_(batch), capacity_(capacity) {
+      : Stream("dct_mlp", capacity), model_(model), plan_(model.plan(std::max(capacity, 1))), batch_(batch) {
     state_.shape = plan_.shape(batch, 0);
     model.begin_stream(state_);
   }
-  const real* append(const int32_t* tokens, int n) override {
-    check_room("dct_mlp", length_, n, capacity_);
-    state_.shape = plan_.shape(batch_, n, length_);
-    length_ += n;
-    return model_.run(state_, tokens);
-  }
-  int length() const override { return length_; }
 
  private:
+  const real* next(const int32_t* tokens, int n, bool wanted) override {
+    state_.shape = plan_.shape(batch_, n, length());
+    model_.run_blocks(state_, tokens);
+    return wanted ? model_.read_out(state_) : nullptr;
+  }
+
   DctMlp& model_;
   DctPlan plan_;
-  int batch_, capacity_, length_ = 0;
+  int batch_;
   State state_;
 };
 

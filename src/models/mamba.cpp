@@ -141,15 +141,16 @@ class Mamba final : public Model {
 
   const real* forward(const Input& input) override {
     state_.batch = input.batch;
-    return run(state_, input.tokens_for("mamba"), input.length);
+    run_blocks(state_, input.tokens_for("mamba"), input.length);
+    return read_out(state_, input.length);
   }
 
   void backward(const Input& input, const real* dlogits) override;
   std::unique_ptr<Stream> make_stream(int batch, int capacity) override;
 
-  // Appends n tokens to each of the batch's sequences; returns their logits.
-  const real* run(State& s, const int32_t* tokens, int n);
-  void run_blocks(State& s, const int32_t* tokens, int n);  // the same without logits
+  // Appends n tokens to each of the batch's sequences; and their logits.
+  void run_blocks(State& s, const int32_t* tokens, int n);
+  const real* read_out(State& s, int n);
   void begin_stream(State& s, int batch);
 
  private:
@@ -200,16 +201,6 @@ void Mamba::add_block(const std::string& name) {
 
 // ---- Forward ------------------------------------------------------------------------------------------------------
 
-const real* Mamba::run(State& s, const int32_t* tokens, int n) {
-  run_blocks(s, tokens, n);
-  const Config& c = config_;
-  const int64_t N = static_cast<int64_t>(s.batch) * n;
-  s.logits.resize(ops_, {N, c.vocab});
-  ops_.rms_norm(s.r.data(), s.inv_rms.data(), s.x.data(), final_norm_->value, c.norm_epsilon, N, c.width);
-  ops_.linear(s.logits.data(), s.r.data(), head_->value, nullptr, N, c.width, c.vocab, Into::WRITE);
-  return s.logits.data();
-}
-
 void Mamba::run_blocks(State& s, const int32_t* tokens, int n) {
   const Config& c = config_;
   const int64_t N = static_cast<int64_t>(s.batch) * n;
@@ -224,6 +215,15 @@ void Mamba::run_blocks(State& s, const int32_t* tokens, int n) {
   ops_.embedding(s.x.data(), token_embedding_->value, nullptr, tokens, 0, s.batch, n, c.width);
   for (size_t l = 0; l < blocks_.size(); ++l)
     block_forward(blocks_[l], s.blocks[streaming ? 0 : l], streaming ? &s.past[l] : nullptr, s, n);
+}
+
+const real* Mamba::read_out(State& s, int n) {
+  const Config& c = config_;
+  const int64_t N = static_cast<int64_t>(s.batch) * n;
+  s.logits.resize(ops_, {N, c.vocab});
+  ops_.rms_norm(s.r.data(), s.inv_rms.data(), s.x.data(), final_norm_->value, c.norm_epsilon, N, c.width);
+  ops_.linear(s.logits.data(), s.r.data(), head_->value, nullptr, N, c.width, c.vocab, Into::WRITE);
+  return s.logits.data();
 }
 
 // s.x += the block's output
@@ -329,24 +329,17 @@ void Mamba::block_backward(const Block& block, const Activations& a, const ScanS
 
 class MambaStream final : public Stream {
  public:
-  MambaStream(Mamba& model, int batch, int capacity) : model_(model), capacity_(capacity) {
+  MambaStream(Mamba& model, int batch, int capacity) : Stream("mamba", capacity), model_(model) {
     model.begin_stream(state_, batch);
   }
-  const real* append(const int32_t* tokens, int n) override {
-    check_room("mamba", length_, n, capacity_);
-    length_ += n;
-    return model_.run(state_, tokens, n);
-  }
-  void read(const int32_t* tokens, int n) override {
-    check_room("mamba", length_, n, capacity_);
-    length_ += n;
-    model_.run_blocks(state_, tokens, n);
-  }
-  int length() const override { return length_; }
 
  private:
+  const real* next(const int32_t* tokens, int n, bool wanted) override {
+    model_.run_blocks(state_, tokens, n);
+    return wanted ? model_.read_out(state_, n) : nullptr;
+  }
+
   Mamba& model_;
-  int capacity_, length_ = 0;
   State state_{};
 };
 

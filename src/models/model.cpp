@@ -26,10 +26,13 @@ const int32_t* Input::tokens_for(const std::string& model) const {
   return tokens;
 }
 
-void check_room(const std::string& name, int length, int n, int capacity) {
-  if (n < 1) throw Error(text("%s: %d tokens to append, expected at least 1", name.c_str(), n));
-  if (n > capacity - length)
-    throw Error(text("%s: %d tokens are more than the stream's %d", name.c_str(), length + n, capacity));
+const real* Stream::take(const int32_t* tokens, int n, bool wanted) {
+  if (n < 1) throw Error(text("%s: %d tokens to append, expected at least 1", name_.c_str(), n));
+  if (n > capacity_ - length_)
+    throw Error(text("%s: %d tokens are more than the stream's %d", name_.c_str(), length_ + n, capacity_));
+  const real* const logits = next(tokens, n, wanted);
+  length_ += n;
+  return logits;
 }
 
 Parameter& Parameters::add(std::string name, Shape shape, Init init) {

@@ -99,21 +99,28 @@ struct Input {
 // same bits as in one forward pass over the whole.
 class Stream {
  public:
+  // name: the model's, which opens complaints. capacity: positions that there is room for.
+  Stream(std::string name, int capacity) : name_(std::move(name)), capacity_(capacity) {}
   virtual ~Stream() = default;
   // Appends the (B,n) tokens, n ≥ 1, and returns their logits (B,n,V), on the device, good until the next call.
-  // Throws Error beyond the capacity the stream was made with.
-  virtual const real* append(const int32_t* tokens, int n) = 0;
+  // Throws Error beyond the capacity.
+  const real* append(const int32_t* tokens, int n) { return take(tokens, n, true); }
   // Appends them too; their logits, which of a large vocabulary are much memory and work, nobody wants.
-  virtual void read(const int32_t* tokens, int n) { append(tokens, n); }
-  virtual int length() const = 0;
+  void read(const int32_t* tokens, int n) { take(tokens, n, false); }
+  int length() const { return length_; }
+
+ protected:
+  // Goes on from length() positions by n. The logits, or null where nobody wants them.
+  virtual const real* next(const int32_t* tokens, int n, bool wanted) = 0;
 
  private:
   friend class Model;
+  const real* take(const int32_t* tokens, int n, bool wanted);
+
+  std::string name_;
+  int capacity_, length_ = 0;
   std::shared_ptr<const real> weights_;  // held as long as it lives
 };
-
-// Throws Error where n is below 1, or a stream of that many positions, of which `length` are taken, has no room for n more.
-void check_room(const std::string& name, int length, int n, int capacity);
 
 class Model {
  public:

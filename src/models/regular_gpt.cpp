@@ -235,12 +235,14 @@ class ChunkedGpt final : public Model {
   int64_t logit_rows(const Input& input) const override { return input.batch; }
   const real* forward(const Input& input) override {
     state_.piece = {input.batch, 0, input.length, input.length, false};
-    return run(state_, input.tokens_for("regular_gpt"));
+    run_layers(state_, input.tokens_for("regular_gpt"));
+    return read_out(state_);
   }
   void backward(const Input& input, const real* dlogits) override;
   std::unique_ptr<Stream> make_stream(int batch, int capacity) override;
 
-  const real* run(State& s, const int32_t* tokens);
+  void run_layers(State& s, const int32_t* tokens);
+  const real* read_out(State& s);
 
  private:
   size_t layers_of(int positions) const { return depth(config_.chunk, positions); }
@@ -312,7 +314,7 @@ DilatedInput ChunkedGpt::input(const State& s, const Layer& layer) const {
 
 // ---- Forward ----
 
-const real* ChunkedGpt::run(State& s, const int32_t* tokens) {
+void ChunkedGpt::run_layers(State& s, const int32_t* tokens) {
   const Piece& p = s.piece;
   const int D = config_.width;
   const size_t layers = layers_of(p.capacity);
@@ -328,10 +330,14 @@ const real* ChunkedGpt::run(State& s, const int32_t* tokens) {
     else if (after_layer)
       after_layer(l, s.layers[l + 1].x.data(), s.layers[l + 1].length, D);
   }
-  const int64_t rows = p.stream ? p.rows() : p.batch;
   s.read = p.stream ? s.finished.data() : s.layers[layers].x.data();
+}
+
+const real* ChunkedGpt::read_out(State& s) {
+  const int64_t rows = s.piece.stream ? s.piece.rows() : s.piece.batch;
   s.logits.resize(ops_, {rows, config_.classes});
-  ops_.linear(s.logits.data(), s.read, head_->value, head_bias_->value, rows, D, config_.classes, Into::WRITE);
+  ops_.linear(s.logits.data(), s.read, head_->value, head_bias_->value, rows, config_.width, config_.classes,
+              Into::WRITE);
   return s.logits.data();
 }
 
@@ -439,20 +445,18 @@ void ChunkedGpt::attention_backward(size_t l, int64_t R) {
 // reach it, and of these a new token adds one for each layer.
 class ChunkedStream final : public Stream {
  public:
-  ChunkedStream(ChunkedGpt& model, int batch, int capacity) : model_(model) {
+  ChunkedStream(ChunkedGpt& model, int batch, int capacity) : Stream("regular_gpt", capacity), model_(model) {
     state_.piece = {batch, 0, 0, capacity, true};
   }
-  const real* append(const int32_t* tokens, int n) override {
-    Piece& p = state_.piece;
-    const int length = this->length();
-    check_room("regular_gpt", length, n, p.capacity);
-    p.first = length;
-    p.count = n;
-    return model_.run(state_, tokens);
-  }
-  int length() const override { return state_.piece.first + state_.piece.count; }
 
  private:
+  const real* next(const int32_t* tokens, int n, bool wanted) override {
+    state_.piece.first = length();
+    state_.piece.count = n;
+    model_.run_layers(state_, tokens);
+    return wanted ? model_.read_out(state_) : nullptr;
+  }
+
   ChunkedGpt& model_;
   State state_;
 };

@@ -217,14 +217,16 @@ class RelationLanguageModel final : public Model {
       throw Error(
           text("%s: a sequence of %d tokens is longer than the context of %d", name_.c_str(), input.length, context_));
     stack_.start(state_.stack, input.batch, input.length);
-    return run(state_, input.tokens_for(name_), input.length);
+    run_blocks(state_, input.tokens_for(name_), input.length);
+    return read_out(state_, input.length);
   }
   void backward(const Input& input, const real* dlogits) override;
   int longest() const override { return context_; }
   std::unique_ptr<Stream> make_stream(int batch, int capacity) override;
 
-  // Appends n tokens to each of the batch's sequences; returns their logits.
-  const real* run(State& s, const int32_t* tokens, int n);
+  // Appends n tokens to each of the batch's sequences; and their logits.
+  void run_blocks(State& s, const int32_t* tokens, int n);
+  const real* read_out(State& s, int n);
 
  private:
   std::string name_;
@@ -239,17 +241,20 @@ class RelationLanguageModel final : public Model {
   Tensor dx_;  // (N,D)
 };
 
-const real* RelationLanguageModel::run(State& s, const int32_t* tokens, int n) {
-  const int64_t N = static_cast<int64_t>(s.stack.batch) * n;
+void RelationLanguageModel::run_blocks(State& s, const int32_t* tokens, int n) {
   Tensor& x = s.stack.x;
-  x.resize(ops_, {N, width_});
-  s.y.resize(ops_, {N, width_});
-  s.y_inv_std.resize(ops_, {N});
-  s.logits.resize(ops_, {N, vocab_});
+  x.resize(ops_, {static_cast<int64_t>(s.stack.batch) * n, width_});
   ops_.embedding(x.data(), token_embedding_->value, position_embedding_->value, tokens, s.stack.length, s.stack.batch,
                  n, width_);
   stack_.forward(s.stack, n);
-  ops_.normalize(s.y.data(), s.y_inv_std.data(), x.data(), N, width_);
+}
+
+const real* RelationLanguageModel::read_out(State& s, int n) {
+  const int64_t N = static_cast<int64_t>(s.stack.batch) * n;
+  s.y.resize(ops_, {N, width_});
+  s.y_inv_std.resize(ops_, {N});
+  s.logits.resize(ops_, {N, vocab_});
+  ops_.normalize(s.y.data(), s.y_inv_std.data(), s.stack.x.data(), N, width_);
   ops_.linear(s.logits.data(), s.y.data(), head_->value, nullptr, N, width_, vocab_, Into::WRITE);
   return s.logits.data();
 }
@@ -268,17 +273,17 @@ void RelationLanguageModel::backward(const Input& input, const real* dlogits) {
 
 class RelationStream final : public Stream {
  public:
-  RelationStream(RelationLanguageModel& model, const RelationStack& stack, int batch, int capacity) : model_(model) {
+  RelationStream(RelationLanguageModel& model, const RelationStack& stack, int batch, int capacity)
+      : Stream(model.name(), capacity), model_(model) {
     stack.start(state_.stack, batch, capacity);
   }
-  const real* append(const int32_t* tokens, int n) override {
-    const RelationStack::State& s = state_.stack;
-    check_room(model_.name(), s.length, n, s.capacity);
-    return model_.run(state_, tokens, n);
-  }
-  int length() const override { return state_.stack.length; }
 
  private:
+  const real* next(const int32_t* tokens, int n, bool wanted) override {
+    model_.run_blocks(state_, tokens, n);
+    return wanted ? model_.read_out(state_, n) : nullptr;
+  }
+
   RelationLanguageModel& model_;
   RelationLanguageModel::State state_;
 };

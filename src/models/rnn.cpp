@@ -86,14 +86,16 @@ class Rnn final : public Model {
 
   const real* forward(const Input& input) override {
     state_.batch = input.batch;
-    return run(state_, input.tokens_for("rnn"), input.length, config_.last);
+    run_cells(state_, input.tokens_for("rnn"), input.length);
+    return read_out(state_, input.length, config_.last);
   }
 
   void backward(const Input& input, const real* dlogits) override;
   std::unique_ptr<Stream> make_stream(int batch, int capacity) override;
 
-  // Appends n tokens to each of the batch's sequences; returns the logits of the last or of all of them.
-  const real* run(State& s, const int32_t* tokens, int n, bool last);
+  // Appends n tokens to each of the batch's sequences; and the logits of the last or of all of them.
+  void run_cells(State& s, const int32_t* tokens, int n);
+  const real* read_out(State& s, int n, bool last);
   void begin_stream(State& s, int batch);
 
  private:
@@ -114,16 +116,15 @@ class Rnn final : public Model {
 
 // ---- Forward ------------------------------------------------------------------------------------------------------
 
-const real* Rnn::run(State& s, const int32_t* tokens, int n, bool last) {
+void Rnn::run_cells(State& s, const int32_t* tokens, int n) {
   const Config& c = config_;
   const int B = s.batch, H = c.hidden, R = c.rows();
-  const int64_t N = static_cast<int64_t>(B) * n, read_rows = last ? B : N;
+  const int64_t N = static_cast<int64_t>(B) * n;
   const auto weights = parameters.hold();  // every position is multiplied with the same ones
   s.tokens.resize(ops_, {n, B});
   s.z.resize(ops_, {n, B, R});
   s.h.resize(ops_, {n + 1, B, H});
   if (c.lstm) s.c.resize(ops_, {n + 1, B, H});
-  s.logits.resize(ops_, {read_rows, c.classes});
 
   const size_t id = sizeof(int32_t);
   for (int b = 0; b < B; ++b)
@@ -141,14 +142,19 @@ const real* Rnn::run(State& s, const int32_t* tokens, int n, bool last) {
   }
   end(s.h, s.h_before, s, n);
   if (c.lstm) end(s.c, s.c_before, s, n);
+}
 
+const real* Rnn::read_out(State& s, int n, bool last) {
+  const int B = s.batch, H = config_.hidden, V = config_.classes;
+  const int64_t rows = last ? B : static_cast<int64_t>(B) * n;
+  s.logits.resize(ops_, {rows, V});
   real* read = step(s.h, n, s, H);
   if (!last) {
     s.read.resize(ops_, {B, n, H});
     swap_order(s.read.data(), step(s.h, 1, s, H), false, B, n);
     read = s.read.data();
   }
-  ops_.linear(s.logits.data(), read, head_->value, head_bias_->value, read_rows, H, c.classes, Into::WRITE);
+  ops_.linear(s.logits.data(), read, head_->value, head_bias_->value, rows, H, V, Into::WRITE);
   return s.logits.data();
 }
 
@@ -217,19 +223,17 @@ void Rnn::backward(const Input& input, const real* dlogits) {
 // Reads out every position, with "last" too: each token may turn out to be the last.
 class RnnStream final : public Stream {
  public:
-  RnnStream(Rnn& model, int batch, int capacity) : model_(model), capacity_(capacity) {
+  RnnStream(Rnn& model, int batch, int capacity) : Stream("rnn", capacity), model_(model) {
     model.begin_stream(state_, batch);
   }
-  const real* append(const int32_t* tokens, int n) override {
-    check_room("rnn", length_, n, capacity_);
-    length_ += n;
-    return model_.run(state_, tokens, n, false);
-  }
-  int length() const override { return length_; }
 
  private:
+  const real* next(const int32_t* tokens, int n, bool wanted) override {
+    model_.run_cells(state_, tokens, n);
+    return wanted ? model_.read_out(state_, n, false) : nullptr;
+  }
+
   Rnn& model_;
-  int capacity_, length_ = 0;
   State state_{};
 };
 

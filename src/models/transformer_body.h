@@ -233,11 +233,10 @@ class TransformerModel final : public Model {
 
   void declare();
   void check_length(int length) const;
-  const real* run(State& s, const Input& input);
   void run_layers(State& s, const Input& input);
   void embed(State& s, const Input& input);
   void layer_forward(size_t l, State& s);
-  const real* readout(State& s);
+  const real* read_out(State& s);
   void readout_backward(const real* dlogits);
   void layer_backward(size_t l);
   void attention_backward(size_t l, real* dr, Into into);
@@ -317,13 +316,8 @@ const real* TransformerModel<Attention>::forward(const Input& input) {
   check_length(input.length);
   const int T = config_.images ? input.length + 1 : input.length;
   state_.piece = {input.batch, 0, T, T, false};
-  return run(state_, input);
-}
-
-template <class Attention>
-const real* TransformerModel<Attention>::run(State& s, const Input& input) {
-  run_layers(s, input);
-  return readout(s);
+  run_layers(state_, input);
+  return read_out(state_);
 }
 
 template <class Attention>
@@ -399,7 +393,7 @@ void TransformerModel<Attention>::layer_forward(size_t l, State& s) {
 
 // A stream reads out every position: each is the last one of the tokens so far.
 template <class Attention>
-const real* TransformerModel<Attention>::readout(State& s) {
+const real* TransformerModel<Attention>::read_out(State& s) {
   const int D = config_.width, V = config_.classes;
   const Piece& p = s.piece;
   const bool last = config_.last && !p.stream;
@@ -516,27 +510,16 @@ void TransformerModel<Attention>::embed_backward(const Input& input) {
 template <class Attention>
 class TransformerModel<Attention>::TokenStream final : public Stream {
  public:
-  TokenStream(TransformerModel& model, int batch, int capacity) : model_(model) {
+  TokenStream(TransformerModel& model, int batch, int capacity) : Stream(model.name_, capacity), model_(model) {
     state_.piece = {batch, 0, 0, capacity, true};
   }
 
-  const real* append(const int32_t* tokens, int n) override {
-    make_room(n);
-    return model_.run(state_, {tokens, state_.piece.batch, n});
-  }
-  void read(const int32_t* tokens, int n) override {
-    make_room(n);
-    model_.run_layers(state_, {tokens, state_.piece.batch, n});
-  }
-  int length() const override { return state_.piece.first + state_.piece.count; }
-
  private:
-  void make_room(int n) {
-    Piece& p = state_.piece;
-    const int length = this->length();
-    check_room(model_.name_, length, n, p.capacity);
-    p.first = length;
-    p.count = n;
+  const real* next(const int32_t* tokens, int n, bool wanted) override {
+    state_.piece.first = length();
+    state_.piece.count = n;
+    model_.run_layers(state_, {tokens, state_.piece.batch, n});
+    return wanted ? model_.read_out(state_) : nullptr;
   }
 
   TransformerModel& model_;

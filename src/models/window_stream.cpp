@@ -15,34 +15,26 @@ namespace {
 class WindowStream final : public Stream {
  public:
   WindowStream(Model& model, Ops& ops, std::string name, int window, int batch, int capacity)
-      : model_(model),
+      : Stream(std::move(name), capacity),
+        model_(model),
         ops_(ops),
-        name_(std::move(name)),
         window_(window),
         batch_(batch),
-        capacity_(capacity),
         recent_(ops, {batch, window - 1}) {}
 
-  const real* append(const int32_t* tokens, int n) override {
-    check_room(name_, length_, n, capacity_);
-    const int early = std::clamp(window_ - 1 - length_, 0, n);  // positions without an answer
+ private:
+  static constexpr size_t TOKEN = sizeof(int32_t);
+
+  const real* next(const int32_t* tokens, int n, bool wanted) override {
+    const int early = std::clamp(window_ - 1 - length(), 0, n);  // positions without an answer
     join(tokens, n);
-    length_ += n;
+    if (!wanted) return nullptr;
     logits_.resize(ops_, {batch_, n, model_.classes()});
     if (early > 0)
       logits_.upload(std::vector<real>(static_cast<size_t>(logits_.size()), std::numeric_limits<real>::quiet_NaN()));
     if (early < n) answer(early, n);
     return logits_.data();
   }
-  void read(const int32_t* tokens, int n) override {
-    check_room(name_, length_, n, capacity_);
-    join(tokens, n);
-    length_ += n;
-  }
-  int length() const override { return length_; }
-
- private:
-  static constexpr size_t TOKEN = sizeof(int32_t);
 
   // joined_ (B,W−1+n) = the last W − 1 tokens and the new ones; of the former, those that there are stand at the end.
   void join(const int32_t* tokens, int n) {
@@ -71,8 +63,7 @@ class WindowStream final : public Stream {
 
   Model& model_;
   Ops& ops_;
-  std::string name_;
-  int window_, batch_, capacity_, length_ = 0;
+  int window_, batch_;
   Tokens recent_, joined_, windows_;  // (B,W−1), (B,W−1+n), (B,windows,W)
   Tensor logits_;                     // (B,n,V)
 };
