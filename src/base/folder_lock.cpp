@@ -106,6 +106,17 @@ FolderLock::~FolderLock() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
+MakingLock::MakingLock(const std::string& path) {
+  const std::string parent = std::filesystem::path(path).parent_path().string();
+  descriptor_ = open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_CLOEXEC);
+  while (descriptor_ >= 0 && flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
+  }
+}
+
+MakingLock::~MakingLock() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
 std::optional<FolderLock> lock_of_run(const std::string& file) {
   const std::string parent = std::filesystem::path(file).parent_path().string(), folder = parent.empty() ? "." : parent;
   if (!std::filesystem::exists(folder + "/.lock")) return std::nullopt;

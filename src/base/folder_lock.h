@@ -20,6 +20,20 @@ class FolderLock {
   int descriptor_ = -1;
 };
 
+// Held while a file or folder is made that must not be there yet, and looked for once more: of two processes that make something in
+// one folder the second waits here until the first has done so, and finds it. Where the system cannot lock the folder itself nobody
+// waits.
+class MakingLock {
+ public:
+  explicit MakingLock(const std::string& path);
+  MakingLock(const MakingLock&) = delete;
+  MakingLock& operator=(const MakingLock&) = delete;
+  ~MakingLock();
+
+ private:
+  int descriptor_;
+};
+
 // Of the folder that the file lies in, where it has one already: a run's. Throws Error where another process is at work there.
 std::optional<FolderLock> lock_of_run(const std::string& file);
 

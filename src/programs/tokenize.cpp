@@ -143,7 +143,11 @@ int tokenize(int argc, char** argv) {
   const auto tokenizer =
       options.given("train") ? learn(settings) : open_tokenizer(settings.tokenizer, settings.replace);
   if (!settings.decode) check_texts(settings, *tokenizer);
-  if (!settings.save.empty()) write_file_atomically(settings.save, tokenizer_file_text(*tokenizer));
+  if (!settings.save.empty()) {
+    const MakingLock making(settings.save);
+    check_replaced(settings.save, settings.force);
+    write_file_atomically(settings.save, tokenizer_file_text(*tokenizer));
+  }
   settings.decode ? decode(settings, *tokenizer) : encode(settings, *tokenizer);
   return 0;
 }
