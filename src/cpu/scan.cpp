@@ -89,7 +89,7 @@ void fill_rates(Row* rates, const real* A_log, const ScanShape& shape) {
   }
 }
 
-inline real decay(real delta, real rate) { return numerics::exp2_in_range(numerics::max(real(-100), delta * rate)); }
+inline real decay(real step, real rate) { return numerics::exp2_in_range(numerics::max(real(-100), step * rate)); }
 
 // A segment that is read after the present one, asked for row by row while that one is worked on: the rows of a group lie so far
 // apart that no processor guesses the next.
@@ -110,22 +110,22 @@ struct Ahead {
   }
 };
 
-// What a segment reads of u and delta, and Δ and Δ u. All reads come first, so that memory answers them together. Softplus takes
+// What a segment reads of u and pre_step, and Δ and Δ u. All reads come first, so that memory answers them together. Softplus takes
 // two loops, because of one long chain of instructions a processor sees too few at a time.
 struct Inputs {
-  Row u[SEGMENT], delta[SEGMENT], step[SEGMENT], input[SEGMENT];
+  Row u[SEGMENT], pre_step[SEGMENT], step[SEGMENT], input[SEGMENT];
 
-  void read(const real* all_u, const real* all_delta, int64_t first, int length, const Group& g) {
+  void read(const real* all_u, const real* all_pre_steps, int64_t first, int length, const Group& g) {
     for (int i = 0; i < length; ++i) read_row(u[i], all_u + g.position(first + i), g.count);
-    for (int i = 0; i < length; ++i) read_row(delta[i], all_delta + g.position(first + i), g.count);
+    for (int i = 0; i < length; ++i) read_row(pre_step[i], all_pre_steps + g.position(first + i), g.count);
     for (int i = 0; i < length; ++i) {
 #pragma omp simd
-      for (int c = 0; c < GROUP; ++c) step[i].at[c] = numerics::exp(-numerics::abs(delta[i].at[c]));
+      for (int c = 0; c < GROUP; ++c) step[i].at[c] = numerics::exp(-numerics::abs(pre_step[i].at[c]));
     }
     for (int i = 0; i < length; ++i) {
 #pragma omp simd
       for (int c = 0; c < GROUP; ++c) {
-        step[i].at[c] = numerics::softplus_of_exp(delta[i].at[c], step[i].at[c]);
+        step[i].at[c] = numerics::softplus_of_exp(pre_step[i].at[c], step[i].at[c]);
         input[i].at[c] = step[i].at[c] * u[i].at[c];
       }
     }
@@ -154,7 +154,7 @@ Row* rows(real* scratch) { return reinterpret_cast<Row*>(scratch); }
 
 }  // namespace
 
-void Cpu::selective_scan(real* y, real* state, real* kept, const real* u, const real* delta, const real* A_log,
+void Cpu::selective_scan(real* y, real* state, real* kept, const real* u, const real* pre_step, const real* A_log,
                          const real* B, const real* C, const real* D, const ScanShape& shape) {
   const int S = shape.states;
   const int64_t table = static_cast<int64_t>(shape.groups()) * S;
@@ -177,11 +177,11 @@ void Cpu::selective_scan(real* y, real* state, real* kept, const real* u, const 
       const int length = shape.segment_length(segment);
       if (kept) write_states(kept, h, (g.sample * shape.segments() + segment) * S, g);
       const Ahead ahead = segment + 1 < shape.segments() ? Ahead(g, segment + 1) : Ahead(later, 0);
-      in.read(u, delta, first, length, g);
+      in.read(u, pre_step, first, length, g);
       for (int i = 0; i < length; ++i) {
         const int64_t at = g.mixed(first + i);
         ahead.ask(u, i);
-        ahead.ask(delta, i);
+        ahead.ask(pre_step, i);
         advance(sum, h, rates + g.index * S, in, i, skip, B + at, C + at, S);
         write_row(y + g.position(first + i), sum, g.count);
       }
@@ -228,8 +228,9 @@ void recompute(Rewind& r, const Row* rates, const real* B, int64_t first, int le
 }
 
 // One position back: dh from what position i + 1 of the segment passed on to what position i passes on; dA; the quads.
-// dinput = Σ_s dh B, drate = Σ_s slope rate, where slope is the gradient with respect to log(decay).
-void retreat(Rewind& r, Row& dinput, Row& drate, const Row* rates, int i, const real* B, const real* C, int S) {
+// dinput = Σ_s dh B, dstep_of_decay = Σ_s slope rate, where slope is the gradient with respect to log(decay).
+void retreat(Rewind& r, Row& dinput, Row& dstep_of_decay, const Row* rates, int i, const real* B, const real* C,
+             int S) {
   const Row *before = r.states + i * S, *after = before + S, *decays = r.decays + i * S;
   real* quads = r.quads + i * 2 * S * 4;
   Vector dy[VECTORS], step[VECTORS], input[VECTORS], input_sum[VECTORS] = {}, rate_sum[VECTORS] = {};
@@ -259,18 +260,19 @@ void retreat(Rewind& r, Row& dinput, Row& drate, const Row* rates, int i, const 
   }
   for (int v = 0; v < VECTORS; ++v) {
     store(dinput.at + v * VECTOR_WIDTH, input_sum[v]);
-    store(drate.at + v * VECTOR_WIDTH, rate_sum[v]);
+    store(dstep_of_decay.at + v * VECTOR_WIDTH, rate_sum[v]);
   }
 }
 
-// du and ddelta at position i of the segment, in place of dinput and drate; dD. ln 2 takes the log₂e of the rates out again.
-void finish_position(Rewind& r, Row& dinput, Row& drate, const Row& skip, int i) {
-  const Row &u = r.in.u[i], &delta = r.in.delta[i], &step = r.in.step[i], &dy = r.dy[i];
+// du and dpre_step at position i of the segment, in place of dinput and dstep_of_decay; dD. ln 2 takes the log₂e of the rates out
+// again.
+void finish_position(Rewind& r, Row& dinput, Row& dstep_of_decay, const Row& skip, int i) {
+  const Row &u = r.in.u[i], &pre_step = r.in.pre_step[i], &step = r.in.step[i], &dy = r.dy[i];
 #pragma omp simd
   for (int c = 0; c < GROUP; ++c) {
-    const real dstep = numerics::fma(u.at[c], dinput.at[c], drate.at[c] * LN2);
+    const real dstep = numerics::fma(u.at[c], dinput.at[c], dstep_of_decay.at[c] * LN2);
     dinput.at[c] = numerics::fma(step.at[c], dinput.at[c], skip.at[c] * dy.at[c]);
-    drate.at[c] = dstep * numerics::sigmoid(delta.at[c]);
+    dstep_of_decay.at[c] = dstep * numerics::sigmoid(pre_step.at[c]);
     r.dD.at[c] = numerics::fma(dy.at[c], u.at[c], r.dD.at[c]);
   }
 }
@@ -310,9 +312,10 @@ void add_groups(real* dB, real* dC, const real* sums, int64_t n, const ScanShape
 
 }  // namespace
 
-void Cpu::selective_scan_backward(real* du, real* ddelta, real* dA_log, real* dB, real* dC, real* dD, real* partial,
-                                  const real* dy, const real* kept, const real* u, const real* delta, const real* A_log,
-                                  const real* B, const real* C, const real* D, const ScanShape& shape) {
+void Cpu::selective_scan_backward(real* du, real* dpre_step, real* dA_log, real* dB, real* dC, real* dD, real* partial,
+                                  const real* dy, const real* kept, const real* u, const real* pre_step,
+                                  const real* A_log, const real* B, const real* C, const real* D,
+                                  const ScanShape& shape) {
   const int S = shape.states;
   const int64_t table = static_cast<int64_t>(shape.groups()) * S;
   real *const group_sums = partial, *const sample_sums = partial + shape.group_sums_size();
@@ -324,24 +327,24 @@ void Cpu::selective_scan_backward(real* du, real* ddelta, real* dA_log, real* dB
     const Group g(shape, task), later(shape, std::min(task + 1, last));
     const Row* rates = all_rates + g.index * S;
     Rewind r(rows(scratch(thread)) + table, S);
-    Row skip, dinput, drate;
+    Row skip, dinput, dstep_of_decay;
     read_row(skip, D + g.first, g.count);
     for (int segment = shape.segments(); segment-- > 0;) {
       const int64_t first = static_cast<int64_t>(segment) * SEGMENT;
       const int length = shape.segment_length(segment);
       const Ahead ahead = segment > 0 ? Ahead(g, segment - 1) : Ahead(later, shape.segments() - 1);
       read_states(r.states, kept, (g.sample * shape.segments() + segment) * S, g);
-      r.in.read(u, delta, first, length, g);
+      r.in.read(u, pre_step, first, length, g);
       for (int i = 0; i < length; ++i) read_row(r.dy[i], dy + g.position(first + i), g.count);
       recompute(r, rates, B, first, length, g);
       for (int i = length; i-- > 0;) {
         ahead.ask(u, i);
-        ahead.ask(delta, i);
+        ahead.ask(pre_step, i);
         ahead.ask(dy, i);
-        retreat(r, dinput, drate, rates, i, B + g.mixed(first + i), C + g.mixed(first + i), S);
-        finish_position(r, dinput, drate, skip, i);
+        retreat(r, dinput, dstep_of_decay, rates, i, B + g.mixed(first + i), C + g.mixed(first + i), S);
+        finish_position(r, dinput, dstep_of_decay, skip, i);
         write_row(du + g.position(first + i), dinput, g.count);
-        write_row(ddelta + g.position(first + i), drate, g.count);
+        write_row(dpre_step + g.position(first + i), dstep_of_decay, g.count);
       }
       for (int i = 0; i < length; ++i) fold_quads(group_sums + g.sums(first + i), r.quads + i * 2 * S * 4, 2 * S);
     }

@@ -2,7 +2,7 @@
 //
 // A block is one warp, which has one sample and one group of 32 channels; a lane has one channel, with STATES of its
 // states in registers while time runs. Where there are more states, they take turns: the sums over states that one turn
-// leaves in y, du and ddelta are where the next one goes on. The inputs of STEPS positions pass through shared memory
+// leaves in y, du and dpre_step are where the next one goes on. The inputs of STEPS positions pass through shared memory
 // at once.
 //
 // The backward pass goes over a segment twice: first down it, to know h before every STEPS positions, then back over
@@ -25,7 +25,7 @@ constexpr float LN2 = 0.69314718055994531f;
 static_assert(GROUP == WARP && SEGMENT % STEPS == 0, "a lane has a channel, a segment is cut evenly");
 
 struct Scan {
-  const float *u, *delta, *A_log, *B, *C, *D;
+  const float *u, *pre_step, *A_log, *B, *C, *D;
   ScanShape shape;
 };
 
@@ -59,7 +59,7 @@ struct Place {
 
 // What STEPS positions read; B and C are the warp's, the rest each lane's own.
 struct Inputs {
-  float u[STEPS][WARP], delta[STEPS][WARP], step[STEPS][WARP], input[STEPS][WARP];
+  float u[STEPS][WARP], pre_step[STEPS][WARP], step[STEPS][WARP], input[STEPS][WARP];
   float B[STEPS][STATES], C[STEPS][STATES];
 
   __device__ void read(const Scan& scan, const Place& p, int64_t t, int steps) {
@@ -67,7 +67,7 @@ struct Inputs {
     __syncthreads();  // nobody still reads what was here
     for (int i = 0; i < steps; ++i) {
       u[i][lane] = p.active ? scan.u[p.position(t + i)] : 0;
-      delta[i][lane] = p.active ? scan.delta[p.position(t + i)] : 0;
+      pre_step[i][lane] = p.active ? scan.pre_step[p.position(t + i)] : 0;
     }
     for (int j = lane; j < steps * STATES; j += WARP) {
       const int i = j / STATES, s = j % STATES;
@@ -77,7 +77,7 @@ struct Inputs {
       C[i][s] = scan.C[at];
     }
     for (int i = 0; i < steps; ++i) {
-      step[i][lane] = numerics::softplus(delta[i][lane]);
+      step[i][lane] = numerics::softplus(pre_step[i][lane]);
       input[i][lane] = step[i][lane] * u[i][lane];
     }
     __syncthreads();
@@ -144,9 +144,9 @@ __global__ void scan_forward(float* y, float* state, float* kept, Scan scan) {
 // ---- Backward -----------------------------------------------------------------------------------------------------
 
 struct Gradients {
-  float *du, *ddelta;  // (B,T,I)
-  float* group_sums;   // (B,T,groups,2S)
-  float* sample_sums;  // (B,S+1,I)
+  float *du, *dpre_step;  // (B,T,I)
+  float* group_sums;      // (B,T,groups,2S)
+  float* sample_sums;     // (B,S+1,I)
   const float *dy, *kept;
 };
 
@@ -205,14 +205,14 @@ struct Sums {
   float dD;
 };
 
-// One position back: du, ddelta and the group's part of dB and dC there.
+// One position back: du, dpre_step and the group's part of dB and dC there.
 __device__ void retreat(Rewind& r, Sums& sums, const float (&rates)[STATES], const Gradients& out, float skip,
                         const Place& p, int64_t t, int i) {
   const int lane = lane_index(), S = p.shape.states;
   const int64_t at = p.position(t);
   const float step = r.in.step[i][lane], input = r.in.input[i][lane], u = r.in.u[i][lane];
   const float dy = p.active ? out.dy[at] : 0;
-  float dinput = p.begins || !p.active ? 0 : out.du[at], drate = p.begins || !p.active ? 0 : out.ddelta[at];
+  float dinput = p.begins || !p.active ? 0 : out.du[at], dstep_of_decay = p.begins || !p.active ? 0 : out.dpre_step[at];
   float products[2 * STATES] = {};  // for dB, then for dC
 #pragma unroll
   for (int s = 0; s < STATES; ++s) {
@@ -226,7 +226,7 @@ __device__ void retreat(Rewind& r, Sums& sums, const float (&rates)[STATES], con
     products[s] = d * input;
     products[STATES + s] = dy * sums.h[s];
     dinput = fma(d, r.in.B[i][s], dinput);
-    drate = fma(slope, rates[s], drate);
+    dstep_of_decay = fma(slope, rates[s], dstep_of_decay);
     sums.h[s] = before;
   }
   const float folded = fold_many<2 * STATES>(products, lane);
@@ -235,13 +235,13 @@ __device__ void retreat(Rewind& r, Sums& sums, const float (&rates)[STATES], con
     out.group_sums[((p.row(t) * p.shape.groups() + p.group) * 2 + lane / STATES) * S + p.first + s] = folded;
   if (!p.active) return;
   if (p.ends) {
-    const float dstep = fma(u, dinput, drate * LN2);
+    const float dstep = fma(u, dinput, dstep_of_decay * LN2);
     dinput = fma(step, dinput, skip * dy);
-    drate = dstep * numerics::sigmoid(r.in.delta[i][lane]);
+    dstep_of_decay = dstep * numerics::sigmoid(r.in.pre_step[i][lane]);
     sums.dD = fma(dy, u, sums.dD);
   }
   out.du[at] = dinput;
-  out.ddelta[at] = drate;
+  out.dpre_step[at] = dstep_of_decay;
 }
 
 __global__ void scan_backward(Gradients out, Scan scan) {
@@ -312,17 +312,18 @@ unsigned warps(const ScanShape& shape) { return grid_blocks(int64_t{1} * shape.b
 
 }  // namespace
 
-void Gpu::selective_scan(real* y, real* state, real* kept, const real* u, const real* delta, const real* A_log,
+void Gpu::selective_scan(real* y, real* state, real* kept, const real* u, const real* pre_step, const real* A_log,
                          const real* B, const real* C, const real* D, const ScanShape& shape) {
-  LAUNCH(scan_forward, warps(shape), WARP, 0, stream_, y, state, kept, Scan{u, delta, A_log, B, C, D, shape});
+  LAUNCH(scan_forward, warps(shape), WARP, 0, stream_, y, state, kept, Scan{u, pre_step, A_log, B, C, D, shape});
 }
 
-void Gpu::selective_scan_backward(real* du, real* ddelta, real* dA_log, real* dB, real* dC, real* dD, real* partial,
-                                  const real* dy, const real* kept, const real* u, const real* delta, const real* A_log,
-                                  const real* B, const real* C, const real* D, const ScanShape& shape) {
+void Gpu::selective_scan_backward(real* du, real* dpre_step, real* dA_log, real* dB, real* dC, real* dD, real* partial,
+                                  const real* dy, const real* kept, const real* u, const real* pre_step,
+                                  const real* A_log, const real* B, const real* C, const real* D,
+                                  const ScanShape& shape) {
   real* const sample_sums = partial + shape.group_sums_size();
   LAUNCH(scan_backward, warps(shape), WARP, sizeof(Rewind), stream_,
-         Gradients{du, ddelta, partial, sample_sums, dy, kept}, Scan{u, delta, A_log, B, C, D, shape});
+         Gradients{du, dpre_step, partial, sample_sums, dy, kept}, Scan{u, pre_step, A_log, B, C, D, shape});
   const int64_t samples = static_cast<int64_t>(shape.states + 1) * shape.channels;
   LAUNCH(add_samples, blocks_for(samples, THREADS), THREADS, 0, stream_, dA_log, dD, sample_sums, A_log, shape);
   LAUNCH(add_groups, blocks_for(shape.rows() * 2 * shape.states, THREADS), THREADS, 0, stream_, dB, dC, partial, shape);

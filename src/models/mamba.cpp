@@ -109,9 +109,9 @@ struct State {
   int batch;
   std::vector<Past> past;  // of each block, in a stream; empty for a batch, which starts from zeros
   std::vector<Activations> blocks;
-  Tensor x, logits;             // (N,D), (N,V): after the last block
-  Tensor r, inv_rms;            // (N,D), (N): a norm and its scale
-  Tensor u, delta, gated, low;  // (N,I), (N,I), (N,I), (N,R): delta is W_Δ δ + b_Δ, low is δ by itself
+  Tensor x, logits;                // (N,D), (N,V): after the last block
+  Tensor r, inv_rms;               // (N,D), (N): a norm and its scale
+  Tensor u, pre_step, gated, low;  // (N,I), (N,I), (N,I), (N,R): pre_step is W_Δ δ + b_Δ, low is δ by itself
 };
 
 // The usual beginning of Δ: softplus(bias) is log-uniform in [0.001, 0.1], as in the authors' code; section 3.6 says uniform.
@@ -168,10 +168,10 @@ class Mamba final : public Model {
   std::vector<Block> blocks_;
   State state_{};
   // Of the backward pass, shared by all blocks.
-  Tensor dx_, dr_;                // (N,D) each
-  Tensor dv_, dz_, du_, ddelta_;  // (N,I) each
-  Tensor dlow_, dprojected_;      // (N,R), (N,R+2S)
-  Tensor partial_;                // the scan's scratch
+  Tensor dx_, dr_;                   // (N,D) each
+  Tensor dv_, dz_, du_, dpre_step_;  // (N,I) each
+  Tensor dlow_, dprojected_;         // (N,R), (N,R+2S)
+  Tensor partial_;                   // the scan's scratch
 };
 
 // Projections begin as the linear-time paper's appendix B says (the workshop paper's D): N(0, 0.02²), divided by √(residual
@@ -210,7 +210,7 @@ void Mamba::run_blocks(State& s, const int32_t* tokens, int n) {
   s.r.resize(ops_, {N, c.width});
   s.inv_rms.resize(ops_, {N});
   s.low.resize(ops_, {N, c.dt_rank});
-  for (Tensor* t : {&s.u, &s.delta, &s.gated}) t->resize(ops_, {N, c.inner});
+  for (Tensor* t : {&s.u, &s.pre_step, &s.gated}) t->resize(ops_, {N, c.inner});
 
   ops_.embedding(s.x.data(), token_embedding_->value, nullptr, tokens, 0, s.batch, n, c.width);
   for (size_t l = 0; l < blocks_.size(); ++l)
@@ -247,17 +247,17 @@ void Mamba::block_forward(const Block& block, Activations& a, Past* past, State&
   make_delta(block, a, s, N);
   const real *B = a.projected.data() + config_.dt_rank, *C = B + S;
   ops_.selective_scan(a.y.data(), past ? past->h.data() : nullptr, past ? nullptr : a.kept.data(), s.u.data(),
-                      s.delta.data(), block.A_log->value, B, C, block.skip->value, shape);
+                      s.pre_step.data(), block.A_log->value, B, C, block.skip->value, shape);
   ops_.silu_gate(s.gated.data(), a.y.data(), a.z.data(), N * I);
   ops_.linear(s.x.data(), s.gated.data(), block.out_proj->value, nullptr, N, I, D, Into::ADD);
 }
 
-// s.delta = W_Δ δ + b_Δ, whose softplus is Δ
+// s.pre_step = W_Δ δ + b_Δ, whose softplus is Δ
 void Mamba::make_delta(const Block& block, const Activations& a, State& s, int64_t N) {
   const int R = config_.dt_rank, P = config_.projected();
   ops_.copy(s.low.data(), R * sizeof(real), a.projected.data(), P * sizeof(real), R * sizeof(real),
             static_cast<size_t>(N));
-  ops_.linear(s.delta.data(), s.low.data(), block.dt_proj->value, block.dt_bias->value, N, R, config_.inner,
+  ops_.linear(s.pre_step.data(), s.low.data(), block.dt_proj->value, block.dt_bias->value, N, R, config_.inner,
               Into::WRITE);
 }
 
@@ -270,7 +270,7 @@ void Mamba::backward(const Input& input, const real* dlogits) {
   const ScanShape shape = scan_shape(input.batch, input.length);
   dx_.resize(ops_, {N, c.width});
   dr_.resize(ops_, {N, c.width});
-  for (Tensor* t : {&dv_, &dz_, &du_, &ddelta_}) t->resize(ops_, {N, c.inner});
+  for (Tensor* t : {&dv_, &dz_, &du_, &dpre_step_}) t->resize(ops_, {N, c.inner});
   dlow_.resize(ops_, {N, c.dt_rank});
   dprojected_.resize(ops_, {N, c.projected()});
   partial_.resize(ops_, {shape.partial_size()});
@@ -292,7 +292,7 @@ void Mamba::block_backward(const Block& block, const Activations& a, const ScanS
   const int64_t N = shape.rows();
   State& s = state_;
   real *dx = dx_.data(), *dr = dr_.data(), *dv = dv_.data(), *dz = dz_.data(), *du = du_.data(),
-       *ddelta = ddelta_.data();
+       *dpre_step = dpre_step_.data();
   real *dprojected = dprojected_.data(), *dB = dprojected + R, *dC = dB + S;
   real* const dy = dv;  // gone before dv comes
 
@@ -304,11 +304,11 @@ void Mamba::block_backward(const Block& block, const Activations& a, const ScanS
   ops_.causal_convolution(s.u.data(), nullptr, a.v.data(), block.conv->value, block.conv_bias->value, B, T, I,
                           config_.conv);
   make_delta(block, a, s, N);
-  ops_.selective_scan_backward(du, ddelta, block.A_log->gradient, dB, dC, block.skip->gradient, partial_.data(), dy,
-                               a.kept.data(), s.u.data(), s.delta.data(), block.A_log->value, stored_B, stored_C,
+  ops_.selective_scan_backward(du, dpre_step, block.A_log->gradient, dB, dC, block.skip->gradient, partial_.data(), dy,
+                               a.kept.data(), s.u.data(), s.pre_step.data(), block.A_log->value, stored_B, stored_C,
                                block.skip->value, shape);
-  ops_.linear_backward_weight(block.dt_proj->gradient, block.dt_bias->gradient, ddelta, s.low.data(), N, R, I);
-  ops_.linear_backward_input(dlow_.data(), ddelta, block.dt_proj->value, N, R, I, Into::WRITE);
+  ops_.linear_backward_weight(block.dt_proj->gradient, block.dt_bias->gradient, dpre_step, s.low.data(), N, R, I);
+  ops_.linear_backward_input(dlow_.data(), dpre_step, block.dt_proj->value, N, R, I, Into::WRITE);
   ops_.copy(dprojected, P * sizeof(real), dlow_.data(), R * sizeof(real), R * sizeof(real), static_cast<size_t>(N));
   ops_.linear_backward_weight(block.x_proj->gradient, nullptr, dprojected, s.u.data(), N, I, P);
   ops_.linear_backward_input(du, dprojected, block.x_proj->value, N, I, P, Into::ADD);

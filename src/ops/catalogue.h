@@ -336,24 +336,25 @@ OP(void causal_convolution(real* y, real* past, const real* x, const real* weigh
 OP(void causal_convolution_backward(real* dx, real* dweight, real* dbias, real* dy, const real* x, const real* weight,
                                     const real* bias, int B, int T, int C, int K));
 
-// The selective scan, for each channel by itself, with Δ = softplus(delta) and A = −exp(A_log):
+// The selective scan, for each channel by itself, with Δ = softplus(pre_step) and A = −exp(A_log):
 //   h_t,s = exp(Δ_t A_s) h_t−1,s + Δ_t u_t B_t,s;  y_t = Σ_s h_t,s C_t,s + D u_t                     (eqs. 2a, 2b)
-//   y (B,T,I) out; u, delta (B,T,I); A_log (I,S); B, C (S of them at every position, `row` numbers apart); D (I)
+//   y (B,T,I) out; u, pre_step (B,T,I); A_log (I,S); B, C (S of them at every position, `row` numbers apart); D (I)
 //   state (B,S,I): h before the first position, replaced by h after the last. Null: zeros before the start.
 //   kept (B,segments,S,I) out or null: h before the first position of every segment, for the backward pass
 //   exp(Δ A) is 2^max(Δ·(A·log₂e), −100): a factor of 2^-100 forgets as well as zero does, and makes no subnormal numbers.
 //   Order: over s one fma chain, ascending from zero, then D u by another fma.
-OP(void selective_scan(real* y, real* state, real* kept, const real* u, const real* delta, const real* A_log,
+OP(void selective_scan(real* y, real* state, real* kept, const real* u, const real* pre_step, const real* A_log,
                        const real* B, const real* C, const real* D, const ScanShape& shape));
 
 // The gradients of selective_scan from zeros before the start; models/mamba.cpp derives them.
-//   du, ddelta (B,T,I) out; dB, dC out, laid out as B and C; partial: scratch of shape.partial_size()
-//   Order: for du and ddelta over s one fma chain, ascending from zero. dB and dC over channels: each group of 32 (zeros
+//   du, dpre_step (B,T,I) out; dB, dC out, laid out as B and C; partial: scratch of shape.partial_size()
+//   Order: for du and dpre_step over s one fma chain, ascending from zero. dB and dC over channels: each group of 32 (zeros
 //   beyond the last) as `lanes` folds it, the groups ascending. dA_log and dD: in each sample one fma chain over t from the
 //   last position to the first, as the gradient of h comes by; the samples ascending from zero.
-OP(void selective_scan_backward(real* du, real* ddelta, real* dA_log, real* dB, real* dC, real* dD, real* partial,
-                                const real* dy, const real* kept, const real* u, const real* delta, const real* A_log,
-                                const real* B, const real* C, const real* D, const ScanShape& shape));
+OP(void selective_scan_backward(real* du, real* dpre_step, real* dA_log, real* dB, real* dC, real* dD, real* partial,
+                                const real* dy, const real* kept, const real* u, const real* pre_step,
+                                const real* A_log, const real* B, const real* C, const real* D,
+                                const ScanShape& shape));
 
 // gated = y ∘ silu(z),  silu(z) = z σ(z)
 //   gated (n) out, may be y or z; y, z (n)

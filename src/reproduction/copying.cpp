@@ -421,7 +421,8 @@ void add_length_claims(Plan& plan, const std::vector<LengthRun>& runs, const Sca
   plan.claims = {first, linear};
 }
 
-// With as many steps as the paper's; at 128 letters with its batch, too, as with a tenth of it there were half of them. That shorter strings are learned shows that it is not the model that cannot.
+// With as many steps as the paper's, and at 128 letters, where with a tenth of its batch there are half of them, with all of it. That
+// shorter strings are learned shows that it is not the model that cannot.
 void add_unlearned_claim(Plan& plan, const std::vector<LengthRun>& runs, const Scale& scale) {
   Claim claim{"the Linear CausalRN does not converge on strings of 128 letters and more",
               {},
