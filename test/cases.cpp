@@ -536,6 +536,7 @@ OpCase causal_convolution_case(int B, int T, int C, int K, bool streaming) {
 OpCase selective_scan_case(const ScanShape& s, bool streaming) {
   const int64_t size = s.rows() * s.channels, states = int64_t(s.channels) * s.states, mixed = s.rows() * s.row;
   // B and C stand at the end of the rows of "mixed", as the model has them.
+  // "delta", pre_step in the catalogue: its numbers, which golden.txt has, are drawn by this name.
   std::vector<Operand> operands = {
       {"u", Role::INPUT, size},      {"delta", Role::INPUT, size, -3, 3}, {"A_log", Role::PARAMETER, states, -1, 2},
       {"mixed", Role::INPUT, mixed}, {"D", Role::PARAMETER, s.channels},  {"y", Role::OUTPUT, size}};

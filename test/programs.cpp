@@ -959,8 +959,10 @@ class OtherPrograms {
         "fewer tokens than the text",
         few.status == 1 && few.says("hf/hf.safetensors: its model has tokens from 0 to 127, the text from 0 to 255\n"),
         few.output);
-    const std::string one = "(" + convert + "hf --save race.safetensors > /dev/null 2>&1; echo $? >> codes) & ";
-    test_.equal("of two at once one", shell.script(one + one + "wait; sort codes | tr '\\n' ' '").output, "0 1 ");
+    const std::string one = "(until test -e go; do :; done; " + convert +
+                            "hf --save race.safetensors > /dev/null 2>&1; echo $? >> codes) & ";
+    test_.equal("of two at once one",
+                shell.script(one + one + "sleep 0.3; : > go; wait; sort codes | tr '\\n' ' '").output, "0 1 ");
     test_.check("whose fault a configuration is",
                 shell
                     .script("cp -r hf hf-3; sed -i 's/\"state_size\":16/\"state_size\":0/' hf-3/config.json; " +

@@ -479,6 +479,19 @@ Side more_shares(const char* name) {
   return side;
 }
 
+Check of_one_run(const char* less, const char* more) {
+  Check check{steps(less), steps(more), 1, 1.3};
+  check.of_one_run = true;
+  return check;
+}
+
+// A condition that is not met, and says why in words of its own.
+Check unmet_otherwise() {
+  Check check{loss("two"), {"a yardstick", {}, 1}};
+  check.unmet = "no such thing";
+  return check;
+}
+
 // Of all rows of two files, of which one is not there.
 Side rows(const char* name) { return {name, {"a/x.csv", {{"name", name}}, "loss", Cell::Form::MEAN, 1, {"b/z.csv"}}}; }
 
@@ -518,6 +531,9 @@ std::vector<Judged> judged_by_one_run() {
       {{"learned too little", {{loss("one"), loss("two")}}, "Note", {{loss("two"), {"a yardstick", {}, 2}}}},
        "not decided",
        "learned too little: two 2.0 is not below a yardstick 2. one 1.0 < two 2.0. Note"},
+      {{"otherwise", {{loss("one"), loss("two")}}, "", {unmet_otherwise()}},
+       "not decided",
+       "no such thing: two 2.0 is not below a yardstick 1. one 1.0 < two 2.0"},
       {{"small", {{loss("one"), loss("two")}}, "", {}, true}},
       {{"apart", {{loss("one"), loss("two"), 1.9, 1, APART}}},
        "confirmed at reduced scale",
@@ -568,6 +584,15 @@ std::vector<Judged> judged_by_seeds() {
           {{"two of three seeds", {{more_steps("one"), more_steps("three")}}},
            "not decided",
            "one 30 (20 to 40), 2 of 3 seeds < three by 1 of 2 seeds only, 3 planned; 1 not of all seeds"},
+          {{"of one run each", {of_one_run("one", "two")}},
+           "confirmed at reduced scale",
+           "one 30 (20 to 40) < two by 1 of 2 seeds only"},
+          {{"the other way, of one run each", {of_one_run("two", "one")}},
+           "contradicted at reduced scale",
+           "two by 1 of 2 seeds only is not below one 30 (20 to 40)"},
+          {{"never alike", {{more_steps("never"), more_steps("one"), 1.6, 1, ALIKE}}},
+           "not confirmed",
+           "never not in 50, 2 of 3 seeds is not within 1.6 × one 30 (20 to 40), 2 of 3 seeds; 1 not of all seeds"},
           {{"near, of two seeds of three", {{more_steps("one"), more_steps("two"), 1, 9}}},
            "not confirmed",
            "one 30 (20 to 40), 2 of 3 seeds, within the spread of seeds of two by 1 of 2 seeds only, 3 planned; 1 not "

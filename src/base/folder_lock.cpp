@@ -107,9 +107,13 @@ FolderLock::~FolderLock() {
 }
 
 MakingLock::MakingLock(const std::string& path) {
-  const std::string parent = std::filesystem::path(path).parent_path().string();
-  descriptor_ = open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_CLOEXEC);
-  while (descriptor_ >= 0 && flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
+  const std::filesystem::path whole = std::filesystem::absolute(path).lexically_normal();
+  const std::string folder =
+      (whole.has_filename() ? whole : whole.parent_path()).parent_path().string();  // of "out/" its own
+  descriptor_ = open(folder.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0 || flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  std::fprintf(stderr, "note: %s: waiting for another program that makes something there\n", folder.c_str());
+  while (flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
   }
 }
 

@@ -21,8 +21,8 @@ class FolderLock {
 };
 
 // Held while a file or folder is made that must not be there yet, and looked for once more: of two processes that make something in
-// one folder the second waits here until the first has done so, and finds it. Where the system cannot lock the folder itself nobody
-// waits.
+// one folder the second waits here until the first has done so, and says so, and finds it. Where the system cannot lock the folder
+// itself nobody waits.
 class MakingLock {
  public:
   explicit MakingLock(const std::string& path);

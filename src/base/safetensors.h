@@ -111,10 +111,10 @@ class SafetensorsFile {
   std::optional<std::string> checksum_of_data_, checksum_of_header_;  // as the file states them
 };
 
-// Collects tensors and writes them in one go. The data is not copied: it must live until save().
 // Whether a file is named as one, or begins as one: with the length of a header that has room in it, and its '{'.
 bool is_safetensors(const std::string& path);
 
+// Collects tensors and writes them in one go. The data is not copied: it must live until save().
 class SafetensorsWriter {
  public:
   void metadata(const std::string& key, const std::string& value);

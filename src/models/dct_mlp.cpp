@@ -115,8 +115,9 @@ class DctMlp final : public Model {
   void backward(const Input& input, const real* dlogits) override;
   std::unique_ptr<Stream> make_stream(int batch, int capacity) override;
 
-  // The newest tokens of each of the batch's sequences, which s.shape tells of; and their logits.
+  // The newest tokens of each of the batch's sequences, which s.shape tells of.
   void run_blocks(State& s, const int32_t* tokens);
+  // Their logits (B,positions,V).
   const real* read_out(State& s);
   DctPlan plan(int longest) { return {ops_, config_.windows, config_.frequencies, config_.head_width(), longest}; }
   void begin_stream(State& s) {

@@ -148,8 +148,9 @@ class Mamba final : public Model {
   void backward(const Input& input, const real* dlogits) override;
   std::unique_ptr<Stream> make_stream(int batch, int capacity) override;
 
-  // Appends n tokens to each of the batch's sequences; and their logits.
+  // Appends n tokens to each of the batch's sequences.
   void run_blocks(State& s, const int32_t* tokens, int n);
+  // Their logits (B,n,V).
   const real* read_out(State& s, int n);
   void begin_stream(State& s, int batch);
 
@@ -160,7 +161,7 @@ class Mamba final : public Model {
   }
   void block_forward(const Block& block, Activations& a, Past* past, State& s, int n);
   void block_backward(const Block& block, const Activations& a, const ScanShape& shape);
-  void make_delta(const Block& block, const Activations& a, State& s, int64_t N);
+  void make_pre_step(const Block& block, const Activations& a, State& s, int64_t N);
 
   Config config_;
   Ops& ops_;
@@ -244,7 +245,7 @@ void Mamba::block_forward(const Block& block, Activations& a, Past* past, State&
   ops_.causal_convolution(s.u.data(), past ? past->v.data() : nullptr, a.v.data(), block.conv->value,
                           block.conv_bias->value, s.batch, n, I, config_.conv);
   ops_.linear(a.projected.data(), s.u.data(), block.x_proj->value, nullptr, N, I, P, Into::WRITE);
-  make_delta(block, a, s, N);
+  make_pre_step(block, a, s, N);
   const real *B = a.projected.data() + config_.dt_rank, *C = B + S;
   ops_.selective_scan(a.y.data(), past ? past->h.data() : nullptr, past ? nullptr : a.kept.data(), s.u.data(),
                       s.pre_step.data(), block.A_log->value, B, C, block.skip->value, shape);
@@ -253,7 +254,7 @@ void Mamba::block_forward(const Block& block, Activations& a, Past* past, State&
 }
 
 // s.pre_step = W_Δ δ + b_Δ, whose softplus is Δ
-void Mamba::make_delta(const Block& block, const Activations& a, State& s, int64_t N) {
+void Mamba::make_pre_step(const Block& block, const Activations& a, State& s, int64_t N) {
   const int R = config_.dt_rank, P = config_.projected();
   ops_.copy(s.low.data(), R * sizeof(real), a.projected.data(), P * sizeof(real), R * sizeof(real),
             static_cast<size_t>(N));
@@ -303,7 +304,7 @@ void Mamba::block_backward(const Block& block, const Activations& a, const ScanS
   const real *stored_B = a.projected.data() + R, *stored_C = stored_B + S;
   ops_.causal_convolution(s.u.data(), nullptr, a.v.data(), block.conv->value, block.conv_bias->value, B, T, I,
                           config_.conv);
-  make_delta(block, a, s, N);
+  make_pre_step(block, a, s, N);
   ops_.selective_scan_backward(du, dpre_step, block.A_log->gradient, dB, dC, block.skip->gradient, partial_.data(), dy,
                                a.kept.data(), s.u.data(), s.pre_step.data(), block.A_log->value, stored_B, stored_C,
                                block.skip->value, shape);

@@ -224,8 +224,9 @@ class RelationLanguageModel final : public Model {
   int longest() const override { return context_; }
   std::unique_ptr<Stream> make_stream(int batch, int capacity) override;
 
-  // Appends n tokens to each of the batch's sequences; and their logits.
+  // Appends n tokens to each of the batch's sequences.
   void run_blocks(State& s, const int32_t* tokens, int n);
+  // Their logits (B,n,V).
   const real* read_out(State& s, int n);
 
  private:

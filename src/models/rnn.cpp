@@ -93,8 +93,9 @@ class Rnn final : public Model {
   void backward(const Input& input, const real* dlogits) override;
   std::unique_ptr<Stream> make_stream(int batch, int capacity) override;
 
-  // Appends n tokens to each of the batch's sequences; and the logits of the last or of all of them.
+  // Appends n tokens to each of the batch's sequences.
   void run_cells(State& s, const int32_t* tokens, int n);
+  // Their logits (B,n,V), or the last one's (B,V).
   const real* read_out(State& s, int n, bool last);
   void begin_stream(State& s, int batch);
 

@@ -77,8 +77,13 @@ std::unique_ptr<Tokenizer> learn(const Settings& settings) {
 }
 
 // Before the first file that is written replaces an older one.
-void check_texts(const Settings& settings, const Tokenizer& tokenizer) {
+void check_files(const Settings& settings, const Tokenizer& tokenizer) {
   for (const std::string& path : settings.files) {
+    if (settings.decode) {
+      if (!is_shard(path)) throw Error(path + ": expected a shard of tokens, *.bin");
+      open_corpus(path, tokenizer);
+      continue;
+    }
     const MappedFile file(path);
     if (file.text().empty()) throw Error(path + ": the file is empty");
     tokenizer.check(file.text(), path);
@@ -113,7 +118,6 @@ void encode(const Settings& settings, const Tokenizer& tokenizer) {
 void decode(const Settings& settings, const Tokenizer& tokenizer) {
   constexpr int64_t PIECE = 1 << 20;
   for (const std::string& path : settings.files) {
-    if (!is_shard(path)) throw Error(path + ": expected a shard of tokens, *.bin");
     const auto corpus = open_corpus(path, tokenizer);
     for (int64_t at = 0; at < corpus->size(); at += PIECE) {
       std::vector<int32_t> tokens(static_cast<size_t>(std::min(PIECE, corpus->size() - at)));
@@ -142,7 +146,7 @@ int tokenize(int argc, char** argv) {
   const auto lock = settings.save.empty() ? std::nullopt : lock_of_run(settings.save);
   const auto tokenizer =
       options.given("train") ? learn(settings) : open_tokenizer(settings.tokenizer, settings.replace);
-  if (!settings.decode) check_texts(settings, *tokenizer);
+  check_files(settings, *tokenizer);
   if (!settings.save.empty()) {
     const MakingLock making(settings.save);
     check_replaced(settings.save, settings.force);

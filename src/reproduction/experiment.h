@@ -81,8 +81,8 @@ struct Side {
   std::vector<Cell> plus = {};  // measured ones that are added to it
 };
 
-// BELOW holds where each seed's number on the left is below factor · each on the right; where they overlap nothing is decided. A side
-// of which only one seed was run must be further away, `spread` times; a given number, or a counted one, need not. Equal ones are
+// BELOW holds where each seed's number on the left is below factor · each on the right, or of numbers of one run each, `of_one_run`,
+// below that of the same seed; where they overlap nothing is decided. A side of which only one seed was run must be further away, `spread` times; a given number, or a counted one, need not. Equal ones are
 // not below, and of two measured ones nothing is decided. A step that was not reached is later than all. ALIKE holds where of the
 // means each is below factor · the other, APART where they are not; between factor and factor · spread nothing is decided.
 struct Check {
@@ -90,6 +90,8 @@ struct Check {
   Side less, more;
   double factor = 1, spread = 1;
   Relation relation = Relation::BELOW;
+  bool of_one_run = false;
+  std::string unmet = "learned too little";  // what it means where it is a condition that does not hold
 };
 
 // What a paper says, and the comparisons of measured numbers that it comes down to.

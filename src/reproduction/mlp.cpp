@@ -52,6 +52,36 @@ Claim falls_with_compute(const Scale& scale) {
   return claim;
 }
 
+// rows: a and b of the MLP, and of the Transformer.
+std::vector<Claim> claims_on_scaling(const std::vector<Row>& rows, const Scale& scale) {
+  constexpr double ALIKE = 1.15;  // times
+  const Side mlp{"MLP: a", rows[0].ours}, transformer{"Transformer: a", rows[2].ours};
+  const std::string largest = budgets_of(scale).back();
+  // Laws of models that know the last few letters only are laws of something else.
+  const auto learned = [&](const char* label, const char* model) {
+    Side side = best_loss(label, model, largest, scale);
+    side.cell.form = Cell::Form::PERPLEXITY;
+    return Check{side, counted(4, scale)};
+  };
+  const std::vector<Check> conditions = {learned("Transformer's perplexity", "transformer"),
+                                         learned("MLP's perplexity", "mlp_lm")};
+  Claim papers{"the exponents are 0.24 and 0.76", {}, measured_of("Exponents", !scale.full()), conditions};
+  for (const Row& row : rows)
+    papers.checks.push_back({{row.label, row.ours}, {"", {}, std::stod(row.paper)}, ALIKE, 1, Check::Relation::ALIKE});
+  Claim falls = falls_with_compute(scale);
+  falls.conditions = {conditions[1]};
+  return {{"MLP and Transformer have the same exponents",
+           {{mlp, transformer, ALIKE, 1, Check::Relation::ALIKE}},
+           measured_of("N_opt ∝ C^a", !scale.full()),
+           conditions},
+          {"the Transformer has the lower loss",
+           {{best_loss("Transformer", "transformer", largest, scale), best_loss("MLP", "mlp_lm", largest, scale)}},
+           measured_of("At the minimum of the largest budget's parabola", !scale.full()),
+           conditions},
+          falls,
+          papers};
+}
+
 Plan compute(const Scale& scale) {
   Plan plan;
   plan.comparable = true;
@@ -77,33 +107,7 @@ Plan compute(const Scale& scale) {
     plan.rows[0].remark =
         "as in the paper the two exponents add up to 1 by C = 6ND, but here the MLP's and the Transformer's differ; a "
         "small vocabulary of characters and small budgets give other laws than billions of words";
-  constexpr double ALIKE = 1.15;  // times
-  const Side mlp{"MLP: a", plan.rows[0].ours}, transformer{"Transformer: a", plan.rows[2].ours};
-  const std::string largest = budgets_of(scale).back();
-  // Laws of models that know the last few letters only are laws of something else.
-  const auto learned = [&](const char* label, const char* model) {
-    Side side = best_loss(label, model, largest, scale);
-    side.cell.form = Cell::Form::PERPLEXITY;
-    return Check{side, counted(4, scale)};
-  };
-  const std::vector<Check> conditions = {learned("Transformer's perplexity", "transformer"),
-                                         learned("MLP's perplexity", "mlp_lm")};
-  Claim papers{"the exponents are 0.24 and 0.76", {}, "", conditions};
-  for (const Row& row : plan.rows)
-    papers.checks.push_back({{row.label, row.ours}, {"", {}, std::stod(row.paper)}, ALIKE, 1, Check::Relation::ALIKE});
-  Claim falls = falls_with_compute(scale);
-  falls.conditions = {conditions[1]};
-  plan.claims = {
-      {"MLP and Transformer have the same exponents",
-       {{mlp, transformer, ALIKE, 1, Check::Relation::ALIKE}},
-       measured_of("N_opt ∝ C^a", !scale.full()),
-       conditions},
-      {"the Transformer has the lower loss",
-       {{best_loss("Transformer", "transformer", largest, scale), best_loss("MLP", "mlp_lm", largest, scale)}},
-       measured_of("At the minimum of the largest budget's parabola", !scale.full()),
-       conditions},
-      falls,
-      papers};
+  plan.claims = claims_on_scaling(plan.rows, scale);
   plan.commands.push_back(counts_command(scale));
   plan.listings = {COUNTED_LISTING};
   plan.pictures.push_back({"train/loss.svg", "figure 3: the best loss against compute"});
@@ -405,7 +409,10 @@ std::vector<Claim> claims_on_types(const TypeSizes& sizes, const Scale& scale) {
   for (Check& check : longer.checks) check.factor = apart, check.spread = 1;
   longer.checks.insert(longer.checks.begin(), {of_context(sizes.contexts[1]), of_context(sizes.contexts[2]), apart, 1,
                                                Check::Relation::APART});
-  Claim most{"most neurons become n-grams or bags of words (figure 4)", {}, measured + ", and bags", longer.conditions};
+  Claim most{"most neurons become n-grams or bags of words (figure 4)",
+             {},
+             measured_of("n-grams and bags, %", sizes.seeds),
+             longer.conditions};
   for (const int context : sizes.contexts)
     most.checks.push_back({{"", {}, 50},
                            {text("context %d", context),

@@ -186,8 +186,8 @@ Page make_page(const std::vector<Experiment>& experiments, const std::string& re
       "hold and some fail, or where seeds overlap, or one seed's numbers are no further apart than those of several "
       "are elsewhere. Claims that hold for models that know nothing, too, are not decided by ones that have learned "
       "too little, such as a model of text that is no better than a table of the last four letters, or, where the "
-      "claim is what it looks at or makes of positions and long texts, than the best such table; nor are claims of "
-      "which numbers are still missing."};
+      "claim is what it looks at or makes of positions and long texts, than the best such table; nor are claims that "
+      "something else here keeps from being the paper's, as T5's buckets, or of which numbers are still missing."};
   for (const Experiment& experiment : experiments) {
     const std::vector<Kept> kept = kept_of(experiment, results, &page.stale);
     for (const PageClaim& claim : claims_of(experiment, kept)) page.claims.push_back(claim);
