@@ -98,10 +98,10 @@ OP(void linear_backward_weight(real* dweight, real* dbias, const real* dy, const
 
 // ---- Plain normalization ------------------------------------------------------------------------------------------
 
-// y = (x − mean x) / std x along each row, with the biased variance, no ε and no parameters.   (Ba et al. 2016) A row whose
-// variance comes out as 0, such as one of zeros, has no direction: it becomes zeros, and passes no gradient (inv_std 0); so does
-// one whose squares overflow, |x − mean| above 1.8e19/√D. Of another constant row the rounding of its mean may leave an ulp or so,
-// which is normalized like any row.
+// y = (x − mean x) / std x along each row, with the biased variance, no ε and no parameters.   (Ba et al. 2016)
+// A row whose variance comes out as 0, such as one of zeros, has no direction: it becomes zeros, and passes no gradient
+// (inv_std 0); so does one whose squares overflow, |x − mean| above 1.8e19/√D. Of another constant row the rounding of its mean may
+// leave an ulp or so, which is normalized like any row.
 //   y (N,D) out, may be x; inv_std (N) out, 1/std
 //   Order: lanes for the mean and for the variance about it.
 OP(void normalize(real* y, real* inv_std, const real* x, int64_t N, int D));
