@@ -107,10 +107,12 @@ std::vector<Experiment> sweep_experiments() {
       {"copy-rates", COPYING_PAPER, "appendix D; linear-time paper, appendix B", "Learning rates of copying",
        "The paper: of 1e-5, 5e-5, 1e-4, 5e-4 and 1e-3 the best is 5e-4 for Transformers and 1e-3 for CausalRNs; all "
        "comparisons are at 5e-4.",
-       "", "five minutes on two cores", "half an hour on an H100 for each model", rates, "an hour on two cores"},
+       "", "five minutes on two cores", "half an hour on an H100 for each model", rates,
+       "a quarter of an hour on two cores"},
       {"copy-heads", COPYING_PAPER, "appendix D; linear-time paper, appendix B", "Heads of the Transformers that copy",
        "The paper: of 1, 2, 4 and 8 heads a single one is the best for both Transformers, at a width of 192.", "",
-       "eight minutes on two cores", "half an hour on an H100 for each model", heads, "an hour on two cores"},
+       "eight minutes on two cores", "half an hour on an H100 for each model", heads,
+       "a quarter of an hour on two cores"},
   };
 }
 
