@@ -569,9 +569,38 @@ std::vector<Judged> judged_by_one_run() {
        "1 is not below one 1.0"}};
 }
 
+const std::string ONE_SHARE = "one 22 (20 to 25)", TWO_SHARES = "two 28 (25 to 30)",
+                  THREE_SHARES = "three 55 (50 to 60)";
+
+// Of the means of the seeds.
+std::vector<Judged> judged_by_means() {
+  const std::string one = ONE_SHARE, two = TWO_SHARES, three = THREE_SHARES;
+  return {{{"alike: means of seeds", {{shares("one"), shares("two"), 1.3, 1, ALIKE}}},
+           "confirmed at reduced scale",
+           one + " is within 1.3 × " + two},
+          {{"nearly alike: means", {{shares("one"), shares("two"), 1.1, 1.2, ALIKE}}},
+           "not confirmed",
+           one + " is about as near as 1.1 × " + two},
+          {{"not alike: means", {{shares("three"), shares("one"), 1.9, 1, ALIKE}}},
+           "contradicted at reduced scale",
+           three + " is not within 1.9 × " + one},
+          {{"apart: means", {{shares("one"), shares("three"), 1.9, 1, APART}}},
+           "confirmed at reduced scale",
+           one + " is not within 1.9 × " + three},
+          {{"apart from nothing", {{shares("none"), shares("one"), 1.6, 1, APART}}},
+           "confirmed at reduced scale",
+           "none 0 (each of 2) is not within 1.6 × " + one},
+          {{"alike: some arrive", {{steps("two"), steps("three"), 1.6, 1, ALIKE}}},
+           "not confirmed",
+           "two by 1 of 2 seeds only is about as near as 1.6 × three by 1 of 2 seeds only"},
+          {{"alike: none arrives", {{steps("never"), steps("never"), 1.6, 1, ALIKE}}},
+           "not confirmed",
+           "never not in 50 is about as near as 1.6 × never not in 50"}};
+}
+
 std::vector<Judged> judged_by_seeds() {
   const Side a_run{"a run", {"b/y.csv", {{"name", "three"}}, "share", Cell::Form::PERCENT, 0}};
-  const std::string one = "one 22 (20 to 25)", two = "two 28 (25 to 30)", three = "three 55 (50 to 60)";
+  const std::string one = ONE_SHARE, three = THREE_SHARES;
   return {{{"all seeds", {{steps("one"), steps("three")}}},
            "confirmed at reduced scale",
            "one 30 (20 to 40) < three by 1 of 2 seeds only"},
@@ -601,27 +630,6 @@ std::vector<Judged> judged_by_seeds() {
           {{"not alike yet", {{more_shares("one"), more_shares("three"), 1.1, 1, ALIKE}}},
            "not decided",
            "one 22 (20 to 25), 2 of 3 seeds is not within 1.1 × three 55 (50 to 60), 2 of 3 seeds; 1 not of all seeds"},
-          {{"alike: means of seeds", {{shares("one"), shares("two"), 1.3, 1, ALIKE}}},
-           "confirmed at reduced scale",
-           one + " is within 1.3 × " + two},
-          {{"nearly alike: means", {{shares("one"), shares("two"), 1.1, 1.2, ALIKE}}},
-           "not confirmed",
-           one + " is about as near as 1.1 × " + two},
-          {{"not alike: means", {{shares("three"), shares("one"), 1.9, 1, ALIKE}}},
-           "contradicted at reduced scale",
-           three + " is not within 1.9 × " + one},
-          {{"apart: means", {{shares("one"), shares("three"), 1.9, 1, APART}}},
-           "confirmed at reduced scale",
-           one + " is not within 1.9 × " + three},
-          {{"apart from nothing", {{shares("none"), shares("one"), 1.6, 1, APART}}},
-           "confirmed at reduced scale",
-           "none 0 (each of 2) is not within 1.6 × " + one},
-          {{"alike: some arrive", {{steps("two"), steps("three"), 1.6, 1, ALIKE}}},
-           "not confirmed",
-           "two by 1 of 2 seeds only is about as near as 1.6 × three by 1 of 2 seeds only"},
-          {{"alike: none arrives", {{steps("never"), steps("never"), 1.6, 1, ALIKE}}},
-           "not confirmed",
-           "never not in 50 is about as near as 1.6 × never not in 50"},
           {{"seeds below a number", {{shares("one"), {"", {}, 26}}}}, "confirmed at reduced scale", one + " < 26"},
           {{"some seeds below a number", {{shares("one"), {"", {}, 25}}}},
            "not confirmed",
@@ -654,7 +662,8 @@ std::vector<Judged> judged_by_seeds() {
 
 std::vector<Judged> all_judged() {
   std::vector<Judged> all = judged_by_one_run();
-  for (Judged& judged : judged_by_seeds()) all.push_back(std::move(judged));
+  for (const auto part : {judged_by_seeds, judged_by_means})
+    for (Judged& judged : part()) all.push_back(std::move(judged));
   return all;
 }
 

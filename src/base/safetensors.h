@@ -111,7 +111,7 @@ class SafetensorsFile {
   std::optional<std::string> checksum_of_data_, checksum_of_header_;  // as the file states them
 };
 
-// Whether a file is named as one, or begins as one: with the length of a header that has room in it, and its '{'.
+// Whether a file is named as one, or begins as one: with the length of a header and its '{'. It may be damaged.
 bool is_safetensors(const std::string& path);
 
 // Collects tensors and writes them in one go. The data is not copied: it must live until save().
