@@ -85,7 +85,9 @@ std::vector<Claim> claims_of_questions(const std::vector<Row>& rows) {
           {"the same holds for linear Transformers", {is_a_set(rows[8]), is_a_sequence(rows[9])}},
           {"models of one layer require positional encodings",
            {{trained_side("one layer, learned positions", "learned"), trained_side("without", "none")}},
-           "Perplexity of stories, the mean of three seeds"}};
+           "Perplexity of stories, the mean of three seeds",
+           {},
+           true}};
 }
 
 Plan questions(const Scale& scale) {
