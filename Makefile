@@ -325,7 +325,7 @@ define PTX
 $(BUILD)/ptx/$(1)/%.ptx: src/gpu/%.cu $(BUILD)/cuda_flags
 	@mkdir -p $$(@D)
 	@echo "  PTX  $$< for $(1)"
-	@$$(NVCC) $$(NVCCFLAGS) -arch=$(1) -lineinfo -ptx -MMD -MP -o $$@ $$<
+	@$$(NVCC) $$(NVCCFLAGS) -ccbin $$(CCBIN) -arch=$(1) -lineinfo -ptx -MMD -MP -o $$@ $$<
 endef
 $(foreach a,$(PTX_ALL),$(eval $(call PTX,$(a))))
 
@@ -333,13 +333,14 @@ $(BUILD)/test/cuda_on_host_test: $(BUILD)/test/cuda_on_host_test.o $(HOST_SHIM)
 	@echo "  LINK $@"
 	@$(CXX) -o $@ $^ $(LINKFLAGS)
 
-# Changes when the command line does, so that objects of other flags are never mixed.
+# Change when a command line or a compiler's version does, so that objects of other flags are never mixed.
+CUDA_LINE = $(CXX) $(CUDA_WANTED) $(NVCC) $(if $(NVCC),$(shell $(NVCC) --version 2>/dev/null | tail -n 1)) $(NVCCFLAGS) $(GENCODE)
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(COMMAND_LINES)' | cmp -s - $@ || echo '$(COMMAND_LINES)' > $@
 $(BUILD)/cuda_flags: FORCE
 	@mkdir -p $(@D)
-	@echo '$(CXX) $(CUDA_WANTED) $(NVCC) $(NVCCFLAGS) $(GENCODE)' | cmp -s - $@ || echo '$(CXX) $(CUDA_WANTED) $(NVCC) $(NVCCFLAGS) $(GENCODE)' > $@
+	@echo '$(CUDA_LINE)' | cmp -s - $@ || echo '$(CUDA_LINE)' > $@
 $(BUILD)/mpi_flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(MPI_FLAGS) $(MPI_LIBRARIES)' | cmp -s - $@ || echo '$(MPI_FLAGS) $(MPI_LIBRARIES)' > $@
@@ -362,16 +363,19 @@ double-tests:
 HOUSE_TESTS := test/rooms.sh test/names.sh test/rows.sh "test/big_endian.sh $(CXX)" "test/cuda_found.sh $(CXX)" "test/check_docs.sh --consistent"
 BUILT_TESTS := $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) "test/python.sh $(BUILD)" "test/install.sh $(BUILD)" \
   "$(BUILD)/test/bench --once --threads 1"
-export NVCC NVCCFLAGS
+export NVCC NVCCFLAGS CCBIN
 
-# One PTX for who reads it and for who runs it. Without nvcc there is none: then a line says so.
-PTX_BUILT := $(if $(NVCC),$(patsubst %,$(BUILD)/test/ptx_%,opcodes run mutations) $(call PTX_OF,$(PTX_FIRST)))
-PTX_BUILT_ALL := $(if $(NVCC),$(foreach a,$(PTX_ALL),$(call PTX_OF,$(a))))
+# One PTX for who reads it and for who runs it. Where nvcc cannot make it there is none: then a line says so.
+PTX_ANSWER := $(if $(filter test test-all,$(MAKECMDGOALS)),$(if $(NVCC),$(shell \
+  src/gpu/probe.sh $(BUILD)/ptx_probe $(NVCC) $(NVCCFLAGS) -gencode arch=$(PTX_FIRST),code=$(PTX_FIRST) -ccbin $(CCBIN)),there is no nvcc))
+PTX_MADE := $(filter yes,$(PTX_ANSWER))
+PTX_BUILT := $(if $(PTX_MADE),$(patsubst %,$(BUILD)/test/ptx_%,opcodes run mutations) $(call PTX_OF,$(PTX_FIRST)))
+PTX_BUILT_ALL := $(if $(PTX_MADE),$(foreach a,$(PTX_ALL),$(call PTX_OF,$(a))))
 PTX_COMMAND = "env PTX=$(BUILD)/ptx/$(1) $(2)"
-PTX_SKIPPED := "test/skip.sh ptx: there is no nvcc"
-PTX_TESTS := $(if $(NVCC),"test/ptx_lint.sh $(call PTX_OF,$(PTX_FIRST))" $(BUILD)/test/ptx_opcodes \
+PTX_SKIPPED := "test/skip.sh ptx: $(PTX_ANSWER)"
+PTX_TESTS := $(if $(PTX_MADE),"test/ptx_lint.sh $(call PTX_OF,$(PTX_FIRST))" $(BUILD)/test/ptx_opcodes \
   $(call PTX_COMMAND,$(PTX_FIRST),$(BUILD)/test/ptx_run) $(call PTX_COMMAND,$(PTX_FIRST),$(BUILD)/test/ptx_mutations),$(PTX_SKIPPED))
-PTX_TESTS_ALL := $(if $(NVCC),"test/ptx_lint.sh $(foreach a,$(PTX_ALL),$(call PTX_OF,$(a)))" $(BUILD)/test/ptx_opcodes \
+PTX_TESTS_ALL := $(if $(PTX_MADE),"test/ptx_lint.sh $(foreach a,$(PTX_ALL),$(call PTX_OF,$(a)))" $(BUILD)/test/ptx_opcodes \
   $(call PTX_COMMAND,$(PTX_FIRST),PTX_ORDERS=all $(BUILD)/test/ptx_run) \
   $(call PTX_COMMAND,$(PTX_FIRST),PTX_MUTATIONS=220 $(BUILD)/test/ptx_mutations) \
   $(foreach a,$(PTX_REST),$(call PTX_COMMAND,$(a),$(BUILD)/test/ptx_run)) \

@@ -9,8 +9,14 @@ escape() {
 printf '.TH PETROGLYPH 1 "" "%s"\n' "$("$1" --version | escape)"
 printf '.SH NAME\npetroglyph \\- sequence models with the same bits on every machine\n'
 printf '.SH SYNOPSIS\n.B petroglyph\n.I PROGRAM\n[options]\n.SH PROGRAMS\n'
-for program in "$@"; do
-  printf '.SS %s\n.nf\n' "$(basename "$program" | escape)"
-  "$program" --help | escape
+section() { # PROGRAM [SUBCOMMAND]
+  printf '.SS %s\n.nf\n' "$(echo "${1##*/}${2:+ $2}" | escape)"
+  "$@" --help | escape
   printf '.fi\n'
+}
+for program in "$@"; do
+  section "$program"
+  for subcommand in $("$program" --help | sed -n '1{/SUBCOMMAND/!q;}; s/^  \([a-z0-9-]*\)  .*/\1/p'); do
+    section "$program" "$subcommand"
+  done
 done

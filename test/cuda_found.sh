@@ -97,6 +97,9 @@ check "the same" "[]" "[$(made $object GPU_ARCH=75)]"
 check "other NVCCFLAGS" "$AGAIN" "$(made $object GPU_ARCH=75 NVCCFLAGS=-O1)"
 cp "$folder/bin/nvcc" "$folder/bin/other"
 check "another NVCC" "$AGAIN" "$(made $object GPU_ARCH=75 NVCCFLAGS=-O1 NVCC="$folder/bin/other")"
+sed 's/echo new/echo newer/' "$folder/bin/nvcc" > "$folder/bin/other"
+check "another version of it" "$AGAIN" "$(made $object GPU_ARCH=75 NVCCFLAGS=-O1 NVCC="$folder/bin/other")"
+check "PTX of the C++ compiler's choice" "-ccbin ${compiler%% *} -arch=compute_90" "$(made -n test)"
 
 object=build/test/gpu_math.o
 check "an object of a test" "NVCC test/gpu_math.cu" "$(made $object)"
@@ -132,6 +135,7 @@ WHY="$folder/bin/nvcc cannot build the kernels:"
 check "a C++ compiler too new for it" "built: no $WHY host_config.h:143:2: error: #error -- unsupported" "$(made "$SHOW" show)"
 check "and CUDA=1 stops" "CUDA=1: $WHY" "$(made "$SHOW" CUDA=1 show)"
 check "and make says so" "left out: CUDA ($WHY" "$(made -n all | grep 'left out: CUDA')"
+check "and make test skips its PTX" "test/skip.sh ptx: $WHY" "$(made -n test)"
 plays nvcc << 'STOP'
 [ "$1" != --version ] || { echo older; exit; }
 [ "$1" != --list-gpu-arch ] || { echo compute_70; exit; }
@@ -139,6 +143,7 @@ echo "nvcc fatal   : Unsupported gpu architecture 'compute_90'" >&2
 exit 1
 STOP
 check "a toolkit that is too old" "built: no $WHY nvcc fatal   : Unsupported gpu architecture" "$(made "$SHOW" show)"
+check "and make test, without the kernels too" "[0]" "[$(made -n test CUDA=0 | grep -c -e -arch=compute_)]"
 nvcc_knows 70
 check "a newer one in its place" "built: yes" "$(made "$SHOW" show)"
 rm "$folder/bin/nvidia-smi" "$folder/bin/nvcc"

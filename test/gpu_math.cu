@@ -49,6 +49,8 @@ FUNCTION(MultiplyAdd, return x * x + 1.0f)  // two roundings
 FUNCTION(Max, return numerics::max(x, 0.0f))
 FUNCTION(Clamp, return numerics::clamp(x, -2.0f, 3.0f))
 FUNCTION(ExpInRange, return numerics::abs(x) <= 126 ? numerics::exp2_in_range(x) : 0)
+FUNCTION(AddExpInRange, return numerics::abs(x) <= 126 ? numerics::add_exp2_in_range(1.0f, x) : 0)
+FUNCTION(ExpNonpositive, return x <= 0 ? numerics::exp_nonpositive(x) : 0)
 FUNCTION(Exp2, return numerics::exp2(x))
 FUNCTION(Exp, return numerics::exp(x))
 FUNCTION(Expm1, return numerics::expm1(x))
@@ -129,7 +131,7 @@ int main(int argc, char** argv) {
   using namespace petroglyph;
   Test test(argc, argv);
   test.run("arithmetic", compare_all<Reciprocal, Third, Sqrt, InverseSqrt, Fma, MultiplyAdd, Max, Clamp>);
-  test.run("exponentials", compare_all<ExpInRange, Exp2, Exp, Expm1, Log, Log1p>);
+  test.run("exponentials", compare_all<ExpInRange, AddExpInRange, ExpNonpositive, Exp2, Exp, Expm1, Log, Log1p>);
   test.run("activations", compare_all<Tanh, Erf, Sigmoid, Softplus>);
   test.run("circular", compare_all<Sin, Cos, SinTurns, CosTurns>);
   test.run("random", compare_all<Uniform, Normal>);

@@ -15,20 +15,22 @@ if ! command -v compute-sanitizer > /dev/null; then
   echo "0 passed, 0 failed"
   exit 0
 fi
+said=$(mktemp) || exit 1
+trap 'rm -f "$said"' EXIT
+trap 'exit 1' HUP INT TERM
 passed=0
 failed=0
 for tool in "$@"; do
   for group in "models, GPU" "table, GPU"; do
-    if compute-sanitizer --tool $tool --error-exitcode 9 "$program" "$group" > /tmp/sanitizer.$$ 2>&1; then
+    if compute-sanitizer --tool $tool --error-exitcode 9 "$program" "$group" > "$said" 2>&1; then
       echo "ok   $tool: $group"
       passed=$((passed + 1))
     else
       echo "FAIL $tool: $group"
-      grep '=====' /tmp/sanitizer.$$ | head -n 12
+      grep -e '=====' -e '^FAIL' "$said" | head -n 12  # the tool's words, and a comparison's
       failed=$((failed + 1))
     fi
   done
 done
-rm -f /tmp/sanitizer.$$
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

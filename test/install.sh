@@ -49,10 +49,12 @@ interrupted() { # a run that a signal ends says how to go on
 }
 check "an interrupted run" says "go on with: petroglyph train_copy --resume --name here" interrupted
 page="$folder/my usr/share/man/man1/petroglyph.1"
-for program in train_copy train_text inspect reproduce; do
+for program in train_copy train_text inspect "inspect receptive\\\\-field" reproduce "reproduce run"; do
   check "man page: $program" grep -q "^\.SS $program\$" "$page"
 done
-check "man page: options" grep -q '\\-\\-length N' "$page"
+for option in 'length N' 'evaluate\\-length N'; do # of a program, and of a subcommand
+  check "man page: --$option" grep -q "\\\\-\\\\-$option" "$page"
+done
 if command -v groff > /dev/null; then
   check "man page: no warning of groff's" test -z "$(groff -k -man -Tutf8 -ww "$page" 2>&1 > /dev/null | head -n 3)"
 else

@@ -214,6 +214,7 @@ class ProgramTest {
     test_.check("ends with the first evaluation that is all right",
                 first_of(log, 1) == last && learned.says("reached its accuracy at step " + last + ", in "),
                 learned.output);
+    test_.check("and shows it", learned.says("\nstep " + last + "  evaluated: loss "), learned.output);
     test_.check("says when it was half right, and more",
                 learned.says("evaluated accuracy 50 % at step " + first_of(log, 0.5) + ", 90 % at step " +
                              first_of(log, 0.9) + ", 99 % at step " + first_of(log, 0.99) + ", 100 % at step " + last),
@@ -888,6 +889,8 @@ class OtherPrograms {
     refused("a form without a file", "--format text", "--format text: does nothing without --data or --val");
     refused("windows of no length", "--length-windows 3",
             "--length-windows 3: does nothing without --evaluate-lengths");
+    refused("what bytes cannot lack", "--tokenizer bytes --replace", "--replace: does nothing with --tokenizer bytes");
+    refused("a prompt of no sample", "--prompt a --sample-length 0", "--prompt: does nothing with --sample-length 0");
     refused("too small a vocabulary", "--data other.txt --context 8 --val-part 0.3 --vocab 10",
             "--vocab 10: the text has tokens from 0 to 127; expected 128 or more, or 0");
     refused("too few positions", "--data other.txt --context 8 --positions 5",
@@ -1045,7 +1048,9 @@ class OtherPrograms {
   void regular() {
     const Shell shell(folder_ + "/train_regular");
     const Outcome whole = shell.run("--name whole --seeds 1,2 --parity-probability 10" + REGULAR);
-    test_.check("a run", whole.status == 0 && whole.says("2 seeds: best") && whole.says("at the training length"),
+    test_.check("a run",
+                whole.status == 0 && whole.says("2 seeds: best") && whole.says("at the training length") &&
+                    whole.says("saved runs/whole (results.csv, lengths.svg, probabilities.csv, and a run each)"),
                 whole.output);
     for (const char* name : {"results.csv", "probabilities.csv", "lengths.svg", "parity_check-seed-2/test.csv"})
       test_.check(std::string("leaves ") + name,
@@ -1282,6 +1287,9 @@ class OtherPrograms {
       test_.check(std::string("leaves ") + name,
                   std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
     check_points(shell);
+    expect(shell, "shards of no power of two", "--name shards --shards 3 --models mlp_lm --budgets 4e7" + small, 2,
+           "--shards 3");
+    test_.check("leaves no study", !std::filesystem::exists(shell.file("runs/shards")));
     expect(shell, "steps beyond count", "--budgets 1e30 --models mlp_lm --list" + small, 2,
            "expected at most 2147483647");
     expect(shell, "less than a step", "--budgets 1 --models mlp_lm --list" + small, 2, "expected at least one");
@@ -1408,6 +1416,9 @@ class OtherPrograms {
         "until [ -d runs/tries ]; do sleep 0.01; done; kill -INT $child; wait $child; echo status $?; ls runs");
     test_.check("while it tries, too, and says so",
                 heard.says("status 130") && heard.says("nothing was saved") && !heard.says("tries\n"), heard.output);
+    const std::string huge = "positions --name huge --length 96 --threads 1 --batch 1048576";
+    for (const char* time : {"memory that is not there", "and its name is free again"})
+      test_.check(time, shell.script("ulimit -v 2000000; '" + folder_ + "/inspect' " + huge).says("out of memory"));
     const std::string positions = read_bytes(shell.file("runs/p/positions.csv"));
     const auto numbers_of = [&](const std::string& row, const char* weights) {  // moved, last, later, perplexity
       const size_t at = positions.find("\n" + row + ",none,parallel," + weights + ",");
@@ -1508,10 +1519,21 @@ class OtherPrograms {
            "  F32   24×8             blocks.0.attention.qkv.weight\n"
            "  F32   24               blocks.0.attention.qkv.bias\n");
     expect(shell, "clusters of nothing", "clusters", 2, "./train_regular makes one");
-    expect(shell, "clusters of an rnn", "clusters" + r, 1, "does not show its layers");
+    const Outcome mixed = shell.run("clusters --out mixed --length 60 " + a + r);
+    test_.check("clusters of an rnn, before it looks into another",
+                mixed.status == 1 &&
+                    mixed.output ==
+                        "inspect: runs/r/parity_check-seed-1/model.safetensors: a rnn does not show its layers; "
+                        "regular_gpt and transformer do\n" &&
+                    !std::filesystem::exists(shell.file("mixed/clusters.csv")),
+                mixed.output);
     expect(shell, "clusters of text", "clusters runs/t", 1, "a checkpoint of train_text, not of train_regular");
     expect(shell, "receptive fields", "receptive-field --length 30 " + a + b + r + " runs/t", 0,
            "transformer, text: of 30 positions, from the last one, half of the gradient is within ");
+    expect(shell, "of a transformer on longer strings than it learned", "receptive-field --out longer --length 16" + c,
+           0, "transformer, Tomita_4: of 16 positions");
+    expect(shell, "a seed for text", "receptive-field runs/t --seed 2", 2,
+           "--seed 2: chooses strings of a language, and runs/t/model.safetensors is a model of text");
     write_bytes(shell.file("own.txt"), std::string(400, 'x'));
     shell.script("'" + folder_ + "/train_text' --quiet --name own --steps 1 --data own.txt --position alibi" + TEXT);
     expect(shell, "all of a text that is named", "receptive-field runs/own --length 30 --text own.txt --force", 0,

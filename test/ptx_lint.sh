@@ -1,7 +1,7 @@
 #!/bin/sh
 # Reads what nvcc made of the kernels' arithmetic: the host run of the kernels cannot see that.
 #
-#   NVCC=nvcc NVCCFLAGS="…" test/ptx_lint.sh build/ptx/compute_90/*.ptx
+#   NVCC=nvcc NVCCFLAGS="…" CCBIN=g++ test/ptx_lint.sh build/ptx/compute_90/*.ptx
 #
 # The PTX is the build's, with the lines of its source (-lineinfo), the same that test/ptx executes. It may not contain
 #   - .approx, .full, .ftz                an instruction that is not correctly rounded, or drops subnormals
@@ -149,7 +149,7 @@ echo '__global__ void contracted(float* x) { x[0] = x[1] * x[2] + x[3]; }' >"$fo
 # compiled FLAGS NAME: its PTX, beside it.
 compiled() {
   # shellcheck disable=SC2086
-  "$NVCC" $1 -arch=compute_90 -lineinfo -ptx "$folder/$2.cu" -o "$folder/$2.ptx" >"$folder/$2.log" 2>&1 || cat "$folder/$2.log"
+  "$NVCC" $1 ${CCBIN:+-ccbin "$CCBIN"} -arch=compute_90 -lineinfo -ptx "$folder/$2.cu" -o "$folder/$2.ptx" >"$folder/$2.log" 2>&1 || cat "$folder/$2.log"
 }
 
 self_check() {

@@ -568,6 +568,13 @@ class UnderMpi {
     ranks(shell, 4, "--name parts --resume --steps 8");
     test_.equal("by 2, 4 and 1", shell.run("--name parts --resume --steps 12").weights(), whole.weights());
     test_.equal("its log", log_rows(shell.file("runs/parts/log.csv")), log_rows(shell.file("runs/whole/log.csv")));
+    // Only the first rank's disk is asked which run is meant.
+    shell.script("mkdir -p one/runs two/runs/copy two/runs/copy-2; cp -r runs/parts one/runs/copy");
+    const std::string on = "' --resume --steps 13 : -n 1 --wdir two '", program = folder_ + "/train_copy";
+    const Outcome apart =
+        shell.script("mpirun -q --oversubscribe -n 1 --wdir one '" + program + on + program + "' --resume --steps 13");
+    test_.check("from the only run of the first one's disk", apart.says("weights ") && !apart.says("which run?"),
+                apart.output);
     expect(shell, "other shards", 2, "--name parts --resume --steps 16 --shards 8", 1,
            "--shards 8: this run was started with");
     const Outcome from = shell.run(SMALL + "--shards 2 --steps 5 --init runs/whole/model.safetensors --name from");

@@ -212,7 +212,9 @@ class RunsTest {
     expect(shell, "goes on with another program", "--resume --name c", 0, "saved runs/c");
     shell.script("sed -i s/train_copy/train_text/ runs/c/group.json; mv runs/c runs/d");
     expect(shell, "which one it says", "--resume --name d", 1, "train_text");
-    shell.script("mv runs/d runs/c; rm runs/c/group.json");
+    shell.script("mv runs/d runs/c; echo {} > runs/c/group.json");
+    expect(shell, "a damaged definition", "--resume --name c", 1, "runs/c/group.json: expected a key \"program\"");
+    shell.script("rm runs/c/group.json");
     expect(shell, "a folder of runs", "--resume --name c", 1,
            "runs/c: several runs are in this folder (rnn-hidden-8, transformer-heads-2), none of them its own");
     expect(shell, "a run is no comparison", list + "--resume --name alone", 1, "runs/alone: has no group.json");
@@ -400,7 +402,7 @@ class RunsTest {
            "did you mean --width?");
     expect(shell, "no name of a folder", "--compare .transformer --steps 1" + TEXT, 2,
            "--compare .transformer: as the name of a run's folder, --name .transformer: expected letters");
-    shell.run("--name odd --compare 'prompt=\"a\",prompt=c' --steps 1" + TEXT);
+    shell.run("--name odd --compare 'prompt=\"a\",prompt=c' --steps 1" + TEXT + "--sample-length 4");
     const std::string table = read_bytes(shell.file("runs/odd/compare.csv"));
     test_.check("a label in quotes", table.find("\n\"prompt=\"\"a\"\"\",") != std::string::npos, table);
     expect(shell, "more epochs than steps", "--epochs 1048576 --batch 1" + TEXT + "--context 1 --batch 1", 2,

@@ -39,6 +39,41 @@ struct ClusterSettings {
   }
 };
 
+// A checkpoint, and the string that its model reads.
+struct ClusterSubject {
+  ClusterSubject(const std::string& checkpoint, const ClusterSettings& settings, Ops& ops)
+      : file(checkpoint_path(checkpoint)), state(read_run_state(file, "train_regular")), task(language_of(settings)) {
+    if (state.model != "regular_gpt" && state.model != "transformer")
+      throw Error(file.path() + ": a " + state.model + " does not show its layers; regular_gpt and transformer do");
+    string = task.batch(settings.seed, stream_of("clusters"), 0, 0, 1).tokens;
+    model = load_model(file, state, ops);
+    if (string.size() > static_cast<size_t>(model->longest()))
+      throw UsageError(
+          text("--length %zu: %s reads %d symbols at most", string.size(), file.path().c_str(), model->longest()));
+  }
+
+  // Of a tree of layers how many vectors become one, else 0.
+  int chunk() const {
+    const bool folded = state.model == "regular_gpt" && state.config.at("thickness").integer() == 1;
+    return folded ? static_cast<int>(state.config.at("chunk").integer()) : 0;
+  }
+
+  SafetensorsFile file;
+  RunState state;
+  RegularLanguage task;
+  SymbolString string;
+  std::unique_ptr<Model> model;
+
+ private:
+  RegularLanguage::Settings language_of(const ClusterSettings& settings) const {
+    RegularLanguage::Settings wanted;
+    wanted.language = state.options.at("task").string();
+    wanted.leading_plus = wanted.language == "modular_arithmetic" && state.options.at("leading-plus").boolean();
+    wanted.shortest = wanted.longest = settings.length;
+    return wanted;
+  }
+};
+
 // A panel and some lines of the table for each checkpoint.
 class Clusters {
  public:
@@ -51,6 +86,7 @@ class Clusters {
     csv_ = "checkpoint,layer,begin,end,class,component_1,component_2\n";
   }
 
+  void check(const std::string& checkpoint) const { ClusterSubject(checkpoint, settings_, *ops_); }
   void add(const std::string& checkpoint);
   void save() {
     output_.save("clusters.csv", csv_);
@@ -71,28 +107,15 @@ class Clusters {
 };
 
 void Clusters::add(const std::string& checkpoint) {
-  const SafetensorsFile file(checkpoint_path(checkpoint));
-  const RunState state = read_run_state(file, "train_regular");
-  const bool folded = state.model == "regular_gpt" && state.config.at("thickness").integer() == 1;
-  RegularLanguage::Settings wanted;
-  wanted.language = state.options.at("task").string();
-  wanted.leading_plus = wanted.language == "modular_arithmetic" && state.options.at("leading-plus").boolean();
-  wanted.shortest = wanted.longest = settings_.length;
-  const RegularLanguage task(wanted);
-  const Batch batch = task.batch(settings_.seed, stream_of("clusters"), 0, 0, 1);
-  const auto model = load_model(file, state, *ops_);
-  if (batch.length > model->longest())
-    throw UsageError(
-        text("--length %d: %s reads %d symbols at most", batch.length, file.path().c_str(), model->longest()));
-
-  const LayerVectors vectors =
-      layer_vectors(*model, *ops_, batch.tokens, folded ? static_cast<int>(state.config.at("chunk").integer()) : 0);
+  const ClusterSubject subject(checkpoint, settings_, *ops_);
+  const std::string &path = subject.file.path(), &language = subject.state.options.at("task").string();
+  const LayerVectors vectors = layer_vectors(*subject.model, *ops_, subject.string, subject.chunk());
   const int points = static_cast<int>(vectors.points.size());
   if (points < 2)
     throw UsageError(text("--length %d: all layers of %s have %d vector of it, expected a string of two or more",
-                          settings_.length, file.path().c_str(), points));
+                          settings_.length, path.c_str(), points));
   const PrincipalComponents plane = principal_components(vectors.x, points, vectors.width, 2);
-  const PointClasses classes = classes_of(task.automaton(), batch.tokens, vectors.points, MOST_CLASSES);
+  const PointClasses classes = classes_of(subject.task.automaton(), subject.string, vectors.points, MOST_CLASSES);
   const Separation apart = separation(vectors.x, vectors.width, classes.of_point);
   std::printf(
       "%s: %s, %s on %d symbols\n"
@@ -100,12 +123,12 @@ void Clusters::add(const std::string& checkpoint) {
       "  clusters in that plane: %d; true classes: %zu (what a vector's piece of the string does to the states)\n"
       "  from a vector to the mean of its class %.3g, between the nearest two means %.3g; nearest to its own: %.2f "
       "%%\n",
-      file.path().c_str(), state.model.c_str(), wanted.language.c_str(), batch.length, with_commas(points).c_str(),
-      vectors.points.back().layer + 1, 100 * plane.explained[0], 100 * plane.explained[1],
+      path.c_str(), subject.state.model.c_str(), language.c_str(), static_cast<int>(subject.string.size()),
+      with_commas(points).c_str(), vectors.points.back().layer + 1, 100 * plane.explained[0], 100 * plane.explained[1],
       count_clusters(plane.scores, 2, MOST_CLUSTERS), classes.names.size(), apart.within, apart.between,
       100 * apart.nearest);
-  draw(wanted.language + ", " + state.model, plane, classes);
-  write_rows(file.path(), vectors, plane, classes);
+  draw(language + ", " + subject.state.model, plane, classes);
+  write_rows(path, vectors, plane, classes);
 }
 
 void Clusters::draw(const std::string& title, const PrincipalComponents& plane, const PointClasses& classes) {
@@ -143,6 +166,8 @@ int inspect_clusters(const std::vector<std::string>& words) {
   settings.declare(options);
   options.parse(words);
   Clusters clusters(settings);
+  // All before the first is looked into: what is wrong with the last shows at once.
+  for (const std::string& checkpoint : settings.checkpoints) clusters.check(checkpoint);
   for (const std::string& checkpoint : settings.checkpoints) clusters.add(checkpoint);
   clusters.save();
   return 0;

@@ -17,6 +17,53 @@ namespace petroglyph {
 
 namespace {
 
+struct CountSettings {
+  TextSource source;
+  int last = DEEP, after = 0, windows = 256;
+  int64_t most = 0, context = 0;
+
+  void declare(Options& options) {
+    source.declare(options);
+    options.add("last", &last, 0, 62,
+                "tokens that the largest table knows; by default fewer where a vocabulary is large, and 4 where more "
+                "than 30 million are counted");
+    options.add("most", &most, int64_t{0}, std::numeric_limits<int64_t>::max(),
+                "of the training text only the first so many tokens are counted, 0 for all: tables of a large "
+                "vocabulary or of a long text take much memory");
+    options.add("context", &context, int64_t{0}, int64_t{1} << 30,
+                "also what a table gets that is asked in windows of so many tokens, as models are while they train: "
+                "what follows the first of a window follows one token, not many; 0: this is left out");
+    options.add("evaluate-length", &after, 0, 1 << 24,
+                "asks only for the tokens that train_text asks for with --evaluate-lengths, of which this is the "
+                "longest: tables and models are held against each other by the same tokens; 0: asks for all");
+    options.add("length-windows", &windows, 1, 1 << 24, "and how many those are, as of train_text");
+  }
+
+  void check(const Options& options) const {
+    source.check(options);
+    if (after == 0 && options.given("length-windows"))
+      throw UsageError("--length-windows " + options.value("length-windows") +
+                       ": does nothing without --evaluate-length");
+    if (after > 0 && context > 0)
+      throw UsageError("--context " + options.value("context") +
+                       ": not beside --evaluate-length, whose tokens stand behind as many as a table likes");
+  }
+
+  // Of so many tokens in the training text.
+  int largest_table(int vocab, int64_t tokens, bool given) const {
+    const int at_most = most_counted(vocab);
+    if (given && last > at_most)
+      throw UsageError(text("--last %d: expected at most %d with %d tokens", last, at_most, vocab));
+    if (given) return last;
+    return std::min((most > 0 ? std::min(most, tokens) : tokens) > LARGE_TEXT ? SHALLOW : DEEP, at_most);
+  }
+
+ private:
+  // Of a text of more than so many tokens, tables of seven would take gigabytes.
+  static constexpr int DEEP = 7, SHALLOW = 4;
+  static constexpr int64_t LARGE_TEXT = 30'000'000;
+};
+
 std::string last_tokens(size_t k) { return text("the last %zu token%s", k, k == 1 ? "" : "s"); }
 
 void print_best(const std::string& name, const std::vector<double>& loss) {
@@ -54,58 +101,30 @@ std::vector<int64_t> places_asked(const Corpus& text, const std::string& name, i
 }  // namespace
 
 int inspect_counts(const std::vector<std::string>& words) {
-  TextSource source;
-  // Tokens that the largest table knows: of a text of more than so many, seven would take gigabytes.
-  constexpr int DEEP = 7, SHALLOW = 4;
-  constexpr int64_t LARGE_TEXT = 30'000'000;
-  int last = DEEP, after = 0, windows = 256;
-  int64_t tokens = 0, context = 0;
+  CountSettings settings;
   Options options("inspect counts",
                   "Says what a model would get on a text that knows only how often which token follows the last few: "
                   "tables that are counted in the training text (Witten and Bell), and asked of the validation text. A "
                   "model of text that is no better than the table of two letters uses no more than two.");
-  source.declare(options);
-  options.add(
-      "last", &last, 0, 62,
-      "tokens that the largest table knows; by default fewer where a vocabulary is large, and 4 where more than 30 "
-      "million are counted");
-  options.add("most", &tokens, int64_t{0}, std::numeric_limits<int64_t>::max(),
-              "of the training text only the first so many tokens are counted, 0 for all: tables of a large vocabulary "
-              "or of a long text take much memory");
-  options.add("context", &context, int64_t{0}, int64_t{1} << 30,
-              "also what a table gets that is asked in windows of so many tokens, as models are while they train: what "
-              "follows the first of a window follows one token, not many; 0: this is left out");
-  options.add(
-      "evaluate-length", &after, 0, 1 << 24,
-      "asks only for the tokens that train_text asks for with --evaluate-lengths, of which this is the longest: "
-      "tables and models are held against each other by the same tokens; 0: asks for all");
-  options.add("length-windows", &windows, 1, 1 << 24, "and how many those are, as of train_text");
+  settings.declare(options);
   options.parse(words);
-  source.check(options);
-  if (after == 0 && options.given("length-windows"))
-    throw UsageError("--length-windows " + options.value("length-windows") +
-                     ": does nothing without --evaluate-length");
-  if (after > 0 && context > 0)
-    throw UsageError("--context " + options.value("context") +
-                     ": not beside --evaluate-length, whose tokens stand behind as many as a table likes");
+  settings.check(options);
+  const TextSource& source = settings.source;
   OpenText text = open_text_source(source, STORY_BYTES);
-  const int vocab = text.tokenizer->vocab(), most = most_counted(vocab);
-  const int64_t all = text.training->size();
-  if (!options.given("last"))
-    last = std::min((tokens > 0 ? std::min(tokens, all) : all) > LARGE_TEXT ? SHALLOW : DEEP, most);
-  if (last > most)
-    throw UsageError(petroglyph::text("--last %d: expected at most %d with %d tokens", last, most, vocab));
+  const int vocab = text.tokenizer->vocab();
+  const int last = settings.largest_table(vocab, text.training->size(), options.given("last"));
   if (text.validation->size() == 0) throw Error(source.validation_name() + ": no tokens to ask about");
-  if (tokens > 0 && tokens < text.training->size())
-    text.training = std::make_unique<CorpusPart>(std::move(text.training), 0, tokens);
+  if (settings.most > 0 && settings.most < text.training->size())
+    text.training = std::make_unique<CorpusPart>(std::move(text.training), 0, settings.most);
   Progress progress(0, text.training->size() + text.validation->size(), after_a_while(false, "token"));
-  const std::vector<int64_t> places = places_asked(*text.validation, source.validation_name(), after, windows);
+  const std::vector<int64_t> places =
+      places_asked(*text.validation, source.validation_name(), settings.after, settings.windows);
   const CountedTokens counted = count_tokens(*text.training, *text.validation, vocab, last, &progress, places);
   progress.finish();
   const int64_t asked = places.empty() ? text.validation->size() : static_cast<int64_t>(places.size());
   std::printf("%s of %s counted, %s of %s asked\n", petroglyph::counted(text.training->size(), "token").c_str(),
               source.name().c_str(), with_commas(asked).c_str(), source.validation_name().c_str());
-  print_tables(counted, context);
+  print_tables(counted, settings.context);
   return 0;
 }
 

@@ -215,6 +215,15 @@ std::vector<int32_t> tokens_of(const HeatMapSettings& settings, const Tokenizer&
   return tokens;
 }
 
+TokenMap map_of(const SafetensorsFile& file, const RunState& state, const Model& model, Ops& ops,
+                const std::vector<int32_t>& tokens) {
+  try {
+    return token_map(state.model, state.config, model, ops, tokens);
+  } catch (const Error& error) {
+    throw Error(file.path() + ": " + error.what());
+  }
+}
+
 void map_text(const HeatMapSettings& settings, const SafetensorsFile& file, const RunState& state) {
   if (settings.prompt.empty()) throw UsageError("--prompt: of which text?");
   const std::string out = out_of(settings, file, "heatmap.svg");
@@ -230,7 +239,7 @@ void map_text(const HeatMapSettings& settings, const SafetensorsFile& file, cons
   if (!settings.layers.empty() && !model->has_attention_maps())
     throw UsageError("--layers: " + file.path() + ": a " + state.model + " has no attention maps");
   const std::vector<int32_t> tokens = tokens_of(settings, *tokenizer, *model);
-  TextMaps maps{{}, {}, token_map(state.model, state.config, *model, *ops, tokens), {}, {}};
+  TextMaps maps{{}, {}, map_of(file, state, *model, *ops, tokens), {}, {}};
   for (const int32_t token : tokens) maps.read.push_back(shown(*tokenizer, token));
   for (const int32_t token : maps.map.said) maps.said.push_back(shown(*tokenizer, token));
   if (!settings.layers.empty()) maps.blocks = blocks_of(settings, layers_of(state, file.path()));

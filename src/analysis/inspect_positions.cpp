@@ -106,6 +106,16 @@ class Positions {
   int run() {
     const InterruptGuard guard;
     claim();
+    try {
+      return look();
+    } catch (...) {
+      leave();
+      throw;
+    }
+  }
+
+ private:
+  int look() {
     csv_ = "model,causal,layers,position,form,weights,moved,last,later,perplexity\n";
     std::printf(
         "Distances between outputs, relative to their norm, over %s of %d different characters:\n"
@@ -124,8 +134,7 @@ class Positions {
       ask(subject);
     }
     if (interrupted()) {  // half a table is none
-      std::error_code none;
-      std::filesystem::remove(folder_, none);
+      leave();
       std::printf("interrupted: nothing was saved, and who asks again begins anew\n");
       return INTERRUPTED_STATUS;
     }
@@ -140,7 +149,11 @@ class Positions {
     return 0;
   }
 
- private:
+  // The folder, where nothing is in it: its name is free again.
+  void leave() {
+    std::error_code none;
+    std::filesystem::remove(folder_, none);
+  }
   void ask(const Subject& subject);
   void measure(Model& model, const Subject& subject, const char* weights, const std::string& perplexity = "");
   std::optional<double> learn(Model& model);

@@ -25,7 +25,7 @@ struct FieldSettings {
   std::string text, out, device = "auto";
   int length = 0, samples = 4, threads = 0;
   uint64_t seed = 1;
-  bool force = false;
+  bool seeded = false, force = false;
 
   void declare(Options& options) {
     options.positional(
@@ -63,8 +63,7 @@ class FieldSubject {
     const auto samples = static_cast<int>(std::min<int64_t>(settings_.samples, task_->evaluation_samples()));
     for (int sample = 0; sample < samples; ++sample) {
       const Batch batch = task_->batch(settings_.seed, stream_of("evaluate"), 0, sample, 1);
-      const ReceptiveField field =
-          receptive_field(state_.model, state_.config, *model_, ops_, batch.tokens, 1, batch.length);
+      const ReceptiveField field = field_of(batch);
       mean.resize(field.cumulative.size());
       for (size_t j = 0; j < mean.size(); ++j) mean[j] += field.cumulative[j] / samples;
     }
@@ -72,9 +71,17 @@ class FieldSubject {
   }
 
  private:
+  ReceptiveField field_of(const Batch& batch) const {
+    try {
+      return receptive_field(state_.model, state_.config, *model_, ops_, batch.tokens, 1, batch.length);
+    } catch (const Error& error) {
+      throw Error(file_.path() + ": " + error.what());
+    }
+  }
   bool regular() const { return state_.program == "train_regular"; }
   int wanted_length(int otherwise) const {
-    const int longest = model_->longest(), window = model_->window();
+    // Of a language a model that answers once answers at any length.
+    const int longest = model_->longest(), window = regular() ? 0 : model_->window();
     if (window > 0 && settings_.length > 0 && settings_.length != window)
       throw UsageError(petroglyph::text("--length %d: %s reads %d tokens, no fewer and no more, to answer once",
                                         settings_.length, file_.path().c_str(), window));
@@ -95,6 +102,9 @@ class FieldSubject {
     task_ = std::make_unique<RegularLanguage>(wanted);
   }
   void open_text() {
+    if (settings_.seeded)
+      throw UsageError("--seed " + std::to_string(settings_.seed) + ": chooses strings of a language, and " +
+                       file_.path() + " is a model of text");
     const int context = context_of(state_);
     const int length = wanted_length(state_.program == "train_text" ? 4 * context : context);
     task_ = windows_of_text(file_, state_, settings_.text, length, settings_.samples);
@@ -132,6 +142,7 @@ int inspect_receptive_field(const std::vector<std::string>& words) {
   Options options("inspect receptive-field", "Shows how far back the last answer of a model looks.");
   settings.declare(options);
   options.parse(words);
+  settings.seeded = options.given("seed");
   OutputFolder output(settings.out, settings.force, folder_of_checkpoint(settings.checkpoints[0]),
                       {"receptive_field.csv", "receptive_field.svg"});
   const auto ops = make_device(settings.device, settings.threads);

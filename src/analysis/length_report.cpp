@@ -93,7 +93,8 @@ void report_lengths(const std::string& folder, const RegularSettings& s, const s
   }
   write_keeping(folder + "/results.csv", csv);
   figure.save(folder + "/lengths.svg");
-  std::printf("saved %s (results.csv, lengths.svg, and a run each)\n", folder.c_str());
+  std::printf("saved %s (results.csv, lengths.svg%s, and a run each)\n", folder.c_str(),
+              s.probabilities.empty() ? "" : ", probabilities.csv");
 }
 
 }  // namespace petroglyph

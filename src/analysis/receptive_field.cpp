@@ -14,9 +14,9 @@ namespace petroglyph {
 
 namespace {
 
-const char* const TOKEN_TABLE = "token_embedding.weight";  // (V,D)
-const char* const COLUMNS = "cell.input.weight";           // (R,V)
-const char* const HEAD = "head.weight";                    // (V,D) where the answers are tokens
+const char* const TOKEN_TABLE = "token_embedding.weight";                // (V,D)
+const char* const COLUMNS = "cell.input.weight";                         // (R,V)
+const char *const HEAD = "head.weight", *const HEAD_BIAS = "head.bias";  // (V,D), (V) where the answers are tokens
 
 // A parameter of the model whose tokens are positions.
 std::vector<real> spread(const Parameter& from, const Parameter& to, const std::vector<real>& values,
@@ -32,7 +32,7 @@ std::vector<real> spread(const Parameter& from, const Parameter& to, const std::
     for (size_t r = 0; r < rows; ++r)
       for (size_t i = 0; i < tokens.size(); ++i)
         spread[r * vocab + i] = values[r * before + static_cast<size_t>(tokens[i])];
-  } else if (from.shape == to.shape || to.name == HEAD) {
+  } else if (from.shape == to.shape || to.name == HEAD || to.name == HEAD_BIAS) {
     std::copy_n(values.begin(), std::min(values.size(), spread.size()), spread.begin());
   } else {
     throw Error(text("receptive field: parameter %s depends on the vocabulary", to.name.c_str()));

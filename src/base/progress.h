@@ -36,7 +36,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   ~Progress();  // ends the live line
 
-  // Whether show() would show anything now: ask before formatting. Always true for the last step.
+  // Whether show() would show anything now: ask before formatting. True for step `total`, unless it is quiet or all is over within
+  // `wait`.
   bool due(int64_t step) const;
   // "step 1,200 of 10,000  53.1 steps/s  ETA 2:46  loss 0.1234". On a terminal words that do not fit its line are left out, the
   // last first; two spaces part them.

@@ -94,15 +94,11 @@ Bytes ZipFile::open_checked(const std::string& name, const std::string& where, c
   return bytes;
 }
 
-namespace {
-
 std::string little(uint64_t value, int bytes) {
   std::string out;
   for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xFF);
   return out;
 }
-
-}  // namespace
 
 void ZipWriter::write(std::string_view bytes) {
   check_room(bytes.size());

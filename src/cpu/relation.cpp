@@ -119,7 +119,7 @@ void finish_variances(real* row, const real* squares, real query_square, const r
 }  // namespace
 
 void Cpu::relation_inv_std(real* inv_std, const real* p, const real* q, const RelationShape& shape) {
-  reserve_scratch(PACKED_SIZE + shape.keys);
+  reserve_scratch(PACKED_SIZE + shape.capacity);  // a stream's keys grow
   const int64_t blocks = (shape.queries + QUERIES - 1) / QUERIES;
   parallel(threads_, int64_t{1} * shape.batch * shape.heads * blocks, 1, [&](int64_t task, int64_t, int thread) {
     const Head head(shape, task / blocks);
@@ -203,7 +203,7 @@ void relate_query(real* z, const real* factor, const real* p, const real* q, int
 
 void Cpu::relation(real* z, const real* inv_std, const real* shift, const real* p, const real* q,
                    const RelationShape& shape) {
-  reserve_scratch(shape.head_width() + shape.keys);
+  reserve_scratch(shape.head_width() + shape.capacity);
   const int64_t rows = static_cast<int64_t>(shape.batch) * shape.heads * shape.queries;
   with_activation(shape.activation, inv_std != nullptr, shape.head_width(), [&](auto psi) {
     using Psi = decltype(psi);

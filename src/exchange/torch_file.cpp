@@ -163,11 +163,6 @@ std::vector<float> TorchFile::read(const std::string& name) const {
 namespace {
 
 // Instructions of a pickle (protocol 2) that leave a value on the stack.
-std::string little(uint64_t value, int bytes = 4) {
-  std::string out;
-  for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xFF);
-  return out;
-}
 std::string word(std::string_view letters) { return "X" + little(letters.size()) + std::string(letters); }
 std::string integer(int64_t value) {
   if (value == static_cast<int32_t>(value)) return "J" + little(static_cast<uint64_t>(value));

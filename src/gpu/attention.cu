@@ -21,7 +21,6 @@
 namespace petroglyph {
 
 using product::Along;
-using product::CHUNK;
 using product::Sums;
 using product::Tile;
 using product::Tiling;
@@ -323,7 +322,7 @@ __global__ void sum_distances(float* partial, const float* rows, Group g) {
 
 // sum = Σ_b parts_b, or sum += that
 __global__ void add_parts(float* sum, const float* parts, int64_t size, int batch, bool write) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+  const int64_t i = element_of_thread<THREADS>();
   if (i >= size) return;
   float total = 0;
 #pragma unroll 8
@@ -450,7 +449,7 @@ void Gpu::attention_backward(const AttentionGradient& out, const real* dy, const
 namespace {
 
 __global__ void kerple_rows(float* bias, const float* r1, const float* r2, int64_t elements, int heads) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+  const int64_t i = element_of_thread<THREADS>();
   if (i >= elements) return;
   const int h = static_cast<int>(i % heads);
   bias[i] = -r1[h] * numerics::log1p(r2[h] * static_cast<float>(i / heads));

@@ -2,13 +2,14 @@
 // its own threads, and the chunk sums are added in order. The twin of the loops over chunks on the CPU.
 #pragma once
 
+#include <algorithm>
+
 #include "gpu/gpu.h"
 #include "gpu/lanes.cuh"
 
 namespace petroglyph {
 namespace columns {
 
-constexpr int64_t CHUNK = 1024;  // the contract's
 constexpr int THREADS = 64;
 
 // sums (chunks,columns). add(sum, n, c) returns the sum with row n of column c in it.
@@ -29,7 +30,7 @@ constexpr int ADD_THREADS = 128;
 
 // total (size) += the chunk sums (chunks,size), one after the other
 static __global__ void add_sums(float* total, const float* sums, int64_t chunks, int64_t size) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * ADD_THREADS + threadIdx.x;
+  const int64_t i = element_of_thread<ADD_THREADS>();
   if (i >= size) return;
   float sum = total[i];
 #pragma unroll 8
@@ -42,6 +43,11 @@ inline void add(float* total, const float* sums, int64_t chunks, int64_t size, c
 }
 
 inline int64_t chunks_of(int64_t rows) { return (rows + CHUNK - 1) / CHUNK; }
+
+// How many chunks' sums, of `size` numbers each, the scratch holds at once; the others are done in turns.
+inline int64_t chunks_at_once(const ScratchLimits& limits, int64_t rows, int64_t size) {
+  return std::clamp<int64_t>(limits.sums / size, 1, chunks_of(rows));
+}
 
 // total (columns) += Σ over the rows. sums: scratch of chunks_of(rows) · columns
 template <class Add>

@@ -31,7 +31,7 @@ struct Filter {
 };
 
 __global__ void convolve_rows(float* y, const float* x, const float* past, Filter filter) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+  const int64_t i = element_of_thread<THREADS>();
   if (i >= filter.rows * filter.C) return;
   const float v = filter.convolve(x, past, i / filter.C, static_cast<int>(i % filter.C));
   y[i] = v * numerics::sigmoid(v);
@@ -40,7 +40,7 @@ __global__ void convolve_rows(float* y, const float* x, const float* past, Filte
 // past (B,K−1,C) = the last K − 1 of itself and x. A thread has a channel of a sample and goes upward, so that what is
 // still to be moved is not overwritten.
 __global__ void move_past(float* past, const float* x, Filter filter) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+  const int64_t i = element_of_thread<THREADS>();
   if (i >= filter.rows / filter.T * filter.C) return;
   const int64_t b = i / filter.C, c = i % filter.C;
   float* own = past + b * (filter.K - 1) * filter.C + c;
@@ -53,7 +53,7 @@ __global__ void move_past(float* past, const float* x, Filter filter) {
 
 // dy becomes dv.
 __global__ void through_silu(float* dy, const float* x, Filter filter) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+  const int64_t i = element_of_thread<THREADS>();
   if (i >= filter.rows * filter.C) return;
   const float v = filter.convolve(x, nullptr, i / filter.C, static_cast<int>(i % filter.C));
   const float s = numerics::sigmoid(v);
@@ -61,7 +61,7 @@ __global__ void through_silu(float* dy, const float* x, Filter filter) {
 }
 
 __global__ void input_gradient(float* dx, const float* dv, Filter filter) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+  const int64_t i = element_of_thread<THREADS>();
   if (i >= filter.rows * filter.C) return;
   const int64_t n = i / filter.C, c = i % filter.C;
   const int t = static_cast<int>(n % filter.T);
@@ -82,13 +82,6 @@ struct AddTap {
   }
 };
 
-struct AddBias {
-  const float* dv;
-  int C;
-
-  __device__ float operator()(float sum, int64_t n, int c) const { return sum + dv[n * C + c]; }
-};
-
 }  // namespace
 
 void Gpu::causal_convolution(real* y, real* past, const real* x, const real* weight, const real* bias, int B, int T,
@@ -105,9 +98,9 @@ void Gpu::causal_convolution_backward(real* dx, real* dweight, real* dbias, real
   const unsigned blocks = blocks_for(filter.rows * C, THREADS);
   LAUNCH(through_silu, blocks, THREADS, 0, stream_, dy, x, filter);
   LAUNCH(input_gradient, blocks, THREADS, 0, stream_, dx, dy, filter);
-  float* sums = scratch(columns::chunks_of(filter.rows) * C * K);
-  columns::sum(dweight, sums, AddTap{dy, x, T, C, K}, filter.rows, C * K, stream_);
-  columns::sum(dbias, sums, AddBias{dy, C}, filter.rows, C, stream_);
+  columns::sum(dweight, scratch(columns::chunks_of(filter.rows) * C * K), AddTap{dy, x, T, C, K}, filter.rows, C * K,
+               stream_);
+  add_row_backward(dbias, dy, filter.rows, C);
 }
 
 }  // namespace petroglyph

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "gpu/columns.cuh"
 #include "gpu/gpu.h"
 #include "gpu/product.cuh"
 #include "ops/sliding_dct.h"
@@ -12,7 +13,6 @@
 namespace petroglyph {
 
 using product::Along;
-using product::CHUNK;
 using product::Factor;
 using product::Sums;
 using product::Tile;
@@ -28,7 +28,7 @@ struct Place {
   int64_t more;
 
   __device__ explicit Place(const DctShape& s) {
-    const int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+    const int64_t i = element_of_thread<THREADS>();
     h = static_cast<int>(blockIdx.y);
     channel = static_cast<int>(i % s.head_width);
     more = i / s.head_width;
@@ -150,7 +150,7 @@ struct HeadProduct {
 
 // dweight += the sums of chunks, one after the other, of the frequencies that a head has
 __global__ void add_chunks(float* dweight, const float* sums, DctShape s, int64_t chunks) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x, size = s.weight(s.heads);
+  const int64_t i = element_of_thread<THREADS>(), size = s.weight(s.heads);
   if (i >= size) return;
   const int h = static_cast<int>(i / s.weight(1));
   if (i - s.weight(h) >= static_cast<int64_t>(s.plan[h].frequencies) * s.head_width * s.head_width) return;
@@ -168,8 +168,8 @@ void Gpu::mix_frequencies(real* o, const real* c, const real* weight, const DctS
 
 void Gpu::mix_frequencies_backward(real* dc, real* dweight, const real* d_o, const real* c, const real* weight,
                                    const DctShape& s) {
-  const int64_t chunks = (s.rows() + CHUNK - 1) / CHUNK, size = s.weight(s.heads);
-  const int64_t at_once = std::clamp<int64_t>(limits_.sums / size, 1, chunks);
+  const int64_t chunks = columns::chunks_of(s.rows()), size = s.weight(s.heads);
+  const int64_t at_once = columns::chunks_at_once(limits_, s.rows(), size);
   float* sums = scratch(at_once * size);
   for (int64_t chunk = 0; chunk < chunks; chunk += at_once) {
     const int64_t some = std::min(at_once, chunks - chunk);

@@ -80,18 +80,10 @@ __global__ void asked_for() {}
 
 }  // namespace
 
-Stage::Stage() : memory_(allocate_pinned(BYTES)) {
-  try {
-    CUDA_CHECK(cudaEventCreateWithFlags(&copied_, cudaEventDisableTiming));
-  } catch (...) {
-    (void)cudaFreeHost(memory_);
-    throw;
-  }
-}
+Stage::Stage() : memory_(allocate_pinned(BYTES)) {}
 
 Stage::~Stage() {
   (void)cudaEventSynchronize(copied_);
-  (void)cudaEventDestroy(copied_);
   (void)cudaFreeHost(memory_);
 }
 

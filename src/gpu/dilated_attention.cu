@@ -1,5 +1,6 @@
-// Sliding dilated attention. Forward a warp has a head of a query, a lane the channels lane, lane + 32, … of a dot product and then
-// the keys lane, lane + 32, … of the softmax; backward a thread has a channel of a key, so that every number has one writer.
+// Sliding dilated attention. Forward a warp has a head of a query, a lane the channels lane, lane + 32, … of a dot product and
+// then the keys lane, lane + 32, … of the softmax; backward the same for a query's gradient, and for those of keys and values a
+// thread has a channel of a key. So every number has one writer.
 
 #include "gpu/gpu.h"
 #include "gpu/lanes.cuh"
@@ -9,8 +10,6 @@ namespace petroglyph {
 namespace {
 
 constexpr int THREADS = 256;
-
-__device__ int64_t element_of_thread() { return static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x; }
 
 // A head of one query: where its keys and values are, and how many it attends to.
 struct Place {
@@ -100,7 +99,7 @@ __global__ void query_gradients(float* dq, float* dscores, const float* dy, cons
 __global__ void key_gradients(float* dk, float* dv, const float* dscores, const float* dy, const float* weights,
                               DilatedInput in, DilatedShape shape, float scale) {
   const int width = shape.width();
-  const int64_t element = element_of_thread(), key = element / width;
+  const int64_t element = element_of_thread<THREADS>(), key = element / width;
   if (key >= static_cast<int64_t>(shape.batch) * shape.keys) return;
   const int c = static_cast<int>(element % width), head = c / shape.head_width;
   float sum_k = 0, sum_v = 0;
@@ -118,7 +117,7 @@ __global__ void key_gradients(float* dk, float* dv, const float* dscores, const 
 // dk_before and dv_before. A thread has a channel.
 __global__ void before_gradients(float* dk, float* dv, const float* dscores, const float* dy, const float* weights,
                                  DilatedInput in, DilatedShape shape, float scale) {
-  const int c = static_cast<int>(element_of_thread()), width = shape.width();
+  const int c = static_cast<int>(element_of_thread<THREADS>()), width = shape.width();
   if (c >= width) return;
   float sum_k = 0, sum_v = 0;
   for (int b = 0; b < shape.batch; ++b)
@@ -159,13 +158,13 @@ void Gpu::dilated_attention_backward(const DilatedGradient& out, const real* dy,
 namespace {
 
 __global__ void gather_rows(float* y, const float* x, int T, int first, int step, int count, int64_t elements, int D) {
-  const int64_t i = element_of_thread(), row = i / D;
+  const int64_t i = element_of_thread<THREADS>(), row = i / D;
   if (i < elements) y[i] = x[(row / count * T + first + row % count * step) * D + i % D];
 }
 
 __global__ void add_rows_back(float* x, const float* y, int T, int first, int step, int count, int64_t elements,
                               int D) {
-  const int64_t i = element_of_thread(), row = i / D;
+  const int64_t i = element_of_thread<THREADS>(), row = i / D;
   if (i < elements) x[(row / count * T + first + row % count * step) * D + i % D] += y[i];
 }
 

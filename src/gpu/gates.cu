@@ -11,14 +11,14 @@ constexpr int THREADS = 256;
 
 // gated may be y or z.
 __global__ void gate(float* gated, const float* y, const float* z, int64_t n) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+  const int64_t i = element_of_thread<THREADS>();
   if (i < n) gated[i] = y[i] * (z[i] * numerics::sigmoid(z[i]));
 }
 
 // dy or dz may be dgated.
 __global__ void gate_backward(float* dy, float* dz, float* gated, const float* dgated, const float* y, const float* z,
                               int64_t n) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+  const int64_t i = element_of_thread<THREADS>();
   if (i >= n) return;
   const float g = dgated[i], s = numerics::sigmoid(z[i]), silu = z[i] * s;
   gated[i] = y[i] * silu;
@@ -43,19 +43,19 @@ namespace {
 
 // h may be z.
 __global__ void squash(float* h, const float* z, int64_t n) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+  const int64_t i = element_of_thread<THREADS>();
   if (i < n) h[i] = numerics::tanh(z[i]);
 }
 
 // dz may be dh.
 __global__ void squash_backward(float* dz, const float* dh, const float* h, int64_t n) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+  const int64_t i = element_of_thread<THREADS>();
   if (i < n) dz[i] = dh[i] * numerics::fma(-h[i], h[i], 1.0f);
 }
 
 // A thread has one cell, whose four gates lie H apart.
 __global__ void cell_step(float* h, float* c, float* gates, const float* c_before, int64_t N, int H) {
-  const int64_t at = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+  const int64_t at = element_of_thread<THREADS>();
   if (at >= N * H) return;
   float* gate = gates + at / H * 4 * H + at % H;
   const float i = numerics::sigmoid(gate[0]), f = numerics::sigmoid(gate[H]);
@@ -72,7 +72,7 @@ __global__ void cell_step(float* h, float* c, float* gates, const float* c_befor
 // dgates may be gates.
 __global__ void cell_step_backward(float* dgates, float* dc, const float* dh, const float* gates, const float* c,
                                    const float* c_before, int64_t N, int H) {
-  const int64_t at = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+  const int64_t at = element_of_thread<THREADS>();
   if (at >= N * H) return;
   const int64_t first = at / H * 4 * H + at % H;
   const float* gate = gates + first;

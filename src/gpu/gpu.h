@@ -1,7 +1,8 @@
 // The catalogue on an NVIDIA GPU: kernels over `real` = float, one stream, the same bits as the CPU.
 //
-// Every operation has the orders of sums of the catalogue, so that nothing depends on blocks, warps or who is first.
-// All work is put on one stream and stays on the device: only download() waits.
+// Every operation has the orders of sums of the catalogue, so that nothing depends on blocks, warps or who is first. All work is
+// put on one stream and stays on the device. download() waits for it; so do memory that is given back, a scratch that grows, and
+// an upload, for the last but one before it.
 #pragma once
 
 #include "gpu/launch.h"
@@ -21,7 +22,20 @@ class CudaStream {
   cudaStream_t stream_ = nullptr;
 };
 
-// Pinned memory through which uploads pass, so that the caller need not wait for the device.
+// When a stream's work has come so far.
+class CudaEvent {
+ public:
+  explicit CudaEvent(unsigned flags) { CUDA_CHECK(cudaEventCreateWithFlags(&event_, flags)); }
+  CudaEvent(const CudaEvent&) = delete;
+  CudaEvent& operator=(const CudaEvent&) = delete;
+  ~CudaEvent() { (void)cudaEventDestroy(event_); }
+  operator cudaEvent_t() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+// Pinned memory through which uploads pass, so that the caller need not wait for the one before to end.
 class Stage {
  public:
   static constexpr size_t BYTES = size_t(4) << 20;  // a batch of tokens fits; weights pass in pieces
@@ -34,8 +48,8 @@ class Stage {
   void upload(void* to, const void* from, size_t bytes, cudaStream_t stream);
 
  private:
-  void* memory_ = nullptr;
-  cudaEvent_t copied_ = nullptr;
+  CudaEvent copied_{cudaEventDisableTiming};
+  void* memory_;
 };
 
 class Gpu final : public Ops {
@@ -58,8 +72,8 @@ class Gpu final : public Ops {
 #undef OP
 
  private:
-  // At least `size` floats for the operation that asks, until the next one asks. Grows in a model's first step or
-  // a stream's first token, then never.
+  // At least `size` floats for the operation that asks, until the next one asks. Grows in a model's first step, or at
+  // a stream's first tokens, then never.
   real* scratch(int64_t size);
 
   std::string name_;

@@ -11,11 +11,17 @@
 
 namespace petroglyph {
 
+constexpr int CHUNK = 1024;  // terms of a long sum, the contract's
 constexpr int WARP = 32;
 constexpr unsigned ALL_LANES = 0xffffffffu;
 
 __device__ inline int lane_index() { return static_cast<int>(threadIdx.x) % WARP; }
 __device__ inline int warp_index() { return static_cast<int>(threadIdx.x) / WARP; }
+// Which of an array's elements is a thread's, in blocks of THREADS.
+template <int THREADS>
+__device__ inline int64_t element_of_thread() {
+  return static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+}
 
 __device__ inline float fold_lanes(float sum) {
 #pragma unroll
@@ -25,7 +31,7 @@ __device__ inline float fold_lanes(float sum) {
 
 // Folds N sums at once (N a power of two up to 32); a lane gets the total of value[lane / (32 / N)]. The additions are
 // those of fold_lanes, but at each step a lane keeps half of the sums for itself and hands the other half over, so that
-// N sums take N − 1 exchanges and some selections instead of 5 N. WIDTH is for the recursion.
+// N sums take N − 1 + log₂(32 / N) exchanges and some selections instead of 5 N. WIDTH is for the recursion.
 template <int N, int WIDTH = WARP / 2>
 __device__ inline float fold_many(const float (&value)[N], int lane) {
   if constexpr (N == 1) {

@@ -8,8 +8,9 @@
 
 namespace petroglyph {
 
+using columns::chunks_at_once;
+using columns::chunks_of;
 using product::Along;
-using product::CHUNK;
 using product::Factor;
 using product::Plain;
 using product::Sums;
@@ -17,13 +18,6 @@ using product::Tile;
 using product::Tiling;
 
 namespace {
-
-int64_t chunks_of(int64_t rows) { return (rows + CHUNK - 1) / CHUNK; }
-
-// How many chunks' sums, of `size` numbers each, the scratch holds at once; the others are done in turns.
-int64_t chunks_at_once(const ScratchLimits& limits, int64_t rows, int64_t size) {
-  return std::clamp<int64_t>(limits.sums / size, 1, chunks_of(rows));
-}
 
 // dyᵀ x, a chunk of rows: added to dweight, or, for several chunks at once, written to `sums`.
 struct WeightGradient {
@@ -85,7 +79,7 @@ void Gpu::linear_backward_weight(real* dweight, real* dbias, const real* dy, con
 }
 
 void Gpu::add_row_backward(real* drow, const real* dy, int64_t N, int D) {
-  columns::sum(drow, scratch(columns::chunks_of(N) * D), AddRow{dy, D}, N, D, stream_);
+  columns::sum(drow, scratch(chunks_of(N) * D), AddRow{dy, D}, N, D, stream_);
 }
 
 // ---- Embedding ----------------------------------------------------------------------------------------------------
@@ -228,7 +222,7 @@ constexpr int POSITION_THREADS = 64;
 
 // dtable_t += Σ_b dx_bt, in chunks over b, and so does dcls (or null) for the last t; a thread has an element
 __global__ void sum_positions(float* dtable, float* dcls, const float* dx, int B, int64_t elements, int D) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * POSITION_THREADS + threadIdx.x;
+  const int64_t i = element_of_thread<POSITION_THREADS>();
   if (i >= elements) return;
   const int64_t c = i - (elements - D);
   const bool also = dcls && c >= 0;
@@ -340,7 +334,7 @@ constexpr int LOOK_UP_THREADS = 128;
 // weight stays in the cache.
 __global__ void look_up(float* y, const float* weight, const float* bias, const int32_t* tokens, int64_t N, int V,
                         int out) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * LOOK_UP_THREADS + threadIdx.x;
+  const int64_t i = element_of_thread<LOOK_UP_THREADS>();
   if (i >= N * out) return;
   const int64_t c = i % out;
   y[i] = weight[c * V + tokens[i / out]] + bias[c];

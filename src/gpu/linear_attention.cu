@@ -126,7 +126,7 @@ void multiply(const ChunkProduct<A, B>& p, cudaStream_t stream) {
 
 // q and k, which stand side by side
 __global__ void map_elements(float* qkv, int64_t n, int width) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+  const int64_t i = element_of_thread<THREADS>();
   if (i >= n) return;
   float& x = qkv[i / (2 * width) * 3 * width + i % (2 * width)];
   const float e = numerics::exp_nonpositive(numerics::min(0.0f, x));
@@ -134,7 +134,7 @@ __global__ void map_elements(float* qkv, int64_t n, int width) {
 }
 
 __global__ void scale_by_slopes(float* dqkv, const float* qkv, int64_t n, int width) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+  const int64_t i = element_of_thread<THREADS>();
   if (i >= n) return;
   const int64_t at = i / (2 * width) * 3 * width + i % (2 * width);
   dqkv[at] *= numerics::min(1.0f, qkv[at]);
@@ -144,7 +144,7 @@ __global__ void scale_by_slopes(float* dqkv, const float* qkv, int64_t n, int wi
 
 // The row behind S: Σ_t c_t x_t, or Σ_t x_t, of each chunk; + what stands there where `add`.
 __global__ void sum_rows(Write states, Read x, Read c, Chunks chunks, bool add) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+  const int64_t i = element_of_thread<THREADS>();
   if (i >= chunks.total() * chunks.width) return;
   const Place p = chunks.place(i / chunks.width);
   const int channel = static_cast<int>(i % chunks.width), count = chunks.keys(p);
@@ -160,7 +160,7 @@ __global__ void sum_rows(Write states, Read x, Read c, Chunks chunks, bool add) 
 // the last sum goes.
 __global__ void add_up(float* total, float* sums, int64_t heads, int64_t head_step, int64_t size, int count,
                        int64_t step) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+  const int64_t i = element_of_thread<THREADS>();
   if (i >= heads * size) return;
   float* at = sums + i / size * head_step + i % size;
   float sum = *at;
@@ -359,7 +359,7 @@ void add_states(float* states, float* own, const Read& x, const Read& w, const R
 
 // The new k and v go behind those of the unfinished chunk.
 __global__ void keep_keys(Write kept, Read k, Read v, Chunks chunks) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+  const int64_t i = element_of_thread<THREADS>();
   const int count = chunks.positions - chunks.lead, d = chunks.width;
   if (i >= chunks.total() * count * d) return;
   const Place p = chunks.place(i / d / count);

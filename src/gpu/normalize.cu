@@ -186,12 +186,6 @@ struct AddAlongHat {
   }
 };
 
-struct AddGradient {
-  const float* dy;
-  int D;
-  __device__ float operator()(float sum, int64_t n, int c) const { return sum + dy[n * D + c]; }
-};
-
 }  // namespace
 
 void Gpu::layer_norm(real* y, real* hat, real* inv_std, const real* x, const real* weight, const real* bias,
@@ -205,9 +199,8 @@ void Gpu::layer_norm_output(real* y, const real* hat, const real* weight, const 
 
 void Gpu::layer_norm_backward(real* dx, real* dweight, real* dbias, const real* dy, const real* hat,
                               const real* inv_std, const real* weight, int64_t N, int D, Into into) {
-  real* sums = scratch(columns::chunks_of(N) * D);
-  columns::sum(dweight, sums, AddAlongHat{dy, hat, D}, N, D, stream_);
-  columns::sum(dbias, sums, AddGradient{dy, D}, N, D, stream_);
+  columns::sum(dweight, scratch(columns::chunks_of(N) * D), AddAlongHat{dy, hat, D}, N, D, stream_);
+  add_row_backward(dbias, dy, N, D);
   LAUNCH_ROWS(layer_norm_rows_backward, N, stream_, dx, dy, hat, inv_std, weight, N, D, into);
 }
 

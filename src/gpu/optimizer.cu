@@ -11,7 +11,7 @@ constexpr int THREADS = 256;
 
 __global__ void adamw_step(float* value, float* m, float* v, const float* gradient, const float* gradient_square_sum,
                            AdamwStep step, int64_t n) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+  const int64_t i = element_of_thread<THREADS>();
   if (i >= n) return;
   const float norm = numerics::sqrt(*gradient_square_sum);
   const float shrink = step.clip > 0 && norm > step.clip ? step.clip / norm : 1;

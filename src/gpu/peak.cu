@@ -1,7 +1,6 @@
 // The GPU's own limit, measured rather than looked up.
 
-#include "gpu/launch.h"
-#include "gpu/make_gpu.h"
+#include "gpu/gpu.h"
 #include "math/numerics.h"
 
 namespace petroglyph {
@@ -35,9 +34,7 @@ double gpu_peak_flops(Ops& gpu) {
   CUDA_CHECK(cudaGetDeviceProperties(&device, number));
   const int blocks = device.multiProcessorCount * 8;
   Tensor out(gpu, {static_cast<int64_t>(blocks) * THREADS});
-  cudaEvent_t start, end;
-  CUDA_CHECK(cudaEventCreate(&start));
-  CUDA_CHECK(cudaEventCreate(&end));
+  const CudaEvent start(cudaEventDefault), end(cudaEventDefault);
   double best = 1e30;
   for (int run = 0; run < 20; ++run) {
     CUDA_CHECK(cudaEventRecord(start, nullptr));
@@ -48,8 +45,6 @@ double gpu_peak_flops(Ops& gpu) {
     CUDA_CHECK(cudaEventElapsedTime(&milliseconds, start, end));
     best = milliseconds * 1e-3 < best ? milliseconds * 1e-3 : best;
   }
-  CUDA_CHECK(cudaEventDestroy(start));
-  CUDA_CHECK(cudaEventDestroy(end));
   return 2.0 * blocks * THREADS * CHAINS * ROUNDS / best;
 }
 

@@ -10,18 +10,16 @@ namespace {
 
 constexpr int THREADS = 256;
 
-__device__ int64_t element_of_thread() { return static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x; }
-
 template <class F>
 __global__ void apply(float* y, const float* x, int64_t n) {
-  const int64_t i = element_of_thread();
+  const int64_t i = element_of_thread<THREADS>();
   if (i < n) y[i] = F::value(x[i]);
 }
 
 // dx may be dy.
 template <class F>
 __global__ void apply_backward(float* dx, float* y, const float* dy, const float* x, int64_t n) {
-  const int64_t i = element_of_thread();
+  const int64_t i = element_of_thread<THREADS>();
   if (i >= n) return;
   const float at = x[i];
   if (y) y[i] = F::value(at);
@@ -29,17 +27,17 @@ __global__ void apply_backward(float* dx, float* y, const float* dy, const float
 }
 
 __global__ void scale_all(float* y, const float* x, float factor, int64_t n) {
-  const int64_t i = element_of_thread();
+  const int64_t i = element_of_thread<THREADS>();
   if (i < n) y[i] = factor * x[i];
 }
 
 __global__ void add_row_to_all(float* y, const float* x, int64_t x_step, const float* row, int64_t elements, int D) {
-  const int64_t i = element_of_thread();
+  const int64_t i = element_of_thread<THREADS>();
   if (i < elements) y[i] = x[i / D * x_step + i % D] + row[i % D];
 }
 
 __global__ void add_all(float* y, int64_t y_step, const float* a, const float* b, int64_t elements, int D) {
-  const int64_t i = element_of_thread();
+  const int64_t i = element_of_thread<THREADS>();
   if (i < elements) y[i / D * y_step + i % D] = a[i] + b[i];
 }
 

@@ -20,7 +20,6 @@
 namespace petroglyph {
 namespace product {
 
-constexpr int CHUNK = 1024;  // the contract's
 constexpr int TILE_ROWS = 96, TILE_COLUMNS = 64;
 constexpr int THREADS = TILE_ROWS / 8 * TILE_COLUMNS / 8, WARPS = THREADS / WARP;
 constexpr int BLOCKS_AT_ONCE = 4;  // on a multiprocessor: three warps a quarter leave a thread 168 registers

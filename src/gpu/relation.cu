@@ -161,7 +161,7 @@ __global__ void largest_sums(float* shift, const float* largest, const float* q,
 void Gpu::relation_inv_std(real* inv_std, const real* p, const real* q, const RelationShape& shape) {
   const Pairs s(shape);
   const int64_t key_rows = s.count() * s.keys, query_rows = s.count() * s.queries;
-  real* key_squares = scratch(key_rows + query_rows);
+  real* key_squares = scratch(s.count() * s.capacity + query_rows);  // a stream's keys grow
   real* query_squares = key_squares + key_rows;
   LAUNCH_ROWS(square_rows, key_rows, stream_, key_squares, p, s.keys, s.capacity, s);
   LAUNCH_ROWS(square_rows, query_rows, stream_, query_squares, q, s.queries, s.queries, s);

@@ -1,10 +1,10 @@
 // The backward pass of the pairwise relation. The derivation stands in models/causal_rn.cpp.
 //
-// The CPU makes one sweep over the pairs of a sample, one task a sample. A GPU needs more tasks than that, and two of
-// its three sums run across them, so it sweeps twice and computes ψ' twice: once a warp has queries and adds up dq and,
-// over the channels, the weights w of the pairs (the lanes of the contract are those of the warp); once a block has
-// keys and adds up dp. Every sum is still its own chain, over i or j ascending, so that nothing shows in the bits. Then
-// come the products with the weights and the rest, row by row.
+// The CPU makes one sweep over the pairs of a sample, one task a sample. A GPU needs more tasks than that, and two of its three
+// sums run across them, so it sweeps twice and computes ψ' twice: once a warp has queries and adds up dq and, over the channels,
+// the weights w of the pairs (the lanes of the contract are those of the warp); once a block has keys and adds up dp. Where ψ is
+// no exponential, or a head has more than 384 channels, the weights have a sweep of their own. Every sum is still its own chain,
+// over i or j ascending, so that nothing shows in the bits. Then come the products with the weights and the rest, row by row.
 
 #include <algorithm>
 #include <iterator>

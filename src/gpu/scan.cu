@@ -281,7 +281,7 @@ constexpr int THREADS = 128;
 
 // dA_log += A Σ_b, dD += Σ_b of the samples' sums (B,S+1,I)
 __global__ void add_samples(float* dA_log, float* dD, const float* sums, const float* A_log, ScanShape shape) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+  const int64_t i = element_of_thread<THREADS>();
   const int S = shape.states;
   const int64_t size = static_cast<int64_t>(S + 1) * shape.channels;
   if (i >= size) return;
@@ -297,7 +297,7 @@ __global__ void add_samples(float* dA_log, float* dD, const float* sums, const f
 
 // dB and dC, from the groups' sums (B,T,groups,2S)
 __global__ void add_groups(float* dB, float* dC, const float* sums, ScanShape shape) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
+  const int64_t i = element_of_thread<THREADS>();
   const int S = shape.states;
   if (i >= shape.rows() * 2 * S) return;
   const int64_t n = i / (2 * S);

@@ -50,11 +50,13 @@ void Group::go_on(Options& options) {
   if (!ranks_->first_finds([&] { return is_there(path); }))
     throw Error(folder() +
                 ": has no group.json: this folder is of no comparison, and of no runs of several seeds or tasks");
-  definition_ = Json::parse(ranks_->first_says([&] { return read_regular_file(path); }), path);
+  definition_ = definition_of_group(path, ranks_->first_says([&] { return read_regular_file(path); }));
   if (definition_.at("program").string() != program_)
     throw Error(path + ": of " + definition_.at("program").string() + ", not of " + program_);
   for (const std::string& option : fixed_) {
-    const std::string before = definition_.at("fixed").at(option).string();
+    const Json* fixed = definition_.at("fixed").find(option);
+    if (!fixed) throw Error(path + ": does not say what --" + option + " was");
+    const std::string before = fixed->string();
     if (options.given(option) && options.value(option) != before)
       throw Error("--" + option + " " + options.value(option) + ": " + folder() + " was started with --" + option +
                   " " + before + "; nothing was changed");
@@ -83,7 +85,7 @@ std::string option_of_group(Ranks& ranks, const std::string& name, const std::st
   return ranks.first_says([&]() -> std::string {
     const std::string path = file_of(name);
     if (!is_there(path)) return "";
-    const Json definition = Json::parse(read_regular_file(path), path);
+    const Json definition = definition_of_group(path, read_regular_file(path));
     const Json* value = definition.at("fixed").find(option);
     return value ? value->string() : "";
   });

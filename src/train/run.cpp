@@ -126,9 +126,11 @@ void RunSettings::check_shards() const {
 Run::Run(RunSettings& settings, Options& options, const std::string& default_name)
     : settings_(settings), ranks_(*settings.ranks), default_name_(default_name) {
   state_.program = settings.program;
-  if (settings.resume && settings.name.empty()) settings.name = only_run(default_name);
-  const bool chosen = !settings.name.empty();
-  settings.name = ranks_.first_says([&] { return chosen ? settings.name : free_run_name(default_name); });
+  const bool chosen = settings.resume || !settings.name.empty();
+  settings.name = ranks_.first_says([&] {
+    if (!settings.name.empty()) return settings.name;
+    return settings.resume ? only_run(default_name) : free_run_name(default_name);
+  });
   check_run_name(settings.name);
   if (chosen) default_name_ = "";  // it is this name or none
   folder_ = "runs/" + settings.group + settings.name;
@@ -300,7 +302,10 @@ void Run::train_and_save() {
     if (!last) train_one(row);
     append(row, !last);
     if (evaluated && extras_.describe) show_evaluation(progress, step, row);
-    if (last || progress.due(state_.step)) progress.show(state_.step, describe(row, progress.rate()));
+    if (progress.due(state_.step))
+      progress.show(state_.step, describe(row, progress.rate()));
+    else if (last && !extras_.describe)  // ended early, by what this row says
+      progress.line("step " + with_commas(state_.step) + "  " + describe(row, 0));
     agree(saving.due());
     if (last || stopped_) break;
     if (state_.step % settings_.save_every == 0 || saves_) saving.run([&] { save(); });

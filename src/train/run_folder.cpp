@@ -111,12 +111,26 @@ std::string group_folder(const RunSettings& settings, const std::string& otherwi
   });
 }
 
+Json definition_of_group(const std::string& path, const std::string& content) {
+  Json definition = Json::parse(content, path);
+  try {
+    definition.at("program").string();
+    definition.at("options").members();
+    for (const Json& word : definition.at("words").items()) word.string();
+    for (const auto& [option, value] : definition.at("fixed").members()) value.string();
+  } catch (const Error& error) {
+    throw Error(path + ": " + error.what());
+  }
+  return definition;
+}
+
 void refuse_without_checkpoint(const std::string& folder) {
   const std::string several = join(runs_in(folder), ", "), group = folder + "/group.json";
   if (is_there(folder + "/study.json")) throw Error(folder + ": a study of ./scaling, which goes on with it");
   if (!several.empty() && is_there(group))
     throw Error(folder + ": several runs are in this folder (" + several + "); ./" +
-                Json::parse(read_file(group), group).at("program").string() + " --resume goes on with them");
+                definition_of_group(group, read_regular_file(group)).at("program").string() +
+                " --resume goes on with them");
   if (!several.empty())
     throw Error(folder + ": several runs are in this folder (" + several + "), none of them its own");
   if (is_there(folder + "/previous.safetensors"))

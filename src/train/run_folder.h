@@ -6,6 +6,7 @@
 
 namespace petroglyph {
 
+class Json;
 class Ranks;
 struct RunSettings;
 
@@ -26,6 +27,10 @@ void check_new_run(const std::string& folder);
 
 // The NAME of several runs that belong together, in runs/NAME/: --name, or the first free one, or with --resume `otherwise`.
 std::string group_folder(const RunSettings& settings, const std::string& otherwise);
+
+// What `path`, a group.json that holds `content`, says of a group, with all its parts: program, words, options, fixed. Else throws
+// an Error that names the file.
+Json definition_of_group(const std::string& path, const std::string& content);
 
 // Whether a run of a group goes on from a checkpoint. Where the group is resumed, what a run left that ended before its first one
 // is put aside, as NAME.before: it starts anew.

@@ -149,6 +149,7 @@ bool Study::train_in_turn(std::vector<StudyRun>& runs) {
 
 bool Study::train(std::vector<StudyRun>& runs, const std::string& samples) {
   const InterruptGuard guard;
+  settings_.run.check_shards();
   check_samples(samples);
   if (settings_.run.ranks->count() > 1) return train_in_turn(runs);
   begin(runs);

@@ -35,8 +35,7 @@ std::string text_measures(const Measures& measures, double characters_a_token) {
 
 namespace {
 
-// Tokens of a window.
-int context_of(const TextRunSettings& given, const RunState& state, const Model& model) {
+int window_tokens(const TextRunSettings& given, const RunState& state, const Model& model) {
   if (model.window() > 0) return model.window();
   if (given.options.given("context")) return given.text_settings.context;
   const int learned = learned_context(state);
@@ -83,7 +82,7 @@ Evaluation::Evaluation(const TextRunSettings& given)
   model_ = load_model(file_, state_, *ops_);
   const Json* const readout = state_.config.find("readout");
   once_ = model_->window() > 0 || (readout && readout->string() == "last");
-  context_ = context_of(given, state_, *model_);
+  context_ = window_tokens(given, state_, *model_);
   check_context(given);
   if (!text_settings_.lengths.empty()) check_lengths();
 }

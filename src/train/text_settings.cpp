@@ -24,13 +24,13 @@ constexpr Preset PRESETS[] = {
 // The same of models that answer once a window: "MLPs for NLP", appendix B; the Transformer in GPT-2's style. base: the paper's.
 struct WindowPreset {
   const char* name;
-  int embedding, width, layers, heads, context, batch;  // width: of mlp_lm; a transformer's is the embedding
+  int embedding, width, hidden, layers, heads, context, batch;  // width: of mlp_lm; a transformer's is the embedding
   double learning_rate;
 };
 constexpr WindowPreset WINDOW_PRESETS[] = {
-    {"small", 64, 512, 2, 4, 15, 256, 2e-3},
-    {"tiny", 128, 2048, 2, 8, 15, 1024, 1e-3},
-    {"base", 512, 16384, 2, 16, 15, 16384, 1e-3},
+    {"small", 64, 512, 0, 2, 4, 15, 256, 2e-3},
+    {"tiny", 128, 2048, 0, 2, 8, 15, 1024, 1e-3},
+    {"base", 512, 16384, 8192, 2, 16, 15, 16384, 1e-3},
 };
 
 }  // namespace
@@ -112,6 +112,8 @@ void TextRunSettings::parse(const std::vector<std::string>& words) {
   if (!settings.resume) {
     text_settings.source.check(options);
     check_lengths();
+    if (!text_settings.prompt.empty() && text_settings.sample_length == 0)
+      throw UsageError("--prompt: does nothing with --sample-length 0");
   }
   options.only_beside("evaluate", {"data", "format", "replace", "context", "batch", "eval-samples", "evaluate-lengths",
                                    "length-windows", "seed", "device", "threads", "quiet"});
@@ -141,6 +143,7 @@ void TextRunSettings::apply_preset() {
     if (!model.answers_once() || text_settings.preset != preset.name) continue;
     set("embedding", model.embedding, preset.embedding);
     set("width", model.width, model.model == "mlp_lm" ? preset.width : preset.embedding);
+    set("hidden", model.hidden, preset.hidden);
     set("layers", model.layers, preset.layers);
     set("heads", model.heads, preset.heads);
     set("norm", model.norm, "affine");

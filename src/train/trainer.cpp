@@ -32,8 +32,8 @@ std::vector<Batch> Trainer::batches_of(int64_t step) const {
   return batches;
 }
 
-// A step only puts work on the device's queue; the one wait, for the loss that is shown, comes when all of it is there, and
-// the next step's batches are made.
+// A step only puts work on the device's queue; what waits for all of it, the loss that is shown, comes when all is there and the
+// next step's batches are made.
 Measures Trainer::step(int64_t step, double learning_rate) {
   const std::vector<Batch> batches = next_step_ == step ? std::move(next_) : batches_of(step);
   next_step_ = -1;
