@@ -445,7 +445,7 @@ bench: $(BUILD)/test/bench $(BUILD)/test/bench_ranks
 	@$(if $(MPI_FLAGS),for n in 2 4; do OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
 	  mpirun --oversubscribe -n $$n $(BUILD)/test/bench_ranks; done,echo "left out: the exchange between processes (no MPI)")
 
-# Hours; goes on where it stopped. make check-docs SECONDS=60: only what takes a minute at most.
+# Days; goes on where it stopped. make check-docs SECONDS=60: only what takes a minute at most.
 check-docs: $(PROGRAMS)
 	@test/check_docs.sh $(SECONDS)
 
@@ -516,7 +516,7 @@ clean:
 define HELP
 make                  builds $(PROGRAMS) here; objects go to build/
 make test             every gradient, oracle, bit and program: six to twelve minutes on two cores, building included
-make test-all         that for every build there is: instruction sets, -O0, clang++, no OpenMP, sanitizers
+make test-all         that, and bits and fixtures of every other build: instruction sets, -O0, clang++, no OpenMP, sanitizers
 make test-exhaustive  the largest error of exp, log, tanh … over all 2^32 inputs
 make storm            thousands of killed runs, of processes that meet, a million damaged files: docs/reliability.md
 make fuzz             the parsers under clang's libFuzzer, where it is installed

@@ -2,6 +2,7 @@
 # The man page, made from what the programs say to --help.
 #   install/man.sh PROGRAM…      files
 set -eu
+export PETROGLYPH_COMMAND=petroglyph # how the reader calls them
 # Backslashes, and points and apostrophes that begin a line, have a meaning to troff; a hyphen must stay one.
 escape() {
   sed 's/\\/\\e/g; s/-/\\-/g; s/^\([.'"'"']\)/\\\&\1/'

@@ -420,7 +420,7 @@ void pages(Test& test, const std::string& programs) {
   test.check("html: no script and nothing from elsewhere",
              html.find("<script") == std::string::npos && html.find("http") == std::string::npos);
   test.check("html: what is not there is not shown", html.find("nothing.svg") == std::string::npos);
-  says("markdown escapes", markdown, "### A &lt;title\\>");
+  says("markdown escapes", markdown, "### <a id=\"tiny\"></a>A &lt;title\\>");
   says("markdown: the row", markdown,
        "| last loss &lt;1\\> | 1.00 | " + loss + " | " + distance("1.00", loss) + " | a \\| b |");
   says("markdown: a step", markdown, "| steps |  | not in 8 |");

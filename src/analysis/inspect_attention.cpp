@@ -16,6 +16,7 @@
 #include "analysis/output_folder.h"
 #include "base/error.h"
 #include "base/options.h"
+#include "base/program.h"
 #include "base/text.h"
 #include "figures/figure.h"
 #include "math/random.h"
@@ -33,8 +34,8 @@ struct AttentionSettings {
 
   void declare(Options& options) {
     options.positional("CHECKPOINT", &checkpoints,
-                       "a .safetensors file of train_text or convert, or a run's folder; ./train_text makes one, "
-                       "runs/text");
+                       "a .safetensors file of train_text or convert, or a run's folder; " + called("train_text") +
+                           " makes one, runs/text");
     options.add("length", &length, 0, 1 << 16, "tokens of a window; 0: as many as the model learned from");
     options.add("windows", &windows, 1, 1 << 16, "so many are looked at; the numbers are their mean");
     declare_windows_text(options, &text);

@@ -8,6 +8,7 @@
 #include "analysis/output_folder.h"
 #include "base/error.h"
 #include "base/options.h"
+#include "base/program.h"
 #include "base/text.h"
 #include "figures/figure.h"
 #include "math/random.h"
@@ -30,8 +31,8 @@ struct ClusterSettings {
 
   void declare(Options& options) {
     options.positional("CHECKPOINT", &checkpoints,
-                       "of regular_gpt or a transformer: a .safetensors file of train_regular, or a run's folder; "
-                       "./train_regular makes one, runs/regular/parity_check-seed-1");
+                       "of regular_gpt or a transformer: a .safetensors file of train_regular, or a run's folder; " +
+                           called("train_regular") + " makes one, runs/regular/parity_check-seed-1");
     options.add("length", &length, 2, 1 << 16, "symbols of the string");
     options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "which random string");
     declare_output_folder(options, &out, &force);

@@ -32,7 +32,7 @@ struct CountSettings {
                 "vocabulary or of a long text take much memory");
     options.add("context", &context, int64_t{0}, int64_t{1} << 30,
                 "also what a table gets that is asked in windows of so many tokens, as models are while they train: "
-                "what follows the first of a window follows one token, not many; 0: this is left out");
+                "at a window's second place it knows one token, not many; 0: this is left out");
     options.add("evaluate-length", &after, 0, 1 << 24,
                 "asks only for the tokens that train_text asks for with --evaluate-lengths, of which this is the "
                 "longest: tables and models are held against each other by the same tokens; 0: asks for all");

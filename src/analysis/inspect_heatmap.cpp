@@ -45,8 +45,8 @@ struct HeatMapSettings {
     options.section("Maps");
     options.add(
         "layers", &layers, 1, 1 << 10,
-        "whose maps are shown; default: of images four of them, evenly up to the last; of text none, for the whole "
-        "model's stands alone");
+        "whose maps are shown; default: of images four of them, evenly up to the last; of text none, only the whole "
+        "model's map");
     options.add("out", &out, "default: heatmaps.png, of text heatmap.svg, beside the checkpoint; and a .csv of text's")
         .placeholder("FILE");
     declare_force(options, &force);

@@ -10,6 +10,7 @@
 #include "analysis/receptive_field.h"
 #include "base/error.h"
 #include "base/options.h"
+#include "base/program.h"
 #include "base/text.h"
 #include "figures/figure.h"
 #include "math/random.h"
@@ -28,13 +29,14 @@ struct FieldSettings {
   bool seeded = false, force = false;
 
   void declare(Options& options) {
-    options.positional(
-        "CHECKPOINT", &checkpoints,
-        "a .safetensors file of train_regular, train_text or convert, or a run's folder; ./train_regular makes one, "
-        "runs/regular/parity_check-seed-1, and ./train_text another, runs/text");
-    options.add("length", &length, 0, 1 << 20,
-                "tokens; 0: 500 of a language, four contexts of a text, or as many as the model can read or, where it "
-                "answers once, reads");
+    options.positional("CHECKPOINT", &checkpoints,
+                       "a .safetensors file of train_regular, train_text or convert, or a run's folder; " +
+                           called("train_regular") + " makes one, runs/regular/parity_check-seed-1, and " +
+                           called("train_text") + " another, runs/text");
+    options.add(
+        "length", &length, 0, 1 << 20,
+        "tokens; 0: of a language 500; of a text four contexts, or fewer where the model cannot read so many; for a "
+        "model of text that answers once a window, that window");
     options.add("samples", &samples, 1, 1 << 20, "strings or windows; the figure shows their mean");
     declare_windows_text(options, &text);
     options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "which strings, of a language");

@@ -41,7 +41,7 @@ struct GenerateSettings {
     options.add("special", &how.special, "<|endoftext|> in a prompt is one token, where the tokenizer has it");
     options.add("interactive", &interactive, "reads prompts, one a line, and goes on from all that was said; also -i")
         .also("-i");
-    options.add("length", &how.length, 0, 1 << 30, "tokens to write; ends before where the text does");
+    options.add("length", &how.length, 0, 1 << 30, "tokens to write; fewer where the text ends first");
     options.add("window", &window, {"half", "slide"},
                 "when the model's positions are used up: goes on from the later half, or reads all but one again for "
                 "each token");

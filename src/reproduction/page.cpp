@@ -174,20 +174,22 @@ Page make_page(const std::vector<Experiment>& experiments, const std::string& re
   Page page;
   page.title = "The papers' figures and tables, and ours";
   page.introduction = {
-      "Left in each table is what a paper prints, right of it what this code measured; in tables of several columns "
-      "both stand in one cell, paper → ours. The commands below a table make its numbers again, and the same weights "
+      "Left in each table is what a paper prints, right of it what this code measured, and their distance, ours less "
+      "the paper's, where both are of the same kind; in tables of several columns both stand in one cell, paper → "
+      "ours. The commands below a table make its numbers again, and the same weights "
       "with them, on any machine.",
       "Quick runs are small ones, for a machine with two cores: they show an effect, or that it does not show at this "
       "size, and do not reach the papers' numbers where those need the papers' sizes. Evening runs have the papers' "
       "models where two cores can train them in hours, and say what is smaller. Where there are several of an "
       "experiment the largest stands first. What was not run says so. Times are of machines that had other work, too.",
-      "A claim comes down to some comparisons. It is confirmed where each of them holds with every seed, at reduced "
+      "A claim comes down to some comparisons. A number alone before a <, and factors such as 1.5 ×, are margins of "
+      "ours, where the paper gives none. It is confirmed where each of them holds with every seed, at reduced "
       "scale where that is of smaller models; contradicted where each fails with every seed; not confirmed where some "
       "hold and some fail, or where seeds overlap, or one seed's numbers are no further apart than those of several "
-      "are elsewhere. Claims that hold for models that know nothing, too, are not decided by ones that have learned "
-      "too little, such as a model of text that is no better than a table of the last four letters, or, where the "
-      "claim is what it looks at or makes of positions and long texts, than the best such table; nor are claims that "
-      "something else here keeps from being the paper's, as T5's buckets, or of which numbers are still missing."};
+      "are elsewhere. Some claims also hold for models that have learned nothing. They are not decided where "
+      "the models have learned too little: a model of text must beat a table of the last four letters, and the best "
+      "such table where the claim is what it looks at, or makes of positions or of long texts. Nor are claims decided "
+      "for which numbers are still missing, or where something here differs from the paper, as T5's buckets do."};
   for (const Experiment& experiment : experiments) {
     const std::vector<Kept> kept = kept_of(experiment, results, &page.stale);
     for (const PageClaim& claim : claims_of(experiment, kept)) page.claims.push_back(claim);

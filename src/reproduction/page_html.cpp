@@ -108,7 +108,9 @@ std::string html_claims(const Page& page) {
     paper = claim.paper;
     out += "<tr>" + tag("td", markup_text(claim.where + ": " + claim.says)) +
            tag("td", tag("b", markup_text(claim.verdict))) + tag("td", markup_text(claim.why)) +
-           tag("td", (claim.command.empty() ? "" : tag("code", markup_text(claim.command))) +
+           tag("td", (claim.command.empty()
+                          ? ""
+                          : "<a href=\"#" + claim.id + "\">" + tag("code", markup_text(claim.command)) + "</a>") +
                          (claim.weights.empty() ? "" : ": " + markup_text(claim.weights))) +
            "</tr>\n";
   }

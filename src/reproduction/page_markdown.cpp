@@ -48,9 +48,9 @@ std::string markdown_commands(const PageSection& section) {
 }
 
 std::string section_markdown(const PageSection& section) {
-  std::string out = "### " + markdown_text(section.title) + "\n\n" + markdown_text(section.where) + " · `" +
-                    section.id + "` · " + markdown_text(section.status) + "\n\n" + markdown_text(section.shows) +
-                    "\n\n";
+  std::string out = "### <a id=\"" + section.id + "\"></a>" + markdown_text(section.title) + "\n\n" +
+                    markdown_text(section.where) + " · `" + section.id + "` · " + markdown_text(section.status) +
+                    "\n\n" + markdown_text(section.shows) + "\n\n";
   if (!section.size.empty()) out += markdown_text(section.size) + "\n\n";
   out += markdown_table(section);
   for (const PageFigure& figure : section.figures)
@@ -77,7 +77,8 @@ std::string markdown_claims(const Page& page) {
              "**\n\n| claim | | measured | run |\n| --- | --- | --- | --- |\n";
     paper = claim.paper;
     out += "| " + markdown_text(claim.where + ": " + claim.says) + " | **" + markdown_text(claim.verdict) + "** | " +
-           markdown_text(claim.why) + " | " + (claim.command.empty() ? "" : "`" + claim.command + "`") +
+           markdown_text(claim.why) + " | " +
+           (claim.command.empty() ? "" : "[`" + claim.command + "`](#" + claim.id + ")") +
            (claim.weights.empty() ? "" : ": " + markdown_text(claim.weights)) + " |\n";
   }
   return out + "\n";

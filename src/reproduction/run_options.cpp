@@ -34,8 +34,8 @@ void RunOptions::declare(Options& options) {
   options.section("Size");
   options.add("quick", &quick, "small models: minutes on two cores; the default");
   options.add("evening", &evening,
-              "the papers' models where two cores can train them, with fewer steps or smaller batches: an hour or a "
-              "few, some a night; list says which");
+              "the papers' models where two cores can train them, with fewer steps or smaller batches: minutes to "
+              "a night, copy-lengths two days; list says which");
   options.add("full", &full, "the papers' sizes: minutes to weeks on a GPU; list says which");
   options.add(
       "dry-run", &dry,

@@ -7,6 +7,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/program.h"
 #include "base/text.h"
 #include "train/device.h"
 #include "train/run_folder.h"
@@ -85,7 +86,8 @@ std::string checkpoint_path(const std::string& file_or_folder) {
   if (!runs.empty())
     throw Error(file_or_folder + ": several runs are in this folder (" + join(runs, ", ") + "): name one of them");
   if (is_there(file_or_folder + "/study.json"))
-    throw Error(file_or_folder + ": a study of ./scaling, whose runs keep their weights with --keep-weights alone");
+    throw Error(file_or_folder + ": a study of " + called("scaling") +
+                ", whose runs keep their weights with --keep-weights alone");
   return path;
 }
 
@@ -144,8 +146,8 @@ bool is_checkpoint(const SafetensorsFile& file) {
 RunState read_run_state(const SafetensorsFile& file, const std::string& program) {
   const auto& metadata = file.metadata();
   if (!is_checkpoint(file))
-    throw Error(file.path() +
-                ": a safetensors file, but no checkpoint of ours; ./convert makes one of a model of Hugging Face's");
+    throw Error(file.path() + ": a safetensors file, but no checkpoint of ours; " + called("convert") +
+                " makes one of a model of Hugging Face's");
   RunState state;
   state.program = file.metadata("program");
   if (!program.empty() && state.program != program)

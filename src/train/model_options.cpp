@@ -49,6 +49,22 @@ const std::vector<Readers>& readers() {
   return all;
 }
 
+const std::vector<std::string> RELATIONS = {"causal_rn", "linear_causal_rn", "birn_image", "relation_network",
+                                            "deep_sets"};
+const std::vector<std::string> TRANSFORMERS = {"transformer", "linear_transformer"};
+
+// What an option is for models that read it, in words for those alone that a program trains.
+struct Meaning {
+  std::vector<std::string> models;
+  std::string words;
+};
+std::string meanings(const std::vector<std::string>& models, const std::vector<Meaning>& all) {
+  std::vector<std::string> words;
+  for (const Meaning& one : all)
+    if (any_of(models, one.models)) words.push_back(one.words);
+  return join(words, "; ");
+}
+
 }  // namespace
 
 // What none of the program's models reads is not declared.
@@ -56,17 +72,23 @@ void ModelOptions::declare(Options& options, const std::vector<std::string>& mod
   options.section("Model");
   options.add("model", &model, models, "what learns");
   options.add("width", &width, 1, 1 << 16,
-              "channels of the residual stream, the paper's d_e; mlp_lm: inside a block, the paper's w");
-  options.add("hidden", &hidden, 0, 1 << 20,
-              "channels between positions, the paper's d_h, or rnn: its state, 0 for the width; transformers, "
-              "regular_gpt, dct_mlp: of their MLP, 0 for 4 widths");
+              meanings(models, {{models, "channels of the residual stream, the paper's d_e"},
+                                {{"mlp_lm"}, "mlp_lm: inside a block, the paper's w"}}));
+  options.add(
+      "hidden", &hidden, 0, 1 << 20,
+      meanings(models, {{RELATIONS, "relation networks: channels between positions, the paper's d_h, 0 for the width"},
+                        {{"rnn"}, "rnn: its state, 0 for the width"},
+                        {TRANSFORMERS, "transformers: of their MLP, 0 for 4 widths"},
+                        {{"regular_gpt"}, "regular_gpt: the same"},
+                        {{"dct_mlp"}, "dct_mlp: the same"}}));
   options.add("layers", &layers, 1, 1 << 10, "blocks");
   options.add("heads", &heads, 1, 1 << 16,
-              "relation networks: groups of hidden channels with an inner norm each; transformers, regular_gpt: "
-              "attention heads; dct_mlp: heads with a window each");
-  if (any_of(models, {"causal_rn", "linear_causal_rn", "birn_image", "relation_network", "deep_sets"}))
-    declare_relations(options);
-  if (any_of(models, {"transformer", "linear_transformer"})) declare_transformers(options);
+              meanings(models, {{RELATIONS, "relation networks: groups of hidden channels with an inner norm each"},
+                                {TRANSFORMERS, "transformers: attention heads"},
+                                {{"regular_gpt"}, "regular_gpt: the same"},
+                                {{"dct_mlp"}, "dct_mlp: heads with a window each"}}));
+  if (any_of(models, RELATIONS)) declare_relations(options, models);
+  if (any_of(models, TRANSFORMERS)) declare_transformers(options);
   if (any_of(models, {"rnn"})) options.add("cell", &cell, {"lstm", "elman"}, "rnn: its cell");
   if (any_of(models, {"mlp_lm", "dct_mlp", "regular_gpt"})) declare_text_models(options);
   if (any_of(models, {"mamba"}) && any_of(models, {"mlp_lm"})) {
@@ -78,9 +100,11 @@ void ModelOptions::declare(Options& options, const std::vector<std::string>& mod
   options.only_with("slopes", "position", {"alibi"});
 }
 
-void ModelOptions::declare_relations(Options& options) {
+void ModelOptions::declare_relations(Options& options, const std::vector<std::string>& models) {
   options.add("activation", &activation, {"exp", "relu", "elu", "gelu"},
-              "causal_rn, relation_network: of each pair; deep_sets: relu, its default, or gelu");
+              meanings(models, {{{"causal_rn", "linear_causal_rn", "birn_image", "relation_network"},
+                                 "relation networks: of each pair"},
+                                {{"deep_sets"}, "deep_sets: relu, its default, or gelu"}}));
   options.add("pre-norm", &pre_norm, {"exact", "approximate", "none"},
               "normalization before the activation: exact, the default, of each pair; approximate, the default of "
               "birn_image and linear_causal_rn, and none take linear time, and linear_causal_rn has these two only");

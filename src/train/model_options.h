@@ -48,7 +48,7 @@ struct ModelOptions {
   bool is_transformer() const { return model == "transformer" || model == "linear_transformer"; }
 
  private:
-  void declare_relations(Options& options);
+  void declare_relations(Options& options, const std::vector<std::string>& models);
   void declare_transformers(Options& options);
   void declare_text_models(Options& options);
   void declare_others(Options& options);

@@ -92,11 +92,12 @@ void RunSettings::declare(Options& options) {
               "AdamW's decay of all parameters but vectors (biases, gains), times the learning rate");
   options.add("clip", &adamw.clip, 0, 1e9, "largest global norm of the gradient; 0: none");
   options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "initial weights and samples");
-  options.add("init", &init, "starts from the parameters in this safetensors file").placeholder("FILE");
+  options.add("init", &init, "starts from the parameters in this safetensors file, or of this run's last checkpoint")
+      .placeholder("FILE");
   options.section("Evaluation");
   options.add("eval-every", &eval_every, 1, 1 << 30, "steps between evaluations");
   options.add("eval-samples", &eval_samples, 1, 1 << 24,
-              "samples of one evaluation, of files the same each time, else drawn anew");
+              "samples of one evaluation: the same each time where data come from files, else drawn anew");
   options.add("patience", &patience, 0, 1 << 30, "ends after so many evaluations without a lower loss; 0: never")
       .may_differ();
   options.section("Run");

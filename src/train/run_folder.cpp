@@ -11,6 +11,7 @@
 #include "base/folder_lock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/program.h"
 #include "base/text.h"
 #include "train/run.h"
 
@@ -126,10 +127,11 @@ Json definition_of_group(const std::string& path, const std::string& content) {
 
 void refuse_without_checkpoint(const std::string& folder) {
   const std::string several = join(runs_in(folder), ", "), group = folder + "/group.json";
-  if (is_there(folder + "/study.json")) throw Error(folder + ": a study of ./scaling, which goes on with it");
+  if (is_there(folder + "/study.json"))
+    throw Error(folder + ": a study of " + called("scaling") + ", which goes on with it");
   if (!several.empty() && is_there(group))
-    throw Error(folder + ": several runs are in this folder (" + several + "); ./" +
-                definition_of_group(group, read_regular_file(group)).at("program").string() +
+    throw Error(folder + ": several runs are in this folder (" + several + "); " +
+                called(definition_of_group(group, read_regular_file(group)).at("program").string()) +
                 " --resume goes on with them");
   if (!several.empty())
     throw Error(folder + ": several runs are in this folder (" + several + "), none of them its own");

@@ -1,6 +1,7 @@
 #include "train/text_checkpoint.h"
 
 #include "base/error.h"
+#include "base/program.h"
 #include "base/text.h"
 
 namespace petroglyph {
@@ -25,8 +26,9 @@ namespace {
 
 std::string why_no_tokenizer(const RunState& state) {
   if (state.config.find("patches")) return "this is a model of images";
-  return state.program == "convert" ? "none was converted with this model; ./convert --tokenizer NAME gives it one"
-                                    : "this model was trained by " + state.program + ", not on text";
+  return state.program == "convert"
+             ? "none was converted with this model; " + called("convert") + " --tokenizer NAME gives it one"
+             : "this model was trained by " + state.program + ", not on text";
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ void TextSettings::declare(Options& options) {
   options
       .add("evaluate-lengths", &lengths, 1, 1 << 24,
            "perplexity of the last token of windows of these lengths, after training: lengths.csv, lengths.svg; with "
-           "--evaluate of its checkpoint")
+           "--evaluate: of that checkpoint")
       .distinct()
       .may_not_vary();
   options.add("length-windows", &length_windows, 1, 1 << 24, "windows of each such length").may_not_vary().may_differ();

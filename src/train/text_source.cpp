@@ -5,6 +5,7 @@
 
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/program.h"
 #include "math/random.h"
 #include "tasks/stories.h"
 
@@ -25,7 +26,8 @@ void TextSource::declare(Options& options, bool may_move) {
       .may_lack();
   options
       .add("tokenizer", &tokenizer,
-           "ascii, bytes, a file of ./tokenize, of Hugging Face or tiktoken, a folder with such, or a checkpoint")
+           "ascii, bytes, a file of " + called("tokenize") +
+               ", of Hugging Face or tiktoken, a folder with such, or a checkpoint")
       .placeholder("NAME");
   options.add("replace", &replace, "ascii: puts '?' in place of every character outside, instead of refusing it");
 }
