@@ -21,3 +21,23 @@ for program in "$@"; do
     section "$program" "$subcommand"
   done
 done
+cat << 'STOP'
+.SH FILES
+.TP
+.I runs/NAME/
+A run: log.csv, model.safetensors (weights, optimizer, step, configuration), previous.safetensors, best.safetensors, curve.svg,
+index.html. Several runs that belong together have folders of their own in it, and a group.json.
+.SH EXIT STATUS
+.TP
+.B 0
+all was done
+.TP
+.B 1
+something failed; one line says what
+.TP
+.B 2
+a command line that cannot be meant
+.TP
+.B 130
+interrupted; what was done is saved, and a line says how to go on
+STOP

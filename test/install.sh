@@ -55,6 +55,7 @@ done
 for option in 'length N' 'evaluate\\-length N'; do # of a program, and of a subcommand
   check "man page: --$option" grep -q "\\\\-\\\\-$option" "$page"
 done
+check "man page: exit status" grep -q '^\.SH EXIT STATUS$' "$page"
 if command -v groff > /dev/null; then
   check "man page: no warning of groff's" test -z "$(groff -k -man -Tutf8 -ww "$page" 2>&1 > /dev/null | head -n 3)"
 else
