@@ -412,11 +412,12 @@ Row gates_row(int64_t N, int H) {
             r.ops.upload(gates, seams.data(), std::min<size_t>(seams.size(), static_cast<size_t>(n)) * sizeof(real));
             r.ops.lstm_cell(r.out("h", n), c, gates, before, N, H);
             r.ops.lstm_cell_backward(r.out("dgates", 4 * n), r.updated("dc", n), dh, gates, c, before, N, H);
-            const real *weight = r.in("weight", 2 * H), *bias = r.in("bias", H);
+            constexpr int TAPS = 7;  // so many that some taken together reach back beyond the first row
+            const real *weight = r.in("weight", TAPS * H), *bias = r.in("bias", H);
             const int T = static_cast<int>(N);
-            r.ops.causal_convolution(r.out("convolved", n), nullptr, z, weight, bias, 1, T, H, 2);
-            r.ops.causal_convolution_backward(r.out("dx", n), r.updated("dweight", 2 * H), r.updated("dbias", H),
-                                              r.updated("dconvolved", n), z, weight, bias, 1, T, H, 2);
+            r.ops.causal_convolution(r.out("convolved", n), nullptr, z, weight, bias, 1, T, H, TAPS);
+            r.ops.causal_convolution_backward(r.out("dx", n), r.updated("dweight", TAPS * H), r.updated("dbias", H),
+                                              r.updated("dconvolved", n), z, weight, bias, 1, T, H, TAPS);
           }};
 }
 
@@ -619,7 +620,7 @@ void add_relation_rows(std::vector<Row>& rows) {
     add(whole(2, 70, 66, 2, causal, EXP), false, true);
     add(whole(1, 9, 1029, 1, causal, EXP), true);
     add(whole(1, 3, 2060, 2, causal, Activation::GELU), true);
-    add(whole(1, 2, 7001, 1, causal, EXP), true);
+    add(whole(1, 5, 7001, 1, causal, EXP), true);
     add({2, 1, 9, 12, 34, 2, causal, EXP}, true);
     add({2, 3, 70, 70, 20, 1, causal, EXP}, true);
     add({1, 9, 13, 40, 10, 1, causal, EXP}, false, true);

@@ -351,6 +351,13 @@ constexpr Explanation EXPLAINED[] = {
      "at zero both formulas give one"},
     {COMPARISON, "setp.gt.f32 %, %, 0f00000000", "above > 0 ? numerics::fma(sum.s, e, later.s)", "",
      "at zero e is one, and both formulas give the sum"},
+    {COMPARISON, "setp.ge.f32 %, %, 0f3F800000", "select(a >= 1.0f, far, near)", "Gelu", "no argument of erf is one"},
+    {COMPARISON, "setp.lt.f32 %, %, 0fBF800000", "select(x < -1.0f, from_bits(NAN_BITS), above)", "kerple",
+     "no distance is negative"},
+    {COMPARISON, "setp.lt.s64 %, %, %", "n < end; ++n) sum = add(sum, n, c);", "sum_chunks", "no chunk is empty"},
+    {COMPARISON, "setp.lt.s32 %, %, 1", "", "sweep_lanes", "a warp of one query has the last, which sees all keys"},
+    {COMPARISON, "setp.gt.s64 %, %, -1", "const float* row = from >= 0 ?", "convolve_rows",
+     "of no past: another comparison has skipped rows that are not there"},
     {COMPARISON, "setp.le.s32 %, %, %", "for (int k = max(filter.K - filter.T + t, 0); k < filter.K; ++k)",
      "input_gradient", "no sum is empty, since t < T"},
     {COMPARISON, "setp.le.s32 %, %, %", "if (PARTIAL && (r == 0 || key >= s.visible(row(r)))) continue;", "sweep_lanes",
@@ -367,6 +374,8 @@ constexpr Explanation EXPLAINED[] = {
      "one place more is read, and not stored"},
     {SPLIT, "fma.rn.f32 %, %, %, %", "sum[n / 8][n % 8] = numerics::fma(x[i][n / 8], y[i][n % 8]", "InverseStd",
      "twice the dot is added to the squares, which a product's last bit seldom survives"},
+    {BIT, "add.rn.f32 %, %, 0f3F800000", "const real density = ", "Gelu",
+     "the density times h is the slope's small part"},
     {SPLIT, "fma.rn.f32 %, %, %, %", "fma(sign * w.give_sin, s.sin[g], fma(sign * w.give_cos, s.cos[g], start))",
      "append_positions", "a group of three begins with frequency 0, whose sine is 0"},
 };
@@ -386,6 +395,8 @@ constexpr const char* SMALL_TERMS[] = {
     // tanh
     "float p = fma(-0x1.750ce4p-8f, square, 0x1.51f8cep-6f);", "p = fma(p, square, -0x1.b835a4p-5f);",
     "p = fma(p, square, 0x1.1106f6p-3f);",
+    // sigmoid
+    "return fma(-lost, quotient, quotient);",
     // erf
     "float p = fma(0x1.4771fcp-14f, square, -0x1.a3515ep-11f);", "p = fma(p, square, 0x1.53f224p-8f);",
     "float q = fma(0x1.19f280p-12f, a, -0x1.16b1c2p-8f);", "q = fma(q, a, 0x1.0217dap-5f);",
