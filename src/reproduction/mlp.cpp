@@ -472,8 +472,7 @@ Plan generations(const Scale& scale) {
   const std::vector<Writer> writers = {
       {"large", "MLP, the larger one", scale.full() ? "--model mlp_lm --width 16384" : "--model mlp_lm --width 512"},
       {"small", "MLP, the smaller one", scale.full() ? "--model mlp_lm --width 8192" : "--model mlp_lm --width 128"},
-      {"transformer", "Transformer that sees the same window",
-       "--model transformer --readout last"}};
+      {"transformer", "Transformer that sees the same window", "--model transformer --readout last"}};
   if (scale.full())
     plan.model_sizes = {{"transformer", "transformer", 20, "blocks, with an MLP of 8,192; ours are 18.9 million",
                          ModelSize::Counts::BLOCKS, 0.06}};
