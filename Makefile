@@ -443,7 +443,7 @@ fuzz:
 bench: $(BUILD)/test/bench $(BUILD)/test/bench_ranks
 	@$<
 	@$(if $(MPI_FLAGS),for n in 2 4; do OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
-	  mpirun --oversubscribe -n $$n $(BUILD)/test/bench_ranks; done,echo "left out: the exchange between processes (no MPI)")
+	  mpirun --oversubscribe -n $$n $(BUILD)/test/bench_ranks || exit 1; done,echo "left out: the exchange between processes (no MPI)")
 
 # Days; goes on where it stopped. make check-docs SECONDS=60: only what takes a minute at most.
 check-docs: $(PROGRAMS)

@@ -3,13 +3,14 @@
 #   data/cifar5m.sh [FOLDER [PART…]]     default: here, parts 0 to 5; its authors test on part 5
 # CIFAR5M_URL names another place that has part0.npz and so on.
 #
-# Nobody publishes checksums of these files: each member's CRC-32 is checked instead. ./train_image maps members that are
+# Needs unzip. Nobody publishes checksums of these files: each member's CRC-32 is checked instead. ./train_image maps members that are
 # stored; a part that came compressed is stored anew.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 folder=${1:-$here}
 [ $# -gt 0 ] && shift
 [ $# -gt 0 ] || set -- 0 1 2 3 4 5
+command -v unzip > /dev/null || { echo "cifar5m.sh: unzip is not here" >&2; exit 1; }
 unpacked=
 trap 'rm -rf "$unpacked"' EXIT
 trap 'exit 1' HUP INT TERM

@@ -73,12 +73,21 @@ run_one() { # FILE EXPECTED COMMAND
   for program in train_copy train_text train_regular train_image scaling generate tokenize convert inspect reproduce; do
     ln -sfn "$root/$program" "$program"
   done
-  # What was interrupted goes on, where that is one command.
-  local resume=
-  if [ -d runs ]; then
-    if [[ $3 == ./train_* && $3 != *"&&"* ]]; then resume=" --resume"; elif [[ $3 != ./reproduce* ]]; then rm -rf runs; fi
+  # What was interrupted goes on, by the programs that began it, where that is one command. All else begins anew.
+  local resume= status
+  if [ "$(cat begun 2> /dev/null)" != "$version" ] || [ -e ended ] ||
+    [ -z "$(find runs -name model.safetensors -o -name record.json 2> /dev/null)" ]; then
+    rm -rf runs ended
+  elif [[ $3 == ./train_* && $3 != *"&&"* ]]; then
+    resume=" --resume"
+  elif [[ $3 != ./reproduce* ]]; then
+    rm -rf runs
   fi
-  if bash -e -c "$3$resume" > said 2>&1; then
+  echo "$version" > begun
+  bash -e -c "$3$resume" > said 2>&1
+  status=$?
+  [ "$status" -eq 130 ] || : > ended
+  if [ "$status" -eq 0 ]; then
     left=$(weights_left "$2")
     if [ "$2" = all ]; then
       missing=$(for one in $left; do grep -q "$one" "$root/$1" || echo "$one"; done)
@@ -95,6 +104,8 @@ run_one() { # FILE EXPECTED COMMAND
   cd "$root" || exit 1
 }
 
+# The programs hear a Ctrl-C, save and end; so does this.
+trap 'exit 130' HUP INT TERM
 if [ "${1:-}" = --consistent ]; then
   consistent
 else

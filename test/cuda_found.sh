@@ -99,7 +99,8 @@ cp "$folder/bin/nvcc" "$folder/bin/other"
 check "another NVCC" "$AGAIN" "$(made $object GPU_ARCH=75 NVCCFLAGS=-O1 NVCC="$folder/bin/other")"
 sed 's/echo new/echo newer/' "$folder/bin/nvcc" > "$folder/bin/other"
 check "another version of it" "$AGAIN" "$(made $object GPU_ARCH=75 NVCCFLAGS=-O1 NVCC="$folder/bin/other")"
-check "PTX of the C++ compiler's choice" "-ccbin ${compiler%% *} -arch=compute_90" "$(made -n test)"
+case $compiler in ccache\ * | distcc\ * | sccache\ *) itself=${compiler#* } ;; *) itself=$compiler ;; esac
+check "PTX of the C++ compiler's choice" "-ccbin ${itself%% *} -arch=compute_90" "$(made -n test)"
 
 object=build/test/gpu_math.o
 check "an object of a test" "NVCC test/gpu_math.cu" "$(made $object)"

@@ -12,6 +12,7 @@ if ! command -v "qemu-$processor" > /dev/null || ! [ -x "$build/train_copy" ]; t
 fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+trap 'exit 1' HUP INT TERM
 
 tested() {  # PROGRAM; the counts are those of its last line
   qemu-$processor "$build/test/$1" > "$folder/log" 2>&1

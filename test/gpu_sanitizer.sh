@@ -6,7 +6,7 @@
 program=$1
 shift
 [ $# -gt 0 ] || set -- memcheck racecheck synccheck initcheck
-if nvcc=$(command -v "${NVCC:-nvcc}"); then
+if nvcc=$(command -v "${NVCC##* }" || command -v nvcc); then
   toolkit=$(dirname "$(realpath "$nvcc")")
   PATH=$PATH:$(dirname "$nvcc"):$toolkit:$toolkit/../compute-sanitizer
 fi

@@ -4,6 +4,7 @@
 program=$(realpath "$1")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+trap 'exit 1' HUP INT TERM
 cd "$folder" || exit 1
 passed=0
 failed=0

@@ -149,7 +149,7 @@ echo '__global__ void contracted(float* x) { x[0] = x[1] * x[2] + x[3]; }' >"$fo
 # compiled FLAGS NAME: its PTX, beside it.
 compiled() {
   # shellcheck disable=SC2086
-  "$NVCC" $1 ${CCBIN:+-ccbin "$CCBIN"} -arch=compute_90 -lineinfo -ptx "$folder/$2.cu" -o "$folder/$2.ptx" >"$folder/$2.log" 2>&1 || cat "$folder/$2.log"
+  $NVCC $1 ${CCBIN:+-ccbin "$CCBIN"} -arch=compute_90 -lineinfo -ptx "$folder/$2.cu" -o "$folder/$2.ptx" >"$folder/$2.log" 2>&1 || cat "$folder/$2.log"
 }
 
 self_check() {

@@ -14,7 +14,7 @@
 set -u
 
 NVCC=${NVCC:-nvcc}
-nvcc=$(command -v "$NVCC" 2>/dev/null) && PATH=$(dirname "$nvcc"):$(dirname "$(realpath "$nvcc")"):$PATH
+nvcc=$(command -v "${NVCC##* }" 2>/dev/null) && PATH=$(dirname "$nvcc"):$(dirname "$(realpath "$nvcc")"):$PATH
 if ! command -v ptxas >/dev/null 2>&1; then
   echo "skip sass: there is no ptxas"
   echo "0 passed, 0 failed"

@@ -186,7 +186,8 @@ Page make_page(const std::vector<Experiment>& experiments, const std::string& re
       "ours, where the paper gives none. It is confirmed where each of them holds with every seed, at reduced "
       "scale where that is of smaller models; contradicted where each fails with every seed; not confirmed where some "
       "hold and some fail, or where seeds overlap, or one seed's numbers are no further apart than those of several "
-      "are elsewhere. Some claims also hold for models that have learned nothing. They are not decided where "
+      "are elsewhere. What is alike or apart is asked of the seeds' means. Some claims also hold for models that have "
+      "learned nothing. They are not decided where "
       "the models have learned too little: a model of text must beat a table of the last four letters, and the best "
       "such table where the claim is what it looks at, or makes of positions or of long texts. Nor are claims decided "
       "for which numbers are still missing, or where something here differs from the paper, as T5's buckets do."};

@@ -149,6 +149,10 @@ void add_language_claims(Plan& plan, const Scale& scale) {
     three.conditions.push_back({{"", {}, RIGHT}, {"C = 2", best(side(0)).cell}});
   }
   better.conditions = transformer.conditions;
+  if (scale.evening()) {  // the others have one seed
+    for (Claim* claim : {&regular, &rnn}) claim->remark = "Accuracy of the best seed, %";
+    for (Claim* claim : {&transformer, &better, &three}) claim->remark = "Accuracy, %, the mean of the seeds";
+  }
   if (scale.evening()) regular.checks.push_back({{"", {}, RIGHT}, {"Modular Arithmetic, width 256", ARITHMETIC}});
   plan.claims = {regular, rnn, transformer, better, three};
 }
@@ -468,7 +472,7 @@ class TextClaims {
  private:
   enum Model : size_t { KERPLE, T5, ALIBI, C32, C64, C128, THICK, C256 };
   static constexpr double KEPT = 1.1;            // times
-  static constexpr double SPREAD = 1.08;         // what the quick run's three seeds of each model lie within
+  static constexpr double SPREAD = 1.09;         // what the quick run's three seeds of each but T5 lie within
   static constexpr double CLOSE = 1.12;          // times: the paper's own are 1.08 and 1.11
   static constexpr double T5_LAST_BUCKET = 113;  // math/positions.cpp
 

@@ -38,7 +38,7 @@ double mean_of(const std::vector<double>& numbers);
 // Empty where there are none.
 std::optional<std::string> shown_seeds(const Cell& cell, const std::vector<double>& numbers);
 
-// "100.0 / 89.3" and "100.0 / 88.1" are "+0.0 / −1.2" apart, with the digits of the first. Empty where they are no such numbers.
+// "100.0 / 89.3" and "100.0 / 88.1" are "±0.0 / −1.2" apart, with the digits of the first. Empty where they are no such numbers.
 std::string distance(const std::string& paper, const std::string& ours);
 
 }  // namespace petroglyph
