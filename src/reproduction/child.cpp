@@ -118,13 +118,23 @@ ChildOutcome run_child(const std::string& program, const std::vector<std::string
   int reason = 0;
   const bool started = read(failure.ends[0], &reason, sizeof reason) != sizeof reason;
   bool passed_on = false;
-  for (bool open = started; open;) {
-    pollfd waiting = {output.ends[0], POLLIN, 0};
-    if (poll(&waiting, 1, POLL_MILLISECONDS) > 0) open = echo.read_some(output.ends[0]);
-    if (interrupted() && !passed_on) kill(child, SIGINT), passed_on = true;
-  }
   int status = 0;
   rusage used{};
+  try {
+    for (bool open = started; open;) {
+      pollfd waiting = {output.ends[0], POLLIN, 0};
+      if (poll(&waiting, 1, POLL_MILLISECONDS) > 0) open = echo.read_some(output.ends[0]);
+      if (interrupted() && !passed_on) kill(child, SIGINT), passed_on = true;
+    }
+  } catch (...) {  // its log cannot be written: it saves and ends, and nobody begins the next one beside it
+    kill(child, SIGTERM);
+    char rest[4096];  // what it says until then
+    while (read(output.ends[0], rest, sizeof rest) > 0) {
+    }
+    while (wait4(child, &status, 0, &used) < 0 && errno == EINTR) {
+    }
+    throw;
+  }
   while (wait4(child, &status, 0, &used) < 0 && errno == EINTR) {
   }
 #ifdef __APPLE__

@@ -342,7 +342,8 @@ class Conducting {
   bool run(const Command& command, DoneCommand& entry) {
     std::vector<std::string> words = full_words(command, folder_);
     const std::string own = part_folder(folder_, command.part);
-    if (command.kind == Command::Kind::TRAINS && can_go_on(own)) {
+    const bool goes_on = command.kind == Command::Kind::TRAINS && can_go_on(own);
+    if (goes_on) {
       words.push_back("--resume");
     } else if (command.kind == Command::Kind::TRAINS || command.kind == Command::Kind::NAMES) {
       if (is_there(own)) put_aside(own);  // nothing in it can be gone on with
@@ -352,8 +353,8 @@ class Conducting {
     if (command.has_device)
       words.insert(words.end(), {"--device", conductor_.device, "--threads", std::to_string(conductor_.threads)});
     const std::string log = folder_ + "/" + command.part + ".log";
-    if (command.kind != Command::Kind::TRAINS) std::filesystem::remove(log);  // numbers are read there: of this attempt
-    if (command.kind != Command::Kind::TRAINS) {                              // nothing of an earlier attempt was kept
+    if (!goes_on) {  // nothing of an earlier attempt was kept, and numbers that are read in the log are of this one
+      std::filesystem::remove(log);
       entry.seconds = 0;
       entry.machine.clear();
     }

@@ -173,11 +173,14 @@ std::optional<std::string> shown_of_rows(const Cell& cell, const Finder& find) {
 std::optional<std::string> shown_of_all(const Cell& cell, const Finder& find) {
   const std::vector<double> numbers = cell_seeds(cell, find);
   if (cell.form == Cell::Form::SAID) return shown_seeds(cell, numbers);
-  const std::optional<WordTable> first = table_of(cell, find);
-  if (numbers.empty() || !first || numbers_of(cell, *first).empty()) return std::nullopt;
+  if (numbers.empty()) return std::nullopt;
   const auto missed = std::count_if(numbers.begin(), numbers.end(), [](double x) { return std::isnan(x); });
   if (missed == 0) return shown_seeds(cell, numbers);
-  if (missed == static_cast<long>(numbers.size())) return shown_step(cell, *first) + lacking(cell, numbers.size());
+  if (missed == static_cast<long>(numbers.size())) {
+    const std::optional<WordTable> first = table_of(cell, find);
+    const bool found = first && !numbers_of(cell, *first).empty();
+    return (found ? shown_step(cell, *first) : std::string("by none")) + lacking(cell, numbers.size());
+  }
   const size_t planned = planned_numbers(cell);
   return text("by %zu of %zu seeds only", numbers.size() - static_cast<size_t>(missed), numbers.size()) +
          (numbers.size() < planned ? text(", %zu planned", planned) : "");
