@@ -11,8 +11,9 @@ printf '.TH PETROGLYPH 1 "" "%s"\n' "$("$1" --version | escape)"
 printf '.SH NAME\npetroglyph \\- sequence models with the same bits on every machine\n'
 printf '.SH SYNOPSIS\n.B petroglyph\n.I PROGRAM\n[options]\n.SH PROGRAMS\n'
 section() { # PROGRAM [SUBCOMMAND]
+  said=$("$@" --help) # a program that fails ends this
   printf '.SS %s\n.nf\n' "$(echo "${1##*/}${2:+ $2}" | escape)"
-  "$@" --help | escape
+  printf '%s\n' "$said" | escape
   printf '.fi\n'
 }
 for program in "$@"; do

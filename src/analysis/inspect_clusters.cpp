@@ -14,6 +14,7 @@
 #include "math/random.h"
 #include "train/checkpoint.h"
 #include "train/device.h"
+#include "train/regular_run.h"
 
 namespace petroglyph {
 
@@ -43,7 +44,9 @@ struct ClusterSettings {
 // A checkpoint, and the string that its model reads.
 struct ClusterSubject {
   ClusterSubject(const std::string& checkpoint, const ClusterSettings& settings, Ops& ops)
-      : file(checkpoint_path(checkpoint)), state(read_run_state(file, "train_regular")), task(language_of(settings)) {
+      : file(checkpoint_path(checkpoint)),
+        state(read_run_state(file, "train_regular")),
+        task(language_learned(file.path(), state, settings.length)) {
     if (state.model != "regular_gpt" && state.model != "transformer")
       throw Error(file.path() + ": a " + state.model + " does not show its layers; regular_gpt and transformer do");
     string = task.batch(settings.seed, stream_of("clusters"), 0, 0, 1).tokens;
@@ -64,15 +67,6 @@ struct ClusterSubject {
   RegularLanguage task;
   SymbolString string;
   std::unique_ptr<Model> model;
-
- private:
-  RegularLanguage::Settings language_of(const ClusterSettings& settings) const {
-    RegularLanguage::Settings wanted;
-    wanted.language = state.options.at("task").string();
-    wanted.leading_plus = wanted.language == "modular_arithmetic" && state.options.at("leading-plus").boolean();
-    wanted.shortest = wanted.longest = settings.length;
-    return wanted;
-  }
 };
 
 // A panel and some lines of the table for each checkpoint.

@@ -16,6 +16,7 @@
 #include "math/random.h"
 #include "tasks/regular_languages.h"
 #include "train/device.h"
+#include "train/regular_run.h"
 
 namespace petroglyph {
 
@@ -97,11 +98,7 @@ class FieldSubject {
   void open_language() {
     if (!settings_.text.empty())
       throw UsageError("--text " + settings_.text + ": this model was trained on a regular language, not on text");
-    RegularLanguage::Settings wanted;
-    wanted.language = state_.options.at("task").string();
-    wanted.leading_plus = wanted.language == "modular_arithmetic" && state_.options.at("leading-plus").boolean();
-    wanted.shortest = wanted.longest = wanted_length(500);
-    task_ = std::make_unique<RegularLanguage>(wanted);
+    task_ = std::make_unique<RegularLanguage>(language_learned(file_.path(), state_, wanted_length(500)));
   }
   void open_text() {
     if (settings_.seeded)

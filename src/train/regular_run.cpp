@@ -267,4 +267,16 @@ void RegularRun::prepare(const std::string& group) {
   run->prepare(regular.model, config_of(regular, sizes), *task);
 }
 
+RegularLanguage language_learned(const std::string& path, const RunState& state, int length) {
+  RegularLanguage::Settings learned;
+  learned.shortest = learned.longest = length;
+  try {
+    learned.language = state.options.at("task").string();
+    learned.leading_plus = learned.language == "modular_arithmetic" && state.options.at("leading-plus").boolean();
+    return RegularLanguage(learned);
+  } catch (const Error& error) {
+    throw Error(path + ": " + error.what());
+  }
+}
+
 }  // namespace petroglyph

@@ -64,4 +64,7 @@ struct RegularRun {
   std::string with_members(const RegularLanguage& language, int from) const;
 };
 
+// What the checkpoint `path` of a run learned, as strings of so many symbols. Throws Error, which names it, where it does not say so.
+RegularLanguage language_learned(const std::string& path, const RunState& state, int length);
+
 }  // namespace petroglyph
