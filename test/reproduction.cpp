@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "check.h"
 #include "image_bytes.h"
+#include "reproduction/child.h"
 #include "reproduction/choice.h"
 #include "reproduction/draw.h"
 #include "reproduction/dry_run.h"
@@ -237,6 +238,10 @@ void cells_of_seeds(Test& test) {
   test.equal("the same step", steps("c", {"a.csv", "a.csv"}), "1,200 (each of 3)");
   test.equal("other seeds were not run", steps("c", {"nowhere.csv"}), "1,200, one seed");
   test.equal("or lack the row", steps("c", {"d.csv"}), "1,200, one seed");
+  test.equal(
+      "or the first one lacks it",
+      shown_cell({"d.csv", {{"name", "c"}}, "step_99", Cell::Form::STEP, 1, {"a.csv"}}, in_place).value_or("none"),
+      "1,200, one seed");
   test.equal("never by any seed", steps("a, \"b\"", {"b.csv"}), "not in 300");
   test.equal("never by one", steps("a, \"b\"", {"d.csv"}), "by 1 of 2 seeds only");
   test.equal("percent of seeds", seeds("c", "x", Cell::Form::PERCENT, {"b.csv"}), "25.0 (0.0 to 50.0)");
@@ -247,6 +252,17 @@ void cells_of_seeds(Test& test) {
   test.equal("of one of them", seeds("c", "x", Cell::Form::MEAN, {"nowhere.csv"}), "75.0, one seed");
   test.equal("of one that has the row", seeds("c", "x", Cell::Form::MEAN, {"d.csv"}), "75.0, one seed");
   test.equal("rows without a number", seeds("a, \"b\"", "x", Cell::Form::MEAN, {"d.csv"}), "none");
+}
+
+// What cannot be written down ends the child, too: nobody begins another beside it.
+void a_full_log(Test& test) {
+  const Workplace here;
+  if (!std::filesystem::exists("/dev/full")) return test.skip("a full log", "there is no /dev/full");
+  const std::vector<std::string> words = {"-c",
+                                          "echo $$ > child; trap 'echo saved > saved; exit' TERM; echo one; "
+                                          "for i in 1 2 3 4 5 6; do sleep 1; done; echo on > on"};
+  test.throws("a full log", "/dev/full: cannot write", [&] { run_child("/bin/sh", words, "/dev/full", true); });
+  test.check("its child has ended", std::filesystem::exists("saved") && !std::filesystem::exists("on"));
 }
 
 void numbers_of_cells(Test& test) {
@@ -1116,6 +1132,7 @@ int main(int argc, char** argv) {
   test.run("layers of table 3", same_layers);
   test.run("cells", cells);
   test.run("cells of seeds", cells_of_seeds);
+  test.run("a full log", a_full_log);
   test.run("numbers of cells", numbers_of_cells);
   test.run("cells of logs", cells_of_logs);
   test.run("distances", distances);
