@@ -7,14 +7,9 @@
 #include <vector>
 
 #include "base/crc32.h"
+#include "base/zip.h"
 
 namespace petroglyph {
-
-inline std::string little(uint64_t value, int bytes) {
-  std::string out;
-  for (int i = 0; i < bytes; ++i) out += static_cast<char>(i < 8 ? value >> (8 * i) & 0xFF : 0);
-  return out;
-}
 
 struct Archive {
   bool large = false;  // sizes and offsets in 64 bits, as numpy writes them
@@ -35,7 +30,8 @@ struct Archive {
       file += "PK\3\4" + little(20, 2) + little(0, 2) + common + little(name.size(), 2) +
               little(local_extra.size(), 2) + name + local_extra + data;
       directory += "PK\1\2" + little(20, 2) + little(20, 2) + little(0, 2) + common + little(name.size(), 2) +
-                   little(extra.size(), 2) + little(0, 2 + 2 + 2 + 4) + little(large ? ones : at, 4) + name + extra;
+                   little(extra.size(), 2) + std::string(2 + 2 + 2 + 4, '\0') + little(large ? ones : at, 4) + name +
+                   extra;
     }
     const uint64_t begin = file.size(), count = members.size();
     file += directory;

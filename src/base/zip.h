@@ -76,7 +76,7 @@ class ZipFile {
   std::vector<Member> members_;
 };
 
-// The bytes of a number, the lowest first.
+// The lowest bytes of a number, at most eight, the lowest first.
 std::string little(uint64_t value, int bytes = 4);
 
 // Writes an archive into a file that is empty yet: a member after another, and at the end what they are.
