@@ -482,7 +482,7 @@ bench-gpu: $(BUILD)/test/bench
 
 # ---- The rest -------------------------------------------------------------------------------------------------------
 
-SOURCES := $(wildcard src/*/*.h src/*/*.cpp src/*/*.cu src/*/*.cuh test/*.h test/*.cpp)
+SOURCES := $(wildcard src/*/*.h src/*/*.cpp src/*/*.cu src/*/*.cuh test/*.h test/*.cpp test/*.cu test/ptx/*.h test/ptx/*.cpp)
 
 format:
 	@clang-format -i $(filter-out src/ops/catalogue.h,$(SOURCES))

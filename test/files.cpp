@@ -698,6 +698,16 @@ void outputs(Test& test) {
     test.throws("where nothing can be made", "/proc/x: cannot write: ", [] { check_writable("/proc/x"); });
   check_writable(path);
   check_writable("relative");
+  const auto no_folder = [&](const std::string& name, const std::string& output, int problem) {
+    const std::string words = output + ": cannot make the folder: " + std::strerror(problem);
+    test.equal("a folder: " + name, message_of([&] { check_folder(output); }), words);
+    test.equal("and it could not be made: " + name, message_of([&] { make_folder(output); }), words);
+  };
+  no_folder("below a file", path + "/x/y", ENOTDIR);
+  if (std::filesystem::exists("/proc/self")) no_folder("where nothing can be made", "/proc/x/y", ENOENT);
+  check_folder(folder.path());
+  check_folder(nothing + "/x/");
+  check_folder("relative/x");
   test.check("nothing is made", !exists(nothing) && !exists("relative") && read_bytes(path) == "1");
   test.equal("or left", leftovers(folder), 0);
 }

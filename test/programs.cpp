@@ -952,6 +952,8 @@ class OtherPrograms {
     test_.check("a file where a folder is made",
                 shell.script(": > plain; " + convert + "runs/h --to hf --save plain --force")
                     .says("plain: is a file; expected a folder"));
+    test_.check("a folder that cannot be made", shell.script(convert + "runs/h --to hf --save plain/x")
+                                                    .says("plain/x: cannot make the folder: Not a directory"));
     const Outcome here = shell.script(convert + "runs/h --to hf --save hf; cd hf && " + convert + ".");
     test_.check("the folder that one is in", here.status == 0 && here.says("saved hf.safetensors"), here.output);
     test_.check("a tokenizer that stays behind",
@@ -1485,6 +1487,8 @@ class OtherPrograms {
            "t/copy.safetensors: transformer");
     expect(shell, "a file in place of a folder", "attention runs/t --out runs/t/log.csv", 1,
            "--out runs/t/log.csv: is no folder");
+    expect(shell, "a folder that cannot be made, before the work", "attention runs/t --out runs/t/log.csv/x", 1,
+           "inspect: runs/t/log.csv/x: cannot make the folder: Not a directory");
     expect(shell, "two of one depth", "attention runs/t runs/l --windows 1 --out looks --force", 0,
            "l: linear_transformer, 1 layer, 1 window of 8 tokens");
     shell.script("'" + folder_ + "/train_text' --quiet --name g --steps 1 --model regular_gpt --chunk 2" + TEXT);

@@ -357,6 +357,7 @@ void running(Test& test, const std::string& programs) {
   Record half = *record;
   for (DoneCommand& command : half.commands) command.done = false;
   write_record("runs/reproduce-quick-tiny", half);
+  test.equal("a command that did not come to its end", of_tiny(0), "begun, not finished");
   const std::string train = "runs/reproduce-quick-tiny.train/", before = read_bytes(train + "compare.csv");
   std::filesystem::remove_all(train + "rnn");
   std::filesystem::remove(train + "compare.csv");

@@ -14,6 +14,7 @@ OutputFolder::OutputFolder(const std::string& out, bool force, const std::string
     : folder_(out.empty() ? otherwise : out), chosen_(!out.empty()), force_(force) {
   if (std::filesystem::exists(folder_) && !std::filesystem::is_directory(folder_))
     throw Error((chosen_ ? "--out " : "") + folder_ + ": is no folder");
+  if (chosen_ && !is_there(folder_)) check_folder(folder_);
   for (const std::string& name : names) check(name);
 }
 

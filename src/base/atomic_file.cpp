@@ -201,6 +201,14 @@ void make_folder(const std::string& path) {
   if (problem) refuse_folder(path, problem);
 }
 
+void check_folder(const std::string& path) {
+  std::filesystem::path nearest = path;  // of those above it that are there
+  while (!nearest.empty() && !is_there(nearest.string())) nearest = nearest.parent_path();
+  const std::string temporary = temporary_name((nearest / "folder").string());
+  if (mkdir(temporary.c_str(), 0777) != 0) refuse_folder(path, std::error_code(errno, std::generic_category()));
+  rmdir(temporary.c_str());
+}
+
 bool claim_folder(const std::string& path) {
   const std::string above = std::filesystem::path(path).parent_path().string();
   if (!above.empty()) make_folder(above);

@@ -47,6 +47,8 @@ void remove_leftovers(const std::string& folder);
 
 // Makes the folder and those above it.
 void make_folder(const std::string& path);
+// Before long work, too: throws Error where make_folder(path) would, of a folder that is not there.
+void check_folder(const std::string& path);
 // Makes the folder, and those above it; false where it is there already.
 bool claim_folder(const std::string& path);
 // Renames a file or folder to NAME.before, or NAME.before-2 and so on: nothing of it is lost. The new name.

@@ -73,14 +73,14 @@ void to_checkpoint(ConvertSettings& settings) {
 }
 
 // Of a folder only the files that are written count: what else lies in it stays.
-void check_folder(const ConvertSettings& settings, const std::string& checkpoint) {
+void check_hugging_face(const ConvertSettings& settings, const std::string& checkpoint) {
   const std::vector<std::string> files = files_of_hugging_face(settings.save);
   for (const std::string& file : files) check_not_read(file, {checkpoint});
   if (is_there(settings.save) && !std::filesystem::is_directory(settings.save))
     throw Error(settings.save + ": is a file; expected a folder, existing or new, for --to hf");
   check_replaced(settings.save, settings.force);
   for (const std::string& file : files) check_replaced(file, settings.force);
-  if (is_there(settings.save)) check_writable(files[0]);
+  is_there(settings.save) ? check_writable(files[0]) : check_folder(settings.save);
 }
 
 void from_checkpoint(ConvertSettings& settings) {
@@ -90,7 +90,7 @@ void from_checkpoint(ConvertSettings& settings) {
   if (settings.save.empty())
     settings.save = name_of(settings.from) + (folder ? "-hf" : settings.to == "nanogpt" ? ".pt" : ".bin");
   const std::string checkpoint = checkpoint_path(settings.from);
-  folder ? check_folder(settings, checkpoint) : check_output(settings.save, settings.force, {checkpoint});
+  folder ? check_hugging_face(settings, checkpoint) : check_output(settings.save, settings.force, {checkpoint});
   const auto lock = lock_of_run(folder ? settings.save + "/model.safetensors" : settings.save);
   const std::string& word = settings.precision;
   const Precision precision = word == "f32" ? Precision::F32 : word == "f16" ? Precision::F16 : Precision::BF16;

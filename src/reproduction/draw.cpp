@@ -24,18 +24,12 @@ double number_at(const WordTable& table, const std::string& word) {
   return *number;
 }
 
-// The word behind an option of a command.
-std::string option_of(const Command& command, const std::string& option, const std::string& otherwise) {
-  const auto place = std::find(command.words.begin(), command.words.end(), option);
-  return place == command.words.end() || place + 1 == command.words.end() ? otherwise : *(place + 1);
-}
-
 // As the programs call it.
 LengthTable length_table(const WordTable& table, const Command& command) {
   LengthTable lengths;
   const bool copying = command.program == "train_copy";
-  lengths.title = copying ? "Copying " + option_of(command, "--length", "32") + " letters"
-                          : "Text: " + option_of(command, "--data", "stories");
+  lengths.title = copying ? "Copying " + word_behind(command.words, "--length").value_or("32") + " letters"
+                          : "Text: " + word_behind(command.words, "--data").value_or("stories");
   lengths.quantity = copying ? "accuracy" : "perplexity of the last token";
   lengths.unit = copying ? "letters" : "tokens";
   lengths.percent = copying;
@@ -74,7 +68,7 @@ std::vector<ScalingFigure> figures_of(const Command& command, const Finder& find
   if ((command.program == "train_copy" || command.program == "train_text") && kept("lengths.csv"))
     return {{"lengths.svg", lengths_figure(length_table(table("lengths.csv"), command))}};
   if (command.program == "scaling" && kept("points.csv"))
-    return scaling_figures(option_of(command, "--what", "compute"), study_runs(table("points.csv")));
+    return scaling_figures(word_behind(command.words, "--what").value_or("compute"), study_runs(table("points.csv")));
   return {};
 }
 

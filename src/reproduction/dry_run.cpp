@@ -72,16 +72,15 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 
 // The number behind an option; 0 where it is not given.
 double number_behind(const std::vector<std::string>& words, const std::string& option) {
-  const auto found = std::find(words.begin(), words.end(), option);
-  return found == words.end() ? 0 : parse_number(*(found + 1)).value_or(0);
+  const std::optional<std::string> word = word_behind(words, option);
+  return word ? parse_number(*word).value_or(0) : 0;
 }
 
 // The number of a word such as 6e7,2e8: their sum.
 double sum_behind(const std::vector<std::string>& words, const std::string& option) {
-  const auto found = std::find(words.begin(), words.end(), option);
   double sum = 0;
-  if (found != words.end())
-    for (const std::string& word : split(*(found + 1), ',')) sum += parse_number(word).value_or(0);
+  for (const std::string& word : split(word_behind(words, option).value_or(""), ','))
+    sum += parse_number(word).value_or(0);
   return sum;
 }
 

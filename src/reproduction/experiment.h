@@ -5,6 +5,7 @@
 // says something in words, so does this table.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -228,5 +229,7 @@ extern const Listing COUNTED_LISTING;
 // Words to a line and back, as a shell reads them. A word with spaces or signs of the shell's stands in double quotes.
 std::string as_word(const std::string& word);
 std::vector<std::string> words_of(const std::string& line);
+// What stands behind an option; nothing where it is not given.
+std::optional<std::string> word_behind(const std::vector<std::string>& words, const std::string& option);
 
 }  // namespace petroglyph

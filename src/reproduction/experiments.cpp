@@ -184,4 +184,10 @@ std::vector<std::string> words_of(const std::string& line) {
   return words;
 }
 
+std::optional<std::string> word_behind(const std::vector<std::string>& words, const std::string& option) {
+  const auto found = std::find(words.begin(), words.end(), option);
+  if (found == words.end() || found + 1 == words.end()) return std::nullopt;
+  return *(found + 1);
+}
+
 }  // namespace petroglyph

@@ -162,56 +162,63 @@ std::string dct_size(const Scale& scale) {
                          : "Quick: " + small + ". Three seeds.";
 }
 
+// The depths of both models, and what points.csv says of the tokens: whole steps of 64 windows of 2,048 in the paper's runs.
+struct DctSizes {
+  std::vector<std::string> deep, shallow;
+  std::vector<std::pair<std::string, std::string>> amounts;  // in points.csv, and in words
+};
+
+DctSizes dct_sizes(const Scale& scale) {
+  if (scale.quick()) return {{"2", "4", "6"}, {"1", "2"}, {{"", ""}}};
+  if (scale.evening()) return {{"6", "12", "18"}, {"2", "4", "6"}, {{"", ""}}};
+  return {
+      {"6", "12", "18"}, {"2", "4", "6"}, {{"2000027648", " after 2e9 tokens"}, {"5999951872", " after 6e9 tokens"}}};
+}
+
+std::string dct_settings(const Scale& scale, const DctSizes& sizes) {
+  if (scale.full()) return " --preset paper";
+  return " --context 64 --tokens " + std::string(scale.evening() ? "6e7" : "1500000") + " --depths " +
+         join(sizes.deep, ",") + " --transformer-depths " + join(sizes.shallow, ",") + " --eval-samples " +
+         (scale.evening() ? "1024" : "256");
+}
+
+Side dct_side(const Scale& scale, const std::string& label, const std::string& depth, const std::string& tokens) {
+  Cell cell = perplexity_at(label == "DCT-MLP" ? "dct_mlp" : "transformer", depth, tokens);
+  cell.digits = 3;
+  return {label + ", depth " + depth, of_seeds(cell, !scale.full())};
+}
+
+std::vector<Claim> dct_claims(const Scale& scale, const DctSizes& sizes, const Check& learned) {
+  const std::string& tokens = sizes.amounts[0].first;
+  const Side transformer = learned.less, as_deep = dct_side(scale, "DCT-MLP", sizes.deep.front(), tokens);
+  std::string what = measured_of("Perplexity", !scale.full());
+  if (!scale.full()) what += "; a context of 64 in place of 2,048";
+  // The paper's: at three times the depth, about three times the parameters.
+  return {{"with three times the depth the DCT-MLP matches a small Transformer",
+           {{dct_side(scale, "DCT-MLP", sizes.deep.back(), tokens), transformer, 1.05}},
+           what,
+           {learned},
+           false,
+           {as_deep}},
+          {"the Transformer needs less depth", {{transformer, as_deep}}, what, {learned}}};
+}
+
 Plan dct(const Scale& scale) {
   Plan plan;
   plan.size = dct_size(scale);
   const int window = scale.full() ? 2048 : 64;
-  const std::vector<std::string> deep = scale.quick() ? std::vector<std::string>{"2", "4", "6"}
-                                                      : std::vector<std::string>{"6", "12", "18"},
-                                 shallow = scale.quick() ? std::vector<std::string>{"1", "2"}
-                                                         : std::vector<std::string>{"2", "4", "6"};
-  plan.commands = {
-      {"train", "scaling",
-       words_of("--what dct" + text_options(scale) +
-                (scale.full() ? " --preset paper"
-                 : scale.evening()
-                     ? " --context 64 --tokens 6e7 --depths 6,12,18 --transformer-depths 2,4,6 --eval-samples 1024"
-                     : " --context 64 --tokens 1500000 --depths 2,4,6 --transformer-depths 1,2 --eval-samples "
-                       "256"))}};
+  const DctSizes sizes = dct_sizes(scale);
+  plan.commands = {{"train", "scaling", words_of("--what dct" + text_options(scale) + dct_settings(scale, sizes))}};
   if (!scale.full()) add_seeds(plan);
-  // As points.csv has them: whole steps of 64 windows of 2,048 tokens.
-  const std::vector<std::pair<std::string, std::string>> amounts =
-      scale.full() ? std::vector<std::pair<std::string, std::string>>{{"2000027648", " after 2e9 tokens"},
-                                                                      {"5999951872", " after 6e9 tokens"}}
-                   : std::vector<std::pair<std::string, std::string>>{{"", ""}};
-  const auto measured = [&](const char* model, const std::string& depth, const std::string& tokens) {
-    Cell cell = perplexity_at(model, depth, tokens);
-    cell.digits = 3;
-    return of_seeds(cell, !scale.full());
-  };
-  for (const auto& [model, label, depths] :
-       {std::tuple("dct_mlp", "DCT-MLP", deep), std::tuple("transformer", "Transformer", shallow)})
-    for (const std::string& depth : depths)
-      for (const auto& [tokens, words] : amounts)
-        plan.rows.push_back(
-            {std::string(label) + ", depth " + depth, "", measured(model, depth, tokens), "", "perplexity" + words});
   plan.commands.push_back(counts_command(scale, window));
-  const auto side = [&](const char* label, const char* model, const std::string& depth) {
-    return Side{std::string(label) + ", depth " + depth, measured(model, depth, amounts[0].first)};
-  };
-  const Side transformer = side("Transformer", "transformer", shallow.back());
-  const Side as_deep = side("DCT-MLP", "dct_mlp", deep.front());
-  std::string what = measured_of("Perplexity", !scale.full());
-  if (!scale.full()) what += "; a context of 64 in place of 2,048";
-  // The paper's: at three times the depth, about three times the parameters.
-  plan.claims = {
-      {"with three times the depth the DCT-MLP matches a small Transformer",
-       {{side("DCT-MLP", "dct_mlp", deep.back()), transformer, 1.05}},
-       what,
-       {{transformer, counted(4, scale, window)}},
-       false,
-       {as_deep}},
-      {"the Transformer needs less depth", {{transformer, as_deep}}, what, {{transformer, counted(4, scale, window)}}}};
+  for (const auto& [label, depths] : {std::pair("DCT-MLP", sizes.deep), std::pair("Transformer", sizes.shallow)})
+    for (const std::string& depth : depths)
+      for (const auto& [tokens, words] : sizes.amounts) {
+        const Side side = dct_side(scale, label, depth, tokens);
+        plan.rows.push_back({side.label, "", side.cell, "", "perplexity" + words});
+      }
+  const Side transformer = dct_side(scale, "Transformer", sizes.shallow.back(), sizes.amounts[0].first);
+  plan.claims = dct_claims(scale, sizes, {transformer, counted(4, scale, window)});
   plan.listings = {COUNTED_LISTING};
   plan.pictures = {{"train/dct.svg", "figure 9: perplexity against parameters"}};
   plan.tables = {"train/points.csv"};

@@ -248,10 +248,8 @@ namespace {
 // "seed 1", "seeds 1, 2, 3"; nothing of what draws no random numbers of its own.
 std::string seeds_of(const DoneCommand& command) {
   const std::vector<std::string> words = words_of(command.line);
-  for (size_t i = 0; i + 1 < words.size(); ++i) {
-    if (words[i] == "--seed") return "seed " + words[i + 1];
-    if (words[i] == "--seeds") return "seeds " + join(split(words[i + 1], ','), ", ");
-  }
+  if (const auto one = word_behind(words, "--seed")) return "seed " + *one;
+  if (const auto several = word_behind(words, "--seeds")) return "seeds " + join(split(*several, ','), ", ");
   return command.weights.empty() ? "" : "seed 1";
 }
 
@@ -262,7 +260,7 @@ std::string weights_of(const DoneCommand& command) {
 }
 
 std::string took(const DoneCommand& command) {
-  if (!command.done) return command.seconds > 0 ? "interrupted" : NOT_RUN;
+  if (!command.done) return command.seconds > 0 ? "begun, not finished" : NOT_RUN;
   return duration_text(command.seconds) + (command.machine.empty() ? "" : " on " + command.machine);
 }
 

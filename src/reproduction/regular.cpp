@@ -556,46 +556,57 @@ class TextClaims {
   std::string perplexity_;
 };
 
+std::string extrapolation_size(const Scale& scale) {
+  if (scale.full())
+    return "The paper's sizes, one seed in place of three; the rate falls by a cosine, of which the paper says "
+           "nothing.";
+  return std::string(scale.evening() ? "A" : "Quick: a") +
+         " context of 64 in place of 512 and lengths an eighth of the paper's, chunks of 12, 24, 32 and 48 in place of "
+         "32, 64, 128 and 256, which need as many layers at each length, a third of the thickness, width 64, a rate of "
+         "2e-3 in place of 6e-4, " +
+         (scale.evening() ? "40,000 steps of 16 windows in place of 50,000 of 32" : "2,500 steps") + ", characters" +
+         (scale.text.empty() ? " of our own stories." : ".") + (of_three_seeds(scale) ? " Three seeds." : "");
+}
+
+// What the long tests ask: after texts of so many tokens, so many times.
+struct LongTests {
+  std::vector<std::string> lengths;
+  std::string windows;
+};
+
+LongTests long_tests(const Scale& scale) {
+  if (scale.full()) return {{"512", "1024", "2048", "4096", "8192"}, "1000"};
+  return {{"64", "128", "256", "512", "1024"}, scale.evening() ? "8000" : "128"};
+}
+
+std::string extrapolation_settings(const Scale& scale, const LongTests& tests) {
+  const std::string asked =
+      " --evaluate-lengths " + join(tests.lengths, ",") + " --length-windows " + tests.windows + " --sample-length 0";
+  if (scale.full()) return " --layers 12 --norm affine --gelu tanh" + paper_text_words() + asked;
+  return " --width 64 --layers 4 --heads 4 --context 64 --batch 16" +
+         std::string(scale.evening() ? " --steps 40000 --eval-every 10000" : " --steps 2500 --eval-every 500") + asked;
+}
+
 Plan extrapolation(const Scale& scale) {
-  const std::vector<std::string> theirs = {"512", "1024", "2048", "4096", "8192"},
-                                 quick = {"64", "128", "256", "512", "1024"};
+  const std::vector<std::string> theirs = {"512", "1024", "2048", "4096", "8192"};
+  const LongTests tests = long_tests(scale);
   Plan plan;
   plan.comparable = scale.full();
-  plan.size =
-      scale.full()
-          ? "The paper's sizes, one seed in place of three; the rate falls by a cosine, of which the paper says "
-            "nothing."
-          : std::string(scale.evening() ? "A" : "Quick: a") +
-                " context of 64 in place of 512 and lengths an eighth of the paper's, chunks of 12, 24, 32 and 48 in "
-                "place of 32, 64, 128 and 256, which need as many layers at each length, a third of the thickness, "
-                "width 64, a rate of 2e-3 in place of 6e-4, " +
-                (scale.evening() ? "40,000 steps of 16 windows in place of 50,000 of 32" : "2,500 steps") +
-                ", characters" + (scale.text.empty() ? " of our own stories." : ".") +
-                (of_three_seeds(scale) ? " Three seeds." : "");
+  plan.size = extrapolation_size(scale);
   std::string list;
   for (const Extrapolator& model : extrapolators(scale.full())) {
     list += (list.empty() ? "" : ",") + model.variant;
     for (size_t i = 0; i < theirs.size(); ++i) {
-      const std::string& length = scale.full() ? theirs[i] : quick[i];
-      Row row{model.label, model.paper[i], extrapolated(model, length, scale), "",
-              theirs[i] + " tokens" + (scale.full() ? "" : ", here " + length)};
+      Row row{model.label, model.paper[i], extrapolated(model, tests.lengths[i], scale), "",
+              theirs[i] + " tokens" + (scale.full() ? "" : ", here " + tests.lengths[i])};
       if (!scale.full() && i == 0) row.remark = "here " + model.variant;
       plan.rows.push_back(row);
     }
   }
-  const std::string small = " --width 64 --layers 4 --heads 4 --context 64 --batch 16",
-                    lengths = " --evaluate-lengths " + join(scale.full() ? theirs : quick, ",") + " --length-windows ",
-                    asked = scale.full()      ? "1000"
-                            : scale.evening() ? "8000"
-                                              : "128";
-  const std::string settings =
-      scale.full()
-          ? " --layers 12 --norm affine --gelu tanh" + paper_text_words() + lengths + asked + " --sample-length 0"
-          : small + (scale.evening() ? " --steps 40000 --eval-every 10000" : " --steps 2500 --eval-every 500") +
-                lengths + asked + " --sample-length 0";
-  plan.commands = {{"train", "train_text", words_of("--compare " + list + text_options(scale) + settings)}};
+  plan.commands = {{"train", "train_text",
+                    words_of("--compare " + list + text_options(scale) + extrapolation_settings(scale, tests))}};
   if (of_three_seeds(scale)) add_seeds(plan);
-  plan.commands.push_back(counts_command(scale, {(scale.full() ? theirs : quick).back(), asked}));
+  plan.commands.push_back(counts_command(scale, {tests.lengths.back(), tests.windows}));
   plan.claims = TextClaims(scale).all();
   plan.listings = {COUNTED_LISTING};
   if (scale.full())
