@@ -1,4 +1,5 @@
-// The same bits: with any number of threads, in any build, alone or in a batch, resumed or not, token by token or at once.
+// The same bits: with any number of threads, in any build, alone or in a batch, resumed or not, token by token or at once; and what
+// weights begin with, by their moments.
 //
 //   build/test/bits                   against test/golden.txt, which every build of every compiler must reproduce
 //   build/test/bits --write FILE      writes the fingerprints of this build: a change of the contract, and its commit says why
@@ -337,6 +338,120 @@ void pieces_once(Test& test, int count) {
   test.equal(text("wrong ones of %lld pieces", static_cast<long long>(all)), wrong, int64_t{0});
 }
 
+// ---- Initial values ---------------------------------------------------------------------------------------------------
+
+// What a parameter begins with: N(0, size²), evenly between −size and size, or evenly between 0 and 1 what it is made of; or one
+// value.
+struct Beginning {
+  enum Kind { NORMAL, EVEN, MADE, VALUE } kind;
+  double size;
+};
+
+bool ends(const std::string& name, const std::string& with) {
+  return name.size() >= with.size() && name.compare(name.size() - with.size(), with.size(), with) == 0;
+}
+
+double number_of(const Json& config, const char* key, double otherwise) {
+  const Json* number = config.find(key);
+  return number ? number->number() : otherwise;
+}
+
+Beginning beginning_of_mamba(const Json& config, const std::string& name) {
+  const double conv = config.at("conv").number(), rank = config.at("dt_rank").number();
+  if (ends(name, "conv.weight") || ends(name, "conv.bias")) return {Beginning::EVEN, 1 / std::sqrt(conv)};
+  if (ends(name, "dt_proj.weight")) return {Beginning::EVEN, 1 / std::sqrt(rank)};
+  if (ends(name, "dt_proj.bias") || ends(name, "A_log")) return {Beginning::MADE, 0};
+  if (ends(name, "out_proj.weight")) return {Beginning::NORMAL, 0.02 / std::sqrt(config.at("layers").number())};
+  if (ends(name, "token_embedding.weight")) return {Beginning::NORMAL, config.find("tied_head") ? 0.02 : 1};
+  if (ends(name, "norm.weight") || ends(name, "D")) return {Beginning::VALUE, 1};
+  return {Beginning::NORMAL, 0.02};
+}
+
+// As the models' files say it, and not as they do it.
+Beginning beginning_of(const ModelCase& row, const Json& config, const Parameter& p) {
+  const auto named = [&](const char* name) { return ends(p.name, name); };
+  const auto root = [&](const char* key) { return std::sqrt(config.at(key).number()); };
+  if (row.model == "rnn") return {Beginning::EVEN, 1 / root("hidden")};
+  if (row.model == "mamba") return beginning_of_mamba(config, p.name);
+  if ((named(".weight") && p.name.find("norm") != std::string::npos) || p.name.find("kerple.") == 0)
+    return {Beginning::VALUE, 1};
+  if (named("bias")) return {Beginning::VALUE, 0};
+  if (row.model == "regular_gpt" && config.at("form").string() == "chunked")
+    return {Beginning::NORMAL, named("token_embedding.weight") || named("padding") || named("relative")
+                                   ? 0.02
+                                   : 1 / std::sqrt(static_cast<double>(p.shape.back()))};
+  const bool relations = row.model == "causal_rn" || row.model == "linear_causal_rn" || row.model == "birn_image";
+  if (relations && named("out.weight")) return {Beginning::NORMAL, 0.02 / root("layers")};
+  if (named("attention.out.weight") || (named("mlp.down.weight") && row.model != "mlp_lm"))
+    return {Beginning::NORMAL, 0.02 / std::sqrt(2.0) / root(row.model == "regular_gpt" ? "thickness" : "layers")};
+  if (named("relative_bias.weight")) return {Beginning::NORMAL, 1 / root("width")};
+  if (named("position_embedding.weight") || named("cls_token") ||
+      (named("token_embedding.weight") && row.model != "mlp_lm"))
+    return {Beginning::NORMAL, number_of(config, "embedding_deviation", 1)};
+  return {Beginning::NORMAL, 0.02};
+}
+
+// Of the values of a parameter, with all seeds and in all cases, as if their deviation were to be 1.
+struct Moments {
+  double count = 0, sum = 0, squares = 0, fourths = 0, largest = 0;
+  bool even = false;
+
+  void add(double z) {
+    ++count, sum += z, squares += z * z, fourths += z * z * z * z;
+    largest = std::max(largest, std::fabs(z));
+  }
+  // Each mean within five of its standard deviations: the fourth moment is 3, or 9/5 where they are even.
+  bool good() const {
+    const double fourth = even ? 1.8 : 3, spread = even ? std::sqrt(0.72) : std::sqrt(96.0), off = 5 / std::sqrt(count);
+    return std::fabs(sum / count) < off && std::fabs(squares / count - 1) < off * std::sqrt(fourth - 1) &&
+           std::fabs(fourths / count - fourth) < off * spread && (!even || largest < std::sqrt(3.0) * (1 + 1e-6));
+  }
+};
+
+// Mamba's steps are softplus(bias), evenly in their logarithm between 0.001 and 0.1; A_log is ln 1, ln 2 … in every row.
+bool made_of(const Parameter& p, int64_t i, double value, Moments& moments) {
+  if (ends(p.name, "A_log")) return std::fabs(value - std::log(static_cast<double>(i % p.shape[1] + 1))) < 1e-6;
+  moments.even = true;
+  moments.add((std::log(std::log1p(std::exp(value)) / 1e-3) / std::log(100.0) * 2 - 1) * std::sqrt(3.0));
+  return true;
+}
+
+void initial_values(Test& test) {
+  constexpr int SEEDS = 24;
+  std::map<std::string, Moments> all;  // by model and parameter
+  const auto ops = make_cpu(1);
+  uint64_t seed = 0;  // another in every case: a value is of its name, its index and the seed alone
+  for (const ModelCase& row : model_cases()) {
+    const Json config = Json::parse(row.config, row.name);
+    const auto model = make_model(row.model, config, *ops);
+    int64_t other = 0;  // values that are not what they have to be
+    for (int again = 0; again < SEEDS; ++again) {
+      model->parameters.initialize(++seed);
+      const std::vector<real> values = model->parameters.values().download();
+      for (const Parameter& p : model->parameters.list()) {
+        const Beginning begin = beginning_of(row, config, p);
+        Moments& moments = all[row.model + " " + p.name];
+        moments.even = begin.kind == Beginning::EVEN;
+        for (int64_t i = 0; i < p.size(); ++i) {
+          const double value = static_cast<double>(values[static_cast<size_t>(p.begin + i)]);
+          if (begin.kind == Beginning::VALUE)
+            other += value != begin.size;
+          else if (begin.kind == Beginning::MADE)
+            other += !made_of(p, i, value, moments);
+          else
+            moments.add(value / begin.size * (moments.even ? std::sqrt(3.0) : 1));
+        }
+      }
+    }
+    test.equal(row.name + ": other values than the ones, zeros and logarithms", other, int64_t{0});
+  }
+  for (const auto& [name, m] : all)
+    if (m.count > 0)
+      test.check(name, m.good(),
+                 text("of %.0f: mean %.4f, variance %.4f, fourth moment %.3f", m.count, m.sum / m.count,
+                      m.squares / m.count, m.fourths / m.count));
+}
+
 int write_golden(const std::string& path) {
   std::ofstream out(path);
   for (const auto& [name, fingerprint] : all_fingerprints(cpu_of(2))) out << fingerprint << "  " << name << "\n";
@@ -371,6 +486,7 @@ int main(int argc, char** argv) {
   test.run("argmax", lowest_of_the_largest);
   test.run("large products", large_products);
   test.run("resumed", resumed);
+  test.run("initial values", initial_values);
   for (const ModelCase& row : model_cases()) {
     test.run("alone " + row.name, [&](Test& t) { alone(t, row); });
     test.run("stream " + row.name, [&](Test& t) {
