@@ -82,15 +82,21 @@ void check_op(Test& test, Ops& ops, const OpCase& row) {
     const std::vector<real> ours = arrays.tensor("d" + o.name).download();
     const size_t stride = ours.size() / MOST_ELEMENTS + 1;
     const std::vector<double> expected = by_differences(ops, row, SEED, o, stride);
-    double difference = 0, norm = 0;
+    double difference = 0, norm = 0, largest = -1;
+    std::string where;  // they differ most
     for (size_t n = 0; n < expected.size(); ++n) {
       const size_t i = n * stride;
       const double grown = o.role == Role::PARAMETER ? ours[i] - before[o.name][i] : ours[i];
-      difference += (grown - expected[n]) * (grown - expected[n]);
+      const double off = std::fabs(grown - expected[n]);
+      difference += off * off;
       norm += expected[n] * expected[n];
+      if (off <= largest) continue;
+      largest = off;
+      where = text("element %zu: %.9e (%a), by differences %.9e", i, grown, grown, expected[n]);
     }
     const double distance = std::sqrt(difference / norm);
-    test.check("d" + o.name, norm > 0 && distance < TOLERANCE, text("relative error %.2e", distance));
+    test.check("d" + o.name, norm > 0 && distance < TOLERANCE,
+               text("relative error %.2e; %s", distance, where.c_str()));
   }
 }
 

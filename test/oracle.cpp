@@ -44,10 +44,11 @@ class Comparison {
   }
   void report(const std::string& name, bool agrees, const std::string& details) {
     std::printf("%s %s %s: %s\n", agrees ? "ok  " : "FAIL", file.c_str(), name.c_str(), details.c_str());
+    if (!agrees) std::printf("     repeat: %s %s\n", program.c_str(), path.c_str());
     (agrees ? passed : failed) += 1;
   }
 
-  std::string file;
+  std::string program, path, file;  // file: the path's name
   int passed = 0, failed = 0;
 };
 
@@ -123,8 +124,8 @@ real apply_loss(const SafetensorsFile& file, Ops& ops, Tensor& losses, Tensor& d
   return scale;
 }
 
-void compare_file(Comparison& compare, const std::string& path) {
-  compare.file = std::filesystem::path(path).stem().string();
+void compare_file(Comparison& compare) {
+  const std::string& path = compare.path;
   const SafetensorsFile file(path);
   const auto ops = make_cpu(0);
   const auto model = make_model(file.metadata("model"), Json::parse(file.metadata("config"), path), *ops);
@@ -152,17 +153,19 @@ void compare_file(Comparison& compare, const std::string& path) {
                    {gradients.begin() + p.begin, gradients.begin() + p.begin + p.size()}, GRADIENT_TOLERANCE);
 }
 
-int run(std::vector<std::string> files) {
+int run(const std::string& program, std::vector<std::string> files) {
   if (files.empty())
     for (const auto& entry : std::filesystem::directory_iterator("test/oracle"))
       if (entry.path().extension() == ".safetensors") files.push_back(entry.path().string());
   std::sort(files.begin(), files.end());
   Comparison compare;
+  compare.program = program;
   for (const std::string& path : files) {
+    compare.path = path;
+    compare.file = std::filesystem::path(path).stem().string();
     try {
-      compare_file(compare, path);
+      compare_file(compare);
     } catch (const std::exception& error) {
-      compare.file = path;
       compare.report("file", false, error.what());
     }
   }
@@ -173,4 +176,4 @@ int run(std::vector<std::string> files) {
 }  // namespace
 }  // namespace petroglyph
 
-int main(int argc, char** argv) { return petroglyph::run({argv + 1, argv + argc}); }
+int main(int argc, char** argv) { return petroglyph::run(argv[0], {argv + 1, argv + argc}); }

@@ -1093,6 +1093,10 @@ class OtherPrograms {
     for (const char* model : {"transformer", "rnn", "mamba", "regular_gpt"})
       expect(shell, std::string("next symbol: ") + model, std::string("--task D_3 --model ") + model + next, 0,
              "21 to 30");
+    shell.run("--name sets --task D_3 --model rnn" + next);
+    const std::string curve = read_bytes(shell.file("runs/sets/D_3-seed-1/curve.svg"));
+    test_.check("its figure says what the loss is",
+                curve.find("squared error") != std::string::npos && curve.find("nats") == std::string::npos);
     shell.run("--name nw --task Tomita_4" + next);
     shell.run("--name np --task Tomita_4 --steps 3 --protocol next --train-length 10" + SMALL_REGULAR + "--steps 3");
     shell.run("--name np --task Tomita_4 --resume --protocol next --steps 6 --test-strings 8");

@@ -112,6 +112,7 @@ class NextSymbol final : public Task {
   static constexpr int VOCAB = 2, CLASSES = 2;
   int64_t training_strings() const { return static_cast<int64_t>(training_.size()); }
   int64_t evaluation_samples() const override { return static_cast<int64_t>(test_.size()); }
+  std::string loss_name() const override { return "squared error"; }
 
   // Training strings from the stream "train", those of the test from any other: `first` counts from its first one, round and round.
   Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const override;

@@ -33,6 +33,8 @@ class Task {
   virtual double accuracy(const Batch& batch, const std::vector<int32_t>& best) const;
   // The accuracy of answers at random, for figures; 0: none worth a line.
   virtual double chance() const { return 0; }
+  // What is minimized, for figures: of sets, another.
+  virtual std::string loss_name() const { return "cross-entropy (nats)"; }
 };
 
 }  // namespace petroglyph

@@ -476,7 +476,7 @@ void Run::draw(bool running) const {
   const CsvTable log = read_csv(file("log.csv"));
   const std::vector<double>& steps = log.column("step");
   Figure figure(state_.model + ": " + settings_.name);
-  Panel& loss = figure.panel("Loss").x("step").y("cross-entropy (nats)");
+  Panel& loss = figure.panel("Loss").x("step").y(task_->loss_name());
   Panel& accuracy = figure.panel("Accuracy").x("step").y("accuracy").y_range(-0.02, 1.02);
   loss.noisy_line("training", steps, log.column("loss"));
   accuracy.noisy_line("training", steps, log.column("accuracy"));
