@@ -231,7 +231,7 @@ HOST_DEVICE float exp2(float y) {
 }
 
 constexpr float LOG2_E_FLOAT = 0x1.715476p+0f;
-// ln 2 = LN2_HIGH + LN2_LOW + 5.5e-14. LN2_HIGH has 16 significant bits, so that its product with an exponent is exact.
+// ln 2 = LN2_HIGH + LN2_LOW + 5.5e-14. LN2_HIGH has 15 significant bits, so that its product with an exponent is exact.
 constexpr float LN2_HIGH = 0x1.62e4p-1f;
 constexpr float LN2_LOW = 0x1.7f7d1cp-20f;
 

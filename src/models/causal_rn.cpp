@@ -1,6 +1,9 @@
 // The Causal Relation Network: an all-MLP sequence model in which every position looks at every earlier one.
 // Cui, Yan, Muhawenayo and Kerner, "An All-MLP Sequence Modeling Architecture That Excels at Copying" (equation numbers).
 //
+// B samples of T positions, i and j = 1 … T; D channels (the paper's d_e), H hidden ones (d_h), V tokens. norm: zero mean and unit
+// variance over the channels.
+//
 //   x   = token_embedding[token] + position_embedding[position]       (B,T,D)
 //   in each block:
 //     r   = norm(x)                                                   (B,T,D)   plain: no epsilon, no gain, no bias
@@ -23,7 +26,7 @@
 // causal = false (eq. 6), where all positions are summed over.
 //
 // The backward pass of the pairs, with the inner norm over the width = H/heads channels of a head. Let p, q already have their
-// mean over these channels removed (which changes no sum's norm) and
+// mean over these channels removed (which changes no norm(p_i + q_j)) and
 //   d_ij = p_i + q_j,   s_ij = 1/std(d_ij),   h_ij = s_ij d_ij
 //   width/s_ij² = |p_i|² + |q_j|² + 2 p_i·q_j                               ← one product Q Pᵀ gives all the s_ij
 // ψ passes back g_ij = dz_j ∘ ψ'(h_ij) / j. The derivative of a norm (cpu/normalize.cpp) is s (g − mean g − h mean(g∘h)). With h =

@@ -9,6 +9,7 @@
 //     x  += gelu(norm_mix(W_out o + b_out))
 //     x  += W_down gelu(W_up norm_2(x) + b_up) + b_down
 //   logits = W_head final_norm(x)                                           (B,T,V)
+// Ours, where appendix C.2 is silent: norm_1, gelu, the biases and the residual connections, "as in the transformer".
 // c_i is the orthonormal DCT-II (section 4.3) of the last t inputs, s_0 = √(1/t) and s_j = √(2/t), without those before the start.
 // Eq. 1 writes x_{T−t} … x_T, which are t + 1, and counts frequencies from 1; here the transform has length t, and j = 0 is √t
 // times the mean.

@@ -6,8 +6,8 @@
 //   q, k, v = W_qkv r + b_qkv                                                  eq. 1
 //   φ(x) = elu(x) + 1, or x with feature_map "identity"
 //   y_t = Σ_s (φ(q_t)·φ(k_s)) v_s / Σ_s φ(q_t)·φ(k_s), over s ≤ t, or over all s where causal is false     attention form
-// for each head of d channels; the division only where `normalized`, and with no ε: where every q_c + k_c is below −88 the
-// divisor's inverse is infinite, and training stops. Positions: learned, sinusoidal, none.
+// for each head of d channels; the division only where `normalized`, and with no ε: where φ(q_t)·φ(k_s) is below
+// 2⁻¹²⁸ for all s together the divisor's inverse is infinite, and training stops. Positions: learned, sinusoidal, none.
 //
 // Because nothing stands between q·k and v, the sum can be taken before q is known (eqs. 9 to 12), with φ(q), φ(k) written q, k:
 //   Σ_s (q_t·k_s) v_s = (Σ_s v_s ⊗ k_s) q_t = W_t q_t,   W_t = W_{t−1} + v_t ⊗ k_t     recurrent form, eqs. 7 and 8

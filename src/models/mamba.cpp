@@ -7,7 +7,7 @@
 //     v   = W_v r,  z = W_z r                                         (B,T,I)   the two halves of in_proj
 //     u   = silu(conv(v))                                             (B,T,I)   each channel's last K inputs
 //     δ, B, C = W_x u                                                 (B,T,R), (B,T,S), (B,T,S)
-//     Δ   = softplus(W_Δ δ + b_Δ),  A = −exp(A_log)                   (B,T,I), (I,S)   algorithm 2
+//     Δ   = softplus(W_Δ δ + b_Δ),  A = −exp(A_log)                   (B,T,I), (I,S)   algorithm 2; A_log: the authors' code
 //     h_t = exp(Δ_t A) h_{t−1} + Δ_t u_t B_t                          (B,S,I)   eq. 2a, from h = 0
 //     y_t = Σ_s h_{t,s} C_{t,s} + D u_t                               (B,T,I)   eq. 2b
 //     x  += W_out (y ∘ silu(z))                                       (B,T,D)
@@ -19,7 +19,7 @@
 // Why it is "selective": with constant Δ, B and C this is a linear filter, which weighs the past by its age alone. Here
 // they are functions of the token. Where Δ is large the state forgets and takes the token in, where it is small it
 // keeps what it has and lets the token pass; B says where to write, C where to read. Why it cannot copy long strings:
-// all of the past stands in I·S numbers, however long it is.
+// all of the past stands, in each block, in I·(S + K − 1) numbers, however long it is.
 //
 // The backward pass of the scan. Let dh_t be the gradient with respect to h_t from all that follows, a_t = exp(Δ_t A).
 // h_t is used by y_t and by h_{t+1}, so that a second recurrence runs backward through time:

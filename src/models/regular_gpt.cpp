@@ -6,8 +6,8 @@
 // all T symbols. Every layer does the same, hence all share their weights, and a longer string takes more layers of the same kind:
 // that is why a model that has seen 40 symbols can read 500.
 //
-// In layer l, of L = ⌈log_C T⌉ and at least one, position m attends to itself and to the last position of each of the C − 1 pieces
-// before its own:
+// In layer l = 0 … L−1, L = ⌈log_C T⌉ and at least one, position m attends to itself and to the last position of each of the C − 1
+// pieces before its own:
 //   score_mi = q_m·k_n / √d + relative_i,   n = m − i·C^l,   i = 0 … C−1,   d: a head's channels           (eq. 1)
 //   a_mi = exp(score_mi) / Σ_i' exp(score_mi'),   y_m = Σ_i a_mi v_n
 // which after the layer speaks of the C^(l+1) symbols up to m. `relative` (heads,C) is all that tells positions. Work and memory
@@ -279,6 +279,7 @@ ChunkedGpt::ChunkedGpt(ConfigReader& reader, Ops& ops)
     : config_(reader), ops_(ops), embedding_scale_(numerics::sqrt(static_cast<real>(config_.width))) {
   const Config& c = config_;
   // The authors' code: N(0, 0.02²) for embedding, padding and relative; the rest is its library's default, N(0, 1/inputs).
+  // Theirs, of embedding and matrices, are cut off at two deviations, which these are not.
   const auto inputs = [](int n) { return Init::normal(1 / numerics::sqrt(static_cast<real>(n))); };
   const Init small = Init::normal(WEIGHT_DEVIATION);
   const std::string attention = "blocks.0.attention.";

@@ -87,7 +87,8 @@ class RelationStack {
   void backward(State& state, real* dx);
 
   // How strongly position i speaks to position j in a block of the last forward over whole sequences, for ψ = exp:
-  //   |exp(μ(p_i + q_j))| over all channels, divided by its sum over the i that j sees; μ: the norm of "exact", else nothing
+  //   the length of exp(μ(p_i + q_j)) over all channels, divided by its sum over the i that j sees; μ: the norm of "exact", else
+  //   nothing (p and q of "approximate" are normalized already)
   // The papers show such maps (causal_rn_linear_time, 4.4) but give no formula: this one is ours. Of one sample: (T,T), a row for
   // each j.
   std::vector<real> map(const State& state, size_t block, int sample) const;

@@ -34,8 +34,8 @@ namespace petroglyph {
 namespace rnn {
 
 struct Config {
-  int vocab;    // V
-  int classes;  // of the readout
+  int vocab;
+  int classes;  // V, of the readout
   int hidden;   // H
   bool lstm;
   bool last;  // read out after the last token only

@@ -17,8 +17,8 @@
 //
 // Backward, a residual connection passes dx on and its branch adds to it: pre, dx += norm'(branch'(dx)); post, the norm comes
 // first, ds = norm'(dx), and then dx = ds + branch'(ds). Kept are the norms, q, k, v, the attention's output and the MLP's
-// inner layer before f: 10 D numbers a position and block with H = 4D, against 16 that every factor of a product would take.
-// f(up) and the outputs of affine norms are formed once more.
+// inner layer before f: 10 D numbers a position and block with H = 4D. f(up) and the outputs of affine norms, 6 D more, are formed
+// once more.
 #pragma once
 
 #include <algorithm>

@@ -238,10 +238,11 @@ OP(void linear_attention_backward(real* dqkv, real* later, real* dy, const real*
 // first k coefficients of the orthonormal DCT-II of the t inputs up to i, channel by channel, with each head's own t and k.
 //   c out, laid out as DctShape says: head by head (B,T,k,d); x (B,T,width)
 //   state: null; or of a stream (B,state) in and out, which need not be set before the first position
-//   Order: for r = i mod t, with the block of t positions that i is in and the one before (sliding_dct.h): sums of cos θ_u x_u
-//   and of sin θ_u x_u by fma from zero, over the block before from its end down to place r + 1, S, and over i's own up to r,
-//   ascending, P; c = s_j sin φ_r · S_sin by fma onto s_j cos φ_r · S_cos, 0 for the last r and in the first block; to which
-//   P_cos and P_sin are added in turn by fma.
+//   Order: for r = i mod t, with the block of t positions that i is in and the one before (sliding_dct.h), places u = 0 … t−1 in
+//   each, θ_u = πju/t and φ_r = πj(2r+1)/(2t): sums of cos θ_u x_u and of sin θ_u x_u by fma from zero, over the block before from
+//   its end down to place r + 1, S, and over i's own up to r, ascending, P; c = s_j sin φ_r · S_sin by fma onto s_j cos φ_r ·
+//   S_cos, 0 for the last r and in the first block; to which (−1)^j s_j cos φ_r · P_cos and (−1)^j s_j sin φ_r · P_sin are added
+//   in turn by fma.
 OP(void sliding_dct(real* c, real* state, const real* x, const DctShape& shape));
 
 // dx_s = Σ_j s_j Σ_i dc_ij cos(…) over the k frequencies and the positions i that see s

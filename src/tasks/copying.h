@@ -19,7 +19,8 @@ class Copying final : public Task {
   int prompt() const { return length_ + 2; }  // tokens up to SEP
   Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const override;
 
-  // The paper's rule: 0 for a string whose EOS is not exactly at the end, else the part of its letters that is right.
+  // The rule of the authors' code ("average accuracy" in the papers): 0 for a string whose EOS is not exactly at the end, else the
+  // part of its letters that is right.
   double accuracy(const Batch& batch, const std::vector<int32_t>& best) const override;
   // The same for one answer of n+1 tokens to one string.
   double answer_accuracy(const int32_t* string, const int32_t* answer) const;
