@@ -278,7 +278,7 @@ HOST_KERNELS := $(KERNELS:src/gpu/%.cu=$(BUILD)/host/%.o) $(HOST_SHIM)
 $(BUILD)/host/%.o: src/gpu/%.cu $(BUILD)/flags
 	@mkdir -p $(@D)
 	@echo "  CXX  $< for the host"
-	@$(CXX) $(FLAGS) $(CXXFLAGS) -O2 -fno-tree-vectorize -Wno-maybe-uninitialized -Itest -x c++ -include test/cuda_on_host.h -MMD -MP -c -o $@ $<
+	@$(CXX) $(FLAGS) $(CXXFLAGS) -O2 -fno-tree-vectorize $(if $(CLANG),,-Wno-maybe-uninitialized) -Itest -x c++ -include test/cuda_on_host.h -MMD -MP -c -o $@ $<
 # As it is with CUDA: that of the room may be without.
 $(BUILD)/host/train/device.o: src/train/device.cpp $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -306,9 +306,9 @@ $(BUILD)/test/ptx_run: $(BUILD)/test/ptx/ptx_run.o $(PTX_PROGRAM) $(ROOMS_ptx_ru
 	@$(CXX) -o $@ $^ $(LINKFLAGS)
 
 # Its reader is one of the parsers that get damaged files.
-$(BUILD)/test/damage $(BUILD)/test/fuzz: $(filter-out %/launch.o,$(PTX_MACHINE))
+$(BUILD)/test/damage $(BUILD)/test/fuzz: $(filter-out %/launch.o %/symbols.o,$(PTX_MACHINE))
 
-$(BUILD)/test/ptx_opcodes: $(BUILD)/test/ptx/ptx_opcodes.o $(filter-out %/launch.o,$(PTX_MACHINE))
+$(BUILD)/test/ptx_opcodes: $(BUILD)/test/ptx/ptx_opcodes.o $(filter-out %/launch.o %/symbols.o,$(PTX_MACHINE))
 	@echo "  LINK $@"
 	@$(CXX) -o $@ $^ $(LINKFLAGS)
 $(BUILD)/test/ptx_mutations: $(BUILD)/test/ptx/ptx_mutations.o $(PTX_PROGRAM) $(ROOMS_ptx_run:%=$(BUILD)/%.a)
@@ -498,11 +498,12 @@ COMMAND := $(DESTDIR)$(INSTALLED)/bin/petroglyph
 MAN := $(DESTDIR)$(INSTALLED)/share/man/man1
 COMPLETIONS := $(DESTDIR)$(INSTALLED)/share/bash-completion/completions
 install: $(PROGRAMS:%=$(BUILD)/%)
-	@mkdir -p "$(DESTDIR)$(INSTALLED)/bin" "$(DESTDIR)$(LIBEXEC)" "$(MAN)" "$(COMPLETIONS)"
+	@install -d -m 755 "$(DESTDIR)$(INSTALLED)/bin" "$(DESTDIR)$(LIBEXEC)" "$(MAN)" "$(COMPLETIONS)"
 	@install -m 755 $(PROGRAMS:%=$(BUILD)/%) "$(DESTDIR)$(LIBEXEC)"
 	@sed 's|@LIBEXEC@|$(LIBEXEC)|; s|@PROGRAMS@|$(PROGRAMS)|' install/petroglyph.in > "$(COMMAND)"
 	@chmod 755 "$(COMMAND)"
 	@install/man.sh $(PROGRAMS:%=$(BUILD)/%) > "$(MAN)/petroglyph.1"
+	@chmod 644 "$(MAN)/petroglyph.1"
 	@install -m 644 install/completion.bash "$(COMPLETIONS)/petroglyph"
 	@echo "installed $(COMMAND)"
 uninstall:

@@ -277,12 +277,15 @@ void other_input(Test& test, const ModelCase& row) {
 void large_products(Test& test) {
   const auto ops = make_cpu(1);
   const auto refused = [&](const std::string& of, const std::map<std::string, int>& sizes, const std::string& words) {
+    int asked = 0;
     for (const ModelCase& row : model_cases()) {
       if (row.model != of) continue;
+      ++asked;
       Json config = Json::parse(row.config, row.name);
       for (const auto& [key, size] : sizes) config.set(key, size);
       test.throws(row.name, words, [&] { make_model(row.model, config, *ops); });
     }
+    test.check("there are some of " + of, asked > 0);
   };
   refused("regular_gpt", {{"width", 1 << 16}, {"heads", 1 << 16}, {"chunk", 1 << 16}}, "heads 65536 times chunk 65536");
   refused("mamba", {{"width", 1 << 16}, {"expand", 64}, {"conv", 1 << 10}}, "4194304 channels, times conv 1024");
@@ -317,6 +320,7 @@ void pieces_once(Test& test, int count) {
   std::vector<int> done;
   std::vector<std::atomic<int>> busy(static_cast<size_t>(count));
   int64_t wrong = 0, all = 0;
+  std::atomic<int64_t> of_others{0};
   for (uint64_t job = 0; job < 3000; ++job) {
     if (job % 64 == 0) std::this_thread::sleep_for(std::chrono::microseconds(300));
     const auto random = philox(1, 0, 0, job);
@@ -326,6 +330,7 @@ void pieces_once(Test& test, int count) {
     done.assign(static_cast<size_t>(pieces), 0);
     parallel(threads, 3 * pieces - 1, 3, [&](int64_t begin, int64_t end, int thread) {
       if (busy[static_cast<size_t>(thread)]++ != 0) done[0] += 100;
+      of_others += thread != 0;
       const auto until = std::chrono::steady_clock::now() + time / pieces;
       while (std::chrono::steady_clock::now() < until) {
       }
@@ -336,6 +341,7 @@ void pieces_once(Test& test, int count) {
     all += pieces;
   }
   test.equal(text("wrong ones of %lld pieces", static_cast<long long>(all)), wrong, int64_t{0});
+  test.check("some of them by the other threads", count == 1 || of_others > 0);
 }
 
 // ---- Initial values ---------------------------------------------------------------------------------------------------

@@ -29,7 +29,9 @@ consistent() {
     while read -r part; do
       joined "$file" | grep -qF -- "$part" || missing=$part
     done <<< "$words"
-    if [ -n "$missing" ]; then
+    if [ "$weights" != all ] && [ -z "$(hashes <<< "$weights")" ]; then
+      fail "$list: \"$weights\" of $command: expected weights, or all"
+    elif [ -n "$missing" ]; then
       fail "$file does not have the command $missing"
     elif missing=$(for one in $(hashes <<< "$weights"); do grep -qF "$one" "$file" || echo "$one"; done) && [ -n "$missing" ]; then
       fail "$file does not have the weights $missing of $command"

@@ -20,6 +20,9 @@ for script in test/python/*.py; do
     echo "FAIL $script: ended with status $status and no count"
     tail -n 3 "$log.errors"
     counts="0 passed, 1 failed"
+  elif [ "$status" -ne 0 ] && [ "${counts#*, }" = "0 failed" ]; then
+    echo "FAIL $script: ended with status $status"
+    counts="${counts%%,*}, 1 failed"
   fi
   rm -f "$log.errors"
   passed=$((passed + ${counts%% *}))

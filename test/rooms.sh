@@ -26,9 +26,9 @@ programs:     base math ops cpu gpu models tokenizers tasks figures train exchan
 '
 
 find "$folder" -type f \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) | sort | xargs grep -n '^ *# *include *"' |
-  awk -v table="$table" -v folder="$folder" '
+  TABLE=$table awk -v folder="$folder" '
     BEGIN {
-      rows = split(table, row, "\n")
+      rows = split(ENVIRON["TABLE"], row, "\n")
       for (i = 1; i <= rows; ++i) {
         words = split(row[i], word, " ")
         room = word[1]

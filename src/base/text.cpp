@@ -134,7 +134,8 @@ std::optional<double> parse_number(std::string_view digits) {
   in.imbue(std::locale::classic());
   double value = 0;
   in >> value;
-  if (in.fail() || !std::isfinite(value)) return {};
+  // What is too small for a double some libraries call a failure, too; what is too large all do.
+  if (!std::isfinite(value) || (in.fail() && std::fabs(value) >= 1)) return {};
   return value;
 }
 

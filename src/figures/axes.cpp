@@ -7,7 +7,7 @@
 namespace petroglyph {
 
 // `room` is what one label wants, in pixels.
-std::vector<Tick> PanelPainter::ticks_of(const Panel::Axis& axis, const Scale& scale, double room) const {
+std::vector<Tick> PanelPainter::ticks_of(const Panel::Axis& axis, const AxisScale& scale, double room) const {
   const double length = std::fabs(scale.at(scale.span().high) - scale.at(scale.span().low));
   const bool cells = panel_.map_ && &axis != &panel_.color_ && !axis.fixed;
   std::vector<Tick> ticks;
@@ -22,7 +22,7 @@ std::vector<Tick> PanelPainter::ticks_of(const Panel::Axis& axis, const Scale& s
 
 // All names, whole: turned where they are too wide, smaller where they are too many. Only where even that has no room some are
 // left out.
-std::vector<Tick> PanelPainter::name_ticks(const Panel::Axis& axis, const Scale& scale, double length) {
+std::vector<Tick> PanelPainter::name_ticks(const Panel::Axis& axis, const AxisScale& scale, double length) {
   constexpr double SMALLEST = 7;
   const bool horizontal = &axis == &panel_.x_;
   const double cell = length / (scale.span().high - scale.span().low);

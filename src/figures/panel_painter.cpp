@@ -58,12 +58,12 @@ Span PanelPainter::color_span() const {
   return {-largest, largest};
 }
 
-Scale PanelPainter::scale_of(const Panel::Axis& axis, Span data, double margin, double from, double to) const {
+AxisScale PanelPainter::scale_of(const Panel::Axis& axis, Span data, double margin, double from, double to) const {
   const Span span = axis.fixed ? Span{axis.low, axis.high} : padded(data, axis.logarithmic, margin);
   if (axis.logarithmic && span.low <= 0) {
     throw Error("figure: a logarithmic axis cannot begin at " + number_text(span.low, 9));
   }
-  return Scale(span, axis.logarithmic, from, to);
+  return AxisScale(span, axis.logarithmic, from, to);
 }
 
 double PanelPainter::bar_room() const {

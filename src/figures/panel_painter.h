@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "figures/figure.h"
-#include "figures/scale.h"
+#include "figures/axis_scale.h"
 #include "figures/svg.h"
 
 namespace petroglyph {
@@ -41,9 +41,9 @@ class PanelPainter {
 
   void span_axes();
   Span color_span() const;
-  Scale scale_of(const Panel::Axis& axis, Span data, double margin, double from, double to) const;
-  std::vector<Tick> ticks_of(const Panel::Axis& axis, const Scale& scale, double room) const;
-  std::vector<Tick> name_ticks(const Panel::Axis& axis, const Scale& scale, double length);
+  AxisScale scale_of(const Panel::Axis& axis, Span data, double margin, double from, double to) const;
+  std::vector<Tick> ticks_of(const Panel::Axis& axis, const AxisScale& scale, double room) const;
+  std::vector<Tick> name_ticks(const Panel::Axis& axis, const AxisScale& scale, double length);
   std::vector<Point> points_of(const Panel::Line& line) const;
   size_t index_of(const Panel::Line& line) const { return size_t(&line - panel_.lines_.data()); }
   const std::vector<Point>& curve_of(const Panel::Line& line) const { return curves_[index_of(line)]; }
@@ -71,7 +71,7 @@ class PanelPainter {
 
   const Panel& panel_;
   double width_, height_;
-  Scale x_, y_, color_;
+  AxisScale x_, y_, color_;
   std::vector<Tick> x_ticks_, y_ticks_, color_ticks_;
   bool x_turned_ = false;  // names below each other where they have no room beside each other
   double x_name_size_ = SMALL, y_name_size_ = SMALL;

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "tokenizers/byte_spelling.h"
 #include "tokenizers/gpt2_split.h"
-#include "tokenizers/word_table.h"
+#include "tokenizers/word_numbers.h"
 
 namespace petroglyph {
 
@@ -162,7 +162,7 @@ class Trainer {
     w.size = out;
   }
 
-  WordTable table_;
+  WordNumbers table_;
   std::vector<Word> words_;
   std::vector<int32_t> symbols_;
   std::vector<std::string> tokens_, merges_;

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "tokenizers/byte_spelling.h"
 #include "tokenizers/gpt2_split.h"
-#include "tokenizers/word_table.h"
+#include "tokenizers/word_numbers.h"
 
 namespace petroglyph {
 
@@ -120,7 +120,7 @@ class TextEncoder {
 
   PieceMerger merger_;
   std::vector<int32_t>& tokens_;
-  WordTable words_;
+  WordNumbers words_;
   std::vector<Found> found_;
 };
 

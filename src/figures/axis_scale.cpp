@@ -1,5 +1,5 @@
 // Round numbers for an axis, by the decimal system alone, so that every machine draws the same.
-#include "figures/scale.h"
+#include "figures/axis_scale.h"
 
 #include <array>
 

@@ -27,10 +27,10 @@ struct Tick {
 inline bool can_be_drawn(double value) { return std::fabs(value) < 8e307; }
 
 // Values to pixels.
-class Scale {
+class AxisScale {
  public:
-  Scale() = default;
-  Scale(Span span, bool logarithmic, double from, double to)
+  AxisScale() = default;
+  AxisScale(Span span, bool logarithmic, double from, double to)
       : span_(span), logarithmic_(logarithmic), from_(from), to_(to), low_(raw(span.low)), high_(raw(span.high)) {}
 
   bool shows(double value) const { return can_be_drawn(value) && (!logarithmic_ || value > 0); }

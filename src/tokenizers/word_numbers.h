@@ -10,9 +10,9 @@
 namespace petroglyph {
 
 // Open addressing with linear probing. Words are not copied: they must outlive the table.
-class WordTable {
+class WordNumbers {
  public:
-  WordTable() : slots_(1024) {}
+  WordNumbers() : slots_(1024) {}
 
   // The word's number; a new word's is the size() before.
   size_t insert(std::string_view word) {
