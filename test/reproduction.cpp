@@ -951,7 +951,7 @@ void program(Test& test, const std::string& programs) {
   expect("no name", "run ''", 2, "an argument is empty, expected NAME");
   expect("no data for the evening", "run text-perplexity --evening", 2,
          "text-perplexity --evening: expected --data data/wikitext2_train.txt");
-  expect("what an evening wants", "list", 0, "two to three hours on two cores, wants --data data/wikitext2_train.txt");
+  expect("what an evening wants", "list", 0, "six hours on two cores, wants --data data/wikitext2_train.txt");
   expect("none of two", "run mlp-context mlp-neurons --evening", 2,
          "none of these 2 experiments can be run: none has a plan of this size");
   expect("no evening", "run mlp-context --evening", 2, "mlp-context --evening: has none, expected --quick or --full");
