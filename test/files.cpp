@@ -705,6 +705,7 @@ void outputs(Test& test) {
   };
   no_folder("below a file", path + "/x/y", ENOTDIR);
   if (std::filesystem::exists("/proc/self")) no_folder("where nothing can be made", "/proc/x/y", ENOENT);
+  no_folder("a long name", folder.file(std::string(300, 'n')) + "/x", ENAMETOOLONG);
   check_folder(folder.path());
   check_folder(nothing + "/x/");
   check_folder("relative/x");

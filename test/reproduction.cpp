@@ -139,7 +139,7 @@ void experiment_table(Test& test) {
             missed += cell.file + " " + cell.column + " " + (cell.where.empty() ? "" : cell.where[0].second) + "\n";
       };
       for (const Row& row : plan.rows) made(row.ours);
-      for (const Drawing& picture : plan.pictures) of_a_part(picture.file);
+      for (const PlanPicture& picture : plan.pictures) of_a_part(picture.file);
       for (const Listing& listing : plan.listings) of_a_part(listing.file);
       for (const std::string& file : plan.tables) of_a_part(file);
       for (const Plot& plot : plan.plots)

@@ -211,7 +211,9 @@ void make_folder(const std::string& path) {
 
 void check_folder(const std::string& path) {
   std::filesystem::path nearest = path;  // of those above it that are there
-  while (!nearest.empty() && !is_there(nearest.string())) nearest = nearest.parent_path();
+  struct stat status;
+  for (; !nearest.empty() && lstat(nearest.c_str(), &status) != 0; nearest = nearest.parent_path())
+    if (errno != ENOENT && errno != ENOTDIR) break;  // such as a name that is too long
   const std::string temporary = temporary_name((nearest / "folder").string());
   if (mkdir(temporary.c_str(), 0777) != 0) refuse_folder(path, std::error_code(errno, std::generic_category()));
   rmdir(temporary.c_str());

@@ -75,7 +75,7 @@ std::vector<ScalingFigure> figures_of(const Command& command, const Finder& find
 // Whether a page has this picture.
 bool is_shown(const Plan& plan, const std::string& file) {
   return std::any_of(plan.pictures.begin(), plan.pictures.end(),
-                     [&](const Drawing& picture) { return picture.file == file; });
+                     [&](const PlanPicture& picture) { return picture.file == file; });
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ struct Plot {
 };
 
 // A figure that a program drew; of one that is not there nothing is said.
-struct Drawing {
+struct PlanPicture {
   std::string file, caption;  // "train/compare.svg"
 };
 
@@ -149,7 +149,7 @@ struct Plan {
   std::vector<Command> commands;
   std::vector<Row> rows;
   std::vector<Plot> plots;
-  std::vector<Drawing> pictures;
+  std::vector<PlanPicture> pictures;
   std::vector<Listing> listings;
   std::vector<Claim> claims;
   std::vector<ModelSize> model_sizes;

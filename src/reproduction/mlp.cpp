@@ -227,8 +227,8 @@ Plan dct(const Scale& scale) {
 
 // ---- Neurons --------------------------------------------------------------------------------------------------------
 
-std::vector<Drawing> pictures_of_neurons() {
-  std::vector<Drawing> pictures = {
+std::vector<PlanPicture> pictures_of_neurons() {
+  std::vector<PlanPicture> pictures = {
       {"neurons/types.svg", "figure 4, left: types over training"},
       {"neurons/ratios.svg", "figures 5 and 15: ℓ1/ℓ2, from 1 to √15 = 3.87, at the start, half way and at the end"},
       {"neurons/norms.svg",

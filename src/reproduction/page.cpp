@@ -77,7 +77,7 @@ std::set<std::string> logs_of(const Plan& plan) {
 }
 
 // Of several seeds the pictures are the first one's.
-std::string caption_of(const Drawing& picture, const Plan& plan) {
+std::string caption_of(const PlanPicture& picture, const Plan& plan) {
   const std::string other = seed_part(picture.file.substr(0, picture.file.find('/')), OTHER_SEEDS[0]);
   const bool several = std::any_of(plan.commands.begin(), plan.commands.end(),
                                    [&](const Command& command) { return command.part == other; });
@@ -89,7 +89,7 @@ void add_files(PageSection& section, const Plan& plan, const Finder& find) {
     const std::string svg = plot_svg(plot, find);
     if (!svg.empty()) section.figures.push_back({page_name(section.id, plot.file), "", svg});
   }
-  for (const Drawing& picture : plan.pictures)
+  for (const PlanPicture& picture : plan.pictures)
     if (std::filesystem::exists(find(picture.file)))
       section.figures.push_back(
           {page_name(section.id, picture.file), caption_of(picture, plan), read_file(find(picture.file))});
