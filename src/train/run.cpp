@@ -38,6 +38,19 @@ Schedule::Shape shape_of(const std::string& schedule) {
 
 bool has_floor(const std::string& schedule) { return schedule == "cosine" || schedule == "linear"; }
 
+// In what a checkpoint's model is another than the run's, by what both say of themselves; empty: in nothing.
+std::string difference(const RunState& checkpoint, const RunState& run) {
+  if (checkpoint.model != run.model) return "its model is " + checkpoint.model + ", this one " + run.model;
+  std::vector<std::string> its, ours;
+  for (const auto& [key, value] : run.config.members()) {
+    const Json* const before = checkpoint.config.find(key);
+    if (!before || before->text() == value.text()) continue;
+    its.push_back(key + " " + before->text());
+    ours.push_back(value.text());
+  }
+  return its.empty() ? "" : "its model has " + join(its, ", ") + ", this one " + join(ours, ", ");
+}
+
 // What is wrong with the checkpoint that a run would go on from: the run is as it was.
 template <class Read>
 auto saying_unchanged(Read read) {
@@ -256,15 +269,21 @@ void Run::read_parameters() {
 
 void Run::read_initial() {
   const std::string path = checkpoint_path(settings_.init);
-  const bool new_head = load_parameters(path, *model_, extras_.new_head);
-  if (settings_.quiet || !extras_.new_head) return;
   const SafetensorsFile file(path);
-  const Json data = is_checkpoint(file) ? read_run_state(file).data : Json();
-  const Json* const before = data.is(Json::Kind::Object) ? data.find("classes") : nullptr;
-  const Json* const now = extras_.data.is(Json::Kind::Object) ? extras_.data.find("classes") : nullptr;
+  const RunState before = is_checkpoint(file) ? read_run_state(file) : state_;
+  bool new_head = false;
+  try {
+    new_head = load_parameters(path, *model_, extras_.new_head);
+  } catch (const Error& error) {
+    const std::string other = difference(before, state_);
+    throw Error(error.what() + (other.empty() ? "" : "; " + other));
+  }
+  if (settings_.quiet || !extras_.new_head) return;
+  const auto classes_of = [](const Json& data) { return data.is(Json::Kind::Object) ? data.find("classes") : nullptr; };
+  const Json *const theirs = classes_of(before.data), *const ours = classes_of(extras_.data);
   if (new_head)
     std::printf("%s is for other classes: the readout starts anew\n", settings_.init.c_str());
-  else if (before && now && before->text() != now->text())
+  else if (theirs && ours && theirs->text() != ours->text())
     std::printf("%s is for as many other classes: the readout goes on from theirs\n", settings_.init.c_str());
 }
 
