@@ -245,6 +245,9 @@ cudaError_t release(void* memory, bool pinned) {
   if (capture_forbids_waiting()) return result(cudaErrorStreamCaptureUnsupported);
   const auto found = r.allocations.find(reinterpret_cast<uintptr_t>(memory));
   if (found == r.allocations.end() || found->second.pinned != pinned) return result(cudaErrorInvalidValue);
+  for (const auto& [handle, stream] : r.streams)
+    if (!pinned && !stream->pending.empty())
+      throw Fault("memory is given back while a stream has work: that cudaFree waits is not promised");
   drain_all();
   check_guards("what ran before a call of cudaFree");
   if (!pinned) r.used -= found->second.size;

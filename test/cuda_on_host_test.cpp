@@ -458,10 +458,10 @@ void bad_calls(Test& test) {
               [&] { grid_blocks((int64_t{1} << 32) + 1); });
   test.throws("no blocks", "invalid shape", [&] { LAUNCH(write_at, 0, 1, 0, nullptr, data, 0); });
   test.throws("too much shared memory", "invalid argument",
-              [&] { LAUNCH(write_at, 1, 1, 228 << 10, nullptr, data, 0); });
+              [&] { LAUNCH(write_at, 1, 1, cuda_on_host::SHARED_LIMIT_WITH_LEAVE + 1024, nullptr, data, 0); });
   test.throws("too large shared arrays", "shared memory: more makes it 52000 bytes, 49152 are allowed",
               [&] { LAUNCH(much_shared, 1, 1, 0, nullptr, data); });
-  LAUNCH(write_at, 1, 1, 227 << 10, nullptr, data, 2);
+  LAUNCH(write_at, 1, 1, cuda_on_host::SHARED_LIMIT_WITH_LEAVE, nullptr, data, 2);
   test.equal("as much as there is", data.values()[2], 1.0f);
   test.equal("a copy that is too long", cudaMemcpy(data, host, 20, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
   test.equal("a copy the wrong way", cudaMemcpy(data, host, 16, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
@@ -570,6 +570,12 @@ void late_streams(Test& test) {
   float time = -1;
   CUDA_CHECK(cudaEventElapsedTime(&time, ready, done));
   test.check("time goes on", time >= 0);
+  float* memory = nullptr;
+  CUDA_CHECK(cudaMalloc(&memory, sizeof(float)));
+  LAUNCH(add, 1, 1, 0, a, memory, 5.0f);
+  test.throws("memory that is in use yet", "memory is given back while a stream has work", [&] { cudaFree(memory); });
+  CUDA_CHECK(cudaStreamSynchronize(a));
+  CUDA_CHECK(cudaFree(memory));
   CUDA_CHECK(cudaFreeHost(pinned));
   cuda_on_host::set_late_streams(false);
 }

@@ -166,8 +166,11 @@ void* Gpu::allocate(size_t bytes) {
   return memory;
 }
 
-// cudaFree waits for the device, so that no kernel still uses the memory.
-void Gpu::release(void* memory) noexcept { (void)cudaFree(memory); }
+// A kernel may still use the memory, and that cudaFree waits is not promised.
+void Gpu::release(void* memory) noexcept {
+  (void)cudaStreamSynchronize(stream_);
+  (void)cudaFree(memory);
+}
 
 void Gpu::upload(void* to, const void* host, size_t bytes) {
   for (size_t done = 0; done < bytes; done += Stage::BYTES) {
@@ -188,7 +191,10 @@ void Gpu::zero(void* memory, size_t bytes) {
 
 void* Gpu::allocate_host(size_t bytes) { return allocate_pinned(bytes); }
 
-void Gpu::release_host(void* memory) noexcept { (void)cudaFreeHost(memory); }
+void Gpu::release_host(void* memory) noexcept {
+  (void)cudaStreamSynchronize(stream_);
+  (void)cudaFreeHost(memory);
+}
 
 void Gpu::copy(void* to, size_t to_stride, const void* from, size_t from_stride, size_t bytes, size_t count) {
   if (bytes == 0 || count == 0) return;

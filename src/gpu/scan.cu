@@ -157,6 +157,7 @@ struct Rewind {
   float before[STEPS][STATES][WARP];            // h before each of STEPS positions
   float decays[STEPS][STATES][WARP];
 };
+static_assert(sizeof(Rewind) <= size_t(64) << 10, "a block has no more shared memory at compute capability 7.5");
 
 // Fills `starts`, from h before the segment.
 __device__ void find_starts(Rewind& r, float (&h)[STATES], const float (&rates)[STATES], const Scan& scan,
