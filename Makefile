@@ -74,9 +74,11 @@ CUDA_UNMEANT := $(if $(filter float-0,$(REAL)-$(SANITIZE)),BUILD=$(BUILD); CUDA=
 CUDA_POSSIBLE := $(if $(CUDA_MEANT),$(if $(NVCC),yes))
 # The compiler itself, where it is called through a cache.
 CCBIN := $(if $(filter ccache distcc sccache,$(notdir $(firstword $(CXX)))),$(word 2,$(CXX)),$(firstword $(CXX)))
-# Where it is, and where a link to it leads: the toolkit's other tools and libraries are around the latter.
+# Where it is, where a link to it leads, and what it says itself, if it is a script around nvcc: the toolkit's other tools and
+# libraries are around these.
 NVCC_FOUND := $(if $(CUDA_POSSIBLE),$(shell command -v $(lastword $(NVCC)) 2>/dev/null))
-NVCC_FOLDERS := $(dir $(realpath $(NVCC_FOUND)) $(NVCC_FOUND))
+NVCC_TOP := $(if $(NVCC_FOUND),$(shell $(NVCC) --dryrun -x cu /dev/null -o /dev/null 2>&1 | sed -n 's/^\#\$$ TOP=//p'))
+NVCC_FOLDERS := $(dir $(realpath $(NVCC_FOUND)) $(NVCC_FOUND)) $(NVCC_TOP:%=%/bin/)
 # What nvidia-smi says where it says numbers, 9.0 as 90. An error it prints in the same place. Else what nvcc asks for its
 # -arch=native, which fails where there is no GPU.
 GPU_HERE := $(if $(CUDA_POSSIBLE),$(or \

@@ -124,6 +124,13 @@ mv "$folder/bin/compute-sanitizer" "$toolkit/compute-sanitizer"
 check "its compute-sanitizer" "[8 passed, 0 failed]" "[$(NVCC="$folder/bin/nvcc" test/gpu_sanitizer.sh program | grep -v '^ok')]"
 check "one tool of it" "[2 passed, 0 failed]" "[$(NVCC="$folder/bin/nvcc" test/gpu_sanitizer.sh program memcheck | grep -v '^ok')]"
 rm "$folder/bin/nvcc"
+mkdir "$toolkit/lib"
+mv "$toolkit/lib64/libcudart_static.a" "$toolkit/lib"
+plays nvcc << STOP
+if [ "\$1" = --dryrun ]; then echo '#\$ TOP=$toolkit' >&2; exit; fi
+exec "$toolkit/bin/nvcc" "\$@"
+STOP
+check "a script around nvcc" "-L$toolkit/bin/../lib -lcudart_static" "$(made '--eval=show: ; @echo "$(CUDA_LIBRARIES)"' show)"
 
 # One that cannot compile for this C++ compiler, or is too old.
 plays nvcc << 'STOP'
@@ -147,6 +154,15 @@ check "a toolkit that is too old" "built: no $WHY nvcc fatal   : Unsupported gpu
 check "and make test, without the kernels too" "[0]" "[$(made -n test CUDA=0 | grep -c -e -arch=compute_)]"
 nvcc_knows 70
 check "a newer one in its place" "built: yes" "$(made "$SHOW" show)"
+# What it would need of the environment the build does not give it.
+plays nvcc << 'STOP'
+[ "$1" != --version ] || { echo flagged; exit; }
+[ "$1" != --list-gpu-arch ] || { echo compute_90; exit; }
+[ -n "$NVCC_APPEND_FLAGS" ] || { echo 'error: -- unsupported GNU version!' >&2; exit 1; }
+STOP
+environment=NVCC_APPEND_FLAGS=-allow-unsupported-compiler
+check "flags in the environment that it needs" "built: no $WHY error: -- unsupported" "$(made "$SHOW" show)"
+environment=
 rm "$folder/bin/nvidia-smi" "$folder/bin/nvcc"
 check "no toolkit" "CUDA=1: no nvcc here" "$(made "$SHOW" CUDA=1 NVCC= show)"
 echo "$passed passed, $failed failed"

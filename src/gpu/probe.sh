@@ -2,6 +2,8 @@
 # Whether a command line of nvcc can build the kernels: prints yes, or in one line why not. A toolkit before 11.8 cannot, nor one
 # for which the C++ compiler is too new. Asked once: the answer stays in FILE until the command line is another, or a version.
 #   src/gpu/probe.sh FILE NVCC FLAGS… -ccbin COMPILER
+# More flags in the environment are not the build's (see Makefile), where make before 4.4 would pass them on.
+unset NVCC_APPEND_FLAGS NVCC_PREPEND_FLAGS
 file=$1
 shift
 for compiler in "$@"; do :; done

@@ -1,5 +1,6 @@
 // The Bidirectional Relation Network as a classifier of images: every patch looks at every other.
-// Cui, Yan, Muhawenayo and Kerner, "An All-MLP Sequence Modeling Architecture That Excels at Copying", appendix C.
+// Cui, Yan, Muhawenayo and Kerner, "An All-MLP Sequence Modeling Architecture That Excels at Copying", appendix C; its
+// experiments with images: "Linear-Time Sequence Modeling with MLPs", sections 4.3 and 4.4.
 //
 //   x_n = W_patch patch_n + position_n   for the N patches of P numbers each          (B,N+1,D)
 //   x_N = cls + position_N               one more position, from which the answer is read

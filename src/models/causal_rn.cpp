@@ -25,8 +25,9 @@
 // Modeling with MLPs") H ≠ D, state expansion. Three more: ψ = gelu; heads, of which each has an inner norm of its own; and
 // causal = false (eq. 6), where all positions are summed over.
 //
-// The backward pass of the pairs, with the inner norm over the width = H/heads channels of a head. Let p, q already have their
-// mean over these channels removed (which changes no norm(p_i + q_j)) and
+// The backward pass of the pairs (a d before a name means its gradient: dd_ij is that of d_ij), with the inner norm over the
+// width = H/heads channels of a head. Let p, q already have their mean over these channels removed (which changes no
+// norm(p_i + q_j)) and
 //   d_ij = p_i + q_j,   s_ij = 1/std(d_ij),   h_ij = s_ij d_ij
 //   width/s_ij² = |p_i|² + |q_j|² + 2 p_i·q_j                               ← one product Q Pᵀ gives all the s_ij
 // ψ passes back g_ij = dz_j ∘ ψ'(h_ij) / j. The derivative of a norm (cpu/normalize.cpp) is s (g − mean g − h mean(g∘h)). With h =

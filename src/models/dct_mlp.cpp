@@ -1,4 +1,5 @@
-// The DCT-MLP: a Transformer's blocks in which what looks at the past is linear and fixed but for a few frequencies of it.
+// The DCT-MLP: a Transformer's blocks in which a fixed linear transform looks at the past, in place of attention: its lowest few
+// frequencies, each with learned weights.
 // "MLPs for NLP: Towards Discovering Inductive Bias from Scratch", section 5 and appendix C.2.
 //
 //   x   = token_embedding[token]                                            (B,T,D)   no positions
@@ -9,7 +10,8 @@
 //     x  += gelu(norm_mix(W_out o + b_out))
 //     x  += W_down gelu(W_up norm_2(x) + b_up) + b_down
 //   logits = W_head final_norm(x)                                           (B,T,V)
-// Ours, where appendix C.2 is silent: norm_1, gelu, the biases and the residual connections, "as in the transformer".
+// Ours, where appendix C.2 is silent: norm_1, gelu (its tanh form, as GPT-2's), the biases and the residual connections, "as in the
+// transformer".
 // c_i is the orthonormal DCT-II (section 4.3) of the last t inputs, s_0 = √(1/t) and s_j = √(2/t), without those before the start.
 // Eq. 1 writes x_{T−t} … x_T, which are t + 1, and counts frequencies from 1; here the transform has length t, and j = 0 is √t
 // times the mean.
@@ -18,8 +20,8 @@
 // low frequencies of some window: with t = k the transform is but a change of basis of the last k inputs; with t as long as the
 // text k low frequencies are enough for a smooth function. And the number of weights does not depend on t.
 //
-// The transform costs what k frequencies cost, not what t positions do (sliding_dct.h), 8k multiply-adds a channel, and the
-// weights of the frequencies k·d: c is cheap beside the products, and is not kept. The stream keeps, of each head, the inputs of
+// The transform costs what k frequencies cost, not what t positions do (sliding_dct.h), 8k multiply-adds a channel and position; the
+// products W_jᵀ c_ij cost k·d: beside them c is cheap, and is not kept. The stream keeps, of each head, the inputs of
 // the block of t positions that it is in, the k coefficients that the block before gives each place, and two running sums a
 // frequency: (t(k+1) + 2k)·d numbers.
 //

@@ -3,11 +3,11 @@
 // Positional Encodings Nonessential for Deep Autoregressive Transformers?", section 4 and appendix A (equation numbers).
 // The block around it: models/transformer_body.h.
 //
-//   q, k, v = W_qkv r + b_qkv                                                  eq. 1
+//   q, k, v = W_qkv r + b_qkv, of the block's normalized x, r = norm_1(x)      eq. 1
 //   φ(x) = elu(x) + 1, or x with feature_map "identity"
 //   y_t = Σ_s (φ(q_t)·φ(k_s)) v_s / Σ_s φ(q_t)·φ(k_s), over s ≤ t, or over all s where causal is false     attention form
-// for each head of d channels; the division only where `normalized`, and with no ε: where φ(q_t)·φ(k_s) is below
-// 2⁻¹²⁸ for all s together the divisor's inverse is infinite, and training stops. Positions: learned, sinusoidal, none.
+// for each head of d channels; the division only where `normalized`, and with no ε: where the sum of φ(q_t)·φ(k_s) over s is
+// below 2⁻¹²⁸ the divisor's inverse is infinite, and training stops. Positions: learned, sinusoidal, none.
 //
 // Because nothing stands between q·k and v, the sum can be taken before q is known (eqs. 9 to 12), with φ(q), φ(k) written q, k:
 //   Σ_s (q_t·k_s) v_s = (Σ_s v_s ⊗ k_s) q_t = W_t q_t,   W_t = W_{t−1} + v_t ⊗ k_t     recurrent form, eqs. 7 and 8
@@ -20,9 +20,8 @@
 // All of these are products of matrices, linear in T, and all chunks can be computed at the same time but for adding up S.
 // A stream keeps S, z, and k and v of its unfinished chunk, a fixed size, and makes the same sums in the same order.
 //
-// The backward pass. Let g_t = dy_t / sum_t with the divisor sum_t. The derivative of u/sum, where u = sum y, with respect to u and
-// sum is
-//   g_t   and   c_t = −g_t·y_t
+// The backward pass. Let sum_t be the divisor and u_t = sum_t y_t what it divides. The gradients of u_t and of sum_t are
+//   g_t = dy_t / sum_t   and   c_t = −dy_t·u_t / sum_t² = −g_t·y_t
 // (not normalized: g = dy, c = 0). u and sum are both linear in the weights a_ts = q_t·k_s, with v_s and 1: so
 //   da_ts = g_t·v_s + c_t     dv_s = Σ_{t≥s} a_ts g_t     dq_t = Σ_{s≤t} da_ts k_s     dk_s = Σ_{t≥s} da_ts q_t
 // the attention form again, with the roles exchanged, and each has its recurrent form. Of the chunks before, dq_t needs
@@ -63,7 +62,7 @@ class LinearAttention {
   }
 
   void add_block(const std::string&) {}
-  size_t layers(int) const { return static_cast<size_t>(config_.layers); }
+  size_t layers(int) const { return static_cast<size_t>(config_.blocks); }
   void prepare(const Piece&) {}
   void begin_backward(const Piece&) {}
   void end_backward(const Piece&) {}

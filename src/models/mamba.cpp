@@ -18,7 +18,7 @@
 //
 // Why it is "selective": with constant Δ, B and C this is a linear filter, which weighs the past by its age alone. Here
 // they are functions of the token. Where Δ is large the state forgets and takes the token in, where it is small it
-// keeps what it has and lets the token pass; B says where to write, C where to read. Why it cannot copy long strings:
+// keeps what it has and ignores the token; B says where to write, C where to read. Why it cannot copy long strings:
 // all of the past stands, in each block, in I·(S + K − 1) numbers, however long it is.
 //
 // The backward pass of the scan. Let dh_t be the gradient with respect to h_t from all that follows, a_t = exp(Δ_t A).
@@ -177,7 +177,7 @@ class Mamba final : public Model {
 
 // Projections begin as the linear-time paper's appendix B says (the workshop paper's D): N(0, 0.02²), divided by √(residual
 // connections) where they lead back into the residual stream. The rest is the usual beginning of Mamba: A = −1, −2, …, −S, the
-// skip D = 1, W_Δ uniform within ±1/√R, as in the authors' code (a third of the variance comes through), b_Δ as above; the
+// skip D = 1, W_Δ uniform within ±1/√R, as in the authors' code (its output has a third of its input's variance), b_Δ as above; the
 // convolution is uniform within ±1/√K, the field's default for K inputs.
 void Mamba::add_block(const std::string& name) {
   const Config& c = config_;

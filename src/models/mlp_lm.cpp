@@ -7,8 +7,8 @@
 //     x   += relu(norm(W_down u + b)),  u = relu(norm(W_up x + b))          u (B,w)
 //   logits = W_head x                                             (B,V)
 //
-// Two blocks are the paper's three hidden layers: 38 million parameters with w = 16,384, d = 512 and T = 15, without embedding and
-// readout.
+// The first layer and two blocks are what the paper calls three hidden layers: 38 million parameters with w = 16,384, d = 512 and
+// T = 15, without embedding and readout.
 //
 // Nothing tells the network that e is made of tokens in a row: what it makes of time, it has learned. Row n of W_first is the
 // first layer's neuron n, a (T,d) picture of what it looks for and when (./inspect neurons). And W_first grows with T, which

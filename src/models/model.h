@@ -103,7 +103,7 @@ class Stream {
   Stream(std::string name, int capacity) : name_(std::move(name)), capacity_(capacity) {}
   virtual ~Stream() = default;
   // Appends the (B,n) tokens, n ≥ 1, and returns their logits (B,n,V), on the device, good until the next call.
-  // Throws Error beyond the capacity, which leaves the stream as it is; after another one it is of no more use.
+  // Throws Error beyond the capacity, and is then as it was; after any other Error the stream is of no more use.
   const real* append(const int32_t* tokens, int n) { return take(tokens, n, true); }
   // Appends them too; their logits, which of a large vocabulary are much memory and work, nobody wants.
   void read(const int32_t* tokens, int n) { take(tokens, n, false); }

@@ -1,4 +1,4 @@
-// One line for each model's file: what the registry (registry.cpp) builds it with.
+// One line for each model: what the registry (registry.cpp) builds it with.
 #pragma once
 
 #include <memory>

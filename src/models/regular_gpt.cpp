@@ -124,7 +124,7 @@ TransformerConfig DilatedAttention::config(ConfigReader& reader) {
   c.hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 20));
   c.heads = static_cast<int>(reader.integer("heads", 1, 1 << 16));
   if (c.width % c.heads != 0) reader.fail(text("heads %d does not divide width %d", c.heads, c.width));
-  c.layers = static_cast<int>(reader.integer("thickness", 1, 1 << 10));
+  c.blocks = static_cast<int>(reader.integer("thickness", 1, 1 << 10));
   c.last = reader.choice("readout", {"last", "all"}) == "last";
   reader.choice("norm", {"affine"});
   c.head_bias = reader.boolean("head_bias", true);

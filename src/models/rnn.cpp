@@ -49,7 +49,7 @@ struct Config {
     last = reader.choice("readout", {"last", "all"}) == "last";
     reader.finish();
   }
-  int rows() const { return lstm ? 4 * hidden : hidden; }  // R
+  int gates_width() const { return lstm ? 4 * hidden : hidden; }  // R
 };
 
 // Activations of a batch, or of a stream's newest tokens.
@@ -67,7 +67,7 @@ class Rnn final : public Model {
  public:
   Rnn(const Json& json, Ops& ops) : config_(json), ops_(ops) {
     const Config& c = config_;
-    const int R = c.rows();
+    const int R = c.gates_width();
     // The field's default: all weights and biases evenly within ±1/√H.
     const Init init = Init::uniform(1 / numerics::sqrt(static_cast<real>(c.hidden)));
     input_ = &parameters.add("cell.input.weight", {R, c.vocab}, init);
@@ -119,7 +119,7 @@ class Rnn final : public Model {
 
 void Rnn::run_cells(State& s, const int32_t* tokens, int n) {
   const Config& c = config_;
-  const int B = s.batch, H = c.hidden, R = c.rows();
+  const int B = s.batch, H = c.hidden, R = c.gates_width();
   const int64_t N = static_cast<int64_t>(B) * n;
   const auto weights = parameters.hold();  // every position is multiplied with the same ones
   s.tokens.resize(ops_, {n, B});
@@ -190,7 +190,7 @@ void Rnn::swap_order(real* by_sample, real* by_position, bool to_positions, int 
 void Rnn::backward(const Input& input, const real* dlogits) {
   const Config& c = config_;
   const State& s = state_;
-  const int B = input.batch, T = input.length, H = c.hidden, R = c.rows();
+  const int B = input.batch, T = input.length, H = c.hidden, R = c.gates_width();
   const int64_t N = input.rows(), read_rows = logit_rows(input);
   const real* read = c.last ? step(s.h, T, s, H) : s.read.data();
   dh_.resize(ops_, {T, B, H});

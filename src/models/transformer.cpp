@@ -2,7 +2,7 @@
 // Vaswani et al. 2017; its form without positions and why that works: Irie, "Why Are Positional Encodings Nonessential for
 // Deep Autoregressive Transformers?" (equation numbers). The block around it: models/transformer_body.h.
 //
-//   q, k, v = W_qkv r + b_qkv                                                  eq. 1
+//   q, k, v = W_qkv r + b_qkv, of the block's normalized x, r = norm_1(x)      eq. 1
 //   score_ts = q_t·k_s / √d for each head of d channels, and what the position scheme says
 //   a_ts = exp(score_ts) / Σ_s' exp(score_ts') over s' ≤ t, or over all s' where causal is false
 //   y_t = Σ_s a_ts v_s                                                         eq. 4
@@ -11,15 +11,16 @@
 //   none         with two causal layers or more the mask alone tells orders apart
 //   learned, sinusoidal        a vector added to the embedding
 //   alibi        score − slope_h (t−s), slope_h = 2^(−8(h+1)/heads), or as published   Press et al. 2022
-//   t5           score + table[bucket(t−s)][h]                                 Raffel et al. 2020, who leave out 1/√d
+//   t5           score + table[bucket(t−s)][h]                                 Raffel et al. 2020, who leave out 1/√d; here it stays
 //   kerple       score − r1_h log(1 + r2_h (t−s))                              Chi et al. 2022
 //   xl           score = ((q_t + u)·k_s + (q_t + v)·W_R R_{t−s}) / √d          Dai et al. 2019
 //                u, v: two vectors of each head, v not the values; R_n: the sinusoids of distance n
-// alibi, t5 and kerple are one number for each head and distance, so that attention reads a table (T,heads), and for t5 and
-// kerple gives its gradient, which they pass on to their parameters; one table serves all blocks.
+// alibi, t5 and kerple are one number bias_n for each head and distance n = t−s, so that attention reads a table (T,heads), and
+// for t5 and kerple gives its gradient, which they pass on to their parameters; one table serves all blocks.
 //
 // The backward pass. Of (T,T) nothing is kept: from the largest score of a row and Σ exp, both kept, a_ts is formed again as
-// exactly the number it was. With da_ts = dy_t·v_s the derivative of softmax, ∂a_s/∂score_s' = a_s (δ_ss' − a_s'), is
+// exactly the number it was. With da_ts = dy_t·v_s the derivative of softmax, ∂a_s/∂score_s' = a_s (δ_ss' − a_s'), makes of it
+// the gradient of score_ts,
 //   ds_ts = a_ts (da_ts − Σ_s' a_ts' da_ts')      and Σ_s' a_ts' (dy_t·v_s') = dy_t·y_t      ← a number a row, from what is kept
 //   dv_s = Σ_t a_ts dy_t     dq_t = Σ_s ds_ts k_s / √d     dk_s = Σ_t ds_ts q_t / √d     dbias_n = Σ_{t−s=n} ds_ts
 // Of what the table was made of: t5, dtable[b][h] = Σ dbias_n over the n of bucket b;
@@ -72,7 +73,7 @@ class SoftmaxAttention {
                          &parameters_.add(prefix + "u", heads, init), &parameters_.add(prefix + "v", heads, init)});
   }
 
-  size_t layers(int) const { return static_cast<size_t>(config_.layers); }
+  size_t layers(int) const { return static_cast<size_t>(config_.blocks); }
 
   void prepare(const Piece& p);
   void forward(real* y, real* qkv, Kept& kept, Cache* cache, size_t block, const Piece& p);

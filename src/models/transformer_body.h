@@ -7,8 +7,8 @@
 //     x += W_down f(W_up norm_2(x) + b_up) + b_down
 //   logits = W_head final_norm(x) + b_head                                  (B,T,V), or (B,V) of the last position alone
 //
-// With embedding_norm x is normalized before the first block. With tied_head W_head is the token embedding: one parameter, to whose
-// gradient the head's part is added first and the embedding's last.
+// f is gelu, its tanh form or relu. With embedding_norm x is normalized before the first block. With tied_head W_head is the token
+// embedding: one parameter, to whose gradient the head's part is added first and the embedding's last.
 // Or, with norm_position "post": x = norm_1(x + attention(x)), x = norm_2(x + mlp(x)), and no final norm. Of images,
 //   x   = [W_patch patch_1, …, W_patch patch_N, cls_token] + position       (B,N+1,D)
 //
@@ -16,9 +16,9 @@
 // last one first.
 //
 // Backward, a residual connection passes dx on and its branch adds to it: pre, dx += norm'(branch'(dx)); post, the norm comes
-// first, ds = norm'(dx), and then dx = ds + branch'(ds). Kept are the norms, q, k, v, the attention's output and the MLP's
-// inner layer before f: 10 D numbers a position and block with H = 4D. f(up) and the outputs of affine norms, 6 D more, are formed
-// once more.
+// first, ds = norm'(dx), and then dx = ds + branch'(ds), where s is the sum that the norm reads. Kept are the norms, q, k, v, the
+// attention's output and the MLP's inner layer before f: 10 D numbers a position and block with H = 4D. f(up) and the outputs of
+// affine norms, 6 D more, are formed once more.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,7 @@ struct TransformerConfig {
   int patches = 0, patch_size = 0;
   int classes = 0;  // V, of the readout
   int width = 0, hidden = 0, heads = 0;
-  int layers = 0;  // blocks with weights of their own
+  int blocks = 0;  // with weights of their own; RegularGPT's K
   bool causal = true;
   std::string position = "none";
   bool affine = true, post_norm = false, embedding_norm = false;
@@ -61,7 +61,7 @@ struct TransformerConfig {
     images = reader.has("patches");
     width = static_cast<int>(reader.integer("width", 1, 1 << 16));
     hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 20));
-    layers = static_cast<int>(reader.integer("layers", 1, 1 << 10));
+    blocks = static_cast<int>(reader.integer("layers", 1, 1 << 10));
     heads = static_cast<int>(reader.integer("heads", 1, 1 << 16));
     if (width % heads != 0) reader.fail(petroglyph::text("heads %d does not divide width %d", heads, width));
     causal = reader.boolean("causal");
@@ -280,11 +280,11 @@ void TransformerModel<Attention>::declare() {
     position_embedding_ =
         &parameters.add("position_embedding.weight", {c.context, c.width}, Init::normal(c.embedding_deviation));
   if (c.embedding_norm) embedding_norm_ = norm("embedding_norm");
-  const Init out = Init::normal(output_deviation(2 * c.layers));
+  const Init out = Init::normal(output_deviation(2 * c.blocks));
   const auto bias = [&](bool wanted, const std::string& name, int size) {
     return wanted ? &parameters.add(name, {size}, Init::zeros()) : nullptr;
   };
-  for (int l = 0; l < c.layers; ++l) {
+  for (int l = 0; l < c.blocks; ++l) {
     const std::string prefix = "blocks." + std::to_string(l) + ".", attention = prefix + "attention.";
     Block b;
     b.norm_1 = norm(prefix + "norm_1");

@@ -150,7 +150,7 @@ OP(void layer_norm_backward(real* dx, real* dweight, real* dbias, const real* dy
 
 // ---- Softmax attention ---------------------------------------------------- (Vaswani et al. 2017; Dao et al. 2022)
 
-// y_t = Σ_s a_ts v_s,  a_ts = exp(score_ts) / Σ_s exp(score_ts),  over the keys s that t sees, with
+// y_t = Σ_s a_ts v_s,  a_ts = exp(score_ts) / Σ_s' exp(score_ts'),  over the keys s' that t sees, with
 // score_ts = (q_t·k_s + q_position_t·positions[t−s]) / √head_width + bias[t−s], for each head by itself
 //   y (B,Q,width) out; top, inv_sum (B,heads,Q) out: all that the backward pass needs to form a_ts again
 //   As computed: score_ts · log₂e = fma(dot, log₂e/√head_width, log₂e·bias); top_t is their maximum; e_ts =

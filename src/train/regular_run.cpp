@@ -94,7 +94,7 @@ void RegularSettings::declare(Options& options) {
   options.add("hidden", &hidden, 0, 1 << 20, "channels of the MLPs; 0: 4 widths");
   options.add("heads", &heads, 1, 1 << 10, "attention heads");
   options.add("chunk", &chunk, 2, 1 << 10, "regular_gpt: C, the vectors that become one");
-  options.add("thickness", &thickness, 1, 1 << 10, "regular_gpt dilated: K, the layers between two dilations");
+  options.add("thickness", &thickness, 1, 1 << 10, "regular_gpt dilated: K, the blocks between two dilations");
   options.add("layers", &layers, 1, 1 << 10, "transformer, mamba: blocks");
   options.add("cell", &cell, {"elman", "lstm"}, "rnn: its cell");
   for (const char* const option : {"hidden", "heads"})
