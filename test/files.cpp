@@ -748,6 +748,16 @@ void folder_locks(Test& test) {
   });
   const FolderLock after(folder.file("family"));
   test.equal("a dead process's children are waited for", read_bytes(marker), "saved");
+  test.equal("a folder that is still there", message_of([&] { after.check(); }), "");
+  std::filesystem::rename(folder.file("family"), folder.file("moved"));
+  const std::string other = folder.file("family") + ": was moved, removed or replaced while this process was at work";
+  test.throws("that was moved", other, [&] { after.check(); });
+  make_folder(folder.file("family"));
+  const FolderLock next(folder.file("family"));
+  test.throws("whose name is another's now", other, [&] { after.check(); });
+  test.equal("who holds it", message_of([&] { next.check(); }), "");
+  std::filesystem::remove_all(folder.file("family"));
+  test.throws("that was removed", other, [&] { next.check(); });
 }
 
 void atomic_file(Test& test) {

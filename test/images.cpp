@@ -473,6 +473,8 @@ class Program {
     expect_inspect("no such layer", "runs/a --layers 3", 2, "--layers 3: the model has 2");
     expect_inspect("no such image", "runs/a --test ten.bin --first 3", 2, "--first 3: ten.bin has 3 images");
     expect_inspect("no checkpoint", "ten.bin", 1, "ten.bin");
+    expect(shell, "an activation that it has not", "--name b --model deep_sets --activation exp" + SETS, 2,
+           "--activation exp: deep_sets has relu and gelu");
     shell.run("--name b --model deep_sets" + SETS);
     expect_inspect("no maps", "runs/b", 1, "runs/b/model.safetensors: deep_sets has no maps");
   }

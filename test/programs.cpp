@@ -177,6 +177,8 @@ class ProgramTest {
     expect(shell, "an empty variant", "--compare rnn,,rnn", 2, "\"\": expected a model or OPTION=VALUE");
     expect(shell, "the same twice", "--compare rnn,rnn", 2, "\"rnn\" is there twice");
     expect(shell, "a bad last variant", "--compare rnn,transformer:heads=5" + SMALL, 2, "--heads 5 does not divide");
+    expect(shell, "in other words", "--compare lr=1e-3,lr=0.001 --steps 1", 2,
+           "--compare lr=1e-3,lr=0.001: lr=1e-3 and lr=0.001 are the same");
     expect(shell, "help instead", "--compare rnn,help=x" + SMALL, 2,
            "--compare rnn,help=x: \"help=x\": --help is nothing that models differ by");
     expect(shell, "no such model", "--compare gru" + SMALL, 2, "--model gru: expected one of");
@@ -892,6 +894,14 @@ class OtherPrograms {
     refused("windows of no length", "--length-windows 3",
             "--length-windows 3: does nothing without --evaluate-lengths");
     refused("what bytes cannot lack", "--tokenizer bytes --replace", "--replace: does nothing with --tokenizer bytes");
+    refused("a seed of no draw", "--evaluate runs/t --data other.txt --seed 5",
+            "--seed 5: does nothing with --evaluate runs/t");
+    refused("places of an MLP", "--data other.txt --model mlp_lm --context 8 --positions 20",
+            "--positions 20: mlp_lm reads windows of --context 8 and of no other length");
+    refused("places of an RNN", "--data other.txt --model rnn --context 8 --positions 20",
+            "--positions 20: does nothing with --model rnn");
+    refused("blocks that are said twice", "--model regular_gpt --layers 4 --thickness 1",
+            "--layers 4: does nothing with --thickness 1");
     refused("a prompt of no sample", "--prompt a --sample-length 0", "--prompt: does nothing with --sample-length 0");
     refused("too small a vocabulary", "--data other.txt --context 8 --val-part 0.3 --vocab 10",
             "--vocab 10: the text has tokens from 0 to 127; expected 128 or more, or 0");
@@ -906,6 +916,12 @@ class OtherPrograms {
         "while ! test -e runs/shorter/model.safetensors && kill -0 $!; do sleep 0.1; done; : > shorter.txt; wait $!");
     test_.check("a text that becomes shorter",
                 shorter.status == 1 && shorter.says("a file that is being read has become shorter"), shorter.output);
+    const Outcome piped = shell.script(
+        "printf 'steps = 1\nname = piped\n' | " + train +
+        "--config /dev/stdin --data other.txt --val-part 0.3 --context 8 --width 8 --layers 1 --heads 1 --batch 2 "
+        "--eval-samples 2 --sample-length 0 --threads 1 --quiet");
+    test_.check("options from a pipe, which is read once",
+                piped.status == 0 && std::filesystem::exists(shell.file("runs/piped")), piped.output);
     write_bytes(shell.file("accents.txt"), std::string(300, 'a') + "caf\u00E9");
     const std::string accents = "--evaluate runs/t --data accents.txt";
     test_.check("another character", shell.script(train + accents).says("is no 7-bit ASCII character"));
@@ -1021,6 +1037,8 @@ class OtherPrograms {
                 both);
     const std::string any = shell.run("runs/t --length 400 --quiet --seed 5 --temperature 100").output;
     test_.check("each token is a draw of its own", std::set<char>(any.begin(), any.end()).size() > 100, any);
+    expect(shell, "a draw where nothing is drawn", run + "--temperature 0 --top-k 3", 2,
+           "--top-k 3: does nothing with --temperature 0");
     test_.equal("the likeliest", shell.run(run + "--temperature 0").output,
                 shell.run(run + "--top-k 1 --seed 9").output);
     test_.equal("of next to nothing", shell.run(run + "--top-p 0").output, shell.run(run + "--top-k 1").output);

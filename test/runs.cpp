@@ -254,6 +254,11 @@ class RunsTest {
     expect(shell, "other data elsewhere", "--name a --resume --steps 7 --data there/other.txt", 1,
            "runs/a: its samples are not those");
     expect(shell, "no data", "--name a --resume --steps 7 --data=", 2, "--data");
+    shell.script("cp there/x.txt near.txt");
+    expect(shell, "data that moved once more, and nothing to learn", "--name a --resume --data near.txt", 0, "weights");
+    shell.script("rm there/x.txt");
+    expect(shell, "are remembered, too", "--name a --resume", 0, "weights");
+    shell.script("cp near.txt there/x.txt");
     shell.run("--name both --compare rnn,transformer --val there/x.txt" + small + "--data there/x.txt");
     shell.script("mkdir far; mv there/x.txt far");
     expect(shell, "a comparison whose data moved", "--name both --resume --data far/x.txt --val far/x.txt --steps 3", 0,

@@ -140,12 +140,14 @@ void ScalingPlan::add(const std::string& model, const Json& config, const std::s
   run.steps = std::llround(tokens / a_step);
   if (run.steps < 1)
     throw UsageError(
-        text("%s: %.3g tokens are %.3g steps, expected at least one", run.name.c_str(), tokens, tokens / a_step));
+        text("%s: %.3g tokens are %.3g steps, expected at least one: more --budgets or --tokens, or a smaller --batch",
+             run.name.c_str(), tokens, tokens / a_step));
   run.tokens = static_cast<double>(run.steps) * a_step;
   run.budget = budget;
   run.setting = value;
   for (const StudyRun& other : runs_)
-    if (other.name == run.name) throw UsageError(run.name + ": this run is asked for twice");
+    if (other.name == run.name)
+      throw UsageError(run.name + ": this run is asked for twice by --models and what is varied");
   runs_.push_back(run);
 }
 

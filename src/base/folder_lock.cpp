@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -76,7 +77,7 @@ void wait_for_lock(int descriptor, const std::string& folder) {
 
 }  // namespace
 
-FolderLock::FolderLock(const std::string& folder) {
+FolderLock::FolderLock(const std::string& folder) : folder_(folder) {
   const std::string path = folder + "/.lock";
   // Without O_CLOEXEC: a child that outlives us goes on writing into the folder, and holds the lock until it has ended.
   descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_NONBLOCK, 0666);
@@ -93,12 +94,32 @@ FolderLock::FolderLock(const std::string& folder) {
     close(descriptor_);
     throw Error(path + ": cannot write: " + std::strerror(reason));
   }
+  struct stat at = {};
+  if (stat(folder.c_str(), &at) == 0) device_ = at.st_dev, number_ = at.st_ino;
 }
 
-FolderLock::FolderLock(FolderLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+// A folder's number may be given to another once it is removed; that of the lock's file, which is open, may not.
+void FolderLock::check() const {
+  struct stat at = {}, here = {}, held = {};
+  bool same = stat(folder_.c_str(), &at) == 0 && at.st_dev == device_ && at.st_ino == number_;
+  if (same && stat((folder_ + "/.lock").c_str(), &here) == 0)
+    same = fstat(descriptor_, &held) == 0 && here.st_dev == held.st_dev && here.st_ino == held.st_ino;
+  if (!same)
+    throw Error(folder_ + ": was moved, removed or replaced while this process was at work in it; what it saved went " +
+                "with the folder, and it stops");
+}
+
+FolderLock::FolderLock(FolderLock&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)),
+      folder_(std::move(other.folder_)),
+      device_(other.device_),
+      number_(other.number_) {}
 
 FolderLock& FolderLock::operator=(FolderLock&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
+  std::swap(folder_, other.folder_);
+  std::swap(device_, other.device_);
+  std::swap(number_, other.number_);
   return *this;
 }
 

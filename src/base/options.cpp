@@ -289,6 +289,10 @@ bool Options::given(const std::string& name) const { return !known(name).source_
 
 std::string Options::value(const std::string& name) const { return known(name).show_(); }
 
+std::string Options::as_written(const std::string& name, const std::string& value) const {
+  return written(name, known(name).flag_, value);
+}
+
 std::string Options::on_command_line(const std::string& name) const {
   const auto found =
       std::find_if(options_.begin(), options_.end(), [&](const Option& option) { return option.name_ == name; });
@@ -515,6 +519,7 @@ void Options::read_config_line(std::string_view line, const std::string& where) 
   const size_t equals = line.find('=');
   if (equals == std::string_view::npos) throw UsageError(where + ": expected \"name = value\"");
   const std::string name(trim(line.substr(0, equals))), value(trim(line.substr(equals + 1)));
+  if (name.empty()) throw UsageError(where + ": expected a name before \"=\"");
   Option* option = find(name);
   try {
     if (option == nullptr) refuse_line(name);

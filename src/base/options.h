@@ -131,6 +131,8 @@ class Options {
   std::string completion() const;
   bool given(const std::string& name) const;         // on the command line or in the --config file
   std::string value(const std::string& name) const;  // as the user would write it
+  // How a command line says that: "--steps 5", "--no-post-norm".
+  std::string as_written(const std::string& name, const std::string& value) const;
   // As the command line has it, "--width 64"; empty where it does not, and where there is no such option.
   std::string on_command_line(const std::string& name) const;
   // It does something only where `other` has one of these values. Nothing where the program does not have it.

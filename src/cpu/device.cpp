@@ -47,7 +47,9 @@ std::string Cpu::description() const {
 
 void* Cpu::allocate(size_t bytes) {
   void* memory = ::operator new(bytes, ALIGNMENT, std::nothrow);
-  if (!memory) throw Error("out of memory: " + std::to_string(bytes >> 20) + " MiB wanted for one array");
+  if (!memory)
+    throw Error("out of memory: " + std::to_string(bytes >> 20) + " MiB wanted for one array" +
+                ": a smaller batch, context or model needs less");
 #ifdef PETROGLYPH_POISON  // tests: what nobody wrote is NaN
   std::memset(memory, 0xFF, bytes);
 #endif

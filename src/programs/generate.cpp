@@ -84,6 +84,10 @@ int generate(int argc, char** argv) {
     throw UsageError("--prompt, --prompt-file and --interactive: expected one of them");
   if (settings.interactive && options.given("samples"))
     throw UsageError("--samples " + options.value("samples") + ": does nothing with --interactive");
+  for (const char* const drawn : {"top-k", "top-p", "seed", "samples"})
+    if (settings.how.sampling.temperature == 0 && options.given(drawn))
+      throw UsageError(std::string("--") + drawn + " " + options.value(drawn) +
+                       ": does nothing with --temperature 0, which draws nothing");
   if (settings.window == "slide") settings.how.window = Window::SLIDE;
 
   std::optional<SafetensorsFile> file(checkpoint_path(settings.checkpoint));

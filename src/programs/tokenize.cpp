@@ -105,7 +105,7 @@ void encode(const Settings& settings, const Tokenizer& tokenizer) {
     });
     seconds += now();
     const auto size = static_cast<double>(bytes.size());
-    std::printf("%s: %s, %s (%s), %.2f bytes each, %.0f MB/s", path.c_str(),
+    std::printf("%s: %s, %s (%s), %.2f bytes each, %.0f MB/s", in_one_line(path).c_str(),
                 counted(static_cast<int64_t>(bytes.size()), "byte").c_str(), counted(count, "token").c_str(),
                 tokenizer.name().c_str(), count > 0 ? size / static_cast<double>(count) : 0.0,
                 seconds > 0 ? size / seconds * 1e-6 : 0.0);

@@ -138,6 +138,8 @@ void Session::show() {
 
 int main(int argc, char** argv) {
   return petroglyph::run_ranks("train_copy", argc, argv, [&](const auto& ranks) {
-    return petroglyph::train_or_compare<petroglyph::Session>(argc, argv, ranks);
+    const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+    petroglyph::Session session(words);
+    return petroglyph::train_or_compare(words, session, ranks);
   });
 }

@@ -43,6 +43,10 @@ struct Session {
     options.parse(words);
     image.apply_preset(&options, &model, &settings);
     model.set_defaults();
+    if (model.model != "deep_sets" || settings.resume) return;
+    if (!options.given("activation")) model.activation = "relu";
+    if (model.activation != "relu" && model.activation != "gelu")
+      throw UsageError("--activation " + model.activation + ": deep_sets has relu and gelu");
   }
 
   void prepare() {
@@ -126,6 +130,8 @@ struct Session {
 
 int main(int argc, char** argv) {
   return petroglyph::run_ranks("train_image", argc, argv, [&](const auto& ranks) {
-    return petroglyph::train_or_compare<petroglyph::Session>(argc, argv, ranks);
+    const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+    petroglyph::Session session(words);
+    return petroglyph::train_or_compare(words, session, ranks);
   });
 }

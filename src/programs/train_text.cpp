@@ -143,9 +143,9 @@ int main(int argc, char** argv) {
   using namespace petroglyph;
   return run_ranks("train_text", argc, argv, [&](const auto& ranks) {
     const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-    const TextRunSettings given(words);
-    if (given.text_settings.evaluate.empty()) return train_or_compare<Session>(argc, argv, ranks);
-    if (ranks->first()) evaluate_checkpoint(given);
+    Session session(words);
+    if (session.text_settings.evaluate.empty()) return train_or_compare(words, session, ranks);
+    if (ranks->first()) evaluate_checkpoint(session);
     return 0;
   });
 }

@@ -162,7 +162,7 @@ std::string command_line(const Command& command, const std::string& folder) {
 std::optional<Record> read_record(const std::string& folder) {
   const std::string path = folder + "/record.json";
   if (!std::filesystem::exists(path)) return std::nullopt;
-  const Json json = Json::parse(read_file(path), path);
+  const Json json = Json::parse(read_regular_file(path), path);
   try {
     return from_json(json);
   } catch (const Error& error) {
@@ -322,7 +322,7 @@ class Conducting {
                     folder_.c_str(), folder_.c_str());
       return 0;
     }
-    write_record(folder_, record_);
+    write();
     for (size_t i = 0; i < plan_.commands.size(); ++i) {
       if (record_.commands[i].done) continue;
       say_left(i);
@@ -337,6 +337,11 @@ class Conducting {
     if (left > 0 && !conductor_.quiet)
       std::printf("\n%s: command %zu of %zu; about %s to the end of all\n", experiment_.name.c_str(), i + 1,
                   plan_.commands.size(), duration_text(left).c_str());
+  }
+
+  void write() const {
+    lock_->check();
+    write_record(folder_, record_);
   }
 
   bool run(const Command& command, DoneCommand& entry) {
@@ -367,7 +372,7 @@ class Conducting {
     // A study, or a question to models that were trained for it: no checkpoint, but a line.
     if (entry.done && entry.weights.empty() && outcome.last_line.rfind(WEIGHTS, 0) == 0)
       entry.weights = {{"", outcome.last_line.substr(std::strlen(WEIGHTS))}};
-    write_record(folder_, record_);
+    write();
     if (interrupted() || outcome.status == INTERRUPTED_STATUS) return false;
     if (outcome.status != 0)
       throw Error(text("%s: %s ended with status %d: %s", experiment_.name.c_str(), command.program.c_str(),

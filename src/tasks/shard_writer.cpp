@@ -80,7 +80,7 @@ void ShardWriter::remove_later() {
     if (!begins_as_shard(later)) continue;  // a file of that name is another's
     check_replaced(later, force_);
     std::filesystem::remove(later);
-    std::printf("%s: removed, of more that were there\n", later.c_str());
+    std::printf("%s: removed, of more that were there\n", in_one_line(later).c_str());
   }
 }
 
@@ -95,7 +95,7 @@ void ShardWriter::write(size_t count) {
     if (written_ == 0) throw;
     throw Error(std::string(error.what()) + "; before it, and left there: " + counted(written_, "shard"));
   }
-  std::printf("%s: %s\n", path().c_str(), counted(static_cast<int64_t>(count), "token").c_str());
+  std::printf("%s: %s\n", in_one_line(path()).c_str(), counted(static_cast<int64_t>(count), "token").c_str());
   waiting_.erase(waiting_.begin(), end);
   ++written_;
 }

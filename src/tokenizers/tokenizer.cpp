@@ -91,15 +91,18 @@ int Tokenizer::characters(int32_t token) const {
 }
 
 std::unique_ptr<Tokenizer> replacing(std::unique_ptr<Tokenizer> tokenizer) {
-  if (tokenizer->name() == "ascii") return std::make_unique<AsciiTokenizer>(true);
-  return tokenizer;
+  if (tokenizer->name() != "ascii")
+    throw UsageError("--replace: does nothing with " + tokenizer->name() + ", a tokenizer that takes every character");
+  return std::make_unique<AsciiTokenizer>(true);
 }
 
 namespace {
 
+constexpr const char* FILES_OF_GPT2[] = {"encoder.json", "vocab.bpe", "vocab.json", "merges.txt"};
+
 std::unique_ptr<Tokenizer> of_folder(const std::string& folder) {
   if (auto found = find_tokenizer(folder)) return found;
-  for (const char* name : {"encoder.json", "vocab.bpe", "vocab.json", "merges.txt"})
+  for (const char* const name : FILES_OF_GPT2)
     if (std::filesystem::exists(folder + "/" + name)) return read_gpt2_files(folder);  // which says what is missing
   if (const std::string run = folder + "/model.safetensors"; std::filesystem::exists(run)) return of_checkpoint(run);
   throw Error("--tokenizer " + folder + ": no tokenizer is in this folder; expected encoder.json and vocab.bpe, " +
@@ -109,7 +112,16 @@ std::unique_ptr<Tokenizer> of_folder(const std::string& folder) {
 std::unique_ptr<Tokenizer> of_file(const std::string& path) {
   if (is_tiktoken_file(path)) return read_tiktoken_file(path);
   if (is_safetensors(path)) return of_checkpoint(path);
-  const Json json = Json::parse(read_regular_file(path), path);
+  const std::string name = std::filesystem::path(path).filename().string();
+  for (const char* const half : FILES_OF_GPT2)
+    if (name == half) throw Error("--tokenizer " + path + ": is one file of two; expected the folder that both are in");
+  const std::string text = read_regular_file(path);
+  Json json;
+  try {
+    json = Json::parse(text, path);
+  } catch (const Error& error) {
+    throw Error("--tokenizer: no tokenizer's file: " + std::string(error.what()));
+  }
   return is_tokenizer_json(json) ? read_tokenizer_json(json, path) : tokenizer_from_json(json, path);
 }
 
@@ -117,7 +129,8 @@ std::unique_ptr<Tokenizer> of_file(const std::string& path) {
 
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name, bool replace) {
   if (name == "ascii") return std::make_unique<AsciiTokenizer>(replace);
-  if (name == "bytes") return std::make_unique<ByteTokenizer>();
+  if (name == "bytes" && !replace) return std::make_unique<ByteTokenizer>();
+  if (name == "bytes") return replacing(std::make_unique<ByteTokenizer>());
   if (!std::filesystem::exists(name))
     throw Error("--tokenizer " + name + ": expected ascii, bytes, a tokenizer's file or a folder with GPT-2's, and " +
                 "there is no such file");

@@ -131,7 +131,14 @@ class Comparison {
 
   void check_use() const {
     std::vector<std::map<std::string, std::string>> idle;
-    for (const Variant& variant : variants_) idle.push_back(Session(words_of(variant)).options.idle());
+    std::map<std::string, std::string> labels;  // of what was seen: a variant in other words is the same one
+    for (const Variant& variant : variants_) {
+      const Session session(words_of(variant));
+      idle.push_back(session.options.idle());
+      const auto [before, is_new] = labels.emplace(session.options.to_json().text(), variant.label);
+      if (!is_new)
+        throw UsageError("--compare " + list_ + ": " + before->second + " and " + variant.label + " are the same");
+    }
     refuse_idle(variants_, idle, list_);
   }
 
@@ -168,9 +175,7 @@ class Comparison {
 // also tells compared(), what --compare said, and show()s what there is to see of the trained model: by all ranks together, and the
 // first one writes.
 template <class Session>
-int train_or_compare(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
-  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  Session session(words);
+int train_or_compare(const std::vector<std::string>& words, Session& session, const std::shared_ptr<Ranks>& ranks) {
   session.settings.ranks = ranks;
   const bool begun = session.settings.resume && !option_of_group(*ranks, session.settings.name, "compare").empty();
   if (begun || !session.compared().empty()) return Comparison<Session>(session, words).run(session.title());

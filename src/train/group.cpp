@@ -58,8 +58,8 @@ void Group::go_on(Options& options) {
     if (!fixed) throw Error(path + ": does not say what --" + option + " was");
     const std::string before = fixed->string();
     if (options.given(option) && options.value(option) != before)
-      throw Error("--" + option + " " + options.value(option) + ": " + folder() + " was started with --" + option +
-                  " " + before + "; nothing was changed");
+      throw Error(options.as_written(option, options.value(option)) + ": " + folder() + " was started with " +
+                  options.as_written(option, before) + "; nothing was changed");
   }
   options.restore(definition_.at("options"), path);
   std::vector<std::string> all;

@@ -43,6 +43,8 @@ const std::vector<Readers>& readers() {
       {{"feature-map"}, {"linear_transformer"}},
       {{"cell"}, {"rnn"}},
       {{"embedding"}, {"mlp_lm"}},
+      {{"positions"},
+       {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "mlp_lm", "dct_mlp"}},
       {{"frequencies", "windows"}, {"dct_mlp"}},
       {{"chunk", "thickness"}, {"regular_gpt"}},
       {{"state", "conv", "expand", "dt-rank"}, {"mamba"}}};
@@ -137,6 +139,7 @@ void ModelOptions::declare_text_models(Options& options) {
   options.add("thickness", &thickness, 0, 1 << 10,
               "regular_gpt: K, the blocks with weights of their own; all of them once for each power of C up to the "
               "length; 0: half of --layers");
+  options.only_with("layers", "thickness", {"0"});
 }
 
 // What the models of others have, for which --init sets it.
@@ -266,7 +269,6 @@ void ModelOptions::adopt_heads(const Json& config, Options& options) {
 
 void ModelOptions::set_defaults() {
   if (hidden == 0) hidden = has_mlp() ? 4 * width : width;
-  if (thickness == 0) thickness = std::max(1, layers / 2);
   if (pre_norm.empty()) pre_norm = model == "linear_causal_rn" || model == "birn_image" ? "approximate" : "exact";
 }
 
@@ -323,7 +325,7 @@ Json ModelOptions::regular_gpt_config(int vocab) const {
   Json json = Json::object();
   json.set("vocab", vocab).set("classes", vocab).set("width", width).set("hidden", hidden).set("heads", heads);
   json.set("chunk", chunk)
-      .set("thickness", thickness)
+      .set("thickness", thickness > 0 ? thickness : std::max(1, layers / 2))
       .set("norm", "affine")
       .set("form", "dilated")
       .set("readout", "all");

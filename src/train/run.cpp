@@ -182,12 +182,14 @@ void Run::resume(Options& options) {
     throw Error(text("--steps %lld: this run's %s schedule was laid out over %s",
                      static_cast<long long>(settings_.steps), settings_.schedule.c_str(),
                      counted(steps, "step").c_str()));
-  state_.step = saved_step_ = saved.at("step").integer();
+  state_.step = saved.at("step").integer();
+  if (options.to_json().text() == saved.at("options").text()) saved_step_ = state_.step;  // else they are kept, too
   state_.samples = saved.at("samples").string();
 }
 
 // Of two processes that choose the same name at the same moment one gets it, and the other the next one, or an Error.
 void Run::claim_folder() {
+  if (lock_) lock_->check();
   if (lock_ || !ranks_.first()) return;
   while (!petroglyph::claim_folder(folder_)) {
     if (default_name_.empty()) check_new_run(folder_);
@@ -275,7 +277,8 @@ void Run::read_initial() {
   try {
     new_head = load_parameters(path, *model_, extras_.new_head);
   } catch (const Error& error) {
-    const std::string other = difference(before, state_);
+    const std::string other =
+        is_checkpoint(file) ? difference(before, state_) : "no checkpoint of ours; " + called("convert") + " makes one";
     throw Error(error.what() + (other.empty() ? "" : "; " + other));
   }
   if (settings_.quiet || !extras_.new_head) return;
@@ -383,6 +386,7 @@ void Run::keep_if_best(double evaluated_loss) {
   const double logged = parse_number(best.evaluated_loss).value_or(evaluated_loss);
   if (logged >= kept_loss_) return;
   kept_loss_ = logged;
+  claim_folder();
   save_checkpoint(file("best.safetensors"), best, *model_, *optimizer_);
 }
 
@@ -487,11 +491,13 @@ void Run::save() {
 
 void Run::keep_snapshot() {
   if (!ranks_.first()) return;
+  claim_folder();
   make_folder(file("snapshots"));
   save_weights(file(text("snapshots/step-%lld.safetensors", static_cast<long long>(state_.step))), state_, *model_);
 }
 
 void Run::draw(bool running) const {
+  if (lock_) lock_->check();
   const CsvTable log = read_csv(file("log.csv"));
   const std::vector<double>& steps = log.column("step");
   Figure figure(state_.model + ": " + settings_.name);

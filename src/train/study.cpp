@@ -262,13 +262,14 @@ void Study::write_points(const std::vector<StudyRun>& runs) const {
            std::to_string(r.steps) + "," + number_text(r.loss, 9) + "," + number_text(std::exp(r.loss), 9) + "," +
            r.weights + "\n";
   }
+  if (lock_) lock_->check();
   write_file_atomically(folder_ + "/points.csv", csv);
 }
 
 void Study::read_points(std::vector<StudyRun>& runs) {
   const std::string path = folder_ + "/points.csv";
   if (!std::filesystem::exists(path)) return;
-  const std::vector<std::string> lines = split(read_file(path), '\n');
+  const std::vector<std::string> lines = split(read_regular_file(path), '\n');
   if (lines.empty() || lines[0] != HEADER) throw Error(path + ": expected the columns " + HEADER);
   for (size_t i = 1; i < lines.size(); ++i) {
     if (lines[i].empty()) continue;
@@ -291,7 +292,7 @@ void Study::read_points(std::vector<StudyRun>& runs) {
 
 std::string weights_of_study(const std::string& folder) {
   const std::string path = folder + "/points.csv";
-  std::vector<std::string> lines = split(read_file(path), '\n');
+  std::vector<std::string> lines = split(read_regular_file(path), '\n');
   if (lines[0] != HEADER) throw Error(path + ": expected the columns " + HEADER);
   // Whatever the order in which the runs were asked for.
   std::sort(lines.begin() + 1, lines.end());

@@ -131,7 +131,8 @@ void Evaluation::show_whole() const {
   const Measures measures = measure(task, samples, 0);
   const std::string some = samples < all ? with_commas(samples) + " of " : "";
   std::printf("%s, step %s, on %s: %s%s of %s\n%s\n", state_.model.c_str(), with_commas(state_.step).c_str(),
-              name.c_str(), some.c_str(), counted(all, "window").c_str(), counted(context_, "token").c_str(),
+              in_one_line(name).c_str(), some.c_str(), counted(all, "window").c_str(),
+              counted(context_, "token").c_str(),
               text_measures(measures, characters_a_target(task, *tokenizer_, settings_.seed, samples)).c_str());
 }
 

@@ -79,6 +79,9 @@ TextRunSettings::TextRunSettings(const std::vector<std::string>& words) {
   if (options.given("positions") && model.positions > 0 && model.positions < longest)
     throw UsageError("--positions " + options.value("positions") + ": windows of " + std::to_string(longest) +
                      " tokens need as many; expected these or more, or 0");
+  if (options.given("positions") && model.model == "mlp_lm" && model.positions > text_settings.context)
+    throw UsageError("--positions " + options.value("positions") + ": mlp_lm reads windows of --context " +
+                     std::to_string(text_settings.context) + " and of no other length");
   if (model.answers_once() && !text_settings.lengths.empty())
     throw UsageError(
         "--evaluate-lengths: a model that answers once reads windows of its --context and of no other length");
@@ -116,7 +119,7 @@ void TextRunSettings::parse(const std::vector<std::string>& words) {
       throw UsageError("--prompt: does nothing with --sample-length 0");
   }
   options.only_beside("evaluate", {"data", "format", "replace", "context", "batch", "eval-samples", "evaluate-lengths",
-                                   "length-windows", "seed", "device", "threads", "quiet"});
+                                   "length-windows", "device", "threads", "quiet"});
 }
 
 void TextRunSettings::check_lengths() const {
