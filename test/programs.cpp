@@ -893,7 +893,7 @@ class OtherPrograms {
     refused("a form without a file", "--format text", "--format text: does nothing without --data or --val");
     refused("windows of no length", "--length-windows 3",
             "--length-windows 3: does nothing without --evaluate-lengths");
-    refused("what bytes cannot lack", "--tokenizer bytes --replace", "--replace: does nothing with --tokenizer bytes");
+    refused("what bytes cannot lack", "--tokenizer bytes --replace", "--replace: does nothing with bytes");
     refused("a seed of no draw", "--evaluate runs/t --data other.txt --seed 5",
             "--seed 5: does nothing with --evaluate runs/t");
     refused("places of an MLP", "--data other.txt --model mlp_lm --context 8 --positions 20",

@@ -255,7 +255,9 @@ class RunsTest {
            "runs/a: its samples are not those");
     expect(shell, "no data", "--name a --resume --steps 7 --data=", 2, "--data");
     shell.script("cp there/x.txt near.txt");
+    const std::string previous = read_bytes(shell.file("runs/a/previous.safetensors"));
     expect(shell, "data that moved once more, and nothing to learn", "--name a --resume --data near.txt", 0, "weights");
+    test_.check("keep the checkpoint before", read_bytes(shell.file("runs/a/previous.safetensors")) == previous);
     shell.script("rm there/x.txt");
     expect(shell, "are remembered, too", "--name a --resume", 0, "weights");
     shell.script("cp near.txt there/x.txt");

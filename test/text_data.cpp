@@ -661,11 +661,11 @@ void language_modeling(Test& test) {
   std::vector<int32_t> best = checked.targets;
   best[3] = -5;
   test.equal("accuracy", task.accuracy(checked, best), 19.0 / 20);
-  test.equal(
-      "too short",
-      message_of([&] { LanguageModeling(training, "train.txt", std::make_shared<Counting>(4), "val.txt", T, A_STEP); }),
-      "val.txt: 4 tokens are less than a window of the context and its next token, 5: expected a longer text or a "
-      "smaller --context");
+  test.equal("too short", message_of([&] {
+               LanguageModeling(training, "train.txt", std::make_shared<Counting>(4), "val.txt", T, A_STEP);
+             }),
+             "val.txt: 4 tokens are less than a window of the context and its next token, 5: expected a longer text or "
+             "shorter windows");
 }
 
 // The same last tokens for every length, evenly over a text, each behind as many as the longest window has.
@@ -840,10 +840,13 @@ void program(Test& test) {
   for (const char* idle : {"--out p", "--shard-tokens 9", "--replace"})
     expect(idle, std::string("--decode s_000000.bin ") + idle, 2, std::string(idle) + ": does nothing with --decode\n");
   expect("every byte is a token", "--replace a.txt", 2, "--replace: does nothing with bytes");
-  std::filesystem::copy(folder.file("t.json"), folder.file("vocab.json"));
+  std::filesystem::copy(folder.file("t.json"), folder.file("merges.txt"));
+  expect("a tokenizer by what is in it", "--tokenizer merges.txt a.txt", 0, "tokens");
+  write_bytes(folder.file("vocab.json"), "{\"a\": 0}");
   expect("half a tokenizer", "--tokenizer vocab.json a.txt", 1, "vocab.json: is one file of two; expected the folder");
   expect("a text as a tokenizer", "--tokenizer a.txt a.txt", 1, "--tokenizer: no tokenizer's file: ");
   std::filesystem::remove(folder.file("vocab.json"));
+  std::filesystem::remove(folder.file("merges.txt"));
   expect("a size of no shards", "--shard-tokens 9 a.txt", 2, "--shard-tokens 9: of which shards? (--out PREFIX)");
   write_bytes(folder.file("empty.txt"), "");
   expect("learnt from nothing", "--train 300 --save few.json empty.txt", 1, "empty.txt: the file is empty");

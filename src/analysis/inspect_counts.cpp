@@ -111,6 +111,7 @@ int inspect_counts(const std::vector<std::string>& words) {
   settings.check(options);
   const TextSource& source = settings.source;
   OpenText text = open_text_source(source, STORY_BYTES);
+  if (source.replace) check_replaces(*text.tokenizer);
   const int vocab = text.tokenizer->vocab();
   const int last = settings.largest_table(vocab, text.training->size(), options.given("last"));
   if (text.validation->size() == 0) throw Error(source.validation_name() + ": no tokens to ask about");

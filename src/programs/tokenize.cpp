@@ -146,6 +146,7 @@ int tokenize(int argc, char** argv) {
   const auto lock = settings.save.empty() ? std::nullopt : lock_of_run(settings.save);
   const auto tokenizer =
       options.given("train") ? learn(settings) : open_tokenizer(settings.tokenizer, settings.replace);
+  if (settings.replace) check_replaces(*tokenizer);
   check_files(settings, *tokenizer);
   if (!settings.save.empty()) {
     const MakingLock making(settings.save);

@@ -130,6 +130,7 @@ void Session::show() {
   if (settings.ranks->first()) show_copying(*run, *task, 64, settings.quiet ? 0 : 4);
   if (copy.lengths.empty()) return;
   const LengthTable table = length_table();
+  run->check_folder();
   if (settings.ranks->first()) write_lengths(run->folder(), table);
 }
 

@@ -69,6 +69,7 @@ struct Session {
                                      settings.batch, *settings.ranks, progress);
     progress.finish();
     if (!settings.ranks->first()) return;
+    run->check_folder();
     const Confusion confusion(task->class_names(), answers);
     if (!settings.quiet) std::printf("what is what (rows), and what it is taken for:\n%s", confusion.text().c_str());
     confusion.save(run->folder(), model.model + ": " + settings.name);

@@ -51,6 +51,7 @@ int train_regular(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
   std::vector<TestResult> results;
   for (const std::string& task : tasks) {
     for (const int seed : common.regular.seeds) {
+      group.check();
       const auto run = ready(first, group, task, seed, false);
       group.begin();
       const bool finished = run->run->train();
@@ -60,6 +61,7 @@ int train_regular(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
         std::printf("weights %016llx\n", static_cast<unsigned long long>(run->run->model().parameters.fingerprint()));
     }
   }
+  group.check();
   if (ranks->first()) report_lengths(group.folder(), common.regular, results);
   return 0;
 }

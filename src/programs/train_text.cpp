@@ -42,6 +42,7 @@ struct Session : TextRunSettings {
   void show() {
     if (text_settings.lengths.empty()) return;
     const LengthTable table = length_table();
+    run->check_folder();
     if (settings.ranks->first()) write_lengths(run->folder(), table);
   }
   const std::string& compared() const { return text_settings.compare; }
@@ -71,6 +72,7 @@ void Session::open_text() {
   TextSettings& t = text_settings;
   const TextSource& source = t.source;
   opened = open_text_source(source, STORY_BYTES, settings.resume ? saved_tokenizer() : nullptr);
+  if (source.replace && !settings.resume && settings.group.empty()) check_replaces(*opened.tokenizer);
   const int64_t a_step = static_cast<int64_t>(settings.batch) * settings.accumulate;
   task.emplace(opened.training, t.source.name(), opened.validation, t.source.validation_name(), t.context, a_step,
                model.answers_once() ? Targets::LAST : Targets::ALL);

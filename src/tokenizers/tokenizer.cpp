@@ -91,9 +91,13 @@ int Tokenizer::characters(int32_t token) const {
 }
 
 std::unique_ptr<Tokenizer> replacing(std::unique_ptr<Tokenizer> tokenizer) {
-  if (tokenizer->name() != "ascii")
-    throw UsageError("--replace: does nothing with " + tokenizer->name() + ", a tokenizer that takes every character");
-  return std::make_unique<AsciiTokenizer>(true);
+  if (tokenizer->name() == "ascii") return std::make_unique<AsciiTokenizer>(true);
+  return tokenizer;
+}
+
+void check_replaces(const Tokenizer& tokenizer) {
+  if (tokenizer.name() != "ascii")
+    throw UsageError("--replace: does nothing with " + tokenizer.name() + ", a tokenizer that takes every character");
 }
 
 namespace {
@@ -109,28 +113,33 @@ std::unique_ptr<Tokenizer> of_folder(const std::string& folder) {
               "vocab.json and merges.txt, tokenizer.json, *.tiktoken or a run's model.safetensors");
 }
 
+void refuse_half(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename().string();
+  if (std::find(std::begin(FILES_OF_GPT2), std::end(FILES_OF_GPT2), name) != std::end(FILES_OF_GPT2))
+    throw Error("--tokenizer " + path + ": is one file of two; expected the folder that both are in");
+}
+
 std::unique_ptr<Tokenizer> of_file(const std::string& path) {
   if (is_tiktoken_file(path)) return read_tiktoken_file(path);
   if (is_safetensors(path)) return of_checkpoint(path);
-  const std::string name = std::filesystem::path(path).filename().string();
-  for (const char* const half : FILES_OF_GPT2)
-    if (name == half) throw Error("--tokenizer " + path + ": is one file of two; expected the folder that both are in");
   const std::string text = read_regular_file(path);
   Json json;
   try {
     json = Json::parse(text, path);
   } catch (const Error& error) {
+    refuse_half(path);
     throw Error("--tokenizer: no tokenizer's file: " + std::string(error.what()));
   }
-  return is_tokenizer_json(json) ? read_tokenizer_json(json, path) : tokenizer_from_json(json, path);
+  if (is_tokenizer_json(json)) return read_tokenizer_json(json, path);
+  if (!json.is(Json::Kind::Object) || !json.find("format")) refuse_half(path);
+  return tokenizer_from_json(json, path);
 }
 
 }  // namespace
 
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name, bool replace) {
   if (name == "ascii") return std::make_unique<AsciiTokenizer>(replace);
-  if (name == "bytes" && !replace) return std::make_unique<ByteTokenizer>();
-  if (name == "bytes") return replacing(std::make_unique<ByteTokenizer>());
+  if (name == "bytes") return std::make_unique<ByteTokenizer>();
   if (!std::filesystem::exists(name))
     throw Error("--tokenizer " + name + ": expected ascii, bytes, a tokenizer's file or a folder with GPT-2's, and " +
                 "there is no such file");

@@ -54,6 +54,8 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name, bool replace)
 std::vector<std::string> files_of_tokenizer(const std::string& name);
 // The same tokenizer, or where that is ASCII the one that puts '?'.
 std::unique_ptr<Tokenizer> replacing(std::unique_ptr<Tokenizer> tokenizer);
+// Throws UsageError where it lacks no character, so that --replace does nothing.
+void check_replaces(const Tokenizer& tokenizer);
 std::unique_ptr<Tokenizer> tokenizer_from_json(const Json& json, const std::string& origin);
 // The JSON with an entry of a list on each line: what a tokenizer's own file holds.
 std::string tokenizer_file_text(const Tokenizer& tokenizer);

@@ -27,11 +27,11 @@ std::vector<float> as_floats(const std::vector<real>& values, const Parameter& p
 
 // Throws unless the file has a tensor of that name and of the parameter's shape.
 void check(const SafetensorsFile& file, const std::string& name, const Parameter& parameter) {
-  if (!file.find(name)) throw Error(file.path() + ": has no tensor " + name + ", which this model wants");
+  if (!file.find(name)) throw OtherModel(file.path() + ": has no tensor " + name + ", which this model wants");
   const Shape& shape = file.entry(name).shape;
   if (shape != parameter.shape)
-    throw Error(file.path() + ": tensor " + name + " has shape " + shape_text(shape) + ", this model wants " +
-                shape_text(parameter.shape));
+    throw OtherModel(file.path() + ": tensor " + name + " has shape " + shape_text(shape) + ", this model wants " +
+                     shape_text(parameter.shape));
 }
 
 // A ReLU makes 0 of NaN, behind which no loss shows it: what has one is refused here. first: of the values in their tensor

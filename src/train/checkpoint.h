@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "base/safetensors.h"
 #include "models/model.h"
@@ -28,6 +29,11 @@ struct RunState {
   Json data;                        // what else it needs to use the model; null: nothing
   std::string samples = {};         // checksum of some that it learns from and is evaluated on; empty: not known
   std::string evaluated_loss = {};  // of these weights, in the log's digits; empty: not known
+};
+
+// Tensors that a model does not have, or has in another shape.
+struct OtherModel : Error {
+  using Error::Error;
 };
 
 // A run's folder means the checkpoint in it. Throws Error for a folder of runs: which are there.

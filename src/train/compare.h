@@ -100,11 +100,13 @@ class Comparison {
     LengthTable lengths;
     double chance = 0;
     for (Variant& variant : variants_) {
+      group_.check();
       std::printf("\n%s\n", variant.label.c_str());
       Session session(words_of(variant));
       prepare(session, variant);
       if (!session.run->train()) return interrupted(session.settings.program);
       const LengthTable table = session.length_table();
+      group_.check();
       chance = session.run->chance();
       variant.weights = text("%016llx", static_cast<unsigned long long>(session.run->model().parameters.fingerprint()));
       if (lengths.labels.empty())

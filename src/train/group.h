@@ -29,6 +29,10 @@ class Group {
   // Once the first run is found to be right, and before it writes: the first rank makes and locks the folder, and writes what
   // defines the group, or on a resume what is new.
   void begin();
+  // Throws Error where the folder was moved, removed or replaced since.
+  void check() const {
+    if (lock_) lock_->check();
+  }
 
  private:
   void go_on(Options& options);

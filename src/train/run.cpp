@@ -182,14 +182,14 @@ void Run::resume(Options& options) {
     throw Error(text("--steps %lld: this run's %s schedule was laid out over %s",
                      static_cast<long long>(settings_.steps), settings_.schedule.c_str(),
                      counted(steps, "step").c_str()));
-  state_.step = saved.at("step").integer();
-  if (options.to_json().text() == saved.at("options").text()) saved_step_ = state_.step;  // else they are kept, too
+  state_.step = saved_step_ = saved.at("step").integer();
+  options_saved_ = options.to_json().text() == saved.at("options").text();
   state_.samples = saved.at("samples").string();
 }
 
 // Of two processes that choose the same name at the same moment one gets it, and the other the next one, or an Error.
 void Run::claim_folder() {
-  if (lock_) lock_->check();
+  check_folder();
   if (lock_ || !ranks_.first()) return;
   while (!petroglyph::claim_folder(folder_)) {
     if (default_name_.empty()) check_new_run(folder_);
@@ -276,7 +276,7 @@ void Run::read_initial() {
   bool new_head = false;
   try {
     new_head = load_parameters(path, *model_, extras_.new_head);
-  } catch (const Error& error) {
+  } catch (const OtherModel& error) {
     const std::string other =
         is_checkpoint(file) ? difference(before, state_) : "no checkpoint of ours; " + called("convert") + " makes one";
     throw Error(error.what() + (other.empty() ? "" : "; " + other));
@@ -476,17 +476,19 @@ void Run::show_evaluation(Progress& progress, int64_t step, const Row& row) cons
 
 // Never one from which the run cannot go on, and never in place of the only one.
 void Run::save() {
-  if (saved_step_ == state_.step) return;
+  const bool saved = saved_step_ == state_.step;
+  if (saved && options_saved_) return;
   if (finite_step_ != state_.step && !trainer_->is_finite_at(state_.step)) check_finite(NOT_MEASURED);
   finite_step_ = state_.step;
   if (ranks_.count() > 1)
     ranks_.check_same(model_->parameters.fingerprint(),
                       text("its weights after step %lld", static_cast<long long>(state_.step)));
   saved_step_ = state_.step;
+  options_saved_ = true;
   if (!ranks_.first()) return;
   claim_folder();
   if (log_) log_->flush_to_disk();
-  save_checkpoint(checkpoint_, state_, *model_, *optimizer_, file("previous.safetensors"));
+  save_checkpoint(checkpoint_, state_, *model_, *optimizer_, saved ? "" : file("previous.safetensors"));
 }
 
 void Run::keep_snapshot() {
@@ -497,7 +499,7 @@ void Run::keep_snapshot() {
 }
 
 void Run::draw(bool running) const {
-  if (lock_) lock_->check();
+  check_folder();
   const CsvTable log = read_csv(file("log.csv"));
   const std::vector<double>& steps = log.column("step");
   Figure figure(state_.model + ": " + settings_.name);

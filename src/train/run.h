@@ -87,6 +87,10 @@ class Run {
   // first one writes.
   bool train();
   void save();
+  // Before others write into the folder. Throws Error where it was moved, removed or replaced.
+  void check_folder() const {
+    if (lock_) lock_->check();
+  }
 
   // On samples of another task than the one it learns. Where these are `longer` times as long, so many fewer go through the model
   // at a time. By all ranks together. Zeros where a signal stops it: see interrupted().
@@ -141,6 +145,7 @@ class Run {
   RunState state_;
   RunExtras extras_;
   int64_t saved_step_ = -1;                      // of the last checkpoint; −1: none
+  bool options_saved_ = true;                    // it has those of now
   int64_t finite_step_ = -1;                     // the loss there is known to be finite
   int64_t tokens_ = 0;                           // read by training so far
   double seconds_before_ = 0;                    // of the process that the run goes on from

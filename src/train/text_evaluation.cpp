@@ -76,7 +76,10 @@ Evaluation::Evaluation(const TextRunSettings& given)
       state_(read_run_state(file_)),
       tokenizer_(load_tokenizer(file_, state_)) {
   const TextSource& source = text_settings_.source;
-  if (source.replace) tokenizer_ = replacing(std::move(tokenizer_));
+  if (source.replace) {
+    check_replaces(*tokenizer_);
+    tokenizer_ = replacing(std::move(tokenizer_));
+  }
   text_ = open_corpus(source.data, *tokenizer_, token_format(source.format));
   ops_ = make_device(settings_.device, settings_.threads);
   model_ = load_model(file_, state_, *ops_);

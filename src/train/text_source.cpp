@@ -37,8 +37,6 @@ void TextSource::check(const Options& options) const {
     throw UsageError("--val-part " + options.value("val-part") + ": does nothing with --val " + validation);
   if (options.given("format") && data.empty() && validation.empty())
     throw UsageError("--format " + options.value("format") + ": does nothing without --data or --val");
-  if (options.given("replace") && tokenizer == "bytes")
-    throw UsageError("--replace: does nothing with --tokenizer bytes, which takes every character");
 }
 
 OpenText open_text_source(const TextSource& source, size_t story_bytes, std::unique_ptr<Tokenizer> tokenizer) {
