@@ -20,7 +20,8 @@
 //    - in a matrix product: one chain of fma over ascending k for each output, from zero, cut every CHUNK (1024) terms,
 //      the chunk sums added in ascending order, so that a GPU may give each chunk to another block. The gradient of a
 //      weight sums over rows in the same way;
-//    - over the batch: ascending, long sums cut every CHUNK. Along time: the way the recurrence runs, in chunks where ops/catalogue.h says so.
+//    - over the batch: ascending, long sums cut every CHUNK. Along time: the way the recurrence runs, in chunks where
+//      ops/catalogue.h says so.
 // 4. No float atomics, no OpenMP reduction: nothing depends on who arrives first.
 // 5. max(a, b) is a > b ? a : b, and min likewise: it says what happens to NaN and to zeros of either sign, where fmax
 //    does not. Ties go to the lowest index. A NaN is never compared as bits: its payload differs between machines.

@@ -20,10 +20,10 @@
 // low frequencies of some window: with t = k the transform is but a change of basis of the last k inputs; with t as long as the
 // text k low frequencies are enough for a smooth function. And the number of weights does not depend on t.
 //
-// The transform costs what k frequencies cost, not what t positions do (sliding_dct.h), 8k multiply-adds a channel and position; the
-// products W_jᵀ c_ij cost k·d: beside them c is cheap, and is not kept. The stream keeps, of each head, the inputs of
-// the block of t positions that it is in, the k coefficients that the block before gives each place, and two running sums a
-// frequency: (t(k+1) + 2k)·d numbers.
+// The transform costs what k frequencies cost, not what t positions do (sliding_dct.h), 8k multiply-adds a channel and position; products
+// with W_j cost k·d: beside them c is cheap, and is not kept. The stream keeps, of each head, the inputs of the block of t positions
+// that it is in, the k coefficients that the block before gives each place, and two running sums a frequency: (t(k+1) + 2k)·d
+// numbers.
 //
 // The backward pass. With dz the gradient that has come through gelu and norm_mix:
 //   dW_out = Σ dz ⊗ o     do = W_outᵀ dz     dW_j = Σ_i c_ij ⊗ do_i     dc_ij = W_j do_i

@@ -18,8 +18,8 @@
 // so that a network of time quadratic in N, and one of linear time, are the same function (proposition 3.2, which says it of each
 // z_j; the mean over j is ours): the form "quadratic" computes the first, "linear" the second.
 //
-// A mean over the elements is a product with a column c whose N entries are 1/N: mean = cᵀ z, and dz = c dmean. The backward passes are
-// those of linear layers and of the sum over pairs.
+// A mean over the elements is a product with a column c whose N entries are 1/N: mean = cᵀ z, and dz = c dmean. The backward passes
+// are those of linear layers and of the sum over pairs.
 
 #include "base/error.h"
 #include "base/text.h"

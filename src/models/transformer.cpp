@@ -11,7 +11,7 @@
 //   none         with two causal layers or more the mask alone tells orders apart
 //   learned, sinusoidal        a vector added to the embedding
 //   alibi        score − slope_h (t−s), slope_h = 2^(−8(h+1)/heads), or as published   Press et al. 2022
-//   t5           score + table[bucket(t−s)][h]                                 Raffel et al. 2020, who leave out 1/√d; here it stays
+//   t5           score + table[bucket(t−s)][h]                                 Raffel et al. 2020, theirs without 1/√d
 //   kerple       score − r1_h log(1 + r2_h (t−s))                              Chi et al. 2022
 //   xl           score = ((q_t + u)·k_s + (q_t + v)·W_R R_{t−s}) / √d          Dai et al. 2019
 //                u, v: two vectors of each head, v not the values; R_n: the sinusoids of distance n
