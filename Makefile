@@ -10,10 +10,18 @@ OPENMP ?= 1
 OPTIMIZE ?= $(if $(filter 1,$(DEBUG)),-O1 -g,-O3)
 OPTIMIZE_REST ?= $(if $(filter -O3,$(OPTIMIZE)),-Og,$(OPTIMIZE))
 
-# All cores work, unless -j says otherwise.
-ifeq ($(MAKELEVEL)$(filter -j% --jobs%,$(MAKEFLAGS)),0)
+# All cores work, unless -j says otherwise; of one in the environment MAKEFLAGS does not know here.
+ifeq ($(MAKELEVEL)$(filter -j% --jobs%,$(MAKEFLAGS) $(shell echo "$$MAKEFLAGS")),0)
 MAKEFLAGS += -j$(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 1)
 endif
+
+# Goals that take away or rewrite what others read come one after the other.
+ifneq ($(and $(filter clean format uninstall,$(MAKECMDGOALS)),$(word 2,$(MAKECMDGOALS))),)
+.PHONY: $(MAKECMDGOALS)
+.NOTPARALLEL:
+$(MAKECMDGOALS):
+	@$(MAKE) --no-print-directory $@
+else
 
 # ---- Compiler -------------------------------------------------------------------------------------------------------
 
@@ -30,7 +38,9 @@ CONTRACT := -ffp-contract=off -fno-math-errno -fno-trapping-math
 # that stand side by side, takes two such floats, widened again, for the doubles that they were.
 CLANG := $(findstring clang,$(shell $(CXX) --version 2>/dev/null))
 CXXFLAGS ?=
-MACROS := $(CXX) $(ARCHFLAGS) $(CXXFLAGS) -dM -E -x c++ /dev/null 2>/dev/null
+CPPFLAGS ?=
+WERROR ?= 1
+MACROS := $(CXX) $(ARCHFLAGS) $(CPPFLAGS) $(CXXFLAGS) -dM -E -x c++ /dev/null 2>/dev/null
 FUSED := $(shell $(MACROS) | grep -E '__FMA__|__aarch64__|__ARM_FEATURE_FMA')
 CONTRACT += $(if $(CLANG)$(FUSED),,-fno-tree-slp-vectorize)
 
@@ -41,14 +51,14 @@ COMMA := ,
 SPACE := $(subst ,, )
 # clang++ warns where it makes no vectors of a loop that asks for them. Such a loop is slow, not wrong, and each version has others: no
 # reason to stop. Under the sanitizers, at -O1, it is every loop.
-FLAGS = -std=c++17 $(ARCHFLAGS) $(CONTRACT) $(OPENMPFLAGS) -Wall -Wextra -Werror -Wno-psabi -Wno-unknown-pragmas -Isrc \
+FLAGS = -std=c++17 $(ARCHFLAGS) $(CONTRACT) $(OPENMPFLAGS) -Wall -Wextra $(if $(filter 0,$(WERROR)),,-Werror) -Wno-psabi -Wno-unknown-pragmas -Isrc $(CPPFLAGS) \
   $(if $(CLANG),-Wno-error=pass-failed) \
   $(if $(filter double,$(REAL)),-DPETROGLYPH_DOUBLE) $(if $(filter 1,$(DEBUG)),-DPETROGLYPH_POISON) \
   $(if $(filter 1,$(SANITIZE)),-g -fsanitize=address$(COMMA)undefined -fno-sanitize-recover=all -DPETROGLYPH_POISON \
   -Wno-pass-failed)
 COMPUTING = $(FLAGS) $(OPTIMIZE) $(CXXFLAGS)
 REST = $(FLAGS) $(OPTIMIZE_REST) $(CXXFLAGS) $(if $(STANDARD),-include $(BUILD)/standard.h)
-LINKFLAGS = $(OPENMPFLAGS) $(if $(filter 1,$(SANITIZE)),-fsanitize=address$(COMMA)undefined) $(LDFLAGS) $(CUDA_LIBRARIES) $(MPI_LIBRARIES)
+LINKFLAGS = $(CXXFLAGS) $(OPENMPFLAGS) $(if $(filter 1,$(SANITIZE)),-fsanitize=address$(COMMA)undefined) $(LDFLAGS) $(CUDA_LIBRARIES) $(MPI_LIBRARIES)
 # As they are for all files, whatever a target adds for itself; and what the compiler makes of them: its version, and which
 # instructions this machine's are.
 COMMAND_LINES := $(CXX) $(COMPUTING) $(OPTIMIZE_REST) $(LDFLAGS) $(shell $(MACROS) | cksum)
@@ -171,7 +181,7 @@ GPU_PARTS := run math training $(SANITIZERS)
 # These share the table of cases.
 OF_CASES := analysis identities gradients bits bench
 
-.PHONY: all test test-all test-exhaustive storm fuzz bench test-gpu $(GPU_PARTS:%=test-gpu-%) bench-gpu format lint clean help float-tests double-tests install uninstall check-docs
+.PHONY: all test test-all test-exhaustive storm fuzz bench test-gpu $(GPU_PARTS:%=test-gpu-%) bench-gpu format lint clean help float-tests double-tests install install-built uninstall check-docs
 .DELETE_ON_ERROR:
 all: $(PROGRAMS)
 ifeq ($(MPI_FLAGS),)
@@ -183,7 +193,7 @@ endif
 
 # Also where it was a link into another build's folder, whose program may be younger.
 $(PROGRAMS): %: $(BUILD)/% FORCE
-	@[ "$$(readlink $@)" = "$<" ] || ln -sf $< $@
+	@[ "$$(readlink $@)" = "$<" ] || [ ! -w . ] || ln -sf $< $@
 
 # The files of a room that does not compute are compiled as one, in half the time; FILES=1: each by itself, for who works on one. Those with
 # flags of their own are always by themselves.
@@ -192,7 +202,7 @@ JOINED := $(if $(filter 1,$(FILES)),,$(filter-out cpu math,$(ROOMS)))
 ALONE := src/base/version.cpp src/train/device.cpp src/train/ranks.cpp
 FILES_OF = $(sort $(wildcard src/$(1)/*.cpp))
 define ROOM
-$(BUILD)/$(1).a: $(patsubst src/%.cpp,$(BUILD)/%.o,$(if $(filter $(1),$(JOINED)),src/$(1)/room.cpp $(filter $(ALONE),$(call FILES_OF,$(1))),$(call FILES_OF,$(1))))
+OBJECTS_$(1) := $(patsubst src/%.cpp,$(BUILD)/%.o,$(if $(filter $(1),$(JOINED)),src/$(1)/room.cpp $(filter $(ALONE),$(call FILES_OF,$(1))),$(call FILES_OF,$(1))))
 endef
 $(foreach room,$(ROOMS),$(eval $(call ROOM,$(room))))
 $(JOINED:%=$(BUILD)/%/room.cpp): $(BUILD)/%/room.cpp: FORCE
@@ -202,10 +212,15 @@ $(JOINED:%=$(BUILD)/%/room.cpp): $(BUILD)/%/room.cpp: FORCE
 $(JOINED:%=$(BUILD)/%/room.o): $(BUILD)/%/room.o: $(BUILD)/%/room.cpp $(BUILD)/flags $(STANDARD)
 	@echo "  CXX  src/$*/*.cpp"
 	@$(CXX) $(REST) -MMD -MP -c -o $@ $<
-$(BUILD)/gpu.a: $(KERNELS:src/%.cu=$(BUILD)/%.o)
-$(ROOMS:%=$(BUILD)/%.a) $(BUILD)/gpu.a:
+OBJECTS_gpu := $(KERNELS:src/%.cu=$(BUILD)/%.o)
+$(foreach room,$(ROOMS) gpu,$(eval $(BUILD)/$(room).a: $(OBJECTS_$(room))))
+# What it holds is listed: one whose source is gone goes, too.
+$(ROOMS:%=$(BUILD)/%.a) $(BUILD)/gpu.a: %.a: %.objects
 	@rm -f $@
-	@$(AR) rcs $@ $^
+	@$(AR) rcs $@ $(filter %.o,$^)
+$(ROOMS:%=$(BUILD)/%.objects) $(BUILD)/gpu.objects: FORCE
+	@mkdir -p $(@D)
+	@echo '$(OBJECTS_$(basename $(@F)))' | cmp -s - $@ || echo '$(OBJECTS_$(basename $(@F)))' > $@
 
 $(foreach p,$(PROGRAMS),$(eval $(BUILD)/$(p): $(BUILD)/programs/$(p).o $(ROOMS_$(p):%=$(BUILD)/%.a)))
 $(foreach t,$(TESTS),$(eval $(BUILD)/test/$(t): $(BUILD)/test/$(t).o $(if $(filter $(t),$(OF_CASES)),$(BUILD)/test/cases.o) $(if $(filter $(t),bits),$(BUILD)/test/fingerprints.o) $(ROOMS_$(t):%=$(BUILD)/%.a)))
@@ -362,7 +377,7 @@ float-tests: $(FLOAT_TESTS:%=$(BUILD)/test/%) $(BUILD)/test/bench $(PROGRAMS:%=$
 double-tests:
 	@$(MAKE) --no-print-directory BUILD=$(DOUBLE) REAL=double $(DOUBLE_TESTS:%=$(DOUBLE)/test/%)
 
-HOUSE_TESTS := test/rooms.sh test/names.sh test/rows.sh "test/big_endian.sh $(CXX)" "test/cuda_found.sh $(CXX)" "test/check_docs.sh --consistent"
+HOUSE_TESTS := test/rooms.sh test/names.sh test/rows.sh "test/big_endian.sh $(CXX)" "test/cuda_found.sh $(CXX)" test/make.sh "test/check_docs.sh --consistent"
 BUILT_TESTS := $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) "test/python.sh $(BUILD)" "test/install.sh $(BUILD)" \
   "$(BUILD)/test/bench --once --threads 1"
 export NVCC NVCCFLAGS CCBIN
@@ -500,7 +515,10 @@ COMMAND := $(DESTDIR)$(INSTALLED)/bin/petroglyph
 MAN := $(DESTDIR)$(INSTALLED)/share/man/man1
 COMPLETIONS := $(DESTDIR)$(INSTALLED)/share/bash-completion/completions
 install: $(PROGRAMS:%=$(BUILD)/%)
-	@install -d -m 755 "$(DESTDIR)$(INSTALLED)/bin" "$(DESTDIR)$(LIBEXEC)" "$(MAN)" "$(COMPLETIONS)"
+	@$(MAKE) --no-print-directory install-built
+# Builds nothing: for who builds as himself and installs as root.
+install-built:
+	@umask 022 && mkdir -p "$(DESTDIR)$(INSTALLED)/bin" "$(DESTDIR)$(LIBEXEC)" "$(MAN)" "$(COMPLETIONS)"
 	@install -m 755 $(PROGRAMS:%=$(BUILD)/%) "$(DESTDIR)$(LIBEXEC)"
 	@sed 's|@LIBEXEC@|$(LIBEXEC)|; s|@PROGRAMS@|$(PROGRAMS)|' install/petroglyph.in > "$(COMMAND)"
 	@chmod 755 "$(COMMAND)"
@@ -514,7 +532,7 @@ uninstall:
 # Of a folder that is no build's nothing is removed.
 clean:
 	@[ ! -e "$(BUILD)/flags" ] || rm -rf "$(BUILD)"
-	@rm -f $(PROGRAMS)
+	@for p in $(PROGRAMS); do [ "$$(readlink $$p)" != "$(BUILD)/$$p" ] || rm -f $$p; done
 
 define HELP
 make                  builds $(PROGRAMS) here; objects go to build/
@@ -534,11 +552,15 @@ ARCH=native           instruction set: x86-64-v3, generic, … (the results are 
 CUDA=auto             where a GPU is; 1 builds it, 0 leaves it out; GPU_ARCH="80 90": what to build for, default the GPU that is here
 FILES=0               1 compiles every file by itself, not a room at a time: faster where few files change
 MPI=auto              where mpicxx is: several processes train one model (mpirun -n 4 ./train_copy --shards 4); 0 leaves it out
-CXX=g++ OPENMP=1 DEBUG=0 SANITIZE=0 OPTIMIZE=-O3 OPTIMIZE_REST=-Og REAL=float BUILD=build
+CXX=g++ OPENMP=1 DEBUG=0 SANITIZE=0 OPTIMIZE=-O3 OPTIMIZE_REST=-Og REAL=float WERROR=1 BUILD=build
 endef
 export HELP
 help:
 	@echo "$$HELP"
 
+# A damaged one must not keep anybody from removing it.
+ifeq ($(filter clean,$(MAKECMDGOALS)),)
 -include $(wildcard $(BUILD)/*.d $(BUILD)/*/*.d $(BUILD)/*/*/*.d)
+endif
 .PRECIOUS: $(BUILD)/%.o $(BUILD)/test/%.o
+endif

@@ -7,11 +7,12 @@ export PETROGLYPH_COMMAND=petroglyph # how the reader calls them
 escape() {
   sed 's/\\/\\e/g; s/-/\\-/g; s/^\([.'"'"']\)/\\\&\1/'
 }
-printf '.TH PETROGLYPH 1 "" "%s"\n' "$("$1" --version | escape)"
+version=$("$1" --version) # a program that fails ends this
+printf '.TH PETROGLYPH 1 "" "%s"\n' "$(printf '%s\n' "$version" | escape)"
 printf '.SH NAME\npetroglyph \\- sequence models with the same bits on every machine\n'
 printf '.SH SYNOPSIS\n.B petroglyph\n.I PROGRAM\n[options]\n.SH PROGRAMS\n'
 section() { # PROGRAM [SUBCOMMAND]
-  said=$("$@" --help) # a program that fails ends this
+  said=$("$@" --help)
   printf '.SS %s\n.nf\n' "$(echo "${1##*/}${2:+ $2}" | escape)"
   printf '%s\n' "$said" | escape
   printf '.fi\n'

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs the commands of test/documented.txt and compares the weights with those that the documentation names for them. What was done stays
-# in build/check_docs, so that it goes on where it stopped; what needs data that is not there is left out and named.
+# in runs/check_docs, so that it goes on where it stopped; what needs data that is not there is left out and named.
 #   test/check_docs.sh [SECONDS]       only commands that take so many at most
 #   AGAIN=1 test/check_docs.sh …       those that passed with another version of the programs, too
 #   test/check_docs.sh --consistent    runs nothing: every command and fingerprint of the list stands in its file, and no fingerprint
@@ -8,7 +8,7 @@
 set -u
 list=test/documented.txt
 root=$PWD
-kept=$root/build/check_docs
+kept=$root/runs/check_docs
 passed=0
 failed=0
 ok() { echo "ok   $1" && passed=$((passed + 1)); }

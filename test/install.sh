@@ -33,7 +33,7 @@ completes() { # the words of a command line; prints what bash would offer
   )
 }
 
-check "make install" ${MAKE:-make} --no-print-directory BUILD="$build" PREFIX="$folder/my usr" install
+check "make install" ${MAKE:-make} --no-print-directory BUILD="$build" PREFIX="$folder/my usr" install-built
 petroglyph="$folder/my usr/bin/petroglyph"
 check "its version" says "petroglyph $(sed 's/ .*//' VERSION)" "$petroglyph" --version
 check "a program's version" says "petroglyph $(sed 's/ .*//' VERSION)" "$petroglyph" inspect --version

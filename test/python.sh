@@ -4,7 +4,7 @@
 passed=0
 failed=0
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+trap 'rm -f "$log" "$log.errors"' EXIT
 trap 'exit 1' HUP INT TERM
 if ! python3 -c '' 2>/dev/null; then
   echo "skip Python's models: no python3 here"

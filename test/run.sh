@@ -42,7 +42,7 @@ fi
 
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
-trap 'exit 130' INT TERM
+trap 'exit 130' HUP INT TERM
 for command in "$@"; do printf '%s\n' "$command"; done > "$folder/commands"
 jobs=${TEST_JOBS:-$(nproc 2> /dev/null || sysctl -n hw.ncpu 2> /dev/null || echo 1)}
 seq $# | xargs -P "$jobs" -n 1 "$0" --one "$folder"

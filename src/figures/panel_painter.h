@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "figures/figure.h"
 #include "figures/axis_scale.h"
+#include "figures/figure.h"
 #include "figures/svg.h"
 
 namespace petroglyph {

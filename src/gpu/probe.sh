@@ -14,6 +14,7 @@ if [ -f "$file" ] && [ "$(head -n 1 "$file")" = "$asked" ]; then
 fi
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
+trap 'exit 1' HUP INT TERM
 cat >"$folder/probe.cu" <<'STOP'
 #include <cuda_pipeline_primitives.h>
 #include <cuda_runtime.h>

@@ -132,8 +132,7 @@ void train_models(Plan& plan, const std::vector<TextModel>& models, const Scale&
     }
     std::string& list = plan.commands.back().words[1];
     list += (list.empty() ? "" : ",") + model.variant;
-    Row row{model.label + ": perplexity",
-            model.paper,
+    Row row{model.label + ": perplexity", model.paper,
             of_seeds({part + "/compare.csv", {{"variant", model.variant}}, "last_loss", Cell::Form::PERPLEXITY, 2},
                      !scale.full()),
             ""};
@@ -335,8 +334,7 @@ std::vector<Experiment> modeling_experiments() {
       {"text-perplexity", LINEAR_PAPER, "table 1, abstract", "Language modelling on characters",
        "The paper: the Linear CausalRN is behind Transformers and Mamba, but a valid language model.",
        "--data data/wikitext103_train.txt --val data/wikitext103_valid.txt (data/wikitext103.sh)",
-       "a quarter of an hour on two cores", "days on a GPU", text_perplexity, "six hours on two cores",
-       WIKITEXT_2},
+       "a quarter of an hour on two cores", "days on a GPU", text_perplexity, "six hours on two cores", WIKITEXT_2},
       {"image-accuracy", LINEAR_PAPER, "table 2, figure 7", "Classification of images, three models",
        "The paper: trained on CIFAR-5M, then on CIFAR-10 and CIFAR-100, the Linear BiRN is 2 to 8 points behind the "
        "Transformers, and its heat maps show the main object.",

@@ -152,7 +152,8 @@ void add_language_claims(Plan& plan, const Scale& scale) {
   if (scale.evening()) {  // the others have one seed
     for (Claim* claim : {&regular, &rnn})
       claim->remark =
-          "Accuracy of the best seed, %; the strings that are not of D_n or Tomita 3 are random, and can be told by less "
+          "Accuracy of the best seed, %; the strings that are not of D_n or Tomita 3 are random, and can be told by "
+          "less "
           "than the language (docs/regular_languages.md has them beside members with one symbol changed)";
     for (Claim* claim : {&transformer, &better, &three}) claim->remark = "Accuracy, %, the mean of the seeds";
   }
