@@ -844,7 +844,7 @@ void program(Test& test) {
   expect("a tokenizer by what is in it", "--tokenizer merges.txt a.txt", 0, "tokens");
   write_bytes(folder.file("vocab.json"), "{\"a\": 0}");
   expect("half a tokenizer", "--tokenizer vocab.json a.txt", 1, "vocab.json: is one file of two; expected the folder");
-  expect("a text as a tokenizer", "--tokenizer a.txt a.txt", 1, "--tokenizer: no tokenizer's file: ");
+  expect("a text as a tokenizer", "--tokenizer a.txt a.txt", 1, "; a tokenizer's file was expected (--tokenizer)");
   std::filesystem::remove(folder.file("vocab.json"));
   std::filesystem::remove(folder.file("merges.txt"));
   expect("a size of no shards", "--shard-tokens 9 a.txt", 2, "--shard-tokens 9: of which shards? (--out PREFIX)");

@@ -128,7 +128,7 @@ std::unique_ptr<Tokenizer> of_file(const std::string& path) {
     json = Json::parse(text, path);
   } catch (const Error& error) {
     refuse_half(path);
-    throw Error("--tokenizer: no tokenizer's file: " + std::string(error.what()));
+    throw Error(error.what() + std::string("; a tokenizer's file was expected (--tokenizer)"));
   }
   if (is_tokenizer_json(json)) return read_tokenizer_json(json, path);
   if (!json.is(Json::Kind::Object) || !json.find("format")) refuse_half(path);
