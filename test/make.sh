@@ -69,9 +69,9 @@ check "one job, the environment says" -j1 "$(env -u MAKELEVEL MAKEFLAGS=-j1 "${M
 check "five" -j5 "$(made -j5 -f shown.mk show)"
 
 mkdir -p there/bin
-chmod 2775 there/bin
+chmod 775 there/bin
 made PREFIX="$folder/tree/there" install > /dev/null
-check "a folder that is there stays as it is" drwxrwsr-x "$(ls -ld there/bin | cut -c 1-10)"
+check "a folder that is there stays as it is" drwxrwxr-x "$(ls -ld there/bin | cut -c 1-10)"
 check "with the command" 0 "$(test -x there/bin/petroglyph && echo $?)"
 rm build/base/room.o
 check "install-built builds nothing" "installed $folder/tree/there/bin/petroglyph" "$(made PREFIX="$folder/tree/there" install-built)"
