@@ -1,21 +1,10 @@
 #!/bin/sh
 # What `make` builds for GPUs, and what it says, by the answers of nvidia-smi and nvcc: both are played here.
 #   test/cuda_found.sh g++
-set -u
 compiler=${*:-g++}
-passed=0
-failed=0
-folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
-trap 'exit 1' HUP INT TERM
-mkdir "$folder/bin" "$folder/tree"
+. test/played.sh
 ln -s "$PWD/Makefile" "$PWD/VERSION" "$PWD/src" "$PWD/test" "$folder/tree"
 
-# plays NAME: the program that stands in this function's input.
-plays() {
-  { echo '#!/bin/sh' && cat; } > "$folder/bin/$1"
-  chmod +x "$folder/bin/$1"
-}
 gpu_says() { echo "echo '$1'" | plays nvidia-smi; }
 nvcc_knows() {  # the architectures it lists; compiles everything into an empty file
   plays nvcc << STOP
@@ -24,18 +13,12 @@ if [ "\$1" = --list-gpu-arch ]; then printf 'compute_%s\n' $1; exit; fi
 while [ \$# -gt 1 ]; do [ "\$1" = -o ] && : > "\$2"; shift; done
 STOP
 }
-# made ARGUMENT…: make here, where nothing of the caller's own make is known; $environment: a variable that is.
-environment=
-made() {
-  env -u MAKEFLAGS -u MAKELEVEL -u NVCC -u NVCCFLAGS -u CUDA -u GPU_ARCH -u GPU_PTX -u BUILD -u REAL -u SANITIZE \
-    PATH="$folder/bin:$PATH" $environment make --no-print-directory -j1 -C "$folder/tree" CXX="$compiler" OPENMP=0 MPI=0 NVCC="$folder/bin/nvcc" "$@" 2>&1
-}
+made() { played_make -j1 CXX="$compiler" OPENMP=0 MPI=0 NVCC="$folder/bin/nvcc" "$@"; }
 check() {  # NAME EXPECTED FOUND: words that FOUND must hold
   if printf '%s\n' "$3" | grep -qF -- "$2"; then
-    passed=$((passed + 1))
+    passes
   else
-    echo "FAIL cuda: $1: expected $2, found: $(printf '%s\n' "$3" | tail -n 3)"
-    failed=$((failed + 1))
+    fails "cuda: $1: expected $2, found: $(printf '%s\n' "$3" | tail -n 3)"
   fi
 }
 SHOW='--eval=show: ; @echo "for $(GPU_ARCH), PTX of $(strip $(GPU_PTX)), built: $(or $(CUDA_WANTED),no) $(CUDA_ANSWER)"'
@@ -165,5 +148,4 @@ check "flags in the environment that it needs" "built: no $WHY error: -- unsuppo
 environment=
 rm "$folder/bin/nvidia-smi" "$folder/bin/nvcc"
 check "no toolkit" "CUDA=1: no nvcc here" "$(made "$SHOW" CUDA=1 NVCC= show)"
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+counts

@@ -1,16 +1,9 @@
 #!/bin/sh
 # What `make` makes again, in which order, and what it takes away. The compiler is played: its objects are empty.
 #   test/make.sh
-set -u
-passed=0
-failed=0
-folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
-trap 'exit 1' HUP INT TERM
-mkdir "$folder/bin" "$folder/tree"
+. test/played.sh
 cp -R Makefile VERSION src test install "$folder/tree"
-cat > "$folder/bin/compiler" << 'STOP'
-#!/bin/sh
+plays compiler << 'STOP'
 case " $* " in
   *" -dumpmachine "*) echo x86_64-linux-gnu && exit ;;
   *" --version "*) echo compiler 1 && exit ;;
@@ -27,18 +20,12 @@ case $out in
   *) printf '#!/bin/sh\necho petroglyph 0\n' > "$out" && chmod +x "$out" ;;
 esac
 STOP
-chmod +x "$folder/bin/compiler"
-# made ARGUMENT…: make there, where nothing of the caller's own make is known.
-made() {
-  env -u MAKEFLAGS -u MAKELEVEL -u CXXFLAGS -u CPPFLAGS -u LDFLAGS -u BUILD -u REAL -u SANITIZE -u ARCH -u NVCC \
-    "${MAKE:-make}" --no-print-directory -C "$folder/tree" CXX="$folder/bin/compiler" MPI=0 CUDA=0 "$@" 2>&1
-}
+made() { played_make CXX="$folder/bin/compiler" MPI=0 CUDA=0 "$@"; }
 check() { # NAME EXPECTED FOUND
   if [ "$2" = "$3" ]; then
-    passed=$((passed + 1))
+    passes
   else
-    echo "FAIL make: $1: expected $2, found $3"
-    failed=$((failed + 1))
+    fails "make: $1: expected $2, found $3"
   fi
 }
 works() { made | grep -cE '  (CXX|LINK) '; }
@@ -65,7 +52,9 @@ check "another build's clean" 0 "$(test -e train_copy && echo $?)"
 printf 'build/base/room.o: build/base/room.cpp\nsrc/base/te' > build/base/room.d
 check "clean of what was cut off" 0 "$(made clean > /dev/null && ! test -e build && ! test -L train_copy && echo $?)"
 printf 'include Makefile\nshow:\n\t@echo "$(filter -j%%,$(MAKEFLAGS))"\n' > shown.mk
-check "one job, the environment says" -j1 "$(env -u MAKELEVEL MAKEFLAGS=-j1 "${MAKE:-make}" --no-print-directory -f shown.mk CXX="$folder/bin/compiler" MPI=0 CUDA=0 show)"
+environment=MAKEFLAGS=-j1
+check "one job, the environment says" -j1 "$(made -f shown.mk show)"
+environment=
 check "five" -j5 "$(made -j5 -f shown.mk show)"
 
 mkdir -p there/bin
@@ -77,5 +66,4 @@ rm build/base/room.o
 check "install-built builds nothing" "installed $folder/tree/there/bin/petroglyph" "$(made PREFIX="$folder/tree/there" install-built)"
 printf '#!/bin/sh\nexit 1\n' > build/train_copy
 check "of programs that do not run there is no page" 0 "$(made PREFIX="$folder/tree/there" install-built > /dev/null || echo 0)"
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+counts
