@@ -213,32 +213,32 @@ Tokens some_of(Ops& ops, const std::vector<int32_t>& tokens, int B, int begin, i
   return ids;
 }
 
-// The stream's logits, in pieces of `piece` tokens, against one forward pass; of a model that answers at the end, against a pass
-// that ends there, over its window where it has one. in_turns: every other piece is read without logits.
-void streamed(Test& test, const ModelCase& row, int piece, bool in_turns = false) {
+// The decoder's logits, in pieces of `piece` tokens, against one forward pass; of a model that answers at the end, against a pass
+// that ends there, over its window where it has one. in_turns: every other piece is prefilled, without logits.
+void decoded(Test& test, const ModelCase& row, int piece, bool in_turns = false) {
   const auto ops = make_cpu(2);
   const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops);
   model->parameters.initialize(SEED);
   const int B = row.batch, V = model->classes(), window = model->window();
-  if (!row.streams) {
-    test.throws("no stream", row.model + ": ", [&] { model->stream(B, row.length); });
+  if (!row.decodes) {
+    test.throws("no decoder", row.model + ": ", [&] { model->decoder(B, row.length); });
     return;
   }
   const ModelBatch batch(*ops, row, V, SEED);
-  const std::vector<int32_t> tokens = batch.to_stream(*model);
+  const std::vector<int32_t> tokens = batch.to_decode(*model);
   const int T = static_cast<int>(tokens.size()) / B;
   const bool last = model->logit_rows(batch.input()) == B;
-  const std::unique_ptr<Stream> stream = model->stream(B, T);
+  const std::unique_ptr<Decoder> decoder = model->decoder(B, T);
   for (int t = 0; t < T; t += piece) {
     const int n = std::min(piece, T - t), end = t + n;
     const Tokens newest = some_of(*ops, tokens, B, t, end);
     if (in_turns && t / piece % 2 == 0 && end < T) {
-      stream->read(newest.data(), n);
+      decoder->prefill(newest.data(), n);
       continue;
     }
     if (end < window) {
       std::vector<real> none(static_cast<size_t>(B) * n * V);
-      ops->download(none.data(), stream->append(newest.data(), n), none.size() * sizeof(real));
+      ops->download(none.data(), decoder->decode(newest.data(), n), none.size() * sizeof(real));
       test.check("no answer yet", std::all_of(none.begin(), none.end(), [](real x) { return std::isnan(x); }));
       continue;
     }
@@ -246,7 +246,7 @@ void streamed(Test& test, const ModelCase& row, int piece, bool in_turns = false
     const Tokens so_far = some_of(*ops, tokens, B, from, from + length);
     const std::vector<real> whole = logits_of(*ops, *model, {so_far.data(), B, length});
     std::vector<real> all(static_cast<size_t>(B) * n * V), found, expected;
-    ops->download(all.data(), stream->append(newest.data(), n), all.size() * sizeof(real));
+    ops->download(all.data(), decoder->decode(newest.data(), n), all.size() * sizeof(real));
     for (int b = 0; b < B; ++b) {
       const auto begin = all.begin() + (b * n + (last ? n - 1 : 0)) * V, finish = all.begin() + (b + 1) * n * V;
       const auto at = whole.begin() + (last ? b : b * T + t) * V;
@@ -256,11 +256,11 @@ void streamed(Test& test, const ModelCase& row, int piece, bool in_turns = false
     test.equal(text("tokens %d to %d in pieces of %d", t, end - 1, piece), found, expected);
   }
   const Tokens more = some_of(*ops, tokens, B, 0, 1);
-  const std::string full = text("%d tokens are more than the stream's %d", T + 1, T);
-  test.throws("has no room for another", full, [&] { stream->append(more.data(), 1); });
-  test.throws("nor for one without logits", full, [&] { stream->read(more.data(), 1); });
-  test.throws("takes no piece without tokens", "0 tokens to append, expected at least 1",
-              [&] { stream->append(more.data(), 0); });
+  const std::string full = text("%d tokens are more than the decoder's capacity of %d", T + 1, T);
+  test.throws("has no room for another", full, [&] { decoder->decode(more.data(), 1); });
+  test.throws("nor for one without logits", full, [&] { decoder->prefill(more.data(), 1); });
+  test.throws("takes no piece without tokens", "0 tokens to decode, expected at least 1",
+              [&] { decoder->decode(more.data(), 0); });
 }
 
 // Which of the two a model reads.
@@ -309,8 +309,8 @@ void longer_than_it_reads(Test& test, const ModelCase& row) {
               row.model + text(": a sequence of %d tokens is longer than the context of %d", most + 1, most), [&] {
                 model->forward({ids.data(), 1, most + 1});
               });
-  if (!row.streams) return;
-  test.throws("as a stream, too", row.model + ": ", [&] { model->stream(1, most + 1); });
+  if (!row.decodes) return;
+  test.throws("by a decoder, too", row.model + ": ", [&] { model->decoder(1, most + 1); });
 }
 
 // Jobs of all numbers of pieces, long enough to be shared, one right after the other or when the workers sleep: every piece is done
@@ -495,9 +495,9 @@ int main(int argc, char** argv) {
   test.run("initial values", initial_values);
   for (const ModelCase& row : model_cases()) {
     test.run("alone " + row.name, [&](Test& t) { alone(t, row); });
-    test.run("stream " + row.name, [&](Test& t) {
-      for (const int piece : {1, 3}) streamed(t, row, piece);
-      if (row.streams) streamed(t, row, 2, true);
+    test.run("decode " + row.name, [&](Test& t) {
+      for (const int piece : {1, 3}) decoded(t, row, piece);
+      if (row.decodes) decoded(t, row, 2, true);
     });
     if (has_longest(row)) test.run("longer " + row.name, [&](Test& t) { longer_than_it_reads(t, row); });
     test.run("other input " + row.name, [&](Test& t) { other_input(t, row); });

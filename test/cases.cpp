@@ -139,7 +139,7 @@ ModelBatch ModelBatch::sample(Ops& ops, int b) const {
   return one;
 }
 
-std::vector<int32_t> ModelBatch::to_stream(const Model& model) const {
+std::vector<int32_t> ModelBatch::to_decode(const Model& model) const {
   const std::vector<int32_t> once = tokens.download();
   std::vector<int32_t> all;
   for (int b = 0; b < batch; ++b)
@@ -344,7 +344,7 @@ OpCase linear_attention_case(const LinearAttentionShape& s) {
                                    {"y", Role::OUTPUT, size},
                                    {"inv_sum", Role::KEPT, rows * s.heads}};
   if (streaming) {
-    operands.push_back({"state", Role::UPDATED, int64_t(s.batch) * s.heads * s.stream_state_size(), 0.05, 1});
+    operands.push_back({"state", Role::UPDATED, int64_t(s.batch) * s.heads * s.decoder_state_size(), 0.05, 1});
   } else {
     operands.push_back({"states", Role::KEPT, s.states_size()});
     operands.push_back({"later", Role::SCRATCH, s.states_size()});
@@ -507,7 +507,7 @@ OpCase rms_norm_case(int64_t N, int D, Into into, real epsilon = real(1e-5)) {
   return row;
 }
 
-// streaming: with inputs before the first, which only a stream has
+// streaming: with inputs before the first, which only decoding has
 OpCase causal_convolution_case(int B, int T, int C, int K, bool streaming) {
   const int64_t size = int64_t(B) * T * C;
   std::vector<Operand> operands = {{"x", Role::INPUT, size},
@@ -683,7 +683,7 @@ OpCase linear_relation_case(int B, int T, int H, bool causal, bool shifted, doub
   return row;
 }
 
-// A stream goes on after `before` positions.
+// Decoding continues after `before` positions.
 OpCase linear_relation_stream_case(int B, int before, int n, int H) {
   const LinearRelationShape s{B, n, H, true, before};
   const int64_t rows = int64_t(B) * n;
@@ -789,7 +789,7 @@ void add_regular_gpt_ops(std::vector<OpCase>& rows) {
   rows.push_back(dilated_attention_case(chunked(3, 7, 2, 4, 2), true));
   rows.push_back(dilated_attention_case(chunked(2, 10, 1, 5, 3), true));
   rows.push_back(dilated_attention_case(chunked(2, 1, 3, 3, 5), true));
-  rows.push_back(dilated_attention_case({2, 3, 8, 11, 2, 5, 3, 2, 5, 1, 12, 23}, false));  // a stream's newest queries
+  rows.push_back(dilated_attention_case({2, 3, 8, 11, 2, 5, 3, 2, 5, 1, 12, 23}, false));  // a decoder's newest queries
   rows.push_back(dilated_attention_case({2, 1, 4, 9, 1, 6, 2, 4, 3, 1, 6, 13}, true));
   rows.push_back(taken_rows_case(3, 7, 2, 2, 3, 5));
 }
@@ -855,7 +855,7 @@ OpCase sliding_dct_case(int B, int T, const DctHeads& heads) {
   return row;
 }
 
-// A stream goes on after `before` positions.
+// Decoding continues after `before` positions.
 OpCase sliding_dct_stream_case(int B, int before, int T, const DctHeads& heads) {
   const int64_t rows = int64_t(B) * T;
   int64_t state = 0;
@@ -923,7 +923,7 @@ void add_transformer_ops(std::vector<OpCase>& rows) {
   }
   rows.push_back(attention_case(whole(3, 6, 2, 5, true), Distances::BIASED));
   rows.push_back(attention_case(whole(2, 65, 1, 16, true), Distances::BIASED));
-  rows.push_back(attention_case({2, 1, 6, 9, 2, 5, true, 10, 13}, Distances::BIASED));  // a stream's newest query
+  rows.push_back(attention_case({2, 1, 6, 9, 2, 5, true, 10, 13}, Distances::BIASED));  // a decoder's newest query
   rows.push_back(attention_case({3, 4, 7, 8, 1, 9, true, 11, 9}, Distances::POSITIONED));
   rows.push_back(attention_case({2, 1, 90, 99, 3, 5, true, 16, 5, true}, Distances::BIASED));  // keys head by head
   rows.push_back(attention_case({3, 20, 37, 38, 2, 9, true, 21, 9, true}, Distances::IGNORED));
@@ -957,7 +957,7 @@ std::vector<OpCase> op_cases() {
       relation_case(whole(1, 3, 191, 1, true, EXP), true, false));  // blocks of 64, twice, and of 32, 16 … 1 channels
   rows.push_back(relation_case(whole(1, 3, 191, 1, true, EXP), false, true));
   rows.push_back(relation_case(whole(1, 67, 40, 2, true, EXP), true, false));  // more than one block of queries
-  rows.push_back(relation_case({2, 1, 5, 8, 34, 2, true, EXP}, true, false));  // a stream's newest query
+  rows.push_back(relation_case({2, 1, 5, 8, 34, 2, true, EXP}, true, false));  // a decoder's newest query
   rows.push_back(relation_case({3, 2, 4, 4, 10, 1, true, EXP}, false, true));
   rows.push_back(linear_relation_case(1, 1, 1, true, false, 1));
   for (const bool causal : {true, false}) {
@@ -1211,7 +1211,7 @@ void add_linear_transformers(std::vector<ModelCase>& rows) {
   const auto add = [&](const char* name, const std::string& config, int batch, int length) {
     rows.push_back({std::string("linear_transformer ") + name, "linear_transformer", config, batch, length});
     rows.back().last = config.find("\"last\"") != std::string::npos;
-    rows.back().streams = config.find("\"causal\":true") != std::string::npos;
+    rows.back().decodes = config.find("\"causal\":true") != std::string::npos;
   };
   const std::string tokens = "\"vocab\":9,\"context\":8,";
   const std::string elu = "\"feature_map\":\"elu1\",\"normalized\":true",
@@ -1246,7 +1246,7 @@ std::vector<ModelCase> model_cases() {
   causal_rn("exact relu", causal_rn_config(9, 6, 8, 9, 2, 1, "relu", "exact", true, true), 2, 6);
   causal_rn("approximate gelu", causal_rn_config(9, 6, 8, 9, 2, 1, "gelu", "approximate", true, true), 2, 6);
   causal_rn("bidirectional", causal_rn_config(9, 6, 8, 12, 2, 1, "exp", "exact", true, false), 2, 6);
-  rows.back().streams = false;
+  rows.back().decodes = false;
   const auto mamba = [&](const char* name, int width, int layers, int state, int conv, int expand, int dt_rank,
                          int batch, int length, const char* more = "") {
     rows.push_back({std::string("mamba ") + name, "mamba",
@@ -1274,14 +1274,14 @@ std::vector<ModelCase> model_cases() {
   linear_causal_rn("approximate no post norm", linear_causal_rn_config(9, 6, 8, 11, 2, "approximate", false, true), 2,
                    6);
   linear_causal_rn("bidirectional", linear_causal_rn_config(9, 67, 8, 12, 2, "approximate", true, false), 2, 67);
-  rows.back().streams = false;
+  rows.back().decodes = false;
   const auto birn_image = [&](const char* pre_norm, bool post_norm, int heads) {
     const std::string config = text(
         "{\"patches\":6,\"patch_size\":5,\"classes\":4,\"width\":9,\"hidden\":14,\"layers\":2,"
         "\"heads\":%d,\"pre_activation_norm\":\"%s\",\"post_reduction_norm\":%s}",
         heads, pre_norm, post_norm ? "true" : "false");
     rows.push_back({text("birn_image %s%s", pre_norm, post_norm ? "" : " no post norm"), "birn_image", config, 3, 6});
-    rows.back().streams = false;
+    rows.back().decodes = false;
     rows.back().patch_size = 5;
   };
   birn_image("exact", true, 2);

@@ -97,7 +97,7 @@ struct ModelCase {
   std::string model;
   std::string config;   // JSON
   int batch, length;    // B, T
-  bool streams = true;  // reads token by token; a bidirectional model cannot
+  bool decodes = true;  // reads token by token; a bidirectional model cannot
   bool last = false;    // one answer a sample, at its end
   int patch_size = 0;   // > 0: reads images of `length` patches of this size, not tokens
 };
@@ -118,8 +118,8 @@ struct ModelBatch {
   ModelBatch(Ops& ops, const ModelCase& row, int vocab, uint64_t seed);
   Input input() const { return {tokens.data(), batch, length, patches.data()}; }
   ModelBatch sample(Ops& ops, int b) const;  // alone, without targets
-  // What a stream of this model is given, (B,T): the tokens; of a model with a window, three times in a row.
-  std::vector<int32_t> to_stream(const Model& model) const;
+  // What a decoder of this model reads, (B,T): the tokens; of a model with a window, three times in a row.
+  std::vector<int32_t> to_decode(const Model& model) const;
 
   int batch, length;
   Tokens tokens, targets;

@@ -237,7 +237,7 @@ Row linear_relation_row(const LinearRelationShape& s, bool shifted, double range
         r.ops.linear_relation_backward(r.out("dp", size), r.out("dq", size), r.scratch("later", s.chunks() * sum / 2),
                                        r.in("dz", size), shift, sums, p, q, s);
         if (s.causal)
-          r.ops.linear_relation(r.out("z of a stream", size), shift, nullptr, r.out("state", 3 * sum), p, q, s);
+          r.ops.linear_relation(r.out("z of decoding", size), shift, nullptr, r.out("state", 3 * sum), p, q, s);
       }};
 }
 
@@ -255,7 +255,7 @@ Row shift_row(int H, int nan, bool causal) {
             const int64_t size = 3 * H, sum = 2 * H;
             r.ops.linear_relation(r.out("z", size), r.out("shift", 3), r.out("sums", sum), nullptr, p, q, s);
             if (causal)
-              r.ops.linear_relation(r.out("z of a stream", size), r.out("its shift", 3), nullptr,
+              r.ops.linear_relation(r.out("z of decoding", size), r.out("its shift", 3), nullptr,
                                     r.out("state", 3 * sum), p, q, s);
           }};
 }
@@ -368,7 +368,7 @@ Row linear_attention_row(const LinearAttentionShape& s) {
             const int64_t rows = int64_t(s.batch) * s.positions, size = rows * s.width(), numbers = rows * s.heads;
             real *qkv = r.updated("qkv", 3 * size, s.normalized ? 0 : -1, 1), *y = r.out("y", size);
             real* inv_sum = s.normalized ? r.out("inv_sum", numbers) : nullptr;
-            const int64_t state = int64_t(s.batch) * s.heads * s.stream_state_size();
+            const int64_t state = int64_t(s.batch) * s.heads * s.decoder_state_size();
             if (s.before > 0)
               return r.ops.linear_attention(y, inv_sum, nullptr, r.updated("state", state, 0, 1), qkv, s);
             real* states = r.out("states", s.states_size());
@@ -376,8 +376,8 @@ Row linear_attention_row(const LinearAttentionShape& s) {
             r.ops.linear_attention_backward(r.out("dqkv", 3 * size), r.scratch("later", s.states_size()),
                                             r.updated("dy", size), y, inv_sum, states, qkv, s);
             if (!s.causal) return;
-            real* again = r.updated("qkv of a stream", 3 * size, s.normalized ? 0 : -1, 1);
-            r.ops.linear_attention(r.out("y of a stream", size), s.normalized ? r.out("its inv_sum", numbers) : nullptr,
+            real* again = r.updated("qkv of decoding", 3 * size, s.normalized ? 0 : -1, 1);
+            r.ops.linear_attention(r.out("y of decoding", size), s.normalized ? r.out("its inv_sum", numbers) : nullptr,
                                    nullptr, r.scratch("its state", state), again, s);
           }};
 }
@@ -463,7 +463,7 @@ Row adamw_row(int64_t n, real clip) {
           }};
 }
 
-// before: positions that the stream has read earlier; −1: whole sequences
+// before: positions decoded earlier; −1: whole sequences
 Row dct_row(int B, int T, int before, int d, const std::vector<int64_t>& windows,
             const std::vector<int64_t>& frequencies) {
   std::string name = text("sliding_dct, mix_frequencies %d×%d×%d after %d:", B, T, d, before);
@@ -885,14 +885,14 @@ GpuCheck check_of_training(const ModelCase& row) {
 }
 
 // Logits token by token, a few tokens at a time.
-std::vector<real> streamed(const ModelCase& row, Ops& ops) {
+std::vector<real> decoded(const ModelCase& row, Ops& ops) {
   const auto model = make_model(row.model, Json::parse(row.config, row.name), ops);
   model->parameters.initialize(SEED);
   const ModelBatch batch(ops, row, model->classes(), SEED);
-  if (row.patch_size > 0) model->stream(row.batch, row.length);  // throws
-  const std::vector<int32_t> tokens = batch.to_stream(*model);
+  if (row.patch_size > 0) model->decoder(row.batch, row.length);  // throws
+  const std::vector<int32_t> tokens = batch.to_decode(*model);
   const int T = static_cast<int>(tokens.size()) / row.batch;
-  const auto stream = model->stream(row.batch, T);
+  const auto decoder = model->decoder(row.batch, T);
   std::vector<real> all;
   for (int t = 0, n = 1; t < T; t += n, n = std::min(n % 3 + 1, T - t)) {
     std::vector<int32_t> some;
@@ -901,27 +901,27 @@ std::vector<real> streamed(const ModelCase& row, Ops& ops) {
     Tokens ids(ops, {row.batch, n});
     ids.upload(some);
     std::vector<real> logits(static_cast<size_t>(row.batch) * n * model->classes());
-    ops.download(logits.data(), stream->append(ids.data(), n), logits.size() * sizeof(real));
+    ops.download(logits.data(), decoder->decode(ids.data(), n), logits.size() * sizeof(real));
     all.insert(all.end(), logits.begin(), logits.end());
   }
   return all;
 }
 
 // A model that cannot read token by token says the same on both.
-std::string streamed_or_refused(const ModelCase& row, Ops& ops, std::vector<real>& logits) {
+std::string decoded_or_refused(const ModelCase& row, Ops& ops, std::vector<real>& logits) {
   try {
-    logits = streamed(row, ops);
+    logits = decoded(row, ops);
   } catch (const Error& error) {
     return error.what();
   }
   return "";
 }
 
-GpuCheck check_of_stream(const ModelCase& row) {
-  return {row.name + ": stream", [row](Ops& cpu, Ops& gpu) {
+GpuCheck check_of_decoding(const ModelCase& row) {
+  return {row.name + ": decoding", [row](Ops& cpu, Ops& gpu) {
             std::vector<real> expected, found;
-            const std::string refusal = streamed_or_refused(row, cpu, expected);
-            const std::string said = streamed_or_refused(row, gpu, found);
+            const std::string refusal = decoded_or_refused(row, cpu, expected);
+            const std::string said = decoded_or_refused(row, gpu, found);
             if (said != refusal) return "the GPU says \"" + said + "\", the CPU \"" + refusal + "\"";
             return Run::differing(expected, found);
           }};
@@ -946,7 +946,7 @@ std::vector<GpuCheck> gpu_checks(const std::string& group) {
   if (group == "models")
     for (const ModelCase& row : model_cases()) checks.push_back(check_of_training(row));
   if (group == "streams")
-    for (const ModelCase& row : model_cases()) checks.push_back(check_of_stream(row));
+    for (const ModelCase& row : model_cases()) checks.push_back(check_of_decoding(row));
   return checks;
 }
 

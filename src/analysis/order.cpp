@@ -35,9 +35,9 @@ std::vector<real> logits(Model& model, Ops& ops, const std::vector<int32_t>& tok
     ops.download(logits.data(), model.forward({on_device.data(), 1, T}), logits.size() * sizeof(real));
     return logits;
   }
-  const auto stream = model.stream(1, T);
+  const auto decoder = model.decoder(1, T);
   for (int t = 0; t < T; ++t)
-    ops.download(&logits[static_cast<size_t>(t) * V], stream->append(on_device.data() + t, 1), V * sizeof(real));
+    ops.download(&logits[static_cast<size_t>(t) * V], decoder->decode(on_device.data() + t, 1), V * sizeof(real));
   return logits;
 }
 

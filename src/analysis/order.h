@@ -21,7 +21,7 @@ struct OrderSensitivity {
   double later = 0;
 };
 
-enum class Pass { PARALLEL, STREAM };  // all positions at once, or one token after another
+enum class Pass { PARALLEL, DECODING };  // all positions at once, or one token after another
 
 // Over `trials` random sequences of `length` different tokens, each with a random permutation. The model reads out every
 // position. Throws Error where vocab < length or length < 3. Of fewer trials where it is interrupted.

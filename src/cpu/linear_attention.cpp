@@ -254,7 +254,7 @@ void Cpu::linear_attention(real* y, real* inv_sum, real* states, real* state, re
     parallel(threads_, static_cast<int64_t>(shape.batch) * shape.heads, 1, [&](int64_t n, int64_t, int thread) {
       const Head head(shape, n);
       map_features(head, qkv, 0, shape.positions);
-      attend_stream(y, inv_sum, state + n * shape.stream_state_size(), qkv, head, scratch(thread));
+      attend_stream(y, inv_sum, state + n * shape.decoder_state_size(), qkv, head, scratch(thread));
     });
     return;
   }

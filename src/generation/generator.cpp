@@ -9,7 +9,7 @@
 namespace petroglyph {
 
 namespace {
-constexpr int PIECE = 32;  // tokens of a prompt that a stream takes at a time: an interruption waits for no more
+constexpr int PIECE = 32;  // tokens of a prompt that a decoder takes at a time: an interruption waits for no more
 }
 
 std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt, int window, bool special) {
@@ -25,7 +25,7 @@ std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string
   return tokens;
 }
 
-int64_t stream_capacity(const Model& model, int64_t wanted, int learned) {
+int64_t decoder_capacity(const Model& model, int64_t wanted, int learned) {
   if (model.deepens() && learned > 0) return learned;
   return std::min<int64_t>(wanted, model.longest());
 }
@@ -39,16 +39,16 @@ Generator::Generator(Model& model, Ops& ops, const Tokenizer& tokenizer, const S
       sample_(sample),
       capacity_(static_cast<int>(std::min<int64_t>(capacity, model.longest()))),
       window_(window),
-      stream_(model.stream(1, capacity_)),
+      decoder_(model.decoder(1, capacity_)),
       logits_(static_cast<size_t>(std::min(model.classes(), tokenizer.vocab()))) {}
 
 void Generator::read(const std::vector<int32_t>& tokens) {
   model_.check_tokens(tokens);
   const auto most = static_cast<size_t>(capacity_);
-  if (tokens.size() > most && stream_->length() > 0) stream_ = model_.stream(1, capacity_);
+  if (tokens.size() > most && decoder_->length() > 0) decoder_ = model_.decoder(1, capacity_);
   for (size_t at = tokens.size() - std::min(tokens.size(), most); at < tokens.size() && !interrupted();) {
-    if (stream_->length() == capacity_) make_room();
-    const size_t room = static_cast<size_t>(capacity_ - stream_->length()), before_last = tokens.size() - 1 - at;
+    if (decoder_->length() == capacity_) make_room();
+    const size_t room = static_cast<size_t>(capacity_ - decoder_->length()), before_last = tokens.size() - 1 - at;
     const size_t count = std::max<size_t>(1, std::min({before_last, room, static_cast<size_t>(PIECE)}));
     tokens_.insert(tokens_.end(), &tokens[at], &tokens[at] + count);
     feed(&tokens[at], static_cast<int>(count), before_last == 0);
@@ -64,7 +64,7 @@ int32_t Generator::next() {
 }
 
 void Generator::make_room() {
-  stream_ = model_.stream(1, capacity_);
+  decoder_ = model_.decoder(1, capacity_);
   const int kept = window_ == Window::SLIDE ? capacity_ - 1 : capacity_ / 2;
   for (int at = 0; at < kept && !interrupted(); at += PIECE)
     feed(&tokens_[tokens_.size() - static_cast<size_t>(kept - at)], std::min(PIECE, kept - at), false);
@@ -73,8 +73,8 @@ void Generator::make_room() {
 void Generator::feed(const int32_t* tokens, int count, bool answer) {
   piece_.resize(ops_, {count});
   piece_.upload({tokens, tokens + count});
-  if (!answer) return stream_->read(piece_.data(), count);
-  ops_.download(logits_.data(), stream_->append(piece_.data(), count), logits_.size() * sizeof(real));
+  if (!answer) return decoder_->prefill(piece_.data(), count);
+  ops_.download(logits_.data(), decoder_->decode(piece_.data(), count), logits_.size() * sizeof(real));
 }
 
 }  // namespace petroglyph

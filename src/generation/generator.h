@@ -17,10 +17,10 @@ namespace petroglyph {
 std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt, int window,
                                    bool special = false);
 
-// How many tokens a stream has room for that shall take `wanted`: as many as the model can read; of one that deepens with length
+// The capacity of a decoder that shall take `wanted` tokens: as many as the model can read; of one that deepens with length
 // always the context that it learned with, so that what it says does not depend on how much is asked for.
 // learned: the context that the model learned with; 0: not known
-int64_t stream_capacity(const Model& model, int64_t wanted, int learned);
+int64_t decoder_capacity(const Model& model, int64_t wanted, int learned);
 
 // Where a model's positions are used up, what it reads again to go on: the later half, which is cheap, or all but one token
 // before each new one, so that it always sees as far back as it can.
@@ -54,7 +54,7 @@ class Generator {
   Window window_;
   uint64_t drawn_ = 0;
   std::vector<int32_t> tokens_;  // all that were read
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Decoder> decoder_;
   Tokens piece_;
   std::vector<real> logits_;  // (V'), after the last token: of the tokens that may be said
 };

@@ -35,7 +35,7 @@ std::vector<int32_t> TextWriter::tokens_of(const std::string& prompt, const std:
 
 Generator TextWriter::generator(int sample, int64_t capacity) {
   return Generator(model_, ops_, tokenizer_, how_.sampling, how_.seed, static_cast<uint32_t>(sample),
-                   stream_capacity(model_, capacity, how_.context), how_.window);
+                   decoder_capacity(model_, capacity, how_.context), how_.window);
 }
 
 void TextWriter::write(Generator& generator, CharacterWriter& out) {
@@ -62,7 +62,7 @@ void TextWriter::note_long_prompt(int64_t tokens, int64_t longest) const {
 void TextWriter::continue_prompt(const std::string& prompt, const std::string& origin) {
   const std::vector<int32_t> tokens = tokens_of(prompt, origin, true);
   const int64_t wanted = static_cast<int64_t>(tokens.size()) + how_.length;
-  note_long_prompt(static_cast<int64_t>(tokens.size()), stream_capacity(model_, model_.longest(), how_.context));
+  note_long_prompt(static_cast<int64_t>(tokens.size()), decoder_capacity(model_, model_.longest(), how_.context));
   const Stopwatch watch(&seconds_);
   for (int sample = 0; sample < how_.samples && !interrupted(); ++sample) {
     if (how_.samples > 1 && !how_.quiet) std::printf("%s--- %d\n", sample > 0 ? "\n" : "", sample + 1);
@@ -75,9 +75,9 @@ void TextWriter::continue_prompt(const std::string& prompt, const std::string& o
 }
 
 void TextWriter::converse() {
-  constexpr int64_t CAPACITY = 4096;  // of a model without a longest sequence, whose stream grows
+  constexpr int64_t CAPACITY = 4096;  // of a model without a longest sequence, whose decoder's memory grows
   const int64_t room = model_.has_fixed_state() ? model_.longest() : CAPACITY;
-  const int64_t longest = stream_capacity(model_, room, how_.context);
+  const int64_t longest = decoder_capacity(model_, room, how_.context);
   Generator generator = this->generator(0, room);
   std::string line;
   for (bool first = true;;) {

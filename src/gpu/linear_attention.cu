@@ -378,7 +378,7 @@ Matrices<Real> from(Matrices<Real> m, int row) {
 // The newest positions of a stream, up to the end of a chunk at a time.
 void attend_stream(float* y, float* inv_sum, float* state, const float* qkv, float* pairs,
                    const LinearAttentionShape& s, cudaStream_t stream) {
-  const int64_t size = s.stream_state_size();
+  const int64_t size = s.decoder_state_size();
   const Write sums = {state, s.heads * size, size, 0, s.head_width};
   const Write k = {state + s.state_size(), s.heads * size, size, 0, s.head_width}, v = from(k, CHUNK_LENGTH);
   LinearAttentionShape one = s;  // chunk

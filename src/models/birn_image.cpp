@@ -47,7 +47,7 @@ class BirnImage final : public Model {
   void backward(const Input& input, const real* dlogits) override;
   bool has_attention_maps() const override { return true; }
   std::vector<real> attention_map(size_t block, int sample) override { return stack_.map(state_, block, sample); }
-  std::unique_ptr<Stream> make_stream(int, int) override {
+  std::unique_ptr<Decoder> make_decoder(int, int) override {
     throw Error("birn_image: a model of images cannot read one token at a time");
   }
 

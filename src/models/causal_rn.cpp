@@ -72,13 +72,13 @@ class QuadraticSums final : public PairSums {
   void backward(int block, real* dp, real* dq, real* dz, const real* p, const real* q) override;
 
  private:
-  struct Kept {
+  struct Saved {
     Tensor inv_std;  // s_ij (B,heads,n,T), with room for T = capacity: exact only
     Tensor shift;    // (B,n): where exp needs a guard against overflow
   };
 
-  bool whole(int n) const { return n == capacity_; }  // otherwise a stream: one `Kept` serves all blocks in turn
-  Kept& kept(int block, int n) { return kept_[whole(n) ? static_cast<size_t>(block) : 0]; }
+  bool whole(int n) const { return n == capacity_; }  // otherwise a stream: one `Saved` serves all blocks in turn
+  Saved& kept(int block, int n) { return kept_[whole(n) ? static_cast<size_t>(block) : 0]; }
   RelationShape shape(int before, int n) const {
     return {batch_, n, before + n, capacity_, config_.hidden, config_.heads, config_.causal, activation_};
   }
@@ -92,7 +92,7 @@ class QuadraticSums final : public PairSums {
   Ops& ops_;
   int batch_, capacity_;
   std::vector<Tensor> keys_;  // of a stream: p of all positions so far (B,capacity,H)
-  std::vector<Kept> kept_;
+  std::vector<Saved> kept_;
   Tensor weight_;  // w_ij, of the backward pass, shared by all blocks
 };
 
@@ -108,7 +108,7 @@ const real* QuadraticSums::remember(int block, const real* p, int before, int n)
 }
 
 void QuadraticSums::forward(int block, real* z, real* p, real* q, int before, int n) {
-  Kept& k = kept(block, n);
+  Saved& k = kept(block, n);
   const RelationShape s = shape(before, n);
   if (exact()) {
     const int64_t rows = static_cast<int64_t>(batch_) * n * config_.heads;
@@ -128,7 +128,7 @@ void QuadraticSums::forward(int block, real* z, real* p, real* q, int before, in
 }
 
 void QuadraticSums::backward(int block, real* dp, real* dq, real* dz, const real* p, const real* q) {
-  Kept& k = kept(block, capacity_);
+  Saved& k = kept(block, capacity_);
   if (exact()) weight_.resize(ops_, k.inv_std.shape());
   ops_.relation_backward(dp, dq, weight_.data(), dz, k.inv_std.data(), k.shift.data(), p, q, shape(0, capacity_));
 }

@@ -29,7 +29,7 @@
 //   dW_out = Σ dz ⊗ o     do = W_outᵀ dz     dW_j = Σ_i c_ij ⊗ do_i     dc_ij = W_j do_i
 //   dx'_n = Σ_j s_j Σ_i dc_ij cos(πj(2m+1)/(2t)),  m = n − i + t − 1,  over the positions n ≤ i < n + t, whose windows have n
 //   dW_proj = Σ dx' ⊗ norm_1(x)
-// x passes on by the residual connections. Kept are the norms, x', o and the MLP's inner layer; c is formed once more.
+// x passes on by the residual connections. Saved are the norms, x', o and the MLP's inner layer; c is formed once more.
 
 #include <algorithm>
 #include <string>
@@ -86,9 +86,9 @@ struct Block {
 
 // What one block computes and the backward pass wants to see again.
 struct Activations {
-  Norm::Kept norm_1, norm_mix, norm_2;
+  Norm::Saved norm_1, norm_mix, norm_2;
   Tensor projected, o;  // (N,D): x', o
-  Mlp::Kept mlp;
+  Mlp::Saved mlp;
 };
 
 // Of a batch, or of a stream's newest tokens.
@@ -98,7 +98,7 @@ struct State {
   std::vector<Activations> blocks;  // one for all blocks in a stream
   Tensor x, r, z, hidden;           // (N,D) each, (N,H): of the block at work
   Tensor c;                         // shape.size()
-  Norm::Kept final_norm;
+  Norm::Saved final_norm;
   Tensor top, logits;  // (N,D), (N,V)
 };
 
@@ -116,14 +116,14 @@ class DctMlp final : public Model {
   int classes() const override { return config_.vocab; }
   const real* forward(const Input& input) override;
   void backward(const Input& input, const real* dlogits) override;
-  std::unique_ptr<Stream> make_stream(int batch, int capacity) override;
+  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override;
 
   // The newest tokens of each of the batch's sequences, which s.shape tells of.
   void run_blocks(State& s, const int32_t* tokens);
   // Their logits (B,positions,V).
   const real* read_out(State& s);
   DctPlan plan(int longest) { return {ops_, config_.windows, config_.frequencies, config_.head_width(), longest}; }
-  void begin_stream(State& s) {
+  void begin_decoding(State& s) {
     s.past.resize(blocks_.size());
     for (Tensor& past : s.past) past.resize(ops_, {s.shape.batch, s.shape.state_size});
   }
@@ -274,21 +274,21 @@ void DctMlp::mix_backward(const Block& block, const Activations& a) {
   ops_.linear_backward_input(dr, dprojected, block.proj->value, N, D, D, Into::WRITE);
 }
 
-// ---- Stream -------------------------------------------------------------------------------------------------------
+// ---- Decoder -------------------------------------------------------------------------------------------------------
 
-class DctStream final : public Stream {
+class DctDecoder final : public Decoder {
  public:
-  DctStream(DctMlp& model, int batch, int capacity)
-      : Stream("dct_mlp", capacity), model_(model), plan_(model.plan(std::max(capacity, 1))), batch_(batch) {
+  DctDecoder(DctMlp& model, int batch, int capacity)
+      : Decoder("dct_mlp", capacity), model_(model), plan_(model.plan(std::max(capacity, 1))), batch_(batch) {
     state_.shape = plan_.shape(batch, 0);
-    model.begin_stream(state_);
+    model.begin_decoding(state_);
   }
 
  private:
-  const real* next(const int32_t* tokens, int n, bool wanted) override {
+  const real* advance(const int32_t* tokens, int n, bool need_logits) override {
     state_.shape = plan_.shape(batch_, n, length());
     model_.run_blocks(state_, tokens);
-    return wanted ? model_.read_out(state_) : nullptr;
+    return need_logits ? model_.read_out(state_) : nullptr;
   }
 
   DctMlp& model_;
@@ -297,8 +297,8 @@ class DctStream final : public Stream {
   State state_;
 };
 
-std::unique_ptr<Stream> DctMlp::make_stream(int batch, int capacity) {
-  return std::make_unique<DctStream>(*this, batch, capacity);
+std::unique_ptr<Decoder> DctMlp::make_decoder(int batch, int capacity) {
+  return std::make_unique<DctDecoder>(*this, batch, capacity);
 }
 
 }  // namespace dct_mlp

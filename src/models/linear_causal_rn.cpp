@@ -55,7 +55,7 @@ class LinearSums final : public PairSums {
       : config_(config), ops_(ops), batch_(batch), capacity_(capacity), blocks_(static_cast<size_t>(config.layers)) {}
 
   void forward(int block, real* z, real* p, real* q, int before, int n) override {
-    Kept& k = blocks_[static_cast<size_t>(block)];
+    Saved& k = blocks_[static_cast<size_t>(block)];
     const LinearRelationShape s{batch_, n, config_.hidden, config_.causal, before};
     const bool whole = n == capacity_;
     if (whole)
@@ -67,14 +67,14 @@ class LinearSums final : public PairSums {
   }
 
   void backward(int block, real* dp, real* dq, real* dz, const real* p, const real* q) override {
-    const Kept& k = blocks_[static_cast<size_t>(block)];
+    const Saved& k = blocks_[static_cast<size_t>(block)];
     const LinearRelationShape s{batch_, capacity_, config_.hidden, config_.causal, 0};
     later_.resize(ops_, {batch_, s.chunks(), config_.hidden});
     ops_.linear_relation_backward(dp, dq, later_.data(), dz, k.shift.data(), k.sums.data(), p, q, s);
   }
 
  private:
-  struct Kept {
+  struct Saved {
     Tensor sums;   // (B,chunks,2,H): the pair after each chunk
     Tensor state;  // (B,3,2,H), in their place in a stream
     Tensor shift;  // (B,T)
@@ -83,7 +83,7 @@ class LinearSums final : public PairSums {
   RelationConfig config_;
   Ops& ops_;
   int batch_, capacity_;
-  std::vector<Kept> blocks_;
+  std::vector<Saved> blocks_;
   // (B,chunks,H): A beyond each chunk's last position; of the backward pass, shared by all blocks
   Tensor later_;
 };

@@ -28,7 +28,7 @@
 //   Σ_s (g_t·v_s + c_t) k_s = S g_t + c_t z
 // and from the chunks after, with L = Σ_t q_t ⊗ g_t and h = Σ_t c_t q_t added up from the last chunk to the first,
 //   dk_s = L v_s + h,    dv_s = Lᵀ k_s
-// Kept are q, k, v, y, the divisors, and S and z before each chunk; a and da are formed again chunk by chunk.
+// Saved are q, k, v, y, the divisors, and S and z before each chunk; a and da are formed again chunk by chunk.
 // φ'(x) = min(φ(x), 1), so that φ(q) and φ(k) can take the place of q and k.
 
 #include "models/models.h"
@@ -41,7 +41,7 @@ namespace {
 class LinearAttention {
  public:
   static constexpr bool FIXED_STATE = true;
-  struct Kept {
+  struct Saved {
     Tensor inv_sum;  // (B,heads,T): 1/sum
     Tensor states;   // (B,heads,states,state): S and z before each chunk but the first; not causal: of all
   };
@@ -67,17 +67,17 @@ class LinearAttention {
   void begin_backward(const Piece&) {}
   void end_backward(const Piece&) {}
 
-  void forward(real* y, real* qkv, Kept& kept, Cache* cache, size_t, const Piece& p) {
+  void forward(real* y, real* qkv, Saved& kept, Cache* cache, size_t, const Piece& p) {
     const LinearAttentionShape s = shape(p);
     if (normalized_) kept.inv_sum.resize(ops_, {p.batch, s.heads, p.count});
     if (cache)
-      cache->state.resize(ops_, {p.batch, s.heads, s.stream_state_size()});
+      cache->state.resize(ops_, {p.batch, s.heads, s.decoder_state_size()});
     else
       kept.states.resize(ops_, {p.batch, s.heads, s.states(), s.state_size()});
     ops_.linear_attention(y, kept.inv_sum.data(), kept.states.data(), cache ? cache->state.data() : nullptr, qkv, s);
   }
 
-  std::vector<real> map(const real* qkv, Kept&, size_t, const Piece& p, int sample) {
+  std::vector<real> map(const real* qkv, Saved&, size_t, const Piece& p, int sample) {
     LinearAttentionShape s = shape(p);
     s.feature_map = FeatureMap::IDENTITY;  // qkv has been through it
     Tensor inv_sum, states(ops_, {s.states_size()});
@@ -87,7 +87,7 @@ class LinearAttention {
     });
   }
 
-  void backward(real* dqkv, real* dy, const real* y, const real* qkv, Kept& kept, size_t, const Piece& p) {
+  void backward(real* dqkv, real* dy, const real* y, const real* qkv, Saved& kept, size_t, const Piece& p) {
     later_.resize(ops_, kept.states.shape());
     ops_.linear_attention_backward(dqkv, later_.data(), dy, y, kept.inv_sum.data(), kept.states.data(), qkv, shape(p));
   }

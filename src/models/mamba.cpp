@@ -146,13 +146,13 @@ class Mamba final : public Model {
   }
 
   void backward(const Input& input, const real* dlogits) override;
-  std::unique_ptr<Stream> make_stream(int batch, int capacity) override;
+  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override;
 
   // Appends n tokens to each of the batch's sequences.
   void run_blocks(State& s, const int32_t* tokens, int n);
   // Their logits (B,n,V).
   const real* read_out(State& s, int n);
-  void begin_stream(State& s, int batch);
+  void begin_decoding(State& s, int batch);
 
  private:
   void add_block(const std::string& name);
@@ -326,25 +326,25 @@ void Mamba::block_backward(const Block& block, const Activations& a, const ScanS
                          Into::ADD);
 }
 
-// ---- Stream -------------------------------------------------------------------------------------------------------
+// ---- Decoder -------------------------------------------------------------------------------------------------------
 
-class MambaStream final : public Stream {
+class MambaDecoder final : public Decoder {
  public:
-  MambaStream(Mamba& model, int batch, int capacity) : Stream("mamba", capacity), model_(model) {
-    model.begin_stream(state_, batch);
+  MambaDecoder(Mamba& model, int batch, int capacity) : Decoder("mamba", capacity), model_(model) {
+    model.begin_decoding(state_, batch);
   }
 
  private:
-  const real* next(const int32_t* tokens, int n, bool wanted) override {
+  const real* advance(const int32_t* tokens, int n, bool need_logits) override {
     model_.run_blocks(state_, tokens, n);
-    return wanted ? model_.read_out(state_, n) : nullptr;
+    return need_logits ? model_.read_out(state_, n) : nullptr;
   }
 
   Mamba& model_;
   State state_{};
 };
 
-void Mamba::begin_stream(State& s, int batch) {
+void Mamba::begin_decoding(State& s, int batch) {
   s.batch = batch;
   s.past.resize(blocks_.size());
   for (Past& past : s.past) {
@@ -355,8 +355,8 @@ void Mamba::begin_stream(State& s, int batch) {
   }
 }
 
-std::unique_ptr<Stream> Mamba::make_stream(int batch, int capacity) {
-  return std::make_unique<MambaStream>(*this, batch, capacity);
+std::unique_ptr<Decoder> Mamba::make_decoder(int batch, int capacity) {
+  return std::make_unique<MambaDecoder>(*this, batch, capacity);
 }
 
 }  // namespace mamba

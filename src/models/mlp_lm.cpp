@@ -16,10 +16,10 @@
 //
 // Every layer is y = relu(n), n = norm(z), z = W x + b with an affine layer norm, so one derivation serves all:
 //   dn = dy ∘ [n > 0]       dz = norm'(dn)       dW = Σ dz ⊗ x       db = Σ dz       dx = Wᵀ dz
-// A block's dx is dy itself, by the residual connection, and what comes back through both of its layers. Kept are e, each block's
+// A block's dx is dy itself, by the residual connection, and what comes back through both of its layers. Saved are e, each block's
 // x and the last one, and of a layer the normalized z and 1/std of each row; n and y are formed once more.
 //
-// The stream slides: token t's answer is that of the window that ends there (models/window_stream.h).
+// The stream slides: token t's answer is that of the window that ends there (models/window_decoder.h).
 
 #include <utility>
 
@@ -29,7 +29,7 @@
 #include "models/model.h"
 #include "models/models.h"
 #include "models/parts.h"
-#include "models/window_stream.h"
+#include "models/window_decoder.h"
 
 namespace petroglyph {
 
@@ -67,19 +67,19 @@ class Layer {
         bias_(&parameters.add(name + ".bias", {out}, Init::zeros())),
         norm_(parameters, name + "_norm", out, true) {}
 
-  void forward(Ops& ops, Norm::Kept& kept, real* y, const real* x, int64_t N) const {
+  void forward(Ops& ops, Norm::Saved& kept, real* y, const real* x, int64_t N) const {
     ops.linear(y, x, weight_->value, bias_->value, N, in_, out_, Into::WRITE);
     norm_.in_place(ops, kept, y, N);
     ops.pointwise(y, y, Pointwise::RELU, N * out_);
   }
   // y (N,out) once more, in room
-  const real* output(Ops& ops, const Norm::Kept& kept, Tensor& room, int64_t N) const {
+  const real* output(Ops& ops, const Norm::Saved& kept, Tensor& room, int64_t N) const {
     norm_.output(ops, kept, room, N);
     ops.pointwise(room.data(), room.data(), Pointwise::RELU, N * out_);
     return room.data();
   }
   // dx (N,in) from dy (N,out), or dx += that; dx may be dy. room and dz (N,out): scratch
-  void backward(Ops& ops, real* dx, Into into, const real* dy, const Norm::Kept& kept, const real* x, Tensor& room,
+  void backward(Ops& ops, real* dx, Into into, const real* dy, const Norm::Saved& kept, const real* x, Tensor& room,
                 Tensor& dz, int64_t N) const {
     const real* n = norm_.output(ops, kept, room, N);
     dz.resize(ops, {N, out_});
@@ -99,9 +99,9 @@ struct Block {
   Layer up, down;
 };
 
-struct BlockKept {
+struct BlockSaved {
   Tensor x;  // (B,d): the block's input
-  Norm::Kept up, down;
+  Norm::Saved up, down;
 };
 
 class MlpLm final : public Model {
@@ -130,8 +130,8 @@ class MlpLm final : public Model {
   int64_t logit_rows(const Input& input) const override { return input.batch; }
   const real* forward(const Input& input) override;
   void backward(const Input& input, const real* dlogits) override;
-  std::unique_ptr<Stream> make_stream(int batch, int capacity) override {
-    return slide_window(*this, ops_, "mlp_lm", config_.context, batch, capacity);
+  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override {
+    return make_window_decoder(*this, ops_, "mlp_lm", config_.context, batch, capacity);
   }
 
  private:
@@ -142,8 +142,8 @@ class MlpLm final : public Model {
   std::vector<Block> blocks_;
   Parameter* head_;  // (V,d)
 
-  std::vector<BlockKept> kept_;  // of each block
-  Norm::Kept first_kept_;
+  std::vector<BlockSaved> kept_;  // of each block
+  Norm::Saved first_kept_;
   Tensor e_, x_, logits_;  // (B,T·d), (B,d), (B,V)
   Tensor u_, y_;           // (B,w), (B,d): of the block at work
   Tensor dx_, du_, de_;    // (B,d), (B,w), (B,T·d)
@@ -167,7 +167,7 @@ const real* MlpLm::forward(const Input& input) {
   ops_.embedding(e_.data(), embedding_->value, nullptr, tokens, 0, input.batch, c.context, c.embedding);
   first_.forward(ops_, first_kept_, x_.data(), e_.data(), B);
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    BlockKept& kept = kept_[i];
+    BlockSaved& kept = kept_[i];
     kept.x.resize(ops_, {B, c.embedding});
     ops_.copy(kept.x.data(), 0, x_.data(), 0, x_.bytes(), 1);
     blocks_[i].up.forward(ops_, kept.up, u_.data(), x_.data(), B);
@@ -191,7 +191,7 @@ void MlpLm::backward(const Input& input, const real* dlogits) {
   ops_.linear_backward_weight(head_->gradient, nullptr, dlogits, x_.data(), B, c.embedding, c.vocab);
   ops_.linear_backward_input(dx, dlogits, head_->value, B, c.embedding, c.vocab, Into::WRITE);
   for (size_t i = blocks_.size(); i-- > 0;) {
-    const BlockKept& kept = kept_[i];
+    const BlockSaved& kept = kept_[i];
     const real* u = blocks_[i].up.output(ops_, kept.up, u_, B);
     blocks_[i].down.backward(ops_, du, Into::WRITE, dx, kept.down, u, room_, dz_, B);
     blocks_[i].up.backward(ops_, dx, Into::ADD, du, kept.up, kept.x.data(), room_, dz_, B);

@@ -26,11 +26,11 @@ const int32_t* Input::tokens_for(const std::string& model) const {
   return tokens;
 }
 
-const real* Stream::take(const int32_t* tokens, int n, bool wanted) {
-  if (n < 1) throw Error(text("%s: %d tokens to append, expected at least 1", name_.c_str(), n));
+const real* Decoder::add(const int32_t* tokens, int n, bool need_logits) {
+  if (n < 1) throw Error(text("%s: %d tokens to decode, expected at least 1", name_.c_str(), n));
   if (n > capacity_ - length_)
-    throw Error(text("%s: %d tokens are more than the stream's %d", name_.c_str(), length_ + n, capacity_));
-  const real* const logits = next(tokens, n, wanted);
+    throw Error(text("%s: %d tokens are more than the decoder's capacity of %d", name_.c_str(), length_ + n, capacity_));
+  const real* const logits = advance(tokens, n, need_logits);
   length_ += n;
   return logits;
 }
@@ -103,10 +103,10 @@ void Parameters::upload(const Parameter& parameter, int64_t first, const std::ve
   ops_->upload(parameter.value + first, values.data(), values.size() * sizeof(real));
 }
 
-std::unique_ptr<Stream> Model::stream(int batch, int capacity) {
-  std::unique_ptr<Stream> stream = make_stream(batch, capacity);
-  stream->weights_ = parameters.hold();
-  return stream;
+std::unique_ptr<Decoder> Model::decoder(int batch, int capacity) {
+  std::unique_ptr<Decoder> decoder = make_decoder(batch, capacity);
+  decoder->weights_ = parameters.hold();
+  return decoder;
 }
 
 void Model::check_tokens(const std::vector<int32_t>& tokens) const {

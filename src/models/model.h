@@ -1,5 +1,4 @@
-// What a model offers: named parameters, a forward and a backward pass over a batch, and a stream that reads one token
-// after another.
+// What a model offers: named parameters, a forward and a backward pass over a batch, and a decoder for generating token by token.
 #pragma once
 
 #include <deque>
@@ -95,31 +94,37 @@ struct Input {
   const int32_t* tokens_for(const std::string& model) const;
 };
 
-// Reads sequences piece by piece and keeps what later tokens need of the earlier ones. Each position's logits have the
-// same bits as in one forward pass over the whole.
-class Stream {
+// What a forward pass is for.
+enum class Mode {
+  TRAINING,  // whole sequences; every block's activations are saved for the backward pass
+  DECODING,  // the newest positions of sequences, after those in a KV cache or state; nothing is saved
+};
+
+// Incremental decoding of a batch of sequences. Stores what later tokens need of the earlier ones: a KV cache (attention) or a state
+// (recurrent models). The logits are bit-identical to those of one forward pass over the whole sequences.
+class Decoder {
  public:
-  // name: the model's, which opens complaints. capacity: positions that there is room for.
-  Stream(std::string name, int capacity) : name_(std::move(name)), capacity_(capacity) {}
-  virtual ~Stream() = default;
-  // Appends the (B,n) tokens, n ≥ 1, and returns their logits (B,n,V), on the device, good until the next call.
-  // Throws Error beyond the capacity, and is then as it was; after any other Error the stream is of no more use.
-  const real* append(const int32_t* tokens, int n) { return take(tokens, n, true); }
-  // Appends them too; their logits, which of a large vocabulary are much memory and work, nobody wants.
-  void read(const int32_t* tokens, int n) { take(tokens, n, false); }
+  // name: the model's, for error messages. capacity: the largest number of positions.
+  Decoder(std::string name, int capacity) : name_(std::move(name)), capacity_(capacity) {}
+  virtual ~Decoder() = default;
+  // Adds the (B,n) tokens, n ≥ 1, and returns their logits (B,n,V), on the device, valid until the next call.
+  // Throws Error beyond the capacity, and is then unchanged; after any other Error the decoder cannot be used any more.
+  const real* decode(const int32_t* tokens, int n) { return add(tokens, n, true); }
+  // Adds the tokens without computing their logits, which take memory and time where the vocabulary is large.
+  void prefill(const int32_t* tokens, int n) { add(tokens, n, false); }
   int length() const { return length_; }
 
  protected:
-  // Goes on from length() positions by n. The logits, or null where nobody wants them.
-  virtual const real* next(const int32_t* tokens, int n, bool wanted) = 0;
+  // Adds n tokens after length() earlier ones. Returns their logits, or null without need_logits.
+  virtual const real* advance(const int32_t* tokens, int n, bool need_logits) = 0;
 
  private:
   friend class Model;
-  const real* take(const int32_t* tokens, int n, bool wanted);
+  const real* add(const int32_t* tokens, int n, bool need_logits);
 
   std::string name_;
   int capacity_, length_ = 0;
-  std::shared_ptr<const real> weights_;  // held as long as it lives
+  std::shared_ptr<const real> weights_;  // held as long as the decoder lives (Parameters::hold)
 };
 
 class Model {
@@ -131,21 +136,21 @@ class Model {
   virtual const real* forward(const Input& input) = 0;
   // Adds to every parameter's gradient, for dlogits = ∂loss/∂logits of the last forward().
   virtual void backward(const Input& input, const real* dlogits) = 0;
-  // capacity: positions that it reads at most. Meanwhile the weights are held (Parameters::hold).
-  std::unique_ptr<Stream> stream(int batch, int capacity);
+  // For `batch` sequences of up to `capacity` positions.
+  std::unique_ptr<Decoder> decoder(int batch, int capacity);
   virtual int classes() const = 0;                                         // V, the columns of the logits
   virtual int vocab() const { return classes(); }                          // tokens that it reads: 0 … vocab()−1
-  virtual int longest() const { return std::numeric_limits<int>::max(); }  // T that its stream reads at most
-  // 0; or the number of tokens that it reads, no more and no fewer, to answer once, at their end. Its stream slides: a position's
+  virtual int longest() const { return std::numeric_limits<int>::max(); }  // largest T of its decoder
+  // 0; or the number of tokens that it reads, no more and no fewer, to answer once, at their end. Its decoder slides: a position's
   // logits are those of the window that ends there, NaN before the first whole one.
   virtual int window() const { return 0; }
-  // Whether longer sequences pass through more layers, those of a stream through as many as its capacity takes.
+  // Whether longer sequences pass through more layers, those of a decoder through as many as its capacity takes.
   virtual bool deepens() const { return false; }
-  // Whether a stream takes as much memory after any number of positions: a recurrence, whose capacity costs nothing.
+  // Whether a decoder takes the same memory after any number of positions: a recurrence, whose capacity costs nothing.
   virtual bool has_fixed_state() const { return false; }
   virtual int64_t logit_rows(const Input& input) const { return input.rows(); }
 
-  // Throws Error where one of these, which go to forward() or a stream, is no token of the model: a device would read elsewhere.
+  // Throws Error where one of these, which go to forward() or a decoder, is no token of the model: a device would read elsewhere.
   void check_tokens(const std::vector<int32_t>& tokens) const;
 
   // How much each position took from each other one in a block of the last forward(), of one sample: (maps,T,T), a row a
@@ -160,7 +165,7 @@ class Model {
   Parameters parameters;
 
  private:
-  virtual std::unique_ptr<Stream> make_stream(int batch, int capacity) = 0;
+  virtual std::unique_ptr<Decoder> make_decoder(int batch, int capacity) = 0;
 };
 
 // The models by name. `config` has the keys of the model's file; a bad one throws Error.

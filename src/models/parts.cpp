@@ -12,7 +12,7 @@ Norm::Norm(Parameters& parameters, const std::string& name, int width, bool affi
   bias_ = &parameters.add(name + ".bias", {width}, Init::zeros());
 }
 
-const real* Norm::forward(Ops& ops, Kept& kept, Tensor& output, const real* x, int64_t N) const {
+const real* Norm::forward(Ops& ops, Saved& kept, Tensor& output, const real* x, int64_t N) const {
   kept.hat.resize(ops, {N, width_});
   kept.inv_std.resize(ops, {N});
   if (!weight_) {
@@ -25,7 +25,7 @@ const real* Norm::forward(Ops& ops, Kept& kept, Tensor& output, const real* x, i
   return output.data();
 }
 
-void Norm::in_place(Ops& ops, Kept& kept, real* x, int64_t N) const {
+void Norm::in_place(Ops& ops, Saved& kept, real* x, int64_t N) const {
   kept.hat.resize(ops, {N, width_});
   kept.inv_std.resize(ops, {N});
   if (weight_) {
@@ -36,14 +36,14 @@ void Norm::in_place(Ops& ops, Kept& kept, real* x, int64_t N) const {
   ops.copy(x, 0, kept.hat.data(), 0, kept.hat.bytes(), 1);
 }
 
-const real* Norm::output(Ops& ops, const Kept& kept, Tensor& output, int64_t N) const {
+const real* Norm::output(Ops& ops, const Saved& kept, Tensor& output, int64_t N) const {
   if (!weight_) return kept.hat.data();
   output.resize(ops, {N, width_});
   ops.layer_norm_output(output.data(), kept.hat.data(), weight_->value, bias_->value, N, width_);
   return output.data();
 }
 
-void Norm::backward(Ops& ops, real* dx, const real* dy, const Kept& kept, int64_t N, Into into) const {
+void Norm::backward(Ops& ops, real* dx, const real* dy, const Saved& kept, int64_t N, Into into) const {
   if (weight_)
     ops.layer_norm_backward(dx, weight_->gradient, bias_->gradient, dy, kept.hat.data(), kept.inv_std.data(),
                             weight_->value, N, width_, into);
@@ -60,7 +60,7 @@ Mlp::Mlp(Parameters& parameters, const std::string& name, int width, int hidden,
   down_bias_ = &parameters.add(name + ".down.bias", {width}, Init::zeros());
 }
 
-void Mlp::forward(Ops& ops, Kept& kept, real* x, const real* r, Tensor& hidden, int64_t N) const {
+void Mlp::forward(Ops& ops, Saved& kept, real* x, const real* r, Tensor& hidden, int64_t N) const {
   kept.up.resize(ops, {N, hidden_});
   hidden.resize(ops, {N, hidden_});
   ops.linear(kept.up.data(), r, up_->value, up_bias_->value, N, width_, hidden_, Into::WRITE);
@@ -68,7 +68,7 @@ void Mlp::forward(Ops& ops, Kept& kept, real* x, const real* r, Tensor& hidden, 
   ops.linear(x, hidden.data(), down_->value, down_bias_->value, N, hidden_, width_, Into::ADD);
 }
 
-void Mlp::backward(Ops& ops, real* dr, Into into, const real* dx, const Kept& kept, const real* r, Tensor& hidden,
+void Mlp::backward(Ops& ops, real* dr, Into into, const real* dx, const Saved& kept, const real* r, Tensor& hidden,
                    Tensor& dhidden, int64_t N) const {
   hidden.resize(ops, {N, hidden_});
   dhidden.resize(ops, {N, hidden_});

@@ -19,7 +19,7 @@ constexpr real NORM_EPSILON = real(1e-5);
 // Layer normalization, plain or affine.
 class Norm {
  public:
-  struct Kept {
+  struct Saved {
     Tensor hat, inv_std;  // (N,D), (N)
   };
 
@@ -27,13 +27,13 @@ class Norm {
   Norm(Parameters& parameters, const std::string& name, int width, bool affine, real epsilon = NORM_EPSILON);
 
   // Returns the output: what is kept where the norm is plain, `output` where it is affine.
-  const real* forward(Ops& ops, Kept& kept, Tensor& output, const real* x, int64_t N) const;
+  const real* forward(Ops& ops, Saved& kept, Tensor& output, const real* x, int64_t N) const;
   // x becomes its norm.
-  void in_place(Ops& ops, Kept& kept, real* x, int64_t N) const;
+  void in_place(Ops& ops, Saved& kept, real* x, int64_t N) const;
   // The output once more, for the backward pass of what read it.
-  const real* output(Ops& ops, const Kept& kept, Tensor& output, int64_t N) const;
+  const real* output(Ops& ops, const Saved& kept, Tensor& output, int64_t N) const;
   // dx may be dy
-  void backward(Ops& ops, real* dx, const real* dy, const Kept& kept, int64_t N, Into into) const;
+  void backward(Ops& ops, real* dx, const real* dy, const Saved& kept, int64_t N, Into into) const;
 
  private:
   int width_ = 0;
@@ -44,7 +44,7 @@ class Norm {
 // down(f(up(r)))
 class Mlp {
  public:
-  struct Kept {
+  struct Saved {
     Tensor up;  // (N,H)
   };
 
@@ -53,9 +53,9 @@ class Mlp {
       const Init& down);
 
   // x += down(f(up(r))); r may be x. hidden: room for f(up(r))
-  void forward(Ops& ops, Kept& kept, real* x, const real* r, Tensor& hidden, int64_t N) const;
+  void forward(Ops& ops, Saved& kept, real* x, const real* r, Tensor& hidden, int64_t N) const;
   // dr from dx, the gradient of x; dr may be dx. hidden and dhidden: room
-  void backward(Ops& ops, real* dr, Into into, const real* dx, const Kept& kept, const real* r, Tensor& hidden,
+  void backward(Ops& ops, real* dr, Into into, const real* dx, const Saved& kept, const real* r, Tensor& hidden,
                 Tensor& dhidden, int64_t N) const;
 
  private:

@@ -65,7 +65,7 @@ int chunk_of(ConfigReader& reader, int heads) {
 class DilatedAttention {
  public:
   static constexpr bool FIXED_STATE = false;
-  struct Kept {
+  struct Saved {
     Tensor weights;  // (B,T,heads,C)
   };
   struct Cache {
@@ -83,11 +83,11 @@ class DilatedAttention {
   size_t layers(int positions) const { return relative_.size() * depth(chunk_, positions); }
 
   void prepare(const Piece&) {}
-  void forward(real* y, real* qkv, Kept& kept, Cache* cache, size_t layer, const Piece& p);
+  void forward(real* y, real* qkv, Saved& kept, Cache* cache, size_t layer, const Piece& p);
   void begin_backward(const Piece&) {}
-  void backward(real* dqkv, real* dy, const real* y, const real* qkv, Kept& kept, size_t layer, const Piece& p);
+  void backward(real* dqkv, real* dy, const real* y, const real* qkv, Saved& kept, size_t layer, const Piece& p);
   void end_backward(const Piece&) {}
-  std::vector<real> map(const real* qkv, Kept& kept, size_t layer, const Piece& p, int sample);
+  std::vector<real> map(const real* qkv, Saved& kept, size_t layer, const Piece& p, int sample);
 
  private:
   void append(Tensor& cache, const real* qkv, const Piece& p);
@@ -146,7 +146,7 @@ void DilatedAttention::append(Tensor& cache, const real* qkv, const Piece& p) {
               qkv + static_cast<int64_t>(b) * p.count * 3 * D + D, row / 2 * 3, row, static_cast<size_t>(p.count));
 }
 
-void DilatedAttention::forward(real* y, real* qkv, Kept& kept, Cache* cache, size_t layer, const Piece& p) {
+void DilatedAttention::forward(real* y, real* qkv, Saved& kept, Cache* cache, size_t layer, const Piece& p) {
   const int D = config_.width;
   kept.weights.resize(ops_, {p.rows(), config_.heads, chunk_});
   DilatedInput in{qkv, qkv + D, qkv + 2 * D, nullptr, nullptr, relative(layer).value};
@@ -158,7 +158,7 @@ void DilatedAttention::forward(real* y, real* qkv, Kept& kept, Cache* cache, siz
   ops_.dilated_attention(y, kept.weights.data(), in, shape(layer, p, cache != nullptr));
 }
 
-void DilatedAttention::backward(real* dqkv, real* dy, const real*, const real* qkv, Kept& kept, size_t layer,
+void DilatedAttention::backward(real* dqkv, real* dy, const real*, const real* qkv, Saved& kept, size_t layer,
                                 const Piece& p) {
   const int D = config_.width;
   dscores_.resize(ops_, {p.rows(), config_.heads, chunk_});
@@ -168,7 +168,7 @@ void DilatedAttention::backward(real* dqkv, real* dy, const real*, const real* q
   ops_.add_row_backward(relative(layer).gradient, dscores_.data(), p.rows(), config_.heads * chunk_);
 }
 
-std::vector<real> DilatedAttention::map(const real*, Kept& kept, size_t layer, const Piece& p, int sample) {
+std::vector<real> DilatedAttention::map(const real*, Saved& kept, size_t layer, const Piece& p, int sample) {
   const int heads = config_.heads;
   const int64_t T = p.count;
   const DilatedShape shape = this->shape(layer, p, false);
@@ -211,8 +211,8 @@ struct Layer {
   Tensor x;         // (N,D)
   Tensor q, kv, y;  // (R,D), (N,2D), (R,D)
   Tensor weights;   // (R,heads,C)
-  Norm::Kept norm_1, norm_2;
-  Mlp::Kept mlp;
+  Norm::Saved norm_1, norm_2;
+  Mlp::Saved mlp;
   Tensor cache;  // (B,capacity,2D): a stream's k and v of all positions so far
 };
 
@@ -239,7 +239,7 @@ class ChunkedGpt final : public Model {
     return read_out(state_);
   }
   void backward(const Input& input, const real* dlogits) override;
-  std::unique_ptr<Stream> make_stream(int batch, int capacity) override;
+  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override;
 
   void run_layers(State& s, const int32_t* tokens);
   const real* read_out(State& s);
@@ -439,31 +439,31 @@ void ChunkedGpt::attention_backward(size_t l, int64_t R) {
   ops_.add_row_backward(relative_->gradient, dscores_.data(), R, scores);
 }
 
-// ---- Stream ----
+// ---- Decoder ----
 
 // Answers after every token as forward() does for the string so far. The chunks of a string that is one token longer all begin one
 // token later, so that none of them has been seen before; but those that end at one position are the same for all strings that
 // reach it, and of these a new token adds one for each layer.
-class ChunkedStream final : public Stream {
+class ChunkedDecoder final : public Decoder {
  public:
-  ChunkedStream(ChunkedGpt& model, int batch, int capacity) : Stream("regular_gpt", capacity), model_(model) {
+  ChunkedDecoder(ChunkedGpt& model, int batch, int capacity) : Decoder("regular_gpt", capacity), model_(model) {
     state_.piece = {batch, 0, 0, capacity, true};
   }
 
  private:
-  const real* next(const int32_t* tokens, int n, bool wanted) override {
+  const real* advance(const int32_t* tokens, int n, bool need_logits) override {
     state_.piece.first = length();
     state_.piece.count = n;
     model_.run_layers(state_, tokens);
-    return wanted ? model_.read_out(state_) : nullptr;
+    return need_logits ? model_.read_out(state_) : nullptr;
   }
 
   ChunkedGpt& model_;
   State state_;
 };
 
-std::unique_ptr<Stream> ChunkedGpt::make_stream(int batch, int capacity) {
-  return std::make_unique<ChunkedStream>(*this, batch, capacity);
+std::unique_ptr<Decoder> ChunkedGpt::make_decoder(int batch, int capacity) {
+  return std::make_unique<ChunkedDecoder>(*this, batch, capacity);
 }
 
 }  // namespace regular_gpt

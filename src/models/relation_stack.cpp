@@ -222,7 +222,7 @@ class RelationLanguageModel final : public Model {
   }
   void backward(const Input& input, const real* dlogits) override;
   int longest() const override { return context_; }
-  std::unique_ptr<Stream> make_stream(int batch, int capacity) override;
+  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override;
 
   // Appends n tokens to each of the batch's sequences.
   void run_blocks(State& s, const int32_t* tokens, int n);
@@ -272,28 +272,28 @@ void RelationLanguageModel::backward(const Input& input, const real* dlogits) {
                           input.length, width_, vocab_);
 }
 
-class RelationStream final : public Stream {
+class RelationDecoder final : public Decoder {
  public:
-  RelationStream(RelationLanguageModel& model, const RelationStack& stack, int batch, int capacity)
-      : Stream(model.name(), capacity), model_(model) {
+  RelationDecoder(RelationLanguageModel& model, const RelationStack& stack, int batch, int capacity)
+      : Decoder(model.name(), capacity), model_(model) {
     stack.start(state_.stack, batch, capacity);
   }
 
  private:
-  const real* next(const int32_t* tokens, int n, bool wanted) override {
+  const real* advance(const int32_t* tokens, int n, bool need_logits) override {
     model_.run_blocks(state_, tokens, n);
-    return wanted ? model_.read_out(state_, n) : nullptr;
+    return need_logits ? model_.read_out(state_, n) : nullptr;
   }
 
   RelationLanguageModel& model_;
   RelationLanguageModel::State state_;
 };
 
-std::unique_ptr<Stream> RelationLanguageModel::make_stream(int batch, int capacity) {
+std::unique_ptr<Decoder> RelationLanguageModel::make_decoder(int batch, int capacity) {
   if (!causal_) throw Error(name_ + ": a bidirectional model cannot read one token at a time");
   if (capacity > context_)
-    throw Error(text("%s: a stream of %d tokens is longer than the context of %d", name_.c_str(), capacity, context_));
-  return std::make_unique<RelationStream>(*this, stack_, batch, capacity);
+    throw Error(text("%s: a decoder of %d tokens is longer than the context of %d", name_.c_str(), capacity, context_));
+  return std::make_unique<RelationDecoder>(*this, stack_, batch, capacity);
 }
 
 }  // namespace

@@ -91,13 +91,13 @@ class Rnn final : public Model {
   }
 
   void backward(const Input& input, const real* dlogits) override;
-  std::unique_ptr<Stream> make_stream(int batch, int capacity) override;
+  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override;
 
   // Appends n tokens to each of the batch's sequences.
   void run_cells(State& s, const int32_t* tokens, int n);
   // Their logits (B,n,V), or the last one's (B,V).
   const real* read_out(State& s, int n, bool last);
-  void begin_stream(State& s, int batch);
+  void begin_decoding(State& s, int batch);
 
  private:
   void begin(Tensor& states, const Tensor& before, const State& s);
@@ -219,26 +219,26 @@ void Rnn::backward(const Input& input, const real* dlogits) {
   ops_.linear_one_hot_backward(input_->gradient, input_bias_->gradient, dz, s.tokens.data(), N, c.vocab, R);
 }
 
-// ---- Stream -------------------------------------------------------------------------------------------------------
+// ---- Decoder -------------------------------------------------------------------------------------------------------
 
 // Reads out every position, with "last" too: each token may turn out to be the last.
-class RnnStream final : public Stream {
+class RnnDecoder final : public Decoder {
  public:
-  RnnStream(Rnn& model, int batch, int capacity) : Stream("rnn", capacity), model_(model) {
-    model.begin_stream(state_, batch);
+  RnnDecoder(Rnn& model, int batch, int capacity) : Decoder("rnn", capacity), model_(model) {
+    model.begin_decoding(state_, batch);
   }
 
  private:
-  const real* next(const int32_t* tokens, int n, bool wanted) override {
+  const real* advance(const int32_t* tokens, int n, bool need_logits) override {
     model_.run_cells(state_, tokens, n);
-    return wanted ? model_.read_out(state_, n, false) : nullptr;
+    return need_logits ? model_.read_out(state_, n, false) : nullptr;
   }
 
   Rnn& model_;
   State state_{};
 };
 
-void Rnn::begin_stream(State& s, int batch) {
+void Rnn::begin_decoding(State& s, int batch) {
   s.batch = batch;
   for (Tensor* before : {&s.h_before, &s.c_before}) {
     before->resize(ops_, {batch, config_.hidden});
@@ -246,8 +246,8 @@ void Rnn::begin_stream(State& s, int batch) {
   }
 }
 
-std::unique_ptr<Stream> Rnn::make_stream(int batch, int capacity) {
-  return std::make_unique<RnnStream>(*this, batch, capacity);
+std::unique_ptr<Decoder> Rnn::make_decoder(int batch, int capacity) {
+  return std::make_unique<RnnDecoder>(*this, batch, capacity);
 }
 
 }  // namespace rnn

@@ -51,7 +51,7 @@ class SetNetwork : public Model {
   int64_t logit_rows(const Input& input) const override { return input.batch; }
   const real* forward(const Input& input) override;
   void backward(const Input& input, const real* dlogits) override;
-  std::unique_ptr<Stream> make_stream(int, int) override {
+  std::unique_ptr<Decoder> make_decoder(int, int) override {
     throw Error(name_ + ": a model of images cannot read one token at a time");
   }
 

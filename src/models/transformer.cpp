@@ -39,7 +39,7 @@ namespace {
 class SoftmaxAttention {
  public:
   static constexpr bool FIXED_STATE = false;
-  struct Kept {
+  struct Saved {
     Tensor top, inv_sum;  // (B,heads,T) each
     Tensor positions;     // (distances,D): P, xl only
   };
@@ -76,11 +76,11 @@ class SoftmaxAttention {
   size_t layers(int) const { return static_cast<size_t>(config_.blocks); }
 
   void prepare(const Piece& p);
-  void forward(real* y, real* qkv, Kept& kept, Cache* cache, size_t block, const Piece& p);
+  void forward(real* y, real* qkv, Saved& kept, Cache* cache, size_t block, const Piece& p);
   void begin_backward(const Piece& p);
-  void backward(real* dqkv, real* dy, const real* y, const real* qkv, Kept& kept, size_t block, const Piece& p);
+  void backward(real* dqkv, real* dy, const real* y, const real* qkv, Saved& kept, size_t block, const Piece& p);
   void end_backward(const Piece& p);
-  std::vector<real> map(const real* qkv, Kept& kept, size_t block, const Piece& p, int sample);
+  std::vector<real> map(const real* qkv, Saved& kept, size_t block, const Piece& p, int sample);
 
  private:
   struct Relative {
@@ -187,7 +187,7 @@ void SoftmaxAttention::append(Tensor& cache, const real* qkv, const Piece& p) {
   }
 }
 
-void SoftmaxAttention::forward(real* y, real* qkv, Kept& kept, Cache* cache, size_t block, const Piece& p) {
+void SoftmaxAttention::forward(real* y, real* qkv, Saved& kept, Cache* cache, size_t block, const Piece& p) {
   const int D = config_.width;
   kept.top.resize(ops_, {p.batch, config_.heads, p.count});
   kept.inv_sum.resize(ops_, {p.batch, config_.heads, p.count});
@@ -203,7 +203,7 @@ void SoftmaxAttention::forward(real* y, real* qkv, Kept& kept, Cache* cache, siz
   ops_.attention(y, kept.top.data(), kept.inv_sum.data(), in, shape(p, cache != nullptr));
 }
 
-std::vector<real> SoftmaxAttention::map(const real* qkv, Kept& kept, size_t block, const Piece& p, int sample) {
+std::vector<real> SoftmaxAttention::map(const real* qkv, Saved& kept, size_t block, const Piece& p, int sample) {
   return map_over_identity(ops_, config_, qkv, p, sample, [&](real* y, real* changed) {
     const AttentionInput in = input(changed, kept.positions.data(), xl() ? &relative_[block] : nullptr, p);
     ops_.attention(y, kept.top.data(), kept.inv_sum.data(), in, shape(p, false));
@@ -216,7 +216,7 @@ void SoftmaxAttention::begin_backward(const Piece& p) {
   dbias_.zero();
 }
 
-void SoftmaxAttention::backward(real* dqkv, real* dy, const real* y, const real* qkv, Kept& kept, size_t block,
+void SoftmaxAttention::backward(real* dqkv, real* dy, const real* y, const real* qkv, Saved& kept, size_t block,
                                 const Piece& p) {
   const int D = config_.width;
   const Relative* r = xl() ? &relative_[block] : nullptr;

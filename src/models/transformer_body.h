@@ -16,7 +16,7 @@
 // last one first.
 //
 // Backward, a residual connection passes dx on and its branch adds to it: pre, dx += norm'(branch'(dx)); post, the norm comes
-// first, ds = norm'(dx), and then dx = ds + branch'(ds), where s is the sum that the norm reads. Kept are the norms, q, k, v, the
+// first, ds = norm'(dx), and then dx = ds + branch'(ds), where s is the sum that the norm reads. Saved are the norms, q, k, v, the
 // attention's output and the MLP's inner layer before f: 10 D numbers a position and block with H = 4D. f(up) and the outputs of
 // affine norms, 6 D more, are formed once more.
 #pragma once
@@ -32,7 +32,7 @@
 #include "models/config.h"
 #include "models/model.h"
 #include "models/parts.h"
-#include "models/window_stream.h"
+#include "models/window_decoder.h"
 
 namespace petroglyph {
 
@@ -163,13 +163,13 @@ std::vector<real> map_over_identity(Ops& ops, const TransformerConfig& config, c
 //   void add_block(const std::string& prefix);              declares the parameters of the next block
 //   static constexpr bool FIXED_STATE;                      whether a Cache is as large after any number of positions
 //   size_t layers(int positions) const;                     of a sequence as long as that; they take the blocks in turn
-//   struct Kept;  struct Cache;                             of one layer: for the backward pass; for later pieces
+//   struct Saved;  struct Cache;                             of one layer: for the backward pass; for later pieces
 //   void prepare(const Piece&);                             once before the layers
-//   void forward(real* y, real* qkv, Kept&, Cache*, size_t layer, const Piece&);    qkv may be changed; no cache: no stream
+//   void forward(real* y, real* qkv, Saved&, Cache*, size_t layer, const Piece&);    qkv may be changed; no cache: no stream
 //   void begin_backward(const Piece&);
-//   void backward(real* dqkv, real* dy, const real* y, const real* qkv, Kept&, size_t layer, const Piece&);
+//   void backward(real* dqkv, real* dy, const real* y, const real* qkv, Saved&, size_t layer, const Piece&);
 //   void end_backward(const Piece&);
-//   std::vector<real> map(const real* qkv, Kept&, size_t layer, const Piece&, int sample);     see Model::attention_map
+//   std::vector<real> map(const real* qkv, Saved&, size_t layer, const Piece&, int sample);     see Model::attention_map
 // y, dy (B,count,D); qkv, dqkv (B,count,3D): q, k, v of a position side by side, each grouped by head.
 template <class Attention>
 class TransformerModel final : public Model {
@@ -196,7 +196,7 @@ class TransformerModel final : public Model {
   int64_t logit_rows(const Input& input) const override { return config_.last ? input.batch : input.rows(); }
   const real* forward(const Input& input) override;
   void backward(const Input& input, const real* dlogits) override;
-  std::unique_ptr<Stream> make_stream(int batch, int capacity) override;
+  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override;
   bool has_attention_maps() const override { return true; }
   std::vector<real> attention_map(size_t layer, int sample) override {
     Activations& a = state_.layers.at(layer);
@@ -211,10 +211,10 @@ class TransformerModel final : public Model {
   };
   // What one layer computes and the backward pass wants to see again.
   struct Activations {
-    Norm::Kept norm_1, norm_2;
+    Norm::Saved norm_1, norm_2;
     Tensor qkv, y;  // (N,3D), (N,D)
-    typename Attention::Kept attention;
-    Mlp::Kept mlp;
+    typename Attention::Saved attention;
+    Mlp::Saved mlp;
   };
   struct State {
     Piece piece{};
@@ -222,14 +222,14 @@ class TransformerModel final : public Model {
     std::vector<typename Attention::Cache> caches;  // stream only
     Tensor finished;  // (N,D): x after each position's own last layer, stream with readout "last"
     Tensor x;         // (N,D)
-    Norm::Kept embedding_norm;
+    Norm::Saved embedding_norm;
     Tensor embedded;   // (N,D): x before the layers, where the first one reads it unnormalized
     Tensor r, hidden;  // (N,D), (N,H): of the layer at work
     Tensor last;       // (B,D): x at the last position
-    Norm::Kept final_norm;
+    Norm::Saved final_norm;
     Tensor normed, logits;  // (R,D), (R,V), with R the rows that are read out: N or B
   };
-  class TokenStream;
+  class TokenDecoder;
 
   void declare();
   void check_length(int length) const;
@@ -505,21 +505,21 @@ void TransformerModel<Attention>::embed_backward(const Input& input) {
   }
 }
 
-// ---- Stream ---------------------------------------------------------------------------------------------------------
+// ---- Decoder ---------------------------------------------------------------------------------------------------------
 
 template <class Attention>
-class TransformerModel<Attention>::TokenStream final : public Stream {
+class TransformerModel<Attention>::TokenDecoder final : public Decoder {
  public:
-  TokenStream(TransformerModel& model, int batch, int capacity) : Stream(model.name_, capacity), model_(model) {
+  TokenDecoder(TransformerModel& model, int batch, int capacity) : Decoder(model.name_, capacity), model_(model) {
     state_.piece = {batch, 0, 0, capacity, true};
   }
 
  private:
-  const real* next(const int32_t* tokens, int n, bool wanted) override {
+  const real* advance(const int32_t* tokens, int n, bool need_logits) override {
     state_.piece.first = length();
     state_.piece.count = n;
     model_.run_layers(state_, {tokens, state_.piece.batch, n});
-    return wanted ? model_.read_out(state_) : nullptr;
+    return need_logits ? model_.read_out(state_) : nullptr;
   }
 
   TransformerModel& model_;
@@ -527,12 +527,12 @@ class TransformerModel<Attention>::TokenStream final : public Stream {
 };
 
 template <class Attention>
-std::unique_ptr<Stream> TransformerModel<Attention>::make_stream(int batch, int capacity) {
+std::unique_ptr<Decoder> TransformerModel<Attention>::make_decoder(int batch, int capacity) {
   if (config_.images) throw Error(name_ + ": images are not read token by token");
-  if (window() > 0) return slide_window(*this, ops_, name_, window(), batch, capacity);
+  if (window() > 0) return make_window_decoder(*this, ops_, name_, window(), batch, capacity);
   if (!config_.causal) throw Error(name_ + ": a bidirectional model cannot read one token at a time");
   check_length(capacity);
-  return std::make_unique<TokenStream>(*this, batch, capacity);
+  return std::make_unique<TokenDecoder>(*this, batch, capacity);
 }
 
 }  // namespace petroglyph

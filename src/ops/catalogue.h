@@ -155,7 +155,7 @@ OP(void layer_norm_backward(real* dx, real* dweight, real* dbias, const real* dy
 //   y (B,Q,width) out; top, inv_sum (B,heads,Q) out: all that the backward pass needs to form a_ts again
 //   As computed: score_ts · log₂e = fma(dot, log₂e/√head_width, log₂e·bias); top_t is their maximum; e_ts =
 //   exp2_in_range(max(−126, score_ts − top_t)); inv_sum_t = 1/Σ e_ts; y_t = inv_sum_t · Σ e_ts v_s. As the maximum comes
-//   first and has no order, no sum is ever rescaled: a stream, tiles on the CPU and tiles on a GPU (which form the scores
+//   first and has no order, no sum is ever rescaled: decoding, tiles on the CPU and tiles on a GPU (which form the scores
 //   twice) do the same.
 //   Order: dots chain over the head's channels, the two added; Σ e lanes over s; Σ e v chain over ascending s.
 OP(void attention(real* y, real* top, real* inv_sum, const AttentionInput& in, const AttentionShape& shape));
@@ -213,8 +213,8 @@ OP(void add_to_rows(real* x, const real* y, int B, int T, int first, int step, i
 // Not causal: the state is that of all positions, and no sums within a chunk.
 //   y (B,T,width) out; inv_sum (B,heads,T) out, or null where not normalized
 //   qkv (B,T,3·width): q, k and v of a position side by side, each grouped by head; the feature map is applied in place
-//   states (B,heads,states,state) out (see LinearAttentionShape). Null in a stream, which instead goes on with state
-//   (B,heads,stream state) in and out. No part of it is read before the first position.
+//   states (B,heads,states,state) out (see LinearAttentionShape). Null in decoding, which instead goes on with state
+//   (B,heads,decoder state) in and out. No part of it is read before the first position.
 //   Order: q·k chain over the channels. Sums over s chain, ascending within a chunk, from zero (z: by additions), and then
 //   added to what the chunks before have: S, z, and y from Sᵀq_t, a chain over the channels. For inv_sum lanes: z·q_t over
 //   the channels by fma, then Σ q_t·k_s over the chunk's s. The exp of ELU_PLUS_ONE is exp_nonpositive (numerics.h).
@@ -237,7 +237,7 @@ OP(void linear_attention_backward(real* dqkv, real* later, real* dy, const real*
 // c_ij = s_j Σ_m x_{i−t+1+m} cos(πj(2m+1)/(2t)), m = 0 … t−1, without positions before the start; s_0 = √(1/t), s_j = √(2/t): the
 // first k coefficients of the orthonormal DCT-II of the t inputs up to i, channel by channel, with each head's own t and k.
 //   c out, laid out as DctShape says: head by head (B,T,k,d); x (B,T,width)
-//   state: null; or of a stream (B,state) in and out, which need not be set before the first position
+//   state: null; or in decoding (B,state) in and out, which need not be set before the first position
 //   Order: for r = i mod t, with the block of t positions that i is in and the one before (sliding_dct.h), places u = 0 … t−1 in
 //   each, θ_u = πju/t and φ_r = πj(2r+1)/(2t): sums of cos θ_u x_u and of sin θ_u x_u by fma from zero, over the block before from
 //   its end down to place r + 1, S, and over i's own up to r, ascending, P; c = s_j sin φ_r · S_sin by fma onto s_j cos φ_r ·
@@ -302,7 +302,7 @@ OP(void relation_backward(real* dp, real* dq, real* weight, real* dz, const real
 //   z_j = exp(q_j + m_j − shift_j) · s_j · 1/n_j; every exp of what is never positive is exp_nonpositive (numerics.h)
 //   z (B,T,H) out; p, q (B,T,H)
 //   shift (B,T) out, the largest q_j + m_j of all channels (see relation_shift); or null: none
-//   sums (B,chunks,2,H) out: the pair, m then s, of all positions up to the end of each chunk. Null in a stream, which instead
+//   sums (B,chunks,2,H) out: the pair, m then s, of all positions up to the end of each chunk. Null in decoding, which instead
 //   goes on with state (B,3,2,H) in and out: the pairs of all positions so far, of the unfinished chunk by itself, and of the
 //   chunks before it. No part of it is read before its first position.
 //   Order: a chunk's own sum takes its 64 positions in ascending order, from an empty one, and sums_k = sums_{k−1} + own_k.

@@ -1,5 +1,5 @@
 // What the operations of the catalogue are told of their arguments: how many, how far apart, who sees whom. The letters are the
-// field's: B samples of a batch, T positions, D channels, H hidden channels; and where a stream reads on, Q queries that are new.
+// field's: B samples of a batch, T positions, D channels, H hidden channels; and in decoding Q queries, which are new.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace petroglyph {
 enum class Into { WRITE, ADD };
 
 // The pairwise relation between queries and keys. The queries are the last of the keys' positions: all of them in
-// training, only the newest ones in a stream, where earlier keys lie in a cache with room for `capacity` positions.
+// training, only the newest ones in decoding, where earlier keys lie in a cache with room for `capacity` positions.
 struct RelationShape {
   int batch;     // B
   int queries;   // Q
@@ -31,16 +31,16 @@ struct RelationShape {
 };
 
 // The relation in linear time: z_j = 1/n_j Σ_i exp(p_i + q_j). The sum over i is made of chunks of CHUNK positions, whose sums
-// are added in turn: chunks can be worked on at the same time, and a stream that counts its positions makes the same ones.
+// are added in turn: chunks can be worked on at the same time, and decoding, which counts its positions, makes the same ones.
 struct LinearRelationShape {
   // T = 16,384 gives 256 chunks: enough to fill a GPU, few enough to be added one by one.
   static constexpr int CHUNK = 64;
 
   int batch;      // B
-  int positions;  // T; in a stream only the newest ones
+  int positions;  // T; in decoding only the newest ones
   int hidden;     // H
   bool causal;    // position j sees positions 0 … j and divides by j + 1; otherwise all T
-  int before;     // positions that a stream has read earlier; 0 for whole sequences
+  int before;     // positions decoded earlier; 0 for whole sequences
 
   int chunks() const { return (positions + CHUNK - 1) / CHUNK; }
   int begin(int chunk) const { return chunk * CHUNK; }
@@ -165,12 +165,12 @@ struct LinearAttentionShape {
   static constexpr int CHUNK = 144;
 
   int batch;              // B
-  int positions;          // T; in a stream only the newest ones
+  int positions;          // T; in decoding only the newest ones
   int heads, head_width;  // d, the channels of a head
   bool causal;            // position t sees positions 0 … t; otherwise all T
   bool normalized;        // the weights of a position are divided by their sum
   FeatureMap feature_map;
-  int before;  // positions that a stream has read earlier; 0 for whole sequences
+  int before;  // positions decoded earlier; 0 for whole sequences
 
   HOST_DEVICE int width() const { return heads * head_width; }
   HOST_DEVICE int chunks() const { return (positions + CHUNK - 1) / CHUNK; }
@@ -181,26 +181,26 @@ struct LinearAttentionShape {
   // States that whole sequences keep of every sample and head: before each chunk but the first; or of all positions.
   HOST_DEVICE int states() const { return causal ? chunks() - 1 : 1; }
   int64_t states_size() const { return int64_t{1} * batch * heads * states() * state_size(); }
-  // A stream's: a state, and k (CHUNK,d) and v (CHUNK,d) of the unfinished chunk.
-  HOST_DEVICE int64_t stream_state_size() const { return state_size() + 2 * CHUNK * int64_t{1} * head_width; }
+  // In decoding: a state, and k (CHUNK,d) and v (CHUNK,d) of the unfinished chunk.
+  HOST_DEVICE int64_t decoder_state_size() const { return state_size() + 2 * CHUNK * int64_t{1} * head_width; }
 };
 
 // One head of a sliding cosine transform (dct_plan.h makes them).
 struct DctHead {
   int window, frequencies;  // t, k
-  int rows;                 // of its tables and of a stream's state: t, or fewer where no sequence is that long
+  int rows;                 // of its tables and of a decoder's state: t, or fewer where no sequence is that long
   int first;                // coefficients of all heads before it
   int64_t waves, state;     // where its table begins, in waves of 4 numbers, and its part of a sample's state
 };
 
 // The coefficients of head h are a matrix (B·T, k_h·d), those of all heads before it stand before it.
 struct DctShape {
-  int batch, positions;   // B, T; in a stream only the newest ones
+  int batch, positions;   // B, T; in decoding only the newest ones
   int heads, head_width;  // d, the channels of a head
   int coefficients;       // Σ k over the heads
   int most;               // largest k
-  int before;             // positions that a stream has read earlier; 0 for whole sequences
-  int64_t state_size;     // of one sample's state in a stream
+  int before;             // positions decoded earlier; 0 for whole sequences
+  int64_t state_size;     // of one sample's state in decoding
   const DctHead* plan;    // (heads), on the device
   const real* waves;      // on the device
 

@@ -89,7 +89,7 @@ struct Session {
 std::vector<int32_t> answer(Run& run, const Copying& task, const Batch& strings) {
   Ops& ops = run.ops();
   const int B = strings.size, T = strings.length, prompt = task.prompt(), answers = T - prompt + 1;
-  const auto stream = run.model().stream(B, T);
+  const auto decoder = run.model().decoder(B, T);
   Tokens next(ops, {B}), best(ops, {B});
   std::vector<int32_t> column(static_cast<size_t>(B)), answered(static_cast<size_t>(B) * answers);
   for (int t = 0; t < T; ++t) {
@@ -97,7 +97,7 @@ std::vector<int32_t> answer(Run& run, const Copying& task, const Batch& strings)
       column[b] = t < prompt ? strings.tokens[static_cast<size_t>(b) * T + t]
                              : answered[static_cast<size_t>(b) * answers + t - prompt];
     next.upload(column);
-    const real* logits = stream->append(next.data(), 1);
+    const real* logits = decoder->decode(next.data(), 1);
     if (t + 1 < prompt) continue;
     ops.argmax(best.data(), logits, B, task.vocab());
     column = best.download();

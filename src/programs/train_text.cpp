@@ -116,7 +116,7 @@ std::vector<std::string> Session::sample() {
   if (given) opened.tokenizer->encode(text_settings.prompt, shown);
   const size_t prompt = tokens.size() - shown.size();  // what nobody gave is not shown
   Generator generator(run->model(), run->ops(), *opened.tokenizer, {}, settings.seed, 0,
-                      stream_capacity(run->model(), static_cast<int64_t>(tokens.size()) + text_settings.sample_length,
+                      decoder_capacity(run->model(), static_cast<int64_t>(tokens.size()) + text_settings.sample_length,
                                       text_settings.context));
   generator.read(tokens);
   for (int i = 0; i < text_settings.sample_length && !interrupted(); ++i) tokens.push_back(generator.next());

@@ -1,4 +1,4 @@
-#include "models/window_stream.h"
+#include "models/window_decoder.h"
 
 #include <algorithm>
 #include <limits>
@@ -12,10 +12,10 @@ namespace petroglyph {
 
 namespace {
 
-class WindowStream final : public Stream {
+class WindowDecoder final : public Decoder {
  public:
-  WindowStream(Model& model, Ops& ops, std::string name, int window, int batch, int capacity)
-      : Stream(std::move(name), capacity),
+  WindowDecoder(Model& model, Ops& ops, std::string name, int window, int batch, int capacity)
+      : Decoder(std::move(name), capacity),
         model_(model),
         ops_(ops),
         window_(window),
@@ -25,10 +25,10 @@ class WindowStream final : public Stream {
  private:
   static constexpr size_t TOKEN = sizeof(int32_t);
 
-  const real* next(const int32_t* tokens, int n, bool wanted) override {
+  const real* advance(const int32_t* tokens, int n, bool need_logits) override {
     const int early = std::clamp(window_ - 1 - length(), 0, n);  // positions without an answer
     join(tokens, n);
-    if (!wanted) return nullptr;
+    if (!need_logits) return nullptr;
     logits_.resize(ops_, {batch_, n, model_.classes()});
     if (early > 0)
       logits_.upload(std::vector<real>(static_cast<size_t>(logits_.size()), std::numeric_limits<real>::quiet_NaN()));
@@ -70,9 +70,9 @@ class WindowStream final : public Stream {
 
 }  // namespace
 
-std::unique_ptr<Stream> slide_window(Model& model, Ops& ops, const std::string& name, int window, int batch,
+std::unique_ptr<Decoder> make_window_decoder(Model& model, Ops& ops, const std::string& name, int window, int batch,
                                      int capacity) {
-  return std::make_unique<WindowStream>(model, ops, name, window, batch, capacity);
+  return std::make_unique<WindowDecoder>(model, ops, name, window, batch, capacity);
 }
 
 }  // namespace petroglyph
