@@ -1,264 +1,566 @@
-// The Transformer: softmax attention between blocks' MLPs, with every way of telling positions that its history has tried.
+// The Transformer: in each block every position looks at earlier ones through softmax attention, then an MLP works on it alone.
 // Vaswani et al. 2017; its form without positions and why that works: Irie, "Why Are Positional Encodings Nonessential for
-// Deep Autoregressive Transformers?" (equation numbers). The block around it: models/transformer_body.h.
+// Deep Autoregressive Transformers?" (equation numbers). The order below, with the norm first, is GPT-2's.
 //
-//   q, k, v = W_qkv r + b_qkv, of the block's normalized x, r = norm_1(x)      eq. 1
-//   score_ts = q_t·k_s / √d for each head of d channels, and what the position scheme says
-//   a_ts = exp(score_ts) / Σ_s' exp(score_ts') over s' ≤ t, or over all s' where causal is false
-//   y_t = Σ_s a_ts v_s                                                         eq. 4
+// B samples of T positions, N = B·T; D channels (width), in heads of d = D/heads consecutive ones; H hidden channels; V classes.
 //
-// Position schemes:
-//   none         with two causal layers or more the mask alone tells orders apart
-//   learned, sinusoidal        a vector added to the embedding
-//   alibi        score − slope_h (t−s), slope_h = 2^(−8(h+1)/heads), or as published   Press et al. 2022
-//   t5           score + table[bucket(t−s)][h]                                 Raffel et al. 2020, theirs without 1/√d
-//   kerple       score − r1_h log(1 + r2_h (t−s))                              Chi et al. 2022
-//   xl           score = ((q_t + u)·k_s + (q_t + v)·W_R R_{t−s}) / √d          Dai et al. 2019
-//                u, v: two vectors of each head, v not the values; R_n: the sinusoids of distance n
-// alibi, t5 and kerple are one number bias_n for each head and distance n = t−s, so that attention reads a table (T,heads), and
-// for t5 and kerple gives its gradient, which they pass on to their parameters; one table serves all blocks.
+//   x = token_embedding[token] + position                                   (B,T,D)
+//   in each block:
+//     r        = norm_1(x)                                                  (B,T,D)
+//     q, k, v  = W_qkv r + b_qkv                                            (B,T,3D)   eq. 1
+//     score_ts = q_t·k_s / √d                                               for each head, of positions s ≤ t
+//     a_ts     = exp(score_ts) / Σ_s' exp(score_ts')                        for each head
+//     y_t      = Σ_s a_ts v_s                                               (B,T,D)    eq. 4
+//     x       += W_out y + b_out                                            (B,T,D)
+//     r        = norm_2(x)                                                  (B,T,D)
+//     x       += W_down gelu(W_up r + b_up) + b_down                        (B,T,D)    inside: (B,T,H)
+//   logits = W_head final_norm(x) + b_head                                  (B,T,V)
 //
-// The backward pass. Of (T,T) nothing is kept: from the largest score of a row and Σ exp, both kept, a_ts is formed again as
-// exactly the number it was. With da_ts = dy_t·v_s the derivative of softmax, ∂a_s/∂score_s' = a_s (δ_ss' − a_s'), makes of it
-// the gradient of score_ts,
-//   ds_ts = a_ts (da_ts − Σ_s' a_ts' da_ts')      and Σ_s' a_ts' (dy_t·v_s') = dy_t·y_t      ← a number a row, from what is kept
-//   dv_s = Σ_t a_ts dy_t     dq_t = Σ_s ds_ts k_s / √d     dk_s = Σ_t ds_ts q_t / √d     dbias_n = Σ_{t−s=n} ds_ts
-// Of what the table was made of: t5, dtable[b][h] = Σ dbias_n over the n of bucket b;
-//   kerple, dr1 = −Σ_n dbias_n log(1 + r2 n),   dr2 = −Σ_n dbias_n r1 n / (1 + r2 n)
-// For xl the scores are linear in q_t + u, q_t + v, k and P_n = W_R R_n:
-//   d(q_t+u) = Σ_s ds_ts k_s / √d     d(q_t+v) = Σ_s ds_ts P_{t−s} / √d     dP_n = Σ_{t−s=n} ds_ts (q_t+v) / √d
-//   dq = d(q+u) + d(q+v)     of the two vectors du = Σ d(q+u), dv = Σ d(q+v)     dW_R = Σ_n dP_n R_nᵀ
+// Decoding. Position t needs of an earlier one only k_s and v_s, which later tokens do not change: they go into a KV cache, and a new
+// token costs one row of everything above. Its logits are bit-identical to those of the forward pass over the whole sequence.
+//
+// The backward pass. A residual connection passes dx on and its branch adds to it: dx += norm'(branch'(dx)). Linear layers have
+// dx = dy W, dW = dyᵀ x, db = Σ dy. Attention: of (T,T) nothing is saved. From the largest score of a row and Σ exp, both saved,
+// a_ts is formed again as exactly the number it was. With da_ts = dy_t·v_s the derivative of softmax, ∂a_s/∂score_s' =
+// a_s (δ_ss' − a_s'), makes of it the gradient of score_ts,
+//   ds_ts = a_ts (da_ts − Σ_s' a_ts' da_ts')      and Σ_s' a_ts' (dy_t·v_s') = dy_t·y_t      ← one number a row, from saved y
+//   dv_s = Σ_t a_ts dy_t     dq_t = Σ_s ds_ts k_s / √d     dk_s = Σ_t ds_ts q_t / √d
+// Saved are the norms, q, k, v, y and the MLP's inner layer before gelu: 10 D numbers a position and block with H = 4D. The outputs of
+// gelu and of affine norms, 6 D more, are formed again.
+//
+// Options, and which model needs them. Without them the code reads as the formulas above.
+//   position      learned, sinusoidal, none: in the embedding. With two causal layers or more the mask alone tells orders apart
+//                 alibi (MPT, BLOOM), t5, kerple, xl: in the scores. All of them: positions.h
+//   slopes        "published": alibi's as MPT and BLOOM have them for heads that are no power of two
+//   causal        false: a_ts over all s (BERT, ViT)
+//   norm          "plain", without ε, gain and bias; "affine", with all of them, as published models have it
+//   norm_position "post": x = norm_1(x + attention(x)), x = norm_2(x + mlp(x)), no final norm (2017's model, OPT-350m, GPT-1).
+//                 Here the norm comes first on the way back: ds = norm'(dx), dx = ds + branch'(ds), s the sum that it normalized
+//   gelu          "erf" or "tanh" (GPT-2); mlp_activation "relu" (OPT)
+//   qkv_bias, out_bias, head_bias: whether there are these biases
+//   embedding_scale  token_embedding[token] times that, before positions; embedding_deviation: of its initial values
+//   embedding_norm   x = norm(x) before the first block (BLOOM)
+//   tied_head     W_head is the token embedding (GPT-2, OPT, MPT, BLOOM): its gradient gets the head's part first, the embedding's last
+//   readout       "last": logits (B,V) of the last position alone
+//   patches       images (ViT): x = [W_patch patch_1, …, W_patch patch_N, cls_token] + position     (B,N+1,D)
 
+#include "base/error.h"
+#include "base/text.h"
+#include "models/attention_map.h"
+#include "models/config.h"
 #include "models/models.h"
-#include "models/transformer_body.h"
+#include "models/parts.h"
+#include "models/positions.h"
+#include "models/window_decoder.h"
 
 namespace petroglyph {
 
-namespace {
+namespace transformer {
 
-class SoftmaxAttention {
- public:
-  static constexpr bool FIXED_STATE = false;
-  struct Saved {
-    Tensor top, inv_sum;  // (B,heads,T) each
-    Tensor positions;     // (distances,D): P, xl only
-  };
-  struct Cache {
-    Tensor keys;       // (B,2,heads,capacity,head_width): k and v of all positions so far
-    Tensor positions;  // (capacity,D): xl only
-  };
+// ---- Configuration --------------------------------------------------------------------------------------------------
 
-  static TransformerConfig config(ConfigReader& reader) { return {reader, {"alibi", "t5", "kerple", "xl"}}; }
+struct Config {
+  int width, hidden, layers, heads;  // D, H
+  int vocab = 0, context = 0;        // of images, context is patches + 1
+  int patches = 0, patch_size = 0;   // images only
+  int classes;                       // V
+  bool causal;
+  std::string position;
+  // The options. What stands here is the plain model, for keys that may be left out.
+  bool affine, qkv_bias, out_bias, head_bias;
+  real norm_epsilon = NORM_EPSILON;
+  Pointwise activation;
+  bool last;  // readout
+  bool published_slopes = false, post_norm = false, embedding_norm = false, tied_head = false;
+  real embedding_scale = 1;
+  real embedding_deviation = 1;  // PyTorch's default, as in the papers' code. GPT-2: 0.02
 
-  SoftmaxAttention(ConfigReader&, const TransformerConfig& config, Parameters& parameters, Ops& ops)
-      : config_(config), parameters_(parameters), ops_(ops) {
-    const int heads = config.heads;
-    // T5 draws its table with 1/√width. KERPLE's two numbers are positive and of the order of 1 at the start; nothing keeps them
-    // so, and with r2 at −1/(T − 1) or below the bias of the farthest key is infinite or NaN, which stops training.
-    if (config.position == "t5")
-      t5_ = &parameters.add("relative_bias.weight", {T5_BUCKETS, heads},
-                            Init::normal(1 / numerics::sqrt(static_cast<real>(config.width))));
-    if (config.position == "kerple") {
-      r1_ = &parameters.add("kerple.r1", {heads}, Init::ones());
-      r2_ = &parameters.add("kerple.r2", {heads}, Init::ones());
-    }
-  }
-
-  void add_block(const std::string& prefix) {
-    if (!xl()) return;
-    const int D = config_.width;
-    const Init init = Init::normal(WEIGHT_DEVIATION);
-    const Shape heads = {config_.heads, D / config_.heads};
-    relative_.push_back({&parameters_.add(prefix + "relative.weight", {D, D}, init),
-                         &parameters_.add(prefix + "u", heads, init), &parameters_.add(prefix + "v", heads, init)});
-  }
-
-  size_t layers(int) const { return static_cast<size_t>(config_.blocks); }
-
-  void prepare(const Piece& p);
-  void forward(real* y, real* qkv, Saved& kept, Cache* cache, size_t block, const Piece& p);
-  void begin_backward(const Piece& p);
-  void backward(real* dqkv, real* dy, const real* y, const real* qkv, Saved& kept, size_t block, const Piece& p);
-  void end_backward(const Piece& p);
-  std::vector<real> map(const real* qkv, Saved& kept, size_t block, const Piece& p, int sample);
+  explicit Config(ConfigReader& reader);
+  bool images() const { return patches > 0; }
 
  private:
-  struct Relative {
-    Parameter *weight, *u, *v;  // (D,D) the rows grouped by head, (heads,d), (heads,d)
-  };
-
-  bool xl() const { return config_.position == "xl"; }
-  bool biased() const { return config_.position == "alibi" || learns_bias(); }
-  bool learns_bias() const { return t5_ || r1_; }
-  // Distances that a sequence of T positions has, and their rows R: 0 … T−1, or 1−T … T−1.
-  int64_t distances(int T) const { return config_.causal ? T : 2 * T - 1; }
-  const real* waves(int T) const {
-    return waves_.data() + (config_.causal ? 0 : int64_t(longest_ - T) * config_.width);
-  }
-
-  void relative_forward(Tensor& positions, const Relative& r, const Piece& p);
-  void relative_backward(real* dqkv, const AttentionGradient& gradient, const Relative& r, const Piece& p);
-  void append(Tensor& cache, const real* qkv, const Piece& p);
-  AttentionShape shape(const Piece& p, bool cached) const;
-  AttentionInput input(const real* qkv, const real* positions, const Relative* r, const Piece& p);
-
-  const TransformerConfig& config_;
-  Parameters& parameters_;
-  Ops& ops_;
-  Parameter* t5_ = nullptr;                  // (buckets,heads)
-  Parameter *r1_ = nullptr, *r2_ = nullptr;  // (heads) each
-  std::vector<Relative> relative_;           // of each block
-  Tensor bias_, dbias_;                      // (T,heads), or more rows; no dbias_ where the bias is not learned
-  Tokens buckets_;                           // (T): t5's
-  Tensor waves_;                             // (distances,D): R for sequences up to the longest so far, xl only
-  int longest_ = 0;
-  Tensor content_, position_;                 // (N,D): q + u and q + v
-  Tensor dcontent_, dposition_, dpositions_;  // (N,D), (N,D), (distances,D)
-  Tensor partial_;                            // (B,distances,D) of xl, (B,T,heads) of a learned bias
+  void read_image_keys(ConfigReader& reader);
+  void read_token_keys(ConfigReader& reader);
 };
 
-// The tables for p.capacity positions.
-void SoftmaxAttention::prepare(const Piece& p) {
-  const int T = p.capacity, heads = config_.heads;
-  if (xl() && T > longest_) {
-    waves_.resize(ops_, {distances(T), config_.width});
-    waves_.upload(sinusoids(config_.causal ? 0 : 1 - T, static_cast<int>(distances(T)), config_.width));
-    longest_ = T;
-  }
-  if (!biased()) return;
-  const bool longer = bias_.size() < static_cast<int64_t>(T) * heads;
-  if (longer) bias_.resize(ops_, {T, heads});
-  if (r1_) {
-    ops_.kerple_bias(bias_.data(), r1_->value, r2_->value, T, heads);
-  } else if (t5_) {
-    if (longer) {
-      buckets_.resize(ops_, {T});
-      buckets_.upload(t5_buckets(T));
+Config::Config(ConfigReader& reader) {
+  const bool images = reader.has("patches");
+  width = static_cast<int>(reader.integer("width", 1, 1 << 16));
+  hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 20));
+  layers = static_cast<int>(reader.integer("layers", 1, 1 << 10));
+  heads = static_cast<int>(reader.integer("heads", 1, 1 << 16));
+  if (width % heads != 0) reader.fail(text("heads %d does not divide width %d", heads, width));
+  causal = reader.boolean("causal");
+  const std::vector<std::string> schemes = {"learned", "none", "sinusoidal", "alibi", "t5", "kerple", "xl"};
+  position = reader.choice("position", images ? std::vector<std::string>{"learned"} : schemes);
+  if (!causal && (position == "alibi" || position == "t5" || position == "kerple"))
+    reader.fail("position \"" + position + "\" knows distances to the past only, and causal is false");
+  affine = reader.choice("norm", {"plain", "affine"}) == "affine";
+  if (affine) norm_epsilon = static_cast<real>(reader.number("norm_epsilon", 0, 1, 1e-5));
+  if (position == "alibi") published_slopes = reader.choice("slopes", {"even", "published"}, "even") == "published";
+  qkv_bias = reader.boolean("qkv_bias");
+  out_bias = reader.boolean("out_bias");
+  head_bias = reader.boolean("head_bias", false);
+  activation = reader.choice("gelu", {"erf", "tanh"}) == "tanh" ? Pointwise::GELU_TANH : Pointwise::GELU;
+  const std::vector<std::string> readouts = {"all", "last"};
+  last = reader.choice("readout", images ? std::vector<std::string>{"last"} : readouts) == "last";
+  images ? read_image_keys(reader) : read_token_keys(reader);
+  reader.finish();
+}
+
+void Config::read_image_keys(ConfigReader& reader) {
+  patches = static_cast<int>(reader.integer("patches", 1, 1 << 24));
+  patch_size = static_cast<int>(reader.integer("patch_size", 1, 1 << 20));
+  classes = static_cast<int>(reader.integer("classes", 1, 1 << 24));
+  context = patches + 1;
+}
+
+void Config::read_token_keys(ConfigReader& reader) {
+  vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
+  context = static_cast<int>(reader.integer("context", 1, 1 << 24));
+  classes = static_cast<int>(reader.integer("classes", 1, 1 << 24, vocab));
+  post_norm = reader.choice("norm_position", {"pre", "post"}, "pre") == "post";
+  if (reader.choice("mlp_activation", {"gelu", "relu"}, "gelu") == "relu") activation = Pointwise::RELU;
+  embedding_scale = static_cast<real>(reader.number("embedding_scale", -1e6, 1e6, 1));
+  embedding_deviation = static_cast<real>(reader.number("embedding_deviation", 0, 1e6, 1));
+  embedding_norm = reader.boolean("embedding_norm", false);
+  tied_head = reader.boolean("tied_head", false);
+  if (tied_head && classes != vocab)
+    reader.fail(text("tied_head: classes is %d, vocab %d, and one table serves both", classes, vocab));
+}
+
+// ---- Parameters, activations, KV cache ------------------------------------------------------------------------------
+
+struct Block {
+  Norm norm_1;
+  Parameter *qkv, *qkv_bias;  // (3D,D), (3D) or null
+  Parameter *out, *out_bias;  // (D,D), (D) or null
+  RelativeScores xl;          // position "xl" only
+  Norm norm_2;
+  Mlp mlp;
+};
+
+// What one pass computes: in training whole sequences, in decoding `count` new positions after `first` earlier ones.
+struct Pass {
+  Mode mode;
+  int batch, first, count;  // B; 0 and T in training
+  int capacity;             // positions that a sequence has at most; T in training
+  bool need_logits;
+
+  int64_t rows() const { return static_cast<int64_t>(batch) * count; }  // N
+};
+
+// A pass's activations. In training each block has its own, for the backward pass; in decoding one serves all blocks in turn.
+// Norms and MLPs size what is theirs.
+struct Saved {
+  struct Block {
+    Norm::Saved norm_1;   // (N,D), (N)
+    Tensor qkv;           // (N,3D): q, k, v of a position side by side, each grouped by head
+    Tensor top, inv_sum;  // (B,heads,count) each: a row's largest score, 1/Σ exp
+    Tensor projected;     // (distances,D): P of position "xl"
+    Tensor y;             // (N,D)
+    Norm::Saved norm_2;   // (N,D), (N)
+    Mlp::Saved mlp;       // (N,H)
+  };
+  std::vector<Block> blocks;
+  Tensor x;                    // (N,D): the residual stream
+  Tensor r, hidden;            // (N,D), (N,H): of the block at work, a norm's output and gelu's
+  Norm::Saved embedding_norm;  // (N,D), (N)
+  Tensor embedded;             // (N,D): x before the first block, norm_position "post" only
+  Tensor last;                 // (B,D): x at the last position, readout "last" only
+  Norm::Saved final_norm;      // (R,D), (R): R rows are read out, N or B
+  Tensor normed, logits;       // (R,D), (R,V)
+
+  void resize(Ops& ops, const Config& c, const Pass& p) {
+    const bool training = p.mode == Mode::TRAINING;
+    const int64_t N = p.rows();
+    blocks.resize(training ? static_cast<size_t>(c.layers) : 1);
+    for (Block& a : blocks) {
+      a.qkv.resize(ops, {N, 3 * c.width});
+      a.top.resize(ops, {p.batch, c.heads, p.count});
+      a.inv_sum.resize(ops, {p.batch, c.heads, p.count});
+      a.y.resize(ops, {N, c.width});
     }
-    ops_.embedding(bias_.data(), t5_->value, nullptr, buckets_.data(), 0, 1, T, heads);
-  } else if (longer) {
-    bias_.upload(alibi_bias(T, heads, config_.published_slopes));
+    x.resize(ops, {N, c.width});
+    if (training && c.post_norm) embedded.resize(ops, {N, c.width});
+    if (p.need_logits) logits.resize(ops, {training && c.last ? p.batch : N, c.classes});
   }
+};
+
+// What decoding keeps of one block's earlier positions.
+struct KvCache {
+  Tensor
+      keys_values;  // (B,2,heads,capacity,d): k and v. Those of a head lie side by side, because a token reads head by head
+  Tensor projected;  // (capacity,D): P of position "xl"
+};
+
+// Gradients of the block at work, and what else its backward pass needs.
+struct Gradients {
+  Tensor dx, dr, dy;     // (N,D) each
+  Tensor dqkv, dhidden;  // (N,3D), (N,H)
+  Tensor dlast;          // (B,D): readout "last" only
+  real* dbias;           // (T,heads), of all blocks, or null
+  Tensor partial;        // attention's scratch: (B,distances,D) of position "xl", (B,T,heads) of a learned bias
+
+  void resize(Ops& ops, const Config& c, const Pass& p) {
+    for (Tensor* t : {&dx, &dr, &dy}) t->resize(ops, {p.rows(), c.width});
+    dqkv.resize(ops, {p.rows(), 3 * c.width});
+    if (c.last) dlast.resize(ops, {p.batch, c.width});
+    if (c.position == "xl") partial.resize(ops, {p.batch, c.causal ? p.count : 2 * p.count - 1, c.width});
+    if (c.position == "t5" || c.position == "kerple") partial.resize(ops, {p.batch, p.count, c.heads});
+  }
+};
+
+class Transformer final : public Model {
+ public:
+  Transformer(ConfigReader reader, Ops& ops);
+
+  int classes() const override { return config_.classes; }
+  int vocab() const override { return config_.vocab; }
+  int longest() const override { return learns_positions() && window() == 0 ? config_.context : Model::longest(); }
+  // Without a mask a token's answer is that of a window which ends there.
+  int window() const override { return config_.last && !config_.causal && !config_.images() ? config_.context : 0; }
+  int64_t logit_rows(const Input& input) const override { return config_.last ? input.batch : input.rows(); }
+  bool has_attention_maps() const override { return true; }
+  std::vector<real> attention_map(size_t l, int sample) override;
+
+  const real* forward(const Input& input) override;
+  void backward(const Input& input, const real* dlogits) override;
+  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override;
+
+  // Both modes; caches: of each block, in decoding. Returns the logits, or null where they are not needed.
+  const real* run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& p);
+  std::vector<KvCache> make_caches(int batch, int capacity);
+
+ private:
+  bool learns_positions() const { return config_.position == "learned" && !config_.images(); }
+  bool xl() const { return config_.position == "xl"; }
+  void check_length(int length) const;
+  AttentionShape shape(const Pass& p) const;
+  AttentionInput attention_input(const real* qkv, size_t l, const Tensor& projected, const Pass& p);
+
+  void embed(const Input& input, Saved& s, const Pass& p);
+  void block_forward(size_t l, Saved& s, KvCache* cache, const Pass& p);
+  void post_norm_block_forward(size_t l, Saved& s, KvCache* cache, const Pass& p);
+  void attention_forward(size_t l, const real* r, Saved& s, KvCache* cache, const Pass& p);
+  void append(KvCache& cache, const real* qkv, const Pass& p);
+  const real* read_out(Saved& s, const Pass& p);
+
+  void embed_backward(const Input& input);
+  void block_backward(size_t l);
+  void post_norm_block_backward(size_t l);
+  void attention_backward(size_t l, real* dr, Into into, const real* r);
+  void read_out_backward(const real* dlogits);
+
+  Config config_;
+  Ops& ops_;
+  DistanceBias bias_;               // position "alibi", "t5" or "kerple"
+  TokenEmbedding token_embedding_;  // with "learned" and "sinusoidal"
+  PatchEmbedding patch_embedding_;  // images only
+  Norm embedding_norm_;             // embedding_norm only
+  std::vector<Block> blocks_;
+  Norm final_norm_;               // not with norm_position "post"
+  Parameter *head_, *head_bias_;  // (V,D), (V) or null
+  RelativeScores::Room xl_room_;
+  Saved saved_;  // of the last forward(), with
+  Pass pass_{};
+  Gradients gradients_;
+};
+
+Transformer::Transformer(ConfigReader reader, Ops& ops) : config_(reader), ops_(ops) {
+  const Config& c = config_;
+  const int D = c.width;
+  const Init weight = Init::normal(WEIGHT_DEVIATION), out = Init::normal(output_deviation(2 * c.layers));
+  const auto norm = [&](const std::string& name) { return Norm(parameters, name, D, c.affine, c.norm_epsilon); };
+  const auto bias = [&](bool has_it, const std::string& name, int size) {
+    return has_it ? &parameters.add(name, {size}, Init::zeros()) : nullptr;
+  };
+  bias_ = DistanceBias(parameters, D, c.heads, c.position, c.published_slopes);
+  if (c.images())
+    patch_embedding_ = PatchEmbedding(parameters, "transformer", c.patches, c.patch_size, D);
+  else
+    token_embedding_ =
+        TokenEmbedding(parameters, c.vocab, c.context, D, c.position, c.embedding_scale, c.embedding_deviation);
+  if (c.embedding_norm) embedding_norm_ = norm("embedding_norm");
+  for (int l = 0; l < c.layers; ++l) {
+    const std::string prefix = "blocks." + std::to_string(l) + ".", attention = prefix + "attention.";
+    Block b;
+    b.norm_1 = norm(prefix + "norm_1");
+    b.qkv = &parameters.add(attention + "qkv.weight", {3 * D, D}, weight);
+    b.qkv_bias = bias(c.qkv_bias, attention + "qkv.bias", 3 * D);
+    b.out = &parameters.add(attention + "out.weight", {D, D}, out);
+    b.out_bias = bias(c.out_bias, attention + "out.bias", D);
+    if (xl()) b.xl = RelativeScores(parameters, attention, D, c.heads, c.causal);
+    b.norm_2 = norm(prefix + "norm_2");
+    b.mlp = Mlp(parameters, prefix + "mlp", D, c.hidden, c.activation, weight, out);
+    blocks_.push_back(b);
+  }
+  if (!c.post_norm) final_norm_ = norm("final_norm");
+  head_ = c.tied_head ? token_embedding_.tokens() : &parameters.add("head.weight", {c.classes, D}, weight);
+  head_bias_ = bias(c.head_bias, "head.bias", c.classes);
+  parameters.allocate(ops);
 }
 
-AttentionShape SoftmaxAttention::shape(const Piece& p, bool cached) const {
-  const int D = config_.width, width = D / config_.heads;
-  return {p.batch,        p.count,          p.first + p.count,      p.capacity, config_.heads, width,
-          config_.causal, xl() ? D : 3 * D, cached ? width : 3 * D, cached};
+// ---- The model ------------------------------------------------------------------------------------------------------
+
+const real* Transformer::forward(const Input& input) {
+  check_length(input.length);
+  const int T = config_.images() ? config_.context : input.length;
+  pass_ = {Mode::TRAINING, input.batch, 0, T, T, true};
+  return run(input, saved_, nullptr, pass_);
 }
 
-// Keys and values as they lie in qkv.
-AttentionInput SoftmaxAttention::input(const real* qkv, const real* positions, const Relative* r, const Piece& p) {
+const real* Transformer::run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& p) {
+  s.resize(ops_, config_, p);
+  embed(input, s, p);
+  bias_.forward(ops_, p.capacity);
+  for (size_t l = 0; l < blocks_.size(); ++l) {
+    KvCache* const cache = p.mode == Mode::DECODING ? &(*caches)[l] : nullptr;
+    config_.post_norm ? post_norm_block_forward(l, s, cache, p) : block_forward(l, s, cache, p);
+    if (p.mode == Mode::TRAINING && after_layer) after_layer(l, s.x.data(), p.count, config_.width);
+  }
+  return p.need_logits ? read_out(s, p) : nullptr;
+}
+
+void Transformer::backward(const Input& input, const real* dlogits) {
+  const Pass& p = pass_;
+  gradients_.resize(ops_, config_, p);
+  gradients_.dbias = bias_.zero_gradient(ops_, p.count);
+  read_out_backward(dlogits);
+  for (size_t l = blocks_.size(); l-- > 0;) config_.post_norm ? post_norm_block_backward(l) : block_backward(l);
+  bias_.backward(ops_, p.count);
+  embed_backward(input);
+}
+
+// x = token_embedding[token] + position                                                                       (N,D)
+void Transformer::embed(const Input& input, Saved& s, const Pass& p) {
+  if (config_.images())
+    patch_embedding_.forward(ops_, s.x.data(), input);
+  else
+    token_embedding_.forward(ops_, s.x.data(), input.tokens_for("transformer"), p.first, p.batch, p.count, p.capacity);
+  if (config_.embedding_norm) embedding_norm_.in_place(ops_, s.embedding_norm, s.x.data(), p.rows());
+}
+
+void Transformer::embed_backward(const Input& input) {
+  real* const dx = gradients_.dx.data();
+  if (config_.embedding_norm) embedding_norm_.backward(ops_, dx, dx, saved_.embedding_norm, pass_.rows(), Into::WRITE);
+  if (config_.images())
+    patch_embedding_.backward(ops_, dx, input);
+  else
+    token_embedding_.backward(ops_, dx, input.tokens, pass_.batch, pass_.count);
+}
+
+// logits = W_head final_norm(x) + b_head, of R rows. In decoding each new position is the last one of the tokens so far.
+const real* Transformer::read_out(Saved& s, const Pass& p) {
+  const int D = config_.width, V = config_.classes;
+  const bool last = config_.last && p.mode == Mode::TRAINING;
+  const int64_t R = last ? p.batch : p.rows();
+  if (last) take_last(ops_, s.last, s.x.data(), p.batch, p.count, D);
+  const real* x = last ? s.last.data() : s.x.data();                                               // (R,D)
+  if (!config_.post_norm) x = final_norm_.forward(ops_, s.final_norm, s.normed, x, R);             // (R,D)
+  ops_.linear(s.logits.data(), x, head_->value, value_or_null(head_bias_), R, D, V, Into::WRITE);  // (R,V)
+  return s.logits.data();
+}
+
+void Transformer::read_out_backward(const real* dlogits) {
+  const int D = config_.width, V = config_.classes;
+  Saved& s = saved_;
+  Gradients& g = gradients_;
+  const int64_t R = config_.last ? pass_.batch : pass_.rows();
+  real* const dx = config_.last ? g.dlast.data() : g.dx.data();
+  const real* x = config_.last ? s.last.data() : s.x.data();
+  if (!config_.post_norm) x = final_norm_.output(ops_, s.final_norm, s.normed, R);
+  ops_.linear_backward_weight(head_->gradient, gradient_or_null(head_bias_), dlogits, x, R, D, V);
+  ops_.linear_backward_input(dx, dlogits, head_->value, R, D, V, Into::WRITE);
+  if (!config_.post_norm) final_norm_.backward(ops_, dx, dx, s.final_norm, R, Into::WRITE);
+  if (config_.last) put_last(ops_, g.dx, dx, pass_.batch, pass_.count, D);
+}
+
+// ---- The block ------------------------------------------------------------------------------------------------------
+
+void Transformer::block_forward(size_t l, Saved& s, KvCache* cache, const Pass& p) {
+  const Block& w = blocks_[l];
+  Saved::Block& a = s.blocks[p.mode == Mode::TRAINING ? l : 0];
+  real* const x = s.x.data();
+  const int64_t N = p.rows();
+  const real* r = w.norm_1.forward(ops_, a.norm_1, s.r, x, N);  // r = norm_1(x)                               (N,D)
+  attention_forward(l, r, s, cache, p);                         // x += W_out attention(W_qkv r + b_qkv) + b_out
+  r = w.norm_2.forward(ops_, a.norm_2, s.r, x, N);              // r = norm_2(x)                               (N,D)
+  w.mlp.forward(ops_, a.mlp, x, r, s.hidden, N);                // x += W_down gelu(W_up r + b_up) + b_down    (N,D)
+}
+
+// dx is the gradient of the block's output before, and of its input after.
+void Transformer::block_backward(size_t l) {
+  const Block& w = blocks_[l];
+  const Saved::Block& a = saved_.blocks[l];
+  Gradients& g = gradients_;
+  real *const dx = g.dx.data(), *const dr = g.dr.data();
+  const int64_t N = pass_.rows();
+  const real* r = w.norm_2.output(ops_, a.norm_2, saved_.r, N);
+  w.mlp.backward(ops_, dr, Into::WRITE, dx, a.mlp, r, saved_.hidden, g.dhidden, N);
+  w.norm_2.backward(ops_, dx, dr, a.norm_2, N, Into::ADD);
+  r = w.norm_1.output(ops_, a.norm_1, saved_.r, N);
+  attention_backward(l, dr, Into::WRITE, r);
+  w.norm_1.backward(ops_, dx, dr, a.norm_1, N, Into::ADD);
+}
+
+// The same with norm_position "post".
+void Transformer::post_norm_block_forward(size_t l, Saved& s, KvCache* cache, const Pass& p) {
+  const Block& w = blocks_[l];
+  const bool training = p.mode == Mode::TRAINING;
+  Saved::Block& a = s.blocks[training ? l : 0];
+  real* const x = s.x.data();
+  const int64_t N = p.rows();
+  if (training && l == 0) ops_.copy(s.embedded.data(), 0, x, 0, s.x.bytes(), 1);
+  attention_forward(l, x, s, cache, p);           // x += W_out attention(W_qkv x + b_qkv) + b_out      (N,D)
+  w.norm_1.in_place(ops_, a.norm_1, x, N);        // x = norm_1(x)                                      (N,D)
+  w.mlp.forward(ops_, a.mlp, x, x, s.hidden, N);  // x += W_down gelu(W_up x + b_up) + b_down           (N,D)
+  w.norm_2.in_place(ops_, a.norm_2, x, N);        // x = norm_2(x)                                      (N,D)
+}
+
+void Transformer::post_norm_block_backward(size_t l) {
+  const Block& w = blocks_[l];
+  Saved& s = saved_;
+  const Saved::Block& a = s.blocks[l];
+  real* const dx = gradients_.dx.data();
+  const int64_t N = pass_.rows();
+  w.norm_2.backward(ops_, dx, dx, a.norm_2, N, Into::WRITE);
+  const real* r = w.norm_1.output(ops_, a.norm_1, s.r, N);
+  w.mlp.backward(ops_, dx, Into::ADD, dx, a.mlp, r, s.hidden, gradients_.dhidden, N);
+  w.norm_1.backward(ops_, dx, dx, a.norm_1, N, Into::WRITE);
+  r = l == 0 ? s.embedded.data() : blocks_[l - 1].norm_2.output(ops_, s.blocks[l - 1].norm_2, s.r, N);
+  attention_backward(l, dx, Into::ADD, r);
+}
+
+// ---- Attention ------------------------------------------------------------------------------------------------------
+
+// x += W_out attention(W_qkv r + b_qkv) + b_out
+void Transformer::attention_forward(size_t l, const real* r, Saved& s, KvCache* cache, const Pass& p) {
+  const Block& w = blocks_[l];
+  const bool decoding = p.mode == Mode::DECODING;
+  Saved::Block& a = s.blocks[decoding ? 0 : l];
   const int D = config_.width;
-  AttentionInput in{qkv, qkv + D, qkv + 2 * D, biased() ? bias_.data() : nullptr, nullptr, nullptr};
-  if (!r) return in;
-  content_.resize(ops_, {p.rows(), D});
-  position_.resize(ops_, {p.rows(), D});
-  ops_.add_row(content_.data(), qkv, 3 * D, r->u->value, p.rows(), D);
-  ops_.add_row(position_.data(), qkv, 3 * D, r->v->value, p.rows(), D);
-  in.q = content_.data();
-  in.q_position = position_.data();
-  in.positions = positions;
+  const int64_t N = p.rows();
+  real *const qkv = a.qkv.data(), *const y = a.y.data();
+  ops_.linear(qkv, r, w.qkv->value, value_or_null(w.qkv_bias), N, D, 3 * D, Into::WRITE);  // q, k, v         (N,3D)
+  if (xl() && !decoding) w.xl.project(ops_, a.projected, xl_room_, p.capacity);
+  AttentionInput in = attention_input(qkv, l, decoding ? cache->projected : a.projected, p);
+  if (decoding) {
+    append(*cache, qkv, p);
+    in.k = cache->keys_values.data();
+    in.v = in.k + static_cast<int64_t>(p.capacity) * D;
+  }
+  ops_.attention(y, a.top.data(), a.inv_sum.data(), in, shape(p));                          // y = Σ_s a_ts v_s (N,D)
+  ops_.linear(s.x.data(), y, w.out->value, value_or_null(w.out_bias), N, D, D, Into::ADD);  // x += W_out y + b_out
+}
+
+// dr and the parameters' gradients from dx
+void Transformer::attention_backward(size_t l, real* dr, Into into, const real* r) {
+  const Block& w = blocks_[l];
+  const Saved::Block& a = saved_.blocks[l];
+  const Pass& p = pass_;
+  Gradients& g = gradients_;
+  const int D = config_.width;
+  const int64_t N = p.rows();
+  real *const dx = g.dx.data(), *const dy = g.dy.data(), *const dqkv = g.dqkv.data();
+  ops_.linear_backward_weight(w.out->gradient, gradient_or_null(w.out_bias), dx, a.y.data(), N, D, D);
+  ops_.linear_backward_input(dy, dx, w.out->value, N, D, D, Into::WRITE);
+  AttentionGradient out{dqkv, dqkv + D, dqkv + 2 * D, g.dbias, nullptr, nullptr, g.partial.data()};
+  const AttentionInput in = attention_input(a.qkv.data(), l, a.projected, p);
+  if (xl()) w.xl.make_room(ops_, out, xl_room_, N, p.count);
+  ops_.attention_backward(out, dy, a.y.data(), a.top.data(), a.inv_sum.data(), in, shape(p));
+  if (xl()) w.xl.backward(ops_, dqkv, xl_room_, N, p.count);
+  ops_.linear_backward_weight(w.qkv->gradient, gradient_or_null(w.qkv_bias), dqkv, r, N, D, 3 * D);
+  ops_.linear_backward_input(dr, dqkv, w.qkv->value, N, D, 3 * D, into);
+}
+
+AttentionShape Transformer::shape(const Pass& p) const {
+  const int D = config_.width, d = D / config_.heads;
+  const bool cached = p.mode == Mode::DECODING;
+  return {p.batch, p.count,        p.first + p.count, p.capacity,         config_.heads,
+          d,       config_.causal, xl() ? D : 3 * D,  cached ? d : 3 * D, cached};
+}
+
+// q, k and v as they lie in qkv, and what positions add to the scores.
+AttentionInput Transformer::attention_input(const real* qkv, size_t l, const Tensor& projected, const Pass& p) {
+  const int D = config_.width;
+  AttentionInput in{qkv, qkv + D, qkv + 2 * D, bias_.table(), nullptr, nullptr};
+  if (xl()) blocks_[l].xl.forward(ops_, in, projected, xl_room_, p.rows());
   return in;
 }
 
-void SoftmaxAttention::relative_forward(Tensor& positions, const Relative& r, const Piece& p) {
-  const int D = config_.width;
-  const int64_t rows = distances(p.capacity);
-  if (p.stream && positions.size() > 0) return;  // the same for all pieces
-  positions.resize(ops_, {rows, D});
-  ops_.linear(positions.data(), waves(p.capacity), r.weight->value, nullptr, rows, D, D, Into::WRITE);
+std::vector<real> Transformer::attention_map(size_t l, int sample) {
+  Saved::Block& a = saved_.blocks.at(l);
+  const Pass& p = pass_;
+  const auto attend = [&](real* y, real* qkv) {
+    const AttentionInput in = attention_input(qkv, l, a.projected, p);
+    ops_.attention(y, a.top.data(), a.inv_sum.data(), in, shape(p));
+  };
+  return attention_weights(ops_, a.qkv.data(), p.batch, p.count, config_.width, config_.heads, sample, attend);
 }
 
-// Of qkv (B,count,3,heads,head_width) the k and v to the cache, a position or a head at a time. There those of a head lie side by
-// side, because a token reads one head after the other.
-void SoftmaxAttention::append(Tensor& cache, const real* qkv, const Piece& p) {
-  const int D = config_.width, heads = 2 * config_.heads, width = D / config_.heads;
-  cache.resize(ops_, {p.batch, heads, p.capacity, width});
-  const size_t piece = width * sizeof(real), position = 3 * D * sizeof(real), head = piece * p.capacity;
+// ---- Decoding -------------------------------------------------------------------------------------------------------
+
+class TransformerDecoder final : public Decoder {
+ public:
+  TransformerDecoder(Transformer& model, int batch, int capacity)
+      : Decoder("transformer", capacity), model_(model), batch_(batch), capacity_(capacity) {
+    caches_ = model.make_caches(batch, capacity);
+  }
+
+ private:
+  const real* advance(const int32_t* tokens, int n, bool need_logits) override {
+    return model_.run({tokens, batch_, n}, saved_, &caches_,
+                      {Mode::DECODING, batch_, length(), n, capacity_, need_logits});
+  }
+
+  Transformer& model_;
+  int batch_, capacity_;
+  std::vector<KvCache> caches_;  // of each block
+  Saved saved_;                  // of the new positions
+};
+
+std::unique_ptr<Decoder> Transformer::make_decoder(int batch, int capacity) {
+  if (config_.images()) throw Error("transformer: images are not read token by token");
+  if (window() > 0) return make_window_decoder(*this, ops_, "transformer", window(), batch, capacity);
+  if (!config_.causal) throw Error("transformer: a bidirectional model cannot read one token at a time");
+  check_length(capacity);
+  return std::make_unique<TransformerDecoder>(*this, batch, capacity);
+}
+
+std::vector<KvCache> Transformer::make_caches(int batch, int capacity) {
+  std::vector<KvCache> caches(blocks_.size());
+  for (size_t l = 0; l < caches.size(); ++l) {
+    caches[l].keys_values.resize(ops_, {batch, 2 * config_.heads, capacity, config_.width / config_.heads});
+    if (xl()) blocks_[l].xl.project(ops_, caches[l].projected, xl_room_, capacity);
+  }
+  return caches;
+}
+
+// k and v of the new positions go into the cache, a position at a time or a head at a time, whichever are fewer copies.
+void Transformer::append(KvCache& cache, const real* qkv, const Pass& p) {
+  const int D = config_.width, heads = 2 * config_.heads, d = D / config_.heads;  // k's heads, then v's
+  const size_t piece = d * sizeof(real), position = 3 * D * sizeof(real), head = piece * p.capacity;
   for (int b = 0; b < p.batch; ++b) {
-    real* to = cache.data() + (static_cast<int64_t>(b) * heads * p.capacity + p.first) * width;
+    real* to = cache.keys_values.data() + (static_cast<int64_t>(b) * heads * p.capacity + p.first) * d;
     const real* from = qkv + static_cast<int64_t>(b) * p.count * 3 * D + D;
     if (p.count < heads)
-      for (int64_t t = 0; t < p.count; ++t) ops_.copy(to + t * width, head, from + t * 3 * D, piece, piece, heads);
+      for (int64_t t = 0; t < p.count; ++t) ops_.copy(to + t * d, head, from + t * 3 * D, piece, piece, heads);
     else
       for (int64_t h = 0; h < heads; ++h)
-        ops_.copy(to + h * p.capacity * width, piece, from + h * width, position, piece, p.count);
+        ops_.copy(to + h * p.capacity * d, piece, from + h * d, position, piece, p.count);
   }
 }
 
-void SoftmaxAttention::forward(real* y, real* qkv, Saved& kept, Cache* cache, size_t block, const Piece& p) {
-  const int D = config_.width;
-  kept.top.resize(ops_, {p.batch, config_.heads, p.count});
-  kept.inv_sum.resize(ops_, {p.batch, config_.heads, p.count});
-  const Relative* r = xl() ? &relative_[block] : nullptr;
-  Tensor& positions = cache ? cache->positions : kept.positions;
-  if (r) relative_forward(positions, *r, p);
-  AttentionInput in = input(qkv, positions.data(), r, p);
-  if (cache) {
-    append(cache->keys, qkv, p);
-    in.k = cache->keys.data();
-    in.v = cache->keys.data() + static_cast<int64_t>(p.capacity) * D;
-  }
-  ops_.attention(y, kept.top.data(), kept.inv_sum.data(), in, shape(p, cache != nullptr));
+void Transformer::check_length(int length) const {
+  if (learns_positions() && length > config_.context)
+    throw Error(text("transformer: a sequence of %d tokens is longer than the context of %d", length, config_.context));
 }
 
-std::vector<real> SoftmaxAttention::map(const real* qkv, Saved& kept, size_t block, const Piece& p, int sample) {
-  return map_over_identity(ops_, config_, qkv, p, sample, [&](real* y, real* changed) {
-    const AttentionInput in = input(changed, kept.positions.data(), xl() ? &relative_[block] : nullptr, p);
-    ops_.attention(y, kept.top.data(), kept.inv_sum.data(), in, shape(p, false));
-  });
-}
-
-void SoftmaxAttention::begin_backward(const Piece& p) {
-  if (!learns_bias()) return;
-  dbias_.resize(ops_, {p.count, config_.heads});
-  dbias_.zero();
-}
-
-void SoftmaxAttention::backward(real* dqkv, real* dy, const real* y, const real* qkv, Saved& kept, size_t block,
-                                const Piece& p) {
-  const int D = config_.width;
-  const Relative* r = xl() ? &relative_[block] : nullptr;
-  AttentionGradient gradient{dqkv, dqkv + D, dqkv + 2 * D, dbias_.data(), nullptr, nullptr, nullptr};
-  if (r) {
-    dcontent_.resize(ops_, {p.rows(), D});
-    dposition_.resize(ops_, {p.rows(), D});
-    dpositions_.resize(ops_, {distances(p.count), D});
-    gradient.dq = dcontent_.data();
-    gradient.dq_position = dposition_.data();
-    gradient.dpositions = dpositions_.data();
-  }
-  if (r)
-    partial_.resize(ops_, {p.batch, distances(p.count), D});
-  else if (learns_bias())
-    partial_.resize(ops_, {p.batch, p.count, config_.heads});
-  gradient.partial = partial_.data();
-  ops_.attention_backward(gradient, dy, y, kept.top.data(), kept.inv_sum.data(),
-                          input(qkv, kept.positions.data(), r, p), shape(p, false));
-  if (r) relative_backward(dqkv, gradient, *r, p);
-}
-
-void SoftmaxAttention::relative_backward(real* dqkv, const AttentionGradient& gradient, const Relative& r,
-                                         const Piece& p) {
-  const int D = config_.width;
-  ops_.add_row_backward(r.u->gradient, gradient.dq, p.rows(), D);
-  ops_.add_row_backward(r.v->gradient, gradient.dq_position, p.rows(), D);
-  ops_.add(dqkv, 3 * D, gradient.dq, gradient.dq_position, p.rows(), D);
-  ops_.linear_backward_weight(r.weight->gradient, nullptr, gradient.dpositions, waves(p.count), distances(p.count), D,
-                              D);
-}
-
-void SoftmaxAttention::end_backward(const Piece& p) {
-  const int T = p.count, heads = config_.heads;
-  if (t5_) ops_.embedding_backward(t5_->gradient, nullptr, dbias_.data(), buckets_.data(), 1, T, heads, T5_BUCKETS);
-  if (r1_) ops_.kerple_bias_backward(r1_->gradient, r2_->gradient, dbias_.data(), r1_->value, r2_->value, T, heads);
-}
-
-}  // namespace
+}  // namespace transformer
 
 std::unique_ptr<Model> make_transformer(const Json& config, Ops& ops) {
-  return std::make_unique<TransformerModel<SoftmaxAttention>>(ConfigReader("transformer", config), ops);
+  return std::make_unique<transformer::Transformer>(ConfigReader("transformer", config), ops);
 }
 
 }  // namespace petroglyph

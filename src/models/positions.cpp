@@ -1,0 +1,132 @@
+#include "models/positions.h"
+
+#include "math/positions.h"
+#include "models/parts.h"
+
+namespace petroglyph {
+
+const real* Sinusoids::table(Ops& ops, int T, int width, bool both_signs) {
+  if (T > longest_) {
+    const int first = both_signs ? 1 - T : 0, count = T - first;
+    rows_.resize(ops, {count, width});
+    rows_.upload(sinusoids(first, count, width));
+    longest_ = T;
+  }
+  return rows_.data() + (both_signs ? static_cast<int64_t>(longest_ - T) * width : 0);
+}
+
+// ---- Vectors added to the embedding: learned, sinusoidal ------------------------------------------------------------
+
+TokenEmbedding::TokenEmbedding(Parameters& parameters, int vocab, int context, int width, const std::string& scheme,
+                               real scale, real deviation)
+    : vocab_(vocab), width_(width), scale_(scale), sinusoidal_(scheme == "sinusoidal") {
+  tokens_ = &parameters.add("token_embedding.weight", {vocab, width}, Init::normal(deviation));
+  if (scheme == "learned")
+    positions_ = &parameters.add("position_embedding.weight", {context, width}, Init::normal(deviation));
+}
+
+void TokenEmbedding::forward(Ops& ops, real* x, const int32_t* tokens, int first, int B, int n, int capacity) {
+  const real* const positions = sinusoidal_ ? sinusoids_.table(ops, capacity, width_) : value_or_null(positions_);
+  ops.embedding(x, tokens_->value, scale_ == 1 ? positions : nullptr, tokens, first, B, n, width_);
+  if (scale_ == 1) return;
+  ops.scale(x, x, scale_, static_cast<int64_t>(B) * n * width_);
+  if (positions) ops.add_positions(x, positions, first, B, n, width_);
+}
+
+void TokenEmbedding::backward(Ops& ops, real* dx, const int32_t* tokens, int B, int n) {
+  real* dpositions = gradient_or_null(positions_);
+  if (scale_ != 1) {
+    if (dpositions) ops.add_positions_backward(dpositions, dx, B, n, width_);
+    ops.scale(dx, dx, scale_, static_cast<int64_t>(B) * n * width_);
+    dpositions = nullptr;  // done
+  }
+  ops.embedding_backward(tokens_->gradient, dpositions, dx, tokens, B, n, width_, vocab_);
+}
+
+// ---- Numbers added to the scores: alibi, t5, kerple -----------------------------------------------------------------
+
+// T5 draws its table with 1/√width. KERPLE's two numbers are positive and of the order of 1 at the start; nothing keeps them
+// so, and with r2 at −1/(T − 1) or below the bias of the farthest key is infinite or NaN, which stops training.
+DistanceBias::DistanceBias(Parameters& parameters, int width, int heads, const std::string& scheme,
+                           bool published_slopes)
+    : heads_(heads), alibi_(scheme == "alibi"), published_slopes_(published_slopes) {
+  if (scheme == "t5")
+    table_ = &parameters.add("relative_bias.weight", {T5_BUCKETS, heads},
+                             Init::normal(1 / numerics::sqrt(static_cast<real>(width))));
+  if (scheme == "kerple") {
+    r1_ = &parameters.add("kerple.r1", {heads}, Init::ones());
+    r2_ = &parameters.add("kerple.r2", {heads}, Init::ones());
+  }
+}
+
+void DistanceBias::forward(Ops& ops, int T) {
+  if (!alibi_ && !learned()) return;
+  const bool longer = bias_.size() < static_cast<int64_t>(T) * heads_;
+  if (longer) bias_.resize(ops, {T, heads_});
+  if (alibi_ && longer) bias_.upload(alibi_bias(T, heads_, published_slopes_));
+  if (r1_) ops.kerple_bias(bias_.data(), r1_->value, r2_->value, T, heads_);
+  if (table_) {
+    if (longer) buckets_.resize(ops, {T});
+    if (longer) buckets_.upload(t5_buckets(T));
+    ops.embedding(bias_.data(), table_->value, nullptr, buckets_.data(), 0, 1, T, heads_);
+  }
+}
+
+real* DistanceBias::zero_gradient(Ops& ops, int T) {
+  if (!learned()) return nullptr;
+  dbias_.resize(ops, {T, heads_});
+  dbias_.zero();
+  return dbias_.data();
+}
+
+void DistanceBias::backward(Ops& ops, int T) {
+  if (table_)
+    ops.embedding_backward(table_->gradient, nullptr, dbias_.data(), buckets_.data(), 1, T, heads_, T5_BUCKETS);
+  if (r1_) ops.kerple_bias_backward(r1_->gradient, r2_->gradient, dbias_.data(), r1_->value, r2_->value, T, heads_);
+}
+
+// ---- Products added to the scores: xl -------------------------------------------------------------------------------
+
+RelativeScores::RelativeScores(Parameters& parameters, const std::string& prefix, int width, int heads, bool causal)
+    : width_(width), causal_(causal) {
+  const Init init = Init::normal(WEIGHT_DEVIATION);
+  weight_ = &parameters.add(prefix + "relative.weight", {width, width}, init);
+  u_ = &parameters.add(prefix + "u", {heads, width / heads}, init);
+  v_ = &parameters.add(prefix + "v", {heads, width / heads}, init);
+}
+
+void RelativeScores::project(Ops& ops, Tensor& projected, Room& room, int T) const {
+  projected.resize(ops, {distances(T), width_});
+  ops.linear(projected.data(), room.waves.table(ops, T, width_, !causal_), weight_->value, nullptr, distances(T),
+             width_, width_, Into::WRITE);
+}
+
+void RelativeScores::forward(Ops& ops, AttentionInput& in, const Tensor& projected, Room& room, int64_t N) const {
+  room.content.resize(ops, {N, width_});
+  room.position.resize(ops, {N, width_});
+  ops.add_row(room.content.data(), in.q, 3 * width_, u_->value, N, width_);
+  ops.add_row(room.position.data(), in.q, 3 * width_, v_->value, N, width_);
+  in.q = room.content.data();
+  in.q_position = room.position.data();
+  in.positions = projected.data();
+}
+
+void RelativeScores::make_room(Ops& ops, AttentionGradient& out, Room& room, int64_t N, int T) const {
+  room.dcontent.resize(ops, {N, width_});
+  room.dposition.resize(ops, {N, width_});
+  room.dprojected.resize(ops, {distances(T), width_});
+  out.dq = room.dcontent.data();
+  out.dq_position = room.dposition.data();
+  out.dpositions = room.dprojected.data();
+}
+
+void RelativeScores::backward(Ops& ops, real* dq, Room& room, int64_t N, int T) const {
+  const real *dcontent = room.dcontent.data(), *dposition = room.dposition.data();
+  ops.add_row_backward(u_->gradient, dcontent, N, width_);
+  ops.add_row_backward(v_->gradient, dposition, N, width_);
+  ops.add(dq, 3 * width_, dcontent, dposition, N, width_);
+  ops.linear_backward_weight(weight_->gradient, nullptr, room.dprojected.data(),
+                             room.waves.table(ops, T, width_, !causal_), distances(T), width_, width_);
+}
+
+}  // namespace petroglyph

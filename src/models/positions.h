@@ -1,0 +1,120 @@
+// Position schemes: how a Transformer learns where its tokens stand. Three kinds, each a part with its own parameters and both passes.
+//
+//   TokenEmbedding    learned, sinusoidal: a vector added to the token's; or none
+//   DistanceBias      alibi, t5, kerple: a number for each head and distance, added to the scores
+//   RelativeScores    xl: products of the queries with a vector for each distance, added to the scores
+#pragma once
+
+#include <string>
+
+#include "models/model.h"
+
+namespace petroglyph {
+
+// The rows R_n of the sinusoidal table (math/positions.h) on the device, for as many positions as the longest sequence so far has.
+class Sinusoids {
+ public:
+  // Rows 0 … T−1, or with both_signs 1−T … T−1: row n belongs to position or distance n.
+  const real* table(Ops& ops, int T, int width, bool both_signs = false);
+
+ private:
+  Tensor rows_;  // (T,D) or (2T−1,D) of the longest T
+  int longest_ = 0;
+};
+
+// x = scale · token_embedding[token] + position            (B,n,D)
+//
+// position: a learned vector, the sinusoids, or nothing. Their gradients are sums over the tokens: of one vocabulary entry,
+// dtoken_embedding[v] = scale · Σ_{token = v} dx, and of one position, dposition_t = Σ_b dx_bt.
+class TokenEmbedding {
+ public:
+  TokenEmbedding() = default;
+  // scheme: "learned", of up to `context` positions; "sinusoidal"; any other: no vector for a position
+  TokenEmbedding(Parameters& parameters, int vocab, int context, int width, const std::string& scheme, real scale,
+                 real deviation);
+
+  // x of the (B,n) tokens, which stand at positions first … first + n − 1 of at most `capacity`
+  void forward(Ops& ops, real* x, const int32_t* tokens, int first, int B, int n, int capacity);
+  // dx is overwritten.
+  void backward(Ops& ops, real* dx, const int32_t* tokens, int B, int n);
+
+  Parameter* tokens() const { return tokens_; }
+  bool learns_positions() const { return positions_ != nullptr; }
+
+ private:
+  int vocab_ = 0, width_ = 0;
+  real scale_ = 1;
+  Parameter *tokens_ = nullptr, *positions_ = nullptr;  // (vocab,D), (context,D) or null
+  bool sinusoidal_ = false;
+  Sinusoids sinusoids_;
+};
+
+// score_ts + bias_n of each head, for the distance n = t − s ≥ 0. One table serves all blocks.
+//
+//   alibi    bias_n = −slope_h n, slope_h = 2^(−8(h+1)/heads), or as published     Press et al. 2022; nothing is learned
+//   t5       bias_n = table[bucket(n)][h]                                          Raffel et al. 2020, theirs without 1/√d
+//   kerple   bias_n = −r1_h log(1 + r2_h n)                                        Chi et al. 2022
+//
+// Attention returns dbias_n = Σ_{t−s=n} ds_ts, added up over the blocks. Of what the table was made of:
+//   t5       dtable[b][h] = Σ dbias_n over the n of bucket b
+//   kerple   dr1 = −Σ_n dbias_n log(1 + r2 n),   dr2 = −Σ_n dbias_n r1 n / (1 + r2 n)
+class DistanceBias {
+ public:
+  DistanceBias() = default;
+  // scheme: of any other one there is no bias, and all pointers are null
+  DistanceBias(Parameters& parameters, int width, int heads, const std::string& scheme, bool published_slopes);
+
+  // The table (T,heads) or more rows, from the parameters of the moment; then table() returns it, or null where there is none.
+  void forward(Ops& ops, int T);
+  const real* table() const { return bias_.data(); }
+  // Room for dbias (T,heads), zeros, or null where nothing is learned.
+  real* zero_gradient(Ops& ops, int T);
+  // What attention has added to dbias goes to the parameters.
+  void backward(Ops& ops, int T);
+
+ private:
+  bool learned() const { return table_ || r1_; }
+
+  int heads_ = 0;
+  bool alibi_ = false, published_slopes_ = false;
+  Parameter *table_ = nullptr, *r1_ = nullptr, *r2_ = nullptr;  // (buckets,heads), (heads), (heads)
+  Tensor bias_, dbias_;                                         // (T,heads) or more rows, (T,heads)
+  Tokens buckets_;                                              // (T) or more: t5's
+};
+
+// Of each block: score_ts = ((q_t + u)·k_s + (q_t + v)·P_{t−s}) / √d,   P_n = W_R R_n          Dai et al. 2019 (Transformer-XL)
+// u, v: two vectors for each head, v not the values; R_n: the sinusoids of distance n.
+//
+// The scores are linear in q + u, q + v, k and P, and so
+//   d(q_t+u) = Σ_s ds_ts k_s / √d     d(q_t+v) = Σ_s ds_ts P_{t−s} / √d     dP_n = Σ_{t−s=n} ds_ts (q_t+v) / √d
+//   dq = d(q+u) + d(q+v)     du = Σ_t d(q_t+u)     dv = Σ_t d(q_t+v)     dW_R = Σ_n dP_n R_nᵀ
+class RelativeScores {
+ public:
+  // Room that all blocks share, and R.
+  struct Room {
+    Tensor content, position;                // (N,D) each: q + u and q + v
+    Tensor dcontent, dposition, dprojected;  // (N,D), (N,D), (distances,D)
+    Sinusoids waves;
+  };
+
+  RelativeScores() = default;
+  RelativeScores(Parameters& parameters, const std::string& prefix, int width, int heads, bool causal);
+
+  // Distances that sequences of T positions have: 0 … T−1, or 1−T … T−1.
+  int64_t distances(int T) const { return causal_ ? T : 2 * T - 1; }
+  // projected (distances,D) = P
+  void project(Ops& ops, Tensor& projected, Room& room, int T) const;
+  // in.q = q + u, in.q_position = q + v, of q (N,·) with rows 3D apart; in.positions = P
+  void forward(Ops& ops, AttentionInput& in, const Tensor& projected, Room& room, int64_t N) const;
+  // Where attention_backward() writes the gradients of these.
+  void make_room(Ops& ops, AttentionGradient& out, Room& room, int64_t N, int T) const;
+  // dq, with rows 3D apart, and the parameters' gradients
+  void backward(Ops& ops, real* dq, Room& room, int64_t N, int T) const;
+
+ private:
+  int width_ = 0;
+  bool causal_ = true;
+  Parameter *weight_ = nullptr, *u_ = nullptr, *v_ = nullptr;  // (D,D) the rows grouped by head, (heads,d), (heads,d)
+};
+
+}  // namespace petroglyph
