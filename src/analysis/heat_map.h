@@ -12,7 +12,7 @@
 namespace petroglyph {
 
 // Of one image of the last forward(), in one block: a number for each patch, adding up to 1. A relation network's is the
-// paper's (causal_rn_linear_time, section 4.4; RelationStack::map), a Transformer's the mean over its heads of the attention
+// paper's (causal_rn_linear_time, section 4.4; models/birn_image.cpp), a Transformer's the mean over its heads of the attention
 // weights; what the answer's position takes from itself is left out.
 std::vector<double> heat_map(Model& model, size_t block, int sample);
 

@@ -198,12 +198,12 @@ void Positions::ask(const Subject& subject) {
 
 void Positions::measure(Model& model, const Subject& s, const char* weights, const std::string& perplexity) {
   const bool linear = std::string(s.model) == "linear_transformer";
-  for (const Pass pass : {Pass::PARALLEL, Pass::DECODING}) {
-    if (pass == Pass::DECODING && !(linear && s.causal)) continue;  // the fast-weight form, eq. 7 and 8
+  for (const LogitsFrom pass : {LogitsFrom::PARALLEL, LogitsFrom::DECODING}) {
+    if (pass == LogitsFrom::DECODING && !(linear && s.causal)) continue;  // the fast-weight form, eq. 7 and 8
     const OrderSensitivity found =
         order_sensitivity(model, *ops_, VOCAB, settings_.length, settings_.trials, settings_.seed, pass);
     if (interrupted()) return;
-    const char* const form = pass == Pass::DECODING ? "stream" : "parallel";
+    const char* const form = pass == LogitsFrom::DECODING ? "stream" : "parallel";
     std::printf("%-19s %-7s %6d %-8s %-8s %-8s %9.1e %9.1e %9.1e  %s (%s)%s\n", s.model, s.causal ? "yes" : "no",
                 s.layers, s.position, form, weights, found.moved, found.last, found.later, verdict(found).c_str(),
                 s.question, perplexity.empty() ? "" : (", perplexity " + perplexity).c_str());

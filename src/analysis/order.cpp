@@ -25,13 +25,13 @@ std::vector<int32_t> shuffled(int n, int count, uint64_t seed, uint32_t stream, 
   return numbers;
 }
 
-std::vector<real> logits(Model& model, Ops& ops, const std::vector<int32_t>& tokens, Pass pass) {
+std::vector<real> logits(Model& model, Ops& ops, const std::vector<int32_t>& tokens, LogitsFrom pass) {
   const int T = static_cast<int>(tokens.size()), V = model.classes();
   model.check_tokens(tokens);
   Tokens on_device(ops, {T});
   on_device.upload(tokens);
   std::vector<real> logits(static_cast<size_t>(T) * V);
-  if (pass == Pass::PARALLEL) {
+  if (pass == LogitsFrom::PARALLEL) {
     ops.download(logits.data(), model.forward({on_device.data(), 1, T}), logits.size() * sizeof(real));
     return logits;
   }
@@ -54,7 +54,7 @@ double distance_of_logits(const real* a, const real* b, int n) {
 }  // namespace
 
 OrderSensitivity order_sensitivity(Model& model, Ops& ops, int vocab, int length, int trials, uint64_t seed,
-                                   Pass pass) {
+                                   LogitsFrom pass) {
   if (length < 3 || vocab < length)
     throw Error(text("sequences of %d different ones of %d tokens: expected 3 at least, and no more than there are",
                      length, vocab));

@@ -21,12 +21,12 @@ struct OrderSensitivity {
   double later = 0;
 };
 
-enum class Pass { PARALLEL, DECODING };  // all positions at once, or one token after another
+enum class LogitsFrom { PARALLEL, DECODING };  // all positions at once, or one token after another
 
 // Over `trials` random sequences of `length` different tokens, each with a random permutation. The model reads out every
 // position. Throws Error where vocab < length or length < 3. Of fewer trials where it is interrupted.
 OrderSensitivity order_sensitivity(Model& model, Ops& ops, int vocab, int length, int trials, uint64_t seed,
-                                   Pass pass = Pass::PARALLEL);
+                                   LogitsFrom pass = LogitsFrom::PARALLEL);
 
 // Of a layer's attention: the mean of all heads and of all positions but the first, which has nowhere else to look.
 struct Look {

@@ -2,103 +2,351 @@
 // Cui, Yan, Muhawenayo and Kerner, "An All-MLP Sequence Modeling Architecture That Excels at Copying", appendix C; its
 // experiments with images: "Linear-Time Sequence Modeling with MLPs", sections 4.3 and 4.4.
 //
-//   x_n = W_patch patch_n + position_n   for the N patches of P numbers each          (B,N+1,D)
-//   x_N = cls + position_N               one more position, from which the answer is read
-//   in each block, as in causal_rn with ψ = exp, but every position sees all N + 1 (eq. 6):
-//     z_j = 1/(N+1) Σ_i exp(μ(p_i + q_j))
+// B images of N patches of P numbers each; T = N + 1 positions, D channels, H hidden ones. norm: zero mean and unit variance over the
+// channels, without epsilon, gain and bias.
+//
+//   x_n = W_patch patch_n + position_n   for the N patches                            (B,T,D)
+//   x_N = cls + position_N               the class token, from which the class is read
+//   in each block, as in causal_rn with ψ = exp, but every position sees all T (eq. 6):
+//     r   = norm(x)                                                                   (B,T,D)
+//     p_i = W_left r_i,  q_j = W_right r_j + b_right                                  (B,T,H)
+//     z_j = 1/T Σ_i exp(μ(p_i + q_j))                                                 (B,T,H)
+//     x  += W_out norm(z) + b_out                                                     (B,T,D)   norm with post_reduction_norm only
 //   logits = W_head norm(x_N)                                                         (B,classes)
 //
-// μ normalizes each p_i + q_j ("exact": quadratic in N, causal_rn.cpp), or p_i and q_j by themselves ("approximate"), or nothing
-// ("none"). In the last two the sum over i is the same for all j up to the factor exp(q_j), and costs linear time
-// (linear_causal_rn.cpp).
+// μ, the key pre_activation_norm, normalizes each p_i + q_j ("exact"), or p_i and q_j by themselves ("approximate"), or nothing
+// ("none"). "exact" is the relation of causal_rn.cpp, whose time is quadratic in T. In the others the sum over i is the same for all j
+// up to the factor exp(q_j): the relation of linear_causal_rn.cpp, in linear time. The derivations of both backward passes are there.
 //
 // The backward pass begins at x_N alone: the gradient of every other position is zero until the last block adds to it.
+//
+// Where the model looks. How strongly position i speaks to position j in a block: the length of exp(μ(p_i + q_j)) over all channels,
+// divided by its sum over all i. The papers show such maps ("Linear-Time Sequence Modeling with MLPs", 4.4) but give no formula: this
+// one is ours.
+
+#include <algorithm>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "models/config.h"
 #include "models/model.h"
 #include "models/models.h"
 #include "models/parts.h"
-#include "models/relation_stack.h"
 
 namespace petroglyph {
 
-namespace {
+namespace birn_image {
+
+enum class PreNorm { EXACT, APPROXIMATE, NONE };  // exp of norm(p_i + q_j), of norm(p_i) + norm(q_j), or of p_i + q_j
+
+struct Config {
+  int patches;     // N
+  int patch_size;  // P
+  int classes;
+  int width;   // D
+  int hidden;  // H
+  int layers;
+  int heads;  // consecutive groups of H/heads channels, each with an exact norm of its own
+  PreNorm pre_norm;
+  bool post_norm;
+
+  explicit Config(const Json& json) {
+    ConfigReader reader("birn_image", json);
+    width = static_cast<int>(reader.integer("width", 1, 1 << 16));
+    hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 16));
+    layers = static_cast<int>(reader.integer("layers", 1, 1 << 10));
+    heads = static_cast<int>(reader.integer("heads", 1, hidden));
+    post_norm = reader.boolean("post_reduction_norm");
+    const std::string norm = reader.choice("pre_activation_norm", {"exact", "approximate", "none"});
+    pre_norm = norm == "exact" ? PreNorm::EXACT : norm == "none" ? PreNorm::NONE : PreNorm::APPROXIMATE;
+    if (!is_exact()) heads = 1;  // the other norms have no heads
+    if (hidden % heads != 0) reader.fail(text("heads %d does not divide hidden %d", heads, hidden));
+    patches = static_cast<int>(reader.integer("patches", 1, 1 << 20));
+    patch_size = static_cast<int>(reader.integer("patch_size", 1, 1 << 20));
+    classes = static_cast<int>(reader.integer("classes", 1, 1 << 24));
+    reader.finish();
+  }
+  bool is_exact() const { return pre_norm == PreNorm::EXACT; }
+  int positions() const { return patches + 1; }  // T
+};
+
+struct Block {
+  Parameter* left;                // (H,D)
+  Parameter *right, *right_bias;  // (H,D), (H)
+  Parameter *out, *out_bias;      // (D,H), (D)
+};
+
+// The shapes of the relation: of pre_norm EXACT, and of the others.
+RelationShape exact_shape(const Config& c, int B) {
+  const int T = c.positions();
+  return {B, T, T, T, c.hidden, c.heads, false, Activation::EXP};
+}
+LinearRelationShape linear_shape(const Config& c, int B) { return {B, c.positions(), c.hidden, false, 0}; }
+
+// The activations of a forward pass over B images. Each block has its own, for the backward pass.
+struct Saved {
+  struct Block {
+    Tensor r, r_inv_std;          // (B,T,D), (B,T)
+    Tensor p, q;                  // (B,T,H) each, as exp reads them: centered ("exact") or normalized ("approximate")
+    Tensor p_inv_std, q_inv_std;  // (B,T) each: "approximate" only
+    Tensor s;                     // (B,heads,T,T): s_ij of causal_rn.cpp, a row for each j, "exact" only
+    Tensor sums, shift;           // (B,chunks,2,H), (B,T): of the linear relation
+    Tensor y, y_inv_std;          // (B,T,H), (B,T): norm(z), or z without that norm
+  };
+  std::vector<Block> blocks;
+  Tensor x;                   // (B,T,D): the residual stream
+  Tensor last, last_inv_std;  // (B,D), (B): norm(x_N)
+  Tensor logits;              // (B,classes)
+
+  void resize(Ops& ops, const Config& c, int B) {
+    const int T = c.positions();
+    blocks.resize(static_cast<size_t>(c.layers));
+    for (Block& b : blocks) {
+      b.r.resize(ops, {B, T, c.width});
+      for (Tensor* t : {&b.p, &b.q, &b.y}) t->resize(ops, {B, T, c.hidden});
+      for (Tensor* t : {&b.r_inv_std, &b.p_inv_std, &b.q_inv_std, &b.y_inv_std}) t->resize(ops, {B, T});
+      if (c.is_exact()) b.s.resize(ops, {B, c.heads, T, T});
+      if (!c.is_exact()) b.sums.resize(ops, {B, linear_shape(c, B).chunks(), 2, c.hidden});
+      if (!c.is_exact() && c.post_norm) b.shift.resize(ops, {B, T});
+    }
+    x.resize(ops, {B, T, c.width});
+    last.resize(ops, {B, c.width});
+    last_inv_std.resize(ops, {B});
+    logits.resize(ops, {B, c.classes});
+  }
+};
+
+// Gradients of activations; those of the block at work, shared by all blocks.
+struct Gradients {
+  Tensor dlast;       // (B,D)
+  Tensor dx, dr;      // (B,T,D) each
+  Tensor dz, dp, dq;  // (B,T,H) each
+  Tensor w;           // (B,heads,T,T): w_ij of causal_rn.cpp, "exact" only
+  Tensor later;       // (B,chunks,H): A of linear_causal_rn.cpp beyond each chunk
+
+  void resize(Ops& ops, const Config& c, int B) {
+    const int T = c.positions();
+    dlast.resize(ops, {B, c.width});
+    for (Tensor* t : {&dx, &dr}) t->resize(ops, {B, T, c.width});
+    for (Tensor* t : {&dz, &dp, &dq}) t->resize(ops, {B, T, c.hidden});
+    if (c.is_exact()) w.resize(ops, {B, c.heads, T, T});
+    if (!c.is_exact()) later.resize(ops, {B, linear_shape(c, B).chunks(), c.hidden});
+  }
+};
 
 class BirnImage final : public Model {
  public:
-  BirnImage(ConfigReader& reader, const RelationConfig& config, Ops& ops)
-      : width_(config.width),
-        patches_(static_cast<int>(reader.integer("patches", 1, 1 << 20))),
-        patch_size_(static_cast<int>(reader.integer("patch_size", 1, 1 << 20))),
-        classes_(static_cast<int>(reader.integer("classes", 1, 1 << 24))),
-        ops_(ops),
-        stack_(config, ops, config.inner_norm == InnerNorm::EXACT ? quadratic_sums(Activation::EXP) : linear_sums()) {
-    reader.finish();
-    patch_embedding_ = PatchEmbedding(parameters, "birn_image", patches_, patch_size_, width_);
-    stack_.declare(parameters);
-    head_ = &parameters.add("head.weight", {classes_, width_}, Init::normal(WEIGHT_DEVIATION));
-    parameters.allocate(ops);
-  }
+  BirnImage(const Json& json, Ops& ops);
 
-  int classes() const override { return classes_; }
+  int classes() const override { return config_.classes; }
   int64_t logit_rows(const Input& input) const override { return input.batch; }
   const real* forward(const Input& input) override;
   void backward(const Input& input, const real* dlogits) override;
   bool has_attention_maps() const override { return true; }
-  std::vector<real> attention_map(size_t block, int sample) override { return stack_.map(state_, block, sample); }
+  std::vector<real> attention_map(size_t block, int sample) override;
   std::unique_ptr<Decoder> make_decoder(int, int) override {
-    throw Error("birn_image: a model of images cannot read one token at a time");
+    throw Error("birn_image: a model of images cannot decode token by token");
   }
 
  private:
-  int positions() const { return patches_ + 1; }  // T
+  void block_forward(const Block& w, Saved::Block& s, int B);
+  void relation_forward(Saved::Block& s, int B);
+  void block_backward(const Block& w, const Saved::Block& s, int B);
+  void relation_backward(const Saved::Block& s, int B);
 
-  int width_;       // D
-  int patches_;     // N
-  int patch_size_;  // P
-  int classes_;
+  Config config_;
   Ops& ops_;
-  RelationStack stack_;
   PatchEmbedding patch_embedding_;
-  Parameter* head_;
-  RelationStack::State state_;
-  Tensor y_, y_inv_std_, logits_;  // (B,D), (B), (B,classes)
-  Tensor dx_, dy_;                 // (B,T,D), (B,D)
+  std::vector<Block> blocks_;
+  Parameter* head_;  // (classes,D)
+  Saved saved_;      // the last forward()
+  Gradients gradients_;
 };
 
-const real* BirnImage::forward(const Input& input) {
-  const int B = input.batch, T = positions(), D = width_;
-  state_.x.resize(ops_, {B, T, D});
-  y_inv_std_.resize(ops_, {B});
-  logits_.resize(ops_, {B, classes_});
+// ---- Parameters ------------------------------------------------------------------------------------------------------
 
-  patch_embedding_.forward(ops_, state_.x.data(), input);
-  stack_.start(state_, B, T);
-  stack_.forward(state_, T);
-  take_last(ops_, y_, state_.x.data(), B, T, D);
-  ops_.normalize(y_.data(), y_inv_std_.data(), y_.data(), B, D);
-  ops_.linear(logits_.data(), y_.data(), head_->value, nullptr, B, D, classes_, Into::WRITE);
-  return logits_.data();
+// Initial values as in causal_rn.cpp.
+BirnImage::BirnImage(const Json& json, Ops& ops) : config_(json), ops_(ops) {
+  const Config& c = config_;
+  const int D = c.width, H = c.hidden;
+  const Init weight = Init::normal(WEIGHT_DEVIATION);
+  patch_embedding_ = PatchEmbedding(parameters, "birn_image", c.patches, c.patch_size, D);
+  for (int l = 0; l < c.layers; ++l) {
+    const std::string name = "blocks." + std::to_string(l) + ".";
+    Block w;
+    w.left = &parameters.add(name + "left.weight", {H, D}, weight);
+    w.right = &parameters.add(name + "right.weight", {H, D}, weight);
+    w.right_bias = &parameters.add(name + "right.bias", {H}, Init::zeros());
+    w.out = &parameters.add(name + "out.weight", {D, H}, Init::normal(output_deviation(c.layers)));
+    w.out_bias = &parameters.add(name + "out.bias", {D}, Init::zeros());
+    blocks_.push_back(w);
+  }
+  head_ = &parameters.add("head.weight", {c.classes, D}, weight);
+  parameters.allocate(ops);
 }
+
+// ---- Forward --------------------------------------------------------------------------------------------------------
+
+const real* BirnImage::forward(const Input& input) {
+  const int B = input.batch, T = config_.positions(), D = config_.width, classes = config_.classes;
+  saved_.resize(ops_, config_, B);
+  real *const x = saved_.x.data(), *const last = saved_.last.data(), *const logits = saved_.logits.data();
+
+  patch_embedding_.forward(ops_, x, input);
+  for (size_t l = 0; l < blocks_.size(); ++l) block_forward(blocks_[l], saved_.blocks[l], B);
+  take_last(ops_, saved_.last, x, B, T, D);                                      // last = x_N            (B,D)
+  ops_.normalize(last, saved_.last_inv_std.data(), last, B, D);                  // last = norm(last)     (B,D)
+  ops_.linear(logits, last, head_->value, nullptr, B, D, classes, Into::WRITE);  // logits = W_head last  (B,classes)
+  return logits;
+}
+
+void BirnImage::block_forward(const Block& w, Saved::Block& s, int B) {
+  const int D = config_.width, H = config_.hidden;
+  const int64_t N = static_cast<int64_t>(B) * config_.positions();
+  real *const x = saved_.x.data(), *const r = s.r.data(), *const y = s.y.data();
+  real *const p = s.p.data(), *const q = s.q.data();
+
+  ops_.normalize(r, s.r_inv_std.data(), x, N, D);                                // r = norm(x)              (N,D)
+  ops_.linear(p, r, w.left->value, nullptr, N, D, H, Into::WRITE);               // p = W_left r             (N,H)
+  ops_.linear(q, r, w.right->value, w.right_bias->value, N, D, H, Into::WRITE);  // q = W_right r + b_right  (N,H)
+  relation_forward(s, B);                                                        // y = z                    (N,H)
+  if (config_.post_norm) ops_.normalize(y, s.y_inv_std.data(), y, N, H);         // y = norm(z)              (N,H)
+  ops_.linear(x, y, w.out->value, w.out_bias->value, N, H, D, Into::ADD);        // x += W_out y + b_out     (N,D)
+}
+
+// z_j = 1/T Σ_i exp(μ(p_i + q_j))
+void BirnImage::relation_forward(Saved::Block& s, int B) {
+  const int H = config_.hidden, heads = config_.heads;
+  const int64_t N = static_cast<int64_t>(B) * config_.positions();
+  real *const p = s.p.data(), *const q = s.q.data(), *const z = s.y.data();
+  if (config_.is_exact()) {
+    ops_.center(p, p, N * heads, H / heads);
+    ops_.center(q, q, N * heads, H / heads);
+    ops_.relation_inv_std(s.s.data(), p, q, exact_shape(config_, B));
+    ops_.relation(z, s.s.data(), nullptr, p, q, exact_shape(config_, B));
+    return;
+  }
+  if (config_.pre_norm == PreNorm::APPROXIMATE) {
+    ops_.normalize(p, s.p_inv_std.data(), p, N, H);
+    ops_.normalize(q, s.q_inv_std.data(), q, N, H);
+  }
+  ops_.linear_relation(z, s.shift.data(), s.sums.data(), nullptr, p, q, linear_shape(config_, B));
+}
+
+// ---- Backward -------------------------------------------------------------------------------------------------------
 
 void BirnImage::backward(const Input& input, const real* dlogits) {
-  const int B = input.batch, D = width_;
-  dy_.resize(ops_, {B, D});
-  ops_.linear_backward_weight(head_->gradient, nullptr, dlogits, y_.data(), B, D, classes_);
-  ops_.linear_backward_input(dy_.data(), dlogits, head_->value, B, D, classes_, Into::WRITE);
-  ops_.normalize_backward(dy_.data(), dy_.data(), y_.data(), y_inv_std_.data(), B, D, Into::WRITE);
-  put_last(ops_, dx_, dy_.data(), B, positions(), D);
-  stack_.backward(state_, dx_.data());
-  patch_embedding_.backward(ops_, dx_.data(), input);
+  const int B = input.batch, D = config_.width, classes = config_.classes;
+  gradients_.resize(ops_, config_, B);
+  real *const dlast = gradients_.dlast.data(), *const last = saved_.last.data();
+
+  ops_.linear_backward_weight(head_->gradient, nullptr, dlogits, last, B, D, classes);  // logits = W_head last
+  ops_.linear_backward_input(dlast, dlogits, head_->value, B, D, classes, Into::WRITE);
+  ops_.normalize_backward(dlast, dlast, last, saved_.last_inv_std.data(), B, D, Into::WRITE);  // last = norm(last)
+  put_last(ops_, gradients_.dx, dlast, B, config_.positions(), D);                             // last = x_N
+  for (size_t l = blocks_.size(); l-- > 0;) block_backward(blocks_[l], saved_.blocks[l], B);
+  patch_embedding_.backward(ops_, gradients_.dx.data(), input);
 }
 
-}  // namespace
+// dx, the gradient of the block's output, becomes that of its input: the residual connection passes it on, and the block adds its
+// part.
+void BirnImage::block_backward(const Block& w, const Saved::Block& s, int B) {
+  const int D = config_.width, H = config_.hidden;
+  const int64_t N = static_cast<int64_t>(B) * config_.positions();
+  Gradients& g = gradients_;
+  real *const dx = g.dx.data(), *const dr = g.dr.data(), *const dz = g.dz.data();
+  const real *const r = s.r.data(), *const y = s.y.data(), *const dp = g.dp.data(), *const dq = g.dq.data();
 
-std::unique_ptr<Model> make_birn_image(const Json& json, Ops& ops) {
-  ConfigReader reader("birn_image", json);
-  const RelationConfig config(reader, {"exact", "approximate", "none"}, false);
-  return std::make_unique<BirnImage>(reader, config, ops);
+  ops_.linear_backward_weight(w.out->gradient, w.out_bias->gradient, dx, y, N, H, D);  // x += W_out y + b_out
+  ops_.linear_backward_input(dz, dx, w.out->value, N, H, D, Into::WRITE);
+  if (config_.post_norm) ops_.normalize_backward(dz, dz, y, s.y_inv_std.data(), N, H, Into::WRITE);  // y = norm(z)
+  relation_backward(s, B);                                                                           // y = z
+  ops_.linear_backward_weight(w.left->gradient, nullptr, dp, r, N, D, H);                            // p = W_left r
+  ops_.linear_backward_weight(w.right->gradient, w.right_bias->gradient, dq, r, N, D, H);  // q = W_right r + b_right
+  ops_.linear_backward_input(dr, dp, w.left->value, N, D, H, Into::WRITE);
+  ops_.linear_backward_input(dr, dq, w.right->value, N, D, H, Into::ADD);
+  ops_.normalize_backward(dx, dr, r, s.r_inv_std.data(), N, D, Into::ADD);  // r = norm(x)
+}
+
+// dp and dq from dz
+void BirnImage::relation_backward(const Saved::Block& s, int B) {
+  const int H = config_.hidden;
+  const int64_t N = static_cast<int64_t>(B) * config_.positions();
+  Gradients& g = gradients_;
+  real *const dp = g.dp.data(), *const dq = g.dq.data(), *const dz = g.dz.data();
+  const real *const p = s.p.data(), *const q = s.q.data();
+  if (config_.is_exact()) {  // centering is its own transpose, and dp and dq come out centered
+    ops_.relation_backward(dp, dq, g.w.data(), dz, s.s.data(), nullptr, p, q, exact_shape(config_, B));
+    return;
+  }
+  ops_.linear_relation_backward(dp, dq, g.later.data(), dz, s.shift.data(), s.sums.data(), p, q,
+                                linear_shape(config_, B));
+  if (config_.pre_norm == PreNorm::APPROXIMATE) {
+    ops_.normalize_backward(dp, dp, p, s.p_inv_std.data(), N, H, Into::WRITE);
+    ops_.normalize_backward(dq, dq, q, s.q_inv_std.data(), N, H, Into::WRITE);
+  }
+}
+
+// ---- Maps -----------------------------------------------------------------------------------------------------------
+
+// Both in 16 lanes, which compilers turn into vectors: an order of this file, since a map reaches no weight.
+constexpr int LANES = 16;
+
+template <class F>
+real sum(int n, F f) {
+  real lanes[LANES] = {}, total = 0;
+  for (int c = 0; c < n; c += LANES)
+    for (int l = 0; l < std::min(LANES, n - c); ++l) lanes[l] += f(c + l);
+  for (const real lane : lanes) total += lane;
+  return total;
+}
+
+template <class F>
+real largest(int n, F f) {
+  real lanes[LANES];
+  for (real& lane : lanes) lane = f(0);
+  for (int c = 0; c < n; c += LANES)
+    for (int l = 0; l < std::min(LANES, n - c); ++l) lanes[l] = numerics::max(lanes[l], f(c + l));
+  return *std::max_element(lanes, lanes + LANES);
+}
+
+// A row for each j. p and q are here as exp reads them: normalized ("approximate") or centered ("exact"). No exponent is above 0: of
+// each pair its largest channel, top_i, is taken off and comes back as exp(top_i − highest); highest, the same for all i, goes out in
+// the division by their sum.
+std::vector<real> BirnImage::attention_map(size_t block, int sample) {
+  const int T = config_.positions(), H = config_.hidden, heads = config_.heads, head_width = H / heads;
+  const size_t row = static_cast<size_t>(H);
+  std::vector<real> p(static_cast<size_t>(T) * row), q(p.size()), d(row), map(static_cast<size_t>(T) * T), top(T);
+  const Saved::Block& s = saved_.blocks.at(block);
+  const int64_t first = static_cast<int64_t>(sample) * T * H;
+  ops_.download(p.data(), s.p.data() + first, p.size() * sizeof(real));
+  ops_.download(q.data(), s.q.data() + first, q.size() * sizeof(real));
+  for (int j = 0; j < T; ++j) {
+    real* const strength = &map[static_cast<size_t>(j) * T];
+    real highest = 0, total = 0;
+    for (int i = 0; i < T; ++i) {
+      for (size_t c = 0; c < row; ++c) d[c] = p[static_cast<size_t>(i) * row + c] + q[static_cast<size_t>(j) * row + c];
+      for (int h = 0; config_.is_exact() && h < heads; ++h) {
+        real* const head = &d[static_cast<size_t>(h) * head_width];
+        const real square = sum(head_width, [&](int c) { return head[c] * head[c]; });
+        const real variance = square / static_cast<real>(head_width);
+        const real inv_std = variance > 0 ? 1 / numerics::sqrt(variance) : 0;
+        for (int c = 0; c < head_width; ++c) head[c] *= inv_std;
+      }
+      top[i] = largest(H, [&](int c) { return d[c]; });
+      strength[i] = numerics::sqrt(sum(H, [&](int c) { return numerics::exp(2 * (d[c] - top[i])); }));
+      highest = i == 0 ? top[i] : numerics::max(highest, top[i]);
+    }
+    for (int i = 0; i < T; ++i) total += strength[i] *= numerics::exp(top[i] - highest);
+    for (int i = 0; i < T; ++i) strength[i] /= total;
+  }
+  return map;
+}
+
+}  // namespace birn_image
+
+std::unique_ptr<Model> make_birn_image(const Json& config, Ops& ops) {
+  return std::make_unique<birn_image::BirnImage>(config, ops);
 }
 
 }  // namespace petroglyph

@@ -47,106 +47,292 @@
 // follows, z_j is divided by exp(shift_j), shift_j the largest p_i + q_j of all channels and all i that j sees: that norm undoes
 // it, and passes no gradient along z (linear_causal_rn.cpp). Without that norm z overflows where j·z_j leaves float.
 //
-// Everything else, from the norm of x to the residual, the linear form and the images share: relation_stack.cpp.
+// The rest of the backward pass is that of linear layers, y = x Wᵀ + b: dx = dy W, dW = dyᵀ x, db = Σ dy; and of plain norms
+// (normalize_backward). It runs through the lines of the block from the last to the first.
+//
+// Decoding stores p of all positions (B,T,H) of each block: a new position j needs its own q_j and every p_i before it.
 
+#include "base/error.h"
+#include "base/text.h"
+#include "models/config.h"
 #include "models/model.h"
 #include "models/models.h"
-#include "models/relation_stack.h"
+#include "models/parts.h"
 
 namespace petroglyph {
 
-namespace {
+namespace causal_rn {
 
-class QuadraticSums final : public PairSums {
- public:
-  QuadraticSums(const RelationConfig& config, Activation activation, Ops& ops, int batch, int capacity)
-      : config_(config),
-        activation_(activation),
-        ops_(ops),
-        batch_(batch),
-        capacity_(capacity),
-        keys_(static_cast<size_t>(config.layers)),
-        kept_(static_cast<size_t>(config.layers)) {}
+enum class PreNorm { EXACT, APPROXIMATE, NONE };  // ψ of norm(p_i + q_j), of norm(p_i) + norm(q_j), or of p_i + q_j
 
-  void forward(int block, real* z, real* p, real* q, int before, int n) override;
-  void backward(int block, real* dp, real* dq, real* dz, const real* p, const real* q) override;
+struct Config {
+  int vocab;    // V
+  int context;  // the longest sequence
+  int width;    // D, the paper's d_e
+  int hidden;   // H, the paper's d_h
+  int layers;
+  int heads;  // consecutive groups of H/heads channels, each with an exact norm of its own
+  bool causal;
+  PreNorm pre_norm;
+  bool post_norm;
+  Activation activation;  // ψ
 
- private:
-  struct Saved {
-    Tensor inv_std;  // s_ij (B,heads,n,T), with room for T = capacity: exact only
-    Tensor shift;    // (B,n): where exp needs a guard against overflow
-  };
-
-  bool whole(int n) const { return n == capacity_; }  // otherwise a stream: one `Saved` serves all blocks in turn
-  Saved& kept(int block, int n) { return kept_[whole(n) ? static_cast<size_t>(block) : 0]; }
-  RelationShape shape(int before, int n) const {
-    return {batch_, n, before + n, capacity_, config_.hidden, config_.heads, config_.causal, activation_};
+  explicit Config(const Json& json) {
+    ConfigReader reader("causal_rn", json);
+    causal = reader.boolean("causal");
+    width = static_cast<int>(reader.integer("width", 1, 1 << 16));
+    hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 16));
+    layers = static_cast<int>(reader.integer("layers", 1, 1 << 10));
+    heads = static_cast<int>(reader.integer("heads", 1, hidden));
+    post_norm = reader.boolean("post_reduction_norm");
+    const std::string norm = reader.choice("pre_activation_norm", {"exact", "approximate", "none"});
+    pre_norm = norm == "exact" ? PreNorm::EXACT : norm == "none" ? PreNorm::NONE : PreNorm::APPROXIMATE;
+    if (!is_exact()) heads = 1;  // the other norms have no heads
+    if (hidden % heads != 0) reader.fail(text("heads %d does not divide hidden %d", heads, hidden));
+    activation = read_activation(reader);
+    vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
+    context = static_cast<int>(reader.integer("context", 1, 1 << 24));
+    reader.finish();
   }
-  bool exact() const { return config_.inner_norm == InnerNorm::EXACT; }
-  // Where exp(p + q) may overflow (see above) and a norm that follows lets us rescale it.
-  bool shifted() const { return activation_ == Activation::EXP && !exact() && config_.post_reduction_norm; }
-  const real* remember(int block, const real* p, int before, int n);
-
-  RelationConfig config_;
-  Activation activation_;
-  Ops& ops_;
-  int batch_, capacity_;
-  std::vector<Tensor> keys_;  // of a stream: p of all positions so far (B,capacity,H)
-  std::vector<Saved> kept_;
-  Tensor weight_;  // w_ij, of the backward pass, shared by all blocks
+  bool is_exact() const { return pre_norm == PreNorm::EXACT; }
+  // Where exp(p + q) may overflow and norm(z) allows any scale of z: see "Staying finite".
+  bool is_shifted() const { return activation == Activation::EXP && !is_exact() && post_norm; }
 };
 
-// The keys of all positions so far, with the n new ones of p.
-const real* QuadraticSums::remember(int block, const real* p, int before, int n) {
-  if (whole(n)) return p;
-  Tensor& keys = keys_[static_cast<size_t>(block)];
-  keys.resize(ops_, {batch_, capacity_, config_.hidden});
-  const size_t row = static_cast<size_t>(config_.hidden) * sizeof(real);
-  ops_.copy(keys.data() + static_cast<int64_t>(before) * config_.hidden, static_cast<size_t>(capacity_) * row, p,
-            static_cast<size_t>(n) * row, static_cast<size_t>(n) * row, static_cast<size_t>(batch_));
-  return keys.data();
-}
+struct Block {
+  Parameter* left;                // (H,D)
+  Parameter *right, *right_bias;  // (H,D), (H)
+  Parameter *out, *out_bias;      // (D,H), (D)
+};
 
-void QuadraticSums::forward(int block, real* z, real* p, real* q, int before, int n) {
-  Saved& k = kept(block, n);
-  const RelationShape s = shape(before, n);
-  if (exact()) {
-    const int64_t rows = static_cast<int64_t>(batch_) * n * config_.heads;
-    ops_.center(p, p, rows, s.head_width());
-    ops_.center(q, q, rows, s.head_width());
-  }
-  const real* keys = remember(block, p, before, n);
-  if (exact()) {
-    k.inv_std.resize(ops_, {batch_, config_.heads, n, capacity_});
-    ops_.relation_inv_std(k.inv_std.data(), keys, q, s);
-  }
-  if (shifted()) {
-    k.shift.resize(ops_, {batch_, n});
-    ops_.relation_shift(k.shift.data(), keys, q, s);
-  }
-  ops_.relation(z, k.inv_std.data(), k.shift.data(), keys, q, s);
-}
-
-void QuadraticSums::backward(int block, real* dp, real* dq, real* dz, const real* p, const real* q) {
-  Saved& k = kept(block, capacity_);
-  if (exact()) weight_.resize(ops_, k.inv_std.shape());
-  ops_.relation_backward(dp, dq, weight_.data(), dz, k.inv_std.data(), k.shift.data(), p, q, shape(0, capacity_));
-}
-
-}  // namespace
-
-MakePairSums quadratic_sums(Activation activation) {
-  return [activation](const RelationConfig& config, Ops& ops, int batch, int capacity) {
-    return std::make_unique<QuadraticSums>(config, activation, ops, batch, capacity);
+// A pass's activations. In training each block has its own, for the backward pass; in decoding one serves all blocks in turn.
+struct Saved {
+  struct Block {
+    Tensor r, r_inv_std;          // (N,D), (N)
+    Tensor p, q;                  // (N,H) each, as ψ reads them: centered ("exact") or normalized ("approximate")
+    Tensor p_inv_std, q_inv_std;  // (N) each: "approximate" only
+    Tensor s;                     // (B,heads,n,capacity): s_ij, a row for each j, "exact" only
+    Tensor shift;                 // (N): see "Staying finite"
+    Tensor y, y_inv_std;          // (N,H), (N): norm(z), or z without that norm
   };
+  std::vector<Block> blocks;
+  Tensor x;             // (N,D): the residual stream
+  Tensor y, y_inv_std;  // (N,D), (N): its norm after the last block
+  Tensor logits;        // (N,V)
+
+  void resize(Ops& ops, const Config& c, const Pass& pass) {
+    const int64_t N = pass.rows();
+    blocks.resize(pass.mode == Mode::TRAINING ? static_cast<size_t>(c.layers) : 1);
+    for (Block& b : blocks) {
+      b.r.resize(ops, {N, c.width});
+      for (Tensor* t : {&b.p, &b.q, &b.y}) t->resize(ops, {N, c.hidden});
+      for (Tensor* t : {&b.r_inv_std, &b.p_inv_std, &b.q_inv_std, &b.y_inv_std}) t->resize(ops, {N});
+      if (c.is_exact()) b.s.resize(ops, {pass.batch, c.heads, pass.count, pass.capacity});
+      if (c.is_shifted()) b.shift.resize(ops, {N});
+    }
+    for (Tensor* t : {&x, &y}) t->resize(ops, {N, c.width});
+    y_inv_std.resize(ops, {N});
+    if (pass.need_logits) logits.resize(ops, {N, c.vocab});
+  }
+};
+
+// What decoding stores of one block.
+struct KvCache {
+  Tensor p;  // (B,capacity,H): of all positions so far
+};
+
+// Gradients of activations; those of the block at work, shared by all blocks.
+struct Gradients {
+  Tensor dx, dr;      // (N,D) each
+  Tensor dz, dp, dq;  // (N,H) each
+  Tensor w;           // (B,heads,T,T): w_ij, a row for each j, "exact" only
+
+  void resize(Ops& ops, const Config& c, const Pass& pass) {
+    for (Tensor* t : {&dx, &dr}) t->resize(ops, {pass.rows(), c.width});
+    for (Tensor* t : {&dz, &dp, &dq}) t->resize(ops, {pass.rows(), c.hidden});
+    if (c.is_exact()) w.resize(ops, {pass.batch, c.heads, pass.count, pass.count});
+  }
+};
+
+class CausalRn final : public Model {
+ public:
+  CausalRn(const Json& json, Ops& ops);
+
+  int classes() const override { return config_.vocab; }
+  int longest() const override { return config_.context; }
+  const real* forward(const Input& input) override;
+  void backward(const Input& input, const real* dlogits) override;
+  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override;
+
+  // The tokens of a pass through the model; caches: in decoding, of each block. The logits (N,V), or null without need_logits.
+  const real* run(const Input& input, Saved& saved, std::vector<KvCache>* caches, const Pass& pass);
+
+ private:
+  void block_forward(const Block& w, Saved::Block& s, real* x, KvCache* cache, const Pass& pass);
+  void relation_forward(Saved::Block& s, KvCache* cache, const Pass& pass);
+  void block_backward(const Block& w, const Saved::Block& s);
+  const real* append(KvCache& cache, const real* p, const Pass& pass);
+  RelationShape shape(const Pass& pass) const {
+    const Config& c = config_;
+    return {pass.batch, pass.count, pass.first + pass.count, pass.capacity, c.hidden, c.heads, c.causal, c.activation};
+  }
+
+  Config config_;
+  Ops& ops_;
+  Parameter *token_embedding_, *position_embedding_, *head_;  // (V,D), (context,D), (V,D)
+  std::vector<Block> blocks_;
+  Pass pass_{};  // the last forward()
+  Saved saved_;  // its activations
+  Gradients gradients_;
+};
+
+// ---- Parameters ------------------------------------------------------------------------------------------------------
+
+// The papers' code: PyTorch's default N(0, 1) for embeddings, N(0, 0.02²) for the rest, divided by √layers where a matrix leads back
+// into the residual stream.
+CausalRn::CausalRn(const Json& json, Ops& ops) : config_(json), ops_(ops) {
+  const int V = config_.vocab, D = config_.width, H = config_.hidden;
+  const Init weight = Init::normal(WEIGHT_DEVIATION);
+  token_embedding_ = &parameters.add("token_embedding.weight", {V, D}, Init::normal(1));
+  position_embedding_ = &parameters.add("position_embedding.weight", {config_.context, D}, Init::normal(1));
+  for (int l = 0; l < config_.layers; ++l) {
+    const std::string name = "blocks." + std::to_string(l) + ".";
+    Block w;
+    w.left = &parameters.add(name + "left.weight", {H, D}, weight);
+    w.right = &parameters.add(name + "right.weight", {H, D}, weight);
+    w.right_bias = &parameters.add(name + "right.bias", {H}, Init::zeros());
+    w.out = &parameters.add(name + "out.weight", {D, H}, Init::normal(output_deviation(config_.layers)));
+    w.out_bias = &parameters.add(name + "out.bias", {D}, Init::zeros());
+    blocks_.push_back(w);
+  }
+  head_ = &parameters.add("head.weight", {V, D}, weight);
+  parameters.allocate(ops);
 }
 
-std::unique_ptr<Model> make_causal_rn(const Json& json, Ops& ops) {
-  ConfigReader reader("causal_rn", json);
-  const bool causal = reader.boolean("causal");
-  const RelationConfig config(reader, {"exact", "approximate", "none"}, causal);
-  const Activation activation = read_activation(reader);
-  return make_relation_language_model(reader, config, ops, quadratic_sums(activation));
+// ---- Forward --------------------------------------------------------------------------------------------------------
+
+const real* CausalRn::forward(const Input& input) {
+  check_length("causal_rn", input.length, config_.context);
+  pass_ = {Mode::TRAINING, input.batch, 0, input.length, input.length, true};
+  return run(input, saved_, nullptr, pass_);
+}
+
+const real* CausalRn::run(const Input& input, Saved& saved, std::vector<KvCache>* caches, const Pass& pass) {
+  const int V = config_.vocab, D = config_.width;
+  const int64_t N = pass.rows();
+  const int32_t* const tokens = input.tokens_for("causal_rn");
+  saved.resize(ops_, config_, pass);
+  real *const x = saved.x.data(), *const y = saved.y.data(), *const logits = saved.logits.data();
+
+  ops_.embedding(x, token_embedding_->value, position_embedding_->value, tokens, pass.first, pass.batch, pass.count, D);
+  for (size_t l = 0; l < blocks_.size(); ++l) {
+    if (pass.mode == Mode::TRAINING)
+      block_forward(blocks_[l], saved.blocks[l], x, nullptr, pass);
+    else
+      block_forward(blocks_[l], saved.blocks[0], x, &(*caches)[l], pass);
+  }
+  if (!pass.need_logits) return nullptr;
+  ops_.normalize(y, saved.y_inv_std.data(), x, N, D);                   // y = norm(x)       (N,D)
+  ops_.linear(logits, y, head_->value, nullptr, N, D, V, Into::WRITE);  // logits = W_head y (N,V)
+  return logits;
+}
+
+void CausalRn::block_forward(const Block& w, Saved::Block& s, real* x, KvCache* cache, const Pass& pass) {
+  const int D = config_.width, H = config_.hidden;
+  const int64_t N = pass.rows();
+  real *const r = s.r.data(), *const p = s.p.data(), *const q = s.q.data(), *const y = s.y.data();
+
+  ops_.normalize(r, s.r_inv_std.data(), x, N, D);                                // r = norm(x)              (N,D)
+  ops_.linear(p, r, w.left->value, nullptr, N, D, H, Into::WRITE);               // p = W_left r             (N,H)
+  ops_.linear(q, r, w.right->value, w.right_bias->value, N, D, H, Into::WRITE);  // q = W_right r + b_right  (N,H)
+  relation_forward(s, cache, pass);                                              // y = z                    (N,H)
+  if (config_.post_norm) ops_.normalize(y, s.y_inv_std.data(), y, N, H);         // y = norm(z)              (N,H)
+  ops_.linear(x, y, w.out->value, w.out_bias->value, N, H, D, Into::ADD);        // x += W_out y + b_out     (N,D)
+}
+
+// z_j = 1/j Σ_{i≤j} ψ(norm(p_i + q_j)). In decoding j counts the new positions, i the earlier ones, too.
+void CausalRn::relation_forward(Saved::Block& s, KvCache* cache, const Pass& pass) {
+  const int H = config_.hidden, heads = config_.heads;
+  const int64_t N = pass.rows();
+  real *const p = s.p.data(), *const q = s.q.data(), *const z = s.y.data();
+  if (config_.is_exact()) {  // the formulas of s_ij require p and q without their mean over a head's channels
+    ops_.center(p, p, N * heads, H / heads);
+    ops_.center(q, q, N * heads, H / heads);
+  }
+  if (config_.pre_norm == PreNorm::APPROXIMATE) {
+    ops_.normalize(p, s.p_inv_std.data(), p, N, H);
+    ops_.normalize(q, s.q_inv_std.data(), q, N, H);
+  }
+  const real* const all_p = cache ? append(*cache, p, pass) : p;  // (B,capacity,H)
+  if (config_.is_exact()) ops_.relation_inv_std(s.s.data(), all_p, q, shape(pass));
+  if (config_.is_shifted()) ops_.relation_shift(s.shift.data(), all_p, q, shape(pass));
+  ops_.relation(z, s.s.data(), s.shift.data(), all_p, q, shape(pass));
+}
+
+// ---- Backward -------------------------------------------------------------------------------------------------------
+
+void CausalRn::backward(const Input& input, const real* dlogits) {
+  const int V = config_.vocab, D = config_.width;
+  const int64_t N = pass_.rows();
+  gradients_.resize(ops_, config_, pass_);
+  real *const dx = gradients_.dx.data(), *const y = saved_.y.data();
+
+  ops_.linear_backward_weight(head_->gradient, nullptr, dlogits, y, N, D, V);  // logits = W_head y
+  ops_.linear_backward_input(dx, dlogits, head_->value, N, D, V, Into::WRITE);
+  ops_.normalize_backward(dx, dx, y, saved_.y_inv_std.data(), N, D, Into::WRITE);  // y = norm(x)
+  for (size_t l = blocks_.size(); l-- > 0;) block_backward(blocks_[l], saved_.blocks[l]);
+  ops_.embedding_backward(token_embedding_->gradient, position_embedding_->gradient, dx, input.tokens, input.batch,
+                          input.length, D, V);
+}
+
+// dx, the gradient of the block's output, becomes that of its input: the residual connection passes it on, and the block adds its
+// part.
+void CausalRn::block_backward(const Block& w, const Saved::Block& s) {
+  const int D = config_.width, H = config_.hidden;
+  const int64_t N = pass_.rows();
+  Gradients& g = gradients_;
+  real *const dx = g.dx.data(), *const dr = g.dr.data(), *const dz = g.dz.data();
+  real *const dp = g.dp.data(), *const dq = g.dq.data();
+  const real *const r = s.r.data(), *const p = s.p.data(), *const q = s.q.data(), *const y = s.y.data();
+
+  ops_.linear_backward_weight(w.out->gradient, w.out_bias->gradient, dx, y, N, H, D);  // x += W_out y + b_out
+  ops_.linear_backward_input(dz, dx, w.out->value, N, H, D, Into::WRITE);
+  if (config_.post_norm) ops_.normalize_backward(dz, dz, y, s.y_inv_std.data(), N, H, Into::WRITE);  // y = norm(z)
+  ops_.relation_backward(dp, dq, g.w.data(), dz, s.s.data(), s.shift.data(), p, q, shape(pass_));    // z
+  if (config_.pre_norm == PreNorm::APPROXIMATE) {
+    ops_.normalize_backward(dp, dp, p, s.p_inv_std.data(), N, H, Into::WRITE);
+    ops_.normalize_backward(dq, dq, q, s.q_inv_std.data(), N, H, Into::WRITE);
+  }
+  ops_.linear_backward_weight(w.left->gradient, nullptr, dp, r, N, D, H);                  // p = W_left r
+  ops_.linear_backward_weight(w.right->gradient, w.right_bias->gradient, dq, r, N, D, H);  // q = W_right r + b_right
+  ops_.linear_backward_input(dr, dp, w.left->value, N, D, H, Into::WRITE);
+  ops_.linear_backward_input(dr, dq, w.right->value, N, D, H, Into::ADD);
+  ops_.normalize_backward(dx, dr, r, s.r_inv_std.data(), N, D, Into::ADD);  // r = norm(x)
+}
+
+// ---- Decoding -------------------------------------------------------------------------------------------------------
+
+// Stores the newest p behind the earlier ones. Returns those of all positions so far.
+const real* CausalRn::append(KvCache& cache, const real* p, const Pass& pass) {
+  const size_t row = static_cast<size_t>(config_.hidden) * sizeof(real);
+  ops_.copy(cache.p.data() + static_cast<int64_t>(pass.first) * config_.hidden, row * pass.capacity, p,
+            row * pass.count, row * pass.count, static_cast<size_t>(pass.batch));
+  return cache.p.data();
+}
+
+std::unique_ptr<Decoder> CausalRn::make_decoder(int batch, int capacity) {
+  if (!config_.causal) throw Error("causal_rn: a bidirectional model cannot decode token by token");
+  check_length("causal_rn", capacity, config_.context);
+  std::vector<KvCache> caches(blocks_.size());
+  for (KvCache& cache : caches) cache.p.resize(ops_, {batch, capacity, config_.hidden});
+  return std::make_unique<ModelDecoder<CausalRn, Saved, KvCache>>("causal_rn", *this, std::move(caches), batch,
+                                                                  capacity);
+}
+
+}  // namespace causal_rn
+
+std::unique_ptr<Model> make_causal_rn(const Json& config, Ops& ops) {
+  return std::make_unique<causal_rn::CausalRn>(config, ops);
 }
 
 }  // namespace petroglyph

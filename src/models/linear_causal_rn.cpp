@@ -2,10 +2,14 @@
 // linear in T. Cui, Yan, Muhawenayo and Kerner, "An All-MLP Sequence Modeling Architecture That Excels at Copying" (equation
 // numbers), and its longer form "Linear-Time Sequence Modeling with MLPs".
 //
-//   in each block, with r = norm(x), p_i = W_left r_i and q_j = W_right r_j + b_right, each normalized by itself with
-//   pre_activation_norm "approximate":
-//     z_j = 1/j Σ_{i≤j} exp(p_i + q_j) = 1/j exp(q_j) ∘ Σ_{i≤j} exp(p_i)         (B,T,H)   eq. 5
-//     x  += W_out norm(z) + b_out
+//   x   = token_embedding[token] + position_embedding[position]                    (B,T,D)
+//   in each block:
+//     r   = norm(x)                                                                (B,T,D)
+//     p_i = W_left r_i,  q_j = W_right r_j + b_right                               (B,T,H)
+//     p_i = norm(p_i),   q_j = norm(q_j)                                           pre_activation_norm "approximate" only
+//     z_j = 1/j Σ_{i≤j} exp(p_i + q_j) = 1/j exp(q_j) ∘ Σ_{i≤j} exp(p_i)           (B,T,H)   eq. 5
+//     x  += W_out norm(z) + b_out                                                  (B,T,D)   norm with post_reduction_norm only
+//   logits = W_head norm(x)                                                        (B,T,V)
 //   With causal = false the sum runs over all positions, once for all of them (eq. 9 of the longer form).
 //
 // Because exp turns the sum of p and q into a product, the past of a position is one vector, Σ exp(p_i): one more token
@@ -22,8 +26,8 @@
 //
 // The order of sums. One position after another would leave most of a GPU idle where there are few sequences. So T is cut into
 // chunks of 64 positions, the sums of whole chunks are added up chunk by chunk, and within its chunk a position goes on from
-// there. Chunks can be summed at the same time, and only T/64 additions depend on each other; a stream, token by token, makes
-// the same sums with three pairs: that of all positions, that of its unfinished chunk, and that of the chunks before.
+// there. Chunks can be summed at the same time, and only T/64 additions depend on each other; decoding, token by token,
+// makes the same sums with three pairs: that of all positions, that of its unfinished chunk, and that of the chunks before.
 //
 // The backward pass. With e_j = exp(q_j + m_j − shift_j) (the shift counts as a constant: the norm that follows passes no
 // gradient along z, so that ∂L/∂shift_j = −dz_j·z_j = 0), z_j = e_j s_j / j and g_j = dz_j ∘ e_j / j,
@@ -41,66 +45,248 @@
 // again.
 // Where not causal, m, s and A are the same for all positions.
 
+#include "base/error.h"
+#include "base/text.h"
+#include "models/config.h"
 #include "models/model.h"
 #include "models/models.h"
-#include "models/relation_stack.h"
+#include "models/parts.h"
 
 namespace petroglyph {
 
-namespace {
+namespace linear_causal_rn {
 
-class LinearSums final : public PairSums {
- public:
-  LinearSums(const RelationConfig& config, Ops& ops, int batch, int capacity)
-      : config_(config), ops_(ops), batch_(batch), capacity_(capacity), blocks_(static_cast<size_t>(config.layers)) {}
+struct Config {
+  int vocab;    // V
+  int context;  // the longest sequence
+  int width;    // D, the papers' d_e
+  int hidden;   // H, the papers' d_h
+  int layers;
+  bool causal;
+  bool pre_norm;   // pre_activation_norm "approximate": p and q are normalized
+  bool post_norm;  // post_reduction_norm: norm(z)
 
-  void forward(int block, real* z, real* p, real* q, int before, int n) override {
-    Saved& k = blocks_[static_cast<size_t>(block)];
-    const LinearRelationShape s{batch_, n, config_.hidden, config_.causal, before};
-    const bool whole = n == capacity_;
-    if (whole)
-      k.sums.resize(ops_, {batch_, s.chunks(), 2, config_.hidden});
-    else
-      k.state.resize(ops_, {batch_, 3, 2, config_.hidden});
-    if (config_.post_reduction_norm) k.shift.resize(ops_, {batch_, n});
-    ops_.linear_relation(z, k.shift.data(), whole ? k.sums.data() : nullptr, k.state.data(), p, q, s);
+  explicit Config(const Json& json) {
+    ConfigReader reader("linear_causal_rn", json);
+    causal = reader.boolean("causal");
+    width = static_cast<int>(reader.integer("width", 1, 1 << 16));
+    hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 16));
+    layers = static_cast<int>(reader.integer("layers", 1, 1 << 10));
+    reader.integer("heads", 1, hidden);  // required, as in causal_rn, of which only the exact norm has heads
+    post_norm = reader.boolean("post_reduction_norm");
+    pre_norm = reader.choice("pre_activation_norm", {"approximate", "none"}) == "approximate";
+    vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
+    context = static_cast<int>(reader.integer("context", 1, 1 << 24));
+    reader.finish();
   }
-
-  void backward(int block, real* dp, real* dq, real* dz, const real* p, const real* q) override {
-    const Saved& k = blocks_[static_cast<size_t>(block)];
-    const LinearRelationShape s{batch_, capacity_, config_.hidden, config_.causal, 0};
-    later_.resize(ops_, {batch_, s.chunks(), config_.hidden});
-    ops_.linear_relation_backward(dp, dq, later_.data(), dz, k.shift.data(), k.sums.data(), p, q, s);
-  }
-
- private:
-  struct Saved {
-    Tensor sums;   // (B,chunks,2,H): the pair after each chunk
-    Tensor state;  // (B,3,2,H), in their place in a stream
-    Tensor shift;  // (B,T)
-  };
-
-  RelationConfig config_;
-  Ops& ops_;
-  int batch_, capacity_;
-  std::vector<Saved> blocks_;
-  // (B,chunks,H): A beyond each chunk's last position; of the backward pass, shared by all blocks
-  Tensor later_;
 };
 
-}  // namespace
+struct Block {
+  Parameter* left;                // (H,D)
+  Parameter *right, *right_bias;  // (H,D), (H)
+  Parameter *out, *out_bias;      // (D,H), (D)
+};
 
-MakePairSums linear_sums() {
-  return [](const RelationConfig& config, Ops& ops, int batch, int capacity) {
-    return std::make_unique<LinearSums>(config, ops, batch, capacity);
-  };
+LinearRelationShape shape(const Config& c, const Pass& pass) {
+  return {pass.batch, pass.count, c.hidden, c.causal, pass.first};
 }
 
-std::unique_ptr<Model> make_linear_causal_rn(const Json& json, Ops& ops) {
-  ConfigReader reader("linear_causal_rn", json);
-  const bool causal = reader.boolean("causal");
-  const RelationConfig config(reader, {"approximate", "none"}, causal);
-  return make_relation_language_model(reader, config, ops, linear_sums());
+// A pass's activations. In training each block has its own, for the backward pass; in decoding one serves all blocks in turn.
+struct Saved {
+  struct Block {
+    Tensor r, r_inv_std;          // (N,D), (N)
+    Tensor p, q;                  // (N,H) each, normalized with pre_norm
+    Tensor p_inv_std, q_inv_std;  // (N) each
+    Tensor sums;                  // (B,chunks,2,H): the pair (m, s) after each chunk; training only
+    Tensor shift;                 // (N): with post_norm only
+    Tensor y, y_inv_std;          // (N,H), (N): norm(z), or z without that norm
+  };
+  std::vector<Block> blocks;
+  Tensor x;             // (N,D): the residual stream
+  Tensor y, y_inv_std;  // (N,D), (N): its norm after the last block
+  Tensor logits;        // (N,V)
+
+  void resize(Ops& ops, const Config& c, const Pass& pass) {
+    const int64_t N = pass.rows();
+    blocks.resize(pass.mode == Mode::TRAINING ? static_cast<size_t>(c.layers) : 1);
+    for (Block& b : blocks) {
+      b.r.resize(ops, {N, c.width});
+      for (Tensor* t : {&b.p, &b.q, &b.y}) t->resize(ops, {N, c.hidden});
+      for (Tensor* t : {&b.r_inv_std, &b.p_inv_std, &b.q_inv_std, &b.y_inv_std}) t->resize(ops, {N});
+      if (pass.mode == Mode::TRAINING) b.sums.resize(ops, {pass.batch, shape(c, pass).chunks(), 2, c.hidden});
+      if (c.post_norm) b.shift.resize(ops, {N});
+    }
+    for (Tensor* t : {&x, &y}) t->resize(ops, {N, c.width});
+    y_inv_std.resize(ops, {N});
+    if (pass.need_logits) logits.resize(ops, {N, c.vocab});
+  }
+};
+
+// What decoding stores of one block.
+struct State {
+  Tensor sums;  // (B,3,2,H): the pairs of all positions, of the unfinished chunk, and of the chunks before it
+};
+
+// Gradients of activations; those of the block at work, shared by all blocks.
+struct Gradients {
+  Tensor dx, dr;      // (N,D) each
+  Tensor dz, dp, dq;  // (N,H) each
+  Tensor later;       // (B,chunks,H): A beyond each chunk's last position
+
+  void resize(Ops& ops, const Config& c, const Pass& pass) {
+    for (Tensor* t : {&dx, &dr}) t->resize(ops, {pass.rows(), c.width});
+    for (Tensor* t : {&dz, &dp, &dq}) t->resize(ops, {pass.rows(), c.hidden});
+    later.resize(ops, {pass.batch, shape(c, pass).chunks(), c.hidden});
+  }
+};
+
+class LinearCausalRn final : public Model {
+ public:
+  LinearCausalRn(const Json& json, Ops& ops);
+
+  int classes() const override { return config_.vocab; }
+  int longest() const override { return config_.context; }
+  const real* forward(const Input& input) override;
+  void backward(const Input& input, const real* dlogits) override;
+  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override;
+
+  // The tokens of a pass through the model; states: in decoding, of each block. The logits (N,V), or null without need_logits.
+  const real* run(const Input& input, Saved& saved, std::vector<State>* states, const Pass& pass);
+
+ private:
+  void block_forward(const Block& w, Saved::Block& s, real* x, State* state, const Pass& pass);
+  void block_backward(const Block& w, const Saved::Block& s);
+
+  Config config_;
+  Ops& ops_;
+  Parameter *token_embedding_, *position_embedding_, *head_;  // (V,D), (context,D), (V,D)
+  std::vector<Block> blocks_;
+  Pass pass_{};  // the last forward()
+  Saved saved_;  // its activations
+  Gradients gradients_;
+};
+
+// ---- Parameters ------------------------------------------------------------------------------------------------------
+
+// Initial values as in causal_rn.cpp.
+LinearCausalRn::LinearCausalRn(const Json& json, Ops& ops) : config_(json), ops_(ops) {
+  const int V = config_.vocab, D = config_.width, H = config_.hidden;
+  const Init weight = Init::normal(WEIGHT_DEVIATION);
+  token_embedding_ = &parameters.add("token_embedding.weight", {V, D}, Init::normal(1));
+  position_embedding_ = &parameters.add("position_embedding.weight", {config_.context, D}, Init::normal(1));
+  for (int l = 0; l < config_.layers; ++l) {
+    const std::string name = "blocks." + std::to_string(l) + ".";
+    Block w;
+    w.left = &parameters.add(name + "left.weight", {H, D}, weight);
+    w.right = &parameters.add(name + "right.weight", {H, D}, weight);
+    w.right_bias = &parameters.add(name + "right.bias", {H}, Init::zeros());
+    w.out = &parameters.add(name + "out.weight", {D, H}, Init::normal(output_deviation(config_.layers)));
+    w.out_bias = &parameters.add(name + "out.bias", {D}, Init::zeros());
+    blocks_.push_back(w);
+  }
+  head_ = &parameters.add("head.weight", {V, D}, weight);
+  parameters.allocate(ops);
+}
+
+// ---- Forward --------------------------------------------------------------------------------------------------------
+
+const real* LinearCausalRn::forward(const Input& input) {
+  check_length("linear_causal_rn", input.length, config_.context);
+  pass_ = {Mode::TRAINING, input.batch, 0, input.length, input.length, true};
+  return run(input, saved_, nullptr, pass_);
+}
+
+const real* LinearCausalRn::run(const Input& input, Saved& saved, std::vector<State>* states, const Pass& pass) {
+  const int V = config_.vocab, D = config_.width;
+  const int64_t N = pass.rows();
+  const int32_t* const tokens = input.tokens_for("linear_causal_rn");
+  saved.resize(ops_, config_, pass);
+  real *const x = saved.x.data(), *const y = saved.y.data(), *const logits = saved.logits.data();
+
+  ops_.embedding(x, token_embedding_->value, position_embedding_->value, tokens, pass.first, pass.batch, pass.count, D);
+  for (size_t l = 0; l < blocks_.size(); ++l) {
+    if (pass.mode == Mode::TRAINING)
+      block_forward(blocks_[l], saved.blocks[l], x, nullptr, pass);
+    else
+      block_forward(blocks_[l], saved.blocks[0], x, &(*states)[l], pass);
+  }
+  if (!pass.need_logits) return nullptr;
+  ops_.normalize(y, saved.y_inv_std.data(), x, N, D);                   // y = norm(x)       (N,D)
+  ops_.linear(logits, y, head_->value, nullptr, N, D, V, Into::WRITE);  // logits = W_head y (N,V)
+  return logits;
+}
+
+void LinearCausalRn::block_forward(const Block& w, Saved::Block& s, real* x, State* state, const Pass& pass) {
+  const int D = config_.width, H = config_.hidden;
+  const int64_t N = pass.rows();
+  real *const r = s.r.data(), *const p = s.p.data(), *const q = s.q.data(), *const y = s.y.data();
+
+  ops_.normalize(r, s.r_inv_std.data(), x, N, D);                                // r = norm(x)              (N,D)
+  ops_.linear(p, r, w.left->value, nullptr, N, D, H, Into::WRITE);               // p = W_left r             (N,H)
+  ops_.linear(q, r, w.right->value, w.right_bias->value, N, D, H, Into::WRITE);  // q = W_right r + b_right  (N,H)
+  if (config_.pre_norm) ops_.normalize(p, s.p_inv_std.data(), p, N, H);          // p = norm(p)              (N,H)
+  if (config_.pre_norm) ops_.normalize(q, s.q_inv_std.data(), q, N, H);          // q = norm(q)              (N,H)
+  real* const sums = state ? nullptr : s.sums.data();                            // of the chunks of whole sequences
+  real* const state_sums = state ? state->sums.data() : nullptr;                 // or of all positions so far
+  ops_.linear_relation(y, s.shift.data(), sums, state_sums, p, q, shape(config_, pass));  // y = z           (N,H)
+  if (config_.post_norm) ops_.normalize(y, s.y_inv_std.data(), y, N, H);   // y = norm(z)              (N,H)
+  ops_.linear(x, y, w.out->value, w.out_bias->value, N, H, D, Into::ADD);  // x += W_out y + b_out     (N,D)
+}
+
+// ---- Backward -------------------------------------------------------------------------------------------------------
+
+void LinearCausalRn::backward(const Input& input, const real* dlogits) {
+  const int V = config_.vocab, D = config_.width;
+  const int64_t N = pass_.rows();
+  gradients_.resize(ops_, config_, pass_);
+  real *const dx = gradients_.dx.data(), *const y = saved_.y.data();
+
+  ops_.linear_backward_weight(head_->gradient, nullptr, dlogits, y, N, D, V);  // logits = W_head y
+  ops_.linear_backward_input(dx, dlogits, head_->value, N, D, V, Into::WRITE);
+  ops_.normalize_backward(dx, dx, y, saved_.y_inv_std.data(), N, D, Into::WRITE);  // y = norm(x)
+  for (size_t l = blocks_.size(); l-- > 0;) block_backward(blocks_[l], saved_.blocks[l]);
+  ops_.embedding_backward(token_embedding_->gradient, position_embedding_->gradient, dx, input.tokens, input.batch,
+                          input.length, D, V);
+}
+
+// dx, the gradient of the block's output, becomes that of its input: the residual connection passes it on, and the block adds its
+// part.
+void LinearCausalRn::block_backward(const Block& w, const Saved::Block& s) {
+  const int D = config_.width, H = config_.hidden;
+  const int64_t N = pass_.rows();
+  Gradients& g = gradients_;
+  real *const dx = g.dx.data(), *const dr = g.dr.data(), *const dz = g.dz.data();
+  real *const dp = g.dp.data(), *const dq = g.dq.data();
+  const real *const r = s.r.data(), *const p = s.p.data(), *const q = s.q.data(), *const y = s.y.data();
+
+  ops_.linear_backward_weight(w.out->gradient, w.out_bias->gradient, dx, y, N, H, D);  // x += W_out y + b_out
+  ops_.linear_backward_input(dz, dx, w.out->value, N, H, D, Into::WRITE);
+  if (config_.post_norm) ops_.normalize_backward(dz, dz, y, s.y_inv_std.data(), N, H, Into::WRITE);  // y = norm(z)
+  ops_.linear_relation_backward(dp, dq, g.later.data(), dz, s.shift.data(), s.sums.data(), p, q, shape(config_, pass_));
+  if (config_.pre_norm) ops_.normalize_backward(dp, dp, p, s.p_inv_std.data(), N, H, Into::WRITE);  // p = norm(p)
+  if (config_.pre_norm) ops_.normalize_backward(dq, dq, q, s.q_inv_std.data(), N, H, Into::WRITE);  // q = norm(q)
+  ops_.linear_backward_weight(w.left->gradient, nullptr, dp, r, N, D, H);                           // p = W_left r
+  ops_.linear_backward_weight(w.right->gradient, w.right_bias->gradient, dq, r, N, D, H);  // q = W_right r + b_right
+  ops_.linear_backward_input(dr, dp, w.left->value, N, D, H, Into::WRITE);
+  ops_.linear_backward_input(dr, dq, w.right->value, N, D, H, Into::ADD);
+  ops_.normalize_backward(dx, dr, r, s.r_inv_std.data(), N, D, Into::ADD);  // r = norm(x)
+}
+
+// ---- Decoding -------------------------------------------------------------------------------------------------------
+
+std::unique_ptr<Decoder> LinearCausalRn::make_decoder(int batch, int capacity) {
+  if (!config_.causal) throw Error("linear_causal_rn: a bidirectional model cannot decode token by token");
+  check_length("linear_causal_rn", capacity, config_.context);
+  std::vector<State> states(blocks_.size());
+  for (State& state : states) state.sums.resize(ops_, {batch, 3, 2, config_.hidden});
+  return std::make_unique<ModelDecoder<LinearCausalRn, Saved, State>>("linear_causal_rn", *this, std::move(states),
+                                                                      batch, capacity);
+}
+
+}  // namespace linear_causal_rn
+
+std::unique_ptr<Model> make_linear_causal_rn(const Json& config, Ops& ops) {
+  return std::make_unique<linear_causal_rn::LinearCausalRn>(config, ops);
 }
 
 }  // namespace petroglyph

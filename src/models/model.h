@@ -97,7 +97,18 @@ struct Input {
 // What a forward pass is for.
 enum class Mode {
   TRAINING,  // whole sequences; every block's activations are saved for the backward pass
-  DECODING,  // the newest positions of sequences, after those in a KV cache or state; nothing is saved
+  DECODING,  // the newest positions of sequences, after those in a KV cache or state; one block's activations serve all in turn
+};
+
+// What one forward pass computes.
+struct Pass {
+  Mode mode;
+  int batch;         // B sequences
+  int first, count;  // n = count positions of each, after `first` earlier ones; in training 0 and T
+  int capacity;      // the most positions that a sequence has; in training T
+  bool need_logits;
+
+  int64_t rows() const { return static_cast<int64_t>(batch) * count; }  // N = B·n
 };
 
 // Incremental decoding of a batch of sequences. Stores what later tokens need of the earlier ones: a KV cache (attention) or a state
@@ -125,6 +136,30 @@ class Decoder {
   std::string name_;
   int capacity_, length_ = 0;
   std::shared_ptr<const real> weights_;  // held as long as the decoder lives (Parameters::hold)
+};
+
+// The decoder of a model whose pass is run(input, saved, memory, pass): Memory is the KvCache or State of a block.
+template <class M, class Saved, class Memory>
+class ModelDecoder final : public Decoder {
+ public:
+  // memory: of each block
+  ModelDecoder(std::string name, M& model, std::vector<Memory> memory, int batch, int capacity)
+      : Decoder(std::move(name), capacity),
+        model_(model),
+        batch_(batch),
+        capacity_(capacity),
+        memory_(std::move(memory)) {}
+
+ private:
+  const real* advance(const int32_t* tokens, int n, bool need_logits) override {
+    const Pass pass = {Mode::DECODING, batch_, length(), n, capacity_, need_logits};
+    return model_.run({tokens, batch_, n}, saved_, &memory_, pass);
+  }
+
+  M& model_;
+  int batch_, capacity_;
+  std::vector<Memory> memory_;
+  Saved saved_;
 };
 
 class Model {

@@ -5,6 +5,19 @@
 
 namespace petroglyph {
 
+Activation read_activation(ConfigReader& reader) {
+  const std::string name = reader.choice("activation", {"exp", "relu", "elu", "gelu"});
+  return name == "exp"    ? Activation::EXP
+         : name == "relu" ? Activation::RELU
+         : name == "elu"  ? Activation::ELU
+                          : Activation::GELU;
+}
+
+void check_length(const std::string& model, int length, int context) {
+  if (length > context)
+    throw Error(text("%s: a sequence of %d tokens is longer than the context of %d", model.c_str(), length, context));
+}
+
 Norm::Norm(Parameters& parameters, const std::string& name, int width, bool affine, real epsilon)
     : width_(width), epsilon_(epsilon) {
   if (!affine) return;

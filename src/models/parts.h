@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "models/config.h"
 #include "models/model.h"
 
 namespace petroglyph {
@@ -15,6 +16,12 @@ inline real output_deviation(int residuals) { return WEIGHT_DEVIATION / numerics
 
 // What keeps a norm from a division by zero, unless the configuration says otherwise; plain norms have none.
 constexpr real NORM_EPSILON = real(1e-5);
+
+// The key "activation": ψ of a relation, "exp", "relu", "elu" or "gelu".
+Activation read_activation(ConfigReader& reader);
+
+// Throws Error where a sequence is longer than the position embedding.
+void check_length(const std::string& model, int length, int context);
 
 // Layer normalization, plain or affine.
 class Norm {

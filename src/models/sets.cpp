@@ -26,7 +26,6 @@
 #include "models/model.h"
 #include "models/models.h"
 #include "models/parts.h"
-#include "models/relation_stack.h"
 
 namespace petroglyph {
 
@@ -52,7 +51,7 @@ class SetNetwork : public Model {
   const real* forward(const Input& input) override;
   void backward(const Input& input, const real* dlogits) override;
   std::unique_ptr<Decoder> make_decoder(int, int) override {
-    throw Error(name_ + ": a model of images cannot read one token at a time");
+    throw Error(name_ + ": a model of images cannot decode token by token");
   }
 
  protected:
