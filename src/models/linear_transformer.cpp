@@ -1,15 +1,24 @@
 // The linear Transformer: attention without its softmax, whose past is a matrix instead of a list.
 // Katharopoulos, Vyas, Pappas and Fleuret 2020; fast weight programmers, Schmidhuber 1992; how the two are one: Irie, "Why Are
 // Positional Encodings Nonessential for Deep Autoregressive Transformers?", section 4 and appendix A (equation numbers).
-// The block around it: models/transformer_body.h.
 //
-//   q, k, v = W_qkv r + b_qkv, of the block's normalized x, r = norm_1(x)      eq. 1
-//   φ(x) = elu(x) + 1, or x with feature_map "identity"
-//   y_t = Σ_s (φ(q_t)·φ(k_s)) v_s / Σ_s φ(q_t)·φ(k_s), over s ≤ t, or over all s where causal is false     attention form
-// for each head of d channels; the division only where `normalized`, and with no ε: where the sum of φ(q_t)·φ(k_s) over s is
-// below 2⁻¹²⁸ the divisor's inverse is infinite, and training stops. Positions: learned, sinusoidal, none.
+// B samples of T positions, N = B·T; D channels (width), in heads of d = D/heads consecutive ones; H hidden channels; V classes.
 //
-// Because nothing stands between q·k and v, the sum can be taken before q is known (eqs. 9 to 12), with φ(q), φ(k) written q, k:
+//   x = token_embedding[token] + position                                   (B,T,D)    position: learned, sinusoidal or none
+//   in each block:
+//     r       = norm_1(x)                                                   (B,T,D)
+//     q, k, v = W_qkv r + b_qkv                                             (B,T,3D)   eq. 1
+//     q, k    = φ(q), φ(k)                                                  φ(x) = elu(x) + 1, or x with feature_map "identity"
+//     y_t     = Σ_s (q_t·k_s) v_s / Σ_s q_t·k_s                             (B,T,D)    for each head, of positions s ≤ t
+//     x      += W_out y + b_out                                             (B,T,D)
+//     r       = norm_2(x)                                                   (B,T,D)
+//     x      += W_down gelu(W_up r + b_up) + b_down                         (B,T,D)    inside: (B,T,H)
+//   logits = W_head final_norm(x) + b_head                                  (B,T,V)
+//
+// The division only where `normalized`, and with no ε: where the sum of q_t·k_s over s is below 2⁻¹²⁸ the divisor's inverse is
+// infinite, and training stops.
+//
+// Because nothing stands between q·k and v, the sum can be taken before q is known (eqs. 9 to 12):
 //   Σ_s (q_t·k_s) v_s = (Σ_s v_s ⊗ k_s) q_t = W_t q_t,   W_t = W_{t−1} + v_t ⊗ k_t     recurrent form, eqs. 7 and 8
 // and the divisor likewise, with 1 in the place of v: z_t·q_t, z_t = z_{t−1} + k_t. W is a memory of d² numbers, written
 // by outer products and read by products, whatever the number of positions. It never forgets; it only overlays.
@@ -18,9 +27,10 @@
 // recurrent form 2 d² and a state that passes from position to position. So positions are cut into chunks of
 // LinearAttentionShape::CHUNK: within a chunk, the attention form; from chunk to chunk, S = Wᵀ and z, one large product each.
 // All of these are products of matrices, linear in T, and all chunks can be computed at the same time but for adding up S.
-// A stream keeps S, z, and k and v of its unfinished chunk, a fixed size, and makes the same sums in the same order.
+// Decoding keeps S, z, and k and v of its unfinished chunk, a state of fixed size, and makes the same sums in the same order.
 //
-// The backward pass. Let sum_t be the divisor and u_t = sum_t y_t what it divides. The gradients of u_t and of sum_t are
+// The backward pass. A residual connection passes dx on and its branch adds to it: dx += norm'(branch'(dx)). Linear layers have
+// dx = dy W, dW = dyᵀ x, db = Σ dy. Attention: let sum_t be the divisor and u_t = sum_t y_t what it divides. Their gradients are
 //   g_t = dy_t / sum_t   and   c_t = −dy_t·u_t / sum_t² = −g_t·y_t
 // (not normalized: g = dy, c = 0). u and sum are both linear in the weights a_ts = q_t·k_s, with v_s and 1: so
 //   da_ts = g_t·v_s + c_t     dv_s = Σ_{t≥s} a_ts g_t     dq_t = Σ_{s≤t} da_ts k_s     dk_s = Σ_{t≥s} da_ts q_t
@@ -28,87 +38,503 @@
 //   Σ_s (g_t·v_s + c_t) k_s = S g_t + c_t z
 // and from the chunks after, with L = Σ_t q_t ⊗ g_t and h = Σ_t c_t q_t added up from the last chunk to the first,
 //   dk_s = L v_s + h,    dv_s = Lᵀ k_s
-// Saved are q, k, v, y, the divisors, and S and z before each chunk; a and da are formed again chunk by chunk.
-// φ'(x) = min(φ(x), 1), so that φ(q) and φ(k) can take the place of q and k.
+// Saved are the norms, q, k, v, y, the divisors, S and z before each chunk, and the MLP's inner layer before gelu; a and da are
+// formed again chunk by chunk. φ'(x) = min(φ(x), 1), so that φ(q) and φ(k) can take the place of q and k.
+//
+// Options. Without them the code reads as the formulas above.
+//   causal        false: sums over all s; the state is that of all positions
+//   norm          "plain", without ε, gain and bias; "affine", with all of them
+//   norm_position "post": x = norm_1(x + attention(x)), x = norm_2(x + mlp(x)), no final norm. Here the norm comes first on the way
+//                 back: ds = norm'(dx), dx = ds + branch'(ds), s the sum that it normalized
+//   gelu          "erf" or "tanh"; mlp_activation "relu"
+//   qkv_bias, out_bias, head_bias: whether there are these biases
+//   embedding_scale  token_embedding[token] times that, before positions; embedding_deviation: of its initial values
+//   embedding_norm   x = norm(x) before the first block
+//   tied_head     W_head is the token embedding: its gradient gets the head's part first, the embedding's last
+//   readout       "last": logits (B,V) of the last position alone
+//   patches       images: x = [W_patch patch_1, …, W_patch patch_N, cls_token] + position           (B,N+1,D)
 
+#include "base/error.h"
+#include "base/text.h"
+#include "models/attention_map.h"
+#include "models/config.h"
 #include "models/models.h"
-#include "models/transformer_body.h"
+#include "models/parts.h"
+#include "models/positions.h"
+#include "models/window_decoder.h"
 
 namespace petroglyph {
 
-namespace {
+namespace linear_transformer {
 
-class LinearAttention {
+// ---- Configuration --------------------------------------------------------------------------------------------------
+
+struct Config {
+  int width, hidden, layers, heads;  // D, H
+  int vocab = 0, context = 0;        // of images, context is patches + 1
+  int patches = 0, patch_size = 0;   // images only
+  int classes;                       // V
+  bool causal;
+  std::string position;
+  FeatureMap feature_map;  // φ
+  bool normalized;         // whether there is a division
+  // The options. What stands here is the plain model, for keys that may be left out.
+  bool affine, qkv_bias, out_bias, head_bias;
+  real norm_epsilon = NORM_EPSILON;
+  Pointwise activation;
+  bool last;  // readout
+  bool post_norm = false, embedding_norm = false, tied_head = false;
+  real embedding_scale = 1;
+  real embedding_deviation = 1;  // PyTorch's default, as in the papers' code. GPT-2: 0.02
+
+  explicit Config(ConfigReader& reader);
+  bool images() const { return patches > 0; }
+
+ private:
+  void read_image_keys(ConfigReader& reader);
+  void read_token_keys(ConfigReader& reader);
+};
+
+Config::Config(ConfigReader& reader) {
+  const bool images = reader.has("patches");
+  width = static_cast<int>(reader.integer("width", 1, 1 << 16));
+  hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 20));
+  layers = static_cast<int>(reader.integer("layers", 1, 1 << 10));
+  heads = static_cast<int>(reader.integer("heads", 1, 1 << 16));
+  if (width % heads != 0) reader.fail(text("heads %d does not divide width %d", heads, width));
+  causal = reader.boolean("causal");
+  const std::vector<std::string> schemes = {"learned", "none", "sinusoidal"};
+  position = reader.choice("position", images ? std::vector<std::string>{"learned"} : schemes);
+  affine = reader.choice("norm", {"plain", "affine"}) == "affine";
+  if (affine) norm_epsilon = static_cast<real>(reader.number("norm_epsilon", 0, 1, 1e-5));
+  qkv_bias = reader.boolean("qkv_bias");
+  out_bias = reader.boolean("out_bias");
+  head_bias = reader.boolean("head_bias", false);
+  activation = reader.choice("gelu", {"erf", "tanh"}) == "tanh" ? Pointwise::GELU_TANH : Pointwise::GELU;
+  const std::vector<std::string> readouts = {"all", "last"};
+  last = reader.choice("readout", images ? std::vector<std::string>{"last"} : readouts) == "last";
+  feature_map =
+      reader.choice("feature_map", {"elu1", "identity"}) == "elu1" ? FeatureMap::ELU_PLUS_ONE : FeatureMap::IDENTITY;
+  normalized = reader.boolean("normalized");
+  if (normalized && feature_map == FeatureMap::IDENTITY)
+    reader.fail("normalized is true with feature_map \"identity\", whose sums may be zero");
+  images ? read_image_keys(reader) : read_token_keys(reader);
+  reader.finish();
+}
+
+void Config::read_image_keys(ConfigReader& reader) {
+  patches = static_cast<int>(reader.integer("patches", 1, 1 << 24));
+  patch_size = static_cast<int>(reader.integer("patch_size", 1, 1 << 20));
+  classes = static_cast<int>(reader.integer("classes", 1, 1 << 24));
+  context = patches + 1;
+}
+
+void Config::read_token_keys(ConfigReader& reader) {
+  vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
+  context = static_cast<int>(reader.integer("context", 1, 1 << 24));
+  classes = static_cast<int>(reader.integer("classes", 1, 1 << 24, vocab));
+  post_norm = reader.choice("norm_position", {"pre", "post"}, "pre") == "post";
+  if (reader.choice("mlp_activation", {"gelu", "relu"}, "gelu") == "relu") activation = Pointwise::RELU;
+  embedding_scale = static_cast<real>(reader.number("embedding_scale", -1e6, 1e6, 1));
+  embedding_deviation = static_cast<real>(reader.number("embedding_deviation", 0, 1e6, 1));
+  embedding_norm = reader.boolean("embedding_norm", false);
+  tied_head = reader.boolean("tied_head", false);
+  if (tied_head && classes != vocab)
+    reader.fail(text("tied_head: classes is %d, vocab %d, and one table serves both", classes, vocab));
+}
+
+// ---- Parameters, activations, state ------------------------------------------------------------------------------
+
+struct Block {
+  Norm norm_1;
+  Parameter *qkv, *qkv_bias;  // (3D,D), (3D) or null
+  Parameter *out, *out_bias;  // (D,D), (D) or null
+  Norm norm_2;
+  Mlp mlp;
+};
+
+// What one pass computes: in training whole sequences, in decoding `count` new positions after `first` earlier ones.
+struct Pass {
+  Mode mode;
+  int batch, first, count;  // B; 0 and T in training
+  int capacity;             // positions that a sequence has at most; T in training
+  bool need_logits;
+
+  int64_t rows() const { return static_cast<int64_t>(batch) * count; }  // N
+};
+
+// A pass's activations. In training each block has its own, for the backward pass; in decoding one serves all blocks in turn.
+// Norms and MLPs size what is theirs.
+struct Saved {
+  struct Block {
+    Norm::Saved norm_1;  // (N,D), (N)
+    Tensor qkv;          // (N,3D): φ(q), φ(k), v of a position side by side, each grouped by head
+    Tensor inv_sum;      // (B,heads,count): the inverse of the divisor, normalized only
+    Tensor
+        states;  // (B,heads,states,state): S and z before each chunk but the first; not causal: of all. Training only
+    Tensor y;    // (N,D)
+    Norm::Saved norm_2;  // (N,D), (N)
+    Mlp::Saved mlp;      // (N,H)
+  };
+  std::vector<Block> blocks;
+  Tensor x;                    // (N,D): the residual stream
+  Tensor r, hidden;            // (N,D), (N,H): of the block at work, a norm's output and gelu's
+  Norm::Saved embedding_norm;  // (N,D), (N)
+  Tensor embedded;             // (N,D): x before the first block, norm_position "post" only
+  Tensor last;                 // (B,D): x at the last position, readout "last" only
+  Norm::Saved final_norm;      // (R,D), (R): R rows are read out, N or B
+  Tensor normed, logits;       // (R,D), (R,V)
+
+  void resize(Ops& ops, const Config& c, const Pass& p, const Shape& states) {
+    const bool training = p.mode == Mode::TRAINING;
+    const int64_t N = p.rows();
+    blocks.resize(training ? static_cast<size_t>(c.layers) : 1);
+    for (Block& a : blocks) {
+      a.qkv.resize(ops, {N, 3 * c.width});
+      if (c.normalized) a.inv_sum.resize(ops, {p.batch, c.heads, p.count});
+      if (training) a.states.resize(ops, states);
+      a.y.resize(ops, {N, c.width});
+    }
+    x.resize(ops, {N, c.width});
+    if (training && c.post_norm) embedded.resize(ops, {N, c.width});
+    if (p.need_logits) logits.resize(ops, {training && c.last ? p.batch : N, c.classes});
+  }
+};
+
+// What decoding keeps of one block's earlier positions, however many: S, z, and k and v of the unfinished chunk.
+using State = Tensor;  // (B,heads,decoder_state_size())
+
+// Gradients of the block at work, and what else its backward pass needs.
+struct Gradients {
+  Tensor dx, dr, dy;     // (N,D) each
+  Tensor dqkv, dhidden;  // (N,3D), (N,H)
+  Tensor dlast;          // (B,D): readout "last" only
+  Tensor later;          // (B,heads,states,state): L and h
+
+  void resize(Ops& ops, const Config& c, const Pass& p, const Shape& states) {
+    for (Tensor* t : {&dx, &dr, &dy}) t->resize(ops, {p.rows(), c.width});
+    dqkv.resize(ops, {p.rows(), 3 * c.width});
+    if (c.last) dlast.resize(ops, {p.batch, c.width});
+    later.resize(ops, states);
+  }
+};
+
+class LinearTransformer final : public Model {
  public:
-  static constexpr bool FIXED_STATE = true;
-  struct Saved {
-    Tensor inv_sum;  // (B,heads,T): 1/sum
-    Tensor states;   // (B,heads,states,state): S and z before each chunk but the first; not causal: of all
+  LinearTransformer(ConfigReader reader, Ops& ops);
+
+  int classes() const override { return config_.classes; }
+  int vocab() const override { return config_.vocab; }
+  int longest() const override { return learns_positions() && window() == 0 ? config_.context : Model::longest(); }
+  // Without a mask a token's answer is that of a window which ends there.
+  int window() const override { return config_.last && !config_.causal && !config_.images() ? config_.context : 0; }
+  int64_t logit_rows(const Input& input) const override { return config_.last ? input.batch : input.rows(); }
+  bool has_fixed_state() const override { return config_.position == "none" && window() == 0; }
+  bool has_attention_maps() const override { return true; }
+  std::vector<real> attention_map(size_t l, int sample) override;
+
+  const real* forward(const Input& input) override;
+  void backward(const Input& input, const real* dlogits) override;
+  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override;
+
+  // Both modes; states: of each block, in decoding. Returns the logits, or null where they are not needed.
+  const real* run(const Input& input, Saved& s, std::vector<State>* states, const Pass& p);
+  std::vector<State> make_states(int batch);
+
+ private:
+  bool learns_positions() const { return config_.position == "learned" && !config_.images(); }
+  void check_length(int length) const;
+  LinearAttentionShape shape(const Pass& p) const;
+  Shape states_shape(const Pass& p) const;
+
+  void embed(const Input& input, Saved& s, const Pass& p);
+  void block_forward(size_t l, Saved& s, State* state, const Pass& p);
+  void post_norm_block_forward(size_t l, Saved& s, State* state, const Pass& p);
+  void attention_forward(size_t l, const real* r, Saved& s, State* state, const Pass& p);
+  const real* read_out(Saved& s, const Pass& p);
+
+  void embed_backward(const Input& input);
+  void block_backward(size_t l);
+  void post_norm_block_backward(size_t l);
+  void attention_backward(size_t l, real* dr, Into into, const real* r);
+  void read_out_backward(const real* dlogits);
+
+  Config config_;
+  Ops& ops_;
+  TokenEmbedding token_embedding_;  // with "learned" and "sinusoidal"
+  PatchEmbedding patch_embedding_;  // images only
+  Norm embedding_norm_;             // embedding_norm only
+  std::vector<Block> blocks_;
+  Norm final_norm_;               // not with norm_position "post"
+  Parameter *head_, *head_bias_;  // (V,D), (V) or null
+  Saved saved_;                   // of the last forward(), with
+  Pass pass_{};
+  Gradients gradients_;
+};
+
+LinearTransformer::LinearTransformer(ConfigReader reader, Ops& ops) : config_(reader), ops_(ops) {
+  const Config& c = config_;
+  const int D = c.width;
+  const Init weight = Init::normal(WEIGHT_DEVIATION), out = Init::normal(output_deviation(2 * c.layers));
+  const auto norm = [&](const std::string& name) { return Norm(parameters, name, D, c.affine, c.norm_epsilon); };
+  const auto bias = [&](bool has_it, const std::string& name, int size) {
+    return has_it ? &parameters.add(name, {size}, Init::zeros()) : nullptr;
   };
-  struct Cache {
-    Tensor state;  // (B,heads,stream state): the same size after any number of positions
+  if (c.images())
+    patch_embedding_ = PatchEmbedding(parameters, "linear_transformer", c.patches, c.patch_size, D);
+  else
+    token_embedding_ =
+        TokenEmbedding(parameters, c.vocab, c.context, D, c.position, c.embedding_scale, c.embedding_deviation);
+  if (c.embedding_norm) embedding_norm_ = norm("embedding_norm");
+  for (int l = 0; l < c.layers; ++l) {
+    const std::string prefix = "blocks." + std::to_string(l) + ".", attention = prefix + "attention.";
+    Block b;
+    b.norm_1 = norm(prefix + "norm_1");
+    b.qkv = &parameters.add(attention + "qkv.weight", {3 * D, D}, weight);
+    b.qkv_bias = bias(c.qkv_bias, attention + "qkv.bias", 3 * D);
+    b.out = &parameters.add(attention + "out.weight", {D, D}, out);
+    b.out_bias = bias(c.out_bias, attention + "out.bias", D);
+    b.norm_2 = norm(prefix + "norm_2");
+    b.mlp = Mlp(parameters, prefix + "mlp", D, c.hidden, c.activation, weight, out);
+    blocks_.push_back(b);
+  }
+  if (!c.post_norm) final_norm_ = norm("final_norm");
+  head_ = c.tied_head ? token_embedding_.tokens() : &parameters.add("head.weight", {c.classes, D}, weight);
+  head_bias_ = bias(c.head_bias, "head.bias", c.classes);
+  parameters.allocate(ops);
+}
+
+// ---- The model ------------------------------------------------------------------------------------------------------
+
+const real* LinearTransformer::forward(const Input& input) {
+  check_length(input.length);
+  const int T = config_.images() ? config_.context : input.length;
+  pass_ = {Mode::TRAINING, input.batch, 0, T, T, true};
+  return run(input, saved_, nullptr, pass_);
+}
+
+const real* LinearTransformer::run(const Input& input, Saved& s, std::vector<State>* states, const Pass& p) {
+  s.resize(ops_, config_, p, states_shape(p));
+  embed(input, s, p);
+  for (size_t l = 0; l < blocks_.size(); ++l) {
+    State* const state = p.mode == Mode::DECODING ? &(*states)[l] : nullptr;
+    config_.post_norm ? post_norm_block_forward(l, s, state, p) : block_forward(l, s, state, p);
+    if (p.mode == Mode::TRAINING && after_layer) after_layer(l, s.x.data(), p.count, config_.width);
+  }
+  return p.need_logits ? read_out(s, p) : nullptr;
+}
+
+void LinearTransformer::backward(const Input& input, const real* dlogits) {
+  gradients_.resize(ops_, config_, pass_, states_shape(pass_));
+  read_out_backward(dlogits);
+  for (size_t l = blocks_.size(); l-- > 0;) config_.post_norm ? post_norm_block_backward(l) : block_backward(l);
+  embed_backward(input);
+}
+
+// x = token_embedding[token] + position                                                                       (N,D)
+void LinearTransformer::embed(const Input& input, Saved& s, const Pass& p) {
+  if (config_.images())
+    patch_embedding_.forward(ops_, s.x.data(), input);
+  else
+    token_embedding_.forward(ops_, s.x.data(), input.tokens_for("linear_transformer"), p.first, p.batch, p.count,
+                             p.capacity);
+  if (config_.embedding_norm) embedding_norm_.in_place(ops_, s.embedding_norm, s.x.data(), p.rows());
+}
+
+void LinearTransformer::embed_backward(const Input& input) {
+  real* const dx = gradients_.dx.data();
+  if (config_.embedding_norm) embedding_norm_.backward(ops_, dx, dx, saved_.embedding_norm, pass_.rows(), Into::WRITE);
+  if (config_.images())
+    patch_embedding_.backward(ops_, dx, input);
+  else
+    token_embedding_.backward(ops_, dx, input.tokens, pass_.batch, pass_.count);
+}
+
+// logits = W_head final_norm(x) + b_head, of R rows. In decoding each new position is the last one of the tokens so far.
+const real* LinearTransformer::read_out(Saved& s, const Pass& p) {
+  const int D = config_.width, V = config_.classes;
+  const bool last = config_.last && p.mode == Mode::TRAINING;
+  const int64_t R = last ? p.batch : p.rows();
+  if (last) take_last(ops_, s.last, s.x.data(), p.batch, p.count, D);
+  const real* x = last ? s.last.data() : s.x.data();                                               // (R,D)
+  if (!config_.post_norm) x = final_norm_.forward(ops_, s.final_norm, s.normed, x, R);             // (R,D)
+  ops_.linear(s.logits.data(), x, head_->value, value_or_null(head_bias_), R, D, V, Into::WRITE);  // (R,V)
+  return s.logits.data();
+}
+
+void LinearTransformer::read_out_backward(const real* dlogits) {
+  const int D = config_.width, V = config_.classes;
+  Saved& s = saved_;
+  Gradients& g = gradients_;
+  const int64_t R = config_.last ? pass_.batch : pass_.rows();
+  real* const dx = config_.last ? g.dlast.data() : g.dx.data();
+  const real* x = config_.last ? s.last.data() : s.x.data();
+  if (!config_.post_norm) x = final_norm_.output(ops_, s.final_norm, s.normed, R);
+  ops_.linear_backward_weight(head_->gradient, gradient_or_null(head_bias_), dlogits, x, R, D, V);
+  ops_.linear_backward_input(dx, dlogits, head_->value, R, D, V, Into::WRITE);
+  if (!config_.post_norm) final_norm_.backward(ops_, dx, dx, s.final_norm, R, Into::WRITE);
+  if (config_.last) put_last(ops_, g.dx, dx, pass_.batch, pass_.count, D);
+}
+
+// ---- The block ------------------------------------------------------------------------------------------------------
+
+void LinearTransformer::block_forward(size_t l, Saved& s, State* state, const Pass& p) {
+  const Block& w = blocks_[l];
+  Saved::Block& a = s.blocks[p.mode == Mode::TRAINING ? l : 0];
+  real* const x = s.x.data();
+  const int64_t N = p.rows();
+  const real* r = w.norm_1.forward(ops_, a.norm_1, s.r, x, N);  // r = norm_1(x)                               (N,D)
+  attention_forward(l, r, s, state, p);                         // x += W_out attention(W_qkv r + b_qkv) + b_out
+  r = w.norm_2.forward(ops_, a.norm_2, s.r, x, N);              // r = norm_2(x)                               (N,D)
+  w.mlp.forward(ops_, a.mlp, x, r, s.hidden, N);                // x += W_down gelu(W_up r + b_up) + b_down    (N,D)
+}
+
+// dx is the gradient of the block's output before, and of its input after.
+void LinearTransformer::block_backward(size_t l) {
+  const Block& w = blocks_[l];
+  const Saved::Block& a = saved_.blocks[l];
+  Gradients& g = gradients_;
+  real *const dx = g.dx.data(), *const dr = g.dr.data();
+  const int64_t N = pass_.rows();
+  const real* r = w.norm_2.output(ops_, a.norm_2, saved_.r, N);
+  w.mlp.backward(ops_, dr, Into::WRITE, dx, a.mlp, r, saved_.hidden, g.dhidden, N);
+  w.norm_2.backward(ops_, dx, dr, a.norm_2, N, Into::ADD);
+  r = w.norm_1.output(ops_, a.norm_1, saved_.r, N);
+  attention_backward(l, dr, Into::WRITE, r);
+  w.norm_1.backward(ops_, dx, dr, a.norm_1, N, Into::ADD);
+}
+
+// The same with norm_position "post".
+void LinearTransformer::post_norm_block_forward(size_t l, Saved& s, State* state, const Pass& p) {
+  const Block& w = blocks_[l];
+  const bool training = p.mode == Mode::TRAINING;
+  Saved::Block& a = s.blocks[training ? l : 0];
+  real* const x = s.x.data();
+  const int64_t N = p.rows();
+  if (training && l == 0) ops_.copy(s.embedded.data(), 0, x, 0, s.x.bytes(), 1);
+  attention_forward(l, x, s, state, p);           // x += W_out attention(W_qkv x + b_qkv) + b_out      (N,D)
+  w.norm_1.in_place(ops_, a.norm_1, x, N);        // x = norm_1(x)                                      (N,D)
+  w.mlp.forward(ops_, a.mlp, x, x, s.hidden, N);  // x += W_down gelu(W_up x + b_up) + b_down           (N,D)
+  w.norm_2.in_place(ops_, a.norm_2, x, N);        // x = norm_2(x)                                      (N,D)
+}
+
+void LinearTransformer::post_norm_block_backward(size_t l) {
+  const Block& w = blocks_[l];
+  Saved& s = saved_;
+  const Saved::Block& a = s.blocks[l];
+  real* const dx = gradients_.dx.data();
+  const int64_t N = pass_.rows();
+  w.norm_2.backward(ops_, dx, dx, a.norm_2, N, Into::WRITE);
+  const real* r = w.norm_1.output(ops_, a.norm_1, s.r, N);
+  w.mlp.backward(ops_, dx, Into::ADD, dx, a.mlp, r, s.hidden, gradients_.dhidden, N);
+  w.norm_1.backward(ops_, dx, dx, a.norm_1, N, Into::WRITE);
+  r = l == 0 ? s.embedded.data() : blocks_[l - 1].norm_2.output(ops_, s.blocks[l - 1].norm_2, s.r, N);
+  attention_backward(l, dx, Into::ADD, r);
+}
+
+// ---- Attention ------------------------------------------------------------------------------------------------------
+
+// x += W_out attention(W_qkv r + b_qkv) + b_out
+void LinearTransformer::attention_forward(size_t l, const real* r, Saved& s, State* state, const Pass& p) {
+  const Block& w = blocks_[l];
+  const bool training = p.mode == Mode::TRAINING;
+  Saved::Block& a = s.blocks[training ? l : 0];
+  const int D = config_.width;
+  const int64_t N = p.rows();
+  real *const qkv = a.qkv.data(), *const y = a.y.data(), *const x = s.x.data();
+  ops_.linear(qkv, r, w.qkv->value, value_or_null(w.qkv_bias), N, D, 3 * D, Into::WRITE);  // q, k, v            (N,3D)
+  ops_.linear_attention(y, a.inv_sum.data(), training ? a.states.data() : nullptr,         // y = Σ (q·k) v / Σ q·k
+                        training ? nullptr : state->data(), qkv, shape(p));                //                     (N,D)
+  ops_.linear(x, y, w.out->value, value_or_null(w.out_bias), N, D, D, Into::ADD);          // x += W_out y + b_out (N,D)
+}
+
+// dr and the parameters' gradients from dx
+void LinearTransformer::attention_backward(size_t l, real* dr, Into into, const real* r) {
+  const Block& w = blocks_[l];
+  Saved::Block& a = saved_.blocks[l];
+  Gradients& g = gradients_;
+  const int D = config_.width;
+  const int64_t N = pass_.rows();
+  real *const dx = g.dx.data(), *const dy = g.dy.data(), *const dqkv = g.dqkv.data();
+  ops_.linear_backward_weight(w.out->gradient, gradient_or_null(w.out_bias), dx, a.y.data(), N, D, D);
+  ops_.linear_backward_input(dy, dx, w.out->value, N, D, D, Into::WRITE);
+  ops_.linear_attention_backward(dqkv, g.later.data(), dy, a.y.data(), a.inv_sum.data(), a.states.data(), a.qkv.data(),
+                                 shape(pass_));  // dy becomes g, inv_sum becomes c
+  ops_.linear_backward_weight(w.qkv->gradient, gradient_or_null(w.qkv_bias), dqkv, r, N, D, 3 * D);
+  ops_.linear_backward_input(dr, dqkv, w.qkv->value, N, D, 3 * D, into);
+}
+
+LinearAttentionShape LinearTransformer::shape(const Pass& p) const {
+  const Config& c = config_;
+  return {p.batch, p.count, c.heads, c.width / c.heads, c.causal, c.normalized, c.feature_map, p.first};
+}
+
+Shape LinearTransformer::states_shape(const Pass& p) const {
+  const LinearAttentionShape s = shape(p);
+  return {p.batch, s.heads, s.states(), s.state_size()};
+}
+
+std::vector<real> LinearTransformer::attention_map(size_t l, int sample) {
+  const Pass& p = pass_;
+  LinearAttentionShape s = shape(p);
+  s.feature_map = FeatureMap::IDENTITY;  // qkv has φ(q) and φ(k)
+  Tensor inv_sum, states(ops_, states_shape(p));
+  if (config_.normalized) inv_sum.resize(ops_, {p.batch, s.heads, p.count});
+  const auto attend = [&](real* y, real* qkv) {
+    ops_.linear_attention(y, inv_sum.data(), states.data(), nullptr, qkv, s);
   };
+  return attention_weights(ops_, saved_.blocks.at(l).qkv.data(), p.batch, p.count, config_.width, s.heads, sample,
+                           attend);
+}
 
-  static TransformerConfig config(ConfigReader& reader) { return {reader, {}}; }
+// ---- Decoding -------------------------------------------------------------------------------------------------------
 
-  LinearAttention(ConfigReader& reader, const TransformerConfig& config, Parameters&, Ops& ops)
-      : config_(config),
-        ops_(ops),
-        feature_map_(reader.choice("feature_map", {"elu1", "identity"}) == "elu1" ? FeatureMap::ELU_PLUS_ONE
-                                                                                  : FeatureMap::IDENTITY),
-        normalized_(reader.boolean("normalized")) {
-    if (normalized_ && feature_map_ == FeatureMap::IDENTITY)
-      reader.fail("normalized is true with feature_map \"identity\", whose sums may be zero");
-  }
-
-  void add_block(const std::string&) {}
-  size_t layers(int) const { return static_cast<size_t>(config_.blocks); }
-  void prepare(const Piece&) {}
-  void begin_backward(const Piece&) {}
-  void end_backward(const Piece&) {}
-
-  void forward(real* y, real* qkv, Saved& kept, Cache* cache, size_t, const Piece& p) {
-    const LinearAttentionShape s = shape(p);
-    if (normalized_) kept.inv_sum.resize(ops_, {p.batch, s.heads, p.count});
-    if (cache)
-      cache->state.resize(ops_, {p.batch, s.heads, s.decoder_state_size()});
-    else
-      kept.states.resize(ops_, {p.batch, s.heads, s.states(), s.state_size()});
-    ops_.linear_attention(y, kept.inv_sum.data(), kept.states.data(), cache ? cache->state.data() : nullptr, qkv, s);
-  }
-
-  std::vector<real> map(const real* qkv, Saved&, size_t, const Piece& p, int sample) {
-    LinearAttentionShape s = shape(p);
-    s.feature_map = FeatureMap::IDENTITY;  // qkv has been through it
-    Tensor inv_sum, states(ops_, {s.states_size()});
-    if (normalized_) inv_sum.resize(ops_, {p.batch, s.heads, p.count});
-    return map_over_identity(ops_, config_, qkv, p, sample, [&](real* y, real* changed) {
-      ops_.linear_attention(y, inv_sum.data(), states.data(), nullptr, changed, s);
-    });
-  }
-
-  void backward(real* dqkv, real* dy, const real* y, const real* qkv, Saved& kept, size_t, const Piece& p) {
-    later_.resize(ops_, kept.states.shape());
-    ops_.linear_attention_backward(dqkv, later_.data(), dy, y, kept.inv_sum.data(), kept.states.data(), qkv, shape(p));
+class LinearTransformerDecoder final : public Decoder {
+ public:
+  LinearTransformerDecoder(LinearTransformer& model, int batch, int capacity)
+      : Decoder("linear_transformer", capacity), model_(model), batch_(batch), capacity_(capacity) {
+    states_ = model.make_states(batch);
   }
 
  private:
-  LinearAttentionShape shape(const Piece& p) const {
-    return {p.batch,        p.count,     config_.heads, config_.width / config_.heads,
-            config_.causal, normalized_, feature_map_,  p.first};
+  const real* advance(const int32_t* tokens, int n, bool need_logits) override {
+    return model_.run({tokens, batch_, n}, saved_, &states_,
+                      {Mode::DECODING, batch_, length(), n, capacity_, need_logits});
   }
 
-  const TransformerConfig& config_;
-  Ops& ops_;
-  FeatureMap feature_map_;
-  bool normalized_;
-  Tensor later_;  // L and h, as states: of the backward pass, shared by all blocks
+  LinearTransformer& model_;
+  int batch_, capacity_;
+  std::vector<State> states_;  // of each block
+  Saved saved_;                // of the new positions
 };
 
-}  // namespace
+std::unique_ptr<Decoder> LinearTransformer::make_decoder(int batch, int capacity) {
+  if (config_.images()) throw Error("linear_transformer: images are not read token by token");
+  if (window() > 0) return make_window_decoder(*this, ops_, "linear_transformer", window(), batch, capacity);
+  if (!config_.causal) throw Error("linear_transformer: a bidirectional model cannot read one token at a time");
+  check_length(capacity);
+  return std::make_unique<LinearTransformerDecoder>(*this, batch, capacity);
+}
+
+std::vector<State> LinearTransformer::make_states(int batch) {
+  std::vector<State> states(blocks_.size());
+  for (State& state : states) {
+    const LinearAttentionShape s = shape({Mode::DECODING, batch, 0, 1, 1, false});
+    state.resize(ops_, {batch, s.heads, s.decoder_state_size()});
+  }
+  return states;
+}
+
+void LinearTransformer::check_length(int length) const {
+  if (learns_positions() && length > config_.context)
+    throw Error(
+        text("linear_transformer: a sequence of %d tokens is longer than the context of %d", length, config_.context));
+}
+
+}  // namespace linear_transformer
 
 std::unique_ptr<Model> make_linear_transformer(const Json& config, Ops& ops) {
-  return std::make_unique<TransformerModel<LinearAttention>>(ConfigReader("linear_transformer", config), ops);
+  return std::make_unique<linear_transformer::LinearTransformer>(ConfigReader("linear_transformer", config), ops);
 }
 
 }  // namespace petroglyph
