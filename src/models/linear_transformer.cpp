@@ -58,9 +58,9 @@
 #include "base/text.h"
 #include "models/attention_map.h"
 #include "models/config.h"
+#include "models/embedding.h"
 #include "models/models.h"
 #include "models/parts.h"
-#include "models/positions.h"
 #include "models/window_decoder.h"
 
 namespace petroglyph {
@@ -71,76 +71,44 @@ namespace linear_transformer {
 
 struct Config {
   int width, hidden, layers, heads;  // D, H
-  int vocab = 0, context = 0;        // of images, context is patches + 1
-  int patches = 0, patch_size = 0;   // images only
-  int classes;                       // V
   bool causal;
-  std::string position;
   FeatureMap feature_map;  // φ
   bool normalized;         // whether there is a division
-  // The options. What stands here is the plain model, for keys that may be left out.
-  bool affine, qkv_bias, out_bias, head_bias;
-  real norm_epsilon = NORM_EPSILON;
-  Pointwise activation;
-  bool last;  // readout
-  bool post_norm = false, embedding_norm = false, tied_head = false;
-  real embedding_scale = 1;
-  real embedding_deviation = 1;  // PyTorch's default, as in the papers' code. GPT-2: 0.02
+  EmbeddingConfig
+      embedding;  // vocab, context, position; embedding_scale, embedding_deviation, embedding_norm; patches, patch_size
+  ReadoutConfig readout;  // classes, readout, head_bias, tied_head
+  bool affine, qkv_bias, out_bias;
+  real norm_epsilon = NORM_EPSILON;  // of affine norms
+  bool post_norm = false;            // norm_position
+  Pointwise activation;              // of the MLP
 
   explicit Config(ConfigReader& reader);
-  bool images() const { return patches > 0; }
-
- private:
-  void read_image_keys(ConfigReader& reader);
-  void read_token_keys(ConfigReader& reader);
 };
 
 Config::Config(ConfigReader& reader) {
-  const bool images = reader.has("patches");
   width = static_cast<int>(reader.integer("width", 1, 1 << 16));
   hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 20));
   layers = static_cast<int>(reader.integer("layers", 1, 1 << 10));
   heads = static_cast<int>(reader.integer("heads", 1, 1 << 16));
   if (width % heads != 0) reader.fail(text("heads %d does not divide width %d", heads, width));
   causal = reader.boolean("causal");
-  const std::vector<std::string> schemes = {"learned", "none", "sinusoidal"};
-  position = reader.choice("position", images ? std::vector<std::string>{"learned"} : schemes);
-  affine = reader.choice("norm", {"plain", "affine"}) == "affine";
-  if (affine) norm_epsilon = static_cast<real>(reader.number("norm_epsilon", 0, 1, 1e-5));
-  qkv_bias = reader.boolean("qkv_bias");
-  out_bias = reader.boolean("out_bias");
-  head_bias = reader.boolean("head_bias", false);
-  activation = reader.choice("gelu", {"erf", "tanh"}) == "tanh" ? Pointwise::GELU_TANH : Pointwise::GELU;
-  const std::vector<std::string> readouts = {"all", "last"};
-  last = reader.choice("readout", images ? std::vector<std::string>{"last"} : readouts) == "last";
   feature_map =
       reader.choice("feature_map", {"elu1", "identity"}) == "elu1" ? FeatureMap::ELU_PLUS_ONE : FeatureMap::IDENTITY;
   normalized = reader.boolean("normalized");
   if (normalized && feature_map == FeatureMap::IDENTITY)
     reader.fail("normalized is true with feature_map \"identity\", whose sums may be zero");
-  images ? read_image_keys(reader) : read_token_keys(reader);
+  embedding = EmbeddingConfig(reader, {"learned", "none", "sinusoidal"});
+  readout = ReadoutConfig(reader, embedding);
+  affine = reader.choice("norm", {"plain", "affine"}) == "affine";
+  if (affine) norm_epsilon = static_cast<real>(reader.number("norm_epsilon", 0, 1, 1e-5));
+  qkv_bias = reader.boolean("qkv_bias");
+  out_bias = reader.boolean("out_bias");
+  activation = reader.choice("gelu", {"erf", "tanh"}) == "tanh" ? Pointwise::GELU_TANH : Pointwise::GELU;
+  if (!embedding.images()) {
+    post_norm = reader.choice("norm_position", {"pre", "post"}, "pre") == "post";
+    if (reader.choice("mlp_activation", {"gelu", "relu"}, "gelu") == "relu") activation = Pointwise::RELU;
+  }
   reader.finish();
-}
-
-void Config::read_image_keys(ConfigReader& reader) {
-  patches = static_cast<int>(reader.integer("patches", 1, 1 << 24));
-  patch_size = static_cast<int>(reader.integer("patch_size", 1, 1 << 20));
-  classes = static_cast<int>(reader.integer("classes", 1, 1 << 24));
-  context = patches + 1;
-}
-
-void Config::read_token_keys(ConfigReader& reader) {
-  vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
-  context = static_cast<int>(reader.integer("context", 1, 1 << 24));
-  classes = static_cast<int>(reader.integer("classes", 1, 1 << 24, vocab));
-  post_norm = reader.choice("norm_position", {"pre", "post"}, "pre") == "post";
-  if (reader.choice("mlp_activation", {"gelu", "relu"}, "gelu") == "relu") activation = Pointwise::RELU;
-  embedding_scale = static_cast<real>(reader.number("embedding_scale", -1e6, 1e6, 1));
-  embedding_deviation = static_cast<real>(reader.number("embedding_deviation", 0, 1e6, 1));
-  embedding_norm = reader.boolean("embedding_norm", false);
-  tied_head = reader.boolean("tied_head", false);
-  if (tied_head && classes != vocab)
-    reader.fail(text("tied_head: classes is %d, vocab %d, and one table serves both", classes, vocab));
 }
 
 // ---- Parameters, activations, state ------------------------------------------------------------------------------
@@ -179,11 +147,9 @@ struct Saved {
   std::vector<Block> blocks;
   Tensor x;                    // (N,D): the residual stream
   Tensor r, hidden;            // (N,D), (N,H): of the block at work, a norm's output and gelu's
-  Norm::Saved embedding_norm;  // (N,D), (N)
+  Embedding::Saved embedding;  // (N,D), (N): embedding_norm only
   Tensor embedded;             // (N,D): x before the first block, norm_position "post" only
-  Tensor last;                 // (B,D): x at the last position, readout "last" only
-  Norm::Saved final_norm;      // (R,D), (R): R rows are read out, N or B
-  Tensor normed, logits;       // (R,D), (R,V)
+  Readout::Saved readout;      // (R,V) logits of R rows, N or B, and what leads to them
 
   void resize(Ops& ops, const Config& c, const Pass& p, const Shape& states) {
     const bool training = p.mode == Mode::TRAINING;
@@ -197,7 +163,6 @@ struct Saved {
     }
     x.resize(ops, {N, c.width});
     if (training && c.post_norm) embedded.resize(ops, {N, c.width});
-    if (p.need_logits) logits.resize(ops, {training && c.last ? p.batch : N, c.classes});
   }
 };
 
@@ -208,13 +173,11 @@ using State = Tensor;  // (B,heads,decoder_state_size())
 struct Gradients {
   Tensor dx, dr, dy;     // (N,D) each
   Tensor dqkv, dhidden;  // (N,3D), (N,H)
-  Tensor dlast;          // (B,D): readout "last" only
   Tensor later;          // (B,heads,states,state): L and h
 
   void resize(Ops& ops, const Config& c, const Pass& p, const Shape& states) {
     for (Tensor* t : {&dx, &dr, &dy}) t->resize(ops, {p.rows(), c.width});
     dqkv.resize(ops, {p.rows(), 3 * c.width});
-    if (c.last) dlast.resize(ops, {p.batch, c.width});
     later.resize(ops, states);
   }
 };
@@ -223,13 +186,17 @@ class LinearTransformer final : public Model {
  public:
   LinearTransformer(ConfigReader reader, Ops& ops);
 
-  int classes() const override { return config_.classes; }
-  int vocab() const override { return config_.vocab; }
-  int longest() const override { return learns_positions() && window() == 0 ? config_.context : Model::longest(); }
+  int classes() const override { return config_.readout.classes; }
+  int vocab() const override { return config_.embedding.vocab; }
+  int longest() const override {
+    return config_.embedding.learns_positions() && window() == 0 ? config_.embedding.context : Model::longest();
+  }
   // Without a mask a token's answer is that of a window which ends there.
-  int window() const override { return config_.last && !config_.causal && !config_.images() ? config_.context : 0; }
-  int64_t logit_rows(const Input& input) const override { return config_.last ? input.batch : input.rows(); }
-  bool has_fixed_state() const override { return config_.position == "none" && window() == 0; }
+  int window() const override {
+    return config_.readout.last && !config_.causal && !config_.embedding.images() ? config_.embedding.context : 0;
+  }
+  int64_t logit_rows(const Input& input) const override { return config_.readout.last ? input.batch : input.rows(); }
+  bool has_fixed_state() const override { return config_.embedding.position == "none" && window() == 0; }
   bool has_attention_maps() const override { return true; }
   std::vector<real> attention_map(size_t l, int sample) override;
 
@@ -242,32 +209,23 @@ class LinearTransformer final : public Model {
   std::vector<State> make_states(int batch);
 
  private:
-  bool learns_positions() const { return config_.position == "learned" && !config_.images(); }
-  void check_length(int length) const;
   LinearAttentionShape shape(const Pass& p) const;
   Shape states_shape(const Pass& p) const;
 
-  void embed(const Input& input, Saved& s, const Pass& p);
   void block_forward(size_t l, Saved& s, State* state, const Pass& p);
   void post_norm_block_forward(size_t l, Saved& s, State* state, const Pass& p);
   void attention_forward(size_t l, const real* r, Saved& s, State* state, const Pass& p);
-  const real* read_out(Saved& s, const Pass& p);
 
-  void embed_backward(const Input& input);
   void block_backward(size_t l);
   void post_norm_block_backward(size_t l);
   void attention_backward(size_t l, real* dr, Into into, const real* r);
-  void read_out_backward(const real* dlogits);
 
   Config config_;
   Ops& ops_;
-  TokenEmbedding token_embedding_;  // with "learned" and "sinusoidal"
-  PatchEmbedding patch_embedding_;  // images only
-  Norm embedding_norm_;             // embedding_norm only
+  Embedding embedding_;
   std::vector<Block> blocks_;
-  Norm final_norm_;               // not with norm_position "post"
-  Parameter *head_, *head_bias_;  // (V,D), (V) or null
-  Saved saved_;                   // of the last forward(), with
+  Readout readout_;
+  Saved saved_;  // of the last forward(), with
   Pass pass_{};
   Gradients gradients_;
 };
@@ -280,12 +238,7 @@ LinearTransformer::LinearTransformer(ConfigReader reader, Ops& ops) : config_(re
   const auto bias = [&](bool has_it, const std::string& name, int size) {
     return has_it ? &parameters.add(name, {size}, Init::zeros()) : nullptr;
   };
-  if (c.images())
-    patch_embedding_ = PatchEmbedding(parameters, "linear_transformer", c.patches, c.patch_size, D);
-  else
-    token_embedding_ =
-        TokenEmbedding(parameters, c.vocab, c.context, D, c.position, c.embedding_scale, c.embedding_deviation);
-  if (c.embedding_norm) embedding_norm_ = norm("embedding_norm");
+  embedding_ = Embedding(parameters, "linear_transformer", c.embedding, D, c.affine, c.norm_epsilon);
   for (int l = 0; l < c.layers; ++l) {
     const std::string prefix = "blocks." + std::to_string(l) + ".", attention = prefix + "attention.";
     Block b;
@@ -298,82 +251,35 @@ LinearTransformer::LinearTransformer(ConfigReader reader, Ops& ops) : config_(re
     b.mlp = Mlp(parameters, prefix + "mlp", D, c.hidden, c.activation, weight, out);
     blocks_.push_back(b);
   }
-  if (!c.post_norm) final_norm_ = norm("final_norm");
-  head_ = c.tied_head ? token_embedding_.tokens() : &parameters.add("head.weight", {c.classes, D}, weight);
-  head_bias_ = bias(c.head_bias, "head.bias", c.classes);
+  readout_ = Readout(parameters, c.readout, D, !c.post_norm, c.affine, c.norm_epsilon, embedding_.tokens());
   parameters.allocate(ops);
 }
 
 // ---- The model ------------------------------------------------------------------------------------------------------
 
 const real* LinearTransformer::forward(const Input& input) {
-  check_length(input.length);
-  const int T = config_.images() ? config_.context : input.length;
+  embedding_.check_length(input.length);
+  const int T = config_.embedding.images() ? config_.embedding.context : input.length;
   pass_ = {Mode::TRAINING, input.batch, 0, T, T, true};
   return run(input, saved_, nullptr, pass_);
 }
 
 const real* LinearTransformer::run(const Input& input, Saved& s, std::vector<State>* states, const Pass& p) {
   s.resize(ops_, config_, p, states_shape(p));
-  embed(input, s, p);
+  embedding_.forward(ops_, s.embedding, s.x.data(), input, p.first, p.count, p.capacity);
   for (size_t l = 0; l < blocks_.size(); ++l) {
     State* const state = p.mode == Mode::DECODING ? &(*states)[l] : nullptr;
     config_.post_norm ? post_norm_block_forward(l, s, state, p) : block_forward(l, s, state, p);
     if (p.mode == Mode::TRAINING && after_layer) after_layer(l, s.x.data(), p.count, config_.width);
   }
-  return p.need_logits ? read_out(s, p) : nullptr;
+  return p.need_logits ? readout_.forward(ops_, s.readout, s.x.data(), p.batch, p.count, p.mode) : nullptr;
 }
 
 void LinearTransformer::backward(const Input& input, const real* dlogits) {
   gradients_.resize(ops_, config_, pass_, states_shape(pass_));
-  read_out_backward(dlogits);
+  readout_.backward(ops_, gradients_.dx, saved_.readout, dlogits, saved_.x.data(), pass_.batch, pass_.count);
   for (size_t l = blocks_.size(); l-- > 0;) config_.post_norm ? post_norm_block_backward(l) : block_backward(l);
-  embed_backward(input);
-}
-
-// x = token_embedding[token] + position                                                                       (N,D)
-void LinearTransformer::embed(const Input& input, Saved& s, const Pass& p) {
-  if (config_.images())
-    patch_embedding_.forward(ops_, s.x.data(), input);
-  else
-    token_embedding_.forward(ops_, s.x.data(), input.tokens_for("linear_transformer"), p.first, p.batch, p.count,
-                             p.capacity);
-  if (config_.embedding_norm) embedding_norm_.in_place(ops_, s.embedding_norm, s.x.data(), p.rows());
-}
-
-void LinearTransformer::embed_backward(const Input& input) {
-  real* const dx = gradients_.dx.data();
-  if (config_.embedding_norm) embedding_norm_.backward(ops_, dx, dx, saved_.embedding_norm, pass_.rows(), Into::WRITE);
-  if (config_.images())
-    patch_embedding_.backward(ops_, dx, input);
-  else
-    token_embedding_.backward(ops_, dx, input.tokens, pass_.batch, pass_.count);
-}
-
-// logits = W_head final_norm(x) + b_head, of R rows. In decoding each new position is the last one of the tokens so far.
-const real* LinearTransformer::read_out(Saved& s, const Pass& p) {
-  const int D = config_.width, V = config_.classes;
-  const bool last = config_.last && p.mode == Mode::TRAINING;
-  const int64_t R = last ? p.batch : p.rows();
-  if (last) take_last(ops_, s.last, s.x.data(), p.batch, p.count, D);
-  const real* x = last ? s.last.data() : s.x.data();                                               // (R,D)
-  if (!config_.post_norm) x = final_norm_.forward(ops_, s.final_norm, s.normed, x, R);             // (R,D)
-  ops_.linear(s.logits.data(), x, head_->value, value_or_null(head_bias_), R, D, V, Into::WRITE);  // (R,V)
-  return s.logits.data();
-}
-
-void LinearTransformer::read_out_backward(const real* dlogits) {
-  const int D = config_.width, V = config_.classes;
-  Saved& s = saved_;
-  Gradients& g = gradients_;
-  const int64_t R = config_.last ? pass_.batch : pass_.rows();
-  real* const dx = config_.last ? g.dlast.data() : g.dx.data();
-  const real* x = config_.last ? s.last.data() : s.x.data();
-  if (!config_.post_norm) x = final_norm_.output(ops_, s.final_norm, s.normed, R);
-  ops_.linear_backward_weight(head_->gradient, gradient_or_null(head_bias_), dlogits, x, R, D, V);
-  ops_.linear_backward_input(dx, dlogits, head_->value, R, D, V, Into::WRITE);
-  if (!config_.post_norm) final_norm_.backward(ops_, dx, dx, s.final_norm, R, Into::WRITE);
-  if (config_.last) put_last(ops_, g.dx, dx, pass_.batch, pass_.count, D);
+  embedding_.backward(ops_, saved_.embedding, gradients_.dx.data(), input, pass_.count);
 }
 
 // ---- The block ------------------------------------------------------------------------------------------------------
@@ -509,10 +415,10 @@ class LinearTransformerDecoder final : public Decoder {
 };
 
 std::unique_ptr<Decoder> LinearTransformer::make_decoder(int batch, int capacity) {
-  if (config_.images()) throw Error("linear_transformer: images are not read token by token");
+  if (config_.embedding.images()) throw Error("linear_transformer: images are not read token by token");
   if (window() > 0) return make_window_decoder(*this, ops_, "linear_transformer", window(), batch, capacity);
   if (!config_.causal) throw Error("linear_transformer: a bidirectional model cannot read one token at a time");
-  check_length(capacity);
+  embedding_.check_length(capacity);
   return std::make_unique<LinearTransformerDecoder>(*this, batch, capacity);
 }
 
@@ -523,12 +429,6 @@ std::vector<State> LinearTransformer::make_states(int batch) {
     state.resize(ops_, {batch, s.heads, s.decoder_state_size()});
   }
   return states;
-}
-
-void LinearTransformer::check_length(int length) const {
-  if (learns_positions() && length > config_.context)
-    throw Error(
-        text("linear_transformer: a sequence of %d tokens is longer than the context of %d", length, config_.context));
 }
 
 }  // namespace linear_transformer

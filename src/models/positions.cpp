@@ -15,34 +15,6 @@ const real* Sinusoids::table(Ops& ops, int T, int width, bool both_signs) {
   return rows_.data() + (both_signs ? static_cast<int64_t>(longest_ - T) * width : 0);
 }
 
-// ---- Vectors added to the embedding: learned, sinusoidal ------------------------------------------------------------
-
-TokenEmbedding::TokenEmbedding(Parameters& parameters, int vocab, int context, int width, const std::string& scheme,
-                               real scale, real deviation)
-    : vocab_(vocab), width_(width), scale_(scale), sinusoidal_(scheme == "sinusoidal") {
-  tokens_ = &parameters.add("token_embedding.weight", {vocab, width}, Init::normal(deviation));
-  if (scheme == "learned")
-    positions_ = &parameters.add("position_embedding.weight", {context, width}, Init::normal(deviation));
-}
-
-void TokenEmbedding::forward(Ops& ops, real* x, const int32_t* tokens, int first, int B, int n, int capacity) {
-  const real* const positions = sinusoidal_ ? sinusoids_.table(ops, capacity, width_) : value_or_null(positions_);
-  ops.embedding(x, tokens_->value, scale_ == 1 ? positions : nullptr, tokens, first, B, n, width_);
-  if (scale_ == 1) return;
-  ops.scale(x, x, scale_, static_cast<int64_t>(B) * n * width_);
-  if (positions) ops.add_positions(x, positions, first, B, n, width_);
-}
-
-void TokenEmbedding::backward(Ops& ops, real* dx, const int32_t* tokens, int B, int n) {
-  real* dpositions = gradient_or_null(positions_);
-  if (scale_ != 1) {
-    if (dpositions) ops.add_positions_backward(dpositions, dx, B, n, width_);
-    ops.scale(dx, dx, scale_, static_cast<int64_t>(B) * n * width_);
-    dpositions = nullptr;  // done
-  }
-  ops.embedding_backward(tokens_->gradient, dpositions, dx, tokens, B, n, width_, vocab_);
-}
-
 // ---- Numbers added to the scores: alibi, t5, kerple -----------------------------------------------------------------
 
 // T5 draws its table with 1/√width. KERPLE's two numbers are positive and of the order of 1 at the start; nothing keeps them

@@ -1,6 +1,6 @@
-// Position schemes: how a Transformer learns where its tokens stand. Three kinds, each a part with its own parameters and both passes.
+// Position schemes: how a Transformer learns where its tokens stand. "learned" and "sinusoidal" add a vector to the token's
+// (embedding.h). The others change the scores of attention; they are parts with parameters of their own and both passes:
 //
-//   TokenEmbedding    learned, sinusoidal: a vector added to the token's; or none
 //   DistanceBias      alibi, t5, kerple: a number for each head and distance, added to the scores
 //   RelativeScores    xl: products of the queries with a vector for each distance, added to the scores
 #pragma once
@@ -20,33 +20,6 @@ class Sinusoids {
  private:
   Tensor rows_;  // (T,D) or (2T−1,D) of the longest T
   int longest_ = 0;
-};
-
-// x = scale · token_embedding[token] + position            (B,n,D)
-//
-// position: a learned vector, the sinusoids, or nothing. Their gradients are sums over the tokens: of one vocabulary entry,
-// dtoken_embedding[v] = scale · Σ_{token = v} dx, and of one position, dposition_t = Σ_b dx_bt.
-class TokenEmbedding {
- public:
-  TokenEmbedding() = default;
-  // scheme: "learned", of up to `context` positions; "sinusoidal"; any other: no vector for a position
-  TokenEmbedding(Parameters& parameters, int vocab, int context, int width, const std::string& scheme, real scale,
-                 real deviation);
-
-  // x of the (B,n) tokens, which stand at positions first … first + n − 1 of at most `capacity`
-  void forward(Ops& ops, real* x, const int32_t* tokens, int first, int B, int n, int capacity);
-  // dx is overwritten.
-  void backward(Ops& ops, real* dx, const int32_t* tokens, int B, int n);
-
-  Parameter* tokens() const { return tokens_; }
-  bool learns_positions() const { return positions_ != nullptr; }
-
- private:
-  int vocab_ = 0, width_ = 0;
-  real scale_ = 1;
-  Parameter *tokens_ = nullptr, *positions_ = nullptr;  // (vocab,D), (context,D) or null
-  bool sinusoidal_ = false;
-  Sinusoids sinusoids_;
 };
 
 // score_ts + bias_n of each head, for the distance n = t − s ≥ 0. One table serves all blocks.

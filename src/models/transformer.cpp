@@ -48,6 +48,7 @@
 #include "base/text.h"
 #include "models/attention_map.h"
 #include "models/config.h"
+#include "models/embedding.h"
 #include "models/models.h"
 #include "models/parts.h"
 #include "models/positions.h"
@@ -61,72 +62,41 @@ namespace transformer {
 
 struct Config {
   int width, hidden, layers, heads;  // D, H
-  int vocab = 0, context = 0;        // of images, context is patches + 1
-  int patches = 0, patch_size = 0;   // images only
-  int classes;                       // V
   bool causal;
-  std::string position;
-  // The options. What stands here is the plain model, for keys that may be left out.
-  bool affine, qkv_bias, out_bias, head_bias;
-  real norm_epsilon = NORM_EPSILON;
-  Pointwise activation;
-  bool last;  // readout
-  bool published_slopes = false, post_norm = false, embedding_norm = false, tied_head = false;
-  real embedding_scale = 1;
-  real embedding_deviation = 1;  // PyTorch's default, as in the papers' code. GPT-2: 0.02
+  EmbeddingConfig
+      embedding;  // vocab, context, position; embedding_scale, embedding_deviation, embedding_norm; patches, patch_size
+  ReadoutConfig readout;  // classes, readout, head_bias, tied_head
+  bool affine, qkv_bias, out_bias, published_slopes = false;
+  real norm_epsilon = NORM_EPSILON;  // of affine norms
+  bool post_norm = false;            // norm_position
+  Pointwise activation;              // of the MLP
 
   explicit Config(ConfigReader& reader);
-  bool images() const { return patches > 0; }
-
- private:
-  void read_image_keys(ConfigReader& reader);
-  void read_token_keys(ConfigReader& reader);
 };
 
 Config::Config(ConfigReader& reader) {
-  const bool images = reader.has("patches");
   width = static_cast<int>(reader.integer("width", 1, 1 << 16));
   hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 20));
   layers = static_cast<int>(reader.integer("layers", 1, 1 << 10));
   heads = static_cast<int>(reader.integer("heads", 1, 1 << 16));
   if (width % heads != 0) reader.fail(text("heads %d does not divide width %d", heads, width));
   causal = reader.boolean("causal");
-  const std::vector<std::string> schemes = {"learned", "none", "sinusoidal", "alibi", "t5", "kerple", "xl"};
-  position = reader.choice("position", images ? std::vector<std::string>{"learned"} : schemes);
+  embedding = EmbeddingConfig(reader, {"learned", "none", "sinusoidal", "alibi", "t5", "kerple", "xl"});
+  const std::string& position = embedding.position;
   if (!causal && (position == "alibi" || position == "t5" || position == "kerple"))
     reader.fail("position \"" + position + "\" knows distances to the past only, and causal is false");
+  if (position == "alibi") published_slopes = reader.choice("slopes", {"even", "published"}, "even") == "published";
+  readout = ReadoutConfig(reader, embedding);
   affine = reader.choice("norm", {"plain", "affine"}) == "affine";
   if (affine) norm_epsilon = static_cast<real>(reader.number("norm_epsilon", 0, 1, 1e-5));
-  if (position == "alibi") published_slopes = reader.choice("slopes", {"even", "published"}, "even") == "published";
   qkv_bias = reader.boolean("qkv_bias");
   out_bias = reader.boolean("out_bias");
-  head_bias = reader.boolean("head_bias", false);
   activation = reader.choice("gelu", {"erf", "tanh"}) == "tanh" ? Pointwise::GELU_TANH : Pointwise::GELU;
-  const std::vector<std::string> readouts = {"all", "last"};
-  last = reader.choice("readout", images ? std::vector<std::string>{"last"} : readouts) == "last";
-  images ? read_image_keys(reader) : read_token_keys(reader);
+  if (!embedding.images()) {
+    post_norm = reader.choice("norm_position", {"pre", "post"}, "pre") == "post";
+    if (reader.choice("mlp_activation", {"gelu", "relu"}, "gelu") == "relu") activation = Pointwise::RELU;
+  }
   reader.finish();
-}
-
-void Config::read_image_keys(ConfigReader& reader) {
-  patches = static_cast<int>(reader.integer("patches", 1, 1 << 24));
-  patch_size = static_cast<int>(reader.integer("patch_size", 1, 1 << 20));
-  classes = static_cast<int>(reader.integer("classes", 1, 1 << 24));
-  context = patches + 1;
-}
-
-void Config::read_token_keys(ConfigReader& reader) {
-  vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
-  context = static_cast<int>(reader.integer("context", 1, 1 << 24));
-  classes = static_cast<int>(reader.integer("classes", 1, 1 << 24, vocab));
-  post_norm = reader.choice("norm_position", {"pre", "post"}, "pre") == "post";
-  if (reader.choice("mlp_activation", {"gelu", "relu"}, "gelu") == "relu") activation = Pointwise::RELU;
-  embedding_scale = static_cast<real>(reader.number("embedding_scale", -1e6, 1e6, 1));
-  embedding_deviation = static_cast<real>(reader.number("embedding_deviation", 0, 1e6, 1));
-  embedding_norm = reader.boolean("embedding_norm", false);
-  tied_head = reader.boolean("tied_head", false);
-  if (tied_head && classes != vocab)
-    reader.fail(text("tied_head: classes is %d, vocab %d, and one table serves both", classes, vocab));
 }
 
 // ---- Parameters, activations, KV cache ------------------------------------------------------------------------------
@@ -165,11 +135,9 @@ struct Saved {
   std::vector<Block> blocks;
   Tensor x;                    // (N,D): the residual stream
   Tensor r, hidden;            // (N,D), (N,H): of the block at work, a norm's output and gelu's
-  Norm::Saved embedding_norm;  // (N,D), (N)
+  Embedding::Saved embedding;  // (N,D), (N): embedding_norm only
   Tensor embedded;             // (N,D): x before the first block, norm_position "post" only
-  Tensor last;                 // (B,D): x at the last position, readout "last" only
-  Norm::Saved final_norm;      // (R,D), (R): R rows are read out, N or B
-  Tensor normed, logits;       // (R,D), (R,V)
+  Readout::Saved readout;      // (R,V) logits of R rows, N or B, and what leads to them
 
   void resize(Ops& ops, const Config& c, const Pass& p) {
     const bool training = p.mode == Mode::TRAINING;
@@ -183,7 +151,6 @@ struct Saved {
     }
     x.resize(ops, {N, c.width});
     if (training && c.post_norm) embedded.resize(ops, {N, c.width});
-    if (p.need_logits) logits.resize(ops, {training && c.last ? p.batch : N, c.classes});
   }
 };
 
@@ -198,16 +165,15 @@ struct KvCache {
 struct Gradients {
   Tensor dx, dr, dy;     // (N,D) each
   Tensor dqkv, dhidden;  // (N,3D), (N,H)
-  Tensor dlast;          // (B,D): readout "last" only
   real* dbias;           // (T,heads), of all blocks, or null
   Tensor partial;        // attention's scratch: (B,distances,D) of position "xl", (B,T,heads) of a learned bias
 
   void resize(Ops& ops, const Config& c, const Pass& p) {
     for (Tensor* t : {&dx, &dr, &dy}) t->resize(ops, {p.rows(), c.width});
     dqkv.resize(ops, {p.rows(), 3 * c.width});
-    if (c.last) dlast.resize(ops, {p.batch, c.width});
-    if (c.position == "xl") partial.resize(ops, {p.batch, c.causal ? p.count : 2 * p.count - 1, c.width});
-    if (c.position == "t5" || c.position == "kerple") partial.resize(ops, {p.batch, p.count, c.heads});
+    if (c.embedding.position == "xl") partial.resize(ops, {p.batch, c.causal ? p.count : 2 * p.count - 1, c.width});
+    if (c.embedding.position == "t5" || c.embedding.position == "kerple")
+      partial.resize(ops, {p.batch, p.count, c.heads});
   }
 };
 
@@ -215,12 +181,16 @@ class Transformer final : public Model {
  public:
   Transformer(ConfigReader reader, Ops& ops);
 
-  int classes() const override { return config_.classes; }
-  int vocab() const override { return config_.vocab; }
-  int longest() const override { return learns_positions() && window() == 0 ? config_.context : Model::longest(); }
+  int classes() const override { return config_.readout.classes; }
+  int vocab() const override { return config_.embedding.vocab; }
+  int longest() const override {
+    return config_.embedding.learns_positions() && window() == 0 ? config_.embedding.context : Model::longest();
+  }
   // Without a mask a token's answer is that of a window which ends there.
-  int window() const override { return config_.last && !config_.causal && !config_.images() ? config_.context : 0; }
-  int64_t logit_rows(const Input& input) const override { return config_.last ? input.batch : input.rows(); }
+  int window() const override {
+    return config_.readout.last && !config_.causal && !config_.embedding.images() ? config_.embedding.context : 0;
+  }
+  int64_t logit_rows(const Input& input) const override { return config_.readout.last ? input.batch : input.rows(); }
   bool has_attention_maps() const override { return true; }
   std::vector<real> attention_map(size_t l, int sample) override;
 
@@ -233,34 +203,25 @@ class Transformer final : public Model {
   std::vector<KvCache> make_caches(int batch, int capacity);
 
  private:
-  bool learns_positions() const { return config_.position == "learned" && !config_.images(); }
-  bool xl() const { return config_.position == "xl"; }
-  void check_length(int length) const;
+  bool xl() const { return config_.embedding.position == "xl"; }
   AttentionShape shape(const Pass& p) const;
   AttentionInput attention_input(const real* qkv, size_t l, const Tensor& projected, const Pass& p);
 
-  void embed(const Input& input, Saved& s, const Pass& p);
   void block_forward(size_t l, Saved& s, KvCache* cache, const Pass& p);
   void post_norm_block_forward(size_t l, Saved& s, KvCache* cache, const Pass& p);
   void attention_forward(size_t l, const real* r, Saved& s, KvCache* cache, const Pass& p);
   void append(KvCache& cache, const real* qkv, const Pass& p);
-  const real* read_out(Saved& s, const Pass& p);
 
-  void embed_backward(const Input& input);
   void block_backward(size_t l);
   void post_norm_block_backward(size_t l);
   void attention_backward(size_t l, real* dr, Into into, const real* r);
-  void read_out_backward(const real* dlogits);
 
   Config config_;
   Ops& ops_;
-  DistanceBias bias_;               // position "alibi", "t5" or "kerple"
-  TokenEmbedding token_embedding_;  // with "learned" and "sinusoidal"
-  PatchEmbedding patch_embedding_;  // images only
-  Norm embedding_norm_;             // embedding_norm only
+  DistanceBias bias_;  // position "alibi", "t5" or "kerple"
+  Embedding embedding_;
   std::vector<Block> blocks_;
-  Norm final_norm_;               // not with norm_position "post"
-  Parameter *head_, *head_bias_;  // (V,D), (V) or null
+  Readout readout_;
   RelativeScores::Room xl_room_;
   Saved saved_;  // of the last forward(), with
   Pass pass_{};
@@ -275,13 +236,8 @@ Transformer::Transformer(ConfigReader reader, Ops& ops) : config_(reader), ops_(
   const auto bias = [&](bool has_it, const std::string& name, int size) {
     return has_it ? &parameters.add(name, {size}, Init::zeros()) : nullptr;
   };
-  bias_ = DistanceBias(parameters, D, c.heads, c.position, c.published_slopes);
-  if (c.images())
-    patch_embedding_ = PatchEmbedding(parameters, "transformer", c.patches, c.patch_size, D);
-  else
-    token_embedding_ =
-        TokenEmbedding(parameters, c.vocab, c.context, D, c.position, c.embedding_scale, c.embedding_deviation);
-  if (c.embedding_norm) embedding_norm_ = norm("embedding_norm");
+  bias_ = DistanceBias(parameters, D, c.heads, c.embedding.position, c.published_slopes);
+  embedding_ = Embedding(parameters, "transformer", c.embedding, D, c.affine, c.norm_epsilon);
   for (int l = 0; l < c.layers; ++l) {
     const std::string prefix = "blocks." + std::to_string(l) + ".", attention = prefix + "attention.";
     Block b;
@@ -295,85 +251,39 @@ Transformer::Transformer(ConfigReader reader, Ops& ops) : config_(reader), ops_(
     b.mlp = Mlp(parameters, prefix + "mlp", D, c.hidden, c.activation, weight, out);
     blocks_.push_back(b);
   }
-  if (!c.post_norm) final_norm_ = norm("final_norm");
-  head_ = c.tied_head ? token_embedding_.tokens() : &parameters.add("head.weight", {c.classes, D}, weight);
-  head_bias_ = bias(c.head_bias, "head.bias", c.classes);
+  readout_ = Readout(parameters, c.readout, D, !c.post_norm, c.affine, c.norm_epsilon, embedding_.tokens());
   parameters.allocate(ops);
 }
 
 // ---- The model ------------------------------------------------------------------------------------------------------
 
 const real* Transformer::forward(const Input& input) {
-  check_length(input.length);
-  const int T = config_.images() ? config_.context : input.length;
+  embedding_.check_length(input.length);
+  const int T = config_.embedding.images() ? config_.embedding.context : input.length;
   pass_ = {Mode::TRAINING, input.batch, 0, T, T, true};
   return run(input, saved_, nullptr, pass_);
 }
 
 const real* Transformer::run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& p) {
   s.resize(ops_, config_, p);
-  embed(input, s, p);
+  embedding_.forward(ops_, s.embedding, s.x.data(), input, p.first, p.count, p.capacity);
   bias_.forward(ops_, p.capacity);
   for (size_t l = 0; l < blocks_.size(); ++l) {
     KvCache* const cache = p.mode == Mode::DECODING ? &(*caches)[l] : nullptr;
     config_.post_norm ? post_norm_block_forward(l, s, cache, p) : block_forward(l, s, cache, p);
     if (p.mode == Mode::TRAINING && after_layer) after_layer(l, s.x.data(), p.count, config_.width);
   }
-  return p.need_logits ? read_out(s, p) : nullptr;
+  return p.need_logits ? readout_.forward(ops_, s.readout, s.x.data(), p.batch, p.count, p.mode) : nullptr;
 }
 
 void Transformer::backward(const Input& input, const real* dlogits) {
   const Pass& p = pass_;
   gradients_.resize(ops_, config_, p);
   gradients_.dbias = bias_.zero_gradient(ops_, p.count);
-  read_out_backward(dlogits);
+  readout_.backward(ops_, gradients_.dx, saved_.readout, dlogits, saved_.x.data(), pass_.batch, pass_.count);
   for (size_t l = blocks_.size(); l-- > 0;) config_.post_norm ? post_norm_block_backward(l) : block_backward(l);
   bias_.backward(ops_, p.count);
-  embed_backward(input);
-}
-
-// x = token_embedding[token] + position                                                                       (N,D)
-void Transformer::embed(const Input& input, Saved& s, const Pass& p) {
-  if (config_.images())
-    patch_embedding_.forward(ops_, s.x.data(), input);
-  else
-    token_embedding_.forward(ops_, s.x.data(), input.tokens_for("transformer"), p.first, p.batch, p.count, p.capacity);
-  if (config_.embedding_norm) embedding_norm_.in_place(ops_, s.embedding_norm, s.x.data(), p.rows());
-}
-
-void Transformer::embed_backward(const Input& input) {
-  real* const dx = gradients_.dx.data();
-  if (config_.embedding_norm) embedding_norm_.backward(ops_, dx, dx, saved_.embedding_norm, pass_.rows(), Into::WRITE);
-  if (config_.images())
-    patch_embedding_.backward(ops_, dx, input);
-  else
-    token_embedding_.backward(ops_, dx, input.tokens, pass_.batch, pass_.count);
-}
-
-// logits = W_head final_norm(x) + b_head, of R rows. In decoding each new position is the last one of the tokens so far.
-const real* Transformer::read_out(Saved& s, const Pass& p) {
-  const int D = config_.width, V = config_.classes;
-  const bool last = config_.last && p.mode == Mode::TRAINING;
-  const int64_t R = last ? p.batch : p.rows();
-  if (last) take_last(ops_, s.last, s.x.data(), p.batch, p.count, D);
-  const real* x = last ? s.last.data() : s.x.data();                                               // (R,D)
-  if (!config_.post_norm) x = final_norm_.forward(ops_, s.final_norm, s.normed, x, R);             // (R,D)
-  ops_.linear(s.logits.data(), x, head_->value, value_or_null(head_bias_), R, D, V, Into::WRITE);  // (R,V)
-  return s.logits.data();
-}
-
-void Transformer::read_out_backward(const real* dlogits) {
-  const int D = config_.width, V = config_.classes;
-  Saved& s = saved_;
-  Gradients& g = gradients_;
-  const int64_t R = config_.last ? pass_.batch : pass_.rows();
-  real* const dx = config_.last ? g.dlast.data() : g.dx.data();
-  const real* x = config_.last ? s.last.data() : s.x.data();
-  if (!config_.post_norm) x = final_norm_.output(ops_, s.final_norm, s.normed, R);
-  ops_.linear_backward_weight(head_->gradient, gradient_or_null(head_bias_), dlogits, x, R, D, V);
-  ops_.linear_backward_input(dx, dlogits, head_->value, R, D, V, Into::WRITE);
-  if (!config_.post_norm) final_norm_.backward(ops_, dx, dx, s.final_norm, R, Into::WRITE);
-  if (config_.last) put_last(ops_, g.dx, dx, pass_.batch, pass_.count, D);
+  embedding_.backward(ops_, saved_.embedding, gradients_.dx.data(), input, pass_.count);
 }
 
 // ---- The block ------------------------------------------------------------------------------------------------------
@@ -521,10 +431,10 @@ class TransformerDecoder final : public Decoder {
 };
 
 std::unique_ptr<Decoder> Transformer::make_decoder(int batch, int capacity) {
-  if (config_.images()) throw Error("transformer: images are not read token by token");
+  if (config_.embedding.images()) throw Error("transformer: images are not read token by token");
   if (window() > 0) return make_window_decoder(*this, ops_, "transformer", window(), batch, capacity);
   if (!config_.causal) throw Error("transformer: a bidirectional model cannot read one token at a time");
-  check_length(capacity);
+  embedding_.check_length(capacity);
   return std::make_unique<TransformerDecoder>(*this, batch, capacity);
 }
 
@@ -550,11 +460,6 @@ void Transformer::append(KvCache& cache, const real* qkv, const Pass& p) {
       for (int64_t h = 0; h < heads; ++h)
         ops_.copy(to + h * p.capacity * d, piece, from + h * d, position, piece, p.count);
   }
-}
-
-void Transformer::check_length(int length) const {
-  if (learns_positions() && length > config_.context)
-    throw Error(text("transformer: a sequence of %d tokens is longer than the context of %d", length, config_.context));
 }
 
 }  // namespace transformer
