@@ -13,14 +13,33 @@
 // which after the layer speaks of the C^(l+1) symbols up to m. `relative` (heads,C) is all that tells positions. Work and memory
 // are O(T·C) in a layer; nothing of size T² is ever there.
 //
-// Two forms of it:
-//   "dilated"   The paper's, a GPT-2 (transformer_body.h) that does so at every position, with n < 0 left out. K blocks in a row
-//               are one layer of the above, K·L in all. With tied_head it reads out by the embedding's weights, as GPT-2 does.
-//   "chunked"   The authors' code: only the positions that the last one needs, which are the last of every C, then of every C of
-//               these …: T vectors become ⌈T/C⌉, then ⌈T/C²⌉ …, then one, which is read out. O(T) in all. Where the
-//               oldest of C vectors are missing there stands for each a learned one, `padding`, in every layer the same. The
-//               block is the original Transformer's: a = norm_1(x + W_out y),
-//               x' = norm_2(a + W_down relu(W_up a + b_up) + b_down), after x = √D · embedding.
+// Two forms of it. B samples of T positions, N = B·T; D channels (width), in heads of d; H hidden channels; V classes.
+//
+// "dilated", the paper's: a GPT-2 that does so at every position, with n < 0 left out. K blocks in a row ("thickness") are one layer of
+// the above, K·L in all:
+//     x = token_embedding[token]                                (B,T,D)
+//     in each of K·L layers, the k-th with the weights of block k mod K:
+//       r       = norm_1(x)                                     (B,T,D)
+//       q, k, v = W_qkv r + b_qkv                               (B,T,3D)
+//       y_m     = Σ_i a_mi v_n                                  (B,T,D)    eq. 1, above
+//       x      += W_out y + b_out                               (B,T,D)
+//       r       = norm_2(x)                                     (B,T,D)
+//       x      += W_down gelu(W_up r + b_up) + b_down           (B,T,D)    inside: (B,T,H)
+//     logits = W_head final_norm(x) + b_head                    (B,T,V), or of the last position (B,V)
+//   With tied_head it reads out by the embedding's weights, as GPT-2 does.
+//
+// "chunked", the authors' code: only the positions that the last one needs, which are the last of every C, then of every C of these …:
+// T vectors become ⌈T/C⌉, then ⌈T/C²⌉ …, then one, which is read out. O(T) in all. Where the oldest of C vectors are missing there
+// stands for each a learned one, `padding`, in every layer the same. The block is the original Transformer's. Of R = B·⌈T/C⌉ rows:
+//     x = √D · token_embedding[token]                           (B,T,D)
+//     in each of L layers, all of them with the same weights, from T positions to ⌈T/C⌉:
+//       k, v = W_kv x                                           (B,T,2D)
+//       x    = the last of every C rows of x                    (R,D)
+//       q    = W_q x                                            (R,D)
+//       y_m  = Σ_i a_mi v_n                                     (R,D)
+//       x    = norm_1(x + W_out y)                              (R,D)
+//       x    = norm_2(x + W_down relu(W_up x + b_up) + b_down)  (R,D)      inside: (R,H)
+//     logits = W_head x + b_head                                (B,V)
 //
 // The backward pass, beyond that of a Transformer:
 //   da_mi = dy_m·v_n,   ds_mi = a_mi (da_mi − Σ_i' a_mi' da_mi')
@@ -30,449 +49,588 @@
 // the last of C also W_qᵀ dq and what the residual connection brings. The padding's part is dpadding = W_kvᵀ Σ [dk, dv]_before.
 // Shared weights have the sum of all layers' gradients: the last layer's are added first, then those before it one by one.
 
+#include "base/error.h"
+#include "base/text.h"
 #include "models/config.h"
+#include "models/embedding.h"
 #include "models/models.h"
-#include "models/transformer_body.h"
+#include "models/parts.h"
 
 namespace petroglyph {
 
 namespace regular_gpt {
 
-// The smallest L ≥ 1 with C^L ≥ T, in whole numbers: a logarithm finds 4 for C = 5 and T = 125.
-size_t depth(int chunk, int length) {
-  size_t layers = 1;
-  for (int64_t reach = chunk; reach < length; reach *= chunk) ++layers;
-  return layers;
-}
-
-// C^l, where a layer l of some sequence exists
-int power(int chunk, size_t l) {
-  int result = 1;
-  while (l-- > 0) result *= chunk;
-  return result;
-}
-
-// C: each head has a number for each place of a chunk, and each position a weight.
-int chunk_of(ConfigReader& reader, int heads) {
-  const int chunk = static_cast<int>(reader.integer("chunk", 2, 1 << 16));
-  if (int64_t{1} * heads * chunk > 1 << 24)
-    reader.fail(text("heads %d times chunk %d is more than 16,777,216 weights a position", heads, chunk));
-  return chunk;
-}
-
-// ---- Dilated --------------------------------------------------------------------------------------------------------
-
-class DilatedAttention {
- public:
-  static constexpr bool FIXED_STATE = false;
-  struct Saved {
-    Tensor weights;  // (B,T,heads,C)
-  };
-  struct Cache {
-    Tensor keys;  // (B,capacity,2D): k and v of all positions so far
-  };
-
-  static TransformerConfig config(ConfigReader& reader);
-
-  DilatedAttention(ConfigReader& reader, const TransformerConfig& config, Parameters& parameters, Ops& ops)
-      : config_(config), parameters_(parameters), ops_(ops), chunk_(chunk_of(reader, config.heads)) {}
-
-  void add_block(const std::string& prefix) {
-    relative_.push_back(&parameters_.add(prefix + "relative", {config_.heads, chunk_}, Init::normal(WEIGHT_DEVIATION)));
-  }
-  size_t layers(int positions) const { return relative_.size() * depth(chunk_, positions); }
-
-  void prepare(const Piece&) {}
-  void forward(real* y, real* qkv, Saved& kept, Cache* cache, size_t layer, const Piece& p);
-  void begin_backward(const Piece&) {}
-  void backward(real* dqkv, real* dy, const real* y, const real* qkv, Saved& kept, size_t layer, const Piece& p);
-  void end_backward(const Piece&) {}
-  std::vector<real> map(const real* qkv, Saved& kept, size_t layer, const Piece& p, int sample);
-
- private:
-  void append(Tensor& cache, const real* qkv, const Piece& p);
-  Parameter& relative(size_t layer) const { return *relative_[layer % relative_.size()]; }
-  DilatedShape shape(size_t layer, const Piece& p, bool cached) const {
-    const int D = config_.width;
-    return {p.batch,
-            p.count,
-            p.first + p.count,
-            p.capacity,
-            config_.heads,
-            D / config_.heads,
-            chunk_,
-            power(chunk_, layer / relative_.size()),
-            p.first,
-            1,
-            3 * D,
-            cached ? 2 * D : 3 * D};
-  }
-
-  const TransformerConfig& config_;
-  Parameters& parameters_;
-  Ops& ops_;
-  int chunk_;
-  std::vector<Parameter*> relative_;  // (heads,C) of each block
-  Tensor dscores_;                    // (B,T,heads,C)
-};
-
-TransformerConfig DilatedAttention::config(ConfigReader& reader) {
-  TransformerConfig c;
-  c.vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
-  c.classes = static_cast<int>(reader.integer("classes", 1, 1 << 24));
-  c.width = static_cast<int>(reader.integer("width", 1, 1 << 16));
-  c.hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 20));
-  c.heads = static_cast<int>(reader.integer("heads", 1, 1 << 16));
-  if (c.width % c.heads != 0) reader.fail(text("heads %d does not divide width %d", c.heads, c.width));
-  c.blocks = static_cast<int>(reader.integer("thickness", 1, 1 << 10));
-  c.last = reader.choice("readout", {"last", "all"}) == "last";
-  reader.choice("norm", {"affine"});
-  c.head_bias = reader.boolean("head_bias", true);
-  c.tied_head = reader.boolean("tied_head", false);
-  if (c.tied_head && c.classes != c.vocab)
-    reader.fail(text("tied_head: classes is %d, vocab %d, and one table serves both", c.classes, c.vocab));
-  c.embedding_deviation = static_cast<real>(reader.number("embedding_deviation", 0, 1e6, 1));
-  c.activation = Pointwise::GELU_TANH;
-  return c;
-}
-
-// The keys and values in qkv (B,count,3D) to their places in a cache (B,capacity,2D).
-void DilatedAttention::append(Tensor& cache, const real* qkv, const Piece& p) {
-  const int D = config_.width;
-  cache.resize(ops_, {p.batch, p.capacity, 2 * D});
-  const size_t row = 2 * static_cast<size_t>(D) * sizeof(real);
-  for (int b = 0; b < p.batch; ++b)
-    ops_.copy(cache.data() + (static_cast<int64_t>(b) * p.capacity + p.first) * 2 * D, row,
-              qkv + static_cast<int64_t>(b) * p.count * 3 * D + D, row / 2 * 3, row, static_cast<size_t>(p.count));
-}
-
-void DilatedAttention::forward(real* y, real* qkv, Saved& kept, Cache* cache, size_t layer, const Piece& p) {
-  const int D = config_.width;
-  kept.weights.resize(ops_, {p.rows(), config_.heads, chunk_});
-  DilatedInput in{qkv, qkv + D, qkv + 2 * D, nullptr, nullptr, relative(layer).value};
-  if (cache) {
-    append(cache->keys, qkv, p);
-    in.k = cache->keys.data();
-    in.v = cache->keys.data() + D;
-  }
-  ops_.dilated_attention(y, kept.weights.data(), in, shape(layer, p, cache != nullptr));
-}
-
-void DilatedAttention::backward(real* dqkv, real* dy, const real*, const real* qkv, Saved& kept, size_t layer,
-                                const Piece& p) {
-  const int D = config_.width;
-  dscores_.resize(ops_, {p.rows(), config_.heads, chunk_});
-  const DilatedGradient gradient{dqkv, dqkv + D, dqkv + 2 * D, nullptr, nullptr, dscores_.data()};
-  const DilatedInput in{qkv, qkv + D, qkv + 2 * D, nullptr, nullptr, relative(layer).value};
-  ops_.dilated_attention_backward(gradient, dy, kept.weights.data(), in, shape(layer, p, false));
-  ops_.add_row_backward(relative(layer).gradient, dscores_.data(), p.rows(), config_.heads * chunk_);
-}
-
-std::vector<real> DilatedAttention::map(const real*, Saved& kept, size_t layer, const Piece& p, int sample) {
-  const int heads = config_.heads;
-  const int64_t T = p.count;
-  const DilatedShape shape = this->shape(layer, p, false);
-  const std::vector<real> weights = kept.weights.download();
-  std::vector<real> map(static_cast<size_t>(heads * T * T));
-  for (int64_t t = 0; t < T; ++t)
-    for (int h = 0; h < heads; ++h)
-      for (int i = 0; i < shape.inside(t); ++i)
-        map[static_cast<size_t>((h * T + t) * T + shape.key(t, i))] =
-            weights[static_cast<size_t>(((sample * T + t) * heads + h) * chunk_ + i)];
-  return map;
-}
-
-// ---- Chunked --------------------------------------------------------------------------------------------------------
+// ---- What both forms need -------------------------------------------------------------------------------------------
 
 struct Config {
+  bool chunked;  // form
   int vocab, classes;
   int width, hidden, heads;  // D, H
   int chunk;                 // C
+  int thickness;             // K
+  bool last;                 // readout
+  // The dilated form alone has these keys.
+  bool head_bias = true, tied_head = false;
+  real embedding_deviation = 1;
 
   explicit Config(ConfigReader& reader) {
+    chunked = reader.choice("form", {"dilated", "chunked"}, "dilated") == "chunked";
     vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
     classes = static_cast<int>(reader.integer("classes", 1, 1 << 24));
     width = static_cast<int>(reader.integer("width", 1, 1 << 16));
     hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 20));
     heads = static_cast<int>(reader.integer("heads", 1, 1 << 16));
-    chunk = chunk_of(reader, heads);
+    chunk = static_cast<int>(reader.integer("chunk", 2, 1 << 16));
+    if (int64_t{1} * heads * chunk > 1 << 24)
+      reader.fail(text("heads %d times chunk %d is more than 16,777,216 weights a position", heads, chunk));
     if (width % heads != 0) reader.fail(text("heads %d does not divide width %d", heads, width));
-    if (reader.integer("thickness", 1, 1 << 10) != 1) reader.fail("form \"chunked\" has thickness 1");
-    if (reader.choice("readout", {"last", "all"}) != "last")
-      reader.fail("form \"chunked\" answers at the last position only, readout \"last\"");
+    thickness = static_cast<int>(reader.integer("thickness", 1, 1 << 10));
+    if (chunked && thickness != 1) reader.fail("form \"chunked\" has thickness 1");
+    last = reader.choice("readout", {"last", "all"}) == "last";
+    if (chunked && !last) reader.fail("form \"chunked\" answers at the last position only, readout \"last\"");
     reader.choice("norm", {"affine"});
+    if (!chunked) {
+      head_bias = reader.boolean("head_bias", true);
+      tied_head = reader.boolean("tied_head", false);
+      if (tied_head && classes != vocab)
+        reader.fail(text("tied_head: classes is %d, vocab %d, and one table serves both", classes, vocab));
+      embedding_deviation = static_cast<real>(reader.number("embedding_deviation", 0, 1e6, 1));
+    }
     reader.finish();
   }
-};
 
-// What one layer reads and keeps. N rows of x become R.
-struct Layer {
-  int length;       // positions of x
-  Tensor x;         // (N,D)
-  Tensor q, kv, y;  // (R,D), (N,2D), (R,D)
-  Tensor weights;   // (R,heads,C)
-  Norm::Saved norm_1, norm_2;
-  Mlp::Saved mlp;
-  Tensor cache;  // (B,capacity,2D): a stream's k and v of all positions so far
-};
-
-struct State {
-  Piece piece{};
-  std::vector<Layer> layers;  // as many as the longest sequence so far has, and one whose x is what is read out
-  Tensor kv_before;           // (2D): k and v of the padding
-  Tensor hidden, finished;    // (R,H) of the layer at work; (N,D) a stream's vectors to be read out
-  const real* read;           // (B,D) or a stream's (N,D): what was read out
-  Tensor logits;              // (B,V) or a stream's (N,V)
-};
-
-class ChunkedGpt final : public Model {
- public:
-  ChunkedGpt(ConfigReader& reader, Ops& ops);
-
-  int classes() const override { return config_.classes; }
-  bool deepens() const override { return true; }
-  int vocab() const override { return config_.vocab; }
-  int64_t logit_rows(const Input& input) const override { return input.batch; }
-  const real* forward(const Input& input) override {
-    state_.piece = {input.batch, 0, input.length, input.length, false};
-    run_layers(state_, input.tokens_for("regular_gpt"));
-    return read_out(state_);
+  // L, the smallest L ≥ 1 with C^L ≥ T, in whole numbers: a logarithm finds 4 for C = 5 and T = 125.
+  size_t depth(int length) const {
+    size_t layers = 1;
+    for (int64_t reach = chunk; reach < length; reach *= chunk) ++layers;
+    return layers;
   }
-  void backward(const Input& input, const real* dlogits) override;
-  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override;
+  // Layers of T positions: K·L.
+  size_t layers(int length) const { return depth(length) * static_cast<size_t>(thickness); }
+  // C^l, where a layer l of some sequence exists
+  int power(size_t l) const {
+    int result = 1;
+    while (l-- > 0) result *= chunk;
+    return result;
+  }
+};
 
-  void run_layers(State& s, const int32_t* tokens);
-  const real* read_out(State& s);
+// What one pass computes: in training whole sequences, in decoding `count` new positions after `first` earlier ones.
+struct Pass {
+  Mode mode;
+  int batch, first, count;  // B; 0 and T in training
+  int capacity;             // positions that a sequence has at most; T in training
+  bool need_logits;
+
+  int64_t rows() const { return static_cast<int64_t>(batch) * count; }  // N
+};
+
+// k and v of all positions so far, of one layer.
+using KvCache = Tensor;  // (B,capacity,2D)
+
+// kv, rows `step` numbers apart of each new position, go into the cache.
+void append(Ops& ops, KvCache& cache, const real* kv, int step, const Pass& p, int D) {
+  const size_t row = 2 * static_cast<size_t>(D) * sizeof(real);
+  for (int b = 0; b < p.batch; ++b)
+    ops.copy(cache.data() + (static_cast<int64_t>(b) * p.capacity + p.first) * 2 * D, row,
+             kv + static_cast<int64_t>(b) * p.count * step, static_cast<size_t>(step) * sizeof(real), row,
+             static_cast<size_t>(p.count));
+}
+
+// Decoding reads out each position after as many layers as a sequence that ends there has, here `layers`: the rows of those positions
+// of x (B,count,D) go to the same rows of `finished`.
+void keep_finished(Ops& ops, Tensor& finished, const Tensor& x, size_t layers, const Config& c, const Pass& p) {
+  int begin = 0;
+  while (begin < p.count && c.layers(p.first + begin + 1) < layers) ++begin;
+  int end = begin;
+  while (end < p.count && c.layers(p.first + end + 1) == layers) ++end;
+  if (begin == end) return;
+  const size_t row = static_cast<size_t>(c.width) * sizeof(real);
+  const int64_t at = static_cast<int64_t>(begin) * c.width;
+  ops.copy(finished.data() + at, row * p.count, x.data() + at, row * p.count, row * (end - begin), p.batch);
+}
+
+// The decoder of either form. Its logits after every token are those of forward() for the string so far.
+template <class Form>
+class RegularDecoder final : public Decoder {
+ public:
+  RegularDecoder(Form& model, int batch, int capacity)
+      : Decoder("regular_gpt", capacity), model_(model), batch_(batch), capacity_(capacity) {
+    caches_ = model.make_caches(batch, capacity);
+  }
 
  private:
-  size_t layers_of(int positions) const { return depth(config_.chunk, positions); }
-  // How many vectors layer l makes of each sample's, and where the first of them stands among those.
-  int made_of(const Layer& layer) const { return (layer.length + config_.chunk - 1) / config_.chunk; }
-  int first_end(const Layer& layer) const { return layer.length - 1 - (made_of(layer) - 1) * config_.chunk; }
-  DilatedShape shape(const State& s, size_t l) const;
-  DilatedInput input(const State& s, const Layer& layer) const;
-  const real* query_weight() const { return qkv_->value; }
-  const real* key_weight() const { return qkv_->value + int64_t(config_.width) * config_.width; }  // and of the values
+  const real* advance(const int32_t* tokens, int n, bool need_logits) override {
+    const Pass pass{Mode::DECODING, batch_, length(), n, capacity_, need_logits};
+    return model_.run({tokens, batch_, n}, saved_, &caches_, pass);
+  }
 
-  void embed(State& s, const int32_t* tokens);
-  void layer_forward(State& s, size_t l);
+  Form& model_;
+  int batch_, capacity_;
+  std::vector<KvCache> caches_;  // of each layer
+  typename Form::Saved saved_;   // of the new positions
+};
+
+// ---- Dilated --------------------------------------------------------------------------------------------------------
+
+class DilatedGpt final : public Model {
+ public:
+  struct Block {
+    Norm norm_1;
+    Parameter *qkv, *qkv_bias, *relative;  // (3D,D), (3D), (heads,C)
+    Parameter *out, *out_bias;             // (D,D), (D)
+    Norm norm_2;
+    Mlp mlp;
+  };
+
+  // A pass's activations. In training each layer has its own, for the backward pass; in decoding one serves all layers in turn.
+  struct Saved {
+    struct Layer {
+      Norm::Saved norm_1;  // (N,D), (N)
+      Tensor qkv;          // (N,3D): q, k, v of a position side by side, each grouped by head
+      Tensor weights;      // (N,heads,C): a
+      Tensor y;            // (N,D)
+      Norm::Saved norm_2;  // (N,D), (N)
+      Mlp::Saved mlp;      // (N,H)
+    };
+    std::vector<Layer> layers;
+    Tensor x;                    // (N,D): the residual stream
+    Tensor r, hidden;            // (N,D), (N,H): of the layer at work, a norm's output and gelu's
+    Tensor finished;             // (N,D): x after each position's own last layer, decoding with readout "last" only
+    Embedding::Saved embedding;  // nothing: there is no norm
+    Readout::Saved readout;      // (R,V) logits of R rows, N or B, and what leads to them
+
+    void resize(Ops& ops, const Config& c, const Pass& p);
+  };
+
+  DilatedGpt(const Config& config, Ops& ops);
+
+  int classes() const override { return config_.classes; }
+  int vocab() const override { return config_.vocab; }
+  bool deepens() const override { return true; }
+  int64_t logit_rows(const Input& input) const override { return config_.last ? input.batch : input.rows(); }
+  bool has_attention_maps() const override { return true; }
+  std::vector<real> attention_map(size_t layer, int sample) override;
+
+  const real* forward(const Input& input) override {
+    pass_ = {Mode::TRAINING, input.batch, 0, input.length, input.length, true};
+    return run(input, saved_, nullptr, pass_);
+  }
+  void backward(const Input& input, const real* dlogits) override;
+  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override {
+    return std::make_unique<RegularDecoder<DilatedGpt>>(*this, batch, capacity);
+  }
+
+  // Both modes; caches: of each layer, in decoding. Returns the logits, or null where they are not needed.
+  const real* run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& p);
+  std::vector<KvCache> make_caches(int batch, int capacity);
+
+ private:
+  const Block& block(size_t l) const { return blocks_[l % blocks_.size()]; }
+  DilatedShape shape(size_t l, const Pass& p) const;
+  void layer_forward(size_t l, Saved& s, KvCache* cache, const Pass& p);
   void layer_backward(size_t l);
-  void attention_backward(size_t l, int64_t R);
 
   Config config_;
   Ops& ops_;
-  Parameter *token_embedding_, *padding_;  // (vocab,D), (D)
-  Parameter *qkv_, *relative_, *out_;      // (3D,D), (heads,C), (D,D)
-  Parameter *head_, *head_bias_;           // (classes,D), (classes)
+  Embedding embedding_;
+  std::vector<Block> blocks_;  // K
+  Readout readout_;
+  Saved saved_;  // of the last forward(), with
+  Pass pass_{};
+  // Gradients of the layer at work.
+  Tensor dx_, dr_, dy_;    // (N,D) each
+  Tensor dqkv_, dhidden_;  // (N,3D), (N,H)
+  Tensor dscores_;         // (N,heads,C)
+};
+
+void DilatedGpt::Saved::resize(Ops& ops, const Config& c, const Pass& p) {
+  const int64_t N = p.rows();
+  const bool training = p.mode == Mode::TRAINING;
+  const size_t needed = training ? c.layers(p.count) : 1;
+  if (layers.size() < needed) layers.resize(needed);  // never fewer: the memory stays
+  for (size_t l = 0; l < needed; ++l) {
+    layers[l].qkv.resize(ops, {N, 3 * c.width});
+    layers[l].weights.resize(ops, {N, c.heads, c.chunk});
+    layers[l].y.resize(ops, {N, c.width});
+  }
+  x.resize(ops, {N, c.width});
+  if (!training && c.last) finished.resize(ops, {N, c.width});
+}
+
+DilatedGpt::DilatedGpt(const Config& config, Ops& ops) : config_(config), ops_(ops) {
+  const Config& c = config_;
+  const int D = c.width;
+  const Init weight = Init::normal(WEIGHT_DEVIATION), out = Init::normal(output_deviation(2 * c.thickness));
+  EmbeddingConfig embedding;
+  embedding.vocab = c.vocab;
+  embedding.deviation = c.embedding_deviation;
+  embedding_ = Embedding(parameters, "regular_gpt", embedding, D, true, NORM_EPSILON);
+  for (int k = 0; k < c.thickness; ++k) {
+    const std::string prefix = "blocks." + std::to_string(k) + ".", attention = prefix + "attention.";
+    Block b;
+    b.norm_1 = Norm(parameters, prefix + "norm_1", D, true);
+    b.qkv = &parameters.add(attention + "qkv.weight", {3 * D, D}, weight);
+    b.qkv_bias = &parameters.add(attention + "qkv.bias", {3 * D}, Init::zeros());
+    b.out = &parameters.add(attention + "out.weight", {D, D}, out);
+    b.out_bias = &parameters.add(attention + "out.bias", {D}, Init::zeros());
+    b.relative = &parameters.add(attention + "relative", {c.heads, c.chunk}, weight);
+    b.norm_2 = Norm(parameters, prefix + "norm_2", D, true);
+    b.mlp = Mlp(parameters, prefix + "mlp", D, c.hidden, Pointwise::GELU_TANH, weight, out);
+    blocks_.push_back(b);
+  }
+  ReadoutConfig readout;
+  readout.classes = c.classes;
+  readout.last = c.last;
+  readout.bias = c.head_bias;
+  readout.tied = c.tied_head;
+  readout_ = Readout(parameters, readout, D, true, true, NORM_EPSILON, embedding_.tokens());
+  parameters.allocate(ops);
+}
+
+const real* DilatedGpt::run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& p) {
+  const bool training = p.mode == Mode::TRAINING, each_finishes = !training && config_.last;
+  s.resize(ops_, config_, p);
+  embedding_.forward(ops_, s.embedding, s.x.data(), input, p.first, p.count, p.capacity);  // x = embedding[token]
+  for (size_t l = 0; l < config_.layers(p.capacity); ++l) {
+    layer_forward(l, s, training ? nullptr : &(*caches)[l], p);
+    if (each_finishes) keep_finished(ops_, s.finished, s.x, l + 1, config_, p);
+    if (training && after_layer) after_layer(l, s.x.data(), p.count, config_.width);
+  }
+  if (!p.need_logits) return nullptr;
+  const Tensor& x = each_finishes ? s.finished : s.x;
+  return readout_.forward(ops_, s.readout, x.data(), p.batch, p.count, p.mode);
+}
+
+void DilatedGpt::backward(const Input& input, const real* dlogits) {
+  const Pass& p = pass_;
+  for (Tensor* t : {&dx_, &dr_, &dy_}) t->resize(ops_, {p.rows(), config_.width});
+  dqkv_.resize(ops_, {p.rows(), 3 * config_.width});
+  dscores_.resize(ops_, {p.rows(), config_.heads, config_.chunk});
+  readout_.backward(ops_, dx_, saved_.readout, dlogits, saved_.x.data(), p.batch, p.count);
+  for (size_t l = config_.layers(p.count); l-- > 0;) layer_backward(l);
+  embedding_.backward(ops_, saved_.embedding, dx_.data(), input, p.count);
+}
+
+void DilatedGpt::layer_forward(size_t l, Saved& s, KvCache* cache, const Pass& p) {
+  const Block& w = block(l);
+  const bool decoding = p.mode == Mode::DECODING;
+  Saved::Layer& a = s.layers[decoding ? 0 : l];
+  const int D = config_.width;
+  const int64_t N = p.rows();
+  real *const x = s.x.data(), *const qkv = a.qkv.data(), *const y = a.y.data();
+  const real* r = w.norm_1.forward(ops_, a.norm_1, s.r, x, N);                     // r = norm_1(x)   (N,D)
+  ops_.linear(qkv, r, w.qkv->value, w.qkv_bias->value, N, D, 3 * D, Into::WRITE);  // q, k, v         (N,3D)
+  if (decoding) append(ops_, *cache, qkv + D, 3 * D, p, D);
+  const real* const k = decoding ? cache->data() : qkv + D;
+  const DilatedInput in{qkv, k, k + D, nullptr, nullptr, w.relative->value};
+  ops_.dilated_attention(y, a.weights.data(), in, shape(l, p));            // y = Σ_i a_mi v_n (N,D)
+  ops_.linear(x, y, w.out->value, w.out_bias->value, N, D, D, Into::ADD);  // x += W_out y + b_out
+  r = w.norm_2.forward(ops_, a.norm_2, s.r, x, N);                         // r = norm_2(x)   (N,D)
+  w.mlp.forward(ops_, a.mlp, x, r, s.hidden, N);                           // x += W_down gelu(W_up r + …
+}
+
+// dx is the gradient of the layer's output before, and of its input after.
+void DilatedGpt::layer_backward(size_t l) {
+  const Block& w = block(l);
+  Saved& s = saved_;
+  const Saved::Layer& a = s.layers[l];
+  const int D = config_.width;
+  const int64_t N = pass_.rows();
+  const real* const qkv = a.qkv.data();
+  real *const dx = dx_.data(), *const dr = dr_.data(), *const dy = dy_.data(), *const dqkv = dqkv_.data();
+  const real* r = w.norm_2.output(ops_, a.norm_2, s.r, N);
+  w.mlp.backward(ops_, dr, Into::WRITE, dx, a.mlp, r, s.hidden, dhidden_, N);
+  w.norm_2.backward(ops_, dx, dr, a.norm_2, N, Into::ADD);
+  ops_.linear_backward_weight(w.out->gradient, w.out_bias->gradient, dx, a.y.data(), N, D, D);
+  ops_.linear_backward_input(dy, dx, w.out->value, N, D, D, Into::WRITE);
+  const DilatedGradient out{dqkv, dqkv + D, dqkv + 2 * D, nullptr, nullptr, dscores_.data()};
+  const DilatedInput in{qkv, qkv + D, qkv + 2 * D, nullptr, nullptr, w.relative->value};
+  ops_.dilated_attention_backward(out, dy, a.weights.data(), in, shape(l, pass_));
+  ops_.add_row_backward(w.relative->gradient, dscores_.data(), N, config_.heads * config_.chunk);
+  r = w.norm_1.output(ops_, a.norm_1, s.r, N);
+  ops_.linear_backward_weight(w.qkv->gradient, w.qkv_bias->gradient, dqkv, r, N, D, 3 * D);
+  ops_.linear_backward_input(dr, dqkv, w.qkv->value, N, D, 3 * D, Into::WRITE);
+  w.norm_1.backward(ops_, dx, dr, a.norm_1, N, Into::ADD);
+}
+
+DilatedShape DilatedGpt::shape(size_t l, const Pass& p) const {
+  const Config& c = config_;
+  const int D = c.width, dilation = c.power(l / blocks_.size());
+  return {p.batch, p.count,  p.first + p.count, p.capacity, c.heads, D / c.heads,
+          c.chunk, dilation, p.first,           1,          3 * D,   p.mode == Mode::DECODING ? 2 * D : 3 * D};
+}
+
+std::vector<KvCache> DilatedGpt::make_caches(int batch, int capacity) {
+  std::vector<KvCache> caches(config_.layers(capacity));
+  for (KvCache& cache : caches) cache.resize(ops_, {batch, capacity, 2 * config_.width});
+  return caches;
+}
+
+std::vector<real> DilatedGpt::attention_map(size_t layer, int sample) {
+  const int heads = config_.heads;
+  const int64_t T = pass_.count;
+  const DilatedShape shape = this->shape(layer, pass_);
+  const std::vector<real> weights = saved_.layers.at(layer).weights.download();
+  std::vector<real> map(static_cast<size_t>(heads * T * T));
+  for (int64_t t = 0; t < T; ++t)
+    for (int h = 0; h < heads; ++h)
+      for (int i = 0; i < shape.inside(t); ++i)
+        map[static_cast<size_t>((h * T + t) * T + shape.key(t, i))] =
+            weights[static_cast<size_t>(((sample * T + t) * heads + h) * config_.chunk + i)];
+  return map;
+}
+
+// ---- Chunked --------------------------------------------------------------------------------------------------------
+
+class ChunkedGpt final : public Model {
+ public:
+  // A pass's activations. In training layer l has N rows of x and makes R = B·⌈length/C⌉ of them; in decoding N = R = B·count.
+  struct Saved {
+    struct Layer {
+      int length, made;    // positions of x, and how many of them are the last of C
+      Tensor x;            // (N,D): the layer's input; of the last one, what is read out
+      Tensor kv;           // (N,2D)
+      Tensor q, y;         // (R,D) each
+      Tensor weights;      // (R,heads,C): a
+      Norm::Saved norm_1;  // (R,D), (R)
+      Mlp::Saved mlp;      // (R,H)
+      Norm::Saved norm_2;  // (R,D), (R)
+    };
+    std::vector<Layer> layers;   // one more than the layers
+    Tensor kv_before;            // (2D): k and v of the padding
+    Tensor hidden;               // (R,H): of the layer at work, relu's output
+    Tensor finished;             // (N,D): the vectors to be read out, decoding only
+    Tensor logits;               // (B,V), or (N,V) in decoding
+    Embedding::Saved embedding;  // nothing: there is no norm
+
+    void resize(Ops& ops, const Config& c, const Pass& p);
+  };
+
+  ChunkedGpt(const Config& config, Ops& ops);
+
+  int classes() const override { return config_.classes; }
+  int vocab() const override { return config_.vocab; }
+  bool deepens() const override { return true; }
+  int64_t logit_rows(const Input& input) const override { return input.batch; }
+  const real* forward(const Input& input) override {
+    pass_ = {Mode::TRAINING, input.batch, 0, input.length, input.length, true};
+    return run(input, saved_, nullptr, pass_);
+  }
+  void backward(const Input& input, const real* dlogits) override;
+  // The chunks of a string that is one token longer all begin one token later, so that none of them has been seen before; but those
+  // that end at one position are the same for all strings that reach it, and of these a new token adds one for each layer.
+  std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override {
+    return std::make_unique<RegularDecoder<ChunkedGpt>>(*this, batch, capacity);
+  }
+
+  // Both modes; caches: of each layer, in decoding. Returns the logits, or null where they are not needed.
+  const real* run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& p);
+  std::vector<KvCache> make_caches(int batch, int capacity);
+
+ private:
+  using Layer = Saved::Layer;
+  // Where the first of the last ones of C stands.
+  int first_end(const Layer& a) const { return a.length - 1 - (a.made - 1) * config_.chunk; }
+  DilatedShape shape(size_t l, const Saved& s, const Pass& p) const;
+  DilatedInput attention_input(const Layer& a, const Saved& s, const real* kv) const;
+  void layer_forward(size_t l, Saved& s, KvCache* cache, const Pass& p);
+  void layer_backward(size_t l);
+  void attention_backward(size_t l);
+  // Of qkv: the rows of the keys and values stand behind the queries'.
+  int64_t kv_rows() const { return int64_t{1} * config_.width * config_.width; }
+
+  Config config_;
+  Ops& ops_;
+  Embedding embedding_;                // x = √D · token_embedding[token]
+  Parameter* padding_;                 // (D)
+  Parameter *qkv_, *relative_, *out_;  // (3D,D), (heads,C), (D,D)
   Norm norm_1_, norm_2_;
   Mlp mlp_;
-  real embedding_scale_;
-  State state_;
-  // Of the backward pass. dx is of what a layer made, dlower of what it read.
+  Parameter *head_, *head_bias_;  // (V,D), (V)
+  Saved saved_;                   // of the last forward(), with
+  Pass pass_{};
+  // Gradients of the layer at work: dx of what it made, dlower of what it read.
   Tensor dx_, dlower_;            // (R,D), (N,D)
   Tensor dq_, dkv_, dkv_before_;  // (R,D), (N,2D), (2D)
   Tensor dy_, dscores_;           // (R,D), (R,heads,C)
   Tensor r_, dhidden_;            // (R,D), (R,H)
 };
 
-ChunkedGpt::ChunkedGpt(ConfigReader& reader, Ops& ops)
-    : config_(reader), ops_(ops), embedding_scale_(numerics::sqrt(static_cast<real>(config_.width))) {
+void ChunkedGpt::Saved::resize(Ops& ops, const Config& c, const Pass& p) {
+  const bool training = p.mode == Mode::TRAINING;
+  const size_t needed = c.layers(p.capacity) + 1;
+  if (layers.size() < needed) layers.resize(needed);  // never fewer: the memory stays
+  int length = p.count;
+  for (size_t l = 0; l < needed; ++l) {
+    Layer& a = layers[l];
+    a.length = length;
+    a.made = training ? (length + c.chunk - 1) / c.chunk : length;
+    const int64_t N = static_cast<int64_t>(p.batch) * a.length, R = static_cast<int64_t>(p.batch) * a.made;
+    a.x.resize(ops, {N, c.width});
+    length = a.made;
+    if (l + 1 == needed) break;
+    a.kv.resize(ops, {N, 2 * c.width});
+    for (Tensor* t : {&a.q, &a.y}) t->resize(ops, {R, c.width});
+    a.weights.resize(ops, {R, c.heads, c.chunk});
+  }
+  kv_before.resize(ops, {2 * c.width});
+  if (!training) finished.resize(ops, {p.rows(), c.width});
+  if (p.need_logits) logits.resize(ops, {training ? p.batch : p.rows(), c.classes});
+}
+
+ChunkedGpt::ChunkedGpt(const Config& config, Ops& ops) : config_(config), ops_(ops) {
   const Config& c = config_;
+  const int D = c.width;
   // The authors' code: N(0, 0.02²) for embedding, padding and relative; the rest is its library's default, N(0, 1/inputs).
   // Theirs, of embedding and matrices, are cut off at two deviations, which these are not.
   const auto inputs = [](int n) { return Init::normal(1 / numerics::sqrt(static_cast<real>(n))); };
   const Init small = Init::normal(WEIGHT_DEVIATION);
   const std::string attention = "blocks.0.attention.";
-  token_embedding_ = &parameters.add("token_embedding.weight", {c.vocab, c.width}, small);
-  padding_ = &parameters.add("padding", {c.width}, small);
-  qkv_ = &parameters.add(attention + "qkv.weight", {3 * c.width, c.width}, inputs(c.width));
+  EmbeddingConfig embedding;
+  embedding.vocab = c.vocab;
+  embedding.deviation = WEIGHT_DEVIATION;
+  embedding.scale = numerics::sqrt(static_cast<real>(D));
+  embedding_ = Embedding(parameters, "regular_gpt", embedding, D, true, NORM_EPSILON);
+  padding_ = &parameters.add("padding", {D}, small);
+  qkv_ = &parameters.add(attention + "qkv.weight", {3 * D, D}, inputs(D));
   relative_ = &parameters.add(attention + "relative", {c.heads, c.chunk}, small);
-  out_ = &parameters.add(attention + "out.weight", {c.width, c.width}, inputs(c.width));
-  norm_1_ = Norm(parameters, "blocks.0.norm_1", c.width, true);
-  mlp_ = Mlp(parameters, "blocks.0.mlp", c.width, c.hidden, Pointwise::RELU, inputs(c.width), inputs(c.hidden));
-  norm_2_ = Norm(parameters, "blocks.0.norm_2", c.width, true);
-  head_ = &parameters.add("head.weight", {c.classes, c.width}, inputs(c.width));
+  out_ = &parameters.add(attention + "out.weight", {D, D}, inputs(D));
+  norm_1_ = Norm(parameters, "blocks.0.norm_1", D, true);
+  mlp_ = Mlp(parameters, "blocks.0.mlp", D, c.hidden, Pointwise::RELU, inputs(D), inputs(c.hidden));
+  norm_2_ = Norm(parameters, "blocks.0.norm_2", D, true);
+  head_ = &parameters.add("head.weight", {c.classes, D}, inputs(D));
   head_bias_ = &parameters.add("head.bias", {c.classes}, Init::zeros());
   parameters.allocate(ops);
 }
 
-// In training the last of every C vectors asks and C vectors are keys; in a stream, where each position may turn out to be the last
-// one, every new position asks, and its keys stand as far apart as those vectors once did.
-DilatedShape ChunkedGpt::shape(const State& s, size_t l) const {
-  const Piece& p = s.piece;
-  const int D = config_.width, C = config_.chunk, heads = config_.heads;
-  if (p.stream)
-    return {p.batch, p.count, p.first + p.count, p.capacity, heads, D / heads, C, power(C, l), p.first, 1, D, 2 * D};
-  const Layer& layer = s.layers[l];
-  return {p.batch, made_of(layer), layer.length, layer.length, heads, D / heads, C, 1, first_end(layer), C, D, 2 * D};
-}
-
-DilatedInput ChunkedGpt::input(const State& s, const Layer& layer) const {
-  const int D = config_.width;
-  const real* const kv = s.piece.stream ? layer.cache.data() : layer.kv.data();
-  return {layer.q.data(), kv, kv + D, s.kv_before.data(), s.kv_before.data() + D, relative_->value};
-}
-
-// ---- Forward ----
-
-void ChunkedGpt::run_layers(State& s, const int32_t* tokens) {
-  const Piece& p = s.piece;
-  const int D = config_.width;
-  const size_t layers = layers_of(p.capacity);
-  if (s.layers.size() <= layers) s.layers.resize(layers + 1);
-  embed(s, tokens);
-  s.kv_before.resize(ops_, {2 * D});
-  ops_.linear(s.kv_before.data(), padding_->value, key_weight(), nullptr, 1, D, 2 * D, Into::WRITE);
+const real* ChunkedGpt::run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& p) {
+  const bool training = p.mode == Mode::TRAINING;
+  const int D = config_.width, V = config_.classes;
+  const size_t layers = config_.layers(p.capacity);
+  s.resize(ops_, config_, p);
+  embedding_.forward(ops_, s.embedding, s.layers[0].x.data(), input, p.first, p.count, p.capacity);
+  ops_.linear(s.kv_before.data(), padding_->value, qkv_->value + kv_rows(), nullptr, 1, D, 2 * D, Into::WRITE);
   for (size_t l = 0; l < layers; ++l) {
-    layer_forward(s, l);
-    if (p.stream)
-      keep_finished(
-          ops_, s.finished, s.layers[l + 1].x, l + 1, [this](int n) { return layers_of(n); }, p, D);
-    else if (after_layer)
-      after_layer(l, s.layers[l + 1].x.data(), s.layers[l + 1].length, D);
+    layer_forward(l, s, training ? nullptr : &(*caches)[l], p);
+    const Layer& next = s.layers[l + 1];
+    if (!training) keep_finished(ops_, s.finished, next.x, l + 1, config_, p);
+    if (training && after_layer) after_layer(l, next.x.data(), next.length, D);
   }
-  s.read = p.stream ? s.finished.data() : s.layers[layers].x.data();
-}
-
-const real* ChunkedGpt::read_out(State& s) {
-  const int64_t rows = s.piece.stream ? s.piece.rows() : s.piece.batch;
-  s.logits.resize(ops_, {rows, config_.classes});
-  ops_.linear(s.logits.data(), s.read, head_->value, head_bias_->value, rows, config_.width, config_.classes,
-              Into::WRITE);
+  if (!p.need_logits) return nullptr;
+  const Tensor& x = training ? s.layers[layers].x : s.finished;
+  const int64_t rows = training ? p.batch : p.rows();
+  ops_.linear(s.logits.data(), x.data(), head_->value, head_bias_->value, rows, D, V, Into::WRITE);
   return s.logits.data();
 }
 
-void ChunkedGpt::embed(State& s, const int32_t* tokens) {
-  const Piece& p = s.piece;
-  const int D = config_.width;
-  Layer& first = s.layers[0];
-  first.length = p.count;
-  first.x.resize(ops_, {p.rows(), D});
-  ops_.embedding(first.x.data(), token_embedding_->value, nullptr, tokens, 0, p.batch, p.count, D);
-  ops_.scale(first.x.data(), first.x.data(), embedding_scale_, p.rows() * D);
-}
-
-void ChunkedGpt::layer_forward(State& s, size_t l) {
-  const Piece& p = s.piece;
-  const int B = p.batch, D = config_.width;
-  Layer &layer = s.layers[l], &next = s.layers[l + 1];
-  next.length = p.stream ? layer.length : made_of(layer);
-  const int64_t N = static_cast<int64_t>(B) * layer.length, R = static_cast<int64_t>(B) * next.length;
-  layer.kv.resize(ops_, {N, 2 * D});
-  for (Tensor* t : {&layer.q, &layer.y, &next.x}) t->resize(ops_, {R, D});
-  layer.weights.resize(ops_, {R, config_.heads, config_.chunk});
-
-  real* const x = next.x.data();
-  ops_.linear(layer.kv.data(), layer.x.data(), key_weight(), nullptr, N, D, 2 * D, Into::WRITE);
-  if (p.stream) {
-    layer.cache.resize(ops_, {B, p.capacity, 2 * D});
-    const size_t row = 2 * static_cast<size_t>(D) * sizeof(real);
-    ops_.copy(layer.cache.data() + static_cast<int64_t>(p.first) * 2 * D, row * p.capacity, layer.kv.data(),
-              row * p.count, row * p.count, static_cast<size_t>(B));
-    ops_.copy(x, 0, layer.x.data(), 0, layer.x.bytes(), 1);
-  } else {
-    ops_.take_rows(x, layer.x.data(), B, layer.length, first_end(layer), config_.chunk, next.length, D);
-  }
-  ops_.linear(layer.q.data(), x, query_weight(), nullptr, R, D, D, Into::WRITE);
-  ops_.dilated_attention(layer.y.data(), layer.weights.data(), input(s, layer), shape(s, l));
-  ops_.linear(x, layer.y.data(), out_->value, nullptr, R, D, D, Into::ADD);
-  norm_1_.in_place(ops_, layer.norm_1, x, R);
-  mlp_.forward(ops_, layer.mlp, x, x, s.hidden, R);
-  norm_2_.in_place(ops_, layer.norm_2, x, R);
-}
-
-// ---- Backward ----
-
 void ChunkedGpt::backward(const Input& input, const real* dlogits) {
   const int B = input.batch, D = config_.width, V = config_.classes;
-  ops_.linear_backward_weight(head_->gradient, head_bias_->gradient, dlogits, state_.read, B, D, V);
+  const size_t layers = config_.layers(input.length);
   dx_.resize(ops_, {B, D});
+  ops_.linear_backward_weight(head_->gradient, head_bias_->gradient, dlogits, saved_.layers[layers].x.data(), B, D, V);
   ops_.linear_backward_input(dx_.data(), dlogits, head_->value, B, D, V, Into::WRITE);
-  for (size_t l = layers_of(input.length); l-- > 0;) {
+  for (size_t l = layers; l-- > 0;) {
     layer_backward(l);
     std::swap(dx_, dlower_);
   }
-  ops_.scale(dx_.data(), dx_.data(), embedding_scale_, input.rows() * D);
-  ops_.embedding_backward(token_embedding_->gradient, nullptr, dx_.data(), input.tokens, B, input.length, D,
-                          config_.vocab);
+  embedding_.backward(ops_, saved_.embedding, dx_.data(), input, input.length);
+}
+
+// From x of layer l to that of layer l + 1: in training the last of every C; in decoding all, for each may turn out to be a last one.
+void ChunkedGpt::layer_forward(size_t l, Saved& s, KvCache* cache, const Pass& p) {
+  const bool decoding = p.mode == Mode::DECODING;
+  const int B = p.batch, D = config_.width;
+  Layer& a = s.layers[l];
+  const int64_t N = static_cast<int64_t>(B) * a.length, R = static_cast<int64_t>(B) * a.made;
+  real *const x = s.layers[l + 1].x.data(), *const kv = a.kv.data(), *const y = a.y.data();
+  ops_.linear(kv, a.x.data(), qkv_->value + kv_rows(), nullptr, N, D, 2 * D, Into::WRITE);  // k, v of all   (N,2D)
+  if (decoding) append(ops_, *cache, kv, 2 * D, p, D);
+  if (decoding)
+    ops_.copy(x, 0, a.x.data(), 0, a.x.bytes(), 1);
+  else
+    ops_.take_rows(x, a.x.data(), B, a.length, first_end(a), config_.chunk, a.made, D);  // x of the last (R,D)
+  ops_.linear(a.q.data(), x, qkv_->value, nullptr, R, D, D, Into::WRITE);                // q             (R,D)
+  ops_.dilated_attention(y, a.weights.data(), attention_input(a, s, decoding ? cache->data() : kv), shape(l, s, p));
+  ops_.linear(x, y, out_->value, nullptr, R, D, D, Into::ADD);  // x += W_out y
+  norm_1_.in_place(ops_, a.norm_1, x, R);                       // x = norm_1(x)
+  mlp_.forward(ops_, a.mlp, x, x, s.hidden, R);                 // x += W_down relu(…
+  norm_2_.in_place(ops_, a.norm_2, x, R);                       // x = norm_2(x)
 }
 
 // From dx_, of what the layer made, to dlower_, of what it read.
 void ChunkedGpt::layer_backward(size_t l) {
-  const int B = state_.piece.batch, D = config_.width;
-  const Layer& layer = state_.layers[l];
-  const int made = made_of(layer);
-  const int64_t N = static_cast<int64_t>(B) * layer.length, R = static_cast<int64_t>(B) * made;
+  const int B = pass_.batch, D = config_.width;
+  const Layer& a = saved_.layers[l];
+  const int64_t N = static_cast<int64_t>(B) * a.length, R = static_cast<int64_t>(B) * a.made;
   real* const dx = dx_.data();
-  norm_2_.backward(ops_, dx, dx, layer.norm_2, R, Into::WRITE);
-  mlp_.backward(ops_, dx, Into::ADD, dx, layer.mlp, norm_1_.output(ops_, layer.norm_1, r_, R), state_.hidden, dhidden_,
-                R);
-  norm_1_.backward(ops_, dx, dx, layer.norm_1, R, Into::WRITE);
-  attention_backward(l, R);
+  norm_2_.backward(ops_, dx, dx, a.norm_2, R, Into::WRITE);
+  const real* r = norm_1_.output(ops_, a.norm_1, r_, R);
+  mlp_.backward(ops_, dx, Into::ADD, dx, a.mlp, r, saved_.hidden, dhidden_, R);
+  norm_1_.backward(ops_, dx, dx, a.norm_1, R, Into::WRITE);
+  attention_backward(l);
 
-  const int64_t key_rows = int64_t(D) * D;  // of qkv's, behind the queries'
   dlower_.resize(ops_, {N, D});
-  ops_.take_rows(r_.data(), layer.x.data(), B, layer.length, first_end(layer), config_.chunk, made, D);
+  const real* const kv_weight = qkv_->value + kv_rows();
+  real* const dkv_weight = qkv_->gradient + kv_rows();
+  ops_.take_rows(r_.data(), a.x.data(), B, a.length, first_end(a), config_.chunk, a.made, D);
   ops_.linear_backward_weight(qkv_->gradient, nullptr, dq_.data(), r_.data(), R, D, D);
-  ops_.linear_backward_weight(qkv_->gradient + key_rows, nullptr, dkv_.data(), layer.x.data(), N, D, 2 * D);
-  ops_.linear_backward_weight(qkv_->gradient + key_rows, nullptr, dkv_before_.data(), padding_->value, 1, D, 2 * D);
-  ops_.linear_backward_input(padding_->gradient, dkv_before_.data(), key_weight(), 1, D, 2 * D, Into::ADD);
-  ops_.linear_backward_input(dx, dq_.data(), query_weight(), R, D, D, Into::ADD);
-  ops_.linear_backward_input(dlower_.data(), dkv_.data(), key_weight(), N, D, 2 * D, Into::WRITE);
-  ops_.add_to_rows(dlower_.data(), dx, B, layer.length, first_end(layer), config_.chunk, made, D);
+  ops_.linear_backward_weight(dkv_weight, nullptr, dkv_.data(), a.x.data(), N, D, 2 * D);
+  ops_.linear_backward_weight(dkv_weight, nullptr, dkv_before_.data(), padding_->value, 1, D, 2 * D);
+  ops_.linear_backward_input(padding_->gradient, dkv_before_.data(), kv_weight, 1, D, 2 * D, Into::ADD);
+  ops_.linear_backward_input(dx, dq_.data(), qkv_->value, R, D, D, Into::ADD);
+  ops_.linear_backward_input(dlower_.data(), dkv_.data(), kv_weight, N, D, 2 * D, Into::WRITE);
+  ops_.add_to_rows(dlower_.data(), dx, B, a.length, first_end(a), config_.chunk, a.made, D);
 }
 
 // dq_, dkv_ and dkv_before_ from dx_, the gradient of x + W_out y
-void ChunkedGpt::attention_backward(size_t l, int64_t R) {
-  const int D = config_.width, scores = config_.heads * config_.chunk;
-  const Layer& layer = state_.layers[l];
+void ChunkedGpt::attention_backward(size_t l) {
+  const int B = pass_.batch, D = config_.width, scores = config_.heads * config_.chunk;
+  const Layer& a = saved_.layers[l];
+  const int64_t R = static_cast<int64_t>(B) * a.made;
   dy_.resize(ops_, {R, D});
   dq_.resize(ops_, {R, D});
-  dkv_.resize(ops_, {int64_t(state_.piece.batch) * layer.length, 2 * D});
+  dkv_.resize(ops_, {static_cast<int64_t>(B) * a.length, 2 * D});
   dkv_before_.resize(ops_, {2 * D});
   dscores_.resize(ops_, {R, scores});
-  ops_.linear_backward_weight(out_->gradient, nullptr, dx_.data(), layer.y.data(), R, D, D);
+  ops_.linear_backward_weight(out_->gradient, nullptr, dx_.data(), a.y.data(), R, D, D);
   ops_.linear_backward_input(dy_.data(), dx_.data(), out_->value, R, D, D, Into::WRITE);
-  const DilatedGradient gradient{
-      dq_.data(), dkv_.data(), dkv_.data() + D, dkv_before_.data(), dkv_before_.data() + D, dscores_.data()};
-  ops_.dilated_attention_backward(gradient, dy_.data(), layer.weights.data(), input(state_, layer), shape(state_, l));
+  real *const dkv = dkv_.data(), *const dbefore = dkv_before_.data();
+  const DilatedGradient out{dq_.data(), dkv, dkv + D, dbefore, dbefore + D, dscores_.data()};
+  const DilatedInput in = attention_input(a, saved_, a.kv.data());
+  ops_.dilated_attention_backward(out, dy_.data(), a.weights.data(), in, shape(l, saved_, pass_));
   ops_.add_row_backward(relative_->gradient, dscores_.data(), R, scores);
 }
 
-// ---- Decoder ----
+DilatedInput ChunkedGpt::attention_input(const Layer& a, const Saved& s, const real* kv) const {
+  const int D = config_.width;
+  const real* const before = s.kv_before.data();
+  return {a.q.data(), kv, kv + D, before, before + D, relative_->value};
+}
 
-// Answers after every token as forward() does for the string so far. The chunks of a string that is one token longer all begin one
-// token later, so that none of them has been seen before; but those that end at one position are the same for all strings that
-// reach it, and of these a new token adds one for each layer.
-class ChunkedDecoder final : public Decoder {
- public:
-  ChunkedDecoder(ChunkedGpt& model, int batch, int capacity) : Decoder("regular_gpt", capacity), model_(model) {
-    state_.piece = {batch, 0, 0, capacity, true};
-  }
+// In training the last of every C vectors has a query, and C vectors are keys; in decoding every new position has one, and its keys
+// stand as far apart as those vectors once did.
+DilatedShape ChunkedGpt::shape(size_t l, const Saved& s, const Pass& p) const {
+  const int D = config_.width, C = config_.chunk, heads = config_.heads, d = D / heads;
+  if (p.mode == Mode::DECODING)
+    return {p.batch, p.count, p.first + p.count, p.capacity, heads, d, C, config_.power(l), p.first, 1, D, 2 * D};
+  const Layer& a = s.layers[l];
+  return {p.batch, a.made, a.length, a.length, heads, d, C, 1, first_end(a), C, D, 2 * D};
+}
 
- private:
-  const real* advance(const int32_t* tokens, int n, bool need_logits) override {
-    state_.piece.first = length();
-    state_.piece.count = n;
-    model_.run_layers(state_, tokens);
-    return need_logits ? model_.read_out(state_) : nullptr;
-  }
-
-  ChunkedGpt& model_;
-  State state_;
-};
-
-std::unique_ptr<Decoder> ChunkedGpt::make_decoder(int batch, int capacity) {
-  return std::make_unique<ChunkedDecoder>(*this, batch, capacity);
+std::vector<KvCache> ChunkedGpt::make_caches(int batch, int capacity) {
+  std::vector<KvCache> caches(config_.layers(capacity));
+  for (KvCache& cache : caches) cache.resize(ops_, {batch, capacity, 2 * config_.width});
+  return caches;
 }
 
 }  // namespace regular_gpt
 
-std::unique_ptr<Model> make_regular_gpt(const Json& config, Ops& ops) {
-  ConfigReader reader("regular_gpt", config);
-  if (reader.choice("form", {"dilated", "chunked"}, "dilated") == "chunked")
-    return std::make_unique<regular_gpt::ChunkedGpt>(reader, ops);
-  return std::make_unique<TransformerModel<regular_gpt::DilatedAttention>>(reader, ops);
+std::unique_ptr<Model> make_regular_gpt(const Json& json, Ops& ops) {
+  ConfigReader reader("regular_gpt", json);
+  const regular_gpt::Config config(reader);
+  if (config.chunked) return std::make_unique<regular_gpt::ChunkedGpt>(config, ops);
+  return std::make_unique<regular_gpt::DilatedGpt>(config, ops);
 }
 
 }  // namespace petroglyph
