@@ -21,7 +21,7 @@
 // text k low frequencies are enough for a smooth function. And the number of weights does not depend on t.
 //
 // The transform costs what k frequencies cost, not what t positions do (sliding_dct.h), 8k multiply-adds a channel and position; products
-// with W_j cost k·d: beside them c is cheap, and is not kept. The stream keeps, of each head, the inputs of the block of t positions
+// with W_j cost k·d: beside them c is cheap, and is not saved. Decoding stores, of each head, the inputs of the block of t positions
 // that it is in, the k coefficients that the block before gives each place, and two running sums a frequency: (t(k+1) + 2k)·d
 // numbers.
 //
@@ -84,22 +84,44 @@ struct Block {
   Mlp mlp;
 };
 
-// What one block computes and the backward pass wants to see again.
-struct Activations {
-  Norm::Saved norm_1, norm_mix, norm_2;
-  Tensor projected, o;  // (N,D): x', o
-  Mlp::Saved mlp;
-};
-
-// Of a batch, or of a stream's newest tokens.
-struct State {
-  DctShape shape{};
-  std::vector<Tensor> past;         // (B,state) of each block, in a stream
-  std::vector<Activations> blocks;  // one for all blocks in a stream
-  Tensor x, r, z, hidden;           // (N,D) each, (N,H): of the block at work
-  Tensor c;                         // shape.size()
+// A pass's activations. In training each block has its own, for the backward pass; in decoding one serves all blocks in turn. Norms
+// and MLPs size what is theirs.
+struct Saved {
+  struct Block {
+    Norm::Saved norm_1, norm_mix, norm_2;
+    Tensor projected, o;  // (N,D): x', o
+    Mlp::Saved mlp;
+  };
+  std::vector<Block> blocks;
+  Tensor x, r, z, hidden;  // (N,D) each, (N,H): of the block at work
+  Tensor c;                // shape.size()
   Norm::Saved final_norm;
   Tensor top, logits;  // (N,D), (N,V)
+
+  void resize(Ops& ops, const Config& config, const DctShape& shape, const Pass& pass) {
+    const int64_t N = pass.rows();
+    blocks.resize(pass.mode == Mode::TRAINING ? static_cast<size_t>(config.layers) : 1);
+    for (Block& b : blocks)
+      for (Tensor* t : {&b.projected, &b.o}) t->resize(ops, {N, config.width});
+    for (Tensor* t : {&x, &z}) t->resize(ops, {N, config.width});
+    c.resize(ops, {shape.size()});
+    if (pass.need_logits) logits.resize(ops, {N, config.vocab});
+  }
+};
+
+// What decoding stores.
+struct State {
+  DctPlan plan;                // for as many positions as there is room for
+  std::vector<Tensor> blocks;  // (B,state) of each block
+};
+
+// Gradients of activations, shared by all blocks.
+struct Gradients {
+  Tensor dx, dr, dz, dhidden;  // (N,D), (N,D), (N,D), (N,H)
+
+  void resize(Ops& ops, const Config& c, const Pass& pass) {
+    for (Tensor* t : {&dx, &dr, &dz}) t->resize(ops, {pass.rows(), c.width});
+  }
 };
 
 class DctMlp final : public Model {
@@ -118,23 +140,17 @@ class DctMlp final : public Model {
   void backward(const Input& input, const real* dlogits) override;
   std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override;
 
-  // The newest tokens of each of the batch's sequences, which s.shape tells of.
-  void run_blocks(State& s, const int32_t* tokens);
-  // Their logits (B,positions,V).
-  const real* read_out(State& s);
-  DctPlan plan(int longest) { return {ops_, config_.windows, config_.frequencies, config_.head_width(), longest}; }
-  void begin_decoding(State& s) {
-    s.past.resize(blocks_.size());
-    for (Tensor& past : s.past) past.resize(ops_, {s.shape.batch, s.shape.state_size});
-  }
+  // The tokens of a pass through the model; state: in decoding. The logits (N,V), or null without need_logits.
+  const real* run(const Input& input, Saved& s, State* state, const Pass& pass);
 
  private:
   static constexpr real EMBEDDING_DEVIATION = 1;
 
   void add_block(const std::string& name);
-  void block_forward(const Block& block, Activations& a, Tensor* past, State& s);
-  void block_backward(const Block& block, const Activations& a);
-  void mix_backward(const Block& block, const Activations& a);
+  DctPlan plan(int longest) { return {ops_, config_.windows, config_.frequencies, config_.head_width(), longest}; }
+  void block_forward(const Block& w, Saved::Block& a, Saved& s, Tensor* state, const DctShape& shape);
+  void block_backward(const Block& w, const Saved::Block& a);
+  void mix_backward(const Block& w, const Saved::Block& a);
 
   Config config_;
   Ops& ops_;
@@ -142,8 +158,10 @@ class DctMlp final : public Model {
   std::vector<Block> blocks_;
   Norm final_norm_;
   DctPlan plan_;  // for the longest sequence so far
-  State state_;
-  Tensor dx_, dr_, dz_, dhidden_;  // (N,D), (N,D), (N,D), (N,H): of the backward pass, shared by all blocks
+  Pass pass_{};   // the last forward()
+  DctShape shape_{};
+  Saved saved_;  // its activations
+  Gradients gradients_;
 };
 
 // The paper leaves the initial weights open. They begin as GPT-2's: N(0, 0.02²), what leads into the residual stream divided by
@@ -169,66 +187,59 @@ void DctMlp::add_block(const std::string& name) {
 // ---- Forward ------------------------------------------------------------------------------------------------------
 
 const real* DctMlp::forward(const Input& input) {
-  const int32_t* tokens = input.tokens_for("dct_mlp");
   if (input.length > plan_.longest()) plan_ = plan(input.length);
-  state_.shape = plan_.shape(input.batch, input.length);
-  run_blocks(state_, tokens);
-  return read_out(state_);
+  pass_ = {Mode::TRAINING, input.batch, 0, input.length, input.length, true};
+  shape_ = plan_.shape(input.batch, input.length);
+  return run(input, saved_, nullptr, pass_);
 }
 
-void DctMlp::run_blocks(State& s, const int32_t* tokens) {
-  const Config& c = config_;
-  const int64_t N = s.shape.rows();
-  const bool streaming = !s.past.empty();
-  s.blocks.resize(streaming ? 1 : blocks_.size());
-  s.x.resize(ops_, {N, c.width});
-  s.z.resize(ops_, {N, c.width});
-  s.c.resize(ops_, {s.shape.size()});
+const real* DctMlp::run(const Input& input, Saved& s, State* state, const Pass& pass) {
+  const int D = config_.width, V = config_.vocab;
+  const int64_t N = pass.rows();
+  const DctShape shape = state ? state->plan.shape(pass.batch, pass.count, pass.first) : shape_;
+  const int32_t* const tokens = input.tokens_for("dct_mlp");
+  s.resize(ops_, config_, shape, pass);
 
-  ops_.embedding(s.x.data(), token_embedding_->value, nullptr, tokens, 0, s.shape.batch, s.shape.positions, c.width);
-  for (size_t l = 0; l < blocks_.size(); ++l)
-    block_forward(blocks_[l], s.blocks[streaming ? 0 : l], streaming ? &s.past[l] : nullptr, s);
-}
-
-const real* DctMlp::read_out(State& s) {
-  const int64_t N = s.shape.rows();
-  s.logits.resize(ops_, {N, config_.vocab});
-  const real* top = final_norm_.forward(ops_, s.final_norm, s.top, s.x.data(), N);
-  ops_.linear(s.logits.data(), top, head_->value, nullptr, N, config_.width, config_.vocab, Into::WRITE);
+  ops_.embedding(s.x.data(), token_embedding_->value, nullptr, tokens, 0, pass.batch, pass.count, D);
+  for (size_t l = 0; l < blocks_.size(); ++l) {
+    if (pass.mode == Mode::TRAINING)
+      block_forward(blocks_[l], s.blocks[l], s, nullptr, shape);
+    else
+      block_forward(blocks_[l], s.blocks[0], s, &state->blocks[l], shape);
+  }
+  if (!pass.need_logits) return nullptr;
+  const real* const top = final_norm_.forward(ops_, s.final_norm, s.top, s.x.data(), N);
+  ops_.linear(s.logits.data(), top, head_->value, nullptr, N, D, V, Into::WRITE);
   return s.logits.data();
 }
 
-// s.x += both branches
-void DctMlp::block_forward(const Block& block, Activations& a, Tensor* past, State& s) {
+void DctMlp::block_forward(const Block& w, Saved::Block& a, Saved& s, Tensor* state, const DctShape& shape) {
   const int D = config_.width;
-  const int64_t N = s.shape.rows();
-  real *const x = s.x.data(), *const z = s.z.data();
-  a.projected.resize(ops_, {N, D});
-  a.o.resize(ops_, {N, D});
+  const int64_t N = shape.rows();
+  real *const x = s.x.data(), *const z = s.z.data(), *const c = s.c.data(), *const o = a.o.data();
+  real* const projected = a.projected.data();
 
-  const real* r = block.norm_1.forward(ops_, a.norm_1, s.r, x, N);
-  ops_.linear(a.projected.data(), r, block.proj->value, nullptr, N, D, D, Into::WRITE);
-  ops_.sliding_dct(s.c.data(), past ? past->data() : nullptr, a.projected.data(), s.shape);
-  ops_.mix_frequencies(a.o.data(), s.c.data(), block.frequency->value, s.shape);
-  ops_.linear(z, a.o.data(), block.out->value, block.out_bias->value, N, D, D, Into::WRITE);
-  block.norm_mix.in_place(ops_, a.norm_mix, z, N);
-  ops_.pointwise(z, z, Pointwise::GELU_TANH, N * D);
-  ops_.add(x, D, x, z, N, D);
+  const real* r = w.norm_1.forward(ops_, a.norm_1, s.r, x, N);               // r = norm_1(x)           (N,D)
+  ops_.linear(projected, r, w.proj->value, nullptr, N, D, D, Into::WRITE);   // x' = W_proj r           (N,D)
+  ops_.sliding_dct(c, state ? state->data() : nullptr, projected, shape);    // c_ij                    (N,k,d)
+  ops_.mix_frequencies(o, c, w.frequency->value, shape);                     // o_i = Σ_j W_jᵀ c_ij     (N,D)
+  ops_.linear(z, o, w.out->value, w.out_bias->value, N, D, D, Into::WRITE);  // z = W_out o + b_out     (N,D)
+  w.norm_mix.in_place(ops_, a.norm_mix, z, N);                               // z = norm_mix(z)         (N,D)
+  ops_.pointwise(z, z, Pointwise::GELU_TANH, N * D);                         // z = gelu(z)             (N,D)
+  ops_.add(x, D, x, z, N, D);                                                // x += z                  (N,D)
 
-  r = block.norm_2.forward(ops_, a.norm_2, s.r, x, N);
-  block.mlp.forward(ops_, a.mlp, x, r, s.hidden, N);
+  r = w.norm_2.forward(ops_, a.norm_2, s.r, x, N);  // r = norm_2(x)           (N,D)
+  w.mlp.forward(ops_, a.mlp, x, r, s.hidden, N);    // x += W_down gelu(W_up r)
 }
 
 // ---- Backward -----------------------------------------------------------------------------------------------------
 
 void DctMlp::backward(const Input& input, const real* dlogits) {
   const Config& c = config_;
-  State& s = state_;
-  const int64_t N = input.rows();
-  dx_.resize(ops_, {N, c.width});
-  dr_.resize(ops_, {N, c.width});
-  dz_.resize(ops_, {N, c.width});
-  real* const dx = dx_.data();
+  Saved& s = saved_;
+  const int64_t N = pass_.rows();
+  gradients_.resize(ops_, c, pass_);
+  real* const dx = gradients_.dx.data();
 
   const real* top = final_norm_.output(ops_, s.final_norm, s.top, N);
   ops_.linear_backward_weight(head_->gradient, nullptr, dlogits, top, N, c.width, c.vocab);
@@ -239,66 +250,47 @@ void DctMlp::backward(const Input& input, const real* dlogits) {
                           c.vocab);
 }
 
-// dx_ is the gradient of the block's output when it comes and of its input when it goes.
-void DctMlp::block_backward(const Block& block, const Activations& a) {
-  State& s = state_;
-  const int64_t N = s.shape.rows();
-  real *const dx = dx_.data(), *const dr = dr_.data();
-  const real* r = block.norm_2.output(ops_, a.norm_2, s.r, N);
-  block.mlp.backward(ops_, dr, Into::WRITE, dx, a.mlp, r, s.hidden, dhidden_, N);
-  block.norm_2.backward(ops_, dx, dr, a.norm_2, N, Into::ADD);
-  mix_backward(block, a);
-  block.norm_1.backward(ops_, dx, dr, a.norm_1, N, Into::ADD);
+// dx, the gradient of the block's output, becomes that of its input.
+void DctMlp::block_backward(const Block& w, const Saved::Block& a) {
+  Saved& s = saved_;
+  const int64_t N = pass_.rows();
+  real *const dx = gradients_.dx.data(), *const dr = gradients_.dr.data();
+  const real* r = w.norm_2.output(ops_, a.norm_2, s.r, N);
+  w.mlp.backward(ops_, dr, Into::WRITE, dx, a.mlp, r, s.hidden, gradients_.dhidden, N);
+  w.norm_2.backward(ops_, dx, dr, a.norm_2, N, Into::ADD);
+  mix_backward(w, a);
+  w.norm_1.backward(ops_, dx, dr, a.norm_1, N, Into::ADD);
 }
 
-// dr_ becomes the gradient of norm_1(x).
-void DctMlp::mix_backward(const Block& block, const Activations& a) {
-  State& s = state_;
+// dr becomes the gradient of norm_1(x).
+void DctMlp::mix_backward(const Block& w, const Saved::Block& a) {
+  Saved& s = saved_;
   const int D = config_.width;
-  const int64_t N = s.shape.rows();
-  real *const dr = dr_.data(), *const dz = dz_.data(), *const c = s.c.data();
-  const real* n = block.norm_mix.output(ops_, a.norm_mix, s.z, N);
-  ops_.pointwise_backward(dz, nullptr, dx_.data(), n, Pointwise::GELU_TANH, N * D);
-  block.norm_mix.backward(ops_, dz, dz, a.norm_mix, N, Into::WRITE);
-  ops_.linear_backward_weight(block.out->gradient, block.out_bias->gradient, dz, a.o.data(), N, D, D);
+  const int64_t N = pass_.rows();
+  real *const dr = gradients_.dr.data(), *const dz = gradients_.dz.data(), *const c = s.c.data();
+  const real* n = w.norm_mix.output(ops_, a.norm_mix, s.z, N);
+  ops_.pointwise_backward(dz, nullptr, gradients_.dx.data(), n, Pointwise::GELU_TANH, N * D);
+  w.norm_mix.backward(ops_, dz, dz, a.norm_mix, N, Into::WRITE);
+  ops_.linear_backward_weight(w.out->gradient, w.out_bias->gradient, dz, a.o.data(), N, D, D);
 
   real* const d_o = dr;
-  ops_.linear_backward_input(d_o, dz, block.out->value, N, D, D, Into::WRITE);
-  ops_.sliding_dct(c, nullptr, a.projected.data(), s.shape);
-  ops_.mix_frequencies_backward(c, block.frequency->gradient, d_o, c, block.frequency->value, s.shape);
+  ops_.linear_backward_input(d_o, dz, w.out->value, N, D, D, Into::WRITE);
+  ops_.sliding_dct(c, nullptr, a.projected.data(), shape_);
+  ops_.mix_frequencies_backward(c, w.frequency->gradient, d_o, c, w.frequency->value, shape_);
   real* const dprojected = dz;
-  ops_.sliding_dct_backward(dprojected, c, s.shape);
+  ops_.sliding_dct_backward(dprojected, c, shape_);
 
-  const real* r = block.norm_1.output(ops_, a.norm_1, s.r, N);
-  ops_.linear_backward_weight(block.proj->gradient, nullptr, dprojected, r, N, D, D);
-  ops_.linear_backward_input(dr, dprojected, block.proj->value, N, D, D, Into::WRITE);
+  const real* r = w.norm_1.output(ops_, a.norm_1, s.r, N);
+  ops_.linear_backward_weight(w.proj->gradient, nullptr, dprojected, r, N, D, D);
+  ops_.linear_backward_input(dr, dprojected, w.proj->value, N, D, D, Into::WRITE);
 }
 
-// ---- Decoder -------------------------------------------------------------------------------------------------------
-
-class DctDecoder final : public Decoder {
- public:
-  DctDecoder(DctMlp& model, int batch, int capacity)
-      : Decoder("dct_mlp", capacity), model_(model), plan_(model.plan(std::max(capacity, 1))), batch_(batch) {
-    state_.shape = plan_.shape(batch, 0);
-    model.begin_decoding(state_);
-  }
-
- private:
-  const real* advance(const int32_t* tokens, int n, bool need_logits) override {
-    state_.shape = plan_.shape(batch_, n, length());
-    model_.run_blocks(state_, tokens);
-    return need_logits ? model_.read_out(state_) : nullptr;
-  }
-
-  DctMlp& model_;
-  DctPlan plan_;
-  int batch_;
-  State state_;
-};
+// ---- Decoding -----------------------------------------------------------------------------------------------------
 
 std::unique_ptr<Decoder> DctMlp::make_decoder(int batch, int capacity) {
-  return std::make_unique<DctDecoder>(*this, batch, capacity);
+  State state{plan(std::max(capacity, 1)), std::vector<Tensor>(blocks_.size())};
+  for (Tensor& block : state.blocks) block.resize(ops_, {batch, state.plan.shape(batch, 0).state_size});
+  return std::make_unique<ModelDecoder<DctMlp, Saved, State>>("dct_mlp", *this, std::move(state), batch, capacity);
 }
 
 }  // namespace dct_mlp

@@ -31,7 +31,7 @@
 //   dA      = Σ_t e_t Δ_t                   dA_log = A dA, since A = −exp(A_log) is its own slope
 //   dB_t    = Σ_channels dh_t Δ_t u_t       dC_t = Σ_channels dy_t h_t                    dD = Σ_t dy_t u_t
 // It needs every h_{t−1}, which forward would have to store: S times the size of any other activation. Instead one h in
-// 64 is kept, and the backward pass computes the 64 after it again. (Going back by h_{t−1} = (h_t − Δ_t u_t B_t)/a_t
+// 64 is saved, and the backward pass computes the 64 after it again. (Going back by h_{t−1} = (h_t − Δ_t u_t B_t)/a_t
 // would divide by numbers near zero.)
 //
 // The rest: with g = W_outᵀ dx the gradient of the gated y, dy = g∘silu(z) and dz = g∘y∘silu'(z); the convolution is a sum over K
@@ -90,28 +90,62 @@ struct Block {
   Parameter* out_proj;           // (D,I)
 };
 
-// What one block computes on the way forward and the backward pass wants to see again.
-struct Activations {
-  Tensor x;          // (N,D): the block's input; N = B·T
-  Tensor v, z, y;    // (N,I)
-  Tensor projected;  // (N,R+2S): δ, B and C
-  Tensor kept;       // (B,segments,S,I): h at the start of each segment
+// What the scan of a pass reads. B and C stand in the rows of `projected`.
+ScanShape scan_shape(const Config& c, const Pass& pass) {
+  return {pass.batch, pass.count, c.inner, c.state, c.projected()};
+}
+
+// A pass's activations. In training each block has its own, for the backward pass; in decoding one serves all blocks in turn.
+struct Saved {
+  struct Block {
+    Tensor x;          // (N,D): the block's input
+    Tensor v, z, y;    // (N,I) each
+    Tensor projected;  // (N,R+2S): δ, B and C
+    Tensor h;          // (B,segments,S,I): h at the start of each segment; training only
+  };
+  std::vector<Block> blocks;
+  Tensor x, logits;                // (N,D), (N,V): after the last block
+  Tensor r, inv_rms;               // (N,D), (N): the last norm and its scale
+  Tensor u, pre_step, gated, low;  // (N,I), (N,I), (N,I), (N,R): of the block at work; W_Δ δ + b_Δ; δ by itself
+
+  void resize(Ops& ops, const Config& c, const Pass& pass) {
+    const int64_t N = pass.rows();
+    blocks.resize(pass.mode == Mode::TRAINING ? static_cast<size_t>(c.layers) : 1);
+    for (Block& b : blocks) {
+      b.x.resize(ops, {N, c.width});
+      for (Tensor* t : {&b.v, &b.z, &b.y}) t->resize(ops, {N, c.inner});
+      b.projected.resize(ops, {N, c.projected()});
+      if (pass.mode == Mode::TRAINING) b.h.resize(ops, {pass.batch, scan_shape(c, pass).segments(), c.state, c.inner});
+    }
+    for (Tensor* t : {&x, &r}) t->resize(ops, {N, c.width});
+    inv_rms.resize(ops, {N});
+    for (Tensor* t : {&u, &pre_step, &gated}) t->resize(ops, {N, c.inner});
+    low.resize(ops, {N, c.dt_rank});
+    if (pass.need_logits) logits.resize(ops, {N, c.vocab});
+  }
 };
 
-// All that a block remembers of the past, in a stream.
-struct Past {
+// What decoding stores of one block: all that it remembers of the past.
+struct State {
   Tensor v;  // (B,K−1,I): the convolution's last inputs
   Tensor h;  // (B,S,I)
 };
 
-// Activations of a batch, or of a stream's newest tokens.
-struct State {
-  int batch;
-  std::vector<Past> past;  // of each block, in a stream; empty for a batch, which starts from zeros
-  std::vector<Activations> blocks;
-  Tensor x, logits;                // (N,D), (N,V): after the last block
-  Tensor r, inv_rms;               // (N,D), (N): a norm and its scale
-  Tensor u, pre_step, gated, low;  // (N,I), (N,I), (N,I), (N,R): pre_step is W_Δ δ + b_Δ, low is δ by itself
+// Gradients of activations; those of the block at work, shared by all blocks.
+struct Gradients {
+  Tensor dx, dr;                 // (N,D) each
+  Tensor dv, dz, du, dpre_step;  // (N,I) each
+  Tensor dlow, dprojected;       // (N,R), (N,R+2S)
+  Tensor partial;                // the scan's scratch
+
+  void resize(Ops& ops, const Config& c, const Pass& pass) {
+    const int64_t N = pass.rows();
+    for (Tensor* t : {&dx, &dr}) t->resize(ops, {N, c.width});
+    for (Tensor* t : {&dv, &dz, &du, &dpre_step}) t->resize(ops, {N, c.inner});
+    dlow.resize(ops, {N, c.dt_rank});
+    dprojected.resize(ops, {N, c.projected()});
+    partial.resize(ops, {scan_shape(c, pass).partial_size()});
+  }
 };
 
 // The usual beginning of Δ: softplus(bias) is log-uniform in [0.001, 0.1], as in the authors' code; section 3.6 says uniform.
@@ -139,40 +173,26 @@ class Mamba final : public Model {
   int classes() const override { return config_.vocab; }
   bool has_fixed_state() const override { return true; }
 
-  const real* forward(const Input& input) override {
-    state_.batch = input.batch;
-    run_blocks(state_, input.tokens_for("mamba"), input.length);
-    return read_out(state_, input.length);
-  }
-
+  const real* forward(const Input& input) override;
   void backward(const Input& input, const real* dlogits) override;
   std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override;
 
-  // Appends n tokens to each of the batch's sequences.
-  void run_blocks(State& s, const int32_t* tokens, int n);
-  // Their logits (B,n,V).
-  const real* read_out(State& s, int n);
-  void begin_decoding(State& s, int batch);
+  // The tokens of a pass through the model; states: in decoding, of each block. The logits (N,V), or null without need_logits.
+  const real* run(const Input& input, Saved& s, std::vector<State>* states, const Pass& pass);
 
  private:
   void add_block(const std::string& name);
-  ScanShape scan_shape(int batch, int length) const {
-    return {batch, length, config_.inner, config_.state, config_.projected()};
-  }
-  void block_forward(const Block& block, Activations& a, Past* past, State& s, int n);
-  void block_backward(const Block& block, const Activations& a, const ScanShape& shape);
-  void make_pre_step(const Block& block, const Activations& a, State& s, int64_t N);
+  void block_forward(const Block& w, Saved::Block& a, Saved& s, State* state, const Pass& pass);
+  void block_backward(const Block& w, const Saved::Block& a);
+  void make_pre_step(const Block& w, const Saved::Block& a, Saved& s, int64_t N);
 
   Config config_;
   Ops& ops_;
   Parameter *token_embedding_, *final_norm_, *head_;  // (V,D), (D), (V,D)
   std::vector<Block> blocks_;
-  State state_{};
-  // Of the backward pass, shared by all blocks.
-  Tensor dx_, dr_;                   // (N,D) each
-  Tensor dv_, dz_, du_, dpre_step_;  // (N,I) each
-  Tensor dlow_, dprojected_;         // (N,R), (N,R+2S)
-  Tensor partial_;                   // the scan's scratch
+  Pass pass_{};  // the last forward()
+  Saved saved_;  // its activations
+  Gradients gradients_;
 };
 
 // Projections begin as the linear-time paper's appendix B says (the workshop paper's D): N(0, 0.02²), divided by √(residual
@@ -202,161 +222,135 @@ void Mamba::add_block(const std::string& name) {
 
 // ---- Forward ------------------------------------------------------------------------------------------------------
 
-void Mamba::run_blocks(State& s, const int32_t* tokens, int n) {
-  const Config& c = config_;
-  const int64_t N = static_cast<int64_t>(s.batch) * n;
-  const bool streaming = !s.past.empty();  // one block's activations then serve all blocks in turn
-  s.blocks.resize(streaming ? 1 : blocks_.size());
-  s.x.resize(ops_, {N, c.width});
-  s.r.resize(ops_, {N, c.width});
-  s.inv_rms.resize(ops_, {N});
-  s.low.resize(ops_, {N, c.dt_rank});
-  for (Tensor* t : {&s.u, &s.pre_step, &s.gated}) t->resize(ops_, {N, c.inner});
-
-  ops_.embedding(s.x.data(), token_embedding_->value, nullptr, tokens, 0, s.batch, n, c.width);
-  for (size_t l = 0; l < blocks_.size(); ++l)
-    block_forward(blocks_[l], s.blocks[streaming ? 0 : l], streaming ? &s.past[l] : nullptr, s, n);
+const real* Mamba::forward(const Input& input) {
+  pass_ = {Mode::TRAINING, input.batch, 0, input.length, input.length, true};
+  return run(input, saved_, nullptr, pass_);
 }
 
-const real* Mamba::read_out(State& s, int n) {
+const real* Mamba::run(const Input& input, Saved& s, std::vector<State>* states, const Pass& pass) {
   const Config& c = config_;
-  const int64_t N = static_cast<int64_t>(s.batch) * n;
-  s.logits.resize(ops_, {N, c.vocab});
-  ops_.rms_norm(s.r.data(), s.inv_rms.data(), s.x.data(), final_norm_->value, c.norm_epsilon, N, c.width);
-  ops_.linear(s.logits.data(), s.r.data(), head_->value, nullptr, N, c.width, c.vocab, Into::WRITE);
-  return s.logits.data();
+  const int64_t N = pass.rows();
+  const int32_t* const tokens = input.tokens_for("mamba");
+  s.resize(ops_, c, pass);
+  real *const x = s.x.data(), *const r = s.r.data(), *const logits = s.logits.data();
+
+  ops_.embedding(x, token_embedding_->value, nullptr, tokens, 0, pass.batch, pass.count, c.width);
+  for (size_t l = 0; l < blocks_.size(); ++l) {
+    if (pass.mode == Mode::TRAINING)
+      block_forward(blocks_[l], s.blocks[l], s, nullptr, pass);
+    else
+      block_forward(blocks_[l], s.blocks[0], s, &(*states)[l], pass);
+  }
+  if (!pass.need_logits) return nullptr;
+  ops_.rms_norm(r, s.inv_rms.data(), x, final_norm_->value, c.norm_epsilon, N, c.width);  // r = norm(x)        (N,D)
+  ops_.linear(logits, r, head_->value, nullptr, N, c.width, c.vocab, Into::WRITE);        // logits = W_head r  (N,V)
+  return logits;
 }
 
-// s.x += the block's output
-void Mamba::block_forward(const Block& block, Activations& a, Past* past, State& s, int n) {
+// Convolution and scan start from zeros; with `state` they continue after the earlier positions.
+void Mamba::block_forward(const Block& w, Saved::Block& a, Saved& s, State* state, const Pass& pass) {
   const int D = config_.width, I = config_.inner, S = config_.state, P = config_.projected();
-  const int64_t N = static_cast<int64_t>(s.batch) * n;
-  const ScanShape shape = scan_shape(s.batch, n);
-  a.x.resize(ops_, {N, D});
-  for (Tensor* t : {&a.v, &a.z, &a.y}) t->resize(ops_, {N, I});
-  a.projected.resize(ops_, {N, P});
-  if (!past) a.kept.resize(ops_, {s.batch, shape.segments(), S, I});
+  const int64_t N = pass.rows(), half = static_cast<int64_t>(I) * D;
+  real *const r = s.r.data(), *const v = a.v.data(), *const z = a.z.data(), *const u = s.u.data();
+  real *const projected = a.projected.data(), *const y = a.y.data(), *const gated = s.gated.data();
+  const real *const B = projected + config_.dt_rank, *const C = B + S;
+  const real *const W_v = w.in_proj->value, *const W_z = W_v + half;
 
   ops_.copy(a.x.data(), 0, s.x.data(), 0, s.x.bytes(), 1);
-  ops_.rms_norm(s.r.data(), s.inv_rms.data(), a.x.data(), block.norm->value, config_.norm_epsilon, N, D);
-  const real *W_v = block.in_proj->value, *W_z = W_v + static_cast<int64_t>(I) * D;
-  ops_.linear(a.v.data(), s.r.data(), W_v, nullptr, N, D, I, Into::WRITE);
-  ops_.linear(a.z.data(), s.r.data(), W_z, nullptr, N, D, I, Into::WRITE);
-  ops_.causal_convolution(s.u.data(), past ? past->v.data() : nullptr, a.v.data(), block.conv->value,
-                          block.conv_bias->value, s.batch, n, I, config_.conv);
-  ops_.linear(a.projected.data(), s.u.data(), block.x_proj->value, nullptr, N, I, P, Into::WRITE);
-  make_pre_step(block, a, s, N);
-  const real *B = a.projected.data() + config_.dt_rank, *C = B + S;
-  ops_.selective_scan(a.y.data(), past ? past->h.data() : nullptr, past ? nullptr : a.kept.data(), s.u.data(),
-                      s.pre_step.data(), block.A_log->value, B, C, block.skip->value, shape);
-  ops_.silu_gate(s.gated.data(), a.y.data(), a.z.data(), N * I);
-  ops_.linear(s.x.data(), s.gated.data(), block.out_proj->value, nullptr, N, I, D, Into::ADD);
+  ops_.rms_norm(r, s.inv_rms.data(), a.x.data(), w.norm->value, config_.norm_epsilon, N, D);  // r = norm(x)    (N,D)
+  ops_.linear(v, r, W_v, nullptr, N, D, I, Into::WRITE);                                      // v = W_v r      (N,I)
+  ops_.linear(z, r, W_z, nullptr, N, D, I, Into::WRITE);                                      // z = W_z r      (N,I)
+  // u = silu(conv(v))                                                                                          (N,I)
+  ops_.causal_convolution(u, state ? state->v.data() : nullptr, v, w.conv->value, w.conv_bias->value, pass.batch,
+                          pass.count, I, config_.conv);
+  ops_.linear(projected, u, w.x_proj->value, nullptr, N, I, P, Into::WRITE);  // δ, B, C        (N,P)
+  make_pre_step(w, a, s, N);                                                  // Δ              (N,I)
+  // h_t = exp(Δ_t A) h_{t−1} + Δ_t u_t B_t,  y_t = Σ_s h_{t,s} C_{t,s} + D u_t                                   (N,I)
+  ops_.selective_scan(y, state ? state->h.data() : nullptr, state ? nullptr : a.h.data(), u, s.pre_step.data(),
+                      w.A_log->value, B, C, w.skip->value, scan_shape(config_, pass));
+  ops_.silu_gate(gated, y, z, N * I);                                              // y ∘ silu(z)    (N,I)
+  ops_.linear(s.x.data(), gated, w.out_proj->value, nullptr, N, I, D, Into::ADD);  // x += W_out …   (N,D)
 }
 
 // s.pre_step = W_Δ δ + b_Δ, whose softplus is Δ
-void Mamba::make_pre_step(const Block& block, const Activations& a, State& s, int64_t N) {
+void Mamba::make_pre_step(const Block& w, const Saved::Block& a, Saved& s, int64_t N) {
   const int R = config_.dt_rank, P = config_.projected();
   ops_.copy(s.low.data(), R * sizeof(real), a.projected.data(), P * sizeof(real), R * sizeof(real),
             static_cast<size_t>(N));
-  ops_.linear(s.pre_step.data(), s.low.data(), block.dt_proj->value, block.dt_bias->value, N, R, config_.inner,
-              Into::WRITE);
+  ops_.linear(s.pre_step.data(), s.low.data(), w.dt_proj->value, w.dt_bias->value, N, R, config_.inner, Into::WRITE);
 }
 
 // ---- Backward -----------------------------------------------------------------------------------------------------
 
 void Mamba::backward(const Input& input, const real* dlogits) {
   const Config& c = config_;
-  const State& s = state_;
-  const int64_t N = input.rows();
-  const ScanShape shape = scan_shape(input.batch, input.length);
-  dx_.resize(ops_, {N, c.width});
-  dr_.resize(ops_, {N, c.width});
-  for (Tensor* t : {&dv_, &dz_, &du_, &dpre_step_}) t->resize(ops_, {N, c.inner});
-  dlow_.resize(ops_, {N, c.dt_rank});
-  dprojected_.resize(ops_, {N, c.projected()});
-  partial_.resize(ops_, {shape.partial_size()});
+  const int64_t N = pass_.rows();
+  const Saved& s = saved_;
+  gradients_.resize(ops_, c, pass_);
+  real *const dx = gradients_.dx.data(), *const dr = gradients_.dr.data();
 
   ops_.linear_backward_weight(head_->gradient, nullptr, dlogits, s.r.data(), N, c.width, c.vocab);
-  ops_.linear_backward_input(dr_.data(), dlogits, head_->value, N, c.width, c.vocab, Into::WRITE);
-  ops_.rms_norm_backward(dx_.data(), final_norm_->gradient, dr_.data(), s.x.data(), s.inv_rms.data(),
-                         final_norm_->value, N, c.width, Into::WRITE);
-  for (size_t l = blocks_.size(); l-- > 0;) block_backward(blocks_[l], s.blocks[l], shape);
-  ops_.embedding_backward(token_embedding_->gradient, nullptr, dx_.data(), input.tokens, input.batch, input.length,
-                          c.width, c.vocab);
+  ops_.linear_backward_input(dr, dlogits, head_->value, N, c.width, c.vocab, Into::WRITE);
+  ops_.rms_norm_backward(dx, final_norm_->gradient, dr, s.x.data(), s.inv_rms.data(), final_norm_->value, N, c.width,
+                         Into::WRITE);
+  for (size_t l = blocks_.size(); l-- > 0;) block_backward(blocks_[l], s.blocks[l]);
+  ops_.embedding_backward(token_embedding_->gradient, nullptr, dx, input.tokens, input.batch, input.length, c.width,
+                          c.vocab);
 }
 
-// dx_ is the gradient of the block's output when it comes and of its input when it goes: the residual passes it on, the
-// block adds its part.
-void Mamba::block_backward(const Block& block, const Activations& a, const ScanShape& shape) {
+// dx, the gradient of the block's output, becomes that of its input: the residual connection passes it on, and the block adds its
+// part.
+void Mamba::block_backward(const Block& w, const Saved::Block& a) {
   const int D = config_.width, I = config_.inner, S = config_.state, R = config_.dt_rank, P = config_.projected();
-  const int B = shape.batch, T = shape.length;
-  const int64_t N = shape.rows();
-  State& s = state_;
-  real *dx = dx_.data(), *dr = dr_.data(), *dv = dv_.data(), *dz = dz_.data(), *du = du_.data(),
-       *dpre_step = dpre_step_.data();
-  real *dprojected = dprojected_.data(), *dB = dprojected + R, *dC = dB + S;
-  real* const dy = dv;  // gone before dv comes
+  const int batch = pass_.batch, T = pass_.count;
+  const int64_t N = pass_.rows(), half = static_cast<int64_t>(I) * D;
+  Saved& s = saved_;
+  Gradients& g = gradients_;
+  real *const dx = g.dx.data(), *const dr = g.dr.data(), *const dv = g.dv.data(), *const dz = g.dz.data();
+  real *const du = g.du.data(), *const dpre_step = g.dpre_step.data();
+  real *const dprojected = g.dprojected.data(), *const dB = dprojected + R, *const dC = dB + S;
+  real* const dy = dv;  // read for the last time before dv is written
+  const real *const v = a.v.data(), *const z = a.z.data(), *const y = a.y.data();
+  const real *const B = a.projected.data() + R, *const C = B + S;
+  real *const r = s.r.data(), *const u = s.u.data(), *const gated = s.gated.data();
 
-  ops_.linear_backward_input(dy, dx, block.out_proj->value, N, I, D, Into::WRITE);
-  ops_.silu_gate_backward(dy, dz, s.gated.data(), dy, a.y.data(), a.z.data(), N * I);
-  ops_.linear_backward_weight(block.out_proj->gradient, nullptr, dx, s.gated.data(), N, I, D);
-
-  const real *stored_B = a.projected.data() + R, *stored_C = stored_B + S;
-  ops_.causal_convolution(s.u.data(), nullptr, a.v.data(), block.conv->value, block.conv_bias->value, B, T, I,
-                          config_.conv);
-  make_pre_step(block, a, s, N);
-  ops_.selective_scan_backward(du, dpre_step, block.A_log->gradient, dB, dC, block.skip->gradient, partial_.data(), dy,
-                               a.kept.data(), s.u.data(), s.pre_step.data(), block.A_log->value, stored_B, stored_C,
-                               block.skip->value, shape);
-  ops_.linear_backward_weight(block.dt_proj->gradient, block.dt_bias->gradient, dpre_step, s.low.data(), N, R, I);
-  ops_.linear_backward_input(dlow_.data(), dpre_step, block.dt_proj->value, N, R, I, Into::WRITE);
-  ops_.copy(dprojected, P * sizeof(real), dlow_.data(), R * sizeof(real), R * sizeof(real), static_cast<size_t>(N));
-  ops_.linear_backward_weight(block.x_proj->gradient, nullptr, dprojected, s.u.data(), N, I, P);
-  ops_.linear_backward_input(du, dprojected, block.x_proj->value, N, I, P, Into::ADD);
-  ops_.causal_convolution_backward(dv, block.conv->gradient, block.conv_bias->gradient, du, a.v.data(),
-                                   block.conv->value, block.conv_bias->value, B, T, I, config_.conv);
-
-  const int64_t half = static_cast<int64_t>(I) * D;
-  ops_.rms_norm(s.r.data(), s.inv_rms.data(), a.x.data(), block.norm->value, config_.norm_epsilon, N, D);
-  ops_.linear_backward_weight(block.in_proj->gradient, nullptr, dv, s.r.data(), N, D, I);
-  ops_.linear_backward_weight(block.in_proj->gradient + half, nullptr, dz, s.r.data(), N, D, I);
-  ops_.linear_backward_input(dr, dv, block.in_proj->value, N, D, I, Into::WRITE);
-  ops_.linear_backward_input(dr, dz, block.in_proj->value + half, N, D, I, Into::ADD);
-  ops_.rms_norm_backward(dx, block.norm->gradient, dr, a.x.data(), s.inv_rms.data(), block.norm->value, N, D,
-                         Into::ADD);
+  ops_.linear_backward_input(dy, dx, w.out_proj->value, N, I, D, Into::WRITE);  // x += W_out gated
+  ops_.silu_gate_backward(dy, dz, gated, dy, y, z, N * I);                      // gated = y ∘ silu(z), again
+  ops_.linear_backward_weight(w.out_proj->gradient, nullptr, dx, gated, N, I, D);
+  ops_.causal_convolution(u, nullptr, v, w.conv->value, w.conv_bias->value, batch, T, I, config_.conv);  // u again
+  make_pre_step(w, a, s, N);                                                                             // Δ again
+  // y and h, with Δ = softplus(pre_step) and A = −exp(A_log)
+  ops_.selective_scan_backward(du, dpre_step, w.A_log->gradient, dB, dC, w.skip->gradient, g.partial.data(), dy,
+                               a.h.data(), u, s.pre_step.data(), w.A_log->value, B, C, w.skip->value,
+                               scan_shape(config_, pass_));
+  ops_.linear_backward_weight(w.dt_proj->gradient, w.dt_bias->gradient, dpre_step, s.low.data(), N, R, I);
+  ops_.linear_backward_input(g.dlow.data(), dpre_step, w.dt_proj->value, N, R, I, Into::WRITE);  // Δ from δ
+  ops_.copy(dprojected, P * sizeof(real), g.dlow.data(), R * sizeof(real), R * sizeof(real), static_cast<size_t>(N));
+  ops_.linear_backward_weight(w.x_proj->gradient, nullptr, dprojected, u, N, I, P);  // δ, B, C from u
+  ops_.linear_backward_input(du, dprojected, w.x_proj->value, N, I, P, Into::ADD);
+  // u = silu(conv(v))
+  ops_.causal_convolution_backward(dv, w.conv->gradient, w.conv_bias->gradient, du, v, w.conv->value,
+                                   w.conv_bias->value, batch, T, I, config_.conv);
+  ops_.rms_norm(r, s.inv_rms.data(), a.x.data(), w.norm->value, config_.norm_epsilon, N, D);  // r again
+  ops_.linear_backward_weight(w.in_proj->gradient, nullptr, dv, r, N, D, I);                  // v = W_v r
+  ops_.linear_backward_weight(w.in_proj->gradient + half, nullptr, dz, r, N, D, I);           // z = W_z r
+  ops_.linear_backward_input(dr, dv, w.in_proj->value, N, D, I, Into::WRITE);
+  ops_.linear_backward_input(dr, dz, w.in_proj->value + half, N, D, I, Into::ADD);
+  ops_.rms_norm_backward(dx, w.norm->gradient, dr, a.x.data(), s.inv_rms.data(), w.norm->value, N, D, Into::ADD);
 }
 
-// ---- Decoder -------------------------------------------------------------------------------------------------------
-
-class MambaDecoder final : public Decoder {
- public:
-  MambaDecoder(Mamba& model, int batch, int capacity) : Decoder("mamba", capacity), model_(model) {
-    model.begin_decoding(state_, batch);
-  }
-
- private:
-  const real* advance(const int32_t* tokens, int n, bool need_logits) override {
-    model_.run_blocks(state_, tokens, n);
-    return need_logits ? model_.read_out(state_, n) : nullptr;
-  }
-
-  Mamba& model_;
-  State state_{};
-};
-
-void Mamba::begin_decoding(State& s, int batch) {
-  s.batch = batch;
-  s.past.resize(blocks_.size());
-  for (Past& past : s.past) {
-    past.v.resize(ops_, {batch, config_.conv - 1, config_.inner});
-    past.h.resize(ops_, {batch, config_.state, config_.inner});
-    past.v.zero();
-    past.h.zero();
-  }
-}
+// ---- Decoding -----------------------------------------------------------------------------------------------------
 
 std::unique_ptr<Decoder> Mamba::make_decoder(int batch, int capacity) {
-  return std::make_unique<MambaDecoder>(*this, batch, capacity);
+  std::vector<State> states(blocks_.size());
+  for (State& state : states) {
+    state.v.resize(ops_, {batch, config_.conv - 1, config_.inner});
+    state.h.resize(ops_, {batch, config_.state, config_.inner});
+    state.v.zero();
+    state.h.zero();
+  }
+  return std::make_unique<ModelDecoder<Mamba, Saved, std::vector<State>>>("mamba", *this, std::move(states), batch,
+                                                                          capacity);
 }
 
 }  // namespace mamba

@@ -19,7 +19,7 @@
 // A block's dx is dy itself, by the residual connection, and what comes back through both of its layers. Saved are e, each block's
 // x and the last one, and of a layer the normalized z and 1/std of each row; n and y are formed once more.
 //
-// The stream slides: token t's answer is that of the window that ends there (models/window_decoder.h).
+// Decoding slides the window: the logits at token t are those of the window that ends there (models/window_decoder.h).
 
 #include <utility>
 
@@ -67,24 +67,24 @@ class Layer {
         bias_(&parameters.add(name + ".bias", {out}, Init::zeros())),
         norm_(parameters, name + "_norm", out, true) {}
 
-  void forward(Ops& ops, Norm::Saved& kept, real* y, const real* x, int64_t N) const {
+  void forward(Ops& ops, Norm::Saved& saved, real* y, const real* x, int64_t N) const {
     ops.linear(y, x, weight_->value, bias_->value, N, in_, out_, Into::WRITE);
-    norm_.in_place(ops, kept, y, N);
+    norm_.in_place(ops, saved, y, N);
     ops.pointwise(y, y, Pointwise::RELU, N * out_);
   }
   // y (N,out) once more, in room
-  const real* output(Ops& ops, const Norm::Saved& kept, Tensor& room, int64_t N) const {
-    norm_.output(ops, kept, room, N);
+  const real* output(Ops& ops, const Norm::Saved& saved, Tensor& room, int64_t N) const {
+    norm_.output(ops, saved, room, N);
     ops.pointwise(room.data(), room.data(), Pointwise::RELU, N * out_);
     return room.data();
   }
   // dx (N,in) from dy (N,out), or dx += that; dx may be dy. room and dz (N,out): scratch
-  void backward(Ops& ops, real* dx, Into into, const real* dy, const Norm::Saved& kept, const real* x, Tensor& room,
+  void backward(Ops& ops, real* dx, Into into, const real* dy, const Norm::Saved& saved, const real* x, Tensor& room,
                 Tensor& dz, int64_t N) const {
-    const real* n = norm_.output(ops, kept, room, N);
+    const real* n = norm_.output(ops, saved, room, N);
     dz.resize(ops, {N, out_});
     ops.pointwise_backward(dz.data(), nullptr, dy, n, Pointwise::RELU, N * out_);
-    norm_.backward(ops, dz.data(), dz.data(), kept, N, Into::WRITE);
+    norm_.backward(ops, dz.data(), dz.data(), saved, N, Into::WRITE);
     ops.linear_backward_weight(weight_->gradient, bias_->gradient, dz.data(), x, N, in_, out_);
     ops.linear_backward_input(dx, dz.data(), weight_->value, N, in_, out_, into);
   }
@@ -99,9 +99,37 @@ struct Block {
   Layer up, down;
 };
 
-struct BlockSaved {
-  Tensor x;  // (B,d): the block's input
-  Norm::Saved up, down;
+// The activations of a forward pass over B windows. Each block has its own, for the backward pass; norms size what is theirs.
+struct Saved {
+  struct Block {
+    Tensor x;  // (B,d): the block's input
+    Norm::Saved up, down;
+  };
+  std::vector<Block> blocks;
+  Norm::Saved first;
+  Tensor e, x, logits;  // (B,T·d), (B,d), (B,V)
+  Tensor u, y;          // (B,w), (B,d): of the block at work
+
+  void resize(Ops& ops, const Config& c, int64_t B) {
+    blocks.resize(static_cast<size_t>(c.blocks));
+    for (Block& b : blocks) b.x.resize(ops, {B, c.embedding});
+    e.resize(ops, {B, c.read()});
+    for (Tensor* t : {&x, &y}) t->resize(ops, {B, c.embedding});
+    u.resize(ops, {B, c.width});
+    logits.resize(ops, {B, c.vocab});
+  }
+};
+
+// Gradients of activations, shared by all blocks.
+struct Gradients {
+  Tensor dx, du, de;  // (B,d), (B,w), (B,T·d)
+  Tensor room, dz;    // of the layer at work, which sizes them
+
+  void resize(Ops& ops, const Config& c, int64_t B) {
+    dx.resize(ops, {B, c.embedding});
+    du.resize(ops, {B, c.width});
+    de.resize(ops, {B, c.read()});
+  }
 };
 
 class MlpLm final : public Model {
@@ -113,8 +141,7 @@ class MlpLm final : public Model {
         ops_(ops),
         embedding_(&parameters.add("token_embedding.weight", {config_.vocab, config_.embedding},
                                    Init::normal(WEIGHT_DEVIATION))),
-        first_(parameters, "first", config_.read(), config_.embedding),
-        kept_(static_cast<size_t>(config_.blocks)) {
+        first_(parameters, "first", config_.read(), config_.embedding) {
     const Config& c = config_;
     for (int i = 0; i < c.blocks; ++i) {
       const std::string prefix = "blocks." + std::to_string(i) + ".";
@@ -142,12 +169,8 @@ class MlpLm final : public Model {
   std::vector<Block> blocks_;
   Parameter* head_;  // (V,d)
 
-  std::vector<BlockSaved> kept_;  // of each block
-  Norm::Saved first_kept_;
-  Tensor e_, x_, logits_;  // (B,T·d), (B,d), (B,V)
-  Tensor u_, y_;           // (B,w), (B,d): of the block at work
-  Tensor dx_, du_, de_;    // (B,d), (B,w), (B,T·d)
-  Tensor room_, dz_;       // of the layer at work
+  Saved saved_;  // the last forward()
+  Gradients gradients_;
 };
 
 // ---- Forward ------------------------------------------------------------------------------------------------------
@@ -158,24 +181,21 @@ const real* MlpLm::forward(const Input& input) {
   const int32_t* tokens = input.tokens_for("mlp_lm");
   if (input.length != c.context)
     throw Error(text("mlp_lm: %d tokens, this model reads exactly its context of %d", input.length, c.context));
-  e_.resize(ops_, {B, c.read()});
-  x_.resize(ops_, {B, c.embedding});
-  u_.resize(ops_, {B, c.width});
-  y_.resize(ops_, {B, c.embedding});
-  logits_.resize(ops_, {B, c.vocab});
+  saved_.resize(ops_, c, B);
+  real *const e = saved_.e.data(), *const x = saved_.x.data(), *const logits = saved_.logits.data();
+  real *const u = saved_.u.data(), *const y = saved_.y.data();
 
-  ops_.embedding(e_.data(), embedding_->value, nullptr, tokens, 0, input.batch, c.context, c.embedding);
-  first_.forward(ops_, first_kept_, x_.data(), e_.data(), B);
+  ops_.embedding(e, embedding_->value, nullptr, tokens, 0, input.batch, c.context, c.embedding);
+  first_.forward(ops_, saved_.first, x, e, B);  // x = relu(norm(W_first e + b))    (B,d)
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    BlockSaved& kept = kept_[i];
-    kept.x.resize(ops_, {B, c.embedding});
-    ops_.copy(kept.x.data(), 0, x_.data(), 0, x_.bytes(), 1);
-    blocks_[i].up.forward(ops_, kept.up, u_.data(), x_.data(), B);
-    blocks_[i].down.forward(ops_, kept.down, y_.data(), u_.data(), B);
-    ops_.add(x_.data(), c.embedding, x_.data(), y_.data(), B, c.embedding);
+    Saved::Block& s = saved_.blocks[i];
+    ops_.copy(s.x.data(), 0, x, 0, s.x.bytes(), 1);
+    blocks_[i].up.forward(ops_, s.up, u, x, B);      // u = relu(norm(W_up x + b))    (B,w)
+    blocks_[i].down.forward(ops_, s.down, y, u, B);  // y = relu(norm(W_down u + b))  (B,d)
+    ops_.add(x, c.embedding, x, y, B, c.embedding);  // x += y                        (B,d)
   }
-  ops_.linear(logits_.data(), x_.data(), head_->value, nullptr, B, c.embedding, c.vocab, Into::WRITE);
-  return logits_.data();
+  ops_.linear(logits, x, head_->value, nullptr, B, c.embedding, c.vocab, Into::WRITE);
+  return logits;
 }
 
 // ---- Backward -----------------------------------------------------------------------------------------------------
@@ -183,21 +203,21 @@ const real* MlpLm::forward(const Input& input) {
 void MlpLm::backward(const Input& input, const real* dlogits) {
   const Config& c = config_;
   const int64_t B = input.batch;
-  dx_.resize(ops_, {B, c.embedding});
-  du_.resize(ops_, {B, c.width});
-  de_.resize(ops_, {B, c.read()});
-  real *const dx = dx_.data(), *const du = du_.data();
+  Gradients& g = gradients_;
+  g.resize(ops_, c, B);
+  real *const dx = g.dx.data(), *const du = g.du.data(), *const de = g.de.data();
+  const real *const e = saved_.e.data(), *const x = saved_.x.data();
 
-  ops_.linear_backward_weight(head_->gradient, nullptr, dlogits, x_.data(), B, c.embedding, c.vocab);
+  ops_.linear_backward_weight(head_->gradient, nullptr, dlogits, x, B, c.embedding, c.vocab);
   ops_.linear_backward_input(dx, dlogits, head_->value, B, c.embedding, c.vocab, Into::WRITE);
   for (size_t i = blocks_.size(); i-- > 0;) {
-    const BlockSaved& kept = kept_[i];
-    const real* u = blocks_[i].up.output(ops_, kept.up, u_, B);
-    blocks_[i].down.backward(ops_, du, Into::WRITE, dx, kept.down, u, room_, dz_, B);
-    blocks_[i].up.backward(ops_, dx, Into::ADD, du, kept.up, kept.x.data(), room_, dz_, B);
+    const Saved::Block& s = saved_.blocks[i];
+    const real* const u = blocks_[i].up.output(ops_, s.up, saved_.u, B);
+    blocks_[i].down.backward(ops_, du, Into::WRITE, dx, s.down, u, g.room, g.dz, B);
+    blocks_[i].up.backward(ops_, dx, Into::ADD, du, s.up, s.x.data(), g.room, g.dz, B);
   }
-  first_.backward(ops_, de_.data(), Into::WRITE, dx, first_kept_, e_.data(), room_, dz_, B);
-  ops_.embedding_backward(embedding_->gradient, nullptr, de_.data(), input.tokens, input.batch, c.context, c.embedding,
+  first_.backward(ops_, de, Into::WRITE, dx, saved_.first, e, g.room, g.dz, B);
+  ops_.embedding_backward(embedding_->gradient, nullptr, de, input.tokens, input.batch, c.context, c.embedding,
                           c.vocab);
 }
 

@@ -138,12 +138,12 @@ class Decoder {
   std::shared_ptr<const real> weights_;  // held as long as the decoder lives (Parameters::hold)
 };
 
-// The decoder of a model whose pass is run(input, saved, memory, pass): Memory is the KvCache or State of a block.
+// The decoder of a model whose pass is run(input, saved, memory, pass). Memory: its KvCache or State, or a vector of one for each
+// block.
 template <class M, class Saved, class Memory>
 class ModelDecoder final : public Decoder {
  public:
-  // memory: of each block
-  ModelDecoder(std::string name, M& model, std::vector<Memory> memory, int batch, int capacity)
+  ModelDecoder(std::string name, M& model, Memory memory, int batch, int capacity)
       : Decoder(std::move(name), capacity),
         model_(model),
         batch_(batch),
@@ -158,7 +158,7 @@ class ModelDecoder final : public Decoder {
 
   M& model_;
   int batch_, capacity_;
-  std::vector<Memory> memory_;
+  Memory memory_;
   Saved saved_;
 };
 

@@ -52,15 +52,42 @@ struct Config {
   int gates_width() const { return lstm ? 4 * hidden : hidden; }  // R
 };
 
-// Activations of a batch, or of a stream's newest tokens.
+// A pass's activations, position by position: T of them, in decoding the new ones.
+struct Saved {
+  Tokens tokens;  // (T,B)
+  Tensor z;       // (T,B,R): the backward pass writes dz over it
+  Tensor h, c;    // (T+1,B,H): before the first token and after each; c: LSTM only
+  Tensor read;    // (B,T,H): what is read out, of all positions only
+  Tensor logits;  // (B,T,V) or (B,V), with V = classes
+
+  void resize(Ops& ops, const Config& c, const Pass& pass, bool last) {
+    const int B = pass.batch, T = pass.count;
+    tokens.resize(ops, {T, B});
+    z.resize(ops, {T, B, c.gates_width()});
+    h.resize(ops, {T + 1, B, c.hidden});
+    if (c.lstm) this->c.resize(ops, {T + 1, B, c.hidden});
+    if (!last) read.resize(ops, {B, T, c.hidden});
+    if (pass.need_logits) logits.resize(ops, {last ? B : pass.rows(), c.classes});
+  }
+};
+
+// What decoding stores: h and c after the last token.
 struct State {
-  int batch;
-  Tokens tokens;              // (T,B)
-  Tensor z;                   // (T,B,R): the backward pass writes dz over it
-  Tensor h, c;                // (T+1,B,H): before the first token and after each; c: LSTM only
-  Tensor read;                // (B,T,H): what is read out, of all positions only
-  Tensor logits;              // (B,T,V) or (B,V), with V = classes
-  Tensor h_before, c_before;  // (B,H): a stream's memory; without it a sequence begins with zeros
+  Tensor h, c;  // (B,H) each; c: LSTM only
+};
+
+// Gradients of activations.
+struct Gradients {
+  Tensor dread;  // (B,T,H): where all positions are read out
+  Tensor dh;     // (T,B,H)
+  Tensor dc;     // (B,H): LSTM only, of the step at work
+
+  void resize(Ops& ops, const Config& c, const Pass& pass) {
+    const int B = pass.batch, T = pass.count;
+    if (!c.last) dread.resize(ops, {B, T, c.hidden});
+    dh.resize(ops, {T, B, c.hidden});
+    if (c.lstm) dc.resize(ops, {B, c.hidden});
+  }
 };
 
 class Rnn final : public Model {
@@ -84,92 +111,84 @@ class Rnn final : public Model {
   int vocab() const override { return config_.vocab; }
   int64_t logit_rows(const Input& input) const override { return config_.last ? input.batch : input.rows(); }
 
-  const real* forward(const Input& input) override {
-    state_.batch = input.batch;
-    run_cells(state_, input.tokens_for("rnn"), input.length);
-    return read_out(state_, input.length, config_.last);
-  }
-
+  const real* forward(const Input& input) override;
   void backward(const Input& input, const real* dlogits) override;
   std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override;
 
-  // Appends n tokens to each of the batch's sequences.
-  void run_cells(State& s, const int32_t* tokens, int n);
-  // Their logits (B,n,V), or the last one's (B,V).
-  const real* read_out(State& s, int n, bool last);
-  void begin_decoding(State& s, int batch);
+  // The tokens of a pass through the model; state: in decoding. The logits, or null without need_logits: of the last position
+  // with readout "last"; in decoding of all, because each token may turn out to be the last.
+  const real* run(const Input& input, Saved& s, State* state, const Pass& pass);
 
  private:
-  void begin(Tensor& states, const Tensor& before, const State& s);
-  void end(const Tensor& states, Tensor& before, const State& s, int n);
+  void begin(Tensor& all, const Tensor* before) const;
+  void end(Tensor& before, const Tensor& all) const;
   void swap_order(real* by_sample, real* by_position, bool to_positions, int B, int T);
   // The activations of step t in an array (T,B,width).
-  static real* step(const Tensor& x, int64_t t, const State& s, int width) { return x.data() + t * s.batch * width; }
+  static real* step(const Tensor& x, int64_t t, int batch, int width) { return x.data() + t * batch * width; }
 
   Config config_;
   Ops& ops_;
   Parameter *input_, *input_bias_;    // (R,vocab), (R)
   Parameter *hidden_, *hidden_bias_;  // (R,H), (R)
   Parameter *head_, *head_bias_;      // (V,H), (V)
-  State state_{};
-  Tensor dread_, dh_, dc_;  // of the backward pass: (B,T,H) of a readout of all positions, (T,B,H), (B,H)
+  Pass pass_{};                       // the last forward()
+  Saved saved_;                       // its activations
+  Gradients gradients_;
 };
 
 // ---- Forward ------------------------------------------------------------------------------------------------------
 
-void Rnn::run_cells(State& s, const int32_t* tokens, int n) {
+const real* Rnn::forward(const Input& input) {
+  pass_ = {Mode::TRAINING, input.batch, 0, input.length, input.length, true};
+  return run(input, saved_, nullptr, pass_);
+}
+
+const real* Rnn::run(const Input& input, Saved& s, State* state, const Pass& pass) {
   const Config& c = config_;
-  const int B = s.batch, H = c.hidden, R = c.gates_width();
-  const int64_t N = static_cast<int64_t>(B) * n;
+  const int B = pass.batch, T = pass.count, H = c.hidden, R = c.gates_width();
+  const int64_t N = pass.rows();
+  const bool last = c.last && pass.mode == Mode::TRAINING;
+  const int32_t* const tokens = input.tokens_for("rnn");
   const auto weights = parameters.hold();  // every position is multiplied with the same ones
-  s.tokens.resize(ops_, {n, B});
-  s.z.resize(ops_, {n, B, R});
-  s.h.resize(ops_, {n + 1, B, H});
-  if (c.lstm) s.c.resize(ops_, {n + 1, B, H});
+  s.resize(ops_, c, pass, last);
 
   const size_t id = sizeof(int32_t);
   for (int b = 0; b < B; ++b)
-    ops_.copy(s.tokens.data() + b, B * id, tokens + static_cast<int64_t>(b) * n, id, id, static_cast<size_t>(n));
+    ops_.copy(s.tokens.data() + b, B * id, tokens + static_cast<int64_t>(b) * T, id, id, static_cast<size_t>(T));
   ops_.linear_one_hot(s.z.data(), input_->value, input_bias_->value, s.tokens.data(), N, c.vocab, R);
-  begin(s.h, s.h_before, s);
-  if (c.lstm) begin(s.c, s.c_before, s);
-  for (int t = 0; t < n; ++t) {
-    real *z = step(s.z, t, s, R), *h_before = step(s.h, t, s, H), *h = step(s.h, t + 1, s, H);
+  begin(s.h, state ? &state->h : nullptr);
+  if (c.lstm) begin(s.c, state ? &state->c : nullptr);
+  for (int t = 0; t < T; ++t) {
+    real *z = step(s.z, t, B, R), *h_before = step(s.h, t, B, H), *h = step(s.h, t + 1, B, H);
+    // z_t = W_x x_t + b_x + W_h h_{t−1} + b_h, then h_t and c_t
     ops_.linear(z, h_before, hidden_->value, hidden_bias_->value, B, H, R, Into::ADD);
     if (c.lstm)
-      ops_.lstm_cell(h, step(s.c, t + 1, s, H), z, step(s.c, t, s, H), B, H);
+      ops_.lstm_cell(h, step(s.c, t + 1, B, H), z, step(s.c, t, B, H), B, H);
     else
       ops_.tanh(h, z, static_cast<int64_t>(B) * H);
   }
-  end(s.h, s.h_before, s, n);
-  if (c.lstm) end(s.c, s.c_before, s, n);
-}
+  if (state) end(state->h, s.h);
+  if (state && c.lstm) end(state->c, s.c);
+  if (!pass.need_logits) return nullptr;
 
-const real* Rnn::read_out(State& s, int n, bool last) {
-  const int B = s.batch, H = config_.hidden, V = config_.classes;
-  const int64_t rows = last ? B : static_cast<int64_t>(B) * n;
-  s.logits.resize(ops_, {rows, V});
-  real* read = step(s.h, n, s, H);
-  if (!last) {
-    s.read.resize(ops_, {B, n, H});
-    swap_order(s.read.data(), step(s.h, 1, s, H), false, B, n);
-    read = s.read.data();
-  }
-  ops_.linear(s.logits.data(), read, head_->value, head_bias_->value, rows, H, V, Into::WRITE);
+  const real* const read = last ? step(s.h, T, B, H) : s.read.data();
+  if (!last) swap_order(s.read.data(), step(s.h, 1, B, H), false, B, T);
+  ops_.linear(s.logits.data(), read, head_->value, head_bias_->value, last ? B : N, H, c.classes, Into::WRITE);
   return s.logits.data();
 }
 
-// The state before the first token: zeros, or where the stream stopped.
-void Rnn::begin(Tensor& states, const Tensor& before, const State& s) {
-  const size_t bytes = static_cast<size_t>(s.batch) * config_.hidden * sizeof(real);
-  if (before.data())
-    ops_.copy(states.data(), bytes, before.data(), bytes, bytes, 1);
+// The state before the first token, all (T+1,B,H): zeros, or the decoder's (B,H).
+void Rnn::begin(Tensor& all, const Tensor* before) const {
+  const size_t bytes = static_cast<size_t>(all.shape()[1] * all.shape()[2]) * sizeof(real);
+  if (before)
+    ops_.copy(all.data(), bytes, before->data(), bytes, bytes, 1);
   else
-    ops_.zero(states.data(), bytes);
+    ops_.zero(all.data(), bytes);
 }
 
-void Rnn::end(const Tensor& states, Tensor& before, const State& s, int n) {
-  if (before.data()) ops_.copy(before.data(), 0, step(states, n, s, config_.hidden), 0, before.bytes(), 1);
+// The state after the last token to the decoder.
+void Rnn::end(Tensor& before, const Tensor& all) const {
+  ops_.copy(before.data(), 0, all.data() + all.size() - before.size(), 0, before.bytes(), 1);
 }
 
 // Vectors of H between the orders (B,T) and (T,B).
@@ -189,65 +208,43 @@ void Rnn::swap_order(real* by_sample, real* by_position, bool to_positions, int 
 
 void Rnn::backward(const Input& input, const real* dlogits) {
   const Config& c = config_;
-  const State& s = state_;
+  const Saved& s = saved_;
+  Gradients& g = gradients_;
   const int B = input.batch, T = input.length, H = c.hidden, R = c.gates_width();
   const int64_t N = input.rows(), read_rows = logit_rows(input);
-  const real* read = c.last ? step(s.h, T, s, H) : s.read.data();
-  dh_.resize(ops_, {T, B, H});
-  if (!c.last) dread_.resize(ops_, {read_rows, H});
-  real* dread = c.last ? step(dh_, T - 1, s, H) : dread_.data();
+  g.resize(ops_, c, pass_);
+  const real* const read = c.last ? step(s.h, T, B, H) : s.read.data();
+  real* const dread = c.last ? step(g.dh, T - 1, B, H) : g.dread.data();
 
   ops_.linear_backward_weight(head_->gradient, head_bias_->gradient, dlogits, read, read_rows, H, c.classes);
   ops_.linear_backward_input(dread, dlogits, head_->value, read_rows, H, c.classes, Into::WRITE);
-  if (!c.last) swap_order(dread, dh_.data(), true, B, T);
+  if (!c.last) swap_order(dread, g.dh.data(), true, B, T);
 
-  if (c.lstm) {
-    dc_.resize(ops_, {B, H});
-    dc_.zero();
-  }
+  if (c.lstm) g.dc.zero();
   for (int t = T; t-- > 0;) {
-    real *dz = step(s.z, t, s, R), *dh = step(dh_, t, s, H);
+    real *dz = step(s.z, t, B, R), *dh = step(g.dh, t, B, H);
     if (c.lstm)
-      ops_.lstm_cell_backward(dz, dc_.data(), dh, dz, step(s.c, t + 1, s, H), step(s.c, t, s, H), B, H);
+      ops_.lstm_cell_backward(dz, g.dc.data(), dh, dz, step(s.c, t + 1, B, H), step(s.c, t, B, H), B, H);
     else
-      ops_.tanh_backward(dz, dh, step(s.h, t + 1, s, H), static_cast<int64_t>(B) * H);
+      ops_.tanh_backward(dz, dh, step(s.h, t + 1, B, H), static_cast<int64_t>(B) * H);
     if (t > 0)
-      ops_.linear_backward_input(step(dh_, t - 1, s, H), dz, hidden_->value, B, H, R, c.last ? Into::WRITE : Into::ADD);
+      ops_.linear_backward_input(step(g.dh, t - 1, B, H), dz, hidden_->value, B, H, R,
+                                 c.last ? Into::WRITE : Into::ADD);
   }
   const real *dz = s.z.data(), *h_before = s.h.data();
   ops_.linear_backward_weight(hidden_->gradient, hidden_bias_->gradient, dz, h_before, N, H, R);
   ops_.linear_one_hot_backward(input_->gradient, input_bias_->gradient, dz, s.tokens.data(), N, c.vocab, R);
 }
 
-// ---- Decoder -------------------------------------------------------------------------------------------------------
-
-// Reads out every position, with "last" too: each token may turn out to be the last.
-class RnnDecoder final : public Decoder {
- public:
-  RnnDecoder(Rnn& model, int batch, int capacity) : Decoder("rnn", capacity), model_(model) {
-    model.begin_decoding(state_, batch);
-  }
-
- private:
-  const real* advance(const int32_t* tokens, int n, bool need_logits) override {
-    model_.run_cells(state_, tokens, n);
-    return need_logits ? model_.read_out(state_, n, false) : nullptr;
-  }
-
-  Rnn& model_;
-  State state_{};
-};
-
-void Rnn::begin_decoding(State& s, int batch) {
-  s.batch = batch;
-  for (Tensor* before : {&s.h_before, &s.c_before}) {
-    before->resize(ops_, {batch, config_.hidden});
-    before->zero();
-  }
-}
+// ---- Decoding -----------------------------------------------------------------------------------------------------
 
 std::unique_ptr<Decoder> Rnn::make_decoder(int batch, int capacity) {
-  return std::make_unique<RnnDecoder>(*this, batch, capacity);
+  State state;
+  for (Tensor* t : {&state.h, &state.c}) {
+    t->resize(ops_, {batch, config_.hidden});
+    t->zero();
+  }
+  return std::make_unique<ModelDecoder<Rnn, Saved, State>>("rnn", *this, std::move(state), batch, capacity);
 }
 
 }  // namespace rnn
