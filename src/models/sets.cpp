@@ -23,214 +23,246 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "models/config.h"
 #include "models/model.h"
 #include "models/models.h"
 #include "models/parts.h"
 
 namespace petroglyph {
 
-namespace {
+namespace sets {
 
-// What the two share: everything but how z_j (B,N,H) comes from x (B,N,D).
-class SetNetwork : public Model {
- public:
-  SetNetwork(ConfigReader& reader, Ops& ops)
-      : width_(static_cast<int>(reader.integer("width", 1, 1 << 16))),
-        hidden_(static_cast<int>(reader.integer("hidden", 1, 1 << 16))),
-        ops_(ops),
-        name_(reader.owner()),
-        patches_(static_cast<int>(reader.integer("patches", 1, 1 << 20))),
-        patch_size_(static_cast<int>(reader.integer("patch_size", 1, 1 << 20))),
-        classes_(static_cast<int>(reader.integer("classes", 1, 1 << 24))) {
-    patch_embedding_ = &parameters.add("patch_embedding.weight", {width_, patch_size_}, Init::normal(WEIGHT_DEVIATION));
-    position_embedding_ = &parameters.add("position_embedding.weight", {patches_, width_}, Init::normal(1));
+// How z comes from the elements x: Deep Sets' function of each element; the sums over pairs; the same in linear time.
+enum class Form { DEEP_SETS, QUADRATIC, LINEAR };
+
+struct Config {
+  std::string name;  // the model's
+  Form form;
+  int width;       // D
+  int hidden;      // H
+  int patches;     // N
+  int patch_size;  // P
+  int classes;
+  Activation pairs;    // ψ of the Relation Network
+  Pointwise elements;  // ψ of Deep Sets
+
+  explicit Config(ConfigReader reader) : name(reader.owner()), form(Form::DEEP_SETS), pairs(), elements() {
+    width = static_cast<int>(reader.integer("width", 1, 1 << 16));
+    hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 16));
+    patches = static_cast<int>(reader.integer("patches", 1, 1 << 20));
+    patch_size = static_cast<int>(reader.integer("patch_size", 1, 1 << 20));
+    classes = static_cast<int>(reader.integer("classes", 1, 1 << 24));
+    if (name == "deep_sets") {
+      elements = reader.choice("activation", {"relu", "gelu"}) == "relu" ? Pointwise::RELU : Pointwise::GELU;
+    } else {
+      pairs = read_activation(reader);
+      form = reader.choice("form", {"quadratic", "linear"}) == "linear" ? Form::LINEAR : Form::QUADRATIC;
+      if (form == Form::LINEAR && pairs != Activation::EXP) reader.fail("only the activation exp has a linear form");
+    }
+    reader.finish();
   }
+};
 
-  int classes() const override { return classes_; }
+RelationShape quadratic_shape(const Config& c, int B) {
+  return {B, c.patches, c.patches, c.patches, c.hidden, 1, false, c.pairs};
+}
+LinearRelationShape linear_shape(const Config& c, int B) { return {B, c.patches, c.hidden, false, 0}; }
+
+// The activations of a forward pass over B images.
+struct Saved {
+  Tensor x;                   // (B,N,D)
+  Tensor h;                   // (B,N,H): W_in x + b_in, of Deep Sets
+  Tensor p, q, sums;          // (B,N,H) each, (B,chunks,2,H): of the Relation Network; sums: see linear_causal_rn.cpp
+  Tensor z;                   // (B,N,H)
+  Tensor column;              // (N): c
+  Tensor mean, y, y_inv_std;  // (B,H), (B,D), (B)
+  Tensor logits;              // (B,classes)
+
+  void resize(Ops& ops, const Config& c, int B) {
+    const int N = c.patches;
+    x.resize(ops, {B, N, c.width});
+    z.resize(ops, {B, N, c.hidden});
+    if (c.form == Form::DEEP_SETS)
+      h.resize(ops, {B, N, c.hidden});
+    else
+      for (Tensor* t : {&p, &q}) t->resize(ops, {B, N, c.hidden});
+    if (c.form == Form::LINEAR) sums.resize(ops, {B, linear_shape(c, B).chunks(), 2, c.hidden});
+    mean.resize(ops, {B, c.hidden});
+    y.resize(ops, {B, c.width});
+    y_inv_std.resize(ops, {B});
+    logits.resize(ops, {B, c.classes});
+  }
+};
+
+struct Gradients {
+  Tensor dx, dz, dmean, dy;  // (B,N,D), (B,N,H), (B,H), (B,D)
+  Tensor dp, dq, later;      // (B,N,H) each, (B,chunks,H): of the Relation Network
+
+  void resize(Ops& ops, const Config& c, int B) {
+    const int N = c.patches;
+    dx.resize(ops, {B, N, c.width});
+    dz.resize(ops, {B, N, c.hidden});
+    dmean.resize(ops, {B, c.hidden});
+    dy.resize(ops, {B, c.width});
+    if (c.form != Form::DEEP_SETS)
+      for (Tensor* t : {&dp, &dq}) t->resize(ops, {B, N, c.hidden});
+    if (c.form == Form::LINEAR) later.resize(ops, {B, linear_shape(c, B).chunks(), c.hidden});
+  }
+};
+
+class SetNetwork final : public Model {
+ public:
+  SetNetwork(ConfigReader reader, Ops& ops);
+
+  int classes() const override { return config_.classes; }
   int64_t logit_rows(const Input& input) const override { return input.batch; }
   const real* forward(const Input& input) override;
   void backward(const Input& input, const real* dlogits) override;
   std::unique_ptr<Decoder> make_decoder(int, int) override {
-    throw Error(name_ + ": a model of images cannot decode token by token");
+    throw Error(config_.name + ": a model of images cannot decode token by token");
   }
-
- protected:
-  // Behind the parameters of the layer that a derived class declares.
-  void declare_rest() {
-    out_ = &parameters.add("out.weight", {width_, hidden_}, Init::normal(WEIGHT_DEVIATION));
-    out_bias_ = &parameters.add("out.bias", {width_}, Init::zeros());
-    head_ = &parameters.add("head.weight", {classes_, width_}, Init::normal(WEIGHT_DEVIATION));
-    parameters.allocate(ops_);
-  }
-
-  // z (B,N,H), whose mean over the elements counts, from x (B,N,D).
-  virtual void forward_elements(real* z, const real* x, int B) = 0;
-  // dx is written; dz may be overwritten.
-  virtual void backward_elements(real* dx, real* dz, const real* x, int B) = 0;
-
-  int elements() const { return patches_; }  // N
-
-  int width_, hidden_;  // D, H
-  Ops& ops_;
 
  private:
-  std::string name_;
-  int patches_, patch_size_, classes_;
-  Parameter *patch_embedding_, *position_embedding_;  // (D,P), (N,D)
-  Parameter *out_ = nullptr, *out_bias_ = nullptr;    // (D,H), (D)
-  Parameter* head_ = nullptr;                         // (classes,D)
-  Tensor x_, z_, column_;                             // (B,N,D), (B,N,H), (N)
-  Tensor mean_, y_, y_inv_std_, logits_;              // (B,H), (B,D), (B), (B,classes)
-  Tensor dx_, dz_, dmean_, dy_;                       // of the same shapes
+  void deep_sets_forward(int64_t rows);
+  void pairs_forward(int B);
+  void deep_sets_backward(int64_t rows);
+  void pairs_backward(int B);
+
+  Config config_;
+  Ops& ops_;
+  Parameter *patch_embedding_, *position_embedding_;                      // (D,P), (N,D)
+  Parameter *in_ = nullptr, *in_bias_ = nullptr;                          // (H,D), (H): Deep Sets
+  Parameter *left_ = nullptr, *right_ = nullptr, *right_bias_ = nullptr;  // (H,D), (H,D), (H): the Relation Network
+  Parameter *out_, *out_bias_, *head_;                                    // (D,H), (D), (classes,D)
+  Saved saved_;                                                           // the last forward()
+  Gradients gradients_;
 };
+
+SetNetwork::SetNetwork(ConfigReader reader, Ops& ops) : config_(std::move(reader)), ops_(ops) {
+  const Config& c = config_;
+  const int D = c.width, H = c.hidden;
+  const Init weight = Init::normal(WEIGHT_DEVIATION);
+  patch_embedding_ = &parameters.add("patch_embedding.weight", {D, c.patch_size}, weight);
+  position_embedding_ = &parameters.add("position_embedding.weight", {c.patches, D}, Init::normal(1));
+  if (c.form == Form::DEEP_SETS) {
+    in_ = &parameters.add("in.weight", {H, D}, weight);
+    in_bias_ = &parameters.add("in.bias", {H}, Init::zeros());
+  } else {
+    left_ = &parameters.add("left.weight", {H, D}, weight);
+    right_ = &parameters.add("right.weight", {H, D}, weight);
+    right_bias_ = &parameters.add("right.bias", {H}, Init::zeros());
+  }
+  out_ = &parameters.add("out.weight", {D, H}, weight);
+  out_bias_ = &parameters.add("out.bias", {D}, Init::zeros());
+  head_ = &parameters.add("head.weight", {c.classes, D}, weight);
+  parameters.allocate(ops_);
+  saved_.column.resize(ops_, {c.patches});
+  saved_.column.upload(std::vector<real>(static_cast<size_t>(c.patches), 1 / static_cast<real>(c.patches)));
+}
+
+// ---- Forward --------------------------------------------------------------------------------------------------------
 
 const real* SetNetwork::forward(const Input& input) {
-  if (!input.patches) throw Error(name_ + ": reads the patches of images, not tokens");
-  if (input.length != patches_)
-    throw Error(text("%s: %d patches an image, expected %d", name_.c_str(), input.length, patches_));
-  const int B = input.batch, N = patches_, D = width_, H = hidden_;
-  x_.resize(ops_, {B, N, D});
-  z_.resize(ops_, {B, N, H});
-  mean_.resize(ops_, {B, H});
-  y_.resize(ops_, {B, D});
-  y_inv_std_.resize(ops_, {B});
-  logits_.resize(ops_, {B, classes_});
-  if (column_.size() == 0) {
-    column_.resize(ops_, {N});
-    column_.upload(std::vector<real>(static_cast<size_t>(N), 1 / static_cast<real>(N)));
-  }
-  ops_.linear(x_.data(), input.patches, patch_embedding_->value, nullptr, input.rows(), patch_size_, D, Into::WRITE);
-  ops_.add_positions(x_.data(), position_embedding_->value, 0, B, N, D);
-  forward_elements(z_.data(), x_.data(), B);
-  mean_.zero();
-  // mean_b += cᵀ z_b: the product that a weight's gradient is
-  for (int64_t b = 0; b < B; ++b)
-    ops_.linear_backward_weight(mean_.data() + b * H, nullptr, column_.data(), z_.data() + b * N * H, N, H, 1);
-  ops_.linear(y_.data(), mean_.data(), out_->value, out_bias_->value, B, H, D, Into::WRITE);
-  ops_.normalize(y_.data(), y_inv_std_.data(), y_.data(), B, D);
-  ops_.linear(logits_.data(), y_.data(), head_->value, nullptr, B, D, classes_, Into::WRITE);
-  return logits_.data();
+  const Config& c = config_;
+  if (!input.patches) throw Error(c.name + ": reads the patches of images, not tokens");
+  if (input.length != c.patches)
+    throw Error(text("%s: %d patches an image, expected %d", c.name.c_str(), input.length, c.patches));
+  const int B = input.batch, N = c.patches, D = c.width, H = c.hidden;
+  Saved& s = saved_;
+  s.resize(ops_, c, B);
+  real *const x = s.x.data(), *const z = s.z.data(), *const mean = s.mean.data(), *const y = s.y.data();
+  real* const logits = s.logits.data();
+
+  ops_.linear(x, input.patches, patch_embedding_->value, nullptr, input.rows(), c.patch_size, D, Into::WRITE);
+  ops_.add_positions(x, position_embedding_->value, 0, B, N, D);                   // x_n                     (B,N,D)
+  c.form == Form::DEEP_SETS ? deep_sets_forward(input.rows()) : pairs_forward(B);  // z_n                     (B,N,H)
+  s.mean.zero();
+  for (int64_t b = 0; b < B; ++b)  // mean_b += cᵀ z_b: the product that a weight's gradient is                    (B,H)
+    ops_.linear_backward_weight(mean + b * H, nullptr, s.column.data(), z + b * N * H, N, H, 1);
+  ops_.linear(y, mean, out_->value, out_bias_->value, B, H, D, Into::WRITE);    // y = W_out mean + b_out  (B,D)
+  ops_.normalize(y, s.y_inv_std.data(), y, B, D);                               // y = norm(y)             (B,D)
+  ops_.linear(logits, y, head_->value, nullptr, B, D, c.classes, Into::WRITE);  // logits = W_head y       (B,classes)
+  return logits;
 }
+
+// z = ψ(W_in x + b_in)
+void SetNetwork::deep_sets_forward(int64_t rows) {
+  const int D = config_.width, H = config_.hidden;
+  real* const h = saved_.h.data();
+  ops_.linear(h, saved_.x.data(), in_->value, in_bias_->value, rows, D, H, Into::WRITE);
+  ops_.pointwise(saved_.z.data(), h, config_.elements, rows * H);
+}
+
+// z_j = 1/N Σ_i ψ(p_i + q_j)
+void SetNetwork::pairs_forward(int B) {
+  const int D = config_.width, H = config_.hidden;
+  const int64_t rows = static_cast<int64_t>(B) * config_.patches;
+  real *const x = saved_.x.data(), *const p = saved_.p.data(), *const q = saved_.q.data(), *const z = saved_.z.data();
+  ops_.linear(p, x, left_->value, nullptr, rows, D, H, Into::WRITE);              // p = W_left x
+  ops_.linear(q, x, right_->value, right_bias_->value, rows, D, H, Into::WRITE);  // q = W_right x + b_in
+  if (config_.form == Form::LINEAR)
+    ops_.linear_relation(z, nullptr, saved_.sums.data(), nullptr, p, q, linear_shape(config_, B));
+  else
+    ops_.relation(z, nullptr, nullptr, p, q, quadratic_shape(config_, B));
+}
+
+// ---- Backward -------------------------------------------------------------------------------------------------------
 
 void SetNetwork::backward(const Input& input, const real* dlogits) {
-  const int B = input.batch, N = patches_, D = width_, H = hidden_;
-  dx_.resize(ops_, {B, N, D});
-  dz_.resize(ops_, {B, N, H});
-  dmean_.resize(ops_, {B, H});
-  dy_.resize(ops_, {B, D});
-  ops_.linear_backward_weight(head_->gradient, nullptr, dlogits, y_.data(), B, D, classes_);
-  ops_.linear_backward_input(dy_.data(), dlogits, head_->value, B, D, classes_, Into::WRITE);
-  ops_.normalize_backward(dy_.data(), dy_.data(), y_.data(), y_inv_std_.data(), B, D, Into::WRITE);
-  ops_.linear_backward_weight(out_->gradient, out_bias_->gradient, dy_.data(), mean_.data(), B, H, D);
-  ops_.linear_backward_input(dmean_.data(), dy_.data(), out_->value, B, H, D, Into::WRITE);
-  for (int64_t b = 0; b < B; ++b)
-    ops_.linear_backward_input(dz_.data() + b * N * H, column_.data(), dmean_.data() + b * H, N, H, 1, Into::WRITE);
-  backward_elements(dx_.data(), dz_.data(), x_.data(), B);
-  ops_.add_positions_backward(position_embedding_->gradient, dx_.data(), B, N, D);
-  ops_.linear_backward_weight(patch_embedding_->gradient, nullptr, dx_.data(), input.patches, input.rows(), patch_size_,
-                              D);
+  const Config& c = config_;
+  const int B = input.batch, N = c.patches, D = c.width, H = c.hidden;
+  const Saved& s = saved_;
+  Gradients& g = gradients_;
+  g.resize(ops_, c, B);
+  real *const dx = g.dx.data(), *const dz = g.dz.data(), *const dmean = g.dmean.data(), *const dy = g.dy.data();
+
+  ops_.linear_backward_weight(head_->gradient, nullptr, dlogits, s.y.data(), B, D, c.classes);  // logits = W_head y
+  ops_.linear_backward_input(dy, dlogits, head_->value, B, D, c.classes, Into::WRITE);
+  ops_.normalize_backward(dy, dy, s.y.data(), s.y_inv_std.data(), B, D, Into::WRITE);  // y = norm(y)
+  ops_.linear_backward_weight(out_->gradient, out_bias_->gradient, dy, s.mean.data(), B, H,
+                              D);  // y = W_out mean + b_out
+  ops_.linear_backward_input(dmean, dy, out_->value, B, H, D, Into::WRITE);
+  for (int64_t b = 0; b < B; ++b)  // mean = cᵀ z
+    ops_.linear_backward_input(dz + b * N * H, s.column.data(), dmean + b * H, N, H, 1, Into::WRITE);
+  c.form == Form::DEEP_SETS ? deep_sets_backward(input.rows()) : pairs_backward(B);  // z
+  ops_.add_positions_backward(position_embedding_->gradient, dx, B, N, D);
+  ops_.linear_backward_weight(patch_embedding_->gradient, nullptr, dx, input.patches, input.rows(), c.patch_size, D);
 }
 
-// ---- Deep Sets ----------------------------------------------------------------------------------------------------
-
-class DeepSets final : public SetNetwork {
- public:
-  DeepSets(ConfigReader& reader, Ops& ops)
-      : SetNetwork(reader, ops),
-        activation_(reader.choice("activation", {"relu", "gelu"}) == "relu" ? Pointwise::RELU : Pointwise::GELU) {
-    reader.finish();
-    in_ = &parameters.add("in.weight", {hidden_, width_}, Init::normal(WEIGHT_DEVIATION));
-    in_bias_ = &parameters.add("in.bias", {hidden_}, Init::zeros());
-    declare_rest();
-  }
-
- private:
-  void forward_elements(real* z, const real* x, int B) override {
-    const int64_t rows = static_cast<int64_t>(B) * elements();
-    h_.resize(ops_, {rows, hidden_});
-    ops_.linear(h_.data(), x, in_->value, in_bias_->value, rows, width_, hidden_, Into::WRITE);
-    ops_.pointwise(z, h_.data(), activation_, rows * hidden_);
-  }
-  void backward_elements(real* dx, real* dz, const real* x, int B) override {
-    const int64_t rows = static_cast<int64_t>(B) * elements();
-    ops_.pointwise_backward(dz, nullptr, dz, h_.data(), activation_, rows * hidden_);
-    ops_.linear_backward_weight(in_->gradient, in_bias_->gradient, dz, x, rows, width_, hidden_);
-    ops_.linear_backward_input(dx, dz, in_->value, rows, width_, hidden_, Into::WRITE);
-  }
-
-  Pointwise activation_;
-  Parameter *in_, *in_bias_;  // (H,D), (H)
-  Tensor h_;                  // (B,N,H)
-};
-
-// ---- The Relation Network -----------------------------------------------------------------------------------------
-
-class PlainRelationNetwork final : public SetNetwork {
- public:
-  PlainRelationNetwork(ConfigReader& reader, Ops& ops) : SetNetwork(reader, ops), activation_(read_activation(reader)) {
-    linear_ = reader.choice("form", {"quadratic", "linear"}) == "linear";
-    if (linear_ && activation_ != Activation::EXP) reader.fail("only the activation exp has a linear form");
-    reader.finish();
-    left_ = &parameters.add("left.weight", {hidden_, width_}, Init::normal(WEIGHT_DEVIATION));
-    right_ = &parameters.add("right.weight", {hidden_, width_}, Init::normal(WEIGHT_DEVIATION));
-    right_bias_ = &parameters.add("right.bias", {hidden_}, Init::zeros());
-    declare_rest();
-  }
-
- private:
-  RelationShape quadratic(int B) const {
-    return {B, elements(), elements(), elements(), hidden_, 1, false, activation_};
-  }
-  LinearRelationShape linear(int B) const { return {B, elements(), hidden_, false, 0}; }
-
-  void forward_elements(real* z, const real* x, int B) override {
-    const int64_t rows = static_cast<int64_t>(B) * elements();
-    p_.resize(ops_, {rows, hidden_});
-    q_.resize(ops_, {rows, hidden_});
-    ops_.linear(p_.data(), x, left_->value, nullptr, rows, width_, hidden_, Into::WRITE);
-    ops_.linear(q_.data(), x, right_->value, right_bias_->value, rows, width_, hidden_, Into::WRITE);
-    if (linear_) {
-      sums_.resize(ops_, {B, linear(B).chunks(), 2, hidden_});
-      ops_.linear_relation(z, nullptr, sums_.data(), nullptr, p_.data(), q_.data(), linear(B));
-    } else {
-      ops_.relation(z, nullptr, nullptr, p_.data(), q_.data(), quadratic(B));
-    }
-  }
-
-  void backward_elements(real* dx, real* dz, const real* x, int B) override {
-    const int64_t rows = static_cast<int64_t>(B) * elements();
-    dp_.resize(ops_, {rows, hidden_});
-    dq_.resize(ops_, {rows, hidden_});
-    if (linear_) {
-      later_.resize(ops_, {B, linear(B).chunks(), hidden_});
-      ops_.linear_relation_backward(dp_.data(), dq_.data(), later_.data(), dz, nullptr, sums_.data(), p_.data(),
-                                    q_.data(), linear(B));
-    } else {
-      ops_.relation_backward(dp_.data(), dq_.data(), nullptr, dz, nullptr, nullptr, p_.data(), q_.data(), quadratic(B));
-    }
-    ops_.linear_backward_weight(left_->gradient, nullptr, dp_.data(), x, rows, width_, hidden_);
-    ops_.linear_backward_weight(right_->gradient, right_bias_->gradient, dq_.data(), x, rows, width_, hidden_);
-    ops_.linear_backward_input(dx, dp_.data(), left_->value, rows, width_, hidden_, Into::WRITE);
-    ops_.linear_backward_input(dx, dq_.data(), right_->value, rows, width_, hidden_, Into::ADD);
-  }
-
-  Activation activation_;
-  bool linear_;
-  Parameter *left_, *right_, *right_bias_;  // (H,D), (H,D), (H)
-  Tensor p_, q_, dp_, dq_;                  // (B,N,H) each
-  Tensor sums_, later_;                     // of the linear form, see linear_causal_rn.cpp
-};
-
-}  // namespace
-
-std::unique_ptr<Model> make_deep_sets(const Json& json, Ops& ops) {
-  ConfigReader reader("deep_sets", json);
-  return std::make_unique<DeepSets>(reader, ops);
+// dx from dz, over which the gradient of h is written
+void SetNetwork::deep_sets_backward(int64_t rows) {
+  const int D = config_.width, H = config_.hidden;
+  real* const dh = gradients_.dz.data();
+  ops_.pointwise_backward(dh, nullptr, dh, saved_.h.data(), config_.elements, rows * H);
+  ops_.linear_backward_weight(in_->gradient, in_bias_->gradient, dh, saved_.x.data(), rows, D, H);
+  ops_.linear_backward_input(gradients_.dx.data(), dh, in_->value, rows, D, H, Into::WRITE);
 }
 
-std::unique_ptr<Model> make_relation_network(const Json& json, Ops& ops) {
-  ConfigReader reader("relation_network", json);
-  return std::make_unique<PlainRelationNetwork>(reader, ops);
+void SetNetwork::pairs_backward(int B) {
+  const int D = config_.width, H = config_.hidden;
+  const int64_t rows = static_cast<int64_t>(B) * config_.patches;
+  const real *const x = saved_.x.data(), *const p = saved_.p.data(), *const q = saved_.q.data();
+  Gradients& g = gradients_;
+  real *const dx = g.dx.data(), *const dz = g.dz.data(), *const dp = g.dp.data(), *const dq = g.dq.data();
+  if (config_.form == Form::LINEAR)
+    ops_.linear_relation_backward(dp, dq, g.later.data(), dz, nullptr, saved_.sums.data(), p, q,
+                                  linear_shape(config_, B));
+  else
+    ops_.relation_backward(dp, dq, nullptr, dz, nullptr, nullptr, p, q, quadratic_shape(config_, B));
+  ops_.linear_backward_weight(left_->gradient, nullptr, dp, x, rows, D, H);                 // p = W_left x
+  ops_.linear_backward_weight(right_->gradient, right_bias_->gradient, dq, x, rows, D, H);  // q = W_right x + b_in
+  ops_.linear_backward_input(dx, dp, left_->value, rows, D, H, Into::WRITE);
+  ops_.linear_backward_input(dx, dq, right_->value, rows, D, H, Into::ADD);
+}
+
+}  // namespace sets
+
+std::unique_ptr<Model> make_deep_sets(const Json& config, Ops& ops) {
+  return std::make_unique<sets::SetNetwork>(ConfigReader("deep_sets", config), ops);
+}
+
+std::unique_ptr<Model> make_relation_network(const Json& config, Ops& ops) {
+  return std::make_unique<sets::SetNetwork>(ConfigReader("relation_network", config), ops);
 }
 
 }  // namespace petroglyph
