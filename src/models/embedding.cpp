@@ -35,9 +35,7 @@ Embedding::Embedding(Parameters& parameters, const std::string& model, const Emb
 }
 
 void Embedding::check_length(int length) const {
-  if (config_.learns_positions() && length > config_.context)
-    throw Error(
-        text("%s: a sequence of %d tokens is longer than the context of %d", model_.c_str(), length, config_.context));
+  if (config_.learns_positions()) petroglyph::check_length(model_, length, config_.context);
 }
 
 void Embedding::forward(Ops& ops, Saved& saved, real* x, const Input& input, int first, int n, int capacity) {

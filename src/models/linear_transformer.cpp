@@ -121,16 +121,6 @@ struct Block {
   Mlp mlp;
 };
 
-// What one pass computes: in training whole sequences, in decoding `count` new positions after `first` earlier ones.
-struct Pass {
-  Mode mode;
-  int batch, first, count;  // B; 0 and T in training
-  int capacity;             // positions that a sequence has at most; T in training
-  bool need_logits;
-
-  int64_t rows() const { return static_cast<int64_t>(batch) * count; }  // N
-};
-
 // A pass's activations. In training each block has its own, for the backward pass; in decoding one serves all blocks in turn.
 // Norms and MLPs size what is theirs.
 struct Saved {
@@ -206,7 +196,6 @@ class LinearTransformer final : public Model {
 
   // Both modes; states: of each block, in decoding. Returns the logits, or null where they are not needed.
   const real* run(const Input& input, Saved& s, std::vector<State>* states, const Pass& p);
-  std::vector<State> make_states(int batch);
 
  private:
   LinearAttentionShape shape(const Pass& p) const;
@@ -395,40 +384,16 @@ std::vector<real> LinearTransformer::attention_map(size_t l, int sample) {
 
 // ---- Decoding -------------------------------------------------------------------------------------------------------
 
-class LinearTransformerDecoder final : public Decoder {
- public:
-  LinearTransformerDecoder(LinearTransformer& model, int batch, int capacity)
-      : Decoder("linear_transformer", capacity), model_(model), batch_(batch), capacity_(capacity) {
-    states_ = model.make_states(batch);
-  }
-
- private:
-  const real* advance(const int32_t* tokens, int n, bool need_logits) override {
-    return model_.run({tokens, batch_, n}, saved_, &states_,
-                      {Mode::DECODING, batch_, length(), n, capacity_, need_logits});
-  }
-
-  LinearTransformer& model_;
-  int batch_, capacity_;
-  std::vector<State> states_;  // of each block
-  Saved saved_;                // of the new positions
-};
-
 std::unique_ptr<Decoder> LinearTransformer::make_decoder(int batch, int capacity) {
   if (config_.embedding.images()) throw Error("linear_transformer: images are not read token by token");
   if (window() > 0) return make_window_decoder(*this, ops_, "linear_transformer", window(), batch, capacity);
   if (!config_.causal) throw Error("linear_transformer: a bidirectional model cannot read one token at a time");
   embedding_.check_length(capacity);
-  return std::make_unique<LinearTransformerDecoder>(*this, batch, capacity);
-}
-
-std::vector<State> LinearTransformer::make_states(int batch) {
+  const LinearAttentionShape s = shape({Mode::DECODING, batch, 0, 1, capacity, false});
   std::vector<State> states(blocks_.size());
-  for (State& state : states) {
-    const LinearAttentionShape s = shape({Mode::DECODING, batch, 0, 1, 1, false});
-    state.resize(ops_, {batch, s.heads, s.decoder_state_size()});
-  }
-  return states;
+  for (State& state : states) state.resize(ops_, {batch, s.heads, s.decoder_state_size()});
+  return std::make_unique<ModelDecoder<LinearTransformer, Saved, State>>("linear_transformer", *this, std::move(states),
+                                                                         batch, capacity);
 }
 
 }  // namespace linear_transformer

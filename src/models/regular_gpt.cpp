@@ -115,18 +115,14 @@ struct Config {
   }
 };
 
-// What one pass computes: in training whole sequences, in decoding `count` new positions after `first` earlier ones.
-struct Pass {
-  Mode mode;
-  int batch, first, count;  // B; 0 and T in training
-  int capacity;             // positions that a sequence has at most; T in training
-  bool need_logits;
-
-  int64_t rows() const { return static_cast<int64_t>(batch) * count; }  // N
-};
-
 // k and v of all positions so far, of one layer.
 using KvCache = Tensor;  // (B,capacity,2D)
+
+std::vector<KvCache> make_caches(Ops& ops, const Config& c, int batch, int capacity) {
+  std::vector<KvCache> caches(c.layers(capacity));
+  for (KvCache& cache : caches) cache.resize(ops, {batch, capacity, 2 * c.width});
+  return caches;
+}
 
 // kv, rows `step` numbers apart of each new position, go into the cache.
 void append(Ops& ops, KvCache& cache, const real* kv, int step, const Pass& p, int D) {
@@ -149,27 +145,6 @@ void keep_finished(Ops& ops, Tensor& finished, const Tensor& x, size_t layers, c
   const int64_t at = static_cast<int64_t>(begin) * c.width;
   ops.copy(finished.data() + at, row * p.count, x.data() + at, row * p.count, row * (end - begin), p.batch);
 }
-
-// The decoder of either form. Its logits after every token are those of forward() for the string so far.
-template <class Form>
-class RegularDecoder final : public Decoder {
- public:
-  RegularDecoder(Form& model, int batch, int capacity)
-      : Decoder("regular_gpt", capacity), model_(model), batch_(batch), capacity_(capacity) {
-    caches_ = model.make_caches(batch, capacity);
-  }
-
- private:
-  const real* advance(const int32_t* tokens, int n, bool need_logits) override {
-    const Pass pass{Mode::DECODING, batch_, length(), n, capacity_, need_logits};
-    return model_.run({tokens, batch_, n}, saved_, &caches_, pass);
-  }
-
-  Form& model_;
-  int batch_, capacity_;
-  std::vector<KvCache> caches_;  // of each layer
-  typename Form::Saved saved_;   // of the new positions
-};
 
 // ---- Dilated --------------------------------------------------------------------------------------------------------
 
@@ -218,12 +193,12 @@ class DilatedGpt final : public Model {
   }
   void backward(const Input& input, const real* dlogits) override;
   std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override {
-    return std::make_unique<RegularDecoder<DilatedGpt>>(*this, batch, capacity);
+    return std::make_unique<ModelDecoder<DilatedGpt, Saved, KvCache>>(
+        "regular_gpt", *this, make_caches(ops_, config_, batch, capacity), batch, capacity);
   }
 
   // Both modes; caches: of each layer, in decoding. Returns the logits, or null where they are not needed.
   const real* run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& p);
-  std::vector<KvCache> make_caches(int batch, int capacity);
 
  private:
   const Block& block(size_t l) const { return blocks_[l % blocks_.size()]; }
@@ -361,12 +336,6 @@ DilatedShape DilatedGpt::shape(size_t l, const Pass& p) const {
           c.chunk, dilation, p.first,           1,          3 * D,   p.mode == Mode::DECODING ? 2 * D : 3 * D};
 }
 
-std::vector<KvCache> DilatedGpt::make_caches(int batch, int capacity) {
-  std::vector<KvCache> caches(config_.layers(capacity));
-  for (KvCache& cache : caches) cache.resize(ops_, {batch, capacity, 2 * config_.width});
-  return caches;
-}
-
 std::vector<real> DilatedGpt::attention_map(size_t layer, int sample) {
   const int heads = config_.heads;
   const int64_t T = pass_.count;
@@ -421,12 +390,12 @@ class ChunkedGpt final : public Model {
   // The chunks of a string that is one token longer all begin one token later, so that none of them has been seen before; but those
   // that end at one position are the same for all strings that reach it, and of these a new token adds one for each layer.
   std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override {
-    return std::make_unique<RegularDecoder<ChunkedGpt>>(*this, batch, capacity);
+    return std::make_unique<ModelDecoder<ChunkedGpt, Saved, KvCache>>(
+        "regular_gpt", *this, make_caches(ops_, config_, batch, capacity), batch, capacity);
   }
 
   // Both modes; caches: of each layer, in decoding. Returns the logits, or null where they are not needed.
   const real* run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& p);
-  std::vector<KvCache> make_caches(int batch, int capacity);
 
  private:
   using Layer = Saved::Layer;
@@ -616,12 +585,6 @@ DilatedShape ChunkedGpt::shape(size_t l, const Saved& s, const Pass& p) const {
     return {p.batch, p.count, p.first + p.count, p.capacity, heads, d, C, config_.power(l), p.first, 1, D, 2 * D};
   const Layer& a = s.layers[l];
   return {p.batch, a.made, a.length, a.length, heads, d, C, 1, first_end(a), C, D, 2 * D};
-}
-
-std::vector<KvCache> ChunkedGpt::make_caches(int batch, int capacity) {
-  std::vector<KvCache> caches(config_.layers(capacity));
-  for (KvCache& cache : caches) cache.resize(ops_, {batch, capacity, 2 * config_.width});
-  return caches;
 }
 
 }  // namespace regular_gpt

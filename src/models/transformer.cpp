@@ -110,16 +110,6 @@ struct Block {
   Mlp mlp;
 };
 
-// What one pass computes: in training whole sequences, in decoding `count` new positions after `first` earlier ones.
-struct Pass {
-  Mode mode;
-  int batch, first, count;  // B; 0 and T in training
-  int capacity;             // positions that a sequence has at most; T in training
-  bool need_logits;
-
-  int64_t rows() const { return static_cast<int64_t>(batch) * count; }  // N
-};
-
 // A pass's activations. In training each block has its own, for the backward pass; in decoding one serves all blocks in turn.
 // Norms and MLPs size what is theirs.
 struct Saved {
@@ -200,7 +190,6 @@ class Transformer final : public Model {
 
   // Both modes; caches: of each block, in decoding. Returns the logits, or null where they are not needed.
   const real* run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& p);
-  std::vector<KvCache> make_caches(int batch, int capacity);
 
  private:
   bool xl() const { return config_.embedding.position == "xl"; }
@@ -411,40 +400,18 @@ std::vector<real> Transformer::attention_map(size_t l, int sample) {
 
 // ---- Decoding -------------------------------------------------------------------------------------------------------
 
-class TransformerDecoder final : public Decoder {
- public:
-  TransformerDecoder(Transformer& model, int batch, int capacity)
-      : Decoder("transformer", capacity), model_(model), batch_(batch), capacity_(capacity) {
-    caches_ = model.make_caches(batch, capacity);
-  }
-
- private:
-  const real* advance(const int32_t* tokens, int n, bool need_logits) override {
-    return model_.run({tokens, batch_, n}, saved_, &caches_,
-                      {Mode::DECODING, batch_, length(), n, capacity_, need_logits});
-  }
-
-  Transformer& model_;
-  int batch_, capacity_;
-  std::vector<KvCache> caches_;  // of each block
-  Saved saved_;                  // of the new positions
-};
-
 std::unique_ptr<Decoder> Transformer::make_decoder(int batch, int capacity) {
   if (config_.embedding.images()) throw Error("transformer: images are not read token by token");
   if (window() > 0) return make_window_decoder(*this, ops_, "transformer", window(), batch, capacity);
   if (!config_.causal) throw Error("transformer: a bidirectional model cannot read one token at a time");
   embedding_.check_length(capacity);
-  return std::make_unique<TransformerDecoder>(*this, batch, capacity);
-}
-
-std::vector<KvCache> Transformer::make_caches(int batch, int capacity) {
   std::vector<KvCache> caches(blocks_.size());
   for (size_t l = 0; l < caches.size(); ++l) {
     caches[l].keys_values.resize(ops_, {batch, 2 * config_.heads, capacity, config_.width / config_.heads});
     if (xl()) blocks_[l].xl.project(ops_, caches[l].projected, xl_room_, capacity);
   }
-  return caches;
+  return std::make_unique<ModelDecoder<Transformer, Saved, KvCache>>("transformer", *this, std::move(caches), batch,
+                                                                     capacity);
 }
 
 // k and v of the new positions go into the cache, a position at a time or a head at a time, whichever are fewer copies.
