@@ -1,4 +1,5 @@
-// The first and the last layer of a model: Embedding, from tokens or an image's patches to vectors, and Readout, from vectors to logits.
+// The first and the last layer of a model: Embedding, from tokens or an image's patches to vectors, and Readout, from
+// vectors to logits.
 #pragma once
 
 #include <string>
@@ -68,8 +69,8 @@ struct ReadoutConfig {
 };
 
 // logits = W_head final_norm(x) + b_head                   (R,V)
-// of R rows: all B·n; or in training, with `last`, the B last positions. In decoding each position is the last one of the tokens so far.
-// With `tied` W_head's gradient gets this part first and the embedding's last.
+// of R rows: all B·n; or in training, with `last`, the B last positions. In decoding each position is the last one of
+// the tokens so far. With `tied` W_head's gradient gets this part first and the embedding's last.
 class Readout {
  public:
   struct Saved {

@@ -1,36 +1,38 @@
 // The linear Transformer: attention without its softmax, whose past is a matrix instead of a list.
-// Katharopoulos, Vyas, Pappas and Fleuret 2020; fast weight programmers, Schmidhuber 1992; how the two are one: Irie, "Why Are
-// Positional Encodings Nonessential for Deep Autoregressive Transformers?", section 4 and appendix A (equation numbers).
+// Katharopoulos, Vyas, Pappas and Fleuret 2020; fast weight programmers, Schmidhuber 1992; how the two are one: Irie,
+// "Why Are Positional Encodings Nonessential for Deep Autoregressive Transformers?", section 4 and appendix A (equation
+// numbers).
 //
-// B samples of T positions, N = B·T; D channels (width), in heads of d = D/heads consecutive ones; H hidden channels; V classes.
+// B samples of T positions, N = B·T; D channels (width), in heads of d = D/heads; H hidden channels; V classes.
 //
-//   x = token_embedding[token] + position                                   (B,T,D)    position: learned, sinusoidal or none
+//   x = token_embedding[token] + position                                   (B,T,D)
 //   in each block:
 //     r       = norm_1(x)                                                   (B,T,D)
 //     q, k, v = W_qkv r + b_qkv                                             (B,T,3D)   eq. 1
-//     q, k    = φ(q), φ(k)                                                  φ(x) = elu(x) + 1, or x with feature_map "identity"
-//     y_t     = Σ_s (q_t·k_s) v_s / Σ_s q_t·k_s                             (B,T,D)    for each head, of positions s ≤ t
+//     q, k    = φ(q), φ(k)                                                  (B,T,2D)   φ(x) = elu(x) + 1
+//     y_t     = Σ_s (q_t·k_s) v_s / Σ_s q_t·k_s                             (B,T,D)    each head, of s ≤ t
 //     x      += W_out y + b_out                                             (B,T,D)
 //     r       = norm_2(x)                                                   (B,T,D)
 //     x      += W_down gelu(W_up r + b_up) + b_down                         (B,T,D)    inside: (B,T,H)
 //   logits = W_head final_norm(x) + b_head                                  (B,T,V)
 //
-// The division only where `normalized`, and with no ε: where the sum of q_t·k_s over s is below 2⁻¹²⁸ the divisor's inverse is
-// infinite, and training stops.
+// The divisor has no ε: where the sum of q_t·k_s over s is below 2⁻¹²⁸, its inverse is infinite, and training stops.
 //
 // Because nothing stands between q·k and v, the sum can be taken before q is known (eqs. 9 to 12):
 //   Σ_s (q_t·k_s) v_s = (Σ_s v_s ⊗ k_s) q_t = W_t q_t,   W_t = W_{t−1} + v_t ⊗ k_t     recurrent form, eqs. 7 and 8
-// and the divisor likewise, with 1 in the place of v: z_t·q_t, z_t = z_{t−1} + k_t. W is a memory of d² numbers, written
-// by outer products and read by products, whatever the number of positions. It never forgets; it only overlays.
+// and the divisor likewise, with 1 in the place of v: z_t·q_t, z_t = z_{t−1} + k_t. W is a memory of d² numbers,
+// written by outer products and read by products, whatever the number of positions. It never forgets; it only overlays.
 //
-// Which form to compute. A position of the attention form costs 2 d multiplications for each position before it, one of the
-// recurrent form 2 d² and a state that passes from position to position. So positions are cut into chunks of
-// LinearAttentionShape::CHUNK: within a chunk, the attention form; from chunk to chunk, S = Wᵀ and z, one large product each.
-// All of these are products of matrices, linear in T, and all chunks can be computed at the same time but for adding up S.
-// Decoding keeps S, z, and k and v of its unfinished chunk, a state of fixed size, and makes the same sums in the same order.
+// Which form to compute. A position of the attention form costs 2 d multiplications for each position before it, one of
+// the recurrent form 2 d² and a state that passes from position to position. So positions are cut into chunks of
+// LinearAttentionShape::CHUNK: within a chunk, the attention form; from chunk to chunk, S = Wᵀ and z, one large product
+// each. All of these are products of matrices, linear in T, and all chunks can be computed at the same time but for
+// adding up S. Decoding keeps S, z, and k and v of its unfinished chunk, a state of fixed size, and makes the same sums
+// in the same order.
 //
-// The backward pass. A residual connection passes dx on and its branch adds to it: dx += norm'(branch'(dx)). Linear layers have
-// dx = dy W, dW = dyᵀ x, db = Σ dy. Attention: let sum_t be the divisor and u_t = sum_t y_t what it divides. Their gradients are
+// The backward pass. A residual connection passes dx on and its branch adds to it: dx += norm'(branch'(dx)). Linear
+// layers have dx = dy W, dW = dyᵀ x, db = Σ dy. Attention: let sum_t be the divisor and u_t = sum_t y_t what it
+// divides. Their gradients are
 //   g_t = dy_t / sum_t   and   c_t = −dy_t·u_t / sum_t² = −g_t·y_t
 // (not normalized: g = dy, c = 0). u and sum are both linear in the weights a_ts = q_t·k_s, with v_s and 1: so
 //   da_ts = g_t·v_s + c_t     dv_s = Σ_{t≥s} a_ts g_t     dq_t = Σ_{s≤t} da_ts k_s     dk_s = Σ_{t≥s} da_ts q_t
@@ -38,21 +40,23 @@
 //   Σ_s (g_t·v_s + c_t) k_s = S g_t + c_t z
 // and from the chunks after, with L = Σ_t q_t ⊗ g_t and h = Σ_t c_t q_t added up from the last chunk to the first,
 //   dk_s = L v_s + h,    dv_s = Lᵀ k_s
-// Saved are the norms, q, k, v, y, the divisors, S and z before each chunk, and the MLP's inner layer before gelu; a and da are
-// formed again chunk by chunk. φ'(x) = min(φ(x), 1), so that φ(q) and φ(k) can take the place of q and k.
+// Saved are the norms, q, k, v, y, the divisors, S and z before each chunk, and the MLP's inner layer before gelu; a
+// and da are formed again chunk by chunk. φ'(x) = min(φ(x), 1), so that φ(q) and φ(k) can take the place of q and k.
 //
 // Options. Without them the code reads as the formulas above.
-//   causal        false: sums over all s; the state is that of all positions
-//   norm          "plain", without ε, gain and bias; "affine", with all of them
-//   norm_position "post": x = norm_1(x + attention(x)), x = norm_2(x + mlp(x)), no final norm. Here the norm comes first on the way
-//                 back: ds = norm'(dx), dx = ds + branch'(ds), s the sum that it normalized
-//   gelu          "erf" or "tanh"; mlp_activation "relu"
+//   feature_map    "elu1", or "identity": φ(x) = x; normalized false: without the division
+//   position       learned, sinusoidal or none
+//   causal         false: the sums run over all s; the state is that of all positions
+//   norm           "plain", without ε, gain and bias; "affine", with all of them
+//   norm_position  "post": x = norm_1(x + attention(x)), x = norm_2(x + mlp(x)), no final norm. Backward, the norm
+//                  comes first: ds = norm'(dx), dx = ds + branch'(ds), where s is the sum that it normalized
+//   gelu           "erf" or "tanh"; mlp_activation "relu"
 //   qkv_bias, out_bias, head_bias: whether there are these biases
-//   embedding_scale  token_embedding[token] times that, before positions; embedding_deviation: of its initial values
-//   embedding_norm   x = norm(x) before the first block
-//   tied_head     W_head is the token embedding: its gradient gets the head's part first, the embedding's last
-//   readout       "last": logits (B,V) of the last position alone
-//   patches       images: x = [W_patch patch_1, …, W_patch patch_N, cls_token] + position           (B,N+1,D)
+//   embedding_scale     token_embedding[token] times that; embedding_deviation: of its initial values
+//   embedding_norm      x = norm(x) before the first block
+//   tied_head      W_head is the token embedding
+//   readout        "last": logits (B,V) of the last position alone
+//   patches        images: x = [W_patch patch_1, …, W_patch patch_N, cls_token] + position                (B,N+1,D)
 
 #include "base/error.h"
 #include "base/text.h"
@@ -72,11 +76,10 @@ namespace linear_transformer {
 struct Config {
   int width, hidden, layers, heads;  // D, H
   bool causal;
-  FeatureMap feature_map;  // φ
-  bool normalized;         // whether there is a division
-  EmbeddingConfig
-      embedding;  // vocab, context, position; embedding_scale, embedding_deviation, embedding_norm; patches, patch_size
-  ReadoutConfig readout;  // classes, readout, head_bias, tied_head
+  FeatureMap feature_map;     // φ
+  bool normalized;            // whether there is a division
+  EmbeddingConfig embedding;  // tokens or patches, and their positions
+  ReadoutConfig readout;      // classes, and of which positions
   bool affine, qkv_bias, out_bias;
   real norm_epsilon = NORM_EPSILON;  // of affine norms
   bool post_norm = false;            // norm_position
@@ -121,8 +124,8 @@ struct Block {
   Mlp mlp;
 };
 
-// A pass's activations. In training each block has its own, for the backward pass; in decoding one serves all blocks in turn.
-// Norms and MLPs size what is theirs.
+// A pass's activations. In training each block has its own, for the backward pass; in decoding one serves all blocks in
+// turn. Norms and MLPs size what is theirs.
 struct Saved {
   struct Block {
     Norm::Saved norm_1;  // (N,D), (N)
@@ -141,13 +144,13 @@ struct Saved {
   Tensor embedded;             // (N,D): x before the first block, norm_position "post" only
   Readout::Saved readout;      // (R,V) logits of R rows, N or B, and what leads to them
 
-  void resize(Ops& ops, const Config& c, const Pass& p, const Shape& states) {
-    const bool training = p.mode == Mode::TRAINING;
-    const int64_t N = p.rows();
+  void resize(Ops& ops, const Config& c, const Pass& pass, const Shape& states) {
+    const bool training = pass.mode == Mode::TRAINING;
+    const int64_t N = pass.rows();
     blocks.resize(training ? static_cast<size_t>(c.layers) : 1);
     for (Block& a : blocks) {
       a.qkv.resize(ops, {N, 3 * c.width});
-      if (c.normalized) a.inv_sum.resize(ops, {p.batch, c.heads, p.count});
+      if (c.normalized) a.inv_sum.resize(ops, {pass.batch, c.heads, pass.count});
       if (training) a.states.resize(ops, states);
       a.y.resize(ops, {N, c.width});
     }
@@ -165,9 +168,9 @@ struct Gradients {
   Tensor dqkv, dhidden;  // (N,3D), (N,H)
   Tensor later;          // (B,heads,states,state): L and h
 
-  void resize(Ops& ops, const Config& c, const Pass& p, const Shape& states) {
-    for (Tensor* t : {&dx, &dr, &dy}) t->resize(ops, {p.rows(), c.width});
-    dqkv.resize(ops, {p.rows(), 3 * c.width});
+  void resize(Ops& ops, const Config& c, const Pass& pass, const Shape& states) {
+    for (Tensor* t : {&dx, &dr, &dy}) t->resize(ops, {pass.rows(), c.width});
+    dqkv.resize(ops, {pass.rows(), 3 * c.width});
     later.resize(ops, states);
   }
 };
@@ -195,15 +198,15 @@ class LinearTransformer final : public Model {
   std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override;
 
   // Both modes; states: of each block, in decoding. Returns the logits, or null where they are not needed.
-  const real* run(const Input& input, Saved& s, std::vector<State>* states, const Pass& p);
+  const real* run(const Input& input, Saved& s, std::vector<State>* states, const Pass& pass);
 
  private:
-  LinearAttentionShape shape(const Pass& p) const;
-  Shape states_shape(const Pass& p) const;
+  LinearAttentionShape shape(const Pass& pass) const;
+  Shape states_shape(const Pass& pass) const;
 
-  void block_forward(size_t l, Saved& s, State* state, const Pass& p);
-  void post_norm_block_forward(size_t l, Saved& s, State* state, const Pass& p);
-  void attention_forward(size_t l, const real* r, Saved& s, State* state, const Pass& p);
+  void block_forward(size_t l, Saved& s, State* state, const Pass& pass);
+  void post_norm_block_forward(size_t l, Saved& s, State* state, const Pass& pass);
+  void attention_forward(size_t l, const real* r, Saved& s, State* state, const Pass& pass);
 
   void block_backward(size_t l);
   void post_norm_block_backward(size_t l);
@@ -253,15 +256,15 @@ const real* LinearTransformer::forward(const Input& input) {
   return run(input, saved_, nullptr, pass_);
 }
 
-const real* LinearTransformer::run(const Input& input, Saved& s, std::vector<State>* states, const Pass& p) {
-  s.resize(ops_, config_, p, states_shape(p));
-  embedding_.forward(ops_, s.embedding, s.x.data(), input, p.first, p.count, p.capacity);
+const real* LinearTransformer::run(const Input& input, Saved& s, std::vector<State>* states, const Pass& pass) {
+  s.resize(ops_, config_, pass, states_shape(pass));
+  embedding_.forward(ops_, s.embedding, s.x.data(), input, pass.first, pass.count, pass.capacity);
   for (size_t l = 0; l < blocks_.size(); ++l) {
-    State* const state = p.mode == Mode::DECODING ? &(*states)[l] : nullptr;
-    config_.post_norm ? post_norm_block_forward(l, s, state, p) : block_forward(l, s, state, p);
-    if (p.mode == Mode::TRAINING && after_layer) after_layer(l, s.x.data(), p.count, config_.width);
+    State* const state = pass.mode == Mode::DECODING ? &(*states)[l] : nullptr;
+    config_.post_norm ? post_norm_block_forward(l, s, state, pass) : block_forward(l, s, state, pass);
+    if (pass.mode == Mode::TRAINING && after_layer) after_layer(l, s.x.data(), pass.count, config_.width);
   }
-  return p.need_logits ? readout_.forward(ops_, s.readout, s.x.data(), p.batch, p.count, p.mode) : nullptr;
+  return pass.need_logits ? readout_.forward(ops_, s.readout, s.x.data(), pass.batch, pass.count, pass.mode) : nullptr;
 }
 
 void LinearTransformer::backward(const Input& input, const real* dlogits) {
@@ -273,13 +276,13 @@ void LinearTransformer::backward(const Input& input, const real* dlogits) {
 
 // ---- The block ------------------------------------------------------------------------------------------------------
 
-void LinearTransformer::block_forward(size_t l, Saved& s, State* state, const Pass& p) {
+void LinearTransformer::block_forward(size_t l, Saved& s, State* state, const Pass& pass) {
   const Block& w = blocks_[l];
-  Saved::Block& a = s.blocks[p.mode == Mode::TRAINING ? l : 0];
+  Saved::Block& a = s.blocks[pass.mode == Mode::TRAINING ? l : 0];
   real* const x = s.x.data();
-  const int64_t N = p.rows();
+  const int64_t N = pass.rows();
   const real* r = w.norm_1.forward(ops_, a.norm_1, s.r, x, N);  // r = norm_1(x)                               (N,D)
-  attention_forward(l, r, s, state, p);                         // x += W_out attention(W_qkv r + b_qkv) + b_out
+  attention_forward(l, r, s, state, pass);                      // x += W_out attention(W_qkv r + b_qkv) + b_out
   r = w.norm_2.forward(ops_, a.norm_2, s.r, x, N);              // r = norm_2(x)                               (N,D)
   w.mlp.forward(ops_, a.mlp, x, r, s.hidden, N);                // x += W_down gelu(W_up r + b_up) + b_down    (N,D)
 }
@@ -291,55 +294,27 @@ void LinearTransformer::block_backward(size_t l) {
   Gradients& g = gradients_;
   real *const dx = g.dx.data(), *const dr = g.dr.data();
   const int64_t N = pass_.rows();
-  const real* r = w.norm_2.output(ops_, a.norm_2, saved_.r, N);
-  w.mlp.backward(ops_, dr, Into::WRITE, dx, a.mlp, r, saved_.hidden, g.dhidden, N);
-  w.norm_2.backward(ops_, dx, dr, a.norm_2, N, Into::ADD);
-  r = w.norm_1.output(ops_, a.norm_1, saved_.r, N);
-  attention_backward(l, dr, Into::WRITE, r);
-  w.norm_1.backward(ops_, dx, dr, a.norm_1, N, Into::ADD);
-}
-
-// The same with norm_position "post".
-void LinearTransformer::post_norm_block_forward(size_t l, Saved& s, State* state, const Pass& p) {
-  const Block& w = blocks_[l];
-  const bool training = p.mode == Mode::TRAINING;
-  Saved::Block& a = s.blocks[training ? l : 0];
-  real* const x = s.x.data();
-  const int64_t N = p.rows();
-  if (training && l == 0) ops_.copy(s.embedded.data(), 0, x, 0, s.x.bytes(), 1);
-  attention_forward(l, x, s, state, p);           // x += W_out attention(W_qkv x + b_qkv) + b_out      (N,D)
-  w.norm_1.in_place(ops_, a.norm_1, x, N);        // x = norm_1(x)                                      (N,D)
-  w.mlp.forward(ops_, a.mlp, x, x, s.hidden, N);  // x += W_down gelu(W_up x + b_up) + b_down           (N,D)
-  w.norm_2.in_place(ops_, a.norm_2, x, N);        // x = norm_2(x)                                      (N,D)
-}
-
-void LinearTransformer::post_norm_block_backward(size_t l) {
-  const Block& w = blocks_[l];
-  Saved& s = saved_;
-  const Saved::Block& a = s.blocks[l];
-  real* const dx = gradients_.dx.data();
-  const int64_t N = pass_.rows();
-  w.norm_2.backward(ops_, dx, dx, a.norm_2, N, Into::WRITE);
-  const real* r = w.norm_1.output(ops_, a.norm_1, s.r, N);
-  w.mlp.backward(ops_, dx, Into::ADD, dx, a.mlp, r, s.hidden, gradients_.dhidden, N);
-  w.norm_1.backward(ops_, dx, dx, a.norm_1, N, Into::WRITE);
-  r = l == 0 ? s.embedded.data() : blocks_[l - 1].norm_2.output(ops_, s.blocks[l - 1].norm_2, s.r, N);
-  attention_backward(l, dx, Into::ADD, r);
+  const real* r = w.norm_2.output(ops_, a.norm_2, saved_.r, N);                      // again: r = norm_2(x)
+  w.mlp.backward(ops_, dr, Into::WRITE, dx, a.mlp, r, saved_.hidden, g.dhidden, N);  // dr from dx, through the MLP
+  w.norm_2.backward(ops_, dx, dr, a.norm_2, N, Into::ADD);                           // dx += norm_2'(dr)
+  r = w.norm_1.output(ops_, a.norm_1, saved_.r, N);                                  // again: r = norm_1(x)
+  attention_backward(l, dr, Into::WRITE, r);                                         // dr from dx, through attention
+  w.norm_1.backward(ops_, dx, dr, a.norm_1, N, Into::ADD);                           // dx += norm_1'(dr)
 }
 
 // ---- Attention ------------------------------------------------------------------------------------------------------
 
 // x += W_out attention(W_qkv r + b_qkv) + b_out
-void LinearTransformer::attention_forward(size_t l, const real* r, Saved& s, State* state, const Pass& p) {
+void LinearTransformer::attention_forward(size_t l, const real* r, Saved& s, State* state, const Pass& pass) {
   const Block& w = blocks_[l];
-  const bool training = p.mode == Mode::TRAINING;
+  const bool training = pass.mode == Mode::TRAINING;
   Saved::Block& a = s.blocks[training ? l : 0];
   const int D = config_.width;
-  const int64_t N = p.rows();
+  const int64_t N = pass.rows();
   real *const qkv = a.qkv.data(), *const y = a.y.data(), *const x = s.x.data();
   ops_.linear(qkv, r, w.qkv->value, value_or_null(w.qkv_bias), N, D, 3 * D, Into::WRITE);  // q, k, v            (N,3D)
   ops_.linear_attention(y, a.inv_sum.data(), training ? a.states.data() : nullptr,         // y = Σ (q·k) v / Σ q·k
-                        training ? nullptr : state->data(), qkv, shape(p));                //                     (N,D)
+                        training ? nullptr : state->data(), qkv, shape(pass));             //                     (N,D)
   ops_.linear(x, y, w.out->value, value_or_null(w.out_bias), N, D, D, Into::ADD);          // x += W_out y + b_out (N,D)
 }
 
@@ -359,27 +334,14 @@ void LinearTransformer::attention_backward(size_t l, real* dr, Into into, const 
   ops_.linear_backward_input(dr, dqkv, w.qkv->value, N, D, 3 * D, into);
 }
 
-LinearAttentionShape LinearTransformer::shape(const Pass& p) const {
+LinearAttentionShape LinearTransformer::shape(const Pass& pass) const {
   const Config& c = config_;
-  return {p.batch, p.count, c.heads, c.width / c.heads, c.causal, c.normalized, c.feature_map, p.first};
+  return {pass.batch, pass.count, c.heads, c.width / c.heads, c.causal, c.normalized, c.feature_map, pass.first};
 }
 
-Shape LinearTransformer::states_shape(const Pass& p) const {
-  const LinearAttentionShape s = shape(p);
-  return {p.batch, s.heads, s.states(), s.state_size()};
-}
-
-std::vector<real> LinearTransformer::attention_map(size_t l, int sample) {
-  const Pass& p = pass_;
-  LinearAttentionShape s = shape(p);
-  s.feature_map = FeatureMap::IDENTITY;  // qkv has φ(q) and φ(k)
-  Tensor inv_sum, states(ops_, states_shape(p));
-  if (config_.normalized) inv_sum.resize(ops_, {p.batch, s.heads, p.count});
-  const auto attend = [&](real* y, real* qkv) {
-    ops_.linear_attention(y, inv_sum.data(), states.data(), nullptr, qkv, s);
-  };
-  return attention_weights(ops_, saved_.blocks.at(l).qkv.data(), p.batch, p.count, config_.width, s.heads, sample,
-                           attend);
+Shape LinearTransformer::states_shape(const Pass& pass) const {
+  const LinearAttentionShape s = shape(pass);
+  return {pass.batch, s.heads, s.states(), s.state_size()};
 }
 
 // ---- Decoding -------------------------------------------------------------------------------------------------------
@@ -394,6 +356,51 @@ std::unique_ptr<Decoder> LinearTransformer::make_decoder(int batch, int capacity
   for (State& state : states) state.resize(ops_, {batch, s.heads, s.decoder_state_size()});
   return std::make_unique<ModelDecoder<LinearTransformer, Saved, State>>("linear_transformer", *this, std::move(states),
                                                                          batch, capacity);
+}
+
+// ---- Option: norm_position "post" ----------------------------------------------------------------------------------
+
+// x = norm_1(x + attention(x)), x = norm_2(x + mlp(x))
+void LinearTransformer::post_norm_block_forward(size_t l, Saved& s, State* state, const Pass& pass) {
+  const Block& w = blocks_[l];
+  const bool training = pass.mode == Mode::TRAINING;
+  Saved::Block& a = s.blocks[training ? l : 0];
+  real* const x = s.x.data();
+  const int64_t N = pass.rows();
+  if (training && l == 0) ops_.copy(s.embedded.data(), 0, x, 0, s.x.bytes(), 1);
+  attention_forward(l, x, s, state, pass);        // x += W_out attention(W_qkv x + b_qkv) + b_out      (N,D)
+  w.norm_1.in_place(ops_, a.norm_1, x, N);        // x = norm_1(x)                                      (N,D)
+  w.mlp.forward(ops_, a.mlp, x, x, s.hidden, N);  // x += W_down gelu(W_up x + b_up) + b_down           (N,D)
+  w.norm_2.in_place(ops_, a.norm_2, x, N);        // x = norm_2(x)                                      (N,D)
+}
+
+void LinearTransformer::post_norm_block_backward(size_t l) {
+  const Block& w = blocks_[l];
+  Saved& s = saved_;
+  const Saved::Block& a = s.blocks[l];
+  real* const dx = gradients_.dx.data();
+  const int64_t N = pass_.rows();
+  w.norm_2.backward(ops_, dx, dx, a.norm_2, N, Into::WRITE);
+  const real* r = w.norm_1.output(ops_, a.norm_1, s.r, N);
+  w.mlp.backward(ops_, dx, Into::ADD, dx, a.mlp, r, s.hidden, gradients_.dhidden, N);
+  w.norm_1.backward(ops_, dx, dx, a.norm_1, N, Into::WRITE);
+  r = l == 0 ? s.embedded.data() : blocks_[l - 1].norm_2.output(ops_, s.blocks[l - 1].norm_2, s.r, N);
+  attention_backward(l, dx, Into::ADD, r);
+}
+
+// ---- What ./inspect draws ------------------------------------------------------------------------------------------
+
+std::vector<real> LinearTransformer::attention_map(size_t l, int sample) {
+  const Pass& pass = pass_;
+  LinearAttentionShape s = shape(pass);
+  s.feature_map = FeatureMap::IDENTITY;  // qkv has φ(q) and φ(k)
+  Tensor inv_sum, states(ops_, states_shape(pass));
+  if (config_.normalized) inv_sum.resize(ops_, {pass.batch, s.heads, pass.count});
+  const auto attend = [&](real* y, real* qkv) {
+    ops_.linear_attention(y, inv_sum.data(), states.data(), nullptr, qkv, s);
+  };
+  return attention_weights(ops_, saved_.blocks.at(l).qkv.data(), pass.batch, pass.count, config_.width, s.heads, sample,
+                           attend);
 }
 
 }  // namespace linear_transformer

@@ -17,8 +17,8 @@ const real* Sinusoids::table(Ops& ops, int T, int width, bool both_signs) {
 
 // ---- Numbers added to the scores: alibi, t5, kerple -----------------------------------------------------------------
 
-// T5 draws its table with 1/√width. KERPLE's two numbers are positive and of the order of 1 at the start; nothing keeps them
-// so, and with r2 at −1/(T − 1) or below the bias of the farthest key is infinite or NaN, which stops training.
+// T5 draws its table with 1/√width. KERPLE's two numbers are positive and of the order of 1 at the start; nothing keeps
+// them so, and with r2 at −1/(T − 1) or below the bias of the farthest key is infinite or NaN, which stops training.
 DistanceBias::DistanceBias(Parameters& parameters, int width, int heads, const std::string& scheme,
                            bool published_slopes)
     : heads_(heads), alibi_(scheme == "alibi"), published_slopes_(published_slopes) {

@@ -1,5 +1,6 @@
-// Position schemes: how a Transformer learns where its tokens stand. "learned" and "sinusoidal" add a vector to the token's
-// (embedding.h). The others change the scores of attention; they are parts with parameters of their own and both passes:
+// Position schemes: how a Transformer learns where its tokens stand. "learned" and "sinusoidal" add a vector to the
+// token's (embedding.h). The others change the scores of attention; they are parts with parameters of their own and
+// both passes:
 //
 //   DistanceBias      alibi, t5, kerple: a number for each head and distance, added to the scores
 //   RelativeScores    xl: products of the queries with a vector for each distance, added to the scores
@@ -11,7 +12,8 @@
 
 namespace petroglyph {
 
-// The rows R_n of the sinusoidal table (math/positions.h) on the device, for as many positions as the longest sequence so far has.
+// The rows R_n of the sinusoidal table (math/positions.h) on the device, for as many positions as the longest sequence
+// so far has.
 class Sinusoids {
  public:
   // Rows 0 … T−1, or with both_signs 1−T … T−1: row n belongs to position or distance n.
@@ -24,9 +26,10 @@ class Sinusoids {
 
 // score_ts + bias_n of each head, for the distance n = t − s ≥ 0. One table serves all blocks.
 //
-//   alibi    bias_n = −slope_h n, slope_h = 2^(−8(h+1)/heads), or as published     Press et al. 2022; nothing is learned
-//   t5       bias_n = table[bucket(n)][h]                                          Raffel et al. 2020, theirs without 1/√d
-//   kerple   bias_n = −r1_h log(1 + r2_h n)                                        Chi et al. 2022
+//   alibi    bias_n = −slope_h n, slope_h = 2^(−8(h+1)/heads), or as published    Press et al. 2022
+//   t5       bias_n = table[bucket(n)][h]                                         Raffel et al. 2020 (*)
+//   kerple   bias_n = −r1_h log(1 + r2_h n)                                       Chi et al. 2022
+//   (*) T5's own scores have no 1/√d; here they have.
 //
 // Attention returns dbias_n = Σ_{t−s=n} ds_ts, added up over the blocks. Of what the table was made of:
 //   t5       dtable[b][h] = Σ dbias_n over the n of bucket b
@@ -37,7 +40,8 @@ class DistanceBias {
   // scheme: of any other one there is no bias, and all pointers are null
   DistanceBias(Parameters& parameters, int width, int heads, const std::string& scheme, bool published_slopes);
 
-  // The table (T,heads) or more rows, from the parameters of the moment; then table() returns it, or null where there is none.
+  // The table (T,heads) or more rows, from the parameters of the moment; then table() returns it, or null where there
+  // is none.
   void forward(Ops& ops, int T);
   const real* table() const { return bias_.data(); }
   // Room for dbias (T,heads), zeros, or null where nothing is learned.
@@ -55,7 +59,7 @@ class DistanceBias {
   Tokens buckets_;                                              // (T) or more: t5's
 };
 
-// Of each block: score_ts = ((q_t + u)·k_s + (q_t + v)·P_{t−s}) / √d,   P_n = W_R R_n          Dai et al. 2019 (Transformer-XL)
+// Of each block: score_ts = ((q_t + u)·k_s + (q_t + v)·P_{t−s}) / √d,   P_n = W_R R_n     Dai et al. 2019, Transformer-XL
 // u, v: two vectors for each head, v not the values; R_n: the sinusoids of distance n.
 //
 // The scores are linear in q + u, q + v, k and P, and so

@@ -1,22 +1,22 @@
-// RegularGPT: a Transformer whose every layer combines C pieces of its problem into one. Chi et al. 2023, "Transformer Working
-// Memory Enables Regular Language Reasoning and Natural Language Length Extrapolation".
+// RegularGPT: a Transformer whose every layer combines C pieces of its problem into one. Chi et al. 2023, "Transformer
+// Working Memory Enables Regular Language Reasoning and Natural Language Length Extrapolation".
 //
-// A finite automaton maps a string to what it does to the states, and what two strings do one after the other follows from what
-// each of them does. So C pieces are combined into one, C of those into the next, and after ⌈log_C T⌉ layers one vector speaks of
-// all T symbols. Every layer does the same, hence all share their weights, and a longer string takes more layers of the same kind:
-// that is why a model that has seen 40 symbols can read 500.
+// A finite automaton maps a string to what it does to the states, and what two strings do one after the other follows
+// from what each of them does. So C pieces are combined into one, C of those into the next, and after ⌈log_C T⌉ layers
+// one vector speaks of all T symbols. Every layer does the same, hence all share their weights, and a longer string
+// takes more layers of the same kind: that is why a model that has seen 40 symbols can read 500.
 //
-// In layer l = 0 … L−1, L = ⌈log_C T⌉ and at least one, position m attends to itself and to the last position of each of the C − 1
-// pieces before its own:
+// In layer l = 0 … L−1, L = ⌈log_C T⌉ and at least one, position m attends to itself and to the last position of each
+// of the C − 1 pieces before its own:
 //   score_mi = q_m·k_n / √d + relative_i,   n = m − i·C^l,   i = 0 … C−1,   d: a head's channels           (eq. 1)
 //   a_mi = exp(score_mi) / Σ_i' exp(score_mi'),   y_m = Σ_i a_mi v_n
-// which after the layer speaks of the C^(l+1) symbols up to m. `relative` (heads,C) is all that tells positions. Work and memory
-// are O(T·C) in a layer; nothing of size T² is ever there.
+// which after the layer speaks of the C^(l+1) symbols up to m. `relative` (heads,C) is all that tells positions. Work
+// and memory are O(T·C) in a layer; nothing of size T² is ever there.
 //
 // Two forms of it. B samples of T positions, N = B·T; D channels (width), in heads of d; H hidden channels; V classes.
 //
-// "dilated", the paper's: a GPT-2 that does so at every position, with n < 0 left out. K blocks in a row ("thickness") are one layer of
-// the above, K·L in all:
+// "dilated", the paper's: a GPT-2 that does so at every position, with n < 0 left out. K blocks in a row ("thickness")
+// are one layer of the above, K·L in all:
 //     x = token_embedding[token]                                (B,T,D)
 //     in each of K·L layers, the k-th with the weights of block k mod K:
 //       r       = norm_1(x)                                     (B,T,D)
@@ -28,9 +28,10 @@
 //     logits = W_head final_norm(x) + b_head                    (B,T,V), or of the last position (B,V)
 //   With tied_head it reads out by the embedding's weights, as GPT-2 does.
 //
-// "chunked", the authors' code: only the positions that the last one needs, which are the last of every C, then of every C of these …:
-// T vectors become ⌈T/C⌉, then ⌈T/C²⌉ …, then one, which is read out. O(T) in all. Where the oldest of C vectors are missing there
-// stands for each a learned one, `padding`, in every layer the same. The block is the original Transformer's. Of R = B·⌈T/C⌉ rows:
+// "chunked", the authors' code: only the positions that the last one needs, which are the last of every C, then of
+// every C of these …: T vectors become ⌈T/C⌉, then ⌈T/C²⌉ …, then one, which is read out. O(T) in all. Where the oldest
+// of C vectors are missing there stands for each a learned one, `padding`, in every layer the same. The block is the
+// original Transformer's. Of R = B·⌈T/C⌉ rows:
 //     x = √D · token_embedding[token]                           (B,T,D)
 //     in each of L layers, all of them with the same weights, from T positions to ⌈T/C⌉:
 //       k, v = W_kv x                                           (B,T,2D)
@@ -44,10 +45,11 @@
 // The backward pass, beyond that of a Transformer:
 //   da_mi = dy_m·v_n,   ds_mi = a_mi (da_mi − Σ_i' a_mi' da_mi')
 //   dq_m = Σ_i ds_mi k_n / √d,   drelative_i = Σ_m ds_mi
-//   dk_n = Σ_i ds_(n+i·C^l),i q_(n+i·C^l) / √d,   dv_n = Σ_i a_(n+i·C^l),i dy_(n+i·C^l)   ← gathered: each has one writer
-// In the chunked form keys and values are of all vectors and queries of the last ones alone: dx = W_kvᵀ [dk, dv] everywhere, and at
-// the last of C also W_qᵀ dq and what the residual connection brings. The padding's part is dpadding = W_kvᵀ Σ [dk, dv]_before.
-// Shared weights have the sum of all layers' gradients: the last layer's are added first, then those before it one by one.
+//   dk_n = Σ_i ds_(n+i·C^l),i q_(n+i·C^l) / √d,   dv_n = Σ_i a_(n+i·C^l),i dy_(n+i·C^l)   ← one writer each
+// In the chunked form keys and values are of all vectors and queries of the last ones alone: dx = W_kvᵀ [dk, dv]
+// everywhere, and at the last of C also W_qᵀ dq and what the residual connection brings. The padding's part is
+// dpadding = W_kvᵀ Σ [dk, dv]_before. Shared weights have the sum of all layers' gradients: the last layer's are added first,
+// then those before it one by one.
 
 #include "base/error.h"
 #include "base/text.h"
@@ -125,25 +127,25 @@ std::vector<KvCache> make_caches(Ops& ops, const Config& c, int batch, int capac
 }
 
 // kv, rows `step` numbers apart of each new position, go into the cache.
-void append(Ops& ops, KvCache& cache, const real* kv, int step, const Pass& p, int D) {
+void append(Ops& ops, KvCache& cache, const real* kv, int step, const Pass& pass, int D) {
   const size_t row = 2 * static_cast<size_t>(D) * sizeof(real);
-  for (int b = 0; b < p.batch; ++b)
-    ops.copy(cache.data() + (static_cast<int64_t>(b) * p.capacity + p.first) * 2 * D, row,
-             kv + static_cast<int64_t>(b) * p.count * step, static_cast<size_t>(step) * sizeof(real), row,
-             static_cast<size_t>(p.count));
+  for (int b = 0; b < pass.batch; ++b)
+    ops.copy(cache.data() + (static_cast<int64_t>(b) * pass.capacity + pass.first) * 2 * D, row,
+             kv + static_cast<int64_t>(b) * pass.count * step, static_cast<size_t>(step) * sizeof(real), row,
+             static_cast<size_t>(pass.count));
 }
 
-// Decoding reads out each position after as many layers as a sequence that ends there has, here `layers`: the rows of those positions
-// of x (B,count,D) go to the same rows of `finished`.
-void keep_finished(Ops& ops, Tensor& finished, const Tensor& x, size_t layers, const Config& c, const Pass& p) {
+// Decoding reads out each position after as many layers as a sequence that ends there has, here `layers`: the rows of
+// those positions of x (B,count,D) go to the same rows of `finished`.
+void keep_finished(Ops& ops, Tensor& finished, const Tensor& x, size_t layers, const Config& c, const Pass& pass) {
   int begin = 0;
-  while (begin < p.count && c.layers(p.first + begin + 1) < layers) ++begin;
+  while (begin < pass.count && c.layers(pass.first + begin + 1) < layers) ++begin;
   int end = begin;
-  while (end < p.count && c.layers(p.first + end + 1) == layers) ++end;
+  while (end < pass.count && c.layers(pass.first + end + 1) == layers) ++end;
   if (begin == end) return;
   const size_t row = static_cast<size_t>(c.width) * sizeof(real);
   const int64_t at = static_cast<int64_t>(begin) * c.width;
-  ops.copy(finished.data() + at, row * p.count, x.data() + at, row * p.count, row * (end - begin), p.batch);
+  ops.copy(finished.data() + at, row * pass.count, x.data() + at, row * pass.count, row * (end - begin), pass.batch);
 }
 
 // ---- Dilated --------------------------------------------------------------------------------------------------------
@@ -158,7 +160,8 @@ class DilatedGpt final : public Model {
     Mlp mlp;
   };
 
-  // A pass's activations. In training each layer has its own, for the backward pass; in decoding one serves all layers in turn.
+  // A pass's activations. In training each layer has its own, for the backward pass; in decoding one serves all layers
+  // in turn.
   struct Saved {
     struct Layer {
       Norm::Saved norm_1;  // (N,D), (N)
@@ -175,7 +178,7 @@ class DilatedGpt final : public Model {
     Embedding::Saved embedding;  // nothing: there is no norm
     Readout::Saved readout;      // (R,V) logits of R rows, N or B, and what leads to them
 
-    void resize(Ops& ops, const Config& c, const Pass& p);
+    void resize(Ops& ops, const Config& c, const Pass& pass);
   };
 
   DilatedGpt(const Config& config, Ops& ops);
@@ -198,12 +201,12 @@ class DilatedGpt final : public Model {
   }
 
   // Both modes; caches: of each layer, in decoding. Returns the logits, or null where they are not needed.
-  const real* run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& p);
+  const real* run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& pass);
 
  private:
   const Block& block(size_t l) const { return blocks_[l % blocks_.size()]; }
-  DilatedShape shape(size_t l, const Pass& p) const;
-  void layer_forward(size_t l, Saved& s, KvCache* cache, const Pass& p);
+  DilatedShape shape(size_t l, const Pass& pass) const;
+  void layer_forward(size_t l, Saved& s, KvCache* cache, const Pass& pass);
   void layer_backward(size_t l);
 
   Config config_;
@@ -219,10 +222,10 @@ class DilatedGpt final : public Model {
   Tensor dscores_;         // (N,heads,C)
 };
 
-void DilatedGpt::Saved::resize(Ops& ops, const Config& c, const Pass& p) {
-  const int64_t N = p.rows();
-  const bool training = p.mode == Mode::TRAINING;
-  const size_t needed = training ? c.layers(p.count) : 1;
+void DilatedGpt::Saved::resize(Ops& ops, const Config& c, const Pass& pass) {
+  const int64_t N = pass.rows();
+  const bool training = pass.mode == Mode::TRAINING;
+  const size_t needed = training ? c.layers(pass.count) : 1;
   if (layers.size() < needed) layers.resize(needed);  // never fewer: the memory stays
   for (size_t l = 0; l < needed; ++l) {
     layers[l].qkv.resize(ops, {N, 3 * c.width});
@@ -263,43 +266,44 @@ DilatedGpt::DilatedGpt(const Config& config, Ops& ops) : config_(config), ops_(o
   parameters.allocate(ops);
 }
 
-const real* DilatedGpt::run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& p) {
-  const bool training = p.mode == Mode::TRAINING, each_finishes = !training && config_.last;
-  s.resize(ops_, config_, p);
-  embedding_.forward(ops_, s.embedding, s.x.data(), input, p.first, p.count, p.capacity);  // x = embedding[token]
-  for (size_t l = 0; l < config_.layers(p.capacity); ++l) {
-    layer_forward(l, s, training ? nullptr : &(*caches)[l], p);
-    if (each_finishes) keep_finished(ops_, s.finished, s.x, l + 1, config_, p);
-    if (training && after_layer) after_layer(l, s.x.data(), p.count, config_.width);
+const real* DilatedGpt::run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& pass) {
+  const bool training = pass.mode == Mode::TRAINING, each_finishes = !training && config_.last;
+  s.resize(ops_, config_, pass);
+  embedding_.forward(ops_, s.embedding, s.x.data(), input, pass.first, pass.count,
+                     pass.capacity);  // x = embedding[token]
+  for (size_t l = 0; l < config_.layers(pass.capacity); ++l) {
+    layer_forward(l, s, training ? nullptr : &(*caches)[l], pass);
+    if (each_finishes) keep_finished(ops_, s.finished, s.x, l + 1, config_, pass);
+    if (training && after_layer) after_layer(l, s.x.data(), pass.count, config_.width);
   }
-  if (!p.need_logits) return nullptr;
+  if (!pass.need_logits) return nullptr;
   const Tensor& x = each_finishes ? s.finished : s.x;
-  return readout_.forward(ops_, s.readout, x.data(), p.batch, p.count, p.mode);
+  return readout_.forward(ops_, s.readout, x.data(), pass.batch, pass.count, pass.mode);
 }
 
 void DilatedGpt::backward(const Input& input, const real* dlogits) {
-  const Pass& p = pass_;
-  for (Tensor* t : {&dx_, &dr_, &dy_}) t->resize(ops_, {p.rows(), config_.width});
-  dqkv_.resize(ops_, {p.rows(), 3 * config_.width});
-  dscores_.resize(ops_, {p.rows(), config_.heads, config_.chunk});
-  readout_.backward(ops_, dx_, saved_.readout, dlogits, saved_.x.data(), p.batch, p.count);
-  for (size_t l = config_.layers(p.count); l-- > 0;) layer_backward(l);
-  embedding_.backward(ops_, saved_.embedding, dx_.data(), input, p.count);
+  const Pass& pass = pass_;
+  for (Tensor* t : {&dx_, &dr_, &dy_}) t->resize(ops_, {pass.rows(), config_.width});
+  dqkv_.resize(ops_, {pass.rows(), 3 * config_.width});
+  dscores_.resize(ops_, {pass.rows(), config_.heads, config_.chunk});
+  readout_.backward(ops_, dx_, saved_.readout, dlogits, saved_.x.data(), pass.batch, pass.count);
+  for (size_t l = config_.layers(pass.count); l-- > 0;) layer_backward(l);
+  embedding_.backward(ops_, saved_.embedding, dx_.data(), input, pass.count);
 }
 
-void DilatedGpt::layer_forward(size_t l, Saved& s, KvCache* cache, const Pass& p) {
+void DilatedGpt::layer_forward(size_t l, Saved& s, KvCache* cache, const Pass& pass) {
   const Block& w = block(l);
-  const bool decoding = p.mode == Mode::DECODING;
+  const bool decoding = pass.mode == Mode::DECODING;
   Saved::Layer& a = s.layers[decoding ? 0 : l];
   const int D = config_.width;
-  const int64_t N = p.rows();
+  const int64_t N = pass.rows();
   real *const x = s.x.data(), *const qkv = a.qkv.data(), *const y = a.y.data();
   const real* r = w.norm_1.forward(ops_, a.norm_1, s.r, x, N);                     // r = norm_1(x)   (N,D)
   ops_.linear(qkv, r, w.qkv->value, w.qkv_bias->value, N, D, 3 * D, Into::WRITE);  // q, k, v         (N,3D)
-  if (decoding) append(ops_, *cache, qkv + D, 3 * D, p, D);
+  if (decoding) append(ops_, *cache, qkv + D, 3 * D, pass, D);
   const real* const k = decoding ? cache->data() : qkv + D;
   const DilatedInput in{qkv, k, k + D, nullptr, nullptr, w.relative->value};
-  ops_.dilated_attention(y, a.weights.data(), in, shape(l, p));            // y = Σ_i a_mi v_n (N,D)
+  ops_.dilated_attention(y, a.weights.data(), in, shape(l, pass));         // y = Σ_i a_mi v_n (N,D)
   ops_.linear(x, y, w.out->value, w.out_bias->value, N, D, D, Into::ADD);  // x += W_out y + b_out
   r = w.norm_2.forward(ops_, a.norm_2, s.r, x, N);                         // r = norm_2(x)   (N,D)
   w.mlp.forward(ops_, a.mlp, x, r, s.hidden, N);                           // x += W_down gelu(W_up r + …
@@ -329,11 +333,21 @@ void DilatedGpt::layer_backward(size_t l) {
   w.norm_1.backward(ops_, dx, dr, a.norm_1, N, Into::ADD);
 }
 
-DilatedShape DilatedGpt::shape(size_t l, const Pass& p) const {
+DilatedShape DilatedGpt::shape(size_t l, const Pass& pass) const {
   const Config& c = config_;
   const int D = c.width, dilation = c.power(l / blocks_.size());
-  return {p.batch, p.count,  p.first + p.count, p.capacity, c.heads, D / c.heads,
-          c.chunk, dilation, p.first,           1,          3 * D,   p.mode == Mode::DECODING ? 2 * D : 3 * D};
+  return {pass.batch,
+          pass.count,
+          pass.first + pass.count,
+          pass.capacity,
+          c.heads,
+          D / c.heads,
+          c.chunk,
+          dilation,
+          pass.first,
+          1,
+          3 * D,
+          pass.mode == Mode::DECODING ? 2 * D : 3 * D};
 }
 
 std::vector<real> DilatedGpt::attention_map(size_t layer, int sample) {
@@ -354,7 +368,8 @@ std::vector<real> DilatedGpt::attention_map(size_t layer, int sample) {
 
 class ChunkedGpt final : public Model {
  public:
-  // A pass's activations. In training layer l has N rows of x and makes R = B·⌈length/C⌉ of them; in decoding N = R = B·count.
+  // A pass's activations. In training layer l has N rows of x and makes R = B·⌈length/C⌉ of them; in decoding N = R =
+  // B·count.
   struct Saved {
     struct Layer {
       int length, made;    // positions of x, and how many of them are the last of C
@@ -373,7 +388,7 @@ class ChunkedGpt final : public Model {
     Tensor logits;               // (B,V), or (N,V) in decoding
     Embedding::Saved embedding;  // nothing: there is no norm
 
-    void resize(Ops& ops, const Config& c, const Pass& p);
+    void resize(Ops& ops, const Config& c, const Pass& pass);
   };
 
   ChunkedGpt(const Config& config, Ops& ops);
@@ -387,23 +402,24 @@ class ChunkedGpt final : public Model {
     return run(input, saved_, nullptr, pass_);
   }
   void backward(const Input& input, const real* dlogits) override;
-  // The chunks of a string that is one token longer all begin one token later, so that none of them has been seen before; but those
-  // that end at one position are the same for all strings that reach it, and of these a new token adds one for each layer.
+  // The chunks of a string that is one token longer all begin one token later, so that none of them has been seen
+  // before; but those that end at one position are the same for all strings that reach it, and of these a new token
+  // adds one for each layer.
   std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override {
     return std::make_unique<ModelDecoder<ChunkedGpt, Saved, KvCache>>(
         "regular_gpt", *this, make_caches(ops_, config_, batch, capacity), batch, capacity);
   }
 
   // Both modes; caches: of each layer, in decoding. Returns the logits, or null where they are not needed.
-  const real* run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& p);
+  const real* run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& pass);
 
  private:
   using Layer = Saved::Layer;
   // Where the first of the last ones of C stands.
   int first_end(const Layer& a) const { return a.length - 1 - (a.made - 1) * config_.chunk; }
-  DilatedShape shape(size_t l, const Saved& s, const Pass& p) const;
+  DilatedShape shape(size_t l, const Saved& s, const Pass& pass) const;
   DilatedInput attention_input(const Layer& a, const Saved& s, const real* kv) const;
-  void layer_forward(size_t l, Saved& s, KvCache* cache, const Pass& p);
+  void layer_forward(size_t l, Saved& s, KvCache* cache, const Pass& pass);
   void layer_backward(size_t l);
   void attention_backward(size_t l);
   // Of qkv: the rows of the keys and values stand behind the queries'.
@@ -426,16 +442,16 @@ class ChunkedGpt final : public Model {
   Tensor r_, dhidden_;            // (R,D), (R,H)
 };
 
-void ChunkedGpt::Saved::resize(Ops& ops, const Config& c, const Pass& p) {
-  const bool training = p.mode == Mode::TRAINING;
-  const size_t needed = c.layers(p.capacity) + 1;
+void ChunkedGpt::Saved::resize(Ops& ops, const Config& c, const Pass& pass) {
+  const bool training = pass.mode == Mode::TRAINING;
+  const size_t needed = c.layers(pass.capacity) + 1;
   if (layers.size() < needed) layers.resize(needed);  // never fewer: the memory stays
-  int length = p.count;
+  int length = pass.count;
   for (size_t l = 0; l < needed; ++l) {
     Layer& a = layers[l];
     a.length = length;
     a.made = training ? (length + c.chunk - 1) / c.chunk : length;
-    const int64_t N = static_cast<int64_t>(p.batch) * a.length, R = static_cast<int64_t>(p.batch) * a.made;
+    const int64_t N = static_cast<int64_t>(pass.batch) * a.length, R = static_cast<int64_t>(pass.batch) * a.made;
     a.x.resize(ops, {N, c.width});
     length = a.made;
     if (l + 1 == needed) break;
@@ -444,15 +460,15 @@ void ChunkedGpt::Saved::resize(Ops& ops, const Config& c, const Pass& p) {
     a.weights.resize(ops, {R, c.heads, c.chunk});
   }
   kv_before.resize(ops, {2 * c.width});
-  if (!training) finished.resize(ops, {p.rows(), c.width});
-  if (p.need_logits) logits.resize(ops, {training ? p.batch : p.rows(), c.classes});
+  if (!training) finished.resize(ops, {pass.rows(), c.width});
+  if (pass.need_logits) logits.resize(ops, {training ? pass.batch : pass.rows(), c.classes});
 }
 
 ChunkedGpt::ChunkedGpt(const Config& config, Ops& ops) : config_(config), ops_(ops) {
   const Config& c = config_;
   const int D = c.width;
-  // The authors' code: N(0, 0.02²) for embedding, padding and relative; the rest is its library's default, N(0, 1/inputs).
-  // Theirs, of embedding and matrices, are cut off at two deviations, which these are not.
+  // The authors' code: N(0, 0.02²) for embedding, padding and relative; the rest is its library's default, N(0,
+  // 1/inputs). Theirs, of embedding and matrices, are cut off at two deviations, which these are not.
   const auto inputs = [](int n) { return Init::normal(1 / numerics::sqrt(static_cast<real>(n))); };
   const Init small = Init::normal(WEIGHT_DEVIATION);
   const std::string attention = "blocks.0.attention.";
@@ -473,22 +489,22 @@ ChunkedGpt::ChunkedGpt(const Config& config, Ops& ops) : config_(config), ops_(o
   parameters.allocate(ops);
 }
 
-const real* ChunkedGpt::run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& p) {
-  const bool training = p.mode == Mode::TRAINING;
+const real* ChunkedGpt::run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& pass) {
+  const bool training = pass.mode == Mode::TRAINING;
   const int D = config_.width, V = config_.classes;
-  const size_t layers = config_.layers(p.capacity);
-  s.resize(ops_, config_, p);
-  embedding_.forward(ops_, s.embedding, s.layers[0].x.data(), input, p.first, p.count, p.capacity);
+  const size_t layers = config_.layers(pass.capacity);
+  s.resize(ops_, config_, pass);
+  embedding_.forward(ops_, s.embedding, s.layers[0].x.data(), input, pass.first, pass.count, pass.capacity);
   ops_.linear(s.kv_before.data(), padding_->value, qkv_->value + kv_rows(), nullptr, 1, D, 2 * D, Into::WRITE);
   for (size_t l = 0; l < layers; ++l) {
-    layer_forward(l, s, training ? nullptr : &(*caches)[l], p);
+    layer_forward(l, s, training ? nullptr : &(*caches)[l], pass);
     const Layer& next = s.layers[l + 1];
-    if (!training) keep_finished(ops_, s.finished, next.x, l + 1, config_, p);
+    if (!training) keep_finished(ops_, s.finished, next.x, l + 1, config_, pass);
     if (training && after_layer) after_layer(l, next.x.data(), next.length, D);
   }
-  if (!p.need_logits) return nullptr;
+  if (!pass.need_logits) return nullptr;
   const Tensor& x = training ? s.layers[layers].x : s.finished;
-  const int64_t rows = training ? p.batch : p.rows();
+  const int64_t rows = training ? pass.batch : pass.rows();
   ops_.linear(s.logits.data(), x.data(), head_->value, head_bias_->value, rows, D, V, Into::WRITE);
   return s.logits.data();
 }
@@ -506,21 +522,22 @@ void ChunkedGpt::backward(const Input& input, const real* dlogits) {
   embedding_.backward(ops_, saved_.embedding, dx_.data(), input, input.length);
 }
 
-// From x of layer l to that of layer l + 1: in training the last of every C; in decoding all, for each may turn out to be a last one.
-void ChunkedGpt::layer_forward(size_t l, Saved& s, KvCache* cache, const Pass& p) {
-  const bool decoding = p.mode == Mode::DECODING;
-  const int B = p.batch, D = config_.width;
+// From x of layer l to that of layer l + 1: in training the last of every C; in decoding all, for each may turn out to
+// be a last one.
+void ChunkedGpt::layer_forward(size_t l, Saved& s, KvCache* cache, const Pass& pass) {
+  const bool decoding = pass.mode == Mode::DECODING;
+  const int B = pass.batch, D = config_.width;
   Layer& a = s.layers[l];
   const int64_t N = static_cast<int64_t>(B) * a.length, R = static_cast<int64_t>(B) * a.made;
   real *const x = s.layers[l + 1].x.data(), *const kv = a.kv.data(), *const y = a.y.data();
   ops_.linear(kv, a.x.data(), qkv_->value + kv_rows(), nullptr, N, D, 2 * D, Into::WRITE);  // k, v of all   (N,2D)
-  if (decoding) append(ops_, *cache, kv, 2 * D, p, D);
+  if (decoding) append(ops_, *cache, kv, 2 * D, pass, D);
   if (decoding)
     ops_.copy(x, 0, a.x.data(), 0, a.x.bytes(), 1);
   else
     ops_.take_rows(x, a.x.data(), B, a.length, first_end(a), config_.chunk, a.made, D);  // x of the last (R,D)
   ops_.linear(a.q.data(), x, qkv_->value, nullptr, R, D, D, Into::WRITE);                // q             (R,D)
-  ops_.dilated_attention(y, a.weights.data(), attention_input(a, s, decoding ? cache->data() : kv), shape(l, s, p));
+  ops_.dilated_attention(y, a.weights.data(), attention_input(a, s, decoding ? cache->data() : kv), shape(l, s, pass));
   ops_.linear(x, y, out_->value, nullptr, R, D, D, Into::ADD);  // x += W_out y
   norm_1_.in_place(ops_, a.norm_1, x, R);                       // x = norm_1(x)
   mlp_.forward(ops_, a.mlp, x, x, s.hidden, R);                 // x += W_down relu(…
@@ -577,14 +594,16 @@ DilatedInput ChunkedGpt::attention_input(const Layer& a, const Saved& s, const r
   return {a.q.data(), kv, kv + D, before, before + D, relative_->value};
 }
 
-// In training the last of every C vectors has a query, and C vectors are keys; in decoding every new position has one, and its keys
-// stand as far apart as those vectors once did.
-DilatedShape ChunkedGpt::shape(size_t l, const Saved& s, const Pass& p) const {
+// In training the last of every C vectors has a query, and C vectors are keys; in decoding every new position has one,
+// and its keys stand as far apart as those vectors once did.
+DilatedShape ChunkedGpt::shape(size_t l, const Saved& s, const Pass& pass) const {
   const int D = config_.width, C = config_.chunk, heads = config_.heads, d = D / heads;
-  if (p.mode == Mode::DECODING)
-    return {p.batch, p.count, p.first + p.count, p.capacity, heads, d, C, config_.power(l), p.first, 1, D, 2 * D};
+  if (pass.mode == Mode::DECODING)
+    return {pass.batch, pass.count, pass.first + pass.count, pass.capacity, heads,
+            d,          C,          config_.power(l),        pass.first,    1,
+            D,          2 * D};
   const Layer& a = s.layers[l];
-  return {p.batch, a.made, a.length, a.length, heads, d, C, 1, first_end(a), C, D, 2 * D};
+  return {pass.batch, a.made, a.length, a.length, heads, d, C, 1, first_end(a), C, D, 2 * D};
 }
 
 }  // namespace regular_gpt

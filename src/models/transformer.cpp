@@ -1,8 +1,9 @@
-// The Transformer: in each block every position looks at earlier ones through softmax attention, then an MLP works on it alone.
-// Vaswani et al. 2017; its form without positions and why that works: Irie, "Why Are Positional Encodings Nonessential for
-// Deep Autoregressive Transformers?" (equation numbers). The order below, with the norm first, is GPT-2's.
+// The Transformer: in each block every position looks at earlier ones through softmax attention, then an MLP works on
+// it alone. Vaswani et al. 2017; its form without positions and why that works: Irie, "Why Are Positional Encodings
+// Nonessential for Deep Autoregressive Transformers?" (equation numbers). The order below, with the norm first, is
+// GPT-2's.
 //
-// B samples of T positions, N = B·T; D channels (width), in heads of d = D/heads consecutive ones; H hidden channels; V classes.
+// B samples of T positions, N = B·T; D channels (width), in heads of d = D/heads; H hidden channels; V classes.
 //
 //   x = token_embedding[token] + position                                   (B,T,D)
 //   in each block:
@@ -16,33 +17,35 @@
 //     x       += W_down gelu(W_up r + b_up) + b_down                        (B,T,D)    inside: (B,T,H)
 //   logits = W_head final_norm(x) + b_head                                  (B,T,V)
 //
-// Decoding. Position t needs of an earlier one only k_s and v_s, which later tokens do not change: they go into a KV cache, and a new
-// token costs one row of everything above. Its logits are bit-identical to those of the forward pass over the whole sequence.
+// Decoding. Position t needs of an earlier one only k_s and v_s, which later tokens do not change: they go into a KV
+// cache, and a new token costs one row of everything above. Its logits are bit-identical to those of the forward pass
+// over the whole sequence.
 //
-// The backward pass. A residual connection passes dx on and its branch adds to it: dx += norm'(branch'(dx)). Linear layers have
-// dx = dy W, dW = dyᵀ x, db = Σ dy. Attention: of (T,T) nothing is saved. From the largest score of a row and Σ exp, both saved,
-// a_ts is formed again as exactly the number it was. With da_ts = dy_t·v_s the derivative of softmax, ∂a_s/∂score_s' =
-// a_s (δ_ss' − a_s'), makes of it the gradient of score_ts,
-//   ds_ts = a_ts (da_ts − Σ_s' a_ts' da_ts')      and Σ_s' a_ts' (dy_t·v_s') = dy_t·y_t      ← one number a row, from saved y
+// The backward pass. A residual connection passes dx on and its branch adds to it: dx += norm'(branch'(dx)). Linear
+// layers have dx = dy W, dW = dyᵀ x, db = Σ dy. Attention: of (T,T) nothing is saved. From the largest score of a row
+// and Σ exp, both saved, a_ts is formed again as exactly the number it was. With da_ts = dy_t·v_s the derivative of
+// softmax, ∂a_s/∂score_s' = a_s (δ_ss' − a_s'), makes of it the gradient of score_ts,
+//   ds_ts = a_ts (da_ts − Σ_s' a_ts' da_ts')      and Σ_s' a_ts' (dy_t·v_s') = dy_t·y_t      ← one number a row
 //   dv_s = Σ_t a_ts dy_t     dq_t = Σ_s ds_ts k_s / √d     dk_s = Σ_t ds_ts q_t / √d
-// Saved are the norms, q, k, v, y and the MLP's inner layer before gelu: 10 D numbers a position and block with H = 4D. The outputs of
-// gelu and of affine norms, 6 D more, are formed again.
+// Saved are the norms, q, k, v, y and the MLP's inner layer before gelu: 10 D numbers a position and block with H = 4D.
+// The outputs of gelu and of affine norms, 6 D more, are formed again.
 //
-// Options, and which model needs them. Without them the code reads as the formulas above.
-//   position      learned, sinusoidal, none: in the embedding. With two causal layers or more the mask alone tells orders apart
-//                 alibi (MPT, BLOOM), t5, kerple, xl: in the scores. All of them: positions.h
-//   slopes        "published": alibi's as MPT and BLOOM have them for heads that are no power of two
-//   causal        false: a_ts over all s (BERT, ViT)
-//   norm          "plain", without ε, gain and bias; "affine", with all of them, as published models have it
-//   norm_position "post": x = norm_1(x + attention(x)), x = norm_2(x + mlp(x)), no final norm (2017's model, OPT-350m, GPT-1).
-//                 Here the norm comes first on the way back: ds = norm'(dx), dx = ds + branch'(ds), s the sum that it normalized
-//   gelu          "erf" or "tanh" (GPT-2); mlp_activation "relu" (OPT)
+// Options, and the models that need them. Without them the code reads as the formulas above.
+//   position       learned, sinusoidal, none: in the embedding. Two causal layers tell orders apart by the mask alone
+//                  alibi (MPT, BLOOM), t5, kerple, xl: in the scores. See positions.h
+//   slopes         "published": alibi's as MPT and BLOOM have them for heads that are no power of two
+//   causal         false: the sums run over all s (BERT, ViT)
+//   norm           "plain", without ε, gain and bias; "affine", with all of them, as published models have it
+//   norm_position  "post": x = norm_1(x + attention(x)), x = norm_2(x + mlp(x)), no final norm (the first Transformer,
+//                  GPT-1, OPT-350m). Backward, the norm comes first: ds = norm'(dx), dx = ds + branch'(ds), where s is
+//                  the sum that it normalized
+//   gelu           "erf" or "tanh" (GPT-2); mlp_activation "relu" (OPT)
 //   qkv_bias, out_bias, head_bias: whether there are these biases
-//   embedding_scale  token_embedding[token] times that, before positions; embedding_deviation: of its initial values
-//   embedding_norm   x = norm(x) before the first block (BLOOM)
-//   tied_head     W_head is the token embedding (GPT-2, OPT, MPT, BLOOM): its gradient gets the head's part first, the embedding's last
-//   readout       "last": logits (B,V) of the last position alone
-//   patches       images (ViT): x = [W_patch patch_1, …, W_patch patch_N, cls_token] + position     (B,N+1,D)
+//   embedding_scale     token_embedding[token] times that; embedding_deviation: of its initial values
+//   embedding_norm      x = norm(x) before the first block (BLOOM)
+//   tied_head      W_head is the token embedding (GPT-2, OPT, MPT, BLOOM)
+//   readout        "last": logits (B,V) of the last position alone
+//   patches        images (ViT): x = [W_patch patch_1, …, W_patch patch_N, cls_token] + position          (B,N+1,D)
 
 #include "base/error.h"
 #include "base/text.h"
@@ -63,9 +66,8 @@ namespace transformer {
 struct Config {
   int width, hidden, layers, heads;  // D, H
   bool causal;
-  EmbeddingConfig
-      embedding;  // vocab, context, position; embedding_scale, embedding_deviation, embedding_norm; patches, patch_size
-  ReadoutConfig readout;  // classes, readout, head_bias, tied_head
+  EmbeddingConfig embedding;  // tokens or patches, and their positions
+  ReadoutConfig readout;      // classes, and of which positions
   bool affine, qkv_bias, out_bias, published_slopes = false;
   real norm_epsilon = NORM_EPSILON;  // of affine norms
   bool post_norm = false;            // norm_position
@@ -110,8 +112,8 @@ struct Block {
   Mlp mlp;
 };
 
-// A pass's activations. In training each block has its own, for the backward pass; in decoding one serves all blocks in turn.
-// Norms and MLPs size what is theirs.
+// A pass's activations. In training each block has its own, for the backward pass; in decoding one serves all blocks in
+// turn. Norms and MLPs size what is theirs.
 struct Saved {
   struct Block {
     Norm::Saved norm_1;   // (N,D), (N)
@@ -129,14 +131,14 @@ struct Saved {
   Tensor embedded;             // (N,D): x before the first block, norm_position "post" only
   Readout::Saved readout;      // (R,V) logits of R rows, N or B, and what leads to them
 
-  void resize(Ops& ops, const Config& c, const Pass& p) {
-    const bool training = p.mode == Mode::TRAINING;
-    const int64_t N = p.rows();
+  void resize(Ops& ops, const Config& c, const Pass& pass) {
+    const bool training = pass.mode == Mode::TRAINING;
+    const int64_t N = pass.rows();
     blocks.resize(training ? static_cast<size_t>(c.layers) : 1);
     for (Block& a : blocks) {
       a.qkv.resize(ops, {N, 3 * c.width});
-      a.top.resize(ops, {p.batch, c.heads, p.count});
-      a.inv_sum.resize(ops, {p.batch, c.heads, p.count});
+      a.top.resize(ops, {pass.batch, c.heads, pass.count});
+      a.inv_sum.resize(ops, {pass.batch, c.heads, pass.count});
       a.y.resize(ops, {N, c.width});
     }
     x.resize(ops, {N, c.width});
@@ -146,9 +148,8 @@ struct Saved {
 
 // What decoding keeps of one block's earlier positions.
 struct KvCache {
-  Tensor
-      keys_values;  // (B,2,heads,capacity,d): k and v. Those of a head lie side by side, because a token reads head by head
-  Tensor projected;  // (capacity,D): P of position "xl"
+  Tensor keys_values;  // (B,2,heads,capacity,d): k and v. A head's lie side by side, because a token reads head by head
+  Tensor projected;    // (capacity,D): P of position "xl"
 };
 
 // Gradients of the block at work, and what else its backward pass needs.
@@ -158,12 +159,13 @@ struct Gradients {
   real* dbias;           // (T,heads), of all blocks, or null
   Tensor partial;        // attention's scratch: (B,distances,D) of position "xl", (B,T,heads) of a learned bias
 
-  void resize(Ops& ops, const Config& c, const Pass& p) {
-    for (Tensor* t : {&dx, &dr, &dy}) t->resize(ops, {p.rows(), c.width});
-    dqkv.resize(ops, {p.rows(), 3 * c.width});
-    if (c.embedding.position == "xl") partial.resize(ops, {p.batch, c.causal ? p.count : 2 * p.count - 1, c.width});
+  void resize(Ops& ops, const Config& c, const Pass& pass) {
+    for (Tensor* t : {&dx, &dr, &dy}) t->resize(ops, {pass.rows(), c.width});
+    dqkv.resize(ops, {pass.rows(), 3 * c.width});
+    if (c.embedding.position == "xl")
+      partial.resize(ops, {pass.batch, c.causal ? pass.count : 2 * pass.count - 1, c.width});
     if (c.embedding.position == "t5" || c.embedding.position == "kerple")
-      partial.resize(ops, {p.batch, p.count, c.heads});
+      partial.resize(ops, {pass.batch, pass.count, c.heads});
   }
 };
 
@@ -189,17 +191,17 @@ class Transformer final : public Model {
   std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override;
 
   // Both modes; caches: of each block, in decoding. Returns the logits, or null where they are not needed.
-  const real* run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& p);
+  const real* run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& pass);
 
  private:
   bool xl() const { return config_.embedding.position == "xl"; }
-  AttentionShape shape(const Pass& p) const;
-  AttentionInput attention_input(const real* qkv, size_t l, const Tensor& projected, const Pass& p);
+  AttentionShape shape(const Pass& pass) const;
+  AttentionInput attention_input(const real* qkv, size_t l, const Tensor& projected, const Pass& pass);
 
-  void block_forward(size_t l, Saved& s, KvCache* cache, const Pass& p);
-  void post_norm_block_forward(size_t l, Saved& s, KvCache* cache, const Pass& p);
-  void attention_forward(size_t l, const real* r, Saved& s, KvCache* cache, const Pass& p);
-  void append(KvCache& cache, const real* qkv, const Pass& p);
+  void block_forward(size_t l, Saved& s, KvCache* cache, const Pass& pass);
+  void post_norm_block_forward(size_t l, Saved& s, KvCache* cache, const Pass& pass);
+  void attention_forward(size_t l, const real* r, Saved& s, KvCache* cache, const Pass& pass);
+  void append(KvCache& cache, const real* qkv, const Pass& pass);
 
   void block_backward(size_t l);
   void post_norm_block_backward(size_t l);
@@ -253,37 +255,37 @@ const real* Transformer::forward(const Input& input) {
   return run(input, saved_, nullptr, pass_);
 }
 
-const real* Transformer::run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& p) {
-  s.resize(ops_, config_, p);
-  embedding_.forward(ops_, s.embedding, s.x.data(), input, p.first, p.count, p.capacity);
-  bias_.forward(ops_, p.capacity);
+const real* Transformer::run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& pass) {
+  s.resize(ops_, config_, pass);
+  embedding_.forward(ops_, s.embedding, s.x.data(), input, pass.first, pass.count, pass.capacity);
+  bias_.forward(ops_, pass.capacity);
   for (size_t l = 0; l < blocks_.size(); ++l) {
-    KvCache* const cache = p.mode == Mode::DECODING ? &(*caches)[l] : nullptr;
-    config_.post_norm ? post_norm_block_forward(l, s, cache, p) : block_forward(l, s, cache, p);
-    if (p.mode == Mode::TRAINING && after_layer) after_layer(l, s.x.data(), p.count, config_.width);
+    KvCache* const cache = pass.mode == Mode::DECODING ? &(*caches)[l] : nullptr;
+    config_.post_norm ? post_norm_block_forward(l, s, cache, pass) : block_forward(l, s, cache, pass);
+    if (pass.mode == Mode::TRAINING && after_layer) after_layer(l, s.x.data(), pass.count, config_.width);
   }
-  return p.need_logits ? readout_.forward(ops_, s.readout, s.x.data(), p.batch, p.count, p.mode) : nullptr;
+  return pass.need_logits ? readout_.forward(ops_, s.readout, s.x.data(), pass.batch, pass.count, pass.mode) : nullptr;
 }
 
 void Transformer::backward(const Input& input, const real* dlogits) {
-  const Pass& p = pass_;
-  gradients_.resize(ops_, config_, p);
-  gradients_.dbias = bias_.zero_gradient(ops_, p.count);
+  const Pass& pass = pass_;
+  gradients_.resize(ops_, config_, pass);
+  gradients_.dbias = bias_.zero_gradient(ops_, pass.count);
   readout_.backward(ops_, gradients_.dx, saved_.readout, dlogits, saved_.x.data(), pass_.batch, pass_.count);
   for (size_t l = blocks_.size(); l-- > 0;) config_.post_norm ? post_norm_block_backward(l) : block_backward(l);
-  bias_.backward(ops_, p.count);
+  bias_.backward(ops_, pass.count);
   embedding_.backward(ops_, saved_.embedding, gradients_.dx.data(), input, pass_.count);
 }
 
 // ---- The block ------------------------------------------------------------------------------------------------------
 
-void Transformer::block_forward(size_t l, Saved& s, KvCache* cache, const Pass& p) {
+void Transformer::block_forward(size_t l, Saved& s, KvCache* cache, const Pass& pass) {
   const Block& w = blocks_[l];
-  Saved::Block& a = s.blocks[p.mode == Mode::TRAINING ? l : 0];
+  Saved::Block& a = s.blocks[pass.mode == Mode::TRAINING ? l : 0];
   real* const x = s.x.data();
-  const int64_t N = p.rows();
+  const int64_t N = pass.rows();
   const real* r = w.norm_1.forward(ops_, a.norm_1, s.r, x, N);  // r = norm_1(x)                               (N,D)
-  attention_forward(l, r, s, cache, p);                         // x += W_out attention(W_qkv r + b_qkv) + b_out
+  attention_forward(l, r, s, cache, pass);                      // x += W_out attention(W_qkv r + b_qkv) + b_out
   r = w.norm_2.forward(ops_, a.norm_2, s.r, x, N);              // r = norm_2(x)                               (N,D)
   w.mlp.forward(ops_, a.mlp, x, r, s.hidden, N);                // x += W_down gelu(W_up r + b_up) + b_down    (N,D)
 }
@@ -295,61 +297,33 @@ void Transformer::block_backward(size_t l) {
   Gradients& g = gradients_;
   real *const dx = g.dx.data(), *const dr = g.dr.data();
   const int64_t N = pass_.rows();
-  const real* r = w.norm_2.output(ops_, a.norm_2, saved_.r, N);
-  w.mlp.backward(ops_, dr, Into::WRITE, dx, a.mlp, r, saved_.hidden, g.dhidden, N);
-  w.norm_2.backward(ops_, dx, dr, a.norm_2, N, Into::ADD);
-  r = w.norm_1.output(ops_, a.norm_1, saved_.r, N);
-  attention_backward(l, dr, Into::WRITE, r);
-  w.norm_1.backward(ops_, dx, dr, a.norm_1, N, Into::ADD);
-}
-
-// The same with norm_position "post".
-void Transformer::post_norm_block_forward(size_t l, Saved& s, KvCache* cache, const Pass& p) {
-  const Block& w = blocks_[l];
-  const bool training = p.mode == Mode::TRAINING;
-  Saved::Block& a = s.blocks[training ? l : 0];
-  real* const x = s.x.data();
-  const int64_t N = p.rows();
-  if (training && l == 0) ops_.copy(s.embedded.data(), 0, x, 0, s.x.bytes(), 1);
-  attention_forward(l, x, s, cache, p);           // x += W_out attention(W_qkv x + b_qkv) + b_out      (N,D)
-  w.norm_1.in_place(ops_, a.norm_1, x, N);        // x = norm_1(x)                                      (N,D)
-  w.mlp.forward(ops_, a.mlp, x, x, s.hidden, N);  // x += W_down gelu(W_up x + b_up) + b_down           (N,D)
-  w.norm_2.in_place(ops_, a.norm_2, x, N);        // x = norm_2(x)                                      (N,D)
-}
-
-void Transformer::post_norm_block_backward(size_t l) {
-  const Block& w = blocks_[l];
-  Saved& s = saved_;
-  const Saved::Block& a = s.blocks[l];
-  real* const dx = gradients_.dx.data();
-  const int64_t N = pass_.rows();
-  w.norm_2.backward(ops_, dx, dx, a.norm_2, N, Into::WRITE);
-  const real* r = w.norm_1.output(ops_, a.norm_1, s.r, N);
-  w.mlp.backward(ops_, dx, Into::ADD, dx, a.mlp, r, s.hidden, gradients_.dhidden, N);
-  w.norm_1.backward(ops_, dx, dx, a.norm_1, N, Into::WRITE);
-  r = l == 0 ? s.embedded.data() : blocks_[l - 1].norm_2.output(ops_, s.blocks[l - 1].norm_2, s.r, N);
-  attention_backward(l, dx, Into::ADD, r);
+  const real* r = w.norm_2.output(ops_, a.norm_2, saved_.r, N);                      // again: r = norm_2(x)
+  w.mlp.backward(ops_, dr, Into::WRITE, dx, a.mlp, r, saved_.hidden, g.dhidden, N);  // dr from dx, through the MLP
+  w.norm_2.backward(ops_, dx, dr, a.norm_2, N, Into::ADD);                           // dx += norm_2'(dr)
+  r = w.norm_1.output(ops_, a.norm_1, saved_.r, N);                                  // again: r = norm_1(x)
+  attention_backward(l, dr, Into::WRITE, r);                                         // dr from dx, through attention
+  w.norm_1.backward(ops_, dx, dr, a.norm_1, N, Into::ADD);                           // dx += norm_1'(dr)
 }
 
 // ---- Attention ------------------------------------------------------------------------------------------------------
 
 // x += W_out attention(W_qkv r + b_qkv) + b_out
-void Transformer::attention_forward(size_t l, const real* r, Saved& s, KvCache* cache, const Pass& p) {
+void Transformer::attention_forward(size_t l, const real* r, Saved& s, KvCache* cache, const Pass& pass) {
   const Block& w = blocks_[l];
-  const bool decoding = p.mode == Mode::DECODING;
+  const bool decoding = pass.mode == Mode::DECODING;
   Saved::Block& a = s.blocks[decoding ? 0 : l];
   const int D = config_.width;
-  const int64_t N = p.rows();
+  const int64_t N = pass.rows();
   real *const qkv = a.qkv.data(), *const y = a.y.data();
   ops_.linear(qkv, r, w.qkv->value, value_or_null(w.qkv_bias), N, D, 3 * D, Into::WRITE);  // q, k, v         (N,3D)
-  if (xl() && !decoding) w.xl.project(ops_, a.projected, xl_room_, p.capacity);
-  AttentionInput in = attention_input(qkv, l, decoding ? cache->projected : a.projected, p);
+  if (xl() && !decoding) w.xl.project(ops_, a.projected, xl_room_, pass.capacity);
+  AttentionInput in = attention_input(qkv, l, decoding ? cache->projected : a.projected, pass);
   if (decoding) {
-    append(*cache, qkv, p);
+    append(*cache, qkv, pass);
     in.k = cache->keys_values.data();
-    in.v = in.k + static_cast<int64_t>(p.capacity) * D;
+    in.v = in.k + static_cast<int64_t>(pass.capacity) * D;
   }
-  ops_.attention(y, a.top.data(), a.inv_sum.data(), in, shape(p));                          // y = Σ_s a_ts v_s (N,D)
+  ops_.attention(y, a.top.data(), a.inv_sum.data(), in, shape(pass));                       // y = Σ_s a_ts v_s (N,D)
   ops_.linear(s.x.data(), y, w.out->value, value_or_null(w.out_bias), N, D, D, Into::ADD);  // x += W_out y + b_out
 }
 
@@ -357,45 +331,35 @@ void Transformer::attention_forward(size_t l, const real* r, Saved& s, KvCache* 
 void Transformer::attention_backward(size_t l, real* dr, Into into, const real* r) {
   const Block& w = blocks_[l];
   const Saved::Block& a = saved_.blocks[l];
-  const Pass& p = pass_;
+  const Pass& pass = pass_;
   Gradients& g = gradients_;
   const int D = config_.width;
-  const int64_t N = p.rows();
+  const int64_t N = pass.rows();
   real *const dx = g.dx.data(), *const dy = g.dy.data(), *const dqkv = g.dqkv.data();
   ops_.linear_backward_weight(w.out->gradient, gradient_or_null(w.out_bias), dx, a.y.data(), N, D, D);
   ops_.linear_backward_input(dy, dx, w.out->value, N, D, D, Into::WRITE);
   AttentionGradient out{dqkv, dqkv + D, dqkv + 2 * D, g.dbias, nullptr, nullptr, g.partial.data()};
-  const AttentionInput in = attention_input(a.qkv.data(), l, a.projected, p);
-  if (xl()) w.xl.make_room(ops_, out, xl_room_, N, p.count);
-  ops_.attention_backward(out, dy, a.y.data(), a.top.data(), a.inv_sum.data(), in, shape(p));
-  if (xl()) w.xl.backward(ops_, dqkv, xl_room_, N, p.count);
+  const AttentionInput in = attention_input(a.qkv.data(), l, a.projected, pass);
+  if (xl()) w.xl.make_room(ops_, out, xl_room_, N, pass.count);
+  ops_.attention_backward(out, dy, a.y.data(), a.top.data(), a.inv_sum.data(), in, shape(pass));
+  if (xl()) w.xl.backward(ops_, dqkv, xl_room_, N, pass.count);
   ops_.linear_backward_weight(w.qkv->gradient, gradient_or_null(w.qkv_bias), dqkv, r, N, D, 3 * D);
   ops_.linear_backward_input(dr, dqkv, w.qkv->value, N, D, 3 * D, into);
 }
 
-AttentionShape Transformer::shape(const Pass& p) const {
+AttentionShape Transformer::shape(const Pass& pass) const {
   const int D = config_.width, d = D / config_.heads;
-  const bool cached = p.mode == Mode::DECODING;
-  return {p.batch, p.count,        p.first + p.count, p.capacity,         config_.heads,
-          d,       config_.causal, xl() ? D : 3 * D,  cached ? d : 3 * D, cached};
+  const bool cached = pass.mode == Mode::DECODING;
+  return {pass.batch, pass.count,     pass.first + pass.count, pass.capacity,      config_.heads,
+          d,          config_.causal, xl() ? D : 3 * D,        cached ? d : 3 * D, cached};
 }
 
 // q, k and v as they lie in qkv, and what positions add to the scores.
-AttentionInput Transformer::attention_input(const real* qkv, size_t l, const Tensor& projected, const Pass& p) {
+AttentionInput Transformer::attention_input(const real* qkv, size_t l, const Tensor& projected, const Pass& pass) {
   const int D = config_.width;
   AttentionInput in{qkv, qkv + D, qkv + 2 * D, bias_.table(), nullptr, nullptr};
-  if (xl()) blocks_[l].xl.forward(ops_, in, projected, xl_room_, p.rows());
+  if (xl()) blocks_[l].xl.forward(ops_, in, projected, xl_room_, pass.rows());
   return in;
-}
-
-std::vector<real> Transformer::attention_map(size_t l, int sample) {
-  Saved::Block& a = saved_.blocks.at(l);
-  const Pass& p = pass_;
-  const auto attend = [&](real* y, real* qkv) {
-    const AttentionInput in = attention_input(qkv, l, a.projected, p);
-    ops_.attention(y, a.top.data(), a.inv_sum.data(), in, shape(p));
-  };
-  return attention_weights(ops_, a.qkv.data(), p.batch, p.count, config_.width, config_.heads, sample, attend);
 }
 
 // ---- Decoding -------------------------------------------------------------------------------------------------------
@@ -415,18 +379,60 @@ std::unique_ptr<Decoder> Transformer::make_decoder(int batch, int capacity) {
 }
 
 // k and v of the new positions go into the cache, a position at a time or a head at a time, whichever are fewer copies.
-void Transformer::append(KvCache& cache, const real* qkv, const Pass& p) {
+void Transformer::append(KvCache& cache, const real* qkv, const Pass& pass) {
   const int D = config_.width, heads = 2 * config_.heads, d = D / config_.heads;  // k's heads, then v's
-  const size_t piece = d * sizeof(real), position = 3 * D * sizeof(real), head = piece * p.capacity;
-  for (int b = 0; b < p.batch; ++b) {
-    real* to = cache.keys_values.data() + (static_cast<int64_t>(b) * heads * p.capacity + p.first) * d;
-    const real* from = qkv + static_cast<int64_t>(b) * p.count * 3 * D + D;
-    if (p.count < heads)
-      for (int64_t t = 0; t < p.count; ++t) ops_.copy(to + t * d, head, from + t * 3 * D, piece, piece, heads);
+  const size_t piece = d * sizeof(real), position = 3 * D * sizeof(real), head = piece * pass.capacity;
+  for (int b = 0; b < pass.batch; ++b) {
+    real* to = cache.keys_values.data() + (static_cast<int64_t>(b) * heads * pass.capacity + pass.first) * d;
+    const real* from = qkv + static_cast<int64_t>(b) * pass.count * 3 * D + D;
+    if (pass.count < heads)
+      for (int64_t t = 0; t < pass.count; ++t) ops_.copy(to + t * d, head, from + t * 3 * D, piece, piece, heads);
     else
       for (int64_t h = 0; h < heads; ++h)
-        ops_.copy(to + h * p.capacity * d, piece, from + h * d, position, piece, p.count);
+        ops_.copy(to + h * pass.capacity * d, piece, from + h * d, position, piece, pass.count);
   }
+}
+
+// ---- Option: norm_position "post" ----------------------------------------------------------------------------------
+
+// x = norm_1(x + attention(x)), x = norm_2(x + mlp(x))
+void Transformer::post_norm_block_forward(size_t l, Saved& s, KvCache* cache, const Pass& pass) {
+  const Block& w = blocks_[l];
+  const bool training = pass.mode == Mode::TRAINING;
+  Saved::Block& a = s.blocks[training ? l : 0];
+  real* const x = s.x.data();
+  const int64_t N = pass.rows();
+  if (training && l == 0) ops_.copy(s.embedded.data(), 0, x, 0, s.x.bytes(), 1);
+  attention_forward(l, x, s, cache, pass);        // x += W_out attention(W_qkv x + b_qkv) + b_out      (N,D)
+  w.norm_1.in_place(ops_, a.norm_1, x, N);        // x = norm_1(x)                                      (N,D)
+  w.mlp.forward(ops_, a.mlp, x, x, s.hidden, N);  // x += W_down gelu(W_up x + b_up) + b_down           (N,D)
+  w.norm_2.in_place(ops_, a.norm_2, x, N);        // x = norm_2(x)                                      (N,D)
+}
+
+void Transformer::post_norm_block_backward(size_t l) {
+  const Block& w = blocks_[l];
+  Saved& s = saved_;
+  const Saved::Block& a = s.blocks[l];
+  real* const dx = gradients_.dx.data();
+  const int64_t N = pass_.rows();
+  w.norm_2.backward(ops_, dx, dx, a.norm_2, N, Into::WRITE);
+  const real* r = w.norm_1.output(ops_, a.norm_1, s.r, N);
+  w.mlp.backward(ops_, dx, Into::ADD, dx, a.mlp, r, s.hidden, gradients_.dhidden, N);
+  w.norm_1.backward(ops_, dx, dx, a.norm_1, N, Into::WRITE);
+  r = l == 0 ? s.embedded.data() : blocks_[l - 1].norm_2.output(ops_, s.blocks[l - 1].norm_2, s.r, N);
+  attention_backward(l, dx, Into::ADD, r);
+}
+
+// ---- What ./inspect draws ------------------------------------------------------------------------------------------
+
+std::vector<real> Transformer::attention_map(size_t l, int sample) {
+  Saved::Block& a = saved_.blocks.at(l);
+  const Pass& pass = pass_;
+  const auto attend = [&](real* y, real* qkv) {
+    const AttentionInput in = attention_input(qkv, l, a.projected, pass);
+    ops_.attention(y, a.top.data(), a.inv_sum.data(), in, shape(pass));
+  };
+  return attention_weights(ops_, a.qkv.data(), pass.batch, pass.count, config_.width, config_.heads, sample, attend);
 }
 
 }  // namespace transformer
