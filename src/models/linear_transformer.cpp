@@ -131,9 +131,8 @@ struct Saved {
     Norm::Saved norm_1;  // (N,D), (N)
     Tensor qkv;          // (N,3D): φ(q), φ(k), v of a position side by side, each grouped by head
     Tensor inv_sum;      // (B,heads,count): the inverse of the divisor, normalized only
-    Tensor
-        states;  // (B,heads,states,state): S and z before each chunk but the first; not causal: of all. Training only
-    Tensor y;    // (N,D)
+    Tensor states;       // (B,heads,states,state): S, z before each chunk but the first, or of all positions; training
+    Tensor y;            // (N,D)
     Norm::Saved norm_2;  // (N,D), (N)
     Mlp::Saved mlp;      // (N,H)
   };
@@ -354,8 +353,8 @@ std::unique_ptr<Decoder> LinearTransformer::make_decoder(int batch, int capacity
   const LinearAttentionShape s = shape({Mode::DECODING, batch, 0, 1, capacity, false});
   std::vector<State> states(blocks_.size());
   for (State& state : states) state.resize(ops_, {batch, s.heads, s.decoder_state_size()});
-  return std::make_unique<ModelDecoder<LinearTransformer, Saved, State>>("linear_transformer", *this, std::move(states),
-                                                                         batch, capacity);
+  return std::make_unique<ModelDecoder<LinearTransformer, Saved, std::vector<State>>>(
+      "linear_transformer", *this, std::move(states), batch, capacity);
 }
 
 // ---- Option: norm_position "post" ----------------------------------------------------------------------------------

@@ -196,7 +196,7 @@ class DilatedGpt final : public Model {
   }
   void backward(const Input& input, const real* dlogits) override;
   std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override {
-    return std::make_unique<ModelDecoder<DilatedGpt, Saved, KvCache>>(
+    return std::make_unique<ModelDecoder<DilatedGpt, Saved, std::vector<KvCache>>>(
         "regular_gpt", *this, make_caches(ops_, config_, batch, capacity), batch, capacity);
   }
 
@@ -406,7 +406,7 @@ class ChunkedGpt final : public Model {
   // before; but those that end at one position are the same for all strings that reach it, and of these a new token
   // adds one for each layer.
   std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override {
-    return std::make_unique<ModelDecoder<ChunkedGpt, Saved, KvCache>>(
+    return std::make_unique<ModelDecoder<ChunkedGpt, Saved, std::vector<KvCache>>>(
         "regular_gpt", *this, make_caches(ops_, config_, batch, capacity), batch, capacity);
   }
 

@@ -374,8 +374,8 @@ std::unique_ptr<Decoder> Transformer::make_decoder(int batch, int capacity) {
     caches[l].keys_values.resize(ops_, {batch, 2 * config_.heads, capacity, config_.width / config_.heads});
     if (xl()) blocks_[l].xl.project(ops_, caches[l].projected, xl_room_, capacity);
   }
-  return std::make_unique<ModelDecoder<Transformer, Saved, KvCache>>("transformer", *this, std::move(caches), batch,
-                                                                     capacity);
+  return std::make_unique<ModelDecoder<Transformer, Saved, std::vector<KvCache>>>("transformer", *this,
+                                                                                  std::move(caches), batch, capacity);
 }
 
 // k and v of the new positions go into the cache, a position at a time or a head at a time, whichever are fewer copies.
