@@ -33,6 +33,7 @@ constexpr int BLOCKS = 12;
 constexpr uint64_t SEED = 1;
 
 using Tensor = std::vector<float>;
+using Tokens = std::vector<int>;
 using std::fma;  // fma(a,b,c) = a·b + c, rounded once
 
 // ---- 1. Arithmetic --------------------------------------------------------------------------------------------------
@@ -239,24 +240,30 @@ Tensor transpose(const float* x, int rows, int columns) {
   return transposed;
 }
 
-// y += x Wᵀ + b: y_no += Σ_i x_ni W_oi + b_o
-//   y (N,out), x (N,in), W (out,in), b (out) or null
-void linear(Tensor& y, const Tensor& x, const Parameter& weight, const Parameter* bias) {
-  const int in = weight.columns, out = weight.rows, N = x.size() / in;
-  const Tensor transposed = transpose(weight.value.data(), out, in);
+// A linear layer: weight W (out,in), bias b (out) or none
+struct Linear {
+  Parameter weight, bias;
+
+  Linear(const std::string& name, int in, int out, float deviation, bool has_bias = true)
+      : weight(name + ".weight", out, in, deviation), bias(name + ".bias", has_bias ? 1 : 0, out, 0) {}
+};
+
+// y += x Wᵀ + b: y_no += Σ_i x_ni W_oi + b_o;  y (N,out), x (N,in)
+void linear(Tensor& y, const Tensor& x, const Linear& w) {
+  const int in = w.weight.columns, out = w.weight.rows, N = x.size() / in;
+  const Tensor transposed = transpose(w.weight.value.data(), out, in);
   add_product(y.data(), x.data(), in, 1, transposed.data(), N, in, out);
-  for (int n = 0; bias && n < N; ++n)
-    for (int o = 0; o < out; ++o) y[n * out + o] += bias->value[o];
+  for (int n = 0; n < N && w.bias.rows == 1; ++n)
+    for (int o = 0; o < out; ++o) y[n * out + o] += w.bias.value[o];
 }
 
 // dW_oi += Σ_n dy_no x_ni     db_o += Σ_n dy_no     dx_ni += Σ_o dy_no W_oi
-void linear_backward(Tensor& dx, Parameter& weight, Parameter* bias, const Tensor& dy, const Tensor& x) {
-  const int in = weight.columns, out = weight.rows, N = x.size() / in;
-  add_product(weight.gradient.data(), dy.data(), 1, out, x.data(), out, N, in);
-  add_product(dx.data(), dy.data(), out, 1, weight.value.data(), N, out, in);
-  if (!bias) return;
+void linear_backward(Tensor& dx, Linear& w, const Tensor& dy, const Tensor& x) {
+  const int in = w.weight.columns, out = w.weight.rows, N = x.size() / in;
   const Tensor ones(N, 1);
-  add_product(bias->gradient.data(), ones.data(), N, 1, dy.data(), 1, N, out);
+  add_product(w.weight.gradient.data(), dy.data(), 1, out, x.data(), out, N, in);
+  add_product(w.bias.gradient.data(), ones.data(), N, 1, dy.data(), w.bias.rows, N, out);
+  add_product(dx.data(), dy.data(), out, 1, w.weight.value.data(), N, out, in);
 }
 
 // ---- Normalization ----
@@ -396,16 +403,14 @@ void relation_backward(Tensor& dp, Tensor& dq, const Tensor& dz, const Tensor& i
 // ---- Embedding ----
 // x_bt = token_table[token_bt] + position_table[t]
 //   x (samples,T,D); tokens (samples,T); token_table (V,D); position_table (T,D)
-void embedding(Tensor& x, const Parameter& token_table, const Parameter& position_table,
-               const std::vector<int>& tokens) {
+void embedding(Tensor& x, const Parameter& token_table, const Parameter& position_table, const Tokens& tokens) {
   for (size_t n = 0; n < tokens.size(); ++n)
     for (int c = 0; c < D; ++c)
       x[n * D + c] = token_table.value[tokens[n] * D + c] + position_table.value[n % T * D + c];
 }
 
 // dtoken_table += (tokens as one-hot rows)ᵀ dx, since x = one_hot · token_table;  dposition_table[t] += Σ_b dx_bt
-void embedding_backward(Parameter& token_table, Parameter& position_table, const Tensor& dx,
-                        const std::vector<int>& tokens) {
+void embedding_backward(Parameter& token_table, Parameter& position_table, const Tensor& dx, const Tokens& tokens) {
   const int N = tokens.size();
   Tensor one_hot(N * V);  // (N,V)
   for (int n = 0; n < N; ++n) one_hot[n * V + tokens[n]] = 1;
@@ -418,8 +423,7 @@ void embedding_backward(Parameter& token_table, Parameter& position_table, const
 // loss_n = −log softmax(x_n)_target = log Σ_v exp(x_nv) − x_n,target     ∂loss_n/∂x_nv = softmax(x_n)_v − [v = target]
 //   losses (N); dlogits (N,V), the derivative times `scale`; logits (N,V); targets (N), −1 where a position is ignored
 // The largest logit is subtracted first, which changes no loss and keeps every exponential at most 1.
-void cross_entropy(Tensor& losses, Tensor& dlogits, const Tensor& logits, const std::vector<int>& targets,
-                   float scale) {
+void cross_entropy(Tensor& losses, Tensor& dlogits, const Tensor& logits, const Tokens& targets, float scale) {
   const int N = targets.size();
 #pragma omp parallel for
   for (int n = 0; n < N; ++n) {
@@ -456,30 +460,29 @@ void cross_entropy(Tensor& losses, Tensor& dlogits, const Tensor& logits, const 
 const float DEVIATION = 0.02f, OUT_DEVIATION = DEVIATION / std::sqrt(static_cast<float>(BLOCKS));
 
 struct Block {
-  Parameter left, right, right_bias, out, out_bias;
+  Linear left, right, out;
 };
 
 struct Model {
   Parameter token_embedding{"token_embedding.weight", V, D, 1};
   Parameter position_embedding{"position_embedding.weight", T, D, 1};
   std::vector<Block> blocks;
-  Parameter head{"head.weight", V, D, DEVIATION};
+  Linear head{"head", D, V, DEVIATION, false};
 
   Model() {
     for (int l = 0; l < BLOCKS; ++l) {
       const std::string name = "blocks." + std::to_string(l);
-      blocks.push_back({{name + ".left.weight", H, D, DEVIATION},
-                        {name + ".right.weight", H, D, DEVIATION},
-                        {name + ".right.bias", 1, H, 0},
-                        {name + ".out.weight", D, H, OUT_DEVIATION},
-                        {name + ".out.bias", 1, D, 0}});
+      blocks.push_back({{name + ".left", D, H, DEVIATION, false},
+                        {name + ".right", D, H, DEVIATION},
+                        {name + ".out", H, D, OUT_DEVIATION}});
     }
   }
 
   std::vector<Parameter*> parameters() {
     std::vector<Parameter*> all = {&token_embedding, &position_embedding};
-    for (Block& b : blocks) all.insert(all.end(), {&b.left, &b.right, &b.right_bias, &b.out, &b.out_bias});
-    all.push_back(&head);
+    for (Block& b : blocks)
+      for (Linear* layer : {&b.left, &b.right, &b.out}) all.insert(all.end(), {&layer->weight, &layer->bias});
+    all.push_back(&head.weight);
     return all;
   }
 };
@@ -504,14 +507,14 @@ void block_forward(Tensor& x, SavedBlock& a, const Block& w) {
   a.r.assign(N * D, 0), a.r_inv_std.assign(N, 0);
   a.p.assign(N * H, 0), a.q.assign(N * H, 0), a.inv_std.assign(N * T, 0);
   a.y.assign(N * H, 0), a.y_inv_std.assign(N, 0);
-  normalize(a.r, a.r_inv_std, x);            // r = norm(x)                            (N,D)
-  linear(a.p, a.r, w.left, nullptr);         // p = W_left r                           (N,H)
-  linear(a.q, a.r, w.right, &w.right_bias);  // q = W_right r + b_right                (N,H)
-  center(a.p, H);                            // which changes no norm(p_i + q_j)
+  normalize(a.r, a.r_inv_std, x);  // r = norm(x)                            (N,D)
+  linear(a.p, a.r, w.left);        // p = W_left r                           (N,H)
+  linear(a.q, a.r, w.right);       // q = W_right r + b_right                (N,H)
+  center(a.p, H);                  // which changes no norm(p_i + q_j)
   center(a.q, H);
-  relation(z, a.inv_std, a.p, a.q);    // z_j = 1/j Σ_{i≤j} exp(norm(p_i + q_j)) (N,H)
-  normalize(a.y, a.y_inv_std, z);      // y = norm(z)                            (N,H)
-  linear(x, a.y, w.out, &w.out_bias);  // x += W_out y + b_out                   (N,D)
+  relation(z, a.inv_std, a.p, a.q);  // z_j = 1/j Σ_{i≤j} exp(norm(p_i + q_j)) (N,H)
+  normalize(a.y, a.y_inv_std, z);    // y = norm(z)                            (N,H)
+  linear(x, a.y, w.out);             // x += W_out y + b_out                   (N,D)
 }
 
 // dx is the gradient of the block's output and becomes that of its input: the residual connection leaves it as it is,
@@ -519,38 +522,37 @@ void block_forward(Tensor& x, SavedBlock& a, const Block& w) {
 void block_backward(Tensor& dx, Block& w, const SavedBlock& a) {
   const int N = dx.size() / D;
   Tensor dy(N * H), dz(N * H), dp(N * H), dq(N * H), dr(N * D);
-  linear_backward(dy, w.out, &w.out_bias, dx, a.y);    // x += W_out y + b_out
+  linear_backward(dy, w.out, dx, a.y);                 // x += W_out y + b_out
   normalize_backward(dz, dy, a.y, a.y_inv_std);        // y = norm(z)
   relation_backward(dp, dq, dz, a.inv_std, a.p, a.q);  // z_j = 1/j Σ_{i≤j} exp(norm(p_i + q_j)); dp, dq are centered
-  linear_backward(dr, w.left, nullptr, dp, a.r);       // p = W_left r
-  linear_backward(dr, w.right, &w.right_bias, dq, a.r);  // q = W_right r + b_right
-  normalize_backward(dx, dr, a.r, a.r_inv_std);          // r = norm(x)
+  linear_backward(dr, w.left, dp, a.r);                // p = W_left r
+  linear_backward(dr, w.right, dq, a.r);               // q = W_right r + b_right
+  normalize_backward(dx, dr, a.r, a.r_inv_std);        // r = norm(x)
 }
 
 // The logits (N,V) of tokens (samples,T)
-Tensor forward(Saved& saved, const Model& model, const std::vector<int>& tokens) {
+Tensor forward(Saved& saved, const Model& model, const Tokens& tokens) {
   const int N = tokens.size();
   Tensor x(N * D), logits(N * V);
   embedding(x, model.token_embedding, model.position_embedding, tokens);
   for (int l = 0; l < BLOCKS; ++l) block_forward(x, saved.blocks[l], model.blocks[l]);
   saved.y.assign(N * D, 0), saved.y_inv_std.assign(N, 0);
   normalize(saved.y, saved.y_inv_std, x);
-  linear(logits, saved.y, model.head, nullptr);
+  linear(logits, saved.y, model.head);
   return logits;
 }
 
 // Adds to the gradient of every parameter. dlogits (N,V): the gradient of the logits of the last forward pass
-void backward(Model& model, const Saved& saved, const Tensor& dlogits, const std::vector<int>& tokens) {
+void backward(Model& model, const Saved& saved, const Tensor& dlogits, const Tokens& tokens) {
   const int N = tokens.size();
   Tensor dy(N * D), dx(N * D);
-  linear_backward(dy, model.head, nullptr, dlogits, saved.y);
+  linear_backward(dy, model.head, dlogits, saved.y);
   normalize_backward(dx, dy, saved.y, saved.y_inv_std);
   for (int l = BLOCKS - 1; l >= 0; --l) block_backward(dx, model.blocks[l], saved.blocks[l]);
   embedding_backward(model.token_embedding, model.position_embedding, dx, tokens);
 }
 
 // ---- 5. AdamW -------------------------------------------------------------------------------------------------------
-
 // x^n by repeated squaring: only multiplications, which are exactly defined.
 double power(double x, int n) {
   double result = 1;
@@ -593,12 +595,12 @@ float learning_rate(int step) { return static_cast<float>(step < 50 ? 5e-4 * ste
 
 enum Token { BEGIN, SEPARATOR, END, FIRST_LETTER };
 struct Batch {
-  std::vector<int> tokens, targets;  // (samples,T) each; target −1: does not count
+  Tokens tokens, targets;  // (samples,T) each; target −1: does not count
 };
 
 // The samples first … first+count−1 of a step. Training, evaluation and the strings at the end have different streams.
 Batch make_batch(const std::string& stream, int step, int first, int count) {
-  Batch batch{std::vector<int>(count * T), std::vector<int>(count * T, -1)};
+  Batch batch{Tokens(count * T), Tokens(count * T, -1)};
   for (int b = 0; b < count; ++b) {
     int *tokens = &batch.tokens[b * T], *targets = &batch.targets[b * T];
     tokens[0] = BEGIN;
@@ -633,7 +635,6 @@ double accuracy_of(const Tensor& logits, const Batch& batch) {
 }
 
 // ---- 7. Training ----------------------------------------------------------------------------------------------------
-
 // The accuracy on 5 batches of new strings
 double evaluate(Saved& saved, const Model& model, int step) {
   double sum = 0;
@@ -646,7 +647,7 @@ double evaluate(Saved& saved, const Model& model, int step) {
 
 // Copies four new strings, one token at a time: each predicted token becomes the next input.
 void show_copying(Saved& saved, const Model& model) {
-  std::vector<int> tokens = make_batch("show", 0, 0, 4).tokens;
+  Tokens tokens = make_batch("show", 0, 0, 4).tokens;
   for (int t = LETTERS + 1; t < T - 1; ++t) {
     for (int b = 0; b < 4; ++b) tokens[b * T + t + 1] = BEGIN;  // hides the true letter
     const Tensor logits = forward(saved, model, tokens);
