@@ -181,7 +181,7 @@ GPU_PARTS := run math training $(SANITIZERS)
 # These share the table of cases.
 OF_CASES := analysis identities gradients bits bench
 
-.PHONY: all test test-all test-exhaustive storm fuzz bench test-gpu $(GPU_PARTS:%=test-gpu-%) bench-gpu format lint clean help float-tests double-tests install install-built uninstall check-docs
+.PHONY: all examples test test-all test-exhaustive storm fuzz bench test-gpu $(GPU_PARTS:%=test-gpu-%) bench-gpu format lint clean help float-tests double-tests install install-built uninstall check-docs
 .DELETE_ON_ERROR:
 all: $(PROGRAMS)
 ifeq ($(MPI_FLAGS),)
@@ -233,6 +233,21 @@ $(PROGRAMS:%=$(BUILD)/%) $(TESTS:%=$(BUILD)/test/%):
 # whose sums -O2 takes out of their registers with each term, threefold.
 LEAN := linear linear_relation normalize
 $(if $(STANDARD),$(if $(filter -O3,$(OPTIMIZE)),$(LEAN:%=$(BUILD)/cpu/%.o))): OPTIMIZE := -O2 -fvect-cost-model=dynamic
+
+# Programs to read. Those of one file are compiled as their first lines say.
+ONE_FILE := causal_rn gpt2
+examples: $(patsubst %,$(BUILD)/examples/%,$(ONE_FILE) train)
+$(ONE_FILE:%=$(BUILD)/examples/%): $(BUILD)/examples/%: examples/%.cpp
+	@mkdir -p $(@D)
+	@echo "  CXX  $<"
+	@$(CXX) -O3 -march=native -ffp-contract=off -fno-math-errno -fopenmp $< -o $@
+$(BUILD)/examples/train.o: examples/train.cpp $(BUILD)/flags $(STANDARD)
+	@mkdir -p $(@D)
+	@echo "  CXX  $<"
+	@$(CXX) $(REST) -MMD -MP -c -o $@ $<
+$(BUILD)/examples/train: $(BUILD)/examples/train.o $(TRAINING:%=$(BUILD)/%.a)
+	@echo "  LINK $@"
+	@$(CXX) -o $@ $^ $(LINKFLAGS)
 
 $(BUILD)/cpu/%.o: src/cpu/%.cpp $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -373,12 +388,12 @@ FLOAT_TESTS := host_run ranks reproduction programs images exchange runs numeric
 DOUBLE_TESTS := gradients oracle identities analysis
 DOUBLE := $(BUILD)/double
 
-float-tests: $(FLOAT_TESTS:%=$(BUILD)/test/%) $(BUILD)/test/bench $(PROGRAMS:%=$(BUILD)/%)
+float-tests: $(FLOAT_TESTS:%=$(BUILD)/test/%) $(BUILD)/examples/train $(BUILD)/test/bench $(PROGRAMS:%=$(BUILD)/%)
 double-tests:
 	@$(MAKE) --no-print-directory BUILD=$(DOUBLE) REAL=double $(DOUBLE_TESTS:%=$(DOUBLE)/test/%)
 
 HOUSE_TESTS := test/rooms.sh test/names.sh test/rows.sh "test/big_endian.sh $(CXX)" "test/cuda_found.sh $(CXX)" test/make.sh "test/check_docs.sh --consistent"
-BUILT_TESTS := $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) "test/python.sh $(BUILD)" "test/install.sh $(BUILD)" \
+BUILT_TESTS := $(FLOAT_TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(DOUBLE)/test/%) "test/python.sh $(BUILD)" "test/install.sh $(BUILD)" "test/examples.sh $(BUILD)" \
   "$(BUILD)/test/bench --once --threads 1"
 export NVCC NVCCFLAGS CCBIN
 
@@ -536,6 +551,7 @@ clean:
 
 define HELP
 make                  builds $(PROGRAMS) here; objects go to build/
+make examples         builds the programs of examples/, which are for reading, into build/examples/
 make test             every gradient, oracle, bit and program: six to twelve minutes on two cores, building included
 make test-all         that, and bits and fixtures of every other build: instruction sets, -O0, clang++, no OpenMP, sanitizers
 make test-exhaustive  the largest error of exp, log, tanh … over all 2^32 inputs
