@@ -32,23 +32,41 @@ std::vector<Batch> Trainer::batches_of(int64_t step) const {
   return batches;
 }
 
-// A step only puts work on the device's queue; what waits for all of it, the loss that is shown, comes when all is there and the
-// next step's batches are made.
+// All operations are queued on the device, and the next step's batches are made while it works. Only the last line waits for it.
 Measures Trainer::step(int64_t step, double learning_rate) {
-  const std::vector<Batch> batches = next_step_ == step ? std::move(next_) : batches_of(step);
+  const std::vector<Batch> batches = take_batches(step);  // this rank's: `accumulate_` for each of its shards
+  const real scale =
+      1 / static_cast<real>(targets_of_ranks(batches));  // the loss is the mean over the targets of all ranks
+  for (size_t b = 0; b < batches.size(); ++b) {
+    if (is_first_of_shard(b)) model_.parameters.zero_gradients();
+    const Input input = upload(batches[b]);
+    const real* const logits = model_.forward(input);
+    const real* const dlogits = loss(batches[b], input, logits, b, scale);
+    model_.backward(input, dlogits);
+    if (is_last_of_shard(b))
+      tree_.add(model_.parameters.gradients().data());  // becomes the sum over all shards and ranks
+  }
+  optimizer_.step(step, learning_rate);  // clips the gradient by its global norm, then AdamW
+  make_batches(step + 1);
+  return collect_parts(batches);
+}
+
+std::vector<Batch> Trainer::take_batches(int64_t step) {
+  if (next_step_ != step) return batches_of(step);
   next_step_ = -1;
+  return std::move(next_);
+}
+
+void Trainer::make_batches(int64_t step) {
+  next_ = batches_of(step);
+  next_step_ = step;
+}
+
+int64_t Trainer::targets_of_ranks(const std::vector<Batch>& batches) {
   int64_t counted = 0, of_all = 0;
   for (const Batch& batch : batches) counted += batch.counted;
   for (const int64_t of_rank : ranks_->gather(counted)) of_all += of_rank;
-  for (int b = 0; b < static_cast<int>(batches.size()); ++b) {
-    if (b % accumulate_ == 0) model_.parameters.zero_gradients();
-    enqueue(batches[static_cast<size_t>(b)], b, 1 / static_cast<real>(of_all));
-    if ((b + 1) % accumulate_ == 0) tree_.add(model_.parameters.gradients().data());
-  }
-  optimizer_.step(step, learning_rate);
-  next_ = batches_of(step + 1);
-  next_step_ = step + 1;
-  return collect_parts(batches);
+  return of_all;
 }
 
 int as_many_as(int batch, double longer) { return std::max(1, static_cast<int>(batch / std::max(1.0, longer))); }
@@ -70,7 +88,7 @@ std::vector<Trainer::Sums> Trainer::evaluate_some(const Task& task, int64_t step
     const int begins = static_cast<int>(begin);
     batches.push_back(task.batch(seed_, stream_of("evaluate"), static_cast<uint32_t>(step), begins,
                                  std::min(at_once, samples - begins)));
-    enqueue(batches.back(), static_cast<int>(batches.size()) - 1, 0);
+    forward_loss(batches.back(), batches.size() - 1);
     if (batches.size() == QUEUED) collect_all(begin + stride);
   }
   collect_all(samples);
@@ -81,8 +99,8 @@ bool Trainer::is_finite_at(int64_t step) {
   bool finite = true;
   for (const Batch& batch : batches_of(step)) {
     if (!finite) break;
-    enqueue(batch, 0, 0);
-    finite = std::isfinite(static_cast<double>(total_[0].download()[0]));
+    forward_loss(batch, 0);
+    finite = std::isfinite(static_cast<double>(slots_[0].total.download()[0]));
   }
   return !ranks_->any(!finite);
 }
@@ -129,7 +147,9 @@ void Trainer::check_ranks(int64_t step) {
   ranks_->check_same(some_samples(step), "its samples: are the files the same?");
   const Batch batch = task_.batch(seed_, stream_of("train"), static_cast<uint32_t>(step), 0, 1);
   model_.parameters.zero_gradients();
-  enqueue(batch, 0, 1 / static_cast<real>(batch.counted));
+  const Input input = upload(batch);
+  const real* const logits = model_.forward(input);
+  model_.backward(input, loss(batch, input, logits, 0, 1 / static_cast<real>(batch.counted)));
   const std::vector<real> gradients = model_.parameters.gradients().download();
   Checksum learned;
   learned.update(gradients.data(), gradients.size() * sizeof(real));
@@ -148,54 +168,55 @@ Input Trainer::upload(const Batch& batch) {
   return {tokens_.data(), batch.size, batch.length};
 }
 
-void Trainer::enqueue(const Batch& batch, int slot, real scale) {
+void Trainer::forward_loss(const Batch& batch, size_t slot) {
+  const Input input = upload(batch);
+  loss(batch, input, model_.forward(input), slot, 0);
+}
+
+const real* Trainer::loss(const Batch& batch, const Input& input, const real* logits, size_t slot, real scale) {
   const int V = model_.classes();
   const int64_t rows = static_cast<int64_t>(batch.sets.empty() ? batch.targets.size() : batch.sets.size() / V);
-  const size_t slots = static_cast<size_t>(slot) + 1;
-  if (best_.size() < slots) {
-    best_.resize(slots);
-    logits_.resize(slots);
-    total_.resize(slots);
-  }
-  Tensor& total = total_[static_cast<size_t>(slot)];
-  total.resize(ops_, {1});
+  if (rows != model_.logit_rows(input)) throw Error("the task has another number of answers than the model");
+  if (slots_.size() <= slot) slots_.resize(slot + 1);
+  Slot& s = slots_[slot];
+  s.total.resize(ops_, {1});
   losses_.resize(ops_, {rows});
   partial_.resize(ops_, {rows / 1024 + 2});
   if (scale > 0) dlogits_.resize(ops_, {rows, V});
-  const Input input = upload(batch);
-  if (rows != model_.logit_rows(input)) throw Error("the task has another number of answers than the model");
-  judge(batch, slot, model_.forward(input), rows, scale);
-  ops_.sum(total.data(), partial_.data(), losses_.data(), rows);
-  if (scale > 0) model_.backward(input, dlogits_.data());
+  real* const dlogits = scale > 0 ? dlogits_.data() : nullptr;
+  batch.sets.empty() ? cross_entropy(batch, dlogits, logits, s, scale)
+                     : squared_error(batch, dlogits, logits, s, scale);
+  ops_.sum(s.total.data(), partial_.data(), losses_.data(), rows);
+  return dlogits;
 }
 
-void Trainer::judge(const Batch& batch, int slot, const real* logits, int64_t rows, real scale) {
+void Trainer::cross_entropy(const Batch& batch, real* dlogits, const real* logits, Slot& slot, real scale) {
   const int V = model_.classes();
-  real* const dlogits = scale > 0 ? dlogits_.data() : nullptr;
-  if (!batch.sets.empty()) {
-    Tensor& kept = logits_[static_cast<size_t>(slot)];
-    kept.resize(ops_, {rows, V});
-    ops_.copy(kept.data(), 0, logits, 0, kept.bytes(), 1);
-    sets_.resize(ops_, {rows, V});
-    sets_.upload(batch.sets);
-    ops_.sigmoid_squared_error(losses_.data(), dlogits, logits, sets_.data(), scale, rows, V);
-    return;
-  }
+  const int64_t rows = losses_.size();
   for (const int32_t target : batch.targets)
     if (target < -1 || target >= V)
       throw Error(text("target %d is none of the model's answers, 0 to %d", target, V - 1));
-  Tokens& best = best_[static_cast<size_t>(slot)];
-  best.resize(ops_, {rows});
+  slot.best.resize(ops_, {rows});
   targets_.resize(ops_, {rows});
   targets_.upload(batch.targets);
-  ops_.argmax(best.data(), logits, rows, V);
+  ops_.argmax(slot.best.data(), logits, rows, V);
   ops_.cross_entropy(losses_.data(), dlogits, logits, targets_.data(), scale, rows, V);
 }
 
-std::vector<int32_t> Trainer::guesses(const Batch& batch, size_t slot) const {
-  if (batch.sets.empty()) return best_[slot].download();
+void Trainer::squared_error(const Batch& batch, real* dlogits, const real* logits, Slot& slot, real scale) {
+  const int V = model_.classes();
+  const int64_t rows = losses_.size();
+  slot.logits.resize(ops_, {rows, V});
+  ops_.copy(slot.logits.data(), 0, logits, 0, slot.logits.bytes(), 1);
+  sets_.resize(ops_, {rows, V});
+  sets_.upload(batch.sets);
+  ops_.sigmoid_squared_error(losses_.data(), dlogits, logits, sets_.data(), scale, rows, V);
+}
+
+std::vector<int32_t> Trainer::predictions(const Batch& batch, size_t slot) const {
+  if (batch.sets.empty()) return slots_[slot].best.download();
   std::vector<int32_t> yes;
-  for (const real x : logits_[slot].download()) yes.push_back(x >= 0);  // σ(x) ≥ 1/2
+  for (const real x : slots_[slot].logits.download()) yes.push_back(x >= 0);  // σ(x) ≥ 1/2
   return yes;
 }
 
@@ -212,8 +233,9 @@ Measures Trainer::Sums::mean() const {
 }
 
 Trainer::Sums Trainer::collect(const Task& task, const Batch& batch, size_t slot) const {
-  return {static_cast<double>(total_[slot].download()[0]), task.accuracy(batch, guesses(batch, slot)) * batch.size,
-          batch.counted, batch.size, static_cast<int64_t>(batch.size) * batch.length};
+  return {static_cast<double>(slots_[slot].total.download()[0]),
+          task.accuracy(batch, predictions(batch, slot)) * batch.size, batch.counted, batch.size,
+          static_cast<int64_t>(batch.size) * batch.length};
 }
 
 // A part's batches in their order, the parts and then the ranks by the gradients' tree.

@@ -46,9 +46,28 @@ class Trainer {
   void check_ranks(int64_t step);
 
  private:
+  // What a batch leaves on the device until the host reads it.
+  struct Slot {
+    Tensor total;   // (1): the sum of its losses
+    Tokens best;    // of every row of logits, the best class
+    Tensor logits;  // where the batch has sets
+  };
+
+  // The batches of a step that this rank takes, and how many targets count in those of all ranks.
+  std::vector<Batch> batches_of(int64_t step) const;
+  std::vector<Batch> take_batches(int64_t step);  // those of make_batches(step), if it was called
+  void make_batches(int64_t step);
+  int64_t targets_of_ranks(const std::vector<Batch>& batches);
+  bool is_first_of_shard(size_t batch) const { return batch % static_cast<size_t>(accumulate_) == 0; }
+  bool is_last_of_shard(size_t batch) const { return is_first_of_shard(batch + 1); }
+
   Input upload(const Batch& batch);
-  // Sends a batch through the model, with a backward pass where scale > 0; its sum of losses and its guesses go to `slot`.
-  void enqueue(const Batch& batch, int slot, real scale);
+  // The losses of a batch, against its targets or sets: their sum and the predictions go to `slot`. Returns scale times the gradient
+  // of that sum with respect to the logits; null where scale is 0.
+  const real* loss(const Batch& batch, const Input& input, const real* logits, size_t slot, real scale);
+  void cross_entropy(const Batch& batch, real* dlogits, const real* logits, Slot& slot, real scale);
+  void squared_error(const Batch& batch, real* dlogits, const real* logits, Slot& slot, real scale);
+  void forward_loss(const Batch& batch, size_t slot);  // without gradient
   // What one batch left in its slot, as sums over its targets and its samples. Waits for the device.
   struct Sums {
     double loss = 0, accuracy = 0;
@@ -62,10 +81,7 @@ class Trainer {
   // The batches of one evaluation that this rank takes.
   std::vector<Sums> evaluate_some(const Task& task, int64_t step, int samples, int at_once, Progress* progress);
   int parts_here() const { return shards_ / ranks_->count(); }
-  std::vector<Batch> batches_of(int64_t step) const;  // of the parts of this rank
-  // Losses and gradients of one batch, against its targets or sets; keeps the guesses.
-  void judge(const Batch& batch, int slot, const real* logits, int64_t rows, real scale);
-  std::vector<int32_t> guesses(const Batch& batch, size_t slot) const;
+  std::vector<int32_t> predictions(const Batch& batch, size_t slot) const;
 
   Model& model_;
   const Task& task_;
@@ -75,14 +91,12 @@ class Trainer {
   int batch_, accumulate_, shards_;  // batch_: of one part
   std::shared_ptr<Ranks> ranks_;
   GradientTree tree_;
-  std::vector<Batch> next_;  // made while the device works
-  int64_t next_step_ = -1;   // theirs
+  std::vector<Batch> next_;  // of step next_step_, made while the device works
+  int64_t next_step_ = -1;   // −1: none
   Tokens tokens_, targets_;
   Tensor patches_, losses_, dlogits_, partial_;
   Tensor sets_;
-  std::vector<Tokens> best_;    // of each slot: the best class of every row of logits
-  std::vector<Tensor> logits_;  // of each slot, where the batch has sets
-  std::vector<Tensor> total_;   // of each slot (1)
+  std::vector<Slot> slots_;
 };
 
 }  // namespace petroglyph
