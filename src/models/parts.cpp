@@ -25,43 +25,43 @@ Norm::Norm(Parameters& parameters, const std::string& name, int width, bool affi
   bias_ = &parameters.add(name + ".bias", {width}, Init::zeros());
 }
 
-const real* Norm::forward(Ops& ops, Saved& kept, Tensor& output, const real* x, int64_t N) const {
-  kept.hat.resize(ops, {N, width_});
-  kept.inv_std.resize(ops, {N});
+const real* Norm::forward(Ops& ops, Saved& saved, Tensor& output, const real* x, int64_t N) const {
+  saved.hat.resize(ops, {N, width_});
+  saved.inv_std.resize(ops, {N});
   if (!weight_) {
-    ops.normalize(kept.hat.data(), kept.inv_std.data(), x, N, width_);
-    return kept.hat.data();
+    ops.normalize(saved.hat.data(), saved.inv_std.data(), x, N, width_);
+    return saved.hat.data();
   }
   output.resize(ops, {N, width_});
-  ops.layer_norm(output.data(), kept.hat.data(), kept.inv_std.data(), x, weight_->value, bias_->value, epsilon_, N,
+  ops.layer_norm(output.data(), saved.hat.data(), saved.inv_std.data(), x, weight_->value, bias_->value, epsilon_, N,
                  width_);
   return output.data();
 }
 
-void Norm::in_place(Ops& ops, Saved& kept, real* x, int64_t N) const {
-  kept.hat.resize(ops, {N, width_});
-  kept.inv_std.resize(ops, {N});
+void Norm::in_place(Ops& ops, Saved& saved, real* x, int64_t N) const {
+  saved.hat.resize(ops, {N, width_});
+  saved.inv_std.resize(ops, {N});
   if (weight_) {
-    ops.layer_norm(x, kept.hat.data(), kept.inv_std.data(), x, weight_->value, bias_->value, epsilon_, N, width_);
+    ops.layer_norm(x, saved.hat.data(), saved.inv_std.data(), x, weight_->value, bias_->value, epsilon_, N, width_);
     return;
   }
-  ops.normalize(kept.hat.data(), kept.inv_std.data(), x, N, width_);
-  ops.copy(x, 0, kept.hat.data(), 0, kept.hat.bytes(), 1);
+  ops.normalize(saved.hat.data(), saved.inv_std.data(), x, N, width_);
+  ops.copy(x, 0, saved.hat.data(), 0, saved.hat.bytes(), 1);
 }
 
-const real* Norm::output(Ops& ops, const Saved& kept, Tensor& output, int64_t N) const {
-  if (!weight_) return kept.hat.data();
+const real* Norm::output(Ops& ops, const Saved& saved, Tensor& output, int64_t N) const {
+  if (!weight_) return saved.hat.data();
   output.resize(ops, {N, width_});
-  ops.layer_norm_output(output.data(), kept.hat.data(), weight_->value, bias_->value, N, width_);
+  ops.layer_norm_output(output.data(), saved.hat.data(), weight_->value, bias_->value, N, width_);
   return output.data();
 }
 
-void Norm::backward(Ops& ops, real* dx, const real* dy, const Saved& kept, int64_t N, Into into) const {
+void Norm::backward(Ops& ops, real* dx, const real* dy, const Saved& saved, int64_t N, Into into) const {
   if (weight_)
-    ops.layer_norm_backward(dx, weight_->gradient, bias_->gradient, dy, kept.hat.data(), kept.inv_std.data(),
+    ops.layer_norm_backward(dx, weight_->gradient, bias_->gradient, dy, saved.hat.data(), saved.inv_std.data(),
                             weight_->value, N, width_, into);
   else
-    ops.normalize_backward(dx, dy, kept.hat.data(), kept.inv_std.data(), N, width_, into);
+    ops.normalize_backward(dx, dy, saved.hat.data(), saved.inv_std.data(), N, width_, into);
 }
 
 Mlp::Mlp(Parameters& parameters, const std::string& name, int width, int hidden, Pointwise activation, const Init& up,
@@ -73,21 +73,21 @@ Mlp::Mlp(Parameters& parameters, const std::string& name, int width, int hidden,
   down_bias_ = &parameters.add(name + ".down.bias", {width}, Init::zeros());
 }
 
-void Mlp::forward(Ops& ops, Saved& kept, real* x, const real* r, Tensor& hidden, int64_t N) const {
-  kept.up.resize(ops, {N, hidden_});
+void Mlp::forward(Ops& ops, Saved& saved, real* x, const real* r, Tensor& hidden, int64_t N) const {
+  saved.up.resize(ops, {N, hidden_});
   hidden.resize(ops, {N, hidden_});
-  ops.linear(kept.up.data(), r, up_->value, up_bias_->value, N, width_, hidden_, Into::WRITE);
-  ops.pointwise(hidden.data(), kept.up.data(), activation_, N * hidden_);
+  ops.linear(saved.up.data(), r, up_->value, up_bias_->value, N, width_, hidden_, Into::WRITE);
+  ops.pointwise(hidden.data(), saved.up.data(), activation_, N * hidden_);
   ops.linear(x, hidden.data(), down_->value, down_bias_->value, N, hidden_, width_, Into::ADD);
 }
 
-void Mlp::backward(Ops& ops, real* dr, Into into, const real* dx, const Saved& kept, const real* r, Tensor& hidden,
+void Mlp::backward(Ops& ops, real* dr, Into into, const real* dx, const Saved& saved, const real* r, Tensor& hidden,
                    Tensor& dhidden, int64_t N) const {
   hidden.resize(ops, {N, hidden_});
   dhidden.resize(ops, {N, hidden_});
   real* const dup = dhidden.data();
   ops.linear_backward_input(dup, dx, down_->value, N, hidden_, width_, Into::WRITE);
-  ops.pointwise_backward(dup, hidden.data(), dup, kept.up.data(), activation_, N * hidden_);
+  ops.pointwise_backward(dup, hidden.data(), dup, saved.up.data(), activation_, N * hidden_);
   ops.linear_backward_weight(down_->gradient, down_bias_->gradient, dx, hidden.data(), N, hidden_, width_);
   ops.linear_backward_weight(up_->gradient, up_bias_->gradient, dup, r, N, width_, hidden_);
   ops.linear_backward_input(dr, dup, up_->value, N, width_, hidden_, into);

@@ -1,4 +1,4 @@
-// Parts that several models are built from: each with its parameters, what it keeps from the forward to the backward pass, and
+// Parts that several models are built from: each with its parameters, what its forward pass saves for the backward pass, and
 // both passes.
 #pragma once
 
@@ -33,14 +33,14 @@ class Norm {
   Norm() = default;
   Norm(Parameters& parameters, const std::string& name, int width, bool affine, real epsilon = NORM_EPSILON);
 
-  // Returns the output: what is kept where the norm is plain, `output` where it is affine.
-  const real* forward(Ops& ops, Saved& kept, Tensor& output, const real* x, int64_t N) const;
+  // Returns the output: saved.hat where the norm is plain, `output` where it is affine.
+  const real* forward(Ops& ops, Saved& saved, Tensor& output, const real* x, int64_t N) const;
   // x becomes its norm.
-  void in_place(Ops& ops, Saved& kept, real* x, int64_t N) const;
+  void in_place(Ops& ops, Saved& saved, real* x, int64_t N) const;
   // The output once more, for the backward pass of what read it.
-  const real* output(Ops& ops, const Saved& kept, Tensor& output, int64_t N) const;
+  const real* output(Ops& ops, const Saved& saved, Tensor& output, int64_t N) const;
   // dx may be dy
-  void backward(Ops& ops, real* dx, const real* dy, const Saved& kept, int64_t N, Into into) const;
+  void backward(Ops& ops, real* dx, const real* dy, const Saved& saved, int64_t N, Into into) const;
 
  private:
   int width_ = 0;
@@ -60,9 +60,9 @@ class Mlp {
       const Init& down);
 
   // x += down(f(up(r))); r may be x. hidden: room for f(up(r))
-  void forward(Ops& ops, Saved& kept, real* x, const real* r, Tensor& hidden, int64_t N) const;
+  void forward(Ops& ops, Saved& saved, real* x, const real* r, Tensor& hidden, int64_t N) const;
   // dr from dx, the gradient of x; dr may be dx. hidden and dhidden: room
-  void backward(Ops& ops, real* dr, Into into, const real* dx, const Saved& kept, const real* r, Tensor& hidden,
+  void backward(Ops& ops, real* dr, Into into, const real* dx, const Saved& saved, const real* r, Tensor& hidden,
                 Tensor& dhidden, int64_t N) const;
 
  private:
