@@ -2,8 +2,8 @@
 // Cui, Yan, Muhawenayo and Kerner, "An All-MLP Sequence Modeling Architecture That Excels at Copying", appendix C; its
 // experiments with images: "Linear-Time Sequence Modeling with MLPs", sections 4.3 and 4.4.
 //
-// B images of N patches of P numbers each; T = N + 1 positions, D channels, H hidden ones. norm: zero mean and unit variance over the
-// channels, without epsilon, gain and bias.
+// B images of N patches of P numbers each; T = N + 1 positions, D channels, H hidden ones. norm: zero mean and unit
+// variance over the channels, without epsilon, gain and bias.
 //
 //   x_n = W_patch patch_n + position_n   for the N patches                            (B,T,D)
 //   x_N = cls + position_N               the class token, from which the class is read
@@ -11,18 +11,19 @@
 //     r   = norm(x)                                                                   (B,T,D)
 //     p_i = W_left r_i,  q_j = W_right r_j + b_right                                  (B,T,H)
 //     z_j = 1/T Σ_i exp(μ(p_i + q_j))                                                 (B,T,H)
-//     x  += W_out norm(z) + b_out                                                     (B,T,D)   norm with post_reduction_norm only
+//     x  += W_out norm(z) + b_out                                                     (B,T,D)   post_reduction_norm
 //   logits = W_head norm(x_N)                                                         (B,classes)
 //
-// μ, the key pre_activation_norm, normalizes each p_i + q_j ("exact"), or p_i and q_j by themselves ("approximate"), or nothing
-// ("none"). "exact" is the relation of causal_rn.cpp, whose time is quadratic in T. In the others the sum over i is the same for all j
-// up to the factor exp(q_j): the relation of linear_causal_rn.cpp, in linear time. The derivations of both backward passes are there.
+// μ, the key pre_activation_norm, normalizes each p_i + q_j ("exact"), or p_i and q_j by themselves ("approximate"), or
+// nothing ("none"). "exact" is the relation of causal_rn.cpp, whose time is quadratic in T. In the others the sum over
+// i is the same for all j up to the factor exp(q_j): the relation of linear_causal_rn.cpp, in linear time. The
+// derivations of both backward passes are there.
 //
 // The backward pass begins at x_N alone: the gradient of every other position is zero until the last block adds to it.
 //
-// Where the model looks. How strongly position i speaks to position j in a block: the length of exp(μ(p_i + q_j)) over all channels,
-// divided by its sum over all i. The papers show such maps ("Linear-Time Sequence Modeling with MLPs", 4.4) but give no formula: this
-// one is ours.
+// Where the model looks. How strongly position i speaks to position j in a block: the length of exp(μ(p_i + q_j)) over
+// all channels, divided by its sum over all i. The papers show such maps ("Linear-Time Sequence Modeling with MLPs",
+// 4.4) but give no formula: this one is ours.
 
 #include <algorithm>
 
@@ -163,7 +164,7 @@ class BirnImage final : public Model {
   Gradients gradients_;
 };
 
-// ---- Parameters ------------------------------------------------------------------------------------------------------
+// ---- Parameters -----------------------------------------------------------------------------------------------------
 
 // Initial values as in causal_rn.cpp.
 BirnImage::BirnImage(const Json& json, Ops& ops) : config_(json), ops_(ops) {
@@ -248,8 +249,8 @@ void BirnImage::backward(const Input& input, const real* dlogits) {
   patch_embedding_.backward(ops_, gradients_.dx.data(), input);
 }
 
-// dx, the gradient of the block's output, becomes that of its input: the residual connection passes it on, and the block adds its
-// part.
+// dx, the gradient of the block's output, becomes that of its input: the residual connection passes it on, and the
+// block adds its part.
 void BirnImage::block_backward(const Block& w, const Saved::Block& s, int B) {
   const int D = config_.width, H = config_.hidden;
   const int64_t N = static_cast<int64_t>(B) * config_.positions();
@@ -310,9 +311,9 @@ real largest(int n, F f) {
   return *std::max_element(lanes, lanes + LANES);
 }
 
-// A row for each j. p and q are here as exp reads them: normalized ("approximate") or centered ("exact"). No exponent is above 0: of
-// each pair its largest channel, top_i, is taken off and comes back as exp(top_i − highest); highest, the same for all i, goes out in
-// the division by their sum.
+// A row for each j. p and q are here as exp reads them: normalized ("approximate") or centered ("exact"). No exponent
+// is above 0: of each pair its largest channel, top_i, is taken off and comes back as exp(top_i − highest); highest,
+// the same for all i, goes out in the division by their sum.
 std::vector<real> BirnImage::attention_map(size_t block, int sample) {
   const int T = config_.positions(), H = config_.hidden, heads = config_.heads, head_width = H / heads;
   const size_t row = static_cast<size_t>(H);

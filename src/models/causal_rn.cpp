@@ -1,54 +1,57 @@
 // The Causal Relation Network: an all-MLP sequence model in which every position looks at every earlier one.
-// Cui, Yan, Muhawenayo and Kerner, "An All-MLP Sequence Modeling Architecture That Excels at Copying" (equation numbers).
+// Cui, Yan, Muhawenayo and Kerner, "An All-MLP Sequence Modeling Architecture That Excels at
+// Copying" (equation numbers).
 //
-// B samples of T positions, i and j = 1 … T; D channels (the paper's d_e), H hidden ones (d_h), V tokens. norm: zero mean and unit
-// variance over the channels.
+// B samples of T positions, i and j = 1 … T; D channels (the paper's d_e), H hidden ones (d_h), V tokens. norm: zero
+// mean and unit variance over the channels.
 //
 //   x   = token_embedding[token] + position_embedding[position]       (B,T,D)
 //   in each block:
 //     r   = norm(x)                                                   (B,T,D)   plain: no epsilon, no gain, no bias
 //     p_i = W_left r_i                                                (B,T,H)   what position i offers
 //     q_j = W_right r_j + b_right                                     (B,T,H)   what position j asks
-//     z_j = 1/j Σ_{i≤j} exp(norm(p_i + q_j))                          (B,T,H)   eq. 4, with pre-activation normalization
+//     z_j = 1/j Σ_{i≤j} exp(norm(p_i + q_j))                          (B,T,H)   eq. 4, pre-activation normalization
 //     x  += W_out norm(z) + b_out                                     (B,T,D)   post-reduction normalization
 //   logits = W_head norm(x)                                           (B,T,V)
 //
-// Eq. 3 applies an MLP to every pair [x_i; x_j]. Its input layer splits into the halves W_left and W_right, and its output
-// layer can wait until after the sum (eq. 4), so that what is done for every pair is an addition, a norm and an exp.
+// Eq. 3 applies an MLP to every pair [x_i; x_j]. Its input layer splits into the halves W_left and W_right, and its
+// output layer can wait until after the sum (eq. 4), so that what is done for every pair is an addition, a norm and an
+// exp.
 //
 // Why it can recall: without the inner norm, exp(p_i + q_j) = exp(p_i)∘exp(q_j), the sum over i folds into one vector
-// (eq. 5), and the past is forgotten into it: the linear CausalRN. With the norm the past stays a matrix, one p_i for every
-// position, like a Transformer's cache of keys and values.
+// (eq. 5), and the past is forgotten into it: the linear CausalRN. With the norm the past stays a matrix, one p_i for
+// every position, like a Transformer's cache of keys and values.
 //
-// The paper's ablations are settings: pre_activation_norm "approximate" normalizes p and q by themselves before the sum,
-// "none" does nothing; post_reduction_norm; ψ = relu or elu instead of exp; and of its longer form ("Linear-Time Sequence
-// Modeling with MLPs") H ≠ D, state expansion. Three more: ψ = gelu; heads, of which each has an inner norm of its own; and
-// causal = false (eq. 6), where all positions are summed over.
+// The paper's ablations are settings: pre_activation_norm "approximate" normalizes p and q by themselves before the
+// sum, "none" does nothing; post_reduction_norm; ψ = relu or elu instead of exp; and of its longer form ("Linear-Time
+// Sequence Modeling with MLPs") H ≠ D, state expansion. Three more: ψ = gelu; heads, of which each has an inner norm of
+// its own; and causal = false (eq. 6), where all positions are summed over.
 //
-// The backward pass of the pairs (a d before a name means its gradient: dd_ij is that of d_ij), with the inner norm over the
-// width = H/heads channels of a head. Let p, q already have their mean over these channels removed (which changes no
-// norm(p_i + q_j)) and
+// The backward pass of the pairs (a d before a name means its gradient: dd_ij is that of d_ij), with the inner norm
+// over the width = H/heads channels of a head. Let p, q already have their mean over these channels removed (which
+// changes no norm(p_i + q_j)) and
 //   d_ij = p_i + q_j,   s_ij = 1/std(d_ij),   h_ij = s_ij d_ij
 //   width/s_ij² = |p_i|² + |q_j|² + 2 p_i·q_j                               ← one product Q Pᵀ gives all the s_ij
-// ψ passes back g_ij = dz_j ∘ ψ'(h_ij) / j. The derivative of a norm (cpu/normalize.cpp) is s (g − mean g − h mean(g∘h)). With h =
-// s d and w_ij = s_ij² mean(g_ij∘h_ij) = s_ij³ mean(g_ij∘d_ij) it becomes, with center(x) = x − mean x,
+// ψ passes back g_ij = dz_j ∘ ψ'(h_ij) / j. A norm's derivative (cpu/normalize.cpp) is s (g − mean g − h mean(g∘h)).
+// With h = s d and w_ij = s_ij² mean(g_ij∘h_ij) = s_ij³ mean(g_ij∘d_ij) it becomes, with center(x) = x − mean x,
 //   dd_ij = s_ij g_ij − mean(s_ij g_ij) − w_ij d_ij
 //   dp_i = Σ_j dd_ij = center(Σ_j s_ij g_ij) − p_i Σ_j w_ij − Σ_j w_ij q_j   ← the last sum is a product W Q
 //   dq_j = Σ_i dd_ij = center(Σ_i s_ij g_ij) − q_j Σ_i w_ij − Σ_i w_ij p_i
-// where sums over j are over those that see i, and W has a row for each i (stored is its transpose). Without the inner norm dp_i =
-// Σ_j g_ij and dq_j = Σ_i g_ij. The time is O(T²·H); one sweep over the pairs recomputes ψ', and nothing of size T²·H is ever
-// stored: s of every block and w of the one at work are (B,heads,T,T), a row for each j. Removing a mean is its own transpose, so
-// centering p and q needs nothing more: dp and dq come out centered.
+// where sums over j are over those that see i, and W has a row for each i (stored is its transpose). Without the inner
+// norm dp_i = Σ_j g_ij and dq_j = Σ_i g_ij. The time is O(T²·H); one sweep over the pairs recomputes ψ', and nothing of
+// size T²·H is ever stored: s of every block and w of the one at work are (B,heads,T,T), a row for each j. Removing a
+// mean is its own transpose, so centering p and q needs nothing more: dp and dq come out centered.
 //
-// Staying finite, with ψ = exp. Under the exact norm no channel of h is above √(width − 1). The sum of T of them is finite while
-// √(width − 1) + ln T < 88.7 (width up to 6,800 at T = 514), and the squares, which norm(z) needs, while 2√(width − 1) + ln heads
-// < 88.7 (1,968 with one head); in a wider head a position whose h lies in one channel alone would become zeros. p and q
-// normalized apart may add up to 2√(H − 1), too much from H = 1,969 on, and unnormalized to anything. There, where norm(z)
-// follows, z_j is divided by exp(shift_j), shift_j the largest p_i + q_j of all channels and all i that j sees: that norm undoes
-// it, and passes no gradient along z (linear_causal_rn.cpp). Without that norm z overflows where j·z_j leaves float.
+// Staying finite, with ψ = exp. Under the exact norm no channel of h is above √(width − 1). The sum of T of them is
+// finite while √(width − 1) + ln T < 88.7 (width up to 6,800 at T = 514), and the squares, which norm(z) needs, while
+// 2√(width − 1) + ln heads < 88.7 (1,968 with one head); in a wider head a position whose h lies in one channel alone
+// would become zeros. p and q normalized apart may add up to 2√(H − 1), too much from H = 1,969 on, and unnormalized to
+// anything. There, where norm(z) follows, z_j is divided by exp(shift_j), shift_j the largest p_i + q_j of all channels
+// and all i that j sees: that norm undoes it, and passes no gradient along z (linear_causal_rn.cpp). Without that norm
+// z overflows where j·z_j leaves float.
 //
-// The rest of the backward pass is that of linear layers, y = x Wᵀ + b: dx = dy W, dW = dyᵀ x, db = Σ dy; and of plain norms
-// (normalize_backward). It runs through the lines of the block from the last to the first.
+// The rest of the backward pass is that of linear layers, y = x Wᵀ + b: dx = dy W, dW = dyᵀ x, db = Σ dy; and of plain
+// norms (normalize_backward). It runs through the lines of the block from the last to the first.
 //
 // Decoding stores p of all positions (B,T,H) of each block: a new position j needs its own q_j and every p_i before it.
 
@@ -105,7 +108,8 @@ struct Block {
   Parameter *out, *out_bias;      // (D,H), (D)
 };
 
-// A pass's activations. In training each block has its own, for the backward pass; in decoding one serves all blocks in turn.
+// A pass's activations. In training each block has its own, for the backward pass; in decoding one serves all blocks in
+// turn.
 struct Saved {
   struct Block {
     Tensor r, r_inv_std;          // (N,D), (N)
@@ -164,7 +168,8 @@ class CausalRn final : public Model {
   void backward(const Input& input, const real* dlogits) override;
   std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override;
 
-  // The tokens of a pass through the model; caches: in decoding, of each block. The logits (N,V), or null without need_logits.
+  // The tokens of a pass through the model; caches: in decoding, of each block. The logits (N,V), or null without
+  // need_logits.
   const real* run(const Input& input, Saved& saved, std::vector<KvCache>* caches, const Pass& pass);
 
  private:
@@ -186,10 +191,10 @@ class CausalRn final : public Model {
   Gradients gradients_;
 };
 
-// ---- Parameters ------------------------------------------------------------------------------------------------------
+// ---- Parameters -----------------------------------------------------------------------------------------------------
 
-// The papers' code: PyTorch's default N(0, 1) for embeddings, N(0, 0.02²) for the rest, divided by √layers where a matrix leads back
-// into the residual stream.
+// The papers' code: PyTorch's default N(0, 1) for embeddings, N(0, 0.02²) for the rest, divided by √layers where a
+// matrix leads back into the residual stream.
 CausalRn::CausalRn(const Json& json, Ops& ops) : config_(json), ops_(ops) {
   const int V = config_.vocab, D = config_.width, H = config_.hidden;
   const Init weight = Init::normal(WEIGHT_DEVIATION);
@@ -285,8 +290,8 @@ void CausalRn::backward(const Input& input, const real* dlogits) {
                           input.length, D, V);
 }
 
-// dx, the gradient of the block's output, becomes that of its input: the residual connection passes it on, and the block adds its
-// part.
+// dx, the gradient of the block's output, becomes that of its input: the residual connection passes it on, and the
+// block adds its part.
 void CausalRn::block_backward(const Block& w, const Saved::Block& s) {
   const int D = config_.width, H = config_.hidden;
   const int64_t N = pass_.rows();

@@ -1,33 +1,34 @@
-// The DCT-MLP: a Transformer's blocks in which a fixed linear transform looks at the past, in place of attention: its lowest few
-// frequencies, each with learned weights.
+// The DCT-MLP: a Transformer's blocks in which a fixed linear transform looks at the past, in place of attention: its
+// lowest few frequencies, each with learned weights.
 // "MLPs for NLP: Towards Discovering Inductive Bias from Scratch", section 5 and appendix C.2.
 //
 //   x   = token_embedding[token]                                            (B,T,D)   no positions
 //   in each block:
 //     x' = W_proj norm_1(x)                                                 (B,T,D)   heads of d channels
-//     c_ij = s_j Σ_{m<t} x'_{i−t+1+m} cos(πj(2m+1)/(2t)),  j < k            (B,T,k,d) of each head, with its own t and k; eq. 1
+//     c_ij = s_j Σ_{m<t} x'_{i−t+1+m} cos(πj(2m+1)/(2t)),  j < k            (B,T,k,d) of each head; eq. 1
 //     o_i = Σ_{j<k} W_jᵀ c_ij                                               (B,T,D)
 //     x  += gelu(norm_mix(W_out o + b_out))
 //     x  += W_down gelu(W_up norm_2(x) + b_up) + b_down
 //   logits = W_head final_norm(x)                                           (B,T,V)
-// Ours, where appendix C.2 is silent: norm_1, gelu (its tanh form, as GPT-2's), the biases and the residual connections, "as in the
-// transformer".
-// c_i is the orthonormal DCT-II (section 4.3) of the last t inputs, s_0 = √(1/t) and s_j = √(2/t), without those before the start.
-// Eq. 1 writes x_{T−t} … x_T, which are t + 1, and counts frequencies from 1; here the transform has length t, and j = 0 is √t
-// times the mean.
+// Ours, where appendix C.2 is silent: norm_1, gelu (its tanh form, as GPT-2's), the biases and the residual
+// connections, "as in the transformer".
+// c_i is the orthonormal DCT-II (section 4.3) of the last t inputs, s_0 = √(1/t) and s_j = √(2/t), without those before
+// the start. Eq. 1 writes x_{T−t} … x_T, which are t + 1, and counts frequencies from 1; here the transform has length
+// t, and j = 0 is √t times the mean.
 //
-// The neurons of mlp_lm.cpp learn either any function of the last few tokens or a smooth function of all of them. Both are a few
-// low frequencies of some window: with t = k the transform is but a change of basis of the last k inputs; with t as long as the
-// text k low frequencies are enough for a smooth function. And the number of weights does not depend on t.
+// The neurons of mlp_lm.cpp learn either any function of the last few tokens or a smooth function of all of them. Both
+// are a few low frequencies of some window: with t = k the transform is but a change of basis of the last k inputs;
+// with t as long as the text k low frequencies are enough for a smooth function. And the number of weights does not
+// depend on t.
 //
-// The transform costs what k frequencies cost, not what t positions do (sliding_dct.h), 8k multiply-adds a channel and position; products
-// with W_j cost k·d: beside them c is cheap, and is not saved. Decoding stores, of each head, the inputs of the block of t positions
-// that it is in, the k coefficients that the block before gives each place, and two running sums a frequency: (t(k+1) + 2k)·d
-// numbers.
+// The transform costs what k frequencies cost, not what t positions do (sliding_dct.h), 8k multiply-adds a channel and
+// position; products with W_j cost k·d: beside them c is cheap, and is not saved. Decoding stores, of each head, the
+// inputs of the block of t positions that it is in, the k coefficients that the block before gives each place, and two
+// running sums a frequency: (t(k+1) + 2k)·d numbers.
 //
 // The backward pass. With dz the gradient that has come through gelu and norm_mix:
 //   dW_out = Σ dz ⊗ o     do = W_outᵀ dz     dW_j = Σ_i c_ij ⊗ do_i     dc_ij = W_j do_i
-//   dx'_n = Σ_j s_j Σ_i dc_ij cos(πj(2m+1)/(2t)),  m = n − i + t − 1,  over the positions n ≤ i < n + t, whose windows have n
+//   dx'_n = Σ_j s_j Σ_i dc_ij cos(πj(2m+1)/(2t)),  m = n − i + t − 1,  over n ≤ i < n + t, whose windows have n
 //   dW_proj = Σ dx' ⊗ norm_1(x)
 // x passes on by the residual connections. Saved are the norms, x', o and the MLP's inner layer; c is formed once more.
 
@@ -84,8 +85,8 @@ struct Block {
   Mlp mlp;
 };
 
-// A pass's activations. In training each block has its own, for the backward pass; in decoding one serves all blocks in turn. Norms
-// and MLPs size what is theirs.
+// A pass's activations. In training each block has its own, for the backward pass; in decoding one serves all blocks in
+// turn. Norms and MLPs size what is theirs.
 struct Saved {
   struct Block {
     Norm::Saved norm_1, norm_mix, norm_2;
@@ -164,9 +165,10 @@ class DctMlp final : public Model {
   Gradients gradients_;
 };
 
-// The paper leaves the initial weights open. They begin as GPT-2's: N(0, 0.02²), what leads into the residual stream divided by
-// √(residual connections); W_out is not, because a norm stands behind it, and so embeddings are N(0, 1) as those of the other
-// models: with 0.02, train_text's default was at a validation loss of 0.402 after 300 steps, with 1 at 0.390.
+// The paper leaves the initial weights open. They begin as GPT-2's: N(0, 0.02²), what leads into the residual stream
+// divided by √(residual connections); W_out is not, because a norm stands behind it, and so embeddings are N(0, 1) as
+// those of the other models: with 0.02, train_text's default was at a validation loss of 0.402 after 300 steps, with 1
+// at 0.390.
 void DctMlp::add_block(const std::string& name) {
   const Config& c = config_;
   const int D = c.width, d = c.head_width();

@@ -7,13 +7,13 @@
 //     v   = W_v r,  z = W_z r                                         (B,T,I)   the two halves of in_proj
 //     u   = silu(conv(v))                                             (B,T,I)   each channel's last K inputs
 //     δ, B, C = W_x u                                                 (B,T,R), (B,T,S), (B,T,S)
-//     Δ   = softplus(W_Δ δ + b_Δ),  A = −exp(A_log)                   (B,T,I), (I,S)   algorithm 2; A_log: the authors' code
+//     Δ   = softplus(W_Δ δ + b_Δ),  A = −exp(A_log)                   (B,T,I), (I,S)   algorithm 2; A_log: their code
 //     h_t = exp(Δ_t A) h_{t−1} + Δ_t u_t B_t                          (B,S,I)   eq. 2a, from h = 0
 //     y_t = Σ_s h_{t,s} C_{t,s} + D u_t                               (B,T,I)   eq. 2b
 //     x  += W_out (y ∘ silu(z))                                       (B,T,D)
 //   logits = W_head norm(x)                                           (B,T,V)   tied_head: W_head is the embedding
-// In shapes B is the batch and D the width. In formulas B_t, S numbers, says where to write, and D, one number a channel, weighs
-// the input that goes past the state.
+// In shapes B is the batch and D the width. In formulas B_t, S numbers, says where to write, and D, one number a
+// channel, weighs the input that goes past the state.
 // exp(Δ A) is the zero-order hold of eq. 4; Δ B is its B̄ to first order in Δ, as in the authors' code.
 //
 // Why it is "selective": with constant Δ, B and C this is a linear filter, which weighs the past by its age alone. Here
@@ -34,9 +34,9 @@
 // 64 is saved, and the backward pass computes the 64 after it again. (Going back by h_{t−1} = (h_t − Δ_t u_t B_t)/a_t
 // would divide by numbers near zero.)
 //
-// The rest: with g = W_outᵀ dx the gradient of the gated y, dy = g∘silu(z) and dz = g∘y∘silu'(z); the convolution is a sum over K
-// shifted copies, so its gradients are sums over shifts the other way; linear layers and norms as everywhere. u, Δ, the gated y
-// and r are made again from v, δ, y and z, and x, which are stored.
+// The rest: with g = W_outᵀ dx the gradient of the gated y, dy = g∘silu(z) and dz = g∘y∘silu'(z); the convolution is a
+// sum over K shifted copies, so its gradients are sums over shifts the other way; linear layers and norms as
+// everywhere. u, Δ, the gated y and r are made again from v, δ, y and z, and x, which are stored.
 
 #include "base/error.h"
 #include "base/text.h"
@@ -95,7 +95,8 @@ ScanShape scan_shape(const Config& c, const Pass& pass) {
   return {pass.batch, pass.count, c.inner, c.state, c.projected()};
 }
 
-// A pass's activations. In training each block has its own, for the backward pass; in decoding one serves all blocks in turn.
+// A pass's activations. In training each block has its own, for the backward pass; in decoding one serves all blocks in
+// turn.
 struct Saved {
   struct Block {
     Tensor x;          // (N,D): the block's input
@@ -148,9 +149,9 @@ struct Gradients {
   }
 };
 
-// The usual beginning of Δ: softplus(bias) is log-uniform in [0.001, 0.1], as in the authors' code; section 3.6 says uniform.
-// So the first state of a channel, where A = −1, begins with a memory between ten and a thousand tokens long. State s, where
-// A = −s, forgets s times as fast.
+// The usual beginning of Δ: softplus(bias) is log-uniform in [0.001, 0.1], as in the authors' code; section 3.6 says
+// uniform. So the first state of a channel, where A = −1, begins with a memory between ten and a thousand tokens long.
+// State s, where A = −s, forgets s times as fast.
 real initial_dt_bias(int64_t, const Random4& random) {
   const float low = numerics::log(1e-3f), high = numerics::log(1e-1f);
   const float dt = numerics::exp(numerics::fma(uniform(random.word[0]), high - low, low));
@@ -177,7 +178,8 @@ class Mamba final : public Model {
   void backward(const Input& input, const real* dlogits) override;
   std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override;
 
-  // The tokens of a pass through the model; states: in decoding, of each block. The logits (N,V), or null without need_logits.
+  // The tokens of a pass through the model; states: in decoding, of each block. The logits (N,V), or null without
+  // need_logits.
   const real* run(const Input& input, Saved& s, std::vector<State>* states, const Pass& pass);
 
  private:
@@ -195,10 +197,10 @@ class Mamba final : public Model {
   Gradients gradients_;
 };
 
-// Projections begin as the linear-time paper's appendix B says (the workshop paper's D): N(0, 0.02²), divided by √(residual
-// connections) where they lead back into the residual stream. The rest is the usual beginning of Mamba: A = −1, −2, …, −S, the
-// skip D = 1, W_Δ uniform within ±1/√R, as in the authors' code (its output has a third of its input's variance), b_Δ as above; the
-// convolution is uniform within ±1/√K, the field's default for K inputs.
+// Projections begin as the linear-time paper's appendix B says (the workshop paper's D): N(0, 0.02²), divided by
+// √(residual connections) where they lead back into the residual stream. The rest is the usual beginning of Mamba:
+// A = −1, −2, …, −S, the skip D = 1, W_Δ uniform within ±1/√R, as in the authors' code (its output has a third of its
+// input's variance), b_Δ as above; the convolution is uniform within ±1/√K, the field's default for K inputs.
 void Mamba::add_block(const std::string& name) {
   const Config& c = config_;
   const int I = c.inner, S = c.state;
@@ -298,8 +300,8 @@ void Mamba::backward(const Input& input, const real* dlogits) {
                           c.vocab);
 }
 
-// dx, the gradient of the block's output, becomes that of its input: the residual connection passes it on, and the block adds its
-// part.
+// dx, the gradient of the block's output, becomes that of its input: the residual connection passes it on, and the
+// block adds its part.
 void Mamba::block_backward(const Block& w, const Saved::Block& a) {
   const int D = config_.width, I = config_.inner, S = config_.state, R = config_.dt_rank, P = config_.projected();
   const int batch = pass_.batch, T = pass_.count;

@@ -1,23 +1,24 @@
 // The MLP language model: one fully connected network from the embeddings of the last tokens to the next one.
-// Bengio et al. 2003, as "MLPs for NLP: Towards Discovering Inductive Bias from Scratch", section 2 and figure 2, trains it.
+// Bengio et al. 2003, as "MLPs for NLP: Towards Discovering Inductive Bias from Scratch", section 2 and figure 2,
+// trains it.
 //
-//   e      = [embedding of token 0, …, of token T−1]              (B,T·d)   T tokens, the oldest first; always exactly T
+//   e      = [embedding of token 0, …, of token T−1]              (B,T·d)   exactly T tokens, the oldest first
 //   x      = relu(norm(W_first e + b))                            (B,d)
 //   in each block:
 //     x   += relu(norm(W_down u + b)),  u = relu(norm(W_up x + b))          u (B,w)
 //   logits = W_head x                                             (B,V)
 //
-// The first layer and two blocks are what the paper calls three hidden layers: 38 million parameters with w = 16,384, d = 512 and
-// T = 15, without embedding and readout.
+// The first layer and two blocks are what the paper calls three hidden layers: 38 million parameters with w = 16,384,
+// d = 512 and T = 15, without embedding and readout.
 //
-// Nothing tells the network that e is made of tokens in a row: what it makes of time, it has learned. Row n of W_first is the
-// first layer's neuron n, a (T,d) picture of what it looks for and when (./inspect neurons). And W_first grows with T, which
-// dct_mlp.cpp does away with.
+// Nothing tells the network that e is made of tokens in a row: what it makes of time, it has learned. Row n of W_first
+// is the first layer's neuron n, a (T,d) picture of what it looks for and when (./inspect neurons). And W_first grows
+// with T, which dct_mlp.cpp does away with.
 //
 // Every layer is y = relu(n), n = norm(z), z = W x + b with an affine layer norm, so one derivation serves all:
 //   dn = dy ∘ [n > 0]       dz = norm'(dn)       dW = Σ dz ⊗ x       db = Σ dz       dx = Wᵀ dz
-// A block's dx is dy itself, by the residual connection, and what comes back through both of its layers. Saved are e, each block's
-// x and the last one, and of a layer the normalized z and 1/std of each row; n and y are formed once more.
+// A block's dx is dy itself, by the residual connection, and what comes back through both of its layers. Saved are e,
+// each block's x and the last one, and of a layer the normalized z and 1/std of each row; n and y are formed once more.
 //
 // Decoding slides the window: the logits at token t are those of the window that ends there (models/window_decoder.h).
 
@@ -99,7 +100,8 @@ struct Block {
   Layer up, down;
 };
 
-// The activations of a forward pass over B windows. Each block has its own, for the backward pass; norms size what is theirs.
+// The activations of a forward pass over B windows. Each block has its own, for the backward pass; norms size what is
+// theirs.
 struct Saved {
   struct Block {
     Tensor x;  // (B,d): the block's input
@@ -135,7 +137,8 @@ struct Gradients {
 class MlpLm final : public Model {
  public:
   // The paper leaves the initial weights open. GPT-2's deviation of 0.02 for all of them, the embedding too: the norms
-  // undo their scale, but where they begin small what is learned soon outweighs them, and the shape of a neuron shows (figure 5).
+  // undo their scale, but where they begin small what is learned soon outweighs them, and the shape of a neuron shows
+  // (figure 5).
   MlpLm(const Json& json, Ops& ops)
       : config_(json),
         ops_(ops),

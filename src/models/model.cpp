@@ -29,7 +29,8 @@ const int32_t* Input::tokens_for(const std::string& model) const {
 const real* Decoder::add(const int32_t* tokens, int n, bool need_logits) {
   if (n < 1) throw Error(text("%s: %d tokens to decode, expected at least 1", name_.c_str(), n));
   if (n > capacity_ - length_)
-    throw Error(text("%s: %d tokens are more than the decoder's capacity of %d", name_.c_str(), length_ + n, capacity_));
+    throw Error(
+        text("%s: %d tokens are more than the decoder's capacity of %d", name_.c_str(), length_ + n, capacity_));
   const real* const logits = advance(tokens, n, need_logits);
   length_ += n;
   return logits;

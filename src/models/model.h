@@ -1,4 +1,5 @@
-// What a model offers: named parameters, a forward and a backward pass over a batch, and a decoder for generating token by token.
+// What a model offers: named parameters, a forward and a backward pass over a batch, and a decoder for generating token
+// by token.
 #pragma once
 
 #include <deque>
@@ -14,8 +15,8 @@
 
 namespace petroglyph {
 
-// How a parameter begins: N(0, deviation²), all zeros or ones, or what a function makes of an element's index and of four
-// random words of its own.
+// How a parameter begins: N(0, deviation²), all zeros or ones, or what a function makes of an element's index and of
+// four random words of its own.
 struct Init {
   using Function = std::function<real(int64_t index, const Random4& random)>;
   enum Kind { NORMAL, ZEROS, ONES, FUNCTION } kind;
@@ -46,7 +47,8 @@ struct Parameter {
 };
 
 // All parameters of a model side by side in one array, their gradients in another: clearing, the global norm and the
-// fingerprint are then one operation each, and AdamW one for each run of parameters that decay, or do not (train/optimizer.cpp).
+// fingerprint are then one operation each, and AdamW one for each run of parameters that decay, or do not
+// (train/optimizer.cpp).
 class Parameters {
  public:
   // Declares one; the reference stays good. All are declared before allocate().
@@ -97,7 +99,7 @@ struct Input {
 // What a forward pass is for.
 enum class Mode {
   TRAINING,  // whole sequences; every block's activations are saved for the backward pass
-  DECODING,  // the newest positions of sequences, after those in a KV cache or state; one block's activations serve all in turn
+  DECODING,  // the newest positions of sequences, after those in a KV cache or state; nothing is saved
 };
 
 // What one forward pass computes.
@@ -111,8 +113,9 @@ struct Pass {
   int64_t rows() const { return static_cast<int64_t>(batch) * count; }  // N = B·n
 };
 
-// Incremental decoding of a batch of sequences. Stores what later tokens need of the earlier ones: a KV cache (attention) or a state
-// (recurrent models). The logits are bit-identical to those of one forward pass over the whole sequences.
+// Incremental decoding of a batch of sequences. Stores what later tokens need of the earlier ones: a KV cache
+// (attention) or a state (recurrent models). The logits are bit-identical to those of one forward pass over the whole
+// sequences.
 class Decoder {
  public:
   // name: the model's, for error messages. capacity: the largest number of positions.
@@ -138,8 +141,8 @@ class Decoder {
   std::shared_ptr<const real> weights_;  // held as long as the decoder lives (Parameters::hold)
 };
 
-// The decoder of a model whose pass is run(input, saved, memory, pass). Memory: its KvCache or State, or a vector of one for each
-// block.
+// The decoder of a model whose pass is run(input, saved, memory, pass). Memory: its KvCache or State, or a vector of
+// one for each block.
 template <class M, class Saved, class Memory>
 class ModelDecoder final : public Decoder {
  public:
@@ -166,8 +169,8 @@ class Model {
  public:
   virtual ~Model() = default;
 
-  // The logits of a batch, on the device: (B,T,V), or (B,V) of a model that reads out the last position only. They and all
-  // that backward() needs stay until the next forward().
+  // The logits of a batch, on the device: (B,T,V), or (B,V) of a model that reads out the last position only. They and
+  // all that backward() needs stay until the next forward().
   virtual const real* forward(const Input& input) = 0;
   // Adds to every parameter's gradient, for dlogits = ∂loss/∂logits of the last forward().
   virtual void backward(const Input& input, const real* dlogits) = 0;
@@ -176,8 +179,8 @@ class Model {
   virtual int classes() const = 0;                                         // V, the columns of the logits
   virtual int vocab() const { return classes(); }                          // tokens that it reads: 0 … vocab()−1
   virtual int longest() const { return std::numeric_limits<int>::max(); }  // largest T of its decoder
-  // 0; or the number of tokens that it reads, no more and no fewer, to answer once, at their end. Its decoder slides: a position's
-  // logits are those of the window that ends there, NaN before the first whole one.
+  // 0; or the number of tokens that it reads, no more and no fewer, to answer once, at their end. Its decoder slides: a
+  // position's logits are those of the window that ends there, NaN before the first whole one.
   virtual int window() const { return 0; }
   // Whether longer sequences pass through more layers, those of a decoder through as many as its capacity takes.
   virtual bool deepens() const { return false; }
@@ -185,16 +188,17 @@ class Model {
   virtual bool has_fixed_state() const { return false; }
   virtual int64_t logit_rows(const Input& input) const { return input.rows(); }
 
-  // Throws Error where one of these, which go to forward() or a decoder, is no token of the model: a device would read elsewhere.
+  // Throws Error where one of these, which go to forward() or a decoder, is no token of the model: a device would read
+  // elsewhere.
   void check_tokens(const std::vector<int32_t>& tokens) const;
 
-  // How much each position took from each other one in a block of the last forward(), of one sample: (maps,T,T), a row a
-  // position. Throws Error for a model in which that is not one number.
+  // How much each position took from each other one in a block of the last forward(), of one sample: (maps,T,T), a row
+  // a position. Throws Error for a model in which that is not one number.
   virtual std::vector<real> attention_map(size_t block, int sample);
   virtual bool has_attention_maps() const { return false; }
 
-  // Where it is set, forward() shows it what each layer made, (B,T,D) on the device, with T as many positions as the layer has.
-  // Transformers and RegularGPT do; other models never call it.
+  // Where it is set, forward() shows it what each layer made, (B,T,D) on the device, with T as many positions as the
+  // layer has. Transformers and RegularGPT do; other models never call it.
   std::function<void(size_t layer, const real* x, int positions, int width)> after_layer;
 
   Parameters parameters;

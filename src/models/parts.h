@@ -1,5 +1,5 @@
-// Parts that several models are built from: each with its parameters, what its forward pass saves for the backward pass, and
-// both passes.
+// Parts that several models are built from: each with its parameters, what its forward pass saves for the backward
+// pass, and both passes.
 #pragma once
 
 #include <string>

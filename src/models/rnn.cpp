@@ -9,18 +9,18 @@
 //                   h_t = σ(o)∘tanh(c_t)
 //   logits = W_head h_t + b_head                          at every position ("all") or after the last token ("last")
 //
-// Nothing of step t can begin before step t − 1 has ended; all that does not depend on h, which is the look-up of W_x, the
-// readout, and the gradients of all weights, is done for the whole sequence at once. For that the rows stand position by
-// position, (T,B,·): a step is a product with B rows, h_{t−1} of all steps is the array of h one step earlier, and the
-// gradient of W_h is one product over all T·B rows.
+// Nothing of step t can begin before step t − 1 has ended; all that does not depend on h, which is the look-up of W_x,
+// the readout, and the gradients of all weights, is done for the whole sequence at once. For that the rows stand
+// position by position, (T,B,·): a step is a product with B rows, h_{t−1} of all steps is the array of h one step
+// earlier, and the gradient of W_h is one product over all T·B rows.
 //
 // Back-propagation through time. dh_t, the gradient with respect to h_t, comes from the readout and from z_{t+1}:
 //   dh_t = W_headᵀ dlogits_t (where h_t is read out) + W_hᵀ dz_{t+1}
 //   Elman:   dz_t = dh_t ∘ (1 − h_t²)
 //   LSTM:    with τ = tanh(c_t), and dc_t from c_{t+1} to begin with: dc_t += dh_t∘σ(o)∘(1−τ²),
 //            dz_t = [dc_t∘tanh(g)∘σ'(i), dc_t∘c_{t−1}∘σ'(f), dc_t∘σ(i)∘tanh'(g), dh_t∘τ∘σ'(o)],  dc_{t−1} = dc_t∘σ(f)
-// with σ' = σ(1−σ) and tanh' = 1 − tanh². The path from c_t to c_{t−1} has no weights and no squashing on it, only the forget
-// gate: where that is open, gradients neither vanish nor explode, which is what the LSTM was made for.
+// with σ' = σ(1−σ) and tanh' = 1 − tanh². The path from c_t to c_{t−1} has no weights and no squashing on it, only the
+// forget gate: where that is open, gradients neither vanish nor explode, which is what the LSTM was made for.
 //   dW_h = Σ_t dz_t ⊗ h_{t−1},  dW_x[:,v] = Σ of the dz_t whose token is v,  db_x = db_h = Σ_t dz_t
 
 #include "base/error.h"
@@ -115,8 +115,8 @@ class Rnn final : public Model {
   void backward(const Input& input, const real* dlogits) override;
   std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override;
 
-  // The tokens of a pass through the model; state: in decoding. The logits, or null without need_logits: of the last position
-  // with readout "last"; in decoding of all, because each token may turn out to be the last.
+  // The tokens of a pass through the model; state: in decoding. The logits, or null without need_logits: of the last
+  // position with readout "last"; in decoding of all, because each token may turn out to be the last.
   const real* run(const Input& input, Saved& s, State* state, const Pass& pass);
 
  private:

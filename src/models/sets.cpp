@@ -1,25 +1,25 @@
-// One vector for a set: Deep Sets (Zaheer et al. 2017) and the Relation Network (Santoro et al. 2017), from which the relation
-// networks of this project descend. "Linear-Time Sequence Modeling with MLPs", sections 2 and 3.2 (equation numbers; the
-// workshop paper has the second as its eq. 2). Here they classify images, whose patches are the set:
-//   x_n = W_patch patch_n + position_n                                                                          (B,N,D)
+// One vector for a set: Deep Sets (Zaheer et al. 2017) and the Relation Network (Santoro et al. 2017), from which the
+// relation networks of this project descend. "Linear-Time Sequence Modeling with MLPs", sections 2 and 3.2 (equation
+// numbers; the workshop paper has the second as its eq. 2). Here they classify images, whose patches are the set:
+//   x_n = W_patch patch_n + position_n                                                            (B,N,D)
 //
 // Deep Sets, a sum over the elements:
-//   y = 1/N Σ_n f(x_n),                   f(x) = W_out ψ(W_in x + b_in) + b_out                                eqs. 1, 2
+//   y = 1/N Σ_n f(x_n),                   f(x) = W_out ψ(W_in x + b_in) + b_out                  eqs. 1, 2
 // The Relation Network, a sum over the pairs:
-//   y = 1/N² Σ_i Σ_j f([x_i; x_j])                                                                             eq. 3
+//   y = 1/N² Σ_i Σ_j f([x_i; x_j])                                                               eq. 3
 //
-//   logits = W_head norm(y)                                                                                    (B,classes)
+//   logits = W_head norm(y)                                                                      (B,classes)
 //
 // f is applied to N² pairs, but its two matrices need not be. With W_in = (W_left W_right), p_i = W_left x_i and
 // q_j = W_right x_j + b_in,
-//   y = b_out + W_out z,     z = 1/N Σ_j z_j,     z_j = 1/N Σ_i ψ(p_i + q_j)                                   as eqs. 7, 8
+//   y = b_out + W_out z,     z = 1/N Σ_j z_j,     z_j = 1/N Σ_i ψ(p_i + q_j)                     as eqs. 7, 8
 // and z_j is the sum of causal_rn.cpp without its norms and its mask. For ψ = exp it comes apart, exactly:
-//   z_j = 1/N exp(q_j) ∘ Σ_i exp(p_i),     z = (1/N Σ_j exp(q_j)) ∘ (1/N Σ_i exp(p_i))                         as eq. 9
-// so that a network of time quadratic in N, and one of linear time, are the same function (proposition 3.2, which says it of each
-// z_j; the mean over j is ours): the form "quadratic" computes the first, "linear" the second.
+//   z_j = 1/N exp(q_j) ∘ Σ_i exp(p_i),     z = (1/N Σ_j exp(q_j)) ∘ (1/N Σ_i exp(p_i))           as eq. 9
+// so that a network of time quadratic in N, and one of linear time, are the same function (proposition 3.2, which says
+// it of each z_j; the mean over j is ours): the form "quadratic" computes the first, "linear" the second.
 //
-// A mean over the elements is a product with a column c whose N entries are 1/N: mean = cᵀ z, and dz = c dmean. The backward passes
-// are those of linear layers and of the sum over pairs.
+// A mean over the elements is a product with a column c whose N entries are 1/N: mean = cᵀ z, and dz = c dmean. The
+// backward passes are those of linear layers and of the sum over pairs.
 
 #include "base/error.h"
 #include "base/text.h"

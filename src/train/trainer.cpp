@@ -32,19 +32,19 @@ std::vector<Batch> Trainer::batches_of(int64_t step) const {
   return batches;
 }
 
-// All operations are queued on the device, and the next step's batches are made while it works. Only the last line waits for it.
+// All operations are queued on the device, and the next step's batches are made while it works. Only the last line
+// waits. Of a shard's `accumulate_` batches the gradients are added up by backward(); of all shards and ranks by the
+// tree.
 Measures Trainer::step(int64_t step, double learning_rate) {
-  const std::vector<Batch> batches = take_batches(step);  // this rank's: `accumulate_` for each of its shards
-  const real scale =
-      1 / static_cast<real>(targets_of_ranks(batches));  // the loss is the mean over the targets of all ranks
+  const std::vector<Batch> batches = take_batches(step);                // of this rank's shards, one after the other
+  const real scale = 1 / static_cast<real>(targets_of_ranks(batches));  // the loss is the mean over all targets
   for (size_t b = 0; b < batches.size(); ++b) {
     if (is_first_of_shard(b)) model_.parameters.zero_gradients();
     const Input input = upload(batches[b]);
     const real* const logits = model_.forward(input);
     const real* const dlogits = loss(batches[b], input, logits, b, scale);
     model_.backward(input, dlogits);
-    if (is_last_of_shard(b))
-      tree_.add(model_.parameters.gradients().data());  // becomes the sum over all shards and ranks
+    if (is_last_of_shard(b)) tree_.add(model_.parameters.gradients().data());
   }
   optimizer_.step(step, learning_rate);  // clips the gradient by its global norm, then AdamW
   make_batches(step + 1);

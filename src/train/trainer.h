@@ -26,9 +26,9 @@ int as_many_as(int batch, double longer);
 class Trainer {
  public:
   // batch: samples that go through the model at a time; a step takes `accumulate` batches and averages.
-  // shards: a step's samples are so many parts, of which each rank takes as many as any other. Each part's gradient is computed as
-  // if it were alone, in `accumulate` batches of batch/shards, and they are added by one tree (gradient_tree.h): the result does
-  // not depend on the number of ranks.
+  // shards: a step's samples are so many parts, of which each rank takes as many as any other. Each part's gradient is
+  // computed as if it were alone, in `accumulate` batches of batch/shards, and they are added by one tree
+  // (gradient_tree.h): the result does not depend on the number of ranks.
   Trainer(Model& model, const Task& task, Optimizer& optimizer, Ops& ops, uint64_t seed, int batch, int accumulate,
           int shards = 1, std::shared_ptr<Ranks> ranks = one_rank());
 
@@ -36,8 +36,9 @@ class Trainer {
   Measures step(int64_t step, double learning_rate);
   // Whether the loss on the samples of `step` is finite, before any update from them.
   bool is_finite_at(int64_t step);
-  // On `samples` samples of a task that training never sees, the same for the same step, `at_once` at a time; 0: a part's batch.
-  // By all ranks together; their number does not change the bits. `progress` counts samples. Nothing where a signal stops it.
+  // On `samples` samples of a task that training never sees, the same for the same step, `at_once` at a time; 0: a
+  // part's batch. By all ranks together; their number does not change the bits. `progress` counts samples. Nothing
+  // where a signal stops it.
   std::optional<Measures> evaluate(const Task& task, int64_t step, int samples, int at_once = 0,
                                    Progress* progress = nullptr);
   // A checksum of a sample of each of the 64 steps from this one, and of 64 samples of this step's evaluation.
@@ -62,8 +63,8 @@ class Trainer {
   bool is_last_of_shard(size_t batch) const { return is_first_of_shard(batch + 1); }
 
   Input upload(const Batch& batch);
-  // The losses of a batch, against its targets or sets: their sum and the predictions go to `slot`. Returns scale times the gradient
-  // of that sum with respect to the logits; null where scale is 0.
+  // The losses of a batch, against its targets or sets: their sum and the predictions go to `slot`. Returns scale times
+  // the gradient of that sum with respect to the logits; null where scale is 0.
   const real* loss(const Batch& batch, const Input& input, const real* logits, size_t slot, real scale);
   void cross_entropy(const Batch& batch, real* dlogits, const real* logits, Slot& slot, real scale);
   void squared_error(const Batch& batch, real* dlogits, const real* logits, Slot& slot, real scale);
