@@ -123,7 +123,6 @@ inline float cosine_of_turns(float u) {
   return quarter_turns == 0 ? cosine : quarter_turns == 1 ? -sine : quarter_turns == 2 ? -cosine : sine;
 }
 
-// The sum of the lanes.
 inline float fold(float (&lane)[LANES]) {
   for (int half = LANES / 2; half > 0; half /= 2)
     for (int l = 0; l < half; ++l) lane[l] += lane[l + half];
@@ -210,8 +209,8 @@ struct Parameter {
 };
 
 // ---- Matrix products and linear layers ----
-// c (N) += Σ_k a_k b_k, one row of a product in the order `chain`, K ≤ CHUNK. The a_k are a_step numbers apart in memory,
-// the rows b_k b_step. The inner loop, which becomes vector instructions, takes most of the time.
+// c (N) += Σ_k a_k b_k, one row of a product in the order `chain`, K ≤ CHUNK. In memory the a_k are a_step numbers
+// apart and the rows b_k b_step. The inner loop, which becomes vector instructions, takes most of the time.
 inline void add_row_product(float* c, const float* a, int a_step, const float* b, int b_step, int K, int N) {
   float sum[std::max(D, H)];
   std::fill_n(sum, N, 0.0f);
@@ -251,8 +250,7 @@ struct Linear {
 // y += x Wᵀ + b: y_no += Σ_i x_ni W_oi + b_o;  y (N,out), x (N,in)
 void linear(Tensor& y, const Tensor& x, const Linear& w) {
   const int in = w.weight.columns, out = w.weight.rows, N = x.size() / in;
-  const Tensor transposed = transpose(w.weight.value.data(), out, in);
-  add_product(y.data(), x.data(), in, 1, transposed.data(), N, in, out);
+  add_product(y.data(), x.data(), in, 1, transpose(w.weight.value.data(), out, in).data(), N, in, out);
   for (int n = 0; n < N && w.bias.rows == 1; ++n)
     for (int o = 0; o < out; ++o) y[n * out + o] += w.bias.value[o];
 }
@@ -571,8 +569,7 @@ void adamw(const std::vector<Parameter*>& parameters, int t, float rate) {
   for (const Parameter* p : parameters) all.insert(all.end(), p->gradient.begin(), p->gradient.end());
   for (size_t i = 0; i < all.size(); i += CHUNK)
     squares.push_back(dot(&all[i], &all[i], std::min<int>(CHUNK, all.size() - i)));
-  const float norm = std::sqrt(long_sum(squares));
-  const float shrink = norm > 1 ? 1 / norm : 1;
+  const float norm = std::sqrt(long_sum(squares)), shrink = norm > 1 ? 1 / norm : 1;
   for (Parameter* p : parameters) {
     float *value = p->value.data(), *gradient = p->gradient.data(), *m = p->m.data(), *v = p->v.data();
     for (size_t i = 0; i < p->value.size(); ++i) {

@@ -3,16 +3,12 @@
 //
 //   g++ -O3 -march=native -ffp-contract=off -fno-math-errno -fopenmp examples/gpt2.cpp -o gpt2 && ./gpt2 my.txt
 //
-// my.txt is plain ASCII of at least 650 characters; the last tenth is for validation. The configuration is nanoGPT's for a
-// CPU: 4 blocks, 4 heads, width 128, context 64, 2,000 steps (`./gpt2 my.txt 500`: 500 steps). The last line is a
+// my.txt is plain ASCII of at least 650 characters; its last tenth is for validation. The configuration is nanoGPT's
+// for a CPU: 4 blocks, 4 heads, width 128, context 64, 2,000 steps (`./gpt2 my.txt 500`: 500 steps). The last line is a
 // fingerprint of the weights. It is the same on every machine, and the same as that of the optimized code in src/, with
-//
 //   ./train_text --data my.txt --val-part 0.1 --layers 4 --heads 4 --width 128 --context 64 --batch 12 --steps 2000
 //     --lr 1e-3 --lr-floor 1e-4 --warmup 20 --beta2 0.99 --weight-decay 0.1 --norm affine --gelu tanh
 //     --embedding-deviation 0.02 --eval-every 500 --eval-samples 1700 --sample-length 200
-//
-// Read from top to bottom: 1. arithmetic; 2. random numbers; 3. operations, each one forward and backward, with its
-// derivation; 4. the model, made of these; 5. AdamW; 6. the task; 7. training.
 //
 // A tensor is a vector of floats with its shape in a comment: element (n,c) of x (N,D) is x[n * D + c]. A name that
 // begins with d is a gradient: dx is the derivative of the loss with respect to x, and has the shape of x.
@@ -34,8 +30,7 @@ constexpr int T = 64;   // context: positions in a sample
 constexpr int V = 128;  // vocabulary: the ASCII characters
 constexpr int D = 128;  // width of the residual stream
 constexpr int HEADS = 4, HEAD_WIDTH = D / HEADS;
-constexpr int HIDDEN = 4 * D;  // width inside an MLP
-constexpr int BLOCKS = 4;
+constexpr int HIDDEN = 4 * D, BLOCKS = 4;  // width inside an MLP; blocks
 constexpr uint64_t SEED = 1;
 
 using Tensor = std::vector<float>;
@@ -43,11 +38,10 @@ using Tokens = std::vector<int>;
 using std::fma;  // fma(a,b,c) = a·b + c, rounded once
 
 // ---- 1. Arithmetic --------------------------------------------------------------------------------------------------
-//
-// The same rules as in examples/causal_rn.cpp, where they are explained: only +, −, ×, ÷, √ and a written fma; an exp, log
-// and cos of this file's own; and one written order for every sum, which no thread and no vector register changes:
-//   lanes   a sum along a row, as 32 partial sums (lanes): lane l adds the elements l, l+32, l+64, …; then the lanes are
-//           folded: lane l += lane l+16, then l+8, l+4, l+2, l+1
+// The same rules as in examples/causal_rn.cpp, where they are explained: only +, −, ×, ÷, √ and a written fma; this
+// file's own exp, log and cos; and one written order for every sum, whatever the threads and vector registers:
+//   lanes   a sum along a row, as 32 partial sums (lanes): lane l adds the elements l, l+32, l+64, …; then the lanes
+//           are folded: lane l += lane l+16, then l+8, l+4, l+2, l+1
 //   long    a sum of more than 1024 numbers: `lanes` over each 1024 of them, and over the sums
 //   chain   a matrix product: for each output one chain of fma over ascending k, of at most 1024 terms
 
@@ -66,8 +60,7 @@ inline float from_bits(uint32_t bits) {
   return x;
 }
 
-// 2^n for −126 ≤ n ≤ 127. A float is (1 + fraction) · 2^(exponent − 127), with the exponent above 23 bits of fraction;
-// the shift drops all but the lowest 9 bits of n + 127.
+// 2^n for −126 ≤ n ≤ 127, in the exponent of a float; the shift drops all but the lowest 9 bits of n + 127
 inline float power_of_two(uint32_t n) { return from_bits((n + 127) << 23); }
 
 // For |y| < 2^22, y + 1.5·2^23 has no bits for a fraction: the sum is rounded, and y as an integer is in its low bits.
@@ -75,8 +68,7 @@ constexpr float ROUND_TO_INTEGER = 0x1.8p23f;
 
 // 2^y for |y| ≤ 126. With y = n + f, n an integer and |f| ≤ 1/2: 2^y = 2^n · 2^f, and 2^f is a polynomial.
 inline float exp2_of(float y) {
-  const float shifted = y + ROUND_TO_INTEGER;
-  const float f = y - (shifted - ROUND_TO_INTEGER);
+  const float shifted = y + ROUND_TO_INTEGER, f = y - (shifted - ROUND_TO_INTEGER);
   float p = fma(fma(0x1.5aaa0ap-10f, f, 0x1.3cf080p-7f), f, 0x1.c6bac4p-5f);
   p = fma(fma(p, f, 0x1.ebf9a8p-3f), f, 0x1.62e424p-1f);
   return fma(p, f, 1.0f) * power_of_two(to_bits(shifted));
@@ -118,30 +110,16 @@ inline float logarithm(float x) {
 
 constexpr float HALF_PI = 0x1.921fb6p+0f, HALF_PI_MIDDLE = -0x1.777a5cp-25f, HALF_PI_LOW = -0x1.ee59dap-50f;  // π/2
 
-// The cosine of some quarter turns and the angle r, |r| ≤ π/4
-inline float cosine_of(uint32_t quarter_turns, float r) {
+// The cosine of n quarter turns, 0 ≤ n ≤ 3, and the angle r, |r| ≤ π/4
+inline float cosine_of(uint32_t n, float r) {
   const float square = r * r;
   const float s = fma(fma(-0x1.9954p-13f, square, 0x1.110778p-7f), square, -0x1.555546p-3f);
   const float c = fma(fma(0x1.99e80cp-16f, square, -0x1.6c0c28p-10f), square, 0x1.55554ap-5f);
   const float sine = fma(r * square, s, r);
   const float cosine = fma(fma(c, square, -0.5f), square, 1.0f);
-  const uint32_t n = quarter_turns % 4;
   return n == 0 ? cosine : n == 1 ? -sine : n == 2 ? -cosine : sine;
 }
 
-// cos(2πu) for 0 ≤ u < 1
-inline float cosine_of_turns(float u) {
-  const float shifted = 4.0f * u + ROUND_TO_INTEGER, rest = 4.0f * u - (shifted - ROUND_TO_INTEGER);
-  return cosine_of(to_bits(shifted), fma(rest, HALF_PI, rest * HALF_PI_MIDDLE));
-}
-
-// cos x for 0 ≤ x ≤ π
-inline float cosine_of_angle(float x) {
-  const float shifted = fma(x, 0x1.45f306p-1f, ROUND_TO_INTEGER), n = shifted - ROUND_TO_INTEGER;  // x / (π/2)
-  return cosine_of(to_bits(shifted), fma(n, -HALF_PI_LOW, fma(n, -HALF_PI_MIDDLE, fma(n, -HALF_PI, x))));
-}
-
-// The sum of the lanes.
 inline float fold(float (&lane)[LANES]) {
   for (int half = LANES / 2; half > 0; half /= 2)
     for (int l = 0; l < half; ++l) lane[l] += lane[l + half];
@@ -165,9 +143,7 @@ inline float dot(const float* x, const float* y, int n) {
 }
 
 // ---- 2. Random numbers ----------------------------------------------------------------------------------------------
-//
-// A random number is a function of the seed, its purpose (a stream), the training step and an index. There is no
-// generator with a state, so each number can be computed alone and in any order.
+// A random number is a function of the seed, its purpose (a stream), the training step and an index.
 
 // Philox4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): ten rounds of multiplication and
 // exclusive or turn a counter and a key into four random words.
@@ -200,12 +176,12 @@ inline float uniform(uint32_t word) { return static_cast<float>(word >> 8) * 0x1
 float normal(uint32_t stream, uint64_t index) {
   const std::array<uint32_t, 4> words = philox(SEED, stream, 0, index);
   const float u = (static_cast<float>(words[0] >> 9) + 0.5f) * 0x1p-23f;
-  const float v = uniform(words[1]);
-  return std::sqrt(-2.0f * logarithm(u)) * cosine_of_turns(v);
+  const float quarters = 4.0f * uniform(words[1]), shifted = quarters + ROUND_TO_INTEGER;  // 4v quarter turns
+  const float rest = quarters - (shifted - ROUND_TO_INTEGER);
+  return std::sqrt(-2.0f * logarithm(u)) * cosine_of(to_bits(shifted) % 4, fma(rest, HALF_PI, rest * HALF_PI_MIDDLE));
 }
 
 // ---- 3. Operations --------------------------------------------------------------------------------------------------
-//
 // A backward pass adds to the gradients that it computes; new tensors are zeros.
 
 // A weight matrix or table (rows,columns); a vector has one row.
@@ -213,7 +189,7 @@ struct Parameter {
   int rows, columns;
   Tensor value, gradient, m, v;  // m, v: see AdamW
 
-  // Initial values: normal with this standard deviation, or zeros. They depend on the seed and the name alone.
+  // Initial values: normal with this standard deviation, or zeros
   Parameter(const std::string& name, int row_count, int column_count, float deviation)
       : rows(row_count), columns(column_count), value(rows * columns), gradient(value), m(value), v(value) {
     for (size_t i = 0; deviation > 0 && i < value.size(); ++i) value[i] = deviation * normal(stream_of(name), i);
@@ -221,8 +197,8 @@ struct Parameter {
 };
 
 // ---- Matrix products and linear layers ----
-// c (N) += Σ_k a_k b_k, one row of a product in the order `chain`. The a_k are a_step numbers apart in memory,
-// the rows b_k b_step. The inner loop, which becomes vector instructions, takes most of the time.
+// c (N) += Σ_k a_k b_k, one row of a product in the order `chain`. In memory the a_k are a_step numbers
+// apart and the rows b_k b_step. The inner loop, which becomes vector instructions, takes most of the time.
 inline void add_row_product(float* c, const float* a, int a_step, const float* b, int b_step, int K, int N) {
   float sum[HIDDEN];
   std::fill_n(sum, N, 0.0f);
@@ -259,8 +235,7 @@ struct Linear {
 // y += x Wᵀ + b: y_no += Σ_i x_ni W_oi + b_o;  y (N,out), x (N,in)
 void linear(Tensor& y, const Tensor& x, const Linear& w) {
   const int in = w.weight.columns, out = w.weight.rows, N = x.size() / in;
-  const Tensor transposed = transpose(w.weight.value.data(), in, out, in);
-  add_product(y.data(), x.data(), in, 1, transposed.data(), N, in, out);
+  add_product(y.data(), x.data(), in, 1, transpose(w.weight.value.data(), in, out, in).data(), N, in, out);
   for (int n = 0; n < N && w.bias.rows == 1; ++n)
     for (int o = 0; o < out; ++o) y[n * out + o] += w.bias.value[o];
 }
@@ -325,7 +300,7 @@ void layer_norm_backward(Tensor& dx, Norm& w, const Tensor& dy, const SavedNorm&
 }
 
 // ---- GELU, by tanh ----
-// y = x/2 (1 + tanh(√(2/π) (x + 0.044715 x³))) = x · sigmoid(u),  u = x (A + B x²), since (1 + tanh(u/2))/2 = sigmoid(u)
+// y = x/2 (1 + tanh(√(2/π) (x + 0.044715 x³))) = x · sigmoid(u) with u = x (A + B x²)
 constexpr float GELU_A = 1.5957691216057308f, GELU_B = 0.071354816272600414f;  // 2√(2/π), and 0.044715 of it
 
 void gelu(Tensor& y, const Tensor& x) {
@@ -346,7 +321,7 @@ void gelu_backward(Tensor& dx, const Tensor& dy, const Tensor& x) {
 // For each head, with q_t, k_s, v_s its HEAD_WIDTH channels of position t or s:
 //   score_ts = q_t·k_s / √HEAD_WIDTH     a_ts = exp(score_ts) / Σ_{r≤t} exp(score_tr)     y_t = Σ_{s≤t} a_ts v_s
 //   y (N,D); a (samples,HEADS,T,T), 0 for s > t; qkv (N,3D): a row is q, k, v, each made of the heads' channels
-// exp(score) = 2^(score log₂e), and log₂e joins 1/√HEAD_WIDTH. The largest score is subtracted first: no power is above 1.
+// exp(score) = 2^(score log₂e), and log₂e joins 1/√HEAD_WIDTH. The largest score is subtracted first.
 void attention(Tensor& y, Tensor& a, const Tensor& qkv) {
   const int heads = a.size() / (T * T);  // of all samples
   const float scale = LOG2_E / std::sqrt(static_cast<float>(HEAD_WIDTH));
@@ -388,17 +363,15 @@ void attention_backward(Tensor& dqkv, const Tensor& dy, const Tensor& y, const T
       add_row_product(dscore, &dy[row], 1, values.data(), T, HEAD_WIDTH, t + 1);  // da_ts
       for (int s = 0; s <= t; ++s) dscore[s] = weights[s] * (dscore[s] - along);
       add_row_product(dq + t * 3 * D, dscore, 1, k, 3 * D, t + 1, HEAD_WIDTH);
+      for (int c = 0; c < HEAD_WIDTH; ++c) dq[t * 3 * D + c] *= scale;
       for (int s = 0; s <= t; ++s)
         for (int c = 0; c < HEAD_WIDTH; ++c) {
           dk[s * 3 * D + c] = fma(dscore[s], query[c], dk[s * 3 * D + c]);
           dv[s * 3 * D + c] = fma(weights[s], dy[row + c], dv[s * 3 * D + c]);
         }
     }
-    for (int t = 0; t < T; ++t)
-      for (int c = 0; c < HEAD_WIDTH; ++c) {
-        dq[t * 3 * D + c] *= scale;
-        dk[t * 3 * D + c] *= scale;
-      }
+    for (int s = 0; s < T; ++s)
+      for (int c = 0; c < HEAD_WIDTH; ++c) dk[s * 3 * D + c] *= scale;
   }
 }
 
@@ -442,7 +415,6 @@ void cross_entropy(Tensor& losses, Tensor& dlogits, const Tensor& logits, const 
 // ---- 4. Model -------------------------------------------------------------------------------------------------------
 //
 // Radford et al. 2019, "Language Models are Unsupervised Multitask Learners":
-//
 //   x = token_embedding[token] + position_embedding[position]     (B,T,D)
 //   in each block:
 //     x += W_out attention(W_qkv norm_1(x) + b_qkv) + b_out       (B,T,D)   residual connections
@@ -495,7 +467,6 @@ struct SavedBlock {
   SavedNorm norm_2;
   Tensor up, hidden;  // (N,HIDDEN) each: before and after gelu
 };
-
 struct Saved {
   SavedBlock blocks[BLOCKS];
   SavedNorm final_norm;
@@ -516,8 +487,8 @@ void block_forward(Tensor& x, SavedBlock& a, const Block& w) {
   linear(x, a.hidden, w.down);                            // x += W_down hidden + b_down  (N,D)
 }
 
-// dx is the gradient of the block's output and becomes that of its input: a residual connection leaves it as it is, and the
-// branch beside it adds to it.
+// dx is the gradient of the block's output and becomes that of its input: a residual connection leaves it as it is, and
+// the branch beside it adds to it.
 void block_backward(Tensor& dx, Block& w, const SavedBlock& a) {
   const int N = dx.size() / D;
   Tensor dhidden(N * HIDDEN), dup(N * HIDDEN), dr_2(N * D), dy(N * D), dqkv(N * 3 * D), dr_1(N * D);
@@ -560,8 +531,8 @@ double power(double x, int n) {
   return result;
 }
 
-// Kingma and Ba 2015; Loshchilov and Hutter 2019. First the gradient of all parameters together is scaled down to a norm
-// of at most 1. Then, with g an element of it and t = 1, 2, … the number of the step,
+// Kingma and Ba 2015; Loshchilov and Hutter 2019. First the gradient of all parameters together is scaled down to a
+// norm of at most 1. Then, with g an element of it and t = 1, 2, … the number of the step,
 //   m = β₁ m + (1−β₁) g     v = β₂ v + (1−β₂) g²
 //   value −= rate · (m/(1−β₁ᵗ) / (√(v/(1−β₂ᵗ)) + ε) + decay · value),   decay = 0.1 for matrices and 0 for vectors
 void adamw(const std::vector<Parameter*>& parameters, int t, float rate) {
@@ -571,8 +542,7 @@ void adamw(const std::vector<Parameter*>& parameters, int t, float rate) {
   for (const Parameter* p : parameters) all.insert(all.end(), p->gradient.begin(), p->gradient.end());
   for (size_t i = 0; i < all.size(); i += CHUNK)
     squares.push_back(dot(&all[i], &all[i], std::min<int>(CHUNK, all.size() - i)));
-  const float norm = std::sqrt(sum_of(squares.data(), squares.size()));  // these are fewer than 1024
-  const float shrink = norm > 1 ? 1 / norm : 1;
+  const float norm = std::sqrt(sum_of(squares.data(), squares.size())), shrink = norm > 1 ? 1 / norm : 1;
   for (Parameter* p : parameters) {
     const float decay = p->rows > 1 ? 0.1f : 0.0f;
     float *value = p->value.data(), *gradient = p->gradient.data(), *m = p->m.data(), *v = p->v.data();
@@ -590,13 +560,14 @@ void adamw(const std::vector<Parameter*>& parameters, int t, float rate) {
 // It rises to 1e-3 over the first 20 steps and falls to 1e-4 along half a cosine.
 float learning_rate(int step, int steps) {
   if (step < 20) return static_cast<float>(1e-3 * step / 20);
-  const double part = std::min(1.0, (step - 20.0) / std::max(1, steps - 20));
-  const double wave = cosine_of_angle(3.14159265f * static_cast<float>(part));  // 1 … −1
-  return static_cast<float>(1e-4 + (1e-3 - 1e-4) * 0.5 * (1 + wave));
+  const float angle =
+      3.14159265f * static_cast<float>(std::min(1.0, (step - 20.0) / std::max(1, steps - 20)));        // 0 … π
+  const float shifted = fma(angle, 0x1.45f306p-1f, ROUND_TO_INTEGER), n = shifted - ROUND_TO_INTEGER;  // quarter turns
+  const float rest = fma(n, -HALF_PI_LOW, fma(n, -HALF_PI_MIDDLE, fma(n, -HALF_PI, angle)));
+  return static_cast<float>(1e-4 + (1e-3 - 1e-4) * 0.5 * (1.0 + cosine_of(to_bits(shifted) % 4, rest)));
 }
 
 // ---- 6. Task --------------------------------------------------------------------------------------------------------
-//
 // The text is cut into windows. From each character of a window the model predicts the next one:
 //   tokens    c_0  c_1 … c_(T−1)
 //   targets   c_1  c_2 … c_T
@@ -612,10 +583,8 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
-int windows_of(const std::string& text) { return static_cast<int>((text.size() - 1) / T); }
-
-// A random order of n things: which one comes at `place`. Six rounds of a Feistel network map the numbers below a power of
-// four onto themselves, one to one (Luby and Rackoff 1988); a number that is not below n goes through it again.
+// A random order of n things: which one comes at `place`. Six rounds of a Feistel network map the numbers below a power
+// of four onto themselves, one to one (Luby and Rackoff 1988); a number that is not below n goes through it again.
 uint64_t shuffled(uint64_t place, uint64_t n, uint64_t seed, uint32_t epoch) {
   int half = 1;
   while ((uint64_t{1} << 2 * half) < n) ++half;
@@ -638,7 +607,7 @@ struct Batch {
 
 // The samples first … first+count−1. Every n of them, the windows of the text, are an epoch with an order of its own.
 Batch make_batch(const std::string& text, int first, int count, uint64_t seed) {
-  const int n = windows_of(text);
+  const int n = (text.size() - 1) / T;
   Batch batch;
   for (int sample = first; sample < first + count; ++sample) {
     const char* window = &text[shuffled(sample % n, n, seed, sample / n) * T];
@@ -651,7 +620,7 @@ Batch make_batch(const std::string& text, int first, int count, uint64_t seed) {
 // ---- 7. Training ----------------------------------------------------------------------------------------------------
 // The mean loss over the validation text: all of its windows, or 1,700 of them
 double validation_loss(Saved& saved, const Model& model, const std::string& text) {
-  const int samples = std::min(1700, windows_of(text));
+  const int samples = std::min<int>(1700, (text.size() - 1) / T);
   double sum = 0;
   for (int first = 0; first < samples; first += B) {
     const Batch batch = make_batch(text, first, std::min(B, samples - first), 0);
