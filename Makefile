@@ -132,9 +132,9 @@ MPI_LIBRARIES := $(filter -L% -l% -Wl$(COMMA)%,$(MPI_SHOWN))
 
 # A room of src/ becomes a library, and a program is linked with the rooms that it needs and those that they need: train_copy waits for no
 # analysis. Includes point from left to right only (test/rooms.sh), and so these lists need no room twice.
-ROOMS := base math ops cpu models tokenizers tasks figures train exchange generation analysis reproduction
+ROOMS := base math ops reference cpu models tokenizers tasks figures train exchange generation analysis reproduction
 KERNELS := $(wildcard src/gpu/*.cu)
-MODELS := models $(if $(CUDA_WANTED),gpu) cpu ops math base
+MODELS := models $(if $(CUDA_WANTED),gpu) cpu reference ops math base
 TRAINING := train figures tasks tokenizers $(MODELS)
 ANALYSIS := analysis generation $(TRAINING)
 
@@ -198,7 +198,7 @@ $(PROGRAMS): %: $(BUILD)/% FORCE
 # The files of a room that does not compute are compiled as one, in half the time; FILES=1: each by itself, for who works on one. Those with
 # flags of their own are always by themselves.
 FILES ?= 0
-JOINED := $(if $(filter 1,$(FILES)),,$(filter-out cpu math,$(ROOMS)))
+JOINED := $(if $(filter 1,$(FILES)),,$(filter-out cpu math reference,$(ROOMS)))
 ALONE := src/base/version.cpp src/train/device.cpp src/train/ranks.cpp
 FILES_OF = $(sort $(wildcard src/$(1)/*.cpp))
 define ROOM
@@ -253,6 +253,11 @@ $(BUILD)/cpu/%.o: src/cpu/%.cpp $(BUILD)/flags
 	@mkdir -p $(@D)
 	@echo "  CXX  $<"
 	@$(CXX) $(COMPUTING) -MMD -MP -c -o $@ $<
+# The definitions, which no vectoriser touches.
+$(BUILD)/reference/%.o: src/reference/%.cpp $(BUILD)/flags
+	@mkdir -p $(@D)
+	@echo "  CXX  $<"
+	@$(CXX) $(COMPUTING) -fno-tree-vectorize -fno-tree-slp-vectorize -MMD -MP -c -o $@ $<
 $(BUILD)/math/%.o: src/math/%.cpp $(BUILD)/flags
 	@mkdir -p $(@D)
 	@echo "  CXX  $<"

@@ -11,13 +11,14 @@ table='
 base:
 math:         base
 ops:          base math
+reference:    base math ops
 cpu:          base math ops
 gpu:          base math ops
 models:       base math ops
 tokenizers:   base math
 tasks:        base math tokenizers
 figures:      base
-train:        base math ops cpu gpu models tokenizers tasks figures
+train:        base math ops reference cpu gpu models tokenizers tasks figures
 exchange:     base math ops cpu models tokenizers train
 generation:   base math ops models tokenizers
 analysis:     base math ops cpu gpu models tokenizers tasks figures train generation

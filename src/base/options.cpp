@@ -646,15 +646,15 @@ void declare_force(Options& options, bool* force) {
 
 void declare_device(Options& options, std::string* device) {
   const auto is_one = [](std::string_view word) {
-    if (word == "auto" || word == "cpu" || word == "cuda") return true;
+    if (word == "auto" || word == "cpu" || word == "cuda" || word == "reference") return true;
     if (!starts_with(word, "cuda:")) return false;
     const std::optional<int64_t> number = parse_integer(word.substr(5));
     return number && *number >= 0 && *number < 1024;
   };
   options
-      .add("device", device, "one of auto, cpu, cuda, cuda:N", is_one,
-           "auto takes the GPU where there is one, cuda:N the one of this number, from 0; the results do not depend on "
-           "it: auto, cpu, cuda, cuda:N")
+      .add("device", device, "one of auto, cpu, cuda, cuda:N, reference", is_one,
+           "auto takes the GPU where there is one, cuda:N the one of this number, from 0, reference the slow loops that "
+           "define the operations; the results do not depend on it: auto, cpu, cuda, cuda:N, reference")
       .may_change();
 }
 

@@ -7,11 +7,11 @@
 #include "cpu/packed_weights.h"
 #include "cpu/parallel.h"
 #include "cpu/product.h"
-#include "ops/ops.h"
+#include "ops/host_ops.h"
 
 namespace petroglyph {
 
-class Cpu final : public Ops {
+class Cpu final : public HostOps {
  public:
   explicit Cpu(int threads);
 
@@ -20,15 +20,7 @@ class Cpu final : public Ops {
 
   std::string description() const override;
   std::shared_ptr<const real> hold(const real* values, int64_t size) override;
-  void* allocate(size_t bytes) override;
-  void release(void* memory) noexcept override;
   void upload(void* to, const void* host, size_t bytes) override;
-  void download(void* host, const void* from, size_t bytes) override;
-  void zero(void* memory, size_t bytes) override;
-  bool on_host() const override { return true; }
-  void* allocate_host(size_t bytes) override { return allocate(bytes); }
-  void release_host(void* memory) noexcept override { release(memory); }
-  void copy(void* to, size_t to_stride, const void* from, size_t from_stride, size_t bytes, size_t count) override;
 
 #define OP(...) __VA_ARGS__ override
 #include "ops/catalogue.h"

@@ -1,20 +1,13 @@
-// The CPU as a device: its memory and its name.
+// The CPU as a device: its name, and the weights that it holds packed.
 
 #include <unistd.h>
 
-#include <cstdlib>
-#include <cstring>
-#include <new>
-
-#include "base/error.h"
 #include "cpu/cpu.h"
 #include "cpu/make_cpu.h"
 
 namespace petroglyph {
 
 namespace {
-
-constexpr std::align_val_t ALIGNMENT{64};  // a cache line, and the widest vector
 
 const char* instruction_set() {
 #if defined(__AVX512F__)
@@ -45,19 +38,6 @@ std::string Cpu::description() const {
          instruction_set();
 }
 
-void* Cpu::allocate(size_t bytes) {
-  void* memory = ::operator new(bytes, ALIGNMENT, std::nothrow);
-  if (!memory)
-    throw Error("out of memory: " + std::to_string(bytes >> 20) + " MiB wanted for one array" +
-                ": a smaller batch, context or model needs less");
-#ifdef PETROGLYPH_POISON  // tests: what nobody wrote is NaN
-  std::memset(memory, 0xFF, bytes);
-#endif
-  return memory;
-}
-
-void Cpu::release(void* memory) noexcept { ::operator delete(memory, ALIGNMENT); }
-
 // Not where the values and their copies would take more than half of the machine's memory.
 std::shared_ptr<const real> Cpu::hold(const real* values, int64_t size) {
   if (static_cast<double>(size) * sizeof(real) > bytes_of_machine() / 4) return nullptr;
@@ -67,18 +47,7 @@ std::shared_ptr<const real> Cpu::hold(const real* values, int64_t size) {
 
 void Cpu::upload(void* to, const void* host, size_t bytes) {
   weights_.forget(to, bytes);
-  if (bytes > 0) std::memcpy(to, host, bytes);  // of nothing, the addresses may be null
-}
-
-void Cpu::download(void* host, const void* from, size_t bytes) {
-  if (bytes > 0) std::memcpy(host, from, bytes);
-}
-
-void Cpu::zero(void* memory, size_t bytes) { std::memset(memory, 0, bytes); }
-
-void Cpu::copy(void* to, size_t to_stride, const void* from, size_t from_stride, size_t bytes, size_t count) {
-  for (size_t i = 0; i < count; ++i)
-    std::memcpy(static_cast<char*>(to) + i * to_stride, static_cast<const char*>(from) + i * from_stride, bytes);
+  HostOps::upload(to, host, bytes);
 }
 
 void Cpu::reserve_scratch(int64_t size) {

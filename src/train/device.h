@@ -9,7 +9,7 @@
 
 namespace petroglyph {
 
-// "cpu"; "cuda" or "cuda:N", the first GPU or the one of this number; or "auto", the first GPU where there is one that works,
+// "cpu"; "reference", the plain loops that define the operations; "cuda" or "cuda:N", the first GPU or the one of this number; or "auto", the first GPU where there is one that works,
 // and where there is one that does not, or CUDA does not start, the CPU and a line that says why. threads: of the CPU, 0 takes
 // all cores. Throws Error where the GPU cannot be had.
 std::unique_ptr<Ops> make_device(const std::string& name, int threads);

@@ -1,0 +1,20 @@
+// AdamW, element by element.
+
+#include "reference/reference.h"
+
+namespace petroglyph {
+
+void Reference::adamw(real* value, real* m, real* v, const real* gradient, const real* gradient_square_sum,
+                      const AdamwStep& step, int64_t n) {
+  const real norm = numerics::sqrt(*gradient_square_sum);
+  const real shrink = step.clip > 0 && norm > step.clip ? step.clip / norm : 1;
+  for (int64_t i = 0; i < n; ++i) {
+    const real g = shrink * gradient[i];
+    m[i] = step.beta1 * m[i] + (1 - step.beta1) * g;
+    v[i] = step.beta2 * v[i] + (1 - step.beta2) * (g * g);
+    const real direction = m[i] / step.correction1 / (numerics::sqrt(v[i] / step.correction2) + step.epsilon);
+    value[i] -= step.learning_rate * (direction + step.weight_decay * value[i]);
+  }
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,108 @@
+// The selective scan of Mamba, each channel by itself. The derivation is in models/mamba.cpp.
+
+#include <vector>
+
+#include "reference/reference.h"
+#include "reference/sums.h"
+
+namespace petroglyph {
+
+using numerics::fma;
+
+namespace {
+
+// exp(Δ A) for Δ = step and A = −exp(A_log), by way of rate = A log₂e
+real rate_of(real A_log) { return -numerics::exp(A_log) * LOG2_E; }
+real decay(real step, real rate) { return numerics::exp2_in_range(numerics::max(real(-100), step * rate)); }
+
+}  // namespace
+
+void Reference::selective_scan(real* y, real* state, real* kept, const real* u, const real* pre_step, const real* A_log,
+                               const real* B, const real* C, const real* D, const ScanShape& shape) {
+  const int64_t T = shape.length, I = shape.channels, S = shape.states;
+  std::vector<real> h(static_cast<size_t>(S));
+  for (int64_t b = 0; b < shape.batch; ++b)
+    for (int64_t c = 0; c < I; ++c) {
+      for (int64_t s = 0; s < S; ++s) h[s] = state ? state[(b * S + s) * I + c] : 0;
+      for (int64_t t = 0; t < T; ++t) {
+        const int64_t n = b * T + t, segment = b * shape.segments() + t / ScanShape::SEGMENT;
+        const real input = u[n * I + c], step = numerics::softplus(pre_step[n * I + c]);
+        real sum = 0;
+        for (int64_t s = 0; s < S; ++s) {
+          if (kept && t % ScanShape::SEGMENT == 0) kept[(segment * S + s) * I + c] = h[s];
+          h[s] = fma(decay(step, rate_of(A_log[c * S + s])), h[s], step * input * B[n * shape.row + s]);
+          sum = fma(h[s], C[n * shape.row + s], sum);
+        }
+        y[n * I + c] = fma(D[c], input, sum);
+      }
+      for (int64_t s = 0; state && s < S; ++s) state[(b * S + s) * I + c] = h[s];
+    }
+}
+
+// The kept states are those that the forward pass went through; going through them again needs none of them. In one sample, h (T+1,S,I)
+// before every position and behind the last; dh (T,S,I), the gradient with respect to h behind a position.
+void Reference::selective_scan_backward(real* du, real* dpre_step, real* dA_log, real* dB, real* dC, real* dD,
+                                        real* /*partial*/, const real* dy, const real* /*kept*/, const real* u,
+                                        const real* pre_step, const real* A_log, const real* B, const real* C,
+                                        const real* D, const ScanShape& shape) {
+  const int64_t T = shape.length, I = shape.channels, S = shape.states;
+  const real ln2 = real(0.69314718055994531);
+  const auto at = [&](int64_t t, int64_t s, int64_t c) { return (t * S + s) * I + c; };
+  std::vector<real> h(static_cast<size_t>((T + 1) * S * I)), dh(h.size()), dA(static_cast<size_t>(I * S)), dskip(dA.size());
+  for (int64_t b = 0; b < shape.batch; ++b) {
+    for (int64_t c = 0; c < I; ++c) {
+      std::vector<real> passed(static_cast<size_t>(S)), sample_dA(passed.size());  // passed: from position t + 1 to h
+      real sample_dD = 0;
+      for (int64_t t = 0; t < T; ++t)
+        for (int64_t s = 0; s < S; ++s) {
+          const int64_t n = b * T + t;
+          const real step = numerics::softplus(pre_step[n * I + c]);
+          h[at(t + 1, s, c)] = fma(decay(step, rate_of(A_log[c * S + s])), h[at(t, s, c)],
+                                   step * u[n * I + c] * B[n * shape.row + s]);
+        }
+      for (int64_t t = T - 1; t >= 0; --t) {
+        const int64_t n = b * T + t;
+        const real g = dy[n * I + c], input = u[n * I + c], step = numerics::softplus(pre_step[n * I + c]);
+        real dinput = 0, dstep_of_decay = 0;
+        for (int64_t s = 0; s < S; ++s) {
+          const real rate = rate_of(A_log[c * S + s]), d = fma(g, C[n * shape.row + s], passed[s]);
+          dh[at(t, s, c)] = d;
+          passed[s] = d * decay(step, rate);
+          const real slope = passed[s] * h[at(t, s, c)];  // the gradient with respect to Δ A
+          sample_dA[s] = fma(slope, step, sample_dA[s]);
+          dinput = fma(d, B[n * shape.row + s], dinput);
+          dstep_of_decay = fma(slope, rate, dstep_of_decay);
+        }
+        du[n * I + c] = fma(step, dinput, D[c] * g);
+        dpre_step[n * I + c] = fma(input, dinput, dstep_of_decay * ln2) * numerics::sigmoid(pre_step[n * I + c]);
+        sample_dD = fma(g, input, sample_dD);
+      }
+      for (int64_t s = 0; s < S; ++s) dA[c * S + s] += sample_dA[s];
+      dskip[c] += sample_dD;
+    }
+    for (int64_t t = 0; t < T; ++t)
+      for (int64_t s = 0; s < S; ++s) {
+        const int64_t n = b * T + t;
+        real sum_B = 0, sum_C = 0;
+        for (int64_t group = 0; group < I; group += ScanShape::GROUP) {
+          const int64_t count = std::min<int64_t>(ScanShape::GROUP, I - group);
+          sum_B += lane_sum(count, [&](real sum, int64_t i) {
+            const int64_t c = group + i;
+            return sum + dh[at(t, s, c)] * (numerics::softplus(pre_step[n * I + c]) * u[n * I + c]);
+          });
+          sum_C += lane_sum(count, [&](real sum, int64_t i) {
+            return sum + dy[n * I + group + i] * h[at(t + 1, s, group + i)];
+          });
+        }
+        dB[n * shape.row + s] = sum_B;
+        dC[n * shape.row + s] = sum_C;
+      }
+  }
+  for (int64_t c = 0; c < I; ++c) {
+    for (int64_t s = 0; s < S; ++s)
+      dA_log[c * S + s] = fma(-numerics::exp(A_log[c * S + s]), dA[c * S + s], dA_log[c * S + s]);
+    dD[c] += dskip[c];
+  }
+}
+
+}  // namespace petroglyph
