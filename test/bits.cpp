@@ -1,5 +1,5 @@
-// The same bits: with any number of threads, in any build, alone or in a batch, resumed or not, token by token or at once; and what
-// weights begin with, by their moments.
+// The same bits: on the CPU as on the reference, with any number of threads, in any build, alone or in a batch, resumed or not, token by
+// token or at once; and what weights begin with, by their moments.
 //
 //   build/test/bits                   against test/golden.txt, which every build of every compiler must reproduce
 //   build/test/bits --write FILE      writes the fingerprints of this build: a change of the contract, and its commit says why
@@ -19,9 +19,10 @@
 #include "cpu/lanes.h"
 #include "cpu/make_cpu.h"
 #include "cpu/parallel.h"
-#include "cpu/product.h"
 #include "fingerprints.h"
+#include "gpu_checks.h"
 #include "math/random.h"
+#include "reference/make_reference.h"
 #include "train/checkpoint.h"
 
 namespace petroglyph {
@@ -65,61 +66,54 @@ void lowest_of_the_largest(Test& test) {
   }
 }
 
+// ---- The CPU against the reference ------------------------------------------------------------------------------------
+// With the shared table's rows; host_run has those of more and larger shapes.
+
+void compare(Test& test, const std::string& group, int threads) {
+  const auto cpu = make_cpu(threads);
+  for (const GpuCheck& check : gpu_checks(group)) {
+    const std::string difference = check.difference(*cpu);
+    test.check(check.name, difference.empty(), difference);
+  }
+}
+
 // ---- Products ---------------------------------------------------------------------------------------------------------
 
-struct Matrix {
+std::vector<real> draw(const char* name, int64_t rows, int64_t columns) {
   std::vector<real> numbers;
-  int64_t row, column;
-  real operator()(int64_t i, int64_t k) const { return numbers[static_cast<size_t>(i * row + k * column)]; }
-  Matrix transposed() const { return {numbers, column, row}; }
-};
-
-Matrix draw(const char* name, int64_t rows, int64_t columns) {
-  Matrix m{{}, columns, 1};
   for (int64_t i = 0; i < rows * columns; ++i)
-    m.numbers.push_back(normal(SEED, stream_of(name), 0, static_cast<uint64_t>(i)));
-  return m;
+    numbers.push_back(normal(SEED, stream_of(name), 0, static_cast<uint64_t>(i)));
+  return numbers;
 }
 
-// c (M,N) += a (M,K) · b (K,N), term by term as the contract says it (numerics.h, rule 3)
-void multiply_as_written(std::vector<real>& c, const Matrix& a, const Matrix& b, int64_t M, int64_t N, int64_t K) {
-  for (int64_t i = 0; i < M; ++i)
-    for (int64_t j = 0; j < N; ++j)
-      for (int64_t chunk = 0; chunk < K; chunk += CHUNK) {
-        real sum = 0;
-        for (int64_t k = chunk; k < std::min(chunk + CHUNK, K); ++k) sum = numerics::fma(a(i, k), b(k, j), sum);
-        c[static_cast<size_t>(i * N + j)] += sum;
-      }
+// A linear layer, whose products the CPU cuts into blocks of all kinds. Few rows are not packed.
+GpuCheck linear_check(int64_t N, int in, int out, bool hold = false) {
+  return {"linear", [=](Ops& ops) {
+            const auto tensor = [&](const char* name, int64_t rows, int64_t columns) {
+              Tensor drawn(ops, {rows, columns});
+              drawn.upload(draw(name, rows, columns));
+              return drawn;
+            };
+            const Tensor x = tensor("x", N, in), weight = tensor("weight", out, in), dy = tensor("dy", N, out),
+                         bias = tensor("bias", 1, out);
+            const std::shared_ptr<const real> held = hold ? ops.hold(weight.data(), weight.size()) : nullptr;
+            const Tensor y = tensor("start", N, out), dx = tensor("x", N, in), dweight = tensor("weight", out, in),
+                         dbias = tensor("bias", 1, out);
+            ops.linear(y.data(), x.data(), weight.data(), bias.data(), N, in, out, Into::ADD);
+            ops.linear_backward_input(dx.data(), dy.data(), weight.data(), N, in, out, Into::WRITE);
+            ops.linear_backward_weight(dweight.data(), dbias.data(), dy.data(), x.data(), N, in, out);
+            return std::vector<Written>{{"y", y.download(), {}},
+                                        {"dx", dx.download(), {}},
+                                        {"dweight", dweight.download(), {}},
+                                        {"dbias", dbias.download(), {}}};
+          }};
 }
 
-// A linear layer, whose products are cut into blocks of all kinds, against plain loops. Few rows are not packed.
-void linear_as_written(Test& test, int64_t N, int in, int out, bool hold = false) {
-  const Matrix x = draw("x", N, in), weight = draw("weight", out, in), dy = draw("dy", N, out), ones{{1}, 0, 0};
-  const Matrix bias = draw("bias", 1, out), start = draw("start", N, out);
-  std::vector<real> y = start.numbers, dx(x.numbers.size()), dweight = weight.numbers, dbias = bias.numbers;
-  multiply_as_written(y, x, weight.transposed(), N, out, in);
-  for (size_t i = 0; i < y.size(); ++i) y[i] += bias.numbers[i % static_cast<size_t>(out)];
-  multiply_as_written(dx, dy, weight, N, in, out);
-  multiply_as_written(dweight, dy.transposed(), x, out, in, N);
-  multiply_as_written(dbias, ones, dy, 1, out, N);  // 1·dy is exact: a plain sum
-
+void linear(Test& test, int64_t N, int in, int out, bool hold = false) {
+  const GpuCheck check = linear_check(N, in, out, hold);
   for (const int threads : {1, 2, 5}) {
-    const auto ops = make_cpu(threads);
-    const auto upload = [&](const std::vector<real>& numbers) {
-      Tensor tensor(*ops, {static_cast<int64_t>(numbers.size())});
-      tensor.upload(numbers);
-      return tensor;
-    };
-    const Tensor X = upload(x.numbers), W = upload(weight.numbers), DY = upload(dy.numbers), B = upload(bias.numbers);
-    const std::shared_ptr<const real> held = hold ? ops->hold(W.data(), W.size()) : nullptr;
-    Tensor Y = upload(start.numbers), DX = upload(x.numbers), DW = upload(weight.numbers), DB = upload(bias.numbers);
-    ops->linear(Y.data(), X.data(), W.data(), B.data(), N, in, out, Into::ADD);
-    ops->linear_backward_input(DX.data(), DY.data(), W.data(), N, in, out, Into::WRITE);
-    ops->linear_backward_weight(DW.data(), DB.data(), DY.data(), X.data(), N, in, out);
-    test.equal(text("y, threads %d", threads), Y.download(), y);
-    test.equal(text("dx, threads %d", threads), DX.download(), dx);
-    test.equal(text("dweight, threads %d", threads), DW.download(), dweight);
-    test.equal(text("dbias, threads %d", threads), DB.download(), dbias);
+    const std::string difference = check.difference(*make_cpu(threads));
+    test.check(text("threads %d", threads), difference.empty(), difference);
   }
 }
 
@@ -137,10 +131,10 @@ std::vector<real> product_of(const std::vector<real>& x, const std::vector<real>
 void held_weights(Test& test, int N, int threads) {
   constexpr int IN = 40, OUT = 70;
   const auto ops = make_cpu(threads);
-  const std::vector<real> x = draw("x", N, IN).numbers;
+  const std::vector<real> x = draw("x", N, IN);
   Tensor X(*ops, {N, IN}), W(*ops, {OUT, IN}), Y(*ops, {N, OUT}), moment(*ops, {OUT, IN}), square_sum(*ops, {1});
   X.upload(x);
-  W.upload(draw("weight", OUT, IN).numbers);
+  W.upload(draw("weight", OUT, IN));
   const auto as_it_is = [&](const char* when) {
     for (int i = 0; i < 2; ++i) {
       ops->linear(Y.data(), X.data(), W.data(), nullptr, N, IN, OUT, Into::WRITE);
@@ -149,7 +143,7 @@ void held_weights(Test& test, int N, int threads) {
   };
   std::shared_ptr<const real> held = ops->hold(W.data(), W.size()), again = ops->hold(W.data(), W.size());
   as_it_is("held");
-  const std::vector<real> row = draw("row", 1, IN).numbers;
+  const std::vector<real> row = draw("row", 1, IN);
   ops->upload(W.data() + (OUT - 1) * IN, row.data(), IN * sizeof(real));
   as_it_is("its last row uploaded");
   for (Tensor* zeros : {&moment, &square_sum}) zeros->zero();
@@ -473,18 +467,23 @@ int main(int argc, char** argv) {
   Test test(argc, argv);
   for (const int threads : {1, 2, 5})
     test.run(text("golden, threads %d", threads), [&](Test& t) { against_golden(t, cpu_of(threads)); });
+  test.run("golden, reference",
+           [](Test& t) { against_golden(t, [] { return make_reference(); }, NanSpread::LEFT_OUT); });
+  for (const char* group : {"table", "special", "models", "streams"})
+    for (const int threads : {1, 2, 5})
+      test.run(text("%s, threads %d", group, threads), [&](Test& t) { compare(t, group, threads); });
   for (const int threads : {2, 5})
     test.run(text("pieces, threads %d", threads), [&](Test& t) { pieces_once(t, threads); });
-  test.run("linear 200x430x230", [](Test& t) { linear_as_written(t, 200, 430, 230); });  // blocks of rows, and strips
+  test.run("linear 200x430x230", [](Test& t) { linear(t, 200, 430, 230); });  // blocks of rows, and strips
   test.run("linear 9x1200x1100",
-           [](Test& t) { linear_as_written(t, 9, 1200, 1100); });  // b in two pieces, dx in two chunks
-  test.run("linear 1x1100x37", [](Test& t) { linear_as_written(t, 1, 1100, 37); });  // one row, two chunks
-  test.run("linear 3x67x64", [](Test& t) { linear_as_written(t, 3, 67, 64); });
-  test.run("linear 4x40x5", [](Test& t) { linear_as_written(t, 4, 40, 5); });
-  test.run("linear 2100x20x70", [](Test& t) { linear_as_written(t, 2100, 20, 70); });  // three chunks of rows
+           [](Test& t) { linear(t, 9, 1200, 1100); });  // b in two pieces, dx in two chunks
+  test.run("linear 1x1100x37", [](Test& t) { linear(t, 1, 1100, 37); });  // one row, two chunks
+  test.run("linear 3x67x64", [](Test& t) { linear(t, 3, 67, 64); });
+  test.run("linear 4x40x5", [](Test& t) { linear(t, 4, 40, 5); });
+  test.run("linear 2100x20x70", [](Test& t) { linear(t, 2100, 20, 70); });  // three chunks of rows
   test.run("linear 1100x96x70",
-           [](Test& t) { linear_as_written(t, 1100, 96, 70); });  // two of strips that stay in place
-  test.run("linear 5x1100x100, held", [](Test& t) { linear_as_written(t, 5, 1100, 100, true); });
+           [](Test& t) { linear(t, 1100, 96, 70); });  // two of strips that stay in place
+  test.run("linear 5x1100x100, held", [](Test& t) { linear(t, 5, 1100, 100, true); });
   for (const int N : {1, 4, 9})
     for (const int threads : {1, 2})
       test.run(text("held weights, %d rows, threads %d", N, threads), [&](Test& t) { held_weights(t, N, threads); });

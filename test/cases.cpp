@@ -317,6 +317,7 @@ OpCase attention_case(const AttentionShape& s, Distances distances) {
                           positioned ? a["positions"] : nullptr};
   };
   row.forward = [=](Ops& ops, Arrays& a) { ops.attention(a["y"], a["top"], a["inv_sum"], input(a), s); };
+  row.skips_pairs = s.causal || positioned;
   if (s.queries == s.capacity)
     row.backward = [=](Ops& ops, Arrays& a) {
       const AttentionGradient gradient{a["dq"],
@@ -365,6 +366,7 @@ OpCase linear_attention_case(const LinearAttentionShape& s) {
     row.backward = [=](Ops& ops, Arrays& a) {
       ops.linear_attention_backward(a["dqkv"], a["later"], a["dy"], a["y"], inv_sum(a), a["states"], a["mapped"], s);
     };
+  row.skips_pairs = s.causal;
   row.flops = products_of(s);
   return row;
 }
@@ -482,6 +484,7 @@ OpCase relation_case(const RelationShape& s, bool normalized, bool shifted) {
                             normalized ? a["inv_std"] : nullptr, shifted ? a["shift"] : nullptr, a["p0"], a["q0"], s);
     };
   row.pairs = pairs_of(s);
+  row.skips_pairs = normalized && s.causal;
   if (s.activation == Activation::EXP && normalized) {
     row.forward_instructions = RELATION_FORWARD;
     row.backward_instructions = RELATION_BACKWARD;

@@ -81,7 +81,13 @@ struct OpCase {
   // that are read and written at the least. 0: not stated.
   double flops = 0, pairs = 0, numbers = 0, forward_bytes = 0, backward_bytes = 0;
   Instructions forward_instructions = {}, backward_instructions = {};
+  // Some pairs of positions are not seen. The reference leaves their terms out; the CPU and the GPU multiply some of them by zero,
+  // which depends on their tiles. With finite numbers the bits are the same; an infinity or a NaN there can make a NaN of a sum.
+  bool skips_pairs = false;
   bool kinked = false;  // the function has kinks (relu): the gradient check steps around them
+
+  // Whether a device may have a NaN where the reference has a number.
+  bool nan_spreads() const { return skips_pairs && operands[0].special > Special::SMALL; }
 };
 
 // What operations cannot do without, forward: two a term of a product, or pair-channels, each with add, multiply, 10 of

@@ -36,6 +36,9 @@ struct SmallRun {
 
 // Name and fingerprint of everything, computed on this device.
 std::vector<std::pair<std::string, std::string>> all_fingerprints(const MakeOps& make);
-void against_golden(Test& test, const MakeOps& make);
+
+// Rows with infinities or NaN in which the reference has fewer NaN than all other devices (OpCase::skips_pairs).
+enum class NanSpread { COMPARED, LEFT_OUT };
+void against_golden(Test& test, const MakeOps& make, NanSpread nan_spread = NanSpread::COMPARED);
 
 }  // namespace petroglyph

@@ -1,10 +1,11 @@
 // The rows of shapes on which the kernels' own seams lie (tiles, chunks, strips, warps), and the comparisons of every
-// operation and model with the CPU. gpu_checks.h says who runs them.
+// operation and model with the reference. gpu_checks.h lists the programs that run them.
 #include "gpu_checks.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -12,6 +13,7 @@
 #include "check.h"
 #include "math/random.h"
 #include "ops/dct_plan.h"
+#include "reference/make_reference.h"
 
 namespace petroglyph {
 namespace {
@@ -59,31 +61,12 @@ class Run {
     return ids_.back().tokens.data();
   }
 
-  // The same arrays in both runs, or the name of the first that differs and how.
-  static std::string difference(const Run& expected, const Run& found) {
-    for (size_t a = 0; a < expected.arrays_.size(); ++a) {
-      if (!expected.arrays_[a].compared) continue;
-      const std::string where = differing(expected.arrays_[a].tensor.download(), found.arrays_[a].tensor.download());
-      if (!where.empty()) return expected.arrays_[a].name + where;
-    }
-    for (size_t a = 0; a < expected.ids_.size(); ++a) {
-      const std::string where = differing(expected.ids_[a].tokens.download(), found.ids_[a].tokens.download());
-      if (!where.empty()) return expected.ids_[a].name + where;
-    }
-    return "";
-  }
-
-  // Equal bits, or two NaN, whose bits mean nothing.
-  template <class T>
-  static bool same_value(T found, T expected) {
-    return same(found, expected) || (found != found && expected != expected);
-  }
-  template <class T>
-  static std::string differing(const std::vector<T>& expected, const std::vector<T>& found) {
-    for (size_t i = 0; i < expected.size(); ++i)
-      if (!same_value(found[i], expected[i]))
-        return text("[%zu of %zu]: GPU ", i, expected.size()) + shown(found[i]) + ", CPU " + shown(expected[i]);
-    return "";
+  std::vector<Written> written() const {
+    std::vector<Written> all;
+    for (const Reals& array : arrays_)
+      if (array.compared) all.push_back({array.name, array.tensor.download(), {}});
+    for (const Ids& array : ids_) all.push_back({array.name, {}, array.tokens.download()});
+    return all;
   }
 
   Ops& ops;
@@ -780,49 +763,50 @@ std::vector<Row> rows_of(const std::string& group) {
 
 constexpr uint64_t SEED = 17;
 
+// Equal bits, or two NaN, whose bits mean nothing.
+template <class T>
+bool same_value(T found, T expected) {
+  return same(found, expected) || (found != found && expected != expected);
+}
+
+template <class T>
+std::string differing(const std::vector<T>& expected, const std::vector<T>& found, bool nan_spreads) {
+  if (expected.size() != found.size()) return text(": %zu numbers, expected %zu", found.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i)
+    if (!same_value(found[i], expected[i]) && !(nan_spreads && found[i] != found[i]))
+      return text("[%zu of %zu]: found ", i, expected.size()) + shown(found[i]) + ", the reference has " +
+             shown(expected[i]);
+  return "";
+}
+
 GpuCheck check_of(const Row& row) {
   return {row.name,
-          [row](Ops& cpu, Ops& gpu) {
-            Run expected(cpu, SEED), found(gpu, SEED);
-            row.run(expected);
-            row.run(found);
-            return Run::difference(expected, found);
+          [row](Ops& ops) {
+            Run run(ops, SEED);
+            row.run(run);
+            return run.written();
           },
           row.once};
 }
 
 // A case of the shared table: everything that the operation writes, forward and backward.
-std::vector<std::pair<std::string, std::vector<real>>> outputs_of(Ops& ops, const OpCase& row) {
-  Arrays arrays(ops, row.operands, SEED);
-  row.forward(ops, arrays);
-  if (row.backward) row.backward(ops, arrays);
-  std::vector<std::pair<std::string, std::vector<real>>> outputs;
-  for (const Operand& o : row.operands) {
-    if (o.role == Role::OUTPUT || o.role == Role::UPDATED || o.role == Role::KEPT)
-      outputs.push_back({o.name, arrays.tensor(o.name).download()});
-    if (row.backward && (o.role == Role::INPUT || o.role == Role::PARAMETER))
-      outputs.push_back({"d" + o.name, arrays.tensor("d" + o.name).download()});
-  }
-  return outputs;
-}
-
 GpuCheck check_of(const OpCase& row) {
-  return {row.name, [row](Ops& cpu, Ops& gpu) {
-            const auto found = outputs_of(gpu, row), expected = outputs_of(cpu, row);
-            for (size_t i = 0; i < expected.size(); ++i) {
-              const std::string difference = Run::differing(expected[i].second, found[i].second);
-              if (!difference.empty()) return expected[i].first + difference;
+  return {row.name,
+          [row](Ops& ops) {
+            Arrays arrays(ops, row.operands, SEED);
+            row.forward(ops, arrays);
+            if (row.backward) row.backward(ops, arrays);
+            std::vector<Written> written;
+            for (const Operand& o : row.operands) {
+              if (o.role == Role::OUTPUT || o.role == Role::UPDATED || o.role == Role::KEPT)
+                written.push_back({o.name, arrays.tensor(o.name).download(), {}});
+              if (row.backward && (o.role == Role::INPUT || o.role == Role::PARAMETER))
+                written.push_back({"d" + o.name, arrays.tensor("d" + o.name).download(), {}});
             }
-            return std::string();
-          }};
+            return written;
+          },
+          false, row.nan_spreads()};
 }
-
-// Three steps on one batch: everything that a model's training consists of. Then the logits, and where each block looks.
-struct Training {
-  std::string fingerprint;
-  real loss;
-  std::vector<real> logits, maps;
-};
 
 std::vector<real> attention_maps(const ModelCase& row, const Json& config, Model& model) {
   std::vector<real> maps;
@@ -835,7 +819,8 @@ std::vector<real> attention_maps(const ModelCase& row, const Json& config, Model
   return maps;
 }
 
-Training train(const ModelCase& row, Ops& ops) {
+// Three steps on one batch: everything that a model's training consists of. Then the logits, and where each block looks.
+std::vector<Written> train(const ModelCase& row, Ops& ops) {
   const Json config = Json::parse(row.config, row.name);
   const auto model = make_model(row.model, config, ops);
   Parameters& parameters = model->parameters;
@@ -866,22 +851,10 @@ Training train(const ModelCase& row, Ops& ops) {
   std::vector<real> logits(static_cast<size_t>(rows) * model->classes());
   const real* on_device = model->forward(input);
   ops.download(logits.data(), on_device, logits.size() * sizeof(real));
-  return {text("%016llx", static_cast<unsigned long long>(parameters.fingerprint())), loss.download()[0], logits,
-          attention_maps(row, config, *model)};
-}
-
-GpuCheck check_of_training(const ModelCase& row) {
-  return {row.name + ": 3 steps", [row](Ops& cpu, Ops& gpu) {
-            const Training found = train(row, gpu), expected = train(row, cpu);
-            if (!same(found.loss, expected.loss))
-              return "loss of step 3: GPU " + shown(found.loss) + ", CPU " + shown(expected.loss);
-            if (found.fingerprint != expected.fingerprint)
-              return "weights: GPU " + found.fingerprint + ", CPU " + expected.fingerprint;
-            std::string difference = Run::differing(expected.logits, found.logits);
-            if (!difference.empty()) return "logits" + difference;
-            difference = Run::differing(expected.maps, found.maps);
-            return difference.empty() ? "" : "maps" + difference;
-          }};
+  return {{"loss of step 3", loss.download(), {}},
+          {"weights", parameters.values().download(), {}},
+          {"logits", logits, {}},
+          {"maps", attention_maps(row, config, *model), {}}};
 }
 
 // Logits token by token, a few tokens at a time.
@@ -907,24 +880,28 @@ std::vector<real> decoded(const ModelCase& row, Ops& ops) {
   return all;
 }
 
-// A model that cannot read token by token says the same on both.
-std::string decoded_or_refused(const ModelCase& row, Ops& ops, std::vector<real>& logits) {
+// A model without a decoder refuses with the same message on every device: its name stands for what is written.
+std::vector<Written> decoded_or_refused(const ModelCase& row, Ops& ops) {
   try {
-    logits = decoded(row, ops);
+    return {{"logits", decoded(row, ops), {}}};
   } catch (const Error& error) {
-    return error.what();
+    return {{error.what(), {}, {}}};
   }
-  return "";
 }
 
-GpuCheck check_of_decoding(const ModelCase& row) {
-  return {row.name + ": decoding", [row](Ops& cpu, Ops& gpu) {
-            std::vector<real> expected, found;
-            const std::string refusal = decoded_or_refused(row, cpu, expected);
-            const std::string said = decoded_or_refused(row, gpu, found);
-            if (said != refusal) return "the GPU says \"" + said + "\", the CPU \"" + refusal + "\"";
-            return Run::differing(expected, found);
-          }};
+std::vector<GpuCheck> make_checks(const std::string& group) {
+  std::vector<GpuCheck> checks;
+  for (const Row& row : rows_of(group)) checks.push_back(check_of(row));
+  if (group == "special")
+    for (const OpCase& row : special_cases()) checks.push_back(check_of(row));
+  if (group == "table")
+    for (const OpCase& row : op_cases()) checks.push_back(check_of(row));
+  for (const ModelCase& row : model_cases()) {
+    if (group == "models") checks.push_back({row.name + ": 3 steps", [row](Ops& ops) { return train(row, ops); }});
+    if (group == "streams")
+      checks.push_back({row.name + ": decoding", [row](Ops& ops) { return decoded_or_refused(row, ops); }});
+  }
+  return checks;
 }
 
 }  // namespace
@@ -936,18 +913,25 @@ const std::vector<std::string>& gpu_check_groups() {
   return groups;
 }
 
-std::vector<GpuCheck> gpu_checks(const std::string& group) {
-  std::vector<GpuCheck> checks;
-  for (const Row& row : rows_of(group)) checks.push_back(check_of(row));
-  if (group == "special")
-    for (const OpCase& row : special_cases()) checks.push_back(check_of(row));
-  if (group == "table")
-    for (const OpCase& row : op_cases()) checks.push_back(check_of(row));
-  if (group == "models")
-    for (const ModelCase& row : model_cases()) checks.push_back(check_of_training(row));
-  if (group == "streams")
-    for (const ModelCase& row : model_cases()) checks.push_back(check_of_decoding(row));
-  return checks;
+const std::vector<GpuCheck>& gpu_checks(const std::string& group) {
+  static std::map<std::string, std::vector<GpuCheck>> made;
+  const auto found = made.find(group);
+  return found != made.end() ? found->second : made[group] = make_checks(group);
+}
+
+std::string GpuCheck::difference(Ops& device) const {
+  if (!expected) expected = std::make_shared<std::vector<Written>>(run(*make_reference()));
+  const std::vector<Written> found = run(device);
+  if (found.size() != expected->size()) return text("%zu arrays, expected %zu", found.size(), expected->size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    const Written& written = (*expected)[i];
+    if (found[i].name != written.name) return found[i].name + ", the reference has " + written.name;
+    const std::string reals = differing(written.reals, found[i].reals, nan_spreads);
+    if (!reals.empty()) return written.name + reals;
+    const std::string ids = differing(written.ids, found[i].ids, false);
+    if (!ids.empty()) return written.name + ids;
+  }
+  return "";
 }
 
 }  // namespace petroglyph

@@ -1,4 +1,4 @@
-// Every operation and model on the GPU against the CPU, bit for bit (gpu_checks.h).
+// Every operation and model on the CPU and on the GPU against the reference, bit for bit (gpu_checks.h).
 //
 // Compiled with cuda_on_host.h in front, the GPU's kernels run on the host, in several orders of their threads;
 // compiled with nvcc, on the GPU that there is.
@@ -32,14 +32,17 @@ constexpr Order ORDERS[] = {{"GPU"}};
 void set_order(const Order&) {}
 #endif
 
-void compare(Test& test, const std::string& group, const Order& order, const ScratchLimits& limits = {}) {
-  const auto cpu = make_cpu(1), gpu = make_gpu(0, limits);
-  set_order(order);
+void compare(Test& test, const std::string& group, Ops& device, bool all) {
   for (const GpuCheck& check : gpu_checks(group)) {
-    if (check.once && order.name != ORDERS[0].name) continue;
-    const std::string difference = check.difference(*cpu, *gpu);
+    if (check.once && !all) continue;
+    const std::string difference = check.difference(device);
     test.check(check.name, difference.empty(), difference);
   }
+}
+
+void compare(Test& test, const std::string& group, const Order& order, const ScratchLimits& limits = {}) {
+  set_order(order);
+  compare(test, group, *make_gpu(0, limits), order.name == ORDERS[0].name);
 }
 
 // With little scratch, so that what shapes of this size do at once is done in turns, as large ones are.
@@ -243,6 +246,8 @@ void late_streams(Test& test) {
 int main(int argc, char** argv) {
   using namespace petroglyph;
   Test test(argc, argv);
+  for (const std::string& group : gpu_check_groups())
+    test.run(group + ", CPU", [&](Test& t) { compare(t, group, *make_cpu(2), true); });
   for (const Order& order : ORDERS)
     for (const std::string& group : gpu_check_groups())
       test.run(group + ", " + order.name, [&](Test& t) { compare(t, group, order); });

@@ -1,6 +1,7 @@
 // The sliding cosine transform, one frequency and channel at a time, and the weights of its frequencies. ops/sliding_dct.h derives the
 // two sums of a window that lies in two blocks.
 
+#include <algorithm>
 #include <vector>
 
 #include "ops/sliding_dct.h"

@@ -1,5 +1,7 @@
 // Linear layers and embeddings: everything whose weight is a matrix.
 
+#include <algorithm>
+
 #include "reference/reference.h"
 #include "reference/sums.h"
 

@@ -75,17 +75,19 @@ void add_chunk(real* state, const PositionRows<const real>& x, const PositionRow
 real attend(real* y, const real* q, const PositionRows<const real>& k, const PositionRows<const real>& v, int64_t seen,
             const real* state, const LinearAttentionShape& s) {
   const int64_t d = s.head_width;
+  std::vector<real> weights;  // q·k_n
+  for (int64_t n = 0; n < seen; ++n) weights.push_back(chain_dot(q, k[n], d));
   real inv_sum = 1;
   if (s.normalized) {
     real sum = 0;
     if (state) sum = lane_sum(d, [&](real lane, int64_t c) { return fma(state[d * d + c], q[c], lane); });
-    sum += lane_sum(seen, [&](real lane, int64_t n) { return lane + chain_dot(q, k[n], d); });
+    sum += lane_sum(seen, [&](real lane, int64_t n) { return lane + weights[n]; });
     inv_sum = 1 / sum;
   }
   for (int64_t c = 0; c < d; ++c) {
     real sum = 0;
     if (state) sum = chain_sum(0, d, [&](real part, int64_t i) { return fma(q[i], state[i * d + c], part); });
-    sum = chain_sum(sum, seen, [&](real part, int64_t n) { return fma(chain_dot(q, k[n], d), v[n][c], part); });
+    sum = chain_sum(sum, seen, [&](real part, int64_t n) { return fma(weights[n], v[n][c], part); });
     y[c] = sum * inv_sum;
   }
   return inv_sum;
@@ -137,7 +139,17 @@ struct LinearGradient {
 void chunk_gradients(const LinearGradient& x, int64_t first, int64_t end, const real* before, const real* after,
                      const LinearAttentionShape& s) {
   const int64_t d = s.head_width;
-  const auto da = [&](int64_t t, int64_t n) { return chain_dot(x.g[t], x.v[n], d) + (x.c ? x.c[t] : 0); };
+  const auto pair = [&](int64_t t, int64_t n) { return (t - first) * (end - first) + n - first; };
+  std::vector<real> weights, da;  // of the pairs (t,n) within the chunk: q_t·k_n, and its gradient
+  if (s.causal) {
+    weights.resize(static_cast<size_t>((end - first) * (end - first)));
+    da.resize(weights.size());
+    for (int64_t t = first; t < end; ++t)
+      for (int64_t n = first; n <= t; ++n) {
+        weights[pair(t, n)] = chain_dot(x.q[t], x.k[n], d);
+        da[pair(t, n)] = chain_dot(x.g[t], x.v[n], d) + (x.c ? x.c[t] : 0);
+      }
+  }
   for (int64_t t = first; t < end; ++t)
     for (int64_t i = 0; i < d; ++i) {
       real dq = 0, dk = 0, dv = 0;
@@ -151,10 +163,10 @@ void chunk_gradients(const LinearGradient& x, int64_t first, int64_t end, const 
         dv = chain_sum(0, d, [&](real sum, int64_t j) { return fma(x.k[t][j], after[j * d + i], sum); });
       }
       real for_q = 0, for_k = 0, for_v = 0;  // of the pairs within the chunk
-      for (int64_t n = first; s.causal && n <= t; ++n) for_q = fma(da(t, n), x.k[n][i], for_q);
+      for (int64_t n = first; s.causal && n <= t; ++n) for_q = fma(da[pair(t, n)], x.k[n][i], for_q);
       for (int64_t n = t; s.causal && n < end; ++n) {
-        for_k = fma(da(n, t), x.q[n][i], for_k);
-        for_v = fma(chain_dot(x.q[n], x.k[t], d), x.g[n][i], for_v);
+        for_k = fma(da[pair(n, t)], x.q[n][i], for_k);
+        for_v = fma(weights[pair(n, t)], x.g[n][i], for_v);
       }
       const bool elu = s.feature_map == FeatureMap::ELU_PLUS_ONE;
       x.dq[t][i] = (dq + for_q) * (elu ? numerics::min(real(1), x.q[t][i]) : 1);

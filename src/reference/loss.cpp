@@ -1,5 +1,7 @@
 // Losses, the best answer, and long sums.
 
+#include <algorithm>
+
 #include "reference/reference.h"
 #include "reference/sums.h"
 

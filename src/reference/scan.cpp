@@ -1,5 +1,6 @@
 // The selective scan of Mamba, each channel by itself. The derivation is in models/mamba.cpp.
 
+#include <algorithm>
 #include <vector>
 
 #include "reference/reference.h"
@@ -11,8 +12,15 @@ using numerics::fma;
 
 namespace {
 
-// exp(Δ A) for Δ = step and A = −exp(A_log), by way of rate = A log₂e
-real rate_of(real A_log) { return -numerics::exp(A_log) * LOG2_E; }
+// A log₂e for A = −exp(A_log) (I,S)
+std::vector<real> rates_of(const real* A_log, const ScanShape& shape) {
+  std::vector<real> rates;
+  for (int64_t i = 0; i < int64_t{shape.channels} * shape.states; ++i)
+    rates.push_back(-numerics::exp(A_log[i]) * LOG2_E);
+  return rates;
+}
+
+// exp(Δ A) for Δ = step
 real decay(real step, real rate) { return numerics::exp2_in_range(numerics::max(real(-100), step * rate)); }
 
 }  // namespace
@@ -20,6 +28,7 @@ real decay(real step, real rate) { return numerics::exp2_in_range(numerics::max(
 void Reference::selective_scan(real* y, real* state, real* kept, const real* u, const real* pre_step, const real* A_log,
                                const real* B, const real* C, const real* D, const ScanShape& shape) {
   const int64_t T = shape.length, I = shape.channels, S = shape.states;
+  const std::vector<real> rates = rates_of(A_log, shape);
   std::vector<real> h(static_cast<size_t>(S));
   for (int64_t b = 0; b < shape.batch; ++b)
     for (int64_t c = 0; c < I; ++c) {
@@ -30,7 +39,7 @@ void Reference::selective_scan(real* y, real* state, real* kept, const real* u, 
         real sum = 0;
         for (int64_t s = 0; s < S; ++s) {
           if (kept && t % ScanShape::SEGMENT == 0) kept[(segment * S + s) * I + c] = h[s];
-          h[s] = fma(decay(step, rate_of(A_log[c * S + s])), h[s], step * input * B[n * shape.row + s]);
+          h[s] = fma(decay(step, rates[c * S + s]), h[s], step * input * B[n * shape.row + s]);
           sum = fma(h[s], C[n * shape.row + s], sum);
         }
         y[n * I + c] = fma(D[c], input, sum);
@@ -47,25 +56,26 @@ void Reference::selective_scan_backward(real* du, real* dpre_step, real* dA_log,
                                         const real* D, const ScanShape& shape) {
   const int64_t T = shape.length, I = shape.channels, S = shape.states;
   const real ln2 = real(0.69314718055994531);
+  const std::vector<real> rates = rates_of(A_log, shape);
   const auto at = [&](int64_t t, int64_t s, int64_t c) { return (t * S + s) * I + c; };
   std::vector<real> h(static_cast<size_t>((T + 1) * S * I)), dh(h.size()), dA(static_cast<size_t>(I * S)), dskip(dA.size());
   for (int64_t b = 0; b < shape.batch; ++b) {
     for (int64_t c = 0; c < I; ++c) {
       std::vector<real> passed(static_cast<size_t>(S)), sample_dA(passed.size());  // passed: from position t + 1 to h
       real sample_dD = 0;
-      for (int64_t t = 0; t < T; ++t)
-        for (int64_t s = 0; s < S; ++s) {
-          const int64_t n = b * T + t;
-          const real step = numerics::softplus(pre_step[n * I + c]);
-          h[at(t + 1, s, c)] = fma(decay(step, rate_of(A_log[c * S + s])), h[at(t, s, c)],
+      for (int64_t t = 0; t < T; ++t) {
+        const int64_t n = b * T + t;
+        const real step = numerics::softplus(pre_step[n * I + c]);
+        for (int64_t s = 0; s < S; ++s)
+          h[at(t + 1, s, c)] = fma(decay(step, rates[c * S + s]), h[at(t, s, c)],
                                    step * u[n * I + c] * B[n * shape.row + s]);
-        }
+      }
       for (int64_t t = T - 1; t >= 0; --t) {
         const int64_t n = b * T + t;
         const real g = dy[n * I + c], input = u[n * I + c], step = numerics::softplus(pre_step[n * I + c]);
         real dinput = 0, dstep_of_decay = 0;
         for (int64_t s = 0; s < S; ++s) {
-          const real rate = rate_of(A_log[c * S + s]), d = fma(g, C[n * shape.row + s], passed[s]);
+          const real rate = rates[c * S + s], d = fma(g, C[n * shape.row + s], passed[s]);
           dh[at(t, s, c)] = d;
           passed[s] = d * decay(step, rate);
           const real slope = passed[s] * h[at(t, s, c)];  // the gradient with respect to Δ A

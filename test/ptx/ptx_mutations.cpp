@@ -19,7 +19,6 @@
 
 #include "base/text.h"
 #include "check.h"
-#include "cpu/make_cpu.h"
 #include "gpu/make_gpu.h"
 #include "gpu_checks.h"
 #include "math/random.h"
@@ -209,8 +208,7 @@ struct Reached {
 
 std::string difference_of(const GpuCheck& check) {
   try {
-    const auto cpu = make_cpu(1), gpu = make_gpu();
-    return check.difference(*cpu, *gpu);
+    return check.difference(*make_gpu());
   } catch (const std::exception& error) {
     return error.what();
   }

@@ -1,4 +1,4 @@
-// Every operation and model on the PTX machine (machine.h) against the CPU, bit for bit: what nvcc made of the kernels,
+// Every operation and model on the PTX machine (machine.h) against the reference, bit for bit: what nvcc made of the kernels,
 // launched by the GPU's own host code.
 //
 //   PTX=build/ptx/compute_90 build/test/ptx_run            one order of threads for all, others for a part
@@ -14,7 +14,6 @@
 
 #include "base/text.h"
 #include "check.h"
-#include "cpu/make_cpu.h"
 #include "fingerprints.h"
 #include "gpu/make_gpu.h"
 #include "gpu_checks.h"
@@ -49,13 +48,12 @@ void set_order(ptx::Programs& programs, ptx::Order order) {
 
 void compare(Test& test, ptx::Programs& programs, const std::string& group, ptx::Order order) {
   set_order(programs, order);
-  const auto cpu = make_cpu(1);
   for (const GpuCheck& check : gpu_checks(group)) {
     if (check.once && order != ptx::Order::ASCENDING) continue;
     std::string difference;
     try {
       const auto gpu = make_gpu();  // with scratch that nobody has written
-      difference = check.difference(*cpu, *gpu);
+      difference = check.difference(*gpu);
     } catch (const ptx::Fault& fault) {
       difference = fault.what();
     }
