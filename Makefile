@@ -223,7 +223,7 @@ $(ROOMS:%=$(BUILD)/%.objects) $(BUILD)/gpu.objects: FORCE
 	@echo '$(OBJECTS_$(basename $(@F)))' | cmp -s - $@ || echo '$(OBJECTS_$(basename $(@F)))' > $@
 
 $(foreach p,$(PROGRAMS),$(eval $(BUILD)/$(p): $(BUILD)/programs/$(p).o $(ROOMS_$(p):%=$(BUILD)/%.a)))
-$(foreach t,$(TESTS),$(eval $(BUILD)/test/$(t): $(BUILD)/test/$(t).o $(if $(filter $(t),$(OF_CASES)),$(BUILD)/test/cases.o) $(if $(filter $(t),bits),$(BUILD)/test/fingerprints.o $(BUILD)/test/gpu_checks.o) $(ROOMS_$(t):%=$(BUILD)/%.a)))
+$(foreach t,$(TESTS),$(eval $(BUILD)/test/$(t): $(BUILD)/test/$(t).o $(if $(filter $(t),$(OF_CASES)),$(BUILD)/test/cases.o) $(if $(filter $(t),bits),$(BUILD)/test/fingerprints.o) $(if $(filter $(t),bits gradients),$(BUILD)/test/gpu_checks.o) $(ROOMS_$(t):%=$(BUILD)/%.a)))
 $(PROGRAMS:%=$(BUILD)/%) $(TESTS:%=$(BUILD)/test/%):
 	@echo "  LINK $@"
 	@$(CXX) -o $@ $^ $(LINKFLAGS)

@@ -467,22 +467,22 @@ int main(int argc, char** argv) {
   Test test(argc, argv);
   for (const int threads : {1, 2, 5})
     test.run(text("golden, threads %d", threads), [&](Test& t) { against_golden(t, cpu_of(threads)); });
-  test.run("golden, reference",
-           [](Test& t) { against_golden(t, [] { return make_reference(); }, NanSpread::LEFT_OUT); });
+  test.run("golden, reference", [](Test& t) {
+    against_golden(
+        t, [] { return make_reference(); }, NanSpread::LEFT_OUT);
+  });
   for (const char* group : {"table", "special", "models", "streams"})
     for (const int threads : {1, 2, 5})
       test.run(text("%s, threads %d", group, threads), [&](Test& t) { compare(t, group, threads); });
   for (const int threads : {2, 5})
     test.run(text("pieces, threads %d", threads), [&](Test& t) { pieces_once(t, threads); });
   test.run("linear 200x430x230", [](Test& t) { linear(t, 200, 430, 230); });  // blocks of rows, and strips
-  test.run("linear 9x1200x1100",
-           [](Test& t) { linear(t, 9, 1200, 1100); });  // b in two pieces, dx in two chunks
-  test.run("linear 1x1100x37", [](Test& t) { linear(t, 1, 1100, 37); });  // one row, two chunks
+  test.run("linear 9x1200x1100", [](Test& t) { linear(t, 9, 1200, 1100); });  // b in two pieces, dx in two chunks
+  test.run("linear 1x1100x37", [](Test& t) { linear(t, 1, 1100, 37); });      // one row, two chunks
   test.run("linear 3x67x64", [](Test& t) { linear(t, 3, 67, 64); });
   test.run("linear 4x40x5", [](Test& t) { linear(t, 4, 40, 5); });
   test.run("linear 2100x20x70", [](Test& t) { linear(t, 2100, 20, 70); });  // three chunks of rows
-  test.run("linear 1100x96x70",
-           [](Test& t) { linear(t, 1100, 96, 70); });  // two of strips that stay in place
+  test.run("linear 1100x96x70", [](Test& t) { linear(t, 1100, 96, 70); });  // two of strips that stay in place
   test.run("linear 5x1100x100, held", [](Test& t) { linear(t, 5, 1100, 100, true); });
   for (const int N : {1, 4, 9})
     for (const int threads : {1, 2})

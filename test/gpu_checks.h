@@ -21,8 +21,8 @@ struct Written {
 struct GpuCheck {
   std::string name;
   std::function<std::vector<Written>(Ops& device)> run;
-  bool once = false;         // large: in one order of threads only
-  bool nan_spreads = false;  // see OpCase::skips_pairs
+  bool once = false;                                                       // large: in one order of threads only
+  bool nan_spreads = false;                                                // see OpCase::skips_pairs
   mutable std::shared_ptr<const std::vector<Written>> expected = nullptr;  // what the reference wrote
 
   // What differs first on this device, with both values; empty: equal bits. The reference runs when this is first called.

@@ -2,7 +2,7 @@
 //
 // An operation: each element of each input, with a random cotangent c: ∂(Σ c·output)/∂x ≈ (f(x+ε) − f(x−ε)) / 2ε.
 // A model: the loss along random directions of all parameters together, and along each parameter's own gradient.
-// The relative error must stay below 1e-6 of the gradient's norm.
+// The relative error must stay below 1e-6 of the gradient's norm. The reference has the CPU's bits here, too, and so its gradients.
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +12,7 @@
 #include "cases.h"
 #include "check.h"
 #include "cpu/make_cpu.h"
+#include "gpu_checks.h"
 #include "math/random.h"
 
 namespace petroglyph {
@@ -162,6 +163,13 @@ void check_model(Test& test, Ops& ops, const ModelCase& row) {
   }
 }
 
+void check_reference(Test& test, Ops& ops, const std::string& group) {
+  for (const GpuCheck& check : gpu_checks(group)) {
+    const std::string difference = check.difference(ops);
+    test.check(check.name, difference.empty(), difference);
+  }
+}
+
 }  // namespace
 }  // namespace petroglyph
 
@@ -172,6 +180,8 @@ int main(int argc, char** argv) {
   for (const OpCase& row : op_cases())
     if (row.backward) test.run(row.name, [&](Test& t) { check_op(t, *ops, row); });
   for (const ModelCase& row : model_cases()) test.run(row.name, [&](Test& t) { check_model(t, *ops, row); });
+  for (const char* group : {"table", "models", "streams"})
+    test.run(std::string("reference, ") + group, [&](Test& t) { check_reference(t, *ops, group); });
   test.run("of every model", [&](Test& t) {
     const std::vector<ModelCase> rows = model_cases();
     for (const std::string& name : model_names())

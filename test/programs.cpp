@@ -83,6 +83,22 @@ class ProgramTest {
     expect(shell, "and again", "--steps 0" + SMALL, 0, "saved runs/copy-2 ");
   }
 
+  // The reference device trains, saves and resumes as the CPU does, to the bit.
+  void reference() {
+    const Shell shell(program_);
+    const std::string run = "--length 4 --width 16 --layers 2 --steps 20 --stop-at 2 --device ";
+    const Outcome cpu = shell.run("--name cpu " + run + "cpu"),
+                  reference = shell.run("--name loops " + run + "reference");
+    test_.check("names itself", reference.says("reference (plain loops, one thread)"), reference.output);
+    test_.check("ends with weights", reference.weights().size() == 16, reference.output);
+    test_.equal("the CPU's weights", reference.weights(), cpu.weights());
+    test_.equal("the CPU's log", log_rows(shell.file("runs/loops/log.csv")), log_rows(shell.file("runs/cpu/log.csv")));
+    const auto resumed = [&](const char* name, const char* device) {
+      return shell.run(text("--name %s --resume --steps 23 --device %s", name, device)).weights();
+    };
+    test_.equal("each resumed on the other device", resumed("loops", "cpu"), resumed("cpu", "reference"));
+  }
+
   // The run that the README shows: what nothing else is said for.
   void defaults() {
     const Shell shell(program_);
@@ -191,7 +207,7 @@ class ProgramTest {
     expect(shell, "lengths of one variant", "--compare rnn:evaluate-lengths=3,transformer" + SMALL, 2,
            "--evaluate-lengths is nothing that models differ by");
     expect(shell, "no such device", "--device cuda:x" + SMALL, 2,
-           "--device cuda:x: expected one of auto, cpu, cuda, cuda:N");
+           "--device cuda:x: expected one of auto, cpu, cuda, cuda:N, reference");
     expect(shell, "a length of 0", "--evaluate-lengths 3,0", 2,
            "--evaluate-lengths 3,0: expected whole numbers from 1");
     expect(shell, "a length twice", "--evaluate-lengths 3,5,3", 2, "--evaluate-lengths 3,5,3: 3 is there twice");
@@ -635,6 +651,8 @@ class OtherPrograms {
       test_.check(std::string(name) + " goes on from the prompt",
                   once.status == 0 && once.output.rfind("One ", 0) == 0 && once.output.size() >= 35, once.output);
       test_.equal(std::string(name) + " again", shell.script(run + " --threads 2").output, once.output);
+      test_.equal(std::string(name) + " on the reference", shell.script(run + " --device reference").output,
+                  once.output);
       // A longer text goes on as its last window does.
       test_.equal(std::string(name) + " sees its window only",
                   shell.script(run + "'and a long way off' --temperature 0").output.substr(22),
@@ -648,6 +666,8 @@ class OtherPrograms {
     const Outcome both = shell.script(inspect);
     test_.check("receptive fields", both.status == 0 && both.says("mlp_lm, text") && both.says("transformer, text"),
                 both.output);
+    test_.equal("receptive fields on the reference", shell.script(inspect + "--force --device reference").output,
+                shell.script(inspect + "--force").output);
     const Outcome longer = shell.script(inspect + "--length 9");
     test_.check("of another length",
                 longer.status == 2 && longer.says("--length 9: runs/whole/model.safetensors reads 8 tokens, no fewer"),
@@ -1623,6 +1643,7 @@ int main(int argc, char** argv) {
   ProgramTest programs(test, folder + "/train_copy");
   test.run("usage", [&] { programs.usage(); });
   test.run("run and resume", [&] { programs.run_and_resume(); });
+  test.run("reference", [&] { programs.reference(); });
   test.run("defaults", [&] { programs.defaults(); });
   test.run("seeds", [&] { programs.seeds(); });
   test.run("parameter counts", [&] { programs.parameter_counts(); });

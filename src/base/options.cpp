@@ -652,9 +652,10 @@ void declare_device(Options& options, std::string* device) {
     return number && *number >= 0 && *number < 1024;
   };
   options
-      .add("device", device, "one of auto, cpu, cuda, cuda:N, reference", is_one,
-           "auto takes the GPU where there is one, cuda:N the one of this number, from 0, reference the slow loops that "
-           "define the operations; the results do not depend on it: auto, cpu, cuda, cuda:N, reference")
+      .add(
+          "device", device, "one of auto, cpu, cuda, cuda:N, reference", is_one,
+          "auto takes the GPU where there is one, cuda:N the one of this number, from 0, reference the slow loops that "
+          "define the operations; the results do not depend on it: auto, cpu, cuda, cuda:N, reference")
       .may_change();
 }
 

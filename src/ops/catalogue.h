@@ -1,5 +1,8 @@
 // The catalogue of operations: every one forward and backward, with its formula, shapes, order of sums and source.
-// Included in class bodies by ops.h, cpu/cpu.h and gpu/gpu.h, hence no include guard.
+// Included in class bodies by ops.h, reference/reference.h, cpu/cpu.h and gpu/gpu.h, hence no include guard.
+//
+// The loops in reference/ define the operations down to the last rounding: each section names their file. Formulas say what is
+// computed, and `Order` in which order its sums are.
 //
 // Arguments: outputs, inputs, dimensions. `d` prefixes a gradient. Gradients of parameters accumulate, from zeros that are never −0;
 // gradients of activations are written unless Into::ADD says otherwise. B batch, T positions, D width, H hidden width,
@@ -13,8 +16,13 @@
 //   chain    a product: per output one fma chain over ascending k from zero, cut every 1024 terms; the chunk sums
 //            are added in ascending order to what the output starts from
 //   ascending  one number after the other, from zero
+//   largest  a > b ? a : b has no order but for zeros of unlike signs: the 32 lanes each keep the first of their largest, and in
+//            each fold the lower lane's zero stays. A NaN is the largest where it is the first number; elsewhere it is passed over
+// Terms that do not exist (a position that is not seen, rows beyond an end) are left out, and a chain's cuts stay at multiples of 1024
+// of its index. A device may multiply some of them by zero instead: that changes no finite sum, but makes a NaN of an infinity.
 
 // ---- Embedding ----------------------------------------------------------------------------------------------------
+// Loops: reference/linear.cpp
 
 // x_bt = token_table[tokens_bt] + position_table[first + t]
 //   x (B,T,D) out; token_table (V,D); position_table (≥ first+T, D) or null; tokens (B,T)
@@ -22,8 +30,8 @@ OP(void embedding(real* x, const real* token_table, const real* position_table, 
                   int T, int D));
 
 // dtoken_table[v] += Σ_{b,t: tokens_bt = v} dx_bt;  dposition_table[t] += Σ_b dx_bt
-//   Order: token table: the rows of dx in `chain` order as the one-hot product that this is (1·x is exact, and a chunk
-//   without v adds nothing); position table: ascending over b, cut every 1024 like a chain.
+//   Order: token table: the rows of dx in `chain` order as the one-hot product that this is (1·x is exact; a chunk of 1024 rows
+//   without v adds nothing, not even a zero); position table: ascending over b, cut every 1024 like a chain.
 OP(void embedding_backward(real* dtoken_table, real* dposition_table, const real* dx, const int32_t* tokens, int B,
                            int T, int D, int V));
 
@@ -57,6 +65,7 @@ OP(void add_positions(real* x, const real* position_table, int first, int B, int
 OP(void add_positions_backward(real* dposition_table, const real* dx, int B, int T, int D));
 
 // ---- Element by element -------------------------------------------------------------------------------------------
+// Loops: reference/pointwise.cpp; of add_row_backward reference/linear.cpp
 
 // y = factor · x        y (n) out, may be x
 OP(void scale(real* y, const real* x, real factor, int64_t n));
@@ -66,7 +75,7 @@ OP(void scale(real* y, const real* x, real factor, int64_t n));
 OP(void add_row(real* y, const real* x, int64_t x_step, const real* row, int64_t N, int D));
 
 // drow += Σ_n dy_n
-//   Order: as the bias of a linear layer, the rows in chunks of 1024.
+//   Order: as the bias of a linear layer: chain over the N rows, with plain additions.
 OP(void add_row_backward(real* drow, const real* dy, int64_t N, int D));
 
 // y_n = a_n + b_n
@@ -81,6 +90,7 @@ OP(void pointwise(real* y, const real* x, Pointwise f, int64_t n));
 OP(void pointwise_backward(real* dx, real* y, const real* dy, const real* x, Pointwise f, int64_t n));
 
 // ---- Linear -------------------------------------------------------------------------------------------------------
+// Loops: reference/linear.cpp
 
 // y = x Wᵀ + b, or y += x Wᵀ + b
 //   y (N,out); x (N,in); weight (out,in); bias (out) or null
@@ -97,6 +107,7 @@ OP(void linear_backward_input(real* dx, const real* dy, const real* weight, int6
 OP(void linear_backward_weight(real* dweight, real* dbias, const real* dy, const real* x, int64_t N, int in, int out));
 
 // ---- Plain normalization ------------------------------------------------------------------------------------------
+// Loops: reference/normalize.cpp
 
 // y = (x − mean x) / std x along each row, with the biased variance, no ε and no parameters.   (Ba et al. 2016)
 // A row whose variance comes out as 0, such as one of zeros, has no direction: it becomes zeros, and passes no gradient
@@ -117,6 +128,7 @@ OP(void normalize_backward(real* dx, const real* dy, const real* y, const real* 
 OP(void center(real* y, const real* x, int64_t N, int D));
 
 // ---- Root mean square normalization --------------------------------------------------------- (Zhang and Sennrich 2019)
+// Loops: reference/normalize.cpp
 
 // y = weight ∘ x̂,  x̂ = inv_rms·x,  inv_rms = 1/√(mean x² + epsilon)
 //   y (N,D) out; inv_rms (N) out; x (N,D); weight (D)
@@ -130,6 +142,7 @@ OP(void rms_norm_backward(real* dx, real* dweight, const real* dy, const real* x
                           const real* weight, int64_t N, int D, Into into));
 
 // ---- Layer normalization ------------------------------------------------------------------------- (Ba et al. 2016)
+// Loops: reference/normalize.cpp
 
 // hat = (x − mean x) / √(variance + epsilon),  y = hat ∘ weight + bias, with the biased variance
 //   y (N,D) out, may be x; hat (N,D) out, inv_std (N) out; weight, bias (D)
@@ -149,13 +162,14 @@ OP(void layer_norm_backward(real* dx, real* dweight, real* dbias, const real* dy
                             const real* weight, int64_t N, int D, Into into));
 
 // ---- Softmax attention ---------------------------------------------------- (Vaswani et al. 2017; Dao et al. 2022)
+// Loops: reference/attention.cpp
 
 // y_t = Σ_s a_ts v_s,  a_ts = exp(score_ts) / Σ_s' exp(score_ts'),  over the keys s' that t sees, with
 // score_ts = (q_t·k_s + q_position_t·positions[t−s]) / √head_width + bias[t−s], for each head by itself
 //   y (B,Q,width) out; top, inv_sum (B,heads,Q) out: all that the backward pass needs to form a_ts again
 //   As computed: score_ts · log₂e = fma(dot, log₂e/√head_width, log₂e·bias); top_t is their maximum; e_ts =
 //   exp2_in_range(max(−126, score_ts − top_t)); inv_sum_t = 1/Σ e_ts; y_t = inv_sum_t · Σ e_ts v_s. As the maximum comes
-//   first and has no order, no sum is ever rescaled: decoding, tiles on the CPU and tiles on a GPU (which form the scores
+//   first (in the order `largest`), no sum is ever rescaled: decoding, tiles on the CPU and tiles on a GPU (which form the scores
 //   twice) do the same.
 //   Order: dots chain over the head's channels, the two added; Σ e lanes over s; Σ e v chain over ascending s.
 OP(void attention(real* y, real* top, real* inv_sum, const AttentionInput& in, const AttentionShape& shape));
@@ -165,8 +179,9 @@ OP(void attention(real* y, real* top, real* inv_sum, const AttentionInput& in, c
 //   dbias[n] += Σ ds over the pairs at distance n
 //   dq_position_t = Σ_n ds_t,t−n positions[n] / √head_width;  dpositions[n] = Σ ds q_position_t / √head_width over those pairs
 //   y, dy (B,T,width); a = e · inv_sum; nothing of size T² is kept
-//   Order: da chain over the channels, dy·y lanes; sums over s, t or distances n chain, ascending, then the factor;
-//   dbias and dpositions: a sample's sum first (dbias over ascending t by additions), then over ascending b.
+//   Order: da chain over the channels, dy·y lanes; sums over s, t or distances n chain, ascending, then the factor. dbias and
+//   dpositions: each sample by itself first, dpositions as a chain over t and times the factor, dbias over ascending t by uncut
+//   additions; then these over ascending b, from zero, and that sum is added to dbias, or is dpositions.
 OP(void attention_backward(const AttentionGradient& out, const real* dy, const real* y, const real* top,
                            const real* inv_sum, const AttentionInput& in, const AttentionShape& shape));
 
@@ -180,6 +195,7 @@ OP(void kerple_bias_backward(real* dr1, real* dr2, const real* dbias, const real
                              int heads));
 
 // ---- Sliding dilated attention ------------------------------------------------------------------ (regular_gpt, eq. 1)
+// Loops: reference/dilated_attention.cpp
 
 // y_j = Σ_i a_ji v_n,  n = first + j·advance − i·dilation for i = 0 … C−1,
 // a_ji = softmax over i of q_j·k_n/√head_width + relative_i, for each head by itself. What stands before the sequence (n < 0)
@@ -205,11 +221,13 @@ OP(void take_rows(real* y, const real* x, int B, int T, int first, int step, int
 OP(void add_to_rows(real* x, const real* y, int B, int T, int first, int step, int count, int D));
 
 // ---- Attention without a softmax -------------- (Katharopoulos et al. 2020; positional_encodings_nonessential, section 4)
+// Loops: reference/linear_attention.cpp
 
 // y_t = Σ_s (q_t·k_s) v_s over the positions s that t sees, divided by Σ_s q_t·k_s where normalized, for each head by itself,
 // with q and k as the feature map makes them:
 //   y_t = inv_sum_t (Sᵀq_t + Σ_{s≤t} (q_t·k_s) v_s),  1/inv_sum_t = z·q_t + Σ_{s≤t} q_t·k_s
 // over the s of t's own chunk, with the state of the chunks before: S = Σ_s k_s ⊗ v_s, z = Σ_s k_s.          (eqs. 7 and 8)
+// The first chunk has no state, and no terms of it.
 // Not causal: the state is that of all positions, and no sums within a chunk.
 //   y (B,T,width) out; inv_sum (B,heads,T) out, or null where not normalized
 //   qkv (B,T,3·width): q, k and v of a position side by side, each grouped by head; the feature map is applied in place
@@ -233,6 +251,7 @@ OP(void linear_attention_backward(real* dqkv, real* later, real* dy, const real*
                                   const real* qkv, const LinearAttentionShape& shape));
 
 // ---- Sliding cosine transform ----------------------------------------------------- (mlps_for_nlp, section 5, appendix C)
+// Loops: reference/dct.cpp
 
 // c_ij = s_j Σ_m x_{i−t+1+m} cos(πj(2m+1)/(2t)), m = 0 … t−1, without positions before the start; s_0 = √(1/t), s_j = √(2/t): the
 // first k coefficients of the orthonormal DCT-II of the t inputs up to i, channel by channel, with each head's own t and k.
@@ -263,6 +282,7 @@ OP(void mix_frequencies_backward(real* dc, real* dweight, const real* d_o, const
                                  const DctShape& shape));
 
 // ---- The pairwise relation ------------------------------------------------- (causal_rn_workshop, eq. 4; section 2)
+// Loops: reference/relation.cpp
 
 // inv_std_ij = 1/std over the channels of a head of p_i + q_j, for centered p and q:  std² = |p_i + q_j|² / width.
 //   inv_std (B,heads,Q,T) out, 0 where nothing is visible. p (B,capacity,H), q (B,Q,H), both centered per head
@@ -273,12 +293,13 @@ OP(void relation_inv_std(real* inv_std, const real* p, const real* q, const Rela
 
 // shift_j = max over channels c and visible i of p_ic + q_jc: what `relation` takes off an exponent that is not normalized.
 //   shift (B,Q) out; p (B,capacity,H), q (B,Q,H)
+//   Order: the largest p_ic of each channel over ascending i, plus q_jc; of equal zeros the first, over ascending c.
 OP(void relation_shift(real* shift, const real* p, const real* q, const RelationShape& shape));
 
 // z_j = 1/n_j Σ_i ψ(inv_std_ij (p_i + q_j)) over the n_j visible keys
 //   z (B,Q,H) out; inv_std (B,heads,Q,T) or null: 1; p (B,capacity,H), q (B,Q,H)
 //   shift (B,Q) or null; with exp and without inv_std only: z_j is multiplied by exp(−shift_j), one factor for all channels.
-//   A following plain normalization undoes it, and it keeps exp from overflow.
+//   A following plain normalization undoes it, and it keeps exp from overflow. It is taken off q_j before p_i is added.
 //   Order: ascending over i, then times 1/n_j.
 OP(void relation(real* z, const real* inv_std, const real* shift, const real* p, const real* q,
                  const RelationShape& shape));
@@ -288,12 +309,15 @@ OP(void relation(real* z, const real* inv_std, const real* shift, const real* p,
 //   With g_ij = dz_j∘ψ'(h_ij)/n_j, d_ij = p_i + q_j, w_ij = inv_std³/width Σ_c g_ij d_ij (the mean of g∘h times inv_std²):
 //     dp_i = center(Σ_j inv_std_ij g_ij) − p_i Σ_j w_ij − Σ_j w_ij q_j          without inv_std: dp_i = Σ_j g_ij
 //     dq_j = center(Σ_i inv_std_ij g_ij) − q_j Σ_i w_ij − Σ_i w_ij p_i                           dq_j = Σ_i g_ij
+//   As computed: g from dz as it then stands; w_ij = inv_std·inv_std·inv_std · (Σ_c g_ij d_ij / width); then, the same for dq,
+//   dp_i = fma(−Σ_j w_ij, p_i, Σ_j inv_std_ij g_ij − its mean) − Σ_j w_ij q_j. d_ij = p_i + (q_j − shift_j) where there is a shift.
 //   Order: sums over i and over j ascending: of inv_std∘g by fma, of w and, without inv_std, of g by additions; over channels
-//   lanes; the products with w by chain.
+//   lanes, Σ_c g d by fma; the products with w by chain.
 OP(void relation_backward(real* dp, real* dq, real* weight, real* dz, const real* inv_std, const real* shift,
                           const real* p, const real* q, const RelationShape& shape));
 
 // ---- The relation in linear time ------------------------------------------ (causal_rn_workshop, eq. 5; appendix A)
+// Loops: reference/linear_relation.cpp
 
 // z_j = 1/n_j exp(q_j) ∘ Σ_i exp(p_i) over the n_j visible positions i: `relation` with exp and without inv_std, in time and
 // memory linear in T.
@@ -305,7 +329,8 @@ OP(void relation_backward(real* dp, real* dq, real* weight, real* dz, const real
 //   sums (B,chunks,2,H) out: the pair, m then s, of all positions up to the end of each chunk. Null in decoding, which instead
 //   goes on with state (B,3,2,H) in and out: the pairs of all positions so far, of the unfinished chunk by itself, and of the
 //   chunks before it. No part of it is read before its first position.
-//   Order: a chunk's own sum takes its 64 positions in ascending order, from an empty one, and sums_k = sums_{k−1} + own_k.
+//   Order: a chunk's own sum takes its 64 positions in ascending order, from an empty one, (p, 0) of its first position, and
+//   sums_k = sums_{k−1} + own_k. shift_j is `largest`, where of zeros the positive one.
 //   (m_j, s_j) goes on from sums_{k−1} with the positions of chunk k, ascending. Not causal: (m_j, s_j) is the last of the sums.
 OP(void linear_relation(real* z, real* shift, real* sums, real* state, const real* p, const real* q,
                         const LinearRelationShape& shape));
@@ -321,6 +346,7 @@ OP(void linear_relation_backward(real* dp, real* dq, real* later, const real* dz
                                  const real* p, const real* q, const LinearRelationShape& shape));
 
 // ---- Mamba ------------------------------------------------------------------------ (Gu and Dao 2023, section 3.4)
+// Loops: reference/convolution.cpp, reference/scan.cpp; of the gate reference/gates.cpp
 
 // y = silu(v),  v_t = bias + Σ_k weight_k ∘ x_{t−K+1+k} for each channel by itself: the last tap is the current position.
 //   y (B,T,C) out; x (B,T,C); weight (C,K); bias (C)
@@ -343,7 +369,7 @@ OP(void causal_convolution_backward(real* dx, real* dweight, real* dbias, real* 
 //   state (B,S,I): h before the first position, replaced by h after the last. Null: zeros before the start.
 //   kept (B,segments,S,I) out or null: h before the first position of every segment, for the backward pass
 //   exp(Δ A) is 2^max(Δ·(A·log₂e), −100): a factor of 2^-100 forgets as well as zero does, and makes no subnormal numbers.
-//   Order: over s one fma chain, ascending from zero, then D u by another fma.
+//   Order: over s one fma chain, ascending from zero, then D u by another fma. Δ u is rounded before it is multiplied by B.
 OP(void selective_scan(real* y, real* state, real* kept, const real* u, const real* pre_step, const real* A_log,
                        const real* B, const real* C, const real* D, const ScanShape& shape));
 
@@ -351,7 +377,7 @@ OP(void selective_scan(real* y, real* state, real* kept, const real* u, const re
 //   du, dpre_step (B,T,I) out; dB, dC out, laid out as B and C; partial: scratch of shape.partial_size()
 //   Order: for du and dpre_step over s one fma chain, ascending from zero. dB and dC over channels: each group of 32 (zeros
 //   beyond the last) as `lanes` folds it, the groups ascending. dA_log and dD: in each sample one fma chain over t from the
-//   last position to the first, as the gradient of h comes by; the samples ascending from zero.
+//   last position to the first, as the gradient of h comes by; the samples ascending from zero; dA_log += A·that by fma.
 OP(void selective_scan_backward(real* du, real* dpre_step, real* dA_log, real* dB, real* dC, real* dD, real* partial,
                                 const real* dy, const real* kept, const real* u, const real* pre_step,
                                 const real* A_log, const real* B, const real* C, const real* D,
@@ -367,6 +393,7 @@ OP(void silu_gate_backward(real* dy, real* dz, real* gated, const real* dgated, 
                            int64_t n));
 
 // ---- Recurrent cells ------------------------------------------------ (Elman 1990; Hochreiter and Schmidhuber 1997)
+// Loops: reference/gates.cpp
 
 // h = tanh(z)
 //   h (n) out, may be z; z (n)
@@ -387,6 +414,7 @@ OP(void lstm_cell_backward(real* dgates, real* dc, const real* dh, const real* g
                            const real* c_before, int64_t N, int H));
 
 // ---- Loss ---------------------------------------------------------------------------------------------------------
+// Loops: reference/loss.cpp
 
 // losses_n = log Σ_v exp(logits_nv) − logits_n,target_n and dlogits_n = scale · (softmax(logits_n) − onehot(target_n));
 // both zero where target_n = −1.
@@ -418,6 +446,7 @@ OP(void argmax(int32_t* best, const real* logits, int64_t N, int V));
 OP(void sum(real* sum, real* partial, const real* x, int64_t n));
 
 // ---- Optimizer ----------------------------------------------------------------------------------------------------
+// Loops: reference/optimizer.cpp; of sum_of_squares reference/loss.cpp
 
 // sum = Σ x²       as `sum`; x² by fma into the lane
 OP(void sum_of_squares(real* sum, real* partial, const real* x, int64_t n));

@@ -77,9 +77,8 @@ void add_up_head(const AttentionGradient& out, const AttentionHead& head, const 
   for (int64_t t = 0; t < T; ++t)
     for (int64_t c = 0; c < s.head_width; ++c) {
       const int64_t first = s.causal ? t : 0, visible = s.visible(static_cast<int>(t));
-      out.dv[head.key(t) + c] = chain_sum(0, first, T, [&](real sum, int64_t query) {
-        return fma(a[query * T + t], dy[head.output(query) + c], sum);
-      });
+      out.dv[head.key(t) + c] = chain_sum(
+          0, first, T, [&](real sum, int64_t query) { return fma(a[query * T + t], dy[head.output(query) + c], sum); });
       out.dk[head.key(t) + c] = factor * chain_sum(0, first, T, [&](real sum, int64_t query) {
                                   return fma(ds[query * T + t], head.in.q[head.query(query) + c], sum);
                                 });
@@ -147,8 +146,7 @@ void Reference::attention_backward(const AttentionGradient& out, const real* dy,
 
 void Reference::kerple_bias(real* bias, const real* r1, const real* r2, int T, int heads) {
   for (int64_t n = 0; n < T; ++n)
-    for (int64_t h = 0; h < heads; ++h)
-      bias[n * heads + h] = -r1[h] * numerics::log1p(r2[h] * static_cast<real>(n));
+    for (int64_t h = 0; h < heads; ++h) bias[n * heads + h] = -r1[h] * numerics::log1p(r2[h] * static_cast<real>(n));
 }
 
 void Reference::kerple_bias_backward(real* dr1, real* dr2, const real* dbias, const real* r1, const real* r2, int T,

@@ -127,9 +127,8 @@ void Reference::mix_frequencies(real* o, const real* c, const real* weight, cons
     for (int64_t h = 0; h < s.heads; ++h) {
       const real *in = c + row_of_c(s, s.plan[h], 0, n), *W = weight + s.weight(static_cast<int>(h));
       for (int64_t channel = 0; channel < d; ++channel)
-        o[row_of_x(s, h, 0, n) + channel] = chain_sum(0, s.plan[h].frequencies * d, [&](real sum, int64_t i) {
-          return fma(in[i], W[i * d + channel], sum);
-        });
+        o[row_of_x(s, h, 0, n) + channel] = chain_sum(
+            0, s.plan[h].frequencies * d, [&](real sum, int64_t i) { return fma(in[i], W[i * d + channel], sum); });
     }
 }
 

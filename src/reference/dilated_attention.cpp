@@ -68,7 +68,8 @@ void pass_to_query(const DilatedGradient& out, const real* dy, const real* weigh
   const real* a = weights + scores;
   real* ds = out.dscores + scores;
   std::fill_n(ds, s.chunk, real(0));
-  for (int64_t i = 0; i < attended; ++i) ds[i] = lane_dot(dy + query.row * s.width() + h * d, query.value(i) + h * d, d);
+  for (int64_t i = 0; i < attended; ++i)
+    ds[i] = lane_dot(dy + query.row * s.width() + h * d, query.value(i) + h * d, d);
   const real mean = lane_dot(a, ds, attended);
   for (int64_t i = 0; i < attended; ++i) ds[i] = a[i] * (ds[i] - mean);
   for (int64_t c = h * d; c < (h + 1) * d; ++c) {

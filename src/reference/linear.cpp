@@ -36,9 +36,8 @@ void Reference::linear_backward_weight(real* dweight, real* dbias, const real* d
                                        int out) {
   for (int64_t o = 0; o < out; ++o)
     for (int64_t i = 0; i < in; ++i)
-      dweight[o * in + i] = chain_sum(dweight[o * in + i], N, [&](real sum, int64_t n) {
-        return fma(dy[n * out + o], x[n * in + i], sum);
-      });
+      dweight[o * in + i] = chain_sum(dweight[o * in + i], N,
+                                      [&](real sum, int64_t n) { return fma(dy[n * out + o], x[n * in + i], sum); });
   if (dbias) add_row_backward(dbias, dy, N, out);
 }
 
@@ -104,24 +103,21 @@ void Reference::add_positions(real* x, const real* position_table, int first, in
 void Reference::add_positions_backward(real* dposition_table, const real* dx, int B, int T, int D) {
   for (int64_t t = 0; t < T; ++t)
     for (int64_t c = 0; c < D; ++c)
-      dposition_table[t * D + c] = chain_sum(dposition_table[t * D + c], B, [&](real sum, int64_t b) {
-        return sum + dx[(b * T + t) * D + c];
-      });
+      dposition_table[t * D + c] =
+          chain_sum(dposition_table[t * D + c], B, [&](real sum, int64_t b) { return sum + dx[(b * T + t) * D + c]; });
 }
 
 void Reference::append_class_token(real* x, const real* patches, const real* cls, const real* position_table, int B,
                                    int T, int D) {
   for (int64_t b = 0; b < B; ++b)
     for (int64_t t = 0; t < T; ++t)
-      for (int64_t c = 0; c < D; ++c)
-        x[(b * T + t) * D + c] = t + 1 < T ? patches[(b * (T - 1) + t) * D + c] : cls[c];
+      for (int64_t c = 0; c < D; ++c) x[(b * T + t) * D + c] = t + 1 < T ? patches[(b * (T - 1) + t) * D + c] : cls[c];
   add_positions(x, position_table, 0, B, T, D);
 }
 
 void Reference::append_class_token_backward(real* dpatches, real* dcls, real* dposition_table, const real* dx, int B,
                                             int T, int D) {
-  for (int64_t b = 0; b < B; ++b)
-    std::copy_n(dx + b * T * D, int64_t{T - 1} * D, dpatches + b * (T - 1) * D);
+  for (int64_t b = 0; b < B; ++b) std::copy_n(dx + b * T * D, int64_t{T - 1} * D, dpatches + b * (T - 1) * D);
   for (int64_t c = 0; c < D; ++c)
     dcls[c] = chain_sum(dcls[c], B, [&](real sum, int64_t b) { return sum + dx[(b * T + T - 1) * D + c]; });
   add_positions_backward(dposition_table, dx, B, T, D);

@@ -106,7 +106,8 @@ void Reference::linear_attention(real* y, real* inv_sum, real* states, real* sta
     const PositionRows<real> k{past + size, d}, v{k[CHUNK_OF_ATTENTION], d};
     for (int part = 0; part < 2; ++part) map_features(head.input(qkv, part), s);
     const auto read = [&](int64_t t, const real* before, int64_t seen) {
-      const real inverse = attend(head.output(y)[t], head.input(qkv, 0)[t], {k.first, d}, {v.first, d}, seen, before, s);
+      const real inverse =
+          attend(head.output(y)[t], head.input(qkv, 0)[t], {k.first, d}, {v.first, d}, seen, before, s);
       if (inv_sum) inv_sum[head.number * s.positions + t] = inverse;
     };
     for (int64_t t = 0; t < s.positions; ++t) {
@@ -119,7 +120,8 @@ void Reference::linear_attention(real* y, real* inv_sum, real* states, real* sta
       if (first_chunk) std::fill_n(past, size, real(0));
       add_chunk(past, {k.first, d}, {v.first, d}, nullptr, 0, place + 1, s);
       if (states && !(s.causal && last))
-        std::copy_n(past, size, states + (head.number * s.states() + (s.causal ? position / CHUNK_OF_ATTENTION : 0)) * size);
+        std::copy_n(past, size,
+                    states + (head.number * s.states() + (s.causal ? position / CHUNK_OF_ATTENTION : 0)) * size);
     }
     for (int64_t t = 0; !s.causal && t < s.positions; ++t) read(t, past, 0);
   });
@@ -188,8 +190,8 @@ void Reference::linear_attention_backward(real* dqkv, real* /*later*/, real* dy,
       for (int64_t i = 0; i < d; ++i) g[t][i] *= c[t];
       c[t] = -lane_sum(d, [&](real sum, int64_t i) { return fma(g[t][i], head.output(y)[t][i], sum); });
     }
-    const LinearGradient x{head.input(dqkv, 0), head.input(dqkv, 1), head.input(dqkv, 2),       head.input(qkv, 0),
-                           head.input(qkv, 1),  head.input(qkv, 2),  {g.first, g.step}, c};
+    const LinearGradient x{head.input(dqkv, 0), head.input(dqkv, 1), head.input(dqkv, 2), head.input(qkv, 0),
+                           head.input(qkv, 1),  head.input(qkv, 2),  {g.first, g.step},   c};
     const real* const own_states = states + head.number * s.states() * size;
     std::vector<real> after(static_cast<size_t>(size));
     for (int n = 0; n < chunks; ++n) {

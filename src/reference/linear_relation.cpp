@@ -96,7 +96,8 @@ struct RelationChannel {
 real gradient_of_sum(const RelationChannel& channel, int64_t j, ExpSum seen, const real* dz, const real* shift,
                      const real* q) {
   const real exponent = q[channel.at(j)] + seen.m;
-  const real e = shift ? exp_nonpositive(exponent - shift[channel.b * channel.s.positions + j]) : numerics::exp(exponent);
+  const real e =
+      shift ? exp_nonpositive(exponent - shift[channel.b * channel.s.positions + j]) : numerics::exp(exponent);
   return dz[channel.at(j)] * e * (1 / static_cast<real>(channel.s.visible(static_cast<int>(j))));
 }
 
@@ -138,8 +139,7 @@ void all_positions(real* dp, real* dq, real* later, const RelationChannel& chann
     }
     total = k > 0 ? total + own : own;
   }
-  for (int64_t j = 0; j < s.positions; ++j)
-    dp[channel.at(j)] = total * exp_nonpositive(p[channel.at(j)] - seen.m);
+  for (int64_t j = 0; j < s.positions; ++j) dp[channel.at(j)] = total * exp_nonpositive(p[channel.at(j)] - seen.m);
 }
 
 }  // namespace

@@ -75,9 +75,8 @@ void Reference::sum(real* sum, real* partial, const real* x, int64_t n) { *sum =
 void Reference::sum_of_squares(real* sum, real* partial, const real* x, int64_t n) {
   int64_t rows = 0;
   for (int64_t first = 0; first < n; first += 1024)
-    partial[rows++] = lane_sum(std::min<int64_t>(1024, n - first), [&](real lane, int64_t i) {
-      return fma(x[first + i], x[first + i], lane);
-    });
+    partial[rows++] = lane_sum(std::min<int64_t>(1024, n - first),
+                               [&](real lane, int64_t i) { return fma(x[first + i], x[first + i], lane); });
   *sum = long_sum(partial, partial, rows);
 }
 

@@ -130,10 +130,12 @@ void Reference::relation_backward(real* dp, real* dq, real* weight, real* dz, co
           weight[pair] = scale * scale * scale * (along / static_cast<real>(head.width));
         }
       for (int64_t t = 0; inv_std && t < T; ++t) {
-        through_norm(dp + head.key(t), p + head.key(t), head.width, s.causal ? t : 0, T,
-                     [&](int64_t j) { return weight[head.pair(j, t)]; }, [&](int64_t j) { return q + head.query(j); });
-        through_norm(dq + head.query(t), q + head.query(t), head.width, 0, head.visible(t),
-                     [&](int64_t i) { return weight[head.pair(t, i)]; }, [&](int64_t i) { return p + head.key(i); });
+        through_norm(
+            dp + head.key(t), p + head.key(t), head.width, s.causal ? t : 0, T,
+            [&](int64_t j) { return weight[head.pair(j, t)]; }, [&](int64_t j) { return q + head.query(j); });
+        through_norm(
+            dq + head.query(t), q + head.query(t), head.width, 0, head.visible(t),
+            [&](int64_t i) { return weight[head.pair(t, i)]; }, [&](int64_t i) { return p + head.key(i); });
       }
     });
   });

@@ -58,7 +58,8 @@ void Reference::selective_scan_backward(real* du, real* dpre_step, real* dA_log,
   const real ln2 = real(0.69314718055994531);
   const std::vector<real> rates = rates_of(A_log, shape);
   const auto at = [&](int64_t t, int64_t s, int64_t c) { return (t * S + s) * I + c; };
-  std::vector<real> h(static_cast<size_t>((T + 1) * S * I)), dh(h.size()), dA(static_cast<size_t>(I * S)), dskip(dA.size());
+  std::vector<real> h(static_cast<size_t>((T + 1) * S * I)), dh(h.size()), dA(static_cast<size_t>(I * S)),
+      dskip(dA.size());
   for (int64_t b = 0; b < shape.batch; ++b) {
     for (int64_t c = 0; c < I; ++c) {
       std::vector<real> passed(static_cast<size_t>(S)), sample_dA(passed.size());  // passed: from position t + 1 to h
@@ -67,8 +68,8 @@ void Reference::selective_scan_backward(real* du, real* dpre_step, real* dA_log,
         const int64_t n = b * T + t;
         const real step = numerics::softplus(pre_step[n * I + c]);
         for (int64_t s = 0; s < S; ++s)
-          h[at(t + 1, s, c)] = fma(decay(step, rates[c * S + s]), h[at(t, s, c)],
-                                   step * u[n * I + c] * B[n * shape.row + s]);
+          h[at(t + 1, s, c)] =
+              fma(decay(step, rates[c * S + s]), h[at(t, s, c)], step * u[n * I + c] * B[n * shape.row + s]);
       }
       for (int64_t t = T - 1; t >= 0; --t) {
         const int64_t n = b * T + t;
@@ -100,9 +101,8 @@ void Reference::selective_scan_backward(real* du, real* dpre_step, real* dA_log,
             const int64_t c = group + i;
             return sum + dh[at(t, s, c)] * (numerics::softplus(pre_step[n * I + c]) * u[n * I + c]);
           });
-          sum_C += lane_sum(count, [&](real sum, int64_t i) {
-            return sum + dy[n * I + group + i] * h[at(t + 1, s, group + i)];
-          });
+          sum_C += lane_sum(
+              count, [&](real sum, int64_t i) { return sum + dy[n * I + group + i] * h[at(t + 1, s, group + i)]; });
         }
         dB[n * shape.row + s] = sum_B;
         dC[n * shape.row + s] = sum_C;

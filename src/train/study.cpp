@@ -155,7 +155,7 @@ bool Study::train(std::vector<StudyRun>& runs, const std::string& samples) {
   begin(runs);
   const bool on_cpu = describe_device(settings_.run.device, 1).rfind("CPU", 0) == 0;
   device_ = on_cpu ? "cpu" : settings_.run.device;  // no run asks, and says why, once more
-  const int cores = on_cpu ? available_threads() : 1;
+  const int cores = on_cpu || device_ == "reference" ? available_threads() : 1;
   const int processes = settings_.processes > 0 ? settings_.processes : cores;
   std::map<pid_t, StudyRun*> busy;
   std::string failed;
