@@ -50,7 +50,7 @@ void give_next(real* given, const real* x, const DctShape& s, const DctHead& hea
 
 }  // namespace
 
-// A whole sequence is a stream that has read nothing yet. A head's part of the state: the block's x (rows,d) so far, what the block
+// A whole sequence is decoding from the first position. A head's part of the state: the block's x (rows,d) so far, what the block
 // before gives to this one (rows,k,d), and the sums over the block so far, of cosines (k,d) and of sines (k,d).
 void Reference::sliding_dct(real* c, real* state, const real* x, const DctShape& s) {
   const int64_t d = s.head_width;

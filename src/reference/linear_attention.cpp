@@ -95,14 +95,14 @@ real attend(real* y, const real* q, const PositionRows<const real>& k, const Pos
 
 }  // namespace
 
-// A whole causal sequence is a stream that has read nothing yet; the states after its chunks are what the backward pass reads. `past`
-// is a stream's state: S and z, and then k (CHUNK,d) and v (CHUNK,d) of the unfinished chunk.
+// A whole causal sequence is decoding from the first position; the states after its chunks are what the backward pass reads. `past`
+// is the state of decoding: S and z, and then k (CHUNK,d) and v (CHUNK,d) of the unfinished chunk.
 void Reference::linear_attention(real* y, real* inv_sum, real* states, real* state, real* qkv,
                                  const LinearAttentionShape& s) {
   const int64_t d = s.head_width, size = s.state_size();
   for_linear_heads(s, [&](const LinearHead& head) {
-    std::vector<real> fresh(static_cast<size_t>(s.stream_state_size()));
-    real* const past = state ? state + head.number * s.stream_state_size() : fresh.data();
+    std::vector<real> fresh(static_cast<size_t>(s.decoder_state_size()));
+    real* const past = state ? state + head.number * s.decoder_state_size() : fresh.data();
     const PositionRows<real> k{past + size, d}, v{k[CHUNK_OF_ATTENTION], d};
     for (int part = 0; part < 2; ++part) map_features(head.input(qkv, part), s);
     const auto read = [&](int64_t t, const real* before, int64_t seen) {

@@ -45,7 +45,7 @@ void relate(real* z, real* shift, ExpSums sums, const real* q, int visible) {
 
 }  // namespace
 
-// A whole sequence is a stream that has read nothing yet. all, own, earlier: the sums of all positions so far, of the unfinished chunk
+// A whole sequence is decoding from the first position. all, own, earlier: the sums of all positions so far, of the unfinished chunk
 // and of the chunks before it.
 void Reference::linear_relation(real* z, real* shift, real* sums, real* state, const real* p, const real* q,
                                 const LinearRelationShape& s) {
