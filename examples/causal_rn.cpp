@@ -363,7 +363,7 @@ inline void finish_gradient(float* dx, const float* x, float weights, const floa
   for (int c = 0; c < H; ++c) dx[c] = fma(-weights, x[c], dx[c] - mean) - mixed[c];
 }
 
-// dp, dq, dz, p, q (samples,T,H); inv_std (samples,T,T)
+// dp, dq (zeros before), dz, p, q (samples,T,H); inv_std (samples,T,T)
 void relation_backward(Tensor& dp, Tensor& dq, const Tensor& dz, const Tensor& inv_std, const Tensor& p,
                        const Tensor& q) {
   const int samples = p.size() / (T * H);
