@@ -1,6 +1,6 @@
 // What it costs that several processes train one model: the exchange of gradients, beside its floor and a step.
 //
-//   mpirun --oversubscribe -n 4 build/test/bench_ranks [WORD]     the rows whose name has WORD; `make bench`: 2 and 4 ranks
+//   mpirun --oversubscribe -n 4 build/test/bench_ranks [WORD]     the rows whose name has WORD; use 2 and 4 ranks
 
 #include <algorithm>
 #include <chrono>

@@ -908,7 +908,6 @@ void options_without_names(Test& test) {
   lacking.options.positional("FILE", &lacking.file, "a text");
   test.throws("positional missing", "expected FILE (a text); see --help", [&] { lacking.parse({}); });
   test.throws("positional empty", "an argument is empty, expected FILE (a text)", [&] { lacking.parse({""}); });
-  test.equal("a file may stand alone", lacking.options.completion().find("\nFILE\n") != std::string::npos, true);
 }
 
 void options_help(Test& test) {
@@ -940,25 +939,6 @@ Run
 )");
 }
 
-void options_completion(Test& test) {
-  test.equal("completion", Program().options.completion(), R"(--length
---heads
---activation exp relu
---post-norm
---no-post-norm
---steps
---rate
---decay
---seed
---name
---quiet
---no-quiet
---config FILE
---help
---version
-)");
-}
-
 // What programs are asked about themselves, and end.
 void options_that_stop(Test& test) {
   const auto stops = [](const char* word) {
@@ -967,7 +947,7 @@ void options_that_stop(Test& test) {
     });
     return WIFEXITED(ended) && WEXITSTATUS(ended) == 0;
   };
-  for (const char* const word : {"--help", "--version", "--completion"})
+  for (const char* const word : {"--help", "--version"})
     test.check(std::string(word) + " exits with 0", stops(word));
   test.check("a version", version().rfind("petroglyph 0.", 0) == 0, version());
 }
@@ -1635,7 +1615,6 @@ int main(int argc, char** argv) {
   test.run("options", options);
   test.run("options_without_names", options_without_names);
   test.run("options_help", options_help);
-  test.run("options_completion", options_completion);
   test.run("options_that_stop", options_that_stop);
   test.run("options_idle", options_idle);
   test.run("options_errors", options_errors);

@@ -1,14 +1,16 @@
 #!/bin/sh
-# Each parser of parsers.h under clang's libFuzzer, beginning with test/corpus: a line with the number of inputs for each.
-#   test/fuzz.sh FOLDER SECONDS "COMMAND THAT BUILDS FOLDER/test/fuzz"
-folder=$1
-seconds=$2
+# make fuzz: each parser of parsers.h under clang's libFuzzer, starting from test/corpus. Prints the number of inputs for each parser.
+#   BUILD=build FUZZ_SECONDS=60 test/fuzz.sh
+folder=${BUILD:-build}/fuzz
+seconds=${FUZZ_SECONDS:-60}
 if ! echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
   clang++ -fsanitize=fuzzer -x c++ - -o /dev/null 2> /dev/null; then
   echo "clang++ -fsanitize=fuzzer is not installed here (Debian: clang and libclang-rt-14-dev)"
   exit 0
 fi
-$3 || exit 1
+sanitizers="-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -DPETROGLYPH_POISON -fsanitize=fuzzer-no-link"
+${MAKE:-make} --no-print-directory BUILD="$folder" CXX=clang++ MPI=0 OPENMP=0 CXXFLAGS="$sanitizers" LDFLAGS=-fsanitize=fuzzer \
+  "$folder/test/fuzz" || exit 1
 passed=0
 failed=0
 for parser in $(ls test/corpus); do

@@ -170,7 +170,8 @@ void print_map(const TextMaps& maps) {
     const double* row = &maps.map.norms[t * T];
     std::vector<size_t> order(T);
     std::iota(order.begin(), order.end(), size_t(0));
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return row[a] > row[b]; });
+    std::sort(order.begin(), order.end(),
+              [&](size_t a, size_t b) { return row[a] != row[b] ? row[a] > row[b] : a < b; });
     const double total = std::accumulate(row, row + T, 0.0);
     std::vector<std::string> words;
     for (size_t k = 0; k < std::min<size_t>(3, t + 1); ++k)

@@ -342,8 +342,8 @@ double NeuronReport::mean_large_slices(const Snapshot& snapshot) const {
 std::vector<size_t> NeuronReport::sorted_by_slices(const Snapshot& snapshot) const {
   std::vector<size_t> order(snapshot.measures.size());
   std::iota(order.begin(), order.end(), size_t(0));
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return large_slices(snapshot.measures[a]) < large_slices(snapshot.measures[b]);
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::make_pair(large_slices(snapshot.measures[a]), a) < std::make_pair(large_slices(snapshot.measures[b]), b);
   });
   return order;
 }
@@ -486,7 +486,8 @@ class NeuronWords {
     const auto known = [&](size_t i) {
       return std::isfinite(score(i)) ? score(i) : std::numeric_limits<double>::infinity();
     };
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return known(a) < known(b); });
+    std::sort(order.begin(), order.end(),
+              [&](size_t a, size_t b) { return std::make_pair(known(a), a) < std::make_pair(known(b), b); });
     order.resize(std::min(order.size(), static_cast<size_t>(settings_.word_neurons)));
     return order;
   }

@@ -67,8 +67,10 @@ Eigen symmetric_eigen(std::vector<double> matrix, int n) {
 
   std::vector<size_t> order(size);
   std::iota(order.begin(), order.end(), size_t(0));
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t i, size_t j) { return matrix[i * size + i] > matrix[j * size + j]; });
+  std::sort(order.begin(), order.end(), [&](size_t i, size_t j) {
+    const double a = matrix[i * size + i], b = matrix[j * size + j];
+    return a != b ? a > b : i < j;
+  });
   Eigen eigen;
   for (const size_t i : order) {
     eigen.values.push_back(matrix[i * size + i]);

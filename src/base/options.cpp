@@ -101,7 +101,7 @@ std::string restored_text(const Json& value, const std::string& name, const std:
 
 // What every program has, without a variable.
 bool is_own(const std::string& name) {
-  return name == "help" || name == "version" || name == "completion" || name == "config";
+  return name == "help" || name == "version" || name == "config";
 }
 
 }  // namespace
@@ -396,7 +396,6 @@ size_t Options::read_option(const std::vector<std::string>& words, size_t at, st
   const bool attached = equals != std::string::npos;
   if (head == "--help" || word == "-h") print_and_stop(help());
   if (head == "--version") print_and_stop(version() + "\n");
-  if (head == "--completion") print_and_stop(completion());
   for (const Option& option : options_)
     if (!option.also_.empty() && word == option.also_) {
       arguments.push_back({find(option.name_), "true", word});
@@ -567,19 +566,6 @@ std::string Options::help() const {
   append_help_line(out, "--help", "print this and stop", indent);
   append_help_line(out, "--version", "print the version and stop", indent);
   return out;
-}
-
-std::string Options::completion() const {
-  std::string out;
-  for (const Option& option : options_) {
-    const bool file = option.placeholder_.rfind("FILE", 0) == 0 || option.placeholder_.rfind("FOLDER", 0) == 0;
-    out += "--" + option.name_ + (file ? " FILE" : "");
-    for (const std::string& choice : option.choices_) out += " " + choice;
-    out += "\n";
-    if (option.flag_) out += "--no-" + option.name_ + "\n";
-  }
-  if (!positional_.empty()) out += "FILE\n";
-  return out + "--config FILE\n--help\n--version\n";
 }
 
 Json Options::to_json() const {

@@ -120,15 +120,12 @@ class Options {
   void positional(const std::string& name, std::string* value, const std::string& help);
   void positional(const std::string& name, std::vector<std::string>* values, const std::string& help);
 
-  // Reads the command line. --help (or -h) prints help(), --version the version(), --completion completion(), and each exits with
+  // Reads the command line. --help (or -h) prints help(), --version the version(), and both exit with
   // status 0.
   void parse(int argc, const char* const* argv);
   void parse(const std::vector<std::string>& words);  // without the program's name
 
   std::string help() const;
-  // For a shell's completion, a line each: an option and the words that may follow it. "FILE": a file's name, and on a line of its
-  // own that one may stand without an option.
-  std::string completion() const;
   bool given(const std::string& name) const;         // on the command line or in the --config file
   std::string value(const std::string& name) const;  // as the user would write it
   // How a command line says that: "--steps 5", "--no-post-norm".

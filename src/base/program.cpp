@@ -7,7 +7,6 @@
 #endif
 
 #include <csignal>
-#include <cstdlib>
 
 #include "base/text.h"
 
@@ -45,8 +44,7 @@ void end_with_parent([[maybe_unused]] int parent) {
 }
 
 std::string called(const std::string& program) {
-  const char* const command = std::getenv("PETROGLYPH_COMMAND");
-  return command ? std::string(command) + " " + program : "./" + program;
+  return "./" + program;
 }
 
 int complain(const char* name, const std::string& sentence, int status) {

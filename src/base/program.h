@@ -20,7 +20,7 @@ void prepare_process();
 // ended. Where the system cannot do that, the folder's lock alone keeps the next process out (base/folder_lock.h).
 void end_with_parent(int parent);
 
-// How the user calls a program of ours: "./train_copy", or "petroglyph train_copy" where that command was called.
+// How the user calls a program of the project: "./train_copy".
 std::string called(const std::string& program);
 
 // What was printed has also arrived: a full disk is noticed.

@@ -41,7 +41,8 @@ struct Several {
   template <int N>
   using Of = Several<WIDTH, N>;
 
-  alignas(WIDTH * sizeof(real)) Register at[SIZE];
+  // An array of no elements is no C++; SIZE is 0 where a loop has no rest.
+  alignas(WIDTH * sizeof(real)) Register at[SIZE > 0 ? SIZE : 1];
 
   Several() = default;
   [[gnu::always_inline]] Several(real x) {

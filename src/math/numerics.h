@@ -43,8 +43,10 @@
 #define HOST_DEVICE inline __attribute__((always_inline))
 #endif
 
-#if defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
-#error "petroglyph: -ffast-math, -Ofast and -ffinite-math-only break the arithmetic contract"
+// What no later flag undoes. Not every compiler announces every flag, and so the Makefile refuses the flags themselves.
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
+    defined(__NO_SIGNED_ZEROS__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#error "petroglyph: these compiler flags change results: remove -Ofast, -ffast-math, -funsafe-math-optimizations and the like"
 #endif
 #if defined(__FLT_EVAL_METHOD__) && (__FLT_EVAL_METHOD__ == 1 || __FLT_EVAL_METHOD__ == 2)
 #error "petroglyph: floats must be computed as floats (on 32-bit x86: -msse2 -mfpmath=sse)"

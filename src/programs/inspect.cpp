@@ -46,7 +46,6 @@ int inspect(int argc, char** argv) {
     if (name == subcommand.name) return subcommand.run(words);
     names.push_back(subcommand.name);
   }
-  if (name == "--completion") return std::puts((join(names, "\n") + "\n--help\n--version").c_str()), 0;
   throw UsageError("unknown subcommand " + name + ", expected one of " + join(names, ", "));
 }
 

@@ -107,7 +107,6 @@ int reproduce(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "--help";
   if (name == "--help" || name == "-h") return std::fputs(HELP, stdout), 0;
   if (name == "--version") return std::puts(version().c_str()), 0;
-  if (name == "--completion") return std::puts("list\nrun\nreport\ndraw\n--help\n--version"), 0;
   if (name == "list") return list(words, program_folder(argv[0]));
   if (name == "run") return run(words, program_folder(argv[0]));
   if (name == "report") return report(words);

@@ -143,8 +143,9 @@ BytePairTokenizer::BytePairTokenizer(const std::vector<std::string>& tokens, con
                 quoted(spell(std::string(1, static_cast<char>(byte)))));
   }
   for (const int32_t token : added_) begins_added_[static_cast<unsigned char>(bytes(token)[0])] = true;
-  std::stable_sort(added_.begin(), added_.end(),
-                   [&](int32_t a, int32_t b) { return bytes(a).size() > bytes(b).size(); });
+  std::sort(added_.begin(), added_.end(), [&](int32_t a, int32_t b) {
+    return bytes(a).size() != bytes(b).size() ? bytes(a).size() > bytes(b).size() : a < b;
+  });
   for (const std::string& merge : merges) {
     const char* problem = add_merge(merge, numbers);
     if (problem == nullptr) continue;
