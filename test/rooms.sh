@@ -1,12 +1,12 @@
 #!/bin/sh
-# Which room of src/ may include which. Reads every #include "…" of a tree and fails on one that points up, sideways into a room that is not
-# allowed, or at no file; and on a room that is not in the table.
+# Which module (folder) of src/ may include which. Reads every #include "…" of a tree and fails on one that points up, sideways into a
+# module that is not allowed, or at no file; and on a module that is not in the table.
 #
 #   test/rooms.sh [FOLDER]      src without an argument
 set -u
 folder=${1:-src}
 
-# room: the rooms that it may include beside itself
+# module: the modules that it may include beside itself
 table='
 base:
 math:         base
@@ -32,25 +32,25 @@ find "$folder" -type f \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name 
       rows = split(ENVIRON["TABLE"], row, "\n")
       for (i = 1; i <= rows; ++i) {
         words = split(row[i], word, " ")
-        room = word[1]
-        sub(":", "", room)
-        if (words > 0) allowed[room, room] = known[room] = 1
-        for (j = 2; j <= words; ++j) allowed[room, word[j]] = 1
+        module = word[1]
+        sub(":", "", module)
+        if (words > 0) allowed[module, module] = known[module] = 1
+        for (j = 2; j <= words; ++j) allowed[module, word[j]] = 1
       }
     }
     {
       place = $0
       sub(/: *# *include.*/, "", place)  # FILE:LINE
       file = substr(place, length(folder) + 2)
-      room = file
-      sub("/.*", "", room)
+      module = file
+      sub("/.*", "", module)
       split($0, quoted, "\"")
       target = quoted[2]
       other = target
       sub("/.*", "", other)
-      if (!(room in known)) why = "the room " room " is not in the table of test/rooms.sh"
-      else if (target !~ "/") why = "expected a room before the name of the file"
-      else if (!((room, other) in allowed)) why = room "/ may not include " other "/"
+      if (!(module in known)) why = "the module " module " is not in the table of test/rooms.sh"
+      else if (target !~ "/") why = "expected a module before the name of the file"
+      else if (!((module, other) in allowed)) why = module "/ may not include " other "/"
       else if ((getline line < (folder "/" target)) < 0) why = "there is no such file"
       else why = ""
       close(folder "/" target)
