@@ -15,36 +15,32 @@ export WERROR
 $(if $(word 2,$(BUILD)),$(error BUILD=$(BUILD): the name of the build folder must not contain spaces))
 
 # Without -j, make uses all cores.
-ifeq ($(MAKELEVEL)$(filter -j% --jobs%,$(MAKEFLAGS) $(shell echo "$$MAKEFLAGS")),0)
-MAKEFLAGS += -j$(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 1)
-endif
+CORES := $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 1)
+JOBS := $(if $(filter 0,$(MAKELEVEL)$(filter -j% --jobs%,$(MAKEFLAGS) $(shell echo "$$MAKEFLAGS"))),-j$(CORES))
+MAKEFLAGS += $(JOBS)
 
 # ---- Compiler flags --------------------------------------------------------------------------------------------------
-
 # These change results: -Ofast, for example, links code that replaces subnormal numbers by zero.
 UNSAFE := $(filter -Ofast -ffast-math -funsafe-math-optimizations -fassociative-math -freciprocal-math -ffinite-math-only \
   -fno-signed-zeros -fsingle-precision-constant -mrecip% -mdaz-ftz -ffp-model=%,$(CXX) $(CPPFLAGS) $(CXXFLAGS) $(LDFLAGS))
 $(if $(UNSAFE),$(error $(UNSAFE): this flag would change the weights; remove it (the arithmetic contract: src/math/numerics.h)))
-
 # The machine that the compiler makes code for; it may be another one than this.
 TARGET := $(firstword $(subst -, ,$(shell $(CXX) -dumpmachine 2>/dev/null)) $(shell uname -m))
 X86_FLAGS := -march=$(ARCH) -mprefer-vector-width=512
 ARCH_FLAGS := $(if $(filter-out generic,$(ARCH)),$(if $(filter x86_64 amd64 i686,$(TARGET)),$(X86_FLAGS),-mcpu=$(ARCH)))
 CLANG := $(findstring clang,$(shell $(CXX) --version 2>/dev/null))
 MACROS = $(shell $(CXX) $(ARCH_FLAGS) $(CPPFLAGS) $(CXXFLAGS) -dM -E -x c++ /dev/null 2>/dev/null | $(1))
-
-# The arithmetic contract: no contraction of a*b+c. These flags come last, behind the user's. Without an instruction for fma, numerics.h
-# computes it in double; there g++ 12's SLP vectoriser confuses a float that is widened again with the double that it was.
+# The arithmetic contract: no contraction of a*b+c. These flags come last, behind the user's. Without an fma instruction
+# numerics.h computes in double; g++ 12's SLP vectoriser then takes a float that is widened again for the double that it was.
 CONTRACT := -ffp-contract=off -fno-math-errno -fno-trapping-math \
   $(if $(CLANG)$(call MACROS,grep -E '__FMA__|__aarch64__|__ARM_FEATURE_FMA'),,-fno-tree-slp-vectorize)
 OPENMP_FLAGS := $(if $(filter 0,$(OPENMP)),,-fopenmp-simd) -pthread
 # clang++ warns where it does not vectorise a loop: such a loop is slow, not wrong.
 WARNINGS := -Wall -Wextra -Wno-psabi -Wno-unknown-pragmas $(if $(CLANG),-Wno-pass-failed)
-
 # Loops that compute (SPEED) need -O3; all other files compile fastest with -Og. Results do not depend on the level.
 OPTIMIZE = -Og
 SPEED := $(addprefix $(BUILD)/,cpu/%.o math/%.o reference/%.o test/numerics%.o test/host_run.o test/gpu_run.o test/gpu_math%.o \
-  test/ptx%.o)
+  test/ptx%.o host/gpu/%.o)
 $(SPEED): OPTIMIZE = -O3
 # The standard library's headers, compiled once: with g++ this halves the time of `make`.
 STANDARD := $(if $(CLANG),,$(BUILD)/standard.h)
@@ -55,9 +51,8 @@ FLAGS = -std=c++17 $(ARCH_FLAGS) $(OPTIMIZE) $(WARNINGS) $(if $(filter 1,$(WERRO
   $(if $(filter double,$(REAL)),-DPETROGLYPH_DOUBLE) $(CUDA_DEFINE) $(MPI_FLAGS) $(MORE) $(OPENMP_FLAGS) $(CONTRACT)
 
 # ---- CUDA and MPI ----------------------------------------------------------------------------------------------------
-
-# auto: MPI where its compiler wrapper works; CUDA in the default build where there are a GPU and an nvcc that works. Each probe compiles a
-# program, and writes its answer into a file that is read here.
+# auto: MPI where its compiler wrapper works; CUDA in the default build where there are a GPU and an nvcc that works. Each
+# probe compiles a program, and writes its answer into a file that is read here.
 DEFAULT := $(filter build-float,$(BUILD)-$(REAL))
 CCBIN := $(if $(filter ccache distcc sccache,$(notdir $(firstword $(CXX)))),$(word 2,$(CXX)),$(firstword $(CXX)))
 NVCCFLAGS := -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true -prec-sqrt=true -Isrc -DPETROGLYPH_CUDA
@@ -69,14 +64,11 @@ ifneq ($(filter-out clean help format lint uninstall,$(or $(MAKECMDGOALS),all)),
 $(shell src/gpu/probe.sh $(BUILD)/cuda.mk $(CUDA_CHOICE) '$(NVCC)' '$(GPU_ARCH)' $(NVCCFLAGS) -ccbin $(CCBIN))
 $(shell src/train/probe_mpi.sh $(BUILD)/mpi.mk $(or $(filter 0 1,$(MPI)),auto) '$(MPICXX)' $(CXX) $(CXXFLAGS) $(LDFLAGS))
 include $(BUILD)/cuda.mk $(BUILD)/mpi.mk
-$(if $(filter 1,$(CUDA)),$(if $(CUDA_LEFT_OUT),$(error CUDA=1: $(CUDA_LEFT_OUT))))
-$(if $(filter 1,$(MPI)),$(if $(MPI_LEFT_OUT),$(error MPI=1: $(MPI_LEFT_OUT))))
+$(foreach part,CUDA MPI,$(if $(filter 1,$($(part))),$(if $($(part)_LEFT_OUT),$(error $(part)=1: $($(part)_LEFT_OUT)))))
 -include $(wildcard $(BUILD)/*/*.d $(BUILD)/*/*/*.d)
 endif
-CUDA_DEFINE := $(if $(CUDA_WANTED),-DPETROGLYPH_CUDA)
 
 # ---- Library and programs --------------------------------------------------------------------------------------------
-
 # Two archives: one for training, decoding and models, and one for the modules that only some programs need.
 MODULES := base math ops cpu models tokenizers tasks figures train generation
 TOOLS := exchange analysis reproduction
@@ -92,7 +84,6 @@ LIBRARIES := $(addprefix $(BUILD)/,libtest.a libtools.a libpetroglyph.a)
 .SECONDARY:
 all: $(if $(filter build,$(BUILD)),$(PROGRAMS),$(BUILT))
 	@$(foreach part,CUDA MPI,$(if $($(part)_LEFT_OUT),echo "left out: $(part) ($($(part)_LEFT_OUT))";))
-
 # ./train_copy is a link to build/train_copy. Another build's programs stay in their own folder.
 $(PROGRAMS): %: $(BUILD)/% FORCE
 	@$(if $(filter build,$(BUILD)),ln -sf $< $@)
@@ -138,7 +129,6 @@ $(BUILD)/%.stamp: FORCE
 $(if $(filter clean,$(MAKECMDGOALS)),$(addprefix $(BUILD)/,version.stamp sources.stamp flags.stamp): | clean)
 
 # ---- Tests -----------------------------------------------------------------------------------------------------------
-
 # Programs of one file each, linked with what several of them share (libtest.a). The longest come first.
 TESTS := host_run ranks reproduction programs images exchange runs numerics files oracle analysis regular_languages text_data bits \
   storm damage cuda_on_host_test gpu_math_on_host
@@ -149,12 +139,10 @@ ON_HOST := $(KERNELS:src/%.cu=$(BUILD)/host/%.o) $(BUILD)/host/train/device.o $(
 $(BUILD)/libtest.a: $(patsubst %.cpp,$(BUILD)/%.o,$(wildcard test/cases.cpp test/fingerprints.cpp test/gpu_checks.cpp test/ptx/*.cpp))
 $(patsubst %,$(BUILD)/test/%,$(TESTS) $(OTHER_TESTS)): $(BUILD)/test/%: $(BUILD)/test/%.o $(LIBRARIES)
 	$(link)
-
 # The kernels for the host (test/cuda_on_host.h): threads become fibers, whose loops gain nothing from vectors.
 $(addprefix $(BUILD)/test/,host_run ptx_run ptx_mutations): $(ON_HOST)
 $(addprefix $(BUILD)/test/,cuda_on_host_test gpu_math_on_host): $(SHIM)
 $(addprefix $(BUILD)/test/,host_run.o gpu_math_on_host.o ptx%.o): MORE = -include test/cuda_on_host.h
-$(BUILD)/host/gpu/%.o: HEADER =
 $(BUILD)/host/gpu/%.o: MORE = -O2 -fno-tree-vectorize $(if $(CLANG),,-Wno-maybe-uninitialized) -x c++ -include test/cuda_on_host.h
 $(BUILD)/host/train/device.o: MORE = -DPETROGLYPH_CUDA
 $(BUILD)/host/gpu/%.o: src/gpu/%.cu $(BUILD)/flags.stamp
@@ -167,7 +155,6 @@ PTX := $(if $(NVCC_WORKS),$(KERNELS:src/gpu/%.cu=$(BUILD)/ptx/$(PTX_ARCH)/%.ptx)
 ptx: $(PTX)
 $(BUILD)/ptx/$(PTX_ARCH)/%.ptx: src/gpu/%.cu $(BUILD)/flags.stamp
 	@mkdir -p $(@D); echo "  PTX  $<"; $(NVCC) $(NVCCFLAGS) -ccbin $(CCBIN) -arch=$(PTX_ARCH) -lineinfo -ptx -MMD -MP -o $@ $<
-
 test: $(TESTS:%=$(BUILD)/test/%) $(BUILD)/test/bench $(BUILD)/examples/train $(BUILT) double $(if $(PTX),$(PTX) $(patsubst %,$(BUILD)/test/ptx_%,run opcodes mutations))
 	@CUDA_VISIBLE_DEVICES= test/run.sh $(MORE_TESTS) $(if $(PTX),"test/ptx_lint.sh $(PTX)" $(BUILD)/test/ptx_opcodes \
 	  $(patsubst %,"env PTX=$(BUILD)/ptx/$(PTX_ARCH) $(BUILD)/test/ptx_%",run mutations),"test/skip.sh ptx: $(CUDA_LEFT_OUT)") \
@@ -186,7 +173,6 @@ bench bench-gpu: $(BUILD)/test/bench
 	@$< $(if $(filter bench-gpu,$@),--device cuda)
 check-docs: $(PROGRAMS)
 	@test/check_docs.sh $(SECONDS)
-
 # With a GPU; all, or one part of the tests.
 test-gpu $(addprefix test-gpu-,run math training memcheck racecheck synccheck initcheck): $(BUILD)/test/gpu_run $(BUILD)/test/gpu_math $(BUILD)/train_copy
 	@test/gpu.sh $(BUILD) $(@:test-gpu-%=%)
@@ -194,7 +180,6 @@ $(BUILD)/test/gpu_math.o: test/gpu_math.cu $(BUILD)/flags.stamp
 	@mkdir -p $(@D); $(NVCC) $(NVCCFLAGS) $(GENCODE) -ccbin $(CCBIN) -Xcompiler "$(ARCH_FLAGS) $(CONTRACT) -fopenmp" -Itest -MMD -MP -c -o $@ $<
 
 # ---- The rest --------------------------------------------------------------------------------------------------------
-
 SOURCES := $(filter-out src/ops/catalogue.h,$(wildcard src/*/*.h src/*/*.cpp src/*/*.cu src/*/*.cuh test/*.h test/*.cpp test/*.cu test/ptx/*))
 format:
 	@clang-format -i $(SOURCES)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Finds out whether and for which GPUs the CUDA kernels can be built, and writes the answer as variables for make:
 #   NVCC_WORKS, NVCC, CUDA_VERSION   where nvcc compiles a kernel
-#   CUDA_WANTED, GENCODE, CUDA_LIBRARIES   where the kernels are to be built, too
+#   CUDA_WANTED, CUDA_DEFINE, GENCODE, CUDA_LIBRARIES   where the kernels are to be built, too
 #   CUDA_LEFT_OUT   else, the reason
 # The answer is kept until the question changes: another nvcc, C++ compiler, GPU or flag.
 #   src/gpu/probe.sh FILE 0|1|auto NVCC "GPU_ARCH" FLAGS… -ccbin COMPILER
@@ -86,4 +86,4 @@ for around in $folders; do
     done
   done
 done
-answer "$@" "CUDA_WANTED := yes" "GENCODE := $gencode" "CUDA_LIBRARIES := $libraries -lcudart_static -ldl -lrt -lpthread"
+answer "$@" "CUDA_WANTED := yes" "CUDA_DEFINE := -DPETROGLYPH_CUDA" "GENCODE := $gencode" "CUDA_LIBRARIES := $libraries -lcudart_static -ldl -lrt -lpthread"
