@@ -42,6 +42,8 @@ OPTIMIZE = -Og
 SPEED := $(addprefix $(BUILD)/,cpu/%.o math/%.o reference/%.o test/numerics%.o test/host_run.o test/gpu_run.o test/gpu_math%.o \
   test/ptx%.o host/gpu/%.o)
 $(SPEED): OPTIMIZE = -O3
+# The reference defines the operations; no vectoriser touches it.
+$(BUILD)/reference/%.o: MORE = -fno-tree-vectorize -fno-tree-slp-vectorize
 # The standard library's headers, compiled once: with g++ this halves the time of `make`.
 STANDARD := $(if $(CLANG),,$(BUILD)/standard.h)
 HEADER = $(STANDARD:%=-include %)
@@ -70,7 +72,7 @@ endif
 
 # ---- Library and programs --------------------------------------------------------------------------------------------
 # Two archives: one for training, decoding and models, and one for the modules that only some programs need.
-MODULES := base math ops cpu models tokenizers tasks figures train generation
+MODULES := base math ops reference cpu models tokenizers tasks figures train generation
 TOOLS := exchange analysis reproduction
 PROGRAMS := train_copy train_text train_regular train_image scaling convert generate tokenize inspect reproduce
 KERNELS := $(wildcard src/gpu/*.cu)
