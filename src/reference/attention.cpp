@@ -25,9 +25,7 @@ struct AttentionHead {
   int64_t distance(int64_t t, int64_t n) const { return s.keys - s.queries + t - n + s.nearest(); }
   int64_t position(int64_t distance) const { return distance * s.width() + h * s.head_width; }
 
-  real dot(const real* x, const real* y) const {
-    return chain_sum(0, s.head_width, [&](real sum, int64_t c) { return fma(x[c], y[c], sum); });
-  }
+  real dot(const real* x, const real* y) const { return chain_dot(0, {x}, {y}, s.head_width); }
   // score_tn · log₂e
   real score(int64_t t, int64_t n) const {
     const real scale = LOG2_E / numerics::sqrt(static_cast<real>(s.head_width));
@@ -57,11 +55,9 @@ void Reference::attention(real* y, real* top, real* inv_sum, const AttentionInpu
       const int64_t row = head.row(t), visible = s.visible(t);
       top[row] = lane_largest(visible, [&](int64_t n) { return head.score(t, n); });
       for (int64_t n = 0; n < visible; ++n) e[n] = head.exponential(t, n, top[row]);
-      inv_sum[row] = 1 / lane_sum(visible, [&](real sum, int64_t n) { return sum + e[n]; });
+      inv_sum[row] = 1 / lane_sum({e.data()}, visible);
       for (int64_t c = 0; c < s.head_width; ++c)
-        y[head.output(t) + c] = inv_sum[row] * chain_sum(0, visible, [&](real sum, int64_t n) {
-                                  return fma(e[n], in.v[head.key(n) + c], sum);
-                                });
+        y[head.output(t) + c] = inv_sum[row] * chain_dot(0, {e.data()}, {in.v + head.key(0) + c, s.key_step}, visible);
     }
   });
 }
@@ -72,24 +68,20 @@ namespace {
 void add_up_head(const AttentionGradient& out, const AttentionHead& head, const real* a, const real* ds,
                  const real* dy) {
   const AttentionShape& s = head.s;
+  const AttentionInput& in = head.in;
   const int64_t T = s.keys;
   const real factor = 1 / numerics::sqrt(static_cast<real>(s.head_width));
   for (int64_t t = 0; t < T; ++t)
     for (int64_t c = 0; c < s.head_width; ++c) {
       const int64_t first = s.causal ? t : 0, visible = s.visible(static_cast<int>(t));
-      out.dv[head.key(t) + c] = chain_sum(
-          0, first, T, [&](real sum, int64_t query) { return fma(a[query * T + t], dy[head.output(query) + c], sum); });
-      out.dk[head.key(t) + c] = factor * chain_sum(0, first, T, [&](real sum, int64_t query) {
-                                  return fma(ds[query * T + t], head.in.q[head.query(query) + c], sum);
-                                });
-      out.dq[head.query(t) + c] = factor * chain_sum(0, visible, [&](real sum, int64_t n) {
-                                    return fma(ds[t * T + n], head.in.k[head.key(n) + c], sum);
-                                  });
-      if (!head.in.positions) continue;
+      out.dv[head.key(t) + c] = chain_dot(0, {a + t, T}, {dy + head.output(0) + c, s.width()}, first, T);
+      out.dk[head.key(t) + c] = factor * chain_dot(0, {ds + t, T}, {in.q + head.query(0) + c, s.query_step}, first, T);
+      out.dq[head.query(t) + c] = factor * chain_dot(0, {ds + t * T}, {in.k + head.key(0) + c, s.key_step}, visible);
+      if (!in.positions) continue;
       const int64_t farthest = head.distance(t, 0);  // of key 0; key n is n nearer
       out.dq_position[head.query(t) + c] =
           factor * chain_sum(0, farthest + 1 - visible, farthest + 1, [&](real sum, int64_t distance) {
-            return fma(ds[t * T + farthest - distance], head.in.positions[head.position(distance) + c], sum);
+            return fma(ds[t * T + farthest - distance], in.positions[head.position(distance) + c], sum);
           });
     }
 }
@@ -98,6 +90,7 @@ void add_up_head(const AttentionGradient& out, const AttentionHead& head, const 
 // first … end−1.
 void add_up_distance(const AttentionGradient& out, const AttentionHead& head, const real* ds, int64_t distance) {
   const AttentionShape& s = head.s;
+  const AttentionInput& in = head.in;
   const int64_t T = s.keys, apart = distance - s.nearest(), first = std::max<int64_t>(apart, 0),
                 end = std::min(T, T + apart);
   if (out.dbias) {
@@ -105,12 +98,12 @@ void add_up_distance(const AttentionGradient& out, const AttentionHead& head, co
     sum = 0;
     for (int64_t t = first; t < end; ++t) sum += ds[t * T + t - apart];
   }
-  if (!head.in.positions) return;
+  if (!in.positions) return;
   const real factor = 1 / numerics::sqrt(static_cast<real>(s.head_width));
   for (int64_t c = 0; c < s.head_width; ++c)
     out.partial[head.b * s.distances() * s.width() + head.position(distance) + c] =
         factor * chain_sum(0, first, end, [&](real sum, int64_t t) {
-          return fma(ds[t * T + t - apart], head.in.q_position[head.query(t) + c], sum);
+          return fma(ds[t * T + t - apart], in.q_position[head.query(t) + c], sum);
         });
 }
 
@@ -123,7 +116,7 @@ void Reference::attention_backward(const AttentionGradient& out, const real* dy,
   for_heads(in, s, [&](const AttentionHead& head) {
     for (int64_t t = 0; t < T; ++t) {
       const real *g = dy + head.output(t), *out_t = y + head.output(t);
-      const real along = lane_sum(s.head_width, [&](real sum, int64_t c) { return fma(g[c], out_t[c], sum); });
+      const real along = lane_dot({g}, {out_t}, s.head_width);
       for (int64_t n = 0; n < s.visible(static_cast<int>(t)); ++n) {
         a[t * T + n] = head.exponential(t, n, top[head.row(t)]) * inv_sum[head.row(t)];
         ds[t * T + n] = a[t * T + n] * (head.dot(g, in.v + head.key(n)) - along);

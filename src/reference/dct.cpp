@@ -142,14 +142,11 @@ void Reference::mix_frequencies_backward(real* dc, real* dweight, const real* d_
     real* dW = dweight + s.weight(static_cast<int>(h));
     for (int64_t i = 0; i < head.frequencies * d; ++i)
       for (int64_t channel = 0; channel < d; ++channel)
-        dW[i * d + channel] = chain_sum(dW[i * d + channel], s.rows(), [&](real sum, int64_t n) {
-          return fma(c[row_of_c(s, head, 0, n) + i], d_o[row_of_x(s, h, 0, n) + channel], sum);
-        });
+        dW[i * d + channel] = chain_dot(dW[i * d + channel], {c + row_of_c(s, head, 0, 0) + i, head.frequencies * d},
+                                        {d_o + row_of_x(s, h, 0, 0) + channel, s.width()}, s.rows());
     for (int64_t n = 0; n < s.rows(); ++n)
       for (int64_t i = 0; i < head.frequencies * d; ++i)
-        dc[row_of_c(s, head, 0, n) + i] = chain_sum(0, d, [&](real sum, int64_t channel) {
-          return fma(d_o[row_of_x(s, h, 0, n) + channel], W[i * d + channel], sum);
-        });
+        dc[row_of_c(s, head, 0, n) + i] = chain_dot(0, {d_o + row_of_x(s, h, 0, n)}, {W + i * d}, d);
   }
 }
 

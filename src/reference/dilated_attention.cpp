@@ -28,10 +28,6 @@ struct DilatedQuery {
   int64_t place(int64_t i) const { return (row / s.queries * s.capacity + s.key(query(), i)) * s.key_step; }
 };
 
-real lane_dot(const real* x, const real* y, int64_t n) {
-  return lane_sum(n, [&](real sum, int64_t c) { return fma(x[c], y[c], sum); });
-}
-
 }  // namespace
 
 void Reference::dilated_attention(real* y, real* weights, const DilatedInput& in, const DilatedShape& s) {
@@ -44,11 +40,11 @@ void Reference::dilated_attention(real* y, real* weights, const DilatedInput& in
       real* a = weights + (row * s.heads + h) * C;
       std::fill_n(a, C, real(0));
       for (int64_t i = 0; i < attended; ++i)
-        a[i] = fma(lane_dot(in.q + row * s.query_step + h * d, query.key(i) + h * d, d), scale,
+        a[i] = fma(lane_dot({in.q + row * s.query_step + h * d}, {query.key(i) + h * d}, d), scale,
                    LOG2_E * in.relative[h * C + i]);
       const real top = lane_largest(attended, [&](int64_t i) { return a[i]; });
       for (int64_t i = 0; i < attended; ++i) a[i] = numerics::exp2_in_range(numerics::max(real(-126), a[i] - top));
-      const real inv_sum = 1 / lane_sum(attended, [&](real sum, int64_t i) { return sum + a[i]; });
+      const real inv_sum = 1 / lane_sum({a}, attended);
       for (int64_t i = 0; i < attended; ++i) a[i] *= inv_sum;
       for (int64_t c = h * d; c < (h + 1) * d; ++c) {
         real sum = 0;
@@ -69,8 +65,8 @@ void pass_to_query(const DilatedGradient& out, const real* dy, const real* weigh
   real* ds = out.dscores + scores;
   std::fill_n(ds, s.chunk, real(0));
   for (int64_t i = 0; i < attended; ++i)
-    ds[i] = lane_dot(dy + query.row * s.width() + h * d, query.value(i) + h * d, d);
-  const real mean = lane_dot(a, ds, attended);
+    ds[i] = lane_dot({dy + query.row * s.width() + h * d}, {query.value(i) + h * d}, d);
+  const real mean = lane_dot({a}, {ds}, attended);
   for (int64_t i = 0; i < attended; ++i) ds[i] = a[i] * (ds[i] - mean);
   for (int64_t c = h * d; c < (h + 1) * d; ++c) {
     real sum = 0;

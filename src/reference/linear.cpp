@@ -7,18 +7,15 @@
 
 namespace petroglyph {
 
-using numerics::fma;
-
 // ---- Linear layers --------------------------------------------------------------------------------------------------
 
 void Reference::linear(real* y, const real* x, const real* weight, const real* bias, int64_t N, int in, int out,
                        Into into) {
   for (int64_t n = 0; n < N; ++n)
     for (int64_t o = 0; o < out; ++o) {
-      real& to = y[n * out + o];
-      to = chain_sum(into == Into::ADD ? to : 0, in,
-                     [&](real sum, int64_t i) { return fma(x[n * in + i], weight[o * in + i], sum); });
-      if (bias) to += bias[o];
+      const real start = into == Into::ADD ? y[n * out + o] : 0;
+      y[n * out + o] = chain_dot(start, {x + n * in}, {weight + o * in}, in);
+      if (bias) y[n * out + o] += bias[o];
     }
 }
 
@@ -26,9 +23,8 @@ void Reference::linear_backward_input(real* dx, const real* dy, const real* weig
                                       Into into) {
   for (int64_t n = 0; n < N; ++n)
     for (int64_t i = 0; i < in; ++i) {
-      real& to = dx[n * in + i];
-      to = chain_sum(into == Into::ADD ? to : 0, out,
-                     [&](real sum, int64_t o) { return fma(dy[n * out + o], weight[o * in + i], sum); });
+      const real start = into == Into::ADD ? dx[n * in + i] : 0;
+      dx[n * in + i] = chain_dot(start, {dy + n * out}, {weight + i, in}, out);
     }
 }
 
@@ -36,8 +32,7 @@ void Reference::linear_backward_weight(real* dweight, real* dbias, const real* d
                                        int out) {
   for (int64_t o = 0; o < out; ++o)
     for (int64_t i = 0; i < in; ++i)
-      dweight[o * in + i] = chain_sum(dweight[o * in + i], N,
-                                      [&](real sum, int64_t n) { return fma(dy[n * out + o], x[n * in + i], sum); });
+      dweight[o * in + i] = chain_dot(dweight[o * in + i], {dy + o, out}, {x + i, in}, N);
   if (dbias) add_row_backward(dbias, dy, N, out);
 }
 

@@ -43,10 +43,6 @@ void for_linear_heads(const LinearAttentionShape& s, F f) {
     for (int64_t h = 0; h < s.heads; ++h) f(LinearHead{s, b, h});
 }
 
-real chain_dot(const real* x, const real* y, int64_t n) {
-  return chain_sum(0, n, [&](real sum, int64_t c) { return fma(x[c], y[c], sum); });
-}
-
 void map_features(const PositionRows<real>& x, const LinearAttentionShape& s) {
   for (int64_t t = 0; s.feature_map == FeatureMap::ELU_PLUS_ONE && t < s.positions; ++t)
     for (int64_t c = 0; c < s.head_width; ++c)
@@ -59,11 +55,8 @@ void add_chunk(real* state, const PositionRows<const real>& x, const PositionRow
                int64_t first, int64_t end, const LinearAttentionShape& s) {
   const int64_t d = s.head_width;
   for (int64_t i = 0; i < d; ++i) {
-    for (int64_t j = 0; j < d; ++j) {
-      real sum = 0;
-      for (int64_t t = first; t < end; ++t) sum = fma(x[t][i], w[t][j], sum);
-      state[i * d + j] += sum;
-    }
+    for (int64_t j = 0; j < d; ++j)
+      state[i * d + j] = chain_dot(state[i * d + j], {x[first] + i, x.step}, {w[first] + j, w.step}, end - first);
     real sum = 0;
     for (int64_t t = first; t < end; ++t) sum = c ? fma(c[t], x[t][i], sum) : sum + x[t][i];
     if (s.normalized) state[d * d + i] += sum;
@@ -76,18 +69,18 @@ real attend(real* y, const real* q, const PositionRows<const real>& k, const Pos
             const real* state, const LinearAttentionShape& s) {
   const int64_t d = s.head_width;
   std::vector<real> weights;  // q·k_n
-  for (int64_t n = 0; n < seen; ++n) weights.push_back(chain_dot(q, k[n], d));
+  for (int64_t n = 0; n < seen; ++n) weights.push_back(chain_dot(0, {q}, {k[n]}, d));
   real inv_sum = 1;
   if (s.normalized) {
     real sum = 0;
-    if (state) sum = lane_sum(d, [&](real lane, int64_t c) { return fma(state[d * d + c], q[c], lane); });
-    sum += lane_sum(seen, [&](real lane, int64_t n) { return lane + weights[n]; });
+    if (state) sum = lane_dot({state + d * d}, {q}, d);
+    sum += lane_sum({weights.data()}, seen);
     inv_sum = 1 / sum;
   }
   for (int64_t c = 0; c < d; ++c) {
     real sum = 0;
-    if (state) sum = chain_sum(0, d, [&](real part, int64_t i) { return fma(q[i], state[i * d + c], part); });
-    sum = chain_sum(sum, seen, [&](real part, int64_t n) { return fma(weights[n], v[n][c], part); });
+    if (state) sum = chain_dot(0, {q}, {state + c, d}, d);
+    sum = chain_dot(sum, {weights.data()}, {v[0] + c, v.step}, seen);
     y[c] = sum * inv_sum;
   }
   return inv_sum;
@@ -141,39 +134,39 @@ struct LinearGradient {
 void chunk_gradients(const LinearGradient& x, int64_t first, int64_t end, const real* before, const real* after,
                      const LinearAttentionShape& s) {
   const int64_t d = s.head_width;
-  const auto pair = [&](int64_t t, int64_t n) { return (t - first) * (end - first) + n - first; };
+  const int64_t length = end - first;
+  const auto pair = [&](int64_t t, int64_t n) { return static_cast<size_t>((t - first) * length + n - first); };
   std::vector<real> weights, da;  // of the pairs (t,n) within the chunk: q_t·k_n, and its gradient
   if (s.causal) {
-    weights.resize(static_cast<size_t>((end - first) * (end - first)));
+    weights.resize(static_cast<size_t>(length * length));
     da.resize(weights.size());
     for (int64_t t = first; t < end; ++t)
       for (int64_t n = first; n <= t; ++n) {
-        weights[pair(t, n)] = chain_dot(x.q[t], x.k[n], d);
-        da[pair(t, n)] = chain_dot(x.g[t], x.v[n], d) + (x.c ? x.c[t] : 0);
+        weights[pair(t, n)] = chain_dot(0, {x.q[t]}, {x.k[n]}, d);
+        da[pair(t, n)] = chain_dot(0, {x.g[t]}, {x.v[n]}, d) + (x.c ? x.c[t] : 0);
       }
   }
   for (int64_t t = first; t < end; ++t)
     for (int64_t i = 0; i < d; ++i) {
       real dq = 0, dk = 0, dv = 0;
       if (before) {
-        dq = chain_sum(0, d, [&](real sum, int64_t j) { return fma(x.g[t][j], before[i * d + j], sum); });
+        dq = chain_dot(0, {x.g[t]}, {before + i * d}, d);
         if (x.c) dq = fma(x.c[t], before[d * d + i], dq);
       }
       if (after) {
-        dk = chain_sum(0, d, [&](real sum, int64_t j) { return fma(x.v[t][j], after[i * d + j], sum); });
+        dk = chain_dot(0, {x.v[t]}, {after + i * d}, d);
         if (x.c) dk += after[d * d + i];
-        dv = chain_sum(0, d, [&](real sum, int64_t j) { return fma(x.k[t][j], after[j * d + i], sum); });
+        dv = chain_dot(0, {x.k[t]}, {after + i, d}, d);
       }
-      real for_q = 0, for_k = 0, for_v = 0;  // of the pairs within the chunk
-      for (int64_t n = first; s.causal && n <= t; ++n) for_q = fma(da[pair(t, n)], x.k[n][i], for_q);
-      for (int64_t n = t; s.causal && n < end; ++n) {
-        for_k = fma(da[pair(n, t)], x.q[n][i], for_k);
-        for_v = fma(weights[pair(n, t)], x.g[n][i], for_v);
+      if (s.causal) {  // the pairs within the chunk
+        dq = chain_dot(dq, {&da[pair(t, first)]}, {x.k[first] + i, x.k.step}, t + 1 - first);
+        dk = chain_dot(dk, {&da[pair(t, t)], length}, {x.q[t] + i, x.q.step}, end - t);
+        dv = chain_dot(dv, {&weights[pair(t, t)], length}, {x.g[t] + i, x.g.step}, end - t);
       }
       const bool elu = s.feature_map == FeatureMap::ELU_PLUS_ONE;
-      x.dq[t][i] = (dq + for_q) * (elu ? numerics::min(real(1), x.q[t][i]) : 1);
-      x.dk[t][i] = (dk + for_k) * (elu ? numerics::min(real(1), x.k[t][i]) : 1);
-      x.dv[t][i] = dv + for_v;
+      x.dq[t][i] = dq * (elu ? numerics::min(real(1), x.q[t][i]) : 1);
+      x.dk[t][i] = dk * (elu ? numerics::min(real(1), x.k[t][i]) : 1);
+      x.dv[t][i] = dv;
     }
 }
 
@@ -188,7 +181,7 @@ void Reference::linear_attention_backward(real* dqkv, real* /*later*/, real* dy,
     real* const c = s.normalized ? inv_sum + head.number * s.positions : nullptr;
     for (int64_t t = 0; c && t < s.positions; ++t) {
       for (int64_t i = 0; i < d; ++i) g[t][i] *= c[t];
-      c[t] = -lane_sum(d, [&](real sum, int64_t i) { return fma(g[t][i], head.output(y)[t][i], sum); });
+      c[t] = -lane_dot({g[t]}, {head.output(y)[t]}, d);
     }
     const LinearGradient x{head.input(dqkv, 0), head.input(dqkv, 1), head.input(dqkv, 2), head.input(qkv, 0),
                            head.input(qkv, 1),  head.input(qkv, 2),  {g.first, g.step},   c};

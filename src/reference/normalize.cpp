@@ -7,23 +7,13 @@ namespace petroglyph {
 
 using numerics::fma;
 
-namespace {
-
-// The mean of n terms in the order `lanes`.
-template <class Add>
-real lane_mean(int64_t n, Add add) {
-  return lane_sum(n, add) / static_cast<real>(n);
-}
-
-}  // namespace
-
 // ---- Plain normalization --------------------------------------------------------------------------------------------
 
 void Reference::normalize(real* y, real* inv_std, const real* x, int64_t N, int D) {
   center(y, x, N, D);
   for (int64_t n = 0; n < N; ++n) {
     real* row = y + n * D;
-    const real variance = lane_mean(D, [&](real sum, int64_t c) { return fma(row[c], row[c], sum); });
+    const real variance = lane_dot({row}, {row}, D) / static_cast<real>(D);
     inv_std[n] = variance > 0 ? 1 / numerics::sqrt(variance) : 0;
     for (int64_t c = 0; c < D; ++c) row[c] *= inv_std[n];
   }
@@ -33,8 +23,8 @@ void Reference::normalize_backward(real* dx, const real* dy, const real* y, cons
                                    Into into) {
   for (int64_t n = 0; n < N; ++n) {
     const real *g = dy + n * D, *hat = y + n * D;
-    const real mean = lane_mean(D, [&](real sum, int64_t c) { return sum + g[c]; });
-    const real along = lane_mean(D, [&](real sum, int64_t c) { return fma(g[c], hat[c], sum); });
+    const real mean = lane_sum({g}, D) / static_cast<real>(D);
+    const real along = lane_dot({g}, {hat}, D) / static_cast<real>(D);
     for (int64_t c = 0; c < D; ++c) {
       const real slope = fma(-along, hat[c], g[c] - mean);
       dx[n * D + c] = into == Into::ADD ? fma(inv_std[n], slope, dx[n * D + c]) : inv_std[n] * slope;
@@ -44,7 +34,7 @@ void Reference::normalize_backward(real* dx, const real* dy, const real* y, cons
 
 void Reference::center(real* y, const real* x, int64_t N, int D) {
   for (int64_t n = 0; n < N; ++n) {
-    const real mean = lane_mean(D, [&](real sum, int64_t c) { return sum + x[n * D + c]; });
+    const real mean = lane_sum({x + n * D}, D) / static_cast<real>(D);
     for (int64_t c = 0; c < D; ++c) y[n * D + c] = x[n * D + c] - mean;
   }
 }
@@ -54,7 +44,7 @@ void Reference::center(real* y, const real* x, int64_t N, int D) {
 void Reference::rms_norm(real* y, real* inv_rms, const real* x, const real* weight, real epsilon, int64_t N, int D) {
   for (int64_t n = 0; n < N; ++n) {
     const real* row = x + n * D;
-    const real square = lane_mean(D, [&](real sum, int64_t c) { return fma(row[c], row[c], sum); });
+    const real square = lane_dot({row}, {row}, D) / static_cast<real>(D);
     inv_rms[n] = 1 / numerics::sqrt(square + epsilon);
     for (int64_t c = 0; c < D; ++c) y[n * D + c] = weight[c] * (row[c] * inv_rms[n]);
   }
@@ -65,7 +55,8 @@ void Reference::rms_norm_backward(real* dx, real* dweight, const real* dy, const
   const auto hat = [&](int64_t n, int64_t c) { return x[n * D + c] * inv_rms[n]; };
   for (int64_t n = 0; n < N; ++n) {
     const real* g = dy + n * D;
-    const real along = lane_mean(D, [&](real sum, int64_t c) { return fma(weight[c] * g[c], hat(n, c), sum); });
+    const real along =
+        lane_sum(D, [&](real sum, int64_t c) { return fma(weight[c] * g[c], hat(n, c), sum); }) / static_cast<real>(D);
     for (int64_t c = 0; c < D; ++c) {
       const real slope = fma(-along, hat(n, c), weight[c] * g[c]);
       dx[n * D + c] = into == Into::ADD ? fma(inv_rms[n], slope, dx[n * D + c]) : inv_rms[n] * slope;
@@ -82,7 +73,7 @@ void Reference::layer_norm(real* y, real* hat, real* inv_std, const real* x, con
   center(hat, x, N, D);
   for (int64_t n = 0; n < N; ++n) {
     real* row = hat + n * D;
-    const real variance = lane_mean(D, [&](real sum, int64_t c) { return fma(row[c], row[c], sum); });
+    const real variance = lane_dot({row}, {row}, D) / static_cast<real>(D);
     inv_std[n] = 1 / numerics::sqrt(variance + epsilon);
     for (int64_t c = 0; c < D; ++c) row[c] *= inv_std[n];
   }
@@ -97,13 +88,13 @@ void Reference::layer_norm_output(real* y, const real* hat, const real* weight, 
 // dweight and dbias come first, because dx may be dy.
 void Reference::layer_norm_backward(real* dx, real* dweight, real* dbias, const real* dy, const real* hat,
                                     const real* inv_std, const real* weight, int64_t N, int D, Into into) {
-  for (int64_t c = 0; c < D; ++c)
-    dweight[c] = chain_sum(dweight[c], N, [&](real sum, int64_t n) { return fma(dy[n * D + c], hat[n * D + c], sum); });
+  for (int64_t c = 0; c < D; ++c) dweight[c] = chain_dot(dweight[c], {dy + c, D}, {hat + c, D}, N);
   add_row_backward(dbias, dy, N, D);
   for (int64_t n = 0; n < N; ++n) {
     const real *g = dy + n * D, *h = hat + n * D;
-    const real mean = lane_mean(D, [&](real sum, int64_t c) { return sum + g[c] * weight[c]; });
-    const real along = lane_mean(D, [&](real sum, int64_t c) { return fma(g[c] * weight[c], h[c], sum); });
+    const real mean = lane_sum(D, [&](real sum, int64_t c) { return sum + g[c] * weight[c]; }) / static_cast<real>(D);
+    const real along =
+        lane_sum(D, [&](real sum, int64_t c) { return fma(g[c] * weight[c], h[c], sum); }) / static_cast<real>(D);
     for (int64_t c = 0; c < D; ++c) {
       const real slope = fma(-along, h[c], g[c] * weight[c] - mean);
       dx[n * D + c] = into == Into::ADD ? fma(inv_std[n], slope, dx[n * D + c]) : inv_std[n] * slope;

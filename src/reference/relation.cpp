@@ -33,13 +33,10 @@ void for_relation_heads(const RelationShape& s, F f) {
 
 // |p + q|²
 real square_of_sum(const real* p, const real* q, int64_t width) {
-  const auto square = [&](auto value) {
-    return lane_sum(width, [&](real sum, int64_t c) { return fma(value(c), value(c), sum); });
-  };
-  const real squares = square([&](int64_t c) { return p[c]; }) + square([&](int64_t c) { return q[c]; });
-  const real product = chain_sum(0, width, [&](real sum, int64_t c) { return fma(q[c], p[c], sum); });
-  const real indirect = fma(real(2), product, squares);
-  return indirect < CANCELLATION * squares ? square([&](int64_t c) { return p[c] + q[c]; }) : indirect;
+  const real squares = lane_dot({p}, {p}, width) + lane_dot({q}, {q}, width);
+  const real indirect = fma(real(2), chain_dot(0, {q}, {p}, width), squares);
+  if (!(indirect < CANCELLATION * squares)) return indirect;
+  return lane_sum(width, [&](real sum, int64_t c) { return fma(p[c] + q[c], p[c] + q[c], sum); });
 }
 
 }  // namespace
@@ -94,7 +91,7 @@ namespace {
 // dx = center(dx) − x Σ_k w(k) − Σ_k w(k) other_k over k = first … end−1. dx, x (width); other(k): a row of as many channels
 template <class Weight, class Row>
 void through_norm(real* dx, const real* x, int64_t width, int64_t first, int64_t end, Weight w, Row other) {
-  const real mean = lane_sum(width, [&](real sum, int64_t c) { return sum + dx[c]; }) / static_cast<real>(width);
+  const real mean = lane_sum({dx}, width) / static_cast<real>(width);
   real weights = 0;
   for (int64_t k = first; k < end; ++k) weights += w(k);
   for (int64_t c = 0; c < width; ++c) {

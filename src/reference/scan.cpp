@@ -48,6 +48,28 @@ void Reference::selective_scan(real* y, real* state, real* kept, const real* u, 
     }
 }
 
+namespace {
+
+// dB and dC (S) of one position, from dh and h (S,I) behind it, and its dy, u and pre_step (I). Each group of channels is a sum of its
+// own.
+void sum_over_channels(real* dB, real* dC, const real* dh, const real* h, const real* dy, const real* u,
+                       const real* pre_step, const ScanShape& shape) {
+  const int64_t I = shape.channels;
+  for (int64_t s = 0; s < shape.states; ++s) {
+    dB[s] = dC[s] = 0;
+    for (int64_t first = 0; first < I; first += ScanShape::GROUP) {
+      const int64_t count = std::min<int64_t>(ScanShape::GROUP, I - first);
+      dB[s] += lane_sum(count, [&](real sum, int64_t i) {
+        const int64_t c = first + i;
+        return sum + dh[s * I + c] * (numerics::softplus(pre_step[c]) * u[c]);
+      });
+      dC[s] += lane_sum(count, [&](real sum, int64_t i) { return sum + dy[first + i] * h[s * I + first + i]; });
+    }
+  }
+}
+
+}  // namespace
+
 // The kept states are those that the forward pass went through; going through them again needs none of them. In one sample, h (T+1,S,I)
 // before every position and behind the last; dh (T,S,I), the gradient with respect to h behind a position.
 void Reference::selective_scan_backward(real* du, real* dpre_step, real* dA_log, real* dB, real* dC, real* dD,
@@ -91,22 +113,11 @@ void Reference::selective_scan_backward(real* du, real* dpre_step, real* dA_log,
       for (int64_t s = 0; s < S; ++s) dA[c * S + s] += sample_dA[s];
       dskip[c] += sample_dD;
     }
-    for (int64_t t = 0; t < T; ++t)
-      for (int64_t s = 0; s < S; ++s) {
-        const int64_t n = b * T + t;
-        real sum_B = 0, sum_C = 0;
-        for (int64_t group = 0; group < I; group += ScanShape::GROUP) {
-          const int64_t count = std::min<int64_t>(ScanShape::GROUP, I - group);
-          sum_B += lane_sum(count, [&](real sum, int64_t i) {
-            const int64_t c = group + i;
-            return sum + dh[at(t, s, c)] * (numerics::softplus(pre_step[n * I + c]) * u[n * I + c]);
-          });
-          sum_C += lane_sum(
-              count, [&](real sum, int64_t i) { return sum + dy[n * I + group + i] * h[at(t + 1, s, group + i)]; });
-        }
-        dB[n * shape.row + s] = sum_B;
-        dC[n * shape.row + s] = sum_C;
-      }
+    for (int64_t t = 0; t < T; ++t) {
+      const int64_t n = b * T + t;
+      sum_over_channels(dB + n * shape.row, dC + n * shape.row, &dh[at(t, 0, 0)], &h[at(t + 1, 0, 0)], dy + n * I,
+                        u + n * I, pre_step + n * I, shape);
+    }
   }
   for (int64_t c = 0; c < I; ++c) {
     for (int64_t s = 0; s < S; ++s)

@@ -51,4 +51,25 @@ real chain_sum(real start, int64_t n, Add add) {
   return chain_sum(start, 0, n, add);
 }
 
+// A row or a column of a matrix: `step` numbers lie between an element and the next.
+struct Line {
+  const real* first;
+  int64_t step = 1;
+  real operator[](int64_t k) const { return first[k * step]; }
+};
+
+// start + Σ_k x_k y_k over k = first … end−1, in the order `chain`
+inline real chain_dot(real start, Line x, Line y, int64_t first, int64_t end) {
+  return chain_sum(start, first, end, [&](real sum, int64_t k) { return numerics::fma(x[k], y[k], sum); });
+}
+inline real chain_dot(real start, Line x, Line y, int64_t n) { return chain_dot(start, x, y, 0, n); }
+
+// Σ_k x_k y_k and Σ_k x_k over k = 0 … n−1, in the order `lanes`
+inline real lane_dot(Line x, Line y, int64_t n) {
+  return lane_sum(n, [&](real sum, int64_t k) { return numerics::fma(x[k], y[k], sum); });
+}
+inline real lane_sum(Line x, int64_t n) {
+  return lane_sum(n, [&](real sum, int64_t k) { return sum + x[k]; });
+}
+
 }  // namespace petroglyph
