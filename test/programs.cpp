@@ -181,22 +181,21 @@ class ProgramTest {
     test_.equal("a variant is the run that it would be alone", log_rows(shell.file("runs/alone/log.csv")),
                 log_rows(shell.file("runs/whole/transformer-position-none/log.csv")));
     shell.run(list + "--name parts --steps 5" + SMALL);
-    shell.run(list + "--name parts --resume --steps 9");
-    test_.equal("resumed: a log", log_rows(shell.file("runs/parts/rnn-hidden-8/log.csv")),
+    shell.run(list + "--name parts --steps 9" + SMALL);
+    test_.equal("continued: a log", log_rows(shell.file("runs/parts/rnn-hidden-8/log.csv")),
                 log_rows(shell.file("runs/whole/rnn-hidden-8/log.csv")));
     for (const char* name : {"compare.csv", "lengths.csv"})
-      test_.equal(std::string("resumed: ") + name, read_bytes(shell.file(std::string("runs/parts/") + name)),
+      test_.equal(std::string("continued: ") + name, read_bytes(shell.file(std::string("runs/parts/") + name)),
                   read_bytes(shell.file(std::string("runs/whole/") + name)));
-    expect(shell, "exists", list + "--name whole" + SMALL, 1, "runs/whole: this run exists already");
     expect(shell, "no such comparison", "--compare rnn --resume --name nowhere" + SMALL, 1,
-           "runs/nowhere: there is no such folder to go on with");
+           "runs/nowhere: there is no such folder to continue");
     expect(shell, "an empty variant", "--compare rnn,,rnn", 2, "\"\": expected a model or OPTION=VALUE");
     expect(shell, "the same twice", "--compare rnn,rnn", 2, "\"rnn\" is there twice");
     expect(shell, "a bad last variant", "--compare rnn,transformer:heads=5" + SMALL, 2, "--heads 5 does not divide");
     expect(shell, "in other words", "--compare lr=1e-3,lr=0.001 --steps 1", 2,
            "--compare lr=1e-3,lr=0.001: lr=1e-3 and lr=0.001 are the same");
     expect(shell, "help instead", "--compare rnn,help=x" + SMALL, 2,
-           "--compare rnn,help=x: \"help=x\": --help is nothing that models differ by");
+           "--compare rnn,help=x: \"help=x\": --help is not an option that defines a run");
     expect(shell, "no such model", "--compare gru" + SMALL, 2, "--model gru: expected one of");
     expect(shell, "a last variant that starts from nothing", "--name no --compare rnn,transformer:init=none" + SMALL, 1,
            "none: ");
@@ -205,12 +204,11 @@ class ProgramTest {
     test_.check("leave nothing", !std::filesystem::exists(shell.file("runs/no")) &&
                                      !std::filesystem::exists(shell.file("runs/compare")));
     expect(shell, "lengths of one variant", "--compare rnn:evaluate-lengths=3,transformer" + SMALL, 2,
-           "--evaluate-lengths is nothing that models differ by");
+           "--evaluate-lengths is common to all variants");
     expect(shell, "no such device", "--device cuda:x" + SMALL, 2,
            "--device cuda:x: expected one of auto, cpu, cuda, cuda:N, reference");
     expect(shell, "a length of 0", "--evaluate-lengths 3,0", 2,
            "--evaluate-lengths 3,0: expected whole numbers from 1");
-    expect(shell, "a length twice", "--evaluate-lengths 3,5,3", 2, "--evaluate-lengths 3,5,3: 3 is there twice");
     idle_options(shell);
   }
 
@@ -219,6 +217,26 @@ class ProgramTest {
     for (size_t i = 0; i < log.rows(); ++i)
       if (log.column("eval_accuracy")[i] >= accuracy) return exact_text(log.column("step")[i]);
     return "";
+  }
+
+  // "50 % at step 95, 90 and 99 % at step 100, 100 % at step 110"
+  static std::string milestones(const CsvTable& log) {
+    std::vector<std::pair<std::string, std::string>> parts;  // percents, step
+    for (const auto& [percent, accuracy] : {std::pair("50", 0.5), {"90", 0.9}, {"99", 0.99}, {"100", 1.0}}) {
+      const std::string step = first_of(log, accuracy);
+      if (step.empty()) continue;
+      if (parts.empty() || parts.back().second != step)
+        parts.emplace_back(percent, step);
+      else
+        parts.back().first += std::string(", ") + percent;
+    }
+    std::vector<std::string> words;
+    for (auto& [percents, step] : parts) {
+      const size_t comma = percents.rfind(", ");
+      if (comma != std::string::npos) percents.replace(comma, 2, " and ");
+      words.push_back(percents + " % at step " + step);
+    }
+    return join(words, ", ");
   }
 
   // Strings of two letters, which are learned in less than 200 steps.
@@ -231,12 +249,11 @@ class ProgramTest {
     const CsvTable log = read_csv(shell.file("runs/a/log.csv"));
     const std::string last = exact_text(log.column("step").back());
     test_.check("ends with the first evaluation that is all right",
-                first_of(log, 1) == last && learned.says("reached its accuracy at step " + last + ", in "),
+                first_of(log, 1) == last && learned.says("Stopped at step " + last + ": accuracy 100 % reached (--stop-at 1). Time: "),
                 learned.output);
     test_.check("and shows it", learned.says("\nstep " + last + "  evaluated: loss "), learned.output);
     test_.check("says when it was half right, and more",
-                learned.says("evaluated accuracy 50 % at step " + first_of(log, 0.5) + ", 90 % at step " +
-                             first_of(log, 0.9) + ", 99 % at step " + first_of(log, 0.99) + ", 100 % at step " + last),
+                learned.says("Accuracy first reached " + milestones(log) + ".\n"),
                 learned.output);
     const std::string one = "one token at a time, 64 fresh strings of 2 letters: accuracy ";
     const size_t said = learned.output.find(one);
@@ -288,9 +305,7 @@ class ProgramTest {
            "--compare transformer,rnn:position=none: \"rnn:position=none\": --position none: does nothing with --model "
            "rnn");
     expect(shell, "of all variants", "--compare mamba,rnn --heads 2", 2,
-           "--compare mamba,rnn: --heads 2: does nothing with --model mamba, nor with any other of them");
-    expect(shell, "a model where each variant names its own", "--compare transformer,rnn:hidden=8 --model mamba", 2,
-           "--compare transformer,rnn:hidden=8: --model mamba: does nothing, each of them names its own");
+           "--compare mamba,rnn: --heads 2: does nothing with --model rnn, nor with any other of them");
     expect(shell, "of some variants", "--compare transformer,rnn:hidden=8 --heads 2 --name some --steps 1" + SMALL, 0,
            "saved runs/some");
     write_bytes(shell.file("settings"), "model = rnn\nheads = 3\n");
@@ -391,7 +406,7 @@ class ProgramTest {
                      wait_for_lines("runs/a/log.csv", 3) + "kill -" + signal + " $child; wait $child; echo status $?");
     test_.check("status", outcome.says(text("status %d", status)), outcome.output);
     if (signal == "INT")
-      test_.check("says how to go on", outcome.says("go on with: ./train_copy --resume --name a"), outcome.output);
+      test_.check("says how to go on", outcome.says("To continue: ./train_copy --resume --name a"), outcome.output);
     const std::string other = shell.run(settings + "b" + SMALL + "--batch 512").weights();
     test_.equal("goes on to the same bits", shell.run("--name a --resume").weights(), other);
     test_.check("which another batch has not", other != whole);
@@ -420,7 +435,7 @@ class OtherPrograms {
     const Outcome epochs = shell.run("--name epochs --steps 20" + data);
     shell.run("--name parts --steps 7" + data);
     test_.equal("resumed within an epoch", shell.run("--name parts --resume --steps 20").weights(), epochs.weights());
-    expect(shell, "epochs", "--name two --epochs 2 --quiet" + data, 0, "done at step 12");
+    expect(shell, "epochs", "--name two --epochs 2 --quiet" + data, 0, "Finished at step 12");
     expect(shell, "no such file", "--data nowhere" + TEXT, 1, "nowhere");
     write_bytes(shell.file("latin"), std::string(300, 'x') + "\xE9" + std::string(300, 'x'));
     expect(shell, "not ASCII", "--data latin" + TEXT, 1, "latin");
@@ -480,7 +495,7 @@ class OtherPrograms {
     test_.equal("and where it is a file of its own",
                 shell.run("--name own --data a --val b --steps 12" + learn).weights(), run.weights());
     expect(shell, "an epoch of that half", "--name epoch --data both --val-part 0.5 --epochs 1" + TEXT, 0,
-           "done at step 3");
+           "Finished at step 3");
     // Of characters of two bytes, each of them a token: the 21 targets of three windows begin 11 of them.
     std::string accents;
     for (int i = 0; i < 100; ++i) accents += "\u00E9";
@@ -520,7 +535,7 @@ class OtherPrograms {
     expect(shell, "fewer steps than there are", "--name on --resume --steps 9", 0, "step 12 of 12");
     test_.equal("leave the evaluation", log_rows(shell.file("runs/on/log.csv")), rows);
     write_bytes(shell.file("runs/on/best.safetensors"), "damaged");
-    expect(shell, "a damaged one keeps nobody from going on", "--name on --resume --steps 14", 0, "done at step 14");
+    expect(shell, "a damaged one keeps nobody from going on", "--name on --resume --steps 14", 0, "Finished at step 14");
     test_.equal("and is made anew", kept(), "14");
   }
 
@@ -750,17 +765,17 @@ class OtherPrograms {
     test_.equal("a prompt from the standard input",
                 shell.run("runs/t --length 9 --quiet --prompt-file - < prompt").output, like);
     write_bytes(shell.file("talk"), "One \nTwo \n");
-    const Outcome talk = shell.run("runs/t --length 9 --quiet -i < talk");
-    const Outcome slowly = shell.script("(echo 'One '; sleep 1) | '" + folder_ + "/generate' runs/t --length 9 -i");
+    const Outcome talk = shell.run("runs/t --length 9 --quiet --interactive < talk");
+    const Outcome slowly = shell.script("(echo 'One '; sleep 1) | '" + folder_ + "/generate' runs/t --length 9 --interactive");
     test_.check("the waiting for a prompt is not its time", number_behind(slowly, "9 tokens in ") < 0.9, slowly.output);
     test_.check("talks", talk.status == 0 && talk.output.size() == 20 && talk.output.substr(0, 9) == like.substr(4, 9),
                 talk.output);
     talks_in_windows(shell);
     expect(shell, "a prompt that looks like an option", "runs/t --quiet --length 3 --prompt -i", 0, "-i");
-    expect(shell, "a prompt while talking", "runs/t -i --prompt a", 2, "expected one of them");
-    expect(shell, "samples while talking", "runs/t -i --samples 2", 2, "--samples 2: does nothing with --interactive");
+    expect(shell, "a prompt while talking", "runs/t --interactive --prompt a", 2, "expected one of them");
+    expect(shell, "samples while talking", "runs/t --interactive --samples 2", 2, "--samples 2: does nothing with --interactive");
     write_bytes(shell.file("foreign"), "\xC3\xA9\nOne \nTwo \n");
-    const Outcome on = shell.run("runs/t --length 9 --quiet -i < foreign");
+    const Outcome on = shell.run("runs/t --length 9 --quiet --interactive < foreign");
     test_.check("a character that it has not ends no talk",
                 on.status == 0 && on.says("is no 7-bit ASCII character") &&
                     on.says("nothing of this line was read\n") &&
@@ -773,7 +788,7 @@ class OtherPrograms {
   void talk_that_ends(const Shell& shell) {
     const std::string generate = "'" + folder_ + "/generate' runs/t ";
     const Outcome ended =
-        shell.script("yes One | timeout -k 9 2 " + generate + "-i --quiet --length 10000000 > said; echo status $?");
+        shell.script("yes One | timeout -k 9 2 " + generate + "--interactive --quiet --length 10000000 > said; echo status $?");
     test_.check("SIGTERM ends a talk in the midst of an answer", ended.says("status 124"), ended.output);
     if (std::filesystem::exists("/dev/full")) {
       const Outcome full = shell.script("timeout 20 " + generate + "--quiet --length 100000000 > /dev/full");
@@ -783,9 +798,9 @@ class OtherPrograms {
     for (const char* how : {"--prompt-file -", "-i"})
       expect(shell, "a folder as the standard input", std::string("runs/t --quiet --length 3 ") + how + " < .", 1,
              "the standard input cannot be read to its end");
-    expect(shell, "nothing said", "runs/t -i < /dev/null", 0, "0 tokens in 0.0 s, 0 tokens/s");
+    expect(shell, "nothing said", "runs/t --interactive < /dev/null", 0, "0 tokens in 0.0 s, 0 tokens/s");
     write_bytes(shell.file("long"), "One day he went\n");
-    expect(shell, "a long line", "runs/t -i --length 2 < long", 0,
+    expect(shell, "a long line", "runs/t --interactive --length 2 < long", 0,
            "note: the prompt has 15 tokens and the model reads 8 at most");
     write_bytes(shell.file("longer"), std::string(5000, 'a') + "\n");
     for (const char* const model :
@@ -793,7 +808,7 @@ class OtherPrograms {
       shell.script("'" + folder_ + "/train_text' --name recurrent --model " + model +
                    " --steps 1 --context 8 --batch 4 --eval-samples 4 --sample-length 0 --tokenizer "
                    "bytes --threads 1");
-      const Outcome talk = shell.run("runs/recurrent -i --length 2 < longer");
+      const Outcome talk = shell.run("runs/recurrent --interactive --length 2 < longer");
       test_.check(std::string("a line of any length: ") + model, talk.status == 0 && !talk.says("note:"), talk.output);
       shell.script("rm -r runs/recurrent");
     }
@@ -1100,12 +1115,12 @@ class OtherPrograms {
                   std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
     results_of_seeds(shell, whole);
     shell.run("--name parts --seeds 1,2 --parity-probability 10" + REGULAR + "--steps 3");
-    shell.run("--name parts --seeds 1,2 --resume --steps 6 --test-from 11 --test-to 14 --test-strings 8");
-    test_.equal("resumed", read_bytes(shell.file("runs/parts/results.csv")),
+    shell.run("--name parts --seeds 1,2 --parity-probability 10" + REGULAR);
+    test_.equal("continued", read_bytes(shell.file("runs/parts/results.csv")),
                 read_bytes(shell.file("runs/whole/results.csv")));
     // As if it had been killed before its first checkpoint.
     shell.script("rm runs/parts/parity_check-seed-2/model.safetensors runs/parts/results.csv");
-    shell.run("--name parts --seeds 1,2 --parity-probability 10 --resume" + REGULAR);
+    shell.run("--name parts --seeds 1,2 --parity-probability 10" + REGULAR);
     test_.equal("a run without a checkpoint starts anew", read_bytes(shell.file("runs/parts/results.csv")),
                 read_bytes(shell.file("runs/whole/results.csv")));
     expect(shell, "a seed too large", "--seed 3000000000" + REGULAR, 2, "--seed 3000000000: expected at most");
@@ -1140,8 +1155,8 @@ class OtherPrograms {
                 curve.find("squared error") != std::string::npos && curve.find("nats") == std::string::npos);
     shell.run("--name nw --task Tomita_4" + next);
     shell.run("--name np --task Tomita_4 --steps 3 --protocol next --train-length 10" + SMALL_REGULAR + "--steps 3");
-    shell.run("--name np --task Tomita_4 --resume --protocol next --steps 6 --test-strings 8");
-    test_.equal("next symbol, resumed", log_rows(shell.file("runs/np/Tomita_4-seed-1/log.csv")),
+    shell.run("--name np --task Tomita_4" + next);
+    test_.equal("next symbol, continued", log_rows(shell.file("runs/np/Tomita_4-seed-1/log.csv")),
                 log_rows(shell.file("runs/nw/Tomita_4-seed-1/log.csv")));
   }
 
@@ -1230,7 +1245,7 @@ class OtherPrograms {
     expect(shell, "no seeds", "--seeds=", 2, "--seeds: expected at least one");
     expect(shell, "heads", "--heads 5", 2, "--heads 5 does not divide --width 64");
     expect(shell, "resumes nothing", "--resume --name nothing", 1,
-           "runs/nothing: there is no such folder to go on with");
+           "runs/nothing: there is no such folder to continue");
     expect(shell, "a stride without members", "--all-tasks --test-every 46", 2,
            "D_2 has no members of the lengths of this test, 51 to 100, every 46");
     expect(shell, "one length without members", "--task Tomita_5 --test-from 61 --test-to 61", 2,
@@ -1254,9 +1269,10 @@ class OtherPrograms {
                                          wait_for_lines("runs/a/parity_check-seed-2/log.csv", 3) +
                                          "kill -INT $child; wait $child; echo status $?");
     test_.check("status", outcome.says("status 130"), outcome.output);
-    test_.check("says how to go on", outcome.says("go on with: ./train_regular --resume --name a\n"), outcome.output);
-    shell.run("--resume --name a");
-    test_.equal("goes on to the same results", read_bytes(shell.file("runs/a/results.csv")),
+    test_.check("names the command that continues", outcome.says("To continue, repeat the command with --name a."),
+                outcome.output);
+    shell.run(seeds + "a" + more);
+    test_.equal("with the same results", read_bytes(shell.file("runs/a/results.csv")),
                 read_bytes(shell.file("runs/whole/results.csv")));
   }
 
@@ -1341,13 +1357,9 @@ class OtherPrograms {
            "expected at most 2147483647");
     expect(shell, "less than a step", "--budgets 1 --models mlp_lm --list" + small, 2, "expected at least one");
     // The same in two parts, one run at a time and several threads, killed in between.
-    expect(shell, "which weights do not stay",
-           "--name parts --processes 1 --threads 2 --models mlp_lm --budgets 4e7" + small, 0,
-           "model.safetensors is removed once its numbers are in runs/parts/points.csv");
-    const Outcome info = shell.script("'" + folder_ + "/inspect' info runs/parts");
-    test_.check("and is told", info.says("a study of ./scaling, whose runs keep their weights"), info.output);
-    shell.script("cd runs/parts && rm -r mlp_lm-C4e7-w8 && sed /C4e7-w8/d points.csv > kept && mv kept points.csv");
-    const Outcome parts = shell.run("--name parts --resume --models mlp_lm,transformer" + both);
+    shell.run("--name parts --processes 1 --threads 2 --models mlp_lm --budgets 4e7" + small);
+    shell.script("cd runs/parts && rm -r mlp_lm-C4e7-w8 points.csv");
+    const Outcome parts = shell.run("--name parts" + both + small);
     test_.check("trains what is not done", !parts.says("mlp_lm-C4e7-w16 ") && parts.says("mlp_lm-C4e7-w8 "),
                 parts.output);
     test_.check("says the weights of all runs", whole.weights().size() == 16, whole.output);
@@ -1355,14 +1367,8 @@ class OtherPrograms {
     for (const char* name : {"points.csv", "laws.csv"})
       test_.equal(std::string("in parts: ") + name, read_bytes(shell.file(std::string("runs/parts/") + name)),
                   read_bytes(shell.file(std::string("runs/whole/") + name)));
-    expect(shell, "another configuration", "--name whole --resume --context 5", 1,
-           "--context 5: this run was started with --context 4");
-    const std::string rows = read_bytes(shell.file("runs/whole/points.csv"));
-    expect(shell, "fewer budgets", "--name whole --resume --budgets 4e7", 1,
-           "--budgets 4e7: this run was started with --budgets 20000000,40000000; on --resume this list may have more");
-    expect(shell, "fewer models", "--name whole --resume --models mlp_lm", 1, "and lacks nothing that it had");
-    test_.equal("keeps all points", read_bytes(shell.file("runs/whole/points.csv")), rows);
-    expect(shell, "exists", "--name whole" + small, 1, "runs/whole: this run exists already");
+    expect(shell, "another configuration", "--name whole" + both + small + "--context 5", 1,
+           "its model or its samples are others");
     expect(shell, "an option of another study", "--what context --budgets 1e9", 2,
            "--budgets: of --what compute, and this is context");
     expect(shell, "two widths", "--widths 4,8 --context 4", 2, "expected three widths or more");
@@ -1375,21 +1381,6 @@ class OtherPrograms {
     expect(shell, "none of depths", "--what dct --list --context 0", 2, "--context 0: expected a whole number");
     expect(shell, "too long a context", "--list --context 65537", 2,
            "--context 65537: expected at most 65536 tokens for mlp_lm");
-    // Losses that are largest in the middle: no parabola has a minimum.
-    shell.script(
-        "cd runs/whole && rm loss.svg && "
-        "awk -F, -v OFS=, 'NR > 1 { $8 = $1 ~ /w8$/ ? 9 : 8 } 1' points.csv > hill && mv hill points.csv");
-    const Outcome hill = shell.run("--name whole --resume");
-    test_.check("no minimum",
-                hill.status == 0 && hill.says("no power law: fewer than two budgets have a minimum") &&
-                    !hill.says("nan") && !std::filesystem::exists(shell.file("runs/whole/loss.svg")) &&
-                    read_bytes(shell.file("runs/whole/laws.csv")).find("nan") == std::string::npos,
-                hill.output);
-    shell.script("cd runs/whole && awk -F, -v OFS=, 'NR == 3 { $5 += 1 } 1' points.csv > more && mv more points.csv");
-    expect(shell, "points of another configuration", "--name whole --resume", 1, "runs/whole/points.csv:3: ");
-    write_bytes(shell.file("runs/whole/points.csv"), "name\n");
-    expect(shell, "a foreign table", "--name whole --resume", 1,
-           "runs/whole/points.csv: expected the columns name,model");
     expect(shell, "diverges", "--name nan --lr 1000 --clip 0 --lr-floor 1000 --models mlp_lm" + both + small, 1,
            "this run ended with status 1");
     expect(shell, "depths",

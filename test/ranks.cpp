@@ -506,6 +506,7 @@ class UnderMpi {
       std::string arguments;
       const char *part, *whole;  // of it
       std::vector<const char*> files;
+      bool resumes = true;  // else the same command continues several runs
     };
     const std::string copy = SMALL + "--shards 4 ";
     const Row rows[] = {
@@ -514,7 +515,8 @@ class UnderMpi {
          copy + "--compare transformer,rnn:hidden=8 --evaluate-lengths 3,6 ",
          "--steps 5 ",
          "--steps 12 ",
-         {"compare.csv", "lengths.csv", "transformer/log.csv", "rnn-hidden-8/log.csv"}},
+         {"compare.csv", "lengths.csv", "transformer/log.csv", "rnn-hidden-8/log.csv"},
+         false},
         {"train_text",
          "--width 16 --layers 1 --context 16 --batch 4 --shards 4 --eval-every 3 --eval-samples 9 --sample-length 8 "
          "--accumulate 2 --schedule constant --evaluate-lengths 8,24 --length-windows 30 ",
@@ -526,13 +528,15 @@ class UnderMpi {
          "3 ",
          "--steps 2 ",
          "--steps 6 ",
-         {"results.csv", "parity_check-seed-1/log.csv", "parity_check-seed-1/test.csv"}},
+         {"results.csv", "parity_check-seed-1/log.csv", "parity_check-seed-1/test.csv"},
+         false},
         {"train_regular",
          "--protocol next --task D_2 --model rnn --width 8 --batch 8 --shards 4 --eval-samples 12 --test-strings 20 "
          "--eval-every 3 ",
          "--steps 2 ",
          "--steps 6 ",
-         {"results.csv", "D_2-seed-1/log.csv", "D_2-seed-1/test.csv"}},
+         {"results.csv", "D_2-seed-1/log.csv", "D_2-seed-1/test.csv"},
+         false},
         {"train_image",
          "--width 16 --heads 2 --layers 1 --batch 4 --shards 4 --eval-samples 9 --eval-every 2 --maps 0 ",
          "--steps 1 ",
@@ -542,7 +546,8 @@ class UnderMpi {
          "--models mlp_lm --budgets 1e7 --eval-samples 16 --batch 16 --shards 4 --threads 1 ",
          "--widths 16,24,32 ",
          "--widths 16,24,32,20 ",
-         {"points.csv"}},
+         {"points.csv"},
+         false},
     };
     for (const Row& row : rows) {
       const Shell shell(folder_ + "/" + row.program);
@@ -556,7 +561,8 @@ class UnderMpi {
       }
       ranks(shell, 2, row.arguments + row.part + "--name parts", row.program);
       compare(shell, row.program, "parts",
-              ranks(shell, 4, std::string("--resume --name parts ") + row.whole, row.program), alone, row.files);
+              ranks(shell, 4, row.resumes ? std::string("--resume --name parts ") + row.whole : whole + "parts", row.program),
+              alone, row.files);
     }
   }
 
@@ -683,7 +689,7 @@ class UnderMpi {
       const Outcome outcome = shell.script("export OMPI_MCA_odls_base_sigkill_timeout=5; " +  // a busy machine needs it
                                            job(4, ENDLESS + "--name parts") + "reaches 20 && " + deed + "; " + END);
       test_.check(std::string(deed) + ": says how to go on",
-                  outcome.says("interrupted after step") && outcome.says("resume --name parts"), outcome.output);
+                  outcome.says("Interrupted after step") && outcome.says("resume --name parts"), outcome.output);
       goes_on(shell, deed, 2);
     }
   }

@@ -71,8 +71,8 @@ class RunsTest {
     test_.check("a study", whole.status == 0, whole.output);
     const Outcome outcome = shell.script(
         begin("scaling", "--name a" + study, "first") + wait_until("ls runs/a/*/model.safetensors > files 2>&1") +
-        "kill -KILL $child; wait $child; '" + program("scaling") + "' --resume --name a" + study);
-    test_.check("goes on", outcome.status == 0, outcome.output);
+        "kill -KILL $child; wait $child; '" + program("scaling") + "' --name a" + study);
+    test_.check("the same command continues", outcome.status == 0, outcome.output);
     test_.equal("to the same points", read_bytes(shell.file("runs/a/points.csv")),
                 read_bytes(shell.file("runs/whole/points.csv")));
     // One signal to the parent alone ends its runs too.
@@ -90,7 +90,7 @@ class RunsTest {
     test_.check("a row that cannot be written", no_row.says("status 1") && no_row.says("runs/c/points.csv"),
                 no_row.output);
     test_.check("keeps its run's weights", no_row.says("kept"), no_row.output);
-    const Outcome written = shell.run("--resume --name c" + study);
+    const Outcome written = shell.run("--name c" + study);
     test_.check("and is written later", written.status == 0, written.output);
     test_.equal("as if nothing had been", read_bytes(shell.file("runs/c/points.csv")),
                 read_bytes(shell.file("runs/whole/points.csv")));
@@ -151,11 +151,11 @@ class RunsTest {
     const Outcome twice =
         shell.script(begin("train_copy", "--name b" + long_run, "first") + wait_for_lines("runs/b/log.csv", 20) +
                      "kill -TERM $child; kill -CONT $child; kill -TERM $child; wait $child; echo status $?; cat first");
-    test_.check("two signals at once are one", twice.says("status 130") && twice.says("interrupted after step"),
+    test_.check("two signals at once are one", twice.says("status 130") && twice.says("Interrupted after step"),
                 twice.output);
     const SafetensorsFile file(shell.file("runs/b/model.safetensors"));
     test_.check("and its checkpoint is of the last step",
-                twice.says("interrupted after step " + with_commas(std::stoll(file.metadata("step"))) + "\n"),
+                twice.says("Interrupted after step " + with_commas(std::stoll(file.metadata("step"))) + ".\n"),
                 twice.output + file.metadata("step"));
     const Outcome more = shell.run("--name b --resume --steps " + file.metadata("step"));
     test_.check("and goes on", more.status == 0, more.output);
@@ -173,7 +173,7 @@ class RunsTest {
     const Outcome stopped =
         shell.script(begin("train_copy", "--name a " + many, "first") + wait_until("[ -e runs/a/log.csv ]") +
                      "sleep 0.3; kill -HUP $child; wait $child; echo status $?; cat first");
-    test_.check("stops, and saves", stopped.says("status 130") && stopped.says("interrupted after step"),
+    test_.check("stops, and saves", stopped.says("status 130") && stopped.says("Interrupted after step"),
                 stopped.output);
     test_.check("not after the next steps", read_csv(shell.file("runs/a/log.csv")).rows() <= 4, stopped.output);
     test_.equal("goes on to the same bits", shell.run("--name a --resume").weights(), whole);
@@ -202,25 +202,25 @@ class RunsTest {
     const Shell shell(program("train_copy"));
     const std::string list = "--compare rnn:hidden=8,transformer:heads=2 ";
     shell.run(list + "--name c --steps 3" + SMALL);
-    expect(shell, "another list", "--compare rnn:hidden=8,mamba --resume --name c", 1,
-           "runs/c was started with --compare rnn:hidden=8,transformer:heads=2; nothing was changed");
-    expect(shell, "another width", "--resume --name c --width 24", 1, "this run was started with --width 12");
-    test_.check("no other model was trained", !std::filesystem::exists(shell.file("runs/c/mamba")));
-    // As if it had been killed when the first variant was made: the others are made from what was said at the beginning.
+    expect(shell, "another width", list + "--name c --steps 3" + SMALL + "--width 24", 1,
+           "this run was started with --width 12");
+    // As if it had been killed when the first variant was made.
     shell.script("rm -r runs/c/transformer-heads-2 runs/c/compare.csv");
-    expect(shell, "without saying it all again", "--resume --name c --steps 3", 0, "transformer:heads=2");
+    const std::string first = read_bytes(shell.file("runs/c/rnn-hidden-8/model.safetensors"));
+    expect(shell, "the same command again", list + "--name c --steps 3" + SMALL, 0, "transformer:heads=2");
+    test_.check("a finished run is kept", read_bytes(shell.file("runs/c/rnn-hidden-8/model.safetensors")) == first);
     shell.run("--model transformer --heads 2 --name alone --steps 3" + SMALL);
     test_.equal("it is the run that it would be alone", log_rows(shell.file("runs/c/transformer-heads-2/log.csv")),
                 log_rows(shell.file("runs/alone/log.csv")));
-    expect(shell, "goes on with another program", "--resume --name c", 0, "saved runs/c");
-    shell.script("mv runs/c runs/d; cd runs/d; sed s/train_copy/train_text/ group.json > kept; mv kept group.json");
-    expect(shell, "which one it says", "--resume --name d", 1, "train_text");
-    shell.script("mv runs/d runs/c; echo {} > runs/c/group.json");
-    expect(shell, "a damaged definition", "--resume --name c", 1, "runs/c/group.json: expected a key \"program\"");
-    shell.script("rm runs/c/group.json");
+    expect(shell, "a longer list", "--compare rnn:hidden=8,mamba --name c --steps 3" + SMALL, 0, "mamba");
+    expect(shell, "more steps", list + "--name c --steps 5" + SMALL, 0, "at step 5");
+    shell.run("--model transformer --heads 2 --name five --steps 5" + SMALL);
+    test_.equal("continue each run", log_rows(shell.file("runs/c/transformer-heads-2/log.csv")),
+                log_rows(shell.file("runs/five/log.csv")));
     expect(shell, "a folder of runs", "--resume --name c", 1,
-           "runs/c: several runs are in this folder (rnn-hidden-8, transformer-heads-2), none of them its own");
-    expect(shell, "a run is no comparison", list + "--resume --name alone", 1, "runs/alone: has no group.json");
+           "runs/c: several runs are in this folder (mamba, rnn-hidden-8, transformer-heads-2); to continue them repeat");
+    expect(shell, "a run is no comparison", list + "--name alone" + SMALL, 1,
+           "runs/alone: a single run is in this folder");
     shell.script("mkdir -p runs/e; head -n 3 runs/alone/log.csv > runs/e/log.csv");
     const Outcome empty = shell.run("--resume --name e");
     test_.check("a log without a checkpoint",
@@ -229,8 +229,8 @@ class RunsTest {
                 empty.output);
     shell.script("cp runs/alone/log.csv runs/e/log.csv");
     expect(shell, "the log of a run that has ended", "--resume --name e", 1, "only a log of 3 steps");
-    expect(shell, "a variant's name", "--compare name=1,name=2" + SMALL, 2, "--name is nothing that models differ by");
-    expect(shell, "a variant's threads", "--compare rnn:threads=2" + SMALL, 2, "--threads is nothing that");
+    expect(shell, "a variant's name", "--compare name=1,name=2" + SMALL, 2, "--name is not an option that defines a run");
+    expect(shell, "a variant's threads", "--compare rnn:threads=2" + SMALL, 2, "--threads is not an option that defines a run");
   }
 
   // What a run or a comparison was begun with, and what became of it since.
@@ -263,9 +263,9 @@ class RunsTest {
     shell.script("cp near.txt there/x.txt");
     shell.run("--name both --compare rnn,transformer --val there/x.txt" + small + "--data there/x.txt");
     shell.script("mkdir far; mv there/x.txt far");
-    expect(shell, "a comparison whose data moved", "--name both --resume --data far/x.txt --val far/x.txt --steps 3", 0,
+    expect(shell, "a comparison whose data moved",
+           "--name both --compare rnn,transformer" + small + "--data far/x.txt --val far/x.txt --steps 3", 0,
            "transformer");
-    expect(shell, "goes on where they are now", "--name both --resume --steps 4", 0, "transformer");
     write_bytes(shell.file("v.txt"), std::string(100, 'v'));
     write_bytes(shell.file("x.txt"), words);
     shell.run("--name v --val v.txt" + small);
@@ -281,10 +281,7 @@ class RunsTest {
     write_bytes(copy.file("c.cfg"), "layers = 1\nsteps = 2\ncompare = rnn,transformer:heads=2\n");
     const std::string sizes = " --length 3 --width 8 --batch 8 --eval-samples 8 --threads 1 ";
     expect(copy, "a comparison from a file", "--config c.cfg --name b" + sizes, 0, "transformer:heads=2");
-    copy.script("rm c.cfg");
-    expect(copy, "goes on without the file", "--resume --name b", 0, "transformer:heads=2");
-    copy.run("--resume --name b --device cuda");  // fails where there is no GPU
-    expect(copy, "a resume that fails is not remembered", "--resume --name b", 0, "transformer:heads=2");
+    expect(copy, "and again", "--config c.cfg --name b" + sizes, 0, "transformer:heads=2");
   }
 
   // Runs that begin later would stand in one table with those that learned from what the text was.
@@ -297,14 +294,14 @@ class RunsTest {
     const std::string whole = shell.run("--name whole --budgets 2e7,4e7 --data x.txt" + small).weights();
     shell.run("--name s --budgets 2e7 --data x.txt" + small);
     shell.script("mkdir there; cp x.txt there; tr o u < there/x.txt > x.txt");
-    const std::string more = "--name s --resume --budgets 2e7,4e7";
+    const std::string more = "--name s --budgets 2e7,4e7" + small;
     const std::string before = read_bytes(shell.file("runs/s/points.csv"));
-    expect(shell, "a study of other data", more, 1, "runs/s: its samples are not those");
+    expect(shell, "a study of other data", more + "--data x.txt", 1, "its model or its samples are others");
     test_.equal("changes no point", read_bytes(shell.file("runs/s/points.csv")), before);
-    test_.equal("of data that moved goes on", shell.run(more + " --data there/x.txt").weights(), whole);
+    test_.equal("data that moved continue", shell.run(more + "--data there/x.txt").weights(), whole);
   }
 
-  // A variant that was not begun takes from --init what it would have taken at first: its rate, its sizes.
+  // A variant that was not started takes from --init what it would have taken at first: its rate, its sizes.
   void variant_from_a_checkpoint() {
     const Shell shell(program("train_text"));
     const std::string tiny = " --batch 2 --eval-samples 2 --sample-length 0 --threads 1 --warmup 0 ";
@@ -314,20 +311,21 @@ class RunsTest {
     test_.check("two of one checkpoint", whole.status == 0, whole.output);
     const std::string table = read_bytes(shell.file("runs/c/compare.csv"));
     shell.script("rm -r runs/c/weight-decay-0.1 runs/c/compare.csv");
-    expect(shell, "goes on where one was not begun", "--name c --resume", 0, "saved runs/c");
-    test_.equal("to the same", read_bytes(shell.file("runs/c/compare.csv")), table);
+    expect(shell, "continues where one was not started",
+           "--name c --compare weight-decay=0,weight-decay=0.1 --init runs/b --steps 2" + tiny, 0, "saved runs/c");
+    test_.equal("with the same result", read_bytes(shell.file("runs/c/compare.csv")), table);
   }
 
-  // A comparison's settings are in its folder, whatever a shell would make of their signs.
   void interrupted_comparison() {
     const Shell shell(program("train_copy"));
     const Outcome stopped = shell.script(
         begin("train_copy", "--compare rnn:hidden=8,transformer:heads=2 --steps 1000000 --name c" + SMALL, "first") +
         wait_for_lines("runs/c/rnn-hidden-8/log.csv", 3) + "kill -INT $child; wait $child; echo status $?; cat first");
-    test_.check("says how to go on",
-                stopped.says("status 130") && stopped.says("go on with: ./train_copy --resume --name c\n"),
+    test_.check("names the command that continues",
+                stopped.says("status 130") && stopped.says("To continue, repeat the command with --name c.\n"),
                 stopped.output);
-    expect(shell, "which goes on", "--resume --name c --steps 9", 0, "saved runs/c");
+    expect(shell, "which continues", "--compare rnn:hidden=8,transformer:heads=2 --steps 1 --name c" + SMALL, 0,
+           "saved runs/c");
   }
 
   // The test options of a run on regular languages are its own.
@@ -336,54 +334,50 @@ class RunsTest {
     const std::string seeds = "--seeds 1,2 --parity-probability 10";
     shell.run("--name whole " + seeds + REGULAR);
     shell.run("--name a " + seeds + REGULAR + "--steps 3");
-    expect(shell, "goes on", "--name a --resume --steps 6", 0, "at the training length");
+    expect(shell, "more steps", "--name a " + seeds + REGULAR, 0, "at the training length");
     for (const char* name : {"results.csv", "probabilities.csv"})
       test_.equal(std::string("with the tests of before: ") + name,
                   read_bytes(shell.file(std::string("runs/a/") + name)),
                   read_bytes(shell.file(std::string("runs/whole/") + name)));
     const std::string before = read_bytes(shell.file("runs/a/results.csv"));
-    expect(shell, "another test", "--name a --resume --test-to 12", 0, "results.csv");
+    expect(shell, "another test", "--name a " + seeds + REGULAR + "--test-to 12", 0, "results.csv");
     const auto kept = [&](const char* name) {
       const std::string path = shell.file(std::string("runs/a/results.csv.before") + name);
       return std::filesystem::exists(path) && read_bytes(path) == before;
     };
     test_.check("the results of the first stay", kept("") || kept("-2"));
-    expect(shell, "other seeds", "--name a --resume --seeds 1,3", 1, "was started with --seeds 1,2");
+    expect(shell, "one more seed", "--name a --seeds 1,3" + REGULAR, 0, "parity_check, seed 3");
     for (const auto& [words, said] :
-         {std::pair("--seeds 1,1", "--seeds 1,1: 1 is there twice"),
-          {"--seed 1 --seeds 2", "--seed 1: --seeds says which"},
+         {std::pair("--seed 1 --seeds 2", "--seed 1: --seeds says which"),
           {"--all-tasks --task D_2", "--task D_2: --all-tasks are every language"},
           {"--task D_2 --parity-probability 10", "--parity-probability: of --task parity_check alone"},
           {"--leading-plus", "--leading-plus: of --task modular_arithmetic alone"}})
       expect(shell, words, words + REGULAR, 2, said);
   }
 
-  // What a --resume was refused for is not asked for again by the next one, which has no words of its own.
-  void refused_resume() {
-    const Shell copy(program("train_copy"));
-    const auto again = [&](const Shell& shell, const std::string& name, const std::string& before,
-                           const std::string& words, int status, const std::string& said) {
-      shell.run("--name a " + before);
-      const std::string group = read_bytes(shell.file("runs/a/group.json"));
-      expect(shell, name, "--resume --name a " + words, status, said);
-      test_.equal(name + ": nothing is written", read_bytes(shell.file("runs/a/group.json")), group);
-      expect(shell, name + ": goes on", "--resume --name a", 0, "");
+  // A refused command leaves all runs as they are.
+  void refused_again() {
+    const auto again = [&](const char* name, const std::string& started, const std::string& refused, int status,
+                           const std::string& message) {
+      const Shell shell(program(name));
+      shell.run("--name a " + started);
+      const std::string before = shell.script("cd runs/a; cat */log.csv */model.safetensors | cksum").output;
+      expect(shell, refused, "--name a " + started + refused, status, message);
+      test_.equal(refused + ": nothing changed", shell.script("cd runs/a; cat */log.csv */model.safetensors | cksum").output,
+                  before);
     };
-    again(copy, "a schedule of one variant", "--compare causal_rn,transformer:schedule=cosine --steps 3" + SMALL,
-          "--steps 6", 1, "this run's cosine schedule was laid out over 3 steps");
-    const Shell regular(program("train_regular"));
-    again(regular, "a test of one language",
+    again("train_copy", "--compare causal_rn,transformer:schedule=cosine --steps 3" + SMALL, "--steps 6", 1,
+          "this run's cosine schedule was laid out over 3 steps");
+    again("train_regular",
           "--all-tasks --quiet --test-every 9 --heads 2 --width 8 --batch 8 --steps 1 "
-          "--test-strings 2 --eval-samples 8 --threads 1",
+          "--test-strings 2 --eval-samples 8 --threads 1 ",
           "--test-to 45", 2, "--test-to 45: the test begins with");
-    again(Shell(program("train_regular")), "an option of another language", "--task D_2" + REGULAR,
-          "--parity-probability 10", 2, "--parity-probability: of --task parity_check alone, and this is D_2");
+    again("train_regular", "--task D_2" + REGULAR, "--parity-probability 10", 2,
+          "--parity-probability: of --task parity_check alone, and this is D_2");
     const Shell text(program("train_text"));
     text.run("--name a --steps 1" + TEXT);
     expect(text, "windows of no lengths", "--resume --name a --length-windows 7", 2,
            "--length-windows 7: does nothing without --evaluate-lengths");
-    again(Shell(program("train_text")), "what each variant says itself", "--compare steps=1,steps=2" + TEXT,
-          "--steps 9", 2, "--compare steps=1,steps=2: --steps 9: does nothing, each of them names its own");
   }
 
   // Before the first one learns it shows that the last one's weights would not fit.
@@ -401,13 +395,8 @@ class RunsTest {
     expect(shell, "options end", "--compare transformer,mamba --steps 1" + TEXT + "--", 0, "mamba");
     expect(shell, "a floor that one of them has",
            "--lr-floor 1e-6 --compare schedule=constant,schedule=cosine --steps 1" + TEXT, 0, "saved");
-    expect(shell, "a floor that none has",
-           "--lr-floor 1e-6 --compare schedule=constant,schedule=inverse-square-root --steps 1" + TEXT, 2,
-           "--lr-floor 1e-6: does nothing with --schedule constant, nor with any other of them");
-    expect(shell, "what each says itself", "--compare width=8,width=16 --steps 1" + TEXT, 2,
-           "--width 8: does nothing, each of them names its own");
-    write_bytes(shell.file("defaults"), "steps = 7\n");
-    expect(shell, "a default in a file", "--quiet --config defaults --compare steps=1,steps=2" + TEXT, 0, "saved");
+    expect(shell, "a setting that has no effect", "--compare schedule=constant:lr-floor=1e-6,mamba --steps 1" + TEXT, 2,
+           "--lr-floor 1e-6: does nothing with --schedule constant");
     expect(shell, "a mistyped option", "--compare transformer:widht=8,mamba --steps 1" + TEXT, 2,
            "did you mean --width?");
     expect(shell, "no name of a folder", "--compare .transformer --steps 1" + TEXT, 2,
@@ -427,30 +416,6 @@ class RunsTest {
     test_.check("a length that memory is too small for",
                 large.status == 1 && large.says("train_copy: --evaluate-lengths 65536: out of memory"), large.output);
 #endif
-  }
-
-  // A study keeps what it was begun to keep, whatever it is gone on with, until it shall not.
-  void kept_weights() {
-    const Shell shell(program("scaling"));
-    const auto kept = [&] {
-      int count = 0;
-      for (const auto& entry : std::filesystem::recursive_directory_iterator(shell.file("runs/a")))
-        count += entry.path().filename() == "model.safetensors";
-      return count;
-    };
-    shell.run(
-        "--name a --keep-weights --budgets 1e6 --widths 4,8,12 --models mlp_lm --context 4 --embedding 4 --batch 8 "
-        "--eval-samples 8 --threads 1");
-    test_.equal("kept", kept(), 3);
-    expect(shell, "goes on", "--name a --resume", 0, "");
-    test_.equal("kept again", kept(), 3);
-    expect(shell, "with more", "--name a --resume --widths 4,8,12,16", 0, "");
-    test_.equal("and of what is new", kept(), 4);
-    shell.script("cd runs/a && sed 's/\"keep-weights\":true,//' study.json > old && mv old study.json");
-    expect(shell, "as one of before, which did not say so", "--name a --resume", 0, "");
-    test_.equal("what is there stays", kept(), 4);
-    expect(shell, "no more", "--name a --resume --no-keep-weights", 0, "");
-    test_.equal("none", kept(), 0);
   }
 
   // What a process that was killed left of a snapshot.
@@ -752,10 +717,9 @@ int main(int argc, char** argv) {
   work_in_memory();
   Test test(argc, argv);
   RunsTest runs(test, std::filesystem::absolute(argv[0]).parent_path().parent_path().string());
-  test.run("refused resume", [&] { runs.refused_resume(); });
+  test.run("refused again", [&] { runs.refused_again(); });
   test.run("from weights of one language", [&] { runs.from_weights_of_one_language(); });
   test.run("odd comparisons", [&] { runs.odd_comparisons(); });
-  test.run("kept weights", [&] { runs.kept_weights(); });
   test.run("cut snapshots", [&] { runs.cut_snapshots(); });
   test.run("two processes", [&] { runs.two_processes(); });
   test.run("killed parent", [&] { runs.killed_parent(); });

@@ -39,22 +39,25 @@ const std::string SIZES =
 // What is begun and disturbed. Its folder is runs/a; of an experiment, what its record says.
 struct Scenario {
   std::string name, program, words;
-  bool study = false;  // begins processes of its own
+  bool study = false;    // starts processes of its own
+  bool several = false;  // several runs: the same command continues them
 };
 
 std::vector<Scenario> scenarios() {
   return {
       {"copy", "train_copy", "--model rnn --hidden 8 --length 3 --steps 40 --stop-at 2" + SIZES},
       {"comparison", "train_copy",
-       "--compare rnn:hidden=8,transformer --layers 1 --length 3 --steps 20 --stop-at 2 --evaluate-lengths 2" + SIZES},
+       "--compare rnn:hidden=8,transformer --layers 1 --length 3 --steps 20 --stop-at 2 --evaluate-lengths 2" + SIZES,
+       false, true},
       {"text", "train_text", "--data ../text --model rnn --hidden 8 --context 8 --sample-length 0 --steps 40" + SIZES},
       {"regular", "train_regular",
-       "--seeds 1,2 --model rnn --train-length 6 --test-from 7 --test-to 9 --test-strings 4 --steps 20" + SIZES},
+       "--seeds 1,2 --model rnn --train-length 6 --test-from 7 --test-to 9 --test-strings 4 --steps 20" + SIZES,
+       false, true},
       {"study", "scaling",
        "--budgets 4e6 --widths 4,8,16 --models mlp_lm --context 4 --embedding 4 --heads 1 --batch 8 --eval-samples 8 "
        "--data ../text --threads 1 --save-every 1 --processes 2 --device cpu",
-       true},
-      {"experiment", "", "", true}};
+       true, true},
+      {"experiment", "", "", true, true}};
 }
 
 // Two commands of another program, the second of which needs the first one's folder.
@@ -86,9 +89,8 @@ class Place {
 
   // Whether --resume has something to go on with.
   bool begun() const {
-    for (const char* file : {"model.safetensors", "group.json", "study.json"})
-      if (std::filesystem::exists(folder_ + "/runs/a/" + file)) return true;
-    return scenario_.program.empty() && std::filesystem::exists(folder_ + "/runs");
+    if (scenario_.several) return std::filesystem::exists(folder_ + "/runs");
+    return std::filesystem::exists(folder_ + "/runs/a/model.safetensors");
   }
   std::string said() const { return read_bytes(folder_ + "/said"); }
   void clear() const { std::filesystem::remove_all(folder_ + "/runs"); }
@@ -126,7 +128,7 @@ class Place {
       std::fflush(stdout);
       _exit(status);
     }
-    std::vector<std::string> words = words_of(scenario_.words + " --name a" + (resumed ? " --resume" : ""));
+    std::vector<std::string> words = words_of(scenario_.words + " --name a" + (resumed && !scenario_.several ? " --resume" : ""));
     words.insert(words.begin(), programs_ + "/" + scenario_.program);
     std::vector<char*> pointers;
     for (std::string& word : words) pointers.push_back(word.data());
@@ -161,7 +163,7 @@ std::string difference(const std::string& whole, const std::string& disturbed) {
     if (!entry.is_regular_file()) continue;
     const std::string name = entry.path().filename().string(), own = entry.path().string().substr(whole.size());
     const std::string extension = entry.path().extension().string();
-    const bool told = name == "record.json" || name == "group.json" || name == ".lock" || extension == ".log" ||
+    const bool told = name == "record.json" || name == ".lock" || extension == ".log" ||
                       name == "previous.safetensors" || name == "index.html";
     if (told) continue;
     const std::string a = read_bytes(whole + own), b = read_bytes(disturbed + own);

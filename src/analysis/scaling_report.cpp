@@ -233,7 +233,7 @@ void report_scaling(const std::string& folder, const ScalingSettings& settings, 
     drawn.figure.caption(folder).save(folder + "/" + drawn.file);
     files += ", " + drawn.file;
   }
-  std::printf("\nsaved %s (%s)\nweights %s\n", folder.c_str(), files.c_str(), weights_of_study(folder).c_str());
+  std::printf("\nsaved %s (%s)\nweights %s\n", folder.c_str(), files.c_str(), weights_of_study(runs).c_str());
 }
 
 }  // namespace petroglyph

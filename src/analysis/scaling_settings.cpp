@@ -91,16 +91,15 @@ void ScalingSettings::declare(Options& options) {
   options.add("what", &what, {"compute", "context", "dct"}, "is varied");
   options.add("preset", &preset, {"quick", "paper"}, "sizes; what is given besides wins; shown here: quick, compute");
   options.add("models", &models, "with commas between them; default mlp_lm,transformer, of context mlp_lm")
-      .placeholder("LIST")
-      .may_grow();
-  options.add("budgets", &budgets, 1, 1e30, "compute: operations of training, C = 6ND").may_grow();
-  options.add("widths", &widths, 1, 1 << 20, "compute: channels inside a block; context: the one width").may_grow();
-  options.add("tokens", &tokens, 1, 1e15, "context, dct: supervised tokens that a model learns from; dct: a curve each")
-      .may_grow();
-  options.add("contexts", &contexts, 1, 1 << 16, "context: tokens that a prediction is made from").may_grow();
-  options.add("depths", &depths, 1, 1 << 10, "dct: blocks of the DCT-MLPs").may_grow();
-  options.add("transformer-depths", &transformer_depths, 1, 1 << 10, "dct: blocks of the Transformers").may_grow();
-  options.add("list", &list, "shows the runs and stops").may_change();
+      .placeholder("LIST");
+  options.add("budgets", &budgets, 1, 1e30, "compute: operations of training, C = 6ND");
+  options.add("widths", &widths, 1, 1 << 20, "compute: channels inside a block; context: the one width");
+  options.add("tokens", &tokens, 1, 1e15,
+              "context, dct: supervised tokens that a model learns from; dct: a curve each");
+  options.add("contexts", &contexts, 1, 1 << 16, "context: tokens that a prediction is made from");
+  options.add("depths", &depths, 1, 1 << 10, "dct: blocks of the DCT-MLPs");
+  options.add("transformer-depths", &transformer_depths, 1, 1 << 10, "dct: blocks of the Transformers");
+  options.add("list", &list, "shows the runs and stops").always().not_saved();
   options.section("Models");
   options.add("context", &context, 0, 1 << 24, "compute, dct: tokens that a prediction is made from");
   options.add("embedding", &embedding, 0, 1 << 14,
@@ -109,7 +108,7 @@ void ScalingSettings::declare(Options& options) {
   options.add("frequencies", &frequencies, 1, 1 << 10,
               "dct: of every head; the windows grow from that many tokens to the context");
   options.section("Text");
-  text.declare(options, true);
+  text.declare(options);
   study.declare(options);
 }
 

@@ -62,8 +62,7 @@ std::string log_text(double value) {
 CsvLog::CsvLog(const std::string& path, const std::vector<std::string>& columns)
     : path_(path),
       columns_(columns.size()),
-      timed_(columns.back() == "seconds"),
-      file_(path, OutputFile::Mode::Append) {}
+      timed_(columns.back() == "seconds") {}
 
 CsvLog CsvLog::create(const std::string& path, const std::vector<std::string>& columns, bool replace) {
   if (!replace && is_there(path)) {
@@ -105,10 +104,17 @@ CsvLog CsvLog::resume(const std::string& path, const std::vector<std::string>& c
     throw Error(path + ": its rows before step " + with_commas(step) +
                 " are not those that the checkpoint was saved with; nothing was changed");
   if (kept.empty()) kept = header + "\n";
-  if (kept != content) write_file_atomically(path, kept);
   CsvLog log(path, columns);
+  if (kept != content) log.kept_ = kept;
   log.checksum_ = rows;
   return log;
+}
+
+// Rows behind the checkpoint are dropped when the first new one is added, so that a command that is refused changes nothing.
+void CsvLog::open() {
+  if (kept_) write_file_atomically(path_, *kept_);
+  kept_.reset();
+  file_.emplace(path_, OutputFile::Mode::Append);
 }
 
 void CsvLog::append(int64_t step, const std::vector<double>& values) {
@@ -118,7 +124,8 @@ void CsvLog::append(int64_t step, const std::vector<double>& values) {
   }
   std::string row = std::to_string(step);
   for (double value : values) row += "," + log_text(value);
-  file_.write(row + "\n");
+  if (!file_) open();
+  file_->write(row + "\n");
   absorb_row(checksum_, row, timed_);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,16 +28,20 @@ class CsvLog {
   // Of all rows so far, but for a last column called seconds, which is another in every run.
   std::string checksum() const { return checksum_.hex(); }
   // Before a checkpoint is saved, so that the log never ends before it.
-  void flush_to_disk() { file_.flush_to_disk(); }
+  void flush_to_disk() {
+    if (file_) file_->flush_to_disk();
+  }
 
  private:
   CsvLog(const std::string& path, const std::vector<std::string>& columns);
+  void open();
 
   std::string path_;
   size_t columns_;
   bool timed_;  // the last column is called seconds
   Checksum checksum_;
-  OutputFile file_;
+  std::optional<std::string> kept_;  // what the file becomes before the first new row
+  std::optional<OutputFile> file_;
 };
 
 // A number as a log has it: nine digits, and counts whole.

@@ -1,15 +1,19 @@
 // The command line: declared once, checked, explained by --help, saved into checkpoints and compared on --resume.
 //
-//   int width = 64;
+//   int width = 64, threads = 0;
 //   Options options("train_copy", "Trains a sequence model on the copying task.");
 //   options.section("Model");
 //   options.add("width", &width, 1, 65536, "channels of the residual stream");
-//   options.add("threads", &threads, 0, 1024, "threads, 0 for all cores").may_change();
+//   options.add("threads", &threads, 0, 1024, "threads, 0 for all cores").always().not_saved();
 //   options.parse(argc, argv);
 //
-// `--width 64` and `--width=64` are the same, and the last one counts; a bool is switched on by --quiet, off by
-// --no-quiet. `--config FILE`, given once, reads lines `width = 64` with # comments; the command line wins over the file.
-// Everything the user gets wrong is a UsageError.
+// There are two kinds of options. Most define the run: they are saved with it, and on --resume a different value is refused. The
+// others may always be given (always()): steps, save-every, threads, device, quiet. A resumed run repeats the earlier value of
+// those too where it is not given again, except for those that concern one call only (not_saved()).
+//
+// `--width 64` and `--width=64` are the same, and the last one counts; a switch is turned on by --quiet, off by --no-quiet.
+// `--config FILE` reads lines `width = 64` with # comments; the command line wins over the file. All mistakes of the user are
+// UsageErrors.
 #pragma once
 
 #include <cstdint>
@@ -24,49 +28,12 @@
 
 namespace petroglyph {
 
-// One option; what add() gives back, for the few things that most options do not need.
 class Option {
  public:
-  // The option does not shape the run (threads, quiet, device): it is not saved, and may differ on --resume.
-  Option& may_change() {
-    free_ = true;
-    return *this;
-  }
-  // Saved and restored like one that shapes the run, but another value may be given on --resume (steps).
-  Option& may_differ() {
-    differs_ = true;
-    return *this;
-  }
-  // A list, of which --resume may ask for more than was begun, and for all of that.
-  Option& may_grow() {
-    grows_ = true;
-    return *this;
-  }
-  // Another word for it, of an option that is a flag: "-i".
-  Option& also(const std::string& word) {
-    also_ = word;
-    return *this;
-  }
-  // Runs saved before there was this option lack it: they did what its default says.
-  Option& may_lack() {
-    lacks_ = true;
-    return *this;
-  }
-  // What runs that are compared have in common, such as how they are tested.
-  Option& may_not_vary() {
-    common_ = true;
-    return *this;
-  }
-  // A list of which no value is there twice.
-  Option& distinct() {
-    distinct_ = true;
-    return *this;
-  }
-  // What --help shows in place of the value: "--data FILE". Where it is any but TEXT, the value is not empty.
-  Option& placeholder(const std::string& word) {
-    placeholder_ = word;
-    return *this;
-  }
+  Option& always() { return always_ = true, *this; }
+  Option& not_saved() { return saved_ = false, *this; }
+  // What --help shows in place of the value: "--data FILE". Unless it is TEXT, an empty value is refused.
+  Option& placeholder(const std::string& word) { return placeholder_ = word, *this; }
 
  private:
   friend class Options;
@@ -75,18 +42,13 @@ class Option {
     std::vector<std::string> values;
   };
   std::string name_, help_, section_, placeholder_, default_;
-  bool flag_ = false;  // a bool: needs no value
-  bool real_ = false;  // a number that programs may compute with in single precision
-  bool text_ = false;  // may be any text
-  std::string also_;
-  bool free_ = false, differs_ = false, grows_ = false, lacks_ = false, common_ = false, distinct_ = false;
+  std::string expected_;  // "a whole number from 1 to 64"
+  std::string source_;    // as it was given: "--width 64", "FILE:3: width = 64"; or empty
+  bool is_switch_ = false, always_ = false, saved_ = true;
   std::vector<Condition> conditions_;
-  std::string source_;  // how the user gave it: "--width 64" or "FILE:3: width = 64"; empty when he did not
   std::function<bool(std::string_view)> assign_;  // false: not a value of this option
   std::function<std::string()> show_;             // the value as the user would write it
   std::function<Json()> save_;
-  std::string expected_;  // "a whole number from 1 to 64"
-  std::vector<std::string> choices_;
 };
 
 class Options {
@@ -107,57 +69,48 @@ class Options {
   Option& add(const std::string& name, std::string* value, const std::string& help);
   Option& add(const std::string& name, std::string* value, const std::vector<std::string>& choices,
               const std::string& help);
-  // A word of which is_one() knows whether it is expected.
+  // A word that `accepts` takes; `expected` describes those.
   Option& add(const std::string& name, std::string* value, const std::string& expected,
-              std::function<bool(std::string_view)> is_one, const std::string& help);
-  // Whole numbers with commas between them; may be empty.
+              std::function<bool(std::string_view)> accepts, const std::string& help);
+  // Numbers separated by commas; may be empty.
   Option& add(const std::string& name, std::vector<int>* values, int low, int high, const std::string& help);
-  // The same of any numbers.
   Option& add(const std::string& name, std::vector<double>* values, double low, double high, const std::string& help);
 
-  // Arguments without a name, in this order; each must be there. A list takes all that are left, at least one unless
-  // the variable holds what is meant by none.
+  // Arguments without a name, in this order. A list takes all that are left: at least one, unless it holds a default.
   void positional(const std::string& name, std::string* value, const std::string& help);
   void positional(const std::string& name, std::vector<std::string>* values, const std::string& help);
 
-  // Reads the command line. --help (or -h) prints help(), --version the version(), and both exit with
-  // status 0.
+  // Reads the command line. --help (or -h) and --version print, and end the program with status 0.
   void parse(int argc, const char* const* argv);
   void parse(const std::vector<std::string>& words);  // without the program's name
 
   std::string help() const;
   bool given(const std::string& name) const;         // on the command line or in the --config file
   std::string value(const std::string& name) const;  // as the user would write it
-  // How a command line says that: "--steps 5", "--no-post-norm".
-  std::string as_written(const std::string& name, const std::string& value) const;
-  // As the command line has it, "--width 64"; empty where it does not, and where there is no such option.
-  std::string on_command_line(const std::string& name) const;
-  // It does something only where `other` has one of these values. Nothing where the program does not have it.
-  void only_with(const std::string& name, const std::string& other, const std::vector<std::string>& values);
-  // The words of a command line with the options of the --config file in its place, as this one was when it was read.
-  std::vector<std::string> spelled_out(const std::vector<std::string>& words) const;
-  // Of the options that were given: those that do nothing beside what others say, and why: {"heads", "--heads 3: does nothing …"}.
-  std::map<std::string, std::string> idle() const;
-  void refuse_idle() const;  // throws UsageError for the first one
-  // Throws UsageError where the user gave `name` and beside it an option that is not one of these.
-  void only_beside(const std::string& name, const std::vector<std::string>& others) const;
-  // Whether there is such an option, and it is none by which runs that are compared differ: may_change(), may_not_vary(), --help.
-  bool never_varies(const std::string& name) const;
+  bool always(const std::string& name) const;        // whether it is of the second kind, --help and the like included
 
-  // The options that shape the run. restore() sets those that were not given, and throws an Error for one that was
-  // given with another value, is missing or unknown; `origin` is the file they come from.
+  // `name` has an effect only where `other` has one of these values. Ignored where the program lacks either.
+  void only_with(const std::string& name, const std::string& other, const std::vector<std::string>& values);
+  // The given options that have no effect, and why: {"heads", "--heads 3: does nothing with --model rnn"}.
+  // all: also of those that were not given.
+  std::map<std::string, std::string> without_effect(bool all = false) const;
+  void refuse_without_effect() const;  // throws UsageError for the first one
+  // Throws UsageError where `name` is given together with an option that is not one of these.
+  void only_beside(const std::string& name, const std::vector<std::string>& others) const;
+
+  // The saved options, with types. restore() sets those that were not given. It throws Error for one that defines the run and was
+  // given with another value (with `same`: has another value), or that this program does not have. An option that the file
+  // lacks had its default. origin: the file, which opens messages.
   Json to_json() const;
-  void restore(const Json& saved, const std::string& origin);
-  // Sets an option, where there is such a one, to what a file has: throws an Error that begins with `where` for what is none of its
-  // values.
+  void restore(const Json& saved, const std::string& origin, bool same = false);
+  // Sets an option, if there is one, to a value from a file; throws an Error that begins with `where` for a value out of range.
   void adopt(const std::string& name, const Json& value, const std::string& where);
 
  private:
-  static std::string beside(const Option& other, const std::string& now);
   struct Positional {
     std::string name, help;
-    std::string* value;
-    std::vector<std::string>* values;  // one of the two
+    std::string* value;  // one of the two
+    std::vector<std::string>* values;
     bool optional;
   };
   struct Argument {
@@ -165,36 +118,26 @@ class Options {
     std::string value, source;
   };
 
-  Option& declare(const std::string& name, const std::string& help);
-  template <class Integer>
-  Option& add_integer(const std::string& name, Integer* value, Integer low, Integer high, const std::string& help);
-  template <class Number, class Parse>
-  Option& add_list(const std::string& name, std::vector<Number>* values, Number low, Number high, const char* kind,
-                   Parse parse, const std::string& help);
+  template <class Value, class Assign>
+  Option& declare(const std::string& name, Value* value, const std::string& expected, Assign assign,
+                  const std::string& help);
   Option* find(std::string_view name);
   const Option& known(const std::string& name) const;
-  [[noreturn]] void refuse_unknown(std::string_view word, bool in_file = false) const;
-  [[noreturn]] void refuse_line(const std::string& name) const;
+  [[noreturn]] void refuse_unknown(const std::string& word) const;
   size_t read_option(const std::vector<std::string>& words, size_t at, std::vector<Argument>& arguments);
-  // Assigns it: what is wrong with the value, or nothing.
-  static std::string fault(const Option& option, const std::string& value);
-  void assign(Option& option, const std::string& value, const std::string& source);
-  static bool has_all(const Option& option, const std::string& before);
+  static void assign(Option& option, const std::string& value, const std::string& source);
   void assign_positional(const std::vector<std::string>& words);
   void read_config(const std::string& path);
-  void set_config(const std::string& path);
-  void read_config_line(std::string_view line, const std::string& where);
 
   std::string program_, purpose_, section_ = "Options", config_;
-  std::vector<std::string> config_words_;  // "--width=64", of the --config file
-  std::deque<Option> options_;             // a deque keeps the references that add() gives
+  std::deque<Option> options_;  // a deque keeps the references that add() returns
   std::vector<Positional> positional_;
 };
 
-// --force, by which files that were there before are replaced.
+// --force: replace existing files.
 void declare_force(Options& options, bool* force);
 
-// --device, and --threads of the CPU, 0 for all cores: no result depends on them
+// --device, and --threads of the CPU, 0 for all cores: no result depends on them.
 void declare_device(Options& options, std::string* device);
 void declare_device(Options& options, std::string* device, int* threads);
 

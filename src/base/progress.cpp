@@ -86,7 +86,8 @@ void Progress::show(int64_t step, const std::string& what) {
   if (rate_ > 0) words += "  " + rate_text(rate_, settings_.unit);
   const bool last = total_ > 0 && step >= total_;
   if (last) words += "  in " + duration_text(now - start_);
-  if (!last && total_ > 0 && rate_ > 0) words += "  ETA " + duration_text(double(total_ - step) / rate_);
+  if (!last && total_ > 0 && rate_ > 0)
+    words += (settings_.may_end_early ? "  ETA at most " : "  ETA ") + duration_text(double(total_ - step) / rate_);
   if (!what.empty()) words += "  " + what;
   if (terminal_) {
     std::fprintf(settings_.stream, "\r%s\x1b[K", fitted(words).c_str());

@@ -21,8 +21,9 @@ class Progress {
   struct Settings {
     bool quiet = false;  // nothing at all
     std::string unit = "step";
-    double plain_seconds = 10;  // between two plain lines
-    double wait = 0;            // seconds before the first; of what is over sooner nothing is shown
+    double plain_seconds = 10;   // between two plain lines
+    bool may_end_early = false;  // then the ETA is one "at most"
+    double wait = 0;             // seconds before the first; of what is over sooner nothing is shown
     std::FILE* stream = stdout;
     int terminal = -1;              // 1, 0, or -1 to ask the stream
     int width = 0;                  // columns, or 0 to ask the terminal

@@ -39,8 +39,7 @@ struct GenerateSettings {
     options.add("prompt", &prompt, "what the model goes on from; default a new line");
     options.add("prompt-file", &prompt_file, "the same from a file; -: from the standard input").placeholder("FILE");
     options.add("special", &how.special, "<|endoftext|> in a prompt is one token, where the tokenizer has it");
-    options.add("interactive", &interactive, "reads prompts, one a line, and goes on from all that was said; also -i")
-        .also("-i");
+    options.add("interactive", &interactive, "reads prompts, one a line, and goes on from all that was said; also -i");
     options.add("length", &how.length, 0, 1 << 30, "tokens to write; fewer where the text ends first");
     options.add("window", &window, {"half", "slide"},
                 "when the model's positions are used up: goes on from the later half, or reads all but one again for "

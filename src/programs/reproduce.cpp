@@ -38,7 +38,7 @@ int list(const std::vector<std::string>& words, const std::string& programs) {
   options.only_with("device", "measure", {"true"});
   options.only_with("threads", "measure", {"true"});
   options.parse(words);
-  options.refuse_idle();
+  options.refuse_without_effect();
   if (names == none && measured) throw UsageError("--measure: of which experiments? expected NAME, or all");
   if (names == none) return list_experiments(), 0;
   const DryRun dry{programs, device, threads};

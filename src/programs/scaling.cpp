@@ -16,6 +16,8 @@
 #include "analysis/scaling_report.h"
 #include "analysis/scaling_settings.h"
 #include "base/program.h"
+#include "train/compare.h"
+#include "train/run_folder.h"
 #include "train/study.h"
 
 namespace petroglyph {
@@ -34,15 +36,13 @@ int scaling(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
   settings.declare(options);
   options.parse(argc, argv);
   settings.apply_preset(&options);
-  Study study(settings.study, options, "scaling");
   settings.check_combination(options);
   ScalingPlan plan(settings);
-  plan.print_summary(study.folder());
+  const std::string name = name_of_runs(run, "scaling");
+  plan.print_summary("runs/" + name);
   if (settings.list) return plan.print_runs(), 0;
-  if (!study.train(plan.runs(), plan.checksum_of_samples())) {
-    std::printf("go on with: %s --resume --name %s\n", called("scaling").c_str(), run.name.c_str());
-    return INTERRUPTED_STATUS;
-  }
+  Study study(settings.study, name, plan.checksum_of_samples());
+  if (!study.train(plan.runs())) return interrupted_runs(name);
   if (ranks->first()) report_scaling(study.folder(), settings, plan.runs());
   return 0;
 }

@@ -136,7 +136,7 @@ int tokenize(int argc, char** argv) {
   if (settings.train > 0 && settings.save.empty())
     throw UsageError(text("--train %d: into which file? (--save FILE)", settings.train));
   if (settings.train > 0 && settings.decode) throw UsageError("--train reads text, --decode shards: choose one");
-  options.refuse_idle();
+  options.refuse_without_effect();
   if (options.given("shard-tokens") && settings.out.empty())
     throw UsageError(
         text("--shard-tokens %lld: of which shards? (--out PREFIX)", static_cast<long long>(settings.shard_tokens)));

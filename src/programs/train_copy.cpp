@@ -27,15 +27,13 @@ struct CopySettings {
     options.add("length", &length, 1, 1 << 16, "letters in a string");
     options
         .add("evaluate-lengths", &lengths, 1, 1 << 16,
-             "strings of these lengths the trained model has to copy too: a table, lengths.csv, lengths.svg")
-        .distinct()
-        .may_not_vary();
+             "strings of these lengths the trained model has to copy too: a table, lengths.csv, lengths.svg");
     options
         .add("compare", &compare,
              "trains variants in turn on the same samples: models or options, as in "
              "causal_rn,transformer:position=alibi")
         .placeholder("LIST")
-        .may_change();
+        .always().not_saved();
   }
 
   // Room for the longest of all strings: positions that training does not reach keep their initial values.

@@ -9,60 +9,56 @@
 #include "analysis/length_test.h"
 #include "base/interrupt.h"
 #include "base/program.h"
-#include "train/group.h"
+#include "train/compare.h"
 #include "train/regular_run.h"
+#include "train/run_folder.h"
+#include "train/run_page.h"
 
 namespace petroglyph {
 namespace {
 
-// The group knows the words that it was begun with.
-int stopped(const std::string& group) {
-  std::printf("go on with: %s --resume --name %s\n", called("train_regular").c_str(), group.c_str());
-  return INTERRUPTED_STATUS;
-}
-
 // One of the runs, ready to learn.
-std::unique_ptr<RegularRun> ready(const RegularRun& first, const Group& group, const std::string& task, int seed,
-                                  bool quiet) {
-  auto run = std::make_unique<RegularRun>(group.words());
+std::unique_ptr<RegularRun> prepared(const std::vector<std::string>& words, const std::string& name,
+                                     const std::string& task, int seed, const std::shared_ptr<Ranks>& ranks,
+                                     bool quiet) {
+  auto run = std::make_unique<RegularRun>(words);
   run->regular.task = task;
   run->settings.seed = static_cast<uint64_t>(seed);
-  run->settings.resume = first.settings.resume;
-  run->settings.ranks = first.settings.ranks;
+  run->settings.ranks = ranks;
   run->settings.quiet |= quiet;
-  run->prepare(group.name());
+  run->prepare(name);
   return run;
 }
 
 int train_regular(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
-  const std::vector<std::string> given(argv + std::min(argc, 1), argv + argc);
-  RegularRun first(given);
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  RegularRun first(words);
   first.settings.ranks = ranks;
-  Group group(first.settings, first.options, "regular", given, {"task", "all-tasks", "seeds"});
-  const RegularRun common(group.words());
-  const std::vector<std::string> tasks = common.regular.tasks();
+  const std::vector<std::string> tasks = first.regular.tasks();
   first.check_combination(tasks);
+  const std::string name = name_of_runs(first.settings, "regular");
   const InterruptGuard guard;
-  for (const std::string& task : tasks)  // before the first one learns: what is wrong with the last one shows at once
-    for (const int seed : common.regular.seeds) {
-      ready(first, group, task, seed, true);
+  for (const std::string& task : tasks)  // an error in the last one shows before the first one is trained
+    for (const int seed : first.regular.seeds) {
+      prepared(words, name, task, seed, ranks, true);
       if (ranks->any(interrupted())) return INTERRUPTED_STATUS;
     }
   std::vector<TestResult> results;
+  std::vector<std::string> names;
   for (const std::string& task : tasks) {
-    for (const int seed : common.regular.seeds) {
-      group.check();
-      const auto run = ready(first, group, task, seed, false);
-      group.begin();
+    for (const int seed : first.regular.seeds) {
+      const auto run = prepared(words, name, task, seed, ranks, false);
+      names.push_back(run->settings.name);
       const bool finished = run->run->train();
       if (finished) results.push_back(test_lengths(*run));
-      if (ranks->any(!finished || interrupted())) return stopped(group.name());
-      if (tasks.size() * common.regular.seeds.size() == 1)
-        std::printf("weights %016llx\n", static_cast<unsigned long long>(run->run->model().parameters.fingerprint()));
+      if (ranks->any(!finished || interrupted())) return interrupted_runs(name);
+      if (tasks.size() * first.regular.seeds.size() == 1)
+        std::printf("weights %s\n", fingerprint_text(run->run->model()).c_str());
     }
   }
-  group.check();
-  if (ranks->first()) report_lengths(group.folder(), common.regular, results);
+  if (!ranks->first()) return 0;
+  report_lengths("runs/" + name, first.regular, results);
+  write_runs_page("runs/" + name, "Regular languages: " + first.regular.model, names);
   return 0;
 }
 

@@ -95,7 +95,7 @@ void Session::prepare() {
   RunExtras extras;
   extras.describe = [this](const Measures& measures) { return text_measures(measures, characters_a_token); };
   if (text_settings.sample_length > 0) extras.after_evaluation = [this] { return sample(); };
-  extras.keep_best = true;
+  extras.keep_best = text_settings.keep_best;
   extras.data = Json::object().set("tokenizer", opened.tokenizer->to_json());
   run->prepare(model.model, model.config(opened.tokenizer->vocab(), longest), *task, extras);
   characters_a_token = characters_a_target(*task, *opened.tokenizer, settings.seed, run->eval_samples());

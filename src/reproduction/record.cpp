@@ -51,13 +51,11 @@ void add_machine(std::string& machines, const std::string& machine) {
   machines += (machines.empty() ? "" : ", and ") + machine;
 }
 
-// Whether there is anything that --resume goes on with: a checkpoint, or a study that knows which of its runs are done.
+// Whether the command repeated continues something: a checkpoint, in this folder or in one of its runs.
 bool can_go_on(const std::string& folder) {
   std::error_code none;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, none))
-    if (entry.path().filename() == CHECKPOINT || entry.path().filename() == "study.json" ||
-        entry.path().filename() == "group.json")
-      return true;
+    if (entry.path().filename() == CHECKPOINT) return true;
   return false;
 }
 
@@ -349,7 +347,7 @@ class Conducting {
     const std::string own = part_folder(folder_, command.part);
     const bool goes_on = command.kind == Command::Kind::TRAINS && can_go_on(own);
     if (goes_on) {
-      words.push_back("--resume");
+      if (is_there(own + "/" + CHECKPOINT)) words.push_back("--resume");
     } else if (command.kind == Command::Kind::TRAINS || command.kind == Command::Kind::NAMES) {
       if (is_there(own)) put_aside(own);  // nothing in it can be gone on with
     }
@@ -368,7 +366,7 @@ class Conducting {
     if (entry.seconds == 0 || !entry.machine.empty()) add_machine(entry.machine, machine_);  // else not all are known
     entry.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     entry.done = outcome.status == 0 && !interrupted();
-    if (entry.done) entry.weights = fingerprints_in(own);
+    if (entry.done && !is_there(own + "/points.csv")) entry.weights = fingerprints_in(own);
     // A study, or a question to models that were trained for it: no checkpoint, but a line.
     if (entry.done && entry.weights.empty() && outcome.last_line.rfind(WEIGHTS, 0) == 0)
       entry.weights = {{"", outcome.last_line.substr(std::strlen(WEIGHTS))}};

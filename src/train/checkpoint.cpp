@@ -85,9 +85,6 @@ std::string checkpoint_path(const std::string& file_or_folder) {
     throw Error(file_or_folder + ": the run in this folder is " + file_or_folder + "/" + runs[0] + ": name that");
   if (!runs.empty())
     throw Error(file_or_folder + ": several runs are in this folder (" + join(runs, ", ") + "): name one of them");
-  if (is_there(file_or_folder + "/study.json"))
-    throw Error(file_or_folder + ": a study of " + called("scaling") +
-                ", whose runs keep their weights with --keep-weights alone");
   return path;
 }
 

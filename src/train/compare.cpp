@@ -56,44 +56,36 @@ std::vector<Variant> parse_variants(const std::string& list) {
 
 namespace {
 
-std::string option_in(const std::string& word) { return word.substr(2, word.find('=') - 2); }  // of --OPTION=VALUE
+std::string option_of(const std::string& word) { return word.substr(2, word.find('=') - 2); }  // of --OPTION=VALUE
 
 }  // namespace
 
-void check_differences(const Variant& variant, const Options& options, const std::string& list) {
+void check_options(const Variant& variant, const Options& options, const std::string& list) {
   for (const std::string& word : variant.arguments) {
-    const std::string option = option_in(word);
-    if (options.never_varies(option))
-      throw UsageError("--compare " + list + ": \"" + variant.label + "\": --" + option +
-                       " is nothing that models differ by");
+    const std::string option = option_of(word);
+    const std::string where = "--compare " + list + ": \"" + variant.label + "\": --" + option;
+    if (options.always(option)) throw UsageError(where + " is not an option that defines a run");
+    if (option == "evaluate-lengths" || option == "length-windows")
+      throw UsageError(where + " is common to all variants: expected it outside of --compare");
   }
 }
 
-void refuse_overridden(const std::vector<Variant>& variants, const Options& common, const std::string& list) {
-  for (const std::string& word : variants.at(0).arguments) {
-    const std::string option = option_in(word);
-    const auto names = [&](const Variant& variant) {
-      return std::any_of(variant.arguments.begin(), variant.arguments.end(),
-                         [&](const std::string& other) { return option_in(other) == option; });
-    };
-    const std::string given = common.on_command_line(option);  // a file's are defaults
-    if (!given.empty() && std::all_of(variants.begin(), variants.end(), names))
-      throw UsageError("--compare " + list + ": " + given + ": does nothing, each of them names its own");
+void check_effects(const Variant& variant, const Options& options, const std::string& list) {
+  const auto without_effect = options.without_effect();
+  for (const std::string& word : variant.arguments) {
+    const auto found = without_effect.find(option_of(word));
+    if (found != without_effect.end())
+      throw UsageError("--compare " + list + ": \"" + variant.label + "\": " + found->second);
   }
 }
 
-void refuse_idle(const std::vector<Variant>& variants, const std::vector<std::map<std::string, std::string>>& idle,
-                 const std::string& list) {
-  const std::string where = "--compare " + list + ": ";
-  for (size_t i = 0; i < variants.size(); ++i)
-    for (const std::string& word : variants[i].arguments) {
-      const auto found = idle[i].find(option_in(word));
-      if (found != idle[i].end()) throw UsageError(where + "\"" + variants[i].label + "\": " + found->second);
-    }
-  for (const auto& [option, reason] : idle.at(0)) {
-    const auto also = [&, &name = option](const auto& other) { return other.count(name) == 1; };
-    if (std::all_of(idle.begin(), idle.end(), also)) throw UsageError(where + reason + ", nor with any other of them");
-  }
+std::string fingerprint_text(const Model& model) {
+  return text("%016llx", static_cast<unsigned long long>(model.parameters.fingerprint()));
+}
+
+int interrupted_runs(const std::string& name) {
+  std::printf("To continue, repeat the command with --name %s.\n", name.c_str());
+  return INTERRUPTED_STATUS;
 }
 
 namespace {

@@ -1,9 +1,11 @@
-// Variants of one program's run, trained in turn on the same samples, and one table and one figure of them all.
+// Variants of one program's run, trained one after another on the same samples, with one table and one figure of all.
 //
 //   --compare causal_rn,transformer:position=alibi,transformer:position=none
 //
-//   runs/NAME/causal_rn/, runs/NAME/transformer-position-alibi/, …     a run each (run.h)
-//   runs/NAME/compare.csv, runs/NAME/compare.svg
+//   runs/NAME/causal_rn/, runs/NAME/transformer-position-alibi/, …     an ordinary run each (run.h)
+//   runs/NAME/compare.csv, runs/NAME/compare.svg                       made from their logs
+//
+// The same command again skips what is finished and continues the rest.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +20,8 @@
 #include "base/program.h"
 #include "base/text.h"
 #include "figures/figure.h"
-#include "train/group.h"
 #include "train/run.h"
+#include "train/run_page.h"
 
 namespace petroglyph {
 
@@ -27,165 +29,122 @@ struct Variant {
   std::string label;                   // "transformer:position=alibi", as the user wrote it
   std::string name;                    // of its folder
   std::vector<std::string> arguments;  // {"--model=transformer", "--position=alibi"}
-  int64_t parameters = 0;              // once it is made
-  std::string weights;                 // their fingerprint, once it is trained
+  int64_t parameters = 0;              // known once the model is made
+  std::string weights;                 // their fingerprint, once the run is finished
 };
 
-// A comma between variants; in each a colon between its settings, OPTION=VALUE or a model's name.
-// Throws UsageError where one is empty or there twice.
+// Commas separate variants; colons separate a variant's settings: OPTION=VALUE, or a model's name. Throws UsageError for an empty
+// variant, and for one that is listed twice.
 std::vector<Variant> parse_variants(const std::string& list);
 
-// Throws UsageError where a variant sets an option that no model depends on, such as its name: that would be two runs of one model;
-// or one that all have in common, such as the lengths of their table.
-void check_differences(const Variant& variant, const Options& options, const std::string& list);
+// Throws UsageError if a variant sets an option that does not define a run, or one that all have in common: lengths of a table.
+void check_options(const Variant& variant, const Options& options, const std::string& list);
+// Throws UsageError if a variant sets an option that has no effect in it. options: the variant's.
+void check_effects(const Variant& variant, const Options& options, const std::string& list);
 
-// Throws UsageError for an option of all for which every variant names its own.
-void refuse_overridden(const std::vector<Variant>& variants, const Options& common, const std::string& list);
-// Throws UsageError where a variant sets an option that does nothing in it, or one that all have does nothing in any of them.
-// idle: Options::idle() of each variant.
-void refuse_idle(const std::vector<Variant>& variants, const std::vector<std::map<std::string, std::string>>& idle,
-                 const std::string& list);
-
-// From the variants' logs: the steps to 50, 90 and 99 % evaluated accuracy where any of them got so far, the last evaluation and
-// the weights' fingerprint, printed and saved (compare.csv); loss and accuracy against steps, drawn (compare.svg). chance: the
-// accuracy of guesses; 0: not drawn.
+// The table of the variants, printed and saved (compare.csv), and loss and accuracy against steps (compare.svg): the steps to 50, 90
+// and 99 % evaluated accuracy if any variant reached these, the last evaluation, the weights' fingerprint. chance: the accuracy of
+// random answers; 0: not drawn.
 void write_comparison(const std::string& folder, const std::string& title, const std::vector<Variant>& variants,
                       double chance);
 
-// What models make of other lengths than they were trained on.
+// Measurements at other lengths than the models were trained on.
 struct LengthTable {
   std::string title;     // "Copying 16 letters"
   std::string quantity;  // "accuracy"
   std::string unit;      // of the lengths: "letters"
-  bool percent;          // the values are parts of one
+  bool percent;          // the values are fractions of one
   std::vector<int> lengths;
   std::vector<std::string> labels;
   std::vector<std::vector<double>> values;  // [label][length]
-  double chance = 0;                        // what guesses would reach at any length; 0: not drawn
+  double chance = 0;                        // at any length; 0: not drawn
 };
 Figure lengths_figure(const LengthTable& table);
-// What measure(length) gives, for each; its Error, such as too little memory for the longest, names the length.
+// measure(length) for each length; an Error, such as too little memory for the longest, names the length.
 std::vector<double> at_lengths(const std::vector<int>& lengths, const std::function<double(int)>& measure);
 // Printed, and saved as lengths.csv and lengths.svg.
 void write_lengths(const std::string& folder, const LengthTable& table);
 
-// The comparison that a program was asked for. A Session is one run from the words of a command line:
-//   Session(words);  prepare();  settings, run;  LengthTable length_table() of the trained model, by all ranks together
+std::string fingerprint_text(const Model& model);  // 16 hexadecimal digits
+
+// Prints how to continue several runs after an interruption. Returns the exit status.
+int interrupted_runs(const std::string& name);
+
+// Trains the variants. A Session is one run from the words of a command line:
+//   Session(words), settings, options, prepare(), run, length_table() of the trained model by all ranks together
 template <class Session>
-class Comparison {
- public:
-  // common: what the words say without any variant
-  Comparison(Session& common, std::vector<std::string> words)
-      : group_(common.settings, common.options, "compare", std::move(words), {"compare"}),
-        ranks_(common.settings.ranks),
-        list_(common.compared().empty() ? option_of_group(*ranks_, group_.name(), "compare") : common.compared()),
-        resume_(common.settings.resume),
-        variants_(parse_variants(list_)) {
-    for (const Variant& variant : variants_) check_differences(variant, common.options, list_);
-    refuse_overridden(variants_, common.options, list_);
-    if (!resume_) check_use();
-  }
-
-  // The exit status.
-  int run(const std::string& title) {
-    check_models();
-    for (Variant& variant : variants_) {  // all before the first one learns: the folder has room for them
-      Session session(words_of(variant));
-      session.settings.quiet = true;  // it has been said
-      prepare(session, variant);
-      variant.parameters = session.run->model().parameters.size();
-      group_.begin();
-      session.run->save();
-    }
-    LengthTable lengths;
-    double chance = 0;
-    for (Variant& variant : variants_) {
-      group_.check();
-      std::printf("\n%s\n", variant.label.c_str());
-      Session session(words_of(variant));
-      prepare(session, variant);
-      if (!session.run->train()) return interrupted(session.settings.program);
-      const LengthTable table = session.length_table();
-      group_.check();
-      chance = session.run->chance();
-      variant.weights = text("%016llx", static_cast<unsigned long long>(session.run->model().parameters.fingerprint()));
-      if (lengths.labels.empty())
-        lengths = {title, table.quantity, table.unit, table.percent, table.lengths, {}, {}, table.chance};
-      lengths.labels.push_back(variant.label);
-      lengths.values.push_back(table.values.at(0));
-    }
-    if (!ranks_->first()) return 0;
-    write_comparison(group_.folder(), title, variants_, chance);
-    if (!lengths.lengths.empty()) write_lengths(group_.folder(), lengths);
-    return 0;
-  }
-
- private:
-  std::vector<std::string> words_of(const Variant& variant) const {
-    std::vector<std::string> words = group_.words();
-    words.insert(words.end(), variant.arguments.begin(), variant.arguments.end());
-    // One that was not begun takes from --init what it would have taken at first.
-    if (resume_ && !goes_on(variant)) words.push_back("--no-resume");
-    return words;
-  }
-
-  bool goes_on(const Variant& variant) const { return goes_on_in_group(*ranks_, group_.name(), variant.name, resume_); }
-
-  void check_use() const {
-    std::vector<std::map<std::string, std::string>> idle;
-    std::map<std::string, std::string> labels;  // of what was seen: a variant in other words is the same one
-    for (const Variant& variant : variants_) {
-      const Session session(words_of(variant));
-      idle.push_back(session.options.idle());
-      const auto [before, is_new] = labels.emplace(session.options.to_json().text(), variant.label);
+int compare_runs(const std::vector<std::string>& words, Session& common, const std::string& list) {
+  const RunSettings& settings = common.settings;
+  Ranks& ranks = *settings.ranks;
+  const std::string name = name_of_runs(settings, "compare"), folder = "runs/" + name;
+  std::vector<Variant> variants = parse_variants(list);
+  for (const Variant& variant : variants) check_options(variant, common.options, list);
+  const auto session_of = [&](const Variant& variant) {
+    std::vector<std::string> all = words;
+    all.erase(std::remove(all.begin(), all.end(), "--"), all.end());
+    all.insert(all.end(), variant.arguments.begin(), variant.arguments.end());
+    all.push_back("--no-resume");  // each run finds out itself
+    auto session = std::make_unique<Session>(all);
+    check_effects(variant, session->options, list);
+    session->settings.group = name + "/";
+    session->settings.name = variant.name;
+    session->settings.ranks = settings.ranks;
+    return session;
+  };
+  const auto prepare_all = [&](bool saved) {
+    std::map<std::string, std::string> labels;    // a variant written in another way is the same one
+    std::map<std::string, size_t> without_effect;  // in how many variants
+    for (Variant& variant : variants) {
+      const auto session = session_of(variant);
+      const auto [first, is_new] = labels.emplace(session->options.to_json().text(), variant.label);
       if (!is_new)
-        throw UsageError("--compare " + list_ + ": " + before->second + " and " + variant.label + " are the same");
+        throw UsageError("--compare " + list + ": " + first->second + " and " + variant.label + " are the same");
+      for (const auto& [option, reason] : session->options.without_effect())
+        if (++without_effect[option] == variants.size())
+          throw UsageError("--compare " + list + ": " + reason + ", nor with any other of them");
+      session->settings.quiet = true;
+      session->prepare();
+      variant.parameters = session->run->model().parameters.size();
+      if (saved) session->run->save();
     }
-    refuse_idle(variants_, idle, list_);
+  };
+  prepare_all(false);  // an error in the last variant shows before anything is written,
+  prepare_all(true);   // and a full disk before the first one is trained
+  LengthTable lengths;
+  double chance = 0;
+  for (Variant& variant : variants) {
+    std::printf("\n%s\n", variant.label.c_str());
+    const auto session = session_of(variant);
+    session->prepare();
+    if (!session->run->train()) return interrupted_runs(name);
+    const LengthTable table = session->length_table();
+    chance = session->run->chance();
+    variant.weights = fingerprint_text(session->run->model());
+    if (lengths.labels.empty()) lengths = table, lengths.labels.clear(), lengths.values.clear();
+    lengths.labels.push_back(variant.label);
+    lengths.values.push_back(table.values.at(0));
+    if (table.lengths != lengths.lengths)
+      throw UsageError("--compare " + list + ": --evaluate-lengths has to be common");
   }
+  if (!ranks.first()) return 0;
+  write_comparison(folder, common.title(), variants, chance);
+  if (!lengths.lengths.empty()) write_lengths(folder, lengths);
+  std::vector<std::string> names;
+  for (const Variant& variant : variants) names.push_back(variant.name);
+  write_runs_page(folder, common.title(), names);
+  return 0;
+}
 
-  // All before anything is written: what is wrong with the last one shows at once, and leaves nothing.
-  void check_models() const {
-    for (const Variant& variant : variants_) {
-      Session session(words_of(variant));
-      prepare(session, variant);
-    }
-  }
-
-  // Goes on where there is a checkpoint.
-  void prepare(Session& session, const Variant& variant) const {
-    session.settings.group = group_.name() + "/";
-    session.settings.name = variant.name;
-    session.settings.ranks = ranks_;
-    session.settings.resume = goes_on(variant);
-    session.prepare();
-  }
-
-  int interrupted(const std::string& program) const {
-    std::printf("go on with: %s --resume --name %s\n", called(program).c_str(), group_.name().c_str());
-    return INTERRUPTED_STATUS;
-  }
-
-  Group group_;
-  std::shared_ptr<Ranks> ranks_;
-  std::string list_;
-  bool resume_;
-  std::vector<Variant> variants_;
-};
-
-// What a program does whose runs can be compared: one run, or those that its --compare names. Returns the exit status. Its Session
-// also tells compared(), what --compare said, and show()s what there is to see of the trained model: by all ranks together, and the
-// first one writes.
+// A program's run, or several with --compare. Returns the exit status. Session::show() shows results of the trained model.
 template <class Session>
 int train_or_compare(const std::vector<std::string>& words, Session& session, const std::shared_ptr<Ranks>& ranks) {
   session.settings.ranks = ranks;
-  const bool begun = session.settings.resume && !option_of_group(*ranks, session.settings.name, "compare").empty();
-  if (begun || !session.compared().empty()) return Comparison<Session>(session, words).run(session.title());
-  if (!session.settings.resume) session.options.refuse_idle();
+  if (!session.compared().empty()) return compare_runs(words, session, session.compared());
+  if (!session.settings.resume) session.options.refuse_without_effect();
   session.prepare();
   const bool finished = session.run->train();
-  if (finished) session.show();
-  std::printf("weights %016llx\n", static_cast<unsigned long long>(session.run->model().parameters.fingerprint()));
+  if (finished) session.show(), session.run->finish_page();
+  std::printf("weights %s\n", fingerprint_text(session.run->model()).c_str());
   return finished ? 0 : INTERRUPTED_STATUS;
 }
 

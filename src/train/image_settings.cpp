@@ -29,17 +29,18 @@ void ImageSettings::declare(Options& options) {
       "papers' sizes");
   options.add("data", &data, "training images, with commas between files (data/README.md); default: drawn shapes")
       .placeholder("FILES")
-      .may_differ();
-  options.add("test", &test, "test images, which no training sees").placeholder("FILES").may_differ();
+      .always();
+  options.add("test", &test, "test images, which no training sees").placeholder("FILES").always();
   options.add("format", &format, {"auto", "cifar10", "cifar100", "cifar5m"}, "of the files");
   options.add("flip", &augmentation.flip, "training images are mirrored, every other time");
   options.add("crop", &augmentation.crop, 0, Picture::SIDE, "training images are moved by up to so many pixels");
-  options.add("maps", &maps, 0, 1000, "test images that the sheet of heat maps shows").may_change();
+  options.add("maps", &maps, 0, 1000, "test images that the sheet of heat maps shows").always().not_saved();
   options
       .add("compare", &compare,
            "trains variants in turn on the same images: models or options, as in birn_image,transformer:heads=2")
       .placeholder("LIST")
-      .may_change();
+      .always()
+      .not_saved();
 }
 
 void ImageSettings::apply_preset(const Options* options, ModelOptions* model, RunSettings* run) const {

@@ -145,28 +145,23 @@ void ModelOptions::declare_text_models(Options& options) {
 // What the models of others have, for which --init sets it.
 void ModelOptions::declare_others(Options& options) {
   options.section("Models as others have them; --init FILE sets these as the file has them");
-  const auto rare = [](Option& option) { option.may_lack(); };
-  rare(options.add("positions", &positions, 0, 1 << 24, "places that the model has; 0: as many as windows need"));
-  rare(options.add("vocab", &vocab, 0, 1 << 24,
-                   "tokens of the model, of which those beyond the tokenizer's are padding"));
-  rare(options.add(
-      "tied-head", &tied_head,
-      "transformers, regular_gpt, mamba: the readout is the embedding, and that of regular_gpt without a bias"));
-  rare(options.add("norm-epsilon", &norm_epsilon, 0, 1, "transformers with --norm affine, mamba"));
-  rare(options.add("norm-position", &norm_position, {"pre", "post"}, "transformers: before or after a branch"));
-  rare(options.add("mlp-activation", &mlp_activation, {"gelu", "relu"}, "transformers"));
-  rare(options.add("qkv-bias", &qkv_bias, "transformers: of queries, keys and values"));
-  rare(options.add("out-bias", &out_bias, "transformers: of the attention's output"));
-  rare(options.add("head-bias", &head_bias, "transformers: of the readout"));
-  rare(options.add("embedding-scale", &embedding_scale, -1e6, 1e6, "transformers: multiplies the tokens' embeddings"));
-  rare(options.add("embedding-norm", &embedding_norm, "transformers: a norm before the first block"));
-  rare(options.add("slopes", &slopes, {"even", "published"},
-                   "--position alibi: as published where heads are no power of 2"));
-  rare(options.add("state", &state, 1, 1 << 10, "mamba: numbers that a channel remembers"));
-  rare(options.add("conv", &conv, 1, 1 << 10, "mamba: taps of its convolution"));
-  rare(options.add("expand", &expand, 1, 64, "mamba: channels within a block, in widths"));
-  rare(
-      options.add("dt-rank", &dt_rank, 0, 1 << 16, "mamba: the width that the time step is made from; 0: a sixteenth"));
+  options.add("positions", &positions, 0, 1 << 24, "places that the model has; 0: as many as windows need");
+  options.add("vocab", &vocab, 0, 1 << 24, "tokens of the model, of which those beyond the tokenizer's are padding");
+  options.add("tied-head", &tied_head,
+              "transformers, regular_gpt, mamba: the readout is the embedding, and that of regular_gpt without a bias");
+  options.add("norm-epsilon", &norm_epsilon, 0, 1, "transformers with --norm affine, mamba");
+  options.add("norm-position", &norm_position, {"pre", "post"}, "transformers: before or after a branch");
+  options.add("mlp-activation", &mlp_activation, {"gelu", "relu"}, "transformers");
+  options.add("qkv-bias", &qkv_bias, "transformers: of queries, keys and values");
+  options.add("out-bias", &out_bias, "transformers: of the attention's output");
+  options.add("head-bias", &head_bias, "transformers: of the readout");
+  options.add("embedding-scale", &embedding_scale, -1e6, 1e6, "transformers: multiplies the tokens' embeddings");
+  options.add("embedding-norm", &embedding_norm, "transformers: a norm before the first block");
+  options.add("slopes", &slopes, {"even", "published"}, "--position alibi: as published where heads are no power of 2");
+  options.add("state", &state, 1, 1 << 10, "mamba: numbers that a channel remembers");
+  options.add("conv", &conv, 1, 1 << 10, "mamba: taps of its convolution");
+  options.add("expand", &expand, 1, 64, "mamba: channels within a block, in widths");
+  options.add("dt-rank", &dt_rank, 0, 1 << 16, "mamba: the width that the time step is made from; 0: a sixteenth");
 }
 
 // visit(key of a configuration, option, value)

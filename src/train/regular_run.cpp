@@ -64,28 +64,31 @@ Json config_of(const RegularSettings& s, const Sizes& sizes) {
 void RegularSettings::declare(Options& options) {
   options.section("Task");
   options.add("task", &task, language_names(), "the language");
-  options.add("all-tasks", &all_tasks, "every language in turn").may_change();
+  options.add("all-tasks", &all_tasks, "every language in turn").always().not_saved();
   options.add("protocol", &protocol, {"answer", "next"},
               "one answer at the end of a string; or D_n and Tomita as Bhattamishra et al. ask for them: after every "
               "symbol of a member, what may follow");
-  options.add("seeds", &seeds, 0, 1 << 30, "a run each: initial weights and strings").may_change().distinct();
+  options.add("seeds", &seeds, 0, 1 << 30, "a run each: initial weights and strings").always().not_saved();
   options.add("train-length", &train_length, 0, 1 << 20, "longest string to learn from; 0: the paper's 40, or 50");
-  options.add("test-from", &test_low, 0, 1 << 20, "shortest string of the test; 0: the paper's 41, or 51").may_change();
-  options.add("test-to", &test_high, 0, 1 << 20, "longest; 0: the paper's 500, or 100").may_change();
-  options.add("test-every", &every, 1, 1 << 20, "takes every Nth of these lengths").may_change();
-  options.add("test-strings", &strings, 1, 1 << 20, "strings of each length").may_change();
+  options.add("test-from", &test_low, 0, 1 << 20, "shortest string of the test; 0: the paper's 41, or 51")
+      .always()
+      .not_saved();
+  options.add("test-to", &test_high, 0, 1 << 20, "longest; 0: the paper's 500, or 100").always().not_saved();
+  options.add("test-every", &every, 1, 1 << 20, "takes every Nth of these lengths").always().not_saved();
+  options.add("test-strings", &strings, 1, 1 << 20, "strings of each length").always().not_saved();
   options
       .add("parity-probability", &probabilities, 1, 99,
            "parity_check: tested too, at the training length and on the longer ones, on strings whose symbols are 1 "
            "with these probabilities, in percent (table 2: 10,30,50,70,90)")
-      .may_change()
-      .distinct();
+      .always()
+      .not_saved();
   options.add("leading-plus", &leading_plus, "modular_arithmetic: expressions begin with +, as in the authors' code");
   options
       .add("near-misses", &near_misses,
            "D_n, Tomita: tested on members against members with one flipped bit, not random strings, of the lengths "
            "that have both")
-      .may_change();
+      .always()
+      .not_saved();
   options.section("Model");
   options.add("model", &model, {"regular_gpt", "transformer", "rnn", "mamba"},
               "what learns; rnn: for 20,000 steps at a rate of 3e-3 unless --steps and --lr say otherwise");
@@ -154,7 +157,7 @@ void RegularRun::check_combination(const std::vector<std::string>& tasks) const 
     throw UsageError("--task " + regular.task + ": --all-tasks are every language; expected one of the two");
   if (options.given("seeds") && options.given("seed"))
     throw UsageError("--seed " + options.value("seed") + ": --seeds says which; expected one of the two");
-  if (!settings.resume) options.refuse_idle();
+  if (!settings.resume) options.refuse_without_effect();
   const std::string these = tasks.size() == 1 ? tasks[0] : "--all-tasks";
   const auto refuse = [&](const char* option, const char* of) {
     const bool among = std::find(tasks.begin(), tasks.end(), of) != tasks.end();
@@ -251,7 +254,6 @@ NextSymbol RegularRun::next_symbols(int i) const {
 void RegularRun::prepare(const std::string& group) {
   settings.group = group + "/";
   settings.name = regular.task + "-seed-" + std::to_string(settings.seed);
-  settings.resume = goes_on_in_group(*settings.ranks, group, settings.name, settings.resume);
   run.emplace(settings, options, "");
   Sizes sizes{NextSymbol::VOCAB, NextSymbol::CLASSES, window(0).second};
   if (regular.next_symbol()) {

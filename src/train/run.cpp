@@ -86,15 +86,19 @@ void RunSettings::declare(Options& options) {
   options.section("Training");
   options.add("batch", &batch, 1, 1 << 20, "samples that go through the model at a time");
   options.add("accumulate", &accumulate, 1, 1 << 16, "batches whose gradients are averaged into one step");
+  options.add(
+      "shards", &shards, 1, 1 << 16,
+      "parts of a batch, a power of two, whose gradients are added by one tree: what as many processes or fewer "
+      "(mpirun -n) compute together, one computes with the same bits");
+  options.add("steps", &steps, 0, MOST_STEPS, "steps at most, and the length of the schedule").always();
   options
-      .add("shards", &shards, 1, 1 << 16,
-           "parts of a batch, a power of two, whose gradients are added by one tree: what as many processes or fewer "
-           "(mpirun -n) compute together, one computes with the same bits")
-      .may_lack();
-  options.add("steps", &steps, 0, MOST_STEPS, "steps at most").may_differ();
-  options.add("stop-at", &stop_at, 0, 2, "ends when an evaluation's accuracy reaches this; 2: never").may_differ();
+      .add("extend", &extend, 0, MOST_STEPS,
+           "steps after --steps, at the schedule's last learning rate; on --resume: train longer")
+      .always();
+  options.add("stop-at", &stop_at, 0, 2, "ends when an evaluation's accuracy reaches this; 2: never").always();
   options.add("lr", &rate.peak, 0, 1e3, "learning rate after warm-up");
-  options.add("warmup", &rate.warmup, 0, int64_t(1) << 31, "steps over which the learning rate rises from 0");
+  options.add("warmup", &rate.warmup, 0, int64_t(1) << 31,
+              "steps over which the learning rate rises from 0, the rate of the first step; 0: none");
   options.add("schedule", &schedule, {"constant", "cosine", "linear", "inverse-square-root"},
               "the learning rate after warm-up");
   options.add("lr-floor", &rate.floor, 0, 1e3, "where the cosine or the line ends");
@@ -112,19 +116,22 @@ void RunSettings::declare(Options& options) {
   options.add("eval-samples", &eval_samples, 1, 1 << 24,
               "samples of one evaluation: the same each time where data come from files, else drawn anew");
   options.add("patience", &patience, 0, 1 << 30, "ends after so many evaluations without a lower loss; 0: never")
-      .may_differ();
+      .always();
   options.section("Run");
-  options.add("name", &name, "the folder runs/NAME; default: the first free one").placeholder("NAME").may_change();
-  options.add("resume", &resume, "goes on with runs/NAME where it stopped, to the same bits").may_change();
-  options.add("save-every", &save_every, 1, 1 << 30, "steps between checkpoints").may_differ();
-  options.add("save-seconds", &save_seconds, 1, 1 << 30, "and seconds, fewer at first").may_differ();
+  options.add("name", &name, "the folder runs/NAME; default: the first free one")
+      .placeholder("NAME")
+      .always()
+      .not_saved();
+  options.add("resume", &resume, "goes on with runs/NAME where it stopped, to the same bits").always().not_saved();
+  options.add("save-every", &save_every, 1, 1 << 30, "steps between checkpoints").always();
+  options.add("save-seconds", &save_seconds, 1, 1 << 30, "and seconds, fewer at first").always();
   options
       .add("snapshots", &snapshots, 0, int64_t(1) << 31,
            "keeps the weights of every so many steps, more often at first, in snapshots/; 0: never")
-      .may_differ();
+      .always();
   options.only_with("lr-floor", "schedule", {"cosine", "linear"});
   declare_device(options, &device, &threads);
-  options.add("quiet", &quiet, "prints results only").may_change();
+  options.add("quiet", &quiet, "prints results only").always().not_saved();
 }
 
 void RunSettings::check_shards() const {
@@ -134,12 +141,14 @@ void RunSettings::check_shards() const {
     throw UsageError(text("--batch %d --accumulate %d: expected at most %s samples a step", batch, accumulate,
                           with_commas(std::numeric_limits<int>::max()).c_str()));
   if (shards % ranks->count() != 0)
-    throw UsageError(text("--shards %d: started as %d ranks, whose number has to divide it", shards, ranks->count()));
+    throw UsageError(text("--shards %d: %d processes need --shards %d, or a larger power of two that they divide",
+                          shards, ranks->count(), ranks->count()));
 }
 
 Run::Run(RunSettings& settings, Options& options, const std::string& default_name)
     : settings_(settings), ranks_(*settings.ranks), default_name_(default_name) {
   state_.program = settings.program;
+  if (!settings.group.empty()) settings.resume = continue_in_group();
   const bool chosen = settings.resume || !settings.name.empty();
   settings.name = ranks_.first_says([&] {
     if (!settings.name.empty()) return settings.name;
@@ -158,6 +167,20 @@ Run::Run(RunSettings& settings, Options& options, const std::string& default_nam
   settings.rate.shape = shape_of(settings.schedule);
   settings.rate.steps = settings.steps;
   state_.options = options.to_json();
+  for (const auto& [option, reason] : options.without_effect(true)) without_effect_.push_back(option);
+}
+
+// One of several runs is continued if it has a checkpoint. What it left if it ended before its first one is put aside.
+bool Run::continue_in_group() {
+  const std::string folder = "runs/" + settings_.group + settings_.name;
+  return ranks_.first_finds([&] {
+    if (is_there(folder + "/model.safetensors")) return true;
+    if (is_there(folder)) {
+      FolderLock{folder};  // throws Error if another process works there
+      put_aside(folder);
+    }
+    return false;
+  });
 }
 
 // The checkpoint is opened once: its step and its weights are of one file, whatever is put in its place.
@@ -176,12 +199,13 @@ void Run::resume(Options& options) {
     return Json::object().set("options", saved.options).set("step", saved.step).set("samples", saved.samples).text();
   });
   const Json saved = Json::parse(said, checkpoint_);
-  options.restore(saved.at("options"), checkpoint_);
+  options.restore(saved.at("options"), checkpoint_, !settings_.group.empty());
   const int64_t steps = saved.at("options").at("steps").integer();
   if (has_floor(settings_.schedule) && steps != settings_.steps)
-    throw Error(text("--steps %lld: this run's %s schedule was laid out over %s",
-                     static_cast<long long>(settings_.steps), settings_.schedule.c_str(),
-                     counted(steps, "step").c_str()));
+    throw Error(text(
+        "--steps %lld: this run's %s schedule was laid out over %s; to train longer: --resume --name %s --extend N",
+        static_cast<long long>(settings_.steps), settings_.schedule.c_str(), counted(steps, "step").c_str(),
+        settings_.name.c_str()));
   state_.step = saved_step_ = saved.at("step").integer();
   options_saved_ = options.to_json().text() == saved.at("options").text();
   state_.samples = saved.at("samples").string();
@@ -294,10 +318,11 @@ void Run::read_initial() {
 void Run::read_log() {
   log_.emplace(CsvLog::resume(file("log.csv"), COLUMNS, state_.step, state_.log));
   const CsvTable log = read_csv(file("log.csv"));
-  for (const double loss : log.column("eval_loss"))
-    if (std::isfinite(loss)) judge(loss);
-  tokens_ = static_cast<int64_t>(log.last("tokens"));
-  seconds_before_ = log.last("seconds");
+  for (size_t i = 0; i < log.rows() && log.column("step")[i] < static_cast<double>(state_.step); ++i) {
+    if (const double loss = log.column("eval_loss")[i]; std::isfinite(loss)) judge(loss);
+    tokens_ = static_cast<int64_t>(log.column("tokens")[i]);
+    seconds_before_ = log.column("seconds")[i];
+  }
 }
 
 bool Run::train() {
@@ -311,7 +336,11 @@ bool Run::train() {
 void Run::train_and_save() {
   claim_folder();
   if (!log_ && ranks_.first()) log_.emplace(CsvLog::create(file("log.csv"), COLUMNS));
-  Progress progress(state_.step, std::max(state_.step, settings_.steps), settings_.quiet);
+  Progress::Settings shown;
+  shown.quiet = settings_.quiet;
+  shown.may_end_early = settings_.stop_at <= 1 || settings_.patience > 0;
+  announce();
+  Progress progress(state_.step, std::max(state_.step, settings_.all_steps()), shown);
   Cadence saving(settings_.save_seconds), drawing(LONGEST_BETWEEN_DRAWINGS);
   start_ = std::chrono::steady_clock::now();
   first_step_ = state_.step;
@@ -367,9 +396,11 @@ void Run::append(const Row& row, bool trained) {
 // Before the step's update, so that a row of the log speaks of one set of weights. An evaluation that a signal stops is made anew
 // by who goes on.
 bool Run::evaluate(Row& row) {
-  const bool last = state_.step >= settings_.steps;  // beyond where who goes on asks for fewer than there are
+  const bool last = state_.step >= settings_.all_steps();  // beyond where who goes on asks for fewer than there are
   if (!last && (state_.step == 0 || state_.step % settings_.eval_every != 0)) return false;
-  const std::optional<Measures> measured = trainer_->evaluate(*task_, state_.step, eval_samples(), at_once());
+  Progress progress(0, eval_samples(), after_a_while(settings_.quiet || !ranks_.first(), "evaluation sample"));
+  const std::optional<Measures> measured =
+      trainer_->evaluate(*task_, state_.step, eval_samples(), at_once(), &progress);
   stopped_ = !measured;
   if (stopped_) return false;
   row.evaluated = *measured;
@@ -411,11 +442,13 @@ void Run::judge(double evaluated_loss) {
 // Whether the run is over at this step, and why.
 bool Run::ended(const Row& row) {
   if (row.evaluated.accuracy >= settings_.stop_at) {
-    ending_ = "reached its accuracy";
+    ending_ = text("Stopped at step %s: accuracy %.4g %% reached (--stop-at %g)", with_commas(state_.step).c_str(),
+                   100 * row.evaluated.accuracy, settings_.stop_at);
   } else if (settings_.patience > 0 && std::isfinite(row.evaluated.loss) && stale_ >= settings_.patience) {
-    ending_ = text("stopped after %d evaluation%s without a lower loss", stale_, stale_ == 1 ? "" : "s");
-  } else if (state_.step >= settings_.steps) {
-    ending_ = "done";
+    ending_ = text("Stopped at step %s: %s without a lower loss (--patience)", with_commas(state_.step).c_str(),
+                   counted(stale_, "evaluation").c_str());
+  } else if (state_.step >= settings_.all_steps()) {
+    ending_ = "Finished at step " + with_commas(state_.step);
   }
   return !ending_.empty();
 }
@@ -467,11 +500,12 @@ std::string Run::describe(const Row& row, double steps_a_second) const {
   return line;
 }
 
-void Run::show_evaluation(Progress& progress, int64_t step, const Row& row) const {
+void Run::show_evaluation(Progress& progress, int64_t step, const Row& row) {
   if (settings_.quiet || !ranks_.first()) return;
   progress.line("step " + with_commas(step) + "  " + extras_.describe(row.evaluated));
   if (!extras_.after_evaluation) return;
-  for (const std::string& line : extras_.after_evaluation()) progress.line(line);
+  sample_ = extras_.after_evaluation();
+  for (const std::string& line : sample_) progress.line(line);
 }
 
 // Never one from which the run cannot go on, and never in place of the only one.
@@ -513,41 +547,78 @@ void Run::draw(bool running) const {
   accuracy.line("evaluation", evaluated.steps, evaluated.accuracies);
   if (chance() > 0) accuracy.level("chance", chance());
   figure.save(file("curve.svg"));
+  write_page(running);
+}
+
+void Run::write_page(bool running) const {
+  if (!ranks_.first()) return;
   const std::string steps_done =
-      "step " + with_commas(state_.step) + " of " + with_commas(std::max(state_.step, settings_.steps));
+      "step " + with_commas(state_.step) + " of " + with_commas(std::max(state_.step, settings_.all_steps()));
   const double a_step = seconds() / static_cast<double>(std::max<int64_t>(1, state_.step - first_step_));
-  const std::string eta = duration_text(a_step * static_cast<double>(settings_.steps - state_.step));
+  const std::string eta = duration_text(a_step * static_cast<double>(settings_.all_steps() - state_.step));
   write_run_page(
       folder_,
       {settings_.name, steps_done + (running ? ", ETA " + eta : ": " + (ending_.empty() ? "interrupted" : ending_)),
-       running},
+       running, sample_, without_effect_},
       state_);
 }
 
 void Run::report() const {
   if (stopped_) {
-    std::printf("interrupted after step %s\n", with_commas(state_.step).c_str());
+    std::printf("Interrupted after step %s.\n", with_commas(state_.step).c_str());
     if (settings_.group.empty())
-      std::printf("go on with: %s --resume --name %s\n", called(settings_.program).c_str(), settings_.name.c_str());
+      std::printf("To continue: %s --resume --name %s\n", called(settings_.program).c_str(), settings_.name.c_str());
   } else {
     report_milestones();
-    std::printf("%s at step %s, in %s\n", ending_.c_str(), with_commas(state_.step).c_str(),
-                duration_text(seconds()).c_str());
+    std::printf("%s. Time: %s.\n", ending_.c_str(), duration_text(seconds()).c_str());
+    if (settings_.resume && settings_.group.empty() && first_step_ == state_.step)
+      std::printf("This run was finished before. To train longer: --resume --name %s --extend N\n",
+                  settings_.name.c_str());
   }
   if (!settings_.quiet || !default_name_.empty())  // of a name that nobody gave
-    std::printf("saved %s (log.csv, model.safetensors, curve.svg, index.html)\n", folder_.c_str());
+    std::printf("saved %s (%s)\n", folder_.c_str(), files().c_str());
 }
 
-// "accuracy 50 % at step 95, 90 % at step 100, 99 % at step 100": the first evaluations that reached them.
+// "Accuracy first reached 50 % at step 95, 90 and 99 % at step 100.": the first evaluations with at least these accuracies.
 void Run::report_milestones() const {
   const CsvTable log = read_csv(file("log.csv"));
   std::string line;
-  for (const double milestone : {0.5, 0.9, 0.99, 1.0}) {
+  double before = NOT_MEASURED;
+  for (const double milestone : {1.0, 0.99, 0.9, 0.5}) {  // written from the last to the first
     const double step = step_reached(log, milestone);
-    if (!std::isfinite(step)) break;
-    line += text("%s%.0f %% at step %.0f", line.empty() ? "evaluated accuracy " : ", ", 100 * milestone, step);
+    if (!std::isfinite(step)) continue;
+    const std::string percent = text("%.0f", 100 * milestone);
+    if (line.empty())
+      line = percent + text(" %% at step %.0f", step);
+    else if (step == before)
+      line = percent + (line.find(" and ") < line.find(" %") ? ", " : " and ") + line;
+    else
+      line = percent + text(" %% at step %.0f, ", step) + line;
+    before = step;
   }
-  if (!line.empty()) std::printf("%s\n", line.c_str());
+  if (!line.empty()) std::printf("Accuracy first reached %s.\n", line.c_str());
+}
+
+// Before the first step: when the run ends early, and how large its checkpoints are.
+void Run::announce() const {
+  if (settings_.quiet || !ranks_.first() || state_.step >= settings_.all_steps()) return;
+  if (settings_.stop_at <= 1)
+    std::printf("Training stops when an evaluation reaches %.4g %% accuracy (--stop-at %g), after %s at most.\n",
+                100 * settings_.stop_at, settings_.stop_at, counted(settings_.all_steps(), "step").c_str());
+  constexpr double LARGE = 1e8, BYTES = 3 * sizeof(float);  // a parameter and its two moments
+  const double checkpoint = BYTES * static_cast<double>(model_->parameters.size());
+  if (checkpoint > LARGE)
+    std::printf("A checkpoint takes %.1f GB; %d of them are kept: model, previous%s.\n", checkpoint / 1e9,
+                extras_.keep_best ? 3 : 2, extras_.keep_best ? " and best (--no-keep-best: without it)" : "");
+}
+
+// The files of the run's folder, in words.
+std::string Run::files() const {
+  std::vector<std::string> names;
+  for (const char* name :
+       {"log.csv", "model.safetensors", "previous.safetensors", "best.safetensors", "curve.svg", "index.html"})
+    if (is_there(file(name))) names.push_back(name);
+  return join(names, ", ");
 }
 
 }  // namespace petroglyph

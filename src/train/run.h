@@ -34,7 +34,7 @@ constexpr int64_t MOST_STEPS = int64_t(1) << 31;
 // What every training program offers, with its defaults.
 struct RunSettings {
   std::string program;
-  std::string group;  // "NAME/": the runs of a comparison lie in runs/NAME/
+  std::string group;  // "NAME/" for one of several runs, in runs/NAME/: it starts, or continues where it stopped
   std::string name;   // empty: the first free one of copy, copy-2, …
   std::string init;   // a file of parameters to start from
   bool resume = false, quiet = false;
@@ -43,7 +43,8 @@ struct RunSettings {
   int threads = 0;
   int batch = 64, accumulate = 1, shards = 1;
   int64_t samples_a_step() const { return static_cast<int64_t>(batch) * accumulate; }
-  int64_t steps = 2000;
+  int64_t steps = 2000, extend = 0;
+  int64_t all_steps() const { return steps + extend; }
   double stop_at = 1;  // accuracy of an evaluation that ends the run; above 1: never
   int eval_every = 10, eval_samples = 320;
   int patience = 0;  // evaluations without a lower loss that end the run; 0: never
@@ -70,9 +71,9 @@ double step_reached(const CsvTable& log, double accuracy);
 struct RunExtras {
   std::function<std::string(const Measures&)> describe;        // an evaluation, on a line of its own
   std::function<std::vector<std::string>()> after_evaluation;  // lines below it, such as a sample
-  bool keep_best = false;
-  bool new_head = false;  // --init may come from a model of other classes
-  Json data;              // see checkpoint.h
+  bool keep_best = false;                                      // best.safetensors, the lowest evaluated loss
+  bool new_head = false;                                       // --init may come from a model of other classes
+  Json data;                                                   // see checkpoint.h
 };
 
 class Run {
@@ -87,6 +88,8 @@ class Run {
   // first one writes.
   bool train();
   void save();
+  // After others have written figures into the folder: the page shows them.
+  void finish_page() const { write_page(false); }
   // Before others write into the folder. Throws Error where it was moved, removed or replaced.
   void check_folder() const {
     if (lock_) lock_->check();
@@ -108,6 +111,7 @@ class Run {
 
  private:
   struct Row;
+  bool continue_in_group();
   void resume(Options& options);
   void claim_folder();
   void read_parameters();
@@ -127,9 +131,12 @@ class Run {
   void append(const Row& row, bool trained);
   bool ended(const Row& row);
   void draw(bool running) const;
+  void write_page(bool running) const;
+  void announce() const;
+  std::string files() const;
   void keep_snapshot();
   std::string describe(const Row& row, double steps_a_second) const;
-  void show_evaluation(Progress& progress, int64_t step, const Row& row) const;
+  void show_evaluation(Progress& progress, int64_t step, const Row& row);
   void check_finite(double value, const char* what = "loss") const;
   void report() const;
   double seconds() const;
@@ -152,7 +159,9 @@ class Run {
   std::chrono::steady_clock::time_point start_;  // of train(), at first_step_
   int64_t first_step_ = 0;
   int stale_ = 0;                                               // evaluations since the lowest loss
-  std::string ending_;                                          // why the run ended: "done"
+  std::string ending_;                                          // why the run ended: "Finished at step 2,000"
+  std::vector<std::string> without_effect_;                     // options that the model does not use
+  std::vector<std::string> sample_;                             // the last lines of after_evaluation()
   double best_loss_ = std::numeric_limits<double>::infinity();  // of all evaluations so far
   double kept_loss_ = std::numeric_limits<double>::infinity();  // of best.safetensors
   std::unique_ptr<Ops> ops_;

@@ -9,7 +9,6 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/folder_lock.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/program.h"
 #include "base/text.h"
@@ -87,54 +86,31 @@ void check_new_run(const std::string& folder) {
   if (!std::filesystem::is_directory(folder))
     throw Error(folder + ": is there already, and no folder; choose another --name");
   if (is_there(folder + "/.lock")) FolderLock{folder};  // names a process that is at work there
-  const std::vector<std::string> resumable = {"model.safetensors", "previous.safetensors", "group.json", "study.json"};
-  if (std::none_of(resumable.begin(), resumable.end(),
-                   [&](const std::string& file) { return is_there(folder + "/" + file); }))
+  const auto has = [&](const char* file) { return is_there(folder + "/" + file); };
+  if (!has("model.safetensors") && !has("previous.safetensors"))
     throw Error(folder + ": this folder is there already, with no checkpoint to go on with; choose another --name");
   throw Error(folder + ": this run exists already; go on with it (--resume) or choose another --name");
 }
 
-bool goes_on_in_group(Ranks& ranks, const std::string& group, const std::string& name, bool resumed) {
-  const std::string folder = "runs/" + group + "/" + name;
-  return ranks.first_finds([&] {
-    if (is_there(folder + "/model.safetensors")) return true;
-    if (resumed && is_there(folder)) put_aside(folder);
-    return false;
-  });
-}
-
-std::string group_folder(const RunSettings& settings, const std::string& otherwise) {
+std::string name_of_runs(const RunSettings& settings, const std::string& otherwise) {
   return settings.ranks->first_says([&] {
-    if (settings.name.empty()) return settings.resume ? only_run(otherwise) : free_run_name(otherwise);
-    check_run_name(settings.name);
-    if (!settings.resume) check_new_run("runs/" + settings.name);
-    return settings.name;
+    std::string name = settings.name;
+    if (name.empty()) name = settings.resume ? only_run(otherwise) : free_run_name(otherwise);
+    check_run_name(name);
+    if (settings.resume && !is_there("runs/" + name))
+      throw Error("runs/" + name + ": there is no such folder to continue");
+    if (is_there("runs/" + name + "/model.safetensors"))
+      throw Error("runs/" + name +
+                  ": a single run is in this folder, expected a folder of several runs; choose another --name");
+    return name;
   });
-}
-
-Json definition_of_group(const std::string& path, const std::string& content) {
-  Json definition = Json::parse(content, path);
-  try {
-    definition.at("program").string();
-    definition.at("options").members();
-    for (const Json& word : definition.at("words").items()) word.string();
-    for (const auto& [option, value] : definition.at("fixed").members()) value.string();
-  } catch (const Error& error) {
-    throw Error(path + ": " + error.what());
-  }
-  return definition;
 }
 
 void refuse_without_checkpoint(const std::string& folder) {
-  const std::string several = join(runs_in(folder), ", "), group = folder + "/group.json";
-  if (is_there(folder + "/study.json"))
-    throw Error(folder + ": a study of " + called("scaling") + ", which goes on with it");
-  if (!several.empty() && is_there(group))
-    throw Error(folder + ": several runs are in this folder (" + several + "); " +
-                called(definition_of_group(group, read_regular_file(group)).at("program").string()) +
-                " --resume goes on with them");
+  const std::string several = join(runs_in(folder), ", ");
   if (!several.empty())
-    throw Error(folder + ": several runs are in this folder (" + several + "), none of them its own");
+    throw Error(folder + ": several runs are in this folder (" + several +
+                "); to continue them repeat the command that started them, with --name");
   if (is_there(folder + "/previous.safetensors"))
     throw Error(folder + ": model.safetensors is missing; the checkpoint before it, previous.safetensors, is there");
   const std::string log = folder + "/log.csv";

@@ -6,8 +6,6 @@
 
 namespace petroglyph {
 
-class Json;
-class Ranks;
 struct RunSettings;
 
 // A name is a folder's, not a path; throws UsageError.
@@ -25,16 +23,9 @@ std::string only_run(const std::string& name);
 // run can go on.
 void check_new_run(const std::string& folder);
 
-// The NAME of several runs that belong together, in runs/NAME/: --name, or the first free one, or with --resume `otherwise`.
-std::string group_folder(const RunSettings& settings, const std::string& otherwise);
-
-// What `path`, a group.json that holds `content`, says of a group, with all its parts: program, words, options, fixed. Else throws
-// an Error that names the file.
-Json definition_of_group(const std::string& path, const std::string& content);
-
-// Whether a run of a group goes on from a checkpoint. Where the group is resumed, what a run left that ended before its first one
-// is put aside, as NAME.before: it starts anew.
-bool goes_on_in_group(Ranks& ranks, const std::string& group, const std::string& name, bool resumed);
+// The NAME of several runs in runs/NAME/: --name, or the first free one, or with --resume the only one there is. Throws Error if the
+// folder holds a single run.
+std::string name_of_runs(const RunSettings& settings, const std::string& otherwise);
 
 // Throws Error: this folder has no checkpoint to go on with; the message says what there is.
 [[noreturn]] void refuse_without_checkpoint(const std::string& folder);

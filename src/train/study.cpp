@@ -4,18 +4,17 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
-#include <limits>
 #include <map>
-#include <thread>
+#include <optional>
 
 #include "base/atomic_file.h"
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/folder_lock.h"
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/program.h"
@@ -27,21 +26,12 @@
 
 namespace petroglyph {
 
-namespace {
-
-const char* const SAMPLES = "checksum_of_samples";
-const char* const HEADER = "name,model,budget,setting,parameters,tokens,steps,loss,perplexity,weights";
-
-}  // namespace
-
 void StudySettings::declare(Options& options) {
   options.section("Training");
   options.add("batch", &run.batch, 1, 1 << 20, "samples that go through a model at a time");
   options.add("accumulate", &run.accumulate, 1, 1 << 16, "batches whose gradients are averaged into one step");
-  options
-      .add("shards", &run.shards, 1, 1 << 16,
-           "parts of a batch; where mpirun started several processes, they train each run together, one after another")
-      .may_lack();
+  options.add("shards", &run.shards, 1, 1 << 16,
+              "parts of a batch; processes started by mpirun train each run together, one run after another");
   options.add("lr", &run.rate.peak, 0, 1e3, "learning rate after the warm-up, which takes a tenth of each run's steps");
   options.add("lr-floor", &run.rate.floor, 0, 1e3, "where the cosine over each run's steps ends");
   options.add("weight-decay", &run.adamw.weight_decay, 0, 10, "AdamW's decay of the weights, times the learning rate");
@@ -49,260 +39,179 @@ void StudySettings::declare(Options& options) {
   options.add("seed", &run.seed, 0, std::numeric_limits<uint64_t>::max(), "initial weights and samples");
   options.add("eval-samples", &run.eval_samples, 1, 1 << 24, "samples of the evaluation at a run's end");
   options.section("Runs");
-  options.add("name", &run.name, "the folder runs/NAME; default: the first free one").placeholder("NAME").may_change();
-  options.add("resume", &run.resume, "goes on with runs/NAME: runs that are done stay as they are").may_change();
-  options.add("save-every", &run.save_every, 1, 1 << 30, "steps between checkpoints").may_change();
-  options.add("keep-weights", &keep_weights, "keeps the last checkpoint of every run").may_differ().may_lack();
-  options.add("processes", &processes, 0, 1024, "runs at a time; 0: one for each core of the CPU, one on a GPU")
-      .may_change();
+  options
+      .add("name", &run.name,
+           "the folder runs/NAME; default: the first free one. With the name of an earlier study, "
+           "finished runs are skipped and the others continue")
+      .placeholder("NAME");
+  options.add("save-every", &run.save_every, 1, 1 << 30, "steps between checkpoints");
+  options.add("processes", &processes, 0, 1024, "runs at a time; 0: one for each core of the CPU, one on a GPU");
   declare_device(options, &run.device);
-  options.add("threads", &run.threads, 0, 1024, "CPU threads of each run; 0: the cores divided by the runs")
-      .may_change();
+  options.add("threads", &run.threads, 0, 1024, "CPU threads of each run; 0: the cores divided by the runs");
 }
 
-Study::Study(StudySettings& settings, Options& options, const std::string& default_name)
-    : settings_(settings), options_(options), program_(settings.run.program) {
-  const std::string name = group_folder(settings.run, default_name);
-  folder_ = "runs/" + name;
-  settings.run.name = name;
-  settings.run.group = name + "/";
-  const std::string saved = folder_ + "/study.json";  // train() writes it
-  if (!settings.run.resume) return;
-  const std::string before = settings.run.ranks->first_says([&] {
-    if (!is_there(saved)) throw Error(folder_ + ": there is no study.json: no study was begun in this folder");
-    lock_.emplace(folder_);
-    remove_leftovers(folder_);
-    return read_regular_file(saved);
-  });
-  read_settings(Json::parse(before, saved), saved, options);
+Study::Study(const StudySettings& settings, const std::string& name, std::string data)
+    : settings_(settings), name_(name), data_(std::move(data)) {
+  settings_.run.check_shards();
 }
 
-void Study::read_settings(const Json& all, const std::string& path, Options& options) {
-  if (!all.is(Json::Kind::Object)) throw Error(path + ": " + name_of(all.kind()) + ", expected an object");
-  Json shaped = Json::object();
-  for (const Json::Member& member : all.members())
-    if (member.first != SAMPLES) shaped.set(member.first, member.second);
-  if (const Json* samples = all.find(SAMPLES)) {
-    if (!samples->is(Json::Kind::String))
-      throw Error(path + ": its " + SAMPLES + " is " + name_of(samples->kind()) + ", expected a string");
-    samples_ = samples->string();
-  }
-  options.restore(shaped, path);
-  tells_what_it_keeps_ = shaped.find("keep-weights") != nullptr || options.given("keep-weights");
-}
-
-// What is done has learned from the text as it was; a run that begins now would stand beside it in one table.
-void Study::check_samples(const std::string& samples) {
-  if (!samples_.empty() && samples_ != samples)
-    throw Error(folder_ + ": its samples are not those that it has learned from so far: were the data changed?");
-  samples_ = samples;
-}
-
-// The next process that ended, and how; a signal that came to us alone is passed on to all once.
-pid_t Study::wait_for_one(const std::map<pid_t, StudyRun*>& busy, int* status) {
-  for (;;) {
-    const pid_t ended = waitpid(-1, status, WNOHANG);
-    if (ended < 0) throw Error(std::string("the runs cannot be waited for: ") + std::strerror(errno));
-    if (ended > 0) return ended;
-    if (interrupted() && !passed_on_) {
-      passed_on_ = true;
-      for (const auto& [process, run] : busy) kill(process, SIGTERM);
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-}
-
-void Study::begin(std::vector<StudyRun>& runs) {
-  if (!lock_) {
-    if (!claim_folder(folder_)) check_new_run(folder_);
-    lock_.emplace(folder_);
-  }
-  read_points(runs);
-  const auto has_kept = [&](const StudyRun& run) { return run.done() && is_there(weights_of(run)); };
-  if (!tells_what_it_keeps_) settings_.keep_weights = std::any_of(runs.begin(), runs.end(), has_kept);
-  Json saved = options_.to_json();
-  saved.set(SAMPLES, samples_);
-  write_file_atomically(folder_ + "/study.json", saved.text() + "\n");
-  for (const StudyRun& run : runs)
-    if (run.done()) remove_weights(run);
-}
-
-// By all ranks together: a rank is no process to fork.
-bool Study::train_in_turn(std::vector<StudyRun>& runs) {
+bool Study::train(std::vector<StudyRun>& runs) {
+  const InterruptGuard guard;
   Ranks& ranks = *settings_.run.ranks;
-  device_ = settings_.run.device;
-  if (ranks.first()) begin(runs);
+  std::optional<FolderLock> lock;  // inherited by the runs: the command repeated waits for those of a parent that was killed
+  if (ranks.first()) {
+    make_folder(folder());
+    lock.emplace(folder());
+  }
+  for (StudyRun& run : runs) ranks.first_finds([&] { return read_result(run); });
+  for (StudyRun& run : runs) ranks.broadcast(&run.loss, sizeof run.loss);
+  const bool finished = ranks.count() > 1 ? train_in_turn(runs) : train_in_processes(runs);
+  if (finished && ranks.first()) write_points(runs);
+  return finished;
+}
+
+// By all ranks together: a rank may not fork.
+bool Study::train_in_turn(std::vector<StudyRun>& runs) {
   for (StudyRun& run : runs) {
-    ranks.broadcast(&run.loss, sizeof run.loss);
-    if (run.done()) continue;
-    if (train_one(run, 1) != 0) return false;
-    if (ranks.first()) {
-      finish(run);
-      write_points(runs);
-      remove_weights(run);
-      show(run, runs);
-    }
-    ranks.broadcast(&run.loss, sizeof run.loss);
+    if (run.finished()) continue;
+    if (train_one(run) != 0) return false;
+    if (settings_.run.ranks->first()) keep_result(run, runs);
+    settings_.run.ranks->broadcast(&run.loss, sizeof run.loss);
   }
   return true;
 }
 
-bool Study::train(std::vector<StudyRun>& runs, const std::string& samples) {
-  const InterruptGuard guard;
-  settings_.run.check_shards();
-  check_samples(samples);
-  if (settings_.run.ranks->count() > 1) return train_in_turn(runs);
-  begin(runs);
+namespace {
+
+// The next process that ends. A signal that came to this process alone is passed on to all of them once.
+pid_t wait_for_one(const std::map<pid_t, StudyRun*>& busy, int* status) {
+  for (bool passed_on = false;;) {
+    const pid_t ended = waitpid(-1, status, WNOHANG);
+    if (ended < 0) throw Error(std::string("the runs cannot be waited for: ") + std::strerror(errno));
+    if (ended > 0) return ended;
+    if (interrupted() && !passed_on) {
+      passed_on = true;
+      for (const auto& [process, run] : busy) kill(process, SIGTERM);
+    }
+    usleep(10000);
+  }
+}
+
+}  // namespace
+
+bool Study::train_in_processes(std::vector<StudyRun>& runs) {
   const bool on_cpu = describe_device(settings_.run.device, 1).rfind("CPU", 0) == 0;
-  device_ = on_cpu ? "cpu" : settings_.run.device;  // no run asks, and says why, once more
-  const int cores = on_cpu || device_ == "reference" ? available_threads() : 1;
-  const int processes = settings_.processes > 0 ? settings_.processes : cores;
+  if (on_cpu && settings_.run.device == "auto") settings_.run.device = "cpu";  // no run says again why it takes the CPU
+  const int cores = on_cpu || settings_.run.device == "reference" ? available_threads() : 1;
+  if (settings_.processes == 0) settings_.processes = cores;
+  if (settings_.run.threads == 0 && settings_.processes > 1)
+    settings_.run.threads = std::max(1, available_threads() / settings_.processes);
   std::map<pid_t, StudyRun*> busy;
   std::string failed;
   auto next = runs.begin();
   for (;;) {
-    while (next != runs.end() && next->done()) ++next;
+    while (next != runs.end() && next->finished()) ++next;
     const bool more = next != runs.end() && !interrupted() && failed.empty();
-    if (more && static_cast<int>(busy.size()) < processes) {
-      busy[start(*next, processes)] = &*next;
-      ++next;
+    if (more && static_cast<int>(busy.size()) < settings_.processes) {
+      const StudyRun& run = *next;
+      busy[in_a_process(settings_.run.program, [&] { return train_one(run); })] = &*next++;
       continue;
     }
     if (busy.empty()) break;
     int status = 0;
-    const pid_t ended = wait_for_one(busy, &status);
-    const auto found = busy.find(ended);
+    const auto found = busy.find(wait_for_one(busy, &status));
     if (found == busy.end()) continue;
     StudyRun& run = *found->second;
     busy.erase(found);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-      finish(run);
-      write_points(runs);
-      remove_weights(run);
-      show(run, runs);
-    } else if (!interrupted() && !(WIFEXITED(status) && WEXITSTATUS(status) == INTERRUPTED_STATUS)) {
-      failed = WIFEXITED(status) ? text("ended with status %d", WEXITSTATUS(status))
-                                 : text("was ended by signal %d", WTERMSIG(status));
-      failed = folder_ + "/" + run.name + ": this run " + failed;
-    } else {
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+      keep_result(run, runs);
+    else if (WIFEXITED(status) && WEXITSTATUS(status) == INTERRUPTED_STATUS)
       next = runs.end();
-    }
+    else if (!interrupted())
+      failed = folder() + "/" + run.name + ": this run " +
+               (WIFEXITED(status) ? text("ended with status %d", WEXITSTATUS(status))
+                                  : text("was ended by signal %d", WTERMSIG(status)));
   }
   if (!failed.empty()) throw Error(failed);
-  return std::all_of(runs.begin(), runs.end(), [](const StudyRun& run) { return run.done(); });
+  return std::all_of(runs.begin(), runs.end(), [](const StudyRun& run) { return run.finished(); });
 }
 
-int Study::start(const StudyRun& run, int processes) const {
-  return in_a_process(program_, [&] { return train_one(run, processes); });
-}
-
-// In the process of its own. Where several speak at once, none does.
-int Study::train_one(const StudyRun& run, int processes) const {
+RunSettings Study::settings_of(const StudyRun& run) const {
   RunSettings settings = settings_.run;
+  settings.group = name_ + "/";
   settings.name = run.name;
-  settings.device = device_;
   settings.steps = run.steps;
   settings.eval_every = static_cast<int>(std::clamp<int64_t>(run.steps, 1, 1 << 30));
   settings.stop_at = 2;
   settings.schedule = "cosine";
   settings.rate.warmup = run.steps / 10;
-  settings.quiet = processes > 1;
-  settings.resume =
-      goes_on_in_group(*settings.ranks, settings.group.substr(0, settings.group.size() - 1), run.name, true);
-  if (settings.threads == 0 && processes > 1) settings.threads = std::max(1, available_threads() / processes);
+  settings.quiet = settings_.processes > 1;
+  return settings;
+}
+
+int Study::train_one(const StudyRun& run) const {
+  RunSettings settings = settings_of(run);
   if (settings.quiet && !std::freopen("/dev/null", "w", stdout)) throw Error("/dev/null: cannot be written");
-  Options options(program_, "");
+  Options options(settings.program, "");
   settings.declare(options);
   Run training(settings, options, run.name);
-  settings.save_every = settings_.run.save_every;  // may change, where that of a run by itself may not
-  training.prepare(run.model, run.config, *run.task);
-  if (training.model().parameters.size() != run.parameters)
-    throw Error(text("%s: %s parameters, counted as %s", run.name.c_str(),
-                     with_commas(training.model().parameters.size()).c_str(), with_commas(run.parameters).c_str()));
-  if (!training.train()) return INTERRUPTED_STATUS;
-  if (!settings_.keep_weights && settings.ranks->first())
-    std::printf("model.safetensors is removed once its numbers are in %s/points.csv; --keep-weights keeps it\n",
-                folder_.c_str());
-  return 0;
+  RunExtras extras;
+  extras.data = Json::object().set("samples", data_);
+  training.prepare(run.model, run.config, *run.task, extras);
+  return training.train() ? 0 : INTERRUPTED_STATUS;
 }
 
-void Study::finish(StudyRun& run) const {
-  const std::string folder = folder_ + "/" + run.name;
-  const CsvTable log = read_csv(folder + "/log.csv");
-  if (log.rows() > 0 && log.column("step").back() == static_cast<double>(run.steps))
-    run.loss = log.column("eval_loss").back();
-  if (!run.done()) throw Error(folder + "/log.csv: has no evaluation at step " + with_commas(run.steps));
-  run.weights = fingerprint_of(SafetensorsFile(checkpoint_path(folder)));
+// The result of a finished run, from its folder. False if it is not finished: then the run itself checks its settings.
+bool Study::read_result(StudyRun& run) const {
+  const std::string path = folder() + "/" + run.name + "/model.safetensors",
+                    log_path = folder() + "/" + run.name + "/log.csv";
+  if (!is_there(path) || !is_there(log_path)) return false;
+  const SafetensorsFile file(path);
+  const RunState state = read_run_state(file, settings_.run.program);
+  const CsvTable log = read_csv(log_path);
+  if (state.step != run.steps || log.rows() == 0 || log.column("step").back() != static_cast<double>(run.steps))
+    return false;
+  RunSettings settings = settings_of(run);
+  Options options(settings.program, "");
+  settings.declare(options);
+  options.restore(state.options, path, true);
+  const Json* const samples = state.data.find("samples");
+  if (state.config.text() != run.config.text() || !samples || samples->text() != Json(data_).text())
+    throw Error(path + ": its model or its samples are others than this command's; choose another --name");
+  run.loss = log.column("eval_loss").back();
+  run.weights = fingerprint_of(file);
+  return run.finished();
 }
 
-// Of a run whose row is written.
-std::string Study::weights_of(const StudyRun& run) const { return folder_ + "/" + run.name + "/model.safetensors"; }
-
-void Study::remove_weights(const StudyRun& run) const {
-  if (settings_.keep_weights) return;
-  for (const std::string& path : {weights_of(run), folder_ + "/" + run.name + "/previous.safetensors"})
-    std::filesystem::remove(path);
-}
-
-void Study::show(const StudyRun& run, const std::vector<StudyRun>& runs) const {
-  const auto done = std::count_if(runs.begin(), runs.end(), [](const StudyRun& r) { return r.done(); });
-  std::printf("%3d of %zu  %-36s %13s parameters %13s tokens   loss %.4f\n", static_cast<int>(done), runs.size(),
+void Study::keep_result(StudyRun& run, const std::vector<StudyRun>& runs) const {
+  if (!read_result(run))
+    throw Error(folder() + "/" + run.name + "/log.csv: has no evaluation at step " + with_commas(run.steps));
+  write_points(runs);
+  const auto finished = std::count_if(runs.begin(), runs.end(), [](const StudyRun& r) { return r.finished(); });
+  std::printf("%3d of %zu  %-36s %13s parameters %13s tokens   loss %.4f\n", static_cast<int>(finished), runs.size(),
               run.name.c_str(), with_commas(run.parameters).c_str(),
               with_commas(static_cast<int64_t>(run.tokens)).c_str(), run.loss);
   std::fflush(stdout);
 }
 
 void Study::write_points(const std::vector<StudyRun>& runs) const {
-  std::string csv = std::string(HEADER) + "\n";
-  for (const std::string& row : other_rows_) csv += row + "\n";
+  std::string csv = "name,model,budget,setting,parameters,tokens,steps,loss,perplexity,weights\n";
   for (const StudyRun& r : runs) {
-    if (!r.done()) continue;
+    if (!r.finished()) continue;
     csv += r.name + "," + r.model + "," + (r.budget > 0 ? number_text(r.budget, 9) : "") + "," +
            number_text(r.setting, 9) + "," + std::to_string(r.parameters) + "," + number_text(r.tokens, 15) + "," +
            std::to_string(r.steps) + "," + number_text(r.loss, 9) + "," + number_text(std::exp(r.loss), 9) + "," +
            r.weights + "\n";
   }
-  if (lock_) lock_->check();
-  write_file_atomically(folder_ + "/points.csv", csv);
+  write_file_atomically(folder() + "/points.csv", csv);
 }
 
-void Study::read_points(std::vector<StudyRun>& runs) {
-  const std::string path = folder_ + "/points.csv";
-  if (!std::filesystem::exists(path)) return;
-  const std::vector<std::string> lines = split(read_regular_file(path), '\n');
-  if (lines.empty() || lines[0] != HEADER) throw Error(path + ": expected the columns " + HEADER);
-  for (size_t i = 1; i < lines.size(); ++i) {
-    if (lines[i].empty()) continue;
-    const std::vector<std::string> cells = split(lines[i], ',');
-    const std::string where = path + ":" + std::to_string(i + 1);
-    const std::optional<double> loss = cells.size() == 10 ? parse_number(cells[7]) : std::nullopt;
-    if (!loss) throw Error(where + ": expected 10 cells, the eighth of them a loss");
-    const auto run = std::find_if(runs.begin(), runs.end(), [&](const StudyRun& r) { return r.name == cells[0]; });
-    if (run == runs.end()) {
-      other_rows_.push_back(lines[i]);
-      continue;
-    }
-    if (parse_integer(cells[4]) != run->parameters || parse_integer(cells[6]) != run->steps)
-      throw Error(where + ": " + cells[4] + " parameters and " + cells[6] + " steps, this configuration has " +
-                  std::to_string(run->parameters) + " and " + std::to_string(run->steps));
-    run->loss = *loss;
-    run->weights = cells[9];
-  }
-}
-
-std::string weights_of_study(const std::string& folder) {
-  const std::string path = folder + "/points.csv";
-  std::vector<std::string> lines = split(read_regular_file(path), '\n');
-  if (lines[0] != HEADER) throw Error(path + ": expected the columns " + HEADER);
-  // Whatever the order in which the runs were asked for.
-  std::sort(lines.begin() + 1, lines.end());
+std::string weights_of_study(const std::vector<StudyRun>& runs) {
+  std::vector<std::string> rows;
+  for (const StudyRun& run : runs) rows.push_back(run.name + " " + run.weights + "\n");
+  std::sort(rows.begin(), rows.end());
   Checksum checksum;
-  for (size_t i = 1; i < lines.size(); ++i) {
-    if (lines[i].empty()) continue;
-    const std::vector<std::string> cells = split(lines[i], ',');
-    const std::string named = cells.front() + " " + cells.back() + "\n";
-    checksum.update(named.data(), named.size());
-  }
+  for (const std::string& row : rows) checksum.update(row.data(), row.size());
   return checksum.hex();
 }
 

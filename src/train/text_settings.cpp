@@ -40,25 +40,28 @@ void TextSettings::declare(Options& options) {
   source.declare(options, true);
   options.add("context", &context, 1, 1 << 24, "tokens of a window");
   options.add("epochs", &epochs, 0, 1 << 20, "times through the text, in place of --steps; 0: --steps counts");
-  options
-      .add("evaluate-lengths", &lengths, 1, 1 << 24,
-           "perplexity of the last token of windows of these lengths, after training: lengths.csv, lengths.svg; with "
-           "--evaluate: of that checkpoint")
-      .distinct()
-      .may_not_vary();
-  options.add("length-windows", &length_windows, 1, 1 << 24, "windows of each such length").may_not_vary().may_differ();
+  options.add(
+      "evaluate-lengths", &lengths, 1, 1 << 24,
+      "perplexity of the last token of windows of these lengths, after training: lengths.csv, lengths.svg; with "
+      "--evaluate: of that checkpoint");
+  options.add("length-windows", &length_windows, 1, 1 << 24, "windows of each such length").always();
   options
       .add("evaluate", &evaluate,
            "trains nothing: the loss of this checkpoint or run on all of --data, with its own sizes and tokenizer")
       .placeholder("FILE")
-      .may_change();
+      .always()
+      .not_saved();
   options.add("prompt", &prompt, "what samples go on from; default a new line");
-  options.add("sample-length", &sample_length, 0, 1 << 20, "tokens of the sample at an evaluation").may_change();
+  options.add("keep-best", &keep_best, "keep the checkpoint of the lowest validation loss, best.safetensors").always();
+  options.add("sample-length", &sample_length, 0, 1 << 20, "tokens of the sample at an evaluation")
+      .always()
+      .not_saved();
   options
       .add("compare", &compare,
            "trains variants in turn on the same windows: models or options, as in mamba,transformer:position=alibi")
       .placeholder("LIST")
-      .may_change();
+      .always()
+      .not_saved();
 }
 
 int TextSettings::longest_length() const {

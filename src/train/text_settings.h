@@ -17,6 +17,7 @@ struct TextSettings {
   std::string preset = "small", prompt, compare, evaluate;
   int context = 128, sample_length = 160, length_windows = 256;
   int64_t epochs = 0;
+  bool keep_best = true;
   std::vector<int> lengths;
 
   void declare(Options& options);

@@ -17,13 +17,12 @@ void TextSource::declare(Options& options, bool may_move) {
           .placeholder("FILE");
   Option& evaluation =
       options.add("val", &validation, "the same for evaluations; default: the end of --data").placeholder("FILE");
-  if (may_move) training.may_differ();
-  if (may_move) evaluation.may_differ();
+  if (may_move) training.always();
+  if (may_move) evaluation.always();
   options.add("val-part", &validation_part, 0.0001, 0.9, "how much of --data that is, where there is no --val");
   options
       .add("format", &format, token_format_names(),
-           "of the files: auto takes *.bin for llm.c's shards, anything else for text; uint16, uint32: nanoGPT's *.bin")
-      .may_lack();
+           "of the files: auto takes *.bin for llm.c's shards, anything else for text; uint16, uint32: nanoGPT's *.bin");
   options
       .add("tokenizer", &tokenizer,
            "ascii, bytes, a file of " + called("tokenize") +
