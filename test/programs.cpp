@@ -795,7 +795,7 @@ class OtherPrograms {
       test_.check("an output that takes no more ends it at once",
                   full.status == 1 && full.says("generate: cannot write to the standard output: "), full.output);
     }
-    for (const char* how : {"--prompt-file -", "-i"})
+    for (const char* how : {"--prompt-file -", "--interactive"})
       expect(shell, "a folder as the standard input", std::string("runs/t --quiet --length 3 ") + how + " < .", 1,
              "the standard input cannot be read to its end");
     expect(shell, "nothing said", "runs/t --interactive < /dev/null", 0, "0 tokens in 0.0 s, 0 tokens/s");
@@ -826,7 +826,7 @@ class OtherPrograms {
     write_bytes(shell.file("lines"), line + "\nA\n");
     write_bytes(shell.file("said"), first.substr(0, first.size() - 1) + "\nA");
     test_.equal("a model of windows remembers what was said",
-                shell.run("runs/m -i" + greedy + "< lines").output.substr(21),
+                shell.run("runs/m --interactive" + greedy + "< lines").output.substr(21),
                 shell.run("runs/m --prompt-file said" + greedy).output.substr(first.size() + 1));
     shell.script(train + "--model regular_gpt --chunk 2 --thickness 1 --heads 2 --name g --steps 200" + learn);
     const std::string few = shell.run("runs/g --prompt 'One ' --quiet --seed 3 --length 20").output;
@@ -1218,7 +1218,6 @@ class OtherPrograms {
     expect(shell, "no chunk", "--chunk 1", 2, "--chunk 1: expected a whole number from 2");
     expect(shell, "heads of none", "--model rnn --heads 3", 2, "--heads 3: does nothing with --model rnn");
     expect(shell, "no K", "--thickness 2", 2, "--thickness 2: does nothing with --form chunked");
-    expect(shell, "a probability twice", "--parity-probability 10,10", 2, "10,10: 10 is there twice");
     expect(shell, "lengths", "--test-from 50 --test-to 48", 2, "--test-from 50 is more than --test-to 48");
     expect(shell, "shorter than the training's", "--test-from 30", 2,
            "--test-from 30: strings of up to 40 symbols are learned from, and the test is of longer ones");
