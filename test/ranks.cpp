@@ -613,8 +613,8 @@ class UnderMpi {
 
   void bad_input() {
     const Shell shell(folder_ + "/train_copy");
-    expect(shell, "no power of two", 3, SMALL + "--shards 4", 2, "--shards 4: started as 3 ranks");
-    expect(shell, "shards are missing", 2, SMALL, 2, "--shards 1: started as 2 ranks, whose number has to divide it");
+    expect(shell, "no power of two", 3, SMALL + "--shards 4", 2, "3 processes: expected a power of two");
+    expect(shell, "shards are missing", 2, SMALL, 2, "--shards 1: 2 processes need --shards 2, or a larger power of two");
     expect(shell, "shards are no power of two", 1, SMALL + "--shards 3", 2, "--shards 3: expected a power of two");
     expect(shell, "shards do not divide the batch", 1, SMALL + "--shards 16", 2,
            "--shards 16 does not divide --batch 8");

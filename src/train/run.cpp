@@ -140,9 +140,12 @@ void RunSettings::check_shards() const {
   if (int64_t(batch) * accumulate > std::numeric_limits<int>::max())
     throw UsageError(text("--batch %d --accumulate %d: expected at most %s samples a step", batch, accumulate,
                           with_commas(std::numeric_limits<int>::max()).c_str()));
-  if (shards % ranks->count() != 0)
-    throw UsageError(text("--shards %d: %d processes need --shards %d, or a larger power of two that they divide",
-                          shards, ranks->count(), ranks->count()));
+  const int processes = ranks->count();
+  if ((processes & (processes - 1)) != 0)
+    throw UsageError(text("%d processes: expected a power of two (mpirun -n 2, 4, …)", processes));
+  if (shards % processes != 0)
+    throw UsageError(text("--shards %d: %d processes need --shards %d, or a larger power of two", shards, processes,
+                          processes));
 }
 
 Run::Run(RunSettings& settings, Options& options, const std::string& default_name)
