@@ -18,7 +18,6 @@
 #include "tasks/stories.h"
 #include "tokenizers/byte_pair_training.h"
 #include "tokenizers/characters.h"
-#include "tokenizers/documents.h"
 #include "tokenizers/foreign_files.h"
 #include "train/text_checkpoint.h"
 
@@ -607,7 +606,7 @@ void tokenizers(Test& test) {
   const auto read = open_tokenizer(path, false);
   test.equal("tokenizer.json: its tokens", read->vocab(), 501);
   test.check("tokenizer.json: stories", tokens_of(*read, stories) == tokens_of(*trained, stories));
-  test.equal("tokenizer.json: the end of a text", read->end_of_text(), 500);
+  test.equal("tokenizer.json: the end of a text", read->end_of_text(), {500});
   test.equal("in a folder", open_tokenizer(folder.path(), false)->vocab(), 501);
 
   std::string ranks;
@@ -633,25 +632,31 @@ void tokenizers(Test& test) {
       "token 501, \"Ċa\", reaches over a place where GPT-2 cuts texts: it is of a tokenizer that cuts them otherwise");
   Json level = Json::object();
   refuse("another splitting", Json(json).set("pre_tokenizer", level.set("type", "Metaspace")),
-         "pre_tokenizer \"Metaspace\" cannot be said: ours cuts texts as GPT-2's ByteLevel does");
-  level.set("type", "ByteLevel").set("add_prefix_space", true);
-  refuse("a space before", Json(json).set("pre_tokenizer", level),
-         "add_prefix_space true cannot be said: ours adds nothing to a text");
+         "pre_tokenizer \"Metaspace\" is not supported: texts are cut as GPT-2's ByteLevel does it");
+  level.set("type", "ByteLevel").set("use_regex", false);
+  refuse("no splitting", Json(json).set("pre_tokenizer", level), "use_regex false is not supported: texts are cut as GPT-2 does it");
+  const auto around = [](const char* words) { return Json::parse(words, "x"); };
+  refuse("a text twice", Json(json).set("post_processor", around(R"({"type": "TemplateProcessing", "single": [{"Sequence": {}}, {"Sequence": {}}]})")),
+         "post_processor: expected a template with one text in it");
+  refuse("a token that is none", Json(json).set("post_processor", around(R"({"type": "BertProcessing", "cls": ["a", 0], "sep": ["b", 501]})")),
+         "post_processor: token 501 is none of the 501 tokens");
+  refuse("another processor", Json(json).set("post_processor", around(R"({"type": "Other"})")),
+         "post_processor \"Other\" is not supported: a text may have tokens before and after it, no more");
   refuse("words", Json(json).set("model", Json(json.at("model")).set("end_of_word_suffix", "</w>")),
-         "end_of_word_suffix \"</w>\" cannot be said: tokens of ours are of bytes, as GPT-2's");
-  write_bytes(folder.file("vocab.json"), R"({"a": 0, "b": 1, "a</w>": 2, "ba</w>": 3})");
-  write_bytes(folder.file("merges.txt"), "b a</w>\n");
-  test.equal("OpenAI's first GPT's two files", message_of([&] { find_tokenizer(folder.path()); }),
-             folder.file("vocab.json") +
-                 ": tokens that end words with \"</w>\", as those of OpenAI's first GPT do, cannot be said: ours are "
-                 "of bytes, "
-                 "as GPT-2's");
+         "end_of_word_suffix \"</w>\" is not supported: tokens are of bytes, as GPT-2's");
+  std::filesystem::create_directory(folder.file("gpt"));
+  write_bytes(folder.file("gpt/vocab.json"), R"({"a": 0, "b": 1, "a</w>": 2, "ba</w>": 3})");
+  write_bytes(folder.file("gpt/merges.txt"), "b a</w>\n");
+  test.equal("OpenAI's first GPT's two files", message_of([&] { find_tokenizer(folder.file("gpt")); }),
+             folder.file("gpt/vocab.json") +
+                 ": tokens that end words with \"</w>\", as those of OpenAI's first GPT do, are not supported: tokens are of "
+                 "bytes, as GPT-2's");
   refuse("pieces that are tokens", Json(json).set("model", Json(json.at("model")).set("ignore_merges", true)),
-         "ignore_merges true cannot be said: ours takes no piece for a token but by merges");
+         "ignore_merges true is not supported: no piece is a token but by merges");
   refuse("lower case", Json(json).set("normalizer", Json::object().set("type", "Lowercase")),
-         "normalizer \"Lowercase\" cannot be said: ours changes no text");
+         "normalizer \"Lowercase\" is not supported: no text is changed");
   refuse("word pieces", Json(json).set("model", Json(json.at("model")).set("type", "WordPiece")),
-         "model \"WordPiece\" cannot be said: ours merges pairs of bytes, BPE");
+         "model \"WordPiece\" is not supported, only pairs of bytes, BPE");
 }
 
 // GPT-NeoX's tokenizer has runs of spaces that are cut out of a text before it is merged.
@@ -673,12 +678,8 @@ void added_tokens(Test& test) {
   }
   const std::string text = "One       day  and\n \nQQ";
   test.equal("the first, and of these the longest", tokens_of(*read, text), expected);
-  test.equal("no cut is within one", read->cut("and\n xyz, then", 3), size_t(8));
   const auto again = tokenizer_from_json(Json::parse(read->to_json().text(), "x"), "x");
   test.equal("through a checkpoint's line", tokens_of(*again, text), expected);
-  test.throws("of no text of its own", "added token \"x\": rstrip true cannot be said", [&] {
-    read_tokenizer_json(json.set("added_tokens", Json(list).push(token(304, "x").set("rstrip", true))), "t");
-  });
   test.throws("a number that is none", "\"added\" has 4294967297, expected one of its 304 tokens, from 0 on", [&] {
     tokenizer_from_json(read->to_json().set("added", Json::array().push(int64_t(1) << 32 | 1)), "x");
   });
@@ -693,6 +694,9 @@ void added_tokens(Test& test) {
   save_as_checkpoint(foreign, in, saved);
   save_as_hugging_face(saved, out, Precision::F32);
   test.equal("to Hugging Face and back", find_tokenizer(out)->to_json().text(), read->to_json().text());
+  test.equal("the end of a text", Json::parse(read_bytes(out + "/config.json"), "c").at("eos_token_id").integer(), 300);
+  test.equal("and its name", Json::parse(read_bytes(out + "/tokenizer_config.json"), "c").at("eos_token").string(),
+             std::string(END_OF_TEXT));
   Json pad = tokenizer_json(*trained), special = pad.at("added_tokens");
   special.push(Json::object().set("id", 301).set("content", "[PAD]").set("special", true));
   foreign.tokenizer = read_tokenizer_json(pad.set("added_tokens", special), "t");
@@ -702,8 +706,9 @@ void added_tokens(Test& test) {
   test.equal("a special token that does not look so", find_tokenizer(folder.file("padded"))->to_json().text(), padded);
   foreign.tokenizer = train_byte_pairs({tell_stories(1, 1, 3000)}, 290);
   save_as_checkpoint(foreign, in, saved);
+  write_bytes(out + "/vocab.json", "");
   test.equal("another tokenizer's file", message_of([&] { save_as_hugging_face(saved, out, Precision::F32); }),
-             out + "/tokenizer.json: of another tokenizer than what is written; remove it, or choose another folder");
+             out + "/vocab.json: of another tokenizer than what is written; remove it, or choose another folder");
   std::filesystem::create_directory(folder.file("ranks"));
   write_bytes(folder.file("ranks/some.tiktoken"), "");
   test.equal("and tiktoken's", message_of([&] { save_as_hugging_face(saved, folder.file("ranks"), Precision::F32); }),
@@ -714,9 +719,6 @@ void added_tokens(Test& test) {
   std::filesystem::copy_file(saved, run + "/model.safetensors");
   test.equal("a run's folder", message_of([&] { save_as_hugging_face(saved, run, Precision::F32); }),
              run + ": a checkpoint of ours lies there as model.safetensors; choose another folder");
-  test.equal("the end of a text", Json::parse(read_bytes(out + "/config.json"), "c").at("eos_token_id").integer(), 300);
-  test.equal("and its name", Json::parse(read_bytes(out + "/tokenizer_config.json"), "c").at("eos_token").string(),
-             std::string(END_OF_TEXT));
   Json twice = Json::parse(R"({"id": 304, "content": "<|endoftext|>", "special": true})", "x");
   foreign.tokenizer = read_tokenizer_json(json.set("added_tokens", Json(list).push(twice)), "t");
   foreign.translation.config.set("vocab", 305);
@@ -727,6 +729,90 @@ void added_tokens(Test& test) {
                *make_model("transformer", foreign.translation.config, *ops));
   test.equal("two tokens of one spelling", message_of([&] { save_as_hugging_face(saved, out, Precision::F32); }),
              saved + ": tokens 300 and 304 are both \"<|endoftext|>\": no tokenizer of Hugging Face's can say so");
+}
+
+// What transformers and tokenizers make of texts (test/python/token_ids.py), with every kind of tokens beside the merged ones; and a
+// checkpoint's line and the files that are written for them say the same.
+void token_ids(Test& test) {
+  const std::string path = "test/oracle/token_ids.json";
+  if (!std::filesystem::exists(path)) return test.skip(path, "run this in the repository's root");
+  const Json fixture = Json::parse(read_bytes(path), path);
+  for (const Json& one : fixture.at("cases").items()) {
+    const TemporaryFolder folder;
+    for (const auto& [name, content] : one.at("files").members())
+      write_bytes(folder.file(name), content.is(Json::Kind::String) ? content.string() : content.text());
+    const auto read = find_tokenizer(folder.path());
+    write_config(folder.path(), gpt2_config());
+    write_tensors(folder.file("model.safetensors"), Kind::F32);
+    save_as_checkpoint(open_foreign(folder.path()), "x", folder.file("saved"));
+    save_as_hugging_face(folder.file("saved"), folder.file("back"), Precision::F32);
+    const auto kept = open_tokenizer(folder.file("saved"), false);
+    const auto back = find_tokenizer(folder.file("back"));
+    const Json vocab = Json::parse(read_bytes(folder.file("back/tokenizer.json")), "x").at("model").at("vocab");
+    test.equal(one.at("name").string() + ": tokens of the vocabulary that is written", vocab.members().size(),
+               static_cast<size_t>(read->vocab()));
+    for (const Json& row : one.at("texts").items()) {
+      std::vector<int32_t> expected, found;
+      for (const Json& token : row.items()[1].items()) expected.push_back(static_cast<int32_t>(token.integer()));
+      for (const Tokenizer* tokenizer : {static_cast<const Tokenizer*>(read.get()), static_cast<const Tokenizer*>(kept.get()),
+                                         static_cast<const Tokenizer*>(back.get())}) {
+        found.clear();
+        tokenizer->encode(row.items()[0].string(), found, Reading::DOCUMENTS);
+        test.equal(one.at("name").string() + ": " + in_one_line(row.items()[0].string()), found, expected);
+      }
+    }
+  }
+}
+
+// Tokens that end texts: of generation_config.json, or of config.json, a number or a list; else of the tokenizer; null is none.
+void ends_of_texts(Test& test) {
+  const auto trained = train_byte_pairs({tell_stories(1, 1, 3000)}, 298);
+  Json json = tokenizer_json(*trained), list = json.at("added_tokens");
+  list.push(Json::object().set("id", 299).set("content", "<|end|>").set("special", true));
+  json.set("added_tokens", list);
+  struct Row {
+    const char *config, *generation, *names;
+    std::vector<int32_t> begin, end;
+    const char* written;
+  };
+  const std::vector<Row> rows = {{"", "", "", {298}, {298}, "298"},
+                                 {R"("eos_token_id": 299)", "", "", {298}, {299}, "299"},
+                                 {R"("eos_token_id": 299, "bos_token_id": null)", "", "", {}, {299}, "299"},
+                                 {R"("eos_token_id": [299, 298], "bos_token_id": 7)", "", "", {7}, {299, 298}, "[299,298]"},
+                                 {R"("eos_token_id": 298)", R"({"eos_token_id": [299]})", "", {298}, {299}, "299"},
+                                 {R"("eos_token_id": 299)", R"({"top_k": 5})", "", {298}, {299}, "299"},
+                                 {R"("eos_token_id": null)", "", R"({"eos_token": "<|end|>"})", {299}, {}, "null"},
+                                 {"", "", R"({"eos_token": {"content": "<|end|>"}, "bos_token": "<|endoftext|>"})", {298}, {299}, "299"},
+                                 {R"("eos_token_id": 50256, "bos_token_id": 50256)", "", "", {}, {}, "null"}};
+  for (const Row& row : rows) {
+    const TemporaryFolder folder;
+    const std::string config = gpt2_config().text(), name = std::string(row.config) + row.generation + row.names;
+    const std::string more = row.config[0] ? std::string(", ") + row.config + "}" : "}";
+    write_bytes(folder.file("config.json"), config.substr(0, config.size() - 1) + more);
+    if (row.generation[0]) write_bytes(folder.file("generation_config.json"), row.generation);
+    if (row.names[0]) write_bytes(folder.file("tokenizer_config.json"), row.names);
+    write_tensors(folder.file("model.safetensors"), Kind::F32);
+    write_bytes(folder.file("tokenizer.json"), json.text());
+    const ForeignModel foreign = open_foreign(folder.path());
+    save_as_checkpoint(foreign, "x", folder.file("saved"));
+    const auto kept = open_tokenizer(folder.file("saved"), false);
+    test.equal(name + ": kept", kept->end_of_text(), row.end);
+    test.equal(name + ": the beginning", *dynamic_cast<const BytePairTokenizer&>(*kept).extras().begin, row.begin);
+    save_as_hugging_face(folder.file("saved"), folder.file("back"), Precision::F32);
+    for (const char* file : {"back/config.json", "back/generation_config.json"})
+      test.equal(name + ": " + file, Json::parse(read_bytes(folder.file(file)), "x").at("eos_token_id").text(), row.written);
+    const std::string lacking = "eos_token_id 50256 is none of the tokenizer's tokens: left out";
+    const std::vector<std::string> notes = notes_on_tokenizer(foreign);
+    test.equal(name + ": a note", std::count(notes.begin(), notes.end(), lacking), std::ptrdiff_t(row.end.empty() && row.begin.empty()));
+  }
+  const TemporaryFolder folder;
+  write_config(folder.path(), gpt2_config().set("vocab_size", 304));
+  write_tensors(folder.file("model.safetensors"), Kind::F32, 0, 1000, 304);
+  write_bytes(folder.file("tokenizer.json"), json.text());
+  test.equal("more tokens than the tokenizer has", join(notes_on_tokenizer(open_foreign(folder.path())), "; "),
+             "the model has 304 tokens, its tokenizer 300: the others are never written");
+  write_config(folder.path(), gpt2_config().set("eos_token_id", "</s>"));
+  test.throws("an end that is no number", "eos_token_id: expected a number or a list of numbers", [&] { open_foreign(folder.path()); });
 }
 
 // Which files a conversion reads and writes, and what it says of a tokenizer that no file of Hugging Face's can hold.
@@ -771,8 +857,7 @@ void documents(Test& test) {
   const auto with_end = read_tokenizer_json(tokenizer_json(*trained), "t");
   const auto encoded = [](const Tokenizer& tokenizer, const std::string& text) {
     std::vector<int32_t> tokens;
-    encode_documents(tokenizer, text,
-                     [&](const std::vector<int32_t>& part) { tokens.insert(tokens.end(), part.begin(), part.end()); });
+    tokenizer.encode(text, tokens, Reading::DOCUMENTS);
     return tokens;
   };
   std::vector<int32_t> expected = tokens_of(*trained, "One day");
@@ -784,7 +869,22 @@ void documents(Test& test) {
   test.check("a text where it has none", encoded(*trained, text) == tokens_of(*trained, text));
   test.check("encode() alone never makes it", tokens_of(*with_end, text) == tokens_of(*trained, text));
   const auto again = tokenizer_from_json(Json::parse(with_end->to_json().text(), "x"), "x");
-  test.equal("through a checkpoint's line", again->end_of_text(), 300);
+  test.equal("through a checkpoint's line", again->end_of_text(), {300});
+  // Tokens around each document; an end of a text that stands there already is not written twice.
+  const auto around = [&](const char* prefix, const char* suffix) {
+    Json json = with_end->to_json();
+    return tokenizer_from_json(json.set("prefix", Json::parse(prefix, "x")).set("suffix", Json::parse(suffix, "x")), "x");
+  };
+  const std::string two = "a<|endoftext|>b";
+  test.equal("one before each", encoded(*around("[7]", "[]"), two), {7, 'a', 300, 7, 'b'});
+  test.equal("the end of one before the next", encoded(*around("[300]", "[]"), two + std::string(END_OF_TEXT)),
+             {300, 'a', 300, 'b', 300});
+  test.equal("the end behind each", encoded(*around("[7]", "[300]"), two), {7, 'a', 300, 7, 'b', 300});
+  std::vector<int32_t> prompt;
+  around("[7]", "[300]")->encode(two, prompt, Reading::SPECIAL_PROMPT);
+  test.equal("a prompt is one text", prompt, {7, 'a', 300, 'b', 300});
+  test.equal("a special token that is spelled out", with_end->special_in("a" + two), std::string(END_OF_TEXT));
+  test.equal("none", with_end->special_in("<|endof"), "");
 }
 
 // nanoGPT's files: tokens and nothing else.
@@ -893,6 +993,8 @@ int main(int argc, char** argv) {
   test.run("llm.c, back", llm_c_back);
   test.run("tokenizers", tokenizers);
   test.run("added tokens", added_tokens);
+  test.run("token ids", token_ids);
+  test.run("ends of texts", ends_of_texts);
   test.run("conversions", conversions);
   test.run("documents", documents);
   test.run("raw tokens", raw_tokens);

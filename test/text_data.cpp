@@ -23,7 +23,7 @@
 #include "tokenizers/byte_pair_training.h"
 #include "tokenizers/byte_spelling.h"
 #include "tokenizers/characters.h"
-#include "tokenizers/gpt2_files.h"
+#include "tokenizers/foreign_files.h"
 #include "tokenizers/gpt2_split.h"
 
 using namespace petroglyph;
@@ -92,21 +92,12 @@ void characters(Test& test) {
 void splitting(Test& test) {
   for (const SplitText& row : GPT2_PIECES) test.equal("\"" + row.text + "\"", pieces_of(row.text), row.pieces);
   Dice dice(stream_of("splitting"));
-  bool whole = true, cuts = true;
+  bool whole = true;
   for (int i = 0; i < 300; ++i) {
     const std::string text = wild_text(dice, 200);
-    const std::vector<std::string> pieces = pieces_of(text);
-    whole = whole && join(pieces, "") == text;
-    for (size_t wanted = 0; wanted <= text.size(); wanted += 7) {
-      const size_t at = gpt2_cut(text, wanted);
-      std::vector<std::string> parts = pieces_of(std::string_view(text).substr(0, at));
-      const std::vector<std::string> rest = pieces_of(std::string_view(text).substr(at));
-      parts.insert(parts.end(), rest.begin(), rest.end());
-      cuts = cuts && at >= wanted && parts == pieces;
-    }
+    whole = whole && join(pieces_of(text), "") == text;
   }
   test.check("pieces of random bytes make up the text", whole);
-  test.check("a cut changes no piece", cuts);
 }
 
 void characters_as_tokens(Test& test) {
@@ -142,16 +133,13 @@ void characters_as_tokens(Test& test) {
               [&] { bytes.decode({256}); });
   test.throws("a negative token", "token -1 is none", [&] { strict.decode({-1}); });
   test.equal("a byte that begins no character", bytes.characters(0xA9), 0);
-  Dice dice(stream_of("ascii"));
-  bool cuts = true;
-  for (int i = 0; i < 200; ++i) {
-    const std::string text = wild_text(dice, 40);
-    const size_t at = lenient.cut(text, dice.below(40));
-    std::vector<int32_t> parts = encode(lenient, text.substr(0, at));
-    lenient.encode(std::string_view(text).substr(at), parts);
-    cuts = cuts && parts == encode(lenient, text);
-  }
-  test.check("ascii: a cut changes nothing", cuts);
+  std::string long_text;  // of more than one part
+  while (long_text.size() < 9'000'000) long_text += accents;
+  tokens.clear();
+  const auto count = static_cast<int64_t>(long_text.size() / accents.size());
+  test.equal("ascii: replaced in a long text", lenient.encode(long_text, tokens), 3 * count);
+  test.equal("ascii: its tokens", tokens.size(), static_cast<size_t>(8 * count));
+  test.check("bytes of a long text come back", bytes.decode(encode(bytes, long_text)) == long_text);
 }
 
 // The definition, word for word: all places of the pair that is first in the list, again and again.
@@ -214,6 +202,79 @@ void merging(Test& test) {
   test.check("what the definition gives, for any list of merges", same);
 }
 
+// The definition, word for word: the first place where a word begins, and of these words the longest; then what is behind it.
+std::vector<std::pair<size_t, int32_t>> find_slowly(std::string_view text, const std::vector<std::string>& words, size_t first) {
+  std::vector<std::pair<size_t, int32_t>> found;
+  for (size_t at = 0; at < text.size();) {
+    size_t longest = 0;
+    for (size_t i = first; i < words.size(); ++i)
+      if (words[i].size() > longest && text.compare(at, words[i].size(), words[i]) == 0) {
+        longest = words[i].size();
+        if (found.empty() || found.back().first != at) found.emplace_back(at, 0);
+        found.back().second = static_cast<int32_t>(i);
+      }
+    at += std::max<size_t>(longest, 1);
+  }
+  return found;
+}
+
+void added_token_search(Test& test) {
+  Dice dice(stream_of("added tokens"));
+  bool same = true;
+  for (int round = 0; round < 200; ++round) {
+    const auto letters = [&](uint32_t most) {
+      std::string word;
+      for (uint32_t n = 1 + dice.below(most); n > 0; --n) word += "aab"[dice.below(3)];
+      return word;
+    };
+    std::vector<std::string> words;
+    AddedTokenFinder finder;
+    for (int i = 0; i < 8; ++i) {
+      words.push_back(letters(6));
+      finder.add(words.back(), i, i < 3);  // the first three are special
+    }
+    finder.finish();
+    const std::string text = letters(60);
+    for (const bool special : {false, true}) {
+      std::vector<std::pair<size_t, int32_t>> found;
+      finder.find(text, special, [&](size_t at, int32_t number) { found.emplace_back(at, number); });
+      same = same && found == find_slowly(text, words, special ? 0 : 3);
+    }
+  }
+  test.check("the first, and of these the longest, of any words", same);
+  // Long beginnings that come to nothing, across blocks; 10,000 tokens: minutes, if the time were not linear.
+  AddedTokenFinder finder;
+  const std::string run(100000, 'a');
+  finder.add(run + "b", 0, false);
+  finder.add("a", 1, false);
+  for (int i = 2; i < 10000; ++i) finder.add("a" + std::to_string(i), i, false);
+  finder.finish();
+  int64_t count = 0, whole = 0;
+  finder.find(run + run + run + "b" + run + "77", false, [&](size_t, int32_t number) { ++count, whole += number == 0; });
+  test.equal("a long one", whole, int64_t(1));
+  test.equal("among many", count, int64_t(300001));
+}
+
+// A token for each number of letters: a line a token, whose two parts are found in as many steps as it has bytes.
+void long_ranks(Test& test) {
+  const TemporaryFolder folder;
+  constexpr const char* DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string ranks;
+  for (int byte = 0; byte < 256; ++byte)
+    ranks += std::string(1, DIGITS[byte >> 2]) + DIGITS[(byte & 3) << 4] + "== " + std::to_string(byte) + "\n";
+  for (int length = 2; length <= 2048; ++length) {
+    std::string word;
+    for (int i = 0; i < length / 3; ++i) word += "YWFh";  // aaa
+    ranks += word + (length % 3 == 0 ? "" : length % 3 == 1 ? "YQ==" : "YWE=") + " " + std::to_string(254 + length) + "\n";
+  }
+  write_bytes(folder.file("a.tiktoken"), ranks);
+  const auto tokenizer = open_tokenizer(folder.file("a.tiktoken"), false);
+  test.equal("tokens", tokenizer->vocab(), 2304);
+  test.equal("their end", tokenizer->end_of_text(), {2303});
+  test.equal("the longest is one token", encode(*tokenizer, std::string(2048, 'a')), {2302});
+  test.equal("and another", encode(*tokenizer, std::string(777, 'a')), {254 + 777});
+}
+
 void byte_pairs(Test& test) {
   const std::string stories = tell_stories(1, 1, 20000);
   const auto tokenizer = train_byte_pairs({stories}, 600);
@@ -223,20 +284,13 @@ void byte_pairs(Test& test) {
   for (const int token : {100, 310, 311, 312}) added.push(token);
   const auto cutting = tokenizer_from_json(json.set("added", added), "x");
   Dice dice(stream_of("byte pairs"));
-  bool back = true, cuts = true;
+  bool back = true;
   for (int i = 0; i < 300; ++i) {
     const std::string text = i % 2 == 0 ? wild_text(dice, 1 + dice.below(300)) : stories.substr(dice.below(15000), 300);
-    const size_t wanted = dice.below(static_cast<uint32_t>(text.size()));
-    for (const Tokenizer* each : std::vector<const Tokenizer*>{tokenizer.get(), cutting.get()}) {
+    for (const Tokenizer* each : std::vector<const Tokenizer*>{tokenizer.get(), cutting.get()})
       back = back && each->decode(encode(*each, text)) == text;
-      const size_t at = each->cut(text, wanted);
-      std::vector<int32_t> parts = encode(*each, text.substr(0, at));
-      each->encode(std::string_view(text).substr(at), parts);
-      cuts = cuts && parts == encode(*each, text);
-    }
   }
   test.check("random bytes and stories come back", back);
-  test.check("a cut changes nothing", cuts);
   for (const SplitText& row : GPT2_PIECES)
     test.equal("comes back: \"" + row.text + "\"", tokenizer->decode(encode(*tokenizer, row.text)), row.text);
   std::string words;  // more than the encoder remembers
@@ -304,6 +358,13 @@ void training(Test& test) {
   test.equal("from two texts", merges_of(*train_byte_pairs({stories.substr(0, half), stories.substr(half)}, 400)),
              train_slowly(stories, 400));
   test.equal("nothing to learn", train_byte_pairs({"abc"}, 400)->vocab(), 256);
+  const std::string documents = "abab<|endoftext|>abab";
+  const auto with_end = train_byte_pairs({documents}, 400, true);
+  test.equal("documents and their end", merges_of(*with_end), {"a b", "ab ab"});
+  test.equal("which is the last token", with_end->end_of_text(), {258});
+  std::vector<int32_t> tokens;
+  with_end->encode(documents, tokens, Reading::DOCUMENTS);
+  test.equal("between documents", tokens, {257, 258, 257});
   test.equal("no text", train_byte_pairs({""}, 400)->vocab(), 256);
   test.throws("too few tokens", "at least 256 tokens, not 255", [] { train_byte_pairs({"abc"}, 255); });
   const std::string run(100000, 'x');
@@ -330,7 +391,7 @@ void tokenizer_files(Test& test) {
     test.equal(tokenizer->name() + " from a checkpoint's line", again->to_json().text(), line);
   }
   std::filesystem::create_directory(folder.file("run"));
-  test.throws("a folder without any", "no tokenizer is in this folder; expected encoder.json and vocab.bpe",
+  test.throws("a folder without any", "no tokenizer is in this folder; expected tokenizer.json, vocab.json and merges.txt",
               [&] { open_tokenizer(folder.file("run"), false); });
   SafetensorsWriter checkpoint;
   checkpoint.metadata("data", Json::object().set("tokenizer", trained->to_json()).text());
@@ -420,7 +481,7 @@ void gpt2_files(Test& test) {
   refuse("encoder.json empty", "encoder.json", "", "encoder.json: line 1: expected a value, found the end");
   refuse("encoder.json a list", "encoder.json", "[1]", "encoder.json: is a list, expected an object");
   refuse("a number twice", "encoder.json", with(encoder, ":400", ":399"),
-         "has the number 399, expected each from 0 to 400");
+         "has the number 399, expected each from 0 to 400 once");
   refuse("a number too large", "encoder.json", with(encoder, ":400", ":401"), "has the number 401");
   refuse("a negative number", "encoder.json", with(encoder, ":400", ":-1"), "has the number -1");
   refuse("half a number", "encoder.json", with(encoder, ":400", ":3.5"), "has the number 3.5");
@@ -456,7 +517,7 @@ void gpt2_files(Test& test) {
 void gpt2_itself(Test& test) {
   const char* folder = std::getenv("PETROGLYPH_GPT2");
   if (folder == nullptr) return test.skip("GPT-2's own files", "PETROGLYPH_GPT2 names no folder that has them");
-  const auto tokenizer = read_gpt2_files(folder);
+  const auto tokenizer = find_tokenizer(folder);
   test.equal("vocabulary", tokenizer->vocab(), 50257);
   std::istringstream lines(read_bytes(std::string(folder) + "/examples.tsv"));
   for (std::string line; std::getline(lines, line);) {
@@ -476,11 +537,7 @@ class Numbers final : public Tokenizer {
   Numbers(std::vector<int32_t> tokens, int vocab) : tokens_(std::move(tokens)), vocab_(vocab) {}
   std::string name() const override { return "numbers"; }
   int vocab() const override { return vocab_; }
-  int64_t encode(std::string_view, std::vector<int32_t>& tokens) const override {
-    tokens.insert(tokens.end(), tokens_.begin(), tokens_.end());
-    return 0;
-  }
-  size_t cut(std::string_view text, size_t) const override { return text.size(); }
+  int64_t encode_parts(std::string_view, Reading, const TakeTokens& take) const override { return take(tokens_), 0; }
   std::string_view bytes(int32_t) const override { return ""; }
   Json to_json() const override { return {}; }
 
@@ -832,7 +889,7 @@ void program(Test& test) {
   test.check("before anything is written", !std::filesystem::exists(folder.file("r_000000.bin")));
   expect("no file", "", 2, "FILE");
   expect("a missing file", "c.txt", 1, "tokenize: c.txt: cannot be read: No such file");
-  expect("too few tokens", "--train 100 --save few.json a.txt", 2, "--train 100: every byte is a token");
+  expect("too few tokens", "--train 100 --save few.json a.txt", 2, "--train 100: every byte is a token, and so is the end of a text");
   expect("learnt for nothing", "--train 300 a.txt", 2, "--train 300: into which file? (--save FILE)");
   for (const char* idle : {"--tokenizer ascii", "--replace"})
     expect(idle, std::string("--train 300 --save few.json a.txt ") + idle, 2,
@@ -843,7 +900,7 @@ void program(Test& test) {
   std::filesystem::copy(folder.file("t.json"), folder.file("merges.txt"));
   expect("a tokenizer by what is in it", "--tokenizer merges.txt a.txt", 0, "tokens");
   write_bytes(folder.file("vocab.json"), "{\"a\": 0}");
-  expect("half a tokenizer", "--tokenizer vocab.json a.txt", 1, "vocab.json: is one file of two; expected the folder");
+  expect("half a tokenizer", "--tokenizer vocab.json a.txt", 1, "vocab.json: is one file of several; expected the folder");
   expect("a text as a tokenizer", "--tokenizer a.txt a.txt", 1, "; a tokenizer's file was expected (--tokenizer)");
   std::filesystem::remove(folder.file("vocab.json"));
   std::filesystem::remove(folder.file("merges.txt"));
@@ -960,6 +1017,8 @@ int main(int argc, char** argv) {
   test.run("splitting", splitting);
   test.run("characters as tokens", characters_as_tokens);
   test.run("merging", merging);
+  test.run("search for added tokens", added_token_search);
+  test.run("long ranks", long_ranks);
   test.run("byte pairs", byte_pairs);
   test.run("training", training);
   test.run("tokenizer files", tokenizer_files);

@@ -209,7 +209,7 @@ std::string draw_maps(const TextMaps& maps, const std::string& title) {
 std::vector<int32_t> tokens_of(const HeatMapSettings& settings, const Tokenizer& tokenizer, const Model& model) {
   tokenizer.check_prompt(settings.prompt, "--prompt");
   std::vector<int32_t> tokens;
-  tokenizer.encode(settings.prompt, tokens);
+  tokenizer.encode(settings.prompt, tokens, Reading::PROMPT);
   const int most = std::min(model.longest(), MOST_TOKENS);
   if (tokens.size() > static_cast<size_t>(most))
     throw UsageError(text("--prompt: %zu tokens, expected %d at most", tokens.size(), most));

@@ -36,6 +36,29 @@ std::string head_of_its_own(const ForeignModel& foreign) {
   return same ? "" : "lm_head.weight differs from " + table;
 }
 
+// {"bos_token_id": 1, "eos_token_id": [2, 3]} of generation_config.json; without that file, of config.json.
+Json begin_and_end(const Json& config, const std::string& folder) {
+  const std::string path = folder + "/generation_config.json";
+  const Json of_generation =
+      std::filesystem::exists(path) ? Json::parse(read_regular_file(path), path) : Json::object();
+  Json texts = Json::object();
+  for (const auto& [theirs, ours] : {std::pair("bos_token_id", "begin"), std::pair("eos_token_id", "end")}) {
+    const Json* found = of_generation.is(Json::Kind::Object) ? of_generation.find(theirs) : nullptr;
+    if (!found) found = config.find(theirs);
+    if (!found) continue;
+    Json tokens = Json::array();
+    const std::vector<Json> one = {*found};
+    for (const Json& token : found->is(Json::Kind::Array) ? found->items() : one) {
+      if (token.is(Json::Kind::Null)) continue;
+      if (!token.is(Json::Kind::Number))
+        throw Error(folder + ": " + theirs + ": expected a number or a list of numbers");
+      tokens.push(token.integer());
+    }
+    texts.set(ours, std::move(tokens));
+  }
+  return texts;
+}
+
 ForeignModel open_folder(const std::string& folder) {
   const std::string path = folder + "/config.json";
   if (!std::filesystem::exists(path)) throw Error(folder + ": has no config.json: no model of Hugging Face's");
@@ -43,6 +66,7 @@ ForeignModel open_folder(const std::string& folder) {
   Json config = Json::parse(read_regular_file(path), path);
   foreign.translation = translate(config, path);
   foreign.config_origin = path;
+  foreign.texts = begin_and_end(config, folder);
   foreign.weights = weights_of(folder);
   if (const std::string why = head_of_its_own(foreign); !why.empty()) {  // as transformers does
     foreign.translation = translate(config.set("tie_word_embeddings", false), path);
@@ -178,11 +202,43 @@ std::unique_ptr<Model> load_foreign(const ForeignModel& foreign, Ops& ops) {
   return model;
 }
 
+namespace {
+
+// The tokenizer, with those tokens that begin and end texts for the model.
+Json with_texts(const ForeignModel& foreign) {
+  Json json = foreign.tokenizer->to_json();
+  if (json.at("kind").string() != "bpe") return json;
+  for (const auto& [key, list] : foreign.texts.members()) {
+    Json known = Json::array();
+    for (const Json& token : list.items())
+      if (token.integer() >= 0 && token.integer() < foreign.tokenizer->vocab()) known.push(token);
+    json.set(key, std::move(known));
+  }
+  return json;
+}
+
+}  // namespace
+
+std::vector<std::string> notes_on_tokenizer(const ForeignModel& foreign) {
+  if (!foreign.tokenizer) return {};
+  std::vector<std::string> notes;
+  const int tokens = foreign.tokenizer->vocab();
+  if (const Json* vocab = foreign.translation.config.find("vocab"); vocab && vocab->integer() > tokens)
+    notes.push_back("the model has " + counted(vocab->integer(), "token") + ", its tokenizer " + with_commas(tokens) +
+                    ": the others are never written");
+  for (const auto& [key, list] : foreign.texts.members())
+    for (const Json& token : list.items())
+      if (token.integer() < 0 || token.integer() >= tokens)
+        notes.push_back((key == "end" ? "eos_token_id " : "bos_token_id ") + token.text() +
+                        " is none of the tokenizer's tokens: left out");
+  return notes;
+}
+
 int64_t save_as_checkpoint(const ForeignModel& foreign, const std::string& from, const std::string& path) {
   const Translation& t = foreign.translation;
   RunState state{"convert", t.model, t.config, Json::object().set("from", in_one_line(from)), 0, "", Json::object()};
   if (foreign.tokenizer) {
-    state.data.set("tokenizer", foreign.tokenizer->to_json());
+    state.data.set("tokenizer", with_texts(foreign));
     check_vocabulary(state, foreign.tokenizer->vocab(), from);
   }
   if (t.classes.is(Json::Kind::Array)) state.data.set("classes", t.classes);

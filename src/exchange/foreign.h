@@ -19,6 +19,7 @@ struct ForeignModel {
   Translation translation;
   std::unique_ptr<Weights> weights;
   std::unique_ptr<Tokenizer> tokenizer;  // null: none was found
+  Json texts = Json::object();           // "begin", "end": lists of tokens, where its files name them
   std::string config_origin;             // whose fault a configuration is: the file that it is read from
 };
 
@@ -30,6 +31,8 @@ std::vector<std::string> files_of_foreign(const std::string& path);
 // The model with its weights. Throws Error where a tensor is missing, of another shape, or has no place in it.
 std::unique_ptr<Model> load_foreign(const ForeignModel& foreign, Ops& ops);
 
+// What the tokenizer lacks: tokens of the model, and some that begin or end its texts.
+std::vector<std::string> notes_on_tokenizer(const ForeignModel& foreign);
 // Writes it as a checkpoint with its tokenizer, if it has one. Returns the number of parameters.
 int64_t save_as_checkpoint(const ForeignModel& foreign, const std::string& from, const std::string& path);
 
@@ -38,8 +41,8 @@ std::vector<std::string> save_as_hugging_face(const std::string& checkpoint, con
                                               Precision precision);
 // The files that it writes, and those of other tokenizers that it refuses.
 std::vector<std::string> files_of_hugging_face(const std::string& folder);
-// As nanoGPT's ckpt.pt, and as llm.c's file, which replace what is there; only GPT-2 as these programs have it. Returns what is left
-// out: both have no tokenizer in it, and GPT-2's beside them.
+// As nanoGPT's ckpt.pt, and as llm.c's file, which replace what is there; only GPT-2 as these programs have it.
+// Returns what is left out: both have no tokenizer in it, and GPT-2's beside them.
 std::vector<std::string> save_as_nano_gpt(const std::string& checkpoint, const std::string& path, Precision precision);
 std::vector<std::string> save_as_llm_c(const std::string& checkpoint, const std::string& path, Precision precision);
 

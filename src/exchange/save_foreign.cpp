@@ -14,7 +14,7 @@
 #include "exchange/llm_c.h"
 #include "exchange/torch_file.h"
 #include "tokenizers/byte_spelling.h"
-#include "tokenizers/gpt2_files.h"
+#include "tokenizers/foreign_files.h"
 #include "train/text_checkpoint.h"
 
 namespace petroglyph {
@@ -54,73 +54,112 @@ class OwnModel {
 
 using Files = std::map<std::string, std::string>;  // contents by their names
 
-// Their files have a token's number by its spelling: two of one spelling would become one.
-void check_spellings(const BytePairTokenizer& tokenizer, const std::string& origin) {
-  std::unordered_map<std::string_view, int32_t> numbers;
-  for (int32_t i = 0; i < tokenizer.vocab(); ++i)
-    if (const auto [found, is_new] = numbers.emplace(tokenizer.bytes(i), i); !is_new)
-      throw Error(origin + text(": tokens %d and %d are both \"%s\": no tokenizer of Hugging Face's can say so",
-                                found->second, i, spell(tokenizer.bytes(i)).substr(0, 60).c_str()));
+// What tokenizer.json calls a token: an added one as it is, others spelled.
+std::string name_of(const BytePairTokenizer& tokenizer, int32_t token) {
+  return tokenizer.is_added(token) ? std::string(tokenizer.bytes(token)) : spell(tokenizer.bytes(token));
 }
 
-// {"!": 0, …}; without the special tokens, where they are said elsewhere.
-Json vocabulary(const BytePairTokenizer& tokenizer, bool with_special) {
+// {"!": 0, …}. Added tokens are in it, too: readers number those that are not from the vocabulary's size on.
+Json vocabulary(const BytePairTokenizer& tokenizer, const std::string& origin) {
+  std::unordered_map<std::string, int32_t> numbers;
   Json vocab = Json::object();
-  for (int32_t i = 0; i < tokenizer.vocab(); ++i)
-    if (with_special || !tokenizer.is_special(i)) vocab.append(spell(tokenizer.bytes(i)), i);
+  for (int32_t i = 0; i < tokenizer.vocab(); ++i) {
+    const std::string name = name_of(tokenizer, i);
+    if (!is_utf8(name))
+      throw Error(origin + text(": token %d is added, and no UTF-8: tokenizer.json cannot have it", i));
+    if (const auto [found, is_new] = numbers.emplace(name, i); !is_new)
+      throw Error(origin + text(": tokens %d and %d are both \"%s\": no tokenizer of Hugging Face's can say so",
+                                found->second, i, name.substr(0, 60).c_str()));
+    vocab.append(name, i);
+  }
   return vocab;
 }
 
-// Whether two files say it all: no token is cut out of a text, and of those that are special the spelling shows it.
-bool is_simple(const BytePairTokenizer& tokenizer) {
-  for (int32_t i = 0; i < tokenizer.vocab(); ++i)
-    if (tokenizer.is_special(i) && !looks_special(tokenizer.bytes(i))) return false;
-  return tokenizer.added().empty();
-}
-
-// tokenizer.json, which alone can say the rest.
-Files one_file(const BytePairTokenizer& tokenizer) {
-  Json added = Json::array(), model = Json::object(), level = Json::object();
-  const std::vector<int32_t>& cut_out = tokenizer.added();
-  for (int32_t i = 0; i < tokenizer.vocab(); ++i) {
-    const bool is_added = std::find(cut_out.begin(), cut_out.end(), i) != cut_out.end();
-    if (!tokenizer.is_special(i) && !is_added) continue;
-    Json token = Json::object().set("id", i).set("content", std::string(tokenizer.bytes(i)));
-    for (const char* key : {"single_word", "lstrip", "rstrip", "normalized"}) token.set(key, false);
-    added.push(token.set("special", !is_added));
+Json added_tokens(const BytePairTokenizer& tokenizer) {
+  Json list = Json::array();
+  for (const AddedToken& added : tokenizer.extras().added) {
+    Json token = Json::object().set("id", added.token).set("content", name_of(tokenizer, added.token));
+    for (const auto& [key, flag] : ADDED_TOKEN_FLAGS) token.set(key, added.*flag);
+    list.push(std::move(token));
   }
-  model.set("type", "BPE").set("vocab", vocabulary(tokenizer, false)).set("merges", tokenizer.to_json().at("merges"));
-  level.set("type", "ByteLevel").set("add_prefix_space", false).set("trim_offsets", true).set("use_regex", true);
-  Json json = Json::object();
-  json.set("version", "1.0").set("added_tokens", std::move(added)).set("normalizer", Json()).set("decoder", level);
-  json.set("pre_tokenizer", std::move(level)).set("model", std::move(model));
-  return {{"tokenizer.json", json.text()}};
+  return list;
 }
 
-Files vocab_and_merges(const BytePairTokenizer& tokenizer) {
-  std::string merges = "#version: 0.2\n";
-  const Json json = tokenizer.to_json();
-  for (const Json& merge : json.at("merges").items()) merges += merge.string() + "\n";
-  return {{"vocab.json", vocabulary(tokenizer, true).text()}, {"merges.txt", merges}};
+// The tokens before and after each text.
+Json template_of(const BytePairTokenizer& tokenizer) {
+  const BytePairExtras& extras = tokenizer.extras();
+  if (extras.prefix.empty() && extras.suffix.empty()) return {};
+  Json single = Json::array(), pair = Json::array(), special = Json::object();
+  const auto add_text = [](Json& list, const char* id) {
+    list.push(Json::object().set("Sequence", Json::object().set("id", id).set("type_id", 0)));
+  };
+  const auto add_tokens = [&](const std::vector<int32_t>& tokens) {
+    for (const int32_t token : tokens) {
+      const std::string name = name_of(tokenizer, token);
+      single.push(Json::object().set("SpecialToken", Json::object().set("id", name).set("type_id", 0)));
+      special.set(
+          name,
+          Json::object().set("id", name).set("ids", Json::array().push(token)).set("tokens", Json::array().push(name)));
+    }
+  };
+  add_tokens(extras.prefix);
+  add_text(single, "A");
+  add_tokens(extras.suffix);
+  add_text(pair, "A");
+  add_text(pair, "B");
+  return Json::object()
+      .set("type", "TemplateProcessing")
+      .set("single", single)
+      .set("pair", pair)
+      .set("special_tokens", special);
 }
 
-// With what tells transformers whose they are.
-Files tokenizer_files(const BytePairTokenizer& tokenizer) {
-  const bool simple = is_simple(tokenizer);
-  Files files = simple ? vocab_and_merges(tokenizer) : one_file(tokenizer);
-  Json config = Json::object();
-  config.set("tokenizer_class", simple ? "GPT2Tokenizer" : "PreTrainedTokenizerFast").set("add_prefix_space", false);
-  // Unsaid, they would be GPT-2's <|endoftext|>, a token more than the model has where ours has none.
-  const int32_t end = tokenizer.end_of_text();
-  for (const char* key : {"unk_token", "bos_token", "eos_token"})
-    config.set(key, end >= 0 ? Json(std::string(tokenizer.bytes(end))) : Json());
-  files["tokenizer_config.json"] = config.text() + "\n";
+std::string tokenizer_json(const BytePairTokenizer& tokenizer, const std::string& origin) {
+  Json model = Json::object(), level = Json::object(), json = Json::object();
+  model.set("type", "BPE").set("vocab", vocabulary(tokenizer, origin)).set("merges", tokenizer.to_json().at("merges"));
+  level.set("type", "ByteLevel")
+      .set("add_prefix_space", tokenizer.extras().space_before)
+      .set("trim_offsets", true)
+      .set("use_regex", true);
+  json.set("version", "1.0")
+      .set("added_tokens", added_tokens(tokenizer))
+      .set("normalizer", Json())
+      .set("pre_tokenizer", level);
+  json.set("post_processor", template_of(tokenizer)).set("decoder", level).set("model", std::move(model));
+  return json.text();
+}
+
+// Number, list of numbers, or null.
+Json ids(const std::vector<int32_t>& tokens) {
+  Json list = Json::array();
+  for (const int32_t token : tokens) list.push(token);
+  return tokens.empty() ? Json() : tokens.size() == 1 ? Json(tokens[0]) : list;
+}
+
+// Which tokens begin and end a text, in config.json and generation_config.json; their names, and what tells
+// transformers whose the tokenizer is. Unsaid, they would be GPT-2's <|endoftext|>, a token more than the model has
+// where ours has none. Only an added token is named: whatever is named is found in texts as a special token.
+Files tokenizer_files(const Tokenizer* tokenizer, const std::string& origin, Json& config) {
+  const auto* pairs = dynamic_cast<const BytePairTokenizer*>(tokenizer);
+  const std::vector<int32_t> end = tokenizer ? tokenizer->end_of_text() : std::vector<int32_t>();
+  const std::vector<int32_t> begin = pairs ? *pairs->extras().begin : end;
+  Json generation = Json::object(), names = Json::object();
+  names.set("tokenizer_class", "PreTrainedTokenizerFast").set("unk_token", Json());
+  for (const auto& [who, tokens] : {std::pair("bos", begin), std::pair("eos", end)}) {
+    const std::string key = std::string(who) + "_token";
+    const std::vector<int32_t> one(tokens.begin(), tokens.begin() + (tokens.empty() ? 0 : 1));
+    const Json number = ids(who[0] == 'b' ? one : tokens);
+    config.set(key + "_id", number);
+    generation.set(key + "_id", number);
+    const bool named = !tokens.empty() && pairs && pairs->is_added(tokens[0]);
+    names.set(key, named ? Json(name_of(*pairs, tokens[0])) : Json());
+  }
+  Files files = {{"generation_config.json", generation.text() + "\n"}};
+  if (!pairs) return files;
+  files["tokenizer_config.json"] = names.text() + "\n";
+  files["tokenizer.json"] = tokenizer_json(*pairs, origin);
   return files;
 }
-
-constexpr const char* TOKENIZER_FILES[] = {
-    "tokenizer.json",          "vocab.json",           "merges.txt", "encoder.json", "vocab.bpe", "added_tokens.json",
-    "special_tokens_map.json", "tokenizer_config.json"};
 
 // Nothing that is no model of Hugging Face's may be replaced.
 void check_no_checkpoint(const std::string& folder) {
@@ -131,7 +170,7 @@ void check_no_checkpoint(const std::string& folder) {
 
 // No other tokenizer's file may stay, which a reader could prefer.
 void check_no_other_tokenizer(const std::string& folder, const Files& replaced) {
-  std::vector<std::string> names(std::begin(TOKENIZER_FILES), std::end(TOKENIZER_FILES));
+  std::vector<std::string> names = tokenizer_file_names();
   std::error_code none;
   for (const auto& entry : std::filesystem::directory_iterator(folder, none))
     if (entry.path().extension() == ".tiktoken") names.push_back(entry.path().filename().string());
@@ -144,8 +183,10 @@ void check_no_other_tokenizer(const std::string& folder, const Files& replaced) 
 }  // namespace
 
 std::vector<std::string> files_of_hugging_face(const std::string& folder) {
-  std::vector<std::string> files = {folder + "/model.safetensors", folder + "/config.json"};
-  for (const char* name : TOKENIZER_FILES) files.push_back(folder + "/" + name);
+  std::vector<std::string> files;
+  for (const char* name : {"model.safetensors", "config.json", "generation_config.json"})
+    files.push_back(folder + "/" + name);
+  for (const std::string& name : tokenizer_file_names()) files.push_back(folder + "/" + name);
   return files;
 }
 
@@ -164,17 +205,13 @@ std::vector<std::string> save_as_hugging_face(const std::string& checkpoint, con
       writer.add(tensor.name, dtype, tensor.shape,
                  kept.emplace_back(bytes_of(tensor.name, tensor.values, precision)).data());
   const auto tokenizer = own.has_tokenizer() ? load_tokenizer(own.file(), own.state()) : nullptr;
-  const int32_t end = tokenizer ? tokenizer->end_of_text() : -1;
-  for (const char* key : {"bos_token_id", "eos_token_id"}) back.config.set(key, end >= 0 ? Json(end) : Json());
-  const auto* pairs = dynamic_cast<const BytePairTokenizer*>(tokenizer.get());
-  if (pairs) check_spellings(*pairs, checkpoint);
-  const Files files = pairs ? tokenizer_files(*pairs) : Files();
+  const Files files = tokenizer_files(tokenizer.get(), checkpoint, back.config);
   check_no_other_tokenizer(folder, files);
   make_folder(folder);
   writer.save(folder + "/model.safetensors");
   write_file_atomically(folder + "/config.json", back.config.text() + "\n");
   for (const auto& [name, content] : files) write_file_atomically(folder + "/" + name, content);
-  if (!tokenizer || pairs) return {};
+  if (!tokenizer || files.count("tokenizer.json")) return {};
   return {"the tokenizer, " + tokenizer->name() +
           ", is left out: files of Hugging Face's are written of byte pairs only"};
 }

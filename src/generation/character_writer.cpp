@@ -1,31 +1,40 @@
 #include "generation/character_writer.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
+#include <unistd.h>
+
 #include "base/error.h"
+#include "base/text.h"
 
 namespace petroglyph {
 
-namespace {
+CharacterWriter::CharacterWriter() : terminal_(isatty(STDOUT_FILENO)) {}
 
-void print(const char* bytes, size_t count) {
-  if (std::fwrite(bytes, 1, count, stdout) == count && std::fflush(stdout) == 0) return;
+void CharacterWriter::print(std::string_view bytes) const {
+  std::string shown;
+  for (size_t at = 0, end; terminal_ && at < bytes.size(); at = end + 1) {
+    end = std::min(bytes.find_first_of("\n\t", at), bytes.size());
+    shown += in_one_line(bytes.substr(at, end - at));
+    shown += bytes.substr(end, 1);
+  }
+  if (terminal_) bytes = shown;
+  if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size() && std::fflush(stdout) == 0) return;
   throw Error(std::string("cannot write to the standard output: ") + std::strerror(errno));
 }
-
-}  // namespace
 
 void CharacterWriter::write(std::string_view bytes) {
   held_ += bytes;
   const size_t whole = held_.size() - incomplete();
-  print(held_.data(), whole);
+  print(std::string_view(held_).substr(0, whole));
   held_.erase(0, whole);
 }
 
 void CharacterWriter::finish() {
-  print(held_.data(), held_.size());
+  print(held_);
   held_.clear();
 }
 

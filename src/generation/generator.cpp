@@ -4,7 +4,6 @@
 
 #include "base/interrupt.h"
 #include "math/random.h"
-#include "tokenizers/documents.h"
 
 namespace petroglyph {
 
@@ -12,13 +11,9 @@ namespace {
 constexpr int PIECE = 32;  // tokens of a prompt that a decoder takes at a time: an interruption waits for no more
 }
 
-std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt, int window, bool special) {
+std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt, int window, Reading reading) {
   std::vector<int32_t> tokens, line;
-  if (special)
-    encode_documents(tokenizer, prompt,
-                     [&](const std::vector<int32_t>& part) { tokens.insert(tokens.end(), part.begin(), part.end()); });
-  else
-    tokenizer.encode(prompt, tokens);
+  tokenizer.encode(prompt, tokens, reading);
   tokenizer.encode("\n", line);
   const auto least = static_cast<size_t>(window);
   if (tokens.size() < least) tokens.insert(tokens.begin(), least - tokens.size(), line.front());

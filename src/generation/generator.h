@@ -11,19 +11,19 @@
 namespace petroglyph {
 
 // The tokens of a prompt.
-// window: the model's, where a text begins, else 0. The prompt has new lines before it until it fills one: a model that reads
-// whole windows only has never seen the beginning of a text, and a new line is what most often stands before one.
-// special: "<|endoftext|>" in it is the token, not its letters.
+// window: the model's, where a text begins, else 0. The prompt has new lines before it until it fills one: a model
+// that reads whole windows only has never seen the beginning of a text, and a new line is what most often stands
+// before one.
 std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt, int window,
-                                   bool special = false);
+                                   Reading reading = Reading::PROMPT);
 
-// The capacity of a decoder that shall take `wanted` tokens: as many as the model can read; of one that deepens with length
-// always the context that it learned with, so that what it says does not depend on how much is asked for.
+// The capacity of a decoder that shall take `wanted` tokens: as many as the model can read; of one that deepens with
+// length always the context that it learned with, so that what it says does not depend on how much is asked for.
 // learned: the context that the model learned with; 0: not known
 int64_t decoder_capacity(const Model& model, int64_t wanted, int learned);
 
-// Where a model's positions are used up, what it reads again to go on: the later half, which is cheap, or all but one token
-// before each new one, so that it always sees as far back as it can.
+// Where a model's positions are used up, what it reads again to go on: the later half, which is cheap, or all but one
+// token before each new one, so that it always sees as far back as it can.
 enum class Window { HALF, SLIDE };
 
 // One continuation.
@@ -34,8 +34,8 @@ class Generator {
   Generator(Model& model, Ops& ops, const Tokenizer& tokenizer, const Sampling& sampling, uint64_t seed,
             uint32_t sample, int64_t capacity, Window window = Window::HALF);
 
-  // At least one token before the first next(), and at least a window where the model reads windows. Of more than the model can see
-  // only the last ones are read. Ends early where the user interrupts.
+  // At least one token before the first next(), and at least a window where the model reads windows. Of more than the
+  // model can see only the last ones are read. Ends early where the user interrupts.
   void read(const std::vector<int32_t>& tokens);
   // Draws a token and reads it.
   int32_t next();

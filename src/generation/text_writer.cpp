@@ -1,5 +1,6 @@
 #include "generation/text_writer.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 
@@ -28,9 +29,13 @@ class Stopwatch {
 
 }  // namespace
 
-std::vector<int32_t> TextWriter::tokens_of(const std::string& prompt, const std::string& origin, bool first) const {
+// Only a text's beginning has tokens before it.
+std::vector<int32_t> TextWriter::tokens_of(const std::string& prompt, const std::string& origin, bool first) {
   tokenizer_.check_prompt(prompt, origin);
-  return prompt_tokens(tokenizer_, prompt, first ? model_.window() : 0, how_.special);
+  if (!how_.special) note_special(tokenizer_.special_in(prompt));
+  const Reading whole = how_.special ? Reading::SPECIAL_PROMPT : Reading::PROMPT;
+  const Reading part = how_.special ? Reading::SPECIAL : Reading::PLAIN;
+  return prompt_tokens(tokenizer_, prompt, first ? model_.window() : 0, first ? whole : part);
 }
 
 Generator TextWriter::generator(int sample, int64_t capacity) {
@@ -39,15 +44,22 @@ Generator TextWriter::generator(int sample, int64_t capacity) {
 }
 
 void TextWriter::write(Generator& generator, CharacterWriter& out) {
-  const int32_t end = tokenizer_.end_of_text();  // −1: none
+  const std::vector<int32_t> ends = tokenizer_.end_of_text();
   for (int i = 0; i < how_.length && !interrupted(); ++i, ++written_) {
     const int32_t token = generator.next();
-    if (token == end) break;
+    if (std::find(ends.begin(), ends.end(), token) != ends.end()) break;
     out.write(tokenizer_.bytes(token));
   }
   out.finish();
   std::printf("\n");
   std::fflush(stdout);
+}
+
+void TextWriter::note_special(const std::string& token) {
+  if (token.empty() || how_.quiet || noted_special_) return;
+  std::fprintf(stderr, "note: %s in the prompt is read as its letters; --special: as one token\n",
+               in_one_line(token).c_str());
+  noted_special_ = true;
 }
 
 void TextWriter::note_long_prompt(int64_t tokens, int64_t longest) const {

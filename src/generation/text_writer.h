@@ -18,7 +18,7 @@ struct TextWriting {
   Sampling sampling;
   uint64_t seed = 1;
   Window window = Window::HALF;
-  bool special = false;  // prompt_tokens
+  bool special = false;  // special tokens in a prompt are one token each
   int context = 0;       // that the model learned with; 0: not known
   bool quiet = false;    // only the text
 };
@@ -38,7 +38,8 @@ class TextWriter {
   double seconds() const { return seconds_; }   // of reading prompts and writing, without the waiting for them
 
  private:
-  std::vector<int32_t> tokens_of(const std::string& prompt, const std::string& origin, bool first) const;
+  std::vector<int32_t> tokens_of(const std::string& prompt, const std::string& origin, bool first);
+  void note_special(const std::string& token);
   void note_long_prompt(int64_t tokens, int64_t longest) const;
   Generator generator(int sample, int64_t capacity);
   void write(Generator& generator, CharacterWriter& out);
@@ -49,6 +50,7 @@ class TextWriter {
   const TextWriting how_;
   int64_t written_ = 0;
   double seconds_ = 0;
+  bool noted_special_ = false;
 };
 
 }  // namespace petroglyph

@@ -66,6 +66,7 @@ void to_checkpoint(ConvertSettings& settings) {
   check_replaced(settings.save, settings.force);
   const int64_t parameters = save_as_checkpoint(foreign, settings.from, settings.save);
   say_notes(foreign.translation.notes);
+  say_notes(notes_on_tokenizer(foreign));
   std::printf("%s: %s, %s\n", foreign.translation.model.c_str(), counted(parameters, "parameter").c_str(),
               foreign.tokenizer                                   ? foreign.tokenizer->name().c_str()
               : foreign.translation.classes.is(Json::Kind::Array) ? "of images"

@@ -38,7 +38,7 @@ struct GenerateSettings {
     options.section("Text");
     options.add("prompt", &prompt, "what the model goes on from; default a new line");
     options.add("prompt-file", &prompt_file, "the same from a file; -: from the standard input").placeholder("FILE");
-    options.add("special", &how.special, "<|endoftext|> in a prompt is one token, where the tokenizer has it");
+    options.add("special", &how.special, "special tokens in a prompt, such as <|endoftext|>, are one token each");
     options.add("interactive", &interactive, "reads prompts, one a line, and goes on from all that was said; also -i");
     options.add("length", &how.length, 0, 1 << 30, "tokens to write; fewer where the text ends first");
     options.add("window", &window, {"half", "slide"},

@@ -13,7 +13,6 @@
 #include "tasks/corpus.h"
 #include "tasks/shard_writer.h"
 #include "tokenizers/byte_pair_training.h"
-#include "tokenizers/documents.h"
 
 namespace petroglyph {
 namespace {
@@ -61,8 +60,9 @@ void check_outputs(const Settings& settings) {
 }
 
 std::unique_ptr<Tokenizer> learn(const Settings& settings) {
-  if (settings.train < 256)
-    throw UsageError(text("--train %d: every byte is a token, expected at least 256", settings.train));
+  if (settings.train < 257)
+    throw UsageError(
+        text("--train %d: every byte is a token, and so is the end of a text; expected at least 257", settings.train));
   std::vector<MappedFile> files;
   std::vector<std::string_view> texts;
   for (const std::string& file : settings.files) {
@@ -70,7 +70,7 @@ std::unique_ptr<Tokenizer> learn(const Settings& settings) {
     if (texts.back().empty()) throw Error(file + ": the file is empty");
   }
   const double start = now();
-  auto tokenizer = train_byte_pairs(texts, settings.train);
+  auto tokenizer = train_byte_pairs(texts, settings.train, true);
   std::printf("learnt %s in %.1f s%s\n", counted(tokenizer->vocab(), "token").c_str(), now() - start,
               tokenizer->vocab() < settings.train ? "; no other pair occurs twice" : "");
   return tokenizer;
@@ -97,7 +97,7 @@ void encode(const Settings& settings, const Tokenizer& tokenizer) {
     const std::string_view bytes = file.text();
     int64_t count = 0;
     double seconds = -now();  // without those that the shards take
-    const int64_t replaced = encode_documents(tokenizer, bytes, [&](const std::vector<int32_t>& tokens) {
+    const int64_t replaced = tokenizer.encode_parts(bytes, Reading::DOCUMENTS, [&](const std::vector<int32_t>& tokens) {
       count += static_cast<int64_t>(tokens.size());
       seconds += now();
       shards.add(tokens);

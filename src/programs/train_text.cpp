@@ -112,16 +112,14 @@ std::vector<std::string> Session::sample() {
   const bool given = !text_settings.prompt.empty();
   std::vector<int32_t> tokens =
                            prompt_tokens(*opened.tokenizer, given ? text_settings.prompt : "\n", run->model().window()),
-                       shown;
+                       shown;  // what nobody gave is not
   if (given) opened.tokenizer->encode(text_settings.prompt, shown);
-  const size_t prompt = tokens.size() - shown.size();  // what nobody gave is not shown
   Generator generator(run->model(), run->ops(), *opened.tokenizer, {}, settings.seed, 0,
                       decoder_capacity(run->model(), static_cast<int64_t>(tokens.size()) + text_settings.sample_length,
                                       text_settings.context));
   generator.read(tokens);
-  for (int i = 0; i < text_settings.sample_length && !interrupted(); ++i) tokens.push_back(generator.next());
-  tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(prompt));
-  std::vector<std::string> lines = split(opened.tokenizer->decode(tokens), '\n');
+  for (int i = 0; i < text_settings.sample_length && !interrupted(); ++i) shown.push_back(generator.next());
+  std::vector<std::string> lines = split(opened.tokenizer->decode(shown), '\n');
   for (std::string& line : lines) line = "  | " + in_one_line(line);
   return lines;
 }

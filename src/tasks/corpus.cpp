@@ -11,7 +11,6 @@
 #include "base/mapped_file.h"
 #include "base/text.h"
 #include "tokenizers/characters.h"
-#include "tokenizers/documents.h"
 
 namespace petroglyph {
 
@@ -89,7 +88,7 @@ template <class Integer>
 class StoredTokens final : public Corpus {
  public:
   StoredTokens(std::string_view text, const Tokenizer& tokenizer) {
-    replaced_ = encode_documents(tokenizer, text, [&](const std::vector<int32_t>& wide) {
+    replaced_ = tokenizer.encode_parts(text, Reading::DOCUMENTS, [&](const std::vector<int32_t>& wide) {
       tokens_.insert(tokens_.end(), wide.begin(), wide.end());
     });
   }

@@ -1,13 +1,14 @@
 #include "tokenizers/byte_pair_training.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "tokenizers/byte_spelling.h"
 #include "tokenizers/gpt2_split.h"
-#include "tokenizers/word_numbers.h"
+#include "tokenizers/pair_table.h"
 
 namespace petroglyph {
 
@@ -22,7 +23,7 @@ class Trainer {
  public:
   explicit Trainer(const std::vector<std::string_view>& texts) {
     for (int byte = 0; byte < 256; ++byte) add_token(std::string(1, static_cast<char>(byte)));
-    for (const std::string_view text : texts) count_words(text);
+    for (const std::string_view text : texts) count_documents(text);
     for (size_t w = 0; w < words_.size(); ++w) count_pairs(w);
     for (uint32_t p = 0; p < pairs_.size(); ++p) propose(p);
   }
@@ -40,10 +41,15 @@ class Trainer {
     }
   }
 
-  std::unique_ptr<BytePairTokenizer> result() const {
+  std::unique_ptr<BytePairTokenizer> result(bool end_of_text) const {
     std::vector<std::string> spellings;
     for (const std::string& token : tokens_) spellings.push_back(spell(token));
-    return std::make_unique<BytePairTokenizer>(spellings, "the trained tokens", merges_, "the trained merges");
+    BytePairExtras extras;
+    if (end_of_text) {
+      extras.added.push_back({static_cast<int32_t>(spellings.size()), true});
+      spellings.emplace_back(END_OF_TEXT);
+    }
+    return std::make_unique<BytePairTokenizer>(spellings, "the trained tokens", merges_, "the trained merges", extras);
   }
 
  private:
@@ -72,6 +78,14 @@ class Trainer {
     tokens_.push_back(std::move(bytes));
   }
 
+  // An end-of-text token in a text is none of its words.
+  void count_documents(std::string_view text) {
+    for (size_t end; (end = text.find(END_OF_TEXT)) != std::string_view::npos;
+         text.remove_prefix(end + END_OF_TEXT.size()))
+      count_words(text.substr(0, end));
+    count_words(text);
+  }
+
   void count_words(std::string_view text) {
     for (size_t at = 0, end; at < text.size(); at = end) {
       end = gpt2_piece_end(text, at);
@@ -80,8 +94,9 @@ class Trainer {
   }
 
   void count_word(std::string_view bytes) {
-    const size_t word = table_.insert(bytes);
-    if (word == words_.size()) {
+    const auto [found, is_new] = numbers_of_words_.try_emplace(bytes, words_.size());
+    const size_t word = found->second;
+    if (is_new) {
       words_.push_back({symbols_.size(), bytes.size(), 0});
       for (const char byte : bytes) symbols_.push_back(static_cast<unsigned char>(byte));
     }
@@ -162,7 +177,7 @@ class Trainer {
     w.size = out;
   }
 
-  WordNumbers table_;
+  std::unordered_map<std::string_view, size_t> numbers_of_words_;
   std::vector<Word> words_;
   std::vector<int32_t> symbols_;
   std::vector<std::string> tokens_, merges_;
@@ -174,11 +189,13 @@ class Trainer {
 
 }  // namespace
 
-std::unique_ptr<BytePairTokenizer> train_byte_pairs(const std::vector<std::string_view>& texts, int vocab) {
-  if (vocab < 256) throw Error("a byte pair encoding has at least 256 tokens, not " + with_commas(vocab));
+std::unique_ptr<BytePairTokenizer> train_byte_pairs(const std::vector<std::string_view>& texts, int vocab,
+                                                    bool end_of_text) {
+  const int least = end_of_text ? 257 : 256;
+  if (vocab < least) throw Error(text("a byte pair encoding has at least %d tokens, not ", least) + with_commas(vocab));
   Trainer trainer(texts);
-  trainer.train(static_cast<size_t>(vocab));
-  return trainer.result();
+  trainer.train(static_cast<size_t>(end_of_text ? vocab - 1 : vocab));
+  return trainer.result(end_of_text);
 }
 
 }  // namespace petroglyph

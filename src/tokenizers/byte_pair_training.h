@@ -14,7 +14,9 @@
 
 namespace petroglyph {
 
-// `vocab` tokens, at least 256; fewer where no pair is left that occurs twice.
-std::unique_ptr<BytePairTokenizer> train_byte_pairs(const std::vector<std::string_view>& texts, int vocab);
+// `vocab` tokens, at least 256; fewer where no pair is left that occurs twice. end_of_text: the last of them is
+// <|endoftext|>, a special token. Where a text has that one document ends and another begins.
+std::unique_ptr<BytePairTokenizer> train_byte_pairs(const std::vector<std::string_view>& texts, int vocab,
+                                                    bool end_of_text = false);
 
 }  // namespace petroglyph

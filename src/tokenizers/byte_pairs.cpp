@@ -1,13 +1,12 @@
 #include "tokenizers/byte_pairs.h"
 
 #include <algorithm>
-#include <optional>
+#include <deque>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "tokenizers/byte_spelling.h"
 #include "tokenizers/gpt2_split.h"
-#include "tokenizers/word_numbers.h"
 
 namespace petroglyph {
 
@@ -15,114 +14,148 @@ namespace {
 
 constexpr size_t MOST_TOKENS = size_t(1) << 24;
 
-// Merges the bytes of one piece after another. The tokens of a piece are a list, linked through their places, so that a
-// merge costs the same wherever it happens; a heap has the pairs that may be merged, the first of the list on top.
-class PieceMerger {
+// Gives tokens away in parts. A text consists of few different words: each is merged once, and after that its tokens
+// are copied from where they came first in the part.
+class PartEncoder {
  public:
-  explicit PieceMerger(const BytePairTokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  PartEncoder(const Merges& merges, const Tokenizer::TakeTokens& take) : merger_(merges), take_(take) {}
 
-  void append(std::string_view piece, std::vector<int32_t>& out) {
-    if (piece.size() >= END) throw Error("a piece of text without an end of a word is longer than 4 GB");
-    start(piece);
-    while (!heap_.empty()) merge_all_of_one_rank();
-    for (uint32_t at = 0; at != END; at = nodes_[at].next) out.push_back(nodes_[at].token);
+  void add(int32_t token) {
+    tokens_.push_back(token);
+    if (tokens_.size() >= PART) give();
   }
 
- private:
-  static constexpr uint32_t END = UINT32_MAX, GONE = UINT32_MAX - 1;
-  struct Node {
-    int32_t token;
-    uint32_t before, next;  // END beyond the first and the last
-    uint32_t rank;          // of this token with the next one; GONE where it has become part of the one before
-  };
-
-  void start(std::string_view piece) {
-    const auto count = static_cast<uint32_t>(piece.size());
-    nodes_.resize(count);
-    for (uint32_t i = 0; i < count; ++i)
-      nodes_[i] = {tokenizer_.token_of(piece[i]), i == 0 ? END : i - 1, i + 1 == count ? END : i + 1, PairTable::NONE};
-    for (uint32_t i = 0; i + 1 < count; ++i) rank(i);
-  }
-
-  // Looks up what the token at `at` forms with the next one.
-  void rank(uint32_t at) {
-    Node& node = nodes_[at];
-    node.rank = node.next == END ? PairTable::NONE : tokenizer_.rank(node.token, nodes_[node.next].token);
-    if (node.rank == PairTable::NONE) return;
-    heap_.push_back(static_cast<uint64_t>(node.rank) << 32 | at);
-    std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
-  }
-
-  // The places are taken out before any is merged: a merge may form a pair that comes earlier in the list, and its turn
-  // is after all of this one.
-  void merge_all_of_one_rank() {
-    const auto best = static_cast<uint32_t>(heap_.front() >> 32);
-    places_.clear();
-    while (!heap_.empty() && heap_.front() >> 32 == best) {
-      places_.push_back(static_cast<uint32_t>(heap_.front()));
-      std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
-      heap_.pop_back();
-    }
-    for (const uint32_t at : places_) {
-      if (nodes_[at].rank == best) merge(at);  // else one of the two is part of another token by now
-    }
-  }
-
-  void merge(uint32_t at) {
-    Node& left = nodes_[at];
-    Node& right = nodes_[left.next];
-    left.token = tokenizer_.merges()[left.rank].result;
-    right.rank = GONE;
-    left.next = right.next;
-    if (left.next != END) nodes_[left.next].before = at;
-    rank(at);
-    if (left.before != END) rank(left.before);
-  }
-
-  const BytePairTokenizer& tokenizer_;
-  std::vector<Node> nodes_;
-  std::vector<uint64_t> heap_;  // rank, place
-  std::vector<uint32_t> places_;
-};
-
-// A text consists of few different words: each is merged once, and after that its tokens are copied from where they
-// came first.
-class TextEncoder {
- public:
-  TextEncoder(const BytePairTokenizer& tokenizer, std::vector<int32_t>& tokens) : merger_(tokenizer), tokens_(tokens) {}
-
-  void append(std::string_view text) {
+  void add(std::string_view text) {
     for (size_t at = 0, end; at < text.size(); at = end) {
       end = gpt2_piece_end(text, at);
-      append_piece(text.substr(at, end - at));
+      add_piece(text.substr(at, end - at));
+      if (tokens_.size() >= PART || words_.size() >= MOST_WORDS) give();
     }
   }
 
+  // With a space before it. Words are remembered by where they lie, so the copy stays until they are forgotten.
+  void add_behind_space(std::string_view text) {
+    copies_.push_back(" " + std::string(text));
+    add(copies_.back());
+  }
+
+  void give() {
+    if (!tokens_.empty()) take_(tokens_);
+    tokens_.clear();
+    words_.clear();
+  }
+
  private:
-  static constexpr size_t MOST_WORDS = size_t(1) << 18;  // 12 MB; a new text has mostly new words
+  static constexpr size_t PART = size_t(1) << 22, MOST_WORDS = size_t(1) << 18;
   struct Found {
-    size_t begin, count;  // in `tokens_`
+    size_t begin, count;  // in tokens_
   };
 
-  void append_piece(std::string_view piece) {
-    const size_t word = words_.insert(piece), begin = tokens_.size();
-    if (word < found_.size()) {
-      const Found& first = found_[word];
+  void add_piece(std::string_view piece) {
+    const size_t begin = tokens_.size();
+    const auto [word, is_new] = words_.try_emplace(piece, Found{begin, 0});
+    const Found first = word->second;
+    if (!is_new) {
       for (size_t i = 0; i < first.count; ++i) tokens_.push_back(tokens_[first.begin + i]);
       return;
     }
     merger_.append(piece, tokens_);
-    found_.push_back({begin, tokens_.size() - begin});
-    if (found_.size() < MOST_WORDS) return;
-    words_.clear();
-    found_.clear();
+    word->second.count = tokens_.size() - begin;
   }
 
   PieceMerger merger_;
-  std::vector<int32_t>& tokens_;
-  WordNumbers words_;
-  std::vector<Found> found_;
+  const Tokenizer::TakeTokens& take_;
+  std::vector<int32_t> tokens_;
+  std::unordered_map<std::string_view, Found> words_;
+  std::deque<std::string> copies_;
 };
+
+// Puts the tokens before and after each text around it. Documents follow each other with one end-of-text token
+// between them: where the tokens after a text, or those before the next one, are that token already, it does not
+// stand there twice.
+class TextEncoder {
+ public:
+  TextEncoder(const BytePairTokenizer& tokenizer, Reading reading, const Tokenizer::TakeTokens& take)
+      : extras_(tokenizer.extras()), reading_(reading), out_(tokenizer.merges(), take) {
+    if (reading == Reading::PROMPT || reading == Reading::SPECIAL_PROMPT) begin();
+  }
+
+  void add_text(std::string_view text) {
+    begin();
+    extras_.space_before&& text[0] != ' ' ? out_.add_behind_space(text) : out_.add(text);
+  }
+
+  void add_token(int32_t token) {
+    const std::vector<int32_t>& ends = *extras_.end;
+    if (reading_ == Reading::DOCUMENTS && std::find(ends.begin(), ends.end(), token) != ends.end()) return end(token);
+    begin();
+    out_.add(token);
+  }
+
+  void finish() {
+    if (inside_) end(NONE);
+    out_.give();
+  }
+
+ private:
+  static constexpr int32_t NONE = -1;
+
+  void begin() {
+    if (inside_) return;
+    inside_ = true;
+    if (extras_.prefix != std::vector<int32_t>{last_end_}) add_all(extras_.prefix);
+  }
+
+  void end(int32_t token) {
+    if (inside_) add_all(extras_.suffix);
+    const bool there = inside_ && !extras_.suffix.empty() && extras_.suffix.back() == token;
+    if (token != NONE && !there) out_.add(token);
+    last_end_ = token;
+    inside_ = false;
+  }
+
+  void add_all(const std::vector<int32_t>& tokens) {
+    if (reading_ == Reading::PLAIN || reading_ == Reading::SPECIAL) return;
+    for (const int32_t token : tokens) out_.add(token);
+  }
+
+  const BytePairExtras& extras_;
+  const Reading reading_;
+  PartEncoder out_;
+  bool inside_ = false;  // a text
+  int32_t last_end_ = NONE;
+};
+
+bool is_word(const Character& character, char first) {
+  return character.kind == CharacterClass::Letter || character.kind == CharacterClass::Number || first == '_';
+}
+
+// Where the character begins that ends at `end`, a place behind the first.
+size_t character_before(std::string_view text, size_t end) {
+  size_t at = end - 1;
+  while (at > 0 && end - at < 4 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
+  return at + character_at(text, at).length == end ? at : end - 1;
+}
+
+bool stands_alone(std::string_view text, size_t begin, size_t end) {
+  const size_t before = begin > 0 ? character_before(text, begin) : 0;
+  return !(begin > 0 && is_word(character_at(text, before), text[before])) &&
+         !(end < text.size() && is_word(character_at(text, end), text[end]));
+}
+
+size_t white_space_begin(std::string_view text, size_t least, size_t end) {
+  while (end > least) {
+    const size_t at = character_before(text, end);
+    if (at < least || character_at(text, at).kind != CharacterClass::Space) break;
+    end = at;
+  }
+  return end;
+}
+
+size_t white_space_end(std::string_view text, size_t at) {
+  while (at < text.size() && character_at(text, at).kind == CharacterClass::Space) at += character_at(text, at).length;
+  return at;
+}
 
 std::string quoted(const std::string& spelling) { return "\"" + spelling.substr(0, 60) + "\""; }
 
@@ -130,53 +163,56 @@ std::string quoted(const std::string& spelling) { return "\"" + spelling.substr(
 
 BytePairTokenizer::BytePairTokenizer(const std::vector<std::string>& tokens, const std::string& tokens_origin,
                                      const std::vector<std::string>& merges, const std::string& merges_origin,
-                                     const std::vector<int32_t>& special, const std::vector<int32_t>& added)
-    : special_(special), added_(added) {
+                                     BytePairExtras extras)
+    : extras_(std::move(extras)), special_(tokens.size()), added_(tokens.size()) {
   if (tokens.size() > MOST_TOKENS) throw Error(tokens_origin + ": more than 16,777,216 tokens");
-  std::sort(special_.begin(), special_.end());
+  std::sort(extras_.added.begin(), extras_.added.end(),
+            [](const AddedToken& a, const AddedToken& b) { return a.token < b.token; });
+  for (const AddedToken& added : extras_.added) {
+    special_[static_cast<size_t>(added.token)] = added.special;
+    added_[static_cast<size_t>(added.token)] = true;
+  }
+  for (const std::string& token : tokens) add_token(token, tokens_origin);
   Numbers numbers;
-  byte_tokens_.fill(-1);
-  for (const std::string& token : tokens) add_token(token, tokens_origin, numbers);
-  for (int byte = 0; byte < 256; ++byte) {
-    if (byte_tokens_[static_cast<size_t>(byte)] >= 0) continue;
-    throw Error(tokens_origin + text(": has no token for the byte 0x%02X, ", byte) +
-                quoted(spell(std::string(1, static_cast<char>(byte)))));
-  }
-  for (const int32_t token : added_) begins_added_[static_cast<unsigned char>(bytes(token)[0])] = true;
-  std::sort(added_.begin(), added_.end(), [&](int32_t a, int32_t b) {
-    return bytes(a).size() != bytes(b).size() ? bytes(a).size() > bytes(b).size() : a < b;
-  });
-  for (const std::string& merge : merges) {
-    const char* problem = add_merge(merge, numbers);
-    if (problem == nullptr) continue;
-    throw Error(merges_origin + ": merge " + with_commas(static_cast<int64_t>(merges_.size()) + 1) + ", " +
-                quoted(merge) + ", " + problem);
-  }
+  number(tokens, tokens_origin, false, numbers);
+  number(tokens, tokens_origin, true, numbers);
+  for (int byte = 0; byte < 256; ++byte)
+    if (merges_.byte_tokens[static_cast<size_t>(byte)] < 0)
+      throw Error(tokens_origin + text(": has no token for the byte 0x%02X, ", byte) +
+                  quoted(spell(std::string(1, static_cast<char>(byte)))));
+  for (const std::string& merge : merges)
+    if (const char* problem = add_merge(merge, numbers))
+      throw Error(merges_origin + ": merge " + with_commas(static_cast<int64_t>(merges_.list.size()) + 1) + ", " +
+                  quoted(merge) + ", " + problem);
+  for (const AddedToken& added : extras_.added)
+    finders_[added.normalized].add(bytes(added.token), static_cast<int32_t>(&added - extras_.added.data()),
+                                   added.special);
+  for (AddedTokenFinder& finder : finders_) finder.finish();
+  if (!extras_.end) extras_.end = ends_by_name();
+  if (!extras_.begin)
+    extras_.begin.emplace(extras_.end->begin(), extras_.end->begin() + (extras_.end->empty() ? 0 : 1));
 }
 
-void BytePairTokenizer::add_token(const std::string& spelling, const std::string& origin, Numbers& numbers) {
-  const auto number = static_cast<int32_t>(tokens_.size());
+void BytePairTokenizer::add_token(const std::string& spelling, const std::string& origin) {
   const std::optional<std::string> bytes = unspell(spelling);
-  const char* problem = !bytes           ? "has a character that stands for no byte"
-                        : bytes->empty() ? "is empty"
-                        : !is_special(number) && !numbers.emplace(spelling, number).second ? "is there twice"
-                                                                                           : nullptr;
-  if (problem != nullptr)
-    throw Error(origin + ": token " + with_commas(number) + ", " + quoted(spelling) + ", " + problem);
-  if (bytes->size() == 1 && !is_special(number)) byte_tokens_[static_cast<unsigned char>((*bytes)[0])] = number;
+  if (!bytes || bytes->empty())
+    throw Error(origin + ": token " + with_commas(vocab()) + ", " + quoted(spelling) + ", " +
+                (bytes ? "is empty" : "has a character that stands for no byte"));
   tokens_.push_back(*bytes);
 }
 
-bool BytePairTokenizer::is_special(int32_t token) const {
-  return std::binary_search(special_.begin(), special_.end(), token);
-}
-
-// GPT-2's, or </s> where there is none.
-int32_t BytePairTokenizer::end_of_text() const {
-  for (const char* name : {"<|endoftext|>", "</s>"})
-    for (int32_t token = 0; token < vocab(); ++token)
-      if (tokens_[static_cast<size_t>(token)] == name && (name[1] == '|' || is_special(token))) return token;
-  return -1;
+// The tokens that merges make and take: each spelling's only one that is not added, or else its first one.
+void BytePairTokenizer::number(const std::vector<std::string>& tokens, const std::string& origin, bool added,
+                               Numbers& numbers) {
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (added_[i] != added) continue;
+    const bool is_new = numbers.emplace(tokens[i], static_cast<int32_t>(i)).second;
+    if (!is_new && !added)
+      throw Error(origin + ": token " + with_commas(static_cast<int64_t>(i)) + ", " + quoted(tokens[i]) +
+                  ", is there twice");
+    if (is_new && tokens_[i].size() == 1)
+      merges_.byte_tokens[static_cast<unsigned char>(tokens_[i][0])] = static_cast<int32_t>(i);
+  }
 }
 
 // What is wrong with the merge, or nullptr.
@@ -188,69 +224,84 @@ const char* BytePairTokenizer::add_merge(const std::string& merge, const Numbers
   const auto first = numbers.find(left), second = numbers.find(right), result = numbers.find(left + right);
   if (first == numbers.end() || second == numbers.end()) return "names a token that the vocabulary has not";
   if (result == numbers.end()) return "makes a token that the vocabulary has not";
-  uint32_t& rank = ranks_.at(first->second, second->second);
-  if (rank != PairTable::NONE) return "is there twice";
-  rank = static_cast<uint32_t>(merges_.size());
-  merges_.push_back({first->second, second->second, result->second});
-  return nullptr;
+  return merges_.add(first->second, second->second, result->second) ? nullptr : "is there twice";
+}
+
+// GPT-2's, or </s> where there is none.
+std::vector<int32_t> BytePairTokenizer::ends_by_name() const {
+  for (const std::string_view name : {END_OF_TEXT, std::string_view("</s>")})
+    for (int32_t token = 0; token < vocab(); ++token)
+      if (bytes(token) == name && (name == END_OF_TEXT || special_[static_cast<size_t>(token)])) return {token};
+  return {};
 }
 
 std::string BytePairTokenizer::name() const { return "bpe, " + with_commas(vocab()) + " tokens"; }
 
-int64_t BytePairTokenizer::encode(std::string_view text, std::vector<int32_t>& tokens) const {
-  TextEncoder encoder(*this, tokens);
-  size_t begin = 0;  // of what comes before the next added token
-  for (size_t at = 0; !added_.empty() && at < text.size();) {
-    const int32_t token = added_at(text, at);
-    if (token < 0) {
-      ++at;
-      continue;
-    }
-    encoder.append(text.substr(begin, at - begin));
-    tokens.push_back(token);
-    begin = at += bytes(token).size();
-  }
-  encoder.append(text.substr(begin));
+int64_t BytePairTokenizer::encode_parts(std::string_view text, Reading reading, const TakeTokens& take) const {
+  TextEncoder encoder(*this, reading, take);
+  cut_out(
+      text, reading != Reading::PLAIN && reading != Reading::PROMPT,
+      [&](std::string_view piece) { encoder.add_text(piece); }, [&](int32_t token) { encoder.add_token(token); });
+  encoder.finish();
   return 0;
 }
 
-// The longest added token that begins there; -1 where none does.
-int32_t BytePairTokenizer::added_at(std::string_view text, size_t at) const {
-  if (!begins_added_[static_cast<unsigned char>(text[at])]) return -1;
-  for (const int32_t token : added_)
-    if (text.compare(at, bytes(token).size(), bytes(token)) == 0) return token;
-  return -1;
+// The order of Hugging Face's tokenizers: all tokens that are not normalized, then in what is left those that are. A
+// token that takes the white space behind it may be followed by one within that space.
+void BytePairTokenizer::cut_out(std::string_view text, bool with_special,
+                                const std::function<void(std::string_view)>& piece,
+                                const std::function<void(int32_t)>& token, size_t pass) const {
+  if (pass == finders_.size()) return piece(text);
+  size_t done = 0;
+  finders_[pass].find(text, with_special, [&](size_t begin, int32_t number) {
+    const AddedToken& added = extras_.added[static_cast<size_t>(number)];
+    size_t end = begin + bytes(added.token).size();
+    if (added.single_word && !stands_alone(text, begin, end)) return;
+    if (added.lstrip) begin = std::max(done, white_space_begin(text, std::min(done, begin), begin));
+    if (added.rstrip) end = white_space_end(text, std::max(done, end));
+    if (done < begin) cut_out(text.substr(done, begin - done), with_special, piece, token, pass + 1);
+    if (begin < end) token(added.token);
+    done = end;
+  });
+  if (done < text.size()) cut_out(text.substr(done), with_special, piece, token, pass + 1);
 }
 
-// Where pieces are apart and no added token, taken or not, reaches over.
-size_t BytePairTokenizer::cut(std::string_view text, size_t wanted) const {
-  const auto crossed = [&](size_t at) {
-    return std::any_of(added_.begin(), added_.end(), [&](int32_t token) {
-      const std::string_view word = bytes(token);
-      const size_t first = at - std::min(at, word.size() - 1);
-      return text.substr(0, at + word.size() - 1).find(word, first) != std::string_view::npos;
-    });
-  };
-  size_t at = gpt2_cut(text, wanted);
-  while (at < text.size() && crossed(at)) at = gpt2_cut(text, at + 1);
-  return at;
+std::string BytePairTokenizer::special_in(std::string_view text) const {
+  std::string first;
+  cut_out(
+      text, true, [](std::string_view) {},
+      [&](int32_t token) {
+        if (first.empty() && special_[static_cast<size_t>(token)]) first = bytes(token);
+      });
+  return first;
 }
 
 Json BytePairTokenizer::to_json() const {
-  Json tokens = Json::array(), merges = Json::array();
-  for (const std::string& token : tokens_) tokens.push(spell(token));
-  for (const Merge& merge : merges_) {
-    merges.push(spell(tokens_[static_cast<size_t>(merge.left)]) + " " +
-                spell(tokens_[static_cast<size_t>(merge.right)]));
-  }
-  Json json = Json::object();
+  Json json = Json::object(), tokens = Json::array(), merges = Json::array();
   json.set("format", "petroglyph tokenizer").set("version", 1).set("kind", "bpe").set("split", "gpt2");
-  for (const auto& [key, numbers] : {std::pair("special", &special_), std::pair("added", &added_)}) {
-    if (numbers->empty()) continue;
-    Json list = Json::array();
-    for (const int32_t token : *numbers) list.push(token);
-    json.set(key, std::move(list));
+  const auto list = [&](const char* key, const std::vector<int32_t>& numbers) {
+    Json all = Json::array();
+    for (const int32_t number : numbers) all.push(number);
+    json.set(key, std::move(all));
+  };
+  std::vector<int32_t> plain;
+  for (const AddedToken& added : extras_.added)
+    if (!added.special) plain.push_back(added.token);
+  for (const auto& [key, flag] : ADDED_TOKEN_FLAGS) {
+    std::vector<int32_t> flagged;
+    for (const AddedToken& added : extras_.added)
+      if (added.*flag) flagged.push_back(added.token);
+    if (!flagged.empty()) list(key, flagged);
   }
+  if (!plain.empty()) list("added", plain);
+  if (!extras_.prefix.empty()) list("prefix", extras_.prefix);
+  if (!extras_.suffix.empty()) list("suffix", extras_.suffix);
+  list("begin", *extras_.begin);
+  list("end", *extras_.end);
+  if (extras_.space_before) json.set("space_before", true);
+  for (const std::string& token : tokens_) tokens.push(spell(token));
+  for (const Merges::Merge& merge : merges_.list)
+    merges.push(spell(bytes(merge.left)) + " " + spell(bytes(merge.right)));
   return json.set("tokens", std::move(tokens)).set("merges", std::move(merges));
 }
 

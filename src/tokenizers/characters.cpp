@@ -9,6 +9,8 @@ namespace petroglyph {
 
 namespace {
 
+constexpr size_t PART = size_t(1) << 22;  // bytes of a text whose tokens are held
+
 // Every byte once, in order: what a token's bytes are a part of.
 std::string all_bytes() {
   std::string bytes;
@@ -30,7 +32,8 @@ bool is_invisible(uint32_t code) {
          (code >= 0x2060 && code <= 0x206F) || code == 0xFEFF;
 }
 
-// "'é' (U+00E9)" of the character beyond ASCII that bytes begin with, "U+FEFF" where it would not be seen, "byte 0xE9" of none.
+// "'é' (U+00E9)" of the character beyond ASCII that bytes begin with, "U+FEFF" where it would not be seen, "byte
+// 0xE9" of none.
 std::string name_of_first(std::string_view bytes) {
   const auto lead = static_cast<unsigned char>(bytes[0]);
   const size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
@@ -64,30 +67,22 @@ std::string AsciiTokenizer::complaint(std::string_view text) const {
          name_of_first(text.substr(at, 4)) + " is no 7-bit ASCII character";
 }
 
-int64_t AsciiTokenizer::encode(std::string_view text, std::vector<int32_t>& tokens) const {
+int64_t AsciiTokenizer::encode_parts(std::string_view text, Reading, const TakeTokens& take) const {
   int64_t replaced = 0;
   unsigned char before = 0;
-  tokens.reserve(tokens.size() + text.size());
-  for (size_t at = 0; at < text.size(); ++at) {
-    const auto byte = static_cast<unsigned char>(text[at]);
-    if (byte < 0x80) {
-      tokens.push_back(byte);
-    } else if (begins_character(byte, before)) {
-      tokens.push_back(REPLACEMENT);
-      ++replaced;
+  std::vector<int32_t> tokens;
+  for (size_t at = 0; at < text.size(); at += PART) {
+    tokens.clear();
+    for (const char c : text.substr(at, PART)) {
+      const auto byte = static_cast<unsigned char>(c);
+      const bool outside = byte >= 0x80 && begins_character(byte, before);
+      if (byte < 0x80 || outside) tokens.push_back(outside ? REPLACEMENT : byte);
+      replaced += outside;
+      before = byte;
     }
-    before = byte;
+    take(tokens);
   }
   return replaced;
-}
-
-size_t AsciiTokenizer::cut(std::string_view text, size_t wanted) const {
-  size_t at = std::min(wanted, text.size());
-  while (at > 0 && at < text.size() &&
-         !begins_character(static_cast<unsigned char>(text[at]), static_cast<unsigned char>(text[at - 1]))) {
-    ++at;
-  }
-  return at;
 }
 
 std::string_view AsciiTokenizer::bytes(int32_t token) const {
@@ -96,9 +91,12 @@ std::string_view AsciiTokenizer::bytes(int32_t token) const {
 
 Json AsciiTokenizer::to_json() const { return head("ascii").set("replace", replace_); }
 
-int64_t ByteTokenizer::encode(std::string_view text, std::vector<int32_t>& tokens) const {
-  tokens.reserve(tokens.size() + text.size());
-  for (const char byte : text) tokens.push_back(static_cast<unsigned char>(byte));
+int64_t ByteTokenizer::encode_parts(std::string_view text, Reading, const TakeTokens& take) const {
+  for (size_t at = 0; at < text.size(); at += PART) {
+    const std::string_view part = text.substr(at, PART);
+    take({reinterpret_cast<const unsigned char*>(part.data()),
+          reinterpret_cast<const unsigned char*>(part.data()) + part.size()});
+  }
   return 0;
 }
 

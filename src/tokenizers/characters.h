@@ -1,8 +1,6 @@
 // Tokenizers that need no table: a token is a character of 7-bit ASCII, or a byte.
 #pragma once
 
-#include <algorithm>
-
 #include "tokenizers/tokenizer.h"
 
 namespace petroglyph {
@@ -23,8 +21,7 @@ class AsciiTokenizer final : public Tokenizer {
   std::string name() const override { return "ascii"; }
   int vocab() const override { return 128; }
   std::string complaint(std::string_view text) const override;
-  int64_t encode(std::string_view text, std::vector<int32_t>& tokens) const override;
-  size_t cut(std::string_view text, size_t wanted) const override;
+  int64_t encode_parts(std::string_view text, Reading reading, const TakeTokens& take) const override;
   std::string_view bytes(int32_t token) const override;
   Json to_json() const override;
 
@@ -40,8 +37,7 @@ class ByteTokenizer final : public Tokenizer {
  public:
   std::string name() const override { return "bytes"; }
   int vocab() const override { return 256; }
-  int64_t encode(std::string_view text, std::vector<int32_t>& tokens) const override;
-  size_t cut(std::string_view text, size_t wanted) const override { return std::min(wanted, text.size()); }
+  int64_t encode_parts(std::string_view text, Reading reading, const TakeTokens& take) const override;
   std::string_view bytes(int32_t token) const override;
   Json to_json() const override;
 };

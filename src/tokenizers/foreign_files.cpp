@@ -3,114 +3,354 @@
 #include <algorithm>
 #include <filesystem>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "tokenizers/byte_spelling.h"
-#include "tokenizers/gpt2_files.h"
+#include "tokenizers/gpt2_split.h"
 
 namespace petroglyph {
 
 namespace {
-
-// ---- tokenizer.json -------------------------------------------------------------------------------------------------
-
-// The spelled tokens by their numbers, which must be 0, 1, 2, … without a hole.
-class TokenList {
- public:
-  explicit TokenList(size_t most) : most_(most) {}  // entries that there are
-  void set(int64_t number, std::string spelling) {
-    if (number < 0 || static_cast<uint64_t>(number) >= most_)
-      throw Error(text("token \"%s\" has the number %lld, of %zu tokens", spelling.substr(0, 60).c_str(),
-                       static_cast<long long>(number), most_));
-    const auto place = static_cast<size_t>(number);
-    if (tokens_.size() <= place) tokens_.resize(place + 1);
-    tokens_[place] = std::move(spelling);
-  }
-  bool has(int64_t number) const {
-    return number >= 0 && static_cast<uint64_t>(number) < tokens_.size() &&
-           !tokens_[static_cast<size_t>(number)].empty();
-  }
-  const std::vector<std::string>& tokens() const {
-    for (size_t i = 0; i < tokens_.size(); ++i)
-      if (tokens_[i].empty()) throw Error(text("no token has the number %zu", i));
-    return tokens_;
-  }
-
- private:
-  size_t most_;
-  std::vector<std::string> tokens_;
-};
-
-// {"type": "ByteLevel", "add_prefix_space": false}, by itself or as the only one of a sequence.
-void check_splitting(const Json* json) {
-  if (!json || json->is(Json::Kind::Null)) throw Error("pre_tokenizer: expected ByteLevel, found none");
-  const std::string& type = json->at("type").string();
-  if (type == "Sequence" && json->at("pretokenizers").items().size() == 1)
-    return check_splitting(&json->at("pretokenizers").items()[0]);
-  if (type != "ByteLevel")
-    throw Error("pre_tokenizer \"" + type + "\" cannot be said: ours cuts texts as GPT-2's ByteLevel does");
-  const Json* space = json->find("add_prefix_space");
-  if (space && space->boolean()) throw Error("add_prefix_space true cannot be said: ours adds nothing to a text");
-  const Json* regex = json->find("use_regex");
-  if (regex && !regex->boolean()) throw Error("use_regex false cannot be said: ours cuts texts as GPT-2 does");
-}
-
-// Unicode's composed form, of which nearly all texts are, is taken for granted.
-void check_normalizer(const Json* json) {
-  if (!json || json->is(Json::Kind::Null) || json->at("type").string() == "NFC") return;
-  throw Error("normalizer \"" + json->at("type").string() + "\" cannot be said: ours changes no text");
-}
 
 bool is_true(const Json& object, const char* key) {
   const Json* value = object.find(key);
   return value && value->is(Json::Kind::Boolean) && value->boolean();
 }
 
-// Special ones are no part of a text; of all others a text is made before its pieces are merged.
-void add_tokens(const Json& added, TokenList& list, std::vector<int32_t>& special, std::vector<int32_t>& cut_out) {
-  for (const Json& token : added.items()) {
-    const auto number = static_cast<int32_t>(token.at("id").integer());
-    const std::string& content = token.at("content").string();
-    const bool known = list.has(token.at("id").integer());
-    list.set(token.at("id").integer(), spell(content));
-    if (!known || is_true(token, "special")) special.push_back(number);
-    if (is_true(token, "special")) continue;
-    for (const char* key : {"single_word", "lstrip", "rstrip"})
-      if (is_true(token, key))
-        throw Error("added token \"" + content.substr(0, 60) + "\": " + key +
-                    " true cannot be said: ours is cut out of " + "a text wherever it is");
-    cut_out.push_back(number);
-  }
-}
+bool is_there(const Json* value) { return value && !value->is(Json::Kind::Null); }
 
-std::unique_ptr<BytePairTokenizer> build(const Json& json, const std::string& origin) {
-  const Json& model = json.at("model");
-  if (is_true(model, "ignore_merges"))
-    throw Error("ignore_merges true cannot be said: ours takes no piece for a token but by merges");
-  const Json* suffix = model.find("end_of_word_suffix");
-  if (suffix && suffix->is(Json::Kind::String) && !suffix->string().empty())
-    throw Error("end_of_word_suffix \"" + suffix->string() +
-                "\" cannot be said: tokens of ours are of bytes, as GPT-2's");
-  check_normalizer(json.find("normalizer"));
-  check_splitting(json.find("pre_tokenizer"));
-  const Json* added = json.find("added_tokens");
-  TokenList list(model.at("vocab").members().size() + (added ? added->items().size() : 0));
-  for (const auto& [spelling, number] : model.at("vocab").members()) list.set(number.integer(), spelling);
-  std::vector<int32_t> special, cut_out;
-  if (added) add_tokens(*added, list, special, cut_out);
-  std::vector<std::string> merges;
-  for (const Json& merge : model.at("merges").items()) {
-    const bool pair = merge.is(Json::Kind::Array);
-    if (pair && merge.items().size() != 2) throw Error("a merge of other than two tokens");
-    merges.push_back(pair ? merge.items()[0].string() + " " + merge.items()[1].string() : merge.string());
+// What any of the files is read into. Names of tokens are as the files have them: spelled where the vocabulary has
+// them, and as they are where they were added.
+struct Draft {
+  explicit Draft(size_t most_tokens) : most(most_tokens) {}
+
+  // number: the numbers must be 0, 1, 2, … without a hole
+  void set(const Json& number, const std::string& name, std::string spelling, bool is_new) {
+    const double value = number.is(Json::Kind::Number) ? number.number() : -1;
+    const size_t place = value >= 0 && value < static_cast<double>(most) ? static_cast<size_t>(value) : most;
+    if (place < most && tokens.size() <= place) tokens.resize(place + 1);
+    if (place == most || static_cast<double>(place) != value || (is_new && !tokens[place].empty()))
+      throw Error("token \"" + name.substr(0, 60) + "\" has the number " + number.text().substr(0, 60) +
+                  ", expected each from 0 to " + std::to_string(most - 1) + " once");
+    tokens[place] = std::move(spelling);
+    numbers[name] = static_cast<int32_t>(place);
   }
-  auto tokenizer = std::make_unique<BytePairTokenizer>(list.tokens(), origin, merges, origin, special, cut_out);
-  check_pieces(*tokenizer, origin);
+  void read_vocabulary(const Json& vocab) {
+    for (const auto& [name, number] : vocab.members()) set(number, name, unspell(name) ? name : spell(name), true);
+  }
+  void add(AddedToken token, const Json& number, const std::string& content) {
+    set(number, content, spell(content), false);
+    token.token = numbers[content];
+    mark(token);
+  }
+  void mark(const AddedToken& token) {
+    if (added.insert(token.token).second) extras.added.push_back(token);
+  }
+  // The number of the token of that name; −1 where there is none.
+  int32_t number_of(const std::string& name) const {
+    const auto found = numbers.find(name);
+    return found == numbers.end() ? -1 : found->second;
+  }
+
+  size_t most;  // entries that there are
+  std::vector<std::string> tokens, merges;
+  std::unordered_map<std::string, int32_t> numbers;
+  std::unordered_set<int32_t> added;
+  BytePairExtras extras;
+};
+
+// Only what merges make is held against GPT-2's pieces: other tokens are in no text.
+std::unique_ptr<BytePairTokenizer> build(Draft draft, const std::string& tokens_origin,
+                                         const std::string& merges_origin) {
+  for (size_t i = 0; i < draft.tokens.size(); ++i)
+    if (draft.tokens[i].empty()) throw Error(tokens_origin + text(": no token has the number %zu", i));
+  auto tokenizer = std::make_unique<BytePairTokenizer>(draft.tokens, tokens_origin, draft.merges, merges_origin,
+                                                       std::move(draft.extras));
+  for (const Merges::Merge& merge : tokenizer->merges().list) {
+    const std::string_view bytes = tokenizer->bytes(merge.result);
+    // Of characters that are not whole nothing can be said; 're, 've and 'll may be merged from these two.
+    if (!is_utf8(bytes) || bytes == "'r" || bytes == "'v" || bytes == "'l" || tokenizer->is_added(merge.result))
+      continue;
+    if (gpt2_piece_end(bytes, 0) != bytes.size())
+      throw Error(tokens_origin + text(": token %d, \"%s\", ", merge.result, spell(bytes).substr(0, 60).c_str()) +
+                  "reaches over a place where GPT-2 cuts texts: it is of a tokenizer that cuts them otherwise");
+  }
   return tokenizer;
 }
 
-// ---- *.tiktoken -----------------------------------------------------------------------------------------------------
+// What is wrong, after the file's name.
+template <class Read>
+auto with_origin(const std::string& origin, Read read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    throw Error(what.compare(0, origin.size(), origin) == 0 ? what : origin + ": " + what);
+  }
+}
+
+Json read_json(const std::string& path) {
+  const Json json = Json::parse(read_regular_file(path), path);
+  if (!json.is(Json::Kind::Object)) throw Error(path + ": is " + name_of(json.kind()) + ", expected an object");
+  return json;
+}
+
+// ---- tokenizer_config.json, special_tokens_map.json: names
+// ---------------------------------------------------------------
+
+AddedToken flags_of(const Json& token) {
+  AddedToken added{-1};
+  for (const auto& [key, flag] : ADDED_TOKEN_FLAGS) added.*flag = is_true(token, key);
+  return added;
+}
+
+// "eos_token": "</s>" or {"content": "</s>", "lstrip": false, …}; "additional_special_tokens": a list of such.
+class Names {
+ public:
+  Names() = default;
+  // Where the first file has all added tokens, transformers does not look at the second one, which otherwise wins.
+  explicit Names(const std::string& folder) {
+    if (const std::string path = folder + "/tokenizer_config.json"; std::filesystem::exists(path))
+      config_ = read_json(path);
+    const std::string path = folder + "/special_tokens_map.json";
+    if (config_.find("added_tokens_decoder") || !std::filesystem::exists(path)) return;
+    const Json map = read_json(path);
+    for (const auto& [key, value] : map.members()) config_.set(key, value);
+  }
+  const Json& config() const { return config_; }
+
+  // GPT-2's two files are read as transformers' GPT2Tokenizer does it: what is not named is <|endoftext|>.
+  void read_as_gpt2() {
+    for (const char* key : {"unk_token", "bos_token", "eos_token"})
+      if (!config_.find(key)) config_.set(key, std::string(END_OF_TEXT));
+  }
+  std::string named(const char* key) const {
+    const Json* value = config_.find(key);
+    return value ? content(*value) : "";
+  }
+  // In the order in which transformers adds them: of two that name one token in different ways the later one counts.
+  std::vector<const Json*> special() const {
+    static const std::vector<std::string> FIRST = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                                   "pad_token", "cls_token", "mask_token"};
+    std::vector<const Json*> all;
+    const auto add = [&](const Json& value) {
+      if (std::none_of(all.begin(), all.end(), [&](const Json* other) { return *other == value; }))
+        all.push_back(&value);
+    };
+    for (const std::string& key : FIRST)
+      if (const Json* value = config_.find(key)) add(*value);
+    for (const auto& [key, value] : config_.members()) {
+      if (key.size() > 6 && key.compare(key.size() - 6, 6, "_token") == 0) add(value);
+      const bool several = key == "additional_special_tokens" || key == "extra_special_tokens";
+      for (size_t i = 0; several && value.is(Json::Kind::Array) && i < value.items().size(); ++i) add(value.items()[i]);
+    }
+    return all;
+  }
+  bool is_special(const std::string& name) const {
+    const std::vector<const Json*> all = special();
+    return std::any_of(all.begin(), all.end(), [&](const Json* value) { return content(*value) == name; });
+  }
+
+  // Whatever names a token that there is makes it special, where it is not an added one already; and says which of
+  // them begin and end texts.
+  void apply(Draft& draft) const {
+    const std::vector<const Json*> all = special();
+    for (auto value = all.rbegin(); value != all.rend(); ++value) {
+      AddedToken token = (*value)->is(Json::Kind::Object) ? flags_of(**value) : AddedToken{-1};
+      token.special = true;
+      token.token = draft.number_of(content(**value));
+      if (token.token >= 0) draft.mark(token);
+    }
+    if (const int32_t end = draft.number_of(named("eos_token")); end >= 0) draft.extras.end = {end};
+    if (const int32_t begin = draft.number_of(named("bos_token")); begin >= 0) draft.extras.begin = {begin};
+  }
+
+ private:
+  static std::string content(const Json& value) {
+    const Json* words = value.is(Json::Kind::Object) ? value.find("content") : &value;
+    return words && words->is(Json::Kind::String) ? words->string() : "";
+  }
+
+  Json config_ = Json::object();
+};
+
+// ---- tokenizer.json
+// ------------------------------------------------------------------------------------------------------
+
+// {"type": "ByteLevel", "add_prefix_space": false}, by itself or as the only one of a sequence.
+void read_splitting(const Json* json, BytePairExtras& extras) {
+  if (!is_there(json)) throw Error("pre_tokenizer: expected ByteLevel, found none");
+  const std::string& type = json->at("type").string();
+  if (type == "Sequence" && json->at("pretokenizers").items().size() == 1)
+    return read_splitting(&json->at("pretokenizers").items()[0], extras);
+  if (type != "ByteLevel")
+    throw Error("pre_tokenizer \"" + type + "\" is not supported: texts are cut as GPT-2's ByteLevel does it");
+  extras.space_before = is_true(*json, "add_prefix_space");
+  if (json->find("use_regex") && !is_true(*json, "use_regex"))
+    throw Error("use_regex false is not supported: texts are cut as GPT-2 does it");
+}
+
+void add_around(BytePairExtras& extras, const std::vector<int32_t>& before, const std::vector<int32_t>& after) {
+  extras.prefix.insert(extras.prefix.begin(), before.begin(), before.end());
+  extras.suffix.insert(extras.suffix.end(), after.begin(), after.end());
+}
+
+// {"single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}], "special_tokens": {"<s>": {"ids": [0]}}}
+void read_template(const Json& json, BytePairExtras& extras) {
+  std::vector<int32_t> around[2];
+  size_t texts = 0;
+  for (const Json& piece : json.at("single").items()) {
+    if (piece.find("Sequence") && ++texts) continue;
+    const Json& special = json.at("special_tokens").at(piece.at("SpecialToken").at("id").string());
+    for (const Json& id : special.at("ids").items()) around[texts > 0].push_back(static_cast<int32_t>(id.integer()));
+  }
+  if (texts != 1) throw Error("post_processor: expected a template with one text in it");
+  add_around(extras, around[0], around[1]);
+}
+
+void read_around(const Json& json, BytePairExtras& extras) {
+  const std::string& type = json.at("type").string();
+  if (type == "Sequence") {
+    for (const Json& part : json.at("processors").items()) read_around(part, extras);
+  } else if (type == "TemplateProcessing") {
+    read_template(json, extras);
+  } else if (type == "RobertaProcessing" || type == "BertProcessing") {  // "cls": ["<s>", 0], "sep": ["</s>", 2]
+    const auto number = [&](const char* key) {
+      if (json.at(key).items().size() != 2)
+        throw Error(std::string("post_processor: ") + key + ": expected a token and its number");
+      return static_cast<int32_t>(json.at(key).items()[1].integer());
+    };
+    add_around(extras, {number("cls")}, {number("sep")});
+  } else if (type != "ByteLevel") {  // which moves offsets alone
+    throw Error("post_processor \"" + type +
+                "\" is not supported: a text may have tokens before and after it, no more");
+  }
+}
+
+void refuse_word(const Json& model, const char* key) {
+  const Json* word = model.find(key);
+  if (word && word->is(Json::Kind::String) && !word->string().empty())
+    throw Error(std::string(key) + " \"" + word->string() + "\" is not supported: tokens are of bytes, as GPT-2's");
+}
+
+Draft draft_of_json(const Json& json) {
+  const Json& model = json.at("model");
+  if (const Json* type = model.find("type"); type && type->is(Json::Kind::String) && type->string() != "BPE")
+    throw Error("model \"" + type->string() + "\" is not supported, only pairs of bytes, BPE");
+  if (is_true(model, "ignore_merges"))
+    throw Error("ignore_merges true is not supported: no piece is a token but by merges");
+  for (const char* key : {"end_of_word_suffix", "continuing_subword_prefix"}) refuse_word(model, key);
+  // Unicode's composed form, of which nearly all texts are, is taken for granted.
+  if (const Json* form = json.find("normalizer"); is_there(form) && form->at("type").string() != "NFC")
+    throw Error("normalizer \"" + form->at("type").string() + "\" is not supported: no text is changed");
+  const Json* added = json.find("added_tokens");
+  Draft draft(model.at("vocab").members().size() + (added ? added->items().size() : 0));
+  read_splitting(json.find("pre_tokenizer"), draft.extras);
+  draft.read_vocabulary(model.at("vocab"));
+  for (size_t i = 0; added && i < added->items().size(); ++i)
+    draft.add(flags_of(added->items()[i]), added->items()[i].at("id"), added->items()[i].at("content").string());
+  if (const Json* around = json.find("post_processor"); is_there(around)) read_around(*around, draft.extras);
+  for (const auto* list : {&draft.extras.prefix, &draft.extras.suffix})
+    for (const int32_t token : *list)
+      if (token < 0 || static_cast<size_t>(token) >= draft.tokens.size())
+        throw Error(text("post_processor: token %d is none of the %zu tokens", token, draft.tokens.size()));
+  for (const Json& merge : model.at("merges").items()) {
+    const bool pair = merge.is(Json::Kind::Array);
+    if (pair && merge.items().size() != 2) throw Error("a merge of other than two tokens");
+    draft.merges.push_back(pair ? merge.items()[0].string() + " " + merge.items()[1].string() : merge.string());
+  }
+  return draft;
+}
+
+std::unique_ptr<BytePairTokenizer> read_json_tokenizer(const Json& json, const std::string& origin,
+                                                       const Names& names) {
+  return with_origin(origin, [&] {
+    Draft draft = draft_of_json(json);
+    names.apply(draft);
+    return build(std::move(draft), origin, origin);
+  });
+}
+
+// ---- vocab.json and merges.txt
+// -------------------------------------------------------------------------------------------
+
+std::string path_of(const std::string& folder, const char* name, const char* other_name) {
+  const std::string path = folder + "/" + name, other = folder + "/" + other_name;
+  return !std::filesystem::exists(path) && std::filesystem::exists(other) ? other : path;
+}
+
+std::vector<std::string> read_merges(const std::string& path) {
+  std::vector<std::string> merges;
+  for (std::string& line : split(read_regular_file(path), '\n')) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (!line.empty() && line.compare(0, 9, "#version:") != 0) merges.push_back(std::move(line));
+  }
+  return merges;
+}
+
+bool ends_a_word(const std::string& token) {
+  return token.size() > 4 && token.compare(token.size() - 4, 4, "</w>") == 0;
+}
+
+// A token that no merge makes is in no text, unless it is an added one; but one that begins with a space was made:
+// merges are missing.
+void check_made(const Draft& draft, const std::string& tokens_origin, const std::string& merges_origin) {
+  std::unordered_set<std::string> made;
+  for (std::string merge : draft.merges) made.insert(merge.erase(std::min(merge.find(' '), merge.size()), 1));
+  const std::string space = spell(" ");
+  for (size_t i = 0; i < draft.tokens.size(); ++i) {
+    const std::string& token = draft.tokens[i];
+    if (token.size() <= space.size() || token.compare(0, space.size(), space) != 0) continue;
+    if (!made.count(token) && !draft.added.count(static_cast<int32_t>(i)))
+      throw Error(merges_origin + text(": no merge makes token %zu, \"%s\", of ", i, token.c_str()) + tokens_origin +
+                  ": truncated?");
+  }
+}
+
+// added_tokens.json, or what tokenizer_config.json has in its place.
+void add_beside(Draft& draft, const Json& decoder, const Json& list, const Names& names) {
+  for (const auto& [number, token] : decoder.members())
+    draft.add(flags_of(token), parse_number(number).value_or(-1), token.at("content").string());
+  for (const auto& [content, number] : list.members()) {
+    AddedToken added{-1, names.is_special(content)};
+    added.normalized = !added.special;
+    draft.add(added, number, content);
+  }
+}
+
+std::unique_ptr<BytePairTokenizer> read_two_files(const std::string& folder) {
+  const std::string vocab_path = path_of(folder, "encoder.json", "vocab.json"),
+                    list_path = folder + "/added_tokens.json";
+  const std::string merges_path = path_of(folder, "vocab.bpe", "merges.txt");
+  const Json vocab = read_json(vocab_path);
+  Names names(folder);
+  names.read_as_gpt2();
+  const Json* decoder = names.config().find("added_tokens_decoder");
+  const bool has_list = !decoder && std::filesystem::exists(list_path);
+  const Json none = Json::object(), list = has_list ? read_json(list_path) : none;
+  Draft draft(vocab.members().size() + list.members().size() + (decoder ? decoder->members().size() : 0));
+  with_origin(vocab_path, [&] { draft.read_vocabulary(vocab); });
+  const bool of_bytes = draft.numbers.count(spell(std::string_view("\0", 1))) > 0;
+  if (!of_bytes && std::any_of(draft.tokens.begin(), draft.tokens.end(), ends_a_word))
+    throw Error(vocab_path +
+                ": tokens that end words with \"</w>\", as those of OpenAI's first GPT do, are not supported: " +
+                "tokens are of bytes, as GPT-2's");
+  draft.merges = read_merges(merges_path);
+  with_origin(has_list ? list_path : folder + "/tokenizer_config.json",
+              [&] { add_beside(draft, decoder ? *decoder : none, list, names); });
+  names.apply(draft);
+  check_made(draft, vocab_path, merges_path);
+  draft.extras.space_before = is_true(names.config(), "add_prefix_space");
+  const int32_t begin = draft.number_of(names.named("bos_token")), end = draft.number_of(names.named("eos_token"));
+  if (begin >= 0 && is_true(names.config(), "add_bos_token")) draft.extras.prefix = {begin};
+  if (end >= 0 && is_true(names.config(), "add_eos_token")) draft.extras.suffix = {end};
+  return build(std::move(draft), vocab_path, merges_path);
+}
+
+// ---- *.tiktoken
+// ----------------------------------------------------------------------------------------------------------
 
 std::string from_base64(std::string_view digits) {
   constexpr std::string_view DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -130,28 +370,8 @@ std::string from_base64(std::string_view digits) {
   return bytes;
 }
 
-using MergeRanks = std::unordered_map<std::string, size_t>;
-
-// The two parts that a token is merged from: what is left of its bytes when all pairs of lower ranks are merged, the lowest first.
-std::string merge_of(const std::string& token, size_t rank, const MergeRanks& ranks) {
-  std::vector<std::string> parts;
-  for (const char byte : token) parts.emplace_back(1, byte);
-  while (parts.size() > 2) {
-    size_t best = rank, place = 0;
-    for (size_t i = 0; i + 1 < parts.size(); ++i) {
-      const auto found = ranks.find(parts[i] + parts[i + 1]);
-      if (found != ranks.end() && found->second < best) best = found->second, place = i;
-    }
-    if (best == rank) throw Error(text("token %zu is made of no two others", rank));
-    parts[place] += parts[place + 1];
-    parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(place) + 1);
-  }
-  return spell(parts[0]) + " " + spell(parts[1]);
-}
-
-std::unique_ptr<BytePairTokenizer> build_tiktoken(const std::string& path) {
-  std::vector<std::string> tokens, merges;
-  MergeRanks ranks;
+std::vector<std::string> read_ranks(const std::string& path) {
+  std::vector<std::string> tokens;
   for (const std::string& line : split(read_regular_file(path), '\n')) {
     if (trim(line).empty()) continue;
     const size_t space = line.find(' ');
@@ -159,29 +379,36 @@ std::unique_ptr<BytePairTokenizer> build_tiktoken(const std::string& path) {
     if (!number || *number != static_cast<int64_t>(tokens.size()))
       throw Error("line " + with_commas(static_cast<int64_t>(tokens.size()) + 1) +
                   ": expected a token and its number, " + std::to_string(tokens.size()));
-    const std::string bytes = from_base64(line.substr(0, space));
-    if (bytes.size() > 1 << 12) throw Error(text("token %zu has %zu bytes", tokens.size(), bytes.size()));
-    ranks.emplace(bytes, tokens.size());
-    tokens.push_back(spell(bytes));
-    if (bytes.size() > 1) merges.push_back(merge_of(bytes, tokens.size() - 1, ranks));
+    tokens.push_back(from_base64(line.substr(0, space)));
+    if (tokens.back().size() > 1 << 12)
+      throw Error(text("token %zu has %zu bytes", tokens.size() - 1, tokens.back().size()));
   }
-  // GPT-2's file has what texts are made of; the token between them comes after.
-  const auto last = static_cast<int32_t>(tokens.size());
-  tokens.push_back("<|endoftext|>");
-  auto tokenizer = std::make_unique<BytePairTokenizer>(tokens, path, merges, path, std::vector<int32_t>{last});
-  check_pieces(*tokenizer, path);
-  return tokenizer;
+  return tokens;
 }
 
-// What is wrong, after the file's name.
-template <class Build>
-auto with_origin(const std::string& origin, Build build) {
-  try {
-    return build();
-  } catch (const Error& error) {
-    const std::string what = error.what();
-    throw Error(what.compare(0, origin.size(), origin) == 0 ? what : origin + ": " + what);
+// The two parts of a token are what is left of its bytes when all pairs of lower ranks are merged, the lowest first.
+Draft draft_of_ranks(const std::vector<std::string>& tokens) {
+  Draft draft(tokens.size() + 1);
+  Merges merges;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    draft.tokens.push_back(spell(tokens[i]));
+    if (tokens[i].size() == 1) merges.byte_tokens[static_cast<unsigned char>(tokens[i][0])] = static_cast<int32_t>(i);
   }
+  PieceMerger merger(merges);
+  std::vector<int32_t> parts;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].size() < 2) continue;
+    parts.clear();
+    merger.append(tokens[i], parts);
+    if (parts.size() != 2 || std::min(parts[0], parts[1]) < 0 ||
+        !merges.add(parts[0], parts[1], static_cast<int32_t>(i)))
+      throw Error(text("token %zu is made of no two others", i));
+    draft.merges.push_back(draft.tokens[static_cast<size_t>(parts[0])] + " " +
+                           draft.tokens[static_cast<size_t>(parts[1])]);
+  }
+  // GPT-2's file has what texts are made of; the token between them comes after.
+  draft.add({-1, true}, tokens.size(), std::string(END_OF_TEXT));
+  return draft;
 }
 
 }  // namespace
@@ -192,26 +419,28 @@ bool is_tokenizer_json(const Json& json) {
 }
 
 std::unique_ptr<BytePairTokenizer> read_tokenizer_json(const Json& json, const std::string& origin) {
-  return with_origin(origin, [&] {
-    const Json* type = json.at("model").find("type");
-    if (type && type->is(Json::Kind::String) && type->string() != "BPE")
-      throw Error("model \"" + type->string() + "\" cannot be said: ours merges pairs of bytes, BPE");
-    return build(json, origin);
-  });
+  return read_json_tokenizer(json, origin, {});
 }
 
 bool is_tiktoken_file(const std::string& path) { return std::filesystem::path(path).extension() == ".tiktoken"; }
 
 std::unique_ptr<BytePairTokenizer> read_tiktoken_file(const std::string& path) {
-  return with_origin(path, [&] { return build_tiktoken(path); });
+  return with_origin(path, [&] { return build(draft_of_ranks(read_ranks(path)), path, path); });
+}
+
+const std::vector<std::string>& tokenizer_file_names() {
+  static const std::vector<std::string> NAMES = {
+      "tokenizer.json",          "vocab.json",           "merges.txt", "encoder.json", "vocab.bpe", "added_tokens.json",
+      "special_tokens_map.json", "tokenizer_config.json"};
+  return NAMES;
 }
 
 std::unique_ptr<BytePairTokenizer> find_tokenizer(const std::string& folder) {
   const auto has = [&](const char* name) { return std::filesystem::exists(folder + "/" + name); };
-  if ((has("encoder.json") && has("vocab.bpe")) || (has("vocab.json") && has("merges.txt")))
-    return read_gpt2_files(folder);
-  const std::string path = folder + "/tokenizer.json";
-  if (has("tokenizer.json")) return read_tokenizer_json(Json::parse(read_regular_file(path), path), path);
+  if (const std::string path = folder + "/tokenizer.json"; has("tokenizer.json"))
+    return read_json_tokenizer(read_json(path), path, Names(folder));
+  for (const char* name : {"encoder.json", "vocab.bpe", "vocab.json", "merges.txt"})
+    if (has(name)) return read_two_files(folder);  // and says which one is missing
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     if (is_tiktoken_file(entry.path().string())) files.push_back(entry.path().string());

@@ -1,20 +1,42 @@
 #include "tokenizers/gpt2_split.h"
 
 #include <array>
+#include <vector>
 
 #include "base/text.h"
+#include "tokenizers/unicode_ranges.h"
 
 namespace petroglyph {
 
 namespace {
+
+constexpr size_t CODES = 0x110000;
+
+template <size_t N>
+void mark(std::vector<CharacterClass>& classes, const uint16_t (&run_lengths)[N], CharacterClass kind) {
+  size_t code = 0;
+  for (size_t run = 0; run < N; ++run)
+    for (const size_t end = code + run_lengths[run]; code < end; ++code)
+      if (run % 2 == 1) classes[code] = kind;
+}
+
+std::vector<CharacterClass> classes_of_all() {
+  std::vector<CharacterClass> classes(CODES, CharacterClass::Other);
+  mark(classes, UNICODE_LETTERS, CharacterClass::Letter);
+  mark(classes, UNICODE_NUMBERS, CharacterClass::Number);
+  // The 25 characters with the property White_Space, which Python's unicodedata does not have.
+  for (const size_t code :
+       {0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x20, 0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000})
+    classes[code] = CharacterClass::Space;
+  for (size_t code = 0x2000; code <= 0x200A; ++code) classes[code] = CharacterClass::Space;
+  return classes;
+}
 
 std::array<CharacterClass, 128> classes_of_ascii() {
   std::array<CharacterClass, 128> classes{};
   for (uint32_t code = 0; code < classes.size(); ++code) classes[code] = class_of(code);
   return classes;
 }
-
-const std::array<CharacterClass, 128> ASCII = classes_of_ascii();
 
 // A character of more than one byte, or a byte that belongs to none.
 Character beyond_ascii(std::string_view text, size_t at) {
@@ -58,7 +80,15 @@ size_t space_end(std::string_view text, size_t at) {
 
 }  // namespace
 
+CharacterClass class_of(uint32_t code) {
+  static const std::vector<CharacterClass> CLASSES = classes_of_all();
+  return code < CODES ? CLASSES[code] : CharacterClass::Other;
+}
+
+const char* unicode_version() { return UNICODE_VERSION; }
+
 Character character_at(std::string_view text, size_t at) {
+  static const std::array<CharacterClass, 128> ASCII = classes_of_ascii();
   const auto lead = static_cast<unsigned char>(text[at]);
   return lead < 0x80 ? Character{ASCII[lead], 1} : beyond_ascii(text, at);
 }
@@ -72,21 +102,6 @@ size_t gpt2_piece_end(std::string_view text, size_t at) {
     if (second.kind != CharacterClass::Space) return run_end(text, at + 1 + second.length, second.kind);
   }
   return space_end(text, at);
-}
-
-// After a letter or number that something else follows: no piece goes on there, and none looks further.
-size_t gpt2_cut(std::string_view text, size_t wanted) {
-  size_t at = wanted;
-  // Bytes 10xxxxxx, at most three of them, may belong to a character that began before.
-  const auto continues = [&] { return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80; };
-  while (at > 0 && wanted - at < 3 && continues()) --at;
-  while (at < text.size()) {
-    const Character here = character_at(text, at);
-    at += here.length;
-    const bool word = here.kind == CharacterClass::Letter || here.kind == CharacterClass::Number;
-    if (word && at >= wanted && at < text.size() && character_at(text, at).kind != here.kind) return at;
-  }
-  return text.size();
 }
 
 }  // namespace petroglyph

@@ -10,11 +10,15 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
-#include "tokenizers/unicode_classes.h"
-
 namespace petroglyph {
+
+// The regular expression's \p{L}, \p{N} and \s (the property White_Space). Unassigned codes are Other.
+enum class CharacterClass : uint8_t { Other, Letter, Number, Space };
+CharacterClass class_of(uint32_t code);
+const char* unicode_version();  // "17.0.0": of the tables in unicode_ranges.h
 
 struct Character {
   CharacterClass kind;
@@ -26,8 +30,5 @@ Character character_at(std::string_view text, size_t at);
 
 // Where the piece that begins at `at` ends.
 size_t gpt2_piece_end(std::string_view text, size_t at);
-
-// A place at or after `wanted` where the text can be cut in two without changing any piece, or its end.
-size_t gpt2_cut(std::string_view text, size_t wanted);
 
 }  // namespace petroglyph

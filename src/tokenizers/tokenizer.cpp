@@ -1,6 +1,7 @@
 #include "tokenizers/tokenizer.h"
 
 #include <filesystem>
+#include <map>
 
 #include "base/error.h"
 #include "base/safetensors.h"
@@ -8,7 +9,6 @@
 #include "tokenizers/byte_pairs.h"
 #include "tokenizers/characters.h"
 #include "tokenizers/foreign_files.h"
-#include "tokenizers/gpt2_files.h"
 
 namespace petroglyph {
 
@@ -34,6 +34,25 @@ std::vector<int32_t> token_numbers(const Json& json, const char* key, size_t tok
   return numbers;
 }
 
+// A token that stands in "special" and in "added" is an added one: older files have it in both where no merge makes it.
+BytePairExtras read_extras(const Json& json, size_t tokens) {
+  BytePairExtras extras;
+  std::map<int32_t, AddedToken> added;
+  for (const auto& [key, flag] : ADDED_TOKEN_FLAGS)
+    for (const int32_t number : token_numbers(json, key, tokens)) added[number].*flag = true;
+  for (const int32_t number : token_numbers(json, "added", tokens)) added[number].special = false;
+  for (auto& [number, token] : added) {
+    token.token = number;
+    extras.added.push_back(token);
+  }
+  extras.prefix = token_numbers(json, "prefix", tokens);
+  extras.suffix = token_numbers(json, "suffix", tokens);
+  if (json.find("begin")) extras.begin = token_numbers(json, "begin", tokens);
+  if (json.find("end")) extras.end = token_numbers(json, "end", tokens);
+  if (json.find("space_before")) extras.space_before = json.at("space_before").boolean();
+  return extras;
+}
+
 std::unique_ptr<Tokenizer> read_tokenizer(const Json& json, const std::string& origin) {
   if (!json.is(Json::Kind::Object) || json.at("format").string() != "petroglyph tokenizer")
     throw Error("expected \"format\": \"petroglyph tokenizer\"");
@@ -46,9 +65,7 @@ std::unique_ptr<Tokenizer> read_tokenizer(const Json& json, const std::string& o
   if (json.at("split").string() != "gpt2")
     throw Error("expected the split gpt2, found \"" + json.at("split").string() + "\"");
   const std::vector<std::string> tokens = strings(json.at("tokens")), merges = strings(json.at("merges"));
-  return std::make_unique<BytePairTokenizer>(tokens, origin, merges, origin,
-                                             token_numbers(json, "special", tokens.size()),
-                                             token_numbers(json, "added", tokens.size()));
+  return std::make_unique<BytePairTokenizer>(tokens, origin, merges, origin, read_extras(json, tokens.size()));
 }
 
 // A checkpoint's metadata has it.
@@ -71,6 +88,11 @@ void Tokenizer::check(std::string_view text, const std::string& origin) const {
 
 void Tokenizer::check_prompt(std::string_view text, const std::string& origin) const {
   if (const std::string wrong = complaint(text); !wrong.empty()) throw Error(origin + ": " + wrong);
+}
+
+int64_t Tokenizer::encode(std::string_view text, std::vector<int32_t>& tokens, Reading reading) const {
+  return encode_parts(text, reading,
+                      [&](const std::vector<int32_t>& part) { tokens.insert(tokens.end(), part.begin(), part.end()); });
 }
 
 std::string Tokenizer::decode(const std::vector<int32_t>& tokens) const {
@@ -102,21 +124,19 @@ void check_replaces(const Tokenizer& tokenizer) {
 
 namespace {
 
-constexpr const char* FILES_OF_GPT2[] = {"encoder.json", "vocab.bpe", "vocab.json", "merges.txt"};
-
 std::unique_ptr<Tokenizer> of_folder(const std::string& folder) {
   if (auto found = find_tokenizer(folder)) return found;
-  for (const char* const name : FILES_OF_GPT2)
-    if (std::filesystem::exists(folder + "/" + name)) return read_gpt2_files(folder);  // which says what is missing
   if (const std::string run = folder + "/model.safetensors"; std::filesystem::exists(run)) return of_checkpoint(run);
-  throw Error("--tokenizer " + folder + ": no tokenizer is in this folder; expected encoder.json and vocab.bpe, " +
-              "vocab.json and merges.txt, tokenizer.json, *.tiktoken or a run's model.safetensors");
+  throw Error("--tokenizer " + folder + ": no tokenizer is in this folder; expected tokenizer.json, vocab.json and " +
+              "merges.txt, encoder.json and vocab.bpe, *.tiktoken or a run's model.safetensors");
 }
 
+// Throws where the file is of those that say nothing by themselves.
 void refuse_half(const std::string& path) {
   const std::string name = std::filesystem::path(path).filename().string();
-  if (std::find(std::begin(FILES_OF_GPT2), std::end(FILES_OF_GPT2), name) != std::end(FILES_OF_GPT2))
-    throw Error("--tokenizer " + path + ": is one file of two; expected the folder that both are in");
+  const std::vector<std::string>& names = tokenizer_file_names();
+  if (name != "tokenizer.json" && std::find(names.begin(), names.end(), name) != names.end())
+    throw Error("--tokenizer " + path + ": is one file of several; expected the folder that they are in");
 }
 
 std::unique_ptr<Tokenizer> of_file(const std::string& path) {
@@ -150,10 +170,8 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name, bool replace)
 std::vector<std::string> files_of_tokenizer(const std::string& name) {
   if (name == "ascii" || name == "bytes") return {};
   if (!std::filesystem::is_directory(name)) return {name};
-  std::vector<std::string> files;
-  for (const char* file :
-       {"encoder.json", "vocab.bpe", "vocab.json", "merges.txt", "tokenizer.json", "model.safetensors"})
-    files.push_back(name + "/" + file);
+  std::vector<std::string> files = {name + "/model.safetensors"};
+  for (const std::string& file : tokenizer_file_names()) files.push_back(name + "/" + file);
   for (const auto& entry : std::filesystem::directory_iterator(name))
     if (is_tiktoken_file(entry.path().string())) files.push_back(entry.path().string());
   return files;

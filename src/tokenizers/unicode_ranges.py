@@ -6,31 +6,28 @@
 The Unicode version is that of the module unicodedata2 where it is installed (pip install unicodedata2==17.0.0), else of
 Python's own unicodedata, which is as old as that Python.
 """
+import textwrap
+
 try:
     import unicodedata2 as unicodedata
 except ImportError:
     import unicodedata
 
-RANGES_IN_A_ROW = 5
 
-
-def ranges(general_category):
-    """The first and last characters of every run whose category begins with this letter."""
-    found = []
+def run_lengths(general_category):
+    """How many characters from U+0000 on are not of the category, then how many are, and so on, to the last one that is."""
+    lengths, member = [0], False
     for code in range(0x110000):
-        if unicodedata.category(chr(code))[0] != general_category:
-            continue
-        if found and found[-1][1] == code - 1:
-            found[-1][1] = code
-        else:
-            found.append([code, code])
-    return found
+        if (unicodedata.category(chr(code))[0] == general_category) != member:
+            lengths.append(0)
+            member = not member
+        lengths[-1] += 1
+    return lengths[: len(lengths) // 2 * 2]
 
 
 def table(name, general_category):
-    pairs = ["{0x%04X, 0x%04X}" % tuple(pair) for pair in ranges(general_category)]
-    rows = [", ".join(pairs[i:i + RANGES_IN_A_ROW]) for i in range(0, len(pairs), RANGES_IN_A_ROW)]
-    return "constexpr UnicodeRange %s[] = {\n    %s};" % (name, ",\n    ".join(rows))
+    rows = textwrap.fill(", ".join(map(str, run_lengths(general_category))), 114, initial_indent="    ", subsequent_indent="    ")
+    return "constexpr uint16_t %s[] = {\n%s};" % (name, rows)
 
 
 print("""\
@@ -43,15 +40,12 @@ namespace petroglyph {
 
 constexpr const char* UNICODE_VERSION = "%s";
 
-struct UnicodeRange {
-  uint32_t first, last;
-};
-
+// Run lengths: so many characters from U+0000 on are not in the category, then so many are, and so on.
 // clang-format off
-// The general categories Lu, Ll, Lt, Lm and Lo, ascending.
+// The general categories Lu, Ll, Lt, Lm and Lo.
 %s
 
-// The general categories Nd, Nl and No, ascending.
+// The general categories Nd, Nl and No.
 %s
 // clang-format on
 

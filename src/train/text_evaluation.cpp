@@ -125,18 +125,34 @@ Measures Evaluation::measure(const Task& task, int samples, int at_once) const {
   return measures;
 }
 
+// Whole windows, and what is left behind them as a shorter one, unless the model reads windows of one length or not
+// all are asked for.
 void Evaluation::show_whole() const {
   const std::string& name = text_settings_.source.data;
-  const LanguageModeling task(text_, name, text_, name, context_, settings_.batch,
-                              once_ ? Targets::LAST : Targets::ALL);
-  const int64_t all = task.evaluation_samples();
-  const int samples = static_cast<int>(std::min(most_, all));
-  const Measures measures = measure(task, samples, 0);
-  const std::string some = samples < all ? with_commas(samples) + " of " : "";
-  std::printf("%s, step %s, on %s: %s%s of %s\n%s\n", state_.model.c_str(), with_commas(state_.step).c_str(),
-              in_one_line(name).c_str(), some.c_str(), counted(all, "window").c_str(),
-              counted(context_, "token").c_str(),
-              text_measures(measures, characters_a_target(task, *tokenizer_, settings_.seed, samples)).c_str());
+  const int64_t targets = text_->size() - 1, windows = targets / context_, tail = once_ ? 0 : targets % context_;
+  const int64_t samples = std::min(most_, windows);
+  Measures sum{0, 0};
+  double characters = 0, scored = 0;
+  const auto add = [&](const std::shared_ptr<const Corpus>& text, int context, int64_t count) {
+    const LanguageModeling task(text, name, text, name, context, settings_.batch, once_ ? Targets::LAST : Targets::ALL);
+    const Measures measures = measure(task, static_cast<int>(count), 0);
+    const double tokens = static_cast<double>(count) * (once_ ? 1 : context);
+    sum.loss += measures.loss * tokens;
+    sum.accuracy += measures.accuracy * tokens;
+    characters += characters_a_target(task, *tokenizer_, settings_.seed, static_cast<int>(count)) * tokens;
+    scored += tokens;
+  };
+  if (windows > 0 || tail <= 0) add(text_, context_, samples);
+  const bool with_tail = samples == windows && tail > 0;
+  if (with_tail) add(std::make_shared<CorpusPart>(text_, windows * context_, text_->size()), static_cast<int>(tail), 1);
+  const std::string some = samples < windows ? with_commas(samples) + " of " : "";
+  const std::string rest = with_tail ? (windows > 0 ? " and one of " : "") + with_commas(tail) : "";
+  const std::string whole =
+      windows > 0 ? counted(windows, "window") + " of " + with_commas(context_) : "one window of ";
+  std::printf("%s, step %s, on %s: %s%s%s tokens, %s scored\n%s\n", state_.model.c_str(),
+              with_commas(state_.step).c_str(), in_one_line(name).c_str(), some.c_str(), whole.c_str(), rest.c_str(),
+              counted(static_cast<int64_t>(scored), "token").c_str(),
+              text_measures({sum.loss / scored, sum.accuracy / scored}, characters / scored).c_str());
 }
 
 // As after a training.
