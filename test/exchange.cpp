@@ -634,11 +634,15 @@ void tokenizers(Test& test) {
   refuse("another splitting", Json(json).set("pre_tokenizer", level.set("type", "Metaspace")),
          "pre_tokenizer \"Metaspace\" is not supported: texts are cut as GPT-2's ByteLevel does it");
   level.set("type", "ByteLevel").set("use_regex", false);
-  refuse("no splitting", Json(json).set("pre_tokenizer", level), "use_regex false is not supported: texts are cut as GPT-2 does it");
+  refuse("no splitting", Json(json).set("pre_tokenizer", level),
+         "use_regex false is not supported: texts are cut as GPT-2 does it");
   const auto around = [](const char* words) { return Json::parse(words, "x"); };
-  refuse("a text twice", Json(json).set("post_processor", around(R"({"type": "TemplateProcessing", "single": [{"Sequence": {}}, {"Sequence": {}}]})")),
+  refuse("a text twice",
+         Json(json).set("post_processor",
+                        around(R"({"type": "TemplateProcessing", "single": [{"Sequence": {}}, {"Sequence": {}}]})")),
          "post_processor: expected a template with one text in it");
-  refuse("a token that is none", Json(json).set("post_processor", around(R"({"type": "BertProcessing", "cls": ["a", 0], "sep": ["b", 501]})")),
+  refuse("a token that is none",
+         Json(json).set("post_processor", around(R"({"type": "BertProcessing", "cls": ["a", 0], "sep": ["b", 501]})")),
          "post_processor: token 501 is none of the 501 tokens");
   refuse("another processor", Json(json).set("post_processor", around(R"({"type": "Other"})")),
          "post_processor \"Other\" is not supported: a text may have tokens before and after it, no more");
@@ -647,10 +651,11 @@ void tokenizers(Test& test) {
   std::filesystem::create_directory(folder.file("gpt"));
   write_bytes(folder.file("gpt/vocab.json"), R"({"a": 0, "b": 1, "a</w>": 2, "ba</w>": 3})");
   write_bytes(folder.file("gpt/merges.txt"), "b a</w>\n");
-  test.equal("OpenAI's first GPT's two files", message_of([&] { find_tokenizer(folder.file("gpt")); }),
-             folder.file("gpt/vocab.json") +
-                 ": tokens that end words with \"</w>\", as those of OpenAI's first GPT do, are not supported: tokens are of "
-                 "bytes, as GPT-2's");
+  test.equal(
+      "OpenAI's first GPT's two files", message_of([&] { find_tokenizer(folder.file("gpt")); }),
+      folder.file("gpt/vocab.json") +
+          ": tokens that end words with \"</w>\", as those of OpenAI's first GPT do, are not supported: tokens are of "
+          "bytes, as GPT-2's");
   refuse("pieces that are tokens", Json(json).set("model", Json(json.at("model")).set("ignore_merges", true)),
          "ignore_merges true is not supported: no piece is a token but by merges");
   refuse("lower case", Json(json).set("normalizer", Json::object().set("type", "Lowercase")),
@@ -754,8 +759,9 @@ void token_ids(Test& test) {
     for (const Json& row : one.at("texts").items()) {
       std::vector<int32_t> expected, found;
       for (const Json& token : row.items()[1].items()) expected.push_back(static_cast<int32_t>(token.integer()));
-      for (const Tokenizer* tokenizer : {static_cast<const Tokenizer*>(read.get()), static_cast<const Tokenizer*>(kept.get()),
-                                         static_cast<const Tokenizer*>(back.get())}) {
+      for (const Tokenizer* tokenizer :
+           {static_cast<const Tokenizer*>(read.get()), static_cast<const Tokenizer*>(kept.get()),
+            static_cast<const Tokenizer*>(back.get())}) {
         found.clear();
         tokenizer->encode(row.items()[0].string(), found, Reading::DOCUMENTS);
         test.equal(one.at("name").string() + ": " + in_one_line(row.items()[0].string()), found, expected);
@@ -775,15 +781,16 @@ void ends_of_texts(Test& test) {
     std::vector<int32_t> begin, end;
     const char* written;
   };
-  const std::vector<Row> rows = {{"", "", "", {298}, {298}, "298"},
-                                 {R"("eos_token_id": 299)", "", "", {298}, {299}, "299"},
-                                 {R"("eos_token_id": 299, "bos_token_id": null)", "", "", {}, {299}, "299"},
-                                 {R"("eos_token_id": [299, 298], "bos_token_id": 7)", "", "", {7}, {299, 298}, "[299,298]"},
-                                 {R"("eos_token_id": 298)", R"({"eos_token_id": [299]})", "", {298}, {299}, "299"},
-                                 {R"("eos_token_id": 299)", R"({"top_k": 5})", "", {298}, {299}, "299"},
-                                 {R"("eos_token_id": null)", "", R"({"eos_token": "<|end|>"})", {299}, {}, "null"},
-                                 {"", "", R"({"eos_token": {"content": "<|end|>"}, "bos_token": "<|endoftext|>"})", {298}, {299}, "299"},
-                                 {R"("eos_token_id": 50256, "bos_token_id": 50256)", "", "", {}, {}, "null"}};
+  const std::vector<Row> rows = {
+      {"", "", "", {298}, {298}, "298"},
+      {R"("eos_token_id": 299)", "", "", {298}, {299}, "299"},
+      {R"("eos_token_id": 299, "bos_token_id": null)", "", "", {}, {299}, "299"},
+      {R"("eos_token_id": [299, 298], "bos_token_id": 7)", "", "", {7}, {299, 298}, "[299,298]"},
+      {R"("eos_token_id": 298)", R"({"eos_token_id": [299]})", "", {298}, {299}, "299"},
+      {R"("eos_token_id": 299)", R"({"top_k": 5})", "", {298}, {299}, "299"},
+      {R"("eos_token_id": null)", "", R"({"eos_token": "<|end|>"})", {299}, {}, "null"},
+      {"", "", R"({"eos_token": {"content": "<|end|>"}, "bos_token": "<|endoftext|>"})", {298}, {299}, "299"},
+      {R"("eos_token_id": 50256, "bos_token_id": 50256)", "", "", {}, {}, "null"}};
   for (const Row& row : rows) {
     const TemporaryFolder folder;
     const std::string config = gpt2_config().text(), name = std::string(row.config) + row.generation + row.names;
@@ -800,10 +807,12 @@ void ends_of_texts(Test& test) {
     test.equal(name + ": the beginning", *dynamic_cast<const BytePairTokenizer&>(*kept).extras().begin, row.begin);
     save_as_hugging_face(folder.file("saved"), folder.file("back"), Precision::F32);
     for (const char* file : {"back/config.json", "back/generation_config.json"})
-      test.equal(name + ": " + file, Json::parse(read_bytes(folder.file(file)), "x").at("eos_token_id").text(), row.written);
+      test.equal(name + ": " + file, Json::parse(read_bytes(folder.file(file)), "x").at("eos_token_id").text(),
+                 row.written);
     const std::string lacking = "eos_token_id 50256 is none of the tokenizer's tokens: left out";
     const std::vector<std::string> notes = notes_on_tokenizer(foreign);
-    test.equal(name + ": a note", std::count(notes.begin(), notes.end(), lacking), std::ptrdiff_t(row.end.empty() && row.begin.empty()));
+    test.equal(name + ": a note", std::count(notes.begin(), notes.end(), lacking),
+               std::ptrdiff_t(row.end.empty() && row.begin.empty()));
   }
   const TemporaryFolder folder;
   write_config(folder.path(), gpt2_config().set("vocab_size", 304));
@@ -812,7 +821,8 @@ void ends_of_texts(Test& test) {
   test.equal("more tokens than the tokenizer has", join(notes_on_tokenizer(open_foreign(folder.path())), "; "),
              "the model has 304 tokens, its tokenizer 300: the others are never written");
   write_config(folder.path(), gpt2_config().set("eos_token_id", "</s>"));
-  test.throws("an end that is no number", "eos_token_id: expected a number or a list of numbers", [&] { open_foreign(folder.path()); });
+  test.throws("an end that is no number", "eos_token_id: expected a number or a list of numbers",
+              [&] { open_foreign(folder.path()); });
 }
 
 // Which files a conversion reads and writes, and what it says of a tokenizer that no file of Hugging Face's can hold.
@@ -873,7 +883,8 @@ void documents(Test& test) {
   // Tokens around each document; an end of a text that stands there already is not written twice.
   const auto around = [&](const char* prefix, const char* suffix) {
     Json json = with_end->to_json();
-    return tokenizer_from_json(json.set("prefix", Json::parse(prefix, "x")).set("suffix", Json::parse(suffix, "x")), "x");
+    return tokenizer_from_json(json.set("prefix", Json::parse(prefix, "x")).set("suffix", Json::parse(suffix, "x")),
+                               "x");
   };
   const std::string two = "a<|endoftext|>b";
   test.equal("one before each", encoded(*around("[7]", "[]"), two), {7, 'a', 300, 7, 'b'});

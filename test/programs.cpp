@@ -10,6 +10,9 @@
 #include <set>
 #include <sstream>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "address_sanitizer.h"
 #include "base/log.h"
 #include "base/safetensors.h"
@@ -488,10 +491,20 @@ class OtherPrograms {
     test_.check("which is not the last", lowest + 1 != losses.end());
     const std::string line = run.output.substr(run.output.rfind("validation loss "));
     const std::string measures = line.substr(0, line.find('\n'));
-    expect(shell, "the same of a file", "--evaluate runs/both --data b --threads 1", 0,
-           "12 windows of 8 tokens\n" + measures);
+    write_bytes(shell.file("whole"), std::string(97, 'b'));  // 96 tokens that have one before them
+    expect(shell, "the same of a file", "--evaluate runs/both --data whole --threads 1", 0,
+           "12 windows of 8 tokens, 96 tokens scored\n" + measures);
     expect(shell, "some windows of a file", "--evaluate runs/both --data b --eval-samples 5", 0,
-           ": 5 of 12 windows of 8 tokens\n");
+           ": 5 of 12 windows of 8 tokens, 40 tokens scored\n");
+    // What is left behind whole windows is scored, too: four right answers of the 102.
+    write_bytes(shell.file("tail"), std::string(99, 'b') + "aaaa");
+    const Outcome tail = shell.run("--evaluate runs/both --data tail");
+    test_.check("the last, shorter window", tail.says("12 windows of 8 and one of 6 tokens, 102 tokens scored\n"),
+                tail.output);
+    test_.check("counts as its tokens", tail.says("accuracy 3.9 %"), tail.output);
+    write_bytes(shell.file("short"), "bbbb");
+    expect(shell, "a text of less than a window", "--evaluate runs/both --data short", 0,
+           "one window of 3 tokens, 3 tokens scored\n");
     test_.equal("and where it is a file of its own",
                 shell.run("--name own --data a --val b --steps 12" + learn).weights(), run.weights());
     expect(shell, "an epoch of that half", "--name epoch --data both --val-part 0.5 --epochs 1" + TEXT, 0,
@@ -910,8 +923,10 @@ class OtherPrograms {
     write_bytes(shell.file("other.txt"), std::string(300, 'a') + "One day he went to the old house.");
     const std::string train = "'" + folder_ + "/train_text' ";
     const Outcome evaluated = shell.script(train + "--evaluate runs/t --data other.txt");
-    test_.check("its loss on another text",
-                evaluated.status == 0 && evaluated.says("on other.txt: 41 windows of 8 tokens"), evaluated.output);
+    test_.check(
+        "its loss on another text",
+        evaluated.status == 0 && evaluated.says("on other.txt: 41 windows of 8 and one of 4 tokens, 332 tokens scored"),
+        evaluated.output);
     write_bytes(shell.file("evaluate.cfg"), "evaluate = runs/t\n");
     test_.equal("asked for in a file", shell.script(train + "--config evaluate.cfg --data other.txt").output,
                 evaluated.output);
@@ -960,7 +975,7 @@ class OtherPrograms {
     write_bytes(shell.file("accents.txt"), std::string(300, 'a') + "caf\u00E9");
     const std::string accents = "--evaluate runs/t --data accents.txt";
     test_.check("another character", shell.script(train + accents).says("is no 7-bit ASCII character"));
-    test_.check("replaced", shell.script(train + accents + " --replace").says("windows of 8 tokens"));
+    test_.check("replaced", shell.script(train + accents + " --replace").says("windows of 8 "));
     const Outcome folder = shell.script(train +
                                         "--init runs/t --name folder --steps 1 --data other.txt --threads 1 "
                                         "--batch 4 --sample-length 0 --eval-samples 2 --val-part 0.1");
@@ -1052,6 +1067,41 @@ class OtherPrograms {
     expect(shell, "which it writes with", "h.safetensors --length 1 --prompt a", 0, "1 token in ");
     test_.check("a folder of runs has none",
                 shell.script(convert + "hf --tokenizer runs --save x").says("or a run's model.safetensors\n"));
+  }
+
+  // What a command prints where its standard output is a terminal, whose line ends are \r\n.
+  static std::string on_terminal(const Shell& shell, const std::string& command) {
+    const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0) throw std::runtime_error("no terminal");
+    shell.script(command + " > " + ptsname(terminal) + " 2> /dev/null < /dev/null");
+    std::string output;
+    char buffer[4096];
+    for (ssize_t n; (n = read(terminal, buffer, sizeof buffer)) > 0;) output.append(buffer, static_cast<size_t>(n));
+    close(terminal);
+    return output;
+  }
+
+  void texts_with_an_end() {
+    const Shell shell(folder_ + "/generate");
+    std::string documents;
+    for (int i = 0; i < 200; ++i) documents += "ab<|endoftext|>";
+    write_bytes(shell.file("documents"), documents);
+    const Outcome learned =
+        shell.script("'" + folder_ + "/tokenize' --train 258 --save t.json documents && '" + folder_ +
+                     "/train_text' --name e --data documents --tokenizer t.json --steps 60 --lr 0.02 " +
+                     "--warmup 0 --eval-samples 8 --sample-length 0 --context 8 --batch 8 --width 16 --layers 1");
+    test_.check("an encoding with an end of a text", learned.status == 0 && learned.says("bpe, 258 tokens"),
+                learned.output);
+    const std::string words = "runs/e --temperature 0 --length 20 --prompt ";
+    test_.equal("writing stops there", shell.run(words + "ab --quiet").output, "ab\n");
+    test_.check("as its letters, with a note",
+                shell.run(words + "'ab<|endoftext|>'")
+                    .says("note: <|endoftext|> in the prompt is read as its letters; --special: as one token\n"));
+    test_.check("as one token, without one", shell.run(words + "'ab<|endoftext|>' --special").says("note") == false);
+    const std::string wild = words + "\"$(printf 'a\\033[31m\\007\\016\\tb')\" --quiet --length 0";
+    test_.equal("control characters into a pipe", shell.run(wild).output, "a\033[31m\007\016\tb\n");
+    test_.equal("on a terminal", on_terminal(shell, "'" + folder_ + "/generate' " + wild),
+                "a\\x1B[31m\\x07\\x0E\tb\r\n");
   }
 
   void generation() {
@@ -1653,6 +1703,7 @@ int main(int argc, char** argv) {
   test.run("windows", [&] { others.windows(); });
   test.run("dct_mlp", [&] { others.dct_mlp(); });
   test.run("generation", [&] { others.generation(); });
+  test.run("texts with an end", [&] { others.texts_with_an_end(); });
   test.run("regular", [&] { others.regular(); });
   test.run("regular, bad options", [&] { others.regular_errors(); });
   test.run("regular, interrupted", [&] { others.regular_stopped(); });

@@ -203,7 +203,8 @@ void merging(Test& test) {
 }
 
 // The definition, word for word: the first place where a word begins, and of these words the longest; then what is behind it.
-std::vector<std::pair<size_t, int32_t>> find_slowly(std::string_view text, const std::vector<std::string>& words, size_t first) {
+std::vector<std::pair<size_t, int32_t>> find_slowly(std::string_view text, const std::vector<std::string>& words,
+                                                    size_t first) {
   std::vector<std::pair<size_t, int32_t>> found;
   for (size_t at = 0; at < text.size();) {
     size_t longest = 0;
@@ -250,7 +251,8 @@ void added_token_search(Test& test) {
   for (int i = 2; i < 10000; ++i) finder.add("a" + std::to_string(i), i, false);
   finder.finish();
   int64_t count = 0, whole = 0;
-  finder.find(run + run + run + "b" + run + "77", false, [&](size_t, int32_t number) { ++count, whole += number == 0; });
+  finder.find(run + run + run + "b" + run + "77", false,
+              [&](size_t, int32_t number) { ++count, whole += number == 0; });
   test.equal("a long one", whole, int64_t(1));
   test.equal("among many", count, int64_t(300001));
 }
@@ -265,7 +267,11 @@ void long_ranks(Test& test) {
   for (int length = 2; length <= 2048; ++length) {
     std::string word;
     for (int i = 0; i < length / 3; ++i) word += "YWFh";  // aaa
-    ranks += word + (length % 3 == 0 ? "" : length % 3 == 1 ? "YQ==" : "YWE=") + " " + std::to_string(254 + length) + "\n";
+    ranks += word +
+             (length % 3 == 0   ? ""
+              : length % 3 == 1 ? "YQ=="
+                                : "YWE=") +
+             " " + std::to_string(254 + length) + "\n";
   }
   write_bytes(folder.file("a.tiktoken"), ranks);
   const auto tokenizer = open_tokenizer(folder.file("a.tiktoken"), false);
@@ -391,7 +397,8 @@ void tokenizer_files(Test& test) {
     test.equal(tokenizer->name() + " from a checkpoint's line", again->to_json().text(), line);
   }
   std::filesystem::create_directory(folder.file("run"));
-  test.throws("a folder without any", "no tokenizer is in this folder; expected tokenizer.json, vocab.json and merges.txt",
+  test.throws("a folder without any",
+              "no tokenizer is in this folder; expected tokenizer.json, vocab.json and merges.txt",
               [&] { open_tokenizer(folder.file("run"), false); });
   SafetensorsWriter checkpoint;
   checkpoint.metadata("data", Json::object().set("tokenizer", trained->to_json()).text());
@@ -889,7 +896,8 @@ void program(Test& test) {
   test.check("before anything is written", !std::filesystem::exists(folder.file("r_000000.bin")));
   expect("no file", "", 2, "FILE");
   expect("a missing file", "c.txt", 1, "tokenize: c.txt: cannot be read: No such file");
-  expect("too few tokens", "--train 100 --save few.json a.txt", 2, "--train 100: every byte is a token, and so is the end of a text");
+  expect("too few tokens", "--train 100 --save few.json a.txt", 2,
+         "--train 100: every byte is a token, and so is the end of a text");
   expect("learnt for nothing", "--train 300 a.txt", 2, "--train 300: into which file? (--save FILE)");
   for (const char* idle : {"--tokenizer ascii", "--replace"})
     expect(idle, std::string("--train 300 --save few.json a.txt ") + idle, 2,
@@ -900,7 +908,8 @@ void program(Test& test) {
   std::filesystem::copy(folder.file("t.json"), folder.file("merges.txt"));
   expect("a tokenizer by what is in it", "--tokenizer merges.txt a.txt", 0, "tokens");
   write_bytes(folder.file("vocab.json"), "{\"a\": 0}");
-  expect("half a tokenizer", "--tokenizer vocab.json a.txt", 1, "vocab.json: is one file of several; expected the folder");
+  expect("half a tokenizer", "--tokenizer vocab.json a.txt", 1,
+         "vocab.json: is one file of several; expected the folder");
   expect("a text as a tokenizer", "--tokenizer a.txt a.txt", 1, "; a tokenizer's file was expected (--tokenizer)");
   std::filesystem::remove(folder.file("vocab.json"));
   std::filesystem::remove(folder.file("merges.txt"));
