@@ -1,7 +1,8 @@
 #include "base/json.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <unordered_set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -14,11 +15,9 @@ class JsonParser {
   JsonParser(std::string_view text, const std::string& origin) : text_(text), origin_(origin) {}
 
   Json document() {
-    const size_t good = utf8_prefix(text_);
-    if (good < text_.size()) {
-      at_ = good;
-      fail("expected UTF-8");
-    }
+    at_ = utf8_prefix(text_);
+    if (at_ < text_.size()) fail("expected UTF-8");
+    at_ = 0;
     Json value = parse_value(0);
     skip_space();
     if (at_ < text_.size()) fail("expected the end");
@@ -29,8 +28,7 @@ class JsonParser {
   [[noreturn]] void fail(const std::string& expected) const { fail(expected, what_is_here()); }
 
   [[noreturn]] void fail(const std::string& expected, const std::string& found) const {
-    size_t line = 1;
-    for (size_t i = 0; i < at_; ++i) line += text_[i] == '\n';
+    const auto line = 1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(at_), '\n');
     throw Error(origin_ + ": line " + std::to_string(line) + ": " + expected + ", found " + found);
   }
 
@@ -40,12 +38,7 @@ class JsonParser {
     return byte > 0x20 && byte < 0x7F ? text("'%c'", byte) : text("byte 0x%02X", byte);
   }
 
-  void skip_space() {
-    while (at_ < text_.size() &&
-           (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r')) {
-      ++at_;
-    }
-  }
+  void skip_space() { at_ = std::min(text_.find_first_not_of(" \t\n\r", at_), text_.size()); }
 
   bool take(char wanted) {
     if (at_ == text_.size() || text_[at_] != wanted) return false;
@@ -60,6 +53,7 @@ class JsonParser {
   }
 
   Json parse_value(int depth) {
+    if (++values_ > Json::MAX_VALUES) fail("expected at most " + with_commas(Json::MAX_VALUES) + " values", "one more");
     skip_space();
     if (take('{')) return parse_object(depth + 1);
     if (take('[')) return parse_array(depth + 1);
@@ -78,26 +72,28 @@ class JsonParser {
   Json parse_object(int depth) {
     expect_shallow(depth);
     Json object = Json::object();
-    std::unordered_set<std::string> seen;
     skip_space();
     if (take('}')) return object;
     do {
       skip_space();
-      const size_t start = at_;
       if (!take('"')) fail("expected a key in double quotes");
-      std::string key = parse_string();
-      if (!seen.insert(key).second) {
-        at_ = start;
-        fail("expected each key once", "\"" + key + "\" again");
-      }
+      const std::string key = parse_string();
       skip_space();
       if (!take(':')) fail("expected ':' after a key");
-      Json value = parse_value(depth);
-      object.append(key, std::move(value));
+      object.append(key, parse_value(depth));
       skip_space();
     } while (take(','));
+    expect_once(object);
     if (!take('}')) fail("expected ',' or '}'");
     return object;
+  }
+
+  void expect_once(const Json& object) const {
+    std::vector<std::string_view> keys;
+    for (const Json::Member& member : object.members()) keys.push_back(member.first);
+    std::sort(keys.begin(), keys.end());
+    const auto twice = std::adjacent_find(keys.begin(), keys.end());
+    if (twice != keys.end()) fail("expected each key once", "\"" + std::string(*twice) + "\" again");
   }
 
   Json parse_array(int depth) {
@@ -130,7 +126,7 @@ class JsonParser {
 
   void digits() {
     const size_t start = at_;
-    while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') ++at_;
+    at_ = std::min(text_.find_first_not_of("0123456789", at_), text_.size());
     if (at_ == start) fail("expected a digit");
   }
 
@@ -170,41 +166,24 @@ class JsonParser {
 
   unsigned hex4() {
     unsigned code = 0;
-    for (int i = 0; i < 4; ++i) {
-      const char c = at_ < text_.size() ? text_[at_] : '\0';
-      const int digit = c >= '0' && c <= '9'   ? c - '0'
-                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                               : -1;
-      if (digit < 0) fail("expected four hexadecimal digits after \\u");
-      code = code * 16 + static_cast<unsigned>(digit);
-      ++at_;
-    }
+    const char* const digits = text_.data() + at_;
+    const char* const stop = std::from_chars(digits, digits + std::min<size_t>(4, text_.size() - at_), code, 16).ptr;
+    at_ += static_cast<size_t>(stop - digits);
+    if (stop != digits + 4) fail("expected four hexadecimal digits after \\u");
     return code;
   }
 
   static void append_utf8(std::string& out, unsigned code) {
-    const auto byte = [&](unsigned value) { out += static_cast<char>(value); };
-    if (code < 0x80) {
-      byte(code);
-    } else if (code < 0x800) {
-      byte(0xC0 | code >> 6);
-      byte(0x80 | (code & 0x3F));
-    } else if (code < 0x10000) {
-      byte(0xE0 | code >> 12);
-      byte(0x80 | (code >> 6 & 0x3F));
-      byte(0x80 | (code & 0x3F));
-    } else {
-      byte(0xF0 | code >> 18);
-      byte(0x80 | (code >> 12 & 0x3F));
-      byte(0x80 | (code >> 6 & 0x3F));
-      byte(0x80 | (code & 0x3F));
-    }
+    const int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;  // bytes behind the first
+    const unsigned lead = more == 0 ? 0 : 0xFF00u >> (more + 1) & 0xFF;
+    out += static_cast<char>(lead | code >> 6 * more);
+    for (int i = more - 1; i >= 0; --i) out += static_cast<char>(0x80 | (code >> 6 * i & 0x3F));
   }
 
   std::string_view text_;
   const std::string& origin_;
   size_t at_ = 0;
+  int values_ = 0;
 };
 
 namespace {
@@ -244,25 +223,21 @@ const char* name_of(Json::Kind kind) {
   return "nothing";
 }
 
-Json::Json(bool value) : kind_(Kind::Boolean), boolean_(value) {}
-
-Json::Json(double value) : kind_(Kind::Number), number_(value) {
+Json::Json(double value) : value_(value) {
   if (!std::isfinite(value)) throw Error("JSON has no number for " + number_text(value, 9));
 }
 
-Json::Json(std::string value) : kind_(Kind::String), string_(std::move(value)) { expect_utf8(string_); }
-
-Json::Json(const char* value) : Json(std::string(value)) {}
+Json::Json(std::string value) : value_(std::move(value)) { expect_utf8(string()); }
 
 Json Json::array() {
   Json value;
-  value.kind_ = Kind::Array;
+  value.value_.emplace<std::vector<Json>>();
   return value;
 }
 
 Json Json::object() {
   Json value;
-  value.kind_ = Kind::Object;
+  value.value_.emplace<std::vector<Member>>();
   return value;
 }
 
@@ -270,7 +245,7 @@ Json Json::parse(std::string_view text, const std::string& origin) { return Json
 
 Json& Json::set(const std::string& key, Json value) {
   expect(Kind::Object);
-  for (Member& member : members_) {
+  for (Member& member : *std::get_if<std::vector<Member>>(&value_)) {
     if (member.first != key) continue;
     member.second = std::move(value);
     return *this;
@@ -281,13 +256,13 @@ Json& Json::set(const std::string& key, Json value) {
 Json& Json::append(const std::string& key, Json value) {
   expect(Kind::Object);
   expect_utf8(key);
-  members_.emplace_back(key, std::move(value));
+  std::get_if<std::vector<Member>>(&value_)->emplace_back(key, std::move(value));
   return *this;
 }
 
 Json& Json::push(Json value) {
   expect(Kind::Array);
-  items_.push_back(std::move(value));
+  std::get_if<std::vector<Json>>(&value_)->push_back(std::move(value));
   return *this;
 }
 
@@ -296,40 +271,14 @@ void Json::refuse_integer(const std::string& digits) {
 }
 
 void Json::expect(Kind kind) const {
-  if (kind_ != kind) throw Error(std::string("expected ") + name_of(kind) + ", found " + name_of(kind_));
-}
-
-bool Json::boolean() const {
-  expect(Kind::Boolean);
-  return boolean_;
-}
-
-double Json::number() const {
-  expect(Kind::Number);
-  return number_;
+  if (!is(kind)) throw Error(std::string("expected ") + name_of(kind) + ", found " + name_of(this->kind()));
 }
 
 int64_t Json::integer() const {
-  expect(Kind::Number);
-  if (number_ != std::floor(number_) || std::fabs(number_) > double(MAX_INTEGER)) {
-    throw Error("expected a whole number, found " + exact_text(number_));
-  }
-  return static_cast<int64_t>(number_);
-}
-
-const std::string& Json::string() const {
-  expect(Kind::String);
-  return string_;
-}
-
-const std::vector<Json>& Json::items() const {
-  expect(Kind::Array);
-  return items_;
-}
-
-const std::vector<Json::Member>& Json::members() const {
-  expect(Kind::Object);
-  return members_;
+  const double value = number();
+  if (value != std::floor(value) || std::fabs(value) > double(MAX_INTEGER))
+    throw Error("expected a whole number, found " + exact_text(value));
+  return static_cast<int64_t>(value);
 }
 
 const Json* Json::find(std::string_view key) const {
@@ -352,33 +301,29 @@ std::string Json::text() const {
 }
 
 void Json::append_to(std::string& out) const {
-  switch (kind_) {
+  const char* between = "";
+  const auto separate = [&] { out += std::exchange(between, ","); };
+  switch (kind()) {
     case Kind::Null: out += "null"; break;
-    case Kind::Boolean: out += boolean_ ? "true" : "false"; break;
-    case Kind::Number: out += exact_text(number_); break;
-    case Kind::String: append_string(out, string_); break;
+    case Kind::Boolean: out += boolean() ? "true" : "false"; break;
+    case Kind::Number: out += exact_text(number()); break;
+    case Kind::String: append_string(out, string()); break;
     case Kind::Array:
-      for (const Json& item : items_) {
-        out += &item == &items_.front() ? '[' : ',';
-        item.append_to(out);
-      }
-      out += items_.empty() ? "[]" : "]";
+      out += '[';
+      for (const Json& item : items()) separate(), item.append_to(out);
+      out += ']';
       break;
     case Kind::Object:
-      for (const Member& member : members_) {
-        out += &member == &members_.front() ? '{' : ',';
-        append_string(out, member.first);
+      out += '{';
+      for (const auto& [key, value] : members()) {
+        separate();
+        append_string(out, key);
         out += ':';
-        member.second.append_to(out);
+        value.append_to(out);
       }
-      out += members_.empty() ? "{}" : "}";
+      out += '}';
       break;
   }
-}
-
-bool operator==(const Json& a, const Json& b) {
-  return a.kind_ == b.kind_ && a.boolean_ == b.boolean_ && a.number_ == b.number_ && a.string_ == b.string_ &&
-         a.items_ == b.items_ && a.members_ == b.members_;
 }
 
 }  // namespace petroglyph

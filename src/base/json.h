@@ -6,6 +6,7 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace petroglyph {
@@ -17,10 +18,10 @@ class Json {
   using Member = std::pair<std::string, Json>;
 
   Json() = default;  // null
-  Json(bool value);
+  Json(bool value) : value_(value) {}
   Json(double value);
   Json(std::string value);
-  Json(const char* value);
+  Json(const char* value) : Json(std::string(value)) {}
   template <class Integer, std::enable_if_t<std::is_integral_v<Integer> && !std::is_same_v<Integer, bool>, int> = 0>
   Json(Integer value) : Json(exact(value)) {}
   template <class T>
@@ -37,16 +38,16 @@ class Json {
   Json& append(const std::string& key, Json value);
   Json& push(Json value);
 
-  Kind kind() const { return kind_; }
-  bool is(Kind kind) const { return kind_ == kind; }
+  Kind kind() const { return static_cast<Kind>(value_.index()); }
+  bool is(Kind kind) const { return kind == this->kind(); }
 
   // Each throws an Error when the value is of another kind; integer() also when it is not a whole number.
-  bool boolean() const;
-  double number() const;
+  bool boolean() const { return get<bool>(Kind::Boolean); }
+  double number() const { return get<double>(Kind::Number); }
   int64_t integer() const;
-  const std::string& string() const;
-  const std::vector<Json>& items() const;
-  const std::vector<Member>& members() const;
+  const std::string& string() const { return get<std::string>(Kind::String); }
+  const std::vector<Json>& items() const { return get<std::vector<Json>>(Kind::Array); }
+  const std::vector<Member>& members() const { return get<std::vector<Member>>(Kind::Object); }
 
   // A member of an object: find() gives nullptr when there is none, at() throws.
   const Json* find(std::string_view key) const;
@@ -55,10 +56,11 @@ class Json {
   // Compact, on one line. Parsing it gives an equal value; an equal value gives the same text.
   std::string text() const;
 
-  friend bool operator==(const Json& a, const Json& b);
+  friend bool operator==(const Json& a, const Json& b) { return a.value_ == b.value_; }
   friend bool operator!=(const Json& a, const Json& b) { return !(a == b); }
 
   static constexpr int MAX_DEPTH = 64;                      // what is nested deeper attacks the stack
+  static constexpr int MAX_VALUES = 10'000'000;             // more attack the memory: one of two bytes, "0,", takes 40
   static constexpr int64_t MAX_INTEGER = int64_t(1) << 53;  // up to here a double holds every whole number
 
  private:
@@ -74,14 +76,15 @@ class Json {
   }
   [[noreturn]] static void refuse_integer(const std::string& digits);
   void expect(Kind kind) const;
+  template <class Value>
+  const Value& get(Kind kind) const {
+    expect(kind);
+    return *std::get_if<Value>(&value_);
+  }
   void append_to(std::string& out) const;
 
-  Kind kind_ = Kind::Null;
-  bool boolean_ = false;
-  double number_ = 0;
-  std::string string_;
-  std::vector<Json> items_;
-  std::vector<Member> members_;
+  // In the order of the kinds.
+  std::variant<std::monostate, bool, double, std::string, std::vector<Json>, std::vector<Member>> value_;
 };
 
 // "a number", "an object", …: what messages call a kind.

@@ -16,7 +16,7 @@ namespace petroglyph {
 MappedFile::MappedFile(const std::string& path) : path_(path) {
   // A pipe would keep us waiting, and is refused below.
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) throw Error(path + ": cannot be read: " + std::strerror(errno));
+  if (descriptor < 0) throw Error(path + ": cannot read: " + std::strerror(errno));
   struct stat status {};
   const bool known = fstat(descriptor, &status) == 0, regular = known && S_ISREG(status.st_mode);
   void* address = nullptr;
@@ -24,8 +24,8 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
     address = mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ, MAP_PRIVATE, descriptor, 0);
   const int reason = errno;
   close(descriptor);
-  if (known && !regular) throw Error(path + ": cannot be read: not a file");
-  if (!known || address == MAP_FAILED) throw Error(path + ": cannot be read: " + std::strerror(reason));
+  if (known && !regular) throw Error(path + ": expected a file, found something else");
+  if (!known || address == MAP_FAILED) throw Error(path + ": cannot read: " + std::strerror(reason));
   data_ = static_cast<const unsigned char*>(address);
   size_ = static_cast<size_t>(status.st_size);
 }

@@ -3,39 +3,54 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <clocale>
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <locale>
 #include <memory>
-#include <sstream>
-
-#include <sys/stat.h>
+#include <new>
 
 #include "base/error.h"
+#include "base/mapped_file.h"
 
 namespace petroglyph {
 
-std::string text(const char* format, ...) {
-  va_list arguments, again;
-  va_start(arguments, format);
+namespace {
+
+std::string formatted(const char* format, va_list arguments) {
+  va_list again;
   va_copy(again, arguments);
-  const int size = std::vsnprintf(nullptr, 0, format, arguments);
-  va_end(arguments);
-  std::string out(size > 0 ? size_t(size) : 0, '\0');
-  std::vsnprintf(out.data(), out.size() + 1, format, again);
+  const int size = std::vsnprintf(nullptr, 0, format, again);
   va_end(again);
+  std::string out(size > 0 ? size_t(size) : 0, '\0');
+  std::vsnprintf(out.data(), out.size() + 1, format, arguments);
   return out;
 }
 
+}  // namespace
+
+std::string text(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  std::string out = formatted(format, arguments);
+  va_end(arguments);
+  return out;
+}
+
+// std::to_chars and std::from_chars depend on no locale and allocate nothing. Where a standard library lacks them for floating-point
+// numbers, as libc++ did, printf and strtod take their place, with the locale's decimal point exchanged.
 std::string number_text(double value, int digits) {
-  if (std::isnan(value)) return "nan";  // printf has "-nan" too
-  std::ostringstream out;
-  out.imbue(std::locale::classic());
-  out.precision(digits);
-  out << value;
-  return out.str();
+  if (std::isnan(value)) return "nan";  // never "-nan"
+#ifdef __cpp_lib_to_chars
+  char buffer[64];
+  return {buffer, std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::general, digits).ptr};
+#else
+  std::string out = text("%.*g", digits, value);
+  const size_t point = out.find(std::localeconv()->decimal_point);
+  return point == std::string::npos ? out : out.replace(point, std::strlen(std::localeconv()->decimal_point), ".");
+#endif
 }
 
 std::string cell_text(double value) { return std::isfinite(value) ? number_text(value, 9) : ""; }
@@ -91,32 +106,6 @@ std::string shape_text(const std::vector<int64_t>& shape) {
 
 namespace {
 
-size_t digits_from(std::string_view digits, size_t at) {
-  while (at < digits.size() && digits[at] >= '0' && digits[at] <= '9') ++at;
-  return at;
-}
-
-// -12, .5, 5., 1e-3: what from_chars would take, which not every standard library has for doubles.
-bool looks_like_number(std::string_view digits) {
-  const size_t first = !digits.empty() && digits[0] == '-' ? 1 : 0;
-  size_t at = digits_from(digits, first);
-  size_t count = at - first;
-  if (at < digits.size() && digits[at] == '.') {
-    const size_t after = digits_from(digits, at + 1);
-    count += after - at - 1;
-    at = after;
-  }
-  if (count == 0) return false;
-  if (at < digits.size() && (digits[at] == 'e' || digits[at] == 'E')) {
-    ++at;
-    if (at < digits.size() && (digits[at] == '+' || digits[at] == '-')) ++at;
-    const size_t after = digits_from(digits, at);
-    if (after == at) return false;
-    at = after;
-  }
-  return at == digits.size();
-}
-
 template <class Integer>
 std::optional<Integer> parse_whole(std::string_view digits) {
   Integer value = 0;
@@ -129,61 +118,122 @@ std::optional<Integer> parse_whole(std::string_view digits) {
 }  // namespace
 
 std::optional<double> parse_number(std::string_view digits) {
-  if (!looks_like_number(digits)) return {};
-  std::istringstream in{std::string(digits)};
-  in.imbue(std::locale::classic());
+  const bool plain = digits.find_first_not_of("0123456789+-.eE") == std::string_view::npos;  // no "inf", no "0x1p3"
+  if (digits.empty() || !plain || digits[0] == '+') return {};
+#ifdef __cpp_lib_to_chars
   double value = 0;
-  in >> value;
-  // What is too small for a double some libraries call a failure, too; what is too large all do.
-  if (!std::isfinite(value) || (in.fail() && std::fabs(value) >= 1)) return {};
-  return value;
+  const char* const end = digits.data() + digits.size();
+  const auto [stop, problem] = std::from_chars(digits.data(), end, value);
+  if (problem == std::errc::not_enough_memory) throw std::bad_alloc();  // g++ 11's copies long numbers
+  if (problem != std::errc::result_out_of_range)
+    return problem == std::errc() && stop == end ? std::optional(value) : std::nullopt;
+#endif
+  // What is out of range is too large, or so small that it is 0.
+  std::string copy(digits);
+  const size_t point = copy.find('.');
+  if (point != std::string::npos) copy.replace(point, 1, std::localeconv()->decimal_point);
+  char* last = nullptr;
+  const double nearest = std::strtod(copy.c_str(), &last);
+  return *last == 0 && std::isfinite(nearest) ? std::optional(nearest) : std::nullopt;
 }
 
 std::optional<int64_t> parse_integer(std::string_view digits) { return parse_whole<int64_t>(digits); }
 std::optional<uint64_t> parse_unsigned(std::string_view digits) { return parse_whole<uint64_t>(digits); }
 
-size_t utf8_prefix(std::string_view bytes) {
-  size_t at = 0;
-  while (at < bytes.size()) {
-    const auto lead = static_cast<unsigned char>(bytes[at]);
-    const size_t length = lead < 0x80 ? 1 : lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
-    if (length == 0 || at + length > bytes.size()) return at;
-    for (size_t i = 1; i < length; ++i) {
-      const auto byte = static_cast<unsigned char>(bytes[at + i]);
-      // The second byte is where overlong forms, surrogates and what lies beyond U+10FFFF show.
-      const int low = i > 1 ? 0x80 : lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
-      const int high = i > 1 ? 0xBF : lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-      if (byte < low || byte > high) return at;
-    }
-    at += length;
+namespace {
+
+constexpr char32_t NO_CHARACTER = 0xFFFFFFFF;
+
+// The well-formed UTF-8 character at `at`, which moves behind it; NO_CHARACTER, and one byte on, where there is none.
+char32_t next_character(std::string_view bytes, size_t& at) {
+  const size_t start = at++;
+  const auto lead = static_cast<unsigned char>(bytes[start]);
+  if (lead < 0x80) return lead;
+  const size_t length = lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
+  if (length == 0 || start + length > bytes.size()) return NO_CHARACTER;
+  char32_t code = lead & (0x7F >> length);
+  for (size_t i = 1; i < length; ++i) {
+    const auto byte = static_cast<unsigned char>(bytes[start + i]);
+    // The second byte is where overlong forms, surrogates and what lies beyond U+10FFFF show.
+    const int low = i > 1 ? 0x80 : lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+    const int high = i > 1 ? 0xBF : lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+    if (byte < low || byte > high) return NO_CHARACTER;
+    code = code << 6 | (byte & 0x3F);
   }
-  return at;
+  at = start + length;
+  return code;
 }
 
-std::string in_one_line(std::string_view bytes) {
-  const bool good = is_utf8(bytes);
+// What a terminal obeys rather than shows (C0, DEL, C1), what turns the direction of the text around it, line ends that only some
+// programs take for such, and what XML forbids.
+bool is_unprintable(char32_t code) {
+  return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x61C || code == 0x200E || code == 0x200F ||
+         (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF || code == 0xFFFE ||
+         code == 0xFFFF;
+}
+
+// The characters of `bytes`, with escape(code, bytes of it) in place of those that are not printable, or not UTF-8.
+template <class Escape>
+std::string escaped(std::string_view bytes, Escape escape) {
   std::string out;
-  for (const char c : bytes) {
-    const auto byte = static_cast<unsigned char>(c);
-    out += c == '\n'                                                ? "\\n"
-           : byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !good) ? text("\\x%02X", byte)
-                                                                    : std::string(1, c);
+  for (size_t at = 0; at < bytes.size();) {
+    const size_t start = at;
+    const char32_t code = next_character(bytes, at);
+    const std::string_view character = bytes.substr(start, at - start);
+    if (code == NO_CHARACTER || is_unprintable(code))
+      out += escape(code, character);
+    else
+      out += character;
   }
   return out;
 }
 
+}  // namespace
+
+size_t utf8_prefix(std::string_view bytes) {
+  for (size_t at = 0; at < bytes.size();) {
+    const size_t start = at;
+    if (next_character(bytes, at) == NO_CHARACTER) return start;
+  }
+  return bytes.size();
+}
+
+namespace {
+
+std::string as_escape(char32_t code, std::string_view character) {
+  if (code == '\n') return "\\n";
+  if (character.size() == 1) return text("\\x%02X", static_cast<unsigned char>(character[0]));
+  return text("\\u%04X", static_cast<unsigned>(code));
+}
+
+bool is_space(char32_t code) { return code == '\n' || code == '\t'; }
+
+}  // namespace
+
+std::string in_one_line(std::string_view bytes) { return escaped(bytes, as_escape); }
+
+void print(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  const std::string words = formatted(format, arguments);
+  va_end(arguments);
+  const std::string shown = escaped(words, [](char32_t code, std::string_view character) {
+    return is_space(code) ? std::string(character) : as_escape(code, character);
+  });
+  std::fwrite(shown.data(), 1, shown.size(), stdout);  // a failure shows at the end (flush_output())
+}
+
 std::string markup_text(std::string_view words) {
+  const std::string shown = escaped(
+      words, [](char32_t code, std::string_view character) { return is_space(code) ? std::string(character) : "?"; });
   std::string out;
-  const bool good = is_utf8(words);
-  for (const char c : words) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool shown = c == '\n' || c == '\t' || (byte >= 0x20 && byte != 0x7F && (byte < 0x80 || good));
+  for (const char c : shown) {
     switch (c) {
       case '&': out += "&amp;"; break;
       case '<': out += "&lt;"; break;
       case '>': out += "&gt;"; break;
       case '"': out += "&quot;"; break;
-      default: out += shown ? c : '?';
+      default: out += c;
     }
   }
   return out;
@@ -256,18 +306,12 @@ std::string read_file(const std::string& path) {
   const auto close = [](std::FILE* file) { std::fclose(file); };
   const std::unique_ptr<std::FILE, decltype(close)> file(std::fopen(path.c_str(), "rb"), close);
   if (!file) throw Error(path + ": cannot read: " + std::strerror(errno));
-  std::string bytes;
-  char block[65536];
-  while (const size_t count = std::fread(block, 1, sizeof block, file.get())) bytes.append(block, count);
+  std::string bytes, block(65536, '\0');
+  while (const size_t count = std::fread(block.data(), 1, block.size(), file.get())) bytes.append(block, 0, count);
   if (std::ferror(file.get())) throw Error(path + ": cannot read: " + std::strerror(errno));
   return bytes;
 }
 
-std::string read_regular_file(const std::string& path) {
-  struct stat status;
-  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-    throw Error(path + ": expected a file, found something else");
-  return read_file(path);
-}
+std::string read_regular_file(const std::string& path) { return std::string(MappedFile(path).text()); }
 
 }  // namespace petroglyph

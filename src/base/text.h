@@ -38,10 +38,14 @@ std::optional<uint64_t> parse_unsigned(std::string_view digits);
 size_t utf8_prefix(std::string_view bytes);
 inline bool is_utf8(std::string_view bytes) { return utf8_prefix(bytes) == bytes.size(); }
 
-// In one line, for a terminal: control characters, and bytes that are no UTF-8, as \n and \x07.
+// What a file or a command line says, for a terminal: in one line, with what a terminal obeys rather than shows (control characters,
+// marks that turn the direction of writing) and bytes that are not UTF-8 as \n, \x07 and \u202E.
 std::string in_one_line(std::string_view bytes);
 
-// In HTML and SVG: &, <, > and quotes spelt out; a '?' for control characters but line ends and tabs, and for what is no UTF-8.
+// printf for text that may come from files and command lines: escaped like in_one_line(), but for line ends and tabs.
+void print(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+// The same for HTML, SVG and XML: &, <, > and quotes spelt out; a '?' for what in_one_line() escapes, but line ends and tabs.
 std::string markup_text(std::string_view words);
 
 // The word that was probably meant: the one with the fewest typing errors away, or "" when none is near.
@@ -53,7 +57,7 @@ std::vector<std::string> split(std::string_view words, char between);  // "a,,b"
 
 // All bytes of a file, or an Error that names it and the reason.
 std::string read_file(const std::string& path);
-// The same of a file that we wrote: a pipe, which would keep us waiting, is an Error.
+// The same of a regular file alone: a pipe, which would keep us waiting, or a device, which may never end, is an Error.
 std::string read_regular_file(const std::string& path);
 
 }  // namespace petroglyph

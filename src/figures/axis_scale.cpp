@@ -52,7 +52,7 @@ Span padded(Span data, bool logarithmic, double margin) {
 std::vector<Tick> linear_ticks(Span span, int count, bool whole) {
   const double width = span.high - span.low;
   int exponent = static_cast<int>(std::floor(std::log10(width / count))) - 1, factor = 1;
-  while (width > 1.3 * count * factor * power_of_ten(exponent)) {
+  while (exponent < 308 && width > 1.3 * count * factor * power_of_ten(exponent)) {
     factor = factor == 1 ? 2 : factor == 2 ? 5 : 1;
     if (factor == 1) ++exponent;
   }
