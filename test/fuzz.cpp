@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       (std::filesystem::temp_directory_path() / ("petroglyph-fuzz-" + std::to_string(getpid()) + parser.suffix))
           .string();
   {
-    petroglyph::OutputFile file(path, petroglyph::OutputFile::Mode::Replace);
+    petroglyph::OutputFile file(path, petroglyph::OutputFile::Mode::New);
     file.write(data, size);
   }
   try {

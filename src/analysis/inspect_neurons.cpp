@@ -104,12 +104,10 @@ std::vector<std::string> files_of(const std::vector<std::string>& paths) {
       continue;
     }
     std::vector<std::string> found;
-    for (const std::string& folder : {path, path + "/snapshots"}) {
-      std::error_code none;
-      for (const auto& entry : std::filesystem::directory_iterator(folder, none))
-        if (entry.path().extension() == ".safetensors" && !between_snapshots(entry.path().filename().string()))
-          found.push_back(entry.path().string());
-    }
+    for (const std::string& folder : {path, path + "/snapshots"})
+      for (const std::string& name : names_in(folder))
+        if (std::filesystem::path(name).extension() == ".safetensors" && !between_snapshots(name))
+          found.push_back((std::filesystem::path(folder) / name).string());
     if (found.empty()) throw Error(path + ": no .safetensors file in this folder or its snapshots");
     std::sort(found.begin(), found.end());
     files.insert(files.end(), found.begin(), found.end());
@@ -199,7 +197,7 @@ class NeuronReport {
     draw_examples();
     draw_windows();
     write_words();
-    std::printf("\n%s\n", output_.summary().c_str());
+    print("\n%s\n", output_.summary().c_str());
   }
 
  private:
@@ -244,31 +242,31 @@ std::vector<const Snapshot*> NeuronReport::three_steps() const {
 // Figure 4, left. Beside the types how many slices are large, which they depend on: n-gram is a matter of shares of the context, and
 // a neuron that reads its last five tokens is none of 7 and one of 31.
 void NeuronReport::show_types() {
-  std::printf("%d neurons, context %d, embedding %d\n%-12s", E_, T_, E_, "");
+  print("%d neurons, context %d, embedding %d\n%-12s", E_, T_, E_, "");
   std::string csv = "step";
   for (int type = 0; type < NEURON_TYPES; ++type) {
-    std::printf(" %13s", TYPE_TITLES[type]);
+    print(" %13s", TYPE_TITLES[type]);
     csv += std::string(",") + name_of(static_cast<NeuronType>(type));
   }
-  std::printf(" %13s", "large slices");
+  print(" %13s", "large slices");
   csv += ",large_slices\n";
   std::vector<double> steps;
   std::vector<std::vector<double>> shares(NEURON_TYPES);
   for (const Snapshot& s : snapshots_) {
-    std::printf("\n%-12s", s.label().c_str());
+    print("\n%-12s", s.label().c_str());
     csv += std::to_string(s.state.step);
     steps.push_back(static_cast<double>(s.state.step));
     const NeuronCounts counts = count_types(s.verdicts);
     for (size_t type = 0; type < NEURON_TYPES; ++type) {
       shares[type].push_back(static_cast<double>(counts[type]) / E_);
-      std::printf(" %11.1f %%", 100 * shares[type].back());
+      print(" %11.1f %%", 100 * shares[type].back());
       csv += "," + cell_text(shares[type].back());
     }
     const double large = mean_large_slices(s);
-    std::printf(" %13.2f", large);
+    print(" %13.2f", large);
     csv += "," + cell_text(large) + "\n";
   }
-  std::printf("\n");
+  print("\n");
   output_.save("types.csv", csv);
   if (snapshots_.size() < 2) return;
   Figure figure("Types of first-layer neurons over training");
@@ -557,7 +555,7 @@ void NeuronReport::write_words() {
   if (settings_.word_neurons == 0) return;
   NeuronWords words(last_, settings_);
   words.write();
-  std::printf("\n%s", words.text_file().c_str());
+  print("\n%s", words.text_file().c_str());
   output_.save("words.txt", words.text_file());
   output_.save("words.csv", words.csv());
 }

@@ -1,7 +1,9 @@
 #include "base/atomic_file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -11,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/interrupt.h"
 #include "base/text.h"
 
 namespace petroglyph {
@@ -31,34 +32,28 @@ int flush(int descriptor) {
 }
 
 // A rename is on the disk only when its folder is. File systems that cannot flush a folder say EINVAL; they are
-// trusted.
+// trusted, as is a folder that may be written but not read.
 void flush_folder(const std::string& path) {
-  std::string folder = std::filesystem::path(path).parent_path().string();
-  if (folder.empty()) folder = ".";
+  std::filesystem::path at = path;
+  if (!at.has_filename()) at = at.parent_path();  // of "out/"
+  const std::string folder = at.has_parent_path() ? at.parent_path().string() : ".";
   const int descriptor = open(folder.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return;  // a folder that may be written but not read
-  const int problem = flush(descriptor) == 0 ? 0 : errno;
-  close(descriptor);
-  if (problem != 0 && problem != EINVAL && problem != ENOTSUP) {
+  const int problem = descriptor < 0 ? errno : flush(descriptor) == 0 ? 0 : errno;
+  if (descriptor >= 0) close(descriptor);
+  if (problem != 0 && problem != EINVAL && problem != ENOTSUP && problem != EACCES)
     throw Error(path + ": written, but its folder cannot be flushed to the disk: " + std::strerror(problem));
-  }
 }
-
-// A signal that ends the program came while it wrote.
-struct Stopped {
-  int signal;
-};
 
 }  // namespace
 
-OutputFile::OutputFile(const std::string& path, Mode mode, const InterruptGuard* guard) : path_(path), guard_(guard) {
-  const int how = mode == Mode::Append ? O_APPEND : mode == Mode::New ? O_EXCL : O_TRUNC;
-  descriptor_ = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | how, 0666);
+OutputFile::OutputFile(const std::string& path, Mode mode) : path_(path) {
+  const int how = mode == Mode::Append ? O_APPEND : O_EXCL;
+  descriptor_ = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | how, 0666);
   if (descriptor_ < 0) fail(path_, errno);
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
-    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)), guard_(other.guard_) {}
+    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 OutputFile::~OutputFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
@@ -68,7 +63,6 @@ void OutputFile::write(const void* data, size_t size) {
   constexpr size_t PIECE = size_t(1) << 30;  // more in one call is refused on some systems
   const char* bytes = static_cast<const char*>(data);
   while (size > 0) {
-    if (guard_ != nullptr && guard_->own() != 0) throw Stopped{guard_->own()};
     const ssize_t written = ::write(descriptor_, bytes, size < PIECE ? size : PIECE);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) fail(path_, written < 0 ? errno : ENOSPC);
@@ -82,8 +76,7 @@ void OutputFile::flush_to_disk() {
   if (flush(descriptor_) != 0 && errno != EINVAL && errno != ENOTSUP) fail(path_, errno);
 }
 
-void OutputFile::close(bool flushed) {
-  if (flushed) flush_to_disk();
+void OutputFile::close() {
   if (::close(std::exchange(descriptor_, -1)) != 0) fail(path_, errno);
 }
 
@@ -104,6 +97,37 @@ std::string temporary_name(const std::string& path) {
   while (is_there(begin + std::to_string(i) + TEMPORARY_SUFFIX)) ++i;
   return begin + std::to_string(i) + TEMPORARY_SUFFIX;
 }
+
+// The temporary file that is being written. A signal's handler reaches nothing but static variables.
+char unfinished[4096];
+
+extern "C" void petroglyph_end_while_writing(int signal) {
+  discard_unfinished_file();
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);  // arrives as soon as this handler returns
+}
+
+// While it lives, `path` is removed where a signal ends the program that nobody catches or ignores.
+class Unfinished {
+ public:
+  explicit Unfinished(const std::string& path) {
+    std::snprintf(unfinished, sizeof unfinished, "%s", path.size() < sizeof unfinished ? path.c_str() : "");
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+      struct sigaction before = {};
+      if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_DFL)
+        std::signal(signal, petroglyph_end_while_writing), caught_.push_back(signal);
+    }
+  }
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+  ~Unfinished() {
+    for (const int signal : caught_) std::signal(signal, SIG_DFL);
+    unfinished[0] = 0;
+  }
+
+ private:
+  std::vector<int> caught_;
+};
 
 // A second name for what `path` is, where it is there, or else a copy: the name of a file of ours alone, or none.
 std::string second_name(const std::string& path) {
@@ -127,39 +151,38 @@ void take_name(const std::string& path, const std::string& other) {
 
 }  // namespace
 
+void discard_unfinished_file() noexcept {
+  if (unfinished[0]) unlink(unfinished);
+}
+
 void write_file_atomically(const std::string& path, const std::function<void(OutputFile&)>& writer,
                            const std::string& previous) {
   const std::string temporary = temporary_name(path);
   std::string second;
   bool created = false, renamed = false;
-  int signal = 0;
   try {
-    const InterruptGuard guard;
-    OutputFile file(temporary, OutputFile::Mode::New, &guard);
+    const Unfinished guard(temporary);
+    OutputFile file(temporary, OutputFile::Mode::New);
     created = true;
     writer(file);
-    file.close(true);
+    file.flush_to_disk();
+    file.close();
     if (!previous.empty()) second = second_name(path);
     if (std::rename(temporary.c_str(), path.c_str()) != 0) fail(path, errno);
     renamed = true;
     if (!second.empty()) take_name(second, previous);
-    signal = guard.own();
-  } catch (const Stopped& stopped) {
-    unlink(temporary.c_str());
-    std::raise(stopped.signal);
-    throw Error(path + ": not written: a signal came");  // and is blocked
   } catch (const Error& error) {
     if (renamed) throw;
     if (created) unlink(temporary.c_str());
     if (!second.empty()) unlink(second.c_str());
     std::string message = error.what();
     if (message.compare(0, temporary.size(), temporary) == 0) message.replace(0, temporary.size(), path);
-    throw Error(message + (is_there(path) ? "; the previous file is unchanged" : "; nothing was written"));
+    const bool before = access(path.c_str(), F_OK) == 0;
+    throw Error(message + (before ? "; the previous file is unchanged" : "; nothing was written"));
   } catch (...) {
     if (created) unlink(temporary.c_str());
     throw;
   }
-  if (signal != 0) std::raise(signal);
   flush_folder(path);
 }
 
@@ -168,23 +191,15 @@ void write_file_atomically(const std::string& path, std::string_view content) {
 }
 
 void remove_leftovers(const std::string& folder) {
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
-    const std::string name = entry.path().filename().string();
+  for (const std::string& name : names_in(folder)) {
     const std::string_view prefix = TEMPORARY_PREFIX, suffix = TEMPORARY_SUFFIX;
     const bool ours = name.size() > prefix.size() + suffix.size() && name.compare(0, prefix.size(), prefix) == 0 &&
                       name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
-    if (ours) unlink(entry.path().c_str());
+    if (ours) unlink((folder + "/" + name).c_str());
   }
 }
 
 namespace {
-
-std::error_code make_folders(const std::string& path) {
-  std::error_code problem;
-  std::filesystem::create_directories(path, problem);
-  return problem;
-}
 
 // "; runs is a link to nowhere", where that is why a folder cannot be made.
 std::string dangling_link(const std::string& path) {
@@ -197,16 +212,27 @@ std::string dangling_link(const std::string& path) {
   return "";
 }
 
-[[noreturn]] void refuse_folder(const std::string& path, const std::error_code& problem) {
+[[noreturn]] void refuse_folder(const std::string& path, int problem) {
   const std::string link = dangling_link(path);
-  throw Error(path + ": cannot make the folder" + (link.empty() ? ": " + problem.message() : link));
+  throw Error(path + ": cannot make the folder" + (link.empty() ? std::string(": ") + std::strerror(problem) : link));
+}
+
+// Those above it first. The system's reason where it cannot, 0 where the folder is there now.
+int make_folders(const std::string& path) {
+  std::error_code none;
+  if (std::filesystem::is_directory(path, none)) return 0;
+  const std::string above = std::filesystem::path(path).parent_path().string();
+  if (const int problem = above.empty() ? 0 : make_folders(above)) return problem;
+  if (mkdir(path.c_str(), 0777) == 0) return flush_folder(path), 0;
+  const int problem = errno;
+  if (problem != EEXIST) return problem;
+  return std::filesystem::is_directory(path, none) ? 0 : ENOTDIR;
 }
 
 }  // namespace
 
 void make_folder(const std::string& path) {
-  const std::error_code problem = make_folders(path);
-  if (problem) refuse_folder(path, problem);
+  if (const int problem = make_folders(path)) refuse_folder(path, problem);
 }
 
 void check_folder(const std::string& path) {
@@ -215,16 +241,22 @@ void check_folder(const std::string& path) {
   for (; !nearest.empty() && lstat(nearest.c_str(), &status) != 0; nearest = nearest.parent_path())
     if (errno != ENOENT && errno != ENOTDIR) break;  // such as a name that is too long
   const std::string temporary = temporary_name((nearest / "folder").string());
-  if (mkdir(temporary.c_str(), 0777) != 0) refuse_folder(path, std::error_code(errno, std::generic_category()));
+  if (mkdir(temporary.c_str(), 0777) != 0) refuse_folder(path, errno);
   rmdir(temporary.c_str());
 }
 
 bool claim_folder(const std::string& path) {
   const std::string above = std::filesystem::path(path).parent_path().string();
   if (!above.empty()) make_folder(above);
-  if (mkdir(path.c_str(), 0777) == 0) return true;
+  if (mkdir(path.c_str(), 0777) == 0) return flush_folder(path), true;
   if (errno == EEXIST) return false;
-  refuse_folder(path, std::error_code(errno, std::generic_category()));
+  refuse_folder(path, errno);
+}
+
+void refuse_link(const std::string& path) {
+  struct stat status;
+  if (lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode))
+    throw Error(path + ": expected a folder, found a link");
 }
 
 std::string put_aside(const std::string& path) {
@@ -290,9 +322,23 @@ void check_output(const std::string& path, bool force, const std::vector<std::st
   check_replaced(path, force);
 }
 
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code problem;
+  std::filesystem::directory_iterator at(folder, problem);
+  for (; !problem && at != std::filesystem::directory_iterator(); at.increment(problem))
+    names.push_back(at->path().filename().string());
+  if (problem && problem != std::errc::no_such_file_or_directory && problem != std::errc::not_a_directory)
+    throw Error(folder + ": cannot read this folder: " + problem.message());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 bool is_there(const std::string& path) {
   struct stat status;
-  return lstat(path.c_str(), &status) == 0;
+  if (lstat(path.c_str(), &status) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG) return false;
+  throw Error(path + ": cannot be looked at: " + std::strerror(errno));
 }
 
 }  // namespace petroglyph

@@ -26,12 +26,39 @@ constexpr std::chrono::seconds PATIENCE{60};
 constexpr std::chrono::seconds SILENCE{1};  // then it says what it waits for
 constexpr std::chrono::milliseconds PAUSE{20};
 
-// The number in the lock's file; 0 where it has none, as in the moment before its owner writes it.
-int64_t owner_of(int descriptor) {
-  char digits[32];
-  const ssize_t n = pread(descriptor, digits, sizeof digits, 0);
-  return n <= 0 ? 0 : parse_integer(trim({digits, static_cast<size_t>(n)})).value_or(0);
-}
+// FOLDER/.lock, open. It is closed when nobody keeps the descriptor.
+struct LockFile {
+  int descriptor = -1;  // -1: there is none
+  std::string foreign;  // why it is none of ours; empty: it is
+  int64_t owner = 0;    // the number in it; 0: none, as in the moment before its owner writes it
+
+  // Without O_CLOEXEC: a child that outlives us goes on writing into the folder, and holds the lock until it has ended.
+  LockFile(const std::string& folder, int how) {
+    const std::string path = folder + "/.lock";
+    descriptor = open(path.c_str(), how | O_NONBLOCK | O_NOFOLLOW, 0666);
+    if (descriptor < 0 && errno == ELOOP) foreign = "expected a file, found a link";
+    if (descriptor < 0 && errno != ELOOP && (errno != ENOENT || how & O_CREAT))
+      throw Error(path + ": cannot be opened: " + std::strerror(errno) + "; nothing was changed");
+    if (descriptor >= 0) look();
+  }
+  LockFile(const LockFile&) = delete;
+  LockFile& operator=(const LockFile&) = delete;
+  ~LockFile() {
+    if (descriptor >= 0) close(descriptor);
+  }
+
+  void look() {
+    struct stat status = {};
+    char digits[32];
+    const bool regular = fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+    const ssize_t size = regular ? pread(descriptor, digits, sizeof digits, 0) : 0;
+    owner = size > 0 ? parse_integer(trim({digits, static_cast<size_t>(size)})).value_or(0) : 0;
+    foreign = !regular                  ? "expected a file, found something else"
+              : status.st_nlink > 1     ? "expected a file with one name, found one with several"
+              : size != 0 && owner <= 0 ? "expected the number of a process in it, found something else"
+                                        : "";
+  }
+};
 
 // A process that has ended but that nobody asked about yet is still there, as a zombie; Linux says so.
 bool is_zombie(int64_t process) {
@@ -57,15 +84,19 @@ bool try_lock(int descriptor, const std::string& folder) {
   return true;
 }
 
-void wait_for_lock(int descriptor, const std::string& folder) {
+[[noreturn]] void refuse_locked(const std::string& folder, int64_t owner, const char* or_whom = "") {
+  throw Error(folder + ": process " + std::to_string(owner) + or_whom +
+              " is at work in this folder; nothing was changed");
+}
+
+void wait_for_lock(LockFile& file, const std::string& folder) {
   const auto start = std::chrono::steady_clock::now();
-  for (bool told = false; !try_lock(descriptor, folder);) {
-    const int64_t owner = owner_of(descriptor);
+  for (bool told = false; !try_lock(file.descriptor, folder);) {
+    file.look();
+    const int64_t owner = file.owner;
     const auto waited = std::chrono::steady_clock::now() - start;
     const bool over = waited > PATIENCE;
-    if (over || (owner > 0 && is_alive(owner)))
-      throw Error(folder + ": process " + std::to_string(owner) + (over ? " or one that it began" : "") +
-                  " is at work in this folder; nothing was changed");
+    if (over || (owner > 0 && is_alive(owner))) refuse_locked(folder, owner, over ? " or one that it began" : "");
     if (waited > SILENCE && !told) {
       std::fprintf(stderr, "%s: waits until the processes that %lld left have saved\n", folder.c_str(),
                    static_cast<long long>(owner));
@@ -78,24 +109,15 @@ void wait_for_lock(int descriptor, const std::string& folder) {
 }  // namespace
 
 FolderLock::FolderLock(const std::string& folder) : folder_(folder) {
-  const std::string path = folder + "/.lock";
-  // Without O_CLOEXEC: a child that outlives us goes on writing into the folder, and holds the lock until it has ended.
-  descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_NONBLOCK, 0666);
-  if (descriptor_ < 0) throw Error(path + ": cannot be opened: " + std::strerror(errno) + "; nothing was changed");
-  try {
-    wait_for_lock(descriptor_, folder);
-  } catch (...) {
-    close(descriptor_);
-    throw;
-  }
+  LockFile file(folder, O_RDWR | O_CREAT);
+  if (!file.foreign.empty()) throw Error(folder + "/.lock: " + file.foreign + "; nothing was changed");
+  wait_for_lock(file, folder);
   const std::string own = std::to_string(getpid()) + "\n";
-  if (ftruncate(descriptor_, 0) != 0 || pwrite(descriptor_, own.data(), own.size(), 0) < 0) {
-    const int reason = errno;
-    close(descriptor_);
-    throw Error(path + ": cannot write: " + std::strerror(reason));
-  }
+  if (ftruncate(file.descriptor, 0) != 0 || pwrite(file.descriptor, own.data(), own.size(), 0) < 0)
+    throw Error(folder + "/.lock: cannot write: " + std::strerror(errno));
   struct stat at = {};
   if (stat(folder.c_str(), &at) == 0) device_ = at.st_dev, number_ = at.st_ino;
+  descriptor_ = std::exchange(file.descriptor, -1);
 }
 
 // A folder's number may be given to another once it is removed; that of the lock's file, which is open, may not.
@@ -127,25 +149,19 @@ FolderLock::~FolderLock() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-MakingLock::MakingLock(const std::string& path) {
-  const std::filesystem::path whole = std::filesystem::absolute(path).lexically_normal();
-  const std::string folder =
-      (whole.has_filename() ? whole : whole.parent_path()).parent_path().string();  // of "out/" its own
-  descriptor_ = open(folder.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0 || flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
-  std::fprintf(stderr, "note: %s: waiting for another program that makes something there\n", folder.c_str());
-  while (flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
-  }
-}
-
-MakingLock::~MakingLock() {
-  if (descriptor_ >= 0) close(descriptor_);
+void check_not_locked(const std::string& folder) {
+  const LockFile file(folder, O_RDONLY);
+  const bool ours = file.descriptor >= 0 && file.foreign.empty();
+  if (ours && flock(file.descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) refuse_locked(folder, file.owner);
 }
 
 std::optional<FolderLock> lock_of_run(const std::string& file) {
   const std::string parent = std::filesystem::path(file).parent_path().string(), folder = parent.empty() ? "." : parent;
-  if (!std::filesystem::exists(folder + "/.lock")) return std::nullopt;
-  return FolderLock(folder);
+  const bool ours = [&] {
+    const LockFile lock(folder, O_RDONLY);
+    return lock.descriptor >= 0 && lock.foreign.empty();
+  }();
+  return ours ? std::optional<FolderLock>(folder) : std::nullopt;
 }
 
 }  // namespace petroglyph

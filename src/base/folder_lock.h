@@ -12,7 +12,8 @@ namespace petroglyph {
 class FolderLock {
  public:
   // Throws Error where another process holds the lock, and names it. Where that one has died and its children still save what
-  // they have, waits for them: a child inherits the lock.
+  // they have, waits for them: a child inherits the lock. Throws Error, too, where .lock is not a file of ours: a link, a file with a
+  // second name, or one that holds anything but a process's number. It may come from somebody else, and is never written through.
   explicit FolderLock(const std::string& folder);
   FolderLock(FolderLock&& other) noexcept;
   FolderLock& operator=(FolderLock&& other) noexcept;
@@ -28,21 +29,11 @@ class FolderLock {
   ino_t number_ = 0;
 };
 
-// Held while a file or folder is made that must not be there yet, and looked for once more: of two processes that make something in
-// one folder the second waits here until the first has done so, and says so, and finds it. Where the system cannot lock the folder
-// itself nobody waits.
-class MakingLock {
- public:
-  explicit MakingLock(const std::string& path);
-  MakingLock(const MakingLock&) = delete;
-  MakingLock& operator=(const MakingLock&) = delete;
-  ~MakingLock();
+// Throws Error where another process is at work in the folder; writes nothing.
+void check_not_locked(const std::string& folder);
 
- private:
-  int descriptor_;
-};
-
-// Of the folder that the file lies in, where it has one already: a run's. Throws Error where another process is at work there.
+// Of the folder that the file lies in, where it has a lock of ours already: a run's. Throws Error where another process is at work
+// there.
 std::optional<FolderLock> lock_of_run(const std::string& file);
 
 }  // namespace petroglyph

@@ -10,6 +10,7 @@ namespace {
 volatile std::sig_atomic_t caught = 0, caught_at = 0;
 
 constexpr int ONE_SIGNAL_MILLISECONDS = 1000;
+constexpr int SIGNALS[] = {SIGINT, SIGTERM, SIGHUP};
 
 // Of a clock that wraps around after twelve days.
 int milliseconds() {
@@ -32,43 +33,35 @@ extern "C" void petroglyph_note_signal(int number) {
 }  // namespace
 
 InterruptGuard::InterruptGuard(Signals signals) {
-  struct sigaction before = {}, action = {};
-  sigaction(SIGINT, nullptr, &before);
-  within_another_ = before.sa_handler == petroglyph_note_signal;
+  sigaction(SIGINT, nullptr, &before_[0]);
+  within_another_ = before_[0].sa_handler == petroglyph_note_signal;
   if (!within_another_) caught = 0;  // else what the other has caught counts
+  struct sigaction action = {};
   action.sa_handler = petroglyph_note_signal;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;  // files are written on, undisturbed
-  sigaction(SIGINT, &action, &old_interrupt_);
-  sigaction(SIGTERM, nullptr, &old_terminate_);
-  sigaction(SIGHUP, nullptr, &old_hang_up_);
-  if (signals == Signals::CTRL_C) return;
-  sigaction(SIGTERM, &action, nullptr);
-  if (old_hang_up_.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);  // else nohup, and the run goes on
+  for (size_t i = 0; i < before_.size(); ++i) {
+    sigaction(SIGNALS[i], nullptr, &before_[i]);
+    if (i > 0 && signals == Signals::CTRL_C) continue;
+    if (SIGNALS[i] == SIGHUP && before_[i].sa_handler == SIG_IGN) continue;  // nohup: the run goes on
+    sigaction(SIGNALS[i], &action, nullptr);
+  }
 }
 
 InterruptGuard::~InterruptGuard() { restore(); }
 
-void InterruptGuard::release() {
-  restore();
-  if (within_another_) return;
-  const int number = own();
-  caught = 0;
-  if (number != 0) std::raise(number);
-}
-
 void InterruptGuard::restore() {
   if (!lives_) return;
   lives_ = false;
-  sigaction(SIGINT, &old_interrupt_, nullptr);
-  sigaction(SIGTERM, &old_terminate_, nullptr);
-  sigaction(SIGHUP, &old_hang_up_, nullptr);
+  for (size_t i = 0; i < before_.size(); ++i) sigaction(SIGNALS[i], &before_[i], nullptr);
 }
 
-int InterruptGuard::own() const {
+void InterruptGuard::release() {
+  restore();
+  if (within_another_) return;
   const int number = caught;
-  const auto& before = number == SIGINT ? old_interrupt_ : number == SIGTERM ? old_terminate_ : old_hang_up_;
-  return before.sa_handler == SIG_DFL ? number : 0;
+  caught = 0;
+  if (number != 0) std::raise(number);  // ends the program, or nothing, as before this guard
 }
 
 bool interrupted() { return caught != 0; }

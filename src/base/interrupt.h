@@ -2,6 +2,7 @@
 // it comes within a second: `timeout`, and a terminal together with a parent that passes its signal on, send two for one.
 #pragma once
 
+#include <array>
 #include <csignal>
 
 namespace petroglyph {
@@ -19,14 +20,10 @@ class InterruptGuard {
   // or, where another guard lives, is left to that one.
   void release();
 
-  // The signal that was caught, if it would have ended the program without this guard; 0: none, or another guard will be asked, or
-  // the program was told to ignore it.
-  int own() const;
-
  private:
   void restore();
 
-  struct sigaction old_interrupt_, old_terminate_, old_hang_up_;
+  std::array<struct sigaction, 3> before_;
   bool lives_ = true, within_another_;
 };
 

@@ -171,9 +171,8 @@ void check_no_checkpoint(const std::string& folder) {
 // No other tokenizer's file may stay, which a reader could prefer.
 void check_no_other_tokenizer(const std::string& folder, const Files& replaced) {
   std::vector<std::string> names = tokenizer_file_names();
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, none))
-    if (entry.path().extension() == ".tiktoken") names.push_back(entry.path().filename().string());
+  for (const std::string& name : names_in(folder))
+    if (std::filesystem::path(name).extension() == ".tiktoken") names.push_back(name);
   for (const std::string& name : names)
     if (!replaced.count(name) && is_there(folder + "/" + name))
       throw Error(folder + "/" + name +

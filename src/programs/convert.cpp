@@ -50,7 +50,7 @@ void refuse_tensors(const std::string& path) {
 }
 
 void say_notes(const std::vector<std::string>& notes) {
-  for (const std::string& note : notes) std::printf("note: %s\n", note.c_str());
+  for (const std::string& note : notes) print("note: %s\n", note.c_str());
 }
 
 void to_checkpoint(ConvertSettings& settings) {
@@ -62,15 +62,14 @@ void to_checkpoint(ConvertSettings& settings) {
   const auto lock = lock_of_run(settings.save);
   ForeignModel foreign = open_foreign(settings.from);
   if (!settings.tokenizer.empty()) foreign.tokenizer = open_tokenizer(settings.tokenizer, false);
-  const MakingLock making(settings.save);
   check_replaced(settings.save, settings.force);
   const int64_t parameters = save_as_checkpoint(foreign, settings.from, settings.save);
   say_notes(foreign.translation.notes);
   say_notes(notes_on_tokenizer(foreign));
-  std::printf("%s: %s, %s\n", foreign.translation.model.c_str(), counted(parameters, "parameter").c_str(),
-              foreign.tokenizer                                   ? foreign.tokenizer->name().c_str()
-              : foreign.translation.classes.is(Json::Kind::Array) ? "of images"
-                                                                  : "no tokenizer (--tokenizer gives it one)");
+  print("%s: %s, %s\n", foreign.translation.model.c_str(), counted(parameters, "parameter").c_str(),
+        foreign.tokenizer                                   ? foreign.tokenizer->name().c_str()
+        : foreign.translation.classes.is(Json::Kind::Array) ? "of images"
+                                                            : "no tokenizer (--tokenizer gives it one)");
 }
 
 // Of a folder only the files that are written count: what else lies in it stays.
@@ -96,7 +95,6 @@ void from_checkpoint(ConvertSettings& settings) {
   const std::string& word = settings.precision;
   const Precision precision = word == "f32" ? Precision::F32 : word == "f16" ? Precision::F16 : Precision::BF16;
   const auto save = folder ? save_as_hugging_face : settings.to == "nanogpt" ? save_as_nano_gpt : save_as_llm_c;
-  const MakingLock making(settings.save);
   check_replaced(settings.save, settings.force);
   say_notes(save(checkpoint, settings.save, precision));
 }
@@ -112,7 +110,7 @@ int convert(int argc, char** argv) {
   } else {
     from_checkpoint(settings);
   }
-  std::printf("saved %s\n", settings.save.c_str());
+  print("saved %s\n", settings.save.c_str());
   return 0;
 }
 

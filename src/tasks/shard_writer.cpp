@@ -29,14 +29,10 @@ std::optional<int64_t> number_of_shard(const std::string& prefix, const std::str
 std::vector<std::string> shards_from(const std::string& prefix, int64_t first) {
   const std::filesystem::path whole(prefix);
   const std::string folder = whole.parent_path().string();
-  std::error_code none;
   std::vector<std::string> there;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.empty() ? "." : folder, none)) {
-    const std::string name = entry.path().filename().string();
+  for (const std::string& name : names_in(folder.empty() ? "." : folder))
     if (number_of_shard(whole.filename().string(), name).value_or(-1) >= first)
       there.push_back((whole.parent_path() / name).string());
-  }
-  std::sort(there.begin(), there.end());
   return there;
 }
 

@@ -192,6 +192,7 @@ void Run::resume(Options& options) {
     if (!std::filesystem::is_directory(folder_)) throw Error(folder_ + ": there is no such run to go on with");
     lock_.emplace(folder_);
     remove_leftovers(folder_);
+    refuse_link(file("snapshots"));
     remove_leftovers(file("snapshots"));
     if (!is_there(checkpoint_)) refuse_without_checkpoint(folder_);
     const RunState saved = saying_unchanged([&] {
@@ -312,9 +313,9 @@ void Run::read_initial() {
   const auto classes_of = [](const Json& data) { return data.is(Json::Kind::Object) ? data.find("classes") : nullptr; };
   const Json *const theirs = classes_of(before.data), *const ours = classes_of(extras_.data);
   if (new_head)
-    std::printf("%s is for other classes: the readout starts anew\n", settings_.init.c_str());
+    print("%s is for other classes: the readout starts anew\n", settings_.init.c_str());
   else if (theirs && ours && theirs->text() != ours->text())
-    std::printf("%s is for as many other classes: the readout goes on from theirs\n", settings_.init.c_str());
+    print("%s is for as many other classes: the readout goes on from theirs\n", settings_.init.c_str());
 }
 
 // Where it stood at the step that the run goes on with: the lowest evaluated loss and how long ago that was, tokens, seconds.

@@ -29,7 +29,6 @@ std::string steps_in(const CsvTable& log) {
 
 std::vector<std::string> some_of(std::vector<std::string> names) {
   constexpr size_t MOST = 4;
-  std::sort(names.begin(), names.end());
   if (names.size() > MOST) names.resize(MOST), names.push_back("…");
   return names;
 }
@@ -38,12 +37,9 @@ std::vector<std::string> some_of(std::vector<std::string> names) {
 
 std::vector<std::string> runs_in(const std::string& folder) {
   std::vector<std::string> names;
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
-    const std::string path = entry.path().string();
-    if (is_there(path + "/model.safetensors") && is_there(path + "/log.csv"))
-      names.push_back(entry.path().filename().string());
-  }
+  for (const std::string& name : names_in(folder))
+    if (is_there(folder + "/" + name + "/model.safetensors") && is_there(folder + "/" + name + "/log.csv"))
+      names.push_back(name);
   return some_of(names);
 }
 
@@ -71,11 +67,8 @@ std::string only_run(const std::string& name) {
     return run == name || (number > 1 && run == name + "-" + std::to_string(number));
   };
   std::vector<std::string> runs;
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator("runs", none)) {
-    const std::string run = entry.path().filename().string();
-    if (entry.is_directory(none) && is_one(run)) runs.push_back(run);
-  }
+  for (const std::string& run : names_in("runs"))
+    if (is_one(run) && std::filesystem::is_directory("runs/" + run)) runs.push_back(run);
   if (runs.size() > 1)
     throw UsageError("--resume: which run? expected --name with one of " + join(some_of(runs), ", "));
   return runs.empty() ? name : runs[0];
@@ -85,7 +78,7 @@ void check_new_run(const std::string& folder) {
   if (!is_there(folder)) return;
   if (!std::filesystem::is_directory(folder))
     throw Error(folder + ": is there already, and no folder; choose another --name");
-  if (is_there(folder + "/.lock")) FolderLock{folder};  // names a process that is at work there
+  check_not_locked(folder);
   const auto has = [&](const char* file) { return is_there(folder + "/" + file); };
   if (!has("model.safetensors") && !has("previous.safetensors"))
     throw Error(folder + ": this folder is there already, with no checkpoint to go on with; choose another --name");
