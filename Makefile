@@ -133,7 +133,7 @@ $(if $(filter clean,$(MAKECMDGOALS)),$(addprefix $(BUILD)/,version.stamp sources
 # ---- Tests -----------------------------------------------------------------------------------------------------------
 # Programs of one file each, linked with what several of them share (libtest.a). The longest come first.
 TESTS := host_run ranks reproduction programs images exchange runs numerics files oracle analysis regular_languages text_data bits \
-  storm damage cuda_on_host_test gpu_math_on_host
+  storm damage failing_calls cuda_on_host_test gpu_math_on_host
 DOUBLE_TESTS := gradients oracle identities analysis
 OTHER_TESTS := bench bench_ranks side_by_side fuzz gradients identities numerics_exhaustive ptx_run ptx_opcodes ptx_mutations gpu_run gpu_math
 SHIM := $(BUILD)/test/cuda_on_host.o $(BUILD)/test/cuda_on_host_runtime.o

@@ -129,8 +129,8 @@ void image_files(Test& test) {
   refuse("a label of npz", cifar5m(2, "<i8", "32, 32, 3", 9), "auto", "bad: image 1 has the label 10, expected 0 to 9");
   refuse("a wide label", cifar5m(1, "<i8", "32, 32, 3", -256), "auto",
          "bad: image 0 has the label -256, expected 0 to 9");
-  test.throws("no file", "nowhere: cannot be read", [&] { ImageFiles({folder.file("nowhere")}, "auto"); });
-  test.throws("a folder", "not a file", [&] { ImageFiles({folder.path()}, "auto"); });
+  test.throws("no file", "nowhere: cannot read", [&] { ImageFiles({folder.file("nowhere")}, "auto"); });
+  test.throws("a folder", "expected a file, found something else", [&] { ImageFiles({folder.path()}, "auto"); });
   test.throws("two formats", "hundred.bin", [&] { ImageFiles({ten, hundred}, "auto"); });
   test.throws("other classes", "the training images have 10 classes, the test images 100", [&] {
     FileImages({ImageFiles({ten}, "auto"), ImageFiles({hundred}, "auto"), 1, {}});
@@ -405,7 +405,7 @@ class Program {
     expect(shell, "no such model", "--model rnn", 2, "--model rnn: expected one of");
     expect(shell, "data alone", "--data a.bin", 2, "--data without --test");
     expect(shell, "test alone", "--test a.bin", 2, "--test without --data");
-    expect(shell, "no file", "--data a.bin --test b.bin", 1, "train_image: a.bin: cannot be read");
+    expect(shell, "no file", "--data a.bin --test b.bin", 1, "train_image: a.bin: cannot read");
     write_bytes(shell.file("a.bin"), cifar10(3));
     write_bytes(shell.file("b.bin"), cifar10(3).substr(1));
     expect(shell, "an empty name", "--data a.bin,, --test a.bin", 2, "--data a.bin,,: an empty name");

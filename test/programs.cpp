@@ -1304,7 +1304,7 @@ class OtherPrograms {
     const std::string longest =
         "--name long --test-from 1048576 --test-to 1048576" + SMALL_REGULAR + "--train-length 10 --width 64";
     const Outcome outcome = shell.run(longest, "ulimit -v 1000000;");
-    test_.check("longer than memory", outcome.status == 1 && outcome.says("train_regular: out of memory"),
+    test_.check("longer than memory", outcome.status == 1 && outcome.says("train_regular: not enough memory"),
                 outcome.output);
 #endif
   }
@@ -1503,7 +1503,7 @@ class OtherPrograms {
 #if !ASAN  // which wants all addresses there are
     const std::string huge = "positions --name huge --length 96 --threads 1 --batch 1048576";
     for (const char* time : {"memory that is not there", "and its name is free again"})
-      test_.check(time, shell.script("ulimit -v 2000000; '" + folder_ + "/inspect' " + huge).says("out of memory"));
+      test_.check(time, shell.script("ulimit -v 2000000; '" + folder_ + "/inspect' " + huge).says("not enough memory"));
 #endif
     const std::string positions = read_bytes(shell.file("runs/p/positions.csv"));
     const auto numbers_of = [&](const std::string& row, const char* weights) {  // moved, last, later, perplexity

@@ -414,7 +414,8 @@ class RunsTest {
     const Outcome large =
         Shell(program("train_copy")).run("--evaluate-lengths 65536 --steps 1" + SMALL, "ulimit -v 1000000;");
     test_.check("a length that memory is too small for",
-                large.status == 1 && large.says("train_copy: --evaluate-lengths 65536: out of memory"), large.output);
+                large.status == 1 && large.says("train_copy: --evaluate-lengths 65536: not enough memory"),
+                large.output);
 #endif
   }
 

@@ -593,9 +593,10 @@ void text_corpora(Test& test) {
   test.equal("a part", bytes.decode(all_of(part)), wild.substr(100, 50));
   write_bytes(path, "");
   test.equal("empty", message_of([&] { open_corpus(path, bytes); }), path + ": the file is empty");
-  test.throws("missing", "nowhere.txt: cannot be read: No such file", [&] { open_corpus("nowhere.txt", bytes); });
-  test.throws("a folder", folder.path() + ": cannot be read: not a file", [&] { open_corpus(folder.path(), bytes); });
-  test.throws("a device", "/dev/null: cannot be read: not a file", [&] { open_corpus("/dev/null", bytes); });
+  test.throws("missing", "nowhere.txt: cannot read: No such file", [&] { open_corpus("nowhere.txt", bytes); });
+  test.throws("a folder", folder.path() + ": expected a file, found something else",
+              [&] { open_corpus(folder.path(), bytes); });
+  test.throws("a device", "/dev/null: expected a file, found something else", [&] { open_corpus("/dev/null", bytes); });
 }
 
 void shards(Test& test) {
@@ -895,7 +896,7 @@ void program(Test& test) {
          "r_000001.bin: this file exists already");
   test.check("before anything is written", !std::filesystem::exists(folder.file("r_000000.bin")));
   expect("no file", "", 2, "FILE");
-  expect("a missing file", "c.txt", 1, "tokenize: c.txt: cannot be read: No such file");
+  expect("a missing file", "c.txt", 1, "tokenize: c.txt: cannot read: No such file");
   expect("too few tokens", "--train 100 --save few.json a.txt", 2,
          "--train 100: every byte is a token, and so is the end of a text");
   expect("learnt for nothing", "--train 300 a.txt", 2, "--train 300: into which file? (--save FILE)");

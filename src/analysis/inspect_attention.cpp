@@ -125,12 +125,11 @@ class AttentionSubject {
 };
 
 void print_looks(const AttentionSubject& subject, const std::vector<Look>& looks) {
-  std::printf("%s, %s of %d tokens\n%-8s %24s %30s\n", subject.title().c_str(),
-              counted(subject.windows(), "window").c_str(), subject.length(), "layer", "weight on the new token",
-              "entropy, as a part of uniform");
+  print("%s, %s of %d tokens\n%-8s %24s %30s\n", subject.title().c_str(), counted(subject.windows(), "window").c_str(),
+        subject.length(), "layer", "weight on the new token", "entropy, as a part of uniform");
   for (size_t layer = 0; layer < looks.size(); ++layer)
-    std::printf("%-8zu %24.3f %30.3f\n", layer + 1, looks[layer].own, looks[layer].entropy);
-  std::printf("looking everywhere alike would be %.3f and 1\n\n", alike_weight(subject.length()));
+    print("%-8zu %24.3f %30.3f\n", layer + 1, looks[layer].own, looks[layer].entropy);
+  print("looking everywhere alike would be %.3f and 1\n\n", alike_weight(subject.length()));
 }
 
 // A curve a checkpoint: of each layer one number.
@@ -187,7 +186,7 @@ int inspect_attention(const std::vector<std::string>& words) {
   }
   output.save("attention.csv", csv);
   output.save("attention.svg", curves.figure());
-  std::printf("%s\n", output.summary().c_str());
+  print("%s\n", output.summary().c_str());
   return 0;
 }
 

@@ -86,7 +86,7 @@ class Clusters {
   void save() {
     output_.save("clusters.csv", csv_);
     output_.save("clusters.svg", figure_);
-    std::printf("%s\n", output_.summary().c_str());
+    print("%s\n", output_.summary().c_str());
   }
 
  private:
@@ -112,7 +112,7 @@ void Clusters::add(const std::string& checkpoint) {
   const PrincipalComponents plane = principal_components(vectors.x, points, vectors.width, 2);
   const PointClasses classes = classes_of(subject.task.automaton(), subject.string, vectors.points, MOST_CLASSES);
   const Separation apart = separation(vectors.x, vectors.width, classes.of_point);
-  std::printf(
+  print(
       "%s: %s, %s on %d symbols\n"
       "  %s vectors of %d layers; two components have %.1f %% and %.1f %% of their variance\n"
       "  clusters in that plane: %d; true classes: %zu (what a vector's piece of the string does to the states)\n"

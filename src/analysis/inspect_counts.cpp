@@ -68,8 +68,8 @@ std::string last_tokens(size_t k) { return text("the last %zu token%s", k, k == 
 
 void print_best(const std::string& name, const std::vector<double>& loss) {
   const auto best = std::min_element(loss.begin(), loss.end());
-  std::printf("%s: %s, perplexity %.2f\n", name.c_str(), last_tokens(static_cast<size_t>(best - loss.begin())).c_str(),
-              std::exp(*best));
+  print("%s: %s, perplexity %.2f\n", name.c_str(), last_tokens(static_cast<size_t>(best - loss.begin())).c_str(),
+        std::exp(*best));
 }
 
 // A line a table, and the best of them; of windows of `context` tokens, too, where that is not 0.
@@ -77,13 +77,13 @@ void print_tables(const CountedTokens& counted, int64_t context) {
   const std::string windows = context > 0 ? "in windows of " + with_commas(context) : "";
   std::vector<double> in_windows;
   for (size_t k = 0; k < counted.loss.size(); ++k) {
-    std::printf("%s: perplexity %.2f, ", last_tokens(k).c_str(), std::exp(counted.loss[k]));
+    print("%s: perplexity %.2f, ", last_tokens(k).c_str(), std::exp(counted.loss[k]));
     if (context > 0) {
       in_windows.push_back(loss_in_windows(counted, k, context));
-      std::printf("%s %.2f, ", windows.c_str(), std::exp(in_windows[k]));
+      print("%s %.2f, ", windows.c_str(), std::exp(in_windows[k]));
     }
-    std::printf("%.3f bits a token, %s row%s of %zu\n", counted.loss[k] / std::log(2.0),
-                with_commas(counted.contexts[k]).c_str(), counted.contexts[k] == 1 ? "" : "s", k);
+    print("%.3f bits a token, %s row%s of %zu\n", counted.loss[k] / std::log(2.0),
+          with_commas(counted.contexts[k]).c_str(), counted.contexts[k] == 1 ? "" : "s", k);
   }
   print_best("the best of them", counted.loss);
   if (context > 0) print_best("the best " + windows, in_windows);
@@ -123,8 +123,8 @@ int inspect_counts(const std::vector<std::string>& words) {
   const CountedTokens counted = count_tokens(*text.training, *text.validation, vocab, last, &progress, places);
   progress.finish();
   const int64_t asked = places.empty() ? text.validation->size() : static_cast<int64_t>(places.size());
-  std::printf("%s of %s counted, %s of %s asked\n", petroglyph::counted(text.training->size(), "token").c_str(),
-              source.name().c_str(), with_commas(asked).c_str(), source.validation_name().c_str());
+  print("%s of %s counted, %s of %s asked\n", petroglyph::counted(text.training->size(), "token").c_str(),
+        source.name().c_str(), with_commas(asked).c_str(), source.validation_name().c_str());
   print_tables(counted, settings.context);
   return 0;
 }

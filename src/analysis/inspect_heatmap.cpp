@@ -123,7 +123,7 @@ void map_images(const HeatMapSettings& settings, const SafetensorsFile& file, co
   std::vector<std::string> model_classes;
   for (const Json& name : state.data.at("classes").items()) model_classes.push_back(name.string());
   if (model_classes != pictures.class_names) {
-    std::printf("the model learned other classes than these images': what it says of them is left out\n");
+    print("the model learned other classes than these images': what it says of them is left out\n");
     model_classes.clear();
   }
   const std::vector<size_t> blocks = settings.layers.empty() ? blocks_to_show(layers) : blocks_of(settings, layers);
@@ -132,8 +132,8 @@ void map_images(const HeatMapSettings& settings, const SafetensorsFile& file, co
   const std::string sheet =
       heat_map_sheet(*model, *ops, pictures.class_names, model_classes, pictures.list, blocks).as_png();
   settings.out.empty() ? write_keeping(out, sheet) : write_file_atomically(out, sheet);
-  std::printf("saved %s (%s%s)\n", out.c_str(), counted(static_cast<int64_t>(pictures.list.size()), "image").c_str(),
-              pictures.list.size() < size_t(settings.images) ? ": there are no more" : "");
+  print("saved %s (%s%s)\n", out.c_str(), counted(static_cast<int64_t>(pictures.list.size()), "image").c_str(),
+        pictures.list.size() < size_t(settings.images) ? ": there are no more" : "");
 }
 
 // ---- Text -------------------------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ std::string in_column(const std::string& words, size_t letters) {
 // For each token that is said the three that it depends on most.
 void print_map(const TextMaps& maps) {
   const size_t T = maps.read.size();
-  std::printf("%-24s %12s   depends most on\n", "what is said", "probability");
+  print("%-24s %12s   depends most on\n", "what is said", "probability");
   for (size_t t = 0; t < T; ++t) {
     const double* row = &maps.map.norms[t * T];
     std::vector<size_t> order(T);
@@ -176,8 +176,8 @@ void print_map(const TextMaps& maps) {
     std::vector<std::string> words;
     for (size_t k = 0; k < std::min<size_t>(3, t + 1); ++k)
       words.push_back(maps.read[order[k]] + text(" %.0f %%", total > 0 ? 100 * row[order[k]] / total : 0));
-    std::printf("%s %10.1f %%   %s\n", in_column(maps.said[t], 24).c_str(), 100 * maps.map.probability[t],
-                join(words, ", ").c_str());
+    print("%s %10.1f %%   %s\n", in_column(maps.said[t], 24).c_str(), 100 * maps.map.probability[t],
+          join(words, ", ").c_str());
   }
 }
 
@@ -249,7 +249,7 @@ void map_text(const HeatMapSettings& settings, const SafetensorsFile& file, cons
   const std::string svg = draw_maps(maps, "What each token of a text depends on: " + state.model);
   for (const auto& [path, content] : {std::pair(csv, map_table(maps)), std::pair(out, svg)})
     settings.out.empty() ? write_keeping(path, content) : write_file_atomically(path, content);
-  std::printf("saved %s and %s\n", out.c_str(), csv.c_str());
+  print("saved %s and %s\n", out.c_str(), csv.c_str());
 }
 
 }  // namespace

@@ -32,21 +32,21 @@ std::string pairs(const Json& object) {
 
 void show_checkpoint(const SafetensorsFile& file) {
   const RunState state = read_run_state(file);
-  std::printf("model        %s, by %s, step %s\n", state.model.c_str(), state.program.c_str(),
-              with_commas(state.step).c_str());
-  std::printf("sizes        %s\n", pairs(state.config).c_str());
-  std::printf("options      %s\n", state.options.members().empty() ? "none" : pairs(state.options).c_str());
+  print("model        %s, by %s, step %s\n", state.model.c_str(), state.program.c_str(),
+        with_commas(state.step).c_str());
+  print("sizes        %s\n", pairs(state.config).c_str());
+  print("options      %s\n", state.options.members().empty() ? "none" : pairs(state.options).c_str());
   const Json* tokenizer = state.data.is(Json::Kind::Object) ? state.data.find("tokenizer") : nullptr;
-  if (tokenizer) std::printf("tokenizer    %s\n", tokenizer_from_json(*tokenizer, file.path())->name().c_str());
+  if (tokenizer) print("tokenizer    %s\n", tokenizer_from_json(*tokenizer, file.path())->name().c_str());
   const bool whole = std::any_of(file.names().begin(), file.names().end(), is_moment);
-  std::printf("optimizer    %s\n", whole ? "AdamW's moments: a run can go on from here" : "none: weights alone");
-  std::printf("weights      %s\n", fingerprint_of(file).c_str());
+  print("optimizer    %s\n", whole ? "AdamW's moments: a run can go on from here" : "none: weights alone");
+  print("weights      %s\n", fingerprint_of(file).c_str());
 }
 
 void show_tensor(const std::string& name, const SafetensorsFile::Entry& entry) {
   const size_t crosses = std::max<size_t>(1, entry.shape.size()) - 1;  // of two bytes each
-  std::printf("  %-5s %-*s %s\n", entry.dtype.c_str(), static_cast<int>(16 + crosses), shape_text(entry.shape).c_str(),
-              in_one_line(name).c_str());
+  print("  %-5s %-*s %s\n", entry.dtype.c_str(), static_cast<int>(16 + crosses), shape_text(entry.shape).c_str(),
+        in_one_line(name).c_str());
 }
 
 }  // namespace
@@ -61,12 +61,12 @@ int inspect_info(const std::vector<std::string>& words) {
     show_checkpoint(file);
   } else {
     for (const auto& [key, value] : file.metadata())
-      std::printf("%-12s %s\n", in_one_line(key).c_str(), in_one_line(first_letters(value, 200)).c_str());
+      print("%-12s %s\n", in_one_line(key).c_str(), in_one_line(first_letters(value, 200)).c_str());
   }
   int64_t numbers = 0, moments = 0;
   for (const std::string& name : file.names()) (is_moment(name) ? moments : numbers) += file.entry(name).count();
-  std::printf("parameters   %s%s\n", with_commas(numbers).c_str(),
-              moments > 0 ? (", and " + with_commas(moments) + " numbers of the optimizer").c_str() : "");
+  print("parameters   %s%s\n", with_commas(numbers).c_str(),
+        moments > 0 ? (", and " + with_commas(moments) + " numbers of the optimizer").c_str() : "");
   for (const std::string& name : file.names())
     if (!is_moment(name)) show_tensor(name, file.entry(name));
   return 0;

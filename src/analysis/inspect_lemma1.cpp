@@ -46,9 +46,9 @@ Matrix product(const Matrix& a, const Matrix& b, int n) {
 }
 
 void show(const char* title, const Matrix& matrix, size_t columns) {
-  std::printf("%s\n", title);
+  print("%s\n", title);
   for (size_t i = 0; i < matrix.size(); ++i)
-    std::printf("%s%d%s", i % columns == 0 ? "  " : " ", matrix[i], (i + 1) % columns == 0 ? "\n" : "");
+    print("%s%d%s", i % columns == 0 ? "  " : " ", matrix[i], (i + 1) % columns == 0 ? "\n" : "");
 }
 
 void show_example(const LemmaSettings& s, const MatrixProductNetwork& network) {
@@ -86,15 +86,15 @@ int inspect_lemma1(const std::vector<std::string>& words) {
   options.parse(words);
   const MatrixProductNetwork network(s.n);
   const size_t n = static_cast<size_t>(s.n);
-  std::printf("n = %d: relu([A, B] W1 - 1) W2 = A B, with W1 (%zu,%zu) and W2 (%zu,%zu)\n", s.n, 2 * n * n, n * n * n,
-              n * n * n, n * n);
+  print("n = %d: relu([A, B] W1 - 1) W2 = A B, with W1 (%zu,%zu) and W2 (%zu,%zu)\n", s.n, 2 * n * n, n * n * n,
+        n * n * n, n * n);
   constexpr int LARGEST_SHOWN = 4;
   if (s.n <= LARGEST_SHOWN) {
     show("W1", network.first(), n * n * n);
     show("W2", network.second(), n * n);
     show_example(s, network);
   } else {
-    std::printf("too large to be shown here; up to --n %d they are\n", LARGEST_SHOWN);
+    print("too large to be shown here; up to --n %d they are\n", LARGEST_SHOWN);
   }
 
   int wrong = 0;
@@ -103,7 +103,7 @@ int inspect_lemma1(const std::vector<std::string>& words) {
     const Matrix a = random_matrix(s, first), b = random_matrix(s, first + 1);
     wrong += network.multiply(a, b) != product(a, b, s.n);
   }
-  std::printf("%s of %s random products right\n", with_commas(s.trials - wrong).c_str(), with_commas(s.trials).c_str());
+  print("%s of %s random products right\n", with_commas(s.trials - wrong).c_str(), with_commas(s.trials).c_str());
 
   std::vector<std::string> composed;
   for (const std::string& language : language_names()) {
@@ -111,8 +111,8 @@ int inspect_lemma1(const std::vector<std::string>& words) {
     if (wrong_compositions(s, language)) throw Error("lemma 1: wrong for the transitions of " + language);
     composed.push_back(language);
   }
-  std::printf("transitions of two strings of %s, composed by such a network, are those of both in a row: %s\n",
-              counted(s.length, "symbol").c_str(), join(composed, ", ").c_str());
+  print("transitions of two strings of %s, composed by such a network, are those of both in a row: %s\n",
+        counted(s.length, "symbol").c_str(), join(composed, ", ").c_str());
   if (wrong > 0) throw Error(text("lemma 1: %d products are wrong", wrong));
   return 0;
 }

@@ -117,7 +117,7 @@ class Positions {
  private:
   int look() {
     csv_ = "model,causal,layers,position,form,weights,moved,last,later,perplexity\n";
-    std::printf(
+    print(
         "Distances between outputs, relative to their norm, over %s of %d different characters:\n"
         "  moved  all tokens but the last permuted, and the outputs permuted back: the largest\n"
         "  last   the same, the output at the last position: the largest\n"
@@ -127,7 +127,7 @@ class Positions {
         settings_.steps > 0
             ? text("behind a trained one its perplexity on %d windows of other text\n", EVALUATED).c_str()
             : "");
-    std::printf("%-19s %-7s %6s %-8s %-8s %-8s %9s %9s %9s\n", "model", "causal", "layers", "position", "form",
+    print("%-19s %-7s %6s %-8s %-8s %-8s %9s %9s %9s\n", "model", "causal", "layers", "position", "form",
                 "weights", "moved", "last", "later");
     for (const Subject& subject : SUBJECTS) {
       if (interrupted()) break;
@@ -135,7 +135,7 @@ class Positions {
     }
     if (interrupted()) {  // half a table is none
       leave();
-      std::printf("interrupted: nothing was saved, and who asks again begins anew\n");
+      print("interrupted: nothing was saved, and who asks again begins anew\n");
       return INTERRUPTED_STATUS;
     }
     write_file_atomically(folder_ + "/positions.csv", csv_);
@@ -143,9 +143,9 @@ class Positions {
       write_file_atomically(folder_ + "/attention.csv", attention_csv_);
       write_file_atomically(folder_ + "/attention.svg", attention_svg_);
     }
-    std::printf("saved %s (positions.csv%s)\n", folder_.c_str(),
+    print("saved %s (positions.csv%s)\n", folder_.c_str(),
                 attention_csv_.empty() ? "" : ", attention.csv, attention.svg");
-    if (settings_.steps > 0) std::printf("weights %s\n", trained_.hex().c_str());
+    if (settings_.steps > 0) print("weights %s\n", trained_.hex().c_str());
     return 0;
   }
 
@@ -204,7 +204,7 @@ void Positions::measure(Model& model, const Subject& s, const char* weights, con
         order_sensitivity(model, *ops_, VOCAB, settings_.length, settings_.trials, settings_.seed, pass);
     if (interrupted()) return;
     const char* const form = pass == LogitsFrom::DECODING ? "stream" : "parallel";
-    std::printf("%-19s %-7s %6d %-8s %-8s %-8s %9.1e %9.1e %9.1e  %s (%s)%s\n", s.model, s.causal ? "yes" : "no",
+    print("%-19s %-7s %6d %-8s %-8s %-8s %9.1e %9.1e %9.1e  %s (%s)%s\n", s.model, s.causal ? "yes" : "no",
                 s.layers, s.position, form, weights, found.moved, found.last, found.later, verdict(found).c_str(),
                 s.question, perplexity.empty() ? "" : (", perplexity " + perplexity).c_str());
     csv_ += text("%s,%s,%d,%s,%s,%s,%s,%s,%s,%s\n", s.model, s.causal ? "yes" : "no", s.layers, s.position, form,
@@ -271,15 +271,15 @@ void Positions::answer_question_4(Model& model, int layers) {
       .panel_size(8.0 * T, 8.0 * T)
       .caption("one row of pictures a layer, one picture a head");
   attention_csv_ = "layer,own,entropy\n";
-  std::printf("\nQuestion 4: %-8s %22s %28s\n", "", "weight on the new input", "entropy, as a part of uniform");
+  print("\nQuestion 4: %-8s %22s %28s\n", "", "weight on the new input", "entropy, as a part of uniform");
   for (int layer = 0; layer < layers; ++layer) {
     const Look look = mean_look(model, static_cast<size_t>(layer), LOOKED_AT, settings_.heads, T);
-    std::printf("  layer %-10d %24.3f %28.3f\n", layer + 1, look.own, look.entropy);
+    print("  layer %-10d %24.3f %28.3f\n", layer + 1, look.own, look.entropy);
     attention_csv_ +=
         text("%d,%s,%s\n", layer + 1, number_text(look.own, 6).c_str(), number_text(look.entropy, 6).c_str());
     draw_layer(figure, layer, model.attention_map(static_cast<size_t>(layer), 0), letters);
   }
-  std::printf("of %d windows; looking everywhere alike would be %.3f and 1\n\n", LOOKED_AT, alike_weight(T));
+  print("of %d windows; looking everywhere alike would be %.3f and 1\n\n", LOOKED_AT, alike_weight(T));
   attention_svg_ = figure.svg();
 }
 

@@ -126,12 +126,11 @@ size_t positions_with(const std::vector<double>& cumulative, double share) {
 void print_share(const std::string& title, const std::vector<double>& share) {
   const std::string positions = counted(static_cast<int64_t>(share.size()), "position");
   if (share.back() > 0)
-    std::printf(
-        "%s: of %s, from the last one, half of the gradient is within %zu, 90 %% within %zu, 99 %% within %zu\n",
-        title.c_str(), positions.c_str(), positions_with(share, 0.5), positions_with(share, 0.9),
-        positions_with(share, 0.99));
+    print("%s: of %s, from the last one, half of the gradient is within %zu, 90 %% within %zu, 99 %% within %zu\n",
+          title.c_str(), positions.c_str(), positions_with(share, 0.5), positions_with(share, 0.9),
+          positions_with(share, 0.99));
   else
-    std::printf("%s: of %s none moves the answer\n", title.c_str(), positions.c_str());
+    print("%s: of %s none moves the answer\n", title.c_str(), positions.c_str());
 }
 
 }  // namespace
@@ -166,7 +165,7 @@ int inspect_receptive_field(const std::vector<std::string>& words) {
   }
   output.save("receptive_field.csv", csv);
   output.save("receptive_field.svg", figure);
-  std::printf("%s\n", output.summary().c_str());
+  print("%s\n", output.summary().c_str());
   return 0;
 }
 

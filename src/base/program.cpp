@@ -6,8 +6,12 @@
 #include <sys/prctl.h>
 #endif
 
+#include <algorithm>
 #include <csignal>
+#include <cstdlib>
+#include <new>
 
+#include "base/atomic_file.h"
 #include "base/text.h"
 
 namespace petroglyph {
@@ -20,6 +24,22 @@ extern "C" void petroglyph_end_of_file(int) {
       "a file that is being read has become shorter; what was saved before is whole, and training goes on from there "
       "with --resume\n";
   (void)!write(STDERR_FILENO, SENTENCE, sizeof SENTENCE - 1);
+  _exit(1);
+}
+
+const char* program_name = "petroglyph";  // what operator new's line begins with
+
+[[noreturn]] void stop_without_memory(size_t size) {
+  std::fflush(stdout);
+  discard_unfinished_file();
+  char line[512];
+  const int length =
+      std::snprintf(line, sizeof line,
+                    size < (size_t(1) << 20) ? "%s: not enough memory\n"
+                                             : "%s: not enough memory: %zu MiB were requested at once; a "
+                                               "smaller batch, context or model needs less\n",
+                    program_name, size >> 20);
+  (void)!write(STDERR_FILENO, line, static_cast<size_t>(std::clamp(length, 0, int(sizeof line) - 1)));
   _exit(1);
 }
 
@@ -47,6 +67,11 @@ std::string called(const std::string& program) {
   return "./" + program;
 }
 
+void begin_program(const char* name) {
+  program_name = name;
+  prepare_process();
+}
+
 int complain(const char* name, const std::string& sentence, int status) {
   std::fflush(stdout);
   std::fprintf(stderr, "%s: %s\n", name, in_one_line(sentence).c_str());
@@ -54,3 +79,14 @@ int complain(const char* name, const std::string& sentence, int status) {
 }
 
 }  // namespace petroglyph
+
+// Without memory a program ends here, with one line. An exception would have to pass through places that let none pass (destructors,
+// functions that are noexcept), through library code that takes it for something else (a stream that reads the number 0), and, under
+// g++ 12, through half-built nested lists, which it destroys twice. Memory for tensors is allocated elsewhere (Ops::allocate), and
+// that error is an exception like others.
+void* operator new(size_t size) {
+  if (void* const memory = std::malloc(size > 0 ? size : 1)) return memory;
+  petroglyph::stop_without_memory(size);
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }

@@ -31,13 +31,17 @@ inline void check_standard_input() {
   if (std::ferror(stdin)) throw Error("the standard input cannot be read to its end");
 }
 
+// What run_program() begins with: prepare_process(), and the name for the line of a program that runs out of memory (operator new in
+// program.cpp), or whose file was cut short while it was read.
+void begin_program(const char* name);
+
 // Says it in one line, whatever bytes of a file or of a command line it repeats; gives `status` back.
 int complain(const char* name, const std::string& sentence, int status);
 
 // Runs body(), which returns the exit status.
 template <class Body>
 int run_program(const char* name, Body body) {
-  prepare_process();
+  begin_program(name);
   try {
     const int status = body();
     if (flush_output() || status != 0) return status;
@@ -45,9 +49,10 @@ int run_program(const char* name, Body body) {
   } catch (const UsageError& error) {
     return complain(name, error.what(), 2);
   } catch (const std::bad_alloc&) {
-    return complain(name, "out of memory", 1);
+    return complain(name, "not enough memory", 1);
   } catch (const std::filesystem::filesystem_error& error) {  // such as a name too long
-    return complain(name, error.path1().string() + ": " + error.code().message(), 1);
+    return complain(name, error.path1().empty() ? error.what() : error.path1().string() + ": " + error.code().message(),
+                    1);
   } catch (const std::exception& error) {
     return complain(name, error.what(), 1);
   }

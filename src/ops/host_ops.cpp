@@ -15,7 +15,7 @@ constexpr std::align_val_t ALIGNMENT{64};  // a cache line, and the widest vecto
 void* HostOps::allocate(size_t bytes) {
   void* memory = ::operator new(bytes, ALIGNMENT, std::nothrow);
   if (!memory)
-    throw Error("out of memory: " + std::to_string(bytes >> 20) + " MiB wanted for one array" +
+    throw Error("not enough memory: " + std::to_string(bytes >> 20) + " MiB requested for one tensor" +
                 ": a smaller batch, context or model needs less");
 #ifdef PETROGLYPH_POISON  // tests: what nobody wrote is NaN
   std::memset(memory, 0xFF, bytes);

@@ -80,7 +80,7 @@ int report(const std::vector<std::string>& words) {
   const Page page = make_page(experiments(), results);
   save_page(page, out, results, force);
   for (const std::string& folder : page.stale)
-    std::printf("left out: %s, run with other commands than its experiment has today\n", folder.c_str());
+    print("left out: %s, run with other commands than its experiment has today\n", folder.c_str());
   return 0;
 }
 
@@ -89,7 +89,7 @@ int draw(const std::vector<std::string>& words) {
   Options options("reproduce draw", "Draws figures of a folder of results again, from the CSV files in it.");
   options.positional("FOLDER", &results, "what report --results made, as results/ of the repository");
   options.parse(words);
-  for (const std::string& file : draw_results(results)) std::printf("drew %s\n", file.c_str());
+  for (const std::string& file : draw_results(results)) print("drew %s\n", file.c_str());
   return 0;
 }
 

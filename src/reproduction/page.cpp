@@ -290,11 +290,11 @@ void save_page(const Page& page, const std::string& folder, const std::string& r
   write_html(page, folder);
   const auto count = std::count_if(page.sections.begin(), page.sections.end(),
                                    [](const PageSection& section) { return !section.commands.empty(); });
-  std::printf("saved %s/index.html (%lld of %zu sections were run)\n", folder.c_str(), static_cast<long long>(count),
-              page.sections.size());
+  print("saved %s/index.html (%lld of %zu sections were run)\n", folder.c_str(), static_cast<long long>(count),
+        page.sections.size());
   if (results.empty()) return;
   write_markdown(page, results);
-  std::printf("saved %s/RESULTS.md\n", results.c_str());
+  print("saved %s/RESULTS.md\n", results.c_str());
 }
 
 }  // namespace petroglyph

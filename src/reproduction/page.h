@@ -81,7 +81,7 @@ PageSection section_of(const Experiment& experiment, const Kept* kept);
 // finished can speak against a claim, but not for it while a smaller one has measured all.
 std::vector<PageClaim> claims_of(const Experiment& experiment, const std::vector<Kept>& kept);
 
-std::string markdown_text(const std::string& words);
+std::string markdown_text(std::string words);
 std::string html_page(const Page& page);
 std::string markdown_page(const Page& page);
 

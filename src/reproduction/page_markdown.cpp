@@ -1,5 +1,7 @@
 // The page as a repository shows it: RESULTS.md, and a folder for each section with its figures and tables.
 
+#include <algorithm>
+
 #include "base/atomic_file.h"
 #include "base/text.h"
 #include "reproduction/page.h"
@@ -41,7 +43,7 @@ std::string markdown_commands(const PageSection& section) {
   if (section.commands.empty()) return "";
   std::string lines, facts;
   for (const DoneCommand& command : section.commands) {
-    lines += (lines.empty() ? "" : "\n") + command.line;
+    lines += (lines.empty() ? "" : "\n") + in_one_line(command.line);
     facts += "- " + markdown_text(command.part) + ": " + markdown_text(facts_of(command)) + "\n";
   }
   return fenced(lines) + facts + "- " + markdown_text(section.machine) + "\n\n";
@@ -86,12 +88,11 @@ std::string markdown_claims(const Page& page) {
 
 }  // namespace
 
-std::string markdown_text(const std::string& words) {
+std::string markdown_text(std::string words) {
   std::string out;
-  for (const char c : words) {
-    if (c == '\n') {
-      out += ' ';
-    } else if (c == '&') {
+  std::replace(words.begin(), words.end(), '\n', ' ');
+  for (const char c : in_one_line(words)) {
+    if (c == '&') {
       out += "&amp;";
     } else if (c == '<') {
       out += "&lt;";

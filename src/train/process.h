@@ -4,8 +4,10 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <string>
 
 #include "base/error.h"
@@ -19,7 +21,7 @@ pid_t in_a_process(const std::string& program, Body body) {
   std::fflush(stdout);
   std::fflush(stderr);
   const pid_t parent = getpid(), child = fork();
-  if (child < 0) throw Error(program + ": no new process");
+  if (child < 0) throw Error(program + ": cannot start a process: " + std::strerror(errno));
   if (child > 0) return child;
   end_with_parent(parent);  // who kills the program ends its processes, which save and stop
   const int status = run_program(program.c_str(), body);

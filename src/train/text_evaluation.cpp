@@ -149,10 +149,9 @@ void Evaluation::show_whole() const {
   const std::string rest = with_tail ? (windows > 0 ? " and one of " : "") + with_commas(tail) : "";
   const std::string whole =
       windows > 0 ? counted(windows, "window") + " of " + with_commas(context_) : "one window of ";
-  std::printf("%s, step %s, on %s: %s%s%s tokens, %s scored\n%s\n", state_.model.c_str(),
-              with_commas(state_.step).c_str(), in_one_line(name).c_str(), some.c_str(), whole.c_str(), rest.c_str(),
-              counted(static_cast<int64_t>(scored), "token").c_str(),
-              text_measures({sum.loss / scored, sum.accuracy / scored}, characters / scored).c_str());
+  print("%s, step %s, on %s: %s%s%s tokens, %s scored\n%s\n", state_.model.c_str(), with_commas(state_.step).c_str(),
+        name.c_str(), some.c_str(), whole.c_str(), rest.c_str(), counted(static_cast<int64_t>(scored), "token").c_str(),
+        text_measures({sum.loss / scored, sum.accuracy / scored}, characters / scored).c_str());
 }
 
 // As after a training.
