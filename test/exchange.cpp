@@ -860,6 +860,23 @@ void conversions(Test& test) {
              "the tokenizer, ascii, is left out: llm.c's files have none, its programs GPT-2's");
   foreign.tokenizer = train_byte_pairs({tell_stories(1, 1, 3000)}, 290);
   test.equal("nor of one that is written", notes(), "");
+
+  // Only a sound tokenizer of another kind may be left out.
+  const std::string json = in + "/tokenizer.json";
+  write_bytes(json, R"({"model": {"type": "Unigram", "vocab": [["a", 0]]}})");
+  const ForeignModel another = open_foreign(in);
+  test.check("a tokenizer of another kind is noted",
+             !another.tokenizer && another.translation.notes.back().find("Unigram") != std::string::npos,
+             join(another.translation.notes, "; "));
+  write_bytes(json, "");
+  test.throws("an empty one is refused", json + ": line 1: expected a value, found the end", [&] { open_foreign(in); });
+  write_bytes(
+      json, R"({"model": {"type": "BPE", "vocab": {"a": "x"}, "merges": []}, "pre_tokenizer": {"type": "ByteLevel"}})");
+  test.throws("a damaged one is refused", json + ": ", [&] { open_foreign(in); });
+  std::filesystem::remove(json);
+  std::filesystem::create_directory(json);
+  test.throws("one that cannot be read is refused", json + ": expected a file, found something else",
+              [&] { open_foreign(in); });
 }
 
 void documents(Test& test) {

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "address_sanitizer.h"
+#include "base/atomic_file.h"
 #include "base/log.h"
 #include "base/safetensors.h"
 #include "base/text.h"
@@ -692,6 +693,97 @@ class RunsTest {
            "--steps 9: this run's linear schedule was laid out over 8 steps");
   }
 
+  // A run's folder from somebody else: it overwrites nothing, and names no file that is then read.
+  void from_somebody_else() {
+    const Shell shell(program("train_copy"));
+    shell.script("echo precious > victim; mkdir elsewhere");
+    shell.run("--name a --steps 2 --snapshots 1" + SMALL);
+    shell.script("rm runs/a/.lock; ln -s ../../victim runs/a/.lock");
+    expect(shell, "a lock that is a link", "--resume --name a --steps 4", 1,
+           "runs/a/.lock: expected a file, found a link; nothing was changed");
+    expect(shell, "and the same where nothing begins", "--name a" + SMALL, 1, "runs/a: this run exists already");
+    shell.script("rm runs/a/.lock; mv runs/a/snapshots s; ln -s ../../elsewhere runs/a/snapshots");
+    expect(shell, "snapshots in a linked folder", "--resume --name a --steps 4", 1,
+           "runs/a/snapshots: expected a folder, found a link");
+    shell.script(
+        "rm runs/a/snapshots; mv s runs/a/snapshots; cp runs/a/log.csv log; cp log before; ln -sf ../../log "
+        "runs/a/log.csv");
+    shell.run("--resume --name a --steps 4");
+    expect(shell, "a log that is a link", "--resume --name a --steps 6", 0, "weights ");
+    test_.check("is not written through", shell.script("cmp log before").status == 0);
+    test_.equal("nothing was written through any", shell.script("cat victim; ls -A elsewhere").output, "precious\n");
+
+    const Shell text(program("train_text"));
+    text.script("printf 'a secret %.0s' $(seq 100) > secret; mkdir d; echo token=abc > d/.lock");
+    text.run("--quiet --name a --data secret --schedule constant --steps 2" + TEXT);
+    const std::string own = read_bytes(text.file("runs/a/model.safetensors"));
+    test_.check("a run of one's own goes on", text.run("--resume --name a --steps 3").status == 0);
+    text.script("rm -r runs/a/*.safetensors");
+    save_as_of_another(own, text.file("runs/a/model.safetensors"));
+    text.script("head -n 3 runs/a/log.csv > l; mv l runs/a/log.csv");
+    const std::string refused =
+        "runs/a/model.safetensors: names the file secret, but was not trained by this user on this machine";
+    expect(text, "a text that somebody else names", "--resume --name a --steps 3", 1, refused);
+    const Outcome looked = text.script("'" + program("inspect") + "' receptive-field runs/a");
+    test_.check("nor is it looked at", looked.status == 1 && looked.says(refused), looked.output);
+    expect(text, "but one's own", "--resume --name a --steps 3 --data secret", 0, "weights ");
+    const Outcome beside =
+        text.script("'" + program("tokenize") + "' --tokenizer bytes --save d/t.json secret; cat d/.lock");
+    test_.check("another program's lock", beside.says("token=abc\n") && is_there(text.file("d/t.json")), beside.output);
+  }
+
+  // The same checkpoint as another machine would have saved it, without the checksums.
+  static void save_as_of_another(const std::string& bytes, const std::string& path) {
+    const std::string copy = path + ".copy";
+    write_bytes(copy, bytes);
+    const SafetensorsFile file(copy);
+    SafetensorsWriter writer;
+    std::deque<std::vector<float>> kept;
+    for (const auto& [key, value] : file.metadata())
+      writer.metadata(key, key == "begun_on" ? "0123456789abcdef" : value);
+    for (const std::string& name : file.names())
+      writer.add(name, file.entry(name).shape, kept.emplace_back(file.read_as_float(name)).data());
+    writer.save(path);
+    std::filesystem::remove(copy);
+  }
+
+  // What files and command lines say reaches the terminal in a form that it does not obey.
+  void on_a_terminal() {
+    const Shell shell(program("inspect"));
+    const float weight = 1;
+    SafetensorsWriter writer;
+    for (const char* key : {"program", "model"}) writer.metadata(key, "\x1b]0;title\x07\u009b31m\u202e");
+    writer.metadata("other\x1b", "\x1b[2J");
+    writer.add("w\x1b", {1}, &weight);
+    writer.save(shell.file("a.safetensors"));
+    shell.script("printf 'abcabc%.0s' 1 2 3 4 > \"$(printf 't\\033]0;x')\"");
+    const std::string terminal = shell.run("info a.safetensors").output + shell.run("counts --data t*").output;
+    test_.check("nothing that a terminal obeys",
+                terminal.find_first_of("\x1b\x07") == std::string::npos &&
+                    terminal.find("\u009b") == std::string::npos && terminal.find("\u202e") == std::string::npos,
+                terminal);
+    test_.check("but all of it", terminal.find("\\x1B]0;title\\x07\\u009B31m\\u202E") != std::string::npos, terminal);
+  }
+
+  // A stack of 64 kB, a folder that another program has locked, too little memory: a line, or nothing of it is noticed.
+  void narrow_machines() {
+    const Shell shell(program("train_copy"));
+#if !ASAN  // which needs more of both
+    const Outcome small = shell.run("--quiet --steps 1" + SMALL, "ulimit -s 64;");
+    test_.check("a stack of 64 kB", small.status == 0, small.output);
+    const Outcome images = Shell(program("train_image")).run("--batch 1048576 --steps 1", "ulimit -v 4000000;");
+    test_.check(
+        "images that memory is too small for",
+        images.status == 1 && images.says("train_image: not enough memory: ") && images.says(" MiB were requested"),
+        images.output);
+#endif
+    const Shell tokenize(program("tokenize"));
+    write_bytes(tokenize.file("t"), "abc");
+    const Outcome held = tokenize.script("flock . sleep 9 & sleep 0.2; timeout 5 '" + program("tokenize") +
+                                         "' --tokenizer bytes --save a.json t; echo status $?; kill $!");
+    test_.check("a folder that another program has locked", held.says("status 0"), held.output);
+  }
+
  private:
   std::string program(const std::string& name) const { return programs_ + "/" + name; }
   // Shell text: starts a program whose words go to a file, and $child is its number.
@@ -738,6 +830,9 @@ int main(int argc, char** argv) {
   test.run("divergence", [&] { runs.divergence(); });
   test.run("streams and files", [&] { runs.streams_and_files(); });
   test.run("overwriting", [&] { runs.overwriting(); });
+  test.run("from somebody else", [&] { runs.from_somebody_else(); });
+  test.run("on a terminal", [&] { runs.on_a_terminal(); });
+  test.run("narrow machines", [&] { runs.narrow_machines(); });
   test.run("early stop and schedules", [&] { runs.early_stop_and_schedules(); });
   return test.finish();
 }

@@ -20,6 +20,7 @@ std::unique_ptr<LanguageModeling> windows_of_text(const SafetensorsFile& file, c
                                                   const std::string& text, int length, int windows) {
   const auto tokenizer = load_tokenizer(file, state);
   const bool own = state.program == "train_text" && text.empty();  // a run knows its texts
+  if (own) refuse_foreign_paths(file, state, {"val", "data"});
   const std::string data = own ? state.options.at("data").string() : "";
   const std::string validation = own ? state.options.at("val").string() : "";
   const std::string path = !text.empty() ? text : validation.empty() ? data : validation;

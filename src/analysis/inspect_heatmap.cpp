@@ -119,6 +119,7 @@ void map_images(const HeatMapSettings& settings, const SafetensorsFile& file, co
   const std::string out = out_of(settings, file, "heatmaps.png");
   check_ending(out, ".png");
   const int layers = layers_of(state, file.path());
+  if (settings.test.empty()) refuse_foreign_paths(file, state, {"test"});
   const Pictures pictures = pictures_of(settings, state.options);
   std::vector<std::string> model_classes;
   for (const Json& name : state.data.at("classes").items()) model_classes.push_back(name.string());

@@ -11,6 +11,11 @@ struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// A sound file of a kind that is not supported: what is converted may go on without it. A damaged or unreadable file never is one.
+struct Unsupported : Error {
+  using Error::Error;
+};
+
 // A bad command line: exit status 2.
 struct UsageError : Error {
   using Error::Error;

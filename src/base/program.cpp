@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "base/atomic_file.h"
@@ -18,16 +19,19 @@ namespace petroglyph {
 
 namespace {
 
-// A file is read where it lies (mapped_file.h), and somebody cut it short: the system has nothing to put in place of what is gone.
+const char* program_name = "petroglyph";  // of the lines below
+
+// A file is read where it lies (mapped_file.h), and somebody cut it short, or its disk fails: the system has nothing to put in place of
+// what is gone.
 extern "C" void petroglyph_end_of_file(int) {
+  discard_unfinished_file();
   constexpr char SENTENCE[] =
-      "a file that is being read has become shorter; what was saved before is whole, and training goes on from there "
+      ": a file that is being read has become shorter; what was saved before is whole, and training goes on from there "
       "with --resume\n";
+  (void)!write(STDERR_FILENO, program_name, std::strlen(program_name));
   (void)!write(STDERR_FILENO, SENTENCE, sizeof SENTENCE - 1);
   _exit(1);
 }
-
-const char* program_name = "petroglyph";  // what operator new's line begins with
 
 [[noreturn]] void stop_without_memory(size_t size) {
   std::fflush(stdout);

@@ -1,15 +1,9 @@
 #include "base/safetensors.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
-
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/atomic_file.h"
 #include "base/checksum.h"
@@ -26,9 +20,6 @@ constexpr uint64_t LONGEST_HEADER = 100'000'000;  // the format's own limit
 constexpr const char* METADATA = "__metadata__";
 constexpr const char* DATA_KEY = "checksum_of_data";
 constexpr const char* HEADER_KEY = "checksum_of_header";
-constexpr const char* EARLIER_KEYS[] = {"data_checksum",
-                                        "header_checksum"};  // of files as they were; no longer checked
-constexpr int64_t BLOCK = 1 << 16;                           // elements that are converted at a time
 
 // Bytes of one element, 0 for a type that we do not know.
 uint64_t size_of(const std::string& dtype) {
@@ -101,11 +92,12 @@ const char* safetensors_dtype<uint8_t>() {
 
 int64_t SafetensorsFile::Entry::count() const { return static_cast<int64_t>((end - begin) / size_of(dtype)); }
 
-SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path), file_(path) {
-  const std::string header = read_header();
+SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
+  const std::string_view text = header();
+  data_begin_ = sizeof(uint64_t) + text.size();
   Json json;
   try {
-    json = Json::parse(header, "header");
+    json = Json::parse(text, "header");
   } catch (const Error& error) {
     fail(std::string(error.what()) + ": not a safetensors file, or damaged");
   }
@@ -119,46 +111,18 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path), file_(p
   check_data();
 }
 
-void SafetensorsFile::fail(const std::string& complaint) const { throw Error(path_ + ": " + complaint); }
+void SafetensorsFile::fail(const std::string& complaint) const { throw Error(path() + ": " + complaint); }
 
-SafetensorsFile::Descriptor::Descriptor(const std::string& path)
-    : number(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {  // a pipe is refused, not waited for
-  if (number < 0) throw Error(path + ": cannot read: " + std::strerror(errno));
-}
-
-SafetensorsFile::Descriptor::~Descriptor() { close(number); }
-
-void SafetensorsFile::read_at(uint64_t offset, void* bytes, size_t size) const {
-  constexpr size_t PIECE = size_t(1) << 30;  // more in one call is refused on some systems
-  char* out = static_cast<char*>(bytes);
-  while (size > 0) {
-    const ssize_t count = pread(file_.number, out, std::min(size, PIECE), static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail(std::string("cannot read: ") + std::strerror(errno));
-    if (count == 0) fail("cannot read: it became shorter while it was read");
-    out += count;
-    offset += static_cast<uint64_t>(count);
-    size -= static_cast<size_t>(count);
-  }
-}
-
-std::string SafetensorsFile::read_header() {
-  struct stat status;
-  if (fstat(file_.number, &status) != 0) fail(std::string("cannot read: ") + std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) fail("expected a file, found something else");
-  file_size_ = static_cast<uint64_t>(status.st_size);
+std::string_view SafetensorsFile::header() const {
   uint64_t length = 0;
-  if (file_size_ < sizeof length)
-    fail(counted(static_cast<int64_t>(file_size_), "byte") + " long: too short for a safetensors file");
-  read_at(0, &length, sizeof length);
+  if (file_.size() < sizeof length)
+    fail(counted(static_cast<int64_t>(file_.size()), "byte") + " long: too short for a safetensors file");
+  std::memcpy(&length, file_.data(), sizeof length);
   if (length > LONGEST_HEADER) fail("expected the length of a header in its first 8 bytes: not a safetensors file");
-  data_begin_ = sizeof length + length;
-  if (data_begin_ > file_size_) {
-    fail(commas(file_size_) + " bytes long, its header alone promises " + commas(data_begin_) +
+  if (sizeof length + length > file_.size())
+    fail(commas(file_.size()) + " bytes long, its header alone promises " + commas(sizeof length + length) +
          ": truncated, or not a safetensors file");
-  }
-  std::string header(length, '\0');
-  read_at(sizeof length, header.data(), length);
+  const std::string_view header = file_.text().substr(sizeof length, length);
   if (header.empty() || header[0] != '{') fail("its header does not begin with '{': not a safetensors file");
   return header;
 }
@@ -174,7 +138,7 @@ void SafetensorsFile::parse_metadata(const Json& object) {
       checksum_of_data_ = value;
     } else if (member.first == HEADER_KEY) {
       checksum_of_header_ = value;
-    } else if (member.first != EARLIER_KEYS[0] && member.first != EARLIER_KEYS[1]) {
+    } else {
       metadata_[member.first] = value;
     }
   }
@@ -241,21 +205,16 @@ void SafetensorsFile::check_layout() const {
     end = entry->end;
   }
   const uint64_t promised = data_begin_ + end;
-  if (file_size_ == promised) return;
-  fail(commas(file_size_) + " bytes long, its header promises " + commas(promised) + ": " +
-       (file_size_ < promised ? "truncated" : "something was added"));
+  if (file_.size() == promised) return;
+  fail(commas(file_.size()) + " bytes long, its header promises " + commas(promised) + ": " +
+       (file_.size() < promised ? "truncated" : "something was added"));
 }
 
 void SafetensorsFile::check_data() const {
   if (!checksum_of_data_) return;
   Checksum checksum;
-  std::vector<char> block(size_t(1) << 20);
   for (const auto& [name, entry] : entries_)
-    for (uint64_t at = entry.begin; at < entry.end; at += block.size()) {
-      const size_t size = static_cast<size_t>(std::min<uint64_t>(block.size(), entry.end - at));
-      read_at(data_begin_ + at, block.data(), size);
-      checksum.update(block.data(), size);
-    }
+    checksum.update(data_of(entry), static_cast<size_t>(entry.end - entry.begin));
   if (checksum.hex() != *checksum_of_data_)
     fail("checksum of the data is " + checksum.hex() + ", its header says " + *checksum_of_data_ + ": damaged");
 }
@@ -296,7 +255,7 @@ void SafetensorsFile::expect_count(const std::string& name, size_t found, size_t
 
 void SafetensorsFile::read_bytes(const std::string& name, void* bytes) const {
   const Entry& found = entry(name);
-  read_at(data_begin_ + found.begin, bytes, static_cast<size_t>(found.end - found.begin));
+  if (found.end > found.begin) std::memcpy(bytes, data_of(found), static_cast<size_t>(found.end - found.begin));
 }
 
 std::vector<float> SafetensorsFile::read_as_float(const std::string& name) const {
@@ -307,25 +266,21 @@ std::vector<float> SafetensorsFile::read_as_float(const std::string& name) const
 
 void SafetensorsFile::read_as_float(const std::string& name, int64_t first, int64_t count, float* values) const {
   const Entry& found = entry(name);
-  const uint64_t element = size_of(found.dtype);
-  const auto read = [&](int64_t at, int64_t n, void* to) {
-    read_at(data_begin_ + found.begin + static_cast<uint64_t>(at) * element, to, static_cast<size_t>(n) * element);
-  };
+  // The bytes may lie at any address.
   const auto convert = [&](auto type, auto to_float) {
-    std::vector<decltype(type)> block(static_cast<size_t>(std::min(count, BLOCK)));
-    for (int64_t at = 0; at < count; at += BLOCK) {
-      const int64_t n = std::min(BLOCK, count - at);
-      read(first + at, n, block.data());
-      std::transform(block.begin(), block.begin() + n, values + at, to_float);
+    const unsigned char* at = data_of(found) + static_cast<uint64_t>(first) * sizeof type;
+    for (int64_t i = 0; i < count; ++i, at += sizeof type) {
+      std::memcpy(&type, at, sizeof type);
+      values[i] = to_float(type);
     }
   };
-  if (found.dtype == "F32") return read(first, count, values);
   const auto narrow = [&](double value) {
     const auto rounded = static_cast<float>(value);
     if (overflowed(value, rounded))
       fail("tensor " + name + " has " + exact_text(value) + ", more than 32 bits can say");
     return rounded;
   };
+  if (found.dtype == "F32") return convert(float(), [](float value) { return value; });
   if (found.dtype == "F64") return convert(double(), narrow);
   if (found.dtype == "F16") return convert(uint16_t(), from_f16);
   if (found.dtype == "BF16") return convert(uint16_t(), from_bf16);
@@ -336,11 +291,11 @@ bool is_safetensors(const std::string& path) {
   if (std::filesystem::path(path).extension() == ".safetensors") return true;
   std::error_code none;
   if (!std::filesystem::is_regular_file(path, none)) return false;
-  std::ifstream file(path, std::ios::binary);
+  const MappedFile file(path);
   uint64_t length = 0;
-  char first = 0;
-  file.read(reinterpret_cast<char*>(&length), sizeof length).get(first);
-  return file && first == '{' && length <= LONGEST_HEADER;
+  if (file.size() <= sizeof length) return false;
+  std::memcpy(&length, file.data(), sizeof length);
+  return length <= LONGEST_HEADER && file.text()[sizeof length] == '{';
 }
 
 void SafetensorsWriter::metadata(const std::string& key, const std::string& value) {

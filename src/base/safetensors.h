@@ -18,9 +18,11 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
+#include "base/mapped_file.h"
 
 namespace petroglyph {
 
@@ -38,7 +40,7 @@ const char* safetensors_dtype<int64_t>();
 template <>
 const char* safetensors_dtype<uint8_t>();
 
-// A file that has been checked from end to end; its tensors are read when they are asked for.
+// A file that has been checked from end to end; its tensors are read where they lie (mapped_file.h) when they are asked for.
 class SafetensorsFile {
  public:
   struct Entry {
@@ -51,7 +53,7 @@ class SafetensorsFile {
   // Throws an Error for a file that cannot be read, is truncated, damaged, or something else.
   explicit SafetensorsFile(const std::string& path);
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return file_.path(); }
   const std::vector<std::string>& names() const { return names_; }  // in the header's order
   const Entry* find(const std::string& name) const;
   const Entry& entry(const std::string& name) const;  // throws when there is none
@@ -82,19 +84,11 @@ class SafetensorsFile {
   void expect_shape(const std::string& name, const std::vector<int64_t>& shape) const;
 
  private:
-  struct Descriptor {
-    explicit Descriptor(const std::string& path);
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    ~Descriptor();
-    int number;
-  };
-
   size_t checked_count(const std::string& name, const std::string& dtype) const;
   void expect_count(const std::string& name, size_t found, size_t expected) const;
   void read_bytes(const std::string& name, void* bytes) const;
-  void read_at(uint64_t offset, void* bytes, size_t size) const;
-  std::string read_header();
+  const unsigned char* data_of(const Entry& entry) const { return file_.data() + data_begin_ + entry.begin; }
+  std::string_view header() const;
   void parse_metadata(const Json& object);
   void parse_entry(const std::string& name, const Json& object);
   void check_header() const;
@@ -102,9 +96,8 @@ class SafetensorsFile {
   void check_data() const;
   [[noreturn]] void fail(const std::string& complaint) const;
 
-  std::string path_;
-  Descriptor file_;
-  uint64_t file_size_ = 0, data_begin_ = 0;
+  MappedFile file_;
+  uint64_t data_begin_ = 0;
   std::vector<std::string> names_;
   std::map<std::string, Entry> entries_;
   std::map<std::string, std::string> metadata_;

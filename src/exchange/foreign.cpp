@@ -74,7 +74,7 @@ ForeignModel open_folder(const std::string& folder) {
   }
   try {
     foreign.tokenizer = find_tokenizer(folder);
-  } catch (const Error& error) {
+  } catch (const Unsupported& error) {
     foreign.translation.notes.push_back(std::string("no tokenizer: ") + error.what());
   }
   return foreign;

@@ -74,8 +74,8 @@ std::unique_ptr<BytePairTokenizer> build(Draft draft, const std::string& tokens_
     if (!is_utf8(bytes) || bytes == "'r" || bytes == "'v" || bytes == "'l" || tokenizer->is_added(merge.result))
       continue;
     if (gpt2_piece_end(bytes, 0) != bytes.size())
-      throw Error(tokens_origin + text(": token %d, \"%s\", ", merge.result, spell(bytes).substr(0, 60).c_str()) +
-                  "reaches over a place where GPT-2 cuts texts: it is of a tokenizer that cuts them otherwise");
+      throw Unsupported(tokens_origin + text(": token %d, \"%s\", ", merge.result, spell(bytes).substr(0, 60).c_str()) +
+                        "reaches over a place where GPT-2 cuts texts: it is of a tokenizer that cuts them otherwise");
   }
   return tokenizer;
 }
@@ -83,11 +83,16 @@ std::unique_ptr<BytePairTokenizer> build(Draft draft, const std::string& tokens_
 // What is wrong, after the file's name.
 template <class Read>
 auto with_origin(const std::string& origin, Read read) {
+  const auto named = [&](const Error& error) {
+    const std::string what = error.what();
+    return what.compare(0, origin.size(), origin) == 0 ? what : origin + ": " + what;
+  };
   try {
     return read();
+  } catch (const Unsupported& error) {
+    throw Unsupported(named(error));
   } catch (const Error& error) {
-    const std::string what = error.what();
-    throw Error(what.compare(0, origin.size(), origin) == 0 ? what : origin + ": " + what);
+    throw Error(named(error));
   }
 }
 
@@ -181,15 +186,15 @@ class Names {
 
 // {"type": "ByteLevel", "add_prefix_space": false}, by itself or as the only one of a sequence.
 void read_splitting(const Json* json, BytePairExtras& extras) {
-  if (!is_there(json)) throw Error("pre_tokenizer: expected ByteLevel, found none");
+  if (!is_there(json)) throw Unsupported("pre_tokenizer: expected ByteLevel, found none");
   const std::string& type = json->at("type").string();
   if (type == "Sequence" && json->at("pretokenizers").items().size() == 1)
     return read_splitting(&json->at("pretokenizers").items()[0], extras);
   if (type != "ByteLevel")
-    throw Error("pre_tokenizer \"" + type + "\" is not supported: texts are cut as GPT-2's ByteLevel does it");
+    throw Unsupported("pre_tokenizer \"" + type + "\" is not supported: texts are cut as GPT-2's ByteLevel does it");
   extras.space_before = is_true(*json, "add_prefix_space");
   if (json->find("use_regex") && !is_true(*json, "use_regex"))
-    throw Error("use_regex false is not supported: texts are cut as GPT-2 does it");
+    throw Unsupported("use_regex false is not supported: texts are cut as GPT-2 does it");
 }
 
 void add_around(BytePairExtras& extras, const std::vector<int32_t>& before, const std::vector<int32_t>& after) {
@@ -206,7 +211,7 @@ void read_template(const Json& json, BytePairExtras& extras) {
     const Json& special = json.at("special_tokens").at(piece.at("SpecialToken").at("id").string());
     for (const Json& id : special.at("ids").items()) around[texts > 0].push_back(static_cast<int32_t>(id.integer()));
   }
-  if (texts != 1) throw Error("post_processor: expected a template with one text in it");
+  if (texts != 1) throw Unsupported("post_processor: expected a template with one text in it");
   add_around(extras, around[0], around[1]);
 }
 
@@ -224,27 +229,28 @@ void read_around(const Json& json, BytePairExtras& extras) {
     };
     add_around(extras, {number("cls")}, {number("sep")});
   } else if (type != "ByteLevel") {  // which moves offsets alone
-    throw Error("post_processor \"" + type +
-                "\" is not supported: a text may have tokens before and after it, no more");
+    throw Unsupported("post_processor \"" + type +
+                      "\" is not supported: a text may have tokens before and after it, no more");
   }
 }
 
 void refuse_word(const Json& model, const char* key) {
   const Json* word = model.find(key);
   if (word && word->is(Json::Kind::String) && !word->string().empty())
-    throw Error(std::string(key) + " \"" + word->string() + "\" is not supported: tokens are of bytes, as GPT-2's");
+    throw Unsupported(std::string(key) + " \"" + word->string() +
+                      "\" is not supported: tokens are of bytes, as GPT-2's");
 }
 
 Draft draft_of_json(const Json& json) {
   const Json& model = json.at("model");
   if (const Json* type = model.find("type"); type && type->is(Json::Kind::String) && type->string() != "BPE")
-    throw Error("model \"" + type->string() + "\" is not supported, only pairs of bytes, BPE");
+    throw Unsupported("model \"" + type->string() + "\" is not supported, only pairs of bytes, BPE");
   if (is_true(model, "ignore_merges"))
-    throw Error("ignore_merges true is not supported: no piece is a token but by merges");
+    throw Unsupported("ignore_merges true is not supported: no piece is a token but by merges");
   for (const char* key : {"end_of_word_suffix", "continuing_subword_prefix"}) refuse_word(model, key);
   // Unicode's composed form, of which nearly all texts are, is taken for granted.
   if (const Json* form = json.find("normalizer"); is_there(form) && form->at("type").string() != "NFC")
-    throw Error("normalizer \"" + form->at("type").string() + "\" is not supported: no text is changed");
+    throw Unsupported("normalizer \"" + form->at("type").string() + "\" is not supported: no text is changed");
   const Json* added = json.find("added_tokens");
   Draft draft(model.at("vocab").members().size() + (added ? added->items().size() : 0));
   read_splitting(json.find("pre_tokenizer"), draft.extras);
@@ -334,9 +340,9 @@ std::unique_ptr<BytePairTokenizer> read_two_files(const std::string& folder) {
   with_origin(vocab_path, [&] { draft.read_vocabulary(vocab); });
   const bool of_bytes = draft.numbers.count(spell(std::string_view("\0", 1))) > 0;
   if (!of_bytes && std::any_of(draft.tokens.begin(), draft.tokens.end(), ends_a_word))
-    throw Error(vocab_path +
-                ": tokens that end words with \"</w>\", as those of OpenAI's first GPT do, are not supported: " +
-                "tokens are of bytes, as GPT-2's");
+    throw Unsupported(vocab_path +
+                      ": tokens that end words with \"</w>\", as those of OpenAI's first GPT do, are not supported: " +
+                      "tokens are of bytes, as GPT-2's");
   draft.merges = read_merges(merges_path);
   with_origin(has_list ? list_path : folder + "/tokenizer_config.json",
               [&] { add_beside(draft, decoder ? *decoder : none, list, names); });

@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <deque>
 #include <filesystem>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "base/atomic_file.h"
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/program.h"
 #include "base/text.h"
@@ -20,6 +25,7 @@ constexpr const char* FIRST_MOMENT = "adamw.m/";
 constexpr const char* SECOND_MOMENT = "adamw.v/";
 constexpr const char* SAMPLES_KEY = "checksum_of_samples";
 constexpr const char* LOSS_KEY = "evaluated_loss";
+constexpr const char* BEGUN_KEY = "begun_on";
 
 std::vector<float> as_floats(const std::vector<real>& values, const Parameter& p) {
   return {values.begin() + p.begin, values.begin() + p.begin + p.size()};
@@ -102,6 +108,7 @@ void add_metadata(SafetensorsWriter& writer, const RunState& state) {
   if (!state.log.empty()) writer.metadata("log", state.log);
   if (!state.samples.empty()) writer.metadata(SAMPLES_KEY, state.samples);
   if (!state.evaluated_loss.empty()) writer.metadata(LOSS_KEY, state.evaluated_loss);
+  if (!state.begun_on.empty()) writer.metadata(BEGUN_KEY, state.begun_on);
 }
 
 // A tensor for each parameter; `kept` holds them, for the writer does not copy.
@@ -164,7 +171,33 @@ RunState read_run_state(const SafetensorsFile& file, const std::string& program)
   if (metadata.find("log") != metadata.end()) state.log = file.metadata("log");
   if (metadata.find(SAMPLES_KEY) != metadata.end()) state.samples = file.metadata(SAMPLES_KEY);
   if (metadata.find(LOSS_KEY) != metadata.end()) state.evaluated_loss = file.metadata(LOSS_KEY);
+  if (metadata.find(BEGUN_KEY) != metadata.end()) state.begun_on = file.metadata(BEGUN_KEY);
   return state;
+}
+
+std::string mark_of_here() {
+  Checksum sum;
+  const uid_t user = geteuid();
+  char host[256] = "";
+  gethostname(host, sizeof host - 1);
+  sum.update(&user, sizeof user);
+  sum.update(host, std::strlen(host));
+  // Nobody else can know this number. Where there is none the name of the machine must do.
+  const std::string id = is_there("/etc/machine-id") ? read_file("/etc/machine-id") : "";
+  sum.update(id.data(), id.size());
+  return sum.hex();
+}
+
+void refuse_foreign_paths(const SafetensorsFile& file, const RunState& state, const std::vector<std::string>& options) {
+  struct stat status = {};
+  const bool own = stat(file.path().c_str(), &status) == 0 && status.st_uid == geteuid();
+  if (own && state.begun_on == mark_of_here()) return;
+  for (const std::string& option : options) {
+    const Json* const path = state.options.find(option);
+    if (path && path->is(Json::Kind::String) && !path->string().empty())
+      throw Error(file.path() + ": names the file " + path->string() + ", but was not trained by this user on this " +
+                  "machine: expected the file on the command line, as in --" + option + " FILE");
+  }
 }
 
 void load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer& optimizer) {

@@ -4,12 +4,14 @@
 //   adamw.m/NAME, adamw.v/NAME      its moments
 //   metadata      format "petroglyph", version "1", program, model, config (JSON), step (updates done), options (JSON: what
 //                 shaped the run), log (a checksum of the rows of log.csv up to there), checksum_of_samples (of some that it
-//                 learns from and is evaluated on), evaluated_loss (of best.safetensors: why it is the best), and data (JSON: what
+//                 learns from and is evaluated on), evaluated_loss (of best.safetensors: why it is the best), begun_on
+//                 (mark_of_here()), and data (JSON: what
 //                 else is needed to use the model, such as a tokenizer)
 #pragma once
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "base/json.h"
@@ -29,6 +31,7 @@ struct RunState {
   Json data;                        // what else it needs to use the model; null: nothing
   std::string samples = {};         // checksum of some that it learns from and is evaluated on; empty: not known
   std::string evaluated_loss = {};  // of these weights, in the log's digits; empty: not known
+  std::string begun_on = {};        // mark_of_here() of the user and the machine that trained it; empty: not known
 };
 
 // Tensors that a model does not have, or has in another shape.
@@ -47,6 +50,13 @@ void save_weights(const std::string& path, const RunState& state, Model& model);
 
 // Whether it is a checkpoint of ours, and no other file of tensors.
 bool is_checkpoint(const SafetensorsFile& file);
+
+// A mark of this user on this machine: a checksum of what identifies both, from which neither can be read.
+std::string mark_of_here();
+
+// A checkpoint may come from somebody else, and must not choose which files of this machine are read. Throws Error where it has a
+// path under one of these options, and is not this user's, trained on this machine.
+void refuse_foreign_paths(const SafetensorsFile& file, const RunState& state, const std::vector<std::string>& options);
 
 // What a checkpoint says of itself; throws Error for a foreign file, and for another program's unless `program` is empty.
 RunState read_run_state(const SafetensorsFile& file, const std::string& program = "");

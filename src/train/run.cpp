@@ -151,6 +151,7 @@ void RunSettings::check_shards() const {
 Run::Run(RunSettings& settings, Options& options, const std::string& default_name)
     : settings_(settings), ranks_(*settings.ranks), default_name_(default_name) {
   state_.program = settings.program;
+  state_.begun_on = mark_of_here();
   if (!settings.group.empty()) settings.resume = continue_in_group();
   const bool chosen = settings.resume || !settings.name.empty();
   settings.name = ranks_.first_says([&] {
@@ -204,6 +205,7 @@ void Run::resume(Options& options) {
   });
   const Json saved = Json::parse(said, checkpoint_);
   options.restore(saved.at("options"), checkpoint_, !settings_.group.empty());
+  if (settings_.group.empty()) refuse_foreign_paths(options);  // a group's are those of the command line
   const int64_t steps = saved.at("options").at("steps").integer();
   if (has_floor(settings_.schedule) && steps != settings_.steps)
     throw Error(text(
@@ -213,6 +215,17 @@ void Run::resume(Options& options) {
   state_.step = saved_step_ = saved.at("step").integer();
   options_saved_ = options.to_json().text() == saved.at("options").text();
   state_.samples = saved.at("samples").string();
+}
+
+void Run::refuse_foreign_paths(const Options& options) {
+  ranks_.first_finds([&] {
+    const RunState saved = read_run_state(*opened_, settings_.program);
+    std::vector<std::string> chosen;  // by the checkpoint
+    for (const char* option : {"data", "val", "test"})
+      if (saved.options.find(option) && !options.given(option)) chosen.push_back(option);
+    petroglyph::refuse_foreign_paths(*opened_, saved, chosen);
+    return true;
+  });
 }
 
 // Of two processes that choose the same name at the same moment one gets it, and the other the next one, or an Error.

@@ -113,6 +113,7 @@ class Run {
   struct Row;
   bool continue_in_group();
   void resume(Options& options);
+  void refuse_foreign_paths(const Options& options);
   void claim_folder();
   void read_parameters();
   void share_parameters();
