@@ -13,6 +13,7 @@
 #include "analysis/keywords.h"
 #include "analysis/neuron_types.h"
 #include "analysis/output_folder.h"
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "base/text.h"
