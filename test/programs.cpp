@@ -441,7 +441,8 @@ class OtherPrograms {
     expect(shell, "epochs", "--name two --epochs 2 --quiet" + data, 0, "Finished at step 12");
     expect(shell, "no such file", "--data nowhere" + TEXT, 1, "nowhere");
     write_bytes(shell.file("latin"), std::string(300, 'x') + "\xE9" + std::string(300, 'x'));
-    expect(shell, "not ASCII", "--data latin" + TEXT, 1, "latin");
+    expect(shell, "not ASCII", "--data latin --steps 1" + TEXT, 0, "latin is not ASCII (its byte 301): tokens are bytes");
+    expect(shell, "not ASCII, and characters are wanted", "--data latin --tokenizer ascii" + TEXT, 1, "latin");
     expect(shell, "replaced", "--data latin --replace" + TEXT, 0, "replaced 1 character by");
     expect(shell, "too short a text", "--data text --context 500" + TEXT + "--context 500", 1, "less than a window");
     expect(shell, "lengths", "--name l --steps 1 --evaluate-lengths 4,16 --length-windows 8 --position alibi" + TEXT, 0,

@@ -221,7 +221,9 @@ std::optional<double> Positions::learn(Model& model) {
   Trainer trainer(model, *task_, optimizer, *ops_, settings_.seed, settings_.batch, 1);
   Schedule schedule;
   schedule.peak = 2e-3;
-  Progress progress(0, settings_.steps);
+  Progress::Settings shown;
+  shown.stream = stderr;  // the table is on the standard output
+  Progress progress(0, settings_.steps, shown);
   for (int step = 0; step < settings_.steps && !interrupted(); ++step) {
     const Measures measures = trainer.step(step, schedule.at(step));
     if (step + 1 < settings_.steps && progress.due(step + 1)) progress.show(step + 1, text("loss %.3f", measures.loss));

@@ -25,7 +25,7 @@ void LanguageModeling::check(const Corpus& corpus, const std::string& name) cons
   if (windows(corpus) > 0) return;
   throw Error(name + ": " + counted(corpus.size(), "token") + (corpus.size() == 1 ? " is" : " are") +
               " less than a window of the context and its next token, " + with_commas(context_ + 1) +
-              ": expected a longer text or shorter windows");
+              ": expected a longer text, a smaller --context, or a larger --val-part");
 }
 
 Batch LanguageModeling::batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const {

@@ -12,7 +12,7 @@
 namespace petroglyph {
 
 struct TextSource {
-  std::string data, validation, tokenizer = "ascii", format = "auto";
+  std::string data, validation, tokenizer = "auto", format = "auto";
   bool replace = false;
   double validation_part = 0.05;
 
