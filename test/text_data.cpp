@@ -729,8 +729,8 @@ void language_modeling(Test& test) {
   test.equal("too short", message_of([&] {
                LanguageModeling(training, "train.txt", std::make_shared<Counting>(4), "val.txt", T, A_STEP);
              }),
-             "val.txt: 4 tokens are less than a window of the context and its next token, 5: expected a longer text or "
-             "shorter windows");
+             "val.txt: 4 tokens are less than a window of the context and its next token, 5: expected a longer text, a smaller "
+             "--context, or a larger --val-part");
 }
 
 // The same last tokens for every length, evenly over a text, each behind as many as the longest window has.
