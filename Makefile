@@ -34,7 +34,12 @@ MACROS = $(shell $(CXX) $(ARCH_FLAGS) $(CPPFLAGS) $(CXXFLAGS) -dM -E -x c++ /dev
 # numerics.h computes in double; g++ 12's SLP vectoriser then takes a float that is widened again for the double that it was.
 CONTRACT := -ffp-contract=off -fno-math-errno -fno-trapping-math \
   $(if $(CLANG)$(call MACROS,grep -E '__FMA__|__aarch64__|__ARM_FEATURE_FMA'),,-fno-tree-slp-vectorize)
-OPENMP_FLAGS := $(if $(filter 0,$(OPENMP)),,-fopenmp-simd) -pthread
+# OPENMP=0, or a compiler without OpenMP: one thread. g++'s OpenMP is linked as an archive, because src/cpu/parallel.cpp must set
+# how long waiting threads spin before OpenMP starts.
+OPENMP_MISSING := $(if $(filter 0,$(OPENMP)),,$(shell echo 'int main() {}' | $(CXX) -fopenmp -include omp.h -x c++ - -o /dev/null 2>&1 || echo no))
+OPENMP_FLAGS := $(if $(filter 0,$(OPENMP)),,-fopenmp$(if $(OPENMP_MISSING),-simd))
+LIBGOMP := $(if $(CLANG),,$(filter /%,$(shell $(CXX) -print-file-name=libgomp.a)))
+OPENMP_LIBRARY := $(if $(filter -fopenmp,$(OPENMP_FLAGS)),$(or $(LIBGOMP:%=% -ldl),-fopenmp)) -pthread
 # clang++ warns where it does not vectorise a loop: such a loop is slow, not wrong.
 WARNINGS := -Wall -Wextra -Wno-psabi -Wno-unknown-pragmas $(if $(CLANG),-Wno-pass-failed)
 # Loops that compute (SPEED) need -O3; all other files compile fastest with -Og. Results do not depend on the level.
@@ -91,7 +96,7 @@ $(PROGRAMS): %: $(BUILD)/% FORCE
 	@$(if $(filter build,$(BUILD)),ln -sf $< $@)
 
 compile = @mkdir -p $(@D); echo "  CXX  $<"; $(CXX) $(FLAGS) $(HEADER) -MMD -MP -c -o $@ $<
-link = @echo "  LINK $@"; $(CXX) $(CXXFLAGS) $(OPENMP_FLAGS) -o $@ $(filter %.o,$^) $(filter $^,$(LIBRARIES)) $(LDFLAGS) \
+link = @echo "  LINK $@"; $(CXX) $(CXXFLAGS) -o $@ $(filter %.o,$^) $(filter $^,$(LIBRARIES)) $(LDFLAGS) $(OPENMP_LIBRARY) \
   $(CUDA_LIBRARIES) $(MPI_LIBRARIES)
 
 $(BUILT): $(BUILD)/%: $(BUILD)/programs/%.o $(BUILD)/libpetroglyph.a

@@ -4,10 +4,15 @@
 //   build/test/bits                   against test/golden.txt, which every build of every compiler must reproduce
 //   build/test/bits --write FILE      writes the fingerprints of this build: a change of the contract, and its commit says why
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
+#include <bitset>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <map>
@@ -16,6 +21,7 @@
 #include "base/text.h"
 #include "cases.h"
 #include "check.h"
+#include "cpu/cpu.h"
 #include "cpu/lanes.h"
 #include "cpu/make_cpu.h"
 #include "cpu/parallel.h"
@@ -31,7 +37,11 @@ namespace {
 constexpr uint64_t SEED = FINGERPRINT_SEED;
 
 MakeOps cpu_of(int threads) {
-  return [threads] { return make_cpu(threads); };
+  return [threads] {
+    auto ops = make_cpu(threads);
+    static_cast<Cpu&>(*ops).share_all();
+    return ops;
+  };
 }
 
 // ---- Lanes ------------------------------------------------------------------------------------------------------------
@@ -70,7 +80,7 @@ void lowest_of_the_largest(Test& test) {
 // With the shared table's rows; host_run has those of more and larger shapes.
 
 void compare(Test& test, const std::string& group, int threads) {
-  const auto cpu = make_cpu(threads);
+  const auto cpu = cpu_of(threads)();
   for (const GpuCheck& check : gpu_checks(group)) {
     const std::string difference = check.difference(*cpu);
     test.check(check.name, difference.empty(), difference);
@@ -322,7 +332,7 @@ void pieces_once(Test& test, int count) {
     // Short and done alone, or long and shared.
     const auto time = std::chrono::microseconds(random.word[1] % 4 == 0 ? 500 : 10);
     done.assign(static_cast<size_t>(pieces), 0);
-    parallel(threads, 3 * pieces - 1, 3, [&](int64_t begin, int64_t end, int thread) {
+    parallel(threads, 3 * pieces - 1, 3, job % 2 == 0 ? threads.alone : 0, [&](int64_t begin, int64_t end, int thread) {
       if (busy[static_cast<size_t>(thread)]++ != 0) done[0] += 100;
       of_others += thread != 0;
       const auto until = std::chrono::steady_clock::now() + time / pieces;
@@ -335,7 +345,60 @@ void pieces_once(Test& test, int count) {
     all += pieces;
   }
   test.equal(text("wrong ones of %lld pieces", static_cast<long long>(all)), wrong, int64_t{0});
-  test.check("some of them by the other threads", count == 1 || of_others > 0);
+  test.check("some of them by the other threads", threads.count == 1 || of_others > 0);
+}
+
+// Each of `count` tasks waits until two threads are at work: the time runs out where there is one alone.
+int threads_at_work(const Threads& threads) {
+  std::atomic<int> at_work{0};
+  parallel(threads, threads.count, 1, threads.alone, [&](int64_t, int64_t, int thread) {
+    at_work |= 1 << thread;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (at_work == 1 << thread && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  });
+  return static_cast<int>(std::bitset<32>(static_cast<unsigned>(at_work)).count());
+}
+
+// What a child of fork() returns: whether several threads are at work, where there are several.
+bool works_in_child(const Threads& threads) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);  // one that waits for its parent's threads would wait forever
+    _exit(threads_at_work(threads) > 1 ? 0 : 1);
+  }
+  int status = 1;
+  waitpid(child, &status, 0);
+  return status == 0;
+}
+
+void threads_of_regions(Test& test) {
+  const Threads threads(2), others(3);
+  test.check("outside of a region", threads_at_work(threads) == 2);
+  test.check("in a child of a process whose threads wait", works_in_child(threads));
+  threads.run([&] {
+    test.check("inside one", threads_at_work(threads) == 2);
+    test.check("another device inside", threads_at_work(others) > 1);
+    test.check("in a child of a region", works_in_child(threads));
+    test.check("in a child, another device", works_in_child(others));
+    test.check("inside, after them", threads_at_work(threads) == 2);
+  });
+  test.throws("an exception leaves a region", "of the body", [&] {
+    threads.run([&] {
+      threads_at_work(threads);
+      throw Error("of the body");
+    });
+  });
+  test.check("after it", threads_at_work(threads) == 2);
+  sigset_t mask;
+  pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+  test.check("this thread gets its signals", sigismember(&mask, SIGINT) == 0);
+  std::atomic<int> unmasked{0};
+  parallel(threads, 2, 1, threads.alone, [&](int64_t, int64_t, int thread) {
+    sigset_t own;
+    pthread_sigmask(SIG_SETMASK, nullptr, &own);
+    unmasked += thread != 0 && sigismember(&own, SIGINT) == 0;
+  });
+  test.check("the others get none", unmasked == 0);
 }
 
 // ---- Initial values ---------------------------------------------------------------------------------------------------
@@ -474,6 +537,7 @@ int main(int argc, char** argv) {
   for (const char* group : {"table", "special", "models", "streams"})
     for (const int threads : {1, 2, 5})
       test.run(text("%s, threads %d", group, threads), [&](Test& t) { compare(t, group, threads); });
+  if (Threads(2).count > 1) test.run("threads", threads_of_regions);
   for (const int threads : {2, 5})
     test.run(text("pieces, threads %d", threads), [&](Test& t) { pieces_once(t, threads); });
   test.run("linear 200x430x230", [](Test& t) { linear(t, 200, 430, 230); });  // blocks of rows, and strips

@@ -159,6 +159,10 @@ real largest(const real* row, int visible) {
   return fold_largest(lane);
 }
 
+int64_t work_of(const AttentionShape& shape) {
+  return int64_t{2} * shape.batch * shape.queries * shape.keys * shape.width();
+}
+
 }  // namespace
 
 // ---- Forward --------------------------------------------------------------------------------------------------------
@@ -199,7 +203,7 @@ void Cpu::attention(real* y, real* top, real* inv_sum, const AttentionInput& in,
         for (int c = 0; c < width; ++c) out[c] *= inv_sum[head.row + t];
     }
   };
-  parallel(threads_, heads * tasks, 1, one, "attention", shape.queries);
+  parallel(threads_, heads * tasks, 1, work_of(shape), one, "attention");
 }
 
 // ---- Backward -------------------------------------------------------------------------------------------------------
@@ -423,7 +427,7 @@ class HeadBackward {
 // sum += Σ_b part_b, ascending
 void add_parts(real* sum, const real* parts, int64_t size, int batch, const Threads& threads, bool write) {
   parallel(
-      threads, size, 4096,
+      threads, size, 4096, size * batch * PASS,
       [&](int64_t begin, int64_t end, int) {
         for (int64_t i = begin; i < end; ++i) {
           real total = 0;
@@ -443,7 +447,7 @@ void Cpu::attention_backward(const AttentionGradient& out, const real* dy, const
     const Head head(shape, number);
     HeadBackward(out, dy, y, top, inv_sum, in, head, scratch(thread)).run();
   };
-  parallel(threads_, static_cast<int64_t>(shape.batch) * shape.heads, 1, one, "attention_backward", shape.queries);
+  parallel(threads_, static_cast<int64_t>(shape.batch) * shape.heads, 1, 3 * work_of(shape), one, "attention_backward");
   const int64_t T = shape.keys;
   if (out.dbias) add_parts(out.dbias, out.partial, T * shape.heads, shape.batch, threads_, false);
   if (in.positions)
@@ -453,7 +457,7 @@ void Cpu::attention_backward(const AttentionGradient& out, const real* dy, const
 // ---- Position biases ------------------------------------------------------------------------------------------------
 
 void Cpu::kerple_bias(real* bias, const real* r1, const real* r2, int T, int heads) {
-  parallel(threads_, T, 64, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, T, 64, int64_t{1} * T * heads * FUNCTION, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n)
       for (int h = 0; h < heads; ++h) bias[n * heads + h] = -r1[h] * numerics::log1p(r2[h] * static_cast<real>(n));
   });

@@ -69,17 +69,20 @@ void Cpu::causal_convolution(real* y, real* past, const real* x, const real* wei
   real *taps = scratch(0), *zeros = taps + static_cast<int64_t>(K) * C;
   transpose(taps, weight, C, K);
   std::fill_n(zeros, C, real(0));
-  parallel(threads_, static_cast<int64_t>(B) * T, ROWS, [&](int64_t begin, int64_t end, int) {
-    for (int64_t n = begin; n < end; ++n) {
-      const int64_t b = n / T;
-      real* row = y + n * C;
-      convolve_past(row, taps, bias, x + b * T * C, past ? past + b * (K - 1) * C : nullptr, zeros, n % T, C, K);
+  parallel(threads_, static_cast<int64_t>(B) * T, ROWS, int64_t{1} * B * T * C * FUNCTION,
+           [&](int64_t begin, int64_t end, int) {
+             for (int64_t n = begin; n < end; ++n) {
+               const int64_t b = n / T;
+               real* row = y + n * C;
+               convolve_past(row, taps, bias, x + b * T * C, past ? past + b * (K - 1) * C : nullptr, zeros, n % T, C,
+                             K);
 #pragma omp simd
-      for (int c = 0; c < C; ++c) row[c] *= numerics::sigmoid(row[c]);
-    }
-  });
+               for (int c = 0; c < C; ++c) row[c] *= numerics::sigmoid(row[c]);
+             }
+           });
   if (!past) return;
-  parallel(threads_, B, 1, [&](int64_t b, int64_t, int) { move_past(past + b * (K - 1) * C, x + b * T * C, T, C, K); });
+  parallel(threads_, B, 1, int64_t{1} * B * K * C * PASS,
+           [&](int64_t b, int64_t, int) { move_past(past + b * (K - 1) * C, x + b * T * C, T, C, K); });
 }
 
 namespace {
@@ -108,7 +111,7 @@ void Cpu::causal_convolution_backward(real* dx, real* dweight, real* dbias, real
   real *taps = scratch(0), *zeros = taps + taps_size;  // each thread has its own room behind them
   transpose(taps, weight, C, K);
   std::fill_n(zeros, C, real(0));
-  parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int thread) {
+  parallel(threads_, N, ROWS, N * C * FUNCTION, [&](int64_t begin, int64_t end, int thread) {
     real* v = scratch(thread) + taps_size + C;
     for (int64_t n = begin; n < end; ++n) {
       convolve_past(v, taps, bias, x + n / T * T * C, nullptr, zeros, n % T, C, K);
@@ -121,14 +124,14 @@ void Cpu::causal_convolution_backward(real* dx, real* dweight, real* dbias, real
     }
   });
   const real* dv = dy;
-  parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, N, ROWS, N * C * FUNCTION, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
       const int64_t first = std::max<int64_t>(K - T + n % T, 0);  // no position after the last
       convolve(
           dx + n * C, zeros, taps, [=](int64_t k) { return dv + (n + K - 1 - k) * C; }, first, K, C);
     }
   });
-  parallel(threads_, C, COLUMNS, [&](int64_t begin, int64_t end, int thread) {
+  parallel(threads_, C, COLUMNS, N * C * FUNCTION, [&](int64_t begin, int64_t end, int thread) {
     real *sums = scratch(thread) + taps_size, *bias_sums = sums + K * COLUMNS;
     for (int64_t chunk = 0; chunk < N; chunk += CHUNK) {
       std::fill_n(sums, (K + 1) * COLUMNS, real(0));

@@ -15,9 +15,12 @@ class Cpu final : public HostOps {
  public:
   explicit Cpu(int threads);
 
+  // From now on small operations are shared among the threads, too: for tests of the bits.
+  void share_all() { threads_.alone = 0; }
   // From now on the time of each operation is added up there; null ends it.
   void measure(Profile* profile) { threads_.profile = profile; }
 
+  void run(const std::function<void()>& body) override { threads_.run(body); }
   std::string description() const override;
   std::shared_ptr<const real> hold(const real* values, int64_t size) override;
   void upload(void* to, const void* host, size_t bytes) override;

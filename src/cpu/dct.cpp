@@ -83,7 +83,7 @@ void for_runs(const Threads& threads, const DctShape& s, F f, const char* caller
     f(head, run, sample * s.positions * s.width() + h * s.head_width,
       s.begin(head) + sample * s.positions * head.frequencies * s.head_width);
   };
-  parallel(threads, int64_t{1} * s.batch * s.heads * runs, 1, one, caller);
+  parallel(threads, int64_t{1} * s.batch * s.heads * runs, 1, s.rows() * s.width() * s.most * 4, one, caller);
 }
 
 }  // namespace
@@ -96,15 +96,16 @@ void Cpu::sliding_dct(real* c, real* state, const real* x, const DctShape& s) {
           dct::transform_run<decltype(lanes)>(c + of_c + channel, x + of_x + channel, s, head, j, run);
       });
     });
-  parallel(threads_, int64_t{1} * s.batch * s.heads, 1, [&](int64_t task, int64_t, int) {
-    const int64_t h = task % s.heads, sample = task / s.heads;
-    const DctHead& head = s.plan[h];
-    const dct::Past past(state + sample * s.state_size, head, s.head_width);
-    real* to = c + s.begin(head) + sample * s.positions * head.frequencies * s.head_width;
-    const real* from = x + sample * s.positions * s.width() + h * s.head_width;
-    for_channels(s.head_width,
-                 [&](auto lanes, int channel) { dct::append<decltype(lanes)>(to, from, s, head, past, channel); });
-  });
+  parallel(
+      threads_, int64_t{1} * s.batch * s.heads, 1, s.rows() * s.width() * s.most * 4, [&](int64_t task, int64_t, int) {
+        const int64_t h = task % s.heads, sample = task / s.heads;
+        const DctHead& head = s.plan[h];
+        const dct::Past past(state + sample * s.state_size, head, s.head_width);
+        real* to = c + s.begin(head) + sample * s.positions * head.frequencies * s.head_width;
+        const real* from = x + sample * s.positions * s.width() + h * s.head_width;
+        for_channels(s.head_width,
+                     [&](auto lanes, int channel) { dct::append<decltype(lanes)>(to, from, s, head, past, channel); });
+      });
 }
 
 void Cpu::sliding_dct_backward(real* dx, const real* dc, const DctShape& s) {
@@ -121,12 +122,14 @@ namespace {
 
 constexpr int64_t ROWS = 256;  // of c that a task multiplies
 
+int64_t work_of_mixing(const DctShape& s) { return s.rows() * s.width() * s.most * s.head_width; }
+
 }  // namespace
 
 void Cpu::mix_frequencies(real* o, const real* c, const real* weight, const DctShape& s) {
   const int64_t N = s.rows(), D = s.width(), d = s.head_width, blocks = (N + ROWS - 1) / ROWS;
   reserve_scratch(PACKED_SIZE);
-  parallel(threads_, s.heads * blocks, 1, [&](int64_t task, int64_t, int thread) {
+  parallel(threads_, s.heads * blocks, 1, work_of_mixing(s), [&](int64_t task, int64_t, int thread) {
     const int64_t h = task / blocks, row = task % blocks * ROWS, rows = std::min(ROWS, N - row);
     const DctHead& head = s.plan[h];
     const int64_t K = head.frequencies * d;
@@ -149,7 +152,7 @@ void Cpu::mix_frequencies_backward(real* dc, real* dweight, const real* d_o, con
   const int64_t part = std::max<int64_t>(48, s.most * d * s.heads / (8 * threads_.count)),
                 parts = (s.most * d + part - 1) / part;
   reserve_scratch(std::max(PACKED_SIZE, packed_size(CHUNK, d) + packed_rows_size(part, CHUNK) + 32));
-  parallel(threads_, s.heads * parts, 1, [&](int64_t task, int64_t, int thread) {
+  parallel(threads_, s.heads * parts, 1, work_of_mixing(s), [&](int64_t task, int64_t, int thread) {
     const int64_t h = task / parts, begin = task % parts * part;
     const DctHead& head = s.plan[h];
     const int64_t K = head.frequencies * d, rows = std::min(part, K - begin);
@@ -169,7 +172,7 @@ void Cpu::mix_frequencies_backward(real* dc, real* dweight, const real* d_o, con
                           pack(b, {d_o + row * D + h * d, D, 1}, depth, d), a);
     }
   });
-  parallel(threads_, s.heads * blocks, 1, [&](int64_t task, int64_t, int thread) {
+  parallel(threads_, s.heads * blocks, 1, work_of_mixing(s), [&](int64_t task, int64_t, int thread) {
     const int64_t h = task / blocks, row = task % blocks * ROWS, rows = std::min(ROWS, N - row);
     const DctHead& head = s.plan[h];
     const int64_t K = head.frequencies * d;

@@ -9,6 +9,12 @@ namespace petroglyph {
 
 namespace {
 
+#ifdef _OPENMP
+constexpr char WITHOUT_OPENMP[] = "";
+#else
+constexpr char WITHOUT_OPENMP[] = " (built without OpenMP)";
+#endif
+
 const char* instruction_set() {
 #if defined(__AVX512F__)
   return "AVX-512";
@@ -31,11 +37,11 @@ std::unique_ptr<Ops> make_cpu(int threads) {
   return std::make_unique<Cpu>(threads > 0 ? threads : available_threads());
 }
 
-Cpu::Cpu(int threads) : threads_(threads), scratch_(static_cast<size_t>(threads)) {}
+Cpu::Cpu(int threads) : threads_(threads), scratch_(static_cast<size_t>(threads_.count)) {}
 
 std::string Cpu::description() const {
-  return "CPU, " + std::to_string(threads_.count) + (threads_.count == 1 ? " thread, " : " threads, ") +
-         instruction_set();
+  return "CPU, " + std::to_string(threads_.count) + (threads_.count == 1 ? " thread" : " threads") + WITHOUT_OPENMP +
+         ", " + instruction_set();
 }
 
 // Not where the values and their copies would take more than half of the machine's memory.

@@ -234,28 +234,37 @@ void before_gradients(const DilatedGradient& out, const real* dy, const real* we
 
 }  // namespace
 
+namespace {
+
+int64_t work_of(const DilatedShape& shape, int64_t rows) { return rows * shape.chunk * shape.width() * 4; }
+
+}  // namespace
+
 void Cpu::dilated_attention(real* y, real* weights, const DilatedInput& in, const DilatedShape& shape) {
-  parallel(threads_, shape.queries_of_all(), ROWS, [&](int64_t begin, int64_t end, int) {
-    for (int64_t row = begin; row < end; ++row)
-      attend(y + row * shape.width(), weights + row * shape.heads * shape.chunk, in.q + row * shape.query_step,
-             Query(in, shape, row), in, shape);
-  });
+  parallel(threads_, shape.queries_of_all(), ROWS, work_of(shape, shape.queries_of_all()),
+           [&](int64_t begin, int64_t end, int) {
+             for (int64_t row = begin; row < end; ++row)
+               attend(y + row * shape.width(), weights + row * shape.heads * shape.chunk, in.q + row * shape.query_step,
+                      Query(in, shape, row), in, shape);
+           });
 }
 
 void Cpu::dilated_attention_backward(const DilatedGradient& out, const real* dy, const real* weights,
                                      const DilatedInput& in, const DilatedShape& shape) {
   const int width = shape.width();
   const int64_t scores = static_cast<int64_t>(shape.heads) * shape.chunk;
-  parallel(threads_, shape.queries_of_all(), ROWS, [&](int64_t begin, int64_t end, int) {
-    for (int64_t row = begin; row < end; ++row) {
-      real* dq = out.dq + row * shape.query_step;
-      query_gradients(out.dscores + row * scores, dq, dy + row * width, weights + row * scores, Query(in, shape, row),
-                      shape);
-      scale_by_root(dq, shape);
-    }
-  });
+  parallel(threads_, shape.queries_of_all(), ROWS, work_of(shape, shape.queries_of_all()),
+           [&](int64_t begin, int64_t end, int) {
+             for (int64_t row = begin; row < end; ++row) {
+               real* dq = out.dq + row * shape.query_step;
+               query_gradients(out.dscores + row * scores, dq, dy + row * width, weights + row * scores,
+                               Query(in, shape, row), shape);
+               scale_by_root(dq, shape);
+             }
+           });
+  const int64_t rows = static_cast<int64_t>(shape.batch) * shape.keys;
   std::vector<Seen> seen(static_cast<size_t>(threads_.count) * shape.chunk);
-  parallel(threads_, static_cast<int64_t>(shape.batch) * shape.keys, ROWS, [&](int64_t begin, int64_t end, int thread) {
+  parallel(threads_, rows, ROWS, work_of(shape, rows), [&](int64_t begin, int64_t end, int thread) {
     for (int64_t n = begin; n < end; ++n)
       key_gradients(out, dy, weights, in, shape, n, &seen[static_cast<size_t>(thread) * shape.chunk]);
   });
@@ -265,19 +274,21 @@ void Cpu::dilated_attention_backward(const DilatedGradient& out, const real* dy,
 // ---- Rows -----------------------------------------------------------------------------------------------------------
 
 void Cpu::take_rows(real* y, const real* x, int B, int T, int first, int step, int count, int D) {
-  parallel(threads_, static_cast<int64_t>(B) * count, ROWS, [&](int64_t begin, int64_t end, int) {
-    for (int64_t row = begin; row < end; ++row)
-      std::copy_n(x + (row / count * T + first + row % count * step) * D, D, y + row * D);
-  });
+  parallel(threads_, static_cast<int64_t>(B) * count, ROWS, int64_t{1} * B * count * D * PASS,
+           [&](int64_t begin, int64_t end, int) {
+             for (int64_t row = begin; row < end; ++row)
+               std::copy_n(x + (row / count * T + first + row % count * step) * D, D, y + row * D);
+           });
 }
 
 void Cpu::add_to_rows(real* x, const real* y, int B, int T, int first, int step, int count, int D) {
-  parallel(threads_, static_cast<int64_t>(B) * count, ROWS, [&](int64_t begin, int64_t end, int) {
-    for (int64_t row = begin; row < end; ++row) {
-      real* to = x + (row / count * T + first + row % count * step) * D;
-      for (int c = 0; c < D; ++c) to[c] += y[row * D + c];
-    }
-  });
+  parallel(threads_, static_cast<int64_t>(B) * count, ROWS, int64_t{1} * B * count * D * PASS,
+           [&](int64_t begin, int64_t end, int) {
+             for (int64_t row = begin; row < end; ++row) {
+               real* to = x + (row / count * T + first + row % count * step) * D;
+               for (int c = 0; c < D; ++c) to[c] += y[row * D + c];
+             }
+           });
 }
 
 }  // namespace petroglyph

@@ -14,7 +14,7 @@ int64_t rows_of(int width) { return width < ELEMENTS ? ELEMENTS / width : 1; }
 }  // namespace
 
 void Cpu::silu_gate(real* gated, const real* y, const real* z, int64_t n) {
-  parallel(threads_, n, ELEMENTS, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, n, ELEMENTS, n * FUNCTION, [&](int64_t begin, int64_t end, int) {
 #pragma omp simd
     for (int64_t i = begin; i < end; ++i) gated[i] = y[i] * (z[i] * numerics::sigmoid(z[i]));
   });
@@ -23,7 +23,7 @@ void Cpu::silu_gate(real* gated, const real* y, const real* z, int64_t n) {
 // silu'(z) = σ + z σ (1 − σ)
 void Cpu::silu_gate_backward(real* dy, real* dz, real* gated, const real* dgated, const real* y, const real* z,
                              int64_t n) {
-  parallel(threads_, n, ELEMENTS, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, n, ELEMENTS, n * FUNCTION, [&](int64_t begin, int64_t end, int) {
 #pragma omp simd
     for (int64_t i = begin; i < end; ++i) {
       const real g = dgated[i], s = numerics::sigmoid(z[i]), silu = z[i] * s;
@@ -35,21 +35,21 @@ void Cpu::silu_gate_backward(real* dy, real* dz, real* gated, const real* dgated
 }
 
 void Cpu::tanh(real* h, const real* z, int64_t n) {
-  parallel(threads_, n, ELEMENTS, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, n, ELEMENTS, n * FUNCTION, [&](int64_t begin, int64_t end, int) {
 #pragma omp simd
     for (int64_t i = begin; i < end; ++i) h[i] = numerics::tanh(z[i]);
   });
 }
 
 void Cpu::tanh_backward(real* dz, const real* dh, const real* h, int64_t n) {
-  parallel(threads_, n, ELEMENTS, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, n, ELEMENTS, n * PASS, [&](int64_t begin, int64_t end, int) {
 #pragma omp simd
     for (int64_t i = begin; i < end; ++i) dz[i] = dh[i] * numerics::fma(-h[i], h[i], real(1));
   });
 }
 
 void Cpu::lstm_cell(real* h, real* c, real* gates, const real* c_before, int64_t N, int H) {
-  parallel(threads_, N, rows_of(H), [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, N, rows_of(H), N * H * 5 * FUNCTION, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
       real *input = gates + n * 4 * H, *forget = input + H, *candidate = forget + H, *output = candidate + H;
       const real* before = c_before + n * H;
@@ -72,7 +72,7 @@ void Cpu::lstm_cell(real* h, real* c, real* gates, const real* c_before, int64_t
 
 void Cpu::lstm_cell_backward(real* dgates, real* dc, const real* dh, const real* gates, const real* c,
                              const real* c_before, int64_t N, int H) {
-  parallel(threads_, N, rows_of(H), [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, N, rows_of(H), N * H * 2 * FUNCTION, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
       const real *input = gates + n * 4 * H, *forget = input + H, *candidate = forget + H, *output = candidate + H;
       real *dinput = dgates + n * 4 * H, *dforget = dinput + H, *dcandidate = dforget + H, *doutput = dcandidate + H;

@@ -22,7 +22,7 @@ void Cpu::linear_backward_weight(real* dweight, real* dbias, const real* dy, con
 
 void Cpu::add_row_backward(real* drow, const real* dy, int64_t N, int D) {
   constexpr int64_t COLUMNS = 64;
-  parallel(threads_, D, COLUMNS, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, D, COLUMNS, N * D * PASS, [&](int64_t begin, int64_t end, int) {
     real sum[COLUMNS];
     for (int64_t chunk = 0; chunk < N; chunk += CHUNK) {
       std::fill_n(sum, end - begin, real(0));
@@ -35,17 +35,18 @@ void Cpu::add_row_backward(real* drow, const real* dy, int64_t N, int D) {
 
 void Cpu::embedding(real* x, const real* token_table, const real* position_table, const int32_t* tokens, int first,
                     int B, int T, int D) {
-  parallel(threads_, static_cast<int64_t>(B) * T, 64, [&](int64_t begin, int64_t end, int) {
-    for (int64_t n = begin; n < end; ++n) {
-      const real* token = token_table + static_cast<int64_t>(tokens[n]) * D;
-      if (!position_table) {
-        std::copy_n(token, D, x + n * D);
-        continue;
-      }
-      const real* position = position_table + (first + n % T) * D;
-      for (int c = 0; c < D; ++c) x[n * D + c] = token[c] + position[c];
-    }
-  });
+  parallel(threads_, static_cast<int64_t>(B) * T, 64, int64_t{1} * B * T * D * PASS,
+           [&](int64_t begin, int64_t end, int) {
+             for (int64_t n = begin; n < end; ++n) {
+               const real* token = token_table + static_cast<int64_t>(tokens[n]) * D;
+               if (!position_table) {
+                 std::copy_n(token, D, x + n * D);
+                 continue;
+               }
+               const real* position = position_table + (first + n % T) * D;
+               for (int c = 0; c < D; ++c) x[n * D + c] = token[c] + position[c];
+             }
+           });
 }
 
 namespace {
@@ -89,7 +90,7 @@ void scatter(const Threads& threads, Table table, const real* dx, const int32_t*
   std::vector<std::vector<int>> slot_of(scratch.size(), std::vector<int>(static_cast<size_t>(V), -1));
   std::vector<std::vector<int32_t>> token_of(scratch.size());
   for (auto& list : token_of) list.reserve(static_cast<size_t>(CHUNK));
-  parallel(threads, D, SCATTER_COLUMNS, [&](int64_t begin, int64_t end, int thread) {
+  parallel(threads, D, SCATTER_COLUMNS, rows * D * PASS, [&](int64_t begin, int64_t end, int thread) {
     const size_t t = static_cast<size_t>(thread);
     scatter_columns(table, dx, tokens, rows, D, begin, end, slot_of[t], token_of[t], scratch[t].data());
   });
@@ -100,7 +101,7 @@ void scatter(const Threads& threads, Table table, const real* dx, const int32_t*
 // dtable[t] += Σ_b dx_bt, and last (if any) += the sum of the last t
 void Cpu::sum_positions(real* dtable, real* last, const real* dx, int64_t B, int64_t T, int D) {
   reserve_scratch(D);
-  parallel(threads_, T, 1, [&](int64_t t, int64_t, int thread) {
+  parallel(threads_, T, 1, B * T * D * PASS, [&](int64_t t, int64_t, int thread) {
     real* sum = scratch(thread);
     for (int64_t chunk = 0; chunk < B; chunk += CHUNK) {
       std::fill_n(sum, D, real(0));
@@ -121,12 +122,13 @@ void Cpu::embedding_backward(real* dtoken_table, real* dposition_table, const re
 }
 
 void Cpu::add_positions(real* x, const real* position_table, int first, int B, int T, int D) {
-  parallel(threads_, static_cast<int64_t>(B) * T, 64, [&](int64_t begin, int64_t end, int) {
-    for (int64_t n = begin; n < end; ++n) {
-      const real* position = position_table + (first + n % T) * D;
-      for (int c = 0; c < D; ++c) x[n * D + c] += position[c];
-    }
-  });
+  parallel(threads_, static_cast<int64_t>(B) * T, 64, int64_t{1} * B * T * D * PASS,
+           [&](int64_t begin, int64_t end, int) {
+             for (int64_t n = begin; n < end; ++n) {
+               const real* position = position_table + (first + n % T) * D;
+               for (int c = 0; c < D; ++c) x[n * D + c] += position[c];
+             }
+           });
 }
 
 void Cpu::add_positions_backward(real* dposition_table, const real* dx, int B, int T, int D) {
@@ -135,13 +137,14 @@ void Cpu::add_positions_backward(real* dposition_table, const real* dx, int B, i
 
 void Cpu::append_class_token(real* x, const real* patches, const real* cls, const real* position_table, int B, int T,
                              int D) {
-  parallel(threads_, static_cast<int64_t>(B) * T, 64, [&](int64_t begin, int64_t end, int) {
-    for (int64_t n = begin; n < end; ++n) {
-      const int64_t b = n / T, t = n % T;
-      const real *row = t == T - 1 ? cls : patches + (n - b) * D, *position = position_table + t * D;
-      for (int c = 0; c < D; ++c) x[n * D + c] = row[c] + position[c];
-    }
-  });
+  parallel(threads_, static_cast<int64_t>(B) * T, 64, int64_t{1} * B * T * D * PASS,
+           [&](int64_t begin, int64_t end, int) {
+             for (int64_t n = begin; n < end; ++n) {
+               const int64_t b = n / T, t = n % T;
+               const real *row = t == T - 1 ? cls : patches + (n - b) * D, *position = position_table + t * D;
+               for (int c = 0; c < D; ++c) x[n * D + c] = row[c] + position[c];
+             }
+           });
 }
 
 void Cpu::append_class_token_backward(real* dpatches, real* dcls, real* dposition_table, const real* dx, int B, int T,
@@ -177,7 +180,7 @@ void Cpu::linear_one_hot(real* y, const real* weight, const real* bias, const in
   constexpr int64_t COLUMNS = 64;
   const bool by_table = N > V;
   if (by_table) reserve_scratch(V * COLUMNS);
-  parallel(threads_, out, COLUMNS, [&](int64_t begin, int64_t end, int thread) {
+  parallel(threads_, out, COLUMNS, N * out * PASS, [&](int64_t begin, int64_t end, int thread) {
     look_up(y, weight, bias, tokens, N, V, out, begin, end, by_table ? scratch(thread) : nullptr);
   });
 }

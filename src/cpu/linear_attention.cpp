@@ -112,6 +112,10 @@ int64_t state_scratch(const LinearAttentionShape& s) {
   return packed_size(CHUNK_LENGTH, d) + packed_rows_size(d, CHUNK_LENGTH) + d + 48;
 }
 
+int64_t work_of(const LinearAttentionShape& s) {
+  return static_cast<int64_t>(s.batch) * s.positions * s.heads * s.head_width * (s.head_width + CHUNK_LENGTH);
+}
+
 // Calls, for every chunk k of every head, prepare(head, k, thread), then add(head, k, begin, end, thread) for rows begin … end−1
 // of the state, then finish(head, k, thread), when what chunk k reads is in the state: all chunks, or, where causal, those before
 // it. The chunks go down from the last one where `descending`, and the one that no other waits for is not added.
@@ -131,11 +135,11 @@ void for_chunks(const Threads& threads, const LinearAttentionShape& s, bool desc
       }
       for (int n = 0; n < K && !s.causal; ++n) finish(head, chunk(n), thread);
     };
-    return parallel(threads, heads, 1, head_in_turn, caller, s.positions);
+    return parallel(threads, heads, 1, work_of(s), head_in_turn, caller);
   }
   const auto for_all = [&](auto f) {
     parallel(
-        threads, heads * K, 1,
+        threads, heads * K, 1, work_of(s),
         [&](int64_t task, int64_t, int thread) { f(Head(s, task / K), static_cast<int>(task % K), thread); }, caller);
   };
   const int64_t wanted = (2 * threads.count + heads - 1) / heads;
@@ -145,7 +149,7 @@ void for_chunks(const Threads& threads, const LinearAttentionShape& s, bool desc
     for (int n = 0; n < added; ++n) add(Head(s, task / parts), chunk(n), begin, std::min(begin + rows, d), thread);
   };
   for_all(prepare);
-  parallel(threads, heads * parts, 1, add_rows, caller, added);
+  parallel(threads, heads * parts, 1, work_of(s), add_rows, caller);
   for_all(finish);
 }
 
@@ -251,11 +255,12 @@ void Cpu::linear_attention(real* y, real* inv_sum, real* states, real* state, re
                            const LinearAttentionShape& shape) {
   reserve_scratch(std::max(state_scratch(shape), attend_scratch(shape)));
   if (state) {
-    parallel(threads_, static_cast<int64_t>(shape.batch) * shape.heads, 1, [&](int64_t n, int64_t, int thread) {
-      const Head head(shape, n);
-      map_features(head, qkv, 0, shape.positions);
-      attend_stream(y, inv_sum, state + n * shape.decoder_state_size(), qkv, head, scratch(thread));
-    });
+    parallel(threads_, static_cast<int64_t>(shape.batch) * shape.heads, 1, work_of(shape),
+             [&](int64_t n, int64_t, int thread) {
+               const Head head(shape, n);
+               map_features(head, qkv, 0, shape.positions);
+               attend_stream(y, inv_sum, state + n * shape.decoder_state_size(), qkv, head, scratch(thread));
+             });
     return;
   }
   for_chunks(

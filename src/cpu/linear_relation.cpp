@@ -27,6 +27,10 @@ bool whole_samples(const LinearRelationShape& shape, int threads) {
   return shape.causal && (shape.chunks() == 1 || shape.batch % threads == 0 || shape.batch > 3 * threads);
 }
 
+int64_t work_of(const LinearRelationShape& shape) {
+  return static_cast<int64_t>(shape.batch) * shape.positions * shape.hidden * FUNCTION;
+}
+
 // Calls f(one sample's arrays, chunk, thread) for all chunks of all samples.
 template <class Arrays, class F>
 void for_chunks(const Threads& threads, const Arrays& all, F f, const char* caller = __builtin_FUNCTION()) {
@@ -34,7 +38,7 @@ void for_chunks(const Threads& threads, const Arrays& all, F f, const char* call
   const auto call = [&](int64_t task, int64_t, int thread) {
     f(all.sample(task / K), static_cast<int>(task % K), thread);
   };
-  parallel(threads, all.shape.batch * K, 1, call, caller);
+  parallel(threads, all.shape.batch * K, 1, work_of(all.shape), call, caller);
 }
 
 // ---- Sums of exponentials -------------------------------------------------------------------------------------------
@@ -153,13 +157,13 @@ void Cpu::linear_relation(real* z, real* shift, real* sums, real* state, const r
   const Forward all{shape, z, shift, sums, p, q};
   reserve_scratch(6 * H);
   if (!sums || whole_samples(shape, threads_.count)) {
-    parallel(threads_, shape.batch, 1, [&](int64_t b, int64_t, int thread) {
+    parallel(threads_, shape.batch, 1, work_of(shape), [&](int64_t b, int64_t, int thread) {
       relate_sample(all.sample(b), sums ? scratch(thread) : state + b * 6 * H);
     });
     return;
   }
   for_chunks(threads_, all, [&](const Forward& f, int k, int) { sum_chunk(f, k); });
-  parallel(threads_, shape.batch, 1, [&](int64_t b, int64_t, int) {
+  parallel(threads_, shape.batch, 1, K * H * FUNCTION * shape.batch, [&](int64_t b, int64_t, int) {
     const Forward f = all.sample(b);
     for (int k = 1; k < K; ++k) add_sums(f.sum(k), f.sum(k - 1), f.sum(k), H);
   });
@@ -302,7 +306,7 @@ void Cpu::linear_relation_backward(real* dp, real* dq, real* later, const real* 
   const Backward all{shape, dp, dq, later, dz, shift, sums, p, q};
   reserve_scratch((CHUNK_LENGTH + 4) * static_cast<int64_t>(H));
   if (whole_samples(shape, threads_.count)) {
-    parallel(threads_, shape.batch, 1, [&](int64_t sample, int64_t, int thread) {
+    parallel(threads_, shape.batch, 1, work_of(shape), [&](int64_t sample, int64_t, int thread) {
       const Backward b = all.sample(sample);
       real* passed = scratch(thread);
       std::fill_n(passed, H, real(0));
@@ -323,7 +327,7 @@ void Cpu::linear_relation_backward(real* dp, real* dq, real* later, const real* 
   }
   for_chunks(threads_, all,
              [&](const Backward& b, int k, int thread) { chunk_backward(b, k, nullptr, b.later(k), scratch(thread)); });
-  parallel(threads_, shape.batch, 1, [&](int64_t sample, int64_t, int thread) {
+  parallel(threads_, shape.batch, 1, work_of(shape), [&](int64_t sample, int64_t, int thread) {
     std::fill_n(scratch(thread), H, real(0));
     for (int k = K - 1; k >= 0; --k) pass_back(all.sample(sample), k, scratch(thread));
   });

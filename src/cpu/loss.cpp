@@ -10,7 +10,7 @@ namespace petroglyph {
 
 void Cpu::cross_entropy(real* losses, real* dlogits, const real* logits, const int32_t* targets, real scale, int64_t N,
                         int V) {
-  parallel(threads_, N, 32, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, N, 32, N * V * FUNCTION, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
       const real* x = logits + n * V;
       real* dx = dlogits ? dlogits + n * V : nullptr;
@@ -33,7 +33,7 @@ void Cpu::cross_entropy(real* losses, real* dlogits, const real* logits, const i
 
 void Cpu::binary_cross_entropy(real* losses, real* dlogits, const real* logits, const real* sets, real scale, int64_t N,
                                int V) {
-  parallel(threads_, N, 32, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, N, 32, N * V * FUNCTION, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
       const real *x = logits + n * V, *y = sets + n * V;
       losses[n] = sum_lanes(V, [&](real sum, int64_t v) { return sum + (numerics::softplus(x[v]) - y[v] * x[v]); });
@@ -45,7 +45,7 @@ void Cpu::binary_cross_entropy(real* losses, real* dlogits, const real* logits, 
 
 void Cpu::sigmoid_squared_error(real* losses, real* dlogits, const real* logits, const real* sets, real scale,
                                 int64_t N, int V) {
-  parallel(threads_, N, 32, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, N, 32, N * V * FUNCTION, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
       const real *x = logits + n * V, *y = sets + n * V;
       losses[n] = sum_lanes(V, [&](real sum, int64_t v) {
@@ -62,7 +62,7 @@ void Cpu::sigmoid_squared_error(real* losses, real* dlogits, const real* logits,
 }
 
 void Cpu::argmax(int32_t* best, const real* logits, int64_t N, int V) {
-  parallel(threads_, N, 64, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, N, 64, N * V * PASS, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
       const real* x = logits + n * V;
       int top = 0;
@@ -82,7 +82,7 @@ template <class RowSum>
 void sum_rows(real* sum, real* partial, int64_t n, const Threads& threads, RowSum row_sum) {
   const int64_t rows = (n + LONG - 1) / LONG;
   parallel(
-      threads, rows, 16,
+      threads, rows, 16, n * PASS,
       [&](int64_t begin, int64_t end, int) {
         for (int64_t r = begin; r < end; ++r) partial[r] = row_sum(r * LONG, std::min(LONG, n - r * LONG));
       },

@@ -21,7 +21,7 @@ constexpr int64_t ROWS = 32, COLUMNS = 64;  // of one task
 }
 
 void Cpu::normalize(real* y, real* inv_std, const real* x, int64_t N, int D) {
-  parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, N, ROWS, N * D * FUNCTION, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
       const real* in = x + n * D;
       real* out = y + n * D;
@@ -38,7 +38,7 @@ void Cpu::normalize(real* y, real* inv_std, const real* x, int64_t N, int D) {
 
 void Cpu::normalize_backward(real* dx, const real* dy, const real* y, const real* inv_std, int64_t N, int D,
                              Into into) {
-  parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, N, ROWS, N * D * FUNCTION, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
       const real *dyn = dy + n * D, *yn = y + n * D;
       real* dxn = dx + n * D;
@@ -55,7 +55,7 @@ void Cpu::normalize_backward(real* dx, const real* dy, const real* y, const real
 }
 
 void Cpu::center(real* y, const real* x, int64_t N, int D) {
-  parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, N, ROWS, N * D * FUNCTION, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
       const real mean = sum_lanes(D, [&](real sum, int64_t c) { return sum + x[n * D + c]; }) / static_cast<real>(D);
       for (int c = 0; c < D; ++c) y[n * D + c] = x[n * D + c] - mean;
@@ -64,7 +64,7 @@ void Cpu::center(real* y, const real* x, int64_t N, int D) {
 }
 
 void Cpu::rms_norm(real* y, real* inv_rms, const real* x, const real* weight, real epsilon, int64_t N, int D) {
-  parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, N, ROWS, N * D * FUNCTION, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
       const real* in = x + n * D;
       const real square =
@@ -78,7 +78,7 @@ void Cpu::rms_norm(real* y, real* inv_rms, const real* x, const real* weight, re
 
 void Cpu::rms_norm_backward(real* dx, real* dweight, const real* dy, const real* x, const real* inv_rms,
                             const real* weight, int64_t N, int D, Into into) {
-  parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, N, ROWS, N * D * FUNCTION, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
       const real *dyn = dy + n * D, *xn = x + n * D;
       real* dxn = dx + n * D;
@@ -93,7 +93,7 @@ void Cpu::rms_norm_backward(real* dx, real* dweight, const real* dy, const real*
         for (int c = 0; c < D; ++c) dxn[c] = scale * slope(c);
     }
   });
-  parallel(threads_, D, COLUMNS, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, D, COLUMNS, N * D * PASS, [&](int64_t begin, int64_t end, int) {
     real sum[COLUMNS];
     for (int64_t chunk = 0; chunk < N; chunk += CHUNK) {
       std::fill_n(sum, end - begin, real(0));
@@ -109,7 +109,7 @@ void Cpu::rms_norm_backward(real* dx, real* dweight, const real* dy, const real*
 
 void Cpu::layer_norm(real* y, real* hat, real* inv_std, const real* x, const real* weight, const real* bias,
                      real epsilon, int64_t N, int D) {
-  parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, N, ROWS, N * D * FUNCTION, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
       const real* in = x + n * D;
       real *out = y + n * D, *h = hat + n * D;
@@ -128,7 +128,7 @@ void Cpu::layer_norm(real* y, real* hat, real* inv_std, const real* x, const rea
 }
 
 void Cpu::layer_norm_output(real* y, const real* hat, const real* weight, const real* bias, int64_t N, int D) {
-  parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, N, ROWS, N * D * PASS, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n)
       for (int c = 0; c < D; ++c) y[n * D + c] = fma(hat[n * D + c], weight[c], bias[c]);
   });
@@ -162,9 +162,9 @@ void add_affine_gradients(real* dweight, real* dbias, const real* dy, const real
 void Cpu::layer_norm_backward(real* dx, real* dweight, real* dbias, const real* dy, const real* hat,
                               const real* inv_std, const real* weight, int64_t N, int D, Into into) {
   // First, because dx may be dy.
-  parallel(threads_, D, COLUMNS,
+  parallel(threads_, D, COLUMNS, N * D * PASS,
            [&](int64_t begin, int64_t end, int) { add_affine_gradients(dweight, dbias, dy, hat, N, D, begin, end); });
-  parallel(threads_, N, ROWS, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, N, ROWS, N * D * FUNCTION, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) {
       const real *dyn = dy + n * D, *h = hat + n * D;
       real* dxn = dx + n * D;

@@ -10,7 +10,7 @@ void Cpu::adamw(real* value, real* m, real* v, const real* gradient, const real*
   weights_.forget(value, static_cast<size_t>(n) * sizeof(real));
   const real norm = numerics::sqrt(*gradient_square_sum);
   const real shrink = step.clip > 0 && norm > step.clip ? step.clip / norm : 1;
-  parallel(threads_, n, 16384, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, n, 16384, n * FUNCTION, [&](int64_t begin, int64_t end, int) {
 #pragma omp simd
     for (int64_t i = begin; i < end; ++i) {
       const real g = shrink * gradient[i];

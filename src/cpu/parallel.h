@@ -1,66 +1,47 @@
-// The only place that starts threads. A thread takes pieces of its own share first and then of others', as chance
-// has it; no result may depend on it.
+// The only place that knows OpenMP's threads. OpenMP chooses which thread computes what; no result may depend on it.
 #pragma once
 
 #include <algorithm>
-#include <chrono>
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <string>
+#include <functional>
+
+#include "cpu/profile.h"
 
 namespace petroglyph {
 
-// Seconds spent in each function that called parallel(), for the bench.
-struct Profile {
-  struct Entry {
-    double seconds = 0;
-    int64_t calls = 0;
-  };
-  std::map<std::string, Entry> entries;
-};
-
-// The caller and `count` − 1 workers, which live as long as this.
 class Threads {
  public:
   explicit Threads(int count);
-  ~Threads();
 
-  // Calls one(context, piece, thread) for the pieces 0 … pieces−1, each once, on some thread; returns when all
-  // are done. One caller at a time. Jobs of one size are taken to be about as long as each other.
-  using One = void (*)(const void* context, int64_t piece, int thread);
-  void share(int64_t pieces, int64_t size, One one, const void* context) const;
+  // Calls body() on this thread inside a parallel region, whose other threads wait for tasks. Its exceptions reach the caller.
+  void run(const std::function<void()>& body) const;
+  // Calls one(piece, thread) for the pieces 0 … pieces−1, each once, on some thread < count; returns when all are done.
+  void share(int64_t pieces, const std::function<void(int64_t, int)>& one) const;
 
   const int count;
+  int64_t alone = 2'000'000;   // an operation of less work, 20 to 50 µs, runs on the caller alone; tests set 0
   Profile* profile = nullptr;  // written to where it is set
 
  private:
-  class Team;
-  const std::unique_ptr<Team> team_;
+  mutable int inside_ = 0;  // the process whose region this is: a child has none of its parent's threads
 };
 
-// Calls f(begin, end, thread) for pieces of at most `grain` that cover 0 … n−1, each once. f must not throw. size: what tells
-// jobs apart that have n in common, as the operations of a product do; 0: nothing.
-template <class F>
-void parallel(const Threads& threads, int64_t n, int64_t grain, F f, const char* caller = __builtin_FUNCTION(),
-              int64_t size = 0) {
-  const auto start = threads.profile ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point();
-  const int64_t pieces = (n + grain - 1) / grain;
-  const auto one = [&](int64_t piece, int thread) { f(piece * grain, std::min((piece + 1) * grain, n), thread); };
-  if (threads.count == 1 || pieces <= 1)
-    for (int64_t piece = 0; piece < pieces; ++piece) one(piece, 0);
-  else
-    threads.share(
-        pieces, size + n,
-        [](const void* context, int64_t piece, int thread) { (*static_cast<decltype(one)*>(context))(piece, thread); },
-        &one);
-  if (!threads.profile) return;
-  Profile::Entry& entry = threads.profile->entries[caller];
-  entry.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  ++entry.calls;
-}
-
-// Cores that this process may use.
+// The cores that this process may use, or OMP_NUM_THREADS where that is less; 1 without OpenMP.
 int available_threads();
+
+// How long an operation takes is counted in multiply-adds of a product. PASS: to read, change and write a number; FUNCTION: with
+// an exp, a division or several passes, such as a norm's.
+constexpr int64_t PASS = 16, FUNCTION = 64;
+
+// Calls f(begin, end, thread), thread < threads.count, for pieces of at most `grain` that cover 0 … n−1, each once. f must not
+// throw. work: about how long all of them take, in multiply-adds.
+template <class F>
+void parallel(const Threads& threads, int64_t n, int64_t grain, int64_t work, F f,
+              const char* caller = __builtin_FUNCTION()) {
+  const Measured measured(threads.profile, caller);
+  const auto one = [&](int64_t piece, int thread) { f(piece * grain, std::min((piece + 1) * grain, n), thread); };
+  const int64_t pieces = (n + grain - 1) / grain;
+  if (threads.count > 1 && pieces > 1 && work >= threads.alone) return threads.share(pieces, one);
+  for (int64_t piece = 0; piece < pieces; ++piece) one(piece, 0);
+}
 
 }  // namespace petroglyph

@@ -13,7 +13,7 @@ constexpr int64_t GRAIN = 8192;  // numbers of one task
 void Cpu::pointwise(real* y, const real* x, Pointwise f, int64_t n) {
   with_pointwise(f, [&](auto function) {
     parallel(
-        threads_, n, GRAIN,
+        threads_, n, GRAIN, n * FUNCTION,
         [&](int64_t begin, int64_t end, int) {
 #pragma omp simd
           for (int64_t i = begin; i < end; ++i) y[i] = decltype(function)::value(x[i]);
@@ -41,7 +41,7 @@ void Cpu::pointwise_backward(real* dx, real* y, const real* dy, const real* x, P
   with_pointwise(f, [&](auto function) {
     using F = decltype(function);
     parallel(
-        threads_, n, GRAIN,
+        threads_, n, GRAIN, n * FUNCTION,
         [&](int64_t begin, int64_t end, int) {
           if (y) return backward_with_output<F>(dx + begin, y + begin, dy + begin, x + begin, end - begin);
 #pragma omp simd
@@ -52,20 +52,20 @@ void Cpu::pointwise_backward(real* dx, real* y, const real* dy, const real* x, P
 }
 
 void Cpu::scale(real* y, const real* x, real factor, int64_t n) {
-  parallel(threads_, n, GRAIN, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, n, GRAIN, n * PASS, [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i) y[i] = factor * x[i];
   });
 }
 
 void Cpu::add_row(real* y, const real* x, int64_t x_step, const real* row, int64_t N, int D) {
-  parallel(threads_, N, 64, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, N, 64, N * D * PASS, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n)
       for (int c = 0; c < D; ++c) y[n * D + c] = x[n * x_step + c] + row[c];
   });
 }
 
 void Cpu::add(real* y, int64_t y_step, const real* a, const real* b, int64_t N, int D) {
-  parallel(threads_, N, 64, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, N, 64, N * D * PASS, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n)
       for (int c = 0; c < D; ++c) y[n * y_step + c] = a[n * D + c] + b[n * D + c];
   });

@@ -597,7 +597,7 @@ void multiply_transposed(const Product& p, const Packed& b, real* a_packed) {
 
 namespace {
 
-int64_t operations_of(const Product& p) { return p.M * p.N * p.K; }
+int64_t work_of(const Product& p) { return p.M * p.N * p.K; }
 
 }  // namespace
 
@@ -612,19 +612,19 @@ void Cpu::product_of_transposed(const Product& p, real* row_sums) {
   reserve_scratch(strips_size(rows, width));
   const int64_t groups = (strips + width - 1) / width;
   parallel(
-      threads_, tasks(), 1,
+      threads_, tasks(), 1, work_of(p),
       [&](int64_t task, int64_t, int thread) {
         const int64_t row = task / groups * rows, strip = task % groups * width;
         multiply_strips(p, row, std::min(row + rows, p.M), strip, std::min(strip + width, strips), scratch(thread),
                         strip == 0 ? row_sums : nullptr);
       },
-      "product", operations_of(p));
+      "product");
 }
 
 Packed Cpu::pack_all(real* to, const Product& p) {
   parallel(
-      threads_, strips_of(p.N), 1, [&](int64_t s, int64_t, int) { pack_whole_strip(to, p.b, p.K, strip_of(p.N, s)); },
-      "pack", packed_size(p.K, p.N));
+      threads_, strips_of(p.N), 1, packed_size(p.K, p.N) * PASS,
+      [&](int64_t s, int64_t, int) { pack_whole_strip(to, p.b, p.K, strip_of(p.N, s)); }, "pack");
   return {to, p.K, p.N};
 }
 
@@ -633,13 +633,13 @@ void Cpu::product_of_packed(const Product& p, const Packed& b) {
   const int64_t blocks = (p.M + BLOCK_ROWS - 1) / BLOCK_ROWS, strips = strips_of(p.N);
   const int64_t groups = std::min(strips, (TASKS * threads_.count + blocks - 1) / blocks);  // of strips
   parallel(
-      threads_, blocks * groups, 1,
+      threads_, blocks * groups, 1, work_of(p),
       [&](int64_t task, int64_t, int) {
         const int64_t group = task % groups, next = (task + 1) / groups;
         multiply_block(p, task / groups * BLOCK_ROWS, b, strips * group / groups, strips * (group + 1) / groups,
                        next > task / groups ? next * BLOCK_ROWS : p.M);
       },
-      "product", operations_of(p));
+      "product");
 }
 
 // A held weight is packed at its first product. Otherwise many rows share b, which is packed for them, some columns after the
@@ -653,9 +653,8 @@ void Cpu::product(const Product& p) {
   if (p.M >= 1 && p.M <= MOST_FEW && p.b.row == 1) {
     return with_rows(p.M, [&](auto rows) {
       parallel(
-          threads_, vectors_of(p.N), FEW_VECTORS,
-          [&](int64_t vector, int64_t, int) { multiply_columns<rows>(p, vector * WIDTH); }, "product",
-          operations_of(p));
+          threads_, vectors_of(p.N), FEW_VECTORS, work_of(p),
+          [&](int64_t vector, int64_t, int) { multiply_columns<rows>(p, vector * WIDTH); }, "product");
     });
   }
   const int64_t columns = std::max(MOST_PACKED / p.K / TILE_COLUMNS, int64_t{1}) * TILE_COLUMNS;

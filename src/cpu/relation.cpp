@@ -118,59 +118,71 @@ void finish_variances(real* row, const real* squares, real query_square, const r
 
 }  // namespace
 
+namespace {
+
+int64_t work_of(const RelationShape& shape) {
+  return static_cast<int64_t>(shape.batch) * shape.queries * shape.keys * shape.hidden * 8;
+}
+
+}  // namespace
+
 void Cpu::relation_inv_std(real* inv_std, const real* p, const real* q, const RelationShape& shape) {
   reserve_scratch(PACKED_SIZE + shape.capacity);  // a stream's keys grow
   const int64_t blocks = (shape.queries + QUERIES - 1) / QUERIES;
-  parallel(threads_, int64_t{1} * shape.batch * shape.heads * blocks, 1, [&](int64_t task, int64_t, int thread) {
-    const Head head(shape, task / blocks);
-    const int first = static_cast<int>(task % blocks * QUERIES);
-    const int last = std::min(first + static_cast<int>(QUERIES), shape.queries) - 1;
-    const int keys = shape.visible(last);
-    const real *keys_p = p + head.keys, *queries_q = q + head.queries;
-    real* rows = inv_std + head.pairs;
-    real* squares = scratch(thread) + PACKED_SIZE;
-    for (int i = 0; i < keys; ++i) squares[i] = square(keys_p + static_cast<int64_t>(i) * shape.hidden, head.width);
-    const Product dots{rows + static_cast<int64_t>(first) * shape.keys,
-                       shape.keys,
-                       {queries_q + static_cast<int64_t>(first) * shape.hidden, shape.hidden, 1},
-                       {keys_p, 1, shape.hidden},
-                       last - first + 1,
-                       keys,
-                       head.width,
-                       Into::WRITE};
-    dots.M <= MOST_FEW ? multiply_few(dots) : multiply(dots, scratch(thread));
-    for (int j = first; j <= last; ++j) {
-      const int visible = shape.visible(j);
-      real* row = rows + static_cast<int64_t>(j) * shape.keys;
-      const real* query = queries_q + static_cast<int64_t>(j) * shape.hidden;
-      finish_variances(row, squares, square(query, head.width), keys_p, query, visible, head);
-      const real width = static_cast<real>(head.width);
-      for (int i = 0; i < visible; ++i) {
-        const real variance = row[i] / width;
-        row[i] = variance > 0 ? 1 / numerics::sqrt(variance) : 0;
-      }
-      std::fill(row + visible, row + shape.keys, real(0));
-    }
-  });
+  parallel(threads_, int64_t{1} * shape.batch * shape.heads * blocks, 1, work_of(shape),
+           [&](int64_t task, int64_t, int thread) {
+             const Head head(shape, task / blocks);
+             const int first = static_cast<int>(task % blocks * QUERIES);
+             const int last = std::min(first + static_cast<int>(QUERIES), shape.queries) - 1;
+             const int keys = shape.visible(last);
+             const real *keys_p = p + head.keys, *queries_q = q + head.queries;
+             real* rows = inv_std + head.pairs;
+             real* squares = scratch(thread) + PACKED_SIZE;
+             for (int i = 0; i < keys; ++i)
+               squares[i] = square(keys_p + static_cast<int64_t>(i) * shape.hidden, head.width);
+             const Product dots{rows + static_cast<int64_t>(first) * shape.keys,
+                                shape.keys,
+                                {queries_q + static_cast<int64_t>(first) * shape.hidden, shape.hidden, 1},
+                                {keys_p, 1, shape.hidden},
+                                last - first + 1,
+                                keys,
+                                head.width,
+                                Into::WRITE};
+             dots.M <= MOST_FEW ? multiply_few(dots) : multiply(dots, scratch(thread));
+             for (int j = first; j <= last; ++j) {
+               const int visible = shape.visible(j);
+               real* row = rows + static_cast<int64_t>(j) * shape.keys;
+               const real* query = queries_q + static_cast<int64_t>(j) * shape.hidden;
+               finish_variances(row, squares, square(query, head.width), keys_p, query, visible, head);
+               const real width = static_cast<real>(head.width);
+               for (int i = 0; i < visible; ++i) {
+                 const real variance = row[i] / width;
+                 row[i] = variance > 0 ? 1 / numerics::sqrt(variance) : 0;
+               }
+               std::fill(row + visible, row + shape.keys, real(0));
+             }
+           });
 }
 
 void Cpu::relation_shift(real* shift, const real* p, const real* q, const RelationShape& shape) {
   const int H = shape.hidden;
   reserve_scratch(H);
-  parallel(threads_, shape.batch, 1, [&](int64_t b, int64_t, int thread) {
-    real* largest = scratch(thread);  // over the keys so far, per channel
-    const real* keys = p + b * shape.capacity * H;
-    std::copy_n(keys, H, largest);
-    int seen = 1;
-    for (int j = 0; j < shape.queries; ++j) {
-      for (; seen < shape.visible(j); ++seen)
-        for (int c = 0; c < H; ++c) largest[c] = numerics::max(keys[static_cast<int64_t>(seen) * H + c], largest[c]);
-      const real* query = q + (b * shape.queries + j) * H;
-      real top = largest[0] + query[0];
-      for (int c = 1; c < H; ++c) top = numerics::max(largest[c] + query[c], top);
-      shift[b * shape.queries + j] = top;
-    }
-  });
+  parallel(threads_, shape.batch, 1, int64_t{1} * shape.batch * shape.keys * H * PASS,
+           [&](int64_t b, int64_t, int thread) {
+             real* largest = scratch(thread);  // over the keys so far, per channel
+             const real* keys = p + b * shape.capacity * H;
+             std::copy_n(keys, H, largest);
+             int seen = 1;
+             for (int j = 0; j < shape.queries; ++j) {
+               for (; seen < shape.visible(j); ++seen)
+                 for (int c = 0; c < H; ++c)
+                   largest[c] = numerics::max(keys[static_cast<int64_t>(seen) * H + c], largest[c]);
+               const real* query = q + (b * shape.queries + j) * H;
+               real top = largest[0] + query[0];
+               for (int c = 1; c < H; ++c) top = numerics::max(largest[c] + query[c], top);
+               shift[b * shape.queries + j] = top;
+             }
+           });
 }
 
 namespace {
@@ -208,7 +220,7 @@ void Cpu::relation(real* z, const real* inv_std, const real* shift, const real* 
   with_activation(shape.activation, inv_std != nullptr, shape.head_width(), [&](auto psi) {
     using Psi = decltype(psi);
     parallel(
-        threads_, rows, 4,
+        threads_, rows, 4, work_of(shape),
         [&](int64_t begin, int64_t end, int thread) {
           for (int64_t row = begin; row < end; ++row) {
             const Head head(shape, row / shape.queries);
@@ -416,7 +428,7 @@ void through_norm(real* dx, const real* x, const real* other, View w, int first,
 void Cpu::relation_backward(real* dp, real* dq, real* weight, real* dz, const real* inv_std, const real* shift,
                             const real* p, const real* q, const RelationShape& shape) {
   const int64_t H = shape.hidden, T = shape.keys;
-  parallel(threads_, shape.batch * T, 16, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, shape.batch * T, 16, shape.batch * T * H * PASS, [&](int64_t begin, int64_t end, int) {
     for (int64_t row = begin; row < end; ++row) {
       const real mean = 1 / static_cast<real>(shape.visible(static_cast<int>(row % T)));
       for (int64_t c = 0; c < H; ++c) dz[row * H + c] *= mean;
@@ -427,7 +439,7 @@ void Cpu::relation_backward(real* dp, real* dq, real* weight, real* dz, const re
   with_activation(shape.activation, inv_std != nullptr, shape.head_width(), [&](auto psi) {
     using Psi = decltype(psi);
     parallel(
-        threads_, static_cast<int64_t>(shape.batch) * shape.heads, 1,
+        threads_, static_cast<int64_t>(shape.batch) * shape.heads, 1, 2 * work_of(shape),
         [&](int64_t number, int64_t, int thread) {
           const Head head(shape, number);
           real *head_dp = dp + head.keys, *head_dq = dq + head.queries;

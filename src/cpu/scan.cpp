@@ -162,7 +162,7 @@ void Cpu::selective_scan(real* y, real* state, real* kept, const real* u, const 
   Row* const rates = rows(scratch(0));
   fill_rates(rates, A_log, shape);
   const int64_t last = static_cast<int64_t>(shape.batch) * shape.groups() - 1;
-  parallel(threads_, last + 1, 1, [&](int64_t task, int64_t, int thread) {
+  parallel(threads_, last + 1, 1, shape.rows() * shape.channels * S * PASS, [&](int64_t task, int64_t, int thread) {
     const Group g(shape, task), later(shape, std::min(task + 1, last));
     Row* const h = rows(scratch(thread)) + table;
     Row skip, sum;
@@ -323,7 +323,7 @@ void Cpu::selective_scan_backward(real* du, real* dpre_step, real* dA_log, real*
   Row* const all_rates = rows(scratch(0));
   fill_rates(all_rates, A_log, shape);
   const int64_t last = static_cast<int64_t>(shape.batch) * shape.groups() - 1;
-  parallel(threads_, last + 1, 1, [&](int64_t task, int64_t, int thread) {
+  parallel(threads_, last + 1, 1, shape.rows() * shape.channels * S * 2 * PASS, [&](int64_t task, int64_t, int thread) {
     const Group g(shape, task), later(shape, std::min(task + 1, last));
     const Row* rates = all_rates + g.index * S;
     Rewind r(rows(scratch(thread)) + table, S);
@@ -351,9 +351,9 @@ void Cpu::selective_scan_backward(real* du, real* dpre_step, real* dA_log, real*
     write_states(sample_sums, r.dA, g.sample * (S + 1), g);
     write_row(sample_sums + g.row(g.sample * (S + 1) + S), r.dD, g.count);
   });
-  parallel(threads_, shape.groups(), 1,
+  parallel(threads_, shape.groups(), 1, int64_t{1} * shape.batch * shape.channels * S * PASS,
            [&](int64_t group, int64_t, int) { add_samples(dA_log, dD, sample_sums, A_log, Group(shape, group)); });
-  parallel(threads_, shape.rows(), 64, [&](int64_t begin, int64_t end, int) {
+  parallel(threads_, shape.rows(), 64, shape.group_sums_size() * PASS, [&](int64_t begin, int64_t end, int) {
     for (int64_t n = begin; n < end; ++n) add_groups(dB, dC, group_sums, n, shape);
   });
 }

@@ -4,6 +4,7 @@
 // GPU (gpu/gpu.h) cannot drift apart: an operation that one of them lacks does not link.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -18,6 +19,8 @@ class Ops : public Memory {
   // As long as what this returns lives, weights among these values are read much more often than written: a device may keep a
   // copy of each in an order that its products read faster. Writing them by upload() or adamw() is allowed, and by nothing else.
   virtual std::shared_ptr<const real> hold(const real* /*values*/, int64_t /*size*/) { return nullptr; }
+  // Calls body(): what runs many operations is faster inside, where the device's threads stay at hand between two of them.
+  virtual void run(const std::function<void()>& body) { body(); }
 #define OP(...) virtual __VA_ARGS__ = 0
 #include "ops/catalogue.h"
 #undef OP

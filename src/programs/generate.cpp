@@ -102,13 +102,14 @@ int generate(int argc, char** argv) {
   TextWriter writer(*model, *ops, *tokenizer, settings.how);
   std::optional<InterruptGuard> guard;
   if (settings.interactive) {
-    writer.converse();
+    ops->run([&] { writer.converse(); });
   } else {
     const std::string prompt = settings.text_to_continue();
     guard.emplace();
-    writer.continue_prompt(prompt, settings.prompt_file.empty()  ? "--prompt"
-                                   : settings.prompt_file == "-" ? "the standard input"
-                                                                 : settings.prompt_file);
+    const std::string from = settings.prompt_file.empty()  ? "--prompt"
+                             : settings.prompt_file == "-" ? "the standard input"
+                                                           : settings.prompt_file;
+    ops->run([&] { writer.continue_prompt(prompt, from); });
   }
   if (!settings.how.quiet)
     std::fprintf(stderr, "%s in %.1f s, %.0f tokens/s; %s at step %s, %s\n", counted(writer.written(), "token").c_str(),

@@ -344,7 +344,7 @@ void Run::read_log() {
 
 bool Run::train() {
   InterruptGuard guard;
-  train_and_save();
+  ops_->run([&] { train_and_save(); });
   // Whoever measures the result would take a signal that came behind the last step for his own, and stop halfway.
   if (!stopped_) guard.release();
   return !stopped_;

@@ -117,7 +117,8 @@ Measures Evaluation::measure(const Task& task, int samples, int at_once) const {
   Optimizer unused(model_->parameters, *ops_, {});
   Trainer trainer(*model_, task, unused, *ops_, settings_.seed, settings_.batch, 1);
   Progress progress(0, samples, after_a_while(settings_.quiet, "window"));
-  const Measures measures = trainer.evaluate(task, 0, samples, at_once, &progress).value();
+  Measures measures;
+  ops_->run([&] { measures = trainer.evaluate(task, 0, samples, at_once, &progress).value(); });
   progress.finish();
   if (!std::isfinite(measures.loss))
     throw Error(text_settings_.evaluate + ": the loss is " + number_text(measures.loss, 3) +
