@@ -218,8 +218,9 @@ class RunsTest {
     shell.run("--model transformer --heads 2 --name five --steps 5" + SMALL);
     test_.equal("continue each run", log_rows(shell.file("runs/c/transformer-heads-2/log.csv")),
                 log_rows(shell.file("runs/five/log.csv")));
-    expect(shell, "a folder of runs", "--resume --name c", 1,
-           "runs/c: several runs are in this folder (mamba, rnn-hidden-8, transformer-heads-2); to continue them repeat");
+    expect(
+        shell, "a folder of runs", "--resume --name c", 1,
+        "runs/c: several runs are in this folder (mamba, rnn-hidden-8, transformer-heads-2); to continue them repeat");
     expect(shell, "a run is no comparison", list + "--name alone" + SMALL, 1,
            "runs/alone: a single run is in this folder");
     shell.script("mkdir -p runs/e; head -n 3 runs/alone/log.csv > runs/e/log.csv");
@@ -230,8 +231,10 @@ class RunsTest {
                 empty.output);
     shell.script("cp runs/alone/log.csv runs/e/log.csv");
     expect(shell, "the log of a run that has ended", "--resume --name e", 1, "only a log of 3 steps");
-    expect(shell, "a variant's name", "--compare name=1,name=2" + SMALL, 2, "--name is not an option that defines a run");
-    expect(shell, "a variant's threads", "--compare rnn:threads=2" + SMALL, 2, "--threads is not an option that defines a run");
+    expect(shell, "a variant's name", "--compare name=1,name=2" + SMALL, 2,
+           "--name is not an option that defines a run");
+    expect(shell, "a variant's threads", "--compare rnn:threads=2" + SMALL, 2,
+           "--threads is not an option that defines a run");
   }
 
   // What a run or a comparison was begun with, and what became of it since.
@@ -364,8 +367,8 @@ class RunsTest {
       shell.run("--name a " + started);
       const std::string before = shell.script("cd runs/a; cat */log.csv */model.safetensors | cksum").output;
       expect(shell, refused, "--name a " + started + refused, status, message);
-      test_.equal(refused + ": nothing changed", shell.script("cd runs/a; cat */log.csv */model.safetensors | cksum").output,
-                  before);
+      test_.equal(refused + ": nothing changed",
+                  shell.script("cd runs/a; cat */log.csv */model.safetensors | cksum").output, before);
     };
     again("train_copy", "--compare causal_rn,transformer:schedule=cosine --steps 3" + SMALL, "--steps 6", 1,
           "this run's cosine schedule was laid out over 3 steps");
@@ -645,15 +648,16 @@ class RunsTest {
     const Shell shell(program("train_copy"));
     const std::string patient = " --lr 0 --patience 2 --eval-every 3 --steps 60";
     const Outcome stopped = shell.run("--name a" + SMALL + patient);
-    test_.check("patience",
-                stopped.status == 0 && stopped.says("stopped after 2 evaluations without a lower loss at step"),
-                stopped.output);
+    test_.check(
+        "patience",
+        stopped.status == 0 && stopped.says("Stopped at step 9: 2 evaluations without a lower loss (--patience)."),
+        stopped.output);
     expect(shell, "patience of one", "--name one" + SMALL + patient + " --patience 1", 0,
-           "stopped after 1 evaluation ");
+           "1 evaluation without a lower loss");
     const Outcome again = shell.run("--name a --resume");
     test_.check("stops at the same step again", read_csv(shell.file("runs/a/log.csv")).column("step").back() == 9,
                 read_bytes(shell.file("runs/a/log.csv")));
-    test_.check("for the same reason", again.says("stopped after 2 evaluations"), again.output);
+    test_.check("for the same reason", again.says("2 evaluations without a lower loss (--patience)"), again.output);
     const Shell text(program("train_text"));
     std::string words;
     for (int i = 0; i < 60; ++i) words += "Once there was a stone. " + std::to_string(i * i) + "\n";
