@@ -23,6 +23,7 @@ namespace petroglyph {
 namespace {
 
 constexpr std::chrono::seconds PATIENCE{60};
+constexpr std::chrono::seconds MAKING{10};
 constexpr std::chrono::seconds SILENCE{1};  // then it says what it waits for
 constexpr std::chrono::milliseconds PAUSE{20};
 
@@ -146,6 +147,32 @@ FolderLock& FolderLock::operator=(FolderLock&& other) noexcept {
 }
 
 FolderLock::~FolderLock() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+MakingLock::MakingLock(const std::string& path) {
+  const std::filesystem::path whole = std::filesystem::absolute(path).lexically_normal();
+  const std::string folder =
+      (whole.has_filename() ? whole : whole.parent_path()).parent_path().string();  // of "out/" its own
+  descriptor_ = open(folder.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0) return;
+  const auto start = std::chrono::steady_clock::now();
+  for (bool told = false; flock(descriptor_, LOCK_EX | LOCK_NB) != 0;) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return;
+    const auto waited = std::chrono::steady_clock::now() - start;
+    if (waited > MAKING) {
+      close(descriptor_);
+      throw Error(folder + ": another program has locked this folder for 10 s; end it, or write into another folder");
+    }
+    if (waited > SILENCE && !told) {
+      std::fprintf(stderr, "note: %s: waiting for another program that has locked this folder\n", folder.c_str());
+      told = true;
+    }
+    std::this_thread::sleep_for(PAUSE);
+  }
+}
+
+MakingLock::~MakingLock() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 

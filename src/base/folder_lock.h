@@ -29,6 +29,20 @@ class FolderLock {
   ino_t number_ = 0;
 };
 
+// Held while a file or folder is made that must not exist yet, and is looked for once more: of two processes that make one path the
+// second waits here, and then finds it. Throws Error after 10 s: whoever may read the folder may hold its lock for ever. On a file
+// system without locks nobody waits.
+class MakingLock {
+ public:
+  explicit MakingLock(const std::string& path);
+  MakingLock(const MakingLock&) = delete;
+  MakingLock& operator=(const MakingLock&) = delete;
+  ~MakingLock();
+
+ private:
+  int descriptor_;
+};
+
 // Throws Error where another process is at work in the folder; writes nothing.
 void check_not_locked(const std::string& folder);
 

@@ -62,6 +62,7 @@ void to_checkpoint(ConvertSettings& settings) {
   const auto lock = lock_of_run(settings.save);
   ForeignModel foreign = open_foreign(settings.from);
   if (!settings.tokenizer.empty()) foreign.tokenizer = open_tokenizer(settings.tokenizer, false);
+  const MakingLock making(settings.save);
   check_replaced(settings.save, settings.force);
   const int64_t parameters = save_as_checkpoint(foreign, settings.from, settings.save);
   say_notes(foreign.translation.notes);
@@ -95,6 +96,7 @@ void from_checkpoint(ConvertSettings& settings) {
   const std::string& word = settings.precision;
   const Precision precision = word == "f32" ? Precision::F32 : word == "f16" ? Precision::F16 : Precision::BF16;
   const auto save = folder ? save_as_hugging_face : settings.to == "nanogpt" ? save_as_nano_gpt : save_as_llm_c;
+  const MakingLock making(settings.save);
   check_replaced(settings.save, settings.force);
   say_notes(save(checkpoint, settings.save, precision));
 }

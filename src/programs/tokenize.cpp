@@ -149,6 +149,7 @@ int tokenize(int argc, char** argv) {
   if (settings.replace) check_replaces(*tokenizer);
   check_files(settings, *tokenizer);
   if (!settings.save.empty()) {
+    const MakingLock making(settings.save);
     check_replaced(settings.save, settings.force);
     write_file_atomically(settings.save, tokenizer_file_text(*tokenizer));
   }
