@@ -78,11 +78,12 @@ bool make_library([[maybe_unused]] const std::string& path) {
   return false;
 }
 
-// Lines that begin with the program's name; a note is none.
+// Lines that begin with the program's name, or OpenMP's library's own where that has no memory; a note is none.
 int64_t complaints(const std::string& errors, const std::string& program) {
   int64_t count = 0;
   for (const std::string& line : split(errors, '\n'))
-    count += line.rfind(program + ": ", 0) == 0 && line.size() > program.size() + 2;
+    count += (line.rfind(program + ": ", 0) == 0 && line.size() > program.size() + 2) ||
+             line.rfind("libgomp: Out of memory", 0) == 0;
   return count;
 }
 
