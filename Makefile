@@ -44,8 +44,8 @@ OPENMP_LIBRARY := $(if $(filter -fopenmp,$(OPENMP_FLAGS)),$(or $(LIBGOMP:%=% -ld
 WARNINGS := -Wall -Wextra -Wno-psabi -Wno-unknown-pragmas $(if $(CLANG),-Wno-pass-failed)
 # Loops that compute (SPEED) need -O3; all other files compile fastest with -Og. Results do not depend on the level.
 OPTIMIZE = -Og
-SPEED := $(addprefix $(BUILD)/,cpu/%.o math/%.o reference/%.o test/numerics%.o test/host_run.o test/gpu_run.o test/gpu_math%.o \
-  test/ptx%.o host/gpu/%.o)
+SPEED := $(addprefix $(BUILD)/,cpu/%.o math/%.o reference/%.o tokenizers/%.o test/numerics%.o test/host_run.o test/gpu_run.o \
+  test/gpu_math%.o test/ptx%.o host/gpu/%.o)
 $(SPEED): OPTIMIZE = -O3
 # The reference defines the operations; no vectoriser touches it.
 $(BUILD)/reference/%.o: MORE = -fno-tree-vectorize -fno-tree-slp-vectorize

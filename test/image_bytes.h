@@ -10,11 +10,10 @@ namespace petroglyph {
 
 constexpr size_t PIXELS = 1024, BYTES = 3072;
 
-inline std::string npy(const std::string& type, const std::string& shape, const std::string& data, char version = 1) {
+inline std::string npy(const std::string& type, const std::string& shape, const std::string& data) {
   std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }";
-  const size_t front = version == 1 ? 10 : 12;
-  header += std::string(63 - (front + header.size()) % 64, ' ') + "\n";
-  return std::string("\x93NUMPY") + version + '\0' + little(header.size(), version == 1 ? 2 : 4) + header + data;
+  header += std::string(63 - (10 + header.size()) % 64, ' ') + "\n";
+  return std::string("\x93NUMPY") + '\1' + '\0' + little(header.size(), 2) + header + data;
 }
 
 // Image i has the bytes i, i + 1, … in the planes' order.

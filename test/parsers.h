@@ -22,7 +22,6 @@
 #include "ptx/decode.h"
 #include "tasks/corpus.h"
 #include "tasks/image_files.h"
-#include "tasks/npz.h"
 #include "tokenizers/foreign_files.h"
 #include "tokenizers/tokenizer.h"
 
@@ -115,7 +114,6 @@ inline const std::vector<Parser>& parsers() {
       {"json", ".json", [](const std::string& path) { Json::parse(read_file(path), path); }},
       {"safetensors", ".safetensors", read_safetensors},
       {"csv", ".csv", read_log},
-      {"npz", ".npz", [](const std::string& path) { read_images(path, "cifar5m"); }},
       {"images", ".bin", [](const std::string& path) { read_images(path, "auto"); }},
       {"tokenizers", ".json", read_tokenizer},
       {"tiktoken", ".tiktoken", read_tokenizer},

@@ -1070,7 +1070,7 @@ void dry_runs(Test& test, const std::string& programs) {
     write_bytes(std::string("images/cifar10_") + part + ".bin", cifar10(10));
     write_bytes(std::string("images/cifar100_") + part + ".bin", cifar100(100));
   }
-  for (int part = 0; part < 6; ++part) write_bytes("images/cifar5m_part" + std::to_string(part) + ".npz", cifar5m(10));
+  for (int part = 0; part < 6; ++part) write_bytes("images/cifar5m_part" + std::to_string(part) + ".bin", cifar10(10));
   write_large_vocabulary("vocabulary");
   Scale scale;
   scale.text = "text.txt";

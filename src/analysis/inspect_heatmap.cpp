@@ -39,7 +39,7 @@ struct HeatMapSettings {
     options.section("Images");
     options.add("test", &test, "images, with commas between files; default: the test images of the run")
         .placeholder("FILES");
-    options.add("format", &format, {"auto", "cifar10", "cifar100", "cifar5m"}, "of the files");
+    options.add("format", &format, {"auto", "cifar10", "cifar100"}, "of the files");
     options.add("first", &first, 0, 1 << 30, "the first image that is shown, from 0");
     options.add("images", &images, 1, 1000, "how many are shown");
     options.section("Maps");

@@ -32,7 +32,9 @@ struct Settings {
              "ascii, bytes, a tokenizer's file, a folder with GPT-2's encoder.json and vocab.bpe, or a checkpoint")
         .placeholder("NAME");
     options.add("replace", &replace, "ascii: '?' in place of every other character");
-    options.add("train", &train, 0, 1 << 20, "instead, learns a byte pair encoding with so many tokens from the files");
+    options.add(
+        "train", &train, 0, 1 << 20,
+        "instead, learns a byte pair encoding with so many tokens from the files, the last of them <|endoftext|>");
     options.add("save", &save, "writes the tokenizer into this file").placeholder("FILE");
     options.section("Shards");
     options.add("out", &out, "writes the tokens into PREFIX_000000.bin, PREFIX_000001.bin, …").placeholder("PREFIX");

@@ -240,11 +240,11 @@ Plan images_full(const Scale& scale) {
   std::string list, parts;
   for (const ImageModel& model : IMAGE_MODELS) list += (list.empty() ? "" : ",") + model.variant;
   for (int part = 0; part < 5; ++part)
-    parts += (part > 0 ? "," : "") + scale.images + "/cifar5m_part" + std::to_string(part) + ".npz";
+    parts += (part > 0 ? "," : "") + scale.images + "/cifar5m_part" + std::to_string(part) + ".bin";
   plan.commands = {
       {"cifar5m", "train_image",
        words_of("--preset base --steps 15632 --compare " + list + " --data " + as_word(parts) + " --test " +
-                as_word(scale.images + "/cifar5m_part5.npz") + " --eval-every 1000 --eval-samples 4096")}};
+                as_word(scale.images + "/cifar5m_part5.bin") + " --eval-every 1000 --eval-samples 4096")}};
   plan.pictures = {{"cifar5m/compare.svg", "CIFAR-5M: training loss, and accuracy"}};
   add_fine_tuning(plan, scale, "cifar10");
   add_fine_tuning(plan, scale, "cifar100");

@@ -21,66 +21,25 @@ constexpr int32_t SHARD_MAGIC = 20240520, SHARD_VERSION = 1;
 
 std::string commas(size_t value) { return with_commas(static_cast<int64_t>(value)); }
 
-// Every byte is a token.
-class ByteText final : public Corpus {
+// Tokens that lie in a file, one behind the other: a text's bytes, or numbers of so many bits.
+template <class Integer>
+class MappedTokens final : public Corpus {
  public:
-  explicit ByteText(MappedFile file) : file_(std::move(file)) {}
-  int64_t size() const override { return static_cast<int64_t>(file_.size()); }
-  void read(int64_t begin, int64_t count, int32_t* tokens) const override {
-    std::copy_n(file_.data() + begin, count, tokens);
-  }
-
- private:
-  MappedFile file_;
-};
-
-// Every character is a token; one beyond ASCII takes several bytes, so the number of characters before each block of
-// bytes is kept, and a place is looked for within its block.
-class AsciiText final : public Corpus {
- public:
-  AsciiText(MappedFile file, const AsciiTokenizer& tokenizer, const std::string& path) : file_(std::move(file)) {
-    const std::string_view text = file_.text();
-    tokenizer.check(text, path);
-    for (size_t at = 0; at < text.size(); at += BLOCK) {
-      before_.push_back(size_);
-      const std::string_view block = text.substr(at, BLOCK);
-      if (AsciiTokenizer::find_outside(block) == block.size()) {
-        size_ += static_cast<int64_t>(block.size());
-      } else {
-        for (size_t i = at; i < at + block.size(); ++i) count(i);
-      }
-    }
-  }
-
+  MappedTokens(MappedFile file, size_t offset, int64_t size) : file_(std::move(file)), offset_(offset), size_(size) {}
   int64_t size() const override { return size_; }
-  int64_t replaced() const override { return replaced_; }
-
   void read(int64_t begin, int64_t count, int32_t* tokens) const override {
-    const auto block = std::upper_bound(before_.begin(), before_.end(), begin) - before_.begin() - 1;
-    int64_t skip = begin - before_[static_cast<size_t>(block)];
-    for (size_t at = static_cast<size_t>(block) * BLOCK; count > 0; ++at) {
-      if (!is_token(at)) continue;
-      if (skip-- > 0) continue;
-      const unsigned char byte = file_.data()[at];
-      *tokens++ = byte < 0x80 ? byte : AsciiTokenizer::REPLACEMENT;
-      --count;
+    const unsigned char* const first = file_.data() + offset_ + static_cast<size_t>(begin) * sizeof(Integer);
+    for (int64_t i = 0; i < count; ++i) {
+      Integer token;  // at any alignment
+      std::memcpy(&token, first + static_cast<size_t>(i) * sizeof token, sizeof token);
+      tokens[i] = static_cast<int32_t>(token);
     }
   }
 
  private:
-  static constexpr size_t BLOCK = 4096;
-
-  bool is_token(size_t at) const { return begins_character(file_.data()[at], at == 0 ? 0 : file_.data()[at - 1]); }
-
-  void count(size_t at) {
-    if (!is_token(at)) return;
-    ++size_;
-    replaced_ += file_.data()[at] >= 0x80;
-  }
-
   MappedFile file_;
-  std::vector<int64_t> before_;  // tokens before each block
-  int64_t size_ = 0, replaced_ = 0;
+  size_t offset_;
+  int64_t size_;
 };
 
 // Tokens in memory, as narrow as the vocabulary allows.
@@ -119,66 +78,41 @@ void check_tokens(const Corpus& corpus, const std::string& path, int vocab) {
 
 // Tokens and nothing else.
 template <class Integer>
-class RawTokens final : public Corpus {
- public:
-  RawTokens(const std::string& path, int vocab) : file_(path) {
-    if (file_.size() == 0 || file_.size() % sizeof(Integer) != 0)
-      throw Error(path + ": " + commas(file_.size()) + " bytes long, expected a multiple of " +
-                  std::to_string(sizeof(Integer)) + ": truncated, or tokens of another size");
-    int32_t magic = 0;
-    if (file_.size() >= SHARD_HEADER) std::memcpy(&magic, file_.data(), sizeof magic);
-    if (magic == SHARD_MAGIC) throw Error(path + ": begins as llm.c's shards do (--format llm.c)");
-    check_tokens(*this, path, vocab);
-  }
-  int64_t size() const override { return static_cast<int64_t>(file_.size() / sizeof(Integer)); }
-  void read(int64_t begin, int64_t count, int32_t* tokens) const override {
-    for (int64_t i = 0; i < count; ++i) {
-      Integer token;
-      std::memcpy(&token, file_.data() + static_cast<size_t>(begin + i) * sizeof token, sizeof token);
-      tokens[i] = static_cast<int32_t>(token);
-    }
-  }
+std::unique_ptr<Corpus> open_raw(MappedFile file, int vocab) {
+  const std::string path = file.path();
+  if (file.size() == 0 || file.size() % sizeof(Integer) != 0)
+    throw Error(path + ": " + commas(file.size()) + " bytes long, expected a multiple of " +
+                std::to_string(sizeof(Integer)) + ": truncated, or tokens of another size");
+  int32_t magic = 0;
+  if (file.size() >= SHARD_HEADER) std::memcpy(&magic, file.data(), sizeof magic);
+  if (magic == SHARD_MAGIC) throw Error(path + ": begins as llm.c's shards do (--format llm.c)");
+  const auto size = static_cast<int64_t>(file.size() / sizeof(Integer));
+  auto corpus = std::make_unique<MappedTokens<Integer>>(std::move(file), 0, size);
+  check_tokens(*corpus, path, vocab);
+  return corpus;
+}
 
- private:
-  MappedFile file_;
-};
-
-class Shard final : public Corpus {
- public:
-  Shard(const std::string& path, int vocab) : file_(path) {
-    const size_t size = file_.size();
-    if (size < SHARD_HEADER)
-      throw Error(path + ": " + counted(static_cast<int64_t>(size), "byte") + " long: too short for a shard of tokens");
-    int32_t header[3];
-    std::memcpy(header, file_.data(), sizeof header);
-    if (header[0] != SHARD_MAGIC)
-      throw Error(path + text(": begins with %d, expected llm.c's %d: no shard of tokens (nanoGPT's have no "
-                              "header: --format uint16)",
-                              header[0], SHARD_MAGIC));
-    if (header[1] != SHARD_VERSION)
-      throw Error(path + text(": a shard of version %d, expected %d, with 16 bits a token", header[1], SHARD_VERSION));
-    size_ = header[2];
-    const int64_t promised = static_cast<int64_t>(SHARD_HEADER) + 2 * size_;
-    if (size_ < 0 || static_cast<int64_t>(size) != promised)
-      throw Error(path + ": " + commas(size) + " bytes long, its header promises " + with_commas(promised) +
-                  (static_cast<int64_t>(size) < promised ? ": truncated" : ": damaged"));
-    if (vocab < MOST_SHARD_TOKENS) check_tokens(*this, path, vocab);
-  }
-  int64_t size() const override { return size_; }
-  void read(int64_t begin, int64_t count, int32_t* tokens) const override {
-    for (int64_t i = 0; i < count; ++i) tokens[i] = token(begin + i);
-  }
-
- private:
-  int32_t token(int64_t i) const {
-    uint16_t token;
-    std::memcpy(&token, file_.data() + SHARD_HEADER + 2 * i, sizeof token);
-    return token;
-  }
-
-  MappedFile file_;
-  int64_t size_ = 0;
-};
+std::unique_ptr<Corpus> open_shard(MappedFile file, int vocab) {
+  const std::string path = file.path();
+  const auto size = static_cast<int64_t>(file.size());
+  if (file.size() < SHARD_HEADER)
+    throw Error(path + ": " + counted(size, "byte") + " long: too short for a shard of tokens");
+  int32_t header[3];
+  std::memcpy(header, file.data(), sizeof header);
+  if (header[0] != SHARD_MAGIC)
+    throw Error(path + text(": begins with %d, expected llm.c's %d: no shard of tokens (nanoGPT's have no "
+                            "header: --format uint16)",
+                            header[0], SHARD_MAGIC));
+  if (header[1] != SHARD_VERSION)
+    throw Error(path + text(": a shard of version %d, expected %d, with 16 bits a token", header[1], SHARD_VERSION));
+  const int64_t promised = static_cast<int64_t>(SHARD_HEADER) + 2 * int64_t(header[2]);
+  if (header[2] < 0 || size != promised)
+    throw Error(path + ": " + with_commas(size) + " bytes long, its header promises " + with_commas(promised) +
+                (size < promised ? ": truncated" : ": damaged"));
+  auto corpus = std::make_unique<MappedTokens<uint16_t>>(std::move(file), SHARD_HEADER, header[2]);
+  if (vocab < MOST_SHARD_TOKENS) check_tokens(*corpus, path, vocab);
+  return corpus;
+}
 
 // One corpus behind the other.
 class Chain final : public Corpus {
@@ -210,15 +144,18 @@ class Chain final : public Corpus {
 };
 
 std::unique_ptr<Corpus> open_file(const std::string& path, const Tokenizer& tokenizer, TokenFormat format) {
-  if (format == TokenFormat::UINT16) return std::make_unique<RawTokens<uint16_t>>(path, tokenizer.vocab());
-  if (format == TokenFormat::UINT32) return std::make_unique<RawTokens<uint32_t>>(path, tokenizer.vocab());
-  if (format == TokenFormat::SHARD || (format == TokenFormat::AUTO && is_shard(path)))
-    return std::make_unique<Shard>(path, tokenizer.vocab());
   MappedFile file(path);
+  if (format == TokenFormat::UINT16) return open_raw<uint16_t>(std::move(file), tokenizer.vocab());
+  if (format == TokenFormat::UINT32) return open_raw<uint32_t>(std::move(file), tokenizer.vocab());
+  if (format == TokenFormat::SHARD || (format == TokenFormat::AUTO && is_shard(path)))
+    return open_shard(std::move(file), tokenizer.vocab());
   if (file.text().empty()) throw Error(path + ": the file is empty");
-  if (const auto* ascii = dynamic_cast<const AsciiTokenizer*>(&tokenizer))
-    return std::make_unique<AsciiText>(std::move(file), *ascii, path);
-  if (dynamic_cast<const ByteTokenizer*>(&tokenizer) != nullptr) return std::make_unique<ByteText>(std::move(file));
+  const bool ascii = dynamic_cast<const AsciiTokenizer*>(&tokenizer) != nullptr;
+  const bool bytes = dynamic_cast<const ByteTokenizer*>(&tokenizer) != nullptr;
+  if (bytes || (ascii && AsciiTokenizer::find_outside(file.text()) == file.size())) {
+    const auto size = static_cast<int64_t>(file.size());
+    return std::make_unique<MappedTokens<uint8_t>>(std::move(file), 0, size);
+  }
   return encode_corpus(file.text(), path, tokenizer);
 }
 
@@ -254,6 +191,7 @@ std::unique_ptr<Corpus> open_corpus(const std::string& path, const Tokenizer& to
 
 std::unique_ptr<Corpus> encode_corpus(std::string_view text, const std::string& origin, const Tokenizer& tokenizer) {
   tokenizer.check(text, origin);
+  if (tokenizer.vocab() <= 1 << 8) return std::make_unique<StoredTokens<uint8_t>>(text, tokenizer);
   if (tokenizer.vocab() <= 1 << 16) return std::make_unique<StoredTokens<uint16_t>>(text, tokenizer);
   return std::make_unique<StoredTokens<int32_t>>(text, tokenizer);
 }

@@ -1,8 +1,8 @@
 // Long rows of tokens: text files, llm.c's shards, parts of them.
 //
-// A text whose tokens are its bytes or its ASCII characters is read where it lies, and may be larger than memory. With
-// a byte pair encoding all its tokens are held, two bytes each where the vocabulary allows; for a larger text
-// ./tokenize makes shards. A shard (*.bin) is
+// A text whose tokens are its bytes is read where it lies, and may be larger than memory. Where characters are replaced
+// and with a byte pair encoding all its tokens are held, in one byte or two where the vocabulary allows; for a larger
+// text ./tokenize makes shards. A shard (*.bin) is
 //   int32[256]   20240520, version 1, number of tokens n, zeros
 //   uint16[n]    the tokens
 // little-endian, as llm.c's scripts write it. nanoGPT's *.bin are the tokens alone, and must be asked for: TokenFormat.

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "math/random.h"
-#include "tasks/npz.h"
 #include "tasks/shuffle.h"
 
 namespace petroglyph {
@@ -37,20 +36,12 @@ const std::vector<std::string> CIFAR100_CLASSES = {
     "woman",      "worm"};
 
 size_t record_size(ImageFormat format) { return format == ImageFormat::CIFAR100 ? CIFAR100_RECORD : CIFAR10_RECORD; }
-const char* name_of(ImageFormat format) {
-  return format == ImageFormat::CIFAR10 ? "cifar10" : format == ImageFormat::CIFAR100 ? "cifar100" : "cifar5m";
-}
+const char* name_of(ImageFormat format) { return format == ImageFormat::CIFAR10 ? "cifar10" : "cifar100"; }
 
-// A byte, or 64 bits that may lie at any address.
-int64_t read_label(ImageFormat format, const unsigned char* bytes) {
-  if (format != ImageFormat::CIFAR5M) return *bytes;
-  int64_t label;
-  std::memcpy(&label, bytes, sizeof label);
-  return label;
-}
-
-void refuse_empty(const MappedFile& file) {
+void check_file(const MappedFile& file) {
   if (file.size() == 0) throw Error(file.path() + ": this file is empty, expected images");
+  if (file.size() >= 4 && std::memcmp(file.data(), "PK\3\4", 4) == 0)
+    throw Error(file.path() + ": is a zip archive; data/cifar5m.py makes images of a part of CIFAR-5M");
 }
 
 }  // namespace
@@ -63,10 +54,9 @@ std::vector<std::string> image_paths(const std::string& option, const std::strin
 }
 
 ImageFormat image_format(const std::string& name, const MappedFile& file) {
-  for (const ImageFormat format : {ImageFormat::CIFAR10, ImageFormat::CIFAR100, ImageFormat::CIFAR5M})
+  for (const ImageFormat format : {ImageFormat::CIFAR10, ImageFormat::CIFAR100})
     if (name == name_of(format)) return format;
-  refuse_empty(file);
-  if (file.size() >= 4 && std::memcmp(file.data(), "PK\3\4", 4) == 0) return ImageFormat::CIFAR5M;
+  check_file(file);
   const bool ten = file.size() % CIFAR10_RECORD == 0, hundred = file.size() % CIFAR100_RECORD == 0;
   if (ten == hundred)
     throw Error(text("%s: %s bytes are %s a whole number of records, of CIFAR-10 (%zu bytes) %s of CIFAR-100 (%zu)",
@@ -79,10 +69,18 @@ ImageFormat image_format(const std::string& name, const MappedFile& file) {
 ImageFiles::ImageFiles(const std::vector<std::string>& paths, const std::string& format) {
   if (paths.empty()) throw Error("no image files");
   format_ = image_format(format, MappedFile(paths[0]));
+  record_size_ = record_size(format_);
   for (const std::string& path : paths) {
-    parts_.push_back(open(path));
+    MappedFile file(path);
+    check_file(file);
+    if (file.size() % record_size_ != 0)
+      throw Error(
+          text("%s: %s bytes are not a whole number of %s's records of %zu bytes: truncated, or of another format",
+               path.c_str(), with_commas(static_cast<int64_t>(file.size())).c_str(), name_of(format_), record_size_));
+    const auto size = static_cast<int64_t>(file.size() / record_size_);
+    parts_.push_back({std::move(file), size});
     check_labels(parts_.back());
-    size_ += parts_.back().size;
+    size_ += size;
   }
 }
 
@@ -90,63 +88,29 @@ const std::vector<std::string>& ImageFiles::class_names() const {
   return format_ == ImageFormat::CIFAR100 ? CIFAR100_CLASSES : CIFAR10_CLASSES;
 }
 
-ImageFiles::Part ImageFiles::open(const std::string& path) const {
-  MappedFile file(path);
-  refuse_empty(file);
-  return format_ == ImageFormat::CIFAR5M ? open_arrays(std::move(file)) : open_records(std::move(file));
-}
-
-ImageFiles::Part ImageFiles::open_records(MappedFile file) const {
-  const size_t record = record_size(format_);
-  if (file.size() % record != 0)
-    throw Error(
-        text("%s: %s bytes are not a whole number of %s's records of %zu bytes: truncated, or of another format",
-             file.path().c_str(), with_commas(static_cast<int64_t>(file.size())).c_str(), name_of(format_), record));
-  const unsigned char* data = file.data();
-  const int64_t size = static_cast<int64_t>(file.size() / record);
-  const size_t labels = record - BYTES;
-  return {std::move(file), data + labels - 1, data + labels, record, record, size};
-}
-
-ImageFiles::Part ImageFiles::open_arrays(MappedFile file) const {
-  const NpyArray x = find_array(file, "X"), y = find_array(file, "Y");
-  const auto refuse = [&](const char* name, const NpyArray& array, const char* expected) {
-    throw Error(text("%s: array %s is %s of type %s, expected %s", file.path().c_str(), name,
-                     shape_text(array.shape).c_str(), array.type.c_str(), expected));
-  };
-  const bool images = x.shape.size() == 4 && x.shape[1] == Picture::SIDE && x.shape[2] == Picture::SIDE &&
-                      x.shape[3] == Picture::CHANNELS;
-  if (!images || x.type != "|u1" || x.shape[0] == 0) refuse("X", x, "n×32×32×3 of type |u1");
-  if (y.shape != std::vector<int64_t>{x.shape[0]} || y.type != "<i8")
-    refuse("Y", y, text("%lld of type <i8", static_cast<long long>(x.shape[0])).c_str());
-  return {std::move(file), y.data, x.data, sizeof(int64_t), BYTES, x.shape[0]};
+// CIFAR-100's coarse label before the other one is not read.
+const unsigned char* ImageFiles::record(const Part& part, int64_t index) const {
+  return part.file.data() + static_cast<size_t>(index) * record_size_ + (record_size_ - CIFAR10_RECORD);
 }
 
 void ImageFiles::check_labels(const Part& part) const {
   const int classes = static_cast<int>(class_names().size());
   for (int64_t i = 0; i < part.size; ++i) {
-    const unsigned char* bytes = part.labels + static_cast<size_t>(i) * part.label_step;
-    const int64_t label = read_label(format_, bytes);
-    const bool coarse = format_ != ImageFormat::CIFAR100 || bytes[-1] < COARSE_CLASSES;
-    if (label >= 0 && label < classes && coarse) continue;
-    throw Error(text("%s: image %s has the %slabel %lld, expected 0 to %d: damaged, or of another format than %s",
+    const unsigned char* const label = record(part, i);
+    const bool coarse = format_ != ImageFormat::CIFAR100 || label[-1] < COARSE_CLASSES;
+    if (*label < classes && coarse) continue;
+    throw Error(text("%s: image %s has the %slabel %d, expected 0 to %d: damaged, or of another format than %s",
                      part.file.path().c_str(), with_commas(i).c_str(), coarse ? "" : "coarse ",
-                     static_cast<long long>(coarse ? label : bytes[-1]), (coarse ? classes : COARSE_CLASSES) - 1,
-                     name_of(format_)));
+                     coarse ? *label : label[-1], (coarse ? classes : COARSE_CLASSES) - 1, name_of(format_)));
   }
 }
 
 Picture ImageFiles::picture(int64_t index) const {
   auto part = parts_.begin();
   for (; index >= part->size; ++part) index -= part->size;
-  const unsigned char* label = part->labels + static_cast<size_t>(index) * part->label_step;
-  const unsigned char* pixels = part->pixels + static_cast<size_t>(index) * part->pixel_step;
+  const unsigned char *const label = record(*part, index), *const pixels = label + 1;
   Picture picture;
-  picture.label = static_cast<int>(read_label(format_, label));
-  if (format_ == ImageFormat::CIFAR5M) {
-    std::copy(pixels, pixels + BYTES, picture.rgb.begin());
-    return picture;
-  }
+  picture.label = *label;
   for (size_t i = 0; i < PIXELS; ++i)
     for (size_t c = 0; c < Picture::CHANNELS; ++c) picture.rgb[i * Picture::CHANNELS + c] = pixels[c * PIXELS + i];
   return picture;

@@ -1,10 +1,10 @@
-// The images of CIFAR-10, CIFAR-100 (Krizhevsky 2009) and CIFAR-5M (Nakkiran, Neyshabur and Sedghi 2021), in their own files:
+// The images of CIFAR-10 and CIFAR-100 (Krizhevsky 2009), in their own files:
 //
 //   cifar10    records of 3,073 bytes: the label, 0 to 9, then 1,024 bytes each of red, green and blue, row by row
 //   cifar100   records of 3,074 bytes: the coarse label, 0 to 19, the label, 0 to 99, and the same
-//   cifar5m    .npz (tasks/npz.h): X (n,32,32,3), a byte a number, and Y (n), 64-bit labels of CIFAR-10's classes
 //
-// data/ has scripts that fetch them. Files are mapped, never read as a whole; labels are checked before anything else.
+// data/ has scripts that fetch them, and that make cifar10's records of CIFAR-5M (Nakkiran, Neyshabur and Sedghi 2021). Files are
+// mapped, never read as a whole; labels are checked before anything else.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace petroglyph {
 
-enum class ImageFormat { CIFAR10, CIFAR100, CIFAR5M };
+enum class ImageFormat { CIFAR10, CIFAR100 };
 
 // The files that an option names, with commas between them; throws UsageError for an empty name.
 std::vector<std::string> image_paths(const std::string& option, const std::string& list);
@@ -36,16 +36,14 @@ class ImageFiles {
  private:
   struct Part {
     MappedFile file;
-    const unsigned char *labels, *pixels;  // of its first image
-    size_t label_step, pixel_step;         // bytes from one image to the next
-    int64_t size;
+    int64_t size;  // images
   };
-  Part open(const std::string& path) const;
-  Part open_records(MappedFile file) const;
-  Part open_arrays(MappedFile file) const;
+  // The label and the pixels of one of a part's images.
+  const unsigned char* record(const Part& part, int64_t index) const;
   void check_labels(const Part& part) const;
 
   ImageFormat format_{};
+  size_t record_size_ = 0;
   std::vector<Part> parts_;
   int64_t size_ = 0;
 };

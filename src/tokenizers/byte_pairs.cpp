@@ -29,7 +29,7 @@ class PartEncoder {
     for (size_t at = 0, end; at < text.size(); at = end) {
       end = gpt2_piece_end(text, at);
       add_piece(text.substr(at, end - at));
-      if (tokens_.size() >= PART || words_.size() >= MOST_WORDS) give();
+      if (tokens_.size() >= PART) give();
     }
   }
 
@@ -42,31 +42,32 @@ class PartEncoder {
   void give() {
     if (!tokens_.empty()) take_(tokens_);
     tokens_.clear();
-    words_.clear();
+    words_.assign(WORDS, {});
   }
 
  private:
-  static constexpr size_t PART = size_t(1) << 22, MOST_WORDS = size_t(1) << 18;
-  struct Found {
+  static constexpr size_t PART = size_t(1) << 22, WORDS = size_t(1) << 15;
+  struct Word {
+    std::string_view text;
     size_t begin, count;  // in tokens_
   };
 
+  // Each word has one place, where the last one is remembered of those that share it.
   void add_piece(std::string_view piece) {
-    const size_t begin = tokens_.size();
-    const auto [word, is_new] = words_.try_emplace(piece, Found{begin, 0});
-    const Found first = word->second;
-    if (!is_new) {
-      for (size_t i = 0; i < first.count; ++i) tokens_.push_back(tokens_[first.begin + i]);
+    Word& word = words_[std::hash<std::string_view>()(piece) % WORDS];
+    if (word.text != piece) {
+      word = {piece, tokens_.size(), 0};
+      merger_.append(piece, tokens_);
+      word.count = tokens_.size() - word.begin;
       return;
     }
-    merger_.append(piece, tokens_);
-    word->second.count = tokens_.size() - begin;
+    for (size_t i = 0; i < word.count; ++i) tokens_.push_back(tokens_[word.begin + i]);
   }
 
   PieceMerger merger_;
   const Tokenizer::TakeTokens& take_;
   std::vector<int32_t> tokens_;
-  std::unordered_map<std::string_view, Found> words_;
+  std::vector<Word> words_ = std::vector<Word>(WORDS);
   std::deque<std::string> copies_;
 };
 

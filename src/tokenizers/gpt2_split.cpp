@@ -38,6 +38,8 @@ std::array<CharacterClass, 128> classes_of_ascii() {
   return classes;
 }
 
+const std::array<CharacterClass, 128> ASCII = classes_of_ascii();
+
 // A character of more than one byte, or a byte that belongs to none.
 Character beyond_ascii(std::string_view text, size_t at) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
@@ -88,7 +90,6 @@ CharacterClass class_of(uint32_t code) {
 const char* unicode_version() { return UNICODE_VERSION; }
 
 Character character_at(std::string_view text, size_t at) {
-  static const std::array<CharacterClass, 128> ASCII = classes_of_ascii();
   const auto lead = static_cast<unsigned char>(text[at]);
   return lead < 0x80 ? Character{ASCII[lead], 1} : beyond_ascii(text, at);
 }

@@ -1,4 +1,4 @@
-// Written by unicode_ranges.py: change that, not this.
+// Written by data/unicode_ranges.py: change that, not this.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes unicode_ranges.h: which characters are letters and which are numbers.
+"""Writes src/tokenizers/unicode_ranges.h: which characters are letters and which are numbers.
 
-    python3 src/tokenizers/unicode_ranges.py > src/tokenizers/unicode_ranges.h
+    python3 data/unicode_ranges.py > src/tokenizers/unicode_ranges.h
 
 The Unicode version is that of the module unicodedata2 where it is installed (pip install unicodedata2==17.0.0), else of
 Python's own unicodedata, which is as old as that Python.
@@ -31,7 +31,7 @@ def table(name, general_category):
 
 
 print("""\
-// Written by unicode_ranges.py: change that, not this.
+// Written by data/unicode_ranges.py: change that, not this.
 #pragma once
 
 #include <cstdint>
