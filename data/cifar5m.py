@@ -9,6 +9,7 @@ import os
 import struct
 import sys
 import zipfile
+import zlib
 
 PIXELS = 32 * 32
 
@@ -23,7 +24,9 @@ def open_array(archive, name, kind, sides):
     header = ast.literal_eval(stream.read(size).decode("latin1"))
     shape = header["shape"]
     if header["descr"] != kind or header["fortran_order"] or shape[1:] != sides:
-        sys.exit(f"{archive.filename}: array {name} is {shape} of type {header['descr']}, expected (n, *{sides}) of type {kind}")
+        order = " in Fortran order" if header["fortran_order"] else ""
+        sys.exit(f"{archive.filename}: array {name} is {shape} of type {header['descr']}{order}, "
+                 f"expected {('n', *sides)} of type {kind}".replace("'n'", "n"))
     return stream, shape[0]
 
 
@@ -47,8 +50,9 @@ def main(path, out):
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
-        sys.exit(__doc__)
+        print(__doc__, file=sys.stderr)
+        sys.exit(2)
     try:
         main(*sys.argv[1:])
-    except (OSError, KeyError, ValueError, SyntaxError, zipfile.BadZipFile) as error:
+    except (OSError, EOFError, KeyError, ValueError, SyntaxError, zipfile.BadZipFile, zlib.error) as error:
         sys.exit(f"{sys.argv[1]}: {error}")

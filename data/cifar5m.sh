@@ -15,7 +15,11 @@ for part; do
   file=$folder/cifar5m_part$part
   [ -f "$file.bin" ] && continue
   "$here/fetch.sh" "${CIFAR5M_URL:-https://storage.googleapis.com/gresearch/cifar5m}/part$part.npz" "$file.npz" -
-  python3 "$here/cifar5m.py" "$file.npz" "$file.bin"
+  python3 "$here/cifar5m.py" "$file.npz" "$file.bin" || {
+    rm -f "$file.bin.part"
+    echo "$file.npz: no images were made of it. If it is damaged, remove it and start again." >&2
+    exit 1
+  }
   rm "$file.npz"
 done
 echo "./train_image --data $(for part; do printf '%s,' "$folder/cifar5m_part$part.bin"; done | sed 's/,$//') --test …"

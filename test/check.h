@@ -36,6 +36,13 @@
 
 namespace petroglyph {
 
+// A number's bytes, the lowest first.
+inline std::string little(uint64_t value, int bytes) {
+  std::string out;
+  for (int i = 0; i < bytes; ++i) out += static_cast<char>(value >> 8 * i & 0xFF);
+  return out;
+}
+
 // A value as a failure shows it: floating-point numbers also in hexadecimal, which hides no bit.
 template <class T>
 std::string shown(const T& value) {

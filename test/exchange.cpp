@@ -1,4 +1,4 @@
-// Models of others: folders of Hugging Face's, nanoGPT's and llm.c's files, made here; what they become, what they are refused for,
+// Models of others: folders of Hugging Face's and llm.c's files, made here; what they become, what they are refused for,
 // and that no damage does more than end in one line.
 
 #include <algorithm>
@@ -6,13 +6,11 @@
 #include <limits>
 #include <map>
 
-#include "archive.h"
 #include "base/half.h"
 #include "base/text.h"
 #include "check.h"
 #include "cpu/make_cpu.h"
 #include "exchange/foreign.h"
-#include "exchange/torch_file.h"
 #include "math/random.h"
 #include "tasks/corpus.h"
 #include "tasks/stories.h"
@@ -249,7 +247,7 @@ void heads(Test& test) {
       "lm_head.weight differs from transformer.wte.weight: the head is its own, whatever tie_word_embeddings says");
 }
 
-// What a key that cannot be said is refused with: its name and why.
+// What a key that cannot be expressed is refused with: its name and why.
 void refused_keys(Test& test) {
   const TemporaryFolder folder;
   write_tensors(folder.file("model.safetensors"), Kind::F32);
@@ -259,9 +257,9 @@ void refused_keys(Test& test) {
     test.check(name, message.find(words) != std::string::npos && message.find('\n') == std::string::npos, message);
   };
   const auto with = [](const char* key, Json value) { return gpt2_config().set(key, std::move(value)); };
-  refuse("another family", with("model_type", "llama"), "config.json: model_type \"llama\" cannot be said");
-  refuse("another function", with("activation_function", "silu"), "activation_function \"silu\" cannot be said");
-  refuse("another scale", with("scale_attn_weights", false), "scale_attn_weights false cannot be said");
+  refuse("another family", with("model_type", "llama"), "config.json: model_type \"llama\" cannot be expressed");
+  refuse("another function", with("activation_function", "silu"), "activation_function \"silu\" cannot be expressed");
+  refuse("another scale", with("scale_attn_weights", false), "scale_attn_weights false cannot be expressed");
   refuse("a scale of each block", with("scale_attn_by_inverse_layer_idx", true), "scale_attn_by_inverse_layer_idx");
   refuse("a missing size", Json::object().set("model_type", "gpt2"), "config lacks \"n_embd\"");
   refuse("a negative size", with("n_layer", -1), "n_layer -1 out of range");
@@ -270,7 +268,7 @@ void refused_keys(Test& test) {
   refuse("heads", with("n_head", 4), "heads 4 does not divide width 6");
   refuse("another vocabulary", with("vocab_size", 299), "tensor transformer.wte.weight has shape 300×6");
   refuse("a vocabulary beyond the file", with("vocab_size", 16000000), "too few for a model of width 6");
-  refuse("fewer blocks", with("n_layer", 1), "cannot be said: our model has no place for it");
+  refuse("fewer blocks", with("n_layer", 1), "cannot be expressed: our model has no place for it");
   refuse("more blocks", with("n_layer", 3), "has no tensor transformer.h.2.");
   refuse("untied", with("tie_word_embeddings", false), "has no tensor lm_head.weight");
   Json bloom = Json::object().set("model_type", "bloom").set("vocab_size", V).set("n_layer", 1).set("n_head", 2);
@@ -321,173 +319,6 @@ void refused_families(Test& test) {
   refuse(mamba, "hidden_act", "gelu");
   refuse(mamba, "use_bias", true);
   refuse(mamba, "use_conv_bias", false);
-}
-
-// ---- nanoGPT --------------------------------------------------------------------------------------------------------------
-
-std::string word(const std::string& text) { return "X" + little(text.size(), 4) + text; }
-std::string number(int64_t value) { return "J" + little(static_cast<uint64_t>(value) & 0xFFFFFFFF, 4); }
-
-// torch._utils._rebuild_tensor_v2((('storage', torch.FloatStorage, '0', 'cpu', n), 0, shape, strides, False, OrderedDict()))
-std::string tensor_pickle(const std::string& storage, const Shape& shape, const std::string& type,
-                          bool by_columns = false) {
-  std::string sizes = "(", strides = "(";
-  int64_t stride = by_columns ? 1 : elements(shape);
-  for (const int64_t extent : shape) {
-    sizes += number(extent);
-    strides += number(by_columns ? stride : stride / extent);
-    stride = by_columns ? stride * extent : stride / extent;
-  }
-  return "ctorch._utils\n_rebuild_tensor_v2\n((" + word("storage") + "ctorch\n" + type + "\n" + word(storage) +
-         word("cpu") + number(elements(shape)) + "tQ" + number(0) + sizes + "t" + strides +
-         "t\x89"
-         "ccollections\nOrderedDict\n)RtR";
-}
-
-// The matrices of nanoGPT are (out,in), and it can do without biases.
-std::string nano_gpt(const std::string& type = "FloatStorage", bool own_head = false, bool says_biases = false) {
-  std::string pickle = "\x80\x02}(" + word("model") + "ccollections\nOrderedDict\n)R(";
-  std::vector<std::pair<std::string, std::string>> members;
-  std::vector<TestTensor> tensors = gpt2_tensors();
-  if (own_head) tensors.push_back({"lm_head.weight", {V, D}});
-  for (const TestTensor& tensor : tensors) {
-    if (tensor.name.find(".bias") != std::string::npos) continue;
-    const bool turned = tensor.name.find(".c_") != std::string::npos;
-    const Shape shape = turned ? Shape{tensor.shape[1], tensor.shape[0]} : tensor.shape;
-    std::string data;
-    for (const float value : values_of({tensor.name, shape}))
-      data += type == "FloatStorage" ? little(bits_of(value), 4) : little(to_bf16(value), 2);
-    const std::string storage = std::to_string(members.size());
-    members.emplace_back("ckpt/data/" + storage, data);
-    pickle += word("_orig_mod." + tensor.name) + tensor_pickle(storage, shape, type);
-  }
-  pickle += "u" + word("model_args") + "}(";
-  for (const auto& [key, value] : {std::pair("n_layer", LAYERS), std::pair("n_head", int64_t(2)),
-                                   std::pair("n_embd", D), std::pair("block_size", T), std::pair("vocab_size", V)})
-    pickle += word(key) + number(value);
-  pickle += word("bias") + (says_biases ? "\x88" : "\x89") + word("dropout") + "G" + std::string(8, '\0') + "u" +
-            word("iter_num") + number(7) + "u.";
-  members.emplace_back("ckpt/data.pkl", pickle);
-  members.emplace_back("ckpt/byteorder", "little");
-  return Archive{}(members);
-}
-
-bool holds_nano(Model& model, bool rounded) {
-  bool same = true;
-  const auto as = [&](const TestTensor& tensor, const std::string& ours) {
-    std::vector<float> theirs = values_of(tensor);
-    for (float& value : theirs) value = rounded ? from_bf16(to_bf16(value)) : value;
-    same = same && parameter(model, ours) == theirs;
-  };
-  as({"transformer.wte.weight", {V, D}}, "token_embedding.weight");
-  as({"transformer.h.1.attn.c_attn.weight", {3 * D, D}}, "blocks.1.attention.qkv.weight");
-  as({"transformer.ln_f.weight", {D}}, "final_norm.weight");
-  return same && parameter(model, "blocks.0.mlp.up.bias") == std::vector<float>(H);
-}
-
-void nano_gpt_files(Test& test) {
-  const TemporaryFolder folder;
-  const std::string path = folder.file("ckpt.pt");
-  write_bytes(path, nano_gpt());
-  test.check("every value in its place, biases zero", holds_nano(*load(path), false));
-  write_bytes(path, nano_gpt("BFloat16Storage"));
-  test.check("BF16", holds_nano(*load(path), true));
-  write_bytes(path, nano_gpt("FloatStorage", false, true));
-  test.throws("biases that are promised and not there", "transformer.h.0.ln_1.bias", [&] { load(path); });
-  std::string flipped = nano_gpt();
-  flipped[flipped.find("ckpt/data/0") + 50] ^= 1;
-  write_bytes(path, flipped);
-  test.throws("a bit of a weight", "its checksum is another than the archive's: damaged", [&] { load(path); });
-  std::string pickle = "\x80\x02}" + word("w") + tensor_pickle("0", {1}, "DoubleStorage") + "s.";
-  write_bytes(path, Archive{}({{"a/data.pkl", pickle}, {"a/data/0", little(0x48078287F49C4A1D, 8)}}));
-  test.equal("a number beyond 32 bits", message_of([&] { TorchFile(path, {}).read("w"); }),
-             path + ": tensor w has 1e+39, more than 32 bits can say");
-  const std::string six = little(bits_of(1.0f), 4) + little(bits_of(2.0f), 4) + little(bits_of(3.0f), 4) +
-                          little(bits_of(4.0f), 4) + little(bits_of(5.0f), 4) + little(bits_of(6.0f), 4);
-  for (const bool by_columns : {false, true}) {
-    pickle = "\x80\x02}" + word("w") + tensor_pickle("0", {2, 3}, "FloatStorage", by_columns) + "s.";
-    write_bytes(path, Archive{}({{"a/data.pkl", pickle}, {"a/data/0", six}}));
-    const auto read = [&] { return TorchFile(path, {}).read("w"); };
-    if (by_columns)
-      test.equal("a matrix that lies turned", message_of(read), path + ": tensor w is not stored row by row");
-    else
-      test.equal("a matrix", read(), std::vector<float>{1, 2, 3, 4, 5, 6});
-  }
-  for (const Shape& shape : {Shape{7}, Shape{1 << 30, 1 << 30}}) {
-    const std::string claim = "\x80\x02}" + word("w") + tensor_pickle("0", shape, "FloatStorage") + "s.";
-    write_bytes(path, Archive{}({{"a/data.pkl", claim}, {"a/data/0", six}}));
-    test.throws("more than its storage has", "tensor w: is truncated or damaged", [&] { TorchFile(path, {}); });
-  }
-  write_bytes(path, Archive{}({{"a/data.pkl", pickle}, {"a/data/0", six}, {"a/byteorder", "big"}}));
-  test.throws("of another machine", "its numbers are not in little-endian order", [&] { TorchFile(path, {}); });
-  write_bytes(path, nano_gpt("LongStorage"));
-  test.throws("whole numbers", "is of torch.LongStorage", [&] { load(path); });
-  write_bytes(path, nano_gpt("FloatStorage", true));
-  test.throws("a head of its own", "lm_head.weight differs from transformer.wte.weight: nanoGPT has one table",
-              [&] { load(path); });
-  write_bytes(path, Archive{}({{"a/data.pkl", "\x80\x02}."}}));
-  test.throws("another file of PyTorch's", "has no \"model_args\"", [&] { load(path); });
-  write_bytes(path, Archive{}({{"a/data.pkl",
-                                "\x80\x02"
-                                "cos\nsystem\n(" +
-                                    word("touch " + folder.file("x")) + "tR."}}));
-  test.throws("a call is not made", "has no dictionary of tensors", [&] { load(path); });
-  test.check("nothing was run", !std::filesystem::exists(folder.file("x")));
-  write_bytes(path, Archive{}({{"a/data.pkl", std::string("\x80\x02") + "\xFF."}}));
-  test.throws("an unknown instruction", "has the instruction 0xFF, which is not known", [&] { load(path); });
-  std::string doubling = "\x80\x02" + word("a") + "\x94";
-  for (char i = 0; i < 3; ++i) doubling += std::string("h") + i + "h" + i + "\x93\x94";
-  write_bytes(path, Archive{}({{"a/data.pkl", doubling + "."}}));
-  test.throws("names made of names", "its pickle is damaged: it names something by no name", [&] { load(path); });
-  write_bytes(path, Archive{}({{"a/data.pkl", "\x80\x02" + word(std::string(257, 'a')) + word("a") + "\x93."}}));
-  test.throws("a long name", "its pickle is damaged: it names something by no name", [&] { load(path); });
-  write_bytes(path, "no archive");
-  test.throws("no archive", "is no file of torch.save, or truncated", [&] { load(path); });
-}
-
-// What is written is what was read.
-void nano_gpt_back(Test& test) {
-  const TemporaryFolder folder;
-  const std::string in = folder.file("in.pt"), saved = folder.file("a.safetensors"), out = folder.file("out.pt");
-  write_bytes(in, nano_gpt());
-  save_as_checkpoint(open_foreign(in), in, saved);
-  const auto before = load(in)->parameters.values().download();
-  save_as_nano_gpt(saved, out, Precision::F32);
-  test.check("every value", load(out)->parameters.values().download() == before);
-  RunState late = read_run_state(SafetensorsFile(saved));
-  late.step = 3000000000;
-  save_weights(folder.file("late.safetensors"), late, *load(in));
-  save_as_nano_gpt(folder.file("late.safetensors"), out, Precision::F32);
-  const TorchFile written(out, {"model"});
-  test.equal("many steps", written.pickle().find(written.pickle().root(), "iter_num")->integer, late.step);
-  save_as_nano_gpt(saved, out, Precision::F32);
-  test.check("the same bytes again", (save_as_nano_gpt(saved, in, Precision::F32), read_bytes(in) == read_bytes(out)));
-  for (const auto& [precision, round] : {std::pair(
-                                             Precision::F16, +[](float v) { return from_f16(to_f16(v)); }),
-                                         std::pair(
-                                             Precision::BF16, +[](float v) { return from_bf16(to_bf16(v)); })}) {
-    save_as_nano_gpt(saved, out, precision);
-    const auto after = load(out)->parameters.values().download();
-    bool same = after.size() == before.size();
-    for (size_t i = 0; same && i < after.size(); ++i) same = after[i] == round(static_cast<float>(before[i]));
-    test.check("every value, of 16 bits", same);
-  }
-  const auto refuse = [&](const std::string& key, const Json& value, const std::string& words) {
-    SafetensorsFile file(saved);
-    RunState state = read_run_state(file);
-    const auto ops = make_cpu(1);
-    state.config.set(key, value);
-    const std::string other = folder.file("other.safetensors");
-    save_weights(other, state, *make_model(state.model, state.config, *ops));
-    test.equal(key, message_of([&] { save_as_nano_gpt(other, out, Precision::F32); }), other + ": config: " + words);
-  };
-  refuse("gelu", "tanh", "gelu \"tanh\" cannot be said by nanoGPT, which has \"erf\"");
-  refuse("tied_head", false,
-         "tied_head false cannot be said by nanoGPT, which has one table for embedding and readout");
-  refuse("norm_epsilon", 1e-6, "norm_epsilon cannot be said by nanoGPT: it has 1e-5");
-  refuse("hidden", 25, "hidden cannot be said by nanoGPT: it has 4 times width");
-  refuse("mlp_activation", "relu", "mlp_activation \"relu\" cannot be said by nanoGPT, which has \"gelu\"");
-  refuse("position", "none", "position \"none\" cannot be said by nanoGPT, which has \"learned\"");
 }
 
 // ---- llm.c ----------------------------------------------------------------------------------------------------------------
@@ -555,11 +386,69 @@ void llm_c_back(Test& test) {
     test.check("and in again", load(out)->parameters.values().download() == load(in)->parameters.values().download());
   }
   test.throws("F16", "llm.c has f32 and bf16", [&] { save_as_llm_c(saved, out, Precision::F16); });
-  const std::string nano = folder.file("nano.pt");
-  write_bytes(nano, nano_gpt());
-  save_as_checkpoint(open_foreign(nano), nano, saved);
-  test.throws("another GELU", "gelu \"erf\" cannot be said by llm.c, which has \"tanh\"",
-              [&] { save_as_llm_c(saved, out, Precision::F32); });
+  const auto refuse = [&](const std::string& key, const Json& value, const std::string& words) {
+    SafetensorsFile file(saved);
+    RunState state = read_run_state(file);
+    const auto ops = make_cpu(1);
+    state.config.set(key, value);
+    const std::string other = folder.file("other.safetensors");
+    save_weights(other, state, *make_model(state.model, state.config, *ops));
+    test.equal(key, message_of([&] { save_as_llm_c(other, out, Precision::F32); }), other + ": config: " + words);
+  };
+  refuse("gelu", "erf", "gelu \"erf\" cannot be expressed by llm.c, which has \"tanh\"");
+  refuse("tied_head", false, "tied_head false cannot be expressed by llm.c, which has one table for embedding and readout");
+  refuse("norm_epsilon", 1e-6, "norm_epsilon cannot be expressed by llm.c: it has 1e-5");
+  refuse("hidden", 25, "hidden cannot be expressed by llm.c: it has 4 times width");
+  refuse("mlp_activation", "relu", "mlp_activation \"relu\" cannot be expressed by llm.c, which has \"gelu\"");
+  refuse("position", "none", "position \"none\" cannot be expressed by llm.c, which has \"learned\"");
+}
+
+// ---- Files that are refused by name ---------------------------------------------------------------------------------------
+
+// PyTorch's, and what git leaves in a file's place: one line, which says what to do.
+void other_files(Test& test) {
+  const TemporaryFolder folder;
+  const std::string zip = "PK\3\4" + std::string(100, '\0'), old = "\x80\x02\x8a\x0al\xfc\x9c" + std::string(100, 'F');
+  const auto torch = [](const std::string& path) {
+    return path + ": is a PyTorch file. Convert it first: python3 data/torch_to_safetensors.py " + path + " FOLDER";
+  };
+  for (const std::string& bytes : {zip, old}) {
+    const std::string path = folder.file("ckpt.pt");
+    write_bytes(path, bytes);
+    test.equal("a file of PyTorch's", message_of([&] { open_foreign(path); }), torch(path));
+    test.equal("as a checkpoint", message_of([&] { SafetensorsFile{path}; }), torch(path));
+  }
+  write_bytes(folder.file("x"), "something");
+  test.throws("another file", "x: expected a folder with config.json and model.safetensors, or a model of llm.c",
+              [&] { open_foreign(folder.file("x")); });
+  write_config(folder.path(), gpt2_config());
+  test.throws("no weights", "has neither model.safetensors nor", [&] { open_foreign(folder.path()); });
+  for (const char* name : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
+    write_bytes(folder.file(name), old);
+    test.equal(name, message_of([&] { open_foreign(folder.path()); }), torch(folder.file(name)));
+  }
+  const auto pointer = [&](const std::string& name) {
+    write_bytes(folder.file(name), "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 548105171\n");
+    return folder.file(name) + ": is a git-lfs pointer, not the file: git lfs pull";
+  };
+  std::string words = pointer("model.safetensors");
+  test.equal("a pointer for weights", message_of([&] { open_foreign(folder.path()); }), words);
+  write_tensors(folder.file("model.safetensors"), Kind::F32);
+  for (const char* name : {"tokenizer.json", "config.json"}) {
+    words = pointer(name);
+    test.equal(name, message_of([&] { open_foreign(folder.path()); }), words);
+    std::filesystem::remove(folder.file(name));
+    write_config(folder.path(), gpt2_config());
+  }
+  for (const char* name : {"a.tiktoken", "a.json", "vocab.json", "tokens", "gpt2.bin"}) {
+    words = pointer(name);
+    test.equal(name, message_of([&] { open_tokenizer(folder.file(name), false); }), words);
+  }
+  test.equal("a model's file", message_of([&] { open_foreign(folder.file("gpt2.bin")); }), words);
+  test.equal("a shard", message_of([&] { open_corpus(folder.file("gpt2.bin"), ByteTokenizer()); }), words);
+  words = pointer("a.txt");
+  test.equal("a text", message_of([&] { open_corpus(folder.file("a.txt"), ByteTokenizer()); }), words);
+  test.equal("a prompt", message_of([&] { read_file(folder.file("a.txt")); }), words);
 }
 
 // ---- Tokenizers -----------------------------------------------------------------------------------------------------------
@@ -835,7 +724,7 @@ void conversions(Test& test) {
               R"({"weight_map": {"a": "1.safetensors", "b": "2.safetensors", "c": "1.safetensors"}})");
   write_bytes(folder.file("x.tiktoken"), "");
   for (const char* name :
-       {"config.json", "model.safetensors", "pytorch_model.bin", "model.safetensors.index.json", "1.safetensors",
+       {"config.json", "model.safetensors", "model.safetensors.index.json", "1.safetensors",
         "2.safetensors", "vocab.json", "merges.txt", "encoder.json", "vocab.bpe", "tokenizer.json", "x.tiktoken"})
     has(files_of_foreign(folder.path()), name);
   for (const char* name :
@@ -981,7 +870,6 @@ void damage(Test& test) {
       {in + "/config.json", in, read_bytes(in + "/config.json"), 2000},
       {in + "/model.safetensors", in, read_bytes(in + "/model.safetensors"), 1500},
       {in + "/tokenizer.json", "", read_bytes(in + "/tokenizer.json"), 500},
-      {folder.file("ckpt.pt"), folder.file("ckpt.pt"), nano_gpt(), 4000},
       {folder.file("gpt2.bin"), folder.file("gpt2.bin"), llm_c(3).substr(0, 1100), 1000},
       {folder.file("a.tiktoken"), "", ranks, 1000}};
   for (const Target& target : targets) {
@@ -1015,8 +903,7 @@ int main(int argc, char** argv) {
   test.run("heads", heads);
   test.run("refused keys", refused_keys);
   test.run("refused families", refused_families);
-  test.run("nanoGPT", nano_gpt_files);
-  test.run("nanoGPT, back", nano_gpt_back);
+  test.run("other files", other_files);
   test.run("llm.c", llm_c_files);
   test.run("llm.c, back", llm_c_back);
   test.run("tokenizers", tokenizers);

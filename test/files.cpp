@@ -26,7 +26,6 @@
 #include "base/safetensors.h"
 #include "base/text.h"
 #include "base/version.h"
-#include "base/zip.h"
 #include "check.h"
 #include "figures/figure.h"
 #include "models/config.h"
@@ -552,16 +551,6 @@ void no_room(Test& test, const TemporaryFolder& folder, const std::string& path)
   test.equal("a new file that fails", fresh,
              folder.file("new") + ": cannot write: File too large; nothing was written");
   test.check("is not there", !exists(folder.file("new")) && leftovers(folder) == 0);
-
-  const auto archive = [](OutputFile& file) {
-    ZipWriter writer(file);
-    writer.add("a", "b");
-    writer.add("large", {"", 0xFFFFFFFF});  // which is not read
-  };
-  test.equal("an archive that is too large", message_of([&] { write_file_atomically(folder.file("zip"), archive); }),
-             folder.file("zip") +
-                 ": cannot write: a zip archive of more than 4 GiB; numbers of 16 bits take half, as " +
-                 "with --precision bf16; nothing was written");
 
   if (std::filesystem::exists("/dev/full")) {
     const auto onto_full_disk = [](OutputFile&) { OutputFile("/dev/full", OutputFile::Mode::Append).write("three"); };

@@ -1,10 +1,10 @@
-// Files of photographs as they come from elsewhere, made here: CIFAR's records, and numpy's archives.
+// Files of photographs as they come from elsewhere, made here: CIFAR's records, and numpy's arrays.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-#include "archive.h"
+#include "check.h"
 
 namespace petroglyph {
 
@@ -36,8 +36,13 @@ inline std::string cifar100(int count) {
   return file;
 }
 
-inline std::string cifar5m(int count, const std::string& type = "<i8", const std::string& sides = "32, 32, 3",
-                           int first_label = 0) {
+// CIFAR-5M's X.npy and Y.npy.
+struct Arrays {
+  std::string images, labels;
+};
+
+inline Arrays cifar5m(int count, const std::string& type = "<i8", const std::string& sides = "32, 32, 3",
+                      int first_label = 0) {
   std::string pixels, labels;
   for (int i = 0; i < count; ++i) {
     const std::string plane = planes(i);
@@ -45,8 +50,7 @@ inline std::string cifar5m(int count, const std::string& type = "<i8", const std
     labels += little(static_cast<uint64_t>(first_label + i % 10), type == "<i8" ? 8 : 4);
   }
   const std::string n = std::to_string(count);
-  return Archive{true, 0, ""}(
-      {{"X.npy", npy("|u1", "(" + n + ", " + sides + ")", pixels)}, {"Y.npy", npy(type, "(" + n + ",)", labels)}});
+  return {npy("|u1", "(" + n + ", " + sides + ")", pixels), npy(type, "(" + n + ",)", labels)};
 }
 
 }  // namespace petroglyph

@@ -18,7 +18,6 @@
 #include "base/text.h"
 #include "exchange/families.h"
 #include "exchange/llm_c.h"
-#include "exchange/torch_file.h"
 #include "ptx/decode.h"
 #include "tasks/corpus.h"
 #include "tasks/image_files.h"
@@ -72,10 +71,9 @@ inline void read_gpt2(const std::string& path) {
   use_tokenizer(*find_tokenizer(folder));
 }
 
-// nanoGPT's and llm.c's, every tensor of them.
+// llm.c's, every tensor of it.
 inline void read_model(const std::string& path) {
-  const std::unique_ptr<Weights> weights =
-      is_llm_c(path) ? open_llm_c(path).weights : std::make_unique<TorchFile>(path, std::vector<std::string>{"model"});
+  const std::unique_ptr<Weights> weights = open_llm_c(path).weights;
   for (const std::string& name : weights->names()) weights->read(name);
 }
 
@@ -119,7 +117,7 @@ inline const std::vector<Parser>& parsers() {
       {"tiktoken", ".tiktoken", read_tokenizer},
       {"gpt2", ".json", read_gpt2},
       {"configs", ".json", [](const std::string& path) { translate(Json::parse(read_file(path), path), path); }},
-      {"models", ".pt", read_model},
+      {"models", ".bin", read_model},
       {"ptx", ".ptx", read_ptx},
       {"shards", ".bin", read_shard},
       {"options", ".txt", read_options},

@@ -1001,9 +1001,9 @@ class OtherPrograms {
                 info.output);
     const std::string convert = "'" + folder_ + "/convert' ";
     test_.check("a checkpoint to make a checkpoint of",
-                shell.script(convert + "runs/t").says("runs/t: a checkpoint of ours already; --to hf, nanogpt"));
+                shell.script(convert + "runs/t").says("runs/t: a checkpoint of ours already; --to hf or llm.c"));
     test_.check("whatever it is named", shell.script("cp runs/t/model.safetensors as.st; " + convert + "as.st")
-                                            .says("as.st: a checkpoint of ours already; --to hf, nanogpt"));
+                                            .says("as.st: a checkpoint of ours already; --to hf or llm.c"));
     test_.check("which has the tokenizer of it",
                 shell.script("'" + folder_ + "/tokenize' other.txt --tokenizer as.st").says("(ascii)"));
     test_.check("and of one that is cut short",
@@ -1012,7 +1012,7 @@ class OtherPrograms {
     test_.check("nothing to convert",
                 shell.script(convert + "nowhere").says("nowhere: there is no such file or folder"));
     test_.check("what GPT-2 cannot say",
-                shell.script(convert + "runs/t --to hf").says("norm \"plain\" cannot be said by GPT-2"));
+                shell.script(convert + "runs/t --to hf").says("norm \"plain\" cannot be expressed by GPT-2"));
     shell.script(train +
                  "--model mamba --name h --steps 1 --layers 1 --width 8 --data other.txt --batch 2 --context 8 " +
                  "--eval-samples 2 --sample-length 0 --threads 1");

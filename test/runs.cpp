@@ -596,7 +596,6 @@ class RunsTest {
     const std::string same = ": this file is read here and never replaced; choose another one\n",
                       other = ": this is runs/g/model.safetensors, which is read here and never replaced";
     for (const auto& [arguments, words] : {std::pair("runs/g --to llm.c --save runs/g/model.safetensors", same),
-                                           {"runs/g --to nanogpt --save runs/g/model.safetensors", same},
                                            {"runs/g --to hf --save runs/g", same},
                                            {"runs/g --to llm.c --save l/g/model.safetensors", other},
                                            {"runs/g --to llm.c --save hard", other},

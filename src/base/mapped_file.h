@@ -7,6 +7,9 @@
 
 namespace petroglyph {
 
+// Throws Error for what git without git-lfs leaves in a large file's place: {version, oid, size}, a line each.
+void refuse_pointer(const std::string& path, std::string_view bytes);
+
 class MappedFile {
  public:
   // Throws Error for what cannot be read. Who cuts the file short while it is mapped ends the program (program.cpp).

@@ -113,8 +113,19 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
 
 void SafetensorsFile::fail(const std::string& complaint) const { throw Error(path() + ": " + complaint); }
 
+bool is_torch(const MappedFile& file) {
+  const std::string_view bytes = file.text();
+  if (bytes.size() <= 8 || bytes[8] == '{') return false;  // a safetensors header may have any length
+  return bytes.substr(0, 4) == "PK\3\4" || (bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5);
+}
+
+void refuse_torch(const std::string& path) {
+  throw Error(path + ": is a PyTorch file. Convert it first: python3 data/torch_to_safetensors.py " + path + " FOLDER");
+}
+
 std::string_view SafetensorsFile::header() const {
   uint64_t length = 0;
+  if (is_torch(file_)) refuse_torch(path());
   if (file_.size() < sizeof length)
     fail(counted(static_cast<int64_t>(file_.size()), "byte") + " long: too short for a safetensors file");
   std::memcpy(&length, file_.data(), sizeof length);

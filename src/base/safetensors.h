@@ -104,6 +104,10 @@ class SafetensorsFile {
   std::optional<std::string> checksum_of_data_, checksum_of_header_;  // as the file states them
 };
 
+// Whether a file begins as PyTorch's do: a zip archive or, in their old form, a pickle. The Error of it, which says what to do.
+bool is_torch(const MappedFile& file);
+[[noreturn]] void refuse_torch(const std::string& path);
+
 // Whether a file is named as one, or begins as one: with the length of a header and its '{'. It may be damaged.
 bool is_safetensors(const std::string& path);
 

@@ -309,6 +309,7 @@ std::string read_file(const std::string& path) {
   std::string bytes, block(65536, '\0');
   while (const size_t count = std::fread(block.data(), 1, block.size(), file.get())) bytes.append(block, 0, count);
   if (std::ferror(file.get())) throw Error(path + ": cannot read: " + std::strerror(errno));
+  refuse_pointer(path, bytes);
   return bytes;
 }
 

@@ -17,14 +17,14 @@ int64_t blocks(ConfigReader& keys, const std::string& key) { return keys.integer
 
 // Throws unless the key has this value, or is not there.
 void only(ConfigReader& keys, const std::string& key, bool value, const std::string& why) {
-  if (keys.boolean(key, value) != value) keys.fail(key + (value ? " false" : " true") + " cannot be said: " + why);
+  if (keys.boolean(key, value) != value) keys.fail(key + (value ? " false" : " true") + " cannot be expressed: " + why);
 }
 
 void activation(ConfigReader& keys, const std::string& key, const std::string& otherwise, Json& config) {
   const std::string word = keys.string(key, otherwise);
   const bool tanh = word == "gelu_new" || word == "gelu_pytorch_tanh" || word == "gelu_fast";
   if (!tanh && word != "gelu" && word != "relu")
-    keys.fail(key + " \"" + word + "\" cannot be said: our transformer has gelu, gelu_new and relu");
+    keys.fail(key + " \"" + word + "\" cannot be expressed: our transformer has gelu, gelu_new and relu");
   config.set("gelu", tanh ? "tanh" : "erf");
   if (word == "relu") config.set("mlp_activation", "relu");
 }
@@ -36,18 +36,11 @@ void common(ConfigReader& keys, Json& config, const std::string& epsilon_key, do
   if (keys.boolean("tie_word_embeddings", tied)) config.set("tied_head", true);
 }
 
-}  // namespace
-
-std::string dropout_note(const std::string& key, double part) {
-  return key + " " + exact_text(part) + ": our training has no dropout; what the model says is the same";
-}
-
-namespace {
-
 void note_dropout(ConfigReader& keys, const std::vector<std::string>& names, std::vector<std::string>& notes) {
   for (const std::string& name : names)
     if (const double part = keys.number(name, 0, 1, 0); part > 0) {
-      notes.push_back(dropout_note(name, part));
+      notes.push_back(name + " " + exact_text(part) +
+                      ": our training has no dropout; what the model says is the same");
       return;
     }
 }
@@ -72,6 +65,21 @@ void add_pair(std::vector<Rule>& rules, const std::string& ours, const std::vect
 
 // ---- GPT-2, OpenAI's first GPT ----------------------------------------------------------------------------------------
 
+std::vector<Rule> gpt2_rules(int64_t layers, bool tied) {
+  const std::string h = "transformer.h.*.";
+  std::vector<Rule> rules = {{"token_embedding.weight", {"transformer.wte.weight"}},
+                             {"position_embedding.weight", {"transformer.wpe.weight"}}};
+  add_pair(rules, "blocks.*.norm_1", {h + "ln_1"});
+  add_pair(rules, "blocks.*.attention.qkv", {h + "attn.c_attn"}, Form::TRANSPOSED);
+  add_pair(rules, "blocks.*.attention.out", {h + "attn.c_proj"}, Form::TRANSPOSED);
+  add_pair(rules, "blocks.*.norm_2", {h + "ln_2"});
+  add_pair(rules, "blocks.*.mlp.up", {h + "mlp.c_fc"}, Form::TRANSPOSED);
+  add_pair(rules, "blocks.*.mlp.down", {h + "mlp.c_proj"}, Form::TRANSPOSED);
+  add_pair(rules, "final_norm", {"transformer.ln_f"});
+  add_head(rules, tied);
+  return for_blocks(rules, layers);
+}
+
 Translation gpt2(ConfigReader& keys) {
   Translation t{"transformer", Json(), {}, {}};
   const int64_t width = size(keys, "n_embd"), layers = blocks(keys, "n_layer");
@@ -83,7 +91,7 @@ Translation gpt2(ConfigReader& keys) {
   only(keys, "scale_attn_by_inverse_layer_idx", false, "our attention has one scale for all blocks");
   only(keys, "add_cross_attention", false, "our transformer reads one sequence");
   note_dropout(keys, {"resid_pdrop", "embd_pdrop", "attn_pdrop"}, t.notes);
-  t.rules = gpt2_rules(layers, is_tied(t.config), true);
+  t.rules = gpt2_rules(layers, is_tied(t.config));
   return t;
 }
 
@@ -121,7 +129,7 @@ Translation opt(ConfigReader& keys) {
   activation(keys, "activation_function", "relu", t.config);
   common(keys, t.config, "layer_norm_epsilon", 1e-5, true);
   if (keys.integer("word_embed_proj_dim", 1, MOST, width) != width)
-    keys.fail("word_embed_proj_dim: embeddings of another width than the model's cannot be said");
+    keys.fail("word_embed_proj_dim: embeddings of another width than the model's cannot be expressed");
   only(keys, "enable_bias", true, "the MLPs of our transformer have biases");
   only(keys, "layer_norm_elementwise_affine", true, "norms with and without a gain differ in our transformer's ε");
   only(keys, "_remove_final_layer_norm", false, "our transformer ends in a norm");
@@ -154,13 +162,13 @@ Translation mpt(ConfigReader& keys) {
   t.config.set("qkv_bias", false).set("out_bias", false);
   common(keys, t.config, "layer_norm_epsilon", 1e-5, true);
   only(keys, "no_bias", true, "MPT has its MLPs' biases and its attention's at once or not at all");
-  if (keys.string("logit_scale", "").size() > 0) keys.fail("logit_scale cannot be said: our logits have no factor");
+  if (keys.string("logit_scale", "").size() > 0) keys.fail("logit_scale cannot be expressed: our logits have no factor");
   if (keys.has("attn_config")) {
     ConfigReader attention(keys.owner() + ": attn_config", keys.object("attn_config"));
     only(attention, "alibi", true, "positions of MPT are told by ALiBi alone");
     only(attention, "qk_ln", false, "our attention normalizes no queries and keys");
     only(attention, "prefix_lm", false, "our transformer is causal all through");
-    if (attention.number("clip_qkv", 0, 1e9, 0) > 0) attention.fail("clip_qkv cannot be said: nothing is clipped");
+    if (attention.number("clip_qkv", 0, 1e9, 0) > 0) attention.fail("clip_qkv cannot be expressed: nothing is clipped");
     if (attention.number("softmax_scale", 0, 1e9, 0) != 0) attention.fail("softmax_scale: ours is 1 / √n");
     if (attention.number("alibi_bias_max", 0, 1e9, 8) != 8) attention.fail("alibi_bias_max: ours is 8");
     note_dropout(attention, {"attn_pdrop"}, t.notes);
@@ -321,23 +329,6 @@ Json transformer_config(int64_t vocab, int64_t context, int64_t width, int64_t h
   return config.set("qkv_bias", true).set("out_bias", true).set("gelu", "tanh").set("readout", "all"), config;
 }
 
-std::vector<Rule> gpt2_rules(int64_t layers, bool tied, bool transposed, bool biases) {
-  const Form form = transposed ? Form::TRANSPOSED : Form::SAME;
-  const bool may_lack = !biases;
-  const std::string h = "transformer.h.*.";
-  std::vector<Rule> rules = {{"token_embedding.weight", {"transformer.wte.weight"}},
-                             {"position_embedding.weight", {"transformer.wpe.weight"}}};
-  add_pair(rules, "blocks.*.norm_1", {h + "ln_1"}, Form::SAME, may_lack);
-  add_pair(rules, "blocks.*.attention.qkv", {h + "attn.c_attn"}, form, may_lack);
-  add_pair(rules, "blocks.*.attention.out", {h + "attn.c_proj"}, form, may_lack);
-  add_pair(rules, "blocks.*.norm_2", {h + "ln_2"}, Form::SAME, may_lack);
-  add_pair(rules, "blocks.*.mlp.up", {h + "mlp.c_fc"}, form, may_lack);
-  add_pair(rules, "blocks.*.mlp.down", {h + "mlp.c_proj"}, form, may_lack);
-  add_pair(rules, "final_norm", {"transformer.ln_f"}, Form::SAME, may_lack);
-  add_head(rules, tied);
-  return for_blocks(rules, layers);
-}
-
 Translation translate(const Json& config, const std::string& origin) {
   ConfigReader keys(origin, config);
   const std::string type = keys.string("model_type");
@@ -346,7 +337,7 @@ Translation translate(const Json& config, const std::string& origin) {
     if (type == family.type) return family.translate(keys);
     known.push_back(family.type);
   }
-  keys.fail("model_type \"" + type + "\" cannot be said by any of our models; those that can: " + join(known, ", "));
+  keys.fail("model_type \"" + type + "\" cannot be expressed by any of our models; those that can: " + join(known, ", "));
 }
 
 // ---- Back -------------------------------------------------------------------------------------------------------------
@@ -372,7 +363,7 @@ BackTranslation mamba_back(ConfigReader& keys) {
 
 void must(ConfigReader& keys, const std::string& who, const std::string& key, const std::string& value) {
   if (const std::string found = keys.string(key, value); found != value)
-    keys.fail(key + " \"" + found + "\" cannot be said by " + who + ", which has \"" + value + "\"");
+    keys.fail(key + " \"" + found + "\" cannot be expressed by " + who + ", which has \"" + value + "\"");
 }
 
 // What GPT-2 is in all its forms. who: the one that complaints name
@@ -384,7 +375,7 @@ void check_gpt2(ConfigReader& keys, const std::string& who) {
   for (const char* key : {"causal", "qkv_bias", "out_bias"}) only(keys, key, true, who + " has it");
   for (const char* key : {"head_bias", "embedding_norm"}) only(keys, key, false, who + " has none");
   if (keys.number("embedding_scale", -1e6, 1e6, 1) != 1)
-    keys.fail("embedding_scale cannot be said by " + who + ": it has 1");
+    keys.fail("embedding_scale cannot be expressed by " + who + ": it has 1");
   const int64_t vocab = size(keys, "vocab");
   if (keys.integer("classes", 1, MOST, vocab) != vocab) keys.fail("classes: " + who + " answers with tokens");
 }
@@ -393,7 +384,7 @@ BackTranslation gpt2_back(ConfigReader& keys) {
   check_gpt2(keys, "GPT-2");
   const int64_t width = size(keys, "width"), layers = blocks(keys, "layers"), vocab = size(keys, "vocab");
   const bool tied = keys.boolean("tied_head", false), relu = keys.string("mlp_activation", "gelu") == "relu";
-  BackTranslation back{with_type("gpt2", "GPT2LMHeadModel"), gpt2_rules(layers, tied, true)};
+  BackTranslation back{with_type("gpt2", "GPT2LMHeadModel"), gpt2_rules(layers, tied)};
   back.config.set("vocab_size", vocab).set("n_positions", size(keys, "context")).set("n_embd", width);
   back.config.set("n_layer", layers).set("n_head", size(keys, "heads")).set("n_inner", size(keys, "hidden"));
   back.config.set("activation_function", relu ? "relu" : keys.string("gelu") == "tanh" ? "gelu_new" : "gelu");
@@ -411,21 +402,19 @@ BackTranslation translate_back(const std::string& model, const Json& config, con
   throw Error(origin + ": a " + model + ", which transformers does not have; expected a transformer or mamba");
 }
 
-void check_fixed_gpt2(const std::string& model, const Json& config, const std::string& origin, const std::string& who,
-                      const std::string& gelu) {
+void check_llm_c(const std::string& model, const Json& config, const std::string& origin) {
   if (model != "transformer")
-    throw Error(origin + ": a " + model + ", which " + who + " does not have; expected a transformer");
+    throw Error(origin + ": a " + model + ", which llm.c does not have; expected a transformer");
   ConfigReader keys(origin + ": config", config);
-  check_gpt2(keys, who);
+  check_gpt2(keys, "llm.c");
   if (!keys.boolean("tied_head", false))
-    keys.fail("tied_head false cannot be said by " + who + ", which has one table for embedding and readout");
-  must(keys, who, "mlp_activation", "gelu");
-  must(keys, who, "gelu", gelu);
+    keys.fail("tied_head false cannot be expressed by llm.c, which has one table for embedding and readout");
+  must(keys, "llm.c", "mlp_activation", "gelu");
+  must(keys, "llm.c", "gelu", "tanh");
   if (keys.number("norm_epsilon", 0, 1, 1e-5) != 1e-5)
-    keys.fail("norm_epsilon cannot be said by " + who + ": it has 1e-5");
-  const int64_t width = size(keys, "width");
-  if (keys.integer("hidden", 1, MOST) != 4 * width)
-    keys.fail("hidden cannot be said by " + who + ": it has 4 times width");
+    keys.fail("norm_epsilon cannot be expressed by llm.c: it has 1e-5");
+  if (keys.integer("hidden", 1, MOST) != 4 * size(keys, "width"))
+    keys.fail("hidden cannot be expressed by llm.c: it has 4 times width");
 }
 
 }  // namespace petroglyph

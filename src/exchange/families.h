@@ -28,16 +28,10 @@ struct BackTranslation {
 };
 BackTranslation translate_back(const std::string& model, const Json& config, const std::string& origin);
 
-// Throws Error, which names the key, for what is not GPT-2 as programs have it that know nothing else: one table for embedding and
-// readout, an MLP 4 times as wide, this GELU ("erf", "tanh"). who: the program
-void check_fixed_gpt2(const std::string& model, const Json& config, const std::string& origin, const std::string& who,
-                      const std::string& gelu);
+// Throws Error, which names the key, for what is not GPT-2 as llm.c has it: one table for embedding and readout, an MLP 4 times as
+// wide, GELU by its tanh form.
+void check_llm_c(const std::string& model, const Json& config, const std::string& origin);
 
-// What is said where `key` leaves out a part of the numbers in training.
-std::string dropout_note(const std::string& key, double part);
-
-// The rules of GPT-2's tensors, as nanoGPT has them too, whose matrices are not transposed and which can do without biases.
-std::vector<Rule> gpt2_rules(int64_t layers, bool tied, bool transposed, bool biases = true);
 // The keys that all translations to a transformer share: causal, with learned positions, gain and shift, biases.
 Json transformer_config(int64_t vocab, int64_t context, int64_t width, int64_t hidden, int64_t layers, int64_t heads);
 

@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "cpu/make_cpu.h"
 #include "exchange/llm_c.h"
-#include "exchange/torch_file.h"
 #include "tokenizers/foreign_files.h"
 #include "train/text_checkpoint.h"
 
@@ -20,9 +19,9 @@ namespace {
 std::unique_ptr<Weights> weights_of(const std::string& folder) {
   for (const char* name : {"model.safetensors", "model.safetensors.index.json"})
     if (std::filesystem::exists(folder + "/" + name)) return safetensors_weights(folder + "/" + name);
-  if (std::filesystem::exists(folder + "/pytorch_model.bin"))
-    return std::make_unique<TorchFile>(folder + "/pytorch_model.bin", std::vector<std::string>{});
-  throw Error(folder + ": has no model.safetensors, model.safetensors.index.json or pytorch_model.bin");
+  for (const char* name : {"pytorch_model.bin.index.json", "pytorch_model.bin"})
+    if (std::filesystem::exists(folder + "/" + name)) refuse_torch(folder + "/" + name);
+  throw Error(folder + ": has neither model.safetensors nor model.safetensors.index.json");
 }
 
 // The head's tensor beside a tied embedding where it is not the embedding once more; else empty.
@@ -80,37 +79,6 @@ ForeignModel open_folder(const std::string& folder) {
   return foreign;
 }
 
-// {"model_args": {"n_layer": 12, …, "bias": false}, "model": {"transformer.wte.weight": …}}
-ForeignModel open_nano_gpt(const std::string& path) {
-  auto file = std::make_unique<TorchFile>(path, std::vector<std::string>{"model"});
-  const Pickle& pickle = file->pickle();
-  const Pickle::Value* arguments = pickle.find(pickle.root(), "model_args");
-  if (!arguments) throw Error(path + ": has no \"model_args\": expected a checkpoint of nanoGPT");
-  const auto size = [&](const char* key) {
-    const Pickle::Value* value = pickle.find(*arguments, key);
-    if (!value || value->kind != Pickle::Kind::INTEGER || value->integer < 1 || value->integer > 1 << 24)
-      throw Error(path + ": model_args: " + key + ": expected a whole number from 1 to 16,777,216");
-    return value->integer;
-  };
-  ForeignModel foreign;
-  Translation& t = foreign.translation;
-  t.model = "transformer";
-  const int64_t width = size("n_embd"), layers = size("n_layer");
-  if (layers > 1 << 10) throw Error(path + ": model_args: n_layer: expected 1,024 at most");
-  t.config = transformer_config(size("vocab_size"), size("block_size"), width, 4 * width, layers, size("n_head"));
-  t.config.set("gelu", "erf").set("tied_head", true);
-  if (const Pickle::Value* part = pickle.find(*arguments, "dropout")) {
-    const double number = part->kind == Pickle::Kind::INTEGER ? static_cast<double>(part->integer) : part->number;
-    if (number != 0) t.notes.push_back(dropout_note("dropout", number));
-  }
-  const Pickle::Value* bias = pickle.find(*arguments, "bias");  // True where it is not said
-  t.rules = gpt2_rules(layers, true, false, !bias || bias->kind != Pickle::Kind::BOOLEAN || bias->integer != 0);
-  foreign.weights = std::move(file);
-  if (const std::string why = head_of_its_own(foreign); !why.empty())
-    throw Error(path + ": tensor " + why + ": nanoGPT has one table for embedding and readout");
-  return foreign;
-}
-
 ForeignModel open_llm_c_model(const std::string& path) {
   LlmCFile file = open_llm_c(path);
   ForeignModel foreign;
@@ -140,7 +108,7 @@ void check_all_used(const ForeignModel& foreign) {
   const bool tied = foreign.translation.config.find("tied_head") != nullptr;
   for (const std::string& name : weights.names())
     if (!used.count(name) && !says_nothing(name, tied))
-      throw Error(weights.origin() + ": tensor " + name + " cannot be said: our model has no place for it");
+      throw Error(weights.origin() + ": tensor " + name + " cannot be expressed: our model has no place for it");
 }
 
 // Before memory is asked for: whether the file can have a model of these sizes at all.
@@ -169,13 +137,16 @@ ForeignModel open_foreign(const std::string& path) {
   if (!std::filesystem::exists(path)) throw Error(path + ": there is no such file or folder");
   if (!std::filesystem::is_regular_file(path))
     throw Error(path + ": expected a file or a folder, found something else");
-  return is_llm_c(path) ? open_llm_c_model(path) : open_nano_gpt(path);
+  const MappedFile file(path);
+  if (is_llm_c(file)) return open_llm_c_model(path);
+  if (is_torch(file)) refuse_torch(path);
+  throw Error(path + ": expected a folder with config.json and model.safetensors, or a model of llm.c");
 }
 
 std::vector<std::string> files_of_foreign(const std::string& path) {
   if (!std::filesystem::is_directory(path)) return {path};
   std::vector<std::string> files = files_of_tokenizer(path);
-  for (const char* name : {"config.json", "model.safetensors", "pytorch_model.bin"}) files.push_back(path + "/" + name);
+  for (const char* name : {"config.json", "model.safetensors"}) files.push_back(path + "/" + name);
   const std::string index = path + "/model.safetensors.index.json";
   if (!std::filesystem::exists(index)) return files;
   files.push_back(index);

@@ -1,7 +1,6 @@
 // Models of others as checkpoints of ours, and back.
 //
-//   a folder of Hugging Face's     config.json beside model.safetensors, its parts and their index, or pytorch_model.bin
-//   nanoGPT's ckpt.pt              torch_file.h
+//   a folder of Hugging Face's     config.json beside model.safetensors, or beside its parts and their index
 //   llm.c's gpt2_124M.bin          llm_c.h
 #pragma once
 
@@ -23,7 +22,7 @@ struct ForeignModel {
   std::string config_origin;             // whose fault a configuration is: the file that it is read from
 };
 
-// Throws Error, with the path, for what is damaged or cannot be said.
+// Throws Error, with the path, for what is damaged or cannot be expressed.
 ForeignModel open_foreign(const std::string& path);
 // The files that it may read.
 std::vector<std::string> files_of_foreign(const std::string& path);
@@ -41,9 +40,8 @@ std::vector<std::string> save_as_hugging_face(const std::string& checkpoint, con
                                               Precision precision);
 // The files that it writes, and those of other tokenizers that it refuses.
 std::vector<std::string> files_of_hugging_face(const std::string& folder);
-// As nanoGPT's ckpt.pt, and as llm.c's file, which replace what is there; only GPT-2 as these programs have it.
-// Returns what is left out: both have no tokenizer in it, and GPT-2's beside them.
-std::vector<std::string> save_as_nano_gpt(const std::string& checkpoint, const std::string& path, Precision precision);
+// As llm.c's file, which replaces what is there; only GPT-2 as llm.c has it. Returns what is left out: the tokenizer, where it is
+// not GPT-2's, which llm.c has beside its files.
 std::vector<std::string> save_as_llm_c(const std::string& checkpoint, const std::string& path, Precision precision);
 
 }  // namespace petroglyph

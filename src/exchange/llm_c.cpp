@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <map>
 
 #include "base/atomic_file.h"
@@ -106,10 +105,10 @@ class LlmCWeights final : public Weights {
 
 }  // namespace
 
-bool is_llm_c(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
+bool is_llm_c(const MappedFile& file) {
   int32_t magic = 0;
-  return stream.read(reinterpret_cast<char*>(&magic), sizeof magic) && magic == MAGIC;
+  if (file.size() >= sizeof magic) std::memcpy(&magic, file.data(), sizeof magic);
+  return magic == MAGIC;
 }
 
 LlmCFile open_llm_c(const std::string& path) {

@@ -18,7 +18,7 @@ struct LlmCFile {
 };
 
 // Whether a file begins as llm.c's does.
-bool is_llm_c(const std::string& path);
+bool is_llm_c(const MappedFile& file);
 LlmCFile open_llm_c(const std::string& path);
 
 // A parameter of ours by its name.

@@ -12,7 +12,6 @@
 #include "cpu/make_cpu.h"
 #include "exchange/foreign.h"
 #include "exchange/llm_c.h"
-#include "exchange/torch_file.h"
 #include "tokenizers/byte_spelling.h"
 #include "tokenizers/foreign_files.h"
 #include "train/text_checkpoint.h"
@@ -219,46 +218,21 @@ namespace {
 
 constexpr int GPT2_TOKENS = 50257;
 
-// Their files have none: their programs take GPT-2's.
-std::vector<std::string> tokenizer_left_out(const OwnModel& own, const std::string& whose) {
+// llm.c's files have none: its programs take GPT-2's.
+std::vector<std::string> tokenizer_left_out(const OwnModel& own) {
   if (!own.has_tokenizer()) return {};
   const auto tokenizer = load_tokenizer(own.file(), own.state());
   if (dynamic_cast<const BytePairTokenizer*>(tokenizer.get()) && tokenizer->vocab() == GPT2_TOKENS) return {};
-  return {"the tokenizer, " + tokenizer->name() + ", is left out: " + whose +
-          "'s files have none, its programs GPT-2's"};
+  return {"the tokenizer, " + tokenizer->name() + ", is left out: llm.c's files have none, its programs GPT-2's"};
 }
 
 }  // namespace
 
-std::vector<std::string> save_as_nano_gpt(const std::string& checkpoint, const std::string& path, Precision precision) {
-  const OwnModel own(checkpoint);
-  const Json& config = own.state().config;
-  check_fixed_gpt2(own.state().model, config, checkpoint, "nanoGPT", "erf");
-  const std::vector<std::string> notes = tokenizer_left_out(own, "nanoGPT");
-  std::vector<TorchTensor> tensors;
-  std::vector<std::string> storages;
-  for (const Rule& rule : gpt2_rules(config.at("layers").integer(), true, false))
-    for (const NamedTensor& tensor : own.give(rule)) {
-      tensors.push_back({tensor.name, tensor.shape, storages.size()});
-      storages.push_back(bytes_of(tensor.name, tensor.values, precision));
-    }
-  tensors.push_back({"lm_head.weight", tensors[0].shape, tensors[0].storage});  // the first one is the token embedding
-  Json arguments = Json::object(), beside = Json::object();
-  for (const auto& [theirs, ours] :
-       {std::pair("n_layer", "layers"), std::pair("n_head", "heads"), std::pair("n_embd", "width"),
-        std::pair("block_size", "context"), std::pair("vocab_size", "vocab")})
-    arguments.set(theirs, config.at(ours));
-  arguments.set("bias", true).set("dropout", 0);
-  beside.set("model_args", arguments).set("iter_num", own.state().step).set("config", Json::object());
-  write_torch_file(path, "model", tensors, storages, precision, beside);
-  return notes;
-}
-
 std::vector<std::string> save_as_llm_c(const std::string& checkpoint, const std::string& path, Precision precision) {
   if (precision == Precision::F16) throw UsageError("--precision f16: llm.c has f32 and bf16");
   const OwnModel own(checkpoint);
-  check_fixed_gpt2(own.state().model, own.state().config, checkpoint, "llm.c", "tanh");
-  const std::vector<std::string> notes = tokenizer_left_out(own, "llm.c");
+  check_llm_c(own.state().model, own.state().config, checkpoint);
+  const std::vector<std::string> notes = tokenizer_left_out(own);
   save_llm_c(path, own.state().config, precision == Precision::BF16,
              [&](const std::string& name) { return own.values(name); });
   return notes;

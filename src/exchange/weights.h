@@ -1,8 +1,7 @@
 // The weights in files of others: named tensors, read when they are asked for.
 //
-//   safetensors     one file, or several that an index names: model.safetensors.index.json        safetensors_weights
-//   PyTorch's file  a zip archive with a pickle and a member for each storage                      torch_file.h
-//   llm.c's         one array after another                                                        llm_c.h
+//   safetensors   one file, or several that an index names: model.safetensors.index.json   safetensors_weights
+//   llm.c's       one array after another                                                  llm_c.h
 #pragma once
 
 #include <memory>

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 
-#include "base/crc32.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -16,6 +16,22 @@ std::string big_endian(uint32_t value) {
   std::string bytes;
   for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xFF);
   return bytes;
+}
+
+// The remainder of the bits, the lowest first, by the polynomial 0xEDB88320.
+uint32_t crc32(std::string_view bytes) {
+  static const std::array<uint32_t, 256> of_byte = [] {
+    std::array<uint32_t, 256> table{};
+    for (uint32_t byte = 0; byte < 256; ++byte) {
+      uint32_t crc = byte;
+      for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0xEDB88320u : 0);
+      table[byte] = crc;
+    }
+    return table;
+  }();
+  uint32_t crc = ~0u;
+  for (const char byte : bytes) crc = crc >> 8 ^ of_byte[(crc ^ static_cast<unsigned char>(byte)) & 0xFF];
+  return ~crc;
 }
 
 uint32_t adler32(const std::string& bytes) {

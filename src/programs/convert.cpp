@@ -1,4 +1,4 @@
-// Models of others to checkpoints of ours, and back: Hugging Face's folders, nanoGPT's and llm.c's files.
+// Models of others to checkpoints of ours, and back: Hugging Face's folders and llm.c's files.
 
 #include <cstdio>
 #include <filesystem>
@@ -21,10 +21,10 @@ struct ConvertSettings {
 
   void declare(Options& options) {
     options.positional("MODEL", &from,
-                       "a folder of Hugging Face's (config.json, model.safetensors, tokenizer), nanoGPT's ckpt.pt, "
-                       "llm.c's .bin; with another --to a checkpoint of ours");
-    options.add("to", &to, {"petroglyph", "hf", "nanogpt", "llm.c"},
-                "what is written: a checkpoint; or of one a folder of Hugging Face's, nanoGPT's ckpt.pt, llm.c's .bin");
+                       "a folder of Hugging Face's (config.json, model.safetensors, tokenizer), llm.c's .bin; with another "
+                       "--to a checkpoint of ours; PyTorch's files: data/torch_to_safetensors.py");
+    options.add("to", &to, {"petroglyph", "hf", "llm.c"},
+                "what is written: a checkpoint; or of one a folder of Hugging Face's, or llm.c's .bin");
     options.add("save", &save, "the file or the folder; default: after the model's name").placeholder("PATH");
     options.add("tokenizer", &tokenizer, "in place of the model's: ascii, bytes, a tokenizer's file or folder")
         .placeholder("NAME");
@@ -33,7 +33,7 @@ struct ConvertSettings {
   }
 };
 
-// "gpt2/" → "gpt2", "out/ckpt.pt" → "ckpt", the folder "run.5" → "run.5", "." → the folder's own name
+// "gpt2/" → "gpt2", "out/gpt2.bin" → "gpt2", the folder "run.5" → "run.5", "." → the folder's own name
 std::string name_of(const std::string& path) {
   const std::filesystem::path whole = std::filesystem::absolute(path + "/.").lexically_normal().parent_path();
   return (std::filesystem::is_directory(whole) ? whole.filename() : whole.stem()).string();
@@ -45,7 +45,7 @@ void refuse_tensors(const std::string& path) {
   const bool tensors = is_there(file) && is_safetensors(file);
   if (!tensors || (file != path && is_there(path + "/config.json"))) return;
   if (is_checkpoint(SafetensorsFile(file)))
-    throw Error(path + ": a checkpoint of ours already; --to hf, nanogpt or llm.c says what to make of it");
+    throw Error(path + ": a checkpoint of ours already; --to hf or llm.c says what to make of it");
   if (file == path) throw Error(path + ": expected the folder that it lies in, with its config.json");
 }
 
@@ -89,14 +89,14 @@ void from_checkpoint(ConvertSettings& settings) {
     throw UsageError("--tokenizer: with --to " + settings.to + " it is the checkpoint's");
   const bool folder = settings.to == "hf";
   if (settings.save.empty())
-    settings.save = name_of(settings.from) + (folder ? "-hf" : settings.to == "nanogpt" ? ".pt" : ".bin");
+    settings.save = name_of(settings.from) + (folder ? "-hf" : ".bin");
   const std::string checkpoint = checkpoint_path(settings.from);
   folder ? check_hugging_face(settings, checkpoint) : check_output(settings.save, settings.force, {checkpoint});
   const auto lock = lock_of_run(folder ? settings.save + "/model.safetensors" : settings.save);
   const std::string& word = settings.precision;
   const Precision precision = word == "f32" ? Precision::F32 : word == "f16" ? Precision::F16 : Precision::BF16;
-  const auto save = folder ? save_as_hugging_face : settings.to == "nanogpt" ? save_as_nano_gpt : save_as_llm_c;
   const MakingLock making(settings.save);
+  const auto save = folder ? save_as_hugging_face : save_as_llm_c;
   check_replaced(settings.save, settings.force);
   say_notes(save(checkpoint, settings.save, precision));
 }

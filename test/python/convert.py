@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import zipfile
 
 try:
     import torch
@@ -21,6 +20,7 @@ except ImportError as missing:
     print("0 passed, 0 failed")
     sys.exit(0)
 
+SCRIPT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../data/torch_to_safetensors.py"))
 BUILD = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build")
 passed = failed = 0
 
@@ -36,6 +36,13 @@ def run(program, *words, status=0):
     if done.returncode != status:
         check(f"{program} {' '.join(words)}", False, f"status {done.returncode}: {done.stdout}{done.stderr}")
     return done.stdout + done.stderr
+
+
+def torch_to_safetensors(path, folder, status=0):
+    done = subprocess.run([sys.executable, SCRIPT, path, folder], capture_output=True, text=True)
+    if done.returncode != status:
+        check(f"torch_to_safetensors.py {path}", False, f"status {done.returncode}: {done.stdout}{done.stderr}")
+    return done.stderr
 
 
 def oracle(name, fixture, forgiven=""):
@@ -240,7 +247,8 @@ def nano_gpt(folder, name, dtype, bias):
                 "config": {"dataset": "x", "learning_rate": 6e-4}}, f"{folder}/{name}.pt")
     os.makedirs(f"{folder}/tokens", exist_ok=True)
     tokenizer = byte_level_tokenizer(f"{folder}/tokens")
-    run("convert", f"{folder}/{name}.pt", "--save", f"{folder}/{name}.safetensors", "--tokenizer", f"{folder}/tokens")
+    torch_to_safetensors(f"{folder}/{name}.pt", f"{folder}/{name}-folder")
+    run("convert", f"{folder}/{name}-folder", "--save", f"{folder}/{name}.safetensors", "--tokenizer", f"{folder}/tokens")
     ids = greedy(model, tokenizer.encode("The river").ids, 20)
     expected = tokenizer.decode(ids, skip_special_tokens=False).split("<|endoftext|>")[0]
     said = subprocess.run([f"{BUILD}/generate", f"{folder}/{name}.safetensors", "--prompt", "The river", "--temperature", "0",
@@ -250,22 +258,6 @@ def nano_gpt(folder, name, dtype, bias):
     back = hf.AutoModelForCausalLM.from_pretrained(f"{folder}/{name}-hf")
     same = all(torch.equal(value, back.state_dict()[key]) for key, value in model.state_dict().items())
     check(f"{name}: back in transformers, bit for bit", same)
-    back_to_nano_gpt(folder, name, {key.removeprefix("_orig_mod."): value for key, value in state.items()}, arguments)
-
-
-def back_to_nano_gpt(folder, name, state, arguments):
-    """--to nanogpt: what nanoGPT's sample.py loads has its names and values, and a good archive around them."""
-    path = f"{folder}/{name}-back.pt"
-    run("convert", f"{folder}/{name}.safetensors", "--to", "nanogpt", "--save", path)
-    back = torch.load(path, weights_only=True)
-    absent = {key: value for key, value in back["model"].items() if key not in state}  # biases that the model did without
-    same = all(torch.equal(state[key].float(), back["model"][key]) for key in state)
-    check(f"{name}: back in PyTorch, bit for bit", same and back["model_args"] == arguments | {"bias": True})
-    check(f"{name}: with nanoGPT's names alone", all(key.endswith(".bias") and not value.any() for key, value in absent.items())
-          and (not absent or not arguments["bias"]), str(list(absent)))
-    head, table = back["model"]["lm_head.weight"], back["model"]["transformer.wte.weight"]
-    check(f"{name}: one table", head.data_ptr() == table.data_ptr())
-    check(f"{name}: checksums of the archive", zipfile.ZipFile(path).testzip() is None)
 
 
 LLM_C = ["ln_1.weight", "ln_1.bias", "attn.c_attn.weight", "attn.c_attn.bias", "attn.c_proj.weight", "attn.c_proj.bias",
@@ -308,6 +300,49 @@ def precisions(folder):
         check(f"{str(dtype)[6:]} in {len(parts)} parts comes back, bit for bit", same and len(parts) > 1)
 
 
+def torch_files(folder):
+    """A folder with pytorch_model.bin, in parts with an index, and in the form before PyTorch 1.6; and what the script refuses."""
+    model = randomized(MODELS["gpt2"]())
+    state = model.state_dict()
+    names = list(state)
+    for kind in ("whole", "parts", "old"):
+        path = f"{folder}/torch-{kind}"
+        os.makedirs(path)
+        model.config.save_pretrained(path)
+        byte_level_tokenizer(path)
+        file = f"{path}/pytorch_model.bin"
+        if kind == "parts":
+            parts = {name: f"pytorch_model-0000{i % 2 + 1}-of-00002.bin" for i, name in enumerate(names)}
+            for part in set(parts.values()):
+                torch.save({name: state[name] for name in names if parts[name] == part}, f"{path}/{part}")
+            file += ".index.json"
+            json.dump({"metadata": {}, "weight_map": parts}, open(file, "w"))
+        else:
+            torch.save(state, file, _use_new_zipfile_serialization=kind == "whole")
+        said = run("convert", path, "--save", f"{path}.safetensors", status=1)
+        check(f"pytorch_model.bin, {kind}: the line that names the script", f"torch_to_safetensors.py {file} FOLDER" in said, said)
+        torch_to_safetensors(file, f"{path}-folder")
+        run("convert", f"{path}-folder", "--save", f"{path}.safetensors")
+        run("convert", f"{path}.safetensors", "--to", "hf", "--save", f"{path}-back")
+        back = hf.AutoModelForCausalLM.from_pretrained(f"{path}-back").state_dict()
+        check(f"pytorch_model.bin, {kind}: comes back, bit for bit", all(torch.equal(state[name], back[name]) for name in names))
+        said = torch_to_safetensors(file, f"{path}-folder", status=1)
+        check(f"pytorch_model.bin, {kind}: nothing is replaced", "exists; choose another folder" in said, said)
+    index = f"{folder}/torch-parts/pytorch_model.bin.index.json"
+    for name, content in (("a file elsewhere", '{"weight_map": {"a": "../torch-whole/pytorch_model.bin"}}'), ("no JSON", "{"),
+                          ("no list", "[]")):
+        open(index, "w").write(content)
+        said = torch_to_safetensors(index, f"{folder}/refused", status=1)
+        check(f"an index, {name}: one line", len(said.splitlines()) == 1 and said.startswith(index), said)
+    for name, content in (("junk", b"junk\n"), ("empty", b""),
+                          ("half", open(f"{folder}/torch-whole/pytorch_model.bin", "rb").read()[:5000]),
+                          ("that runs code", b"\x80\x02cposix\nsystem\nq\x00X\x04\x00\x00\x00trueq\x01\x85q\x02Rq\x03.")):
+        open(f"{folder}/bad.pt", "wb").write(content)
+        said = torch_to_safetensors(f"{folder}/bad.pt", f"{folder}/refused", status=1)
+        check(f"a file {name}: one line", len(said.splitlines()) == 1 and said.startswith(f"{folder}/bad.pt: "), said)
+    check("nothing is left of refused files", not os.path.exists(f"{folder}/refused"))
+
+
 def tokens_of_tokenizers(folder):
     """What tokenizers makes of texts, ours does."""
     os.makedirs(f"{folder}/t", exist_ok=True)
@@ -346,6 +381,7 @@ with tempfile.TemporaryDirectory() as folder:
         whole_way(folder, name, MODELS[name])
     nano_gpt(folder, "nanoGPT", torch.float32, True)
     nano_gpt(folder, "nanoGPT-bf16-without-biases", torch.bfloat16, False)
+    torch_files(folder)
     back_to_llm_c(folder)
     precisions(folder)
     tokens_of_tokenizers(folder)
