@@ -39,7 +39,7 @@ consistent() {
       ok "$file: $command"
     fi
   done < <(rows)
-  for file in README.md docs/*.md; do
+  for file in README.md docs/*.md results/NOTES-*.md; do
     for weights in $(hashes "$file"); do
       if rows | grep -q "$weights"; then ok "$file: $weights"; else fail "$file: $weights has no command in $list"; fi
     done

@@ -35,6 +35,7 @@ std::vector<double> relative_norms(std::vector<double> norms);
 // With u_t = w_t / ‖w_t‖₂ the variance of u over time, averaged over the embedding:
 //   (1/E) Σ_e (1/T) Σ_t (u_te − ū_e)²  =  (1 − ‖ū‖²) / E
 // NaN where a slice is zero and has no direction. Because of the 1/E a threshold belongs to one E (rescaled() below).
+// A bag of words has a variance below the threshold. Appendix H prints "> t"; that is a misprint: section 4.1 checks for low variance.
 double bag_of_words_variance(const NeuronView& w);
 
 // (1/E) Σ_e ‖w_:e‖₁ / ‖w_:e‖₂ over time, from 1 (one slice) to √T (all alike); a column of zeros counts as 0.
