@@ -116,33 +116,24 @@ FolderLock::FolderLock(const std::string& folder) : folder_(folder) {
   const std::string own = std::to_string(getpid()) + "\n";
   if (ftruncate(file.descriptor, 0) != 0 || pwrite(file.descriptor, own.data(), own.size(), 0) < 0)
     throw Error(folder + "/.lock: cannot write: " + std::strerror(errno));
-  struct stat at = {};
-  if (stat(folder.c_str(), &at) == 0) device_ = at.st_dev, number_ = at.st_ino;
   descriptor_ = std::exchange(file.descriptor, -1);
 }
 
-// A folder's number may be given to another once it is removed; that of the lock's file, which is open, may not.
+// By the lock's file: it is open, and so no other file gets its number, as another folder may get that of a removed one.
 void FolderLock::check() const {
-  struct stat at = {}, here = {}, held = {};
-  bool same = stat(folder_.c_str(), &at) == 0 && at.st_dev == device_ && at.st_ino == number_;
-  if (same && stat((folder_ + "/.lock").c_str(), &here) == 0)
-    same = fstat(descriptor_, &held) == 0 && here.st_dev == held.st_dev && here.st_ino == held.st_ino;
-  if (!same)
+  struct stat here = {}, held = {};
+  const bool found = stat((folder_ + "/.lock").c_str(), &here) == 0 && fstat(descriptor_, &held) == 0;
+  if (!found || here.st_dev != held.st_dev || here.st_ino != held.st_ino)
     throw Error(folder_ + ": was moved, removed or replaced while this process was at work in it; what it saved went " +
                 "with the folder, and it stops");
 }
 
 FolderLock::FolderLock(FolderLock&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)),
-      folder_(std::move(other.folder_)),
-      device_(other.device_),
-      number_(other.number_) {}
+    : descriptor_(std::exchange(other.descriptor_, -1)), folder_(std::move(other.folder_)) {}
 
 FolderLock& FolderLock::operator=(FolderLock&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
   std::swap(folder_, other.folder_);
-  std::swap(device_, other.device_);
-  std::swap(number_, other.number_);
   return *this;
 }
 

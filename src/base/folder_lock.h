@@ -2,8 +2,6 @@
 // ends; the file, FOLDER/.lock, stays and says whose lock it was.
 #pragma once
 
-#include <sys/types.h>
-
 #include <optional>
 #include <string>
 
@@ -19,14 +17,12 @@ class FolderLock {
   FolderLock& operator=(FolderLock&& other) noexcept;
   ~FolderLock();
 
-  // Throws Error where the folder was moved, removed or replaced since: its name may be another run's now.
+  // Throws Error where the folder was moved, removed or replaced since, or its .lock: the name may be another run's now.
   void check() const;
 
  private:
   int descriptor_ = -1;
   std::string folder_;
-  dev_t device_ = 0;
-  ino_t number_ = 0;
 };
 
 // Held while a file or folder is made that must not exist yet, and is looked for once more: of two processes that make one path the

@@ -21,14 +21,9 @@ void for_each_line(std::string_view content, Function line) {
   }
 }
 
-std::vector<std::string_view> cells_of(std::string_view line) {
-  line = trim(line);
-  std::vector<std::string_view> cells;
-  for (size_t at = 0; at <= line.size();) {
-    const size_t end = std::min(line.find(',', at), line.size());
-    cells.push_back(trim(line.substr(at, end - at)));
-    at = end + 1;
-  }
+std::vector<std::string> cells_of(std::string_view line) {
+  std::vector<std::string> cells = split(trim(line), ',');
+  for (std::string& cell : cells) cell = trim(cell);
   return cells;
 }
 
@@ -60,9 +55,7 @@ std::string log_text(double value) {
 }
 
 CsvLog::CsvLog(const std::string& path, const std::vector<std::string>& columns)
-    : path_(path),
-      columns_(columns.size()),
-      timed_(columns.back() == "seconds") {}
+    : path_(path), columns_(columns.size()), timed_(columns.back() == "seconds") {}
 
 CsvLog CsvLog::create(const std::string& path, const std::vector<std::string>& columns, bool replace) {
   if (!replace && is_there(path)) {
@@ -91,7 +84,7 @@ CsvLog CsvLog::resume(const std::string& path, const std::vector<std::string>& c
       return;
     }
     if (next == step) return;
-    const std::vector<std::string_view> cells = cells_of(line);
+    const std::vector<std::string> cells = cells_of(line);
     if (cells.size() != columns.size() || cells[0] != std::to_string(next))
       throw Error(path + ":" + std::to_string(number) + ": expected the row of step " + std::to_string(next) + ", of " +
                   std::to_string(columns.size()) + " numbers; nothing was changed");
@@ -140,9 +133,9 @@ CsvTable read_csv(const std::string& path) {
   CsvTable table;
   table.path = path;
   for_each_line(read_regular_file(path), [&](std::string_view line, int number) {
-    const std::vector<std::string_view> cells = cells_of(line);
+    const std::vector<std::string> cells = cells_of(line);
     if (number == 1) {
-      table.names.assign(cells.begin(), cells.end());
+      table.names = cells;
       table.columns.resize(cells.size());
       return;
     }

@@ -69,27 +69,6 @@ class HeaderChecksum {
 
 }  // namespace
 
-template <>
-const char* safetensors_dtype<float>() {
-  return "F32";
-}
-template <>
-const char* safetensors_dtype<double>() {
-  return "F64";
-}
-template <>
-const char* safetensors_dtype<int32_t>() {
-  return "I32";
-}
-template <>
-const char* safetensors_dtype<int64_t>() {
-  return "I64";
-}
-template <>
-const char* safetensors_dtype<uint8_t>() {
-  return "U8";
-}
-
 int64_t SafetensorsFile::Entry::count() const { return static_cast<int64_t>((end - begin) / size_of(dtype)); }
 
 SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
@@ -257,11 +236,6 @@ size_t SafetensorsFile::checked_count(const std::string& name, const std::string
   const Entry& found = entry(name);
   if (found.dtype != dtype) fail("tensor " + name + " is of type " + found.dtype + ", expected " + dtype);
   return static_cast<size_t>(found.count());
-}
-
-void SafetensorsFile::expect_count(const std::string& name, size_t found, size_t expected) const {
-  if (found == expected) return;
-  fail("tensor " + name + " has " + commas(found) + " elements, expected " + commas(expected));
 }
 
 void SafetensorsFile::read_bytes(const std::string& name, void* bytes) const {

@@ -19,6 +19,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/json.h"
@@ -28,17 +29,12 @@ namespace petroglyph {
 
 // The name of a C++ type in the file: "F32" for float.
 template <class T>
-const char* safetensors_dtype();
-template <>
-const char* safetensors_dtype<float>();
-template <>
-const char* safetensors_dtype<double>();
-template <>
-const char* safetensors_dtype<int32_t>();
-template <>
-const char* safetensors_dtype<int64_t>();
-template <>
-const char* safetensors_dtype<uint8_t>();
+constexpr const char* safetensors_dtype() {
+  constexpr bool is_real = std::is_floating_point_v<T>, is_signed = std::is_signed_v<T>;
+  if constexpr (sizeof(T) == 8) return is_real ? "F64" : is_signed ? "I64" : "U64";
+  if constexpr (sizeof(T) == 4) return is_real ? "F32" : is_signed ? "I32" : "U32";
+  if constexpr (sizeof(T) == 1) return is_signed ? "I8" : "U8";
+}
 
 // A file that has been checked from end to end; its tensors are read where they lie (mapped_file.h) when they are asked for.
 class SafetensorsFile {
@@ -69,12 +65,6 @@ class SafetensorsFile {
     read_bytes(name, values.data());
     return values;
   }
-  // The same into the caller's buffer, whose `count` elements must be exactly the tensor's.
-  template <class T>
-  void read(const std::string& name, T* values, size_t count) const {
-    expect_count(name, checked_count(name, safetensors_dtype<T>()), count);
-    read_bytes(name, values);
-  }
   // F32 as it is, F64 rounded to nearest, F16 and BF16 exactly.
   std::vector<float> read_as_float(const std::string& name) const;
   // The elements first … first+count−1 of it, which must be there.
@@ -85,7 +75,6 @@ class SafetensorsFile {
 
  private:
   size_t checked_count(const std::string& name, const std::string& dtype) const;
-  void expect_count(const std::string& name, size_t found, size_t expected) const;
   void read_bytes(const std::string& name, void* bytes) const;
   const unsigned char* data_of(const Entry& entry) const { return file_.data() + data_begin_ + entry.begin; }
   std::string_view header() const;
