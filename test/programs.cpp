@@ -626,11 +626,11 @@ class OtherPrograms {
     const std::string patches = "{\"patches\":256,\"patch_size\":12,\"classes\":10,\"width\":8,";
     check("train_image", "--layers 2 --heads 2" + images,
           patches +
-              "\"hidden\":8,\"layers\":2,\"heads\":2,\"pre_activation_norm\":\"approximate\","
+              "\"layers\":2,\"hidden\":8,\"heads\":2,\"pre_activation_norm\":\"approximate\","
               "\"post_reduction_norm\":true}");
     check("train_image", "--model transformer --layers 2 --heads 2" + images,
           patches +
-              "\"hidden\":32,\"layers\":2,\"heads\":2,\"causal\":false,\"position\":\"learned\","
+              "\"layers\":2,\"hidden\":32,\"heads\":2,\"causal\":false,\"position\":\"learned\","
               "\"norm\":\"plain\",\"qkv_bias\":true,\"out_bias\":true,\"gelu\":\"erf\",\"readout\":\"last\"}");
     check("train_image", "--model deep_sets" + images, patches + "\"hidden\":8,\"activation\":\"relu\"}");
     for (const auto& [activation, form] : {std::pair("exp", "linear"), {"relu", "quadratic"}})
@@ -667,8 +667,8 @@ class OtherPrograms {
     expect(shell, "another context of its own run", "--name whole --resume --context 9", 1, "--context 9");
     expect(shell, "lengths", "--evaluate-lengths 4 " + mlp, 2, "--evaluate-lengths");
     expect(shell, "slopes of none", "--position t5 --slopes published", 2, "--slopes published: does nothing with");
-    expect(shell, "no other readout", "--model mlp_lm --readout last", 2, "mlp_lm has no other readout");
-    expect(shell, "no such readout", "--model mamba --readout last", 2, "--readout last: an option of transformers");
+    expect(shell, "no other readout", "--model mlp_lm --readout last", 2, "--readout last: does nothing with --model mlp_lm");
+    expect(shell, "no such readout", "--model mamba --readout last", 2, "--readout last: does nothing with --model mamba");
     expect(shell, "a transformer without a mask", "--name t --readout last --steps 3" + TEXT, 0, "bits/character");
     expect(shell, "a comparison", "--compare mlp_lm,transformer:readout=last --steps 2" + TEXT, 0,
            "transformer:readout=last");

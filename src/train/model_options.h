@@ -48,19 +48,11 @@ struct ModelOptions {
   bool is_transformer() const { return model == "transformer" || model == "linear_transformer"; }
 
  private:
-  void declare_relations(Options& options, const std::vector<std::string>& models);
-  void declare_transformers(Options& options);
-  void declare_text_models(Options& options);
-  void declare_others(Options& options);
-  template <class Visit>
-  void for_each_key(Visit visit);
-  void adopt_heads(const Json& config, Options& options);
-  void add_mamba(Json& json) const;
-  void add_transformer(Json& json) const;
-  void add_rare_keys(Json& json) const;
-  void add_relations(Json& json) const;
-  Json regular_gpt_config(int vocab) const;
-  void add_dct_mlp(Json& json, int context) const;
+  void declare_windows(Options& options);
+  void adopt_windows(const Json& config, Options& options);
+  void check() const;
+  void write(Json& json, bool sizes) const;
+  void write_windows(Json& json, int context) const;
 
   std::string vocab_from_;  // the file that `vocab` is adopted from, where it is from one
 };
