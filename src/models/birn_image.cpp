@@ -72,9 +72,8 @@ struct Config {
 };
 
 struct Block {
-  Parameter* left;                // (H,D)
-  Parameter *right, *right_bias;  // (H,D), (H)
-  Parameter *out, *out_bias;      // (D,H), (D)
+  Linear left, right;  // (H,D) each; right has a bias
+  Linear out;          // (D,H), with a bias
 };
 
 // The shapes of the relation: of pre_norm EXACT, and of the others.
@@ -159,8 +158,8 @@ class BirnImage final : public Model {
   Ops& ops_;
   PatchEmbedding patch_embedding_;
   std::vector<Block> blocks_;
-  Parameter* head_;  // (classes,D)
-  Saved saved_;      // the last forward()
+  Linear head_;  // (classes,D)
+  Saved saved_;  // the last forward()
   Gradients gradients_;
 };
 
@@ -175,29 +174,27 @@ BirnImage::BirnImage(const Json& json, Ops& ops) : config_(json), ops_(ops) {
   for (int l = 0; l < c.layers; ++l) {
     const std::string name = "blocks." + std::to_string(l) + ".";
     Block w;
-    w.left = &parameters.add(name + "left.weight", {H, D}, weight);
-    w.right = &parameters.add(name + "right.weight", {H, D}, weight);
-    w.right_bias = &parameters.add(name + "right.bias", {H}, Init::zeros());
-    w.out = &parameters.add(name + "out.weight", {D, H}, Init::normal(output_deviation(c.layers)));
-    w.out_bias = &parameters.add(name + "out.bias", {D}, Init::zeros());
+    w.left = Linear(parameters, name + "left", D, H, weight);
+    w.right = Linear(parameters, name + "right", D, H, weight, true);
+    w.out = Linear(parameters, name + "out", H, D, Init::normal(output_deviation(c.layers)), true);
     blocks_.push_back(w);
   }
-  head_ = &parameters.add("head.weight", {c.classes, D}, weight);
+  head_ = Linear(parameters, "head", D, c.classes, weight);
   parameters.allocate(ops);
 }
 
 // ---- Forward --------------------------------------------------------------------------------------------------------
 
 const real* BirnImage::forward(const Input& input) {
-  const int B = input.batch, T = config_.positions(), D = config_.width, classes = config_.classes;
+  const int B = input.batch, T = config_.positions(), D = config_.width;
   saved_.resize(ops_, config_, B);
   real *const x = saved_.x.data(), *const last = saved_.last.data(), *const logits = saved_.logits.data();
 
   patch_embedding_.forward(ops_, x, input);
   for (size_t l = 0; l < blocks_.size(); ++l) block_forward(blocks_[l], saved_.blocks[l], B);
-  take_last(ops_, saved_.last, x, B, T, D);                                      // last = x_N            (B,D)
-  ops_.normalize(last, saved_.last_inv_std.data(), last, B, D);                  // last = norm(last)     (B,D)
-  ops_.linear(logits, last, head_->value, nullptr, B, D, classes, Into::WRITE);  // logits = W_head last  (B,classes)
+  take_last(ops_, saved_.last, x, B, T, D);                      // last = x_N            (B,D)
+  ops_.normalize(last, saved_.last_inv_std.data(), last, B, D);  // last = norm(last)     (B,D)
+  head_.forward(ops_, logits, last, B);                          // logits = W_head last  (B,classes)
   return logits;
 }
 
@@ -207,12 +204,12 @@ void BirnImage::block_forward(const Block& w, Saved::Block& s, int B) {
   real *const x = saved_.x.data(), *const r = s.r.data(), *const y = s.y.data();
   real *const p = s.p.data(), *const q = s.q.data();
 
-  ops_.normalize(r, s.r_inv_std.data(), x, N, D);                                // r = norm(x)              (N,D)
-  ops_.linear(p, r, w.left->value, nullptr, N, D, H, Into::WRITE);               // p = W_left r             (N,H)
-  ops_.linear(q, r, w.right->value, w.right_bias->value, N, D, H, Into::WRITE);  // q = W_right r + b_right  (N,H)
-  relation_forward(s, B);                                                        // y = z                    (N,H)
-  if (config_.post_norm) ops_.normalize(y, s.y_inv_std.data(), y, N, H);         // y = norm(z)              (N,H)
-  ops_.linear(x, y, w.out->value, w.out_bias->value, N, H, D, Into::ADD);        // x += W_out y + b_out     (N,D)
+  ops_.normalize(r, s.r_inv_std.data(), x, N, D);                         // r = norm(x)              (N,D)
+  w.left.forward(ops_, p, r, N);                                          // p = W_left r             (N,H)
+  w.right.forward(ops_, q, r, N);                                         // q = W_right r + b_right  (N,H)
+  relation_forward(s, B);                                                 // y = z                    (N,H)
+  if (config_.post_norm) ops_.normalize(y, s.y_inv_std.data(), y, N, H);  // y = norm(z)              (N,H)
+  w.out.forward(ops_, x, y, N, Into::ADD);                                // x += W_out y + b_out     (N,D)
 }
 
 // z_j = 1/T Σ_i exp(μ(p_i + q_j))
@@ -237,12 +234,11 @@ void BirnImage::relation_forward(Saved::Block& s, int B) {
 // ---- Backward -------------------------------------------------------------------------------------------------------
 
 void BirnImage::backward(const Input& input, const real* dlogits) {
-  const int B = input.batch, D = config_.width, classes = config_.classes;
+  const int B = input.batch, D = config_.width;
   gradients_.resize(ops_, config_, B);
   real *const dlast = gradients_.dlast.data(), *const last = saved_.last.data();
 
-  ops_.linear_backward_weight(head_->gradient, nullptr, dlogits, last, B, D, classes);  // logits = W_head last
-  ops_.linear_backward_input(dlast, dlogits, head_->value, B, D, classes, Into::WRITE);
+  head_.backward(ops_, dlast, dlogits, last, B);                                               // logits = W_head last
   ops_.normalize_backward(dlast, dlast, last, saved_.last_inv_std.data(), B, D, Into::WRITE);  // last = norm(last)
   put_last(ops_, gradients_.dx, dlast, B, config_.positions(), D);                             // last = x_N
   for (size_t l = blocks_.size(); l-- > 0;) block_backward(blocks_[l], saved_.blocks[l], B);
@@ -258,14 +254,11 @@ void BirnImage::block_backward(const Block& w, const Saved::Block& s, int B) {
   real *const dx = g.dx.data(), *const dr = g.dr.data(), *const dz = g.dz.data();
   const real *const r = s.r.data(), *const y = s.y.data(), *const dp = g.dp.data(), *const dq = g.dq.data();
 
-  ops_.linear_backward_weight(w.out->gradient, w.out_bias->gradient, dx, y, N, H, D);  // x += W_out y + b_out
-  ops_.linear_backward_input(dz, dx, w.out->value, N, H, D, Into::WRITE);
+  w.out.backward(ops_, dz, dx, y, N);  // x += W_out y + b_out
   if (config_.post_norm) ops_.normalize_backward(dz, dz, y, s.y_inv_std.data(), N, H, Into::WRITE);  // y = norm(z)
   relation_backward(s, B);                                                                           // y = z
-  ops_.linear_backward_weight(w.left->gradient, nullptr, dp, r, N, D, H);                            // p = W_left r
-  ops_.linear_backward_weight(w.right->gradient, w.right_bias->gradient, dq, r, N, D, H);  // q = W_right r + b_right
-  ops_.linear_backward_input(dr, dp, w.left->value, N, D, H, Into::WRITE);
-  ops_.linear_backward_input(dr, dq, w.right->value, N, D, H, Into::ADD);
+  w.left.backward(ops_, dr, dp, r, N);                                                               // p = W_left r
+  w.right.backward(ops_, dr, dq, r, N, Into::ADD);                          // q = W_right r + b_right
   ops_.normalize_backward(dx, dr, r, s.r_inv_std.data(), N, D, Into::ADD);  // r = norm(x)
 }
 

@@ -103,9 +103,8 @@ struct Config {
 };
 
 struct Block {
-  Parameter* left;                // (H,D)
-  Parameter *right, *right_bias;  // (H,D), (H)
-  Parameter *out, *out_bias;      // (D,H), (D)
+  Linear left, right;  // (H,D) each; right has a bias
+  Linear out;          // (D,H), with a bias
 };
 
 // A pass's activations. In training each block has its own, for the backward pass; in decoding one serves all blocks in
@@ -184,8 +183,9 @@ class CausalRn final : public Model {
 
   Config config_;
   Ops& ops_;
-  Parameter *token_embedding_, *position_embedding_, *head_;  // (V,D), (context,D), (V,D)
+  Parameter *token_embedding_, *position_embedding_;  // (V,D), (context,D)
   std::vector<Block> blocks_;
+  Linear head_;  // (V,D)
   Pass pass_{};  // the last forward()
   Saved saved_;  // its activations
   Gradients gradients_;
@@ -203,14 +203,12 @@ CausalRn::CausalRn(const Json& json, Ops& ops) : config_(json), ops_(ops) {
   for (int l = 0; l < config_.layers; ++l) {
     const std::string name = "blocks." + std::to_string(l) + ".";
     Block w;
-    w.left = &parameters.add(name + "left.weight", {H, D}, weight);
-    w.right = &parameters.add(name + "right.weight", {H, D}, weight);
-    w.right_bias = &parameters.add(name + "right.bias", {H}, Init::zeros());
-    w.out = &parameters.add(name + "out.weight", {D, H}, Init::normal(output_deviation(config_.layers)));
-    w.out_bias = &parameters.add(name + "out.bias", {D}, Init::zeros());
+    w.left = Linear(parameters, name + "left", D, H, weight);
+    w.right = Linear(parameters, name + "right", D, H, weight, true);
+    w.out = Linear(parameters, name + "out", H, D, Init::normal(output_deviation(config_.layers)), true);
     blocks_.push_back(w);
   }
-  head_ = &parameters.add("head.weight", {V, D}, weight);
+  head_ = Linear(parameters, "head", D, V, weight);
   parameters.allocate(ops);
 }
 
@@ -223,22 +221,19 @@ const real* CausalRn::forward(const Input& input) {
 }
 
 const real* CausalRn::run(const Input& input, Saved& saved, std::vector<KvCache>* caches, const Pass& pass) {
-  const int V = config_.vocab, D = config_.width;
+  const bool training = pass.mode == Mode::TRAINING;
+  const int D = config_.width;
   const int64_t N = pass.rows();
   const int32_t* const tokens = input.tokens_for("causal_rn");
   saved.resize(ops_, config_, pass);
   real *const x = saved.x.data(), *const y = saved.y.data(), *const logits = saved.logits.data();
 
   ops_.embedding(x, token_embedding_->value, position_embedding_->value, tokens, pass.first, pass.batch, pass.count, D);
-  for (size_t l = 0; l < blocks_.size(); ++l) {
-    if (pass.mode == Mode::TRAINING)
-      block_forward(blocks_[l], saved.blocks[l], x, nullptr, pass);
-    else
-      block_forward(blocks_[l], saved.blocks[0], x, &(*caches)[l], pass);
-  }
+  for (size_t l = 0; l < blocks_.size(); ++l)
+    block_forward(blocks_[l], saved.blocks[training ? l : 0], x, training ? nullptr : &(*caches)[l], pass);
   if (!pass.need_logits) return nullptr;
-  ops_.normalize(y, saved.y_inv_std.data(), x, N, D);                   // y = norm(x)       (N,D)
-  ops_.linear(logits, y, head_->value, nullptr, N, D, V, Into::WRITE);  // logits = W_head y (N,V)
+  ops_.normalize(y, saved.y_inv_std.data(), x, N, D);  // y = norm(x)        (N,D)
+  head_.forward(ops_, logits, y, N);                   // logits = W_head y  (N,V)
   return logits;
 }
 
@@ -247,12 +242,12 @@ void CausalRn::block_forward(const Block& w, Saved::Block& s, real* x, KvCache* 
   const int64_t N = pass.rows();
   real *const r = s.r.data(), *const p = s.p.data(), *const q = s.q.data(), *const y = s.y.data();
 
-  ops_.normalize(r, s.r_inv_std.data(), x, N, D);                                // r = norm(x)              (N,D)
-  ops_.linear(p, r, w.left->value, nullptr, N, D, H, Into::WRITE);               // p = W_left r             (N,H)
-  ops_.linear(q, r, w.right->value, w.right_bias->value, N, D, H, Into::WRITE);  // q = W_right r + b_right  (N,H)
-  relation_forward(s, cache, pass);                                              // y = z                    (N,H)
-  if (config_.post_norm) ops_.normalize(y, s.y_inv_std.data(), y, N, H);         // y = norm(z)              (N,H)
-  ops_.linear(x, y, w.out->value, w.out_bias->value, N, H, D, Into::ADD);        // x += W_out y + b_out     (N,D)
+  ops_.normalize(r, s.r_inv_std.data(), x, N, D);                         // r = norm(x)              (N,D)
+  w.left.forward(ops_, p, r, N);                                          // p = W_left r             (N,H)
+  w.right.forward(ops_, q, r, N);                                         // q = W_right r + b_right  (N,H)
+  relation_forward(s, cache, pass);                                       // y = z                    (N,H)
+  if (config_.post_norm) ops_.normalize(y, s.y_inv_std.data(), y, N, H);  // y = norm(z)              (N,H)
+  w.out.forward(ops_, x, y, N, Into::ADD);                                // x += W_out y + b_out     (N,D)
 }
 
 // z_j = 1/j Σ_{i≤j} ψ(norm(p_i + q_j)). In decoding j counts the new positions, i the earlier ones, too.
@@ -282,8 +277,7 @@ void CausalRn::backward(const Input& input, const real* dlogits) {
   gradients_.resize(ops_, config_, pass_);
   real *const dx = gradients_.dx.data(), *const y = saved_.y.data();
 
-  ops_.linear_backward_weight(head_->gradient, nullptr, dlogits, y, N, D, V);  // logits = W_head y
-  ops_.linear_backward_input(dx, dlogits, head_->value, N, D, V, Into::WRITE);
+  head_.backward(ops_, dx, dlogits, y, N);                                         // logits = W_head y
   ops_.normalize_backward(dx, dx, y, saved_.y_inv_std.data(), N, D, Into::WRITE);  // y = norm(x)
   for (size_t l = blocks_.size(); l-- > 0;) block_backward(blocks_[l], saved_.blocks[l]);
   ops_.embedding_backward(token_embedding_->gradient, position_embedding_->gradient, dx, input.tokens, input.batch,
@@ -300,18 +294,15 @@ void CausalRn::block_backward(const Block& w, const Saved::Block& s) {
   real *const dp = g.dp.data(), *const dq = g.dq.data();
   const real *const r = s.r.data(), *const p = s.p.data(), *const q = s.q.data(), *const y = s.y.data();
 
-  ops_.linear_backward_weight(w.out->gradient, w.out_bias->gradient, dx, y, N, H, D);  // x += W_out y + b_out
-  ops_.linear_backward_input(dz, dx, w.out->value, N, H, D, Into::WRITE);
+  w.out.backward(ops_, dz, dx, y, N);  // x += W_out y + b_out
   if (config_.post_norm) ops_.normalize_backward(dz, dz, y, s.y_inv_std.data(), N, H, Into::WRITE);  // y = norm(z)
   ops_.relation_backward(dp, dq, g.w.data(), dz, s.s.data(), s.shift.data(), p, q, shape(pass_));    // z
   if (config_.pre_norm == PreNorm::APPROXIMATE) {
     ops_.normalize_backward(dp, dp, p, s.p_inv_std.data(), N, H, Into::WRITE);
     ops_.normalize_backward(dq, dq, q, s.q_inv_std.data(), N, H, Into::WRITE);
   }
-  ops_.linear_backward_weight(w.left->gradient, nullptr, dp, r, N, D, H);                  // p = W_left r
-  ops_.linear_backward_weight(w.right->gradient, w.right_bias->gradient, dq, r, N, D, H);  // q = W_right r + b_right
-  ops_.linear_backward_input(dr, dp, w.left->value, N, D, H, Into::WRITE);
-  ops_.linear_backward_input(dr, dq, w.right->value, N, D, H, Into::ADD);
+  w.left.backward(ops_, dr, dp, r, N);                                      // p = W_left r
+  w.right.backward(ops_, dr, dq, r, N, Into::ADD);                          // q = W_right r + b_right
   ops_.normalize_backward(dx, dr, r, s.r_inv_std.data(), N, D, Into::ADD);  // r = norm(x)
 }
 

@@ -79,9 +79,11 @@ struct Config {
 };
 
 struct Block {
-  Norm norm_1, norm_mix, norm_2;
-  Parameter *proj, *frequency;  // (D,D), (heads,most,d,d)
-  Parameter *out, *out_bias;    // (D,D), (D)
+  Norm norm_1;
+  Linear proj;           // (D,D): W_proj
+  Parameter* frequency;  // (heads,most,d,d): W_j
+  Linear out;            // (D,D), with a bias
+  Norm norm_mix, norm_2;
   Mlp mlp;
 };
 
@@ -132,7 +134,7 @@ class DctMlp final : public Model {
     token_embedding_ = &parameters.add("token_embedding.weight", {c.vocab, c.width}, Init::normal(EMBEDDING_DEVIATION));
     for (int l = 0; l < c.layers; ++l) add_block("blocks." + std::to_string(l) + ".");
     final_norm_ = Norm(parameters, "final_norm", c.width, true);
-    head_ = &parameters.add("head.weight", {c.vocab, c.width}, Init::normal(WEIGHT_DEVIATION));
+    head_ = Linear(parameters, "head", c.width, c.vocab, Init::normal(WEIGHT_DEVIATION));
     parameters.allocate(ops);
   }
 
@@ -155,9 +157,10 @@ class DctMlp final : public Model {
 
   Config config_;
   Ops& ops_;
-  Parameter *token_embedding_, *head_;  // (V,D) each
+  Parameter* token_embedding_;  // (V,D)
   std::vector<Block> blocks_;
   Norm final_norm_;
+  Linear head_;   // (V,D)
   DctPlan plan_;  // for the longest sequence so far
   Pass pass_{};   // the last forward()
   DctShape shape_{};
@@ -175,10 +178,9 @@ void DctMlp::add_block(const std::string& name) {
   const Init weight = Init::normal(WEIGHT_DEVIATION);
   Block b;
   b.norm_1 = Norm(parameters, name + "norm_1", D, true);
-  b.proj = &parameters.add(name + "mix.proj.weight", {D, D}, weight);
+  b.proj = Linear(parameters, name + "mix.proj", D, D, weight);
   b.frequency = &parameters.add(name + "mix.frequency.weight", {c.heads, c.most(), d, d}, weight);
-  b.out = &parameters.add(name + "mix.out.weight", {D, D}, weight);
-  b.out_bias = &parameters.add(name + "mix.out.bias", {D}, Init::zeros());
+  b.out = Linear(parameters, name + "mix.out", D, D, weight, true);
   b.norm_mix = Norm(parameters, name + "mix.norm", D, true);
   b.norm_2 = Norm(parameters, name + "norm_2", D, true);
   b.mlp = Mlp(parameters, name + "mlp", D, c.hidden, Pointwise::GELU_TANH, weight,
@@ -196,22 +198,19 @@ const real* DctMlp::forward(const Input& input) {
 }
 
 const real* DctMlp::run(const Input& input, Saved& s, State* state, const Pass& pass) {
-  const int D = config_.width, V = config_.vocab;
+  const bool training = pass.mode == Mode::TRAINING;
+  const int D = config_.width;
   const int64_t N = pass.rows();
-  const DctShape shape = state ? state->plan.shape(pass.batch, pass.count, pass.first) : shape_;
+  const DctShape shape = training ? shape_ : state->plan.shape(pass.batch, pass.count, pass.first);
   const int32_t* const tokens = input.tokens_for("dct_mlp");
   s.resize(ops_, config_, shape, pass);
 
   ops_.embedding(s.x.data(), token_embedding_->value, nullptr, tokens, 0, pass.batch, pass.count, D);
-  for (size_t l = 0; l < blocks_.size(); ++l) {
-    if (pass.mode == Mode::TRAINING)
-      block_forward(blocks_[l], s.blocks[l], s, nullptr, shape);
-    else
-      block_forward(blocks_[l], s.blocks[0], s, &state->blocks[l], shape);
-  }
+  for (size_t l = 0; l < blocks_.size(); ++l)
+    block_forward(blocks_[l], s.blocks[training ? l : 0], s, training ? nullptr : &state->blocks[l], shape);
   if (!pass.need_logits) return nullptr;
   const real* const top = final_norm_.forward(ops_, s.final_norm, s.top, s.x.data(), N);
-  ops_.linear(s.logits.data(), top, head_->value, nullptr, N, D, V, Into::WRITE);
+  head_.forward(ops_, s.logits.data(), top, N);
   return s.logits.data();
 }
 
@@ -221,14 +220,14 @@ void DctMlp::block_forward(const Block& w, Saved::Block& a, Saved& s, Tensor* st
   real *const x = s.x.data(), *const z = s.z.data(), *const c = s.c.data(), *const o = a.o.data();
   real* const projected = a.projected.data();
 
-  const real* r = w.norm_1.forward(ops_, a.norm_1, s.r, x, N);               // r = norm_1(x)           (N,D)
-  ops_.linear(projected, r, w.proj->value, nullptr, N, D, D, Into::WRITE);   // x' = W_proj r           (N,D)
-  ops_.sliding_dct(c, state ? state->data() : nullptr, projected, shape);    // c_ij                    (N,k,d)
-  ops_.mix_frequencies(o, c, w.frequency->value, shape);                     // o_i = Σ_j W_jᵀ c_ij     (N,D)
-  ops_.linear(z, o, w.out->value, w.out_bias->value, N, D, D, Into::WRITE);  // z = W_out o + b_out     (N,D)
-  w.norm_mix.in_place(ops_, a.norm_mix, z, N);                               // z = norm_mix(z)         (N,D)
-  ops_.pointwise(z, z, Pointwise::GELU_TANH, N * D);                         // z = gelu(z)             (N,D)
-  ops_.add(x, D, x, z, N, D);                                                // x += z                  (N,D)
+  const real* r = w.norm_1.forward(ops_, a.norm_1, s.r, x, N);             // r = norm_1(x)           (N,D)
+  w.proj.forward(ops_, projected, r, N);                                   // x' = W_proj r           (N,D)
+  ops_.sliding_dct(c, state ? state->data() : nullptr, projected, shape);  // c_ij                    (N,k,d)
+  ops_.mix_frequencies(o, c, w.frequency->value, shape);                   // o_i = Σ_j W_jᵀ c_ij     (N,D)
+  w.out.forward(ops_, z, o, N);                                            // z = W_out o + b_out     (N,D)
+  w.norm_mix.in_place(ops_, a.norm_mix, z, N);                             // z = norm_mix(z)         (N,D)
+  ops_.pointwise(z, z, Pointwise::GELU_TANH, N * D);                       // z = gelu(z)             (N,D)
+  ops_.add(x, D, x, z, N, D);                                              // x += z                  (N,D)
 
   r = w.norm_2.forward(ops_, a.norm_2, s.r, x, N);  // r = norm_2(x)           (N,D)
   w.mlp.forward(ops_, a.mlp, x, r, s.hidden, N);    // x += W_down gelu(W_up r)
@@ -244,8 +243,7 @@ void DctMlp::backward(const Input& input, const real* dlogits) {
   real* const dx = gradients_.dx.data();
 
   const real* top = final_norm_.output(ops_, s.final_norm, s.top, N);
-  ops_.linear_backward_weight(head_->gradient, nullptr, dlogits, top, N, c.width, c.vocab);
-  ops_.linear_backward_input(dx, dlogits, head_->value, N, c.width, c.vocab, Into::WRITE);
+  head_.backward(ops_, dx, dlogits, top, N);
   final_norm_.backward(ops_, dx, dx, s.final_norm, N, Into::WRITE);
   for (size_t l = blocks_.size(); l-- > 0;) block_backward(blocks_[l], s.blocks[l]);
   ops_.embedding_backward(token_embedding_->gradient, nullptr, dx, input.tokens, input.batch, input.length, c.width,
@@ -273,18 +271,15 @@ void DctMlp::mix_backward(const Block& w, const Saved::Block& a) {
   const real* n = w.norm_mix.output(ops_, a.norm_mix, s.z, N);
   ops_.pointwise_backward(dz, nullptr, gradients_.dx.data(), n, Pointwise::GELU_TANH, N * D);
   w.norm_mix.backward(ops_, dz, dz, a.norm_mix, N, Into::WRITE);
-  ops_.linear_backward_weight(w.out->gradient, w.out_bias->gradient, dz, a.o.data(), N, D, D);
-
   real* const d_o = dr;
-  ops_.linear_backward_input(d_o, dz, w.out->value, N, D, D, Into::WRITE);
+  w.out.backward(ops_, d_o, dz, a.o.data(), N);
   ops_.sliding_dct(c, nullptr, a.projected.data(), shape_);
   ops_.mix_frequencies_backward(c, w.frequency->gradient, d_o, c, w.frequency->value, shape_);
   real* const dprojected = dz;
   ops_.sliding_dct_backward(dprojected, c, shape_);
 
   const real* r = w.norm_1.output(ops_, a.norm_1, s.r, N);
-  ops_.linear_backward_weight(w.proj->gradient, nullptr, dprojected, r, N, D, D);
-  ops_.linear_backward_input(dr, dprojected, w.proj->value, N, D, D, Into::WRITE);
+  w.proj.backward(ops_, dr, dprojected, r, N);
 }
 
 // ---- Decoding -----------------------------------------------------------------------------------------------------

@@ -48,9 +48,7 @@
 //   position       learned, sinusoidal or none
 //   causal         false: the sums run over all s; the state is that of all positions
 //   norm           "plain", without ε, gain and bias; "affine", with all of them
-//   norm_position  "post": x = norm_1(x + attention(x)), x = norm_2(x + mlp(x)), no final norm. Backward, the norm
-//                  comes first: ds = norm'(dx), dx = ds + branch'(ds), where s is the sum that it normalized
-//   gelu           "erf" or "tanh"; mlp_activation "relu"
+//   gelu           "erf" or "tanh"
 //   qkv_bias, out_bias, head_bias: whether there are these biases
 //   embedding_scale     token_embedding[token] times that; embedding_deviation: of its initial values
 //   embedding_norm      x = norm(x) before the first block
@@ -62,7 +60,6 @@
 #include "base/text.h"
 #include "models/attention_map.h"
 #include "models/config.h"
-#include "models/embedding.h"
 #include "models/models.h"
 #include "models/parts.h"
 #include "models/window_decoder.h"
@@ -82,8 +79,7 @@ struct Config {
   ReadoutConfig readout;      // classes, and of which positions
   bool affine, qkv_bias, out_bias;
   real norm_epsilon = NORM_EPSILON;  // of affine norms
-  bool post_norm = false;            // norm_position
-  Pointwise activation;              // of the MLP
+  Pointwise gelu;                    // of the MLP
 
   explicit Config(ConfigReader& reader);
 };
@@ -106,11 +102,7 @@ Config::Config(ConfigReader& reader) {
   if (affine) norm_epsilon = static_cast<real>(reader.number("norm_epsilon", 0, 1, 1e-5));
   qkv_bias = reader.boolean("qkv_bias");
   out_bias = reader.boolean("out_bias");
-  activation = reader.choice("gelu", {"erf", "tanh"}) == "tanh" ? Pointwise::GELU_TANH : Pointwise::GELU;
-  if (!embedding.images()) {
-    post_norm = reader.choice("norm_position", {"pre", "post"}, "pre") == "post";
-    if (reader.choice("mlp_activation", {"gelu", "relu"}, "gelu") == "relu") activation = Pointwise::RELU;
-  }
+  gelu = reader.choice("gelu", {"erf", "tanh"}) == "tanh" ? Pointwise::GELU_TANH : Pointwise::GELU;
   reader.finish();
 }
 
@@ -118,8 +110,7 @@ Config::Config(ConfigReader& reader) {
 
 struct Block {
   Norm norm_1;
-  Parameter *qkv, *qkv_bias;  // (3D,D), (3D) or null
-  Parameter *out, *out_bias;  // (D,D), (D) or null
+  Linear qkv, out;  // (3D,D), (D,D)
   Norm norm_2;
   Mlp mlp;
 };
@@ -140,7 +131,6 @@ struct Saved {
   Tensor x;                    // (N,D): the residual stream
   Tensor r, hidden;            // (N,D), (N,H): of the block at work, a norm's output and gelu's
   Embedding::Saved embedding;  // (N,D), (N): embedding_norm only
-  Tensor embedded;             // (N,D): x before the first block, norm_position "post" only
   Readout::Saved readout;      // (R,V) logits of R rows, N or B, and what leads to them
 
   void resize(Ops& ops, const Config& c, const Pass& pass, const Shape& states) {
@@ -154,7 +144,6 @@ struct Saved {
       a.y.resize(ops, {N, c.width});
     }
     x.resize(ops, {N, c.width});
-    if (training && c.post_norm) embedded.resize(ops, {N, c.width});
   }
 };
 
@@ -203,13 +192,8 @@ class LinearTransformer final : public Model {
   LinearAttentionShape shape(const Pass& pass) const;
   Shape states_shape(const Pass& pass) const;
 
-  void block_forward(size_t l, Saved& s, State* state, const Pass& pass);
-  void post_norm_block_forward(size_t l, Saved& s, State* state, const Pass& pass);
-  void attention_forward(size_t l, const real* r, Saved& s, State* state, const Pass& pass);
-
-  void block_backward(size_t l);
-  void post_norm_block_backward(size_t l);
-  void attention_backward(size_t l, real* dr, Into into, const real* r);
+  void block_forward(const Block& w, Saved::Block& a, Saved& s, State* state, const Pass& pass);
+  void block_backward(const Block& w, Saved::Block& a);
 
   Config config_;
   Ops& ops_;
@@ -226,23 +210,18 @@ LinearTransformer::LinearTransformer(ConfigReader reader, Ops& ops) : config_(re
   const int D = c.width;
   const Init weight = Init::normal(WEIGHT_DEVIATION), out = Init::normal(output_deviation(2 * c.layers));
   const auto norm = [&](const std::string& name) { return Norm(parameters, name, D, c.affine, c.norm_epsilon); };
-  const auto bias = [&](bool has_it, const std::string& name, int size) {
-    return has_it ? &parameters.add(name, {size}, Init::zeros()) : nullptr;
-  };
   embedding_ = Embedding(parameters, "linear_transformer", c.embedding, D, c.affine, c.norm_epsilon);
   for (int l = 0; l < c.layers; ++l) {
     const std::string prefix = "blocks." + std::to_string(l) + ".", attention = prefix + "attention.";
     Block b;
     b.norm_1 = norm(prefix + "norm_1");
-    b.qkv = &parameters.add(attention + "qkv.weight", {3 * D, D}, weight);
-    b.qkv_bias = bias(c.qkv_bias, attention + "qkv.bias", 3 * D);
-    b.out = &parameters.add(attention + "out.weight", {D, D}, out);
-    b.out_bias = bias(c.out_bias, attention + "out.bias", D);
+    b.qkv = Linear(parameters, attention + "qkv", D, 3 * D, weight, c.qkv_bias);
+    b.out = Linear(parameters, attention + "out", D, D, out, c.out_bias);
     b.norm_2 = norm(prefix + "norm_2");
-    b.mlp = Mlp(parameters, prefix + "mlp", D, c.hidden, c.activation, weight, out);
+    b.mlp = Mlp(parameters, prefix + "mlp", D, c.hidden, c.gelu, weight, out);
     blocks_.push_back(b);
   }
-  readout_ = Readout(parameters, c.readout, D, !c.post_norm, c.affine, c.norm_epsilon, embedding_.tokens());
+  readout_ = Readout(parameters, c.readout, D, true, c.affine, c.norm_epsilon, embedding_.tokens());
   parameters.allocate(ops);
 }
 
@@ -256,12 +235,12 @@ const real* LinearTransformer::forward(const Input& input) {
 }
 
 const real* LinearTransformer::run(const Input& input, Saved& s, std::vector<State>* states, const Pass& pass) {
+  const bool training = pass.mode == Mode::TRAINING;
   s.resize(ops_, config_, pass, states_shape(pass));
   embedding_.forward(ops_, s.embedding, s.x.data(), input, pass.first, pass.count, pass.capacity);
   for (size_t l = 0; l < blocks_.size(); ++l) {
-    State* const state = pass.mode == Mode::DECODING ? &(*states)[l] : nullptr;
-    config_.post_norm ? post_norm_block_forward(l, s, state, pass) : block_forward(l, s, state, pass);
-    if (pass.mode == Mode::TRAINING && after_layer) after_layer(l, s.x.data(), pass.count, config_.width);
+    block_forward(blocks_[l], s.blocks[training ? l : 0], s, training ? nullptr : &(*states)[l], pass);
+    if (training && after_layer) after_layer(l, s.x.data(), pass.count, config_.width);
   }
   return pass.need_logits ? readout_.forward(ops_, s.readout, s.x.data(), pass.batch, pass.count, pass.mode) : nullptr;
 }
@@ -269,68 +248,40 @@ const real* LinearTransformer::run(const Input& input, Saved& s, std::vector<Sta
 void LinearTransformer::backward(const Input& input, const real* dlogits) {
   gradients_.resize(ops_, config_, pass_, states_shape(pass_));
   readout_.backward(ops_, gradients_.dx, saved_.readout, dlogits, saved_.x.data(), pass_.batch, pass_.count);
-  for (size_t l = blocks_.size(); l-- > 0;) config_.post_norm ? post_norm_block_backward(l) : block_backward(l);
+  for (size_t l = blocks_.size(); l-- > 0;) block_backward(blocks_[l], saved_.blocks[l]);
   embedding_.backward(ops_, saved_.embedding, gradients_.dx.data(), input, pass_.count);
 }
 
 // ---- The block ------------------------------------------------------------------------------------------------------
 
-void LinearTransformer::block_forward(size_t l, Saved& s, State* state, const Pass& pass) {
-  const Block& w = blocks_[l];
-  Saved::Block& a = s.blocks[pass.mode == Mode::TRAINING ? l : 0];
-  real* const x = s.x.data();
+void LinearTransformer::block_forward(const Block& w, Saved::Block& a, Saved& s, State* state, const Pass& pass) {
   const int64_t N = pass.rows();
-  const real* r = w.norm_1.forward(ops_, a.norm_1, s.r, x, N);  // r = norm_1(x)                               (N,D)
-  attention_forward(l, r, s, state, pass);                      // x += W_out attention(W_qkv r + b_qkv) + b_out
-  r = w.norm_2.forward(ops_, a.norm_2, s.r, x, N);              // r = norm_2(x)                               (N,D)
-  w.mlp.forward(ops_, a.mlp, x, r, s.hidden, N);                // x += W_down gelu(W_up r + b_up) + b_down    (N,D)
+  real *const x = s.x.data(), *const qkv = a.qkv.data(), *const y = a.y.data();
+  const real* r = w.norm_1.forward(ops_, a.norm_1, s.r, x, N);  // r = norm_1(x)                             (N,D)
+  w.qkv.forward(ops_, qkv, r, N);                               // q, k, v = W_qkv r + b_qkv                 (N,3D)
+  // q, k = φ(q), φ(k),  y_t = Σ_s (q_t·k_s) v_s / Σ_s q_t·k_s                                                (N,D)
+  ops_.linear_attention(y, a.inv_sum.data(), a.states.data(), state ? state->data() : nullptr, qkv, shape(pass));
+  w.out.forward(ops_, x, y, N, Into::ADD);          // x += W_out y + b_out                      (N,D)
+  r = w.norm_2.forward(ops_, a.norm_2, s.r, x, N);  // r = norm_2(x)                             (N,D)
+  w.mlp.forward(ops_, a.mlp, x, r, s.hidden, N);    // x += W_down gelu(W_up r + b_up) + b_down  (N,D)
 }
 
-// dx is the gradient of the block's output before, and of its input after.
-void LinearTransformer::block_backward(size_t l) {
-  const Block& w = blocks_[l];
-  const Saved::Block& a = saved_.blocks[l];
+// dx, the gradient of the block's output, becomes that of its input: the residual connections pass it on, and the two
+// branches add their parts.
+void LinearTransformer::block_backward(const Block& w, Saved::Block& a) {
   Gradients& g = gradients_;
-  real *const dx = g.dx.data(), *const dr = g.dr.data();
   const int64_t N = pass_.rows();
-  const real* r = w.norm_2.output(ops_, a.norm_2, saved_.r, N);                      // again: r = norm_2(x)
-  w.mlp.backward(ops_, dr, Into::WRITE, dx, a.mlp, r, saved_.hidden, g.dhidden, N);  // dr from dx, through the MLP
-  w.norm_2.backward(ops_, dx, dr, a.norm_2, N, Into::ADD);                           // dx += norm_2'(dr)
-  r = w.norm_1.output(ops_, a.norm_1, saved_.r, N);                                  // again: r = norm_1(x)
-  attention_backward(l, dr, Into::WRITE, r);                                         // dr from dx, through attention
-  w.norm_1.backward(ops_, dx, dr, a.norm_1, N, Into::ADD);                           // dx += norm_1'(dr)
-}
-
-// ---- Attention ------------------------------------------------------------------------------------------------------
-
-// x += W_out attention(W_qkv r + b_qkv) + b_out
-void LinearTransformer::attention_forward(size_t l, const real* r, Saved& s, State* state, const Pass& pass) {
-  const Block& w = blocks_[l];
-  const bool training = pass.mode == Mode::TRAINING;
-  Saved::Block& a = s.blocks[training ? l : 0];
-  const int D = config_.width;
-  const int64_t N = pass.rows();
-  real *const qkv = a.qkv.data(), *const y = a.y.data(), *const x = s.x.data();
-  ops_.linear(qkv, r, w.qkv->value, value_or_null(w.qkv_bias), N, D, 3 * D, Into::WRITE);  // q, k, v            (N,3D)
-  ops_.linear_attention(y, a.inv_sum.data(), training ? a.states.data() : nullptr,         // y = Σ (q·k) v / Σ q·k
-                        training ? nullptr : state->data(), qkv, shape(pass));             //                     (N,D)
-  ops_.linear(x, y, w.out->value, value_or_null(w.out_bias), N, D, D, Into::ADD);          // x += W_out y + b_out (N,D)
-}
-
-// dr and the parameters' gradients from dx
-void LinearTransformer::attention_backward(size_t l, real* dr, Into into, const real* r) {
-  const Block& w = blocks_[l];
-  Saved::Block& a = saved_.blocks[l];
-  Gradients& g = gradients_;
-  const int D = config_.width;
-  const int64_t N = pass_.rows();
-  real *const dx = g.dx.data(), *const dy = g.dy.data(), *const dqkv = g.dqkv.data();
-  ops_.linear_backward_weight(w.out->gradient, gradient_or_null(w.out_bias), dx, a.y.data(), N, D, D);
-  ops_.linear_backward_input(dy, dx, w.out->value, N, D, D, Into::WRITE);
+  real *const dx = g.dx.data(), *const dr = g.dr.data(), *const dy = g.dy.data(), *const dqkv = g.dqkv.data();
+  const real* r = w.norm_2.output(ops_, a.norm_2, saved_.r, N);                      // r = norm_2(x), again
+  w.mlp.backward(ops_, dr, Into::WRITE, dx, a.mlp, r, saved_.hidden, g.dhidden, N);  // x += W_down gelu(W_up r …
+  w.norm_2.backward(ops_, dx, dr, a.norm_2, N, Into::ADD);                           // r = norm_2(x)
+  w.out.backward(ops_, dy, dx, a.y.data(), N);                                       // x += W_out y + b_out
+  // y; dy becomes g and inv_sum c
   ops_.linear_attention_backward(dqkv, g.later.data(), dy, a.y.data(), a.inv_sum.data(), a.states.data(), a.qkv.data(),
-                                 shape(pass_));  // dy becomes g, inv_sum becomes c
-  ops_.linear_backward_weight(w.qkv->gradient, gradient_or_null(w.qkv_bias), dqkv, r, N, D, 3 * D);
-  ops_.linear_backward_input(dr, dqkv, w.qkv->value, N, D, 3 * D, into);
+                                 shape(pass_));
+  r = w.norm_1.output(ops_, a.norm_1, saved_.r, N);         // r = norm_1(x), again
+  w.qkv.backward(ops_, dr, dqkv, r, N);                     // q, k, v = W_qkv r + b_qkv
+  w.norm_1.backward(ops_, dx, dr, a.norm_1, N, Into::ADD);  // r = norm_1(x)
 }
 
 LinearAttentionShape LinearTransformer::shape(const Pass& pass) const {
@@ -355,36 +306,6 @@ std::unique_ptr<Decoder> LinearTransformer::make_decoder(int batch, int capacity
   for (State& state : states) state.resize(ops_, {batch, s.heads, s.decoder_state_size()});
   return std::make_unique<ModelDecoder<LinearTransformer, Saved, std::vector<State>>>(
       "linear_transformer", *this, std::move(states), batch, capacity);
-}
-
-// ---- Option: norm_position "post" ----------------------------------------------------------------------------------
-
-// x = norm_1(x + attention(x)), x = norm_2(x + mlp(x))
-void LinearTransformer::post_norm_block_forward(size_t l, Saved& s, State* state, const Pass& pass) {
-  const Block& w = blocks_[l];
-  const bool training = pass.mode == Mode::TRAINING;
-  Saved::Block& a = s.blocks[training ? l : 0];
-  real* const x = s.x.data();
-  const int64_t N = pass.rows();
-  if (training && l == 0) ops_.copy(s.embedded.data(), 0, x, 0, s.x.bytes(), 1);
-  attention_forward(l, x, s, state, pass);        // x += W_out attention(W_qkv x + b_qkv) + b_out      (N,D)
-  w.norm_1.in_place(ops_, a.norm_1, x, N);        // x = norm_1(x)                                      (N,D)
-  w.mlp.forward(ops_, a.mlp, x, x, s.hidden, N);  // x += W_down gelu(W_up x + b_up) + b_down           (N,D)
-  w.norm_2.in_place(ops_, a.norm_2, x, N);        // x = norm_2(x)                                      (N,D)
-}
-
-void LinearTransformer::post_norm_block_backward(size_t l) {
-  const Block& w = blocks_[l];
-  Saved& s = saved_;
-  const Saved::Block& a = s.blocks[l];
-  real* const dx = gradients_.dx.data();
-  const int64_t N = pass_.rows();
-  w.norm_2.backward(ops_, dx, dx, a.norm_2, N, Into::WRITE);
-  const real* r = w.norm_1.output(ops_, a.norm_1, s.r, N);
-  w.mlp.backward(ops_, dx, Into::ADD, dx, a.mlp, r, s.hidden, gradients_.dhidden, N);
-  w.norm_1.backward(ops_, dx, dx, a.norm_1, N, Into::WRITE);
-  r = l == 0 ? s.embedded.data() : blocks_[l - 1].norm_2.output(ops_, s.blocks[l - 1].norm_2, s.r, N);
-  attention_backward(l, dx, Into::ADD, r);
 }
 
 // ---- What ./inspect draws ------------------------------------------------------------------------------------------

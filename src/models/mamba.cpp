@@ -81,13 +81,13 @@ struct Config {
 };
 
 struct Block {
-  Parameter* norm;               // (D)
-  Parameter* in_proj;            // (2I,D)
-  Parameter *conv, *conv_bias;   // (I,K), (I)
-  Parameter* x_proj;             // (R+2S,I)
-  Parameter *dt_proj, *dt_bias;  // (I,R), (I)
-  Parameter *A_log, *skip;       // (I,S), (I): skip is the paper's D
-  Parameter* out_proj;           // (D,I)
+  Parameter* norm;              // (D)
+  Parameter* in_proj;           // (2I,D): W_v above W_z
+  Parameter *conv, *conv_bias;  // (I,K), (I)
+  Linear x_proj;                // (R+2S,I): W_x
+  Linear dt_proj;               // (I,R), with a bias (I): W_Δ, b_Δ
+  Parameter *A_log, *skip;      // (I,S), (I): skip is the paper's D
+  Linear out_proj;              // (D,I): W_out
 };
 
 // What the scan of a pass reads. B and C stand in the rows of `projected`.
@@ -167,7 +167,7 @@ class Mamba final : public Model {
         &parameters.add("token_embedding.weight", {c.vocab, c.width}, c.tied_head ? weight : Init::normal(1));
     for (int l = 0; l < c.layers; ++l) add_block("blocks." + std::to_string(l) + ".");
     final_norm_ = &parameters.add("final_norm.weight", {c.width}, Init::ones());
-    head_ = c.tied_head ? token_embedding_ : &parameters.add("head.weight", {c.vocab, c.width}, weight);
+    head_ = c.tied_head ? Linear(token_embedding_) : Linear(parameters, "head", c.width, c.vocab, weight);
     parameters.allocate(ops);
   }
 
@@ -190,8 +190,9 @@ class Mamba final : public Model {
 
   Config config_;
   Ops& ops_;
-  Parameter *token_embedding_, *final_norm_, *head_;  // (V,D), (D), (V,D)
+  Parameter *token_embedding_, *final_norm_;  // (V,D), (D)
   std::vector<Block> blocks_;
+  Linear head_;  // (V,D)
   Pass pass_{};  // the last forward()
   Saved saved_;  // its activations
   Gradients gradients_;
@@ -210,15 +211,15 @@ void Mamba::add_block(const std::string& name) {
   b.in_proj = &parameters.add(name + "in_proj.weight", {2 * I, c.width}, Init::normal(WEIGHT_DEVIATION));
   b.conv = &parameters.add(name + "conv.weight", {I, c.conv}, taps);
   b.conv_bias = &parameters.add(name + "conv.bias", {I}, taps);
-  b.x_proj = &parameters.add(name + "x_proj.weight", {c.projected(), I}, Init::normal(WEIGHT_DEVIATION));
-  b.dt_proj = &parameters.add(name + "dt_proj.weight", {I, c.dt_rank},
-                              Init::uniform(1 / numerics::sqrt(static_cast<real>(c.dt_rank))));
-  b.dt_bias = &parameters.add(name + "dt_proj.bias", {I}, Init::function(initial_dt_bias));
+  b.x_proj = Linear(parameters, name + "x_proj", I, c.projected(), Init::normal(WEIGHT_DEVIATION));
+  b.dt_proj = Linear(parameters, name + "dt_proj", c.dt_rank, I,
+                     Init::uniform(1 / numerics::sqrt(static_cast<real>(c.dt_rank))));
+  b.dt_proj.bias = &parameters.add(name + "dt_proj.bias", {I}, Init::function(initial_dt_bias));
   b.A_log = &parameters.add(name + "A_log", {I, S}, Init::function([S](int64_t index, const Random4&) {
                               return numerics::log(static_cast<float>(index % S + 1));
                             }));
   b.skip = &parameters.add(name + "D", {I}, Init::ones());
-  b.out_proj = &parameters.add(name + "out_proj.weight", {c.width, I}, Init::normal(output_deviation(c.layers)));
+  b.out_proj = Linear(parameters, name + "out_proj", I, c.width, Init::normal(output_deviation(c.layers)));
   blocks_.push_back(b);
 }
 
@@ -231,27 +232,24 @@ const real* Mamba::forward(const Input& input) {
 
 const real* Mamba::run(const Input& input, Saved& s, std::vector<State>* states, const Pass& pass) {
   const Config& c = config_;
+  const bool training = pass.mode == Mode::TRAINING;
   const int64_t N = pass.rows();
   const int32_t* const tokens = input.tokens_for("mamba");
   s.resize(ops_, c, pass);
   real *const x = s.x.data(), *const r = s.r.data(), *const logits = s.logits.data();
 
   ops_.embedding(x, token_embedding_->value, nullptr, tokens, 0, pass.batch, pass.count, c.width);
-  for (size_t l = 0; l < blocks_.size(); ++l) {
-    if (pass.mode == Mode::TRAINING)
-      block_forward(blocks_[l], s.blocks[l], s, nullptr, pass);
-    else
-      block_forward(blocks_[l], s.blocks[0], s, &(*states)[l], pass);
-  }
+  for (size_t l = 0; l < blocks_.size(); ++l)
+    block_forward(blocks_[l], s.blocks[training ? l : 0], s, training ? nullptr : &(*states)[l], pass);
   if (!pass.need_logits) return nullptr;
   ops_.rms_norm(r, s.inv_rms.data(), x, final_norm_->value, c.norm_epsilon, N, c.width);  // r = norm(x)        (N,D)
-  ops_.linear(logits, r, head_->value, nullptr, N, c.width, c.vocab, Into::WRITE);        // logits = W_head r  (N,V)
+  head_.forward(ops_, logits, r, N);                                                      // logits = W_head r  (N,V)
   return logits;
 }
 
 // Convolution and scan start from zeros; with `state` they continue after the earlier positions.
 void Mamba::block_forward(const Block& w, Saved::Block& a, Saved& s, State* state, const Pass& pass) {
-  const int D = config_.width, I = config_.inner, S = config_.state, P = config_.projected();
+  const int D = config_.width, I = config_.inner, S = config_.state;
   const int64_t N = pass.rows(), half = static_cast<int64_t>(I) * D;
   real *const r = s.r.data(), *const v = a.v.data(), *const z = a.z.data(), *const u = s.u.data();
   real *const projected = a.projected.data(), *const y = a.y.data(), *const gated = s.gated.data();
@@ -265,13 +263,13 @@ void Mamba::block_forward(const Block& w, Saved::Block& a, Saved& s, State* stat
   // u = silu(conv(v))                                                                                          (N,I)
   ops_.causal_convolution(u, state ? state->v.data() : nullptr, v, w.conv->value, w.conv_bias->value, pass.batch,
                           pass.count, I, config_.conv);
-  ops_.linear(projected, u, w.x_proj->value, nullptr, N, I, P, Into::WRITE);  // δ, B, C        (N,P)
-  make_pre_step(w, a, s, N);                                                  // Δ              (N,I)
+  w.x_proj.forward(ops_, projected, u, N);  // δ, B, C        (N,P)
+  make_pre_step(w, a, s, N);                // Δ              (N,I)
   // h_t = exp(Δ_t A) h_{t−1} + Δ_t u_t B_t,  y_t = Σ_s h_{t,s} C_{t,s} + D u_t                                   (N,I)
   ops_.selective_scan(y, state ? state->h.data() : nullptr, state ? nullptr : a.h.data(), u, s.pre_step.data(),
                       w.A_log->value, B, C, w.skip->value, scan_shape(config_, pass));
-  ops_.silu_gate(gated, y, z, N * I);                                              // y ∘ silu(z)    (N,I)
-  ops_.linear(s.x.data(), gated, w.out_proj->value, nullptr, N, I, D, Into::ADD);  // x += W_out …   (N,D)
+  ops_.silu_gate(gated, y, z, N * I);                         // y ∘ silu(z)    (N,I)
+  w.out_proj.forward(ops_, s.x.data(), gated, N, Into::ADD);  // x += W_out …   (N,D)
 }
 
 // s.pre_step = W_Δ δ + b_Δ, whose softplus is Δ
@@ -279,7 +277,7 @@ void Mamba::make_pre_step(const Block& w, const Saved::Block& a, Saved& s, int64
   const int R = config_.dt_rank, P = config_.projected();
   ops_.copy(s.low.data(), R * sizeof(real), a.projected.data(), P * sizeof(real), R * sizeof(real),
             static_cast<size_t>(N));
-  ops_.linear(s.pre_step.data(), s.low.data(), w.dt_proj->value, w.dt_bias->value, N, R, config_.inner, Into::WRITE);
+  w.dt_proj.forward(ops_, s.pre_step.data(), s.low.data(), N);
 }
 
 // ---- Backward -----------------------------------------------------------------------------------------------------
@@ -291,8 +289,7 @@ void Mamba::backward(const Input& input, const real* dlogits) {
   gradients_.resize(ops_, c, pass_);
   real *const dx = gradients_.dx.data(), *const dr = gradients_.dr.data();
 
-  ops_.linear_backward_weight(head_->gradient, nullptr, dlogits, s.r.data(), N, c.width, c.vocab);
-  ops_.linear_backward_input(dr, dlogits, head_->value, N, c.width, c.vocab, Into::WRITE);
+  head_.backward(ops_, dr, dlogits, s.r.data(), N);
   ops_.rms_norm_backward(dx, final_norm_->gradient, dr, s.x.data(), s.inv_rms.data(), final_norm_->value, N, c.width,
                          Into::WRITE);
   for (size_t l = blocks_.size(); l-- > 0;) block_backward(blocks_[l], s.blocks[l]);
@@ -316,20 +313,18 @@ void Mamba::block_backward(const Block& w, const Saved::Block& a) {
   const real *const B = a.projected.data() + R, *const C = B + S;
   real *const r = s.r.data(), *const u = s.u.data(), *const gated = s.gated.data();
 
-  ops_.linear_backward_input(dy, dx, w.out_proj->value, N, I, D, Into::WRITE);  // x += W_out gated
-  ops_.silu_gate_backward(dy, dz, gated, dy, y, z, N * I);                      // gated = y ∘ silu(z), again
-  ops_.linear_backward_weight(w.out_proj->gradient, nullptr, dx, gated, N, I, D);
+  w.out_proj.backward_input(ops_, dy, dx, N);               // x += W_out gated
+  ops_.silu_gate_backward(dy, dz, gated, dy, y, z, N * I);  // gated = y ∘ silu(z), again
+  w.out_proj.backward_weight(ops_, dx, gated, N);
   ops_.causal_convolution(u, nullptr, v, w.conv->value, w.conv_bias->value, batch, T, I, config_.conv);  // u again
   make_pre_step(w, a, s, N);                                                                             // Δ again
   // y and h, with Δ = softplus(pre_step) and A = −exp(A_log)
   ops_.selective_scan_backward(du, dpre_step, w.A_log->gradient, dB, dC, w.skip->gradient, g.partial.data(), dy,
                                a.h.data(), u, s.pre_step.data(), w.A_log->value, B, C, w.skip->value,
                                scan_shape(config_, pass_));
-  ops_.linear_backward_weight(w.dt_proj->gradient, w.dt_bias->gradient, dpre_step, s.low.data(), N, R, I);
-  ops_.linear_backward_input(g.dlow.data(), dpre_step, w.dt_proj->value, N, R, I, Into::WRITE);  // Δ from δ
+  w.dt_proj.backward(ops_, g.dlow.data(), dpre_step, s.low.data(), N);  // Δ from δ
   ops_.copy(dprojected, P * sizeof(real), g.dlow.data(), R * sizeof(real), R * sizeof(real), static_cast<size_t>(N));
-  ops_.linear_backward_weight(w.x_proj->gradient, nullptr, dprojected, u, N, I, P);  // δ, B, C from u
-  ops_.linear_backward_input(du, dprojected, w.x_proj->value, N, I, P, Into::ADD);
+  w.x_proj.backward(ops_, du, dprojected, u, N, Into::ADD);  // δ, B, C from u
   // u = silu(conv(v))
   ops_.causal_convolution_backward(dv, w.conv->gradient, w.conv_bias->gradient, du, v, w.conv->value,
                                    w.conv_bias->value, batch, T, I, config_.conv);

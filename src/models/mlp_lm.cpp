@@ -62,37 +62,32 @@ struct Config {
 class Layer {
  public:
   Layer(Parameters& parameters, const std::string& name, int in, int out)
-      : in_(in),
-        out_(out),
-        weight_(&parameters.add(name + ".weight", {out, in}, Init::normal(WEIGHT_DEVIATION))),
-        bias_(&parameters.add(name + ".bias", {out}, Init::zeros())),
+      : linear_(parameters, name, in, out, Init::normal(WEIGHT_DEVIATION), true),
         norm_(parameters, name + "_norm", out, true) {}
 
   void forward(Ops& ops, Norm::Saved& saved, real* y, const real* x, int64_t N) const {
-    ops.linear(y, x, weight_->value, bias_->value, N, in_, out_, Into::WRITE);
+    linear_.forward(ops, y, x, N);
     norm_.in_place(ops, saved, y, N);
-    ops.pointwise(y, y, Pointwise::RELU, N * out_);
+    ops.pointwise(y, y, Pointwise::RELU, N * linear_.out);
   }
   // y (N,out) once more, in room
   const real* output(Ops& ops, const Norm::Saved& saved, Tensor& room, int64_t N) const {
     norm_.output(ops, saved, room, N);
-    ops.pointwise(room.data(), room.data(), Pointwise::RELU, N * out_);
+    ops.pointwise(room.data(), room.data(), Pointwise::RELU, N * linear_.out);
     return room.data();
   }
   // dx (N,in) from dy (N,out), or dx += that; dx may be dy. room and dz (N,out): scratch
   void backward(Ops& ops, real* dx, Into into, const real* dy, const Norm::Saved& saved, const real* x, Tensor& room,
                 Tensor& dz, int64_t N) const {
     const real* n = norm_.output(ops, saved, room, N);
-    dz.resize(ops, {N, out_});
-    ops.pointwise_backward(dz.data(), nullptr, dy, n, Pointwise::RELU, N * out_);
+    dz.resize(ops, {N, linear_.out});
+    ops.pointwise_backward(dz.data(), nullptr, dy, n, Pointwise::RELU, N * linear_.out);
     norm_.backward(ops, dz.data(), dz.data(), saved, N, Into::WRITE);
-    ops.linear_backward_weight(weight_->gradient, bias_->gradient, dz.data(), x, N, in_, out_);
-    ops.linear_backward_input(dx, dz.data(), weight_->value, N, in_, out_, into);
+    linear_.backward(ops, dx, dz.data(), x, N, into);
   }
 
  private:
-  int in_, out_;
-  Parameter *weight_, *bias_;  // (out,in), (out)
+  Linear linear_;  // (out,in), with a bias
   Norm norm_;
 };
 
@@ -151,7 +146,7 @@ class MlpLm final : public Model {
       Layer up(parameters, prefix + "up", c.embedding, c.width);
       blocks_.push_back({up, Layer(parameters, prefix + "down", c.width, c.embedding)});
     }
-    head_ = &parameters.add("head.weight", {c.vocab, c.embedding}, Init::normal(WEIGHT_DEVIATION));
+    head_ = Linear(parameters, "head", c.embedding, c.vocab, Init::normal(WEIGHT_DEVIATION));
     parameters.allocate(ops);
   }
 
@@ -170,8 +165,7 @@ class MlpLm final : public Model {
   Parameter* embedding_;  // (V,d)
   Layer first_;
   std::vector<Block> blocks_;
-  Parameter* head_;  // (V,d)
-
+  Linear head_;  // (V,d)
   Saved saved_;  // the last forward()
   Gradients gradients_;
 };
@@ -197,7 +191,7 @@ const real* MlpLm::forward(const Input& input) {
     blocks_[i].down.forward(ops_, s.down, y, u, B);  // y = relu(norm(W_down u + b))  (B,d)
     ops_.add(x, c.embedding, x, y, B, c.embedding);  // x += y                        (B,d)
   }
-  ops_.linear(logits, x, head_->value, nullptr, B, c.embedding, c.vocab, Into::WRITE);
+  head_.forward(ops_, logits, x, B);  // logits = W_head x              (B,V)
   return logits;
 }
 
@@ -211,8 +205,7 @@ void MlpLm::backward(const Input& input, const real* dlogits) {
   real *const dx = g.dx.data(), *const du = g.du.data(), *const de = g.de.data();
   const real *const e = saved_.e.data(), *const x = saved_.x.data();
 
-  ops_.linear_backward_weight(head_->gradient, nullptr, dlogits, x, B, c.embedding, c.vocab);
-  ops_.linear_backward_input(dx, dlogits, head_->value, B, c.embedding, c.vocab, Into::WRITE);
+  head_.backward(ops_, dx, dlogits, x, B);
   for (size_t i = blocks_.size(); i-- > 0;) {
     const Saved::Block& s = saved_.blocks[i];
     const real* const u = blocks_[i].up.output(ops_, s.up, saved_.u, B);

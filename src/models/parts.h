@@ -1,11 +1,13 @@
 // Parts that several models are built from: each with its parameters, what its forward pass saves for the backward
-// pass, and both passes.
+// pass, and both passes. Linear, Norm, Mlp; then a model's first layer, Embedding (of images PatchEmbedding), and its
+// last one, Readout.
 #pragma once
 
 #include <string>
 
 #include "models/config.h"
 #include "models/model.h"
+#include "models/positions.h"
 
 namespace petroglyph {
 
@@ -22,6 +24,28 @@ Activation read_activation(ConfigReader& reader);
 
 // Throws Error where a sequence is longer than the position embedding.
 void check_length(const std::string& model, int length, int context);
+
+// y = x Wᵀ + b
+//
+// Backward: dx = dy W,   dW = Σ_n dy_n ⊗ x_n,   db = Σ_n dy_n
+struct Linear {
+  int in = 0, out = 0;
+  Parameter *weight = nullptr, *bias = nullptr;  // (out,in), (out) or null
+
+  Linear() = default;
+  // Declares name.weight and, with has_bias, name.bias, which begins as zeros.
+  Linear(Parameters& parameters, const std::string& name, int in, int out, const Init& init, bool has_bias = false);
+  // With another layer's weight, such as the embedding's.
+  explicit Linear(Parameter* weight);
+
+  // y (N,out) from x (N,in), or y += that
+  void forward(Ops& ops, real* y, const real* x, int64_t N, Into into = Into::WRITE) const;
+  // dx (N,in), or dx += that, and the parameters' gradients
+  void backward(Ops& ops, real* dx, const real* dy, const real* x, int64_t N, Into into = Into::WRITE) const;
+  // The halves of backward(), for layers of which only one is wanted, or one earlier than the other.
+  void backward_input(Ops& ops, real* dx, const real* dy, int64_t N, Into into = Into::WRITE) const;
+  void backward_weight(Ops& ops, const real* dy, const real* x, int64_t N) const;
+};
 
 // Layer normalization, plain or affine.
 class Norm {
@@ -48,7 +72,7 @@ class Norm {
   Parameter *weight_ = nullptr, *bias_ = nullptr;  // (D) each, or null
 };
 
-// down(f(up(r)))
+// x += W_down f(W_up r + b_up) + b_down
 class Mlp {
  public:
   struct Saved {
@@ -59,17 +83,15 @@ class Mlp {
   Mlp(Parameters& parameters, const std::string& name, int width, int hidden, Pointwise activation, const Init& up,
       const Init& down);
 
-  // x += down(f(up(r))); r may be x. hidden: room for f(up(r))
+  // r may be x. hidden (N,H): scratch, f(W_up r + b_up)
   void forward(Ops& ops, Saved& saved, real* x, const real* r, Tensor& hidden, int64_t N) const;
-  // dr from dx, the gradient of x; dr may be dx. hidden and dhidden: room
+  // dr from dx, the gradient of x; dr may be dx. hidden and dhidden (N,H): scratch
   void backward(Ops& ops, real* dr, Into into, const real* dx, const Saved& saved, const real* r, Tensor& hidden,
                 Tensor& dhidden, int64_t N) const;
 
  private:
-  int width_ = 0, hidden_ = 0;
   Pointwise activation_{};
-  Parameter *up_ = nullptr, *up_bias_ = nullptr;      // (H,D), (H)
-  Parameter *down_ = nullptr, *down_bias_ = nullptr;  // (D,H), (D)
+  Linear up_, down_;  // (H,D), (D,H)
 };
 
 // Images as sequences: the patches, and behind them one position more, from which the answer is read.
@@ -85,18 +107,100 @@ class PatchEmbedding {
 
  private:
   std::string model_;
-  int patches_ = 0, patch_size_ = 0, width_ = 0;                               // N, P, D
-  Parameter *weight_ = nullptr, *cls_token_ = nullptr, *positions_ = nullptr;  // (D,P), (D), (N+1,D)
-  Tensor rows_;  // (B,N,D): the embedded patches, and later their gradient
+  int patches_ = 0;                                        // N
+  Linear linear_;                                          // (D,P)
+  Parameter *cls_token_ = nullptr, *positions_ = nullptr;  // (D), (N+1,D)
+  Tensor rows_;                                            // (B,N,D): the embedded patches, later their gradient
+};
+
+struct EmbeddingConfig {
+  int vocab = 0, context = 0;       // tokens; `context` positions at most are learned. Of images it is patches + 1
+  int patches = 0, patch_size = 0;  // images: N, P
+  std::string position = "none";    // "learned", "sinusoidal"; of any other no vector is added
+  real scale = 1;
+  real deviation = 1;  // of the initial values; PyTorch's default, as in the papers' code. GPT-2: 0.02
+  bool norm = false;
+
+  EmbeddingConfig() = default;
+  // schemes: the model's positions. Images have "learned" alone.
+  EmbeddingConfig(ConfigReader& reader, const std::vector<std::string>& schemes);
+  bool images() const { return patches > 0; }
+  bool learns_positions() const { return position == "learned" && !images(); }
+};
+
+// x = scale · token_embedding[token] + position            (B,n,D)
+// with `norm`, x = norm(x). Of images it is a PatchEmbedding.
+//
+// Backward: dtoken_embedding[v] = scale · Σ_{token = v} dx,   dposition_t = Σ_b dx_bt.
+class Embedding {
+ public:
+  using Saved = Norm::Saved;
+
+  Embedding() = default;
+  // model: its name, for error messages. affine, epsilon: of the norm
+  Embedding(Parameters& parameters, const std::string& model, const EmbeddingConfig& config, int width, bool affine,
+            real epsilon);
+
+  // x (B,n,D) of the n positions from `first` on, of at most `capacity`
+  void forward(Ops& ops, Saved& saved, real* x, const Input& input, int first, int n, int capacity);
+  // dx is overwritten.
+  void backward(Ops& ops, const Saved& saved, real* dx, const Input& input, int n);
+
+  // Throws Error where a sequence is longer than the learned positions.
+  void check_length(int length) const;
+  Parameter* tokens() const { return tokens_; }
+
+ private:
+  std::string model_;
+  EmbeddingConfig config_;
+  int width_ = 0;
+  Parameter *tokens_ = nullptr, *positions_ = nullptr;  // (vocab,D), (context,D) or null
+  PatchEmbedding patches_;                              // images
+  Norm norm_;
+  Sinusoids sinusoids_;
+};
+
+struct ReadoutConfig {
+  int classes = 0;    // V
+  bool last = false;  // of the last position alone
+  bool bias = false;  // b_head
+  bool tied = false;  // W_head is the token embedding
+
+  ReadoutConfig() = default;
+  ReadoutConfig(ConfigReader& reader, const EmbeddingConfig& embedding);
+};
+
+// logits = W_head final_norm(x) + b_head                   (R,V)
+// of R rows: all B·n; or in training, with `last`, the B last positions. In decoding each position is the last one of
+// the tokens so far. With `tied` W_head's gradient gets this part first and the embedding's last.
+class Readout {
+ public:
+  struct Saved {
+    Tensor last;            // (B,D): x at the last position, with `last` in training only
+    Norm::Saved norm;       // (R,D), (R)
+    Tensor normed, logits;  // (R,D), (R,V)
+  };
+
+  Readout() = default;
+  // normalized: whether there is a final norm; affine, epsilon: its. tokens: the embedding, read with `tied` only
+  Readout(Parameters& parameters, const ReadoutConfig& config, int width, bool normalized, bool affine, real epsilon,
+          Parameter* tokens);
+
+  const real* forward(Ops& ops, Saved& saved, const real* x, int B, int n, Mode mode) const;
+  // dx (B,n,D), after forward() in training
+  void backward(Ops& ops, Tensor& dx, Saved& saved, const real* dlogits, const real* x, int B, int n);
+
+ private:
+  ReadoutConfig config_;
+  bool normalized_ = false;
+  Norm norm_;
+  Linear head_;   // (V,D)
+  Tensor dlast_;  // (B,D)
 };
 
 // last (B,D) = x (B,T,D) at the last position
 void take_last(Ops& ops, Tensor& last, const real* x, int B, int T, int D);
 // dx (B,T,D) from the gradient of that: zeros at all other positions
 void put_last(Ops& ops, Tensor& dx, const real* dlast, int B, int T, int D);
-
-// The gradient of a bias that may not be there.
-inline real* gradient_or_null(const Parameter* p) { return p ? p->gradient : nullptr; }
-inline const real* value_or_null(const Parameter* p) { return p ? p->value : nullptr; }
 
 }  // namespace petroglyph

@@ -1,6 +1,6 @@
 // Position schemes: how a Transformer learns where its tokens stand. "learned" and "sinusoidal" add a vector to the
-// token's (embedding.h). The others change the scores of attention; they are parts with parameters of their own and
-// both passes:
+// token's (Embedding in parts.h). The others change the scores of attention; they are parts with parameters of their
+// own and both passes:
 //
 //   DistanceBias      alibi, t5, kerple: a number for each head and distance, added to the scores
 //   RelativeScores    xl: products of the queries with a vector for each distance, added to the scores

@@ -54,7 +54,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "models/config.h"
-#include "models/embedding.h"
 #include "models/models.h"
 #include "models/parts.h"
 
@@ -154,8 +153,9 @@ class DilatedGpt final : public Model {
  public:
   struct Block {
     Norm norm_1;
-    Parameter *qkv, *qkv_bias, *relative;  // (3D,D), (3D), (heads,C)
-    Parameter *out, *out_bias;             // (D,D), (D)
+    Linear qkv;           // (3D,D), with a bias
+    Parameter* relative;  // (heads,C)
+    Linear out;           // (D,D), with a bias
     Norm norm_2;
     Mlp mlp;
   };
@@ -248,10 +248,8 @@ DilatedGpt::DilatedGpt(const Config& config, Ops& ops) : config_(config), ops_(o
     const std::string prefix = "blocks." + std::to_string(k) + ".", attention = prefix + "attention.";
     Block b;
     b.norm_1 = Norm(parameters, prefix + "norm_1", D, true);
-    b.qkv = &parameters.add(attention + "qkv.weight", {3 * D, D}, weight);
-    b.qkv_bias = &parameters.add(attention + "qkv.bias", {3 * D}, Init::zeros());
-    b.out = &parameters.add(attention + "out.weight", {D, D}, out);
-    b.out_bias = &parameters.add(attention + "out.bias", {D}, Init::zeros());
+    b.qkv = Linear(parameters, attention + "qkv", D, 3 * D, weight, true);
+    b.out = Linear(parameters, attention + "out", D, D, out, true);
     b.relative = &parameters.add(attention + "relative", {c.heads, c.chunk}, weight);
     b.norm_2 = Norm(parameters, prefix + "norm_2", D, true);
     b.mlp = Mlp(parameters, prefix + "mlp", D, c.hidden, Pointwise::GELU_TANH, weight, out);
@@ -298,15 +296,15 @@ void DilatedGpt::layer_forward(size_t l, Saved& s, KvCache* cache, const Pass& p
   const int D = config_.width;
   const int64_t N = pass.rows();
   real *const x = s.x.data(), *const qkv = a.qkv.data(), *const y = a.y.data();
-  const real* r = w.norm_1.forward(ops_, a.norm_1, s.r, x, N);                     // r = norm_1(x)   (N,D)
-  ops_.linear(qkv, r, w.qkv->value, w.qkv_bias->value, N, D, 3 * D, Into::WRITE);  // q, k, v         (N,3D)
+  const real* r = w.norm_1.forward(ops_, a.norm_1, s.r, x, N);  // r = norm_1(x)   (N,D)
+  w.qkv.forward(ops_, qkv, r, N);                               // q, k, v         (N,3D)
   if (decoding) append(ops_, *cache, qkv + D, 3 * D, pass, D);
   const real* const k = decoding ? cache->data() : qkv + D;
   const DilatedInput in{qkv, k, k + D, nullptr, nullptr, w.relative->value};
-  ops_.dilated_attention(y, a.weights.data(), in, shape(l, pass));         // y = Σ_i a_mi v_n (N,D)
-  ops_.linear(x, y, w.out->value, w.out_bias->value, N, D, D, Into::ADD);  // x += W_out y + b_out
-  r = w.norm_2.forward(ops_, a.norm_2, s.r, x, N);                         // r = norm_2(x)   (N,D)
-  w.mlp.forward(ops_, a.mlp, x, r, s.hidden, N);                           // x += W_down gelu(W_up r + …
+  ops_.dilated_attention(y, a.weights.data(), in, shape(l, pass));  // y = Σ_i a_mi v_n (N,D)
+  w.out.forward(ops_, x, y, N, Into::ADD);                          // x += W_out y + b_out
+  r = w.norm_2.forward(ops_, a.norm_2, s.r, x, N);                  // r = norm_2(x)   (N,D)
+  w.mlp.forward(ops_, a.mlp, x, r, s.hidden, N);                    // x += W_down gelu(W_up r + …
 }
 
 // dx is the gradient of the layer's output before, and of its input after.
@@ -321,15 +319,13 @@ void DilatedGpt::layer_backward(size_t l) {
   const real* r = w.norm_2.output(ops_, a.norm_2, s.r, N);
   w.mlp.backward(ops_, dr, Into::WRITE, dx, a.mlp, r, s.hidden, dhidden_, N);
   w.norm_2.backward(ops_, dx, dr, a.norm_2, N, Into::ADD);
-  ops_.linear_backward_weight(w.out->gradient, w.out_bias->gradient, dx, a.y.data(), N, D, D);
-  ops_.linear_backward_input(dy, dx, w.out->value, N, D, D, Into::WRITE);
+  w.out.backward(ops_, dy, dx, a.y.data(), N);
   const DilatedGradient out{dqkv, dqkv + D, dqkv + 2 * D, nullptr, nullptr, dscores_.data()};
   const DilatedInput in{qkv, qkv + D, qkv + 2 * D, nullptr, nullptr, w.relative->value};
   ops_.dilated_attention_backward(out, dy, a.weights.data(), in, shape(l, pass_));
   ops_.add_row_backward(w.relative->gradient, dscores_.data(), N, config_.heads * config_.chunk);
   r = w.norm_1.output(ops_, a.norm_1, s.r, N);
-  ops_.linear_backward_weight(w.qkv->gradient, w.qkv_bias->gradient, dqkv, r, N, D, 3 * D);
-  ops_.linear_backward_input(dr, dqkv, w.qkv->value, N, D, 3 * D, Into::WRITE);
+  w.qkv.backward(ops_, dr, dqkv, r, N);
   w.norm_1.backward(ops_, dx, dr, a.norm_1, N, Into::ADD);
 }
 
@@ -427,13 +423,14 @@ class ChunkedGpt final : public Model {
 
   Config config_;
   Ops& ops_;
-  Embedding embedding_;                // x = √D · token_embedding[token]
-  Parameter* padding_;                 // (D)
-  Parameter *qkv_, *relative_, *out_;  // (3D,D), (heads,C), (D,D)
+  Embedding embedding_;         // x = √D · token_embedding[token]
+  Parameter* padding_;          // (D)
+  Parameter *qkv_, *relative_;  // (3D,D): W_q above W_kv; (heads,C)
+  Linear out_;                  // (D,D)
   Norm norm_1_, norm_2_;
   Mlp mlp_;
-  Parameter *head_, *head_bias_;  // (V,D), (V)
-  Saved saved_;                   // of the last forward(), with
+  Linear head_;  // (V,D), with a bias
+  Saved saved_;  // of the last forward(), with
   Pass pass_{};
   // Gradients of the layer at work: dx of what it made, dlower of what it read.
   Tensor dx_, dlower_;            // (R,D), (N,D)
@@ -480,18 +477,17 @@ ChunkedGpt::ChunkedGpt(const Config& config, Ops& ops) : config_(config), ops_(o
   padding_ = &parameters.add("padding", {D}, small);
   qkv_ = &parameters.add(attention + "qkv.weight", {3 * D, D}, inputs(D));
   relative_ = &parameters.add(attention + "relative", {c.heads, c.chunk}, small);
-  out_ = &parameters.add(attention + "out.weight", {D, D}, inputs(D));
+  out_ = Linear(parameters, attention + "out", D, D, inputs(D));
   norm_1_ = Norm(parameters, "blocks.0.norm_1", D, true);
   mlp_ = Mlp(parameters, "blocks.0.mlp", D, c.hidden, Pointwise::RELU, inputs(D), inputs(c.hidden));
   norm_2_ = Norm(parameters, "blocks.0.norm_2", D, true);
-  head_ = &parameters.add("head.weight", {c.classes, D}, inputs(D));
-  head_bias_ = &parameters.add("head.bias", {c.classes}, Init::zeros());
+  head_ = Linear(parameters, "head", D, c.classes, inputs(D), true);
   parameters.allocate(ops);
 }
 
 const real* ChunkedGpt::run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& pass) {
   const bool training = pass.mode == Mode::TRAINING;
-  const int D = config_.width, V = config_.classes;
+  const int D = config_.width;
   const size_t layers = config_.layers(pass.capacity);
   s.resize(ops_, config_, pass);
   embedding_.forward(ops_, s.embedding, s.layers[0].x.data(), input, pass.first, pass.count, pass.capacity);
@@ -504,17 +500,15 @@ const real* ChunkedGpt::run(const Input& input, Saved& s, std::vector<KvCache>* 
   }
   if (!pass.need_logits) return nullptr;
   const Tensor& x = training ? s.layers[layers].x : s.finished;
-  const int64_t rows = training ? pass.batch : pass.rows();
-  ops_.linear(s.logits.data(), x.data(), head_->value, head_bias_->value, rows, D, V, Into::WRITE);
+  head_.forward(ops_, s.logits.data(), x.data(), training ? pass.batch : pass.rows());
   return s.logits.data();
 }
 
 void ChunkedGpt::backward(const Input& input, const real* dlogits) {
-  const int B = input.batch, D = config_.width, V = config_.classes;
+  const int B = input.batch, D = config_.width;
   const size_t layers = config_.layers(input.length);
   dx_.resize(ops_, {B, D});
-  ops_.linear_backward_weight(head_->gradient, head_bias_->gradient, dlogits, saved_.layers[layers].x.data(), B, D, V);
-  ops_.linear_backward_input(dx_.data(), dlogits, head_->value, B, D, V, Into::WRITE);
+  head_.backward(ops_, dx_.data(), dlogits, saved_.layers[layers].x.data(), B);
   for (size_t l = layers; l-- > 0;) {
     layer_backward(l);
     std::swap(dx_, dlower_);
@@ -538,10 +532,10 @@ void ChunkedGpt::layer_forward(size_t l, Saved& s, KvCache* cache, const Pass& p
     ops_.take_rows(x, a.x.data(), B, a.length, first_end(a), config_.chunk, a.made, D);  // x of the last (R,D)
   ops_.linear(a.q.data(), x, qkv_->value, nullptr, R, D, D, Into::WRITE);                // q             (R,D)
   ops_.dilated_attention(y, a.weights.data(), attention_input(a, s, decoding ? cache->data() : kv), shape(l, s, pass));
-  ops_.linear(x, y, out_->value, nullptr, R, D, D, Into::ADD);  // x += W_out y
-  norm_1_.in_place(ops_, a.norm_1, x, R);                       // x = norm_1(x)
-  mlp_.forward(ops_, a.mlp, x, x, s.hidden, R);                 // x += W_down relu(…
-  norm_2_.in_place(ops_, a.norm_2, x, R);                       // x = norm_2(x)
+  out_.forward(ops_, x, y, R, Into::ADD);        // x += W_out y
+  norm_1_.in_place(ops_, a.norm_1, x, R);        // x = norm_1(x)
+  mlp_.forward(ops_, a.mlp, x, x, s.hidden, R);  // x += W_down relu(…
+  norm_2_.in_place(ops_, a.norm_2, x, R);        // x = norm_2(x)
 }
 
 // From dx_, of what the layer made, to dlower_, of what it read.
@@ -579,8 +573,7 @@ void ChunkedGpt::attention_backward(size_t l) {
   dkv_.resize(ops_, {static_cast<int64_t>(B) * a.length, 2 * D});
   dkv_before_.resize(ops_, {2 * D});
   dscores_.resize(ops_, {R, scores});
-  ops_.linear_backward_weight(out_->gradient, nullptr, dx_.data(), a.y.data(), R, D, D);
-  ops_.linear_backward_input(dy_.data(), dx_.data(), out_->value, R, D, D, Into::WRITE);
+  out_.backward(ops_, dy_.data(), dx_.data(), a.y.data(), R);
   real *const dkv = dkv_.data(), *const dbefore = dkv_before_.data();
   const DilatedGradient out{dq_.data(), dkv, dkv + D, dbefore, dbefore + D, dscores_.data()};
   const DilatedInput in = attention_input(a, saved_, a.kv.data());

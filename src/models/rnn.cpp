@@ -28,6 +28,7 @@
 #include "models/config.h"
 #include "models/model.h"
 #include "models/models.h"
+#include "models/parts.h"
 
 namespace petroglyph {
 
@@ -99,10 +100,10 @@ class Rnn final : public Model {
     const Init init = Init::uniform(1 / numerics::sqrt(static_cast<real>(c.hidden)));
     input_ = &parameters.add("cell.input.weight", {R, c.vocab}, init);
     input_bias_ = &parameters.add("cell.input.bias", {R}, init);
-    hidden_ = &parameters.add("cell.hidden.weight", {R, c.hidden}, init);
-    hidden_bias_ = &parameters.add("cell.hidden.bias", {R}, init);
-    head_ = &parameters.add("head.weight", {c.classes, c.hidden}, init);
-    head_bias_ = &parameters.add("head.bias", {c.classes}, init);
+    hidden_ = Linear(parameters, "cell.hidden", c.hidden, R, init);
+    hidden_.bias = &parameters.add("cell.hidden.bias", {R}, init);
+    head_ = Linear(parameters, "head", c.hidden, c.classes, init);
+    head_.bias = &parameters.add("head.bias", {c.classes}, init);
     parameters.allocate(ops);
   }
 
@@ -128,11 +129,11 @@ class Rnn final : public Model {
 
   Config config_;
   Ops& ops_;
-  Parameter *input_, *input_bias_;    // (R,vocab), (R)
-  Parameter *hidden_, *hidden_bias_;  // (R,H), (R)
-  Parameter *head_, *head_bias_;      // (V,H), (V)
-  Pass pass_{};                       // the last forward()
-  Saved saved_;                       // its activations
+  Parameter *input_, *input_bias_;  // (R,vocab), (R): W_x, b_x
+  Linear hidden_;                   // (R,H), with a bias: W_h, b_h
+  Linear head_;                     // (V,H), with a bias
+  Pass pass_{};                     // the last forward()
+  Saved saved_;                     // its activations
   Gradients gradients_;
 };
 
@@ -161,7 +162,7 @@ const real* Rnn::run(const Input& input, Saved& s, State* state, const Pass& pas
   for (int t = 0; t < T; ++t) {
     real *z = step(s.z, t, B, R), *h_before = step(s.h, t, B, H), *h = step(s.h, t + 1, B, H);
     // z_t = W_x x_t + b_x + W_h h_{t−1} + b_h, then h_t and c_t
-    ops_.linear(z, h_before, hidden_->value, hidden_bias_->value, B, H, R, Into::ADD);
+    hidden_.forward(ops_, z, h_before, B, Into::ADD);
     if (c.lstm)
       ops_.lstm_cell(h, step(s.c, t + 1, B, H), z, step(s.c, t, B, H), B, H);
     else
@@ -173,7 +174,7 @@ const real* Rnn::run(const Input& input, Saved& s, State* state, const Pass& pas
 
   const real* const read = last ? step(s.h, T, B, H) : s.read.data();
   if (!last) swap_order(s.read.data(), step(s.h, 1, B, H), false, B, T);
-  ops_.linear(s.logits.data(), read, head_->value, head_bias_->value, last ? B : N, H, c.classes, Into::WRITE);
+  head_.forward(ops_, s.logits.data(), read, last ? B : N);
   return s.logits.data();
 }
 
@@ -211,13 +212,12 @@ void Rnn::backward(const Input& input, const real* dlogits) {
   const Saved& s = saved_;
   Gradients& g = gradients_;
   const int B = input.batch, T = input.length, H = c.hidden, R = c.gates_width();
-  const int64_t N = input.rows(), read_rows = logit_rows(input);
+  const int64_t N = input.rows();
   g.resize(ops_, c, pass_);
   const real* const read = c.last ? step(s.h, T, B, H) : s.read.data();
   real* const dread = c.last ? step(g.dh, T - 1, B, H) : g.dread.data();
 
-  ops_.linear_backward_weight(head_->gradient, head_bias_->gradient, dlogits, read, read_rows, H, c.classes);
-  ops_.linear_backward_input(dread, dlogits, head_->value, read_rows, H, c.classes, Into::WRITE);
+  head_.backward(ops_, dread, dlogits, read, logit_rows(input));
   if (!c.last) swap_order(dread, g.dh.data(), true, B, T);
 
   if (c.lstm) g.dc.zero();
@@ -227,12 +227,10 @@ void Rnn::backward(const Input& input, const real* dlogits) {
       ops_.lstm_cell_backward(dz, g.dc.data(), dh, dz, step(s.c, t + 1, B, H), step(s.c, t, B, H), B, H);
     else
       ops_.tanh_backward(dz, dh, step(s.h, t + 1, B, H), static_cast<int64_t>(B) * H);
-    if (t > 0)
-      ops_.linear_backward_input(step(g.dh, t - 1, B, H), dz, hidden_->value, B, H, R,
-                                 c.last ? Into::WRITE : Into::ADD);
+    if (t > 0) hidden_.backward_input(ops_, step(g.dh, t - 1, B, H), dz, B, c.last ? Into::WRITE : Into::ADD);
   }
   const real *dz = s.z.data(), *h_before = s.h.data();
-  ops_.linear_backward_weight(hidden_->gradient, hidden_bias_->gradient, dz, h_before, N, H, R);
+  hidden_.backward_weight(ops_, dz, h_before, N);
   ops_.linear_one_hot_backward(input_->gradient, input_bias_->gradient, dz, s.tokens.data(), N, c.vocab, R);
 }
 

@@ -130,11 +130,12 @@ class SetNetwork final : public Model {
 
   Config config_;
   Ops& ops_;
-  Parameter *patch_embedding_, *position_embedding_;                      // (D,P), (N,D)
-  Parameter *in_ = nullptr, *in_bias_ = nullptr;                          // (H,D), (H): Deep Sets
-  Parameter *left_ = nullptr, *right_ = nullptr, *right_bias_ = nullptr;  // (H,D), (H,D), (H): the Relation Network
-  Parameter *out_, *out_bias_, *head_;                                    // (D,H), (D), (classes,D)
-  Saved saved_;                                                           // the last forward()
+  Linear patch_embedding_;         // (D,P)
+  Parameter* position_embedding_;  // (N,D)
+  Linear in_;                      // (H,D), with a bias: Deep Sets
+  Linear left_, right_;            // (H,D) each; right has a bias: the Relation Network
+  Linear out_, head_;              // (D,H), with a bias; (classes,D)
+  Saved saved_;                    // the last forward()
   Gradients gradients_;
 };
 
@@ -142,19 +143,16 @@ SetNetwork::SetNetwork(ConfigReader reader, Ops& ops) : config_(std::move(reader
   const Config& c = config_;
   const int D = c.width, H = c.hidden;
   const Init weight = Init::normal(WEIGHT_DEVIATION);
-  patch_embedding_ = &parameters.add("patch_embedding.weight", {D, c.patch_size}, weight);
+  patch_embedding_ = Linear(parameters, "patch_embedding", c.patch_size, D, weight);
   position_embedding_ = &parameters.add("position_embedding.weight", {c.patches, D}, Init::normal(1));
   if (c.form == Form::DEEP_SETS) {
-    in_ = &parameters.add("in.weight", {H, D}, weight);
-    in_bias_ = &parameters.add("in.bias", {H}, Init::zeros());
+    in_ = Linear(parameters, "in", D, H, weight, true);
   } else {
-    left_ = &parameters.add("left.weight", {H, D}, weight);
-    right_ = &parameters.add("right.weight", {H, D}, weight);
-    right_bias_ = &parameters.add("right.bias", {H}, Init::zeros());
+    left_ = Linear(parameters, "left", D, H, weight);
+    right_ = Linear(parameters, "right", D, H, weight, true);
   }
-  out_ = &parameters.add("out.weight", {D, H}, weight);
-  out_bias_ = &parameters.add("out.bias", {D}, Init::zeros());
-  head_ = &parameters.add("head.weight", {c.classes, D}, weight);
+  out_ = Linear(parameters, "out", H, D, weight, true);
+  head_ = Linear(parameters, "head", D, c.classes, weight);
   parameters.allocate(ops_);
   saved_.column.resize(ops_, {c.patches});
   saved_.column.upload(std::vector<real>(static_cast<size_t>(c.patches), 1 / static_cast<real>(c.patches)));
@@ -173,33 +171,31 @@ const real* SetNetwork::forward(const Input& input) {
   real *const x = s.x.data(), *const z = s.z.data(), *const mean = s.mean.data(), *const y = s.y.data();
   real* const logits = s.logits.data();
 
-  ops_.linear(x, input.patches, patch_embedding_->value, nullptr, input.rows(), c.patch_size, D, Into::WRITE);
+  patch_embedding_.forward(ops_, x, input.patches, input.rows());
   ops_.add_positions(x, position_embedding_->value, 0, B, N, D);                   // x_n                     (B,N,D)
   c.form == Form::DEEP_SETS ? deep_sets_forward(input.rows()) : pairs_forward(B);  // z_n                     (B,N,H)
   s.mean.zero();
   for (int64_t b = 0; b < B; ++b)  // mean_b += cᵀ z_b: the product that a weight's gradient is                    (B,H)
     ops_.linear_backward_weight(mean + b * H, nullptr, s.column.data(), z + b * N * H, N, H, 1);
-  ops_.linear(y, mean, out_->value, out_bias_->value, B, H, D, Into::WRITE);    // y = W_out mean + b_out  (B,D)
-  ops_.normalize(y, s.y_inv_std.data(), y, B, D);                               // y = norm(y)             (B,D)
-  ops_.linear(logits, y, head_->value, nullptr, B, D, c.classes, Into::WRITE);  // logits = W_head y       (B,classes)
+  out_.forward(ops_, y, mean, B);                  // y = W_out mean + b_out  (B,D)
+  ops_.normalize(y, s.y_inv_std.data(), y, B, D);  // y = norm(y)             (B,D)
+  head_.forward(ops_, logits, y, B);               // logits = W_head y       (B,classes)
   return logits;
 }
 
 // z = ψ(W_in x + b_in)
 void SetNetwork::deep_sets_forward(int64_t rows) {
-  const int D = config_.width, H = config_.hidden;
   real* const h = saved_.h.data();
-  ops_.linear(h, saved_.x.data(), in_->value, in_bias_->value, rows, D, H, Into::WRITE);
-  ops_.pointwise(saved_.z.data(), h, config_.elements, rows * H);
+  in_.forward(ops_, h, saved_.x.data(), rows);
+  ops_.pointwise(saved_.z.data(), h, config_.elements, rows * in_.out);
 }
 
 // z_j = 1/N Σ_i ψ(p_i + q_j)
 void SetNetwork::pairs_forward(int B) {
-  const int D = config_.width, H = config_.hidden;
   const int64_t rows = static_cast<int64_t>(B) * config_.patches;
   real *const x = saved_.x.data(), *const p = saved_.p.data(), *const q = saved_.q.data(), *const z = saved_.z.data();
-  ops_.linear(p, x, left_->value, nullptr, rows, D, H, Into::WRITE);              // p = W_left x
-  ops_.linear(q, x, right_->value, right_bias_->value, rows, D, H, Into::WRITE);  // q = W_right x + b_in
+  left_.forward(ops_, p, x, rows);   // p = W_left x
+  right_.forward(ops_, q, x, rows);  // q = W_right x + b_in
   if (config_.form == Form::LINEAR)
     ops_.linear_relation(z, nullptr, saved_.sums.data(), nullptr, p, q, linear_shape(config_, B));
   else
@@ -216,30 +212,24 @@ void SetNetwork::backward(const Input& input, const real* dlogits) {
   g.resize(ops_, c, B);
   real *const dx = g.dx.data(), *const dz = g.dz.data(), *const dmean = g.dmean.data(), *const dy = g.dy.data();
 
-  ops_.linear_backward_weight(head_->gradient, nullptr, dlogits, s.y.data(), B, D, c.classes);  // logits = W_head y
-  ops_.linear_backward_input(dy, dlogits, head_->value, B, D, c.classes, Into::WRITE);
+  head_.backward(ops_, dy, dlogits, s.y.data(), B);                                    // logits = W_head y
   ops_.normalize_backward(dy, dy, s.y.data(), s.y_inv_std.data(), B, D, Into::WRITE);  // y = norm(y)
-  ops_.linear_backward_weight(out_->gradient, out_bias_->gradient, dy, s.mean.data(), B, H,
-                              D);  // y = W_out mean + b_out
-  ops_.linear_backward_input(dmean, dy, out_->value, B, H, D, Into::WRITE);
-  for (int64_t b = 0; b < B; ++b)  // mean = cᵀ z
+  out_.backward(ops_, dmean, dy, s.mean.data(), B);                                    // y = W_out mean + b_out
+  for (int64_t b = 0; b < B; ++b)                                                      // mean = cᵀ z
     ops_.linear_backward_input(dz + b * N * H, s.column.data(), dmean + b * H, N, H, 1, Into::WRITE);
   c.form == Form::DEEP_SETS ? deep_sets_backward(input.rows()) : pairs_backward(B);  // z
   ops_.add_positions_backward(position_embedding_->gradient, dx, B, N, D);
-  ops_.linear_backward_weight(patch_embedding_->gradient, nullptr, dx, input.patches, input.rows(), c.patch_size, D);
+  patch_embedding_.backward_weight(ops_, dx, input.patches, input.rows());
 }
 
 // dx from dz, over which the gradient of h is written
 void SetNetwork::deep_sets_backward(int64_t rows) {
-  const int D = config_.width, H = config_.hidden;
   real* const dh = gradients_.dz.data();
-  ops_.pointwise_backward(dh, nullptr, dh, saved_.h.data(), config_.elements, rows * H);
-  ops_.linear_backward_weight(in_->gradient, in_bias_->gradient, dh, saved_.x.data(), rows, D, H);
-  ops_.linear_backward_input(gradients_.dx.data(), dh, in_->value, rows, D, H, Into::WRITE);
+  ops_.pointwise_backward(dh, nullptr, dh, saved_.h.data(), config_.elements, rows * in_.out);
+  in_.backward(ops_, gradients_.dx.data(), dh, saved_.x.data(), rows);
 }
 
 void SetNetwork::pairs_backward(int B) {
-  const int D = config_.width, H = config_.hidden;
   const int64_t rows = static_cast<int64_t>(B) * config_.patches;
   const real *const x = saved_.x.data(), *const p = saved_.p.data(), *const q = saved_.q.data();
   Gradients& g = gradients_;
@@ -249,10 +239,8 @@ void SetNetwork::pairs_backward(int B) {
                                   linear_shape(config_, B));
   else
     ops_.relation_backward(dp, dq, nullptr, dz, nullptr, nullptr, p, q, quadratic_shape(config_, B));
-  ops_.linear_backward_weight(left_->gradient, nullptr, dp, x, rows, D, H);                 // p = W_left x
-  ops_.linear_backward_weight(right_->gradient, right_bias_->gradient, dq, x, rows, D, H);  // q = W_right x + b_in
-  ops_.linear_backward_input(dx, dp, left_->value, rows, D, H, Into::WRITE);
-  ops_.linear_backward_input(dx, dq, right_->value, rows, D, H, Into::ADD);
+  left_.backward(ops_, dx, dp, x, rows);              // p = W_left x
+  right_.backward(ops_, dx, dq, x, rows, Into::ADD);  // q = W_right x + b_in
 }
 
 }  // namespace sets

@@ -51,7 +51,6 @@
 #include "base/text.h"
 #include "models/attention_map.h"
 #include "models/config.h"
-#include "models/embedding.h"
 #include "models/models.h"
 #include "models/parts.h"
 #include "models/positions.h"
@@ -105,9 +104,8 @@ Config::Config(ConfigReader& reader) {
 
 struct Block {
   Norm norm_1;
-  Parameter *qkv, *qkv_bias;  // (3D,D), (3D) or null
-  Parameter *out, *out_bias;  // (D,D), (D) or null
-  RelativeScores xl;          // position "xl" only
+  Linear qkv, out;    // (3D,D), (D,D)
+  RelativeScores xl;  // position "xl" only
   Norm norm_2;
   Mlp mlp;
 };
@@ -224,19 +222,14 @@ Transformer::Transformer(ConfigReader reader, Ops& ops) : config_(reader), ops_(
   const int D = c.width;
   const Init weight = Init::normal(WEIGHT_DEVIATION), out = Init::normal(output_deviation(2 * c.layers));
   const auto norm = [&](const std::string& name) { return Norm(parameters, name, D, c.affine, c.norm_epsilon); };
-  const auto bias = [&](bool has_it, const std::string& name, int size) {
-    return has_it ? &parameters.add(name, {size}, Init::zeros()) : nullptr;
-  };
   bias_ = DistanceBias(parameters, D, c.heads, c.embedding.position, c.published_slopes);
   embedding_ = Embedding(parameters, "transformer", c.embedding, D, c.affine, c.norm_epsilon);
   for (int l = 0; l < c.layers; ++l) {
     const std::string prefix = "blocks." + std::to_string(l) + ".", attention = prefix + "attention.";
     Block b;
     b.norm_1 = norm(prefix + "norm_1");
-    b.qkv = &parameters.add(attention + "qkv.weight", {3 * D, D}, weight);
-    b.qkv_bias = bias(c.qkv_bias, attention + "qkv.bias", 3 * D);
-    b.out = &parameters.add(attention + "out.weight", {D, D}, out);
-    b.out_bias = bias(c.out_bias, attention + "out.bias", D);
+    b.qkv = Linear(parameters, attention + "qkv", D, 3 * D, weight, c.qkv_bias);
+    b.out = Linear(parameters, attention + "out", D, D, out, c.out_bias);
     if (xl()) b.xl = RelativeScores(parameters, attention, D, c.heads, c.causal);
     b.norm_2 = norm(prefix + "norm_2");
     b.mlp = Mlp(parameters, prefix + "mlp", D, c.hidden, c.activation, weight, out);
@@ -315,7 +308,7 @@ void Transformer::attention_forward(size_t l, const real* r, Saved& s, KvCache* 
   const int D = config_.width;
   const int64_t N = pass.rows();
   real *const qkv = a.qkv.data(), *const y = a.y.data();
-  ops_.linear(qkv, r, w.qkv->value, value_or_null(w.qkv_bias), N, D, 3 * D, Into::WRITE);  // q, k, v         (N,3D)
+  w.qkv.forward(ops_, qkv, r, N);  // q, k, v         (N,3D)
   if (xl() && !decoding) w.xl.project(ops_, a.projected, xl_room_, pass.capacity);
   AttentionInput in = attention_input(qkv, l, decoding ? cache->projected : a.projected, pass);
   if (decoding) {
@@ -323,8 +316,8 @@ void Transformer::attention_forward(size_t l, const real* r, Saved& s, KvCache* 
     in.k = cache->keys_values.data();
     in.v = in.k + static_cast<int64_t>(pass.capacity) * D;
   }
-  ops_.attention(y, a.top.data(), a.inv_sum.data(), in, shape(pass));                       // y = Σ_s a_ts v_s (N,D)
-  ops_.linear(s.x.data(), y, w.out->value, value_or_null(w.out_bias), N, D, D, Into::ADD);  // x += W_out y + b_out
+  ops_.attention(y, a.top.data(), a.inv_sum.data(), in, shape(pass));  // y = Σ_s a_ts v_s (N,D)
+  w.out.forward(ops_, s.x.data(), y, N, Into::ADD);                    // x += W_out y + b_out
 }
 
 // dr and the parameters' gradients from dx
@@ -336,15 +329,13 @@ void Transformer::attention_backward(size_t l, real* dr, Into into, const real* 
   const int D = config_.width;
   const int64_t N = pass.rows();
   real *const dx = g.dx.data(), *const dy = g.dy.data(), *const dqkv = g.dqkv.data();
-  ops_.linear_backward_weight(w.out->gradient, gradient_or_null(w.out_bias), dx, a.y.data(), N, D, D);
-  ops_.linear_backward_input(dy, dx, w.out->value, N, D, D, Into::WRITE);
+  w.out.backward(ops_, dy, dx, a.y.data(), N);  // x += W_out y + b_out
   AttentionGradient out{dqkv, dqkv + D, dqkv + 2 * D, g.dbias, nullptr, nullptr, g.partial.data()};
   const AttentionInput in = attention_input(a.qkv.data(), l, a.projected, pass);
   if (xl()) w.xl.make_room(ops_, out, xl_room_, N, pass.count);
   ops_.attention_backward(out, dy, a.y.data(), a.top.data(), a.inv_sum.data(), in, shape(pass));
   if (xl()) w.xl.backward(ops_, dqkv, xl_room_, N, pass.count);
-  ops_.linear_backward_weight(w.qkv->gradient, gradient_or_null(w.qkv_bias), dqkv, r, N, D, 3 * D);
-  ops_.linear_backward_input(dr, dqkv, w.qkv->value, N, D, 3 * D, into);
+  w.qkv.backward(ops_, dr, dqkv, r, N, into);  // q, k, v = W_qkv r + b_qkv
 }
 
 AttentionShape Transformer::shape(const Pass& pass) const {

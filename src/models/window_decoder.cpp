@@ -71,7 +71,7 @@ class WindowDecoder final : public Decoder {
 }  // namespace
 
 std::unique_ptr<Decoder> make_window_decoder(Model& model, Ops& ops, const std::string& name, int window, int batch,
-                                     int capacity) {
+                                             int capacity) {
   return std::make_unique<WindowDecoder>(model, ops, name, window, batch, capacity);
 }
 

@@ -13,6 +13,6 @@ namespace petroglyph {
 // Decoding runs forward passes of the model, which overwrite the activations that backward() needs.
 // name: the model's, for error messages.
 std::unique_ptr<Decoder> make_window_decoder(Model& model, Ops& ops, const std::string& name, int window, int batch,
-                                     int capacity);
+                                             int capacity);
 
 }  // namespace petroglyph
