@@ -917,6 +917,22 @@ void options(Test& test) {
   test.throws("an option that is not there", "option --x was never declared", [&] { program.options.given("x"); });
 }
 
+void options_defaults(Test& test) {
+  Program program;
+  program.options.set_defaults("length=16 heads=2");
+  test.check("before the command line: shown", program.options.help().find("letters in a string [16]") != std::string::npos);
+  program.parse({"--heads", "8"});
+  program.options.set_defaults("heads=1 rate=0.5");
+  test.equal("before", program.length, 16);
+  test.equal("not of one that was given", program.heads, 8);
+  test.equal("after", program.rate, 0.5);
+  test.check("after: it counts as not given", !program.options.given("rate"));
+  test.throws("no such option", "default x=1: no such option", [&] { program.options.set_defaults("x=1"); });
+  test.throws("no such value", "default length=0: expected a whole number", [&] {
+    program.options.set_defaults("length=0");
+  });
+}
+
 void options_without_names(Test& test) {
   Program switches;
   switches.parse({"--quiet=no", "--post-norm=off"});
@@ -1639,6 +1655,7 @@ int main(int argc, char** argv) {
   test.run("folder_lock", folder_locks);
   test.run("foreign locks", foreign_locks);
   test.run("options", options);
+  test.run("options_defaults", options_defaults);
   test.run("options_without_names", options_without_names);
   test.run("options_help", options_help);
   test.run("options_that_stop", options_that_stop);

@@ -145,47 +145,33 @@ Option& Options::declare(const std::string& name, Value* value, const std::strin
   return option;
 }
 
-namespace {
-
 template <class Number>
-auto number_reader(Number* value, Number low, Number high) {
-  return [=](std::string_view word) { return read_number(word, low, high, value); };
+Option& Options::add(const std::string& name, Number* value, Bound<Number> low, Bound<Number> high,
+                     const std::string& help) {
+  const auto assign = [=](std::string_view word) { return read_number(word, low, high, value); };
+  return declare(name, value, range(std::is_integral_v<Number> ? "a whole number" : "a number", low, high), assign,
+                 help);
 }
+template Option& Options::add(const std::string&, int*, int, int, const std::string&);
+template Option& Options::add(const std::string&, int64_t*, int64_t, int64_t, const std::string&);
+template Option& Options::add(const std::string&, uint64_t*, uint64_t, uint64_t, const std::string&);
+template Option& Options::add(const std::string&, double*, double, double, const std::string&);
 
 template <class Number>
-auto list_reader(std::vector<Number>* values, Number low, Number high) {
-  return [=](std::string_view list) {
+Option& Options::add(const std::string& name, std::vector<Number>* values, Bound<Number> low, Bound<Number> high,
+                     const std::string& help) {
+  const auto assign = [=](std::string_view list) {
     std::vector<Number> read;
     for (const std::string& word : list.empty() ? std::vector<std::string>() : split(list, ','))
       if (!read_number(word, low, high, &read.emplace_back())) return false;
     *values = read;
     return true;
   };
+  const char* const kind = std::is_integral_v<Number> ? "whole numbers" : "numbers";
+  return declare(name, values, range(kind, low, high) + " separated by commas", assign, help).placeholder("N,N,...");
 }
-
-}  // namespace
-
-Option& Options::add(const std::string& name, int* value, int low, int high, const std::string& help) {
-  return declare(name, value, range("a whole number", low, high), number_reader(value, low, high), help);
-}
-Option& Options::add(const std::string& name, int64_t* value, int64_t low, int64_t high, const std::string& help) {
-  return declare(name, value, range("a whole number", low, high), number_reader(value, low, high), help);
-}
-Option& Options::add(const std::string& name, uint64_t* value, uint64_t low, uint64_t high, const std::string& help) {
-  return declare(name, value, range("a whole number", low, high), number_reader(value, low, high), help);
-}
-Option& Options::add(const std::string& name, double* value, double low, double high, const std::string& help) {
-  return declare(name, value, range("a number", low, high), number_reader(value, low, high), help);
-}
-Option& Options::add(const std::string& name, std::vector<int>* values, int low, int high, const std::string& help) {
-  const std::string expected = range("whole numbers", low, high) + " separated by commas";
-  return declare(name, values, expected, list_reader(values, low, high), help).placeholder("N,N,...");
-}
-Option& Options::add(const std::string& name, std::vector<double>* values, double low, double high,
-                     const std::string& help) {
-  const std::string expected = range("numbers", low, high) + " separated by commas";
-  return declare(name, values, expected, list_reader(values, low, high), help).placeholder("N,N,...");
-}
+template Option& Options::add(const std::string&, std::vector<int>*, int, int, const std::string&);
+template Option& Options::add(const std::string&, std::vector<double>*, double, double, const std::string&);
 
 Option& Options::add(const std::string& name, bool* value, const std::string& help) {
   const auto assign = [value](std::string_view word) {
@@ -211,6 +197,17 @@ Option& Options::add(const std::string& name, std::string* value, const std::vec
                      const std::string& help) {
   const auto accepts = [choices](std::string_view word) { return contains(choices, word); };
   return add(name, value, "one of " + join(choices, ", "), accepts, help + ": " + join(choices, ", "));
+}
+
+void Options::set_defaults(const std::string& list) {
+  for (const std::string& word : split(list, ' ')) {
+    const size_t equals = word.find('=');
+    Option* const option = find(word.substr(0, equals));
+    if (option == nullptr) throw Error("default " + word + ": no such option was declared");
+    if (!option->source_.empty()) continue;
+    if (!option->assign_(word.substr(equals + 1))) throw Error("default " + word + ": expected " + option->expected_);
+    if (!parsed_) option->default_ = option->show_();
+  }
 }
 
 void Options::positional(const std::string& name, std::string* value, const std::string& help) {
@@ -289,7 +286,8 @@ void Options::refuse_unknown(const std::string& word) const {
   const std::string bare = word.substr(std::min(word.find_first_not_of('-'), word.size()));
   const std::string meant = nearest_word(bare, names);
   const bool helps = !meant.empty() && word != "--" + meant;
-  throw UsageError("unknown option " + word + (helps ? " (did you mean " + (in_file ? meant : "--" + meant) + "?)" : ""));
+  throw UsageError("unknown option " + word +
+                   (helps ? " (did you mean " + (in_file ? meant : "--" + meant) + "?)" : ""));
 }
 
 void Options::assign(Option& option, const std::string& value, const std::string& source) {
@@ -338,6 +336,7 @@ size_t Options::read_option(const std::vector<std::string>& words, size_t at, st
 void Options::parse(int argc, const char* const* argv) { parse({argv + std::min(argc, 1), argv + argc}); }
 
 void Options::parse(const std::vector<std::string>& words) {
+  parsed_ = true;
   std::vector<Argument> arguments;
   std::vector<std::string> bare;
   for (size_t at = 0; at < words.size();) {
@@ -431,7 +430,8 @@ std::string Options::help() const {
     }
   }
   out += "\n";
-  append_help_line(out, "--config FILE", "read options from a file's lines \"name = value\"; the command line wins", indent);
+  append_help_line(out, "--config FILE", "read options from a file's lines \"name = value\"; the command line wins",
+                   indent);
   append_help_line(out, "--help", "print this and stop", indent);
   append_help_line(out, "--version", "print the version and stop", indent);
   return out;

@@ -22,6 +22,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/json.h"
@@ -51,6 +52,10 @@ class Option {
   std::function<Json()> save_;
 };
 
+// The type of an option's bounds: that of its variable, whatever type the bounds are written with.
+template <class Number>
+using Bound = std::common_type_t<Number>;
+
 class Options {
  public:
   Options(std::string program, std::string purpose);
@@ -61,10 +66,12 @@ class Options {
   void section(const std::string& title) { section_ = title; }
 
   // The variable's value at this moment is the default; it must outlive the Options. Bounds are included.
-  Option& add(const std::string& name, int* value, int low, int high, const std::string& help);
-  Option& add(const std::string& name, int64_t* value, int64_t low, int64_t high, const std::string& help);
-  Option& add(const std::string& name, uint64_t* value, uint64_t low, uint64_t high, const std::string& help);
-  Option& add(const std::string& name, double* value, double low, double high, const std::string& help);
+  template <class Number>  // int, int64_t, uint64_t, double
+  Option& add(const std::string& name, Number* value, Bound<Number> low, Bound<Number> high, const std::string& help);
+  // Numbers separated by commas; may be empty.
+  template <class Number>  // int, double
+  Option& add(const std::string& name, std::vector<Number>* values, Bound<Number> low, Bound<Number> high,
+              const std::string& help);
   Option& add(const std::string& name, bool* value, const std::string& help);
   Option& add(const std::string& name, std::string* value, const std::string& help);
   Option& add(const std::string& name, std::string* value, const std::vector<std::string>& choices,
@@ -72,9 +79,9 @@ class Options {
   // A word that `accepts` takes; `expected` describes those.
   Option& add(const std::string& name, std::string* value, const std::string& expected,
               std::function<bool(std::string_view)> accepts, const std::string& help);
-  // Numbers separated by commas; may be empty.
-  Option& add(const std::string& name, std::vector<int>* values, int low, int high, const std::string& help);
-  Option& add(const std::string& name, std::vector<double>* values, double low, double high, const std::string& help);
+
+  // Other defaults for options that were not given: "width=192 layers=12". --help shows them if this comes before parse().
+  void set_defaults(const std::string& list);
 
   // Arguments without a name, in this order. A list takes all that are left: at least one, unless it holds a default.
   void positional(const std::string& name, std::string* value, const std::string& help);
@@ -130,6 +137,7 @@ class Options {
   void read_config(const std::string& path);
 
   std::string program_, purpose_, section_ = "Options", config_;
+  bool parsed_ = false;
   std::deque<Option> options_;  // a deque keeps the references that add() returns
   std::vector<Positional> positional_;
 };

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "analysis/classify.h"
 #include "analysis/heat_map.h"
@@ -16,10 +18,47 @@
 #include "tasks/image_files.h"
 #include "tasks/shapes.h"
 #include "train/compare.h"
-#include "train/image_settings.h"
+#include "train/model_options.h"
+#include "train/run.h"
 
 namespace petroglyph {
 namespace {
+
+// What --preset sets. quick: shapes in three minutes on two cores. tiny, base: the papers' (causal_rn_linear_time, appendix B), with
+// the batch and the learning rate of its images; base: one epoch of CIFAR-5M's first five parts.
+const std::map<std::string, std::string> PRESETS = {
+    {"quick", "width=96 layers=4 heads=4 batch=32 lr=2e-3 steps=1200 warmup=50"},
+    {"tiny", "width=192 layers=12 heads=1 batch=320 lr=5e-4 steps=2000 warmup=50"},
+    {"base", "width=768 hidden=3072 layers=12 heads=12 batch=320 lr=5e-4 steps=15632 warmup=50"},
+};
+
+struct ImageSettings {
+  std::string preset = "quick", data, test, format = "auto", compare;
+  Augmentation augmentation;
+  int maps = 12;
+
+  void declare(Options& options) {
+    options.section("Task");
+    options.add(
+        "preset", &preset, {"quick", "tiny", "base"},
+        "sets width, hidden, layers, heads, batch, lr, steps and warmup where they are not given; tiny and base: the "
+        "papers' sizes");
+    options.add("data", &data, "training images, with commas between files (data/README.md); default: drawn shapes")
+        .placeholder("FILES")
+        .always();
+    options.add("test", &test, "test images, which no training sees").placeholder("FILES").always();
+    options.add("format", &format, {"auto", "cifar10", "cifar100"}, "of the files");
+    options.add("flip", &augmentation.flip, "training images are mirrored, every other time");
+    options.add("crop", &augmentation.crop, 0, Picture::SIDE, "training images are moved by up to so many pixels");
+    options.add("maps", &maps, 0, 1000, "test images that the sheet of heat maps shows").always().not_saved();
+    options
+        .add("compare", &compare,
+             "trains variants in turn on the same images: models or options, as in birn_image,transformer:heads=2")
+        .placeholder("LIST")
+        .always()
+        .not_saved();
+  }
+};
 
 // One run and all its settings, from the words of a command line.
 struct Session {
@@ -36,12 +75,13 @@ struct Session {
     settings.stop_at = 2;
     settings.eval_every = 50;
     model.model = "birn_image";
-    image.apply_preset(nullptr, &model, &settings);  // the defaults that --help shows
     image.declare(options);
     model.declare(options, {"birn_image", "transformer", "linear_transformer", "relation_network", "deep_sets"});
     settings.declare(options);
+    options.set_defaults(PRESETS.at(image.preset) + " heads=1");  // what --help shows
     options.parse(words);
-    image.apply_preset(&options, &model, &settings);
+    options.set_defaults(PRESETS.at(image.preset));
+    if (!model.is_transformer()) options.set_defaults("heads=1");
     model.set_defaults();
     if (model.model != "deep_sets" || settings.resume) return;
     if (!options.given("activation")) model.activation = "relu";

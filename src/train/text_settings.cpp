@@ -1,6 +1,7 @@
 #include "train/text_settings.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 
@@ -8,29 +9,18 @@ namespace petroglyph {
 
 namespace {
 
-// A preset's sizes. tiny and base: linear-time paper, appendix B; small: enough for two cores to learn something in two minutes.
-struct Preset {
-  const char* name;
-  // hidden 0: the model's own. heads: of models with attention or windows; where hidden is given, of the relation networks too
-  int width, hidden, layers, heads, context, batch;
-  double learning_rate;
-};
-constexpr Preset PRESETS[] = {
-    {"small", 128, 0, 4, 4, 128, 16, 2e-3},
-    {"tiny", 192, 0, 12, 1, 256, 320, 5e-4},
-    {"base", 768, 3072, 12, 12, 256, 320, 1e-4},
+// What --preset sets. small: enough for two cores to learn something in two minutes. tiny, base: linear-time paper, appendix B.
+const std::map<std::string, std::string> PRESETS = {
+    {"small", "width=128 layers=4 context=128 batch=16 lr=2e-3"},
+    {"tiny", "width=192 layers=12 context=256 batch=320 lr=5e-4"},
+    {"base", "width=768 hidden=3072 layers=12 heads=12 context=256 batch=320 lr=1e-4"},
 };
 
-// The same of models that answer once a window: "MLPs for NLP", appendix B; the Transformer in GPT-2's style. base: the paper's.
-struct WindowPreset {
-  const char* name;
-  int embedding, width, hidden, layers, heads, context, batch;  // width: of mlp_lm; a transformer's is the embedding
-  double learning_rate;
-};
-constexpr WindowPreset WINDOW_PRESETS[] = {
-    {"small", 64, 512, 0, 2, 4, 15, 256, 2e-3},
-    {"tiny", 128, 2048, 0, 2, 8, 15, 1024, 1e-3},
-    {"base", 512, 16384, 8192, 2, 16, 15, 16384, 1e-3},
+// The same for models that answer once a window, the Transformer in GPT-2's style. base: "MLPs for NLP", appendix B.
+const std::map<std::string, std::string> WINDOW_PRESETS = {
+    {"small", "embedding=64 width=512 layers=2 heads=4 context=15 batch=256 lr=2e-3"},
+    {"tiny", "embedding=128 width=2048 layers=2 heads=8 context=15 batch=1024 lr=1e-3"},
+    {"base", "embedding=512 width=16384 hidden=8192 layers=2 heads=16 context=15 batch=16384 lr=1e-3"},
 };
 
 }  // namespace
@@ -98,11 +88,6 @@ void TextRunSettings::parse(const std::vector<std::string>& words) {
   settings.schedule = "cosine";
   model.model = "transformer";
   settings.rate.floor = 1e-5;
-  model.width = PRESETS[0].width;  // what --help shows
-  model.layers = PRESETS[0].layers;
-  text_settings.context = PRESETS[0].context;
-  settings.batch = PRESETS[0].batch;
-  settings.rate.peak = PRESETS[0].learning_rate;
   text_settings.declare(options);
   options.add(
       "preset", &text_settings.preset, {"small", "tiny", "base"},
@@ -114,6 +99,7 @@ void TextRunSettings::parse(const std::vector<std::string>& words) {
   model.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "mlp_lm",
                           "dct_mlp", "rnn", "regular_gpt"});
   settings.declare(options);
+  options.set_defaults(PRESETS.at("small"));  // what --help shows
   options.parse(words);
   if (!settings.resume) {
     text_settings.source.check(options);
@@ -132,34 +118,14 @@ void TextRunSettings::check_lengths() const {
 }
 
 void TextRunSettings::apply_preset() {
-  const auto set = [&](const char* option, auto& value, auto to) {
-    if (!options.given(option)) value = to;
-  };
-  for (const Preset& preset : PRESETS) {
-    if (text_settings.preset != preset.name) continue;
-    set("width", model.width, preset.width);
-    set("hidden", model.hidden, preset.hidden);
-    set("layers", model.layers, preset.layers);
-    if (preset.hidden > 0 || model.has_mlp()) set("heads", model.heads, preset.heads);
-    set("context", text_settings.context, preset.context);
-    set("batch", settings.batch, preset.batch);
-    set("lr", settings.rate.peak, preset.learning_rate);
-  }
-  for (const WindowPreset& preset : WINDOW_PRESETS) {
-    if (!model.answers_once() || text_settings.preset != preset.name) continue;
-    set("embedding", model.embedding, preset.embedding);
-    set("width", model.width, model.model == "mlp_lm" ? preset.width : preset.embedding);
-    set("hidden", model.hidden, preset.hidden);
-    set("layers", model.layers, preset.layers);
-    set("heads", model.heads, preset.heads);
-    set("norm", model.norm, "affine");
-    set("gelu", model.gelu, "tanh");
-    set("embedding-deviation", model.embedding_deviation, 0.02);
-    set("context", text_settings.context, preset.context);
-    set("batch", settings.batch, preset.batch);
-    set("lr", settings.rate.peak, preset.learning_rate);
-  }
-  if (mlps_for_nlp()) set("weight-decay", settings.adamw.weight_decay, 0.1);
+  const std::string& preset = text_settings.preset;
+  options.set_defaults(PRESETS.at(preset));
+  if (preset == "small" && model.has_mlp()) options.set_defaults("heads=4");
+  if (mlps_for_nlp()) options.set_defaults("weight-decay=0.1");
+  if (!model.answers_once()) return;
+  options.set_defaults(WINDOW_PRESETS.at(preset));
+  options.set_defaults("norm=affine gelu=tanh embedding-deviation=0.02");
+  if (model.model != "mlp_lm") options.set_defaults("width=" + options.value("embedding"));
 }
 
 // What the file of --init says of itself, where that is a checkpoint and no other model was asked for.
