@@ -358,9 +358,9 @@ const std::string SETS =  // of models without layers
     " --width 8 --hidden 12 --batch 4 --steps 6 --eval-samples 8 --eval-every 4 --maps 3 --threads 1 ";
 const std::string TINY = SETS + "--layers 2 ";
 
-class Program {
+class Program : ProgramChecks {
  public:
-  Program(Test& test, const std::string& program) : test_(test), program_(program) {}
+  Program(Test& test, const std::string& program) : ProgramChecks(test), program_(program) {}
 
   void usage() {
     const Shell shell(program_);
@@ -375,7 +375,7 @@ class Program {
     expect(shell, "an empty name of a test", "--data a.bin --test ,a.bin", 2, "--test ,a.bin: an empty name");
     expect(shell, "half a record", "--data a.bin --test b.bin", 1, "b.bin: 9,218 bytes are not a whole number");
     expect(shell, "few test images", "--data a.bin --test a.bin", 2, "--eval-samples 320: --test has 3 images");
-    expect(shell, "positions", "--model transformer --position none", 2, "--position none: models of images learn");
+    expect(shell, "positions", "--model transformer --position none", 2, "--position none: models of images have");
     expect(shell, "flipped shapes", "--flip", 2, "--flip and --crop are for --data");
     test_.check("nothing was made", !std::filesystem::exists(shell.file("runs")));
     const std::string one = "--data a.bin --test a.bin --steps 0 --eval-samples 1 --batch 1 --maps 0 ";
@@ -388,8 +388,7 @@ class Program {
     for (const std::string model : {"birn_image", "birn_image --pre-norm exact", "transformer --heads 2",
                                     "linear_transformer", "deep_sets", "relation_network"}) {
       const std::string settings = " --model " + model + (has_maps(model) ? TINY : SETS);
-      const Outcome whole = shell.run("--name whole" + settings);
-      test_.check(model, whole.status == 0 && whole.says("accuracy on 1,000 test images"), whole.output);
+      const Outcome whole = expect(shell, model, "--name whole" + settings, 0, "accuracy on 1,000 test images");
       test_.check(model + ": says what it saved",
                   whole.says(has_maps(model) ? "(confusion.csv, confusion.svg, heatmaps.png: where it looks)"
                                              : "(confusion.csv, confusion.svg)"),
@@ -481,16 +480,8 @@ class Program {
   }
 
  private:
-  // The program must end with this status and say these words.
-  void expect(const Shell& shell, const std::string& name, const std::string& arguments, int status,
-              const std::string& words) {
-    const Outcome outcome = shell.run(arguments);
-    test_.check(name, outcome.status == status && outcome.says(words),
-                text("status %d, said: ", outcome.status) + outcome.output);
-  }
   static bool has_maps(const std::string& model) { return model != "deep_sets" && model != "relation_network"; }
 
-  Test& test_;
   std::string program_;
 };
 

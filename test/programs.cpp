@@ -31,17 +31,9 @@ const std::string SMALL =
 // Of a checkpoint's log.
 std::string checksum_of_rows(const std::string& checkpoint) { return SafetensorsFile(checkpoint).metadata("log"); }
 
-class ProgramTest {
+class ProgramTest : ProgramChecks {
  public:
-  ProgramTest(Test& test, const std::string& program) : test_(test), program_(program) {}
-
-  // The program must end with this status and say these words.
-  void expect(const Shell& shell, const std::string& name, const std::string& arguments, int status,
-              const std::string& words, const std::string& before = "") {
-    const Outcome outcome = shell.run(arguments, before);
-    test_.check(name, outcome.status == status && outcome.says(words),
-                text("status %d, said: ", outcome.status) + outcome.output);
-  }
+  ProgramTest(Test& test, const std::string& program) : ProgramChecks(test), program_(program) {}
 
   void usage() {
     const Shell shell(program_);
@@ -64,8 +56,7 @@ class ProgramTest {
 
   void run_and_resume() {
     const Shell shell(program_);
-    const Outcome whole = shell.run("--name whole --steps 9" + SMALL);
-    test_.check("a run", whole.status == 0 && whole.says("one token at a time"), whole.output);
+    const Outcome whole = expect(shell, "a run", "--name whole --steps 9" + SMALL, 0, "one token at a time");
     for (const char* name : {"log.csv", "model.safetensors", "curve.svg"})
       test_.check(std::string("leaves ") + name,
                   std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
@@ -161,8 +152,8 @@ class ProgramTest {
   void comparison() {
     const Shell shell(program_);
     const std::string list = "--compare transformer,rnn:hidden=8,transformer:position=none --evaluate-lengths 3,6 ";
-    const Outcome whole = shell.run(list + "--name whole --steps 9" + SMALL);
-    test_.check("a comparison", whole.status == 0 && whole.says("transformer:position=none"), whole.output);
+    const Outcome whole =
+        expect(shell, "a comparison", list + "--name whole --steps 9" + SMALL, 0, "transformer:position=none");
     for (const char* name : {"compare.csv", "compare.svg", "lengths.csv", "lengths.svg", "rnn-hidden-8/log.csv"})
       test_.check(std::string("leaves ") + name,
                   std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
@@ -175,12 +166,10 @@ class ProgramTest {
     test_.check("and kept", read_bytes(shell.file("runs/whole/compare.csv")).find("," + alone.weights() + "\n") !=
                                 std::string::npos);
     const Outcome folder =
-        shell.script("'" + std::filesystem::path(program_).parent_path().string() + "/inspect' info runs/whole");
-    test_.check(
-        "its folder is that of no checkpoint",
-        folder.status == 1 && folder.says("runs/whole: several runs are in this folder (rnn-hidden-8, transformer, "
-                                          "transformer-position-none): name one of them"),
-        folder.output);
+        expect_script(shell, "its folder is that of no checkpoint",
+                      "'" + std::filesystem::path(program_).parent_path().string() + "/inspect' info runs/whole", 1,
+                      "runs/whole: several runs are in this folder (rnn-hidden-8, transformer, "
+                      "transformer-position-none): name one of them");
     test_.equal("a variant is the run that it would be alone", log_rows(shell.file("runs/alone/log.csv")),
                 log_rows(shell.file("runs/whole/transformer-position-none/log.csv")));
     shell.run(list + "--name parts --steps 5" + SMALL);
@@ -252,12 +241,12 @@ class ProgramTest {
     const CsvTable log = read_csv(shell.file("runs/a/log.csv"));
     const std::string last = exact_text(log.column("step").back());
     test_.check("ends with the first evaluation that is all right",
-                first_of(log, 1) == last && learned.says("Stopped at step " + last + ": accuracy 100 % reached (--stop-at 1). Time: "),
+                first_of(log, 1) == last &&
+                    learned.says("Stopped at step " + last + ": accuracy 100 % reached (--stop-at 1). Time: "),
                 learned.output);
     test_.check("and shows it", learned.says("\nstep " + last + "  evaluated: loss "), learned.output);
     test_.check("says when it was half right, and more",
-                learned.says("Accuracy first reached " + milestones(log) + ".\n"),
-                learned.output);
+                learned.says("Accuracy first reached " + milestones(log) + ".\n"), learned.output);
     const std::string one = "one token at a time, 64 fresh strings of 2 letters: accuracy ";
     const size_t said = learned.output.find(one);
     test_.check("token by token, too", said != std::string::npos && std::atof(&learned.output[said + one.size()]) > 90,
@@ -416,19 +405,17 @@ class ProgramTest {
   }
 
  private:
-  Test& test_;
   std::string program_;
 };
 
 // The other programs: their shells start where train_copy's do.
-class OtherPrograms {
+class OtherPrograms : ProgramChecks {
  public:
-  OtherPrograms(Test& test, std::string folder) : test_(test), folder_(std::move(folder)) {}
+  OtherPrograms(Test& test, std::string folder) : ProgramChecks(test), folder_(std::move(folder)) {}
 
   void text() {
     const Shell shell(folder_ + "/train_text");
-    const Outcome whole = shell.run("--name whole --steps 9" + TEXT);
-    test_.check("a run", whole.status == 0 && whole.says("bits/character") && whole.says("  | "), whole.output);
+    const Outcome whole = expect(shell, "a run", "--name whole --steps 9" + TEXT, 0, {"bits/character", "  | "});
     for (const char* name : {"log.csv", "model.safetensors", "best.safetensors", "curve.svg"})
       test_.check(std::string("leaves ") + name,
                   std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
@@ -441,7 +428,8 @@ class OtherPrograms {
     expect(shell, "epochs", "--name two --epochs 2 --quiet" + data, 0, "Finished at step 12");
     expect(shell, "no such file", "--data nowhere" + TEXT, 1, "nowhere");
     write_bytes(shell.file("latin"), std::string(300, 'x') + "\xE9" + std::string(300, 'x'));
-    expect(shell, "not ASCII", "--data latin --steps 1" + TEXT, 0, "latin is not ASCII (its byte 301): tokens are bytes");
+    expect(shell, "not ASCII", "--data latin --steps 1" + TEXT, 0,
+           "latin is not ASCII (its byte 301): tokens are bytes");
     expect(shell, "not ASCII, and characters are wanted", "--data latin --tokenizer ascii" + TEXT, 1, "latin");
     expect(shell, "replaced", "--data latin --replace" + TEXT, 0, "replaced 1 character by");
     expect(shell, "too short a text", "--data text --context 500" + TEXT + "--context 500", 1, "less than a window");
@@ -549,7 +537,8 @@ class OtherPrograms {
     expect(shell, "fewer steps than there are", "--name on --resume --steps 9", 0, "step 12 of 12");
     test_.equal("leave the evaluation", log_rows(shell.file("runs/on/log.csv")), rows);
     write_bytes(shell.file("runs/on/best.safetensors"), "damaged");
-    expect(shell, "a damaged one keeps nobody from going on", "--name on --resume --steps 14", 0, "Finished at step 14");
+    expect(shell, "a damaged one keeps nobody from going on", "--name on --resume --steps 14", 0,
+           "Finished at step 14");
     test_.equal("and is made anew", kept(), "14");
   }
 
@@ -650,8 +639,7 @@ class OtherPrograms {
   void windows() {
     const Shell shell(folder_ + "/train_text");
     const std::string mlp = "--model mlp_lm --embedding 6" + WINDOWS;
-    const Outcome whole = shell.run("--name whole --steps 9" + (" " + mlp));
-    test_.check("a run", whole.status == 0 && whole.says("bits/character") && whole.says("  | "), whole.output);
+    const Outcome whole = expect(shell, "a run", "--name whole --steps 9" + (" " + mlp), 0, {"bits/character", "  | "});
     shell.run("--name parts --steps 4 --schedule constant " + mlp);
     const Outcome constant = shell.run("--name constant --steps 9 --warmup 0 --schedule constant " + mlp);
     test_.equal("resumed", shell.run("--name parts --resume --steps 9").weights(), constant.weights());
@@ -667,8 +655,10 @@ class OtherPrograms {
     expect(shell, "another context of its own run", "--name whole --resume --context 9", 1, "--context 9");
     expect(shell, "lengths", "--evaluate-lengths 4 " + mlp, 2, "--evaluate-lengths");
     expect(shell, "slopes of none", "--position t5 --slopes published", 2, "--slopes published: does nothing with");
-    expect(shell, "no other readout", "--model mlp_lm --readout last", 2, "--readout last: does nothing with --model mlp_lm");
-    expect(shell, "no such readout", "--model mamba --readout last", 2, "--readout last: does nothing with --model mamba");
+    expect(shell, "no other readout", "--model mlp_lm --readout last", 2,
+           "--readout last: does nothing with --model mlp_lm");
+    expect(shell, "no such readout", "--model mamba --readout last", 2,
+           "--readout last: does nothing with --model mamba");
     expect(shell, "a transformer without a mask", "--name t --readout last --steps 3" + TEXT, 0, "bits/character");
     expect(shell, "a comparison", "--compare mlp_lm,transformer:readout=last --steps 2" + TEXT, 0,
            "transformer:readout=last");
@@ -692,15 +682,11 @@ class OtherPrograms {
   // Of models that answer once a window, and of one that does not.
   void receptive_fields(const Shell& shell) {
     const std::string inspect = "'" + folder_ + "/inspect' receptive-field runs/whole runs/t ";
-    const Outcome both = shell.script(inspect);
-    test_.check("receptive fields", both.status == 0 && both.says("mlp_lm, text") && both.says("transformer, text"),
-                both.output);
+    expect_script(shell, "receptive fields", inspect, 0, {"mlp_lm, text", "transformer, text"});
     test_.equal("receptive fields on the reference", shell.script(inspect + "--force --device reference").output,
                 shell.script(inspect + "--force").output);
-    const Outcome longer = shell.script(inspect + "--length 9");
-    test_.check("of another length",
-                longer.status == 2 && longer.says("--length 9: runs/whole/model.safetensors reads 8 tokens, no fewer"),
-                longer.output);
+    expect_script(shell, "of another length", inspect + "--length 9", 2,
+                  "--length 9: runs/whole/model.safetensors reads 8 tokens, no fewer");
     const Outcome missing = shell.script(inspect + "nowhere");
     test_.check("what is wrong with the last shows at once",
                 missing.status == 1 && missing.says("nowhere") && !missing.says("mlp_lm, text"), missing.output);
@@ -709,8 +695,7 @@ class OtherPrograms {
   void dct_mlp() {
     const Shell shell(folder_ + "/train_text");
     const std::string dct = " --model dct_mlp" + TEXT;
-    const Outcome whole = shell.run("--name whole --steps 9" + dct);
-    test_.check("a run", whole.status == 0 && whole.says("bits/character") && whole.says("  | "), whole.output);
+    const Outcome whole = expect(shell, "a run", "--name whole --steps 9" + dct, 0, {"bits/character", "  | "});
     test_.check("its windows", read_bytes(shell.file("runs/whole/model.safetensors")).find("\\\"windows\\\":[4,8]") !=
                                    std::string::npos);
     const std::string generate = "'" + folder_ + "/generate' runs/whole --length 30 --quiet --prompt 'One '";
@@ -780,14 +765,16 @@ class OtherPrograms {
                 shell.run("runs/t --length 9 --quiet --prompt-file - < prompt").output, like);
     write_bytes(shell.file("talk"), "One \nTwo \n");
     const Outcome talk = shell.run("runs/t --length 9 --quiet --interactive < talk");
-    const Outcome slowly = shell.script("(echo 'One '; sleep 1) | '" + folder_ + "/generate' runs/t --length 9 --interactive");
+    const Outcome slowly =
+        shell.script("(echo 'One '; sleep 1) | '" + folder_ + "/generate' runs/t --length 9 --interactive");
     test_.check("the waiting for a prompt is not its time", number_behind(slowly, "9 tokens in ") < 0.9, slowly.output);
     test_.check("talks", talk.status == 0 && talk.output.size() == 20 && talk.output.substr(0, 9) == like.substr(4, 9),
                 talk.output);
     talks_in_windows(shell);
     expect(shell, "a prompt that looks like an option", "runs/t --quiet --length 3 --prompt -i", 0, "-i");
     expect(shell, "a prompt while talking", "runs/t --interactive --prompt a", 2, "expected one of them");
-    expect(shell, "samples while talking", "runs/t --interactive --samples 2", 2, "--samples 2: does nothing with --interactive");
+    expect(shell, "samples while talking", "runs/t --interactive --samples 2", 2,
+           "--samples 2: does nothing with --interactive");
     write_bytes(shell.file("foreign"), "\xC3\xA9\nOne \nTwo \n");
     const Outcome on = shell.run("runs/t --length 9 --quiet --interactive < foreign");
     test_.check("a character that it has not ends no talk",
@@ -801,13 +788,13 @@ class OtherPrograms {
   // Signals, an output that takes no more, an input that cannot be read, and one that is longer than what the model reads.
   void talk_that_ends(const Shell& shell) {
     const std::string generate = "'" + folder_ + "/generate' runs/t ";
-    const Outcome ended =
-        shell.script("yes One | timeout -k 9 2 " + generate + "--interactive --quiet --length 10000000 > said; echo status $?");
+    const Outcome ended = shell.script("yes One | timeout -k 9 2 " + generate +
+                                       "--interactive --quiet --length 10000000 > said; echo status $?");
     test_.check("SIGTERM ends a talk in the midst of an answer", ended.says("status 124"), ended.output);
     if (std::filesystem::exists("/dev/full")) {
-      const Outcome full = shell.script("timeout 20 " + generate + "--quiet --length 100000000 > /dev/full");
-      test_.check("an output that takes no more ends it at once",
-                  full.status == 1 && full.says("generate: cannot write to the standard output: "), full.output);
+      expect_script(shell, "an output that takes no more ends it at once",
+                    "timeout 20 " + generate + "--quiet --length 100000000 > /dev/full", 1,
+                    "generate: cannot write to the standard output: ");
     }
     for (const char* how : {"--prompt-file -", "--interactive"})
       expect(shell, "a folder as the standard input", std::string("runs/t --quiet --length 3 ") + how + " < .", 1,
@@ -872,8 +859,7 @@ class OtherPrograms {
         shell.script(train + "--evaluate runs/l --data other.txt --evaluate-lengths 4,16,20 --length-windows 200");
     test_.check("in more windows, when it goes on", more.says(tested(200)), more.output);
     const auto refused = [&](const char* name, const std::string& arguments, const std::string& words) {
-      const Outcome outcome = shell.script(train + arguments);
-      test_.check(name, outcome.status == 1 && outcome.says(words), outcome.output);
+      expect_script(shell, name, train + arguments, 1, words);
     };
     refused("more than the text has", "--evaluate runs/l --data other.txt --evaluate-lengths 4,5000",
             "other.txt: 333 tokens are less than a window of 5000 and its next token");
@@ -923,17 +909,14 @@ class OtherPrograms {
   void of_a_checkpoint(const Shell& shell) {
     write_bytes(shell.file("other.txt"), std::string(300, 'a') + "One day he went to the old house.");
     const std::string train = "'" + folder_ + "/train_text' ";
-    const Outcome evaluated = shell.script(train + "--evaluate runs/t --data other.txt");
-    test_.check(
-        "its loss on another text",
-        evaluated.status == 0 && evaluated.says("on other.txt: 41 windows of 8 and one of 4 tokens, 332 tokens scored"),
-        evaluated.output);
+    const Outcome evaluated =
+        expect_script(shell, "its loss on another text", train + "--evaluate runs/t --data other.txt", 0,
+                      "on other.txt: 41 windows of 8 and one of 4 tokens, 332 tokens scored");
     write_bytes(shell.file("evaluate.cfg"), "evaluate = runs/t\n");
     test_.equal("asked for in a file", shell.script(train + "--config evaluate.cfg --data other.txt").output,
                 evaluated.output);
     const auto refused = [&](const char* name, const std::string& arguments, const std::string& words) {
-      const Outcome outcome = shell.script(train + arguments);
-      test_.check(name, outcome.status == 2 && outcome.says(words), outcome.output);
+      expect_script(shell, name, train + arguments, 2, words);
     };
     refused("with what it does not need", "--evaluate runs/t --data other.txt --model rnn",
             "--model rnn: does nothing with --evaluate runs/t");
@@ -959,14 +942,15 @@ class OtherPrograms {
     refused("too few positions", "--data other.txt --context 8 --positions 5",
             "--positions 5: windows of 8 tokens need as many; expected these or more, or 0");
     test_.check("leaves no run", !std::filesystem::exists(shell.file("runs/text")));
-    const Outcome shorter = shell.script(
+    expect_script(
+        shell, "a text that becomes shorter",
         "cp other.txt shorter.txt; " + train +
-        "--data shorter.txt --val-part 0.3 --name shorter --context 8 --width 8 --layers 1 --heads 1 --batch 2 "
-        "--eval-every 1000000 "
-        "--eval-samples 2 --sample-length 0 --steps 100000000 --threads 1 --quiet & "
-        "while ! test -e runs/shorter/model.safetensors && kill -0 $!; do sleep 0.1; done; : > shorter.txt; wait $!");
-    test_.check("a text that becomes shorter",
-                shorter.status == 1 && shorter.says("a file that is being read has become shorter"), shorter.output);
+            "--data shorter.txt --val-part 0.3 --name shorter --context 8 --width 8 --layers 1 --heads 1 --batch 2 "
+            "--eval-every 1000000 "
+            "--eval-samples 2 --sample-length 0 --steps 100000000 --threads 1 --quiet & "
+            "while ! test -e runs/shorter/model.safetensors && kill -0 $!; do sleep 0.1; done; : > shorter.txt; wait "
+            "$!",
+        1, "a file that is being read has become shorter");
     const Outcome piped = shell.script(
         "printf 'steps = 1\nname = piped\n' | " + train +
         "--config /dev/stdin --data other.txt --val-part 0.3 --context 8 --width 8 --layers 1 --heads 1 --batch 2 "
@@ -977,28 +961,26 @@ class OtherPrograms {
     const std::string accents = "--evaluate runs/t --data accents.txt";
     test_.check("another character", shell.script(train + accents).says("is no 7-bit ASCII character"));
     test_.check("replaced", shell.script(train + accents + " --replace").says("windows of 8 "));
-    const Outcome folder = shell.script(train +
-                                        "--init runs/t --name folder --steps 1 --data other.txt --threads 1 "
-                                        "--batch 4 --sample-length 0 --eval-samples 2 --val-part 0.1");
-    test_.check("a run's folder to begin with", folder.status == 0 && folder.says("weights"), folder.output);
-    const Outcome letters = shell.script(train + "--init runs/c");
-    test_.check("a model of no text to begin with",
-                letters.status == 1 && letters.says("runs/c: has no tokenizer, of train_copy"), letters.output);
+    const Outcome folder = expect_script(shell, "a run's folder to begin with",
+                                         train +
+                                             "--init runs/t --name folder --steps 1 --data other.txt --threads 1 "
+                                             "--batch 4 --sample-length 0 --eval-samples 2 --val-part 0.1",
+                                         0, "weights");
+    const Outcome letters = expect_script(shell, "a model of no text to begin with", train + "--init runs/c", 1,
+                                          "runs/c: has no tokenizer, of train_copy");
     const std::string more =
         "--data other.txt --threads 1 --batch 4 --sample-length 0 --eval-samples 2 --val-part 0.1 ";
-    const Outcome tuned = shell.script(train + "--init runs/t/model.safetensors --name u --steps 2 " + more);
-    test_.check("sizes from a checkpoint", tuned.status == 0 && tuned.says("weights"), tuned.output);
+    const Outcome tuned =
+        expect_script(shell, "sizes from a checkpoint",
+                      train + "--init runs/t/model.safetensors --name u --steps 2 " + more, 0, "weights");
     shell.script(train + "--init runs/t/model.safetensors --name v --steps 1 --schedule constant " + more);
     shell.script(train + "--init runs/t/model.safetensors --name w --steps 2 --schedule constant " + more);
     shell.script("mv runs/t/model.safetensors runs/t/moved.safetensors");
     test_.equal("resumed without it", shell.script(train + "--name v --resume --steps 2").weights(),
                 shell.script(train + "--name w --resume --steps 2").weights());
     shell.script("mv runs/t/moved.safetensors runs/t/model.safetensors");
-    const Outcome info = shell.script("'" + folder_ + "/inspect' info runs/u");
-    test_.check("what it is",
-                info.status == 0 && info.says("transformer, by train_text, step 2") &&
-                    info.says("weights      " + tuned.weights()) && info.says("128×8"),
-                info.output);
+    expect_script(shell, "what it is", "'" + folder_ + "/inspect' info runs/u", 0,
+                  {"transformer, by train_text, step 2", "weights      " + tuned.weights(), "128×8"});
     const std::string convert = "'" + folder_ + "/convert' ";
     test_.check("a checkpoint to make a checkpoint of",
                 shell.script(convert + "runs/t").says("runs/t: a checkpoint of ours already; --to hf or llm.c"));
@@ -1016,26 +998,23 @@ class OtherPrograms {
     shell.script(train +
                  "--model mamba --name h --steps 1 --layers 1 --width 8 --data other.txt --batch 2 --context 8 " +
                  "--eval-samples 2 --sample-length 0 --threads 1");
-    const Outcome dotted = shell.script("cp -r runs/h v.5; " + convert + "v.5 --to hf");
-    test_.check("a folder's whole name", dotted.status == 0 && dotted.says("saved v.5-hf"), dotted.output);
+    expect_script(shell, "a folder's whole name", "cp -r runs/h v.5; " + convert + "v.5 --to hf", 0, "saved v.5-hf");
     test_.check("a file where a folder is made",
                 shell.script(": > plain; " + convert + "runs/h --to hf --save plain --force")
                     .says("plain: is a file; expected a folder"));
     test_.check("a folder that cannot be made", shell.script(convert + "runs/h --to hf --save plain/x")
                                                     .says("plain/x: cannot make the folder: Not a directory"));
-    const Outcome here = shell.script(convert + "runs/h --to hf --save hf; cd hf && " + convert + ".");
-    test_.check("the folder that one is in", here.status == 0 && here.says("saved hf.safetensors"), here.output);
+    expect_script(shell, "the folder that one is in", convert + "runs/h --to hf --save hf; cd hf && " + convert + ".",
+                  0, "saved hf.safetensors");
     test_.check("a tokenizer that stays behind",
                 shell.script(convert + "runs/h --to hf --save hf-2").says("note: the tokenizer, ascii, is left out"));
     expect(shell, "a folder of Hugging Face's", "hf", 1,
            "hf/model.safetensors: a safetensors file, but no checkpoint of ours; ./convert makes one of a model of "
            "Hugging Face's\n");
-    const Outcome few = shell.script(
-        train + "--init hf/hf.safetensors --tokenizer bytes --data other.txt --val-part 0.3 --context 8 --name few");
-    test_.check(
-        "fewer tokens than the text",
-        few.status == 1 && few.says("hf/hf.safetensors: its model has tokens from 0 to 127, the text from 0 to 255\n"),
-        few.output);
+    expect_script(
+        shell, "fewer tokens than the text",
+        train + "--init hf/hf.safetensors --tokenizer bytes --data other.txt --val-part 0.3 --context 8 --name few", 1,
+        "hf/hf.safetensors: its model has tokens from 0 to 127, the text from 0 to 255\n");
     const std::string one = "(until test -e go; do :; done; " + convert +
                             "hf --save race.safetensors > /dev/null 2>&1; echo $? >> codes) & ";
     test_.equal("of two at once one",
@@ -1087,12 +1066,11 @@ class OtherPrograms {
     std::string documents;
     for (int i = 0; i < 200; ++i) documents += "ab<|endoftext|>";
     write_bytes(shell.file("documents"), documents);
-    const Outcome learned =
-        shell.script("'" + folder_ + "/tokenize' --train 258 --save t.json documents && '" + folder_ +
-                     "/train_text' --name e --data documents --tokenizer t.json --steps 60 --lr 0.02 " +
-                     "--warmup 0 --eval-samples 8 --sample-length 0 --context 8 --batch 8 --width 16 --layers 1");
-    test_.check("an encoding with an end of a text", learned.status == 0 && learned.says("bpe, 258 tokens"),
-                learned.output);
+    expect_script(shell, "an encoding with an end of a text",
+                  "'" + folder_ + "/tokenize' --train 258 --save t.json documents && '" + folder_ +
+                      "/train_text' --name e --data documents --tokenizer t.json --steps 60 --lr 0.02 " +
+                      "--warmup 0 --eval-samples 8 --sample-length 0 --context 8 --batch 8 --width 16 --layers 1",
+                  0, "bpe, 258 tokens");
     const std::string words = "runs/e --temperature 0 --length 20 --prompt ";
     test_.equal("writing stops there", shell.run(words + "ab --quiet").output, "ab\n");
     test_.check("as its letters, with a note",
@@ -1156,11 +1134,9 @@ class OtherPrograms {
 
   void regular() {
     const Shell shell(folder_ + "/train_regular");
-    const Outcome whole = shell.run("--name whole --seeds 1,2 --parity-probability 10" + REGULAR);
-    test_.check("a run",
-                whole.status == 0 && whole.says("2 seeds: best") && whole.says("at the training length") &&
-                    whole.says("saved runs/whole (results.csv, lengths.svg, probabilities.csv, and a run each)"),
-                whole.output);
+    const Outcome whole = expect(shell, "a run", "--name whole --seeds 1,2 --parity-probability 10" + REGULAR, 0,
+                                 {"2 seeds: best", "at the training length",
+                                  "saved runs/whole (results.csv, lengths.svg, probabilities.csv, and a run each)"});
     for (const char* name : {"results.csv", "probabilities.csv", "lengths.svg", "parity_check-seed-2/test.csv"})
       test_.check(std::string("leaves ") + name,
                   std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
@@ -1294,8 +1270,7 @@ class OtherPrograms {
     expect(shell, "next symbol at other lengths", "--task D_2 --protocol next --test-to 90", 2, "--test-to: not with");
     expect(shell, "no seeds", "--seeds=", 2, "--seeds: expected at least one");
     expect(shell, "heads", "--heads 5", 2, "--heads 5 does not divide --width 64");
-    expect(shell, "resumes nothing", "--resume --name nothing", 1,
-           "runs/nothing: there is no such folder to continue");
+    expect(shell, "resumes nothing", "--resume --name nothing", 1, "runs/nothing: there is no such folder to continue");
     expect(shell, "a stride without members", "--all-tasks --test-every 46", 2,
            "D_2 has no members of the lengths of this test, 51 to 100, every 46");
     expect(shell, "one length without members", "--task Tomita_5 --test-from 61 --test-to 61", 2,
@@ -1304,9 +1279,7 @@ class OtherPrograms {
 #if !ASAN  // which wants all addresses there are
     const std::string longest =
         "--name long --test-from 1048576 --test-to 1048576" + SMALL_REGULAR + "--train-length 10 --width 64";
-    const Outcome outcome = shell.run(longest, "ulimit -v 1000000;");
-    test_.check("longer than memory", outcome.status == 1 && outcome.says("train_regular: not enough memory"),
-                outcome.output);
+    expect(shell, "longer than memory", longest, 1, "train_regular: not enough memory", "ulimit -v 1000000;");
 #endif
   }
 
@@ -1336,9 +1309,7 @@ class OtherPrograms {
     for (const int step : {0, 1, 2, 3, 4, 5})  // every fourth, and halves of that before
       test_.equal(petroglyph::text("a snapshot at step %d", step),
                   exists(petroglyph::text("runs/m/snapshots/step-%d.safetensors", step)), step != 3 && step != 5);
-    const Outcome whole = shell.run("neurons runs/m --threads 1");
-    test_.check("a run", whole.status == 0 && whole.says("6 neurons, context 8, embedding 6") && whole.says("step 5"),
-                whole.output);
+    expect(shell, "a run", "neurons runs/m --threads 1", 0, {"6 neurons, context 8, embedding 6", "step 5"});
     for (const char* name :
          {"types.svg", "neurons.csv", "ratios.svg", "norms.svg", "windows.svg", "words.txt", "words.csv"})
       test_.check(std::string("leaves ") + name, exists(std::string("runs/m/neurons/") + name));
@@ -1353,9 +1324,9 @@ class OtherPrograms {
     test_.equal("the best and the one before the last are no snapshots", std::count(fewer.begin(), fewer.end(), '\n'),
                 5);
     const Outcome one =
-        shell.run("neurons runs/m/snapshots/step-2.safetensors --out one --no-rescale --p 1 --bag-of-words 1");
-    test_.check("one step; thresholds", one.status == 0 && one.says("step 2               0.0 %       100.0 %"),
-                one.output);
+        expect(shell, "one step; thresholds",
+               "neurons runs/m/snapshots/step-2.safetensors --out one --no-rescale --p 1 --bag-of-words 1", 0,
+               "step 2               0.0 %       100.0 %");
     test_.check("in its own folder, no curve", exists("one/types.csv") && !exists("one/types.svg"));
     expect(shell, "another model", "neurons runs/t", 1, "runs/t/model.safetensors: transformer has no first.weight");
     expect(shell, "of two models", "neurons runs/m runs/wide", 1,
@@ -1392,9 +1363,8 @@ class OtherPrograms {
     const Shell shell(folder_ + "/scaling");
     const std::string small = " --widths 4,8,16 --context 4 --heads 1 --batch 8 --eval-samples 16 ";
     const std::string both = " --budgets 2e7,4e7 ";
-    const Outcome whole = shell.run("--name whole" + both + small);
-    test_.check("a study", whole.status == 0 && whole.says("12 runs in runs/whole") && whole.says("N_opt ∝ C^"),
-                whole.output);
+    const Outcome whole =
+        expect(shell, "a study", "--name whole" + both + small, 0, {"12 runs in runs/whole", "N_opt ∝ C^"});
     for (const char* name :
          {"points.csv", "optima.csv", "laws.csv", "scaling_mlp_lm.svg", "scaling_transformer.svg", "loss.svg"})
       test_.check(std::string("leaves ") + name,
@@ -1437,8 +1407,8 @@ class OtherPrograms {
            "--what dct --depths 1 --transformer-depths 1 --tokens 640 --context 16 --embedding 8 --eval-samples 4", 0,
            "dct.svg");
     expect(shell, "frequencies", "--what dct --context 3", 2, "--frequencies 4: more than the --context of 3 tokens");
-    const Outcome list = shell.run("--list --name list --preset paper --what context --tokens 1e9");
-    test_.check("a list", list.status == 0 && list.says("mlp_lm-w16384-T127-D1e9"), list.output);
+    const Outcome list = expect(shell, "a list", "--list --name list --preset paper --what context --tokens 1e9", 0,
+                                "mlp_lm-w16384-T127-D1e9");
     test_.check("leaves nothing", !std::filesystem::exists(shell.file("runs/list")));
     expect(shell, "contexts", "--what context --contexts 1,2,5 --widths 8 --tokens 64 --batch 8 --eval-samples 16", 0,
            "context.svg");
@@ -1657,20 +1627,12 @@ class OtherPrograms {
   }
 
  private:
-  void expect(const Shell& shell, const std::string& name, const std::string& arguments, int status,
-              const std::string& words) {
-    const Outcome outcome = shell.run(arguments);
-    test_.check(name, outcome.status == status && outcome.says(words),
-                petroglyph::text("status %d, said: ", outcome.status) + outcome.output);
-  }
-
   const std::string WINDOWS =  // of models without heads
       " --width 8 --layers 1 --context 8 --batch 4 --eval-samples 8 --eval-every 4 --sample-length 20 --threads 1 ";
   const std::string TEXT = WINDOWS + "--heads 2 ";
   const std::string SMALL_REGULAR = " --width 8 --batch 8 --eval-samples 8 --steps 6 --test-strings 8 --threads 1 ";
   const std::string REGULAR = SMALL_REGULAR + "--train-length 10 --test-from 11 --test-to 14 ";
 
-  Test& test_;
   std::string folder_;
 };
 

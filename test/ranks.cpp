@@ -480,9 +480,9 @@ void differences(Test& test) {
 const std::string SMALL =
     " --length 4 --width 12 --hidden 12 --layers 2 --batch 8 --eval-samples 30 --eval-every 4 --stop-at 2 ";
 
-class UnderMpi {
+class UnderMpi : ProgramChecks {
  public:
-  UnderMpi(Test& test, std::string folder) : test_(test), folder_(std::move(folder)) {
+  UnderMpi(Test& test, std::string folder) : ProgramChecks(test), folder_(std::move(folder)) {
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
   }
@@ -561,7 +561,8 @@ class UnderMpi {
       }
       ranks(shell, 2, row.arguments + row.part + "--name parts", row.program);
       compare(shell, row.program, "parts",
-              ranks(shell, 4, row.resumes ? std::string("--resume --name parts ") + row.whole : whole + "parts", row.program),
+              ranks(shell, 4, row.resumes ? std::string("--resume --name parts ") + row.whole : whole + "parts",
+                    row.program),
               alone, row.files);
     }
   }
@@ -581,8 +582,8 @@ class UnderMpi {
         shell.script("mpirun -q --oversubscribe -n 1 --wdir one '" + program + on + program + "' --resume --steps 13");
     test_.check("from the only run of the first one's disk", apart.says("weights ") && !apart.says("which run?"),
                 apart.output);
-    expect(shell, "other shards", 2, "--name parts --resume --steps 16 --shards 8", 1,
-           "--shards 8: this run was started with");
+    expect_ranks(shell, "other shards", 2, "--name parts --resume --steps 16 --shards 8", 1,
+                 "--shards 8: this run was started with");
     const Outcome from = shell.run(SMALL + "--shards 2 --steps 5 --init runs/whole/model.safetensors --name from");
     test_.equal(
         "--init",
@@ -613,14 +614,17 @@ class UnderMpi {
 
   void bad_input() {
     const Shell shell(folder_ + "/train_copy");
-    expect(shell, "no power of two", 3, SMALL + "--shards 4", 2, "3 processes: expected a power of two");
-    expect(shell, "shards are missing", 2, SMALL, 2, "--shards 1: 2 processes need --shards 2, or a larger power of two");
-    expect(shell, "shards are no power of two", 1, SMALL + "--shards 3", 2, "--shards 3: expected a power of two");
-    expect(shell, "shards do not divide the batch", 1, SMALL + "--shards 16", 2,
-           "--shards 16 does not divide --batch 8");
-    expect(shell, "no such run", 2, "--name nowhere --resume --shards 2", 1, "runs/nowhere: there is no such run");
+    expect_ranks(shell, "no power of two", 3, SMALL + "--shards 4", 2, "3 processes: expected a power of two");
+    expect_ranks(shell, "shards are missing", 2, SMALL, 2,
+                 "--shards 1: 2 processes need --shards 2, or a larger power of two");
+    expect_ranks(shell, "shards are no power of two", 1, SMALL + "--shards 3", 2,
+                 "--shards 3: expected a power of two");
+    expect_ranks(shell, "shards do not divide the batch", 1, SMALL + "--shards 16", 2,
+                 "--shards 16 does not divide --batch 8");
+    expect_ranks(shell, "no such run", 2, "--name nowhere --resume --shards 2", 1,
+                 "runs/nowhere: there is no such run");
     write_bytes(shell.file("good.txt"), "not a checkpoint");
-    expect(shell, "--init from no checkpoint", 2, SMALL + "--shards 2 --init good.txt", 1, "good.txt: ");
+    expect_ranks(shell, "--init from no checkpoint", 2, SMALL + "--shards 2 --init good.txt", 1, "good.txt: ");
     const auto beside = [&](const std::string& name, const std::string& one, const std::string& other,
                             const std::string& words) {
       const Outcome outcome = shell.script("timeout 60 mpirun -q --oversubscribe -n 1 " + one + " : -n 1 " + other);
@@ -647,9 +651,9 @@ class UnderMpi {
     // Only the first rank's folder has the run.
     write_bytes(shell.file("other/one.txt"), read_bytes(shell.file("one.txt")));
     const std::string compared = text + "--compare rnn,transformer:heads=2 --name c ";
-    const Outcome apart =
-        shell.script("timeout 60 mpirun -q --oversubscribe -n 1 " + compared + " : -n 1 " + elsewhere + compared);
-    test_.check("a comparison in two folders", apart.status == 0 && apart.says("saved runs/c"), apart.output);
+    expect_script(shell, "a comparison in two folders",
+                  "timeout 60 mpirun -q --oversubscribe -n 1 " + compared + " : -n 1 " + elsewhere + compared, 0,
+                  "saved runs/c");
     test_.check("is in one of them", !std::filesystem::exists(shell.file("other/runs")));
     write_bytes(shell.file("other/one.txt"), std::string(3000, 'b') + std::string(3000, 'a'));
     beside("another file of the same name", text, elsewhere + text, "rank 1 differs from rank 0 in its samples");
@@ -661,11 +665,10 @@ class UnderMpi {
     const std::string diverging = SMALL +
                                   "--shards 4 --steps 200 --save-every 1 --lr 1000 --weight-decay 10 --warmup 0 "
                                   "--schedule constant --quiet --name ";
-    const Outcome alone = shell.run(diverging + "alone");
-    test_.check("NaN alone", alone.status == 1 && alone.says("the loss is nan at step"), alone.output);
+    const Outcome alone = expect(shell, "NaN alone", diverging + "alone", 1, "the loss is nan at step");
     for (const int count : {2, 4}) {
       const std::string by = text("by-%d", count);
-      expect(shell, "NaN " + by, count, diverging + by, 1, "the loss is nan at step");
+      expect_ranks(shell, "NaN " + by, count, diverging + by, 1, "the loss is nan at step");
       for (const char* file : {"model.safetensors", "previous.safetensors"})
         test_.check("NaN " + by + ": " + file, read_bytes(shell.file("runs/" + by + "/" + file)) ==
                                                    read_bytes(shell.file(std::string("runs/alone/") + file)));
@@ -676,8 +679,8 @@ class UnderMpi {
     // The signal is ignored, so that a write fails as on a full disk.
     const std::string limited =
         "sh -c 'trap \"\" XFSZ; [ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} != 0 ] || ulimit -f 20; exec \"$@\"' sh ";
-    expect(shell, "a full disk", 2, "--name full --resume --steps 8 --quiet", 1,
-           "runs/full/model.safetensors: cannot write: File too large; the previous file is unchanged", limited);
+    expect_ranks(shell, "a full disk", 2, "--name full --resume --steps 8 --quiet", 1,
+                 "runs/full/model.safetensors: cannot write: File too large; the previous file is unchanged", limited);
     test_.check("the checkpoint is as it was", read_bytes(path) == good);
   }
 
@@ -783,11 +786,11 @@ class UnderMpi {
                     const std::string& around = "") const {
     return text("mpirun -q --oversubscribe -n %d ", count) + around + "'" + folder_ + "/" + program + "' " + arguments;
   }
-  void expect(const Shell& shell, const std::string& name, int count, const std::string& arguments, int status,
-              const std::string& words, const std::string& around = "") {
-    const Outcome outcome = ranks(shell, count, arguments, "train_copy", around);
-    test_.check(name, outcome.status == status && outcome.says("train_copy: ") && outcome.says(words),
-                text("status %d, said: ", outcome.status) + outcome.output);
+  // So many ranks of train_copy: they must end with this status, and one line with these words.
+  void expect_ranks(const Shell& shell, const std::string& name, int count, const std::string& arguments, int status,
+                    const std::string& words, const std::string& around = "") {
+    const Outcome outcome =
+        check(name, ranks(shell, count, arguments, "train_copy", around), status, {"train_copy: ", words});
     test_.check(name + ": in one line", own_lines(outcome.output) == 1, outcome.output);
   }
   // Without what mpirun's own event loop remarks, now and then, when a rank has ended while it was written to.
@@ -798,7 +801,6 @@ class UnderMpi {
     }));
   }
 
-  Test& test_;
   std::string folder_;
 };
 

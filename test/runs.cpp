@@ -33,9 +33,9 @@ const std::string REGULAR =
     " --width 8 --heads 2 --batch 8 --eval-samples 8 --steps 6 --test-strings 8 --threads 1 --train-length 10 "
     "--test-from 11 --test-to 14 ";
 
-class RunsTest {
+class RunsTest : ProgramChecks {
  public:
-  RunsTest(Test& test, std::string programs) : test_(test), programs_(std::move(programs)) {}
+  RunsTest(Test& test, std::string programs) : ProgramChecks(test), programs_(std::move(programs)) {}
 
   // A run that is still going, and a second process that would go on with it.
   void two_processes() {
@@ -107,8 +107,7 @@ class RunsTest {
     const auto refuse = [&](const std::string& name, const std::vector<std::string>& damaged,
                             const std::string& words) {
       write_bytes(path, join(damaged, "\n"));
-      const Outcome outcome = shell.run("--name a --resume --steps 9");
-      test_.check(name, outcome.status == 1 && outcome.says("runs/a/log.csv" + words), outcome.output);
+      const Outcome outcome = expect(shell, name, "--name a --resume --steps 9", 1, "runs/a/log.csv" + words);
       test_.check(name + ": one line, nothing changed",
                   std::count(outcome.output.begin(), outcome.output.end(), '\n') == 1 &&
                       outcome.says("nothing was changed") && read_bytes(path) == join(damaged, "\n") &&
@@ -130,8 +129,7 @@ class RunsTest {
     some[3].replace(some[3].find(',') + 1, 1, "9");
     refuse("another loss", some, ": its rows before step 6 are not those");
     std::filesystem::remove(path);
-    const Outcome missing = shell.run("--name a --resume --steps 9");
-    test_.check("missing", missing.status == 1 && missing.says("runs/a/log.csv: is missing"), missing.output);
+    expect(shell, "missing", "--name a --resume --steps 9", 1, "runs/a/log.csv: is missing");
     write_bytes(path, good);
     test_.check("the good one again", shell.run("--name a --resume --steps 9").status == 0);
   }
@@ -635,10 +633,9 @@ class RunsTest {
            "out/config.json: expected a file or a folder, found a link, which is never replaced");
     convert.script("rm out/config.json; mv there out/config.json; mkfifo pipe");
     expect(convert, "a pipe for a model", "pipe", 1, "pipe: expected a file or a folder, found something else");
-    const Outcome piped = convert.script("timeout 20 '" + program("train_text") + "' --tokenizer pipe --steps 1");
-    test_.check("a pipe for a tokenizer",
-                piped.status == 1 && piped.says("train_text: pipe: expected a file, found something else"),
-                piped.output);
+    expect_script(convert, "a pipe for a tokenizer",
+                  "timeout 20 '" + program("train_text") + "' --tokenizer pipe --steps 1", 1,
+                  "train_text: pipe: expected a file, found something else");
     test_.check("its files are replaced, and no others", read_bytes(convert.file("out/config.json")) != "mine\n" &&
                                                              read_bytes(convert.file("out/notes")) == "mine\n");
   }
@@ -646,11 +643,8 @@ class RunsTest {
   void early_stop_and_schedules() {
     const Shell shell(program("train_copy"));
     const std::string patient = " --lr 0 --patience 2 --eval-every 3 --steps 60";
-    const Outcome stopped = shell.run("--name a" + SMALL + patient);
-    test_.check(
-        "patience",
-        stopped.status == 0 && stopped.says("Stopped at step 9: 2 evaluations without a lower loss (--patience)."),
-        stopped.output);
+    expect(shell, "patience", "--name a" + SMALL + patient, 0,
+           "Stopped at step 9: 2 evaluations without a lower loss (--patience).");
     expect(shell, "patience of one", "--name one" + SMALL + patient + " --patience 1", 0,
            "1 evaluation without a lower loss");
     const Outcome again = shell.run("--name a --resume");
@@ -727,8 +721,7 @@ class RunsTest {
     const std::string refused =
         "runs/a/model.safetensors: names the file secret, but was not trained by this user on this machine";
     expect(text, "a text that somebody else names", "--resume --name a --steps 3", 1, refused);
-    const Outcome looked = text.script("'" + program("inspect") + "' receptive-field runs/a");
-    test_.check("nor is it looked at", looked.status == 1 && looked.says(refused), looked.output);
+    expect_script(text, "nor is it looked at", "'" + program("inspect") + "' receptive-field runs/a", 1, refused);
     expect(text, "but one's own", "--resume --name a --steps 3 --data secret", 0, "weights ");
     const Outcome beside =
         text.script("'" + program("tokenize") + "' --tokenizer bytes --save d/t.json secret; cat d/.lock");
@@ -800,14 +793,7 @@ class RunsTest {
   std::string begin(const std::string& name, const std::string& arguments, const std::string& output) const {
     return "'" + program(name) + "' " + arguments + " > " + output + " 2>&1 & child=$!; ";
   }
-  void expect(const Shell& shell, const std::string& name, const std::string& arguments, int status,
-              const std::string& words) {
-    const Outcome outcome = shell.run(arguments);
-    test_.check(name, outcome.status == status && outcome.says(words),
-                text("status %d, said: ", outcome.status) + outcome.output);
-  }
 
-  Test& test_;
   std::string programs_;
 };
 

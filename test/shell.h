@@ -4,9 +4,11 @@
 #include <sys/wait.h>
 
 #include <cstdio>
+#include <initializer_list>
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "check.h"
 
@@ -67,6 +69,41 @@ class Shell {
  private:
   std::string program_;
   TemporaryFolder folder_;
+};
+
+// What an output must contain: one text or several.
+struct Words {
+  std::vector<std::string> all;
+
+  Words(const char* words) : all{words} {}
+  Words(const std::string& words) : all{words} {}
+  Words(std::initializer_list<std::string> words) : all(words) {}
+};
+
+// A class of checks of programs derives from this one.
+class ProgramChecks {
+ public:
+  explicit ProgramChecks(Test& test) : test_(test) {}
+
+ protected:
+  // Runs the shell's program, which must exit with this status and print these words.
+  Outcome expect(const Shell& shell, const std::string& name, const std::string& arguments, int status,
+                 const Words& words, const std::string& before = "") {
+    return check(name, shell.run(arguments, before), status, words);
+  }
+  // The same of shell text.
+  Outcome expect_script(const Shell& shell, const std::string& name, const std::string& commands, int status,
+                        const Words& words) {
+    return check(name, shell.script(commands), status, words);
+  }
+  Outcome check(const std::string& name, Outcome outcome, int status, const Words& words) {
+    bool good = outcome.status == status;
+    for (const std::string& some : words.all) good = good && outcome.says(some);
+    test_.check(name, good, "status " + std::to_string(outcome.status) + ", printed: " + outcome.output);
+    return outcome;
+  }
+
+  Test& test_;
 };
 
 }  // namespace petroglyph
