@@ -92,7 +92,7 @@ void transitions(Test& test) {
   for (const char* language : {"parity_check", "cycle_navigation", "even_pairs", "D_4", "Tomita_3", "Tomita_6"}) {
     const Automaton automaton = automaton_of(language);
     const MatrixProductNetwork network(automaton.states());
-    bool right = true;
+    bool right = true, layers_right = true;
     for (uint32_t trial = 0; trial < 40; ++trial) {
       SymbolString first, second;
       for (uint32_t i = 0; i < 1 + trial % 7; ++i) {
@@ -105,10 +105,65 @@ void transitions(Test& test) {
       both.insert(both.end(), second.begin(), second.end());
       right &= network.multiply(transition_matrix(automaton, first), transition_matrix(automaton, second)) ==
                transition_matrix(automaton, both);
+      layers_right &= composed_by_layers(network, automaton, both) == transition_matrix(automaton, both);
     }
     test.check(language, right);
+    test.check(std::string(language) + ": layers of two heads and the network", layers_right);
   }
+  test.equal("two heads", concatenated_by_two_heads({{1, 0, 0, 1}, {0, 1, 1, 0}}),
+             std::vector<int>{1, 0, 0, 1, 0, 1, 1, 0});
   test.equal("parity of 1", transition_matrix(automaton_of("parity_check"), {1}), std::vector<int>{0, 1, 1, 0});
+}
+
+// ---- Parameters -----------------------------------------------------------------------------------------------------
+
+enum class Counted { ALL, BLOCKS, BLOCKS_AND_READOUT };
+
+int64_t parameters_of(const Model& model, Counted counted) {
+  int64_t count = 0;
+  for (const Parameter& parameter : model.parameters.list()) {
+    const bool embedding = parameter.name.find("embedding") != std::string::npos;
+    const bool readout = parameter.name.rfind("head", 0) == 0;
+    const bool blocks = !embedding && !readout;
+    if (counted == Counted::ALL || blocks || (readout && counted == Counted::BLOCKS_AND_READOUT))
+      count += parameter.size();
+  }
+  return count;
+}
+
+// The sizes that the documentation quotes are those of the models.
+void quoted_parameters(Test& test) {
+  const std::string copying = R"("vocab":29,"context":258,"width":192,"layers":12,"heads":1,"causal":true,)";
+  const std::string relation = R"("pre_activation_norm":"exact","post_reduction_norm":true,"activation":"exp")";
+  const std::string transformer = R"("position":"learned","norm":"plain","gelu":"erf",)";
+  const std::string bias = R"("qkv_bias":true,"out_bias":true)", no_bias = R"("qkv_bias":false,"out_bias":false)";
+  const std::string image = R"("patches":256,"patch_size":12,"classes":10,"width":96,"layers":4,)";
+  const std::string birn = image + R"("heads":1,"pre_activation_norm":"approximate","post_reduction_norm":true,)";
+  const std::string copying_rn = copying + relation + R"(,"hidden":192)";
+  const std::string copying_transformer = copying + transformer + R"("readout":"all","hidden":768,)";
+  const std::string image_transformer =
+      image + transformer + bias + R"(,"readout":"last","hidden":384,"heads":4,"causal":false)";
+  struct Quoted {
+    const char *page, *number, *model;
+    Counted counted;
+    std::string config;
+  };
+  const std::vector<Quoted> all = {
+      {"docs/copying.md", "1,331,712", "causal_rn", Counted::BLOCKS, copying_rn},
+      {"docs/copying.md", "1,337,280", "causal_rn", Counted::BLOCKS_AND_READOUT, copying_rn},
+      {"docs/copying.md", "5,329,152", "transformer", Counted::BLOCKS, copying_transformer + bias},
+      {"docs/copying.md", "5,319,936", "transformer", Counted::BLOCKS, copying_transformer + no_bias},
+      {"docs/copying.md", "5,325,504", "transformer", Counted::BLOCKS_AND_READOUT, copying_transformer + no_bias},
+      {"docs/images.md", "472,704", "transformer", Counted::ALL, image_transformer},
+      {"docs/images.md", "138,240", "birn_image", Counted::ALL, birn + R"("hidden":96)"},
+      {"docs/images.md", "471,168", "birn_image", Counted::ALL, birn + R"("hidden":384)"},
+  };
+  const auto ops = make_cpu(1);
+  for (const Quoted& q : all) {
+    const auto model = make_model(q.model, Json::parse("{" + q.config + "}", q.model), *ops);
+    test.equal(std::string(q.page) + ": " + q.model, with_commas(parameters_of(*model, q.counted)), std::string(q.number));
+    test.check(std::string(q.page) + " has " + q.number, read_bytes(q.page).find(q.number) != std::string::npos);
+  }
 }
 
 // ---- Principal components -------------------------------------------------------------------------------------------
@@ -766,6 +821,7 @@ int main(int argc, char** argv) {
   test.run("sampling", sampling);
   test.run("token counts", token_counts);
   test.run("lemma 1", lemma1);
+  test.run("quoted parameters", quoted_parameters);
   test.run("transitions", transitions);
   test.run("pca", pca);
   test.run("eigen", eigen);

@@ -1,5 +1,5 @@
 // inspect lemma1: the two weights of an MLP that multiplies matrices of 0 and 1, one product step by step, and a check over many
-// (regular_gpt, lemma 1 and appendices C and D).
+// (regular_gpt, lemma 1, section 7.2 and appendices C and D).
 
 #include <cstdio>
 
@@ -56,12 +56,14 @@ void show_example(const LemmaSettings& s, const MatrixProductNetwork& network) {
   const Matrix a = random_matrix(s, 0), b = random_matrix(s, 1);
   show("A", a, n);
   show("B", b, n);
+  show("two heads of attention, r = (-inf, 0) and (0, -inf): [A, B]", concatenated_by_two_heads({a, b}), 2 * n * n);
   show("relu([A, B] W1 - 1), the products A_ik B_kj, k in turn within a group", network.hidden(a, b), n);
   show("times W2: A B", network.multiply(a, b), n);
 }
 
-// Of all languages: what two strings do to the states one after the other is the product of what each does.
-int wrong_compositions(const LemmaSettings& s, const std::string& language) {
+// What two strings do to the states one after the other is the product of what each does; and layers of two heads and this network
+// give the same from single symbols.
+bool wrong_composition(const LemmaSettings& s, const std::string& language) {
   const Automaton automaton = automaton_of(language);
   const MatrixProductNetwork network(automaton.states());
   SymbolString first, second;
@@ -72,8 +74,9 @@ int wrong_compositions(const LemmaSettings& s, const std::string& language) {
   }
   SymbolString both = first;
   both.insert(both.end(), second.begin(), second.end());
-  return network.multiply(transition_matrix(automaton, first), transition_matrix(automaton, second)) !=
-         transition_matrix(automaton, both);
+  const Matrix right = transition_matrix(automaton, both);
+  return network.multiply(transition_matrix(automaton, first), transition_matrix(automaton, second)) != right ||
+         composed_by_layers(network, automaton, both) != right;
 }
 
 }  // namespace
@@ -108,10 +111,11 @@ int inspect_lemma1(const std::vector<std::string>& words) {
   std::vector<std::string> composed;
   for (const std::string& language : language_names()) {
     if (automaton_of(language).states() > 20) continue;  // W1 would have as many entries as 2 n⁵
-    if (wrong_compositions(s, language)) throw Error("lemma 1: wrong for the transitions of " + language);
+    if (wrong_composition(s, language)) throw Error("lemma 1: wrong for the transitions of " + language);
     composed.push_back(language);
   }
-  print("transitions of two strings of %s, composed by such a network, are those of both in a row: %s\n",
+  print("transitions of two strings of %s, composed by such a network, and of each symbol, composed by layers of two\n"
+        "heads and such a network, are those of both strings in a row: %s\n",
         counted(s.length, "symbol").c_str(), join(composed, ", ").c_str());
   if (wrong > 0) throw Error(text("lemma 1: %d products are wrong", wrong));
   return 0;

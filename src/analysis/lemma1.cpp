@@ -1,6 +1,8 @@
 #include "analysis/lemma1.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -54,6 +56,40 @@ std::vector<int> MatrixProductNetwork::hidden(const std::vector<int>& a, const s
 
 std::vector<int> MatrixProductNetwork::multiply(const std::vector<int>& a, const std::vector<int>& b) const {
   return times(hidden(a, b), second_, static_cast<int64_t>(n_) * n_);
+}
+
+// A head with queries of zero: the scores are r alone, and softmax(r) weighs the chunk's vectors, r_0 the last one's.        (eq. 1)
+std::vector<int> concatenated_by_two_heads(const std::vector<std::vector<int>>& chunk) {
+  constexpr double NEVER = -std::numeric_limits<double>::infinity();
+  const std::vector<std::vector<double>> heads = {{NEVER, 0}, {0, NEVER}};  // r_0, r_1 of each
+  std::vector<int> both;
+  for (const std::vector<double>& r : heads) {
+    const double sum = std::exp(r[0]) + std::exp(r[1]);
+    const std::vector<int>&before = chunk.at(0), &own = chunk.at(1);
+    for (size_t i = 0; i < own.size(); ++i)
+      both.push_back(static_cast<int>((std::exp(r[0]) * own[i] + std::exp(r[1]) * before[i]) / sum));
+  }
+  return both;
+}
+
+std::vector<int> composed_by_layers(const MatrixProductNetwork& network, const Automaton& automaton,
+                                    const SymbolString& string) {
+  const std::vector<int> identity = transition_matrix(automaton, {});
+  const size_t squares = identity.size();
+  std::vector<std::vector<int>> layer;
+  for (const int32_t symbol : string) layer.push_back(transition_matrix(automaton, {symbol}));
+  if (layer.empty()) return identity;
+  while (layer.size() > 1) {
+    if (layer.size() % 2 == 1) layer.insert(layer.begin(), identity);
+    std::vector<std::vector<int>> above;
+    for (size_t i = 0; i < layer.size(); i += 2) {
+      const std::vector<int> both = concatenated_by_two_heads({layer[i], layer[i + 1]});
+      above.push_back(network.multiply({both.begin(), both.begin() + static_cast<std::ptrdiff_t>(squares)},
+                                       {both.begin() + static_cast<std::ptrdiff_t>(squares), both.end()}));
+    }
+    layer = std::move(above);
+  }
+  return layer[0];
 }
 
 std::vector<int> transition_matrix(const Automaton& automaton, const SymbolString& string) {

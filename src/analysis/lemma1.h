@@ -1,6 +1,10 @@
 // Lemma 1 of the RegularGPT paper (appendix C): two linear layers with a relu between them multiply two matrices of 0 and 1,
 // because relu(a + b − 1) = a·b for such numbers. What a string does to an automaton's states is such a matrix, and the matrix of
-// two strings, one behind the other, is the product of theirs: so an MLP can combine what two vectors say of two strings.
+// two strings, one behind the other, is the product of theirs: so an MLP can combine the vectors of two strings.
+//
+// Section 7.2: an attention of two heads brings the two matrices to one place. With queries of zero, the scalars r_0 = −∞, r_1 = 0 let
+// one head take the vector one step of its layer back (A), r_0 = 0, r_1 = −∞ let the other take its own place's (B), and the heads'
+// concatenation is [A, B]. Attention, MLP, and the same again in ⌈log₂ T⌉ layers compose a string of T symbols: a RegularGPT by hand.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +34,13 @@ class MatrixProductNetwork {
   std::vector<int> first_, second_;
 };
 
+// [Flat(A), Flat(B)] of a chunk of C = 2 vectors {Flat(A), Flat(B)}, by the two heads.
+std::vector<int> concatenated_by_two_heads(const std::vector<std::vector<int>>& chunk);
+
 // (states,states): row q is 1 at the state to which the string leads from q, 0 elsewhere.                   (eq. 2)
 std::vector<int> transition_matrix(const Automaton& automaton, const SymbolString& string);
+// The same matrix by layers of two heads and `network`, from the matrices of single symbols; identities fill the first chunk.
+std::vector<int> composed_by_layers(const MatrixProductNetwork& network, const Automaton& automaton,
+                                    const SymbolString& string);
 
 }  // namespace petroglyph
