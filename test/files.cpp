@@ -1488,7 +1488,7 @@ void figures(Test& test) {
     figure.panel("few").log_x().log_y().line("<gaps>", {1, 10, 100, 1e3, 1e4, 1e5},
                                              {1, NOT_A_NUMBER, 3, 0, -1, INFINITE}, style);
     figure.panel("map").heatmap(2, 3, {1, 2, 3, 4, NOT_A_NUMBER, 6}, "value").x_names({"a", "b", "c"});
-    figure.panel("signs").heatmap(1000, 700, std::vector<double>(700000, -2.5), "value", ColorMap::Diverging);
+    figure.panel("signs").heatmap(100, 70, std::vector<double>(7000, -2.5), "value", ColorMap::Diverging);
     figure.panel("empty");
     figure.panel("one value").line("", {3}, {5});
     return figure.caption("seed 1").svg();
@@ -1599,16 +1599,22 @@ void figure_points(Test& test) {
 }
 
 void figure_lines(Test& test) {
-  const std::vector<double> xs = counting(100);
-  std::vector<double> apart = xs;
-  for (double& y : apart) y = 99 - y;
-  const auto widths = [&](const std::vector<double>& second) {
-    Figure figure("");
-    figure.panel().line("", xs, xs).line("", xs, second);
-    return count_of(figure.svg(), "stroke-width=\"4\"");
-  };
-  test.equal("curves on each other: the lower is wider", widths(xs), size_t(1));
-  test.equal("curves that cross are not", widths(apart), size_t(0));
+  Figure layers(""), halves("");
+  layers.panel().line("", {1, 2, 3}, {1, 2, 1});
+  halves.panel().line("", {1, 1.5, 3}, {1, 2, 1});
+  test.equal("no mark between whole numbers", count_of(layers.svg(), ">1.5</text>"), size_t(0));
+  test.equal("one between others", count_of(halves.svg(), ">1.5</text>"), size_t(1));
+  Figure lengths("");
+  lengths.panel().log_x().x_at({16, 48, 256}).line("", {16, 48, 256}, {1, 2, 1});
+  test.equal("marks at given places", count_of(lengths.svg(), ">48</text>"), size_t(1));
+  Figure plane("");
+  plane.panel_size(300, 100).panel().equal_axes().line("", {0, 1}, {0, 1});
+  const std::string path = plane.svg().substr(plane.svg().find(" d=\"M") + 5);
+  const double x0 = std::stod(path), y0 = std::stod(path.substr(path.find(',') + 1));
+  const std::string end = path.substr(path.find('L') + 1);
+  const double x1 = std::stod(end), y1 = std::stod(end.substr(end.find(',') + 1));
+  test.check("a unit is as long on both axes", std::abs((x1 - x0) - (y0 - y1)) < 0.02 && x1 - x0 > 80,
+             number_text(x1 - x0, 6) + " and " + number_text(y0 - y1, 6));
   Figure noisy("");
   noisy.panel().noisy_line("loss", counting(1000), std::vector<double>(1000, 5));
   test.check("values without noise: their average is the same", count_of(noisy.svg(), "opacity") == 0);

@@ -1586,7 +1586,7 @@ class OtherPrograms : ProgramChecks {
                         "regular_gpt and transformer do\n" &&
                     !std::filesystem::exists(shell.file("mixed/clusters.csv")),
                 mixed.output);
-    expect(shell, "clusters of text", "clusters runs/t", 1, "a checkpoint of train_text, not of train_regular");
+    expect(shell, "clusters of text", "clusters runs/t", 1, "a checkpoint of train_text, expected one of train_regular");
     expect(shell, "receptive fields", "receptive-field --length 30 " + a + b + r + " runs/t", 0,
            "transformer, text: of 30 positions, from the last one, half of the gradient is within ");
     expect(shell, "of a transformer on longer strings than it learned", "receptive-field --out longer --length 16" + c,

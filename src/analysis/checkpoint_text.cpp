@@ -16,16 +16,30 @@ void declare_windows_text(Options& options, std::string* text) {
       .placeholder("FILE");
 }
 
+namespace {
+
+// A run knows its texts.
+std::string option_of(const RunState& state, const std::string& text, const char* name) {
+  return state.program == "train_text" && text.empty() ? state.options.at(name).string() : "";
+}
+
+}  // namespace
+
+std::string name_of_text(const RunState& state, const std::string& text) {
+  const std::string data = option_of(state, text, "data"), validation = option_of(state, text, "val");
+  if (!text.empty() || !validation.empty()) return text + validation;
+  return data.empty() ? "the stories" : "the end of " + data;
+}
+
 std::unique_ptr<LanguageModeling> windows_of_text(const SafetensorsFile& file, const RunState& state,
                                                   const std::string& text, int length, int windows) {
   const auto tokenizer = load_tokenizer(file, state);
   const bool own = state.program == "train_text" && text.empty();  // a run knows its texts
   if (own) refuse_foreign_paths(file, state, {"val", "data"});
-  const std::string data = own ? state.options.at("data").string() : "";
-  const std::string validation = own ? state.options.at("val").string() : "";
+  const std::string data = option_of(state, text, "data"), validation = option_of(state, text, "val");
   const std::string path = !text.empty() ? text : validation.empty() ? data : validation;
   std::shared_ptr<const Corpus> corpus;
-  std::string name = path.empty() ? "the stories" : path;
+  const std::string name = name_of_text(state, text);
   if (path.empty()) {
     corpus = encode_corpus(
         tell_stories(2, stream_of("stories"), size_t(16) * static_cast<size_t>(length) * static_cast<size_t>(windows)),
@@ -37,7 +51,6 @@ std::unique_ptr<LanguageModeling> windows_of_text(const SafetensorsFile& file, c
       const auto kept =
           static_cast<int64_t>(state.options.at("val-part").number() * static_cast<double>(corpus->size()));
       corpus = std::make_shared<CorpusPart>(corpus, corpus->size() - kept, corpus->size());
-      name = "the end of " + path;
     }
   }
   return std::make_unique<LanguageModeling>(corpus, name, corpus, name, length, 1);

@@ -9,38 +9,33 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 
 #include "analysis/checkpoint_text.h"
 #include "analysis/inspect.h"
+#include "analysis/inspection.h"
 #include "analysis/order.h"
-#include "analysis/output_folder.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "base/program.h"
 #include "base/text.h"
 #include "figures/figure.h"
 #include "math/random.h"
-#include "train/device.h"
 
 namespace petroglyph {
 
 namespace {
 
-struct AttentionSettings {
-  std::vector<std::string> checkpoints;
-  std::string text, out, device = "auto";
-  int length = 0, windows = 64, threads = 0;
-  bool force = false;
+struct AttentionSettings : InspectionSettings {
+  std::string text;
+  int length = 0, windows = 64;
 
   void declare(Options& options) {
-    options.positional("CHECKPOINT", &checkpoints,
-                       "a .safetensors file of train_text or convert, or a run's folder; " + called("train_text") +
-                           " makes one, runs/text");
+    InspectionSettings::declare(options, "a .safetensors file of train_text or convert, or a run's folder; " +
+                                             called("train_text") + " makes one, runs/text");
     options.add("length", &length, 0, 1 << 16, "tokens of a window; 0: as many as the model learned from");
-    options.add("windows", &windows, 1, 1 << 16, "so many are looked at; the numbers are their mean");
+    options.add("windows", &windows, 1, 1 << 16, "number of windows; the results are their mean");
     declare_windows_text(options, &text);
-    declare_output_folder(options, &out, &force);
-    declare_device(options, &device, &threads);
   }
 };
 
@@ -48,40 +43,46 @@ struct AttentionSettings {
 class AttentionSubject {
  public:
   AttentionSubject(const std::string& checkpoint, const AttentionSettings& settings, Ops& ops)
-      : settings_(settings), ops_(ops), file_(checkpoint_path(checkpoint)), state_(read_run_state(file_)) {
-    if (state_.program != "train_text" && state_.program != "convert")
-      throw Error(file_.path() + ": a checkpoint of " + state_.program + ", expected one of train_text or convert");
-    model_ = load_model(file_, state_, ops);
+      : settings_(settings), ops_(ops), opened_(checkpoint, {"train_text", "convert"}, ops) {
     check_maps();
     length_ = wanted_length();
-    task_ = windows_of_text(file_, state_, settings.text, length_, settings.windows);
+    task_ = windows_of_text(opened_.file, opened_.state, settings.text, length_, settings.windows);
   }
 
-  int layers() const { return static_cast<int>(state_.config.at("layers").integer()); }
+  int layers() const { return static_cast<int>(opened_.state.config.at("layers").integer()); }
   int length() const { return length_; }
-  // "layers-12-position-none", a run's folder, or another file and its folder, "layers-12-position-none/best.safetensors".
+  // A run's folder, or another file and its folder, "layers-12-position-none/best.safetensors".
   std::string name() const {
-    const std::filesystem::path path(file_.path()), folder = path.parent_path().filename();
+    const std::filesystem::path path(opened_.file.path()), folder = path.parent_path().filename();
     return path.filename() == "model.safetensors" && !folder.empty() ? folder.string()
                                                                      : (folder / path.filename()).string();
   }
   // No more than the text has.
   int windows() const { return static_cast<int>(std::min<int64_t>(settings_.windows, task_->evaluation_samples())); }
-  std::string title() const { return name() + ": " + state_.model + ", " + counted(layers(), "layer"); }
+  std::string title() const { return name() + ": " + opened_.state.model + ", " + counted(layers(), "layer"); }
+  // "12 layers, position none"
+  std::string legend() const {
+    const Json* const position = opened_.state.config.find("position");
+    return counted(layers(), "layer") + (position ? ", position " + position->string() : "");
+  }
+  std::string caption() const {
+    return opened_.state.model + ", " + counted(windows(), "window") + text(" of %d tokens", length_) + " of " +
+           name_of_text(opened_.state, settings_.text);
+  }
 
   // Of each layer, the mean over the windows.
   std::vector<Look> looks() {
-    const int heads = static_cast<int>(state_.config.at("heads").integer());
+    const int heads = static_cast<int>(opened_.state.config.at("heads").integer());
     std::vector<Look> means(static_cast<size_t>(layers()));
     Tokens tokens(ops_, {1, length_});
     const int count = windows();
     for (int window = 0; window < count; ++window) {
       const Batch batch = task_->batch(1, stream_of("evaluate"), 0, window, 1);
-      model_->check_tokens(batch.tokens);
+      opened_.model->check_tokens(batch.tokens);
       tokens.upload(batch.tokens);
-      model_->forward({tokens.data(), 1, length_});
+      opened_.model->forward({tokens.data(), 1, length_});
       for (size_t layer = 0; layer < means.size(); ++layer) {
-        const Look look = look_of(model_->attention_map(layer, 0), heads, length_);
+        const Look look = look_of(opened_.model->attention_map(layer, 0), heads, length_);
         means[layer].own += look.own / count;
         means[layer].entropy += look.entropy / count;
       }
@@ -92,23 +93,23 @@ class AttentionSubject {
  private:
   // Throws Error where its maps are none of shares of what stands before.
   void check_maps() const {
-    const std::string& path = file_.path();
-    if (!model_->has_attention_maps()) throw Error(path + ": a " + state_.model + " has no attention maps");
-    const Json* const normalized = state_.config.find("normalized");
+    const std::string& path = opened_.file.path();
+    if (!opened_.model->has_attention_maps()) throw Error(path + ": a " + opened_.state.model + " has no attention maps");
+    const Json* const normalized = opened_.state.config.find("normalized");
     if (normalized && !normalized->boolean())
-      throw Error(path + ": this " + state_.model + "'s weights add up to nothing in particular");
-    const Json* const causal = state_.config.find("causal");  // regular_gpt's maps are of chunks, not of all tokens
-    if (!causal) throw Error(path + ": the maps of a " + state_.model + " are not read here");
+      throw Error(path + ": this " + opened_.state.model + "'s weights add up to nothing in particular");
+    const Json* const causal = opened_.state.config.find("causal");  // regular_gpt's maps are of chunks, not of all tokens
+    if (!causal) throw Error(path + ": the maps of a " + opened_.state.model + " are not read here");
     if (!causal->boolean())
-      throw Error(path + ": this " + state_.model + " looks at what is to come, too; expected a causal one");
+      throw Error(path + ": this " + opened_.state.model + " looks at what is to come, too; expected a causal one");
   }
 
   int wanted_length() const {
-    const int longest = model_->longest(), wanted = settings_.length;
+    const int longest = opened_.model->longest(), wanted = settings_.length;
     if (wanted > longest)
       throw UsageError(
-          text("--length %d: %s reads %s at most", wanted, file_.path().c_str(), counted(longest, "token").c_str()));
-    const int length = wanted > 0 ? wanted : std::min(context_of(state_), longest);
+          text("--length %d: %s reads %s at most", wanted, opened_.file.path().c_str(), counted(longest, "token").c_str()));
+    const int length = wanted > 0 ? wanted : std::min(context_of(opened_.state), longest);
     if (length < 2)
       throw UsageError(text("--length %d: %sexpected 2 at least, for the first token has one place to look", length,
                             wanted > 0 ? "" : "so many has a window that this model learned from, "));
@@ -117,9 +118,7 @@ class AttentionSubject {
 
   const AttentionSettings& settings_;
   Ops& ops_;
-  SafetensorsFile file_;
-  RunState state_;
-  std::unique_ptr<Model> model_;
+  OpenedCheckpoint opened_;
   std::unique_ptr<LanguageModeling> task_;
   int length_ = 0;
 };
@@ -133,59 +132,47 @@ void print_looks(const AttentionSubject& subject, const std::vector<Look>& looks
 }
 
 // A curve a checkpoint: of each layer one number.
-class LayerCurves {
- public:
-  LayerCurves()
-      : own_(figure_.panel("weight on the new token").x("layer").y("weight").y_range(-0.02, 1.02)),
-        entropy_(
-            figure_.panel("how evenly it looks").x("layer").y("entropy, as a part of uniform").y_range(-0.02, 1.02)) {}
-
-  void add(const std::string& name, const std::vector<Look>& looks) {
-    std::vector<double> layers, own, entropy;
-    for (const Look& look : looks) {
-      layers.push_back(static_cast<double>(layers.size()) + 1);
-      own.push_back(look.own);
-      entropy.push_back(look.entropy);
-    }
-    LineStyle style;
-    style.markers = true;
-    own_.line(name, layers, own, style);
-    entropy_.line(name, layers, entropy, style);
+void add_curves(Panel& own, Panel& entropy, const std::string& name, const std::vector<Look>& looks) {
+  std::vector<double> layers, weights, entropies;
+  for (const Look& look : looks) {
+    layers.push_back(static_cast<double>(layers.size()) + 1);
+    weights.push_back(look.own);
+    entropies.push_back(look.entropy);
   }
-  const Figure& figure() const { return figure_; }
-
- private:
-  Figure figure_{"Where the layers look"};
-  Panel &own_, &entropy_;
-};
+  LineStyle style;
+  style.markers = true;
+  own.line(name, layers, weights, style);
+  entropy.line(name, layers, entropies, style);
+}
 
 }  // namespace
 
 int inspect_attention(const std::vector<std::string>& words) {
   AttentionSettings settings;
   Options options("inspect attention",
-                  "Says of each layer of a causal Transformer how much of its attention is on the new token, and how "
-                  "evenly it looks: means over heads, positions but the first, and windows of text.");
+                  "Prints for each layer of a causal Transformer how much of its attention is on the new token, and how "
+                  "uniformly it looks: means over heads, positions but the first, and windows of text.");
   settings.declare(options);
   options.parse(words);
-  OutputFolder output(settings.out, settings.force, folder_of_checkpoint(settings.checkpoints[0]),
-                      {"attention.csv", "attention.svg"});
-  const auto ops = make_device(settings.device, settings.threads);
-  // All before the first is looked into: what is wrong with the last shows at once.
-  for (const std::string& checkpoint : settings.checkpoints) AttentionSubject(checkpoint, settings, *ops);
-  LayerCurves curves;
+  OutputFolder output = settings.output({"attention.csv", "attention.svg"});
+  const auto ops = settings.make_ops();
+  Figure figure("Where the layers look");
+  Panel& own = figure.panel("weight on the new token").x("layer").y("weight");
+  Panel& entropy = figure.panel("how uniformly it looks").x("layer").y("entropy, as a part of uniform");
   std::string csv = "checkpoint,layers,layer,own,entropy\n";
-  for (const std::string& checkpoint : settings.checkpoints) {
-    AttentionSubject subject(checkpoint, settings, *ops);
+  std::set<std::string> legends;
+  for_each_checkpoint<AttentionSubject>(settings, *ops, [&](const std::string& checkpoint, AttentionSubject& subject) {
     const std::vector<Look> looks = subject.looks();
     print_looks(subject, looks);
     for (size_t layer = 0; layer < looks.size(); ++layer)
       csv += text("%s,%zu,%zu,%s,%s\n", csv_cell(checkpoint).c_str(), looks.size(), layer + 1,
                   number_text(looks[layer].own, 6).c_str(), number_text(looks[layer].entropy, 6).c_str());
-    curves.add(subject.name(), looks);
-  }
+    const bool is_new = legends.insert(subject.legend()).second;
+    add_curves(own, entropy, is_new ? subject.legend() : subject.legend() + " (" + subject.name() + ")", looks);
+    figure.caption(subject.caption());
+  });
   output.save("attention.csv", csv);
-  output.save("attention.svg", curves.figure());
+  output.save("attention.svg", figure);
   print("%s\n", output.summary().c_str());
   return 0;
 }

@@ -12,7 +12,7 @@
 #include "analysis/inspect.h"
 #include "analysis/keywords.h"
 #include "analysis/neuron_types.h"
-#include "analysis/output_folder.h"
+#include "analysis/inspection.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/options.h"

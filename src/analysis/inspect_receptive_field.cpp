@@ -6,7 +6,7 @@
 
 #include "analysis/checkpoint_text.h"
 #include "analysis/inspect.h"
-#include "analysis/output_folder.h"
+#include "analysis/inspection.h"
 #include "analysis/receptive_field.h"
 #include "base/error.h"
 #include "base/options.h"
@@ -15,25 +15,23 @@
 #include "figures/figure.h"
 #include "math/random.h"
 #include "tasks/regular_languages.h"
-#include "train/device.h"
 #include "train/regular_run.h"
 
 namespace petroglyph {
 
 namespace {
 
-struct FieldSettings {
-  std::vector<std::string> checkpoints;
-  std::string text, out, device = "auto";
-  int length = 0, samples = 4, threads = 0;
+struct FieldSettings : InspectionSettings {
+  std::string text;
+  int length = 0, samples = 4;
   uint64_t seed = 1;
-  bool seeded = false, force = false;
+  bool seeded = false;
 
   void declare(Options& options) {
-    options.positional("CHECKPOINT", &checkpoints,
-                       "a .safetensors file of train_regular, train_text or convert, or a run's folder; " +
-                           called("train_regular") + " makes one, runs/regular/parity_check-seed-1, and " +
-                           called("train_text") + " another, runs/text");
+    InspectionSettings::declare(
+        options, "a .safetensors file of train_regular, train_text or convert, or a run's folder; " +
+                     called("train_regular") + " makes one, runs/regular/parity_check-seed-1, and " +
+                     called("train_text") + " another, runs/text");
     options.add(
         "length", &length, 0, 1 << 20,
         "tokens; 0: of a language 500; of a text four contexts, or fewer where the model cannot read so many; for a "
@@ -41,8 +39,6 @@ struct FieldSettings {
     options.add("samples", &samples, 1, 1 << 20, "strings or windows; the figure shows their mean");
     declare_windows_text(options, &text);
     options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "which strings, of a language");
-    declare_output_folder(options, &out, &force);
-    declare_device(options, &device, &threads);
   }
 };
 
@@ -50,15 +46,11 @@ struct FieldSettings {
 class FieldSubject {
  public:
   FieldSubject(const std::string& checkpoint, const FieldSettings& settings, Ops& ops)
-      : settings_(settings), ops_(ops), file_(checkpoint_path(checkpoint)), state_(read_run_state(file_)) {
-    if (state_.program != "train_regular" && state_.program != "train_text" && state_.program != "convert")
-      throw Error(file_.path() + ": a checkpoint of " + state_.program +
-                  ", expected one of train_regular, train_text or convert");
-    model_ = load_model(file_, state_, ops);
+      : settings_(settings), ops_(ops), opened_(checkpoint, {"train_regular", "train_text", "convert"}, ops) {
     regular() ? open_language() : open_text();
   }
 
-  std::string title() const { return state_.model + ", " + (regular() ? state_.options.at("task").string() : "text"); }
+  std::string title() const { return opened_.state.model + ", " + (regular() ? opened_.state.options.at("task").string() : "text"); }
 
   // (T): the mean over the samples of the share that the j + 1 most recent positions have
   std::vector<double> cumulative() const {
@@ -76,21 +68,21 @@ class FieldSubject {
  private:
   ReceptiveField field_of(const Batch& batch) const {
     try {
-      return receptive_field(state_.model, state_.config, *model_, ops_, batch.tokens, 1, batch.length);
+      return receptive_field(opened_.state.model, opened_.state.config, *opened_.model, ops_, batch.tokens, 1, batch.length);
     } catch (const Error& error) {
-      throw Error(file_.path() + ": " + error.what());
+      throw Error(opened_.file.path() + ": " + error.what());
     }
   }
-  bool regular() const { return state_.program == "train_regular"; }
+  bool regular() const { return opened_.state.program == "train_regular"; }
   int wanted_length(int otherwise) const {
     // Of a language a model that answers once answers at any length.
-    const int longest = model_->longest(), window = regular() ? 0 : model_->window();
+    const int longest = opened_.model->longest(), window = regular() ? 0 : opened_.model->window();
     if (window > 0 && settings_.length > 0 && settings_.length != window)
       throw UsageError(petroglyph::text("--length %d: %s reads %d tokens, no fewer and no more, to answer once",
-                                        settings_.length, file_.path().c_str(), window));
+                                        settings_.length, opened_.file.path().c_str(), window));
     if (window > 0) return window;
     if (settings_.length > longest)
-      throw UsageError(petroglyph::text("--length %d: %s reads %s at most", settings_.length, file_.path().c_str(),
+      throw UsageError(petroglyph::text("--length %d: %s reads %s at most", settings_.length, opened_.file.path().c_str(),
                                         counted(longest, "token").c_str()));
     return settings_.length > 0 ? settings_.length : std::min(otherwise, longest);
   }
@@ -98,22 +90,20 @@ class FieldSubject {
   void open_language() {
     if (!settings_.text.empty())
       throw UsageError("--text " + settings_.text + ": this model was trained on a regular language, not on text");
-    task_ = std::make_unique<RegularLanguage>(language_learned(file_.path(), state_, wanted_length(500)));
+    task_ = std::make_unique<RegularLanguage>(language_learned(opened_.file.path(), opened_.state, wanted_length(500)));
   }
   void open_text() {
     if (settings_.seeded)
       throw UsageError("--seed " + std::to_string(settings_.seed) + ": chooses strings of a language, and " +
-                       file_.path() + " is a model of text");
-    const int context = context_of(state_);
-    const int length = wanted_length(state_.program == "train_text" ? 4 * context : context);
-    task_ = windows_of_text(file_, state_, settings_.text, length, settings_.samples);
+                       opened_.file.path() + " is a model of text");
+    const int context = context_of(opened_.state);
+    const int length = wanted_length(opened_.state.program == "train_text" ? 4 * context : context);
+    task_ = windows_of_text(opened_.file, opened_.state, settings_.text, length, settings_.samples);
   }
 
   const FieldSettings& settings_;
   Ops& ops_;
-  SafetensorsFile file_;
-  RunState state_;
-  std::unique_ptr<Model> model_;
+  OpenedCheckpoint opened_;
   std::unique_ptr<Task> task_;
 };
 
@@ -141,15 +131,11 @@ int inspect_receptive_field(const std::vector<std::string>& words) {
   settings.declare(options);
   options.parse(words);
   settings.seeded = options.given("seed");
-  OutputFolder output(settings.out, settings.force, folder_of_checkpoint(settings.checkpoints[0]),
-                      {"receptive_field.csv", "receptive_field.svg"});
-  const auto ops = make_device(settings.device, settings.threads);
-  // All before the first is looked into: what is wrong with the last shows at once.
-  for (const std::string& checkpoint : settings.checkpoints) FieldSubject(checkpoint, settings, *ops);
+  OutputFolder output = settings.output({"receptive_field.csv", "receptive_field.svg"});
+  const auto ops = settings.make_ops();
   Figure figure("Cumulative gradient norms, from the last position to the first");
   std::string csv = "checkpoint,position,share\n";
-  for (const std::string& checkpoint : settings.checkpoints) {
-    const FieldSubject subject(checkpoint, settings, *ops);
+  for_each_checkpoint<FieldSubject>(settings, *ops, [&](const std::string& checkpoint, const FieldSubject& subject) {
     const std::vector<double> share = subject.cumulative();
     print_share(subject.title(), share);
     std::vector<double> positions;
@@ -162,7 +148,7 @@ int inspect_receptive_field(const std::vector<std::string>& words) {
         .y("share of the gradient's norms")
         .y_range(0, 1.02)
         .line("", positions, share);
-  }
+  });
   output.save("receptive_field.csv", csv);
   output.save("receptive_field.svg", figure);
   print("%s\n", output.summary().c_str());

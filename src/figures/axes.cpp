@@ -2,18 +2,29 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
 #include "figures/panel_painter.h"
 
 namespace petroglyph {
 
+// Steps, layers, lengths: no mark of theirs stands between two numbers.
+bool PanelPainter::is_whole(const Panel::Axis& axis) const {
+  if (panel_.map_) return &axis != &panel_.color_ && !axis.fixed;
+  if (&axis != &panel_.x_ || panel_.lines_.empty()) return false;
+  return std::all_of(panel_.lines_.begin(), panel_.lines_.end(), [](const Panel::Line& line) {
+    return std::all_of(line.xs.begin(), line.xs.end(), [](double x) { return !can_be_drawn(x) || x == std::floor(x); });
+  });
+}
+
 // `room` is what one label wants, in pixels.
 std::vector<Tick> PanelPainter::ticks_of(const Panel::Axis& axis, const AxisScale& scale, double room) const {
   const double length = std::fabs(scale.at(scale.span().high) - scale.at(scale.span().low));
-  const bool cells = panel_.map_ && &axis != &panel_.color_ && !axis.fixed;
   std::vector<Tick> ticks;
+  for (const double place : axis.places) ticks.push_back({place, number_text(place, 9)});
+  if (!ticks.empty()) return ticks;
   // As many as have room; fewer, where their labels are so wide that they would touch.
   for (int count = std::max(2, static_cast<int>(length / room)); count >= 2; --count) {
-    ticks = scale.logarithmic() ? log_ticks(scale.span(), count) : linear_ticks(scale.span(), count, cells);
+    ticks = scale.logarithmic() ? log_ticks(scale.span(), count) : linear_ticks(scale.span(), count, is_whole(axis));
     const auto labelled = std::count_if(ticks.begin(), ticks.end(), [](const Tick& t) { return !t.label.empty(); });
     if (&axis != &panel_.x_ || (widest(ticks) + 6) * double(labelled) <= length) break;
   }

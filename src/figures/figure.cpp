@@ -14,50 +14,20 @@ namespace {
 constexpr size_t FEW_POINTS = 200;    // so many are drawn as they are
 constexpr size_t AVERAGE_SHARE = 50;  // an average is over this part of all points
 
-// Sums of any neighbours among many values, each in a few steps and without a difference of large numbers: of two, of four, of
-// eight that stand side by side, and so on. What is not finite counts as nothing.
-class RangeSums {
- public:
-  struct Sum {
-    double sum = 0, count = 0;
-    void add(const Sum& other) { sum += other.sum, count += other.count; }
-  };
-
-  explicit RangeSums(const std::vector<double>& values) : levels_(1) {
-    for (const double value : values) levels_[0].push_back(std::isfinite(value) ? Sum{value, 1} : Sum{});
-    while (levels_.back().size() > 1) {
-      std::vector<Sum> pairs((levels_.back().size() + 1) / 2);
-      for (size_t i = 0; i < levels_.back().size(); ++i) pairs[i / 2].add(levels_.back()[i]);
-      levels_.push_back(std::move(pairs));
-    }
-  }
-
-  // Of the values begin … end - 1.
-  Sum of(size_t begin, size_t end) const {
-    Sum sum;
-    for (size_t level = 0; begin < end; ++level, begin /= 2, end /= 2) {
-      if (begin % 2 == 1) sum.add(levels_[level][begin++]);
-      if (end % 2 == 1) sum.add(levels_[level][--end]);
-    }
-    return sum;
-  }
-
- private:
-  std::vector<std::vector<Sum>> levels_;
-};
-
 // Each value's mean with as many before it as after it, fewer near the beginning, where curves fall steeply, and at the end
 // with those before it; a gap keeps to itself.
 std::vector<double> moving_average(const std::vector<double>& values) {
   if (values.size() < FEW_POINTS) return values;
   const size_t half = values.size() / (2 * AVERAGE_SHARE);
-  const RangeSums sums(values);
-  std::vector<double> average = values;
+  std::vector<double> average = values, sums = {0}, counts = {0};  // sums: of the first i values
+  for (const double value : values) {
+    sums.push_back(sums.back() + (std::isfinite(value) ? value : 0));
+    counts.push_back(counts.back() + std::isfinite(value));
+  }
   for (size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) continue;
-    const size_t reach = std::min(half, i);
-    const RangeSums::Sum near = sums.of(i - reach, std::min(i + reach + 1, values.size()));
-    average[i] = near.sum / near.count;
+    const size_t reach = std::min(half, i), end = std::min(i + reach + 1, values.size());
+    average[i] = (sums[end] - sums[i - reach]) / (counts[end] - counts[i - reach]);
   }
   return average;
 }
@@ -95,6 +65,16 @@ void Panel::Axis::fix(double from, double to) {
 
 Panel& Panel::y_range(double low, double high) {
   y_.fix(low, high);
+  return *this;
+}
+
+Panel& Panel::x_at(const std::vector<double>& places) {
+  x_.places = places;
+  return *this;
+}
+
+Panel& Panel::equal_axes() {
+  equal_axes_ = true;
   return *this;
 }
 

@@ -8,8 +8,7 @@
 //
 // The same data gives the same bytes. NaN and infinities are gaps, and so is what a logarithmic axis cannot show. A
 // curve of many points is thinned to what the picture can show: first, lowest, highest and last of each column of
-// pixels. Curves that lie on each other are drawn in widths that let each be seen; a legend stands where it hides
-// nothing, or beside the panel.
+// pixels. A legend stands where it hides nothing, or beside the panel.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +24,7 @@ struct LineStyle {
   bool markers = false;  // a mark at each point, its shape by the colour
   bool dashed = false;
   bool joined = true;  // false: markers only
+  bool hollow = false;   // markers without their colour inside: what was not reached
   double width = 1.6;  // pixels
   double opacity = 1;  // for what lies dense, or behind something
 };
@@ -39,6 +39,10 @@ class Panel {
   Panel& log_y();
   // Without it the axis spans the data.
   Panel& y_range(double low, double high);
+  // The places of the marks; without it they are round numbers, and whole ones where all x are.
+  Panel& x_at(const std::vector<double>& places);
+  // A unit has the same length on both axes: for points of a plane.
+  Panel& equal_axes();
   // Words in place of the numbers 0, 1, 2, … (the columns and rows of a heat map).
   Panel& x_names(const std::vector<std::string>& names);
   Panel& y_names(const std::vector<std::string>& names);
@@ -66,6 +70,7 @@ class Panel {
     bool logarithmic = false;
     bool fixed = false;  // low and high were given
     double low = 0, high = 1;
+    std::vector<double> places;  // empty: round numbers
     std::vector<std::string> names;
     void fix(double from, double to);
   };
@@ -88,6 +93,7 @@ class Panel {
 
   std::string title_;
   Axis x_, y_;
+  bool equal_axes_ = false;
   std::vector<Line> lines_;
   std::vector<Level> levels_;
   int next_color_ = 0;

@@ -22,7 +22,6 @@ constexpr ColorRamp DIVERGING = {0x004FA7, 0x4179BF, 0x7CA3D5, 0xB6CCE8, 0xF5F5F
 constexpr const char* MISSING = "#BDBDBD";
 constexpr const char* REACH = ".04";  // of a cell
 constexpr int LEVELS = 64;            // colours of a heat map: finer steps are not seen
-constexpr size_t MOST_CELLS = 300;    // rows or columns of a heat map: smaller cells would not be seen
 
 // The colour at `part` of the way along the bar, as XML has it.
 std::string color_at(ColorMap map, double part) {
@@ -36,32 +35,14 @@ std::string color_at(ColorMap map, double part) {
   return text("#%02X%02X%02X", channel(16), channel(8), channel(0));
 }
 
-// Means of neighbouring cells, so that no side has more than MOST_CELLS.
-std::vector<double> reduced(const std::vector<double>& values, size_t& rows, size_t& columns) {
-  const size_t high = (rows + MOST_CELLS - 1) / MOST_CELLS, wide = (columns + MOST_CELLS - 1) / MOST_CELLS;
-  if (high <= 1 && wide <= 1) return values;
-  const size_t out_rows = (rows + high - 1) / high, out_columns = (columns + wide - 1) / wide;
-  std::vector<double> sums(out_rows * out_columns, 0), counts(sums.size(), 0);
-  for (size_t i = 0; i < values.size(); ++i) {
-    const size_t cell = i / columns / high * out_columns + i % columns / wide;
-    if (!std::isfinite(values[i])) continue;
-    sums[cell] += values[i];
-    counts[cell] += 1;
-  }
-  for (size_t i = 0; i < sums.size(); ++i) sums[i] /= counts[i];  // 0/0 is NaN: a missing cell
-  rows = out_rows;
-  columns = out_columns;
-  return sums;
-}
-
 }  // namespace
 
 // One path for each colour, in units of cells; a run of equal cells in a row is one line as thick as the row. All reach a
 // little into the next cells: where edges are rounded to pixels, nothing white is left between them.
 void PanelPainter::paint_map() {
   const Panel::HeatMap& map = *panel_.map_;
-  size_t rows = map.rows, columns = map.columns;
-  const std::vector<double> values = reduced(map.values, rows, columns);
+  const size_t rows = map.rows, columns = map.columns;
+  const std::vector<double>& values = map.values;
   const Span span = color_.span();
   const auto level = [&](size_t cell) {
     if (!std::isfinite(values[cell])) return LEVELS;

@@ -39,9 +39,9 @@ std::vector<Point> thinned(const std::vector<Point>& points) {
 
 }  // namespace
 
-std::string marker(Point at, size_t shape, double scale) {
+std::string marker(Point at, size_t shape) {
   const std::string start = "M" + pixels(at.x) + "," + pixels(at.y);
-  const auto p = [&](double length) { return pixels(length * scale); };
+  const auto p = [](double length) { return pixels(length); };
   switch (shape % 4) {
     case 0: {
       const std::string arc = "a" + p(3) + "," + p(3) + " 0 1 0 ";
@@ -66,9 +66,10 @@ std::string stroke_of(const LineStyle& style, double width) {
 
 std::string fill_of(const LineStyle& style) {
   // Pale ones lie dense: white edges would hide those beneath.
+  const std::string color = PALETTE[static_cast<size_t>(style.color) % PALETTE.size()];
+  if (style.hollow) return "<path class=\"mark\" fill=\"#FFFFFF\" style=\"stroke:" + color + ";stroke-width:1.4\" d=\"";
   const std::string pale = style.opacity < 1 ? attribute("opacity", style.opacity) + " style=\"stroke:none\"" : "";
-  return std::string("<path class=\"mark\" fill=\"") + PALETTE[static_cast<size_t>(style.color) % PALETTE.size()] +
-         "\"" + pale + " d=\"";
+  return "<path class=\"mark\" fill=\"" + color + "\"" + pale + " d=\"";
 }
 
 bool stands_alone(const std::vector<Point>& points, size_t i) {
@@ -112,7 +113,7 @@ void PanelPainter::paint_levels() {
 
 void PanelPainter::paint_line(const Panel::Line& line) {
   if (!line.style.joined) return;
-  out_ += hidden_pieces(line) + stroke_of(line.style, line.style.width) + path_of(curve_of(line)) + "\"/>\n";
+  out_ += stroke_of(line.style, line.style.width) + path_of(curve_of(line)) + "\"/>\n";
 }
 
 // At every point, or at those that no line would show. Marks are not clipped, so that one on an axis is whole; those
@@ -121,15 +122,13 @@ void PanelPainter::paint_markers(const Panel::Line& line) {
   const bool everywhere = !line.style.joined || line.style.markers;
   const std::vector<Point>& curve = curve_of(line);
   constexpr double SLACK = 0.5;
-  const std::vector<int>& hidden = hidden_[index_of(line)];
   std::string marks;
   for (size_t i = 0; i < curve.size(); ++i) {
     const Point& point = curve[i];
     if (!everywhere && !stands_alone(curve, i)) continue;
     const bool inside = point.x > -SLACK && point.x < width_ + SLACK && point.y > -SLACK && point.y < height_ + SLACK;
     if (!inside) continue;
-    const int above = hidden[static_cast<size_t>(std::clamp(point.x, 0.0, width_))];
-    marks += marker(point, size_t(line.style.color), 1 + wider(above) / 6);
+    marks += marker(point, size_t(line.style.color));
   }
   if (!marks.empty()) out_ += fill_of(line.style) + marks + "\"/>\n";
 }

@@ -13,7 +13,6 @@ PanelPainter::PanelPainter(const Panel& panel, double width, double height)
     : panel_(panel), width_(width), height_(height) {
   span_axes();
   for (const Panel::Line& line : panel.lines_) curves_.push_back(points_of(line));
-  find_overlaps();
   for (const Panel::Line& line : panel.lines_)
     if (!line.name.empty()) legend_.push_back({line.name, &line});
   for (const Panel::Level& level : panel.levels_) legend_.push_back({level.name, nullptr});
@@ -40,11 +39,27 @@ void PanelPainter::span_axes() {
     color_ = scale_of(panel_.color_, color_span(), 0, height_, 0);
     color_ticks_ = ticks_of(panel_.color_, color_, 45);
   }
+  if (panel_.equal_axes_) equalize(xs, ys);
   x_ = scale_of(panel_.x_, xs, margin * 0.4, 0, width_);
   y_ = panel_.map_ ? scale_of(panel_.y_, ys, 0, 0, height_) : scale_of(panel_.y_, ys, margin, height_, 0);
+  if (panel_.equal_axes_) {  // the spans as they are, margins included
+    x_ = AxisScale(xs, false, 0, width_);
+    y_ = AxisScale(ys, false, height_, 0);
+  }
   x_ticks_ =
       panel_.x_.names.empty() ? ticks_of(panel_.x_, x_, panel_.map_ ? 30 : 70) : name_ticks(panel_.x_, x_, width_);
   y_ticks_ = panel_.y_.names.empty() ? ticks_of(panel_.y_, y_, 45) : name_ticks(panel_.y_, y_, height_);
+}
+
+// Makes a unit as long in pixels on both axes: the shorter span grows on both sides.
+void PanelPainter::equalize(Span& xs, Span& ys) const {
+  constexpr double MARGIN = 0.05;
+  xs = padded(xs, false, 0), ys = padded(ys, false, 0);
+  const double unit = (1 + 2 * MARGIN) * std::max((xs.high - xs.low) / width_, (ys.high - ys.low) / height_);
+  for (const auto& [span, length] : {std::pair(&xs, width_), std::pair(&ys, height_)}) {
+    const double middle = (span->low + span->high) / 2;
+    *span = {middle - unit * length / 2, middle + unit * length / 2};
+  }
 }
 
 // Of the values; about zero, evenly, when they diverge from there.

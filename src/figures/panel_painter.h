@@ -1,4 +1,4 @@
-// One panel of a figure as SVG. What it draws is cut into files: axes.cpp, lines.cpp, overlap.cpp, legend.cpp, heat_map.cpp.
+// One panel of a figure as SVG. What it draws is cut into files: axes.cpp, lines.cpp, legend.cpp, heat_map.cpp.
 #pragma once
 
 #include <algorithm>
@@ -40,16 +40,15 @@ class PanelPainter {
   };
 
   void span_axes();
+  void equalize(Span& xs, Span& ys) const;
   Span color_span() const;
   AxisScale scale_of(const Panel::Axis& axis, Span data, double margin, double from, double to) const;
   std::vector<Tick> ticks_of(const Panel::Axis& axis, const AxisScale& scale, double room) const;
+  bool is_whole(const Panel::Axis& axis) const;
   std::vector<Tick> name_ticks(const Panel::Axis& axis, const AxisScale& scale, double length);
   std::vector<Point> points_of(const Panel::Line& line) const;
   size_t index_of(const Panel::Line& line) const { return size_t(&line - panel_.lines_.data()); }
   const std::vector<Point>& curve_of(const Panel::Line& line) const { return curves_[index_of(line)]; }
-  void find_overlaps();
-  double wider(int hidden) const;
-  std::string hidden_pieces(const Panel::Line& line) const;
   double widest(const std::vector<Tick>& ticks) const;
   double y_label_at() const { return widest(y_ticks_) + TICK_LENGTH + 14; }
   double x_names_room() const { return x_turned_ ? std::max(0.0, widest(x_ticks_) - SMALL) : 0; }
@@ -76,14 +75,12 @@ class PanelPainter {
   bool x_turned_ = false;  // names below each other where they have no room beside each other
   double x_name_size_ = SMALL, y_name_size_ = SMALL;
   std::vector<std::vector<Point>> curves_;  // thinned, one for each line of the panel
-  std::vector<std::vector<int>> hidden_;    // how many curves lie on each line in each column of pixels
-  int most_hidden_ = 0;
   std::vector<LegendRow> legend_;
   std::string out_;
 };
 
 // A circle, a square, a diamond or a triangle: a second help, beside the colour, to tell curves apart.
-std::string marker(Point at, size_t shape, double scale = 1);
+std::string marker(Point at, size_t shape);
 // The beginnings of a curve's <path> and of its marks', up to the path itself.
 std::string stroke_of(const LineStyle& style, double width);
 std::string fill_of(const LineStyle& style);

@@ -1,11 +1,11 @@
-#include "analysis/output_folder.h"
+#include "analysis/inspection.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "train/checkpoint.h"
 
 namespace petroglyph {
 
@@ -35,14 +35,24 @@ void OutputFolder::save(const std::string& name, std::string_view content) {
 
 std::string OutputFolder::summary() const { return "saved " + folder_ + " (" + join(saved_, ", ") + ")"; }
 
-void declare_output_folder(Options& options, std::string* out, bool* force) {
-  options.add("out", out, "default: the folder of the first checkpoint").placeholder("FOLDER");
-  declare_force(options, force);
+void InspectionSettings::declare(Options& options, const std::string& which) {
+  options.positional("CHECKPOINT", &checkpoints, which);
+  options.add("out", &out, "default: the folder of the first checkpoint").placeholder("FOLDER");
+  declare_force(options, &force);
+  declare_device(options, &device, &threads);
 }
 
-std::string folder_of_checkpoint(const std::string& file_or_folder) {
-  const std::string folder = std::filesystem::path(checkpoint_path(file_or_folder)).parent_path().string();
-  return folder.empty() ? "." : folder;
+OutputFolder InspectionSettings::output(const std::vector<std::string>& names) const {
+  const std::string folder = std::filesystem::path(checkpoint_path(checkpoints[0])).parent_path().string();
+  return OutputFolder(out, force, folder.empty() ? "." : folder, names);
+}
+
+OpenedCheckpoint::OpenedCheckpoint(const std::string& file_or_folder, const std::vector<std::string>& programs,
+                                   Ops& ops)
+    : file(checkpoint_path(file_or_folder)), state(read_run_state(file)) {
+  if (std::find(programs.begin(), programs.end(), state.program) == programs.end())
+    throw Error(file.path() + ": a checkpoint of " + state.program + ", expected one of " + join(programs, " or "));
+  model = load_model(file, state, ops);
 }
 
 }  // namespace petroglyph
