@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "analysis/classify.h"
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -352,6 +353,14 @@ void scripts(Test& test) {
   refuse("half an archive", whole.substr(0, whole.size() / 2), "is not a zip file");
 }
 
+void confusion_table(Test& test) {
+  const Answers answers{{0, 1, 1, 0}, {0, 0, 1, 1}, 0};
+  test.equal("names are not cut", Confusion({"disc", "hourglass"}, answers).text(),
+             "          disc hourglass\n"
+             "disc         1         1\n"
+             "hourglass    1         1\n");
+}
+
 // ---- train_image --------------------------------------------------------------------------------------------------
 
 const std::string SETS =  // of models without layers
@@ -497,6 +506,7 @@ int main(int argc, char** argv) {
   test.run("augmentation", petroglyph::augmentation);
   test.run("shapes", petroglyph::shapes);
   test.run("png files", petroglyph::png_files);
+  test.run("confusion table", petroglyph::confusion_table);
   test.run("scripts", petroglyph::scripts);
   const auto program = (std::filesystem::absolute(argv[0]).parent_path().parent_path() / "train_image").string();
   petroglyph::Program train_image(test, program);

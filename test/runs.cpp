@@ -785,6 +785,10 @@ class RunsTest : ProgramChecks {
                 held.output);
     const Outcome soon = tokenize.script("flock . sleep 1 & sleep 0.2; " + save);
     test_.check("or for a moment", soon.says("status 0"), soon.output);
+    const Outcome empty = tokenize.script("rm -f a.json; : > .lock; flock .lock sleep 60 & sleep 0.2; " + save + "kill $!");
+    test_.check("a .lock without a number that another program keeps locked",
+                empty.says("has locked this folder for 10 s; end it, or write into another folder\nstatus 1"),
+                empty.output);
   }
 
  private:

@@ -79,16 +79,24 @@ int Confusion::total(size_t label) const {
 
 std::string Confusion::text() const { return names_.size() <= 20 ? table() : pairs(); }
 
+// A column is as wide as its class's name and its numbers.
 std::string Confusion::table() const {
-  constexpr size_t COLUMN = 6;
-  size_t width = 0;
-  for (const std::string& name : names_) width = std::max(width, name.size());
-  std::string lines(width, ' ');
-  for (const std::string& name : names_) lines += petroglyph::text(" %*s", int(COLUMN), name.substr(0, COLUMN).c_str());
+  const auto padded = [](const std::string& words, size_t width) {
+    return std::string(width - std::min(width, words.size()), ' ') + words;
+  };
+  std::vector<size_t> columns;
+  size_t first = 0;
+  for (size_t k = 0; k < names_.size(); ++k) {
+    columns.push_back(std::max<size_t>(4, names_[k].size()));
+    for (size_t i = 0; i < names_.size(); ++i) columns[k] = std::max(columns[k], std::to_string(count(i, k)).size());
+    first = std::max(first, names_[k].size());
+  }
+  std::string lines(first, ' ');
+  for (size_t k = 0; k < names_.size(); ++k) lines += " " + padded(names_[k], columns[k]);
   for (size_t i = 0; i < names_.size(); ++i) {
-    lines += petroglyph::text("\n%-*s", static_cast<int>(width), names_[i].c_str());
+    lines += "\n" + names_[i] + std::string(first - names_[i].size(), ' ');
     for (size_t k = 0; k < names_.size(); ++k)
-      lines += count(i, k) == 0 ? std::string(COLUMN, ' ') + "." : petroglyph::text(" %*d", int(COLUMN), count(i, k));
+      lines += " " + padded(count(i, k) == 0 ? "." : std::to_string(count(i, k)), columns[k]);
   }
   return lines + "\n";
 }

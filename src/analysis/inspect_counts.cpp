@@ -117,7 +117,9 @@ int inspect_counts(const std::vector<std::string>& words) {
   if (text.validation->size() == 0) throw Error(source.validation_name() + ": no tokens to ask about");
   if (settings.most > 0 && settings.most < text.training->size())
     text.training = std::make_unique<CorpusPart>(std::move(text.training), 0, settings.most);
-  Progress progress(0, text.training->size() + text.validation->size(), after_a_while(false, "token"));
+  Progress::Settings shown = after_a_while(false, "token");
+  shown.stream = stderr;  // the table is on the standard output
+  Progress progress(0, text.training->size() + text.validation->size(), shown);
   const std::vector<int64_t> places =
       places_asked(*text.validation, source.validation_name(), settings.after, settings.windows);
   const CountedTokens counted = count_tokens(*text.training, *text.validation, vocab, last, &progress, places);

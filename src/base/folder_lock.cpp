@@ -90,17 +90,29 @@ bool try_lock(int descriptor, const std::string& folder) {
               " is at work in this folder; nothing was changed");
 }
 
+// Anybody who may read a folder can lock it.
+[[noreturn]] void refuse_unknown(const std::string& folder) {
+  throw Error(folder + ": another program has locked this folder for 10 s; end it, or write into another folder");
+}
+void note_unknown(const std::string& folder) {
+  std::fprintf(stderr, "note: %s: waiting for another program that has locked this folder\n", folder.c_str());
+}
+
 void wait_for_lock(LockFile& file, const std::string& folder) {
   const auto start = std::chrono::steady_clock::now();
   for (bool told = false; !try_lock(file.descriptor, folder);) {
     file.look();
     const int64_t owner = file.owner;
     const auto waited = std::chrono::steady_clock::now() - start;
+    if (owner == 0 && waited > MAKING) refuse_unknown(folder);
     const bool over = waited > PATIENCE;
     if (over || (owner > 0 && is_alive(owner))) refuse_locked(folder, owner, over ? " or one that it began" : "");
     if (waited > SILENCE && !told) {
-      std::fprintf(stderr, "%s: waits until the processes that %lld left have saved\n", folder.c_str(),
-                   static_cast<long long>(owner));
+      if (owner == 0)
+        note_unknown(folder);
+      else
+        std::fprintf(stderr, "%s: waits until the processes that %lld left have saved\n", folder.c_str(),
+                     static_cast<long long>(owner));
       told = true;
     }
     std::this_thread::sleep_for(PAUSE);
@@ -153,10 +165,10 @@ MakingLock::MakingLock(const std::string& path) {
     const auto waited = std::chrono::steady_clock::now() - start;
     if (waited > MAKING) {
       close(descriptor_);
-      throw Error(folder + ": another program has locked this folder for 10 s; end it, or write into another folder");
+      refuse_unknown(folder);
     }
     if (waited > SILENCE && !told) {
-      std::fprintf(stderr, "note: %s: waiting for another program that has locked this folder\n", folder.c_str());
+      note_unknown(folder);
       told = true;
     }
     std::this_thread::sleep_for(PAUSE);

@@ -21,10 +21,10 @@ struct ConvertSettings {
 
   void declare(Options& options) {
     options.positional("MODEL", &from,
-                       "a folder of Hugging Face's (config.json, model.safetensors, tokenizer), llm.c's .bin; with another "
-                       "--to a checkpoint of ours; PyTorch's files: data/torch_to_safetensors.py");
+                       "a Hugging Face folder (config.json, model.safetensors, tokenizer) or llm.c's .bin; with another "
+                       "--to a Petroglyph checkpoint. PyTorch files: data/torch_to_safetensors.py");
     options.add("to", &to, {"petroglyph", "hf", "llm.c"},
-                "what is written: a checkpoint; or of one a folder of Hugging Face's, or llm.c's .bin");
+                "what is written: a checkpoint, or from one a Hugging Face folder or llm.c's .bin");
     options.add("save", &save, "the file or the folder; default: after the model's name").placeholder("PATH");
     options.add("tokenizer", &tokenizer, "in place of the model's: ascii, bytes, a tokenizer's file or folder")
         .placeholder("NAME");
@@ -103,7 +103,7 @@ void from_checkpoint(ConvertSettings& settings) {
 
 int convert(int argc, char** argv) {
   ConvertSettings settings;
-  Options options("convert", "Makes a checkpoint of a model of others, or theirs of a checkpoint.");
+  Options options("convert", "Converts models of Hugging Face and llm.c to Petroglyph checkpoints, and back.");
   settings.declare(options);
   options.parse(argc, argv);
   if (settings.to == "petroglyph") {
