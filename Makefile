@@ -118,6 +118,11 @@ $(BUILD)/standard.h.gch: OPTIMIZE = -Og
 
 $(BUILD)/base/version.o: MORE = -DPETROGLYPH_VERSION='"$(STAMP_version)"'
 $(BUILD)/base/version.o: $(BUILD)/version.stamp
+# The papers' experiments are text files; the program has them as strings.
+$(BUILD)/reproduction/experiments.inc: $(wildcard src/reproduction/experiments/*.txt)
+	@mkdir -p $(@D); for f in $^; do echo "{\"$$(basename $$f .txt)\", R\"text("; cat $$f; echo ')text"},'; done > $@
+$(BUILD)/reproduction/experiment.o: MORE = -I$(BUILD)
+$(BUILD)/reproduction/experiment.o: $(BUILD)/reproduction/experiments.inc
 
 # Programs to read. Those of one file are compiled as their first lines say.
 examples: $(addprefix $(BUILD)/examples/,causal_rn gpt2 train)

@@ -25,7 +25,7 @@ consistent() {
     missing=
     weights=$(echo $weights)
     words=${command// && /$'\n'}
-    [ "$weights" != all ] || words="\`$(cut -d' ' -f3 <<< "$command")\`" # an experiment's section
+    [ "$weights" != all ] || words="reproduce run $(cut -d' ' -f3 <<< "$command") " # an experiment's page
     while read -r part; do
       joined "$file" | grep -qF -- "$part" || missing=$part
     done <<< "$words"
@@ -49,7 +49,7 @@ consistent() {
 # The weights that a command left, in the folder where it ran: printed, of some of its runs or parts, or all that were recorded.
 weights_left() { # EXPECTED
   case "$1" in
-  all) cat runs/*/record.json | hashes ;;
+  all) cat runs/*/runs.csv | hashes ;;
   *=*) for one in ${1//,/ }; do
       echo "${one%%=*}=$(./inspect info "$(ls -d runs/*/"${one%%=*}" runs/*."${one%%=*}" 2> /dev/null)" | sed -n 's/^weights *//p')"
     done | paste -sd, - ;;
@@ -78,7 +78,7 @@ run_one() { # FILE EXPECTED COMMAND
   # What was interrupted goes on, by the programs that began it, where that is one command. All else begins anew.
   local resume= status
   if [ "$(cat begun 2> /dev/null)" != "$version" ] || [ -e ended ] ||
-    [ -z "$(find runs -name model.safetensors -o -name record.json 2> /dev/null)" ]; then
+    [ -z "$(find runs -name model.safetensors -o -name runs.csv 2> /dev/null)" ]; then
     rm -rf runs ended
   elif [[ $3 == ./train_* && $3 != *"&&"* ]]; then
     resume=" --resume"

@@ -12,7 +12,7 @@ check "CHANGELOG.md begins with it" grep -q "^## $number" <(grep -m 1 '^## ' CHA
 if [ -e .git ] && git rev-parse HEAD > /dev/null 2>&1; then
   check "an archive of git names its commit" grep -qE '^[0-9.]+ [0-9a-f]{7,} [0-9]{4}-[0-9]{2}-[0-9]{2}$' <(git archive HEAD VERSION | tar -xO)
 fi
-for page in *.md docs/*.md results/RESULTS.md; do
+for page in *.md docs/*.md results/*.md results/*/README.md; do
   for file in $(grep -oE '\]\([a-zA-Z.][^)#]*' "$page" | sed 's/.*(//' | sort -u); do
     [[ $file == http* ]] || check "$page links to $file, which does not exist" test -e "$(dirname "$page")/$file"
   done

@@ -24,7 +24,7 @@
 #include "check.h"
 #include "dice.h"
 #include "reproduction/experiment.h"
-#include "reproduction/record.h"
+#include "reproduction/run_experiment.h"
 
 namespace petroglyph {
 namespace {
@@ -61,16 +61,15 @@ std::vector<Scenario> scenarios() {
 }
 
 // Two commands of another program, the second of which needs the first one's folder.
-Plan tiny_plan(const Scale&) {
+Plan tiny_plan() {
   const std::string words =
       "--model rnn --hidden 8 --length 3 --steps 20 --stop-at 2" + SIZES.substr(0, SIZES.find(" --threads"));
-  Plan plan;
-  plan.size = "tiny";
-  plan.commands = {{"train", "train_copy", words_of(words + " --save-every 1")},
-                   {"again", "train_copy", words_of("--init @train/model.safetensors --seed 7 " + words)}};
-  return plan;
+  const Experiment tiny{"tiny",
+                        "size quick: seconds\nrun train: ./train_copy " + words + " --save-every 1\nrun again: ./train_copy " +
+                            "--init @train/model.safetensors --seed 7 " + words + "\n",
+                        {"quick"}};
+  return tiny.plan("quick");
 }
-const Experiment TINY = {"tiny", "A paper", "table 0", "A title", "It shows.", "", "seconds", "", tiny_plan};
 
 // Processes of a scenario in a folder of its own.
 class Place {
@@ -123,8 +122,8 @@ class Place {
     dup2(out, STDOUT_FILENO);
     dup2(out, STDERR_FILENO);
     if (scenario_.program.empty()) {
-      const Conductor conductor{programs_, "cpu", 1, true};
-      const int status = run_program("storm", [&] { return conductor.run(TINY, {}); });
+      const Runner runner{programs_, "cpu", 1, true};
+      const int status = run_program("storm", [&] { return runner.run(tiny_plan()); });
       std::fflush(stdout);
       _exit(status);
     }
@@ -163,7 +162,7 @@ std::string difference(const std::string& whole, const std::string& disturbed) {
     if (!entry.is_regular_file()) continue;
     const std::string name = entry.path().filename().string(), own = entry.path().string().substr(whole.size());
     const std::string extension = entry.path().extension().string();
-    const bool told = name == "record.json" || name == ".lock" || extension == ".log" ||
+    const bool told = name == "runs.csv" || name == ".lock" || extension == ".log" ||
                       name == "previous.safetensors" || name == "index.html";
     if (told) continue;
     const std::string a = read_bytes(whole + own), b = read_bytes(disturbed + own);

@@ -1,13 +1,13 @@
-// Does the papers' experiments again with the other programs, and shows the papers' numbers beside ours.
+// Repeats the papers' experiments with the other programs, and shows the papers' numbers beside ours.
 //
 //   ./reproduce list [NAME…]             what there is, and with names: its commands
-//   ./reproduce run NAME… | all          --quick, the default, --evening or --full
-//   ./reproduce draw FOLDER              figures of a folder of results, from its CSV files
-//   ./reproduce report                   runs/report/index.html; with --results DIR also a page for a repository
+//   ./reproduce run NAME… | all          --quick, the default, --medium or --full
+//   ./reproduce report                   RESULTS.md and a page for each experiment
 
 #include <algorithm>
 #include <cstdio>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/options.h"
@@ -15,103 +15,138 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "reproduction/child.h"
-#include "reproduction/choice.h"
-#include "reproduction/draw.h"
-#include "reproduction/dry_run.h"
-#include "reproduction/page.h"
-#include "reproduction/run_experiments.h"
-#include "reproduction/run_options.h"
+#include "reproduction/report.h"
+#include "reproduction/run_experiment.h"
 
 namespace petroglyph {
 namespace {
 
-int list(const std::vector<std::string>& words, const std::string& programs) {
+// "measured before: 12 minutes", where the folder of results has such a run.
+std::string measured_before(const Plan& plan) {
+  const Measured kept = read_measured(plan, "results/" + plan.name + "/" + plan.size);
+  double seconds = 0;
+  for (const RunRecord& run : kept.runs) seconds += run.seconds;
+  return kept.finished() ? text("; measured before: %.0f minutes", std::max(1.0, seconds / 60)) : "";
+}
+
+void list_experiment(const Experiment& experiment) {
+  const Plan first = experiment.plan(experiment.sizes.at(0));
+  print("%s: %s (%s, %s)\n  %s\n", first.name.c_str(), first.title.c_str(), first.paper.c_str(), first.where.c_str(),
+        first.shows.c_str());
+  for (const std::string& size : experiment.sizes) {
+    const Plan plan = experiment.plan(size);
+    print("\n  --%s: %s%s\n  %s\n", size.c_str(), plan.cost.c_str(), measured_before(plan).c_str(), plan.about.c_str());
+    for (const PlannedRun& run : plan.runs) print("    %s\n", command_line(plan, run).c_str());
+  }
+}
+
+int list(const std::vector<std::string>& words) {
   const std::vector<std::string> none = {""};  // which no argument is
   std::vector<std::string> names = none;
-  bool measured = false;
-  std::string device = "auto";
-  int threads = 0;
   Options options("reproduce list", "Shows which figures and tables there are, or with names: their commands.");
   options.positional("NAME", &names, "an experiment, the beginning of several, or all");
-  options.add("measure", &measured, "shows what the quick and the evening plans would take, by a few steps of each");
-  declare_device(options, &device, &threads);
-  options.only_with("device", "measure", {"true"});
-  options.only_with("threads", "measure", {"true"});
   options.parse(words);
-  options.refuse_without_effect();
-  if (names == none && measured) throw UsageError("--measure: of which experiments? expected NAME, or all");
-  if (names == none) return list_experiments(), 0;
-  const DryRun dry{programs, device, threads};
-  bool first = true;
-  for (const Experiment* experiment : chosen_experiments(names)) {
-    if (measured) {
-      dry.print_seconds(*experiment);
-      if (interrupted()) return INTERRUPTED_STATUS;
-      continue;
-    }
-    if (!first) std::printf("\n");
-    first = false;
-    list_experiment(*experiment);
+  if (names != none) {
+    for (const Experiment& experiment : chosen_experiments(names)) list_experiment(experiment);
+    return 0;
+  }
+  for (const Experiment& experiment : experiments()) {
+    const Plan plan = experiment.plan(experiment.sizes.at(0));
+    print("%-22s %s, %s: %s\n", plan.name.c_str(), plan.paper.c_str(), plan.where.c_str(), plan.title.c_str());
+    for (const std::string& size : experiment.sizes)
+      print("%-22s   --%s: %s\n", "", size.c_str(), experiment.plan(size).cost.c_str());
+  }
+  return 0;
+}
+
+// One experiment, and what it gave. The exit status.
+int run_one(const Experiment& experiment, const std::string& size, const Runner& runner) {
+  const Plan plan = experiment.plan(size);
+  const int status = runner.run(plan);
+  if (status != 0) return status;
+  const Measured measured = read_measured(plan, folder_of(plan));
+  print("\n%s: %s\n%s", plan.name.c_str(), plan.title.c_str(), plain_tables(measured).c_str());
+  for (const Claim& claim : plan.claims) {
+    const Verdict verdict = verdict_of(claim, measured);
+    if (verdict.word == "not run") continue;
+    print("  %s: %s (%s)\n", claim.says.c_str(), verdict.word.c_str(),
+          (verdict.reason.empty() ? verdict.number : verdict.reason).c_str());
   }
   return 0;
 }
 
 int run(const std::vector<std::string>& words, const std::string& programs) {
-  RunOptions given;
-  Options options("reproduce run", "Runs experiments of the papers from start to end; what is done already stays.");
-  given.declare(options);
+  std::vector<std::string> names;
+  bool quick = false, medium = false, full = false;
+  std::string size;
+  Runner runner;
+  runner.programs = programs;
+  Options options("reproduce run", "Runs experiments of the papers, and resumes them; what is done stays.");
+  options.positional("NAME", &names, "an experiment of ./reproduce list, the beginning of several, a FILE.txt, or all");
+  options.add("quick", &quick, "small models: minutes on two cores; the default");
+  options.add("medium", &medium, "the papers' models where two cores can train them, with fewer steps: hours");
+  options.add("full", &full, "the papers' sizes: minutes to weeks on a GPU");
+  options.add("size", &size, "another size of an experiment that has one").placeholder("SIZE");
+  declare_device(options, &runner.device, &runner.threads);
+  options.add("quiet", &runner.quiet, "prints results only");
   options.parse(words);
-  given.finish();
-  return run_experiments(given, programs);
-}
-
-int report(const std::vector<std::string>& words) {
-  std::string out = "runs/report", results;
-  bool force = false;
-  Options options("reproduce report", "Makes a page of all that was run.");
-  options.add("out", &out, "its folder").placeholder("FOLDER");
-  options
-      .add("results", &results,
-           "also writes a small page for a repository, with figures and tables, into this folder; what it keeps of "
-           "other runs stays")
-      .placeholder("FOLDER");
-  declare_force(options, &force);
-  options.parse(words);
-  const Page page = make_page(experiments(), results);
-  save_page(page, out, results, force);
-  for (const std::string& folder : page.stale)
-    print("left out: %s, run with other commands than its experiment has today\n", folder.c_str());
+  if (quick + medium + full + !size.empty() > 1)
+    throw UsageError("--quick, --medium, --full and --size: expected one of them");
+  if (size.empty()) size = full ? "full" : medium ? "medium" : "quick";
+  const std::vector<Experiment> wanted = chosen_experiments(names);
+  std::vector<std::string> failed;
+  size_t begun = 0;
+  for (const Experiment& experiment : wanted) {
+    if (std::count(experiment.sizes.begin(), experiment.sizes.end(), size) == 0) continue;
+    ++begun;
+    try {
+      if (const int status = run_one(experiment, size, runner)) {
+        print("interrupted in %s; the same command resumes it\n", experiment.name.c_str());
+        return status;
+      }
+    } catch (const Error& error) {
+      if (wanted.size() == 1) throw;
+      print("\n%s\n", error.what());
+      failed.push_back(error.what());
+    }
+  }
+  if (begun == 0)
+    throw UsageError("--" + size + ": " + join(names, " ") + " has no such size, expected one of " +
+                     join(wanted.at(0).sizes, ", "));
+  if (!failed.empty()) throw Error(join(failed, "; "));
   return 0;
 }
 
-int draw(const std::vector<std::string>& words) {
-  std::string results;
-  Options options("reproduce draw", "Draws figures of a folder of results again, from the CSV files in it.");
-  options.positional("FOLDER", &results, "what report --results made, as results/ of the repository");
+int report(const std::vector<std::string>& words) {
+  std::string results = "results", out = "runs/report";
+  bool force = false;
+  Options options("reproduce report", "Writes RESULTS.md and a page for each experiment, of runs/ and of kept results.");
+  options.add("results", &results, "kept results, which count where runs/ has less").placeholder("FOLDER");
+  options.add("out", &out, "where the pages go; --out results keeps what was run there").placeholder("FOLDER");
+  declare_force(options, &force);
   options.parse(words);
-  for (const std::string& file : draw_results(results)) print("drew %s\n", file.c_str());
+  make_folder(out);
+  const size_t count = write_report(results, out, force);
+  print("saved %s/RESULTS.md (%zu of %zu experiments were run)\n", out.c_str(), count, experiments().size());
   return 0;
 }
 
 const char* const HELP =
     "Usage: reproduce SUBCOMMAND [options]\n"
-    "Does the papers' experiments again and shows their numbers beside ours; `reproduce SUBCOMMAND --help` says "
-    "how.\n\n"
-    "  list      which figures and tables there are, what they cost, which data they need\n"
-    "  run       runs some or all of them, and goes on where it was stopped\n"
-    "  report    makes a page of what was run\n"
-    "  draw      draws figures of a folder of results again, from the numbers in it\n";
+    "Repeats the papers' experiments and shows their numbers beside ours; `reproduce SUBCOMMAND --help` lists the options.\n\n"
+    "  list      which figures and tables there are, how long they take, their commands\n"
+    "  run       runs some or all of them, and resumes what was stopped\n"
+    "  report    writes RESULTS.md and a page for each experiment\n";
 
 int reproduce(int argc, char** argv) {
   const std::vector<std::string> words(argv + std::min(argc, 2), argv + argc);
   const std::string name = argc > 1 ? argv[1] : "--help";
   if (name == "--help" || name == "-h") return std::fputs(HELP, stdout), 0;
   if (name == "--version") return std::puts(version().c_str()), 0;
-  if (name == "list") return list(words, program_folder(argv[0]));
+  if (name == "list") return list(words);
   if (name == "run") return run(words, program_folder(argv[0]));
   if (name == "report") return report(words);
-  if (name == "draw") return draw(words);
-  throw UsageError("unknown subcommand " + name + ", expected one of list, run, report, draw");
+  throw UsageError("unknown subcommand " + name + ", expected one of list, run, report");
 }
 
 }  // namespace

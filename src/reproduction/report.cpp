@@ -1,0 +1,317 @@
+#include "reproduction/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "figures/figure.h"
+#include "reproduction/run_experiment.h"
+
+namespace petroglyph {
+
+namespace {
+
+const char* const WRITTEN = "This page was written by `./reproduce report";
+
+std::string paper_title(const std::string& key) {
+  for (const Paper& paper : PAPERS)
+    if (paper.key == key) return paper.title;
+  throw Error("paper " + key + ": there is no such paper");
+}
+
+std::string paragraph(const std::string& words) { return words.empty() ? "" : markdown_text(words) + "\n\n"; }
+
+// A fence that the words do not close.
+std::string fenced(const std::string& words) {
+  std::string fence = "```";
+  while (words.find(fence) != std::string::npos) fence += "`";
+  return fence + "\n" + words + (words.empty() || words.back() == '\n' ? "" : "\n") + fence + "\n\n";
+}
+
+std::string capitalized(std::string size) {
+  size[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(size[0])));
+  return size;
+}
+
+double seconds_of(const Measured& measured) {
+  double seconds = 0;
+  for (const RunRecord& run : measured.runs) seconds += run.seconds;
+  return seconds;
+}
+
+std::string status_of(const Measured& measured) {
+  if (measured.finished()) return "Run in " + duration_text(seconds_of(measured));
+  return text("%zu of %zu runs done", measured.done(), measured.runs.size());
+}
+
+// A figure of the numbers of several runs. Points that were not measured, or where steps were not reached, are named.
+std::string plot_svg(const Plot& plot, const Measured& measured) {
+  Figure figure(plot.title);
+  Panel& panel = figure.panel().x(plot.x).y(plot.y);
+  if (plot.log_x) panel.log_x();
+  if (plot.log_y) panel.log_y();
+  bool any = false;
+  for (const Plot::Curve& curve : plot.curves) {
+    std::vector<double> xs, ys;
+    std::vector<std::string> missed;
+    for (const auto& [x, cell] : curve.points) {
+      const Numbers numbers = numbers_of(cell, measured);
+      if (numbers.values.empty()) continue;
+      if (!std::isfinite(mean_of(numbers.values))) {
+        missed.push_back(number_text(x, 6));
+        continue;
+      }
+      xs.push_back(x);
+      ys.push_back(mean_of(numbers.values));
+    }
+    if (xs.empty() && missed.empty()) continue;
+    any = true;
+    LineStyle style;
+    style.markers = true;
+    panel.line(curve.name + (missed.empty() ? "" : " (not reached at " + join(missed, ", ") + ")"), xs, ys, style);
+  }
+  return any ? figure.svg() : "";
+}
+
+// A log from the first line that begins as the listing wants.
+std::string listed(const NamedFile& listing, const std::string& path) {
+  std::string words;
+  bool begun = listing.from.empty();
+  for (const std::string& line : split(read_regular_file(path), '\n')) {
+    begun = begun || line.rfind(listing.from, 0) == 0;
+    if (begun) words += line + "\n";
+  }
+  while (!words.empty() && words.back() == '\n') words.pop_back();
+  return words;
+}
+
+std::string commands_of(const Measured& measured) {
+  std::string lines, facts;
+  for (const RunRecord& run : measured.runs) {
+    lines += in_one_line(run.command) + "\n";
+    facts += "- " + markdown_text(run.name) + ": " + (run.done ? duration_text(run.seconds) : "not finished") +
+             (run.machine.empty() ? "" : " on " + markdown_text(run.machine)) +
+             (run.weights.empty() ? "" : "; weights " + markdown_text(run.weights)) + "\n";
+  }
+  return fenced(lines) + facts + "\n";
+}
+
+// The files of a size that belong on its page, as links of that page: pictures of runs, and plots, which are drawn here.
+std::string pictures_of(const Measured& measured, const std::string& folder) {
+  std::string out;
+  const auto add = [&](const std::string& file, const std::string& caption) {
+    out += "![" + markdown_text(caption) + "](" + measured.plan.size + "/" + file + ")\n\n*" + markdown_text(caption) +
+           "*\n\n";
+  };
+  for (const Plot& plot : measured.plan.plots)
+    if (const std::string svg = plot_svg(plot, measured); !svg.empty()) {
+      write_file_atomically(folder + "/" + plot.file, svg);
+      add(plot.file, plot.title);
+    }
+  for (const NamedFile& picture : measured.plan.pictures) {
+    const std::string path = measured.path(picture.part, picture.file);
+    if (is_there(path)) add(path.substr(measured.folder.size() + 1), picture.words);
+  }
+  return out;
+}
+
+std::string size_page(const Measured& measured, const std::string& folder) {
+  const Plan& plan = measured.plan;
+  std::string out = "## " + capitalized(plan.size) + "\n\n" + paragraph(plan.about + " " + status_of(measured) + ".");
+  for (const Table& table : plan.tables) out += markdown_table(table, measured);
+  for (const std::string& note : plan.notes) out += paragraph(with_numbers(note, measured));
+  out += pictures_of(measured, folder);
+  for (const NamedFile& listing : plan.listings)
+    if (const std::string path = measured.path(listing.part, listing.file); is_there(path))
+      out += paragraph(listing.words) + fenced(listed(listing, path));
+  return out + commands_of(measured);
+}
+
+std::string claim_lines(const std::vector<JudgedClaim>& claims, bool with_remarks) {
+  std::string out;
+  for (const JudgedClaim& judged : claims) {
+    out += "- " + markdown_text(judged.says) + ": **" + judged.word + "**";
+    if (!judged.verdict.reason.empty()) out += ": " + markdown_text(judged.verdict.reason);
+    if (judged.verdict.decided()) out += " (" + markdown_text(judged.verdict.number) + ")";
+    out += ".";
+    if (with_remarks && judged.measured)
+      for (const Claim& claim : judged.measured->plan.claims)
+        if (claim.says == judged.says)
+          for (const std::string& remark : claim.remarks)
+            if (const std::string words = with_numbers(remark, *judged.measured); !words.empty())
+              out += " " + markdown_text(words);
+    out += "\n";
+  }
+  return out.empty() ? "" : out + "\n";
+}
+
+// All that is copied of a size: small tables, logs and pictures.
+void copy_files(const std::string& from, const std::string& to) {
+  make_folder(to);
+  if (std::filesystem::exists(to) && std::filesystem::equivalent(from, to)) return;
+  for (const std::string& name : names_in(from))
+    if (name[0] != '.' && std::filesystem::is_regular_file(from + "/" + name))
+      write_file_atomically(to + "/" + name, read_file(from + "/" + name));
+}
+
+std::string experiment_page(const Plan& plan, const std::vector<Measured>& measured,
+                            const std::vector<JudgedClaim>& claims, const std::string& out) {
+  std::string page = "# " + markdown_text(plan.title) + "\n\n" + paper_title(plan.paper) + ", " +
+                     markdown_text(plan.where) + ".\n\n" + paragraph(plan.shows) + claim_lines(claims, true) +
+                     WRITTEN + "`. `./reproduce run " + plan.name + " --SIZE` makes its numbers again.\n\n";
+  for (const Measured& one : measured) {
+    const std::string folder = out + "/" + plan.name + "/" + one.plan.size;
+    copy_files(one.folder, folder);
+    page += size_page(one, folder);
+  }
+  page.pop_back();
+  return page;
+}
+
+// The page's first picture stands in RESULTS.md, too.
+std::string section_of(const Plan& plan, const std::vector<Measured>& measured,
+                       const std::vector<JudgedClaim>& claims, const std::string& page) {
+  std::string out = "### " + markdown_text(plan.title) + "\n\n" + markdown_text(capitalized(plan.where)) + ". [" +
+                    (measured.empty() ? "Not run" : "Numbers, commands, fingerprints") + "](" + plan.name + "/README.md). ";
+  std::vector<std::string> sizes;
+  for (const Measured& one : measured) sizes.push_back(status_of(one) + " (" + one.plan.size + ")");
+  out += join(sizes, ", ") + (sizes.empty() ? "" : ".");
+  out += "\n\n" + paragraph(plan.shows) + claim_lines(claims, false);
+  const size_t picture = page.find("![");
+  if (picture == std::string::npos) return out;
+  const size_t file = page.find("](", picture) + 2, end = page.find(')', file);
+  return out + page.substr(picture, file - picture) + plan.name + "/" + page.substr(file, end + 1 - file) + "\n\n";
+}
+
+std::string tally_of(const std::vector<std::string>& words) {
+  std::vector<std::string> counts;
+  for (const char* word : {"confirmed", "confirmed at reduced scale", "contradicted", "contradicted at reduced scale",
+                           "not decided", "not run"})
+    if (const auto count = std::count(words.begin(), words.end(), word); count > 0)
+      counts.push_back(text("%td %s", count, word));
+  return text("%zu claims: ", words.size()) + join(counts, ", ") + ".";
+}
+
+const char* const INTRODUCTION =
+    "A claim is a sentence of a paper, and comes down to comparisons of numbers that runs left. It is *confirmed* where "
+    "all comparisons hold with all seeds, *contradicted* where none holds, and *not decided* otherwise: its section says "
+    "why. *At reduced scale*: measured with smaller models, shorter runs or other data than the paper's. What a model has "
+    "to have learned before anything is decided stands with each claim. Margins such as 1.5 × are ours. Numbers are means "
+    "of seeds, with the least and the most behind them.";
+
+}  // namespace
+
+std::vector<Measured> measured_of(const Experiment& experiment, const std::string& results) {
+  std::vector<Measured> found;
+  for (auto size = experiment.sizes.rbegin(); size != experiment.sizes.rend(); ++size) {
+    const Plan plan = experiment.plan(*size);
+    Measured here = read_measured(plan, folder_of(plan));
+    Measured kept = read_measured(plan, results + "/" + plan.name + "/" + plan.size);
+    Measured& more = kept.done() >= here.done() ? kept : here;
+    if (more.done() > 0) found.push_back(std::move(more));
+  }
+  return found;
+}
+
+std::vector<JudgedClaim> judged_claims(const Experiment& experiment, const std::vector<Measured>& measured) {
+  std::vector<JudgedClaim> judged;
+  const bool has_full = std::count(experiment.sizes.begin(), experiment.sizes.end(), "full") > 0;
+  const auto judge = [&](const std::string& says) {
+    JudgedClaim best;
+    best.says = says;
+    for (const Measured& one : measured)
+      for (const Claim& claim : one.plan.claims) {
+        if (claim.says != says || best.verdict.is_final) continue;
+        const Verdict verdict = verdict_of(claim, one);
+        if (verdict.word == "not run" || (best.measured && !verdict.is_final)) continue;
+        const bool reduced = verdict.decided() && (claim.reduced || (has_full && one.plan.size != "full"));
+        best = {says, verdict.word + (reduced ? " at reduced scale" : ""), verdict, &one};
+      }
+    return best;
+  };
+  for (const std::string& size : experiment.sizes)
+    for (const Claim& claim : experiment.plan(size).claims)
+      if (std::none_of(judged.begin(), judged.end(), [&](const JudgedClaim& one) { return one.says == claim.says; }))
+        judged.push_back(judge(claim.says));
+  return judged;
+}
+
+std::string markdown_text(std::string words) {
+  std::string out;
+  for (const char c : in_one_line(words)) {
+    if (c == '&' || c == '<') {
+      out += c == '&' ? "&amp;" : "&lt;";
+    } else {
+      if (std::string("\\`*_[]#|~>").find(c) != std::string::npos) out += '\\';
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string markdown_table(const Table& table, const Measured& measured) {
+  std::string head = "| |", rule = "| --- |", lines;
+  for (const Column& column : table.columns) head += " " + markdown_text(column.label) + " |", rule += " ---: |";
+  bool any = false;
+  for (const Row& row : table.rows) {
+    lines += "| " + markdown_text(row.label) + " |";
+    for (size_t i = 0; i < row.cells.size(); ++i) {
+      const std::string ours = shown(row.cells[i], numbers_of(row.cells[i], measured));
+      any = any || !ours.empty();
+      lines += " " + markdown_text(row.paper[i].empty() ? ours : row.paper[i] + " → " + ours) + " |";
+    }
+    lines += "\n";
+  }
+  if (!any) return "";
+  return paragraph(table.title) + head + "\n" + rule + "\n" + lines + "\n";
+}
+
+std::string plain_tables(const Measured& measured) {
+  std::string out;
+  for (const Table& table : measured.plan.tables)
+    for (const Row& row : table.rows)
+      for (size_t i = 0; i < row.cells.size(); ++i) {
+        const std::string ours = shown(row.cells[i], numbers_of(row.cells[i], measured));
+        if (ours.empty()) continue;
+        out += "  " + row.label + ", " + table.columns[i].label + ": " + ours +
+               (row.paper[i].empty() ? "" : " (paper: " + row.paper[i] + ")") + "\n";
+      }
+  return out;
+}
+
+size_t write_report(const std::string& results, const std::string& out, bool force) {
+  const std::string file = out + "/RESULTS.md";
+  if (is_there(file) && read_regular_file(file).find(WRITTEN) == std::string::npos) check_replaced(file, force);
+  std::string claims, sections, paper;
+  std::vector<std::string> words;
+  size_t count = 0;
+  for (const Experiment& experiment : experiments()) {
+    const Plan plan = experiment.plan(experiment.sizes.at(0));
+    const std::vector<Measured> measured = measured_of(experiment, results);
+    const std::vector<JudgedClaim> judged = judged_claims(experiment, measured);
+    count += !measured.empty();
+    for (const JudgedClaim& claim : judged) {
+      words.push_back(claim.word);
+      claims += "| " + plan.paper + ", " + markdown_text(plan.where) + " | " + markdown_text(claim.says) + " | " +
+                claim.word + " | " + markdown_text(claim.verdict.number) + " | [" + plan.name + "](" + plan.name +
+                "/README.md) |\n";
+    }
+    make_folder(out + "/" + plan.name);
+    const std::string page = experiment_page(plan, measured, judged, out);
+    write_file_atomically(out + "/" + plan.name + "/README.md", page);
+    if (plan.paper != paper) sections += "## " + paper_title(plan.paper) + "\n\n";
+    paper = plan.paper;
+    sections += section_of(plan, measured, judged, page);
+  }
+  sections.pop_back();
+  write_file_atomically(file, std::string("# The papers' figures and tables, and ours\n\n") + INTRODUCTION + "\n\n" + WRITTEN +
+                                  "`.\n\n" + tally_of(words) +
+                                  "\n\n| paper | claim | verdict | measured | numbers |\n| --- | --- | --- | --- | --- |\n" +
+                                  claims + "\n" + sections);
+  return count;
+}
+
+}  // namespace petroglyph

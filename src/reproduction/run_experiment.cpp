@@ -1,0 +1,192 @@
+#include "reproduction/run_experiment.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/folder_lock.h"
+#include "base/interrupt.h"
+#include "base/program.h"
+#include "base/safetensors.h"
+#include "base/text.h"
+#include "reproduction/cells.h"
+#include "reproduction/child.h"
+#include "train/checkpoint.h"
+#include "train/device.h"
+
+namespace petroglyph {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const char* const CHECKPOINT = "model.safetensors";
+
+// The option that says where a command leaves what it makes; empty: it only prints.
+std::string output_option(const PlannedRun& run) {
+  if (run.program == "generate") return "";
+  if (run.program != "inspect" || run.words[0] == "positions") return "--name";
+  return run.words[0] == "counts" || run.words[0] == "lemma1" ? "" : "--out";
+}
+
+bool has_device(const PlannedRun& run) {
+  return run.program != "generate" && !(run.program == "inspect" && output_option(run).empty());
+}
+
+// Of every checkpoint in a folder and in those below it: "causal_rn f8227c176a004670, …".
+std::string weights_in(const std::string& folder) {
+  std::vector<std::string> found;
+  std::error_code none;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, none)) {
+    if (entry.path().filename() != CHECKPOINT) continue;
+    const std::string name = fs::relative(entry.path().parent_path(), folder).string();
+    found.push_back((name == "." ? "" : name + " ") + fingerprint_of(SafetensorsFile(entry.path().string())));
+  }
+  std::sort(found.begin(), found.end());
+  return join(found, ", ");
+}
+
+bool has_checkpoint(const std::string& folder) {
+  std::error_code none;
+  for (const auto& entry : fs::recursive_directory_iterator(folder, none))
+    if (entry.path().filename() == CHECKPOINT) return true;
+  return false;
+}
+
+// "CPU, 2 threads, AVX-512; Intel …", where the system names the processor.
+std::string machine_of(const std::string& device, int threads) {
+  const std::string description = describe_device(device, threads);
+  if (description.rfind("CPU", 0) != 0) return description;
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.rfind("model name", 0) == 0 && line.find(':') != std::string::npos)
+      return description + "; " + std::string(trim(std::string_view(line).substr(line.find(':') + 1)));
+  return description;
+}
+
+// The files of a run that cells, pictures and listings need.
+std::set<std::string> wanted_files(const Plan& plan, const std::string& run) {
+  std::set<std::string> files;
+  for (const Table& table : plan.tables)
+    for (const Row& row : table.rows)
+      for (const Cell& cell : row.cells)
+        if (is_of_part(run, cell.part)) files.insert(cell.file);
+  for (const std::vector<NamedFile>* named : {&plan.pictures, &plan.listings, &plan.kept})
+    for (const NamedFile& one : *named)
+      if (run == one.part) files.insert(one.file);
+  files.erase("");  // a log is there already
+  return files;
+}
+
+// One experiment while it is run.
+class Running {
+ public:
+  Running(const Runner& runner, const Plan& plan)
+      : runner_(runner), plan_(plan), folder_(folder_of(plan)), machine_(machine_of(runner.device, runner.threads)) {
+    make_folder(folder_);
+    lock_.emplace(folder_);
+    remove_leftovers(folder_);
+    measured_ = read_measured(plan, folder_);
+    std::vector<RunRecord> planned;
+    for (const PlannedRun& run : plan.runs) planned.push_back(record_of(run));
+    measured_.runs = planned;
+  }
+
+  int run() {
+    const InterruptGuard guard;
+    lock_->check();
+    write_runs(folder_, measured_.runs);
+    for (size_t i = 0; i < plan_.runs.size(); ++i)
+      if (!measured_.runs[i].done && !run(plan_.runs[i], measured_.runs[i])) return INTERRUPTED_STATUS;
+    return 0;
+  }
+
+ private:
+  // What is known of a run. One that was begun with another command is not resumed.
+  RunRecord record_of(const PlannedRun& run) const {
+    RunRecord record{run.name, command_line(plan_, run), 0, false, "", ""};
+    for (const RunRecord& before : measured_.runs) {
+      if (before.name != run.name) continue;
+      if (before.command != record.command && (before.done || is_there(folder_ + "." + run.name)))
+        throw Error(folder_ + ": " + run.name + " was run with another command (" + before.command + "): expected " +
+                    record.command + ". Move this folder and " + folder_ + ".* away to start again");
+      if (before.command == record.command) record = before;
+    }
+    return record;
+  }
+
+  bool run(const PlannedRun& run, RunRecord& record) {
+    std::vector<std::string> words = command_words(plan_, run);
+    const std::string own = folder_ + "." + run.name, log = measured_.path(run.name, "");
+    const std::string option = output_option(run);
+    const bool resumed = option == "--name" && has_checkpoint(own);
+    if (is_there(own + "/" + CHECKPOINT)) words.push_back("--resume");
+    if (option == "--name" && !resumed && is_there(own)) put_aside(own);  // nothing in it can be resumed
+    if (option == "--out") words.push_back("--force");
+    if (has_device(run))
+      words.insert(words.end(), {"--device", runner_.device, "--threads", std::to_string(runner_.threads)});
+    if (!resumed) {
+      record.seconds = 0;
+      fs::remove(log);
+    }
+    if (!runner_.quiet) std::printf("\n%s: %s\n", plan_.name.c_str(), record.command.c_str());
+    const auto start = std::chrono::steady_clock::now();
+    const ChildOutcome outcome = run_child(runner_.programs + "/" + run.program, words, log, runner_.quiet);
+    record.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    record.machine = machine_;
+    record.done = outcome.status == 0 && !interrupted();
+    if (record.done) keep(run, record, own, outcome.last_line);
+    lock_->check();
+    write_runs(folder_, measured_.runs);
+    if (interrupted() || outcome.status == INTERRUPTED_STATUS) return false;
+    if (outcome.status != 0)
+      throw Error(text("%s: %s ended with status %d: %s", plan_.name.c_str(), run.program.c_str(), outcome.status,
+                       outcome.last_line.c_str()));
+    return true;
+  }
+
+  // The fingerprint of what was trained, or the one that the program printed at its end, and the files that the pages need.
+  void keep(const PlannedRun& run, RunRecord& record, const std::string& own, const std::string& last_line) const {
+    const std::string printed = "weights ";
+    record.weights = last_line.rfind(printed, 0) == 0 ? last_line.substr(printed.size()) : weights_in(own);
+    for (const std::string& file : wanted_files(plan_, run.name))
+      if (is_there(own + "/" + file))
+        write_file_atomically(measured_.path(run.name, file), read_file(own + "/" + file));
+  }
+
+  const Runner& runner_;
+  const Plan& plan_;
+  const std::string folder_, machine_;
+  std::optional<FolderLock> lock_;  // of the folder, and so of all that its commands write
+  Measured measured_;
+};
+
+}  // namespace
+
+int Runner::run(const Plan& plan) const { return Running(*this, plan).run(); }
+
+std::string folder_of(const Plan& plan) { return "runs/reproduce-" + plan.size + "-" + plan.name; }
+
+std::vector<std::string> command_words(const Plan& plan, const PlannedRun& run) {
+  std::vector<std::string> words;
+  const std::string own = folder_of(plan) + "." + run.name;
+  for (const std::string& word : run.words) words.push_back(word[0] == '@' ? folder_of(plan) + "." + word.substr(1) : word);
+  const std::string option = output_option(run);
+  if (option == "--out") words.insert(words.end(), {option, own});
+  if (option == "--name") words.insert(words.end(), {option, own.substr(std::strlen("runs/"))});
+  return words;
+}
+
+std::string command_line(const Plan& plan, const PlannedRun& run) {
+  std::string line = "./" + run.program;
+  for (const std::string& word : command_words(plan, run)) line += " " + as_word(word);
+  return line;
+}
+
+}  // namespace petroglyph

@@ -1,0 +1,29 @@
+// Runs the commands of an experiment, and resumes them.
+//
+//   runs/reproduce-quick-NAME/        runs.csv, what the runs printed, and the tables and pictures that the pages need
+//   runs/reproduce-quick-NAME.RUN/    the run itself
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reproduction/experiment.h"
+
+namespace petroglyph {
+
+struct Runner {
+  std::string programs;  // the folder of the other programs
+  std::string device = "auto";
+  int threads = 0;
+  bool quiet = false;
+
+  // What is done stays. Returns the exit status: 0, or INTERRUPTED_STATUS. Throws Error where a command fails.
+  int run(const Plan& plan) const;
+};
+
+std::string folder_of(const Plan& plan);  // runs/reproduce-quick-copy-curves
+// "./train_copy --length 16 … --name reproduce-quick-copy-curves.train", as a user would type it.
+std::vector<std::string> command_words(const Plan& plan, const PlannedRun& run);
+std::string command_line(const Plan& plan, const PlannedRun& run);
+
+}  // namespace petroglyph

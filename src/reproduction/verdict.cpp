@@ -1,0 +1,167 @@
+#include "reproduction/verdict.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+
+namespace petroglyph {
+
+namespace {
+
+enum class Outcome { HOLDS, FAILS, CLOSE, NOT_MEASURED };
+
+// The numbers of a side: of each seed, or what is asked of all.
+struct SideNumbers {
+  std::vector<double> values;
+  bool is_exact = false;  // a given number, or one of a log that does not depend on a seed
+  size_t missing = 0;
+  std::string shown;
+};
+
+SideNumbers numbers_of(const Side& side, const Measured& measured) {
+  if (!side.cell) return {{side.factor * side.number}, true, 0, number_text(side.number, 6)};
+  const Numbers numbers = numbers_of(*side.cell, measured);
+  SideNumbers found{numbers.values, side.cell->file.empty() && numbers.runs == 1, numbers.missing,
+                    shown(*side.cell, numbers)};
+  if (found.values.empty()) return found;
+  if (side.of == Side::Of::BEST) found.values = {*std::max_element(found.values.begin(), found.values.end())};
+  if (side.of == Side::Of::MEAN) found.values = {mean_of(found.values)};
+  if (side.of != Side::Of::SEEDS) found.shown = shown_number("%1", found.values[0]), found.is_exact = true;
+  for (double& value : found.values) value *= side.factor;
+  return found;
+}
+
+// Each number of the left side is below each of the right one. Where a side has one seed only it must be `spread` times as far.
+// Of equal numbers nothing is decided, but a given one has to be passed.
+Outcome below(const SideNumbers& left, const SideNumbers& right, double spread, bool given) {
+  const auto alone = [](const SideNumbers& side) { return side.values.size() == 1 && !side.is_exact; };
+  const double margin = alone(left) || alone(right) ? spread : 1;
+  const auto [least, most] = std::minmax_element(left.values.begin(), left.values.end());
+  const auto [first, last] = std::minmax_element(right.values.begin(), right.values.end());
+  if (*most * margin < *first) return Outcome::HOLDS;
+  if (*last * margin < *least || (given && *last == *least)) return Outcome::FAILS;
+  return Outcome::CLOSE;
+}
+
+Outcome below_by_seed(const SideNumbers& left, const SideNumbers& right) {
+  const size_t seeds = std::min(left.values.size(), right.values.size());
+  size_t holds = 0;
+  for (size_t i = 0; i < seeds; ++i) holds += left.values[i] < right.values[i];
+  return holds == seeds ? Outcome::HOLDS : holds == 0 ? Outcome::FAILS : Outcome::CLOSE;
+}
+
+// The means are within so many times of each other; up to `spread` times as far nothing is decided.
+Outcome alike(double left, double right, double within, double spread, bool wanted) {
+  if (std::isinf(left) && std::isinf(right)) return Outcome::CLOSE;
+  if (left <= 0 || right <= 0) return (left == right) == wanted ? Outcome::HOLDS : Outcome::FAILS;  // no quotient
+  const double times = std::max(left / right, right / left) / within;
+  if (times >= 1 && times < spread) return Outcome::CLOSE;
+  return (times < 1) == wanted ? Outcome::HOLDS : Outcome::FAILS;
+}
+
+struct Judged {
+  Outcome outcome = Outcome::NOT_MEASURED;
+  size_t missing = 0;
+  std::string sentence;
+};
+
+std::string labelled(const std::string& label, const Side& side, const SideNumbers& numbers) {
+  const std::string factor = side.cell && side.factor != 1 ? number_text(side.factor, 3) + " × " : "";
+  return factor + (label.empty() ? "" : label + " ") + (numbers.shown.empty() ? "?" : numbers.shown);
+}
+
+// "16 letters: CausalRN 65 (64 to 65) < Transformer 57 (56 to 58)": what both sides share stands first.
+std::string sentence_of(const Comparison& comparison, const SideNumbers& left, const SideNumbers& right,
+                        Outcome outcome) {
+  const Side &a = comparison.left, &b = comparison.right;
+  std::string shared, first, second;
+  if (a.cell && b.cell) {
+    const bool columns = a.column == b.column;
+    shared = columns ? a.column : a.row == b.row ? a.row : "";
+    first = columns ? a.row : shared.empty() ? a.row + ", " + a.column : a.column;
+    second = columns ? b.row : shared.empty() ? b.row + ", " + b.column : b.column;
+  } else {
+    shared = a.cell ? a.row + ", " + a.column : b.row + ", " + b.column;
+  }
+  const bool is_alike = comparison.relation.back() == '~';
+  const bool near = (outcome == Outcome::HOLDS) == (comparison.relation == "~");
+  const std::string sign =
+      is_alike ? (outcome == Outcome::CLOSE ? " about at the limit of " : near ? " within " : " not within ") +
+                     number_text(comparison.within, 3) + " × "
+      : outcome == Outcome::HOLDS ? " < "
+      : outcome == Outcome::CLOSE ? " overlaps with "
+                                  : " is not below ";
+  return shared + (shared.empty() ? "" : ": ") + labelled(first, a, left) + sign + labelled(second, b, right);
+}
+
+Judged judge(const Comparison& comparison, double spread, const Measured& measured) {
+  const SideNumbers left = numbers_of(comparison.left, measured), right = numbers_of(comparison.right, measured);
+  Judged judged;
+  judged.missing = left.missing + right.missing;
+  if (!left.values.empty() && !right.values.empty()) {
+    const bool given = !comparison.left.cell || !comparison.right.cell;
+    judged.outcome = comparison.relation == "<"       ? below(left, right, spread, given)
+                     : comparison.relation == "each<" ? below_by_seed(left, right)
+                                                      : alike(mean_of(left.values), mean_of(right.values),
+                                                              comparison.within, spread, comparison.relation == "~");
+  }
+  judged.sentence = sentence_of(comparison, left, right, judged.outcome);
+  return judged;
+}
+
+// The first condition that does not hold, as a sentence.
+std::string unmet_condition(const Claim& claim, const Measured& measured) {
+  for (const Comparison& condition : claim.conditions) {
+    const Judged judged = judge(condition, 1, measured);
+    if (judged.outcome == Outcome::HOLDS) continue;
+    const std::string unmet = judged.outcome == Outcome::NOT_MEASURED ? "not measured" : condition.unmet;
+    return (unmet.empty() ? "the models have learned too little" : unmet) + ": " + judged.sentence;
+  }
+  return "";
+}
+
+}  // namespace
+
+size_t characters_in(const std::string& words) {
+  return static_cast<size_t>(
+      std::count_if(words.begin(), words.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+Verdict verdict_of(const Claim& claim, const Measured& measured) {
+  Verdict verdict;
+  size_t holds = 0, fails = 0, found = 0, missing = 0;
+  std::vector<std::string> all, against;
+  for (const Comparison& need : claim.needs) {
+    const Judged judged = judge(need, claim.spread, measured);
+    missing += judged.missing;
+    if (judged.outcome == Outcome::NOT_MEASURED) continue;
+    ++found;
+    holds += judged.outcome == Outcome::HOLDS;
+    fails += judged.outcome == Outcome::FAILS;
+    all.push_back(judged.sentence);
+    if (judged.outcome != Outcome::HOLDS) against.push_back(judged.sentence);
+  }
+  if (found == 0 && claim.open.empty()) return verdict;
+  const std::string counted = text("%zu of %zu comparisons hold", holds, claim.needs.size());
+  verdict.number = claim.number.empty() ? join(all, "; ") : with_numbers(claim.number, measured);
+  if (characters_in(verdict.number) > LONGEST_CELL) verdict.number = counted;
+  verdict.word = "not decided";
+  const std::string unmet = unmet_condition(claim, measured);
+  const bool unfinished = missing > 0 || found < claim.needs.size();
+  verdict.is_final = !claim.open.empty() || (!unfinished && unmet.empty());
+  if (!claim.open.empty())
+    verdict.reason = with_numbers(claim.open, measured);
+  else if (unfinished)
+    verdict.reason = text("not all of its runs are done: %zu of %zu", measured.done(), measured.runs.size());
+  else if (!unmet.empty())
+    verdict.reason = unmet;
+  else if (holds == found || fails == found)
+    verdict.word = holds == found ? "confirmed" : "contradicted";
+  else
+    verdict.reason =
+        counted + ": " + against[0] + (against.size() > 1 ? text("; and %zu more", against.size() - 1) : "");
+  return verdict;
+}
+
+}  // namespace petroglyph

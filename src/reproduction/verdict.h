@@ -1,0 +1,25 @@
+// What became of a paper's claim in one measured experiment.
+#pragma once
+
+#include <string>
+
+#include "reproduction/cells.h"
+
+namespace petroglyph {
+
+struct Verdict {
+  // "confirmed": all comparisons hold with all seeds. "contradicted": none holds. "not decided": else, with the reason. "not run".
+  std::string word = "not run";
+  std::string number;  // what was measured, at most LONGEST_CELL characters
+  std::string reason;  // of "not decided"
+  bool is_final = false;  // a smaller experiment says nothing more: all was measured, by models that have learned enough
+  bool decided() const { return word == "confirmed" || word == "contradicted"; }
+};
+
+constexpr size_t LONGEST_CELL = 120;  // characters in a cell of the table of claims
+
+Verdict verdict_of(const Claim& claim, const Measured& measured);
+// The characters of UTF-8.
+size_t characters_in(const std::string& words);
+
+}  // namespace petroglyph
