@@ -21,9 +21,9 @@
 //
 // The backward pass begins at x_N alone: the gradient of every other position is zero until the last block adds to it.
 //
-// Where the model looks. How strongly position i speaks to position j in a block: the length of exp(μ(p_i + q_j)) over
-// all channels, divided by its sum over all i. The papers show such maps ("Linear-Time Sequence Modeling with MLPs",
-// 4.4) but give no formula: this one is ours.
+// Maps of where the model looks. The weight of position i for position j in a block is the length of the vector
+// exp(μ(p_i + q_j)), divided by the sum of these lengths over all i. The papers show such maps ("Linear-Time Sequence
+// Modeling with MLPs", 4.4) but give no formula; this one is not theirs.
 
 #include <algorithm>
 
@@ -283,54 +283,33 @@ void BirnImage::relation_backward(const Saved::Block& s, int B) {
 
 // ---- Maps -----------------------------------------------------------------------------------------------------------
 
-// Both in 16 lanes, which compilers turn into vectors: an order of this file, since a map reaches no weight.
-constexpr int LANES = 16;
-
-template <class F>
-real sum(int n, F f) {
-  real lanes[LANES] = {}, total = 0;
-  for (int c = 0; c < n; c += LANES)
-    for (int l = 0; l < std::min(LANES, n - c); ++l) lanes[l] += f(c + l);
-  for (const real lane : lanes) total += lane;
-  return total;
-}
-
-template <class F>
-real largest(int n, F f) {
-  real lanes[LANES];
-  for (real& lane : lanes) lane = f(0);
-  for (int c = 0; c < n; c += LANES)
-    for (int l = 0; l < std::min(LANES, n - c); ++l) lanes[l] = numerics::max(lanes[l], f(c + l));
-  return *std::max_element(lanes, lanes + LANES);
-}
-
 // A row for each j. p and q are here as exp reads them: normalized ("approximate") or centered ("exact"). No exponent
-// is above 0: of each pair its largest channel, top_i, is taken off and comes back as exp(top_i − highest); highest,
-// the same for all i, goes out in the division by their sum.
+// is above 0: the largest channel of each pair, top_i, is subtracted and comes back as exp(top_i − highest); highest,
+// the same for all i, cancels in the division by their sum. The order of sums is plain: a map reaches no weight.
 std::vector<real> BirnImage::attention_map(size_t block, int sample) {
-  const int T = config_.positions(), H = config_.hidden, heads = config_.heads, head_width = H / heads;
-  const size_t row = static_cast<size_t>(H);
-  std::vector<real> p(static_cast<size_t>(T) * row), q(p.size()), d(row), map(static_cast<size_t>(T) * T), top(T);
+  const int T = config_.positions(), H = config_.hidden, width = H / config_.heads;
   const Saved::Block& s = saved_.blocks.at(block);
-  const int64_t first = static_cast<int64_t>(sample) * T * H;
-  ops_.download(p.data(), s.p.data() + first, p.size() * sizeof(real));
-  ops_.download(q.data(), s.q.data() + first, q.size() * sizeof(real));
+  const std::vector<real> all_p = s.p.download(), all_q = s.q.download();
+  const real *const p = &all_p[static_cast<size_t>(sample) * T * H], *const q =
+                                                                         &all_q[static_cast<size_t>(sample) * T * H];
+  std::vector<real> map(static_cast<size_t>(T) * T), h(H), top(T);
   for (int j = 0; j < T; ++j) {
     real* const strength = &map[static_cast<size_t>(j) * T];
-    real highest = 0, total = 0;
     for (int i = 0; i < T; ++i) {
-      for (size_t c = 0; c < row; ++c) d[c] = p[static_cast<size_t>(i) * row + c] + q[static_cast<size_t>(j) * row + c];
-      for (int h = 0; config_.is_exact() && h < heads; ++h) {
-        real* const head = &d[static_cast<size_t>(h) * head_width];
-        const real square = sum(head_width, [&](int c) { return head[c] * head[c]; });
-        const real variance = square / static_cast<real>(head_width);
-        const real inv_std = variance > 0 ? 1 / numerics::sqrt(variance) : 0;
-        for (int c = 0; c < head_width; ++c) head[c] *= inv_std;
+      for (int c = 0; c < H; ++c) h[c] = p[i * H + c] + q[j * H + c];
+      for (int first = 0; config_.is_exact() && first < H; first += width) {  // the norm of a head
+        real square = 0;
+        for (int c = first; c < first + width; ++c) square += h[c] * h[c];
+        const real inv_std = square > 0 ? 1 / numerics::sqrt(square / static_cast<real>(width)) : 0;
+        for (int c = first; c < first + width; ++c) h[c] *= inv_std;
       }
-      top[i] = largest(H, [&](int c) { return d[c]; });
-      strength[i] = numerics::sqrt(sum(H, [&](int c) { return numerics::exp(2 * (d[c] - top[i])); }));
-      highest = i == 0 ? top[i] : numerics::max(highest, top[i]);
+      top[i] = *std::max_element(h.begin(), h.end());
+      real square = 0;
+      for (const real x : h) square += numerics::exp(2 * (x - top[i]));
+      strength[i] = numerics::sqrt(square);
     }
+    const real highest = *std::max_element(top.begin(), top.end());
+    real total = 0;
     for (int i = 0; i < T; ++i) total += strength[i] *= numerics::exp(top[i] - highest);
     for (int i = 0; i < T; ++i) strength[i] /= total;
   }

@@ -321,8 +321,7 @@ std::unique_ptr<Decoder> CausalRn::make_decoder(int batch, int capacity) {
   check_length("causal_rn", capacity, config_.context);
   std::vector<KvCache> caches(blocks_.size());
   for (KvCache& cache : caches) cache.p.resize(ops_, {batch, capacity, config_.hidden});
-  return std::make_unique<ModelDecoder<CausalRn, Saved, std::vector<KvCache>>>("causal_rn", *this, std::move(caches),
-                                                                               batch, capacity);
+  return make_model_decoder<Saved>("causal_rn", *this, std::move(caches), batch, capacity);
 }
 
 }  // namespace causal_rn

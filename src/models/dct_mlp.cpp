@@ -287,7 +287,7 @@ void DctMlp::mix_backward(const Block& w, const Saved::Block& a) {
 std::unique_ptr<Decoder> DctMlp::make_decoder(int batch, int capacity) {
   State state{plan(std::max(capacity, 1)), std::vector<Tensor>(blocks_.size())};
   for (Tensor& block : state.blocks) block.resize(ops_, {batch, state.plan.shape(batch, 0).state_size});
-  return std::make_unique<ModelDecoder<DctMlp, Saved, State>>("dct_mlp", *this, std::move(state), batch, capacity);
+  return make_model_decoder<Saved>("dct_mlp", *this, std::move(state), batch, capacity);
 }
 
 }  // namespace dct_mlp

@@ -275,8 +275,7 @@ std::unique_ptr<Decoder> LinearCausalRn::make_decoder(int batch, int capacity) {
   check_length("linear_causal_rn", capacity, config_.context);
   std::vector<State> states(blocks_.size());
   for (State& state : states) state.sums.resize(ops_, {batch, 3, 2, config_.hidden});
-  return std::make_unique<ModelDecoder<LinearCausalRn, Saved, std::vector<State>>>("linear_causal_rn", *this,
-                                                                                   std::move(states), batch, capacity);
+  return make_model_decoder<Saved>("linear_causal_rn", *this, std::move(states), batch, capacity);
 }
 
 }  // namespace linear_causal_rn

@@ -304,8 +304,7 @@ std::unique_ptr<Decoder> LinearTransformer::make_decoder(int batch, int capacity
   const LinearAttentionShape s = shape({Mode::DECODING, batch, 0, 1, capacity, false});
   std::vector<State> states(blocks_.size());
   for (State& state : states) state.resize(ops_, {batch, s.heads, s.decoder_state_size()});
-  return std::make_unique<ModelDecoder<LinearTransformer, Saved, std::vector<State>>>(
-      "linear_transformer", *this, std::move(states), batch, capacity);
+  return make_model_decoder<Saved>("linear_transformer", *this, std::move(states), batch, capacity);
 }
 
 // ---- What ./inspect draws ------------------------------------------------------------------------------------------

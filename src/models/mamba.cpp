@@ -346,8 +346,7 @@ std::unique_ptr<Decoder> Mamba::make_decoder(int batch, int capacity) {
     state.v.zero();
     state.h.zero();
   }
-  return std::make_unique<ModelDecoder<Mamba, Saved, std::vector<State>>>("mamba", *this, std::move(states), batch,
-                                                                          capacity);
+  return make_model_decoder<Saved>("mamba", *this, std::move(states), batch, capacity);
 }
 
 }  // namespace mamba

@@ -141,17 +141,13 @@ class Decoder {
   std::shared_ptr<const real> weights_;  // held as long as the decoder lives (Parameters::hold)
 };
 
-// The decoder of a model whose pass is run(input, saved, memory, pass). Memory: its KvCache or State, or a vector of
-// one for each block.
-template <class M, class Saved, class Memory>
+// The decoder of a model whose pass is run(input, saved, memory, pass), with its struct Saved. Memory: its KvCache or
+// State, or a vector of one for each block.
+template <class Saved, class M, class Memory>
 class ModelDecoder final : public Decoder {
  public:
-  ModelDecoder(std::string name, M& model, Memory memory, int batch, int capacity)
-      : Decoder(std::move(name), capacity),
-        model_(model),
-        batch_(batch),
-        capacity_(capacity),
-        memory_(std::move(memory)) {}
+  ModelDecoder(const char* name, M& model, Memory memory, int batch, int capacity)
+      : Decoder(name, capacity), model_(model), batch_(batch), capacity_(capacity), memory_(std::move(memory)) {}
 
  private:
   const real* advance(const int32_t* tokens, int n, bool need_logits) override {
@@ -164,6 +160,11 @@ class ModelDecoder final : public Decoder {
   Memory memory_;
   Saved saved_;
 };
+
+template <class Saved, class M, class Memory>
+std::unique_ptr<Decoder> make_model_decoder(const char* name, M& model, Memory memory, int batch, int capacity) {
+  return std::make_unique<ModelDecoder<Saved, M, Memory>>(name, model, std::move(memory), batch, capacity);
+}
 
 class Model {
  public:

@@ -67,38 +67,38 @@ RelativeScores::RelativeScores(Parameters& parameters, const std::string& prefix
   v_ = &parameters.add(prefix + "v", {heads, width / heads}, init);
 }
 
-void RelativeScores::project(Ops& ops, Tensor& projected, Room& room, int T) const {
+void RelativeScores::project(Ops& ops, Tensor& projected, Scratch& scratch, int T) const {
   projected.resize(ops, {distances(T), width_});
-  ops.linear(projected.data(), room.waves.table(ops, T, width_, !causal_), weight_->value, nullptr, distances(T),
+  ops.linear(projected.data(), scratch.waves.table(ops, T, width_, !causal_), weight_->value, nullptr, distances(T),
              width_, width_, Into::WRITE);
 }
 
-void RelativeScores::forward(Ops& ops, AttentionInput& in, const Tensor& projected, Room& room, int64_t N) const {
-  room.content.resize(ops, {N, width_});
-  room.position.resize(ops, {N, width_});
-  ops.add_row(room.content.data(), in.q, 3 * width_, u_->value, N, width_);
-  ops.add_row(room.position.data(), in.q, 3 * width_, v_->value, N, width_);
-  in.q = room.content.data();
-  in.q_position = room.position.data();
+void RelativeScores::forward(Ops& ops, AttentionInput& in, const Tensor& projected, Scratch& scratch, int64_t N) const {
+  scratch.content.resize(ops, {N, width_});
+  scratch.position.resize(ops, {N, width_});
+  ops.add_row(scratch.content.data(), in.q, 3 * width_, u_->value, N, width_);
+  ops.add_row(scratch.position.data(), in.q, 3 * width_, v_->value, N, width_);
+  in.q = scratch.content.data();
+  in.q_position = scratch.position.data();
   in.positions = projected.data();
 }
 
-void RelativeScores::make_room(Ops& ops, AttentionGradient& out, Room& room, int64_t N, int T) const {
-  room.dcontent.resize(ops, {N, width_});
-  room.dposition.resize(ops, {N, width_});
-  room.dprojected.resize(ops, {distances(T), width_});
-  out.dq = room.dcontent.data();
-  out.dq_position = room.dposition.data();
-  out.dpositions = room.dprojected.data();
+void RelativeScores::attach(Ops& ops, AttentionGradient& out, Scratch& scratch, int64_t N, int T) const {
+  scratch.dcontent.resize(ops, {N, width_});
+  scratch.dposition.resize(ops, {N, width_});
+  scratch.dprojected.resize(ops, {distances(T), width_});
+  out.dq = scratch.dcontent.data();
+  out.dq_position = scratch.dposition.data();
+  out.dpositions = scratch.dprojected.data();
 }
 
-void RelativeScores::backward(Ops& ops, real* dq, Room& room, int64_t N, int T) const {
-  const real *dcontent = room.dcontent.data(), *dposition = room.dposition.data();
+void RelativeScores::backward(Ops& ops, real* dq, Scratch& scratch, int64_t N, int T) const {
+  const real *dcontent = scratch.dcontent.data(), *dposition = scratch.dposition.data();
   ops.add_row_backward(u_->gradient, dcontent, N, width_);
   ops.add_row_backward(v_->gradient, dposition, N, width_);
   ops.add(dq, 3 * width_, dcontent, dposition, N, width_);
-  ops.linear_backward_weight(weight_->gradient, nullptr, room.dprojected.data(),
-                             room.waves.table(ops, T, width_, !causal_), distances(T), width_, width_);
+  ops.linear_backward_weight(weight_->gradient, nullptr, scratch.dprojected.data(),
+                             scratch.waves.table(ops, T, width_, !causal_), distances(T), width_, width_);
 }
 
 }  // namespace petroglyph

@@ -44,7 +44,7 @@ class DistanceBias {
   // is none.
   void forward(Ops& ops, int T);
   const real* table() const { return bias_.data(); }
-  // Room for dbias (T,heads), zeros, or null where nothing is learned.
+  // dbias (T,heads), set to zeros; null where nothing is learned.
   real* zero_gradient(Ops& ops, int T);
   // What attention has added to dbias goes to the parameters.
   void backward(Ops& ops, int T);
@@ -67,8 +67,8 @@ class DistanceBias {
 //   dq = d(q+u) + d(q+v)     du = Σ_t d(q_t+u)     dv = Σ_t d(q_t+v)     dW_R = Σ_n dP_n R_nᵀ
 class RelativeScores {
  public:
-  // Room that all blocks share, and R.
-  struct Room {
+  // Scratch that all blocks share, and R.
+  struct Scratch {
     Tensor content, position;                // (N,D) each: q + u and q + v
     Tensor dcontent, dposition, dprojected;  // (N,D), (N,D), (distances,D)
     Sinusoids waves;
@@ -80,13 +80,13 @@ class RelativeScores {
   // Distances that sequences of T positions have: 0 … T−1, or 1−T … T−1.
   int64_t distances(int T) const { return causal_ ? T : 2 * T - 1; }
   // projected (distances,D) = P
-  void project(Ops& ops, Tensor& projected, Room& room, int T) const;
+  void project(Ops& ops, Tensor& projected, Scratch& scratch, int T) const;
   // in.q = q + u, in.q_position = q + v, of q (N,·) with rows 3D apart; in.positions = P
-  void forward(Ops& ops, AttentionInput& in, const Tensor& projected, Room& room, int64_t N) const;
+  void forward(Ops& ops, AttentionInput& in, const Tensor& projected, Scratch& scratch, int64_t N) const;
   // Where attention_backward() writes the gradients of these.
-  void make_room(Ops& ops, AttentionGradient& out, Room& room, int64_t N, int T) const;
+  void attach(Ops& ops, AttentionGradient& out, Scratch& scratch, int64_t N, int T) const;
   // dq, with rows 3D apart, and the parameters' gradients
-  void backward(Ops& ops, real* dq, Room& room, int64_t N, int T) const;
+  void backward(Ops& ops, real* dq, Scratch& scratch, int64_t N, int T) const;
 
  private:
   int width_ = 0;

@@ -172,11 +172,10 @@ class DilatedGpt final : public Model {
       Mlp::Saved mlp;      // (N,H)
     };
     std::vector<Layer> layers;
-    Tensor x;                    // (N,D): the residual stream
-    Tensor r, hidden;            // (N,D), (N,H): of the layer at work, a norm's output and gelu's
-    Tensor finished;             // (N,D): x after each position's own last layer, decoding with readout "last" only
-    Embedding::Saved embedding;  // nothing: there is no norm
-    Readout::Saved readout;      // (R,V) logits of R rows, N or B, and what leads to them
+    Tensor x;                // (N,D): the residual stream
+    Tensor r, hidden;        // (N,D), (N,H): of the layer at work, a norm's output and gelu's
+    Tensor finished;         // (N,D): x after each position's own last layer, decoding with readout "last" only
+    Readout::Saved readout;  // (R,V) logits of R rows, N or B, and what leads to them
 
     void resize(Ops& ops, const Config& c, const Pass& pass);
   };
@@ -196,8 +195,8 @@ class DilatedGpt final : public Model {
   }
   void backward(const Input& input, const real* dlogits) override;
   std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override {
-    return std::make_unique<ModelDecoder<DilatedGpt, Saved, std::vector<KvCache>>>(
-        "regular_gpt", *this, make_caches(ops_, config_, batch, capacity), batch, capacity);
+    return make_model_decoder<Saved>("regular_gpt", *this, make_caches(ops_, config_, batch, capacity), batch,
+                                     capacity);
   }
 
   // Both modes; caches: of each layer, in decoding. Returns the logits, or null where they are not needed.
@@ -211,8 +210,8 @@ class DilatedGpt final : public Model {
 
   Config config_;
   Ops& ops_;
-  Embedding embedding_;
-  std::vector<Block> blocks_;  // K
+  Parameter* token_embedding_;  // (vocab,D)
+  std::vector<Block> blocks_;   // K
   Readout readout_;
   Saved saved_;  // of the last forward(), with
   Pass pass_{};
@@ -240,10 +239,7 @@ DilatedGpt::DilatedGpt(const Config& config, Ops& ops) : config_(config), ops_(o
   const Config& c = config_;
   const int D = c.width;
   const Init weight = Init::normal(WEIGHT_DEVIATION), out = Init::normal(output_deviation(2 * c.thickness));
-  EmbeddingConfig embedding;
-  embedding.vocab = c.vocab;
-  embedding.deviation = c.embedding_deviation;
-  embedding_ = Embedding(parameters, "regular_gpt", embedding, D, true, NORM_EPSILON);
+  token_embedding_ = &parameters.add("token_embedding.weight", {c.vocab, D}, Init::normal(c.embedding_deviation));
   for (int k = 0; k < c.thickness; ++k) {
     const std::string prefix = "blocks." + std::to_string(k) + ".", attention = prefix + "attention.";
     Block b;
@@ -260,15 +256,17 @@ DilatedGpt::DilatedGpt(const Config& config, Ops& ops) : config_(config), ops_(o
   readout.last = c.last;
   readout.bias = c.head_bias;
   readout.tied = c.tied_head;
-  readout_ = Readout(parameters, readout, D, true, true, NORM_EPSILON, embedding_.tokens());
+  readout_ = Readout(parameters, readout, D, true, true, NORM_EPSILON, token_embedding_);
   parameters.allocate(ops);
 }
 
 const real* DilatedGpt::run(const Input& input, Saved& s, std::vector<KvCache>* caches, const Pass& pass) {
   const bool training = pass.mode == Mode::TRAINING, each_finishes = !training && config_.last;
+  const int D = config_.width;
+  const int32_t* const tokens = input.tokens_for("regular_gpt");
   s.resize(ops_, config_, pass);
-  embedding_.forward(ops_, s.embedding, s.x.data(), input, pass.first, pass.count,
-                     pass.capacity);  // x = embedding[token]
+  // x = token_embedding[token]                                                                            (N,D)
+  ops_.embedding(s.x.data(), token_embedding_->value, nullptr, tokens, 0, pass.batch, pass.count, D);
   for (size_t l = 0; l < config_.layers(pass.capacity); ++l) {
     layer_forward(l, s, training ? nullptr : &(*caches)[l], pass);
     if (each_finishes) keep_finished(ops_, s.finished, s.x, l + 1, config_, pass);
@@ -286,7 +284,8 @@ void DilatedGpt::backward(const Input& input, const real* dlogits) {
   dscores_.resize(ops_, {pass.rows(), config_.heads, config_.chunk});
   readout_.backward(ops_, dx_, saved_.readout, dlogits, saved_.x.data(), pass.batch, pass.count);
   for (size_t l = config_.layers(pass.count); l-- > 0;) layer_backward(l);
-  embedding_.backward(ops_, saved_.embedding, dx_.data(), input, pass.count);
+  ops_.embedding_backward(token_embedding_->gradient, nullptr, dx_.data(), input.tokens, pass.batch, pass.count,
+                          config_.width, config_.vocab);
 }
 
 void DilatedGpt::layer_forward(size_t l, Saved& s, KvCache* cache, const Pass& pass) {
@@ -377,12 +376,11 @@ class ChunkedGpt final : public Model {
       Mlp::Saved mlp;      // (R,H)
       Norm::Saved norm_2;  // (R,D), (R)
     };
-    std::vector<Layer> layers;   // one more than the layers
-    Tensor kv_before;            // (2D): k and v of the padding
-    Tensor hidden;               // (R,H): of the layer at work, relu's output
-    Tensor finished;             // (N,D): the vectors to be read out, decoding only
-    Tensor logits;               // (B,V), or (N,V) in decoding
-    Embedding::Saved embedding;  // nothing: there is no norm
+    std::vector<Layer> layers;  // one more than the layers
+    Tensor kv_before;           // (2D): k and v of the padding
+    Tensor hidden;              // (R,H): of the layer at work, relu's output
+    Tensor finished;            // (N,D): the vectors to be read out, decoding only
+    Tensor logits;              // (B,V), or (N,V) in decoding
 
     void resize(Ops& ops, const Config& c, const Pass& pass);
   };
@@ -402,8 +400,8 @@ class ChunkedGpt final : public Model {
   // before; but those that end at one position are the same for all strings that reach it, and of these a new token
   // adds one for each layer.
   std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override {
-    return std::make_unique<ModelDecoder<ChunkedGpt, Saved, std::vector<KvCache>>>(
-        "regular_gpt", *this, make_caches(ops_, config_, batch, capacity), batch, capacity);
+    return make_model_decoder<Saved>("regular_gpt", *this, make_caches(ops_, config_, batch, capacity), batch,
+                                     capacity);
   }
 
   // Both modes; caches: of each layer, in decoding. Returns the logits, or null where they are not needed.
@@ -423,7 +421,7 @@ class ChunkedGpt final : public Model {
 
   Config config_;
   Ops& ops_;
-  Embedding embedding_;         // x = √D · token_embedding[token]
+  Parameter* token_embedding_;  // (vocab,D)
   Parameter* padding_;          // (D)
   Parameter *qkv_, *relative_;  // (3D,D): W_q above W_kv; (heads,C)
   Linear out_;                  // (D,D)
@@ -469,11 +467,7 @@ ChunkedGpt::ChunkedGpt(const Config& config, Ops& ops) : config_(config), ops_(o
   const auto inputs = [](int n) { return Init::normal(1 / numerics::sqrt(static_cast<real>(n))); };
   const Init small = Init::normal(WEIGHT_DEVIATION);
   const std::string attention = "blocks.0.attention.";
-  EmbeddingConfig embedding;
-  embedding.vocab = c.vocab;
-  embedding.deviation = WEIGHT_DEVIATION;
-  embedding.scale = numerics::sqrt(static_cast<real>(D));
-  embedding_ = Embedding(parameters, "regular_gpt", embedding, D, true, NORM_EPSILON);
+  token_embedding_ = &parameters.add("token_embedding.weight", {c.vocab, D}, small);
   padding_ = &parameters.add("padding", {D}, small);
   qkv_ = &parameters.add(attention + "qkv.weight", {3 * D, D}, inputs(D));
   relative_ = &parameters.add(attention + "relative", {c.heads, c.chunk}, small);
@@ -489,8 +483,12 @@ const real* ChunkedGpt::run(const Input& input, Saved& s, std::vector<KvCache>* 
   const bool training = pass.mode == Mode::TRAINING;
   const int D = config_.width;
   const size_t layers = config_.layers(pass.capacity);
+  const int32_t* const tokens = input.tokens_for("regular_gpt");
   s.resize(ops_, config_, pass);
-  embedding_.forward(ops_, s.embedding, s.layers[0].x.data(), input, pass.first, pass.count, pass.capacity);
+  real* const x = s.layers[0].x.data();
+  // x = √D · token_embedding[token]                                                                       (N,D)
+  ops_.embedding(x, token_embedding_->value, nullptr, tokens, 0, pass.batch, pass.count, D);
+  ops_.scale(x, x, numerics::sqrt(static_cast<real>(D)), pass.rows() * D);
   ops_.linear(s.kv_before.data(), padding_->value, qkv_->value + kv_rows(), nullptr, 1, D, 2 * D, Into::WRITE);
   for (size_t l = 0; l < layers; ++l) {
     layer_forward(l, s, training ? nullptr : &(*caches)[l], pass);
@@ -499,8 +497,8 @@ const real* ChunkedGpt::run(const Input& input, Saved& s, std::vector<KvCache>* 
     if (training && after_layer) after_layer(l, next.x.data(), next.length, D);
   }
   if (!pass.need_logits) return nullptr;
-  const Tensor& x = training ? s.layers[layers].x : s.finished;
-  head_.forward(ops_, s.logits.data(), x.data(), training ? pass.batch : pass.rows());
+  const Tensor& last = training ? s.layers[layers].x : s.finished;
+  head_.forward(ops_, s.logits.data(), last.data(), training ? pass.batch : pass.rows());
   return s.logits.data();
 }
 
@@ -513,7 +511,9 @@ void ChunkedGpt::backward(const Input& input, const real* dlogits) {
     layer_backward(l);
     std::swap(dx_, dlower_);
   }
-  embedding_.backward(ops_, saved_.embedding, dx_.data(), input, input.length);
+  ops_.scale(dx_.data(), dx_.data(), numerics::sqrt(static_cast<real>(D)), input.rows() * D);
+  ops_.embedding_backward(token_embedding_->gradient, nullptr, dx_.data(), input.tokens, B, input.length, D,
+                          config_.vocab);
 }
 
 // From x of layer l to that of layer l + 1: in training the last of every C; in decoding all, for each may turn out to

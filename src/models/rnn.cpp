@@ -242,7 +242,7 @@ std::unique_ptr<Decoder> Rnn::make_decoder(int batch, int capacity) {
     t->resize(ops_, {batch, config_.hidden});
     t->zero();
   }
-  return std::make_unique<ModelDecoder<Rnn, Saved, State>>("rnn", *this, std::move(state), batch, capacity);
+  return make_model_decoder<Saved>("rnn", *this, std::move(state), batch, capacity);
 }
 
 }  // namespace rnn

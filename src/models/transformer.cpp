@@ -211,7 +211,7 @@ class Transformer final : public Model {
   Embedding embedding_;
   std::vector<Block> blocks_;
   Readout readout_;
-  RelativeScores::Room xl_room_;
+  RelativeScores::Scratch xl_scratch_;
   Saved saved_;  // of the last forward(), with
   Pass pass_{};
   Gradients gradients_;
@@ -309,7 +309,7 @@ void Transformer::attention_forward(size_t l, const real* r, Saved& s, KvCache* 
   const int64_t N = pass.rows();
   real *const qkv = a.qkv.data(), *const y = a.y.data();
   w.qkv.forward(ops_, qkv, r, N);  // q, k, v         (N,3D)
-  if (xl() && !decoding) w.xl.project(ops_, a.projected, xl_room_, pass.capacity);
+  if (xl() && !decoding) w.xl.project(ops_, a.projected, xl_scratch_, pass.capacity);
   AttentionInput in = attention_input(qkv, l, decoding ? cache->projected : a.projected, pass);
   if (decoding) {
     append(*cache, qkv, pass);
@@ -332,9 +332,9 @@ void Transformer::attention_backward(size_t l, real* dr, Into into, const real* 
   w.out.backward(ops_, dy, dx, a.y.data(), N);  // x += W_out y + b_out
   AttentionGradient out{dqkv, dqkv + D, dqkv + 2 * D, g.dbias, nullptr, nullptr, g.partial.data()};
   const AttentionInput in = attention_input(a.qkv.data(), l, a.projected, pass);
-  if (xl()) w.xl.make_room(ops_, out, xl_room_, N, pass.count);
+  if (xl()) w.xl.attach(ops_, out, xl_scratch_, N, pass.count);
   ops_.attention_backward(out, dy, a.y.data(), a.top.data(), a.inv_sum.data(), in, shape(pass));
-  if (xl()) w.xl.backward(ops_, dqkv, xl_room_, N, pass.count);
+  if (xl()) w.xl.backward(ops_, dqkv, xl_scratch_, N, pass.count);
   w.qkv.backward(ops_, dr, dqkv, r, N, into);  // q, k, v = W_qkv r + b_qkv
 }
 
@@ -349,7 +349,7 @@ AttentionShape Transformer::shape(const Pass& pass) const {
 AttentionInput Transformer::attention_input(const real* qkv, size_t l, const Tensor& projected, const Pass& pass) {
   const int D = config_.width;
   AttentionInput in{qkv, qkv + D, qkv + 2 * D, bias_.table(), nullptr, nullptr};
-  if (xl()) blocks_[l].xl.forward(ops_, in, projected, xl_room_, pass.rows());
+  if (xl()) blocks_[l].xl.forward(ops_, in, projected, xl_scratch_, pass.rows());
   return in;
 }
 
@@ -363,10 +363,9 @@ std::unique_ptr<Decoder> Transformer::make_decoder(int batch, int capacity) {
   std::vector<KvCache> caches(blocks_.size());
   for (size_t l = 0; l < caches.size(); ++l) {
     caches[l].keys_values.resize(ops_, {batch, 2 * config_.heads, capacity, config_.width / config_.heads});
-    if (xl()) blocks_[l].xl.project(ops_, caches[l].projected, xl_room_, capacity);
+    if (xl()) blocks_[l].xl.project(ops_, caches[l].projected, xl_scratch_, capacity);
   }
-  return std::make_unique<ModelDecoder<Transformer, Saved, std::vector<KvCache>>>("transformer", *this,
-                                                                                  std::move(caches), batch, capacity);
+  return make_model_decoder<Saved>("transformer", *this, std::move(caches), batch, capacity);
 }
 
 // k and v of the new positions go into the cache, a position at a time or a head at a time, whichever are fewer copies.

@@ -1,5 +1,7 @@
 // Normalizations, row by row. cpu/normalize.cpp derives the backward passes.
 
+#include <vector>
+
 #include "reference/reference.h"
 #include "reference/sums.h"
 
@@ -85,21 +87,14 @@ void Reference::layer_norm_output(real* y, const real* hat, const real* weight, 
     for (int64_t c = 0; c < D; ++c) y[n * D + c] = fma(hat[n * D + c], weight[c], bias[c]);
 }
 
-// dweight and dbias come first, because dx may be dy.
+// The gain's part, then the backward pass of the plain norm. dweight and dbias come first, because dx may be dy.
 void Reference::layer_norm_backward(real* dx, real* dweight, real* dbias, const real* dy, const real* hat,
                                     const real* inv_std, const real* weight, int64_t N, int D, Into into) {
   for (int64_t c = 0; c < D; ++c) dweight[c] = chain_dot(dweight[c], {dy + c, D}, {hat + c, D}, N);
   add_row_backward(dbias, dy, N, D);
-  for (int64_t n = 0; n < N; ++n) {
-    const real *g = dy + n * D, *h = hat + n * D;
-    const real mean = lane_sum(D, [&](real sum, int64_t c) { return sum + g[c] * weight[c]; }) / static_cast<real>(D);
-    const real along =
-        lane_sum(D, [&](real sum, int64_t c) { return fma(g[c] * weight[c], h[c], sum); }) / static_cast<real>(D);
-    for (int64_t c = 0; c < D; ++c) {
-      const real slope = fma(-along, h[c], g[c] * weight[c] - mean);
-      dx[n * D + c] = into == Into::ADD ? fma(inv_std[n], slope, dx[n * D + c]) : inv_std[n] * slope;
-    }
-  }
+  std::vector<real> g(static_cast<size_t>(N * D));
+  for (int64_t i = 0; i < N * D; ++i) g[i] = dy[i] * weight[i % D];
+  normalize_backward(dx, g.data(), hat, inv_std, N, D, into);
 }
 
 }  // namespace petroglyph
