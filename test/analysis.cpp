@@ -236,7 +236,7 @@ void eigen(Test& test) {
 // Weights so large that what depends on something shows it.
 std::unique_ptr<Model> random_model(const std::string& name, const std::string& config, Ops& ops) {
   auto model = make_model(name, Json::parse(config, name), ops);
-  std::vector<real> weights(static_cast<size_t>(model->parameters.room()));
+  std::vector<real> weights(static_cast<size_t>(model->parameters.padded_size()));
   for (const Parameter& p : model->parameters.list())
     for (int64_t i = 0; i < p.size(); ++i)
       weights[static_cast<size_t>(p.begin + i)] = real(0.5) * normal(8, stream_of(p.name), 0, static_cast<uint64_t>(i));
@@ -421,7 +421,7 @@ void any_model(Test& test) {
     if (row.patch_size > 0) continue;
     const Json config = Json::parse(row.config, row.name);
     const auto model = make_model(row.model, config, *ops);
-    std::vector<real> weights(static_cast<size_t>(model->parameters.room()));
+    std::vector<real> weights(static_cast<size_t>(model->parameters.padded_size()));
     for (const Parameter& p : model->parameters.list())
       for (int64_t i = 0; i < p.size(); ++i)
         weights[static_cast<size_t>(p.begin + i)] =
@@ -435,7 +435,7 @@ void any_model(Test& test) {
     Json untied = config;
     if (config.find("tied_head")) untied.set("tied_head", false);
     const auto twin = make_model(row.model, untied, *ops);
-    std::vector<real> same(static_cast<size_t>(twin->parameters.room()));
+    std::vector<real> same(static_cast<size_t>(twin->parameters.padded_size()));
     for (const Parameter& p : twin->parameters.list()) {
       const Parameter* from = model->parameters.find(p.name);
       if (!from) from = model->parameters.find("token_embedding.weight");

@@ -61,7 +61,7 @@ void measure(const Row& row, const std::shared_ptr<Ranks>& ranks) {
   int64_t step = 0;
   const double a_step = slowest(*ranks, row.rounds, [&] { trainer.step(step++, 5e-4); });
 
-  const int64_t n = model->parameters.room();
+  const int64_t n = model->parameters.padded_size();
   const size_t bytes = static_cast<size_t>(n) * sizeof(real);
   const auto ops_of_tree = make_device("cpu", 0, *ranks);
   GradientTree tree(*ops_of_tree, *ranks, 1, n);

@@ -825,7 +825,7 @@ std::vector<Written> train(const ModelCase& row, Ops& ops) {
   const auto model = make_model(row.model, config, ops);
   Parameters& parameters = model->parameters;
   parameters.initialize(SEED);
-  const int64_t size = parameters.room();
+  const int64_t size = parameters.padded_size();
   Tensor m(ops, {size}), v(ops, {size}), square_sum(ops, {1}), loss(ops, {1}), partial(ops, {size / 1024 + 100});
   m.zero();
   v.zero();

@@ -114,7 +114,7 @@ void check_model(Test& test, Ops& ops, const ModelCase& row) {
   const auto model = make_model(row.model, Json::parse(row.config, row.name), ops);
   Parameters& parameters = model->parameters;
   // Random everywhere, biases and gains too, so that no gradient is zero by luck.
-  std::vector<real> start(static_cast<size_t>(parameters.room()));
+  std::vector<real> start(static_cast<size_t>(parameters.padded_size()));
   for (const Parameter& p : parameters.list())
     for (int64_t i = 0; i < p.size(); ++i)
       start[static_cast<size_t>(p.begin + i)] =

@@ -35,7 +35,7 @@ struct Results {
 
 // Larger than a model's initial values: what it does shows far above rounding.
 void draw_weights(Parameters& parameters, real deviation) {
-  std::vector<real> weights(static_cast<size_t>(parameters.room()));
+  std::vector<real> weights(static_cast<size_t>(parameters.padded_size()));
   for (const Parameter& p : parameters.list())
     for (int64_t i = 0; i < p.size(); ++i)
       weights[static_cast<size_t>(p.begin + i)] = deviation * normal(3, stream_of(p.name), 0, static_cast<uint64_t>(i));

@@ -221,7 +221,7 @@ void steps(Test& test) {
 void parts_alone(Test& test) {
   SmallTraining whole(2, one_rank());
   whole.trainer.step(0, 0);
-  std::vector<real> sum(static_cast<size_t>(whole.model->parameters.room()));
+  std::vector<real> sum(static_cast<size_t>(whole.model->parameters.padded_size()));
   for (const int shard : {0, 1}) {
     SmallTraining alone(1, one_rank());
     Model& model = *alone.model;
@@ -361,7 +361,7 @@ void numbers_beyond(Test& test) {
 void decay(Test& test) {
   SmallTraining training(1, one_rank());
   Parameters& parameters = training.model->parameters;
-  std::vector<real> before(static_cast<size_t>(parameters.room()), real(0.5));
+  std::vector<real> before(static_cast<size_t>(parameters.padded_size()), real(0.5));
   AdamwSettings settings;
   settings.weight_decay = 0.25;
   Optimizer optimizer(parameters, *training.ops, settings);

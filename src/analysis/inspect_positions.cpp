@@ -181,7 +181,7 @@ void Positions::ask(const Subject& subject) {
   const auto model = make_model(subject.model, config_of(subject, settings_, VOCAB), *ops_);
   Parameters& parameters = model->parameters;
   // Initial values are so small that little would depend on anything: these keep the size of what goes through them.
-  std::vector<real> weights(static_cast<size_t>(parameters.room()));
+  std::vector<real> weights(static_cast<size_t>(parameters.padded_size()));
   const real deviation = 1 / numerics::sqrt(static_cast<real>(settings_.width));
   for (const Parameter& p : parameters.list())
     for (int64_t i = 0; i < p.size(); ++i)

@@ -1,4 +1,5 @@
-// The weights of an attention that never stores them (see Model::attention_map). No forward or backward pass uses this.
+// Attention weights for drawings, of an attention that never stores them (Model::attention_map). No forward or backward
+// pass uses this.
 #pragma once
 
 #include <algorithm>
@@ -8,9 +9,9 @@
 
 namespace petroglyph {
 
-// The weights of one sample, (heads,T,T): the attention's outputs are the weights themselves where the values are
-// columns of the identity, as many at a time as a head has channels. qkv (B,T,3D): q, k and v of a position side by
-// side. attend(y, qkv): the forward pass of attention from such a qkv to y (B,T,D)
+// The weights of one sample, (heads,T,T). If the values v are columns of the identity matrix, the outputs of attention
+// are the weights: so the pass is repeated with as many columns at a time as a head has channels. qkv (B,T,3D): q, k
+// and v of a position side by side. attend(y, qkv): the forward pass of attention from such a qkv to y (B,T,D)
 template <class Attend>
 std::vector<real> attention_weights(Ops& ops, const real* qkv, int batch, int positions, int width, int heads_of_layer,
                                     int sample, Attend attend) {

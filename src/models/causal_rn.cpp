@@ -9,14 +9,14 @@
 //   in each block:
 //     r   = norm(x)                                                   (B,T,D)   plain: no epsilon, no gain, no bias
 //     p_i = W_left r_i                                                (B,T,H)   what position i offers
-//     q_j = W_right r_j + b_right                                     (B,T,H)   what position j asks
+//     q_j = W_right r_j + b_right                                     (B,T,H)   what position j looks for
 //     z_j = 1/j Σ_{i≤j} exp(norm(p_i + q_j))                          (B,T,H)   eq. 4, pre-activation normalization
 //     x  += W_out norm(z) + b_out                                     (B,T,D)   post-reduction normalization
 //   logits = W_head norm(x)                                           (B,T,V)
 //
 // Eq. 3 applies an MLP to every pair [x_i; x_j]. Its input layer splits into the halves W_left and W_right, and its
-// output layer can wait until after the sum (eq. 4), so that what is done for every pair is an addition, a norm and an
-// exp.
+// output layer can wait until after the sum (eq. 4), so that only an addition, a norm and an exp are computed for every
+// pair.
 //
 // Why it can recall: without the inner norm, exp(p_i + q_j) = exp(p_i)∘exp(q_j), the sum over i folds into one vector
 // (eq. 5), and the past is forgotten into it: the linear CausalRN. With the norm the past stays a matrix, one p_i for
@@ -24,8 +24,8 @@
 //
 // The paper's ablations are settings: pre_activation_norm "approximate" normalizes p and q by themselves before the
 // sum, "none" does nothing; post_reduction_norm; ψ = relu or elu instead of exp; and of its longer form ("Linear-Time
-// Sequence Modeling with MLPs") H ≠ D, state expansion. Three more: ψ = gelu; heads, of which each has an inner norm of
-// its own; and causal = false (eq. 6), where all positions are summed over.
+// Sequence Modeling with MLPs") H ≠ D, state expansion. Three more: ψ = gelu; heads, each with an inner norm of its
+// own; and causal = false (eq. 6), where the sum runs over all positions.
 //
 // The backward pass of the pairs (a d before a name means its gradient: dd_ij is that of d_ij), with the inner norm
 // over the width = H/heads channels of a head. Let p, q already have their mean over these channels removed (which

@@ -1,4 +1,4 @@
-// Reads a model's or task's configuration: every key asked for once, with its range, and none left over.
+// Reads the configuration of a model or task: each key with its range; an unknown key is an error.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace petroglyph {
 
-// Each reader throws an Error that opens with the owner's name: "causal_rn: heads 5 out of range 1 to 4".
-// Without `otherwise` the key must be there; with it, an absent key (or null) means that value.
+// Errors begin with the owner's name: "causal_rn: heads 5 out of range 1 to 4".
+// Without `otherwise` a key is required; with it, an absent key (or null) has that value.
 class ConfigReader {
  public:
   ConfigReader(std::string owner, Json object);
@@ -25,13 +25,13 @@ class ConfigReader {
                      std::optional<std::string> otherwise = {});
   std::vector<int64_t> integers(const std::string& key, int64_t low, int64_t high,
                                 std::optional<std::vector<int64_t>> otherwise = {});
-  // A part that another reader takes apart, such as the configuration of a layer.
+  // A nested object, for a reader of its own.
   Json object(const std::string& key);
 
   bool has(const std::string& key) const { return object_.find(key) != nullptr; }
   const std::string& owner() const { return owner_; }
 
-  // Throws when the configuration has a key that nobody asked for: a misspelt one, or one of another model.
+  // Throws Error if the configuration has a key that was not read: a misspelt one, or one of another model.
   void finish() const;
 
   // For rules between keys: reader.fail("heads 5 does not divide hidden 192").

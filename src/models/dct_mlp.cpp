@@ -10,8 +10,8 @@
 //     x  += gelu(norm_mix(W_out o + b_out))
 //     x  += W_down gelu(W_up norm_2(x) + b_up) + b_down
 //   logits = W_head final_norm(x)                                           (B,T,V)
-// Ours, where appendix C.2 is silent: norm_1, gelu (its tanh form, as GPT-2's), the biases and the residual
-// connections, "as in the transformer".
+// Not in appendix C.2, chosen here "as in the transformer": norm_1, gelu (its tanh form, as GPT-2's), the biases and
+// the residual connections.
 // c_i is the orthonormal DCT-II (section 4.3) of the last t inputs, s_0 = √(1/t) and s_j = √(2/t), without those before
 // the start. Eq. 1 writes x_{T−t} … x_T, which are t + 1, and counts frequencies from 1; here the transform has length
 // t, and j = 0 is √t times the mean.
@@ -30,7 +30,7 @@
 //   dW_out = Σ dz ⊗ o     do = W_outᵀ dz     dW_j = Σ_i c_ij ⊗ do_i     dc_ij = W_j do_i
 //   dx'_n = Σ_j s_j Σ_i dc_ij cos(πj(2m+1)/(2t)),  m = n − i + t − 1,  over n ≤ i < n + t, whose windows have n
 //   dW_proj = Σ dx' ⊗ norm_1(x)
-// x passes on by the residual connections. Saved are the norms, x', o and the MLP's inner layer; c is formed once more.
+// x passes on by the residual connections. Saved are the norms, x', o and the MLP's inner layer; c is computed again.
 
 #include <algorithm>
 #include <string>
@@ -55,7 +55,7 @@ struct Config {
   explicit Config(const Json& json) {
     ConfigReader reader("dct_mlp", json);
     vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
-    // Required, as in other models of language; no sequence is too long for this one.
+    // Required, as in other language models, but not used: this one reads sequences of any length.
     reader.integer("context", 1, 1 << 24);
     width = static_cast<int>(reader.integer("width", 1, 1 << 16));
     hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 20));
@@ -114,7 +114,7 @@ struct Saved {
 
 // What decoding stores.
 struct State {
-  DctPlan plan;                // for as many positions as there is room for
+  DctPlan plan;                // for the decoder's capacity
   std::vector<Tensor> blocks;  // (B,state) of each block
 };
 
@@ -168,10 +168,9 @@ class DctMlp final : public Model {
   Gradients gradients_;
 };
 
-// The paper leaves the initial weights open. They begin as GPT-2's: N(0, 0.02²), what leads into the residual stream
-// divided by √(residual connections); W_out is not, because a norm stands behind it, and so embeddings are N(0, 1) as
-// those of the other models: with 0.02, train_text's default was at a validation loss of 0.402 after 300 steps, with 1
-// at 0.390.
+// The paper does not give initial values. They are GPT-2's: N(0, 0.02²), divided by √(residual connections) in layers
+// that lead into the residual stream. W_out is not divided, because a norm follows. Embeddings are N(0, 1), as in the
+// other models: train_text's default reached a validation loss of 0.390 after 300 steps with 1, and 0.402 with 0.02.
 void DctMlp::add_block(const std::string& name) {
   const Config& c = config_;
   const int D = c.width, d = c.head_width();

@@ -28,7 +28,7 @@
 //
 // The order of sums. One position after another would leave most of a GPU idle where there are few sequences. So T is
 // cut into chunks of 64 positions, the sums of whole chunks are added up chunk by chunk, and within its chunk a
-// position goes on from there. Chunks can be summed at the same time, and only T/64 additions depend on each other;
+// position continues from there. Chunks can be summed at the same time, and only T/64 additions depend on each other;
 // decoding, token by token, makes the same sums with three pairs: that of all positions, that of its unfinished chunk,
 // and that of the chunks before.
 //
@@ -75,7 +75,7 @@ struct Config {
     width = static_cast<int>(reader.integer("width", 1, 1 << 16));
     hidden = static_cast<int>(reader.integer("hidden", 1, 1 << 16));
     layers = static_cast<int>(reader.integer("layers", 1, 1 << 10));
-    reader.integer("heads", 1, hidden);  // required, as in causal_rn, of which only the exact norm has heads
+    reader.integer("heads", 1, hidden);  // required, as in causal_rn; only its exact norm has heads
     post_norm = reader.boolean("post_reduction_norm");
     pre_norm = reader.choice("pre_activation_norm", {"approximate", "none"}) == "approximate";
     vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));

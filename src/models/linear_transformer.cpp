@@ -147,7 +147,7 @@ struct Saved {
   }
 };
 
-// What decoding keeps of one block's earlier positions, however many: S, z, and k and v of the unfinished chunk.
+// What decoding stores of one block's earlier positions, however many: S, z, and k and v of the unfinished chunk.
 using State = Tensor;  // (B,heads,decoder_state_size())
 
 // Gradients of the block at work, and what else its backward pass needs.
@@ -172,7 +172,7 @@ class LinearTransformer final : public Model {
   int longest() const override {
     return config_.embedding.learns_positions() && window() == 0 ? config_.embedding.context : Model::longest();
   }
-  // Without a mask a token's answer is that of a window which ends there.
+  // Without a mask the logits of a position are those of the window that ends there.
   int window() const override {
     return config_.readout.last && !config_.causal && !config_.embedding.images() ? config_.embedding.context : 0;
   }

@@ -1,7 +1,7 @@
-// Mamba: a recurrent network whose state is read, written and forgotten as the current token says.
+// Mamba: a recurrent network whose state is read, written and forgotten as a function of the current token.
 // Gu and Dao, "Mamba: Linear-Time Sequence Modeling with Selective State Spaces", 2023 (its equation numbers).
 //
-//   x  = token_embedding[token]                                       (B,T,D)   no positions: the recurrence knows them
+//   x  = token_embedding[token]                                       (B,T,D)   no positions: the recurrence has an order
 //   in each block (section 3.4, figure 3), with I = expand·D channels of S states:
 //     r   = norm(x)                                                   (B,T,D)   root mean square norm with a gain
 //     v   = W_v r,  z = W_z r                                         (B,T,I)   the two halves of in_proj
@@ -12,23 +12,23 @@
 //     y_t = Σ_s h_{t,s} C_{t,s} + D u_t                               (B,T,I)   eq. 2b
 //     x  += W_out (y ∘ silu(z))                                       (B,T,D)
 //   logits = W_head norm(x)                                           (B,T,V)   tied_head: W_head is the embedding
-// In shapes B is the batch and D the width. In formulas B_t, S numbers, says where to write, and D, one number a
-// channel, weighs the input that goes past the state.
+// In shapes B is the batch and D the width. In formulas B_t (S numbers) is the direction in which the state is written,
+// C_t that in which it is read, and D, one number for each channel, is the weight of the input that bypasses the state.
 // exp(Δ A) is the zero-order hold of eq. 4; Δ B is its B̄ to first order in Δ, as in the authors' code.
 //
 // Why it is "selective": with constant Δ, B and C this is a linear filter, which weighs the past by its age alone. Here
-// they are functions of the token. Where Δ is large the state forgets and takes the token in, where it is small it
-// keeps what it has and ignores the token; B says where to write, C where to read. Why it cannot copy long strings:
-// all of the past stands, in each block, in I·(S + K − 1) numbers, however long it is.
+// they are functions of the token. If Δ is large, the state forgets its past and stores the token; if Δ is small, it
+// keeps its past and ignores the token. Why it cannot copy long strings: each block stores the whole past, however
+// long, in I·(S + K − 1) numbers.
 //
 // The backward pass of the scan. Let dh_t be the gradient with respect to h_t from all that follows, a_t = exp(Δ_t A).
 // h_t is used by y_t and by h_{t+1}, so that a second recurrence runs backward through time:
 //   dh_t = dy_t C_t + a_{t+1} dh_{t+1}                                  for every channel and state
-// Each h_t was made of a_t, h_{t−1}, Δ_t u_t and B_t. The gradient of Δ_t A is e_t = dh_t h_{t−1} a_t, because exp is
-// its own slope, and so
+// h_t is a function of a_t, h_{t−1}, Δ_t u_t and B_t. The gradient of Δ_t A is e_t = dh_t h_{t−1} a_t, because exp is
+// its own derivative, and so
 //   d(Δu)_t = Σ_s dh_t B_t                  du_t = Δ_t d(Δu)_t + D dy_t
 //   dΔ_t    = u_t d(Δu)_t + Σ_s e_t A       before softplus: dΔ_t σ(W_Δ δ + b_Δ)
-//   dA      = Σ_t e_t Δ_t                   dA_log = A dA, since A = −exp(A_log) is its own slope
+//   dA      = Σ_t e_t Δ_t                   dA_log = A dA, since A = −exp(A_log) is its own derivative
 //   dB_t    = Σ_channels dh_t Δ_t u_t       dC_t = Σ_channels dy_t h_t                    dD = Σ_t dy_t u_t
 // It needs every h_{t−1}, which forward would have to store: S times the size of any other activation. Instead one h in
 // 64 is saved, and the backward pass computes the 64 after it again. (Going back by h_{t−1} = (h_t − Δ_t u_t B_t)/a_t
@@ -36,7 +36,7 @@
 //
 // The rest: with g = W_outᵀ dx the gradient of the gated y, dy = g∘silu(z) and dz = g∘y∘silu'(z); the convolution is a
 // sum over K shifted copies, so its gradients are sums over shifts the other way; linear layers and norms as
-// everywhere. u, Δ, the gated y and r are made again from v, δ, y and z, and x, which are stored.
+// everywhere. u, Δ, the gated y and r are computed again from v, δ, y and z, and x, which are saved.
 
 #include "base/error.h"
 #include "base/text.h"
@@ -63,7 +63,7 @@ struct Config {
   explicit Config(const Json& json) {
     ConfigReader reader("mamba", json);
     vocab = static_cast<int>(reader.integer("vocab", 1, 1 << 24));
-    // Required, as in other models of language; no sequence is too long for this one.
+    // Required, as in other language models, but not used: this one reads sequences of any length.
     reader.integer("context", 1, 1 << 24);
     width = static_cast<int>(reader.integer("width", 1, 1 << 16));
     layers = static_cast<int>(reader.integer("layers", 1, 1 << 10));
@@ -90,7 +90,7 @@ struct Block {
   Linear out_proj;              // (D,I): W_out
 };
 
-// What the scan of a pass reads. B and C stand in the rows of `projected`.
+// The shape of a pass's scan. B and C are parts of the rows of `projected`.
 ScanShape scan_shape(const Config& c, const Pass& pass) {
   return {pass.batch, pass.count, c.inner, c.state, c.projected()};
 }
@@ -126,7 +126,7 @@ struct Saved {
   }
 };
 
-// What decoding stores of one block: all that it remembers of the past.
+// What decoding stores of one block: its memory of all earlier tokens.
 struct State {
   Tensor v;  // (B,K−1,I): the convolution's last inputs
   Tensor h;  // (B,S,I)
@@ -149,9 +149,9 @@ struct Gradients {
   }
 };
 
-// The usual beginning of Δ: softplus(bias) is log-uniform in [0.001, 0.1], as in the authors' code; section 3.6 says
-// uniform. So the first state of a channel, where A = −1, begins with a memory between ten and a thousand tokens long.
-// State s, where A = −s, forgets s times as fast.
+// The usual initial Δ: softplus(bias) is log-uniform in [0.001, 0.1], as in the authors' code; section 3.6 has uniform.
+// So at the start the first state of a channel, where A = −1, remembers ten to a thousand tokens. State s, where A =
+// −s, forgets s times as fast.
 real initial_dt_bias(int64_t, const Random4& random) {
   const float low = numerics::log(1e-3f), high = numerics::log(1e-1f);
   const float dt = numerics::exp(numerics::fma(uniform(random.word[0]), high - low, low));
@@ -198,8 +198,8 @@ class Mamba final : public Model {
   Gradients gradients_;
 };
 
-// Projections begin as the linear-time paper's appendix B says (the workshop paper's D): N(0, 0.02²), divided by
-// √(residual connections) where they lead back into the residual stream. The rest is the usual beginning of Mamba:
+// Initial values of projections as in the linear-time paper's appendix B (the workshop paper's D): N(0, 0.02²), divided
+// by √(residual connections) where they lead back into the residual stream. The others are the usual ones of Mamba:
 // A = −1, −2, …, −S, the skip D = 1, W_Δ uniform within ±1/√R, as in the authors' code (its output has a third of its
 // input's variance), b_Δ as above; the convolution is uniform within ±1/√K, the field's default for K inputs.
 void Mamba::add_block(const std::string& name) {

@@ -11,14 +11,14 @@
 // The first layer and two blocks are what the paper calls three hidden layers: 38 million parameters with w = 16,384,
 // d = 512 and T = 15, without embedding and readout.
 //
-// Nothing tells the network that e is made of tokens in a row: what it makes of time, it has learned. Row n of W_first
-// is the first layer's neuron n, a (T,d) picture of what it looks for and when (./inspect neurons). And W_first grows
-// with T, which dct_mlp.cpp does away with.
+// Nothing in the network marks e as a sequence: any use of the order of tokens is learned. Row n of W_first is the
+// first layer's neuron n: read as a (T,d) picture, it shows which embeddings the neuron responds to, and how long ago
+// (./inspect neurons). The size of W_first grows with T; dct_mlp.cpp avoids that.
 //
 // Every layer is y = relu(n), n = norm(z), z = W x + b with an affine layer norm, so one derivation serves all:
 //   dn = dy ∘ [n > 0]       dz = norm'(dn)       dW = Σ dz ⊗ x       db = Σ dz       dx = Wᵀ dz
 // A block's dx is dy itself, by the residual connection, and what comes back through both of its layers. Saved are e,
-// each block's x and the last one, and of a layer the normalized z and 1/std of each row; n and y are formed once more.
+// each block's x and the last one, and of a layer the normalized z and 1/std of each row; n and y are computed again.
 //
 // Decoding slides the window: the logits at token t are those of the window that ends there (models/window_decoder.h).
 
@@ -70,16 +70,16 @@ class Layer {
     norm_.in_place(ops, saved, y, N);
     ops.pointwise(y, y, Pointwise::RELU, N * linear_.out);
   }
-  // y (N,out) once more, in room
-  const real* output(Ops& ops, const Norm::Saved& saved, Tensor& room, int64_t N) const {
-    norm_.output(ops, saved, room, N);
-    ops.pointwise(room.data(), room.data(), Pointwise::RELU, N * linear_.out);
-    return room.data();
+  // y (N,out) once more, in scratch
+  const real* output(Ops& ops, const Norm::Saved& saved, Tensor& scratch, int64_t N) const {
+    norm_.output(ops, saved, scratch, N);
+    ops.pointwise(scratch.data(), scratch.data(), Pointwise::RELU, N * linear_.out);
+    return scratch.data();
   }
-  // dx (N,in) from dy (N,out), or dx += that; dx may be dy. room and dz (N,out): scratch
-  void backward(Ops& ops, real* dx, Into into, const real* dy, const Norm::Saved& saved, const real* x, Tensor& room,
+  // dx (N,in) from dy (N,out), or dx += that; dx may be dy. scratch, dz: (N,out) each
+  void backward(Ops& ops, real* dx, Into into, const real* dy, const Norm::Saved& saved, const real* x, Tensor& scratch,
                 Tensor& dz, int64_t N) const {
-    const real* n = norm_.output(ops, saved, room, N);
+    const real* n = norm_.output(ops, saved, scratch, N);
     dz.resize(ops, {N, linear_.out});
     ops.pointwise_backward(dz.data(), nullptr, dy, n, Pointwise::RELU, N * linear_.out);
     norm_.backward(ops, dz.data(), dz.data(), saved, N, Into::WRITE);
@@ -119,8 +119,8 @@ struct Saved {
 
 // Gradients of activations, shared by all blocks.
 struct Gradients {
-  Tensor dx, du, de;  // (B,d), (B,w), (B,T·d)
-  Tensor room, dz;    // of the layer at work, which sizes them
+  Tensor dx, du, de;   // (B,d), (B,w), (B,T·d)
+  Tensor scratch, dz;  // of the layer at work, which sizes them
 
   void resize(Ops& ops, const Config& c, int64_t B) {
     dx.resize(ops, {B, c.embedding});
@@ -131,8 +131,8 @@ struct Gradients {
 
 class MlpLm final : public Model {
  public:
-  // The paper leaves the initial weights open. GPT-2's deviation of 0.02 for all of them, the embedding too: the norms
-  // undo their scale, but where they begin small what is learned soon outweighs them, and the shape of a neuron shows
+  // The paper does not give initial values. All have GPT-2's deviation of 0.02, also the embedding: the norms undo the
+  // scale, but from small initial values the learned part soon dominates, and the shape of a neuron becomes visible
   // (figure 5).
   MlpLm(const Json& json, Ops& ops)
       : config_(json),
@@ -209,10 +209,10 @@ void MlpLm::backward(const Input& input, const real* dlogits) {
   for (size_t i = blocks_.size(); i-- > 0;) {
     const Saved::Block& s = saved_.blocks[i];
     const real* const u = blocks_[i].up.output(ops_, s.up, saved_.u, B);
-    blocks_[i].down.backward(ops_, du, Into::WRITE, dx, s.down, u, g.room, g.dz, B);
-    blocks_[i].up.backward(ops_, dx, Into::ADD, du, s.up, s.x.data(), g.room, g.dz, B);
+    blocks_[i].down.backward(ops_, du, Into::WRITE, dx, s.down, u, g.scratch, g.dz, B);
+    blocks_[i].up.backward(ops_, dx, Into::ADD, du, s.up, s.x.data(), g.scratch, g.dz, B);
   }
-  first_.backward(ops_, de, Into::WRITE, dx, saved_.first, e, g.room, g.dz, B);
+  first_.backward(ops_, de, Into::WRITE, dx, saved_.first, e, g.scratch, g.dz, B);
   ops_.embedding_backward(embedding_->gradient, nullptr, de, input.tokens, input.batch, c.context, c.embedding,
                           c.vocab);
 }

@@ -37,29 +37,29 @@ const real* Decoder::add(const int32_t* tokens, int n, bool need_logits) {
 }
 
 Parameter& Parameters::add(std::string name, Shape shape, Init init) {
-  list_.push_back({std::move(name), std::move(shape), std::move(init), room_});
+  list_.push_back({std::move(name), std::move(shape), std::move(init), padded_size_});
   size_ += list_.back().size();
-  room_ += (list_.back().size() + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  padded_size_ += (list_.back().size() + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
   return list_.back();
 }
 
 void Parameters::allocate(Ops& ops) {
   ops_ = &ops;
-  values_ = Tensor(ops, {room_});
+  values_ = Tensor(ops, {padded_size_});
   values_.zero();
   for (Parameter& p : list_) p.value = values_.data() + p.begin;
 }
 
 void Parameters::zero_gradients() {
-  if (gradients_.size() < room_) {
-    gradients_ = Tensor(*ops_, {room_});
+  if (gradients_.size() < padded_size_) {
+    gradients_ = Tensor(*ops_, {padded_size_});
     for (Parameter& p : list_) p.gradient = gradients_.data() + p.begin;
   }
   gradients_.zero();
 }
 
 void Parameters::initialize(uint64_t seed) {
-  std::vector<real> host(static_cast<size_t>(room_));
+  std::vector<real> host(static_cast<size_t>(padded_size_));
   for (const Parameter& p : list_) {
     const uint32_t stream = stream_of(p.name);
     for (int64_t i = 0; i < p.size(); ++i) host[static_cast<size_t>(p.begin + i)] = p.init(seed, stream, i);

@@ -15,8 +15,8 @@
 
 namespace petroglyph {
 
-// How a parameter begins: N(0, deviation²), all zeros or ones, or what a function makes of an element's index and of
-// four random words of its own.
+// Initial values of a parameter: N(0, deviation²), zeros, ones, or a function of each element's index and of four
+// random words.
 struct Init {
   using Function = std::function<real(int64_t index, const Random4& random)>;
   enum Kind { NORMAL, ZEROS, ONES, FUNCTION } kind;
@@ -27,7 +27,7 @@ struct Init {
   static Init zeros() { return {ZEROS, 0, nullptr}; }
   static Init ones() { return {ONES, 0, nullptr}; }
   static Init function(Function f) { return {FUNCTION, 0, std::move(f)}; }
-  // Evenly between −bound and bound.
+  // Uniform between −bound and bound.
   static Init uniform(real bound) {
     return function(
         [bound](int64_t, const Random4& random) { return bound * (2 * petroglyph::uniform(random.word[0]) - 1); });
@@ -39,60 +39,61 @@ struct Parameter {
   std::string name;
   Shape shape;
   Init init;
-  int64_t begin = 0;  // its place among all values
+  int64_t begin = 0;  // index of its first element in Parameters::values()
   real* value = nullptr;
   real* gradient = nullptr;
 
   int64_t size() const { return elements(shape); }
 };
 
-// All parameters of a model side by side in one array, their gradients in another: clearing, the global norm and the
-// fingerprint are then one operation each, and AdamW one for each run of parameters that decay, or do not
+// All parameters of a model in one array, and their gradients in another. So clearing, the global norm and the
+// fingerprint are one operation each, and AdamW is one for each group of neighbours with or without weight decay
 // (train/optimizer.cpp).
 class Parameters {
  public:
-  // Declares one; the reference stays good. All are declared before allocate().
+  // Declares a parameter, before allocate(). The reference stays valid.
   Parameter& add(std::string name, Shape shape, Init init);
   void allocate(Ops& ops);
 
-  // A parameter's initial values depend on the seed, its name and nothing else (random.h).
+  // Initial values depend only on the seed and the parameter's name (random.h).
   void initialize(uint64_t seed);
-  // Gradients have no memory before the first call: a model that only writes needs none.
+  // The first call allocates the gradients: a model that only generates needs none.
   void zero_gradients();
-  // For products that read the same values again and again, as long as what this returns lives (Ops::hold).
-  std::shared_ptr<const real> hold() const { return ops_->hold(values_.data(), room_); }
-  // 64 bits of all values in order: equal weights, equal fingerprints.
+  // While the result lives, products may use packed copies of the values, which must not change (Ops::hold). For passes
+  // that multiply by the same values many times.
+  std::shared_ptr<const real> hold() const { return ops_->hold(values_.data(), padded_size_); }
+  // A 64-bit checksum of all values in order.
   uint64_t fingerprint() const;
 
   const std::deque<Parameter>& list() const { return list_; }
   Parameter* find(const std::string& name);
   int64_t size() const { return size_; }
-  int64_t room() const { return room_; }  // size of values() and gradients()
-  // Of all that is neither an embedding nor the readout.
+  int64_t padded_size() const { return padded_size_; }  // of values() and gradients()
+  // The number of parameters without embeddings and readout.
   int64_t size_of_layers() const;
   const Tensor& values() const { return values_; }
   const Tensor& gradients() const { return gradients_; }
-  // All at once, laid out as values(): from parameter.begin on, zeros in the gaps.
+  // All values, in the layout of values(): each parameter from parameter.begin on, zeros between them.
   void upload_all(const std::vector<real>& values) { values_.upload(values); }
   void upload(const Parameter& parameter, const std::vector<real>& values);
-  // The elements from `first` on, of one parameter.
+  // Elements of one parameter, from `first` on.
   void upload(const Parameter& parameter, int64_t first, const std::vector<real>& values);
 
  private:
   std::deque<Parameter> list_;
   Ops* ops_ = nullptr;
-  int64_t size_ = 0, room_ = 0;  // room_ counts the gaps between parameters, which stay zero
+  int64_t size_ = 0, padded_size_ = 0;  // padded_size_ includes the gaps between parameters, which stay zero
   Tensor values_, gradients_;
 };
 
-// What a model reads, on the device: token ids, or the patches of images.
+// A model's input, on the device: token ids, or the patches of images.
 struct Input {
   const int32_t* tokens;          // (B,T); null where the model reads patches
   int batch, length;              // B, T
   const real* patches = nullptr;  // (B,T,P)
 
   int64_t rows() const { return static_cast<int64_t>(batch) * length; }
-  // The tokens; throws Error, with the model's name, where there are patches only.
+  // The tokens. Throws Error, with the model's name, if there are only patches.
   const int32_t* tokens_for(const std::string& model) const;
 };
 
@@ -107,7 +108,7 @@ struct Pass {
   Mode mode;
   int batch;         // B sequences
   int first, count;  // n = count positions of each, after `first` earlier ones; in training 0 and T
-  int capacity;      // the most positions that a sequence has; in training T
+  int capacity;      // the largest number of positions of a sequence; in training T
   bool need_logits;
 
   int64_t rows() const { return static_cast<int64_t>(batch) * count; }  // N = B·n
@@ -170,36 +171,36 @@ class Model {
  public:
   virtual ~Model() = default;
 
-  // The logits of a batch, on the device: (B,T,V), or (B,V) of a model that reads out the last position only. They and
-  // all that backward() needs stay until the next forward().
+  // The logits of a batch, on the device: (B,T,V), or (B,V) of a model that reads out the last position only. They are
+  // valid until the next forward(), as are the activations that backward() needs.
   virtual const real* forward(const Input& input) = 0;
   // Adds to every parameter's gradient, for dlogits = ∂loss/∂logits of the last forward().
   virtual void backward(const Input& input, const real* dlogits) = 0;
   // For `batch` sequences of up to `capacity` positions.
   std::unique_ptr<Decoder> decoder(int batch, int capacity);
   virtual int classes() const = 0;                                         // V, the columns of the logits
-  virtual int vocab() const { return classes(); }                          // tokens that it reads: 0 … vocab()−1
+  virtual int vocab() const { return classes(); }                          // its tokens are 0 … vocab()−1
   virtual int longest() const { return std::numeric_limits<int>::max(); }  // largest T of its decoder
-  // 0; or the number of tokens that it reads, no more and no fewer, to answer once, at their end. Its decoder slides: a
-  // position's logits are those of the window that ends there, NaN before the first whole one.
+  // 0; or, of a model that reads exactly so many tokens and has logits for their end only, that number. Its decoder
+  // slides this window: a position's logits are those of the window that ends there, NaN before the first whole one.
   virtual int window() const { return 0; }
-  // Whether longer sequences pass through more layers, those of a decoder through as many as its capacity takes.
+  // Whether longer sequences pass through more layers. A decoder then has as many layers as its capacity requires.
   virtual bool deepens() const { return false; }
-  // Whether a decoder takes the same memory after any number of positions: a recurrence, whose capacity costs nothing.
+  // Whether the decoder's memory does not depend on its capacity, as that of a recurrent model.
   virtual bool has_fixed_state() const { return false; }
   virtual int64_t logit_rows(const Input& input) const { return input.rows(); }
 
-  // Throws Error where one of these, which go to forward() or a decoder, is no token of the model: a device would read
-  // elsewhere.
+  // Throws Error if one of these is not a token of the model. Call it before forward() and decode(), which do not
+  // check.
   void check_tokens(const std::vector<int32_t>& tokens) const;
 
-  // How much each position took from each other one in a block of the last forward(), of one sample: (maps,T,T), a row
-  // a position. Throws Error for a model in which that is not one number.
+  // The attention weights of a block in the last forward(), of one sample: (maps,T,T), a row for each query. Throws
+  // Error for a model without such weights.
   virtual std::vector<real> attention_map(size_t block, int sample);
   virtual bool has_attention_maps() const { return false; }
 
-  // Where it is set, forward() shows it what each layer made, (B,T,D) on the device, with T as many positions as the
-  // layer has. Transformers and RegularGPT do; other models never call it.
+  // If set, forward() calls it with the output of each layer, (B,T,D) on the device, T the positions of this layer.
+  // Only Transformers and RegularGPT do.
   std::function<void(size_t layer, const real* x, int positions, int width)> after_layer;
 
   Parameters parameters;
@@ -210,7 +211,7 @@ class Model {
 
 // The models by name. `config` has the keys of the model's file; a bad one throws Error.
 std::unique_ptr<Model> make_model(const std::string& name, const Json& config, Ops& ops);
-// origin: the file that says so, which opens complaints
+// origin: the file that the configuration comes from; its name opens error messages
 std::unique_ptr<Model> make_model(const std::string& name, const Json& config, Ops& ops, const std::string& origin);
 std::vector<std::string> model_names();
 

@@ -16,7 +16,7 @@ constexpr real WEIGHT_DEVIATION = real(0.02);
 // "except for output layers, which were further divided by the square root of the number of residual connections"
 inline real output_deviation(int residuals) { return WEIGHT_DEVIATION / numerics::sqrt(static_cast<real>(residuals)); }
 
-// What keeps a norm from a division by zero, unless the configuration says otherwise; plain norms have none.
+// The default ε of affine norms, against a division by zero. Plain norms have none.
 constexpr real NORM_EPSILON = real(1e-5);
 
 // The key "activation": ψ of a relation, "exp", "relu", "elu" or "gelu".
@@ -42,12 +42,13 @@ struct Linear {
   void forward(Ops& ops, real* y, const real* x, int64_t N, Into into = Into::WRITE) const;
   // dx (N,in), or dx += that, and the parameters' gradients
   void backward(Ops& ops, real* dx, const real* dy, const real* x, int64_t N, Into into = Into::WRITE) const;
-  // The halves of backward(), for layers of which only one is wanted, or one earlier than the other.
+  // The halves of backward(), for layers that need only one of them, or the first one earlier.
   void backward_input(Ops& ops, real* dx, const real* dy, int64_t N, Into into = Into::WRITE) const;
   void backward_weight(Ops& ops, const real* dy, const real* x, int64_t N) const;
 };
 
-// Layer normalization, plain or affine.
+// Layer normalization: plain, y = (x − mean x) / std x, or affine, with ε, a gain and a bias:
+//   y = hat ∘ weight + bias,   hat = (x − mean x) / √(variance + ε)
 class Norm {
  public:
   struct Saved {
@@ -59,9 +60,9 @@ class Norm {
 
   // Returns the output: saved.hat where the norm is plain, `output` where it is affine.
   const real* forward(Ops& ops, Saved& saved, Tensor& output, const real* x, int64_t N) const;
-  // x becomes its norm.
+  // x = norm(x)
   void in_place(Ops& ops, Saved& saved, real* x, int64_t N) const;
-  // The output once more, for the backward pass of what read it.
+  // The output of forward() once more, for the backward pass of the layers that read it.
   const real* output(Ops& ops, const Saved& saved, Tensor& output, int64_t N) const;
   // dx may be dy
   void backward(Ops& ops, real* dx, const real* dy, const Saved& saved, int64_t N, Into into) const;
@@ -94,7 +95,7 @@ class Mlp {
   Linear up_, down_;  // (H,D), (D,H)
 };
 
-// Images as sequences: the patches, and behind them one position more, from which the answer is read.
+// Images as sequences: the patches, then one more position, the class token, from which the class is read.
 //   x = [W_patch patch_1, …, W_patch patch_N, cls_token] + position               (B,N+1,D)
 class PatchEmbedding {
  public:
@@ -114,11 +115,11 @@ class PatchEmbedding {
 };
 
 struct EmbeddingConfig {
-  int vocab = 0, context = 0;       // tokens; `context` positions at most are learned. Of images it is patches + 1
-  int patches = 0, patch_size = 0;  // images: N, P
-  std::string position = "none";    // "learned", "sinusoidal"; of any other no vector is added
+  int vocab = 0, context = 0;       // context: the number of learned positions; of images, patches + 1
+  int patches = 0, patch_size = 0;  // of images: N, P
+  std::string position = "none";    // "learned" or "sinusoidal"; with any other no vector is added
   real scale = 1;
-  real deviation = 1;  // of the initial values; PyTorch's default, as in the papers' code. GPT-2: 0.02
+  real deviation = 1;  // of the initial values: PyTorch's default, as in the papers' code. GPT-2: 0.02
   bool norm = false;
 
   EmbeddingConfig() = default;
@@ -182,7 +183,7 @@ class Readout {
   };
 
   Readout() = default;
-  // normalized: whether there is a final norm; affine, epsilon: its. tokens: the embedding, read with `tied` only
+  // normalized: whether there is a final norm; affine, epsilon: of this norm. tokens: the embedding, used if `tied`
   Readout(Parameters& parameters, const ReadoutConfig& config, int width, bool normalized, bool affine, real epsilon,
           Parameter* tokens);
 

@@ -1,4 +1,4 @@
-// Position schemes: how a Transformer learns where its tokens stand. "learned" and "sinusoidal" add a vector to the
+// Position schemes: how a Transformer gets the positions of its tokens. "learned" and "sinusoidal" add a vector to the
 // token's (Embedding in parts.h). The others change the scores of attention; they are parts with parameters of their
 // own and both passes:
 //
@@ -12,8 +12,7 @@
 
 namespace petroglyph {
 
-// The rows R_n of the sinusoidal table (math/positions.h) on the device, for as many positions as the longest sequence
-// so far has.
+// The rows R_n of the sinusoidal table (math/positions.h) on the device, as many as the longest sequence so far needs.
 class Sinusoids {
  public:
   // Rows 0 … T−1, or with both_signs 1−T … T−1: row n belongs to position or distance n.
@@ -37,16 +36,15 @@ class Sinusoids {
 class DistanceBias {
  public:
   DistanceBias() = default;
-  // scheme: of any other one there is no bias, and all pointers are null
+  // scheme: with any other one there is no bias, and all pointers are null
   DistanceBias(Parameters& parameters, int width, int heads, const std::string& scheme, bool published_slopes);
 
-  // The table (T,heads) or more rows, from the parameters of the moment; then table() returns it, or null where there
-  // is none.
+  // Makes the table, of at least T rows, from the parameters. table() returns it, or null if there is none.
   void forward(Ops& ops, int T);
   const real* table() const { return bias_.data(); }
   // dbias (T,heads), set to zeros; null where nothing is learned.
   real* zero_gradient(Ops& ops, int T);
-  // What attention has added to dbias goes to the parameters.
+  // The parameters' gradients, from dbias.
   void backward(Ops& ops, int T);
 
  private:
@@ -59,8 +57,8 @@ class DistanceBias {
   Tokens buckets_;                                              // (T) or more: t5's
 };
 
-// Of each block: score_ts = ((q_t + u)·k_s + (q_t + v)·P_{t−s}) / √d,   P_n = W_R R_n     Dai et al. 2019, Transformer-XL
-// u, v: two vectors for each head, v not the values; R_n: the sinusoids of distance n.
+// Of each block: score_ts = ((q_t + u)·k_s + (q_t + v)·P_{t−s}) / √d,   P_n = W_R R_n     Dai et al. 2019,
+// Transformer-XL u, v: two vectors for each head, v not the values; R_n: the sinusoids of distance n.
 //
 // The scores are linear in q + u, q + v, k and P, and so
 //   d(q_t+u) = Σ_s ds_ts k_s / √d     d(q_t+v) = Σ_s ds_ts P_{t−s} / √d     dP_n = Σ_{t−s=n} ds_ts (q_t+v) / √d
@@ -77,13 +75,13 @@ class RelativeScores {
   RelativeScores() = default;
   RelativeScores(Parameters& parameters, const std::string& prefix, int width, int heads, bool causal);
 
-  // Distances that sequences of T positions have: 0 … T−1, or 1−T … T−1.
+  // The number of distances in sequences of T positions: 0 … T−1, or 1−T … T−1.
   int64_t distances(int T) const { return causal_ ? T : 2 * T - 1; }
   // projected (distances,D) = P
   void project(Ops& ops, Tensor& projected, Scratch& scratch, int T) const;
   // in.q = q + u, in.q_position = q + v, of q (N,·) with rows 3D apart; in.positions = P
   void forward(Ops& ops, AttentionInput& in, const Tensor& projected, Scratch& scratch, int64_t N) const;
-  // Where attention_backward() writes the gradients of these.
+  // Makes attention_backward() write the gradients of q + u, q + v and P into the scratch.
   void attach(Ops& ops, AttentionGradient& out, Scratch& scratch, int64_t N, int T) const;
   // dq, with rows 3D apart, and the parameters' gradients
   void backward(Ops& ops, real* dq, Scratch& scratch, int64_t N, int T) const;

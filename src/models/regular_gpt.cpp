@@ -1,22 +1,23 @@
-// RegularGPT: a Transformer whose every layer combines C pieces of its problem into one. Chi et al. 2023, "Transformer
+// RegularGPT: a Transformer in which each layer combines C chunks of a string into one. Chi et al. 2023, "Transformer
 // Working Memory Enables Regular Language Reasoning and Natural Language Length Extrapolation".
 //
-// A finite automaton maps a string to what it does to the states, and what two strings do one after the other follows
-// from what each of them does. So C pieces are combined into one, C of those into the next, and after ⌈log_C T⌉ layers
-// one vector speaks of all T symbols. Every layer does the same, hence all share their weights, and a longer string
-// takes more layers of the same kind: that is why a model that has seen 40 symbols can read 500.
+// For a finite automaton a string is a function from states to states, and the function of two strings in a row is the
+// composition of their functions. So C chunks are combined into one, C of those into the next, and after ⌈log_C T⌉
+// layers one vector describes all T symbols. Every layer computes the same composition, hence all layers share their
+// weights, and a longer string passes through more layers of the same kind: so a model trained on 40 symbols can read
+// 500.
 //
 // In layer l = 0 … L−1, L = ⌈log_C T⌉ and at least one, position m attends to itself and to the last position of each
-// of the C − 1 pieces before its own:
+// of the C − 1 chunks before its own:
 //   score_mi = q_m·k_n / √d + relative_i,   n = m − i·C^l,   i = 0 … C−1,   d: a head's channels           (eq. 1)
 //   a_mi = exp(score_mi) / Σ_i' exp(score_mi'),   y_m = Σ_i a_mi v_n
-// which after the layer speaks of the C^(l+1) symbols up to m. `relative` (heads,C) is all that tells positions. Work
-// and memory are O(T·C) in a layer; nothing of size T² is ever there.
+// After the layer, position m describes the C^(l+1) symbols up to m. `relative` (heads,C) is the only information about
+// positions. Time and memory of a layer are O(T·C); nothing of size T² is ever stored.
 //
 // Two forms of it. B samples of T positions, N = B·T; D channels (width), in heads of d; H hidden channels; V classes.
 //
-// "dilated", the paper's: a GPT-2 that does so at every position, with n < 0 left out. K blocks in a row ("thickness")
-// are one layer of the above, K·L in all:
+// "dilated", the paper's: a GPT-2 with this attention at every position, without the terms n < 0. K blocks in a row
+// ("thickness") are one layer of the above, K·L in total:
 //     x = token_embedding[token]                                (B,T,D)
 //     in each of K·L layers, the k-th with the weights of block k mod K:
 //       r       = norm_1(x)                                     (B,T,D)
@@ -28,10 +29,10 @@
 //     logits = W_head final_norm(x) + b_head                    (B,T,V), or of the last position (B,V)
 //   With tied_head it reads out by the embedding's weights, as GPT-2 does.
 //
-// "chunked", the authors' code: only the positions that the last one needs, which are the last of every C, then of
-// every C of these …: T vectors become ⌈T/C⌉, then ⌈T/C²⌉ …, then one, which is read out. O(T) in all. Where the oldest
-// of C vectors are missing there stands for each a learned one, `padding`, in every layer the same. The block is the
-// original Transformer's. Of R = B·⌈T/C⌉ rows:
+// "chunked", the authors' code: only the positions that the last one depends on: the last of every C, then the last of
+// every C of these …: T vectors become ⌈T/C⌉, then ⌈T/C²⌉ …, then one, which is read out. The time is O(T) in total.
+// Missing vectors, before the first, are a learned one, `padding`, the same in every layer. The block is the original
+// Transformer's. With R = B·⌈T/C⌉ rows:
 //     x = √D · token_embedding[token]                           (B,T,D)
 //     in each of L layers, all of them with the same weights, from T positions to ⌈T/C⌉:
 //       k, v = W_kv x                                           (B,T,2D)
@@ -48,8 +49,8 @@
 //   dk_n = Σ_i ds_(n+i·C^l),i q_(n+i·C^l) / √d,   dv_n = Σ_i a_(n+i·C^l),i dy_(n+i·C^l)   ← one writer each
 // In the chunked form keys and values are of all vectors and queries of the last ones alone: dx = W_kvᵀ [dk, dv]
 // everywhere, and at the last of C also W_qᵀ dq and what the residual connection brings. The padding's part is
-// dpadding = W_kvᵀ Σ [dk, dv]_before. Shared weights have the sum of all layers' gradients: the last layer's are added first,
-// then those before it one by one.
+// dpadding = W_kvᵀ Σ [dk, dv]_before. Shared weights have the sum of all layers' gradients: the last layer's are added
+// first, then those before it one by one.
 
 #include "base/error.h"
 #include "base/text.h"
@@ -70,7 +71,7 @@ struct Config {
   int chunk;                 // C
   int thickness;             // K
   bool last;                 // readout
-  // The dilated form alone has these keys.
+  // Keys of the dilated form only.
   bool head_bias = true, tied_head = false;
   real embedding_deviation = 1;
 
@@ -88,7 +89,7 @@ struct Config {
     thickness = static_cast<int>(reader.integer("thickness", 1, 1 << 10));
     if (chunked && thickness != 1) reader.fail("form \"chunked\" has thickness 1");
     last = reader.choice("readout", {"last", "all"}) == "last";
-    if (chunked && !last) reader.fail("form \"chunked\" answers at the last position only, readout \"last\"");
+    if (chunked && !last) reader.fail("form \"chunked\" has logits of the last position only, readout \"last\"");
     reader.choice("norm", {"affine"});
     if (!chunked) {
       head_bias = reader.boolean("head_bias", true);
@@ -396,9 +397,9 @@ class ChunkedGpt final : public Model {
     return run(input, saved_, nullptr, pass_);
   }
   void backward(const Input& input, const real* dlogits) override;
-  // The chunks of a string that is one token longer all begin one token later, so that none of them has been seen
-  // before; but those that end at one position are the same for all strings that reach it, and of these a new token
-  // adds one for each layer.
+  // If a string grows by one token, all its chunks begin one token later, so none of its earlier chunks can be used
+  // again. But the chunk that ends at a position is the same for all strings that reach this position: a new token adds
+  // one chunk in each layer.
   std::unique_ptr<Decoder> make_decoder(int batch, int capacity) override {
     return make_model_decoder<Saved>("regular_gpt", *this, make_caches(ops_, config_, batch, capacity), batch,
                                      capacity);
@@ -516,8 +517,8 @@ void ChunkedGpt::backward(const Input& input, const real* dlogits) {
                           config_.vocab);
 }
 
-// From x of layer l to that of layer l + 1: in training the last of every C; in decoding all, for each may turn out to
-// be a last one.
+// From x of layer l to that of layer l + 1: in training the last of every C positions; in decoding all positions,
+// because each is the last one of some string.
 void ChunkedGpt::layer_forward(size_t l, Saved& s, KvCache* cache, const Pass& pass) {
   const bool decoding = pass.mode == Mode::DECODING;
   const int B = pass.batch, D = config_.width;
@@ -587,8 +588,8 @@ DilatedInput ChunkedGpt::attention_input(const Layer& a, const Saved& s, const r
   return {a.q.data(), kv, kv + D, before, before + D, relative_->value};
 }
 
-// In training the last of every C vectors has a query, and C vectors are keys; in decoding every new position has one,
-// and its keys stand as far apart as those vectors once did.
+// In training the last of every C vectors has a query, and these C vectors are its keys. In decoding every new position
+// has a query, and its keys are C^l positions apart.
 DilatedShape ChunkedGpt::shape(size_t l, const Saved& s, const Pass& pass) const {
   const int D = config_.width, C = config_.chunk, heads = config_.heads, d = D / heads;
   if (pass.mode == Mode::DECODING)

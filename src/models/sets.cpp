@@ -15,8 +15,8 @@
 //   y = b_out + W_out z,     z = 1/N Σ_j z_j,     z_j = 1/N Σ_i ψ(p_i + q_j)                     as eqs. 7, 8
 // and z_j is the sum of causal_rn.cpp without its norms and its mask. For ψ = exp it comes apart, exactly:
 //   z_j = 1/N exp(q_j) ∘ Σ_i exp(p_i),     z = (1/N Σ_j exp(q_j)) ∘ (1/N Σ_i exp(p_i))           as eq. 9
-// so that a network of time quadratic in N, and one of linear time, are the same function (proposition 3.2, which says
-// it of each z_j; the mean over j is ours): the form "quadratic" computes the first, "linear" the second.
+// so that the network of quadratic time and that of linear time are the same function (proposition 3.2, for each z_j;
+// the mean over j follows). The form "quadratic" computes the first, "linear" the second.
 //
 // A mean over the elements is a product with a column c whose N entries are 1/N: mean = cᵀ z, and dz = c dmean. The
 // backward passes are those of linear layers and of the sum over pairs.

@@ -31,7 +31,7 @@
 // The outputs of gelu and of affine norms, 6 D more, are formed again.
 //
 // Options, and the models that need them. Without them the code reads as the formulas above.
-//   position       learned, sinusoidal, none: in the embedding. Two causal layers tell orders apart by the mask alone
+//   position       learned, sinusoidal, none: in the embedding. Two causal layers can learn the order from the mask
 //                  alibi (MPT, BLOOM), t5, kerple, xl: in the scores. See positions.h
 //   slopes         "published": alibi's as MPT and BLOOM have them for heads that are no power of two
 //   causal         false: the sums run over all s (BERT, ViT)
@@ -85,7 +85,7 @@ Config::Config(ConfigReader& reader) {
   embedding = EmbeddingConfig(reader, {"learned", "none", "sinusoidal", "alibi", "t5", "kerple", "xl"});
   const std::string& position = embedding.position;
   if (!causal && (position == "alibi" || position == "t5" || position == "kerple"))
-    reader.fail("position \"" + position + "\" knows distances to the past only, and causal is false");
+    reader.fail("position \"" + position + "\" has distances to the past only, and causal is false");
   if (position == "alibi") published_slopes = reader.choice("slopes", {"even", "published"}, "even") == "published";
   readout = ReadoutConfig(reader, embedding);
   affine = reader.choice("norm", {"plain", "affine"}) == "affine";
@@ -144,9 +144,9 @@ struct Saved {
   }
 };
 
-// What decoding keeps of one block's earlier positions.
+// What decoding stores of one block's earlier positions.
 struct KvCache {
-  Tensor keys_values;  // (B,2,heads,capacity,d): k and v. A head's lie side by side, because a token reads head by head
+  Tensor keys_values;  // (B,2,heads,capacity,d): k and v, one head after the other, as a new token reads them
   Tensor projected;    // (capacity,D): P of position "xl"
 };
 
@@ -176,7 +176,7 @@ class Transformer final : public Model {
   int longest() const override {
     return config_.embedding.learns_positions() && window() == 0 ? config_.embedding.context : Model::longest();
   }
-  // Without a mask a token's answer is that of a window which ends there.
+  // Without a mask the logits of a position are those of the window that ends there.
   int window() const override {
     return config_.readout.last && !config_.causal && !config_.embedding.images() ? config_.embedding.context : 0;
   }
@@ -368,18 +368,19 @@ std::unique_ptr<Decoder> Transformer::make_decoder(int batch, int capacity) {
   return make_model_decoder<Saved>("transformer", *this, std::move(caches), batch, capacity);
 }
 
-// k and v of the new positions go into the cache, a position at a time or a head at a time, whichever are fewer copies.
+// Copies k and v of the new positions into the cache, position by position or head by head, whichever takes fewer
+// copies.
 void Transformer::append(KvCache& cache, const real* qkv, const Pass& pass) {
   const int D = config_.width, heads = 2 * config_.heads, d = D / config_.heads;  // k's heads, then v's
-  const size_t piece = d * sizeof(real), position = 3 * D * sizeof(real), head = piece * pass.capacity;
+  const size_t row = d * sizeof(real), position = 3 * D * sizeof(real), head = row * pass.capacity;
   for (int b = 0; b < pass.batch; ++b) {
     real* to = cache.keys_values.data() + (static_cast<int64_t>(b) * heads * pass.capacity + pass.first) * d;
     const real* from = qkv + static_cast<int64_t>(b) * pass.count * 3 * D + D;
     if (pass.count < heads)
-      for (int64_t t = 0; t < pass.count; ++t) ops_.copy(to + t * d, head, from + t * 3 * D, piece, piece, heads);
+      for (int64_t t = 0; t < pass.count; ++t) ops_.copy(to + t * d, head, from + t * 3 * D, row, row, heads);
     else
       for (int64_t h = 0; h < heads; ++h)
-        ops_.copy(to + h * pass.capacity * d, piece, from + h * d, position, piece, pass.count);
+        ops_.copy(to + h * pass.capacity * d, row, from + h * d, position, row, pass.count);
   }
 }
 

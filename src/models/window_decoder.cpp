@@ -26,17 +26,18 @@ class WindowDecoder final : public Decoder {
   static constexpr size_t TOKEN = sizeof(int32_t);
 
   const real* advance(const int32_t* tokens, int n, bool need_logits) override {
-    const int early = std::clamp(window_ - 1 - length(), 0, n);  // positions without an answer
+    const int early = std::clamp(window_ - 1 - length(), 0, n);  // positions before the first whole window
     join(tokens, n);
     if (!need_logits) return nullptr;
     logits_.resize(ops_, {batch_, n, model_.classes()});
     if (early > 0)
       logits_.upload(std::vector<real>(static_cast<size_t>(logits_.size()), std::numeric_limits<real>::quiet_NaN()));
-    if (early < n) answer(early, n);
+    if (early < n) read_windows(early, n);
     return logits_.data();
   }
 
-  // joined_ (B,W−1+n) = the last W − 1 tokens and the new ones; of the former, those that there are stand at the end.
+  // joined_ (B,W−1+n) = the last W − 1 tokens, then the new ones. At the start, fewer than W − 1 are valid: the last of
+  // these places.
   void join(const int32_t* tokens, int n) {
     const size_t before = static_cast<size_t>(window_) - 1, row = (before + static_cast<size_t>(n)) * TOKEN;
     joined_.resize(ops_, {batch_, window_ - 1 + n});
@@ -46,8 +47,8 @@ class WindowDecoder final : public Decoder {
     ops_.copy(recent_.data(), before * TOKEN, joined_.data() + n, row, before * TOKEN, static_cast<size_t>(batch_));
   }
 
-  // The answers to the new positions begin … n−1, each a window of its own.
-  void answer(int begin, int n) {
+  // The logits of the new positions begin … n−1: a batch of one window for each.
+  void read_windows(int begin, int n) {
     const int count = n - begin;
     const size_t row = static_cast<size_t>(window_) * TOKEN;
     windows_.resize(ops_, {batch_, count, window_});
@@ -56,9 +57,10 @@ class WindowDecoder final : public Decoder {
                 joined_.data() + begin + i, (static_cast<size_t>(window_) - 1 + static_cast<size_t>(n)) * TOKEN, row,
                 static_cast<size_t>(batch_));
     const real* logits = model_.forward({windows_.data(), batch_ * count, window_});
-    const size_t answers = static_cast<size_t>(model_.classes()) * sizeof(real);
-    ops_.copy(logits_.data() + static_cast<int64_t>(begin) * model_.classes(), answers * static_cast<size_t>(n), logits,
-              answers * static_cast<size_t>(count), answers * static_cast<size_t>(count), static_cast<size_t>(batch_));
+    const size_t logits_row = static_cast<size_t>(model_.classes()) * sizeof(real);
+    ops_.copy(logits_.data() + static_cast<int64_t>(begin) * model_.classes(), logits_row * static_cast<size_t>(n),
+              logits, logits_row * static_cast<size_t>(count), logits_row * static_cast<size_t>(count),
+              static_cast<size_t>(batch_));
   }
 
   Model& model_;

@@ -1,4 +1,4 @@
-// A decoder for a model that reads a window of a fixed length and answers once, at its end: the window slides.
+// A decoder for a model that reads a window of fixed length and has logits for its end only: the window slides.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,6 @@
-// What the operations of the catalogue are told of their arguments: how many, how far apart, who sees whom. The letters are the
-// field's: B samples of a batch, T positions, D channels, H hidden channels; and in decoding Q queries, which are new.
+// What the operations of the catalogue are told of their arguments: how many, how far apart, who sees whom. The letters
+// are the field's: B samples of a batch, T positions, D channels, H hidden channels; and in decoding Q queries, which
+// are new.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +31,9 @@ struct RelationShape {
   int visible(int query) const { return causal ? position(query) + 1 : keys; }
 };
 
-// The relation in linear time: z_j = 1/n_j Σ_i exp(p_i + q_j). The sum over i is made of chunks of CHUNK positions, whose sums
-// are added in turn: chunks can be worked on at the same time, and decoding, which counts its positions, makes the same ones.
+// The relation in linear time: z_j = 1/n_j Σ_i exp(p_i + q_j). The sum over i is made of chunks of CHUNK positions,
+// whose sums are added in turn: chunks can be worked on at the same time, and decoding, which counts its positions,
+// makes the same ones.
 struct LinearRelationShape {
   // T = 16,384 gives 256 chunks: enough to fill a GPU, few enough to be added one by one.
   static constexpr int CHUNK = 64;
@@ -157,11 +159,12 @@ enum class FeatureMap {
   ELU_PLUS_ONE,  // elu(x) + 1, which is x + 1 above zero and exp(x) below
 };
 
-// Attention without a softmax, in time and memory linear in T. The sums over positions are made of chunks, as in the linear
-// relation: a position attends to those of its own chunk that it sees, and finds what came before them in a state.
+// Attention without a softmax, in time and memory linear in T. The sums over positions are made of chunks, as in the
+// linear relation: a position attends to those of its own chunk that it sees, and finds what came before them in a
+// state.
 struct LinearAttentionShape {
-  // Of the order of a head's width, where a chunk's pairs cost what its state does; and not just below usual lengths, where a
-  // last chunk of a few positions would cost a whole state.
+  // Of the order of a head's width, where a chunk's pairs cost what its state does; and not just below usual lengths,
+  // where a last chunk of a few positions would cost a whole state.
   static constexpr int CHUNK = 144;
 
   int batch;              // B

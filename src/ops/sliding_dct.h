@@ -1,15 +1,17 @@
-// The sliding cosine transform of one head's channels, step by step: what the CPU does with vectors of channels and the GPU with a
-// thread for each. The catalogue has the formulas (sliding_dct).
+// The sliding cosine transform of one head's channels, step by step: what the CPU does with vectors of channels and the
+// GPU with a thread for each. The catalogue has the formulas (sliding_dct).
 //
-// The window of position i ends there, so that it lies in at most two blocks of t positions: all of it that is in i's own block is
-// the block's beginning up to i, and the rest is an end of the block before. With r and u the places in their blocks and
+// The window of position i ends there, so that it lies in at most two blocks of t positions: all of it that is in i's
+// own block is the block's beginning up to i, and the rest is an end of the block before. With r and u the places in
+// their blocks and
 //   θ_u = πju/t,  φ_r = πj(2r+1)/(2t)
-// the cosine of x_u for position r is cos(θ_u − φ_r) where u stands in the block before and (−1)^j cos(θ_u − φ_r) in r's own, and
-// cos(θ − φ) = cos θ cos φ + sin θ sin φ. So two running sums for each frequency, of cos θ_u x_u and sin θ_u x_u, serve all
-// positions: taken over a block from its beginning for its own positions, from its end for those of the next block.
+// the cosine of x_u for position r is cos(θ_u − φ_r) where u stands in the block before and (−1)^j cos(θ_u − φ_r) in
+// r's own, and cos(θ − φ) = cos θ cos φ + sin θ sin φ. So two running sums for each frequency, of cos θ_u x_u and sin
+// θ_u x_u, serve all positions: taken over a block from its beginning for its own positions, from its end for those of
+// the next block.
 //
-// That is 8 multiply-adds a frequency, whatever the window; a product with t cosines takes t. And nothing drifts: a sum never has
-// more than t terms, and no term is ever taken off again, as a recurrence would that slides one sum along.
+// That is 8 multiply-adds a frequency, whatever the window; a product with t cosines takes t. And nothing drifts: a sum
+// never has more than t terms, and no term is ever taken off again, as a recurrence would that slides one sum along.
 #pragma once
 
 #include "ops/ops.h"
@@ -35,8 +37,8 @@ struct OneChannel {
   static HOST_DEVICE void store(real* x, real value) { *x = value; }
 };
 
-// Of a row and frequency: what x is taken in with, cos θ and sin θ, and what the sums are given out with, cos φ and sin φ times the
-// transform's factor.
+// Of a row and frequency: what x is taken in with, cos θ and sin θ, and what the sums are given out with, cos φ and sin
+// φ times the transform's factor.
 struct Wave {
   real take_cos, take_sin, give_cos, give_sin;
 };
@@ -94,8 +96,8 @@ HOST_DEVICE void give_next_block(real* c, const real* x, const Head& h, int coun
   for (int g = 0; g < G; ++g) Lanes::store(c + (h.t - 1) * h.c_step + g * h.d, typename Lanes::Number{});
 }
 
-// c of the places begin … end−1 of a block, from what the block before gave, or null: nothing. s: of the places before; x from
-// place `begin` on, and so c, and `before`, which may be c
+// c of the places begin … end−1 of a block, from what the block before gave, or null: nothing. s: of the places before;
+// x from place `begin` on, and so c, and `before`, which may be c
 template <class Lanes, int G>
 HOST_DEVICE void finish_block(real* c, const real* before, const real* x, const Head& h, Sums<Lanes, G>& s, int begin,
                               int end) {
@@ -127,7 +129,8 @@ HOST_DEVICE void transform(real* c, const real* x, const Head& h, int T, int beg
 }
 
 // ---- Backward -------------------------------------------------------------------------------------------------------
-// The sums of dc, with the waves' parts exchanged: a position takes them over its own block's end and the next one's beginning.
+// The sums of dc, with the waves' parts exchanged: a position takes them over its own block's end and the next one's
+// beginning.
 
 template <class Lanes, int G>
 HOST_DEVICE void take_gradient(Sums<Lanes, G>& s, const real* dc, const Head& h, int row) {
@@ -208,7 +211,8 @@ HOST_DEVICE void append_group(real* c, const real* x, const DctShape& shape, con
   give_next_block<Lanes, G>(past.given + at, past.x + channel, h, h.t);
 }
 
-// `channel` and its neighbours of one head and sample: the newest positions of a stream, up to the end of a block at a time.
+// `channel` and its neighbours of one head and sample: the newest positions of a stream, up to the end of a block at a
+// time.
 template <class Lanes>
 HOST_DEVICE void append(real* c, const real* x, const DctShape& shape, const DctHead& head, const Past& past,
                         int channel) {

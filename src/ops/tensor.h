@@ -71,8 +71,9 @@ class Array {
     memory_->download(host.data(), data_, bytes());
     return host;
   }
-  // Makes room for `shape`; the contents are lost. Nothing happens where it has that shape already. Memory that is large enough
-  // is kept: where every step has another length, asking for it anew costs more than some steps themselves.
+  // Makes room for `shape`; the contents are lost. Nothing happens where it has that shape already. Memory that is
+  // large enough is kept: where every step has another length, asking for it anew costs more than some steps
+  // themselves.
   void resize(Memory& memory, const Shape& shape) {
     if (data_ && elements(shape) <= room_) {
       shape_ = shape;

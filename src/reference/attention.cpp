@@ -86,8 +86,8 @@ void add_up_head(const AttentionGradient& out, const AttentionHead& head, const 
     }
 }
 
-// One sample's and head's part of dbias or dpositions at one distance, in out.partial. The queries that see a key at this distance are
-// first … end−1.
+// One sample's and head's part of dbias or dpositions at one distance, in out.partial. The queries that see a key at
+// this distance are first … end−1.
 void add_up_distance(const AttentionGradient& out, const AttentionHead& head, const real* ds, int64_t distance) {
   const AttentionShape& s = head.s;
   const AttentionInput& in = head.in;

@@ -1,5 +1,5 @@
-// The sliding cosine transform, one frequency and channel at a time, and the weights of its frequencies. ops/sliding_dct.h derives the
-// two sums of a window that lies in two blocks.
+// The sliding cosine transform, one frequency and channel at a time, and the weights of its frequencies.
+// ops/sliding_dct.h derives the two sums of a window that lies in two blocks.
 
 #include <algorithm>
 #include <vector>
@@ -50,8 +50,9 @@ void give_next(real* given, const real* x, const DctShape& s, const DctHead& hea
 
 }  // namespace
 
-// A whole sequence is decoding from the first position. A head's part of the state: the block's x (rows,d) so far, what the block
-// before gives to this one (rows,k,d), and the sums over the block so far, of cosines (k,d) and of sines (k,d).
+// A whole sequence is decoding from the first position. A head's part of the state: the block's x (rows,d) so far, what
+// the block before gives to this one (rows,k,d), and the sums over the block so far, of cosines (k,d) and of sines
+// (k,d).
 void Reference::sliding_dct(real* c, real* state, const real* x, const DctShape& s) {
   const int64_t d = s.head_width;
   std::vector<real> fresh(static_cast<size_t>(s.state_size));

@@ -11,7 +11,8 @@ using numerics::fma;
 
 namespace {
 
-// One query: the row (b,j) of all samples' queries. Its keys i = 0 … attended−1 are counted from the newest to the oldest.
+// One query: the row (b,j) of all samples' queries. Its keys i = 0 … attended−1 are counted from the newest to the
+// oldest.
 struct DilatedQuery {
   const DilatedInput& in;
   const DilatedShape& s;

@@ -52,7 +52,8 @@ void Reference::embedding(real* x, const real* token_table, const real* position
 
 namespace {
 
-// table[v·row + c·column] += Σ_n dx_nc over the rows n of dx (N,D) whose token is v, in `chain` order. A chunk without v adds nothing.
+// table[v·row + c·column] += Σ_n dx_nc over the rows n of dx (N,D) whose token is v, in `chain` order. A chunk without
+// v adds nothing.
 void add_by_token(real* table, int64_t row, int64_t column, const real* dx, const int32_t* tokens, int64_t N, int D,
                   int V) {
   for (int64_t v = 0; v < V; ++v)

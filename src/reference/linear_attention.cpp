@@ -49,8 +49,8 @@ void map_features(const PositionRows<real>& x, const LinearAttentionShape& s) {
       x[t][c] = x[t][c] > 0 ? x[t][c] + 1 : numerics::exp_nonpositive(numerics::min(real(0), x[t][c]));
 }
 
-// The state, S (d,d) and z (d), takes in the positions first … end−1 of a chunk: += Σ x_t ⊗ w_t and += Σ c_t x_t, or Σ x_t where c is
-// null.
+// The state, S (d,d) and z (d), takes in the positions first … end−1 of a chunk: += Σ x_t ⊗ w_t and += Σ c_t x_t, or Σ
+// x_t where c is null.
 void add_chunk(real* state, const PositionRows<const real>& x, const PositionRows<const real>& w, const real* c,
                int64_t first, int64_t end, const LinearAttentionShape& s) {
   const int64_t d = s.head_width;
@@ -63,8 +63,8 @@ void add_chunk(real* state, const PositionRows<const real>& x, const PositionRow
   }
 }
 
-// One position: y (d) from its q, from the `seen` keys and values of its chunk and, where there is one, the state before the chunk.
-// Returns inv_sum.
+// One position: y (d) from its q, from the `seen` keys and values of its chunk and, where there is one, the state
+// before the chunk. Returns inv_sum.
 real attend(real* y, const real* q, const PositionRows<const real>& k, const PositionRows<const real>& v, int64_t seen,
             const real* state, const LinearAttentionShape& s) {
   const int64_t d = s.head_width;
@@ -88,8 +88,8 @@ real attend(real* y, const real* q, const PositionRows<const real>& k, const Pos
 
 }  // namespace
 
-// A whole causal sequence is decoding from the first position; the states after its chunks are what the backward pass reads. `past`
-// is the state of decoding: S and z, and then k (CHUNK,d) and v (CHUNK,d) of the unfinished chunk.
+// A whole causal sequence is decoding from the first position; the states after its chunks are what the backward pass
+// reads. `past` is the state of decoding: S and z, and then k (CHUNK,d) and v (CHUNK,d) of the unfinished chunk.
 void Reference::linear_attention(real* y, real* inv_sum, real* states, real* state, real* qkv,
                                  const LinearAttentionShape& s) {
   const int64_t d = s.head_width, size = s.state_size();
@@ -129,8 +129,8 @@ struct LinearGradient {
   const real* c;
 };
 
-// The positions first … end−1 of a chunk, with the state before it and that of the chunks after it, or null. Not causal: of all
-// positions, and nothing within the chunk.
+// The positions first … end−1 of a chunk, with the state before it and that of the chunks after it, or null. Not
+// causal: of all positions, and nothing within the chunk.
 void chunk_gradients(const LinearGradient& x, int64_t first, int64_t end, const real* before, const real* after,
                      const LinearAttentionShape& s) {
   const int64_t d = s.head_width;

@@ -14,7 +14,8 @@ namespace {
 
 constexpr int64_t CHUNK_OF_RELATION = LinearRelationShape::CHUNK;
 
-// A sum of exponentials, s·exp(m). A sum that is about to take in its first p is (p, 0); a position by itself is (p, 1).
+// A sum of exponentials, s·exp(m). A sum that is about to take in its first p is (p, 0); a position by itself is (p,
+// 1).
 struct ExpSum {
   real m, s;
 };
@@ -45,8 +46,8 @@ void relate(real* z, real* shift, ExpSums sums, const real* q, int visible) {
 
 }  // namespace
 
-// A whole sequence is decoding from the first position. all, own, earlier: the sums of all positions so far, of the unfinished chunk
-// and of the chunks before it.
+// A whole sequence is decoding from the first position. all, own, earlier: the sums of all positions so far, of the
+// unfinished chunk and of the chunks before it.
 void Reference::linear_relation(real* z, real* shift, real* sums, real* state, const real* p, const real* q,
                                 const LinearRelationShape& s) {
   const int64_t H = s.hidden;
@@ -101,7 +102,8 @@ real gradient_of_sum(const RelationChannel& channel, int64_t j, ExpSum seen, con
   return dz[channel.at(j)] * e * (1 / static_cast<real>(channel.s.visible(static_cast<int>(j))));
 }
 
-// Chunk k: dq; dp from a, the sum over the later chunks at the m of the chunk's end. Returns the chunk's own sum at the m before it.
+// Chunk k: dq; dp from a, the sum over the later chunks at the m of the chunk's end. Returns the chunk's own sum at the
+// m before it.
 real causal_chunk(real* dp, real* dq, const RelationChannel& channel, int64_t k, real a, const real* dz,
                   const real* shift, const real* sums, const real* p, const real* q) {
   const int64_t begin = channel.s.begin(static_cast<int>(k)), end = channel.s.end(static_cast<int>(k));

@@ -58,8 +58,8 @@ void Reference::argmax(int32_t* best, const real* logits, int64_t N, int V) {
 
 namespace {
 
-// `long`: partial (⌈n/1024⌉) = the sums of each 1024 numbers in the order `lanes`; and so on with these, until one is left. x may be
-// partial.
+// `long`: partial (⌈n/1024⌉) = the sums of each 1024 numbers in the order `lanes`; and so on with these, until one is
+// left. x may be partial.
 real long_sum(real* partial, const real* x, int64_t n) {
   int64_t rows = 0;
   for (int64_t first = 0; first < n; first += 1024)

@@ -1,7 +1,9 @@
-// The reference device: every operation of the catalogue as its definition. One plain loop each, with the sums in their declared
-// order (sums.h), on one thread; nothing is blocked, packed or vectorized. cpu/ and gpu/ are fast and bit-identical to these loops.
+// The reference device: every operation of the catalogue as its definition. One plain loop each, with the sums in their
+// declared order (sums.h), on one thread; nothing is blocked, packed or vectorized. cpu/ and gpu/ are fast and
+// bit-identical to these loops.
 //
-// The formulas, the shapes and the orders are in ops/catalogue.h. A file here has the name of its counterparts in cpu/ and gpu/.
+// The formulas, the shapes and the orders are in ops/catalogue.h. A file here has the name of its counterparts in cpu/
+// and gpu/.
 #pragma once
 
 #include <string>

@@ -13,7 +13,8 @@ using numerics::fma;
 
 namespace {
 
-// One head h of one sample b. Rows of its `width` channels in p (B,capacity,H) and q (B,Q,H), and its pairs in (B,heads,Q,T).
+// One head h of one sample b. Rows of its `width` channels in p (B,capacity,H) and q (B,Q,H), and its pairs in
+// (B,heads,Q,T).
 struct RelationHead {
   const RelationShape& s;
   int64_t b, h, width;
@@ -88,7 +89,8 @@ void Reference::relation(real* z, const real* inv_std, const real* shift, const 
 
 namespace {
 
-// dx = center(dx) − x Σ_k w(k) − Σ_k w(k) other_k over k = first … end−1. dx, x (width); other(k): a row of as many channels
+// dx = center(dx) − x Σ_k w(k) − Σ_k w(k) other_k over k = first … end−1. dx, x (width); other(k): a row of as many
+// channels
 template <class Weight, class Row>
 void through_norm(real* dx, const real* x, int64_t width, int64_t first, int64_t end, Weight w, Row other) {
   const real mean = lane_sum({dx}, width) / static_cast<real>(width);

@@ -50,8 +50,8 @@ void Reference::selective_scan(real* y, real* state, real* kept, const real* u, 
 
 namespace {
 
-// dB and dC (S) of one position, from dh and h (S,I) behind it, and its dy, u and pre_step (I). Each group of channels is a sum of its
-// own.
+// dB and dC (S) of one position, from dh and h (S,I) behind it, and its dy, u and pre_step (I). Each group of channels
+// is a sum of its own.
 void sum_over_channels(real* dB, real* dC, const real* dh, const real* h, const real* dy, const real* u,
                        const real* pre_step, const ScanShape& shape) {
   const int64_t I = shape.channels;
@@ -70,8 +70,9 @@ void sum_over_channels(real* dB, real* dC, const real* dh, const real* h, const 
 
 }  // namespace
 
-// The kept states are those that the forward pass went through; going through them again needs none of them. In one sample, h (T+1,S,I)
-// before every position and behind the last; dh (T,S,I), the gradient with respect to h behind a position.
+// The kept states are those that the forward pass went through; going through them again needs none of them. In one
+// sample, h (T+1,S,I) before every position and behind the last; dh (T,S,I), the gradient with respect to h behind a
+// position.
 void Reference::selective_scan_backward(real* du, real* dpre_step, real* dA_log, real* dB, real* dC, real* dD,
                                         real* /*partial*/, const real* dy, const real* /*kept*/, const real* u,
                                         const real* pre_step, const real* A_log, const real* B, const real* C,

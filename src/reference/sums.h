@@ -10,7 +10,8 @@
 
 namespace petroglyph {
 
-// `lanes`: lane l of 32 takes the terms l, l + 32, … in turn; then the upper half of the lanes is added to the lower half, five times.
+// `lanes`: lane l of 32 takes the terms l, l + 32, … in turn; then the upper half of the lanes is added to the lower
+// half, five times.
 template <class Add>
 real lane_sum(int64_t n, Add add) {
   real lane[32] = {};
@@ -20,8 +21,9 @@ real lane_sum(int64_t n, Add add) {
   return lane[0];
 }
 
-// The largest of n ≥ 1 values, taken in the lanes' order, which decides only between zeros of unlike signs: the one in the lowest lane
-// remains, and of one lane's the first. A NaN is the largest where it is the first value; elsewhere it is passed over.
+// The largest of n ≥ 1 values, taken in the lanes' order, which decides only between zeros of unlike signs: the one in
+// the lowest lane remains, and of one lane's the first. A NaN is the largest where it is the first value; elsewhere it
+// is passed over.
 template <class Value>
 real lane_largest(int64_t n, Value value) {
   real lane[32];
@@ -34,8 +36,8 @@ real lane_largest(int64_t n, Value value) {
 
 constexpr int64_t CHAIN = 1024;  // terms after which a chain is cut
 
-// `chain`: start + (terms 0 … 1023) + (terms 1024 … 2047) + …; each bracket is a sum from zero, over ascending k. Of a sum that begins
-// later, at k = first, the cuts stay where they are.
+// `chain`: start + (terms 0 … 1023) + (terms 1024 … 2047) + …; each bracket is a sum from zero, over ascending k. Of a
+// sum that begins later, at k = first, the cuts stay where they are.
 template <class Add>
 real chain_sum(real start, int64_t first, int64_t end, Add add) {
   for (int64_t chunk = first / CHAIN * CHAIN; chunk < end; chunk += CHAIN) {

@@ -60,7 +60,7 @@ std::vector<real> read(const SafetensorsFile& file, const std::string& name, con
 // All parameters' values as one array, laid out like the model's own.
 template <class NameOf>
 std::vector<real> read_all(const SafetensorsFile& file, const Parameters& parameters, NameOf name_of) {
-  std::vector<real> all(static_cast<size_t>(parameters.room()));
+  std::vector<real> all(static_cast<size_t>(parameters.padded_size()));
   for (const Parameter& p : parameters.list()) {
     const std::vector<real> values = read(file, name_of(p), p);
     std::copy(values.begin(), values.end(), all.begin() + p.begin);

@@ -38,7 +38,7 @@ Optimizer::Optimizer(Parameters& parameters, Ops& ops, const AdamwSettings& sett
       ops_(ops),
       settings_(settings),
       square_sum_(ops, {1}),
-      partial_(ops, {parameters.room() / 1024 + 2}) {
+      partial_(ops, {parameters.padded_size() / 1024 + 2}) {
   square_sum_.zero();
   for (const Parameter& parameter : parameters.list()) {
     const bool decays = settings.weight_decay > 0 && parameter.shape.size() > 1;
@@ -48,8 +48,8 @@ Optimizer::Optimizer(Parameters& parameters, Ops& ops, const AdamwSettings& sett
 }
 
 Tensor& Optimizer::moment(Tensor& tensor) {
-  if (tensor.size() < parameters_.room()) {
-    tensor = Tensor(ops_, {parameters_.room()});
+  if (tensor.size() < parameters_.padded_size()) {
+    tensor = Tensor(ops_, {parameters_.padded_size()});
     tensor.zero();
   }
   return tensor;
@@ -64,7 +64,7 @@ void Optimizer::step(int64_t step, double learning_rate) {
   s.correction1 = static_cast<real>(1 - power(settings_.beta1, step + 1));
   s.correction2 = static_cast<real>(1 - power(settings_.beta2, step + 1));
   s.clip = static_cast<real>(settings_.clip);
-  ops_.sum_of_squares(square_sum_.data(), partial_.data(), parameters_.gradients().data(), parameters_.room());
+  ops_.sum_of_squares(square_sum_.data(), partial_.data(), parameters_.gradients().data(), parameters_.padded_size());
   real *const m = this->m().data(), *const v = this->v().data();
   for (const Range& range : ranges_) {
     s.weight_decay = static_cast<real>(range.decays ? settings_.weight_decay : 0);

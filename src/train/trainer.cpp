@@ -22,7 +22,7 @@ Trainer::Trainer(Model& model, const Task& task, Optimizer& optimizer, Ops& ops,
       accumulate_(accumulate),
       shards_(shards),
       ranks_(std::move(ranks)),
-      tree_(ops, *ranks_, parts_here(), model.parameters.room()) {}
+      tree_(ops, *ranks_, parts_here(), model.parameters.padded_size()) {}
 
 std::vector<Batch> Trainer::batches_of(int64_t step) const {
   std::vector<Batch> batches;
