@@ -18,7 +18,8 @@ builds() {
 }
 ${MAKE:-make} --no-print-directory BUILD="$build" all || exit 1
 sanitizers="-g -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -DPETROGLYPH_POISON"
-builds sanitize "programs bits oracle files text_data exchange damage" CXXFLAGS="$sanitizers" MPI=0
+# g++'s sanitizers make some of its warnings wrong.
+builds sanitize "programs bits oracle files text_data exchange damage" CXXFLAGS="$sanitizers" MPI=0 WERROR=0
 builds generic "bits oracle" ARCH=generic
 builds O0 "bits oracle" CXXFLAGS=-O0
 builds noopenmp "bits oracle" OPENMP=0

@@ -50,6 +50,7 @@ struct Several {
     for (int i = 0; i < SIZE; ++i) at[i] = x - Register{};
   }
   [[gnu::always_inline]] static Several load(const real* x) {
+    if constexpr (SIZE == 0) return {};
     Several all;
 #pragma GCC unroll 16
     for (int i = 0; i < SIZE; ++i) all.at[i] = *reinterpret_cast<const Register*>(x + i * WIDTH);
