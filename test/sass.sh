@@ -6,10 +6,12 @@
 # Each file is assembled for its architecture and taken apart again. A kernel may have
 #   - no more registers than its largest block can have: that of its __launch_bounds__, 256 threads without (test/ptx holds
 #     every launch to it)
+#   - no registers spilled to memory
 #   - no more fused multiply-adds than its PTX has, and for each division, reciprocal and root of floats the at most 20 of
 #     its correctly rounded sequence; but where ptxas unrolled a loop, which leaves no sum and no product fewer
 #   - .FTZ and approximate instructions (MUFU) only in the sequences of divisions and roots, of integers too
-# All but the first need cuobjdump and nvdisasm of the toolkit. Tools are looked for beside nvcc, where a link to it leads, and on PATH.
+#   - in the loop of a product at most 1.25 bank cycles for each fused multiply-add (sass_banks.awk)
+# All but the first two need cuobjdump and nvdisasm of the toolkit. Tools are looked for beside nvcc, where a link to it leads, and on PATH.
 
 set -u
 
@@ -24,7 +26,7 @@ apart=yes
 for tool in cuobjdump nvdisasm; do
   command -v $tool >/dev/null 2>&1 || apart=
 done
-[ -n "$apart" ] || echo "skip sass: there is no cuobjdump with nvdisasm; only registers are checked"
+[ -n "$apart" ] || echo "skip sass: there is no cuobjdump with nvdisasm; only registers and spills are checked"
 
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
@@ -43,6 +45,10 @@ part == 1 && /mul\.rn\.f32/ { ++product[kernel] }
 part == 1 && /(div|rcp|sqrt)\.rn\.f32/ { ++division[kernel] }
 part == 1 && /(div|rem)\.[us](16|32|64)/ { ++integer[kernel] }
 part == 2 && /Compiling entry function/ { kernel = $0; sub(/.*function ./, "", kernel); sub(/. for.*/, "", kernel) }
+part == 2 && /bytes spill stores/ && !/ 0 bytes spill stores, 0 bytes spill loads/ {
+  sub(/^ +/, "")
+  print kernel ": spills registers (" $0 ")"
+}
 part == 2 && /Used [0-9]+ registers/ { registers = $0; sub(/.*Used /, "", registers); used[kernel] = registers + 0 }
 part == 3 && /Function : / { kernel = $3; seen[kernel] = 1 }
 part == 3 && /FFMA/ { ++ffma[kernel] }
@@ -70,7 +76,29 @@ findings() {
   ptxas -v -arch="$arch" "$1" -o "$folder/cubin" >"$folder/use" 2>&1 || { cat "$folder/use"; return 1; }
   [ -z "$apart" ] || cuobjdump -sass "$folder/cubin" >"$folder/sass" || return 1
   awk -f "$folder/sass.awk" "$1" "$folder/use" ${apart:+"$folder/sass"}
+  [ -z "$apart" ] || awk -v limit=1.25 -f "${0%/*}/sass_banks.awk" "$folder/sass"
 }
+
+# A check of spills that finds nothing proves nothing: this kernel needs 64 registers at once, and has 32.
+spilling_kernel() {
+  echo '.version 8.0'
+  echo '.target sm_80'
+  echo '.address_size 64'
+  echo '.visible .entry spills(.param .u64 where) .maxnreg 32'
+  echo '{ .reg .f32 f<64>; .reg .u64 a; ld.param.u64 a, [where]; cvta.to.global.u64 a, a;'
+  awk 'BEGIN { for (i = 0; i < 64; ++i) printf "ld.volatile.global.f32 f%d, [a+%d];\n", i, 4 * i
+               for (i = 0; i < 64; ++i) printf "st.volatile.global.f32 [a+%d], f%d;\n", 4 * i, 63 - i }'
+  echo 'ret; }'
+}
+spilling_kernel >"$folder/spills.ptx"
+if findings "$folder/spills.ptx" 2>&1 | grep -q '^spills: spills registers'; then
+  passed=$((passed + 1))
+  echo "ok   sass self-check: a spill is found"
+else
+  failed=$((failed + 1))
+  echo "FAIL sass self-check: a spill is not found"
+  cat "$folder/use"
+fi
 
 for file in "$@"; do
   grep -q '\.entry' "$file" || continue

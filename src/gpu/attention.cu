@@ -168,9 +168,9 @@ struct Dots {
   __device__ void store(const Tile& tile, const Sums& sum) const {
     const int64_t step = row_step(group.columns(b.layout));
     float* corner = rows + (tile.batch * group.rows() + tile.row) * step + tile.column;
-    product::store_tile<A, B>(corner, step, nullptr, !tile.first, tile, sum);
+    product::store_tile(corner, step, nullptr, !tile.first, tile, sum);
     if (!tile.last) return;
-    product::finish_tile<A, B>(tile, [&](int r) {
+    product::finish_tile(tile, [&](int r) {
       const Row row(group, tile.batch * group.rows() + tile.row + r);
       float* to = corner + r * step;
       const int left = static_cast<int>(tile.column), seen = group.seen(b.layout, row.query) - left;
@@ -207,9 +207,9 @@ struct Weighted {
     const int64_t unit = group.first_unit + tile.batch, query = group.begin + tile.row, step = group.step(out.layout);
     float* to = out.data + group.offset(out.layout, unit) + query * step + tile.column;
     const float* factors = of_row ? of_row + unit * group.shape.queries + query : nullptr;
-    product::store_tile<A, B>(to, step, nullptr, !tile.first, tile, sum);
+    product::store_tile(to, step, nullptr, !tile.first, tile, sum);
     if (tile.last)
-      product::finish_tile<A, B>(tile, [&](int row) {
+      product::finish_tile(tile, [&](int row) {
         return [=, factor = factors ? factors[row] : factor](int column) { to[row * step + column] *= factor; };
       });
   }
@@ -242,9 +242,9 @@ struct Gathered {
   __device__ void store(const Tile& tile, const Sums& sum) const {
     const int step = group.step(out.layout);
     float* to = out.data + group.offset(out.layout, group.first_unit + tile.batch) + tile.row * step + tile.column;
-    product::store_tile<A, B>(to, step, nullptr, !tile.first, tile, sum);
+    product::store_tile(to, step, nullptr, !tile.first, tile, sum);
     if (tile.last && factor != 1)
-      product::finish_tile<A, B>(
+      product::finish_tile(
           tile, [&](int row) { return [=, factor = factor](int column) { to[row * step + column] *= factor; }; });
   }
 };

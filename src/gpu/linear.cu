@@ -38,7 +38,7 @@ struct WeightGradient {
 
   __device__ void store(const Tile& tile, const Sums& sum) const {
     float* to = sums ? sums + tile.batch * tiling.M * tiling.N : dweight;
-    product::store_tile<A, B>(to + tile.row * tiling.N + tile.column, tiling.N, nullptr, !sums, tile, sum);
+    product::store_tile(to + tile.row * tiling.N + tile.column, tiling.N, nullptr, !sums, tile, sum);
   }
 };
 

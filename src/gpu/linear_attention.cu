@@ -110,7 +110,7 @@ struct ChunkProduct {
     const Place p = chunks.place(tile.batch);
     const int width = chunks.width;
     const float* behind = bias && tile.last ? b.of(p) + static_cast<int64_t>(width) * width + tile.column : nullptr;
-    product::store_tile<A, B>(c.of(p) + tile.row * c.row + tile.column, c.row, behind, add || !tile.first, tile, sum);
+    product::store_tile(c.of(p) + tile.row * c.row + tile.column, c.row, behind, add || !tile.first, tile, sum);
   }
 };
 

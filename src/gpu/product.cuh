@@ -7,6 +7,11 @@
 // 96×64 because 192, the papers' width, is a multiple of both, and four blocks of three warps fill the registers of a
 // multiprocessor.
 //
+// Registers have two banks, the even and the odd ones, and an fma that reads two factors and a sum needs two cycles where
+// all three are in one bank. So a term's rows and columns are neighbours in shared memory whichever way the factors lie,
+// and become registers in fours. test/sass_banks.awk counts the cycles of the loop: 1.45 an fma before that, 1.19 since.
+// Predicted from it, not yet measured: x·weightᵀ at 75 % of the peak instead of 57.
+//
 // What is multiplied and where it goes is a Problem, passed to the kernel by value:
 //   static constexpr Along A, B      which way its factors lie in memory
 //   int64_t blocks() const           on the host: how many tiles to compute
@@ -56,41 +61,24 @@ struct Tile {
 
 using Sums = float[8][8];
 
-// The rows and columns of a lane among its warp's 32 × 64: side by side in fours where four are read at once, and else
-// so that the lanes' reads, and their stores, are neighbours.
-template <Along A>
+// The rows and columns of a lane among its warp's 32 × 64, in fours side by side. Two neighbouring lanes have the same
+// columns, and lanes of equal lane % 2 in half a warp the same rows: shared memory then serves a 16-byte read of 32
+// lanes in two passes; with columns of lane % 8 it takes four.
 __device__ inline int tile_row(int r, int lane) {
-  return warp_index() * 32 + (A == Along::K ? lane / 8 + r * 4 : lane / 8 * 4 + r % 4 + r / 4 * 16);
+  return warp_index() * 32 + (lane % 2 + lane / 16 * 2) * 4 + r % 4 + r / 4 * 16;
 }
-template <Along B>
-HOST_DEVICE constexpr int column_offset(int c) {
-  return B == Along::K ? c * 8 : c % 4 + c / 4 * 32;
-}
-template <Along B>
-__device__ inline int tile_column(int c, int lane) {
-  return lane % 8 * (B == Along::K ? 1 : 4) + column_offset<B>(c);
-}
+HOST_DEVICE constexpr int column_offset(int c) { return c % 4 + c / 4 * 32; }
+__device__ inline int tile_column(int c, int lane) { return lane / 2 % 8 * 4 + column_offset(c); }
 
 // Some terms of SIZE rows of a factor in shared memory.
-template <Along ALONG, int SIZE>
-struct alignas(16) Slice;
-
 template <int SIZE>
-struct alignas(16) Slice<Along::K, SIZE> {
-  float rows[SIZE][DEPTH + PAD];
-  __device__ float& at(int row, int term) { return rows[row][term]; }
-  __device__ const float& at(int row, int term) const { return rows[row][term]; }
-};
-
-template <int SIZE>
-struct alignas(16) Slice<Along::OUTPUT, SIZE> {
+struct alignas(16) Slice {
   float terms[DEPTH][SIZE + PAD];
-  __device__ float& at(int row, int term) { return terms[term][row]; }
-  __device__ const float& at(int row, int term) const { return terms[term][row]; }
 };
 
-// Brings in slice after slice, in the longest pieces that are aligned. Rows that do not exist are replaced by others
-// that do, and never used.
+// Brings in slice after slice. Rows that do not exist are replaced by others that do, and never used. Along OUTPUT the
+// pieces are the longest that are aligned. Along K a slice is the transpose of what memory has, so a piece is one number:
+// TERMS_AT_ONCE lanes read 32 bytes of a row, and the 32 numbers of a warp go to 32 different banks.
 template <Along ALONG, int SIZE>
 class Copier {
  public:
@@ -98,20 +86,21 @@ class Copier {
       : next_(factor.data), stride_(factor.stride), size_(size) {
     next_ += ALONG == Along::K ? k_begin : k_begin * stride_;
     const unsigned misfits = static_cast<unsigned>(reinterpret_cast<uintptr_t>(factor.data) / sizeof(float)) |
-                             static_cast<unsigned>(stride_) |
-                             (ALONG == Along::OUTPUT ? static_cast<unsigned>(size) : 0);
+                             static_cast<unsigned>(stride_) | static_cast<unsigned>(size);
     length_ = misfits % 4 == 0 ? 4 : misfits % 2 == 0 ? 2 : 1;
-    const int thread = static_cast<int>(threadIdx.x), pieces = LINE / length_;
-    line_ = thread / pieces;
-    place_ = thread % pieces * length_;
-    from_ = ALONG == Along::K ? min(line_, size - 1) * static_cast<int64_t>(stride_) + place_
-                              : line_ * static_cast<int64_t>(stride_) + min(place_, size - length_);
+    const int thread = static_cast<int>(threadIdx.x), pieces = SIZE / length_;
+    term_ = ALONG == Along::K ? thread % TERMS_AT_ONCE : thread / pieces;
+    row_ = ALONG == Along::K ? thread / TERMS_AT_ONCE : thread % pieces * length_;
+    from_ = ALONG == Along::K ? min(row_, size - 1) * static_cast<int64_t>(stride_) + term_
+                              : term_ * static_cast<int64_t>(stride_) + min(row_, size - length_);
   }
 
   // terms: how many are left
-  __device__ void copy(Slice<ALONG, SIZE>& slice, int terms) {
+  __device__ void copy(Slice<SIZE>& slice, int terms) {
     if (terms < DEPTH)
       copy_rest(slice, terms);
+    else if (ALONG == Along::K)
+      copy_rows(slice);
     else if (length_ == 4)
       copy_pieces<4>(slice);
     else if (length_ == 2)
@@ -122,93 +111,93 @@ class Copier {
   }
 
  private:
-  // A line is a row along K, a term along OUTPUT.
-  static constexpr int LINE = ALONG == Along::K ? DEPTH : SIZE, LINES = ALONG == Along::K ? SIZE : DEPTH;
+  static constexpr int TERMS_AT_ONCE = 8;
 
-  // The threads take the pieces of some lines, then of the next ones.
-  template <int LENGTH>
-  __device__ void copy_pieces(Slice<ALONG, SIZE>& slice) const {
-    constexpr int PIECES = LINE / LENGTH, AT_ONCE = THREADS / PIECES > 0 ? THREADS / PIECES : 1;
-    if (THREADS % PIECES != 0 && line_ >= AT_ONCE) return;
+  __device__ void copy_rows(Slice<SIZE>& slice) const {
+    constexpr int AT_ONCE = THREADS / TERMS_AT_ONCE;
     const int64_t step = static_cast<int64_t>(AT_ONCE) * stride_;
     const float* from = next_ + from_;
-    float* to = ALONG == Along::K ? &slice.at(line_, place_) : &slice.at(place_, line_);
 #pragma unroll
-    for (int n = 0; n < LINES; n += AT_ONCE) {
-      if (n + AT_ONCE > LINES && n + line_ >= LINES) break;
-      __pipeline_memcpy_async(to + n * (LINE + PAD), from, LENGTH * sizeof(float));
-      if (ALONG == Along::OUTPUT || n + AT_ONCE + line_ < size_) from += step;
+    for (int n = 0; n < SIZE; n += AT_ONCE) {
+      if (n + AT_ONCE > SIZE && n + row_ >= SIZE) break;
+#pragma unroll
+      for (int term = 0; term < DEPTH; term += TERMS_AT_ONCE)
+        __pipeline_memcpy_async(&slice.terms[term_ + term][row_ + n], from + term, sizeof(float));
+      if (n + AT_ONCE + row_ < size_) from += step;
+    }
+  }
+
+  // The threads take the pieces of some terms, then of the next ones.
+  template <int LENGTH>
+  __device__ void copy_pieces(Slice<SIZE>& slice) const {
+    constexpr int PIECES = SIZE / LENGTH, AT_ONCE = THREADS / PIECES > 0 ? THREADS / PIECES : 1;
+    if (THREADS % PIECES != 0 && term_ >= AT_ONCE) return;
+    const int64_t step = static_cast<int64_t>(AT_ONCE) * stride_;
+    const float* from = next_ + from_;
+#pragma unroll
+    for (int n = 0; n < DEPTH; n += AT_ONCE, from += step) {
+      if (n + AT_ONCE > DEPTH && n + term_ >= DEPTH) break;
+      __pipeline_memcpy_async(&slice.terms[term_ + n][row_], from, LENGTH * sizeof(float));
     }
   }
 
   // The last slice, where it is not whole.
-  __device__ void copy_rest(Slice<ALONG, SIZE>& slice, int terms) const {
+  __device__ void copy_rest(Slice<SIZE>& slice, int terms) const {
 #pragma unroll 1
     for (int n = static_cast<int>(threadIdx.x); n < SIZE * DEPTH; n += THREADS) {
       const int term = n % DEPTH;
       const int64_t row = min(n / DEPTH, size_ - 1);
       const int64_t at = ALONG == Along::K ? row * stride_ + term : static_cast<int64_t>(term) * stride_ + row;
-      if (term < terms) __pipeline_memcpy_async(&slice.at(n / DEPTH, term), next_ + at, sizeof(float));
+      if (term < terms) __pipeline_memcpy_async(&slice.terms[term][n / DEPTH], next_ + at, sizeof(float));
     }
   }
 
   const float* next_;  // the tile's first row at the next slice's first term
   int stride_, size_;
-  int length_;        // of a piece
-  int line_, place_;  // this thread's first piece
-  int64_t from_;      // where that piece is, from next_ on
+  int length_;      // of a piece
+  int term_, row_;  // of this thread's first piece
+  int64_t from_;    // where that piece is, from next_ on
 };
 
-// A thread's 8 rows (or columns, by `place`) of four terms.
-template <Along ALONG, int SIZE, class Place>
-__device__ inline void read_terms(float (&to)[4][8], const Slice<ALONG, SIZE>& slice, int term, Place place) {
+// A lane's eight rows (or columns) of a term: four, and four more that stand `apart` behind them.
+__device__ inline void read_eight(float (&to)[8], const float* from, int apart) {
 #pragma unroll
-  for (int n = 0; n < 8; ++n) {
-    const bool along_k = ALONG == Along::K;
-    const float4 x = *reinterpret_cast<const float4*>(along_k ? &slice.at(place(n), term)
-                                                              : &slice.at(place(n % 2 * 4), term + n / 2));
-    const float piece[4] = {x.x, x.y, x.z, x.w};
-#pragma unroll
-    for (int i = 0; i < 4; ++i) (along_k ? to[i][n] : to[n / 2][n % 2 * 4 + i]) = piece[i];
+  for (int n = 0; n < 2; ++n) {
+    const float4 x = *reinterpret_cast<const float4*>(from + n * apart);
+    to[n * 4] = x.x, to[n * 4 + 1] = x.y, to[n * 4 + 2] = x.z, to[n * 4 + 3] = x.w;
   }
 }
 
-template <Along A, Along B>
-__device__ inline void multiply_four(Sums& sum, const Slice<A, TILE_ROWS>& a, const Slice<B, TILE_COLUMNS>& b, int k) {
-  float x[4][8], y[4][8];
-  read_terms(x, a, k, [](int r) { return tile_row<A>(r, lane_index()); });
-  read_terms(y, b, k, [](int c) { return tile_column<B>(c, lane_index()); });
+// Every other row from right to left: two neighbouring fma then always share a factor, which the second takes from the
+// operand cache instead of a bank.
+__device__ inline void multiply_term(Sums& sum, const float* a, const float* b) {
+  float x[8], y[8];
+  read_eight(x, a, 16);
+  read_eight(y, b, 32);
 #pragma unroll
-  for (int i = 0; i < 4; ++i)
-#pragma unroll
-    for (int n = 0; n < 64; ++n) sum[n / 8][n % 8] = numerics::fma(x[i][n / 8], y[i][n % 8], sum[n / 8][n % 8]);
+  for (int n = 0; n < 64; ++n) {
+    const int r = n / 8, c = r % 2 ? 7 - n % 8 : n % 8;
+    sum[r][c] = numerics::fma(x[r], y[c], sum[r][c]);
+  }
 }
 
 // No term is added that the factors do not have: even a zero would turn a sum of −0 into +0.
-template <Along A, Along B>
-__device__ inline void multiply_slice(Sums& sum, const Slice<A, TILE_ROWS>& a, const Slice<B, TILE_COLUMNS>& b,
-                                      int terms) {
+__device__ inline void multiply_slice(Sums& sum, const Slice<TILE_ROWS>& a, const Slice<TILE_COLUMNS>& b, int terms) {
+  const float *x = &a.terms[0][tile_row(0, lane_index())], *y = &b.terms[0][tile_column(0, lane_index())];
   if (terms == DEPTH) {
-#pragma unroll 2
-    for (int k = 0; k < DEPTH; k += 4) multiply_four<A, B>(sum, a, b, k);
+#pragma unroll 8
+    for (int k = 0; k < DEPTH; ++k) multiply_term(sum, x + k * (TILE_ROWS + PAD), y + k * (TILE_COLUMNS + PAD));
     return;
   }
-  int k = 0;
 #pragma unroll 1
-  for (; k + 4 <= terms; k += 4) multiply_four<A, B>(sum, a, b, k);
-#pragma unroll 1
-  for (; k < terms; ++k)
-#pragma unroll
-    for (int n = 0; n < 64; ++n)
-      sum[n / 8][n % 8] = numerics::fma(a.at(tile_row<A>(n / 8, lane_index()), k),
-                                        b.at(tile_column<B>(n % 8, lane_index()), k), sum[n / 8][n % 8]);
+  for (int k = 0; k < terms; ++k) multiply_term(sum, x + k * (TILE_ROWS + PAD), y + k * (TILE_COLUMNS + PAD));
 }
 
 template <class Problem>
 __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE) multiply(Problem problem, int64_t chunk) {
   constexpr Along A = Problem::A, B = Problem::B;
-  using SliceA = Slice<A, TILE_ROWS>;
-  using SliceB = Slice<B, TILE_COLUMNS>;
+  using SliceA = Slice<TILE_ROWS>;
+  using SliceB = Slice<TILE_COLUMNS>;
   SHARED_ARRAY(SliceA, a, [2]);
   SHARED_ARRAY(SliceB, b, [2]);
   Tile tile;
@@ -228,7 +217,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE) multiply(Problem prob
       copier_b.copy(b[slice ^ 1], left - DEPTH);
       __pipeline_commit();
     }
-    multiply_slice<A, B>(sum, a[slice], b[slice], min(left, DEPTH));
+    multiply_slice(sum, a[slice], b[slice], min(left, DEPTH));
     slice ^= 1;
   }
   problem.store(tile, sum);
@@ -247,29 +236,29 @@ void run(const Problem& problem, int64_t K, cudaStream_t stream) {
 }
 
 // WHOLE: nothing of the tile is missing, and nothing has to be asked.
-template <Along A, Along B, bool WHOLE>
+template <bool WHOLE>
 __device__ inline void store_rows(float* c, int64_t stride, const float* bias, bool add, bool aligned, const Tile& tile,
                                   const Sums& sum) {
-  const int left = tile_column<B>(0, lane_index());
-  const auto exists = [&](int n) { return WHOLE || left + column_offset<B>(n) < tile.columns; };
+  const int left = tile_column(0, lane_index());
+  const auto exists = [&](int n) { return WHOLE || left + column_offset(n) < tile.columns; };
   float terms[8] = {};
 #pragma unroll
   for (int n = 0; n < 8; ++n)
-    if (bias && exists(n)) terms[n] = bias[left + column_offset<B>(n)];
+    if (bias && exists(n)) terms[n] = bias[left + column_offset(n)];
 #pragma unroll
   for (int r = 0; r < 8; ++r) {
-    const int row = tile_row<A>(r, lane_index());
+    const int row = tile_row(r, lane_index());
     if (!WHOLE && row >= tile.rows) break;
     float* line = c + row * stride + left;
     float value[8];
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
-      value[n] = (add && exists(n) ? line[column_offset<B>(n)] : 0) + sum[r][n];
+      value[n] = (add && exists(n) ? line[column_offset(n)] : 0) + sum[r][n];
       if (bias) value[n] += terms[n];
     }
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
-      float* to = line + column_offset<B>(n);
+      float* to = line + column_offset(n);
       if (!exists(n)) continue;
       if (!aligned)
         *to = value[n];
@@ -281,30 +270,28 @@ __device__ inline void store_rows(float* c, int64_t stride, const float* bias, b
 
 // c = start + sum, then + bias, where the start is what c holds or zero. c and bias (may be null) begin at the tile's
 // corner.
-template <Along A, Along B>
 __device__ inline void store_tile(float* c, int64_t stride, const float* bias, bool add, const Tile& tile,
                                   const Sums& sum) {
   const bool aligned =
-      B == Along::OUTPUT &&
       (reinterpret_cast<uintptr_t>(c) / sizeof(float) | static_cast<uint64_t>(stride | tile.columns)) % 4 == 0;
   if (tile.rows == TILE_ROWS && tile.columns == TILE_COLUMNS)
-    store_rows<A, B, true>(c, stride, bias, add, aligned, tile, sum);
+    store_rows<true>(c, stride, bias, add, aligned, tile, sum);
   else
-    store_rows<A, B, false>(c, stride, bias, add, aligned, tile, sum);
+    store_rows<false>(c, stride, bias, add, aligned, tile, sum);
 }
 
 // Makes something else of a tile that is complete: for each of its rows finish = of_row(row), and then finish(column). A
 // thread gets the elements that it has just stored.
-template <Along A, Along B, class OfRow>
+template <class OfRow>
 __device__ inline void finish_tile(const Tile& tile, OfRow of_row) {
 #pragma unroll 1
   for (int r = 0; r < 8; ++r) {
-    const int row = tile_row<A>(r, lane_index());
+    const int row = tile_row(r, lane_index());
     if (row >= tile.rows) break;
     const auto finish = of_row(row);
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
-      const int column = tile_column<B>(n, lane_index());
+      const int column = tile_column(n, lane_index());
       if (column < tile.columns) finish(column);
     }
   }
@@ -349,7 +336,7 @@ struct Plain {
 
   __device__ void store(const Tile& tile, const Sums& sum) const {
     const bool biased = B == Along::K && tile.last && bias;
-    store_tile<A, B>(c + tile.row * tiling.N + tile.column, tiling.N, biased ? bias + tile.column : nullptr,
+    store_tile(c + tile.row * tiling.N + tile.column, tiling.N, biased ? bias + tile.column : nullptr,
                      into == Into::ADD || !tile.first, tile, sum);
   }
 };

@@ -77,7 +77,7 @@ __device__ void InverseStd::store(const Tile& tile, const Sums& sum) const {
 #pragma unroll 1
   for (int r = 0; r < 8; ++r) {
     unsigned cancelled = 0;
-    if (product::tile_row<A>(r, lane_index()) < tile.rows) cancelled = store_row(tile, rows[0], r);
+    if (product::tile_row(r, lane_index()) < tile.rows) cancelled = store_row(tile, rows[0], r);
     sum_directly(tile, r, cancelled);
 #pragma unroll
     for (int n = 0; n < 56; ++n) rows[n / 8][n % 8] = rows[n / 8 + 1][n % 8];
@@ -87,14 +87,14 @@ __device__ void InverseStd::store(const Tile& tile, const Sums& sum) const {
 // Between the chunks of a wide head inv_std holds the dot products so far. Returns a bit for each column whose sum
 // cancelled.
 __device__ unsigned InverseStd::store_row(const Tile& tile, const float (&sum)[8], int r) const {
-  const int row = product::tile_row<A>(r, lane_index());
+  const int row = product::tile_row(r, lane_index());
   const int visible = pairs.visible(static_cast<int>(tile.row) + row) - static_cast<int>(tile.column);
   const float query_square = query_squares[tile.batch * pairs.queries + tile.row + row];
   float* out = row_of(tile, row);
   unsigned cancelled = 0;
 #pragma unroll
   for (int c = 0; c < 8; ++c) {
-    const int column = product::tile_column<B>(c, lane_index());
+    const int column = product::tile_column(c, lane_index());
     if (column >= tile.columns) continue;
     const float dot = (tile.first ? 0 : out[column]) + sum[c];
     if (!tile.last) {
@@ -114,7 +114,7 @@ __device__ void InverseStd::sum_directly(const Tile& tile, int r, unsigned cance
   for (unsigned lanes; (lanes = __ballot_sync(ALL_LANES, cancelled != 0)) != 0;) {
     const int lane = __ffs(static_cast<int>(lanes)) - 1;
     const int c = __ffs(static_cast<int>(__shfl_sync(ALL_LANES, cancelled, lane))) - 1;
-    const int row = product::tile_row<A>(r, lane), column = product::tile_column<B>(c, lane);
+    const int row = product::tile_row(r, lane), column = product::tile_column(c, lane);
     const float* query = tile.a.data + row * tile.a.stride;
     const float* key = tile.b.data + column * tile.b.stride;
     const float square = sum_lanes(pairs.width, [&](float sum, int i) {

@@ -344,7 +344,7 @@ struct Mixed {
 
   __device__ void store(const Tile& tile, const Sums& sum) const {
     float* to = mixed + pairs.query_offset(tile.batch) + tile.row * pairs.hidden + tile.column;
-    product::store_tile<A, B>(to, pairs.hidden, nullptr, !tile.first, tile, sum);
+    product::store_tile(to, pairs.hidden, nullptr, !tile.first, tile, sum);
   }
 };
 
