@@ -52,13 +52,42 @@ __device__ inline float fold_many(const float (&value)[N], int lane) {
   }
 }
 
+// A row's elements are taken eight a lane at a time: a short row (192, the papers' width, has six) then has all of its
+// loads under way at once. An ordinary loop unrolled eight times takes what is left over one by one, with one load under
+// way. Predicted from that, not yet measured: normalization of rows of 192 in 0.04 ms instead of 0.088.
+constexpr int ELEMENTS_AT_ONCE = 8;
+
+// visit(i) for the elements i < n of a lane, in ascending order.
+template <class Visit>
+__device__ inline void for_lanes(int n, Visit visit) {
+#pragma unroll 1
+  for (int first = lane_index(); first < n; first += ELEMENTS_AT_ONCE * WARP)
+#pragma unroll
+    for (int i = first; i < first + ELEMENTS_AT_ONCE * WARP; i += WARP)
+      if (i < n) visit(i);
+}
+
 // add(sum, i) returns the lane's sum with element i in it; every lane gets the total.
 template <class Add>
 __device__ inline float sum_lanes(int n, Add add) {
   float sum = 0;
-#pragma unroll 8
-  for (int i = lane_index(); i < n; i += WARP) sum = add(sum, i);
+  for_lanes(n, [&](int i) { sum = add(sum, i); });
   return fold_lanes(sum);
+}
+
+// out[i] = value(i) for i < n. value(i) may read out[i] and no other element of out: of each turn it is read first.
+template <class Value>
+__device__ inline void map_lanes(float* out, int n, Value value) {
+#pragma unroll 1
+  for (int first = lane_index(); first < n; first += ELEMENTS_AT_ONCE * WARP) {
+    float values[ELEMENTS_AT_ONCE];
+#pragma unroll
+    for (int k = 0; k < ELEMENTS_AT_ONCE; ++k)
+      if (first + k * WARP < n) values[k] = value(first + k * WARP);
+#pragma unroll
+    for (int k = 0; k < ELEMENTS_AT_ONCE; ++k)
+      if (first + k * WARP < n) out[first + k * WARP] = values[k];
+  }
 }
 
 // A value and where it stands. Of equal values the one with the lower index is the larger, so that the largest does not
@@ -76,8 +105,7 @@ __device__ inline Best better(Best a, Best b) {
 template <class Value>
 __device__ inline Best largest_of(int n, Value value) {
   Best best = {value(0), 0};
-#pragma unroll 8
-  for (int i = lane_index(); i < n; i += WARP) best = better(best, {value(i), i});
+  for_lanes(n, [&](int i) { best = better(best, {value(i), i}); });
 #pragma unroll
   for (int width = WARP / 2; width > 0; width /= 2)
     best = better(best, {__shfl_xor_sync(ALL_LANES, best.value, width), __shfl_xor_sync(ALL_LANES, best.index, width)});

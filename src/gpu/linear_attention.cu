@@ -227,7 +227,7 @@ __global__ void divide_rows(Write y, Write inv_sum, Read q, Read states, Read pa
   }
   const float inverse = 1 / total;
   float* out = t.row_of(y);
-  for (int i = lane_index(); i < d; i += WARP) out[i] *= inverse;
+  map_lanes(out, d, [&](int i) { return out[i] * inverse; });
   if (lane_index() == 0) *t.row_of(inv_sum) = inverse;
 }
 
@@ -251,7 +251,7 @@ __global__ void add_divisors_gradient(Write dq, Read c, Read states, Chunks chun
   if (!t.exists) return;
   const float *z = states.of(t.place) + static_cast<int64_t>(chunks.width) * chunks.width, factor = *t.row_of(c);
   float* row = t.row_of(dq);
-  for (int i = lane_index(); i < chunks.width; i += WARP) row[i] = numerics::fma(factor, z[i], row[i]);
+  map_lanes(row, chunks.width, [&](int i) { return numerics::fma(factor, z[i], row[i]); });
 }
 
 // ---- Where things are -----------------------------------------------------------------------------------------------

@@ -26,8 +26,7 @@ __global__ void normalize_rows(float* y, float* inv_std, const float* x, int64_t
   };
   const float variance = sum_lanes(D, square) / static_cast<float>(D);
   const float scale = variance > 0 ? 1 / numerics::sqrt(variance) : 0;
-#pragma unroll 8
-  for (int c = lane_index(); c < D; c += WARP) out[c] = (in[c] - mean) * scale;
+  map_lanes(out, D, [&](int c) { return (in[c] - mean) * scale; });
   if (lane_index() == 0) inv_std[n] = scale;
 }
 
@@ -42,11 +41,10 @@ __global__ void normalize_rows_backward(float* dx, const float* dy, const float*
   const float mean = mean_of(dyn, D);
   const float along =
       sum_lanes(D, [&](float sum, int c) { return numerics::fma(dyn[c], yn[c], sum); }) / static_cast<float>(D);
-#pragma unroll 8
-  for (int c = lane_index(); c < D; c += WARP) {
+  map_lanes(dxn, D, [&](int c) {
     const float direction = numerics::fma(-along, yn[c], dyn[c] - mean);
-    dxn[c] = into == Into::ADD ? numerics::fma(scale, direction, dxn[c]) : scale * direction;
-  }
+    return into == Into::ADD ? numerics::fma(scale, direction, dxn[c]) : scale * direction;
+  });
 }
 
 // y may be x.
@@ -54,8 +52,7 @@ __global__ void center_rows(float* y, const float* x, int64_t N, int D) {
   const int64_t n = row_of_warp();
   if (n >= N) return;
   const float mean = mean_of(x + n * D, D);
-#pragma unroll 8
-  for (int c = lane_index(); c < D; c += WARP) y[n * D + c] = x[n * D + c] - mean;
+  map_lanes(y + n * D, D, [&](int c) { return x[n * D + c] - mean; });
 }
 
 }  // namespace
@@ -83,8 +80,7 @@ __global__ void rms_norm_rows(float* y, float* inv_rms, const float* x, const fl
   const float square =
       sum_lanes(D, [&](float sum, int c) { return numerics::fma(in[c], in[c], sum); }) / static_cast<float>(D);
   const float scale = 1 / numerics::sqrt(square + epsilon);
-#pragma unroll 8
-  for (int c = lane_index(); c < D; c += WARP) y[n * D + c] = weight[c] * (in[c] * scale);
+  map_lanes(y + n * D, D, [&](int c) { return weight[c] * (in[c] * scale); });
   if (lane_index() == 0) inv_rms[n] = scale;
 }
 
@@ -97,11 +93,10 @@ __global__ void rms_norm_rows_backward(float* dx, const float* dy, const float* 
   const float scale = inv_rms[n];
   const auto product = [&](float sum, int c) { return numerics::fma(weight[c] * dyn[c], xn[c] * scale, sum); };
   const float along = sum_lanes(D, product) / static_cast<float>(D);
-#pragma unroll 8
-  for (int c = lane_index(); c < D; c += WARP) {
+  map_lanes(dxn, D, [&](int c) {
     const float slope = numerics::fma(-along, xn[c] * scale, weight[c] * dyn[c]);
-    dxn[c] = into == Into::ADD ? numerics::fma(scale, slope, dxn[c]) : scale * slope;
-  }
+    return into == Into::ADD ? numerics::fma(scale, slope, dxn[c]) : scale * slope;
+  });
 }
 
 struct AddGain {
@@ -142,12 +137,9 @@ __global__ void layer_norm_rows(float* y, float* hat, float* inv_std, const floa
   };
   const float variance = sum_lanes(D, square) / static_cast<float>(D);
   const float scale = 1 / numerics::sqrt(variance + epsilon);
-#pragma unroll 8
-  for (int c = lane_index(); c < D; c += WARP) {
-    const float h = (in[c] - mean) * scale;
-    hat[n * D + c] = h;
-    y[n * D + c] = numerics::fma(h, weight[c], bias[c]);
-  }
+  const auto normalized = [&](int c) { return (in[c] - mean) * scale; };
+  map_lanes(hat + n * D, D, normalized);
+  map_lanes(y + n * D, D, [&](int c) { return numerics::fma(normalized(c), weight[c], bias[c]); });
   if (lane_index() == 0) inv_std[n] = scale;
 }
 
@@ -155,8 +147,7 @@ __global__ void layer_norm_rows_output(float* y, const float* hat, const float* 
                                        int D) {
   const int64_t n = row_of_warp();
   if (n >= N) return;
-#pragma unroll 8
-  for (int c = lane_index(); c < D; c += WARP) y[n * D + c] = numerics::fma(hat[n * D + c], weight[c], bias[c]);
+  map_lanes(y + n * D, D, [&](int c) { return numerics::fma(hat[n * D + c], weight[c], bias[c]); });
 }
 
 // dx may be dy.
@@ -170,11 +161,10 @@ __global__ void layer_norm_rows_backward(float* dx, const float* dy, const float
   const float mean = sum_lanes(D, [&](float sum, int c) { return sum + dyn[c] * weight[c]; }) / static_cast<float>(D);
   const float along = sum_lanes(D, [&](float sum, int c) { return numerics::fma(dyn[c] * weight[c], h[c], sum); }) /
                       static_cast<float>(D);
-#pragma unroll 8
-  for (int c = lane_index(); c < D; c += WARP) {
+  map_lanes(dxn, D, [&](int c) {
     const float direction = numerics::fma(-along, h[c], dyn[c] * weight[c] - mean);
-    dxn[c] = into == Into::ADD ? numerics::fma(scale, direction, dxn[c]) : scale * direction;
-  }
+    return into == Into::ADD ? numerics::fma(scale, direction, dxn[c]) : scale * direction;
+  });
 }
 
 // What a row adds to the gradients of weight and bias.

@@ -29,8 +29,7 @@ __global__ void average_rows(float* dz, Pairs s) {
   const int64_t n = row_of_warp();
   if (n >= static_cast<int64_t>(s.batch) * s.queries) return;
   const float mean = 1 / static_cast<float>(s.visible(static_cast<int>(n % s.queries)));
-#pragma unroll 8
-  for (int c = lane_index(); c < s.hidden; c += WARP) dz[n * s.hidden + c] *= mean;
+  map_lanes(dz + n * s.hidden, s.hidden, [&](int c) { return dz[n * s.hidden + c] * mean; });
 }
 
 // w = inv_std³ · along/width, where along = Σ_c g d
@@ -356,9 +355,8 @@ __global__ void finish_rows(float* dx, const float* x, const float* totals, cons
   float* row = dx + at;
   const float total = totals[n];
   const float mean = sum_lanes(s.width, [&](float sum, int c) { return sum + row[c]; }) / static_cast<float>(s.width);
-#pragma unroll 8
-  for (int c = lane_index(); c < s.width; c += WARP)
-    row[c] = numerics::fma(-total, x[at + c], row[c] - mean) - mixed[at + c];
+  map_lanes(row, s.width,
+            [&](int c) { return numerics::fma(-total, x[at + c], row[c] - mean) - mixed[at + c]; });
 }
 
 template <bool KEYS>
