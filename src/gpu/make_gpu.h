@@ -23,7 +23,7 @@ std::string gpu_obstacle(int number);
 // The most numbers of scratch that an operation takes where less will do: it works in turns. No limit changes a bit.
 struct ScratchLimits {
   int64_t sums = int64_t(16) << 20;  // of chunks, before they are added up
-  int64_t pairs = int64_t(8) << 20;  // of attention: queries and keys
+  int64_t pairs = int64_t(64) << 20;  // of attention: queries and keys
 };
 
 // Throws Error where there is an obstacle.
