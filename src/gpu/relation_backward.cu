@@ -184,7 +184,7 @@ class LaneSweeper {
 };
 
 template <int GROUPS, int QUERIES>
-__global__ void __launch_bounds__(LANE_WARPS* WARP, 4) sweep_lanes(SweepArguments arguments, float* weight, int tiles) {
+__global__ void __launch_bounds__(LANE_WARPS* WARP, 3) sweep_lanes(SweepArguments arguments, float* weight, int tiles) {
   SHARED_ARRAY(WarpPairs<QUERIES>, pairs, [LANE_WARPS]);
   const int tile = tiles - 1 - static_cast<int>(blockIdx.x % tiles);  // the queries with the most keys first
   const int first = (tile * LANE_WARPS + warp_index()) * QUERIES;
