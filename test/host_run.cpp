@@ -129,11 +129,12 @@ void choose(Test& test, const std::string& name, const std::string& expected, co
   test.check(name + ": a rank takes " + expected, found.rfind(expected, 0) == 0, "it takes " + found);
 }
 
-// The second rank of this machine, as far as a choice of devices asks.
-struct SecondRank final : Ranks {
-  int rank() const override { return 1; }
+// One of two ranks of this machine, as far as the choice of a device needs it.
+struct OneOfTwo final : Ranks {
+  explicit OneOfTwo(int number) : number_(number) {}
+  int rank() const override { return number_; }
   int count() const override { return 2; }
-  int rank_here() const override { return 1; }
+  int rank_here() const override { return number_; }
   int sharing() const override { return 2; }
   void gather(void*, const void*, size_t) override {}
   void broadcast(void*, size_t) override {}
@@ -141,28 +142,36 @@ struct SecondRank final : Ranks {
   bool reaches_gpu() const override { return false; }
   bool all_fail() override { return true; }
   void abandon(int status) override { std::exit(status); }
+
+ private:
+  int number_;
 };
 
-// Ranks take GPUs in turn, and say which they leave out.
+// Ranks take GPUs in turn. Where a rank's GPU cannot be used it takes the CPU, and never the GPU of another rank.
 void choose_in_turn(Test& test) {
   cuda_on_host::Device& device = cuda_on_host::device();
   const cuda_on_host::Device before = device;
-  const SecondRank second;
   device.count = 2;
-  const auto taken = [&](const char* name) {
+  const auto taken = [&](const char* name, int rank) {
     return said_by([&] {
-      const auto ops = make_device(name, 1, second);
+      const std::string description = make_device(name, 1, OneOfTwo(rank))->description();
       int number = -1;
       cudaGetDevice(&number);
-      std::fprintf(stderr, "GPU %d", number);
+      std::fprintf(stderr, "%s", description.rfind("CPU", 0) == 0 ? "CPU" : ("GPU " + std::to_string(number)).c_str());
     });
   };
-  test.equal("the second rank", taken("auto"), "GPU 1");
-  test.equal("the first", message_of([] { make_device("auto", 1, *one_rank()); }), "");
-  device.old = 1;
+  test.equal("the first rank", taken("auto", 0), "GPU 0");
+  test.equal("the second rank", taken("auto", 1), "GPU 1");
   const std::string obstacle = "host run has compute capability 6.0, 7.0 or newer is needed";
-  test.equal("a GPU too old for it", taken("auto"), "--device auto leaves out GPU 1: " + obstacle + "\nGPU 0");
-  test.equal("cuda stops", taken("cuda"), "--device cuda: " + obstacle);
+  for (int rank = 0; rank < 2; ++rank) {
+    device.old = rank;
+    const std::string number = std::to_string(rank);
+    test.equal("rank " + number + "'s GPU is too old", taken("auto", rank),
+               "--device auto: rank " + number + " takes the CPU, as its GPU " + number + " cannot be used: " + obstacle +
+                   "\nCPU");
+    test.equal("the other rank", taken("auto", 1 - rank), "GPU " + std::to_string(1 - rank));
+    test.equal("cuda stops", taken("cuda", rank), "--device cuda: " + obstacle);
+  }
   device = before;
   cudaSetDevice(0);
 }

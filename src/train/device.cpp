@@ -65,11 +65,15 @@ std::unique_ptr<Ops> make_device(const std::string& name, int threads) {
 std::unique_ptr<Ops> make_device(const std::string& name, int threads, const Ranks& ranks) {
   if (threads == 0) threads = std::max(1, available_threads() / ranks.sharing());
 #ifdef PETROGLYPH_CUDA
-  const int gpus = name == "auto" || name == "cuda" ? gpu_count() : 0, number = gpus > 1 ? ranks.rank_here() % gpus : 0;
-  if (number > 0) {
+  const int gpus = ranks.count() > 1 && (name == "auto" || name == "cuda") ? gpu_count() : 0;
+  if (gpus > 1) {
+    const int rank = ranks.rank_here(), number = rank % gpus;
     const std::string obstacle = gpu_obstacle(number);
     if (obstacle.empty() || name == "cuda") return make_gpu(number);
-    say_left_out(number, obstacle);
+    // Every other GPU belongs to another rank, and two on one GPU would hold up all of them.
+    std::fprintf(stderr, "--device auto: rank %d takes the CPU, as its GPU %d cannot be used: %s\n", rank, number,
+                 obstacle.c_str());
+    return make_cpu(threads);
   }
 #endif
   return make_device(name, threads);

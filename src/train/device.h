@@ -13,8 +13,8 @@ namespace petroglyph {
 // and where there is one that does not, or CUDA does not start, the CPU and a line that says why. threads: of the CPU, 0 takes
 // all cores. Throws Error where the GPU cannot be had.
 std::unique_ptr<Ops> make_device(const std::string& name, int threads);
-// This rank's. The ranks of a machine take its GPUs in turn, unless N says which; where one does not work, "auto" says so and
-// goes on as for one rank. 0 threads: the cores divided by the ranks that share them.
+// This rank's. The ranks of a machine take its GPUs in turn, unless N says which. With "auto" a rank whose GPU does not work takes
+// the CPU and reports why. 0 threads: the cores divided by the ranks that share them.
 std::unique_ptr<Ops> make_device(const std::string& name, int threads, const Ranks& ranks);
 
 // Its description, asked in a process of its own: one that has spoken to a GPU cannot be doubled, and holds memory there.
