@@ -1,12 +1,18 @@
 // The selective scan of Mamba: the twin of cpu/scan.cpp. The derivation stands in models/mamba.cpp.
 //
-// A block is one warp, which has one sample and one group of 32 channels; a lane has one channel, with STATES of its
-// states in registers while time runs. Where there are more states, they take turns: the sums over states that one turn
+// Forward a block is one warp, which has one sample and one group of 32 channels; a lane has one channel, with STATES of
+// its states in registers while time runs. Where there are more states, they take turns: the sums over states that one turn
 // leaves in y, du and dpre_step are where the next one goes on. The inputs of STEPS positions pass through shared memory
 // at once.
 //
 // The backward pass goes over a segment twice: first down it, to know h before every STEPS positions, then back over
-// STEPS positions at a time, whose states and decays find room in shared memory.
+// STEPS positions at a time. There a block is a warp for each of STATES states, with a lane for each channel of the
+// group, so that a thread has one state of one channel and keeps STEPS of its h and decays in registers. Sums over
+// channels (dB, dC) are sums over lanes. Sums over states (du, dpre_step) are chains over warps: a second phase, in which
+// a warp has a position and finds what each state adds to it in shared memory.
+//
+// Predicted, not yet measured: backward 6.8 → about 1.8 ms at the papers' size. 54 KB of shared memory hold 16 warps; one
+// warp a block, which had all states of its channels, needed as much, and left four warps to a multiprocessor.
 
 #include "gpu/gpu.h"
 #include "gpu/lanes.cuh"
@@ -63,20 +69,20 @@ struct Inputs {
   float B[STEPS][STATES], C[STEPS][STATES];
 
   __device__ void read(const Scan& scan, const Place& p, int64_t t, int steps) {
-    const int lane = lane_index();
+    const int lane = lane_index(), threads = static_cast<int>(blockDim.x);
     __syncthreads();  // nobody still reads what was here
-    for (int i = 0; i < steps; ++i) {
+    for (int i = warp_index(); i < steps; i += threads / WARP) {
       u[i][lane] = p.active ? scan.u[p.position(t + i)] : 0;
       pre_step[i][lane] = p.active ? scan.pre_step[p.position(t + i)] : 0;
     }
-    for (int j = lane; j < steps * STATES; j += WARP) {
+    for (int j = static_cast<int>(threadIdx.x); j < steps * STATES; j += threads) {
       const int i = j / STATES, s = j % STATES;
       const int64_t at = p.row(t + i) * p.shape.row + p.first + s;
       if (s >= p.count) continue;
       B[i][s] = scan.B[at];
       C[i][s] = scan.C[at];
     }
-    for (int i = 0; i < steps; ++i) {
+    for (int i = warp_index(); i < steps; i += threads / WARP) {
       step[i][lane] = numerics::softplus(pre_step[i][lane]);
       input[i][lane] = step[i][lane] * u[i][lane];
     }
@@ -150,132 +156,150 @@ struct Gradients {
   const float *dy, *kept;
 };
 
-// What the backward pass of one group holds in shared memory; each lane has its own column.
+// What the backward pass of one group holds in shared memory.
 struct Rewind {
   Inputs in;
-  float starts[SEGMENT / STEPS][STATES][WARP];  // h before every STEPS positions of the segment
-  float before[STEPS][STATES][WARP];            // h before each of STEPS positions
-  float decays[STEPS][STATES][WARP];
+  float dy[STEPS][WARP];
+  float starts[SEGMENT / STEPS][STATES][WARP];            // h before every STEPS positions of the segment
+  float d[STEPS][STATES][WARP], slope[STEPS][STATES][WARP];  // what a state adds to du and to dpre_step
+  float rates[STATES][WARP];
+  float sums[STEPS][2][STATES];  // the group's part of dB and of dC
+
+  __device__ void read(const Scan& scan, const float* gradient, const Place& p, int64_t t, int steps) {
+    in.read(scan, p, t, steps);
+    for (int i = warp_index(); i < steps; i += STATES)
+      dy[i][lane_index()] = p.active ? gradient[p.position(t + i)] : 0;
+    __syncthreads();
+  }
 };
 static_assert(sizeof(Rewind) <= size_t(64) << 10, "a block has no more shared memory at compute capability 7.5");
 
-// Fills `starts`, from h before the segment.
-__device__ void find_starts(Rewind& r, float (&h)[STATES], const float (&rates)[STATES], const Scan& scan,
-                            const Place& p, int64_t first, int length) {
-  const int lane = lane_index();
-  for (int t = 0; t < length; t += STEPS) {
+// One state of one channel.
+struct State {
+  int s;         // of this turn
+  bool exists;   // whether this turn has it; the same for all lanes
+  float rate;    // A log₂e
+  float h;       // after the position at hand
+  float dh, dA;  // from later positions
+
+  __device__ State(const Scan& scan, const Place& p) : s(warp_index()), exists(s < p.count), rate(0), h(0), dh(0), dA(0) {
+    if (exists && p.active)
+      rate = -numerics::exp(scan.A_log[static_cast<int64_t>(p.channel) * p.shape.states + p.first + s]) * LOG2_E;
+  }
+
+  // From h before a segment to `starts`.
+  __device__ void find_starts(Rewind& r, const Scan& scan, const Place& p, int64_t first, int length) {
+    const int lane = lane_index();
+    for (int t = 0; t < length; t += STEPS) {
+      r.starts[t / STEPS][s][lane] = h;
+      if (t + STEPS >= length) break;
+      r.in.read(scan, p, first + t, STEPS);
+      if (!exists) continue;
 #pragma unroll
-    for (int s = 0; s < STATES; ++s) r.starts[t / STEPS][s][lane] = h[s];
-    if (t + STEPS >= length) break;
-    r.in.read(scan, p, first + t, STEPS);
+      for (int i = 0; i < STEPS; ++i)
+        h = fma(decay(r.in.step[i][lane], rate), h, r.in.input[i][lane] * r.in.B[i][s]);
+    }
+  }
+
+  // Down some positions again and back over them: `d`, `slope` and `sums` there.
+  __device__ void retreat(Rewind& r, int start, int steps) {
+    const int lane = lane_index();
+    float before[STEPS], decays[STEPS], products[2 * STEPS];  // products: for dB, then for dC
+    h = r.starts[start][s][lane];
+#pragma unroll
     for (int i = 0; i < STEPS; ++i) {
-      const float step = r.in.step[i][lane], input = r.in.input[i][lane];
-#pragma unroll
-      for (int s = 0; s < STATES; ++s) {
-        if (s >= p.count) break;
-        h[s] = fma(decay(step, rates[s]), h[s], input * r.in.B[i][s]);
-      }
+      if (i >= steps) break;
+      before[i] = h;
+      decays[i] = decay(r.in.step[i][lane], rate);
+      h = fma(decays[i], h, r.in.input[i][lane] * r.in.B[i][s]);
     }
-  }
-}
-
-// Fills `before` and `decays` for some positions, and leaves h after the last of them.
-__device__ void recompute(Rewind& r, float (&h)[STATES], const float (&rates)[STATES], const Place& p, int start,
-                          int steps) {
-  const int lane = lane_index();
 #pragma unroll
-  for (int s = 0; s < STATES; ++s) h[s] = r.starts[start][s][lane];
-  for (int i = 0; i < steps; ++i) {
-    const float step = r.in.step[i][lane], input = r.in.input[i][lane];
-#pragma unroll
-    for (int s = 0; s < STATES; ++s) {
-      if (s >= p.count) break;
-      const float a = decay(step, rates[s]);
-      r.before[i][s][lane] = h[s];
-      r.decays[i][s][lane] = a;
-      h[s] = fma(a, h[s], input * r.in.B[i][s]);
+    for (int i = STEPS - 1; i >= 0; --i) {
+      products[i] = products[STEPS + i] = 0;
+      if (i >= steps) continue;
+      const float dy = r.dy[i][lane], d = fma(dy, r.in.C[i][s], dh);
+      dh = d * decays[i];
+      const float slope = dh * before[i];
+      dA = fma(slope, r.in.step[i][lane], dA);
+      products[i] = d * r.in.input[i][lane];
+      products[STEPS + i] = dy * h;
+      r.d[i][s][lane] = d;
+      r.slope[i][s][lane] = slope;
+      h = before[i];
     }
+    const float folded = fold_many<2 * STEPS>(products, lane);
+    constexpr int SHARE = WARP / (2 * STEPS);  // lanes that end with the same total
+    const int n = lane / SHARE;
+    if (lane % SHARE == 0) r.sums[n % STEPS][n / STEPS][s] = folded;
   }
-}
-
-// A lane's sums that last through all segments of a turn, and what it passes back through time.
-struct Sums {
-  float h[STATES];   // after the position at hand
-  float dh[STATES];  // from later positions
-  float dA[STATES];
-  float dD;
 };
 
-// One position back: du, dpre_step and the group's part of dB and dC there.
-__device__ void retreat(Rewind& r, Sums& sums, const float (&rates)[STATES], const Gradients& out, float skip,
-                        const Place& p, int64_t t, int i) {
-  const int lane = lane_index(), S = p.shape.states;
+// du and dpre_step of position t, the i-th of those in shared memory, as far as the states of this turn go.
+__device__ void add_states(const Rewind& r, const Gradients& out, float skip, const Place& p, int64_t t, int i) {
+  const int lane = lane_index();
+  if (!p.active) return;
   const int64_t at = p.position(t);
-  const float step = r.in.step[i][lane], input = r.in.input[i][lane], u = r.in.u[i][lane];
-  const float dy = p.active ? out.dy[at] : 0;
-  float dinput = p.begins || !p.active ? 0 : out.du[at], dstep_of_decay = p.begins || !p.active ? 0 : out.dpre_step[at];
-  float products[2 * STATES] = {};  // for dB, then for dC
+  float dinput = p.begins ? 0 : out.du[at], dstep_of_decay = p.begins ? 0 : out.dpre_step[at];
 #pragma unroll
   for (int s = 0; s < STATES; ++s) {
     if (s >= p.count) break;
-    const float before = r.before[i][s][lane];
-    const float d = fma(dy, r.in.C[i][s], sums.dh[s]);
-    const float passed = d * r.decays[i][s][lane];
-    const float slope = passed * before;
-    sums.dh[s] = passed;
-    sums.dA[s] = fma(slope, step, sums.dA[s]);
-    products[s] = d * input;
-    products[STATES + s] = dy * sums.h[s];
-    dinput = fma(d, r.in.B[i][s], dinput);
-    dstep_of_decay = fma(slope, rates[s], dstep_of_decay);
-    sums.h[s] = before;
+    dinput = fma(r.d[i][s][lane], r.in.B[i][s], dinput);
+    dstep_of_decay = fma(r.slope[i][s][lane], r.rates[s][lane], dstep_of_decay);
   }
-  const float folded = fold_many<2 * STATES>(products, lane);
-  const int s = lane % STATES;
-  if (s < p.count)
-    out.group_sums[((p.row(t) * p.shape.groups() + p.group) * 2 + lane / STATES) * S + p.first + s] = folded;
-  if (!p.active) return;
   if (p.ends) {
-    const float dstep = fma(u, dinput, dstep_of_decay * LN2);
-    dinput = fma(step, dinput, skip * dy);
+    const float dstep = fma(r.in.u[i][lane], dinput, dstep_of_decay * LN2);
+    dinput = fma(r.in.step[i][lane], dinput, skip * r.dy[i][lane]);
     dstep_of_decay = dstep * numerics::sigmoid(r.in.pre_step[i][lane]);
-    sums.dD = fma(dy, u, sums.dD);
   }
   out.du[at] = dinput;
   out.dpre_step[at] = dstep_of_decay;
 }
 
-__global__ void scan_backward(Gradients out, Scan scan) {
+// The group's sums over channels of `steps` positions from t on. A thread has one.
+__device__ void store_group_sums(const Rewind& r, const Gradients& out, const Place& p, int64_t t, int steps) {
+  const int thread = static_cast<int>(threadIdx.x), s = thread % STATES, part = thread / STATES % 2;
+  const int i = thread / STATES / 2;
+  if (i < steps && s < p.count)
+    out.group_sums[((p.row(t + i) * p.shape.groups() + p.group) * 2 + part) * p.shape.states + p.first + s] =
+        r.sums[i][part][s];
+}
+
+__global__ void __launch_bounds__(STATES* WARP, 2) scan_backward(Gradients out, Scan scan) {
+  static_assert(STEPS * 2 * STATES <= STATES * WARP && STEPS < STATES, "a thread has one sum, a warp one position");
   SHARED_MEMORY(float, memory);
   Rewind& r = *reinterpret_cast<Rewind*>(memory);
   Place p(scan.shape);
   const float skip = p.active ? scan.D[p.channel] : 0;
   const int64_t sums_row = p.sample * (p.shape.states + 1);
-  Sums sums = {};
+  float dD = 0;  // the last warp's
   for (int turn = 0; turn < p.shape.states; turn += STATES) {
     p.take_turn(turn);
-    float rates[STATES];
-    load_rates(rates, scan, p);
-#pragma unroll
-    for (int s = 0; s < STATES; ++s) sums.dh[s] = sums.dA[s] = 0;
+    State state(scan, p);
+    __syncthreads();  // the turn before is done with its rates
+    r.rates[state.s][lane_index()] = state.rate;
     for (int segment = p.shape.segments(); segment-- > 0;) {
       const int64_t first = static_cast<int64_t>(segment) * SEGMENT;
       const int length = p.shape.segment_length(segment);
-      load_states(sums.h, out.kept, p.sample * p.shape.segments() + segment, p);
-      find_starts(r, sums.h, rates, scan, p, first, length);
+      const int64_t kept_row = p.sample * p.shape.segments() + segment;
+      state.h = state.exists && p.active ? out.kept[p.state(kept_row, state.s)] : 0;
+      state.find_starts(r, scan, p, first, length);
       for (int start = (length - 1) / STEPS; start >= 0; --start) {
+        const int64_t t = first + start * STEPS;
         const int steps = min(STEPS, length - start * STEPS);
-        r.in.read(scan, p, first + start * STEPS, steps);
-        recompute(r, sums.h, rates, p, start, steps);
-        for (int i = steps; i-- > 0;) retreat(r, sums, rates, out, skip, p, first + start * STEPS + i, i);
+        r.read(scan, out.dy, p, t, steps);
+        if (state.exists) state.retreat(r, start, steps);
+        __syncthreads();
+        if (warp_index() < steps) add_states(r, out, skip, p, t + warp_index(), warp_index());
+        store_group_sums(r, out, p, t, steps);
+        if (warp_index() == STATES - 1 && p.ends)
+          for (int i = steps; i-- > 0;) dD = fma(r.dy[i][lane_index()], r.in.u[i][lane_index()], dD);
       }
     }
-#pragma unroll
-    for (int s = 0; s < STATES; ++s)
-      if (p.active && s < p.count)
-        out.sample_sums[(sums_row + p.first + s) * p.shape.channels + p.channel] = sums.dA[s];
+    if (p.active && state.exists)
+      out.sample_sums[(sums_row + p.first + state.s) * p.shape.channels + p.channel] = state.dA;
   }
-  if (p.active) out.sample_sums[(sums_row + p.shape.states) * p.shape.channels + p.channel] = sums.dD;
+  if (p.active && warp_index() == STATES - 1)
+    out.sample_sums[(sums_row + p.shape.states) * p.shape.channels + p.channel] = dD;
 }
 
 constexpr int THREADS = 128;
@@ -309,13 +333,13 @@ __global__ void add_groups(float* dB, float* dC, const float* sums, ScanShape sh
   (s < S ? dB + s : dC + s - S)[n * shape.row] = total;
 }
 
-unsigned warps(const ScanShape& shape) { return grid_blocks(int64_t{1} * shape.batch * shape.groups()); }
+unsigned groups(const ScanShape& shape) { return grid_blocks(int64_t{1} * shape.batch * shape.groups()); }
 
 }  // namespace
 
 void Gpu::selective_scan(real* y, real* state, real* kept, const real* u, const real* pre_step, const real* A_log,
                          const real* B, const real* C, const real* D, const ScanShape& shape) {
-  LAUNCH(scan_forward, warps(shape), WARP, 0, stream_, y, state, kept, Scan{u, pre_step, A_log, B, C, D, shape});
+  LAUNCH(scan_forward, groups(shape), WARP, 0, stream_, y, state, kept, Scan{u, pre_step, A_log, B, C, D, shape});
 }
 
 void Gpu::selective_scan_backward(real* du, real* dpre_step, real* dA_log, real* dB, real* dC, real* dD, real* partial,
@@ -323,7 +347,7 @@ void Gpu::selective_scan_backward(real* du, real* dpre_step, real* dA_log, real*
                                   const real* A_log, const real* B, const real* C, const real* D,
                                   const ScanShape& shape) {
   real* const sample_sums = partial + shape.group_sums_size();
-  LAUNCH(scan_backward, warps(shape), WARP, sizeof(Rewind), stream_,
+  LAUNCH(scan_backward, groups(shape), STATES * WARP, sizeof(Rewind), stream_,
          Gradients{du, dpre_step, partial, sample_sums, dy, kept}, Scan{u, pre_step, A_log, B, C, D, shape});
   const int64_t samples = static_cast<int64_t>(shape.states + 1) * shape.channels;
   LAUNCH(add_samples, blocks_for(samples, THREADS), THREADS, 0, stream_, dA_log, dD, sample_sums, A_log, shape);
