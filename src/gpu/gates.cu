@@ -1,4 +1,5 @@
-// Gates and recurrent cells: element by element.
+// Gates and recurrent cells, element by element: the twin of cpu/gates.cpp. A thread has four elements of a gate.
+// Predicted, not yet measured: 32 million numbers 0.16 → 0.11 ms forward, 0.22 → 0.17 ms backward.
 
 #include "gpu/gpu.h"
 #include "gpu/lanes.cuh"
@@ -11,30 +12,33 @@ constexpr int THREADS = 256;
 
 // gated may be y or z.
 __global__ void gate(float* gated, const float* y, const float* z, int64_t n) {
-  const int64_t i = element_of_thread<THREADS>();
-  if (i < n) gated[i] = y[i] * (z[i] * numerics::sigmoid(z[i]));
+  for_elements<THREADS>(
+      n, [&](int64_t i) { return make_float2(y[i], z[i]); },
+      [&](int64_t i, float2 at) { gated[i] = at.x * (at.y * numerics::sigmoid(at.y)); });
 }
 
 // dy or dz may be dgated.
 __global__ void gate_backward(float* dy, float* dz, float* gated, const float* dgated, const float* y, const float* z,
                               int64_t n) {
-  const int64_t i = element_of_thread<THREADS>();
-  if (i >= n) return;
-  const float g = dgated[i], s = numerics::sigmoid(z[i]), silu = z[i] * s;
-  gated[i] = y[i] * silu;
-  dz[i] = g * y[i] * numerics::fma(silu, 1 - s, s);
-  dy[i] = g * silu;
+  for_elements<THREADS>(
+      n, [&](int64_t i) { return make_float3(dgated[i], y[i], z[i]); },
+      [&](int64_t i, float3 at) {
+        const float g = at.x, s = numerics::sigmoid(at.z), silu = at.z * s;
+        gated[i] = at.y * silu;
+        dz[i] = g * at.y * numerics::fma(silu, 1 - s, s);
+        dy[i] = g * silu;
+      });
 }
 
 }  // namespace
 
 void Gpu::silu_gate(real* gated, const real* y, const real* z, int64_t n) {
-  LAUNCH(gate, blocks_for(n, THREADS), THREADS, 0, stream_, gated, y, z, n);
+  LAUNCH(gate, blocks_for(n, FOUR * THREADS), THREADS, 0, stream_, gated, y, z, n);
 }
 
 void Gpu::silu_gate_backward(real* dy, real* dz, real* gated, const real* dgated, const real* y, const real* z,
                              int64_t n) {
-  LAUNCH(gate_backward, blocks_for(n, THREADS), THREADS, 0, stream_, dy, dz, gated, dgated, y, z, n);
+  LAUNCH(gate_backward, blocks_for(n, FOUR * THREADS), THREADS, 0, stream_, dy, dz, gated, dgated, y, z, n);
 }
 
 // ---- Recurrent cells ----------------------------------------------------------------------------------------------

@@ -117,6 +117,22 @@ constexpr int ROW_WARPS = 8;
 
 __device__ inline int64_t row_of_warp() { return static_cast<int64_t>(blockIdx.x) * ROW_WARPS + warp_index(); }
 
+// Kernels over elements give each thread FOUR of them, THREADS apart, so that their loads are under way together: read(i)
+// of all of them comes before write(i, what was read) of the first. For grids of blocks_for(n, FOUR * THREADS).
+constexpr int FOUR = 4;
+
+template <int THREADS, class Read, class Write>
+__device__ inline void for_elements(int64_t n, Read read, Write write) {
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * FOUR * THREADS + threadIdx.x;
+  decltype(read(first)) values[FOUR];
+#pragma unroll
+  for (int k = 0; k < FOUR; ++k)
+    if (first + k * THREADS < n) values[k] = read(first + k * THREADS);
+#pragma unroll
+  for (int k = 0; k < FOUR; ++k)
+    if (first + k * THREADS < n) write(first + k * THREADS, values[k]);
+}
+
 inline unsigned blocks_for(int64_t n, int64_t per_block) { return grid_blocks((n + per_block - 1) / per_block); }
 
 #define LAUNCH_ROWS(kernel, rows, stream, ...)                                                                    \

@@ -1,4 +1,5 @@
-// What is done to every number by itself. A thread has a number.
+// What is done to every number by itself: the twin of cpu/pointwise.cpp. A thread has one number, or four where f costs
+// about as much as its memory. Predicted, not yet measured: GELU of 63 million numbers 0.21 → 0.13 ms.
 
 #include "gpu/gpu.h"
 #include "gpu/lanes.cuh"
@@ -12,18 +13,19 @@ constexpr int THREADS = 256;
 
 template <class F>
 __global__ void apply(float* y, const float* x, int64_t n) {
-  const int64_t i = element_of_thread<THREADS>();
-  if (i < n) y[i] = F::value(x[i]);
+  for_elements<THREADS>(
+      n, [&](int64_t i) { return x[i]; }, [&](int64_t i, float at) { y[i] = F::value(at); });
 }
 
 // dx may be dy.
 template <class F>
 __global__ void apply_backward(float* dx, float* y, const float* dy, const float* x, int64_t n) {
-  const int64_t i = element_of_thread<THREADS>();
-  if (i >= n) return;
-  const float at = x[i];
-  if (y) y[i] = F::value(at);
-  dx[i] = dy[i] * F::slope(at);
+  for_elements<THREADS>(
+      n, [&](int64_t i) { return make_float2(x[i], dy[i]); },
+      [&](int64_t i, float2 at) {
+        if (y) y[i] = F::value(at.x);
+        dx[i] = at.y * F::slope(at.x);
+      });
 }
 
 __global__ void scale_all(float* y, const float* x, float factor, int64_t n) {
@@ -45,13 +47,13 @@ __global__ void add_all(float* y, int64_t y_step, const float* a, const float* b
 
 void Gpu::pointwise(real* y, const real* x, Pointwise f, int64_t n) {
   with_pointwise(f, [&](auto function) {
-    LAUNCH(apply<decltype(function)>, blocks_for(n, THREADS), THREADS, 0, stream_, y, x, n);
+    LAUNCH(apply<decltype(function)>, blocks_for(n, FOUR * THREADS), THREADS, 0, stream_, y, x, n);
   });
 }
 
 void Gpu::pointwise_backward(real* dx, real* y, const real* dy, const real* x, Pointwise f, int64_t n) {
   with_pointwise(f, [&](auto function) {
-    LAUNCH(apply_backward<decltype(function)>, blocks_for(n, THREADS), THREADS, 0, stream_, dx, y, dy, x, n);
+    LAUNCH(apply_backward<decltype(function)>, blocks_for(n, FOUR * THREADS), THREADS, 0, stream_, dx, y, dy, x, n);
   });
 }
 
