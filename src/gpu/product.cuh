@@ -217,7 +217,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE) multiply(Problem prob
       copier_b.copy(b[slice ^ 1], left - DEPTH);
       __pipeline_commit();
     }
-    multiply_slice(sum, a[slice], b[slice], min(left, DEPTH));
+    if (tile_row(0, 0) < tile.rows) multiply_slice(sum, a[slice], b[slice], min(left, DEPTH));  // else a warp without rows
     slice ^= 1;
   }
   problem.store(tile, sum);
