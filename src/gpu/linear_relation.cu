@@ -1,8 +1,13 @@
-// The relation in linear time. The derivation stands in models/linear_causal_rn.cpp, the orders of sums in the catalogue.
+// The relation in linear time: the twin of cpu/linear_relation.cpp. The derivation stands in models/linear_causal_rn.cpp,
+// the orders of sums in the catalogue.
 //
 // A thread has a channel of a chunk of a sample and goes through its 64 positions; neighbouring threads have neighbouring
 // channels, so that a warp reads whole cache lines. The chunks' own sums come first, then a short pass adds them up from
 // chunk to chunk, then every chunk starts from what is before it (or, backward, after it).
+//
+// A thread reads the numbers of AT_ONCE positions before it works on the first of them: the branches of that work would
+// keep the compiler from moving one position's loads above another's stores. Predicted from loads under way (8 positions
+// instead of 1), not yet measured: 0.24 → 0.15 ms forward, 0.75 → 0.45 ms backward at the papers' size.
 
 #include <algorithm>
 
@@ -54,6 +59,23 @@ __device__ int channel_of_thread(const Scan& s) {
 }
 
 __device__ Place place_of_thread(const Scan& s) { return {s, blockIdx.x / s.strips(), channel_of_thread(s)}; }
+
+constexpr int AT_ONCE = 8;
+
+// use(j, read(j)) for the positions j < length of a chunk in ascending order
+template <class Read, class Use>
+__device__ inline void for_positions(int length, Read read, Use use) {
+  decltype(read(0)) values[AT_ONCE];
+#pragma unroll 1
+  for (int first = 0; first < length; first += AT_ONCE) {
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; ++k)
+      if (first + k < length) values[k] = read(first + k);
+#pragma unroll
+    for (int k = 0; k < AT_ONCE; ++k)
+      if (first + k < length) use(first + k, values[k]);
+  }
+}
 
 // ---- Sums of exponentials -------------------------------------------------------------------------------------------
 
@@ -110,7 +132,7 @@ __global__ void add_chunks_of_sums(float* sums, Scan s) {
   }
 }
 
-constexpr int MOST_WARPS = 16;  // of a block that has all channels, in strips where there are more
+constexpr int MOST_WARPS = 16;  // of a block that has all channels, in strips where there are more; two such at once
 
 unsigned threads_for_channels(int H) {
   return static_cast<unsigned>(std::min((H + WARP - 1) / WARP, MOST_WARPS) * WARP);
@@ -132,19 +154,20 @@ __device__ void find_shifts(float (*largest)[CHUNK_LENGTH], const float* sums, c
   for (int strip = 0; strip < s.hidden; strip += threads) {
     at.channel = strip + thread;
     const bool inside = at.channel < s.hidden;
-    const int64_t first = at.row * s.hidden + at.channel;
+    const int64_t first = at.row * s.hidden + min(at.channel, s.hidden - 1);
     float m = 0;
     if (inside)
       m = s.causal ? sum_before(sums, at, p[first], s).m
                    : load(sums, (at.sample + 1) * s.chunks - 1, at.channel, s.hidden).m;
-#pragma unroll 8
-    for (int j = 0; j < at.end - at.begin; ++j) {
+    const auto read = [&](int j) {
       const int64_t i = first + static_cast<int64_t>(j) * s.hidden;
-      if (inside && s.causal) m = p[i] > m ? p[i] : m;
-      const float exponent = inside ? q[i] + m : -numerics::INFINITE;
-      const float top = largest_of_warp(exponent, at.channel == 0);
+      return make_float2(p[i], q[i]);
+    };
+    for_positions(at.end - at.begin, read, [&](int j, float2 x) {
+      if (inside && s.causal) m = x.x > m ? x.x : m;
+      const float top = largest_of_warp(inside ? x.y + m : -numerics::INFINITE, at.channel == 0);
       if (lane_index() == 0) largest[warp_index()][j] = strip > 0 ? numerics::max(top, largest[warp_index()][j]) : top;
-    }
+    });
   }
   __syncthreads();
   for (int j = thread; j < at.end - at.begin; j += threads) {
@@ -161,7 +184,7 @@ __device__ float relate(Sum sum, float q, bool shifted, float shift, float mean)
 }
 
 // A block has a chunk of a sample. keep: its sum is not there yet, for it is the only chunk.
-__global__ void __launch_bounds__(MOST_WARPS* WARP)
+__global__ void __launch_bounds__(MOST_WARPS* WARP, 2)
     relate_chunk(float* z, float* shift, float* sums, const float* p, const float* q, Scan s, bool keep) {
   SHARED_ARRAY(float, largest, [MOST_WARPS][CHUNK_LENGTH]);
   const int threads = static_cast<int>(blockDim.x), thread = static_cast<int>(threadIdx.x);
@@ -171,21 +194,25 @@ __global__ void __launch_bounds__(MOST_WARPS* WARP)
     for (int j = thread; j < at.end - at.begin; j += threads) shift[at.row + j] = largest[0][j];
   }
   for (; at.channel < s.hidden; at.channel += threads) {
-    int64_t i = at.row * s.hidden + at.channel;
+    const int64_t first = at.row * s.hidden + at.channel;
     Sum sum =
-        s.causal ? sum_before(sums, at, p[i], s) : load(sums, (at.sample + 1) * s.chunks - 1, at.channel, s.hidden);
-#pragma unroll 4
-    for (int j = 0; j < at.end - at.begin; ++j, i += s.hidden) {
-      if (s.causal) add(sum, {p[i], 1});
+        s.causal ? sum_before(sums, at, p[first], s) : load(sums, (at.sample + 1) * s.chunks - 1, at.channel, s.hidden);
+    const auto read = [&](int j) {
+      const int64_t i = first + static_cast<int64_t>(j) * s.hidden;
+      return make_float2(p[i], q[i]);
+    };
+    for_positions(at.end - at.begin, read, [&](int j, float2 x) {
+      if (s.causal) add(sum, {x.x, 1});
       const float mean = 1 / static_cast<float>(s.visible(at.begin + j));
-      z[i] = relate(sum, q[i], shift != nullptr, shift ? largest[0][j] : 0, mean);
-    }
+      z[first + static_cast<int64_t>(j) * s.hidden] =
+          relate(sum, x.y, shift != nullptr, shift ? largest[0][j] : 0, mean);
+    });
     if (keep) store(sums, at.sample, at.channel, s.hidden, sum);
   }
 }
 
 // A block has a sample of a stream, a thread its channels c, c + threads, ….
-__global__ void __launch_bounds__(MOST_WARPS* WARP)
+__global__ void __launch_bounds__(MOST_WARPS* WARP, 2)
     relate_stream(float* z, float* shift, float* state, const float* p, const float* q, Scan s) {
   SHARED_ARRAY(float, largest, [MOST_WARPS]);
   const int threads = static_cast<int>(blockDim.x), thread = static_cast<int>(threadIdx.x), H = s.hidden;
@@ -257,11 +284,19 @@ struct Arrays {
   const float *dz, *shift, *sums, *p, *q;
 };
 
-// g_j for the sum that z_j was made of
-__device__ float scaled_gradient(const Arrays& a, Sum sum, int64_t i, int64_t row, float mean) {
-  const float e = a.shift ? numerics::exp_nonpositive(a.q[i] + sum.m - a.shift[row]) : numerics::exp(a.q[i] + sum.m);
-  return a.dz[i] * e * mean;
-}
+// What a position's gradient is made of.
+struct Position {
+  float p, q, dz, shift;
+  bool shifted;
+
+  __device__ Position() {}
+  __device__ Position(const Arrays& a, int64_t i, int64_t row)
+      : p(a.p[i]), q(a.q[i]), dz(a.dz[i]), shift(a.shift ? a.shift[row] : 0), shifted(a.shift) {}
+  // g_j for the sum that z_j was made of
+  __device__ float scaled_gradient(Sum sum, float mean) const {
+    return dz * (shifted ? numerics::exp_nonpositive(q + sum.m - shift) : numerics::exp(q + sum.m)) * mean;
+  }
+};
 
 // A chunk from its first position to its last and back. OWN: only what the chunk adds to A goes to `later`, for pass_back();
 // otherwise dp and dq, given what is in `later` (or null: nothing).
@@ -275,16 +310,14 @@ __global__ void chunk_backward(Arrays a, Scan s) {
   const int64_t first = at.row * s.hidden + at.channel;
   const int64_t later = (at.sample * s.chunks + at.chunk) * s.hidden + at.channel;
   Sum sum = sum_before(a.sums, at, a.p[first], s);
-#pragma unroll 4
-  for (int j = 0; j < length; ++j) {
-    const int64_t i = first + static_cast<int64_t>(j) * s.hidden;
-    const float before = sum.m, p = a.p[i];
-    const float e = add(sum, {p, 1});
-    const float g = scaled_gradient(a, sum, i, at.row + j, 1 / static_cast<float>(s.visible(at.begin + j)));
-    step[j][thread] = p > before ? -e : e;
+  const auto read = [&](int j) { return Position(a, first + static_cast<int64_t>(j) * s.hidden, at.row + j); };
+  for_positions(length, read, [&](int j, const Position& x) {
+    const float before = sum.m, e = add(sum, {x.p, 1});
+    const float g = x.scaled_gradient(sum, 1 / static_cast<float>(s.visible(at.begin + j)));
+    step[j][thread] = x.p > before ? -e : e;
     gradient[j][thread] = g;
-    if (!OWN) a.dq[i] = g * sum.s;
-  }
+    if (!OWN) a.dq[first + static_cast<int64_t>(j) * s.hidden] = g * sum.s;
+  });
   float all = OWN || !a.later ? 0 : a.later[later];
 #pragma unroll 4
   for (int j = length - 1; j >= 0; --j) {
@@ -321,13 +354,12 @@ __global__ void gradients_of_all(Arrays a, Scan s) {
   const Sum sum = load(a.sums, (at.sample + 1) * s.chunks - 1, at.channel, s.hidden);
   const float mean = 1 / static_cast<float>(s.positions);
   float total = 0;
-#pragma unroll 8
-  for (int j = 0; j < at.end - at.begin; ++j) {
-    const int64_t i = (at.row + j) * s.hidden + at.channel;
-    const float g = scaled_gradient(a, sum, i, at.row + j, mean);
-    a.dq[i] = g * sum.s;
+  const auto read = [&](int j) { return Position(a, (at.row + j) * s.hidden + at.channel, at.row + j); };
+  for_positions(at.end - at.begin, read, [&](int j, const Position& x) {
+    const float g = x.scaled_gradient(sum, mean);
+    a.dq[(at.row + j) * s.hidden + at.channel] = g * sum.s;
     total += g;
-  }
+  });
   a.later[(at.sample * s.chunks + at.chunk) * s.hidden + at.channel] = total;
 }
 
@@ -346,11 +378,10 @@ __global__ void scale_keys(Arrays a, Scan s) {
   if (at.channel >= s.hidden) return;
   const float m = load(a.sums, (at.sample + 1) * s.chunks - 1, at.channel, s.hidden).m;
   const float total = a.later[at.sample * s.chunks * s.hidden + at.channel];
-#pragma unroll 8
-  for (int j = 0; j < at.end - at.begin; ++j) {
-    const int64_t i = (at.row + j) * s.hidden + at.channel;
-    a.dp[i] = total * numerics::exp_nonpositive(a.p[i] - m);
-  }
+  const auto element = [&](int j) { return (at.row + j) * s.hidden + at.channel; };
+  for_positions(
+      at.end - at.begin, [&](int j) { return a.p[element(j)]; },
+      [&](int j, float p) { a.dp[element(j)] = total * numerics::exp_nonpositive(p - m); });
 }
 
 }  // namespace
