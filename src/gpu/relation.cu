@@ -1,4 +1,5 @@
-// The pairwise relation: the heart of the Causal Relation Network. The derivation stands in models/causal_rn.cpp.
+// The pairwise relation, the heart of the Causal Relation Network: the twin of the first half of cpu/relation.cpp. The
+// derivation stands in models/causal_rn.cpp.
 //
 // Forward, a pair and channel takes an addition, a multiplication and ten instructions of exp2, the last of which adds;
 // everything else is kept off that path: factors come from shared memory, one for all channels, queries and sums stay

@@ -247,10 +247,6 @@ void run_sweep(const SweepArguments& arguments, cudaStream_t stream) {
          tiles, strips);
 }
 
-// relation_sweeps.cu
-void sweep_queries(const SweepArguments& arguments, Activation activation, cudaStream_t stream);
-void sweep_keys(const SweepArguments& arguments, Activation activation, cudaStream_t stream);
-
 // A narrow head would leave half of the threads without a channel. Narrow ones of ExpInRange have another kernel for the
 // gradient of their queries (relation_backward.cu).
 template <class Psi, Sweep SWEEP>

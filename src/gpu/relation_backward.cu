@@ -1,4 +1,5 @@
-// The backward pass of the pairwise relation. The derivation stands in models/causal_rn.cpp.
+// The backward pass of the pairwise relation: the twin of the second half of cpu/relation.cpp. The derivation stands in
+// models/causal_rn.cpp.
 //
 // The CPU makes one sweep over the pairs of a sample, one task a sample. A GPU needs more tasks than that, and two of its three
 // sums run across them, so it sweeps twice and computes ψ' twice: once a warp has queries and adds up dq and, over the channels,
@@ -30,6 +31,12 @@ __global__ void average_rows(float* dz, Pairs s) {
   if (n >= static_cast<int64_t>(s.batch) * s.queries) return;
   const float mean = 1 / static_cast<float>(s.visible(static_cast<int>(n % s.queries)));
   map_lanes(dz + n * s.hidden, s.hidden, [&](int c) { return dz[n * s.hidden + c] * mean; });
+}
+
+template <Sweep SWEEP>
+void sweep(const SweepArguments& arguments, Activation activation, cudaStream_t stream) {
+  with_activation(activation, arguments.inv_std != nullptr, arguments.pairs.width,
+                  [&](auto psi) { run_sweep<decltype(psi), SWEEP>(arguments, stream); });
 }
 
 // w = inv_std³ · along/width, where along = Σ_c g d
@@ -383,12 +390,12 @@ void Gpu::relation_backward(real* dp, real* dq, real* weight, real* dz, const re
   if (inv_std && shape.activation == Activation::EXP && s.width <= LANE_WIDTH) {
     run_lanes(queries, weight, stream_);
   } else {
-    sweep_queries(queries, shape.activation, stream_);
+    sweep<Sweep::QUERY_GRADIENT>(queries, shape.activation, stream_);
     if (inv_std)
       with_activation(shape.activation, true, s.width,
                       [&](auto psi) { run_weights<decltype(psi)>(queries, weight, stream_); });
   }
-  sweep_keys(keys, shape.activation, stream_);
+  sweep<Sweep::KEY_GRADIENT>(keys, shape.activation, stream_);
   if (!inv_std) return;
   real* memory = scratch(s.count() * s.keys + 3 + static_cast<int64_t>(s.batch) * s.keys * s.hidden);
   through_norm<true>(dp, p, q, weight, memory, s, stream_);
