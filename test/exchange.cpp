@@ -537,14 +537,6 @@ void tokenizers(Test& test) {
          "post_processor \"Other\" is not supported: a text may have tokens before and after it, no more");
   refuse("words", Json(json).set("model", Json(json.at("model")).set("end_of_word_suffix", "</w>")),
          "end_of_word_suffix \"</w>\" is not supported: tokens are of bytes, as GPT-2's");
-  std::filesystem::create_directory(folder.file("gpt"));
-  write_bytes(folder.file("gpt/vocab.json"), R"({"a": 0, "b": 1, "a</w>": 2, "ba</w>": 3})");
-  write_bytes(folder.file("gpt/merges.txt"), "b a</w>\n");
-  test.equal(
-      "OpenAI's first GPT's two files", message_of([&] { find_tokenizer(folder.file("gpt")); }),
-      folder.file("gpt/vocab.json") +
-          ": tokens that end words with \"</w>\", as those of OpenAI's first GPT do, are not supported: tokens are of "
-          "bytes, as GPT-2's");
   refuse("pieces that are tokens", Json(json).set("model", Json(json.at("model")).set("ignore_merges", true)),
          "ignore_merges true is not supported: no piece is a token but by merges");
   refuse("lower case", Json(json).set("normalizer", Json::object().set("type", "Lowercase")),

@@ -73,8 +73,7 @@ inline void read_gpt2(const std::string& path) {
 
 // llm.c's, every tensor of it.
 inline void read_model(const std::string& path) {
-  const std::unique_ptr<Weights> weights = open_llm_c(path).weights;
-  for (const std::string& name : weights->names()) weights->read(name);
+  for (const auto& [name, tensor] : open_llm_c(path).weights.tensors) tensor.read();
 }
 
 inline void read_ptx(const std::string& path) {

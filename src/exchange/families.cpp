@@ -1,5 +1,7 @@
 #include "exchange/families.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/text.h"
 #include "models/config.h"
@@ -10,6 +12,133 @@ namespace {
 
 using Form = Rule::Form;
 constexpr int64_t MOST = 1 << 24;
+
+// ---- Which tensors are which --------------------------------------------------------------------------------------------
+
+// Ours, and theirs, several with a space between them. A '*' at the beginning stands for the block: of ours "blocks.N.", of
+// theirs Tensors::block. A name that ends in '.' stands for two parameters, its "weight" and its "bias".
+struct Row {
+  std::string ours, theirs;
+  Form form = Form::SAME;
+  int64_t skipped = 0;
+};
+
+struct Tensors {
+  std::string block;  // of theirs; '#' is its number
+  std::vector<Row> rows;
+  bool biases_may_lack = false;
+};
+
+const Tensors GPT2 = {"transformer.h.#.",
+                      {{"token_embedding.weight", "transformer.wte.weight"},
+                       {"position_embedding.weight", "transformer.wpe.weight"},
+                       {"*norm_1.", "*ln_1."},
+                       {"*attention.qkv.", "*attn.c_attn.", Form::TRANSPOSED},
+                       {"*attention.out.", "*attn.c_proj.", Form::TRANSPOSED},
+                       {"*norm_2.", "*ln_2."},
+                       {"*mlp.up.", "*mlp.c_fc.", Form::TRANSPOSED},
+                       {"*mlp.down.", "*mlp.c_proj.", Form::TRANSPOSED},
+                       {"final_norm.", "transformer.ln_f."},
+                       {"head.weight", "lm_head.weight"}}};
+
+const Tensors OPT = {"model.decoder.layers.#.",
+                     {{"token_embedding.weight", "model.decoder.embed_tokens.weight"},
+                      {"position_embedding.weight", "model.decoder.embed_positions.weight", Form::SAME, 2},
+                      {"*norm_1.", "*self_attn_layer_norm."},
+                      {"*attention.qkv.", "*self_attn.q_proj. *self_attn.k_proj. *self_attn.v_proj."},
+                      {"*attention.out.", "*self_attn.out_proj."},
+                      {"*norm_2.", "*final_layer_norm."},
+                      {"*mlp.up.", "*fc1."},
+                      {"*mlp.down.", "*fc2."},
+                      {"final_norm.", "model.decoder.final_layer_norm."},
+                      {"head.weight", "lm_head.weight"}}};
+
+const Tensors MPT = {"transformer.blocks.#.",
+                     {{"token_embedding.weight", "transformer.wte.weight"},
+                      {"*norm_1.", "*norm_1."},
+                      {"*attention.qkv.weight", "*attn.Wqkv.weight"},
+                      {"*attention.out.weight", "*attn.out_proj.weight"},
+                      {"*norm_2.", "*norm_2."},
+                      {"*mlp.up.", "*ffn.up_proj."},
+                      {"*mlp.down.", "*ffn.down_proj."},
+                      {"final_norm.", "transformer.norm_f."},
+                      {"head.weight", "lm_head.weight"}},
+                     true};
+
+const Tensors BLOOM = {"transformer.h.#.",
+                       {{"token_embedding.weight", "transformer.word_embeddings.weight"},
+                        {"embedding_norm.", "transformer.word_embeddings_layernorm."},
+                        {"*norm_1.", "*input_layernorm."},
+                        {"*attention.qkv.", "*self_attention.query_key_value.", Form::INTERLEAVED},
+                        {"*attention.out.", "*self_attention.dense."},
+                        {"*norm_2.", "*post_attention_layernorm."},
+                        {"*mlp.up.", "*mlp.dense_h_to_4h."},
+                        {"*mlp.down.", "*mlp.dense_4h_to_h."},
+                        {"final_norm.", "transformer.ln_f."},
+                        {"head.weight", "lm_head.weight"}}};
+
+const Tensors MAMBA = {"backbone.layers.#.",
+                       {{"token_embedding.weight", "backbone.embeddings.weight"},
+                        {"*norm.weight", "*norm.weight"},
+                        {"*in_proj.weight", "*mixer.in_proj.weight"},
+                        {"*conv.weight", "*mixer.conv1d.weight", Form::TAPS},
+                        {"*conv.bias", "*mixer.conv1d.bias"},
+                        {"*x_proj.weight", "*mixer.x_proj.weight"},
+                        {"*dt_proj.", "*mixer.dt_proj."},
+                        {"*A_log", "*mixer.A_log"},
+                        {"*D", "*mixer.D"},
+                        {"*out_proj.weight", "*mixer.out_proj.weight"},
+                        {"final_norm.weight", "backbone.norm_f.weight"},
+                        {"head.weight", "lm_head.weight"}}};
+
+const Tensors VIT = {
+    "vit.encoder.layer.#.",
+    {{"patch_embedding.weight", "vit.embeddings.patch_embeddings.projection.weight", Form::PIXELS},
+     {"cls_token", "vit.embeddings.cls_token", Form::FLAT},
+     {"position_embedding.weight", "vit.embeddings.position_embeddings vit.embeddings.patch_embeddings.projection.bias",
+      Form::ANSWER_LAST},
+     {"*norm_1.", "*layernorm_before."},
+     {"*attention.qkv.", "*attention.attention.query. *attention.attention.key. *attention.attention.value."},
+     {"*attention.out.", "*attention.output.dense."},
+     {"*norm_2.", "*layernorm_after."},
+     {"*mlp.up.", "*intermediate.dense."},
+     {"*mlp.down.", "*output.dense."},
+     {"final_norm.", "vit.layernorm."},
+     {"head.", "classifier."}}};
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// The name of one parameter, "weight" or "bias", in block number `layer`.
+std::string full_name(std::string name, std::string block, int64_t layer, const std::string& kind) {
+  if (const size_t number = block.find('#'); number != std::string::npos) block.replace(number, 1, std::to_string(layer));
+  if (name[0] == '*') name.replace(0, 1, block);
+  return name.back() == '.' ? name + kind : name;
+}
+
+// left_out: of ours, parameters that the model does without; of a tied model its head is one.
+std::vector<Rule> rules_of(const Tensors& tensors, int64_t layers, bool tied, std::vector<std::string> left_out = {}) {
+  if (tied) left_out.push_back("head.weight");
+  std::vector<Rule> rules;
+  const auto add = [&](const Row& row, int64_t layer, const std::string& kind) {
+    Rule rule{full_name(row.ours, "blocks.#.", layer, kind), {}, row.form, row.skipped};
+    for (const std::string& name : split(row.theirs, ' '))
+      rule.theirs.push_back(full_name(name, tensors.block, layer, kind));
+    if (kind == "bias" && row.form == Form::TRANSPOSED) rule.form = Form::SAME;
+    rule.may_lack = kind == "bias" && tensors.biases_may_lack;
+    if (std::none_of(left_out.begin(), left_out.end(), [&](const auto& name) { return ends_with(rule.ours, name); }))
+      rules.push_back(rule);
+  };
+  for (const Row& row : tensors.rows)
+    for (int64_t layer = 0; layer < (row.ours[0] == '*' ? layers : 1); ++layer) {
+      add(row, layer, "weight");
+      if (row.ours.back() == '.') add(row, layer, "bias");
+    }
+  return rules;
+}
+
+// ---- What the keys of config.json mean ----------------------------------------------------------------------------------
 
 int64_t size(ConfigReader& keys, const std::string& key) { return keys.integer(key, 1, MOST); }
 // Each has rules of its own, which are made before the file's tensors are looked at.
@@ -47,39 +176,6 @@ void note_dropout(ConfigReader& keys, const std::vector<std::string>& names, std
 
 bool is_tied(const Json& config) { return config.find("tied_head") != nullptr; }
 
-void add_head(std::vector<Rule>& rules, bool tied) {
-  if (!tied) rules.push_back({"head.weight", {"lm_head.weight"}});
-}
-
-// Both parameters of a layer, of theirs under one or several names.
-void add_pair(std::vector<Rule>& rules, const std::string& ours, const std::vector<std::string>& theirs,
-              Form form = Form::SAME, bool may_lack = false) {
-  for (const std::string kind : {"weight", "bias"}) {
-    Rule rule{ours + "." + kind, theirs};
-    for (std::string& name : rule.theirs) name += "." + kind;
-    rule.form = form == Form::TRANSPOSED && kind == "bias" ? Form::SAME : form;
-    rule.may_lack = may_lack && kind == "bias";
-    rules.push_back(rule);
-  }
-}
-
-// ---- GPT-2, OpenAI's first GPT ----------------------------------------------------------------------------------------
-
-std::vector<Rule> gpt2_rules(int64_t layers, bool tied) {
-  const std::string h = "transformer.h.*.";
-  std::vector<Rule> rules = {{"token_embedding.weight", {"transformer.wte.weight"}},
-                             {"position_embedding.weight", {"transformer.wpe.weight"}}};
-  add_pair(rules, "blocks.*.norm_1", {h + "ln_1"});
-  add_pair(rules, "blocks.*.attention.qkv", {h + "attn.c_attn"}, Form::TRANSPOSED);
-  add_pair(rules, "blocks.*.attention.out", {h + "attn.c_proj"}, Form::TRANSPOSED);
-  add_pair(rules, "blocks.*.norm_2", {h + "ln_2"});
-  add_pair(rules, "blocks.*.mlp.up", {h + "mlp.c_fc"}, Form::TRANSPOSED);
-  add_pair(rules, "blocks.*.mlp.down", {h + "mlp.c_proj"}, Form::TRANSPOSED);
-  add_pair(rules, "final_norm", {"transformer.ln_f"});
-  add_head(rules, tied);
-  return for_blocks(rules, layers);
-}
-
 Translation gpt2(ConfigReader& keys) {
   Translation t{"transformer", Json(), {}, {}};
   const int64_t width = size(keys, "n_embd"), layers = blocks(keys, "n_layer");
@@ -91,35 +187,9 @@ Translation gpt2(ConfigReader& keys) {
   only(keys, "scale_attn_by_inverse_layer_idx", false, "our attention has one scale for all blocks");
   only(keys, "add_cross_attention", false, "our transformer reads one sequence");
   note_dropout(keys, {"resid_pdrop", "embd_pdrop", "attn_pdrop"}, t.notes);
-  t.rules = gpt2_rules(layers, is_tied(t.config));
+  t.rules = rules_of(GPT2, layers, is_tied(t.config));
   return t;
 }
-
-Translation openai_gpt(ConfigReader& keys) {
-  Translation t{"transformer", Json(), {}, {}};
-  const int64_t width = size(keys, "n_embd"), layers = blocks(keys, "n_layer");
-  t.config = transformer_config(size(keys, "vocab_size"), size(keys, "n_positions"), width, 4 * width, layers,
-                                size(keys, "n_head"));
-  const std::string word = keys.choice("afn", {"gelu", "relu"}, "gelu");  // its gelu is what others call gelu_new
-  t.config.set("gelu", "tanh").set("norm_position", "post");
-  if (word == "relu") t.config.set("mlp_activation", "relu");
-  common(keys, t.config, "layer_norm_epsilon", 1e-5, true);
-  note_dropout(keys, {"resid_pdrop", "embd_pdrop", "attn_pdrop"}, t.notes);
-  std::vector<Rule> rules = {{"token_embedding.weight", {"transformer.tokens_embed.weight"}},
-                             {"position_embedding.weight", {"transformer.positions_embed.weight"}}};
-  const std::string h = "transformer.h.*.";
-  add_pair(rules, "blocks.*.attention.qkv", {h + "attn.c_attn"}, Form::TRANSPOSED);
-  add_pair(rules, "blocks.*.attention.out", {h + "attn.c_proj"}, Form::TRANSPOSED);
-  add_pair(rules, "blocks.*.norm_1", {h + "ln_1"});
-  add_pair(rules, "blocks.*.mlp.up", {h + "mlp.c_fc"}, Form::TRANSPOSED);
-  add_pair(rules, "blocks.*.mlp.down", {h + "mlp.c_proj"}, Form::TRANSPOSED);
-  add_pair(rules, "blocks.*.norm_2", {h + "ln_2"});
-  add_head(rules, is_tied(t.config));
-  t.rules = for_blocks(rules, layers);
-  return t;
-}
-
-// ---- OPT --------------------------------------------------------------------------------------------------------------
 
 Translation opt(ConfigReader& keys) {
   Translation t{"transformer", Json(), {}, {}};
@@ -136,22 +206,10 @@ Translation opt(ConfigReader& keys) {
   const bool pre = keys.boolean("do_layer_norm_before", true);
   if (!pre) t.config.set("norm_position", "post");
   note_dropout(keys, {"dropout", "attention_dropout"}, t.notes);
-  std::vector<Rule> rules = {{"token_embedding.weight", {"model.decoder.embed_tokens.weight"}}};
-  rules.push_back({"position_embedding.weight", {"model.decoder.embed_positions.weight"}, Form::SAME, 2});
-  const std::string h = "model.decoder.layers.*.";
-  add_pair(rules, "blocks.*.norm_1", {h + "self_attn_layer_norm"});
-  add_pair(rules, "blocks.*.attention.qkv", {h + "self_attn.q_proj", h + "self_attn.k_proj", h + "self_attn.v_proj"});
-  add_pair(rules, "blocks.*.attention.out", {h + "self_attn.out_proj"});
-  add_pair(rules, "blocks.*.norm_2", {h + "final_layer_norm"});
-  add_pair(rules, "blocks.*.mlp.up", {h + "fc1"});
-  add_pair(rules, "blocks.*.mlp.down", {h + "fc2"});
-  if (pre) add_pair(rules, "final_norm", {"model.decoder.final_layer_norm"});
-  add_head(rules, is_tied(t.config));
-  t.rules = for_blocks(rules, layers);
+  const std::vector<std::string> norm = {"final_norm.weight", "final_norm.bias"}, none;
+  t.rules = rules_of(OPT, layers, is_tied(t.config), pre ? none : norm);
   return t;
 }
-
-// ---- MPT, BLOOM: ALiBi ------------------------------------------------------------------------------------------------
 
 Translation mpt(ConfigReader& keys) {
   Translation t{"transformer", Json(), {}, {}};
@@ -173,17 +231,7 @@ Translation mpt(ConfigReader& keys) {
     if (attention.number("alibi_bias_max", 0, 1e9, 8) != 8) attention.fail("alibi_bias_max: ours is 8");
     note_dropout(attention, {"attn_pdrop"}, t.notes);
   }
-  std::vector<Rule> rules = {{"token_embedding.weight", {"transformer.wte.weight"}}};
-  const std::string h = "transformer.blocks.*.";
-  add_pair(rules, "blocks.*.norm_1", {h + "norm_1"}, Form::SAME, true);
-  rules.push_back({"blocks.*.attention.qkv.weight", {h + "attn.Wqkv.weight"}});
-  rules.push_back({"blocks.*.attention.out.weight", {h + "attn.out_proj.weight"}});
-  add_pair(rules, "blocks.*.norm_2", {h + "norm_2"}, Form::SAME, true);
-  add_pair(rules, "blocks.*.mlp.up", {h + "ffn.up_proj"}, Form::SAME, true);
-  add_pair(rules, "blocks.*.mlp.down", {h + "ffn.down_proj"}, Form::SAME, true);
-  add_pair(rules, "final_norm", {"transformer.norm_f"}, Form::SAME, true);
-  add_head(rules, is_tied(t.config));
-  t.rules = for_blocks(rules, layers);
+  t.rules = rules_of(MPT, layers, is_tied(t.config));
   return t;
 }
 
@@ -199,35 +247,8 @@ Translation bloom(ConfigReader& keys) {
   common(keys, t.config, "layer_norm_epsilon", 1e-5, true);
   only(keys, "apply_residual_connection_post_layernorm", false, "the residual connection of ours begins before a norm");
   note_dropout(keys, {"hidden_dropout", "attention_dropout"}, t.notes);
-  std::vector<Rule> rules = {{"token_embedding.weight", {"transformer.word_embeddings.weight"}}};
-  const std::string h = "transformer.h.*.";
-  add_pair(rules, "embedding_norm", {"transformer.word_embeddings_layernorm"});
-  add_pair(rules, "blocks.*.norm_1", {h + "input_layernorm"});
-  add_pair(rules, "blocks.*.attention.qkv", {h + "self_attention.query_key_value"}, Form::INTERLEAVED);
-  add_pair(rules, "blocks.*.attention.out", {h + "self_attention.dense"});
-  add_pair(rules, "blocks.*.norm_2", {h + "post_attention_layernorm"});
-  add_pair(rules, "blocks.*.mlp.up", {h + "mlp.dense_h_to_4h"});
-  add_pair(rules, "blocks.*.mlp.down", {h + "mlp.dense_4h_to_h"});
-  add_pair(rules, "final_norm", {"transformer.ln_f"});
-  add_head(rules, is_tied(t.config));
-  t.rules = for_blocks(rules, layers);
+  t.rules = rules_of(BLOOM, layers, is_tied(t.config));
   return t;
-}
-
-// ---- Mamba ------------------------------------------------------------------------------------------------------------
-
-std::vector<Rule> mamba_rules(int64_t layers, bool tied) {
-  const std::string h = "backbone.layers.*.", m = h + "mixer.";
-  std::vector<Rule> rules = {{"token_embedding.weight", {"backbone.embeddings.weight"}},
-                             {"blocks.*.norm.weight", {h + "norm.weight"}},
-                             {"blocks.*.conv.weight", {m + "conv1d.weight"}, Form::TAPS},
-                             {"blocks.*.conv.bias", {m + "conv1d.bias"}},
-                             {"final_norm.weight", {"backbone.norm_f.weight"}}};
-  for (const char* name :
-       {"in_proj.weight", "x_proj.weight", "dt_proj.weight", "dt_proj.bias", "A_log", "D", "out_proj.weight"})
-    rules.push_back({std::string("blocks.*.") + name, {m + name}});
-  add_head(rules, tied);
-  return for_blocks(rules, layers);
 }
 
 Translation mamba(ConfigReader& keys) {
@@ -251,11 +272,9 @@ Translation mamba(ConfigReader& keys) {
   only(keys, "use_bias", false, "our projections in and out have none");
   only(keys, "use_conv_bias", true, "our convolution has one");
   only(keys, "use_mambapy", false, "it would compute another recurrence");
-  t.rules = mamba_rules(layers, is_tied(t.config));
+  t.rules = rules_of(MAMBA, layers, is_tied(t.config));
   return t;
 }
-
-// ---- ViT --------------------------------------------------------------------------------------------------------------
 
 // The names of the classes by their numbers: {"0": "tench", …}.
 Json class_names(ConfigReader& keys, int64_t& count) {
@@ -292,22 +311,8 @@ Translation vit(ConfigReader& keys) {
     t.config.set("gelu", "tanh");
   note_dropout(keys, {"hidden_dropout_prob", "attention_probs_dropout_prob"}, t.notes);
   t.notes.push_back("its images are normalized here as CIFAR-10's are, whatever its own preprocessor does");
-  const std::string v = "vit.embeddings.", h = "vit.encoder.layer.*.", a = h + "attention.attention.";
-  std::vector<Rule> rules = {{"patch_embedding.weight", {v + "patch_embeddings.projection.weight"}, Form::PIXELS},
-                             {"cls_token", {v + "cls_token"}, Form::FLAT},
-                             {"position_embedding.weight",
-                              {v + "position_embeddings", v + "patch_embeddings.projection.bias"},
-                              Form::ANSWER_LAST}};
-  add_pair(rules, "blocks.*.norm_1", {h + "layernorm_before"});
-  add_pair(rules, "blocks.*.attention.qkv", {a + "query", a + "key", a + "value"});
-  if (!t.config.at("qkv_bias").boolean()) rules.pop_back();
-  add_pair(rules, "blocks.*.attention.out", {h + "attention.output.dense"});
-  add_pair(rules, "blocks.*.norm_2", {h + "layernorm_after"});
-  add_pair(rules, "blocks.*.mlp.up", {h + "intermediate.dense"});
-  add_pair(rules, "blocks.*.mlp.down", {h + "output.dense"});
-  add_pair(rules, "final_norm", {"vit.layernorm"});
-  add_pair(rules, "head", {"classifier"});
-  t.rules = for_blocks(rules, layers);
+  const std::vector<std::string> bias = {"attention.qkv.bias"}, none;
+  t.rules = rules_of(VIT, layers, false, t.config.at("qkv_bias").boolean() ? none : bias);
   return t;
 }
 
@@ -316,9 +321,8 @@ struct Family {
   Translation (*translate)(ConfigReader& keys);
 };
 
-constexpr Family FAMILIES[] = {{"gpt2", gpt2}, {"mamba", mamba},           {"opt", opt},
-                               {"mpt", mpt},   {"openai-gpt", openai_gpt}, {"bloom", bloom},
-                               {"vit", vit}};
+constexpr Family FAMILIES[] = {{"gpt2", gpt2}, {"mamba", mamba}, {"opt", opt},
+                               {"mpt", mpt},   {"bloom", bloom}, {"vit", vit}};
 
 }  // namespace
 
@@ -353,7 +357,7 @@ Json with_type(const char* type, const char* architecture) {
 BackTranslation mamba_back(ConfigReader& keys) {
   const int64_t width = size(keys, "width"), layers = blocks(keys, "layers"), expand = size(keys, "expand");
   const bool tied = keys.boolean("tied_head", false);
-  BackTranslation back{with_type("mamba", "MambaForCausalLM"), mamba_rules(layers, tied)};
+  BackTranslation back{with_type("mamba", "MambaForCausalLM"), rules_of(MAMBA, layers, tied)};
   back.config.set("vocab_size", size(keys, "vocab")).set("hidden_size", width).set("num_hidden_layers", layers);
   back.config.set("state_size", size(keys, "state")).set("conv_kernel", size(keys, "conv")).set("expand", expand);
   back.config.set("intermediate_size", expand * width).set("time_step_rank", size(keys, "dt_rank"));
@@ -384,7 +388,7 @@ BackTranslation gpt2_back(ConfigReader& keys) {
   check_gpt2(keys, "GPT-2");
   const int64_t width = size(keys, "width"), layers = blocks(keys, "layers"), vocab = size(keys, "vocab");
   const bool tied = keys.boolean("tied_head", false), relu = keys.string("mlp_activation", "gelu") == "relu";
-  BackTranslation back{with_type("gpt2", "GPT2LMHeadModel"), gpt2_rules(layers, tied)};
+  BackTranslation back{with_type("gpt2", "GPT2LMHeadModel"), rules_of(GPT2, layers, tied)};
   back.config.set("vocab_size", vocab).set("n_positions", size(keys, "context")).set("n_embd", width);
   back.config.set("n_layer", layers).set("n_head", size(keys, "heads")).set("n_inner", size(keys, "hidden"));
   back.config.set("activation_function", relu ? "relu" : keys.string("gelu") == "tanh" ? "gelu_new" : "gelu");

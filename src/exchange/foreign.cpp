@@ -16,7 +16,7 @@ namespace petroglyph {
 
 namespace {
 
-std::unique_ptr<Weights> weights_of(const std::string& folder) {
+Weights weights_of(const std::string& folder) {
   for (const char* name : {"model.safetensors", "model.safetensors.index.json"})
     if (std::filesystem::exists(folder + "/" + name)) return safetensors_weights(folder + "/" + name);
   for (const char* name : {"pytorch_model.bin.index.json", "pytorch_model.bin"})
@@ -26,12 +26,12 @@ std::unique_ptr<Weights> weights_of(const std::string& folder) {
 
 // The head's tensor beside a tied embedding where it is not the embedding once more; else empty.
 std::string head_of_its_own(const ForeignModel& foreign) {
-  const Weights& weights = *foreign.weights;
-  if (!foreign.translation.config.find("tied_head") || !weights.shape("lm_head.weight")) return "";
+  const Weights& weights = foreign.weights;
+  if (!foreign.translation.config.find("tied_head") || !weights.has("lm_head.weight")) return "";
   const std::string table = find_tensor(weights, foreign.translation.rules[0].theirs[0]);  // the token embedding
   if (table.empty()) return "";  // which is complained of later
-  const bool same = *weights.shape(table) == *weights.shape("lm_head.weight") &&
-                    weights.read(table) == weights.read("lm_head.weight");
+  const Weights::Tensor &embedding = weights.tensors.at(table), &head = weights.tensors.at("lm_head.weight");
+  const bool same = embedding.shape == head.shape && embedding.read() == head.read();
   return same ? "" : "lm_head.weight differs from " + table;
 }
 
@@ -82,13 +82,9 @@ ForeignModel open_folder(const std::string& folder) {
 ForeignModel open_llm_c_model(const std::string& path) {
   LlmCFile file = open_llm_c(path);
   ForeignModel foreign;
-  Translation& t = foreign.translation;
-  t.model = "transformer";
-  const auto key = [&](const char* name) { return file.config.at(name).integer(); };
-  t.config = transformer_config(key("vocab"), key("context"), key("width"), key("hidden"), key("layers"), key("heads"));
-  t.config.set("tied_head", true);
-  for (const std::string& name : file.weights->names()) t.rules.push_back({name, {name}});
+  foreign.translation = {"transformer", std::move(file.config), {}, {}};
   foreign.weights = std::move(file.weights);
+  for (const auto& [name, tensor] : foreign.weights.tensors) foreign.translation.rules.push_back({name, {name}});
   return foreign;
 }
 
@@ -101,22 +97,22 @@ bool says_nothing(const std::string& name, bool tied) {
 }
 
 void check_all_used(const ForeignModel& foreign) {
-  const Weights& weights = *foreign.weights;
+  const Weights& weights = foreign.weights;
   std::set<std::string> used;
   for (const Rule& rule : foreign.translation.rules)
     for (const std::string& name : rule.theirs) used.insert(find_tensor(weights, name));
   const bool tied = foreign.translation.config.find("tied_head") != nullptr;
-  for (const std::string& name : weights.names())
+  for (const auto& [name, tensor] : weights.tensors)
     if (!used.count(name) && !says_nothing(name, tied))
-      throw Error(weights.origin() + ": tensor " + name + " cannot be expressed: our model has no place for it");
+      throw Error(weights.origin + ": tensor " + name + " cannot be expressed: our model has no place for it");
 }
 
 // Before memory is asked for: whether the file can have a model of these sizes at all.
 void check_sizes(const Json& config, const Weights& weights) {
   double there = 0;
-  for (const std::string& name : weights.names()) {
+  for (const auto& [name, tensor] : weights.tensors) {
     double numbers = 1;  // of what is not read, as masks, the shape is not checked: it may be anything
-    for (const int64_t side : *weights.shape(name)) numbers *= static_cast<double>(side);
+    for (const int64_t side : tensor.shape) numbers *= static_cast<double>(side);
     there += numbers;
   }
   const auto size = [&](const char* key) { return config.find(key) ? config.at(key).number() : 0; };
@@ -125,7 +121,7 @@ void check_sizes(const Json& config, const Weights& weights) {
       config.find("position") && config.at("position").string() == "learned" ? size("context") + size("patches") : 0;
   const double wanted = width * (size("vocab") + size("patch_size") + places + size("layers") * inner);
   if (wanted > there)
-    throw Error(weights.origin() +
+    throw Error(weights.origin +
                 text(": has %.0f numbers, too few for a model of width %.0f with %.0f tokens and %.0f blocks", there,
                      width, size("vocab"), size("layers")));
 }
@@ -156,17 +152,17 @@ std::vector<std::string> files_of_foreign(const std::string& path) {
 
 std::unique_ptr<Model> load_foreign(const ForeignModel& foreign, Ops& ops) {
   const Translation& t = foreign.translation;
-  const Weights& weights = *foreign.weights;
+  const Weights& weights = foreign.weights;
   check_all_used(foreign);
   check_sizes(t.config, weights);
   auto model =
-      make_model(t.model, t.config, ops, foreign.config_origin.empty() ? weights.origin() : foreign.config_origin);
+      make_model(t.model, t.config, ops, foreign.config_origin.empty() ? weights.origin : foreign.config_origin);
   if (t.rules.size() != model->parameters.list().size())
-    throw Error(weights.origin() + ": a parameter of our " + t.model + " would stay empty");
+    throw Error(weights.origin + ": a parameter of our " + t.model + " would stay empty");
   const Json* heads = t.config.find("heads");
   for (const Rule& rule : t.rules) {
     const Parameter* parameter = model->parameters.find(rule.ours);
-    if (!parameter) throw Error(weights.origin() + ": our " + t.model + " has no parameter " + rule.ours);
+    if (!parameter) throw Error(weights.origin + ": our " + t.model + " has no parameter " + rule.ours);
     const std::vector<float> values = take(weights, rule, parameter->shape, heads ? heads->integer() : 1);
     model->parameters.upload(*parameter, {values.begin(), values.end()});
   }

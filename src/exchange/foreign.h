@@ -16,7 +16,7 @@ namespace petroglyph {
 
 struct ForeignModel {
   Translation translation;
-  std::unique_ptr<Weights> weights;
+  Weights weights;
   std::unique_ptr<Tokenizer> tokenizer;  // null: none was found
   Json texts = Json::object();           // "begin", "end": lists of tokens, where its files name them
   std::string config_origin;             // whose fault a configuration is: the file that it is read from

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <map>
+#include <memory>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/half.h"
 #include "base/mapped_file.h"
 #include "base/text.h"
+#include "exchange/families.h"
 
 namespace petroglyph {
 
@@ -52,56 +53,38 @@ std::vector<FileArray> arrays(const Sizes& s) {
   return list;
 }
 
-class LlmCWeights final : public Weights {
- public:
-  LlmCWeights(MappedFile file, const Sizes& s, uint64_t element) : file_(std::move(file)), element_(element) {
-    for (const FileArray& array : arrays(s)) {
-      tensors_[array.name] = {array.shape, end_};
-      end_ += elements(array.shape) / array.shape[0] * array.rows;
-    }
-    const uint64_t promised = HEADER + static_cast<uint64_t>(end_) * element_;
-    if (file_.size() != promised)
-      throw Error(file_.path() + ": " + with_commas(static_cast<int64_t>(file_.size())) +
-                  " bytes long, its header promises " + with_commas(static_cast<int64_t>(promised)) +
-                  (file_.size() < promised ? ": truncated" : ": damaged"));
-  }
-
-  std::string origin() const override { return file_.path(); }
-  std::vector<std::string> names() const override {
-    std::vector<std::string> names;
-    for (const auto& [name, tensor] : tensors_) names.push_back(name);
-    return names;
-  }
-  const Shape* shape(const std::string& name) const override {
-    const auto found = tensors_.find(name);
-    return found == tensors_.end() ? nullptr : &found->second.shape;
-  }
-  std::vector<float> read(const std::string& name) const override {
-    const Tensor& tensor = tensors_.at(name);
-    std::vector<float> values(static_cast<size_t>(elements(tensor.shape)));
-    const unsigned char* bytes = file_.data() + HEADER + static_cast<uint64_t>(tensor.first) * element_;
-    if (element_ == sizeof(float)) {
-      std::memcpy(values.data(), bytes, values.size() * sizeof(float));
-      return values;
-    }
-    for (size_t i = 0; i < values.size(); ++i) {
-      uint16_t half;
-      std::memcpy(&half, bytes + i * sizeof half, sizeof half);
-      values[i] = from_bf16(half);
-    }
+// float32 or bfloat16, by the size of a number.
+std::vector<float> read_numbers(const MappedFile& file, uint64_t begin, int64_t count, uint64_t size) {
+  std::vector<float> values(static_cast<size_t>(count));
+  const unsigned char* bytes = file.data() + begin;
+  if (size == sizeof(float)) {
+    std::memcpy(values.data(), bytes, values.size() * size);
     return values;
   }
+  for (float& value : values) {
+    uint16_t half;
+    std::memcpy(&half, bytes, sizeof half);
+    value = from_bf16(half);
+    bytes += size;
+  }
+  return values;
+}
 
- private:
-  struct Tensor {
-    Shape shape;
-    int64_t first;  // element, counted from the header's end
-  };
-  MappedFile file_;
-  uint64_t element_;
-  int64_t end_ = 0;
-  std::map<std::string, Tensor> tensors_;
-};
+Weights read_arrays(std::shared_ptr<const MappedFile> file, const Sizes& s, uint64_t size) {
+  Weights weights{file->path(), {}};
+  uint64_t end = HEADER;
+  for (const FileArray& array : arrays(s)) {
+    const int64_t count = elements(array.shape);
+    weights.tensors[array.name] = {array.shape,
+                                   [file, end, count, size] { return read_numbers(*file, end, count, size); }};
+    end += static_cast<uint64_t>(count / array.shape[0] * array.rows) * size;
+  }
+  if (file->size() != end)
+    throw Error(file->path() + ": " + with_commas(static_cast<int64_t>(file->size())) +
+                " bytes long, its header promises " + with_commas(static_cast<int64_t>(end)) +
+                (file->size() < end ? ": truncated" : ": damaged"));
+  return weights;
+}
 
 }  // namespace
 
@@ -112,10 +95,10 @@ bool is_llm_c(const MappedFile& file) {
 }
 
 LlmCFile open_llm_c(const std::string& path) {
-  MappedFile file(path);
-  if (file.size() < HEADER) throw Error(path + ": too short for a model of llm.c: truncated");
+  const auto file = std::make_shared<const MappedFile>(path);
+  if (file->size() < HEADER) throw Error(path + ": too short for a model of llm.c: truncated");
   int32_t header[8];
-  std::memcpy(header, file.data(), sizeof header);
+  std::memcpy(header, file->data(), sizeof header);
   if (header[1] != FLOATS && header[1] != BFLOATS)
     throw Error(path + text(": a model of llm.c's version %d, expected %d (float32) or %d (bfloat16)", header[1],
                             FLOATS, BFLOATS));
@@ -126,12 +109,8 @@ LlmCFile open_llm_c(const std::string& path) {
     if (header[2 + i] < 1 || header[2 + i] > most[i])
       throw Error(path + text(": %s %d, expected 1 to %d: damaged", names[i], header[2 + i], most[i]));
   if (s.padded < s.vocab || s.width % s.heads != 0) throw Error(path + ": sizes that do not fit each other: damaged");
-  LlmCFile found;
-  found.config = Json::object();
-  found.config.set("vocab", s.vocab).set("context", s.context).set("width", s.width).set("hidden", 4 * s.width);
-  found.config.set("layers", s.layers).set("heads", s.heads);
-  found.weights = std::make_unique<LlmCWeights>(std::move(file), s, header[1] == FLOATS ? 4 : 2);
-  return found;
+  Json config = transformer_config(s.vocab, s.context, s.width, 4 * s.width, s.layers, s.heads).set("tied_head", true);
+  return {std::move(config), read_arrays(file, s, header[1] == FLOATS ? 4 : 2)};
 }
 
 void save_llm_c(const std::string& path, const Json& config, bool bfloat, const OwnValues& values) {

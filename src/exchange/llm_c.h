@@ -5,7 +5,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 
 #include "base/json.h"
 #include "exchange/weights.h"
@@ -13,8 +12,8 @@
 namespace petroglyph {
 
 struct LlmCFile {
-  Json config;                       // of our transformer
-  std::unique_ptr<Weights> weights;  // under our own names
+  Json config;      // of our transformer
+  Weights weights;  // under our own names
 };
 
 // Whether a file begins as llm.c's does.

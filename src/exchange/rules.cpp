@@ -9,11 +9,6 @@ namespace petroglyph {
 
 namespace {
 
-std::string with_number(const std::string& pattern, int64_t number) {
-  const size_t star = pattern.find('*');
-  return star == std::string::npos ? pattern : std::string(pattern).replace(star, 1, std::to_string(number));
-}
-
 // (rows,columns) → (columns,rows)
 std::vector<float> transposed(const std::vector<float>& values, int64_t rows, int64_t columns) {
   std::vector<float> turned(values.size());
@@ -45,21 +40,10 @@ int64_t row_of(const Shape& shape) { return elements(shape) / std::max<int64_t>(
 
 }  // namespace
 
-std::vector<Rule> for_blocks(const std::vector<Rule>& rules, int64_t layers) {
-  std::vector<Rule> all;
-  for (const Rule& rule : rules)
-    for (int64_t l = 0; l < (rule.ours.find('*') == std::string::npos ? 1 : layers); ++l) {
-      all.push_back(rule);
-      all.back().ours = with_number(rule.ours, l);
-      for (std::string& name : all.back().theirs) name = with_number(name, l);
-    }
-  return all;
-}
-
 std::string find_tensor(const Weights& weights, const std::string& name) {
-  if (weights.shape(name)) return name;
+  if (weights.has(name)) return name;
   const std::string rest = name.substr(name.find('.') + 1);
-  return weights.shape(rest) ? rest : "";
+  return weights.has(rest) ? rest : "";
 }
 
 namespace {
@@ -67,12 +51,12 @@ namespace {
 // One whole tensor of theirs of which as many numbers are wanted.
 std::vector<float> take_all(const Weights& weights, const std::string& name, int64_t count) {
   const std::string found = find_tensor(weights, name);
-  if (found.empty()) throw Error(weights.origin() + ": has no tensor " + name);
-  const Shape& shape = *weights.shape(found);
+  if (found.empty()) throw Error(weights.origin + ": has no tensor " + name);
+  const auto& [shape, read] = weights.tensors.at(found);
   if (elements(shape) != count)
-    throw Error(weights.origin() + ": tensor " + found + " has shape " + shape_text(shape) +
+    throw Error(weights.origin + ": tensor " + found + " has shape " + shape_text(shape) +
                 ", its configuration wants " + with_commas(count) + " numbers");
-  return weights.read(found);
+  return read();
 }
 
 std::vector<float> take_answer_last(const Weights& weights, const Rule& rule, const Shape& ours) {
@@ -107,11 +91,12 @@ std::vector<float> take(const Weights& weights, const Rule& rule, const Shape& o
       values.resize(values.size() + static_cast<size_t>(elements(wanted)));
       continue;
     }
-    if (found.empty()) throw Error(weights.origin() + ": has no tensor " + name);
-    if (*weights.shape(found) != wanted)
-      throw Error(weights.origin() + ": tensor " + found + " has shape " + shape_text(*weights.shape(found)) +
+    if (found.empty()) throw Error(weights.origin + ": has no tensor " + name);
+    const auto& [shape, read] = weights.tensors.at(found);
+    if (shape != wanted)
+      throw Error(weights.origin + ": tensor " + found + " has shape " + shape_text(shape) +
                   ", its configuration wants " + shape_text(wanted));
-    const std::vector<float> part = weights.read(found);
+    const std::vector<float> part = read();
     values.insert(values.end(), part.begin() + rule.skipped * row_of(wanted), part.end());
   }
   if (rule.form == Rule::Form::TRANSPOSED) return transposed(values, wanted[0], wanted[1]);

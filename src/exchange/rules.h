@@ -18,15 +18,12 @@ struct Rule {
     ANSWER_LAST,  // places (1,N+1,D) of which the first is the answer's, ours the last; and a bias (D) that each patch adds
     FLAT,         // as many numbers in any shape
   };
-  std::string ours;                 // a '*' stands for the number of the block
+  std::string ours;
   std::vector<std::string> theirs;  // ours are these, one below the other
   Form form = Form::SAME;
   int64_t skipped = 0;    // rows of theirs before the first that means something
   bool may_lack = false;  // zeros where they have none: a bias that they do without
 };
-
-// A rule for each block in place of each with a '*'.
-std::vector<Rule> for_blocks(const std::vector<Rule>& rules, int64_t layers);
 
 // The tensor's name in the file: as it is, or without its first word ("transformer."); empty where there is neither.
 std::string find_tensor(const Weights& weights, const std::string& name);

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <deque>
 #include <filesystem>
-#include <map>
+#include <memory>
 #include <set>
 
 #include "base/error.h"
@@ -16,57 +15,22 @@ namespace petroglyph {
 
 namespace {
 
-std::string part_of_index(const std::string& path, const Json& name) {
-  const std::filesystem::path part(name.string());
-  if (part.empty() || part.filename() != part) throw Error("\"" + part.string() + "\" is no name of a file beside it");
-  return (std::filesystem::path(path).parent_path() / part).string();
+// Each tensor of an index and the path of its file: {"weight_map": {"wte.weight": "model-00001-of-00002.safetensors", …}}
+std::map<std::string, std::string> read_index(const std::string& path) {
+  const Json json = Json::parse(read_regular_file(path), path);
+  std::map<std::string, std::string> files;
+  try {
+    for (const auto& [name, file] : json.at("weight_map").members()) {
+      const std::filesystem::path part(file.string());
+      if (part.empty() || part.filename() != part)
+        throw Error("\"" + part.string() + "\" is no name of a file beside it");
+      files[name] = (std::filesystem::path(path).parent_path() / part).string();
+    }
+  } catch (const Error& error) {
+    throw Error(path + ": " + error.what());
+  }
+  return files;
 }
-
-class SafetensorsWeights final : public Weights {
- public:
-  explicit SafetensorsWeights(const std::string& path) : origin_(path) {
-    if (path.size() > 5 && path.compare(path.size() - 5, 5, ".json") == 0) {
-      read_index(path);
-      return;
-    }
-    files_.emplace_back(path);
-    for (const std::string& name : files_.back().names()) file_of_[name] = &files_.back();
-  }
-
-  std::string origin() const override { return origin_; }
-  std::vector<std::string> names() const override {
-    std::vector<std::string> names;
-    for (const auto& [name, file] : file_of_) names.push_back(name);
-    return names;
-  }
-  const Shape* shape(const std::string& name) const override {
-    const auto found = file_of_.find(name);
-    return found == file_of_.end() ? nullptr : &found->second->entry(name).shape;
-  }
-  std::vector<float> read(const std::string& name) const override { return file_of_.at(name)->read_as_float(name); }
-
- private:
-  // {"weight_map": {"wte.weight": "model-00001-of-00002.safetensors", …}}
-  void read_index(const std::string& path) {
-    const Json json = Json::parse(read_regular_file(path), path);
-    std::map<std::string, const SafetensorsFile*> open;
-    try {
-      for (const auto& [name, file] : json.at("weight_map").members()) {
-        const std::string part = part_of_index(path, file);
-        const SafetensorsFile*& found = open[part];
-        if (!found) found = &files_.emplace_back(part);
-        found->entry(name);  // throws where it is not there
-        file_of_[name] = found;
-      }
-    } catch (const Error& error) {
-      throw Error(path + ": " + error.what());
-    }
-  }
-
-  std::string origin_;
-  std::deque<SafetensorsFile> files_;
-  std::map<std::string, const SafetensorsFile*> file_of_;
-};
 
 }  // namespace
 
@@ -89,18 +53,32 @@ std::string bytes_of(const std::string& name, const std::vector<float>& values, 
 }
 
 std::vector<std::string> parts_of_index(const std::string& path) {
-  const Json json = Json::parse(read_regular_file(path), path);
   std::set<std::string> parts;
-  try {
-    for (const auto& [tensor, file] : json.at("weight_map").members()) parts.insert(part_of_index(path, file));
-  } catch (const Error& error) {
-    throw Error(path + ": " + error.what());
-  }
+  for (const auto& [name, file] : read_index(path)) parts.insert(file);
   return {parts.begin(), parts.end()};
 }
 
-std::unique_ptr<Weights> safetensors_weights(const std::string& path) {
-  return std::make_unique<SafetensorsWeights>(path);
+Weights safetensors_weights(const std::string& path) {
+  Weights weights{path, {}};
+  const auto add = [&](const std::shared_ptr<SafetensorsFile>& file, const std::string& name) {
+    weights.tensors[name] = {file->entry(name).shape, [file, name] { return file->read_as_float(name); }};
+  };
+  if (std::filesystem::path(path).extension() != ".json") {
+    const auto file = std::make_shared<SafetensorsFile>(path);
+    for (const std::string& name : file->names()) add(file, name);
+    return weights;
+  }
+  std::map<std::string, std::shared_ptr<SafetensorsFile>> open;
+  for (const auto& [name, part] : read_index(path)) {
+    std::shared_ptr<SafetensorsFile>& file = open[part];
+    if (!file) file = std::make_shared<SafetensorsFile>(part);
+    try {
+      add(file, name);
+    } catch (const Error& error) {
+      throw Error(path + ": " + error.what());
+    }
+  }
+  return weights;
 }
 
 }  // namespace petroglyph

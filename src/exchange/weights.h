@@ -4,7 +4,8 @@
 //   llm.c's       one array after another                                                  llm_c.h
 #pragma once
 
-#include <memory>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,13 +14,15 @@
 
 namespace petroglyph {
 
-class Weights {
- public:
-  virtual ~Weights() = default;
-  virtual std::string origin() const = 0;  // what complaints open with
-  virtual std::vector<std::string> names() const = 0;
-  virtual const Shape* shape(const std::string& name) const = 0;  // null: no such tensor
-  virtual std::vector<float> read(const std::string& name) const = 0;
+struct Weights {
+  struct Tensor {
+    Shape shape;
+    std::function<std::vector<float>()> read;
+  };
+  std::string origin;  // what complaints open with
+  std::map<std::string, Tensor> tensors;
+
+  bool has(const std::string& name) const { return tensors.count(name) > 0; }
 };
 
 // How many bits a number gets in a file of others.
@@ -30,6 +33,6 @@ std::string bytes_of(const std::string& name, const std::vector<float>& values, 
 // The parts that an index names, as paths: files beside it.
 std::vector<std::string> parts_of_index(const std::string& path);
 // One file, or an index in JSON beside its files.
-std::unique_ptr<Weights> safetensors_weights(const std::string& path);
+Weights safetensors_weights(const std::string& path);
 
 }  // namespace petroglyph

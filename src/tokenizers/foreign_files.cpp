@@ -296,10 +296,6 @@ std::vector<std::string> read_merges(const std::string& path) {
   return merges;
 }
 
-bool ends_a_word(const std::string& token) {
-  return token.size() > 4 && token.compare(token.size() - 4, 4, "</w>") == 0;
-}
-
 // A token that no merge makes is in no text, unless it is an added one; but one that begins with a space was made:
 // merges are missing.
 void check_made(const Draft& draft, const std::string& tokens_origin, const std::string& merges_origin) {
@@ -338,11 +334,6 @@ std::unique_ptr<BytePairTokenizer> read_two_files(const std::string& folder) {
   const Json none = Json::object(), list = has_list ? read_json(list_path) : none;
   Draft draft(vocab.members().size() + list.members().size() + (decoder ? decoder->members().size() : 0));
   with_origin(vocab_path, [&] { draft.read_vocabulary(vocab); });
-  const bool of_bytes = draft.numbers.count(spell(std::string_view("\0", 1))) > 0;
-  if (!of_bytes && std::any_of(draft.tokens.begin(), draft.tokens.end(), ends_a_word))
-    throw Unsupported(vocab_path +
-                      ": tokens that end words with \"</w>\", as those of OpenAI's first GPT do, are not supported: " +
-                      "tokens are of bytes, as GPT-2's");
   draft.merges = read_merges(merges_path);
   with_origin(has_list ? list_path : folder + "/tokenizer_config.json",
               [&] { add_beside(draft, decoder ? *decoder : none, list, names); });
