@@ -84,8 +84,8 @@ void files(Test& test) {
   test.equal("papers", papers.size(), PAPERS.size());
 }
 
-// Each command as the program's own parser reads it. --threads has no such value, so that nothing is run: a word before it that the
-// program does not know would be named instead.
+// Each command as the program's own parser reads it. --threads has no such value, so that nothing is run: a word
+// before it that the program does not know would be named instead.
 void commands(Test& test, const std::string& programs) {
   std::set<std::string> lines;
   for (const Experiment& experiment : experiments())
@@ -218,9 +218,7 @@ void cells(Test& test) {
   expect("one; sum", "1.4 (1.2 to 1.5)");
   expect("log", "3.5");
   test.equal("words around it", with_numbers("from {[log]} to {[one; step]}.", measured), "from 3.5 to 11 (10 to 12).");
-  test.throws("an unknown column", "no column z", [&] {
-    numbers_of({"t", "a.csv", {}, {"z"}, "1"}, measured);
-  });
+  test.throws("an unknown column", "no column z", [&] { numbers_of({"t", "a.csv", {}, {"z"}, "1"}, measured); });
   write_bytes(folder.file("t-a.csv"), "v,x\none\n");
   test.throws("a row that is too short", "row 2 has 1 fields, expected 2", [&] {
     numbers_of({"t", "a.csv", {}, {"x"}, "1"}, measured);
@@ -246,7 +244,8 @@ void verdicts(Test& test) {
   expect("need [one; x] ~2.1 [two; x]\nneed [one; x] !~1.9 [two; x]\n", "confirmed");
   expect("need [one; x] each< [two; x]\n", "confirmed");
   expect("need best [one; both] > 49\nneed mean [one; both] < 38\n", "confirmed");
-  expect("need [one; step] < [never; step]\nif [log] < 3: the table is too good\n", "not decided", "the table is too good: log, said");
+  expect("need [one; step] < [never; step]\nif [log] < 3: the table is too good\n", "not decided",
+         "the table is too good: log, said");
   expect("need [one; step] < [never; step]\nif [log] < 3\n", "not decided", "learned too little");
   expect("need [one; step] < [never; step]\nif [log] > 3\n", "confirmed");
   expect("need [one; step] < [never; step]\nopen it is of {[log]}\n", "not decided", "it is of 3.5");
@@ -272,13 +271,14 @@ void running(Test& test, const std::string& programs) {
   for (const Shell* shell : {&whole, &killed}) write_bytes(shell->file("tiny.txt"), TINY);
   const Outcome undisturbed = whole.run("run tiny.txt --threads 1");
   test.equal("undisturbed", undisturbed.status, 0);
-  test.check("what it found", undisturbed.says("RNN, last loss: ") && undisturbed.says("(paper: 1.00)") &&
-                                  undisturbed.says("a loss is above nothing: confirmed") &&
-                                  undisturbed.says("of a loss nothing is said: not decided (nobody knows)"),
+  test.check("what it found",
+             undisturbed.says("RNN, last loss: ") && undisturbed.says("(paper: 1.00)") &&
+                 undisturbed.says("a loss is above nothing: confirmed") &&
+                 undisturbed.says("of a loss nothing is said: not decided (nobody knows)"),
              undisturbed.output);
-  const Outcome died = killed.script(
-      "'" + programs + "/reproduce' run tiny.txt --threads 1 & child=$!; " +
-      wait_for_lines("runs/reproduce-quick-tiny.again/log.csv", 3) + "kill -KILL $child; wait $child; echo status $?");
+  const Outcome died = killed.script("'" + programs + "/reproduce' run tiny.txt --threads 1 & child=$!; " +
+                                     wait_for_lines("runs/reproduce-quick-tiny.again/log.csv", 3) +
+                                     "kill -KILL $child; wait $child; echo status $?");
   test.check("killed", died.says("status 137"), died.output);
   const Outcome resumed = killed.run("run tiny.txt --threads 1");
   test.equal("resumed", resumed.status, 0);
@@ -301,7 +301,8 @@ void running(Test& test, const std::string& programs) {
   other.replace(other.find("--steps 40"), 10, "--steps 41");
   write_bytes(whole.file("tiny.txt"), other);
   const Outcome refused = whole.run("run tiny.txt");
-  test.check("another command", refused.status == 1 && refused.says("train was run with another command"), refused.output);
+  test.check("another command", refused.status == 1 && refused.says("train was run with another command"),
+             refused.output);
 }
 
 void program(Test& test, const std::string& programs) {
@@ -320,11 +321,15 @@ void program(Test& test, const std::string& programs) {
   expect("run regular-lemma --quick", 0, "right products of 999: 999");
   expect("report", 0, "saved runs/report/RESULTS.md (1 of 25 experiments were run)");
   const std::string page = read_bytes(shell.file("runs/report/RESULTS.md"));
-  test.check("the claim", page.find("| two layers multiply Boolean matrices exactly | confirmed | ") != std::string::npos);
-  test.check("what was not run", page.find("| a CausalRN learns to copy 128 letters | not run | ") != std::string::npos);
+  test.check("the claim",
+             page.find("| two layers multiply Boolean matrices exactly | confirmed | ") != std::string::npos);
+  test.check("what was not run",
+             page.find("| a CausalRN learns to copy 128 letters | not run | ") != std::string::npos);
   const std::string own = read_bytes(shell.file("runs/report/regular-lemma/README.md"));
-  test.check("its page", own.find("./inspect lemma1 --trials 999\n") != std::string::npos &&
-                             own.find("random products right") != std::string::npos, own);
+  test.check("its page",
+             own.find("./inspect lemma1 --trials 999\n") != std::string::npos &&
+                 own.find("random products right") != std::string::npos,
+             own);
   std::filesystem::create_directories(shell.file("mine"));
   write_bytes(shell.file("mine/RESULTS.md"), "my own page\n");
   expect("report --out mine", 1, "RESULTS.md");

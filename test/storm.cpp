@@ -51,8 +51,8 @@ std::vector<Scenario> scenarios() {
        false, true},
       {"text", "train_text", "--data ../text --model rnn --hidden 8 --context 8 --sample-length 0 --steps 40" + SIZES},
       {"regular", "train_regular",
-       "--seeds 1,2 --model rnn --train-length 6 --test-from 7 --test-to 9 --test-strings 4 --steps 20" + SIZES,
-       false, true},
+       "--seeds 1,2 --model rnn --train-length 6 --test-from 7 --test-to 9 --test-strings 4 --steps 20" + SIZES, false,
+       true},
       {"study", "scaling",
        "--budgets 4e6 --widths 4,8,16 --models mlp_lm --context 4 --embedding 4 --heads 1 --batch 8 --eval-samples 8 "
        "--data ../text --threads 1 --save-every 1 --processes 2 --device cpu",
@@ -65,8 +65,9 @@ Plan tiny_plan() {
   const std::string words =
       "--model rnn --hidden 8 --length 3 --steps 20 --stop-at 2" + SIZES.substr(0, SIZES.find(" --threads"));
   const Experiment tiny{"tiny",
-                        "size quick: seconds\nrun train: ./train_copy " + words + " --save-every 1\nrun again: ./train_copy " +
-                            "--init @train/model.safetensors --seed 7 " + words + "\n",
+                        "size quick: seconds\nrun train: ./train_copy " + words +
+                            " --save-every 1\nrun again: ./train_copy " + "--init @train/model.safetensors --seed 7 " +
+                            words + "\n",
                         {"quick"}};
   return tiny.plan("quick");
 }
@@ -127,7 +128,8 @@ class Place {
       std::fflush(stdout);
       _exit(status);
     }
-    std::vector<std::string> words = words_of(scenario_.words + " --name a" + (resumed && !scenario_.several ? " --resume" : ""));
+    std::vector<std::string> words =
+        words_of(scenario_.words + " --name a" + (resumed && !scenario_.several ? " --resume" : ""));
     words.insert(words.begin(), programs_ + "/" + scenario_.program);
     std::vector<char*> pointers;
     for (std::string& word : words) pointers.push_back(word.data());
@@ -162,8 +164,8 @@ std::string difference(const std::string& whole, const std::string& disturbed) {
     if (!entry.is_regular_file()) continue;
     const std::string name = entry.path().filename().string(), own = entry.path().string().substr(whole.size());
     const std::string extension = entry.path().extension().string();
-    const bool told = name == "runs.csv" || name == ".lock" || extension == ".log" ||
-                      name == "previous.safetensors" || name == "index.html";
+    const bool told = name == "runs.csv" || name == ".lock" || extension == ".log" || name == "previous.safetensors" ||
+                      name == "index.html";
     if (told) continue;
     const std::string a = read_bytes(whole + own), b = read_bytes(disturbed + own);
     const bool same = name == "log.csv" ? without_last_column(a) == without_last_column(b) : a == b;

@@ -120,7 +120,8 @@ int run(const std::vector<std::string>& words, const std::string& programs) {
 int report(const std::vector<std::string>& words) {
   std::string results = "results", out = "runs/report";
   bool force = false;
-  Options options("reproduce report", "Writes RESULTS.md and a page for each experiment, of runs/ and of kept results.");
+  Options options("reproduce report",
+                  "Writes RESULTS.md and a page for each experiment, of runs/ and of kept results.");
   options.add("results", &results, "kept results, which count where runs/ has less").placeholder("FOLDER");
   options.add("out", &out, "where the pages go; --out results keeps what was run there").placeholder("FOLDER");
   declare_force(options, &force);
@@ -133,7 +134,8 @@ int report(const std::vector<std::string>& words) {
 
 const char* const HELP =
     "Usage: reproduce SUBCOMMAND [options]\n"
-    "Repeats the papers' experiments and shows their numbers beside ours; `reproduce SUBCOMMAND --help` lists the options.\n\n"
+    "Repeats the papers' experiments and shows their numbers beside ours; `reproduce SUBCOMMAND --help` lists the "
+    "options.\n\n"
     "  list      which figures and tables there are, how long they take, their commands\n"
     "  run       runs some or all of them, and resumes what was stopped\n"
     "  report    writes RESULTS.md and a page for each experiment\n";

@@ -46,8 +46,8 @@ class WordTable {
     if (rows_.empty()) throw Error(path + ": empty, expected a first line with the names of columns");
     for (size_t i = 0; i < rows_.size(); ++i)
       if (rows_[i].size() != rows_[0].size())
-        throw Error(text("%s: row %zu has %zu fields, expected %zu", path.c_str(), i + 1, rows_[i].size(),
-                         rows_[0].size()));
+        throw Error(
+            text("%s: row %zu has %zu fields, expected %zu", path.c_str(), i + 1, rows_[i].size(), rows_[0].size()));
   }
   size_t column(const std::string& name) const {
     const auto found = std::find(rows_[0].begin(), rows_[0].end(), name);
@@ -84,7 +84,9 @@ void add_rows(const Cell& cell, const WordTable& table, Numbers& numbers) {
       sum = NEVER;
     }
     if (std::isnan(sum)) continue;
-    numbers.values.push_back(is_percent(cell.format) ? 100 * sum : cell.format.rfind("exp", 0) == 0 ? std::exp(sum) : sum);
+    numbers.values.push_back(is_percent(cell.format)            ? 100 * sum
+                             : cell.format.rfind("exp", 0) == 0 ? std::exp(sum)
+                                                                : sum);
   }
 }
 

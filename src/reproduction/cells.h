@@ -38,7 +38,7 @@ void write_runs(const std::string& folder, const std::vector<RunRecord>& runs);
 // The numbers of a cell, of each run and row one; infinity for a step that was not reached.
 struct Numbers {
   std::vector<double> values;
-  double last_step = 0;  // where steps were not reached
+  double last_step = 0;          // where steps were not reached
   size_t runs = 0, missing = 0;  // planned ones of its part, and those that are not done
 };
 Numbers numbers_of(const Cell& cell, const Measured& measured);

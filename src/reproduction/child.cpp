@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,8 +47,8 @@ struct Pipe {
   }
 };
 
-// In the child: only what is allowed between fork and exec. A group of its own, for else a terminal's Ctrl-C and ours would be
-// two, and the second ends a program at once.
+// In the child: only what is allowed between fork and exec. A group of its own, for else a terminal's Ctrl-C and ours
+// would be two, and the second ends a program at once.
 [[noreturn]] void become(pid_t parent, const char* path, char* const* words, int output, int failure) {
   setpgid(0, 0);
   end_with_parent(parent);
@@ -119,7 +118,6 @@ ChildOutcome run_child(const std::string& program, const std::vector<std::string
   const bool started = read(failure.ends[0], &reason, sizeof reason) != sizeof reason;
   bool passed_on = false;
   int status = 0;
-  rusage used{};
   try {
     for (bool open = started; open;) {
       pollfd waiting = {output.ends[0], POLLIN, 0};
@@ -131,21 +129,15 @@ ChildOutcome run_child(const std::string& program, const std::vector<std::string
     char rest[4096];  // what it says until then
     while (read(output.ends[0], rest, sizeof rest) > 0) {
     }
-    while (wait4(child, &status, 0, &used) < 0 && errno == EINTR) {
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
     throw;
   }
-  while (wait4(child, &status, 0, &used) < 0 && errno == EINTR) {
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-#ifdef __APPLE__
-  constexpr double UNIT = 1;  // of ru_maxrss
-#else
-  constexpr double UNIT = 1024;
-#endif
   errno = reason;
   if (!started) fail(program, "cannot be started");
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), echo.last_line,
-          UNIT * static_cast<double>(used.ru_maxrss)};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), echo.last_line};
 }
 
 std::string program_folder(const char* argv0) {

@@ -9,11 +9,11 @@ namespace petroglyph {
 struct ChildOutcome {
   int status = 0;         // 128 and the signal's number where a signal ended it
   std::string last_line;  // of what it said
-  double peak_bytes = 0;  // of memory, the most that it held at a time
 };
 
 // Both streams of the child are shown, unless it shall be quiet, and appended to the log. While it runs, a Ctrl-C here
-// (base/interrupt.h: an InterruptGuard must live) is passed on once, so that the child finishes what it must and says how to go on.
+// (base/interrupt.h: an InterruptGuard must live) is passed on once, so that the child finishes what it must and says
+// how to go on.
 ChildOutcome run_child(const std::string& program, const std::vector<std::string>& words, const std::string& log,
                        bool quiet = false);
 

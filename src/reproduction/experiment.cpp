@@ -12,7 +12,8 @@ namespace petroglyph {
 const std::vector<Paper> PAPERS = {
     {"copying", "An All-MLP Sequence Modeling Architecture That Excels at Copying"},
     {"linear time", "Linear-Time Sequence Modeling with MLPs"},
-    {"positions", "Why Are Positional Encodings Nonessential for Deep Autoregressive Transformers? Revisiting a Petroglyph"},
+    {"positions",
+     "Why Are Positional Encodings Nonessential for Deep Autoregressive Transformers? Revisiting a Petroglyph"},
     {"MLPs", "MLPs for NLP: Towards Discovering Inductive Bias from Scratch"},
     {"regular languages",
      "Transformer Working Memory Enables Regular Language Reasoning and Natural Language Length Extrapolation"}};
@@ -169,8 +170,7 @@ class PlanReader {
       for (std::string& word : run.words)  // what the run of the same seed left
         if (word[0] == '@' && seed != "1") word.insert(std::min(word.find('/'), word.size()), "-seed" + seed);
       const bool trains = run.program != "inspect" && run.program != "generate";
-      if (seed != "1" && (trains || run.words[0] == "positions"))
-        run.words.insert(run.words.end(), {"--seed", seed});
+      if (seed != "1" && (trains || run.words[0] == "positions")) run.words.insert(run.words.end(), {"--seed", seed});
       plan_.runs.push_back(run);
     }
   }
@@ -191,8 +191,13 @@ class PlanReader {
     } else if (keyword == "plot") {
       const std::vector<std::string> parts = parts_of(words, '|');
       if (parts.size() != 5) throw Error("plot " + words + ": expected FILE | title | x | y | logarithmic axes");
-      plan_.plots.push_back({parts[0], parts[1], parts[2], parts[3], parts[4].find('x') != std::string::npos,
-                             parts[4].find('y') != std::string::npos, {}});
+      plan_.plots.push_back({parts[0],
+                             parts[1],
+                             parts[2],
+                             parts[3],
+                             parts[4].find('x') != std::string::npos,
+                             parts[4].find('y') != std::string::npos,
+                             {}});
     } else if (keyword == "curve") {
       add_curve(words);
     } else {
@@ -212,8 +217,7 @@ class PlanReader {
     if (row.paper.size() > table.columns.size()) throw Error("row " + words + ": more numbers than columns");
     row.paper.resize(table.columns.size());
     Variables variables;
-    for (const std::string& argument : words_of(arguments))
-      variables[std::to_string(variables.size() + 1)] = argument;
+    for (const std::string& argument : words_of(arguments)) variables[std::to_string(variables.size() + 1)] = argument;
     for (const Column& column : table.columns) row.cells.push_back(cell_of(substituted(column.cell, variables)));
     table.rows.push_back(row);
   }
@@ -224,7 +228,8 @@ class PlanReader {
     const auto [name, points] = halves(words, ": ");
     Plot::Curve curve{name, {}};
     for (std::string point : split(points, ']')) {  // labels may hold commas
-      if (point = trimmed(point.substr(std::min(point.size(), point.find_first_of("0123456789")))); point.empty()) continue;
+      if (point = trimmed(point.substr(std::min(point.size(), point.find_first_of("0123456789")))); point.empty())
+        continue;
       const auto [x, reference] = halves(point + "]", "=");
       const std::optional<double> number = parse_number(x);
       if (!number) throw Error("curve " + words + ": expected X = [ROW; COLUMN]");
@@ -263,7 +268,8 @@ class PlanReader {
 
   // "[A; b] < 1.5 * [C; d]", and of a condition ": what it means where it does not hold"
   Comparison comparison(const std::string& whole) {
-    const size_t end = std::min(whole.find(": ", whole.rfind(']') == std::string::npos ? 0 : whole.rfind(']')), whole.size());
+    const size_t end =
+        std::min(whole.find(": ", whole.rfind(']') == std::string::npos ? 0 : whole.rfind(']')), whole.size());
     const std::string words = whole.substr(0, end);
     Comparison comparison;
     if (end < whole.size()) comparison.unmet = trimmed(whole.substr(end + 2));

@@ -14,16 +14,17 @@
 //   claim a CausalRN converges before the Transformer
 //   need [CausalRN; steps to 99 %] < [Transformer; steps to 99 %]
 //
-// A run is an ordinary command: the runner adds --name or --out, and --seed N for other seeds than 1; {seed} is the seed, and
-// @train the folder that the run "train" of the same seed left. "@quick,full STATEMENT" counts at these sizes only, "for X in a; b:
-// STATEMENT" counts once for each value, with {X}, and a backslash at the end of a line continues it.
+// A run is an ordinary command: the runner adds --name or --out, and --seed N for other seeds than 1; {seed} is the
+// seed, and @train the folder that the run "train" of the same seed left. "@quick,full STATEMENT" counts at these
+// sizes only, "for X in a; b: STATEMENT" counts once for each value, with {X}, and a backslash at the end of a line
+// continues it.
 //
-// A cell is FILE, then words COLUMN=VALUE that choose rows, a column (or several, a+b) and a format; of a log FILE, words to search
-// for one after the other and a format: the number behind the last of them ({newline} is the end of a line). Its numbers are those of all runs NAME and NAME-…, where
-// NAME is the first part of FILE: of all seeds.
+// A cell is FILE, then words COLUMN=VALUE that choose rows, a column (or several, a+b) and a format; of a log FILE,
+// words to search for one after the other and a format: the number behind the last of them ({newline} is the end of a
+// line). Its numbers are those of all runs NAME and NAME-…, where NAME is the first part of FILE: of all seeds.
 //
-// Formats: steps (where a run did not get there: "not in 500"), 0 to 3 digits, %0 to %2 (of parts of one), best% ("100.0 / 98.2": the
-// best and the mean), exp2 and exp3 (of a loss: perplexity), M2 and M3 (millions), e1 (1.2e-07).
+// Formats: steps (where a run did not get there: "not in 500"), 0 to 3 digits, %0 to %2 (of parts of one), best%
+// ("100.0 / 98.2": the best and the mean), exp2 and exp3 (of a loss: perplexity), M2 and M3 (millions), e1 (1.2e-07).
 #pragma once
 
 #include <map>
@@ -43,7 +44,7 @@ struct PlannedRun {
 struct Cell {
   std::string part, file;                                  // "train", "compare.csv"; of a log "train" and ""
   std::vector<std::pair<std::string, std::string>> where;  // the columns of a row and their words
-  std::vector<std::string> words;                          // the columns that are added; of a log, the words before the number
+  std::vector<std::string> words;  // the columns that are added; of a log, the words before the number
   std::string format;
 };
 
@@ -71,8 +72,8 @@ struct Side {
   enum class Of { SEEDS, BEST, MEAN } of = Of::SEEDS;
 };
 
-// A < B: each seed's number of A is below each of B. A each< B: that of the same seed. A ~1.5 B: the means are within 1.5 times of
-// each other. A !~1.5 B: they are not.
+// A < B: each seed's number of A is below each of B. A each< B: that of the same seed. A ~1.5 B: the means are within
+// 1.5 times of each other. A !~1.5 B: they are not.
 struct Comparison {
   Side left, right;
   std::string relation;
@@ -80,7 +81,8 @@ struct Comparison {
   std::string unmet;  // of a condition: what it means where it does not hold
 };
 
-// What a paper says, as comparisons. Where a condition does not hold, or a reason is given why it stays open, nothing is decided.
+// What a paper says, as comparisons. Where a condition does not hold, or a reason is given why it stays open, nothing
+// is decided.
 struct Claim {
   std::string says, open, number;  // number: words for the table of claims, in place of the comparisons
   std::vector<Comparison> needs, conditions;
@@ -120,7 +122,7 @@ struct Plan {
 
 struct Experiment {
   std::string name, text;
-  std::vector<std::string> sizes;         // in the order of the file
+  std::vector<std::string> sizes;            // in the order of the file
   Plan plan(const std::string& size) const;  // throws Error, which names the line that is wrong
 };
 

@@ -42,9 +42,16 @@ double seconds_of(const Measured& measured) {
   return seconds;
 }
 
+// "in 1:47:28", or how much of it is done.
 std::string status_of(const Measured& measured) {
-  if (measured.finished()) return "Run in " + duration_text(seconds_of(measured));
+  if (measured.finished()) return "in " + duration_text(seconds_of(measured));
   return text("%zu of %zu runs done", measured.done(), measured.runs.size());
+}
+
+// "./reproduce run copy-curves --medium".
+std::string command_of(const Plan& plan) {
+  const bool named = plan.size != "quick" && plan.size != "medium" && plan.size != "full";
+  return "./reproduce run " + plan.name + (named ? " --size " : " --") + plan.size;
 }
 
 // A figure of the numbers of several runs. Points that were not measured, or where steps were not reached, are named.
@@ -99,7 +106,8 @@ std::string commands_of(const Measured& measured) {
   return fenced(lines) + facts + "\n";
 }
 
-// The files of a size that belong on its page, as links of that page: pictures of runs, and plots, which are drawn here.
+// The files of a size that belong on its page, as links of that page: pictures of runs, and plots, which are drawn
+// here.
 std::string pictures_of(const Measured& measured, const std::string& folder) {
   std::string out;
   const auto add = [&](const std::string& file, const std::string& caption) {
@@ -120,7 +128,8 @@ std::string pictures_of(const Measured& measured, const std::string& folder) {
 
 std::string size_page(const Measured& measured, const std::string& folder) {
   const Plan& plan = measured.plan;
-  std::string out = "## " + capitalized(plan.size) + "\n\n" + paragraph(plan.about + " " + status_of(measured) + ".");
+  std::string out = "## " + capitalized(plan.size) + "\n\n`" + command_of(plan) + "` (" + status_of(measured) +
+                    ")\n\n" + paragraph(plan.about);
   for (const Table& table : plan.tables) out += markdown_table(table, measured);
   for (const std::string& note : plan.notes) out += paragraph(with_numbers(note, measured));
   out += pictures_of(measured, folder);
@@ -160,8 +169,8 @@ void copy_files(const std::string& from, const std::string& to) {
 std::string experiment_page(const Plan& plan, const std::vector<Measured>& measured,
                             const std::vector<JudgedClaim>& claims, const std::string& out) {
   std::string page = "# " + markdown_text(plan.title) + "\n\n" + paper_title(plan.paper) + ", " +
-                     markdown_text(plan.where) + ".\n\n" + paragraph(plan.shows) + claim_lines(claims, true) +
-                     WRITTEN + "`. `./reproduce run " + plan.name + " --SIZE` makes its numbers again.\n\n";
+                     markdown_text(plan.where) + ".\n\n" + paragraph(plan.shows) + claim_lines(claims, true) + WRITTEN +
+                     "`.\n\n";
   for (const Measured& one : measured) {
     const std::string folder = out + "/" + plan.name + "/" + one.plan.size;
     copy_files(one.folder, folder);
@@ -172,13 +181,14 @@ std::string experiment_page(const Plan& plan, const std::vector<Measured>& measu
 }
 
 // The page's first picture stands in RESULTS.md, too.
-std::string section_of(const Plan& plan, const std::vector<Measured>& measured,
-                       const std::vector<JudgedClaim>& claims, const std::string& page) {
+std::string section_of(const Plan& plan, const std::vector<Measured>& measured, const std::vector<JudgedClaim>& claims,
+                       const std::string& page) {
   std::string out = "### " + markdown_text(plan.title) + "\n\n" + markdown_text(capitalized(plan.where)) + ". [" +
-                    (measured.empty() ? "Not run" : "Numbers, commands, fingerprints") + "](" + plan.name + "/README.md). ";
+                    (measured.empty() ? "Not run" : "Numbers, commands, fingerprints") + "](" + plan.name +
+                    "/README.md). ";
   std::vector<std::string> sizes;
-  for (const Measured& one : measured) sizes.push_back(status_of(one) + " (" + one.plan.size + ")");
-  out += join(sizes, ", ") + (sizes.empty() ? "" : ".");
+  for (const Measured& one : measured) sizes.push_back(one.plan.size + " " + status_of(one));
+  out += sizes.empty() ? "" : "Run: " + join(sizes, ", ") + ".";
   out += "\n\n" + paragraph(plan.shows) + claim_lines(claims, false);
   const size_t picture = page.find("![");
   if (picture == std::string::npos) return out;
@@ -196,10 +206,14 @@ std::string tally_of(const std::vector<std::string>& words) {
 }
 
 const char* const INTRODUCTION =
-    "A claim is a sentence of a paper, and comes down to comparisons of numbers that runs left. It is *confirmed* where "
-    "all comparisons hold with all seeds, *contradicted* where none holds, and *not decided* otherwise: its section says "
-    "why. *At reduced scale*: measured with smaller models, shorter runs or other data than the paper's. What a model has "
-    "to have learned before anything is decided stands with each claim. Margins such as 1.5 × are ours. Numbers are means "
+    "A claim is a sentence of a paper, and comes down to comparisons of numbers that runs left. It is *confirmed* "
+    "where "
+    "all comparisons hold with all seeds, *contradicted* where none holds, and *not decided* otherwise: its section "
+    "says "
+    "why. *At reduced scale*: measured with smaller models, shorter runs or other data than the paper's. What a model "
+    "has "
+    "to have learned before anything is decided stands with each claim. Margins such as 1.5 × are ours. Numbers are "
+    "means "
     "of seeds, with the least and the most behind them.";
 
 }  // namespace
@@ -307,10 +321,11 @@ size_t write_report(const std::string& results, const std::string& out, bool for
     sections += section_of(plan, measured, judged, page);
   }
   sections.pop_back();
-  write_file_atomically(file, std::string("# The papers' figures and tables, and ours\n\n") + INTRODUCTION + "\n\n" + WRITTEN +
-                                  "`.\n\n" + tally_of(words) +
-                                  "\n\n| paper | claim | verdict | measured | numbers |\n| --- | --- | --- | --- | --- |\n" +
-                                  claims + "\n" + sections);
+  write_file_atomically(
+      file, std::string("# The papers' figures and tables, and ours\n\n") + INTRODUCTION + "\n\n" + WRITTEN + "`.\n\n" +
+                tally_of(words) +
+                "\n\n| paper | claim | verdict | measured | numbers |\n| --- | --- | --- | --- | --- |\n" + claims +
+                "\n" + sections);
   return count;
 }
 

@@ -14,7 +14,8 @@
 
 namespace petroglyph {
 
-// What was run of an experiment, the largest size first: in runs/, or in a folder of results where more of it is done there.
+// What was run of an experiment, the largest size first: in runs/, or in a folder of results where more of it is done
+// there.
 std::vector<Measured> measured_of(const Experiment& experiment, const std::string& results);
 
 // A claim by the largest size that decides it, or where none does by the largest that was run.

@@ -151,7 +151,8 @@ class Running {
     return true;
   }
 
-  // The fingerprint of what was trained, or the one that the program printed at its end, and the files that the pages need.
+  // The fingerprint of what was trained, or the one that the program printed at its end, and the files that the pages
+  // need.
   void keep(const PlannedRun& run, RunRecord& record, const std::string& own, const std::string& last_line) const {
     const std::string printed = "weights ";
     record.weights = last_line.rfind(printed, 0) == 0 ? last_line.substr(printed.size()) : weights_in(own);
@@ -176,7 +177,8 @@ std::string folder_of(const Plan& plan) { return "runs/reproduce-" + plan.size +
 std::vector<std::string> command_words(const Plan& plan, const PlannedRun& run) {
   std::vector<std::string> words;
   const std::string own = folder_of(plan) + "." + run.name;
-  for (const std::string& word : run.words) words.push_back(word[0] == '@' ? folder_of(plan) + "." + word.substr(1) : word);
+  for (const std::string& word : run.words)
+    words.push_back(word[0] == '@' ? folder_of(plan) + "." + word.substr(1) : word);
   const std::string option = output_option(run);
   if (option == "--out") words.insert(words.end(), {option, own});
   if (option == "--name") words.insert(words.end(), {option, own.substr(std::strlen("runs/"))});

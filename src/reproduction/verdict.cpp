@@ -32,8 +32,8 @@ SideNumbers numbers_of(const Side& side, const Measured& measured) {
   return found;
 }
 
-// Each number of the left side is below each of the right one. Where a side has one seed only it must be `spread` times as far.
-// Of equal numbers nothing is decided, but a given one has to be passed.
+// Each number of the left side is below each of the right one. Where a side has one seed only it must be `spread`
+// times as far. Of equal numbers nothing is decided, but a given one has to be passed.
 Outcome below(const SideNumbers& left, const SideNumbers& right, double spread, bool given) {
   const auto alone = [](const SideNumbers& side) { return side.values.size() == 1 && !side.is_exact; };
   const double margin = alone(left) || alone(right) ? spread : 1;
@@ -85,14 +85,20 @@ std::string sentence_of(const Comparison& comparison, const SideNumbers& left, c
     shared = a.cell ? a.row + ", " + a.column : b.row + ", " + b.column;
   }
   const bool is_alike = comparison.relation.back() == '~';
-  const bool near = (outcome == Outcome::HOLDS) == (comparison.relation == "~");
-  const std::string sign =
-      is_alike ? (outcome == Outcome::CLOSE ? " about at the limit of " : near ? " within " : " not within ") +
-                     number_text(comparison.within, 3) + " × "
-      : outcome == Outcome::HOLDS ? " < "
-      : outcome == Outcome::CLOSE ? " overlaps with "
-                                  : " is not below ";
-  return shared + (shared.empty() ? "" : ": ") + labelled(first, a, left) + sign + labelled(second, b, right);
+  const bool above = !a.cell && b.cell;  // the measured number stands first
+  const std::string words = above ? " above " : " below ";
+  std::string sign = outcome == Outcome::HOLDS   ? (above ? " > " : " < ")
+                     : outcome == Outcome::CLOSE ? " overlaps with "
+                                                 : " is not" + words;
+  if (is_alike) {
+    const bool near = (outcome == Outcome::HOLDS) == (comparison.relation == "~");
+    sign = (outcome == Outcome::CLOSE ? " about at the limit of "
+            : near                    ? " within "
+                                      : " not within ") +
+           number_text(comparison.within, 3) + " × ";
+  }
+  const std::string one = labelled(first, a, left), other = labelled(second, b, right);
+  return shared + (shared.empty() ? "" : ": ") + (above ? other + sign + one : one + sign + other);
 }
 
 Judged judge(const Comparison& comparison, double spread, const Measured& measured) {

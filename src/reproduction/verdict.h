@@ -8,11 +8,13 @@
 namespace petroglyph {
 
 struct Verdict {
-  // "confirmed": all comparisons hold with all seeds. "contradicted": none holds. "not decided": else, with the reason. "not run".
+  // "confirmed": all comparisons hold with all seeds. "contradicted": none holds. "not decided": else, with the
+  // reason. "not run".
   std::string word = "not run";
   std::string number;  // what was measured, at most LONGEST_CELL characters
   std::string reason;  // of "not decided"
-  bool is_final = false;  // a smaller experiment says nothing more: all was measured, by models that have learned enough
+  bool is_final =
+      false;  // a smaller experiment says nothing more: all was measured, by models that have learned enough
   bool decided() const { return word == "confirmed" || word == "contradicted"; }
 };
 
