@@ -30,7 +30,7 @@ const std::string TINY =
     "column steps: train/compare.csv variant={1} step_99 steps\n"
     "row RNN = rnn | 1.00\n"
     "row CausalRN = causal_rn\n"
-    "plot loss.svg | Loss | variant | loss | -\n"
+    "plot loss.svg | Loss | variant | loss | linear\n"
     "curve ours: 1 = [RNN; last loss], 2 = [CausalRN; last loss]\n"
     "claim a loss is above nothing\n"
     "need [RNN; last loss] > 0\n"

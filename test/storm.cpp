@@ -92,7 +92,10 @@ class Place {
     if (scenario_.several) return std::filesystem::exists(folder_ + "/runs");
     return std::filesystem::exists(folder_ + "/runs/a/model.safetensors");
   }
-  std::string said() const { return read_bytes(folder_ + "/said"); }
+  // Nothing, where it was killed before it began to write.
+  std::string said() const {
+    return std::filesystem::exists(folder_ + "/said") ? read_bytes(folder_ + "/said") : std::string();
+  }
   void clear() const { std::filesystem::remove_all(folder_ + "/runs"); }
   const std::string& folder() const { return folder_; }
   bool is_study() const { return scenario_.study; }

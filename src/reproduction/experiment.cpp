@@ -190,14 +190,8 @@ class PlanReader {
       }
     } else if (keyword == "plot") {
       const std::vector<std::string> parts = parts_of(words, '|');
-      if (parts.size() != 5) throw Error("plot " + words + ": expected FILE | title | x | y | logarithmic axes");
-      plan_.plots.push_back({parts[0],
-                             parts[1],
-                             parts[2],
-                             parts[3],
-                             parts[4].find('x') != std::string::npos,
-                             parts[4].find('y') != std::string::npos,
-                             {}});
+      if (parts.size() != 5) throw Error("plot " + words + ": expected FILE | title | x | y | linear or logarithmic");
+      plan_.plots.push_back({parts[0], parts[1], parts[2], parts[3], parts[4] == "logarithmic", {}});
     } else if (keyword == "curve") {
       add_curve(words);
     } else {

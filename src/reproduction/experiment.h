@@ -98,7 +98,7 @@ struct NamedFile {
 
 struct Plot {
   std::string file, title, x, y;
-  bool log_x = false, log_y = false;
+  bool log_y = false;
   struct Curve {
     std::string name;
     std::vector<std::pair<double, Cell>> points;

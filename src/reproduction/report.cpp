@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
+#include <set>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
@@ -58,7 +60,12 @@ std::string command_of(const Plan& plan) {
 std::string plot_svg(const Plot& plot, const Measured& measured) {
   Figure figure(plot.title);
   Panel& panel = figure.panel().x(plot.x).y(plot.y);
-  if (plot.log_x) panel.log_x();
+  std::set<double> marks;  // the points' own: 16, 32, 64, as far apart as each other
+  for (const Plot::Curve& curve : plot.curves)
+    for (const auto& point : curve.points) marks.insert(point.first);
+  std::vector<std::string> names;
+  for (const double x : marks) names.push_back(number_text(x, 6));
+  panel.x_names(names);
   if (plot.log_y) panel.log_y();
   bool any = false;
   for (const Plot::Curve& curve : plot.curves) {
@@ -67,15 +74,15 @@ std::string plot_svg(const Plot& plot, const Measured& measured) {
     for (const auto& [x, cell] : curve.points) {
       const Numbers numbers = numbers_of(cell, measured);
       if (numbers.values.empty()) continue;
+      any = true;
       if (!std::isfinite(mean_of(numbers.values))) {
         missed.push_back(number_text(x, 6));
         continue;
       }
-      xs.push_back(x);
+      xs.push_back(static_cast<double>(std::distance(marks.begin(), marks.find(x))));
       ys.push_back(mean_of(numbers.values));
     }
     if (xs.empty() && missed.empty()) continue;
-    any = true;
     LineStyle style;
     style.markers = true;
     panel.line(curve.name + (missed.empty() ? "" : " (not reached at " + join(missed, ", ") + ")"), xs, ys, style);
