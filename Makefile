@@ -10,10 +10,7 @@ WERROR ?= $(if $(filter test%,$(MAKECMDGOALS)),1,0)
 PREFIX ?= /usr/local
 NVCC ?= nvcc
 MPICXX ?= mpicxx
-export WERROR
-
 $(if $(word 2,$(BUILD)),$(error BUILD=$(BUILD): the name of the build folder must not contain spaces))
-
 # Without -j, make uses all cores.
 CORES := $(shell nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 1)
 JOBS := $(if $(filter 0,$(MAKELEVEL)$(filter -j% --jobs%,$(MAKEFLAGS) $(shell echo "$$MAKEFLAGS"))),-j$(CORES))
@@ -64,7 +61,7 @@ DEFAULT := $(filter build-float,$(BUILD)-$(REAL))
 CCBIN := $(if $(filter ccache distcc sccache,$(notdir $(firstword $(CXX)))),$(word 2,$(CXX)),$(firstword $(CXX)))
 NVCCFLAGS := -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true -prec-sqrt=true -Isrc -DPETROGLYPH_CUDA
 # nvcc takes more flags from these, such as -use_fast_math.
-export NVCC NVCCFLAGS CCBIN
+export WERROR NVCC NVCCFLAGS CCBIN
 unexport NVCC_APPEND_FLAGS NVCC_PREPEND_FLAGS
 CUDA_CHOICE := $(or $(filter 0 1,$(CUDA)),$(if $(DEFAULT),auto,0))
 ifneq ($(filter-out clean help format lint uninstall,$(or $(MAKECMDGOALS),all)),)
@@ -87,8 +84,7 @@ LIBRARIES := $(addprefix $(BUILD)/,libtest.a libtools.a libpetroglyph.a)
 
 .PHONY: all examples test test-all test-exhaustive double ptx storm fuzz bench bench-gpu check-docs format lint install uninstall clean help FORCE
 .DEFAULT_GOAL := all
-.DELETE_ON_ERROR:
-.SECONDARY:
+.DELETE_ON_ERROR .SECONDARY:
 all: $(if $(filter build,$(BUILD)),$(PROGRAMS),$(BUILT))
 	@$(foreach part,CUDA MPI,$(if $($(part)_LEFT_OUT),echo "left out: $(part) ($($(part)_LEFT_OUT))";))
 # ./train_copy is a link to build/train_copy. Another build's programs stay in their own folder.
@@ -106,8 +102,7 @@ $(BUILD)/libpetroglyph.a: $(call objects_of,$(MODULES)) $(if $(CUDA_WANTED),$(KE
 $(BUILD)/libtools.a: $(call objects_of,$(TOOLS))
 $(LIBRARIES): $(BUILD)/sources.stamp
 	@rm -f $@; $(AR) rcs $@ $(filter %.o,$^)
-$(BUILD)/%.o: src/%.cpp $(BUILD)/flags.stamp $(STANDARD:%=%.gch)
-	$(compile)
+vpath %.cpp src
 $(BUILD)/%.o: %.cpp $(BUILD)/flags.stamp $(STANDARD:%=%.gch)
 	$(compile)
 $(BUILD)/gpu/%.o: src/gpu/%.cu $(BUILD)/flags.stamp

@@ -458,7 +458,7 @@ class Program : ProgramChecks {
     expect(shell, "CIFAR-10", "--name a " + ten, 0, "accuracy on 12 test images");
     expect(shell, "another head",
            "--name b --data hundred.bin --test hundred.bin --init runs/a/model.safetensors --steps 0" + TINY, 0,
-           "runs/a/model.safetensors is for other classes: the readout starts anew");
+           "runs/a/model.safetensors is for other classes: the readout is newly initialized");
     write_bytes(shell.file("three.bin"), cifar10(3, 4));
     const Outcome tested =
         shell.run("--name t --data ten.bin --test three.bin" + TINY + "--steps 1 --batch 2 --eval-samples 3");
@@ -479,7 +479,7 @@ class Program : ProgramChecks {
     shell.run("--name shapes" + TINY);
     const std::string shapes = "runs/shapes/model.safetensors";
     expect(shell, "as many classes", "--name c --init " + shapes + " " + ten + "--steps 0", 0,
-           shapes + " is for as many other classes: the readout goes on from theirs");
+           shapes + " is for as many other classes: the readout starts from theirs");
     test_.check("the same head", SafetensorsFile(shell.file("runs/c/model.safetensors")).read<real>("head.weight") ==
                                      SafetensorsFile(shell.file(shapes)).read<real>("head.weight"));
     const SafetensorsFile before(shell.file("runs/a/model.safetensors")), after(shell.file("runs/b/model.safetensors"));

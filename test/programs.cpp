@@ -72,7 +72,7 @@ class ProgramTest : ProgramChecks {
     expect(shell, "a run that exists", "--name whole" + SMALL, 1, "runs/whole: this run exists already");
     expect(shell, "another width", "--name whole --resume --width 16", 1,
            "--width 16: this run was started with --width 12");
-    expect(shell, "no such run", "--name nothing --resume", 1, "runs/nothing: there is no such run to go on with");
+    expect(shell, "no such run", "--name nothing --resume", 1, "runs/nothing: there is no such run to resume");
     expect(shell, "names by itself", "--steps 0" + SMALL, 0, "saved runs/copy ");
     expect(shell, "and again", "--steps 0" + SMALL, 0, "saved runs/copy-2 ");
   }
@@ -400,7 +400,7 @@ class ProgramTest : ProgramChecks {
     if (signal == "INT")
       test_.check("says how to go on", outcome.says("To continue: ./train_copy --resume --name a"), outcome.output);
     const std::string other = shell.run(settings + "b" + SMALL + "--batch 512").weights();
-    test_.equal("goes on to the same bits", shell.run("--name a --resume").weights(), other);
+    test_.equal("resumes bit-identically", shell.run("--name a --resume").weights(), other);
     test_.check("which another batch has not", other != whole);
   }
 
@@ -648,7 +648,7 @@ class OtherPrograms : ProgramChecks {
     expect(shell, "and on", "--resume --steps 4" + many + "--steps 4", 0, "step 4");
     shell.script("mkdir -p runs/killed");
     expect(shell, "without a checkpoint", "--resume --name killed", 1,
-           "runs/killed: there is no checkpoint to go on with");
+           "runs/killed: there is no checkpoint to resume from");
     expect(shell, "another context",
            "--init runs/whole/model.safetensors --context 9 --model mlp_lm --embedding 6 --width 8", 1,
            "tensor first.weight has shape 6×48, this model wants 6×54");
@@ -667,7 +667,7 @@ class OtherPrograms : ProgramChecks {
     for (const char* name : {"whole", "t"}) {
       const std::string run = generate + "runs/" + name + " --prompt 'One '";  // shorter than the context of 8
       const Outcome once = shell.script(run);
-      test_.check(std::string(name) + " goes on from the prompt",
+      test_.check(std::string(name) + " continues the prompt",
                   once.status == 0 && once.output.rfind("One ", 0) == 0 && once.output.size() >= 35, once.output);
       test_.equal(std::string(name) + " again", shell.script(run + " --threads 2").output, once.output);
       test_.equal(std::string(name) + " on the reference", shell.script(run + " --device reference").output,
@@ -700,7 +700,7 @@ class OtherPrograms : ProgramChecks {
                                    std::string::npos);
     const std::string generate = "'" + folder_ + "/generate' runs/whole --length 30 --quiet --prompt 'One '";
     const Outcome once = shell.script(generate);
-    test_.check("goes on from the prompt",
+    test_.check("continues the prompt",
                 once.status == 0 && once.output.rfind("One ", 0) == 0 && once.output.size() >= 35,
                 once.output);  // beyond the context of 8
     test_.equal("again", shell.script(generate + " --threads 2").output, once.output);
@@ -967,7 +967,7 @@ class OtherPrograms : ProgramChecks {
                                              "--batch 4 --sample-length 0 --eval-samples 2 --val-part 0.1",
                                          0, "weights");
     const Outcome letters = expect_script(shell, "a model of no text to begin with", train + "--init runs/c", 1,
-                                          "runs/c: has no tokenizer, of train_copy");
+                                          "runs/c: a checkpoint of train_copy without a tokenizer");
     const std::string more =
         "--data other.txt --threads 1 --batch 4 --sample-length 0 --eval-samples 2 --val-part 0.1 ";
     const Outcome tuned =
@@ -1089,7 +1089,7 @@ class OtherPrograms : ProgramChecks {
                  "/train_copy' --name c --steps 1" + SMALL);
     const std::string run = "runs/t --length 40 --quiet --prompt 'One ' ";
     const Outcome once = shell.run(run + "--seed 5");
-    test_.check("goes on from the prompt",
+    test_.check("continues the prompt",
                 once.status == 0 && once.output.rfind("One ", 0) == 0 && once.output.size() >= 45,
                 once.output);  // beyond the context of 8
     test_.equal("the same seed", shell.run(run + "--seed 5 --threads 2").output, once.output);
@@ -1251,9 +1251,9 @@ class OtherPrograms : ProgramChecks {
     expect(shell, "a length without members", "--task D_2 --near-misses --test-from 51 --test-to 51", 2,
            "D_2 has no members of the lengths of this test, 51 to 51");
     expect(shell, "near misses of no language", "--near-misses", 2,
-           "--near-misses: of --task D_n and Tomita, and this is parity_check");
+           "--near-misses: only for --task D_n and Tomita, not for parity_check");
     expect(shell, "no next symbol", "--protocol next", 2,
-           "--protocol next: of --task D_n and Tomita, and this is parity_check");
+           "--protocol next: only for --task D_n and Tomita, not for parity_check");
     expect(shell, "longer than the test", "--train-length 600", 2,
            "--train-length 600: the test is of longer strings, expected less than its --test-to 500");
     expect(shell, "a test that ends early", "--train-length 10 --test-to 20", 2,

@@ -37,7 +37,7 @@ class RunsTest : ProgramChecks {
  public:
   RunsTest(Test& test, std::string programs) : ProgramChecks(test), programs_(std::move(programs)) {}
 
-  // A run that is still going, and a second process that would go on with it.
+  // A run that is still going, and a second process that would resume it.
   void two_processes() {
     const Shell shell(program("train_copy"));
     const std::string steps = " --batch 512 --steps 150 --save-every 5 ";
@@ -175,7 +175,7 @@ class RunsTest : ProgramChecks {
     test_.check("stops, and saves", stopped.says("status 130") && stopped.says("Interrupted after step"),
                 stopped.output);
     test_.check("not after the next steps", read_csv(shell.file("runs/a/log.csv")).rows() <= 4, stopped.output);
-    test_.equal("goes on to the same bits", shell.run("--name a --resume").weights(), whole);
+    test_.equal("resumes bit-identically", shell.run("--name a --resume").weights(), whole);
     test_.equal("and the same log", log_rows(shell.file("runs/a/log.csv")), log_rows(shell.file("runs/whole/log.csv")));
     const Outcome ignored =
         shell.script("trap '' HUP; " + begin("train_copy", "--name b --eval-samples 64 --steps 3000" + some, "first") +
@@ -183,7 +183,7 @@ class RunsTest : ProgramChecks {
     test_.check("nohup", ignored.says("status 0"), ignored.output);
     shell.run("--eval-samples 8 --steps 1" + some), shell.run("--eval-samples 8 --steps 1" + some);
     expect(shell, "one of several runs has to be named", "--resume", 2,
-           "--resume: which run? expected --name with one of copy, copy-2");
+           "--resume: there are several runs, expected --name with one of copy, copy-2");
     shell.script("mv runs/copy runs/aside");
     expect(shell, "the only one left needs no name", "--resume", 0, "saved runs/copy-2 ");
     shell.script("mv runs/aside runs/copy");
@@ -191,10 +191,10 @@ class RunsTest : ProgramChecks {
            "saved runs/copy-3 ");
     shell.script(": > runs/file");
     expect(shell, "a file where the folder would be", "--name file" + some, 1,
-           "runs/file: is there already, and no folder; choose another --name");
+           "runs/file: exists already and is no folder; choose another --name");
     shell.script("mkdir -p runs/left");
     expect(shell, "a folder without a checkpoint", "--name left" + some, 1,
-           "runs/left: this folder is there already, with no checkpoint to go on with; choose another --name");
+           "runs/left: this folder exists already and has no checkpoint to resume from; choose another --name");
   }
 
   void what_is_there() {
@@ -224,7 +224,7 @@ class RunsTest : ProgramChecks {
     shell.script("mkdir -p runs/e; head -n 3 runs/alone/log.csv > runs/e/log.csv");
     const Outcome empty = shell.run("--resume --name e");
     test_.check("a log without a checkpoint",
-                empty.status == 1 && empty.says("no checkpoint to go on with in this folder, only a log of 2 steps") &&
+                empty.status == 1 && empty.says("no checkpoint to resume from in this folder, only a log of 2 steps") &&
                     !empty.says("remove"),
                 empty.output);
     shell.script("cp runs/alone/log.csv runs/e/log.csv");
@@ -352,8 +352,8 @@ class RunsTest : ProgramChecks {
     for (const auto& [words, said] :
          {std::pair("--seed 1 --seeds 2", "--seed 1: --seeds says which"),
           {"--all-tasks --task D_2", "--task D_2: --all-tasks are every language"},
-          {"--task D_2 --parity-probability 10", "--parity-probability: of --task parity_check alone"},
-          {"--leading-plus", "--leading-plus: of --task modular_arithmetic alone"}})
+          {"--task D_2 --parity-probability 10", "--parity-probability: only for --task parity_check"},
+          {"--leading-plus", "--leading-plus: only for --task modular_arithmetic"}})
       expect(shell, words, words + REGULAR, 2, said);
   }
 
@@ -375,7 +375,7 @@ class RunsTest : ProgramChecks {
           "--test-strings 2 --eval-samples 8 --threads 1 ",
           "--test-to 45", 2, "--test-to 45: the test begins with");
     again("train_regular", "--task D_2" + REGULAR, "--parity-probability 10", 2,
-          "--parity-probability: of --task parity_check alone, and this is D_2");
+          "--parity-probability: only for --task parity_check, not for D_2");
     const Shell text(program("train_text"));
     text.run("--name a --steps 1" + TEXT);
     expect(text, "windows of no lengths", "--resume --name a --length-windows 7", 2,
@@ -506,7 +506,7 @@ class RunsTest : ProgramChecks {
     test_.equal("the last two are kept", before.metadata("step") + " " + last.metadata("step"), "4 6");
     shell.script("cp runs/b/previous.safetensors runs/b/model.safetensors");
     const Outcome again = shell.run("--name b --resume");
-    test_.equal("the one before goes on to the same bits", again.weights(),
+    test_.equal("the one before resumes bit-identically", again.weights(),
                 shell.run("--name c --steps 6" + SMALL).weights());
     // From the last checkpoint that a diverging run left, its next loss is finite.
     expect(shell, "the next loss is finite", "--name a --resume", 1, where);

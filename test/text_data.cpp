@@ -729,7 +729,8 @@ void language_modeling(Test& test) {
   test.equal("too short", message_of([&] {
                LanguageModeling(training, "train.txt", std::make_shared<Counting>(4), "val.txt", T, A_STEP);
              }),
-             "val.txt: 4 tokens are less than a window of the context and its next token, 5: expected a longer text, a smaller "
+             "val.txt: 4 tokens are less than a window of the context and its next token, 5: expected a longer text, a "
+             "smaller "
              "--context, or a larger --val-part");
 }
 
@@ -899,7 +900,7 @@ void program(Test& test) {
   expect("a missing file", "c.txt", 1, "tokenize: c.txt: cannot read: No such file");
   expect("too few tokens", "--train 100 --save few.json a.txt", 2,
          "--train 100: every byte is a token, and so is the end of a text");
-  expect("learnt for nothing", "--train 300 a.txt", 2, "--train 300: into which file? (--save FILE)");
+  expect("learnt for nothing", "--train 300 a.txt", 2, "--train 300: expected the file to write (--save FILE)");
   for (const char* idle : {"--tokenizer ascii", "--replace"})
     expect(idle, std::string("--train 300 --save few.json a.txt ") + idle, 2,
            std::string(idle) + ": does nothing with --train 300");
@@ -914,7 +915,8 @@ void program(Test& test) {
   expect("a text as a tokenizer", "--tokenizer a.txt a.txt", 1, "; a tokenizer's file was expected (--tokenizer)");
   std::filesystem::remove(folder.file("vocab.json"));
   std::filesystem::remove(folder.file("merges.txt"));
-  expect("a size of no shards", "--shard-tokens 9 a.txt", 2, "--shard-tokens 9: of which shards? (--out PREFIX)");
+  expect("a size of no shards", "--shard-tokens 9 a.txt", 2,
+         "--shard-tokens 9: expected the shards that it is for (--out PREFIX)");
   write_bytes(folder.file("empty.txt"), "");
   expect("learnt from nothing", "--train 300 --save few.json empty.txt", 1, "empty.txt: the file is empty");
   expect("no text among others", "--tokenizer t.json --out s --force a.txt empty.txt", 1,

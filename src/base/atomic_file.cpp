@@ -23,7 +23,7 @@ namespace {
   throw Error(path + ": cannot write: " + std::strerror(reason));
 }
 
-// Also out of the disk's own memory, which on macOS fsync does not ask for.
+// Also flushes the disk's own cache, which fsync does not on macOS.
 int flush(int descriptor) {
 #ifdef F_FULLFSYNC
   if (fcntl(descriptor, F_FULLFSYNC) == 0) return 0;
@@ -31,8 +31,8 @@ int flush(int descriptor) {
   return fsync(descriptor);
 }
 
-// A rename is on the disk only when its folder is. File systems that cannot flush a folder say EINVAL; they are
-// trusted, as is a folder that may be written but not read.
+// A rename is on the disk only when its folder is. File systems that cannot flush a folder give EINVAL; they are
+// trusted, and so is a folder that may be written but not read.
 void flush_folder(const std::string& path) {
   std::filesystem::path at = path;
   if (!at.has_filename()) at = at.parent_path();  // of "out/"
@@ -72,7 +72,7 @@ void OutputFile::write(const void* data, size_t size) {
 }
 
 void OutputFile::flush_to_disk() {
-  // A pipe or a character device has nothing to flush and says EINVAL.
+  // A pipe or a character device has nothing to flush and gives EINVAL.
   if (flush(descriptor_) != 0 && errno != EINVAL && errno != ENOTSUP) fail(path_, errno);
 }
 
@@ -89,8 +89,8 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "" : folder + "/";
 }
 
-// A name for a file of ours alone in the folder of `path`. It has our process's number; another one of that number, on another
-// machine or before ours, may have left some.
+// An unused name for a temporary file in the folder of `path`. It has this process's number; an earlier process with the same number,
+// or one on another machine, may have left files.
 std::string temporary_name(const std::string& path) {
   const std::string begin = folder_of(path) + TEMPORARY_PREFIX + std::to_string(getpid()) + "-";
   int i = 1;
@@ -107,7 +107,7 @@ extern "C" void petroglyph_end_while_writing(int signal) {
   std::raise(signal);  // arrives as soon as this handler returns
 }
 
-// While it lives, `path` is removed where a signal ends the program that nobody catches or ignores.
+// While it lives, a signal that would end the program, neither caught nor ignored, removes `path` first.
 class Unfinished {
  public:
   explicit Unfinished(const std::string& path) {
@@ -129,7 +129,7 @@ class Unfinished {
   std::vector<int> caught_;
 };
 
-// A second name for what `path` is, where it is there, or else a copy: the name of a file of ours alone, or none.
+// A second name (hard link) for the file `path`, or a copy where the file system has no hard links; empty if there is no file.
 std::string second_name(const std::string& path) {
   if (!is_there(path)) return "";
   const std::string second = temporary_name(path);
@@ -141,7 +141,7 @@ std::string second_name(const std::string& path) {
   throw Error(path + ": cannot be copied: " + problem.message());
 }
 
-// Gives the file of a name of ours alone another one, in place of what has it.
+// Renames a temporary file, replacing what has that name.
 void take_name(const std::string& path, const std::string& other) {
   const bool taken = std::rename(path.c_str(), other.c_str()) == 0;
   const int problem = errno;
@@ -201,7 +201,7 @@ void remove_leftovers(const std::string& folder) {
 
 namespace {
 
-// "; runs is a link to nowhere", where that is why a folder cannot be made.
+// ": runs is a link to X, which does not exist", if that is why a folder cannot be made; else empty.
 std::string dangling_link(const std::string& path) {
   std::error_code none;
   for (std::filesystem::path at = path; !at.empty() && at != at.parent_path(); at = at.parent_path()) {
@@ -217,7 +217,7 @@ std::string dangling_link(const std::string& path) {
   throw Error(path + ": cannot make the folder" + (link.empty() ? std::string(": ") + std::strerror(problem) : link));
 }
 
-// Those above it first. The system's reason where it cannot, 0 where the folder is there now.
+// Parents first. Returns errno if it fails, 0 if the folder exists now.
 int make_folders(const std::string& path) {
   std::error_code none;
   if (std::filesystem::is_directory(path, none)) return 0;

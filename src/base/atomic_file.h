@@ -1,5 +1,4 @@
-// Replaces a file in one step: whoever looks, whatever is killed, there is the old file or the new one, never half of
-// it.
+// Replaces a file in one step: at every moment, also after a crash, the whole old file or the whole new one is there.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +12,8 @@ namespace petroglyph {
 // An open file. Every call that fails throws an Error with the path and the system's reason.
 class OutputFile {
  public:
-  enum class Mode { Append, New };  // New: where none is there
-  // A link is refused: what is written must not go where somebody else's link leads.
+  enum class Mode { Append, New };  // New: the file must not exist
+  // A link is refused: the file must not be written where another user's link points.
   OutputFile(const std::string& path, Mode mode);
   OutputFile(OutputFile&& other) noexcept;
   OutputFile& operator=(OutputFile&&) = delete;
@@ -32,8 +31,8 @@ class OutputFile {
 };
 
 // Lets `writer` fill a temporary file in PATH's folder, of a name that no other process takes, flushes it to the disk and
-// renames it to PATH. When anything fails, the temporary file is removed, PATH is as before, and the Error says so; the same where a
-// signal that nobody catches ends the program. What PATH was stays as `previous`, where that is named:
+// renames it to PATH. When anything fails, the temporary file is removed, PATH is as before, and the Error says so; the same if
+// an uncaught signal ends the program. What PATH was stays as `previous`, where that is named:
 // what `previous` was is lost when both of the others are on the disk, not before.
 void write_file_atomically(const std::string& path, const std::function<void(OutputFile&)>& writer,
                            const std::string& previous = "");
@@ -45,38 +44,36 @@ void discard_unfinished_file() noexcept;
 // Removes the temporary files of processes that were killed while they wrote. Nobody else may be writing into the folder.
 void remove_leftovers(const std::string& folder);
 
-// Makes the folder and those above it, which are on the disk then.
+// Makes the folder and its parents, and flushes them to the disk.
 void make_folder(const std::string& path);
-// Before long work, too: throws Error where make_folder(path) would, of a folder that is not there.
+// Called before long work: throws Error if make_folder(path) would, for a folder that does not exist.
 void check_folder(const std::string& path);
-// Makes the folder, and those above it; false where it is there already.
+// Makes the folder and its parents; false if it exists already.
 bool claim_folder(const std::string& path);
-// Throws Error where it is a link: a folder from somebody else must not lead what is written elsewhere.
+// Throws Error if it is a link: a folder from another user must not redirect what is written.
 void refuse_link(const std::string& path);
-// Renames a file or folder to NAME.before, or NAME.before-2 and so on: nothing of it is lost. The new name.
+// Renames a file or folder to NAME.before, or NAME.before-2 and so on, and returns the new name: nothing is lost.
 std::string put_aside(const std::string& path);
 
 // write_file_atomically(), but a file that is there with another content is put aside first.
 void write_keeping(const std::string& path, std::string_view content);
 
-// What we did not write is never replaced: throws Error where the file is there, unless `force`; a device, a pipe or a link to a
-// file never is.
+// Throws Error if the file exists, unless `force`. A device, a pipe or a link to a file is never replaced.
 void check_replaced(const std::string& path, bool force);
 
-// What is made of files replaces none of them, forced or not: throws Error where `path` is one of those that are read, under
-// whatever name.
+// An output never replaces an input, forced or not: throws Error if `path` is one of the files that are read, under any name.
 void check_not_read(const std::string& path, const std::vector<std::string>& read);
 
-// Before long work rather than behind it: throws Error where write_file_atomically(path) could not begin.
+// Called before long work: throws Error if write_file_atomically(path) could not begin.
 void check_writable(const std::string& path);
 
 // All three, of one file.
 void check_output(const std::string& path, bool force, const std::vector<std::string>& read);
 
-// The names in a folder, in order; none where there is no folder. Throws Error where it cannot be read to its end.
+// The sorted names in a folder; none if there is no folder. Throws Error if it cannot be read.
 std::vector<std::string> names_in(const std::string& folder);
 
-// Whether something lies there, be it a link to nowhere; throws Error where the system cannot tell.
+// Whether the path exists, a link to nowhere included; throws Error if the system cannot tell.
 bool is_there(const std::string& path);
 
 }  // namespace petroglyph

@@ -11,7 +11,7 @@ struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A sound file of a kind that is not supported: what is converted may go on without it. A damaged or unreadable file never is one.
+// A valid file of a kind that is not supported: a conversion may continue without it. Never thrown for a damaged or unreadable file.
 struct Unsupported : Error {
   using Error::Error;
 };

@@ -24,16 +24,16 @@ namespace {
 
 constexpr std::chrono::seconds PATIENCE{60};
 constexpr std::chrono::seconds MAKING{10};
-constexpr std::chrono::seconds SILENCE{1};  // then it says what it waits for
+constexpr std::chrono::seconds SILENCE{1};  // then it prints what it waits for
 constexpr std::chrono::milliseconds PAUSE{20};
 
-// FOLDER/.lock, open. It is closed when nobody keeps the descriptor.
+// FOLDER/.lock, open. Closed by the destructor unless the descriptor was taken out.
 struct LockFile {
   int descriptor = -1;  // -1: there is none
-  std::string foreign;  // why it is none of ours; empty: it is
+  std::string foreign;  // why it is no lock file of this project; empty: it is one
   int64_t owner = 0;    // the number in it; 0: none, as in the moment before its owner writes it
 
-  // Without O_CLOEXEC: a child that outlives us goes on writing into the folder, and holds the lock until it has ended.
+  // Without O_CLOEXEC: a child that outlives this process may still write into the folder, and holds the lock until it ends.
   LockFile(const std::string& folder, int how) {
     const std::string path = folder + "/.lock";
     descriptor = open(path.c_str(), how | O_NONBLOCK | O_NOFOLLOW, 0666);
@@ -61,7 +61,7 @@ struct LockFile {
   }
 };
 
-// A process that has ended but that nobody asked about yet is still there, as a zombie; Linux says so.
+// A process that has ended and whose parent has not waited for it yet is still listed, as a zombie; /proc shows that.
 bool is_zombie(int64_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
   std::string words;
@@ -100,20 +100,20 @@ void note_unknown(const std::string& folder) {
 
 void wait_for_lock(LockFile& file, const std::string& folder) {
   const auto start = std::chrono::steady_clock::now();
-  for (bool told = false; !try_lock(file.descriptor, folder);) {
+  for (bool printed = false; !try_lock(file.descriptor, folder);) {
     file.look();
     const int64_t owner = file.owner;
     const auto waited = std::chrono::steady_clock::now() - start;
     if (owner == 0 && waited > MAKING) refuse_unknown(folder);
     const bool over = waited > PATIENCE;
     if (over || (owner > 0 && is_alive(owner))) refuse_locked(folder, owner, over ? " or one that it began" : "");
-    if (waited > SILENCE && !told) {
+    if (waited > SILENCE && !printed) {
       if (owner == 0)
         note_unknown(folder);
       else
         std::fprintf(stderr, "%s: waits until the processes that %lld left have saved\n", folder.c_str(),
                      static_cast<long long>(owner));
-      told = true;
+      printed = true;
     }
     std::this_thread::sleep_for(PAUSE);
   }
@@ -160,16 +160,16 @@ MakingLock::MakingLock(const std::string& path) {
   descriptor_ = open(folder.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor_ < 0) return;
   const auto start = std::chrono::steady_clock::now();
-  for (bool told = false; flock(descriptor_, LOCK_EX | LOCK_NB) != 0;) {
+  for (bool printed = false; flock(descriptor_, LOCK_EX | LOCK_NB) != 0;) {
     if (errno != EWOULDBLOCK && errno != EINTR) return;
     const auto waited = std::chrono::steady_clock::now() - start;
     if (waited > MAKING) {
       close(descriptor_);
       refuse_unknown(folder);
     }
-    if (waited > SILENCE && !told) {
+    if (waited > SILENCE && !printed) {
       note_unknown(folder);
-      told = true;
+      printed = true;
     }
     std::this_thread::sleep_for(PAUSE);
   }

@@ -1,5 +1,5 @@
-// One process at a time writes into a folder. The system holds the lock and lets go of it when the process ends, however it
-// ends; the file, FOLDER/.lock, stays and says whose lock it was.
+// One process at a time writes into a folder. The system releases the lock when the process ends, however it ends; the file,
+// FOLDER/.lock, stays and holds the number of the process.
 #pragma once
 
 #include <optional>
@@ -9,9 +9,9 @@ namespace petroglyph {
 
 class FolderLock {
  public:
-  // Throws Error where another process holds the lock, and names it. Where that one has died and its children still save what
-  // they have, waits for them: a child inherits the lock. Throws Error, too, where .lock is not a file of ours: a link, a file with a
-  // second name, or one that holds anything but a process's number. It may come from somebody else, and is never written through.
+  // Throws Error, which names the process, if another one holds the lock. If that process has died and its children are still saving,
+  // waits for them: a child inherits the lock. Also throws Error if .lock is a link, has a second name, or holds anything but a
+  // process's number: it may come from another user, and is then never written to.
   explicit FolderLock(const std::string& folder);
   FolderLock(FolderLock&& other) noexcept;
   FolderLock& operator=(FolderLock&& other) noexcept;
@@ -25,9 +25,9 @@ class FolderLock {
   std::string folder_;
 };
 
-// Held while a file or folder is made that must not exist yet, and is looked for once more: of two processes that make one path the
-// second waits here, and then finds it. Throws Error after 10 s: whoever may read the folder may hold its lock for ever. On a file
-// system without locks nobody waits.
+// Held while a file or folder that must not exist yet is checked once more and made: if two processes make one path, the second
+// waits here, and then finds it. Throws Error after 10 s, since any process that can read the folder can hold its lock for
+// ever. On a file system without locks nobody waits.
 class MakingLock {
  public:
   explicit MakingLock(const std::string& path);
@@ -39,10 +39,10 @@ class MakingLock {
   int descriptor_;
 };
 
-// Throws Error where another process is at work in the folder; writes nothing.
+// Throws Error if another process is at work in the folder; writes nothing.
 void check_not_locked(const std::string& folder);
 
-// Of the folder that the file lies in, where it has a lock of ours already: a run's. Throws Error where another process is at work
+// Locks the folder that contains the file, if it is a run's: if it has a .lock already. Throws Error if another process is at work
 // there.
 std::optional<FolderLock> lock_of_run(const std::string& file);
 

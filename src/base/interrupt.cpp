@@ -6,7 +6,7 @@ namespace petroglyph {
 
 namespace {
 
-// A signal handler reaches nothing but static variables; these are the only ones in the house.
+// A signal handler reaches nothing but static variables; these are the only ones of the project.
 volatile std::sig_atomic_t caught = 0, caught_at = 0;
 
 constexpr int ONE_SIGNAL_MILLISECONDS = 1000;
@@ -43,7 +43,7 @@ InterruptGuard::InterruptGuard(Signals signals) {
   for (size_t i = 0; i < before_.size(); ++i) {
     sigaction(SIGNALS[i], nullptr, &before_[i]);
     if (i > 0 && signals == Signals::CTRL_C) continue;
-    if (SIGNALS[i] == SIGHUP && before_[i].sa_handler == SIG_IGN) continue;  // nohup: the run goes on
+    if (SIGNALS[i] == SIGHUP && before_[i].sa_handler == SIG_IGN) continue;  // nohup: the run continues
     sigaction(SIGNALS[i], &action, nullptr);
   }
 }

@@ -16,8 +16,8 @@ class InterruptGuard {
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
-  // Ends it, for one whom no signal has stopped: one that came too late for that does now what it would have done without this guard,
-  // or, where another guard lives, is left to that one.
+  // Ends the guard of a loop that no signal stopped. A signal that came too late for the loop now acts as it would have without this
+  // guard, or is left to another guard that lives.
   void release();
 
  private:

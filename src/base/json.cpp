@@ -174,7 +174,7 @@ class JsonParser {
   }
 
   static void append_utf8(std::string& out, unsigned code) {
-    const int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;  // bytes behind the first
+    const int more = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;  // bytes after the first
     const unsigned lead = more == 0 ? 0 : 0xFF00u >> (more + 1) & 0xFF;
     out += static_cast<char>(lead | code >> 6 * more);
     for (int i = more - 1; i >= 0; --i) out += static_cast<char>(0x80 | (code >> 6 * i & 0x3F));

@@ -39,7 +39,7 @@ std::optional<double> cell_value(std::string_view cell) {
   throw Error(path + ":" + std::to_string(number) + ": expected a row of " + std::to_string(columns) + " numbers");
 }
 
-// A row as the checksum sees it: without the last cell of one that is `timed`, and with this house's line end.
+// A row as the checksum sees it: without the last cell of one that is `timed`, and with one kind of line end.
 void absorb_row(Checksum& checksum, std::string_view line, bool timed) {
   line = trim(line);
   if (timed) line = line.substr(0, line.rfind(','));
@@ -103,7 +103,7 @@ CsvLog CsvLog::resume(const std::string& path, const std::vector<std::string>& c
   return log;
 }
 
-// Rows behind the checkpoint are dropped when the first new one is added, so that a command that is refused changes nothing.
+// Rows after the checkpoint's step are dropped when the first new one is added, so that a command that is refused changes nothing.
 void CsvLog::open() {
   if (kept_) write_file_atomically(path_, *kept_);
   kept_.reset();

@@ -1,4 +1,4 @@
-// A file that the system reads where it is touched: its bytes lie at an address, whatever its size and the machine's memory.
+// A file mapped into memory: the system reads its pages on access, so that it may be larger than the memory.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ void refuse_pointer(const std::string& path, std::string_view bytes);
 
 class MappedFile {
  public:
-  // Throws Error for what cannot be read. Who cuts the file short while it is mapped ends the program (program.cpp).
+  // Throws Error for what cannot be read. If the file is truncated while it is mapped, the program ends (program.cpp).
   explicit MappedFile(const std::string& path);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&&) = delete;

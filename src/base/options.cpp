@@ -96,7 +96,7 @@ std::string written(const std::string& name, bool is_switch, const std::string& 
 
 // ---- Help -------------------------------------------------------------------------------------------------------------
 
-// Adds words to `out`, with lines of at most HELP_WIDTH columns, of which all but the first are indented.
+// Appends words to `out` in lines of at most HELP_WIDTH columns; all lines except the first are indented.
 void append_wrapped(std::string& out, const std::string& words, size_t indent) {
   size_t column = indent;
   for (const std::string& word : split(words, ' ')) {

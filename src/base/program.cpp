@@ -21,12 +21,12 @@ namespace {
 
 const char* program_name = "petroglyph";  // of the lines below
 
-// A file is read where it lies (mapped_file.h), and somebody cut it short, or its disk fails: the system has nothing to put in place of
-// what is gone.
+// SIGBUS: a mapped file (mapped_file.h) was truncated while it was read, or its disk fails.
 extern "C" void petroglyph_end_of_file(int) {
   discard_unfinished_file();
   constexpr char SENTENCE[] =
-      ": a file that is being read has become shorter; what was saved before is whole, and training goes on from there "
+      ": a file that is being read has become shorter; what was saved before is whole, and --resume continues from "
+      "there"
       "with --resume\n";
   (void)!write(STDERR_FILENO, program_name, std::strlen(program_name));
   (void)!write(STDERR_FILENO, SENTENCE, sizeof SENTENCE - 1);
@@ -55,21 +55,19 @@ void prepare_process() {
     number = open("/dev/null", O_RDWR);
     if (number > STDERR_FILENO) close(number);
   }
-  std::signal(SIGCHLD, SIG_DFL);  // ignored, as a parent may have it, nobody could wait for a process
-  std::signal(SIGXFSZ, SIG_IGN);  // the write fails instead, and says for which file
+  std::signal(SIGCHLD, SIG_DFL);  // a parent may have set it to ignored, and then no child could be waited for
+  std::signal(SIGXFSZ, SIG_IGN);  // the write fails instead, with an error that names the file
   std::signal(SIGBUS, petroglyph_end_of_file);
 }
 
 void end_with_parent([[maybe_unused]] int parent) {
 #ifdef __linux__
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent) raise(SIGTERM);  // it ended before we asked
+  if (getppid() != parent) raise(SIGTERM);  // it ended before the call
 #endif
 }
 
-std::string called(const std::string& program) {
-  return "./" + program;
-}
+std::string called(const std::string& program) { return "./" + program; }
 
 void begin_program(const char* name) {
   program_name = name;

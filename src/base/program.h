@@ -1,4 +1,4 @@
-// What every main() does with errors: one line, and the right exit status.
+// How every main() handles errors: one line, and the right exit status.
 #pragma once
 
 #include <cstdio>
@@ -12,21 +12,21 @@ namespace petroglyph {
 
 constexpr int INTERRUPTED_STATUS = 130;  // what a shell expects after Ctrl-C
 
-// What a process needs before it opens its first file: standard streams that were closed become /dev/null, for else a file of ours
-// would get their numbers and what is printed; a file that grows beyond the shell's limit is an error, not the end.
+// Called before a process opens its first file. Standard streams that were closed become /dev/null: otherwise the next file that is
+// opened would get their numbers, and the printed text. A file that grows beyond the shell's limit is an error, not the end.
 void prepare_process();
 
-// In a child of process `parent`: it gets a SIGTERM, which lets a run save and stop, as soon as that process has ended, however it
-// ended. Where the system cannot do that, the folder's lock alone keeps the next process out (base/folder_lock.h).
+// In a child of process `parent`: when that process ends, however it ends, the child gets a SIGTERM, which lets a run save and stop.
+// Only on Linux; elsewhere the folder's lock keeps the next process out until the child ends (base/folder_lock.h).
 void end_with_parent(int parent);
 
 // How the user calls a program of the project: "./train_copy".
 std::string called(const std::string& program);
 
-// What was printed has also arrived: a full disk is noticed.
+// Whether everything printed could be written: notices a full disk.
 inline bool flush_output() { return std::fflush(stdout) == 0 && !std::ferror(stdout); }
 
-// Throws Error where the standard input could not be read to its end: a folder, a terminal that is gone.
+// Throws Error if the standard input could not be read to its end: a folder, a terminal that is gone.
 inline void check_standard_input() {
   if (std::ferror(stdin)) throw Error("the standard input cannot be read to its end");
 }
@@ -35,7 +35,7 @@ inline void check_standard_input() {
 // program.cpp), or whose file was cut short while it was read.
 void begin_program(const char* name);
 
-// Says it in one line, whatever bytes of a file or of a command line it repeats; gives `status` back.
+// Prints it in one line, whatever bytes of a file or of a command line it contains; returns `status`.
 int complain(const char* name, const std::string& sentence, int status);
 
 // Runs body(), which returns the exit status.

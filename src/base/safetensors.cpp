@@ -49,7 +49,7 @@ void absorb_word(Checksum& checksum, const std::string& word) {
   checksum.update(word.data(), word.size());
 }
 
-// What a header says, whatever the order in which it says it.
+// Checksum of a header's contents, independent of their order in the file.
 class HeaderChecksum {
  public:
   explicit HeaderChecksum(const std::map<std::string, std::string>& metadata) {
@@ -140,7 +140,7 @@ void SafetensorsFile::check_header() const {
   HeaderChecksum checksum(metadata_);
   for (const auto& [name, entry] : entries_) checksum.add(name, entry.dtype, entry.shape);
   if (checksum.hex() != *checksum_of_header_)
-    fail("checksum of the header is " + checksum.hex() + ", the header says " + *checksum_of_header_ + ": damaged");
+    fail("checksum of the header is " + checksum.hex() + ", the header states " + *checksum_of_header_ + ": damaged");
 }
 
 void SafetensorsFile::parse_entry(const std::string& name, const Json& object) {
@@ -206,7 +206,7 @@ void SafetensorsFile::check_data() const {
   for (const auto& [name, entry] : entries_)
     checksum.update(data_of(entry), static_cast<size_t>(entry.end - entry.begin));
   if (checksum.hex() != *checksum_of_data_)
-    fail("checksum of the data is " + checksum.hex() + ", its header says " + *checksum_of_data_ + ": damaged");
+    fail("checksum of the data is " + checksum.hex() + ", its header states " + *checksum_of_data_ + ": damaged");
 }
 
 const SafetensorsFile::Entry* SafetensorsFile::find(const std::string& name) const {

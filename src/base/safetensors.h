@@ -1,4 +1,4 @@
-// Checkpoints: named tensors and a few words about them, in the safetensors format, which Python opens too.
+// Named tensors and metadata in the safetensors format, which Python reads too: checkpoints.
 //
 //   8 bytes   length n of the header, little-endian
 //   n bytes   JSON: {"__metadata__": {KEY: STRING, …},
@@ -36,7 +36,7 @@ constexpr const char* safetensors_dtype() {
   if constexpr (sizeof(T) == 1) return is_signed ? "I8" : "U8";
 }
 
-// A file that has been checked from end to end; its tensors are read where they lie (mapped_file.h) when they are asked for.
+// A file that has been checked from end to end; its tensors are read from the mapped file (mapped_file.h) on demand.
 class SafetensorsFile {
  public:
   struct Entry {

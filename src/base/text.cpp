@@ -144,7 +144,7 @@ namespace {
 
 constexpr char32_t NO_CHARACTER = 0xFFFFFFFF;
 
-// The well-formed UTF-8 character at `at`, which moves behind it; NO_CHARACTER, and one byte on, where there is none.
+// Reads a well-formed UTF-8 character and moves `at` past it; if there is none, returns NO_CHARACTER and moves one byte.
 char32_t next_character(std::string_view bytes, size_t& at) {
   const size_t start = at++;
   const auto lead = static_cast<unsigned char>(bytes[start]);
@@ -164,8 +164,8 @@ char32_t next_character(std::string_view bytes, size_t& at) {
   return code;
 }
 
-// What a terminal obeys rather than shows (C0, DEL, C1), what turns the direction of the text around it, line ends that only some
-// programs take for such, and what XML forbids.
+// Control characters (C0, DEL, C1), marks that change the direction of text, line ends that only some programs recognize, and what
+// XML forbids.
 bool is_unprintable(char32_t code) {
   return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x61C || code == 0x200E || code == 0x200F ||
          (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF || code == 0xFFFE ||
@@ -241,7 +241,7 @@ std::string markup_text(std::string_view words) {
 
 namespace {
 
-// Letters inserted, left out, replaced, or two neighbours swapped.
+// Letters inserted, left out, replaced, or two neighbours swapped (Damerau-Levenshtein distance).
 int typing_errors(std::string_view a, std::string_view b) {
   const size_t rows = a.size() + 1, columns = b.size() + 1;
   std::vector<int> errors(rows * columns);
@@ -269,8 +269,8 @@ std::string nearest_word(std::string_view word, const std::vector<std::string>& 
   std::string nearest;
   int fewest = std::max(1, static_cast<int>(word.size()) / 3) + 1;
   for (const std::string& candidate : words) {
-    const bool begun = word.size() >= 3 && candidate.compare(0, word.size(), word) == 0;
-    const int errors = begun ? 1 : typing_errors(word, candidate);
+    const bool is_prefix = word.size() >= 3 && candidate.compare(0, word.size(), word) == 0;
+    const int errors = is_prefix ? 1 : typing_errors(word, candidate);
     if (errors < fewest) {
       fewest = errors;
       nearest = candidate;

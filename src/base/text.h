@@ -1,4 +1,4 @@
-// Small pieces of text: numbers in and out of it, the same under every locale, and the forms people read.
+// Text: numbers in and out of it, the same under every locale, and readable forms of them.
 #pragma once
 
 #include <cstddef>
@@ -38,8 +38,8 @@ std::optional<uint64_t> parse_unsigned(std::string_view digits);
 size_t utf8_prefix(std::string_view bytes);
 inline bool is_utf8(std::string_view bytes) { return utf8_prefix(bytes) == bytes.size(); }
 
-// What a file or a command line says, for a terminal: in one line, with what a terminal obeys rather than shows (control characters,
-// marks that turn the direction of writing) and bytes that are not UTF-8 as \n, \x07 and \u202E.
+// Text from a file or a command line, made safe for a terminal: in one line, with control characters, marks that change the direction
+// of writing, and bytes that are not UTF-8 as \n, \x07 and \u202E.
 std::string in_one_line(std::string_view bytes);
 
 // printf for text that may come from files and command lines: escaped like in_one_line(), but for line ends and tabs.
@@ -48,7 +48,7 @@ void print(const char* format, ...) __attribute__((format(printf, 1, 2)));
 // The same for HTML, SVG and XML: &, <, > and quotes spelt out; a '?' for what in_one_line() escapes, but line ends and tabs.
 std::string markup_text(std::string_view words);
 
-// The word that was probably meant: the one with the fewest typing errors away, or "" when none is near.
+// The word that was probably meant: the one with the fewest typing errors, or "" if none is near.
 std::string nearest_word(std::string_view word, const std::vector<std::string>& words);
 
 std::string_view trim(std::string_view line);
@@ -57,7 +57,7 @@ std::vector<std::string> split(std::string_view words, char between);  // "a,,b"
 
 // All bytes of a file, or an Error that names it and the reason.
 std::string read_file(const std::string& path);
-// The same of a regular file alone: a pipe, which would keep us waiting, or a device, which may never end, is an Error.
+// The same, but only of a regular file: a pipe, which may block, or a device, which may never end, is an Error.
 std::string read_regular_file(const std::string& path);
 
 }  // namespace petroglyph

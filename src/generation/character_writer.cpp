@@ -42,8 +42,8 @@ size_t CharacterWriter::incomplete() const {
   for (size_t back = 1; back <= 3 && back <= held_.size(); ++back) {
     const auto byte = static_cast<unsigned char>(held_[held_.size() - back]);
     if ((byte & 0xC0) == 0x80) continue;
-    const size_t wants = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
-    return wants > back ? back : 0;
+    const size_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
+    return length > back ? back : 0;
   }
   return 0;
 }

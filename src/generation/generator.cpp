@@ -8,7 +8,7 @@
 namespace petroglyph {
 
 namespace {
-constexpr int PIECE = 32;  // tokens of a prompt that a decoder takes at a time: an interruption waits for no more
+constexpr int CHUNK = 32;  // tokens of a prompt that are decoded at a time: Ctrl-C takes effect between two chunks
 }
 
 std::vector<int32_t> prompt_tokens(const Tokenizer& tokenizer, const std::string& prompt, int window, Reading reading) {
@@ -42,9 +42,9 @@ void Generator::read(const std::vector<int32_t>& tokens) {
   const auto most = static_cast<size_t>(capacity_);
   if (tokens.size() > most && decoder_->length() > 0) decoder_ = model_.decoder(1, capacity_);
   for (size_t at = tokens.size() - std::min(tokens.size(), most); at < tokens.size() && !interrupted();) {
-    if (decoder_->length() == capacity_) make_room();
-    const size_t room = static_cast<size_t>(capacity_ - decoder_->length()), before_last = tokens.size() - 1 - at;
-    const size_t count = std::max<size_t>(1, std::min({before_last, room, static_cast<size_t>(PIECE)}));
+    if (decoder_->length() == capacity_) refill();
+    const size_t space = static_cast<size_t>(capacity_ - decoder_->length()), before_last = tokens.size() - 1 - at;
+    const size_t count = std::max<size_t>(1, std::min({before_last, space, static_cast<size_t>(CHUNK)}));
     tokens_.insert(tokens_.end(), &tokens[at], &tokens[at] + count);
     feed(&tokens[at], static_cast<int>(count), before_last == 0);
     at += count;
@@ -58,18 +58,18 @@ int32_t Generator::next() {
   return token;
 }
 
-void Generator::make_room() {
+void Generator::refill() {
   decoder_ = model_.decoder(1, capacity_);
   const int kept = window_ == Window::SLIDE ? capacity_ - 1 : capacity_ / 2;
-  for (int at = 0; at < kept && !interrupted(); at += PIECE)
-    feed(&tokens_[tokens_.size() - static_cast<size_t>(kept - at)], std::min(PIECE, kept - at), false);
+  for (int at = 0; at < kept && !interrupted(); at += CHUNK)
+    feed(&tokens_[tokens_.size() - static_cast<size_t>(kept - at)], std::min(CHUNK, kept - at), false);
 }
 
-void Generator::feed(const int32_t* tokens, int count, bool answer) {
-  piece_.resize(ops_, {count});
-  piece_.upload({tokens, tokens + count});
-  if (!answer) return decoder_->prefill(piece_.data(), count);
-  ops_.download(logits_.data(), decoder_->decode(piece_.data(), count), logits_.size() * sizeof(real));
+void Generator::feed(const int32_t* tokens, int count, bool need_logits) {
+  chunk_.resize(ops_, {count});
+  chunk_.upload({tokens, tokens + count});
+  if (!need_logits) return decoder_->prefill(chunk_.data(), count);
+  ops_.download(logits_.data(), decoder_->decode(chunk_.data(), count), logits_.size() * sizeof(real));
 }
 
 }  // namespace petroglyph

@@ -34,7 +34,7 @@ int32_t Sampler::draw(const std::vector<real>& logits, real u) {
   return candidates_[kept - 1].token;
 }
 
-// Brings the candidates that top_k and top_p leave to the front, and says how many they are.
+// Brings the candidates that top_k and top_p leave to the front, and returns how many they are.
 size_t Sampler::keep_likeliest() {
   const size_t all = candidates_.size();
   const size_t k = settings_.top_k > 0 ? std::min(all, static_cast<size_t>(settings_.top_k)) : all;

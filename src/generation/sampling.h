@@ -1,4 +1,4 @@
-// Which token comes next: drawn from a model's logits, the same on every machine.
+// Draws the next token from a model's logits, bit-identically on every machine.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct Sampling {
   double top_p = 1;        // only the likeliest that together reach this probability
 };
 
-// One of V tokens. u: evenly random, 0 ≤ u < 1. Tokens equally likely stand in the order of their numbers.
+// Draws one of V tokens. u: uniformly random, 0 ≤ u < 1. Equally likely tokens are in the order of their numbers.
 class Sampler {
  public:
   explicit Sampler(const Sampling& settings) : settings_(settings) {}

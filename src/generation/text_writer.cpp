@@ -14,7 +14,7 @@ namespace petroglyph {
 
 namespace {
 
-// Adds how long it lives.
+// Adds its own lifetime to a number of seconds.
 class Stopwatch {
  public:
   explicit Stopwatch(double* seconds) : seconds_(seconds) {}
@@ -65,7 +65,7 @@ void TextWriter::note_special(const std::string& token) {
 void TextWriter::note_long_prompt(int64_t tokens, int64_t longest) const {
   if (how_.quiet || tokens <= longest) return;
   std::fprintf(stderr,
-               "note: the prompt has %s and the model reads %s at most: it goes on from the last %s, and then %s\n",
+               "note: the prompt has %s and the model reads %s at most: it continues the last %s, and then %s\n",
                counted(tokens, "token").c_str(), with_commas(longest).c_str(), with_commas(longest).c_str(),
                how_.window == Window::SLIDE ? "from as many again and again"
                                             : "from the later half of what it had (--window slide: from as many)");
@@ -88,9 +88,9 @@ void TextWriter::continue_prompt(const std::string& prompt, const std::string& o
 
 void TextWriter::converse() {
   constexpr int64_t CAPACITY = 4096;  // of a model without a longest sequence, whose decoder's memory grows
-  const int64_t room = model_.has_fixed_state() ? model_.longest() : CAPACITY;
-  const int64_t longest = decoder_capacity(model_, room, how_.context);
-  Generator generator = this->generator(0, room);
+  const int64_t capacity = model_.has_fixed_state() ? model_.longest() : CAPACITY;
+  const int64_t longest = decoder_capacity(model_, capacity, how_.context);
+  Generator generator = this->generator(0, capacity);
   std::string line;
   for (bool first = true;;) {
     if (isatty(STDIN_FILENO)) std::printf("> "), std::fflush(stdout);

@@ -1,4 +1,4 @@
-// A model that writes text to the standard output: from a prompt, or in turns with somebody at a terminal.
+// Writes a model's text to the standard output: the continuation of a prompt, or of each line that a user types.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ struct TextWriting {
   uint64_t seed = 1;
   Window window = Window::HALF;
   bool special = false;  // special tokens in a prompt are one token each
-  int context = 0;       // that the model learned with; 0: not known
+  int context = 0;       // that the model was trained with; 0: not known
   bool quiet = false;    // only the text
 };
 
@@ -29,13 +29,13 @@ class TextWriter {
   TextWriter(Model& model, Ops& ops, const Tokenizer& tokenizer, const TextWriting& how)
       : model_(model), ops_(ops), tokenizer_(tokenizer), how_(how) {}
 
-  // origin: where the prompt comes from, for an Error where the tokenizer does not have its letters
+  // origin: the source of the prompt, which begins the Error for a character that the tokenizer does not have
   void continue_prompt(const std::string& prompt, const std::string& origin);
-  // Each line of the standard input goes on from all that was said, as far as the model can see back.
+  // Continues all text so far after each line of the standard input, as far back as the model reads.
   void converse();
 
   int64_t written() const { return written_; }  // tokens
-  double seconds() const { return seconds_; }   // of reading prompts and writing, without the waiting for them
+  double seconds() const { return seconds_; }   // of reading prompts and writing, without waiting for prompts
 
  private:
   std::vector<int32_t> tokens_of(const std::string& prompt, const std::string& origin, bool first);

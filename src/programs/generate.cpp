@@ -1,4 +1,4 @@
-// Lets a model that train_text trained go on writing, token by token.
+// Continues a text, token by token, with a model that train_text trained.
 
 #include <algorithm>
 #include <cstdio>
@@ -36,13 +36,13 @@ struct GenerateSettings {
                        "a .safetensors file of train_text or convert, or a run's folder: its last one; "
                        "best.safetensors there has the lowest evaluated loss");
     options.section("Text");
-    options.add("prompt", &prompt, "what the model goes on from; default a new line");
+    options.add("prompt", &prompt, "text that the model continues; default: a new line");
     options.add("prompt-file", &prompt_file, "the same from a file; -: from the standard input").placeholder("FILE");
     options.add("special", &how.special, "special tokens in a prompt, such as <|endoftext|>, are one token each");
-    options.add("interactive", &interactive, "reads prompts, one a line, and goes on from all that was said; also -i");
+    options.add("interactive", &interactive, "reads prompts, one a line; the model continues all text so far; also -i");
     options.add("length", &how.length, 0, 1 << 30, "tokens to write; fewer where the text ends first");
     options.add("window", &window, {"half", "slide"},
-                "when the model's positions are used up: goes on from the later half, or reads all but one again for "
+                "when the model's positions are used up: continues from the later half, or reads all but one again for "
                 "each token");
     options.add("samples", &how.samples, 1, 1 << 20, "continuations, one after another");
     options.section("Sampling");
@@ -76,7 +76,7 @@ void return_freed_memory() {
 
 int generate(int argc, char** argv) {
   GenerateSettings settings;
-  Options options("generate", "Lets a model of text go on writing: one that train_text trained, or convert brought.");
+  Options options("generate", "Continues a text with a model that train_text trained or convert made.");
   settings.declare(options);
   options.parse(argc, argv);
   if (!settings.prompt.empty() + !settings.prompt_file.empty() + settings.interactive > 1)

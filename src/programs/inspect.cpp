@@ -32,7 +32,9 @@ constexpr Subcommand SUBCOMMANDS[] = {
 };
 
 void help() {
-  std::printf("Usage: inspect SUBCOMMAND [options]\nLooks into models; `inspect SUBCOMMAND --help` says how.\n\n");
+  std::printf(
+      "Usage: inspect SUBCOMMAND [options]\nShows what models compute; `inspect SUBCOMMAND --help` lists a "
+      "subcommand's options.\n\n");
   for (const Subcommand& subcommand : SUBCOMMANDS) std::printf("  %-18s %s\n", subcommand.name, subcommand.purpose);
 }
 

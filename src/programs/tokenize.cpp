@@ -136,12 +136,12 @@ int tokenize(int argc, char** argv) {
   settings.declare(options);
   options.parse(argc, argv);
   if (settings.train > 0 && settings.save.empty())
-    throw UsageError(text("--train %d: into which file? (--save FILE)", settings.train));
+    throw UsageError(text("--train %d: expected the file to write (--save FILE)", settings.train));
   if (settings.train > 0 && settings.decode) throw UsageError("--train reads text, --decode shards: choose one");
   options.refuse_without_effect();
   if (options.given("shard-tokens") && settings.out.empty())
-    throw UsageError(
-        text("--shard-tokens %lld: of which shards? (--out PREFIX)", static_cast<long long>(settings.shard_tokens)));
+    throw UsageError(text("--shard-tokens %lld: expected the shards that it is for (--out PREFIX)",
+                          static_cast<long long>(settings.shard_tokens)));
   if (!settings.save.empty() && !settings.out.empty() && is_shard_of(settings.out, settings.save))
     throw UsageError("--save " + settings.save + ": is one of the shards of --out " + settings.out);
   check_outputs(settings);

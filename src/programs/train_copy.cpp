@@ -25,18 +25,18 @@ struct CopySettings {
   void declare(Options& options) {
     options.section("Task");
     options.add("length", &length, 1, 1 << 16, "letters in a string");
-    options
-        .add("evaluate-lengths", &lengths, 1, 1 << 16,
-             "strings of these lengths the trained model has to copy too: a table, lengths.csv, lengths.svg");
+    options.add("evaluate-lengths", &lengths, 1, 1 << 16,
+                "strings of these lengths the trained model has to copy too: a table, lengths.csv, lengths.svg");
     options
         .add("compare", &compare,
              "trains variants in turn on the same samples: models or options, as in "
              "causal_rn,transformer:position=alibi")
         .placeholder("LIST")
-        .always().not_saved();
+        .always()
+        .not_saved();
   }
 
-  // Room for the longest of all strings: positions that training does not reach keep their initial values.
+  // The context of the longest of all strings: positions that training does not reach keep their initial values.
   int context() const {
     int longest = length;
     for (const int other : lengths) longest = std::max(longest, other);
@@ -83,7 +83,7 @@ struct Session {
   std::string title() const { return "Copying " + counted(copy.length, "letter"); }
 };
 
-// Feeds fresh strings up to SEP and lets the model go on by itself: each answer token is the likeliest one, and is read back.
+// Reads fresh strings up to SEP and decodes greedily: each token of the answer is the likeliest one, and is read back.
 std::vector<int32_t> answer(Run& run, const Copying& task, const Batch& strings) {
   Ops& ops = run.ops();
   const int B = strings.size, T = strings.length, prompt = task.prompt(), answers = T - prompt + 1;
@@ -115,10 +115,10 @@ void show_copying(Run& run, const Copying& task, int count, int shown) {
     const double accuracy = task.answer_accuracy(string, copy);
     right += accuracy;
     if (b >= shown) continue;
-    std::string read, said;
+    std::string read, answer;
     for (int i = 0; i < n; ++i) read += Copying::letter(string[i]);
-    for (int i = 0; i <= n; ++i) said += Copying::letter(copy[i]);
-    std::printf("  read  %s\n  said  %s  %s\n", read.c_str(), said.c_str(), accuracy == 1 ? "right" : "wrong");
+    for (int i = 0; i <= n; ++i) answer += Copying::letter(copy[i]);
+    std::printf("  read  %s\n  said  %s  %s\n", read.c_str(), answer.c_str(), accuracy == 1 ? "right" : "wrong");
   }
   std::printf("one token at a time, %d fresh strings of %s: accuracy %.2f %%\n", count, counted(n, "letter").c_str(),
               100 * right / count);

@@ -1,4 +1,4 @@
-// Trains a model to say what is on an image, then shows what it takes for what, and where it looks.
+// Trains a model to classify images, then shows its confusion matrix and where it looks.
 // The experiments of "An All-MLP Sequence Modeling Architecture That Excels at Copying", appendix C, and "Linear-Time Sequence
 // Modeling with MLPs", sections 4.3 and 4.4: CIFAR-5M, and from there CIFAR-10 and CIFAR-100 (--init).
 
@@ -62,7 +62,7 @@ struct ImageSettings {
 
 // One run and all its settings, from the words of a command line.
 struct Session {
-  Options options{"train_image", "Trains a model to say what is on an image, then shows where it looks."};
+  Options options{"train_image", "Trains a model to classify images, then shows where it looks."};
   ImageSettings image;
   ModelOptions model;
   RunSettings settings;
@@ -102,7 +102,7 @@ struct Session {
                  std::move(extras));
   }
 
-  // What the trained model says of all test images.
+  // The trained model's answers on all test images.
   void show() {
     Progress progress(0, test_images, after_a_while(settings.quiet, "test image"));
     const Answers answers = classify(run->model(), run->ops(), *task, run->seed(), stream_of("test"), test_images,

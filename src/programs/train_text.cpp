@@ -51,12 +51,12 @@ struct Session : TextRunSettings {
   }
 };
 
-// Of the checkpoint that the run goes on from, which only the first rank sees.
+// The tokenizer in the checkpoint of a resumed run, which only the first rank reads.
 std::unique_ptr<Tokenizer> Session::saved_tokenizer() {
   const std::string path = run->file("model.safetensors");
   const bool replace = text_settings.source.replace;
-  const std::string said = settings.ranks->first_says([&] { return open_tokenizer(path, replace)->to_json().text(); });
-  return tokenizer_from_json(Json::parse(said, path), path);
+  const std::string json = settings.ranks->from_first([&] { return open_tokenizer(path, replace)->to_json().text(); });
+  return tokenizer_from_json(Json::parse(json, path), path);
 }
 
 // a_step: windows
@@ -112,11 +112,11 @@ std::vector<std::string> Session::sample() {
   const bool given = !text_settings.prompt.empty();
   std::vector<int32_t> tokens =
                            prompt_tokens(*opened.tokenizer, given ? text_settings.prompt : "\n", run->model().window()),
-                       shown;  // what nobody gave is not
+                       shown;  // without the default prompt
   if (given) opened.tokenizer->encode(text_settings.prompt, shown);
   Generator generator(run->model(), run->ops(), *opened.tokenizer, {}, settings.seed, 0,
                       decoder_capacity(run->model(), static_cast<int64_t>(tokens.size()) + text_settings.sample_length,
-                                      text_settings.context));
+                                       text_settings.context));
   generator.read(tokens);
   for (int i = 0; i < text_settings.sample_length && !interrupted(); ++i) shown.push_back(generator.next());
   std::vector<std::string> lines = split(opened.tokenizer->decode(shown), '\n');

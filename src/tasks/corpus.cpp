@@ -21,7 +21,7 @@ constexpr int32_t SHARD_MAGIC = 20240520, SHARD_VERSION = 1;
 
 std::string commas(size_t value) { return with_commas(static_cast<int64_t>(value)); }
 
-// Tokens that lie in a file, one behind the other: a text's bytes, or numbers of so many bits.
+// Consecutive tokens in a file: a text's bytes, or numbers of so many bits.
 template <class Integer>
 class MappedTokens final : public Corpus {
  public:
@@ -114,7 +114,7 @@ std::unique_ptr<Corpus> open_shard(MappedFile file, int vocab) {
   return corpus;
 }
 
-// One corpus behind the other.
+// The concatenation of corpora.
 class Chain final : public Corpus {
  public:
   explicit Chain(std::vector<std::unique_ptr<Corpus>> parts) : parts_(std::move(parts)) {

@@ -5,7 +5,7 @@
 // text ./tokenize makes shards. A shard (*.bin) is
 //   int32[256]   20240520, version 1, number of tokens n, zeros
 //   uint16[n]    the tokens
-// little-endian, as llm.c's scripts write it. nanoGPT's *.bin are the tokens alone, and must be asked for: TokenFormat.
+// little-endian, as llm.c's scripts write it. nanoGPT's *.bin are the tokens alone, and need --format: TokenFormat.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ std::vector<std::string> token_format_names();
 // The files of a path, which may have * and ? in the last part and elsewhere: then in the order of their names. Throws an
 // Error where no file has such a name.
 std::vector<std::string> files_of_corpus(const std::string& path);
-// These files, one behind the other. Throws an Error for what is wrong with any of them.
+// The concatenation of these files. Throws an Error for what is wrong with any of them.
 std::unique_ptr<Corpus> open_corpus(const std::string& path, const Tokenizer& tokenizer,
                                     TokenFormat format = TokenFormat::AUTO);
 

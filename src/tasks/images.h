@@ -47,7 +47,7 @@ class Images : public Task {
 // What a model reads of a picture: PATCHES × PATCH_SIZE numbers.
 void write_patches(const Picture& picture, real* patches);
 
-// What is done to training images, at random and anew each time an image comes.
+// Random changes of a training image, new ones each time it is used.
 struct Augmentation {
   bool flip = false;  // left and right exchanged, every other time
   int crop = 0;       // moved by up to so many pixels in both directions; what comes in is black

@@ -1,4 +1,4 @@
-// Windows of which the last target alone counts: the same targets, evenly over a text, with more or less of what comes before them,
+// Windows of which only the last target counts: the same targets, evenly over a text, with more or less of what comes before them,
 // so that one length is compared with another on the same tokens.
 #pragma once
 

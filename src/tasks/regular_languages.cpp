@@ -108,7 +108,7 @@ Automaton automaton_of(const std::string& language) {
   if (language == "modular_arithmetic") return modular_arithmetic();
   for (const int n : {2, 3, 4, 12})
     if (language == "D_" + std::to_string(n)) return brackets(n);
-  // 0 an even run of 1s before the last run of 0s, 1 an odd run of 1s, 2 and 3 an even and an odd run of 0s behind an odd one
+  // 0 an even run of 1s before the last run of 0s, 1 an odd run of 1s, 2 and 3 an even and an odd run of 0s after an odd one
   if (language == "Tomita_3") return two_symbols({0, 1, 3, 0, 3, 1, 2, 4, 4, 4}, {1, 1, 1, 0, 0}, 4);
   // how many 0s stand at the end
   if (language == "Tomita_4") return two_symbols({1, 0, 2, 0, 3, 0, 3, 3}, {1, 1, 1, 0}, 3);
@@ -121,7 +121,7 @@ Automaton automaton_of(const std::string& language) {
 
 // ---- Random strings -------------------------------------------------------------------------------------------------
 
-// Random numbers one after the other for one string, as many as it asks for, which depend on nothing but (seed, stream, step,
+// A sequence of random numbers for one string, which depend on nothing but (seed, stream, step,
 // sample).
 class Draws {
  public:
@@ -177,7 +177,7 @@ void append_brackets(SymbolString& string, int n, int length, Draws& draws) {
   }
 }
 
-// Runs of one symbol, of any length, but 0s behind an odd run of 1s are even in number.
+// Runs of one symbol, of any length, but the number of 0s after an odd run of 1s is even.
 SymbolString draw_tomita_3(int length, Draws& draws) {
   SymbolString string;
   int ones = 0;  // in the last run of 1s
@@ -311,7 +311,7 @@ SymbolString RegularLanguage::draw(int length, bool member, Draws& draws) const 
 }
 
 // All of one evaluation are as long, and so are those of the next: else two would not compare, and where there are no members one
-// that always says no would be right.
+// that always answers no would be right.
 int RegularLanguage::evaluated_length() const {
   int length = settings_.longest;
   while (has_members_ && length > settings_.shortest && !has_members(length)) --length;
@@ -321,8 +321,8 @@ int RegularLanguage::evaluated_length() const {
 Batch RegularLanguage::batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const {
   const uint32_t lengths = static_cast<uint32_t>(settings_.longest - settings_.shortest) + 1;
   const uint32_t word = philox(seed, stream ^ stream_of("length"), step, 0).word[0];
-  const bool asked = stream == stream_of("evaluate");
-  const int length = asked ? evaluated_length() : settings_.shortest + static_cast<int>(below(word, lengths));
+  const bool is_evaluation = stream == stream_of("evaluate");
+  const int length = is_evaluation ? evaluated_length() : settings_.shortest + static_cast<int>(below(word, lengths));
   Batch batch;
   batch.size = count;
   batch.length = tokens_of(length);
@@ -343,7 +343,7 @@ Batch RegularLanguage::batch(uint64_t seed, uint32_t stream, uint32_t step, int 
 std::vector<int> next_symbol_targets(const std::string& language, const SymbolString& string) {
   const Automaton automaton = automaton_of(language);
   const bool counting = language == "Tomita_5" || language == "Tomita_6";
-  if (!counting && automaton.sink < 0) throw Error(language + ": the next symbol is asked of D_n and Tomita only");
+  if (!counting && automaton.sink < 0) throw Error(language + ": the next symbol is defined for D_n and Tomita only");
   std::vector<int> targets;
   int state = automaton.start;
   const auto accepted = [&](int next) {

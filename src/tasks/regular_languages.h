@@ -67,7 +67,7 @@ class RegularLanguage final : public Task {
   // Whether strings of this length can be members, and near misses of members.
   bool has_members(int length) const;
   bool has_near_misses(int length) const;
-  // The longest that is learned from, of those that have members where the language is one: evaluations are of it.
+  // The longest training length, of those that have members if the task is membership: evaluations are of this length.
   int evaluated_length() const;
   // How many tokens a string of this length has: an expression ends with a digit, so that an even length becomes odd.
   int tokens_of(int length) const;
@@ -87,20 +87,19 @@ class RegularLanguage final : public Task {
   bool has_members_ = false;
 };
 
-// The other protocol (Bhattamishra et al. 2020): only members are read, and after every symbol two bits are asked for.
+// The other protocol (Bhattamishra et al. 2020): only members are read, and after every symbol two bits are predicted.
 //   D_n                 whether 0 may follow, whether 1 may
-//   Tomita_3, Tomita_4  whether the string with 0 behind it is a member, and with 1
+//   Tomita_3, Tomita_4  whether the string followed by 0 is a member, and followed by 1
 //   Tomita_5, Tomita_6  01 where the string so far is a member, 10 where it is not
 std::vector<int> next_symbol_targets(const std::string& language, const SymbolString& string);
 
 // `count` members of low … high symbols, in the lengths that Bhattamishra et al. draw; different ones where `distinct`, and none of
-// `apart`. Throws Error where it does not find as many. Their way of drawing brackets knows few strings: 10,000 of 2 to 50 symbols
+// `apart`. Throws Error where it does not find as many. Their way of drawing brackets has few distinct strings: 10,000 of 2 to 50 symbols
 // are about 57 different ones of D_2, 58 of D_3, 147 of D_4, 466 of D_12.
 std::vector<SymbolString> draw_members(const std::string& language, int low, int high, int count, bool distinct,
                                        uint64_t seed, uint32_t stream, const std::vector<SymbolString>& apart = {});
 
-// That protocol as a task: `training` members of 2 … longest symbols to learn from, an epoch after the other, and different ones
-// that are not among them to be tested on. Strings of one batch have different lengths; behind the shorter ones stand symbols that
+// That protocol as a task: `training` members of 2 … longest symbols, epoch after epoch, and other members for the test. Strings of one batch have different lengths; the shorter ones are followed by symbols that
 // do not count, which a model must not look ahead to. A string is right where all its bits are.
 class NextSymbol final : public Task {
  public:

@@ -1,5 +1,5 @@
 // Images without a file: one of ten shapes, drawn in any colour, at any place, size and slant, on a background that changes
-// from one colour to another, among small spots and noise. Colours have nothing to do with the class.
+// from one colour to another, among small spots and noise. Colours do not depend on the class.
 #pragma once
 
 #include "tasks/images.h"

@@ -1,4 +1,4 @@
-// What a model learns from: batches that are functions of (seed, step) alone, and a verdict on its answers.
+// A task: batches that are functions of (seed, step) alone, and the accuracy of a model's answers.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class Task {
   virtual int64_t evaluation_samples() const { return std::numeric_limits<int64_t>::max(); }
   // The mean over the samples of how right the answers are, 0 to 1. best: the likeliest class of each row of logits; of sets,
   // 1 or 0 for each of their entries.
-  // Unless a task knows better, the part of the targets that count which is right.
+  // By default the part of the counted targets that is right.
   virtual double accuracy(const Batch& batch, const std::vector<int32_t>& best) const;
   // The accuracy of answers at random, for figures; 0: none worth a line.
   virtual double chance() const { return 0; }

@@ -1,12 +1,11 @@
-// A run on disk: parameters, optimizer moments and everything that says what they belong to, in one safetensors file.
+// A checkpoint: parameters, optimizer moments and the run that they belong to, in one safetensors file.
 //
 //   NAME          (shape)  every parameter under its own name
 //   adamw.m/NAME, adamw.v/NAME      its moments
-//   metadata      format "petroglyph", version "1", program, model, config (JSON), step (updates done), options (JSON: what
-//                 shaped the run), log (a checksum of the rows of log.csv up to there), checksum_of_samples (of some that it
-//                 learns from and is evaluated on), evaluated_loss (of best.safetensors: why it is the best), begun_on
-//                 (mark_of_here()), and data (JSON: what
-//                 else is needed to use the model, such as a tokenizer)
+//   metadata      format "petroglyph", version "1", program, model, config (JSON), step (updates done), options (JSON: those
+//                 that define the run), log (a checksum of the rows of log.csv up to there), checksum_of_samples (of some training
+//                 and evaluation samples), evaluated_loss (of best.safetensors), begun_on (mark_of_here()), and data
+//                 (JSON: what else is needed to use the model, such as a tokenizer)
 #pragma once
 
 #include <memory>
@@ -28,40 +27,40 @@ struct RunState {
   Json options;                     // the program's
   int64_t step = 0;                 // updates done
   std::string log;                  // checksum of the log's rows before this step (base/log.h); empty: not known
-  Json data;                        // what else it needs to use the model; null: nothing
-  std::string samples = {};         // checksum of some that it learns from and is evaluated on; empty: not known
+  Json data;                        // what else is needed to use the model; null: nothing
+  std::string samples = {};         // checksum of some training and evaluation samples; empty: not known
   std::string evaluated_loss = {};  // of these weights, in the log's digits; empty: not known
   std::string begun_on = {};        // mark_of_here() of the user and the machine that trained it; empty: not known
 };
 
-// Tensors that a model does not have, or has in another shape.
+// A file whose tensors are not those of the model.
 struct OtherModel : Error {
   using Error::Error;
 };
 
-// A run's folder means the checkpoint in it. Throws Error for a folder of runs: which are there.
+// The checkpoint in a run's folder; a file's path as it is. Throws Error, which lists the runs, for a folder of several runs.
 std::string checkpoint_path(const std::string& file_or_folder);
 
 // previous: where the checkpoint that is replaced stays; empty: nowhere
 void save_checkpoint(const std::string& path, const RunState& state, Model& model, Optimizer& optimizer,
                      const std::string& previous = "");
-// The same without the moments: enough to use the model, not to go on with the run.
+// The same without the moments: enough to use the model, not to resume the run.
 void save_weights(const std::string& path, const RunState& state, Model& model);
 
-// Whether it is a checkpoint of ours, and no other file of tensors.
+// Whether this project wrote it as a checkpoint.
 bool is_checkpoint(const SafetensorsFile& file);
 
 // A mark of this user on this machine: a checksum of what identifies both, from which neither can be read.
 std::string mark_of_here();
 
-// A checkpoint may come from somebody else, and must not choose which files of this machine are read. Throws Error where it has a
-// path under one of these options, and is not this user's, trained on this machine.
+// A checkpoint from somebody else must not choose which files of this machine are read. Throws Error if it has a path under one of
+// these options and was not trained by this user on this machine.
 void refuse_foreign_paths(const SafetensorsFile& file, const RunState& state, const std::vector<std::string>& options);
 
-// What a checkpoint says of itself; throws Error for a foreign file, and for another program's unless `program` is empty.
+// The metadata of a checkpoint; throws Error for any other file, and for another program's checkpoint unless `program` is empty.
 RunState read_run_state(const SafetensorsFile& file, const std::string& program = "");
 
-// Parameters and moments; everything must be there with the right shape, or nothing is changed.
+// Reads parameters and moments. Nothing is changed unless all are there with the right shapes.
 void load_checkpoint(const SafetensorsFile& file, Model& model, Optimizer& optimizer);
 
 // The model of a checkpoint, ready to be used.

@@ -203,7 +203,7 @@ Figure lengths_figure(const LengthTable& table) {
   LineStyle style;
   style.markers = true;
   for (size_t i = 0; i < table.labels.size(); ++i) {
-    std::vector<std::pair<double, double>> points;  // a line goes from left to right, whichever order was asked for
+    std::vector<std::pair<double, double>> points;  // a line goes from left to right, whatever the order of the lengths
     for (size_t j = 0; j < table.lengths.size(); ++j) points.emplace_back(table.lengths[j], table.values[i][j]);
     std::sort(points.begin(), points.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<double> lengths, values;

@@ -1,4 +1,4 @@
-// The one file that knows whether this build has CUDA.
+// The only file that depends on whether this build has CUDA.
 
 #include "train/device.h"
 
@@ -81,7 +81,7 @@ std::unique_ptr<Ops> make_device(const std::string& name, int threads, const Ran
 
 std::string describe_device(const std::string& name, int threads) {
   int ends[2];
-  if (pipe(ends) != 0) throw Error("--device " + name + ": no pipe to ask it through");
+  if (pipe(ends) != 0) throw Error("--device " + name + ": cannot make a pipe");
   const pid_t child = in_a_process("petroglyph", [&] {
     const std::string description = make_device(name, threads)->description();
     const ssize_t size = static_cast<ssize_t>(description.size());

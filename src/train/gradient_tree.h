@@ -1,4 +1,4 @@
-// Adds the gradients of a step's parts by one tree, whoever computed them: (0+1)+(2+3), and so on, over the parts' indices.
+// Adds the gradients of a step's parts in one tree, whichever rank computed them: (0+1)+(2+3), and so on, over the parts' indices.
 //
 // A rank has 2^k parts that follow each other, a subtree. It adds them as they come, like a binary counter: after part 3 of 8 the
 // sum of 0 … 3 waits for that of 4 … 7, and k arrays suffice. The rest of the tree is over the ranks, by recursive halving: rank r

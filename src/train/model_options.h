@@ -1,4 +1,4 @@
-// The model on the command line: which one, its options with each model's own defaults, and the configuration they make.
+// The model on the command line: which one, its options with each model's own defaults, and the resulting configuration.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ struct ModelOptions {
   double embedding_deviation = 1;
   bool post_norm = true;
   int chunk = 32, thickness = 0;  // 0: by the layers
-  // What checkpoints of others want. 0: as many positions as the windows need, tokens as the tokenizer has; dt_rank by the width
+  // For checkpoints of other projects. positions 0: as the windows need; vocab 0: as the tokenizer has; dt_rank 0: by the width
   int positions = 0, vocab = 0, dt_rank = 0;
   int state = 16, conv = 4, expand = 2;
   bool qkv_bias = true, out_bias = true, head_bias = false, tied_head = false, embedding_norm = false;
@@ -31,18 +31,18 @@ struct ModelOptions {
   // models: those that the program can train
   void declare(Options& options, const std::vector<std::string>& models);
 
-  // What is up to the model is chosen here: after parsing, and before a resumed run's options are restored, which win.
+  // Defaults that depend on the model: called after parsing, and before a resumed run's options are restored, which win.
   void set_defaults();
 
-  // Sets what a checkpoint's configuration says, but for options that were given. Throws Error, which opens with `origin`, for a
-  // key that no option stands for.
+  // Sets the options from a checkpoint's configuration, except those that were given. Throws Error, which begins with `origin`, for
+  // a key that no option has.
   void adopt(const std::string& name, const Json& config, Options& options, const std::string& origin);
 
-  // Throws UsageError where the options do not fit each other. vocab and context: what text and windows need at least.
+  // Throws UsageError if the options do not fit each other. vocab and context: what text and windows need at least.
   Json config(int vocab, int context) const;
   // The same of a model that reads images as patches.
   Json image_config(int patches, int patch_size, int classes) const;
-  // It reads windows of one length and answers once, at their end.
+  // Whether it reads windows of one length and predicts only the token after them.
   bool answers_once() const { return model == "mlp_lm" || readout == "last"; }
   bool has_mlp() const { return is_transformer() || model == "regular_gpt" || model == "dct_mlp"; }
   bool is_transformer() const { return model == "transformer" || model == "linear_transformer"; }
@@ -54,7 +54,7 @@ struct ModelOptions {
   void write(Json& json, bool sizes) const;
   void write_windows(Json& json, int context) const;
 
-  std::string vocab_from_;  // the file that `vocab` is adopted from, where it is from one
+  std::string vocab_from_;  // the file that `vocab` is from, if it is from one
 };
 
 }  // namespace petroglyph

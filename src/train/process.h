@@ -1,4 +1,4 @@
-// A part of a program in a process of its own, which shares nothing with it any more.
+// Runs a part of a program in another process, which shares no memory with it.
 #pragma once
 
 #include <sys/types.h>
@@ -23,7 +23,7 @@ pid_t in_a_process(const std::string& program, Body body) {
   const pid_t parent = getpid(), child = fork();
   if (child < 0) throw Error(program + ": cannot start a process: " + std::strerror(errno));
   if (child > 0) return child;
-  end_with_parent(parent);  // who kills the program ends its processes, which save and stop
+  end_with_parent(parent);  // if the program is killed, its processes save and stop
   const int status = run_program(program.c_str(), body);
   std::fflush(stdout);
   _exit(status);

@@ -41,8 +41,8 @@ class OneRank final : public Ranks {
   void abandon(int status) override { std::exit(status); }
 };
 
-// How many processes the launcher says that it started: Open MPI's, then what MPICH, Intel MPI and srun set; of PMIx, which says no
-// number, Slurm's. 1 without any.
+// The number of processes that the launcher started, from its environment: Open MPI's variable, then that of MPICH, Intel MPI and srun;
+// PMIx gives no number, Slurm does. 1 without any.
 int launched() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE"}) {
     const char* const value = std::getenv(name);
@@ -144,7 +144,7 @@ class MpiRanks final : public Ranks {
   static int at_once(size_t bytes, size_t done) {
     return static_cast<int>(std::min(bytes - std::min(done, bytes), MOST));
   }
-  MPI_Comm failing_ = MPI_COMM_NULL;  // on which nothing else is asked
+  MPI_Comm failing_ = MPI_COMM_NULL;  // for all_fail() alone
   int rank_ = 0, count_ = 1, rank_here_ = 0, sharing_ = 1;
 };
 
@@ -189,7 +189,7 @@ void check_command_lines(Ranks& ranks, const std::string& program, int argc, cha
 
 std::unique_ptr<Ranks> one_rank() { return std::make_unique<OneRank>(); }
 
-// A process that no launcher started asks nothing of MPI: it starts as fast as without.
+// A process that no launcher started does not initialize MPI, which takes time.
 std::unique_ptr<Ranks> join_ranks() {
   if (launched() == 1) return one_rank();
 #ifdef PETROGLYPH_MPI

@@ -1,7 +1,7 @@
-// The processes that train one model together, each a rank: what they can ask of each other. One process alone is a rank too;
-// several are started by mpirun, and ranks.cpp alone knows MPI.
+// The processes that train one model together, each a rank, and their communication. One process alone is a rank too; several are
+// started by mpirun. Only ranks.cpp calls MPI.
 //
-// A call that has a rank wait for the others is made by all of them, in the same order. A rank that fails ends the job (run_ranks
+// A call that waits for the other ranks is made by all of them, in the same order. A rank that fails ends the job (run_ranks
 // below); none waits for it.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/program.h"
@@ -22,11 +23,11 @@ class Ranks {
   virtual ~Ranks() = default;
   virtual int rank() const = 0;
   virtual int count() const = 0;
-  bool first() const { return rank() == 0; }  // it writes the files, and speaks
+  bool first() const { return rank() == 0; }  // it writes the files, and prints
   virtual int rank_here() const = 0;          // among those on this machine
   virtual int sharing() const = 0;            // how many compute on the same cores
 
-  // Each rank's `bytes`, behind each other in the order of the ranks, on all of them.
+  // Concatenates each rank's `bytes` in the order of the ranks, on all of them.
   virtual void gather(void* all, const void* mine, size_t bytes) = 0;
   // What the first rank has, on all of them.
   virtual void broadcast(void* data, size_t bytes) = 0;
@@ -34,7 +35,7 @@ class Ranks {
   virtual void swap(int partner, const void* give, size_t given, void* take, size_t taken) = 0;
   // Whether swap() also takes memory of a GPU.
   virtual bool reaches_gpu() const = 0;
-  // Asked by a rank that failed: whether all of them do, of one cause then. Waits a few seconds for the others.
+  // Called by a rank that failed: whether all ranks failed, then for one cause. Waits a few seconds for the others.
   virtual bool all_fail() = 0;
   // Ends the whole job.
   [[noreturn]] virtual void abandon(int status) = 0;
@@ -51,20 +52,19 @@ class Ranks {
     gather(all.data(), mine.data(), mine.size() * sizeof(T));
     return all;
   }
-  // Whether it is so for any of them.
+  // Whether it is true on any rank.
   bool any(bool mine);
-  // What f() says on the first rank, the only one that asks it: of files, which others may see later or not at all.
+  // The result of f(), text or a plain value, on the first rank, the only one that calls it: for files, which other ranks may see later
+  // or not at all.
   template <class F>
-  std::string first_says(F f) {
-    std::string answer;
-    if (first()) answer = f();
-    return broadcast(answer);
-  }
-  template <class F>
-  bool first_finds(F f) {
-    char answer = first() ? f() : 0;
-    broadcast(&answer, 1);
-    return answer != 0;
+  auto from_first(F f) {
+    decltype(f()) result{};
+    if (first()) result = f();
+    if constexpr (std::is_same_v<decltype(result), std::string>)
+      result = broadcast(result);
+    else
+      broadcast(&result, sizeof result);
+    return result;
   }
   // Throws Error where `mine` is not the same everywhere: "rank 2 differs from rank 0 in `what`".
   void check_same(uint64_t mine, const std::string& what);
@@ -78,15 +78,15 @@ std::unique_ptr<Ranks> one_rank();
 // Those that mpirun started, or this process alone. Throws Error where mpirun started several and this build has no MPI.
 std::unique_ptr<Ranks> join_ranks();
 
-// Throws Error where a rank was started as another program or with other words, but for --device, --threads and --quiet: then they
-// would not even ask each other the same.
+// Throws Error if the ranks were started as different programs or with different options, except --device, --threads and --quiet:
+// they would wait for each other in different calls.
 void check_command_lines(Ranks& ranks, const std::string& program, int argc, char** argv);
 
-// Nothing more of this process is seen on that stream.
+// Discards what this process prints to that stream from now on.
 void hush(std::FILE* stream);
 
-// A training program's main(): body(ranks) gives the exit status. An error of one rank ends them all, and its line names it; where
-// all fail only the first one says so.
+// A training program's main(): body(ranks) gives the exit status. An error of one rank ends them all, and its line names the rank;
+// if all fail, only the first one prints a line.
 template <class Body>
 int run_ranks(const std::string& program, int argc, char** argv, Body body) {
   std::shared_ptr<Ranks> ranks;

@@ -50,8 +50,8 @@ Json config_of(const RegularSettings& s, const Sizes& sizes) {
     json.set("chunk", s.chunk).set("thickness", s.thickness).set("norm", "affine").set("form", s.form);
     return json;
   }
-  // The authors' baseline: no mask (but where every position is asked for what follows), Transformer-XL positions, the norms
-  // behind, ReLU.
+  // The authors' baseline: no mask (except where every position predicts what may follow), Transformer-XL positions,
+  // post-norm, ReLU.
   json.set("context", sizes.context).set("layers", s.layers).set("causal", s.next_symbol()).set("position", "xl");
   json.set("norm", "affine").set("norm_position", "post").set("mlp_activation", "relu").set("gelu", "erf");
   json.set("qkv_bias", false).set("out_bias", false).set("head_bias", true);
@@ -132,7 +132,7 @@ RegularRun::RegularRun(const std::vector<std::string>& words) {
   if (settings.seed > 1 << 30)
     throw UsageError(text("--seed %llu: expected at most %d", static_cast<unsigned long long>(settings.seed), 1 << 30));
   if (!options.given("seeds")) regular.seeds = {static_cast<int>(settings.seed)};
-  // It takes 10,000 steps and more before it knows parity, cheap ones, and at 1e-3 it stays at chance.
+  // It learns parity after 10,000 (cheap) steps or more; at a rate of 1e-3 it stays at chance.
   if (regular.model == "rnn" && !options.given("steps")) settings.steps = 20000;
   if (regular.model == "rnn" && !options.given("lr")) settings.rate.peak = 3e-3;
   check();
@@ -148,7 +148,8 @@ void RegularRun::check() {
   if (regular.model != "regular_gpt") return;
   if (options.given("form") && regular.form == "chunked")
     throw UsageError(
-        "--form chunked: answers at the end of a string only; --protocol next asks every position (dilated)");
+        "--form chunked: answers at the end of a string only; --protocol next needs an answer at every position "
+        "(dilated)");
   regular.form = "dilated";
 }
 
@@ -156,19 +157,19 @@ void RegularRun::check_combination(const std::vector<std::string>& tasks) const 
   if (options.given("all-tasks") && regular.all_tasks && options.given("task"))
     throw UsageError("--task " + regular.task + ": --all-tasks are every language; expected one of the two");
   if (options.given("seeds") && options.given("seed"))
-    throw UsageError("--seed " + options.value("seed") + ": --seeds says which; expected one of the two");
+    throw UsageError("--seed " + options.value("seed") + ": --seeds is given as well; expected one of the two");
   if (!settings.resume) options.refuse_without_effect();
   const std::string these = tasks.size() == 1 ? tasks[0] : "--all-tasks";
   const auto refuse = [&](const char* option, const char* of) {
     const bool among = std::find(tasks.begin(), tasks.end(), of) != tasks.end();
     if (options.given(option) && !among)
-      throw UsageError(std::string("--") + option + ": of --task " + of + " alone, and this is " + these);
+      throw UsageError(std::string("--") + option + ": only for --task " + of + ", not for " + these);
   };
   refuse("parity-probability", "parity_check");
   refuse("leading-plus", "modular_arithmetic");
-  const std::string asked = regular.next_symbol() ? "--protocol next" : regular.near_misses ? "--near-misses" : "";
-  if (!asked.empty() && !asks_members(tasks[0]))
-    throw UsageError(asked + ": of --task D_n and Tomita, and this is " + these);
+  const std::string option = regular.next_symbol() ? "--protocol next" : regular.near_misses ? "--near-misses" : "";
+  if (!option.empty() && !asks_members(tasks[0]))
+    throw UsageError(option + ": only for --task D_n and Tomita, not for " + these);
 }
 
 RegularLanguage RegularRun::language(int shortest, int longest, float ones, bool near_misses) const {
@@ -183,7 +184,7 @@ RegularLanguage RegularRun::language(int shortest, int longest, float ones, bool
   return RegularLanguage(s);
 }
 
-// Where nobody said which lengths the test begins with, and there are none.
+// Called if --test-from was not given and the default test has no lengths.
 void RegularRun::refuse_longest(const Lengths& lengths) const {
   if (regular.train_length > 0 && lengths.train >= lengths.test_high)
     throw UsageError(text("--train-length %d: the test is of longer strings, expected less than its --test-to %d",
@@ -197,7 +198,7 @@ Lengths RegularRun::lengths() const {
   if (regular.train_length > 0) lengths.train = regular.train_length;
   if (regular.test_low > 0) lengths.test_low = regular.test_low;
   if (regular.test_high > 0) lengths.test_high = regular.test_high;
-  // Longer ones than the run has learned from, also where these were chosen.
+  // By default longer than the training strings, also if --train-length is given.
   if (regular.test_low == 0 && lengths.test_low <= lengths.train) lengths.test_low = lengths.train + 1;
   if (lengths.test_low > lengths.test_high && regular.test_low == 0) refuse_longest(lengths);
   if (lengths.test_low > lengths.test_high)
@@ -222,11 +223,11 @@ std::vector<int> RegularRun::test_lengths() const {
     throw UsageError(text("--batch %d: %s has a member and another string in turn, expected an even number a step",
                           settings.batch, regular.task.c_str()));
   if (wanted.empty() || (any.is_membership() && !any_members))
-    throw UsageError(
-        text("%s has no members of the lengths of this test, %d to %d, every %d, and a model that always says no would "
-             "be right: expected --test-from, --test-to and --test-every that take in a length with members%s",
-             regular.task.c_str(), lengths.test_low, lengths.test_high, regular.every,
-             with_members(any, lengths.test_low).c_str()));
+    throw UsageError(text(
+        "%s has no members of the lengths of this test, %d to %d, every %d, and a model that always answers no would "
+        "be right: expected --test-from, --test-to and --test-every that take in a length with members%s",
+        regular.task.c_str(), lengths.test_low, lengths.test_high, regular.every,
+        with_members(any, lengths.test_low).c_str()));
   return wanted;
 }
 

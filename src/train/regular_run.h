@@ -1,4 +1,4 @@
-// A run on a regular language: what its options say, the strings that it learns from and is tested on, and its model.
+// A run on a regular language: its options, training and test strings, and model.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,7 @@ struct RegularSettings {
   std::vector<std::string> tasks() const;
 };
 
-// The longest string to learn from, and those of the test.
+// The longest training string, and the shortest and longest of the test.
 struct Lengths {
   int train, test_low, test_high;
 };
@@ -42,15 +42,15 @@ struct RegularRun {
 
   explicit RegularRun(const std::vector<std::string>& words);
 
-  // Throws UsageError where options that were given do nothing together, or in none of these languages.
+  // Throws UsageError for options that have no effect together, or in none of these languages.
   void check_combination(const std::vector<std::string>& tasks) const;
 
-  // Makes the model, and goes on where the group of runs has been begun.
+  // Makes the model; continues the run if runs/GROUP has its checkpoint.
   void prepare(const std::string& group);
 
   RegularLanguage language(int shortest, int longest, float ones = 0.5f, bool near_misses = false) const;
   Lengths lengths() const;
-  // Those of the test. Throws UsageError where none of them has members: a model that always says no would be right on all.
+  // The lengths of the test. Throws UsageError if none has members: a model that always answers no would be right on all.
   std::vector<int> test_lengths() const;
 
   // --protocol next: windows of as many lengths as those of the training, itself and two of longer strings.
@@ -64,7 +64,7 @@ struct RegularRun {
   std::string with_members(const RegularLanguage& language, int from) const;
 };
 
-// What the checkpoint `path` of a run learned, as strings of so many symbols. Throws Error, which names it, where it does not say so.
+// The language that the checkpoint `path` was trained on, in strings of so many symbols. Throws Error if the checkpoint has none.
 RegularLanguage language_learned(const std::string& path, const RunState& state, int length);
 
 }  // namespace petroglyph

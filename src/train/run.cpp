@@ -38,7 +38,7 @@ Schedule::Shape shape_of(const std::string& schedule) {
 
 bool has_floor(const std::string& schedule) { return schedule == "cosine" || schedule == "linear"; }
 
-// In what a checkpoint's model is another than the run's, by what both say of themselves; empty: in nothing.
+// How a checkpoint's model differs from the run's, by their configurations; empty: not at all.
 std::string difference(const RunState& checkpoint, const RunState& run) {
   if (checkpoint.model != run.model) return "its model is " + checkpoint.model + ", this one " + run.model;
   std::vector<std::string> its, ours;
@@ -51,9 +51,9 @@ std::string difference(const RunState& checkpoint, const RunState& run) {
   return its.empty() ? "" : "its model has " + join(its, ", ") + ", this one " + join(ours, ", ");
 }
 
-// What is wrong with the checkpoint that a run would go on from: the run is as it was.
+// Adds to an error of the checkpoint that the run was not changed.
 template <class Read>
-auto saying_unchanged(Read read) {
+auto with_nothing_changed(Read read) {
   try {
     return read();
   } catch (const Error& error) {
@@ -114,7 +114,7 @@ void RunSettings::declare(Options& options) {
   options.section("Evaluation");
   options.add("eval-every", &eval_every, 1, 1 << 30, "steps between evaluations");
   options.add("eval-samples", &eval_samples, 1, 1 << 24,
-              "samples of one evaluation: the same each time where data come from files, else drawn anew");
+              "samples of one evaluation: the same each time if the data are files, else new ones");
   options.add("patience", &patience, 0, 1 << 30, "ends after so many evaluations without a lower loss; 0: never")
       .always();
   options.section("Run");
@@ -122,7 +122,11 @@ void RunSettings::declare(Options& options) {
       .placeholder("NAME")
       .always()
       .not_saved();
-  options.add("resume", &resume, "goes on with runs/NAME where it stopped, to the same bits").always().not_saved();
+  options
+      .add("resume", &resume,
+           "continues runs/NAME where it stopped; the result is bit-identical to an uninterrupted run")
+      .always()
+      .not_saved();
   options.add("save-every", &save_every, 1, 1 << 30, "steps between checkpoints").always();
   options.add("save-seconds", &save_seconds, 1, 1 << 30, "and seconds, fewer at first").always();
   options
@@ -144,8 +148,8 @@ void RunSettings::check_shards() const {
   if ((processes & (processes - 1)) != 0)
     throw UsageError(text("%d processes: expected a power of two (mpirun -n 2, 4, …)", processes));
   if (shards % processes != 0)
-    throw UsageError(text("--shards %d: %d processes need --shards %d, or a larger power of two", shards, processes,
-                          processes));
+    throw UsageError(
+        text("--shards %d: %d processes need --shards %d, or a larger power of two", shards, processes, processes));
 }
 
 Run::Run(RunSettings& settings, Options& options, const std::string& default_name)
@@ -154,7 +158,7 @@ Run::Run(RunSettings& settings, Options& options, const std::string& default_nam
   state_.begun_on = mark_of_here();
   if (!settings.group.empty()) settings.resume = continue_in_group();
   const bool chosen = settings.resume || !settings.name.empty();
-  settings.name = ranks_.first_says([&] {
+  settings.name = ranks_.from_first([&] {
     if (!settings.name.empty()) return settings.name;
     return settings.resume ? only_run(default_name) : free_run_name(default_name);
   });
@@ -165,7 +169,7 @@ Run::Run(RunSettings& settings, Options& options, const std::string& default_nam
   if (settings.resume) {
     resume(options);
   } else {
-    ranks_.first_finds([&] { return check_new_run(folder_), true; });
+    ranks_.from_first([&] { return check_new_run(folder_), true; });
   }
   settings.check_shards();
   settings.rate.shape = shape_of(settings.schedule);
@@ -174,10 +178,10 @@ Run::Run(RunSettings& settings, Options& options, const std::string& default_nam
   for (const auto& [option, reason] : options.without_effect(true)) without_effect_.push_back(option);
 }
 
-// One of several runs is continued if it has a checkpoint. What it left if it ended before its first one is put aside.
+// One of several runs is continued if it has a checkpoint. A folder without one, of a run that was killed early, is renamed.
 bool Run::continue_in_group() {
   const std::string folder = "runs/" + settings_.group + settings_.name;
-  return ranks_.first_finds([&] {
+  return ranks_.from_first([&] {
     if (is_there(folder + "/model.safetensors")) return true;
     if (is_there(folder)) {
       FolderLock{folder};  // throws Error if another process works there
@@ -189,21 +193,21 @@ bool Run::continue_in_group() {
 
 // The checkpoint is opened once: its step and its weights are of one file, whatever is put in its place.
 void Run::resume(Options& options) {
-  const std::string said = ranks_.first_says([&] {
-    if (!std::filesystem::is_directory(folder_)) throw Error(folder_ + ": there is no such run to go on with");
+  const std::string header = ranks_.from_first([&] {
+    if (!std::filesystem::is_directory(folder_)) throw Error(folder_ + ": there is no such run to resume");
     lock_.emplace(folder_);
     remove_leftovers(folder_);
     refuse_link(file("snapshots"));
     remove_leftovers(file("snapshots"));
     if (!is_there(checkpoint_)) refuse_without_checkpoint(folder_);
-    const RunState saved = saying_unchanged([&] {
+    const RunState saved = with_nothing_changed([&] {
       opened_ = std::make_unique<SafetensorsFile>(checkpoint_);
       return read_run_state(*opened_, settings_.program);
     });
     state_.log = saved.log;
     return Json::object().set("options", saved.options).set("step", saved.step).set("samples", saved.samples).text();
   });
-  const Json saved = Json::parse(said, checkpoint_);
+  const Json saved = Json::parse(header, checkpoint_);
   options.restore(saved.at("options"), checkpoint_, !settings_.group.empty());
   if (settings_.group.empty()) refuse_foreign_paths(options);  // a group's are those of the command line
   const int64_t steps = saved.at("options").at("steps").integer();
@@ -218,7 +222,7 @@ void Run::resume(Options& options) {
 }
 
 void Run::refuse_foreign_paths(const Options& options) {
-  ranks_.first_finds([&] {
+  ranks_.from_first([&] {
     const RunState saved = read_run_state(*opened_, settings_.program);
     std::vector<std::string> chosen;  // by the checkpoint
     for (const char* option : {"data", "val", "test"})
@@ -228,7 +232,7 @@ void Run::refuse_foreign_paths(const Options& options) {
   });
 }
 
-// Of two processes that choose the same name at the same moment one gets it, and the other the next one, or an Error.
+// If two processes choose the same name at the same moment, one gets it, and the other the next name, or an Error.
 void Run::claim_folder() {
   check_folder();
   if (lock_ || !ranks_.first()) return;
@@ -262,16 +266,15 @@ void Run::prepare(const std::string& model, const Json& config, const Task& task
               ranks_.count() > 1 ? text("%d ranks, each ", ranks_.count()).c_str() : "", ops_->description().c_str());
 }
 
-// Without this a run would go on unaware with a file of data that was changed: some samples of the first steps are held against
-// those of before.
+// Notices data that were changed: some samples of the first steps are compared with those at the run's start.
 void Run::check_samples() {
   const std::string samples = text("%016llx", static_cast<unsigned long long>(trainer_->some_samples(0)));
   if (!state_.samples.empty() && state_.samples != samples)
-    throw Error(folder_ + ": its samples are not those that it has learned from so far: were the data changed?");
+    throw Error(folder_ + ": its samples are not those that it was trained on so far: expected the same data");
   state_.samples = samples;
 }
 
-// The others have what the first rank read.
+// Sends to the other ranks what the first one read.
 void Run::share_parameters() {
   if (ranks_.count() == 1) return;
   const auto share = [&](const Tensor& tensor) {
@@ -286,13 +289,13 @@ void Run::share_parameters() {
   ranks_.broadcast(&stale_, sizeof stale_);
 }
 
-// Whether all are about to do the same.
+// Throws Error unless all ranks are about to do the same.
 void Run::check_ranks() {
   if (ranks_.count() == 1) return;
-  const std::string said = state_.program + state_.options.text() + state_.model + state_.config.text() + version() +
-                           std::to_string(sizeof(real));
+  const std::string identity = state_.program + state_.options.text() + state_.model + state_.config.text() +
+                               version() + std::to_string(sizeof(real));
   Checksum checksum;
-  checksum.update(said.data(), said.size());
+  checksum.update(identity.data(), identity.size());
   ranks_.check_same(checksum.value(), "its options, its model or its version");
   trainer_->check_ranks(state_.step);
 }
@@ -300,7 +303,7 @@ void Run::check_ranks() {
 void Run::read_parameters() {
   if (settings_.resume && !ranks_.first()) return;
   if (settings_.resume) {
-    saying_unchanged([&] { load_checkpoint(*opened_, *model_, *optimizer_); });
+    with_nothing_changed([&] { load_checkpoint(*opened_, *model_, *optimizer_); });
     opened_.reset();
     read_log();
     if (extras_.keep_best) read_kept_loss();
@@ -326,12 +329,12 @@ void Run::read_initial() {
   const auto classes_of = [](const Json& data) { return data.is(Json::Kind::Object) ? data.find("classes") : nullptr; };
   const Json *const theirs = classes_of(before.data), *const ours = classes_of(extras_.data);
   if (new_head)
-    print("%s is for other classes: the readout starts anew\n", settings_.init.c_str());
+    print("%s is for other classes: the readout is newly initialized\n", settings_.init.c_str());
   else if (theirs && ours && theirs->text() != ours->text())
-    print("%s is for as many other classes: the readout goes on from theirs\n", settings_.init.c_str());
+    print("%s is for as many other classes: the readout starts from theirs\n", settings_.init.c_str());
 }
 
-// Where it stood at the step that the run goes on with: the lowest evaluated loss and how long ago that was, tokens, seconds.
+// Reads the lowest evaluated loss and how long ago that was, tokens and seconds, up to the step that the run continues from.
 void Run::read_log() {
   log_.emplace(CsvLog::resume(file("log.csv"), COLUMNS, state_.step, state_.log));
   const CsvTable log = read_csv(file("log.csv"));
@@ -345,7 +348,7 @@ void Run::read_log() {
 bool Run::train() {
   InterruptGuard guard;
   ops_->run([&] { train_and_save(); });
-  // Whoever measures the result would take a signal that came behind the last step for his own, and stop halfway.
+  // A signal after the last step is passed on: otherwise the measurements that follow would take it for theirs and stop halfway.
   if (!stopped_) guard.release();
   return !stopped_;
 }
@@ -373,7 +376,7 @@ void Run::train_and_save() {
     if (evaluated && extras_.describe) show_evaluation(progress, step, row);
     if (progress.due(state_.step))
       progress.show(state_.step, describe(row, progress.rate()));
-    else if (last && !extras_.describe)  // ended early, by what this row says
+    else if (last && !extras_.describe)  // ended early, because of this row
       progress.line("step " + with_commas(state_.step) + "  " + describe(row, 0));
     agree(saving.due());
     if (last || stopped_) break;
@@ -387,7 +390,7 @@ void Run::train_and_save() {
   report();
 }
 
-// A signal that reached one rank stops them all after the same step; the first one's clock says when to save.
+// A signal that reached one rank stops them all after the same step; the first one's clock decides when to save.
 void Run::agree(bool due) {
   struct Wish {
     bool stop, save;
@@ -399,7 +402,7 @@ void Run::agree(bool due) {
 
 double Run::seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
 
-// The row speaks of the weights before the step's update; the checkpoint that follows, of all rows before its own step.
+// The row describes the weights before the step's update; the next checkpoint covers all rows before its own step.
 void Run::append(const Row& row, bool trained) {
   tokens_ += row.trained.tokens;
   if (!log_) return;
@@ -410,10 +413,10 @@ void Run::append(const Row& row, bool trained) {
   if (trained) state_.log = log_->checksum();
 }
 
-// Before the step's update, so that a row of the log speaks of one set of weights. An evaluation that a signal stops is made anew
-// by who goes on.
+// Before the step's update, so that all numbers in a row of the log are of one set of weights. An evaluation that a signal
+// interrupts is repeated on resume.
 bool Run::evaluate(Row& row) {
-  const bool last = state_.step >= settings_.all_steps();  // beyond where who goes on asks for fewer than there are
+  const bool last = state_.step >= settings_.all_steps();  // beyond: resumed with fewer steps than were done
   if (!last && (state_.step == 0 || state_.step % settings_.eval_every != 0)) return false;
   Progress progress(0, eval_samples(), after_a_while(settings_.quiet || !ranks_.first(), "evaluation sample"));
   const std::optional<Measures> measured =
@@ -438,8 +441,8 @@ void Run::keep_if_best(double evaluated_loss) {
   save_checkpoint(file("best.safetensors"), best, *model_, *optimizer_);
 }
 
-// The log does not have it where the run ended there and now goes on: its last row is written anew, as that of any step. Of one that
-// cannot be read nothing is kept: the run goes on from another file.
+// Not from the log, which lacks it if the run ended there and is now continued: its last row is then replaced by a full one. A
+// best.safetensors that cannot be read is ignored: the run does not need it.
 void Run::read_kept_loss() {
   if (!is_there(file("best.safetensors"))) return;
   try {
@@ -449,7 +452,7 @@ void Run::read_kept_loss() {
   }
 }
 
-// By the digits that the log has: a resumed run reads them there.
+// Compares losses with the log's digits, which a resumed run reads there.
 void Run::judge(double evaluated_loss) {
   const double logged = parse_number(log_text(evaluated_loss)).value_or(evaluated_loss);
   stale_ = logged < best_loss_ ? 0 : stale_ + 1;
@@ -489,11 +492,12 @@ void Run::train_one(Row& row) {
 void Run::check_finite(double value, const char* what) const {
   if (std::isfinite(value)) return;
   if (state_.step == 0 && !settings_.init.empty())
-    throw Error(text("the %s is %s before the first step: the weights of --init %s are too large, or its options odd",
-                     what, number_text(value, 3).c_str(), settings_.init.c_str()));
+    throw Error(
+        text("the %s is %s before the first step: the weights of --init %s are too large, or its options do not fit",
+             what, number_text(value, 3).c_str(), settings_.init.c_str()));
   if (state_.step == 0)
     throw Error(
-        text("the %s is %s before the first step: with these options something in the model is no number, or too large",
+        text("the %s is %s before the first step: with these options a value in the model is no number, or too large",
              what, number_text(value, 3).c_str()));
   throw Error(text("the %s is %s at step %lld: training has diverged, try a smaller --lr; %s", what,
                    number_text(value, 3).c_str(), static_cast<long long>(state_.step),
@@ -525,7 +529,7 @@ void Run::show_evaluation(Progress& progress, int64_t step, const Row& row) {
   for (const std::string& line : sample_) progress.line(line);
 }
 
-// Never one from which the run cannot go on, and never in place of the only one.
+// Never saves a state that the run cannot continue from, and never overwrites the only good checkpoint.
 void Run::save() {
   const bool saved = saved_step_ == state_.step;
   if (saved && options_saved_) return;
@@ -592,7 +596,7 @@ void Run::report() const {
       std::printf("This run was finished before. To train longer: --resume --name %s --extend N\n",
                   settings_.name.c_str());
   }
-  if (!settings_.quiet || !default_name_.empty())  // of a name that nobody gave
+  if (!settings_.quiet || !default_name_.empty())  // the name was chosen by the program
     std::printf("saved %s (%s)\n", folder_.c_str(), files().c_str());
 }
 

@@ -3,9 +3,9 @@
 //   runs/NAME/log.csv             one row a step: training loss and accuracy, the evaluation's where there was one, tokens, seconds
 //   runs/NAME/model.safetensors   the last checkpoint (checkpoint.h); its loss was finite
 //   runs/NAME/previous.safetensors   the one before it
-//   runs/NAME/best.safetensors    of programs that ask for it, the checkpoint of the lowest evaluated loss
-//   runs/NAME/curve.svg           loss and accuracy against steps, drawn anew every minute
-//   runs/NAME/index.html          a page that shows it, and reloads itself while the run goes on
+//   runs/NAME/best.safetensors    of programs that keep it, the checkpoint of the lowest evaluated loss
+//   runs/NAME/curve.svg           loss and accuracy against steps, redrawn every minute
+//   runs/NAME/index.html          a page that shows it, and reloads itself during the run
 //   runs/NAME/snapshots/step-K.safetensors   with --snapshots, the weights after K updates
 #pragma once
 
@@ -31,7 +31,7 @@ class Progress;
 
 constexpr int64_t MOST_STEPS = int64_t(1) << 31;
 
-// What every training program offers, with its defaults.
+// The options of every training program, with their defaults.
 struct RunSettings {
   std::string program;
   std::string group;  // "NAME/" for one of several runs, in runs/NAME/: it starts, or continues where it stopped
@@ -56,7 +56,7 @@ struct RunSettings {
   std::shared_ptr<Ranks> ranks = one_rank();
 
   void declare(Options& options);
-  // Throws UsageError where batch, shards and ranks do not divide each other.
+  // Throws UsageError unless batch, shards and ranks divide each other.
   void check_shards() const;
 };
 
@@ -78,28 +78,28 @@ struct RunExtras {
 
 class Run {
  public:
-  // Finds the folder. On --resume reads the checkpoint and sets the options that shaped the run.
+  // Finds the folder. On --resume reads the checkpoint and sets the options that define the run.
   Run(RunSettings& settings, Options& options, const std::string& default_name);
 
-  // Builds what trains, once the options are final. The folder of a new run is made by what writes into it first.
+  // Makes model, optimizer and trainer, once the options are final. The folder of a new run is made before the first write into it.
   void prepare(const std::string& model, const Json& config, const Task& task, RunExtras extras = {});
 
-  // Until the steps are done, the accuracy is reached, or a signal comes; false where one did. Saves. By all ranks together; the
+  // Trains until the steps are done, the accuracy is reached, or a signal comes (false), and saves. Called by all ranks together; the
   // first one writes.
   bool train();
   void save();
-  // After others have written figures into the folder: the page shows them.
+  // Called after others have written figures into the folder: the page shows them.
   void finish_page() const { write_page(false); }
-  // Before others write into the folder. Throws Error where it was moved, removed or replaced.
+  // Called before others write into the folder. Throws Error if it was moved, removed or replaced.
   void check_folder() const {
     if (lock_) lock_->check();
   }
 
-  // On samples of another task than the one it learns. Where these are `longer` times as long, so many fewer go through the model
-  // at a time. By all ranks together. Zeros where a signal stops it: see interrupted().
+  // On samples of another task than the one it is trained on. If these are `longer` times as long, so many fewer go through the model
+  // at a time. Called by all ranks together. Zeros if a signal stops it: see interrupted().
   Measures evaluate(const Task& task, int samples, double longer = 1);
   double chance() const { return task_->chance(); }
-  int eval_samples() const {  // of its own task: none twice
+  int eval_samples() const {  // of its own task, each at most once
     return static_cast<int>(std::min<int64_t>(settings_.eval_samples, task_->evaluation_samples()));
   }
 
@@ -145,7 +145,7 @@ class Run {
 
   RunSettings& settings_;
   Ranks& ranks_;
-  bool stopped_ = false, saves_ = false;  // what the ranks agreed upon after the last step
+  bool stopped_ = false, saves_ = false;  // what the ranks agreed on after the last step
   std::string default_name_, folder_, checkpoint_;
   std::optional<FolderLock> lock_;
   std::unique_ptr<SafetensorsFile> opened_;  // the checkpoint, from when its step is read until its weights are
@@ -153,10 +153,10 @@ class Run {
   RunState state_;
   RunExtras extras_;
   int64_t saved_step_ = -1;                      // of the last checkpoint; −1: none
-  bool options_saved_ = true;                    // it has those of now
+  bool options_saved_ = true;                    // it has the present options
   int64_t finite_step_ = -1;                     // the loss there is known to be finite
   int64_t tokens_ = 0;                           // read by training so far
-  double seconds_before_ = 0;                    // of the process that the run goes on from
+  double seconds_before_ = 0;                    // of earlier processes of this run
   std::chrono::steady_clock::time_point start_;  // of train(), at first_step_
   int64_t first_step_ = 0;
   int stale_ = 0;                                               // evaluations since the lowest loss

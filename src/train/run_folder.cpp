@@ -70,23 +70,23 @@ std::string only_run(const std::string& name) {
   for (const std::string& run : names_in("runs"))
     if (is_one(run) && std::filesystem::is_directory("runs/" + run)) runs.push_back(run);
   if (runs.size() > 1)
-    throw UsageError("--resume: which run? expected --name with one of " + join(some_of(runs), ", "));
+    throw UsageError("--resume: there are several runs, expected --name with one of " + join(some_of(runs), ", "));
   return runs.empty() ? name : runs[0];
 }
 
 void check_new_run(const std::string& folder) {
   if (!is_there(folder)) return;
   if (!std::filesystem::is_directory(folder))
-    throw Error(folder + ": is there already, and no folder; choose another --name");
+    throw Error(folder + ": exists already and is no folder; choose another --name");
   check_not_locked(folder);
   const auto has = [&](const char* file) { return is_there(folder + "/" + file); };
   if (!has("model.safetensors") && !has("previous.safetensors"))
-    throw Error(folder + ": this folder is there already, with no checkpoint to go on with; choose another --name");
-  throw Error(folder + ": this run exists already; go on with it (--resume) or choose another --name");
+    throw Error(folder + ": this folder exists already and has no checkpoint to resume from; choose another --name");
+  throw Error(folder + ": this run exists already; continue it with --resume, or choose another --name");
 }
 
 std::string name_of_runs(const RunSettings& settings, const std::string& otherwise) {
-  return settings.ranks->first_says([&] {
+  return settings.ranks->from_first([&] {
     std::string name = settings.name;
     if (name.empty()) name = settings.resume ? only_run(otherwise) : free_run_name(otherwise);
     check_run_name(name);
@@ -108,7 +108,7 @@ void refuse_without_checkpoint(const std::string& folder) {
     throw Error(folder + ": model.safetensors is missing; the checkpoint before it, previous.safetensors, is there");
   const std::string log = folder + "/log.csv";
   const std::string rows = is_there(log) ? ", only a log of " + steps_in(read_csv(log)) : "";
-  throw Error(folder + ": there is no checkpoint to go on with in this folder" + rows +
+  throw Error(folder + ": there is no checkpoint to resume from in this folder" + rows +
               "; another --name starts another run");
 }
 

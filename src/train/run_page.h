@@ -1,4 +1,4 @@
-// A page for a browser in a run's folder: how far it is, its curves, its options. While the run goes on it reloads itself.
+// A page for a browser in a run's folder: its progress, curves and options. It reloads itself during the run.
 #pragma once
 
 #include <string>

@@ -58,12 +58,13 @@ Study::Study(const StudySettings& settings, const std::string& name, std::string
 bool Study::train(std::vector<StudyRun>& runs) {
   const InterruptGuard guard;
   Ranks& ranks = *settings_.run.ranks;
-  std::optional<FolderLock> lock;  // inherited by the runs: the command repeated waits for those of a parent that was killed
+  std::optional<FolderLock>
+      lock;  // inherited by the runs: the command repeated waits for those of a parent that was killed
   if (ranks.first()) {
     make_folder(folder());
     lock.emplace(folder());
   }
-  for (StudyRun& run : runs) ranks.first_finds([&] { return read_result(run); });
+  for (StudyRun& run : runs) ranks.from_first([&] { return read_result(run); });
   for (StudyRun& run : runs) ranks.broadcast(&run.loss, sizeof run.loss);
   const bool finished = ranks.count() > 1 ? train_in_turn(runs) : train_in_processes(runs);
   if (finished && ranks.first()) write_points(runs);
@@ -101,7 +102,8 @@ pid_t wait_for_one(const std::map<pid_t, StudyRun*>& busy, int* status) {
 
 bool Study::train_in_processes(std::vector<StudyRun>& runs) {
   const bool on_cpu = describe_device(settings_.run.device, 1).rfind("CPU", 0) == 0;
-  if (on_cpu && settings_.run.device == "auto") settings_.run.device = "cpu";  // no run says again why it takes the CPU
+  if (on_cpu && settings_.run.device == "auto")
+    settings_.run.device = "cpu";  // so that the runs do not each print why they take the CPU
   const int cores = on_cpu || settings_.run.device == "reference" ? available_threads() : 1;
   if (settings_.processes == 0) settings_.processes = cores;
   if (settings_.run.threads == 0 && settings_.processes > 1)

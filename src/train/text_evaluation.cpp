@@ -42,7 +42,7 @@ int window_tokens(const TextRunSettings& given, const RunState& state, const Mod
   return std::min(model.longest(), learned > 0 ? learned : 1024);
 }
 
-// A checkpoint, and the text that it is held against.
+// A checkpoint and the text that it is evaluated on.
 class Evaluation {
  public:
   explicit Evaluation(const TextRunSettings& given);
@@ -126,8 +126,8 @@ Measures Evaluation::measure(const Task& task, int samples, int at_once) const {
   return measures;
 }
 
-// Whole windows, and what is left behind them as a shorter one, unless the model reads windows of one length or not
-// all are asked for.
+// Whole windows, and the rest of the text as a shorter one, unless the model reads windows of one length or fewer windows are
+// evaluated than there are.
 void Evaluation::show_whole() const {
   const std::string& name = text_settings_.source.data;
   const int64_t targets = text_->size() - 1, windows = targets / context_, tail = once_ ? 0 : targets % context_;
@@ -169,7 +169,8 @@ void Evaluation::show_lengths() const {
 }  // namespace
 
 void evaluate_checkpoint(const TextRunSettings& given) {
-  if (given.text_settings.source.data.empty()) throw UsageError("--evaluate: on which text? (--data FILE)");
+  if (given.text_settings.source.data.empty())
+    throw UsageError("--evaluate: expected the text to evaluate on (--data FILE)");
   const Evaluation evaluation(given);
   evaluation.show_whole();
   evaluation.show_lengths();

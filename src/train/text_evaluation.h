@@ -1,4 +1,4 @@
-// What a model of text is worth: perplexity, bits a character, and a checkpoint on another text.
+// Measures of a model of text: perplexity, bits a character, and the loss of a checkpoint on another text.
 #pragma once
 
 #include <cstdint>

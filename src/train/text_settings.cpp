@@ -41,7 +41,7 @@ void TextSettings::declare(Options& options) {
       .placeholder("FILE")
       .always()
       .not_saved();
-  options.add("prompt", &prompt, "what samples go on from; default a new line");
+  options.add("prompt", &prompt, "text that samples continue; default: a new line");
   options.add("keep-best", &keep_best, "keep the checkpoint of the lowest validation loss, best.safetensors").always();
   options.add("sample-length", &sample_length, 0, 1 << 20, "tokens of the sample at an evaluation")
       .always()
@@ -128,20 +128,20 @@ void TextRunSettings::apply_preset() {
   if (model.model != "mlp_lm") options.set_defaults("width=" + options.value("embedding"));
 }
 
-// What the file of --init says of itself, where that is a checkpoint and no other model was asked for.
+// The state in --init's file, if that is a checkpoint and --model names no other model.
 std::optional<RunState> TextRunSettings::initial_state() const {
   const SafetensorsFile file(checkpoint_path(settings.init));
   if (!is_checkpoint(file)) return {};
   RunState state = read_run_state(file);
   const bool has_tokenizer = !state.data.is(Json::Kind::Null) && state.data.find("tokenizer");
   if (!has_tokenizer && !options.given("tokenizer"))
-    throw Error(settings.init + ": has no tokenizer, of " + state.program +
-                "; --tokenizer says which its tokens are of");
+    throw Error(settings.init + ": a checkpoint of " + state.program +
+                " without a tokenizer: expected --tokenizer, the one that its tokens belong to");
   if (options.given("model") && model.model != state.model) return {};
   return state;
 }
 
-// Sizes and positions are the file's, and the tokenizer too, unless they are given. What was learned is changed in small steps.
+// Sizes, positions and tokenizer are the file's unless they are given; the learning rate is small, as for fine-tuning.
 void TextRunSettings::adopt(const RunState& initial) {
   model.adopt(initial.model, initial.config, options, settings.init);
   if (!options.given("tokenizer")) text_settings.source.tokenizer = checkpoint_path(settings.init);

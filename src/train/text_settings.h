@@ -1,4 +1,4 @@
-// What train_text is told of text, and the sizes that go under one name.
+// The options of train_text, and its presets of sizes.
 #pragma once
 
 #include <optional>
@@ -24,21 +24,21 @@ struct TextSettings {
   int longest_length() const;  // of --evaluate-lengths
 };
 
-// All that shapes a run of train_text.
+// All settings of a run of train_text.
 struct TextRunSettings {
-  Options options{"train_text", "Trains a sequence model on text, then lets it write."};
+  Options options{"train_text", "Trains a sequence model on text, then prints samples."};
   TextSettings text_settings;
   ModelOptions model;
   RunSettings settings;
 
   // From the words of a command line; sizes come from --init's checkpoint, where that is one, or from the preset. Throws Error
-  // where such a checkpoint has no tokenizer and none is given.
+  // if such a checkpoint has no tokenizer and none is given.
   explicit TextRunSettings(const std::vector<std::string>& words);
 
-  // Trained as that paper's appendix B says: a tenth of the steps warms up, and weights decay by 0.1.
+  // Trained as in that paper's appendix B: a warm-up of a tenth of the steps, a weight decay of 0.1.
   bool mlps_for_nlp() const { return model.answers_once() || model.model == "dct_mlp"; }
 
-  // Throws UsageError where an option of lengths is given and there are none. On --resume they are known late.
+  // Throws UsageError if --length-windows is given without lengths. On --resume the lengths are known only after restore().
   void check_lengths() const;
 
  private:

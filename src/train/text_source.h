@@ -1,4 +1,4 @@
-// The text that a program learns from, on the command line: which files, which tokens, and which part is for evaluations.
+// The training text on the command line: which files, which tokens, and which part is for evaluations.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ struct TextSource {
   bool replace = false;
   double validation_part = 0.05;
 
-  // may_move: --resume may name the files anew, for the run holds what is in them against what it has learned from (run.h).
+  // may_move: on --resume the files may have other paths; the run compares their samples with those it was trained on (run.h).
   void declare(Options& options, bool may_move = false);
-  // Throws UsageError for what was given and does nothing beside the rest.
+  // Throws UsageError for an option that was given and has no effect together with the others.
   void check(const Options& options) const;
-  // What messages and titles call the two texts.
+  // The names of the two texts in messages and titles.
   std::string name() const { return data.empty() ? "the stories" : data; }
   std::string validation_name() const { return validation.empty() ? "the end of " + name() : validation; }
 };
@@ -30,12 +30,12 @@ struct OpenText {
   std::shared_ptr<const Corpus> training, validation;
 };
 
-// Of all tokens of both, in 16 digits: the same wherever the files lie, another one where they were changed.
+// A checksum of all tokens of both, in 16 digits: independent of where the files lie.
 std::string checksum_of(const OpenText& text);
 
 constexpr size_t STORY_BYTES = 4 << 20;  // more than a default run of ./train_text reads
 
-// story_bytes: how much is told where there are no files. tokenizer: in place of the source's own.
+// story_bytes: length of the generated stories if there are no files. tokenizer: used instead of the source's own.
 OpenText open_text_source(const TextSource& source, size_t story_bytes, std::unique_ptr<Tokenizer> tokenizer = nullptr);
 
 }  // namespace petroglyph

@@ -74,7 +74,7 @@ int as_many_as(int batch, double longer) { return std::max(1, static_cast<int>(b
 // Rank r takes the batches r, r + R, ….
 std::vector<Trainer::Sums> Trainer::evaluate_some(const Task& task, int64_t step, int samples, int at_once,
                                                   Progress* progress) {
-  constexpr size_t QUEUED = 64;  // batches that a device is given before it is asked for answers
+  constexpr size_t QUEUED = 64;  // batches that are queued on the device before results are read
   const int64_t stride = int64_t(ranks_->count()) * at_once;
   std::vector<Batch> batches;
   std::vector<Sums> sums;

@@ -1,4 +1,4 @@
-// One training step and one evaluation: what every program's loop is made of.
+// One training step and one evaluation.
 #pragma once
 
 #include <memory>
@@ -20,13 +20,13 @@ struct Measures {
   int64_t tokens = 0;   // that the model read; of images, patches
 };
 
-// How many samples, so many times as long as those of a batch, take no more memory than it; at least one.
+// How many samples that are `longer` times as long as a batch's take no more memory than the batch; at least one.
 int as_many_as(int batch, double longer);
 
 class Trainer {
  public:
   // batch: samples that go through the model at a time; a step takes `accumulate` batches and averages.
-  // shards: a step's samples are so many parts, of which each rank takes as many as any other. Each part's gradient is
+  // shards: a step's samples are split into so many parts, the same number for each rank. Each part's gradient is
   // computed as if it were alone, in `accumulate` batches of batch/shards, and they are added by one tree
   // (gradient_tree.h): the result does not depend on the number of ranks.
   Trainer(Model& model, const Task& task, Optimizer& optimizer, Ops& ops, uint64_t seed, int batch, int accumulate,
