@@ -350,7 +350,7 @@ class RunsTest : ProgramChecks {
     test_.check("the results of the first stay", kept("") || kept("-2"));
     expect(shell, "one more seed", "--name a --seeds 1,3" + REGULAR, 0, "parity_check, seed 3");
     for (const auto& [words, said] :
-         {std::pair("--seed 1 --seeds 2", "--seed 1: --seeds says which"),
+         {std::pair("--seed 1 --seeds 2", "--seed 1: --seeds is given as well"),
           {"--all-tasks --task D_2", "--task D_2: --all-tasks are every language"},
           {"--task D_2 --parity-probability 10", "--parity-probability: only for --task parity_check"},
           {"--leading-plus", "--leading-plus: only for --task modular_arithmetic"}})
