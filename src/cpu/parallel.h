@@ -22,7 +22,7 @@ class Threads {
   Profile* profile = nullptr;  // written to where it is set
 
  private:
-  [[maybe_unused]] mutable int inside_ = 0;  // the process whose region this is: a child has none of its parent's threads
+  mutable int inside_ = 0;  // the process whose region this is: a child has none of its parent's threads
 };
 
 // The cores that this process may use, or OMP_NUM_THREADS where that is less; 1 without OpenMP.
