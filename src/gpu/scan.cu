@@ -59,6 +59,10 @@ struct Place {
   }
   __device__ int64_t row(int64_t t) const { return sample * shape.length + t; }
   __device__ int64_t position(int64_t t) const { return row(t) * shape.channels + channel; }
+  // State s of this turn, or what comes after the last one, in (B,S+1,I).
+  __device__ int64_t sample_sum(int s) const {
+    return (sample * (shape.states + 1) + first + s) * shape.channels + channel;
+  }
   // State s of this turn in row r of an array (…,S,I).
   __device__ int64_t state(int64_t r, int s) const { return (r * shape.states + first + s) * shape.channels + channel; }
 };
@@ -175,11 +179,12 @@ struct Rewind {
 static_assert(sizeof(Rewind) <= size_t(64) << 10, "a block has no more shared memory at compute capability 7.5");
 
 // One state of one channel.
-struct State {
+class State {
+ public:
   int s;         // of this turn
   bool exists;   // whether this turn has it; the same for all lanes
   float rate;    // A log₂e
-  float h;       // after the position at hand
+  float h;
   float dh, dA;  // from later positions
 
   __device__ State(const Scan& scan, const Place& p) : s(warp_index()), exists(s < p.count), rate(0), h(0), dh(0), dA(0) {
@@ -201,41 +206,46 @@ struct State {
     }
   }
 
-  // Down some positions again and back over them: `d`, `slope` and `sums` there.
+  // Down some positions again and back over them: `d`, `slope` and `sums` there. The sums for dC are done on the way down,
+  // those for dB on the way back: registers do not hold more than STEPS of them at once.
   __device__ void retreat(Rewind& r, int start, int steps) {
     const int lane = lane_index();
-    float before[STEPS], decays[STEPS], products[2 * STEPS];  // products: for dB, then for dC
+    float before[STEPS], products[STEPS] = {};
     h = r.starts[start][s][lane];
 #pragma unroll
     for (int i = 0; i < STEPS; ++i) {
       if (i >= steps) break;
       before[i] = h;
-      decays[i] = decay(r.in.step[i][lane], rate);
-      h = fma(decays[i], h, r.in.input[i][lane] * r.in.B[i][s]);
+      const float a = decay(r.in.step[i][lane], rate);
+      r.slope[i][s][lane] = a;  // until the slope is known
+      h = fma(a, h, r.in.input[i][lane] * r.in.B[i][s]);
+      products[i] = r.dy[i][lane] * h;
     }
+    store_sums(r, products, 1);
 #pragma unroll
     for (int i = STEPS - 1; i >= 0; --i) {
-      products[i] = products[STEPS + i] = 0;
       if (i >= steps) continue;
-      const float dy = r.dy[i][lane], d = fma(dy, r.in.C[i][s], dh);
-      dh = d * decays[i];
+      const float d = fma(r.dy[i][lane], r.in.C[i][s], dh);
+      dh = d * r.slope[i][s][lane];
       const float slope = dh * before[i];
       dA = fma(slope, r.in.step[i][lane], dA);
       products[i] = d * r.in.input[i][lane];
-      products[STEPS + i] = dy * h;
       r.d[i][s][lane] = d;
       r.slope[i][s][lane] = slope;
-      h = before[i];
     }
-    const float folded = fold_many<2 * STEPS>(products, lane);
-    constexpr int SHARE = WARP / (2 * STEPS);  // lanes that end with the same total
-    const int n = lane / SHARE;
-    if (lane % SHARE == 0) r.sums[n % STEPS][n / STEPS][s] = folded;
+    store_sums(r, products, 0);
+  }
+
+ private:
+  __device__ void store_sums(Rewind& r, const float (&products)[STEPS], int part) const {
+    const float folded = fold_many<STEPS>(products, lane_index());
+    constexpr int SHARE = WARP / STEPS;  // lanes that end with the same total
+    if (lane_index() % SHARE == 0) r.sums[lane_index() / SHARE][part][s] = folded;
   }
 };
 
 // du and dpre_step of position t, the i-th of those in shared memory, as far as the states of this turn go.
-__device__ void add_states(const Rewind& r, const Gradients& out, float skip, const Place& p, int64_t t, int i) {
+__device__ void add_states(const Rewind& r, const Gradients& out, const float* D, const Place& p, int64_t t, int i) {
   const int lane = lane_index();
   if (!p.active) return;
   const int64_t at = p.position(t);
@@ -248,7 +258,7 @@ __device__ void add_states(const Rewind& r, const Gradients& out, float skip, co
   }
   if (p.ends) {
     const float dstep = fma(r.in.u[i][lane], dinput, dstep_of_decay * LN2);
-    dinput = fma(r.in.step[i][lane], dinput, skip * r.dy[i][lane]);
+    dinput = fma(r.in.step[i][lane], dinput, D[p.channel] * r.dy[i][lane]);
     dstep_of_decay = dstep * numerics::sigmoid(r.in.pre_step[i][lane]);
   }
   out.du[at] = dinput;
@@ -269,8 +279,6 @@ __global__ void __launch_bounds__(STATES* WARP, 2) scan_backward(Gradients out, 
   SHARED_MEMORY(float, memory);
   Rewind& r = *reinterpret_cast<Rewind*>(memory);
   Place p(scan.shape);
-  const float skip = p.active ? scan.D[p.channel] : 0;
-  const int64_t sums_row = p.sample * (p.shape.states + 1);
   float dD = 0;  // the last warp's
   for (int turn = 0; turn < p.shape.states; turn += STATES) {
     p.take_turn(turn);
@@ -289,17 +297,16 @@ __global__ void __launch_bounds__(STATES* WARP, 2) scan_backward(Gradients out, 
         r.read(scan, out.dy, p, t, steps);
         if (state.exists) state.retreat(r, start, steps);
         __syncthreads();
-        if (warp_index() < steps) add_states(r, out, skip, p, t + warp_index(), warp_index());
+        if (warp_index() < steps) add_states(r, out, scan.D, p, t + warp_index(), warp_index());
         store_group_sums(r, out, p, t, steps);
         if (warp_index() == STATES - 1 && p.ends)
           for (int i = steps; i-- > 0;) dD = fma(r.dy[i][lane_index()], r.in.u[i][lane_index()], dD);
       }
     }
-    if (p.active && state.exists)
-      out.sample_sums[(sums_row + p.first + state.s) * p.shape.channels + p.channel] = state.dA;
+    if (p.active && state.exists) out.sample_sums[p.sample_sum(state.s)] = state.dA;
   }
   if (p.active && warp_index() == STATES - 1)
-    out.sample_sums[(sums_row + p.shape.states) * p.shape.channels + p.channel] = dD;
+    out.sample_sums[p.sample_sum(p.count)] = dD;
 }
 
 constexpr int THREADS = 128;
