@@ -1,5 +1,5 @@
-// Plain normalization, centering and root mean square normalization. A warp has a row and reads it two or three times: the
-// first time from memory, then from the cache.
+// Normalizations, row by row: the twin of cpu/normalize.cpp. A warp has a row and reads it two or three times: the first
+// time from memory, then from the cache.
 
 #include "gpu/columns.cuh"
 #include "gpu/gpu.h"
@@ -10,7 +10,9 @@ namespace petroglyph {
 namespace {
 
 __device__ float mean_of(const float* x, int D) {
-  return sum_lanes(D, [&](float sum, int c) { return sum + x[c]; }) / static_cast<float>(D);
+  const float sum = sum_lanes(
+      D, [&](int c) { return x[c]; }, [](float sum, float value) { return sum + value; });
+  return sum / static_cast<float>(D);
 }
 
 // y may be x: a lane writes only what it alone reads, and writes last.
@@ -39,8 +41,10 @@ __global__ void normalize_rows_backward(float* dx, const float* dy, const float*
   float* dxn = dx + n * D;
   const float scale = inv_std[n];
   const float mean = mean_of(dyn, D);
-  const float along =
-      sum_lanes(D, [&](float sum, int c) { return numerics::fma(dyn[c], yn[c], sum); }) / static_cast<float>(D);
+  const float product = sum_lanes(
+      D, [&](int c) { return make_float2(dyn[c], yn[c]); },
+      [](float sum, float2 both) { return numerics::fma(both.x, both.y, sum); });
+  const float along = product / static_cast<float>(D);
   map_lanes(dxn, D, [&](int c) {
     const float direction = numerics::fma(-along, yn[c], dyn[c] - mean);
     return into == Into::ADD ? numerics::fma(scale, direction, dxn[c]) : scale * direction;
@@ -77,9 +81,9 @@ __global__ void rms_norm_rows(float* y, float* inv_rms, const float* x, const fl
   const int64_t n = row_of_warp();
   if (n >= N) return;
   const float* in = x + n * D;
-  const float square =
-      sum_lanes(D, [&](float sum, int c) { return numerics::fma(in[c], in[c], sum); }) / static_cast<float>(D);
-  const float scale = 1 / numerics::sqrt(square + epsilon);
+  const float squares = sum_lanes(
+      D, [&](int c) { return in[c]; }, [](float sum, float value) { return numerics::fma(value, value, sum); });
+  const float scale = 1 / numerics::sqrt(squares / static_cast<float>(D) + epsilon);
   map_lanes(y + n * D, D, [&](int c) { return weight[c] * (in[c] * scale); });
   if (lane_index() == 0) inv_rms[n] = scale;
 }
