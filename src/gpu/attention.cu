@@ -1,5 +1,5 @@
-// Softmax attention: products of tiles in shared memory (product.cuh), whose sums the threads that have them turn into
-// scores, weights and gradients.
+// Softmax attention: the twin of cpu/attention.cpp. Products of tiles in shared memory (product.cuh), whose sums the
+// threads that have them turn into scores, weights and gradients.
 //
 //   forward   rows = scores of q·k; along each, top, e and inv_sum; y = rows·v times inv_sum
 //   backward  rows = a of q·k; dv = rowsᵀ·dy; gradients = ds of dy·v; dq = gradients·k; dk = gradientsᵀ·q

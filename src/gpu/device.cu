@@ -1,4 +1,4 @@
-// The GPU as a device: its memory, its stream and its name.
+// The GPU as a device, its memory, its stream and its name: the twin of cpu/device.cpp.
 
 #include <algorithm>
 #include <cstdio>

@@ -1,6 +1,6 @@
-// Sliding dilated attention. Forward a warp has a head of a query, a lane the channels lane, lane + 32, … of a dot product and
-// then the keys lane, lane + 32, … of the softmax; backward the same for a query's gradient, and for those of keys and values a
-// thread has a channel of a key. So every number has one writer.
+// Sliding dilated attention: the twin of cpu/dilated_attention.cpp. Forward a warp has a head of a query, a lane the
+// channels lane, lane + 32, … of a dot product and then the keys lane, lane + 32, … of the softmax; backward the same for
+// a query's gradient, and for those of keys and values a thread has a channel of a key. So every number has one writer.
 
 #include "gpu/gpu.h"
 #include "gpu/lanes.cuh"

@@ -1,4 +1,4 @@
-// Cross-entropy, the best guess, and sums. A warp has a row.
+// Cross-entropy, the best guess, and sums: the twin of cpu/loss.cpp. A warp has a row.
 
 #include "gpu/gpu.h"
 #include "gpu/lanes.cuh"

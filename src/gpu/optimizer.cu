@@ -1,4 +1,4 @@
-// AdamW, element by element; the gradient's norm is read where it was computed, on the device.
+// AdamW, element by element: the twin of cpu/optimizer.cpp; the gradient's norm is read where it was computed, on the device.
 
 #include "gpu/gpu.h"
 #include "gpu/lanes.cuh"

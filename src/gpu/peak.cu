@@ -1,4 +1,4 @@
-// The GPU's own limit, measured rather than looked up.
+// The GPU's own limit, measured rather than looked up: the twin of cpu/peak.cpp.
 
 #include "gpu/gpu.h"
 #include "math/numerics.h"
