@@ -3,6 +3,7 @@
     make && make build/test/side_by_side
     python3 test/side_by_side.py > table.md          needs torch, numpy and safetensors; on a machine with nothing else to do
     python3 test/side_by_side.py --quick             the same with tiny models, uncompiled, in seconds: do the losses agree?
+    python3 test/side_by_side.py --device cuda       both on the GPU, at the papers' size; fp32 on both sides, TF32 off
 
 Each variant is a process of its own that takes a step when it is asked to: ours (test/side_by_side.cpp), which draws the weights and
 the batch and writes them to a safetensors file, and PyTorch's (test/side_by_side_torch.py), which read them from there: eager and
@@ -43,6 +44,13 @@ ROWS = {
     "linear_transformer-128": "--model linear_transformer --length 128 --batch 32",
     "gpt2-6x384": GPT2 + " --width 384 --heads 6 --length 127 --batch 4",
 }
+PAPERS = "--length 128 --batch 320 --width 192 --layers 12"  # on a GPU
+ON_GPU = {
+    "causal_rn": "--model causal_rn " + PAPERS + " --batch 8",  # all pairs of all channels stand in PyTorch's memory
+    "linear_causal_rn": "--model linear_causal_rn " + PAPERS,
+    "transformer": "--model transformer " + PAPERS,
+    "linear_transformer": "--model linear_transformer " + PAPERS,
+}
 TINY = "--width 24 --layers 2 --length 6 --batch 3"  # the later of two equal options counts
 QUICK = {
     "causal_rn": "--model causal_rn " + TINY,
@@ -60,10 +68,10 @@ class Ended(Exception):
 class Stepper:
     """A process that takes a step when it is asked to."""
 
-    def __init__(self, name, words):
+    def __init__(self, name, words, device):
         # Settings of a BLAS that stand in the environment are for other programs, and would change one side only.
         environment = {k: v for k, v in os.environ.items() if k not in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")}
-        self.name, self.losses, self.seconds = name, [], []
+        self.name, self.device, self.losses, self.seconds = name, device, [], []
         self.errors = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors, text=True,
                                         env=environment)
@@ -94,7 +102,9 @@ class Stepper:
         time.sleep(PAUSE)
 
     def memory(self):
-        """Of the process, the most so far, in MB; Linux tells."""
+        """Of the process, the most so far, in MB, as Linux reports it; None on a GPU, which has memory of its own."""
+        if self.device != "cpu":
+            return None
         try:
             with open(f"/proc/{self.process.pid}/status") as file:
                 return int(re.search(r"VmHWM:\s*(\d+) kB", file.read()).group(1)) * 1024 / 1e6
@@ -117,13 +127,13 @@ def fits(variant, options):
 
 def start(options, arguments, path):
     """Ours, which writes the file, and then PyTorch's variants."""
-    rate, threads = str(RATE), str(arguments.threads)
-    ours = [f"{arguments.build}/test/side_by_side", path, *options.split(), "--lr", rate, "--threads", threads]
-    steppers = [Stepper("ours", ours)]
+    rate, threads, device = str(RATE), str(arguments.threads), arguments.device
+    ours = [f"{arguments.build}/test/side_by_side", path, *options.split(), "--lr", rate, "--threads", threads, "--device", device]
+    steppers = [Stepper("ours", ours, device)]
     try:
         for variant in arguments.variants:
             if fits(variant, options):
-                steppers.append(Stepper(variant, [sys.executable, TORCH_HALF, path, variant, threads, rate]))
+                steppers.append(Stepper(variant, [sys.executable, TORCH_HALF, path, variant, threads, rate, device], device))
     except Ended:
         for stepper in steppers:
             stepper.end()
@@ -165,7 +175,8 @@ def measure(name, options, arguments, folder, first):
     try:
         if first:
             before = steppers[1].memory_before
-            print(f"{steppers[1].greeting}, {arguments.threads} threads, {arguments.rounds} rounds"
+            where = f"{arguments.threads} threads" if arguments.device == "cpu" else arguments.device
+            print(f"{steppers[1].greeting}, {where}, {arguments.rounds} rounds"
                   + (f"; PyTorch has {before:,.0f} MB before its first step" if before else "") + "\n")
             print("| a training step | ours | " + " | ".join(arguments.variants) + " | ratio | loss | differs by |")
             print("| --- " * (len(arguments.variants) + 5) + "|")
@@ -187,13 +198,14 @@ def parse():
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     parts = lambda text: [part.strip() for part in text.split(",")]
     parser.add_argument("--quick", action="store_true", help="tiny models, two rounds, nothing compiled")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="of both sides; default cpu")
     parser.add_argument("--rows", type=parts, help="those that begin so, with commas between them: " + ", ".join(ROWS))
     parser.add_argument("--variants", type=parts, help="of PyTorch: " + ", ".join(VARIANTS))
     parser.add_argument("--rounds", type=int, help="steps of each that count; default 9")
     parser.add_argument("--threads", type=int, default=cores, help="of each side; default all cores, here %(default)s")
     parser.add_argument("--build", default="build", metavar="FOLDER", help="where make builds; default %(default)s")
     a = parser.parse_args()
-    table = QUICK if a.quick else ROWS
+    table = QUICK if a.quick else ON_GPU if a.device == "cuda" else ROWS
     a.rounds = (2 if a.quick else 9) if a.rounds is None else a.rounds
     a.variants = a.variants or [v for v in VARIANTS if not a.quick or "compiled" not in v]
     for option, value in ("--rounds", a.rounds), ("--threads", a.threads):

@@ -1,6 +1,6 @@
 """PyTorch's half of side_by_side.py: what test/side_by_side.cpp does, with the weights and the batch that it wrote.
 
-    python3 test/side_by_side_torch.py FILE VARIANT THREADS LEARNING_RATE
+    python3 test/side_by_side_torch.py FILE VARIANT THREADS LEARNING_RATE [DEVICE]
 
 The models are written from the formulas at the top of src/models/*.cpp; parameters have the names that they have there.
 """
@@ -133,17 +133,19 @@ MODELS = {"causal_rn": relations(CausalRN), "linear_causal_rn": relations(Linear
           "linear_transformer": transformer(LinearAttention)}
 
 
-def main(path, variant, threads, rate):
+def main(path, variant, threads, rate, device="cpu"):
     torch.set_num_threads(int(threads))
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False  # the other side computes in fp32
     with safe_open(path, "pt") as file:
         metadata = file.metadata()
-    tensors = load_file(path)
+    tensors = load_file(path, device)
     tokens, targets = tensors.pop("input/tokens").long(), tensors.pop("input/targets").long()
     model = MODELS[metadata["model"] + (" sdpa" if "sdpa" in variant else "")](json.loads(metadata["config"]))
     model.load_state_dict(tensors)  # every name and shape, and no other
+    model.to(device)
     optimizer = torch.optim.AdamW(model.parameters(), lr=float(rate), weight_decay=0.0, fused=True)
     forward = torch.compile(model, dynamic=False) if "compiled" in variant else model
-    print(f"PyTorch {torch.__version__}", flush=True)
+    print(f"PyTorch {torch.__version__}" + (f", {torch.cuda.get_device_name()}" if device == "cuda" else ""), flush=True)
     for _ in sys.stdin:
         loss = forward(tokens, targets)
         optimizer.zero_grad()
