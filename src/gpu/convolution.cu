@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(THREADS) convolve_rows(float* y, const float* 
   if (at.channel >= f.C) return;
   const auto taps = window<TAPS>(f, at.channel, Inputs(f, at, x, past));
   const float bias = f.bias[at.channel];
-#pragma unroll(TAPS > 0 ? RUN : 1)
+#pragma unroll
   for (int n = 0; n < RUN; ++n) {
     if (n >= at.count) break;
     const float v = convolve(taps, bias, n);
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(THREADS) through_silu(float* dy, const float* 
   float gradient[RUN];
 #pragma unroll
   for (int n = 0; n < RUN; ++n) gradient[n] = n < at.count ? dy[at.first + n * f.C] : 0;
-#pragma unroll(TAPS > 0 ? RUN : 1)
+#pragma unroll
   for (int n = 0; n < RUN; ++n) {
     if (n >= at.count) break;
     const float v = convolve(taps, bias, n), s = numerics::sigmoid(v);
@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(THREADS) input_gradient(float* dx, const float
   const auto taps = window<TAPS>(f, at.channel, [from = dv + at.first, left, C = f.C](int n) {
     return n < left ? from[static_cast<int64_t>(n) * C] : 0;
   });
-#pragma unroll(TAPS > 0 ? RUN : 1)
+#pragma unroll
   for (int n = 0; n < RUN; ++n) {
     if (n >= at.count) break;
     float sum = 0;
