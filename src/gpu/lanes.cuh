@@ -84,7 +84,10 @@ __device__ inline float sum_lanes(int n, Read read, Add add) {
   for (int first = lane_index(); first < n; first += ELEMENTS_AT_ONCE * WARP) {
     decltype(read(0)) values[ELEMENTS_AT_ONCE];
 #pragma unroll
-    for (int k = 0; k < ELEMENTS_AT_ONCE; ++k) values[k] = read(min(first + k * WARP, n - 1));
+    for (int k = 0; k < ELEMENTS_AT_ONCE; ++k) {
+      const int i = first + k * WARP;
+      values[k] = read(i < n ? i : first);  // never another lane's element, which that lane may overwrite
+    }
 #pragma unroll
     for (int k = 0; k < ELEMENTS_AT_ONCE; ++k)
       if (first + k * WARP < n) sum = add(sum, values[k]);
