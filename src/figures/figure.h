@@ -39,7 +39,7 @@ class Panel {
   Panel& log_y();
   // Without it the axis spans the data.
   Panel& y_range(double low, double high);
-  // The places of the marks; without it they are round numbers, and whole ones where all x are.
+  // The places of the marks, all of which are shown; without it they are round numbers, and whole ones where all x are.
   Panel& x_at(const std::vector<double>& places);
   // A unit has the same length on both axes: for points of a plane.
   Panel& equal_axes();
