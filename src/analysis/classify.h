@@ -28,7 +28,7 @@ class Confusion {
  public:
   Confusion(std::vector<std::string> class_names, const Answers& answers);
 
-  // A table of up to 20 classes, a row for each true one; of more, the ten pairs that were confused most often.
+  // A table of up to 20 classes, a row for each true one; of more, the name of the file that has it.
   std::string text() const;
   std::string csv() const;
   // Both, as confusion.csv and confusion.svg.
@@ -38,7 +38,6 @@ class Confusion {
   int count(size_t label, size_t answer) const { return counts_[label * names_.size() + answer]; }
   int total(size_t label) const;
   std::string table() const;
-  std::string pairs() const;
 
   std::vector<std::string> names_;
   std::vector<int> counts_;  // (classes,classes), a row for each true class

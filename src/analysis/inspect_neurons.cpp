@@ -27,52 +27,30 @@ namespace petroglyph {
 
 namespace {
 
+constexpr size_t EXAMPLES = 4;        // neurons of each type that are drawn
+constexpr int ROWS = 40;              // channels of the embedding that are drawn
+constexpr size_t WORD_NEURONS = 6;    // neurons of each kind whose words are listed
+constexpr int KEYWORDS = 10;          // words of a bag of words
+constexpr int COMPLETED = 5;          // words of an n-gram, each with the model's next token
+constexpr int RANDOM_VECTORS = 4;     // to compare the words with
+
 struct NeuronSettings {
   std::vector<std::string> checkpoints;
   std::string out, device = "auto";
-  NeuronRules rules;
-  bool rescale = true, force = false;
-  double large = 0;
-  int examples = 4, rows = 40, word_neurons = 6, keywords = 10, completed = 5, threads = 0;
+  int threads = 0;
+  bool force = false;
   uint64_t seed = 1;
 
-  void declare(Options& options);
-  NeuronRules rules_for(int embedding) const { return rescale ? rules.rescaled(embedding) : rules; }
+  void declare(Options& options) {
+    options.positional("CHECKPOINT", &checkpoints,
+                       "an mlp_lm's .safetensors files, or a run's folder: its snapshots and its last checkpoint");
+    options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(),
+                "which neurons are drawn, and the random vectors");
+    options.add("out", &out, "folder; default: neurons, beside the checkpoint").placeholder("FOLDER");
+    declare_force(options, &force);
+    declare_device(options, &device, &threads);
+  }
 };
-
-void NeuronSettings::declare(Options& options) {
-  options.positional("CHECKPOINT", &checkpoints,
-                     "an mlp_lm's .safetensors files, or a run's folder: its snapshots and its last checkpoint");
-  options.section("Types");
-  const auto thresholds = [&](const std::string& prefix, const std::string& of, NeuronThresholds* t) {
-    options.add(prefix + "p", &t->p, 0, 1, of + "n-gram: more than this part of the slices is low");
-    options.add(prefix + "low", &t->low, 0, 1, of + "n-gram: low is below this part of the largest slice's norm");
-    options.add(prefix + "high", &t->high, 0, 1, of + "n-gram: one slice is above this part of it");
-    options.add(
-        prefix + "bag-of-words", &t->bag_of_words, 0, 1,
-        of +
-            "bag of words: the variance of the slices' directions is below this, where the embedding has 512 channels");
-  };
-  thresholds("", "", &rules.strict);
-  thresholds("hybrid-", "hybrid: ", &rules.hybrid);
-  options.add("rescale", &rescale, "multiplies the two variances by 512 / embedding: the same angles between slices");
-  options.section("Pictures");
-  options.add("examples", &examples, 1, 100, "neurons of each type that are drawn");
-  options.add("rows", &rows, 1, 1 << 16, "channels of the embedding that are drawn");
-  options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(),
-              "which neurons are drawn, and the random vectors");
-  options.add("large", &large, 0, 1e9,
-              "slices above this norm are large, by the number of which neurons are sorted (the paper: 0.01); 0: those "
-              "above --low of the neuron's largest");
-  options.section("Words");
-  options.add("word-neurons", &word_neurons, 0, 1 << 16, "neurons of each kind whose words are listed");
-  options.add("keywords", &keywords, 1, 1000, "words of a bag of words");
-  options.add("completed", &completed, 1, 1000, "words of an n-gram, which the model goes on from");
-  options.section("Run");
-  options.add("out", &out, "folder; default: neurons, beside the checkpoint").placeholder("FOLDER");
-  declare_force(options, &force);
-  declare_device(options, &device, &threads);
-}
 
 // ---- Checkpoints ----------------------------------------------------------------------------------------------------
 
@@ -142,7 +120,7 @@ std::vector<Snapshot> read_snapshots(const NeuronSettings& settings) {
     Snapshot s = read_snapshot(path);
     if (!all.empty() && s.state.config != all[0].state.config)
       throw Error(path + ": another model than that of " + all[0].path + ", expected checkpoints of one run");
-    const NeuronRules rules = settings.rules_for(s.embedding);
+    const NeuronRules rules = NeuronRules().rescaled(s.embedding);
     for (int i = 0; i < s.embedding; ++i) {
       s.measures.push_back(measure_neuron(s.neuron(static_cast<size_t>(i))));
       s.verdicts.push_back(classify_neuron(s.measures.back(), rules));
@@ -169,7 +147,7 @@ std::string shown_token(const Tokenizer* tokenizer, int32_t token) {
 // All that may be written.
 std::vector<std::string> names() {
   std::vector<std::string> all = {"types.csv", "types.svg",   "neurons.csv", "ratios.csv", "ratios.svg",
-                                  "norms.svg", "windows.svg", "words.csv",   "words.txt"};
+                                  "norms.svg", "windows.svg", "words.txt"};
   for (int type = 0; type < NEURON_TYPES; ++type) all.push_back(examples_file(type));
   return all;
 }
@@ -202,7 +180,13 @@ class NeuronReport {
   }
 
  private:
-  std::string caption() const { return last_.path + ", " + last_.label(); }
+  // "mlp_lm, trained on the stories, step 4,000"
+  std::string caption() const {
+    const Json* const data = last_.state.options.find("data");
+    const bool stories = data && data->string().empty();
+    return last_.state.model + (data ? ", trained on " + (stories ? "the stories" : data->string()) : "") + ", " +
+           last_.label();
+  }
 
   // The first, the middle and the last, as many as there are.
   std::vector<const Snapshot*> three_steps() const;
@@ -326,10 +310,9 @@ void NeuronReport::draw_ratios() {
 }
 
 int NeuronReport::large_slices(const NeuronMeasures& measures) const {
-  const bool absolute = settings_.large > 0;
-  const std::vector<double> norms = absolute ? measures.norms : relative_norms(measures.norms);
-  const double limit = absolute ? settings_.large : settings_.rules.strict.low;
-  return static_cast<int>(std::count_if(norms.begin(), norms.end(), [&](double norm) { return norm > limit; }));
+  const std::vector<double> norms = relative_norms(measures.norms);
+  const double low = NeuronRules().strict.low;
+  return static_cast<int>(std::count_if(norms.begin(), norms.end(), [&](double norm) { return norm > low; }));
 }
 
 double NeuronReport::mean_large_slices(const Snapshot& snapshot) const {
@@ -385,7 +368,7 @@ std::vector<size_t> NeuronReport::neurons_of(NeuronType type, size_t most) const
 // weight (·,E): time or frequency to the right, the embedding downwards.
 void NeuronReport::draw_weights(Figure& figure, const std::string& title, const std::vector<double>& weight,
                                 const char* x, int columns) const {
-  const int rows = std::min(settings_.rows, E_);
+  const int rows = std::min(ROWS, E_);
   std::vector<double> values;
   for (int e = 0; e < rows; ++e)
     for (int t = 0; t < columns; ++t)
@@ -403,8 +386,7 @@ std::vector<double> copy_of(const NeuronView& w) {
 // Figures 4 and 12: a file for each type that occurs.
 void NeuronReport::draw_examples() {
   for (int type = 0; type < NEURON_TYPES; ++type) {
-    const std::vector<size_t> neurons =
-        neurons_of(static_cast<NeuronType>(type), static_cast<size_t>(settings_.examples));
+    const std::vector<size_t> neurons = neurons_of(static_cast<NeuronType>(type), EXAMPLES);
     if (neurons.empty()) continue;
     Figure figure(std::string("Neurons: ") + TYPE_TITLES[type]);
     figure.columns(static_cast<int>(neurons.size())).panel_size(180, 260);
@@ -423,8 +405,8 @@ void NeuronReport::draw_windows() {
     for (const size_t i : neurons_of(static_cast<NeuronType>(type), 1)) {
       const NeuronView w = last_.neuron(i);
       const std::vector<double> norms = relative_norms(last_.measures[i].norms);
-      const auto oldest =
-          std::find_if(norms.begin(), norms.end(), [&](double n) { return n >= settings_.rules.strict.low; });
+      const double low = NeuronRules().strict.low;
+      const auto oldest = std::find_if(norms.begin(), norms.end(), [&](double n) { return n >= low; });
       const int first = oldest == norms.end() ? 0 : static_cast<int>(oldest - norms.begin());
       const NeuronView window{w.weight + static_cast<size_t>(first) * static_cast<size_t>(E_), T_ - first, E_};
       draw_weights(figure, text("%s, neuron %zu", TYPE_TITLES[type], i), copy_of(w), "token", T_);
@@ -453,7 +435,7 @@ class NeuronWords {
     heading("Bags of words: the neurons whose slices are most alike, and the words nearest to their mean over time");
     for (const size_t i : lowest([&](size_t n) { return snapshot_.measures[n].variance; }))
       add_bag(text("neuron %zu (%s)", i, name_of(snapshot_.verdicts[i].type)), mean_over_time(snapshot_.neuron(i)));
-    for (int r = 0; r < RANDOM; ++r) add_bag(text("random %d", r + 1), random_vector(r));
+    for (int r = 0; r < RANDOM_VECTORS; ++r) add_bag(text("random %d", r + 1), random_vector(r));
     heading(
         "N-grams: the neurons with the smallest slices, the words nearest to their largest one, and how the model goes "
         "on from each");
@@ -463,19 +445,13 @@ class NeuronWords {
       add_ngram(text("neuron %zu (%s), token %d of %d", i, name_of(snapshot_.verdicts[i].type), t + 1, snapshot_.time),
                 slice(snapshot_.neuron(i), t));
     }
-    for (int r = 0; r < RANDOM; ++r) add_ngram(text("random %d", r + 1), random_vector(r));
+    for (int r = 0; r < RANDOM_VECTORS; ++r) add_ngram(text("random %d", r + 1), random_vector(r));
   }
 
   const std::string& text_file() const { return text_; }
-  const std::string& csv() const { return csv_; }
 
  private:
-  static constexpr int RANDOM = 4;  // vectors to compare with
-
-  void heading(const std::string& words) {
-    text_ += (text_.empty() ? "" : "\n") + words + "\n";
-    ++kind_;
-  }
+  void heading(const std::string& words) { text_ += (text_.empty() ? "" : "\n") + words + "\n"; }
 
   // Neurons with the lowest scores; those without a score are the last.
   template <class Score>
@@ -487,7 +463,7 @@ class NeuronWords {
     };
     std::sort(order.begin(), order.end(),
               [&](size_t a, size_t b) { return std::make_pair(known(a), a) < std::make_pair(known(b), b); });
-    order.resize(std::min(order.size(), static_cast<size_t>(settings_.word_neurons)));
+    order.resize(std::min(order.size(), WORD_NEURONS));
     return order;
   }
   double smallest_slice(size_t n) const {
@@ -514,32 +490,19 @@ class NeuronWords {
     return vector;
   }
 
+  std::string shown(int32_t token) const { return shown_token(tokenizer_.get(), token); }
   void add_bag(const std::string& title, const std::vector<double>& vector) {
-    std::string line;
-    for (const Keyword& word : nearest_tokens(table_, vector, settings_.keywords)) {
-      line += " " + shown_token(tokenizer_.get(), word.token);
-      add_row(title, word, "");
-    }
-    text_ += "  " + title + ":" + line + "\n";
+    std::vector<std::string> words;
+    for (const Keyword& word : nearest_tokens(table_, vector, KEYWORDS)) words.push_back(shown(word.token));
+    text_ += "  " + title + ": " + join(words, " ") + "\n";
   }
   void add_ngram(const std::string& title, const std::vector<double>& vector) {
-    const std::vector<Keyword> words = nearest_tokens(table_, vector, settings_.completed);
     std::vector<int32_t> tokens;
-    for (const Keyword& word : words) tokens.push_back(word.token);
+    for (const Keyword& word : nearest_tokens(table_, vector, COMPLETED)) tokens.push_back(word.token);
     const std::vector<int32_t> next = completions(snapshot_.state.config, *model_, *ops_, tokens);
-    std::string line;
-    for (size_t i = 0; i < words.size(); ++i) {
-      const std::string completion = shown_token(tokenizer_.get(), next[i]);
-      line +=
-          " " + shown_token(tokenizer_.get(), words[i].token) + " → " + completion + (i + 1 < words.size() ? "," : "");
-      add_row(title, words[i], completion);
-    }
-    text_ += "  " + title + ":" + line + "\n";
-  }
-  void add_row(const std::string& title, const Keyword& word, const std::string& completion) {
-    csv_ += std::string(kind_ == 1 ? "bag_of_words," : "ngram,") + csv_quoted(title) + "," +
-            std::to_string(word.token) + "," + csv_quoted(shown_token(tokenizer_.get(), word.token)) + "," +
-            number_text(word.cosine, 6) + "," + (completion.empty() ? "" : csv_quoted(completion)) + "\n";
+    std::vector<std::string> pairs;
+    for (size_t i = 0; i < tokens.size(); ++i) pairs.push_back(shown(tokens[i]) + " → " + shown(next[i]));
+    text_ += "  " + title + ": " + join(pairs, ", ") + "\n";
   }
 
   const Snapshot& snapshot_;
@@ -548,17 +511,14 @@ class NeuronWords {
   std::unique_ptr<Model> model_;
   std::unique_ptr<Tokenizer> tokenizer_;
   std::vector<float> table_;  // (V,E)
-  int kind_ = 0;
-  std::string text_, csv_ = "kind,neuron,token,word,cosine,completion\n";
+  std::string text_;
 };
 
 void NeuronReport::write_words() {
-  if (settings_.word_neurons == 0) return;
   NeuronWords words(last_, settings_);
   words.write();
   print("\n%s", words.text_file().c_str());
   output_.save("words.txt", words.text_file());
-  output_.save("words.csv", words.csv());
 }
 
 }  // namespace
@@ -569,7 +529,7 @@ int inspect_neurons(const std::vector<std::string>& words) {
                   "Tells what the neurons of an MLP language model's first layer compute of its context.");
   settings.declare(options);
   options.parse(words);
-  if (settings.word_neurons > 0) make_device(settings.device, settings.threads);  // or complains, before the work
+  make_device(settings.device, settings.threads);  // or an error, before the work
   NeuronReport(settings, read_snapshots(settings)).write();
   return 0;
 }
