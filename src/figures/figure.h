@@ -24,7 +24,6 @@ struct LineStyle {
   bool markers = false;  // a mark at each point, its shape by the colour
   bool dashed = false;
   bool joined = true;  // false: markers only
-  bool hollow = false;   // markers without their colour inside: what was not reached
   double width = 1.6;  // pixels
   double opacity = 1;  // for what lies dense, or behind something
 };

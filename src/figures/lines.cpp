@@ -67,7 +67,6 @@ std::string stroke_of(const LineStyle& style, double width) {
 std::string fill_of(const LineStyle& style) {
   // Pale ones lie dense: white edges would hide those beneath.
   const std::string color = PALETTE[static_cast<size_t>(style.color) % PALETTE.size()];
-  if (style.hollow) return "<path class=\"mark\" fill=\"#FFFFFF\" style=\"stroke:" + color + ";stroke-width:1.4\" d=\"";
   const std::string pale = style.opacity < 1 ? attribute("opacity", style.opacity) + " style=\"stroke:none\"" : "";
   return "<path class=\"mark\" fill=\"" + color + "\"" + pale + " d=\"";
 }

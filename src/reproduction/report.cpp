@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-<<<<<<< HEAD
 #include <iterator>
-=======
->>>>>>> b7ea900 (reproduce: a logarithmic axis of a plot is marked at its own values, 16, 32, 64; docs name the medium runs)
 #include <set>
 
 #include "base/atomic_file.h"
@@ -71,12 +68,10 @@ std::string plot_svg(const Plot& plot, const Measured& measured) {
   panel.x_names(names);
   if (plot.log_y) panel.log_y();
   bool any = false;
-  std::set<double> places;
   for (const Plot::Curve& curve : plot.curves) {
     std::vector<double> xs, ys;
     std::vector<std::string> missed;
     for (const auto& [x, cell] : curve.points) {
-      places.insert(x);
       const Numbers numbers = numbers_of(cell, measured);
       if (numbers.values.empty()) continue;
       any = true;
@@ -92,7 +87,6 @@ std::string plot_svg(const Plot& plot, const Measured& measured) {
     style.markers = true;
     panel.line(curve.name + (missed.empty() ? "" : " (not reached at " + join(missed, ", ") + ")"), xs, ys, style);
   }
-  if (plot.log_x) panel.x_at({places.begin(), places.end()});  // 16, 32, 64 rather than 20, 50, 100
   return any ? figure.svg() : "";
 }
 
