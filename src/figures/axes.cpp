@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/text.h"
 #include "figures/panel_painter.h"
 
 namespace petroglyph {
@@ -20,8 +19,6 @@ bool PanelPainter::is_whole(const Panel::Axis& axis) const {
 std::vector<Tick> PanelPainter::ticks_of(const Panel::Axis& axis, const AxisScale& scale, double room) const {
   const double length = std::fabs(scale.at(scale.span().high) - scale.at(scale.span().low));
   std::vector<Tick> ticks;
-  for (const double place : axis.places) ticks.push_back({place, number_text(place, 9)});
-  if (!ticks.empty()) return ticks;
   // As many as have room; fewer, where their labels are so wide that they would touch.
   for (int count = std::max(2, static_cast<int>(length / room)); count >= 2; --count) {
     ticks = scale.logarithmic() ? log_ticks(scale.span(), count) : linear_ticks(scale.span(), count, is_whole(axis));

@@ -68,11 +68,6 @@ Panel& Panel::y_range(double low, double high) {
   return *this;
 }
 
-Panel& Panel::x_at(const std::vector<double>& places) {
-  x_.places = places;
-  return *this;
-}
-
 Panel& Panel::equal_axes() {
   equal_axes_ = true;
   return *this;

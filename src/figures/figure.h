@@ -38,8 +38,6 @@ class Panel {
   Panel& log_y();
   // Without it the axis spans the data.
   Panel& y_range(double low, double high);
-  // The places of the marks, all of which are shown; without it they are round numbers, and whole ones where all x are.
-  Panel& x_at(const std::vector<double>& places);
   // A unit has the same length on both axes: for points of a plane.
   Panel& equal_axes();
   // Words in place of the numbers 0, 1, 2, … (the columns and rows of a heat map).
@@ -69,7 +67,6 @@ class Panel {
     bool logarithmic = false;
     bool fixed = false;  // low and high were given
     double low = 0, high = 1;
-    std::vector<double> places;  // empty: round numbers
     std::vector<std::string> names;
     void fix(double from, double to);
   };

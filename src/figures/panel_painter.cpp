@@ -31,7 +31,6 @@ void PanelPainter::span_axes() {
   }
   for (const Panel::Level& level : panel_.levels_)
     if (can_be_drawn(level.y) && (!panel_.y_.logarithmic || level.y > 0)) ys.include(level.y);
-  for (const double place : panel_.x_.places) xs.include(place);
   if (xs.low == 0 && xs.high == 0) xs.high = 1;  // what has only begun: no step is below 0
   const double margin = panel_.map_ ? 0 : 0.05;
   if (panel_.map_) {
