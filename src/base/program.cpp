@@ -85,10 +85,10 @@ int complain(const char* name, const std::string& sentence, int status) {
 // Without memory a program ends here, with one line. An exception would have to pass through places that let none pass (destructors,
 // functions that are noexcept), through library code that takes it for something else (a stream that reads the number 0), and, under
 // g++ 12, through half-built nested lists, which it destroys twice. Memory for tensors is allocated elsewhere (Ops::allocate), and
-// that error is an exception like others.
-void* operator new(size_t size) {
+// that error is an exception like others. Weak: clang's checker for races has its own.
+[[gnu::weak]] void* operator new(size_t size) {
   if (void* const memory = std::malloc(size > 0 ? size : 1)) return memory;
   petroglyph::stop_without_memory(size);
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+[[gnu::weak]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::weak]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
