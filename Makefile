@@ -144,8 +144,10 @@ OTHER_TESTS := bench bench_ranks side_by_side fuzz gradients identities numerics
 SHIM := $(BUILD)/test/cuda_on_host.o $(BUILD)/test/cuda_on_host_runtime.o
 ON_HOST := $(KERNELS:src/%.cu=$(BUILD)/host/%.o) $(BUILD)/host/train/device.o $(SHIM)
 $(BUILD)/libtest.a: $(patsubst %.cpp,$(BUILD)/%.o,$(wildcard test/cases.cpp test/fingerprints.cpp test/gpu_checks.cpp test/ptx/*.cpp))
-$(patsubst %,$(BUILD)/test/%,$(TESTS) $(OTHER_TESTS)): $(BUILD)/test/%: $(BUILD)/test/%.o $(LIBRARIES)
+BUILT_TESTS := $(patsubst %,$(BUILD)/test/%,$(TESTS) $(OTHER_TESTS))
+$(BUILT_TESTS): $(BUILD)/test/%: $(BUILD)/test/%.o $(BUILD)/libtest.a $(BUILD)/libpetroglyph.a
 	$(link)
+$(filter-out %/bits %/oracle %/gradients,$(BUILT_TESTS)): $(BUILD)/libtools.a
 # The kernels for the host (test/cuda_on_host.h): threads become fibers, whose loops gain nothing from vectors.
 $(addprefix $(BUILD)/test/,host_run ptx_run ptx_mutations): $(ON_HOST)
 $(addprefix $(BUILD)/test/,cuda_on_host_test gpu_math_on_host): $(SHIM)
