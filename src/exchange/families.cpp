@@ -91,6 +91,21 @@ const Tensors MAMBA = {"backbone.layers.#.",
                         {"final_norm.weight", "backbone.norm_f.weight"},
                         {"head.weight", "lm_head.weight"}}};
 
+const Tensors VIT = {
+    "vit.encoder.layer.#.",
+    {{"patch_embedding.weight", "vit.embeddings.patch_embeddings.projection.weight", Form::PIXELS},
+     {"cls_token", "vit.embeddings.cls_token", Form::FLAT},
+     {"position_embedding.weight", "vit.embeddings.position_embeddings vit.embeddings.patch_embeddings.projection.bias",
+      Form::ANSWER_LAST},
+     {"*norm_1.", "*layernorm_before."},
+     {"*attention.qkv.", "*attention.attention.query. *attention.attention.key. *attention.attention.value."},
+     {"*attention.out.", "*attention.output.dense."},
+     {"*norm_2.", "*layernorm_after."},
+     {"*mlp.up.", "*intermediate.dense."},
+     {"*mlp.down.", "*output.dense."},
+     {"final_norm.", "vit.layernorm."},
+     {"head.", "classifier."}}};
+
 bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
@@ -261,12 +276,53 @@ Translation mamba(ConfigReader& keys) {
   return t;
 }
 
+// The names of the classes by their numbers: {"0": "tench", …}.
+Json class_names(ConfigReader& keys, int64_t& count) {
+  Json names = Json::array();
+  const Json list = keys.object("id2label");
+  count = static_cast<int64_t>(list.members().size());
+  for (int64_t i = 0; i < count; ++i) {
+    const Json* name = list.find(std::to_string(i));
+    if (!name) keys.fail("id2label has no class " + std::to_string(i));
+    if (!name->is(Json::Kind::String))
+      keys.fail("id2label: class " + std::to_string(i) + ": expected a string, found " + name_of(name->kind()));
+    names.push(name->string());
+  }
+  return names;
+}
+
+Translation vit(ConfigReader& keys) {
+  Translation t{"transformer", Json::object(), {}, {}};
+  const int64_t side = size(keys, "patch_size"), across = size(keys, "image_size") / side;
+  const int64_t layers = blocks(keys, "num_hidden_layers");
+  if (keys.integer("num_channels", 1, MOST, 3) != 3) keys.fail("num_channels: our images have 3");
+  int64_t classes = 0;
+  t.classes = class_names(keys, classes);
+  t.config.set("patches", across * across).set("patch_size", 3 * side * side).set("classes", classes);
+  t.config.set("width", size(keys, "hidden_size")).set("hidden", size(keys, "intermediate_size")).set("layers", layers);
+  t.config.set("heads", size(keys, "num_attention_heads")).set("causal", false).set("position", "learned");
+  t.config.set("norm", "affine").set("qkv_bias", keys.boolean("qkv_bias", true)).set("out_bias", true);
+  t.config.set("readout", "last")
+      .set("head_bias", true)
+      .set("norm_epsilon", keys.number("layer_norm_eps", 0, 1, 1e-12));
+  if (keys.choice("hidden_act", {"gelu", "gelu_new", "gelu_pytorch_tanh"}, "gelu") == "gelu")
+    t.config.set("gelu", "erf");
+  else
+    t.config.set("gelu", "tanh");
+  note_dropout(keys, {"hidden_dropout_prob", "attention_probs_dropout_prob"}, t.notes);
+  t.notes.push_back("its images are normalized here as CIFAR-10's are, whatever its own preprocessor does");
+  const std::vector<std::string> bias = {"attention.qkv.bias"}, none;
+  t.rules = rules_of(VIT, layers, false, t.config.at("qkv_bias").boolean() ? none : bias);
+  return t;
+}
+
 struct Family {
   const char* type;
   Translation (*translate)(ConfigReader& keys);
 };
 
-constexpr Family FAMILIES[] = {{"gpt2", gpt2}, {"mamba", mamba}, {"opt", opt}, {"mpt", mpt}, {"bloom", bloom}};
+constexpr Family FAMILIES[] = {{"gpt2", gpt2}, {"mamba", mamba}, {"opt", opt},
+                               {"mpt", mpt},   {"bloom", bloom}, {"vit", vit}};
 
 }  // namespace
 

@@ -15,6 +15,7 @@ struct Translation {
   Json config;        // ours
   std::vector<Rule> rules;
   std::vector<std::string> notes;  // what is left out
+  Json classes = {};               // of a model of images: their names
 };
 
 // `origin` opens complaints: the path of the config.json.

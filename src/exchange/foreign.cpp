@@ -117,8 +117,9 @@ void check_sizes(const Json& config, const Weights& weights) {
   }
   const auto size = [&](const char* key) { return config.find(key) ? config.at(key).number() : 0; };
   const double width = size("width"), inner = std::max(size("hidden"), size("expand") * width);
-  const bool learned = config.find("position") && config.at("position").string() == "learned";
-  const double wanted = width * (size("vocab") + (learned ? size("context") : 0) + size("layers") * inner);
+  const double places =
+      config.find("position") && config.at("position").string() == "learned" ? size("context") + size("patches") : 0;
+  const double wanted = width * (size("vocab") + size("patch_size") + places + size("layers") * inner);
   if (wanted > there)
     throw Error(weights.origin +
                 text(": has %.0f numbers, too few for a model of width %.0f with %.0f tokens and %.0f blocks", there,
@@ -207,6 +208,7 @@ int64_t save_as_checkpoint(const ForeignModel& foreign, const std::string& from,
     state.data.set("tokenizer", with_texts(foreign));
     check_vocabulary(state, foreign.tokenizer->vocab(), from);
   }
+  if (t.classes.is(Json::Kind::Array)) state.data.set("classes", t.classes);
   const auto ops = make_cpu(0);
   const auto model = load_foreign(foreign, *ops);
   save_weights(path, state, *model);

@@ -46,7 +46,43 @@ std::string find_tensor(const Weights& weights, const std::string& name) {
   return weights.has(rest) ? rest : "";
 }
 
+namespace {
+
+// One whole tensor of theirs of which as many numbers are wanted.
+std::vector<float> take_all(const Weights& weights, const std::string& name, int64_t count) {
+  const std::string found = find_tensor(weights, name);
+  if (found.empty()) throw Error(weights.origin + ": has no tensor " + name);
+  const auto& [shape, read] = weights.tensors.at(found);
+  if (elements(shape) != count)
+    throw Error(weights.origin + ": tensor " + found + " has shape " + shape_text(shape) +
+                ", its configuration wants " + with_commas(count) + " numbers");
+  return read();
+}
+
+std::vector<float> take_answer_last(const Weights& weights, const Rule& rule, const Shape& ours) {
+  std::vector<float> places = take_all(weights, rule.theirs[0], elements(ours));
+  const std::vector<float> bias = take_all(weights, rule.theirs[1], ours[1]);
+  std::rotate(places.begin(), places.begin() + ours[1], places.end());
+  for (int64_t i = 0; i < (ours[0] - 1) * ours[1]; ++i)
+    places[static_cast<size_t>(i)] += bias[static_cast<size_t>(i % ours[1])];
+  return places;
+}
+
+}  // namespace
+
 std::vector<float> take(const Weights& weights, const Rule& rule, const Shape& ours, int64_t heads) {
+  if (rule.form == Rule::Form::FLAT) return take_all(weights, rule.theirs[0], elements(ours));
+  if (rule.form == Rule::Form::ANSWER_LAST) return take_answer_last(weights, rule, ours);
+  if (rule.form == Rule::Form::PIXELS) {  // (D,3,pixels) → (D,pixels,3)
+    std::vector<float> values = take_all(weights, rule.theirs[0], elements(ours)), turned;
+    const int64_t pixels = ours[1] / 3;
+    for (int64_t d = 0; d < ours[0]; ++d) {
+      const auto begin = values.begin() + d * ours[1];
+      const std::vector<float> row = transposed({begin, begin + ours[1]}, 3, pixels);
+      turned.insert(turned.end(), row.begin(), row.end());
+    }
+    return turned;
+  }
   const Shape wanted = their_shape(rule, ours);
   std::vector<float> values;
   for (const std::string& name : rule.theirs) {

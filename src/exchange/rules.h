@@ -14,6 +14,9 @@ struct Rule {
     TRANSPOSED,   // theirs is (in,out)
     TAPS,         // theirs is (I,1,K), ours (I,K)
     INTERLEAVED,  // the rows of theirs are (heads,3,n), of ours (3,heads,n)
+    PIXELS,       // theirs is (D,channels,side,side), ours (D,P) with a pixel's channels side by side
+    ANSWER_LAST,  // places (1,N+1,D) of which the first is the answer's, ours the last; and a bias (D) that each patch adds
+    FLAT,         // as many numbers in any shape
   };
   std::string ours;
   std::vector<std::string> theirs;  // ours are these, one below the other

@@ -68,7 +68,9 @@ void to_checkpoint(ConvertSettings& settings) {
   say_notes(foreign.translation.notes);
   say_notes(notes_on_tokenizer(foreign));
   print("%s: %s, %s\n", foreign.translation.model.c_str(), counted(parameters, "parameter").c_str(),
-        foreign.tokenizer ? foreign.tokenizer->name().c_str() : "no tokenizer (--tokenizer gives it one)");
+        foreign.tokenizer                                   ? foreign.tokenizer->name().c_str()
+        : foreign.translation.classes.is(Json::Kind::Array) ? "of images"
+                                                            : "no tokenizer (--tokenizer gives it one)");
 }
 
 // Of a folder only the files that are written count: what else lies in it stays.

@@ -123,6 +123,32 @@ def compare(folder, name, make):
     oracle(f"{name}: logits and gradients", f"{path}-fixture.safetensors", ".bias:" if name == "mpt" else "")
 
 
+def images(folder):
+    """A ViT of small pictures. Its patches' bias is part of our places, whose gradient is then another."""
+    model = randomized(hf.ViTForImageClassification(
+        hf.ViTConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48, image_size=8, patch_size=2,
+                     num_labels=5))).double()
+    path = f"{folder}/vit"
+    model.float().save_pretrained(path)
+    run("convert", path, "--save", f"{path}.safetensors")
+    model = model.double()
+    pixels, targets = torch.randn(3, 3, 8, 8).double(), torch.randint(5, (3,))
+    logits = model(pixels).logits
+    loss = torch.nn.functional.cross_entropy(logits, targets)
+    loss.backward()
+    with_gradients_as_weights(model).float().save_pretrained(path + "-gradients")
+    run("convert", path + "-gradients", "--save", f"{path}-gradients.safetensors")
+    fixture(f"{path}-fixture.safetensors", f"{path}.safetensors", f"{path}-gradients.safetensors", targets, targets, logits, loss)
+    tensors = load_file(f"{path}-fixture.safetensors")
+    patches = pixels.unfold(2, 2, 2).unfold(3, 2, 2).permute(0, 2, 3, 4, 5, 1)  # image, row, column, pixel's row and column, channel
+    tensors["input/patches"] = patches.reshape(3, 16, 12).float().numpy().copy()
+    del tensors["input/tokens"]
+    with safe_open(f"{path}-fixture.safetensors", "np") as file:
+        metadata = file.metadata()
+    save_file(tensors, f"{path}-fixture.safetensors", metadata=metadata)
+    oracle("vit: logits and gradients", f"{path}-fixture.safetensors", "grad/position_embedding.weight")
+
+
 def greedy(model, tokens, count):
     tokens = torch.tensor([tokens])
     with torch.no_grad():
@@ -349,6 +375,7 @@ with tempfile.TemporaryDirectory() as folder:
     torch.manual_seed(1)
     for name, make in MODELS.items():
         compare(folder, name, make)
+    images(folder)
     for name in ("gpt2", "mamba"):
         whole_way(folder, name, MODELS[name])
     nano_gpt(folder, "nanoGPT", torch.float32, True)
