@@ -547,7 +547,7 @@ OpCase selective_scan_case(const ScanShape& s, bool streaming) {
     operands.push_back({"state", Role::UPDATED, states * s.batch});
   else
     operands.insert(operands.end(),
-                    {{"kept", Role::KEPT, s.kept_size()}, {"partial", Role::SCRATCH, s.partial_size()}});
+                    {{"kept", Role::KEPT, s.saved_size()}, {"partial", Role::SCRATCH, s.partial_size()}});
   OpCase row{text("selective_scan %dx%dx%d states %d%s", s.batch, s.length, s.channels, s.states,
                   streaming ? " streaming" : ""),
              operands,

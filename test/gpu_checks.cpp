@@ -410,7 +410,7 @@ Row scan_row(const ScanShape& s) {
             const int B = s.row - 2 * s.states, C = B + s.states;
             const real *u = r.in("u", size), *delta = r.in("delta", size, -3, 3), *A_log = r.in("A_log", states, -1, 2),
                        *mixed = r.in("mixed", s.rows() * s.row), *D = r.in("D", s.channels);
-            real *kept = r.out("kept", s.kept_size()), *dmixed = r.updated("dmixed", s.rows() * s.row);
+            real *kept = r.out("kept", s.saved_size()), *dmixed = r.updated("dmixed", s.rows() * s.row);
             r.ops.selective_scan(r.out("y", size), nullptr, kept, u, delta, A_log, mixed + B, mixed + C, D, s);
             r.ops.selective_scan_backward(r.out("du", size), r.out("ddelta", size), r.updated("dA_log", states),
                                           dmixed + B, dmixed + C, r.updated("dD", s.channels),

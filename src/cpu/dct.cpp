@@ -100,7 +100,7 @@ void Cpu::sliding_dct(real* c, real* state, const real* x, const DctShape& s) {
       threads_, int64_t{1} * s.batch * s.heads, 1, s.rows() * s.width() * s.most * 4, [&](int64_t task, int64_t, int) {
         const int64_t h = task % s.heads, sample = task / s.heads;
         const DctHead& head = s.plan[h];
-        const dct::Past past(state + sample * s.state_size, head, s.head_width);
+        const dct::HeadState past(state + sample * s.state_size, head, s.head_width);
         real* to = c + s.begin(head) + sample * s.positions * head.frequencies * s.head_width;
         const real* from = x + sample * s.positions * s.width() + h * s.head_width;
         for_channels(s.head_width,

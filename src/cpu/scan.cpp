@@ -2,7 +2,7 @@
 //
 // A task is one sample and one group of 32 channels, side by side in vector registers, while time runs: for each state
 // a step is eleven instructions of exp2 and four more, and each position has one softplus. The backward pass takes the
-// segments from the last to the first, recomputes a segment's states from the one that was kept, and then walks back
+// segments from the last to the first, recomputes a segment's states from the one that was saved, and then walks back
 // through them. Nothing of size B·T·channels·states is ever stored.
 
 #include <algorithm>
@@ -154,7 +154,7 @@ Row* rows(real* scratch) { return reinterpret_cast<Row*>(scratch); }
 
 }  // namespace
 
-void Cpu::selective_scan(real* y, real* state, real* kept, const real* u, const real* pre_step, const real* A_log,
+void Cpu::selective_scan(real* y, real* state, real* saved, const real* u, const real* pre_step, const real* A_log,
                          const real* B, const real* C, const real* D, const ScanShape& shape) {
   const int S = shape.states;
   const int64_t table = static_cast<int64_t>(shape.groups()) * S;
@@ -175,7 +175,7 @@ void Cpu::selective_scan(real* y, real* state, real* kept, const real* u, const 
     for (int segment = 0; segment < shape.segments(); ++segment) {
       const int64_t first = static_cast<int64_t>(segment) * SEGMENT;
       const int length = shape.segment_length(segment);
-      if (kept) write_states(kept, h, (g.sample * shape.segments() + segment) * S, g);
+      if (saved) write_states(saved, h, (g.sample * shape.segments() + segment) * S, g);
       const Ahead ahead = segment + 1 < shape.segments() ? Ahead(g, segment + 1) : Ahead(later, 0);
       in.read(u, pre_step, first, length, g);
       for (int i = 0; i < length; ++i) {
@@ -313,7 +313,7 @@ void add_groups(real* dB, real* dC, const real* sums, int64_t n, const ScanShape
 }  // namespace
 
 void Cpu::selective_scan_backward(real* du, real* dpre_step, real* dA_log, real* dB, real* dC, real* dD, real* partial,
-                                  const real* dy, const real* kept, const real* u, const real* pre_step,
+                                  const real* dy, const real* saved, const real* u, const real* pre_step,
                                   const real* A_log, const real* B, const real* C, const real* D,
                                   const ScanShape& shape) {
   const int S = shape.states;
@@ -333,7 +333,7 @@ void Cpu::selective_scan_backward(real* du, real* dpre_step, real* dA_log, real*
       const int64_t first = static_cast<int64_t>(segment) * SEGMENT;
       const int length = shape.segment_length(segment);
       const Ahead ahead = segment > 0 ? Ahead(g, segment - 1) : Ahead(later, shape.segments() - 1);
-      read_states(r.states, kept, (g.sample * shape.segments() + segment) * S, g);
+      read_states(r.states, saved, (g.sample * shape.segments() + segment) * S, g);
       r.in.read(u, pre_step, first, length, g);
       for (int i = 0; i < length; ++i) read_row(r.dy[i], dy + g.position(first + i), g.count);
       recompute(r, rates, B, first, length, g);

@@ -59,7 +59,7 @@ __global__ void append_positions(float* c, float* state, const float* x, DctShap
   const Place place(s);
   if (place.more >= s.batch) return;
   const DctHead head = s.plan[place.h];
-  const dct::Past past(state + place.more * s.state_size, head, s.head_width);
+  const dct::HeadState past(state + place.more * s.state_size, head, s.head_width);
   dct::append<dct::OneChannel>(c + begin_of_c(s, place.more, head), x + begin_of_x(s, place.more, place.h), s, head,
                                past, place.channel);
 }

@@ -120,7 +120,7 @@ __device__ void store_states(float* to, const float (&h)[STATES], int64_t r, con
     if (p.active && s < p.count) to[p.state(r, s)] = h[s];
 }
 
-__global__ void scan_forward(float* y, float* state, float* kept, Scan scan) {
+__global__ void scan_forward(float* y, float* state, float* saved, Scan scan) {
   SHARED_ARRAY(Inputs, in, );
   const int lane = lane_index();
   Place p(scan.shape);
@@ -132,7 +132,7 @@ __global__ void scan_forward(float* y, float* state, float* kept, Scan scan) {
     load_states(h, state, p.sample, p);
     for (int t = 0; t < p.shape.length; t += STEPS) {
       const int steps = min(STEPS, p.shape.length - t);
-      if (kept && t % SEGMENT == 0) store_states(kept, h, p.sample * p.shape.segments() + t / SEGMENT, p);
+      if (saved && t % SEGMENT == 0) store_states(saved, h, p.sample * p.shape.segments() + t / SEGMENT, p);
       in.read(scan, p, t, steps);
       for (int i = 0; i < steps; ++i) {
         const int64_t at = p.position(t + i);
@@ -157,7 +157,7 @@ struct Gradients {
   float *du, *dpre_step;  // (B,T,I)
   float* group_sums;      // (B,T,groups,2S)
   float* sample_sums;     // (B,S+1,I)
-  const float *dy, *kept;
+  const float *dy, *saved;
 };
 
 // What the backward pass of one group holds in shared memory.
@@ -289,7 +289,7 @@ __global__ void __launch_bounds__(STATES* WARP, 2) scan_backward(Gradients out, 
       const int64_t first = static_cast<int64_t>(segment) * SEGMENT;
       const int length = p.shape.segment_length(segment);
       const int64_t kept_row = p.sample * p.shape.segments() + segment;
-      state.h = state.exists && p.active ? out.kept[p.state(kept_row, state.s)] : 0;
+      state.h = state.exists && p.active ? out.saved[p.state(kept_row, state.s)] : 0;
       state.find_starts(r, scan, p, first, length);
       for (int start = (length - 1) / STEPS; start >= 0; --start) {
         const int64_t t = first + start * STEPS;
@@ -344,18 +344,18 @@ unsigned groups(const ScanShape& shape) { return grid_blocks(int64_t{1} * shape.
 
 }  // namespace
 
-void Gpu::selective_scan(real* y, real* state, real* kept, const real* u, const real* pre_step, const real* A_log,
+void Gpu::selective_scan(real* y, real* state, real* saved, const real* u, const real* pre_step, const real* A_log,
                          const real* B, const real* C, const real* D, const ScanShape& shape) {
-  LAUNCH(scan_forward, groups(shape), WARP, 0, stream_, y, state, kept, Scan{u, pre_step, A_log, B, C, D, shape});
+  LAUNCH(scan_forward, groups(shape), WARP, 0, stream_, y, state, saved, Scan{u, pre_step, A_log, B, C, D, shape});
 }
 
 void Gpu::selective_scan_backward(real* du, real* dpre_step, real* dA_log, real* dB, real* dC, real* dD, real* partial,
-                                  const real* dy, const real* kept, const real* u, const real* pre_step,
+                                  const real* dy, const real* saved, const real* u, const real* pre_step,
                                   const real* A_log, const real* B, const real* C, const real* D,
                                   const ScanShape& shape) {
   real* const sample_sums = partial + shape.group_sums_size();
   LAUNCH(scan_backward, groups(shape), STATES * WARP, sizeof(Rewind), stream_,
-         Gradients{du, dpre_step, partial, sample_sums, dy, kept}, Scan{u, pre_step, A_log, B, C, D, shape});
+         Gradients{du, dpre_step, partial, sample_sums, dy, saved}, Scan{u, pre_step, A_log, B, C, D, shape});
   const int64_t samples = static_cast<int64_t>(shape.states + 1) * shape.channels;
   LAUNCH(add_samples, blocks_for(samples, THREADS), THREADS, 0, stream_, dA_log, dD, sample_sums, A_log, shape);
   LAUNCH(add_groups, blocks_for(shape.rows() * 2 * shape.states, THREADS), THREADS, 0, stream_, dB, dC, partial, shape);

@@ -85,7 +85,7 @@ OP(void add(real* y, int64_t y_step, const real* a, const real* b, int64_t N, in
 // y = f(x)              y (n) out, may be x
 OP(void pointwise(real* y, const real* x, Pointwise f, int64_t n));
 
-// dx = dy ∘ f'(x), and y = f(x) once more, which then need not be kept
+// dx = dy ∘ f'(x), and y = f(x) once more, which then need not be saved
 //   dx (n), may be dy; y (n) out or null; dy, x (n)
 OP(void pointwise_backward(real* dx, real* y, const real* dy, const real* x, Pointwise f, int64_t n));
 
@@ -178,7 +178,7 @@ OP(void attention(real* y, real* top, real* inv_sum, const AttentionInput& in, c
 //   dv_s = Σ_t a_ts dy_t;  dq_t = Σ_s ds_ts k_s / √head_width;  dk_s = Σ_t ds_ts q_t / √head_width
 //   dbias[n] += Σ ds over the pairs at distance n
 //   dq_position_t = Σ_n ds_t,t−n positions[n] / √head_width;  dpositions[n] = Σ ds q_position_t / √head_width over those pairs
-//   y, dy (B,T,width); a = e · inv_sum; nothing of size T² is kept
+//   y, dy (B,T,width); a = e · inv_sum; nothing of size T² is saved
 //   Order: da chain over the channels, dy·y lanes; sums over s, t or distances n chain, ascending, then the factor. dbias and
 //   dpositions: each sample by itself first, dpositions as a chain over t and times the factor, dbias over ascending t by uncut
 //   additions; then these over ascending b, from zero, and that sum is added to dbias, or is dpositions.
@@ -231,7 +231,7 @@ OP(void add_to_rows(real* x, const real* y, int B, int T, int first, int step, i
 // Not causal: the state is that of all positions, and no sums within a chunk.
 //   y (B,T,width) out; inv_sum (B,heads,T) out, or null where not normalized
 //   qkv (B,T,3·width): q, k and v of a position side by side, each grouped by head; the feature map is applied in place
-//   states (B,heads,states,state) out (see LinearAttentionShape). Null in decoding, which instead goes on with state
+//   states (B,heads,states,state) out (see LinearAttentionShape). Null in decoding, which instead continues from state
 //   (B,heads,decoder state) in and out. No part of it is read before the first position.
 //   Order: q·k chain over the channels. Sums over s chain, ascending within a chunk, from zero (z: by additions), and then
 //   added to what the chunks before have: S, z, and y from Sᵀq_t, a chain over the channels. For inv_sum lanes: z·q_t over
@@ -271,7 +271,7 @@ OP(void sliding_dct(real* c, real* state, const real* x, const DctShape& shape))
 OP(void sliding_dct_backward(real* dx, const real* dc, const DctShape& shape));
 
 // o_i = Σ_j W_jᵀ c_ij for each head by itself
-//   o (B,T,width) out; c as sliding_dct wrote it; weight (heads,most,d,d), of which j ≥ k of a head is not looked at
+//   o (B,T,width) out; c as sliding_dct wrote it; weight (heads,most,d,d), of which j ≥ k of a head is not read
 //   Order: chain over (j, channel).
 OP(void mix_frequencies(real* o, const real* c, const real* weight, const DctShape& shape));
 
@@ -327,11 +327,11 @@ OP(void relation_backward(real* dp, real* dq, real* weight, real* dz, const real
 //   z (B,T,H) out; p, q (B,T,H)
 //   shift (B,T) out, the largest q_j + m_j of all channels (see relation_shift); or null: none
 //   sums (B,chunks,2,H) out: the pair, m then s, of all positions up to the end of each chunk. Null in decoding, which instead
-//   goes on with state (B,3,2,H) in and out: the pairs of all positions so far, of the unfinished chunk by itself, and of the
+//   continues from state (B,3,2,H) in and out: the pairs of all positions so far, of the unfinished chunk by itself, and of the
 //   chunks before it. No part of it is read before its first position.
 //   Order: a chunk's own sum takes its 64 positions in ascending order, from an empty one, (p, 0) of its first position, and
 //   sums_k = sums_{k−1} + own_k. shift_j is `largest`, where of zeros the positive one.
-//   (m_j, s_j) goes on from sums_{k−1} with the positions of chunk k, ascending. Not causal: (m_j, s_j) is the last of the sums.
+//   (m_j, s_j) continues from sums_{k−1} with the positions of chunk k, ascending. Not causal: (m_j, s_j) is the last of the sums.
 OP(void linear_relation(real* z, real* shift, real* sums, real* state, const real* p, const real* q,
                         const LinearRelationShape& shape));
 
@@ -367,10 +367,10 @@ OP(void causal_convolution_backward(real* dx, real* dweight, real* dbias, real* 
 //   h_t,s = exp(Δ_t A_s) h_t−1,s + Δ_t u_t B_t,s;  y_t = Σ_s h_t,s C_t,s + D u_t                     (eqs. 2a, 2b)
 //   y (B,T,I) out; u, pre_step (B,T,I); A_log (I,S); B, C (S of them at every position, `row` numbers apart); D (I)
 //   state (B,S,I): h before the first position, replaced by h after the last. Null: zeros before the start.
-//   kept (B,segments,S,I) out or null: h before the first position of every segment, for the backward pass
+//   saved (B,segments,S,I) out or null: h before the first position of every segment, for the backward pass
 //   exp(Δ A) is 2^max(Δ·(A·log₂e), −100): a factor of 2^-100 forgets as well as zero does, and makes no subnormal numbers.
 //   Order: over s one fma chain, ascending from zero, then D u by another fma. Δ u is rounded before it is multiplied by B.
-OP(void selective_scan(real* y, real* state, real* kept, const real* u, const real* pre_step, const real* A_log,
+OP(void selective_scan(real* y, real* state, real* saved, const real* u, const real* pre_step, const real* A_log,
                        const real* B, const real* C, const real* D, const ScanShape& shape));
 
 // The gradients of selective_scan from zeros before the start; models/mamba.cpp derives them.
@@ -379,7 +379,7 @@ OP(void selective_scan(real* y, real* state, real* kept, const real* u, const re
 //   beyond the last) as `lanes` folds it, the groups ascending. dA_log and dD: in each sample one fma chain over t from the
 //   last position to the first, as the gradient of h comes by; the samples ascending from zero; dA_log += A·that by fma.
 OP(void selective_scan_backward(real* du, real* dpre_step, real* dA_log, real* dB, real* dC, real* dD, real* partial,
-                                const real* dy, const real* kept, const real* u, const real* pre_step,
+                                const real* dy, const real* saved, const real* u, const real* pre_step,
                                 const real* A_log, const real* B, const real* C, const real* D,
                                 const ScanShape& shape));
 
@@ -387,7 +387,7 @@ OP(void selective_scan_backward(real* du, real* dpre_step, real* dA_log, real* d
 //   gated (n) out, may be y or z; y, z (n)
 OP(void silu_gate(real* gated, const real* y, const real* z, int64_t n));
 
-// dy = dgated ∘ silu(z);  dz = dgated ∘ y ∘ silu'(z);  and gated once more, which then need not be kept
+// dy = dgated ∘ silu(z);  dz = dgated ∘ y ∘ silu'(z);  and gated once more, which then need not be saved
 //   dy, dz (n) out; either may be dgated; gated (n) out
 OP(void silu_gate_backward(real* dy, real* dz, real* gated, const real* dgated, const real* y, const real* z,
                            int64_t n));
@@ -423,7 +423,7 @@ OP(void lstm_cell_backward(real* dgates, real* dc, const real* dh, const real* g
 OP(void cross_entropy(real* losses, real* dlogits, const real* logits, const int32_t* targets, real scale, int64_t N,
                       int V));
 
-// losses_n = Σ_v (log(1 + exp(x_nv)) − sets_nv x_nv), binary cross-entropy against sets of right answers;
+// losses_n = Σ_v (log(1 + exp(x_nv)) − sets_nv x_nv), binary cross-entropy against sets of correct classes;
 // dlogits = scale · (sigmoid(x) − sets)
 //   losses (N) out; dlogits (N,V) out or null; logits, sets (N,V), sets 0 or 1
 //   Order: lanes. So far only tests call it.

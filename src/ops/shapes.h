@@ -1,6 +1,5 @@
-// What the operations of the catalogue are told of their arguments: how many, how far apart, who sees whom. The letters
-// are the field's: B samples of a batch, T positions, D channels, H hidden channels; and in decoding Q queries, which
-// are new.
+// The shapes of the operations' arguments: sizes, distances in memory, and which positions a query sees. B samples of a
+// batch, T positions, D channels, H hidden channels; in decoding Q queries, the new positions.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@ namespace petroglyph {
 enum class Into { WRITE, ADD };
 
 // The pairwise relation between queries and keys. The queries are the last of the keys' positions: all of them in
-// training, only the newest ones in decoding, where earlier keys lie in a cache with room for `capacity` positions.
+// training, only the newest ones in decoding, where earlier keys lie in a cache of `capacity` positions.
 struct RelationShape {
   int batch;     // B
   int queries;   // Q
@@ -59,13 +58,13 @@ struct ScanShape {
   int row;       // numbers from one position's B (or C) to the next one's
 
   static constexpr int GROUP = 32;    // channels whose parts of dB and dC are folded into one number
-  static constexpr int SEGMENT = 64;  // positions that the backward pass recomputes from one kept state
+  static constexpr int SEGMENT = 64;  // positions that the backward pass recomputes from one saved state
 
   HOST_DEVICE int groups() const { return (channels + GROUP - 1) / GROUP; }
   HOST_DEVICE int segments() const { return (length + SEGMENT - 1) / SEGMENT; }
   HOST_DEVICE int segment_length(int s) const { return s + 1 < segments() ? SEGMENT : length - s * SEGMENT; }
   HOST_DEVICE int64_t rows() const { return static_cast<int64_t>(batch) * length; }
-  int64_t kept_size() const { return static_cast<int64_t>(batch) * segments() * states * channels; }
+  int64_t saved_size() const { return static_cast<int64_t>(batch) * segments() * states * channels; }
   // Scratch of the backward pass: sums of the groups for dB and dC (B,T,groups,2S), of the samples for dA_log and dD
   // (B,S+1,I).
   int64_t group_sums_size() const { return rows() * groups() * 2 * states; }
@@ -108,7 +107,7 @@ struct AttentionInput {
 
 struct AttentionGradient {
   real *dq, *dk, *dv;              // laid out as q, k, v; written
-  real* dbias;                     // (T,heads), accumulates; or null where nobody wants it
+  real* dbias;                     // (T,heads), accumulates; or null where it is not needed
   real *dq_position, *dpositions;  // written
   real* partial;                   // scratch (B,T,heads) with dbias, (B,distances,width) with positions
 };
@@ -153,18 +152,17 @@ struct DilatedGradient {
   real* dscores;  // (B,Q,heads,C), written; 0 where nothing is attended to. Its sum over B and Q is drelative
 };
 
-// What linear attention makes of queries and keys first.
+// The function that linear attention applies to queries and keys first.
 enum class FeatureMap {
   IDENTITY,
   ELU_PLUS_ONE,  // elu(x) + 1, which is x + 1 above zero and exp(x) below
 };
 
 // Attention without a softmax, in time and memory linear in T. The sums over positions are made of chunks, as in the
-// linear relation: a position attends to those of its own chunk that it sees, and finds what came before them in a
-// state.
+// linear relation: a position attends to those of its own chunk that it sees; earlier chunks are summed up in a state.
 struct LinearAttentionShape {
-  // Of the order of a head's width, where a chunk's pairs cost what its state does; and not just below usual lengths,
-  // where a last chunk of a few positions would cost a whole state.
+  // Of the order of a head's width: then the pairs of a chunk take as long as its state. And not just below a usual
+  // length, where a last chunk of a few positions would cost a whole state.
   static constexpr int CHUNK = 144;
 
   int batch;              // B
@@ -181,7 +179,8 @@ struct LinearAttentionShape {
   HOST_DEVICE int end(int chunk) const { return chunk + 1 < chunks() ? (chunk + 1) * CHUNK : positions; }
   // A state of one head is S (d,d) and, where normalized, z (d).
   HOST_DEVICE int64_t state_size() const { return (head_width + (normalized ? 1 : 0)) * int64_t{1} * head_width; }
-  // States that whole sequences keep of every sample and head: before each chunk but the first; or of all positions.
+  // States that are saved of whole sequences, for every sample and head: before each chunk but the first; or of all
+  // positions.
   HOST_DEVICE int states() const { return causal ? chunks() - 1 : 1; }
   int64_t states_size() const { return int64_t{1} * batch * heads * states() * state_size(); }
   // In decoding: a state, and k (CHUNK,d) and v (CHUNK,d) of the unfinished chunk.

@@ -1,5 +1,5 @@
-// The sliding cosine transform of one head's channels, step by step: what the CPU does with vectors of channels and the
-// GPU with a thread for each. The catalogue has the formulas (sliding_dct).
+// The sliding cosine transform of one head's channels, for vectors of channels on the CPU and one thread for each
+// channel on the GPU. The catalogue has the formulas (sliding_dct).
 //
 // The window of position i ends there, so that it lies in at most two blocks of t positions: all of it that is in i's
 // own block is the block's beginning up to i, and the rest is an end of the block before. With r and u the places in
@@ -177,19 +177,19 @@ HOST_DEVICE void next_gradient(real* dx, const real* dc, const Head& h, int coun
   for (int u = last + 1; u < h.t; ++u) give_gradient<Lanes, G, false>(dx + int64_t{1} * u * h.x_step, true, s, h, u);
 }
 
-// ---- Stream ---------------------------------------------------------------------------------------------------------
+// ---- Decoding -------------------------------------------------------------------------------------------------------
 
-// One head's part of a stream's state: the block's inputs so far, what the block before gives, and the sums.
-struct Past {
+// One head's part of a decoder's state: the block's inputs so far, what the block before gives, and the sums.
+struct HeadState {
   real *x, *given, *sums;  // (rows,d), (rows,k,d), (2,k,d)
 
-  HOST_DEVICE Past(real* state, const DctHead& h, int d)
+  HOST_DEVICE HeadState(real* state, const DctHead& h, int d)
       : x(state + h.state), given(x + int64_t{1} * h.rows * d), sums(given + int64_t{1} * h.rows * h.frequencies * d) {}
 };
 
-// Positions p … p+n−1 of a stream, all in one block. x, c: from p on. past.x: the block's inputs, d numbers a row
+// Positions p … p+n−1 of a sequence, all in one block. x, c: from p on. past.x: the block's inputs, d numbers a row
 template <class Lanes, int G>
-HOST_DEVICE void append_group(real* c, const real* x, const DctShape& shape, const DctHead& head, const Past& past,
+HOST_DEVICE void append_group(real* c, const real* x, const DctShape& shape, const DctHead& head, const HeadState& past,
                               int channel, int j, int p, int n) {
   Head h(shape, head, j);
   const int place = p % h.t, at = j * h.d + channel;
@@ -211,10 +211,10 @@ HOST_DEVICE void append_group(real* c, const real* x, const DctShape& shape, con
   give_next_block<Lanes, G>(past.given + at, past.x + channel, h, h.t);
 }
 
-// `channel` and its neighbours of one head and sample: the newest positions of a stream, up to the end of a block at a
-// time.
+// `channel` and its neighbours of one head and sample: the newest positions of a sequence, at most up to the end of a
+// block at a time.
 template <class Lanes>
-HOST_DEVICE void append(real* c, const real* x, const DctShape& shape, const DctHead& head, const Past& past,
+HOST_DEVICE void append(real* c, const real* x, const DctShape& shape, const DctHead& head, const HeadState& past,
                         int channel) {
   const int d = shape.head_width, t = head.window, k = head.frequencies;
   const int64_t c_step = int64_t{1} * k * d;

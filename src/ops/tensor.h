@@ -33,7 +33,7 @@ class Memory {
   // Memory of the host that the device copies from and to fastest.
   virtual void* allocate_host(size_t bytes) = 0;
   virtual void release_host(void* memory) noexcept = 0;
-  // `count` pieces of `bytes`, a stride (in bytes) apart on either side: appends rows to a cache.
+  // `count` rows of `bytes`, a stride (in bytes) apart on either side: appends rows to a cache.
   virtual void copy(void* to, size_t to_stride, const void* from, size_t from_stride, size_t bytes, size_t count) = 0;
 };
 
@@ -45,7 +45,7 @@ class Array {
   Array(Memory& memory, Shape shape)
       : memory_(&memory),
         shape_(std::move(shape)),
-        room_(elements(shape_)),
+        allocated_(elements(shape_)),
         data_(static_cast<T*>(memory.allocate(static_cast<size_t>(elements(shape_)) * sizeof(T)))) {}
   Array(Array&& other) noexcept { swap(other); }
   Array& operator=(Array&& other) noexcept {
@@ -71,15 +71,14 @@ class Array {
     memory_->download(host.data(), data_, bytes());
     return host;
   }
-  // Makes room for `shape`; the contents are lost. Nothing happens where it has that shape already. Memory that is
-  // large enough is kept: where every step has another length, asking for it anew costs more than some steps
-  // themselves.
+  // Makes the array `shape`; the contents are lost. An array of this shape is left as it is. Memory that is large enough
+  // is used again: with a different length in every step, allocating would cost more than some steps.
   void resize(Memory& memory, const Shape& shape) {
-    if (data_ && elements(shape) <= room_) {
+    if (data_ && elements(shape) <= allocated_) {
       shape_ = shape;
       return;
     }
-    *this = Array();  // returns the old memory before new memory is asked for
+    *this = Array();  // frees the old memory before new memory is allocated
     *this = Array(memory, shape);
   }
 
@@ -87,12 +86,12 @@ class Array {
   void swap(Array& other) noexcept {
     std::swap(memory_, other.memory_);
     std::swap(shape_, other.shape_);
-    std::swap(room_, other.room_);
+    std::swap(allocated_, other.allocated_);
     std::swap(data_, other.data_);
   }
   Memory* memory_ = nullptr;
   Shape shape_;
-  int64_t room_ = 0;  // numbers that the memory holds
+  int64_t allocated_ = 0;  // numbers that the memory holds
   T* data_ = nullptr;
 };
 

@@ -14,7 +14,7 @@ using numerics::fma;
 
 namespace {
 
-// Σ cos θ_u x_u and Σ sin θ_u x_u, of which place r of a block makes s_j (cos φ_r · first + sin φ_r · second).
+// Σ cos θ_u x_u and Σ sin θ_u x_u. Place r of a block uses them as s_j (cos φ_r · first + sin φ_r · second).
 struct Rotating {
   real cos, sin;
 };

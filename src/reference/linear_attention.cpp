@@ -49,8 +49,8 @@ void map_features(const PositionRows<real>& x, const LinearAttentionShape& s) {
       x[t][c] = x[t][c] > 0 ? x[t][c] + 1 : numerics::exp_nonpositive(numerics::min(real(0), x[t][c]));
 }
 
-// The state, S (d,d) and z (d), takes in the positions first … end−1 of a chunk: += Σ x_t ⊗ w_t and += Σ c_t x_t, or Σ
-// x_t where c is null.
+// Adds the positions first … end−1 of a chunk to the state, S (d,d) and z (d): S += Σ x_t ⊗ w_t, z += Σ c_t x_t, or
+// z += Σ x_t where c is null.
 void add_chunk(real* state, const PositionRows<const real>& x, const PositionRows<const real>& w, const real* c,
                int64_t first, int64_t end, const LinearAttentionShape& s) {
   const int64_t d = s.head_width;

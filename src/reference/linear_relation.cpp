@@ -14,8 +14,7 @@ namespace {
 
 constexpr int64_t CHUNK_OF_RELATION = LinearRelationShape::CHUNK;
 
-// A sum of exponentials, s·exp(m). A sum that is about to take in its first p is (p, 0); a position by itself is (p,
-// 1).
+// A sum of exponentials, s·exp(m). Before its first term p a sum is (p, 0); one position by itself is (p, 1).
 struct ExpSum {
   real m, s;
 };

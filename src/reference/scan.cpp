@@ -25,7 +25,7 @@ real decay(real step, real rate) { return numerics::exp2_in_range(numerics::max(
 
 }  // namespace
 
-void Reference::selective_scan(real* y, real* state, real* kept, const real* u, const real* pre_step, const real* A_log,
+void Reference::selective_scan(real* y, real* state, real* saved, const real* u, const real* pre_step, const real* A_log,
                                const real* B, const real* C, const real* D, const ScanShape& shape) {
   const int64_t T = shape.length, I = shape.channels, S = shape.states;
   const std::vector<real> rates = rates_of(A_log, shape);
@@ -38,7 +38,7 @@ void Reference::selective_scan(real* y, real* state, real* kept, const real* u, 
         const real input = u[n * I + c], step = numerics::softplus(pre_step[n * I + c]);
         real sum = 0;
         for (int64_t s = 0; s < S; ++s) {
-          if (kept && t % ScanShape::SEGMENT == 0) kept[(segment * S + s) * I + c] = h[s];
+          if (saved && t % ScanShape::SEGMENT == 0) saved[(segment * S + s) * I + c] = h[s];
           h[s] = fma(decay(step, rates[c * S + s]), h[s], step * input * B[n * shape.row + s]);
           sum = fma(h[s], C[n * shape.row + s], sum);
         }
@@ -70,11 +70,10 @@ void sum_over_channels(real* dB, real* dC, const real* dh, const real* h, const 
 
 }  // namespace
 
-// The kept states are those that the forward pass went through; going through them again needs none of them. In one
-// sample, h (T+1,S,I) before every position and behind the last; dh (T,S,I), the gradient with respect to h behind a
-// position.
+// The forward pass is repeated here from the first position, so the saved states are not read. Of one sample: h
+// (T+1,S,I) before each position and after the last; dh (T,S,I), the gradient of h after each position.
 void Reference::selective_scan_backward(real* du, real* dpre_step, real* dA_log, real* dB, real* dC, real* dD,
-                                        real* /*partial*/, const real* dy, const real* /*kept*/, const real* u,
+                                        real* /*partial*/, const real* dy, const real* /*saved*/, const real* u,
                                         const real* pre_step, const real* A_log, const real* B, const real* C,
                                         const real* D, const ScanShape& shape) {
   const int64_t T = shape.length, I = shape.channels, S = shape.states;
