@@ -407,6 +407,8 @@ class Program : ProgramChecks {
                   whole.weights());
       for (const char* name : {"log.csv", "confusion.csv", "confusion.svg"})
         test_.check(model + ": leaves " + name, std::filesystem::exists(shell.file(std::string("runs/whole/") + name)));
+      test_.check(model + ": its page shows the confusion matrix",
+                  read_bytes(shell.file("runs/whole/index.html")).find("confusion.svg") != std::string::npos);
       test_.equal(model + ": the same answers", read_bytes(shell.file("runs/parts/confusion.csv")),
                   read_bytes(shell.file("runs/whole/confusion.csv")));
       const std::string sheet = shell.file("runs/whole/heatmaps.png");

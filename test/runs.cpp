@@ -640,6 +640,25 @@ class RunsTest : ProgramChecks {
                                                              read_bytes(convert.file("out/notes")) == "mine\n");
   }
 
+  // A finished run, a longer one, and what its page lists.
+  void extended() {
+    const Shell shell(program("train_text"));
+    write_bytes(shell.file("x.txt"), std::string(2000, 'a'));
+    const Outcome first = shell.run("--data x.txt --name a --steps 4 --no-keep-best" + TEXT);
+    test_.check("--no-keep-best", !std::filesystem::exists(shell.file("runs/a/best.safetensors")), first.output);
+    expect(shell, "beyond a cosine schedule", "--resume --name a --steps 6", 1,
+           "this run's cosine schedule was laid out over 4 steps; to train longer: --resume --name a --extend N");
+    expect(shell, "a finished run", "--resume --name a", 0, "To train longer: --resume --name a --extend N");
+    expect(shell, "extended", "--resume --name a --extend 2", 0, "Finished at step 6.");
+    const std::string page = read_bytes(shell.file("runs/a/index.html"));
+    const auto has = [&](const char* words) { return page.find(words) != std::string::npos; };
+    test_.check("its page has the options that its model uses", has("--heads") && !has("--state") && !has("--slopes"), page);
+    const Shell copy(program("train_copy"));
+    copy.run("--compare rnn,mamba --name c --steps 2 --width 8 --length 4 --batch 4 --eval-samples 8 --threads 1");
+    test_.check("the page of a comparison has its figure",
+                read_bytes(copy.file("runs/c/index.html")).find("compare.svg") != std::string::npos);
+  }
+
   void early_stop_and_schedules() {
     const Shell shell(program("train_copy"));
     const std::string patient = " --lr 0 --patience 2 --eval-every 3 --steps 60";
@@ -833,6 +852,7 @@ int main(int argc, char** argv) {
   test.run("from somebody else", [&] { runs.from_somebody_else(); });
   test.run("on a terminal", [&] { runs.on_a_terminal(); });
   test.run("narrow machines", [&] { runs.narrow_machines(); });
+  test.run("extended", [&] { runs.extended(); });
   test.run("early stop and schedules", [&] { runs.early_stop_and_schedules(); });
   return test.finish();
 }
