@@ -1,12 +1,14 @@
-// Softmax attention, some rows of scores at a time. The order of every sum is in the catalogue; here it is spread over tiles.
+// Softmax attention: y (B,Q,H) from q (B,Q,H), k and v (B,T,H), in heads of d channels; ROWS queries at a time. The
+// catalogue has the formulas and the order of every sum, reference/attention.cpp the loops that define them.
 //
-// The scores of ROWS queries with all the keys they see lie in a scratch of the thread. With causal attention, tiles that
-// nobody sees are left out, and a tile that some queries see in part has zeros for the weights they do not: a zero term
-// changes no chain. Keys and values are packed once for all queries of a task, and read where they lie by a stream's few.
+// Forward. The scores (ROWS, keys) of ROWS queries are in the thread's scratch. Causal attention skips the tiles of
+// scores that no query of the ROWS sees. In a tile that only some of them see, the weights of the others are zero; a
+// zero term does not change a chain. Keys and values are packed once for all queries of a task; decoding, with few
+// queries, reads them in place.
 //
-// Backward, a head of one sample is one task, and takes the queries in chunks of CHUNK, where the chains over queries are
-// cut: the weights of a chunk with all keys, 4 MB at T = 1024, are what a thread needs most memory for. The weights become
-// the gradients of the scores in place.
+// Backward. A task is one head of one sample. It processes the queries in chunks of CHUNK, because the chains over
+// queries are cut there. The weights of one chunk with all keys are the largest buffer, 4 MB at T = 1024. The gradients
+// of the scores overwrite them.
 
 #include <algorithm>
 
@@ -22,7 +24,7 @@ namespace {
 
 using numerics::fma;
 
-constexpr int64_t ROWS = FEW_ROWS;  // queries whose scores are formed together, keys whose gradients are
+constexpr int64_t ROWS = FEW_ROWS;  // queries, or in the backward pass keys, of one product
 
 // One sample and head, as offsets into the arrays.
 struct Head {
@@ -39,7 +41,7 @@ struct Head {
         row(number * s.queries) {}
 };
 
-// f(s) for s < n and to the end of the last block of LANES: the rows' steps leave room for it.
+// Calls f(s) for all s < n and on to the next multiple of LANES; rows in the scratch are padded to that length.
 template <class F>
 void for_blocks(int n, F f) {
   for (int begin = 0; begin < n; begin += LANES)
@@ -47,10 +49,10 @@ void for_blocks(int n, F f) {
     for (int l = 0; l < LANES; ++l) f(begin + l);
 }
 
-// The scores of one head, whatever is made of them.
+// Computes the scores of one head, for the forward and the backward pass.
 class Scores {
  public:
-  // keys: how many of them the task sees; queries: how many ask
+  // queries, keys: the number of queries of the task, and of the keys that they see
   Scores(const AttentionInput& in, const Head& head, int64_t queries, int64_t keys, Parts& parts)
       : in_(in),
         head_(head),
@@ -72,23 +74,18 @@ class Scores {
     }
   }
 
-  // rows (last − first + 1, step) = score · log₂e of the queries first … last, at most ROWS of them, with the keys that each
-  // sees; what lies beyond is not a score
+  // rows (last − first + 1, step) = score · log₂e of the queries first … last, at most ROWS, with the keys that each
+  // sees. The values behind those keys are not scores.
   void form(real* rows, int64_t step, int first, int last) {
     const int count = last - first + 1, width = shape_.head_width;
     const real* q = in_.q + head_.query + static_cast<int64_t>(first) * shape_.query_step;
     multiply_with({rows, step, {q, shape_.query_step, 1}, keys_view(), count, shape_.visible(last), width, Into::WRITE},
                   keys_);
     if (in_.positions) {
-      q = in_.q_position + head_.query + static_cast<int64_t>(first) * shape_.query_step;
-      multiply_with({by_distance_,
-                     by_distance_step_,
-                     {q, shape_.query_step, 1},
-                     positions_view(),
-                     count,
-                     shape_.position(last) + shape_.nearest() + 1,
-                     width,
-                     Into::WRITE},
+      const View own{in_.q_position + head_.query + static_cast<int64_t>(first) * shape_.query_step, shape_.query_step,
+                     1};
+      const int64_t distances = shape_.position(last) + shape_.nearest() + 1;
+      multiply_with({by_distance_, by_distance_step_, own, positions_view(), count, distances, width, Into::WRITE},
                     positions_);
     }
     for (int i = 0; i < count; ++i) finish(rows + i * step, first + i, by_distance_ + i * by_distance_step_);
@@ -101,7 +98,7 @@ class Scores {
   void finish(real* row, int query, const real* by_distance) const {
     const int visible = shape_.visible(query), position = shape_.position(query);
     if (in_.positions) {
-      const real* own = by_distance + position + shape_.nearest();  // of key 0; each next key is one nearer
+      const real* own = by_distance + position + shape_.nearest();  // at key 0; the distance decreases with the key
       for (int s = 0; s < visible; ++s) row[s] += own[-s];
     }
     if (in_.bias) {
@@ -115,15 +112,15 @@ class Scores {
   const AttentionInput& in_;
   const Head& head_;
   const AttentionShape& shape_;
-  bool few_;  // then nothing is packed
+  bool few_;  // few queries: nothing is packed
   real scale_;
   Packed keys_{}, positions_{};
-  real* bias_ = nullptr;         // LOG2_E · bias by descending distance: a row's part runs along its keys
-  real* by_distance_ = nullptr;  // q_position · positions of the rows at work
+  real* bias_ = nullptr;  // LOG2_E · bias by descending distance, so a query's biases are in the order of its keys
+  real* by_distance_ = nullptr;  // (ROWS, distances) q_position · positions
   int64_t by_distance_step_ = 0;
 };
 
-// What Scores takes at most.
+// An upper bound of the scratch that Scores uses.
 int64_t scores_size(const AttentionInput& in, const AttentionShape& shape) {
   int64_t size = packed_size(shape.head_width, shape.keys) + 16;
   if (in.bias) size += shape.keys + LANES + 16;
@@ -131,10 +128,11 @@ int64_t scores_size(const AttentionInput& in, const AttentionShape& shape) {
   return size;
 }
 
-// 2^x for x ≤ 0, at least 2^−126, which vanishes beside the largest, 1; a NaN stays one
+// 2^x for x ≤ 0, but at least 2^−126, which is negligible beside the largest weight, 1. A NaN remains a NaN.
 inline real weight(real x) { return numerics::exp2_in_range(numerics::max(real(-126), x)); }
 
-// e in place of the scores, and zeros to the end of the block; returns 1 / Σ e
+// Replaces the scores by e = 2^(score − top), and the values up to the next multiple of LANES by zeros; returns 1 / Σ
+// e.
 real exponentials(real* row, int visible, real top) {
   alignas(64) real lane[LANES] = {};
   for (int begin = 0; begin < visible; begin += LANES)
@@ -170,11 +168,12 @@ int64_t work_of(const AttentionShape& shape) {
 void Cpu::attention(real* y, real* top, real* inv_sum, const AttentionInput& in, const AttentionShape& shape) {
   const int width = shape.head_width;
   const int64_t heads = static_cast<int64_t>(shape.batch) * shape.heads;
-  // All queries of a head are one task, for which keys and values are packed once, unless threads would have nothing to do.
+  // A task is all queries of a head, so its keys and values are packed once; if there are too few heads for all
+  // threads, 2·ROWS queries.
   const int64_t queries = heads >= 2 * threads_.count ? shape.queries : std::min<int64_t>(shape.queries, 2 * ROWS);
   const int64_t tasks = (shape.queries + queries - 1) / queries;
   const int64_t step = row_step(shape.keys);
-  AttentionShape longest = shape;  // a stream's memory does not grow with every token
+  AttentionShape longest = shape;  // of the KV cache's capacity, so that decoding does not reallocate at every token
   longest.keys = shape.capacity;
   reserve_scratch(scores_size(in, longest) + packed_size(longest.keys, width) + ROWS * row_step(longest.keys) + 32);
   const auto one = [&](int64_t task, int64_t, int thread) {
@@ -210,7 +209,7 @@ void Cpu::attention(real* y, real* top, real* inv_sum, const AttentionInput& in,
 
 namespace {
 
-// The backward pass of one head. Queries are keys here: row t of anything belongs to position t.
+// The backward pass of one head. There are as many queries as keys: row t of every array belongs to position t.
 class HeadBackward {
  public:
   HeadBackward(const AttentionGradient& out, const real* dy, const real* y, const real* top, const real* inv_sum,
@@ -276,7 +275,7 @@ class HeadBackward {
   }
   real* row(int begin, int t) { return weights_ + (t - begin) * step_; }
 
-  // weights_ = a, with zeros for the keys that other queries among ROWS see
+  // weights_ = a, the softmax, with zeros for keys that only other queries of the same ROWS see
   void form_weights(int begin, int end) {
     for_rows(begin, end, [&](int first, int last) {
       const int seen = shape_.visible(last);
@@ -295,36 +294,24 @@ class HeadBackward {
     const Packed packed = pack(chunk_packed_, {x + begin * x_step, x_step, 1}, end - begin, width_);
     const auto some_keys = [&](int first, int last) {
       const int from = shape_.causal ? std::max(first, begin) : begin;  // the first query that sees these keys
-      multiply({to + first * to_step,
-                to_step,
-                {row(begin, from) + first, 1, step_},
-                {},
-                last - first + 1,
-                width_,
-                end - from,
-                first < begin || (begin > 0 && !shape_.causal) ? Into::ADD : Into::WRITE},
-               packed, from - begin);
+      const View weights{row(begin, from) + first, 1, step_};
+      const Into into = first < begin || (begin > 0 && !shape_.causal) ? Into::ADD : Into::WRITE;
+      multiply({to + first * to_step, to_step, weights, {}, last - first + 1, width_, end - from, into}, packed,
+               from - begin);
     };
-    for_rows(0, begin, some_keys);  // which all of these queries see
+    for_rows(0, begin, some_keys);  // all queries of the chunk see these keys
     for_rows(begin, shape_.visible(end - 1), some_keys);
   }
 
-  // weights_ = ds
+  // weights_ = ds, the gradient of the scores
   void weights_to_gradients(int begin, int end) {
     for_rows(begin, end, [&](int first, int last) {
       const int seen = shape_.visible(last);
-      multiply({gradients_,
-                step_,
-                {dy_ + first * int64_t(shape_.width()), shape_.width(), 1},
-                {},
-                last - first + 1,
-                shape_.visible(last),
-                width_,
-                Into::WRITE},
-               values_);
+      const View dy{dy_ + first * int64_t(shape_.width()), shape_.width(), 1};
+      multiply({gradients_, step_, dy, {}, last - first + 1, seen, width_, Into::WRITE}, values_);
       for (int t = first; t <= last; ++t) {
         const real *own_dy = dy_ + t * int64_t(shape_.width()), *own_y = y_ + t * int64_t(shape_.width());
-        const real along = sum_lanes(width_, [&](real sum, int64_t c) { return fma(own_dy[c], own_y[c], sum); });
+        const real along = dot(own_dy, own_y, width_);
         real* a = row(begin, t);
         const real* da = gradients_ + (t - first) * step_;
         const int visible = shape_.visible(t);
@@ -336,28 +323,22 @@ class HeadBackward {
   void query_gradients(int begin, int end) {
     for_rows(begin, end, [&](int first, int last) {
       real* dq = out_.dq + head_.query + first * int64_t(shape_.query_step);
-      multiply({dq,
-                shape_.query_step,
-                {row(begin, first), step_, 1},
-                {},
-                last - first + 1,
-                width_,
-                shape_.visible(last),
-                Into::WRITE},
-               keys_);
-      scale_rows(dq, shape_.query_step, last - first + 1);
+      const View ds{row(begin, first), step_, 1};
+      const int rows = last - first + 1;
+      multiply({dq, shape_.query_step, ds, {}, rows, width_, shape_.visible(last), Into::WRITE}, keys_);
+      scale_rows(dq, shape_.query_step, rows);
     });
   }
 
   void add_bias_gradient(int begin, int end) {
     for (int t = begin; t < end; ++t) {
       const real* ds = row(begin, t);
-      real* sums = bias_sums_ + T_ - 1 - t;  // of key 0; each next key is one nearer
+      real* sums = bias_sums_ + T_ - 1 - t;  // at key 0; the distance decreases with the key
       for_blocks(t + 1, [&](int s) { sums[s] += ds[s]; });
     }
   }
 
-  // partial (B,T,heads) of this sample and head
+  // Writes this sample's and head's part of partial (B,T,heads).
   void write_bias_gradient() {
     real* partial = out_.partial + head_.sample * T_ * shape_.heads + head_.index;
     for (int n = 0; n < T_; ++n) partial[n * int64_t(shape_.heads)] = bias_sums_[T_ - 1 - n];
@@ -369,36 +350,25 @@ class HeadBackward {
     for (int t = begin; t < end; ++t) {
       real* by_distance = by_distance_ + (t - begin) * by_distance_step_;
       const real* ds = row(begin, t);
-      const int nearest = t + shape_.nearest(), visible = shape_.visible(t);  // the number of key 0's distance
+      const int nearest = t + shape_.nearest(), visible = shape_.visible(t);  // nearest: the index of key 0's distance
       std::fill_n(by_distance, distances_, real(0));
       for (int s = 0; s < visible; ++s) by_distance[nearest - s] = ds[s];
     }
     for_rows(begin, end, [&](int first, int last) {
       real* dq = out_.dq_position + head_.query + first * int64_t(shape_.query_step);
-      multiply({dq,
-                shape_.query_step,
-                {by_distance_ + (first - begin) * by_distance_step_, by_distance_step_, 1},
-                {},
-                last - first + 1,
-                width_,
-                last + shape_.nearest() + 1,
-                Into::WRITE},
-               positions_);
-      scale_rows(dq, shape_.query_step, last - first + 1);
+      const View ds{by_distance_ + (first - begin) * by_distance_step_, by_distance_step_, 1};
+      const int rows = last - first + 1, distances = last + shape_.nearest() + 1;
+      multiply({dq, shape_.query_step, ds, {}, rows, width_, distances, Into::WRITE}, positions_);
+      scale_rows(dq, shape_.query_step, rows);
     });
     const real* q = in_.q_position + head_.query;
     const Packed packed =
         pack(chunk_packed_, {q + begin * int64_t(shape_.query_step), shape_.query_step, 1}, end - begin, width_);
     for_rows(0, distances_, [&](int first, int last) {
-      multiply({dpositions() + first * int64_t(shape_.width()),
-                shape_.width(),
-                {by_distance_ + first, 1, by_distance_step_},
-                {},
-                last - first + 1,
-                width_,
-                end - begin,
-                begin > 0 ? Into::ADD : Into::WRITE},
-               packed);
+      real* to = dpositions() + first * int64_t(shape_.width());
+      const View ds{by_distance_ + first, 1, by_distance_step_};
+      const Into into = begin > 0 ? Into::ADD : Into::WRITE;
+      multiply({to, shape_.width(), ds, {}, last - first + 1, width_, end - begin, into}, packed);
     });
   }
 
@@ -417,14 +387,14 @@ class HeadBackward {
   real scale_;
   Parts parts_;
   Scores scores_;
-  Packed values_{}, keys_{}, positions_{};  // values to be multiplied along channels; keys, positions along themselves
+  Packed values_{}, keys_{}, positions_{};  // values_ (d,T) = vᵀ; keys_ (T,d); positions_ (distances,d)
   real *weights_, *gradients_, *chunk_packed_, *by_distance_ = nullptr;
   real* bias_sums_ = nullptr;  // Σ ds by descending distance
   int64_t by_distance_step_ = 0;
   int distances_ = 0;
 };
 
-// sum += Σ_b part_b, ascending
+// sum = Σ_b part_b or sum += Σ_b part_b, in ascending order of b
 void add_parts(real* sum, const real* parts, int64_t size, int batch, const Threads& threads, bool write) {
   parallel(
       threads, size, 4096, size * batch * PASS,
@@ -457,9 +427,8 @@ void Cpu::attention_backward(const AttentionGradient& out, const real* dy, const
 // ---- Position biases ------------------------------------------------------------------------------------------------
 
 void Cpu::kerple_bias(real* bias, const real* r1, const real* r2, int T, int heads) {
-  parallel(threads_, T, 64, int64_t{1} * T * heads * FUNCTION, [&](int64_t begin, int64_t end, int) {
-    for (int64_t n = begin; n < end; ++n)
-      for (int h = 0; h < heads; ++h) bias[n * heads + h] = -r1[h] * numerics::log1p(r2[h] * static_cast<real>(n));
+  parallel_rows(threads_, T, 64, int64_t{1} * T * heads * FUNCTION, [&](int64_t n, int) {
+    for (int h = 0; h < heads; ++h) bias[n * heads + h] = -r1[h] * numerics::log1p(r2[h] * static_cast<real>(n));
   });
 }
 

@@ -1,4 +1,5 @@
-// The causal convolution along time, each channel by itself.
+// The causal convolution along time of each channel, then SiLU: y (B,T,C) = v σ(v), v_tc = bias_c + Σ_k weight_ck
+// x_(t−K+1+k)c. The loops that define it are in reference/convolution.cpp.
 
 #include <algorithm>
 
@@ -15,14 +16,14 @@ using numerics::fma;
 constexpr int64_t ROWS = 32;     // positions of one task
 constexpr int64_t COLUMNS = 64;  // channels of one task
 
-// taps (K,C) = weightᵀ, so that all channels of a tap lie side by side
+// taps (K,C) = weightᵀ, so that the channels of a tap are contiguous
 void transpose(real* taps, const real* weight, int C, int K) {
   for (int k = 0; k < K; ++k)
     for (int c = 0; c < C; ++c) taps[static_cast<int64_t>(k) * C + c] = weight[static_cast<int64_t>(c) * K + k];
 }
 
-// y (C) = start + Σ_k taps_k ∘ row(k) by a chain of fma over ascending k from `first` on, each channel by itself. No sum goes to
-// memory before it is complete.
+// y (C) = start + Σ_k taps_k ∘ row(k): for each channel a chain of fma over ascending k from `first` on. The sums stay
+// in registers until they are complete.
 template <class RowOf>
 [[gnu::always_inline]] inline void convolve(real* y, const real* start, const real* taps, RowOf row, int64_t first,
                                             int64_t K, int C) {
@@ -41,7 +42,7 @@ template <class RowOf>
   }
 }
 
-// v (C) at position t of one sample, from x and past at their first position there. zeros (C)
+// v (C) at position t of one sample, from the sample's x (T,C) and past (K−1,C). zeros (C): if past is null
 void convolve_past(real* v, const real* taps, const real* bias, const real* x, const real* past, const real* zeros,
                    int64_t t, int C, int64_t K) {
   convolve(
@@ -53,10 +54,10 @@ void convolve_past(real* v, const real* taps, const real* bias, const real* x, c
       0, K, C);
 }
 
-// past (K−1,C) of one sample = the last K − 1 of itself and x (T,C)
+// past (K−1,C) of one sample = the last K − 1 rows of (past, x), x (T,C)
 void move_past(real* past, const real* x, int64_t T, int C, int K) {
   for (int64_t k = 0; k < K - 1; ++k) {
-    const int64_t from = T - (K - 1) + k;  // ascending, so that what is still to be moved is not overwritten
+    const int64_t from = T - (K - 1) + k;  // ascending k, so that no row is overwritten before it is moved
     std::copy_n(from >= 0 ? x + from * C : past + (from + K - 1) * C, C, past + k * C);
   }
 }
@@ -87,7 +88,8 @@ void Cpu::causal_convolution(real* y, real* past, const real* x, const real* wei
 
 namespace {
 
-// For the channels begin … end−1 and one chunk of rows: sums (K,COLUMNS) += Σ dv x, bias_sums (COLUMNS) += Σ dv
+// For the channels begin … end−1 and one chunk of rows first … last−1: sums (K,COLUMNS) += Σ dv x, bias_sums (COLUMNS)
+// += Σ dv
 void sum_taps(real* sums, real* bias_sums, const real* dv, const real* x, int64_t first, int64_t last, int T, int C,
               int K, int64_t begin, int64_t end) {
   for (int64_t n = first; n < last; ++n) {
@@ -108,28 +110,23 @@ void Cpu::causal_convolution_backward(real* dx, real* dweight, real* dbias, real
                                       const real* bias, int B, int T, int C, int K) {
   const int64_t N = static_cast<int64_t>(B) * T, taps_size = static_cast<int64_t>(K) * C;
   reserve_scratch(std::max<int64_t>(taps_size + 2 * C, taps_size + (K + 1) * COLUMNS));
-  real *taps = scratch(0), *zeros = taps + taps_size;  // each thread has its own room behind them
+  real *taps = scratch(0), *zeros = taps + taps_size;  // scratch(thread) + taps_size … is each thread's own buffer
   transpose(taps, weight, C, K);
   std::fill_n(zeros, C, real(0));
-  parallel(threads_, N, ROWS, N * C * FUNCTION, [&](int64_t begin, int64_t end, int thread) {
-    real* v = scratch(thread) + taps_size + C;
-    for (int64_t n = begin; n < end; ++n) {
-      convolve_past(v, taps, bias, x + n / T * T * C, nullptr, zeros, n % T, C, K);
-      real* row = dy + n * C;
+  parallel_rows(threads_, N, ROWS, N * C * FUNCTION, [&](int64_t n, int thread) {
+    real *v = scratch(thread) + taps_size + C, *row = dy + n * C;
+    convolve_past(v, taps, bias, x + n / T * T * C, nullptr, zeros, n % T, C, K);
 #pragma omp simd
-      for (int c = 0; c < C; ++c) {
-        const real s = numerics::sigmoid(v[c]);
-        row[c] *= fma(v[c] * s, 1 - s, s);
-      }
+    for (int c = 0; c < C; ++c) {
+      const real s = numerics::sigmoid(v[c]);
+      row[c] *= fma(v[c] * s, 1 - s, s);
     }
   });
   const real* dv = dy;
-  parallel(threads_, N, ROWS, N * C * FUNCTION, [&](int64_t begin, int64_t end, int) {
-    for (int64_t n = begin; n < end; ++n) {
-      const int64_t first = std::max<int64_t>(K - T + n % T, 0);  // no position after the last
-      convolve(
-          dx + n * C, zeros, taps, [=](int64_t k) { return dv + (n + K - 1 - k) * C; }, first, K, C);
-    }
+  parallel_rows(threads_, N, ROWS, N * C * FUNCTION, [&](int64_t n, int) {
+    const int64_t first = std::max<int64_t>(K - T + n % T, 0);  // skips positions after the last one
+    const auto row = [=](int64_t k) { return dv + (n + K - 1 - k) * C; };
+    convolve(dx + n * C, zeros, taps, row, first, K, C);
   });
   parallel(threads_, C, COLUMNS, N * C * FUNCTION, [&](int64_t begin, int64_t end, int thread) {
     real *sums = scratch(thread) + taps_size, *bias_sums = sums + K * COLUMNS;

@@ -1,4 +1,5 @@
-// The catalogue on the CPU: plain loops over `real`, spread over threads by cpu/parallel.h.
+// The catalogue of operations (ops/catalogue.h) on the CPU: loops over `real`, divided among threads by cpu/parallel.h.
+// The file of the same name in reference/ has the loop that defines each operation.
 #pragma once
 
 #include <memory>
@@ -15,9 +16,9 @@ class Cpu final : public HostOps {
  public:
   explicit Cpu(int threads);
 
-  // From now on small operations are shared among the threads, too: for tests of the bits.
+  // For tests: small operations use all threads too.
   void share_all() { threads_.alone = 0; }
-  // From now on the time of each operation is added up there; null ends it.
+  // Adds the time of each operation to *profile from now on; null stops it.
   void measure(Profile* profile) { threads_.profile = profile; }
 
   void run(const std::function<void()>& body) override { threads_.run(body); }
@@ -32,13 +33,13 @@ class Cpu final : public HostOps {
  private:
   void product(const Product& p);
   void product_of_packed(const Product& p, const Packed& b);
-  // All of p.b; to: packed_size reals
+  // Packs all of p.b. to: packed_size(p.K, p.N) numbers
   Packed pack_all(real* to, const Product& p);
-  // Where a is transposed; row_sums (M) += Σ_k a_ik, unless it is null.
+  // The product with a transposed p.a. row_sums (M), unless null, += Σ_k a_ik.
   void product_of_transposed(const Product& p, real* row_sums);
-  void sum_positions(real* dtable, real* last, const real* dx, int64_t B, int64_t T, int D);
 
-  // Makes scratch(thread) at least `size` reals long, for every thread. Not inside a parallel section: it may throw.
+  // Makes scratch(thread) at least `size` numbers long for every thread. It may throw, so it is not called inside
+  // parallel().
   void reserve_scratch(int64_t size);
   real* scratch(int thread) const { return scratch_[static_cast<size_t>(thread)].data(); }
 

@@ -1,6 +1,9 @@
-// The sliding cosine transform, and the weights of its frequencies. The steps are in sliding_dct.h, the formulas and orders in the
-// catalogue. A thread takes a run of blocks of one sample's head, with two vectors of channels at a time where the head has them:
-// the waves are then read once for both.
+// The sliding cosine transform: c (B,T,frequencies,d) of each head from x (B,T,H), and the product of c with the
+// weights of its frequencies: o (B,T,H). The steps of the transform are in ops/sliding_dct.h, the formulas in the
+// catalogue, the loops that define them in reference/dct.cpp.
+//
+// A task is a run of blocks of one head of one sample. It processes two vectors of channels at a time, if the head has
+// as many: each value of a wave is then loaded once for both.
 
 #include <algorithm>
 
@@ -8,59 +11,31 @@
 #include "cpu/parallel.h"
 #include "cpu/product.h"
 #include "cpu/scratch.h"
-#include "cpu/simd.h"
+#include "cpu/several.h"
 #include "ops/sliding_dct.h"
 
 namespace petroglyph {
 
 namespace {
 
-template <int N>
-struct VectorsOf {
-  Vector v[N];
-};
-
-template <int N>
-VectorsOf<N> operator*(real a, const VectorsOf<N>& b) {
-  VectorsOf<N> product;
-#pragma GCC unroll 2
-  for (int n = 0; n < N; ++n) product.v[n] = broadcast(a) * b.v[n];
-  return product;
-}
-
-template <int N>
-VectorsOf<N> fma(real a, const VectorsOf<N>& b, const VectorsOf<N>& c) {
-  VectorsOf<N> sum;
-#pragma GCC unroll 2
-  for (int n = 0; n < N; ++n) sum.v[n] = petroglyph::fma(broadcast(a), b.v[n], c.v[n]);
-  return sum;
-}
-
+// N vectors of channels, for the templates of ops/sliding_dct.h
 template <int N>
 struct Channels {
-  using Number = VectorsOf<N>;
-  static Number load(const real* x) {
-    Number number;
-#pragma GCC unroll 2
-    for (int n = 0; n < N; ++n) number.v[n] = petroglyph::load(x + n * VECTOR_WIDTH);
-    return number;
-  }
-  static void store(real* x, const Number& number) {
-#pragma GCC unroll 2
-    for (int n = 0; n < N; ++n) petroglyph::store(x + n * VECTOR_WIDTH, number.v[n]);
-  }
+  using Number = Several<VECTOR_WIDTH, N>;
+  static Number load(const real* x) { return Number::load(x); }
+  static void store(real* x, const Number& number) { number.store(x); }
 };
 
-// Without an instruction for it an fma is emulated, number by number: vectors would gain nothing. And g++ 12 miscompiles them at
-// -O3 in the generic build: with -fno-tree-slp-vectorize, or with -fno-tree-loop-vectorize, test/bits finds the bits of -O2 and
-// clang++.
+// Without an fma instruction fma is emulated for one number after the other, so vectors would gain nothing. Moreover
+// g++ 12 miscompiles them at -O3 in the generic build: with -fno-tree-slp-vectorize or -fno-tree-loop-vectorize,
+// test/bits finds the bits of -O2 and clang++.
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__aarch64__)
 constexpr bool IN_VECTORS = true;
 #else
 constexpr bool IN_VECTORS = false;
 #endif
 
-// Calls f(lanes, channel) until all channels of a head have had their turn.
+// Calls f(lanes, channel) for all d channels of a head: two vectors, one vector or one channel at a time.
 template <class F>
 void for_channels(int d, F f) {
   int channel = 0;
@@ -71,7 +46,8 @@ void for_channels(int d, F f) {
   for (; channel < d; ++channel) f(dct::OneChannel(), channel);
 }
 
-// Calls f(head, run, x, c) for every run of blocks of every sample's head: where its x and its c begin.
+// Calls f(head, run, x, c) for every run of blocks of every head of every sample. x, c: the offsets of the head's
+// numbers
 template <class F>
 void for_runs(const Threads& threads, const DctShape& s, F f, const char* caller = __builtin_FUNCTION()) {
   const int64_t runs = dct::most_runs(s.positions);
@@ -120,7 +96,7 @@ void Cpu::sliding_dct_backward(real* dx, const real* dc, const DctShape& s) {
 
 namespace {
 
-constexpr int64_t ROWS = 256;  // of c that a task multiplies
+constexpr int64_t ROWS = 256;  // rows of c of one task
 
 int64_t work_of_mixing(const DctShape& s) { return s.rows() * s.width() * s.most * s.head_width; }
 
@@ -133,22 +109,15 @@ void Cpu::mix_frequencies(real* o, const real* c, const real* weight, const DctS
     const int64_t h = task / blocks, row = task % blocks * ROWS, rows = std::min(ROWS, N - row);
     const DctHead& head = s.plan[h];
     const int64_t K = head.frequencies * d;
-    multiply({o + row * D + h * d,
-              D,
-              {c + s.begin(head) + row * K, K, 1},
-              {weight + s.weight(static_cast<int>(h)), d, 1},
-              rows,
-              d,
-              K,
-              Into::WRITE},
-             scratch(thread));
+    const View a{c + s.begin(head) + row * K, K, 1}, b{weight + s.weight(static_cast<int>(h)), d, 1};
+    multiply({o + row * D + h * d, D, a, b, rows, d, K, Into::WRITE}, scratch(thread));
   });
 }
 
 void Cpu::mix_frequencies_backward(real* dc, real* dweight, const real* d_o, const real* c, const real* weight,
                                    const DctShape& s) {
   const int64_t N = s.rows(), D = s.width(), d = s.head_width, blocks = (N + ROWS - 1) / ROWS;
-  // A task has some of a head's rows (j, channel); each needs all of d_o.
+  // A task computes some of a head's rows (j, channel) of dweight, and reads all of the head's d_o.
   const int64_t part = std::max<int64_t>(48, s.most * d * s.heads / (8 * threads_.count)),
                 parts = (s.most * d + part - 1) / part;
   reserve_scratch(std::max(PACKED_SIZE, packed_size(CHUNK, d) + packed_rows_size(part, CHUNK) + 32));
@@ -157,18 +126,13 @@ void Cpu::mix_frequencies_backward(real* dc, real* dweight, const real* d_o, con
     const DctHead& head = s.plan[h];
     const int64_t K = head.frequencies * d, rows = std::min(part, K - begin);
     if (rows <= 0) return;
-    Parts room(scratch(thread));
-    real *const b = room.take(packed_size(CHUNK, d)), *const a = room.take(packed_rows_size(part, CHUNK));
+    Parts buffers(scratch(thread));
+    real *const b = buffers.take(packed_size(CHUNK, d)), *const a = buffers.take(packed_rows_size(part, CHUNK));
+    real* const to = dweight + s.weight(static_cast<int>(h)) + begin * d;
     for (int64_t row = 0; row < N; row += CHUNK) {
       const int64_t depth = std::min(CHUNK, N - row);
-      multiply_transposed({dweight + s.weight(static_cast<int>(h)) + begin * d,
-                           d,
-                           {c + s.begin(head) + row * K + begin, 1, K},
-                           {},
-                           rows,
-                           d,
-                           depth,
-                           Into::ADD},
+      const View transposed{c + s.begin(head) + row * K + begin, 1, K};
+      multiply_transposed({to, d, transposed, {}, rows, d, depth, Into::ADD},
                           pack(b, {d_o + row * D + h * d, D, 1}, depth, d), a);
     }
   });
@@ -176,15 +140,8 @@ void Cpu::mix_frequencies_backward(real* dc, real* dweight, const real* d_o, con
     const int64_t h = task / blocks, row = task % blocks * ROWS, rows = std::min(ROWS, N - row);
     const DctHead& head = s.plan[h];
     const int64_t K = head.frequencies * d;
-    multiply({dc + s.begin(head) + row * K,
-              K,
-              {d_o + row * D + h * d, D, 1},
-              {weight + s.weight(static_cast<int>(h)), 1, d},
-              rows,
-              K,
-              d,
-              Into::WRITE},
-             scratch(thread));
+    const View a{d_o + row * D + h * d, D, 1}, b{weight + s.weight(static_cast<int>(h)), 1, d};
+    multiply({dc + s.begin(head) + row * K, K, a, b, rows, K, d, Into::WRITE}, scratch(thread));
   });
 }
 

@@ -1,4 +1,4 @@
-// The CPU as a device: its name, and the weights that it holds packed.
+// The CPU as a device: its description, the weights that it holds packed, and the threads' scratch memory.
 
 #include <unistd.h>
 
@@ -44,7 +44,7 @@ std::string Cpu::description() const {
          ", " + instruction_set();
 }
 
-// Not where the values and their copies would take more than half of the machine's memory.
+// Does nothing if the values and their packed copies would take more than half of the machine's memory.
 std::shared_ptr<const real> Cpu::hold(const real* values, int64_t size) {
   if (static_cast<double>(size) * sizeof(real) > bytes_of_machine() / 4) return nullptr;
   weights_.hold(values, size);

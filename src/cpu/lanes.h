@@ -1,4 +1,5 @@
-// The contract's sum along a row: 32 strided lanes, then folds of 16, 8, 4, 2, 1.
+// The contract's sum along a row of n numbers: strided 32-way sum (lanes), then folds of 16, 8, 4, 2, 1. The loop that
+// defines it is lane_sum() in reference/sums.h.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +18,7 @@ inline void fold_once(real* to, const real* x) {
   *reinterpret_cast<Pack*>(to) = *reinterpret_cast<const Pack*>(x) + *reinterpret_cast<const Pack*>(x + N);
 }
 
-// Lanes become four numbers, the sums of every fourth: the folds of 16, 8 and 4.
+// The folds of 16, 8 and 4: quad_i = the sum of the lanes i, i + 4, i + 8, …
 inline void fold_to_quad(real* quad, const real* lanes) {
   alignas(64) real half[LANES / 2], quarter[LANES / 4];
   fold_once<LANES / 2>(half, lanes);
@@ -25,15 +26,16 @@ inline void fold_to_quad(real* quad, const real* lanes) {
   fold_once<LANES / 8>(quad, quarter);
 }
 
-// What a GPU's warp does with five shuffles.
+// All folds; a GPU's warp does the same with five shuffles.
 inline real fold_lanes(const real* lanes) {
   alignas(16) real quad[4];
   fold_to_quad(quad, lanes);
   return (quad[0] + quad[2]) + (quad[1] + quad[3]);
 }
 
-// The folds of 2 and 1, for many rows. A processor stalls where it reads as one register what was just written as several,
-// so that there should be some work between the two steps.
+// The folds of 2 and 1 for many rows: sums (rows) from quads (rows,4). A processor stalls when it loads as one register
+// what was just stored as several. Therefore fold_to_quad() and this function are two steps, with other work between
+// them.
 inline void fold_quads(real* sums, const real* quads, int64_t rows) {
 #pragma omp simd
   for (int64_t r = 0; r < rows; ++r) {
@@ -42,7 +44,7 @@ inline void fold_quads(real* sums, const real* quads, int64_t rows) {
   }
 }
 
-// add(sum, i) returns the lane's sum with element i in it.
+// The sum of n terms by lanes. add(sum, i) returns a lane's sum after it has added term i.
 template <class Add>
 inline real sum_lanes(int64_t n, Add add) {
   alignas(64) real lane[LANES] = {};
@@ -55,7 +57,14 @@ inline real sum_lanes(int64_t n, Add add) {
   return fold_lanes(lane);
 }
 
-// The largest of the lanes; of equal zeros that of the lower lane in each fold.
+inline real sum_row(const real* x, int64_t n) {
+  return sum_lanes(n, [&](real sum, int64_t i) { return sum + x[i]; });
+}
+inline real dot(const real* x, const real* y, int64_t n) {
+  return sum_lanes(n, [&](real sum, int64_t i) { return numerics::fma(x[i], y[i], sum); });
+}
+
+// The largest of the lanes. Of two zeros with different signs, each fold takes that of the lower lane.
 inline real fold_largest(const real* lanes) {
   alignas(64) real half[LANES / 2], quarter[LANES / 4], quad[LANES / 8];
   const auto fold = [](real* to, const real* from, auto size) {
@@ -68,8 +77,8 @@ inline real fold_largest(const real* lanes) {
   return numerics::max(numerics::max(quad[3], quad[1]), numerics::max(quad[2], quad[0]));
 }
 
-// sum_lanes of N terms, N a power of two below LANES: the other lanes stay zero, and so do the folds that only add these, but
-// for a −0 that they make 0.
+// sum_lanes() of N terms, N a power of two below LANES. The other lanes would be zero, and adding them changes a sum
+// only from −0 to 0; + real(0) has that effect here.
 template <int N, class Add>
 inline real sum_few_lanes(Add add) {
   alignas(64) real lane[N];
@@ -79,8 +88,8 @@ inline real sum_few_lanes(Add add) {
   return lane[0];
 }
 
-// The largest of value(0) … value(n−1), n ≥ 1. No order matters to it: value(0) makes it NaN, a NaN elsewhere is passed over, and
-// of zeros it is the positive one.
+// The largest of value(0) … value(n−1), n ≥ 1. The result does not depend on the order: it is NaN if value(0) is NaN,
+// another NaN is ignored, and a zero is positive.
 template <class Value>
 inline real max_lanes(int64_t n, Value value) {
   alignas(64) real lane[LANES];

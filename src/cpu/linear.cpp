@@ -1,7 +1,9 @@
-// Linear layers and embeddings: everything whose weight is a matrix.
+// Linear layers y (N,out) = x (N,in) Wᵀ + bias, embeddings x (B,T,D), and linear layers of one-hot inputs. The loops
+// that define them are in reference/linear.cpp.
 
 #include <algorithm>
 
+#include "cpu/columns.h"
 #include "cpu/cpu.h"
 #include "cpu/parallel.h"
 
@@ -21,45 +23,33 @@ void Cpu::linear_backward_weight(real* dweight, real* dbias, const real* dy, con
 }
 
 void Cpu::add_row_backward(real* drow, const real* dy, int64_t N, int D) {
-  constexpr int64_t COLUMNS = 64;
-  parallel(threads_, D, COLUMNS, N * D * PASS, [&](int64_t begin, int64_t end, int) {
-    real sum[COLUMNS];
-    for (int64_t chunk = 0; chunk < N; chunk += CHUNK) {
-      std::fill_n(sum, end - begin, real(0));
-      for (int64_t n = chunk; n < std::min(chunk + CHUNK, N); ++n)
-        for (int64_t c = begin; c < end; ++c) sum[c - begin] += dy[n * D + c];
-      for (int64_t c = begin; c < end; ++c) drow[c] += sum[c - begin];
-    }
-  });
+  sum_columns(threads_, drow, N, D, [&](real sum, int64_t n, int64_t c) { return sum + dy[n * D + c]; });
 }
 
 void Cpu::embedding(real* x, const real* token_table, const real* position_table, const int32_t* tokens, int first,
                     int B, int T, int D) {
-  parallel(threads_, static_cast<int64_t>(B) * T, 64, int64_t{1} * B * T * D * PASS,
-           [&](int64_t begin, int64_t end, int) {
-             for (int64_t n = begin; n < end; ++n) {
-               const real* token = token_table + static_cast<int64_t>(tokens[n]) * D;
-               if (!position_table) {
-                 std::copy_n(token, D, x + n * D);
-                 continue;
-               }
-               const real* position = position_table + (first + n % T) * D;
-               for (int c = 0; c < D; ++c) x[n * D + c] = token[c] + position[c];
-             }
-           });
+  parallel_rows(threads_, static_cast<int64_t>(B) * T, 64, int64_t{1} * B * T * D * PASS, [&](int64_t n, int) {
+    const real* token = token_table + static_cast<int64_t>(tokens[n]) * D;
+    if (!position_table) {
+      std::copy_n(token, D, x + n * D);
+      return;
+    }
+    const real* position = position_table + (first + n % T) * D;
+    for (int c = 0; c < D; ++c) x[n * D + c] = token[c] + position[c];
+  });
 }
 
 namespace {
 
-// A table with a row for every token, and column c of row v at data[v·row + c·column].
+// A table with one row for each token. Column c of row v is data[v·row + c·column].
 struct Table {
   real* data;
   int64_t row, column;
 };
 
-// table[v] += Σ over the rows n with tokens_n = v, for the columns begin … end−1. The sums of one chunk of rows stand in
-// slots in the order in which their tokens first occur, so that their memory and the work depend on the rows; only slot_of is as
-// long as the vocabulary.
+// table_v += Σ dx_n over the rows n with tokens_n = v, for the columns begin … end−1. The partial sums of one chunk of
+// rows are in slots, in the order in which their tokens first occur. So memory and time depend on the number of rows;
+// only slot_of is as long as the vocabulary.
 void scatter_columns(Table table, const real* dx, const int32_t* tokens, int64_t rows, int D, int64_t begin,
                      int64_t end, std::vector<int>& slot_of, std::vector<int32_t>& token_of, real* sums) {
   const int64_t width = end - begin;
@@ -83,7 +73,7 @@ void scatter_columns(Table table, const real* dx, const int32_t* tokens, int64_t
   }
 }
 
-constexpr int64_t SCATTER_COLUMNS = 32;  // of one task; its scratch is as wide
+constexpr int64_t SCATTER_COLUMNS = 32;  // columns of one task, and of its sums in the scratch
 
 void scatter(const Threads& threads, Table table, const real* dx, const int32_t* tokens, int64_t rows, int D, int V,
              const std::vector<Tensor>& scratch) {
@@ -98,68 +88,48 @@ void scatter(const Threads& threads, Table table, const real* dx, const int32_t*
 
 }  // namespace
 
-// dtable[t] += Σ_b dx_bt, and last (if any) += the sum of the last t
-void Cpu::sum_positions(real* dtable, real* last, const real* dx, int64_t B, int64_t T, int D) {
-  reserve_scratch(D);
-  parallel(threads_, T, 1, B * T * D * PASS, [&](int64_t t, int64_t, int thread) {
-    real* sum = scratch(thread);
-    for (int64_t chunk = 0; chunk < B; chunk += CHUNK) {
-      std::fill_n(sum, D, real(0));
-      for (int64_t b = chunk; b < std::min(chunk + CHUNK, B); ++b)
-        for (int c = 0; c < D; ++c) sum[c] += dx[(b * T + t) * D + c];
-      for (int c = 0; c < D; ++c) dtable[t * D + c] += sum[c];
-      if (last && t == T - 1)
-        for (int c = 0; c < D; ++c) last[c] += sum[c];
-    }
-  });
-}
-
 void Cpu::embedding_backward(real* dtoken_table, real* dposition_table, const real* dx, const int32_t* tokens, int B,
                              int T, int D, int V) {
   reserve_scratch(CHUNK * SCATTER_COLUMNS);
   scatter(threads_, {dtoken_table, D, 1}, dx, tokens, static_cast<int64_t>(B) * T, D, V, scratch_);
-  if (dposition_table) sum_positions(dposition_table, nullptr, dx, B, T, D);
+  if (dposition_table) add_positions_backward(dposition_table, dx, B, T, D);
 }
 
 void Cpu::add_positions(real* x, const real* position_table, int first, int B, int T, int D) {
-  parallel(threads_, static_cast<int64_t>(B) * T, 64, int64_t{1} * B * T * D * PASS,
-           [&](int64_t begin, int64_t end, int) {
-             for (int64_t n = begin; n < end; ++n) {
-               const real* position = position_table + (first + n % T) * D;
-               for (int c = 0; c < D; ++c) x[n * D + c] += position[c];
-             }
-           });
+  parallel_rows(threads_, static_cast<int64_t>(B) * T, 64, int64_t{1} * B * T * D * PASS, [&](int64_t n, int) {
+    const real* position = position_table + (first + n % T) * D;
+    for (int c = 0; c < D; ++c) x[n * D + c] += position[c];
+  });
 }
 
 void Cpu::add_positions_backward(real* dposition_table, const real* dx, int B, int T, int D) {
-  sum_positions(dposition_table, nullptr, dx, B, T, D);
+  add_row_backward(dposition_table, dx, B, T * D);  // dx (B,T·D)
 }
 
 void Cpu::append_class_token(real* x, const real* patches, const real* cls, const real* position_table, int B, int T,
                              int D) {
-  parallel(threads_, static_cast<int64_t>(B) * T, 64, int64_t{1} * B * T * D * PASS,
-           [&](int64_t begin, int64_t end, int) {
-             for (int64_t n = begin; n < end; ++n) {
-               const int64_t b = n / T, t = n % T;
-               const real *row = t == T - 1 ? cls : patches + (n - b) * D, *position = position_table + t * D;
-               for (int c = 0; c < D; ++c) x[n * D + c] = row[c] + position[c];
-             }
-           });
+  parallel_rows(threads_, static_cast<int64_t>(B) * T, 64, int64_t{1} * B * T * D * PASS, [&](int64_t n, int) {
+    const int64_t b = n / T, t = n % T;
+    const real *row = t == T - 1 ? cls : patches + (n - b) * D, *position = position_table + t * D;
+    for (int c = 0; c < D; ++c) x[n * D + c] = row[c] + position[c];
+  });
 }
 
 void Cpu::append_class_token_backward(real* dpatches, real* dcls, real* dposition_table, const real* dx, int B, int T,
                                       int D) {
   const size_t row = static_cast<size_t>(D) * sizeof(real), T1 = static_cast<size_t>(T) - 1;
   copy(dpatches, T1 * row, dx, (T1 + 1) * row, T1 * row, static_cast<size_t>(B));
-  sum_positions(dposition_table, dcls, dx, B, T, D);
+  add_positions_backward(dposition_table, dx, B, T, D);
+  sum_columns(threads_, dcls, B, D,
+              [&](real sum, int64_t b, int64_t c) { return sum + dx[((b + 1) * T - 1) * D + c]; });
 }
 
 // ---- One-hot inputs -----------------------------------------------------------------------------------------------
 
 namespace {
 
-// Columns begin … end−1 of y: the numbers of one token lie V apart in the weight. Where there are many rows, `table`
-// (V,end−begin) gets them side by side first.
+// Columns begin … end−1 of y. The weights of one token are V numbers apart. With many rows they are first copied to
+// `table` (V,end−begin), where they are contiguous; null: there are few rows.
 void look_up(real* y, const real* weight, const real* bias, const int32_t* tokens, int64_t N, int V, int out,
              int64_t begin, int64_t end, real* table) {
   const int64_t width = end - begin;

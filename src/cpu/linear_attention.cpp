@@ -1,11 +1,14 @@
-// Attention without a softmax. The formulas and the order of every sum are in the catalogue, the derivation in
-// models/linear_transformer.cpp.
+// Attention without a softmax: y (B,T,H) from qkv (B,T,3H), in heads of d channels. Each chunk of positions reads the
+// state (d,d) of the chunks before it. The formulas and the order of every sum are in the catalogue, the derivation in
+// models/linear_transformer.cpp, the loops that define it in reference/linear_attention.cpp.
 //
-// A thread has one sample's head and takes its chunks in turn, as long as there are enough for all threads. Otherwise rows of
-// the states are shared out first, and then all chunks at the same time.
+// If there are enough heads and samples for all threads, a task is one head of one sample and processes its chunks one
+// after another. Otherwise the states are computed first, by tasks for some rows of a state, and then all chunks at the
+// same time.
 //
-// Within a chunk, as in softmax attention, the products of ROWS queries with the keys they see lie in a scratch of the thread:
-// what nobody sees is left out, and zeros stand for what only some of the ROWS see, because a zero term changes no chain.
+// Within a chunk, as in softmax attention, the products (ROWS, keys) of ROWS queries with keys are in the thread's
+// scratch. Keys that no query of the ROWS sees are skipped. A pair that is not seen has a zero: a zero term does not
+// change a chain.
 
 #include <algorithm>
 
@@ -22,7 +25,7 @@ namespace {
 using numerics::fma;
 
 constexpr int CHUNK_LENGTH = LinearAttentionShape::CHUNK;
-constexpr int ROWS = FEW_ROWS;  // queries whose products with keys are formed together, keys whose gradients are
+constexpr int ROWS = FEW_ROWS;  // queries, or in the backward pass keys, of one product
 
 // Rows of d numbers, one for each position.
 template <class Real>
@@ -40,11 +43,7 @@ using Write = Rows<real>;
 
 Read read(const Write& rows) { return {rows.data, rows.step}; }
 
-real dot(const real* a, const real* b, int n) {
-  return sum_lanes(n, [&](real sum, int64_t i) { return fma(a[i], b[i], sum); });
-}
-
-// The arrays of one sample and head among those of all.
+// The addresses of one head of one sample in the arrays.
 struct Head {
   const LinearAttentionShape& shape;
   int64_t number, in, out;
@@ -67,7 +66,7 @@ struct Head {
   Real* of_rows(Real* x) const {
     return x + number * shape.positions;
   }
-  // Which of this head's states is of what comes before a chunk, and which of what comes after; null: there is none.
+  // This head's state of the chunks before a chunk, and of those up to and including it; null: there is none.
   template <class Real>
   Real* before(Real* states, int chunk) const {
     return shape.causal ? state(states, chunk - 1) : state(states, 0);
@@ -86,8 +85,8 @@ struct Head {
 
 // ---- States ---------------------------------------------------------------------------------------------------------
 
-// Rows begin … end−1 of a state, += Σ_t x_t ⊗ w_t over `count` positions, and += Σ_t c_t x_t (c null: 1). before: null for the
-// first of its terms. scratch: state_scratch() reals
+// Rows begin … end−1 of state: S = before + Σ_t x_t ⊗ w_t over `count` positions, and z = before + Σ_t c_t x_t (c null:
+// c_t = 1). before: null for the first terms, which start from zero. scratch: state_scratch() numbers
 void add_to_state(real* state, const real* before, const Read& x, const Read& w, const real* c, int count, int begin,
                   int end, const LinearAttentionShape& shape, real* scratch) {
   const int d = shape.head_width;
@@ -116,9 +115,10 @@ int64_t work_of(const LinearAttentionShape& s) {
   return static_cast<int64_t>(s.batch) * s.positions * s.heads * s.head_width * (s.head_width + CHUNK_LENGTH);
 }
 
-// Calls, for every chunk k of every head, prepare(head, k, thread), then add(head, k, begin, end, thread) for rows begin … end−1
-// of the state, then finish(head, k, thread), when what chunk k reads is in the state: all chunks, or, where causal, those before
-// it. The chunks go down from the last one where `descending`, and the one that no other waits for is not added.
+// For every chunk k of every head calls prepare(head, k, thread), then add(head, k, begin, end, thread), which adds the
+// chunk to rows begin … end−1 of the state, and finish(head, k, thread), which reads the state. finish() is called when
+// the state contains all chunks or, if causal, those before k. The order of chunks is ascending, or descending from the
+// last one. If causal, the last chunk in this order is not added, because no chunk reads it.
 template <class Prepare, class Add, class Finish>
 void for_chunks(const Threads& threads, const LinearAttentionShape& s, bool descending, Prepare prepare, Add add,
                 Finish finish, const char* caller = __builtin_FUNCTION()) {
@@ -155,16 +155,16 @@ void for_chunks(const Threads& threads, const LinearAttentionShape& s, bool desc
 
 // ---- Forward --------------------------------------------------------------------------------------------------------
 
-// The queries are the last of the keys' positions.
+// One chunk. Its queries are at the last positions of its keys.
 struct Chunk {
   Read q, k, v;
   int queries, keys;
-  const real* state;  // before the chunk, or null
+  const real* state;  // the state before the chunk, or null
 
   int visible(int query) const { return keys - queries + query + 1; }
 };
 
-// 1/inv_sum of each query is complete but for the products with the keys
+// y = q S, and sums = q·z if normalized: what the queries read from the state of earlier chunks
 void read_state(const Chunk& c, const Write& y, real* sums, const LinearAttentionShape& shape, Parts& parts) {
   const int d = shape.head_width;
   if (c.state) {
@@ -175,6 +175,7 @@ void read_state(const Chunk& c, const Write& y, real* sums, const LinearAttentio
   for (int t = 0; t < c.queries; ++t) sums[t] = c.state ? dot(c.state + static_cast<int64_t>(d) * d, c.q.row(t), d) : 0;
 }
 
+// Adds to y and sums what the queries read from the keys of their own chunk.
 void read_chunk(const Chunk& c, const Write& y, real* sums, const LinearAttentionShape& shape, Parts& parts) {
   const int d = shape.head_width;
   const int64_t step = row_step(c.keys);
@@ -186,7 +187,7 @@ void read_chunk(const Chunk& c, const Write& y, real* sums, const LinearAttentio
     multiply({products, step, c.q.from(first).view(), {}, rows, seen, d, Into::WRITE}, keys);
     for (int i = 0; i < rows; ++i) {
       real* const row = products + i * step;
-      const int64_t visible = c.visible(first + i), lanes = round_up(seen, LANES);  // zeros change no lane either
+      const int64_t visible = c.visible(first + i), lanes = round_up(seen, LANES);  // zeros do not change a lane either
       std::fill(row + visible, row + lanes, real(0));
       if (shape.normalized) sums[first + i] += sum_lanes(lanes, [&](real sum, int64_t s) { return sum + row[s]; });
     }
@@ -194,7 +195,7 @@ void read_chunk(const Chunk& c, const Write& y, real* sums, const LinearAttentio
   }
 }
 
-// inv_sum (queries) or null
+// y of the chunk's queries. inv_sum (queries) out, or null
 void attend(const Chunk& c, const Write& y, real* inv_sum, const LinearAttentionShape& shape, real* scratch) {
   Parts parts(scratch);
   read_state(c, y, inv_sum, shape, parts);
@@ -212,7 +213,7 @@ int64_t attend_scratch(const LinearAttentionShape& s) {
          ROWS * row_step(CHUNK_LENGTH) + 64;
 }
 
-// q and k of positions begin … end−1. A NaN stays one.
+// Replaces q and k of the positions begin … end−1 by φ(q) and φ(k). A NaN remains a NaN.
 void map_features(const Head& head, real* qkv, int begin, int end) {
   if (head.shape.feature_map == FeatureMap::IDENTITY) return;
   for (int part = 0; part < 2; ++part)
@@ -226,8 +227,9 @@ void map_features(const Head& head, real* qkv, int begin, int end) {
     }
 }
 
-// The newest positions of a stream, up to the end of a chunk at a time.
-void attend_stream(real* y, real* inv_sum, real* state, const real* qkv, const Head& head, real* scratch) {
+// Decoding: y of the newest positions, at most up to the end of a chunk at a time. state: the sums of all complete
+// chunks, then k and v (CHUNK_LENGTH,d) of the incomplete chunk.
+void decode(real* y, real* inv_sum, real* state, const real* qkv, const Head& head, real* scratch) {
   const LinearAttentionShape& s = head.shape;
   const int d = s.head_width;
   const Write k{state + s.state_size(), d}, v{k.row(CHUNK_LENGTH), d};
@@ -259,7 +261,7 @@ void Cpu::linear_attention(real* y, real* inv_sum, real* states, real* state, re
              [&](int64_t n, int64_t, int thread) {
                const Head head(shape, n);
                map_features(head, qkv, 0, shape.positions);
-               attend_stream(y, inv_sum, state + n * shape.decoder_state_size(), qkv, head, scratch(thread));
+               decode(y, inv_sum, state + n * shape.decoder_state_size(), qkv, head, scratch(thread));
              });
     return;
   }
@@ -284,7 +286,7 @@ void Cpu::linear_attention(real* y, real* inv_sum, real* states, real* state, re
 
 namespace {
 
-// g in dy's place and c in inv_sum's
+// Replaces dy by g = dy · inv_sum and inv_sum by c = −g·y.
 void scale_gradient(const Write& dy, const Read& y, real* inv_sum, int begin, int end, int d) {
   for (int t = begin; t < end; ++t) {
     real* const g = dy.row(t);
@@ -299,33 +301,34 @@ void map_features_backward(const Write& dx, const Read& phi, int length, const L
     for (int i = 0; i < shape.head_width; ++i) dx.row(t)[i] *= numerics::min(real(1), phi.row(t)[i]);
 }
 
-// A chunk of which all positions are queries and keys, and its gradients.
+// A chunk in which all positions are queries and keys, and its gradients.
 struct ChunkGradient {
   Write dq, dk, dv;
   Read q, k, v, g;
-  const real* c;  // or null
+  const real* c;  // (length), or null
   int length;
-  const real* before;  // S and z, or null
-  const real* after;   // L and h, or null
+  const real* before;  // S and z of the earlier chunks, or null
+  const real* after;   // L and h of the later chunks, or null
 };
 
 void read_states_backward(const ChunkGradient& x, const LinearAttentionShape& shape, Parts parts) {
   const int d = shape.head_width, n = x.length;
-  real* const room = parts.take(packed_size(d, d));
+  real* const packed = parts.take(packed_size(d, d));
   if (x.before) {
-    multiply({x.dq.data, x.dq.step, x.g.view(), {}, n, d, d, Into::WRITE}, pack(room, {x.before, 1, d}, d, d));
+    multiply({x.dq.data, x.dq.step, x.g.view(), {}, n, d, d, Into::WRITE}, pack(packed, {x.before, 1, d}, d, d));
     const real* z = x.before + static_cast<int64_t>(d) * d;
     for (int t = 0; x.c && t < n; ++t)
       for (int i = 0; i < d; ++i) x.dq.row(t)[i] = fma(x.c[t], z[i], x.dq.row(t)[i]);
   }
   if (x.after) {
     const real* h = x.c ? x.after + static_cast<int64_t>(d) * d : nullptr;
-    multiply({x.dk.data, x.dk.step, x.v.view(), {}, n, d, d, Into::WRITE, h}, pack(room, {x.after, 1, d}, d, d));
-    multiply({x.dv.data, x.dv.step, x.k.view(), {}, n, d, d, Into::WRITE}, pack(room, {x.after, d, 1}, d, d));
+    multiply({x.dk.data, x.dk.step, x.v.view(), {}, n, d, d, Into::WRITE, h}, pack(packed, {x.after, 1, d}, d, d));
+    multiply({x.dv.data, x.dv.step, x.k.view(), {}, n, d, d, Into::WRITE}, pack(packed, {x.after, d, 1}, d, d));
   }
 }
 
-// to (n,step) = a bᵀ of the pairs that are seen + c, with zeros for what only others among ROWS see. Rows first … last.
+// Rows first … last of to (n,step): a bᵀ + c for the keys that each query sees, zeros for keys that only other queries
+// of the same ROWS see.
 void form_pairs(real* to, int64_t step, const Read& a, const Packed& b, const real* c, int first, int last, int d) {
   multiply({to + first * step, step, a.from(first).view(), {}, last - first + 1, last + 1, d, Into::WRITE}, b);
   for (int t = first; t <= last; ++t) {
@@ -348,18 +351,12 @@ void read_chunk_backward(const ChunkGradient& x, const LinearAttentionShape& sha
     const int last = std::min(first + ROWS, n) - 1;
     form_pairs(weights, step, x.q, along_k, nullptr, first, last, d);
     form_pairs(gradients, step, x.g, along_v, x.c, first, last, d);
-    multiply({x.dq.row(first),
-              x.dq.step,
-              {gradients + first * step, step, 1},
-              {},
-              last - first + 1,
-              d,
-              last + 1,
-              x.before ? Into::ADD : Into::WRITE},
-             k);
+    const View ds{gradients + first * step, step, 1};
+    const Into into = x.before ? Into::ADD : Into::WRITE;
+    multiply({x.dq.row(first), x.dq.step, ds, {}, last - first + 1, d, last + 1, into}, k);
   }
   const Into into = x.after ? Into::ADD : Into::WRITE;
-  for (int first = 0; first < n; first += ROWS) {  // keys, which the queries from `first` on see
+  for (int first = 0; first < n; first += ROWS) {  // first: a key, and the first query that sees it
     const int rows = std::min(ROWS, n - first);
     const int64_t corner = first * step + first;
     multiply({x.dv.row(first), x.dv.step, {weights + corner, 1, step}, {}, rows, d, n - first, into}, g, first);
@@ -388,7 +385,7 @@ void Cpu::linear_attention_backward(real* dqkv, real* later, real* dy, const rea
                          shape.head_width);
       },
       [&](const Head& head, int k, int begin, int end, int thread) {
-        const int first = shape.begin(k), earlier = shape.causal ? k + 1 : k - 1;  // what was added before it
+        const int first = shape.begin(k), earlier = shape.causal ? k + 1 : k - 1;  // the chunk that was added before k
         add_to_state(head.before(later, k), earlier >= 0 && earlier < K ? head.before(later, earlier) : nullptr,
                      head.of_input(qkv, 0).from(first), read(head.of_output(dy).from(first)), c(head, first),
                      shape.end(k) - first, begin, end, shape, scratch(thread));

@@ -1,9 +1,10 @@
-// The relation in linear time. The derivation stands in models/linear_causal_rn.cpp.
+// The relation in linear time: z (B,T,H) from p and q (B,T,H), z_j = exp(q_j) Σ_i exp(p_i) / n_j. The derivation is in
+// models/linear_causal_rn.cpp, the loops that define it in reference/linear_relation.cpp.
 //
-// Positions pass one after another, the channels of each side by side in vectors, so that all arrays are read and written
-// once and in order, beside a few rows that stay in the cache. Where there are too few samples to keep the threads busy, chunks
-// of positions are worked on at the same time: first what each has by itself, then, briefly, what passes from chunk to chunk,
-// then all positions. The order of every sum is the same either way.
+// A task processes positions one after another, with the channels in vectors. So it reads and writes all arrays once
+// and in order, and the running sums stay in the cache. If there are too few samples for all threads, the chunks of
+// positions are processed in parallel in three passes: the sum of each chunk, the sums over chunks (short), then all
+// positions. The order of every sum is the same in both cases.
 
 #include <algorithm>
 
@@ -21,8 +22,9 @@ using numerics::fma;
 
 constexpr int CHUNK_LENGTH = LinearRelationShape::CHUNK;
 
-// Whether each thread takes whole samples, which saves a pass: with many of them, or the same number for every thread, none
-// waits long for another. Where not causal the sum must be complete before the first position needs it.
+// Whether a task is a whole sample, which saves one pass. The number of samples must be large or a multiple of the
+// number of threads, so that no thread waits long for another. If not causal, the sum must be complete before the first
+// position reads it.
 bool whole_samples(const LinearRelationShape& shape, int threads) {
   return shape.causal && (shape.chunks() == 1 || shape.batch % threads == 0 || shape.batch > 3 * threads);
 }
@@ -42,9 +44,9 @@ void for_chunks(const Threads& threads, const Arrays& all, F f, const char* call
 }
 
 // ---- Sums of exponentials -------------------------------------------------------------------------------------------
-// For each channel m (H), the largest p_i, and behind it s (H) = Σ exp(p_i − m).
+// A sum is (2,H): for each channel m, the largest p_i, then s = Σ exp(p_i − m).
 
-// (m, s) += (later_m, later_s). Returns e, the factor of the one with the smaller m.
+// (m, s) += (later_m, later_s). Returns e, the factor that was applied to the s of the smaller m.
 inline real add_pair(real& m, real& s, real later_m, real later_s) {
   const real above = later_m - m;
   const real e = exp_nonpositive(-abs(above));
@@ -53,7 +55,7 @@ inline real add_pair(real& m, real& s, real later_m, real later_s) {
   return e;
 }
 
-// Empty, about to take in p.
+// The empty sum before p is added: m = p, s = 0
 void start_sum(real* sum, const real* p, int H) {
   std::copy_n(p, H, sum);
   std::fill_n(sum + H, H, real(0));
@@ -77,7 +79,7 @@ void add_sums(real* total, const real* earlier, const real* later, int H) {
 
 // ---- Forward ------------------------------------------------------------------------------------------------------
 
-// One sample's rows and the sums after its chunks.
+// The rows of one sample, and its sums (chunks,2,H) after each chunk.
 struct Forward {
   const LinearRelationShape& shape;
   real *z, *shift, *sums;
@@ -109,14 +111,14 @@ void relate(const Forward& f, int64_t j, const real* sum) {
   for (int c = 0; c < H; ++c) z[c] = exp_nonpositive(q[c] + sum[c] - shift) * sum[H + c] * mean;
 }
 
-// All positions of a sample, or the newest ones of a stream. state (3,2,H): the sum of all positions so far, that of the
-// unfinished chunk by itself, and that of the chunks before it.
+// All positions of a sample or, in decoding, the newest ones. state (3,2,H): the sum of all positions so far, the sum
+// of the incomplete chunk alone, and the sum of the chunks before it.
 void relate_sample(const Forward& f, real* state) {
   const int H = f.shape.hidden;
   real *running = state, *own = state + 2 * H, *earlier = state + 4 * H;
   for (int j = 0; j < f.shape.positions; ++j) {
     const int position = f.shape.before + j, place = position % CHUNK_LENGTH;
-    const bool first_chunk = position < CHUNK_LENGTH;  // which needs no sum of its own
+    const bool first_chunk = position < CHUNK_LENGTH;  // its sum is `running`
     if (position == 0) start_sum(running, f.key(j), H);
     add_position(running, f.key(j), H);
     if (!first_chunk && place == 0) start_sum(own, f.key(j), H);
@@ -138,7 +140,7 @@ void sum_chunk(const Forward& f, int k) {
   for (int j = begin; j < f.shape.end(k); ++j) add_position(f.sum(k), f.key(j), H);
 }
 
-// A chunk's positions, when the sums after all chunks are there.
+// z and shift of a chunk's positions, from the sums after all chunks.
 void relate_chunk(const Forward& f, int k, real* running) {
   const int H = f.shape.hidden, begin = f.shape.begin(k);
   if (f.shape.causal && k == 0) start_sum(running, f.p, H);
@@ -174,7 +176,8 @@ void Cpu::linear_relation(real* z, real* shift, real* sums, real* state, const r
 
 namespace {
 
-// One sample's rows, the sums after its chunks, and what the later chunks pass back to each.
+// The rows of one sample, its sums after each chunk, and later_sums (chunks,H): the sum of g that later chunks pass
+// back to each.
 struct Backward {
   const LinearRelationShape& shape;
   real *dp, *dq, *later_sums;
@@ -197,7 +200,7 @@ struct Backward {
   const real* key(int64_t j) const { return p + j * shape.hidden; }
 };
 
-// dq_j, and g_j into dp_j, for the sum that z_j was made of
+// dq_j and, in the place of dp_j, g_j. sum: the one from which z_j was computed
 void scale_gradient(const Backward& b, int64_t j, const real* sum) {
   const int H = b.shape.hidden;
   const real *dz = b.dz + j * H, *q = b.q + j * H;
@@ -218,8 +221,8 @@ void scale_gradient(const Backward& b, int64_t j, const real* sum) {
   for (int c = 0; c < H; ++c) store(c, exp_nonpositive(q[c] + sum[c] - shift));
 }
 
-// The sum takes in a position; step (H) keeps the factor e, negative where p is the new m.
-void add_position_and_keep(real* sum, real* step, const real* p, int H) {
+// Adds a position to the sum. step (H) out: the factor e, with a negative sign where p is the new m
+void add_position_and_save(real* sum, real* step, const real* p, int H) {
 #pragma omp simd
   for (int c = 0; c < H; ++c) {
     const real before = sum[c];
@@ -228,12 +231,12 @@ void add_position_and_keep(real* sum, real* step, const real* p, int H) {
   }
 }
 
-// a, the sum of the later g at m_i, takes in g_i; dp_i, in g_i's place, becomes a·exp(p_i − m_i); a goes on to m_{i−1}. So does
-// own, the part of a that comes from the chunk itself.
+// One position back. a is the sum of the later g, relative to m_i. This adds g_i to a, replaces g_i by dp_i = a·exp(p_i
+// − m_i), and makes a relative to m_{i−1}. The same for own, the part of a that comes from this chunk.
 void step_back(real* dp, real* a, real* own, const real* step, int H) {
 #pragma omp simd
   for (int c = 0; c < H; ++c) {
-    const bool grew = step[c] < 0;  // p_i is m_i, and m_{i−1} lower; otherwise they are equal
+    const bool grew = step[c] < 0;  // then p_i = m_i > m_{i−1}; otherwise m_i = m_{i−1}
     const real e = abs(step[c]), g = dp[c];
     const real all = a[c] + g, part = own[c] + g;
     dp[c] = grew ? all : all * e;
@@ -242,8 +245,9 @@ void step_back(real* dp, real* a, real* own, const real* step, int H) {
   }
 }
 
-// dp and dq of a chunk's positions, given `later` (or null: nothing), the sum that later chunks pass back, at the m after the
-// chunk. own (H) out: what the chunk adds to it, at the m before the chunk. scratch: (CHUNK_LENGTH + 3)·H
+// dp and dq of a chunk's positions. later (H): the sum that later chunks pass back, relative to the m after the chunk;
+// null: zero. own (H) out: the chunk's own part of the sum, relative to the m before the chunk. scratch: (CHUNK_LENGTH
+// + 3)·H numbers
 void chunk_backward(const Backward& b, int k, const real* later, real* own, real* scratch) {
   const int H = b.shape.hidden, begin = b.shape.begin(k), end = b.shape.end(k);
   real *running = scratch, *a = scratch + 2 * H, *steps = scratch + 3 * H;
@@ -252,7 +256,7 @@ void chunk_backward(const Backward& b, int k, const real* later, real* own, real
   else
     std::copy_n(b.sum(k - 1), 2 * H, running);
   for (int64_t j = begin; j < end; ++j) {
-    add_position_and_keep(running, steps + (j - begin) * H, b.key(j), H);
+    add_position_and_save(running, steps + (j - begin) * H, b.key(j), H);
     scale_gradient(b, j, running);
   }
   if (later)
@@ -263,7 +267,8 @@ void chunk_backward(const Backward& b, int k, const real* later, real* own, real
   for (int64_t j = end - 1; j >= begin; --j) step_back(b.dp + j * H, a, own, steps + (j - begin) * H, H);
 }
 
-// later(k), with what chunk k adds, becomes what all later chunks pass to it: `passed`, which goes on to the chunk before.
+// later(k) contains chunk k's own part of the sum, and `passed` the sum of the later chunks. Stores `passed` in
+// later(k), and adds chunk k's own part to `passed`, relative to the m before chunk k.
 void pass_back(const Backward& b, int k, real* passed) {
   const int H = b.shape.hidden;
   real* later = b.later(k);
@@ -274,7 +279,8 @@ void pass_back(const Backward& b, int k, real* passed) {
   }
 }
 
-// Not causal: all positions have one sum, so that Σ g is all there is to pass. dq of a chunk's positions, and its part of Σ g.
+// Not causal: all positions read the same sum, so only Σ g over all positions is needed. Computes dq of a chunk's
+// positions, and the chunk's part of Σ g.
 void chunk_gradients(const Backward& b, int k) {
   const int H = b.shape.hidden;
   real* sum = b.later(k);

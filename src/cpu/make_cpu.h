@@ -1,4 +1,4 @@
-// The CPU for those who need nothing of its inside.
+// Creates the CPU device, for code that uses only the interface Ops.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace petroglyph {
 
-// threads: 0 takes all cores.
+// threads: 0 means all cores.
 std::unique_ptr<Ops> make_cpu(int threads);
 
 }  // namespace petroglyph

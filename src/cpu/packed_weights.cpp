@@ -1,3 +1,5 @@
+// Held ranges of memory, and the packed copies of the weights in them.
+
 #include "cpu/packed_weights.h"
 
 #include <algorithm>

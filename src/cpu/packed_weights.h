@@ -1,4 +1,4 @@
-// Weights that products use again and again without a change, packed once.
+// A cache of packed weights: a weight that many products use unchanged is packed only once.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,18 @@
 
 namespace petroglyph {
 
-// Every token of a stream is multiplied with the same weights: packing each for one row would cost more than the product.
+// Decoding multiplies every token with the same weights. Packing a weight for each token would take longer than the
+// product.
 class PackedWeights {
  public:
-  // Until release() of the same numbers, called as often, weights among them may be kept packed.
+  // Allows weights within values (size) to be kept packed, until release() was called as often as hold().
   void hold(const real* values, int64_t size) { held_.push_back(range(values, size)); }
   void release(const real* values, int64_t size) noexcept;
-  // To be called where numbers are written: their weights are to be packed anew.
+  // Must be called before memory is written: removes the packed copies of the weights in it.
   void forget(const void* memory, size_t bytes) noexcept;
 
-  // The memory of p.b packed, empty before its first product; null where it is no held weight (N,K) used as Wᵀ.
+  // The packed copy of p.b, an empty tensor before its first product; null unless p.b is a held weight (N,K) used as
+  // Wᵀ.
   Tensor* find(const Product& p);
 
  private:

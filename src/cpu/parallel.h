@@ -1,4 +1,5 @@
-// The only place that knows OpenMP's threads. OpenMP chooses which thread computes what; no result may depend on it.
+// Threads: all use of OpenMP is in parallel.h and parallel.cpp. OpenMP chooses which thread computes what; no result
+// may depend on that choice.
 #pragma once
 
 #include <algorithm>
@@ -12,36 +13,63 @@ class Threads {
  public:
   explicit Threads(int count);
 
-  // Calls body() on this thread inside a parallel region, whose other threads wait for tasks. Its exceptions reach the caller.
+  // Calls body() on this thread inside a parallel region, whose other threads wait for tasks. Rethrows the exceptions
+  // of body().
   void run(const std::function<void()>& body) const;
-  // Calls one(piece, thread) for the pieces 0 … pieces−1, each once, on some thread < count; returns when all are done.
-  void share(int64_t pieces, const std::function<void(int64_t, int)>& one) const;
+  // Calls f(task, thread) once for each task 0 … tasks−1, on some thread < count, and returns when all are done.
+  void share(int64_t tasks, const std::function<void(int64_t, int)>& f) const;
 
   const int count;
-  int64_t alone = 2'000'000;   // an operation of less work, 20 to 50 µs, runs on the caller alone; tests set 0
-  Profile* profile = nullptr;  // written to where it is set
+  int64_t alone = 2'000'000;   // operations with less work, 20 to 50 µs, run on the calling thread; tests set 0
+  Profile* profile = nullptr;  // if not null, the time of each operation is added there
 
  private:
-  mutable int inside_ = 0;  // the process whose region this is: a child has none of its parent's threads
+  // The process that is inside run(), or 0. A child of fork() has none of its parent's threads.
+  mutable int inside_ = 0;
 };
 
-// The cores that this process may use, or OMP_NUM_THREADS where that is less; 1 without OpenMP.
+// The number of cores that this process may use, or OMP_NUM_THREADS if that is less; 1 without OpenMP.
 int available_threads();
 
-// How long an operation takes is counted in multiply-adds of a product. PASS: to read, change and write a number; FUNCTION: with
-// an exp, a division or several passes, such as a norm's.
+// The time of an operation is estimated in multiply-adds of a product. PASS: the time to read, change and write one
+// number. FUNCTION: the same with an exp, a division, or several passes as in a norm.
 constexpr int64_t PASS = 16, FUNCTION = 64;
 
-// Calls f(begin, end, thread), thread < threads.count, for pieces of at most `grain` that cover 0 … n−1, each once. f must not
-// throw. work: about how long all of them take, in multiply-adds.
+// Divides 0 … n−1 into tasks of at most `grain` and calls f(begin, end, thread), thread < threads.count, once for each.
+// f must not throw. work: an estimate of the time of all tasks, in multiply-adds.
 template <class F>
 void parallel(const Threads& threads, int64_t n, int64_t grain, int64_t work, F f,
               const char* caller = __builtin_FUNCTION()) {
   const Measured measured(threads.profile, caller);
-  const auto one = [&](int64_t piece, int thread) { f(piece * grain, std::min((piece + 1) * grain, n), thread); };
-  const int64_t pieces = (n + grain - 1) / grain;
-  if (threads.count > 1 && pieces > 1 && work >= threads.alone) return threads.share(pieces, one);
-  for (int64_t piece = 0; piece < pieces; ++piece) one(piece, 0);
+  const auto one = [&](int64_t task, int thread) { f(task * grain, std::min((task + 1) * grain, n), thread); };
+  const int64_t tasks = (n + grain - 1) / grain;
+  if (threads.count > 1 && tasks > 1 && work >= threads.alone) return threads.share(tasks, one);
+  for (int64_t task = 0; task < tasks; ++task) one(task, 0);
+}
+
+// Calls f(row, thread) once for each row 0 … n−1, `grain` rows a task.
+template <class F>
+void parallel_rows(const Threads& threads, int64_t n, int64_t grain, int64_t work, F f,
+                   const char* caller = __builtin_FUNCTION()) {
+  parallel(
+      threads, n, grain, work,
+      [&](int64_t begin, int64_t end, int thread) {
+        for (int64_t row = begin; row < end; ++row) f(row, thread);
+      },
+      caller);
+}
+
+// Calls f(i) once for each element 0 … n−1, several at a time in the lanes of vector registers.
+template <class F>
+void parallel_elements(const Threads& threads, int64_t n, int64_t work, F f,
+                       const char* caller = __builtin_FUNCTION()) {
+  parallel(
+      threads, n, 8192, work,
+      [&](int64_t begin, int64_t end, int) {
+#pragma omp simd
+        for (int64_t i = begin; i < end; ++i) f(i);
+      },
+      caller);
 }
 
 }  // namespace petroglyph

@@ -1,3 +1,6 @@
+// Small loops that reach the limits of peak.h: chains of fused multiply-adds and additions, a tile of a product, sums
+// over memory.
+
 #include "cpu/peak.h"
 
 #include <algorithm>
@@ -15,7 +18,7 @@ namespace {
 
 constexpr int64_t ROUNDS = 200000;
 
-// The seconds of the fastest of so many runs, in each of which every thread calls work(thread).
+// In each run every thread calls work(thread). Returns the seconds of the fastest of `runs` runs.
 template <class Work>
 double fastest(int runs, int threads, Work work) {
   Threads team(threads);
@@ -29,8 +32,8 @@ double fastest(int runs, int threads, Work work) {
   return best;
 }
 
-// Vectors in registers: FUSED of them become chain · factor + term each round, ADDED chain + term.
-// numbers: all different, or the compiler would keep one chain for all
+// Chains of vectors in registers. In each round FUSED of them compute chain · factor + term, and ADDED of them chain +
+// term. numbers: the start of each chain. They all differ, because the compiler would merge equal chains into one.
 template <int FUSED, int ADDED>
 void fill_registers(real* numbers, real factor, real term) {
   using Fused = Several<VECTOR_WIDTH, FUSED>;
@@ -46,7 +49,7 @@ void fill_registers(real* numbers, real factor, real term) {
   added.store(others);
 }
 
-// Lanes of vector instructions that all threads do in a second: the best of several runs.
+// Lanes of vector instructions of all threads per second: the best of several runs.
 template <int FUSED, int ADDED>
 double lanes_a_second(int threads) {
   constexpr int NUMBERS = (FUSED + ADDED) * VECTOR_WIDTH;
@@ -60,7 +63,7 @@ double lanes_a_second(int threads) {
 
 constexpr int TERMS = 64, TILE_COLUMNS = TILE_VECTORS * VECTOR_WIDTH, TILE_SUMS = TILE_ROWS * TILE_COLUMNS;
 
-// sums (TILE_ROWS,TILE_COLUMNS) = a tile of a product, whose factors, some numbers, lie in L1.
+// sums (TILE_ROWS,TILE_COLUMNS) = a tile of a product of arbitrary factors in the L1 cache.
 void fill_tile(real* sums) {
   alignas(VECTOR_BYTES) real a[TERMS * TILE_ROWS], b[TERMS * TILE_COLUMNS];
   for (int i = 0; i < TERMS * TILE_ROWS; ++i) a[i] = static_cast<real>(i % 97) / 97 - real(0.5);
@@ -95,7 +98,7 @@ double product_flops(int threads) {
   return 2.0 * threads * TILE_SUMS * static_cast<double>(ROUNDS / TERMS * TERMS) / seconds;
 }
 
-// As many chains of additions, or as many as there are registers for.
+// As many chains of additions as of fused multiply-adds, or as many as there are registers for.
 double peak_instructions(int threads) {
   constexpr int ADDED = VECTOR_BYTES == 64 ? 8 : 6;
   return lanes_a_second<8, ADDED>(threads);
@@ -103,7 +106,7 @@ double peak_instructions(int threads) {
 
 double read_bandwidth(int threads, int64_t bytes) {
   constexpr int CHAINS = 12;
-  constexpr int64_t PIECE = CHAINS * VECTOR_WIDTH, AT_LEAST = 64 << 20;  // bytes of a run
+  constexpr int64_t PIECE = CHAINS * VECTOR_WIDTH, AT_LEAST = 64 << 20;  // the least number of bytes of a run
   const int64_t pieces = std::max<int64_t>(bytes / (PIECE * static_cast<int64_t>(sizeof(real))), threads);
   const int64_t rounds = std::max<int64_t>(AT_LEAST / bytes, 1);
   const std::vector<real> numbers(static_cast<size_t>(pieces * PIECE), real(1));

@@ -1,24 +1,26 @@
-// The machine's own limits, measured rather than looked up.
+// The machine's limits, measured: arithmetic and memory bandwidth. The bench compares operations with them.
 #pragma once
 
 #include <cstdint>
 
 namespace petroglyph {
 
-// Floating-point operations a second of `threads` threads that do nothing but fused multiply-adds in registers, one counting
-// as two. The best of several short runs.
+// Floating-point operations per second of `threads` threads that compute only fused multiply-adds in registers, each
+// counted as two operations. The best of several short runs.
 double peak_flops(int threads);
 
-// The same while each multiply-add's factors come from the L1 cache, as in a product's tile. A processor that lowers its clock the
-// more of its units are at work does fewer of these than of the others; no product does more. The best of several runs.
+// The same with factors that are loaded from the L1 cache, as in a product's tile: an upper bound for every product. It
+// is lower than peak_flops() on a processor that reduces its clock when more of its units work. The best of several
+// runs.
 double product_flops(int threads);
 
-// Lanes of vector instructions a second of which half, or nearly, are fused multiply-adds and the others additions: on a processor
-// that adds in units of its own more than peak_flops / 2, of multiplications and fused multiply-adds alone.
+// Lanes of vector instructions per second if about half of them are fused multiply-adds and the others additions. On a
+// processor with separate units for additions this is more than peak_flops / 2, the number of fused multiply-adds
+// alone.
 double peak_instructions(int threads);
 
-// Bytes a second at which `threads` threads read so many, the same ones again and again: from a cache where they fit in one, and
-// else from memory. The best of several runs.
+// Bytes per second at which `threads` threads read `bytes` bytes again and again: from a cache if they fit in one,
+// otherwise from memory. The best of several runs.
 double read_bandwidth(int threads, int64_t bytes);
 
 }  // namespace petroglyph

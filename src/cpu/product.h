@@ -1,11 +1,11 @@
-// The matrix product behind every linear operation.
+// The matrix product c (M,N) = a (M,K) · b (K,N) behind every linear operation. product.cpp explains the blocking.
 #pragma once
 
 #include "ops/ops.h"
 
 namespace petroglyph {
 
-// The outputs that lie in registers while their terms are added: rows, and vectors of columns.
+// A tile: the outputs whose partial sums stay in registers, as rows and vectors of columns.
 #if defined(__AVX512F__) || defined(__aarch64__)
 constexpr int TILE_ROWS = 8, TILE_VECTORS = 3;  // 32 registers
 #elif defined(__AVX__)
@@ -13,12 +13,13 @@ constexpr int TILE_ROWS = 6, TILE_VECTORS = 2;  // 16 registers
 #else
 constexpr int TILE_ROWS = 4, TILE_VECTORS = 2;
 #endif
-// So many rows are multiplied at a time where each has few terms or columns that count, as in causal attention: whole tiles, of
-// which a rest of fewer rows has too few chains to keep the arithmetic busy.
+// Causal attention multiplies this many rows at a time, because fewer rows waste less work on keys that not all of them
+// see. It is a whole number of tiles: a tile with fewer rows has too few chains to keep the fma units busy. Gain over
+// 16 with AVX2: 10 % of attention.
 constexpr int FEW_ROWS = (16 + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
 
-// The contract cuts every fma chain of a product after this many terms, so that a GPU may give each piece to another
-// block: 1024 rows of a weight's gradient.
+// The contract cuts every fma chain of a product after this many terms, for example rows of a weight's gradient, so
+// that a GPU can compute each chunk in another thread block.
 constexpr int64_t CHUNK = 1024;
 
 // A matrix in any layout: element (i,k) is data[i·row + k·column].
@@ -29,8 +30,9 @@ struct View {
   View from(int64_t i, int64_t k) const { return {data + i * row + k * column, row, column}; }
 };
 
-// c (M,N) = a (M,K) · b (K,N) + bias, starting from zero or from what c holds. A chain's sum is always added to its start,
-// so that a product that leaves out terms with a factor zero has the same bits (0 + −0 = 0; the other factor is finite).
+// c (M,N) = a (M,K) · b (K,N) + bias, or c += a · b + bias. A chunk's sum is added to its start, zero or c, even if it
+// is the only one. Therefore a product that leaves out terms with a factor zero is bit-identical (0 + −0 = 0; the other
+// factor is finite).
 struct Product {
   real* c;
   int64_t c_row;
@@ -40,29 +42,30 @@ struct Product {
   const real* bias = nullptr;  // (N)
 };
 
-// Does it all on the calling thread. packed: PACKED_SIZE reals of scratch.
+// Computes p on the calling thread. packed: scratch of PACKED_SIZE numbers.
 void multiply(const Product& p, real* packed);
 extern const int64_t PACKED_SIZE;
 
-// The same of 1 … MOST_FEW rows where b lies along its columns (b.row is 1), as a weight does that is used as Wᵀ: nothing is
+// The same for 1 … MOST_FEW rows if the columns of b are contiguous (b.row is 1), as in a weight used as Wᵀ. Nothing is
 // packed.
 constexpr int MOST_FEW = 4;
 void multiply_few(const Product& p);
 
-// A factor b that several products share: packed once, all of it, unless a few rows of whole vectors are as well read where
-// they are.
+// A factor b that several products share. It is packed once, or not at all if it is as fast to read it in place.
 struct Packed {
   const real* data;
   int64_t K, columns;
-  int64_t row = 0;  // from one row to the next where b is not packed
+  int64_t row = 0;  // if b is in place: the distance from one of its rows to the next; 0: b is packed
 };
 int64_t packed_size(int64_t K, int64_t columns);
-// rows: of the factors a, where these are few.
+// to: scratch of packed_size(K, columns) numbers. rows: the largest M of the products that follow.
 Packed pack(real* to, View b, int64_t K, int64_t columns, int64_t rows = INT64_MAX);
-// p.b is not looked at: b's rows are first … first + p.K − 1 and its columns the first p.N. The chain is cut where b's rows
-// are multiples of CHUNK, so that `first` is one of those, or the last row lies in the same chunk.
+// Computes p with b in place of p.b: with its rows first … first + p.K − 1 and its first p.N columns. Chains are cut at
+// multiples of CHUNK in p's k, so `first` must be a multiple of CHUNK, or first + p.K − 1 must be in the same chunk as
+// `first`.
 void multiply(const Product& p, const Packed& b, int64_t first = 0);
-// Where a is transposed (a.row is 1), and p.K ≤ CHUNK: its rows are packed as well. a_packed: packed_rows_size reals of scratch
+// The same for a transposed a (a.row is 1) and p.K ≤ CHUNK: packs the rows of a too. a_packed: scratch of
+// packed_rows_size(M, K).
 int64_t packed_rows_size(int64_t M, int64_t K);
 void multiply_transposed(const Product& p, const Packed& b, real* a_packed);
 

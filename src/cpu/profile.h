@@ -1,4 +1,4 @@
-// Seconds spent in each function that called parallel(), for the bench.
+// The time spent in each operation, measured for the bench.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ struct Profile {
   std::map<std::string, Entry> entries;
 };
 
-// Adds the time of its life to the caller's entry, unless there is no profile.
+// Adds the time from its construction to its destruction to the caller's entry, unless profile is null.
 class Measured {
  public:
   Measured(Profile* profile, const char* caller) : profile_(profile), caller_(caller) {

@@ -1,16 +1,20 @@
-// The pairwise relation: the heart of the Causal Relation Network. The derivation stands in models/causal_rn.cpp. Of one head:
+// The pairwise relation of the Causal Relation Network: z (B,Q,H) from keys p (B,T,H) and queries q (B,Q,H). The
+// derivation is in models/causal_rn.cpp, the loops that define it in reference/relation.cpp. For one head:
 //   forward     z_jc = 1/j Σ_i ψ(s_ij d),   d = p_ic + q_jc
-//   backward    for each j, each i that it sees and each c:  g = dz_jc ψ'(s_ij d) / j
+//   backward    for each query j, each key i that j sees and each channel c:  g = dz_jc ψ'(s_ij d) / j
 //               along_ij += g d     dp_ic += s_ij g     dq_jc += s_ij g
-//   then        w_ij = s_ij³ along_ij / width     dp_i −= p_i Σ_j w_ij + Σ_j w_ij q_j     dq_j −= q_j Σ_i w_ij + Σ_i w_ij p_i
-// and dp and dq are centered. s³ leaves float below a deviation of 1.4e-13.
+//   then        w_ij = s_ij³ along_ij / width
+//               dp_i −= p_i Σ_j w_ij + Σ_j w_ij q_j     dq_j −= q_j Σ_i w_ij + Σ_i w_ij p_i
+// and dp and dq are centered. s³ overflows if the standard deviation 1/s is below 1.4e-13.
 //
-// All the time goes into one line for each pair and channel: forward, `sum += exp(inv_std·(p + q))` is an add, a multiplication
-// and ten instructions of exp2, the last of which adds; backward, one sweep recomputes the exponential and feeds three sums
-// with one fma each. Four vectors go side by side (cpu/several.h): forward of one query's channels, whose sums stay in registers
-// while all keys pass; backward two of each of two queries, which share the loads and stores of the key. A sample (and head) is
-// one task of the backward pass, so that the sums over i and over j both run in order while its p, q and gradients stay in the
-// cache.
+// Nearly all the time is spent in one formula for each pair and channel. Forward, sum += exp(inv_std·(p + q)) is an
+// addition, a multiplication and ten instructions of exp2, of which the last also adds to the sum (gain: 6 %).
+// Backward, one sweep recomputes the exponential and adds to three sums with one fma each.
+//
+// Four vectors are interleaved (cpu/several.h). Forward they are channels of one query, whose sums stay in registers
+// for all keys. Backward they are two vectors of each of two queries, which share the loads and stores of the key. A
+// backward task is one head of one sample: then the sums over i and over j both have their order, and p, q and the
+// gradients stay in the cache.
 
 #include <algorithm>
 #include <type_traits>
@@ -29,15 +33,15 @@ namespace {
 
 using numerics::fma;
 
-// Vectors whose chains stand side by side. Of eight, 32 registers cannot hold what the backward pass needs: g++ gains 4 %, clang++
-// loses half.
+// The number of interleaved vectors. Eight would need more than 32 registers in the backward pass: g++ gains 4 %,
+// clang++ takes twice as long.
 constexpr int VECTORS = 4;
 
-// COUNT channels, a power of two
+// COUNT channels; COUNT is a power of two
 template <int COUNT>
 using Channels = Several<std::min(COUNT, VECTOR_WIDTH), std::max(1, COUNT / VECTOR_WIDTH)>;
 
-// f of several numbers, one after the other
+// f of each number
 template <class F, int WIDTH, int SIZE>
 [[gnu::always_inline]] inline Several<WIDTH, SIZE> one_by_one(F f, Several<WIDTH, SIZE> a, Several<WIDTH, SIZE> b,
                                                               Several<WIDTH, SIZE> c) {
@@ -50,7 +54,7 @@ template <class F, int WIDTH, int SIZE>
   return Several<WIDTH, SIZE>::load(x);
 }
 
-// Whether ψ's formulas take several vectors at once; none of the double build do.
+// Whether the formulas of ψ accept Several. None does in the double build.
 template <class Psi>
 constexpr bool OF_SEVERAL = std::is_same<Psi, ExpInRange>::value && sizeof(real) == sizeof(float);
 
@@ -75,7 +79,7 @@ template <class Psi, int WIDTH, int SIZE>
 
 constexpr int64_t QUERIES = 128;  // queries of one task
 
-// One sample and head: where its rows start and how they are laid out.
+// One head of one sample: the offsets of its rows in the arrays.
 struct Head {
   const RelationShape& shape;
   int64_t sample, index;  // head index
@@ -92,11 +96,8 @@ struct Head {
         pairs(number * s.queries * s.keys) {}
 };
 
-real square(const real* x, int width) {
-  return sum_lanes(width, [&](real sum, int64_t c) { return fma(x[c], x[c], sum); });
-}
-
-// row_i = |p_i + q|², from the dot products in row; squares_i = |p_i|², query_square = |q|²
+// Replaces row_i = p_i·q by |p_i + q|² = |p_i|² + |q|² + 2 p_i·q, or, if that would cancel, by Σ (p_i + q)².
+// squares_i = |p_i|², query_square = |q|²
 void finish_variances(real* row, const real* squares, real query_square, const real* p, const real* q, int visible,
                       const Head& head) {
   int cancelled = 0;
@@ -116,10 +117,6 @@ void finish_variances(real* row, const real* squares, real query_square, const r
   }
 }
 
-}  // namespace
-
-namespace {
-
 int64_t work_of(const RelationShape& shape) {
   return static_cast<int64_t>(shape.batch) * shape.queries * shape.keys * shape.hidden * 8;
 }
@@ -127,7 +124,7 @@ int64_t work_of(const RelationShape& shape) {
 }  // namespace
 
 void Cpu::relation_inv_std(real* inv_std, const real* p, const real* q, const RelationShape& shape) {
-  reserve_scratch(PACKED_SIZE + shape.capacity);  // a stream's keys grow
+  reserve_scratch(PACKED_SIZE + shape.capacity);  // capacity, because the number of keys grows in decoding
   const int64_t blocks = (shape.queries + QUERIES - 1) / QUERIES;
   parallel(threads_, int64_t{1} * shape.batch * shape.heads * blocks, 1, work_of(shape),
            [&](int64_t task, int64_t, int thread) {
@@ -138,22 +135,20 @@ void Cpu::relation_inv_std(real* inv_std, const real* p, const real* q, const Re
              const real *keys_p = p + head.keys, *queries_q = q + head.queries;
              real* rows = inv_std + head.pairs;
              real* squares = scratch(thread) + PACKED_SIZE;
-             for (int i = 0; i < keys; ++i)
-               squares[i] = square(keys_p + static_cast<int64_t>(i) * shape.hidden, head.width);
-             const Product dots{rows + static_cast<int64_t>(first) * shape.keys,
-                                shape.keys,
-                                {queries_q + static_cast<int64_t>(first) * shape.hidden, shape.hidden, 1},
-                                {keys_p, 1, shape.hidden},
-                                last - first + 1,
-                                keys,
-                                head.width,
-                                Into::WRITE};
+             for (int i = 0; i < keys; ++i) {
+               const real* key = keys_p + static_cast<int64_t>(i) * shape.hidden;
+               squares[i] = dot(key, key, head.width);
+             }
+             real* const to = rows + static_cast<int64_t>(first) * shape.keys;
+             const View some_q{queries_q + static_cast<int64_t>(first) * shape.hidden, shape.hidden, 1},
+                 all_p{keys_p, 1, shape.hidden};
+             const Product dots{to, shape.keys, some_q, all_p, last - first + 1, keys, head.width, Into::WRITE};
              dots.M <= MOST_FEW ? multiply_few(dots) : multiply(dots, scratch(thread));
              for (int j = first; j <= last; ++j) {
                const int visible = shape.visible(j);
                real* row = rows + static_cast<int64_t>(j) * shape.keys;
                const real* query = queries_q + static_cast<int64_t>(j) * shape.hidden;
-               finish_variances(row, squares, square(query, head.width), keys_p, query, visible, head);
+               finish_variances(row, squares, dot(query, query, head.width), keys_p, query, visible, head);
                const real width = static_cast<real>(head.width);
                for (int i = 0; i < visible; ++i) {
                  const real variance = row[i] / width;
@@ -169,7 +164,7 @@ void Cpu::relation_shift(real* shift, const real* p, const real* q, const Relati
   reserve_scratch(H);
   parallel(threads_, shape.batch, 1, int64_t{1} * shape.batch * shape.keys * H * PASS,
            [&](int64_t b, int64_t, int thread) {
-             real* largest = scratch(thread);  // over the keys so far, per channel
+             real* largest = scratch(thread);  // (H) over the keys so far
              const real* keys = p + b * shape.capacity * H;
              std::copy_n(keys, H, largest);
              int seen = 1;
@@ -187,13 +182,13 @@ void Cpu::relation_shift(real* shift, const real* p, const real* q, const Relati
 
 namespace {
 
-// The query as the pairs see it: what its exponent is shifted by goes off here, once a query and not once a pair.
+// shifted (width) = q − shift: the shift of the exponent is subtracted once for each query, not once for each pair.
 void shifted_query(real* shifted, const real* q, const real* shift, int64_t row, int width) {
   const real off = shift ? shift[row] : 0;
   for (int c = 0; c < width; ++c) shifted[c] = q[c] - off;
 }
 
-// Some channels of z = 1/n Σ_i ψ(...) for one query. Their sums stay in registers while all keys pass.
+// Some channels of z = 1/n Σ_i ψ(…) for one query. Their sums stay in registers for all keys.
 template <class Psi, class Channels>
 void relate_channels(real* z, const real* factor, const real* p, const real* q, int visible, int64_t stride) {
   const Channels query = Channels::load(q);
@@ -203,7 +198,7 @@ void relate_channels(real* z, const real* factor, const real* p, const real* q, 
   (sum * (1 / static_cast<real>(visible))).store(z);
 }
 
-// The channels of one head from c on, COUNT at a time; what is left, half as many at a time, and so on.
+// The channels of one head from c on, COUNT at a time; the rest COUNT/2 at a time, and so on.
 template <class Psi, int COUNT>
 void relate_query(real* z, const real* factor, const real* p, const real* q, int visible, const Head& head, int c = 0) {
   for (; c + COUNT <= head.width; c += COUNT)
@@ -219,19 +214,17 @@ void Cpu::relation(real* z, const real* inv_std, const real* shift, const real* 
   const int64_t rows = static_cast<int64_t>(shape.batch) * shape.heads * shape.queries;
   with_activation(shape.activation, inv_std != nullptr, shape.head_width(), [&](auto psi) {
     using Psi = decltype(psi);
-    parallel(
+    parallel_rows(
         threads_, rows, 4, work_of(shape),
-        [&](int64_t begin, int64_t end, int thread) {
-          for (int64_t row = begin; row < end; ++row) {
-            const Head head(shape, row / shape.queries);
-            const int j = static_cast<int>(row % shape.queries);
-            const int64_t at = head.queries + static_cast<int64_t>(j) * shape.hidden;
-            real *query = scratch(thread), *factor = query + head.width;
-            for (int i = 0; i < shape.visible(j); ++i)
-              factor[i] = Psi::factor(inv_std ? inv_std[row * shape.keys + i] : 1);
-            shifted_query(query, q + at, shift, head.sample * shape.queries + j, head.width);
-            relate_query<Psi, VECTORS * VECTOR_WIDTH>(z + at, factor, p + head.keys, query, shape.visible(j), head);
-          }
+        [&](int64_t row, int thread) {
+          const Head head(shape, row / shape.queries);
+          const int j = static_cast<int>(row % shape.queries);
+          const int64_t at = head.queries + static_cast<int64_t>(j) * shape.hidden;
+          real *query = scratch(thread), *factor = query + head.width;
+          for (int i = 0; i < shape.visible(j); ++i)
+            factor[i] = Psi::factor(inv_std ? inv_std[row * shape.keys + i] : 1);
+          shifted_query(query, q + at, shift, head.sample * shape.queries + j, head.width);
+          relate_query<Psi, VECTORS * VECTOR_WIDTH>(z + at, factor, p + head.keys, query, shape.visible(j), head);
         },
         "relation");
   });
@@ -239,12 +232,12 @@ void Cpu::relation(real* z, const real* inv_std, const real* shift, const real* 
 
 namespace {
 
-// What one key and TOGETHER queries, `stride` apart, pass back: dp and dq grow; the fold of lane is Σ_c g d, which only the inner
-// norm needs.
+// The pairs of one key and TOGETHER queries, whose rows are `stride` apart: add() adds their gradients to dp and dq.
+// The fold of lane is Σ_c g d, which is needed only with the inner norm.
 template <class Psi, bool NORMALIZED, int TOGETHER>
 struct Pairs {
   real *dp, *dq;
-  const real *dz, *p, *q;  // q: one query after the other
+  const real *dz, *p, *q;  // q (TOGETHER,width)
   int width;
   int64_t stride;
   real scale[TOGETHER], factor[TOGETHER];
@@ -258,7 +251,7 @@ struct Pairs {
   }
 
  private:
-  // Less than 2·COUNT channels, from c on
+  // The last channels from c on, fewer than 2·COUNT
   template <int COUNT>
   [[gnu::always_inline]] void add_rest(int64_t c) {
     if (c + COUNT <= width) {
@@ -268,7 +261,7 @@ struct Pairs {
     if constexpr (COUNT > 1) add_rest<COUNT / 2>(c);
   }
 
-  // COUNT channels from c on, and all before `end` that come into the same lanes; FIRST: these are zero yet.
+  // COUNT channels from c on, and those before `end` that belong to the same lanes. FIRST: the lanes start from zero.
   template <int COUNT, bool FIRST>
   [[gnu::always_inline]] void add_channels(int64_t c, int64_t end) {
     using Query = Channels<COUNT>;
@@ -304,112 +297,88 @@ struct Pairs {
   }
 };
 
-// All pairs of one head: dp, dq become their sums of inv_std·g, weight becomes w, with zeros where nothing is visible.
+// All pairs of one head: dp and dq = their sums of inv_std·g; weight = w, with zeros for keys that a query does not
+// see.
 template <class Psi, bool NORMALIZED>
-class PairSweep {
- public:
-  PairSweep(const Head& head, real* dp, real* dq, real* weight, const real* dz, const real* inv_std, const real* shift,
-            const real* p, const real* q, real* scratch)
-      : head_(head),
-        dp_(dp),
-        dq_(dq),
-        weight_(weight),
-        dz_(dz),
-        inv_std_(inv_std),
-        shift_(shift),
-        p_(p),
-        q_(q),
-        shifted_(scratch),
-        quads_(scratch + 2 * head.width) {}
+struct PairSweep {
+  const Head& head;
+  real *dp, *dq, *weight;
+  const real *dz, *inv_std, *shift, *p, *q;
+  real *shifted, *quads;  // scratch: (2,width) and (2,T,4)
 
   void run() {
-    const int64_t H = head_.shape.hidden, T = head_.shape.keys;
+    const int64_t H = head.shape.hidden, T = head.shape.keys;
     for (int64_t t = 0; t < T; ++t) {
-      std::fill_n(dp_ + t * H, head_.width, real(0));
-      std::fill_n(dq_ + t * H, head_.width, real(0));
+      std::fill_n(dp + t * H, head.width, real(0));
+      std::fill_n(dq + t * H, head.width, real(0));
     }
     int64_t j = 0;
     if constexpr (Psi::TOGETHER == 2) {
       for (; j + 2 <= T; j += 2) {
-        const int64_t seen = head_.shape.visible(static_cast<int>(j));
+        const int64_t seen = head.shape.visible(static_cast<int>(j));
         shift_query(j, 0);
         shift_query(j + 1, 1);
         keys<2>(j, 0, seen, 0);
-        keys<1>(j + 1, seen, head_.shape.visible(static_cast<int>(j + 1)), 1);
+        keys<1>(j + 1, seen, head.shape.visible(static_cast<int>(j + 1)), 1);
       }
     }
     for (; j < T; ++j) {
       shift_query(j, 0);
-      keys<1>(j, 0, head_.shape.visible(static_cast<int>(j)), 0);
+      keys<1>(j, 0, head.shape.visible(static_cast<int>(j)), 0);
     }
     if (NORMALIZED)
       for (int64_t j = 0; j < T; ++j)
-        std::fill(weight_ + j * T + head_.shape.visible(static_cast<int>(j)), weight_ + (j + 1) * T, real(0));
+        std::fill(weight + j * T + head.shape.visible(static_cast<int>(j)), weight + (j + 1) * T, real(0));
   }
 
- private:
   void shift_query(int64_t j, int slot) {
-    const int64_t T = head_.shape.keys;
-    shifted_query(shifted_ + slot * head_.width, q_ + j * head_.shape.hidden, shift_, head_.sample * T + j,
-                  head_.width);
+    const int64_t T = head.shape.keys;
+    shifted_query(shifted + slot * head.width, q + j * head.shape.hidden, shift, head.sample * T + j, head.width);
   }
-  // The keys first … last−1 for the queries from j on, the first of which stands in `slot` of shifted_.
+  // The keys first … last−1 with TOGETHER queries from j on; query j is in `slot` of shifted.
   template <int TOGETHER>
   void keys(int64_t j, int64_t first, int64_t last, int slot) {
-    const int64_t H = head_.shape.hidden, T = head_.shape.keys;
+    const int64_t H = head.shape.hidden, T = head.shape.keys;
     for (int64_t i = first; i < last; ++i) {
       Pairs<Psi, NORMALIZED, TOGETHER> pairs;
-      pairs.dp = dp_ + i * H;
-      pairs.dq = dq_ + j * H;
-      pairs.dz = dz_ + j * H;
-      pairs.p = p_ + i * H;
-      pairs.q = shifted_ + slot * head_.width;
-      pairs.width = head_.width;
+      pairs.dp = dp + i * H;
+      pairs.dq = dq + j * H;
+      pairs.dz = dz + j * H;
+      pairs.p = p + i * H;
+      pairs.q = shifted + slot * head.width;
+      pairs.width = head.width;
       pairs.stride = H;
       for (int a = 0; a < TOGETHER; ++a) {
-        pairs.scale[a] = NORMALIZED ? inv_std_[(j + a) * T + i] : 1;
+        pairs.scale[a] = NORMALIZED ? inv_std[(j + a) * T + i] : 1;
         pairs.factor[a] = Psi::factor(pairs.scale[a]);
       }
       pairs.add();
-      for (int a = 0; NORMALIZED && a < TOGETHER; ++a) fold_to_quad(quads_ + 4 * (a * T + i), pairs.lane[a]);
+      for (int a = 0; NORMALIZED && a < TOGETHER; ++a) fold_to_quad(quads + 4 * (a * T + i), pairs.lane[a]);
     }
     for (int a = 0; NORMALIZED && a < TOGETHER; ++a)
-      weigh(weight_ + (j + a) * T + first, quads_ + 4 * (a * T + first), inv_std_ + (j + a) * T + first, last - first);
+      weigh(weight + (j + a) * T + first, quads + 4 * (a * T + first), inv_std + (j + a) * T + first, last - first);
   }
 
-  // weight = inv_std³ · Σ_c g d / width
-  void weigh(real* weight, const real* quads, const real* inv_std, int64_t n) {
-    fold_quads(weight, quads, n);
-    const real width = static_cast<real>(head_.width);
+  // w = s³ · Σ_c g d / width for n keys, s = inv_std
+  void weigh(real* w, const real* first_quads, const real* s, int64_t n) {
+    fold_quads(w, first_quads, n);
+    const real width = static_cast<real>(head.width);
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) weight[i] = inv_std[i] * inv_std[i] * inv_std[i] * (weight[i] / width);
+    for (int64_t i = 0; i < n; ++i) w[i] = s[i] * s[i] * s[i] * (w[i] / width);
   }
-
-  const Head& head_;
-  real *dp_, *dq_, *weight_;
-  const real *dz_, *inv_std_, *shift_, *p_, *q_;
-  real* shifted_;  // two queries
-  real* quads_;    // (2,T,4)
 };
 
-// rows of dx (first … last) = center(dx) − x Σ w − Σ w other, with w as a (T,T) view that has the row's weights along k
+// Rows first … last: dx = center(dx) − x Σ_k w_k − Σ_k w_k other_k for k_first ≤ k ≤ k_last. w: a view (T,T), for each
+// row its weights along k
 void through_norm(real* dx, const real* x, const real* other, View w, int first, int last, int k_first, int k_last,
                   const Head& head, real* scratch) {
   const int64_t H = head.shape.hidden;
   const int rows = last - first + 1;
   real *packed = scratch, *mixed = scratch + PACKED_SIZE;
   Into into = Into::WRITE;
-  for (int64_t k = k_first; k <= k_last; into = Into::ADD) {  // cut where the chain over all of 0 … T−1 is cut
+  for (int64_t k = k_first; k <= k_last; into = Into::ADD) {  // cut where the chain over 0 … T−1 is cut
     const int64_t next = std::min<int64_t>((k / CHUNK + 1) * CHUNK, k_last + 1);
-    multiply({mixed,
-              head.width,
-              {w.data + first * w.row + k * w.column, w.row, w.column},
-              {other + k * H, H, 1},
-              rows,
-              head.width,
-              next - k,
-              into},
-             packed);
+    multiply({mixed, head.width, w.from(first, k), {other + k * H, H, 1}, rows, head.width, next - k, into}, packed);
     k = next;
   }
   for (int r = 0; r < rows; ++r) {
@@ -417,8 +386,7 @@ void through_norm(real* dx, const real* x, const real* other, View w, int first,
     const real* own = x + (first + r) * H;
     real weights = 0;
     for (int64_t k = k_first; k <= k_last; ++k) weights += w.data[(first + r) * w.row + k * w.column];
-    const real mean =
-        sum_lanes(head.width, [&](real sum, int64_t c) { return sum + row[c]; }) / static_cast<real>(head.width);
+    const real mean = sum_row(row, head.width) / static_cast<real>(head.width);
     for (int c = 0; c < head.width; ++c) row[c] = fma(-weights, own[c], row[c] - mean) - mixed[r * head.width + c];
   }
 }
@@ -428,13 +396,11 @@ void through_norm(real* dx, const real* x, const real* other, View w, int first,
 void Cpu::relation_backward(real* dp, real* dq, real* weight, real* dz, const real* inv_std, const real* shift,
                             const real* p, const real* q, const RelationShape& shape) {
   const int64_t H = shape.hidden, T = shape.keys;
-  parallel(threads_, shape.batch * T, 16, shape.batch * T * H * PASS, [&](int64_t begin, int64_t end, int) {
-    for (int64_t row = begin; row < end; ++row) {
-      const real mean = 1 / static_cast<real>(shape.visible(static_cast<int>(row % T)));
-      for (int64_t c = 0; c < H; ++c) dz[row * H + c] *= mean;
-    }
+  parallel_rows(threads_, shape.batch * T, 16, shape.batch * T * H * PASS, [&](int64_t row, int) {
+    const real mean = 1 / static_cast<real>(shape.visible(static_cast<int>(row % T)));
+    for (int64_t c = 0; c < H; ++c) dz[row * H + c] *= mean;
   });
-  constexpr int ROWS = 64;  // of one product with the weights
+  constexpr int ROWS = 64;  // rows of one product with the weights
   reserve_scratch(std::max(PACKED_SIZE + int64_t(ROWS) * shape.head_width(), 2 * shape.head_width() + 8 * T));
   with_activation(shape.activation, inv_std != nullptr, shape.head_width(), [&](auto psi) {
     using Psi = decltype(psi);
@@ -445,17 +411,17 @@ void Cpu::relation_backward(real* dp, real* dq, real* weight, real* dz, const re
           real *head_dp = dp + head.keys, *head_dq = dq + head.queries;
           const real *head_p = p + head.keys, *head_q = q + head.queries;
           const real* head_dz = dz + head.queries;
+          real *const shifted = scratch(thread), *const quads = shifted + 2 * head.width;
           if (!inv_std) {
-            if constexpr (!std::is_same<Psi, ExpInRange>::value)  // which is for normalized heads alone
-              PairSweep<Psi, false>(head, head_dp, head_dq, nullptr, head_dz, nullptr, shift, head_p, head_q,
-                                    scratch(thread))
+            if constexpr (!std::is_same<Psi, ExpInRange>::value)  // ExpInRange requires normalized heads
+              PairSweep<Psi, false>{head,  head_dp, head_dq, nullptr, head_dz, nullptr,
+                                    shift, head_p,  head_q,  shifted, quads}
                   .run();
             return;
           }
           real* w = weight + head.pairs;
-          PairSweep<Psi, true>(head, head_dp, head_dq, w, head_dz, inv_std + head.pairs, shift, head_p, head_q,
-                               scratch(thread))
-              .run();
+          const real* s = inv_std + head.pairs;
+          PairSweep<Psi, true>{head, head_dp, head_dq, w, head_dz, s, shift, head_p, head_q, shifted, quads}.run();
           const int keys = shape.keys;
           for (int first = 0; first < keys; first += ROWS) {
             const int last = std::min(first + ROWS, keys) - 1;

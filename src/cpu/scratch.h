@@ -1,4 +1,4 @@
-// How an operation divides a thread's scratch, and how it lays out matrices there.
+// Scratch memory of a thread: how it is divided into buffers, and the layout of matrices in it.
 #pragma once
 
 #include "math/numerics.h"
@@ -7,10 +7,11 @@ namespace petroglyph {
 
 inline int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
-// From one row of a matrix to the next: an odd number of cache lines, so that the rows of a column lie in different sets.
+// The distance between rows of a matrix with so many columns: an odd number of cache lines, so that the elements of one
+// column fall into different sets of the cache.
 inline int64_t row_step(int64_t columns) { return (round_up(columns, 32) / 16 | 1) * 16; }
 
-// Parts of a thread's scratch, one after the other.
+// Divides a thread's scratch into buffers, one after the other.
 class Parts {
  public:
   explicit Parts(real* begin) : next_(begin) {}

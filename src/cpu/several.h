@@ -1,9 +1,11 @@
-// Several vector registers as one number: what a formula says is done to all of them, one operation after the other.
+// Several vector registers as one number: each operation of a formula is applied to all registers before the next
+// operation.
 //
-// 2^y is a chain of ten instructions, each of which waits for the one before. Compilers write down the chain of one vector after
-// that of another, and a processor that chooses among some 100 instructions sees too few chains then to keep its units busy: a
-// third of the relation's time was lost. Here the type brings chains side by side, and the formulas are those of math/, which
-// take any type of number.
+// Why: 2^y is a chain of ten dependent instructions. Compilers emit the whole chain of one vector, then the chain of
+// the next one. An out-of-order processor with a window of some 100 instructions then finds too few independent chains
+// to keep its units busy; the pairwise relation lost a third of its time. With this type the chains of several vectors
+// are interleaved. The formulas are the templates of math/, which accept any type of number. Gain: relation forward 18
+// to 49 %, backward 3 to 10 % on Xeons.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +15,11 @@
 
 namespace petroglyph {
 
-// Where there is no such instruction, doubles are rounded to floats (numerics.h). Until version 14, g++ takes a vector of as many
-// floats, widened again, for what it was, and leaves that rounding out; so the result passes where the compiler cannot look.
+// Without an fma instruction, fma rounds a double to float (numerics.h). g++ before version 14 wrongly removes that
+// rounding from vectors of floats that are converted back to double. The empty asm hides the value from the compiler.
 //
-// With AVX-512 g++ may not look either: it puts a chain together again where each of its sums is used once, and the relation's
-// backward pass takes 8 % longer. With half as many registers it is right to.
+// With AVX-512 an empty asm keeps g++ from reordering interleaved chains one after the other, which takes 8 % longer in
+// the relation's backward pass. With AVX2, which has half as many registers, the compiler's order is faster.
 template <int COUNT, class Register>
 [[gnu::always_inline]] inline Register fused(Register a, Register b, Register c) {
   Register sum = c;
@@ -30,7 +32,7 @@ template <int COUNT, class Register>
   return sum;
 }
 
-// SIZE registers of WIDTH numbers, which is a power of two up to VECTOR_WIDTH.
+// SIZE registers of WIDTH numbers each. WIDTH is a power of two, at most VECTOR_WIDTH.
 template <int WIDTH, int SIZE>
 struct Several {
   typedef real Register __attribute__((vector_size(WIDTH * sizeof(real)), aligned(sizeof(real)), may_alias));
@@ -41,7 +43,7 @@ struct Several {
   template <int N>
   using Of = Several<WIDTH, N>;
 
-  // An array of no elements is no C++; SIZE is 0 where a loop has no rest.
+  // SIZE may be 0, but C++ has no arrays of 0 elements.
   alignas(WIDTH * sizeof(real)) Register at[SIZE > 0 ? SIZE : 1];
 
   Several() = default;
@@ -60,7 +62,7 @@ struct Several {
 #pragma GCC unroll 16
     for (int i = 0; i < SIZE; ++i) *reinterpret_cast<Register*>(x + i * WIDTH) = at[i];
   }
-  // part(0), part(1), … of N registers each
+  // The registers of part(0), part(1), …, N registers each
   template <int N, class Part>
   [[gnu::always_inline]] static Several join(Part part) {
     Several all;

@@ -1,4 +1,4 @@
-// A vector register as a C++ type: what the few loops use that compilers do not vectorise by themselves.
+// A vector register as a C++ type, for the few loops that compilers do not vectorise well by themselves.
 #pragma once
 
 #include "math/numerics.h"
@@ -16,7 +16,7 @@ constexpr int VECTOR_WIDTH = VECTOR_BYTES / static_cast<int>(sizeof(real));
 
 typedef real Vector __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real)), may_alias));
 
-// Both g++ and clang++ make this one instruction where the machine has it.
+// g++ and clang++ compile this to one instruction if the machine has it.
 inline Vector fma(Vector a, Vector b, Vector c) {
   Vector sum = c;
   for (int l = 0; l < VECTOR_WIDTH; ++l) sum[l] = numerics::fma(a[l], b[l], c[l]);

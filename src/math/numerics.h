@@ -1,35 +1,35 @@
-// The arithmetic contract: the only exp, log, tanh, erf, sin and cos in the house, for the CPU and for the GPU.
+// The arithmetic contract: the only exp, log, tanh, erf, sin and cos of this project, for the CPU and for the GPU.
 //
 // One seed gives one sequence of losses and one set of weights, bit for bit, on every machine. IEEE 754 makes that
-// possible, because it defines +, -, ×, ÷, √ and the fused multiply-add down to the last bit; everything above them is
-// a matter of discipline. These are the rules.
+// possible, because it defines +, -, ×, ÷, √ and the fused multiply-add down to the last bit. Everything else follows
+// from these rules.
 //
-// 1. Arithmetic is +, -, ×, ÷, √ and a written fma, each rounded once to binary32, and subnormals are kept. A compiler
-//    left alone fuses a·b + c where the machine can, and so rounds differently from machine to machine: g++ and clang++
-//    are given -ffp-contract=off, nvcc -fmad=false -ftz=false -prec-div=true -prec-sqrt=true, and nobody -Ofast,
-//    -ffast-math or --use_fast_math, which treat floats as real numbers. Where a fused multiply-add is wanted, `fma` is
-//    written. An inverse root is 1 / sqrt(x): rsqrt instructions are approximations, and each maker has its own.
-// 2. No libm and no CUDA mathematics in anything that reaches a weight: they are accurate, but each in its own way, and
-//    they change with a system update. The functions below are made of rule 1 and of integer operations on the bits.
-//    They select instead of branching, so that compilers vectorise them. The same holds for schedules, initial values
-//    and tables. The distributions of <random> and std::shuffle are not used: no standard fixes their results.
+// 1. Arithmetic is +, -, ×, ÷, √ and an explicit `fma`, each rounded once to binary32; subnormals are not flushed. By
+//    default compilers fuse a·b + c if the machine can, so results depend on the machine. Therefore g++ and clang++
+//    get -ffp-contract=off, and nvcc -fmad=false -ftz=false -prec-div=true -prec-sqrt=true. -Ofast, -ffast-math and
+//    --use_fast_math are forbidden: they treat floats as real numbers. An inverse root is 1 / sqrt(x), because rsqrt
+//    instructions are approximations that differ between vendors.
+// 2. No function of libm or of CUDA in anything that reaches a weight: their last bits differ between libraries and
+//    versions. The functions below use only rule 1 and integer operations on bits. They select instead of branching,
+//    so that compilers vectorise them. The same holds for schedules, initial values and tables. The distributions of
+//    <random> and std::shuffle are not used: no standard defines their results.
 // 3. Every sum has one written order, which no number of threads, blocks or vector lanes changes:
 //    - along a row (layer norm, softmax, loss): 32 lanes, lane l adding elements l, l+32, … in order, then folds of 16,
-//      8, 4, 2 and 1: a warp does just this with shuffles, a CPU with a few vector registers. A long sum is cut into
+//      8, 4, 2 and 1: on a GPU the shuffles of a warp, on a CPU a few vector registers. A long sum is cut into
 //      chunks of 1024 summed by this rule, and the chunk sums are summed by this rule again;
 //    - in a matrix product: one chain of fma over ascending k for each output, from zero, cut every CHUNK (1024) terms,
-//      the chunk sums added in ascending order, so that a GPU may give each chunk to another block. The gradient of a
-//      weight sums over rows in the same way;
-//    - over the batch: ascending, long sums cut every CHUNK. Along time: the way the recurrence runs, in chunks where
-//      ops/catalogue.h says so.
-// 4. No float atomics, no OpenMP reduction: nothing depends on who arrives first.
-// 5. max(a, b) is a > b ? a : b, and min likewise: it says what happens to NaN and to zeros of either sign, where fmax
-//    does not. Ties go to the lowest index. A NaN is never compared as bits: its payload differs between machines.
+//      the chunk sums added in ascending order, so that a GPU can compute each chunk in another thread block. The
+//      gradient of a weight sums over rows in the same way;
+//    - over the batch: ascending, long sums cut every CHUNK. Along time: in the direction of the recurrence, in chunks
+//      if ops/catalogue.h declares them.
+// 4. No float atomics, no OpenMP reduction: no result depends on the order in which threads finish.
+// 5. max(a, b) is a > b ? a : b, and min likewise: this defines the result for NaN and for zeros of either sign, which
+//    fmax does not. Ties go to the lowest index. A NaN is never compared as bits: its payload differs between machines.
 // 6. Randomness is a function of (seed, stream, step, index); see random.h.
 //
 // "At most 0.82 ulp, at x" is the largest error over all 2³² arguments and the argument where it occurs, as measured by
-// `make test-exhaustive` (test/numerics_exhaustive.cpp, against libm's double function). The bounds are rounded up; the
-// table in test/ulp.h holds the functions to them.
+// `make test-exhaustive` (test/numerics_exhaustive.cpp, against libm's double function). The bounds are rounded up;
+// tests check them with the table in test/ulp.h.
 #pragma once
 
 #include <cmath>
@@ -43,7 +43,7 @@
 #define HOST_DEVICE inline __attribute__((always_inline))
 #endif
 
-// What no later flag undoes. Not every compiler announces every flag, and so the Makefile refuses the flags themselves.
+// Compilers define these macros for flags that change results. The Makefile refuses the flags that define none.
 #if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
     defined(__NO_SIGNED_ZEROS__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
 #error "petroglyph: these compiler flags change results: remove -Ofast, -ffast-math, -funsafe-math-optimizations and the like"
@@ -56,7 +56,7 @@ namespace petroglyph {
 
 static_assert(sizeof(float) == 4 && std::numeric_limits<float>::is_iec559, "float must be IEEE 754 binary32");
 
-// The type that the models compute in. The double build checks mathematics, not bits.
+// The type of all numbers of the models. The double build tests formulas and gradients, not bits.
 #ifdef PETROGLYPH_DOUBLE
 using real = double;
 #else
@@ -102,14 +102,14 @@ constexpr float INFINITE = std::numeric_limits<float>::infinity();
 
 HOST_DEVICE float abs(float x) { return from_bits(to_bits(x) & ~SIGN_BIT); }
 
-// condition ? yes : no on the bits. Where ?: skips arithmetic that could raise a floating-point exception, g++ keeps a
-// branch and gives up on vectorising the loop unless it is given -fno-trapping-math; a mask leaves no choice.
+// condition ? yes : no on the bits. If ?: skips arithmetic that could raise a floating-point exception, g++ keeps a
+// branch and does not vectorise the loop, unless -fno-trapping-math is given. With a mask there is no branch.
 HOST_DEVICE float select(bool condition, float yes, float no) {
   const uint32_t mask = 0u - static_cast<uint32_t>(condition);
   return from_bits((to_bits(yes) & mask) | (to_bits(no) & ~mask));
 }
 
-// y ≥ 0 or y of the sign of x already: y with the sign of x. Odd functions are computed on |x| and end with this.
+// y with the sign of x, for y ≥ 0 or y that has the sign of x. Odd functions are computed on |x| and end with this.
 HOST_DEVICE float with_sign_of(float x, float y) { return from_bits(to_bits(y) | (to_bits(x) & SIGN_BIT)); }
 
 // The float whose exponent is the lowest bits of x.
@@ -123,16 +123,16 @@ HOST_DEVICE float power_of_two(int32_t n) { return from_bits(static_cast<uint32_
 HOST_DEVICE float max(float a, float b) { return a > b ? a : b; }
 HOST_DEVICE float min(float a, float b) { return a < b ? a : b; }
 
-// x brought into [lo, hi]. A NaN in x comes through, which max and min do not promise.
+// The number in [lo, hi] that is nearest to x. If x is a NaN, so is the result, which max and min do not guarantee.
 HOST_DEVICE float clamp(float x, float lo, float hi) {
   const float y = select(x > hi, hi, x);
   return select(y < lo, lo, y);
 }
 
 // a·b + c rounded once, for machines without the instruction. The product of two floats is exact in double. The sum is
-// not, so its error is computed too (Knuth's TwoSum) and the sum is rounded to odd: where it is inexact, of the two
-// neighbouring doubles the one with the odd last bit is taken, which then cannot sit on a tie or a representable float
-// by accident, and the second rounding, to float, comes out as if it were the only one.
+// not exact, so its error is computed (Knuth's TwoSum) and the sum is rounded to odd: if it is inexact, the result is
+// that of the two neighbouring doubles whose last bit is odd. An odd double is neither a float nor halfway between two
+// floats, so the second rounding, to float, gives the same result as a single rounding.
 inline __attribute__((always_inline)) float fma_by_double(float a, float b, float c) {
   const double product = static_cast<double>(a) * static_cast<double>(b);
   const double addend = static_cast<double>(c);
@@ -144,7 +144,7 @@ inline __attribute__((always_inline)) float fma_by_double(float a, float b, floa
   const uint64_t move = inexact & ~bits;
   const uint64_t toward_zero = (bits ^ to_bits(error)) >> 63;
   const double odd = from_bits(bits + move - ((move & toward_zero) << 1));
-  return static_cast<float>(error == error ? odd : sum);  // an infinite sum has a NaN for its error
+  return static_cast<float>(error == error ? odd : sum);  // if the sum is infinite, its error is a NaN
 }
 
 HOST_DEVICE float fma(float a, float b, float c) {
@@ -167,15 +167,15 @@ HOST_DEVICE float sqrt(float x) {
 
 // ---- Exponentials ----
 
-// Adding 1.5·2²³ to a number below 2²² pushes its fraction out, so that the sum is rounded to an integer, ties to even,
-// and the integer stands in the low bits of the sum.
+// Adding 1.5·2²³ to a number below 2²² rounds it to an integer, ties to even, because the sum has no bits for a
+// fraction. The integer is then in the low bits of the sum.
 constexpr float ROUND_TO_INTEGER = 0x1.8p23f;
 
-// What the pairwise relation takes of 2^y is for any type of number T: several registers in a row, too (cpu/several.h).
+// The functions that compute 2^y for the pairwise relation are templates: T may be several registers (cpu/several.h).
 
-// unit · 2^f for |f| ≤ 1/2 and a power of two, which scales all steps and rounds none. Degree 5, the constant term held at
-// 1 so that 2^0 = 1. Minimax in ulp of the result, whose spacing halves below f = 0: fitted by Remez' exchange, then the
-// last bits of the coefficients searched for the smallest error of the whole evaluation.
+// unit · 2^f for |f| ≤ 1/2; unit is a power of two, so it scales without rounding. Degree 5 with constant term 1, so
+// that 2^0 = 1. Minimax in ulp of the result, whose spacing halves below f = 0: fitted by the Remez exchange, then the
+// last bits of the coefficients were searched for the smallest error of the whole evaluation.
 template <class T>
 HOST_DEVICE T exp2_of_fraction(T f, float unit) {
   T p = fma(unit * 0x1.5aaa0ap-10f, f, unit * 0x1.3cf080p-7f);
@@ -185,19 +185,19 @@ HOST_DEVICE T exp2_of_fraction(T f, float unit) {
   return fma(p, f, unit);
 }
 
-// p · 2^n for p in (1/4, 4) and |n| ≤ 252, rounded once even where the result is subnormal: half of n at a time, so
-// that neither power is out of range, and the first product is exact.
+// p · 2^n for p in (1/4, 4) and |n| ≤ 252, rounded once even if the result is subnormal. It multiplies by two powers of
+// two, each with about half of n, so that neither is out of range and the first product is exact.
 HOST_DEVICE float scale(float p, int32_t n) {
   const int32_t half = n >> 1;
   return p * power_of_two(half) * power_of_two(n - half);
 }
 
-// 2^y for |y| ≤ 126 as a product that is exact; undefined elsewhere, but for NaN, which stays one. Nine instructions:
-// three adds, five fma, a shift. The low bits of `shifted` are n + 128, and the shift pushes the others out and makes
-// 2^(n+1) of them, whence half of p. (n + 127 would do without the half, but being odd it would round ties to odd.)
+// 2^y for |y| ≤ 126 as the factors of an exact product; NaN if y is a NaN, undefined for other y. Nine instructions:
+// three additions, five fma, a shift. The low bits of `shifted` are n + 128; the shift makes 2^(n+1) of them, so the
+// other factor is p/2. (n + 127 would give 2^n, but because 127 is odd, ties would be rounded to odd.)
 //
-// Adding n to the exponent of p saves nothing on a CPU, and on a GPU loses NaN: its arithmetic answers with the NaN whose
-// bits are 0x7fffffff, and with 0x7fffffff shifted added they are those of the largest float.
+// Adding n to the exponent of p instead would not be faster on a CPU, and on a GPU it would lose NaN: the NaN that a
+// GPU computes has the bits 0x7fffffff, and adding 0x7fffffff << 23 to these gives the bits of the largest float.
 template <class T>
 struct Exp2Product {
   T half_p, power;
@@ -211,14 +211,14 @@ HOST_DEVICE Exp2Product<T> exp2_product(T y) {
   return {exp2_of_fraction(y - n, 0.5f), power_of_low_bits(shifted)};
 }
 
-// 2^y for |y| ≤ 126, with the bits of exp2. For the hot loops: ten instructions.
+// 2^y for |y| ≤ 126, bit-identical to exp2(). For the innermost loops: ten instructions.
 template <class T>
 HOST_DEVICE T exp2_in_range(T y) {
   const Exp2Product<T> exp2 = exp2_product(y);
   return exp2.half_p * exp2.power;
 }
 
-// sum + 2^y for |y| ≤ 126, rounded once as an addition is: no more instructions than exp2_in_range.
+// sum + 2^y for |y| ≤ 126, rounded once, because the product in the fma is exact. Ten instructions as well.
 template <class T>
 HOST_DEVICE T add_exp2_in_range(T sum, T y) {
   const Exp2Product<T> exp2 = exp2_product(y);
@@ -227,7 +227,7 @@ HOST_DEVICE T add_exp2_in_range(T sum, T y) {
 
 // At most 1.75 ulp, at -0x1.004e8ep-2.
 HOST_DEVICE float exp2(float y) {
-  const float clamped = clamp(y, -151.0f, 129.0f);  // below 2^-150 all is 0, from 2^128 on all is infinite
+  const float clamped = clamp(y, -151.0f, 129.0f);  // the result is 0 below 2^-150 and infinite from 2^128 on
   const float shifted = clamped + ROUND_TO_INTEGER;
   const float n = shifted - ROUND_TO_INTEGER;
   return scale(exp2_of_fraction(clamped - n, 1.0f), static_cast<int32_t>(to_bits(shifted) - to_bits(ROUND_TO_INTEGER)));
@@ -251,8 +251,8 @@ HOST_DEVICE ExpArgument reduce_exp(float x) {
   return {r, static_cast<int32_t>(to_bits(shifted) - to_bits(ROUND_TO_INTEGER))};
 }
 
-// addend + (e^r - 1 - r) for |r| ≤ ln 2 / 2, where the bracket is r²·q(r), q of degree 4, minimax in error relative to
-// e^r - 1 (1.4e-8).
+// addend + (e^r - 1 - r) for |r| ≤ ln 2 / 2. The bracket is r²·q(r) with q of degree 4, minimax in the error relative
+// to e^r - 1 (1.4e-8).
 HOST_DEVICE float add_exp_tail(float addend, float r) {
   float q = fma(0x1.6b97a6p-10f, r, 0x1.122538p-7f);
   q = fma(q, r, 0x1.5556f6p-5f);
@@ -261,8 +261,8 @@ HOST_DEVICE float add_exp_tail(float addend, float r) {
   return fma(r * r, q, addend);
 }
 
-// The rounding error of 1 + r is computed (Dekker) and joins the tail: three operations that save a fifth of an ulp.
-// At most 0.82 ulp, at -0x1.767e92p+2.
+// The rounding error of 1 + r is computed (Dekker) and added to the tail: three operations reduce the error by a fifth
+// of an ulp. At most 0.82 ulp, at -0x1.767e92p+2.
 HOST_DEVICE float exp(float x) {
   const ExpArgument argument = reduce_exp(clamp(x, -104.0f, 89.0f));  // e^-104 < 2^-150, e^89 > 2^128
   const float sum = 1.0f + argument.r;
@@ -270,16 +270,16 @@ HOST_DEVICE float exp(float x) {
   return scale(sum + add_exp_tail(error, argument.r), argument.n);
 }
 
-// e^x for x ≤ 0 in half the instructions of exp, for terms of sums that are near 1. The rounding of x·log2(e) costs up to
-// 63.75 ulp, at -0x1.5a937ap+6, but never more than 1.2e-7 absolutely. From -87.4 down it stays at 2^-126. In this order max
-// lets a NaN through.
+// e^x for x ≤ 0 with half the instructions of exp, for terms of sums whose largest term is near 1. The rounding of
+// x·log2(e) makes the error up to 63.75 ulp, at -0x1.5a937ap+6, but never more than 1.2e-7 absolute. Below -87.4 the
+// result is 2^-126. With this order of max's arguments a NaN remains a NaN.
 HOST_DEVICE float exp_nonpositive(float x) { return exp2_in_range(max(-126.0f, x * LOG2_E_FLOAT)); }
 
 // e^x - 1 without cancellation near zero. 2^n (p + 1) - 1 is formed as 2 (2^(n-1) p + 2^(n-1) - 1/2), because 2^n is
 // infinite at the upper end; for n = 0 it is p, which keeps subnormals whole.
 // At most 1.53 ulp, at 0x1.9141ap-2.
 HOST_DEVICE float expm1(float x) {
-  const ExpArgument argument = reduce_exp(clamp(x, -20.0f, 89.0f));  // e^-20 vanishes beside 1
+  const ExpArgument argument = reduce_exp(clamp(x, -20.0f, 89.0f));  // e^-20 is negligible beside 1
   const float p = add_exp_tail(argument.r, argument.r);
   const float half_power = power_of_two(argument.n - 1);
   const float scaled = 2.0f * fma(half_power, p, half_power - 0.5f);
@@ -292,7 +292,7 @@ constexpr uint32_t SQRT_HALF_BITS = 0x3f3504f3u;  // √½ rounded to float
 
 // k ln 2 + log(1 + f) + low for √½ ≤ 1 + f < √2, an integer k and low below one ulp of f.
 // log(1 + f) is f + f²·q(f), q of degree 8, minimax in relative error (4.2e-9). The rounding error of adding the two
-// large terms is computed (Dekker), and everything small joins it.
+// large terms is computed (Dekker); the small terms are added to it first.
 HOST_DEVICE float log_from_parts(float k, float f, float low) {
   float q = fma(-0x1.39c1f4p-4f, f, 0x1.08ceeep-3f);
   q = fma(q, f, -0x1.0f277cp-3f);
@@ -322,7 +322,7 @@ HOST_DEVICE float log(float x) {
   return select(x < 0.0f, from_bits(NAN_BITS), nonnegative);
 }
 
-// log(1 + x) without loss near zero: 1 + x is rounded, and what the rounding lost (Knuth's TwoSum) is carried along.
+// log(1 + x) without loss near zero: the rounding error of 1 + x is computed (Knuth's TwoSum) and taken into account.
 // At most 0.97 ulp, at 0x1.a8786ep-2. -∞ at -1, NaN below.
 HOST_DEVICE float log1p(float x) {
   const float u = 1.0f + x;
@@ -331,7 +331,7 @@ HOST_DEVICE float log1p(float x) {
   const uint32_t bits = to_bits(u);
   const int32_t k = static_cast<int32_t>(bits - SQRT_HALF_BITS) >> 23;
   const float m = from_bits(bits - (static_cast<uint32_t>(k) << 23)) - 1.0f;
-  const float rest = lost * power_of_two(k < 127 ? -k : -127);  // power_of_two(-127) is 0, and nothing is missing there
+  const float rest = lost * power_of_two(k < 127 ? -k : -127);  // power_of_two(-127) is 0; the term is negligible there
   const float f = m + rest;
   const float low = (m - f) + rest;
   const float finite = with_sign_of(x, log_from_parts(static_cast<float>(k), f, low));
@@ -342,8 +342,8 @@ HOST_DEVICE float log1p(float x) {
 
 // ---- Activations ----
 
-// Below 0.625 x + x³·p(x²), p of degree 4, minimax in relative error (4.5e-9); above 1 - 2/(e^2x + 1), where nothing
-// cancels. From 9.02 on tanh rounds to 1.
+// For |x| < 0.625: x + x³·p(x²), p of degree 4, minimax in relative error (4.5e-9). Otherwise: 1 - 2/(e^2x + 1), which
+// does not cancel there. From 9.02 on tanh rounds to 1.
 // At most 1.35 ulp, at 0x1.43dddcp-1.
 HOST_DEVICE float tanh(float x) {
   const float a = abs(x);
@@ -357,9 +357,9 @@ HOST_DEVICE float tanh(float x) {
   return with_sign_of(x, select(a >= 0.625f, far, near));
 }
 
-// Below 1 x + x·p(x²), p of degree 6, minimax in relative error (1.4e-9); above 1 - 2^q(x), q of degree 6 the minimax
-// approximation of log2(erfc) on [1, 4] in error relative to erf (1.1e-9). From 3.92 on erf rounds to 1.
-// At most 1.36 ulp, at 0x1.084622p+0.
+// For |x| < 1: x + x·p(x²), p of degree 6, minimax in relative error (1.4e-9). Otherwise: 1 - 2^q(x), where q of degree
+// 6 is the minimax approximation of log2(erfc) on [1, 4] in the error relative to erf (1.1e-9). From 3.92 on erf rounds
+// to 1. At most 1.36 ulp, at 0x1.084622p+0.
 HOST_DEVICE float erf(float x) {
   const float a = clamp(abs(x), 0.0f, 4.0f);
   const float square = a * a;
@@ -380,9 +380,9 @@ HOST_DEVICE float erf(float x) {
   return with_sign_of(x, select(a >= 1.0f, far, near));
 }
 
-// 1 / (1 + e^-x), written with e^-|x| on both sides: nothing overflows and small values keep their digits. What the
-// rounding of 1 + e^-|x| lost is taken off the quotient, which would be wrong by 2.3 ulp otherwise.
-// At most 1.97 ulp, at -0x1.8f3676p+2.
+// 1 / (1 + e^-x), computed with e^-|x| for both signs, so that nothing overflows and small results keep their digits.
+// The rounding error of 1 + e^-|x| is corrected in the quotient, whose error would be up to 2.3 ulp otherwise. At most
+// 1.97 ulp, at -0x1.8f3676p+2.
 HOST_DEVICE float sigmoid(float x) {
   const float e = exp(-abs(x));
   const float denominator = 1.0f + e;
@@ -427,15 +427,15 @@ constexpr float HALF_PI_MIDDLE = -0x1.777a5cp-25f;
 constexpr float HALF_PI_LOW = -0x1.ee59dap-50f;
 constexpr float TWO_OVER_PI = 0x1.45f306p-1f;
 
-// Payne and Hanek: for a = m·2^e with 2^23 ≤ m < 2^24 only those bits of 2/π count whose product with a is neither a
-// multiple of four quadrants nor below the precision of the result: 96 bits, from a place that e tells. The product is
-// kept modulo 2^64, as a fixed-point number with two bits of quadrant and 62 of fraction.
+// Payne and Hanek: a = m·2^e with 2^23 ≤ m < 2^24. Only 96 bits of 2/π are needed, from a place that depends on e: the
+// product of m with higher bits is a multiple of four quadrants, and with lower bits it is below the precision of the
+// result. The product is computed modulo 2^64, as a fixed-point number with two bits of quadrant and 62 of fraction.
 HOST_DEVICE Angle reduce_large_angle(float a) {
   const uint32_t two_over_pi[8] = {0x00000000u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u,
                                    0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu};
   const uint32_t bits = to_bits(a);
   const uint64_t m = (bits & 0x007fffffu) | 0x00800000u;
-  const uint32_t place = (bits >> 23) - 120;  // 32 more than the bits of 2/π to leave out
+  const uint32_t place = (bits >> 23) - 120;  // the number of bits of 2/π to skip, plus 32
   const uint32_t first = place / 32, shift = place % 32;
   uint32_t window[3];
   for (uint32_t i = 0; i < 3; ++i) {
@@ -452,7 +452,7 @@ HOST_DEVICE Angle reduce_large_angle(float a) {
 }
 
 // For a ≥ 0. Up to 2^15 the quadrants are subtracted (Cody and Waite): with a fused multiply-add the first difference
-// is exact, and the second and third have digits enough for the float that comes nearest to a multiple of π/2.
+// is exact, and the second and third are precise enough even for the float nearest to a multiple of π/2.
 HOST_DEVICE Angle reduce_angle(float a) {
   if (a > 0x1p15f && a < INFINITE) return reduce_large_angle(a);
   const float shifted = fma(a, TWO_OVER_PI, ROUND_TO_INTEGER);
@@ -485,7 +485,7 @@ HOST_DEVICE Angle angle_of_turns(float u) {
 HOST_DEVICE float sin_turns(float u) { return sin_of_angle(angle_of_turns(u)); }
 HOST_DEVICE float cos_turns(float u) { return cos_of_angle(angle_of_turns(u)); }
 
-// ---- Double: the standard library, for the build that checks mathematics on the CPU ----
+// ---- Double: the standard library, for the double build, which tests formulas and gradients on the CPU ----
 
 inline double abs(double x) { return std::fabs(x); }
 inline double max(double a, double b) { return a > b ? a : b; }

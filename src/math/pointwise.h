@@ -1,4 +1,4 @@
-// The functions that stand between the layers of an MLP, for both devices.
+// The activation functions of MLPs and their derivatives, for all devices.
 #pragma once
 
 #include "math/numerics.h"
@@ -11,7 +11,7 @@ enum class Pointwise {
   GELU_TANH,  // x/2 (1 + tanh(√(2/π)(x + 0.044715 x³)))
 };
 
-// f and f'
+// value is f, slope is f'.
 struct PointwiseRelu {
   HOST_DEVICE static real value(real x) { return numerics::max(x, real(0)); }
   HOST_DEVICE static real slope(real x) { return x > 0 ? real(1) : real(0); }
@@ -26,10 +26,10 @@ struct PointwiseGelu {
   }
 };
 
-// (1 + tanh u) / 2 is sigmoid(2u): one exponential, and no digits lost where tanh is near −1. With 2u = x (A + B x²):
-// f' = s + x s(1−s) (A + 3B x²)
+// (1 + tanh u) / 2 = sigmoid(2u), which needs one exponential and loses no digits where tanh is near −1. With 2u = x (A
+// + B x²) and s = sigmoid(2u): f' = s + x s(1−s) (A + 3B x²)
 struct PointwiseGeluTanh {
-  static constexpr real A = real(1.5957691216057308), B = real(0.071354816272600414);  // 2√(2/π), and 0.044715 of it
+  static constexpr real A = real(1.5957691216057308), B = real(0.071354816272600414);  // A = 2√(2/π), B = 0.044715 A
   HOST_DEVICE static real gate(real x) { return numerics::sigmoid(x * numerics::fma(B, x * x, A)); }
   HOST_DEVICE static real value(real x) { return x * gate(x); }
   HOST_DEVICE static real slope(real x) {
