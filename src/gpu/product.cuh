@@ -193,15 +193,6 @@ __device__ inline void multiply_slice(Sums& sum, const Slice<TILE_ROWS>& a, cons
   for (int k = 0; k < terms; ++k) multiply_term(sum, x + k * (TILE_ROWS + PAD), y + k * (TILE_COLUMNS + PAD));
 }
 
-// Whether this warp has rows to multiply. For 12.0 all have: there the branch makes a product of linear attention spill.
-__device__ inline bool has_rows([[maybe_unused]] const Tile& tile) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
-  return true;
-#else
-  return tile_row(0, 0) < tile.rows;
-#endif
-}
-
 template <class Problem>
 __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE) multiply(Problem problem, int64_t chunk) {
   constexpr Along A = Problem::A, B = Problem::B;
@@ -226,7 +217,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE) multiply(Problem prob
       copier_b.copy(b[slice ^ 1], left - DEPTH);
       __pipeline_commit();
     }
-    if (has_rows(tile)) multiply_slice(sum, a[slice], b[slice], min(left, DEPTH));
+    if (tile_row(0, 0) < tile.rows) multiply_slice(sum, a[slice], b[slice], min(left, DEPTH));  // else a warp without rows
     slice ^= 1;
   }
   problem.store(tile, sum);
