@@ -14,6 +14,22 @@ void Cpu::pointwise(real* y, const real* x, Pointwise f, int64_t n) {
   });
 }
 
+namespace {
+
+// dx = dy ∘ f'(x) and y = f(x), in one loop, so that Φ or the sigmoid is computed once. A function of its own, because g++
+// does not vectorise this loop in a lambda that captures the pointers: GELU then takes 13 times as long.
+template <class F>
+void backward_with_output(real* dx, real* y, const real* dy, const real* x, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const real slope = F::slope(x[i]);
+    y[i] = F::value(x[i]);
+    dx[i] = dy[i] * slope;
+  }
+}
+
+}  // namespace
+
 void Cpu::pointwise_backward(real* dx, real* y, const real* dy, const real* x, Pointwise f, int64_t n) {
   with_pointwise(f, [&](auto function) {
     using F = decltype(function);
@@ -21,12 +37,12 @@ void Cpu::pointwise_backward(real* dx, real* y, const real* dy, const real* x, P
       const auto gradient = [&](int64_t i) { dx[i] = dy[i] * F::slope(x[i]); };
       return parallel_elements(threads_, n, n * FUNCTION, gradient, "pointwise_backward");
     }
-    const auto gradient_and_value = [&](int64_t i) {  // one loop, so that Φ or the sigmoid is computed once
-      const real slope = F::slope(x[i]);
-      y[i] = F::value(x[i]);
-      dx[i] = dy[i] * slope;
-    };
-    parallel_elements(threads_, n, n * FUNCTION, gradient_and_value, "pointwise_backward");
+    parallel(
+        threads_, n, 8192, n * FUNCTION,
+        [&](int64_t begin, int64_t end, int) {
+          backward_with_output<F>(dx + begin, y + begin, dy + begin, x + begin, end - begin);
+        },
+        "pointwise_backward");
   });
 }
 
