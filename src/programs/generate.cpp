@@ -39,7 +39,7 @@ struct GenerateSettings {
     options.add("prompt", &prompt, "text that the model continues; default: a new line");
     options.add("prompt-file", &prompt_file, "the same from a file; -: from the standard input").placeholder("FILE");
     options.add("special", &how.special, "special tokens in a prompt, such as <|endoftext|>, are one token each");
-    options.add("interactive", &interactive, "reads prompts, one a line; the model continues all text so far; also -i");
+    options.add("interactive", &interactive, "reads prompts, one a line; the model continues all text so far");
     options.add("length", &how.length, 0, 1 << 30, "tokens to write; fewer where the text ends first");
     options.add("window", &window, {"half", "slide"},
                 "when the model's positions are used up: continues from the later half, or reads all but one again for "
