@@ -1,17 +1,17 @@
-// Softmax attention: the twin of cpu/attention.cpp. Products of tiles in shared memory (product.cuh), whose sums the
-// threads that have them turn into scores, weights and gradients.
+// Softmax attention: the GPU version of cpu/attention.cpp. product.cuh multiplies tiles in shared memory. The threads
+// that hold a tile's sums turn them into scores, weights and gradients.
 //
 //   forward   rows = scores of q·k; along each, top, e and inv_sum; y = rows·v times inv_sum
 //   backward  rows = a of q·k; dv = rowsᵀ·dy; gradients = ds of dy·v; dq = gradients·k; dk = gradientsᵀ·q
 //
-// (B,heads,T,T) never exists: some heads with at most 1024 of their queries, as many as fit the scratch, have their
-// rows in a scratch that a large GPU's L2 cache holds, one group after the other. One kernel with its rows in shared
-// memory (Dao et al. 2022) would have to multiply more: as the largest score comes before the sums (catalogue.h), scores
-// are formed twice forward, and they and dy·v twice backward: ten products where these are seven. Without matrix units a
-// product of 64 channels keeps a multiprocessor busy for half a cycle a score; 16 bytes to L2 and back take less, and
-// other tiles are multiplied meanwhile.
+// (B,heads,T,T) is never stored. A group is some heads with at most 1024 of their queries, as many as fit the scratch;
+// groups run one after the other. A large GPU's L2 cache holds a group's rows. One fused kernel with its rows in shared
+// memory (Dao et al. 2022) would need more products: the largest score precedes the sums (catalogue.h), so scores are
+// computed twice forward, and scores and dy·v twice backward: ten products instead of seven. Without matrix units, a
+// product of 64 channels occupies a multiprocessor for half a cycle per score. Moving 16 bytes to L2 and back takes
+// less, and other tiles are multiplied meanwhile.
 //
-// Tiles that nobody sees are left out. One that is seen in part holds zeros for the rest: a zero term changes no chain.
+// Fully masked tiles are skipped. A partly masked tile holds zeros for masked pairs: a zero term changes no chain.
 
 #include <algorithm>
 
@@ -27,11 +27,11 @@ using product::Tiling;
 
 namespace {
 
-// From one row of the scratch to the next: copied in pieces of 16 bytes.
+// Distance from one scratch row to the next: a multiple of four numbers, because rows are copied 16 bytes at a time.
 HOST_DEVICE int64_t row_step(int64_t columns) { return (columns + 3) / 4 * 4; }
 
-// How the rows of a unit (a sample and a head) lie in an array: those of its queries as in q or as in y, those of its
-// keys, of the distances for all samples or for each.
+// Layout in memory of the rows of a unit (one head of one sample). QUERIES: like q. OUTPUT: like y. KEYS: like k and v.
+// POSITIONS: distances, shared by all samples. PARTIAL: distances, separate for each sample.
 enum class Layout { QUERIES, OUTPUT, KEYS, POSITIONS, PARTIAL };
 
 struct Input {
@@ -44,7 +44,7 @@ struct Output {
   Layout layout;
 };
 
-// Some units and a chunk of their queries.
+// A group: some units and a range of their queries.
 struct Group {
   AttentionShape shape;
   int64_t first_unit;
@@ -52,7 +52,7 @@ struct Group {
   int begin, end;  // queries
 
   HOST_DEVICE int rows() const { return end - begin; }
-  // Of a row in the scratch, a number for each key or, with positions, for each distance.
+  // Length of a row in the scratch: one number per key or, with positions, per distance.
   HOST_DEVICE int columns(Layout layout) const {
     return layout == Layout::POSITIONS || layout == Layout::PARTIAL ? shape.distances() : shape.keys;
   }
@@ -70,15 +70,15 @@ struct Group {
   __device__ product::Factor factor(const Input& x, int64_t unit) const {
     return {x.data + offset(x.layout, unit), step(x.layout)};
   }
-  // The keys that a query sees, or the distances up to that of its first key.
+  // Number of keys visible to a query; with positions, number of distances up to that of the query's first key.
   __device__ int seen(Layout layout, int query) const {
     return layout == Layout::POSITIONS ? shape.position(query) + shape.nearest() + 1 : shape.visible(query);
   }
 };
 
-// ---- What becomes of a dot product ----------------------------------------------------------------------------------
+// ---- Conversion of dot products ------------------------------------------------------------------------------------
 
-// A row of scores: which one of the group, and whose.
+// A row of scores: its number in the group, its unit and its query.
 struct Row {
   int64_t number, unit;
   int query;
@@ -88,7 +88,7 @@ struct Row {
   __device__ int64_t of_queries(const AttentionShape& s) const { return unit * s.queries + query; }  // in (B,heads,Q)
 };
 
-// Each gives what makes of a row's products, key by key, what is wanted.
+// For a row, of_row returns a function of (dot product, key) that computes the value to store.
 
 struct Unchanged {
   __device__ auto of_row(const Row&, const AttentionShape&) const {
@@ -139,7 +139,7 @@ struct ScoreGradient {
 
 // ---- Products -------------------------------------------------------------------------------------------------------
 
-// rows (units,rows,columns) = what Finish makes of a·b; columns are keys or, with positions for b, distances
+// rows (units,rows,columns) = Finish applied to a·b; columns are keys or, if b holds positions, distances
 template <class Finish>
 struct Dots {
   static constexpr Along A = Along::K, B = Along::K;
@@ -158,7 +158,7 @@ struct Dots {
     from.data += static_cast<int64_t>(group.begin) * from.stride;
     tiling.locate(tile, blockIdx.x % tiling.tiles(), from, A, group.factor(b, unit), B);
     const int seen = group.seen(b.layout, group.begin + static_cast<int>(tile.row) + tile.rows - 1);
-    // Zeros go on for as many keys as a tile of Gathered takes of a row at once.
+    // Write zeros as far as a tile of Gathered reads at once in a row.
     if (tile.column >= seen + product::TILE_ROWS) return false;
     const bool any = tile.cut(0, group.shape.head_width, chunk);
     if (tile.column >= seen) tile.k_end = tile.k_begin;
@@ -188,7 +188,7 @@ struct Weighted {
   const float* rows;
   Input b;
   float factor;
-  const float* of_row;  // (B,heads,Q): the factors instead; or null
+  const float* of_row;  // (B,heads,Q): one factor per query instead of `factor`; or null
   Group group;
   Tiling tiling;  // (rows,head_width)
 
@@ -215,8 +215,8 @@ struct Weighted {
   }
 };
 
-// out (+)= Σ over this group's ascending queries of rows_t · x_t for each column, after the last one times a factor:
-// dk, dv, dpositions of each sample
+// out (+)= Σ over this group's ascending queries of rows_t · x_t for each column. After the last query the sum is
+// multiplied by a factor. out: dk, dv, dpositions of each sample
 struct Gathered {
   static constexpr Along A = Along::OUTPUT, B = Along::OUTPUT;
   Output out;
@@ -231,7 +231,7 @@ struct Gathered {
   __device__ bool locate(Tile& tile, int64_t chunk) const {
     tile.batch = blockIdx.x / tiling.tiles();
     const int step = static_cast<int>(row_step(group.columns(out.layout)));
-    // From query 0 on, so that the chain is cut where it should be.
+    // Count terms from query 0, so that the chain is cut at multiples of CHUNK.
     const float* weights = rows + (tile.batch * group.rows() - group.begin) * step;
     tiling.locate(tile, blockIdx.x % tiling.tiles(), {weights, step}, A, group.factor(x, group.first_unit + tile.batch),
                   B);
@@ -249,9 +249,9 @@ struct Gathered {
   }
 };
 
-// ---- Along the rows: a warp has one ---------------------------------------------------------------------------------
+// ---- Kernels with one warp per row ---------------------------------------------------------------------------------
 
-// Scores become e.
+// Replaces the scores by e.
 __global__ void softmax_rows(float* rows, float* top, float* inv_sum, Group g) {
   const int64_t n = row_of_warp();
   if (n >= static_cast<int64_t>(g.units) * g.rows()) return;
@@ -259,7 +259,7 @@ __global__ void softmax_rows(float* rows, float* top, float* inv_sum, Group g) {
   const int visible = g.shape.visible(place.query);
   float* row = rows + n * row_step(g.shape.keys);
   float largest =
-      row[0];  // of all lanes, as on the CPU: a NaN here makes the whole row one, elsewhere it is passed over
+      row[0];  // start of every lane, as on the CPU: a NaN in row[0] makes all of the row NaN, other NaNs are ignored
 #pragma unroll 8
   for (int s = lane_index(); s < visible; s += WARP) largest = numerics::max(row[s], largest);
 #pragma unroll
@@ -287,7 +287,7 @@ __global__ void output_products(float* along, const float* dy, const float* y, G
   if (lane_index() == 0) along[n] = sum;
 }
 
-// by_distance (units,rows,distances) = ds at its distance, zero elsewhere
+// by_distance (units,rows,distances) = ds, indexed by distance instead of key; zero elsewhere
 __global__ void place_by_distance(float* by_distance, const float* rows, Group g) {
   const int64_t n = row_of_warp();
   if (n >= static_cast<int64_t>(g.units) * g.rows()) return;
@@ -305,7 +305,7 @@ __global__ void place_by_distance(float* by_distance, const float* rows, Group g
 
 constexpr int THREADS = 128;
 
-// partial (B,T,heads) (+)= the sum of ds over this group's queries; a thread has a distance of a unit
+// partial (B,T,heads) (+)= the sum of ds over this group's queries; one thread per distance and unit
 __global__ void sum_distances(float* partial, const float* rows, Group g) {
   const AttentionShape& s = g.shape;
   const int strips = (s.keys + THREADS - 1) / THREADS;
@@ -320,7 +320,7 @@ __global__ void sum_distances(float* partial, const float* rows, Group g) {
   to = sum;
 }
 
-// sum = Σ_b parts_b, or sum += that
+// sum = Σ_b parts_b if `write`, else sum += Σ_b parts_b
 __global__ void add_parts(float* sum, const float* parts, int64_t size, int batch, bool write) {
   const int64_t i = element_of_thread<THREADS>();
   if (i >= size) return;
@@ -330,14 +330,14 @@ __global__ void add_parts(float* sum, const float* parts, int64_t size, int batc
   sum[i] = write ? total : sum[i] + total;
 }
 
-// ---- A group after the other ----------------------------------------------------------------------------------------
+// ---- Loop over the groups ------------------------------------------------------------------------------------------
 
-// A group's scratch: a; ds; the numbers by distance, or null; dy·y
+// A group's scratch: rows: a; gradients: ds; by_distance: numbers by distance, or null; along: dy·y
 struct Scratch {
   float *rows, *gradients, *by_distance, *along;
 };
 
-// Which units are worked on together.
+// Chooses how many units form a group.
 class Plan {
  public:
   Plan(const ScratchLimits& limits, const AttentionInput& in, const AttentionShape& s, bool backward)
@@ -367,7 +367,7 @@ class Plan {
   int64_t all() const { return static_cast<int64_t>(shape_.batch) * shape_.heads; }
 
   AttentionShape shape_;
-  int queries_;  // of a group, at most
+  int queries_;  // at most, per group
   int64_t row_size_, gradient_size_, distance_size_, units_;
 };
 
@@ -380,7 +380,7 @@ void form_dots(float* rows, const Input& a, const Input& b, const Finish& finish
   product::run(Dots<Finish>{rows, a, b, finish, g, {g.rows(), g.columns(b.layout)}}, g.shape.head_width, stream);
 }
 
-// How scores are made of q·k, once what their distances add is in the scratch.
+// Returns the function from q·k to scores. First computes in the scratch what the distances add to the scores.
 Score form_score(const Scratch& memory, const AttentionInput& in, const Group& g, cudaStream_t stream) {
   if (in.positions)
     form_dots(memory.by_distance, queries_of(in.q_position), {in.positions, Layout::POSITIONS}, Unchanged(), g, stream);
@@ -401,7 +401,7 @@ void gather(Output out, const float* rows, const Input& x, float factor, const G
 
 void Gpu::attention(real* y, real* top, real* inv_sum, const AttentionInput& in, const AttentionShape& shape) {
   const Plan plan(limits_, in, shape, false);
-  AttentionShape last = shape;  // a stream's last token: room for it, so that the memory does not grow with every one
+  AttentionShape last = shape;  // one decoded token: reserve its scratch now, so that it does not grow while decoding
   last.queries = 1;
   last.keys = shape.capacity;
   const Scratch memory = plan.cut(scratch(std::max(plan.size(), Plan(limits_, in, last, false).size())));
@@ -455,7 +455,7 @@ __global__ void kerple_rows(float* bias, const float* r1, const float* r2, int64
   bias[i] = -r1[h] * numerics::log1p(r2[h] * static_cast<float>(i / heads));
 }
 
-// A warp has a head.
+// One warp per head.
 __global__ void kerple_backward(float* dr1, float* dr2, const float* dbias, const float* r1, const float* r2, int T,
                                 int heads) {
   const int64_t h = row_of_warp();

@@ -1,5 +1,5 @@
-// Sums down the columns of a matrix, as gradients of gains, biases and filters want them: every chunk of 1024 rows has
-// its own threads, and the chunk sums are added in order. The twin of the loops over chunks on the CPU.
+// Sums down the columns of a matrix, for gradients of gains, biases and filters. Every chunk of 1024 rows has its own
+// threads. The chunk sums are then added in order. The GPU version of the CPU's loops over chunks.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace columns {
 
 constexpr int THREADS = 64;
 
-// sums (chunks,columns). add(sum, n, c) returns the sum with row n of column c in it.
+// sums (chunks,columns). add(sum, n, c) returns `sum` plus the term of row n and column c.
 template <class Add>
 __global__ void sum_chunks(float* sums, Add add, int64_t rows, int columns) {
   const int strips = (columns + THREADS - 1) / THREADS;
@@ -44,7 +44,7 @@ inline void add(float* total, const float* sums, int64_t chunks, int64_t size, c
 
 inline int64_t chunks_of(int64_t rows) { return (rows + CHUNK - 1) / CHUNK; }
 
-// How many chunks' sums, of `size` numbers each, the scratch holds at once; the others are done in turns.
+// The number of chunks whose sums (`size` numbers each) fit the scratch at once. The caller loops over the rest.
 inline int64_t chunks_at_once(const ScratchLimits& limits, int64_t rows, int64_t size) {
   return std::clamp<int64_t>(limits.sums / size, 1, chunks_of(rows));
 }

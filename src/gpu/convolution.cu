@@ -1,11 +1,11 @@
-// The causal convolution along time: the twin of cpu/convolution.cpp.
+// The causal convolution along time: the GPU version of cpu/convolution.cpp.
 //
-// A thread has one channel of RUN positions of a sample, neighbours in a warp have neighbouring channels. What it reads
-// stands in registers before it writes: RUN + K − 1 rows, and the K weights, so that a term costs its fma and a share
-// of one load. The kernels are made for the usual K and, reading term by term, for any other.
+// One thread computes RUN positions of one channel of a sample; neighbouring threads of a warp have neighbouring
+// channels. A thread loads all its inputs into registers before it writes: RUN + K − 1 rows and K weights. A term costs
+// one fma and a fraction of a load. The kernels are specialized for the usual K; for others they load term by term.
 //
-// Predicted, not yet measured, for 384 channels of 4 taps at the papers' size: forward 0.35 → 0.15 ms, backward
-// 2.1 → 0.4 ms, by instructions and passes over memory (backward reads five arrays and writes two: 0.21 ms).
+// Predicted, not yet measured, for 384 channels of 4 taps at the papers' size: forward 0.35 → 0.15 ms, backward 2.1 →
+// 0.4 ms. Basis: instructions and passes over memory (backward reads five arrays and writes two: 0.21 ms).
 
 #include <type_traits>
 
@@ -19,7 +19,7 @@ namespace {
 using numerics::fma;
 
 constexpr int THREADS = 128, RUN = 8;
-constexpr int USUAL_TAPS = 4;  // Mamba's
+constexpr int USUAL_TAPS = 4;  // the kernel size of Mamba
 
 struct Filter {
   const float *weight, *bias;  // (C,K), (C)
@@ -31,7 +31,7 @@ struct Filter {
   unsigned blocks() const { return grid_blocks(static_cast<int64_t>(B) * runs() * strips()); }
 };
 
-// A thread's channel and positions. Divisions are of 32 bits, and once a thread.
+// A thread's channel and positions. Divisions are 32-bit, once per thread.
 struct Place {
   int64_t sample;
   int channel, begin, count;  // positions begin … begin+count−1
@@ -47,8 +47,8 @@ struct Place {
   }
 };
 
-// A channel's K weights and RUN + K − 1 numbers of it one position apart, zero where get(n) has none. TAPS is K, or 0 for
-// a K that the compiler does not know: then every number comes from memory when it is used.
+// A channel's K weights and RUN + K − 1 consecutive numbers of it; get(n) returns zero outside the sequence. TAPS is K,
+// or 0 if the compiler does not know K: then every number is loaded when it is used.
 template <int TAPS, class Get>
 class Window {
  public:
@@ -75,7 +75,7 @@ __device__ inline Window<TAPS, Get> window(const Filter& f, int channel, Get get
   return {f, channel, get};
 }
 
-// The channel's x from K − 1 positions before the run on. past (B,K−1,C) or null
+// The channel's x, starting K − 1 positions before the run. past (B,K−1,C) or null
 struct Inputs {
   const float *x, *past;
   int begin, end, C;
@@ -94,7 +94,7 @@ struct Inputs {
   }
 };
 
-// v of position n of the run: one chain over ascending k from the bias
+// v at position n of the run: one chain over ascending k that starts with the bias
 template <class Window>
 __device__ inline float convolve(const Window& window, float bias, int n) {
   float v = bias;
@@ -117,8 +117,8 @@ __global__ void __launch_bounds__(THREADS) convolve_rows(float* y, const float* 
   }
 }
 
-// past (B,K−1,C) = the last K − 1 of itself and x. A thread has a channel of a sample and goes upward, so that what is
-// still to be moved is not overwritten.
+// past (B,K−1,C) = the last K − 1 rows of past followed by x. One thread per channel of a sample. It moves rows in
+// ascending order, so that no row is overwritten before it is read.
 __global__ void move_past(float* past, const float* x, Filter f) {
   const int64_t i = element_of_thread<THREADS>();
   if (i >= static_cast<int64_t>(f.B) * f.C) return;
@@ -131,7 +131,7 @@ __global__ void move_past(float* past, const float* x, Filter f) {
   }
 }
 
-// dy becomes dv.
+// Replaces dy by dv.
 template <int TAPS>
 __global__ void __launch_bounds__(THREADS) through_silu(float* dy, const float* x, Filter f) {
   const Place at(f);
@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(THREADS) through_silu(float* dy, const float* 
   }
 }
 
-// dx_t = Σ over ascending k of weight_k dv_{t+K−1−k}, as far as there are such positions
+// dx_t = Σ over ascending k of weight_k dv_{t+K−1−k}, for the positions that exist
 template <int TAPS>
 __global__ void __launch_bounds__(THREADS) input_gradient(float* dx, const float* dv, Filter f) {
   const Place at(f);
@@ -175,8 +175,8 @@ __global__ void __launch_bounds__(THREADS) input_gradient(float* dx, const float
 
 constexpr int SUM_THREADS = 64, SUM_RUN = 16;
 
-// tap_sums (chunks,C,K), bias_sums (chunks,C): a chunk of 1024 rows of dv ∘ (x, some positions back), and of dv. A thread
-// has a channel of a chunk; of up to MOST taps, from `first` on.
+// Per chunk of 1024 rows: tap_sums (chunks,C,K) = Σ dv ∘ shifted x, bias_sums (chunks,C) = Σ dv. One thread per channel
+// of a chunk. It handles at most MOST taps, beginning with `first`.
 template <int MOST>
 __global__ void __launch_bounds__(SUM_THREADS)
     sum_taps(float* tap_sums, float* bias_sums, const float* dv, const float* x, Filter f, int64_t rows, int first) {
@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(SUM_THREADS)
   const int64_t chunk = blockIdx.x / strips;
   const int c = static_cast<int>(blockIdx.x % strips) * SUM_THREADS + static_cast<int>(threadIdx.x);
   if (c >= f.C) return;
-  const int taps = min(MOST, f.K - first), back = f.K - 1 - first;  // tap first + k is of `back` − k positions before
+  const int taps = min(MOST, f.K - first), back = f.K - 1 - first;  // tap first + k reads x `back` − k rows earlier
   const int64_t begin = chunk * CHUNK, end = min(begin + CHUNK, rows);
   int t = static_cast<int>(begin % f.T);
   float sum[MOST] = {}, bias = 0, seen[MOST - 1 + SUM_RUN];
@@ -214,7 +214,7 @@ __global__ void __launch_bounds__(SUM_THREADS)
   if (first == 0) bias_sums[chunk * f.C + c] = bias;
 }
 
-// f(TAPS) for a filter of so many taps
+// Calls f(TAPS), specialized for this number of taps
 template <class F>
 void with_taps(int K, F f) {
   if (K == USUAL_TAPS)

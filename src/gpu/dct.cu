@@ -1,7 +1,7 @@
-// The sliding cosine transform and the weights of its frequencies: the twin of cpu/dct.cpp. The steps of the transform are in
-// sliding_dct.h; here a thread has one channel of a run of blocks, and of the forward pass one group of frequencies, so that
-// neighbours in a warp read neighbouring channels and the same waves. What weights make of the coefficients are products
-// (product.cuh), one for each head.
+// The sliding cosine transform and the weights of its frequencies: the GPU version of cpu/dct.cpp. sliding_dct.h has
+// the steps of the transform. A thread computes one channel of a run of blocks and, forward, one group of frequencies:
+// neighbouring threads of a warp read neighbouring channels and the same waves. Products of the coefficients with the
+// weights use product.cuh, one product per head.
 
 #include <algorithm>
 
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int THREADS = 128;
 
-// The channel of a thread, of a head that the block's second index says; `more` is what is counted beside channels.
+// The thread's channel; the block's second index selects the head. `more`: what is counted beside channels.
 struct Place {
   int h, channel;
   int64_t more;
@@ -35,7 +35,7 @@ struct Place {
   }
 };
 
-// Where one sample's x and c of a head begin.
+// Offset of one sample's x and c of a head.
 __device__ inline int64_t begin_of_x(const DctShape& s, int64_t sample, int h) {
   return sample * s.positions * s.width() + static_cast<int64_t>(h) * s.head_width;
 }
@@ -97,10 +97,10 @@ void Gpu::sliding_dct_backward(real* dx, const real* dc, const DctShape& s) {
 
 namespace {
 
-// Which product of a head: o = c W, dc = do Wᵀ, dW = cᵀ do.
+// The product to compute for a head: o = c W, dc = do Wᵀ, dW = cᵀ do.
 enum class Part { OUTPUT, COEFFICIENTS, WEIGHT };
 
-// The same product for every head, tile after tile of the largest one. Of dW each block has one chunk of rows.
+// The same product for every head; the largest head sets the number of tiles. For dW, a block has one chunk of rows.
 template <Part PART>
 struct HeadProduct {
   static constexpr Along A = PART == Part::WEIGHT ? Along::OUTPUT : Along::K;
@@ -108,7 +108,7 @@ struct HeadProduct {
   DctShape s;
   const float *c, *d_o, *weight;
   float* to;       // o, dc, or the sums of chunks (chunks,heads,most,d,d)
-  int64_t chunks;  // of dW
+  int64_t chunks;  // for dW
 
   HOST_DEVICE Tiling tiling(int frequencies) const {
     const int64_t N = s.rows(), d = s.head_width, K = frequencies * d;
@@ -148,7 +148,7 @@ struct HeadProduct {
   }
 };
 
-// dweight += the sums of chunks, one after the other, of the frequencies that a head has
+// dweight += the sums of chunks in ascending order, for the frequencies that the head has
 __global__ void add_chunks(float* dweight, const float* sums, DctShape s, int64_t chunks) {
   const int64_t i = element_of_thread<THREADS>(), size = s.weight(s.heads);
   if (i >= size) return;

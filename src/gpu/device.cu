@@ -1,4 +1,4 @@
-// The GPU as a device, its memory, its stream and its name: the twin of cpu/device.cpp.
+// The GPU as a device: its memory, its stream and its name. The GPU version of cpu/device.cpp.
 
 #include <algorithm>
 #include <cstdio>
@@ -10,7 +10,7 @@ namespace petroglyph {
 
 namespace {
 
-constexpr size_t LONGEST_STRIDE = 0x7fffffff;  // between rows, that CUDA takes
+constexpr size_t LONGEST_STRIDE = 0x7fffffff;  // largest row stride that CUDA accepts
 
 std::string gibibytes(size_t bytes) {
   char text[32];
@@ -18,7 +18,7 @@ std::string gibibytes(size_t bytes) {
   return text;
 }
 
-// What the driver lists, or why it lists nothing.
+// The driver's number of GPUs, or the error of the query.
 struct Listed {
   cudaError_t status = cudaSuccess;
   int count = 0;
@@ -30,7 +30,7 @@ Listed list_gpus() {
   return listed;
 }
 
-// The newest CUDA that the driver knows, 0 where there is no driver.
+// The newest CUDA version that the driver supports; 0 without a driver.
 int driver_version() {
   int version = 0;
   if (cudaDriverGetVersion(&version) == cudaSuccess) return version;
@@ -38,12 +38,12 @@ int driver_version() {
   return 0;
 }
 
-// CUDA calls no driver at all "insufficient", as it does one that is too old.
+// CUDA returns cudaErrorInsufficientDriver both for a missing driver and for one that is too old.
 bool has_no_driver(const Listed& listed) {
   return listed.status == cudaErrorInsufficientDriver && driver_version() == 0;
 }
 
-// 13.0 of 13000.
+// "13.0" for 13000.
 std::string shown_version(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
@@ -61,7 +61,7 @@ std::string why_none(const Listed& listed) {
          shown_version(version);
 }
 
-// Whether this build's CUDA cannot build for it any more.
+// True if this build's CUDA version no longer supports this GPU.
 bool is_forgotten(const cudaDeviceProp& gpu) { return CUDART_VERSION >= 13000 && gpu.major == 7 && gpu.minor < 5; }
 
 void* allocate_pinned(size_t bytes) {
@@ -75,7 +75,7 @@ void* allocate_pinned(size_t bytes) {
   return memory;
 }
 
-// Never launched: what is asked is whether this build has an image of it that the GPU can run.
+// Never launched. Used to test whether this build contains a kernel image that the GPU can run.
 __global__ void asked_for() {}
 
 }  // namespace
@@ -88,7 +88,7 @@ Stage::~Stage() {
 }
 
 void Stage::upload(void* to, const void* from, size_t bytes, cudaStream_t stream) {
-  CUDA_CHECK(cudaEventSynchronize(copied_));  // the copy before has left; an event never recorded does not wait
+  CUDA_CHECK(cudaEventSynchronize(copied_));  // wait for the previous copy; does not wait for an event never recorded
   std::memcpy(memory_, from, bytes);
   CUDA_CHECK(cudaMemcpyAsync(to, memory_, bytes, cudaMemcpyHostToDevice, stream));
   CUDA_CHECK(cudaEventRecord(copied_, stream));
@@ -166,7 +166,7 @@ void* Gpu::allocate(size_t bytes) {
   return memory;
 }
 
-// A kernel may still use the memory, and that cudaFree waits is not promised.
+// A kernel may still use the memory, and CUDA does not guarantee that cudaFree waits for it.
 void Gpu::release(void* memory) noexcept {
   (void)cudaStreamSynchronize(stream_);
   (void)cudaFree(memory);

@@ -1,6 +1,6 @@
-// Sliding dilated attention: the twin of cpu/dilated_attention.cpp. Forward a warp has a head of a query, a lane the
-// channels lane, lane + 32, … of a dot product and then the keys lane, lane + 32, … of the softmax; backward the same for
-// a query's gradient, and for those of keys and values a thread has a channel of a key. So every number has one writer.
+// Sliding dilated attention: the GPU version of cpu/dilated_attention.cpp. Forward: one warp per head of a query. Its
+// lanes share the channels of a dot product (lane, lane + 32, …), then the keys of the softmax. Gradients of queries:
+// the same. Gradients of keys and values: one thread per channel of a key. Every number has one writer.
 
 #include "gpu/gpu.h"
 #include "gpu/lanes.cuh"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int THREADS = 256;
 
-// A head of one query: where its keys and values are, and how many it attends to.
+// One head of a query: the location of its keys and values, and the number of keys that it attends to.
 struct Place {
   const DilatedInput& in;
   const DilatedShape& shape;
@@ -56,7 +56,7 @@ __global__ void attend(float* y, float* weights, DilatedInput in, DilatedShape s
     const float product = dot(place.q(), place.key(i), shape.head_width);
     if (lane == i % WARP) weight[i] = numerics::fma(product, scale, LOG2_E * relative[i]);
   }
-  // A lane reads what it wrote itself, until the sum is known.
+  // Until the sum is known, a lane reads only weights that it wrote itself.
   const float top =
       largest_of(attended, [&](int i) { return i % WARP == lane ? weight[i] : -numerics::INFINITE; }).value;
   for (int i = lane; i < attended; i += WARP)
@@ -95,7 +95,7 @@ __global__ void query_gradients(float* dq, float* dscores, const float* dy, cons
   }
 }
 
-// dk and dv. A thread has a channel of a key.
+// dk and dv. One thread per channel of a key.
 __global__ void key_gradients(float* dk, float* dv, const float* dscores, const float* dy, const float* weights,
                               DilatedInput in, DilatedShape shape, float scale) {
   const int width = shape.width();
@@ -114,7 +114,7 @@ __global__ void key_gradients(float* dk, float* dv, const float* dscores, const 
   dv[key * shape.key_step + c] = sum_v;
 }
 
-// dk_before and dv_before. A thread has a channel.
+// dk_before and dv_before. One thread per channel.
 __global__ void before_gradients(float* dk, float* dv, const float* dscores, const float* dy, const float* weights,
                                  DilatedInput in, DilatedShape shape, float scale) {
   const int c = static_cast<int>(element_of_thread<THREADS>()), width = shape.width();

@@ -1,4 +1,4 @@
-// Gates and recurrent cells, element by element: the twin of cpu/gates.cpp. A thread has four elements of a gate.
+// Elementwise gates and recurrent cells: the GPU version of cpu/gates.cpp. A gate's thread computes four elements.
 // Predicted, not yet measured: 32 million numbers 0.16 → 0.11 ms forward, 0.22 → 0.17 ms backward.
 
 #include "gpu/gpu.h"
@@ -10,14 +10,14 @@ namespace {
 
 constexpr int THREADS = 256;
 
-// gated may be y or z.
+// gated may alias y or z.
 __global__ void gate(float* gated, const float* y, const float* z, int64_t n) {
   for_elements<THREADS>(
       n, [&](int64_t i) { return make_float2(y[i], z[i]); },
       [&](int64_t i, float2 at) { gated[i] = at.x * (at.y * numerics::sigmoid(at.y)); });
 }
 
-// dy or dz may be dgated.
+// dy or dz may alias dgated.
 __global__ void gate_backward(float* dy, float* dz, float* gated, const float* dgated, const float* y, const float* z,
                               int64_t n) {
   for_elements<THREADS>(
@@ -45,19 +45,19 @@ void Gpu::silu_gate_backward(real* dy, real* dz, real* gated, const real* dgated
 
 namespace {
 
-// h may be z.
+// h may alias z.
 __global__ void squash(float* h, const float* z, int64_t n) {
   const int64_t i = element_of_thread<THREADS>();
   if (i < n) h[i] = numerics::tanh(z[i]);
 }
 
-// dz may be dh.
+// dz may alias dh.
 __global__ void squash_backward(float* dz, const float* dh, const float* h, int64_t n) {
   const int64_t i = element_of_thread<THREADS>();
   if (i < n) dz[i] = dh[i] * numerics::fma(-h[i], h[i], 1.0f);
 }
 
-// A thread has one cell, whose four gates lie H apart.
+// One thread per cell; the cell's four gates are H numbers apart.
 __global__ void cell_step(float* h, float* c, float* gates, const float* c_before, int64_t N, int H) {
   const int64_t at = element_of_thread<THREADS>();
   if (at >= N * H) return;
@@ -73,7 +73,7 @@ __global__ void cell_step(float* h, float* c, float* gates, const float* c_befor
   h[at] = o * numerics::tanh(next);
 }
 
-// dgates may be gates.
+// dgates may alias gates.
 __global__ void cell_step_backward(float* dgates, float* dc, const float* dh, const float* gates, const float* c,
                                    const float* c_before, int64_t N, int H) {
   const int64_t at = element_of_thread<THREADS>();

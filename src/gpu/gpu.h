@@ -1,8 +1,8 @@
-// The catalogue on an NVIDIA GPU: kernels over `real` = float, one stream, the same bits as the CPU.
+// The catalogue on an NVIDIA GPU: kernels over `real` = float on one stream, bit-identical to the CPU.
 //
-// Every operation has the orders of sums of the catalogue, so that nothing depends on blocks, warps or who is first. All work is
-// put on one stream and stays on the device. download() waits for it; so do memory that is given back, a scratch that grows, and
-// an upload, for the last but one before it.
+// Every operation adds in the order that the catalogue defines, so results do not depend on blocks, warps or timing.
+// All work is queued on one stream, and data stays on the device. Three calls wait for the stream: download(),
+// release(), and a scratch that grows. An upload waits only for the last upload but one.
 #pragma once
 
 #include "gpu/launch.h"
@@ -22,7 +22,7 @@ class CudaStream {
   cudaStream_t stream_ = nullptr;
 };
 
-// When a stream's work has come so far.
+// A recorded point of a stream's work.
 class CudaEvent {
  public:
   explicit CudaEvent(unsigned flags) { CUDA_CHECK(cudaEventCreateWithFlags(&event_, flags)); }
@@ -35,10 +35,10 @@ class CudaEvent {
   cudaEvent_t event_ = nullptr;
 };
 
-// Pinned memory through which uploads pass, so that the caller need not wait for the one before to end.
+// Pinned memory through which uploads pass, so that the caller need not wait until the previous upload ends.
 class Stage {
  public:
-  static constexpr size_t BYTES = size_t(4) << 20;  // a batch of tokens fits; weights pass in pieces
+  static constexpr size_t BYTES = size_t(4) << 20;  // a batch of tokens fits; weights are uploaded in pieces
 
   Stage();
   Stage(const Stage&) = delete;
@@ -72,8 +72,8 @@ class Gpu final : public Ops {
 #undef OP
 
  private:
-  // At least `size` floats for the operation that asks, until the next one asks. Grows in a model's first step, or at
-  // a stream's first tokens, then never.
+  // Returns at least `size` floats of scratch for the calling operation, valid until the next call. It grows only in a
+  // model's first training step or at the first tokens that are decoded.
   real* scratch(int64_t size);
 
   std::string name_;

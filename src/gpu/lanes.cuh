@@ -1,9 +1,9 @@
-// The contract's sum along a row, done by a warp: lane l holds what the CPU keeps in lane[l] (cpu/lanes.h), and five
-// exchanges are the CPU's folds of 16, 8, 4, 2, 1.
+// Sums along a row by one warp, in the order of the catalogue: a strided 32-way sum. Thread l of the warp (lane l)
+// holds what the CPU keeps in lane[l] (cpu/lanes.h); five exchanges replace the CPU's folds of 16, 8, 4, 2, 1.
 //
-// The exchanges are butterflies: lane l adds what lane l ^ width has. For l < width that is the CPU's lane[l] += lane[l
-// + width]; the lanes above form the same sum with its terms exchanged, which rounds to the same float. So every lane
-// ends with the total, and none has to be told.
+// The exchanges are butterflies: lane l adds the value of lane l ^ width. For l < width this is the CPU's lane[l] +=
+// lane[l + width]. The upper lanes add the same two terms in exchanged order, which rounds to the same float. So every
+// lane has the total at the end, without a broadcast.
 #pragma once
 
 #include "gpu/launch.h"
@@ -11,13 +11,13 @@
 
 namespace petroglyph {
 
-constexpr int CHUNK = 1024;  // terms of a long sum, the contract's
+constexpr int CHUNK = 1024;  // terms of a long sum per chunk, as the catalogue defines
 constexpr int WARP = 32;
 constexpr unsigned ALL_LANES = 0xffffffffu;
 
 __device__ inline int lane_index() { return static_cast<int>(threadIdx.x) % WARP; }
 __device__ inline int warp_index() { return static_cast<int>(threadIdx.x) / WARP; }
-// Which of an array's elements is a thread's, in blocks of THREADS.
+// The array element of this thread, for blocks of THREADS.
 template <int THREADS>
 __device__ inline int64_t element_of_thread() {
   return static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x;
@@ -29,9 +29,9 @@ __device__ inline float fold_lanes(float sum) {
   return sum;
 }
 
-// Folds N sums at once (N a power of two up to 32); a lane gets the total of value[lane / (32 / N)]. The additions are
-// those of fold_lanes, but at each step a lane keeps half of the sums for itself and hands the other half over, so that
-// N sums take N − 1 + log₂(32 / N) exchanges and some selections instead of 5 N. WIDTH is for the recursion.
+// Folds N sums at once (N: a power of two up to 32). Each lane gets the total of value[lane / (32 / N)]. The additions
+// are those of fold_lanes, but in each step a lane keeps half of the sums and passes the other half on. N sums take N −
+// 1 + log₂(32 / N) exchanges and some selections instead of 5 N. WIDTH is for the recursion.
 template <int N, int WIDTH = WARP / 2>
 __device__ inline float fold_many(const float (&value)[N], int lane) {
   if constexpr (N == 1) {
@@ -52,9 +52,9 @@ __device__ inline float fold_many(const float (&value)[N], int lane) {
   }
 }
 
-// A row's elements are taken eight a lane at a time, each of them guarded, so that a short row (192, the papers' width,
-// has six) has several loads under way at once. An ordinary loop unrolled eight times takes what is left over one by one,
-// with one load under way. Predicted from that, not yet measured: normalization of rows of 192 in 0.04 ms instead of 0.088.
+// A lane takes eight elements of a row at a time, each with a bounds check, so that a short row has several loads in
+// flight (192, the papers' width, has six per lane). A loop unrolled eight times would handle the remainder with one
+// load in flight. Predicted from that, not yet measured: normalization of rows of 192 in 0.04 ms instead of 0.088.
 constexpr int ELEMENTS_AT_ONCE = 8;
 
 // visit(i) for the elements i < n of a lane, in ascending order.
@@ -67,7 +67,7 @@ __device__ inline void for_lanes(int n, Visit visit) {
       if (i < n) visit(i);
 }
 
-// add(sum, i) returns the lane's sum with element i in it; every lane gets the total.
+// add(sum, i) returns the lane's sum plus element i; every lane gets the total.
 template <class Add>
 __device__ inline float sum_lanes(int n, Add add) {
   float sum = 0;
@@ -75,8 +75,8 @@ __device__ inline float sum_lanes(int n, Add add) {
   return fold_lanes(sum);
 }
 
-// The same with add(sum, read(i)), where all of a turn's read(i) come before the first addition: for what comes from memory
-// and not from the cache. Without that the compiler issues four loads, some additions and then four loads more.
+// The same with add(sum, read(i)), but all loads read(i) of an iteration precede its first addition. Use it for data in
+// global memory rather than in cache. Otherwise the compiler issues four loads, some additions, then four more loads.
 template <class Read, class Add>
 __device__ inline float sum_lanes(int n, Read read, Add add) {
   float sum = 0;
@@ -95,7 +95,7 @@ __device__ inline float sum_lanes(int n, Read read, Add add) {
   return fold_lanes(sum);
 }
 
-// out[i] = value(i) for i < n. value(i) may read out[i] and no other element of out: of each turn it is read first.
+// out[i] = value(i) for i < n. value(i) may read out[i] but no other element of out: each iteration first reads all.
 template <class Value>
 __device__ inline void map_lanes(float* out, int n, Value value) {
 #pragma unroll 1
@@ -110,8 +110,8 @@ __device__ inline void map_lanes(float* out, int n, Value value) {
   }
 }
 
-// A value and where it stands. Of equal values the one with the lower index is the larger, so that the largest does not
-// depend on who is compared with whom.
+// A value and its index. Of equal values the one with the lower index counts as larger, so that the result does not
+// depend on the order of comparisons.
 struct Best {
   float value;
   int index;
@@ -121,7 +121,7 @@ __device__ inline Best better(Best a, Best b) {
   return b.value > a.value || (b.value == a.value && b.index < a.index) ? b : a;
 }
 
-// The largest value(i) for i < n, for every lane.
+// The largest value(i) for i < n, returned to every lane.
 template <class Value>
 __device__ inline Best largest_of(int n, Value value) {
   Best best = {value(0), 0};
@@ -132,13 +132,13 @@ __device__ inline Best largest_of(int n, Value value) {
   return best;
 }
 
-// Kernels over rows give each row a warp, ROW_WARPS of them to a block; LAUNCH_ROWS launches them.
+// Row kernels use one warp per row and ROW_WARPS warps per block; LAUNCH_ROWS launches them.
 constexpr int ROW_WARPS = 8;
 
 __device__ inline int64_t row_of_warp() { return static_cast<int64_t>(blockIdx.x) * ROW_WARPS + warp_index(); }
 
-// Kernels over elements give each thread FOUR of them, THREADS apart, so that their loads are under way together: read(i)
-// of all of them comes before write(i, what was read) of the first. For grids of blocks_for(n, FOUR * THREADS).
+// Element kernels give each thread FOUR elements, THREADS apart, so that their loads are in flight together: all four
+// read(i) precede the first write(i, value). Launch with blocks_for(n, FOUR * THREADS) blocks.
 constexpr int FOUR = 4;
 
 template <int THREADS, class Read, class Write>

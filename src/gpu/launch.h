@@ -1,5 +1,5 @@
-// How a .cu file calls the GPU: every call's status is checked, and kernels are launched and get their shared memory in
-// one way only, so that test/cuda_on_host.h can run them without a GPU.
+// Interface of .cu files to CUDA: checks the status of every call, launches kernels and declares shared memory, in one
+// way only. So test/cuda_on_host.h can run the kernels without a GPU.
 //
 //   CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream));
 //   LAUNCH(scale, grid, block, shared_bytes, stream, out, in, n);
@@ -12,8 +12,8 @@
 //     SHARED_MEMORY(float, rows);              // float* rows: shared_bytes long, 16-byte aligned; one a kernel,
 //                                              // to be cut: float* more = rows + n;
 //
-// Plain `__shared__` is not used: the host run could not fill it with NaN before each block, and so would not see that
-// a kernel reads what it never wrote.
+// Do not use plain `__shared__`: the host run could not fill it with NaN before each block, so it would not detect
+// reads of shared memory that the kernel never wrote.
 #pragma once
 
 #include <cstddef>
@@ -43,12 +43,12 @@ namespace petroglyph {
 
 inline void check_cuda(cudaError_t status, const std::string& call, const char* file, int line) {
   if (status == cudaSuccess) return;
-  // The runtime also remembers the error for its next caller, who would be blamed for it.
+  // The runtime also stores the error and would return it from the next, unrelated call.
   (void)cudaGetLastError();
   throw Error(std::string(file) + ":" + std::to_string(line) + ": " + call + " failed: " + cudaGetErrorString(status));
 }
 
-// So many blocks, as a grid wants them. More than it has would become few by a cast, which nobody would notice.
+// Converts a number of blocks to the type of a grid. A cast alone would silently truncate too large a number.
 inline unsigned grid_blocks(int64_t blocks) {
   constexpr int64_t MOST = 0x7fffffff;
   if (blocks > MOST)
@@ -69,7 +69,7 @@ inline std::string describe(const LaunchPlace& place, dim3 grid, dim3 block, siz
          " threads with " + std::to_string(shared_bytes) + " bytes of shared memory";
 }
 
-// Use LAUNCH. Only launching is checked here: what a kernel does wrong is reported by the next call that waits for it.
+// Use LAUNCH. This checks the launch only; an error inside the kernel is reported by the next call that waits for it.
 template <class... Parameters, class... Arguments>
 void launch(const LaunchPlace& place, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes,
             cudaStream_t stream, Arguments&&... arguments) {
@@ -82,7 +82,7 @@ void launch(const LaunchPlace& place, void (*kernel)(Parameters...), dim3 grid, 
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
   cudaError_t status = cudaSuccess;
-  // Without leave, a block gets no more than 48 KiB, static arrays included.
+  // Without this attribute, a block gets at most 48 KiB, static arrays included.
   if (shared_bytes > 0) {
     status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
   }

@@ -1,4 +1,4 @@
-// Linear layers and embeddings, everything whose weight is a matrix: the twin of cpu/linear.cpp.
+// Linear layers and embeddings (all operations whose weight is a matrix): the GPU version of cpu/linear.cpp.
 
 #include <algorithm>
 
@@ -19,7 +19,7 @@ using product::Tiling;
 
 namespace {
 
-// dyᵀ x, a chunk of rows: added to dweight, or, for several chunks at once, written to `sums`.
+// dyᵀ x over one chunk of rows: added to dweight or, for several chunks at once, written to `sums`.
 struct WeightGradient {
   static constexpr Along A = Along::OUTPUT, B = Along::OUTPUT;
   float* dweight;
@@ -42,17 +42,17 @@ struct WeightGradient {
   }
 };
 
-// The same in tiles of 32 × 32 for weights so small that tiles of 96 × 64 would leave multiprocessors idle. A thread has
-// 4 × 4 outputs: a chunk is one chain of 1024 fma, and 16 of them side by side end four times as early as 64.
-// Predicted, not yet measured: the gradient of a weight (192,192) from 2176 rows, 18 blocks of the large tile and 108 of
-// this one, takes 0.02 ms instead of about 0.08.
+// The same in tiles of 32 × 32, for weights so small that tiles of 96 × 64 would leave multiprocessors idle. A thread
+// computes 4 × 4 outputs. A chunk is one chain of 1024 fma; 16 chains side by side end four times as early as 64.
+// Predicted, not yet measured: the gradient of a weight (192,192) from 2176 rows takes 0.02 ms instead of about 0.08;
+// it needs 18 blocks of the large tile or 108 of the small one.
 constexpr int SMALL = 32, SMALL_THREADS = SMALL / 4 * SMALL / 4, SMALL_DEPTH = 32;
 
 struct alignas(16) SmallSlice {
   float terms[SMALL_DEPTH][SMALL];
 };
 
-// Terms k … k+terms−1 of 32 columns of dy or x; columns that do not exist are replaced by the last one, and never used.
+// Copies terms k … k+terms−1 of 32 columns of dy or x. Columns out of range repeat the last one; they are never used.
 __device__ inline void copy_small(SmallSlice& slice, const Factor& from, int64_t k, int terms, int column, int columns) {
   const int c = static_cast<int>(threadIdx.x) % SMALL, first = static_cast<int>(threadIdx.x) / SMALL;
   const float* data = from.data + k * from.stride + min(column + c, columns - 1);
@@ -69,7 +69,7 @@ __device__ inline void multiply_small(float (&sum)[4][4], const SmallSlice& dy, 
     const float4 b = *reinterpret_cast<const float4*>(&x.terms[k][column]);
     const float rows[4] = {a.x, a.y, a.z, a.w}, columns[4] = {b.x, b.y, b.z, b.w};
 #pragma unroll
-    for (int n = 0; n < 16; ++n) {  // every other row from right to left, as in product.cuh
+    for (int n = 0; n < 16; ++n) {  // odd rows from right to left, as in product.cuh
       const int r = n / 4, c = r % 2 ? 3 - n % 4 : n % 4;
       sum[r][c] = numerics::fma(rows[r], columns[c], sum[r][c]);
     }
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(SMALL_THREADS) small_weight_gradient(WeightGra
   copy(0, 0);
   for (int done = 0, slice = 0; done < terms; done += SMALL_DEPTH, slice ^= 1) {
     __pipeline_wait_prior(0);
-    __syncthreads();  // this slice has come, and everyone is done with the one before
+    __syncthreads();  // this slice has arrived, and all threads have finished the previous one
     if (done + SMALL_DEPTH < terms) copy(slice ^ 1, done + SMALL_DEPTH);
     multiply_small(sum, dy[slice], x[slice], min(terms - done, SMALL_DEPTH));
   }
@@ -128,8 +128,8 @@ void Gpu::linear_backward_input(real* dx, const real* dy, const real* weight, in
   product::run(Plain<Along::K, Along::OUTPUT>{dx, {dy, out}, {weight, in}, {N, in}, out, into, nullptr}, out, stream_);
 }
 
-// The weight alone has few tiles. Unless they keep the GPU busy, all chunks of rows that fit the scratch are multiplied
-// at once and then added up in their order, in small tiles where large ones would be fewer than the multiprocessors.
+// dweight alone has few tiles. If they do not occupy the GPU, all chunks of rows that fit the scratch are multiplied at
+// once and then added in order. Small tiles are used if there are fewer large tiles than multiprocessors.
 void Gpu::linear_backward_weight(real* dweight, real* dbias, const real* dy, const real* x, int64_t N, int in,
                                  int out) {
   WeightGradient gradient{dweight, nullptr, {dy, out}, {x, in}, {out, in}, N, 1};
@@ -168,17 +168,17 @@ __global__ void embed(float* x, const float* token_table, const float* position_
   for (int c = lane_index(); c < D; c += WARP) x[n * D + c] = position ? token[c] + position[c] : token[c];
 }
 
-// The gradient of the token table is a scatter: rows of dx are added to the rows of the table that their tokens name.
-// To add in the contract's order without atomics, each chunk of 1024 rows is first sorted by token, stably, so that a
-// token's rows stand together and in order; then every (chunk, token, column) has a thread that adds them; then every
-// token of the vocabulary has a warp that looks itself up in the sorted chunks and takes their sums in order. Memory
-// and work depend on the rows, not on the vocabulary, but for those look-ups: log₂ 1024 steps a token for each 32
+// The gradient of the token table is a scatter: each row of dx is added to the table row of its token. Adding in
+// the catalogue's order without atomics takes three steps. Each chunk of 1024 rows is sorted by token (stable),
+// so that a token's rows are adjacent and in order. One thread per (chunk, token, column) adds them. One warp per
+// token of the vocabulary finds the token in the sorted chunks and adds their sums in order. Memory and work
+// depend on the rows, not on the vocabulary, except for this search: log₂ 1024 steps per token for each 32
 // chunks.
 struct SortedChunks {
-  int32_t* rows;    // (chunks,CHUNK)    the chunk's rows by token, then by row; less in the last chunk
+  int32_t* rows;    // (chunks,CHUNK)    the chunk's rows by token, then by row; the last chunk has fewer
   int32_t* tokens;  // (chunks,CHUNK)    its distinct tokens, ascending
-  int32_t* begins;  // (chunks,CHUNK+1)  where each of them begins in `rows`, and the end
-  int32_t* counts;  // (chunks)          of distinct tokens
+  int32_t* begins;  // (chunks,CHUNK+1)  where each token begins in `rows`, and the end
+  int32_t* counts;  // (chunks)          number of distinct tokens
 
   static int64_t size(int64_t chunks) { return chunks * (3 * CHUNK + 2); }
   SortedChunks(int32_t* memory, int64_t chunks)
@@ -188,7 +188,7 @@ struct SortedChunks {
         counts(begins + chunks * (CHUNK + 1)) {}
 };
 
-// A block sorts a chunk: a row's place is the number of rows that go before it.
+// One block sorts one chunk. The position of a row is the number of rows that precede it in sorted order.
 __global__ void __launch_bounds__(CHUNK)
     sort_chunk(SortedChunks sorted, const int32_t* tokens, int64_t row, int64_t rows) {
   SHARED_ARRAY(int32_t, token_of, [CHUNK]);
@@ -229,7 +229,7 @@ __global__ void __launch_bounds__(CHUNK)
 
 constexpr int SLOT_WARPS = 8, SLOT_COLUMNS = 32;
 
-// sums (chunks,CHUNK,D): for each distinct token of a chunk the sum of its rows of dx. A block has a chunk and 32
+// sums (chunks,CHUNK,D): for each distinct token of a chunk, the sum of its rows of dx. One block per chunk and 32
 // columns.
 __global__ void __launch_bounds__(SLOT_WARPS* WARP)
     sum_tokens(float* sums, const float* dx, SortedChunks sorted, int D) {
@@ -248,7 +248,7 @@ __global__ void __launch_bounds__(SLOT_WARPS* WARP)
   }
 }
 
-// The place of `token` among the n ascending `tokens`, or −1.
+// The index of `token` among the n ascending `tokens`, or −1.
 __device__ int find_token(const int32_t* tokens, int n, int32_t token) {
   int begin = 0, end = n;
   while (begin < end) {
@@ -261,13 +261,13 @@ __device__ int find_token(const int32_t* tokens, int n, int32_t token) {
   return begin < n && tokens[begin] == token ? begin : -1;
 }
 
-// A table with a row for every token, and column c of row v at data[v·row + c·column].
+// A table with one row per token: column c of row v is at data[v·row + c·column].
 struct Table {
   float* data;
   int64_t row, column;
 };
 
-// table[v] += the chunks' sums for v. A warp has a token; each lane looks it up in one of 32 chunks.
+// table[v] += the chunks' sums for v. One warp per token; each lane searches one of 32 chunks for the token.
 __global__ void add_tokens(Table table, const float* sums, SortedChunks sorted, int chunks, int D, int V) {
   const int64_t token = row_of_warp();
   if (token >= V) return;
@@ -293,7 +293,7 @@ __global__ void add_tokens(Table table, const float* sums, SortedChunks sorted, 
 
 constexpr int POSITION_THREADS = 64;
 
-// dtable_t += Σ_b dx_bt, in chunks over b, and so does dcls (or null) for the last t; a thread has an element
+// dtable_t += Σ_b dx_bt, in chunks over b. For the last t, dcls (or null) gets the same sum. One thread per element.
 __global__ void sum_positions(float* dtable, float* dcls, const float* dx, int B, int64_t elements, int D) {
   const int64_t i = element_of_thread<POSITION_THREADS>();
   if (i >= elements) return;
@@ -338,7 +338,7 @@ void Gpu::embedding(real* x, const real* token_table, const real* position_table
 
 namespace {
 
-// Rows whose gradients are scattered at once, and the scratch for them.
+// How many rows' gradients are scattered at once, and the scratch needed.
 struct Scatter {
   int64_t at_once, sums_size;
 
@@ -403,8 +403,8 @@ namespace {
 
 constexpr int LOOK_UP_THREADS = 128;
 
-// A thread has an output. Its neighbours' weights lie V apart, but a token's come back with every row that has it: the
-// weight stays in the cache.
+// One thread per output. Neighbouring threads read weights V apart, but every row with the same token reads the same
+// weights again, so they stay in the cache.
 __global__ void look_up(float* y, const float* weight, const float* bias, const int32_t* tokens, int64_t N, int V,
                         int out) {
   const int64_t i = element_of_thread<LOOK_UP_THREADS>();

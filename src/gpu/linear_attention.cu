@@ -1,9 +1,9 @@
-// Attention without a softmax: the twin of cpu/linear_attention.cpp. The derivation stands in models/linear_transformer.cpp.
+// Attention without a softmax: the GPU version of cpu/linear_attention.cpp. Derivation: models/linear_transformer.cpp.
 //
-// Everything large is a product (product.cuh) of small matrices, the same one for every chunk of every head and sample at a
-// time: what chunks add to the states, the pairs within a chunk, and what both make of values or gradients. Between them
-// kernels with a warp for a row mask the pairs, divide and add, and one with a thread for an element passes the states on
-// from chunk to chunk.
+// All large work is products (product.cuh) of small matrices, run at once for every chunk of every head and sample:
+// what chunks add to the states, the pairs within a chunk, and what both add to values or gradients. Between them,
+// kernels with one warp per row mask the pairs, divide and add. A kernel with one thread per element accumulates the
+// states from chunk to chunk.
 
 #include <algorithm>
 
@@ -21,15 +21,15 @@ using product::Tiling;
 namespace {
 
 constexpr int CHUNK_LENGTH = LinearAttentionShape::CHUNK;
-constexpr int THREADS = 128;  // of the kernels in which elements do not meet
+constexpr int THREADS = 128;  // of the kernels whose threads are independent
 
 struct Place {
   int64_t sample;
   int head, chunk;
 };
 
-// The chunks first … first+count−1 of every head. Each has the positions of its keys, of which the queries are the last: all
-// of them but for a stream's, whose first `lead` have been queries before.
+// The chunks first … first+count−1 of every head. A chunk has the positions of its keys; its queries are the last of
+// these. Usually they are all; when decoding, the first `lead` positions were queries before.
 struct Chunks {
   int samples, heads, width, positions, first, count, lead;
 
@@ -51,11 +51,11 @@ struct Chunks {
   __device__ int visible(int query) const { return lead + query + 1; }
 };
 
-// The same matrix of every chunk, with rows `row` numbers apart.
+// One matrix per chunk; rows are `row` numbers apart.
 template <class Real>
 struct Matrices {
   Real* data;
-  int64_t sample, head, chunk;  // from one to the next
+  int64_t sample, head, chunk;  // distance to the next sample, head, chunk
   int row;
 
   HOST_DEVICE Real* of(const Place& p) const { return data + p.sample * sample + p.head * head + p.chunk * chunk; }
@@ -68,10 +68,10 @@ Read read(const Write& m) { return {m.data, m.sample, m.head, m.chunk, m.row}; }
 // ---- Products -------------------------------------------------------------------------------------------------------
 
 enum class Side { QUERIES, KEYS, CHANNELS };
-// Of a matrix of pairs of which half is zero: which terms a row of c has.
+// The pairs matrix is half zero. Terms selects the terms of a row of c: all, keys it sees, or later queries.
 enum class Terms { ALL, SEEN, LATER };
 
-// c = a b, or c += a b for the chunks of `add`, in every chunk.
+// In every chunk: c = a b; c += a b with `add`.
 template <Along ALONG_A, Along ALONG_B>
 struct ChunkProduct {
   static constexpr Along A = ALONG_A, B = ALONG_B;
@@ -81,12 +81,12 @@ struct ChunkProduct {
   Side rows, columns, depth;
   bool add = false;
   Terms terms = Terms::ALL;
-  bool bias = false;  // behind b's rows stands one that is added at the end
+  bool bias = false;  // an additional row behind the rows of b is added at the end
 
   HOST_DEVICE int size(Side side, int queries, int keys) const {
     return side == Side::QUERIES ? queries : side == Side::KEYS ? keys : chunks.width;
   }
-  // As many tiles as the longest chunk has.
+  // The tiles of the longest chunk.
   HOST_DEVICE Tiling longest() const {
     const int most = chunks.positions < CHUNK_LENGTH ? chunks.positions : CHUNK_LENGTH;
     return {size(rows, most, most), size(columns, most, most)};
@@ -114,7 +114,7 @@ struct ChunkProduct {
   }
 };
 
-// What is read: rows as they are, or transposed.
+// How a factor is read: by rows, or transposed.
 constexpr Along AS_ROWS = Along::K, TRANSPOSED = Along::OUTPUT;
 
 template <Along A, Along B>
@@ -124,7 +124,7 @@ void multiply(const ChunkProduct<A, B>& p, cudaStream_t stream) {
 
 // ---- Feature map ----------------------------------------------------------------------------------------------------
 
-// q and k, which stand side by side
+// q and k, which are adjacent
 __global__ void map_elements(float* qkv, int64_t n, int width) {
   const int64_t i = element_of_thread<THREADS>();
   if (i >= n) return;
@@ -142,7 +142,7 @@ __global__ void scale_by_slopes(float* dqkv, const float* qkv, int64_t n, int wi
 
 // ---- States ---------------------------------------------------------------------------------------------------------
 
-// The row behind S: Σ_t c_t x_t, or Σ_t x_t, of each chunk; + what stands there where `add`.
+// The row behind S: Σ_t c_t x_t, or Σ_t x_t, of each chunk; with `add`, added to the stored row.
 __global__ void sum_rows(Write states, Read x, Read c, Chunks chunks, bool add) {
   const int64_t i = element_of_thread<THREADS>();
   if (i >= chunks.total() * chunks.width) return;
@@ -156,8 +156,8 @@ __global__ void sum_rows(Write states, Read x, Read c, Chunks chunks, bool add) 
   z = (add ? z : 0) + sum;
 }
 
-// From what each of `count` chunks adds to the sum up to it; one after the other is `step` further. total: null, or where only
-// the last sum goes.
+// Prefix sums of what each of `count` chunks adds; consecutive chunks are `step` apart. If total is not null, it gets
+// the last sum, and no other sum is stored.
 __global__ void add_up(float* total, float* sums, int64_t heads, int64_t head_step, int64_t size, int count,
                        int64_t step) {
   const int64_t i = element_of_thread<THREADS>();
@@ -175,10 +175,10 @@ __global__ void add_up(float* total, float* sums, int64_t heads, int64_t head_st
 
 // ---- Rows -----------------------------------------------------------------------------------------------------------
 
-// A query of a chunk, for the kernels in which a warp has one.
+// A query of a chunk, for the kernels with one warp per query.
 struct Query {
   Place place;
-  int64_t number;  // of the chunk
+  int64_t number;  // in the chunk
   int index;
   bool exists;
 
@@ -197,7 +197,7 @@ struct Query {
   }
 };
 
-// The pairs that are seen + c, zero for the others
+// Adds c to visible pairs and sets masked pairs to zero.
 __global__ void mask_pairs(Write pairs, Read c, Chunks chunks) {
   const Query t(chunks);
   if (!t.exists) return;
@@ -211,7 +211,7 @@ __global__ void mask_pairs(Write pairs, Read c, Chunks chunks) {
     if (s >= visible) row[s] = 0;
 }
 
-// y /= the sum of its weights. states.data, pairs.data may be null. The first chunk to have a state is `stateful`.
+// y /= the sum of its weights. states.data and pairs.data may be null. `stateful`: the first chunk that has a state.
 __global__ void divide_rows(Write y, Write inv_sum, Read q, Read states, Read pairs, Chunks chunks, int stateful) {
   const Query t(chunks);
   if (!t.exists) return;
@@ -231,7 +231,7 @@ __global__ void divide_rows(Write y, Write inv_sum, Read q, Read states, Read pa
   if (lane_index() == 0) *t.row_of(inv_sum) = inverse;
 }
 
-// g in dy's place and c in inv_sum's
+// Replaces dy by g, and inv_sum by c.
 __global__ void scale_gradients(Write dy, Read y, Write inv_sum, Chunks chunks) {
   const Query t(chunks);
   if (!t.exists) return;
@@ -254,7 +254,7 @@ __global__ void add_divisors_gradient(Write dq, Read c, Read states, Chunks chun
   map_lanes(row, chunks.width, [&](int i) { return numerics::fma(factor, z[i], row[i]); });
 }
 
-// ---- Where things are -----------------------------------------------------------------------------------------------
+// ---- Memory layout --------------------------------------------------------------------------------------------------
 
 // q (0), k (1) or v (2) in qkv
 template <class Real>
@@ -269,7 +269,7 @@ Matrices<Real> output(Real* y, const LinearAttentionShape& s) {
   return {y, s.positions * row, s.head_width, CHUNK_LENGTH * row, static_cast<int>(row)};
 }
 
-// A number for each position of each head
+// One number per position of each head
 template <class Real>
 Matrices<Real> numbers(Real* x, const LinearAttentionShape& s) {
   return {x, int64_t{1} * s.heads * s.positions, s.positions, CHUNK_LENGTH, 1};
@@ -283,7 +283,7 @@ int64_t pairs_size(const LinearAttentionShape& s) {
   return int64_t{1} * s.batch * s.heads * s.chunks() * CHUNK_LENGTH * CHUNK_LENGTH;
 }
 
-// The states, so many of each head, of which chunk `zero` has the first; or all chunks have the only one.
+// `count` states per head; the first belongs to chunk `zero`. If not causal, all chunks share one state.
 template <class Real>
 Matrices<Real> states_of(Real* states, int count, int zero, const LinearAttentionShape& s) {
   const int64_t size = s.state_size(), step = s.causal ? size : 0;
@@ -296,12 +296,12 @@ Matrices<Real> states_of(Real* states, int count, int zero, const LinearAttentio
 
 namespace {
 
-// y of the queries from states, where they have one, and from the pairs within their chunk, where causal. pairs: scratch
+// y of the queries: from states, where they exist, plus (if causal) from the pairs within their chunk. pairs: scratch
 struct Attention {
   Write y, inv_sum;  // inv_sum.data may be null
   Read q, k, v, states;
   Write pairs;
-  int stateful;  // the first chunk to have a state
+  int stateful;  // the first chunk that has a state
 
   void run(const Chunks& all, bool causal, cudaStream_t stream) const {
     Chunks later = all, first = all;
@@ -325,7 +325,7 @@ struct Attention {
   }
 };
 
-// What each chunk adds to a state: x ⊗ w, and behind it the sum of the x, times c where there is one.
+// What each chunk adds to a state: x ⊗ w, and in the row behind it Σ x, weighted by c unless c.data is null.
 void form_states(const Write& states, const Read& x, const Read& w, const Read& c, const Chunks& chunks, bool add,
                  bool normalized, cudaStream_t stream) {
   ChunkProduct<TRANSPOSED, TRANSPOSED> outer{states, x, w, chunks, Side::CHANNELS, Side::CHANNELS, Side::KEYS};
@@ -336,14 +336,14 @@ void form_states(const Write& states, const Read& x, const Read& w, const Read& 
     LAUNCH(sum_rows, blocks_for(elements, THREADS), THREADS, 0, stream, states, x, c, chunks, add);
 }
 
-// The states of whole sequences: those of all chunks before (or, descending, after) each, or one of all. own: scratch for
-// what each chunk adds, where not causal
+// The states of whole sequences. Causal: for each chunk the sum of all chunks before it (descending: after it). Not
+// causal: one sum of all chunks; own: scratch for what each chunk adds
 void add_states(float* states, float* own, const Read& x, const Read& w, const Read& c, bool descending,
                 const LinearAttentionShape& s, cudaStream_t stream) {
   const int K = s.chunks();
   const int64_t heads = int64_t{1} * s.batch * s.heads, size = s.state_size();
   if (!s.causal) {
-    LinearAttentionShape single = s;  // a place for each chunk
+    LinearAttentionShape single = s;  // one matrix per chunk
     single.causal = true;
     form_states(states_of(own, K, 0, single), x, w, c, {s, 0, K}, false, s.normalized, stream);
     LAUNCH(add_up, blocks_for(heads * size, THREADS), THREADS, 0, stream, states, own, heads, K * size, size, K, size);
@@ -357,7 +357,7 @@ void add_states(float* states, float* own, const Read& x, const Read& w, const R
            states + (descending ? (K - 2) * size : 0), heads, (K - 1) * size, size, K - 1, descending ? -size : size);
 }
 
-// The new k and v go behind those of the unfinished chunk.
+// Appends the new k and v to those of the unfinished chunk.
 __global__ void keep_keys(Write kept, Read k, Read v, Chunks chunks) {
   const int64_t i = element_of_thread<THREADS>();
   const int count = chunks.positions - chunks.lead, d = chunks.width;
@@ -375,7 +375,7 @@ Matrices<Real> from(Matrices<Real> m, int row) {
   return m;
 }
 
-// The newest positions of a stream, up to the end of a chunk at a time.
+// Incremental decoding: attends from the newest positions, at most to the end of a chunk in each iteration.
 void attend_stream(float* y, float* inv_sum, float* state, const float* qkv, float* pairs,
                    const LinearAttentionShape& s, cudaStream_t stream) {
   const int64_t size = s.decoder_state_size();

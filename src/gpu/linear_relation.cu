@@ -1,13 +1,13 @@
-// The relation in linear time: the twin of cpu/linear_relation.cpp. The derivation stands in models/linear_causal_rn.cpp,
-// the orders of sums in the catalogue.
+// The relation in linear time: the GPU version of cpu/linear_relation.cpp. The derivation is in
+// models/linear_causal_rn.cpp; the catalogue defines the order of sums.
 //
-// A thread has a channel of a chunk of a sample and goes through its 64 positions; neighbouring threads have neighbouring
-// channels, so that a warp reads whole cache lines. The chunks' own sums come first, then a short pass adds them up from
-// chunk to chunk, then every chunk starts from what is before it (or, backward, after it).
+// A thread processes one channel of a chunk (64 positions) of a sample. Neighbouring threads have neighbouring
+// channels, so a warp reads whole cache lines. First each chunk is summed by itself. A short pass then accumulates the
+// sums from chunk to chunk. Finally every chunk starts from the sum of those before it (backward: after it).
 //
-// A thread reads the numbers of AT_ONCE positions before it works on the first of them: the branches of that work would
-// keep the compiler from moving one position's loads above another's stores. Predicted from loads under way (8 positions
-// instead of 1), not yet measured: 0.24 → 0.15 ms forward, 0.75 → 0.45 ms backward at the papers' size.
+// A thread prefetches the numbers of AT_ONCE positions before it processes the first of them. Otherwise the branches
+// would keep the compiler from moving loads of one position above stores of another. Predicted from loads in flight (8
+// positions instead of 1), not yet measured: 0.24 → 0.15 ms forward, 0.75 → 0.45 ms backward at the papers' size.
 
 #include <algorithm>
 
@@ -19,7 +19,7 @@ namespace petroglyph {
 namespace {
 
 constexpr int CHUNK_LENGTH = LinearRelationShape::CHUNK;
-constexpr int THREADS = 64;  // of the kernels in which channels do not meet
+constexpr int THREADS = 64;  // of the kernels whose threads are independent
 
 struct Scan {
   int batch, positions, hidden, chunks, before;
@@ -38,7 +38,7 @@ struct Scan {
   __device__ int visible(int j) const { return causal ? before + j + 1 : positions; }
 };
 
-// What a chunk's thread works on.
+// The channel and positions of a thread.
 struct Place {
   int64_t sample;
   int chunk, channel;
@@ -62,7 +62,7 @@ __device__ Place place_of_thread(const Scan& s) { return {s, blockIdx.x / s.stri
 
 constexpr int AT_ONCE = 8;
 
-// use(j, read(j)) for the positions j < length of a chunk in ascending order
+// Calls use(j, read(j)) for the positions j < length of a chunk in ascending order
 template <class Read, class Use>
 __device__ inline void for_positions(int length, Read read, Use use) {
   decltype(read(0)) values[AT_ONCE];
@@ -92,7 +92,7 @@ __device__ inline float add(Sum& sum, Sum later) {
   return e;
 }
 
-// Pair n of (…,2,H).
+// The sum at index n of an array (…,2,H).
 __device__ Sum load(const float* sums, int64_t n, int c, int H) {
   return {sums[2 * n * H + c], sums[(2 * n + 1) * H + c]};
 }
@@ -102,14 +102,14 @@ __device__ void store(float* sums, int64_t n, int c, int H, Sum sum) {
   sums[(2 * n + 1) * H + c] = sum.s;
 }
 
-// The sum before a chunk's first position, which is p.
+// The sum before a chunk's first position. p: the value there, used as the initial m of the first chunk.
 __device__ Sum sum_before(const float* sums, const Place& at, float p, const Scan& s) {
   return at.chunk > 0 ? load(sums, at.sample * s.chunks + at.chunk - 1, at.channel, s.hidden) : Sum{p, 0};
 }
 
 // ---- Forward ------------------------------------------------------------------------------------------------------
 
-// sums: each chunk's own
+// sums: one per chunk, of that chunk only
 __global__ void sum_chunks(float* sums, const float* p, Scan s) {
   const Place at = place_of_thread(s);
   if (at.channel >= s.hidden) return;
@@ -120,7 +120,7 @@ __global__ void sum_chunks(float* sums, const float* p, Scan s) {
   store(sums, at.sample * s.chunks + at.chunk, at.channel, s.hidden, sum);
 }
 
-// sums: from each chunk's own to that of all up to it
+// Replaces each chunk's own sum by the sum of all chunks up to it.
 __global__ void add_chunks_of_sums(float* sums, Scan s) {
   const int c = channel_of_thread(s);
   const int64_t first = static_cast<int64_t>(blockIdx.x / s.strips()) * s.chunks;
@@ -132,13 +132,13 @@ __global__ void add_chunks_of_sums(float* sums, Scan s) {
   }
 }
 
-constexpr int MOST_WARPS = 16;  // of a block that has all channels, in strips where there are more; two such at once
+constexpr int MOST_WARPS = 16;  // per block, which loops over strips of channels; two blocks per multiprocessor
 
 unsigned threads_for_channels(int H) {
   return static_cast<unsigned>(std::min((H + WARP - 1) / WARP, MOST_WARPS) * WARP);
 }
 
-// For lane 0: NaNs are passed over, but its own where it has channel 0.
+// The result in lane 0: the maximum without NaNs. Exception: if lane 0 has channel 0 (`first`) and a NaN, that NaN.
 __device__ float largest_of_warp(float x, bool first) {
   float top = numerics::max(x, -numerics::INFINITE);
 #pragma unroll
@@ -146,8 +146,8 @@ __device__ float largest_of_warp(float x, bool first) {
   return first && x != x ? x : top;
 }
 
-// largest[j]: shift_j of the positions of a chunk. A NaN of channel 0 makes it one, as on the CPU; + 0: of the zeros the positive
-// one, whatever the order. All threads of the block take part.
+// largest[j]: shift_j of each position of a chunk. A NaN in channel 0 makes it NaN, as on the CPU. Adding 0 turns −0
+// into +0, so that the order does not matter. All threads of the block must call it.
 __device__ void find_shifts(float (*largest)[CHUNK_LENGTH], const float* sums, const float* p, const float* q, Place at,
                             Scan s) {
   const int threads = static_cast<int>(blockDim.x), thread = static_cast<int>(threadIdx.x);
@@ -183,7 +183,7 @@ __device__ float relate(Sum sum, float q, bool shifted, float shift, float mean)
   return e * sum.s * mean;
 }
 
-// A block has a chunk of a sample. keep: its sum is not there yet, for it is the only chunk.
+// One block per chunk of a sample. keep: store its sum here, because sum_chunks does not run for a single chunk.
 __global__ void __launch_bounds__(MOST_WARPS* WARP, 2)
     relate_chunk(float* z, float* shift, float* sums, const float* p, const float* q, Scan s, bool keep) {
   SHARED_ARRAY(float, largest, [MOST_WARPS][CHUNK_LENGTH]);
@@ -211,7 +211,7 @@ __global__ void __launch_bounds__(MOST_WARPS* WARP, 2)
   }
 }
 
-// A block has a sample of a stream, a thread its channels c, c + threads, ….
+// Decoding. One block per sample; a thread processes the channels c, c + threads, ….
 __global__ void __launch_bounds__(MOST_WARPS* WARP, 2)
     relate_stream(float* z, float* shift, float* state, const float* p, const float* q, Scan s) {
   SHARED_ARRAY(float, largest, [MOST_WARPS]);
@@ -284,7 +284,7 @@ struct Arrays {
   const float *dz, *shift, *sums, *p, *q;
 };
 
-// What a position's gradient is made of.
+// The inputs of a position's gradient.
 struct Position {
   float p, q, dz, shift;
   bool shifted;
@@ -292,20 +292,20 @@ struct Position {
   __device__ Position() {}
   __device__ Position(const Arrays& a, int64_t i, int64_t row)
       : p(a.p[i]), q(a.q[i]), dz(a.dz[i]), shift(a.shift ? a.shift[row] : 0), shifted(a.shift) {}
-  // g_j for the sum that z_j was made of
+  // g_j, given the sum from which z_j was computed
   __device__ float scaled_gradient(Sum sum, float mean) const {
     return dz * (shifted ? numerics::exp_nonpositive(q + sum.m - shift) : numerics::exp(q + sum.m)) * mean;
   }
 };
 
-// A chunk from its first position to its last and back. OWN: only what the chunk adds to A goes to `later`, for pass_back();
-// otherwise dp and dq, given what is in `later` (or null: nothing).
+// Goes through a chunk forwards, then backwards. OWN: only stores in `later` what the chunk adds to A, for pass_back().
+// Otherwise: computes dp and dq from `later` (null: nothing comes later).
 template <bool OWN>
 __global__ void chunk_backward(Arrays a, Scan s) {
   SHARED_ARRAY(float, gradient, [CHUNK_LENGTH][THREADS]);
   SHARED_ARRAY(float, step, [CHUNK_LENGTH][THREADS]);  // e, negative where p is the new m
   const Place at = place_of_thread(s);
-  if (at.channel >= s.hidden) return;  // no thread waits for another
+  if (at.channel >= s.hidden) return;  // allowed: this kernel has no barrier
   const int thread = static_cast<int>(threadIdx.x), length = at.end - at.begin;
   const int64_t first = at.row * s.hidden + at.channel;
   const int64_t later = (at.sample * s.chunks + at.chunk) * s.hidden + at.channel;
@@ -331,7 +331,7 @@ __global__ void chunk_backward(Arrays a, Scan s) {
   if (OWN) a.later[later] = all;
 }
 
-// later: from what each chunk adds to what the later ones pass to it
+// Replaces what each chunk adds to A by what all later chunks pass to it.
 __global__ void pass_back(float* later, const float* sums, Scan s) {
   const int c = channel_of_thread(s);
   const int64_t first = static_cast<int64_t>(blockIdx.x / s.strips()) * s.chunks;
@@ -363,7 +363,7 @@ __global__ void gradients_of_all(Arrays a, Scan s) {
   a.later[(at.sample * s.chunks + at.chunk) * s.hidden + at.channel] = total;
 }
 
-// The first of a sample's chunks gets the sum of all of them.
+// Stores the sum over all chunks of a sample in its first chunk.
 __global__ void add_gradients(float* later, Scan s) {
   const int c = channel_of_thread(s);
   if (c >= s.hidden) return;

@@ -1,4 +1,4 @@
-// Cross-entropy, the best guess, and sums: the twin of cpu/loss.cpp. A warp has a row.
+// Cross-entropy, argmax, and sums: the GPU version of cpu/loss.cpp. One warp per row.
 
 #include "gpu/gpu.h"
 #include "gpu/lanes.cuh"
@@ -7,7 +7,7 @@ namespace petroglyph {
 
 namespace {
 
-// dlogits may be logits.
+// dlogits may alias logits.
 __global__ void cross_entropy_rows(float* losses, float* dlogits, const float* logits, const int32_t* targets,
                                    float scale, int64_t N, int V) {
   const int64_t n = row_of_warp();
@@ -83,7 +83,7 @@ __device__ float sum_row(const float* x, int64_t row, int64_t n) {
   return sum_lanes(length, [&](float sum, int i) { return What::add(sum, x[row * LONG + i]); });
 }
 
-// partial_r = row r of x
+// partial_r = the sum of row r of x
 template <class What>
 __global__ void sum_rows(float* partial, const float* x, int64_t n) {
   const int64_t row = row_of_warp();
@@ -92,8 +92,8 @@ __global__ void sum_rows(float* partial, const float* x, int64_t n) {
   if (lane_index() == 0) partial[row] = sum;
 }
 
-// Sums the rows' sums, level by level in place, in one block. Of each level it takes as many rows as it has warps: read
-// by all, then written by all, so that no sum lands on numbers that are still to be read.
+// Sums the row sums in place, level by level, in one block. It processes one row per warp at a time. All warps read
+// before any warp writes, so that no sum overwrites numbers that are still needed.
 __global__ void __launch_bounds__(FINISH_WARPS* WARP) finish_sum(float* sum, float* partial, int64_t rows) {
   int64_t left = rows;
   while (left > 1) {

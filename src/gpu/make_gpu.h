@@ -1,4 +1,4 @@
-// The GPU for those who need nothing of CUDA. Only in builds with CUDA.
+// Interface to the GPU for code without CUDA headers. Only in builds with CUDA.
 #pragma once
 
 #include <cstdint>
@@ -9,30 +9,30 @@
 
 namespace petroglyph {
 
-// 0 also where CUDA does not start.
+// Also 0 if CUDA does not start.
 int gpu_count();
 
-// Whether there is no GPU or no driver here, or all are hidden (CUDA_VISIBLE_DEVICES): nothing that anyone must be told. Where
-// CUDA does not start for another reason there may well be one.
+// True if no GPU or no driver is present, or all GPUs are hidden (CUDA_VISIBLE_DEVICES): no message is needed. If CUDA
+// does not start for another reason, a GPU may be present: then false.
 bool gpu_absent();
 
-// Why the GPU of this number, counted from 0, cannot be used; empty where it can: CUDA starts, it is there, new enough,
-// and this build has kernels for it.
+// The reason why this GPU (counted from 0) cannot be used, or "" if it can be used. Requirements: CUDA starts, the GPU
+// exists and is new enough, and this build has kernels for it.
 std::string gpu_obstacle(int number);
 
-// The most numbers of scratch that an operation takes where less will do: it works in turns. No limit changes a bit.
+// Largest scratch, in numbers, of operations that can work in parts. Limits change no bit of a result.
 struct ScratchLimits {
-  int64_t sums = int64_t(16) << 20;  // of chunks, before they are added up
-  int64_t pairs = int64_t(64) << 20;  // of attention: queries and keys
+  int64_t sums = int64_t(16) << 20;  // sums of chunks, before they are added
+  int64_t pairs = int64_t(64) << 20;  // attention: numbers for pairs of queries and keys
 };
 
-// Throws Error where there is an obstacle.
+// Throws Error with gpu_obstacle(number), if there is one.
 std::unique_ptr<Ops> make_gpu(int number = 0, const ScratchLimits& limits = {});
 
-// Bytes of the GPU that was last made, taken by this program and all others.
+// Bytes in use, by this and all other programs, on the GPU that make_gpu created last.
 int64_t gpu_memory_in_use();
 
-// Floating-point operations a second of fused multiply-adds in registers, one counting as two: the best of several runs.
+// Peak floating-point operations per second: fma in registers, each counted as two. The best of several runs.
 double gpu_peak_flops(Ops& gpu);
 
 }  // namespace petroglyph

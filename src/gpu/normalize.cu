@@ -1,5 +1,5 @@
-// Normalizations, row by row: the twin of cpu/normalize.cpp. A warp has a row and reads it two or three times: the first
-// time from memory, then from the cache.
+// Normalizations of rows: the GPU version of cpu/normalize.cpp. One warp per row reads it two or three times: first
+// from memory, then from the cache.
 
 #include "gpu/columns.cuh"
 #include "gpu/gpu.h"
@@ -15,7 +15,7 @@ __device__ float mean_of(const float* x, int D) {
   return sum / static_cast<float>(D);
 }
 
-// y may be x: a lane writes only what it alone reads, and writes last.
+// y may alias x: a lane writes only elements that no other lane reads, and it writes them last.
 __global__ void normalize_rows(float* y, float* inv_std, const float* x, int64_t N, int D) {
   const int64_t n = row_of_warp();
   if (n >= N) return;
@@ -32,7 +32,7 @@ __global__ void normalize_rows(float* y, float* inv_std, const float* x, int64_t
   if (lane_index() == 0) inv_std[n] = scale;
 }
 
-// dx may be dy.
+// dx may alias dy.
 __global__ void normalize_rows_backward(float* dx, const float* dy, const float* y, const float* inv_std, int64_t N,
                                         int D, Into into) {
   const int64_t n = row_of_warp();
@@ -51,7 +51,7 @@ __global__ void normalize_rows_backward(float* dx, const float* dy, const float*
   });
 }
 
-// y may be x.
+// y may alias x.
 __global__ void center_rows(float* y, const float* x, int64_t N, int D) {
   const int64_t n = row_of_warp();
   if (n >= N) return;
@@ -128,7 +128,7 @@ void Gpu::rms_norm_backward(real* dx, real* dweight, const real* dy, const real*
 
 namespace {
 
-// y may be x.
+// y may alias x.
 __global__ void layer_norm_rows(float* y, float* hat, float* inv_std, const float* x, const float* weight,
                                 const float* bias, float epsilon, int64_t N, int D) {
   const int64_t n = row_of_warp();
@@ -154,7 +154,7 @@ __global__ void layer_norm_rows_output(float* y, const float* hat, const float* 
   map_lanes(y + n * D, D, [&](int c) { return numerics::fma(hat[n * D + c], weight[c], bias[c]); });
 }
 
-// dx may be dy.
+// dx may alias dy.
 __global__ void layer_norm_rows_backward(float* dx, const float* dy, const float* hat, const float* inv_std,
                                          const float* weight, int64_t N, int D, Into into) {
   const int64_t n = row_of_warp();
@@ -171,7 +171,7 @@ __global__ void layer_norm_rows_backward(float* dx, const float* dy, const float
   });
 }
 
-// What a row adds to the gradients of weight and bias.
+// The terms that a row adds to the gradients of weight and bias.
 struct AddAlongHat {
   const float *dy, *hat;
   int D;

@@ -1,4 +1,4 @@
-// AdamW, element by element: the twin of cpu/optimizer.cpp; the gradient's norm is read where it was computed, on the device.
+// AdamW, elementwise: the GPU version of cpu/optimizer.cpp. The gradient's norm stays on the device.
 
 #include "gpu/gpu.h"
 #include "gpu/lanes.cuh"

@@ -1,4 +1,4 @@
-// The GPU's own limit, measured rather than looked up: the twin of cpu/peak.cpp.
+// The GPU's measured peak of arithmetic: the GPU version of cpu/peak.cpp.
 
 #include "gpu/gpu.h"
 #include "math/numerics.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int THREADS = 256, CHAINS = 8, ROUNDS = 4096;
 
-// Each thread does nothing but fused multiply-adds in registers; the sum keeps the compiler from leaving them out.
+// Each thread executes only fused multiply-adds in registers. The sum keeps the compiler from removing them.
 __global__ void multiply_adds(float* out, float factor, float term) {
   const int thread = static_cast<int>(blockIdx.x) * THREADS + static_cast<int>(threadIdx.x);
   float chain[CHAINS];

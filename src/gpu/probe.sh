@@ -1,22 +1,22 @@
 #!/bin/sh
-# Finds out whether and for which GPUs the CUDA kernels can be built, and writes the answer as variables for make:
-#   NVCC_WORKS, NVCC, CUDA_VERSION   where nvcc compiles a kernel
-#   CUDA_WANTED, CUDA_DEFINE, GENCODE, CUDA_LIBRARIES   where the kernels are to be built, too
-#   CUDA_LEFT_OUT   else, the reason
-# The answer is kept until the question changes: another nvcc, C++ compiler, GPU or flag.
+# Checks whether nvcc can build the CUDA kernels, and for which GPUs. Writes the result to FILE as make variables:
+#   NVCC_WORKS, NVCC, CUDA_VERSION                      if nvcc compiles a kernel
+#   CUDA_WANTED, CUDA_DEFINE, GENCODE, CUDA_LIBRARIES   if the kernels are also to be built
+#   CUDA_LEFT_OUT                                       otherwise: the reason
+# The result is reused until nvcc, the C++ compiler, the GPUs or the flags change.
 #   src/gpu/probe.sh FILE 0|1|auto NVCC "GPU_ARCH" FLAGS… -ccbin COMPILER
 file=$1 choice=$2 nvcc=$3 archs=$4
 shift 4
-# More flags in the environment are not the build's, and make before 4.4 would pass them.
+# Ignore flags in the environment: they are not part of the build, and make before 4.4 would not pass them on.
 unset NVCC_APPEND_FLAGS NVCC_PREPEND_FLAGS
 
 found=$(command -v "${nvcc##* }") || found=/usr/local/cuda/bin/nvcc
 [ "$nvcc" != nvcc ] || nvcc=$found
-# nvcc may be a link or a script: then its toolkit is where it leads, or where it says.
+# nvcc may be a link or a script. Look for its toolkit at the link's target and where nvcc --dryrun reports it.
 top=$($nvcc --dryrun -x cu /dev/null -o /dev/null 2>&1 | sed -n 's/^#\$ TOP=//p')
 folders="$(dirname "$(realpath "$found" 2> /dev/null)") $(dirname "$found") ${top:+$top/bin}"
 
-# The compute capabilities of the GPUs here, 90 for 9.0: of nvidia-smi, which prints errors in their place, or of nvcc's own tool.
+# Compute capabilities of the GPUs here (90 for 9.0): from nvidia-smi, unless it prints errors, else from nvcc's tool.
 gpus() {
   nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2> /dev/null | sed -n 's/^\([0-9][0-9]*\)\.\([0-9]\)$/\1\2/p' | sort -u | grep . ||
     { said=$("$(dirname "$(realpath "$found" 2> /dev/null)")/__nvcc_device_query" 2> /dev/null) &&
@@ -41,8 +41,8 @@ if ! command -v "${nvcc##* }" > /dev/null; then
   exit
 fi
 
-# Code for the GPUs that are here; else for two generations of large ones. PTX, which a driver compiles for its own GPU, for newer ones, and
-# where the default is used also for older ones.
+# Build code for the GPUs of this machine, else for two generations of large GPUs. Add PTX for newer GPUs and, with the
+# default, for older ones: the driver compiles it for its own GPU.
 known=$($nvcc --list-gpu-arch 2> /dev/null | sed -n 's/^compute_//p')
 ptx=""
 if [ -z "$archs" ]; then
@@ -78,7 +78,7 @@ if [ "$choice" = auto ] && [ -z "$here" ]; then
   answer "$@" "CUDA_LEFT_OUT := no GPU here; CUDA=1 builds the kernels all the same"
   exit
 fi
-# Of the toolkit, of conda's, of the HPC SDK's.
+# Look in the directories of the toolkit, of conda and of the HPC SDK.
 for around in $folders; do
   for place in lib64 lib targets/*/lib ../cuda/lib64; do
     for library in "$around/../"$place/libcudart_static.a; do

@@ -1,18 +1,18 @@
-// The tile of a matrix product: the twin of cpu/product.cpp, on which every product of the catalogue is built.
+// The tile of a matrix product: the GPU version of cpu/product.cpp. Every product of the catalogue uses it.
 //
-// A block computes TILE_ROWS × TILE_COLUMNS outputs, a thread 8×8 of them in registers, each as the contract's chain:
-// one fma after the other over ascending k, cut every CHUNK terms. Slices of DEPTH terms of both factors pass through
-// shared memory, the next one copied while this one is multiplied. For each k a thread reads 8 + 8 numbers for 64 fma,
-// in pieces of 16 bytes whose addresses the lanes share, so that the reads stay behind the arithmetic. The tile is
-// 96×64 because 192, the papers' width, is a multiple of both, and four blocks of three warps fill the registers of a
-// multiprocessor.
+// A block computes TILE_ROWS × TILE_COLUMNS outputs. A thread computes 8×8 of them in registers, each as the
+// catalogue's chain: one fma after the other over ascending k, cut every CHUNK terms. Slices of DEPTH terms of both
+// factors pass through shared memory; the next slice is copied while this one is multiplied. For each k a thread reads
+// 8 + 8 numbers for 64 fma, 16 bytes at a time. Lanes share these addresses, so that reads take less time than
+// arithmetic. The tile is 96×64: 192, the papers' width, is a multiple of both, and four blocks of three warps fill a
+// multiprocessor's registers.
 //
-// Registers have two banks, the even and the odd ones, and an fma that reads two factors and a sum needs two cycles where
-// all three are in one bank. So a term's rows and columns are neighbours in shared memory whichever way the factors lie,
-// and become registers in fours. test/sass_banks.awk counts the cycles of the loop: 1.45 an fma before that, 1.19 since.
-// Predicted from it, not yet measured: x·weightᵀ at 75 % of the peak instead of 57.
+// Registers have two banks, even and odd. An fma that reads two factors and a sum takes two cycles if all three are in
+// one bank. So a term's rows and columns are adjacent in shared memory for either layout of the factors, and are loaded
+// to registers in fours. test/sass_banks.awk counts the loop's cycles: 1.45 per fma before this, 1.19 now. Predicted
+// from that, not yet measured: x·weightᵀ at 75 % of the peak instead of 57 %.
 //
-// What is multiplied and where it goes is a Problem, passed to the kernel by value:
+// A Problem, passed to the kernel by value, defines what is multiplied and where the result goes:
 //   static constexpr Along A, B      which way its factors lie in memory
 //   int64_t blocks() const           on the host: how many tiles to compute
 //   bool locate(Tile&, int64_t chunk) const           on the device: the tile of this block; false: nothing to do
@@ -27,14 +27,14 @@ namespace product {
 
 constexpr int TILE_ROWS = 96, TILE_COLUMNS = 64;
 constexpr int THREADS = TILE_ROWS / 8 * TILE_COLUMNS / 8, WARPS = THREADS / WARP;
-constexpr int BLOCKS_AT_ONCE = 4;  // on a multiprocessor: three warps a quarter leave a thread 168 registers
+constexpr int BLOCKS_AT_ONCE = 4;  // per multiprocessor: three warps per quarter leave a thread 168 registers
 constexpr int DEPTH = 16;
-constexpr int PAD = 4;  // between rows of shared memory, so that pieces of 16 bytes of eight rows meet in no bank
+constexpr int PAD = 4;  // between rows of shared memory: eight rows' pieces of 16 bytes fall into different banks
 
 // Which index of a factor is contiguous: k, or the row of a (the column of b).
 enum class Along { K, OUTPUT };
 
-// Element (r, k) stands at data[r·stride + k] or data[k·stride + r].
+// Element (r, k) is at data[r·stride + k] or data[k·stride + r].
 struct Factor {
   const float* data;
   int stride;
@@ -42,14 +42,14 @@ struct Factor {
 
 // One block's part of a product.
 struct Tile {
-  Factor a, b;             // from the tile's first row and column and from k = 0 on
-  int rows, columns;       // that exist
-  int64_t row, column;     // of its corner
-  int64_t batch;           // what the problem counts beside rows and columns
-  int64_t k_begin, k_end;  // of one chunk; k_begin is a multiple of DEPTH
-  bool first, last;        // whether no chunk goes before it, or comes after it
+  Factor a, b;             // pointers at the tile's first row and column and at k = 0
+  int rows, columns;       // rows and columns that exist
+  int64_t row, column;     // of its top left element
+  int64_t batch;           // index that the problem counts beside rows and columns
+  int64_t k_begin, k_end;  // terms of one chunk; k_begin is a multiple of DEPTH
+  bool first, last;        // whether this chunk is the tile's first, its last
 
-  // The part of the terms begin … end−1 that belongs to the chunk; false where that is none.
+  // Sets the terms of begin … end−1 that belong to the chunk. Returns false if there are none.
   __device__ bool cut(int64_t begin, int64_t end, int64_t chunk) {
     k_begin = max(begin, chunk * CHUNK);
     k_end = min(end, (chunk + 1) * CHUNK);
@@ -61,24 +61,24 @@ struct Tile {
 
 using Sums = float[8][8];
 
-// The rows and columns of a lane among its warp's 32 × 64, in fours side by side. Two neighbouring lanes have the same
-// columns, and lanes of equal lane % 2 in half a warp the same rows: shared memory then serves a 16-byte read of 32
-// lanes in two passes; with columns of lane % 8 it takes four.
+// The rows and columns of a lane in its warp's 32 × 64, as adjacent groups of four. Two neighbouring lanes have the
+// same columns; in a half warp, lanes of equal lane % 2 have the same rows. Shared memory then serves a 16-byte read of
+// 32 lanes in two passes; with columns of lane % 8 it would take four.
 __device__ inline int tile_row(int r, int lane) {
   return warp_index() * 32 + (lane % 2 + lane / 16 * 2) * 4 + r % 4 + r / 4 * 16;
 }
 HOST_DEVICE constexpr int column_offset(int c) { return c % 4 + c / 4 * 32; }
 __device__ inline int tile_column(int c, int lane) { return lane / 2 % 8 * 4 + column_offset(c); }
 
-// Some terms of SIZE rows of a factor in shared memory.
+// DEPTH terms of SIZE rows of a factor in shared memory.
 template <int SIZE>
 struct alignas(16) Slice {
   float terms[DEPTH][SIZE + PAD];
 };
 
-// Brings in slice after slice. Rows that do not exist are replaced by others that do, and never used. Along OUTPUT the
-// pieces are the longest that are aligned. Along K a slice is the transpose of what memory has, so a piece is one number:
-// TERMS_AT_ONCE lanes read 32 bytes of a row, and the 32 numbers of a warp go to 32 different banks.
+// Copies slice after slice. Rows out of range repeat rows that exist; their sums are never used. Along OUTPUT, pieces
+// are as long as alignment allows. Along K, a slice is the transpose of the memory, so a piece is one number:
+// TERMS_AT_ONCE lanes read 32 bytes of a row, and a warp's 32 numbers go to 32 different banks.
 template <Along ALONG, int SIZE>
 class Copier {
  public:
@@ -95,7 +95,7 @@ class Copier {
                               : term_ * static_cast<int64_t>(stride_) + min(row_, size - length_);
   }
 
-  // terms: how many are left
+  // terms: the number of remaining terms
   __device__ void copy(Slice<SIZE>& slice, int terms) {
     if (terms < DEPTH)
       copy_rest(slice, terms);
@@ -127,7 +127,7 @@ class Copier {
     }
   }
 
-  // The threads take the pieces of some terms, then of the next ones.
+  // The threads copy the pieces of some terms, then those of the next terms.
   template <int LENGTH>
   __device__ void copy_pieces(Slice<SIZE>& slice) const {
     constexpr int PIECES = SIZE / LENGTH, AT_ONCE = THREADS / PIECES > 0 ? THREADS / PIECES : 1;
@@ -141,7 +141,7 @@ class Copier {
     }
   }
 
-  // The last slice, where it is not whole.
+  // Copies the last slice if it has fewer than DEPTH terms.
   __device__ void copy_rest(Slice<SIZE>& slice, int terms) const {
 #pragma unroll 1
     for (int n = static_cast<int>(threadIdx.x); n < SIZE * DEPTH; n += THREADS) {
@@ -156,10 +156,10 @@ class Copier {
   int stride_, size_;
   int length_;      // of a piece
   int term_, row_;  // of this thread's first piece
-  int64_t from_;    // where that piece is, from next_ on
+  int64_t from_;    // offset of that piece from next_
 };
 
-// A lane's eight rows (or columns) of a term: four, and four more that stand `apart` behind them.
+// Reads a lane's eight rows (or columns) of a term: four, and four more at distance `apart`.
 __device__ inline void read_eight(float (&to)[8], const float* from, int apart) {
 #pragma unroll
   for (int n = 0; n < 2; ++n) {
@@ -168,8 +168,8 @@ __device__ inline void read_eight(float (&to)[8], const float* from, int apart) 
   }
 }
 
-// Every other row from right to left: two neighbouring fma then always share a factor, which the second takes from the
-// operand cache instead of a bank.
+// Odd rows go from right to left. Two neighbouring fma then always share a factor, which the second reads from the
+// operand cache instead of a register bank.
 __device__ inline void multiply_term(Sums& sum, const float* a, const float* b) {
   float x[8], y[8];
   read_eight(x, a, 16);
@@ -181,7 +181,7 @@ __device__ inline void multiply_term(Sums& sum, const float* a, const float* b) 
   }
 }
 
-// No term is added that the factors do not have: even a zero would turn a sum of −0 into +0.
+// Never adds padding terms: even a zero would turn a sum of −0 into +0.
 __device__ inline void multiply_slice(Sums& sum, const Slice<TILE_ROWS>& a, const Slice<TILE_COLUMNS>& b, int terms) {
   const float *x = &a.terms[0][tile_row(0, lane_index())], *y = &b.terms[0][tile_column(0, lane_index())];
   if (terms == DEPTH) {
@@ -211,13 +211,13 @@ __global__ void __launch_bounds__(THREADS, BLOCKS_AT_ONCE) multiply(Problem prob
   Sums sum = {};
   for (; left > 0; left -= DEPTH) {
     __pipeline_wait_prior(0);
-    __syncthreads();  // this slice has come, and everyone is done with the one before, which the next will replace
+    __syncthreads();  // this slice has arrived; no thread reads the other buffer, which is filled next
     if (left > DEPTH) {
       copier_a.copy(a[slice ^ 1], left - DEPTH);
       copier_b.copy(b[slice ^ 1], left - DEPTH);
       __pipeline_commit();
     }
-    if (tile_row(0, 0) < tile.rows) multiply_slice(sum, a[slice], b[slice], min(left, DEPTH));  // else a warp without rows
+    if (tile_row(0, 0) < tile.rows) multiply_slice(sum, a[slice], b[slice], min(left, DEPTH));  // skip empty warps
     slice ^= 1;
   }
   problem.store(tile, sum);
@@ -228,14 +228,14 @@ void run_chunk(const Problem& problem, int64_t chunk, cudaStream_t stream) {
   LAUNCH(multiply<Problem>, grid_blocks(problem.blocks()), THREADS, 0, stream, problem, chunk);
 }
 
-// A launch for each chunk puts them in order. A loop in the kernel would keep its addresses in registers, of which the
-// tile needs all.
+// One launch per chunk keeps the chunks in order. A loop in the kernel would keep its addresses in registers, but the
+// tile needs all registers.
 template <class Problem>
 void run(const Problem& problem, int64_t K, cudaStream_t stream) {
   for (int64_t chunk = 0; chunk * CHUNK < K; ++chunk) run_chunk(problem, chunk, stream);
 }
 
-// WHOLE: nothing of the tile is missing, and nothing has to be asked.
+// WHOLE: no row or column of the tile is out of range, so no bounds are checked.
 template <bool WHOLE>
 __device__ inline void store_rows(float* c, int64_t stride, const float* bias, bool add, bool aligned, const Tile& tile,
                                   const Sums& sum) {
@@ -268,8 +268,8 @@ __device__ inline void store_rows(float* c, int64_t stride, const float* bias, b
   }
 }
 
-// c = start + sum, then + bias, where the start is what c holds or zero. c and bias (may be null) begin at the tile's
-// corner.
+// c = start + sum, then + bias. start: c with `add`, otherwise zero. c and bias (or null) point to the tile's top left
+// element.
 __device__ inline void store_tile(float* c, int64_t stride, const float* bias, bool add, const Tile& tile,
                                   const Sums& sum) {
   const bool aligned =
@@ -280,8 +280,8 @@ __device__ inline void store_tile(float* c, int64_t stride, const float* bias, b
     store_rows<false>(c, stride, bias, add, aligned, tile, sum);
 }
 
-// Makes something else of a tile that is complete: for each of its rows finish = of_row(row), and then finish(column). A
-// thread gets the elements that it has just stored.
+// Transforms a finished tile: for each row finish = of_row(row), then finish(column) for its columns. A thread gets
+// only elements that it has just stored.
 template <class OfRow>
 __device__ inline void finish_tile(const Tile& tile, OfRow of_row) {
 #pragma unroll 1
@@ -297,14 +297,14 @@ __device__ inline void finish_tile(const Tile& tile, OfRow of_row) {
   }
 }
 
-// Cuts M × N outputs into tiles. Neighbouring blocks take the columns of the same rows, which are the larger factor.
+// Cuts M × N outputs into tiles. Neighbouring blocks have the same rows (the larger factor) and different columns.
 struct Tiling {
   int64_t M, N;
 
   HOST_DEVICE int64_t columns() const { return (N + TILE_COLUMNS - 1) / TILE_COLUMNS; }
   HOST_DEVICE int64_t tiles() const { return (M + TILE_ROWS - 1) / TILE_ROWS * columns(); }
 
-  // Everything but the batch and the terms.
+  // Sets all of the tile except the batch and the terms.
   __device__ void locate(Tile& tile, int64_t number, const Factor& a, Along along_a, const Factor& b,
                          Along along_b) const {
     tile.row = number / columns() * TILE_ROWS;
@@ -316,7 +316,7 @@ struct Tiling {
   }
 };
 
-// c (M,N) = a b + bias, or c += a b + bias, as cpu/product.h has it.
+// c (M,N) = a b + bias, or c += a b + bias, as in cpu/product.h.
 template <Along ALONG_A, Along ALONG_B>
 struct Plain {
   static constexpr Along A = ALONG_A, B = ALONG_B;
@@ -325,7 +325,7 @@ struct Plain {
   Tiling tiling;
   int64_t K;
   Into into;
-  const float* bias;  // (N) or null; of x·weightᵀ only
+  const float* bias;  // (N) or null; only for x·weightᵀ
 
   int64_t blocks() const { return tiling.tiles(); }
 

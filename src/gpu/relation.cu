@@ -1,9 +1,9 @@
-// The pairwise relation, the heart of the Causal Relation Network: the twin of the first half of cpu/relation.cpp. The
-// derivation stands in models/causal_rn.cpp.
+// The pairwise relation, the core of the Causal Relation Network: the GPU version of the first half of
+// cpu/relation.cpp. The derivation is in models/causal_rn.cpp.
 //
-// Forward, a pair and channel takes an addition, a multiplication and ten instructions of exp2, the last of which adds;
-// everything else is kept off that path: factors come from shared memory, one for all channels, queries and sums stay
-// in registers (relation.cuh), and the variances come from a product of the matrices of queries and keys (product.cuh).
+// Forward cost per pair and channel: an addition, a multiplication and the ten instructions of exp2, the last of which
+// adds. Everything else is kept out of this loop. Factors come from shared memory, one for all channels. Queries and
+// sums stay in registers (relation.cuh). The variances come from a matrix product of queries and keys (product.cuh).
 
 #include <algorithm>
 
@@ -54,7 +54,7 @@ struct InverseStd {
     return false;
   }
 
-  // The tile's part of a row of inv_std.
+  // The part of a row of inv_std that belongs to the tile.
   __device__ float* row_of(const Tile& tile, int row) const {
     return inv_std + pairs.pair_offset(tile.batch) + (tile.row + row) * pairs.keys + tile.column;
   }
@@ -69,8 +69,8 @@ struct InverseStd {
   __device__ void sum_directly(const Tile& tile, int r, unsigned cancelled) const;
 };
 
-// A loop and not unrolled: 64 copies of a division and a root would not fit the instruction cache. The rows move up so
-// that the one whose turn it is stands in registers known to the compiler.
+// Not unrolled: 64 copies of a division and a square root would not fit the instruction cache. After each row the
+// others move up, so that the current row is always in rows[0]: registers that the compiler knows.
 __device__ void InverseStd::store(const Tile& tile, const Sums& sum) const {
   Sums rows;
 #pragma unroll
@@ -85,8 +85,8 @@ __device__ void InverseStd::store(const Tile& tile, const Sums& sum) const {
   }
 }
 
-// Between the chunks of a wide head inv_std holds the dot products so far. Returns a bit for each column whose sum
-// cancelled.
+// For a head wider than a chunk, inv_std holds the partial dot products between chunks. Returns one bit per column
+// whose sum cancelled.
 __device__ unsigned InverseStd::store_row(const Tile& tile, const float (&sum)[8], int r) const {
   const int row = product::tile_row(r, lane_index());
   const int visible = pairs.visible(static_cast<int>(tile.row) + row) - static_cast<int>(tile.column);
@@ -110,7 +110,7 @@ __device__ unsigned InverseStd::store_row(const Tile& tile, const float (&sum)[8
   return cancelled;
 }
 
-// Pairs that nearly cancel are few: the warp takes them one after the other, whichever lane they belong to.
+// Few pairs nearly cancel. The warp recomputes them together, one pair after the other, for all lanes.
 __device__ void InverseStd::sum_directly(const Tile& tile, int r, unsigned cancelled) const {
   for (unsigned lanes; (lanes = __ballot_sync(ALL_LANES, cancelled != 0)) != 0;) {
     const int lane = __ffs(static_cast<int>(lanes)) - 1;
@@ -132,7 +132,7 @@ __device__ void InverseStd::sum_directly(const Tile& tile, int r, unsigned cance
 
 constexpr int SHIFT_THREADS = 64;
 
-// largest (B,Q,H): per channel the largest of the keys that a query sees. A thread has a sample's channel, in order.
+// largest (B,Q,H): per channel the largest key visible to a query. One thread per channel of a sample, keys in order.
 __global__ void largest_keys(float* largest, const float* p, Pairs s) {
   const int strips = (s.hidden + SHIFT_THREADS - 1) / SHIFT_THREADS;
   const int64_t sample = blockIdx.x / strips;
@@ -162,7 +162,7 @@ __global__ void largest_sums(float* shift, const float* largest, const float* q,
 void Gpu::relation_inv_std(real* inv_std, const real* p, const real* q, const RelationShape& shape) {
   const Pairs s(shape);
   const int64_t key_rows = s.count() * s.keys, query_rows = s.count() * s.queries;
-  real* key_squares = scratch(s.count() * s.capacity + query_rows);  // a stream's keys grow
+  real* key_squares = scratch(s.count() * s.capacity + query_rows);  // a decoder's number of keys grows
   real* query_squares = key_squares + key_rows;
   LAUNCH_ROWS(square_rows, key_rows, stream_, key_squares, p, s.keys, s.capacity, s);
   LAUNCH_ROWS(square_rows, query_rows, stream_, query_squares, q, s.queries, s.queries, s);

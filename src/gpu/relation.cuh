@@ -1,5 +1,5 @@
-// What the kernels of the pairwise relation share: the shape on the device, and the sweep in which a thread owns
-// channels.
+// Shared parts of the pairwise relation's kernels: the shape on the device, and the sweep, in which each thread owns
+// some channels.
 #pragma once
 
 #include <type_traits>
@@ -25,9 +25,9 @@ struct Pairs {
         width(s.head_width()),
         causal(s.causal) {}
 
-  HOST_DEVICE int64_t count() const { return static_cast<int64_t>(batch) * heads; }  // of (sample, head)
+  HOST_DEVICE int64_t count() const { return static_cast<int64_t>(batch) * heads; }  // number of (sample, head)
 
-  // How many keys a query sees; the first query that sees a key.
+  // The number of keys visible to a query; below: the first query that sees a key.
   __device__ int visible(int query) const { return causal ? keys - queries + query + 1 : keys; }
   __device__ int first_query(int key) const { return causal ? max(key - (keys - queries), 0) : 0; }
 
@@ -41,7 +41,7 @@ struct Pairs {
   __device__ int64_t pair_offset(int64_t number) const { return number * queries * keys; }
 };
 
-// Reads N adjacent numbers of shared memory in pieces of 16 (or 8) bytes.
+// Reads N adjacent numbers of shared memory, 16 (or 8) bytes at a time.
 template <int N>
 __device__ inline void read_row(float (&to)[N], const float* from) {
   static_assert(N == 2 || N % 4 == 0, "as float2 or float4");
@@ -59,10 +59,10 @@ __device__ inline void read_row(float (&to)[N], const float* from) {
 
 // ---- The sweep ----------------------------------------------------------------------------------------------------
 //
-// A block owns OWN neighbouring queries (or keys) and some channels of one head; a thread has all the own rows of
-// CHANNELS channels in registers and goes through the partners, keys (or queries), in ascending order. What belongs to
-// a pair and not to a channel, its factor and its inv_std, is brought into shared memory for PARTNERS partners at a
-// time and read from there in pieces of four, so that a pair and channel costs hardly more than its arithmetic.
+// A block owns OWN neighbouring queries (or keys) and some channels of one head. A thread keeps all these rows of
+// CHANNELS channels in registers and goes through the partners (keys, or queries) in ascending order. A pair's factor
+// and inv_std are the same for all channels: they are loaded to shared memory for PARTNERS partners at a time and read
+// in fours. A pair and channel then costs little more than its arithmetic.
 
 constexpr int OWN = 8;
 constexpr int PARTNERS = 64;
@@ -72,7 +72,7 @@ enum class Sweep { VALUE, QUERY_GRADIENT, KEY_GRADIENT };
 
 struct SweepArguments {
   float* out;            // VALUE: z; gradients: the sums of inv_std·g
-  const float* dz;       // gradients: already times 1/n
+  const float* dz;       // gradients: already multiplied by 1/n
   const float* inv_std;  // or null: 1
   const float* shift;    // or null: 0
   const float *p, *q;
@@ -87,7 +87,7 @@ template <class Psi, Sweep SWEEP, int CHANNELS>
 class Sweeper {
  public:
   static constexpr bool OWNS_KEYS = SWEEP == Sweep::KEY_GRADIENT, GRADIENT = SWEEP != Sweep::VALUE;
-  static constexpr int BLIND = OWNS_KEYS ? OWN - 1 : 0;  // the own row that sees none of what only some see
+  static constexpr int BLIND = OWNS_KEYS ? OWN - 1 : 0;  // the own row that sees no partner of a partial range
 
   __device__ Sweeper(const SweepArguments& arguments, int64_t number, int first, int channel)
       : a_(arguments), number_(number), first_(first) {
@@ -109,7 +109,7 @@ class Sweeper {
     }
   }
 
-  // All partners in order; the own rows that see only some of them take those.
+  // Goes through all partners in order. Rows that see only some of the partners skip the others.
   __device__ void sweep(PartnerRows& factors, PartnerRows& scales) {
     const Pairs& s = a_.pairs;
     const int last = first_ + own_ - 1;
@@ -141,7 +141,7 @@ class Sweeper {
   }
 
  private:
-  // What does not exist is computed like its last neighbour that does, and not stored.
+  // A row or column out of range repeats the last one that exists; its result is not stored.
   __device__ int row(int r) const { return first_ + min(r, own_ - 1); }
   __device__ int column(int k) const { return min(channel_[k], a_.pairs.width - 1); }
 
@@ -164,7 +164,7 @@ class Sweeper {
     return OWNS_KEYS ? partner >= a_.pairs.first_query(row(r)) : partner < a_.pairs.visible(row(r));
   }
 
-  // The partners begin … end−1, of which `from` stands first in shared memory.
+  // The partners begin … end−1. `from`: the first partner in shared memory.
   template <bool PARTIAL>
   __device__ void sweep_some(const PartnerRows& factors, const PartnerRows& scales, int from, int begin, int end) {
     const Pairs& s = a_.pairs;
@@ -228,7 +228,7 @@ __global__ void __launch_bounds__(SWEEP_THREADS) sweep_pairs(SweepArguments argu
   SHARED_ARRAY(PartnerRows, scales, );
   const int strip = static_cast<int>(blockIdx.x % strips);
   const int tile = static_cast<int>(blockIdx.x / strips % tiles);
-  // The tiles with the most partners first.
+  // Start with the tiles that have the most partners.
   const int first = (SWEEP == Sweep::KEY_GRADIENT ? tile : tiles - 1 - tile) * OWN;
   Sweeper<Psi, SWEEP, CHANNELS> sweeper(
       arguments, blockIdx.x / strips / tiles, first,
@@ -247,8 +247,8 @@ void run_sweep(const SweepArguments& arguments, cudaStream_t stream) {
          tiles, strips);
 }
 
-// A narrow head would leave half of the threads without a channel. Narrow ones of ExpInRange have another kernel for the
-// gradient of their queries (relation_backward.cu).
+// In a narrow head half of the threads would have no channel. For ExpInRange, narrow heads use another kernel for the
+// gradient of queries (relation_backward.cu).
 template <class Psi, Sweep SWEEP>
 void run_sweep(const SweepArguments& arguments, cudaStream_t stream) {
   if constexpr (SWEEP != Sweep::QUERY_GRADIENT || !std::is_same_v<Psi, ExpInRange>)

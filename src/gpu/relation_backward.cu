@@ -1,11 +1,11 @@
-// The backward pass of the pairwise relation: the twin of the second half of cpu/relation.cpp. The derivation stands in
-// models/causal_rn.cpp.
+// The backward pass of the pairwise relation: the GPU version of the second half of cpu/relation.cpp. The derivation is
+// in models/causal_rn.cpp.
 //
-// The CPU makes one sweep over the pairs of a sample, one task a sample. A GPU needs more tasks than that, and two of its three
-// sums run across them, so it sweeps twice and computes ψ' twice: once a warp has queries and adds up dq and, over the channels,
-// the weights w of the pairs (the lanes of the contract are those of the warp); once a block has keys and adds up dp. Where ψ is
-// no exponential, or a head has more than 384 channels, the weights have a sweep of their own. Every sum is still its own chain,
-// over i or j ascending, so that nothing shows in the bits. Then come the products with the weights and the rest, row by row.
+// The CPU makes one sweep over the pairs, with one task per sample. A GPU needs more tasks, and two of the three sums
+// run across them. So it sweeps twice and computes ψ' twice. First, a warp owns queries: it sums dq and, over channels
+// (the strided 32-way sum), the pair weights w. Second, a block owns keys and sums dp. If ψ is no exponential, or a
+// head has more than 384 channels, the weights have their own sweep. Every sum is still one chain over ascending i or
+// j, so the bits are the same. Last come the products with the weights and the rest, row by row.
 
 #include <algorithm>
 #include <iterator>
@@ -44,21 +44,21 @@ __device__ float pair_weight(float inv_std, float along, int width) {
   return inv_std * inv_std * inv_std * (along / static_cast<float>(width));
 }
 
-// ---- Queries and weights in one sweep: exp, heads up to 12 channels a lane ------------------------------------------
+// ---- Queries and weights in one sweep: exp, heads of up to 12 channels per lane ------------------------------------
 
 constexpr int LANE_WARPS = 4;
 
-// What a warp brings in for 32 keys, and the sums over channels that go out.
+// What a warp loads for 32 keys, and the sums over channels that it outputs.
 template <int QUERIES>
 struct alignas(16) WarpPairs {
   float factor[WARP][QUERIES], scale[WARP][QUERIES];
   float along[QUERIES][WARP];
 };
 
-// For so many groups of 32 channels there is a kernel; a head of 5 takes that of 6. Each costs seconds of compiling.
+// One kernel per number of groups of 32 channels; a head of 5 groups uses that of 6. Each takes seconds to compile.
 constexpr int LANE_GROUPS[] = {1, 2, 3, 4, 6, 8, 12};
 
-// The groups that every head of this kernel has in full.
+// The number of groups that are complete in every head that uses this kernel.
 constexpr int whole_groups(int groups) {
   int whole = 0;
   for (const int fewer : LANE_GROUPS)
@@ -66,7 +66,7 @@ constexpr int whole_groups(int groups) {
   return whole;
 }
 
-// A warp owns QUERIES queries; a lane has the channels lane, lane + 32, … of the head, GROUPS of them.
+// A warp owns QUERIES queries. A lane has GROUPS channels of the head: lane, lane + 32, ….
 template <int GROUPS, int QUERIES>
 class LaneSweeper {
   static constexpr int WHOLE = whole_groups(GROUPS);
@@ -82,7 +82,7 @@ class LaneSweeper {
       for (int k = 0; k < GROUPS; ++k) {
         const int64_t at = s.query_offset(number) + static_cast<int64_t>(row(r)) * s.hidden + column(k);
         q_[r][k] = a_.q[at];
-        dz_[r][k] = exists(k) ? a_.dz[at] : 0;  // a channel that does not exist passes a zero to every sum
+        dz_[r][k] = exists(k) ? a_.dz[at] : 0;  // a channel out of range adds zero to every sum
         dq_[r][k] = 0;
       }
     }
@@ -131,7 +131,7 @@ class LaneSweeper {
   __device__ int row(int r) const { return first_ + min(r, own_ - 1); }
   __device__ float* weight_of(int r) const { return weight_ + static_cast<int64_t>(row(r)) * a_.pairs.keys; }
 
-  // A lane brings in one key, for all queries.
+  // Each lane loads one key, for all queries.
   __device__ void fill(WarpPairs<QUERIES>& pairs, int from) const {
     const Pairs& s = a_.pairs;
     const int key = min(from + lane_index(), s.keys - 1);
@@ -143,12 +143,12 @@ class LaneSweeper {
     }
   }
 
-  // The keys begin … end−1, of which `from` is lane 0's.
+  // The keys begin … end−1. `from`: the key of lane 0.
   template <bool PARTIAL>
   __device__ void sweep_some(WarpPairs<QUERIES>& pairs, int from, int begin, int end) {
     const int64_t stride = a_.pairs.hidden;
     const float* keys = a_.p + a_.pairs.key_offset(number_) + begin * stride + lane_index();
-    int other[GROUPS - WHOLE];  // where the channels stand that may be another's
+    int other[GROUPS - WHOLE];  // offsets of channels that may be out of range and then repeat another
 #pragma unroll
     for (int k = WHOLE; k < GROUPS; ++k) other[k - WHOLE] = column(k) - lane_index();
 #pragma unroll 1
@@ -169,7 +169,7 @@ class LaneSweeper {
 #pragma unroll
     for (int r = 0; r < QUERIES; ++r) {
       along[r] = 0;
-      if (PARTIAL && (r == 0 || key >= s.visible(row(r)))) continue;  // the first query sees none of what only some see
+      if (PARTIAL && (r == 0 || key >= s.visible(row(r)))) continue;  // the first query sees no key of a partial range
 #pragma unroll
       for (int k = 0; k < GROUPS; ++k) {
         const float d = p[k] + q_[r][k];
@@ -179,7 +179,7 @@ class LaneSweeper {
       }
     }
     const float total = fold_many(along, lane_index());
-    constexpr int SHARE = WARP / QUERIES;  // lanes that end with the same total
+    constexpr int SHARE = WARP / QUERIES;  // number of lanes with the same total
     if (lane_index() % SHARE == 0) pairs.along[lane_index() / SHARE][slot] = total;
   }
 
@@ -193,7 +193,7 @@ class LaneSweeper {
 template <int GROUPS, int QUERIES>
 __global__ void __launch_bounds__(LANE_WARPS* WARP, 3) sweep_lanes(SweepArguments arguments, float* weight, int tiles) {
   SHARED_ARRAY(WarpPairs<QUERIES>, pairs, [LANE_WARPS]);
-  const int tile = tiles - 1 - static_cast<int>(blockIdx.x % tiles);  // the queries with the most keys first
+  const int tile = tiles - 1 - static_cast<int>(blockIdx.x % tiles);  // start with the queries that have the most keys
   const int first = (tile * LANE_WARPS + warp_index()) * QUERIES;
   if (first >= arguments.pairs.queries) return;
   LaneSweeper<GROUPS, QUERIES> sweeper(arguments, weight, blockIdx.x / tiles, first);
@@ -203,13 +203,13 @@ __global__ void __launch_bounds__(LANE_WARPS* WARP, 3) sweep_lanes(SweepArgument
 
 template <int GROUPS>
 void run_lanes(const SweepArguments& arguments, float* weight, cudaStream_t stream) {
-  constexpr int QUERIES = GROUPS <= 6 ? 4 : 2;  // what the registers hold
+  constexpr int QUERIES = GROUPS <= 6 ? 4 : 2;  // as many as the registers hold
   const int tiles = static_cast<int>(blocks_for(arguments.pairs.queries, LANE_WARPS * QUERIES));
   LAUNCH((sweep_lanes<GROUPS, QUERIES>), grid_blocks(arguments.pairs.count() * tiles), LANE_WARPS * WARP, 0, stream,
          arguments, weight, tiles);
 }
 
-constexpr int LANE_WIDTH = 12 * WARP;  // the widest head
+constexpr int LANE_WIDTH = 12 * WARP;  // the widest head of these kernels
 static_assert(LANE_WIDTH <= EXP_IN_RANGE_WIDTH, "these kernels know ExpInRange only");
 
 void run_lanes(const SweepArguments& arguments, float* weight, cudaStream_t stream) {
@@ -227,9 +227,9 @@ void run_lanes(const SweepArguments& arguments, float* weight, cudaStream_t stre
 
 // ---- Weights alone: any activation, any width -----------------------------------------------------------------------
 
-constexpr int WEIGHT_WARPS = 4, WEIGHT_TILE = 4;  // queries and keys of a warp
+constexpr int WEIGHT_WARPS = 4, WEIGHT_TILE = 4;  // queries and keys per warp
 
-// A warp has 4 queries and takes their keys 4 at a time; a lane has the channels lane, lane + 32, … of the head.
+// A warp has 4 queries and takes their keys 4 at a time. A lane has the channels lane, lane + 32, … of the head.
 template <class Psi>
 __global__ void __launch_bounds__(WEIGHT_WARPS* WARP) weigh_pairs(SweepArguments a, float* weight, int tiles) {
   const Pairs& s = a.pairs;
@@ -237,7 +237,7 @@ __global__ void __launch_bounds__(WEIGHT_WARPS* WARP) weigh_pairs(SweepArguments
   const int first = ((tiles - 1 - static_cast<int>(blockIdx.x % tiles)) * WEIGHT_WARPS + warp_index()) * WEIGHT_TILE;
   if (first >= s.queries) return;
   const int end = s.visible(min(first + WEIGHT_TILE, s.queries) - 1);
-  // The pair whose sum this lane is given.
+  // The pair whose sum fold_many returns to this lane.
   const int lane_query = first + lane_index() / 2 / WEIGHT_TILE, lane_key = lane_index() / 2 % WEIGHT_TILE;
   const float *p = a.p + s.key_offset(number), *q = a.q + s.query_offset(number), *dz = a.dz + s.query_offset(number);
   const float* inv_std = a.inv_std + s.pair_offset(number);
@@ -287,7 +287,7 @@ void run_weights(const SweepArguments& arguments, float* weight, cudaStream_t st
 
 constexpr int TOTAL_THREADS = 64;
 
-// totals (B,heads,T): what the weights of a key add up to, over its queries in order. A thread has a key.
+// totals (B,heads,T): the sum of a key's weights over its queries in order. One thread per key.
 __global__ void total_keys(float* totals, const float* weight, Pairs s) {
   const int strips = (s.keys + TOTAL_THREADS - 1) / TOTAL_THREADS;
   const int64_t number = blockIdx.x / strips;
@@ -300,8 +300,8 @@ __global__ void total_keys(float* totals, const float* weight, Pairs s) {
   totals[number * s.keys + key] = sum;
 }
 
-// totals (B,heads,T): what the weights of a query add up to, over its keys in order. A lane has a query; the warp
-// brings in 32 keys of all its queries at a time, side by side in memory, and each lane reads its own row.
+// totals (B,heads,T): the sum of a query's weights over its keys in order. One lane per query. The warp loads 32 keys
+// of all its queries at a time, which are adjacent in memory; each lane then sums its own row.
 __global__ void __launch_bounds__(TOTAL_THREADS) total_queries(float* totals, const float* weight, Pairs s) {
   SHARED_ARRAY(float, tile, [TOTAL_THREADS / WARP][WARP][WARP + 1]);
   const int groups = (s.queries + WARP - 1) / WARP;
@@ -327,7 +327,7 @@ __global__ void __launch_bounds__(TOTAL_THREADS) total_queries(float* totals, co
   if (lane_index() < rows) totals[number * s.queries + query] = sum;
 }
 
-// mixed (B,T,H) = W q for the keys or W p for the queries, head by head. Terms that nobody sees are zero and left out.
+// mixed (B,T,H) = W q for the keys or W p for the queries, head by head. Fully masked terms are zero and skipped.
 template <bool KEYS>
 struct Mixed {
   static constexpr Along A = KEYS ? Along::OUTPUT : Along::K, B = Along::OUTPUT;

@@ -1,18 +1,18 @@
-// The selective scan of Mamba: the twin of cpu/scan.cpp. The derivation stands in models/mamba.cpp.
+// The selective scan of Mamba: the GPU version of cpu/scan.cpp. The derivation is in models/mamba.cpp.
 //
-// Forward a block is one warp, which has one sample and one group of 32 channels; a lane has one channel, with STATES of
-// its states in registers while time runs. Where there are more states, they take turns: the sums over states that one turn
-// leaves in y, du and dpre_step are where the next one goes on. The inputs of STEPS positions pass through shared memory
-// at once.
+// Forward: a block is one warp, for one sample and one group of 32 channels. A lane has one channel and keeps STATES of
+// its states in registers through time. More states are processed in turns: each turn leaves its sums over states in y,
+// du and dpre_step, and the next turn continues them. The inputs of STEPS positions are loaded to shared memory at
+// once.
 //
-// The backward pass goes over a segment twice: first down it, to know h before every STEPS positions, then back over
-// STEPS positions at a time. There a block is a warp for each of STATES states, with a lane for each channel of the
-// group, so that a thread has one state of one channel and keeps STEPS of its h and decays in registers. Sums over
-// channels (dB, dC) are sums over lanes. Sums over states (du, dpre_step) are chains over warps: a second phase, in which
-// a warp has a position and finds what each state adds to it in shared memory.
+// Backward: a segment is processed twice. The first pass goes forward and stores h before every STEPS positions. The
+// second goes back, STEPS positions at a time. A block has STATES warps, one per state, with one lane per channel of
+// the group. So a thread has one state of one channel and keeps STEPS of its h and decays in registers. Sums over
+// channels (dB, dC) are sums over lanes. Sums over states (du, dpre_step) are chains over warps: in a second phase each
+// warp has one position and reads from shared memory what each state adds to it.
 //
-// Predicted, not yet measured: backward 6.8 → about 1.8 ms at the papers' size. 54 KB of shared memory hold 16 warps; one
-// warp a block, which had all states of its channels, needed as much, and left four warps to a multiprocessor.
+// Predicted, not yet measured: backward 6.8 → about 1.8 ms at the papers' size. 54 KB of shared memory hold 16 warps.
+// One warp per block with all states of its channels needed as much and left four warps per multiprocessor.
 
 #include "gpu/gpu.h"
 #include "gpu/lanes.cuh"
@@ -35,12 +35,12 @@ struct Scan {
   ScanShape shape;
 };
 
-// The channel of this lane, and the states of this turn.
+// A lane's channel and the states of the current turn.
 struct Place {
   const ScanShape& shape;
   int64_t sample;
   int group, channel;
-  bool active;        // not beyond the last channel
+  bool active;        // whether the channel exists
   int first, count;   // states of this turn
   bool begins, ends;  // the first turn, the last
 
@@ -59,22 +59,22 @@ struct Place {
   }
   __device__ int64_t row(int64_t t) const { return sample * shape.length + t; }
   __device__ int64_t position(int64_t t) const { return row(t) * shape.channels + channel; }
-  // State s of this turn, or what comes after the last one, in (B,S+1,I).
+  // Index of state s of this turn (s = count: the element behind its last state) in (B,S+1,I).
   __device__ int64_t sample_sum(int s) const {
     return (sample * (shape.states + 1) + first + s) * shape.channels + channel;
   }
-  // State s of this turn in row r of an array (…,S,I).
+  // Index of state s of this turn in row r of an array (…,S,I).
   __device__ int64_t state(int64_t r, int s) const { return (r * shape.states + first + s) * shape.channels + channel; }
 };
 
-// What STEPS positions read; B and C are the warp's, the rest each lane's own.
+// The inputs of STEPS positions; B and C are shared by the warp, the others are per lane.
 struct Inputs {
   float u[STEPS][WARP], pre_step[STEPS][WARP], step[STEPS][WARP], input[STEPS][WARP];
   float B[STEPS][STATES], C[STEPS][STATES];
 
   __device__ void read(const Scan& scan, const Place& p, int64_t t, int steps) {
     const int lane = lane_index(), threads = static_cast<int>(blockDim.x);
-    __syncthreads();  // nobody still reads what was here
+    __syncthreads();  // no thread still reads the previous contents
     for (int i = warp_index(); i < steps; i += threads / WARP) {
       u[i][lane] = p.active ? scan.u[p.position(t + i)] : 0;
       pre_step[i][lane] = p.active ? scan.pre_step[p.position(t + i)] : 0;
@@ -160,7 +160,7 @@ struct Gradients {
   const float *dy, *saved;
 };
 
-// What the backward pass of one group holds in shared memory.
+// The shared memory of one group's backward pass.
 struct Rewind {
   Inputs in;
   float dy[STEPS][WARP];
@@ -181,7 +181,7 @@ static_assert(sizeof(Rewind) <= size_t(64) << 10, "a block has no more shared me
 // One state of one channel.
 class State {
  public:
-  int s;         // of this turn
+  int s;         // in this turn
   bool exists;   // whether this turn has it; the same for all lanes
   float rate;    // A log₂e
   float h;
@@ -192,7 +192,7 @@ class State {
       rate = -numerics::exp(scan.A_log[static_cast<int64_t>(p.channel) * p.shape.states + p.first + s]) * LOG2_E;
   }
 
-  // From h before a segment to `starts`.
+  // Stores h before every STEPS positions of a segment in `starts`.
   __device__ void find_starts(Rewind& r, const Scan& scan, const Place& p, int64_t first, int length) {
     const int lane = lane_index();
     for (int t = 0; t < length; t += STEPS) {
@@ -206,8 +206,8 @@ class State {
     }
   }
 
-  // Down some positions again and back over them: `d`, `slope` and `sums` there. The sums for dC are done on the way down,
-  // those for dB on the way back: registers do not hold more than STEPS of them at once.
+  // Recomputes some positions forwards, then goes back over them and stores `d`, `slope` and `sums`. The sums for dC
+  // are stored on the way forward, those for dB on the way back: registers hold only STEPS of them at a time.
   __device__ void retreat(Rewind& r, int start, int steps) {
     const int lane = lane_index();
     float before[STEPS], products[STEPS] = {};
@@ -217,7 +217,7 @@ class State {
       if (i >= steps) break;
       before[i] = h;
       const float a = decay(r.in.step[i][lane], rate);
-      r.slope[i][s][lane] = a;  // until the slope is known
+      r.slope[i][s][lane] = a;  // decay, until the slope is known
       h = fma(a, h, r.in.input[i][lane] * r.in.B[i][s]);
       products[i] = r.dy[i][lane] * h;
     }
@@ -239,12 +239,12 @@ class State {
  private:
   __device__ void store_sums(Rewind& r, const float (&products)[STEPS], int part) const {
     const float folded = fold_many<STEPS>(products, lane_index());
-    constexpr int SHARE = WARP / STEPS;  // lanes that end with the same total
+    constexpr int SHARE = WARP / STEPS;  // number of lanes with the same total
     if (lane_index() % SHARE == 0) r.sums[lane_index() / SHARE][part][s] = folded;
   }
 };
 
-// du and dpre_step of position t, the i-th of those in shared memory, as far as the states of this turn go.
+// Adds the states of this turn to du and dpre_step of position t, which is the i-th in shared memory.
 __device__ void add_states(const Rewind& r, const Gradients& out, const float* D, const Place& p, int64_t t, int i) {
   const int lane = lane_index();
   if (!p.active) return;
@@ -265,7 +265,7 @@ __device__ void add_states(const Rewind& r, const Gradients& out, const float* D
   out.dpre_step[at] = dstep_of_decay;
 }
 
-// The group's sums over channels of `steps` positions from t on. A thread has one.
+// Stores the group's sums over channels of `steps` positions, beginning with t. One sum per thread.
 __device__ void store_group_sums(const Rewind& r, const Gradients& out, const Place& p, int64_t t, int steps) {
   const int thread = static_cast<int>(threadIdx.x), s = thread % STATES, part = thread / STATES % 2;
   const int i = thread / STATES / 2;
@@ -279,11 +279,11 @@ __global__ void __launch_bounds__(STATES* WARP, 2) scan_backward(Gradients out, 
   SHARED_MEMORY(float, memory);
   Rewind& r = *reinterpret_cast<Rewind*>(memory);
   Place p(scan.shape);
-  float dD = 0;  // the last warp's
+  float dD = 0;  // only in the last warp
   for (int turn = 0; turn < p.shape.states; turn += STATES) {
     p.take_turn(turn);
     State state(scan, p);
-    __syncthreads();  // the turn before is done with its rates
+    __syncthreads();  // all threads have finished with the previous turn's rates
     r.rates[state.s][lane_index()] = state.rate;
     for (int segment = p.shape.segments(); segment-- > 0;) {
       const int64_t first = static_cast<int64_t>(segment) * SEGMENT;
@@ -311,7 +311,7 @@ __global__ void __launch_bounds__(STATES* WARP, 2) scan_backward(Gradients out, 
 
 constexpr int THREADS = 128;
 
-// dA_log += A Σ_b, dD += Σ_b of the samples' sums (B,S+1,I)
+// From the samples' sums (B,S+1,I): dA_log += A Σ_b, dD += Σ_b
 __global__ void add_samples(float* dA_log, float* dD, const float* sums, const float* A_log, ScanShape shape) {
   const int64_t i = element_of_thread<THREADS>();
   const int S = shape.states;
@@ -327,7 +327,7 @@ __global__ void add_samples(float* dA_log, float* dD, const float* sums, const f
     dA_log[c * S + s] = fma(-numerics::exp(A_log[c * S + s]), total, dA_log[c * S + s]);
 }
 
-// dB and dC, from the groups' sums (B,T,groups,2S)
+// dB and dC: sums of the groups' sums (B,T,groups,2S)
 __global__ void add_groups(float* dB, float* dC, const float* sums, ScanShape shape) {
   const int64_t i = element_of_thread<THREADS>();
   const int S = shape.states;
