@@ -1,8 +1,8 @@
-// The threads of a block on the host: fibers, barriers, warp exchanges and shared memory. The header says what for.
+// The threads of a block on the host: fibers, barriers, warp exchanges, shared memory. See the header for its purpose.
 //
-// One block runs at a time. A fiber takes a thread that has not begun, runs it until it ends, and takes the next; so a
-// kernel without barriers is a plain loop on one fiber. A thread that must wait stays on its fiber, and the next thread
-// of the order goes on: a barrier or a shuffle costs one switch a thread (20 to 35 ns with all that belongs to it).
+// One block runs at a time. A fiber takes a thread that has not started, runs it until it ends, and takes the next one.
+// So a kernel without barriers is a plain loop on one fiber. A thread that must wait keeps its fiber, and the next
+// thread in the order runs. A barrier or a shuffle costs one switch per thread (20 to 35 ns, all included).
 #include "cuda_on_host.h"
 
 #include <algorithm>
@@ -26,8 +26,8 @@ dim3 blockDim, gridDim;
 
 // ---- Switching stacks: void cuda_on_host_switch(void** stack_to_leave, void* stack_to_enter) ----
 //
-// Saves the registers that a function must keep on the stack it leaves, and takes them from the stack it enters. It
-// ends with a jump: a return would be predicted to go where the stack that is left was called from.
+// Saves the callee-saved registers on the current stack and restores them from the other stack. It ends with a jump: a
+// return would be predicted to go to the caller of the current stack.
 
 #if defined(__x86_64__) || defined(__aarch64__)
 #define OWN_SWITCH 1
@@ -71,19 +71,19 @@ constexpr size_t STACK_BYTES = 256 << 10;
 
 void enter_fiber();
 
-// A stack and where it stopped. The one without a stack of its own is the caller of the kernel.
+// A stack and the point where it stopped. The fiber without its own stack is the caller of the kernel.
 class Fiber {
  public:
   Fiber() = default;
   explicit Fiber(int number) {
     const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    mapped_ = STACK_BYTES + page;  // the lowest page stops a stack that grows too large
+    mapped_ = STACK_BYTES + page;  // the lowest page is inaccessible: it detects stack overflow
     mapping_ = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
     if (mapping_ == MAP_FAILED || mprotect(mapping_, page, PROT_NONE) != 0) {
       throw std::runtime_error("no memory for the stack of a thread: " + std::string(std::strerror(errno)));
     }
     stack_ = static_cast<unsigned char*>(mapping_) + page;
-    // Stacks that begin at equal offsets of their pages would fight for the same few sets of the first-level cache.
+    // Stacks at equal offsets within their pages would compete for the same few sets of the first-level cache.
     size_ = STACK_BYTES - static_cast<size_t>(number * 7 % 64) * 64;
     prepare();
   }
@@ -97,7 +97,7 @@ class Fiber {
     munmap(mapping_, mapped_);
   }
 
-  // Leaves this fiber, which is running, for another; comes back when something switches to this one.
+  // Switches from this (running) fiber to another; returns when another fiber switches back to this one.
   void switch_to(Fiber& to) {
     left_ = this;
 #if ASAN
@@ -111,7 +111,7 @@ class Fiber {
     arrived(fake_stack_);
   }
 
-  // The sanitizer tells what stack was left: so the caller's becomes known.
+  // The sanitizer reports the bounds of the stack that was left, which makes the caller's stack known.
   static void arrived([[maybe_unused]] void* fake_stack) {
 #if ASAN
     __sanitizer_finish_switch_fiber(fake_stack, &left_->stack_, &left_->size_);
@@ -121,7 +121,7 @@ class Fiber {
  private:
   void prepare() {
 #ifdef OWN_SWITCH
-    // What cuda_on_host_switch expects to find, with room for the return address that enter_fiber never uses.
+    // The frame that cuda_on_host_switch expects, with space for the return address, which enter_fiber never uses.
     auto* top = reinterpret_cast<uintptr_t*>(static_cast<unsigned char*>(const_cast<void*>(stack_)) + size_) - 2;
 #ifdef __x86_64__
     --top;
@@ -152,23 +152,23 @@ class Fiber {
 #endif
 };
 
-// ---- The state of the block that runs ----
+// ---- State of the running block ----
 
 enum class Waiting { NO, BLOCK, WARP };
 
 struct Thread {
   uint3 index = {};
-  Fiber* fiber = nullptr;  // none: not begun
+  Fiber* fiber = nullptr;  // null: not started
   Waiting waiting = Waiting::NO;
   Place place = {};
-  // An exchange with other lanes: for a vote the source is -1 and the bits are 0 or 1.
+  // State of an exchange with other lanes. For a vote, source is -1 and the bits are 0 or 1.
   uint32_t mask = 0;
   int source = 0;
   uint64_t bits = 0, result = 0;
 };
 
 struct Warp {
-  uint32_t ready = 0, exchanging = 0, ended = 0;  // one bit a lane; lanes that the block does not have count as ended
+  uint32_t ready = 0, exchanging = 0, ended = 0;  // one bit per lane; lanes beyond the block's size count as ended
 };
 
 struct AsyncCopies {
@@ -178,7 +178,7 @@ struct AsyncCopies {
     size_t bytes, zeros;
   };
   std::vector<Copy> copies;
-  std::vector<size_t> commits;  // the number of copies at each
+  std::vector<size_t> commits;  // the number of copies at each commit
 };
 
 struct SharedRange {
@@ -186,7 +186,7 @@ struct SharedRange {
   size_t begin, end;
 };
 
-// Bytes between and behind shared arrays that nobody may touch.
+// Guard bytes between and behind shared arrays; no thread may access them.
 constexpr size_t SHARED_GAP = 128;
 constexpr size_t SHARED_BYTES = SHARED_LIMIT_WITH_LEAVE + 64 * SHARED_GAP;
 
@@ -194,9 +194,9 @@ struct Block {
   const Kernel* kernel = nullptr;
   uint64_t launch = 0;
   int size = 0, live = 0, at_barrier = 0;
-  bool one_barrier = true;  // all that wait do so in one line of the source
+  bool one_barrier = true;  // all waiting threads wait at the same source line
   uint32_t ready_warps = 0;
-  int current = 0;  // the thread that runs
+  int current = 0;  // the running thread
   Place barrier = {};
   std::string fault;
   Thread threads[MAX_THREADS];
@@ -209,14 +209,14 @@ struct Block {
   std::vector<Fiber*> idle;
 
   std::vector<SharedRange> shared_ranges;
-  size_t shared_end = 0;    // with the gaps
-  size_t shared_bytes = 0;  // without
+  size_t shared_end = 0;    // including the gaps
+  size_t shared_bytes = 0;  // without the gaps
   alignas(1024) unsigned char shared[SHARED_BYTES];
 };
 
 Block block;
 
-// ---- The order ----
+// ---- Order of threads ----
 
 struct Choice {
   Order order = Order::ASCENDING;
@@ -251,8 +251,8 @@ uint32_t next_random() {  // xorshift
   return random_state;
 }
 
-// Which of these bits is next, at least one of them set. Strict orders need no memory of who was last: whoever waits
-// has lost its bit, and all get theirs back at once.
+// Picks one of the bits that are set (at least one is). Strict orders need no memory of the last thread: a thread that
+// waits has its bit cleared, and all bits are set again at once.
 int pick(uint32_t bits) {
   if (order_now == Order::ASCENDING) return __builtin_ctz(bits);
   if (order_now == Order::DESCENDING) return 31 - __builtin_clz(bits);
@@ -278,7 +278,7 @@ std::string state_of(const Thread& thread, bool ended) {
          std::to_string(thread.place.line);
 }
 
-// "threads 0-15, 32-47 at __syncthreads, x.cu:12; threads 16-31 ended"
+// For example "threads 0-15, 32-47 at __syncthreads, x.cu:12; threads 16-31 ended"
 std::string where_all_stand() {
   std::vector<std::pair<std::string, std::string>> groups;
   for (int i = 0; i < block.size;) {
@@ -300,7 +300,7 @@ std::string where_all_stand() {
   return all;
 }
 
-// ---- Who runs next ----
+// ---- Scheduling ----
 
 void set_ready(int warp, uint32_t lanes) {
   block.warps[warp].ready |= lanes;
@@ -312,7 +312,7 @@ void set_waiting(int warp, uint32_t lanes) {
   if (block.warps[warp].ready == 0) block.ready_warps &= ~(1u << warp);
 }
 
-// All live threads stand still: they go on if all are at the same barrier. Gives false where the block is stuck.
+// No live thread can run. Releases them if all are at the same barrier; returns false if the block is stuck.
 bool release_barrier() {
   if (block.at_barrier != block.live || !block.one_barrier) {
     block.fault = where() + ": divergent barrier: " + where_all_stand();
@@ -347,7 +347,7 @@ Fiber* idle_fiber() {
   return fiber;
 }
 
-// Goes on with another thread, or where there is none with the kernel's caller.
+// Switches to the next thread or, if there is none, to the kernel's caller.
 void switch_to_next(Fiber& from, int next) {
   if (next == NOBODY) {
     from.switch_to(block.caller);
@@ -359,18 +359,18 @@ void switch_to_next(Fiber& from, int next) {
   if (thread.fiber != &from) from.switch_to(*thread.fiber);
 }
 
-// The current thread has said what it waits for.
+// The current thread has stored what it waits for; now switches to another one.
 void wait() { switch_to_next(*block.threads[block.current].fiber, next_thread()); }
 
 void blame_thread(const std::string& reason) { block.fault = where() + ", thread " + text(threadIdx) + ": " + reason; }
 
-// Leaves the block for good, after blame_thread. Nothing on the stack is destroyed, so nothing there may own memory.
+// Leaves the block permanently, after blame_thread. Objects on the stack are not destroyed, so none may own memory.
 [[noreturn]] void stop() {
   block.threads[block.current].fiber->switch_to(block.caller);
   std::abort();  // a stopped block is never entered again
 }
 
-// Lets the lanes of `mask` go on if all that live have come to the same exchange.
+// Releases the lanes of `mask` if all that are live have reached the same exchange.
 void complete_exchange(int number, uint32_t mask) {
   Warp& warp = block.warps[number];
   const uint32_t members = mask & ~warp.ended;
@@ -417,7 +417,7 @@ uint64_t exchange(uint32_t mask, uint64_t bits, int source, const Place& place) 
   return thread.result;
 }
 
-// A thread that has ended is waited for no longer.
+// The other threads no longer wait for a thread that has ended.
 void end_thread() {
   const int number = block.current / 32;
   Warp& warp = block.warps[number];
@@ -431,7 +431,7 @@ void end_thread() {
   }
 }
 
-// What every fiber does for ever.
+// The endless loop of every fiber.
 void enter_fiber() {
   Fiber::arrived(nullptr);
   for (;;) {
@@ -449,7 +449,7 @@ void enter_fiber() {
   }
 }
 
-// ---- Shared memory: first the launch's part, then the kernel's arrays in the order in which threads come to them ----
+// ---- Shared memory: the launch's dynamic part, then the kernel's arrays in the order in which threads reach them ----
 
 void protect_gap([[maybe_unused]] size_t begin, [[maybe_unused]] size_t end) {
 #if ASAN
@@ -527,7 +527,7 @@ void run_block() {
   fill_shared();
   switch_to_next(block.caller, next_thread());
   if (!block.fault.empty()) {
-    block.idle.clear();  // their stacks hold what the stopped threads left
+    block.idle.clear();  // their stacks hold data of the stopped threads
     block.fibers.clear();
     block.ready_warps = 0;
     forget_shared();
@@ -561,7 +561,7 @@ void run(const Kernel& kernel) {
   forget_shared();
   if (kernel.shared_bytes > 0) add_shared("of the launch", kernel.shared_bytes, 1024);
   const uint64_t blocks = static_cast<uint64_t>(gridDim.x) * gridDim.y * gridDim.z;
-  // A random order of blocks: steps of a length that has no divisor in common with their number.
+  // Random order of blocks: the step has no divisor in common with the number of blocks.
   uint64_t step = next_random() % blocks + 1;
   while (std::gcd(step, blocks) != 1) ++step;
   for (uint64_t i = 0; i < blocks; ++i) {

@@ -1,20 +1,21 @@
-// Test only: CUDA for g++ and clang++. A .cu file compiled with this header in front of it runs its kernels on the
-// host, so that every kernel can be compared bit for bit with its CPU twin on a machine without a GPU.
+// Test only: CUDA for g++ and clang++. A .cu file compiled with this header in front runs its kernels on the host. So
+// every kernel can be compared bit for bit with its CPU version on a machine without a GPU.
 //
 //   g++ -std=c++17 -Wno-unknown-pragmas -ffp-contract=off -Isrc -x c++ -include test/cuda_on_host.h -c src/gpu/x.cu
 //   … linked with cuda_on_host.cpp (the threads of a block) and cuda_on_host_runtime.cpp (memory, streams, graphs)
 //
-// Every thread of a block runs on its own until it meets a barrier or a warp exchange, in an order that the test
-// chooses: CUDA_ON_HOST_ORDER=ascending|descending|random:SEED in the environment, or set_order(). A kernel that needs
-// a barrier it does not have gives different results in the first two, or reads NaN, with which shared and device
-// memory begin. A barrier that not all threads reach, a write beside an allocation, a pointer that is not the device's
-// throw a Fault that names the kernel; under AddressSanitizer every access out of range is reported where it happens.
-// CUDA_ON_HOST_STREAMS=late, or set_late_streams(), runs what is put on a stream only when something waits for it: a
-// missing synchronization shows.
+// Every thread of a block runs alone until it reaches a barrier or a warp exchange. The test chooses the order of
+// threads: CUDA_ON_HOST_ORDER=ascending|descending|random:SEED in the environment, or set_order(). If a kernel lacks a
+// barrier, the first two orders give different results, or it reads NaN, the initial value of shared and device memory.
+// These errors throw a Fault that names the kernel: a barrier that not all threads reach, a write beside an allocation,
+// a pointer that does not belong to the device. AddressSanitizer reports every access out of range at the access
+// itself. CUDA_ON_HOST_STREAMS=late, or set_late_streams(), delays the work of a stream until something waits for it,
+// which reveals missing synchronization.
 //
-// What the contract forbids is not here: float atomics and max and min of floats do not compile. It does not see what
-// nvcc does to arithmetic (test/ptx_lint.sh does), nor that a shuffle alone makes no memory of a warp visible (on a GPU
-// that takes __syncwarp). It is for one host thread.
+// What the catalogue forbids does not compile: float atomics, and CUDA's max and min of floats. The host run does not
+// detect two kinds of errors. First, changes that nvcc makes to arithmetic (test/ptx_lint.sh detects those). Second, a
+// shuffle without __syncwarp: on a GPU a shuffle alone does not make a warp's memory visible. Use it from one host
+// thread only.
 #pragma once
 
 #define CUDA_ON_HOST 1
@@ -87,48 +88,48 @@ constexpr int warpSize = 32;
 
 namespace cuda_on_host {
 
-// What a GPU would answer with a wrong result or a stop, and what a test must see.
+// Thrown for errors that on a GPU would give a wrong result or stop the kernel.
 struct Fault : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 enum class Order { ASCENDING, DESCENDING, RANDOM };
 
-// The order of threads, warps and blocks from the next kernel on.
+// Sets the order of threads, warps and blocks, from the next kernel on.
 void set_order(Order order, unsigned seed = 1);
 Order order();
 
-// With leave: what compute capability 7.5 has, the least of those that are built for.
+// The second limit requires cudaFuncSetAttribute: that of compute capability 7.5, the lowest supported by the build.
 constexpr size_t SHARED_LIMIT = 48 << 10, SHARED_LIMIT_WITH_LEAVE = 64 << 10;
 
 struct Kernel {
   std::string name;
   dim3 grid, block;
-  size_t shared_bytes = 0;       // given by the launch
-  size_t shared_limit = 0;       // with the kernel's own arrays
-  std::function<void()> thread;  // what one thread does
-  // For who runs the kernel otherwise (ptx/launch.h): its address, and its arguments as they lie in a GPU's memory.
+  size_t shared_bytes = 0;       // dynamic, set by the launch
+  size_t shared_limit = 0;       // for the sum with the kernel's own arrays
+  std::function<void()> thread;  // runs one thread
+  // For another executor (ptx/launch.h): the kernel's address, and its arguments laid out as in a GPU's memory.
   const void* function = nullptr;
   std::vector<unsigned char> parameters;
 };
 void run(const Kernel& kernel);
-// What runs kernels from now on, instead of run(); none: run() again.
+// Sets the function that runs kernels from now on instead of run(); an empty function restores run().
 void set_executor(std::function<void(const Kernel&)> executor);
 
-// Where a thread waits. The members of one exchange must be at one place.
+// Where a thread waits. The lanes of one exchange must be at the same place.
 struct Place {
   const char* operation;
   const char* file;
   int line;
 };
 void block_barrier(const Place& place);
-// Waits for the lanes of `mask`, then gives the bits of the lane `source`: all ones where that lane takes no part.
+// Waits for the lanes of `mask`, then returns the bits of lane `source`, or all ones if that lane does not take part.
 uint64_t warp_shuffle(uint32_t mask, uint64_t bits, int source, const Place& place);
-// One bit per lane of `mask` that says yes.
+// Returns one bit per lane of `mask`: that lane's `yes`.
 uint32_t warp_vote(uint32_t mask, bool yes, const Place& place);
 int lane();
 
-// A shared array's place in the block's memory, found when the first thread of a launch comes to its declaration.
+// A shared array's place in the block's memory, set when the first thread of a launch reaches its declaration.
 struct SharedSite {
   uint64_t launch = 0;
   void* address = nullptr;
@@ -221,14 +222,14 @@ T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, CUDA_ON
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 
-// Copies that the GPU makes behind the thread's back (cuda_pipeline_primitives.h); here as late as they may be made.
+// Asynchronous copies (cuda_pipeline_primitives.h). The host run performs them as late as allowed.
 inline void __pipeline_memcpy_async(void* to, const void* from, size_t bytes, size_t zeros = 0) {
   cuda_on_host::copy_async(to, from, bytes, zeros);
 }
 inline void __pipeline_commit() { cuda_on_host::commit_copies(); }
 inline void __pipeline_wait_prior(size_t commits_left) { cuda_on_host::wait_for_copies(commits_left); }
 
-// Integers only: a sum of floats would depend on who comes first.
+// Integers only: the result of a float sum would depend on the order of threads.
 template <class T>
 T atomicAdd(T* at, T value) {
   static_assert(std::is_integral_v<T>, "no float atomics: the order of the sum would depend on the threads");
@@ -292,7 +293,7 @@ CUDA_ON_HOST_MIN_MAX(unsigned long)
 CUDA_ON_HOST_MIN_MAX(long long)
 CUDA_ON_HOST_MIN_MAX(unsigned long long)
 #undef CUDA_ON_HOST_MIN_MAX
-float min(float, float) = delete;  // the contract's are numerics::min and max: CUDA's treat NaN and -0 differently
+float min(float, float) = delete;  // use numerics::min and max instead: CUDA's treat NaN and -0 differently
 float max(float, float) = delete;
 
 // ---- The runtime: cuda_on_host_runtime.cpp ----
@@ -424,15 +425,15 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
 
 namespace cuda_on_host {
 
-// What the runtime says of the machine; a test may change it.
+// Properties of the simulated machine; a test may change them.
 struct Device {
-  cudaError_t start = cudaSuccess;  // what every call gives that needs a driver and a GPU
-  int driver = 13000;               // the newest CUDA that the driver knows; 0: there is no driver
+  cudaError_t start = cudaSuccess;  // returned by every call that needs a driver and a GPU
+  int driver = 13000;               // newest CUDA version that the driver supports; 0: there is no driver
   int count = 1;
-  int old = -1;     // the GPU of this number is of compute capability 6.0
-  int broken = -1;  // of this one nothing can be told
+  int old = -1;     // the GPU of this number has compute capability 6.0
+  int broken = -1;  // the properties of the GPU of this number cannot be queried
   int major = 9, minor = 0;
-  cudaError_t image = cudaSuccess;  // what is said where the build has no kernels for it
+  cudaError_t image = cudaSuccess;  // returned if the build has no kernels for the GPU
   size_t memory = size_t(16) << 30, pinned = memory;
   int multiprocessors = 4;
 };
@@ -440,16 +441,16 @@ Device& device();
 
 void set_late_streams(bool late);
 void name_next_kernel(const char* name);
-size_t allocations();  // not yet freed, of the device and of pinned host memory
+size_t allocations();  // number of live allocations of device memory and pinned host memory
 
-// The device's memory that an address is in; both 0 where it is in none.
+// The device allocation that contains an address; both 0 if there is none.
 struct Memory {
   uintptr_t begin, end;
 };
 Memory device_memory_at(uintptr_t address);
 
 cudaError_t allow_shared_memory(const void* kernel, cudaFuncAttribute attribute, int value);
-// `pointers` are the kernel's arguments of that kind: each must be null or point into memory of the runtime.
+// `pointers`: the kernel's pointer arguments. Each must be null or point into memory of the runtime.
 cudaError_t submit(const cudaLaunchConfig_t& config, const void* kernel, std::vector<const void*> pointers,
                    std::function<void()> thread, std::vector<unsigned char> parameters);
 

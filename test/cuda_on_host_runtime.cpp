@@ -1,7 +1,7 @@
-// The CUDA runtime on the host: memory, streams, events, graphs. The header says what for.
+// The CUDA runtime on the host: memory, streams, events, graphs. See the header for the purpose.
 //
-// What is put on a stream is a closure. It runs at once, or late: when something waits for it. A stream that is
-// captured collects its closures instead; the graph made of them runs them again at every launch.
+// Work on a stream is a closure. It runs immediately, or late: when something waits for it. During capture a stream
+// collects its closures instead; the resulting graph runs them at every launch.
 #include "cuda_on_host.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using Operation = std::function<void()>;
 
 struct CUgraph_st {
   std::vector<Operation> operations;
-  bool strict = true;  // while it is captured, calls that would wait for the device are errors
+  bool strict = true;  // during capture, calls that would wait for the device are errors
 };
 
 using Graph = std::shared_ptr<CUgraph_st>;
@@ -28,16 +28,16 @@ struct CUgraphExec_st {
 };
 
 struct CUstream_st {
-  bool non_blocking = false;  // not in order with the default stream
+  bool non_blocking = false;  // not ordered with the default stream
   std::deque<Operation> pending;
-  Graph captured;         // what is being captured, if anything
-  bool captures = false;  // the capture began on this stream; others join it by events
-  bool unjoined = false;  // the stream where it began has not waited for this one since
+  Graph captured;         // the graph being captured, if any
+  bool captures = false;  // whether the capture began on this stream; events let other streams join it
+  bool unjoined = false;  // whether the stream where it began has not yet waited for this one
 };
 
 struct CUevent_st {
   CUstream_st* stream = nullptr;
-  uint64_t recorded = 0, completed = 0;  // how often
+  uint64_t recorded = 0, completed = 0;  // number of times
   bool timed = true;
   std::chrono::steady_clock::time_point time;
   Graph captured;
@@ -46,22 +46,22 @@ struct CUevent_st {
 namespace cuda_on_host {
 namespace {
 
-// Under AddressSanitizer each allocation is a heap block of its own with the sanitizer's guards.
+// Under AddressSanitizer each allocation is a separate heap block with the sanitizer's guards.
 #if ASAN
 constexpr size_t GUARD = 0;
 #else
 constexpr size_t GUARD = 256;
 #endif
-constexpr std::align_val_t ALIGNMENT{256};  // the GPU's
+constexpr std::align_val_t ALIGNMENT{256};  // as on a GPU
 
 struct AlignedDelete {
   void operator()(unsigned char* bytes) const { ::operator delete(bytes, ALIGNMENT); }
 };
 
 struct Allocation {
-  std::unique_ptr<unsigned char, AlignedDelete> bytes;  // with a guard on either side
+  std::unique_ptr<unsigned char, AlignedDelete> bytes;  // with guards before and behind
   size_t size = 0;
-  bool pinned = false;  // host memory
+  bool pinned = false;  // whether it is pinned host memory
 
   const unsigned char* begin() const { return bytes.get() + GUARD; }
   bool intact() const {
@@ -81,7 +81,7 @@ struct Runtime {
   Device device;
   std::map<uintptr_t, Allocation> allocations;
   size_t used = 0;
-  int current = 0;  // the device that was set
+  int current = 0;  // set by cudaSetDevice
   std::map<const void*, size_t> allowed_shared;
   CUstream_st default_stream;
   std::map<CUstream_st*, std::shared_ptr<CUstream_st>> streams;
@@ -104,13 +104,13 @@ cudaError_t result(cudaError_t error) {
   return error;
 }
 
-// Of a call that needs a GPU.
+// The status of a call that needs a GPU.
 cudaError_t started() {
   const Device& device = runtime().device;
   return result(device.start == cudaSuccess && device.count == 0 ? cudaErrorNoDevice : device.start);
 }
 
-// Of a call that names a GPU.
+// The status of a call that names a GPU.
 cudaError_t there_is(int number) {
   if (const cudaError_t status = started(); status != cudaSuccess) return status;
   return result(number < 0 || number >= runtime().device.count ? cudaErrorInvalidDevice : cudaSuccess);
@@ -149,7 +149,7 @@ bool capture_forbids_waiting() {
                      [](const auto& entry) { return entry.second->captures && entry.second->captured->strict; });
 }
 
-// The default stream waits for all others that are not non-blocking, and they wait for it.
+// The default stream and all streams that are not non-blocking wait for each other.
 void keep_order_with_default(CUstream_st& stream) {
   if (&stream != &runtime().default_stream) {
     if (!stream.non_blocking) drain(runtime().default_stream);
@@ -175,7 +175,7 @@ cudaError_t put(cudaStream_t handle, Operation operation, bool at_once = false) 
   return cudaSuccess;
 }
 
-// Ends the use of a handle: what it stands for lives on in closures that need it.
+// Removes a handle. Closures that still need the object keep it alive.
 template <class T>
 cudaError_t forget(std::map<T*, std::shared_ptr<T>>& registry, T* handle) {
   return registry.erase(handle) == 1 ? cudaSuccess : result(cudaErrorInvalidResourceHandle);
@@ -190,7 +190,7 @@ T* remember(std::map<T*, std::shared_ptr<T>>& registry, std::shared_ptr<T> objec
 
 // ---- Memory ----
 
-// The allocation that the pointer is in or at the end of.
+// The allocation that contains the pointer, or at whose end the pointer is.
 const Allocation* find_allocation(const void* pointer) {
   const auto address = reinterpret_cast<uintptr_t>(pointer);
   auto after = runtime().allocations.upper_bound(address);
@@ -201,7 +201,7 @@ const Allocation* find_allocation(const void* pointer) {
 
 enum class Side { HOST, PINNED, DEVICE, NOWHERE };
 
-// Where these bytes are; nowhere, if they leave an allocation.
+// The memory that holds these bytes; NOWHERE if they are not all within one allocation.
 Side side_of(const void* pointer, size_t bytes) {
   const Allocation* allocation = find_allocation(pointer);
   if (allocation == nullptr) return pointer == nullptr ? Side::NOWHERE : Side::HOST;
@@ -288,7 +288,7 @@ cudaError_t put_copy(const Copy& copy, cudaStream_t stream) {
                   static_cast<const unsigned char*>(copy.from) + row * copy.from_pitch, copy.width);
     }
   };
-  // A GPU reads and writes host memory on its own only where that is pinned; otherwise the call itself has to wait.
+  // A GPU accesses host memory asynchronously only if it is pinned; otherwise the call itself must wait.
   return put(stream, operation, to == Side::HOST || from == Side::HOST);
 }
 
@@ -428,7 +428,7 @@ cudaError_t cudaPeekAtLastError() { return runtime().last_error; }
 cudaError_t cudaGetDeviceCount(int* count) {
   const cudaError_t status = started();
   if (status == cudaSuccess) *count = device().count;
-  if (status == cudaErrorNoDevice) *count = 0;  // other errors leave it as it was
+  if (status == cudaErrorNoDevice) *count = 0;  // other errors leave *count unchanged
   return status;
 }
 
@@ -558,7 +558,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   return cudaSuccess;
 }
 
-// Asking again and again must come to an end, so each question lets one operation run.
+// A loop of queries must end, so each query runs one operation.
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
   CUstream_st* stream = find_stream(handle);
   if (stream == nullptr) return result(cudaErrorInvalidResourceHandle);

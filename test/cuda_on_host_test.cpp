@@ -1,5 +1,5 @@
-// Proves that the host run of CUDA kernels (cuda_on_host.h) computes what a GPU would, and shows what it must show:
-// missing and divergent barriers, shared memory that was never written, accesses out of range, host pointers, missing
+// Tests that the host run of CUDA kernels (cuda_on_host.h) computes what a GPU would, and that it detects
+// missing and divergent barriers, unwritten shared memory, accesses out of range, host pointers and missing
 // waits.
 #include "cuda_on_host.h"
 
@@ -18,7 +18,7 @@ using cuda_on_host::Order;
 
 constexpr unsigned ALL = ~0u;
 
-// An array of the device, with the copies that a test needs.
+// An array on the device, with the copies that a test needs.
 template <class T>
 class OnDevice {
  public:
@@ -41,7 +41,7 @@ class OnDevice {
   size_t size_;
 };
 
-// Runs `function` in every order, and puts back the one that was chosen.
+// Runs `function` in every order of threads, then restores the previous order.
 template <class Function>
 void in_every_order(Function function) {
   const Order before = cuda_on_host::order();
@@ -56,7 +56,7 @@ void in_every_order(Function function) {
   cuda_on_host::set_order(before);
 }
 
-// Numbers whose sum depends on the order in which they are added.
+// Numbers whose sum depends on the order of additions.
 std::vector<float> uneven(size_t n) {
   std::vector<float> values(n);
   uint32_t state = 12345;
@@ -67,7 +67,7 @@ std::vector<float> uneven(size_t n) {
   return values;
 }
 
-// The contract's sum along a row: 32 lanes, then folds of 16, 8, 4, 2, 1.
+// The catalogue's sum along a row: a strided 32-way sum (lanes), then folds of 16, 8, 4, 2, 1.
 float sum_of_row(const float* row, int n) {
   float lanes[32] = {};
   for (int i = 0; i < n; ++i) lanes[i % 32] += row[i];
@@ -83,7 +83,7 @@ __device__ float sum_of_warp(float x) {
   return x;
 }
 
-// One warp a row.
+// One warp per row.
 __global__ void __launch_bounds__(128) row_sums(float* out, const float* in, int rows, int columns) {
   const int row = static_cast<int>(blockIdx.x * blockDim.y + threadIdx.y);
   if (row >= rows) return;
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(128) row_sums(float* out, const float* in, int
   if (threadIdx.x == 0) out[row] = sum;
 }
 
-// The contract's long sum in one block: each warp sums chunks of 1024, then the first warp their sums.
+// The catalogue's long sum in one block: each warp sums chunks of 1024, then the first warp adds these sums.
 __global__ void long_sum(float* out, const float* in, int n) {
   SHARED_MEMORY(float, sums);
   const int lane = static_cast<int>(threadIdx.x % 32), chunks = (n + 1023) / 1024;
@@ -144,7 +144,7 @@ __global__ void rotate_in_warp(float* data) {
   data[threadIdx.x] = copy[(threadIdx.x + 1) % 32];
 }
 
-// In how many of the five orders the kernel does what it should.
+// The number of orders, of five, in which the kernel's result is correct.
 int right_orders(void (*kernel)(float*), const std::vector<float>& input, const std::vector<float>& expected) {
   int right = 0;
   in_every_order([&](const char*) {
@@ -168,7 +168,7 @@ void missing_barriers(Test& test) {
   test.equal("wrong without it", right_orders(rotate_in_warp<false>, warp, rotated), 0);
 }
 
-// Reads before it writes: the second block would find what the first left.
+// Reads before it writes: without protection, the second block would read what the first one left.
 template <int N>
 __global__ void never_written(unsigned* out) {
   SHARED_ARRAY(float, numbers, [N][3]);
@@ -234,7 +234,7 @@ void divergent_barriers(Test& test) {
   });
 }
 
-// Threads from `n` on leave at once; the others meet barriers and exchanges without them.
+// Threads from `n` on return immediately; the others reach barriers and exchanges without them.
 __global__ void leave_early(int* out, int n) {
   SHARED_ARRAY(int, sum, [64]);
   const int i = static_cast<int>(threadIdx.x);
@@ -279,7 +279,7 @@ __global__ void exchanges(int* out, double* wide) {
   mine[7] = __any_sync(ALL, lane == 9) * 2 + __any_sync(ALL, lane == 32);
   mine[8] = __all_sync(ALL, lane < 32) * 2 + __all_sync(ALL, lane < 31);
   if (lane < 16) {
-    // The lower half exchanges three times while the upper half does so once.
+    // The lower half warp exchanges three times while the upper half exchanges once.
     mine[9] = __shfl_xor_sync(0xffffu, __shfl_xor_sync(0xffffu, __shfl_xor_sync(0xffffu, lane, 1), 2), 4);
   } else {
     mine[9] = __shfl_xor_sync(0xffff0000u, lane, 8);
@@ -326,7 +326,7 @@ void grids(Test& test) {
     for (int thread = 0; thread < 5 * 3 * 2; ++thread) expected.push_back(block * 1000 + thread);
   }
   in_every_order([&](const char* order) {
-    const OnDevice<int> out(expected.size());  // begins with -1
+    const OnDevice<int> out(expected.size());  // initial value: -1
     LAUNCH(write_index, dim3(3, 4, 5), dim3(5, 3, 2), 0, nullptr, out);
     test.equal(std::string("every thread once, ") + order, out.values(), expected);
   });
@@ -368,7 +368,7 @@ template <int N>
 __global__ void write_shared_at(float* out, int index) {
   SHARED_ARRAY(float, numbers, [N]);
   SHARED_ARRAY(float, others, [N]);
-  float* anywhere = numbers;  // of a plain array the undefined-behaviour sanitizer knows the end
+  float* anywhere = numbers;  // hides the array's size from the undefined-behaviour sanitizer
   others[0] = anywhere[index] = 1;
   out[0] = numbers[0] + others[0];
 }
@@ -378,7 +378,7 @@ __global__ void write_launched_at(int index) {
   row[index] = 1;
 }
 
-// What the function writes to stderr before it ends the process: the sanitizer's report.
+// Returns what the function writes to stderr before it ends the process: the sanitizer's report.
 template <class Function>
 std::string last_words(Function function) {
   int ends[2];
@@ -419,7 +419,7 @@ void accesses_out_of_range(Test& test) {
     out_of_range(test, "device memory at " + std::to_string(index),
                  "kernel write_at: a write beside an allocation of 40 bytes",
                  [&] { LAUNCH(write_at, 1, 1, 0, nullptr, data, index); });
-    if (!ASAN) std::memset(&data[index], 0xFF, sizeof(float));  // as it was
+    if (!ASAN) std::memset(&data[index], 0xFF, sizeof(float));  // restores the initial value
   }
   const OnDevice<float> out(1);
   out_of_range(test, "a shared array", "kernel write_shared_at<6>, block (0,0,0): a write behind shared memory numbers",
@@ -495,7 +495,7 @@ void limits(Test& test) {
   cuda_on_host::device() = before;
 }
 
-// What the driver of a machine says where CUDA does not start: no call that needs a GPU goes on.
+// Errors of a machine on which CUDA does not start: every call that needs a GPU fails.
 void starts(Test& test) {
   const cuda_on_host::Device before = cuda_on_host::device();
   const OnDevice<float> data(4);
@@ -556,7 +556,7 @@ void late_streams(Test& test) {
   const Event ready, done;
   *pinned = 1;
   CUDA_CHECK(cudaMemcpyAsync(data, pinned, sizeof(float), cudaMemcpyHostToDevice, a));
-  *pinned = 10;  // too early: the copy has not been made
+  *pinned = 10;  // too early: the copy has not run yet
   LAUNCH(add, 1, 1, 0, a, data, 5.0f);
   CUDA_CHECK(cudaEventRecord(ready, a));
   CUDA_CHECK(cudaStreamWaitEvent(b, ready));

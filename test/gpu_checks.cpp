@@ -1,5 +1,5 @@
-// The rows of shapes on which the kernels' own seams lie (tiles, chunks, strips, warps), and the comparisons of every
-// operation and model with the reference. gpu_checks.h lists the programs that run them.
+// Shapes at the boundaries of the kernels (tiles, chunks, strips, warps), and the comparisons of every operation and
+// model with the reference. gpu_checks.h lists the programs that run them.
 #include "gpu_checks.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 // ---- A row of shapes ------------------------------------------------------------------------------------------------
 
-// The arrays of one run of an operation, on one device. What is random depends on the name and the seed only.
+// The arrays of one run of an operation on one device. Random values depend only on the name and the seed.
 class Run {
  public:
   Run(Ops& ops, uint64_t seed) : ops(ops), seed_(seed) {}
@@ -28,14 +28,14 @@ class Run {
   real* in(const std::string& name, int64_t size, double low = -1, double high = 1) {
     return add(name, random(name, size, low, high), false);
   }
-  // Of all magnitudes from 2^-11 to 2^11, so that few terms decide a sum and no rounding is lost in others.
+  // Magnitudes from 2^-11 to 2^11: a few terms dominate a sum, so that no rounding difference is hidden by other terms.
   real* uneven(const std::string& name, int64_t size) {
     std::vector<real> host = random(name, size, -1, 1);
     for (size_t i = 0; i < host.size(); ++i) host[i] *= std::ldexp(real(1), static_cast<int>(i % 23) - 11);
     return add(name, host, false);
   }
   const real* constant(const std::string& name, const std::vector<real>& values) { return add(name, values, false); }
-  real* out(const std::string& name, int64_t size) {  // NaN: what stays unwritten is seen
+  real* out(const std::string& name, int64_t size) {  // initially NaN, which reveals unwritten elements
     return add(name, std::vector<real>(static_cast<size_t>(size), std::numeric_limits<real>::quiet_NaN()), true);
   }
   real* scratch(const std::string& name, int64_t size) {
@@ -70,7 +70,7 @@ class Run {
   }
 
   Ops& ops;
-  std::shared_ptr<void> tables;  // on the device, of operations that read some
+  std::shared_ptr<void> tables;  // tables on the device, for operations that read some
 
  private:
   struct Reals {
@@ -105,7 +105,7 @@ class Run {
 struct Row {
   std::string name;
   std::function<void(Run&)> run;
-  bool once = false;  // large: in one order of threads only
+  bool once = false;  // large: checked in one order of threads only
 };
 
 const char* name_of(Into into) { return into == Into::ADD ? "add" : "write"; }
@@ -135,7 +135,7 @@ Row linear_weight_row(int64_t N, int in, int out, bool bias) {
           }};
 }
 
-// few: only that many of the vocabulary's tokens occur
+// few: the number of different tokens that occur
 Row embedding_row(int B, int T, int D, int V, int few, bool positions) {
   return {text("embedding %d×%d×%d of %d%s", B, T, D, V, positions ? " positions" : ""), [=](Run& r) {
             const int first = 2;
@@ -153,7 +153,7 @@ Row normalize_row(int64_t N, int D, Into into) {
   return {text("normalize, center %lld×%d %s", static_cast<long long>(N), D, name_of(into)), [=](Run& r) {
             real *y = r.updated("y", N * D), *inv_std = r.out("inv_std", N);
             if (D > 1)
-              r.ops.copy(y, 1, r.in("row", D, 3, 3), 1, static_cast<size_t>(D) * sizeof(real), 1);  // no direction
+              r.ops.copy(y, 1, r.in("row", D, 3, 3), 1, static_cast<size_t>(D) * sizeof(real), 1);  // variance 0
             r.ops.normalize(y, inv_std, y, N, D);
             if (into == Into::ADD) {
               r.ops.normalize_backward(r.updated("dx", N * D), r.in("dy", N * D), y, inv_std, N, D, into);
@@ -167,7 +167,7 @@ Row normalize_row(int64_t N, int D, Into into) {
 
 struct RelationOptions {
   bool normalized, shifted;
-  double spread;  // of p and q
+  double spread;  // range of p and q: −spread … spread
 };
 
 const char* name_of(Activation activation) {
@@ -187,7 +187,7 @@ Row relation_row(const RelationShape& s, const RelationOptions& o) {
             const int width = s.head_width();
             r.ops.center(p, p, keys / width, width);
             r.ops.center(q, q, queries / width, width);
-            // Some queries are the opposite of a key, or nearly so: their variances cancel.
+            // Some queries are the negative of a key, or nearly so: their variances cancel.
             const size_t row = static_cast<size_t>(s.hidden) * sizeof(real);
             if (s.queries > 2) r.ops.copy(q + s.hidden, row, r.in("opposite", s.hidden, 0, 0), row, row, 1);
             if (s.queries > 2) r.ops.copy(p + s.hidden, row, r.in("zero", s.hidden, 0, 0), row, row, 1);
@@ -224,7 +224,7 @@ Row linear_relation_row(const LinearRelationShape& s, bool shifted, double range
       }};
 }
 
-// Which channel decides a shift: one is NaN at the second position, or all are zeros of either sign.
+// The channel that determines a shift. Channel `nan` is NaN at the second position, or all are zeros of both signs.
 Row shift_row(int H, int nan, bool causal) {
   return {text("linear_relation 1×3×%d%s, %s", H, causal ? " causal" : "",
                nan < 0 ? "zeros" : text("NaN at channel %d", nan).c_str()),
@@ -255,7 +255,7 @@ Row layer_norm_row(int64_t N, int D, Into into) {
           }};
 }
 
-// What has no sum along a row, on N rows of D.
+// Operations without sums along a row, on N rows of D elements.
 Row elements_row(int64_t N, int D) {
   return {text("pointwise, scale, add, add_row, add_positions %lld×%d", static_cast<long long>(N), D), [=](Run& r) {
             const int64_t n = N * D;
@@ -307,7 +307,7 @@ Row attention_row(const AttentionShape& s, bool biased, bool positioned) {
           }};
 }
 
-// The gaps between rows of dq, dk and dv stay as they were.
+// The gaps between rows of dq, dk and dv must stay unchanged.
 Row dilated_row(const DilatedShape& s, bool before) {
   return {
       text("dilated_attention%s %d×%d by %d of %d(%d), chunk %d, dilation %d, %d heads of %d", before ? " before" : "",
@@ -380,7 +380,7 @@ Row cross_entropy_row(int64_t N, int V, bool in_place) {
       }};
 }
 
-// The functions of gates, on numbers enough that the last bits of their coefficients show, and where two formulas meet.
+// The functions of gates, on enough numbers that their coefficients' last bits matter, and where two formulas meet.
 Row gates_row(int64_t N, int H) {
   return {text("tanh, silu_gate, lstm_cell, causal_convolution %lld×%d", static_cast<long long>(N), H), [=](Run& r) {
             const int64_t n = N * H;
@@ -395,7 +395,7 @@ Row gates_row(int64_t N, int H) {
             r.ops.upload(gates, seams.data(), std::min<size_t>(seams.size(), static_cast<size_t>(n)) * sizeof(real));
             r.ops.lstm_cell(r.out("h", n), c, gates, before, N, H);
             r.ops.lstm_cell_backward(r.out("dgates", 4 * n), r.updated("dc", n), dh, gates, c, before, N, H);
-            constexpr int TAPS = 7;  // so many that some taken together reach back beyond the first row
+            constexpr int TAPS = 7;  // large enough that taps processed together reach back beyond the first row
             const real *weight = r.in("weight", TAPS * H), *bias = r.in("bias", H);
             const int T = static_cast<int>(N);
             r.ops.causal_convolution(r.out("convolved", n), nullptr, z, weight, bias, 1, T, H, TAPS);
@@ -446,7 +446,7 @@ Row adamw_row(int64_t n, real clip) {
           }};
 }
 
-// before: positions decoded earlier; −1: whole sequences
+// before: number of positions decoded earlier; −1: full sequences
 Row dct_row(int B, int T, int before, int d, const std::vector<int64_t>& windows,
             const std::vector<int64_t>& frequencies) {
   std::string name = text("sliding_dct, mix_frequencies %d×%d×%d after %d:", B, T, d, before);
@@ -492,13 +492,13 @@ Row copies_row() {
             const size_t size = sizeof(real);
             r.ops.copy(x + 2, 11 * size, r.in("rows", 3 * 5), 5 * size, 4 * size, 3);
             r.ops.zero(x + 29, 3 * size);
-            const std::vector<real> large((size_t(11) << 20) / size, real(0.5));  // passes in pieces
+            const std::vector<real> large((size_t(11) << 20) / size, real(0.5));  // so large that its upload is split
             real* y = r.updated("y", static_cast<int64_t>(large.size()));
             r.ops.upload(y + 3, large.data() + 1, (large.size() - 3) * size);
           }};
 }
 
-// ---- The table ------------------------------------------------------------------------------------------------------
+// ---- The table of shapes --------------------------------------------------------------------------------------------
 
 void add_linear_rows(std::vector<Row>& rows) {
   for (const Into into : {Into::WRITE, Into::ADD}) {
@@ -518,7 +518,7 @@ void add_linear_rows(std::vector<Row>& rows) {
     rows.push_back(linear_input_row(4, 128, 2048, into));
   }
   for (const int in : {64, 66})
-    rows.push_back(linear_input_row(97, in, 1030, Into::WRITE));  // whole tiles that are added to
+    rows.push_back(linear_input_row(97, in, 1030, Into::WRITE));  // full tiles, accumulated over chunks
   for (const bool bias : {false, true}) {
     rows.push_back(linear_weight_row(1, 1, 1, bias));
     rows.push_back(linear_weight_row(2500, 33, 17, bias));
@@ -526,7 +526,7 @@ void add_linear_rows(std::vector<Row>& rows) {
     rows.push_back(linear_weight_row(1025, 68, 100, bias));
   }
   rows.push_back(linear_weight_row(31, 131, 197, true));
-  rows.push_back(linear_weight_row(2049, 4, 1501, true));  // tiles enough: a block takes all chunks
+  rows.push_back(linear_weight_row(2049, 4, 1501, true));  // enough tiles: a block processes all chunks
   rows.push_back(linear_weight_row(1030, 1024, 1030, false));
   rows.push_back(embedding_row(2, 5, 7, 11, 11, true));
   rows.push_back(embedding_row(1, 1, 1, 1, 1, true));
@@ -587,17 +587,17 @@ void add_relation_rows(std::vector<Row>& rows) {
       add(whole(1, 11, 21, 3, causal, activation), false);
     }
     for (const Activation activation : ALL) {
-      // Several rounds of partners, several warps; all branches of the activation.
+      // Several rounds of partners and several warps; all branches of the activation.
       for (const int width : {20, 150}) add(whole(1, 70, width, 1, causal, activation), true);
       rows.push_back(relation_row(whole(1, 37, 150, 1, causal, activation), {false, false, 9.0}));
       rows.push_back(relation_row(whole(1, 70, 20, 1, causal, activation), {false, false, 9.0}));
     }
-    for (const int width : {64, 66}) add(whole(1, 100, width, 1, causal, EXP), true);  // whole tiles of its products
+    for (const int width : {64, 66}) add(whole(1, 100, width, 1, causal, EXP), true);  // full tiles of its products
     for (const int width : {1, 2, 31, 32, 33, 64, 65, 96, 97, 130, 161, 192, 193, 230, 257, 300, 321, 384, 385})
       add(whole(1, 5, width, 1, causal, EXP), true);
     for (const int T : {1, 2, 7, 8, 9, 16, 17, 31, 32, 33, 63, 64, 65, 97, 130})
       add(whole(1, T, 6, 2, causal, EXP), true);
-    for (const int width : {100, 200, 300}) add(whole(1, 42, width, 1, causal, EXP), true);  // rounds that nobody sees
+    for (const int width : {100, 200, 300}) add(whole(1, 42, width, 1, causal, EXP), true);  // fully masked rounds
     add(whole(3, 21, 99, 3, causal, EXP), true);
     add(whole(2, 10, 37, 1, causal, EXP), false, true);
     add(whole(2, 70, 66, 2, causal, EXP), false, true);
@@ -609,13 +609,13 @@ void add_relation_rows(std::vector<Row>& rows) {
     add({1, 9, 13, 40, 10, 1, causal, EXP}, false, true);
     add({2, 1, 1, 5, 10, 1, causal, Activation::RELU}, false);
   }
-  for (const bool causal : {true, false}) {  // chains over positions are cut
+  for (const bool causal : {true, false}) {  // chains over positions are cut into chunks
     add(whole(1, causal ? 1100 : 1030, 2, 1, causal, EXP), true);
     rows.back().once = true;
-    add(whole(1, 100, 1030, 1, causal, EXP), true);  // whole tiles that are added to
+    add(whole(1, 100, 1030, 1, causal, EXP), true);  // full tiles, accumulated over chunks
     rows.back().once = true;
   }
-  add(whole(1, 1060, 64, 1, true, EXP), true);  // of products over positions too
+  add(whole(1, 1060, 64, 1, true, EXP), true);  // the same in products over positions
   rows.back().once = true;
 }
 
@@ -659,7 +659,7 @@ void add_attention_rows(std::vector<Row>& rows) {
     add({1, 100, 101, 104, 2, 64, causal, 128, 132}, IGNORED);
   }
   for (const int T : {1, 64, 130}) add(whole(3, T, 3, 2, true), BIASED);
-  add(whole(1, 68, 1, 3, true), POSITIONED);  // a tile of four columns, behind which the next row begins at once
+  add(whole(1, 68, 1, 3, true), POSITIONED);  // a tile of four columns, directly followed by the next row
   add(whole(1, 100, 1, 64, true), BIASED);
   add({2, 1, 140, 140, 2, 3, true, 6, 6}, BIASED);
   add({2, 70, 70, 70, 2, 3, true, 20, 18}, BIASED);
@@ -675,7 +675,7 @@ void add_attention_rows(std::vector<Row>& rows) {
   add_long(whole(4, 1100, 1, 2, true), BIASED);
   add_long(whole(3, 1060, 1, 1, true), POSITIONED);
   add_long(whole(1, 1030, 1, 2, false), POSITIONED);
-  for (const int width : {64, 66})  // whole tiles that are added to
+  for (const int width : {64, 66})  // full tiles, accumulated over chunks
     add_long({1, 100, 1100, 1100, 1, width, true, width, width}, width == 64 ? POSITIONED : IGNORED);
   add_long(whole(1, 1060, 1, 64, true), IGNORED);
   add_long(whole(1, 100, 1, 1028, true), POSITIONED);
@@ -702,7 +702,7 @@ void add_dilated_rows(std::vector<Row>& rows) {
   }
   for (const int dilation : {1, 4, 16, 64}) sliding(2, 19, 1, 9, 4, dilation);
   chunks(130, 3, 2, 6, 4);
-  chunks(2, 12, 2, 6, 4);  // nothing stands before
+  chunks(2, 12, 2, 6, 4);  // no earlier positions
   rows.push_back(dilated_row({3, 2, 9, 12, 2, 5, 3, 2, 7, 1, 30, 20}, false));
   rows.push_back(dilated_row({3, 2, 4, 12, 2, 5, 3, 3, 2, 1, 30, 20}, true));
   rows.push_back(taken_rows_row(3, 11, 4, 3, 3, 7));
@@ -717,7 +717,7 @@ void add_linear_attention_rows(std::vector<Row>& rows) {
         rows.push_back(linear_attention_row({1, 147, 1, width, causal, normalized, IDENTITY, 0}));
       for (const int T : {1, 2, 16, 63, 64, 65, 96, 97, 143, 144, 145, 288, 300})
         rows.push_back(linear_attention_row({2, T, T % 2 + 1, 5, causal, normalized, ELU, 0}));
-      rows.push_back(linear_attention_row({1, 40, 1, 32, causal, normalized, IDENTITY, 0}));  // few, in whole vectors
+      rows.push_back(linear_attention_row({1, 40, 1, 32, causal, normalized, IDENTITY, 0}));  // few, in full vectors
       rows.push_back(linear_attention_row({1, 146, 1, 1027, causal, normalized, IDENTITY, 0}));  // chains are cut
       rows.back().once = true;
     }
@@ -729,9 +729,9 @@ void add_linear_attention_rows(std::vector<Row>& rows) {
 void add_dct_rows(std::vector<Row>& rows) {
   for (const int T : {1, 2, 63, 64, 65, 97, 128, 200}) rows.push_back(dct_row(2, T, -1, 5, {64, 3, 7}, {4, 3, 1}));
   for (const int d : {1, 15, 16, 31, 33, 64, 65, 127, 130}) rows.push_back(dct_row(1, 9, -1, d, {5, 4}, {5, 2}));
-  for (const int d : {97, 100}) rows.push_back(dct_row(1, 100, -1, d, {8}, {2}));  // whole tiles
+  for (const int d : {97, 100}) rows.push_back(dct_row(1, 100, -1, d, {8}, {2}));  // full tiles
   for (const auto& [d, frequencies] :
-       {std::pair(97, 12), std::pair(100, 12), std::pair(1027, 1)}) {  // that are added to
+       {std::pair(97, 12), std::pair(100, 12), std::pair(1027, 1)}) {  // accumulated over chunks
     rows.push_back(dct_row(1, 100, -1, d, {12}, {frequencies}));
     rows.back().once = true;
   }
@@ -763,7 +763,7 @@ std::vector<Row> rows_of(const std::string& group) {
 
 constexpr uint64_t SEED = 17;
 
-// Equal bits, or two NaN, whose bits mean nothing.
+// True for equal bits or two NaN: the bits of a NaN have no meaning.
 template <class T>
 bool same_value(T found, T expected) {
   return same(found, expected) || (found != found && expected != expected);
@@ -789,7 +789,7 @@ GpuCheck check_of(const Row& row) {
           row.once};
 }
 
-// A case of the shared table: everything that the operation writes, forward and backward.
+// A case of the shared table: compares everything that the operation writes, forward and backward.
 GpuCheck check_of(const OpCase& row) {
   return {row.name,
           [row](Ops& ops) {
@@ -811,7 +811,7 @@ GpuCheck check_of(const OpCase& row) {
 std::vector<real> attention_maps(const ModelCase& row, const Json& config, Model& model) {
   std::vector<real> maps;
   if (!model.has_attention_maps()) return maps;
-  const Json* layers = config.find("layers");  // RegularGPT has as many as the length wants
+  const Json* layers = config.find("layers");  // RegularGPT's number of layers depends on the length
   for (int block = 0; block < (layers ? layers->integer() : 1); ++block) {
     const std::vector<real> map = model.attention_map(static_cast<size_t>(block), row.batch - 1);
     maps.insert(maps.end(), map.begin(), map.end());
@@ -819,7 +819,7 @@ std::vector<real> attention_maps(const ModelCase& row, const Json& config, Model
   return maps;
 }
 
-// Three steps on one batch: everything that a model's training consists of. Then the logits, and where each block looks.
+// Three training steps on one batch, with everything that training consists of. Then the logits and the attention maps.
 std::vector<Written> train(const ModelCase& row, Ops& ops) {
   const Json config = Json::parse(row.config, row.name);
   const auto model = make_model(row.model, config, ops);
@@ -857,7 +857,7 @@ std::vector<Written> train(const ModelCase& row, Ops& ops) {
           {"maps", attention_maps(row, config, *model), {}}};
 }
 
-// Logits token by token, a few tokens at a time.
+// Incremental decoding: logits of one to three tokens at a time.
 std::vector<real> decoded(const ModelCase& row, Ops& ops) {
   const auto model = make_model(row.model, Json::parse(row.config, row.name), ops);
   model->parameters.initialize(SEED);
@@ -880,7 +880,7 @@ std::vector<real> decoded(const ModelCase& row, Ops& ops) {
   return all;
 }
 
-// A model without a decoder refuses with the same message on every device: its name stands for what is written.
+// A model without a decoder throws the same message on every device; the message is compared as an array's name.
 std::vector<Written> decoded_or_refused(const ModelCase& row, Ops& ops) {
   try {
     return {{"logits", decoded(row, ops), {}}};

@@ -1,5 +1,6 @@
-// Every operation and model on a device against the reference (src/reference), bit for bit: the checks of bits, host_run, gpu_run and
-// ptx_run. The rows come from the table of cases that all tests share, and from shapes on which the kernels' own seams lie.
+// Compares every operation and model on a device with the reference (src/reference), bit for bit. Used by bits,
+// host_run, gpu_run and ptx_run. The cases are the table that all tests share, and shapes at the boundaries of the
+// kernels.
 #pragma once
 
 #include <functional>
@@ -11,7 +12,7 @@
 
 namespace petroglyph {
 
-// An array that a check's operations write.
+// An array that the operations of a check write.
 struct Written {
   std::string name;
   std::vector<real> reals;
@@ -21,15 +22,15 @@ struct Written {
 struct GpuCheck {
   std::string name;
   std::function<std::vector<Written>(Ops& device)> run;
-  bool once = false;                                                       // large: in one order of threads only
+  bool once = false;                                                       // large: checked in one thread order only
   bool nan_spreads = false;                                                // see OpCase::skips_pairs
-  mutable std::shared_ptr<const std::vector<Written>> expected = nullptr;  // what the reference wrote
+  mutable std::shared_ptr<const std::vector<Written>> expected = nullptr;  // output of the reference
 
-  // What differs first on this device, with both values; empty: equal bits. The reference runs when this is first called.
+  // The first difference on this device, with both values; empty: bit-identical. The first call runs the reference.
   std::string difference(Ops& device) const;
 };
 
 const std::vector<std::string>& gpu_check_groups();
-const std::vector<GpuCheck>& gpu_checks(const std::string& group);  // made once
+const std::vector<GpuCheck>& gpu_checks(const std::string& group);  // created once
 
 }  // namespace petroglyph

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Everything worth ten minutes of a GPU, in one call: are the bits right, is this tree faster than another, and what does
-# PyTorch take in the same minutes?
+# Runs all checks and measurements on a GPU in ten minutes: kernels against the CPU, this tree against another, and
+# PyTorch for comparison.
 #
 #   test/gpu_compare.sh BASE [OUT]      BASE: a commit, or the folder of another tree; OUT: where outputs go, default out
 #
-# Builds both trees side by side (about 90 s on 16 cores), compares every kernel of this tree with the CPU, runs the bench
-# of both in turns, twice, and then test/side_by_side.py, where Python has torch. PYTHON=… names another Python.
+# Builds both trees in parallel (about 90 s on 16 cores). Compares all kernels of this tree with the CPU. Runs the bench
+# of both alternately, twice, then test/side_by_side.py if Python has torch. PYTHON=… selects another Python.
 set -u
 [ $# -ge 1 ] || { echo "gpu_compare.sh: expected BASE, a commit or a folder" >&2; exit 2; }
 here=$(pwd)

@@ -1,5 +1,5 @@
-// Every function of numerics.h on the GPU against the CPU, bit for bit: for all 2³² arguments on a GPU, for a sample of
-// them in the host run. NaN is one value here: its bits mean nothing (numerics.h, rule 5).
+// Compares every function of numerics.h on the GPU with the CPU, bit for bit: for all 2³² arguments on a GPU, for a
+// sample of them in the host run. All NaN count as equal: their bits have no meaning (numerics.h, rule 5).
 
 #include <algorithm>
 #include <vector>
@@ -14,12 +14,12 @@ namespace petroglyph {
 namespace {
 
 #ifdef CUDA_ON_HOST
-constexpr uint64_t STEP = 1000003;  // takes some of every exponent
+constexpr uint64_t STEP = 1000003;  // samples some arguments of every exponent
 #else
 constexpr uint64_t STEP = 1;
 #endif
 constexpr uint64_t ARGUMENTS = (uint64_t{1} << 32) / STEP;
-constexpr uint64_t PIECE = uint64_t{1} << 24;  // arguments at a time
+constexpr uint64_t PIECE = uint64_t{1} << 24;  // arguments per launch
 constexpr int THREADS = 256;
 
 HOST_DEVICE uint32_t result_bits(float y) { return y == y ? numerics::to_bits(y) : numerics::NAN_BITS; }
@@ -68,7 +68,7 @@ FUNCTION(Uniform, return uniform(numerics::to_bits(x)))
 FUNCTION(Normal, return normal(7, 11, 13, numerics::to_bits(x)))
 #undef FUNCTION
 
-// What the GPU writes and the host reads.
+// Memory that the GPU writes and the host reads.
 class Results {
  public:
   Results() {

@@ -1,2 +1,2 @@
-// The comparisons of gpu_math.cu on the CPU, where the kernels are compiled for the host (cuda_on_host.h).
+// The comparisons of gpu_math.cu on the CPU: the kernels are compiled for the host (cuda_on_host.h).
 #include "gpu_math.cu"

@@ -1,2 +1,2 @@
-// The comparisons of host_run.cpp on a GPU, where the kernels are those that nvcc compiled.
+// The comparisons of host_run.cpp on a GPU, with the kernels compiled by nvcc.
 #include "host_run.cpp"

@@ -1,8 +1,8 @@
 #!/bin/sh
-# The kernels under compute-sanitizer: out-of-range accesses, races between threads of a block, barriers that not all reach, and
-# reads of memory that nobody wrote.
+# Runs the kernels under compute-sanitizer. It detects accesses out of range, races between threads of a block, barriers
+# that not all threads reach, and reads of uninitialized memory.
 #   test/gpu_sanitizer.sh build/test/gpu_run [TOOL…]      memcheck racecheck synccheck initcheck
-# It is looked for around nvcc too.
+# compute-sanitizer is also searched for in the directories around nvcc.
 program=$1
 shift
 [ $# -gt 0 ] || set -- memcheck racecheck synccheck initcheck

@@ -1,5 +1,5 @@
 #!/bin/sh
-# 200 steps of the default train_copy on the CPU and on the GPU: equal losses, equal weights.
+# Trains the default train_copy for 200 steps on the CPU and on the GPU. Losses and weights must be equal.
 #   test/gpu_training.sh build/train_copy
 program=$(realpath "$1")
 folder=$(mktemp -d)

@@ -1,7 +1,8 @@
-// Every operation and model on the CPU and on the GPU against the reference, bit for bit (gpu_checks.h).
+// Runs every operation and model on the CPU and on the GPU and compares them with the reference, bit for bit
+// (gpu_checks.h).
 //
-// Compiled with cuda_on_host.h in front, the GPU's kernels run on the host, in several orders of their threads;
-// compiled with nvcc, on the GPU that there is.
+// Compiled with cuda_on_host.h in front, the GPU kernels run on the host, in several orders of their threads. Compiled
+// with nvcc, they run on the available GPU.
 
 #include <unistd.h>
 
@@ -15,7 +16,7 @@ namespace petroglyph {
 namespace {
 
 #ifdef CUDA_ON_HOST
-// The orders in which a GPU could run its threads, of which a correct kernel cannot tell one from another.
+// Possible orders of a GPU's threads. The result of a correct kernel does not depend on the order.
 struct Order {
   const char* name;
   cuda_on_host::Order order;
@@ -45,7 +46,7 @@ void compare(Test& test, const std::string& group, const Order& order, const Scr
   compare(test, group, *make_gpu(0, limits), order.name == ORDERS[0].name);
 }
 
-// With little scratch, so that what shapes of this size do at once is done in turns, as large ones are.
+// Uses little scratch, so that even small shapes are processed in several parts, as large shapes are.
 void in_turns(Test& test) {
   compare(test, "linear", ORDERS[0], {1200, 0});
   compare(test, "attention", ORDERS[0], {0, 30000});
@@ -53,7 +54,7 @@ void in_turns(Test& test) {
 }
 
 #ifdef CUDA_ON_HOST
-// A GPU that has more multiprocessors than such shapes have tiles adds up the chunks of a weight's gradient afterwards.
+// If a GPU has more multiprocessors than a shape has tiles, the chunks of a weight gradient are added afterwards.
 void many_multiprocessors(Test& test) {
   cuda_on_host::Device& device = cuda_on_host::device();
   const cuda_on_host::Device before = device;
@@ -99,7 +100,7 @@ void no_gpu(Test& test) {
   CHECK(cuda_on_host::allocations() == 0);
 }
 
-// What the function writes to stderr.
+// Returns what the function writes to stderr.
 template <class Function>
 std::string said_by(Function function) {
   std::FILE* const file = std::tmpfile();
@@ -118,7 +119,7 @@ std::string said_by(Function function) {
   return said + failed;
 }
 
-// Which device "auto" is, and what is said of it: where there is no GPU nothing, where one cannot be used the reason.
+// Tests the device that "auto" selects, and its message: none without a GPU, the reason if a GPU cannot be used.
 void choose(Test& test, const std::string& name, const std::string& expected, const std::string& obstacle) {
   const std::string line = obstacle.empty() ? "" : "--device auto takes the CPU: " + obstacle + "\n";
   std::string found;
@@ -129,7 +130,7 @@ void choose(Test& test, const std::string& name, const std::string& expected, co
   test.check(name + ": a rank takes " + expected, found.rfind(expected, 0) == 0, "it takes " + found);
 }
 
-// One of two ranks of this machine, as far as the choice of a device needs it.
+// One of two ranks on this machine; implements only what the choice of a device needs.
 struct OneOfTwo final : Ranks {
   explicit OneOfTwo(int number) : number_(number) {}
   int rank() const override { return number_; }
@@ -147,7 +148,7 @@ struct OneOfTwo final : Ranks {
   int number_;
 };
 
-// Ranks take GPUs in turn. Where a rank's GPU cannot be used it takes the CPU, and never the GPU of another rank.
+// Ranks use different GPUs. If a rank's GPU cannot be used, the rank uses the CPU, never another rank's GPU.
 void choose_in_turn(Test& test) {
   cuda_on_host::Device& device = cuda_on_host::device();
   const cuda_on_host::Device before = device;
@@ -176,7 +177,7 @@ void choose_in_turn(Test& test) {
   cudaSetDevice(0);
 }
 
-// Of several GPUs "auto" takes the first one that works.
+// With several GPUs, "auto" selects the first one that works.
 void choose_the_first(Test& test) {
   cuda_on_host::Device& device = cuda_on_host::device();
   const cuda_on_host::Device before = device;
@@ -199,13 +200,13 @@ void choose_the_first(Test& test) {
   cudaSetDevice(0);
 }
 
-// CUDA does not start: what its first call gives, the newest CUDA that the driver knows, and why no GPU can be had.
+// CUDA does not start: status of the first call, the newest CUDA version of the driver, and the expected reason.
 struct Start {
   const char* name;
   cudaError_t status;
   int driver;
   const char* obstacle;
-  bool said;  // by "auto" too
+  bool said;  // whether "auto" also prints it
 };
 const Start STARTS[] = {
     {"no GPU, or all hidden", cudaErrorNoDevice, 13000, "no GPU found (no GPU)", false},
@@ -240,7 +241,7 @@ void device_choice(Test& test) {
   choose_in_turn(test);
 }
 
-// All work waits until something needs its result.
+// All work on streams is delayed until something needs its result.
 void late_streams(Test& test) {
   cuda_on_host::set_late_streams(true);
   compare(test, "models", ORDERS[0]);

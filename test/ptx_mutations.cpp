@@ -1,11 +1,11 @@
-// Proof that the comparisons on the PTX machine can fail: small changes of the PTX, of the kinds that a wrong compiler, a
-// wrong flag or a careless edit would make, of which each must be noticed by a check: other bits, or a Fault.
+// Mutation tests: prove that the comparisons on the PTX machine can fail. A mutation is a small change of the PTX that
+// a wrong compiler, a wrong flag or a careless edit could make. A check must detect it, by different bits or a Fault.
 //
 //   PTX=build/ptx/compute_90 build/test/ptx_mutations
 //   PTX=build/ptx/compute_90 PTX_MUTATIONS=240 build/test/ptx_mutations
 //
-// Each changes one instruction that the checks execute, drawn at random; the checks that execute it run, cheapest first,
-// until one notices. What nobody notices is printed with its reason, of EXPLAINED; one without is a failure.
+// A mutation changes one randomly drawn instruction that the checks execute. These checks run, cheapest first, until
+// one detects it. An undetected mutation is printed with its reason from EXPLAINED; without a reason it is a failure.
 
 #include <algorithm>
 #include <chrono>
@@ -32,16 +32,16 @@ using ptx::Kernel;
 using ptx::Statement;
 
 constexpr double NOTICED = 0.85;
-constexpr size_t MANY = 200;  // of fewer the share is a matter of luck; there each that is not noticed has its reason
+constexpr size_t MANY = 200;  // with fewer mutations the rate is left to chance: only reasons are required
 constexpr uint64_t SEED = 23;
 
 bool begins(const std::string& words, const std::string& with) { return words.compare(0, with.size(), with) == 0; }
 
-// ---- The kinds of change: each makes it at statement n, or gives back false where there is nothing to change ----------
+// ---- Kinds of mutation: each changes statement n, or returns false if nothing can change ----------------------------
 
 using Change = bool (*)(Kernel& kernel, size_t n, uint32_t draw);
 
-// Puts a statement before n; labels that stand there move with it.
+// Inserts a statement before n; labels at n move with it.
 void insert(Kernel& kernel, size_t n, const Statement& s) {
   kernel.statements.insert(kernel.statements.begin() + static_cast<std::ptrdiff_t>(n), s);
   for (auto& [name, at] : kernel.labels)
@@ -113,7 +113,7 @@ bool move_address(Kernel& kernel, size_t n, uint32_t) {
   return true;
 }
 
-// Of a maximum, and of a bound that is met nowhere, there is nothing to see in a tie: not "p ? a : b" of what is compared.
+// Skips comparisons whose operands a selp selects ("p ? a : b"): in a maximum, or at an unused bound, ties do not show.
 bool other_comparison(Kernel& kernel, size_t n, uint32_t) {
   Statement& s = kernel.statements[n];
   static const std::map<std::string, std::string> others = {{"lt", "le"}, {"le", "lt"}, {"gt", "ge"}, {"ge", "gt"}};
@@ -129,14 +129,14 @@ bool other_comparison(Kernel& kernel, size_t n, uint32_t) {
   return true;
 }
 
-// The number that a register is set to, if it is.
+// The number that a register is set to; otherwise the name itself.
 std::string set_to(const Kernel& kernel, const std::string& name) {
   for (const Statement& s : kernel.statements)
     if (begins(s.opcode, "mov.") && s.operands[0] == name) return s.operands[1];
   return name;
 }
 
-// The distances of two folds, one after the other.
+// Exchanges the distances of two successive folds.
 bool exchange_folds(Kernel& kernel, size_t n, uint32_t) {
   if (kernel.statements[n].opcode != "shfl.sync.bfly.b32") return false;
   for (size_t k = n + 1; k < kernel.statements.size(); ++k) {
@@ -160,7 +160,7 @@ bool scalar_load(Kernel& kernel, size_t n, uint32_t) {
   return true;
 }
 
-// Of a number that is calculated with: a bound is met by no number of the cases, and beside a zero the least is nothing.
+// Only constants in arithmetic: no number of the cases reaches a bound, and beside zero the last bit has no effect.
 bool change_constant(Kernel& kernel, size_t n, uint32_t) {
   Statement& s = kernel.statements[n];
   if (begins(s.opcode, "setp") || begins(s.opcode, "selp") || begins(s.opcode, "max")) return false;
@@ -203,7 +203,7 @@ void set_order(ptx::Programs& programs, ptx::Order order) {
 struct Reached {
   GpuCheck check;
   double seconds;
-  std::map<size_t, std::vector<uint8_t>> executed;  // of each program that it launched
+  std::map<size_t, std::vector<uint8_t>> executed;  // of each program that the check launched
 };
 
 std::string difference_of(const GpuCheck& check) {
@@ -240,7 +240,7 @@ struct Mutation {
   uint32_t draw;
 };
 
-// Each kind has its own, so that few mutations are some of many.
+// Each kind has its own random sequence: a smaller number of mutations is a subset of a larger one.
 class Draw {
  public:
   explicit Draw(size_t kind) : kind_(static_cast<uint32_t>(kind)) {}
@@ -251,7 +251,7 @@ class Draw {
   uint64_t count_ = 0;
 };
 
-// Of every kind as many, each at an instruction that some check executes; none where the PTX has nothing to change so.
+// Draws equally many of every kind, each at an instruction that some check executes; none if the kind applies nowhere.
 std::vector<Mutation> draw_mutations(const ptx::Programs& programs, const std::vector<Reached>& reached, size_t count) {
   std::map<size_t, std::vector<uint8_t>> executed;
   for (const Reached& r : reached)
@@ -287,7 +287,7 @@ std::vector<Mutation> draw_mutations(const ptx::Programs& programs, const std::v
   return mutations;
 }
 
-// What noticed the change, if anything did: in one order of warps, and where that hides it in the other.
+// The message of the first check that detects the mutation. If ascending order hides it, descending order is tried.
 std::optional<std::string> notice(ptx::Programs& programs, const std::vector<Reached>& reached, const Mutation& m) {
   Kernel changed = programs.kernels()[m.program];
   KINDS[m.kind].change(changed, m.statement, m.draw);
@@ -313,10 +313,10 @@ std::optional<std::string> notice(ptx::Programs& programs, const std::vector<Rea
   return noticed;
 }
 
-// ---- What nobody notices, and why ---------------------------------------------------------------------------------------
+// ---- Undetected mutations and their reasons -------------------------------------------------------------------------
 
-// Whose PTX the reasons were found for. Another nvcc makes other instructions of a line: what is not noticed of its PTX and has
-// no reason here is said, and no failure.
+// The reasons were found for the PTX of this nvcc version. Another nvcc compiles a line to other instructions. For its
+// PTX, an undetected mutation without a reason is printed and is not a failure.
 constexpr const char* STUDIED = "Cuda compilation tools, release 13.0";
 
 bool is_studied(const std::string& folder) {
@@ -327,8 +327,8 @@ bool is_studied(const std::string& folder) {
   return begins(line, std::string("// ") + STUDIED);
 }
 
-// A kind of change of an instruction that begins so (shape_of below), on this line of source (where it is empty: of which
-// nvcc names none), in kernels whose names have these words.
+// Explains a kind of mutation of instructions that begin with `instruction` (see shape_of), on this line of source (if
+// it is empty: nvcc reports no line), in kernels whose names contain `kernel`.
 struct Explanation {
   const char *kind, *instruction, *source, *kernel, *why;
 };
@@ -380,8 +380,8 @@ constexpr Explanation EXPLAINED[] = {
      "append_positions", "a group of three begins with frequency 0, whose sine is 0"},
 };
 
-// Lines of numerics.h whose term is at most a fortieth of the result. Its last bit, and whether its product is rounded,
-// seldom tells: not in every kernel's few numbers.
+// Lines of numerics.h whose term is at most a fortieth of the result. A change of the term's last bit, or of the
+// rounding of its product, seldom changes the result; in some kernels the few numbers of the cases do not show it.
 constexpr const char* SMALL_TERMS[] = {
     // exp2_of_fraction
     "T p = fma(unit * 0x1.5aaa0ap-10f, f, unit * 0x1.3cf080p-7f);", "p = fma(p, f, unit * 0x1.c6bac4p-5f);",
@@ -404,7 +404,7 @@ constexpr const char* SMALL_TERMS[] = {
 
 bool has(const std::string& words, const std::string& some) { return words.find(some) != std::string::npos; }
 
-// "fma.rn.f32 %, %, %, 0f3F800000": registers without their numbers, or the number that they are set to.
+// For example "fma.rn.f32 %, %, %, 0f3F800000": registers without their numbers, or the number that they are set to.
 std::string shape_of(const Kernel& kernel, const Statement& s) {
   std::string shape = s.opcode;
   for (size_t k = 0; k < s.operands.size(); ++k) {
@@ -414,7 +414,7 @@ std::string shape_of(const Kernel& kernel, const Statement& s) {
   return shape;
 }
 
-// Empty where there is no reason.
+// Empty if there is no reason.
 std::string explanation(const Kernel& kernel, const Mutation& m) {
   const Statement& s = kernel.statements[m.statement];
   const std::string kind = KINDS[m.kind].name, shape = shape_of(kernel, s), source = ptx::source_text(kernel, s);
@@ -440,7 +440,7 @@ struct Count {
   std::string words() const { return text("%d of %d noticed, %d explained", noticed, all, explained); }
 };
 
-// A mutation that nobody noticed must be explained.
+// An undetected mutation must have a reason.
 Count judge(Test& test, ptx::Programs& programs, const std::vector<Reached>& reached, const Mutation& m, bool studied) {
   if (notice(programs, reached, m)) return {1, 1, 0};
   const Kernel& kernel = programs.kernels()[m.program];

@@ -1,5 +1,5 @@
-// The PTX machine itself: each instruction against numbers that follow from the manual's definition, and each thing that
-// a GPU leaves undefined against the machine's report of it.
+// Tests the PTX machine itself: each instruction against results that follow from the manual's definition, and each
+// undefined behaviour of a GPU against the machine's Fault.
 
 #include <cstdio>
 #include <map>
@@ -15,8 +15,8 @@
 namespace petroglyph {
 namespace {
 
-// Everything in hexadecimal bits; predicates are 0 and 1. Halves of a unit in the last place, NaN, zeros of both signs,
-// subnormals, shifts by 32 and more, carries, the least number.
+// All numbers are hexadecimal bits; predicates are 0 and 1. Cases: halves of a unit in the last place, NaN, zeros of
+// both signs, subnormals, shifts by 32 and more, carries, the smallest number.
 const char* const ROWS[] = {
     // to nearest, ties to even; 2^24 + 1, 2^24 + 3
     "add.rn.f32 4b800000 3f800000 = 4b800000", "add.rn.f32 4b800001 3f800000 = 4b800002",
@@ -97,7 +97,7 @@ const char* const ROWS[] = {
     "setp.geu.f32 7fc00000 1 = 1", "setp.geu.f32 1 2 = 0", "setp.nan.f32 7fc00000 1 = 1", "setp.nan.f32 1 1 = 0",
     "setp.num.f32 7fc00000 1 = 0", "setp.num.f32 1 1 = 1"};
 
-// Rows of the integer comparisons: all that there are, on −1 against 1 and on 1 against 1.
+// Rows of all integer comparisons: −1 against 1, and 1 against 1.
 std::vector<std::string> comparison_rows() {
   std::vector<std::string> rows;
   const std::map<std::string, std::string> minus_one = {{"16", "ffff"}, {"32", "ffffffff"}, {"64", "ffffffffffffffff"}};
@@ -119,7 +119,7 @@ std::vector<std::string> comparison_rows() {
 const std::string REGISTERS =
     ".reg .pred %p<9>; .reg .b16 %rs<9>; .reg .b32 %r<9>; .reg .f32 %f<9>; .reg .b64 %rd<9>;\n";
 
-// Runs a kernel with one parameter, the address of 64 numbers, and gives them back.
+// Runs a kernel whose only parameter is the address of 64 numbers, and returns these numbers.
 std::vector<uint64_t> run_body(const std::string& body, unsigned threads = 32, ptx::Order order = ptx::Order::ASCENDING,
                                unsigned blocks = 1) {
   const std::string text =
@@ -145,7 +145,7 @@ std::vector<uint64_t> run_body(const std::string& body, unsigned threads = 32, p
 
 const char* register_of(int bits) { return bits == 1 ? "%p1" : bits == 16 ? "%rs1" : bits == 32 ? "%r1" : "%rd1"; }
 
-// "add.s32 1 2 = 3" as a kernel.
+// Runs a row such as "add.s32 1 2 = 3" as a kernel.
 void check_row(Test& test, const std::string& row) {
   std::istringstream words(row);
   std::string opcode, word;
@@ -194,12 +194,12 @@ void opcodes(Test& test) {
   test.equal("the low half, without", wide[1], uint64_t(0xffffffff));
 }
 
-// Each lane's number in [%rd2 + 4·lane], shuffled.
+// The number of each lane, for a shuffle; [%rd3] is the lane's output.
 const std::string LANE =
     "ld.param.u64 %rd2, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd3, %r1, 4; add.s64 %rd3, %rd2, %rd3;\n";
 const std::string STORE = "st.global.u32 [%rd3], %r2;";
 
-// The address of number %r6 in %rd4.
+// Sets %rd4 to the address of number %r6.
 const std::string AT = "mul.wide.u32 %rd4, %r6, 4; add.s64 %rd4, %rd2, %rd4;\n";
 
 uint32_t lane_of(const std::vector<uint64_t>& out, int lane) {
@@ -217,7 +217,7 @@ void exchanges(Test& test) {
   test.equal("idx 3 in segments of 8, lane 17", lane_of(shuffled("idx.b32 %r2|%p1, %r1, 3, 0x181f"), 17), 19u);
   const auto ballot = run_body(LANE + "setp.lt.u32 %p1, %r1, 5; vote.sync.ballot.b32 %r2, %p1, -1;\n" + STORE);
   test.equal("ballot", lane_of(ballot, 31), 31u);
-  // Lanes that go another way meet the others at the exchange.
+  // Lanes that branch differently meet the others at the exchange.
   const auto apart = run_body(LANE +
                               "mov.u32 %r3, 1; setp.gt.u32 %p1, %r1, 7; @%p1 bra $over; mov.u32 %r3, 2;\n"
                               "$over: shfl.sync.bfly.b32 %r2, %r3, 8, 31, -1;\n" +
@@ -234,7 +234,7 @@ void exchanges(Test& test) {
   }
 }
 
-// What a GPU leaves undefined.
+// Behaviour that a GPU leaves undefined.
 void faults(Test& test) {
   const auto faulty = [&](const std::string& name, const std::string& words, const std::string& body,
                           unsigned threads = 32) { test.throws(name, words, [&] { run_body(body, threads); }); };
@@ -289,7 +289,7 @@ void faults(Test& test) {
   run_body(COPY + "cp.async.wait_group 0; bar.sync 0;\n" + NEXT);
 }
 
-// Who may touch a word of global memory beside others: of their warp, of their block, of another.
+// Accesses to a word of global memory by other lanes of the warp, other warps of the block and other blocks.
 void global_races(Test& test) {
   const std::string WRITE = "st.global.u32 [%rd3], %r1;\n", READ = "ld.global.u32 %r2, [%rd4];\n";
   const std::string SHUFFLE = "shfl.sync.bfly.b32 %r7, %r1, 1, 31, -1;\n";

@@ -1,10 +1,10 @@
-// Every operation and model on the PTX machine (machine.h) against the reference, bit for bit: what nvcc made of the kernels,
-// launched by the GPU's own host code.
+// Runs every operation and model on the PTX machine (machine.h) and compares it bit for bit with the reference. It
+// executes the PTX that nvcc compiled, launched by the GPU's own host code.
 //
-//   PTX=build/ptx/compute_90 build/test/ptx_run            one order of threads for all, others for a part
+//   PTX=build/ptx/compute_90 build/test/ptx_run            one order of threads for all checks, others for some
 //   PTX=build/ptx/compute_90 PTX_ORDERS=all build/test/ptx_run
 //
-// At the end it says how many of the PTX's instructions have been executed, of each kernel those that never were.
+// At the end it prints how many PTX instructions were executed and, per kernel, those that never were.
 
 #include <algorithm>
 #include <cstdio>
@@ -30,10 +30,10 @@ constexpr NamedOrder ORDERS[] = {
     {"ascending", ptx::Order::ASCENDING}, {"descending", ptx::Order::DESCENDING}, {"random", ptx::Order::RANDOM}};
 constexpr unsigned ORDER_SEED = 5;
 
-// What every order runs; the rest, which is large, only where PTX_ORDERS=all.
+// Groups that run in every order. The others are large: they run in all orders only with PTX_ORDERS=all.
 const std::set<std::string> QUICK = {"rows", "dilated", "linear relation", "dct", "table", "streams"};
 
-// The least share of the PTX's instructions that the checks execute: docs/one_order.md says what the others are.
+// Minimum fraction of PTX instructions that the checks must execute. docs/one_order.md explains the others.
 constexpr double LEAST_COVERAGE = 0.95;
 
 std::string variable(const char* name, const std::string& otherwise) {
@@ -52,7 +52,7 @@ void compare(Test& test, ptx::Programs& programs, const std::string& group, ptx:
     if (check.once && order != ptx::Order::ASCENDING) continue;
     std::string difference;
     try {
-      const auto gpu = make_gpu();  // with scratch that nobody has written
+      const auto gpu = make_gpu();  // a new GPU, whose scratch is unwritten
       difference = check.difference(*gpu);
     } catch (const ptx::Fault& fault) {
       difference = fault.what();
@@ -61,7 +61,7 @@ void compare(Test& test, ptx::Programs& programs, const std::string& group, ptx:
   }
 }
 
-// What only the bench launches.
+// Kernels that only the bench launches.
 void peak(Test& test, ptx::Programs& programs) {
   set_order(programs, ptx::Order::ASCENDING);
   cuda_on_host::Device& device = cuda_on_host::device();
@@ -71,7 +71,7 @@ void peak(Test& test, ptx::Programs& programs) {
   device = before;
 }
 
-// A kernel's lines of the source of which some instruction was not executed, and how many.
+// Prints the source lines of a kernel that have unexecuted instructions, with their number.
 void list_unreached(const ptx::Program& program, const ptx::Kernel& kernel, size_t unreached) {
   std::map<std::string, int> lines;
   for (size_t n = 0; n < program.code.size(); ++n)

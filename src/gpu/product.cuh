@@ -16,7 +16,7 @@
 //   static constexpr Along A, B      which way its factors lie in memory
 //   int64_t blocks() const           on the host: how many tiles to compute
 //   bool locate(Tile&, int64_t chunk) const           on the device: the tile of this block; false: nothing to do
-//   void store(const Tile&, const Sums&) const        takes the sums of one chunk, of the first one first
+//   void store(const Tile&, const Sums&) const        stores the sums of one chunk; the chunks come in order
 #pragma once
 
 #include "gpu/lanes.cuh"

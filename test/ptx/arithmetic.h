@@ -1,5 +1,5 @@
-// PTX's arithmetic on numbers, as its manual defines it. Where a host's instruction does the same it is used; where it
-// does not (a shift by 32 and more, a division by zero, min and max of zeros and NaN) the definition is written out.
+// PTX arithmetic on numbers, as the PTX manual defines it. If a host instruction has the same result, it is used.
+// Otherwise the definition is written out: shifts by 32 or more, division by zero, min and max of zeros and NaN.
 #pragma once
 
 #include <cmath>
@@ -29,7 +29,7 @@ To bits_as(From from) {
 template <class T>
 constexpr int BITS = static_cast<int>(sizeof(T) * 8);
 
-// A GPU's arithmetic has one NaN; the host's keeps an operand's.
+// GPU arithmetic returns one canonical NaN; host arithmetic returns an operand's NaN.
 inline f32 canonical(f32 x) { return x == x ? x : bits_as<f32>(u32(0x7fffffff)); }
 
 // ---- binary32: correctly rounded to nearest even, with subnormals; this file's own flags forbid the compiler the rest ----
@@ -43,7 +43,7 @@ inline f32 rcp_f32(f32 a) { return canonical(1.0f / a); }
 inline f32 sqrt_f32(f32 a) { return canonical(__builtin_sqrtf(a)); }
 inline f32 neg_f32(f32 a) { return bits_as<f32>(bits_as<u32>(a) ^ 0x80000000u); }
 inline f32 abs_f32(f32 a) { return bits_as<f32>(bits_as<u32>(a) & 0x7fffffffu); }
-// The number where one is NaN; −0 is less than +0.
+// If one operand is NaN, the result is the other; −0 is less than +0.
 inline f32 min_f32(f32 a, f32 b) {
   if (a != a) return canonical(b);
   if (b != b) return a;
@@ -67,7 +67,7 @@ T sub(T a, T b) {
 }
 template <class T>
 T mul_lo(T a, T b) {
-  return static_cast<T>(a * (u32(1) * b));  // a u16 is no int, whose product may overflow
+  return static_cast<T>(a * (u32(1) * b));  // a u16 is promoted to int, in which the product may overflow
 }
 template <class T>
 T mad_lo(T a, T b, T c) {
@@ -81,7 +81,7 @@ inline u32 mul_hi_u32(u32 a, u32 b) { return static_cast<u32>(u64(a) * b >> 32);
 inline s32 mul_hi_s32(s32 a, s32 b) { return static_cast<s32>(s64(a) * b >> 32); }
 inline u64 mul_hi_u64(u64 a, u64 b) { return static_cast<u64>(static_cast<unsigned __int128>(a) * b >> 64); }
 inline s64 mul_hi_s64(s64 a, s64 b) { return static_cast<s64>(static_cast<__int128>(a) * b >> 64); }
-// By zero the result is unspecified: the caller asks before. The least number divided by −1 is itself.
+// Division by zero is unspecified: the caller must check for it. The smallest number divided by −1 is itself.
 template <class T>
 T div(T a, T b) {
   if (std::is_signed_v<T> && b == static_cast<T>(-1))
@@ -122,7 +122,7 @@ T complement(T a) {
   return static_cast<T>(~a);
 }
 inline bool complement_of(bool a) { return !a; }
-// Shifts by the width and more leave zeros, or copies of the sign.
+// A shift by the width or more leaves zeros, or copies of the sign bit.
 template <class T>
 T shl(T a, u32 n) {
   return n >= u32(BITS<T>) ? T(0) : static_cast<T>(a << (n & (BITS<T> - 1)));
@@ -139,14 +139,14 @@ inline u32 brev(u32 a) {
   for (int k = 0; k < 32; ++k) reversed |= (a >> k & 1) << (31 - k);
   return reversed;
 }
-// How far to shift left so that the highest set bit becomes the top: all ones where none is set.
+// The left shift that moves the highest set bit to the top; all ones if no bit is set.
 inline u32 bfind_shift(u32 a) { return a == 0 ? ~u32(0) : static_cast<u32>(__builtin_clz(a)); }
-// `length` bits from `position`, of which only the low bytes count.
+// `length` bits from `position`; only the low bytes of both are used.
 inline u32 bfe_u32(u32 a, u32 position, u32 length) {
   const u32 from = position & 255, n = length & 255;
   return from >= 32 ? 0 : (a >> from) & (n >= 32 ? ~u32(0) : (u32(1) << n) - 1);
 }
-// Four bytes of the eight in b:a, or their signs, each chosen by four bits.
+// Selects four of the eight bytes in b:a, or their signs. Four bits of `choice` select each byte.
 inline u32 prmt(u32 a, u32 b, u32 choice) {
   const u64 bytes = u64(b) << 32 | a;
   u32 result = 0;
@@ -170,7 +170,7 @@ template <class T>
 T select(T a, T b, bool p) {
   return p ? a : b;
 }
-// Of integers: cut or extended; from a wider register only the low bits count.
+// Between integers: truncated or extended. Only the low bits of a wider register are used.
 template <class To, class From, class Register = From>
 To convert(Register a) {
   return static_cast<To>(static_cast<From>(a));
@@ -183,7 +183,7 @@ bool eq(T a, T b) {
   return a == b;
 }
 template <class T>
-bool ne(T a, T b) {  // of numbers: ordered and different
+bool ne(T a, T b) {  // false if an operand is NaN
   return a < b || a > b;
 }
 template <class T>

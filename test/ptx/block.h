@@ -1,4 +1,4 @@
-// A block of threads as it runs: what the operations of its warps share.
+// A running block of threads: the state that the operations of its warps share.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,7 @@ class Block {
   Clock clock;
   SharedMemory shared;
   GlobalMemory global;
-  std::vector<AsyncCopies> copies;  // of each warp
+  std::vector<AsyncCopies> copies;  // one per warp
 
  private:
   void prepare_warp(Warp& warp, Shape index);
@@ -29,7 +29,7 @@ class Block {
   bool run_exchange(Warp& warp, const Instruction& i, Lanes lanes);
   void arrive(Warp& warp, int at, Lanes lanes);
   void pass_barrier();
-  unsigned below(unsigned n);  // a random number
+  unsigned below(unsigned n);  // a random number less than n
   [[noreturn]] void fail(const Instruction& i, Lanes lanes, const std::string& why) const;
 
   Program& program_;

@@ -13,7 +13,7 @@ namespace {
 const char* const SPECIALS[] = {"%tid.x",   "%tid.y",   "%tid.z",    "%ntid.x",   "%ntid.y",   "%ntid.z", "%ctaid.x",
                                 "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z", "%laneid"};
 
-// "setp.lt.f32" into its words.
+// Splits "setp.lt.f32" into words.
 std::vector<std::string> words_of(const std::string& opcode) {
   std::vector<std::string> words(1);
   for (const char c : opcode) {
@@ -26,7 +26,7 @@ std::vector<std::string> words_of(const std::string& opcode) {
   return words;
 }
 
-// "{%f1, %f2}" into its parts; anything else is one.
+// Splits "{%f1, %f2}" into parts; any other operand is one part.
 std::vector<std::string> parts_of(const std::string& operand) {
   if (operand.empty() || operand.front() != '{') return {operand};
   return split_operands(operand.substr(1, operand.size() - 2));
@@ -87,7 +87,7 @@ class Decoder {
   const Kernel& kernel_;
   std::vector<Value> values_;
   std::unordered_map<std::string, int> named_;
-  std::vector<Constant> constants_;  // their places still numbers of values, like all in code_
+  std::vector<Constant> constants_;  // their places still contain indices of values, like all places in code_
   std::vector<Special> specials_;
   std::vector<Instruction> code_;
   std::vector<Use> uses_;
@@ -97,7 +97,7 @@ class Decoder {
 
 // ---- Operands ----
 
-// The width of a register; of a number any.
+// The width of a register; `otherwise` for a number.
 int Decoder::bits_of(const std::string& operand, int otherwise) const {
   const auto found = kernel_.registers.find(operand);
   if (found != kernel_.registers.end()) return found->second;
@@ -128,7 +128,7 @@ bool Decoder::symbol(const std::string& name, uint64_t& value) const {
   return true;
 }
 
-// 17, -1, 0x3f, 0f3F800000 as bits.
+// Parses 17, -1, 0x3f or 0f3F800000 into bits.
 bool number(const std::string& word, uint64_t& value) {
   const bool is_float = word.compare(0, 2, "0f") == 0;
   char* end = nullptr;
@@ -197,7 +197,7 @@ void Decoder::add(const Statement& s) {
   uses_.push_back(std::move(now_));
 }
 
-// What is no function of numbers. False where it may be one.
+// Decodes instructions that are not functions of numbers. Returns false if the instruction may be such a function.
 bool Decoder::add_special(const Statement& s, const std::vector<std::string>& words) {
   const std::string& name = words[0];
   if (s.opcode == "bra" || s.opcode == "bra.uni") {
@@ -337,7 +337,7 @@ void Decoder::add_shuffle(const Statement& s, const std::vector<std::string>& wo
 
 // ---- The whole ----
 
-// Keeps book of the lanes in which each of these values has been written.
+// Adds code that tracks in which lanes each of these values has been written.
 void Decoder::watch(const std::vector<int>& doubtful, Program& program) {
   std::unordered_map<int, uint32_t> books;
   for (const int value : doubtful) {
@@ -348,7 +348,7 @@ void Decoder::watch(const std::vector<int>& doubtful, Program& program) {
   program.register_bytes = (program.register_bytes + 63) / 64 * 64;
   for (size_t n = 0; n < code_.size(); ++n) {
     Watch watch;
-    // To move what is not there is no fault: nvcc fills a word's unused bytes with it.
+    // Moving an unwritten value is no fault: nvcc fills unused bytes of a word with such values.
     const std::string& opcode = kernel_.statements[n].opcode;
     const bool moves = opcode.compare(0, 4, "mov.") == 0 || opcode == "prmt.b32";
     for (const int value : uses_[n].reads)

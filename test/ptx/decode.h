@@ -1,4 +1,4 @@
-// From statements to what the machine runs.
+// Translates PTX statements into instructions that the machine runs.
 #pragma once
 
 #include "ptx/machine.h"
@@ -6,13 +6,14 @@
 
 namespace ptx {
 
-// Faults name what is not known: an instruction, a register, a symbol, an operand of the wrong width.
+// Throws a Fault that names an unknown instruction, register or symbol, or an operand of the wrong width.
 //
-// A register that some way through the kernel reads before it is written is watched when it runs: most often no lane goes
+// If some path through the kernel reads a register before writing it, the register is watched at run time: usually no
+// lane takes that path.
 // that way.
 //
-// PTX has a register for every value; here those that are never needed at the same time share a place, so that a warp's
-// registers stay in the host's cache.
+// PTX has one register per value. Values that are never live at the same time share a place, so that a warp's registers
+// stay in the host's cache.
 Program decode(const Kernel& kernel);
 
 }  // namespace ptx

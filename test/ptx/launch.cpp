@@ -15,7 +15,7 @@ Programs::Programs(const std::string& folder) : functions_(functions_of_this_pro
   std::sort(paths.begin(), paths.end());
   for (const std::string& path : paths)
     for (Kernel& kernel : read_kernels(path))
-      if (kernel.statements.size() > 1) kernels_.push_back(std::move(kernel));  // the driver is asked for an empty one
+      if (kernel.statements.size() > 1) kernels_.push_back(std::move(kernel));  // an empty kernel is only queried
   if (kernels_.empty()) throw Fault(folder + " holds no kernel's PTX");
 
   std::set<std::string> names;

@@ -1,4 +1,4 @@
-// The kernels of the host program, run from their PTX: what cuda_on_host calls in place of its own fibers.
+// Runs the kernels of the host program from their PTX, instead of the fibers of cuda_on_host.
 #pragma once
 
 #include <map>
@@ -13,15 +13,15 @@ namespace ptx {
 
 class Programs {
  public:
-  // Reads every .ptx of the folder. Faults where an entry has no kernel of its name in this program.
+  // Reads every .ptx file of the folder. Throws a Fault if this program has no kernel with the name of an entry.
   explicit Programs(const std::string& folder);
 
-  // Runs it, in the order that cuda_on_host has been given. Faults where there is no PTX of it.
+  // Runs the kernel in this order of threads. Throws a Fault if there is no PTX for it.
   void run(const cuda_on_host::Kernel& kernel, Order order, unsigned seed);
 
   std::vector<Program>& all() { return programs_; }
-  const std::vector<Kernel>& kernels() const { return kernels_; }  // the text of each
-  uint64_t most_branches = UINT64_MAX;                             // of every launch
+  const std::vector<Kernel>& kernels() const { return kernels_; }  // the PTX of each program
+  uint64_t most_branches = UINT64_MAX;                             // limit for every launch
 
  private:
   Program& find(const cuda_on_host::Kernel& kernel);

@@ -22,7 +22,7 @@ Shape index_of(uint64_t number, Shape grid) {
 
 Lanes first_lanes(unsigned count) { return count >= LANES ? ALL : (Lanes(1) << count) - 1; }
 
-// Lanes that come to where others are become one group with them.
+// Adds a group of lanes. If another group is at the same instruction, the two become one.
 void add_group(Warp& warp, Group added) {
   if (added.lanes == 0) return;
   for (Group& group : warp.groups) {
@@ -119,7 +119,7 @@ void Block::fail(const Instruction& i, Lanes lanes, const std::string& why) cons
               program_.texts[static_cast<size_t>(i.number)]);
 }
 
-// The group that goes on: the one that is furthest behind, so that groups meet again; in a random order any.
+// Picks the group to run: the one that is furthest behind, so that groups meet again; in random order, any group.
 int Block::pick_group(const Warp& warp) {
   int best = -1, seen = 0;
   const bool random = launch_.order == Order::RANDOM && below(4) == 0;
@@ -134,7 +134,7 @@ int Block::pick_group(const Warp& warp) {
   return best;
 }
 
-// Runs a warp until all of its lanes wait for the block, or have ended.
+// Runs a warp until all of its lanes wait at a barrier or have ended.
 void Block::run_warp(Warp& warp) {
   while (!warp.groups.empty()) {
     const int picked = pick_group(warp);
@@ -163,9 +163,9 @@ void Block::execute(Warp& warp, const Instruction& i, Lanes lanes) const {
   }
 }
 
-// Runs a group until it branches two ways, waits, ends, or comes to where another group is.
+// Runs a group until it diverges, waits, ends, or reaches an instruction at which another group is.
 void Block::run_group(Warp& warp, Group group) {
-  int others = INT32_MAX;  // the first place where another group stands
+  int others = INT32_MAX;  // the first instruction after this one at which another group is
   for (const Group& other : warp.groups)
     if (other.at > group.at) others = std::min(others, other.at);
   int at = group.at;
@@ -194,7 +194,7 @@ void Block::run_group(Warp& warp, Group group) {
         warp.living &= ~lanes;
         group.lanes &= ~lanes;
         if (lanes != 0)
-          for (Group& other : warp.groups) other.waiting = false;  // nobody waits for who has ended
+          for (Group& other : warp.groups) other.waiting = false;  // lanes that have ended are no longer waited for
         if (group.lanes == 0) return;
         ++at;
         break;
@@ -208,7 +208,7 @@ void Block::run_group(Warp& warp, Group group) {
   }
 }
 
-// False where living lanes of the mask have not come yet.
+// Returns false if live lanes of the mask have not arrived yet.
 bool Block::run_exchange(Warp& warp, const Instruction& i, Lanes lanes) {
   const uint32_t* masks = warp.lanes_of<uint32_t>(i.mask);
   const Lanes mask = masks[__builtin_ctz(lanes)];
@@ -228,7 +228,7 @@ void Block::arrive(Warp& warp, int at, Lanes lanes) {
   warp.barrier = at;
 }
 
-// All warps have ended or stand at a barrier: they go on if it is the same.
+// All warps have ended or are at a barrier. Releases them if it is the same barrier.
 void Block::pass_barrier() {
   const Warp* first = nullptr;
   for (const Warp& warp : warps_) {
@@ -268,7 +268,7 @@ void run(Program& program, const Launch& launch) {
   check_limits(program, launch);
   Block block(program, launch);
   const uint64_t blocks = static_cast<uint64_t>(launch.grid.x) * launch.grid.y * launch.grid.z;
-  // A random order of blocks: steps of a length that has no divisor in common with their number.
+  // Random order of blocks: the step has no divisor in common with the number of blocks.
   uint64_t step = (launch.seed * uint64_t(2654435761)) % blocks + 1;
   while (std::gcd(step, blocks) != 1) ++step;
   for (uint64_t n = 0; n < blocks; ++n) {

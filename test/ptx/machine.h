@@ -1,21 +1,21 @@
-// A machine that runs PTX: what nvcc made of a kernel, instruction by instruction, on the host.
+// A machine that runs PTX, the output of nvcc for a kernel, instruction by instruction on the host.
 //
 //   text.h        PTX text → statements
-//   operations.h  what each instruction does: a table of PTX's names and of functions of numbers
-//   decode.h      statements → instructions: a place in the register file for every operand
-//   memory.h      shared and global memory, which know who wrote and who read what
+//   operations.h  the table of PTX instructions: their names, and functions of numbers
+//   decode.h      statements → instructions: every operand gets a place in the register file
+//   memory.h      shared and global memory, which record the accesses of threads
 //   machine.h     launches: blocks, warps, groups of lanes, barriers
-//   launch.h      in place of the host run's fibers: cuda_on_host's launches find their kernel here
+//   launch.h      replaces the fibers of the host run: finds the PTX kernel of a launch of cuda_on_host
 //
-// A warp is run at a time, an instruction at a time for all of its lanes that stand there. Each register has 32 values
-// side by side, one a lane, so that most instructions are a short loop that the compiler makes a vector's. Lanes that
-// branch differently become two groups, each with a place in the code; groups that come to one place are one again. A
-// warp's exchange (shfl, vote, bar.warp.sync) waits until all living lanes of its mask have come; a barrier, for all
-// living threads of the block. Which block, which warp and which group goes on first is the test's choice: the kernel's
-// result may not depend on it.
+// A warp runs at a time. Each instruction runs for all lanes of the warp that have reached it. A register has 32 values
+// side by side, one per lane, so that the compiler vectorizes most instructions. Lanes that branch differently become
+// two groups, each with its own position in the code; groups that reach the same instruction are merged. A warp
+// exchange (shfl, vote, bar.warp.sync) waits until all live lanes of its mask have arrived. A barrier waits for all
+// live threads of the block. The test chooses which block, warp and group runs next: the result of a kernel must not
+// depend on it.
 //
-// What a GPU leaves undefined is a Fault here that names the kernel, the instruction and the lane: see memory.h for
-// memory, decode.h for registers that nobody wrote, below for barriers and masks.
+// Behaviour that a GPU leaves undefined is a Fault here that names the kernel, the instruction and the lane. See
+// memory.h for memory, decode.h for unwritten registers, and below for barriers and masks.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@
 namespace ptx {
 
 constexpr int LANES = 32;
-using Lanes = uint32_t;  // a set of them, one bit each
+using Lanes = uint32_t;  // a set of lanes, one bit each
 constexpr Lanes ALL = ~Lanes(0);
 
 class Block;
@@ -43,34 +43,34 @@ struct Instruction {
   Operation run = nullptr;
   Flow flow = Flow::NEXT;
   bool guarded = false, negated = false;
-  bool wide = true;     // a shared address of 64 bits, not 32
-  uint8_t count = 1;    // of a vector's elements
-  uint32_t guard = 0;   // where the predicate is
+  bool wide = true;     // whether a shared address has 64 bits rather than 32
+  uint8_t count = 1;    // number of elements of a vector
+  uint32_t guard = 0;   // place of the predicate
   uint32_t to[4] = {};  // places in the register file
   uint32_t from[5] = {};
-  int64_t offset = 0;         // of an address; of cp.async the source's
-  int64_t shared_offset = 0;  // of cp.async the destination's
-  uint32_t mask = 0;          // where an exchange's mask is
-  int target = 0;             // of a branch
-  int watch = -1;             // which of the program's watches is its own
-  int number = 0;             // in the kernel
+  int64_t offset = 0;         // in an address; for cp.async: in the source address
+  int64_t shared_offset = 0;  // for cp.async: in the destination address
+  uint32_t mask = 0;          // place of an exchange's mask
+  int target = 0;             // index of a branch's target
+  int watch = -1;             // index in the program's watches, or −1
+  int number = 0;             // index in the kernel
 };
 
-// A value that a register has before the kernel begins, the same in all lanes.
+// A value that a register has in all lanes before the kernel begins.
 struct Constant {
   uint32_t place;
   int bits;
   uint64_t value;
 };
 
-// %tid.x and its like, which a place holds for the whole kernel.
+// A special register such as %tid.x, whose place holds it during the whole kernel.
 struct Special {
   uint32_t place;
   int which;
 };
 
-// An instruction that writes or reads registers of which only the run can tell whether they were written before: where
-// the lanes are kept in which they were.
+// Marks an instruction that accesses registers which may be unwritten; only the run can tell. It holds the places of
+// the masks of lanes that have written these registers.
 struct Watch {
   std::vector<uint32_t> reads, writes;
 };
@@ -78,16 +78,16 @@ struct Watch {
 struct Program {
   std::string name, file;
   std::vector<Instruction> code;
-  std::vector<std::string> texts;  // of each instruction
+  std::vector<std::string> texts;  // text of each instruction
   std::vector<Constant> constants;
   std::vector<Special> specials;
-  std::vector<Constant> unwritten;  // what the watched registers hold before anything is written: NaN
+  std::vector<Constant> unwritten;  // initial values of the watched registers: NaN
   std::vector<Watch> watches;
-  std::vector<uint32_t> watched;  // all their places
-  uint32_t register_bytes = 0;    // of a warp
+  std::vector<uint32_t> watched;  // places of all masks
+  uint32_t register_bytes = 0;    // per warp
   size_t parameter_bytes = 0, shared_bytes = 0;
   unsigned most_threads = 256;
-  std::vector<uint8_t> executed;  // of each instruction whether it ever was
+  std::vector<uint8_t> executed;  // per instruction: whether it was ever executed
 };
 
 struct Shape {
@@ -99,31 +99,31 @@ enum class Order { ASCENDING, DESCENDING, RANDOM };
 
 struct Launch {
   Shape grid, block;
-  size_t shared_bytes = 0;  // beside the kernel's own
+  size_t shared_bytes = 0;  // in addition to the kernel's own arrays
   std::vector<unsigned char> parameters;
   Order order = Order::ASCENDING;
   unsigned seed = 1;
-  uint64_t most_branches = UINT64_MAX;  // of all warps together: a kernel that never ends is a Fault
-  // The global memory that an address is in: its first and one past its last byte; both 0 where there is none.
+  uint64_t most_branches = UINT64_MAX;  // limit for all warps together: a kernel that never ends becomes a Fault
+  // Finds the global memory allocation of an address: its first byte and one past its last; both 0 if there is none.
   std::function<void(uint64_t address, uint64_t& begin, uint64_t& end)> memory_at;
 };
 
-// Runs all blocks. Faults leave memory as it was then.
+// Runs all blocks. After a Fault, memory stays as it was at that point.
 void run(Program& program, const Launch& launch);
 
 // ---- For operations ----
 
-// Lanes of a warp that stand at one place.
+// Lanes of a warp at the same instruction.
 struct Group {
   int at;
   Lanes lanes;
-  bool waiting;  // at an exchange, for others
+  bool waiting;  // at an exchange, for other lanes
 };
 
-// Who touches memory.
+// A thread that accesses memory.
 struct Thread {
-  unsigned number;        // in its block
-  uint32_t synchronized;  // its warp's last bar.warp.sync, or the last barrier
+  unsigned number;        // index in its block
+  uint32_t synchronized;  // time of its warp's last bar.warp.sync or of the last barrier
 };
 
 struct Warp {
@@ -133,8 +133,8 @@ struct Warp {
   Lanes living = 0;
   std::vector<Group> groups;
   Lanes at_barrier = 0;
-  int barrier = 0;            // where it stands
-  uint32_t synchronized = 0;  // Thread's, of all of its lanes
+  int barrier = 0;            // index of the barrier instruction
+  uint32_t synchronized = 0;  // as in Thread, for all lanes of the warp
 
   template <class T>
   T* lanes_of(uint32_t place) {
@@ -144,7 +144,7 @@ struct Warp {
   Thread thread(int lane) const { return {static_cast<unsigned>(number * LANES + lane), synchronized}; }
 };
 
-// Calls f(lane) for each of these: as a loop over all that becomes vectors, where they are all.
+// Calls f(lane) for each of these lanes. If they are all lanes, it uses a plain loop that the compiler vectorizes.
 template <class Function>
 inline void for_each_lane(Lanes lanes, Function f) {
   if (lanes == ALL) {

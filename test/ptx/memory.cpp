@@ -14,7 +14,7 @@ std::string thread_name(unsigned thread) { return "thread " + std::to_string(thr
   throw Fault("race: " + thread_name(thread.number) + " " + does + " what " + other + " " + did);
 }
 
-// Whether what thread `other` of this block did at `when` may not have ended, or not have begun, for this thread.
+// True if no barrier orders this thread after the access of thread `other` of this block at time `when`.
 bool unsynchronized(const Clock& clock, unsigned other, uint32_t when, Thread thread) {
   return when >= clock.barrier() && other != thread.number &&
          (other / LANES != thread.number / LANES || when >= thread.synchronized);
@@ -39,13 +39,13 @@ void Word::check_write(const Clock& clock, Thread thread) const {
   if (unsynchronized(clock, writer_, written_, thread)) race(thread, "writes", thread_name(writer_), "wrote");
   if (read_ < clock.barrier() || reader_ == thread.number) return;
   const bool one = reader_ < SEVERAL_LANES;
-  const unsigned warp = one ? reader_ / LANES : reader_ - SEVERAL_LANES;  // of SEVERAL_WARPS none that there is
+  const unsigned warp = one ? reader_ / LANES : reader_ - SEVERAL_LANES;  // SEVERAL_WARPS: no existing warp
   if (warp != thread.number / LANES || read_ >= thread.synchronized)
     race(thread, "writes", one ? thread_name(reader_) : "others", "read");
 }
 
 void Word::note_reader(const Clock& clock, Thread thread) {
-  if (in_another_block(clock, read_)) return;  // whoever writes now races with that block
+  if (in_another_block(clock, read_)) return;  // any write now is a race with that block
   const unsigned warp = thread.number / LANES;
   if (read_ < clock.barrier()) {
     reader_ = static_cast<uint16_t>(thread.number);
@@ -129,7 +129,7 @@ GlobalMemory::Allocation& GlobalMemory::allocation_at(uint64_t address, unsigned
   if (!holds(found, address, bytes)) throw Fault("a global address outside of all allocations");
   Allocation& known = allocations_[found.begin];
   if (known.words == nullptr) {
-    // Zeros that cost nothing where nobody touches them.
+    // calloc: zero pages that are never touched cost nothing.
     found.words.reset(static_cast<Word*>(std::calloc((found.end - found.begin + 3) / 4, sizeof(Word))));
     if (found.words == nullptr) throw std::bad_alloc();
     known = std::move(found);

@@ -1,14 +1,14 @@
-// Shared and global memory, word by word with its history, and the asynchronous copies from one to the other.
+// Shared and global memory, with a history for each word, and the asynchronous copies between them.
 //
-// Every word of four bytes knows who wrote it last and who read it since, and when: by a clock that goes on at every
-// barrier and at every bar.warp.sync. Two threads of a block may touch a word, one of them writing, only with a barrier
-// between, or, in one warp, a bar.warp.sync; a shuffle is none. Two blocks of a launch may not at all. What is not so is
-// a race, reported at the second of the two. A word of shared memory that this block has not written is reported when
-// it is read.
+// Every four-byte word records who wrote it last and who has read it since, and when. The clock advances at every
+// barrier and every bar.warp.sync. If two threads of a block access a word and one of them writes, a barrier must come
+// between the accesses or, within a warp, a bar.warp.sync; a shuffle does not count. Two blocks of a launch must not do
+// so at all. A violation is a race, reported at the second access. Reading shared memory that this block has not
+// written is reported too.
 //
-// cp.async is as late as it may be: it leaves NaN, and its bytes arrive when its thread waits for its group. Until then
-// nobody may touch them, nor write where they come from; after it they count as written by that thread then, and others
-// need a barrier.
+// cp.async completes as late as allowed. It first stores NaN; its bytes arrive when its thread waits for its group.
+// Until then no thread may access the destination or write the source. Afterwards the bytes count as written by that
+// thread at that time; other threads need a barrier.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@
 
 namespace ptx {
 
-// The time of a launch's blocks, which run one after another.
+// The time of a launch, whose blocks run one after another.
 class Clock {
  public:
   uint32_t now() const { return now_; }
-  uint32_t barrier() const { return barrier_; }  // when all threads of the block met last, or when it began
+  uint32_t barrier() const { return barrier_; }  // when all threads of the block last met, or when the block began
   uint32_t block() const { return block_; }      // when the block began
   void begin_block() { block_ = barrier_ = ++now_; }
   void pass_barrier() { barrier_ = ++now_; }
@@ -35,14 +35,14 @@ class Clock {
   uint32_t now_ = 0, barrier_ = 0, block_ = 0;
 };
 
-// A word's history, which is all zeros where it has none.
+// A word's history; all zeros for an untouched word.
 class Word {
  public:
   bool written() const { return written_ != 0; }
-  // Fault where that is a race.
+  // Both throw a Fault if the access is a race.
   void read(const Clock& clock, Thread thread);
   void write(const Clock& clock, Thread thread);
-  // Of cp.async: nobody may touch the word until it arrives.
+  // For cp.async: no thread may access the word until the copy arrives.
   void expect();
   void arrives(const Clock& clock, Thread thread);
   bool written_after(uint32_t when) const { return written_ > when; }
@@ -55,17 +55,17 @@ class Word {
   void check_write(const Clock& clock, Thread thread) const;
   void note_reader(const Clock& clock, Thread thread);
 
-  uint32_t written_, read_;   // when; 0: never
-  uint16_t writer_, reader_;  // threads of the block; readers may be more than one: SEVERAL_LANES + warp, SEVERAL_WARPS
+  uint32_t written_, read_;   // times; 0: never
+  uint16_t writer_, reader_;  // thread in the block; several readers: SEVERAL_LANES + warp, or SEVERAL_WARPS
 };
 
 class SharedMemory {
  public:
   explicit SharedMemory(const Clock& clock) : clock_(clock) {}
-  // Empty, for another block.
+  // Empties the memory for another block.
   void begin(size_t bytes);
 
-  // The bytes at `address`, after the check that this thread may read or write them now.
+  // Return the bytes at `address` after checking that this thread may access them now.
   const unsigned char* read(uint64_t address, unsigned bytes, Thread thread);
   unsigned char* write(uint64_t address, unsigned bytes, Thread thread);
   void expect_copy(uint64_t address, unsigned bytes, Thread thread);
@@ -79,14 +79,14 @@ class SharedMemory {
   std::vector<Word> words_;
 };
 
-// The allocations that a launch touches. Each instruction remembers the one that it touched last, since it will again.
+// The allocations that a launch accesses. Each instruction caches the one that it accessed last.
 class GlobalMemory {
  public:
   GlobalMemory(const Launch& launch, const Clock& clock, size_t instructions);
 
   const unsigned char* read(const Instruction& i, uint64_t address, unsigned bytes, Thread thread);
   unsigned char* write(const Instruction& i, uint64_t address, unsigned bytes, Thread thread);
-  // What an asynchronous copy brings: nobody may have written it since it was asked for.
+  // Reads the source of an asynchronous copy. It must not have been written since the copy was issued.
   const unsigned char* read_late(uint64_t address, unsigned bytes, uint32_t asked);
 
  private:
@@ -111,15 +111,15 @@ class GlobalMemory {
   std::vector<Allocation*> last_;
 };
 
-// What a warp's threads have asked for and not yet waited for.
+// Copies that the threads of a warp have issued and not yet waited for.
 class AsyncCopies {
  public:
   struct Copy {
-    Lanes lanes;  // that still wait for it
+    Lanes lanes;  // lanes that have not waited for it yet
     uint64_t from[LANES];
     uint32_t to[LANES], group[LANES];
     unsigned bytes;
-    uint32_t asked;  // when
+    uint32_t asked;  // time of issue
   };
   Copy& add() {
     copies_.emplace_back();
@@ -127,7 +127,7 @@ class AsyncCopies {
   }
   uint32_t group(int lane) const { return groups_[lane]; }
   void commit(Lanes lanes);
-  // All groups of these lanes but the last `left` arrive.
+  // Completes all groups of these lanes except the last `left`.
   void wait(Lanes lanes, uint32_t left, Warp& warp);
   void forget() {
     copies_.clear();
@@ -136,7 +136,7 @@ class AsyncCopies {
 
  private:
   std::vector<Copy> copies_;
-  uint32_t groups_[LANES] = {};  // that each lane has committed
+  uint32_t groups_[LANES] = {};  // number of groups that each lane has committed
 };
 
 }  // namespace ptx

@@ -11,7 +11,7 @@ namespace {
 
 // ---- A function of numbers for every lane ----
 
-// A source operand's lanes, as the function's type.
+// The lanes of a source operand, as the function's type.
 template <class T>
 struct Source {
   const T* at;
@@ -54,7 +54,7 @@ void each(Warp& w, const Instruction& i, Lanes lanes) {
   apply<F>(w, i, lanes, static_cast<R (*)(A...)>(nullptr), std::index_sequence_for<A...>());
 }
 
-// A division, whose divisor may not be zero: PTX leaves the result open.
+// Integer division. A zero divisor is a Fault, because PTX leaves the result undefined.
 template <auto F, class T>
 void divide(Warp& w, const Instruction& i, Lanes lanes) {
   const T* divisor = w.lanes_of<T>(i.from[1]);
@@ -171,7 +171,7 @@ std::vector<Meaning> of_moves() {
       means<convert<u16, u32>>("cvt.u16.u32"), means<convert<u32, u16>>("cvt.u32.u16"),
       means<convert<u64, u16>>("cvt.u64.u16"), means<convert<u32, u64>>("cvt.u32.u64"),
       means<convert<u64, u32>>("cvt.u64.u32"), means<convert<s64, s32>>("cvt.s64.s32"),
-      // the low half of a wider register
+      // converts the low half of a wider register
       means<convert<u64, u32, u64>>("cvt.u64.u32"), means<convert<s64, s32, s64>>("cvt.s64.s32")};
   for (const char* type : {"mov.b16", "mov.u16"}) all.push_back(means<same<u16>>(type));
   for (const char* type : {"mov.b32", "mov.u32", "mov.f32"}) all.push_back(means<same<u32>>(type));
@@ -184,7 +184,7 @@ std::vector<Meaning> of_moves() {
 
 #define COMPARISONS(type) \
   { "setp.eq." type, "setp.ne." type, "setp.lt." type, "setp.le." type, "setp.gt." type, "setp.ge." type }
-// "setp.COMPARISON.TYPE" of one type.
+// The variants of "setp.COMPARISON.TYPE" for one type.
 template <class T>
 void add_comparisons(std::vector<Meaning>& all, const char* const (&names)[6]) {
   const Operation operations[] = {each<eq<T>, bool, T, T>, each<ne<T>, bool, T, T>, each<lt<T>, bool, T, T>,
@@ -304,7 +304,7 @@ Operation access(Space space, const std::string& type, int bits) {
 
 // ---- Whole warps ----
 
-// Of which lane each lane gets the value; the manual's own words, with c the segments and their clamp.
+// Computes for each lane its source lane, as the PTX manual specifies. c contains the segments and their clamp.
 using SourceLane = bool (*)(int& j, int lane, int b, int first, int last);
 bool down(int& j, int lane, int b, int, int last) { return (j = lane + b) <= last; }
 bool up(int& j, int lane, int b, int, int last) { return (j = lane - b) >= last; }
@@ -327,7 +327,7 @@ void shuffle(Warp& w, const Instruction& i, Lanes lanes) {
     const bool in = SOURCE(j, l, SOURCE == index ? step & ~segment : step, first, last);
     if (!in) j = l;
     inside |= Lanes(in) << l;
-    to[l] = (lanes >> j & 1) != 0 ? values[j] : ~u32(0);  // undefined where that lane takes no part
+    to[l] = (lanes >> j & 1) != 0 ? values[j] : ~u32(0);  // undefined if the source lane does not take part
   }
   Lanes& p = w.predicate(i.to[1]);
   p = (p & ~lanes) | inside;
@@ -367,7 +367,7 @@ Operation shuffle_operation(const std::string& mode) {
 
 Operation vote_operation(const std::string& mode) { return mode == "ballot" ? ballot : nullptr; }
 
-// Only where all living lanes meet does the warp's clock go on: a meeting of some publishes nothing to the others.
+// Advances the warp's clock only if all live lanes take part: otherwise nothing is published to the others.
 void synchronize_warp(Warp& w, const Instruction&, Lanes lanes) {
   if (lanes != w.living) return;
   w.block->clock.pass_warp_barrier();

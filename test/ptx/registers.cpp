@@ -6,7 +6,7 @@
 namespace ptx {
 namespace {
 
-using Set = std::vector<uint64_t>;  // of values, a bit each
+using Set = std::vector<uint64_t>;  // of values, one bit each
 
 bool has(const Set& set, int n) { return (set[static_cast<size_t>(n) / 64] >> (n % 64) & 1) != 0; }
 void put(Set& set, int n) { set[static_cast<size_t>(n) / 64] |= uint64_t(1) << (n % 64); }
@@ -17,10 +17,10 @@ void for_each(const Set& set, Function f) {
     for (uint64_t rest = set[w]; rest != 0; rest &= rest - 1) f(static_cast<int>(w * 64) + __builtin_ctzll(rest));
 }
 
-// Instructions that are run one after the other, and the values that live at either end.
+// A basic block: instructions that run one after the other, and the values that are live at its ends.
 struct Stretch {
   int begin, end;
-  std::vector<int> next;  // stretches
+  std::vector<int> next;  // indices of successors
   Set read, written, live_in, live_out;
 };
 
@@ -49,7 +49,7 @@ std::vector<Stretch> cut(const std::vector<Instruction>& code) {
   return all;
 }
 
-// What lives where: backwards through the stretches until nothing changes.
+// Liveness analysis: iterates backwards over the basic blocks until nothing changes.
 void find_living(std::vector<Stretch>& stretches, const std::vector<Use>& uses, size_t words) {
   for (Stretch& s : stretches) {
     s.read = s.written = s.live_in = s.live_out = Set(words, 0);
@@ -98,7 +98,7 @@ std::vector<Life> lives_of(const std::vector<Stretch>& stretches, const std::vec
   return lives;
 }
 
-// A predicate is one word; of all else every lane has its own, from an address that vectors like.
+// Bytes of a value. A predicate is one word; any other value has one number per lane, aligned for vector instructions.
 uint32_t size_of(int bits) { return bits == 1 ? 4 : static_cast<uint32_t>(bits / 8 * LANES); }
 
 class Allocator {
@@ -143,7 +143,7 @@ Places assign_places(const std::vector<Value>& values, const std::vector<Instruc
     if (!values[static_cast<size_t>(v)].fixed) places.doubtful.push_back(v);
   });
   std::sort(by_start.begin(), by_start.end(), [&](size_t a, size_t b) { return lives[a].first < lives[b].first; });
-  std::multimap<int, size_t> living;  // by their end
+  std::multimap<int, size_t> living;  // sorted by end of life
   for (const size_t v : by_start) {
     while (!living.empty() && living.begin()->first < lives[v].first) {
       allocator.give_back(values[living.begin()->second].bits, places.of[living.begin()->second]);

@@ -1,4 +1,4 @@
-// Where each of a kernel's values is kept.
+// Register allocation: a place for each of a kernel's values.
 #pragma once
 
 #include <string>
@@ -8,23 +8,23 @@
 
 namespace ptx {
 
-// What an operand names: a register of PTX's, or a value that is there from the start.
+// The value of an operand: a PTX register, or a value that exists from the start.
 struct Value {
   std::string name;
   int bits;
   bool fixed;  // never written: a constant or a special register
 };
 
-// What an instruction reads and writes, as numbers of values.
+// The values that an instruction reads and writes, as indices.
 struct Use {
   std::vector<int> reads, writes;
-  bool always = true;  // writes in all lanes that come here: not guarded
+  bool always = true;  // writes in all active lanes: not guarded
 };
 
 struct Places {
-  std::vector<uint32_t> of;   // each value, in bytes, in a warp's register file
-  uint32_t bytes = 0;         // that are in use
-  std::vector<int> doubtful;  // values that some way through the code reads before anything wrote them
+  std::vector<uint32_t> of;   // offset of each value, in bytes, in a warp's register file
+  uint32_t bytes = 0;         // size of the register file
+  std::vector<int> doubtful;  // values that some path through the code reads before they are written
 };
 Places assign_places(const std::vector<Value>& values, const std::vector<Instruction>& code,
                      const std::vector<Use>& uses);

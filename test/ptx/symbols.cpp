@@ -13,7 +13,7 @@
 namespace ptx {
 namespace {
 
-// The program itself is the first of what is loaded.
+// The first loaded object is the program itself.
 int take_first(dl_phdr_info* info, size_t, void* to) {
   *static_cast<uintptr_t*>(to) = info->dlpi_addr;
   return 1;

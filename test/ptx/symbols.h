@@ -1,5 +1,5 @@
-// The names of this program's own functions, by their addresses: how a launch, which has a kernel's address, finds its
-// PTX, which has a name. Linux only, as nvcc is.
+// Maps addresses of this program's functions to names: a launch has a kernel's address, its PTX has a name. Linux only,
+// as nvcc.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace ptx {
 
 struct Symbol {
-  std::string name;  // as C++ writes it
-  std::string file;  // "relation": the source of a function that only its file knows, else empty
+  std::string name;  // in C++ notation
+  std::string file;  // source, e.g. "relation", of a function with internal linkage; otherwise empty
 };
 
 std::map<uintptr_t, Symbol> functions_of_this_program();

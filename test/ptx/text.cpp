@@ -21,12 +21,12 @@ bool in_word(char c) {
 
 size_t rounded_up(size_t n, size_t step) { return (n + step - 1) / step * step; }
 
-// The text, word by word.
+// Reads the text word by word.
 class Reader {
  public:
   Reader(const std::string& text, std::string file) : text_(text), file_(std::move(file)) {}
 
-  // Skips spaces and comments. False at the end.
+  // Skips spaces and comments. Returns false at the end.
   bool more() {
     for (; at_ < text_.size(); ++at_) {
       if (text_.compare(at_, 2, "//") == 0) {
@@ -59,7 +59,7 @@ class Reader {
       fail("expected a number, not " + digits);
     return static_cast<unsigned>(std::stoul(digits));
   }
-  // Up to one of these characters, which is taken too.
+  // Returns the text up to `stop`, and consumes `stop`.
   std::string until(char stop) {
     more();
     const size_t end = text_.find(stop, at_);
@@ -74,7 +74,7 @@ class Reader {
   }
   const std::string& file() const { return file_; }
 
-  // Where in the source the instructions are that follow: ".loc FILE LINE COLUMN[, function_name …, inlined_at FILE LINE COLUMN]".
+  // Source position of what follows: ".loc FILE LINE COLUMN[, function_name …, inlined_at FILE LINE COLUMN]".
   unsigned source = 0, line = 0, caller_source = 0, caller_line = 0;
 
  private:
@@ -90,7 +90,7 @@ std::string stripped(const std::string& s) {
   return s.substr(begin, end - begin);
 }
 
-// ".align 16 .b8 name[80]" or ".u64 name": adds it behind what is there, and gives its name.
+// Parses ".align 16 .b8 name[80]" or ".u64 name", appends the variable to the others and returns its name.
 std::string read_variable(Reader& in, std::map<std::string, Variable>& all, size_t& bytes) {
   size_t alignment = 0;
   std::string type = in.word();
@@ -101,7 +101,7 @@ std::string read_variable(Reader& in, std::map<std::string, Variable>& all, size
   const auto element = static_cast<size_t>(bits_of_type(type.substr(1))) / 8;
   if (element == 0) in.fail("a variable of type " + type);
   std::string name = in.word();
-  if (name == ".ptr") {  // what a pointer points to, as far as the compiler knows
+  if (name == ".ptr") {  // attributes of a pointer's target that the compiler knows
     for (name = in.word(); name == ".align" || name == ".global"; name = in.word())
       if (name == ".align") in.number();
   }
@@ -116,7 +116,7 @@ std::string read_variable(Reader& in, std::map<std::string, Variable>& all, size
   return name;
 }
 
-constexpr unsigned MOST_REGISTERS = 1 << 20;  // nvcc's largest kernels have some thousands
+constexpr unsigned MOST_REGISTERS = 1 << 20;  // the largest kernels of nvcc have a few thousand
 
 void read_registers(Reader& in, Kernel& kernel) {
   const int bits = bits_of_type(in.word().substr(1));

@@ -1,7 +1,7 @@
-// PTX text taken apart: files into kernels, kernels into statements. What a statement means is decode.cpp's business.
+// Parses PTX text: files into kernels, kernels into statements. decode.cpp interprets the statements.
 //
-// A word that this does not know stops with its name: nothing is skipped in the hope that it does not matter, but for
-// what serves debuggers (.section) and what only advises ptxas (.pragma, .minnctapersm).
+// An unknown word is a Fault that names it. Only debug information (.section) and hints for ptxas (.pragma,
+// .minnctapersm) are skipped.
 #pragma once
 
 #include <cstddef>
@@ -12,53 +12,53 @@
 
 namespace ptx {
 
-// What keeps a kernel from being read or run: the file's fault or the kernel's, always with the place.
+// An error that prevents reading or running a kernel. Its message contains the position.
 struct Fault : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
 struct Statement {
-  std::string guard;  // "%p1" of "@%p1 bra …"; empty: always
+  std::string guard;  // "%p1" of "@%p1 bra …"; empty: unconditional
   bool negated = false;
   std::string opcode;
-  std::vector<std::string> operands;  // "{%f1, %f2}" and "[%rd1+4]" are one each
+  std::vector<std::string> operands;  // "{%f1, %f2}" and "[%rd1+4]" count as one operand
   std::string text;
-  // Of the source, where nvcc says it; and where that function is called, if it was inlined.
+  // Source position, if nvcc reports it; for an inlined function also the position of the call.
   unsigned file = 0, line = 0, caller_file = 0, caller_line = 0;
 };
 
-// A place in the kernel's parameters or in its shared memory.
+// A variable in the kernel's parameters or in its shared memory.
 struct Variable {
   size_t offset, bytes;
 };
 
 struct Kernel {
-  std::string name;  // as C++ writes it
-  std::string file;  // "relation": whose .cu it is of
+  std::string name;  // in C++ notation
+  std::string file;  // e.g. "relation": the .cu file that contains it
   std::vector<Statement> statements;
-  std::map<unsigned, std::string> sources;  // the paths of statements' files
+  std::map<unsigned, std::string> sources;  // paths of the statements' source files
   std::map<std::string, size_t> labels;
-  std::map<std::string, int> registers;  // bits of each: 1 for a predicate
+  std::map<std::string, int> registers;  // width in bits; 1 for a predicate
   std::map<std::string, Variable> parameters, shared;
   size_t parameter_bytes = 0, shared_bytes = 0;
-  std::string launch_shared;  // the name of the launch's part, which lies behind the kernel's own arrays
-  // .maxntid, of __launch_bounds__. A kernel without may have 255 registers, of which 65,536 are enough for 256 threads.
+  std::string launch_shared;  // name of the launch's dynamic shared memory, which follows the kernel's own arrays
+  // .maxntid, from __launch_bounds__. Without it a kernel may use 255 registers: 65,536 are enough for 256 threads.
   unsigned most_threads = 256;
 };
 
-// "%p" and 5 of "%p<5>": registers are declared in ranges.
+// Reads the kernels of a file. Registers are declared in ranges: "%p<5>" has the name "%p" and the number 5.
 std::vector<Kernel> read_kernels(const std::string& path);
-// The same of a text that is no file.
+// The same for text that is not in a file.
 std::vector<Kernel> parse_kernels(const std::string& text, const std::string& file);
 
-// "product.cuh:236", or nothing.
+// "product.cuh:236", or "".
 std::string source_of(const Kernel& kernel, const Statement& s);
-// The source's words at that line, and at the caller's.
+// The source line of the statement and of the call.
 std::string source_text(const Kernel& kernel, const Statement& s);
 std::string demangled(const std::string& name);
-// "a, {b, c}, [d]" into three.
+// Splits "a, {b, c}, [d]" into three operands.
 std::vector<std::string> split_operands(const std::string& words);
-// Bits of a type without its dot: 32 of "f32", 1 of "pred". Faults on others than PTX's plain ones.
+// Width in bits of a scalar type without its dot: 32 for "f32", 1 for "pred". Throws a Fault for other types.
 int bits_of_type(const std::string& type);
 
 }  // namespace ptx
