@@ -18,7 +18,7 @@ void declare_windows_text(Options& options, std::string* text) {
 
 namespace {
 
-// A run knows its texts.
+// A run of train_text stores the options that name its texts.
 std::string option_of(const RunState& state, const std::string& text, const char* name) {
   return state.program == "train_text" && text.empty() ? state.options.at(name).string() : "";
 }
@@ -34,7 +34,7 @@ std::string name_of_text(const RunState& state, const std::string& text) {
 std::unique_ptr<LanguageModeling> windows_of_text(const SafetensorsFile& file, const RunState& state,
                                                   const std::string& text, int length, int windows) {
   const auto tokenizer = load_tokenizer(file, state);
-  const bool own = state.program == "train_text" && text.empty();  // a run knows its texts
+  const bool own = state.program == "train_text" && text.empty();  // the run's options name its texts
   if (own) refuse_foreign_paths(file, state, {"val", "data"});
   const std::string data = option_of(state, text, "data"), validation = option_of(state, text, "val");
   const std::string path = !text.empty() ? text : validation.empty() ? data : validation;
@@ -47,7 +47,7 @@ std::unique_ptr<LanguageModeling> windows_of_text(const SafetensorsFile& file, c
   } else {
     const Json* const format = own ? state.options.find("format") : nullptr;
     corpus = open_corpus(path, *tokenizer, token_format(format ? format->string() : "auto"));
-    if (own && validation.empty()) {  // the end that the run has not learned from
+    if (own && validation.empty()) {  // the end of the text, which the run was not trained on
       const auto kept =
           static_cast<int64_t>(state.options.at("val-part").number() * static_cast<double>(corpus->size()));
       corpus = std::make_shared<CorpusPart>(corpus, corpus->size() - kept, corpus->size());

@@ -1,4 +1,4 @@
-// The text that a trained model is looked at with.
+// The text on which an inspection evaluates a trained model.
 #pragma once
 
 #include <memory>
@@ -10,18 +10,19 @@
 
 namespace petroglyph {
 
-// The context that a model of text, of train_text or convert, learned or was made with: tokens.
+// The context length, in tokens, with which a text model was trained (train_text) or converted (convert).
 int context_of(const RunState& state);
 
-// --text of a program that asks for such windows.
+// Declares --text for a program that needs such windows.
 void declare_windows_text(Options& options, std::string* text);
 
-// That file, or what its run was evaluated on, in words: "val.txt", "the end of data.txt", "the stories".
+// The name of that file or of the text that the run was evaluated on: "val.txt", "the end of data.txt", "the
+// stories".
 std::string name_of_text(const RunState& state, const std::string& text);
 
-// Windows of `length` tokens, of the stream "evaluate": of the file `text`, in the model's own tokens; or, where that is empty, of
-// what its run was evaluated on. Of stories sixteen bytes are told for each token that is wanted. Throws Error where the text is too
-// short, or is not there.
+// Windows of `length` tokens from the random stream "evaluate". They come from the file `text`, encoded by the
+// model's own tokenizer. If `text` is empty, they come from the text that the run was evaluated on. Stories are
+// generated with sixteen bytes for each requested token. Throws Error if the text is too short or does not exist.
 std::unique_ptr<LanguageModeling> windows_of_text(const SafetensorsFile& file, const RunState& state,
                                                   const std::string& text, int length, int windows);
 

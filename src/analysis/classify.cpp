@@ -22,7 +22,7 @@ struct Answered {
   real loss;
 };
 
-// Those of this rank's batches.
+// The answers of the batches that belong to this rank.
 std::vector<Answered> classify_some(Model& model, Ops& ops, const Images& task, uint64_t seed, uint32_t stream,
                                     int count, int batch, const Ranks& ranks, Progress& progress) {
   std::vector<Answered> some;
@@ -47,7 +47,7 @@ std::vector<Answered> classify_some(Model& model, Ops& ops, const Images& task, 
 
 }  // namespace
 
-// Rank r takes the batches r, r + R, …; what they say is added in the pictures' order.
+// Rank r computes the batches r, r + R, …; their results are added in the order of the pictures.
 Answers classify(Model& model, Ops& ops, const Images& task, uint64_t seed, uint32_t stream, int count, int batch,
                  Ranks& ranks, Progress& progress) {
   const int R = ranks.count(), batches = (count + batch - 1) / batch;
@@ -68,7 +68,7 @@ Answers classify(Model& model, Ops& ops, const Images& task, uint64_t seed, uint
 
 namespace {
 
-constexpr size_t LARGEST_TABLE = 20;  // classes: more do not fit a terminal
+constexpr size_t LARGEST_TABLE = 20;  // classes: a larger table does not fit a terminal
 
 }  // namespace
 
@@ -89,7 +89,7 @@ std::string Confusion::text() const {
   return table();
 }
 
-// A column is as wide as its class's name and its numbers.
+// Each column is as wide as its class name and its numbers require.
 std::string Confusion::table() const {
   const auto padded = [](const std::string& words, size_t width) {
     return std::string(width - std::min(width, words.size()), ' ') + words;

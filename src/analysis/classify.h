@@ -1,4 +1,4 @@
-// What a trained model of images says of pictures, and which classes it takes for each other.
+// The predictions of a trained image model, and its confusion matrix.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +19,21 @@ struct Answers {
   double accuracy() const;
 };
 
-// The pictures 0 … count−1 of a stream, `batch` at a time; by all ranks together. `progress` counts them.
+// Classifies the pictures 0 … count−1 of a random stream, `batch` at a time, distributed over all ranks. `progress`
+// counts the pictures.
 Answers classify(Model& model, Ops& ops, const Images& task, uint64_t seed, uint32_t stream, int count, int batch,
                  Ranks& ranks, Progress& progress);
 
-// How often pictures of one class were taken for another.
+// A confusion matrix: how often pictures of one class were classified as another.
 class Confusion {
  public:
   Confusion(std::vector<std::string> class_names, const Answers& answers);
 
-  // A table of up to 20 classes, a row for each true one; of more, the name of the file that has it.
+  // A table of up to 20 classes, with one row for each true class. For more classes, the name of the file that
+  // contains it.
   std::string text() const;
   std::string csv() const;
-  // Both, as confusion.csv and confusion.svg.
+  // Writes confusion.csv and confusion.svg.
   void save(const std::string& folder, const std::string& title) const;
 
  private:

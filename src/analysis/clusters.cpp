@@ -12,7 +12,8 @@ namespace petroglyph {
 
 namespace {
 
-// The pieces of layer l from those of the layer below. Every position has one, or where only the last of every C is left, fewer.
+// The spans of layer l, from the spans of the layer below. Each position has one span; if a layer keeps only the last
+// of every C positions, there are fewer.
 std::vector<LayerPoint> pieces_above(const std::vector<LayerPoint>& below, int layer, size_t positions, int chunk,
                                      int64_t reach) {
   std::vector<LayerPoint> pieces;
@@ -128,7 +129,8 @@ Separation separation(const std::vector<double>& x, int columns, const std::vect
 int count_clusters(const std::vector<double>& x, int columns, int most) {
   const size_t n = x.size() / static_cast<size_t>(columns);
   if (n < 2) return static_cast<int>(n);
-  // Prim's tree: each point joins by the shortest edge to those that are in.
+  // Prim's algorithm for the minimum spanning tree: each point joins by its shortest edge to the points already in
+  // the tree.
   std::vector<double> nearest(n, std::numeric_limits<double>::infinity()), edges;
   std::vector<bool> in(n);
   size_t last = 0;
@@ -145,7 +147,7 @@ int count_clusters(const std::vector<double>& x, int columns, int most) {
     last = next;
   }
   std::sort(edges.rbegin(), edges.rend());
-  if (edges.empty() || edges[0] == 0) return 1;  // all points are one
+  if (edges.empty() || edges[0] == 0) return 1;  // all points are identical
   int clusters = 1;
   double largest = 0;
   for (size_t k = 1; k < static_cast<size_t>(most) && k < edges.size(); ++k) {

@@ -1,8 +1,9 @@
-// What a model's layers make of a string of a regular language, as points, and whether these fall into clusters (regular_gpt,
-// section 7.3 and figure 3).
+// The hidden vectors of a model's layers on a string of a regular language, as points, and a test whether they form
+// clusters (regular_gpt, section 7.3 and figure 3).
 //
-// In RegularGPT each vector o_m of layer l speaks of a piece of the string that ends at m: of what it does to the automaton's
-// states, if the model has learned that (section 7.2). All pieces that do the same should then have one vector, in all layers.
+// In RegularGPT each vector o_m of layer l depends on a substring that ends at m. If the model has learned the
+// construction of section 7.2, the vector encodes how this substring maps the automaton's states. Then all substrings
+// with the same map should have the same vector, in all layers.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@
 
 namespace petroglyph {
 
-// One vector of one layer, and the symbols begin … end−1 that it can know.
+// One vector of one layer, and the substring begin … end−1 that it depends on.
 struct LayerPoint {
   int layer, begin, end;
 };
@@ -26,12 +27,13 @@ struct LayerVectors {
   std::vector<LayerPoint> points;
 };
 
-// All vectors of all layers. chunk: RegularGPT's C, with one block a layer; 0: each position knows all before it. Throws Error for
-// a model that does not show its layers.
+// All vectors of all layers. chunk: RegularGPT's C, with one block a layer; 0: each position depends on all positions
+// before it. Throws Error for a model that does not expose its layers.
 LayerVectors layer_vectors(Model& model, Ops& ops, const SymbolString& string, int chunk);
 
-// For each point a number from 0 on, the same for pieces that do the same to the automaton's states (eq. 2); of models that know
-// all before a position, and where there are more than `most` such functions, the answer of the piece instead.
+// The class of each point, from 0: two substrings have the same class if they map the automaton's states in the same
+// way (eq. 2). The class is the answer for the substring instead if each position depends on all before it, or if
+// there are more than `most` such maps.
 struct PointClasses {
   std::vector<int> of_point;
   std::vector<std::string> names;  // "states to 1 2 3 4 0", "answer 1"
@@ -39,16 +41,16 @@ struct PointClasses {
 PointClasses classes_of(const Automaton& automaton, const SymbolString& string, const std::vector<LayerPoint>& points,
                         size_t most);
 
-// How well points and classes agree.
+// How well the points agree with their classes.
 struct Separation {
-  double within = 0;   // the mean distance of a point from the mean of its class
-  double between = 0;  // the smallest distance between the means of two classes
-  double nearest = 0;  // the part of the points whose nearest mean is that of their own class
+  double within = 0;   // the mean distance of a point from its class mean
+  double between = 0;  // the smallest distance between two class means
+  double nearest = 0;  // the fraction of points whose nearest class mean is their own
 };
 Separation separation(const std::vector<double>& x, int columns, const std::vector<int>& classes);
 
-// The number of clusters that nobody has named: of all ways to cut the longest edges out of the tree of shortest connections, up to
-// `most` − 1 of them, the one in front of the largest ratio between two neighbouring lengths of edges.
+// The number of clusters, found without class labels. The longest edges of the minimum spanning tree are cut, at most
+// `most` − 1 of them. The cut is where the ratio between two consecutive edge lengths is largest.
 int count_clusters(const std::vector<double>& x, int columns, int most);
 
 }  // namespace petroglyph

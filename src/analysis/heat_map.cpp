@@ -10,7 +10,7 @@ namespace {
 constexpr Rgb WHITE{255, 255, 255}, INK{40, 40, 40}, WRONG{200, 30, 30};
 constexpr int TILE = 96, GAP = 8, TITLE = 16, CAPTION = 2 * (Canvas::LETTER_HEIGHT + 3);
 constexpr int PIXEL = TILE / Picture::SIDE, CELL = TILE / Images::PATCHES_A_SIDE;
-constexpr int MOST_COLUMNS = 2;  // of pictures with their maps
+constexpr int MOST_COLUMNS = 2;  // columns of pictures with their maps
 
 void draw_picture(Canvas& canvas, int x, int y, const Picture& picture) {
   canvas.cells(x, y, Picture::SIDE, Picture::SIDE, PIXEL, [&](int column, int row) {
@@ -26,14 +26,14 @@ void draw_map(Canvas& canvas, int x, int y, const std::vector<double>& map) {
   });
 }
 
-// How wide a picture with its captions is, so that these are whole.
+// The width of a picture with its captions, wide enough for whole captions.
 int caption_width(const std::vector<std::string>& names, const std::string& before) {
   size_t longest = 0;
   for (const std::string& name : names) longest = std::max(longest, before.size() + name.size());
   return static_cast<int>(longest) * Canvas::LETTER_WIDTH;
 }
 
-// What the colours of the maps mean.
+// The legend: the meaning of the maps' colours.
 void draw_color_bar(Canvas& canvas, int y) {
   constexpr int HEIGHT = Canvas::LETTER_HEIGHT;
   const std::string least = "least", most = "most of each map";
@@ -50,7 +50,7 @@ std::vector<double> heat_map(Model& model, size_t block, int sample) {
   const std::vector<real> maps = model.attention_map(block, sample);
   constexpr size_t T = Images::PATCHES + 1;
   std::vector<double> heat(Images::PATCHES);
-  for (size_t row = T - 1; row < maps.size() / T; row += T)  // the last position's, in each map
+  for (size_t row = T - 1; row < maps.size() / T; row += T)  // the row of the last position, in each map
     for (size_t i = 0; i < heat.size(); ++i) heat[i] += static_cast<double>(maps[row * T + i]);
   const double total = std::accumulate(heat.begin(), heat.end(), 0.0);
   for (double& h : heat) h /= total;
@@ -70,10 +70,10 @@ namespace {
 
 const char* const SAID = "said ";
 
-// Where things stand on a sheet.
+// The layout of a sheet.
 struct Sheet {
   int count, across, maps;
-  int first;  // what a picture takes with its captions
+  int first;  // the width of a picture with its captions
 
   int group() const { return first + GAP + maps * (TILE + GAP) + GAP; }
   int row() const { return TILE + CAPTION + GAP; }

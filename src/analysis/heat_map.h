@@ -1,4 +1,4 @@
-// What a model of images looks at: how strongly each patch speaks to the position that the answer is read from.
+// What an image model attends to: the weight of each patch at the position that the answer is read from.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,18 @@
 
 namespace petroglyph {
 
-// Of one image of the last forward(), in one block: a number for each patch, adding up to 1. A relation network's is the
-// paper's (causal_rn_linear_time, section 4.4; models/birn_image.cpp), a Transformer's the mean over its heads of the attention
-// weights; what the answer's position takes from itself is left out.
+// For one image of the last forward() and one block: a number for each patch; the numbers add up to 1. For a relation
+// network it is the paper's measure (causal_rn_linear_time, section 4.4; models/birn_image.cpp). For a Transformer it
+// is the mean over the heads of the attention weights. The weight of the answer's position on itself is left out.
 std::vector<double> heat_map(Model& model, size_t block, int sample);
 
-// Blocks for a sheet, counted from 0: four, evenly, up to the last one. Of twelve the second is the papers' 6th.
+// The blocks that a sheet shows, counted from 0: four, evenly spaced, up to the last one. With twelve blocks, the
+// second of the four is the papers' 6th.
 std::vector<size_t> blocks_to_show(int layers);
 
-// Pictures, what they are and what the model says, beside their maps in some blocks, each from its lowest value (black) to
-// its highest (white). Without the names of the model's classes it says nothing: it learned others than the pictures'.
+// The pictures with their true class and the model's prediction, beside their maps in some blocks. Each map ranges
+// from its lowest value (black) to its highest (white). If model_classes is empty, predictions are left out, because
+// the model was trained on other classes.
 Canvas heat_map_sheet(Model& model, Ops& ops, const std::vector<std::string>& picture_classes,
                       const std::vector<std::string>& model_classes, const std::vector<Picture>& pictures,
                       const std::vector<size_t>& blocks);

@@ -1,4 +1,5 @@
-// The subcommands of ./inspect. Each takes what stands behind its name on the command line and gives the exit status.
+// The subcommands of ./inspect. Each takes the arguments after its name on the command line and returns the exit
+// status.
 #pragma once
 
 #include <string>

@@ -1,10 +1,11 @@
-// inspect attention: where the layers of Transformers look, at windows of text. "Why Are Positional Encodings Nonessential for Deep
-// Autoregressive Transformers?", question 4, of models of any depth. Of a layer whose position t gives the weight a_ts to s ≤ t
+// inspect attention: where the layers of Transformers attend, in windows of text. It extends question 4 of "Why Are
+// Positional Encodings Nonessential for Deep Autoregressive Transformers?" to models of any depth. a_ts is the
+// attention weight of position t on position s ≤ t:
 //
-//   the weight on the new token   a_tt                               everywhere alike: 1/(t + 1)
-//   how evenly it looks           −Σ_s a_ts log a_ts / log(t + 1)    everywhere alike: 1, at one place only: 0
+//   weight on the current token   a_tt                               uniform attention: 1/(t + 1)
+//   entropy                       −Σ_s a_ts log a_ts / log(t + 1)    uniform attention: 1, one position only: 0
 //
-// in the mean over heads, positions t = 1 … T−1 and windows (order.h).
+// Both are means over heads, positions t = 1 … T−1 and windows (order.h).
 
 #include <algorithm>
 #include <cstdio>
@@ -39,7 +40,7 @@ struct AttentionSettings : InspectionSettings {
   }
 };
 
-// One checkpoint: a causal Transformer, whose weights are shares, and what it reads.
+// One checkpoint of a causal Transformer with normalized attention weights, and its input.
 class AttentionSubject {
  public:
   AttentionSubject(const std::string& checkpoint, const AttentionSettings& settings, Ops& ops)
@@ -51,13 +52,13 @@ class AttentionSubject {
 
   int layers() const { return static_cast<int>(opened_.state.config.at("layers").integer()); }
   int length() const { return length_; }
-  // A run's folder, or another file and its folder, "layers-12-position-none/best.safetensors".
+  // The name of a run's folder, or of another file with its folder, "layers-12-position-none/best.safetensors".
   std::string name() const {
     const std::filesystem::path path(opened_.file.path()), folder = path.parent_path().filename();
     return path.filename() == "model.safetensors" && !folder.empty() ? folder.string()
                                                                      : (folder / path.filename()).string();
   }
-  // No more than the text has.
+  // At most the number of windows in the text.
   int windows() const { return static_cast<int>(std::min<int64_t>(settings_.windows, task_->evaluation_samples())); }
   std::string title() const { return name() + ": " + opened_.state.model + ", " + counted(layers(), "layer"); }
   // "12 layers, position none"
@@ -70,7 +71,7 @@ class AttentionSubject {
            name_of_text(opened_.state, settings_.text);
   }
 
-  // Of each layer, the mean over the windows.
+  // For each layer, the mean over the windows.
   std::vector<Look> looks() {
     const int heads = static_cast<int>(opened_.state.config.at("heads").integer());
     std::vector<Look> means(static_cast<size_t>(layers()));
@@ -91,14 +92,14 @@ class AttentionSubject {
   }
 
  private:
-  // Throws Error where its maps are none of shares of what stands before.
+  // Throws Error if the maps are not normalized weights over the preceding tokens.
   void check_maps() const {
     const std::string& path = opened_.file.path();
     if (!opened_.model->has_attention_maps()) throw Error(path + ": a " + opened_.state.model + " has no attention maps");
     const Json* const normalized = opened_.state.config.find("normalized");
     if (normalized && !normalized->boolean())
       throw Error(path + ": this " + opened_.state.model + "'s weights add up to nothing in particular");
-    const Json* const causal = opened_.state.config.find("causal");  // regular_gpt's maps are of chunks, not of all tokens
+    const Json* const causal = opened_.state.config.find("causal");  // regular_gpt's maps cover chunks, not all tokens
     if (!causal) throw Error(path + ": the maps of a " + opened_.state.model + " are not read here");
     if (!causal->boolean())
       throw Error(path + ": this " + opened_.state.model + " looks at what is to come, too; expected a causal one");
@@ -131,7 +132,7 @@ void print_looks(const AttentionSubject& subject, const std::vector<Look>& looks
   print("looking everywhere alike would be %.3f and 1\n\n", alike_weight(subject.length()));
 }
 
-// A curve a checkpoint: of each layer one number.
+// One curve for each checkpoint, with one value for each layer.
 void add_curves(Panel& own, Panel& entropy, const std::string& name, const std::vector<Look>& looks) {
   std::vector<double> layers, weights, entropies;
   for (const Look& look : looks) {

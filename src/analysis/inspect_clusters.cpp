@@ -1,5 +1,5 @@
-// inspect clusters: the vectors of all layers of a model that reads one long string, in the plane of their two principal components
-// (regular_gpt, section 7.3 and figure 3).
+// inspect clusters: the vectors of all layers of a model on one long string, projected to their two principal
+// components (regular_gpt, section 7.3 and figure 3).
 
 #include <cstdio>
 
@@ -18,7 +18,7 @@ namespace petroglyph {
 
 namespace {
 
-constexpr size_t MOST_CLASSES = 7;  // as many as the figure has colours
+constexpr size_t MOST_CLASSES = 7;  // the number of colours in the figure
 constexpr int MOST_CLUSTERS = 12;
 
 struct ClusterSettings : InspectionSettings {
@@ -34,7 +34,7 @@ struct ClusterSettings : InspectionSettings {
   }
 };
 
-// A checkpoint, and the string that its model reads.
+// A checkpoint and the input string of its model.
 struct ClusterSubject {
   ClusterSubject(const std::string& checkpoint, const ClusterSettings& settings, Ops& ops)
       : opened(checkpoint, {"train_regular"}, ops),
@@ -49,7 +49,7 @@ struct ClusterSubject {
           text("--length %zu: %s reads %d symbols at most", string.size(), opened.file.path().c_str(), longest));
   }
 
-  // Of a tree of layers how many vectors become one, else 0.
+  // For a tree of layers, the number of vectors that are combined into one; else 0.
   int chunk() const {
     const Json& config = opened.state.config;
     const bool folded = opened.state.model == "regular_gpt" && config.at("thickness").integer() == 1;
@@ -61,7 +61,7 @@ struct ClusterSubject {
   SymbolString string;
 };
 
-// The points of each class in the plane.
+// The projected points of each class.
 void draw(Panel& panel, const PrincipalComponents& plane, const PointClasses& classes) {
   panel.x("first component").y("second component").equal_axes();
   for (size_t k = 0; k < classes.names.size(); ++k) {
@@ -91,7 +91,7 @@ std::string rows_of(const std::string& path, const LayerVectors& vectors, const 
   return csv;
 }
 
-// Prints what stands in the plane, draws it, and returns its rows of the table.
+// Prints a summary of the projection, draws it, and returns its rows of the table.
 std::string look_into(const ClusterSubject& subject, const ClusterSettings& settings, Ops& ops, Figure& figure) {
   const RunState& state = subject.opened.state;
   const std::string &path = subject.opened.file.path(), &language = state.options.at("task").string();

@@ -1,4 +1,4 @@
-// inspect counts: the perplexity of tables that know the last few tokens only, before any score of a model is believed.
+// inspect counts: the perplexity of n-gram models, the baseline for the score of any text model.
 
 #include <algorithm>
 #include <cmath>
@@ -49,7 +49,7 @@ struct CountSettings {
                        ": not beside --evaluate-length, whose tokens stand behind as many as a table likes");
   }
 
-  // Of so many tokens in the training text.
+  // tokens: the size of the training text.
   int largest_table(int vocab, int64_t tokens, bool given) const {
     const int at_most = most_counted(vocab);
     if (given && last > at_most)
@@ -59,7 +59,7 @@ struct CountSettings {
   }
 
  private:
-  // Of a text of more than so many tokens, tables of seven would take gigabytes.
+  // For a text of more than LARGE_TEXT tokens, the table of k = 7 would take gigabytes.
   static constexpr int DEEP = 7, SHALLOW = 4;
   static constexpr int64_t LARGE_TEXT = 30'000'000;
 };
@@ -72,7 +72,8 @@ void print_best(const std::string& name, const std::vector<double>& loss) {
         std::exp(*best));
 }
 
-// A line a table, and the best of them; of windows of `context` tokens, too, where that is not 0.
+// One line for each table, and the best table. If `context` is not 0, also the perplexity in windows of `context`
+// tokens.
 void print_tables(const CountedTokens& counted, int64_t context) {
   const std::string windows = context > 0 ? "in windows of " + with_commas(context) : "";
   std::vector<double> in_windows;
@@ -89,7 +90,7 @@ void print_tables(const CountedTokens& counted, int64_t context) {
   if (context > 0) print_best("the best " + windows, in_windows);
 }
 
-// Of --evaluate-length; none where all are asked for.
+// The positions that --evaluate-length selects; empty if all tokens are evaluated.
 std::vector<int64_t> places_asked(const Corpus& text, const std::string& name, int after, int windows) {
   std::vector<int64_t> places;
   if (after == 0) return places;
@@ -118,7 +119,7 @@ int inspect_counts(const std::vector<std::string>& words) {
   if (settings.most > 0 && settings.most < text.training->size())
     text.training = std::make_unique<CorpusPart>(std::move(text.training), 0, settings.most);
   Progress::Settings shown = after_a_while(false, "token");
-  shown.stream = stderr;  // the table is on the standard output
+  shown.stream = stderr;  // the table is printed to the standard output
   Progress progress(0, text.training->size() + text.validation->size(), shown);
   const std::vector<int64_t> places =
       places_asked(*text.validation, source.validation_name(), settings.after, settings.windows);

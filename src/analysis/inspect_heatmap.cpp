@@ -1,5 +1,5 @@
-// inspect heatmap: where a trained model looks. Of images, a sheet of them beside the maps of some layers; of text, which of its
-// tokens each answer depends on.
+// inspect heatmap: which parts of its input a trained model uses. For images it draws a sheet with the images and the
+// maps of some layers. For text it shows on which tokens each prediction depends.
 
 #include <algorithm>
 #include <cstdio>
@@ -69,7 +69,7 @@ struct Pictures {
   std::vector<std::string> class_names;
 };
 
-// What the run was tested on, unless other files are given.
+// The images that the run was tested on, unless other files are given.
 Pictures pictures_of(const HeatMapSettings& settings, const Json& run) {
   const bool other = !settings.test.empty();
   if (!other && settings.format != "auto")
@@ -78,7 +78,7 @@ Pictures pictures_of(const HeatMapSettings& settings, const Json& run) {
   const std::string test = other ? settings.test : run.at("test").string();
   Pictures pictures;
   if (test.empty()) {
-    const Json& said = run.at("seed");  // a large one is a string there, for no number of JSON's holds it
+    const Json& said = run.at("seed");  // a large seed is stored as a string: it does not fit a JSON number
     const uint64_t seed =
         said.is(Json::Kind::String) ? parse_unsigned(said.string()).value_or(0) : static_cast<uint64_t>(said.integer());
     const Shapes shapes;
@@ -139,9 +139,9 @@ void map_images(const HeatMapSettings& settings, const SafetensorsFile& file, co
 
 // ---- Text -------------------------------------------------------------------------------------------------------------
 
-constexpr int MOST_TOKENS = 512;  // a map of more has no room for their names, and takes as many backward passes
+constexpr int MOST_TOKENS = 512;  // a larger map has no space for token names, and needs as many backward passes
 
-// In one line, with spaces that can be seen.
+// In one line, with visible spaces.
 std::string shown(const Tokenizer& tokenizer, int32_t token) {
   if (token >= tokenizer.vocab()) return "none";  // padding of the vocabulary
   std::string words;
@@ -156,14 +156,14 @@ struct TextMaps {
   std::vector<std::vector<double>> attention;  // of these blocks, (T,T)
 };
 
-// As wide as `letters` letters, whatever bytes they have.
+// Padded to `letters` characters, however many bytes they have.
 std::string in_column(const std::string& words, size_t letters) {
   const auto follows = [](char c) { return (c & 0xC0) == 0x80; };
   const size_t wide = words.size() - static_cast<size_t>(std::count_if(words.begin(), words.end(), follows));
   return words + std::string(letters - std::min(letters, wide), ' ');
 }
 
-// For each token that is said the three that it depends on most.
+// For each predicted token, the three tokens that it depends on most.
 void print_map(const TextMaps& maps) {
   const size_t T = maps.read.size();
   print("%-24s %12s   depends most on\n", "what is said", "probability");
@@ -267,7 +267,7 @@ int inspect_heatmap(const std::vector<std::string>& words) {
   for (const char* name : {"prompt", "test", "format", "first", "images"})
     if (options.given(name) && images == (name == std::string("prompt")))
       throw UsageError(text("--%s: %s reads %s", name, file.path().c_str(), images ? "images" : "text"));
-  const bool converted = state.program == "convert";  // and may lack its tokenizer, which is said where that is read
+  const bool converted = state.program == "convert";  // may lack its tokenizer; loading it reports the error
   if (!images && !converted && !(state.data.is(Json::Kind::Object) && state.data.find("tokenizer")))
     throw Error(file.path() + ": this " + state.model + " reads neither images nor text");
   images ? map_images(settings, file, state) : map_text(settings, file, state);

@@ -1,4 +1,5 @@
-// inspect info: what a safetensors file is: of ours, what was trained, how and on what; of any, its tensors.
+// inspect info: describes a safetensors file. For a Petroglyph checkpoint it shows the model, how it was trained and
+// on which data; for any file, its tensors.
 
 #include <algorithm>
 #include <cstdio>
@@ -14,7 +15,7 @@ namespace petroglyph {
 
 namespace {
 
-// At most so many bytes of it, and no half letter.
+// At most `most` bytes, and no partial character.
 std::string first_letters(const std::string& words, size_t most) {
   const std::string first = words.substr(0, most);
   return first.size() < words.size() ? first.substr(0, utf8_prefix(first)) : first;
@@ -44,7 +45,7 @@ void show_checkpoint(const SafetensorsFile& file) {
 }
 
 void show_tensor(const std::string& name, const SafetensorsFile::Entry& entry) {
-  const size_t crosses = std::max<size_t>(1, entry.shape.size()) - 1;  // of two bytes each
+  const size_t crosses = std::max<size_t>(1, entry.shape.size()) - 1;  // "×" has two bytes
   print("  %-5s %-*s %s\n", entry.dtype.c_str(), static_cast<int>(16 + crosses), shape_text(entry.shape).c_str(),
         in_one_line(name).c_str());
 }

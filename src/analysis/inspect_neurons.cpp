@@ -1,6 +1,6 @@
-// inspect neurons: what the neurons of an MLP language model's first layer have become, at one checkpoint or over those of a run.
-// Section 4 of "MLPs for NLP": their types (figure 4), ℓ1/ℓ2 over time (5, 15), weights and their cosine transforms (4, 6, 12), the
-// norms of their slices (7), and the words behind them (13, 14).
+// inspect neurons: classifies the neurons in the first layer of an MLP language model, at one checkpoint or at all
+// checkpoints of a run. It follows section 4 of "MLPs for NLP": types (figure 4), ℓ1/ℓ2 over time (5, 15), weights
+// and their cosine transforms (4, 6, 12), norms of the slices (7), and the nearest words (13, 14).
 
 #include <algorithm>
 #include <cmath>
@@ -29,10 +29,10 @@ namespace {
 
 constexpr size_t EXAMPLES = 4;        // neurons of each type that are drawn
 constexpr int ROWS = 40;              // channels of the embedding that are drawn
-constexpr size_t WORD_NEURONS = 6;    // neurons of each kind whose words are listed
-constexpr int KEYWORDS = 10;          // words of a bag of words
-constexpr int COMPLETED = 5;          // words of an n-gram, each with the model's next token
-constexpr int RANDOM_VECTORS = 4;     // to compare the words with
+constexpr size_t WORD_NEURONS = 6;    // neurons of each type whose words are listed
+constexpr int KEYWORDS = 10;          // words listed for a bag-of-words neuron
+constexpr int COMPLETED = 5;          // words listed for an n-gram neuron, each with the model's next token
+constexpr int RANDOM_VECTORS = 4;     // random vectors, for comparison with the words
 
 struct NeuronSettings {
   std::vector<std::string> checkpoints;
@@ -62,7 +62,7 @@ struct Snapshot {
   std::string path;
   RunState state;
   int time = 0, embedding = 0;
-  std::vector<double> weight;  // (neurons,T,E); kept of the last one only
+  std::vector<double> weight;  // (neurons,T,E); stored for the last snapshot only
   std::vector<NeuronMeasures> measures;
   std::vector<NeuronVerdict> verdicts;
 
@@ -72,7 +72,7 @@ struct Snapshot {
   std::string label() const { return "step " + with_commas(state.step); }
 };
 
-// A checkpoint between snapshots: which step it is of was a matter of time, or of the loss.
+// Checkpoints that are not snapshots of a fixed step: their step depended on the wall-clock time or on the loss.
 bool between_snapshots(const std::string& name) { return name == "best.safetensors" || name == "previous.safetensors"; }
 
 std::vector<std::string> files_of(const std::vector<std::string>& paths) {
@@ -113,7 +113,7 @@ Snapshot read_snapshot(const std::string& path) {
   return snapshot;
 }
 
-// In the order of their steps, each step once.
+// Sorted by step; each step occurs once.
 std::vector<Snapshot> read_snapshots(const NeuronSettings& settings) {
   std::vector<Snapshot> all;
   for (const std::string& path : files_of(settings.checkpoints)) {
@@ -133,7 +133,8 @@ std::vector<Snapshot> read_snapshots(const NeuronSettings& settings) {
   return all;
 }
 
-// ---- What is written ------------------------------------------------------------------------------------------------
+// ---- Output files
+// ---------------------------------------------------------------------------------------------------
 
 std::string examples_file(int type) { return text("examples_%s.svg", name_of(static_cast<NeuronType>(type))); }
 
@@ -144,7 +145,7 @@ std::string shown_token(const Tokenizer* tokenizer, int32_t token) {
   return "\"" + in_one_line(tokenizer->bytes(token)) + "\"";
 }
 
-// All that may be written.
+// The names of all files that the command may write.
 std::vector<std::string> names() {
   std::vector<std::string> all = {"types.csv", "types.svg",   "neurons.csv", "ratios.csv", "ratios.svg",
                                   "norms.svg", "windows.svg", "words.txt"};
@@ -152,7 +153,7 @@ std::vector<std::string> names() {
   return all;
 }
 
-// Beside the checkpoint, or the folder of snapshots that it is one of.
+// Next to the checkpoint, or next to the folder of snapshots that contains it.
 std::string default_folder(const std::string& checkpoint) {
   const std::filesystem::path beside = std::filesystem::path(checkpoint).parent_path();
   return ((beside.filename() == "snapshots" ? beside.parent_path() : beside) / "neurons").string();
@@ -188,7 +189,7 @@ class NeuronReport {
            last_.label();
   }
 
-  // The first, the middle and the last, as many as there are.
+  // The first, the middle and the last snapshot; fewer if there are not three.
   std::vector<const Snapshot*> three_steps() const;
   std::vector<size_t> neurons_of(NeuronType type, size_t most) const;
   std::vector<size_t> sorted_by_slices(const Snapshot& snapshot) const;
@@ -214,7 +215,8 @@ class NeuronReport {
 
 std::vector<const Snapshot*> NeuronReport::three_steps() const {
   std::vector<const Snapshot*> chosen;
-  // The one next to the middle in steps, not in numbers: early ones are kept more often.
+  // The snapshot closest to the middle step. The middle of the list would be too early, because early snapshots are
+  // more frequent.
   const int64_t half = (snapshots_.front().state.step + last_.state.step) / 2;
   const auto distance = [&](const Snapshot& s) { return std::abs(s.state.step - half); };
   const auto middle = std::min_element(snapshots_.begin(), snapshots_.end(),
@@ -224,8 +226,9 @@ std::vector<const Snapshot*> NeuronReport::three_steps() const {
   return chosen;
 }
 
-// Figure 4, left. Beside the types how many slices are large, which they depend on: n-gram is a matter of shares of the context, and
-// a neuron that reads its last five tokens is none of 7 and one of 31.
+// Figure 4, left. The table also shows how many slices are large, because the type depends on it: the n-gram type is
+// defined by fractions of the context. A neuron that reads its last five tokens is no n-gram neuron with a context of
+// 7, but it is one with a context of 31.
 void NeuronReport::show_types() {
   print("%d neurons, context %d, embedding %d\n%-12s", E_, T_, E_, "");
   std::string csv = "step";
@@ -281,7 +284,7 @@ void NeuronReport::write_neurons() {
   output_.save("neurons.csv", csv + "\n");
 }
 
-// Figures 5 and 15: how many neurons have which ℓ1/ℓ2, between 1 (one slice or one frequency) and √T (all alike).
+// Figures 5 and 15: a histogram of ℓ1/ℓ2 over the neurons, between 1 (one slice or one frequency) and √T (all equal).
 void NeuronReport::draw_ratios() {
   constexpr int BINS = 40;
   const double width = (std::sqrt(T_) - 1) / BINS;
@@ -330,7 +333,8 @@ std::vector<size_t> NeuronReport::sorted_by_slices(const Snapshot& snapshot) con
   return order;
 }
 
-// Figure 7: a column a neuron, those with few large slices on the left; the transforms in the same order.
+// Figure 7: one column a neuron, sorted by the number of large slices, fewest on the left. The transforms have the
+// same order.
 void NeuronReport::draw_norms() {
   const std::vector<const Snapshot*> steps = three_steps();
   Figure figure("Norms of the slices of first-layer neurons");
@@ -352,7 +356,7 @@ void NeuronReport::draw_norms() {
   output_.save("norms.svg", figure.caption(caption()));
 }
 
-// Neurons of a type at the last step, drawn at random, in the order of their numbers.
+// Neurons of one type at the last step, drawn at random and sorted by index.
 std::vector<size_t> NeuronReport::neurons_of(NeuronType type, size_t most) const {
   std::vector<std::pair<uint32_t, size_t>> drawn;
   for (size_t i = 0; i < last_.verdicts.size(); ++i)
@@ -365,7 +369,7 @@ std::vector<size_t> NeuronReport::neurons_of(NeuronType type, size_t most) const
   return neurons;
 }
 
-// weight (·,E): time or frequency to the right, the embedding downwards.
+// weight (·,E): time or frequency on the horizontal axis, the embedding on the vertical axis.
 void NeuronReport::draw_weights(Figure& figure, const std::string& title, const std::vector<double>& weight,
                                 const char* x, int columns) const {
   const int rows = std::min(ROWS, E_);
@@ -383,7 +387,7 @@ std::vector<double> copy_of(const NeuronView& w) {
   return {w.weight, w.weight + static_cast<size_t>(w.time) * static_cast<size_t>(w.embedding)};
 }
 
-// Figures 4 and 12: a file for each type that occurs.
+// Figures 4 and 12: one file for each type that occurs.
 void NeuronReport::draw_examples() {
   for (int type = 0; type < NEURON_TYPES; ++type) {
     const std::vector<size_t> neurons = neurons_of(static_cast<NeuronType>(type), EXAMPLES);
@@ -397,7 +401,8 @@ void NeuronReport::draw_examples() {
   }
 }
 
-// Figure 6: an example of each type, its transform, and that of the window that it looks at: from its oldest slice that is not low.
+// Figure 6: one example of each type, its transform, and the transform of its window. The window begins at the oldest
+// slice that is not low.
 void NeuronReport::draw_windows() {
   Figure figure("An example of each type, and what the cosine transform makes of it");
   figure.columns(3).panel_size(200, 260);
@@ -453,7 +458,7 @@ class NeuronWords {
  private:
   void heading(const std::string& words) { text_ += (text_.empty() ? "" : "\n") + words + "\n"; }
 
-  // Neurons with the lowest scores; those without a score are the last.
+  // The neurons with the lowest scores. Neurons without a score come last.
   template <class Score>
   std::vector<size_t> lowest(Score score) const {
     std::vector<size_t> order(snapshot_.measures.size());
@@ -529,7 +534,7 @@ int inspect_neurons(const std::vector<std::string>& words) {
                   "Tells what the neurons of an MLP language model's first layer compute of its context.");
   settings.declare(options);
   options.parse(words);
-  make_device(settings.device, settings.threads);  // or an error, before the work
+  make_device(settings.device, settings.threads);  // throws before the work starts if the device is not available
   NeuronReport(settings, read_snapshots(settings)).write();
   return 0;
 }

@@ -1,6 +1,7 @@
-// inspect positions: what models without positional encodings make of the order of their inputs. The five questions of "Why
-// Are Positional Encodings Nonessential for Deep Autoregressive Transformers?" asked of models with random weights and of the
-// same models after they have learned from text, and the attention maps of one of them.
+// inspect positions: how the outputs of models without positional encodings depend on the order of their inputs. It
+// answers the five questions of "Why Are Positional Encodings Nonessential for Deep Autoregressive Transformers?" for
+// models with random weights and for the same models after training on text. It also draws the attention maps of one
+// of them.
 
 #include <algorithm>
 #include <cmath>
@@ -72,7 +73,8 @@ constexpr Subject SUBJECTS[] = {
 constexpr int EVALUATED = 256;  // windows
 constexpr int LOOKED_AT = 64;   // windows, for question 4
 
-// Distances between outputs below this part of their norm are rounding: a float has 6e-8, and a few layers add some.
+// Distances below this fraction of the outputs' norm count as rounding: float has 6e-8, and a few layers accumulate
+// some.
 constexpr double ROUNDING = 1e-5;
 
 std::string verdict(const OrderSensitivity& s) {
@@ -93,7 +95,8 @@ class Positions {
                   std::make_shared<CorpusPart>(all, half, all->size()), "the stories", settings.length, settings.batch);
   }
 
-  // Of two processes that choose the same name at the same moment one gets it, and the other the next one, or an Error.
+  // If two processes choose the same name at the same moment, one of them gets it. The other gets the next name, or
+  // an Error.
   void claim() {
     const bool chosen = !settings_.name.empty();
     if (chosen) check_run_name(settings_.name);
@@ -133,7 +136,7 @@ class Positions {
       if (interrupted()) break;
       ask(subject);
     }
-    if (interrupted()) {  // half a table is none
+    if (interrupted()) {  // an incomplete table is not saved
       leave();
       print("interrupted: nothing was saved, and who asks again begins anew\n");
       return INTERRUPTED_STATUS;
@@ -149,7 +152,7 @@ class Positions {
     return 0;
   }
 
-  // The folder, where nothing is in it: its name is free again.
+  // Removes the folder if it is empty, so that its name can be used again.
   void leave() {
     std::error_code none;
     std::filesystem::remove(folder_, none);
@@ -163,8 +166,8 @@ class Positions {
   std::unique_ptr<Ops> ops_;
   std::optional<LanguageModeling> task_;
   std::string folder_, csv_;
-  std::string attention_csv_, attention_svg_;  // empty where nothing is trained
-  Checksum trained_;                           // of the weights of all models that were trained
+  std::string attention_csv_, attention_svg_;  // empty without training
+  Checksum trained_;                           // of the weights of all trained models
 };
 
 Json config_of(const Subject& s, const PositionSettings& settings, int vocab) {
@@ -180,7 +183,8 @@ Json config_of(const Subject& s, const PositionSettings& settings, int vocab) {
 void Positions::ask(const Subject& subject) {
   const auto model = make_model(subject.model, config_of(subject, settings_, VOCAB), *ops_);
   Parameters& parameters = model->parameters;
-  // Initial values are so small that little would depend on anything: these keep the size of what goes through them.
+  // The usual initial values are so small that the outputs would hardly depend on the inputs. With these weights,
+  // activations keep their size from layer to layer.
   std::vector<real> weights(static_cast<size_t>(parameters.padded_size()));
   const real deviation = 1 / numerics::sqrt(static_cast<real>(settings_.width));
   for (const Parameter& p : parameters.list())
@@ -213,8 +217,9 @@ void Positions::measure(Model& model, const Subject& s, const char* weights, con
   }
 }
 
-// Next characters of the stories. What is not causal sees them, and learns to look there: trained all the same. Returns the loss on
-// text that it was not trained on; nothing where a signal came.
+// Trains the model to predict the next characters of the stories. A model that is not causal can see them and learns
+// to copy them; it is trained all the same. Returns the loss on text that was not used for training, or nothing after
+// a signal.
 std::optional<double> Positions::learn(Model& model) {
   model.parameters.initialize(settings_.seed);
   Optimizer optimizer(model.parameters, *ops_, {});
@@ -222,7 +227,7 @@ std::optional<double> Positions::learn(Model& model) {
   Schedule schedule;
   schedule.peak = 2e-3;
   Progress::Settings shown;
-  shown.stream = stderr;  // the table is on the standard output
+  shown.stream = stderr;  // the table is printed to the standard output
   Progress progress(0, settings_.steps, shown);
   for (int step = 0; step < settings_.steps && !interrupted(); ++step) {
     const Measures measures = trainer.step(step, schedule.at(step));
@@ -243,7 +248,7 @@ std::vector<std::string> letters_of(const std::vector<int32_t>& tokens) {
   return letters;
 }
 
-// A panel a head; map: (heads,T,T).
+// One panel a head; map: (heads,T,T).
 void draw_layer(Figure& figure, int layer, const std::vector<real>& map, const std::vector<std::string>& letters) {
   const size_t squared = letters.size() * letters.size();
   const int T = static_cast<int>(letters.size());
@@ -259,7 +264,7 @@ void draw_layer(Figure& figure, int layer, const std::vector<real>& map, const s
   }
 }
 
-// Where the layers look, at windows of text; the first of them is drawn.
+// Where the layers attend in windows of text. The first window is drawn.
 void Positions::answer_question_4(Model& model, int layers) {
   const Batch windows = task_->batch(settings_.seed, stream_of("evaluate"), 0, 0, LOOKED_AT);
   const int T = windows.length;

@@ -1,5 +1,5 @@
-// inspect receptive-field: how much of the gradient of a model's last answer comes from its most recent tokens, and how much from
-// those far back (regular_gpt, section 7.4 and figure 4).
+// inspect receptive-field: how much of the gradient of a model's last prediction comes from the most recent tokens,
+// and how much from distant ones (regular_gpt, section 7.4 and figure 4).
 
 #include <algorithm>
 #include <cstdio>
@@ -42,7 +42,7 @@ struct FieldSettings : InspectionSettings {
   }
 };
 
-// One checkpoint: the model, and what it reads.
+// One checkpoint: the model and its input.
 class FieldSubject {
  public:
   FieldSubject(const std::string& checkpoint, const FieldSettings& settings, Ops& ops)
@@ -52,7 +52,7 @@ class FieldSubject {
 
   std::string title() const { return opened_.state.model + ", " + (regular() ? opened_.state.options.at("task").string() : "text"); }
 
-  // (T): the mean over the samples of the share that the j + 1 most recent positions have
+  // (T): the fraction of the gradient at the j + 1 most recent positions, averaged over the samples
   std::vector<double> cumulative() const {
     std::vector<double> mean;
     const auto samples = static_cast<int>(std::min<int64_t>(settings_.samples, task_->evaluation_samples()));
@@ -75,7 +75,7 @@ class FieldSubject {
   }
   bool regular() const { return opened_.state.program == "train_regular"; }
   int wanted_length(int otherwise) const {
-    // Of a language a model that answers once answers at any length.
+    // On a regular language, a model with one answer a string accepts any length.
     const int longest = opened_.model->longest(), window = regular() ? 0 : opened_.model->window();
     if (window > 0 && settings_.length > 0 && settings_.length != window)
       throw UsageError(petroglyph::text("--length %d: %s reads %d tokens, no fewer and no more, to answer once",
@@ -107,12 +107,12 @@ class FieldSubject {
   std::unique_ptr<Task> task_;
 };
 
-// How many of the most recent positions have this share of the gradient.
+// How many of the most recent positions are needed for this fraction of the gradient.
 size_t positions_with(const std::vector<double>& cumulative, double share) {
   return static_cast<size_t>(std::lower_bound(cumulative.begin(), cumulative.end(), share) - cumulative.begin()) + 1;
 }
 
-// Gradients that are all 0 have no share anywhere.
+// If all gradients are 0, fractions are undefined.
 void print_share(const std::string& title, const std::vector<double>& share) {
   const std::string positions = counted(static_cast<int64_t>(share.size()), "position");
   if (share.back() > 0)

@@ -1,6 +1,6 @@
-// What the subcommands of ./inspect share: the options of those that look into one checkpoint after another, the opened checkpoint,
-// and the folder of their files. In the folder of --out a file that is there is replaced with --force alone; in the folder
-// of the checkpoint one that says something else is kept under another name.
+// Shared parts of the subcommands of ./inspect: the options of commands that inspect several checkpoints, the opened
+// checkpoint, and the output folder. In the folder of --out, an existing file is replaced only with --force. In the
+// folder of the checkpoint, an existing file with other content is kept under another name.
 #pragma once
 
 #include <memory>
@@ -17,8 +17,8 @@ namespace petroglyph {
 
 class OutputFolder {
  public:
-  // `out` as it was given, or empty; `otherwise` is then the folder: beside the checkpoint. Throws Error, before anything is
-  // computed, where one of `names` may not be written.
+  // `out`: the value of --out. If it is empty, the folder is `otherwise`, which is next to the checkpoint. Throws
+  // Error before the computation if one of the files `names` may not be written.
   OutputFolder(const std::string& out, bool force, const std::string& otherwise, const std::vector<std::string>& names);
 
   void save(const std::string& name, std::string_view content);
@@ -40,14 +40,14 @@ struct InspectionSettings {
   int threads = 0;
   bool force = false;
 
-  // CHECKPOINT, described by `which`, --out, --force, --device and --threads.
+  // Declares CHECKPOINT (described by `which`), --out, --force, --device and --threads.
   void declare(Options& options, const std::string& which);
   std::unique_ptr<Ops> make_ops() const { return make_device(device, threads); }
-  // Beside the first checkpoint unless --out names another folder.
+  // The output folder: next to the first checkpoint, unless --out names another one.
   OutputFolder output(const std::vector<std::string>& names) const;
 };
 
-// A checkpoint of one of `programs`, and its model. Throws Error for another program's.
+// A checkpoint written by one of `programs`, and its model. Throws Error for another program's checkpoint.
 struct OpenedCheckpoint {
   OpenedCheckpoint(const std::string& file_or_folder, const std::vector<std::string>& programs, Ops& ops);
 
@@ -56,7 +56,7 @@ struct OpenedCheckpoint {
   std::unique_ptr<Model> model;
 };
 
-// Opens every checkpoint before the first is looked into: what is wrong with the last shows at once.
+// Opens every checkpoint before the first one is inspected, so that an error in the last one is reported at once.
 template <class Subject, class Settings, class Use>
 void for_each_checkpoint(const Settings& settings, Ops& ops, Use use) {
   for (const std::string& checkpoint : settings.checkpoints) Subject(checkpoint, settings, ops);

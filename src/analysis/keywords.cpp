@@ -29,7 +29,7 @@ std::vector<Keyword> nearest_tokens(const std::vector<float>& table, const std::
   return all;
 }
 
-// No token is embedded as zeros, so the model gets one more, whose row is.
+// No token has an embedding of zeros, so the model gets an additional token with a zero row.
 std::vector<int32_t> completions(const Json& config, const Model& trained, Ops& ops,
                                  const std::vector<int32_t>& tokens) {
   const int vocab = trained.classes(), T = static_cast<int>(config.at("context").integer());

@@ -1,5 +1,5 @@
-// Which words stand behind a vector of the space that tokens are embedded in, and how an MLP language model goes on from them
-// (mlps_for_nlp, section 4.2, figures 13 and 14).
+// The words nearest to a vector in the embedding space, and the next token that an MLP language model predicts after
+// them (mlps_for_nlp, section 4.2, figures 13 and 14).
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@ namespace petroglyph {
 
 struct Keyword {
   int32_t token;
-  double cosine;  // of the angle between the token's embedding and the vector
+  double cosine;  // cosine similarity of the token's embedding and the vector
 };
 
-// The `count` tokens whose embeddings, rows of table (V,E), point most nearly where the vector (E) points; the nearest first. Equal
-// ones stand in the order of their numbers; a vector or a row of zeros has the cosine 0.
+// The `count` tokens whose embeddings, the rows of table (V,E), have the largest cosine similarity with the vector
+// (E), largest first. Ties are sorted by token number. The similarity of a zero vector or a zero row is 0.
 std::vector<Keyword> nearest_tokens(const std::vector<float>& table, const std::vector<double>& vector, int count);
 
-// The likeliest next token after each of `tokens`, where all that stood before it is embedded as zeros. `trained` is an mlp_lm with
-// this configuration.
+// The likeliest next token after each of `tokens`, if all earlier positions of the context are embedded as zeros.
+// `trained` is an mlp_lm with this configuration.
 std::vector<int32_t> completions(const Json& config, const Model& trained, Ops& ops,
                                  const std::vector<int32_t>& tokens);
 

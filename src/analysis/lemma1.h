@@ -1,10 +1,12 @@
-// Lemma 1 of the RegularGPT paper (appendix C): two linear layers with a relu between them multiply two matrices of 0 and 1,
-// because relu(a + b − 1) = a·b for such numbers. What a string does to an automaton's states is such a matrix, and the matrix of
-// two strings, one behind the other, is the product of theirs: so an MLP can combine the vectors of two strings.
+// Lemma 1 of the RegularGPT paper (appendix C): two linear layers with a ReLU between them multiply two matrices of 0
+// and 1, because relu(a + b − 1) = a·b for such numbers. The map of an automaton's states by a string is such a
+// matrix. The matrix of the concatenation of two strings is the product of their matrices. So an MLP can combine the
+// vectors of two strings.
 //
-// Section 7.2: an attention of two heads brings the two matrices to one place. With queries of zero, the scalars r_0 = −∞, r_1 = 0 let
-// one head take the vector one step of its layer back (A), r_0 = 0, r_1 = −∞ let the other take its own place's (B), and the heads'
-// concatenation is [A, B]. Attention, MLP, and the same again in ⌈log₂ T⌉ layers compose a string of T symbols: a RegularGPT by hand.
+// Section 7.2: attention with two heads brings the two matrices to one position. With zero queries, the scalars r_0 =
+// −∞, r_1 = 0 make one head select the vector one step of its layer back (A). r_0 = 0, r_1 = −∞ make the other head
+// select its own position's vector (B). The concatenation of the heads is [A, B]. Attention and MLP, repeated in
+// ⌈log₂ T⌉ layers, compose a string of T symbols: a RegularGPT with hand-made weights.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +16,10 @@
 
 namespace petroglyph {
 
-// (n,n) matrices are written row after row.
+// (n,n) matrices are stored row by row.
 class MatrixProductNetwork {
  public:
-  // Throws Error for n below 1 or so large that W1 would have more than 2³¹ entries.
+  // Throws Error if n is below 1, or if W1 would have more than 2³¹ entries.
   explicit MatrixProductNetwork(int n);
 
   int n() const { return n_; }
@@ -37,9 +39,10 @@ class MatrixProductNetwork {
 // [Flat(A), Flat(B)] of a chunk of C = 2 vectors {Flat(A), Flat(B)}, by the two heads.
 std::vector<int> concatenated_by_two_heads(const std::vector<std::vector<int>>& chunk);
 
-// (states,states): row q is 1 at the state to which the string leads from q, 0 elsewhere.                   (eq. 2)
+// (states,states): row q is 1 at the state that the string leads to from q, and 0 elsewhere.                  (eq. 2)
 std::vector<int> transition_matrix(const Automaton& automaton, const SymbolString& string);
-// The same matrix by layers of two heads and `network`, from the matrices of single symbols; identities fill the first chunk.
+// The same matrix, computed by layers of two heads and `network` from the matrices of single symbols. Identity
+// matrices pad the first chunk.
 std::vector<int> composed_by_layers(const MatrixProductNetwork& network, const Automaton& automaton,
                                     const SymbolString& string);
 

@@ -12,7 +12,7 @@ namespace petroglyph {
 
 namespace {
 
-// The runs of each language, results of one behind the other.
+// The results of each language's runs; results of one language are consecutive.
 std::vector<std::vector<TestResult>> by_task(const std::vector<TestResult>& results) {
   std::vector<std::vector<TestResult>> groups;
   for (const TestResult& r : results) {
@@ -22,7 +22,7 @@ std::vector<std::vector<TestResult>> by_task(const std::vector<TestResult>& resu
   return groups;
 }
 
-// Table 2, the mean over the seeds.
+// Table 2: the mean over the seeds.
 void report_probabilities(const std::string& folder, const std::vector<int>& probabilities,
                           const std::vector<TestResult>& runs) {
   std::string csv = "lengths,probability,accuracy\n";
@@ -43,7 +43,7 @@ void report_probabilities(const std::string& folder, const std::vector<int>& pro
   write_keeping(folder + "/probabilities.csv", csv);
 }
 
-// A row of results.csv.
+// One row of results.csv.
 std::string row_of(const TestResult& r) {
   std::string row =
       text("%s,%llu,%.0f,%.0f,%s,%s", r.task.c_str(), static_cast<unsigned long long>(r.seed), r.from.front(),
@@ -53,7 +53,8 @@ std::string row_of(const TestResult& r) {
   return row + "," + cell_text(r.same_length) + "\n";
 }
 
-// Beside the accuracy: that at the training length, what one answer to all strings would score, and the share of members.
+// Printed beside the accuracy: the accuracy at the training length, that of a constant answer, and the fraction of
+// members.
 void print_run(const TestResult& r) {
   const auto seed = static_cast<unsigned long long>(r.seed);
   std::printf("%-20s %6llu %5.0f to %-5.0f %8.2f %% %14.2f %%", r.task.c_str(), seed, r.from.front(), r.to.back(),

@@ -1,4 +1,5 @@
-// What several runs on regular languages gave: a table, results.csv, lengths.svg, and of parity probabilities.csv.
+// The report over several runs on regular languages: a table, results.csv, lengths.svg, and probabilities.csv for
+// parity_check.
 #pragma once
 
 #include <string>
@@ -8,7 +9,7 @@
 
 namespace petroglyph {
 
-// The mean over the lengths for every run, and of each language the best and the mean of its runs.
+// The mean over the lengths for every run; the best and the mean over the runs of each language.
 void report_lengths(const std::string& folder, const RegularSettings& settings, const std::vector<TestResult>& results);
 
 }  // namespace petroglyph

@@ -15,8 +15,8 @@ namespace petroglyph {
 
 namespace {
 
-// The strings of a test: of each length its own, and whatever model is asked, of whatever seed and after how many steps, the same.
-// It counts their answers.
+// The strings of a test. They depend on the length only, so that all models are tested on the same strings, whatever
+// their seed or number of steps. It also counts the correct answers of each class.
 class TestStrings final : public Task {
  public:
   TestStrings(const RegularLanguage& language, int length)
@@ -31,7 +31,7 @@ class TestStrings final : public Task {
       if (target >= 0) answers_[static_cast<size_t>(target)] += 1;
     return language_.accuracy(batch, best);
   }
-  // Of all ranks; each has asked about some of the strings.
+  // The sum over all ranks; each rank has evaluated some of the strings.
   std::vector<double> answers(Ranks& ranks) const {
     const std::vector<double> all = ranks.gather(answers_);
     std::vector<double> sum(answers_.size());
@@ -42,10 +42,10 @@ class TestStrings final : public Task {
  private:
   const RegularLanguage& language_;
   int length_;
-  mutable std::vector<double> answers_;  // how many strings have each
+  mutable std::vector<double> answers_;  // how many strings have each correct answer
 };
 
-// The test of one trained model, with a live line.
+// The test of one trained model, with a progress line.
 class TestOfLengths {
  public:
   explicit TestOfLengths(RegularRun& session)
@@ -99,10 +99,10 @@ class TestOfLengths {
     return accuracy;
   }
 
-  // Whether a signal has reached any of the ranks: they leave off together.
+  // Whether any rank has received a signal: all ranks stop together.
   bool stopped() { return stopped_ = stopped_ || ranks_.any(interrupted()); }
 
-  // Members and the best one answer, from what the strings of each length asked for.
+  // The fraction of members and the best constant answer, from the correct answers of each length's strings.
   void count_answers() {
     if (stopped()) return;
     const bool membership = session_.language(1, 1).is_membership();

@@ -1,4 +1,4 @@
-// What a trained model makes of strings of other lengths than those that it learned from.
+// Tests a trained model on strings of other lengths than the training lengths.
 #pragma once
 
 #include <algorithm>
@@ -11,16 +11,16 @@
 
 namespace petroglyph {
 
-// What one trained model made of each length, or of each window of lengths: the part of the strings that it answered rightly.
+// The accuracy of one trained model at each length, or in each window of lengths.
 struct TestResult {
   std::string task;
   uint64_t seed = 0;
   std::vector<double> from, to, accuracies;
-  // Of each length: the part of its strings that are members (of a language; else NaN), and what a model would score that gives all
-  // strings of the test the one answer that is right most often. None for windows.
+  // For each length: the fraction of its strings that are members (NaN if the task is not membership), and the
+  // accuracy of a constant answer, the most frequent correct answer of the test. Empty for windows.
   std::vector<double> members, one_answer;
-  double same_length = std::numeric_limits<double>::quiet_NaN();  // at the training length; none for windows
-  // parity_check, for each probability of a 1: at the training length, and the mean over the longer ones
+  double same_length = std::numeric_limits<double>::quiet_NaN();  // at the training length; NaN for windows
+  // parity_check, for each probability of a 1: at the training length, and the mean over the longer lengths
   std::vector<double> same_by_probability, longer_by_probability;
 
   double mean() const { return mean_of(accuracies); }
@@ -32,7 +32,7 @@ struct TestResult {
   double lowest() const { return *std::min_element(accuracies.begin(), accuracies.end()); }
 };
 
-// The test of the trained model of a run, with a live line, by all ranks together; leaves test.csv in its folder.
+// Tests the trained model of a run on all ranks, with a progress line; writes test.csv to the run's folder.
 TestResult test_lengths(RegularRun& run);
 
 }  // namespace petroglyph

@@ -11,7 +11,8 @@ namespace {
 constexpr double PI = 3.14159265358979323846;
 constexpr int PAPER_EMBEDDING = 512;
 
-// Appendix H. The share of small slices is a correctly rounded quotient, so that 9 of 15 is the number 0.6 and not more.
+// Appendix H. The fraction of small slices is a correctly rounded quotient: 9 of 15 is exactly the number 0.6, so it
+// is not above 0.6.
 bool is_ngram(const std::vector<double>& norms, const NeuronThresholds& thresholds) {
   const std::vector<double> relative = relative_norms(norms);
   const auto low = std::count_if(relative.begin(), relative.end(), [&](double n) { return n < thresholds.low; });

@@ -66,7 +66,7 @@ OrderSensitivity order_sensitivity(Model& model, Ops& ops, int vocab, int length
     const std::vector<int32_t> tokens = shuffled(vocab, length, seed, stream_of("tokens"), draw);
     std::vector<int32_t> order = shuffled(length - 1, length - 1, seed, stream_of("order"), draw);
     if (std::is_sorted(order.begin(), order.end())) std::swap(order[0], order[1]);
-    order.push_back(length - 1);  // the last one stays
+    order.push_back(length - 1);  // the last input keeps its position
     std::vector<int32_t> permuted;
     for (const int32_t from : order) permuted.push_back(tokens[static_cast<size_t>(from)]);
     const std::vector<real> before = logits(model, ops, tokens, pass), after = logits(model, ops, permuted, pass);
@@ -111,7 +111,7 @@ Look mean_look(Model& model, size_t layer, int windows, int heads, int T) {
   return mean;
 }
 
-// The mean of 1/(t + 1).
+// The mean of 1/(t + 1) over the positions.
 double alike_weight(int T) {
   double sum = 0;
   for (int t = 1; t < T; ++t) sum += 1.0 / (t + 1);

@@ -1,5 +1,6 @@
-// What a model's outputs make of the order of its inputs, measured: the questions of "Why Are Positional Encodings
-// Nonessential for Deep Autoregressive Transformers?", section 3; and where its attention looks.
+// Measures how a model's outputs depend on the order of its inputs: the questions of "Why Are Positional Encodings
+// Nonessential for Deep Autoregressive Transformers?", section 3. It also measures where the model's attention is
+// concentrated.
 #pragma once
 
 #include <cstdint>
@@ -9,35 +10,38 @@
 
 namespace petroglyph {
 
-// Distances between outputs are relative to their norm; what a mathematician calls equal is apart by rounding only.
+// Distances between outputs are relative to the norm of the outputs. Outputs that are mathematically equal differ by
+// rounding only.
 struct OrderSensitivity {
-  // The outputs of permuted inputs, permuted back, against those of the inputs: the largest distance. Rounding only: the
-  // model sees a set ("permutation invariant").
+  // The largest distance between the outputs of the original inputs and the outputs of permuted inputs, permuted
+  // back. If it is rounding only, the model treats its input as a set ("permutation invariant").
   double moved = 0;
-  // The last output, after a permutation of all inputs before it: the largest distance.
+  // The largest distance of the last output after a permutation of all inputs before it.
   double last = 0;
-  // Outputs at and after the first position where permuted inputs differ: the smallest distance. Far from rounding: "fully
-  // position-sensitive".
+  // The smallest distance of the outputs at and after the first position where the permuted inputs differ. If it is
+  // far above rounding, the model is "fully position-sensitive".
   double later = 0;
 };
 
-enum class LogitsFrom { PARALLEL, DECODING };  // all positions at once, or one token after another
+enum class LogitsFrom { PARALLEL, DECODING };  // parallel pass over all positions, or token by token
 
-// Over `trials` random sequences of `length` different tokens, each with a random permutation. The model reads out every
-// position. Throws Error where vocab < length or length < 3. Of fewer trials where it is interrupted.
+// Uses `trials` random sequences of `length` different tokens, each with a random permutation. The model must have
+// logits at every position. Throws Error if vocab < length or length < 3. After an interrupt, the result covers fewer
+// trials.
 OrderSensitivity order_sensitivity(Model& model, Ops& ops, int vocab, int length, int trials, uint64_t seed,
                                    LogitsFrom pass = LogitsFrom::PARALLEL);
 
-// Of a layer's attention: the mean of all heads and of all positions but the first, which has nowhere else to look.
+// Attention statistics of one layer: the mean over all heads and over all positions except the first, which can
+// attend only to itself.
 struct Look {
-  double own = 0;      // the weight on the new input
-  double entropy = 0;  // as a part of that of looking everywhere alike
+  double own = 0;      // the attention weight on the current input
+  double entropy = 0;  // the entropy, relative to that of uniform attention
 };
-// map: (heads,T,T), of causal attention; T is 2 at least.
+// map: (heads,T,T), causal attention weights; T ≥ 2.
 Look look_of(const std::vector<real>& map, int heads, int T);
-// Of a layer, the mean over the first `windows` samples of the last forward pass.
+// The mean of one layer over the first `windows` samples of the last forward pass.
 Look mean_look(Model& model, size_t layer, int windows, int heads, int T);
-// The weight on the new input of who looks everywhere alike.
+// The mean weight on the current input under uniform attention.
 double alike_weight(int T);
 
 }  // namespace petroglyph

@@ -12,7 +12,7 @@ namespace petroglyph {
 
 namespace {
 
-// A symmetric matrix on its way to a diagonal one, and the product of the rotations that took it there.
+// A symmetric matrix that is being diagonalized, and the product of the rotations applied so far.
 class Rotations {
  public:
   Rotations(std::vector<double>& matrix, std::vector<double>& vectors, int n) : a_(matrix), v_(vectors), n_(n) {}
@@ -27,8 +27,8 @@ class Rotations {
     return sum;
   }
 
-  // Turns coordinates p and q so that entry (p,q) becomes zero. With tan 2φ = 2 a_pq / (a_qq − a_pp) the smaller of the two angles
-  // is taken: the larger one would exchange the axes over and over.
+  // Rotates coordinates p and q so that entry (p,q) becomes zero. With tan 2φ = 2 a_pq / (a_qq − a_pp) there are two
+  // angles. The smaller one is used, because the larger one would exchange the axes in every sweep.
   void rotate(int p, int q) {
     if (a(p, q) == 0) return;
     const double theta = (a(q, q) - a(p, p)) / (2 * a(p, q));
@@ -59,8 +59,8 @@ Eigen symmetric_eigen(std::vector<double> matrix, int n) {
   Rotations rotations(matrix, vectors, n);
   double norm = 0;
   for (const double x : matrix) norm += x * x;
-  constexpr int SWEEPS = 60;       // ten are usual
-  constexpr double SMALL = 1e-32;  // of the squared norm: 1e-16 of the norm, a rounding error
+  constexpr int SWEEPS = 60;       // ten are typical
+  constexpr double SMALL = 1e-32;  // relative to the squared norm: 1e-16 of the norm, a rounding error
   for (int sweep = 0; sweep < SWEEPS && rotations.off_diagonal() > SMALL * norm; ++sweep)
     for (int p = 0; p < n; ++p)
       for (int q = p + 1; q < n; ++q) rotations.rotate(p, q);
@@ -89,7 +89,7 @@ void center_columns(std::vector<double>& x, size_t rows, size_t columns) {
   }
 }
 
-// xᵀx of the centered points: the covariance but for a factor
+// xᵀx of the centered points: the covariance up to a constant factor
 std::vector<double> covariance(const std::vector<double>& x, size_t rows, size_t columns) {
   std::vector<double> matrix(columns * columns);
   for (size_t r = 0; r < rows; ++r)

@@ -1,4 +1,5 @@
-// Principal components: the directions in which points lie farthest apart, from the eigenvectors of their covariance.
+// Principal component analysis: the directions of largest variance of a set of points, from the eigenvectors of their
+// covariance matrix.
 #pragma once
 
 #include <vector>
@@ -7,23 +8,24 @@ namespace petroglyph {
 
 struct Eigen {
   std::vector<double> values;   // the largest first
-  std::vector<double> vectors;  // (n,n): a row each, of length one, orthogonal to the others
+  std::vector<double> vectors;  // (n,n): one eigenvector a row, of length one, orthogonal to each other
 };
 
-// Of a symmetric matrix (n,n), by Jacobi's rotations (1846): each one makes a pair of entries zero, and sweeps over all pairs make
-// what is off the diagonal vanish, at the end quadratically. n³ operations a sweep and about ten sweeps.
+// Eigenvalues and eigenvectors of a symmetric matrix (n,n), by Jacobi's rotations (1846). Each rotation makes one
+// pair of entries zero. Sweeps over all pairs make the off-diagonal entries vanish, with quadratic convergence at the
+// end. A sweep takes n³ operations, and about ten sweeps are needed.
 Eigen symmetric_eigen(std::vector<double> matrix, int n);
 
 struct PrincipalComponents {
   std::vector<double>
       loadings;  // (components,columns): the directions, largest variance first, of length one; each with the
                  // sign that makes its entry of largest magnitude positive
-  std::vector<double> scores;     // (rows,components): the points, their mean taken off, in these directions
-  std::vector<double> explained;  // (components): the share of the variance
+  std::vector<double> scores;     // (rows,components): the centered points in these directions
+  std::vector<double> explained;  // (components): the fraction of the variance
 };
 
-// Of the rows of x (rows,columns); the columns are centered, not scaled. Throws Error for fewer than two rows or more components
-// than columns.
+// PCA of the rows of x (rows,columns). The columns are centered, not scaled. Throws Error if there are fewer than two
+// rows or more components than columns.
 PrincipalComponents principal_components(std::vector<double> x, int rows, int columns, int components);
 
 }  // namespace petroglyph

@@ -33,8 +33,9 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
 
 }  // namespace
 
-// With u = x − x̄ and q = u² − s·u − m, m = mean u², s = Σu³ / Σu², the polynomials 1, u, q are orthogonal over the points: each
-// coefficient is a quotient of its own, and nothing cancels where the xs are large and close together.
+// With u = x − x̄ and q = u² − s·u − m, m = mean u², s = Σu³ / Σu², the polynomials 1, u, q are orthogonal over the
+// points. So each coefficient is a single quotient, and there is no cancellation if the xs are large and close
+// together.
 Parabola fit_parabola(const std::vector<double>& xs, const std::vector<double>& ys) {
   check_points(xs, ys, 3, "a parabola");
   const double center = mean(xs);
@@ -67,7 +68,7 @@ BudgetFit fit_budget(double budget, const std::vector<double>& sizes, const std:
   if (!(fit.parabola.c2 > 0)) return fit;
   const double x = fit.parabola.minimum();
   const double parameters = std::pow(10, x);
-  if (!std::isfinite(parameters)) return fit;  // as good as straight
+  if (!std::isfinite(parameters)) return fit;  // numerically a straight line
   const auto [low, high] = std::minmax_element(sizes.begin(), sizes.end());
   fit.parameters = parameters;
   fit.tokens = budget / (6 * fit.parameters);

@@ -1,6 +1,7 @@
-// Scaling laws from runs at fixed compute (mlps_for_nlp, section 3; method 2 of "Training Compute-Optimal Large Language Models"):
-// at each budget C = 6ND the loss against log N is about a parabola, its minimum says how many parameters N and tokens D
-// that budget is best spent on, and these follow power laws N_opt ∝ C^a, D_opt ∝ C^b.
+// Scaling laws from runs at fixed compute (mlps_for_nlp, section 3; method 2 of "Training Compute-Optimal Large
+// Language Models"). At each budget C = 6ND the loss is approximately a parabola in log N. Its minimum gives the
+// optimal number of parameters N and of tokens D for this budget. These optima follow power laws N_opt ∝ C^a, D_opt ∝
+// C^b.
 #pragma once
 
 #include <vector>
@@ -8,7 +9,7 @@
 namespace petroglyph {
 
 struct ScalingPoint {
-  double budget;      // C, operations of training
+  double budget;      // C, floating-point operations of training
   double parameters;  // N
   double loss;
 };
@@ -30,17 +31,18 @@ struct Line {
 // Least squares; throws Error for fewer than two different xs.
 Line fit_line(const std::vector<double>& xs, const std::vector<double>& ys);
 
-// What the runs of one budget say; all in x = log10 N.
+// The fit over the runs of one budget, in x = log10 N.
 struct BudgetFit {
   double budget;
   Parabola parabola;
   double parameters, tokens, loss;  // N_opt; D_opt = C / 6 N_opt; the loss there. NaN where the parabola has no minimum
-  bool inside;                      // N_opt lies between the smallest and the largest N that was tried
+  bool inside;                      // N_opt lies between the smallest and the largest N of the runs
 };
 
 struct PowerLaws {
   std::vector<BudgetFit> budgets;  // ascending
-  // log10 of N_opt, D_opt and the loss against log10 C, over the budgets that have a minimum; NaN where fewer than two have.
+  // log10 of N_opt, D_opt and the loss against log10 C, over the budgets with a minimum; NaN if fewer than two have
+  // one.
   Line parameters, tokens, loss;
 };
 PowerLaws fit_power_laws(const std::vector<ScalingPoint>& points);

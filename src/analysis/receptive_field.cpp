@@ -1,5 +1,6 @@
-// A token that stands at two positions has one embedding, and its gradient is their sum. So the gradients are taken from a model
-// with the same weights and a larger vocabulary, in which every position of every sequence has a token of its own.
+// If a token occurs at two positions, both share one embedding, whose gradient is the sum over both. To separate
+// them, the gradients are computed with a model that has the same weights and a larger vocabulary. In it, every
+// position of every sequence has its own token.
 
 #include "analysis/receptive_field.h"
 
@@ -16,9 +17,9 @@ namespace {
 
 const char* const TOKEN_TABLE = "token_embedding.weight";                // (V,D)
 const char* const COLUMNS = "cell.input.weight";                         // (R,V)
-const char *const HEAD = "head.weight", *const HEAD_BIAS = "head.bias";  // (V,D), (V) where the answers are tokens
+const char *const HEAD = "head.weight", *const HEAD_BIAS = "head.bias";  // (V,D), (V) if the model predicts tokens
 
-// A parameter of the model whose tokens are positions.
+// A parameter of the model with one token for each position.
 std::vector<real> spread(const Parameter& from, const Parameter& to, const std::vector<real>& values,
                          const std::vector<int32_t>& tokens) {
   std::vector<real> spread(static_cast<size_t>(to.size()));
@@ -46,7 +47,7 @@ std::vector<real> values_of(const Parameter& parameter, Ops& ops) {
   return values;
 }
 
-// One parameter after another: only one has a second copy at a time.
+// Copies one parameter at a time, so that only one parameter exists twice in memory.
 void spread_all(const Model& trained, Parameters& parameters, Ops& ops, const std::vector<int32_t>& tokens) {
   const Parameter *table = nullptr, *head = nullptr;
   for (const Parameter& from : trained.parameters.list()) {
@@ -56,7 +57,7 @@ void spread_all(const Model& trained, Parameters& parameters, Ops& ops, const st
     if (from.name == TOKEN_TABLE) table = &from;
     if (from.name == HEAD) head = &from;
   }
-  // A head that shared the table has rows of its own here.
+  // A head that was tied to the embedding has its own rows here.
   const Parameter* own = parameters.find(HEAD);
   if (own && !head && table) parameters.upload(*own, values_of(*table, ops));
 }
@@ -89,8 +90,8 @@ PositionGradients::PositionGradients(const std::string& name, const Json& config
     : ops_(ops), classes_(trained.classes()), ids_(ops, {batch, length}) {
   trained.check_tokens(tokens);
   Json larger = config;
-  larger.set("vocab", std::max(static_cast<int64_t>(tokens.size()), int64_t(classes_)));  // answers may be tokens
-  if (config.find("tied_head")) larger.set("tied_head", false);  // its gradient is not what a position gave
+  larger.set("vocab", std::max(static_cast<int64_t>(tokens.size()), int64_t(classes_)));  // targets may be tokens
+  if (config.find("tied_head")) larger.set("tied_head", false);  // its gradient must not be added to the positions'
   model_ = make_model(name, larger, ops);
   spread_all(trained, model_->parameters, ops, tokens);
   std::vector<int32_t> own(tokens.size());

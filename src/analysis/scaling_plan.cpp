@@ -19,10 +19,10 @@ std::string short_number(double value, int digits) {
 
 namespace {
 
-// 0 is saved for a study that has --contexts instead.
+// A study that uses --contexts instead stores 0.
 void check_context(const ScalingSettings& settings) {
   if (settings.what == "context") return;
-  constexpr int MOST_OF_MLP = 1 << 16;  // as mlp_lm has it
+  constexpr int MOST_OF_MLP = 1 << 16;  // the limit of mlp_lm
   const std::vector<std::string> models = settings.model_names();
   const bool mlp = std::find(models.begin(), models.end(), "mlp_lm") != models.end();
   if (settings.context < 1)
@@ -44,13 +44,13 @@ void check(const ScalingSettings& settings) {
   check_context(settings);
 }
 
-// These models' width is not said by --width.
+// The width of these models does not come from --width.
 void check_heads(int heads, int width) {
   if (width % heads != 0)
     throw UsageError(text("--heads %d: a model's %d channels (--embedding) are no multiple of it", heads, width));
 }
 
-// In GPT-2's style; without a mask where only the last token is predicted.
+// A Transformer in GPT-2's style. It has no causal mask if only the last token is predicted.
 ModelOptions transformer_options(int width, int hidden, int layers, int heads, const char* readout) {
   check_heads(heads, width);
   ModelOptions m;
@@ -80,7 +80,7 @@ ScalingPlan::ScalingPlan(const ScalingSettings& settings) : settings_(settings) 
   if (runs_.empty()) throw UsageError("nothing to train: see --help");
 }
 
-// Two blocks; the width is what is inside them.
+// Two blocks; the width is that of their hidden layers.
 Json ScalingPlan::config(const std::string& model, int context, int width) const {
   constexpr int BLOCKS = 2;
   const int embedding = settings_.embedding > 0 ? settings_.embedding : std::max(1, width / 4);
@@ -121,7 +121,8 @@ const Task& ScalingPlan::task(int context, Targets targets) {
   return *task;
 }
 
-// A run with config[key] = value, of which the parameters are counted. tokens 0: those of the budget.
+// Adds a run with config[key] = value and counts its parameters. tokens 0: the number of tokens follows from the
+// budget.
 void ScalingPlan::add(const std::string& model, const Json& config, const std::string& key, int value, double tokens,
                       double budget, int context, Targets targets, const std::string& name) {
   StudyRun run;
@@ -183,7 +184,7 @@ void ScalingPlan::print_summary(const std::string& folder) const {
 
 void ScalingPlan::print_runs() const {
   std::printf("%-36s %16s %16s %12s %22s\n", "", "parameters N", "tokens D", "steps", "weights and moments");
-  constexpr double BYTES = 4 * sizeof(real);  // of a parameter: itself, its gradient, two moments
+  constexpr double BYTES = 4 * sizeof(real);  // for each parameter: its value, its gradient, two Adam moments
   for (const StudyRun& run : runs_)
     std::printf("%-36s %16s %16s %12s %19.2f GB\n", run.name.c_str(), with_commas(run.parameters).c_str(),
                 with_commas(static_cast<int64_t>(run.tokens)).c_str(), with_commas(run.steps).c_str(),

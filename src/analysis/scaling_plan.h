@@ -1,4 +1,4 @@
-// The runs of a study of scaling, from its settings.
+// The runs of a scaling study, made from its settings.
 #pragma once
 
 #include <map>
@@ -14,14 +14,14 @@
 
 namespace petroglyph {
 
-// Owns what its runs learn from.
+// Owns the text and the tasks of its runs.
 class ScalingPlan {
  public:
   explicit ScalingPlan(const ScalingSettings& settings);
 
   std::vector<StudyRun>& runs() { return runs_; }
   std::string checksum_of_samples() const { return checksum_of(text_); }
-  // How many runs in which folder, and of which sizes.
+  // Prints the number of runs, the folder and the range of sizes.
   void print_summary(const std::string& folder) const;
   void print_runs() const;
 
@@ -42,7 +42,7 @@ class ScalingPlan {
   std::vector<StudyRun> runs_;
 };
 
-// 1e7 for 1e+07: what may stand in a folder's name
+// 1e7 for 1e+07: a form that is allowed in a folder name
 std::string short_number(double value, int digits = 4);
 
 }  // namespace petroglyph

@@ -19,7 +19,7 @@ namespace {
 const char* const COMPUTE = "compute C (operations)";
 const char* const PARAMETERS = "parameters N";
 
-// The losses at each budget, and the parabolas through them.
+// The losses at each budget and the fitted parabolas.
 void draw_parabolas(Panel& panel, const std::vector<StudyRun>& runs, const std::string& model, const PowerLaws& laws) {
   panel.x(PARAMETERS).y("loss (nats)").log_x();
   int color = 0;
@@ -45,7 +45,7 @@ void draw_parabolas(Panel& panel, const std::vector<StudyRun>& runs, const std::
   }
 }
 
-// The minima of the budgets that have one, and the power law through them where there is one.
+// The minima of the budgets that have one, and the power law fitted to them if there is one.
 void draw_law(Panel& panel, const std::string& label, const PowerLaws& laws, double BudgetFit::*quantity,
               const Line& law) {
   std::vector<double> budgets, values, fitted;
@@ -66,7 +66,7 @@ void draw_law(Panel& panel, const std::string& label, const PowerLaws& laws, dou
 bool has_minimum(const BudgetFit& fit) { return std::isfinite(fit.parameters); }
 bool has_minima(const PowerLaws& laws) { return std::any_of(laws.budgets.begin(), laws.budgets.end(), has_minimum); }
 
-// Figure 1: the parabolas, and the two power laws; of these nothing where no parabola has a minimum.
+// Figure 1: the parabolas and the two power laws. The power laws are left out if no parabola has a minimum.
 Figure figure_of_model(const std::vector<StudyRun>& runs, const std::string& model, const PowerLaws& laws) {
   Figure figure("Scaling of " + model);
   draw_parabolas(figure.panel("Loss at each budget"), runs, model, laws);
@@ -84,7 +84,7 @@ PowerLaws laws_of(const std::vector<StudyRun>& runs, const std::string& model) {
   return fit_power_laws(points);
 }
 
-// In the order in which they come.
+// In order of first occurrence.
 std::vector<std::string> models_of(const std::vector<StudyRun>& runs) {
   std::vector<std::string> models;
   for (const StudyRun& run : runs)
@@ -163,7 +163,7 @@ void report_compute(const std::string& folder, const std::vector<StudyRun>& runs
   write_file_atomically(folder + "/laws.csv", exponents);
 }
 
-// The runs of a curve: one for each model, number of tokens and, where there are several, width.
+// The runs of one curve: one curve for each model, number of tokens and, if there are several, width.
 using Curves = std::map<std::string, std::vector<const StudyRun*>>;
 
 Curves curves_of(const std::vector<StudyRun>& runs) {

@@ -1,4 +1,4 @@
-// What the runs of a study of scaling gave: tables, parabolas and power laws, curves.
+// The report of a scaling study: tables, parabolas, power laws and curves.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct ScalingFigure {
 // what: compute, context or dct, as in the settings
 std::vector<ScalingFigure> scaling_figures(const std::string& what, const std::vector<StudyRun>& runs);
 
-// Prints, and leaves its files in the study's folder.
+// Prints the report and writes its files into the study's folder.
 void report_scaling(const std::string& folder, const ScalingSettings& settings, const std::vector<StudyRun>& runs);
 
 }  // namespace petroglyph

@@ -8,7 +8,7 @@ namespace petroglyph {
 
 namespace {
 
-// What a study takes where nothing else is given. 0 and {}: it has no such thing.
+// The defaults of a study in one preset. 0 or {} means that the study does not use this setting.
 struct Preset {
   const char *what, *name;
   int context, embedding, heads, batch, accumulate, eval_samples;
@@ -17,8 +17,9 @@ struct Preset {
   std::vector<int> widths, contexts, depths, transformer_depths;
 };
 
-// A step of the paper's 16,384 windows, or 64 long ones, is made of several batches: no memory holds it at once.
-// The paper gives the range of its budgets and of its sizes, 50 to 900 million parameters with GPT-2's 50,257 tokens, not each.
+// A training step of the paper has 16,384 windows, or 64 long ones. That many do not fit into memory at once, so a
+// step consists of several batches (gradient accumulation). The paper gives only the range of its budgets and of its
+// model sizes (50 to 900 million parameters with GPT-2's 50,257 tokens), not each value.
 const std::vector<Preset>& presets() {
   static const std::vector<Preset> all = {
       {"compute",
@@ -59,7 +60,7 @@ const std::vector<Preset>& presets() {
   return all;
 }
 
-// Options that not every study has.
+// Options that only some studies have.
 struct OptionOfStudies {
   const char* name;
   std::vector<std::string> studies;

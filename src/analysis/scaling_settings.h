@@ -1,4 +1,4 @@
-// What a study of scaling varies, and the sizes of its presets.
+// What a scaling study varies, and the sizes of its presets.
 #pragma once
 
 #include <string>
@@ -21,9 +21,9 @@ struct ScalingSettings {
   std::vector<int> widths, contexts, depths, transformer_depths;
 
   void declare(Options& options);
-  // options: null before they are parsed, for the defaults that --help shows.
+  // options: null before parsing, to set the defaults that --help shows.
   void apply_preset(const Options* options);
-  // Throws UsageError for an option that says nothing of this study.
+  // Throws UsageError for an option that does not apply to this study.
   void check_combination(const Options& options) const;
   std::vector<std::string> model_names() const { return split(models, ','); }
 };

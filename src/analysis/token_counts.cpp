@@ -12,14 +12,14 @@ namespace petroglyph {
 
 namespace {
 
-constexpr int64_t PIECE = 1 << 16;  // tokens that are read at a time
+constexpr int64_t PIECE = 1 << 16;  // tokens that are read at a time (a chunk)
 
-// Of rows of k tokens and one more.
+// Counts of all sequences of k tokens and the next token.
 struct Counts {
   struct Follower {
     int64_t all = 0, different = 0;
   };
-  std::unordered_map<uint64_t, int64_t> rows;        // n(hc), by the digits of h and c to the base V
+  std::unordered_map<uint64_t, int64_t> rows;        // n(hc); the key has the digits of h and c in base V
   std::unordered_map<uint64_t, Follower> followers;  // n(h) and t(h)
 
   void add(uint64_t context, uint64_t row) {
@@ -39,7 +39,7 @@ struct Counts {
 
 using Use = std::function<void(const std::vector<int32_t>& before, int32_t token)>;
 
-// Each token of a text, and the row of up to `longest` before it, oldest first.
+// Calls `use` for each token of a text, with up to `longest` tokens before it, oldest first.
 void each_token(const Corpus& text, int vocab, int longest, const Use& use, const std::function<void(int64_t)>& done) {
   std::vector<int32_t> before, piece(PIECE);
   for (int64_t begin = 0; begin < text.size(); begin += PIECE) {
@@ -57,7 +57,7 @@ void each_token(const Corpus& text, int vocab, int longest, const Use& use, cons
   }
 }
 
-// The last k of them as one number.
+// The last k tokens as one number.
 uint64_t number_of(const std::vector<int32_t>& tokens, size_t k, uint64_t vocab) {
   uint64_t number = 0;
   for (size_t i = tokens.size() - k; i < tokens.size(); ++i) number = number * vocab + static_cast<uint64_t>(tokens[i]);

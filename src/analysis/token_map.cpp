@@ -1,5 +1,5 @@
-// One text is read as several equal samples, each of which answers at another position: a backward pass gives a row of the map for
-// each.
+// One text is copied into several equal samples of a batch. Each sample computes the gradient at another position, so
+// that a backward pass gives one row of the map for each sample.
 
 #include "analysis/token_map.h"
 
@@ -11,7 +11,7 @@ namespace petroglyph {
 
 namespace {
 
-constexpr int ROWS = 256;  // positions that are read at once: enough for products at full speed
+constexpr int ROWS = 256;  // positions in one pass: enough for matrix products at full speed
 
 // ∂ log p(token)/∂logits = onehot − p
 std::vector<real> logit_gradient(const std::vector<real>& p, int32_t token) {
