@@ -13,10 +13,12 @@ namespace {
 using Form = Rule::Form;
 constexpr int64_t MOST = 1 << 24;
 
-// ---- Which tensors are which --------------------------------------------------------------------------------------------
+// ---- Mapping of tensor names
+// --------------------------------------------------------------------------------------------
 
-// Ours, and theirs, several with a space between them. A '*' at the beginning stands for the block: of ours "blocks.N.", of
-// theirs Tensors::block. A name that ends in '.' stands for two parameters, its "weight" and its "bias".
+// `ours` is Petroglyph's name of a parameter; `theirs` is Hugging Face's, or several names separated by spaces. A '*'
+// at the beginning is the block's prefix: "blocks.N." in `ours`, Tensors::block in `theirs`. A name that ends in '.'
+// means two parameters, its "weight" and its "bias".
 struct Row {
   std::string ours, theirs;
   Form form = Form::SAME;
@@ -24,7 +26,7 @@ struct Row {
 };
 
 struct Tensors {
-  std::string block;  // of theirs; '#' is its number
+  std::string block;  // of Hugging Face's names; '#' is the block's number
   std::vector<Row> rows;
   bool biases_may_lack = false;
 };
@@ -110,14 +112,15 @@ bool ends_with(const std::string& text, const std::string& end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-// The name of one parameter, "weight" or "bias", in block number `layer`.
+// The name of one parameter, "weight" or "bias", in block `layer`.
 std::string full_name(std::string name, std::string block, int64_t layer, const std::string& kind) {
   if (const size_t number = block.find('#'); number != std::string::npos) block.replace(number, 1, std::to_string(layer));
   if (name[0] == '*') name.replace(0, 1, block);
   return name.back() == '.' ? name + kind : name;
 }
 
-// left_out: of ours, parameters that the model does without; of a tied model its head is one.
+// left_out: Petroglyph's names of parameters that this model does not have; in a model with tied embeddings, the head
+// is one.
 std::vector<Rule> rules_of(const Tensors& tensors, int64_t layers, bool tied, std::vector<std::string> left_out = {}) {
   if (tied) left_out.push_back("head.weight");
   std::vector<Rule> rules;
@@ -138,13 +141,14 @@ std::vector<Rule> rules_of(const Tensors& tensors, int64_t layers, bool tied, st
   return rules;
 }
 
-// ---- What the keys of config.json mean ----------------------------------------------------------------------------------
+// ---- The keys of config.json
+// --------------------------------------------------------------------------------------------
 
 int64_t size(ConfigReader& keys, const std::string& key) { return keys.integer(key, 1, MOST); }
-// Each has rules of its own, which are made before the file's tensors are looked at.
+// Each block has its own rules, which are made before the file's tensors are checked; so the number is limited.
 int64_t blocks(ConfigReader& keys, const std::string& key) { return keys.integer(key, 1, 1 << 10); }
 
-// Throws unless the key has this value, or is not there.
+// Throws unless the key has this value or is missing.
 void only(ConfigReader& keys, const std::string& key, bool value, const std::string& why) {
   if (keys.boolean(key, value) != value) keys.fail(key + (value ? " false" : " true") + " cannot be expressed: " + why);
 }
@@ -158,7 +162,7 @@ void activation(ConfigReader& keys, const std::string& key, const std::string& o
   if (word == "relu") config.set("mlp_activation", "relu");
 }
 
-// Keys that all of them have under one name or another.
+// Keys that all model types have under one name or another.
 void common(ConfigReader& keys, Json& config, const std::string& epsilon_key, double epsilon, bool tied) {
   const double found = keys.number(epsilon_key, 0, 1, epsilon);
   if (found != 1e-5) config.set("norm_epsilon", found);
@@ -239,7 +243,7 @@ Translation bloom(ConfigReader& keys) {
   Translation t{"transformer", Json(), {}, {}};
   const std::string heads = keys.has("n_head") ? "n_head" : "num_attention_heads";
   const std::string depth = keys.has("n_layer") ? "n_layer" : "num_hidden_layers";
-  const int64_t older = keys.integer("n_embed", 1, MOST, 0);  // its first name, which counts where both are there
+  const int64_t older = keys.integer("n_embed", 1, MOST, 0);  // the older name; it has priority if both exist
   const int64_t width = older > 0 ? older : size(keys, "hidden_size"), layers = blocks(keys, depth);
   t.config = transformer_config(size(keys, "vocab_size"), keys.integer("seq_length", 1, MOST, 2048), width, 4 * width,
                                 layers, size(keys, heads));
@@ -276,7 +280,7 @@ Translation mamba(ConfigReader& keys) {
   return t;
 }
 
-// The names of the classes by their numbers: {"0": "tench", …}.
+// The class names by class number: {"0": "tench", …}.
 Json class_names(ConfigReader& keys, int64_t& count) {
   Json names = Json::array();
   const Json list = keys.object("id2label");
@@ -344,7 +348,8 @@ Translation translate(const Json& config, const std::string& origin) {
   keys.fail("model_type \"" + type + "\" cannot be expressed by any of our models; those that can: " + join(known, ", "));
 }
 
-// ---- Back -------------------------------------------------------------------------------------------------------------
+// ---- From Petroglyph to Hugging Face
+// ------------------------------------------------------------------------------------
 
 namespace {
 
@@ -370,7 +375,7 @@ void must(ConfigReader& keys, const std::string& who, const std::string& key, co
     keys.fail(key + " \"" + found + "\" cannot be expressed by " + who + ", which has \"" + value + "\"");
 }
 
-// What GPT-2 is in all its forms. who: the one that complaints name
+// Checks the properties that all forms of GPT-2 share. who: the format's name for error messages
 void check_gpt2(ConfigReader& keys, const std::string& who) {
   must(keys, who, "position", "learned");
   must(keys, who, "norm", "affine");

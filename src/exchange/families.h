@@ -1,5 +1,5 @@
-// The models of Hugging Face's transformers that ours can say, by the model_type of their config.json: what its keys mean, and
-// which tensors are which. What ours cannot say is an Error that names the key.
+// The model types of Hugging Face's transformers that Petroglyph can express, by the model_type of config.json: the
+// meaning of its keys, and the mapping of tensors. A setting that cannot be expressed is an Error that names the key.
 #pragma once
 
 #include <string>
@@ -11,28 +11,29 @@
 namespace petroglyph {
 
 struct Translation {
-  std::string model;  // ours
-  Json config;        // ours
+  std::string model;  // Petroglyph's
+  Json config;        // Petroglyph's
   std::vector<Rule> rules;
   std::vector<std::string> notes;  // what is left out
-  Json classes = {};               // of a model of images: their names
+  Json classes = {};               // the class names of an image model
 };
 
-// `origin` opens complaints: the path of the config.json.
+// `origin`: the path of the config.json, at the beginning of error messages.
 Translation translate(const Json& config, const std::string& origin);
 
-// The other way: GPT-2's form for our transformer, Mamba's for ours. `origin`: of the checkpoint.
+// The other direction: transformer to GPT-2's form, mamba to Mamba's. `origin`: the path of the checkpoint.
 struct BackTranslation {
   Json config;  // config.json
   std::vector<Rule> rules;
 };
 BackTranslation translate_back(const std::string& model, const Json& config, const std::string& origin);
 
-// Throws Error, which names the key, for what is not GPT-2 as llm.c has it: one table for embedding and readout, an MLP 4 times as
-// wide, GELU by its tanh form.
+// Throws Error, which names the key, if the model is not GPT-2 as llm.c defines it: tied embeddings, an MLP 4 times
+// as wide, and GELU in its tanh form.
 void check_llm_c(const std::string& model, const Json& config, const std::string& origin);
 
-// The keys that all translations to a transformer share: causal, with learned positions, gain and shift, biases.
+// The keys that all translations to a transformer have in common: causal, learned positions, LayerNorm with gain and
+// shift, biases.
 Json transformer_config(int64_t vocab, int64_t context, int64_t width, int64_t hidden, int64_t layers, int64_t heads);
 
 }  // namespace petroglyph

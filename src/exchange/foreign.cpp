@@ -24,18 +24,20 @@ Weights weights_of(const std::string& folder) {
   throw Error(folder + ": has neither model.safetensors nor model.safetensors.index.json");
 }
 
-// The head's tensor beside a tied embedding where it is not the embedding once more; else empty.
+// Says why the head is not tied: a tied model's file has a head tensor that differs from the embedding. Otherwise
+// empty.
 std::string head_of_its_own(const ForeignModel& foreign) {
   const Weights& weights = foreign.weights;
   if (!foreign.translation.config.find("tied_head") || !weights.has("lm_head.weight")) return "";
   const std::string table = find_tensor(weights, foreign.translation.rules[0].theirs[0]);  // the token embedding
-  if (table.empty()) return "";  // which is complained of later
+  if (table.empty()) return "";  // load_foreign() reports the missing tensor later
   const Weights::Tensor &embedding = weights.tensors.at(table), &head = weights.tensors.at("lm_head.weight");
   const bool same = embedding.shape == head.shape && embedding.read() == head.read();
   return same ? "" : "lm_head.weight differs from " + table;
 }
 
-// {"bos_token_id": 1, "eos_token_id": [2, 3]} of generation_config.json; without that file, of config.json.
+// {"bos_token_id": 1, "eos_token_id": [2, 3]} from generation_config.json, or from config.json for a key that is
+// missing there.
 Json begin_and_end(const Json& config, const std::string& folder) {
   const std::string path = folder + "/generation_config.json";
   const Json of_generation =
@@ -88,7 +90,8 @@ ForeignModel open_llm_c_model(const std::string& path) {
   return foreign;
 }
 
-// What no parameter is made of: masks, and a head that is the embedding once more, for which it was compared with it.
+// Tensors without a parameter: masks, and the head of a tied model, which head_of_its_own() has compared with the
+// embedding.
 bool says_nothing(const std::string& name, bool tied) {
   const auto ends = [&](const std::string& end) {
     return name.size() >= end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
@@ -107,11 +110,11 @@ void check_all_used(const ForeignModel& foreign) {
       throw Error(weights.origin + ": tensor " + name + " cannot be expressed: our model has no place for it");
 }
 
-// Before memory is asked for: whether the file can have a model of these sizes at all.
+// Checked before memory is allocated: whether the file has enough numbers for a model of these sizes.
 void check_sizes(const Json& config, const Weights& weights) {
   double there = 0;
   for (const auto& [name, tensor] : weights.tensors) {
-    double numbers = 1;  // of what is not read, as masks, the shape is not checked: it may be anything
+    double numbers = 1;  // the shape of unused tensors, such as masks, is not checked: it may be anything
     for (const int64_t side : tensor.shape) numbers *= static_cast<double>(side);
     there += numbers;
   }
@@ -171,7 +174,7 @@ std::unique_ptr<Model> load_foreign(const ForeignModel& foreign, Ops& ops) {
 
 namespace {
 
-// The tokenizer, with those tokens that begin and end texts for the model.
+// The tokenizer as JSON, with the model's tokens that begin and end texts.
 Json with_texts(const ForeignModel& foreign) {
   Json json = foreign.tokenizer->to_json();
   if (json.at("kind").string() != "bpe") return json;

@@ -17,19 +17,19 @@ namespace {
 
 constexpr int32_t MAGIC = 20240326, FLOATS = 3, BFLOATS = 5;
 constexpr uint64_t HEADER = 256 * sizeof(int32_t);
-constexpr int64_t PADDING = 128;  // of the vocabulary, to a multiple of it
+constexpr int64_t PADDING = 128;  // the vocabulary is padded to a multiple of it
 
 struct Sizes {
   int64_t context, vocab, layers, heads, width, padded;
 };
 
 struct FileArray {
-  std::string name;  // ours
+  std::string name;  // Petroglyph's
   Shape shape;
-  int64_t rows;  // that the file has: the last ones may be padding
+  int64_t rows;  // rows in the file: the last ones may be padding
 };
 
-// In the file's order.
+// The arrays in the order of the file.
 std::vector<FileArray> arrays(const Sizes& s) {
   const int64_t D = s.width;
   std::vector<FileArray> list = {{"token_embedding.weight", {s.vocab, D}, s.padded},
@@ -53,7 +53,7 @@ std::vector<FileArray> arrays(const Sizes& s) {
   return list;
 }
 
-// float32 or bfloat16, by the size of a number.
+// float32 or bfloat16, depending on `size`, the bytes of a number.
 std::vector<float> read_numbers(const MappedFile& file, uint64_t begin, int64_t count, uint64_t size) {
   std::vector<float> values(static_cast<size_t>(count));
   const unsigned char* bytes = file.data() + begin;
@@ -126,7 +126,7 @@ void save_llm_c(const std::string& path, const Json& config, bool bfloat, const 
     file.write(header.data(), HEADER);
     for (const FileArray& array : arrays(s)) {
       std::vector<float> numbers = values(array.name);
-      numbers.resize(static_cast<size_t>(elements(array.shape) / array.shape[0] * array.rows));  // zeros behind
+      numbers.resize(static_cast<size_t>(elements(array.shape) / array.shape[0] * array.rows));  // pads with zeros
       file.write(bytes_of(array.name, numbers, bfloat ? Precision::BF16 : Precision::F32));
     }
   });

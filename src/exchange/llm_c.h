@@ -1,7 +1,7 @@
-// llm.c's model file, gpt2_124M.bin: GPT-2 in one file, its arrays one after another for all blocks at once.
+// llm.c's model file, gpt2_124M.bin: GPT-2 in one file. Each array holds one parameter of all blocks.
 //
-//   int32[256]   20240326, version 3 (float32) or 5 (bfloat16), maximal length, vocabulary, blocks, heads, width, padded vocabulary
-//   the arrays   in the order of llm_c.cpp, every product's matrix (out,in)
+//   int32[256]   20240326, version 3 (float32) or 5 (bfloat16), context, vocabulary, blocks, heads, width, padded vocabulary
+//   the arrays   in the order of llm_c.cpp, the matrix of every linear layer as (out,in)
 #pragma once
 
 #include <functional>
@@ -12,17 +12,17 @@
 namespace petroglyph {
 
 struct LlmCFile {
-  Json config;      // of our transformer
-  Weights weights;  // under our own names
+  Json config;      // of Petroglyph's transformer
+  Weights weights;  // under Petroglyph's names
 };
 
-// Whether a file begins as llm.c's does.
+// Whether a file begins with llm.c's header.
 bool is_llm_c(const MappedFile& file);
 LlmCFile open_llm_c(const std::string& path);
 
-// A parameter of ours by its name.
+// Returns a parameter by its Petroglyph name.
 using OwnValues = std::function<std::vector<float>(const std::string& name)>;
-// Writes GPT-2 of this configuration; the vocabulary is padded as llm.c pads it.
+// Writes a GPT-2 model with this configuration; the vocabulary is padded as in llm.c.
 void save_llm_c(const std::string& path, const Json& config, bool bfloat, const OwnValues& values);
 
 }  // namespace petroglyph

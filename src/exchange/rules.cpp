@@ -27,7 +27,7 @@ std::vector<float> exchanged(const std::vector<float>& values, int64_t a, int64_
   return moved;
 }
 
-// The shape that each of theirs has.
+// The shape of each source tensor.
 Shape their_shape(const Rule& rule, const Shape& ours) {
   Shape shape = ours;
   if (rule.form == Rule::Form::TRANSPOSED) std::reverse(shape.begin(), shape.end());
@@ -48,7 +48,7 @@ std::string find_tensor(const Weights& weights, const std::string& name) {
 
 namespace {
 
-// One whole tensor of theirs of which as many numbers are wanted.
+// The values of one complete source tensor, which must have `count` numbers.
 std::vector<float> take_all(const Weights& weights, const std::string& name, int64_t count) {
   const std::string found = find_tensor(weights, name);
   if (found.empty()) throw Error(weights.origin + ": has no tensor " + name);

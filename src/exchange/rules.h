@@ -1,4 +1,4 @@
-// Which tensors of others a parameter of ours is made of, said once for both directions.
+// The rules that map a parameter of Petroglyph to tensors of another format. The same rules serve both directions.
 #pragma once
 
 #include <string>
@@ -11,24 +11,24 @@ namespace petroglyph {
 struct Rule {
   enum class Form {
     SAME,
-    TRANSPOSED,   // theirs is (in,out)
-    TAPS,         // theirs is (I,1,K), ours (I,K)
-    INTERLEAVED,  // the rows of theirs are (heads,3,n), of ours (3,heads,n)
-    PIXELS,       // theirs is (D,channels,side,side), ours (D,P) with a pixel's channels side by side
-    ANSWER_LAST,  // places (1,N+1,D) of which the first is the answer's, ours the last; and a bias (D) that each patch adds
-    FLAT,         // as many numbers in any shape
+    TRANSPOSED,   // the source is (in,out)
+    TAPS,         // the source is (I,1,K), ours is (I,K)
+    INTERLEAVED,  // the source's rows are (heads,3,n), ours are (3,heads,n)
+    PIXELS,       // the source is (D,channels,side,side), ours is (D,P) with a pixel's channels side by side
+    ANSWER_LAST,  // positions (1,N+1,D): the answer's is first in the source, last in ours; and a bias (D) of each patch
+    FLAT,         // any shape with the same number of elements
   };
   std::string ours;
-  std::vector<std::string> theirs;  // ours are these, one below the other
+  std::vector<std::string> theirs;  // the parameter is their concatenation along the rows
   Form form = Form::SAME;
-  int64_t skipped = 0;    // rows of theirs before the first that means something
-  bool may_lack = false;  // zeros where they have none: a bias that they do without
+  int64_t skipped = 0;    // unused rows of the source before the first used one
+  bool may_lack = false;  // a missing tensor means zeros: a bias that the source does not have
 };
 
-// The tensor's name in the file: as it is, or without its first word ("transformer."); empty where there is neither.
+// The tensor's name in the file: as given, or without its first part ("transformer."); empty if the file has neither.
 std::string find_tensor(const Weights& weights, const std::string& name);
 
-// The values of our parameter of this shape. Throws Error where something is missing or has another shape.
+// The values of the parameter, whose shape is `ours`. Throws Error if a tensor is missing or has another shape.
 std::vector<float> take(const Weights& weights, const Rule& rule, const Shape& ours, int64_t heads);
 
 struct NamedTensor {
@@ -36,7 +36,7 @@ struct NamedTensor {
   Shape shape;
   std::vector<float> values;
 };
-// Their tensors from the values of ours.
+// The source's tensors, from the values of the parameter.
 std::vector<NamedTensor> give(const Rule& rule, const Shape& ours, int64_t heads, const std::vector<float>& values);
 
 }  // namespace petroglyph

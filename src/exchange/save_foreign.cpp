@@ -1,4 +1,4 @@
-// Checkpoints of ours as files of others.
+// Writes Petroglyph checkpoints in the file formats of other projects.
 
 #include <algorithm>
 #include <deque>
@@ -20,7 +20,7 @@ namespace petroglyph {
 
 namespace {
 
-// A checkpoint whose parameters are written in another form.
+// A checkpoint whose parameters are converted to another format.
 class OwnModel {
  public:
   explicit OwnModel(const std::string& path)
@@ -47,18 +47,19 @@ class OwnModel {
   SafetensorsFile file_;
   RunState state_;
   std::unique_ptr<Ops> ops_;
-  std::unique_ptr<Model> model_;  // which says the shapes
+  std::unique_ptr<Model> model_;  // provides the parameters' shapes
   int64_t heads_;
 };
 
 using Files = std::map<std::string, std::string>;  // contents by their names
 
-// What tokenizer.json calls a token: an added one as it is, others spelled.
+// The name of a token in tokenizer.json: an added token as it is, other tokens in byte spelling.
 std::string name_of(const BytePairTokenizer& tokenizer, int32_t token) {
   return tokenizer.is_added(token) ? std::string(tokenizer.bytes(token)) : spell(tokenizer.bytes(token));
 }
 
-// {"!": 0, …}. Added tokens are in it, too: readers number those that are not from the vocabulary's size on.
+// {"!": 0, …}. It includes added tokens, because readers number added tokens that are missing here from the
+// vocabulary's size on.
 Json vocabulary(const BytePairTokenizer& tokenizer, const std::string& origin) {
   std::unordered_map<std::string, int32_t> numbers;
   Json vocab = Json::object();
@@ -84,7 +85,7 @@ Json added_tokens(const BytePairTokenizer& tokenizer) {
   return list;
 }
 
-// The tokens before and after each text.
+// The tokens before and after each text, as a post-processor.
 Json template_of(const BytePairTokenizer& tokenizer) {
   const BytePairExtras& extras = tokenizer.extras();
   if (extras.prefix.empty() && extras.suffix.empty()) return {};
@@ -128,16 +129,17 @@ std::string tokenizer_json(const BytePairTokenizer& tokenizer, const std::string
   return json.text();
 }
 
-// Number, list of numbers, or null.
+// One number, a list of numbers, or null.
 Json ids(const std::vector<int32_t>& tokens) {
   Json list = Json::array();
   for (const int32_t token : tokens) list.push(token);
   return tokens.empty() ? Json() : tokens.size() == 1 ? Json(tokens[0]) : list;
 }
 
-// Which tokens begin and end a text, in config.json and generation_config.json; their names, and what tells
-// transformers whose the tokenizer is. Unsaid, they would be GPT-2's <|endoftext|>, a token more than the model has
-// where ours has none. Only an added token is named: whatever is named is found in texts as a special token.
+// The tokens that begin and end a text, in config.json and generation_config.json; their names; and the tokenizer
+// class for transformers. Without these entries, transformers would use GPT-2's <|endoftext|>, a token that a
+// Petroglyph model may not have. Only an added token gets a name, because transformers matches every named token in
+// texts as a special token.
 Files tokenizer_files(const Tokenizer* tokenizer, const std::string& origin, Json& config) {
   const auto* pairs = dynamic_cast<const BytePairTokenizer*>(tokenizer);
   const std::vector<int32_t> end = tokenizer ? tokenizer->end_of_text() : std::vector<int32_t>();
@@ -160,14 +162,14 @@ Files tokenizer_files(const Tokenizer* tokenizer, const std::string& origin, Jso
   return files;
 }
 
-// Nothing that is no model of Hugging Face's may be replaced.
+// Throws if the folder has a Petroglyph checkpoint under the name of Hugging Face's file, which would be replaced.
 void check_no_checkpoint(const std::string& folder) {
   const std::string weights = folder + "/model.safetensors";
   if (is_there(weights) && is_checkpoint(SafetensorsFile(weights)))
     throw Error(folder + ": a checkpoint of ours lies there as model.safetensors; choose another folder");
 }
 
-// No other tokenizer's file may stay, which a reader could prefer.
+// Throws if the folder has files of another tokenizer, because a reader could prefer them.
 void check_no_other_tokenizer(const std::string& folder, const Files& replaced) {
   std::vector<std::string> names = tokenizer_file_names();
   for (const std::string& name : names_in(folder))
@@ -197,7 +199,7 @@ std::vector<std::string> save_as_hugging_face(const std::string& checkpoint, con
   const char* const dtype = precision == Precision::F32 ? "F32" : precision == Precision::F16 ? "F16" : "BF16";
   SafetensorsWriter writer;
   writer.metadata("format", "pt");
-  std::deque<std::string> kept;  // the writer does not copy
+  std::deque<std::string> kept;  // owns the data: the writer does not copy it
   for (const Rule& rule : back.rules)
     for (const NamedTensor& tensor : own.give(rule))
       writer.add(tensor.name, dtype, tensor.shape,
@@ -218,7 +220,7 @@ namespace {
 
 constexpr int GPT2_TOKENS = 50257;
 
-// llm.c's files have none: its programs take GPT-2's.
+// llm.c's files have no tokenizer: its programs use GPT-2's.
 std::vector<std::string> tokenizer_left_out(const OwnModel& own) {
   if (!own.has_tokenizer()) return {};
   const auto tokenizer = load_tokenizer(own.file(), own.state());

@@ -15,7 +15,8 @@ namespace petroglyph {
 
 namespace {
 
-// Each tensor of an index and the path of its file: {"weight_map": {"wte.weight": "model-00001-of-00002.safetensors", …}}
+// The path of the file for each tensor of an index: {"weight_map": {"wte.weight": "model-00001-of-00002.safetensors",
+// …}}
 std::map<std::string, std::string> read_index(const std::string& path) {
   const Json json = Json::parse(read_regular_file(path), path);
   std::map<std::string, std::string> files;

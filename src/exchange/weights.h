@@ -1,7 +1,7 @@
-// The weights in files of others: named tensors, read when they are asked for.
+// The weights in files of other formats: named tensors, which are read on request.
 //
 //   safetensors   one file, or several that an index names: model.safetensors.index.json   safetensors_weights
-//   llm.c's       one array after another                                                  llm_c.h
+//   llm.c         one array after another                                                  llm_c.h
 #pragma once
 
 #include <functional>
@@ -19,20 +19,20 @@ struct Weights {
     Shape shape;
     std::function<std::vector<float>()> read;
   };
-  std::string origin;  // what complaints open with
+  std::string origin;  // the beginning of error messages
   std::map<std::string, Tensor> tensors;
 
   bool has(const std::string& name) const { return tensors.count(name) > 0; }
 };
 
-// How many bits a number gets in a file of others.
+// The number format in an exported file.
 enum class Precision { F32, F16, BF16 };
-// Throws Error, which names the tensor, for a number that would become infinite.
+// Throws Error, which names the tensor, if a number would become infinite in this format.
 std::string bytes_of(const std::string& name, const std::vector<float>& values, Precision precision);
 
-// The parts that an index names, as paths: files beside it.
+// The paths of the parts that an index names: files in the same folder.
 std::vector<std::string> parts_of_index(const std::string& path);
-// One file, or an index in JSON beside its files.
+// Opens one safetensors file, or a JSON index with its parts in the same folder.
 Weights safetensors_weights(const std::string& path);
 
 }  // namespace petroglyph

@@ -1,4 +1,4 @@
-// The axes of a panel: marks, labels, and the grid behind the curves.
+// The axes of a panel: ticks, labels, and the grid behind the curves.
 #include <algorithm>
 #include <cmath>
 
@@ -6,7 +6,7 @@
 
 namespace petroglyph {
 
-// Steps, layers, lengths: no mark of theirs stands between two numbers.
+// Whether all values are whole numbers (steps, layers, lengths), so that ticks are at whole numbers only.
 bool PanelPainter::is_whole(const Panel::Axis& axis) const {
   if (panel_.map_) return &axis != &panel_.color_ && !axis.fixed;
   if (&axis != &panel_.x_ || panel_.lines_.empty()) return false;
@@ -15,11 +15,11 @@ bool PanelPainter::is_whole(const Panel::Axis& axis) const {
   });
 }
 
-// `room` is what one label wants, in pixels.
+// `room` is the length that one label needs, in pixels.
 std::vector<Tick> PanelPainter::ticks_of(const Panel::Axis& axis, const AxisScale& scale, double room) const {
   const double length = std::fabs(scale.at(scale.span().high) - scale.at(scale.span().low));
   std::vector<Tick> ticks;
-  // As many as have room; fewer, where their labels are so wide that they would touch.
+  // As many ticks as fit. Fewer, if their labels would touch each other.
   for (int count = std::max(2, static_cast<int>(length / room)); count >= 2; --count) {
     ticks = scale.logarithmic() ? log_ticks(scale.span(), count) : linear_ticks(scale.span(), count, is_whole(axis));
     const auto labelled = std::count_if(ticks.begin(), ticks.end(), [](const Tick& t) { return !t.label.empty(); });
@@ -28,8 +28,8 @@ std::vector<Tick> PanelPainter::ticks_of(const Panel::Axis& axis, const AxisScal
   return ticks;
 }
 
-// All names, whole: turned where they are too wide, smaller where they are too many. Only where even that has no room some are
-// left out.
+// Shows all names in full. They are rotated if they are too wide, and smaller if they are too many. If even this does
+// not suffice, some are left out.
 std::vector<Tick> PanelPainter::name_ticks(const Panel::Axis& axis, const AxisScale& scale, double length) {
   constexpr double SMALLEST = 7;
   const bool horizontal = &axis == &panel_.x_;

@@ -1,4 +1,4 @@
-// Round numbers for an axis, by the decimal system alone, so that every machine draws the same.
+// Round tick values, computed with powers of ten only, so that every machine draws the same figure.
 #include "figures/axis_scale.h"
 
 #include <array>
@@ -44,7 +44,7 @@ Span padded(Span data, bool logarithmic, double margin) {
     return {data.low - half, data.high + half};
   }
   const double extra = (data.high - data.low) * margin;
-  // A span that nearly touches zero is better read from zero.
+  // A range that nearly touches zero is easier to read if it starts at zero.
   const bool from_zero = data.low >= 0 && data.low < 0.2 * data.high && margin > 0;
   return {from_zero ? 0 : data.low - extra, data.high + extra};
 }
@@ -78,7 +78,7 @@ std::vector<Tick> linear_ticks(Span span, int count, bool whole) {
 
 namespace {
 
-// Of a factor 1 to 9 of powers of ten, which get a label: the first set that gives an axis three of them.
+// The multiples 1 to 9 of powers of ten that get a label. The first set that gives an axis three labels is used.
 const std::vector<std::vector<int>> LABELLED = {{1}, {1, 3}, {1, 2, 5}, {1, 2, 3, 5, 7}, {1, 2, 3, 4, 5, 6, 7, 8, 9}};
 constexpr size_t FEWEST_LABELS = 3;
 

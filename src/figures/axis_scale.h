@@ -1,4 +1,4 @@
-// What an axis spans, where its values lie on the page, and which of them get a mark and a label.
+// Axis scales: the range of an axis, the mapping of values to pixels, and the ticks with their labels.
 #pragma once
 
 #include <algorithm>
@@ -23,10 +23,10 @@ struct Tick {
   std::string label;  // empty: a minor tick, without a grid line
 };
 
-// Between larger ones a span with its margins has no width.
+// For larger values, a range with its margins has no finite width.
 inline bool can_be_drawn(double value) { return std::fabs(value) < 8e307; }
 
-// Values to pixels.
+// Maps values to pixels.
 class AxisScale {
  public:
   AxisScale() = default;
@@ -46,13 +46,14 @@ class AxisScale {
   double from_ = 0, to_ = 1, low_ = 0, high_ = 1;
 };
 
-// The data's span with a margin, or something to look at where it is empty or one value.
+// The data's range with a margin. If the data is empty or a single value, a default range around it.
 Span padded(Span data, bool logarithmic, double margin);
 
 // Round numbers, 1, 2 or 5 times a power of ten apart, about `count` of them.
 std::vector<Tick> linear_ticks(Span span, int count, bool whole);
 
-// Powers of ten, with some of their multiples where there are fewer than three in the span; the other multiples without a label.
+// Powers of ten. If the span has fewer than three of them, some of their multiples get a label, too; other multiples
+// are unlabelled.
 std::vector<Tick> log_ticks(Span span, int count);
 
 }  // namespace petroglyph

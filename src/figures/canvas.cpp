@@ -14,7 +14,7 @@ constexpr int GLYPH_WIDTH = 3, GLYPH_HEIGHT = 5, MAGNIFIED = 2;
 static_assert(Canvas::LETTER_WIDTH == (GLYPH_WIDTH + 1) * MAGNIFIED);
 static_assert(Canvas::LETTER_HEIGHT == GLYPH_HEIGHT * MAGNIFIED);
 
-// Five rows of three dots each: an octal digit a row, from the top.
+// A glyph has five rows of three dots; each octal digit is one row, from the top.
 constexpr int LETTERS[26] = {025755, 065656, 034443, 065556, 074647, 074644, 034553, 055755, 072227,
                              011152, 055655, 044447, 057755, 065555, 025552, 065644, 025563, 065655,
                              034216, 072222, 055557, 055552, 055775, 055255, 055222, 071247};

@@ -1,4 +1,4 @@
-// A picture to draw into: squares of colour, pictures magnified so that each pixel is seen, small words.
+// A bitmap canvas: coloured squares, images magnified to visible pixels, and small text.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,11 @@ class Canvas {
   int height() const { return height_; }
   Rgb at(int x, int y) const;
 
-  // What lies outside the canvas is left out.
+  // Parts outside the canvas are not drawn.
   void fill(int x, int y, int width, int height, Rgb color);
-  // `columns` × `rows` cells of `scale` pixels a side; color(column, row) is a cell's.
+  // `columns` × `rows` cells of `scale` × `scale` pixels; color(column, row) gives the colour of a cell.
   void cells(int x, int y, int columns, int rows, int scale, const std::function<Rgb(int, int)>& color);
-  // Letters, which are all capitals, digits and the usual marks; another character is a gap.
+  // Draws capital letters, digits and common punctuation; any other character is a blank.
   void write(int x, int y, const std::string& words, Rgb color);
 
   std::string as_png() const;
@@ -37,7 +37,7 @@ class Canvas {
   std::vector<uint8_t> rgb_;
 };
 
-// From black through red and yellow to white, for 0 to 1.
+// A colour from black over red and yellow to white, for a value from 0 to 1.
 Rgb heat_color(double value);
 
 }  // namespace petroglyph

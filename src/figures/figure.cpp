@@ -1,4 +1,4 @@
-// What a figure shows, as it was told.
+// Stores the contents of a figure.
 #include "figures/figure.h"
 
 #include <algorithm>
@@ -11,11 +11,11 @@ namespace petroglyph {
 
 namespace {
 
-constexpr size_t FEW_POINTS = 200;    // so many are drawn as they are
-constexpr size_t AVERAGE_SHARE = 50;  // an average is over this part of all points
+constexpr size_t FEW_POINTS = 200;    // fewer points are drawn without an average
+constexpr size_t AVERAGE_SHARE = 50;  // the average is over this fraction of all points: 1/50
 
-// Each value's mean with as many before it as after it, fewer near the beginning, where curves fall steeply, and at the end
-// with those before it; a gap keeps to itself.
+// A moving average, centered on each value. The window is shorter near the beginning, where curves fall steeply; at
+// the end it has fewer values after the point than before it. A gap remains a gap.
 std::vector<double> moving_average(const std::vector<double>& values) {
   if (values.size() < FEW_POINTS) return values;
   const size_t half = values.size() / (2 * AVERAGE_SHARE);

@@ -6,9 +6,9 @@
 //   loss.line("CausalRN", steps, losses);
 //   figure.save("runs/a/curve.svg");
 //
-// The same data gives the same bytes. NaN and infinities are gaps, and so is what a logarithmic axis cannot show. A
-// curve of many points is thinned to what the picture can show: first, lowest, highest and last of each column of
-// pixels. A legend stands where it hides nothing, or beside the panel.
+// The same data gives the same bytes. NaN, infinities, and values that a logarithmic axis cannot show are gaps. A
+// curve of many points is reduced to the first, lowest, highest and last point of each column of pixels, which is all
+// that the picture can show. A legend is placed where it covers no curve, or beside the panel.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +21,11 @@ namespace petroglyph {
 
 struct LineStyle {
   int color = -1;        // index into the palette; -1: the next one
-  bool markers = false;  // a mark at each point, its shape by the colour
+  bool markers = false;  // a marker at each point; its shape depends on the colour
   bool dashed = false;
   bool joined = true;  // false: markers only
   double width = 1.6;  // pixels
-  double opacity = 1;  // for what lies dense, or behind something
+  double opacity = 1;  // for dense points, or lines in the background
 };
 
 enum class ColorMap { Sequential, Diverging };  // light to dark; blue through white (zero) to red
@@ -38,7 +38,7 @@ class Panel {
   Panel& log_y();
   // Without it the axis spans the data.
   Panel& y_range(double low, double high);
-  // A unit has the same length on both axes: for points of a plane.
+  // A unit has the same length on both axes, as for points in a plane.
   Panel& equal_axes();
   // Words in place of the numbers 0, 1, 2, … (the columns and rows of a heat map).
   Panel& x_names(const std::vector<std::string>& names);
@@ -47,9 +47,9 @@ class Panel {
   // A curve through the points in their order. An empty name keeps it out of the legend.
   Panel& line(const std::string& name, const std::vector<double>& xs, const std::vector<double>& ys,
               const LineStyle& style = {});
-  // The same for what is noisy: the values themselves faint, their moving average over them.
+  // The same for noisy values: the values themselves in a faint colour, and their moving average on top.
   Panel& noisy_line(const std::string& name, const std::vector<double>& xs, const std::vector<double>& ys);
-  // A grey line across the panel: what chance would reach.
+  // A horizontal grey line across the panel, for example at chance level.
   Panel& level(const std::string& name, double y);
 
   // `values` row by row, row 0 at the top, with a colour bar called `label`. NaN cells are grey.
@@ -100,11 +100,11 @@ class Panel {
 class Figure {
  public:
   explicit Figure(std::string title);
-  // A new panel; they are laid out row by row. The reference stays good.
+  // Adds a panel; panels are laid out row by row. The reference remains valid.
   Panel& panel(const std::string& title = "");
-  Figure& columns(int count);                       // panels in a row; without it at most 3, by their number
+  Figure& columns(int count);                       // panels in a row; default: at most 3, depending on their number
   Figure& panel_size(double width, double height);  // pixels of the area inside the axes
-  Figure& caption(const std::string& words);        // a small line below: what run, which settings
+  Figure& caption(const std::string& words);        // a small line below the panels: the run, its settings
 
   std::string svg() const;
   void save(const std::string& path) const;

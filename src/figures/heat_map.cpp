@@ -12,18 +12,18 @@ namespace {
 
 using ColorRamp = std::array<int, 9>;  // 0xRRGGBB
 
-// Even steps of lightness in OKLab, 0.975 down to 0.275, while the hue turns from yellow by green to blue: it can be
-// read in grey, too.
+// Even steps of lightness in OKLab, from 0.975 down to 0.275, while the hue changes from yellow over green to blue.
+// So the map can also be read in greyscale.
 constexpr ColorRamp SEQUENTIAL = {0xFAF9E0, 0xC7E5B4, 0x80D3A3, 0x00BCA4, 0x009FA8,
                                   0x007EA2, 0x005C8D, 0x1F3E68, 0x21263D};
-// Lightness 0.44 up to 0.97 and down again, evenly: blue, white, red.
+// Lightness from 0.44 up to 0.97 and back down, in even steps: blue, white, red.
 constexpr ColorRamp DIVERGING = {0x004FA7, 0x4179BF, 0x7CA3D5, 0xB6CCE8, 0xF5F5F5,
                                  0xE6C0B5, 0xCF8D79, 0xB45B3F, 0x962100};
 constexpr const char* MISSING = "#BDBDBD";
 constexpr const char* REACH = ".04";  // of a cell
-constexpr int LEVELS = 64;            // colours of a heat map: finer steps are not seen
+constexpr int LEVELS = 64;            // colours of a heat map: finer steps are not visible
 
-// The colour at `part` of the way along the bar, as XML has it.
+// The colour at position `part` (0 to 1) of the colour bar, in XML notation.
 std::string color_at(ColorMap map, double part) {
   const ColorRamp& ramp = map == ColorMap::Sequential ? SEQUENTIAL : DIVERGING;
   const double place = std::clamp(part, 0.0, 1.0) * double(ramp.size() - 1);
@@ -37,8 +37,8 @@ std::string color_at(ColorMap map, double part) {
 
 }  // namespace
 
-// One path for each colour, in units of cells; a run of equal cells in a row is one line as thick as the row. All reach a
-// little into the next cells: where edges are rounded to pixels, nothing white is left between them.
+// One path for each colour, in units of cells. A run of equal cells in a row is one line as thick as the row. Each
+// line overlaps the adjacent cells slightly, because otherwise white gaps appear where edges are rounded to pixels.
 void PanelPainter::paint_map() {
   const Panel::HeatMap& map = *panel_.map_;
   const size_t rows = map.rows, columns = map.columns;

@@ -1,4 +1,4 @@
-// The legend of a panel, and where it hides nothing.
+// The legend of a panel, and its position where it covers no curve.
 #include <algorithm>
 #include <cmath>
 
@@ -12,7 +12,8 @@ constexpr double ROW = 17, SWATCH = 22, BORDER = 7;
 
 }  // namespace
 
-// How much of the curves lies in a rectangle: lengths in steps of 4 pixels, a point without a line like three of them.
+// How much of the curves a rectangle would cover, in steps of 4 pixels of their length. A point without a line counts
+// three steps.
 double PanelPainter::covered(Point corner, double width, double height) const {
   const auto inside = [&](double x, double y) {
     return x > corner.x && x < corner.x + width && y > corner.y && y < corner.y + height;
@@ -57,7 +58,8 @@ double PanelPainter::legend_width() const {
 
 double PanelPainter::legend_height() const { return double(legend_.size()) * ROW + BORDER; }
 
-// Where the legend hides nothing: in a corner, or else along an edge. Nowhere, then it stands beside the panel.
+// A position where the legend covers no curve: a corner, or else along an edge. If there is none, the legend is
+// placed beside the panel.
 std::optional<Point> PanelPainter::legend_place() const {
   constexpr double GAP = 8;
   constexpr int STEPS = 8;

@@ -1,4 +1,4 @@
-// Curves and their marks.
+// Curves and their markers.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,12 +10,14 @@ namespace petroglyph {
 
 namespace {
 
-// Okabe and Ito's colours, which readers with any colour vision tell apart, without the yellow, too faint on white.
+// Okabe and Ito's palette, which is distinguishable with any colour vision; without its yellow, which is too faint on
+// white.
 constexpr std::array<const char*, 7> PALETTE = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
                                                 "#E69F00", "#56B4E9", "#333333"};
 constexpr std::array<const char*, 4> DASHES = {"", "6 4", "1 4", "9 4 1 4"};
 
-// Of each column of pixels the first, the lowest, the highest and the last point: the path that joins them stays the same.
+// Keeps the first, the lowest, the highest and the last point of each column of pixels; the drawn path stays the
+// same.
 std::vector<Point> thinned(const std::vector<Point>& points) {
   std::vector<Point> kept;
   for (size_t start = 0; start < points.size();) {
@@ -56,7 +58,8 @@ std::string marker(Point at, size_t shape) {
 }
 
 std::string stroke_of(const LineStyle& style, double width) {
-  // When the colours are used up, dashes make a second set of them, dots a third, both in turn a fourth.
+  // After the last colour, the palette repeats with dashed lines, then with dotted lines, then with dash-dotted
+  // lines.
   const size_t index = static_cast<size_t>(style.color), set = index / PALETTE.size() % DASHES.size();
   const std::string dashes = DASHES[style.dashed ? std::max<size_t>(1, set) : set];
   return std::string("<path class=\"line\" stroke=\"") + PALETTE[index % PALETTE.size()] + "\"" +
@@ -65,7 +68,7 @@ std::string stroke_of(const LineStyle& style, double width) {
 }
 
 std::string fill_of(const LineStyle& style) {
-  // Pale ones lie dense: white edges would hide those beneath.
+  // Pale markers are dense, and white edges would hide the markers below.
   const std::string color = PALETTE[static_cast<size_t>(style.color) % PALETTE.size()];
   const std::string pale = style.opacity < 1 ? attribute("opacity", style.opacity) + " style=\"stroke:none\"" : "";
   return "<path class=\"mark\" fill=\"" + color + "\"" + pale + " d=\"";
@@ -84,7 +87,7 @@ std::string path_of(const std::vector<Point>& points) {
       continue;
     }
     path += (begun ? "L" : "M") + pixels(points[i].x) + "," + pixels(points[i].y);
-    // A line without length, which round ends make a dot as wide as it is.
+    // A line of length zero: its round ends draw a dot with the width of the line.
     if (stands_alone(points, i)) path += "h0";
     begun = true;
   }
@@ -99,7 +102,7 @@ std::vector<Point> PanelPainter::points_of(const Panel::Line& line) const {
     const bool shown = x_.shows(line.xs[i]) && y_.shows(line.ys[i]);
     points.push_back(shown ? Point{x_.at(line.xs[i]), y_.at(line.ys[i])} : Point{GAP, GAP});
   }
-  return line.style.joined && !line.style.markers ? thinned(points) : points;  // every mark is seen
+  return line.style.joined && !line.style.markers ? thinned(points) : points;  // every marker is visible
 }
 
 void PanelPainter::paint_levels() {
@@ -115,8 +118,8 @@ void PanelPainter::paint_line(const Panel::Line& line) {
   out_ += stroke_of(line.style, line.style.width) + path_of(curve_of(line)) + "\"/>\n";
 }
 
-// At every point, or at those that no line would show. Marks are not clipped, so that one on an axis is whole; those
-// beyond the axes are left out.
+// Draws markers at every point, or only at points that no line segment touches. Markers are not clipped, so that a
+// marker on an axis is complete. Markers outside the axes are left out.
 void PanelPainter::paint_markers(const Panel::Line& line) {
   const bool everywhere = !line.style.joined || line.style.markers;
   const std::vector<Point>& curve = curve_of(line);

@@ -30,10 +30,11 @@ std::string Figure::svg() const {
   const size_t most = columns_ > 0 ? size_t(columns_) : painters.size() == 4 ? 2 : 3;
   const size_t columns = std::max<size_t>(1, std::min(most, painters.size()));
   const size_t rows = (painters.size() + columns - 1) / columns;
-  // One legend serves neighbours whose lines are the same: the right one's.
+  // Adjacent panels with the same lines share one legend, that of the right panel.
   for (size_t i = 0; i + 1 < painters.size(); ++i)
     if ((i + 1) % columns != 0 && painters[i].legend_is_in(painters[i + 1])) painters[i].drop_legend();
-  // The margins of a column are those of its widest panel, of a row those of its highest, so that axes stand in line.
+  // The margins of a column are those of its widest panel, and of a row those of its tallest, so that the axes are
+  // aligned.
   std::vector<double> left(columns, 0), right(columns, 0), top(rows, 0), bottom(rows, 0);
   const auto raise = [](double& margin, double wanted) { margin = std::max(margin, wanted); };
   for (size_t i = 0; i < painters.size(); ++i) {

@@ -1,4 +1,4 @@
-// What the axes of a panel span, the room that it takes, and the order in which its parts are drawn.
+// The ranges of a panel's axes, its margins, and the order in which its parts are drawn.
 #include "figures/panel_painter.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ void PanelPainter::span_axes() {
   }
   for (const Panel::Level& level : panel_.levels_)
     if (can_be_drawn(level.y) && (!panel_.y_.logarithmic || level.y > 0)) ys.include(level.y);
-  if (xs.low == 0 && xs.high == 0) xs.high = 1;  // what has only begun: no step is below 0
+  if (xs.low == 0 && xs.high == 0) xs.high = 1;  // a run at its first step: steps are not negative
   const double margin = panel_.map_ ? 0 : 0.05;
   if (panel_.map_) {
     xs = {-0.5, double(panel_.map_->columns) - 0.5};
@@ -42,7 +42,7 @@ void PanelPainter::span_axes() {
   if (panel_.equal_axes_) equalize(xs, ys);
   x_ = scale_of(panel_.x_, xs, margin * 0.4, 0, width_);
   y_ = panel_.map_ ? scale_of(panel_.y_, ys, 0, 0, height_) : scale_of(panel_.y_, ys, margin, height_, 0);
-  if (panel_.equal_axes_) {  // the spans as they are, margins included
+  if (panel_.equal_axes_) {  // the ranges, margins included
     x_ = AxisScale(xs, false, 0, width_);
     y_ = AxisScale(ys, false, height_, 0);
   }
@@ -51,7 +51,7 @@ void PanelPainter::span_axes() {
   y_ticks_ = panel_.y_.names.empty() ? ticks_of(panel_.y_, y_, 45) : name_ticks(panel_.y_, y_, height_);
 }
 
-// Makes a unit as long in pixels on both axes: the shorter span grows on both sides.
+// Gives a unit the same length in pixels on both axes: the shorter range is extended on both sides.
 void PanelPainter::equalize(Span& xs, Span& ys) const {
   constexpr double MARGIN = 0.05;
   xs = padded(xs, false, 0), ys = padded(ys, false, 0);
@@ -62,7 +62,7 @@ void PanelPainter::equalize(Span& xs, Span& ys) const {
   }
 }
 
-// Of the values; about zero, evenly, when they diverge from there.
+// The range of the values; symmetric about zero for a diverging colour map.
 Span PanelPainter::color_span() const {
   Span colors;
   for (const double value : panel_.map_->values) {
@@ -85,8 +85,8 @@ double PanelPainter::bar_room() const {
   return panel_.map_ ? color_label_at() + (panel_.color_.label.empty() ? 4 : MEDIUM + 6) : 0;
 }
 
-// Of the colour bar, of the last label of the axis and of a title that is longer than it, and of a legend that found no
-// room inside.
+// The right margin: space for the colour bar, for the last tick label, for a title that is longer than the axis, and
+// for a legend that does not fit inside.
 double PanelPainter::right() const {
   double room = std::max(16.0, bar_room());
   if (!x_turned_ && !x_ticks_.empty()) {
@@ -97,7 +97,8 @@ double PanelPainter::right() const {
   return legend_place() || legend_.empty() ? room : std::max(room, bar_room() + legend_width() + 24);
 }
 
-// Of names and label below the axis, and of a legend beside the panel that is taller than it.
+// The bottom margin: space for names and label below the axis, and for a legend beside the panel that is taller than
+// the panel.
 double PanelPainter::bottom() const {
   constexpr double GAP = 8;
   const double room = x_names_room() + (panel_.x_.label.empty() ? 24 : 44);

@@ -1,4 +1,5 @@
-// One panel of a figure as SVG. What it draws is cut into files: axes.cpp, lines.cpp, legend.cpp, heat_map.cpp.
+// Draws one panel of a figure as SVG. The implementation is split into axes.cpp, lines.cpp, legend.cpp and
+// heat_map.cpp.
 #pragma once
 
 #include <algorithm>
@@ -19,13 +20,13 @@ class PanelPainter {
  public:
   PanelPainter(const Panel& panel, double width, double height);
 
-  // The room around the area inside the axes.
+  // The space around the area inside the axes.
   double left() const { return y_label_at() + (panel_.y_.label.empty() ? 4 : MEDIUM + 6); }
   double right() const;
   double top() const { return panel_.title_.empty() ? 10 : 28; }
   double bottom() const;
 
-  // Whether the other panel's legend says all that this one's does.
+  // Whether the other panel's legend contains all entries of this one's.
   bool legend_is_in(const PanelPainter& other) const;
   void drop_legend() { legend_.clear(); }
 
@@ -72,20 +73,20 @@ class PanelPainter {
   double width_, height_;
   AxisScale x_, y_, color_;
   std::vector<Tick> x_ticks_, y_ticks_, color_ticks_;
-  bool x_turned_ = false;  // names below each other where they have no room beside each other
+  bool x_turned_ = false;  // the x axis' names are turned if there is no space side by side
   double x_name_size_ = SMALL, y_name_size_ = SMALL;
   std::vector<std::vector<Point>> curves_;  // thinned, one for each line of the panel
   std::vector<LegendRow> legend_;
   std::string out_;
 };
 
-// A circle, a square, a diamond or a triangle: a second help, beside the colour, to tell curves apart.
+// A circle, a square, a diamond or a triangle: the shape distinguishes curves in addition to the colour.
 std::string marker(Point at, size_t shape);
-// The beginnings of a curve's <path> and of its marks', up to the path itself.
+// The beginning of the <path> element of a curve and of its markers, up to the path data.
 std::string stroke_of(const LineStyle& style, double width);
 std::string fill_of(const LineStyle& style);
 std::string path_of(const std::vector<Point>& points);
-// Whether it is between two gaps, so that no line comes to it.
+// Whether the point is between two gaps, so that no line segment ends at it.
 bool stands_alone(const std::vector<Point>& points, size_t i);
 
 }  // namespace petroglyph

@@ -18,7 +18,7 @@ std::string big_endian(uint32_t value) {
   return bytes;
 }
 
-// The remainder of the bits, the lowest first, by the polynomial 0xEDB88320.
+// CRC-32: the remainder of the bits, lowest bit first, by the polynomial 0xEDB88320.
 uint32_t crc32(std::string_view bytes) {
   static const std::array<uint32_t, 256> of_byte = [] {
     std::array<uint32_t, 256> table{};
@@ -51,11 +51,11 @@ std::string chunk(const std::string& type, const std::string& data) {
 
 class BitWriter {
  public:
-  // The lowest bit first, as deflate packs numbers.
+  // Writes the lowest bit first, as deflate packs numbers.
   void number(uint32_t value, int bits) {
     for (int i = 0; i < bits; ++i) bit(value >> i & 1);
   }
-  // The highest bit first, as it packs codes.
+  // Writes the highest bit first, as deflate packs codes.
   void code(uint32_t value, int bits) {
     for (int i = bits - 1; i >= 0; --i) bit(value >> i & 1);
   }
@@ -77,7 +77,7 @@ class BitWriter {
   int filled_ = 0;
 };
 
-// A symbol by the fixed codes: bytes, 256 for the end, and from 257 on lengths.
+// A symbol in the fixed codes: 0 to 255 are bytes, 256 is the end of the block, and symbols from 257 on are lengths.
 void write_symbol(BitWriter& out, uint32_t symbol) {
   if (symbol < 144) return out.code(0x30 + symbol, 8);
   if (symbol < 256) return out.code(0x190 + symbol - 144, 9);
@@ -85,7 +85,8 @@ void write_symbol(BitWriter& out, uint32_t symbol) {
   out.code(0xC0 + symbol - 280, 8);
 }
 
-// "The last byte, `length` times more", 3 to 258: a code for a range of lengths, and which of them.
+// "Repeat the last byte `length` times", 3 to 258: a code for a range of lengths, then extra bits for the position in
+// this range.
 void write_repeat(BitWriter& out, uint32_t length) {
   if (length == 258) {
     write_symbol(out, 285);
@@ -93,7 +94,7 @@ void write_repeat(BitWriter& out, uint32_t length) {
     const uint32_t above = length - 3;
     int extra = 0;
     while (above >> extra >= 8) ++extra;
-    // Four codes for each number of extra bits, after eight with none.
+    // Eight codes have no extra bits; after them, there are four codes for each number of extra bits.
     const uint32_t symbol = extra == 0 ? 257 + above : 261 + 4 * static_cast<uint32_t>(extra) + ((above >> extra) - 4);
     write_symbol(out, symbol);
     out.number(above & ((1u << extra) - 1), extra);

@@ -1,7 +1,7 @@
-// Pictures as PNG files, which any viewer opens.
+// Writes images as PNG files, which any viewer opens.
 //
-// The compression is deflate with its fixed codes, and of its back references only the one that repeats the byte before. That
-// is little, but what figures have most of: PNG's filters turn equal pixels beside or above each other into zeros.
+// The compression is deflate with its fixed codes. The only back reference is the repetition of the previous byte.
+// This simple scheme suits figures: PNG's filters turn equal adjacent pixels into zeros.
 #pragma once
 
 #include <cstdint>

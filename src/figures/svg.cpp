@@ -1,4 +1,4 @@
-// Numbers in hundredths of a pixel, words with what XML demands.
+// Formats numbers in hundredths of a pixel and escapes text as XML requires.
 #include "figures/svg.h"
 
 #include <algorithm>

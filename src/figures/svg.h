@@ -1,4 +1,4 @@
-// The elements of an SVG file as text: numbers that are the same on every machine, words that XML can hold.
+// The elements of an SVG file as text: numbers formatted identically on every machine, and text escaped for XML.
 #pragma once
 
 #include <cmath>
@@ -13,10 +13,10 @@ struct Point {
   bool gap() const { return std::isnan(x); }
 };
 
-// A coordinate: hundredths of a pixel are enough, and the same on every machine.
+// A coordinate in hundredths of a pixel: precise enough, and identical on every machine.
 std::string pixels(double value);
 std::string attribute(const char* name, double value);
-// About how wide the words are; the reader's font is not known.
+// The approximate width of the text; the font of the viewer is unknown.
 double width_of(const std::string& words, double size);
 std::string text_element(double x, double y, const std::string& words, const std::string& attributes);
 std::string line_element(double x1, double y1, double x2, double y2);

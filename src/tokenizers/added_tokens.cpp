@@ -27,7 +27,7 @@ void AddedTokenFinder::add(std::string_view word, int32_t number, bool special) 
   lengths_[static_cast<size_t>(number)] = static_cast<uint32_t>(word.size());
 }
 
-// A state's fail is the state of its longest proper ending; that one is shorter, and done before it.
+// A state's failure link is the state of its longest proper suffix. That state is shorter, so it is computed earlier.
 void AddedTokenFinder::finish() {
   std::vector<int32_t> order(states_.size());
   std::iota(order.begin(), order.end(), 0);
@@ -49,11 +49,12 @@ int32_t AddedTokenFinder::next(int32_t state, unsigned char byte) const {
   return first_[byte];
 }
 
-// A block of the text at a time; what is read backwards begins so far behind it that no word of the block is cut.
+// Processes the text in blocks. The backward scan starts far enough after a block that no word of the block is cut
+// off.
 void AddedTokenFinder::find(std::string_view text, bool with_special, const Found& found) const {
   if (empty()) return;
   const size_t block = std::max<size_t>(longest_, 1 << 16);
-  std::vector<int32_t> begins(block);  // the number of the longest word that begins at each place; −1: none
+  std::vector<int32_t> begins(block);  // the number of the longest word that begins at each position; −1: none
   size_t at = 0;
   for (size_t begin = 0; begin < text.size(); begin += block) {
     const size_t end = std::min(text.size(), begin + block);

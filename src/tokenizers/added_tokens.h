@@ -1,11 +1,11 @@
-// Tokens that are found in a text before the rest is cut into pieces: special ones, such as <|endoftext|>, and others
-// that were added to a vocabulary, such as GPT-NeoX's runs of spaces.
+// Finds added tokens in a text before the rest is split into pieces. Added tokens are special tokens, such as
+// <|endoftext|>, and others that were added to a vocabulary, such as GPT-NeoX's runs of spaces.
 //
-// Of all places where one begins the first counts, and of those that begin there the longest; the search goes on
-// behind it. For that the longest token that begins at each place is looked up by one automaton (Aho and Corasick
-// 1975) over the tokens read backwards, which reads the text from its end: its state is the longest beginning of a
-// reversed token that ends here, and each state has the longest whole token within it. The time is linear in the
-// text, however many tokens there are and whatever they have in common.
+// The match is leftmost-longest: the first position where a token begins, and the longest token there. The search
+// continues after the match. An automaton (Aho and Corasick 1975) over the reversed tokens finds the longest token
+// that begins at each position. It reads the text from its end. Its state is the longest prefix of a reversed token
+// that ends at the current byte, and each state stores the longest complete token within it. The time is linear in
+// the length of the text, for any number of tokens and any overlap between them.
 #pragma once
 
 #include <array>
@@ -21,14 +21,14 @@ namespace petroglyph {
 
 struct AddedToken {
   int32_t token;
-  bool special = false;      // found only where special tokens are read
-  bool lstrip = false;       // takes the white space before it
-  bool rstrip = false;       // takes the white space behind it
-  bool single_word = false;  // only where no letter, number or '_' touches it
-  bool normalized = false;   // looked for in what is left when those that are not have been found
+  bool special = false;      // matched only if special tokens are enabled
+  bool lstrip = false;       // includes the white space before it
+  bool rstrip = false;       // includes the white space after it
+  bool single_word = false;  // matched only without an adjacent letter, number or '_'
+  bool normalized = false;   // matched after all tokens that are not normalized, in the remaining text
 };
 
-// Their names in Hugging Face's files, and in ours.
+// The names of the flags in Hugging Face's and in Petroglyph's files.
 constexpr std::pair<const char*, bool AddedToken::*> ADDED_TOKEN_FLAGS[] = {{"special", &AddedToken::special},
                                                                             {"lstrip", &AddedToken::lstrip},
                                                                             {"rstrip", &AddedToken::rstrip},
@@ -38,7 +38,7 @@ constexpr std::pair<const char*, bool AddedToken::*> ADDED_TOKEN_FLAGS[] = {{"sp
 class AddedTokenFinder {
  public:
   AddedTokenFinder();
-  // number: what `found` is called with. Of two words that are alike the first one counts.
+  // number: the argument of `found`. If a word is added twice, the first number is used.
   void add(std::string_view word, int32_t number, bool special);
   void finish();  // after the last add()
   bool empty() const { return states_.size() == 1; }
@@ -56,11 +56,11 @@ class AddedTokenFinder {
   };
   int32_t next(int32_t state, unsigned char byte) const;
 
-  std::vector<State> states_;         // the first is the root: nothing of any word
-  PairTable edges_;                   // state, byte → the state that has one byte more
-  std::array<int32_t, 256> first_{};  // the same for the root, where most of a text is spent
+  std::vector<State> states_;         // the first is the root: the empty prefix
+  PairTable edges_;                   // (state, byte) → the state of the prefix with this byte appended
+  std::array<int32_t, 256> first_{};  // the same for the root, the most frequent state
   size_t longest_ = 0;
-  std::vector<uint32_t> lengths_;  // of the words by their numbers
+  std::vector<uint32_t> lengths_;  // of the words, by number
 };
 
 }  // namespace petroglyph

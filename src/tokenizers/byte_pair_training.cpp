@@ -14,11 +14,11 @@ namespace petroglyph {
 
 namespace {
 
-// A merge looks through every word that has its pair from end to end, so a piece that is longer counts as several
-// words.
+// A merge scans every word that contains its pair from end to end. A longer piece is split into several words, so
+// that the scan stays short.
 constexpr size_t LONGEST_WORD = 1024;
 
-// The different words of the text and how often each is there; then their tokens, which become fewer with every merge.
+// The distinct words of the text with their counts, and their tokens, whose number decreases with every merge.
 class Trainer {
  public:
   explicit Trainer(const std::vector<std::string_view>& texts) {
@@ -60,7 +60,7 @@ class Trainer {
   struct Pair {
     int32_t left, right;
     int64_t count = 0;
-    std::vector<uint32_t> words;  // that have had it; some may have it no more
+    std::vector<uint32_t> words;  // words that contained it at some time; some may no longer contain it
   };
   struct Proposal {
     int64_t count;
@@ -78,7 +78,7 @@ class Trainer {
     tokens_.push_back(std::move(bytes));
   }
 
-  // An end-of-text token in a text is none of its words.
+  // An end-of-text token in a text belongs to no word.
   void count_documents(std::string_view text) {
     for (size_t end; (end = text.find(END_OF_TEXT)) != std::string_view::npos;
          text.remove_prefix(end + END_OF_TEXT.size()))
@@ -130,8 +130,8 @@ class Trainer {
     std::push_heap(proposals_.begin(), proposals_.end());
   }
 
-  // Counts fall without notice to the heap; a proposal that has is made anew. They rise only for pairs with a new
-  // token.
+  // The heap is not updated when a count decreases; an outdated proposal is replaced when it reaches the top. Counts
+  // increase only for pairs with a new token.
   uint32_t most_frequent() {
     while (!proposals_.empty()) {
       const Proposal best = proposals_.front();
@@ -143,7 +143,7 @@ class Trainer {
     return PairTable::NONE;
   }
 
-  // The newest token takes the place of the pair.
+  // Replaces the pair by the newest token.
   void merge(uint32_t pair) {
     const auto first_new = static_cast<uint32_t>(pairs_.size());
     const std::vector<uint32_t> words = std::move(pairs_[pair].words);
@@ -151,7 +151,8 @@ class Trainer {
     for (uint32_t p = first_new; p < pairs_.size(); ++p) propose(p);
   }
 
-  // Every replacement changes the counts from what the word was just before it to what it is just after.
+  // Every replacement updates the counts: it subtracts the pairs of the word before the replacement and adds the
+  // pairs after it.
   void merge_in(size_t word, int32_t left, int32_t right) {
     Word& w = words_[word];
     const auto token = static_cast<int32_t>(tokens_.size()) - 1;

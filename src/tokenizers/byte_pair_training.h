@@ -1,9 +1,9 @@
 // Learns a byte pair encoding from a text.
 //
-// All 256 bytes are tokens. Then, again and again, the pair of neighbours that occurs most often in the text becomes a
-// token, and wherever it occurs it is replaced. Pairs are counted within pieces (gpt2_split.h), overlapping ones too
-// ("aaa" has two). Of pairs that occur equally often it is the one whose left token is older, then whose right token
-// is; so the same text gives the same tokens everywhere. A pair whose bytes are a token already is passed over.
+// All 256 bytes are tokens. Then, repeatedly, the adjacent pair that occurs most often in the text becomes a token,
+// and every occurrence is replaced. Pairs are counted within pieces (gpt2_split.h), including overlapping ones ("aaa"
+// has two). Ties: the pair with the older left token, then with the older right token, is chosen. So the same text
+// gives the same tokens everywhere. A pair whose bytes are already a token is skipped.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@
 
 namespace petroglyph {
 
-// `vocab` tokens, at least 256; fewer where no pair is left that occurs twice. end_of_text: the last of them is
-// <|endoftext|>, a special token. Where a text has that one document ends and another begins.
+// `vocab` tokens, at least 256; fewer if no remaining pair occurs twice. end_of_text: the last token is
+// <|endoftext|>, a special token. In the training texts, it separates documents.
 std::unique_ptr<BytePairTokenizer> train_byte_pairs(const std::vector<std::string_view>& texts, int vocab,
                                                     bool end_of_text = false);
 

@@ -14,8 +14,8 @@ namespace {
 
 constexpr size_t MOST_TOKENS = size_t(1) << 24;
 
-// Gives tokens away in parts. A text consists of few different words: each is merged once, and after that its tokens
-// are copied from where they came first in the part.
+// Passes on tokens in parts. A text has few distinct words, so each word is merged once. After that, its tokens are
+// copied from its first occurrence in the part.
 class PartEncoder {
  public:
   PartEncoder(const Merges& merges, const Tokenizer::TakeTokens& take) : merger_(merges), take_(take) {}
@@ -33,7 +33,8 @@ class PartEncoder {
     }
   }
 
-  // With a space before it. Words are remembered by where they lie, so the copy stays until they are forgotten.
+  // Adds the text with a space before it. The cache of words points into the text, so the copy must live until the
+  // cache is cleared.
   void add_behind_space(std::string_view text) {
     copies_.push_back(" " + std::string(text));
     add(copies_.back());
@@ -52,7 +53,7 @@ class PartEncoder {
     size_t begin, count;  // in tokens_
   };
 
-  // Each word has one place, where the last one is remembered of those that share it.
+  // A direct-mapped cache: each word has one slot, which holds the last word with the same hash.
   void add_piece(std::string_view piece) {
     Word& word = words_[std::hash<std::string_view>()(piece) % WORDS];
     if (word.text != piece) {
@@ -71,9 +72,8 @@ class PartEncoder {
   std::deque<std::string> copies_;
 };
 
-// Puts the tokens before and after each text around it. Documents follow each other with one end-of-text token
-// between them: where the tokens after a text, or those before the next one, are that token already, it does not
-// stand there twice.
+// Adds the tokens before and after each text. With Reading::DOCUMENTS, one end-of-text token separates documents. If
+// the tokens after a text, or those before the next one, are already this token, it is not repeated.
 class TextEncoder {
  public:
   TextEncoder(const BytePairTokenizer& tokenizer, Reading reading, const Tokenizer::TakeTokens& take)
@@ -123,7 +123,7 @@ class TextEncoder {
   const BytePairExtras& extras_;
   const Reading reading_;
   PartEncoder out_;
-  bool inside_ = false;  // a text
+  bool inside_ = false;  // whether a text has begun
   int32_t last_end_ = NONE;
 };
 
@@ -131,7 +131,7 @@ bool is_word(const Character& character, char first) {
   return character.kind == CharacterClass::Letter || character.kind == CharacterClass::Number || first == '_';
 }
 
-// Where the character begins that ends at `end`, a place behind the first.
+// The position of the character that ends at `end`, an index after the first byte.
 size_t character_before(std::string_view text, size_t end) {
   size_t at = end - 1;
   while (at > 0 && end - at < 4 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
@@ -202,7 +202,8 @@ void BytePairTokenizer::add_token(const std::string& spelling, const std::string
   tokens_.push_back(*bytes);
 }
 
-// The tokens that merges make and take: each spelling's only one that is not added, or else its first one.
+// Assigns numbers to the spellings that merges use: the only token of a spelling that is not an added one, or else
+// its first token.
 void BytePairTokenizer::number(const std::vector<std::string>& tokens, const std::string& origin, bool added,
                                Numbers& numbers) {
   for (size_t i = 0; i < tokens.size(); ++i) {
@@ -216,7 +217,7 @@ void BytePairTokenizer::number(const std::vector<std::string>& tokens, const std
   }
 }
 
-// What is wrong with the merge, or nullptr.
+// The error in the merge, or nullptr.
 const char* BytePairTokenizer::add_merge(const std::string& merge, const Numbers& numbers) {
   const size_t space = merge.find(' ');
   const bool two = space != std::string::npos && space > 0 && space + 1 < merge.size() && space == merge.rfind(' ');
@@ -228,7 +229,7 @@ const char* BytePairTokenizer::add_merge(const std::string& merge, const Numbers
   return merges_.add(first->second, second->second, result->second) ? nullptr : "is there twice";
 }
 
-// GPT-2's, or </s> where there is none.
+// The default end-of-text tokens: <|endoftext|>, or </s> if there is none.
 std::vector<int32_t> BytePairTokenizer::ends_by_name() const {
   for (const std::string_view name : {END_OF_TEXT, std::string_view("</s>")})
     for (int32_t token = 0; token < vocab(); ++token)
@@ -247,8 +248,8 @@ int64_t BytePairTokenizer::encode_parts(std::string_view text, Reading reading, 
   return 0;
 }
 
-// The order of Hugging Face's tokenizers: all tokens that are not normalized, then in what is left those that are. A
-// token that takes the white space behind it may be followed by one within that space.
+// The order of Hugging Face's tokenizers: first all tokens that are not normalized, then, in the remaining text,
+// those that are. If a token includes the white space after it, the next token may begin within that space.
 void BytePairTokenizer::cut_out(std::string_view text, bool with_special,
                                 const std::function<void(std::string_view)>& piece,
                                 const std::function<void(int32_t)>& token, size_t pass) const {

@@ -1,9 +1,9 @@
 // Byte-level byte pair encoding (Sennrich, Haddow and Birch 2016; on bytes: Radford et al. 2019).
 //
-// Added tokens are found in the text first (added_tokens.h). What is left is cut into pieces (gpt2_split.h). A piece
-// begins as its bytes; then, of all pairs of neighbours that the list of merges has, the one that stands first in it
-// is replaced by one token, wherever in the piece it occurs, from left to right; and so on until no pair of
-// neighbours is in the list. As every byte has a token, every text can be encoded.
+// Added tokens are found in the text first (added_tokens.h). The remaining text is split into pieces (gpt2_split.h).
+// Initially, the tokens of a piece are its bytes. Then the adjacent pair that is earliest in the list of merges is
+// replaced by one token, everywhere in the piece, from left to right. This is repeated until no adjacent pair is in
+// the list. As every byte has a token, every text can be encoded.
 #pragma once
 
 #include <array>
@@ -18,21 +18,21 @@
 
 namespace petroglyph {
 
-// What such a tokenizer can have beside tokens and merges.
+// Optional parts of a byte pair tokenizer, besides tokens and merges.
 struct BytePairExtras {
   std::vector<AddedToken> added;
   std::vector<int32_t> prefix, suffix;  // tokens before and after each text
-  bool space_before = false;            // a space before each text, and behind each added token, where there is none
+  bool space_before = false;            // adds a space before each text and after each added token, unless there is one
   std::optional<std::vector<int32_t>>
-      begin;  // the token that configurations of transformers name so, or none; not given: the first of `end`
+      begin;  // the bos token in transformers' configurations, or an empty list; not given: the first of `end`
   std::optional<std::vector<int32_t>> end;  // the tokens that end a text; not given: <|endoftext|>, or a special </s>
 };
 
 class BytePairTokenizer final : public Tokenizer {
  public:
-  // `tokens`, in the order of their numbers, and `merges`, "left right" each, are spelled as GPT-2's files do it
-  // (byte_spelling.h). An Error says which of them is wrong, after the origin of its list. Added tokens may be
-  // spelled alike.
+  // `tokens`, sorted by number, and `merges`, each "left right", are in the byte spelling of GPT-2's files
+  // (byte_spelling.h). An Error names the wrong entry, after the origin of its list. Added tokens may have the same
+  // spelling as other tokens.
   BytePairTokenizer(const std::vector<std::string>& tokens, const std::string& tokens_origin,
                     const std::vector<std::string>& merges, const std::string& merges_origin,
                     BytePairExtras extras = {});
@@ -48,7 +48,7 @@ class BytePairTokenizer final : public Tokenizer {
   const BytePairExtras& extras() const { return extras_; }
   const Merges& merges() const { return merges_; }
   bool is_added(int32_t token) const { return added_[static_cast<size_t>(token)]; }
-  // Calls `piece` and `token` for what a text consists of, in its order.
+  // Calls `piece` and `token` for the parts of a text, in order.
   void cut_out(std::string_view text, bool with_special, const std::function<void(std::string_view)>& piece,
                const std::function<void(int32_t)>& token, size_t pass = 0) const;
 
@@ -63,7 +63,7 @@ class BytePairTokenizer final : public Tokenizer {
   std::vector<std::string> tokens_;  // bytes
   std::vector<bool> special_, added_;
   Merges merges_;
-  std::array<AddedTokenFinder, 2> finders_;  // of added tokens that are not normalized, and of those that are
+  std::array<AddedTokenFinder, 2> finders_;  // for added tokens that are not normalized, and for those that are
 };
 
 }  // namespace petroglyph

@@ -1,5 +1,5 @@
-// Bytes spelled with printable characters, as GPT-2's files do it: a token may be half a character, which no JSON
-// string could hold.
+// Spells bytes with printable characters, as in GPT-2's files. It is necessary because a token may be a part of a
+// UTF-8 character, which a JSON string cannot contain.
 //
 // The bytes '!' to '~', 0xA1 to 0xAC and 0xAE to 0xFF stand for themselves, as the characters U+0021 …; the other 68,
 // in ascending order, are U+0100 …: a space is Ġ, a newline Ċ.
@@ -13,7 +13,7 @@ namespace petroglyph {
 
 std::string spell(std::string_view bytes);
 
-// The bytes that were spelled, or nothing where a character stands for none.
+// The original bytes, or nothing if a character of the spelling is not valid.
 std::optional<std::string> unspell(std::string_view spelling);
 
 }  // namespace petroglyph

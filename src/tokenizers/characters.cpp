@@ -9,9 +9,9 @@ namespace petroglyph {
 
 namespace {
 
-constexpr size_t PART = size_t(1) << 22;  // bytes of a text whose tokens are held
+constexpr size_t PART = size_t(1) << 22;  // bytes of text in one part of the tokens
 
-// Every byte once, in order: what a token's bytes are a part of.
+// Every byte value once, in order: bytes() returns views into it.
 std::string all_bytes() {
   std::string bytes;
   for (int byte = 0; byte < 256; ++byte) bytes += static_cast<char>(byte);
@@ -26,14 +26,14 @@ Json head(const char* kind) {
   return json;
 }
 
-// Where a terminal would show nothing, or what the text tells it: controls, spaces of no width, the byte order mark.
+// Characters that a terminal does not show or interprets: control characters, zero-width spaces, the byte order mark.
 bool is_invisible(uint32_t code) {
   return code < 0xA0 || code == 0xAD || (code >= 0x200B && code <= 0x200F) || (code >= 0x2028 && code <= 0x202E) ||
          (code >= 0x2060 && code <= 0x206F) || code == 0xFEFF;
 }
 
-// "'é' (U+00E9)" of the character beyond ASCII that bytes begin with, "U+FEFF" where it would not be seen, "byte
-// 0xE9" of none.
+// The name of the first character beyond ASCII in `bytes`: "'é' (U+00E9)", "U+FEFF" if it is not visible, "byte 0xE9"
+// if it is no valid character.
 std::string name_of_first(std::string_view bytes) {
   const auto lead = static_cast<unsigned char>(bytes[0]);
   const size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;

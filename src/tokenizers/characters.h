@@ -1,17 +1,18 @@
-// Tokenizers that need no table: a token is a character of 7-bit ASCII, or a byte.
+// Tokenizers without a vocabulary file: a token is a 7-bit ASCII character or a byte.
 #pragma once
 
 #include "tokenizers/tokenizer.h"
 
 namespace petroglyph {
 
-// Beyond ASCII a character is a byte from 0xC0 and the bytes 0x80 to 0xBF after it. In UTF-8 that is what a character
-// is; elsewhere it is a rule by which any place in a file can be judged by itself and the byte before it.
+// Beyond ASCII, a character is a byte from 0xC0 on and the bytes 0x80 to 0xBF after it. In UTF-8, this is exactly a
+// character. For other encodings it is a rule that needs only a byte and the byte before it, at any position of a
+// file.
 inline bool begins_character(unsigned char byte, unsigned char before) {
   return (byte & 0xC0) != 0x80 || before < 0x80;
 }
 
-// 128 tokens. A character outside is an Error, or, with `replace`, the token REPLACEMENT.
+// 128 tokens. Any other character is an Error, or, with `replace`, the token REPLACEMENT.
 class AsciiTokenizer final : public Tokenizer {
  public:
   static constexpr char REPLACEMENT = '?';
@@ -32,7 +33,7 @@ class AsciiTokenizer final : public Tokenizer {
   bool replace_;
 };
 
-// 256 tokens: every text has them.
+// 256 tokens, which can encode any text.
 class ByteTokenizer final : public Tokenizer {
  public:
   std::string name() const override { return "bytes"; }

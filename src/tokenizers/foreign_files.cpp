@@ -21,12 +21,12 @@ bool is_true(const Json& object, const char* key) {
 
 bool is_there(const Json* value) { return value && !value->is(Json::Kind::Null); }
 
-// What any of the files is read into. Names of tokens are as the files have them: spelled where the vocabulary has
-// them, and as they are where they were added.
+// The common intermediate form of all file formats. Token names are as in the files: vocabulary tokens in byte
+// spelling, added tokens as plain text.
 struct Draft {
   explicit Draft(size_t most_tokens) : most(most_tokens) {}
 
-  // number: the numbers must be 0, 1, 2, … without a hole
+  // number: token numbers must be 0, 1, 2, … without gaps
   void set(const Json& number, const std::string& name, std::string spelling, bool is_new) {
     const double value = number.is(Json::Kind::Number) ? number.number() : -1;
     const size_t place = value >= 0 && value < static_cast<double>(most) ? static_cast<size_t>(value) : most;
@@ -48,20 +48,20 @@ struct Draft {
   void mark(const AddedToken& token) {
     if (added.insert(token.token).second) extras.added.push_back(token);
   }
-  // The number of the token of that name; −1 where there is none.
+  // The number of the token with this name; −1 if there is none.
   int32_t number_of(const std::string& name) const {
     const auto found = numbers.find(name);
     return found == numbers.end() ? -1 : found->second;
   }
 
-  size_t most;  // entries that there are
+  size_t most;  // the number of entries
   std::vector<std::string> tokens, merges;
   std::unordered_map<std::string, int32_t> numbers;
   std::unordered_set<int32_t> added;
   BytePairExtras extras;
 };
 
-// Only what merges make is held against GPT-2's pieces: other tokens are in no text.
+// Only the results of merges are checked against GPT-2's pieces, because other tokens never occur in a text.
 std::unique_ptr<BytePairTokenizer> build(Draft draft, const std::string& tokens_origin,
                                          const std::string& merges_origin) {
   for (size_t i = 0; i < draft.tokens.size(); ++i)
@@ -70,7 +70,7 @@ std::unique_ptr<BytePairTokenizer> build(Draft draft, const std::string& tokens_
                                                        std::move(draft.extras));
   for (const Merges::Merge& merge : tokenizer->merges().list) {
     const std::string_view bytes = tokenizer->bytes(merge.result);
-    // Of characters that are not whole nothing can be said; 're, 've and 'll may be merged from these two.
+    // Incomplete UTF-8 characters cannot be checked. 're, 've and 'll may be merged from these prefixes.
     if (!is_utf8(bytes) || bytes == "'r" || bytes == "'v" || bytes == "'l" || tokenizer->is_added(merge.result))
       continue;
     if (gpt2_piece_end(bytes, 0) != bytes.size())
@@ -80,7 +80,7 @@ std::unique_ptr<BytePairTokenizer> build(Draft draft, const std::string& tokens_
   return tokenizer;
 }
 
-// What is wrong, after the file's name.
+// Prepends the file's name to error messages.
 template <class Read>
 auto with_origin(const std::string& origin, Read read) {
   const auto named = [&](const Error& error) {
@@ -103,7 +103,7 @@ Json read_json(const std::string& path) {
 }
 
 // ---- tokenizer_config.json, special_tokens_map.json: names
-// ---------------------------------------------------------------
+// ----------------------------------------------------------
 
 AddedToken flags_of(const Json& token) {
   AddedToken added{-1};
@@ -115,7 +115,8 @@ AddedToken flags_of(const Json& token) {
 class Names {
  public:
   Names() = default;
-  // Where the first file has all added tokens, transformers does not look at the second one, which otherwise wins.
+  // If the first file has added_tokens_decoder, transformers ignores the second file. Otherwise the second file has
+  // priority.
   explicit Names(const std::string& folder) {
     if (const std::string path = folder + "/tokenizer_config.json"; std::filesystem::exists(path))
       config_ = read_json(path);
@@ -126,7 +127,7 @@ class Names {
   }
   const Json& config() const { return config_; }
 
-  // GPT-2's two files are read as transformers' GPT2Tokenizer does it: what is not named is <|endoftext|>.
+  // GPT-2's two files are read as in transformers' GPT2Tokenizer: tokens without a name are <|endoftext|>.
   void read_as_gpt2() {
     for (const char* key : {"unk_token", "bos_token", "eos_token"})
       if (!config_.find(key)) config_.set(key, std::string(END_OF_TEXT));
@@ -135,7 +136,8 @@ class Names {
     const Json* value = config_.find(key);
     return value ? content(*value) : "";
   }
-  // In the order in which transformers adds them: of two that name one token in different ways the later one counts.
+  // In the order in which transformers adds them. If two entries describe the same token differently, the later one
+  // is used.
   std::vector<const Json*> special() const {
     static const std::vector<std::string> FIRST = {"bos_token", "eos_token", "unk_token", "sep_token",
                                                    "pad_token", "cls_token", "mask_token"};
@@ -158,8 +160,8 @@ class Names {
     return std::any_of(all.begin(), all.end(), [&](const Json* value) { return content(*value) == name; });
   }
 
-  // Whatever names a token that there is makes it special, where it is not an added one already; and says which of
-  // them begin and end texts.
+  // Makes every existing token that is named here a special token, unless it is already an added token. Also sets the
+  // tokens that begin and end texts.
   void apply(Draft& draft) const {
     const std::vector<const Json*> all = special();
     for (auto value = all.rbegin(); value != all.rend(); ++value) {
@@ -182,9 +184,9 @@ class Names {
 };
 
 // ---- tokenizer.json
-// ------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
-// {"type": "ByteLevel", "add_prefix_space": false}, by itself or as the only one of a sequence.
+// {"type": "ByteLevel", "add_prefix_space": false}, alone or as the only element of a sequence.
 void read_splitting(const Json* json, BytePairExtras& extras) {
   if (!is_there(json)) throw Unsupported("pre_tokenizer: expected ByteLevel, found none");
   const std::string& type = json->at("type").string();
@@ -228,7 +230,7 @@ void read_around(const Json& json, BytePairExtras& extras) {
       return static_cast<int32_t>(json.at(key).items()[1].integer());
     };
     add_around(extras, {number("cls")}, {number("sep")});
-  } else if (type != "ByteLevel") {  // which moves offsets alone
+  } else if (type != "ByteLevel") {  // which only changes offsets
     throw Unsupported("post_processor \"" + type +
                       "\" is not supported: a text may have tokens before and after it, no more");
   }
@@ -248,7 +250,7 @@ Draft draft_of_json(const Json& json) {
   if (is_true(model, "ignore_merges"))
     throw Unsupported("ignore_merges true is not supported: no piece is a token but by merges");
   for (const char* key : {"end_of_word_suffix", "continuing_subword_prefix"}) refuse_word(model, key);
-  // Unicode's composed form, of which nearly all texts are, is taken for granted.
+  // NFC normalization is not implemented: nearly all texts are in this form already.
   if (const Json* form = json.find("normalizer"); is_there(form) && form->at("type").string() != "NFC")
     throw Unsupported("normalizer \"" + form->at("type").string() + "\" is not supported: no text is changed");
   const Json* added = json.find("added_tokens");
@@ -280,7 +282,7 @@ std::unique_ptr<BytePairTokenizer> read_json_tokenizer(const Json& json, const s
 }
 
 // ---- vocab.json and merges.txt
-// -------------------------------------------------------------------------------------------
+// --------------------------------------------------------------------------------------
 
 std::string path_of(const std::string& folder, const char* name, const char* other_name) {
   const std::string path = folder + "/" + name, other = folder + "/" + other_name;
@@ -296,8 +298,8 @@ std::vector<std::string> read_merges(const std::string& path) {
   return merges;
 }
 
-// A token that no merge makes is in no text, unless it is an added one; but one that begins with a space was made:
-// merges are missing.
+// A token that no merge produces never occurs in an encoded text, unless it is an added token. But a token that
+// begins with a space must be the result of a merge. If no merge produces it, merges are missing.
 void check_made(const Draft& draft, const std::string& tokens_origin, const std::string& merges_origin) {
   std::unordered_set<std::string> made;
   for (std::string merge : draft.merges) made.insert(merge.erase(std::min(merge.find(' '), merge.size()), 1));
@@ -311,7 +313,7 @@ void check_made(const Draft& draft, const std::string& tokens_origin, const std:
   }
 }
 
-// added_tokens.json, or what tokenizer_config.json has in its place.
+// added_tokens.json, or the equivalent entry of tokenizer_config.json.
 void add_beside(Draft& draft, const Json& decoder, const Json& list, const Names& names) {
   for (const auto& [number, token] : decoder.members())
     draft.add(flags_of(token), parse_number(number).value_or(-1), token.at("content").string());
@@ -347,7 +349,7 @@ std::unique_ptr<BytePairTokenizer> read_two_files(const std::string& folder) {
 }
 
 // ---- *.tiktoken
-// ----------------------------------------------------------------------------------------------------------
+// -----------------------------------------------------------------------------------------------------
 
 std::string from_base64(std::string_view digits) {
   constexpr std::string_view DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -383,7 +385,7 @@ std::vector<std::string> read_ranks(const std::string& path) {
   return tokens;
 }
 
-// The two parts of a token are what is left of its bytes when all pairs of lower ranks are merged, the lowest first.
+// To find the two parts of a token, its bytes are merged with all pairs of lower rank, the lowest rank first.
 Draft draft_of_ranks(const std::vector<std::string>& tokens) {
   Draft draft(tokens.size() + 1);
   Merges merges;
@@ -403,7 +405,7 @@ Draft draft_of_ranks(const std::vector<std::string>& tokens) {
     draft.merges.push_back(draft.tokens[static_cast<size_t>(parts[0])] + " " +
                            draft.tokens[static_cast<size_t>(parts[1])]);
   }
-  // GPT-2's file has what texts are made of; the token between them comes after.
+  // The file has the tokens of texts only; <|endoftext|>, the token between texts, has the next number.
   draft.add({-1, true}, tokens.size(), std::string(END_OF_TEXT));
   return draft;
 }
@@ -437,7 +439,7 @@ std::unique_ptr<BytePairTokenizer> find_tokenizer(const std::string& folder) {
   if (const std::string path = folder + "/tokenizer.json"; has("tokenizer.json"))
     return read_json_tokenizer(read_json(path), path, Names(folder));
   for (const char* name : {"encoder.json", "vocab.bpe", "vocab.json", "merges.txt"})
-    if (has(name)) return read_two_files(folder);  // and says which one is missing
+    if (has(name)) return read_two_files(folder);  // it reports the missing file
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
     if (is_tiktoken_file(entry.path().string())) files.push_back(entry.path().string());

@@ -24,7 +24,7 @@ std::vector<CharacterClass> classes_of_all() {
   std::vector<CharacterClass> classes(CODES, CharacterClass::Other);
   mark(classes, UNICODE_LETTERS, CharacterClass::Letter);
   mark(classes, UNICODE_NUMBERS, CharacterClass::Number);
-  // The 25 characters with the property White_Space, which Python's unicodedata does not have.
+  // The 25 characters with the property White_Space, which is missing in Python's unicodedata.
   for (const size_t code :
        {0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x20, 0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000})
     classes[code] = CharacterClass::Space;
@@ -40,7 +40,7 @@ std::array<CharacterClass, 128> classes_of_ascii() {
 
 const std::array<CharacterClass, 128> ASCII = classes_of_ascii();
 
-// A character of more than one byte, or a byte that belongs to none.
+// A character of more than one byte, or a byte outside any character.
 Character beyond_ascii(std::string_view text, size_t at) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[at + i]); };
   const unsigned lead = byte(0);
@@ -60,7 +60,7 @@ size_t run_end(std::string_view text, size_t at, CharacterClass kind) {
   return at;
 }
 
-// 's 't 'm 'd 're 've 'll: their length, or 0.
+// 's 't 'm 'd 're 've 'll: the length of the ending, or 0.
 size_t ending_length(std::string_view text, size_t at) {
   if (text[at] != '\'' || at + 1 == text.size()) return 0;
   const char first = text[at + 1], second = at + 2 < text.size() ? text[at + 2] : '\0';
@@ -68,7 +68,7 @@ size_t ending_length(std::string_view text, size_t at) {
   return ((first == 'r' || first == 'v') && second == 'e') || (first == 'l' && second == 'l') ? 3 : 0;
 }
 
-// All white space where it ends the text; else all but its last character, unless that is the only one.
+// All white space if it ends the text; else all but its last character, unless there is only one.
 size_t space_end(std::string_view text, size_t at) {
   size_t end = at, last = at;
   while (end < text.size()) {

@@ -1,12 +1,12 @@
-// How GPT-2 cuts text into pieces before it merges bytes: no token reaches over the end of a piece.
+// GPT-2's splitting of a text into pieces before bytes are merged: no token crosses the end of a piece.
 //
 // Its regular expression is   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
-// that is, in this order: an English ending after an apostrophe, in small letters; a run of letters, of numbers, or of
-// what is neither and no white space either, each with one space (U+0020) before it where there is one; white space, of
-// which the last character is left for what follows.
+// Its alternatives are, in this order: an English ending after an apostrophe, in lower case; a run of letters, of
+// numbers, or of characters that are none of these and no white space, each with one optional space (U+0020) before
+// it; white space, without its last character if another character follows.
 //
-// A character is one well-formed UTF-8 sequence. A byte that is part of none is a character by itself, neither letter
-// nor number nor space.
+// A character is one well-formed UTF-8 sequence. A byte outside such a sequence is a character by itself; it is not a
+// letter, number or space.
 #pragma once
 
 #include <cstddef>
@@ -25,10 +25,10 @@ struct Character {
   unsigned length;  // in bytes
 };
 
-// The character that begins at `at`, a place within the text.
+// The character that begins at `at`, a position within the text.
 Character character_at(std::string_view text, size_t at);
 
-// Where the piece that begins at `at` ends.
+// The end of the piece that begins at `at`.
 size_t gpt2_piece_end(std::string_view text, size_t at);
 
 }  // namespace petroglyph

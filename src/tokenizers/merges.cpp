@@ -27,7 +27,7 @@ void PieceMerger::append(std::string_view piece, std::vector<int32_t>& out) {
   for (uint32_t at = 0; at < count && at != END; at = nodes_[at].next) out.push_back(nodes_[at].token);
 }
 
-// Looks up what the token at `at` forms with the next one.
+// Looks up the merge of the token at `at` with the next token.
 void PieceMerger::rank(uint32_t at) {
   Node& node = nodes_[at];
   node.rank = node.next == END ? PairTable::NONE : merges_.ranks.find(node.token, nodes_[node.next].token);
@@ -36,8 +36,8 @@ void PieceMerger::rank(uint32_t at) {
   std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
 }
 
-// The places are taken out before any is merged: a merge may form a pair that comes earlier in the list, and its turn
-// is after all of this one.
+// All positions of this rank are removed from the heap before the first merge. A merge may create a pair with a lower
+// rank, but that pair must wait until all merges of the current rank are done.
 void PieceMerger::merge_all_of_one_rank() {
   const auto best = static_cast<uint32_t>(heap_.front() >> 32);
   places_.clear();
@@ -47,7 +47,7 @@ void PieceMerger::merge_all_of_one_rank() {
     heap_.pop_back();
   }
   for (const uint32_t at : places_) {
-    if (nodes_[at].rank == best) merge(at);  // else one of the two is part of another token by now
+    if (nodes_[at].rank == best) merge(at);  // otherwise one of the two tokens has already been merged
   }
 }
 

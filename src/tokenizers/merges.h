@@ -1,4 +1,4 @@
-// The merges of a byte pair encoding, and merging by them.
+// The merges of a byte pair encoding, and the algorithm that applies them.
 #pragma once
 
 #include <array>
@@ -14,17 +14,17 @@ struct Merges {
     int32_t left, right, result;
   };
   std::array<int32_t, 256> byte_tokens{};
-  std::vector<Merge> list;  // in the order in which they are made
-  PairTable ranks;          // the place in the list of the merge of two neighbours
+  std::vector<Merge> list;  // in the order in which they were learned
+  PairTable ranks;          // the index in `list` of the merge of two adjacent tokens
 
   Merges() { byte_tokens.fill(-1); }
-  // Adds it as the last one; false where these two are merged already.
+  // Appends a merge; returns false if these two tokens already have one.
   bool add(int32_t left, int32_t right, int32_t result);
 };
 
-// Merges the bytes of one piece of text after another. The tokens of a piece are a list, linked through their places,
-// so that a merge costs the same wherever it happens; a heap has the pairs that may be merged, the first of the list
-// on top.
+// Applies the merges to one piece of text at a time. The tokens of a piece form a linked list, so that a merge takes
+// the same time at every position. A heap contains the pairs that can be merged; the pair that is earliest in the
+// list of merges is on top.
 class PieceMerger {
  public:
   explicit PieceMerger(const Merges& merges) : merges_(merges) {}
@@ -34,8 +34,8 @@ class PieceMerger {
   static constexpr uint32_t END = UINT32_MAX, GONE = UINT32_MAX - 1;
   struct Node {
     int32_t token;
-    uint32_t before, next;  // END beyond the first and the last
-    uint32_t rank;          // of this token with the next one; GONE where it has become part of the one before
+    uint32_t before, next;  // END before the first and after the last token
+    uint32_t rank;          // of the merge with the next token; GONE if it was merged into the previous token
   };
 
   void rank(uint32_t at);

@@ -1,4 +1,4 @@
-// A number for each pair of tokens: what merging bytes asks millions of times.
+// A hash table with a number for each pair of tokens; byte pair encoding looks up millions of pairs.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace petroglyph {
 
-// Open addressing with linear probing; nothing is ever removed.
+// Open addressing with linear probing; entries are never removed.
 class PairTable {
  public:
   static constexpr uint32_t NONE = UINT32_MAX;
@@ -17,7 +17,7 @@ class PairTable {
     return slots_[place(key_of(left, right))].value;
   }
 
-  // The pair's number, NONE where it is new; good until the next call.
+  // The pair's number, NONE if it is new. The reference is valid until the next call.
   uint32_t& at(int32_t left, int32_t right) {
     if (2 * (count_ + 1) > slots_.size()) grow();
     const uint64_t key = key_of(left, right);
@@ -28,7 +28,7 @@ class PairTable {
   }
 
  private:
-  static constexpr uint64_t EMPTY = UINT64_MAX;  // two negative tokens: no pair
+  static constexpr uint64_t EMPTY = UINT64_MAX;  // two negative tokens: never a valid pair
   struct Slot {
     uint64_t key = EMPTY;
     uint32_t value = NONE;

@@ -20,7 +20,7 @@ std::vector<std::string> strings(const Json& list) {
   return all;
 }
 
-// A list of tokens' numbers, where there is one.
+// An optional list of token numbers.
 std::vector<int32_t> token_numbers(const Json& json, const char* key, size_t tokens) {
   std::vector<int32_t> numbers;
   const Json* list = json.find(key);
@@ -34,7 +34,7 @@ std::vector<int32_t> token_numbers(const Json& json, const char* key, size_t tok
   return numbers;
 }
 
-// A token that stands in "special" and in "added" is an added one: older files have it in both where no merge makes it.
+// A token that is in both "special" and "added" is an added one: older files list it in both if no merge produces it.
 BytePairExtras read_extras(const Json& json, size_t tokens) {
   BytePairExtras extras;
   std::map<int32_t, AddedToken> added;
@@ -68,7 +68,7 @@ std::unique_ptr<Tokenizer> read_tokenizer(const Json& json, const std::string& o
   return std::make_unique<BytePairTokenizer>(tokens, origin, merges, origin, read_extras(json, tokens.size()));
 }
 
-// A checkpoint's metadata has it.
+// The tokenizer in a checkpoint's metadata.
 std::unique_ptr<Tokenizer> of_checkpoint(const std::string& path) {
   const SafetensorsFile file(path);
   const auto data = file.metadata().find("data");
@@ -131,7 +131,7 @@ std::unique_ptr<Tokenizer> of_folder(const std::string& folder) {
               "merges.txt, encoder.json and vocab.bpe, *.tiktoken or a run's model.safetensors");
 }
 
-// Throws where the file is of those that say nothing by themselves.
+// Throws for a file that is only one part of a tokenizer.
 void refuse_half(const std::string& path) {
   const std::string name = std::filesystem::path(path).filename().string();
   const std::vector<std::string>& names = tokenizer_file_names();

@@ -1,8 +1,8 @@
-// What turns text into tokens and tokens into text.
+// Converts text to tokens and tokens to text.
 //
-// decode(encode(text)) is the text, byte for byte, whatever the bytes are. Exceptions: a tokenizer that was told to
-// replace characters loses those, and one of others may add or take spaces where its files demand it (byte_pairs.h).
-// A tokenizer is a JSON object, in a file of its own and in a checkpoint's metadata:
+// decode(encode(text)) is the text, byte for byte, for any bytes. There are two exceptions. A tokenizer with
+// `replace` loses the replaced characters. An imported tokenizer may add or remove spaces if its files require it
+// (byte_pairs.h). A tokenizer is a JSON object, in its own file and in a checkpoint's metadata:
 //
 //   {"format": "petroglyph tokenizer", "version": 1, "kind": "ascii", "replace": false}
 //   {"format": …, "kind": "bytes"}
@@ -22,13 +22,13 @@
 
 namespace petroglyph {
 
-// How a text is read. It matters only where a tokenizer has special tokens, or tokens before or after each text.
+// How a text is encoded. It matters only if a tokenizer has special tokens, or tokens before or after each text.
 enum class Reading {
-  PLAIN,           // part of a text: special tokens in it are the letters that they are spelled with
-  SPECIAL,         // the same, but special tokens in it are one token each
-  PROMPT,          // as PLAIN, but a whole text, with the tokens before and after each text
-  SPECIAL_PROMPT,  // as SPECIAL, with these
-  DOCUMENTS,       // the same, and an end-of-text token in it ends one text and begins another
+  PLAIN,           // part of a text: special tokens in it are encoded as ordinary characters
+  SPECIAL,         // the same, but each special token in it is one token
+  PROMPT,          // as PLAIN, but a complete text: adds the tokens before and after each text
+  SPECIAL_PROMPT,  // as SPECIAL, with these tokens
+  DOCUMENTS,       // the same, and an end-of-text token ends one text and begins another
 };
 
 constexpr std::string_view END_OF_TEXT = "<|endoftext|>";
@@ -41,44 +41,45 @@ class Tokenizer {
   virtual std::string name() const = 0;  // "ascii", "bytes", "bpe, 50,257 tokens"
   virtual int vocab() const = 0;
 
-  // What the text has that the tokenizer has not and may not replace: its place and its name; empty where there is
-  // nothing.
+  // The text's first character that the tokenizer can neither encode nor replace: its position and its name. Empty if
+  // there is none.
   virtual std::string complaint(std::string_view) const { return ""; }
-  // Throws it as an Error, which opens with `origin` and ends with the options that help where texts are read.
+  // Throws this as an Error that begins with `origin` and ends with options that help when texts are read.
   void check(std::string_view text, const std::string& origin) const;
-  // The same without them: a prompt is for a model whose tokenizer stays.
+  // The same without these options: the tokenizer of a prompt is fixed by the model.
   void check_prompt(std::string_view text, const std::string& origin) const;
 
-  // Gives the tokens of a text that was checked to `take`, a part at a time, so that only a part is held. Returns how
-  // many characters had to be replaced.
+  // Passes the tokens of a checked text to `take`, in parts, so that only one part is in memory. Returns how many
+  // characters were replaced.
   virtual int64_t encode_parts(std::string_view text, Reading reading, const TakeTokens& take) const = 0;
-  // Appends all of them.
+  // Appends all tokens of the text.
   int64_t encode(std::string_view text, std::vector<int32_t>& tokens, Reading reading = Reading::PLAIN) const;
-  // The first special token that is spelled out in the text; empty where there is none.
+  // The first special token that is spelled out in the text; empty if there is none.
   virtual std::string special_in(std::string_view) const { return ""; }
 
-  // The bytes that a token, from 0 to vocab()−1, stands for.
+  // The bytes of a token, 0 … vocab()−1.
   virtual std::string_view bytes(int32_t token) const = 0;
   virtual Json to_json() const = 0;
-  // The tokens that end a text; where there are several, the first is the one that is written between documents.
+  // The tokens that end a text. If there are several, the first one is written between documents.
   virtual std::vector<int32_t> end_of_text() const { return {}; }
 
   std::string decode(const std::vector<int32_t>& tokens) const;
-  // How many characters of UTF-8 begin in the token's bytes: what "bits per character" divides by.
+  // How many UTF-8 characters begin in the token's bytes: the divisor of "bits per character".
   int characters(int32_t token) const;
 };
 
-// "ascii", "bytes", a file with the JSON above or of others (foreign_files.h), or a folder with them; or a checkpoint
-// or a run's folder, whose own it is. `replace`: ASCII puts '?' in place of every character that it has not.
+// `name`: "ascii", "bytes", a file with the JSON above or in another format (foreign_files.h), a folder with such
+// files, or a checkpoint or a run's folder, for its own tokenizer. `replace`: ASCII replaces every other character
+// with '?'.
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& name, bool replace);
-// The files that it may read of them; none of ascii and bytes.
+// The files that open_tokenizer() may read; none for ascii and bytes.
 std::vector<std::string> files_of_tokenizer(const std::string& name);
-// The same tokenizer, or where that is ASCII the one that puts '?'.
+// The same tokenizer; an ASCII tokenizer is changed to replace other characters with '?'.
 std::unique_ptr<Tokenizer> replacing(std::unique_ptr<Tokenizer> tokenizer);
-// Throws UsageError where it lacks no character, so that --replace does nothing.
+// Throws UsageError if the tokenizer can encode every character, so that --replace has no effect.
 void check_replaces(const Tokenizer& tokenizer);
 std::unique_ptr<Tokenizer> tokenizer_from_json(const Json& json, const std::string& origin);
-// The JSON with an entry of a list on each line: what a tokenizer's own file holds.
+// The JSON with one list entry on each line: the content of a tokenizer file.
 std::string tokenizer_file_text(const Tokenizer& tokenizer);
 
 }  // namespace petroglyph
