@@ -1,4 +1,4 @@
-// Text as it is written, in whole characters.
+// Writes text to the standard output in complete characters.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,15 @@
 
 namespace petroglyph {
 
-// Writes only whole characters of UTF-8: half a character, of a token that ends within one, waits for the next token. Throws Error if
-// the output cannot be written. On a terminal, control characters other than line ends and tabs, which could move the cursor or
-// change colours and title, are shown as \x1B; pipes and files get the bytes as they are.
+// Writes only complete UTF-8 characters. If a token ends within a character, its last bytes wait for the next token.
+// Throws Error if the output cannot be written. On a terminal, control characters other than line ends and tabs are
+// printed as \x1B, because they could move the cursor or change colours and title. Pipes and files get the bytes
+// unchanged.
 class CharacterWriter {
  public:
   CharacterWriter();
   void write(std::string_view bytes);  // to the standard output
-  void finish();                       // the rest, a whole character or not
+  void finish();                       // writes the remaining bytes, even if they are no complete character
 
  private:
   void print(std::string_view bytes) const;

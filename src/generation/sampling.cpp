@@ -9,7 +9,8 @@
 namespace petroglyph {
 
 namespace {
-// Below, a logit that is a thousandth under the largest would have at most e^−10 of its chance: the largest is taken.
+// Below this temperature, a logit that is 0.001 below the largest has at most e^−10 of its probability, so the
+// largest is taken.
 constexpr double COLDEST = 1e-4;
 }  // namespace
 
@@ -34,7 +35,7 @@ int32_t Sampler::draw(const std::vector<real>& logits, real u) {
   return candidates_[kept - 1].token;
 }
 
-// Brings the candidates that top_k and top_p leave to the front, and returns how many they are.
+// Moves the candidates that top_k and top_p keep to the front, and returns their number.
 size_t Sampler::keep_likeliest() {
   const size_t all = candidates_.size();
   const size_t k = settings_.top_k > 0 ? std::min(all, static_cast<size_t>(settings_.top_k)) : all;

@@ -10,11 +10,11 @@ namespace petroglyph {
 
 struct Sampling {
   double temperature = 1;  // divides the logits; 0 takes the likeliest token
-  int top_k = 0;           // only the k likeliest; 0: all
-  double top_p = 1;        // only the likeliest that together reach this probability
+  int top_k = 0;           // only the k likeliest tokens; 0: all
+  double top_p = 1;        // only the likeliest tokens whose probabilities together reach this value
 };
 
-// Draws one of V tokens. u: uniformly random, 0 ≤ u < 1. Equally likely tokens are in the order of their numbers.
+// Draws one of V tokens. u: uniformly random, 0 ≤ u < 1. Equally likely tokens are ordered by their numbers.
 class Sampler {
  public:
   explicit Sampler(const Sampling& settings) : settings_(settings) {}
@@ -23,7 +23,7 @@ class Sampler {
  private:
   struct Candidate {
     int32_t token;
-    double weight;  // exp((logit − largest) / temperature), in our own exp
+    double weight;  // exp((logit − largest) / temperature), with Petroglyph's own exp
   };
   size_t keep_likeliest();
 

@@ -29,7 +29,7 @@ class Stopwatch {
 
 }  // namespace
 
-// Only a text's beginning has tokens before it.
+// Only the beginning of a text has tokens before it.
 std::vector<int32_t> TextWriter::tokens_of(const std::string& prompt, const std::string& origin, bool first) {
   tokenizer_.check_prompt(prompt, origin);
   if (!how_.special) note_special(tokenizer_.special_in(prompt));
@@ -87,7 +87,7 @@ void TextWriter::continue_prompt(const std::string& prompt, const std::string& o
 }
 
 void TextWriter::converse() {
-  constexpr int64_t CAPACITY = 4096;  // of a model without a longest sequence, whose decoder's memory grows
+  constexpr int64_t CAPACITY = 4096;  // if the decoder's memory grows with the length
   const int64_t capacity = model_.has_fixed_state() ? model_.longest() : CAPACITY;
   const int64_t longest = decoder_capacity(model_, capacity, how_.context);
   Generator generator = this->generator(0, capacity);
@@ -99,7 +99,8 @@ void TextWriter::converse() {
       std::fprintf(stderr, "note: the prompt: %s; nothing of this line was read\n", in_one_line(wrong).c_str());
       continue;
     }
-    // Ctrl-C ends an answer; between two it ends the program, as other signals always do.
+    // During an answer, Ctrl-C ends the answer; at other times it ends the program. Other signals always end the
+    // program.
     const InterruptGuard guard(InterruptGuard::Signals::CTRL_C);
     const Stopwatch watch(&seconds_);
     const std::vector<int32_t> tokens =

@@ -14,13 +14,13 @@
 namespace petroglyph {
 
 struct TextWriting {
-  int length = 200, samples = 1;  // tokens to write, and how many times
+  int length = 200, samples = 1;  // tokens to write, and how often
   Sampling sampling;
   uint64_t seed = 1;
   Window window = Window::HALF;
-  bool special = false;  // special tokens in a prompt are one token each
-  int context = 0;       // that the model was trained with; 0: not known
-  bool quiet = false;    // only the text
+  bool special = false;  // each special token in a prompt is one token
+  int context = 0;       // training context of the model; 0: unknown
+  bool quiet = false;    // print only the text
 };
 
 class TextWriter {
@@ -31,11 +31,12 @@ class TextWriter {
 
   // origin: the source of the prompt, which begins the Error for a character that the tokenizer does not have
   void continue_prompt(const std::string& prompt, const std::string& origin);
-  // Continues all text so far after each line of the standard input, as far back as the model reads.
+  // Reads lines from the standard input. After each line, continues the whole text so far, as far back as the model
+  // can read.
   void converse();
 
   int64_t written() const { return written_; }  // tokens
-  double seconds() const { return seconds_; }   // of reading prompts and writing, without waiting for prompts
+  double seconds() const { return seconds_; }   // for reading prompts and writing, without waiting for input
 
  private:
   std::vector<int32_t> tokens_of(const std::string& prompt, const std::string& origin, bool first);

@@ -1,4 +1,4 @@
-// Models of others to checkpoints of ours, and back: Hugging Face's folders and llm.c's files.
+// Converts model files of other projects (Hugging Face's folders, llm.c's files) to Petroglyph checkpoints, and back.
 
 #include <cstdio>
 #include <filesystem>
@@ -39,7 +39,8 @@ std::string name_of(const std::string& path) {
   return (std::filesystem::is_directory(whole) ? whole.filename() : whole.stem()).string();
 }
 
-// A checkpoint of ours, or one file of a folder of Hugging Face's, is easily given in place of a model.
+// Reports a common mistake: the path of a Petroglyph checkpoint, or of one file in a Hugging Face folder, instead of
+// a model.
 void refuse_tensors(const std::string& path) {
   const std::string file = checkpoint_path(path);
   const bool tensors = is_there(file) && is_safetensors(file);
@@ -73,7 +74,7 @@ void to_checkpoint(ConvertSettings& settings) {
                                                             : "no tokenizer (--tokenizer gives it one)");
 }
 
-// Of a folder only the files that are written count: what else lies in it stays.
+// For a folder, only the files that will be written are checked; other files in it are kept.
 void check_hugging_face(const ConvertSettings& settings, const std::string& checkpoint) {
   const std::vector<std::string> files = files_of_hugging_face(settings.save);
   for (const std::string& file : files) check_not_read(file, {checkpoint});

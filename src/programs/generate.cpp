@@ -1,4 +1,4 @@
-// Continues a text, token by token, with a model that train_text trained.
+// Continues a text, token by token, with a model from train_text or convert.
 
 #include <algorithm>
 #include <cstdio>
@@ -67,7 +67,8 @@ struct GenerateSettings {
   }
 };
 
-// To the system, where the library keeps it otherwise: what a vocabulary was read into lies between things that stay.
+// Returns freed memory to the system. Without it, glibc keeps the memory that parsing a vocabulary used, because it
+// lies between live allocations.
 void return_freed_memory() {
 #ifdef __GLIBC__
   malloc_trim(0);
@@ -93,7 +94,7 @@ int generate(int argc, char** argv) {
   RunState state = read_run_state(*file);
   const auto tokenizer = load_tokenizer(*file, state);
   settings.how.context = learned_context(state);
-  state.data = Json();  // a vocabulary's words take more memory in it than the rest
+  state.data = Json();  // a large vocabulary takes more memory here than the rest of the state
   return_freed_memory();
   const auto ops = make_device(settings.device, settings.threads);
   const auto model = load_model(*file, state, *ops);

@@ -1,4 +1,4 @@
-// Looks into models: ./inspect SUBCOMMAND …, one file each: analysis/inspect_*.cpp.
+// Inspects models: ./inspect SUBCOMMAND …; each subcommand is one file, analysis/inspect_*.cpp.
 
 #include <algorithm>
 #include <cstdio>

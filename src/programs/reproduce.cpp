@@ -1,6 +1,6 @@
-// Repeats the papers' experiments with the other programs, and shows the papers' numbers beside ours.
+// Repeats the papers' experiments with the other programs, and compares the results with the papers' numbers.
 //
-//   ./reproduce list [NAME…]             what there is, and with names: its commands
+//   ./reproduce list [NAME…]             the experiments; with names: their commands
 //   ./reproduce run NAME… | all          --quick, the default, --medium or --full
 //   ./reproduce report                   RESULTS.md and a page for each experiment
 
@@ -21,7 +21,7 @@
 namespace petroglyph {
 namespace {
 
-// "measured before: 12 minutes", where the folder of results has such a run.
+// "measured before: 12 minutes", if the results folder has a complete record of this experiment.
 std::string measured_before(const Plan& plan) {
   const Measured kept = read_measured(plan, "results/" + plan.name + "/" + plan.size);
   double seconds = 0;
@@ -41,7 +41,7 @@ void list_experiment(const Experiment& experiment) {
 }
 
 int list(const std::vector<std::string>& words) {
-  const std::vector<std::string> none = {""};  // which no argument is
+  const std::vector<std::string> none = {""};  // no argument is empty
   std::vector<std::string> names = none;
   Options options("reproduce list", "Shows which figures and tables there are, or with names: their commands.");
   options.positional("NAME", &names, "an experiment, the beginning of several, or all");
@@ -59,7 +59,7 @@ int list(const std::vector<std::string>& words) {
   return 0;
 }
 
-// One experiment, and what it gave. The exit status.
+// Runs one experiment and prints its results. Returns the exit status.
 int run_one(const Experiment& experiment, const std::string& size, const Runner& runner) {
   const Plan plan = experiment.plan(size);
   const int status = runner.run(plan);

@@ -1,13 +1,14 @@
-// How the loss falls with compute, context and depth: many runs, each a point, and what is fitted through them. Sections 2, 3 and
-// 5 and appendices B, C and D of "MLPs for NLP".
+// Measures how the loss falls with compute, context and depth: many runs, each of which gives one point, and curves
+// fitted to the points. Sections 2, 3 and 5 and appendices B, C and D of "MLPs for NLP".
 //
 //   --what compute   at each budget C a family of widths, each model with N parameters trained on D = C / 6N tokens: the loss
-//                    against log N is about a parabola, its minimum is what C is best spent on, and the minima follow power laws
-//                    (figures 1, 3)
+//                    against log N is approximately a parabola, its minimum is the optimal N for C, and the minima follow power
+//                    laws (figures 1, 3)
 //   --what context   one width, contexts of several lengths (figure 10)
 //   --what dct       DCT-MLPs of several depths against Transformers, on the same tokens (figure 9)
 //
-// C, N and D are the paper's: all parameters count, embeddings too, and of tokens only those that are to be predicted.
+// C, N and D are defined as in the paper: N counts all parameters, including embeddings; D counts only the predicted
+// tokens.
 
 #include <cstdio>
 #include <memory>

@@ -1,4 +1,4 @@
-// Learns a byte pair encoding from text, and turns text into shards of tokens and back.
+// Trains a byte pair encoding on text, encodes text into shards of tokens, and decodes shards.
 
 #include <chrono>
 #include <cstdio>
@@ -48,7 +48,7 @@ struct Settings {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// Before the work: whether what is made can be written, and replaces nothing that is read.
+// Checks before the work that all outputs can be written and that none of them replaces an input.
 void check_outputs(const Settings& settings) {
   std::vector<std::string> read;
   if (settings.train == 0) read = files_of_tokenizer(settings.tokenizer);
@@ -78,7 +78,7 @@ std::unique_ptr<Tokenizer> learn(const Settings& settings) {
   return tokenizer;
 }
 
-// Before the first file that is written replaces an older one.
+// Checks all inputs before the first output replaces an older file.
 void check_files(const Settings& settings, const Tokenizer& tokenizer) {
   for (const std::string& path : settings.files) {
     if (settings.decode) {
@@ -98,7 +98,7 @@ void encode(const Settings& settings, const Tokenizer& tokenizer) {
     const MappedFile file(path);
     const std::string_view bytes = file.text();
     int64_t count = 0;
-    double seconds = -now();  // without those that the shards take
+    double seconds = -now();  // without the time for writing shards
     const int64_t replaced = tokenizer.encode_parts(bytes, Reading::DOCUMENTS, [&](const std::vector<int32_t>& tokens) {
       count += static_cast<int64_t>(tokens.size());
       seconds += now();

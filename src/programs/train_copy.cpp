@@ -1,4 +1,4 @@
-// Trains a sequence model to copy random strings, then shows it copying, one token at a time.
+// Trains a sequence model to copy random strings, then shows how it copies, one token at a time.
 // The experiment of "An All-MLP Sequence Modeling Architecture That Excels at Copying", section 3 and appendix D.
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 struct CopySettings {
   int length = 32;           // letters in a string
-  std::vector<int> lengths;  // at which a trained model is evaluated
+  std::vector<int> lengths;  // at which the trained model is evaluated
   std::string compare;
 
   void declare(Options& options) {
@@ -36,7 +36,7 @@ struct CopySettings {
         .not_saved();
   }
 
-  // The context of the longest of all strings: positions that training does not reach keep their initial values.
+  // The context for the longest of all strings. Positions beyond the training length keep their initial values.
   int context() const {
     int longest = length;
     for (const int other : lengths) longest = std::max(longest, other);
@@ -83,7 +83,7 @@ struct Session {
   std::string title() const { return "Copying " + counted(copy.length, "letter"); }
 };
 
-// Reads fresh strings up to SEP and decodes greedily: each token of the answer is the likeliest one, and is read back.
+// Reads new strings up to SEP and decodes greedily: the likeliest token is the answer and the next input.
 std::vector<int32_t> answer(Run& run, const Copying& task, const Batch& strings) {
   Ops& ops = run.ops();
   const int B = strings.size, T = strings.length, prompt = task.prompt(), answers = T - prompt + 1;

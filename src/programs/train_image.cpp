@@ -1,4 +1,4 @@
-// Trains a model to classify images, then shows its confusion matrix and where it looks.
+// Trains a model to classify images, then shows its confusion matrix and its heat maps.
 // The experiments of "An All-MLP Sequence Modeling Architecture That Excels at Copying", appendix C, and "Linear-Time Sequence
 // Modeling with MLPs", sections 4.3 and 4.4: CIFAR-5M, and from there CIFAR-10 and CIFAR-100 (--init).
 
@@ -24,8 +24,9 @@
 namespace petroglyph {
 namespace {
 
-// What --preset sets. quick: shapes in three minutes on two cores. tiny, base: the papers' (causal_rn_linear_time, appendix B), with
-// the batch and the learning rate of its images; base: one epoch of CIFAR-5M's first five parts.
+// The values of --preset. quick: drawn shapes, three minutes on two cores. tiny, base: the papers' models
+// (causal_rn_linear_time, appendix B), with the batch size and the learning rate of their image experiments. base:
+// one epoch of CIFAR-5M's first five parts.
 const std::map<std::string, std::string> PRESETS = {
     {"quick", "width=96 layers=4 heads=4 batch=32 lr=2e-3 steps=1200 warmup=50"},
     {"tiny", "width=192 layers=12 heads=1 batch=320 lr=5e-4 steps=2000 warmup=50"},
@@ -78,7 +79,7 @@ struct Session {
     image.declare(options);
     model.declare(options, {"birn_image", "transformer", "linear_transformer", "relation_network", "deep_sets"});
     settings.declare(options);
-    options.set_defaults(PRESETS.at(image.preset) + " heads=1");  // what --help shows
+    options.set_defaults(PRESETS.at(image.preset) + " heads=1");  // the defaults in --help
     options.parse(words);
     options.set_defaults(PRESETS.at(image.preset));
     if (!model.is_transformer()) options.set_defaults("heads=1");
@@ -102,7 +103,7 @@ struct Session {
                  std::move(extras));
   }
 
-  // The trained model's answers on all test images.
+  // Evaluates the trained model on all test images.
   void show() {
     Progress progress(0, test_images, after_a_while(settings.quiet, "test image"));
     const Answers answers = classify(run->model(), run->ops(), *task, run->seed(), stream_of("test"), test_images,
@@ -124,7 +125,7 @@ struct Session {
 
   const std::string& compared() const { return image.compare; }
 
-  // For comparisons: a run is over.
+  // For --compare: called when a run is finished.
   LengthTable length_table() {
     show();
     return {title(), "accuracy", "pixels", true, {}, {model.model}, {{}}};
@@ -132,7 +133,8 @@ struct Session {
   std::string title() const { return image.data.empty() ? "Drawn shapes" : "Images"; }
 
  private:
-  // One vector for a whole set has no positions that it is read from.
+  // Models that compute one vector for a whole set have no position that the answer is read from, so they have no
+  // maps.
   bool has_maps() const { return model.model != "relation_network" && model.model != "deep_sets"; }
 
   std::unique_ptr<Images> make_task() {

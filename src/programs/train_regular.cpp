@@ -1,5 +1,6 @@
-// Trains a model to recognize a regular language and tests it on strings far longer than it has seen. Table 1 of "Transformer
-// Working Memory Enables Regular Language Reasoning And Natural Language Length Extrapolation".
+// Trains a model to recognize a regular language and tests it on strings that are much longer than the training
+// strings. Table 1 of "Transformer Working Memory Enables Regular Language Reasoning And Natural Language Length
+// Extrapolation".
 
 #include <algorithm>
 #include <cstdio>
@@ -17,7 +18,7 @@
 namespace petroglyph {
 namespace {
 
-// One of the runs, ready to learn.
+// One of the runs, prepared for training.
 std::unique_ptr<RegularRun> prepared(const std::vector<std::string>& words, const std::string& name,
                                      const std::string& task, int seed, const std::shared_ptr<Ranks>& ranks,
                                      bool quiet) {
@@ -38,7 +39,7 @@ int train_regular(int argc, char** argv, const std::shared_ptr<Ranks>& ranks) {
   first.check_combination(tasks);
   const std::string name = name_of_runs(first.settings, "regular");
   const InterruptGuard guard;
-  for (const std::string& task : tasks)  // an error in the last one shows before the first one is trained
+  for (const std::string& task : tasks)  // reports an error in the last task before the first one is trained
     for (const int seed : first.regular.seeds) {
       prepared(words, name, task, seed, ranks, true);
       if (ranks->any(interrupted())) return INTERRUPTED_STATUS;

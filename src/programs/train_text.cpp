@@ -51,7 +51,7 @@ struct Session : TextRunSettings {
   }
 };
 
-// The tokenizer in the checkpoint of a resumed run, which only the first rank reads.
+// The tokenizer in the checkpoint of a resumed run; only the first rank reads the file.
 std::unique_ptr<Tokenizer> Session::saved_tokenizer() {
   const std::string path = run->file("model.safetensors");
   const bool replace = text_settings.source.replace;
@@ -59,7 +59,7 @@ std::unique_ptr<Tokenizer> Session::saved_tokenizer() {
   return tokenizer_from_json(Json::parse(json, path), path);
 }
 
-// a_step: windows
+// a_step: windows in one step
 int64_t Session::steps_of_epochs(int64_t a_step) const {
   const int64_t steps = (text_settings.epochs * task->training_windows() + a_step - 1) / a_step;
   if (steps > MOST_STEPS)
@@ -81,7 +81,7 @@ void Session::open_text() {
   if (mlps_for_nlp() && !options.given("warmup") && !settings.resume) settings.rate.warmup = settings.steps / 10;
 }
 
-// A resumed run's options, the text among them, come from its checkpoint.
+// The options of a resumed run, including its text, come from its checkpoint.
 void Session::prepare() {
   if (!settings.resume) open_text();
   run.emplace(settings, options, "text");
@@ -91,7 +91,7 @@ void Session::prepare() {
   }
   const int longest = std::max(text_settings.context, text_settings.longest_length());
   if (text_settings.longest_length() > 0)
-    last_token(text_settings.longest_length());  // whether the text is long enough shows before the training
+    last_token(text_settings.longest_length());  // throws before the training if the text is too short
   RunExtras extras;
   extras.describe = [this](const Measures& measures) { return text_measures(measures, characters_a_token); };
   if (text_settings.sample_length > 0) extras.after_evaluation = [this] { return sample(); };

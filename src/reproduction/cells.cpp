@@ -15,7 +15,7 @@ namespace {
 
 using Fields = std::vector<std::string>;
 
-// Fields between commas; "in quotes" they may hold commas, line ends and doubled quotes.
+// Splits a line at commas; fields "in quotes" may contain commas, line ends and doubled quotes.
 std::vector<Fields> records_of(const std::string& bytes) {
   std::vector<Fields> records;
   Fields record;
@@ -39,7 +39,7 @@ std::vector<Fields> records_of(const std::string& bytes) {
   return records;
 }
 
-// A table with words in it. base/log.h reads tables of numbers.
+// A CSV table with text fields. base/log.h reads tables of numbers.
 class WordTable {
  public:
   explicit WordTable(const std::string& path) : path_(path), rows_(records_of(read_regular_file(path))) {
@@ -55,7 +55,7 @@ class WordTable {
       throw Error(path_ + ": no column " + name + ", expected one of " + join(rows_[0], ", "));
     return static_cast<size_t>(found - rows_[0].begin());
   }
-  // The rows in which these columns have these words.
+  // The rows that have these values in these columns.
   std::vector<Fields> where(const std::vector<std::pair<std::string, std::string>>& words) const {
     std::vector<Fields> found;
     for (size_t i = 1; i < rows_.size(); ++i)
@@ -90,7 +90,7 @@ void add_rows(const Cell& cell, const WordTable& table, Numbers& numbers) {
   }
 }
 
-// The number behind the last of the words, which are searched for one after the other.
+// The number after the last of the words, which are searched one after the other.
 void add_said(const Cell& cell, const std::string& log, Numbers& numbers) {
   size_t at = 0;
   for (const std::string& words : cell.words) {

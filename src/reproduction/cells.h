@@ -1,9 +1,9 @@
-// The numbers of cells, read from the tables and logs that runs left, and what is known of the runs.
+// Reads the numbers of cells from the tables and logs of finished runs, and the records of these runs.
 //
 //   FOLDER/runs.csv               run, command, seconds, done, weights, machine
 //   FOLDER/train-compare.csv      compare.csv of the run train; FOLDER/train.log: what it printed
 //
-// FOLDER is runs/reproduce-SIZE-NAME while it is run, and results/NAME/SIZE in the repository.
+// FOLDER is runs/reproduce-SIZE-NAME during the experiment, and results/NAME/SIZE in the repository.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ struct RunRecord {
   std::string machine;
 };
 
-// An experiment at one size, as far as it was run.
+// An experiment at one size, with the runs done so far.
 struct Measured {
   Plan plan;
   std::string folder;
@@ -35,18 +35,18 @@ struct Measured {
 Measured read_measured(const Plan& plan, const std::string& folder);
 void write_runs(const std::string& folder, const std::vector<RunRecord>& runs);
 
-// The numbers of a cell, of each run and row one; infinity for a step that was not reached.
+// The numbers of a cell, one for each run and row; infinity for a step that was not reached.
 struct Numbers {
   std::vector<double> values;
-  double last_step = 0;          // where steps were not reached
-  size_t runs = 0, missing = 0;  // planned ones of its part, and those that are not done
+  double last_step = 0;          // of the runs whose goal was not reached
+  size_t runs = 0, missing = 0;  // planned runs of the cell's part, and those that are not done
 };
 Numbers numbers_of(const Cell& cell, const Measured& measured);
 double mean_of(const std::vector<double>& values);
-// "66 (62 to 71)", "not in 2,000", "100.0 / 98.2"; empty without numbers.
+// "66 (62 to 71)", "not in 2,000", "100.0 / 98.2"; empty if there are no numbers.
 std::string shown(const Cell& cell, const Numbers& numbers);
 std::string shown_number(const std::string& format, double value);
-// Words with {[ROW; COLUMN]} in them, where the numbers are put; empty where one of them was not measured.
+// Replaces {[ROW; COLUMN]} in a text by the numbers; empty if one of them was not measured.
 std::string with_numbers(const std::string& words, const Measured& measured);
 
 }  // namespace petroglyph

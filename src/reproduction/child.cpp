@@ -21,13 +21,13 @@ namespace petroglyph {
 
 namespace {
 
-constexpr int POLL_MILLISECONDS = 100;  // how soon a Ctrl-C is passed on
+constexpr int POLL_MILLISECONDS = 100;  // the longest delay before a Ctrl-C is passed on
 
 [[noreturn]] void fail(const std::string& program, const char* what) {
   throw Error(program + ": " + what + ": " + std::strerror(errno));
 }
 
-// A pipe's two ends, closed with it.
+// Both ends of a pipe, which the destructor closes.
 struct Pipe {
   int ends[2] = {-1, -1};
 
@@ -47,21 +47,22 @@ struct Pipe {
   }
 };
 
-// In the child: only what is allowed between fork and exec. A group of its own, for else a terminal's Ctrl-C and ours
-// would be two, and the second ends a program at once.
+// Runs in the child, and uses only calls that are allowed between fork and exec. The child gets its own process
+// group: otherwise it would receive a terminal's Ctrl-C twice, from the terminal and from this program, and the
+// second one ends a program at once.
 [[noreturn]] void become(pid_t parent, const char* path, char* const* words, int output, int failure) {
   setpgid(0, 0);
   end_with_parent(parent);
-  std::signal(SIGPIPE, SIG_IGN);  // its words may come after our end, and before it has saved
+  std::signal(SIGPIPE, SIG_IGN);  // it may print after this program has ended, before it has saved its state
   std::signal(SIGINT, SIG_DFL);
   std::signal(SIGTERM, SIG_DFL);
   if (dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0) execv(path, words);
   const int reason = errno;
-  const ssize_t written = write(failure, &reason, sizeof reason);  // the parent says it
+  const ssize_t written = write(failure, &reason, sizeof reason);  // the parent reports the error
   _exit(written == sizeof reason ? 127 : 126);
 }
 
-// Until the child closes its end.
+// Reads the child's output until the child closes its end.
 class Echo {
  public:
   Echo(const std::string& path, bool quiet) : log_(path, OutputFile::Mode::Append), quiet_(quiet) {}
@@ -111,7 +112,7 @@ ChildOutcome run_child(const std::string& program, const std::vector<std::string
   const pid_t parent = getpid(), child = fork();
   if (child < 0) fail(program, "cannot be started");
   if (child == 0) become(parent, program.c_str(), pointers.data(), output.ends[1], failure.ends[1]);
-  setpgid(child, child);  // whichever of the two comes first; it fails once the child has begun
+  setpgid(child, child);  // both processes set it, whichever is first; this call fails after the child's exec
   output.close_end(1);
   failure.close_end(1);
   int reason = 0;
@@ -124,9 +125,9 @@ ChildOutcome run_child(const std::string& program, const std::vector<std::string
       if (poll(&waiting, 1, POLL_MILLISECONDS) > 0) open = echo.read_some(output.ends[0]);
       if (interrupted() && !passed_on) kill(child, SIGINT), passed_on = true;
     }
-  } catch (...) {  // its log cannot be written: it saves and ends, and nobody begins the next one beside it
+  } catch (...) {  // the log cannot be written: ends the child, which saves first, and waits for it before the next run
     kill(child, SIGTERM);
-    char rest[4096];  // what it says until then
+    char rest[4096];  // its remaining output
     while (read(output.ends[0], rest, sizeof rest) > 0) {
     }
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {

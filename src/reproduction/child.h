@@ -1,4 +1,4 @@
-// Another program, run without a shell: what it says is shown and kept.
+// Runs another program without a shell, prints its output and writes it to a log.
 #pragma once
 
 #include <string>
@@ -7,17 +7,17 @@
 namespace petroglyph {
 
 struct ChildOutcome {
-  int status = 0;         // 128 and the signal's number where a signal ended it
-  std::string last_line;  // of what it said
+  int status = 0;         // 128 + the signal's number if a signal ended it
+  std::string last_line;  // of its output
 };
 
-// Both streams of the child are shown, unless it shall be quiet, and appended to the log. While it runs, a Ctrl-C here
-// (base/interrupt.h: an InterruptGuard must live) is passed on once, so that the child finishes what it must and says
-// how to go on.
+// The child's standard output and standard error are printed, unless `quiet` is set, and appended to the log. A
+// Ctrl-C in this program is passed on to the child once (base/interrupt.h: an InterruptGuard must exist). So the
+// child can finish its current work and print how to resume.
 ChildOutcome run_child(const std::string& program, const std::vector<std::string>& words, const std::string& log,
                        bool quiet = false);
 
-// The folder that the running program lies in; argv[0] where the system does not say.
+// The folder of the running program; from argv[0] if the system does not report it.
 std::string program_folder(const char* argv0);
 
 }  // namespace petroglyph

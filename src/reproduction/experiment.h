@@ -1,30 +1,32 @@
-// The papers' figures and tables as experiments: text files in experiments/, one for each, compiled into the program.
+// The papers' figures and tables as experiments: one text file each in experiments/, compiled into the program.
 //
 //   title  Learning curves of CausalRN and Transformer
 //   paper  copying                           one of PAPERS
 //   where  figure 3
 //   shows  The paper: the two curves are very similar …
-//   size quick: a few minutes on two cores   what follows, to the next size or table, is of this size alone
+//   size quick: a few minutes on two cores   the following lines, up to the next size or table, are for this size only
 //   about  Strings of 16 letters in place of 128 …
-//   set LENGTH = 16                          {LENGTH} in any later line
+//   set LENGTH = 16                          replaces {LENGTH} in all later lines
 //   run train, seeds 1 2 3: ./train_copy --compare causal_rn,transformer --length {LENGTH}
-//   table                                    tables and claims are of all sizes
+//   table                                    tables and claims apply to all sizes
 //   column steps to 99 %: train/compare.csv variant={1} step_99 steps
 //   row CausalRN = causal_rn | 200           {1} is causal_rn, and the paper prints 200 in the first column
 //   claim a CausalRN converges before the Transformer
 //   need [CausalRN; steps to 99 %] < [Transformer; steps to 99 %]
 //
-// A run is an ordinary command: the runner adds --name or --out, and --seed N for other seeds than 1; {seed} is the
-// seed, and @train the folder that the run "train" of the same seed left. "@quick,full STATEMENT" counts at these
-// sizes only, "for X in a; b: STATEMENT" counts once for each value, with {X}, and a backslash at the end of a line
-// continues it.
+// A run is a shell command. The runner adds --name or --out, and --seed N for seeds other than 1. {seed} is the seed,
+// and @train is the output folder of the run "train" with the same seed. "@quick,full STATEMENT" applies at these
+// sizes only. "for X in a; b: STATEMENT" repeats the statement for each value, with {X} replaced. A backslash at the
+// end of a line continues it.
 //
-// A cell is FILE, then words COLUMN=VALUE that choose rows, a column (or several, a+b) and a format; of a log FILE,
-// words to search for one after the other and a format: the number behind the last of them ({newline} is the end of a
-// line). Its numbers are those of all runs NAME and NAME-…, where NAME is the first part of FILE: of all seeds.
+// A cell is FILE, then words COLUMN=VALUE that select rows, a column (or the sum of several, a+b) and a format. For a
+// log FILE, it is a list of words and a format: the words are searched one after the other, and the number after the
+// last one is used ({newline} is the end of a line). The numbers come from all runs NAME and NAME-…, where NAME is
+// the first part of FILE, that is, from all seeds.
 //
-// Formats: steps (where a run did not get there: "not in 500"), 0 to 3 digits, %0 to %2 (of parts of one), best%
-// ("100.0 / 98.2": the best and the mean), exp2 and exp3 (of a loss: perplexity), M2 and M3 (millions), e1 (1.2e-07).
+// Formats: steps (if a run did not reach the goal: "not in 500"), 0 to 3 digits, %0 to %2 (fractions as percent),
+// best% ("100.0 / 98.2": the best and the mean), exp2 and exp3 (a loss as perplexity), M2 and M3 (millions), e1
+// (1.2e-07).
 #pragma once
 
 #include <map>
@@ -42,19 +44,19 @@ struct PlannedRun {
 };
 
 struct Cell {
-  std::string part, file;                                  // "train", "compare.csv"; of a log "train" and ""
-  std::vector<std::pair<std::string, std::string>> where;  // the columns of a row and their words
-  std::vector<std::string> words;  // the columns that are added; of a log, the words before the number
+  std::string part, file;                                  // "train", "compare.csv"; for a log "train" and ""
+  std::vector<std::pair<std::string, std::string>> where;  // conditions on a row: column, value
+  std::vector<std::string> words;  // the columns to add; for a log, the words before the number
   std::string format;
 };
 
 struct Column {
-  std::string label, cell;  // as it is written, with {1} in it
+  std::string label, cell;  // as written in the file, with {1} in it
 };
 
 struct Row {
   std::string label;
-  std::vector<std::string> paper;  // for each column; empty: the paper prints no number there
+  std::vector<std::string> paper;  // for each column; empty: the paper has no number there
   std::vector<Cell> cells;
 };
 
@@ -72,28 +74,27 @@ struct Side {
   enum class Of { SEEDS, BEST, MEAN } of = Of::SEEDS;
 };
 
-// A < B: each seed's number of A is below each of B. A each< B: that of the same seed. A ~1.5 B: the means are within
-// 1.5 times of each other. A !~1.5 B: they are not.
+// A < B: the numbers of all seeds of A are below those of all seeds of B. A each< B: the same, for each seed
+// separately. A ~1.5 B: the ratio of the means is below 1.5. A !~1.5 B: it is not.
 struct Comparison {
   Side left, right;
   std::string relation;
   double within = 1;
-  std::string unmet;  // of a condition: what it means where it does not hold
+  std::string unmet;  // of a condition: its meaning if it does not hold
 };
 
-// What a paper says, as comparisons. Where a condition does not hold, or a reason is given why it stays open, nothing
-// is decided.
+// A claim of a paper, as comparisons. Nothing is decided if a condition does not hold, or if `open` gives a reason.
 struct Claim {
-  std::string says, open, number;  // number: words for the table of claims, in place of the comparisons
+  std::string says, open, number;  // number: the text for the table of claims, instead of the comparisons
   std::vector<Comparison> needs, conditions;
-  double spread = 1;     // a side of which one seed was run has to be so much further away
-  bool reduced = false;  // by smaller models than the paper's at every size
+  double spread = 1;     // the additional factor required if a side has only one seed
+  bool reduced = false;  // at every size, the models are smaller than the paper's
   std::vector<std::string> remarks;
 };
 
 struct NamedFile {
-  std::string part, file, words;  // "train", "compare.svg", a caption; of a log "samples" and ""
-  std::string from;               // of a log: begins with the first line that begins so
+  std::string part, file, words;  // "train", "compare.svg", a caption; for a log "samples" and ""
+  std::string from;               // for a log: the beginning of the first line to show
 };
 
 struct Plot {
@@ -116,14 +117,14 @@ struct Plan {
   std::vector<std::string> notes;
   std::vector<Claim> claims;
 
-  // The cell of "Row; Column", or of the row's first column. Throws Error where there is none.
+  // The cell of "Row; Column", or of the row's first column. Throws Error if there is none.
   Side side_of(const std::string& reference) const;
 };
 
 struct Experiment {
   std::string name, text;
   std::vector<std::string> sizes;            // in the order of the file
-  Plan plan(const std::string& size) const;  // throws Error, which names the line that is wrong
+  Plan plan(const std::string& size) const;  // throws Error, which names the line with the error
 };
 
 struct Paper {
@@ -131,16 +132,17 @@ struct Paper {
 };
 extern const std::vector<Paper> PAPERS;
 
-// What is compiled in, in the order of the papers; and one of a file.
+// The compiled-in experiments, in the order of the papers; and an experiment read from a file.
 const std::vector<Experiment>& experiments();
 Experiment experiment_of_file(const std::string& path);
-// By names, beginnings of names, "all", and files that end in .txt. Throws UsageError for a word that means none.
+// Selects experiments by name, beginning of a name, "all", or file ending in .txt. Throws UsageError for a word
+// without a match.
 std::vector<Experiment> chosen_experiments(const std::vector<std::string>& words);
 
-// Words of a line as a shell reads them, and a word for a shell.
+// Splits a line into words as a shell does, and quotes a word for a shell.
 std::vector<std::string> words_of(const std::string& line);
 std::string as_word(const std::string& word);
-// Whether a run is of this part: "train-seed2" of "train".
+// Whether a run belongs to this part: "train-seed2" belongs to "train".
 bool is_of_part(const std::string& run, const std::string& part);
 
 }  // namespace petroglyph

@@ -26,7 +26,7 @@ std::string paper_title(const std::string& key) {
 
 std::string paragraph(const std::string& words) { return words.empty() ? "" : markdown_text(words) + "\n\n"; }
 
-// A fence that the words do not close.
+// A fence longer than any in the text, so that the text does not close it.
 std::string fenced(const std::string& words) {
   std::string fence = "```";
   while (words.find(fence) != std::string::npos) fence += "`";
@@ -44,7 +44,7 @@ double seconds_of(const Measured& measured) {
   return seconds;
 }
 
-// "in 1:47:28", or how much of it is done.
+// "in 1:47:28", or how many runs are done.
 std::string status_of(const Measured& measured) {
   if (measured.finished()) return "in " + duration_text(seconds_of(measured));
   return text("%zu of %zu runs done", measured.done(), measured.runs.size());
@@ -56,11 +56,12 @@ std::string command_of(const Plan& plan) {
   return "./reproduce run " + plan.name + (named ? " --size " : " --") + plan.size;
 }
 
-// A figure of the numbers of several runs. Points that were not measured, or where steps were not reached, are named.
+// A figure with the numbers of several runs. The legend names points whose goal was not reached; points without a
+// measurement are left out.
 std::string plot_svg(const Plot& plot, const Measured& measured) {
   Figure figure(plot.title);
   Panel& panel = figure.panel().x(plot.x).y(plot.y);
-  std::set<double> marks;  // the points' own: 16, 32, 64, as far apart as each other
+  std::set<double> marks;  // the points' x values, drawn at equal distances: 16, 32, 64
   for (const Plot::Curve& curve : plot.curves)
     for (const auto& point : curve.points) marks.insert(point.first);
   std::vector<std::string> names;
@@ -90,7 +91,7 @@ std::string plot_svg(const Plot& plot, const Measured& measured) {
   return any ? figure.svg() : "";
 }
 
-// A log from the first line that begins as the listing wants.
+// The part of a log that a listing shows, from the first line that begins with listing.from.
 std::string listed(const NamedFile& listing, const std::string& path) {
   std::string words;
   bool begun = listing.from.empty();
@@ -113,7 +114,7 @@ std::string commands_of(const Measured& measured) {
   return fenced(lines) + facts + "\n";
 }
 
-// The files of a size that belong on its page, as links of that page: pictures of runs, and plots, which are drawn
+// The pictures of a size, as links on the experiment's page: the pictures of its runs, and plots, which are drawn
 // here.
 std::string pictures_of(const Measured& measured, const std::string& folder) {
   std::string out;
@@ -164,7 +165,7 @@ std::string claim_lines(const std::vector<JudgedClaim>& claims, bool with_remark
   return out.empty() ? "" : out + "\n";
 }
 
-// All that is copied of a size: small tables, logs and pictures.
+// All files of a size that are copied to the results: small tables, logs and pictures.
 void copy_files(const std::string& from, const std::string& to) {
   make_folder(to);
   if (std::filesystem::exists(to) && std::filesystem::equivalent(from, to)) return;
@@ -187,7 +188,7 @@ std::string experiment_page(const Plan& plan, const std::vector<Measured>& measu
   return page;
 }
 
-// The page's first picture stands in RESULTS.md, too.
+// RESULTS.md also shows the page's first picture.
 std::string section_of(const Plan& plan, const std::vector<Measured>& measured, const std::vector<JudgedClaim>& claims,
                        const std::string& page) {
   std::string out = "### " + markdown_text(plan.title) + "\n\n" + markdown_text(capitalized(plan.where)) + ". [" +

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 const char* const CHECKPOINT = "model.safetensors";
 
-// The option that says where a command leaves what it makes; empty: it only prints.
+// The option for a command's output folder; empty: it only prints.
 std::string output_option(const PlannedRun& run) {
   if (run.program == "generate") return "";
   if (run.program != "inspect" || run.words[0] == "positions") return "--name";
@@ -39,7 +39,7 @@ bool has_device(const PlannedRun& run) {
   return run.program != "generate" && !(run.program == "inspect" && output_option(run).empty());
 }
 
-// Of every checkpoint in a folder and in those below it: "causal_rn f8227c176a004670, …".
+// The fingerprints of all checkpoints in a folder and its subfolders: "causal_rn f8227c176a004670, …".
 std::string weights_in(const std::string& folder) {
   std::vector<std::string> found;
   std::error_code none;
@@ -59,7 +59,7 @@ bool has_checkpoint(const std::string& folder) {
   return false;
 }
 
-// "CPU, 2 threads, AVX-512; Intel …", where the system names the processor.
+// "CPU, 2 threads, AVX-512; Intel …", if the system reports the processor's name.
 std::string machine_of(const std::string& device, int threads) {
   const std::string description = describe_device(device, threads);
   if (description.rfind("CPU", 0) != 0) return description;
@@ -70,7 +70,7 @@ std::string machine_of(const std::string& device, int threads) {
   return description;
 }
 
-// The files of a run that cells, pictures and listings need.
+// The files of a run that the cells, pictures and listings need.
 std::set<std::string> wanted_files(const Plan& plan, const std::string& run) {
   std::set<std::string> files;
   for (const Table& table : plan.tables)
@@ -80,11 +80,11 @@ std::set<std::string> wanted_files(const Plan& plan, const std::string& run) {
   for (const std::vector<NamedFile>* named : {&plan.pictures, &plan.listings, &plan.kept})
     for (const NamedFile& one : *named)
       if (run == one.part) files.insert(one.file);
-  files.erase("");  // a log is there already
+  files.erase("");  // the log is already in the folder
   return files;
 }
 
-// One experiment while it is run.
+// An experiment that is being run.
 class Running {
  public:
   Running(const Runner& runner, const Plan& plan)
@@ -108,7 +108,7 @@ class Running {
   }
 
  private:
-  // What is known of a run. One that was begun with another command is not resumed.
+  // The stored record of a run. A run that was started with another command is not resumed.
   RunRecord record_of(const PlannedRun& run) const {
     RunRecord record{run.name, command_line(plan_, run), 0, false, "", ""};
     for (const RunRecord& before : measured_.runs) {
@@ -127,7 +127,7 @@ class Running {
     const std::string option = output_option(run);
     const bool resumed = option == "--name" && has_checkpoint(own);
     if (is_there(own + "/" + CHECKPOINT)) words.push_back("--resume");
-    if (option == "--name" && !resumed && is_there(own)) put_aside(own);  // nothing in it can be resumed
+    if (option == "--name" && !resumed && is_there(own)) put_aside(own);  // without a checkpoint it cannot be resumed
     if (option == "--out") words.push_back("--force");
     if (has_device(run))
       words.insert(words.end(), {"--device", runner_.device, "--threads", std::to_string(runner_.threads)});
@@ -151,8 +151,8 @@ class Running {
     return true;
   }
 
-  // The fingerprint of what was trained, or the one that the program printed at its end, and the files that the pages
-  // need.
+  // Stores the fingerprint of the trained weights, or the one that the program printed at its end, and copies the
+  // files that the pages need.
   void keep(const PlannedRun& run, RunRecord& record, const std::string& own, const std::string& last_line) const {
     const std::string printed = "weights ";
     record.weights = last_line.rfind(printed, 0) == 0 ? last_line.substr(printed.size()) : weights_in(own);
@@ -164,7 +164,7 @@ class Running {
   const Runner& runner_;
   const Plan& plan_;
   const std::string folder_, machine_;
-  std::optional<FolderLock> lock_;  // of the folder, and so of all that its commands write
+  std::optional<FolderLock> lock_;  // locks the folder and so everything that the commands write
   Measured measured_;
 };
 

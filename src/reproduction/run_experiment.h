@@ -1,6 +1,6 @@
-// Runs the commands of an experiment, and resumes them.
+// Runs the commands of an experiment, and resumes interrupted ones.
 //
-//   runs/reproduce-quick-NAME/        runs.csv, what the runs printed, and the tables and pictures that the pages need
+//   runs/reproduce-quick-NAME/        runs.csv, the output of the runs, and the tables and pictures that the pages need
 //   runs/reproduce-quick-NAME.RUN/    the run itself
 #pragma once
 
@@ -12,12 +12,13 @@
 namespace petroglyph {
 
 struct Runner {
-  std::string programs;  // the folder of the other programs
+  std::string programs;  // the folder with the other programs
   std::string device = "auto";
   int threads = 0;
   bool quiet = false;
 
-  // What is done stays. Returns the exit status: 0, or INTERRUPTED_STATUS. Throws Error where a command fails.
+  // Finished runs are not repeated. Returns the exit status: 0, or INTERRUPTED_STATUS. Throws Error if a command
+  // fails.
   int run(const Plan& plan) const;
 };
 

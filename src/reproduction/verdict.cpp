@@ -11,10 +11,10 @@ namespace {
 
 enum class Outcome { HOLDS, FAILS, CLOSE, NOT_MEASURED };
 
-// The numbers of a side: of each seed, or what is asked of all.
+// The numbers of one side: one for each seed, or their best or mean.
 struct SideNumbers {
   std::vector<double> values;
-  bool is_exact = false;  // a given number, or one of a log that does not depend on a seed
+  bool is_exact = false;  // a constant, a best or mean, or a log's number that does not depend on a seed
   size_t missing = 0;
   std::string shown;
 };
@@ -32,8 +32,8 @@ SideNumbers numbers_of(const Side& side, const Measured& measured) {
   return found;
 }
 
-// Each number of the left side is below each of the right one. Where a side has one seed only it must be `spread`
-// times as far. Of equal numbers nothing is decided, but a given one has to be passed.
+// Whether every number of the left side is below every number of the right side. If a side has only one seed, the
+// ratio must be at least `spread`. Equal numbers decide nothing, except that a given constant must be passed.
 Outcome below(const SideNumbers& left, const SideNumbers& right, double spread, bool given) {
   const auto alone = [](const SideNumbers& side) { return side.values.size() == 1 && !side.is_exact; };
   const double margin = alone(left) || alone(right) ? spread : 1;
@@ -51,10 +51,10 @@ Outcome below_by_seed(const SideNumbers& left, const SideNumbers& right) {
   return holds == seeds ? Outcome::HOLDS : holds == 0 ? Outcome::FAILS : Outcome::CLOSE;
 }
 
-// The means are within so many times of each other; up to `spread` times as far nothing is decided.
+// Whether the ratio of the means is below `within`; if it is up to `spread` times larger, nothing is decided.
 Outcome alike(double left, double right, double within, double spread, bool wanted) {
   if (std::isinf(left) && std::isinf(right)) return Outcome::CLOSE;
-  if (left <= 0 || right <= 0) return (left == right) == wanted ? Outcome::HOLDS : Outcome::FAILS;  // no quotient
+  if (left <= 0 || right <= 0) return (left == right) == wanted ? Outcome::HOLDS : Outcome::FAILS;  // no ratio exists
   const double times = std::max(left / right, right / left) / within;
   if (times >= 1 && times < spread) return Outcome::CLOSE;
   return (times < 1) == wanted ? Outcome::HOLDS : Outcome::FAILS;
@@ -71,7 +71,7 @@ std::string labelled(const std::string& label, const Side& side, const SideNumbe
   return factor + (label.empty() ? "" : label + " ") + (numbers.shown.empty() ? "?" : numbers.shown);
 }
 
-// "16 letters: CausalRN 65 (64 to 65) < Transformer 57 (56 to 58)": what both sides share stands first.
+// "16 letters: CausalRN 65 (64 to 65) < Transformer 57 (56 to 58)": the common part of both labels comes first.
 std::string sentence_of(const Comparison& comparison, const SideNumbers& left, const SideNumbers& right,
                         Outcome outcome) {
   const Side &a = comparison.left, &b = comparison.right;
@@ -85,7 +85,7 @@ std::string sentence_of(const Comparison& comparison, const SideNumbers& left, c
     shared = a.cell ? a.row + ", " + a.column : b.row + ", " + b.column;
   }
   const bool is_alike = comparison.relation.back() == '~';
-  const bool above = !a.cell && b.cell;  // the measured number stands first
+  const bool above = !a.cell && b.cell;  // the measured number comes first
   const std::string words = above ? " above " : " below ";
   std::string sign = outcome == Outcome::HOLDS   ? (above ? " > " : " < ")
                      : outcome == Outcome::CLOSE ? " overlaps with "

@@ -1,4 +1,4 @@
-// What became of a paper's claim in one measured experiment.
+// The verdict on a paper's claim from one measured experiment.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 namespace petroglyph {
 
 struct Verdict {
-  // "confirmed": all comparisons hold with all seeds. "contradicted": none holds. "not decided": else, with the
-  // reason. "not run".
+  // "confirmed": all comparisons hold with all seeds. "contradicted": none holds. "not decided": any other result,
+  // with the reason. "not run": no result.
   std::string word = "not run";
-  std::string number;  // what was measured, at most LONGEST_CELL characters
+  std::string number;  // the measured numbers, at most LONGEST_CELL characters
   std::string reason;  // of "not decided"
   bool is_final =
       false;  // a smaller experiment says nothing more: all was measured, by models that have learned enough
@@ -21,7 +21,7 @@ struct Verdict {
 constexpr size_t LONGEST_CELL = 120;  // characters in a cell of the table of claims
 
 Verdict verdict_of(const Claim& claim, const Measured& measured);
-// The characters of UTF-8.
+// The number of UTF-8 characters.
 size_t characters_in(const std::string& words);
 
 }  // namespace petroglyph

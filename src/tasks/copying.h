@@ -19,12 +19,12 @@ class Copying final : public Task {
   int prompt() const { return length_ + 2; }  // tokens up to SEP
   Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const override;
 
-  // The rule of the authors' code ("average accuracy" in the papers): 0 for a string whose EOS is not exactly at the end, else the
-  // part of its letters that is right.
+  // The metric of the authors' code ("average accuracy" in the papers): 0 for a string whose EOS is not exactly at
+  // the end, otherwise the fraction of its letters that are correct.
   double accuracy(const Batch& batch, const std::vector<int32_t>& best) const override;
-  // The same for one answer of n+1 tokens to one string.
+  // The same metric for one answer of n+1 tokens to one string.
   double answer_accuracy(const int32_t* string, const int32_t* answer) const;
-  double chance() const override { return 1.0 / LETTERS; }  // of letters at random, with EOS in its place
+  double chance() const override { return 1.0 / LETTERS; }  // of random letters with a correct EOS
 
   static char letter(int32_t token);  // a … z; ^ | $ for BOS, SEP, EOS
 

@@ -21,7 +21,7 @@ constexpr int32_t SHARD_MAGIC = 20240520, SHARD_VERSION = 1;
 
 std::string commas(size_t value) { return with_commas(static_cast<int64_t>(value)); }
 
-// Consecutive tokens in a file: a text's bytes, or numbers of so many bits.
+// Consecutive tokens in a file: a text's bytes, or integers of a fixed size.
 template <class Integer>
 class MappedTokens final : public Corpus {
  public:
@@ -30,7 +30,7 @@ class MappedTokens final : public Corpus {
   void read(int64_t begin, int64_t count, int32_t* tokens) const override {
     const unsigned char* const first = file_.data() + offset_ + static_cast<size_t>(begin) * sizeof(Integer);
     for (int64_t i = 0; i < count; ++i) {
-      Integer token;  // at any alignment
+      Integer token;  // may be unaligned
       std::memcpy(&token, first + static_cast<size_t>(i) * sizeof token, sizeof token);
       tokens[i] = static_cast<int32_t>(token);
     }
@@ -42,7 +42,7 @@ class MappedTokens final : public Corpus {
   int64_t size_;
 };
 
-// Tokens in memory, as narrow as the vocabulary allows.
+// Tokens in memory, in the smallest integer type that the vocabulary allows.
 template <class Integer>
 class StoredTokens final : public Corpus {
  public:
@@ -62,7 +62,7 @@ class StoredTokens final : public Corpus {
   int64_t replaced_ = 0;
 };
 
-// Throws where a file has a token that the tokenizer has not.
+// Throws if a file has a token that the tokenizer does not have.
 void check_tokens(const Corpus& corpus, const std::string& path, int vocab) {
   constexpr int64_t PIECE = 1 << 12;
   int32_t tokens[PIECE];
@@ -76,7 +76,7 @@ void check_tokens(const Corpus& corpus, const std::string& path, int vocab) {
   }
 }
 
-// Tokens and nothing else.
+// A file with only tokens, without a header.
 template <class Integer>
 std::unique_ptr<Corpus> open_raw(MappedFile file, int vocab) {
   const std::string path = file.path();
@@ -114,7 +114,7 @@ std::unique_ptr<Corpus> open_shard(MappedFile file, int vocab) {
   return corpus;
 }
 
-// The concatenation of corpora.
+// The concatenation of several corpora.
 class Chain final : public Corpus {
  public:
   explicit Chain(std::vector<std::unique_ptr<Corpus>> parts) : parts_(std::move(parts)) {
@@ -170,7 +170,7 @@ TokenFormat token_format(const std::string& name) {
   return static_cast<TokenFormat>(std::find(names.begin(), names.end(), name) - names.begin());
 }
 
-// In the order of their bytes, whatever the locale.
+// Sorted by bytes, independent of the locale.
 std::vector<std::string> files_of_corpus(const std::string& path) {
   if (path.find_first_of("*?[") == std::string::npos || is_there(path)) return {path};
   glob_t found{};

@@ -1,11 +1,11 @@
-// Long rows of tokens: text files, llm.c's shards, parts of them.
+// Long sequences of tokens: text files, llm.c's shards, and parts of them.
 //
-// A text whose tokens are its bytes is read where it lies, and may be larger than memory. Where characters are replaced
-// and with a byte pair encoding all its tokens are held, in one byte or two where the vocabulary allows; for a larger
-// text ./tokenize makes shards. A shard (*.bin) is
+// If the tokens of a text are its bytes, the file is memory-mapped, so it may be larger than memory. With replaced
+// characters or byte pair encoding, all tokens are in memory, with one or two bytes each if the vocabulary allows.
+// For a larger text, ./tokenize writes shards. A shard (*.bin) is
 //   int32[256]   20240520, version 1, number of tokens n, zeros
 //   uint16[n]    the tokens
-// little-endian, as llm.c's scripts write it. nanoGPT's *.bin are the tokens alone, and need --format: TokenFormat.
+// little-endian, as in llm.c's scripts. nanoGPT's *.bin files contain only the tokens and need --format: TokenFormat.
 #pragma once
 
 #include <cstdint>
@@ -22,20 +22,21 @@ class Corpus {
  public:
   virtual ~Corpus() = default;
   virtual int64_t size() const = 0;  // tokens
-  // The tokens begin, …, begin+count−1, which must be there.
+  // Reads the tokens begin, …, begin+count−1, which must exist.
   virtual void read(int64_t begin, int64_t count, int32_t* tokens) const = 0;
-  virtual int64_t replaced() const { return 0; }  // characters that the tokenizer does not have
+  virtual int64_t replaced() const { return 0; }  // characters that the tokenizer lacks and that were replaced
 };
 
-// What files of tokens are. AUTO: *.bin is a shard, anything else text. UINT16, UINT32: tokens of so many bits and nothing else.
+// The format of token files. AUTO: *.bin is a shard, any other file is text. UINT16, UINT32: only tokens, with this
+// many bits each.
 enum class TokenFormat { AUTO, TEXT, SHARD, UINT16, UINT32 };
 TokenFormat token_format(const std::string& name);  // "auto", "text", "llm.c", "uint16", "uint32"
 std::vector<std::string> token_format_names();
 
-// The files of a path, which may have * and ? in the last part and elsewhere: then in the order of their names. Throws an
-// Error where no file has such a name.
+// The files that match a path, which may contain * and ?, in the last part and in folders. Matches are sorted by
+// name. Throws an Error if no file matches.
 std::vector<std::string> files_of_corpus(const std::string& path);
-// The concatenation of these files. Throws an Error for what is wrong with any of them.
+// The concatenation of these files. Throws an Error if one of them is damaged.
 std::unique_ptr<Corpus> open_corpus(const std::string& path, const Tokenizer& tokenizer,
                                     TokenFormat format = TokenFormat::AUTO);
 
@@ -58,11 +59,11 @@ class CorpusPart final : public Corpus {
   int64_t begin_, end_;
 };
 
-bool is_shard(const std::string& path);         // by its name
-bool begins_as_shard(const std::string& path);  // by what it holds
+bool is_shard(const std::string& path);         // by the file's name
+bool begins_as_shard(const std::string& path);  // by the file's content
 
-// What stands in a shard with these tokens, each below 65,536.
+// The content of a shard with these tokens, each below 65,536.
 std::string shard_bytes(const std::vector<int32_t>& tokens);
-constexpr int MOST_SHARD_TOKENS = 1 << 16;  // of a vocabulary
+constexpr int MOST_SHARD_TOKENS = 1 << 16;  // of the vocabulary
 
 }  // namespace petroglyph

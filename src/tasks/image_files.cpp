@@ -88,7 +88,7 @@ const std::vector<std::string>& ImageFiles::class_names() const {
   return format_ == ImageFormat::CIFAR100 ? CIFAR100_CLASSES : CIFAR10_CLASSES;
 }
 
-// CIFAR-100's coarse label before the other one is not read.
+// CIFAR-100's coarse label, before the fine label, is not read.
 const unsigned char* ImageFiles::record(const Part& part, int64_t index) const {
   return part.file.data() + static_cast<size_t>(index) * record_size_ + (record_size_ - CIFAR10_RECORD);
 }

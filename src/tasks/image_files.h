@@ -3,8 +3,8 @@
 //   cifar10    records of 3,073 bytes: the label, 0 to 9, then 1,024 bytes each of red, green and blue, row by row
 //   cifar100   records of 3,074 bytes: the coarse label, 0 to 19, the label, 0 to 99, and the same
 //
-// data/ has scripts that fetch them, and that make cifar10's records of CIFAR-5M (Nakkiran, Neyshabur and Sedghi 2021). Files are
-// mapped, never read as a whole; labels are checked before anything else.
+// data/ has scripts that download them, and scripts that convert CIFAR-5M (Nakkiran, Neyshabur and Sedghi 2021) to
+// cifar10's format. Files are memory-mapped, never read completely; labels are checked first.
 #pragma once
 
 #include <string>
@@ -17,16 +17,17 @@ namespace petroglyph {
 
 enum class ImageFormat { CIFAR10, CIFAR100 };
 
-// The files that an option names, with commas between them; throws UsageError for an empty name.
+// Splits the value of an option into file names, separated by commas. Throws UsageError for an empty name.
 std::vector<std::string> image_paths(const std::string& option, const std::string& list);
 
-// The format by name, "auto" for what fits the file; throws Error where none does.
+// The format with this name; "auto" selects the format that fits the file. Throws Error if none fits.
 ImageFormat image_format(const std::string& name, const MappedFile& file);
 
-// The images of some files, one after another.
+// The images of several files, concatenated.
 class ImageFiles {
  public:
-  // format: "auto", or one of the above. All files must be of one format; throws Error, with the file's name, for a bad one.
+  // format: "auto", or one of the above. All files must have the same format. Throws Error, with the file's name, for
+  // an invalid file.
   ImageFiles(const std::vector<std::string>& paths, const std::string& format);
 
   int64_t size() const { return size_; }
@@ -38,7 +39,7 @@ class ImageFiles {
     MappedFile file;
     int64_t size;  // images
   };
-  // The label and the pixels of one of a part's images.
+  // The label and the pixels of one image in a part.
   const unsigned char* record(const Part& part, int64_t index) const;
   void check_labels(const Part& part) const;
 
@@ -48,11 +49,11 @@ class ImageFiles {
   int64_t size_ = 0;
 };
 
-// Training goes through the training images epoch by epoch, each in another random order; whatever is not training sees the
-// test images in their order in the files.
+// Training uses the training images epoch by epoch, each epoch in a new random order. Any other stream uses the test
+// images in the order of the files.
 class FileImages final : public Images {
  public:
-  // step_size: images that one step of training takes. Throws Error where the two have different classes.
+  // step_size: the number of images in one training step. Throws Error if the two sets have different classes.
   FileImages(ImageFiles training, ImageFiles test, int64_t step_size, Augmentation augmentation);
 
   Picture picture(uint64_t seed, uint32_t stream, uint32_t step, int index) const override;

@@ -1,7 +1,8 @@
-// Classifying images of 32 × 32 pixels, cut into the 2 × 2 patches that the models of images read.
+// Classification of images of 32 × 32 pixels, split into the 2 × 2 patches that image models read.
 //
-// A patch is 12 numbers: its pixels row by row, red, green and blue of each, as (value/255 − mean)/std of the channel. The 256
-// patches stand row by row too. All of it, mean and std included, is the authors' (see images.cpp).
+// A patch is 12 numbers: its pixels row by row, with red, green and blue of each, normalized as (value/255 −
+// mean)/std of the channel. The 256 patches are also in row order. The whole preprocessing, including mean and std,
+// is that of the authors' code (see images.cpp).
 #pragma once
 
 #include <array>
@@ -35,7 +36,7 @@ class Images : public Task {
   const std::vector<std::string>& class_names() const { return class_names_; }
   int classes() const { return static_cast<int>(class_names_.size()); }
 
-  // The picture `index` of a step, a function of these four numbers alone.
+  // The picture `index` of a step: a deterministic function of these four arguments.
   virtual Picture picture(uint64_t seed, uint32_t stream, uint32_t step, int index) const = 0;
   Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const final;
   double chance() const final { return 1.0 / classes(); }
@@ -44,13 +45,13 @@ class Images : public Task {
   std::vector<std::string> class_names_;
 };
 
-// What a model reads of a picture: PATCHES × PATCH_SIZE numbers.
+// The input of a model for a picture: PATCHES × PATCH_SIZE numbers.
 void write_patches(const Picture& picture, real* patches);
 
-// Random changes of a training image, new ones each time it is used.
+// Random augmentation of a training image, with new random values for each use.
 struct Augmentation {
-  bool flip = false;  // left and right exchanged, every other time
-  int crop = 0;       // moved by up to so many pixels in both directions; what comes in is black
+  bool flip = false;  // mirrored left to right with probability 1/2
+  int crop = 0;       // shifted by up to this many pixels in both directions; new pixels are black
 
   Picture apply(const Picture& picture, uint64_t seed, uint32_t step, int index) const;
 };

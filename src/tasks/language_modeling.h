@@ -1,11 +1,11 @@
-// Language modelling: from the tokens of a window, each token's next one.
+// Language modelling: predict the next token after each token of a window.
 //
 //   input    c_0  c_1 … c_(T−1)      T tokens of the corpus
-//   target   c_1  c_2 … c_T          the same, one further; or c_T alone, for models that answer once, at the window's end
+//   target   c_1  c_2 … c_T          the same, shifted by one; or c_T alone, for models with one answer at the window's end
 //
-// The corpus is cut into disjoint windows (only the last target of one is the first input of the next); what is left
-// over at its end does not count. An epoch has every window once, in an order of its own (shuffle.h), and the next
-// epoch follows within the same step: so a step's batch depends on the seed and the step alone.
+// The corpus is divided into disjoint windows (only the last target of one is the first input of the next); an
+// incomplete window at its end is not used. An epoch has every window once, in its own random order (shuffle.h). The
+// next epoch can begin within a step. So a step's batch depends only on the seed and the step.
 #pragma once
 
 #include <memory>
@@ -19,15 +19,15 @@ enum class Targets { ALL, LAST };
 
 class LanguageModeling final : public Task {
  public:
-  // A step takes `samples_a_step` windows of `training`. Evaluation takes its windows from `validation`: the same ones
-  // at every step and with every seed, scattered over it. An Error where one of them has no whole window, after its
-  // name.
+  // A step uses `samples_a_step` windows of `training`. Evaluation uses windows of `validation`, scattered over it:
+  // the same windows at every step and with every seed. Throws an Error, which begins with the text's name, if one of
+  // the texts has no complete window.
   LanguageModeling(std::shared_ptr<const Corpus> training, const std::string& training_name,
                    std::shared_ptr<const Corpus> validation, const std::string& validation_name, int context,
                    int64_t samples_a_step, Targets targets = Targets::ALL);
 
   int context() const { return context_; }
-  // Training windows from the stream "train", validation windows from any other.
+  // The stream "train" gives training windows, any other stream validation windows.
   Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const override;
 
   int64_t training_windows() const { return windows(*training_); }

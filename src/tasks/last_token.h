@@ -1,5 +1,6 @@
-// Windows of which only the last target counts: the same targets, evenly over a text, with more or less of what comes before them,
-// so that one length is compared with another on the same tokens.
+// Windows of which only the last target counts. The targets are the same for every window length, evenly spaced over
+// a text; only the length of the context before them differs. So window lengths are compared on the same target
+// tokens.
 #pragma once
 
 #include <string>
@@ -11,13 +12,13 @@ namespace petroglyph {
 
 class LastToken final : public Task {
  public:
-  // Before the first target stand `longest` tokens. Throws Error, which opens with `name`, where the text has fewer. The text must
-  // outlive the task.
+  // The first target has `longest` tokens before it. Throws Error, which begins with `name`, if the text is too
+  // short. The text must outlive the task.
   LastToken(const Corpus& text, const std::string& name, int length, int longest, int windows);
 
-  // As many as are wanted, if the text has as many different ones.
+  // The requested number of windows, or fewer if the text has fewer distinct ones.
   int windows() const;
-  // Where in the text the target of a window stands.
+  // The position in the text of a window's target.
   int64_t place(int window) const;
   Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const override;
 

@@ -20,7 +20,7 @@ int Automaton::after(const int32_t* string, int length) const {
 
 namespace {
 
-constexpr int CYCLE = 5;  // states of the circle, and the modulus of the expressions
+constexpr int CYCLE = 5;  // states of the circle, and the modulus of the arithmetic expressions
 enum { PLUS = 5, MINUS = 6, TIMES = 7, EXPRESSION_SYMBOLS = 8 };
 
 int modulo(int n, int modulus) { return (n % modulus + modulus) % modulus; }
@@ -38,7 +38,7 @@ Automaton even_pairs() {
   return a;
 }
 
-// A circle of `size` states that answers with the state; symbol s moves by moves[s].
+// A circle of `size` states; the label is the state itself, and symbol s moves by moves[s].
 Automaton circle(int size, const std::vector<int>& moves) {
   Automaton a;
   a.symbols = static_cast<int>(moves.size());
@@ -50,8 +50,9 @@ Automaton circle(int size, const std::vector<int>& moves) {
   return a;
 }
 
-// State: (sum, term, operator), where the expression read so far has the value sum + term mod 5, and `term` is the product that is
-// still open, with its sign. The operator is what was read last; a digit leaves TIMES there, which no digit follows.
+// State: (sum, term, operator). The value of the expression read so far is sum + term mod 5, and `term` is the
+// current product with its sign. `operator` is the last operator read. After a digit it is TIMES, which is no
+// conflict, because a digit is never followed by another digit.
 Automaton modular_arithmetic() {
   const auto number = [](int sum, int term, int op) {
     return (modulo(sum, CYCLE) * CYCLE + modulo(term, CYCLE)) * 3 + op - PLUS;
@@ -73,7 +74,7 @@ Automaton modular_arithmetic() {
   return a;
 }
 
-// State: the depth, or n + 1 where the string is lost.
+// State: the depth, or n + 1 if the string can no longer become a member.
 Automaton brackets(int n) {
   Automaton a;
   a.sink = n + 1;
@@ -108,21 +109,21 @@ Automaton automaton_of(const std::string& language) {
   if (language == "modular_arithmetic") return modular_arithmetic();
   for (const int n : {2, 3, 4, 12})
     if (language == "D_" + std::to_string(n)) return brackets(n);
-  // 0 an even run of 1s before the last run of 0s, 1 an odd run of 1s, 2 and 3 an even and an odd run of 0s after an odd one
+  // 0: an even run of 1s before the last run of 0s; 1: an odd run of 1s; 2, 3: an even and an odd run of 0s after an
+  // odd one
   if (language == "Tomita_3") return two_symbols({0, 1, 3, 0, 3, 1, 2, 4, 4, 4}, {1, 1, 1, 0, 0}, 4);
-  // how many 0s stand at the end
+  // the number of 0s at the end
   if (language == "Tomita_4") return two_symbols({1, 0, 2, 0, 3, 0, 3, 3}, {1, 1, 1, 0}, 3);
   // 2·(number of 0s mod 2) + (number of 1s mod 2)
   if (language == "Tomita_5") return two_symbols({2, 1, 3, 0, 0, 3, 1, 2}, {1, 0, 0, 0}, -1);
-  // number of 0s less that of 1s, mod 3
+  // (number of 0s − number of 1s) mod 3
   if (language == "Tomita_6") return two_symbols({1, 2, 2, 0, 0, 1}, {1, 0, 0}, -1);
   throw Error("unknown language " + language + ", expected one of " + join(language_names(), ", "));
 }
 
 // ---- Random strings -------------------------------------------------------------------------------------------------
 
-// A sequence of random numbers for one string, which depend on nothing but (seed, stream, step,
-// sample).
+// The random numbers of one string. They depend only on (seed, stream, step, sample).
 class Draws {
  public:
   Draws(uint64_t seed, uint32_t stream, uint32_t step, uint32_t sample)
@@ -149,7 +150,7 @@ class Draws {
   uint32_t stream_, step_;
   uint64_t block_;  // the next one
   Random4 words_{};
-  int left_ = 0;  // of words_
+  int left_ = 0;  // unused entries of words_
 };
 
 namespace {
@@ -158,13 +159,13 @@ int depth_of(const std::string& language) {
   return language.rfind("D_", 0) == 0 ? static_cast<int>(*parse_integer(language.substr(2))) : 0;
 }
 
-// About three quarters of n: how much a bracket tends to hold.
+// A random number, about three quarters of n: a typical length of a bracket's content.
 int most_of(int n, Draws& draws) {
   const float size = static_cast<float>(n);
   return static_cast<int>(0.75f * size + 0.075f * size * draws.normal());
 }
 
-// `length` more symbols, balanced and at most n deep. length even.
+// Appends `length` symbols of balanced brackets with a depth of at most n. `length` is even.
 void append_brackets(SymbolString& string, int n, int length, Draws& draws) {
   if (n == 0) return;
   const size_t end = string.size() + static_cast<size_t>(length);
@@ -177,7 +178,7 @@ void append_brackets(SymbolString& string, int n, int length, Draws& draws) {
   }
 }
 
-// Runs of one symbol, of any length, but the number of 0s after an odd run of 1s is even.
+// Runs of one symbol with random lengths; the number of 0s after an odd run of 1s is even.
 SymbolString draw_tomita_3(int length, Draws& draws) {
   SymbolString string;
   int ones = 0;  // in the last run of 1s
@@ -231,7 +232,7 @@ SymbolString draw_member(const std::string& language, const Automaton& automaton
   return string;
 }
 
-// Whether there are members of this length, and other strings.
+// Whether members of this length exist, and strings that are no members.
 bool members_exist(const std::string& language, int length) {
   if (language == "Tomita_6") return length != 1;
   return depth_of(language) == 0 && language != "Tomita_5" ? true : length % 2 == 0;
@@ -310,8 +311,9 @@ SymbolString RegularLanguage::draw(int length, bool member, Draws& draws) const 
   return string;
 }
 
-// All of one evaluation are as long, and so are those of the next: else two would not compare, and where there are no members one
-// that always answers no would be right.
+// All strings of an evaluation have the same length, and so do those of later evaluations. Otherwise two evaluations
+// would not be comparable. At a length without members, a model that always answers 0 would have an accuracy of 100
+// %.
 int RegularLanguage::evaluated_length() const {
   int length = settings_.longest;
   while (has_members_ && length > settings_.shortest && !has_members(length)) --length;
@@ -363,7 +365,8 @@ std::vector<int> next_symbol_targets(const std::string& language, const SymbolSt
 
 namespace {
 
-// As append_brackets, but what a bracket holds does not look at the room that is left, so that the string may become longer.
+// Like append_brackets, but the length of a bracket's content is not limited by the remaining length. So the string
+// may become longer than `length`.
 SymbolString draw_loose_brackets(int n, int length, Draws& draws) {
   SymbolString string;
   while (n > 0 && static_cast<int>(string.size()) < length) {
@@ -375,7 +378,7 @@ SymbolString draw_loose_brackets(int n, int length, Draws& draws) {
   return string;
 }
 
-// Ends with a probability that makes half the sum of low and high its mean.
+// Stops at each symbol with a probability for which the mean length is (low + high) / 2.
 SymbolString draw_until_stop(int low, int high, Draws& draws) {
   const float mean = static_cast<float>((low + high) / 2), likely = mean / (1 + mean);
   SymbolString string;
@@ -383,7 +386,7 @@ SymbolString draw_until_stop(int low, int high, Draws& draws) {
   return string;
 }
 
-// One try; it may be no member or of another length.
+// One attempt; the result may be no member, or have another length.
 SymbolString try_member(const std::string& language, int low, int high, Draws& draws) {
   if (depth_of(language) > 0) return draw_loose_brackets(depth_of(language), most_of(high, draws), draws);
   if (language == "Tomita_5" || language == "Tomita_6") return draw_until_stop(low, high, draws);
@@ -391,7 +394,7 @@ SymbolString try_member(const std::string& language, int low, int high, Draws& d
   return language == "Tomita_3" ? draw_tomita_3(length, draws) : draw_tomita_4(length, draws);
 }
 
-// As draw_members, but fewer where so many are not found.
+// Like draw_members, but returns fewer strings if it does not find enough.
 std::vector<SymbolString> find_members(const std::string& language, int low, int high, int count, bool distinct,
                                        uint64_t seed, uint32_t stream, const std::vector<SymbolString>& apart) {
   const Automaton automaton = automaton_of(language);
@@ -402,7 +405,7 @@ std::vector<SymbolString> find_members(const std::string& language, int low, int
                      language.c_str(), low, high));
   std::set<SymbolString> seen(apart.begin(), apart.end());
   std::vector<SymbolString> found;
-  constexpr uint32_t TRIES = 1000;  // for each; the rarest, of Tomita_5 in a window of one length, take about 100
+  constexpr uint32_t TRIES = 1000;  // for each string; the rarest (Tomita_5, a window of one length) need about 100
   for (uint32_t tried = 0; static_cast<int>(found.size()) < count && tried / TRIES <= static_cast<uint32_t>(count);
        ++tried) {
     Draws draws(seed, stream, 0, tried);
@@ -439,7 +442,7 @@ NextSymbol::NextSymbol(const std::string& language, int shortest, int longest, i
   const std::set<SymbolString> different(some.begin(), some.end());
   const int found = static_cast<int>(different.size());
   const int tested = std::min(most, training > 0 ? std::max(1, found / PART) : found);
-  // Of a few strings the rarest may be among those tries and not among these.
+  // If a language has few strings, a rare one may be in `some` and still not be found here.
   test_ = find_members(language, shortest, longest, tested, true, seed, stream_of("next symbol test"), {});
   demand(1, test_, language, shortest, longest);
   if (training > 0 && different.size() <= test_.size())

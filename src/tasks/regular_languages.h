@@ -1,4 +1,4 @@
-// Regular languages: read a string, give one answer at its end (regular_gpt, section 5, table 1).
+// Regular languages: the model reads a string and gives one answer at its end (regular_gpt, section 5, table 1).
 //
 //   even_pairs           of 0 1        1 where the first and the last symbol differ: an odd number of unequal neighbours
 //   parity_check         of 0 1        the number of 1s mod 2
@@ -10,8 +10,8 @@
 //   Tomita_5             of 0 1        1 where the 0s and the 1s are both even in number
 //   Tomita_6             of 0 1        1 where the number of 0s less that of 1s is divisible by three
 //
-// The first four are those of Deletang et al. 2023, the others of Bhattamishra et al. 2020, where the answer is membership of the
-// whole string. Each is one automaton, and all answers are read off its states.
+// The first four are those of Deletang et al. 2023. The others are from Bhattamishra et al. 2020; their answer is the
+// membership of the whole string. Each language is one automaton, and the states of the automaton give all answers.
 #pragma once
 
 #include <cstdint>
@@ -22,54 +22,56 @@
 
 namespace petroglyph {
 
-// A state that every symbol moves, and an answer that depends on the state alone.
+// A finite automaton: each symbol changes the state, and the answer depends only on the state.
 struct Automaton {
   int symbols = 2, classes = 2;
   int start = 0;
   std::vector<int> table;   // (states,symbols): the next state
   std::vector<int> answer;  // of each state
-  int sink = -1;            // the state that nothing leaves; −1: none
+  int sink = -1;            // the absorbing state; −1: none
 
   int states() const { return static_cast<int>(answer.size()); }
   int next(int state, int symbol) const { return table[static_cast<size_t>(state) * symbols + symbol]; }
-  int after(const int32_t* string, int length) const;  // the state that a string leads to
+  int after(const int32_t* string, int length) const;  // the state after reading a string
   int label(const int32_t* string, int length) const { return answer[static_cast<size_t>(after(string, length))]; }
 };
 
 std::vector<std::string> language_names();
-// Throws Error where there is no language of this name.
+// Throws Error if no language has this name.
 Automaton automaton_of(const std::string& language);
 
 using SymbolString = std::vector<int32_t>;
 class Draws;
 
-// One string, one answer. Half of a language's strings are members and half are not, where the length allows both: samples of
-// even number are members. The paper's code has the members first, but a piece of a batch would not know where the others begin.
+// One answer for each string. Half of a language's strings are members, if the length allows both: the samples with
+// even index. The paper's code puts all members first. That is not possible here, because batch() may compute any
+// part of a batch without the index where the other strings begin.
 class RegularLanguage final : public Task {
  public:
   struct Settings {
     std::string language;
-    int shortest = 1, longest = 40;  // every step draws one length for all its strings, evenly
-    float ones = 0.5f;               // parity_check: how likely a symbol is 1
-    bool leading_plus = false;       // modular_arithmetic: "+1*3" instead of "1*3", as the paper's code has it
-    bool near_misses = false;        // a language's other half are members with one bit flipped, not random strings
-    bool every_position = false;     // the model has logits for every position; only the last one's count
+    int shortest = 1, longest = 40;  // every step draws one length for all its strings, uniformly
+    float ones = 0.5f;               // parity_check: the probability of a 1
+    bool leading_plus = false;       // modular_arithmetic: "+1*3" instead of "1*3", as in the paper's code
+    bool near_misses = false;        // strings that are no members are members with one bit flipped, not random
+    bool every_position = false;     // the model has logits at every position; only the last one counts
   };
-  // Throws Error where the settings do not fit the language.
+  // Throws Error if the settings do not fit the language.
   explicit RegularLanguage(Settings settings);
 
   int vocab() const { return automaton_.symbols; }
   int classes() const { return automaton_.classes; }
   int context() const { return tokens_of(settings_.longest); }
   const Automaton& automaton() const { return automaton_; }
-  // Whether its answer is membership, and not a sum or a place.
+  // Whether the answer is membership; otherwise it is a sum or a position.
   bool is_membership() const { return has_members_; }
-  // Whether strings of this length can be members, and near misses of members.
+  // Whether members of this length exist, and near misses of members.
   bool has_members(int length) const;
   bool has_near_misses(int length) const;
-  // The longest training length, of those that have members if the task is membership: evaluations are of this length.
+  // The length of evaluation strings: the longest training length, or the longest one that has members if the task is
+  // membership.
   int evaluated_length() const;
-  // How many tokens a string of this length has: an expression ends with a digit, so that an even length becomes odd.
+  // The number of tokens of a string of this length. An expression ends with a digit, so an even length becomes odd.
   int tokens_of(int length) const;
 
   Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const override;
@@ -87,24 +89,28 @@ class RegularLanguage final : public Task {
   bool has_members_ = false;
 };
 
-// The other protocol (Bhattamishra et al. 2020): only members are read, and after every symbol two bits are predicted.
-//   D_n                 whether 0 may follow, whether 1 may
+// The other protocol (Bhattamishra et al. 2020): the model reads members only, and predicts two bits after every
+// symbol.
+//   D_n                 whether 0 may follow, whether 1 may follow
 //   Tomita_3, Tomita_4  whether the string followed by 0 is a member, and followed by 1
-//   Tomita_5, Tomita_6  01 where the string so far is a member, 10 where it is not
+//   Tomita_5, Tomita_6  01 if the string so far is a member, 10 if it is not
 std::vector<int> next_symbol_targets(const std::string& language, const SymbolString& string);
 
-// `count` members of low … high symbols, in the lengths that Bhattamishra et al. draw; different ones where `distinct`, and none of
-// `apart`. Throws Error where it does not find as many. Their way of drawing brackets has few distinct strings: 10,000 of 2 to 50 symbols
-// are about 57 different ones of D_2, 58 of D_3, 147 of D_4, 466 of D_12.
+// `count` members of low … high symbols, with the length distribution of Bhattamishra et al. If `distinct` is set,
+// all members are different. None of them is in `apart`. Throws Error if it does not find enough. Their method of
+// drawing brackets has few distinct strings: 10,000 strings of 2 to 50 symbols contain about 57 distinct ones of D_2,
+// 58 of D_3, 147 of D_4, 466 of D_12.
 std::vector<SymbolString> draw_members(const std::string& language, int low, int high, int count, bool distinct,
                                        uint64_t seed, uint32_t stream, const std::vector<SymbolString>& apart = {});
 
-// That protocol as a task: `training` members of 2 … longest symbols, epoch after epoch, and other members for the test. Strings of one batch have different lengths; the shorter ones are followed by symbols that
-// do not count, which a model must not look ahead to. A string is right where all its bits are.
+// This protocol as a task: `training` members of 2 … longest symbols, in epochs, and other members for the test. The
+// strings of one batch have different lengths. Shorter strings are padded with symbols that do not count, so a model
+// must be causal. A string is correct if all its bits are.
 class NextSymbol final : public Task {
  public:
-  // training may be 0, where it is only tested on strings of shortest … longest symbols. `most` strings of the test, or fewer where
-  // a language has few: a fifth of all that 2,000 tries find different ones, or all of them where it is only tested.
+  // training may be 0 for a model that is only tested, on strings of shortest … longest symbols. The test has `most`
+  // strings, or fewer if the language has few: a fifth of the distinct strings among 2,000 draws, or all of them if
+  // there is no training.
   NextSymbol(const std::string& language, int shortest, int longest, int training, int most, int samples_a_step,
              uint64_t seed);
 
@@ -113,7 +119,8 @@ class NextSymbol final : public Task {
   int64_t evaluation_samples() const override { return static_cast<int64_t>(test_.size()); }
   std::string loss_name() const override { return "squared error"; }
 
-  // Training strings from the stream "train", those of the test from any other: `first` counts from its first one, round and round.
+  // The stream "train" gives training strings, any other stream test strings: from `first` on, starting again after
+  // the last one.
   Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const override;
   double accuracy(const Batch& batch, const std::vector<int32_t>& best) const override;
 

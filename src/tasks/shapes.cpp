@@ -6,7 +6,7 @@ namespace petroglyph {
 
 namespace {
 
-// Floats in every build, and none of a math library's functions: the pixels reach weights.
+// Uses float in every build and no function of a math library, because the pixels influence the trained weights.
 using numerics::abs;
 using numerics::max;
 using numerics::min;
@@ -21,7 +21,8 @@ struct Color {
 
 constexpr float square(float x) { return x * x; }
 
-// A star's five sides lie across from its tips; a point is inside if it is beyond at most one of them.
+// Each of the star's five edge lines is opposite to one tip. A point is inside if it is beyond at most one of these
+// lines.
 bool in_star(Point p) {
   constexpr Point TIPS[5] = {
       {0, 1}, {0.951057f, 0.309017f}, {0.587785f, -0.809017f}, {-0.587785f, -0.809017f}, {-0.951057f, 0.309017f}};
@@ -30,7 +31,7 @@ bool in_star(Point p) {
   return beyond <= 1;
 }
 
-// Whether a shape of about unit radius covers a point.
+// Whether a shape of approximately unit radius covers a point.
 bool covers(int shape, Point p) {
   const float x = abs(p.x), y = abs(p.y), far = max(x, y), r2 = square(p.x) + square(p.y);
   switch (shape) {
@@ -47,10 +48,10 @@ bool covers(int shape, Point p) {
   }
 }
 
-// Random words one after another, of one picture.
+// The sequence of random words of one picture.
 class Dice {
  public:
-  static constexpr uint64_t WORDS = 2048;  // more than a picture takes
+  static constexpr uint64_t WORDS = 2048;  // more than a picture needs
 
   Dice(uint64_t seed, uint32_t stream, uint32_t step, int index)
       : seed_(seed), stream_(stream), step_(step), base_(static_cast<uint64_t>(index) * (WORDS / 4)) {}
@@ -69,7 +70,7 @@ class Dice {
   Random4 four_{};
 };
 
-// The part of a pixel that the shape covers, by 2 × 2 samples.
+// The fraction of a pixel that the shape covers, from 2 × 2 samples.
 class Shape {
  public:
   Shape(int shape, Dice& dice) : shape_(shape), radius_(dice.between(6, 13)) {
@@ -96,7 +97,7 @@ class Shape {
   float sin_, cos_;
 };
 
-// The colour of the background, and of a few small spots on it, at each pixel.
+// The colour of the background at each pixel, including a few small spots.
 class Background {
  public:
   explicit Background(Dice& dice) : one_(dice.color(0, 150)), other_(dice.color(0, 150)) {
@@ -146,7 +147,8 @@ Picture Shapes::picture(uint64_t seed, uint32_t stream, uint32_t step, int index
     for (int column = 0; column < Picture::SIDE; ++column) {
       const float coverage = shape.coverage(row, column);
       const Color behind = background.at(row, column);
-      // One of 8 bits for each channel: the difference of two times four, from −15 to 15, near 0 more often.
+      // The noise of each channel uses 8 bits: the difference of two 4-bit numbers, from −15 to 15, most often near
+      // 0.
       const uint32_t bits = dice.word();
       for (int c = 0; c < Picture::CHANNELS; ++c) {
         const float grain = static_cast<float>(bits >> (8 * c) & 15) - static_cast<float>(bits >> (8 * c + 4) & 15);

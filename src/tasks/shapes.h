@@ -1,5 +1,5 @@
-// Images without a file: one of ten shapes, drawn in any colour, at any place, size and slant, on a background that changes
-// from one colour to another, among small spots and noise. Colours do not depend on the class.
+// Generated images that need no file: one of ten shapes, in any colour, position, size and rotation. The background
+// is a colour gradient with small spots and noise. Colours do not depend on the class.
 #pragma once
 
 #include "tasks/images.h"

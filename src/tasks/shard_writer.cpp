@@ -16,7 +16,7 @@ namespace {
 
 std::string shard_path(const std::string& prefix, int number) { return prefix + text("_%06d.bin", number); }
 
-// The number of what is called as one of PREFIX's shards; none where the file is called otherwise.
+// The number of a shard of PREFIX, from its file name; none if the name does not match.
 std::optional<int64_t> number_of_shard(const std::string& prefix, const std::string& name) {
   const size_t end = prefix.size() + 1, digits = name.size() - std::min(name.size(), end + 4);
   const bool ours = digits >= 6 && name.compare(0, end, prefix + "_") == 0 && is_shard(name) &&
@@ -24,8 +24,8 @@ std::optional<int64_t> number_of_shard(const std::string& prefix, const std::str
   return ours ? parse_integer(name.substr(end, digits)) : std::nullopt;
 }
 
-// Those of such a name that are there with this number or a higher one, whether or not some between are not. A folder that is not
-// there has none.
+// The existing shards with this number or a higher one; numbers may be missing in between. A folder that does not
+// exist has no shards.
 std::vector<std::string> shards_from(const std::string& prefix, int64_t first) {
   const std::filesystem::path whole(prefix);
   const std::string folder = whole.parent_path().string();
@@ -70,10 +70,10 @@ void ShardWriter::finish() {
   if (!prefix_.empty()) remove_later();
 }
 
-// Those of a run before that wrote more: read as PREFIX_*.bin they would be part of this text.
+// Removes the remaining shards of an earlier, longer output. Otherwise PREFIX_*.bin would include them in this text.
 void ShardWriter::remove_later() {
   for (const std::string& later : shards_from(prefix_, written_)) {
-    if (!begins_as_shard(later)) continue;  // a file of that name is another's
+    if (!begins_as_shard(later)) continue;  // not a shard, although it has such a name
     check_replaced(later, force_);
     std::filesystem::remove(later);
     std::printf("%s: removed, of more that were there\n", in_one_line(later).c_str());

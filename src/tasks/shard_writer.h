@@ -9,21 +9,22 @@
 
 namespace petroglyph {
 
-// Before long work: throws Error where shards of that prefix could not be written, and where one of the files that are read could
-// be replaced by them, or be removed as a later one.
+// Called before long work. Throws Error if shards with that prefix cannot be written. Also throws if an input file
+// would be replaced by a shard, or removed as a later shard of an earlier output.
 void check_shards(const std::string& prefix, bool force, const std::vector<std::string>& read);
 
-// Whether that is the name of one of the prefix's shards.
+// Whether `path` is the name of one of the prefix's shards.
 bool is_shard_of(const std::string& prefix, const std::string& path);
 
 class ShardWriter {
  public:
-  // Into PREFIX_000000.bin, PREFIX_000001.bin, …; without a prefix nowhere. Files that are there are replaced, and later ones
-  // removed, with `force` only, else Error; as where the tokenizer has more tokens than 16 bits tell.
+  // Writes PREFIX_000000.bin, PREFIX_000001.bin, …; nothing if the prefix is empty. With `force`, existing files are
+  // replaced and later ones removed; without it, they are an Error. A vocabulary too large for 16 bits is also an
+  // Error.
   ShardWriter(const std::string& prefix, int64_t shard_tokens, const Tokenizer& tokenizer, bool force);
 
   void add(const std::vector<int32_t>& tokens);
-  void finish();  // writes what is left as the last one
+  void finish();  // writes the remaining tokens as the last shard
 
  private:
   std::string path() const;

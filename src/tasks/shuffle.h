@@ -1,8 +1,8 @@
-// A random order without a list: which of n things comes at a place, as a function of the place. A list of all 5 million images
-// would have to be shuffled, kept and saved with a run.
+// A random permutation without a table: it computes which of n items is at a position. A table for all 5 million
+// images would have to be shuffled, kept in memory and saved with a run.
 //
-// A Feistel network of Philox rounds (Luby and Rackoff 1988) maps the numbers below a power of four onto themselves, one to
-// one; a number that is not below n goes through it again until it is, which keeps it one to one.
+// A Feistel network of Philox rounds (Luby and Rackoff 1988) is a bijection on the numbers below a power of four. If
+// the result is not below n, it is applied again until it is (cycle walking), which keeps it a bijection.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace petroglyph {
 
-// place < n; for each (seed, stream, epoch) another order.
+// place < n; each (seed, stream, epoch) has another order.
 inline uint64_t shuffled(uint64_t place, uint64_t n, uint64_t seed, uint32_t stream, uint32_t epoch) {
   int half = 1;
   while (half < 32 && (uint64_t(1) << (2 * half)) < n) ++half;

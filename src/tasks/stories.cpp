@@ -53,9 +53,9 @@ constexpr Verb LIVE = {"live", "lives", "lived"}, FIND = {"find", "finds", "foun
                GO = {"go", "goes", "went"}, SAY = {"say", "says", "said"}, ASK = {"ask", "asks", "asked"},
                TAKE = {"take", "takes", "took"}, THINK = {"think", "thinks", "thought"};
 
-// With a space between each two. What is drawn must be drawn in one order under every compiler: the elements of a list
-// in braces are evaluated from left to right; a sum's terms and a function's arguments need not be, so of those only
-// one may draw.
+// Joins words with spaces. Random draws must have the same order with every compiler. The elements of a braced list
+// are evaluated from left to right. The terms of a sum and the arguments of a function have no fixed order, so only
+// one of them may draw.
 std::string phrase(std::initializer_list<std::string> words) {
   std::string all;
   for (const std::string& word : words) {
@@ -113,13 +113,13 @@ class Story {
   }
   std::string place() { return phrase({one_of(NEAR), "the", noun(PLACES, chance(30))}); }
 
-  // "the old sailors near the mill who the judge trusts"; `depth` clauses at most, one within the other.
+  // "the old sailors near the mill who the judge trusts"; with at most `depth` nested clauses.
   std::string person(bool plural, int depth) {
     return phrase({"the", perhaps(NATURES), noun(PEOPLE, plural), chance(25) ? place() : "",
                    depth > 0 && chance(35) ? clause(plural, depth - 1) : ""});
   }
 
-  // About persons, who are its subject or its object.
+  // A relative clause about persons, who are its subject or its object.
   std::string clause(bool plural, int depth) {
     if (chance(50)) return phrase({"who", verb(one_of(DEEDS), plural), thing(chance(40), depth)});
     const bool others = chance(40);
@@ -133,7 +133,7 @@ class Story {
     return phrase({things, "that", person(owners, depth - 1), verb(one_of(DEEDS), owners)});
   }
 
-  // One of the sentences that a story may have in any order.
+  // One sentence of a story's middle part; these sentences may come in any order.
   void middle() {
     const bool plural = chance(45);
     switch (below(6)) {
