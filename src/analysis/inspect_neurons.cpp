@@ -133,8 +133,7 @@ std::vector<Snapshot> read_snapshots(const NeuronSettings& settings) {
   return all;
 }
 
-// ---- Output files
-// ---------------------------------------------------------------------------------------------------
+// ---- Output files ---------------------------------------------------------------------------------------------------
 
 std::string examples_file(int type) { return text("examples_%s.svg", name_of(static_cast<NeuronType>(type))); }
 

@@ -59,7 +59,7 @@ std::vector<int> MatrixProductNetwork::multiply(const std::vector<int>& a, const
 }
 
 // A head with zero queries: the scores are r alone, and softmax(r) weights the chunk's vectors; r_0 is the score of
-// the last one.        (eq. 1)
+// the last one (eq. 1).
 std::vector<int> concatenated_by_two_heads(const std::vector<std::vector<int>>& chunk) {
   constexpr double NEVER = -std::numeric_limits<double>::infinity();
   const std::vector<std::vector<double>> heads = {{NEVER, 0}, {0, NEVER}};  // r_0, r_1 of each

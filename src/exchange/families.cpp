@@ -13,8 +13,7 @@ namespace {
 using Form = Rule::Form;
 constexpr int64_t MOST = 1 << 24;
 
-// ---- Mapping of tensor names
-// --------------------------------------------------------------------------------------------
+// ---- Mapping of tensor names ----------------------------------------------------------------------------------------
 
 // `ours` is Petroglyph's name of a parameter; `theirs` is Hugging Face's, or several names separated by spaces. A '*'
 // at the beginning is the block's prefix: "blocks.N." in `ours`, Tensors::block in `theirs`. A name that ends in '.'
@@ -141,8 +140,7 @@ std::vector<Rule> rules_of(const Tensors& tensors, int64_t layers, bool tied, st
   return rules;
 }
 
-// ---- The keys of config.json
-// --------------------------------------------------------------------------------------------
+// ---- The keys of config.json ----------------------------------------------------------------------------------------
 
 int64_t size(ConfigReader& keys, const std::string& key) { return keys.integer(key, 1, MOST); }
 // Each block has its own rules, which are made before the file's tensors are checked; so the number is limited.
@@ -348,8 +346,7 @@ Translation translate(const Json& config, const std::string& origin) {
   keys.fail("model_type \"" + type + "\" cannot be expressed by any of our models; those that can: " + join(known, ", "));
 }
 
-// ---- From Petroglyph to Hugging Face
-// ------------------------------------------------------------------------------------
+// ---- From Petroglyph to Hugging Face --------------------------------------------------------------------------------
 
 namespace {
 

@@ -1,6 +1,7 @@
-// llm.c's model file, gpt2_124M.bin: GPT-2 in one file. Each array holds one parameter of all blocks.
+// llm.c's model file, gpt2_124M.bin: GPT-2 in one file, array after array. An array holds one parameter of all blocks.
 //
-//   int32[256]   20240326, version 3 (float32) or 5 (bfloat16), context, vocabulary, blocks, heads, width, padded vocabulary
+//   int32[256]   20240326, version 3 (float32) or 5 (bfloat16), context, vocabulary, blocks, heads, width,
+//                padded vocabulary
 //   the arrays   in the order of llm_c.cpp, the matrix of every linear layer as (out,in)
 #pragma once
 

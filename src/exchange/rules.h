@@ -15,7 +15,7 @@ struct Rule {
     TAPS,         // the source is (I,1,K), ours is (I,K)
     INTERLEAVED,  // the source's rows are (heads,3,n), ours are (3,heads,n)
     PIXELS,       // the source is (D,channels,side,side), ours is (D,P) with a pixel's channels side by side
-    ANSWER_LAST,  // positions (1,N+1,D): the answer's is first in the source, last in ours; and a bias (D) of each patch
+    ANSWER_LAST,  // positions (1,N+1,D), the answer's first in the source, last in ours; and a bias (D) of each patch
     FLAT,         // any shape with the same number of elements
   };
   std::string ours;

@@ -1,9 +1,9 @@
 // Measures how the loss falls with compute, context and depth: many runs, each of which gives one point, and curves
 // fitted to the points. Sections 2, 3 and 5 and appendices B, C and D of "MLPs for NLP".
 //
-//   --what compute   at each budget C a family of widths, each model with N parameters trained on D = C / 6N tokens: the loss
-//                    against log N is approximately a parabola, its minimum is the optimal N for C, and the minima follow power
-//                    laws (figures 1, 3)
+//   --what compute   at each budget C a family of widths, each model with N parameters trained on D = C / 6N tokens.
+//                    The loss is approximately a parabola in log N. Its minimum is the optimal N for C, and the
+//                    minima follow power laws (figures 1, 3)
 //   --what context   one width, contexts of several lengths (figure 10)
 //   --what dct       DCT-MLPs of several depths against Transformers, on the same tokens (figure 9)
 //

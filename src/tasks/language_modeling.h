@@ -1,7 +1,7 @@
 // Language modelling: predict the next token after each token of a window.
 //
 //   input    c_0  c_1 … c_(T−1)      T tokens of the corpus
-//   target   c_1  c_2 … c_T          the same, shifted by one; or c_T alone, for models with one answer at the window's end
+//   target   c_1  c_2 … c_T          the same, shifted by one; or only c_T, for models with one answer a window
 //
 // The corpus is divided into disjoint windows (only the last target of one is the first input of the next); an
 // incomplete window at its end is not used. An epoch has every window once, in its own random order (shuffle.h). The

@@ -51,8 +51,8 @@ Automaton circle(int size, const std::vector<int>& moves) {
 }
 
 // State: (sum, term, operator). The value of the expression read so far is sum + term mod 5, and `term` is the
-// current product with its sign. `operator` is the last operator read. After a digit it is TIMES, which is no
-// conflict, because a digit is never followed by another digit.
+// current product with its sign. `operator` is the operator that was read last. A digit sets it to TIMES; this value
+// is not used, because no digit follows a digit.
 Automaton modular_arithmetic() {
   const auto number = [](int sum, int term, int op) {
     return (modulo(sum, CYCLE) * CYCLE + modulo(term, CYCLE)) * 3 + op - PLUS;

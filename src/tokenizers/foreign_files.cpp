@@ -102,8 +102,7 @@ Json read_json(const std::string& path) {
   return json;
 }
 
-// ---- tokenizer_config.json, special_tokens_map.json: names
-// ----------------------------------------------------------
+// ---- tokenizer_config.json, special_tokens_map.json: names ----------------------------------------------------------
 
 AddedToken flags_of(const Json& token) {
   AddedToken added{-1};
@@ -183,8 +182,7 @@ class Names {
   Json config_ = Json::object();
 };
 
-// ---- tokenizer.json
-// -------------------------------------------------------------------------------------------------
+// ---- tokenizer.json -------------------------------------------------------------------------------------------------
 
 // {"type": "ByteLevel", "add_prefix_space": false}, alone or as the only element of a sequence.
 void read_splitting(const Json* json, BytePairExtras& extras) {
@@ -281,8 +279,7 @@ std::unique_ptr<BytePairTokenizer> read_json_tokenizer(const Json& json, const s
   });
 }
 
-// ---- vocab.json and merges.txt
-// --------------------------------------------------------------------------------------
+// ---- vocab.json and merges.txt --------------------------------------------------------------------------------------
 
 std::string path_of(const std::string& folder, const char* name, const char* other_name) {
   const std::string path = folder + "/" + name, other = folder + "/" + other_name;
@@ -348,8 +345,7 @@ std::unique_ptr<BytePairTokenizer> read_two_files(const std::string& folder) {
   return build(std::move(draft), vocab_path, merges_path);
 }
 
-// ---- *.tiktoken
-// -----------------------------------------------------------------------------------------------------
+// ---- *.tiktoken -----------------------------------------------------------------------------------------------------
 
 std::string from_base64(std::string_view digits) {
   constexpr std::string_view DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
