@@ -42,7 +42,7 @@ class Confusion {
   std::string table() const;
 
   std::vector<std::string> names_;
-  std::vector<int> counts_;  // (classes,classes), a row for each true class
+  std::vector<int> counts_;  // (classes,classes), one row for each true class
 };
 
 }  // namespace petroglyph

@@ -97,7 +97,7 @@ Pictures pictures_of(const HeatMapSettings& settings, const Json& run) {
   return pictures;
 }
 
-// The file that --out names, or one beside the checkpoint.
+// The file that --out names, or one next to the checkpoint.
 std::string out_of(const HeatMapSettings& settings, const SafetensorsFile& file, const char* name) {
   return !settings.out.empty() ? settings.out : (std::filesystem::path(file.path()).parent_path() / name).string();
 }
@@ -150,10 +150,10 @@ std::string shown(const Tokenizer& tokenizer, int32_t token) {
 }
 
 struct TextMaps {
-  std::vector<std::string> read, said;  // (T): the words
+  std::vector<std::string> read, said;  // (T): the tokens as text
   TokenMap map;
   std::vector<size_t> blocks;
-  std::vector<std::vector<double>> attention;  // of these blocks, (T,T)
+  std::vector<std::vector<double>> attention;  // (T,T) for each of these blocks
 };
 
 // Padded to `letters` characters, however many bytes they have.

@@ -1,5 +1,5 @@
-// inspect lemma1: the two weights of an MLP that multiplies matrices of 0 and 1, one product step by step, and a check over many
-// (regular_gpt, lemma 1, section 7.2 and appendices C and D).
+// inspect lemma1: the two weight matrices of an MLP that multiplies matrices of 0 and 1. It prints one product step by
+// step and checks many others (regular_gpt, lemma 1, section 7.2 and appendices C and D).
 
 #include <cstdio>
 
@@ -28,7 +28,8 @@ struct LemmaSettings {
 
 using Matrix = std::vector<int>;
 
-// Each entry 0 or 1, evenly. which: 0 and 1 are the factors of trial 0, and so on.
+// Entries 0 and 1 with equal probability. which: 0 and 1 are the factors of trial 0, 2 and 3 those of trial 1, and so
+// on.
 Matrix random_matrix(const LemmaSettings& s, uint32_t which) {
   Matrix matrix;
   for (int i = 0; i < s.n * s.n; ++i)
@@ -61,8 +62,8 @@ void show_example(const LemmaSettings& s, const MatrixProductNetwork& network) {
   show("times W2: A B", network.multiply(a, b), n);
 }
 
-// What two strings do to the states one after the other is the product of what each does; and layers of two heads and this network
-// give the same from single symbols.
+// Whether an error is found: the state map of two concatenated strings must be the product of their maps, and layers
+// of two heads and this network must compute the same map from single symbols.
 bool wrong_composition(const LemmaSettings& s, const std::string& language) {
   const Automaton automaton = automaton_of(language);
   const MatrixProductNetwork network(automaton.states());
@@ -110,7 +111,7 @@ int inspect_lemma1(const std::vector<std::string>& words) {
 
   std::vector<std::string> composed;
   for (const std::string& language : language_names()) {
-    if (automaton_of(language).states() > 20) continue;  // W1 would have as many entries as 2 n⁵
+    if (automaton_of(language).states() > 20) continue;  // W1 would have 2 n⁵ entries
     if (wrong_composition(s, language)) throw Error("lemma 1: wrong for the transitions of " + language);
     composed.push_back(language);
   }

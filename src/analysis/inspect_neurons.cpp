@@ -57,7 +57,7 @@ struct NeuronSettings {
 const char* const FIRST = "first.weight";
 const char* const TABLE = "token_embedding.weight";
 
-// The first layer at one step.
+// The first layer of the model at one step.
 struct Snapshot {
   std::string path;
   RunState state;

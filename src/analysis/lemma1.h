@@ -36,7 +36,7 @@ class MatrixProductNetwork {
   std::vector<int> first_, second_;
 };
 
-// [Flat(A), Flat(B)] of a chunk of C = 2 vectors {Flat(A), Flat(B)}, by the two heads.
+// [Flat(A), Flat(B)], computed by the two heads from a chunk of C = 2 vectors {Flat(A), Flat(B)}.
 std::vector<int> concatenated_by_two_heads(const std::vector<std::vector<int>>& chunk);
 
 // (states,states): row q is 1 at the state that the string leads to from q, and 0 elsewhere.                  (eq. 2)

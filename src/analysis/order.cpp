@@ -13,7 +13,7 @@ namespace petroglyph {
 
 namespace {
 
-// `count` of the numbers 0 … n−1 in random order.
+// `count` different numbers from 0 … n−1, in random order.
 std::vector<int32_t> shuffled(int n, int count, uint64_t seed, uint32_t stream, uint32_t trial) {
   std::vector<int32_t> numbers(static_cast<size_t>(n));
   std::iota(numbers.begin(), numbers.end(), 0);

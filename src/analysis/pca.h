@@ -7,7 +7,7 @@
 namespace petroglyph {
 
 struct Eigen {
-  std::vector<double> values;   // the largest first
+  std::vector<double> values;   // largest first
   std::vector<double> vectors;  // (n,n): one eigenvector a row, of length one, orthogonal to each other
 };
 

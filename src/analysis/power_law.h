@@ -19,7 +19,7 @@ struct Parabola {
   double c0, c1, c2;
 
   double at(double x) const { return c0 + x * (c1 + x * c2); }
-  double minimum() const { return -c1 / (2 * c2); }  // where c₂ > 0
+  double minimum() const { return -c1 / (2 * c2); }  // if c₂ > 0
 };
 // Least squares; throws Error for fewer than three different xs.
 Parabola fit_parabola(const std::vector<double>& xs, const std::vector<double>& ys);
@@ -35,7 +35,7 @@ Line fit_line(const std::vector<double>& xs, const std::vector<double>& ys);
 struct BudgetFit {
   double budget;
   Parabola parabola;
-  double parameters, tokens, loss;  // N_opt; D_opt = C / 6 N_opt; the loss there. NaN where the parabola has no minimum
+  double parameters, tokens, loss;  // N_opt; D_opt = C / 6 N_opt; the loss there. NaN if the parabola has no minimum
   bool inside;                      // N_opt lies between the smallest and the largest N of the runs
 };
 

@@ -45,7 +45,7 @@ class PositionGradients {
 };
 
 struct ReceptiveField {
-  std::vector<double> norms;       // (B,T): of f, the sum of the last position's logits
+  std::vector<double> norms;       // (B,T): for f = the sum of the last position's logits
   std::vector<double> cumulative;  // (B,T): at j, the fraction of g at the j + 1 most recent positions
 };
 

@@ -12,7 +12,7 @@ namespace petroglyph {
 
 namespace {
 
-constexpr int64_t PIECE = 1 << 16;  // tokens that are read at a time (a chunk)
+constexpr int64_t PIECE = 1 << 16;  // the chunk size for reading tokens
 
 // Counts of all sequences of k tokens and the next token.
 struct Counts {

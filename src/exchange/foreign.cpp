@@ -69,7 +69,7 @@ ForeignModel open_folder(const std::string& folder) {
   foreign.config_origin = path;
   foreign.texts = begin_and_end(config, folder);
   foreign.weights = weights_of(folder);
-  if (const std::string why = head_of_its_own(foreign); !why.empty()) {  // as transformers does
+  if (const std::string why = head_of_its_own(foreign); !why.empty()) {  // the same rule as in transformers
     foreign.translation = translate(config.set("tie_word_embeddings", false), path);
     foreign.translation.notes.push_back(why + ": the head is its own, whatever tie_word_embeddings says");
   }

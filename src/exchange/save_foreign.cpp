@@ -51,7 +51,7 @@ class OwnModel {
   int64_t heads_;
 };
 
-using Files = std::map<std::string, std::string>;  // contents by their names
+using Files = std::map<std::string, std::string>;  // file name → content
 
 // The name of a token in tokenizer.json: an added token as it is, other tokens in byte spelling.
 std::string name_of(const BytePairTokenizer& tokenizer, int32_t token) {

@@ -18,7 +18,7 @@ std::string superscript(int number) {
   return out;
 }
 
-// 0.50, −3, 20k: `value` in units of `unit`, with a real minus sign.
+// 0.50, −3, 20k: `value` in units of `unit`, with a Unicode minus sign.
 std::string tick_label(double value, double unit, int decimals) {
   if (value == 0) return "0";
   std::string digits = std::to_string(std::llround(std::fabs(value) / unit * power_of_ten(decimals)));

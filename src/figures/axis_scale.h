@@ -49,7 +49,7 @@ class AxisScale {
 // The data's range with a margin. If the data is empty or a single value, a default range around it.
 Span padded(Span data, bool logarithmic, double margin);
 
-// Round numbers, 1, 2 or 5 times a power of ten apart, about `count` of them.
+// Ticks at round numbers: about `count` of them, at a distance of 1, 2 or 5 times a power of ten.
 std::vector<Tick> linear_ticks(Span span, int count, bool whole);
 
 // Powers of ten. If the span has fewer than three of them, some of their multiples get a label, too; other multiples

@@ -36,15 +36,15 @@ class Panel {
   Panel& y(const std::string& label);
   Panel& log_x();
   Panel& log_y();
-  // Without it the axis spans the data.
+  // By default, the axis spans the data.
   Panel& y_range(double low, double high);
   // A unit has the same length on both axes, as for points in a plane.
   Panel& equal_axes();
-  // Words in place of the numbers 0, 1, 2, … (the columns and rows of a heat map).
+  // Names for the values 0, 1, 2, … (the columns and rows of a heat map).
   Panel& x_names(const std::vector<std::string>& names);
   Panel& y_names(const std::vector<std::string>& names);
 
-  // A curve through the points in their order. An empty name keeps it out of the legend.
+  // A curve through the points in the given order. A curve with an empty name is not in the legend.
   Panel& line(const std::string& name, const std::vector<double>& xs, const std::vector<double>& ys,
               const LineStyle& style = {});
   // The same for noisy values: the values themselves in a faint colour, and their moving average on top.
@@ -52,10 +52,11 @@ class Panel {
   // A horizontal grey line across the panel, for example at chance level.
   Panel& level(const std::string& name, double y);
 
-  // `values` row by row, row 0 at the top, with a colour bar called `label`. NaN cells are grey.
+  // `values` row by row, row 0 at the top, with a colour bar labelled `label`. NaN cells are grey.
   Panel& heatmap(size_t rows, size_t columns, const std::vector<double>& values, const std::string& label,
                  ColorMap map = ColorMap::Sequential);
-  // The values at the ends of the colour bar; without this they span the data (evenly about zero when diverging).
+  // The values at the ends of the colour bar. By default they are the range of the data, symmetric about zero for a
+  // diverging map.
   Panel& color_range(double low, double high);
 
  private:

@@ -20,7 +20,7 @@ constexpr ColorRamp SEQUENTIAL = {0xFAF9E0, 0xC7E5B4, 0x80D3A3, 0x00BCA4, 0x009F
 constexpr ColorRamp DIVERGING = {0x004FA7, 0x4179BF, 0x7CA3D5, 0xB6CCE8, 0xF5F5F5,
                                  0xE6C0B5, 0xCF8D79, 0xB45B3F, 0x962100};
 constexpr const char* MISSING = "#BDBDBD";
-constexpr const char* REACH = ".04";  // of a cell
+constexpr const char* REACH = ".04";  // the overlap, as a fraction of a cell
 constexpr int LEVELS = 64;            // colours of a heat map: finer steps are not visible
 
 // The colour at position `part` (0 to 1) of the colour bar, in XML notation.

@@ -1,4 +1,4 @@
-// The page: panels in rows and columns with their axes in line, a title above, a caption below.
+// The page: panels in rows and columns with aligned axes, a title above, a caption below.
 #include <algorithm>
 
 #include "base/atomic_file.h"

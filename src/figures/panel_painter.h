@@ -75,7 +75,7 @@ class PanelPainter {
   std::vector<Tick> x_ticks_, y_ticks_, color_ticks_;
   bool x_turned_ = false;  // the x axis' names are turned if there is no space side by side
   double x_name_size_ = SMALL, y_name_size_ = SMALL;
-  std::vector<std::vector<Point>> curves_;  // thinned, one for each line of the panel
+  std::vector<std::vector<Point>> curves_;  // reduced to the visible points, one for each line of the panel
   std::vector<LegendRow> legend_;
   std::string out_;
 };

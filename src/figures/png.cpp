@@ -11,7 +11,7 @@ namespace petroglyph {
 
 namespace {
 
-// A number of four bytes, the highest first.
+// A four-byte number, big-endian.
 std::string big_endian(uint32_t value) {
   std::string bytes;
   for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 0xFF);
@@ -121,7 +121,7 @@ std::string zlib(const std::string& bytes) {
 
 // ---- Rows ---------------------------------------------------------------------------------------------------------
 
-// A row as the differences from the pixel to the left (filter 1) or above (2), whichever has more zeros.
+// A row as differences from the pixel to the left (filter 1) or above (2); the filter that gives more zeros is chosen.
 std::string filtered(const uint8_t* row, const uint8_t* above, size_t size) {
   std::string left(1, '\1'), up(1, '\2');
   for (size_t i = 0; i < size; ++i) {

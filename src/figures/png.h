@@ -10,7 +10,7 @@
 
 namespace petroglyph {
 
-// The file's bytes. rgb: width × height × 3, row by row from the top.
+// The bytes of the file. rgb: width × height × 3, row by row from the top.
 std::string png(int width, int height, const std::vector<uint8_t>& rgb);
 
 }  // namespace petroglyph

@@ -19,7 +19,7 @@ class CharacterWriter {
 
  private:
   void print(std::string_view bytes) const;
-  size_t incomplete() const;  // bytes at the end that may become a character
+  size_t incomplete() const;  // bytes at the end that may be the beginning of a character
 
   const bool terminal_;
   std::string held_;

@@ -28,7 +28,7 @@ enum class Window { HALF, SLIDE };
 // Generates one continuation.
 class Generator {
  public:
-  // tokenizer: its tokens can be sampled; a model may have more, whose logits are ignored.
+  // tokenizer: only its tokens are sampled; a model may have more tokens, whose logits are ignored.
   // capacity: the number of tokens of prompt and continuation, limited by the model's maximal length.
   Generator(Model& model, Ops& ops, const Tokenizer& tokenizer, const Sampling& sampling, uint64_t seed,
             uint32_t sample, int64_t capacity, Window window = Window::HALF);
@@ -36,7 +36,7 @@ class Generator {
   // Must read at least one token before the first next(), and at least a window if the model reads windows. If there
   // are more tokens than the capacity, only the last ones are read. Ends early on Ctrl-C.
   void read(const std::vector<int32_t>& tokens);
-  // Draws a token and reads it.
+  // Samples a token and reads it as the next input.
   int32_t next();
 
  private:
@@ -53,7 +53,7 @@ class Generator {
   int capacity_;
   Window window_;
   uint64_t drawn_ = 0;
-  std::vector<int32_t> tokens_;  // all so far
+  std::vector<int32_t> tokens_;  // prompt and continuation so far
   std::unique_ptr<Decoder> decoder_;
   Tokens chunk_;
   std::vector<real> logits_;  // (V'), after the last token; only for tokens that can be sampled

@@ -14,7 +14,7 @@ namespace petroglyph {
 
 namespace {
 
-// Adds its own lifetime to a number of seconds.
+// Measures its own lifetime and adds it to a number of seconds.
 class Stopwatch {
  public:
   explicit Stopwatch(double* seconds) : seconds_(seconds) {}

@@ -29,7 +29,7 @@ class TextWriter {
   TextWriter(Model& model, Ops& ops, const Tokenizer& tokenizer, const TextWriting& how)
       : model_(model), ops_(ops), tokenizer_(tokenizer), how_(how) {}
 
-  // origin: the source of the prompt, which begins the Error for a character that the tokenizer does not have
+  // origin: the source of the prompt. The Error for a character that the tokenizer does not have begins with it.
   void continue_prompt(const std::string& prompt, const std::string& origin);
   // Reads lines from the standard input. After each line, continues the whole text so far, as far back as the model
   // can read.

@@ -44,7 +44,7 @@ struct CopySettings {
   }
 };
 
-// One run and all its settings, from the words of a command line.
+// One run and all its settings, which come from the words of a command line.
 struct Session {
   Options options{"train_copy", "Trains a sequence model to copy random strings of letters, then shows it copying."};
   CopySettings copy;

@@ -1,6 +1,6 @@
 // Trains a model to classify images, then shows its confusion matrix and its heat maps.
-// The experiments of "An All-MLP Sequence Modeling Architecture That Excels at Copying", appendix C, and "Linear-Time Sequence
-// Modeling with MLPs", sections 4.3 and 4.4: CIFAR-5M, and from there CIFAR-10 and CIFAR-100 (--init).
+// The experiments of "An All-MLP Sequence Modeling Architecture That Excels at Copying", appendix C, and "Linear-Time
+// Sequence Modeling with MLPs", sections 4.3 and 4.4: CIFAR-5M, then transfer to CIFAR-10 and CIFAR-100 (--init).
 
 #include <algorithm>
 #include <cstdio>
@@ -61,7 +61,7 @@ struct ImageSettings {
   }
 };
 
-// One run and all its settings, from the words of a command line.
+// One run and all its settings, which come from the words of a command line.
 struct Session {
   Options options{"train_image", "Trains a model to classify images, then shows where it looks."};
   ImageSettings image;

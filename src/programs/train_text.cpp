@@ -1,5 +1,6 @@
-// Trains a sequence model on text: characters, bytes or byte pairs. Appendix B of "An All-MLP Sequence Modeling Architecture
-// That Excels at Copying", section 4.3 of "Linear-Time Sequence Modeling with MLPs", and "MLPs for NLP".
+// Trains a sequence model on text: characters, bytes or byte pairs. It covers appendix B of "An All-MLP Sequence
+// Modeling Architecture That Excels at Copying", section 4.3 of "Linear-Time Sequence Modeling with MLPs", and "MLPs
+// for NLP".
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +21,7 @@
 namespace petroglyph {
 namespace {
 
-// One run and all its settings, from the words of a command line.
+// One run and all its settings, which come from the words of a command line.
 struct Session : TextRunSettings {
   OpenText opened;
   std::optional<LanguageModeling> task;

@@ -1,7 +1,7 @@
 // Reads the numbers of cells from the tables and logs of finished runs, and the records of these runs.
 //
 //   FOLDER/runs.csv               run, command, seconds, done, weights, machine
-//   FOLDER/train-compare.csv      compare.csv of the run train; FOLDER/train.log: what it printed
+//   FOLDER/train-compare.csv      compare.csv of the run train; FOLDER/train.log: its output
 //
 // FOLDER is runs/reproduce-SIZE-NAME during the experiment, and results/NAME/SIZE in the repository.
 #pragma once

@@ -221,7 +221,7 @@ class PlanReader {
     if (plan_.plots.empty()) throw Error("curve " + words + ": expected a plot before it");
     const auto [name, points] = halves(words, ": ");
     Plot::Curve curve{name, {}};
-    for (std::string point : split(points, ']')) {  // labels may hold commas
+    for (std::string point : split(points, ']')) {  // labels may contain commas
       if (point = trimmed(point.substr(std::min(point.size(), point.find_first_of("0123456789")))); point.empty())
         continue;
       const auto [x, reference] = halves(point + "]", "=");

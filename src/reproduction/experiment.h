@@ -10,7 +10,7 @@
 //   run train, seeds 1 2 3: ./train_copy --compare causal_rn,transformer --length {LENGTH}
 //   table                                    tables and claims apply to all sizes
 //   column steps to 99 %: train/compare.csv variant={1} step_99 steps
-//   row CausalRN = causal_rn | 200           {1} is causal_rn, and the paper prints 200 in the first column
+//   row CausalRN = causal_rn | 200           {1} is causal_rn; 200 is the paper's number for the first column
 //   claim a CausalRN converges before the Transformer
 //   need [CausalRN; steps to 99 %] < [Transformer; steps to 99 %]
 //
@@ -46,7 +46,7 @@ struct PlannedRun {
 struct Cell {
   std::string part, file;                                  // "train", "compare.csv"; for a log "train" and ""
   std::vector<std::pair<std::string, std::string>> where;  // conditions on a row: column, value
-  std::vector<std::string> words;  // the columns to add; for a log, the words before the number
+  std::vector<std::string> words;                          // the columns to add; for a log, the words before the number
   std::string format;
 };
 

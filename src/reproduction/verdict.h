@@ -12,9 +12,9 @@ struct Verdict {
   // with the reason. "not run": no result.
   std::string word = "not run";
   std::string number;  // the measured numbers, at most LONGEST_CELL characters
-  std::string reason;  // of "not decided"
+  std::string reason;  // for "not decided"
   bool is_final =
-      false;  // a smaller experiment says nothing more: all was measured, by models that have learned enough
+      false;  // all was measured, by models that have learned enough: a smaller experiment gives no further information
   bool decided() const { return word == "confirmed" || word == "contradicted"; }
 };
 

@@ -12,7 +12,7 @@ Batch Copying::batch(uint64_t seed, uint32_t stream, uint32_t step, int first, i
   batch.tokens.resize(static_cast<size_t>(count) * T);
   batch.targets.assign(static_cast<size_t>(count) * T, -1);
   batch.counted = static_cast<int64_t>(count) * (n + 1);
-  const int draws = (n + 3) / 4;  // four letters each
+  const int draws = (n + 3) / 4;  // one draw gives four letters
   for (int b = 0; b < count; ++b) {
     int32_t* tokens = &batch.tokens[static_cast<size_t>(b) * T];
     int32_t* targets = &batch.targets[static_cast<size_t>(b) * T];

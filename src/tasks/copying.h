@@ -1,4 +1,5 @@
-// The copying task (Jelassi et al. 2024, in the layout of the CausalRN paper's code): read a random string, repeat it.
+// The copying task (Jelassi et al. 2024, in the layout of the CausalRN paper's code): read a random string and repeat
+// it.
 //
 //   input    BOS  s1 … sn  SEP  s1 … sn        2(n+1) tokens
 //   target    −    − …  −   s1  s2 … sn  EOS   the first n+1 positions do not count
@@ -16,7 +17,7 @@ class Copying final : public Task {
 
   int vocab() const { return FIRST_LETTER + LETTERS; }
   int context() const { return 2 * (length_ + 1); }
-  int prompt() const { return length_ + 2; }  // tokens up to SEP
+  int prompt() const { return length_ + 2; }  // tokens up to and including SEP
   Batch batch(uint64_t seed, uint32_t stream, uint32_t step, int first, int count) const override;
 
   // The metric of the authors' code ("average accuracy" in the papers): 0 for a string whose EOS is not exactly at

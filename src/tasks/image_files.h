@@ -1,7 +1,7 @@
-// The images of CIFAR-10 and CIFAR-100 (Krizhevsky 2009), in their own files:
+// The images of CIFAR-10 and CIFAR-100 (Krizhevsky 2009), in their original file formats:
 //
 //   cifar10    records of 3,073 bytes: the label, 0 to 9, then 1,024 bytes each of red, green and blue, row by row
-//   cifar100   records of 3,074 bytes: the coarse label, 0 to 19, the label, 0 to 99, and the same
+//   cifar100   records of 3,074 bytes: the coarse label, 0 to 19, the fine label, 0 to 99, and the same pixels
 //
 // data/ has scripts that download them, and scripts that convert CIFAR-5M (Nakkiran, Neyshabur and Sedghi 2021) to
 // cifar10's format. Files are memory-mapped, never read completely; labels are checked first.

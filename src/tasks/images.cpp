@@ -6,9 +6,10 @@ namespace petroglyph {
 
 namespace {
 
-// The numbers of the authors' code (github.com/FrankCuiCN/causal-relation-networks, src_cifar5m/dataset_all/
-// dataset_cifar5m.py). The means are those of CIFAR-10's channels. The deviations, often used with CIFAR-10, are the mean of
-// each image's own deviation; over all pixels of all images it is 0.247, 0.243, 0.262.
+// Mean and standard deviation from the authors' code (github.com/FrankCuiCN/causal-relation-networks,
+// src_cifar5m/dataset_all/dataset_cifar5m.py). The means are those of CIFAR-10's channels. The deviations are the mean
+// over the images of each image's own deviation; many programs use them with CIFAR-10. The deviation over all pixels of
+// all images is 0.247, 0.243, 0.262.
 constexpr real MEAN[Picture::CHANNELS] = {real(0.4914), real(0.4822), real(0.4465)};
 constexpr real DEVIATION[Picture::CHANNELS] = {real(0.2023), real(0.1994), real(0.2010)};
 

@@ -25,7 +25,7 @@ enum { PLUS = 5, MINUS = 6, TIMES = 7, EXPRESSION_SYMBOLS = 8 };
 
 int modulo(int n, int modulus) { return (n % modulus + modulus) % modulus; }
 
-// State: 0 before the first symbol, then 1 + 2·first + last.
+// State: 0 before the first symbol, then 1 + 2·(first symbol) + (last symbol).
 Automaton even_pairs() {
   Automaton a;
   a.table = {1, 4};
@@ -148,7 +148,7 @@ class Draws {
 
   uint64_t seed_;
   uint32_t stream_, step_;
-  uint64_t block_;  // the next one
+  uint64_t block_;  // the index of the next random block
   Random4 words_{};
   int left_ = 0;  // unused entries of words_
 };
@@ -181,7 +181,7 @@ void append_brackets(SymbolString& string, int n, int length, Draws& draws) {
 // Runs of one symbol with random lengths; the number of 0s after an odd run of 1s is even.
 SymbolString draw_tomita_3(int length, Draws& draws) {
   SymbolString string;
-  int ones = 0;  // in the last run of 1s
+  int ones = 0;  // length of the last run of 1s
   while (static_cast<int>(string.size()) < length) {
     const int symbol = draws.bit();
     const uint32_t room = static_cast<uint32_t>(length) - static_cast<uint32_t>(string.size());
@@ -196,7 +196,7 @@ SymbolString draw_tomita_3(int length, Draws& draws) {
 
 SymbolString draw_tomita_4(int length, Draws& draws) {
   SymbolString string;
-  int zeros = 0;  // at the end
+  int zeros = 0;  // number of 0s at the end
   while (static_cast<int>(string.size()) < length) {
     const int symbol = draws.bit();
     if (symbol == 0 && zeros == 2) continue;

@@ -1,14 +1,14 @@
 // Regular languages: the model reads a string and gives one answer at its end (regular_gpt, section 5, table 1).
 //
-//   even_pairs           of 0 1        1 where the first and the last symbol differ: an odd number of unequal neighbours
+//   even_pairs           of 0 1        1 if the first and the last symbol differ: an odd number of unequal neighbours
 //   parity_check         of 0 1        the number of 1s mod 2
-//   cycle_navigation     of 0 1 2      moves −1, 0, +1 on a circle of five, from 0: where they end
-//   modular_arithmetic   of 0…4 + − *  the expression's value mod 5; * binds tighter
-//   D_2 D_3 D_4 D_12     of 0 1        1 where 0 and 1 are balanced brackets, never more than n deep
-//   Tomita_3             of 0 1        1 where no odd run of 1s is followed at once by an odd run of 0s
-//   Tomita_4             of 0 1        1 where there is no 000
-//   Tomita_5             of 0 1        1 where the 0s and the 1s are both even in number
-//   Tomita_6             of 0 1        1 where the number of 0s less that of 1s is divisible by three
+//   cycle_navigation     of 0 1 2      the position after moves −1, 0, +1 on a circle of five, from position 0
+//   modular_arithmetic   of 0…4 + − *  the expression's value mod 5; * has precedence
+//   D_2 D_3 D_4 D_12     of 0 1        1 if 0 and 1 are balanced brackets with a depth of at most n
+//   Tomita_3             of 0 1        1 if no odd run of 1s is directly followed by an odd run of 0s
+//   Tomita_4             of 0 1        1 if 000 does not occur
+//   Tomita_5             of 0 1        1 if the numbers of 0s and of 1s are both even
+//   Tomita_6             of 0 1        1 if the number of 0s minus the number of 1s is divisible by three
 //
 // The first four are those of Deletang et al. 2023. The others are from Bhattamishra et al. 2020; their answer is the
 // membership of the whole string. Each language is one automaton, and the states of the automaton give all answers.
@@ -27,7 +27,7 @@ struct Automaton {
   int symbols = 2, classes = 2;
   int start = 0;
   std::vector<int> table;   // (states,symbols): the next state
-  std::vector<int> answer;  // of each state
+  std::vector<int> answer;  // for each state
   int sink = -1;            // the absorbing state; −1: none
 
   int states() const { return static_cast<int>(answer.size()); }

@@ -53,14 +53,14 @@ class BytePairTokenizer final : public Tokenizer {
                const std::function<void(int32_t)>& token, size_t pass = 0) const;
 
  private:
-  using Numbers = std::unordered_map<std::string, int32_t>;  // of the tokens, by their spelling
+  using Numbers = std::unordered_map<std::string, int32_t>;  // token spelling → number
   void add_token(const std::string& spelling, const std::string& origin);
   void number(const std::vector<std::string>& tokens, const std::string& origin, bool added, Numbers& numbers);
   const char* add_merge(const std::string& merge, const Numbers& numbers);
   std::vector<int32_t> ends_by_name() const;
 
   BytePairExtras extras_;
-  std::vector<std::string> tokens_;  // bytes
+  std::vector<std::string> tokens_;  // the bytes of each token
   std::vector<bool> special_, added_;
   Merges merges_;
   std::array<AddedTokenFinder, 2> finders_;  // for added tokens that are not normalized, and for those that are

@@ -12,7 +12,7 @@ constexpr bool stands_for_itself(int byte) {
 }
 
 struct Spelling {
-  std::array<uint16_t, 256> code_of{};  // of a byte
+  std::array<uint16_t, 256> code_of{};  // byte → code
   std::array<int16_t, 512> byte_of{};   // of a code; −1: no byte has this code
 
   Spelling() {

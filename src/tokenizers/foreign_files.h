@@ -2,9 +2,9 @@
 //
 //   tokenizer.json          Hugging Face's: {"model": {"type": "BPE", "vocab": {"!": 0, …}, "merges": ["Ġ t", …]},
 //                           "added_tokens": […], "pre_tokenizer": {"type": "ByteLevel"}, "post_processor": …}
-//   vocab.json, merges.txt  GPT-2's, which calls them encoder.json and vocab.bpe: {"!": 0, …}; "#version: 0.2", then a
-//                           merge on each line. Beside them added_tokens.json, {"<|user|>": 50257, …}
-//   *.tiktoken              tiktoken's: a token and its number on each line, the token's bytes in base 64. It has no
+//   vocab.json, merges.txt  GPT-2's original names are encoder.json and vocab.bpe: {"!": 0, …}; "#version: 0.2", then a
+//                           merge on each line. Optionally added_tokens.json, {"<|user|>": 50257, …}
+//   *.tiktoken              tiktoken's: on each line a token's bytes in base 64 and its number. It has no
 //                           merges: the number is the rank, and a token's two parts are what the merges of lower rank
 //                           make of its bytes.
 //

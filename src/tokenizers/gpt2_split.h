@@ -18,7 +18,7 @@ namespace petroglyph {
 // The regular expression's \p{L}, \p{N} and \s (the property White_Space). Unassigned codes are Other.
 enum class CharacterClass : uint8_t { Other, Letter, Number, Space };
 CharacterClass class_of(uint32_t code);
-const char* unicode_version();  // "17.0.0": of the tables in unicode_ranges.h
+const char* unicode_version();  // "17.0.0": the version of the tables in unicode_ranges.h
 
 struct Character {
   CharacterClass kind;

@@ -44,7 +44,7 @@ class PieceMerger {
 
   const Merges& merges_;
   std::vector<Node> nodes_;
-  std::vector<uint64_t> heap_;  // rank, place
+  std::vector<uint64_t> heap_;  // rank and position
   std::vector<uint32_t> places_;
 };
 
