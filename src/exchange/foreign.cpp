@@ -24,8 +24,8 @@ Weights weights_of(const std::string& folder) {
   throw Error(folder + ": has neither model.safetensors nor model.safetensors.index.json");
 }
 
-// Says why the head is not tied: a tied model's file has a head tensor that differs from the embedding. Otherwise
-// empty.
+// The reason to use a separate head although the configuration ties it to the embedding: the file has a head tensor
+// that differs from the embedding. Otherwise empty.
 std::string head_of_its_own(const ForeignModel& foreign) {
   const Weights& weights = foreign.weights;
   if (!foreign.translation.config.find("tied_head") || !weights.has("lm_head.weight")) return "";

@@ -61,7 +61,7 @@ struct Draft {
   BytePairExtras extras;
 };
 
-// Only the results of merges are checked against GPT-2's pieces, because other tokens never occur in a text.
+// Only the results of merges are checked against GPT-2's pieces, because encoding a piece never gives other tokens.
 std::unique_ptr<BytePairTokenizer> build(Draft draft, const std::string& tokens_origin,
                                          const std::string& merges_origin) {
   for (size_t i = 0; i < draft.tokens.size(); ++i)
