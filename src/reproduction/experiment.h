@@ -14,10 +14,10 @@
 //   claim a CausalRN converges before the Transformer
 //   need [CausalRN; steps to 99 %] < [Transformer; steps to 99 %]
 //
-// A run is a shell command. The runner adds --name or --out, and --seed N for seeds other than 1. {seed} is the seed,
-// and @train is the output folder of the run "train" with the same seed. "@quick,full STATEMENT" applies at these
-// sizes only. "for X in a; b: STATEMENT" repeats the statement for each value, with {X} replaced. A backslash at the
-// end of a line continues it.
+// A run is an ordinary command. The runner adds --name or --out, and --seed N for seeds other than 1. {seed} is the
+// seed, and @train is the output folder of the run "train" with the same seed. "@quick,full STATEMENT" applies at
+// these sizes only. "for X in a; b: STATEMENT" repeats the statement for each value, with {X} replaced. A backslash
+// at the end of a line continues it.
 //
 // A cell is FILE, then words COLUMN=VALUE that select rows, a column (or the sum of several, a+b) and a format. For a
 // log FILE, it is a list of words and a format: the words are searched one after the other, and the number after the

@@ -17,7 +17,7 @@ struct Batch {
   std::vector<real> patches;     // (B,T,P), for images
   std::vector<int32_t> targets;  // one for each row of logits, (B,T) or (B); −1: does not count
   std::vector<real>
-      sets;             // in place of targets, several yes/no labels for each row: (B,T,V) of 1 and 0; −1: not counted
+      sets;             // in place of targets, several yes/no labels a row: (B,T,V) of 1 and 0; −1: it does not count
   int64_t counted = 0;  // targets, or entries of sets, that count
 };
 
