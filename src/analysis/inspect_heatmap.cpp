@@ -113,7 +113,7 @@ int layers_of(const RunState& state, const std::string& path) {
   return static_cast<int>(state.config.at("layers").integer());
 }
 
-// ---- Images ----------------------------------------------------------------------------------------------------------
+// ---- Images ---------------------------------------------------------------------------------------------------------
 
 void map_images(const HeatMapSettings& settings, const SafetensorsFile& file, const RunState& state) {
   const std::string out = out_of(settings, file, "heatmaps.png");
@@ -137,7 +137,7 @@ void map_images(const HeatMapSettings& settings, const SafetensorsFile& file, co
         pictures.list.size() < size_t(settings.images) ? ": there are no more" : "");
 }
 
-// ---- Text ------------------------------------------------------------------------------------------------------------
+// ---- Text -----------------------------------------------------------------------------------------------------------
 
 constexpr int MOST_TOKENS = 512;  // a larger map has no space for token names, and needs as many backward passes
 
