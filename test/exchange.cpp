@@ -147,9 +147,9 @@ void halves(Test& test) {
   test.equal("no number becomes infinite", message_of([] {
                bytes_of("w", {1, -70000}, Precision::F16);
              }),
-             "--precision f16: tensor w has -70000, more than such a number can say; bf16 or f32 can");
+             "--precision f16: tensor w has -70000, which exceeds this format's range; bf16 or f32 can");
   test.equal("nor in BF16", message_of([&] { bytes_of("w", {most}, Precision::BF16); }),
-             "--precision bf16: tensor w has 3.40282347e+38, more than such a number can say; f32 can");
+             "--precision bf16: tensor w has 3.40282347e+38, which exceeds this format's range; f32 can");
   test.equal("what is infinite stays", bytes_of("w", {infinity}, Precision::F16), std::string("\x00\x7C", 2));
 }
 
@@ -604,7 +604,7 @@ void added_tokens(Test& test) {
   std::filesystem::create_directory(run);
   std::filesystem::copy_file(saved, run + "/model.safetensors");
   test.equal("a run's folder", message_of([&] { save_as_hugging_face(saved, run, Precision::F32); }),
-             run + ": a checkpoint of ours lies there as model.safetensors; choose another folder");
+             run + " contains a Petroglyph checkpoint, model.safetensors; choose another folder");
   Json twice = Json::parse(R"({"id": 304, "content": "<|endoftext|>", "special": true})", "x");
   foreign.tokenizer = read_tokenizer_json(json.set("added_tokens", Json(list).push(twice)), "t");
   foreign.translation.config.set("vocab", 305);

@@ -983,9 +983,9 @@ class OtherPrograms : ProgramChecks {
                   {"transformer, by train_text, step 2", "weights      " + tuned.weights(), "128×8"});
     const std::string convert = "'" + folder_ + "/convert' ";
     test_.check("a checkpoint to make a checkpoint of",
-                shell.script(convert + "runs/t").says("runs/t: a checkpoint of ours already; --to hf or llm.c"));
+                shell.script(convert + "runs/t").says("runs/t is already a Petroglyph checkpoint; --to hf or --to llm.c"));
     test_.check("whatever it is named", shell.script("cp runs/t/model.safetensors as.st; " + convert + "as.st")
-                                            .says("as.st: a checkpoint of ours already; --to hf or llm.c"));
+                                            .says("as.st is already a Petroglyph checkpoint; --to hf or --to llm.c"));
     test_.check("which has the tokenizer of it",
                 shell.script("'" + folder_ + "/tokenize' other.txt --tokenizer as.st").says("(ascii)"));
     test_.check("and of one that is cut short",

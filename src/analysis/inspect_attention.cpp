@@ -113,7 +113,7 @@ class AttentionSubject {
     const int length = wanted > 0 ? wanted : std::min(context_of(opened_.state), longest);
     if (length < 2)
       throw UsageError(text("--length %d: %sexpected 2 at least, for the first token has one place to look", length,
-                            wanted > 0 ? "" : "so many has a window that this model learned from, "));
+                            wanted > 0 ? "" : "this is the model's training context, "));
     return length;
   }
 

@@ -28,14 +28,14 @@ struct CountSettings {
                 "tokens that the largest table knows; by default fewer where a vocabulary is large, and 4 where more "
                 "than 30 million are counted");
     options.add("most", &most, int64_t{0}, std::numeric_limits<int64_t>::max(),
-                "of the training text only the first so many tokens are counted, 0 for all: tables of a large "
+                "counts only this many tokens at the start of the training text, 0 for all: tables of a large "
                 "vocabulary or of a long text take much memory");
     options.add("context", &context, int64_t{0}, int64_t{1} << 30,
-                "also what a table gets that is asked in windows of so many tokens, as models are while they train: "
-                "at a window's second place it knows one token, not many; 0: this is left out");
+                "also prints the perplexity in windows of this many tokens, as of a model in training: at a window's "
+                "second position only one token is known; 0: not printed");
     options.add("evaluate-length", &after, 0, 1 << 24,
-                "asks only for the tokens that train_text asks for with --evaluate-lengths, of which this is the "
-                "longest: tables and models are held against each other by the same tokens; 0: asks for all");
+                "evaluates only the target tokens of train_text --evaluate-lengths, of which this is the longest, so "
+                "that tables and models are compared on the same tokens; 0: all tokens");
     options.add("length-windows", &windows, 1, 1 << 24, "and how many those are, as of train_text");
   }
 

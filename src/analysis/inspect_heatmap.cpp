@@ -124,7 +124,7 @@ void map_images(const HeatMapSettings& settings, const SafetensorsFile& file, co
   std::vector<std::string> model_classes;
   for (const Json& name : state.data.at("classes").items()) model_classes.push_back(name.string());
   if (model_classes != pictures.class_names) {
-    print("the model learned other classes than these images': what it says of them is left out\n");
+    print("the model learned other classes than these images': its predictions are left out\n");
     model_classes.clear();
   }
   const std::vector<size_t> blocks = settings.layers.empty() ? blocks_to_show(layers) : blocks_of(settings, layers);

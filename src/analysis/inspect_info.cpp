@@ -40,7 +40,7 @@ void show_checkpoint(const SafetensorsFile& file) {
   const Json* tokenizer = state.data.is(Json::Kind::Object) ? state.data.find("tokenizer") : nullptr;
   if (tokenizer) print("tokenizer    %s\n", tokenizer_from_json(*tokenizer, file.path())->name().c_str());
   const bool whole = std::any_of(file.names().begin(), file.names().end(), is_moment);
-  print("optimizer    %s\n", whole ? "AdamW's moments: a run can go on from here" : "none: weights alone");
+  print("optimizer    %s\n", whole ? "AdamW's moments: training can be resumed" : "none: weights alone");
   print("weights      %s\n", fingerprint_of(file).c_str());
 }
 
@@ -54,7 +54,7 @@ void show_tensor(const std::string& name, const SafetensorsFile::Entry& entry) {
 
 int inspect_info(const std::vector<std::string>& words) {
   std::string path;
-  Options options("inspect info", "Says what a safetensors file is, of ours or of others.");
+  Options options("inspect info", "Describes a safetensors file: a Petroglyph checkpoint or any other.");
   options.positional("FILE", &path, "a .safetensors file, or a run's folder: its last checkpoint");
   options.parse(words);
   const SafetensorsFile file(checkpoint_path(path));

@@ -138,7 +138,7 @@ class Positions {
     }
     if (interrupted()) {  // an incomplete table is not saved
       leave();
-      print("interrupted: nothing was saved, and who asks again begins anew\n");
+      print("interrupted: nothing was saved; the same command starts from the beginning\n");
       return INTERRUPTED_STATUS;
     }
     write_file_atomically(folder_ + "/positions.csv", csv_);

@@ -38,7 +38,7 @@ TokenMap token_map(const std::string& name, const Json& config, const Model& tra
   for (int b = 0; b < batch; ++b) copies.insert(copies.end(), tokens.begin(), tokens.end());
   PositionGradients gradients(name, config, trained, ops, copies, batch, T);
   if (gradients.rows() < int64_t(batch) * T)
-    throw Error("this " + name + " answers at the end of what it reads alone; a map wants an answer at each token");
+    throw Error("this " + name + " has logits only at the end of its input; a map needs logits at every token");
 
   TokenMap map{{tokens.begin() + 1, tokens.end()}, {}, std::vector<double>(tokens.size() * tokens.size())};
   const std::vector<real> last = gradients.logits(T - 1);

@@ -171,7 +171,7 @@ void note_dropout(ConfigReader& keys, const std::vector<std::string>& names, std
   for (const std::string& name : names)
     if (const double part = keys.number(name, 0, 1, 0); part > 0) {
       notes.push_back(name + " " + exact_text(part) +
-                      ": our training has no dropout; what the model says is the same");
+                      ": our training has no dropout; the model's output is unchanged");
       return;
     }
 }

@@ -55,7 +55,7 @@ std::vector<float> take_all(const Weights& weights, const std::string& name, int
   const auto& [shape, read] = weights.tensors.at(found);
   if (elements(shape) != count)
     throw Error(weights.origin + ": tensor " + found + " has shape " + shape_text(shape) +
-                ", its configuration wants " + with_commas(count) + " numbers");
+                ", its configuration requires " + with_commas(count) + " numbers");
   return read();
 }
 
@@ -95,7 +95,7 @@ std::vector<float> take(const Weights& weights, const Rule& rule, const Shape& o
     const auto& [shape, read] = weights.tensors.at(found);
     if (shape != wanted)
       throw Error(weights.origin + ": tensor " + found + " has shape " + shape_text(shape) +
-                  ", its configuration wants " + shape_text(wanted));
+                  ", its configuration requires " + shape_text(wanted));
     const std::vector<float> part = read();
     values.insert(values.end(), part.begin() + rule.skipped * row_of(wanted), part.end());
   }

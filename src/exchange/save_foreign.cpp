@@ -166,7 +166,7 @@ Files tokenizer_files(const Tokenizer* tokenizer, const std::string& origin, Jso
 void check_no_checkpoint(const std::string& folder) {
   const std::string weights = folder + "/model.safetensors";
   if (is_there(weights) && is_checkpoint(SafetensorsFile(weights)))
-    throw Error(folder + ": a checkpoint of ours lies there as model.safetensors; choose another folder");
+    throw Error(folder + " contains a Petroglyph checkpoint, model.safetensors; choose another folder");
 }
 
 // Throws if the folder has files of another tokenizer, because a reader could prefer them.

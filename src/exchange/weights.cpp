@@ -46,7 +46,7 @@ std::string bytes_of(const std::string& name, const std::vector<float>& values, 
   std::transform(values.begin(), values.end(), halves.begin(), f16 ? to_f16 : to_bf16);
   for (size_t i = 0; i < values.size(); ++i)
     if (overflowed(values[i], f16 ? from_f16(halves[i]) : from_bf16(halves[i])))
-      throw Error(text("--precision %s: tensor %s has %s, more than such a number can say; %sf32 can",
+      throw Error(text("--precision %s: tensor %s has %s, which exceeds this format's range; %sf32 can",
                        f16 ? "f16" : "bf16", name.c_str(), number_text(values[i], 9).c_str(), f16 ? "bf16 or " : ""));
   std::string bytes(halves.size() * sizeof(uint16_t), '\0');
   std::memcpy(bytes.data(), halves.data(), bytes.size());

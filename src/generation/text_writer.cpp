@@ -67,7 +67,7 @@ void TextWriter::note_long_prompt(int64_t tokens, int64_t longest) const {
   std::fprintf(stderr,
                "note: the prompt has %s and the model reads %s at most: it continues the last %s, and then %s\n",
                counted(tokens, "token").c_str(), with_commas(longest).c_str(), with_commas(longest).c_str(),
-               how_.window == Window::SLIDE ? "from as many again and again"
+               how_.window == Window::SLIDE ? "from that many tokens at each step"
                                             : "from the later half of what it had (--window slide: from as many)");
 }
 

@@ -46,7 +46,7 @@ void refuse_tensors(const std::string& path) {
   const bool tensors = is_there(file) && is_safetensors(file);
   if (!tensors || (file != path && is_there(path + "/config.json"))) return;
   if (is_checkpoint(SafetensorsFile(file)))
-    throw Error(path + ": a checkpoint of ours already; --to hf or llm.c says what to make of it");
+    throw Error(path + " is already a Petroglyph checkpoint; --to hf or --to llm.c exports it");
   if (file == path) throw Error(path + ": expected the folder that it lies in, with its config.json");
 }
 

@@ -122,7 +122,7 @@ int report(const std::vector<std::string>& words) {
   bool force = false;
   Options options("reproduce report",
                   "Writes RESULTS.md and a page for each experiment, of runs/ and of kept results.");
-  options.add("results", &results, "kept results, which count where runs/ has less").placeholder("FOLDER");
+  options.add("results", &results, "stored results, used if runs/ has fewer finished runs").placeholder("FOLDER");
   options.add("out", &out, "where the pages go; --out results keeps what was run there").placeholder("FOLDER");
   declare_force(options, &force);
   options.parse(words);

@@ -50,7 +50,7 @@ struct ImageSettings {
     options.add("test", &test, "test images, which no training sees").placeholder("FILES").always();
     options.add("format", &format, {"auto", "cifar10", "cifar100"}, "of the files");
     options.add("flip", &augmentation.flip, "training images are mirrored, every other time");
-    options.add("crop", &augmentation.crop, 0, Picture::SIDE, "training images are moved by up to so many pixels");
+    options.add("crop", &augmentation.crop, 0, Picture::SIDE, "training images are shifted by up to this many pixels");
     options.add("maps", &maps, 0, 1000, "test images that the sheet of heat maps shows").always().not_saved();
     options
         .add("compare", &compare,
