@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(THREADS) input_gradient(float* dx, const float
 #pragma unroll
     for (int k = 0; k < taps.taps(); ++k) {
       const int from = n + taps.taps() - 1 - k;
-      if (from < left) sum = fma(taps.weight(k), taps.number(from), sum);
+      if (from < left) sum = numerics::fma(taps.weight(k), taps.number(from), sum);
     }
     dx[at.first + n * f.C] = sum;
   }
@@ -203,7 +203,7 @@ __global__ void __launch_bounds__(SUM_THREADS)
       if (i >= count) break;
 #pragma unroll
       for (int k = 0; k < MOST; ++k)
-        if (t >= back - k) sum[k] = fma(d[i], seen[i + k], sum[k]);
+        if (t >= back - k) sum[k] = numerics::fma(d[i], seen[i + k], sum[k]);
       bias += d[i];
       t = t + 1 < f.T ? t + 1 : 0;
     }

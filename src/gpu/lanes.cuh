@@ -89,8 +89,10 @@ __device__ inline float sum_lanes(int n, Read read, Add add) {
       values[k] = read(i < n ? i : first);  // never another lane's element, which that lane may overwrite
     }
 #pragma unroll
-    for (int k = 0; k < ELEMENTS_AT_ONCE; ++k)
-      if (first + k * WARP < n) sum = add(sum, values[k]);
+    for (int k = 0; k < ELEMENTS_AT_ONCE; ++k) {
+      const float next = add(sum, values[k]);
+      if (first + k * WARP < n) sum = next;
+    }
   }
   return fold_lanes(sum);
 }
