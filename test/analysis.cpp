@@ -393,7 +393,7 @@ void map_of(Test& test, const ModelCase& row, const Json& config, const Model& m
   const Input input{ids.data(), 1, static_cast<int>(tokens.size())};
   if (twin.window() > 0) return;
   if (twin.logit_rows(input) < input.rows()) {
-    test.throws(row.name + ": no map", "answers at the end", [&] { token_map(row.model, config, model, ops, tokens); });
+    test.throws(row.name + ": no map", "has logits only at the end", [&] { token_map(row.model, config, model, ops, tokens); });
     return;
   }
   const size_t T = tokens.size(), V = static_cast<size_t>(twin.classes());
