@@ -41,7 +41,7 @@ OPENMP_LIBRARY := $(if $(filter -fopenmp,$(OPENMP_FLAGS)),$(or $(LIBGOMP:%=% -ld
 WARNINGS := -Wall -Wextra -Wno-psabi -Wno-unknown-pragmas $(if $(CLANG),-Wno-pass-failed)
 # Loops that compute (SPEED) need -O3; all other files compile fastest with -Og. Results do not depend on the level.
 OPTIMIZE = -Og
-SPEED := $(addprefix $(BUILD)/,cpu/%.o math/%.o reference/%.o tokenizers/%.o test/numerics%.o test/host_run.o test/gpu_run.o \
+SPEED := $(addprefix $(BUILD)/,cpu/%.o math/%.o reference/%.o tokenizers/%.o test/numerics%.o test/host_run.o test/gpu_run.o test/peak.o \
   test/gpu_math%.o test/ptx%.o host/gpu/%.o)
 $(SPEED): OPTIMIZE = -O3
 # The reference defines the operations; no vectoriser touches it.
@@ -143,7 +143,7 @@ DOUBLE_TESTS := gradients oracle identities analysis
 OTHER_TESTS := bench bench_ranks side_by_side fuzz gradients identities numerics_exhaustive ptx_run ptx_opcodes ptx_mutations gpu_run gpu_math
 SHIM := $(BUILD)/test/cuda_on_host.o $(BUILD)/test/cuda_on_host_runtime.o
 ON_HOST := $(KERNELS:src/%.cu=$(BUILD)/host/%.o) $(BUILD)/host/train/device.o $(SHIM)
-$(BUILD)/libtest.a: $(patsubst %.cpp,$(BUILD)/%.o,$(wildcard test/cases.cpp test/fingerprints.cpp test/gpu_checks.cpp test/ptx/*.cpp))
+$(BUILD)/libtest.a: $(patsubst %.cpp,$(BUILD)/%.o,$(wildcard test/cases.cpp test/fingerprints.cpp test/gpu_checks.cpp test/peak.cpp test/ptx/*.cpp))
 BUILT_TESTS := $(patsubst %,$(BUILD)/test/%,$(TESTS) $(OTHER_TESTS))
 $(BUILT_TESTS): $(BUILD)/test/%: $(BUILD)/test/%.o $(BUILD)/libtest.a $(BUILD)/libpetroglyph.a
 	$(link)

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cpu/parallel.h"
+#include "cpu/loops.h"
 #include "cpu/product.h"
 
 namespace petroglyph {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "cpu/cpu.h"
-#include "cpu/parallel.h"
+#include "cpu/loops.h"
 #include "cpu/several.h"
 
 namespace petroglyph {

@@ -1,4 +1,4 @@
-// The catalogue of operations (ops/catalogue.h) on the CPU: loops over `real`, divided among threads by cpu/parallel.h.
+// The catalogue of operations (ops/catalogue.h) on the CPU: loops over `real`, divided among threads by cpu/loops.h.
 // The file of the same name in reference/ has the loop that defines each operation.
 #pragma once
 

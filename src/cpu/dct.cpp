@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "cpu/cpu.h"
-#include "cpu/parallel.h"
+#include "cpu/loops.h"
 #include "cpu/product.h"
 #include "cpu/scratch.h"
 #include "cpu/several.h"

@@ -2,7 +2,7 @@
 // units. The loops that define them are in reference/gates.cpp.
 
 #include "cpu/cpu.h"
-#include "cpu/parallel.h"
+#include "cpu/loops.h"
 
 namespace petroglyph {
 

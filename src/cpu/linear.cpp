@@ -5,7 +5,7 @@
 
 #include "cpu/columns.h"
 #include "cpu/cpu.h"
-#include "cpu/parallel.h"
+#include "cpu/loops.h"
 
 namespace petroglyph {
 

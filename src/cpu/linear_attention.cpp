@@ -14,7 +14,7 @@
 
 #include "cpu/cpu.h"
 #include "cpu/lanes.h"
-#include "cpu/parallel.h"
+#include "cpu/loops.h"
 #include "cpu/product.h"
 #include "cpu/scratch.h"
 

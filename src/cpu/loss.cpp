@@ -5,7 +5,7 @@
 
 #include "cpu/cpu.h"
 #include "cpu/lanes.h"
-#include "cpu/parallel.h"
+#include "cpu/loops.h"
 
 namespace petroglyph {
 

@@ -11,7 +11,7 @@
 #include "cpu/columns.h"
 #include "cpu/cpu.h"
 #include "cpu/lanes.h"
-#include "cpu/parallel.h"
+#include "cpu/loops.h"
 
 namespace petroglyph {
 

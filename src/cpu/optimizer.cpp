@@ -2,7 +2,7 @@
 // reference/optimizer.cpp.
 
 #include "cpu/cpu.h"
-#include "cpu/parallel.h"
+#include "cpu/loops.h"
 
 namespace petroglyph {
 

@@ -3,7 +3,7 @@
 
 #include "math/pointwise.h"
 #include "cpu/cpu.h"
-#include "cpu/parallel.h"
+#include "cpu/loops.h"
 
 namespace petroglyph {
 

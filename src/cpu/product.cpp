@@ -36,7 +36,7 @@
 #include <utility>
 
 #include "cpu/cpu.h"
-#include "cpu/parallel.h"
+#include "cpu/loops.h"
 #include "cpu/simd.h"
 
 namespace petroglyph {

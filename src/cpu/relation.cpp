@@ -21,7 +21,7 @@
 
 #include "cpu/cpu.h"
 #include "cpu/lanes.h"
-#include "cpu/parallel.h"
+#include "cpu/loops.h"
 #include "cpu/product.h"
 #include "cpu/several.h"
 #include "cpu/simd.h"

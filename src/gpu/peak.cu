@@ -1,4 +1,4 @@
-// The GPU's measured peak of arithmetic: the GPU version of cpu/peak.cpp.
+// The GPU's measured peak of arithmetic: the GPU version of test/peak.cpp.
 
 #include "gpu/gpu.h"
 #include "math/numerics.h"

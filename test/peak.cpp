@@ -1,13 +1,13 @@
 // Small loops that reach the limits of peak.h: chains of fused multiply-adds and additions, a tile of a product, sums
 // over memory.
 
-#include "cpu/peak.h"
+#include "peak.h"
 
 #include <algorithm>
 #include <chrono>
 #include <vector>
 
-#include "cpu/parallel.h"
+#include "cpu/loops.h"
 #include "cpu/product.h"
 #include "cpu/several.h"
 #include "cpu/simd.h"
