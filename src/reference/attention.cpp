@@ -1,5 +1,6 @@
 // Softmax attention, one query after the other.
 
+#include <algorithm>
 #include <vector>
 
 #include "reference/reference.h"
@@ -11,7 +12,7 @@ using numerics::fma;
 
 namespace {
 
-// One head h of one sample b: its rows of q, k, v and of what lies as they do, each of head_width channels.
+// One head h of one sample b: where its rows of head_width channels begin.
 struct AttentionHead {
   const AttentionInput& in;
   const AttentionShape& s;
@@ -25,12 +26,12 @@ struct AttentionHead {
   int64_t distance(int64_t t, int64_t n) const { return s.keys - s.queries + t - n + s.nearest(); }
   int64_t position(int64_t distance) const { return distance * s.width() + h * s.head_width; }
 
-  real dot(const real* x, const real* y) const { return chain_dot(0, {x}, {y}, s.head_width); }
   // score_tn · log₂e
   real score(int64_t t, int64_t n) const {
     const real scale = LOG2_E / numerics::sqrt(static_cast<real>(s.head_width));
-    real product = dot(in.q + query(t), in.k + key(n));
-    if (in.positions) product += dot(in.q_position + query(t), in.positions + position(distance(t, n)));
+    real product = chain_dot(0, in.q + query(t), in.k + key(n), s.head_width);
+    if (in.positions)
+      product += chain_dot(0, in.q_position + query(t), in.positions + position(distance(t, n)), s.head_width);
     return in.bias ? fma(product, scale, LOG2_E * in.bias[distance(t, n) * s.heads + h]) : product * scale;
   }
   // e_tn
@@ -39,97 +40,69 @@ struct AttentionHead {
   }
 };
 
-// Calls f(head) for every head of every sample.
-template <class F>
-void for_heads(const AttentionInput& in, const AttentionShape& s, F f) {
-  for (int64_t b = 0; b < s.batch; ++b)
-    for (int64_t h = 0; h < s.heads; ++h) f(AttentionHead{in, s, b, h});
-}
-
 }  // namespace
 
 void Reference::attention(real* y, real* top, real* inv_sum, const AttentionInput& in, const AttentionShape& s) {
   std::vector<real> e(static_cast<size_t>(s.keys));
-  for_heads(in, s, [&](const AttentionHead& head) {
-    for (int t = 0; t < s.queries; ++t) {
-      const int64_t row = head.row(t), visible = s.visible(t);
-      top[row] = lane_largest(visible, [&](int64_t n) { return head.score(t, n); });
-      for (int64_t n = 0; n < visible; ++n) e[n] = head.exponential(t, n, top[row]);
-      inv_sum[row] = 1 / lane_sum({e.data()}, visible);
-      for (int64_t c = 0; c < s.head_width; ++c)
-        y[head.output(t) + c] = inv_sum[row] * chain_dot(0, {e.data()}, {in.v + head.key(0) + c, s.key_step}, visible);
-    }
-  });
+  for (int64_t b = 0; b < s.batch; ++b)
+    for (int64_t h = 0; h < s.heads; ++h)
+      for (int t = 0; t < s.queries; ++t) {
+        const AttentionHead head{in, s, b, h};
+        const int64_t row = head.row(t), visible = s.visible(t);
+        top[row] = lane_largest(visible, [&](int64_t n) { return head.score(t, n); });
+        for (int64_t n = 0; n < visible; ++n) e[n] = head.exponential(t, n, top[row]);
+        inv_sum[row] = 1 / lane_sum(e.data(), visible);
+        for (int64_t c = 0; c < s.head_width; ++c)
+          y[head.output(t) + c] = inv_sum[row] * chain_dot(0, e.data(), {in.v + head.key(0) + c, s.key_step}, visible);
+      }
 }
-
-namespace {
-
-// The gradients of one head, from the weights a (T,T) and the gradients of the scores ds (T,T).
-void add_up_head(const AttentionGradient& out, const AttentionHead& head, const real* a, const real* ds,
-                 const real* dy) {
-  const AttentionShape& s = head.s;
-  const AttentionInput& in = head.in;
-  const int64_t T = s.keys;
-  const real factor = 1 / numerics::sqrt(static_cast<real>(s.head_width));
-  for (int64_t t = 0; t < T; ++t)
-    for (int64_t c = 0; c < s.head_width; ++c) {
-      const int64_t first = s.causal ? t : 0, visible = s.visible(static_cast<int>(t));
-      out.dv[head.key(t) + c] = chain_dot(0, {a + t, T}, {dy + head.output(0) + c, s.width()}, first, T);
-      out.dk[head.key(t) + c] = factor * chain_dot(0, {ds + t, T}, {in.q + head.query(0) + c, s.query_step}, first, T);
-      out.dq[head.query(t) + c] = factor * chain_dot(0, {ds + t * T}, {in.k + head.key(0) + c, s.key_step}, visible);
-      if (!in.positions) continue;
-      const int64_t farthest = head.distance(t, 0);  // of key 0; key n is n nearer
-      out.dq_position[head.query(t) + c] =
-          factor * chain_sum(0, farthest + 1 - visible, farthest + 1, [&](real sum, int64_t distance) {
-            return fma(ds[t * T + farthest - distance], in.positions[head.position(distance) + c], sum);
-          });
-    }
-}
-
-// One sample's and head's part of dbias or dpositions at one distance, in out.partial. The queries that see a key at
-// this distance are first … end−1.
-void add_up_distance(const AttentionGradient& out, const AttentionHead& head, const real* ds, int64_t distance) {
-  const AttentionShape& s = head.s;
-  const AttentionInput& in = head.in;
-  const int64_t T = s.keys, apart = distance - s.nearest(), first = std::max<int64_t>(apart, 0),
-                end = std::min(T, T + apart);
-  if (out.dbias) {
-    real& sum = out.partial[(head.b * T + distance) * s.heads + head.h];
-    sum = 0;
-    for (int64_t t = first; t < end; ++t) sum += ds[t * T + t - apart];
-  }
-  if (!in.positions) return;
-  const real factor = 1 / numerics::sqrt(static_cast<real>(s.head_width));
-  for (int64_t c = 0; c < s.head_width; ++c)
-    out.partial[head.b * s.distances() * s.width() + head.position(distance) + c] =
-        factor * chain_sum(0, first, end, [&](real sum, int64_t t) {
-          return fma(ds[t * T + t - apart], in.q_position[head.query(t) + c], sum);
-        });
-}
-
-}  // namespace
 
 void Reference::attention_backward(const AttentionGradient& out, const real* dy, const real* y, const real* top,
                                    const real* inv_sum, const AttentionInput& in, const AttentionShape& s) {
-  const int64_t T = s.keys;
-  std::vector<real> a(static_cast<size_t>(T * T)), ds(a.size());
-  for_heads(in, s, [&](const AttentionHead& head) {
-    for (int64_t t = 0; t < T; ++t) {
-      const real *g = dy + head.output(t), *out_t = y + head.output(t);
-      const real along = lane_dot({g}, {out_t}, s.head_width);
-      for (int64_t n = 0; n < s.visible(static_cast<int>(t)); ++n) {
-        a[t * T + n] = head.exponential(t, n, top[head.row(t)]) * inv_sum[head.row(t)];
-        ds[t * T + n] = a[t * T + n] * (head.dot(g, in.v + head.key(n)) - along);
+  const int64_t T = s.keys, d = s.head_width, distances = s.distances();
+  const real factor = 1 / numerics::sqrt(static_cast<real>(d));
+  const int64_t part = in.positions ? distances * s.width() : out.dbias ? T * s.heads : 0;  // one sample's of `partial`
+  std::fill_n(out.partial, s.batch * part, real(0));
+  std::vector<real> a(static_cast<size_t>(T * T)), ds(a.size());   // (T,T): by query and key
+  std::vector<real> ds_apart(static_cast<size_t>(T * distances));  // (T,distances): ds by query and distance
+  for (int64_t b = 0; b < s.batch; ++b)
+    for (int64_t h = 0; h < s.heads; ++h) {
+      const AttentionHead head{in, s, b, h};
+      for (int64_t t = 0; t < T; ++t) {
+        const real *g = dy + head.output(t), along = lane_dot(g, y + head.output(t), d);
+        for (int64_t n = 0; n < s.visible(static_cast<int>(t)); ++n) {
+          const int64_t pair = t * T + n, distance = head.distance(t, n);
+          a[pair] = head.exponential(t, n, top[head.row(t)]) * inv_sum[head.row(t)];
+          ds[pair] = a[pair] * (chain_dot(0, g, in.v + head.key(n), d) - along);
+          ds_apart[t * distances + distance] = ds[pair];
+          if (out.dbias) out.partial[b * part + distance * s.heads + h] += ds[pair];
+        }
       }
+      for (int64_t t = 0; t < T; ++t)
+        for (int64_t c = 0; c < d; ++c) {
+          const int64_t first = s.causal ? t : 0, visible = s.visible(static_cast<int>(t));
+          const int64_t farthest = head.distance(t, 0);
+          const Line q{in.q + head.query(0) + c, s.query_step}, k{in.k + head.key(0) + c, s.key_step};
+          out.dv[head.key(t) + c] = chain_dot(0, {&a[t], T}, {dy + head.output(0) + c, s.width()}, first, T);
+          out.dk[head.key(t) + c] = factor * chain_dot(0, {&ds[t], T}, q, first, T);
+          out.dq[head.query(t) + c] = factor * chain_dot(0, &ds[t * T], k, 0, visible);
+          if (in.positions)
+            out.dq_position[head.query(t) + c] =
+                factor * chain_dot(0, &ds_apart[t * distances], {in.positions + head.position(0) + c, s.width()},
+                                   farthest + 1 - visible, farthest + 1);
+        }
+      for (int64_t distance = 0; in.positions && distance < distances; ++distance)
+        for (int64_t c = 0; c < d; ++c) {
+          const int64_t apart = distance - s.nearest(), first = std::max<int64_t>(apart, 0),
+                        end = std::min(T, T + apart);
+          const Line q{in.q_position + head.query(0) + c, s.query_step};
+          out.partial[b * part + head.position(distance) + c] =
+              factor * chain_dot(0, {&ds_apart[distance], distances}, q, first, end);
+        }
     }
-    add_up_head(out, head, a.data(), ds.data(), dy);
-    if (out.dbias || in.positions)
-      for (int64_t distance = 0; distance < s.distances(); ++distance) add_up_distance(out, head, ds.data(), distance);
-  });
-  const int64_t size = in.positions ? int64_t{s.distances()} * s.width() : T * s.heads;
-  for (int64_t i = 0; (out.dbias || in.positions) && i < size; ++i) {
+  for (int64_t i = 0; i < part; ++i) {
     real sum = 0;
-    for (int64_t b = 0; b < s.batch; ++b) sum += out.partial[b * size + i];
+    for (int64_t b = 0; b < s.batch; ++b) sum += out.partial[b * part + i];
     if (out.dbias) out.dbias[i] += sum;
     if (in.positions) out.dpositions[i] = sum;
   }

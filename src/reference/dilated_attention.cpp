@@ -16,17 +16,14 @@ namespace {
 struct DilatedQuery {
   const DilatedInput& in;
   const DilatedShape& s;
-  int64_t row;
+  int64_t row, j = row % s.queries;
 
-  int64_t query() const { return row % s.queries; }
-  int64_t attended() const { return in.k_before ? s.chunk : s.inside(query()); }
-  // Key i and its value (width): rows of k and v, or what stands before the sequence.
-  const real* key(int64_t i) const { return inside(i) ? in.k + place(i) : in.k_before; }
-  const real* value(int64_t i) const { return inside(i) ? in.v + place(i) : in.v_before; }
-
- private:
-  bool inside(int64_t i) const { return i < s.inside(query()); }
-  int64_t place(int64_t i) const { return (row / s.queries * s.capacity + s.key(query(), i)) * s.key_step; }
+  int64_t attended() const { return in.k_before ? s.chunk : s.inside(j); }
+  // The row (width) of key i among `rows`, which lie as k does; or what stands before the sequence.
+  template <class Real>
+  Real* at_key(Real* rows, Real* before, int64_t i) const {
+    return i < s.inside(j) ? rows + (row / s.queries * s.capacity + s.key(j, i)) * s.key_step : before;
+  }
 };
 
 }  // namespace
@@ -34,80 +31,59 @@ struct DilatedQuery {
 void Reference::dilated_attention(real* y, real* weights, const DilatedInput& in, const DilatedShape& s) {
   const int64_t d = s.head_width, C = s.chunk;
   const real scale = LOG2_E / numerics::sqrt(static_cast<real>(d));
+  std::fill_n(weights, s.queries_of_all() * s.heads * C, real(0));
   for (int64_t row = 0; row < s.queries_of_all(); ++row)
     for (int64_t h = 0; h < s.heads; ++h) {
       const DilatedQuery query{in, s, row};
       const int64_t attended = query.attended();
       real* a = weights + (row * s.heads + h) * C;
-      std::fill_n(a, C, real(0));
       for (int64_t i = 0; i < attended; ++i)
-        a[i] = fma(lane_dot({in.q + row * s.query_step + h * d}, {query.key(i) + h * d}, d), scale,
+        a[i] = fma(lane_dot(in.q + row * s.query_step + h * d, query.at_key(in.k, in.k_before, i) + h * d, d), scale,
                    LOG2_E * in.relative[h * C + i]);
       const real top = lane_largest(attended, [&](int64_t i) { return a[i]; });
       for (int64_t i = 0; i < attended; ++i) a[i] = numerics::exp2_in_range(numerics::max(real(-126), a[i] - top));
-      const real inv_sum = 1 / lane_sum({a}, attended);
+      const real inv_sum = 1 / lane_sum(a, attended);
       for (int64_t i = 0; i < attended; ++i) a[i] *= inv_sum;
       for (int64_t c = h * d; c < (h + 1) * d; ++c) {
         real sum = 0;
-        for (int64_t i = 0; i < attended; ++i) sum = fma(a[i], query.value(i)[c], sum);
+        for (int64_t i = 0; i < attended; ++i) sum = fma(a[i], query.at_key(in.v, in.v_before, i)[c], sum);
         y[row * s.width() + c] = sum;
       }
     }
 }
 
-namespace {
-
-// ds and dq of one query and head
-void pass_to_query(const DilatedGradient& out, const real* dy, const real* weights, const DilatedQuery& query,
-                   int64_t h) {
-  const DilatedShape& s = query.s;
-  const int64_t d = s.head_width, scores = (query.row * s.heads + h) * s.chunk, attended = query.attended();
-  const real* a = weights + scores;
-  real* ds = out.dscores + scores;
-  std::fill_n(ds, s.chunk, real(0));
-  for (int64_t i = 0; i < attended; ++i)
-    ds[i] = lane_dot({dy + query.row * s.width() + h * d}, {query.value(i) + h * d}, d);
-  const real mean = lane_dot({a}, {ds}, attended);
-  for (int64_t i = 0; i < attended; ++i) ds[i] = a[i] * (ds[i] - mean);
-  for (int64_t c = h * d; c < (h + 1) * d; ++c) {
-    real sum = 0;
-    for (int64_t i = 0; i < attended; ++i) sum = fma(ds[i], query.key(i)[c], sum);
-    out.dq[query.row * s.query_step + c] = sum * (1 / numerics::sqrt(static_cast<real>(d)));
-  }
-}
-
-}  // namespace
-
+// A later query sees a key as an older one. So over ascending queries each key's sums take its pairs by ascending i.
 void Reference::dilated_attention_backward(const DilatedGradient& out, const real* dy, const real* weights,
                                            const DilatedInput& in, const DilatedShape& s) {
-  const int64_t d = s.head_width;
+  const int64_t d = s.head_width, width = s.width(), keys = int64_t{s.batch} * s.keys;
   const real factor = 1 / numerics::sqrt(static_cast<real>(d));
+  for (int64_t n = 0; n < keys; ++n)
+    for (int64_t c = 0; c < width; ++c) out.dk[n * s.key_step + c] = out.dv[n * s.key_step + c] = 0;
+  for (int64_t c = 0; in.k_before && c < width; ++c) out.dk_before[c] = out.dv_before[c] = 0;
+  std::fill_n(out.dscores, s.queries_of_all() * s.heads * s.chunk, real(0));
   for (int64_t row = 0; row < s.queries_of_all(); ++row)
-    for (int64_t h = 0; h < s.heads; ++h) pass_to_query(out, dy, weights, {in, s, row}, h);
-
-  // Channel c of dk and dv, of its head's pairs: each adds its ds q_j to dk, and its a dy_j to dv.
-  real dk = 0, dv = 0;
-  const auto add_pair = [&](int64_t row, int64_t i, int64_t c) {
-    const int64_t score = (row * s.heads + c / d) * s.chunk + i;
-    dk = fma(out.dscores[score], in.q[row * s.query_step + c], dk);
-    dv = fma(weights[score], dy[row * s.width() + c], dv);
-  };
-  for (int64_t b = 0; b < s.batch; ++b)
-    for (int64_t n = 0; n < s.keys; ++n)
-      for (int64_t c = 0; c < s.width(); ++c) {
-        dk = dv = 0;
-        for (int64_t i = 0; i < s.chunk; ++i)
-          if (s.query(n, i) >= 0) add_pair(b * s.queries + s.query(n, i), i, c);
-        out.dk[(b * s.keys + n) * s.key_step + c] = dk * factor;
-        out.dv[(b * s.keys + n) * s.key_step + c] = dv;
+    for (int64_t h = 0; h < s.heads; ++h) {
+      const DilatedQuery query{in, s, row};
+      const int64_t attended = query.attended(), scores = (row * s.heads + h) * s.chunk;
+      const real *a = weights + scores, *g = dy + row * width, *q = in.q + row * s.query_step;
+      real* ds = out.dscores + scores;
+      for (int64_t i = 0; i < attended; ++i) ds[i] = lane_dot(g + h * d, query.at_key(in.v, in.v_before, i) + h * d, d);
+      const real mean = lane_dot(a, ds, attended);
+      for (int64_t i = 0; i < attended; ++i) ds[i] = a[i] * (ds[i] - mean);
+      for (int64_t c = h * d; c < (h + 1) * d; ++c) {
+        real dq = 0;
+        for (int64_t i = 0; i < attended; ++i) {
+          real &dk = query.at_key(out.dk, out.dk_before, i)[c], &dv = query.at_key(out.dv, out.dv_before, i)[c];
+          dq = fma(ds[i], query.at_key(in.k, in.k_before, i)[c], dq);
+          dk = fma(ds[i], q[c], dk);
+          dv = fma(a[i], g[c], dv);
+        }
+        out.dq[row * s.query_step + c] = dq * factor;
       }
-  for (int64_t c = 0; in.k_before && c < s.width(); ++c) {
-    dk = dv = 0;
-    for (int64_t row = 0; row < s.queries_of_all(); ++row)
-      for (int64_t i = s.inside(row % s.queries); i < s.chunk; ++i) add_pair(row, i, c);
-    out.dk_before[c] = dk * factor;
-    out.dv_before[c] = dv;
-  }
+    }
+  for (int64_t n = 0; n < keys; ++n)
+    for (int64_t c = 0; c < width; ++c) out.dk[n * s.key_step + c] *= factor;
+  for (int64_t c = 0; in.k_before && c < width; ++c) out.dk_before[c] *= factor;
 }
 
 // ---- Rows -----------------------------------------------------------------------------------------------------------

@@ -55,8 +55,9 @@ real chain_sum(real start, int64_t n, Add add) {
 
 // A row or a column of a matrix: `step` numbers lie between an element and the next.
 struct Line {
+  Line(const real* first, int64_t step = 1) : first(first), step(step) {}
   const real* first;
-  int64_t step = 1;
+  int64_t step;
   real operator[](int64_t k) const { return first[k * step]; }
 };
 
