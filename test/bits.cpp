@@ -28,7 +28,7 @@
 #include "fingerprints.h"
 #include "gpu_checks.h"
 #include "math/random.h"
-#include "reference/make_reference.h"
+#include "reference/reference.h"
 #include "train/checkpoint.h"
 
 namespace petroglyph {
@@ -532,7 +532,7 @@ int main(int argc, char** argv) {
     test.run(text("golden, threads %d", threads), [&](Test& t) { against_golden(t, cpu_of(threads)); });
   test.run("golden, reference", [](Test& t) {
     against_golden(
-        t, [] { return make_reference(); }, NanSpread::LEFT_OUT);
+        t, [] { return std::make_unique<Reference>(); }, NanSpread::LEFT_OUT);
   });
   for (const char* group : {"table", "special", "models", "streams"})
     for (const int threads : {1, 2, 5})

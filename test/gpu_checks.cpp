@@ -13,7 +13,7 @@
 #include "check.h"
 #include "math/random.h"
 #include "ops/dct_plan.h"
-#include "reference/make_reference.h"
+#include "reference/reference.h"
 
 namespace petroglyph {
 namespace {
@@ -920,7 +920,7 @@ const std::vector<GpuCheck>& gpu_checks(const std::string& group) {
 }
 
 std::string GpuCheck::difference(Ops& device) const {
-  if (!expected) expected = std::make_shared<std::vector<Written>>(run(*make_reference()));
+  if (!expected) expected = std::make_shared<std::vector<Written>>(run(*std::make_unique<Reference>()));
   const std::vector<Written> found = run(device);
   if (found.size() != expected->size()) return text("%zu arrays, expected %zu", found.size(), expected->size());
   for (size_t i = 0; i < found.size(); ++i) {

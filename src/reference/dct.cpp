@@ -14,11 +14,6 @@ using numerics::fma;
 
 namespace {
 
-// Σ cos θ_u x_u and Σ sin θ_u x_u. Place r of a block uses them as s_j (cos φ_r · first + sin φ_r · second).
-struct Rotating {
-  real cos, sin;
-};
-
 const dct::Wave& wave(const DctShape& s, const DctHead& head, int64_t place, int64_t j) {
   return reinterpret_cast<const dct::Wave*>(s.waves)[head.waves + place * head.frequencies + j];
 }
@@ -32,25 +27,10 @@ int64_t row_of_x(const DctShape& s, int64_t h, int64_t b, int64_t i) {
   return (b * s.positions + i) * s.width() + h * s.head_width;
 }
 
-// given (t,k,d): what the next block takes of this whole block x (t,d)
-void give_next(real* given, const real* x, const DctShape& s, const DctHead& head) {
-  const int64_t d = s.head_width, k = head.frequencies;
-  for (int64_t j = 0; j < k; ++j)
-    for (int64_t channel = 0; channel < d; ++channel) {
-      Rotating sum{0, 0};
-      for (int64_t r = head.window - 1; r >= 0; --r) {
-        const dct::Wave& w = wave(s, head, r, j);
-        given[(r * k + j) * d + channel] =
-            r + 1 < head.window ? fma(w.give_sin, sum.sin, w.give_cos * sum.cos) : real(0);
-        sum.cos = fma(w.take_cos, x[r * d + channel], sum.cos);
-        sum.sin = fma(w.take_sin, x[r * d + channel], sum.sin);
-      }
-    }
-}
-
 }  // namespace
 
-// A whole sequence is decoding from the first position. A head's part of the state: the block's x (rows,d) so far, what
+// Place r of a block uses two sums for each frequency j, Σ cos θ_u x_u and Σ sin θ_u x_u, as s_j (cos φ_r · the first +
+// sin φ_r · the second). A whole sequence is decoding from the first position. A head's part of the state: the block's x (rows,d) so far, what
 // the block before gives to this one (rows,k,d), and the sums over the block so far, of cosines (k,d) and of sines
 // (k,d).
 void Reference::sliding_dct(real* c, real* state, const real* x, const DctShape& s) {
@@ -76,47 +56,50 @@ void Reference::sliding_dct(real* c, real* state, const real* x, const DctShape&
             c[row_of_c(s, head, b, i) + at] = fma(sign_of(j) * w.give_sin, sin_sums[at], before);
           }
         }
-        if (r + 1 == t) give_next(given, block, s, head);
+        if (r + 1 < t) continue;
+        for (int64_t at = 0; at < k * d; ++at) {  // what the next block takes of this whole block
+          real cos_sum = 0, sin_sum = 0;
+          for (int64_t u = t - 1; u >= 0; --u) {
+            const dct::Wave& w = wave(s, head, u, at / d);
+            given[u * k * d + at] = u + 1 < t ? fma(w.give_sin, sin_sum, w.give_cos * cos_sum) : real(0);
+            cos_sum = fma(w.take_cos, block[u * d + at % d], cos_sum);
+            sin_sum = fma(w.take_sin, block[u * d + at % d], sin_sum);
+          }
+        }
       }
     }
 }
 
-namespace {
-
-// dx of one position and channel. dc: its channel of position 0 of the same sample and head, positions k·d apart
-real position_gradient(const real* dc, int64_t position, const DctShape& s, const DctHead& head) {
-  const int64_t d = s.head_width, k = head.frequencies, t = head.window, u = position % t, block = position - u;
-  const auto take = [&](Rotating& sum, int64_t first, int64_t r, int64_t j) {
-    const dct::Wave& w = wave(s, head, r, j);
-    sum.cos = fma(w.give_cos, dc[((first + r) * k + j) * d], sum.cos);
-    sum.sin = fma(w.give_sin, dc[((first + r) * k + j) * d], sum.sin);
-  };
-  real dx = 0;
-  for (int64_t j = 0; j < k; ++j) {  // the positions of its own block, from the block's end
-    Rotating sum{0, 0};
-    for (int64_t r = std::min<int64_t>(t, s.positions - block) - 1; r >= u; --r) take(sum, block, r, j);
-    dx = fma(sign_of(j) * wave(s, head, u, j).take_cos, sum.cos, dx);
-    dx = fma(sign_of(j) * wave(s, head, u, j).take_sin, sum.sin, dx);
-  }
-  const int64_t next = block + t, last = std::min(u, s.positions - next);  // places of the next block that see it
-  for (int64_t j = 0; last > 0 && j < k; ++j) {
-    Rotating sum{0, 0};
-    for (int64_t r = 0; r < last; ++r) take(sum, next, r, j);
-    dx = fma(wave(s, head, u, j).take_cos, sum.cos, dx);
-    dx = fma(wave(s, head, u, j).take_sin, sum.sin, dx);
-  }
-  return dx;
-}
-
-}  // namespace
-
 void Reference::sliding_dct_backward(real* dx, const real* dc, const DctShape& s) {
-  for (int64_t b = 0; b < s.batch; ++b)
-    for (int64_t h = 0; h < s.heads; ++h)
-      for (int64_t i = 0; i < s.positions; ++i)
-        for (int64_t channel = 0; channel < s.head_width; ++channel)
-          dx[row_of_x(s, h, b, i) + channel] =
-              position_gradient(dc + row_of_c(s, s.plan[h], b, 0) + channel, i, s, s.plan[h]);
+  const int64_t d = s.head_width, T = s.positions;
+  for (int64_t row = 0; row < s.rows(); ++row)
+    for (int64_t column = 0; column < s.width(); ++column) {
+      const int64_t b = row / T, i = row % T, h = column / d;
+      const DctHead& head = s.plan[h];
+      const int64_t k = head.frequencies, t = head.window, u = i % t, block = i - u;
+      real sum = 0, cos_sum = 0, sin_sum = 0;
+      const auto take = [&](int64_t first, int64_t r, int64_t j) {
+        const dct::Wave& w = wave(s, head, r, j);
+        const real gradient = dc[row_of_c(s, head, b, first + r) + j * d + column % d];
+        cos_sum = fma(w.give_cos, gradient, cos_sum);
+        sin_sum = fma(w.give_sin, gradient, sin_sum);
+      };
+      const auto add_frequency = [&](real sign, int64_t j) {
+        const dct::Wave& w = wave(s, head, u, j);
+        sum = fma(sign * w.take_sin, sin_sum, fma(sign * w.take_cos, cos_sum, sum));
+        cos_sum = sin_sum = 0;
+      };
+      for (int64_t j = 0; j < k; ++j) {  // the positions of its own block, from the block's end
+        for (int64_t r = std::min(t, T - block) - 1; r >= u; --r) take(block, r, j);
+        add_frequency(sign_of(j), j);
+      }
+      const int64_t next = block + t, last = std::min(u, T - next);  // places of the next block that see it
+      for (int64_t j = 0; last > 0 && j < k; ++j) {
+        for (int64_t r = 0; r < last; ++r) take(next, r, j);
+        add_frequency(1, j);
+      }
+      dx[row * s.width() + column] = sum;
+    }
 }
 
 // ---- Weights of the frequencies -------------------------------------------------------------------------------------
@@ -125,11 +108,10 @@ void Reference::sliding_dct_backward(real* dx, const real* dc, const DctShape& s
 void Reference::mix_frequencies(real* o, const real* c, const real* weight, const DctShape& s) {
   const int64_t d = s.head_width;
   for (int64_t n = 0; n < s.rows(); ++n)
-    for (int64_t h = 0; h < s.heads; ++h) {
-      const real *in = c + row_of_c(s, s.plan[h], 0, n), *W = weight + s.weight(static_cast<int>(h));
-      for (int64_t channel = 0; channel < d; ++channel)
-        o[row_of_x(s, h, 0, n) + channel] = chain_sum(
-            0, s.plan[h].frequencies * d, [&](real sum, int64_t i) { return fma(in[i], W[i * d + channel], sum); });
+    for (int64_t column = 0; column < s.width(); ++column) {
+      const int64_t h = column / d;
+      const Line W{weight + s.weight(static_cast<int>(h)) + column % d, d};
+      o[n * s.width() + column] = chain_dot(0, c + row_of_c(s, s.plan[h], 0, n), W, s.plan[h].frequencies * d);
     }
 }
 
@@ -138,16 +120,14 @@ void Reference::mix_frequencies_backward(real* dc, real* dweight, const real* d_
                                          const DctShape& s) {
   const int64_t d = s.head_width;
   for (int64_t h = 0; h < s.heads; ++h) {
-    const DctHead& head = s.plan[h];
-    const real* W = weight + s.weight(static_cast<int>(h));
-    real* dW = dweight + s.weight(static_cast<int>(h));
-    for (int64_t i = 0; i < head.frequencies * d; ++i)
-      for (int64_t channel = 0; channel < d; ++channel)
-        dW[i * d + channel] = chain_dot(dW[i * d + channel], {c + row_of_c(s, head, 0, 0) + i, head.frequencies * d},
-                                        {d_o + row_of_x(s, h, 0, 0) + channel, s.width()}, s.rows());
+    const int64_t in = s.plan[h].frequencies * d, first = s.begin(s.plan[h]), W = s.weight(static_cast<int>(h));
+    for (int64_t i = 0; i < in; ++i)
+      for (int64_t o = 0; o < d; ++o)
+        dweight[W + i * d + o] =
+            chain_dot(dweight[W + i * d + o], {c + first + i, in}, {d_o + h * d + o, s.width()}, s.rows());
     for (int64_t n = 0; n < s.rows(); ++n)
-      for (int64_t i = 0; i < head.frequencies * d; ++i)
-        dc[row_of_c(s, head, 0, n) + i] = chain_dot(0, {d_o + row_of_x(s, h, 0, n)}, {W + i * d}, d);
+      for (int64_t i = 0; i < in; ++i)
+        dc[first + n * in + i] = chain_dot(0, d_o + n * s.width() + h * d, weight + W + i * d, d);
   }
 }
 

@@ -14,7 +14,7 @@ void Reference::linear(real* y, const real* x, const real* weight, const real* b
   for (int64_t n = 0; n < N; ++n)
     for (int64_t o = 0; o < out; ++o) {
       const real start = into == Into::ADD ? y[n * out + o] : 0;
-      y[n * out + o] = chain_dot(start, {x + n * in}, {weight + o * in}, in);
+      y[n * out + o] = chain_dot(start, x + n * in, weight + o * in, in);
       if (bias) y[n * out + o] += bias[o];
     }
 }
@@ -24,7 +24,7 @@ void Reference::linear_backward_input(real* dx, const real* dy, const real* weig
   for (int64_t n = 0; n < N; ++n)
     for (int64_t i = 0; i < in; ++i) {
       const real start = into == Into::ADD ? dx[n * in + i] : 0;
-      dx[n * in + i] = chain_dot(start, {dy + n * out}, {weight + i, in}, out);
+      dx[n * in + i] = chain_dot(start, dy + n * out, {weight + i, in}, out);
     }
 }
 

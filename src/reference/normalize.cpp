@@ -15,7 +15,7 @@ void Reference::normalize(real* y, real* inv_std, const real* x, int64_t N, int 
   center(y, x, N, D);
   for (int64_t n = 0; n < N; ++n) {
     real* row = y + n * D;
-    const real variance = lane_dot({row}, {row}, D) / static_cast<real>(D);
+    const real variance = lane_dot(row, row, D) / static_cast<real>(D);
     inv_std[n] = variance > 0 ? 1 / numerics::sqrt(variance) : 0;
     for (int64_t c = 0; c < D; ++c) row[c] *= inv_std[n];
   }
@@ -25,8 +25,8 @@ void Reference::normalize_backward(real* dx, const real* dy, const real* y, cons
                                    Into into) {
   for (int64_t n = 0; n < N; ++n) {
     const real *g = dy + n * D, *hat = y + n * D;
-    const real mean = lane_sum({g}, D) / static_cast<real>(D);
-    const real along = lane_dot({g}, {hat}, D) / static_cast<real>(D);
+    const real mean = lane_sum(g, D) / static_cast<real>(D);
+    const real along = lane_dot(g, hat, D) / static_cast<real>(D);
     for (int64_t c = 0; c < D; ++c) {
       const real slope = fma(-along, hat[c], g[c] - mean);
       dx[n * D + c] = into == Into::ADD ? fma(inv_std[n], slope, dx[n * D + c]) : inv_std[n] * slope;
@@ -36,7 +36,7 @@ void Reference::normalize_backward(real* dx, const real* dy, const real* y, cons
 
 void Reference::center(real* y, const real* x, int64_t N, int D) {
   for (int64_t n = 0; n < N; ++n) {
-    const real mean = lane_sum({x + n * D}, D) / static_cast<real>(D);
+    const real mean = lane_sum(x + n * D, D) / static_cast<real>(D);
     for (int64_t c = 0; c < D; ++c) y[n * D + c] = x[n * D + c] - mean;
   }
 }
@@ -46,7 +46,7 @@ void Reference::center(real* y, const real* x, int64_t N, int D) {
 void Reference::rms_norm(real* y, real* inv_rms, const real* x, const real* weight, real epsilon, int64_t N, int D) {
   for (int64_t n = 0; n < N; ++n) {
     const real* row = x + n * D;
-    const real square = lane_dot({row}, {row}, D) / static_cast<real>(D);
+    const real square = lane_dot(row, row, D) / static_cast<real>(D);
     inv_rms[n] = 1 / numerics::sqrt(square + epsilon);
     for (int64_t c = 0; c < D; ++c) y[n * D + c] = weight[c] * (row[c] * inv_rms[n]);
   }
@@ -75,7 +75,7 @@ void Reference::layer_norm(real* y, real* hat, real* inv_std, const real* x, con
   center(hat, x, N, D);
   for (int64_t n = 0; n < N; ++n) {
     real* row = hat + n * D;
-    const real variance = lane_dot({row}, {row}, D) / static_cast<real>(D);
+    const real variance = lane_dot(row, row, D) / static_cast<real>(D);
     inv_std[n] = 1 / numerics::sqrt(variance + epsilon);
     for (int64_t c = 0; c < D; ++c) row[c] *= inv_std[n];
   }

@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "cpu/make_cpu.h"
 #include "cpu/parallel.h"
-#include "reference/make_reference.h"
+#include "reference/reference.h"
 #include "train/process.h"
 #ifdef PETROGLYPH_CUDA
 #include "gpu/make_gpu.h"
@@ -49,7 +49,7 @@ std::optional<int> first_gpu() {
 }  // namespace
 
 std::unique_ptr<Ops> make_device(const std::string& name, int threads) {
-  if (name == "reference") return make_reference();
+  if (name == "reference") return std::make_unique<Reference>();
   const bool cuda = name.rfind("cuda", 0) == 0;
 #ifdef PETROGLYPH_CUDA
   if (cuda) return make_gpu(name.size() > 5 ? std::atoi(name.c_str() + 5) : 0);
