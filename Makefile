@@ -48,8 +48,7 @@ $(SPEED): OPTIMIZE = -O3
 $(BUILD)/reference/%.o: MORE = -fno-tree-vectorize -fno-tree-slp-vectorize
 # The standard library's headers, compiled once: with g++ this halves the time of `make`.
 STANDARD := $(if $(CLANG),,$(BUILD)/standard.h)
-HEADER = $(STANDARD:%=-include %)
-$(SPEED): HEADER =
+$(SPEED): STANDARD =
 
 FLAGS = -std=c++17 $(ARCH_FLAGS) $(OPTIMIZE) $(WARNINGS) $(if $(filter 1,$(WERROR)),-Werror) -Isrc -Itest $(CPPFLAGS) $(CXXFLAGS) \
   $(if $(filter double,$(REAL)),-DPETROGLYPH_DOUBLE) $(CUDA_DEFINE) $(MPI_FLAGS) $(MORE) $(OPENMP_FLAGS) $(CONTRACT)
@@ -57,14 +56,13 @@ FLAGS = -std=c++17 $(ARCH_FLAGS) $(OPTIMIZE) $(WARNINGS) $(if $(filter 1,$(WERRO
 # ---- CUDA and MPI ----------------------------------------------------------------------------------------------------
 # auto: MPI where its compiler wrapper works; CUDA in the default build where there are a GPU and an nvcc that works. Each
 # probe compiles a program, and writes its answer into a file that is read here.
-DEFAULT := $(filter build-float,$(BUILD)-$(REAL))
 CCBIN := $(if $(filter ccache distcc sccache,$(notdir $(firstword $(CXX)))),$(word 2,$(CXX)),$(firstword $(CXX)))
 NVCCFLAGS := -std=c++17 -O3 -fmad=false -ftz=false -prec-div=true -prec-sqrt=true -Isrc -DPETROGLYPH_CUDA
 # nvcc takes more flags from these, such as -use_fast_math.
 export WERROR NVCC NVCCFLAGS CCBIN
 unexport NVCC_APPEND_FLAGS NVCC_PREPEND_FLAGS
-CUDA_CHOICE := $(or $(filter 0 1,$(CUDA)),$(if $(DEFAULT),auto,0))
-ifneq ($(filter-out clean help format lint uninstall,$(or $(MAKECMDGOALS),all)),)
+CUDA_CHOICE := $(or $(filter 0 1,$(CUDA)),$(if $(filter build-float,$(BUILD)-$(REAL)),auto,0))
+ifneq ($(filter-out clean help format lint,$(or $(MAKECMDGOALS),all)),)
 $(shell src/gpu/probe.sh $(BUILD)/cuda.mk $(CUDA_CHOICE) '$(NVCC)' '$(GPU_ARCH)' $(NVCCFLAGS) -ccbin $(CCBIN))
 $(shell src/train/probe_mpi.sh $(BUILD)/mpi.mk $(or $(filter 0 1,$(MPI)),auto) '$(MPICXX)' $(CXX) $(CXXFLAGS) $(LDFLAGS))
 include $(BUILD)/cuda.mk $(BUILD)/mpi.mk
@@ -82,7 +80,7 @@ objects_of = $(patsubst src/%.cpp,$(BUILD)/%.o,$(wildcard $(1:%=src/%/*.cpp)))
 BUILT := $(PROGRAMS:%=$(BUILD)/%)
 LIBRARIES := $(addprefix $(BUILD)/,libtest.a libtools.a libpetroglyph.a)
 
-.PHONY: all examples test test-all test-exhaustive double ptx storm fuzz bench bench-gpu check-docs format lint install uninstall clean help FORCE
+.PHONY: all examples test test-all ptx storm fuzz bench bench-gpu check-docs format lint install clean help FORCE
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR .SECONDARY:
 all: $(if $(filter build,$(BUILD)),$(PROGRAMS),$(BUILT))
@@ -91,7 +89,7 @@ all: $(if $(filter build,$(BUILD)),$(PROGRAMS),$(BUILT))
 $(PROGRAMS): %: $(BUILD)/% FORCE
 	@$(if $(filter build,$(BUILD)),ln -sf $< $@)
 
-compile = @mkdir -p $(@D); echo "  CXX  $<"; $(CXX) $(FLAGS) $(HEADER) -MMD -MP -c -o $@ $<
+compile = @mkdir -p $(@D); echo "  CXX  $<"; $(CXX) $(FLAGS) $(STANDARD:%=-include %) -MMD -MP -c -o $@ $<
 link = @echo "  LINK $@"; $(CXX) $(CXXFLAGS) -o $@ $(filter %.o,$^) $(filter $^,$(LIBRARIES)) $(LDFLAGS) $(OPENMP_LIBRARY) \
   $(CUDA_LIBRARIES) $(MPI_LIBRARIES)
 
@@ -108,8 +106,7 @@ $(BUILD)/%.o: %.cpp $(BUILD)/flags.stamp $(STANDARD:%=%.gch)
 $(BUILD)/gpu/%.o: src/gpu/%.cu $(BUILD)/flags.stamp
 	@mkdir -p $(@D); echo "  NVCC $<"; $(NVCC) $(NVCCFLAGS) -ccbin $(CCBIN) $(GENCODE) -Xcompiler -ffp-contract=off,-Wall,-Wextra -MMD -MP -c -o $@ $<
 $(BUILD)/standard.h.gch: src/base/standard.h $(BUILD)/flags.stamp
-	@echo "  CXX  $<"; cp $< $(BUILD)/standard.h; $(CXX) $(FLAGS) -x c++-header -o $@ $<
-$(BUILD)/standard.h.gch: OPTIMIZE = -Og
+	@echo "  CXX  $<"; cp $< $(BUILD)/standard.h; $(CXX) $(FLAGS_OF_ALL) -x c++-header -o $@ $<
 
 $(BUILD)/base/version.o: MORE = -DPETROGLYPH_VERSION='"$(STAMP_version)"'
 $(BUILD)/base/version.o: $(BUILD)/version.stamp
@@ -127,9 +124,10 @@ $(BUILD)/examples/train: $(BUILD)/examples/train.o $(BUILD)/libpetroglyph.a
 	$(link)
 
 # A stamp changes when its text does, and what depends on it is made again: objects by other flags, archives of other files.
+FLAGS_OF_ALL := $(FLAGS)
 STAMP_version := $(shell src/base/version.sh)
 STAMP_sources := $(shell ls src/*/*.cpp test/ptx/*.cpp | cksum) $(CUDA_WANTED)
-STAMP_flags := $(CXX) $(filter-out -Werror,$(FLAGS)) $(LDFLAGS) $(NVCCFLAGS) $(CUDA_VERSION) $(GENCODE) $(CUDA_LIBRARIES) \
+STAMP_flags := $(CXX) $(filter-out -Werror,$(FLAGS_OF_ALL)) $(LDFLAGS) $(NVCCFLAGS) $(CUDA_VERSION) $(GENCODE) $(CUDA_LIBRARIES) \
   $(MPI_LIBRARIES) $(call MACROS,cksum)
 $(BUILD)/%.stamp: FORCE
 	@mkdir -p $(@D); echo '$(STAMP_$*)' | cmp -s - $@ || echo '$(STAMP_$*)' > $@
@@ -164,19 +162,16 @@ PTX := $(if $(NVCC_WORKS),$(KERNELS:src/gpu/%.cu=$(BUILD)/ptx/$(PTX_ARCH)/%.ptx)
 ptx: $(PTX)
 $(BUILD)/ptx/$(PTX_ARCH)/%.ptx: src/gpu/%.cu $(BUILD)/flags.stamp
 	@mkdir -p $(@D); echo "  PTX  $<"; $(NVCC) $(NVCCFLAGS) -ccbin $(CCBIN) -arch=$(PTX_ARCH) -lineinfo -ptx -MMD -MP -o $@ $<
-test: $(TESTS:%=$(BUILD)/test/%) $(BUILD)/test/bench $(BUILD)/examples/train $(BUILT) double $(if $(PTX),$(PTX) $(patsubst %,$(BUILD)/test/ptx_%,run opcodes mutations))
+test: $(TESTS:%=$(BUILD)/test/%) $(BUILD)/test/bench $(BUILD)/examples/train $(BUILT) $(if $(PTX),$(PTX) $(patsubst %,$(BUILD)/test/ptx_%,run opcodes mutations))
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/double REAL=double $(DOUBLE_TESTS:%=$(BUILD)/double/test/%)
 	@CUDA_VISIBLE_DEVICES= test/run.sh $(MORE_TESTS) $(if $(PTX),"test/ptx_lint.sh $(PTX)" $(BUILD)/test/ptx_opcodes \
 	  $(patsubst %,"env PTX=$(BUILD)/ptx/$(PTX_ARCH) $(BUILD)/test/ptx_%",run mutations),"test/skip.sh ptx: $(CUDA_LEFT_OUT)") \
 	  $(TESTS:%=$(BUILD)/test/%) $(DOUBLE_TESTS:%=$(BUILD)/double/test/%) "$(BUILD)/test/bench --once --threads 1" \
 	  test/rooms.sh test/rows.sh test/make.sh test/probes.sh test/pages.sh "test/check_docs.sh --consistent" "test/big_endian.sh $(CXX)" \
 	  "test/unsafe_flags.sh $(CXX)" "test/python.sh $(BUILD)" "test/examples.sh $(BUILD)"
-double:
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/double REAL=double $(DOUBLE_TESTS:%=$(BUILD)/double/test/%)
 # These scripts call make for what they need: all other builds, killed runs and damaged files, libFuzzer.
 test-all storm fuzz:
 	+@BUILD=$(BUILD) test/$(@:test-%=%).sh
-test-exhaustive: $(BUILD)/test/numerics_exhaustive
-	@$<
 bench bench-gpu: $(BUILD)/test/bench
 	@$< $(if $(filter bench-gpu,$@),--device cuda)
 check-docs: $(PROGRAMS)
@@ -198,8 +193,6 @@ lint:
 install: $(BUILT)
 	@mkdir -p "$(DESTDIR)$(PREFIX)/bin"
 	@for p in $(PROGRAMS); do install -m 755 $(BUILD)/$$p "$(DESTDIR)$(PREFIX)/bin/petroglyph-$$p" || exit 1; done
-uninstall:
-	@cd "$(DESTDIR)$(PREFIX)/bin" && rm -f $(PROGRAMS:%=petroglyph-%)
 clean:
 	@[ ! -e $(BUILD)/flags.stamp ] || rm -rf $(BUILD)
 	@for p in $(PROGRAMS); do [ "$$(readlink $$p)" != $(BUILD)/$$p ] || rm -f $$p; done
