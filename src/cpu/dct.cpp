@@ -18,10 +18,9 @@ namespace petroglyph {
 
 namespace {
 
-// N vectors of channels, for the templates of ops/sliding_dct.h
-template <int N>
+// A vector of channels, for the templates of ops/sliding_dct.h
 struct Channels {
-  using Number = Several<VECTOR_WIDTH, N>;
+  using Number = Several<VECTOR_WIDTH, 1>;
   static Number load(const real* x) { return Number::load(x); }
   static void store(real* x, const Number& number) { number.store(x); }
 };
@@ -35,14 +34,12 @@ constexpr bool IN_VECTORS = true;
 constexpr bool IN_VECTORS = false;
 #endif
 
-// Calls f(lanes, channel) for all d channels of a head: two vectors, one vector or one channel at a time.
+// Calls f(lanes, channel) for all d channels of a head: one vector or one channel at a time.
 template <class F>
 void for_channels(int d, F f) {
   int channel = 0;
-  if constexpr (IN_VECTORS) {
-    for (; channel + 2 * VECTOR_WIDTH <= d; channel += 2 * VECTOR_WIDTH) f(Channels<2>(), channel);
-    for (; channel + VECTOR_WIDTH <= d; channel += VECTOR_WIDTH) f(Channels<1>(), channel);
-  }
+  if constexpr (IN_VECTORS)
+    for (; channel + VECTOR_WIDTH <= d; channel += VECTOR_WIDTH) f(Channels(), channel);
   for (; channel < d; ++channel) f(dct::OneChannel(), channel);
 }
 

@@ -125,18 +125,6 @@ void for_chunks(const Threads& threads, const LinearAttentionShape& s, bool desc
   const int K = s.chunks(), added = s.causal ? K - 1 : K, d = s.head_width;
   const int64_t heads = static_cast<int64_t>(s.batch) * s.heads;
   const auto chunk = [=](int64_t n) { return static_cast<int>(descending ? K - 1 - n : n); };
-  if (heads >= 2 * threads.count) {
-    const auto head_in_turn = [&](int64_t number, int64_t, int thread) {
-      const Head head(s, number);
-      for (int n = 0; n < K; ++n) {
-        prepare(head, chunk(n), thread);
-        if (s.causal) finish(head, chunk(n), thread);
-        if (n < added) add(head, chunk(n), 0, d, thread);
-      }
-      for (int n = 0; n < K && !s.causal; ++n) finish(head, chunk(n), thread);
-    };
-    return parallel(threads, heads, 1, work_of(s), head_in_turn, caller);
-  }
   const auto for_all = [&](auto f) {
     parallel(
         threads, heads * K, 1, work_of(s),

@@ -403,11 +403,6 @@ void multiply_columns(const Product& p, int64_t column) {
 
 // ---- Blocks ---------------------------------------------------------------------------------------------------------
 
-// A weight's gradient uses a strip of b for a few tiles only. If the rows of b are at most IN_PLACE_STEP numbers apart,
-// it is read where it is: packing would cost more than it gains. Rows farther apart would compete for few sets of the
-// L1 cache.
-constexpr int64_t IN_PLACE_STEP = VECTOR_BYTES == 64 ? 512 : 0;
-
 // At most this many rows of b stay in L1 without packing, whatever the distance between them.
 constexpr int64_t IN_PLACE_ROWS = 64;
 
@@ -495,11 +490,8 @@ void multiply_strips(const Product& p, int64_t row_begin, int64_t row_end, int64
       for (int64_t i = 0; i < rows; ++i) row_sums[row_begin + i] += chunk_sums[i];
     for (int64_t s = strip_begin; s < strip_end; ++s) {
       const Strip strip = strip_of(p.N, s);
-      const View b = p.b.from(k, strip.column);
-      const bool in_place = b.column == 1 && b.row <= IN_PLACE_STEP && strip.columns == strip.width();
-      if (!in_place) pack_strip(b_packed, b, depth, strip);
-      multiply_strip(p, row_begin, row_end, strip, k, depth,
-                     in_place ? Rows{b.data, b.row} : Rows{b_packed, strip.width()}, a_packed,
+      pack_strip(b_packed, p.b.from(k, strip.column), depth, strip);
+      multiply_strip(p, row_begin, row_end, strip, k, depth, {b_packed, strip.width()}, a_packed,
                      NextPiece(p, row_begin, row_end, s, strip_begin, strip_end, k),
                      sums + packed_rows_size(rows, strip.column - column));
     }
