@@ -688,10 +688,9 @@ void no_drift(Test& test) {
 // How often each token is drawn where u goes through [0, 1) in equal steps.
 std::vector<double> shares(const Sampling& settings, const std::vector<real>& logits) {
   constexpr int STEPS = 20000;
-  Sampler sampler(settings);
   std::vector<double> share(logits.size(), 0);
   for (int i = 0; i < STEPS; ++i)
-    share.at(static_cast<size_t>(sampler.draw(logits, (static_cast<real>(i) + 0.5f) / STEPS))) += 1.0 / STEPS;
+    share.at(static_cast<size_t>(draw_token(logits, settings, (static_cast<real>(i) + 0.5f) / STEPS))) += 1.0 / STEPS;
   return share;
 }
 
@@ -800,10 +799,10 @@ void sampling(Test& test) {
   compare("of a half", {1, 0, 0.5}, {1, 3});
   compare("of next to nothing", {1, 0, 0}, {1});
   compare("of three's nine tenths", {1, 3, 0.75}, {1, 3});
-  test.equal("the likeliest, the first of two", Sampler({0, 0, 1}).draw(logits, 0.99f), 1);
-  test.equal("the only one", Sampler({1, 0, 1}).draw({NONE, 0, NONE}, 0), 1);
+  test.equal("the likeliest, the first of two", draw_token(logits, {0, 0, 1}, 0.99f), 1);
+  test.equal("the only one", draw_token({NONE, 0, NONE}, {1, 0, 1}, 0), 1);
   for (const double temperature : {0.0, 1.0}) {
-    const auto draw = [&](const std::vector<real>& from) { Sampler({temperature, 0, 1}).draw(from, 0.5f); };
+    const auto draw = [&](const std::vector<real>& from) { draw_token(from, {temperature, 0, 1}, 0.5f); };
     const std::string name = temperature > 0 ? "drawn" : "likeliest";
     test.throws(name + ": no number", "token 2 is no number", [&] { draw({0, 1, std::nanf(""), 3}); });
     test.throws(name + ": the first is none", "token 0 is no number", [&] { draw({std::nanf(""), 1}); });

@@ -12,15 +12,17 @@
 
 namespace petroglyph {
 
+// Seconds from some moment on, which no change of the system's time affects.
+inline double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 class Cadence {
  public:
   // Due after half a second, then a second later, and at intervals that double up to `longest` seconds. clock: seconds from any
   // moment; empty for the real one.
   explicit Cadence(double longest, std::function<double()> clock = {}) : longest_(longest), clock_(std::move(clock)) {
-    if (!clock_)
-      clock_ = [] {
-        return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-      };
+    if (!clock_) clock_ = steady_seconds;
     next_ = clock_() + FIRST;
   }
 

@@ -1,12 +1,12 @@
 #include "base/progress.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/cadence.h"
 #include "base/text.h"
 
 namespace petroglyph {
@@ -15,10 +15,6 @@ namespace {
 
 constexpr double LIVE_SECONDS = 0.1;  // ten updates a second look continuous and cost nothing
 constexpr double RATE_SECONDS = 20;   // the rate is a mean over this long, so that it follows without jumping
-
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // The first `width` letters of a line; a UTF-8 letter counts once.
 std::string cut(const std::string& line, int width) {

@@ -29,7 +29,7 @@ Generator::Generator(Model& model, Ops& ops, const Tokenizer& tokenizer, const S
                      uint32_t sample, int64_t capacity, Window window)
     : model_(model),
       ops_(ops),
-      sampler_(sampling),
+      sampling_(sampling),
       seed_(seed),
       sample_(sample),
       capacity_(static_cast<int>(std::min<int64_t>(capacity, model.longest()))),
@@ -53,7 +53,7 @@ void Generator::read(const std::vector<int32_t>& tokens) {
 
 int32_t Generator::next() {
   const real u = uniform(philox(seed_, stream_of("generate"), sample_, drawn_++).word[0]);
-  const int32_t token = sampler_.draw(logits_, u);
+  const int32_t token = draw_token(logits_, sampling_, u);
   read({token});
   return token;
 }

@@ -47,7 +47,7 @@ class Generator {
 
   Model& model_;
   Ops& ops_;
-  Sampler sampler_;
+  const Sampling sampling_;
   uint64_t seed_;
   uint32_t sample_;
   int capacity_;

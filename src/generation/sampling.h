@@ -15,20 +15,6 @@ struct Sampling {
 };
 
 // Draws one of V tokens. u: uniformly random, 0 ≤ u < 1. Equally likely tokens are ordered by their numbers.
-class Sampler {
- public:
-  explicit Sampler(const Sampling& settings) : settings_(settings) {}
-  int32_t draw(const std::vector<real>& logits, real u);
-
- private:
-  struct Candidate {
-    int32_t token;
-    double weight;  // exp((logit − largest) / temperature), with Petroglyph's own exp
-  };
-  size_t keep_likeliest();
-
-  Sampling settings_;
-  std::vector<Candidate> candidates_;
-};
+int32_t draw_token(const std::vector<real>& logits, const Sampling& settings, real u);
 
 }  // namespace petroglyph

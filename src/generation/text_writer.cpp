@@ -6,33 +6,21 @@
 
 #include <unistd.h>
 
+#include "base/cadence.h"
 #include "base/interrupt.h"
 #include "base/program.h"
 #include "base/text.h"
 
 namespace petroglyph {
 
-namespace {
-
-// Measures its own lifetime and adds it to a number of seconds.
-class Stopwatch {
- public:
-  explicit Stopwatch(double* seconds) : seconds_(seconds) {}
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-  ~Stopwatch() { *seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-
- private:
-  double* const seconds_;
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
-
-}  // namespace
-
 // Only the beginning of a text has tokens before it.
 std::vector<int32_t> TextWriter::tokens_of(const std::string& prompt, const std::string& origin, bool first) {
   tokenizer_.check_prompt(prompt, origin);
-  if (!how_.special) note_special(tokenizer_.special_in(prompt));
+  const std::string special = how_.special || how_.quiet || noted_special_ ? "" : tokenizer_.special_in(prompt);
+  if (!special.empty())
+    std::fprintf(stderr, "note: %s in the prompt is read as its letters; --special: as one token\n",
+                 in_one_line(special).c_str());
+  noted_special_ |= !special.empty();
   const Reading whole = how_.special ? Reading::SPECIAL_PROMPT : Reading::PROMPT;
   const Reading part = how_.special ? Reading::SPECIAL : Reading::PLAIN;
   return prompt_tokens(tokenizer_, prompt, first ? model_.window() : 0, first ? whole : part);
@@ -55,13 +43,6 @@ void TextWriter::write(Generator& generator, CharacterWriter& out) {
   std::fflush(stdout);
 }
 
-void TextWriter::note_special(const std::string& token) {
-  if (token.empty() || how_.quiet || noted_special_) return;
-  std::fprintf(stderr, "note: %s in the prompt is read as its letters; --special: as one token\n",
-               in_one_line(token).c_str());
-  noted_special_ = true;
-}
-
 void TextWriter::note_long_prompt(int64_t tokens, int64_t longest) const {
   if (how_.quiet || tokens <= longest) return;
   std::fprintf(stderr,
@@ -75,7 +56,7 @@ void TextWriter::continue_prompt(const std::string& prompt, const std::string& o
   const std::vector<int32_t> tokens = tokens_of(prompt, origin, true);
   const int64_t wanted = static_cast<int64_t>(tokens.size()) + how_.length;
   note_long_prompt(static_cast<int64_t>(tokens.size()), decoder_capacity(model_, model_.longest(), how_.context));
-  const Stopwatch watch(&seconds_);
+  const double start = steady_seconds();
   for (int sample = 0; sample < how_.samples && !interrupted(); ++sample) {
     if (how_.samples > 1 && !how_.quiet) std::printf("%s--- %d\n", sample > 0 ? "\n" : "", sample + 1);
     Generator generator = this->generator(sample, wanted);
@@ -84,6 +65,7 @@ void TextWriter::continue_prompt(const std::string& prompt, const std::string& o
     generator.read(tokens);
     write(generator, out);
   }
+  seconds_ += steady_seconds() - start;
 }
 
 void TextWriter::converse() {
@@ -102,7 +84,7 @@ void TextWriter::converse() {
     // During an answer, Ctrl-C ends the answer; at other times it ends the program. Other signals always end the
     // program.
     const InterruptGuard guard(InterruptGuard::Signals::CTRL_C);
-    const Stopwatch watch(&seconds_);
+    const double start = steady_seconds();
     const std::vector<int32_t> tokens =
         tokens_of(first ? (line.empty() ? "\n" : line) : "\n" + line, "the prompt", first);
     note_long_prompt(static_cast<int64_t>(tokens.size()), longest);
@@ -110,6 +92,7 @@ void TextWriter::converse() {
     first = false;
     CharacterWriter out;
     write(generator, out);
+    seconds_ += steady_seconds() - start;
   }
   check_standard_input();
 }

@@ -1,7 +1,6 @@
 // Writes a model's text to the standard output: the continuation of a prompt, or of each line that a user types.
 #pragma once
 
-#include <chrono>
 #include <string>
 #include <vector>
 
@@ -40,7 +39,6 @@ class TextWriter {
 
  private:
   std::vector<int32_t> tokens_of(const std::string& prompt, const std::string& origin, bool first);
-  void note_special(const std::string& token);
   void note_long_prompt(int64_t tokens, int64_t longest) const;
   Generator generator(int sample, int64_t capacity);
   void write(Generator& generator, CharacterWriter& out);

@@ -1,9 +1,9 @@
 // Trains a byte pair encoding on text, encodes text into shards of tokens, and decodes shards.
 
-#include <chrono>
 #include <cstdio>
 
 #include "base/atomic_file.h"
+#include "base/cadence.h"
 #include "base/error.h"
 #include "base/folder_lock.h"
 #include "base/mapped_file.h"
@@ -46,8 +46,6 @@ struct Settings {
   }
 };
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
 // Checks before the work that all outputs can be written and that none of them replaces an input.
 void check_outputs(const Settings& settings) {
   std::vector<std::string> read;
@@ -71,9 +69,9 @@ std::unique_ptr<Tokenizer> learn(const Settings& settings) {
     texts.push_back(files.emplace_back(file).text());
     if (texts.back().empty()) throw Error(file + ": the file is empty");
   }
-  const double start = now();
+  const double start = steady_seconds();
   auto tokenizer = train_byte_pairs(texts, settings.train, true);
-  std::printf("learnt %s in %.1f s%s\n", counted(tokenizer->vocab(), "token").c_str(), now() - start,
+  std::printf("learnt %s in %.1f s%s\n", counted(tokenizer->vocab(), "token").c_str(), steady_seconds() - start,
               tokenizer->vocab() < settings.train ? "; no other pair occurs twice" : "");
   return tokenizer;
 }
@@ -98,14 +96,14 @@ void encode(const Settings& settings, const Tokenizer& tokenizer) {
     const MappedFile file(path);
     const std::string_view bytes = file.text();
     int64_t count = 0;
-    double seconds = -now();  // without the time for writing shards
+    double seconds = -steady_seconds();  // without the time for writing shards
     const int64_t replaced = tokenizer.encode_parts(bytes, Reading::DOCUMENTS, [&](const std::vector<int32_t>& tokens) {
       count += static_cast<int64_t>(tokens.size());
-      seconds += now();
+      seconds += steady_seconds();
       shards.add(tokens);
-      seconds -= now();
+      seconds -= steady_seconds();
     });
-    seconds += now();
+    seconds += steady_seconds();
     const auto size = static_cast<double>(bytes.size());
     std::printf("%s: %s, %s (%s), %.2f bytes each, %.0f MB/s", in_one_line(path).c_str(),
                 counted(static_cast<int64_t>(bytes.size()), "byte").c_str(), counted(count, "token").c_str(),

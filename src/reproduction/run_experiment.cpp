@@ -1,7 +1,6 @@
 #include "reproduction/run_experiment.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -9,6 +8,7 @@
 #include <set>
 
 #include "base/atomic_file.h"
+#include "base/cadence.h"
 #include "base/error.h"
 #include "base/folder_lock.h"
 #include "base/interrupt.h"
@@ -136,9 +136,9 @@ class Running {
       fs::remove(log);
     }
     if (!runner_.quiet) std::printf("\n%s: %s\n", plan_.name.c_str(), record.command.c_str());
-    const auto start = std::chrono::steady_clock::now();
+    const double start = steady_seconds();
     const ChildOutcome outcome = run_child(runner_.programs + "/" + run.program, words, log, runner_.quiet);
-    record.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    record.seconds += steady_seconds() - start;
     record.machine = machine_;
     record.done = outcome.status == 0 && !interrupted();
     if (record.done) keep(run, record, own, outcome.last_line);

@@ -1,7 +1,6 @@
 #include "train/run.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -362,7 +361,7 @@ void Run::train_and_save() {
   announce();
   Progress progress(state_.step, std::max(state_.step, settings_.all_steps()), shown);
   Cadence saving(settings_.save_seconds), drawing(LONGEST_BETWEEN_DRAWINGS);
-  start_ = std::chrono::steady_clock::now();
+  start_ = steady_seconds();
   first_step_ = state_.step;
   for (;;) {
     const int64_t step = state_.step;
@@ -400,7 +399,7 @@ void Run::agree(bool due) {
   saves_ = wishes[0].save;
 }
 
-double Run::seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+double Run::seconds() const { return steady_seconds() - start_; }
 
 // The row describes the weights before the step's update; the next checkpoint covers all rows before its own step.
 void Run::append(const Row& row, bool trained) {

@@ -9,7 +9,6 @@
 //   runs/NAME/snapshots/step-K.safetensors   with --snapshots, the weights after K updates
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -157,7 +156,7 @@ class Run {
   int64_t finite_step_ = -1;                     // the loss there is known to be finite
   int64_t tokens_ = 0;                           // read by training so far
   double seconds_before_ = 0;                    // of earlier processes of this run
-  std::chrono::steady_clock::time_point start_;  // of train(), at first_step_
+  double start_ = 0;       // steady_seconds() at the start of train(), at first_step_
   int64_t first_step_ = 0;
   int stale_ = 0;                                               // evaluations since the lowest loss
   std::string ending_;                                          // why the run ended: "Finished at step 2,000"
