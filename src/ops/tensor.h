@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -46,29 +47,19 @@ class Array {
       : memory_(&memory),
         shape_(std::move(shape)),
         allocated_(elements(shape_)),
-        data_(static_cast<T*>(memory.allocate(static_cast<size_t>(elements(shape_)) * sizeof(T)))) {}
-  Array(Array&& other) noexcept { swap(other); }
-  Array& operator=(Array&& other) noexcept {
-    Array(std::move(other)).swap(*this);
-    return *this;
-  }
-  Array(const Array&) = delete;
-  Array& operator=(const Array&) = delete;
-  ~Array() {
-    if (data_) memory_->release(data_);
-  }
+        data_(static_cast<T*>(memory.allocate(static_cast<size_t>(allocated_) * sizeof(T))), {&memory}) {}
 
-  T* data() const { return data_; }
+  T* data() const { return data_.get(); }
   const Shape& shape() const { return shape_; }
   int64_t size() const { return data_ ? elements(shape_) : 0; }
   size_t bytes() const { return static_cast<size_t>(size()) * sizeof(T); }
 
-  void zero() { memory_->zero(data_, bytes()); }
-  void upload(const T* host) { memory_->upload(data_, host, bytes()); }
-  void upload(const std::vector<T>& host) { memory_->upload(data_, host.data(), host.size() * sizeof(T)); }
+  void zero() { memory_->zero(data(), bytes()); }
+  void upload(const T* host) { memory_->upload(data(), host, bytes()); }
+  void upload(const std::vector<T>& host) { memory_->upload(data(), host.data(), host.size() * sizeof(T)); }
   std::vector<T> download() const {
     std::vector<T> host(static_cast<size_t>(size()));
-    memory_->download(host.data(), data_, bytes());
+    memory_->download(host.data(), data(), bytes());
     return host;
   }
   // Makes the array `shape`; the contents are lost. An array of this shape is left as it is. Memory that is large enough
@@ -83,16 +74,14 @@ class Array {
   }
 
  private:
-  void swap(Array& other) noexcept {
-    std::swap(memory_, other.memory_);
-    std::swap(shape_, other.shape_);
-    std::swap(allocated_, other.allocated_);
-    std::swap(data_, other.data_);
-  }
+  struct Release {
+    Memory* memory = nullptr;
+    void operator()(T* data) const { memory->release(data); }
+  };
   Memory* memory_ = nullptr;
   Shape shape_;
   int64_t allocated_ = 0;  // numbers that the memory holds
-  T* data_ = nullptr;
+  std::unique_ptr<T, Release> data_;
 };
 
 using Tensor = Array<real>;
