@@ -29,8 +29,9 @@ int64_t row_of_x(const DctShape& s, int64_t h, int64_t b, int64_t i) {
 
 }  // namespace
 
-// Place r of a block uses two sums for each frequency j, Σ cos θ_u x_u and Σ sin θ_u x_u, as s_j (cos φ_r · the first +
-// sin φ_r · the second). A whole sequence is decoding from the first position. A head's part of the state: the block's x (rows,d) so far, what
+// Place r of a block uses two sums for each frequency j, Σ cos θ_u x_u and Σ sin θ_u x_u, as
+//   s_j (cos φ_r · the first + sin φ_r · the second)
+// A whole sequence is decoding from the first position. A head's part of the state: the block's x (rows,d) so far, what
 // the block before gives to this one (rows,k,d), and the sums over the block so far, of cosines (k,d) and of sines
 // (k,d).
 void Reference::sliding_dct(real* c, real* state, const real* x, const DctShape& s) {

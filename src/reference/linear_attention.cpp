@@ -107,8 +107,8 @@ void Reference::linear_attention_backward(real* dqkv, real* /*later*/, real* dy,
       for (int64_t i = 0; i < d; ++i) G[t][i] *= C[t];
       C[t] = -lane_dot(G[t], output_rows(y, b, h, s)[t], d);
     }
-    std::vector<real> after(static_cast<size_t>(size)), a,
-        da;  // a, da: of the pairs (t,n) of a chunk, q_t·k_n and g_t·v_n + c_t
+    std::vector<real> after(static_cast<size_t>(size));
+    std::vector<real> a, da;  // of the pairs (t,n) of a chunk: q_t·k_n, and its gradient g_t·v_n + c_t
     // `length` positions from `first` on; S: the state before them, or null; L: that of the positions after, or null
     const auto gradients = [&](int64_t first, int64_t length, const real* S, const real* L) {
       const auto q = Q.from(first), k = K.from(first), v = V.from(first);
