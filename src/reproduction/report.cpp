@@ -214,15 +214,11 @@ std::string tally_of(const std::vector<std::string>& words) {
 }
 
 const char* const INTRODUCTION =
-    "A claim is a sentence of a paper, and comes down to comparisons of numbers that runs left. It is *confirmed* "
-    "where "
-    "all comparisons hold with all seeds, *contradicted* where none holds, and *not decided* otherwise: its section "
-    "says "
-    "why. *At reduced scale*: measured with smaller models, shorter runs or other data than the paper's. What a model "
-    "has "
-    "to have learned before anything is decided stands with each claim. Margins such as 1.5 × are ours. Numbers are "
-    "means "
-    "of seeds, with the least and the most behind them.";
+    "A claim is a sentence of a paper, written as comparisons of numbers that runs measured. It is *confirmed* if all "
+    "comparisons hold with all seeds, *contradicted* if none holds, and *not decided* otherwise; its section gives the "
+    "reason. *At reduced scale*: measured with smaller models, shorter runs or other data than the paper's. Nothing is "
+    "decided if the models have learned too little; each claim states the limit. Margins such as 1.5 × are chosen "
+    "here. A number is the mean of all seeds; the smallest and the largest follow in parentheses.";
 
 }  // namespace
 
