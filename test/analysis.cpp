@@ -143,6 +143,17 @@ void quoted_parameters(Test& test) {
   const std::string copying_transformer = copying + transformer + R"("readout":"all","hidden":768,)";
   const std::string image_transformer =
       image + transformer + bias + R"(,"readout":"last","hidden":384,"heads":4,"causal":false)";
+  const std::string short_rn = R"("vocab":29,"context":66,"width":192,"layers":12,"heads":1,"causal":true,)" + relation;
+  const std::string text_transformer = R"("vocab":128,"context":64,"width":64,"hidden":256,"heads":4,"causal":true,)"
+                                       R"("position":"learned","norm":"affine","gelu":"tanh","readout":"all",)" +
+                                       bias + R"(,"layers":)";
+  const std::string dct = R"("vocab":128,"context":64,"width":64,"hidden":256,"heads":4,"frequencies":[4,4,4,4],)"
+                          R"("windows":[4,10,25,64],"layers":)";
+  const std::string mlp = R"("vocab":128,"embedding":32,"width":256,"context":)";
+  const std::string regular =
+      R"("vocab":2,"classes":2,"width":256,"hidden":1024,"heads":8,"readout":"last","context":16,"layers":5,)"
+      R"("causal":false,"position":"xl","norm":"affine","norm_position":"post","mlp_activation":"relu","gelu":"erf",)" +
+      no_bias + R"(,"head_bias":true,"embedding_scale":16)";
   struct Quoted {
     const char *page, *number, *model;
     Counted counted;
@@ -154,6 +165,17 @@ void quoted_parameters(Test& test) {
       {"docs/copying.md", "5,329,152", "transformer", Counted::BLOCKS, copying_transformer + bias},
       {"docs/copying.md", "5,319,936", "transformer", Counted::BLOCKS, copying_transformer + no_bias},
       {"docs/copying.md", "5,325,504", "transformer", Counted::BLOCKS_AND_READOUT, copying_transformer + no_bias},
+      {"README.md", "1,355,520", "causal_rn", Counted::ALL, short_rn + R"(,"hidden":192)"},
+      {"README.md", "1,331,712", "causal_rn", Counted::BLOCKS, short_rn + R"(,"hidden":192)"},
+      {"docs/mlps.md", "43,808", "mlp_lm", Counted::ALL, mlp + "1"},
+      {"docs/mlps.md", "107,296", "mlp_lm", Counted::ALL, mlp + "63"},
+      {"docs/mlps.md", "291,456", "dct_mlp", Counted::ALL, dct + "6"},
+      {"docs/mlps.md", "566,400", "dct_mlp", Counted::ALL, dct + "12"},
+      {"docs/mlps.md", "841,344", "dct_mlp", Counted::ALL, dct + "18"},
+      {"docs/mlps.md", "120,576", "transformer", Counted::ALL, text_transformer + "2"},
+      {"docs/mlps.md", "220,544", "transformer", Counted::ALL, text_transformer + "4"},
+      {"docs/mlps.md", "320,512", "transformer", Counted::ALL, text_transformer + "6"},
+      {"results/NOTES-regular_languages.md", "4,274,946", "transformer", Counted::ALL, regular},
       {"docs/images.md", "472,704", "transformer", Counted::ALL, image_transformer},
       {"docs/images.md", "138,240", "birn_image", Counted::ALL, birn + R"("hidden":96)"},
       {"docs/images.md", "471,168", "birn_image", Counted::ALL, birn + R"("hidden":384)"},
