@@ -143,7 +143,8 @@ void quoted_parameters(Test& test) {
   const std::string copying_transformer = copying + transformer + R"("readout":"all","hidden":768,)";
   const std::string image_transformer =
       image + transformer + bias + R"(,"readout":"last","hidden":384,"heads":4,"causal":false)";
-  const std::string short_rn = R"("vocab":29,"context":66,"width":192,"layers":12,"heads":1,"causal":true,)" + relation;
+  const std::string short_rn =
+      R"("vocab":29,"context":66,"width":192,"layers":12,"heads":1,"causal":true,)" + relation;
   const std::string text_transformer = R"("vocab":128,"context":64,"width":64,"hidden":256,"heads":4,"causal":true,)"
                                        R"("position":"learned","norm":"affine","gelu":"tanh","readout":"all",)" +
                                        bias + R"(,"layers":)";
