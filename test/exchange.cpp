@@ -532,7 +532,7 @@ void tokenizers(Test& test) {
          "post_processor: expected a template with one text in it");
   refuse("a token that is none",
          Json(json).set("post_processor", around(R"({"type": "BertProcessing", "cls": ["a", 0], "sep": ["b", 501]})")),
-         "post_processor: token 501 is none of the 501 tokens");
+         "post_processor: token 501, expected one of the 501 tokens");
   refuse("another processor", Json(json).set("post_processor", around(R"({"type": "Other"})")),
          "post_processor \"Other\" is not supported: a text may have tokens before and after it, no more");
   refuse("words", Json(json).set("model", Json(json.at("model")).set("end_of_word_suffix", "</w>")),
@@ -614,7 +614,7 @@ void added_tokens(Test& test) {
                 Json::object().set("tokenizer", foreign.tokenizer->to_json())},
                *make_model("transformer", foreign.translation.config, *ops));
   test.equal("two tokens of one spelling", message_of([&] { save_as_hugging_face(saved, out, Precision::F32); }),
-             saved + ": tokens 300 and 304 are both \"<|endoftext|>\": no tokenizer of Hugging Face's can say so");
+             saved + ": tokens 300 and 304 are both \"<|endoftext|>\", which tokenizer.json cannot express");
 }
 
 // What transformers and tokenizers make of texts (test/python/token_ids.py), with every kind of tokens beside the merged ones; and a
@@ -814,7 +814,7 @@ void raw_tokens(Test& test) {
     write_bytes(path, file + "x");
     test.throws("a byte more", "expected a multiple of", [&] { open_corpus(path, bytes, format); });
     write_bytes(path, file + little(256, width));
-    test.throws("another vocabulary", "token 256 at place 4 is none of the tokenizer's",
+    test.throws("another vocabulary", "token 256 at position 4, expected one of the tokenizer's",
                 [&] { open_corpus(path, bytes, format); });
     write_bytes(path, little(20240520, 4) + std::string(1020, '\0'));
     test.throws("a shard", "begins as llm.c's shards do (--format llm.c)", [&] { open_corpus(path, bytes, format); });

@@ -375,7 +375,7 @@ void safetensors(Test& test) {
   says("it has no tensor head", [&] { file.entry("head"); });
   says("its metadata lacks \"task\"", [&] { file.metadata("task"); });
   says("tensor step is of type I64, expected F32", [&] { file.read<float>("step"); });
-  says("tensor moment \"é\" has 1e+300, more than 32 bits can say", [&] { file.read_as_float("moment \"é\""); });
+  says("tensor moment \"é\" has 1e+300, too large for 32 bits", [&] { file.read_as_float("moment \"é\""); });
   says("tensor counts is of type I32, expected F32, F64, F16 or BF16", [&] { file.read_as_float("counts"); });
   says("tensor blocks.0.weight has shape 2×3, expected 3×2", [&] { file.expect_shape("blocks.0.weight", {3, 2}); });
   says("tensor step has shape scalar, expected 1", [&] { file.expect_shape("step", {1}); });
@@ -386,12 +386,12 @@ void safetensors(Test& test) {
   test.equal("a file without tensors", SafetensorsFile(path).names().size(), size_t(0));
   SafetensorsWriter writer;
   writer.add("a", {1}, two);
-  test.throws("a name twice", "tensor a: the name is taken", [&] { writer.add("a", {1}, two); });
-  test.throws("the metadata's name", "the name is taken", [&] { writer.add("__metadata__", {1}, two); });
+  test.throws("a name twice", "tensor a: this name was used before", [&] { writer.add("a", {1}, two); });
+  test.throws("the metadata's name", "this name was used before", [&] { writer.add("__metadata__", {1}, two); });
   test.throws("a negative shape", "tensor b: impossible shape -1×2", [&] { writer.add("b", {-1, 2}, two); });
   test.throws("a huge shape", "impossible shape", [&] { writer.add("b", {INT64_MAX, INT64_MAX}, two); });
   test.throws("an unknown type", "tensor b: unknown dtype F31", [&] { writer.add("b", "F31", {1}, two); });
-  test.throws("the checksum's key", "is the writer's own", [&] { writer.metadata("checksum_of_data", "x"); });
+  test.throws("the checksum's key", "is reserved for the checksums", [&] { writer.metadata("checksum_of_data", "x"); });
 }
 
 void safetensors_truncated(Test& test) {
@@ -486,7 +486,7 @@ void safetensors_foreign(Test& test) {
   refuses("This is a text, not a checkpoint.\n",
           "expected the length of a header in its first 8 bytes: not a safetensors file");
   refuses(with_header("{}").substr(0, 8) + "{",
-          "9 bytes long, its header alone promises 10: truncated, or not a safetensors file");
+          "9 bytes long, expected at least 10: truncated, or not a safetensors file");
   refuses(with_header(""), "its header does not begin with '{': not a safetensors file");
   refuses(with_header("[]"), "its header does not begin with '{': not a safetensors file");
   refuses(with_header("{a}"),

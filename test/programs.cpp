@@ -182,7 +182,7 @@ class ProgramTest : ProgramChecks {
     expect(shell, "no such comparison", "--compare rnn --resume --name nowhere" + SMALL, 1,
            "runs/nowhere: there is no such folder to continue");
     expect(shell, "an empty variant", "--compare rnn,,rnn", 2, "\"\": expected a model or OPTION=VALUE");
-    expect(shell, "the same twice", "--compare rnn,rnn", 2, "\"rnn\" is there twice");
+    expect(shell, "the same twice", "--compare rnn,rnn", 2, "\"rnn\" is listed twice");
     expect(shell, "a bad last variant", "--compare rnn,transformer:heads=5" + SMALL, 2, "--heads 5 does not divide");
     expect(shell, "in other words", "--compare lr=1e-3,lr=0.001 --steps 1", 2,
            "--compare lr=1e-3,lr=0.001: lr=1e-3 and lr=0.001 are the same");
@@ -362,7 +362,7 @@ class ProgramTest : ProgramChecks {
     values[0].back() = std::numeric_limits<float>::quiet_NaN();
     save("nan.safetensors");
     expect(shell, "NaN", "--name b --init nan.safetensors" + SMALL, 1,
-           "nan.safetensors: tensor " + file.names()[0] + " has a nan at place " +
+           "nan.safetensors: tensor " + file.names()[0] + " has a nan at position " +
                with_commas(static_cast<int64_t>(good.size()) - 1));
     values[0].assign(good.size(), 3e38f);
     save("large.safetensors");
@@ -686,7 +686,7 @@ class OtherPrograms : ProgramChecks {
     test_.equal("receptive fields on the reference", shell.script(inspect + "--force --device reference").output,
                 shell.script(inspect + "--force").output);
     expect_script(shell, "of another length", inspect + "--length 9", 2,
-                  "--length 9: runs/whole/model.safetensors reads 8 tokens, no fewer");
+                  "--length 9: runs/whole/model.safetensors reads windows of 8 tokens only");
     const Outcome missing = shell.script(inspect + "nowhere");
     test_.check("what is wrong with the last shows at once",
                 missing.status == 1 && missing.says("nowhere") && !missing.says("mlp_lm, text"), missing.output);
@@ -871,7 +871,7 @@ class OtherPrograms : ProgramChecks {
         "--steps 1 --eval-samples 2 --sample-length 0 --threads 1");
     refused(
         "of one that answers once", "--evaluate runs/once --data other.txt --evaluate-lengths 4",
-        "--evaluate-lengths: runs/once: a model that answers once reads windows of 8 tokens and of no other length");
+        "--evaluate-lengths: runs/once: a model with one answer per window reads windows of 8 tokens and of no other length");
   }
 
   // Weights that are no numbers or too large, and sizes that no model has: the file is named.
@@ -890,7 +890,7 @@ class OtherPrograms : ProgramChecks {
     const Outcome nan = fill("nan.safetensors", 0x7fc00000u), large = fill("large.safetensors", 0x7f7fffffu);
     test_.check(
         "weights that are no numbers",
-        nan.status == 1 && nan.says("train_text: nan.safetensors: tensor ") && nan.says(" has a nan at place 0"),
+        nan.status == 1 && nan.says("train_text: nan.safetensors: tensor ") && nan.says(" has a nan at position 0"),
         nan.output);
     test_.check("weights that are too large",
                 large.status == 1 && large.says("large.safetensors: the loss is nan: its weights are too large"),
@@ -1511,7 +1511,7 @@ class OtherPrograms : ProgramChecks {
     expect(shell, "windows of no length", "counts --length-windows 3", 2,
            "--length-windows 3: does nothing without --evaluate-length\n");
     expect(shell, "two kinds of windows", "counts --context 3 --evaluate-length 3", 2,
-           "--context 3: not beside --evaluate-length");
+           "--context 3: does nothing with --evaluate-length");
     expect(shell, "more than can be told apart", "counts --data ab --last 9", 2,
            "--last 9: expected at most 7 with 128 tokens");
   }
@@ -1543,10 +1543,10 @@ class OtherPrograms : ProgramChecks {
     shell.script("'" + folder_ + "/train_text' --quiet --name g --steps 1 --model regular_gpt --chunk 2" + TEXT);
     expect(shell, "maps of another kind", "attention runs/g", 1, "the maps of a regular_gpt are not read here");
     expect(shell, "over another file", "attention runs/t --out looks", 1, "looks/attention.csv: this file exists");
-    expect(shell, "one place to look", "attention runs/t --length 1", 2, "--length 1: expected 2 at least");
+    expect(shell, "one place to look", "attention runs/t --length 1", 2, "--length 1: expected at least 2");
     expect(shell, "more than it has positions for", "attention runs/l --length 9", 2,
            "--length 9: runs/l/model.safetensors reads 8 tokens at most");
-    expect(shell, "weights that are no shares", "attention runs/u", 1, "add up to nothing in particular");
+    expect(shell, "weights that are no shares", "attention runs/u", 1, "does not normalize its attention");
     expect(shell, "a model that does not attend", "attention runs/t runs/m", 1, "a mamba has no attention maps");
     expect(shell, "a model of a language", "attention " + language, 1, "a checkpoint of train_regular, expected one");
     expect(shell, "no such text", "attention runs/t --text nowhere", 1, "nowhere");
@@ -1608,7 +1608,7 @@ class OtherPrograms : ProgramChecks {
                 size_t(0));
     expect(shell, "maps of a model without", "heatmap runs/m --prompt ab --layers 1", 2,
            "a mamba has no attention maps");
-    expect(shell, "a map of no text", "heatmap runs/t", 2, "--prompt: of which text?");
+    expect(shell, "a map of no text", "heatmap runs/t", 2, "expected a text (--prompt TEXT)");
     expect(shell, "a map of images' files", "heatmap runs/t --test a.bin", 2,
            "--test: runs/t/model.safetensors reads text");
     expect(shell, "a map of symbols", "heatmap " + a, 1, "reads neither images nor text");

@@ -344,12 +344,12 @@ void numbers_beyond(Test& test) {
   says("");
   for (const int32_t token : {-1, 29}) {
     task.token = token;
-    says(text("token %d is none of the model's, which has 0 to 28", token));
+    says(text("token %d: expected one of the model's, 0 to 28", token));
   }
   task.token = 28;
   for (const int32_t target : {-2, 29}) {
     task.target = target;
-    says(text("target %d is none of the model's answers, 0 to 28", target));
+    says(text("target %d: expected one of the model's classes, 0 to 28", target));
   }
   task.target = -1;
   says("");

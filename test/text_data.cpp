@@ -129,9 +129,9 @@ void characters_as_tokens(Test& test) {
   std::string all;
   for (int byte = 0; byte < 256; ++byte) all += static_cast<char>(byte);
   test.equal("bytes come back", bytes.decode(encode(bytes, all)), all);
-  test.throws("a token beyond the vocabulary", "token 256 is none of the tokenizer's, which has 0 to 255",
+  test.throws("a token beyond the vocabulary", "token 256, expected one of the tokenizer's, 0 to 255",
               [&] { bytes.decode({256}); });
-  test.throws("a negative token", "token -1 is none", [&] { strict.decode({-1}); });
+  test.throws("a negative token", "token -1, expected one of", [&] { strict.decode({-1}); });
   test.equal("a byte that begins no character", bytes.characters(0xA9), 0);
   std::string long_text;  // of more than one part
   while (long_text.size() < 9'000'000) long_text += accents;
@@ -419,7 +419,7 @@ void tokenizer_files(Test& test) {
   refuse("another kind", "\"bpe\"", "\"word\"", "expected the kind ascii, bytes or bpe, found \"word\"");
   refuse("another splitting", "gpt2", "gpt4", "expected the split gpt2, found \"gpt4\"");
   refuse("a missing byte", "\"Ā\",\n", "", "the tokenizer: has no token for the byte 0x00, \"Ā\"");
-  refuse("a token twice", "\"ā\"", "\"Ā\"", "the tokenizer: token 1, \"Ā\", is there twice");
+  refuse("a token twice", "\"ā\"", "\"Ā\"", "the tokenizer: token 1, \"Ā\", is listed twice");
   refuse("no bytes", "\"Ā\"", "\"€\"", "the tokenizer: token 0, \"€\", has a character that stands for no byte");
   refuse("an empty token", "\"Ā\"", "\"\"", "the tokenizer: token 0, \"\", is empty");
   refuse("an unknown token in a merge", "\"h e\"", "\"h éé\"",
@@ -497,7 +497,7 @@ void gpt2_files(Test& test) {
          "vocab.bpe: no merge makes token");
   refuse("vocab.bpe truncated within", "vocab.bpe", merges.substr(0, merges.rfind(' ')),
          "is not two tokens with a space between them");
-  refuse("vocab.bpe twice the same", "vocab.bpe", merges + "h e\n", "is there twice");
+  refuse("vocab.bpe twice the same", "vocab.bpe", merges + "h e\n", "is listed twice");
   refuse("an unknown token", "vocab.bpe", merges + "h ॐ\n", "names a token that the vocabulary has not");
   refuse("three tokens", "vocab.bpe", merges + "h e l\n", "is not two tokens");
   // <=> is a word like others where merges make it.
@@ -634,7 +634,7 @@ void shards(Test& test) {
   refuse("too long", good + "x", "1,033 bytes long, its header promises 1,032: damaged");
   refuse("a negative length", with(11, '\xFF'), "1,032 bytes long, its header promises -33,553,400: damaged");
   refuse("a token beyond the vocabulary", with(1027, 1),
-         "token 258 at place 1 is none of the tokenizer's, which has 0 to 255");
+         "token 258 at position 1, expected one of the tokenizer's, 0 to 255");
   refuse("text", std::string(2000, 'x'),
          "begins with 2021161080, expected llm.c's 20240520: no shard of tokens (nanoGPT's have no header: --format "
          "uint16)");
@@ -916,7 +916,7 @@ void program(Test& test) {
   std::filesystem::remove(folder.file("vocab.json"));
   std::filesystem::remove(folder.file("merges.txt"));
   expect("a size of no shards", "--shard-tokens 9 a.txt", 2,
-         "--shard-tokens 9: expected the shards that it is for (--out PREFIX)");
+         "--shard-tokens 9: does nothing without --out PREFIX");
   write_bytes(folder.file("empty.txt"), "");
   expect("learnt from nothing", "--train 300 --save few.json empty.txt", 1, "empty.txt: the file is empty");
   expect("no text among others", "--tokenizer t.json --out s --force a.txt empty.txt", 1,

@@ -98,7 +98,7 @@ class AttentionSubject {
     if (!opened_.model->has_attention_maps()) throw Error(path + ": a " + opened_.state.model + " has no attention maps");
     const Json* const normalized = opened_.state.config.find("normalized");
     if (normalized && !normalized->boolean())
-      throw Error(path + ": this " + opened_.state.model + "'s weights add up to nothing in particular");
+      throw Error(path + ": this " + opened_.state.model + " does not normalize its attention: expected one that does (--feature-map elu1)");
     const Json* const causal = opened_.state.config.find("causal");  // regular_gpt's maps cover chunks, not all tokens
     if (!causal) throw Error(path + ": the maps of a " + opened_.state.model + " are not read here");
     if (!causal->boolean())
@@ -112,7 +112,7 @@ class AttentionSubject {
           text("--length %d: %s reads %s at most", wanted, opened_.file.path().c_str(), counted(longest, "token").c_str()));
     const int length = wanted > 0 ? wanted : std::min(context_of(opened_.state), longest);
     if (length < 2)
-      throw UsageError(text("--length %d: %sexpected 2 at least, for the first token has one place to look", length,
+      throw UsageError(text("--length %d: %sexpected at least 2: the first token attends only to itself", length,
                             wanted > 0 ? "" : "this is the model's training context, "));
     return length;
   }

@@ -46,7 +46,7 @@ struct CountSettings {
                        ": does nothing without --evaluate-length");
     if (after > 0 && context > 0)
       throw UsageError("--context " + options.value("context") +
-                       ": not beside --evaluate-length, whose tokens stand behind as many as a table likes");
+                       ": does nothing with --evaluate-length, whose tokens have every context of the tables");
   }
 
   // tokens: the size of the training text.
@@ -115,7 +115,7 @@ int inspect_counts(const std::vector<std::string>& words) {
   if (source.replace) check_replaces(*text.tokenizer);
   const int vocab = text.tokenizer->vocab();
   const int last = settings.largest_table(vocab, text.training->size(), options.given("last"));
-  if (text.validation->size() == 0) throw Error(source.validation_name() + ": no tokens to ask about");
+  if (text.validation->size() == 0) throw Error(source.validation_name() + ": empty, expected tokens");
   if (settings.most > 0 && settings.most < text.training->size())
     text.training = std::make_unique<CorpusPart>(std::move(text.training), 0, settings.most);
   Progress::Settings shown = after_a_while(false, "token");

@@ -73,8 +73,8 @@ struct Pictures {
 Pictures pictures_of(const HeatMapSettings& settings, const Json& run) {
   const bool other = !settings.test.empty();
   if (!other && settings.format != "auto")
-    throw UsageError("--format " + settings.format + ": of which files? (--test) Those of the run have their own");
-  if (!other && !run.find("test")) throw UsageError("--test: of which images? this model comes without any");
+    throw UsageError("--format " + settings.format + ": does nothing without --test; the images of the run are in its own format");
+  if (!other && !run.find("test")) throw UsageError("--test: expected the images too (--data or --test FILE): this model has none");
   const std::string test = other ? settings.test : run.at("test").string();
   Pictures pictures;
   if (test.empty()) {
@@ -227,7 +227,7 @@ TokenMap map_of(const SafetensorsFile& file, const RunState& state, const Model&
 }
 
 void map_text(const HeatMapSettings& settings, const SafetensorsFile& file, const RunState& state) {
-  if (settings.prompt.empty()) throw UsageError("--prompt: of which text?");
+  if (settings.prompt.empty()) throw UsageError("expected a text (--prompt TEXT)");
   const std::string out = out_of(settings, file, "heatmap.svg");
   check_ending(out, ".svg");
   const std::string csv = std::filesystem::path(out).replace_extension("csv").string();
@@ -237,7 +237,7 @@ void map_text(const HeatMapSettings& settings, const SafetensorsFile& file, cons
   const auto model = load_model(file, state, *ops);
   if (model->window() > 0)
     throw Error(file.path() + ": this " + state.model +
-                text(" reads %d tokens, no fewer, to answer once", model->window()));
+                text(" reads windows of %d tokens only", model->window()));
   if (!settings.layers.empty() && !model->has_attention_maps())
     throw UsageError("--layers: " + file.path() + ": a " + state.model + " has no attention maps");
   const std::vector<int32_t> tokens = tokens_of(settings, *tokenizer, *model);

@@ -35,7 +35,7 @@ struct FieldSettings : InspectionSettings {
     options.add(
         "length", &length, 0, 1 << 20,
         "tokens; 0: of a language 500; of a text four contexts, or fewer where the model cannot read so many; for a "
-        "model of text that answers once a window, that window");
+        "model of text with one answer per window, that window");
     options.add("samples", &samples, 1, 1 << 20, "strings or windows; the figure shows their mean");
     declare_windows_text(options, &text);
     options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(), "which strings, of a language");
@@ -78,7 +78,7 @@ class FieldSubject {
     // On a regular language, a model with one answer a string accepts any length.
     const int longest = opened_.model->longest(), window = regular() ? 0 : opened_.model->window();
     if (window > 0 && settings_.length > 0 && settings_.length != window)
-      throw UsageError(petroglyph::text("--length %d: %s reads %d tokens, no fewer and no more, to answer once",
+      throw UsageError(petroglyph::text("--length %d: %s reads windows of %d tokens only",
                                         settings_.length, opened_.file.path().c_str(), window));
     if (window > 0) return window;
     if (settings_.length > longest)

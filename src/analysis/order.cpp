@@ -56,7 +56,7 @@ double distance_of_logits(const real* a, const real* b, int n) {
 OrderSensitivity order_sensitivity(Model& model, Ops& ops, int vocab, int length, int trials, uint64_t seed,
                                    LogitsFrom pass) {
   if (length < 3 || vocab < length)
-    throw Error(text("sequences of %d different ones of %d tokens: expected 3 at least, and no more than there are",
+    throw Error(text("sequences of %d different tokens from a vocabulary of %d: expected at least 3, at most the vocabulary",
                      length, vocab));
   const int V = model.classes();
   OrderSensitivity result;

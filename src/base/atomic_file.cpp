@@ -338,7 +338,7 @@ bool is_there(const std::string& path) {
   struct stat status;
   if (lstat(path.c_str(), &status) == 0) return true;
   if (errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG) return false;
-  throw Error(path + ": cannot be looked at: " + std::strerror(errno));
+  throw Error(path + ": cannot be read: " + std::strerror(errno));
 }
 
 }  // namespace petroglyph

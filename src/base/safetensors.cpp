@@ -110,7 +110,7 @@ std::string_view SafetensorsFile::header() const {
   std::memcpy(&length, file_.data(), sizeof length);
   if (length > LONGEST_HEADER) fail("expected the length of a header in its first 8 bytes: not a safetensors file");
   if (sizeof length + length > file_.size())
-    fail(commas(file_.size()) + " bytes long, its header alone promises " + commas(sizeof length + length) +
+    fail(commas(file_.size()) + " bytes long, expected at least " + commas(sizeof length + length) +
          ": truncated, or not a safetensors file");
   const std::string_view header = file_.text().substr(sizeof length, length);
   if (header.empty() || header[0] != '{') fail("its header does not begin with '{': not a safetensors file");
@@ -262,7 +262,7 @@ void SafetensorsFile::read_as_float(const std::string& name, int64_t first, int6
   const auto narrow = [&](double value) {
     const auto rounded = static_cast<float>(value);
     if (overflowed(value, rounded))
-      fail("tensor " + name + " has " + exact_text(value) + ", more than 32 bits can say");
+      fail("tensor " + name + " has " + exact_text(value) + ", too large for 32 bits");
     return rounded;
   };
   if (found.dtype == "F32") return convert(float(), [](float value) { return value; });
@@ -284,7 +284,7 @@ bool is_safetensors(const std::string& path) {
 }
 
 void SafetensorsWriter::metadata(const std::string& key, const std::string& value) {
-  if (key == DATA_KEY || key == HEADER_KEY) throw Error("metadata \"" + key + "\" is the writer's own");
+  if (key == DATA_KEY || key == HEADER_KEY) throw Error("metadata \"" + key + "\" is reserved for the checksums");
   metadata_[key] = value;
 }
 
@@ -294,7 +294,7 @@ void SafetensorsWriter::add(const std::string& name, const std::string& dtype, c
   const std::optional<uint64_t> size = negative ? std::nullopt : bytes_of(shape, size_of(dtype));
   if (size_of(dtype) == 0) throw Error("tensor " + name + ": unknown dtype " + dtype);
   if (!size) throw Error("tensor " + name + ": impossible shape " + shape_text(shape));
-  if (name == METADATA || !names_.insert(name).second) throw Error("tensor " + name + ": the name is taken");
+  if (name == METADATA || !names_.insert(name).second) throw Error("tensor " + name + ": this name was used before");
   tensors_.push_back({name, dtype, shape, data, *size});
 }
 

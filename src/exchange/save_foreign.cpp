@@ -68,7 +68,7 @@ Json vocabulary(const BytePairTokenizer& tokenizer, const std::string& origin) {
     if (!is_utf8(name))
       throw Error(origin + text(": token %d is added, and no UTF-8: tokenizer.json cannot have it", i));
     if (const auto [found, is_new] = numbers.emplace(name, i); !is_new)
-      throw Error(origin + text(": tokens %d and %d are both \"%s\": no tokenizer of Hugging Face's can say so",
+      throw Error(origin + text(": tokens %d and %d are both \"%s\", which tokenizer.json cannot express",
                                 found->second, i, name.substr(0, 60).c_str()));
     vocab.append(name, i);
   }

@@ -114,7 +114,7 @@ void Model::check_tokens(const std::vector<int32_t>& tokens) const {
   const int most = vocab();
   for (const int32_t token : tokens)
     if (token < 0 || token >= most)
-      throw Error(text("token %d is none of the model's, which has 0 to %d", token, most - 1));
+      throw Error(text("token %d: expected one of the model's, 0 to %d", token, most - 1));
 }
 
 std::vector<real> Model::attention_map(size_t, int) { throw Error("this model has no attention maps"); }

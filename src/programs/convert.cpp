@@ -87,7 +87,7 @@ void check_hugging_face(const ConvertSettings& settings, const std::string& chec
 
 void from_checkpoint(ConvertSettings& settings) {
   if (!settings.tokenizer.empty())
-    throw UsageError("--tokenizer: with --to " + settings.to + " it is the checkpoint's");
+    throw UsageError("--tokenizer: with --to " + settings.to + " does nothing: the checkpoint's tokenizer is written");
   const bool folder = settings.to == "hf";
   if (settings.save.empty())
     settings.save = name_of(settings.from) + (folder ? "-hf" : ".bin");

@@ -71,8 +71,8 @@ void check_tokens(const Corpus& corpus, const std::string& path, int vocab) {
     corpus.read(at, count, tokens);
     for (int64_t i = 0; i < count; ++i)
       if (tokens[i] < 0 || tokens[i] >= vocab)
-        throw Error(path + ": token " + with_commas(static_cast<uint32_t>(tokens[i])) + " at place " +
-                    with_commas(at + i) + " is none of the tokenizer's, which has 0 to " + with_commas(vocab - 1));
+        throw Error(path + ": token " + with_commas(static_cast<uint32_t>(tokens[i])) + " at position " +
+                    with_commas(at + i) + ", expected one of the tokenizer's, 0 to " + with_commas(vocab - 1));
   }
 }
 

@@ -211,7 +211,7 @@ void BytePairTokenizer::number(const std::vector<std::string>& tokens, const std
     const bool is_new = numbers.emplace(tokens[i], static_cast<int32_t>(i)).second;
     if (!is_new && !added)
       throw Error(origin + ": token " + with_commas(static_cast<int64_t>(i)) + ", " + quoted(tokens[i]) +
-                  ", is there twice");
+                  ", is listed twice");
     if (is_new && tokens_[i].size() == 1)
       merges_.byte_tokens[static_cast<unsigned char>(tokens_[i][0])] = static_cast<int32_t>(i);
   }
@@ -226,7 +226,7 @@ const char* BytePairTokenizer::add_merge(const std::string& merge, const Numbers
   const auto first = numbers.find(left), second = numbers.find(right), result = numbers.find(left + right);
   if (first == numbers.end() || second == numbers.end()) return "names a token that the vocabulary has not";
   if (result == numbers.end()) return "makes a token that the vocabulary has not";
-  return merges_.add(first->second, second->second, result->second) ? nullptr : "is there twice";
+  return merges_.add(first->second, second->second, result->second) ? nullptr : "is listed twice";
 }
 
 // The default end-of-text tokens: <|endoftext|>, or </s> if there is none.

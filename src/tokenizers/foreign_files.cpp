@@ -261,7 +261,7 @@ Draft draft_of_json(const Json& json) {
   for (const auto* list : {&draft.extras.prefix, &draft.extras.suffix})
     for (const int32_t token : *list)
       if (token < 0 || static_cast<size_t>(token) >= draft.tokens.size())
-        throw Error(text("post_processor: token %d is none of the %zu tokens", token, draft.tokens.size()));
+        throw Error(text("post_processor: token %d, expected one of the %zu tokens", token, draft.tokens.size()));
   for (const Json& merge : model.at("merges").items()) {
     const bool pair = merge.is(Json::Kind::Array);
     if (pair && merge.items().size() != 2) throw Error("a merge of other than two tokens");

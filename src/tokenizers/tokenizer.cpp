@@ -99,7 +99,7 @@ std::string Tokenizer::decode(const std::vector<int32_t>& tokens) const {
   std::string text;
   for (const int32_t token : tokens) {
     if (token < 0 || token >= vocab())
-      throw Error("token " + with_commas(token) + " is none of the tokenizer's, which has 0 to " +
+      throw Error("token " + with_commas(token) + ", expected one of the tokenizer's, 0 to " +
                   with_commas(vocab() - 1));
     text += bytes(token);
   }

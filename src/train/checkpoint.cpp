@@ -45,7 +45,7 @@ void check_numbers(const SafetensorsFile& file, const std::string& name, int64_t
                    const std::vector<float>& values) {
   const auto none = std::find_if(values.begin(), values.end(), [](float x) { return std::isnan(x); });
   if (none != values.end())
-    throw Error(file.path() + ": tensor " + name + " has a nan at place " +
+    throw Error(file.path() + ": tensor " + name + " has a nan at position " +
                 with_commas(first + (none - values.begin())) + ", expected numbers");
 }
 

@@ -48,7 +48,7 @@ std::vector<Variant> parse_variants(const std::string& list) {
         [](unsigned char c) { return !std::isalnum(c) && c != '-' && c != '_' && c != '.'; }, '-');
     check_folder_name(variant, list);
     for (const Variant& other : variants)
-      if (other.name == variant.name) throw UsageError("--compare " + list + ": \"" + label + "\" is there twice");
+      if (other.name == variant.name) throw UsageError("--compare " + list + ": \"" + label + "\" is listed twice");
     variants.push_back(variant);
   }
   return variants;

@@ -64,7 +64,7 @@ class Evaluation {
   std::shared_ptr<const Corpus> text_;
   std::unique_ptr<Ops> ops_;
   std::unique_ptr<Model> model_;
-  bool once_ = false;  // answers once a window
+  bool once_ = false;  // one answer per window
   int context_ = 0;
 };
 
@@ -94,7 +94,7 @@ void Evaluation::check_context(const TextRunSettings& given) const {
   const int wanted = text_settings_.context;
   if (!given.options.given("context")) return;
   if (model_->window() > 0 && wanted != context_)
-    throw UsageError(text("--context %d: %s answers once a window, of %d tokens and no other length", wanted,
+    throw UsageError(text("--context %d: %s reads windows of %d tokens only", wanted,
                           text_settings_.evaluate.c_str(), context_));
   if (wanted > model_->longest())
     throw UsageError(text("--context %d: %s has positions for windows of %s", wanted, text_settings_.evaluate.c_str(),
@@ -105,7 +105,7 @@ void Evaluation::check_context(const TextRunSettings& given) const {
 void Evaluation::check_lengths() const {
   const int longest = text_settings_.longest_length();
   if (once_)
-    throw Error("--evaluate-lengths: " + text_settings_.evaluate + ": a model that answers once reads windows of " +
+    throw Error("--evaluate-lengths: " + text_settings_.evaluate + ": a model with one answer per window reads windows of " +
                 counted(context_, "token") + " and of no other length");
   if (longest > model_->longest())
     throw Error(text("--evaluate-lengths %d: %s has positions for windows of %s", longest,

@@ -16,7 +16,7 @@ const std::map<std::string, std::string> PRESETS = {
     {"base", "width=768 hidden=3072 layers=12 heads=12 context=256 batch=320 lr=1e-4"},
 };
 
-// The same for models that answer once a window, the Transformer in GPT-2's style. base: "MLPs for NLP", appendix B.
+// The same for models with one answer per window, the Transformer in GPT-2's style. base: "MLPs for NLP", appendix B.
 const std::map<std::string, std::string> WINDOW_PRESETS = {
     {"small", "embedding=64 width=512 layers=2 heads=4 context=15 batch=256 lr=2e-3"},
     {"tiny", "embedding=128 width=2048 layers=2 heads=8 context=15 batch=1024 lr=1e-3"},
@@ -77,7 +77,7 @@ TextRunSettings::TextRunSettings(const std::vector<std::string>& words) {
                      std::to_string(text_settings.context) + " and of no other length");
   if (model.answers_once() && !text_settings.lengths.empty())
     throw UsageError(
-        "--evaluate-lengths: a model that answers once reads windows of its --context and of no other length");
+        "--evaluate-lengths: a model with one answer per window reads windows of --context tokens only");
 }
 
 void TextRunSettings::parse(const std::vector<std::string>& words) {
@@ -93,7 +93,7 @@ void TextRunSettings::parse(const std::vector<std::string>& words) {
       "preset", &text_settings.preset, {"small", "tiny", "base"},
       "width, hidden, layers, heads, context, batch and lr where they are not given; shown here: small, whose "
       "transformers have 4 heads. tiny and base: the papers' sizes; tiny takes up to 9 GB of memory, "
-      "a tenth of that with --batch 32 --accumulate 10. Models that answer once a window, mlp_lm and --readout last, "
+      "a tenth of that with --batch 32 --accumulate 10. Models with one answer per window, mlp_lm and --readout last, "
       "have sizes of their own (small: 64 channels, a context of 15, a batch of 256), affine norms, GPT-2's gelu and "
       "embeddings of deviation 0.02; they and dct_mlp a weight decay of 0.1 and a warm-up of a tenth of --steps");
   model.declare(options, {"causal_rn", "linear_causal_rn", "transformer", "linear_transformer", "mamba", "mlp_lm",

@@ -195,7 +195,7 @@ void Trainer::cross_entropy(const Batch& batch, real* dlogits, const real* logit
   const int64_t rows = losses_.size();
   for (const int32_t target : batch.targets)
     if (target < -1 || target >= V)
-      throw Error(text("target %d is none of the model's answers, 0 to %d", target, V - 1));
+      throw Error(text("target %d: expected one of the model's classes, 0 to %d", target, V - 1));
   slot.best.resize(ops_, {rows});
   targets_.resize(ops_, {rows});
   targets_.upload(batch.targets);
