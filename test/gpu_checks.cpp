@@ -135,6 +135,16 @@ Row linear_weight_row(int64_t N, int in, int out, bool bias) {
           }};
 }
 
+// The rows of all chunks but the last are nearly zero, so that every bit of the last chunk's sums reaches the result.
+Row last_chunk_row(int64_t N, int in, int out) {
+  return {text("linear_backward_weight %lld rows, %d×%d, the last chunk alone", static_cast<long long>(N), out, in),
+          [=](Run& r) {
+            real *dweight = r.updated("dweight", int64_t(out) * in), *x = r.updated("x", N * in);
+            r.ops.scale(x, x, real(0x1p-40), (N - 1) / 1024 * 1024 * in);
+            r.ops.linear_backward_weight(dweight, nullptr, r.in("dy", N * out), x, N, in, out);
+          }};
+}
+
 // few: the number of different tokens that occur
 Row embedding_row(int B, int T, int D, int V, int few, bool positions) {
   return {text("embedding %d×%d×%d of %d%s", B, T, D, V, positions ? " positions" : ""), [=](Run& r) {
@@ -404,6 +414,17 @@ Row gates_row(int64_t N, int H) {
           }};
 }
 
+Row convolution_row(int B, int T, int C, int K) {
+  return {text("causal_convolution %d×%d×%d, %d taps", B, T, C, K), [=](Run& r) {
+            const int64_t size = int64_t(B) * T * C;
+            const real *x = r.in("x", size), *weight = r.in("weight", int64_t(C) * K), *bias = r.in("bias", C);
+            r.ops.causal_convolution(r.out("y", size), nullptr, x, weight, bias, B, T, C, K);
+            r.ops.causal_convolution_backward(r.out("dx", size), r.updated("dweight", int64_t(C) * K),
+                                              r.updated("dbias", C), r.updated("dy", size), x, weight, bias, B, T, C,
+                                              K);
+          }};
+}
+
 Row scan_row(const ScanShape& s) {
   return {text("selective_scan %d×%d×%d of %d states", s.batch, s.length, s.channels, s.states), [=](Run& r) {
             const int64_t size = s.rows() * s.channels, states = int64_t(s.channels) * s.states;
@@ -477,9 +498,10 @@ Row rms_norm_row(int64_t N, int D, Into into) {
           }};
 }
 
-Row kerple_row(int T, int heads) {
-  return {text("kerple_bias %d×%d", T, heads), [=](Run& r) {
-            const real *r1 = r.in("r1", heads, 0.5, 2), *r2 = r.in("r2", heads, 0.5, 2);
+// most: r2 is between a quarter of it and itself. With a small one, all distances have logarithms below one.
+Row kerple_row(int T, int heads, double most = 2) {
+  return {text("kerple_bias %d×%d, r2 up to %g", T, heads, most), [=](Run& r) {
+            const real *r1 = r.in("r1", heads, 0.5, 2), *r2 = r.in("r2", heads, most / 4, most);
             r.ops.kerple_bias(r.out("bias", int64_t(T) * heads), r1, r2, T, heads);
             r.ops.kerple_bias_backward(r.updated("dr1", heads), r.updated("dr2", heads),
                                        r.in("dbias", int64_t(T) * heads), r1, r2, T, heads);
@@ -526,6 +548,7 @@ void add_linear_rows(std::vector<Row>& rows) {
     rows.push_back(linear_weight_row(1025, 68, 100, bias));
   }
   rows.push_back(linear_weight_row(31, 131, 197, true));
+  rows.push_back(last_chunk_row(1024 + 15, 50, 70));
   rows.push_back(linear_weight_row(2049, 4, 1501, true));  // enough tiles: a block processes all chunks
   rows.push_back(linear_weight_row(1030, 1024, 1030, false));
   rows.push_back(embedding_row(2, 5, 7, 11, 11, true));
@@ -545,7 +568,9 @@ void add_row_rows(std::vector<Row>& rows) {
   for (const Into into : {Into::WRITE, Into::ADD})
     for (const int D : {1, 31, 33, 65, 257}) rows.push_back(layer_norm_row(19, D, into));
   rows.push_back(layer_norm_row(2050, 3, Into::WRITE));
-  for (const int D : {1, 31, 85}) rows.push_back(elements_row(7, D));
+  // The last block's last element is a thread's first, second, third or fourth.
+  for (const int D : {1, 31, 50, 85, 120}) rows.push_back(elements_row(7, D));
+  for (const int H : {50, 85, 120}) rows.push_back(gates_row(7, H));
   rows.push_back(elements_row(2050, 60));
   rows.back().once = true;
   for (const int V : {1, 2, 31, 33, 64, 130, 1025}) rows.push_back(cross_entropy_row(11, V, V % 2 == 0));
@@ -573,6 +598,9 @@ void add_norm_rows(std::vector<Row>& rows) {
   for (const int T : {1, 33, 300, 1030}) rows.push_back(kerple_row(T, 3));
   rows.push_back(kerple_row(2000, 50));
   rows.back().once = true;
+  rows.push_back(kerple_row(520, 9, 0.001));
+  for (int T = 1; T <= 12; ++T) rows.push_back(convolution_row(2, T, 3, 4));  // every length of a thread's last run
+  for (const int K : {2, 17, 18, 19, 20}) rows.push_back(convolution_row(2, 23, 3, K));  // every reach of a group of taps
   for (const int channels : {1, 300}) rows.push_back(scan_row({2, 70, channels, 5, 13}));
 }
 
@@ -592,6 +620,12 @@ void add_relation_rows(std::vector<Row>& rows) {
       rows.push_back(relation_row(whole(1, 37, 150, 1, causal, activation), {false, false, 9.0}));
       rows.push_back(relation_row(whole(1, 70, 20, 1, causal, activation), {false, false, 9.0}));
     }
+    for (int T = 9; T <= 16; ++T)  // every number of rows of a sweep's last block, of one and of two channels a thread
+      for (const int width : {20, 40})
+        for (const Activation activation : ALL) {
+          add(whole(1, T, width, 1, causal, activation), true);
+          if (activation == EXP) add(whole(1, T, width, 1, causal, EXP), false);
+        }
     for (const int width : {64, 66}) add(whole(1, 100, width, 1, causal, EXP), true);  // full tiles of its products
     for (const int width : {1, 2, 31, 32, 33, 64, 65, 96, 97, 130, 161, 192, 193, 230, 257, 300, 321, 384, 385})
       add(whole(1, 5, width, 1, causal, EXP), true);
