@@ -15,7 +15,6 @@
 #include "analysis/power_law.h"
 #include "analysis/receptive_field.h"
 #include "analysis/token_counts.h"
-#include "analysis/token_map.h"
 #include "base/safetensors.h"
 #include "base/text.h"
 #include "cases.h"
@@ -357,13 +356,16 @@ void receptive_fields(Test& test) {
       const std::vector<float> values = weights.read_as_float("param/" + p.name);
       model->parameters.upload(p, {values.begin(), values.end()});
     }
-    const std::vector<int32_t> tokens = numbers<int32_t>(c.at("tokens"));
-    const int batch = static_cast<int>(c.at("tokens").items().size());
-    const ReceptiveField field = receptive_field(weights.metadata("model"), config, *model, *ops, tokens, batch,
-                                                 static_cast<int>(tokens.size()) / batch);
+    std::vector<double> norms, cumulative;
+    for (const Json& sample : c.at("tokens").items()) {
+      const ReceptiveField field =
+          receptive_field(weights.metadata("model"), config, *model, *ops, numbers<int32_t>(sample));
+      norms.insert(norms.end(), field.norms.begin(), field.norms.end());
+      cumulative.insert(cumulative.end(), field.cumulative.begin(), field.cumulative.end());
+    }
     const Json& expected = c.at("expected");
-    near(test, path + ": norms", field.norms, numbers(expected.at("gradient_norms")), MODEL_TOLERANCE);
-    near(test, path + ": cumulative", field.cumulative, numbers(expected.at("cumulative")), MODEL_TOLERANCE);
+    near(test, path + ": norms", norms, numbers(expected.at("gradient_norms")), MODEL_TOLERANCE);
+    near(test, path + ": cumulative", cumulative, numbers(expected.at("cumulative")), MODEL_TOLERANCE);
   }
 }
 
@@ -424,6 +426,7 @@ void map_of(Test& test, const ModelCase& row, const Json& config, const Model& m
   ops.download(logits.data(), twin.forward(input), logits.size() * sizeof(real));
   if (*std::max_element(tokens.begin(), tokens.end()) >= twin.classes()) return;  // answers are no tokens
   const TokenMap map = token_map(row.model, config, model, ops, tokens);
+  test.check(row.name + ": says the text", std::equal(tokens.begin() + 1, tokens.end(), map.said.begin()));
   for (size_t t = 0; t < T; ++t) {
     const auto begin = logits.begin() + static_cast<std::ptrdiff_t>(t * V);
     const std::vector<double> p = probabilities({begin, begin + static_cast<std::ptrdiff_t>(V)});
@@ -466,8 +469,7 @@ void any_model(Test& test) {
     }
     twin->parameters.upload_all(same);
     const std::vector<double> expected = own_norms(*twin, *ops, tokens);
-    const ReceptiveField field =
-        receptive_field(row.model, config, *model, *ops, tokens, 1, static_cast<int>(tokens.size()));
+    const ReceptiveField field = receptive_field(row.model, config, *model, *ops, tokens);
     near(test, row.name, field.norms, expected, 1e-5);
     test.check(row.name + ": ends at one", std::abs(field.cumulative.back() - 1) < 1e-12);
     map_of(test, row, config, *model, *twin, *ops, tokens);
@@ -485,39 +487,6 @@ void looks(Test& test) {
   test.check("the weight on the new input", std::abs(look.own - (0.5 + 1.0 / 3 + 0.75 + 0.5) / 4) < 1e-6);
   test.check("entropy, as a part of uniform", std::abs(look.entropy - (1 + 1 + skewed + 1 / std::log2(3.0)) / 4) < 1e-6,
              text("%g", look.entropy));
-}
-
-// A text of more tokens than are read at once: each row is that of a model which answers there alone.
-void token_maps(Test& test) {
-  const auto ops = make_cpu(2);
-  const std::vector<ModelCase> cases = model_cases();
-  for (const std::string name :
-       {"transformer t5", "transformer tied, normalized embedding, published slopes", "mamba tied"}) {
-    const auto row = std::find_if(cases.begin(), cases.end(), [&](const ModelCase& c) { return c.name == name; });
-    if (!test.check(name + ": a case", row != cases.end())) continue;
-    Json config = Json::parse(row->config, row->name);
-    if (name == "transformer t5") config.set("head_bias", true);
-    const auto model = make_model(row->model, config, *ops);
-    model->parameters.initialize(5);
-    std::vector<int32_t> tokens;
-    for (int i = 0; i < 37; ++i) tokens.push_back(i * i % 7);
-    const TokenMap map = token_map(row->model, config, *model, *ops, tokens);
-    const size_t T = tokens.size(), V = static_cast<size_t>(model->classes());
-    PositionGradients alone(row->model, config, *model, *ops, tokens, 1, static_cast<int>(T));
-    bool same = true;
-    for (const size_t t : {size_t(0), size_t(5), size_t(6), size_t(7), T - 1}) {
-      const std::vector<double> p = probabilities(alone.logits(static_cast<int64_t>(t)));
-      std::vector<real> dlogits(V);
-      for (size_t v = 0; v < V; ++v) dlogits[v] = static_cast<real>((v == static_cast<size_t>(map.said[t])) - p[v]);
-      const std::vector<double> norms = alone.norms({{static_cast<int64_t>(t), dlogits}});
-      for (size_t i = 0; i < T; ++i) same = same && std::abs(norms[i] - map.norms[t * T + i]) <= 1e-5 * norms[t];
-      same = same && std::abs(map.probability[t] - p[static_cast<size_t>(map.said[t])]) < 1e-6;
-    }
-    test.check(name + ": rows that are read together and alone", same);
-    test.check(name + ": says the text", std::equal(tokens.begin() + 1, tokens.end(), map.said.begin()));
-  }
-  CHECK(in_parts_of_largest({1, 0, 2, 4}, 2) == (std::vector<double>{1, 0, 0.5, 1}));
-  CHECK(in_parts_of_largest({0, 0, 0, 3}, 2) == (std::vector<double>{0, 0, 0, 1}));
 }
 
 // ---- Types of neurons -----------------------------------------------------------------------------------------------
@@ -617,6 +586,7 @@ void ideal_neurons(Test& test) {
   for (const int low : {9, 10})
     test.equal(text("%d low slices", low), verdict(neuron([&](int t) { return t < low ? 0.1 : 1 - 0.01 * t; })).ngram,
                low > 9);
+  CHECK(large_slices({0, 2, 4, 5, 1.9}) == 2);  // above 0.4 of the largest
   CHECK(verdict(neuron([](int) { return 0.0; })).type == NeuronType::OTHER);
   test.equal("counts", count_types({verdict(bag), verdict(bag), verdict(wave)})[1], 2);
 }
@@ -851,7 +821,6 @@ int main(int argc, char** argv) {
   test.run("clusters", clusters);
   test.run("receptive field", receptive_fields);
   test.run("receptive field of any model", any_model);
-  test.run("token maps", token_maps);
   test.run("where attention looks", looks);
   test.run("neuron types", neuron_types);
   test.run("ideal neurons", ideal_neurons);

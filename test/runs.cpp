@@ -573,11 +573,11 @@ class RunsTest : ProgramChecks {
                    "; mkdir out; echo x > out/clusters.svg; "
                    "echo x > out/receptive_field.csv");
     const std::string run = " runs/a/parity_check-seed-1 --length 20 --out out";
-    expect(inspect, "clusters over a file", "clusters" + run, 1, "out/clusters.svg: this file exists already");
-    expect(inspect, "a receptive field over a file", "receptive-field" + run, 1,
-           "out/receptive_field.csv: this file exists");
-    test_.equal("which stays here too", read_bytes(inspect.file("out/clusters.svg")), "x\n");
-    expect(inspect, "unless it is wanted here", "clusters" + run + " --force", 0, "saved out");
+    expect(inspect, "clusters over a file", "clusters" + run, 0, "saved out (clusters.csv, clusters.svg)");
+    expect(inspect, "a receptive field over a file", "receptive-field" + run, 0, "saved out");
+    for (const char* name : {"clusters.svg", "receptive_field.csv"})
+      test_.equal(std::string("which is kept: ") + name, read_bytes(inspect.file(std::string("out/") + name + ".before")),
+                  "x\n");
     beside_a_checkpoint(inspect);
     folder_of_a_conversion();
     conversion_over_its_model();

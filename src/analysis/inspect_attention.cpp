@@ -8,7 +8,6 @@
 // Both are means over heads, positions t = 1 … T−1 and windows (order.h).
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <set>
 
@@ -21,7 +20,6 @@
 #include "base/program.h"
 #include "base/text.h"
 #include "figures/figure.h"
-#include "math/random.h"
 
 namespace petroglyph {
 
@@ -44,7 +42,7 @@ struct AttentionSettings : InspectionSettings {
 class AttentionSubject {
  public:
   AttentionSubject(const std::string& checkpoint, const AttentionSettings& settings, Ops& ops)
-      : settings_(settings), ops_(ops), opened_(checkpoint, {"train_text", "convert"}, ops) {
+      : path_(checkpoint), settings_(settings), ops_(ops), opened_(checkpoint, {"train_text", "convert"}, ops) {
     check_maps();
     length_ = wanted_length();
     task_ = windows_of_text(opened_.file, opened_.state, settings.text, length_, settings.windows);
@@ -52,6 +50,7 @@ class AttentionSubject {
 
   int layers() const { return static_cast<int>(opened_.state.config.at("layers").integer()); }
   int length() const { return length_; }
+  const std::string& path() const { return path_; }  // as the user wrote it
   // The name of a run's folder, or of another file with its folder, "layers-12-position-none/best.safetensors".
   std::string name() const {
     const std::filesystem::path path(opened_.file.path()), folder = path.parent_path().filename();
@@ -71,24 +70,9 @@ class AttentionSubject {
            name_of_text(opened_.state, settings_.text);
   }
 
-  // For each layer, the mean over the windows.
-  std::vector<Look> looks() {
+  std::vector<Look> looks() const {
     const int heads = static_cast<int>(opened_.state.config.at("heads").integer());
-    std::vector<Look> means(static_cast<size_t>(layers()));
-    Tokens tokens(ops_, {1, length_});
-    const int count = windows();
-    for (int window = 0; window < count; ++window) {
-      const Batch batch = task_->batch(1, stream_of("evaluate"), 0, window, 1);
-      opened_.model->check_tokens(batch.tokens);
-      tokens.upload(batch.tokens);
-      opened_.model->forward({tokens.data(), 1, length_});
-      for (size_t layer = 0; layer < means.size(); ++layer) {
-        const Look look = look_of(opened_.model->attention_map(layer, 0), heads, length_);
-        means[layer].own += look.own / count;
-        means[layer].entropy += look.entropy / count;
-      }
-    }
-    return means;
+    return mean_looks(*opened_.model, ops_, *task_, 1, windows(), layers(), heads);
   }
 
  private:
@@ -117,20 +101,13 @@ class AttentionSubject {
     return length;
   }
 
+  const std::string path_;
   const AttentionSettings& settings_;
   Ops& ops_;
   OpenedCheckpoint opened_;
   std::unique_ptr<LanguageModeling> task_;
   int length_ = 0;
 };
-
-void print_looks(const AttentionSubject& subject, const std::vector<Look>& looks) {
-  print("%s, %s of %d tokens\n%-8s %24s %30s\n", subject.title().c_str(), counted(subject.windows(), "window").c_str(),
-        subject.length(), "layer", "weight on the new token", "entropy, as a part of uniform");
-  for (size_t layer = 0; layer < looks.size(); ++layer)
-    print("%-8zu %24.3f %30.3f\n", layer + 1, looks[layer].own, looks[layer].entropy);
-  print("looking everywhere alike would be %.3f and 1\n\n", alike_weight(subject.length()));
-}
 
 // One curve for each checkpoint, with one value for each layer.
 void add_curves(Panel& own, Panel& entropy, const std::string& name, const std::vector<Look>& looks) {
@@ -140,10 +117,8 @@ void add_curves(Panel& own, Panel& entropy, const std::string& name, const std::
     weights.push_back(look.own);
     entropies.push_back(look.entropy);
   }
-  LineStyle style;
-  style.markers = true;
-  own.line(name, layers, weights, style);
-  entropy.line(name, layers, entropies, style);
+  own.line(name, layers, weights, WITH_MARKERS);
+  entropy.line(name, layers, entropies, WITH_MARKERS);
 }
 
 }  // namespace
@@ -155,26 +130,25 @@ int inspect_attention(const std::vector<std::string>& words) {
                   "uniformly it looks: means over heads, positions but the first, and windows of text.");
   settings.declare(options);
   options.parse(words);
-  OutputFolder output = settings.output({"attention.csv", "attention.svg"});
+  const std::string folder = settings.folder();
   const auto ops = settings.make_ops();
   Figure figure("Where the layers look");
   Panel& own = figure.panel("weight on the new token").x("layer").y("weight");
   Panel& entropy = figure.panel("how uniformly it looks").x("layer").y("entropy, as a part of uniform");
   std::string csv = "checkpoint,layers,layer,own,entropy\n";
   std::set<std::string> legends;
-  for_each_checkpoint<AttentionSubject>(settings, *ops, [&](const std::string& checkpoint, AttentionSubject& subject) {
-    const std::vector<Look> looks = subject.looks();
-    print_looks(subject, looks);
+  for (const auto& subject : open_all<AttentionSubject>(settings, *ops)) {
+    const std::vector<Look> looks = subject->looks();
+    print("%s, %s of %d tokens\n", subject->title().c_str(), counted(subject->windows(), "window").c_str(),
+          subject->length());
+    print_looks(looks, subject->length());
     for (size_t layer = 0; layer < looks.size(); ++layer)
-      csv += text("%s,%zu,%zu,%s,%s\n", csv_cell(checkpoint).c_str(), looks.size(), layer + 1,
-                  number_text(looks[layer].own, 6).c_str(), number_text(looks[layer].entropy, 6).c_str());
-    const bool is_new = legends.insert(subject.legend()).second;
-    add_curves(own, entropy, is_new ? subject.legend() : subject.legend() + " (" + subject.name() + ")", looks);
-    figure.caption(subject.caption());
-  });
-  output.save("attention.csv", csv);
-  output.save("attention.svg", figure);
-  print("%s\n", output.summary().c_str());
+      csv += csv_cell(subject->path()) + text(",%zu,%zu,", looks.size(), layer + 1) + look_cells(looks[layer]) + "\n";
+    const bool is_new = legends.insert(subject->legend()).second;
+    add_curves(own, entropy, is_new ? subject->legend() : subject->legend() + " (" + subject->name() + ")", looks);
+    figure.caption(subject->caption());
+  }
+  save_files(folder, {{"attention.csv", csv}, {"attention.svg", figure.svg()}});
   return 0;
 }
 

@@ -71,9 +71,7 @@ void draw(Panel& panel, const PrincipalComponents& plane, const PointClasses& cl
       xs.push_back(plane.scores[2 * i]);
       ys.push_back(plane.scores[2 * i + 1]);
     }
-    LineStyle style;
-    style.markers = true;
-    style.joined = false;
+    LineStyle style = POINTS;
     style.opacity = 0.6;
     panel.line(classes.names[k], xs, ys, style);
   }
@@ -125,15 +123,11 @@ int inspect_clusters(const std::vector<std::string>& words) {
   settings.declare(options);
   options.parse(words);
   const auto ops = settings.make_ops();
-  OutputFolder output = settings.output({"clusters.csv", "clusters.svg"});
+  const std::string folder = settings.folder();
   Figure figure(text("The vectors of all layers on a string of %d symbols", settings.length));
   std::string csv = "checkpoint,layer,begin,end,class,component_1,component_2\n";
-  for_each_checkpoint<ClusterSubject>(settings, *ops, [&](const std::string&, const ClusterSubject& subject) {
-    csv += look_into(subject, settings, *ops, figure);
-  });
-  output.save("clusters.csv", csv);
-  output.save("clusters.svg", figure);
-  print("%s\n", output.summary().c_str());
+  for (const auto& subject : open_all<ClusterSubject>(settings, *ops)) csv += look_into(*subject, settings, *ops, figure);
+  save_files(folder, {{"clusters.csv", csv}, {"clusters.svg", figure.svg()}});
   return 0;
 }
 

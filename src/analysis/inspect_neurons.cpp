@@ -4,15 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <limits>
 #include <numeric>
 
 #include "analysis/inspect.h"
+#include "analysis/inspection.h"
 #include "analysis/keywords.h"
 #include "analysis/neuron_types.h"
-#include "analysis/inspection.h"
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/options.h"
@@ -20,7 +19,6 @@
 #include "figures/figure.h"
 #include "math/random.h"
 #include "tokenizers/tokenizer.h"
-#include "train/device.h"
 #include "train/text_checkpoint.h"
 
 namespace petroglyph {
@@ -34,21 +32,14 @@ constexpr int KEYWORDS = 10;          // words listed for a bag-of-words neuron
 constexpr int COMPLETED = 5;          // words listed for an n-gram neuron, each with the model's next token
 constexpr int RANDOM_VECTORS = 4;     // random vectors, for comparison with the words
 
-struct NeuronSettings {
-  std::vector<std::string> checkpoints;
-  std::string out, device = "auto";
-  int threads = 0;
-  bool force = false;
+struct NeuronSettings : InspectionSettings {
   uint64_t seed = 1;
 
   void declare(Options& options) {
-    options.positional("CHECKPOINT", &checkpoints,
-                       "an mlp_lm's .safetensors files, or a run's folder: its snapshots and its last checkpoint");
+    InspectionSettings::declare(
+        options, "an mlp_lm's .safetensors files, or a run's folder: its snapshots and its last checkpoint");
     options.add("seed", &seed, 0, std::numeric_limits<uint64_t>::max(),
                 "which neurons are drawn, and the random vectors");
-    options.add("out", &out, "folder; default: neurons, beside the checkpoint").placeholder("FOLDER");
-    declare_force(options, &force);
-    declare_device(options, &device, &threads);
   }
 };
 
@@ -65,6 +56,12 @@ struct Snapshot {
   std::vector<double> weight;  // (neurons,T,E); stored for the last snapshot only
   std::vector<NeuronMeasures> measures;
   std::vector<NeuronVerdict> verdicts;
+
+  double mean_large_slices() const {
+    double sum = 0;
+    for (const NeuronMeasures& m : measures) sum += large_slices(m.norms);
+    return sum / embedding;
+  }
 
   NeuronView neuron(size_t i) const {
     return {&weight[i * static_cast<size_t>(time) * static_cast<size_t>(embedding)], time, embedding};
@@ -133,301 +130,13 @@ std::vector<Snapshot> read_snapshots(const NeuronSettings& settings) {
   return all;
 }
 
-// ---- Output files ---------------------------------------------------------------------------------------------------
-
-std::string examples_file(int type) { return text("examples_%s.svg", name_of(static_cast<NeuronType>(type))); }
-
-const char* const TYPE_TITLES[NEURON_TYPES] = {"n-gram", "bag of words", "hybrid", "DCT-sparse", "other"};
-
-std::string shown_token(const Tokenizer* tokenizer, int32_t token) {
-  if (!tokenizer || token >= tokenizer->vocab()) return "#" + std::to_string(token);
-  return "\"" + in_one_line(tokenizer->bytes(token)) + "\"";
-}
-
-// The names of all files that the command may write.
-std::vector<std::string> names() {
-  std::vector<std::string> all = {"types.csv", "types.svg",   "neurons.csv", "ratios.csv", "ratios.svg",
-                                  "norms.svg", "windows.svg", "words.txt"};
-  for (int type = 0; type < NEURON_TYPES; ++type) all.push_back(examples_file(type));
-  return all;
-}
-
-// Next to the checkpoint, or next to the folder of snapshots that contains it.
-std::string default_folder(const std::string& checkpoint) {
-  const std::filesystem::path beside = std::filesystem::path(checkpoint).parent_path();
-  return ((beside.filename() == "snapshots" ? beside.parent_path() : beside) / "neurons").string();
-}
-
-class NeuronReport {
- public:
-  NeuronReport(const NeuronSettings& settings, std::vector<Snapshot> snapshots)
-      : settings_(settings),
-        snapshots_(std::move(snapshots)),
-        last_(snapshots_.back()),
-        T_(last_.time),
-        E_(last_.embedding),
-        output_(settings.out, settings.force, default_folder(last_.path), names()) {}
-
-  void write() {
-    show_types();
-    write_neurons();
-    draw_ratios();
-    draw_norms();
-    draw_examples();
-    draw_windows();
-    write_words();
-    print("\n%s\n", output_.summary().c_str());
-  }
-
- private:
-  // "mlp_lm, trained on the stories, step 4,000"
-  std::string caption() const {
-    const Json* const data = last_.state.options.find("data");
-    const bool stories = data && data->string().empty();
-    return last_.state.model + (data ? ", trained on " + (stories ? "the stories" : data->string()) : "") + ", " +
-           last_.label();
-  }
-
-  // The first, the middle and the last snapshot; fewer if there are not three.
-  std::vector<const Snapshot*> three_steps() const;
-  std::vector<size_t> neurons_of(NeuronType type, size_t most) const;
-  std::vector<size_t> sorted_by_slices(const Snapshot& snapshot) const;
-  int large_slices(const NeuronMeasures& measures) const;
-  double mean_large_slices(const Snapshot& snapshot) const;
-  void draw_weights(Figure& figure, const std::string& title, const std::vector<double>& weight, const char* x,
-                    int columns) const;
-
-  void show_types();
-  void write_neurons();
-  void draw_ratios();
-  void draw_norms();
-  void draw_examples();
-  void draw_windows();
-  void write_words();
-
-  const NeuronSettings& settings_;
-  const std::vector<Snapshot> snapshots_;
-  const Snapshot& last_;
-  const int T_, E_;
-  OutputFolder output_;
-};
-
-std::vector<const Snapshot*> NeuronReport::three_steps() const {
-  std::vector<const Snapshot*> chosen;
-  // The snapshot closest to the middle step. The middle of the list would be too early, because early snapshots are
-  // more frequent.
-  const int64_t half = (snapshots_.front().state.step + last_.state.step) / 2;
-  const auto distance = [&](const Snapshot& s) { return std::abs(s.state.step - half); };
-  const auto middle = std::min_element(snapshots_.begin(), snapshots_.end(),
-                                       [&](const Snapshot& a, const Snapshot& b) { return distance(a) < distance(b); });
-  for (const Snapshot* s : {&snapshots_.front(), &*middle, &last_})
-    if (chosen.empty() || chosen.back() != s) chosen.push_back(s);
-  return chosen;
-}
-
-// Figure 4, left. The table also shows how many slices are large, because the type depends on it: the n-gram type is
-// defined by fractions of the context. A neuron that reads its last five tokens is no n-gram neuron with a context of
-// 7, but it is one with a context of 31.
-void NeuronReport::show_types() {
-  print("%d neurons, context %d, embedding %d\n%-12s", E_, T_, E_, "");
-  std::string csv = "step";
-  for (int type = 0; type < NEURON_TYPES; ++type) {
-    print(" %13s", TYPE_TITLES[type]);
-    csv += std::string(",") + name_of(static_cast<NeuronType>(type));
-  }
-  print(" %13s", "large slices");
-  csv += ",large_slices\n";
-  std::vector<double> steps;
-  std::vector<std::vector<double>> shares(NEURON_TYPES);
-  for (const Snapshot& s : snapshots_) {
-    print("\n%-12s", s.label().c_str());
-    csv += std::to_string(s.state.step);
-    steps.push_back(static_cast<double>(s.state.step));
-    const NeuronCounts counts = count_types(s.verdicts);
-    for (size_t type = 0; type < NEURON_TYPES; ++type) {
-      shares[type].push_back(static_cast<double>(counts[type]) / E_);
-      print(" %11.1f %%", 100 * shares[type].back());
-      csv += "," + cell_text(shares[type].back());
-    }
-    const double large = mean_large_slices(s);
-    print(" %13.2f", large);
-    csv += "," + cell_text(large) + "\n";
-  }
-  print("\n");
-  output_.save("types.csv", csv);
-  if (snapshots_.size() < 2) return;
-  Figure figure("Types of first-layer neurons over training");
-  Panel& panel = figure.panel().x("step").y("share of neurons").y_range(-0.02, 1.02);
-  LineStyle style;
-  style.markers = true;
-  for (size_t type = 0; type < NEURON_TYPES; ++type) panel.line(TYPE_TITLES[type], steps, shares[type], style);
-  output_.save("types.svg", figure.caption(caption()));
-}
-
-void NeuronReport::write_neurons() {
-  std::string csv =
-      "neuron,type,ngram,bag_of_words,ngram_hybrid,bag_of_words_hybrid,ngram_dct,bag_of_words_variance,l1_l2,l1_l2_dct,"
-      "large_slices";
-  for (int t = 0; t < T_; ++t) csv += text(",norm_%d", t);
-  for (int t = 0; t < T_; ++t) csv += text(",dct_norm_%d", t);
-  for (size_t i = 0; i < last_.measures.size(); ++i) {
-    const NeuronMeasures& m = last_.measures[i];
-    const NeuronVerdict& v = last_.verdicts[i];
-    csv += text("\n%zu,%s,%d,%d,%d,%d,%d", i, name_of(v.type), v.ngram, v.bag_of_words, v.ngram_hybrid,
-                v.bag_of_words_hybrid, v.ngram_dct);
-    csv += text(",%s,%s,%s,%d", cell_text(m.variance).c_str(), cell_text(m.l1_l2).c_str(),
-                cell_text(m.l1_l2_dct).c_str(), large_slices(m));
-    for (const double norm : m.norms) csv += "," + cell_text(norm);
-    for (const double norm : m.dct_norms) csv += "," + cell_text(norm);
-  }
-  output_.save("neurons.csv", csv + "\n");
-}
-
-// Figures 5 and 15: a histogram of ℓ1/ℓ2 over the neurons, between 1 (one slice or one frequency) and √T (all equal).
-void NeuronReport::draw_ratios() {
-  constexpr int BINS = 40;
-  const double width = (std::sqrt(T_) - 1) / BINS;
-  std::string csv = "step,basis,low,high,share\n";
-  Figure figure("ℓ1/ℓ2 over time of first-layer neurons");
-  for (const bool dct : {false, true}) {
-    Panel& panel = figure.panel(dct ? "after the cosine transform" : "weights").x("ℓ1/ℓ2").y("share of neurons");
-    for (const Snapshot* s : three_steps()) {
-      std::vector<double> shares(BINS), xs, ys;
-      for (const NeuronMeasures& m : s->measures) {
-        const double place = width > 0 ? ((dct ? m.l1_l2_dct : m.l1_l2) - 1) / width : 0;
-        shares[static_cast<size_t>(std::clamp(static_cast<int>(place), 0, BINS - 1))] += 1.0 / E_;
-      }
-      for (int b = 0; b < BINS; ++b) {
-        const double low = 1 + b * width, share = shares[static_cast<size_t>(b)];
-        csv += std::to_string(s->state.step) + (dct ? ",dct," : ",standard,") + cell_text(low) + "," +
-               cell_text(low + width) + "," + cell_text(share) + "\n";
-        xs.insert(xs.end(), {low, low + width});
-        ys.insert(ys.end(), {share, share});
-      }
-      panel.line(s->label(), xs, ys);
-    }
-  }
-  output_.save("ratios.csv", csv);
-  output_.save("ratios.svg", figure.caption(caption()));
-}
-
-int NeuronReport::large_slices(const NeuronMeasures& measures) const {
-  const std::vector<double> norms = relative_norms(measures.norms);
-  const double low = NeuronRules().strict.low;
-  return static_cast<int>(std::count_if(norms.begin(), norms.end(), [&](double norm) { return norm > low; }));
-}
-
-double NeuronReport::mean_large_slices(const Snapshot& snapshot) const {
-  double sum = 0;
-  for (const NeuronMeasures& measures : snapshot.measures) sum += large_slices(measures);
-  return sum / E_;
-}
-
-std::vector<size_t> NeuronReport::sorted_by_slices(const Snapshot& snapshot) const {
-  std::vector<size_t> order(snapshot.measures.size());
-  std::iota(order.begin(), order.end(), size_t(0));
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::make_pair(large_slices(snapshot.measures[a]), a) < std::make_pair(large_slices(snapshot.measures[b]), b);
-  });
-  return order;
-}
-
-// Figure 7: one column a neuron, sorted by the number of large slices, fewest on the left. The transforms have the
-// same order.
-void NeuronReport::draw_norms() {
-  const std::vector<const Snapshot*> steps = three_steps();
-  Figure figure("Norms of the slices of first-layer neurons");
-  figure.columns(static_cast<int>(steps.size())).panel_size(420, 180);
-  for (const bool dct : {false, true})
-    for (const Snapshot* s : steps) {
-      std::vector<double> values(static_cast<size_t>(T_) * static_cast<size_t>(E_));
-      const std::vector<size_t> order = sorted_by_slices(*s);
-      for (size_t column = 0; column < order.size(); ++column) {
-        const NeuronMeasures& m = s->measures[order[column]];
-        for (size_t t = 0; t < m.norms.size(); ++t)
-          values[t * order.size() + column] = dct ? m.dct_norms[t] : m.norms[t];
-      }
-      figure.panel(s->label() + (dct ? ", cosine transform" : ""))
-          .heatmap(static_cast<size_t>(T_), static_cast<size_t>(E_), values, "ℓ2 norm")
-          .x("neurons, by their number of large slices")
-          .y(dct ? "frequency" : "token");
-    }
-  output_.save("norms.svg", figure.caption(caption()));
-}
-
-// Neurons of one type at the last step, drawn at random and sorted by index.
-std::vector<size_t> NeuronReport::neurons_of(NeuronType type, size_t most) const {
-  std::vector<std::pair<uint32_t, size_t>> drawn;
-  for (size_t i = 0; i < last_.verdicts.size(); ++i)
-    if (last_.verdicts[i].type == type)
-      drawn.emplace_back(philox(settings_.seed, stream_of("examples"), 0, i).word[0], i);
-  std::sort(drawn.begin(), drawn.end());
-  std::vector<size_t> neurons;
-  for (size_t i = 0; i < std::min(most, drawn.size()); ++i) neurons.push_back(drawn[i].second);
-  std::sort(neurons.begin(), neurons.end());
-  return neurons;
-}
-
-// weight (·,E): time or frequency on the horizontal axis, the embedding on the vertical axis.
-void NeuronReport::draw_weights(Figure& figure, const std::string& title, const std::vector<double>& weight,
-                                const char* x, int columns) const {
-  const int rows = std::min(ROWS, E_);
-  std::vector<double> values;
-  for (int e = 0; e < rows; ++e)
-    for (int t = 0; t < columns; ++t)
-      values.push_back(weight[static_cast<size_t>(t) * static_cast<size_t>(E_) + static_cast<size_t>(e)]);
-  figure.panel(title)
-      .heatmap(static_cast<size_t>(rows), static_cast<size_t>(columns), values, "weight", ColorMap::Diverging)
-      .x(x)
-      .y("embedding");
-}
-
-std::vector<double> copy_of(const NeuronView& w) {
-  return {w.weight, w.weight + static_cast<size_t>(w.time) * static_cast<size_t>(w.embedding)};
-}
-
-// Figures 4 and 12: one file for each type that occurs.
-void NeuronReport::draw_examples() {
-  for (int type = 0; type < NEURON_TYPES; ++type) {
-    const std::vector<size_t> neurons = neurons_of(static_cast<NeuronType>(type), EXAMPLES);
-    if (neurons.empty()) continue;
-    Figure figure(std::string("Neurons: ") + TYPE_TITLES[type]);
-    figure.columns(static_cast<int>(neurons.size())).panel_size(180, 260);
-    for (const size_t i : neurons) draw_weights(figure, text("neuron %zu", i), copy_of(last_.neuron(i)), "token", T_);
-    for (const size_t i : neurons)
-      draw_weights(figure, text("neuron %zu, cosine transform", i), cosine_transform(last_.neuron(i)), "frequency", T_);
-    output_.save(examples_file(type), figure.caption(caption()));
-  }
-}
-
-// Figure 6: one example of each type, its transform, and the transform of its window. The window begins at the oldest
-// slice that is not low.
-void NeuronReport::draw_windows() {
-  Figure figure("An example of each type, and what the cosine transform makes of it");
-  figure.columns(3).panel_size(200, 260);
-  for (int type = 0; type < NEURON_TYPES; ++type)
-    for (const size_t i : neurons_of(static_cast<NeuronType>(type), 1)) {
-      const NeuronView w = last_.neuron(i);
-      const std::vector<double> norms = relative_norms(last_.measures[i].norms);
-      const double low = NeuronRules().strict.low;
-      const auto oldest = std::find_if(norms.begin(), norms.end(), [&](double n) { return n >= low; });
-      const int first = oldest == norms.end() ? 0 : static_cast<int>(oldest - norms.begin());
-      const NeuronView window{w.weight + static_cast<size_t>(first) * static_cast<size_t>(E_), T_ - first, E_};
-      draw_weights(figure, text("%s, neuron %zu", TYPE_TITLES[type], i), copy_of(w), "token", T_);
-      draw_weights(figure, text("transform of neuron %zu", i), cosine_transform(w), "frequency", T_);
-      draw_weights(figure, text("of its last %d tokens", T_ - first), cosine_transform(window), "frequency",
-                   T_ - first);
-    }
-  output_.save("windows.svg", figure.caption(caption()));
-}
-
 // ---- Words ----------------------------------------------------------------------------------------------------------
 
 // Figures 13 and 14.
 class NeuronWords {
  public:
   NeuronWords(const Snapshot& snapshot, const NeuronSettings& settings)
-      : snapshot_(snapshot), settings_(settings), ops_(make_device(settings.device, settings.threads)) {
+      : snapshot_(snapshot), settings_(settings), ops_(settings.make_ops()) {
     const SafetensorsFile file(snapshot.path);
     table_ = file.read_as_float(TABLE);
     model_ = load_model(file, snapshot.state, *ops_);
@@ -435,24 +144,24 @@ class NeuronWords {
     if (!data.is(Json::Kind::Null) && data.find("tokenizer")) tokenizer_ = load_tokenizer(file, snapshot.state);
   }
 
-  void write() {
+  std::string text() {
     heading("Bags of words: the neurons whose slices are most alike, and the words nearest to their mean over time");
     for (const size_t i : lowest([&](size_t n) { return snapshot_.measures[n].variance; }))
-      add_bag(text("neuron %zu (%s)", i, name_of(snapshot_.verdicts[i].type)), mean_over_time(snapshot_.neuron(i)));
-    for (int r = 0; r < RANDOM_VECTORS; ++r) add_bag(text("random %d", r + 1), random_vector(r));
+      add_bag(petroglyph::text("neuron %zu (%s)", i, name_of(snapshot_.verdicts[i].type)), mean_over_time(snapshot_.neuron(i)));
+    for (int r = 0; r < RANDOM_VECTORS; ++r) add_bag("random " + std::to_string(r + 1), random_vector(r));
     heading(
         "N-grams: the neurons with the smallest slices, the words nearest to their largest one, and how the model goes "
         "on from each");
     for (const size_t i : lowest([&](size_t n) { return smallest_slice(n); })) {
       const std::vector<double>& norms = snapshot_.measures[i].norms;
       const int t = static_cast<int>(std::max_element(norms.begin(), norms.end()) - norms.begin());
-      add_ngram(text("neuron %zu (%s), token %d of %d", i, name_of(snapshot_.verdicts[i].type), t + 1, snapshot_.time),
+      add_ngram(petroglyph::text("neuron %zu (%s), token %d of %d", i, name_of(snapshot_.verdicts[i].type), t + 1,
+                                 snapshot_.time),
                 slice(snapshot_.neuron(i), t));
     }
-    for (int r = 0; r < RANDOM_VECTORS; ++r) add_ngram(text("random %d", r + 1), random_vector(r));
+    for (int r = 0; r < RANDOM_VECTORS; ++r) add_ngram("random " + std::to_string(r + 1), random_vector(r));
+    return text_;
   }
-
-  const std::string& text_file() const { return text_; }
 
  private:
   void heading(const std::string& words) { text_ += (text_.empty() ? "" : "\n") + words + "\n"; }
@@ -494,7 +203,10 @@ class NeuronWords {
     return vector;
   }
 
-  std::string shown(int32_t token) const { return shown_token(tokenizer_.get(), token); }
+  std::string shown(int32_t token) const {
+    if (!tokenizer_ || token >= tokenizer_->vocab()) return "#" + std::to_string(token);
+    return "\"" + in_one_line(tokenizer_->bytes(token)) + "\"";
+  }
   void add_bag(const std::string& title, const std::vector<double>& vector) {
     std::vector<std::string> words;
     for (const Keyword& word : nearest_tokens(table_, vector, KEYWORDS)) words.push_back(shown(word.token));
@@ -518,12 +230,232 @@ class NeuronWords {
   std::string text_;
 };
 
-void NeuronReport::write_words() {
-  NeuronWords words(last_, settings_);
-  words.write();
-  print("\n%s", words.text_file().c_str());
-  output_.save("words.txt", words.text_file());
+// ---- Report ---------------------------------------------------------------------------------------------------
+
+const char* const TYPE_TITLES[NEURON_TYPES] = {"n-gram", "bag of words", "hybrid", "DCT-sparse", "other"};
+
+// Next to the checkpoint, or next to the folder of snapshots that contains it.
+std::string default_folder(const std::string& checkpoint) {
+  const std::filesystem::path beside = std::filesystem::path(checkpoint).parent_path();
+  return ((beside.filename() == "snapshots" ? beside.parent_path() : beside) / "neurons").string();
 }
+
+std::vector<double> copy_of(const NeuronView& w) {
+  return {w.weight, w.weight + static_cast<size_t>(w.time) * static_cast<size_t>(w.embedding)};
+}
+
+class NeuronReport {
+ public:
+  NeuronReport(const NeuronSettings& settings, std::vector<Snapshot> snapshots)
+      : settings_(settings),
+        snapshots_(std::move(snapshots)),
+        last_(snapshots_.back()),
+        T_(last_.time),
+        E_(last_.embedding) {}
+
+  // All files, by name.
+  std::vector<std::pair<std::string, std::string>> files() {
+    show_types();
+    draw_ratios();
+    draw_norms();
+    draw_examples();
+    draw_windows();
+    const std::string words = NeuronWords(last_, settings_).text();
+    print("\n%s\n", words.c_str());
+    files_.push_back({"words.txt", words});
+    return files_;
+  }
+
+ private:
+  // "mlp_lm, trained on the stories, step 4,000"
+  std::string caption() const {
+    const Json* const data = last_.state.options.find("data");
+    const bool stories = data && data->string().empty();
+    return last_.state.model + (data ? ", trained on " + (stories ? "the stories" : data->string()) : "") + ", " +
+           last_.label();
+  }
+
+  // The first, the middle and the last snapshot; fewer if there are not three.
+  std::vector<const Snapshot*> three_steps() const {
+    std::vector<const Snapshot*> chosen;
+    // The snapshot closest to the middle step. The middle of the list would be too early, because early snapshots are
+    // more frequent.
+    const int64_t half = (snapshots_.front().state.step + last_.state.step) / 2;
+    const auto distance = [&](const Snapshot& s) { return std::abs(s.state.step - half); };
+    const auto middle = std::min_element(snapshots_.begin(), snapshots_.end(),
+                                         [&](const Snapshot& a, const Snapshot& b) { return distance(a) < distance(b); });
+    for (const Snapshot* s : {&snapshots_.front(), &*middle, &last_})
+      if (chosen.empty() || chosen.back() != s) chosen.push_back(s);
+    return chosen;
+  }
+
+  // Figure 4, left. The table also shows how many slices are large, because the type depends on it: the n-gram type is
+  // defined by fractions of the context. A neuron that reads its last five tokens is no n-gram neuron with a context of
+  // 7, but it is one with a context of 31.
+  void show_types() {
+    print("%d neurons, context %d, embedding %d\n%-12s", E_, T_, E_, "");
+    std::string csv = "step";
+    for (int type = 0; type < NEURON_TYPES; ++type) {
+      print(" %13s", TYPE_TITLES[type]);
+      csv += std::string(",") + name_of(static_cast<NeuronType>(type));
+    }
+    print(" %13s", "large slices");
+    csv += ",large_slices\n";
+    std::vector<double> steps;
+    std::vector<std::vector<double>> shares(NEURON_TYPES);
+    for (const Snapshot& s : snapshots_) {
+      print("\n%-12s", s.label().c_str());
+      csv += std::to_string(s.state.step);
+      steps.push_back(static_cast<double>(s.state.step));
+      const NeuronCounts counts = count_types(s.verdicts);
+      for (size_t type = 0; type < NEURON_TYPES; ++type) {
+        shares[type].push_back(static_cast<double>(counts[type]) / E_);
+        print(" %11.1f %%", 100 * shares[type].back());
+        csv += "," + cell_text(shares[type].back());
+      }
+      const double large = s.mean_large_slices();
+      print(" %13.2f", large);
+      csv += "," + cell_text(large) + "\n";
+    }
+    print("\n");
+    files_.push_back({"types.csv", csv});
+    if (snapshots_.size() < 2) return;
+    Figure figure("Types of first-layer neurons over training");
+    Panel& panel = figure.panel().x("step").y("share of neurons").y_range(-0.02, 1.02);
+    for (size_t type = 0; type < NEURON_TYPES; ++type) panel.line(TYPE_TITLES[type], steps, shares[type], WITH_MARKERS);
+    save("types.svg", figure);
+  }
+
+  // Figures 5 and 15: a histogram of ℓ1/ℓ2 over the neurons, between 1 (one slice or one frequency) and √T (all equal).
+  void draw_ratios() {
+    constexpr int BINS = 40;
+    const double width = (std::sqrt(T_) - 1) / BINS;
+    std::string csv = "step,basis,low,high,share\n";
+    Figure figure("ℓ1/ℓ2 over time of first-layer neurons");
+    for (const bool dct : {false, true}) {
+      Panel& panel = figure.panel(dct ? "after the cosine transform" : "weights").x("ℓ1/ℓ2").y("share of neurons");
+      for (const Snapshot* s : three_steps()) {
+        std::vector<double> shares(BINS), xs, ys;
+        for (const NeuronMeasures& m : s->measures) {
+          const double place = width > 0 ? ((dct ? m.l1_l2_dct : m.l1_l2) - 1) / width : 0;
+          shares[static_cast<size_t>(std::clamp(static_cast<int>(place), 0, BINS - 1))] += 1.0 / E_;
+        }
+        for (int b = 0; b < BINS; ++b) {
+          const double low = 1 + b * width, share = shares[static_cast<size_t>(b)];
+          csv += std::to_string(s->state.step) + (dct ? ",dct," : ",standard,") + cell_text(low) + "," +
+                 cell_text(low + width) + "," + cell_text(share) + "\n";
+          xs.insert(xs.end(), {low, low + width});
+          ys.insert(ys.end(), {share, share});
+        }
+        panel.line(s->label(), xs, ys);
+      }
+    }
+    files_.push_back({"ratios.csv", csv});
+    save("ratios.svg", figure);
+  }
+
+  std::vector<size_t> sorted_by_slices(const Snapshot& snapshot) const {
+    std::vector<size_t> order(snapshot.measures.size());
+    std::iota(order.begin(), order.end(), size_t(0));
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return std::make_pair(large_slices(snapshot.measures[a].norms), a) < std::make_pair(large_slices(snapshot.measures[b].norms), b);
+    });
+    return order;
+  }
+
+  // Figure 7: one column a neuron, sorted by the number of large slices, fewest on the left. The transforms have the
+  // same order.
+  void draw_norms() {
+    const std::vector<const Snapshot*> steps = three_steps();
+    Figure figure("Norms of the slices of first-layer neurons");
+    figure.columns(static_cast<int>(steps.size())).panel_size(420, 180);
+    for (const bool dct : {false, true})
+      for (const Snapshot* s : steps) {
+        std::vector<double> values(static_cast<size_t>(T_) * static_cast<size_t>(E_));
+        const std::vector<size_t> order = sorted_by_slices(*s);
+        for (size_t column = 0; column < order.size(); ++column) {
+          const NeuronMeasures& m = s->measures[order[column]];
+          for (size_t t = 0; t < m.norms.size(); ++t)
+            values[t * order.size() + column] = dct ? m.dct_norms[t] : m.norms[t];
+        }
+        figure.panel(s->label() + (dct ? ", cosine transform" : ""))
+            .heatmap(static_cast<size_t>(T_), static_cast<size_t>(E_), values, "ℓ2 norm")
+            .x("neurons, by their number of large slices")
+            .y(dct ? "frequency" : "token");
+      }
+    save("norms.svg", figure);
+  }
+
+  // Neurons of one type at the last step, drawn at random and sorted by index.
+  std::vector<size_t> neurons_of(NeuronType type, size_t most) const {
+    std::vector<std::pair<uint32_t, size_t>> drawn;
+    for (size_t i = 0; i < last_.verdicts.size(); ++i)
+      if (last_.verdicts[i].type == type)
+        drawn.emplace_back(philox(settings_.seed, stream_of("examples"), 0, i).word[0], i);
+    std::sort(drawn.begin(), drawn.end());
+    std::vector<size_t> neurons;
+    for (size_t i = 0; i < std::min(most, drawn.size()); ++i) neurons.push_back(drawn[i].second);
+    std::sort(neurons.begin(), neurons.end());
+    return neurons;
+  }
+
+  // weight (·,E): time or frequency on the horizontal axis, the embedding on the vertical axis.
+  void draw_weights(Figure& figure, const std::string& title, const std::vector<double>& weight,
+                                  const char* x, int columns) const {
+    const int rows = std::min(ROWS, E_);
+    std::vector<double> values;
+    for (int e = 0; e < rows; ++e)
+      for (int t = 0; t < columns; ++t)
+        values.push_back(weight[static_cast<size_t>(t) * static_cast<size_t>(E_) + static_cast<size_t>(e)]);
+    figure.panel(title)
+        .heatmap(static_cast<size_t>(rows), static_cast<size_t>(columns), values, "weight", ColorMap::Diverging)
+        .x(x)
+        .y("embedding");
+  }
+
+  // Figures 4 and 12: one file for each type that occurs.
+  void draw_examples() {
+    for (int type = 0; type < NEURON_TYPES; ++type) {
+      const std::vector<size_t> neurons = neurons_of(static_cast<NeuronType>(type), EXAMPLES);
+      if (neurons.empty()) continue;
+      Figure figure(std::string("Neurons: ") + TYPE_TITLES[type]);
+      figure.columns(static_cast<int>(neurons.size())).panel_size(180, 260);
+      for (const size_t i : neurons) draw_weights(figure, text("neuron %zu", i), copy_of(last_.neuron(i)), "token", T_);
+      for (const size_t i : neurons)
+        draw_weights(figure, text("neuron %zu, cosine transform", i), cosine_transform(last_.neuron(i)), "frequency", T_);
+      save(text("examples_%s.svg", name_of(static_cast<NeuronType>(type))), figure);
+    }
+  }
+
+  // Figure 6: one example of each type, its transform, and the transform of its window. The window begins at the oldest
+  // slice that is not low.
+  void draw_windows() {
+    Figure figure("An example of each type, and what the cosine transform makes of it");
+    figure.columns(3).panel_size(200, 260);
+    for (int type = 0; type < NEURON_TYPES; ++type)
+      for (const size_t i : neurons_of(static_cast<NeuronType>(type), 1)) {
+        const NeuronView w = last_.neuron(i);
+        const std::vector<double> norms = relative_norms(last_.measures[i].norms);
+        const double low = NeuronRules().strict.low;
+        const auto oldest = std::find_if(norms.begin(), norms.end(), [&](double n) { return n >= low; });
+        const int first = oldest == norms.end() ? 0 : static_cast<int>(oldest - norms.begin());
+        const NeuronView window{w.weight + static_cast<size_t>(first) * static_cast<size_t>(E_), T_ - first, E_};
+        draw_weights(figure, text("%s, neuron %zu", TYPE_TITLES[type], i), copy_of(w), "token", T_);
+        draw_weights(figure, text("transform of neuron %zu", i), cosine_transform(w), "frequency", T_);
+        draw_weights(figure, text("of its last %d tokens", T_ - first), cosine_transform(window), "frequency",
+                     T_ - first);
+      }
+    save("windows.svg", figure);
+  }
+
+  void save(const std::string& name, Figure& figure) { files_.push_back({name, figure.caption(caption()).svg()}); }
+
+  const NeuronSettings& settings_;
+  const std::vector<Snapshot> snapshots_;
+  const Snapshot& last_;
+  const int T_, E_;
+  std::vector<std::pair<std::string, std::string>> files_;
+};
 
 }  // namespace
 
@@ -533,8 +465,11 @@ int inspect_neurons(const std::vector<std::string>& words) {
                   "Tells what the neurons of an MLP language model's first layer compute of its context.");
   settings.declare(options);
   options.parse(words);
-  make_device(settings.device, settings.threads);  // throws before the work starts if the device is not available
-  NeuronReport(settings, read_snapshots(settings)).write();
+  settings.make_ops();  // throws before the work starts if the device is not available
+  std::vector<Snapshot> snapshots = read_snapshots(settings);
+  if (settings.out.empty()) settings.out = default_folder(snapshots.back().path);
+  const std::string folder = settings.folder();
+  save_files(folder, NeuronReport(settings, std::move(snapshots)).files());
   return 0;
 }
 

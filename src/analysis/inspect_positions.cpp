@@ -3,15 +3,13 @@
 // models with random weights and for the same models after training on text. It also draws the attention maps of one
 // of them.
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
 
 #include "analysis/inspect.h"
+#include "analysis/inspection.h"
 #include "analysis/order.h"
-#include "base/atomic_file.h"
 #include "base/checksum.h"
 #include "base/error.h"
 #include "base/interrupt.h"
@@ -26,6 +24,7 @@
 #include "tokenizers/characters.h"
 #include "train/device.h"
 #include "train/run.h"
+#include "train/run_folder.h"
 
 namespace petroglyph {
 
@@ -95,31 +94,10 @@ class Positions {
                   std::make_shared<CorpusPart>(all, half, all->size()), "the stories", settings.length, settings.batch);
   }
 
-  // If two processes choose the same name at the same moment, one of them gets it. The other gets the next name, or
-  // an Error.
-  void claim() {
-    const bool chosen = !settings_.name.empty();
-    if (chosen) check_run_name(settings_.name);
-    do {
-      folder_ = "runs/" + (chosen ? settings_.name : free_run_name("positions"));
-      check_new_run(folder_);
-    } while (!claim_folder(folder_));
-  }
-
   int run() {
     const InterruptGuard guard;
-    claim();
-    try {
-      return look();
-    } catch (...) {
-      leave();
-      throw;
-    }
-  }
-
- private:
-  int look() {
-    csv_ = "model,causal,layers,position,form,weights,moved,last,later,perplexity\n";
+    if (!settings_.name.empty()) check_run_name(settings_.name);
+    if (!settings_.name.empty()) check_new_run("runs/" + settings_.name);
     print(
         "Distances between outputs, relative to their norm, over %s of %d different characters:\n"
         "  moved  all tokens but the last permuted, and the outputs permuted back: the largest\n"
@@ -130,33 +108,23 @@ class Positions {
         settings_.steps > 0
             ? text("behind a trained one its perplexity on %d windows of other text\n", EVALUATED).c_str()
             : "");
-    print("%-19s %-7s %6s %-8s %-8s %-8s %9s %9s %9s\n", "model", "causal", "layers", "position", "form",
-                "weights", "moved", "last", "later");
+    print("%-19s %-7s %6s %-8s %-8s %-8s %9s %9s %9s\n", "model", "causal", "layers", "position", "form", "weights",
+          "moved", "last", "later");
     for (const Subject& subject : SUBJECTS) {
       if (interrupted()) break;
       ask(subject);
     }
     if (interrupted()) {  // an incomplete table is not saved
-      leave();
       print("interrupted: nothing was saved; the same command starts from the beginning\n");
       return INTERRUPTED_STATUS;
     }
-    write_file_atomically(folder_ + "/positions.csv", csv_);
-    if (!attention_csv_.empty()) {
-      write_file_atomically(folder_ + "/attention.csv", attention_csv_);
-      write_file_atomically(folder_ + "/attention.svg", attention_svg_);
-    }
-    print("saved %s (positions.csv%s)\n", folder_.c_str(),
-                attention_csv_.empty() ? "" : ", attention.csv, attention.svg");
+    attention_.insert(attention_.begin(), {"positions.csv", csv_});
+    save_files("runs/" + (settings_.name.empty() ? free_run_name("positions") : settings_.name), attention_);
     if (settings_.steps > 0) print("weights %s\n", trained_.hex().c_str());
     return 0;
   }
 
-  // Removes the folder if it is empty, so that its name can be used again.
-  void leave() {
-    std::error_code none;
-    std::filesystem::remove(folder_, none);
-  }
+ private:
   void ask(const Subject& subject);
   void measure(Model& model, const Subject& subject, const char* weights, const std::string& perplexity = "");
   std::optional<double> learn(Model& model);
@@ -165,9 +133,9 @@ class Positions {
   const PositionSettings& settings_;
   std::unique_ptr<Ops> ops_;
   std::optional<LanguageModeling> task_;
-  std::string folder_, csv_;
-  std::string attention_csv_, attention_svg_;  // empty without training
-  Checksum trained_;                           // of the weights of all trained models
+  std::string csv_ = "model,causal,layers,position,form,weights,moved,last,later,perplexity\n";
+  std::vector<std::pair<std::string, std::string>> attention_;  // its files; empty without training
+  Checksum trained_;                                            // of the weights of all trained models
 };
 
 Json config_of(const Subject& s, const PositionSettings& settings, int vocab) {
@@ -266,28 +234,24 @@ void draw_layer(Figure& figure, int layer, const std::vector<real>& map, const s
 
 // Where the layers attend in windows of text. The first window is drawn.
 void Positions::answer_question_4(Model& model, int layers) {
-  const Batch windows = task_->batch(settings_.seed, stream_of("evaluate"), 0, 0, LOOKED_AT);
-  const int T = windows.length;
-  model.check_tokens(windows.tokens);
-  Tokens tokens(*ops_, {LOOKED_AT, T});
-  tokens.upload(windows.tokens);
-  model.forward({tokens.data(), LOOKED_AT, T});
-  const std::vector<std::string> letters = letters_of({windows.tokens.begin(), windows.tokens.begin() + T});
+  const std::vector<Look> looks =
+      mean_looks(model, *ops_, *task_, settings_.seed, LOOKED_AT, layers, settings_.heads);
+  const Batch window = task_->batch(settings_.seed, stream_of("evaluate"), 0, 0, 1);
+  Tokens tokens;
+  forward(model, *ops_, tokens, window.tokens);
   Figure figure("Attention without positional encodings: a row looks at the columns before it");
   figure.columns(settings_.heads)
-      .panel_size(8.0 * T, 8.0 * T)
+      .panel_size(8.0 * window.length, 8.0 * window.length)
       .caption("one row of pictures a layer, one picture a head");
-  attention_csv_ = "layer,own,entropy\n";
-  print("\nQuestion 4: %-8s %22s %28s\n", "", "weight on the new input", "entropy, as a part of uniform");
+  std::string csv = "layer,own,entropy\n";
   for (int layer = 0; layer < layers; ++layer) {
-    const Look look = mean_look(model, static_cast<size_t>(layer), LOOKED_AT, settings_.heads, T);
-    print("  layer %-10d %24.3f %28.3f\n", layer + 1, look.own, look.entropy);
-    attention_csv_ +=
-        text("%d,%s,%s\n", layer + 1, number_text(look.own, 6).c_str(), number_text(look.entropy, 6).c_str());
-    draw_layer(figure, layer, model.attention_map(static_cast<size_t>(layer), 0), letters);
+    const auto block = static_cast<size_t>(layer);
+    csv += std::to_string(layer + 1) + "," + look_cells(looks[block]) + "\n";
+    draw_layer(figure, layer, model.attention_map(block, 0), letters_of(window.tokens));
   }
-  print("of %d windows; looking everywhere alike would be %.3f and 1\n\n", LOOKED_AT, alike_weight(T));
-  attention_svg_ = figure.svg();
+  print("\nQuestion 4, %d windows\n", LOOKED_AT);
+  print_looks(looks, window.length);
+  attention_ = {{"attention.csv", csv}, {"attention.svg", figure.svg()}};
 }
 
 }  // namespace

@@ -46,10 +46,11 @@ struct FieldSettings : InspectionSettings {
 class FieldSubject {
  public:
   FieldSubject(const std::string& checkpoint, const FieldSettings& settings, Ops& ops)
-      : settings_(settings), ops_(ops), opened_(checkpoint, {"train_regular", "train_text", "convert"}, ops) {
+      : path_(checkpoint), settings_(settings), ops_(ops), opened_(checkpoint, {"train_regular", "train_text", "convert"}, ops) {
     regular() ? open_language() : open_text();
   }
 
+  const std::string& path() const { return path_; }  // as the user wrote it
   std::string title() const { return opened_.state.model + ", " + (regular() ? opened_.state.options.at("task").string() : "text"); }
 
   // (T): the fraction of the gradient at the j + 1 most recent positions, averaged over the samples
@@ -58,17 +59,17 @@ class FieldSubject {
     const auto samples = static_cast<int>(std::min<int64_t>(settings_.samples, task_->evaluation_samples()));
     for (int sample = 0; sample < samples; ++sample) {
       const Batch batch = task_->batch(settings_.seed, stream_of("evaluate"), 0, sample, 1);
-      const ReceptiveField field = field_of(batch);
-      mean.resize(field.cumulative.size());
-      for (size_t j = 0; j < mean.size(); ++j) mean[j] += field.cumulative[j] / samples;
+      const std::vector<double> one = cumulative_of(batch.tokens);
+      mean.resize(one.size());
+      for (size_t j = 0; j < mean.size(); ++j) mean[j] += one[j] / samples;
     }
     return mean;
   }
 
  private:
-  ReceptiveField field_of(const Batch& batch) const {
+  std::vector<double> cumulative_of(const std::vector<int32_t>& tokens) const {
     try {
-      return receptive_field(opened_.state.model, opened_.state.config, *opened_.model, ops_, batch.tokens, 1, batch.length);
+      return receptive_field(opened_.state.model, opened_.state.config, *opened_.model, ops_, tokens).cumulative;
     } catch (const Error& error) {
       throw Error(opened_.file.path() + ": " + error.what());
     }
@@ -101,6 +102,7 @@ class FieldSubject {
     task_ = windows_of_text(opened_.file, opened_.state, settings_.text, length, settings_.samples);
   }
 
+  const std::string path_;
   const FieldSettings& settings_;
   Ops& ops_;
   OpenedCheckpoint opened_;
@@ -131,27 +133,25 @@ int inspect_receptive_field(const std::vector<std::string>& words) {
   settings.declare(options);
   options.parse(words);
   settings.seeded = options.given("seed");
-  OutputFolder output = settings.output({"receptive_field.csv", "receptive_field.svg"});
+  const std::string folder = settings.folder();
   const auto ops = settings.make_ops();
   Figure figure("Cumulative gradient norms, from the last position to the first");
   std::string csv = "checkpoint,position,share\n";
-  for_each_checkpoint<FieldSubject>(settings, *ops, [&](const std::string& checkpoint, const FieldSubject& subject) {
-    const std::vector<double> share = subject.cumulative();
-    print_share(subject.title(), share);
+  for (const auto& subject : open_all<FieldSubject>(settings, *ops)) {
+    const std::vector<double> share = subject->cumulative();
+    print_share(subject->title(), share);
     std::vector<double> positions;
     for (size_t j = 0; j < share.size(); ++j) {
       positions.push_back(static_cast<double>(share.size() - 1 - j));
-      csv += text("%s,%zu,%s\n", csv_cell(checkpoint).c_str(), share.size() - 1 - j, number_text(share[j], 9).c_str());
+      csv += csv_cell(subject->path()) + text(",%zu,", share.size() - 1 - j) + number_text(share[j], 9) + "\n";
     }
-    figure.panel(subject.title())
+    figure.panel(subject->title())
         .x("position")
         .y("share of the gradient's norms")
         .y_range(0, 1.02)
         .line("", positions, share);
-  });
-  output.save("receptive_field.csv", csv);
-  output.save("receptive_field.svg", figure);
-  print("%s\n", output.summary().c_str());
+  }
+  save_files(folder, {{"receptive_field.csv", csv}, {"receptive_field.svg", figure.svg()}});
   return 0;
 }
 

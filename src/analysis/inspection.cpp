@@ -9,42 +9,23 @@
 
 namespace petroglyph {
 
-OutputFolder::OutputFolder(const std::string& out, bool force, const std::string& otherwise,
-                           const std::vector<std::string>& names)
-    : folder_(out.empty() ? otherwise : out), chosen_(!out.empty()), force_(force) {
-  if (std::filesystem::exists(folder_) && !std::filesystem::is_directory(folder_))
-    throw Error((chosen_ ? "--out " : "") + folder_ + ": is no folder");
-  if (chosen_ && !is_there(folder_)) check_folder(folder_);
-  for (const std::string& name : names) check(name);
-}
-
-void OutputFolder::check(const std::string& name) const {
-  if (!chosen_) return;
-  const std::string path = folder_ + "/" + name;
-  check_replaced(path, force_);
-  if (is_there(folder_)) check_writable(path);
-}
-
-void OutputFolder::save(const std::string& name, std::string_view content) {
-  make_folder(folder_);
-  check(name);
-  const std::string path = folder_ + "/" + name;
-  chosen_ ? write_file_atomically(path, content) : write_keeping(path, content);
-  saved_.push_back(name);
-}
-
-std::string OutputFolder::summary() const { return "saved " + folder_ + " (" + join(saved_, ", ") + ")"; }
-
 void InspectionSettings::declare(Options& options, const std::string& which) {
   options.positional("CHECKPOINT", &checkpoints, which);
-  options.add("out", &out, "default: the folder of the first checkpoint").placeholder("FOLDER");
-  declare_force(options, &force);
+  options.add("out", &out, "default: beside the checkpoint; an older file of the same name stays as NAME.before")
+      .placeholder("FOLDER");
   declare_device(options, &device, &threads);
 }
 
-OutputFolder InspectionSettings::output(const std::vector<std::string>& names) const {
-  const std::string folder = std::filesystem::path(checkpoint_path(checkpoints[0])).parent_path().string();
-  return OutputFolder(out, force, folder.empty() ? "." : folder, names);
+std::string InspectionSettings::folder() const {
+  if (out.empty()) {
+    const std::string beside = std::filesystem::path(checkpoint_path(checkpoints[0])).parent_path().string();
+    return beside.empty() ? "." : beside;
+  }
+  if (!std::filesystem::is_directory(out)) {
+    if (is_there(out)) throw Error("--out " + out + ": is no folder");
+    check_folder(out);
+  }
+  return out;
 }
 
 OpenedCheckpoint::OpenedCheckpoint(const std::string& file_or_folder, const std::vector<std::string>& programs,
@@ -53,6 +34,24 @@ OpenedCheckpoint::OpenedCheckpoint(const std::string& file_or_folder, const std:
   if (std::find(programs.begin(), programs.end(), state.program) == programs.end())
     throw Error(file.path() + ": a checkpoint of " + state.program + ", expected one of " + join(programs, " or "));
   model = load_model(file, state, ops);
+}
+
+const real* forward(Model& model, Ops& ops, Tokens& on_device, const std::vector<int32_t>& tokens, int batch) {
+  const auto count = static_cast<int64_t>(tokens.size());
+  model.check_tokens(tokens);
+  on_device.resize(ops, {count});
+  on_device.upload(tokens);
+  return model.forward({on_device.data(), batch, static_cast<int>(count / batch)});
+}
+
+void save_files(const std::string& folder, const std::vector<std::pair<std::string, std::string>>& files) {
+  make_folder(folder);
+  std::vector<std::string> names;
+  for (const auto& [name, content] : files) {
+    write_keeping(folder + "/" + name, content);
+    names.push_back(name);
+  }
+  print("saved %s (%s)\n", folder.c_str(), join(names, ", ").c_str());
 }
 
 }  // namespace petroglyph

@@ -1,50 +1,27 @@
-// Shared parts of the subcommands of ./inspect: the options of commands that inspect several checkpoints, the opened
-// checkpoint, and the output folder. In the folder of --out, an existing file is replaced only with --force. In the
-// folder of the checkpoint, an existing file with other content is kept under another name.
+// Shared parts of the subcommands of ./inspect: common options, the opened checkpoint, a forward pass, the output files.
 #pragma once
 
 #include <memory>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/options.h"
-#include "figures/figure.h"
 #include "train/checkpoint.h"
 #include "train/device.h"
 
 namespace petroglyph {
 
-class OutputFolder {
- public:
-  // `out`: the value of --out. If it is empty, the folder is `otherwise`, which is next to the checkpoint. Throws
-  // Error before the computation if one of the files `names` may not be written.
-  OutputFolder(const std::string& out, bool force, const std::string& otherwise, const std::vector<std::string>& names);
-
-  void save(const std::string& name, std::string_view content);
-  void save(const std::string& name, const Figure& figure) { save(name, figure.svg()); }
-  // "saved FOLDER (a.csv, a.svg)"
-  std::string summary() const;
-
- private:
-  void check(const std::string& name) const;
-
-  std::string folder_;
-  bool chosen_, force_;
-  std::vector<std::string> saved_;
-};
-
 struct InspectionSettings {
   std::vector<std::string> checkpoints;
   std::string out, device = "auto";
   int threads = 0;
-  bool force = false;
 
-  // Declares CHECKPOINT (described by `which`), --out, --force, --device and --threads.
+  // Declares CHECKPOINT (described by `which`), --out, --device and --threads.
   void declare(Options& options, const std::string& which);
   std::unique_ptr<Ops> make_ops() const { return make_device(device, threads); }
-  // The output folder: next to the first checkpoint, unless --out names another one.
-  OutputFolder output(const std::vector<std::string>& names) const;
+  // Of --out, or else the folder of the first checkpoint. Throws Error before long work if it cannot be a folder.
+  std::string folder() const;
 };
 
 // A checkpoint written by one of `programs`, and its model. Throws Error for another program's checkpoint.
@@ -56,14 +33,20 @@ struct OpenedCheckpoint {
   std::unique_ptr<Model> model;
 };
 
-// Opens every checkpoint before the first one is inspected, so that an error in the last one is reported at once.
-template <class Subject, class Settings, class Use>
-void for_each_checkpoint(const Settings& settings, Ops& ops, Use use) {
-  for (const std::string& checkpoint : settings.checkpoints) Subject(checkpoint, settings, ops);
-  for (const std::string& checkpoint : settings.checkpoints) {
-    Subject subject(checkpoint, settings, ops);
-    use(checkpoint, subject);
-  }
+// Opens all checkpoints before the first is inspected, so that an error in the last one is reported at once.
+template <class Subject, class Settings>
+std::vector<std::unique_ptr<Subject>> open_all(const Settings& settings, Ops& ops) {
+  std::vector<std::unique_ptr<Subject>> subjects;
+  for (const std::string& path : settings.checkpoints)
+    subjects.push_back(std::make_unique<Subject>(path, settings, ops));
+  return subjects;
 }
+
+// The logits of tokens (B,T). `on_device` holds the tokens; it must live as long as the results of this pass are used.
+const real* forward(Model& model, Ops& ops, Tokens& on_device, const std::vector<int32_t>& tokens, int batch = 1);
+
+// Writes files (name, content) into a folder and prints "saved FOLDER (a.csv, a.svg)". An older file with other content
+// stays as NAME.before.
+void save_files(const std::string& folder, const std::vector<std::pair<std::string, std::string>>& files);
 
 }  // namespace petroglyph

@@ -44,6 +44,12 @@ std::vector<double> relative_norms(std::vector<double> norms) {
   return norms;
 }
 
+int large_slices(const std::vector<double>& norms) {
+  const std::vector<double> relative = relative_norms(norms);
+  const double low = NeuronRules().strict.low;
+  return static_cast<int>(std::count_if(relative.begin(), relative.end(), [&](double n) { return n > low; }));
+}
+
 double bag_of_words_variance(const NeuronView& w) {
   const std::vector<double> norms = slice_norms(w);
   const auto direction = [&](int t, int e) { return w.at(t, e) / norms[static_cast<size_t>(t)]; };  // 0/0: NaN

@@ -31,6 +31,8 @@ struct NeuronView {
 std::vector<double> slice_norms(const NeuronView& w);
 // w̃_t = ‖w_t‖₂ / max_s ‖w_s‖₂ (T); zeros if all norms are zero.
 std::vector<double> relative_norms(std::vector<double> norms);
+// How many slices are large: not small by the strict n-gram rule.
+int large_slices(const std::vector<double>& norms);
 
 // The variance over time of the directions u_t = w_t / ‖w_t‖₂, averaged over the embedding:
 //   (1/E) Σ_e (1/T) Σ_t (u_te − ū_e)²  =  (1 − ‖ū‖²) / E

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "analysis/inspection.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/text.h"
@@ -27,12 +28,11 @@ std::vector<int32_t> shuffled(int n, int count, uint64_t seed, uint32_t stream, 
 
 std::vector<real> logits(Model& model, Ops& ops, const std::vector<int32_t>& tokens, LogitsFrom pass) {
   const int T = static_cast<int>(tokens.size()), V = model.classes();
-  model.check_tokens(tokens);
-  Tokens on_device(ops, {T});
-  on_device.upload(tokens);
+  Tokens on_device;
+  const real* const parallel = forward(model, ops, on_device, tokens);
   std::vector<real> logits(static_cast<size_t>(T) * V);
   if (pass == LogitsFrom::PARALLEL) {
-    ops.download(logits.data(), model.forward({on_device.data(), 1, T}), logits.size() * sizeof(real));
+    ops.download(logits.data(), parallel, logits.size() * sizeof(real));
     return logits;
   }
   const auto decoder = model.decoder(1, T);
@@ -101,15 +101,30 @@ Look look_of(const std::vector<real>& map, int heads, int T) {
   return {look.own / rows, look.entropy / rows};
 }
 
-Look mean_look(Model& model, size_t layer, int windows, int heads, int T) {
-  Look mean;
+std::vector<Look> mean_looks(Model& model, Ops& ops, const Task& task, uint64_t seed, int windows, int layers,
+                             int heads) {
+  std::vector<Look> means(static_cast<size_t>(layers));
+  Tokens on_device;
   for (int window = 0; window < windows; ++window) {
-    const Look one = look_of(model.attention_map(layer, window), heads, T);
-    mean.own += one.own / windows;
-    mean.entropy += one.entropy / windows;
+    const Batch batch = task.batch(seed, stream_of("evaluate"), 0, window, 1);
+    forward(model, ops, on_device, batch.tokens);
+    for (size_t layer = 0; layer < means.size(); ++layer) {
+      const Look look = look_of(model.attention_map(layer, 0), heads, batch.length);
+      means[layer].own += look.own / windows;
+      means[layer].entropy += look.entropy / windows;
+    }
   }
-  return mean;
+  return means;
 }
+
+void print_looks(const std::vector<Look>& looks, int T) {
+  print("%-8s %24s %30s\n", "layer", "weight on the new token", "entropy, as a part of uniform");
+  for (size_t layer = 0; layer < looks.size(); ++layer)
+    print("%-8zu %24.3f %30.3f\n", layer + 1, looks[layer].own, looks[layer].entropy);
+  print("uniform attention: %.3f and 1\n\n", alike_weight(T));
+}
+
+std::string look_cells(const Look& look) { return number_text(look.own, 6) + "," + number_text(look.entropy, 6); }
 
 // The mean of 1/(t + 1) over the positions.
 double alike_weight(int T) {

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "models/model.h"
+#include "tasks/task.h"
 
 namespace petroglyph {
 
@@ -39,8 +41,11 @@ struct Look {
 };
 // map: (heads,T,T), causal attention weights; T ≥ 2.
 Look look_of(const std::vector<real>& map, int heads, int T);
-// The mean of one layer over the first `windows` samples of the last forward pass.
-Look mean_look(Model& model, size_t layer, int windows, int heads, int T);
+// For each layer, the mean over the first `windows` evaluation samples of a task.
+std::vector<Look> mean_looks(Model& model, Ops& ops, const Task& task, uint64_t seed, int windows, int layers, int heads);
+// A row for each layer, and the values under uniform attention over T positions.
+void print_looks(const std::vector<Look>& looks, int T);
+std::string look_cells(const Look& look);  // of a CSV file
 // The mean weight on the current input under uniform attention.
 double alike_weight(int T);
 

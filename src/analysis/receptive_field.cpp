@@ -86,8 +86,8 @@ std::vector<double> norms_of(Parameters& parameters, Ops& ops, size_t positions)
 }  // namespace
 
 PositionGradients::PositionGradients(const std::string& name, const Json& config, const Model& trained, Ops& ops,
-                                     const std::vector<int32_t>& tokens, int batch, int length)
-    : ops_(ops), classes_(trained.classes()), ids_(ops, {batch, length}) {
+                                     const std::vector<int32_t>& tokens)
+    : ops_(ops), classes_(trained.classes()), ids_(ops, {static_cast<int64_t>(tokens.size())}) {
   trained.check_tokens(tokens);
   Json larger = config;
   larger.set("vocab", std::max(static_cast<int64_t>(tokens.size()), int64_t(classes_)));  // targets may be tokens
@@ -97,7 +97,7 @@ PositionGradients::PositionGradients(const std::string& name, const Json& config
   std::vector<int32_t> own(tokens.size());
   std::iota(own.begin(), own.end(), 0);
   ids_.upload(own);
-  input_ = {ids_.data(), batch, length};
+  input_ = {ids_.data(), 1, static_cast<int>(tokens.size())};
   logits_ = model_->forward(input_);
 }
 
@@ -107,38 +107,61 @@ std::vector<real> PositionGradients::logits(int64_t row) const {
   return values;
 }
 
-std::vector<double> PositionGradients::norms(const std::vector<Answer>& answers) {
-  if (used_) logits_ = model_->forward(input_);
-  used_ = true;
+std::vector<double> PositionGradients::norms(int64_t row, const std::vector<real>& dlogits) {
+  logits_ = model_->forward(input_);  // a backward pass uses up the saved activations
   dlogits_.resize(ops_, {rows(), model_->classes()});
   dlogits_.zero();
-  for (const Answer& answer : answers)
-    ops_.upload(dlogits_.data() + answer.row * model_->classes(), answer.dlogits.data(),
-                answer.dlogits.size() * sizeof(real));
+  ops_.upload(dlogits_.data() + row * model_->classes(), dlogits.data(), dlogits.size() * sizeof(real));
   model_->parameters.zero_gradients();
   model_->backward(input_, dlogits_.data());
   return norms_of(model_->parameters, ops_, static_cast<size_t>(input_.rows()));
 }
 
 ReceptiveField receptive_field(const std::string& name, const Json& config, const Model& trained, Ops& ops,
-                               const std::vector<int32_t>& tokens, int batch, int length) {
-  PositionGradients gradients(name, config, trained, ops, tokens, batch, length);
-  const int64_t a_sample = gradients.rows() / batch;
-  std::vector<PositionGradients::Answer> answers;
-  for (int b = 0; b < batch; ++b)
-    answers.push_back({(b + 1) * a_sample - 1, std::vector<real>(static_cast<size_t>(trained.classes()), 1)});
+                               const std::vector<int32_t>& tokens) {
+  PositionGradients gradients(name, config, trained, ops, tokens);
   ReceptiveField field;
-  field.norms = gradients.norms(answers);
-  for (int b = 0; b < batch; ++b) {
-    const double* g = &field.norms[static_cast<size_t>(b) * length];
-    double total = 0, sum = 0;
-    for (int i = 0; i < length; ++i) total += g[i];
-    for (int j = 0; j < length; ++j) {
-      sum += g[length - 1 - j];
-      field.cumulative.push_back(total > 0 ? sum / total : 0);
-    }
+  field.norms = gradients.norms(gradients.rows() - 1, std::vector<real>(static_cast<size_t>(trained.classes()), 1));
+  const double total = std::accumulate(field.norms.begin(), field.norms.end(), 0.0);
+  double sum = 0;
+  for (auto norm = field.norms.rbegin(); norm != field.norms.rend(); ++norm) {
+    sum += *norm;
+    field.cumulative.push_back(total > 0 ? sum / total : 0);
   }
   return field;
+}
+
+namespace {
+
+std::vector<real> softmax(std::vector<real> logits) {
+  const real largest = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (real& value : logits) sum += value = numerics::exp(value - largest);
+  for (real& value : logits) value = static_cast<real>(value / sum);
+  return logits;
+}
+
+}  // namespace
+
+TokenMap token_map(const std::string& name, const Json& config, const Model& trained, Ops& ops,
+                   const std::vector<int32_t>& tokens) {
+  const auto T = static_cast<int64_t>(tokens.size());
+  PositionGradients gradients(name, config, trained, ops, tokens);
+  if (gradients.rows() < T)
+    throw Error("this " + name + " has logits only at the end of its input; a map needs logits at every token");
+  TokenMap map{{tokens.begin() + 1, tokens.end()}, {}, {}};
+  const std::vector<real> last = gradients.logits(T - 1);
+  map.said.push_back(static_cast<int32_t>(std::max_element(last.begin(), last.end()) - last.begin()));
+  for (int64_t t = 0; t < T; ++t) {
+    const auto said = static_cast<size_t>(map.said[static_cast<size_t>(t)]);
+    std::vector<real> dlogits = softmax(gradients.logits(t));  // ∂ log p(said)/∂logits = onehot − p
+    map.probability.push_back(dlogits[said]);
+    for (real& value : dlogits) value = -value;
+    dlogits[said] += 1;
+    const std::vector<double> norms = gradients.norms(t, dlogits);
+    map.norms.insert(map.norms.end(), norms.begin(), norms.end());
+  }
+  return map;
 }
 
 }  // namespace petroglyph

@@ -37,10 +37,8 @@ void draw_parabolas(Panel& panel, const std::vector<StudyRun>& runs, const std::
       curve_x.push_back(std::pow(10, x));
       curve_y.push_back(fit.parabola.at(x));
     }
-    LineStyle points, curve;
+    LineStyle points = POINTS, curve;
     points.color = curve.color = color++;
-    points.joined = false;
-    points.markers = true;
     panel.line("C = " + short_number(fit.budget), xs, ys, points).line("", curve_x, curve_y, curve);
   }
 }
@@ -55,11 +53,9 @@ void draw_law(Panel& panel, const std::string& label, const PowerLaws& laws, dou
     values.push_back(fit.*quantity);
     fitted.push_back(std::pow(10, law.at(std::log10(fit.budget))));
   }
-  LineStyle found, line;
-  found.joined = false;
-  found.markers = true;
+  LineStyle line;
   line.dashed = true;
-  panel.x(COMPUTE).y(label).log_x().log_y().line("minima", budgets, values, found);
+  panel.x(COMPUTE).y(label).log_x().log_y().line("minima", budgets, values, POINTS);
   if (std::isfinite(law.slope)) panel.line(text("C to the %.2f", law.slope), budgets, fitted, line);
 }
 
@@ -104,9 +100,7 @@ std::vector<ScalingFigure> compute_figures(const std::vector<StudyRun>& runs) {
       budgets.push_back(fit.budget);
       losses.push_back(fit.loss);
     }
-    LineStyle style;
-    style.markers = true;
-    panel.line(model, budgets, losses, style);
+    panel.line(model, budgets, losses, WITH_MARKERS);
     any = any || has_minima(laws);
     figures.push_back({"scaling_" + model + ".svg", figure_of_model(runs, model, laws)});
   }
@@ -198,10 +192,8 @@ ScalingFigure figure_of_curves(const std::string& what, const std::vector<StudyR
       perplexities.push_back(std::exp(run->loss));
       sizes.push_back(static_cast<double>(run->parameters));
     }
-    LineStyle style;
-    style.markers = true;
-    perplexity.line(name, xs, perplexities, style);
-    if (parameters) parameters->line(name, xs, sizes, style);
+    perplexity.line(name, xs, perplexities, WITH_MARKERS);
+    if (parameters) parameters->line(name, xs, sizes, WITH_MARKERS);
   }
   return {what + ".svg", figure};
 }

@@ -27,6 +27,7 @@ struct LineStyle {
   double width = 1.6;  // pixels
   double opacity = 1;  // for dense points, or lines in the background
 };
+constexpr LineStyle WITH_MARKERS{-1, true}, POINTS{-1, true, false, false};
 
 enum class ColorMap { Sequential, Diverging };  // light to dark; blue through white (zero) to red
 

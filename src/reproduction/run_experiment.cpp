@@ -127,8 +127,7 @@ class Running {
     const std::string option = output_option(run);
     const bool resumed = option == "--name" && has_checkpoint(own);
     if (is_there(own + "/" + CHECKPOINT)) words.push_back("--resume");
-    if (option == "--name" && !resumed && is_there(own)) put_aside(own);  // without a checkpoint it cannot be resumed
-    if (option == "--out") words.push_back("--force");
+    if (!option.empty() && !resumed && is_there(own)) put_aside(own);  // without a checkpoint it cannot be resumed
     if (has_device(run))
       words.insert(words.end(), {"--device", runner_.device, "--threads", std::to_string(runner_.threads)});
     if (!resumed) {

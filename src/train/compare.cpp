@@ -200,15 +200,13 @@ Figure lengths_figure(const LengthTable& table) {
   for (const std::vector<double>& values : table.values) all.insert(all.end(), values.begin(), values.end());
   if (table.percent) panel.y_range(-0.02, 1.02);
   if (!table.percent && tenfold(all)) panel.log_y();
-  LineStyle style;
-  style.markers = true;
   for (size_t i = 0; i < table.labels.size(); ++i) {
     std::vector<std::pair<double, double>> points;  // a line goes from left to right, whatever the order of the lengths
     for (size_t j = 0; j < table.lengths.size(); ++j) points.emplace_back(table.lengths[j], table.values[i][j]);
     std::sort(points.begin(), points.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<double> lengths, values;
     for (const auto& [length, value] : points) lengths.push_back(length), values.push_back(value);
-    panel.line(table.labels[i], lengths, values, style);
+    panel.line(table.labels[i], lengths, values, WITH_MARKERS);
   }
   if (table.chance > 0) panel.level("chance", table.chance);
   return figure;
