@@ -110,6 +110,7 @@ class Positions {
             : "");
     print("%-19s %-7s %6s %-8s %-8s %-8s %9s %9s %9s\n", "model", "causal", "layers", "position", "form", "weights",
           "moved", "last", "later");
+    flush_output();  // each row takes seconds
     for (const Subject& subject : SUBJECTS) {
       if (interrupted()) break;
       ask(subject);
