@@ -160,8 +160,8 @@ def greedy(model, tokens, count):
 def token_map(folder, name, model, checkpoint, tokenizer):
     """inspect heatmap: the norms of the gradients of each log-probability with respect to the embeddings."""
     prompt = "The stone remembers what the river said to it"
-    run("inspect", "heatmap", checkpoint, "--prompt", prompt, "--out", f"{folder}/{name}.svg")
-    rows = [line.split(",") for line in open(f"{folder}/{name}.csv").read().splitlines()[1:]]
+    run("inspect", "heatmap", checkpoint, "--prompt", prompt, "--out", f"{folder}/{name}-map")
+    rows = [line.split(",") for line in open(f"{folder}/{name}-map/heatmap.csv").read().splitlines()[1:]]
     ids = torch.tensor([tokenizer.encode(prompt).ids])
     model = model.double()
     embedded = model.get_input_embeddings()(ids).detach().requires_grad_()
