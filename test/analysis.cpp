@@ -426,18 +426,18 @@ void map_of(Test& test, const ModelCase& row, const Json& config, const Model& m
   ops.download(logits.data(), twin.forward(input), logits.size() * sizeof(real));
   if (*std::max_element(tokens.begin(), tokens.end()) >= twin.classes()) return;  // answers are no tokens
   const TokenMap map = token_map(row.model, config, model, ops, tokens);
-  test.check(row.name + ": says the text", std::equal(tokens.begin() + 1, tokens.end(), map.said.begin()));
+  test.check(row.name + ": says the text", std::equal(tokens.begin() + 1, tokens.end(), map.next.begin()));
   for (size_t t = 0; t < T; ++t) {
     const auto begin = logits.begin() + static_cast<std::ptrdiff_t>(t * V);
     const std::vector<double> p = probabilities({begin, begin + static_cast<std::ptrdiff_t>(V)});
-    const auto said = static_cast<size_t>(map.said[t]);
+    const auto next = static_cast<size_t>(map.next[t]);
     std::vector<real> dlogits(p.begin(), p.end());
     for (real& value : dlogits) value = -value;
-    dlogits[said] += 1;
+    dlogits[next] += 1;
     const std::vector<double> expected = own_norms(twin, ops, tokens, static_cast<int64_t>(T - 1 - t), dlogits);
     near(test, row.name + ": map", {map.norms.begin() + t * T, map.norms.begin() + (t + 1) * T}, expected, 1e-4);
-    test.check(row.name + ": probability", std::abs(map.probability[t] - p[said]) < 1e-5);
-    test.check(row.name + ": the likeliest at the end", t + 1 < T || p[said] == *std::max_element(p.begin(), p.end()));
+    test.check(row.name + ": probability", std::abs(map.probability[t] - p[next]) < 1e-5);
+    test.check(row.name + ": the likeliest at the end", t + 1 < T || p[next] == *std::max_element(p.begin(), p.end()));
   }
 }
 

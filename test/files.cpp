@@ -283,32 +283,32 @@ void config(Test& test) {
   test.equal("absent integers", good.integers("list", 1, 4, std::vector<int64_t>{}).size(), size_t(0));
   good.finish();
 
-  const auto says = [&](const std::string& message, const char* text, auto ask) {
+  const auto fails_with = [&](const std::string& message, const char* text, auto ask) {
     ConfigReader bad = reader(text);
     test.equal(message, message_of([&] { ask(bad); }), message);
   };
-  says("causal_rn: config lacks \"hidden\"", "{}", [](ConfigReader& c) { c.integer("hidden", 1, 8); });
-  says("causal_rn: heads 5 out of range 1 to 4", R"({"heads":5})", [](ConfigReader& c) { c.integer("heads", 1, 4); });
-  says("causal_rn: heads 1e+300 out of range 1 to 4", R"({"heads":1e300})",
+  fails_with("causal_rn: config lacks \"hidden\"", "{}", [](ConfigReader& c) { c.integer("hidden", 1, 8); });
+  fails_with("causal_rn: heads 5 out of range 1 to 4", R"({"heads":5})", [](ConfigReader& c) { c.integer("heads", 1, 4); });
+  fails_with("causal_rn: heads 1e+300 out of range 1 to 4", R"({"heads":1e300})",
        [](ConfigReader& c) { c.integer("heads", 1, 4); });
-  says("causal_rn: heads 2.5 is not a whole number", R"({"heads":2.5})",
+  fails_with("causal_rn: heads 2.5 is not a whole number", R"({"heads":2.5})",
        [](ConfigReader& c) { c.integer("heads", 1, 4); });
-  says("causal_rn: heads: expected a number, found a string", R"({"heads":"2"})",
+  fails_with("causal_rn: heads: expected a number, found a string", R"({"heads":"2"})",
        [](ConfigReader& c) { c.integer("heads", 1, 4); });
-  says("causal_rn: dropout 1.5 out of range 0 to 1", R"({"dropout":1.5})",
+  fails_with("causal_rn: dropout 1.5 out of range 0 to 1", R"({"dropout":1.5})",
        [](ConfigReader& c) { c.number("dropout", 0, 1); });
-  says("causal_rn: activation \"gulu\" is not one of exp, relu, elu, gelu", R"({"activation":"gulu"})",
+  fails_with("causal_rn: activation \"gulu\" is not one of exp, relu, elu, gelu", R"({"activation":"gulu"})",
        [](ConfigReader& c) {
          c.choice("activation", {"exp", "relu", "elu", "gelu"});
        });
-  says("causal_rn: bias: expected true or false, found a number", R"({"bias":0})",
+  fails_with("causal_rn: bias: expected true or false, found a number", R"({"bias":0})",
        [](ConfigReader& c) { c.boolean("bias"); });
-  says("causal_rn: kernels[1] 0 out of range 1 to 9", R"({"kernels":[3,0]})",
+  fails_with("causal_rn: kernels[1] 0 out of range 1 to 9", R"({"kernels":[3,0]})",
        [](ConfigReader& c) { c.integers("kernels", 1, 9); });
-  says("causal_rn: unknown key \"hiden\" in the config (did you mean \"hidden\"?)", R"({"hiden":3})",
+  fails_with("causal_rn: unknown key \"hiden\" in the config (did you mean \"hidden\"?)", R"({"hiden":3})",
        [](ConfigReader& c) { c.integer("hidden", 1, 9, 1), c.finish(); });
-  says("causal_rn: unknown key \"x\" in the config", R"({"x":3})", [](ConfigReader& c) { c.finish(); });
-  says("causal_rn: heads 5 does not divide hidden 192", "{}",
+  fails_with("causal_rn: unknown key \"x\" in the config", R"({"x":3})", [](ConfigReader& c) { c.finish(); });
+  fails_with("causal_rn: heads 5 does not divide hidden 192", "{}",
        [](ConfigReader& c) { c.fail("heads 5 does not divide hidden 192"); });
   test.throws("not an object", "causal_rn: expected an object as config, found a list", [&] { reader("[]"); });
 }
@@ -369,16 +369,16 @@ void safetensors(Test& test) {
   file.read_as_float("moment \"é\"", 0, 1, two);
   test.equal("as float from double", two[0], 0.1f);
   const std::string prefix = path + ": ";
-  const auto says = [&](const std::string& message, auto ask) {
+  const auto fails_with = [&](const std::string& message, auto ask) {
     test.equal(message, message_of(ask), prefix + message);
   };
-  says("it has no tensor head", [&] { file.entry("head"); });
-  says("its metadata lacks \"task\"", [&] { file.metadata("task"); });
-  says("tensor step is of type I64, expected F32", [&] { file.read<float>("step"); });
-  says("tensor moment \"é\" has 1e+300, too large for 32 bits", [&] { file.read_as_float("moment \"é\""); });
-  says("tensor counts is of type I32, expected F32, F64, F16 or BF16", [&] { file.read_as_float("counts"); });
-  says("tensor blocks.0.weight has shape 2×3, expected 3×2", [&] { file.expect_shape("blocks.0.weight", {3, 2}); });
-  says("tensor step has shape scalar, expected 1", [&] { file.expect_shape("step", {1}); });
+  fails_with("it has no tensor head", [&] { file.entry("head"); });
+  fails_with("its metadata lacks \"task\"", [&] { file.metadata("task"); });
+  fails_with("tensor step is of type I64, expected F32", [&] { file.read<float>("step"); });
+  fails_with("tensor moment \"é\" has 1e+300, too large for 32 bits", [&] { file.read_as_float("moment \"é\""); });
+  fails_with("tensor counts is of type I32, expected F32, F64, F16 or BF16", [&] { file.read_as_float("counts"); });
+  fails_with("tensor blocks.0.weight has shape 2×3, expected 3×2", [&] { file.expect_shape("blocks.0.weight", {3, 2}); });
+  fails_with("tensor step has shape scalar, expected 1", [&] { file.expect_shape("step", {1}); });
   file.expect_shape("blocks.0.weight", {2, 3});
 
   SafetensorsWriter empty;
@@ -1008,7 +1008,7 @@ void options_idle(Test& test) {
 }
 
 void options_errors(Test& test) {
-  const auto says = [&](std::vector<std::string> words, const std::string& message) {
+  const auto fails_with = [&](std::vector<std::string> words, const std::string& message) {
     std::string found = "nothing";
     Program program;
     std::string data, prompt;
@@ -1021,44 +1021,44 @@ void options_errors(Test& test) {
     }
     test.equal(join(words, " "), found, message);
   };
-  says({"--lenght", "3"}, "unknown option --lenght (did you mean --length?)");
-  says({"--lenght=3"}, "unknown option --lenght (did you mean --length?)");
-  says({"--no-postnorm"}, "unknown option --no-postnorm (did you mean --no-post-norm?)");
-  says({"--no-quiet=false"}, "--no-quiet=false: --no-quiet takes no value");
-  says({"--no-length"}, "unknown option --no-length (did you mean --length?)");
-  says({"-length", "3"}, "unknown option -length (did you mean --length?)");
-  says({"--zebra"}, "unknown option --zebra");
-  says({"--heads", "0"}, "--heads 0: expected a whole number from 1 to 64");
-  says({"--heads=65"}, "--heads 65: expected a whole number from 1 to 64");
-  says({"--heads", "two"}, "--heads two: expected a whole number from 1 to 64");
-  says({"--heads", "2.0"}, "--heads 2.0: expected a whole number from 1 to 64");
-  says({"--heads", "99999999999999999999"}, "--heads 99999999999999999999: expected a whole number from 1 to 64");
-  says({"--heads", ""}, "--heads: its value is empty, expected a whole number from 1 to 64");
-  says({"--heads="}, "--heads: its value is empty, expected a whole number from 1 to 64");
-  says({"--activation="}, "--activation: its value is empty, expected one of exp, relu");
-  says({"--name", ""}, "--name: its value is empty, expected NAME");
-  says({"--data="}, "--data: its value is empty, expected FILES");
-  says({"--prompt="}, "nothing");
-  says({"--heads"}, "--heads: expected a whole number from 1 to 64 after it");
-  says({"--heads", "--quiet"}, "--heads: expected a whole number from 1 to 64 after it");
-  says({"--heads", "-3"}, "--heads -3: expected a whole number from 1 to 64");
-  says({"--steps", "-1"}, "--steps -1: expected a whole number, at least 0");
-  says({"--seed", "-1"}, "--seed -1: expected a whole number from 0 to 18446744073709551615");
-  says({"--rate", "1.5"}, "--rate 1.5: expected a number from 0 to 1");
-  says({"--rate", "1e-46"}, "--rate 1e-46: expected a number from 0 to 1");
-  says({"--rate", "1e-400"}, "--rate 1e-400: expected a number from 0 to 1");
-  says({"--rate", "1e-45"}, "nothing");
-  says({"--rate", "0.0e5"}, "nothing");
-  says({"--rate", "nan"}, "--rate nan: expected a number from 0 to 1");
-  says({"--decay", "0,1"}, "--decay 0,1: expected a number, at least 0");
-  says({"--activation", "gulu"}, "--activation gulu: expected one of exp, relu");
-  says({"--quiet=maybe"}, "--quiet=maybe: expected true or false");
-  says({"--name", "\xFF"}, "--name \xFF: expected text in UTF-8");
-  says({"--config"}, "--config: expected a file after it");
-  says({"--config="}, "--config: expected one file");
-  says({"--config", "/nowhere/c"}, "--config /nowhere/c: cannot read: No such file or directory");
-  says({"--config", "a", "--config=b"}, "--config b: expected one file");
-  says({"8"}, "unexpected argument \"8\"; options begin with --");
+  fails_with({"--lenght", "3"}, "unknown option --lenght (did you mean --length?)");
+  fails_with({"--lenght=3"}, "unknown option --lenght (did you mean --length?)");
+  fails_with({"--no-postnorm"}, "unknown option --no-postnorm (did you mean --no-post-norm?)");
+  fails_with({"--no-quiet=false"}, "--no-quiet=false: --no-quiet takes no value");
+  fails_with({"--no-length"}, "unknown option --no-length (did you mean --length?)");
+  fails_with({"-length", "3"}, "unknown option -length (did you mean --length?)");
+  fails_with({"--zebra"}, "unknown option --zebra");
+  fails_with({"--heads", "0"}, "--heads 0: expected a whole number from 1 to 64");
+  fails_with({"--heads=65"}, "--heads 65: expected a whole number from 1 to 64");
+  fails_with({"--heads", "two"}, "--heads two: expected a whole number from 1 to 64");
+  fails_with({"--heads", "2.0"}, "--heads 2.0: expected a whole number from 1 to 64");
+  fails_with({"--heads", "99999999999999999999"}, "--heads 99999999999999999999: expected a whole number from 1 to 64");
+  fails_with({"--heads", ""}, "--heads: its value is empty, expected a whole number from 1 to 64");
+  fails_with({"--heads="}, "--heads: its value is empty, expected a whole number from 1 to 64");
+  fails_with({"--activation="}, "--activation: its value is empty, expected one of exp, relu");
+  fails_with({"--name", ""}, "--name: its value is empty, expected NAME");
+  fails_with({"--data="}, "--data: its value is empty, expected FILES");
+  fails_with({"--prompt="}, "nothing");
+  fails_with({"--heads"}, "--heads: expected a whole number from 1 to 64 after it");
+  fails_with({"--heads", "--quiet"}, "--heads: expected a whole number from 1 to 64 after it");
+  fails_with({"--heads", "-3"}, "--heads -3: expected a whole number from 1 to 64");
+  fails_with({"--steps", "-1"}, "--steps -1: expected a whole number, at least 0");
+  fails_with({"--seed", "-1"}, "--seed -1: expected a whole number from 0 to 18446744073709551615");
+  fails_with({"--rate", "1.5"}, "--rate 1.5: expected a number from 0 to 1");
+  fails_with({"--rate", "1e-46"}, "--rate 1e-46: expected a number from 0 to 1");
+  fails_with({"--rate", "1e-400"}, "--rate 1e-400: expected a number from 0 to 1");
+  fails_with({"--rate", "1e-45"}, "nothing");
+  fails_with({"--rate", "0.0e5"}, "nothing");
+  fails_with({"--rate", "nan"}, "--rate nan: expected a number from 0 to 1");
+  fails_with({"--decay", "0,1"}, "--decay 0,1: expected a number, at least 0");
+  fails_with({"--activation", "gulu"}, "--activation gulu: expected one of exp, relu");
+  fails_with({"--quiet=maybe"}, "--quiet=maybe: expected true or false");
+  fails_with({"--name", "\xFF"}, "--name \xFF: expected text in UTF-8");
+  fails_with({"--config"}, "--config: expected a file after it");
+  fails_with({"--config="}, "--config: expected one file");
+  fails_with({"--config", "/nowhere/c"}, "--config /nowhere/c: cannot read: No such file or directory");
+  fails_with({"--config", "a", "--config=b"}, "--config b: expected one file");
+  fails_with({"8"}, "unexpected argument \"8\"; options begin with --");
 }
 
 void options_config(Test& test) {
@@ -1075,20 +1075,20 @@ void options_config(Test& test) {
   test.equal("a switch turned off", program.post_norm, false);
   test.equal("a last line without an end", program.rate, 0.5);
   test.check("counts as given", program.options.given("length"));
-  const auto says = [&](const std::string& content, const std::string& message) {
+  const auto fails_with = [&](const std::string& content, const std::string& message) {
     write_bytes(path, content);
     test.equal(message, message_of([&] { Program().parse({"--config=" + path}); }), path + message);
   };
-  says("length = 8\n\nheads = 0\n", ":3: heads = 0: expected a whole number from 1 to 64");
-  says("lenght = 8\n", ":1: unknown option lenght (did you mean length?)");
-  says("length 8\n", ":1: expected \"name = value\"");
-  says("length = 8\nlength = 9\n", ":2: length was set before, at " + path + ":1: length = 8");
-  says("length =\n", ":1: length =: its value is empty, expected a whole number from 1 to 4096");
-  says("name =\n", ":1: name =: its value is empty, expected NAME");
-  says("--length = 8\n", ":1: unknown option --length");
-  says("--lenght = 8\n", ":1: unknown option --lenght (did you mean --length?)");
-  says("no-quiet = true\n", ":1: unknown option no-quiet");
-  says("--config = b\n", ":1: unknown option --config");
+  fails_with("length = 8\n\nheads = 0\n", ":3: heads = 0: expected a whole number from 1 to 64");
+  fails_with("lenght = 8\n", ":1: unknown option lenght (did you mean length?)");
+  fails_with("length 8\n", ":1: expected \"name = value\"");
+  fails_with("length = 8\nlength = 9\n", ":2: length was set before, at " + path + ":1: length = 8");
+  fails_with("length =\n", ":1: length =: its value is empty, expected a whole number from 1 to 4096");
+  fails_with("name =\n", ":1: name =: its value is empty, expected NAME");
+  fails_with("--length = 8\n", ":1: unknown option --length");
+  fails_with("--lenght = 8\n", ":1: unknown option --lenght (did you mean --length?)");
+  fails_with("no-quiet = true\n", ":1: unknown option no-quiet");
+  fails_with("--config = b\n", ":1: unknown option --config");
   write_bytes(path, "\xEF\xBB\xBFlength = 8\n");
   Program marked;
   marked.parse({"--config", path});
@@ -1107,7 +1107,7 @@ void options_resume(Test& test) {
   second.options.restore(saved, "m.safetensors");
   test.check("comes back", second.length == 8 && second.rate == 0.3 && !second.post_norm && second.seed == UINT64_MAX);
   test.equal("what may change does not", second.steps, 7);
-  const auto says = [&](std::vector<std::string> words, const Json& json, const std::string& message) {
+  const auto fails_with = [&](std::vector<std::string> words, const Json& json, const std::string& message) {
     Program program;
     program.parse(words);
     test.equal(message, message_of([&] { program.options.restore(json, "m.safetensors"); }), message);
@@ -1139,18 +1139,18 @@ void options_resume(Test& test) {
   };
   test.equal("an option that the file lacks had its default", lacking("--shards=1"), message_of([] {}));
   test.equal("and no other value", lacking("--shards=4"), "--shards 4: this run was started with --shards 1" + cannot);
-  says({"--length", "9"}, saved, "--length 9: this run was started with --length 8" + cannot);
-  says({"--post-norm"}, saved, "--post-norm: this run was started with --no-post-norm" + cannot);
-  says({"--seed=1"}, saved, "--seed 1: this run was started with --seed 18446744073709551615" + cannot);
-  says({}, Json(saved).set("zoom", 1), "m.safetensors: saved with option --zoom, which train_copy does not have");
-  says({}, Json(saved).set("steps", 1), "m.safetensors: saved with option --steps, which train_copy does not have");
-  says({}, Json(saved).set("heads", 0), "m.safetensors: saved with --heads 0: expected a whole number from 1 to 64");
-  says({}, Json(saved).set("heads", Json::array()), "m.safetensors: option --heads is a list, expected a value");
-  says({}, Json("x"), "m.safetensors: its options are a string, expected an object");
+  fails_with({"--length", "9"}, saved, "--length 9: this run was started with --length 8" + cannot);
+  fails_with({"--post-norm"}, saved, "--post-norm: this run was started with --no-post-norm" + cannot);
+  fails_with({"--seed=1"}, saved, "--seed 1: this run was started with --seed 18446744073709551615" + cannot);
+  fails_with({}, Json(saved).set("zoom", 1), "m.safetensors: saved with option --zoom, which train_copy does not have");
+  fails_with({}, Json(saved).set("steps", 1), "m.safetensors: saved with option --steps, which train_copy does not have");
+  fails_with({}, Json(saved).set("heads", 0), "m.safetensors: saved with --heads 0: expected a whole number from 1 to 64");
+  fails_with({}, Json(saved).set("heads", Json::array()), "m.safetensors: option --heads is a list, expected a value");
+  fails_with({}, Json("x"), "m.safetensors: its options are a string, expected an object");
 
   const TemporaryFolder folder;
   write_bytes(folder.file("c"), "length = 9\n");
-  says({"--config", folder.file("c")}, saved,
+  fails_with({"--config", folder.file("c")}, saved,
        folder.file("c") + ":1: length = 9: this run was started with --length 8" + cannot);
 }
 

@@ -399,7 +399,7 @@ class Program : ProgramChecks {
       const std::string settings = " --model " + model + (has_maps(model) ? TINY : SETS);
       const Outcome whole = expect(shell, model, "--name whole" + settings, 0, "accuracy on 1,000 test images");
       test_.check(model + ": says what it saved",
-                  whole.says(has_maps(model) ? "(confusion.csv, confusion.svg, heatmaps.png: where it looks)"
+                  whole.prints(has_maps(model) ? "(confusion.csv, confusion.svg, heatmaps.png: where it looks)"
                                              : "(confusion.csv, confusion.svg)"),
                   whole.output);
       shell.run("--name parts" + settings + "--steps 3");
@@ -426,7 +426,7 @@ class Program : ProgramChecks {
     const auto expect_inspect = [&](const std::string& name, const std::string& arguments, int status,
                                     const std::string& words) {
       const Outcome outcome = shell.script(inspect + arguments);
-      test_.check(name, outcome.status == status && outcome.says(words), outcome.output);
+      test_.check(name, outcome.status == status && outcome.prints(words), outcome.output);
     };
     shell.run("--name large --seed 18446744073709551615" + TINY);
     expect_inspect("of a large seed", "runs/large --images 1", 0, "saved runs/large (heatmaps.png)");
@@ -461,7 +461,7 @@ class Program : ProgramChecks {
         shell.run("--name t --data ten.bin --test three.bin" + TINY + "--steps 1 --batch 2 --eval-samples 3");
     const CsvTable log = read_csv(shell.file("runs/t/log.csv"));
     test_.check("says what the last evaluation was, on all of them",
-                tested.says(text("accuracy on 3 test images: %.2f %%, loss %.4f\n",
+                tested.prints(text("accuracy on 3 test images: %.2f %%, loss %.4f\n",
                                  100 * log.column("eval_accuracy").back(), log.column("eval_loss").back())),
                 tested.output);
     std::istringstream table(read_bytes(shell.file("runs/t/confusion.csv")));

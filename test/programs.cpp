@@ -83,7 +83,7 @@ class ProgramTest : ProgramChecks {
     const std::string run = "--length 4 --width 16 --layers 2 --steps 20 --stop-at 2 --device ";
     const Outcome cpu = shell.run("--name cpu " + run + "cpu"),
                   reference = shell.run("--name loops " + run + "reference");
-    test_.check("names itself", reference.says("reference (plain loops, one thread)"), reference.output);
+    test_.check("names itself", reference.prints("reference (plain loops, one thread)"), reference.output);
     test_.check("ends with weights", reference.weights().size() == 16, reference.output);
     test_.equal("the CPU's weights", reference.weights(), cpu.weights());
     test_.equal("the CPU's log", log_rows(shell.file("runs/loops/log.csv")), log_rows(shell.file("runs/cpu/log.csv")));
@@ -162,7 +162,7 @@ class ProgramTest : ProgramChecks {
                   read_bytes(shell.file(std::string("runs/whole/") + name)).find(">chance<") != std::string::npos);
     const Outcome alone =
         shell.run("--model transformer --position none --evaluate-lengths 3,6 --name alone --steps 9" + SMALL);
-    test_.check("the weights of each are said", whole.says("  " + alone.weights() + "\n"), whole.output);
+    test_.check("the weights of each are said", whole.prints("  " + alone.weights() + "\n"), whole.output);
     test_.check("and kept", read_bytes(shell.file("runs/whole/compare.csv")).find("," + alone.weights() + "\n") !=
                                 std::string::npos);
     const Outcome folder =
@@ -242,11 +242,11 @@ class ProgramTest : ProgramChecks {
     const std::string last = exact_text(log.column("step").back());
     test_.check("ends with the first evaluation that is all right",
                 first_of(log, 1) == last &&
-                    learned.says("Stopped at step " + last + ": accuracy 100 % reached (--stop-at 1). Time: "),
+                    learned.prints("Stopped at step " + last + ": accuracy 100 % reached (--stop-at 1). Time: "),
                 learned.output);
-    test_.check("and shows it", learned.says("\nstep " + last + "  evaluated: loss "), learned.output);
+    test_.check("and shows it", learned.prints("\nstep " + last + "  evaluated: loss "), learned.output);
     test_.check("says when it was half right, and more",
-                learned.says("Accuracy first reached " + milestones(log) + ".\n"), learned.output);
+                learned.prints("Accuracy first reached " + milestones(log) + ".\n"), learned.output);
     const std::string one = "one token at a time, 64 fresh strings of 2 letters: accuracy ";
     const size_t said = learned.output.find(one);
     test_.check("token by token, too", said != std::string::npos && std::atof(&learned.output[said + one.size()]) > 90,
@@ -396,9 +396,9 @@ class ProgramTest : ProgramChecks {
     const Outcome outcome =
         shell.script("'" + program_ + "' " + settings + "a" + SMALL + "--batch 512 & child=$!; " +
                      wait_for_lines("runs/a/log.csv", 3) + "kill -" + signal + " $child; wait $child; echo status $?");
-    test_.check("status", outcome.says(text("status %d", status)), outcome.output);
+    test_.check("status", outcome.prints(text("status %d", status)), outcome.output);
     if (signal == "INT")
-      test_.check("says how to go on", outcome.says("To continue: ./train_copy --resume --name a"), outcome.output);
+      test_.check("says how to go on", outcome.prints("To continue: ./train_copy --resume --name a"), outcome.output);
     const std::string other = shell.run(settings + "b" + SMALL + "--batch 512").weights();
     test_.equal("resumes bit-identically", shell.run("--name a --resume").weights(), other);
     test_.check("which another batch has not", other != whole);
@@ -488,9 +488,9 @@ class OtherPrograms : ProgramChecks {
     // What is left behind whole windows is scored, too: four right answers of the 102.
     write_bytes(shell.file("tail"), std::string(99, 'b') + "aaaa");
     const Outcome tail = shell.run("--evaluate runs/both --data tail");
-    test_.check("the last, shorter window", tail.says("12 windows of 8 and one of 6 tokens, 102 tokens scored\n"),
+    test_.check("the last, shorter window", tail.prints("12 windows of 8 and one of 6 tokens, 102 tokens scored\n"),
                 tail.output);
-    test_.check("counts as its tokens", tail.says("accuracy 3.9 %"), tail.output);
+    test_.check("counts as its tokens", tail.prints("accuracy 3.9 %"), tail.output);
     write_bytes(shell.file("short"), "bbbb");
     expect(shell, "a text of less than a window", "--evaluate runs/both --data short", 0,
            "one window of 3 tokens, 3 tokens scored\n");
@@ -689,7 +689,7 @@ class OtherPrograms : ProgramChecks {
                   "--length 9: runs/whole/model.safetensors reads windows of 8 tokens only");
     const Outcome missing = shell.script(inspect + "nowhere");
     test_.check("what is wrong with the last shows at once",
-                missing.status == 1 && missing.says("nowhere") && !missing.says("mlp_lm, text"), missing.output);
+                missing.status == 1 && missing.prints("nowhere") && !missing.prints("mlp_lm, text"), missing.output);
   }
 
   void dct_mlp() {
@@ -749,7 +749,7 @@ class OtherPrograms : ProgramChecks {
     change_vocabulary(shell, "lies.safetensors", 200000, 128);
     expect(shell, "more tokens than the weights have", "lies.safetensors", 1, "lies.safetensors: tensor ");
     test_.check("nor can it be inspected",
-                shell.script("'" + folder_ + "/inspect' receptive-field small.safetensors").says("less than the"));
+                shell.script("'" + folder_ + "/inspect' receptive-field small.safetensors").prints("less than the"));
   }
 
   void windows_and_talk(const Shell& shell) {
@@ -778,8 +778,8 @@ class OtherPrograms : ProgramChecks {
     write_bytes(shell.file("foreign"), "\xC3\xA9\nOne \nTwo \n");
     const Outcome on = shell.run("runs/t --length 9 --quiet --interactive < foreign");
     test_.check("a character that it has not ends no talk",
-                on.status == 0 && on.says("is no 7-bit ASCII character") &&
-                    on.says("nothing of this line was read\n") &&
+                on.status == 0 && on.prints("is no 7-bit ASCII character") &&
+                    on.prints("nothing of this line was read\n") &&
                     on.output.substr(on.output.find('\n') + 1) == talk.output,
                 on.output);
     talk_that_ends(shell);
@@ -790,7 +790,7 @@ class OtherPrograms : ProgramChecks {
     const std::string generate = "'" + folder_ + "/generate' runs/t ";
     const Outcome ended = shell.script("yes One | timeout -k 9 2 " + generate +
                                        "--interactive --quiet --length 10000000 > said; echo status $?");
-    test_.check("SIGTERM ends a talk in the midst of an answer", ended.says("status 124"), ended.output);
+    test_.check("SIGTERM ends a talk in the midst of an answer", ended.prints("status 124"), ended.output);
     if (std::filesystem::exists("/dev/full")) {
       expect_script(shell, "an output that takes no more ends it at once",
                     "timeout 20 " + generate + "--quiet --length 100000000 > /dev/full", 1,
@@ -810,7 +810,7 @@ class OtherPrograms : ProgramChecks {
                    " --steps 1 --context 8 --batch 4 --eval-samples 4 --sample-length 0 --tokenizer "
                    "bytes --threads 1");
       const Outcome talk = shell.run("runs/recurrent --interactive --length 2 < longer");
-      test_.check(std::string("a line of any length: ") + model, talk.status == 0 && !talk.says("note:"), talk.output);
+      test_.check(std::string("a line of any length: ") + model, talk.status == 0 && !talk.prints("note:"), talk.output);
       shell.script("rm -r runs/recurrent");
     }
   }
@@ -853,11 +853,11 @@ class OtherPrograms : ProgramChecks {
       return lines;
     };
     const Outcome again = shell.script(train + "--evaluate runs/l --data other.txt" + lengths);
-    test_.check("of other lengths, as after the training", trained.status == 0 && again.says(tested(9)), again.output);
+    test_.check("of other lengths, as after the training", trained.status == 0 && again.prints(tested(9)), again.output);
     shell.script(train + "--resume --name l --length-windows 200");
     const Outcome more =
         shell.script(train + "--evaluate runs/l --data other.txt --evaluate-lengths 4,16,20 --length-windows 200");
-    test_.check("in more windows, when it goes on", more.says(tested(200)), more.output);
+    test_.check("in more windows, when it goes on", more.prints(tested(200)), more.output);
     const auto refused = [&](const char* name, const std::string& arguments, const std::string& words) {
       expect_script(shell, name, train + arguments, 1, words);
     };
@@ -890,10 +890,10 @@ class OtherPrograms : ProgramChecks {
     const Outcome nan = fill("nan.safetensors", 0x7fc00000u), large = fill("large.safetensors", 0x7f7fffffu);
     test_.check(
         "weights that are no numbers",
-        nan.status == 1 && nan.says("train_text: nan.safetensors: tensor ") && nan.says(" has a nan at position 0"),
+        nan.status == 1 && nan.prints("train_text: nan.safetensors: tensor ") && nan.prints(" has a nan at position 0"),
         nan.output);
     test_.check("weights that are too large",
-                large.status == 1 && large.says("large.safetensors: the loss is nan: its weights are too large"),
+                large.status == 1 && large.prints("large.safetensors: the loss is nan: its weights are too large"),
                 large.output);
     bytes = whole;
     const std::string heads = "\\\"heads\\\":";
@@ -959,8 +959,8 @@ class OtherPrograms : ProgramChecks {
                 piped.status == 0 && std::filesystem::exists(shell.file("runs/piped")), piped.output);
     write_bytes(shell.file("accents.txt"), std::string(300, 'a') + "caf\u00E9");
     const std::string accents = "--evaluate runs/t --data accents.txt";
-    test_.check("another character", shell.script(train + accents).says("is no 7-bit ASCII character"));
-    test_.check("replaced", shell.script(train + accents + " --replace").says("windows of 8 "));
+    test_.check("another character", shell.script(train + accents).prints("is no 7-bit ASCII character"));
+    test_.check("replaced", shell.script(train + accents + " --replace").prints("windows of 8 "));
     const Outcome folder = expect_script(shell, "a run's folder to begin with",
                                          train +
                                              "--init runs/t --name folder --steps 1 --data other.txt --threads 1 "
@@ -983,31 +983,31 @@ class OtherPrograms : ProgramChecks {
                   {"transformer, by train_text, step 2", "weights      " + tuned.weights(), "128×8"});
     const std::string convert = "'" + folder_ + "/convert' ";
     test_.check("a checkpoint to make a checkpoint of",
-                shell.script(convert + "runs/t").says("runs/t is already a Petroglyph checkpoint; --to hf or --to llm.c"));
+                shell.script(convert + "runs/t").prints("runs/t is already a Petroglyph checkpoint; --to hf or --to llm.c"));
     test_.check("whatever it is named", shell.script("cp runs/t/model.safetensors as.st; " + convert + "as.st")
-                                            .says("as.st is already a Petroglyph checkpoint; --to hf or --to llm.c"));
+                                            .prints("as.st is already a Petroglyph checkpoint; --to hf or --to llm.c"));
     test_.check("which has the tokenizer of it",
-                shell.script("'" + folder_ + "/tokenize' other.txt --tokenizer as.st").says("(ascii)"));
+                shell.script("'" + folder_ + "/tokenize' other.txt --tokenizer as.st").prints("(ascii)"));
     test_.check("and of one that is cut short",
                 shell.script("head -c 300 as.st > cut.st; '" + folder_ + "/tokenize' other.txt --tokenizer cut.st")
-                    .says("cut.st: 300 bytes long, expected at least "));
+                    .prints("cut.st: 300 bytes long, expected at least "));
     test_.check("nothing to convert",
-                shell.script(convert + "nowhere").says("nowhere: there is no such file or folder"));
+                shell.script(convert + "nowhere").prints("nowhere: there is no such file or folder"));
     test_.check("what GPT-2 cannot say",
-                shell.script(convert + "runs/t --to hf").says("norm \"plain\" cannot be expressed by GPT-2"));
+                shell.script(convert + "runs/t --to hf").prints("norm \"plain\" cannot be expressed by GPT-2"));
     shell.script(train +
                  "--model mamba --name h --steps 1 --layers 1 --width 8 --data other.txt --batch 2 --context 8 " +
                  "--eval-samples 2 --sample-length 0 --threads 1");
     expect_script(shell, "a folder's whole name", "cp -r runs/h v.5; " + convert + "v.5 --to hf", 0, "saved v.5-hf");
     test_.check("a file where a folder is made",
                 shell.script(": > plain; " + convert + "runs/h --to hf --save plain --force")
-                    .says("plain: is a file; expected a folder"));
+                    .prints("plain: is a file; expected a folder"));
     test_.check("a folder that cannot be made", shell.script(convert + "runs/h --to hf --save plain/x")
-                                                    .says("plain/x: cannot make the folder: Not a directory"));
+                                                    .prints("plain/x: cannot make the folder: Not a directory"));
     expect_script(shell, "the folder that one is in", convert + "runs/h --to hf --save hf; cd hf && " + convert + ".",
                   0, "saved hf.safetensors");
     test_.check("a tokenizer that stays behind",
-                shell.script(convert + "runs/h --to hf --save hf-2").says("note: the tokenizer, ascii, is left out"));
+                shell.script(convert + "runs/h --to hf --save hf-2").prints("note: the tokenizer, ascii, is left out"));
     expect(shell, "a folder of Hugging Face's", "hf", 1,
            "hf/model.safetensors: a safetensors file, but no checkpoint of ours; ./convert makes one of a model of "
            "Hugging Face's\n");
@@ -1024,16 +1024,16 @@ class OtherPrograms : ProgramChecks {
         shell
             .script("cp -r hf hf-3; sed 's/\"state_size\":16/\"state_size\":0/' hf/config.json > hf-3/config.json; " +
                     convert + "hf-3 --save x")
-            .says("hf-3/config.json: "));
+            .prints("hf-3/config.json: "));
     test_.check(
         "a name of other letters",
         shell.script("cp -r hf \"$(printf 'h\\351')\"; " + convert + "\"$(printf 'h\\351')\" --save x.safetensors")
-            .says("saved x.safetensors"));
+            .prints("saved x.safetensors"));
     expect(shell, "converted without a tokenizer", "hf/hf.safetensors", 1,
            "hf/hf.safetensors: has no tokenizer: none was converted with this model; ./convert --tokenizer NAME gives "
            "it one\n");
     test_.check("so does a map of it",
-                shell.script("'" + folder_ + "/inspect' heatmap hf/hf.safetensors --prompt a").says(": none was"));
+                shell.script("'" + folder_ + "/inspect' heatmap hf/hf.safetensors --prompt a").prints(": none was"));
     const Outcome given = shell.script(convert + "hf --save h.safetensors --tokenizer runs/t");
     const Outcome busy = shell.script(
         train +
@@ -1042,11 +1042,11 @@ class OtherPrograms : ProgramChecks {
         "while ! test -e runs/busy/model.safetensors && kill -0 $!; do sleep 0.1; done; " +
         convert + "hf --save runs/busy/model.safetensors --force --tokenizer runs/t; echo status $?; kill $!; wait $!");
     test_.check("over a checkpoint of a run that is at work",
-                busy.says("is at work in this folder; nothing was changed\nstatus 1"), busy.output);
-    test_.check("a run's tokenizer", given.status == 0 && given.says("parameters, ascii\n"), given.output);
+                busy.prints("is at work in this folder; nothing was changed\nstatus 1"), busy.output);
+    test_.check("a run's tokenizer", given.status == 0 && given.prints("parameters, ascii\n"), given.output);
     expect(shell, "which it writes with", "h.safetensors --length 1 --prompt a", 0, "1 token in ");
     test_.check("a folder of runs has none",
-                shell.script(convert + "hf --tokenizer runs --save x").says("or a run's model.safetensors\n"));
+                shell.script(convert + "hf --tokenizer runs --save x").prints("or a run's model.safetensors\n"));
   }
 
   // What a command prints where its standard output is a terminal, whose line ends are \r\n.
@@ -1075,8 +1075,8 @@ class OtherPrograms : ProgramChecks {
     test_.equal("writing stops there", shell.run(words + "ab --quiet").output, "ab\n");
     test_.check("as its letters, with a note",
                 shell.run(words + "'ab<|endoftext|>'")
-                    .says("note: <|endoftext|> in the prompt is read as its letters; --special: as one token\n"));
-    test_.check("as one token, without one", shell.run(words + "'ab<|endoftext|>' --special").says("note") == false);
+                    .prints("note: <|endoftext|> in the prompt is read as its letters; --special: as one token\n"));
+    test_.check("as one token, without one", shell.run(words + "'ab<|endoftext|>' --special").prints("note") == false);
     const std::string wild = words + "\"$(printf 'a\\033[31m\\007\\016\\tb')\" --quiet --length 0";
     test_.equal("control characters into a pipe", shell.run(wild).output, "a\033[31m\007\016\tb\n");
     test_.equal("on a terminal", on_terminal(shell, "'" + folder_ + "/generate' " + wild),
@@ -1121,7 +1121,7 @@ class OtherPrograms : ProgramChecks {
         "mkfifo p; exec 3<> p; '" + folder_ + "/generate' runs/t --prompt-file - < p & child=$!; " +
         "sleep 0.3; kill -0 $child && echo waits; kill -TERM $child; for i in $(seq 100); do kill -0 $child "
         "2> /dev/null && sleep 0.1; done; kill -KILL $child 2> /dev/null; wait $child; echo status $?");
-    test_.check("a signal while the prompt is read", waiting.says("waits") && waiting.says("status 143"),
+    test_.check("a signal while the prompt is read", waiting.prints("waits") && waiting.prints("status 143"),
                 waiting.output);
     expect(shell, "not ASCII", "runs/t --prompt '\xC3\xA9'", 1,
            "generate: --prompt: line 1, byte 0: '\u00E9' (U+00E9) is no 7-bit ASCII character\n");
@@ -1217,7 +1217,7 @@ class OtherPrograms : ProgramChecks {
     }
     const double best = std::max(means[0], means[1]), worst = std::min(means[0], means[1]);
     test_.check("best, mean and worst",
-                best > worst && said.says(petroglyph::text("2 seeds: best %.2f %%, mean %.2f %%, worst %.2f %%",
+                best > worst && said.prints(petroglyph::text("2 seeds: best %.2f %%, mean %.2f %%, worst %.2f %%",
                                                            100 * best, 50 * (best + worst), 100 * worst)),
                 said.output);
     // Each seed alone, and beside the strings of the table those whose symbols are alike, as in the test without probabilities.
@@ -1291,8 +1291,8 @@ class OtherPrograms : ProgramChecks {
     const Outcome outcome = shell.script("'" + folder_ + "/train_regular' " + seeds + "a" + more + "& child=$!; " +
                                          wait_for_lines("runs/a/parity_check-seed-2/log.csv", 3) +
                                          "kill -INT $child; wait $child; echo status $?");
-    test_.check("status", outcome.says("status 130"), outcome.output);
-    test_.check("names the command that continues", outcome.says("To continue, repeat the command with --name a."),
+    test_.check("status", outcome.prints("status 130"), outcome.output);
+    test_.check("names the command that continues", outcome.prints("To continue, repeat the command with --name a."),
                 outcome.output);
     shell.run(seeds + "a" + more);
     test_.equal("with the same results", read_bytes(shell.file("runs/a/results.csv")),
@@ -1355,7 +1355,7 @@ class OtherPrograms : ProgramChecks {
     shell.run("--name parts --processes 1 --threads 2 --models mlp_lm --budgets 4e7" + small);
     shell.script("cd runs/parts && rm -r mlp_lm-C4e7-w8 points.csv");
     const Outcome parts = shell.run("--name parts" + both + small);
-    test_.check("trains what is not done", !parts.says("mlp_lm-C4e7-w16 ") && parts.says("mlp_lm-C4e7-w8 "),
+    test_.check("trains what is not done", !parts.prints("mlp_lm-C4e7-w16 ") && parts.prints("mlp_lm-C4e7-w8 "),
                 parts.output);
     test_.check("says the weights of all runs", whole.weights().size() == 16, whole.output);
     test_.equal("in parts: weights", parts.weights(), whole.weights());
@@ -1439,17 +1439,17 @@ class OtherPrograms : ProgramChecks {
     const Outcome stopped =
         shell.script("'" + folder_ + "/inspect' positions --name stopped --steps 1000000 > out 2>&1 & child=$!; " +
                      wait_until("[ -s out ]") + "kill -INT $child; wait $child; echo status $?; ls runs");
-    test_.check("interrupted, it leaves its name", stopped.says("status 130") && !stopped.says("stopped\n"),
+    test_.check("interrupted, it leaves its name", stopped.prints("status 130") && !stopped.prints("stopped\n"),
                 stopped.output);
     const Outcome heard = shell.script(
         "'" + folder_ + "/inspect' positions --name tries --steps 0 --trials 1000000 --threads 1 > heard & child=$!; " +
         wait_until("[ -s heard ]") + "kill -INT $child; wait $child; echo status $?; cat heard; ls runs");
     test_.check("while it tries, too, and says so",
-                heard.says("status 130") && heard.says("nothing was saved") && !heard.says("tries\n"), heard.output);
+                heard.prints("status 130") && heard.prints("nothing was saved") && !heard.prints("tries\n"), heard.output);
 #if !ASAN  // which wants all addresses there are
     const std::string huge = "positions --name huge --length 96 --threads 1 --batch 1048576";
     for (const char* time : {"memory that is not there", "and its name is free again"})
-      test_.check(time, shell.script("ulimit -v 2000000; '" + folder_ + "/inspect' " + huge).says("not enough memory"));
+      test_.check(time, shell.script("ulimit -v 2000000; '" + folder_ + "/inspect' " + huge).prints("not enough memory"));
 #endif
     const std::string positions = read_bytes(shell.file("runs/p/positions.csv"));
     const auto numbers_of = [&](const std::string& row, const char* weights) {  // moved, last, later, perplexity

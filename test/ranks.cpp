@@ -338,23 +338,23 @@ void numbers_beyond(Test& test) {
   } task;
   SmallTraining training(1, one_rank());
   Trainer trainer(*training.model, task, training.optimizer, *training.ops, SEED, 4, 1);
-  const auto says = [&](const std::string& words) {
+  const auto fails_with = [&](const std::string& words) {
     test.equal(words.empty() ? "the last of them" : words, message_of([&] { trainer.step(0, 0); }), words);
   };
-  says("");
+  fails_with("");
   for (const int32_t token : {-1, 29}) {
     task.token = token;
-    says(text("token %d: expected one of the model's, 0 to 28", token));
+    fails_with(text("token %d: expected one of the model's, 0 to 28", token));
   }
   task.token = 28;
   for (const int32_t target : {-2, 29}) {
     task.target = target;
-    says(text("target %d: expected one of the model's classes, 0 to 28", target));
+    fails_with(text("target %d: expected one of the model's classes, 0 to 28", target));
   }
   task.target = -1;
-  says("");
+  fails_with("");
   task.more = true;
-  says("the task has another number of answers than the model");
+  fails_with("the task has another number of answers than the model");
 }
 
 // With gradients of 0 nothing but the decay moves a parameter: tables and matrices, each by lr · decay of itself, and no vector.
@@ -491,7 +491,7 @@ class UnderMpi : ProgramChecks {
   std::string missing() const {
     const Shell shell(folder_ + "/train_copy");
     if (shell.script("command -v mpirun").status != 0) return "no mpirun here";
-    return ranks(shell, 2, "--help").says("has no MPI") ? "this build has no MPI" : "";
+    return ranks(shell, 2, "--help").prints("has no MPI") ? "this build has no MPI" : "";
   }
 
   Outcome ranks(const Shell& shell, int count, const std::string& arguments, const std::string& program = "train_copy",
@@ -580,7 +580,7 @@ class UnderMpi : ProgramChecks {
     const std::string on = "' --resume --steps 13 : -n 1 --wdir two '", program = folder_ + "/train_copy";
     const Outcome apart =
         shell.script("mpirun -q --oversubscribe -n 1 --wdir one '" + program + on + program + "' --resume --steps 13");
-    test_.check("from the only run of the first one's disk", apart.says("weights ") && !apart.says("several runs"),
+    test_.check("from the only run of the first one's disk", apart.prints("weights ") && !apart.prints("several runs"),
                 apart.output);
     expect_ranks(shell, "other shards", 2, "--name parts --resume --steps 16 --shards 8", 1,
                  "--shards 8: this run was started with");
@@ -628,7 +628,7 @@ class UnderMpi : ProgramChecks {
     const auto beside = [&](const std::string& name, const std::string& one, const std::string& other,
                             const std::string& words) {
       const Outcome outcome = shell.script("timeout 60 mpirun -q --oversubscribe -n 1 " + one + " : -n 1 " + other);
-      test_.check(name, outcome.status != 0 && outcome.says(words), text("%d ", outcome.status) + outcome.output);
+      test_.check(name, outcome.status != 0 && outcome.prints(words), text("%d ", outcome.status) + outcome.output);
       test_.check(name + ": in one line", own_lines(outcome.output) == 1, outcome.output);
     };
     const std::string copy = "'" + folder_ + "/train_copy' " + SMALL + "--shards 2 --steps 4 --name a ";
@@ -692,7 +692,7 @@ class UnderMpi : ProgramChecks {
       const Outcome outcome = shell.script("export OMPI_MCA_odls_base_sigkill_timeout=5; " +  // a busy machine needs it
                                            job(4, ENDLESS + "--name parts") + "reaches 20 && " + deed + "; " + END);
       test_.check(std::string(deed) + ": says how to go on",
-                  outcome.says("Interrupted after step") && outcome.says("resume --name parts"), outcome.output);
+                  outcome.prints("Interrupted after step") && outcome.prints("resume --name parts"), outcome.output);
       goes_on(shell, deed, 2);
     }
   }
@@ -772,7 +772,7 @@ class UnderMpi : ProgramChecks {
                const Outcome& alone, const std::vector<const char*>& files) {
     const std::string check = program + ", " + name;
     if (!test_.check(check, outcome.status == 0, outcome.output)) return;
-    if (alone.says("weights ")) test_.equal(check + ": weights", outcome.weights(), alone.weights());
+    if (alone.prints("weights ")) test_.equal(check + ": weights", outcome.weights(), alone.weights());
     for (const char* file : files)
       test_.equal(check + ": " + file, rows_of(shell.file("runs/" + name + "/" + file)),
                   rows_of(shell.file(std::string("runs/alone/") + file)));

@@ -272,17 +272,17 @@ void running(Test& test, const std::string& programs) {
   const Outcome undisturbed = whole.run("run tiny.txt --threads 1");
   test.equal("undisturbed", undisturbed.status, 0);
   test.check("what it found",
-             undisturbed.says("RNN, last loss: ") && undisturbed.says("(paper: 1.00)") &&
-                 undisturbed.says("a loss is above nothing: confirmed") &&
-                 undisturbed.says("of a loss nothing is said: not decided (nobody knows)"),
+             undisturbed.prints("RNN, last loss: ") && undisturbed.prints("(paper: 1.00)") &&
+                 undisturbed.prints("a loss is above nothing: confirmed") &&
+                 undisturbed.prints("of a loss nothing is said: not decided (nobody knows)"),
              undisturbed.output);
   const Outcome died = killed.script("'" + programs + "/reproduce' run tiny.txt --threads 1 & child=$!; " +
                                      wait_for_lines("runs/reproduce-quick-tiny.again/log.csv", 3) +
                                      "kill -KILL $child; wait $child; echo status $?");
-  test.check("killed", died.says("status 137"), died.output);
+  test.check("killed", died.prints("status 137"), died.output);
   const Outcome resumed = killed.run("run tiny.txt --threads 1");
   test.equal("resumed", resumed.status, 0);
-  test.check("what is done stays", !resumed.says("--compare") && resumed.says("--init"), resumed.output);
+  test.check("what is done stays", !resumed.prints("--compare") && resumed.prints("--init"), resumed.output);
   const auto weights = [](const Shell& shell) {
     std::string all;
     for (const RunRecord& run : read_measured({}, shell.file("runs/reproduce-quick-tiny")).runs)
@@ -291,17 +291,17 @@ void running(Test& test, const std::string& programs) {
   };
   test.equal("the same weights", weights(killed), weights(whole));
   test.check("of all runs", weights(whole).find("train-seed2 causal_rn ") != std::string::npos, weights(whole));
-  test.check("done already", !whole.run("run tiny.txt").says("./train_copy"));
+  test.check("done already", !whole.run("run tiny.txt").prints("./train_copy"));
   const Outcome interrupted = killed.script(
       "rm -r runs; '" + programs + "/reproduce' run tiny.txt --threads 1 & child=$!; " +
       wait_for_lines("runs/reproduce-quick-tiny.again/log.csv", 3) + "kill -INT $child; wait $child; echo status $?");
-  test.check("interrupted", interrupted.says("status 130") && interrupted.says("the same command resumes it"),
+  test.check("interrupted", interrupted.prints("status 130") && interrupted.prints("the same command resumes it"),
              interrupted.output);
   std::string other = TINY;
   other.replace(other.find("--steps 40"), 10, "--steps 41");
   write_bytes(whole.file("tiny.txt"), other);
   const Outcome refused = whole.run("run tiny.txt");
-  test.check("another command", refused.status == 1 && refused.says("train was run with another command"),
+  test.check("another command", refused.status == 1 && refused.prints("train was run with another command"),
              refused.output);
 }
 
@@ -309,7 +309,7 @@ void program(Test& test, const std::string& programs) {
   const Shell shell(programs + "/reproduce");
   const auto expect = [&](const std::string& words, int status, const std::string& says) {
     const Outcome outcome = shell.run(words);
-    test.check(words, outcome.status == status && outcome.says(says), outcome.output);
+    test.check(words, outcome.status == status && outcome.prints(says), outcome.output);
   };
   expect("list", 0, "regular-lemma");
   expect("list regular-lemma", 0, "./inspect lemma1 --trials 999");

@@ -49,11 +49,11 @@ class RunsTest : ProgramChecks {
     const Outcome anew =
         shell.script(begin("train_copy", "--name b" + SMALL + steps, "first") + wait_for_lines("runs/b/log.csv", 5) +
                      "'" + program("train_copy") + "' --name b; kill -KILL $child; wait $child");
-    test_.check("who would begin it anew is told, too", anew.says(" is at work in this folder"), anew.output);
+    test_.check("who would begin it anew is told, too", anew.prints(" is at work in this folder"), anew.output);
     const size_t at = both.output.rfind("pid ");
     const std::string process = at == std::string::npos ? "?" : std::string(trim(both.output.substr(at + 4)));
     test_.check("the second is refused, and the first named",
-                both.says("runs/a: process " + process + " is at work in this folder; nothing was changed\nsecond 1"),
+                both.prints("runs/a: process " + process + " is at work in this folder; nothing was changed\nsecond 1"),
                 both.output);
     test_.equal("the first is not disturbed", both.weights(), whole);
     test_.equal("nor its log", log_rows(shell.file("runs/a/log.csv")), log_rows(shell.file("runs/whole/log.csv")));
@@ -80,7 +80,7 @@ class RunsTest : ProgramChecks {
     const Outcome ended = shell.script(begin("scaling", "--name b" + study, "first") +
                                        wait_until("ls runs/b/*/model.safetensors > files 2>&1") +
                                        "kill -TERM $child; wait $child; echo status $?");
-    test_.check("a parent that is ended passes it on", ended.says("status 130"), ended.output);
+    test_.check("a parent that is ended passes it on", ended.prints("status 130"), ended.output);
     // A row that cannot be written: the run that it is of keeps its weights, and the next process writes it.
     const Outcome no_row = shell.script(begin("scaling", "--name c" + study + "--processes 1", "first") +
                                         wait_until("ls runs/c/*/model.safetensors > files 2>&1") +
@@ -88,9 +88,9 @@ class RunsTest : ProgramChecks {
                                         "kill -CONT $child; wait $child; "
                                         "echo status $?; cat first; ls runs/c/*/model.safetensors && echo kept; "
                                         "rm -r runs/c/points.csv");
-    test_.check("a row that cannot be written", no_row.says("status 1") && no_row.says("runs/c/points.csv"),
+    test_.check("a row that cannot be written", no_row.prints("status 1") && no_row.prints("runs/c/points.csv"),
                 no_row.output);
-    test_.check("keeps its run's weights", no_row.says("kept"), no_row.output);
+    test_.check("keeps its run's weights", no_row.prints("kept"), no_row.output);
     const Outcome written = shell.run("--name c" + study);
     test_.check("and is written later", written.status == 0, written.output);
     test_.equal("as if nothing had been", read_bytes(shell.file("runs/c/points.csv")),
@@ -110,7 +110,7 @@ class RunsTest : ProgramChecks {
       const Outcome outcome = expect(shell, name, "--name a --resume --steps 9", 1, "runs/a/log.csv" + words);
       test_.check(name + ": one line, nothing changed",
                   std::count(outcome.output.begin(), outcome.output.end(), '\n') == 1 &&
-                      outcome.says("nothing was changed") && read_bytes(path) == join(damaged, "\n") &&
+                      outcome.prints("nothing was changed") && read_bytes(path) == join(damaged, "\n") &&
                       read_bytes(shell.file("runs/a/model.safetensors")) == checkpoint,
                   outcome.output);
     };
@@ -141,7 +141,7 @@ class RunsTest : ProgramChecks {
     const Outcome killed = shell.script(begin("train_copy", "--name a" + long_run, "first") +
                                         wait_until("[ -e runs/a/model.safetensors ] && [ -e runs/a/index.html ]") +
                                         "kill -KILL $child; wait $child; echo status $?");
-    test_.check("a checkpoint of a killed run", killed.says("status 137"), killed.output);
+    test_.check("a checkpoint of a killed run", killed.prints("status 137"), killed.output);
     const std::string page = read_bytes(shell.file("runs/a/index.html"));
     test_.check(
         "the page of a run that goes on reloads itself",
@@ -150,11 +150,11 @@ class RunsTest : ProgramChecks {
     const Outcome twice =
         shell.script(begin("train_copy", "--name b" + long_run, "first") + wait_for_lines("runs/b/log.csv", 20) +
                      "kill -TERM $child; kill -CONT $child; kill -TERM $child; wait $child; echo status $?; cat first");
-    test_.check("two signals at once are one", twice.says("status 130") && twice.says("Interrupted after step"),
+    test_.check("two signals at once are one", twice.prints("status 130") && twice.prints("Interrupted after step"),
                 twice.output);
     const SafetensorsFile file(shell.file("runs/b/model.safetensors"));
     test_.check("and its checkpoint is of the last step",
-                twice.says("Interrupted after step " + with_commas(std::stoll(file.metadata("step"))) + ".\n"),
+                twice.prints("Interrupted after step " + with_commas(std::stoll(file.metadata("step"))) + ".\n"),
                 twice.output + file.metadata("step"));
     const Outcome more = shell.run("--name b --resume --steps " + file.metadata("step"));
     test_.check("and goes on", more.status == 0, more.output);
@@ -172,7 +172,7 @@ class RunsTest : ProgramChecks {
     const Outcome stopped =
         shell.script(begin("train_copy", "--name a " + many, "first") + wait_until("[ -e runs/a/log.csv ]") +
                      "sleep 0.3; kill -HUP $child; wait $child; echo status $?; cat first");
-    test_.check("stops, and saves", stopped.says("status 130") && stopped.says("Interrupted after step"),
+    test_.check("stops, and saves", stopped.prints("status 130") && stopped.prints("Interrupted after step"),
                 stopped.output);
     test_.check("not after the next steps", read_csv(shell.file("runs/a/log.csv")).rows() <= 4, stopped.output);
     test_.equal("resumes bit-identically", shell.run("--name a --resume").weights(), whole);
@@ -180,7 +180,7 @@ class RunsTest : ProgramChecks {
     const Outcome ignored =
         shell.script("trap '' HUP; " + begin("train_copy", "--name b --eval-samples 64 --steps 3000" + some, "first") +
                      wait_for_lines("runs/b/log.csv", 20) + "kill -HUP $child; wait $child; echo status $?");
-    test_.check("nohup", ignored.says("status 0"), ignored.output);
+    test_.check("nohup", ignored.prints("status 0"), ignored.output);
     shell.run("--eval-samples 8 --steps 1" + some), shell.run("--eval-samples 8 --steps 1" + some);
     expect(shell, "one of several runs has to be named", "--resume", 2,
            "--resume: there are several runs, expected --name with one of copy, copy-2");
@@ -224,8 +224,8 @@ class RunsTest : ProgramChecks {
     shell.script("mkdir -p runs/e; head -n 3 runs/alone/log.csv > runs/e/log.csv");
     const Outcome empty = shell.run("--resume --name e");
     test_.check("a log without a checkpoint",
-                empty.status == 1 && empty.says("no checkpoint to resume from in this folder, only a log of 2 steps") &&
-                    !empty.says("remove"),
+                empty.status == 1 && empty.prints("no checkpoint to resume from in this folder, only a log of 2 steps") &&
+                    !empty.prints("remove"),
                 empty.output);
     shell.script("cp runs/alone/log.csv runs/e/log.csv");
     expect(shell, "the log of a run that has ended", "--resume --name e", 1, "only a log of 3 steps");
@@ -324,7 +324,7 @@ class RunsTest : ProgramChecks {
         begin("train_copy", "--compare rnn:hidden=8,transformer:heads=2 --steps 1000000 --name c" + SMALL, "first") +
         wait_for_lines("runs/c/rnn-hidden-8/log.csv", 3) + "kill -INT $child; wait $child; echo status $?; cat first");
     test_.check("names the command that continues",
-                stopped.says("status 130") && stopped.says("To continue, repeat the command with --name c.\n"),
+                stopped.prints("status 130") && stopped.prints("To continue, repeat the command with --name c.\n"),
                 stopped.output);
     expect(shell, "which continues", "--compare rnn:hidden=8,transformer:heads=2 --steps 1 --name c" + SMALL, 0,
            "saved runs/c");
@@ -416,7 +416,7 @@ class RunsTest : ProgramChecks {
     const Outcome large =
         Shell(program("train_copy")).run("--evaluate-lengths 65536 --steps 1" + SMALL, "ulimit -v 1000000;");
     test_.check("a length that memory is too small for",
-                large.status == 1 && large.says("train_copy: --evaluate-lengths 65536: not enough memory"),
+                large.status == 1 && large.prints("train_copy: --evaluate-lengths 65536: not enough memory"),
                 large.output);
 #endif
   }
@@ -472,7 +472,7 @@ class RunsTest : ProgramChecks {
           begin("train_text", "--name " + name + lengths, "said") + wait_for_lines(log, 1) +
           text("sleep 0.%02d; kill -%s $child; ", turn / 2, turn % 2 ? "TERM" : "INT") + "wait $child; echo status $?");
       const std::string path = shell.file("runs/" + name + "/lengths.csv");
-      const bool done = outcome.says("status 0\n"), there = std::filesystem::exists(path);
+      const bool done = outcome.prints("status 0\n"), there = std::filesystem::exists(path);
       test_.check("a table that is there is right", there ? read_bytes(path) == table : !done, outcome.output);
     }
   }
@@ -495,8 +495,8 @@ class RunsTest : ProgramChecks {
         shell.run("--name a --model mamba --lr 10 --warmup 0 --clip 0 --save-every 1 --steps 50" + MAMBA);
     const std::string where = "the loss is nan at step 13: training has diverged",
                       there = "runs/a/model.safetensors holds step 12, previous.safetensors the one before";
-    test_.check("diverges", outcome.status == 1 && outcome.says(where), outcome.output);
-    test_.check("and says what is there", outcome.says(there), outcome.output);
+    test_.check("diverges", outcome.status == 1 && outcome.prints(where), outcome.output);
+    test_.check("and says what is there", outcome.prints(there), outcome.output);
     expect(shell, "or that nothing is",
            "--name soon --model mamba --lr 1000 --warmup 0 --clip 0 --save-every 1" + MAMBA, 1,
            "there is no checkpoint yet");
@@ -538,7 +538,7 @@ class RunsTest : ProgramChecks {
     const Outcome lines = text.run("--data 'no\n\x1b[2Jfile'" + TEXT);
     test_.check(
         "a name of two lines",
-        lines.status == 1 && lines.output.find('\n') + 1 == lines.output.size() && lines.says("no\\n\\x1B[2Jfile: "),
+        lines.status == 1 && lines.output.find('\n') + 1 == lines.output.size() && lines.prints("no\\n\\x1B[2Jfile: "),
         lines.output);
     expect(text, "epochs and steps", "--epochs 1 --steps 2" + TEXT, 2, "--epochs 1: in place of --steps");
   }
@@ -669,7 +669,7 @@ class RunsTest : ProgramChecks {
     const Outcome again = shell.run("--name a --resume");
     test_.check("stops at the same step again", read_csv(shell.file("runs/a/log.csv")).column("step").back() == 9,
                 read_bytes(shell.file("runs/a/log.csv")));
-    test_.check("for the same reason", again.says("2 evaluations without a lower loss (--patience)"), again.output);
+    test_.check("for the same reason", again.prints("2 evaluations without a lower loss (--patience)"), again.output);
     const Shell text(program("train_text"));
     std::string words;
     for (int i = 0; i < 60; ++i) words += "Once there was a stone. " + std::to_string(i * i) + "\n";
@@ -744,7 +744,7 @@ class RunsTest : ProgramChecks {
     expect(text, "but one's own", "--resume --name a --steps 3 --data secret", 0, "weights ");
     const Outcome beside =
         text.script("'" + program("tokenize") + "' --tokenizer bytes --save d/t.json secret; cat d/.lock");
-    test_.check("another program's lock", beside.says("token=abc\n") && is_there(text.file("d/t.json")), beside.output);
+    test_.check("another program's lock", beside.prints("token=abc\n") && is_there(text.file("d/t.json")), beside.output);
   }
 
   // The same checkpoint as another machine would have saved it, without the checksums.
@@ -789,7 +789,7 @@ class RunsTest : ProgramChecks {
     const Outcome images = Shell(program("train_image")).run("--batch 1048576 --steps 1", "ulimit -v 4000000;");
     test_.check(
         "images that memory is too small for",
-        images.status == 1 && images.says("train_image: not enough memory: ") && images.says(" MiB were requested"),
+        images.status == 1 && images.prints("train_image: not enough memory: ") && images.prints(" MiB were requested"),
         images.output);
 #endif
     const Shell tokenize(program("tokenize"));
@@ -804,13 +804,13 @@ class RunsTest : ProgramChecks {
     };
     const Outcome held = tokenize.script(locked(".", 60) + save + "kill $!");
     test_.check("a folder that another program keeps locked",
-                held.says("has locked this folder for 10 s; end it, or write into another folder\nstatus 1"),
+                held.prints("has locked this folder for 10 s; end it, or write into another folder\nstatus 1"),
                 held.output);
     const Outcome soon = tokenize.script(locked(".", 1) + save);
-    test_.check("or for a moment", soon.says("status 0"), soon.output);
+    test_.check("or for a moment", soon.prints("status 0"), soon.output);
     const Outcome empty = tokenize.script("rm -f a.json; : > .lock; " + locked(".lock", 60) + save + "kill $!");
     test_.check("a .lock without a number that another program keeps locked",
-                empty.says("has locked this folder for 10 s; end it, or write into another folder\nstatus 1"),
+                empty.prints("has locked this folder for 10 s; end it, or write into another folder\nstatus 1"),
                 empty.output);
   }
 

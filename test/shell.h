@@ -18,7 +18,7 @@ struct Outcome {
   int status;
   std::string output;  // of both streams
 
-  bool says(const std::string& words) const { return output.find(words) != std::string::npos; }
+  bool prints(const std::string& words) const { return output.find(words) != std::string::npos; }
   std::string weights() const {  // the last line's fingerprint
     const size_t at = output.rfind("weights ");
     if (at == std::string::npos) throw std::runtime_error("no weights are said: " + output);
@@ -98,7 +98,7 @@ class ProgramChecks {
   }
   Outcome check(const std::string& name, Outcome outcome, int status, const Words& words) {
     bool good = outcome.status == status;
-    for (const std::string& some : words.all) good = good && outcome.says(some);
+    for (const std::string& some : words.all) good = good && outcome.prints(some);
     test_.check(name, good, "status " + std::to_string(outcome.status) + ", printed: " + outcome.output);
     return outcome;
   }

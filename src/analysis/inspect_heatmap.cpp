@@ -53,9 +53,9 @@ Pictures pictures_of(const HeatMapSettings& settings, const Json& run) {
   const std::string test = other ? settings.test : run.at("test").string();
   Pictures pictures;
   if (test.empty()) {
-    const Json& said = run.at("seed");  // a large seed is stored as a string: it does not fit a JSON number
+    const Json& saved = run.at("seed");  // a large seed is stored as a string: it does not fit a JSON number
     const uint64_t seed =
-        said.is(Json::Kind::String) ? parse_unsigned(said.string()).value_or(0) : static_cast<uint64_t>(said.integer());
+        saved.is(Json::Kind::String) ? parse_unsigned(saved.string()).value_or(0) : static_cast<uint64_t>(saved.integer());
     const Shapes shapes;
     pictures.class_names = shapes.class_names();
     for (int i = 0; i < settings.images; ++i)
@@ -119,19 +119,19 @@ std::string map_table(const TokenMap& map, size_t T) {
 }
 
 // Each row in parts of its largest value.
-std::string draw_map(const TokenMap& map, const std::vector<std::string>& read, std::vector<std::string> said,
+std::string draw_map(const TokenMap& map, const std::vector<std::string>& read, std::vector<std::string> next,
                      const std::string& title) {
   const size_t T = read.size();
   std::vector<double> parts = map.norms;
   for (size_t t = 0; t < T; ++t) {
-    said[t] += text("  %.0f %%", 100 * map.probability[t]);
+    next[t] += text("  %.0f %%", 100 * map.probability[t]);
     const double largest = *std::max_element(&map.norms[t * T], &map.norms[t * T] + T);
     for (size_t i = 0; i < T && largest > 0; ++i) parts[t * T + i] /= largest;
   }
   const double cells = static_cast<double>(T), pixels = cells * std::clamp(720 / cells, 2.0, 20.0);
   Figure figure(title);
-  figure.panel_size(pixels, pixels).caption("rows: what is said, and its probability; columns: what it depends on");
-  Panel& panel = figure.panel("gradient of the log-probability").x_names(read).y_names(said);
+  figure.panel_size(pixels, pixels).caption("rows: the next token and its probability; columns: the tokens that it depends on");
+  Panel& panel = figure.panel("gradient of the log-probability").x_names(read).y_names(next);
   panel.heatmap(T, T, parts, "of the row's largest").color_range(0, 1);
   return figure.svg();
 }
@@ -167,7 +167,7 @@ void map_text(const HeatMapSettings& settings, const SafetensorsFile& file, cons
   const std::vector<int32_t> tokens = tokens_of(settings, *tokenizer, *model);
   const TokenMap map = map_of(file, state, *model, *ops, tokens);
   save_files(folder, {{"heatmap.csv", map_table(map, tokens.size())},
-                      {"heatmap.svg", draw_map(map, shown(*tokenizer, tokens), shown(*tokenizer, map.said),
+                      {"heatmap.svg", draw_map(map, shown(*tokenizer, tokens), shown(*tokenizer, map.next),
                                                "What each token of a text depends on: " + state.model)}});
 }
 

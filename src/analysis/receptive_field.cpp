@@ -151,13 +151,13 @@ TokenMap token_map(const std::string& name, const Json& config, const Model& tra
     throw Error("this " + name + " has logits only at the end of its input; a map needs logits at every token");
   TokenMap map{{tokens.begin() + 1, tokens.end()}, {}, {}};
   const std::vector<real> last = gradients.logits(T - 1);
-  map.said.push_back(static_cast<int32_t>(std::max_element(last.begin(), last.end()) - last.begin()));
+  map.next.push_back(static_cast<int32_t>(std::max_element(last.begin(), last.end()) - last.begin()));
   for (int64_t t = 0; t < T; ++t) {
-    const auto said = static_cast<size_t>(map.said[static_cast<size_t>(t)]);
-    std::vector<real> dlogits = softmax(gradients.logits(t));  // ∂ log p(said)/∂logits = onehot − p
-    map.probability.push_back(dlogits[said]);
+    const auto next = static_cast<size_t>(map.next[static_cast<size_t>(t)]);
+    std::vector<real> dlogits = softmax(gradients.logits(t));  // ∂ log p(next)/∂logits = onehot − p
+    map.probability.push_back(dlogits[next]);
     for (real& value : dlogits) value = -value;
-    dlogits[said] += 1;
+    dlogits[next] += 1;
     const std::vector<double> norms = gradients.norms(t, dlogits);
     map.norms.insert(map.norms.end(), norms.begin(), norms.end());
   }

@@ -47,9 +47,9 @@ ReceptiveField receptive_field(const std::string& name, const Json& config, cons
 
 // For each predicted token of a text, how strongly the embedding of each earlier token changes its log-probability.
 struct TokenMap {
-  std::vector<int32_t> said;        // (T): the text's next token; after the last one, the likeliest token
+  std::vector<int32_t> next;        // (T): the text's next token; after the last one, the likeliest token
   std::vector<double> probability;  // (T): the model's probability for it
-  std::vector<double> norms;        // (T,T): at t,i |∂ log p(said_t)/∂e_i|
+  std::vector<double> norms;        // (T,T): at t,i |∂ log p(next_t)/∂e_i|
 };
 // Throws Error for a model that has logits only at the end of its input.
 TokenMap token_map(const std::string& name, const Json& config, const Model& trained, Ops& ops,

@@ -74,13 +74,13 @@ CsvLog CsvLog::resume(const std::string& path, const std::vector<std::string>& c
   }
   const bool timed = columns.back() == "seconds";
   const std::string content = read_regular_file(path), header = join(columns, ",");
-  std::string kept;
+  std::string covered;
   int64_t next = 0;
   Checksum rows;
   for_each_line(content, [&](std::string_view line, int number) {
     if (number == 1) {
       if (trim(line) != header) throw Error(path + ":1: expected the columns " + header + "; nothing was changed");
-      kept += line;
+      covered += line;
       return;
     }
     if (next == step) return;
@@ -89,24 +89,24 @@ CsvLog CsvLog::resume(const std::string& path, const std::vector<std::string>& c
       throw Error(path + ":" + std::to_string(number) + ": expected the row of step " + std::to_string(next) + ", of " +
                   std::to_string(columns.size()) + " numbers; nothing was changed");
     absorb_row(rows, line, timed);
-    kept += line;
+    covered += line;
     ++next;
   });
   if (next < step) throw Error(path + ": ends before the row of step " + with_commas(next) + stands);
   if (!checksum.empty() && rows.hex() != checksum)
     throw Error(path + ": its rows before step " + with_commas(step) +
                 " are not those that the checkpoint was saved with; nothing was changed");
-  if (kept.empty()) kept = header + "\n";
+  if (covered.empty()) covered = header + "\n";
   CsvLog log(path, columns);
-  if (kept != content) log.kept_ = kept;
+  if (covered != content) log.covered_ = covered;
   log.checksum_ = rows;
   return log;
 }
 
 // Rows after the checkpoint's step are dropped when the first new one is added, so that a command that is refused changes nothing.
 void CsvLog::open() {
-  if (kept_) write_file_atomically(path_, *kept_);
-  kept_.reset();
+  if (covered_) write_file_atomically(path_, *covered_);
+  covered_.reset();
   file_.emplace(path_, OutputFile::Mode::Append);
 }
 

@@ -40,7 +40,7 @@ class CsvLog {
   size_t columns_;
   bool timed_;  // the last column is called seconds
   Checksum checksum_;
-  std::optional<std::string> kept_;  // what the file becomes before the first new row
+  std::optional<std::string> covered_;  // the rows that the checkpoint covers: the file before the first new row
   std::optional<OutputFile> file_;
 };
 

@@ -118,7 +118,7 @@ void show_copying(Run& run, const Copying& task, int count, int shown) {
     std::string read, answer;
     for (int i = 0; i < n; ++i) read += Copying::letter(string[i]);
     for (int i = 0; i <= n; ++i) answer += Copying::letter(copy[i]);
-    std::printf("  read  %s\n  said  %s  %s\n", read.c_str(), answer.c_str(), accuracy == 1 ? "right" : "wrong");
+    std::printf("  input   %s\n  output  %s  %s\n", read.c_str(), answer.c_str(), accuracy == 1 ? "right" : "wrong");
   }
   std::printf("one token at a time, %d fresh strings of %s: accuracy %.2f %%\n", count, counted(n, "letter").c_str(),
               100 * right / count);
