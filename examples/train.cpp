@@ -42,8 +42,8 @@ void show_copying(Model& model, Ops& ops, const Copying& task, int count) {
     for (int b = 0; b < count && t < task.prompt(); ++b) next[b] = strings.tokens[b * strings.length + t];
     for (int b = 0; b < count; ++b) lines[b] += Copying::letter(next[b]);
     input.upload(next);
-    const real* logits = decoder->decode(input.data(), 1);               // (count,1,V)
-    ops.argmax(likeliest.data(), logits, count, task.vocab());           // (count)
+    const real* logits = decoder->decode(input.data(), 1);      // (count,1,V)
+    ops.argmax(likeliest.data(), logits, count, task.vocab());  // (count)
     next = likeliest.download();
   }
   for (const std::string& line : lines) std::printf("%s\n", line.c_str());

@@ -142,8 +142,7 @@ void quoted_parameters(Test& test) {
   const std::string copying_transformer = copying + transformer + R"("readout":"all","hidden":768,)";
   const std::string image_transformer =
       image + transformer + bias + R"(,"readout":"last","hidden":384,"heads":4,"causal":false)";
-  const std::string short_rn =
-      R"("vocab":29,"context":66,"width":192,"layers":12,"heads":1,"causal":true,)" + relation;
+  const std::string short_rn = R"("vocab":29,"context":66,"width":192,"layers":12,"heads":1,"causal":true,)" + relation;
   const std::string text_transformer = R"("vocab":128,"context":64,"width":64,"hidden":256,"heads":4,"causal":true,)"
                                        R"("position":"learned","norm":"affine","gelu":"tanh","readout":"all",)" +
                                        bias + R"(,"layers":)";
@@ -183,7 +182,8 @@ void quoted_parameters(Test& test) {
   const auto ops = make_cpu(1);
   for (const Quoted& q : all) {
     const auto model = make_model(q.model, Json::parse("{" + q.config + "}", q.model), *ops);
-    test.equal(std::string(q.page) + ": " + q.model, with_commas(parameters_of(*model, q.counted)), std::string(q.number));
+    test.equal(std::string(q.page) + ": " + q.model, with_commas(parameters_of(*model, q.counted)),
+               std::string(q.number));
     test.check(std::string(q.page) + " has " + q.number, read_bytes(q.page).find(q.number) != std::string::npos);
   }
 }
@@ -418,7 +418,8 @@ void map_of(Test& test, const ModelCase& row, const Json& config, const Model& m
   const Input input{ids.data(), 1, static_cast<int>(tokens.size())};
   if (twin.window() > 0) return;
   if (twin.logit_rows(input) < input.rows()) {
-    test.throws(row.name + ": no map", "has logits only at the end", [&] { token_map(row.model, config, model, ops, tokens); });
+    test.throws(row.name + ": no map", "has logits only at the end",
+                [&] { token_map(row.model, config, model, ops, tokens); });
     return;
   }
   const size_t T = tokens.size(), V = static_cast<size_t>(twin.classes());

@@ -242,7 +242,9 @@ class Bench {
   bool on_gpu() const { return cpu_ == nullptr; }
 
   void operations() { report_.set("operations", each_operation(bench_cases())); }
-  void steps() { ops_->run([&] { report_.set("steps", each_step(step_cases())); }); }
+  void steps() {
+    ops_->run([&] { report_.set("steps", each_step(step_cases())); });
+  }
 
   // Copying with the papers' batch.
   void papers() {

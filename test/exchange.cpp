@@ -396,7 +396,8 @@ void llm_c_back(Test& test) {
     test.equal(key, message_of([&] { save_as_llm_c(other, out, Precision::F32); }), other + ": config: " + words);
   };
   refuse("gelu", "erf", "gelu \"erf\" cannot be expressed by llm.c, which has \"tanh\"");
-  refuse("tied_head", false, "tied_head false cannot be expressed by llm.c, which has one table for embedding and readout");
+  refuse("tied_head", false,
+         "tied_head false cannot be expressed by llm.c, which has one table for embedding and readout");
   refuse("norm_epsilon", 1e-6, "norm_epsilon cannot be expressed by llm.c: it has 1e-5");
   refuse("hidden", 25, "hidden cannot be expressed by llm.c: it has 4 times width");
   refuse("mlp_activation", "relu", "mlp_activation \"relu\" cannot be expressed by llm.c, which has \"gelu\"");
@@ -716,8 +717,8 @@ void conversions(Test& test) {
               R"({"weight_map": {"a": "1.safetensors", "b": "2.safetensors", "c": "1.safetensors"}})");
   write_bytes(folder.file("x.tiktoken"), "");
   for (const char* name :
-       {"config.json", "model.safetensors", "model.safetensors.index.json", "1.safetensors",
-        "2.safetensors", "vocab.json", "merges.txt", "encoder.json", "vocab.bpe", "tokenizer.json", "x.tiktoken"})
+       {"config.json", "model.safetensors", "model.safetensors.index.json", "1.safetensors", "2.safetensors",
+        "vocab.json", "merges.txt", "encoder.json", "vocab.bpe", "tokenizer.json", "x.tiktoken"})
     has(files_of_foreign(folder.path()), name);
   for (const char* name :
        {"config.json", "model.safetensors", "vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json"})

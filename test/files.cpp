@@ -288,28 +288,29 @@ void config(Test& test) {
     test.equal(message, message_of([&] { ask(bad); }), message);
   };
   fails_with("causal_rn: config lacks \"hidden\"", "{}", [](ConfigReader& c) { c.integer("hidden", 1, 8); });
-  fails_with("causal_rn: heads 5 out of range 1 to 4", R"({"heads":5})", [](ConfigReader& c) { c.integer("heads", 1, 4); });
+  fails_with("causal_rn: heads 5 out of range 1 to 4", R"({"heads":5})",
+             [](ConfigReader& c) { c.integer("heads", 1, 4); });
   fails_with("causal_rn: heads 1e+300 out of range 1 to 4", R"({"heads":1e300})",
-       [](ConfigReader& c) { c.integer("heads", 1, 4); });
+             [](ConfigReader& c) { c.integer("heads", 1, 4); });
   fails_with("causal_rn: heads 2.5 is not a whole number", R"({"heads":2.5})",
-       [](ConfigReader& c) { c.integer("heads", 1, 4); });
+             [](ConfigReader& c) { c.integer("heads", 1, 4); });
   fails_with("causal_rn: heads: expected a number, found a string", R"({"heads":"2"})",
-       [](ConfigReader& c) { c.integer("heads", 1, 4); });
+             [](ConfigReader& c) { c.integer("heads", 1, 4); });
   fails_with("causal_rn: dropout 1.5 out of range 0 to 1", R"({"dropout":1.5})",
-       [](ConfigReader& c) { c.number("dropout", 0, 1); });
+             [](ConfigReader& c) { c.number("dropout", 0, 1); });
   fails_with("causal_rn: activation \"gulu\" is not one of exp, relu, elu, gelu", R"({"activation":"gulu"})",
-       [](ConfigReader& c) {
-         c.choice("activation", {"exp", "relu", "elu", "gelu"});
-       });
+             [](ConfigReader& c) {
+               c.choice("activation", {"exp", "relu", "elu", "gelu"});
+             });
   fails_with("causal_rn: bias: expected true or false, found a number", R"({"bias":0})",
-       [](ConfigReader& c) { c.boolean("bias"); });
+             [](ConfigReader& c) { c.boolean("bias"); });
   fails_with("causal_rn: kernels[1] 0 out of range 1 to 9", R"({"kernels":[3,0]})",
-       [](ConfigReader& c) { c.integers("kernels", 1, 9); });
+             [](ConfigReader& c) { c.integers("kernels", 1, 9); });
   fails_with("causal_rn: unknown key \"hiden\" in the config (did you mean \"hidden\"?)", R"({"hiden":3})",
-       [](ConfigReader& c) { c.integer("hidden", 1, 9, 1), c.finish(); });
+             [](ConfigReader& c) { c.integer("hidden", 1, 9, 1), c.finish(); });
   fails_with("causal_rn: unknown key \"x\" in the config", R"({"x":3})", [](ConfigReader& c) { c.finish(); });
   fails_with("causal_rn: heads 5 does not divide hidden 192", "{}",
-       [](ConfigReader& c) { c.fail("heads 5 does not divide hidden 192"); });
+             [](ConfigReader& c) { c.fail("heads 5 does not divide hidden 192"); });
   test.throws("not an object", "causal_rn: expected an object as config, found a list", [&] { reader("[]"); });
 }
 
@@ -377,7 +378,9 @@ void safetensors(Test& test) {
   fails_with("tensor step is of type I64, expected F32", [&] { file.read<float>("step"); });
   fails_with("tensor moment \"é\" has 1e+300, too large for 32 bits", [&] { file.read_as_float("moment \"é\""); });
   fails_with("tensor counts is of type I32, expected F32, F64, F16 or BF16", [&] { file.read_as_float("counts"); });
-  fails_with("tensor blocks.0.weight has shape 2×3, expected 3×2", [&] { file.expect_shape("blocks.0.weight", {3, 2}); });
+  fails_with("tensor blocks.0.weight has shape 2×3, expected 3×2", [&] {
+    file.expect_shape("blocks.0.weight", {3, 2});
+  });
   fails_with("tensor step has shape scalar, expected 1", [&] { file.expect_shape("step", {1}); });
   file.expect_shape("blocks.0.weight", {2, 3});
 
@@ -887,7 +890,8 @@ struct Program {
         .add("name", &name,
              "the run is kept in runs/NAME; without a name nothing is saved and the run is over "
              "when it is over")
-        .always().not_saved()
+        .always()
+        .not_saved()
         .placeholder("NAME");
     options.add("quiet", &quiet, "say nothing").always().not_saved();
   }
@@ -920,7 +924,8 @@ void options(Test& test) {
 void options_defaults(Test& test) {
   Program program;
   program.options.set_defaults("length=16 heads=2");
-  test.check("before the command line: shown", program.options.help().find("letters in a string [16]") != std::string::npos);
+  test.check("before the command line: shown",
+             program.options.help().find("letters in a string [16]") != std::string::npos);
   program.parse({"--heads", "8"});
   program.options.set_defaults("heads=1 rate=0.5");
   test.equal("before", program.length, 16);
@@ -928,9 +933,8 @@ void options_defaults(Test& test) {
   test.equal("after", program.rate, 0.5);
   test.check("after: it counts as not given", !program.options.given("rate"));
   test.throws("no such option", "default x=1: no such option", [&] { program.options.set_defaults("x=1"); });
-  test.throws("no such value", "default length=0: expected a whole number", [&] {
-    program.options.set_defaults("length=0");
-  });
+  test.throws("no such value", "default length=0: expected a whole number",
+              [&] { program.options.set_defaults("length=0"); });
 }
 
 void options_without_names(Test& test) {
@@ -988,8 +992,7 @@ void options_that_stop(Test& test) {
     });
     return WIFEXITED(ended) && WEXITSTATUS(ended) == 0;
   };
-  for (const char* const word : {"--help", "--version"})
-    test.check(std::string(word) + " exits with 0", stops(word));
+  for (const char* const word : {"--help", "--version"}) test.check(std::string(word) + " exits with 0", stops(word));
   test.check("a version", version().rfind("petroglyph 0.", 0) == 0, version());
 }
 
@@ -1143,15 +1146,17 @@ void options_resume(Test& test) {
   fails_with({"--post-norm"}, saved, "--post-norm: this run was started with --no-post-norm" + cannot);
   fails_with({"--seed=1"}, saved, "--seed 1: this run was started with --seed 18446744073709551615" + cannot);
   fails_with({}, Json(saved).set("zoom", 1), "m.safetensors: saved with option --zoom, which train_copy does not have");
-  fails_with({}, Json(saved).set("steps", 1), "m.safetensors: saved with option --steps, which train_copy does not have");
-  fails_with({}, Json(saved).set("heads", 0), "m.safetensors: saved with --heads 0: expected a whole number from 1 to 64");
+  fails_with({}, Json(saved).set("steps", 1),
+             "m.safetensors: saved with option --steps, which train_copy does not have");
+  fails_with({}, Json(saved).set("heads", 0),
+             "m.safetensors: saved with --heads 0: expected a whole number from 1 to 64");
   fails_with({}, Json(saved).set("heads", Json::array()), "m.safetensors: option --heads is a list, expected a value");
   fails_with({}, Json("x"), "m.safetensors: its options are a string, expected an object");
 
   const TemporaryFolder folder;
   write_bytes(folder.file("c"), "length = 9\n");
   fails_with({"--config", folder.file("c")}, saved,
-       folder.file("c") + ":1: length = 9: this run was started with --length 8" + cannot);
+             folder.file("c") + ":1: length = 9: this run was started with --length 8" + cannot);
 }
 
 // What a checkpoint keeps of the log's rows.

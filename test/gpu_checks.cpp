@@ -600,7 +600,8 @@ void add_norm_rows(std::vector<Row>& rows) {
   rows.back().once = true;
   rows.push_back(kerple_row(520, 9, 0.001));
   for (int T = 1; T <= 12; ++T) rows.push_back(convolution_row(2, T, 3, 4));  // every length of a thread's last run
-  for (const int K : {2, 17, 18, 19, 20}) rows.push_back(convolution_row(2, 23, 3, K));  // every reach of a group of taps
+  for (const int K : {2, 17, 18, 19, 20})
+    rows.push_back(convolution_row(2, 23, 3, K));  // every reach of a group of taps
   for (const int channels : {1, 300}) rows.push_back(scan_row({2, 70, channels, 5, 13}));
 }
 
@@ -751,7 +752,7 @@ void add_linear_attention_rows(std::vector<Row>& rows) {
         rows.push_back(linear_attention_row({1, 147, 1, width, causal, normalized, IDENTITY, 0}));
       for (const int T : {1, 2, 16, 63, 64, 65, 96, 97, 143, 144, 145, 288, 300})
         rows.push_back(linear_attention_row({2, T, T % 2 + 1, 5, causal, normalized, ELU, 0}));
-      rows.push_back(linear_attention_row({1, 40, 1, 32, causal, normalized, IDENTITY, 0}));  // few, in full vectors
+      rows.push_back(linear_attention_row({1, 40, 1, 32, causal, normalized, IDENTITY, 0}));     // few, in full vectors
       rows.push_back(linear_attention_row({1, 146, 1, 1027, causal, normalized, IDENTITY, 0}));  // chains are cut
       rows.back().once = true;
     }

@@ -168,8 +168,8 @@ void choose_in_turn(Test& test) {
     device.old = rank;
     const std::string number = std::to_string(rank);
     test.equal("rank " + number + "'s GPU is too old", taken("auto", rank),
-               "--device auto: rank " + number + " takes the CPU, as its GPU " + number + " cannot be used: " + obstacle +
-                   "\nCPU");
+               "--device auto: rank " + number + " takes the CPU, as its GPU " + number +
+                   " cannot be used: " + obstacle + "\nCPU");
     test.equal("the other rank", taken("auto", 1 - rank), "GPU " + std::to_string(1 - rank));
     test.equal("cuda stops", taken("cuda", rank), "--device cuda: " + obstacle);
   }

@@ -400,7 +400,7 @@ class Program : ProgramChecks {
       const Outcome whole = expect(shell, model, "--name whole" + settings, 0, "accuracy on 1,000 test images");
       test_.check(model + ": says what it saved",
                   whole.prints(has_maps(model) ? "(confusion.csv, confusion.svg, heatmaps.png: where it looks)"
-                                             : "(confusion.csv, confusion.svg)"),
+                                               : "(confusion.csv, confusion.svg)"),
                   whole.output);
       shell.run("--name parts" + settings + "--steps 3");
       test_.equal(model + ": resumed", shell.run("--name parts --resume --steps 6 --threads 2").weights(),
@@ -431,7 +431,8 @@ class Program : ProgramChecks {
     shell.run("--name large --seed 18446744073709551615" + TINY);
     expect_inspect("of a large seed", "runs/large --images 1", 0, "saved runs/large (heatmaps.png)");
     expect_inspect("a sheet", "runs/a --images 3 --out a", 0, "saved a (heatmaps.png)");
-    test_.equal("the run's own", read_bytes(shell.file("a/heatmaps.png")), read_bytes(shell.file("runs/a/heatmaps.png")));
+    test_.equal("the run's own", read_bytes(shell.file("a/heatmaps.png")),
+                read_bytes(shell.file("runs/a/heatmaps.png")));
     write_bytes(shell.file("ten.bin"), cifar10(3));
     expect_inspect("other images", "runs/a/model.safetensors --test ten.bin --layers 2", 0,
                    "saved runs/a (heatmaps.png)");
@@ -462,7 +463,7 @@ class Program : ProgramChecks {
     const CsvTable log = read_csv(shell.file("runs/t/log.csv"));
     test_.check("says what the last evaluation was, on all of them",
                 tested.prints(text("accuracy on 3 test images: %.2f %%, loss %.4f\n",
-                                 100 * log.column("eval_accuracy").back(), log.column("eval_loss").back())),
+                                   100 * log.column("eval_accuracy").back(), log.column("eval_loss").back())),
                 tested.output);
     std::istringstream table(read_bytes(shell.file("runs/t/confusion.csv")));
     std::string line, seen;

@@ -810,7 +810,8 @@ class OtherPrograms : ProgramChecks {
                    " --steps 1 --context 8 --batch 4 --eval-samples 4 --sample-length 0 --tokenizer "
                    "bytes --threads 1");
       const Outcome talk = shell.run("runs/recurrent --interactive --length 2 < longer");
-      test_.check(std::string("a line of any length: ") + model, talk.status == 0 && !talk.prints("note:"), talk.output);
+      test_.check(std::string("a line of any length: ") + model, talk.status == 0 && !talk.prints("note:"),
+                  talk.output);
       shell.script("rm -r runs/recurrent");
     }
   }
@@ -853,7 +854,8 @@ class OtherPrograms : ProgramChecks {
       return lines;
     };
     const Outcome again = shell.script(train + "--evaluate runs/l --data other.txt" + lengths);
-    test_.check("of other lengths, as after the training", trained.status == 0 && again.prints(tested(9)), again.output);
+    test_.check("of other lengths, as after the training", trained.status == 0 && again.prints(tested(9)),
+                again.output);
     shell.script(train + "--resume --name l --length-windows 200");
     const Outcome more =
         shell.script(train + "--evaluate runs/l --data other.txt --evaluate-lengths 4,16,20 --length-windows 200");
@@ -869,9 +871,9 @@ class OtherPrograms : ProgramChecks {
         train +
         "--name once --model mlp_lm --width 8 --embedding 4 --data other.txt --val other.txt --context 8 --batch 2 "
         "--steps 1 --eval-samples 2 --sample-length 0 --threads 1");
-    refused(
-        "of one that answers once", "--evaluate runs/once --data other.txt --evaluate-lengths 4",
-        "--evaluate-lengths: runs/once: a model with one answer per window reads windows of 8 tokens and of no other length");
+    refused("of one that answers once", "--evaluate runs/once --data other.txt --evaluate-lengths 4",
+            "--evaluate-lengths: runs/once: a model with one answer per window reads windows of 8 tokens and of no "
+            "other length");
   }
 
   // Weights that are no numbers or too large, and sizes that no model has: the file is named.
@@ -982,8 +984,9 @@ class OtherPrograms : ProgramChecks {
     expect_script(shell, "what it is", "'" + folder_ + "/inspect' info runs/u", 0,
                   {"transformer, by train_text, step 2", "weights      " + tuned.weights(), "128×8"});
     const std::string convert = "'" + folder_ + "/convert' ";
-    test_.check("a checkpoint to make a checkpoint of",
-                shell.script(convert + "runs/t").prints("runs/t is already a Petroglyph checkpoint; --to hf or --to llm.c"));
+    test_.check(
+        "a checkpoint to make a checkpoint of",
+        shell.script(convert + "runs/t").prints("runs/t is already a Petroglyph checkpoint; --to hf or --to llm.c"));
     test_.check("whatever it is named", shell.script("cp runs/t/model.safetensors as.st; " + convert + "as.st")
                                             .prints("as.st is already a Petroglyph checkpoint; --to hf or --to llm.c"));
     test_.check("which has the tokenizer of it",
@@ -1218,7 +1221,7 @@ class OtherPrograms : ProgramChecks {
     const double best = std::max(means[0], means[1]), worst = std::min(means[0], means[1]);
     test_.check("best, mean and worst",
                 best > worst && said.prints(petroglyph::text("2 seeds: best %.2f %%, mean %.2f %%, worst %.2f %%",
-                                                           100 * best, 50 * (best + worst), 100 * worst)),
+                                                             100 * best, 50 * (best + worst), 100 * worst)),
                 said.output);
     // Each seed alone, and beside the strings of the table those whose symbols are alike, as in the test without probabilities.
     std::vector<std::vector<std::vector<std::string>>> alone;
@@ -1445,11 +1448,13 @@ class OtherPrograms : ProgramChecks {
         "'" + folder_ + "/inspect' positions --name tries --steps 0 --trials 1000000 --threads 1 > heard & child=$!; " +
         wait_until("[ -s heard ]") + "kill -INT $child; wait $child; echo status $?; cat heard; ls runs");
     test_.check("while it tries, too, and says so",
-                heard.prints("status 130") && heard.prints("nothing was saved") && !heard.prints("tries\n"), heard.output);
+                heard.prints("status 130") && heard.prints("nothing was saved") && !heard.prints("tries\n"),
+                heard.output);
 #if !ASAN  // which wants all addresses there are
     const std::string huge = "positions --name huge --length 96 --threads 1 --batch 1048576";
     for (const char* time : {"memory that is not there", "and its name is free again"})
-      test_.check(time, shell.script("ulimit -v 2000000; '" + folder_ + "/inspect' " + huge).prints("not enough memory"));
+      test_.check(time,
+                  shell.script("ulimit -v 2000000; '" + folder_ + "/inspect' " + huge).prints("not enough memory"));
 #endif
     const std::string positions = read_bytes(shell.file("runs/p/positions.csv"));
     const auto numbers_of = [&](const std::string& row, const char* weights) {  // moved, last, later, perplexity
@@ -1508,8 +1513,8 @@ class OtherPrograms : ProgramChecks {
       const double own = std::atof(cells.at(3).c_str()), entropy = std::atof(cells.at(4).c_str());
       test_.check("shares: " + lines[i], own > 0 && own < 1 && entropy > 0 && entropy <= 1);
     }
-    expect(shell, "no more windows than there are",
-           "attention runs/t --windows 5000 --text own.txt --out looks", 0, "49 windows of 8 tokens\n");
+    expect(shell, "no more windows than there are", "attention runs/t --windows 5000 --text own.txt --out looks", 0,
+           "49 windows of 8 tokens\n");
     shell.script("cp runs/t/model.safetensors runs/t/copy.safetensors");
     expect(shell, "a file that is not the last", "attention runs/t/copy.safetensors --windows 1 --out looks", 0,
            "t/copy.safetensors: transformer");
@@ -1560,7 +1565,8 @@ class OtherPrograms : ProgramChecks {
                         "regular_gpt and transformer do\n" &&
                     !std::filesystem::exists(shell.file("mixed/clusters.csv")),
                 mixed.output);
-    expect(shell, "clusters of text", "clusters runs/t", 1, "a checkpoint of train_text, expected one of train_regular");
+    expect(shell, "clusters of text", "clusters runs/t", 1,
+           "a checkpoint of train_text, expected one of train_regular");
     expect(shell, "receptive fields", "receptive-field --length 30 " + a + b + r + " runs/t", 0,
            "transformer, text: of 30 positions, from the last one, half of the gradient is within ");
     expect(shell, "of a transformer on longer strings than it learned", "receptive-field --out longer --length 16" + c,

@@ -224,7 +224,8 @@ class RunsTest : ProgramChecks {
     shell.script("mkdir -p runs/e; head -n 3 runs/alone/log.csv > runs/e/log.csv");
     const Outcome empty = shell.run("--resume --name e");
     test_.check("a log without a checkpoint",
-                empty.status == 1 && empty.prints("no checkpoint to resume from in this folder, only a log of 2 steps") &&
+                empty.status == 1 &&
+                    empty.prints("no checkpoint to resume from in this folder, only a log of 2 steps") &&
                     !empty.prints("remove"),
                 empty.output);
     shell.script("cp runs/alone/log.csv runs/e/log.csv");
@@ -576,8 +577,8 @@ class RunsTest : ProgramChecks {
     expect(inspect, "clusters over a file", "clusters" + run, 0, "saved out (clusters.csv, clusters.svg)");
     expect(inspect, "a receptive field over a file", "receptive-field" + run, 0, "saved out");
     for (const char* name : {"clusters.svg", "receptive_field.csv"})
-      test_.equal(std::string("which is kept: ") + name, read_bytes(inspect.file(std::string("out/") + name + ".before")),
-                  "x\n");
+      test_.equal(std::string("which is kept: ") + name,
+                  read_bytes(inspect.file(std::string("out/") + name + ".before")), "x\n");
     beside_a_checkpoint(inspect);
     folder_of_a_conversion();
     conversion_over_its_model();
@@ -652,7 +653,8 @@ class RunsTest : ProgramChecks {
     expect(shell, "extended", "--resume --name a --extend 2", 0, "Finished at step 6.");
     const std::string page = read_bytes(shell.file("runs/a/index.html"));
     const auto has = [&](const char* words) { return page.find(words) != std::string::npos; };
-    test_.check("its page has the options that its model uses", has("--heads") && !has("--state") && !has("--slopes"), page);
+    test_.check("its page has the options that its model uses", has("--heads") && !has("--state") && !has("--slopes"),
+                page);
     const Shell copy(program("train_copy"));
     copy.run("--compare rnn,mamba --name c --steps 2 --width 8 --length 4 --batch 4 --eval-samples 8 --threads 1");
     test_.check("the page of a comparison has its figure",
@@ -744,7 +746,8 @@ class RunsTest : ProgramChecks {
     expect(text, "but one's own", "--resume --name a --steps 3 --data secret", 0, "weights ");
     const Outcome beside =
         text.script("'" + program("tokenize") + "' --tokenizer bytes --save d/t.json secret; cat d/.lock");
-    test_.check("another program's lock", beside.prints("token=abc\n") && is_there(text.file("d/t.json")), beside.output);
+    test_.check("another program's lock", beside.prints("token=abc\n") && is_there(text.file("d/t.json")),
+                beside.output);
   }
 
   // The same checkpoint as another machine would have saved it, without the checksums.

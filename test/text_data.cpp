@@ -915,8 +915,7 @@ void program(Test& test) {
   expect("a text as a tokenizer", "--tokenizer a.txt a.txt", 1, "; a tokenizer's file was expected (--tokenizer)");
   std::filesystem::remove(folder.file("vocab.json"));
   std::filesystem::remove(folder.file("merges.txt"));
-  expect("a size of no shards", "--shard-tokens 9 a.txt", 2,
-         "--shard-tokens 9: does nothing without --out PREFIX");
+  expect("a size of no shards", "--shard-tokens 9 a.txt", 2, "--shard-tokens 9: does nothing without --out PREFIX");
   write_bytes(folder.file("empty.txt"), "");
   expect("learnt from nothing", "--train 300 --save few.json empty.txt", 1, "empty.txt: the file is empty");
   expect("no text among others", "--tokenizer t.json --out s --force a.txt empty.txt", 1,

@@ -79,10 +79,12 @@ class AttentionSubject {
   // Throws Error if the maps are not normalized weights over the preceding tokens.
   void check_maps() const {
     const std::string& path = opened_.file.path();
-    if (!opened_.model->has_attention_maps()) throw Error(path + ": a " + opened_.state.model + " has no attention maps");
+    if (!opened_.model->has_attention_maps())
+      throw Error(path + ": a " + opened_.state.model + " has no attention maps");
     const Json* const normalized = opened_.state.config.find("normalized");
     if (normalized && !normalized->boolean())
-      throw Error(path + ": this " + opened_.state.model + " does not normalize its attention: expected one that does (--feature-map elu1)");
+      throw Error(path + ": this " + opened_.state.model +
+                  " does not normalize its attention: expected one that does (--feature-map elu1)");
     const Json* const causal = opened_.state.config.find("causal");  // regular_gpt's maps cover chunks, not all tokens
     if (!causal) throw Error(path + ": the maps of a " + opened_.state.model + " are not read here");
     if (!causal->boolean())
@@ -92,8 +94,8 @@ class AttentionSubject {
   int wanted_length() const {
     const int longest = opened_.model->longest(), wanted = settings_.length;
     if (wanted > longest)
-      throw UsageError(
-          text("--length %d: %s reads %s at most", wanted, opened_.file.path().c_str(), counted(longest, "token").c_str()));
+      throw UsageError(text("--length %d: %s reads %s at most", wanted, opened_.file.path().c_str(),
+                            counted(longest, "token").c_str()));
     const int length = wanted > 0 ? wanted : std::min(context_of(opened_.state), longest);
     if (length < 2)
       throw UsageError(text("--length %d: %sexpected at least 2: the first token attends only to itself", length,
@@ -125,9 +127,10 @@ void add_curves(Panel& own, Panel& entropy, const std::string& name, const std::
 
 int inspect_attention(const std::vector<std::string>& words) {
   AttentionSettings settings;
-  Options options("inspect attention",
-                  "Prints for each layer of a causal Transformer how much of its attention is on the new token, and how "
-                  "uniformly it looks: means over heads, positions but the first, and windows of text.");
+  Options options(
+      "inspect attention",
+      "Prints for each layer of a causal Transformer how much of its attention is on the new token, and how "
+      "uniformly it looks: means over heads, positions but the first, and windows of text.");
   settings.declare(options);
   options.parse(words);
   const std::string folder = settings.folder();

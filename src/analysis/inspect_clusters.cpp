@@ -126,7 +126,8 @@ int inspect_clusters(const std::vector<std::string>& words) {
   const std::string folder = settings.folder();
   Figure figure(text("The vectors of all layers on a string of %d symbols", settings.length));
   std::string csv = "checkpoint,layer,begin,end,class,component_1,component_2\n";
-  for (const auto& subject : open_all<ClusterSubject>(settings, *ops)) csv += look_into(*subject, settings, *ops, figure);
+  for (const auto& subject : open_all<ClusterSubject>(settings, *ops))
+    csv += look_into(*subject, settings, *ops, figure);
   save_files(folder, {{"clusters.csv", csv}, {"clusters.svg", figure.svg()}});
   return 0;
 }

@@ -27,7 +27,8 @@ struct HeatMapSettings : InspectionSettings {
   int images = 12;
 
   void declare(Options& options) {
-    InspectionSettings::declare(options, "a .safetensors file of train_image, train_text or convert, or a run's folder");
+    InspectionSettings::declare(options,
+                                "a .safetensors file of train_image, train_text or convert, or a run's folder");
     options.section("Text");
     options.add("prompt", &prompt, "the text whose tokens are shown");
     options.section("Images");
@@ -54,12 +55,11 @@ Pictures pictures_of(const HeatMapSettings& settings, const Json& run) {
   Pictures pictures;
   if (test.empty()) {
     const Json& saved = run.at("seed");  // a large seed is stored as a string: it does not fit a JSON number
-    const uint64_t seed =
-        saved.is(Json::Kind::String) ? parse_unsigned(saved.string()).value_or(0) : static_cast<uint64_t>(saved.integer());
+    const uint64_t seed = saved.is(Json::Kind::String) ? parse_unsigned(saved.string()).value_or(0)
+                                                       : static_cast<uint64_t>(saved.integer());
     const Shapes shapes;
     pictures.class_names = shapes.class_names();
-    for (int i = 0; i < settings.images; ++i)
-      pictures.list.push_back(shapes.picture(seed, stream_of("test"), 0, i));
+    for (int i = 0; i < settings.images; ++i) pictures.list.push_back(shapes.picture(seed, stream_of("test"), 0, i));
     return pictures;
   }
   const ImageFiles files(image_paths("test", test), other ? settings.format : run.at("format").string());
@@ -130,7 +130,8 @@ std::string draw_map(const TokenMap& map, const std::vector<std::string>& read, 
   }
   const double cells = static_cast<double>(T), pixels = cells * std::clamp(720 / cells, 2.0, 20.0);
   Figure figure(title);
-  figure.panel_size(pixels, pixels).caption("rows: the next token and its probability; columns: the tokens that it depends on");
+  figure.panel_size(pixels, pixels)
+      .caption("rows: the next token and its probability; columns: the tokens that it depends on");
   Panel& panel = figure.panel("gradient of the log-probability").x_names(read).y_names(next);
   panel.heatmap(T, T, parts, "of the row's largest").color_range(0, 1);
   return figure.svg();
@@ -162,8 +163,7 @@ void map_text(const HeatMapSettings& settings, const SafetensorsFile& file, cons
   const auto ops = settings.make_ops();
   const auto model = load_model(file, state, *ops);
   if (model->window() > 0)
-    throw Error(file.path() + ": this " + state.model +
-                text(" reads windows of %d tokens only", model->window()));
+    throw Error(file.path() + ": this " + state.model + text(" reads windows of %d tokens only", model->window()));
   const std::vector<int32_t> tokens = tokens_of(settings, *tokenizer, *model);
   const TokenMap map = map_of(file, state, *model, *ops, tokens);
   save_files(folder, {{"heatmap.csv", map_table(map, tokens.size())},

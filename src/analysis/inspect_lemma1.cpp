@@ -115,9 +115,10 @@ int inspect_lemma1(const std::vector<std::string>& words) {
     if (wrong_composition(s, language)) throw Error("lemma 1: wrong for the transitions of " + language);
     composed.push_back(language);
   }
-  print("transitions of two strings of %s, composed by such a network, and of each symbol, composed by layers of two\n"
-        "heads and such a network, are those of both strings in a row: %s\n",
-        counted(s.length, "symbol").c_str(), join(composed, ", ").c_str());
+  print(
+      "transitions of two strings of %s, composed by such a network, and of each symbol, composed by layers of two\n"
+      "heads and such a network, are those of both strings in a row: %s\n",
+      counted(s.length, "symbol").c_str(), join(composed, ", ").c_str());
   if (wrong > 0) throw Error(text("lemma 1: %d products are wrong", wrong));
   return 0;
 }

@@ -25,12 +25,12 @@ namespace petroglyph {
 
 namespace {
 
-constexpr size_t EXAMPLES = 4;        // neurons of each type that are drawn
-constexpr int ROWS = 40;              // channels of the embedding that are drawn
-constexpr size_t WORD_NEURONS = 6;    // neurons of each type whose words are listed
-constexpr int KEYWORDS = 10;          // words listed for a bag-of-words neuron
-constexpr int COMPLETED = 5;          // words listed for an n-gram neuron, each with the model's next token
-constexpr int RANDOM_VECTORS = 4;     // random vectors, for comparison with the words
+constexpr size_t EXAMPLES = 4;      // neurons of each type that are drawn
+constexpr int ROWS = 40;            // channels of the embedding that are drawn
+constexpr size_t WORD_NEURONS = 6;  // neurons of each type whose words are listed
+constexpr int KEYWORDS = 10;        // words listed for a bag-of-words neuron
+constexpr int COMPLETED = 5;        // words listed for an n-gram neuron, each with the model's next token
+constexpr int RANDOM_VECTORS = 4;   // random vectors, for comparison with the words
 
 struct NeuronSettings : InspectionSettings {
   uint64_t seed = 1;
@@ -147,7 +147,8 @@ class NeuronWords {
   std::string text() {
     heading("Bags of words: the neurons whose slices are most alike, and the words nearest to their mean over time");
     for (const size_t i : lowest([&](size_t n) { return snapshot_.measures[n].variance; }))
-      add_bag(petroglyph::text("neuron %zu (%s)", i, name_of(snapshot_.verdicts[i].type)), mean_over_time(snapshot_.neuron(i)));
+      add_bag(petroglyph::text("neuron %zu (%s)", i, name_of(snapshot_.verdicts[i].type)),
+              mean_over_time(snapshot_.neuron(i)));
     for (int r = 0; r < RANDOM_VECTORS; ++r) add_bag("random " + std::to_string(r + 1), random_vector(r));
     heading(
         "N-grams: the neurons with the smallest slices, the words nearest to their largest one, and how the model goes "
@@ -282,8 +283,9 @@ class NeuronReport {
     // more frequent.
     const int64_t half = (snapshots_.front().state.step + last_.state.step) / 2;
     const auto distance = [&](const Snapshot& s) { return std::abs(s.state.step - half); };
-    const auto middle = std::min_element(snapshots_.begin(), snapshots_.end(),
-                                         [&](const Snapshot& a, const Snapshot& b) { return distance(a) < distance(b); });
+    const auto middle =
+        std::min_element(snapshots_.begin(), snapshots_.end(),
+                         [&](const Snapshot& a, const Snapshot& b) { return distance(a) < distance(b); });
     for (const Snapshot* s : {&snapshots_.front(), &*middle, &last_})
       if (chosen.empty() || chosen.back() != s) chosen.push_back(s);
     return chosen;
@@ -358,7 +360,8 @@ class NeuronReport {
     std::vector<size_t> order(snapshot.measures.size());
     std::iota(order.begin(), order.end(), size_t(0));
     std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return std::make_pair(large_slices(snapshot.measures[a].norms), a) < std::make_pair(large_slices(snapshot.measures[b].norms), b);
+      return std::make_pair(large_slices(snapshot.measures[a].norms), a) <
+             std::make_pair(large_slices(snapshot.measures[b].norms), b);
     });
     return order;
   }
@@ -400,8 +403,8 @@ class NeuronReport {
   }
 
   // weight (·,E): time or frequency on the horizontal axis, the embedding on the vertical axis.
-  void draw_weights(Figure& figure, const std::string& title, const std::vector<double>& weight,
-                                  const char* x, int columns) const {
+  void draw_weights(Figure& figure, const std::string& title, const std::vector<double>& weight, const char* x,
+                    int columns) const {
     const int rows = std::min(ROWS, E_);
     std::vector<double> values;
     for (int e = 0; e < rows; ++e)
@@ -422,7 +425,8 @@ class NeuronReport {
       figure.columns(static_cast<int>(neurons.size())).panel_size(180, 260);
       for (const size_t i : neurons) draw_weights(figure, text("neuron %zu", i), copy_of(last_.neuron(i)), "token", T_);
       for (const size_t i : neurons)
-        draw_weights(figure, text("neuron %zu, cosine transform", i), cosine_transform(last_.neuron(i)), "frequency", T_);
+        draw_weights(figure, text("neuron %zu, cosine transform", i), cosine_transform(last_.neuron(i)), "frequency",
+                     T_);
       save(text("examples_%s.svg", name_of(static_cast<NeuronType>(type))), figure);
     }
   }

@@ -177,9 +177,9 @@ void Positions::measure(Model& model, const Subject& s, const char* weights, con
         order_sensitivity(model, *ops_, VOCAB, settings_.length, settings_.trials, settings_.seed, pass);
     if (interrupted()) return;
     const char* const form = pass == LogitsFrom::DECODING ? "stream" : "parallel";
-    print("%-19s %-7s %6d %-8s %-8s %-8s %9.1e %9.1e %9.1e  %s (%s)%s\n", s.model, s.causal ? "yes" : "no",
-                s.layers, s.position, form, weights, found.moved, found.last, found.later, verdict(found).c_str(),
-                s.question, perplexity.empty() ? "" : (", perplexity " + perplexity).c_str());
+    print("%-19s %-7s %6d %-8s %-8s %-8s %9.1e %9.1e %9.1e  %s (%s)%s\n", s.model, s.causal ? "yes" : "no", s.layers,
+          s.position, form, weights, found.moved, found.last, found.later, verdict(found).c_str(), s.question,
+          perplexity.empty() ? "" : (", perplexity " + perplexity).c_str());
     csv_ += text("%s,%s,%d,%s,%s,%s,%s,%s,%s,%s\n", s.model, s.causal ? "yes" : "no", s.layers, s.position, form,
                  weights, number_text(found.moved, 6).c_str(), number_text(found.last, 6).c_str(),
                  number_text(found.later, 6).c_str(), perplexity.c_str());
@@ -235,8 +235,7 @@ void draw_layer(Figure& figure, int layer, const std::vector<real>& map, const s
 
 // Where the layers attend in windows of text. The first window is drawn.
 void Positions::answer_question_4(Model& model, int layers) {
-  const std::vector<Look> looks =
-      mean_looks(model, *ops_, *task_, settings_.seed, LOOKED_AT, layers, settings_.heads);
+  const std::vector<Look> looks = mean_looks(model, *ops_, *task_, settings_.seed, LOOKED_AT, layers, settings_.heads);
   const Batch window = task_->batch(settings_.seed, stream_of("evaluate"), 0, 0, 1);
   Tokens tokens;
   forward(model, *ops_, tokens, window.tokens);

@@ -28,10 +28,10 @@ struct FieldSettings : InspectionSettings {
   bool seeded = false;
 
   void declare(Options& options) {
-    InspectionSettings::declare(
-        options, "a .safetensors file of train_regular, train_text or convert, or a run's folder; " +
-                     called("train_regular") + " makes one, runs/regular/parity_check-seed-1, and " +
-                     called("train_text") + " another, runs/text");
+    InspectionSettings::declare(options,
+                                "a .safetensors file of train_regular, train_text or convert, or a run's folder; " +
+                                    called("train_regular") + " makes one, runs/regular/parity_check-seed-1, and " +
+                                    called("train_text") + " another, runs/text");
     options.add(
         "length", &length, 0, 1 << 20,
         "tokens; 0: of a language 500; of a text four contexts, or fewer where the model cannot read so many; for a "
@@ -46,12 +46,17 @@ struct FieldSettings : InspectionSettings {
 class FieldSubject {
  public:
   FieldSubject(const std::string& checkpoint, const FieldSettings& settings, Ops& ops)
-      : path_(checkpoint), settings_(settings), ops_(ops), opened_(checkpoint, {"train_regular", "train_text", "convert"}, ops) {
+      : path_(checkpoint),
+        settings_(settings),
+        ops_(ops),
+        opened_(checkpoint, {"train_regular", "train_text", "convert"}, ops) {
     regular() ? open_language() : open_text();
   }
 
   const std::string& path() const { return path_; }  // as the user wrote it
-  std::string title() const { return opened_.state.model + ", " + (regular() ? opened_.state.options.at("task").string() : "text"); }
+  std::string title() const {
+    return opened_.state.model + ", " + (regular() ? opened_.state.options.at("task").string() : "text");
+  }
 
   // (T): the fraction of the gradient at the j + 1 most recent positions, averaged over the samples
   std::vector<double> cumulative() const {
@@ -79,12 +84,12 @@ class FieldSubject {
     // On a regular language, a model with one answer a string accepts any length.
     const int longest = opened_.model->longest(), window = regular() ? 0 : opened_.model->window();
     if (window > 0 && settings_.length > 0 && settings_.length != window)
-      throw UsageError(petroglyph::text("--length %d: %s reads windows of %d tokens only",
-                                        settings_.length, opened_.file.path().c_str(), window));
+      throw UsageError(petroglyph::text("--length %d: %s reads windows of %d tokens only", settings_.length,
+                                        opened_.file.path().c_str(), window));
     if (window > 0) return window;
     if (settings_.length > longest)
-      throw UsageError(petroglyph::text("--length %d: %s reads %s at most", settings_.length, opened_.file.path().c_str(),
-                                        counted(longest, "token").c_str()));
+      throw UsageError(petroglyph::text("--length %d: %s reads %s at most", settings_.length,
+                                        opened_.file.path().c_str(), counted(longest, "token").c_str()));
     return settings_.length > 0 ? settings_.length : std::min(otherwise, longest);
   }
 

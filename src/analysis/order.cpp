@@ -56,8 +56,9 @@ double distance_of_logits(const real* a, const real* b, int n) {
 OrderSensitivity order_sensitivity(Model& model, Ops& ops, int vocab, int length, int trials, uint64_t seed,
                                    LogitsFrom pass) {
   if (length < 3 || vocab < length)
-    throw Error(text("sequences of %d different tokens from a vocabulary of %d: expected at least 3, at most the vocabulary",
-                     length, vocab));
+    throw Error(
+        text("sequences of %d different tokens from a vocabulary of %d: expected at least 3, at most the vocabulary",
+             length, vocab));
   const int V = model.classes();
   OrderSensitivity result;
   result.later = std::numeric_limits<double>::infinity();

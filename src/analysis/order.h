@@ -42,7 +42,8 @@ struct Look {
 // map: (heads,T,T), causal attention weights; T ≥ 2.
 Look look_of(const std::vector<real>& map, int heads, int T);
 // For each layer, the mean over the first `windows` evaluation samples of a task.
-std::vector<Look> mean_looks(Model& model, Ops& ops, const Task& task, uint64_t seed, int windows, int layers, int heads);
+std::vector<Look> mean_looks(Model& model, Ops& ops, const Task& task, uint64_t seed, int windows, int layers,
+                             int heads);
 // A row for each layer, and the values under uniform attention over T positions.
 void print_looks(const std::vector<Look>& looks, int T);
 std::string look_cells(const Look& look);  // of a CSV file

@@ -77,7 +77,8 @@ ScalingPlan::ScalingPlan(const ScalingSettings& settings) : settings_(settings) 
     if (settings.what == "context") plan_contexts(model);
     if (settings.what == "dct") plan_depths(model);
   }
-  if (runs_.empty()) throw UsageError("no run to train: expected a value of --budgets, --contexts, --depths or --transformer-depths");
+  if (runs_.empty())
+    throw UsageError("no run to train: expected a value of --budgets, --contexts, --depths or --transformer-depths");
 }
 
 // Two blocks; the width is that of their hidden layers.
@@ -147,8 +148,7 @@ void ScalingPlan::add(const std::string& model, const Json& config, const std::s
   run.budget = budget;
   run.setting = value;
   for (const StudyRun& other : runs_)
-    if (other.name == run.name)
-      throw UsageError(run.name + ": --models and the varied option give this run twice");
+    if (other.name == run.name) throw UsageError(run.name + ": --models and the varied option give this run twice");
   runs_.push_back(run);
 }
 

@@ -15,8 +15,7 @@ namespace petroglyph {
 
 void refuse_pointer(const std::string& path, std::string_view bytes) {
   constexpr std::string_view BEGIN = "version https://git-lfs.";
-  if (bytes.substr(0, BEGIN.size()) == BEGIN)
-    throw Error(path + ": is a git-lfs pointer, not the file: git lfs pull");
+  if (bytes.substr(0, BEGIN.size()) == BEGIN) throw Error(path + ": is a git-lfs pointer, not the file: git lfs pull");
 }
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {

@@ -261,8 +261,7 @@ void SafetensorsFile::read_as_float(const std::string& name, int64_t first, int6
   };
   const auto narrow = [&](double value) {
     const auto rounded = static_cast<float>(value);
-    if (overflowed(value, rounded))
-      fail("tensor " + name + " has " + exact_text(value) + ", too large for 32 bits");
+    if (overflowed(value, rounded)) fail("tensor " + name + " has " + exact_text(value) + ", too large for 32 bits");
     return rounded;
   };
   if (found.dtype == "F32") return convert(float(), [](float value) { return value; });

@@ -113,7 +113,8 @@ bool ends_with(const std::string& text, const std::string& end) {
 
 // The name of one parameter, "weight" or "bias", in block `layer`.
 std::string full_name(std::string name, std::string block, int64_t layer, const std::string& kind) {
-  if (const size_t number = block.find('#'); number != std::string::npos) block.replace(number, 1, std::to_string(layer));
+  if (const size_t number = block.find('#'); number != std::string::npos)
+    block.replace(number, 1, std::to_string(layer));
   if (name[0] == '*') name.replace(0, 1, block);
   return name.back() == '.' ? name + kind : name;
 }
@@ -170,8 +171,7 @@ void common(ConfigReader& keys, Json& config, const std::string& epsilon_key, do
 void note_dropout(ConfigReader& keys, const std::vector<std::string>& names, std::vector<std::string>& notes) {
   for (const std::string& name : names)
     if (const double part = keys.number(name, 0, 1, 0); part > 0) {
-      notes.push_back(name + " " + exact_text(part) +
-                      ": our training has no dropout; the model's output is unchanged");
+      notes.push_back(name + " " + exact_text(part) + ": our training has no dropout; the model's output is unchanged");
       return;
     }
 }
@@ -222,7 +222,8 @@ Translation mpt(ConfigReader& keys) {
   t.config.set("qkv_bias", false).set("out_bias", false);
   common(keys, t.config, "layer_norm_epsilon", 1e-5, true);
   only(keys, "no_bias", true, "MPT has its MLPs' biases and its attention's at once or not at all");
-  if (keys.string("logit_scale", "").size() > 0) keys.fail("logit_scale cannot be expressed: our logits have no factor");
+  if (keys.string("logit_scale", "").size() > 0)
+    keys.fail("logit_scale cannot be expressed: our logits have no factor");
   if (keys.has("attn_config")) {
     ConfigReader attention(keys.owner() + ": attn_config", keys.object("attn_config"));
     only(attention, "alibi", true, "positions of MPT are told by ALiBi alone");
@@ -343,7 +344,8 @@ Translation translate(const Json& config, const std::string& origin) {
     if (type == family.type) return family.translate(keys);
     known.push_back(family.type);
   }
-  keys.fail("model_type \"" + type + "\" cannot be expressed by any of our models; those that can: " + join(known, ", "));
+  keys.fail("model_type \"" + type +
+            "\" cannot be expressed by any of our models; those that can: " + join(known, ", "));
 }
 
 // ---- From Petroglyph to Hugging Face --------------------------------------------------------------------------------

@@ -143,8 +143,8 @@ struct HeadProduct {
     const int64_t begin = PART == Part::OUTPUT         ? static_cast<int64_t>(h) * d
                           : PART == Part::COEFFICIENTS ? s.begin(own)
                                                        : tile.batch / s.heads * s.weight(s.heads) + s.weight(h);
-    product::store_tile(to + begin + tile.row * row + tile.column, row, nullptr,
-                              PART != Part::WEIGHT && !tile.first, tile, sum);
+    product::store_tile(to + begin + tile.row * row + tile.column, row, nullptr, PART != Part::WEIGHT && !tile.first,
+                        tile, sum);
   }
 };
 

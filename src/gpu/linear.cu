@@ -53,7 +53,8 @@ struct alignas(16) SmallSlice {
 };
 
 // Copies terms k … k+terms−1 of 32 columns of dy or x. Columns out of range repeat the last one; they are never used.
-__device__ inline void copy_small(SmallSlice& slice, const Factor& from, int64_t k, int terms, int column, int columns) {
+__device__ inline void copy_small(SmallSlice& slice, const Factor& from, int64_t k, int terms, int column,
+                                  int columns) {
   const int c = static_cast<int>(threadIdx.x) % SMALL, first = static_cast<int>(threadIdx.x) / SMALL;
   const float* data = from.data + k * from.stride + min(column + c, columns - 1);
 #pragma unroll 8
@@ -62,7 +63,8 @@ __device__ inline void copy_small(SmallSlice& slice, const Factor& from, int64_t
 }
 
 __device__ inline void multiply_small(float (&sum)[4][4], const SmallSlice& dy, const SmallSlice& x, int terms) {
-  const int row = static_cast<int>(threadIdx.x) / (SMALL / 4) * 4, column = static_cast<int>(threadIdx.x) % (SMALL / 4) * 4;
+  const int row = static_cast<int>(threadIdx.x) / (SMALL / 4) * 4,
+            column = static_cast<int>(threadIdx.x) % (SMALL / 4) * 4;
 #pragma unroll 8
   for (int k = 0; k < terms; ++k) {
     const float4 a = *reinterpret_cast<const float4*>(&dy.terms[k][row]);

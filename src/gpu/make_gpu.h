@@ -22,7 +22,7 @@ std::string gpu_obstacle(int number);
 
 // Largest scratch, in numbers, of operations that can work in parts. Limits change no bit of a result.
 struct ScratchLimits {
-  int64_t sums = int64_t(16) << 20;  // sums of chunks, before they are added
+  int64_t sums = int64_t(16) << 20;   // sums of chunks, before they are added
   int64_t pairs = int64_t(64) << 20;  // attention: numbers for pairs of queries and keys
 };
 

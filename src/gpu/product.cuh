@@ -337,7 +337,7 @@ struct Plain {
   __device__ void store(const Tile& tile, const Sums& sum) const {
     const bool biased = B == Along::K && tile.last && bias;
     store_tile(c + tile.row * tiling.N + tile.column, tiling.N, biased ? bias + tile.column : nullptr,
-                     into == Into::ADD || !tile.first, tile, sum);
+               into == Into::ADD || !tile.first, tile, sum);
   }
 };
 

@@ -362,8 +362,7 @@ __global__ void finish_rows(float* dx, const float* x, const float* totals, cons
   float* row = dx + at;
   const float total = totals[n];
   const float mean = sum_lanes(s.width, [&](float sum, int c) { return sum + row[c]; }) / static_cast<float>(s.width);
-  map_lanes(row, s.width,
-            [&](int c) { return numerics::fma(-total, x[at + c], row[c] - mean) - mixed[at + c]; });
+  map_lanes(row, s.width, [&](int c) { return numerics::fma(-total, x[at + c], row[c] - mean) - mixed[at + c]; });
 }
 
 template <bool KEYS>

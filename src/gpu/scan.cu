@@ -164,15 +164,14 @@ struct Gradients {
 struct Rewind {
   Inputs in;
   float dy[STEPS][WARP];
-  float starts[SEGMENT / STEPS][STATES][WARP];            // h before every STEPS positions of the segment
+  float starts[SEGMENT / STEPS][STATES][WARP];               // h before every STEPS positions of the segment
   float d[STEPS][STATES][WARP], slope[STEPS][STATES][WARP];  // what a state adds to du and to dpre_step
   float rates[STATES][WARP];
   float sums[STEPS][2][STATES];  // the group's part of dB and of dC
 
   __device__ void read(const Scan& scan, const float* gradient, const Place& p, int64_t t, int steps) {
     in.read(scan, p, t, steps);
-    for (int i = warp_index(); i < steps; i += STATES)
-      dy[i][lane_index()] = p.active ? gradient[p.position(t + i)] : 0;
+    for (int i = warp_index(); i < steps; i += STATES) dy[i][lane_index()] = p.active ? gradient[p.position(t + i)] : 0;
     __syncthreads();
   }
 };
@@ -181,13 +180,14 @@ static_assert(sizeof(Rewind) <= size_t(64) << 10, "a block has no more shared me
 // One state of one channel.
 class State {
  public:
-  int s;         // in this turn
-  bool exists;   // whether this turn has it; the same for all lanes
-  float rate;    // A log₂e
+  int s;        // in this turn
+  bool exists;  // whether this turn has it; the same for all lanes
+  float rate;   // A log₂e
   float h;
   float dh, dA;  // from later positions
 
-  __device__ State(const Scan& scan, const Place& p) : s(warp_index()), exists(s < p.count), rate(0), h(0), dh(0), dA(0) {
+  __device__ State(const Scan& scan, const Place& p)
+      : s(warp_index()), exists(s < p.count), rate(0), h(0), dh(0), dA(0) {
     if (exists && p.active)
       rate = -numerics::exp(scan.A_log[static_cast<int64_t>(p.channel) * p.shape.states + p.first + s]) * LOG2_E;
   }
@@ -201,8 +201,7 @@ class State {
       r.in.read(scan, p, first + t, STEPS);
       if (!exists) continue;
 #pragma unroll
-      for (int i = 0; i < STEPS; ++i)
-        h = fma(decay(r.in.step[i][lane], rate), h, r.in.input[i][lane] * r.in.B[i][s]);
+      for (int i = 0; i < STEPS; ++i) h = fma(decay(r.in.step[i][lane], rate), h, r.in.input[i][lane] * r.in.B[i][s]);
     }
   }
 
@@ -305,8 +304,7 @@ __global__ void __launch_bounds__(STATES* WARP, 2) scan_backward(Gradients out, 
     }
     if (p.active && state.exists) out.sample_sums[p.sample_sum(state.s)] = state.dA;
   }
-  if (p.active && warp_index() == STATES - 1)
-    out.sample_sums[p.sample_sum(p.count)] = dD;
+  if (p.active && warp_index() == STATES - 1) out.sample_sums[p.sample_sum(p.count)] = dD;
 }
 
 constexpr int THREADS = 128;

@@ -46,7 +46,8 @@
 // Compilers define these macros for flags that change results. The Makefile refuses the flags that define none.
 #if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
     defined(__NO_SIGNED_ZEROS__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
-#error "petroglyph: these compiler flags change results: remove -Ofast, -ffast-math, -funsafe-math-optimizations and the like"
+#error \
+    "petroglyph: these compiler flags change results: remove -Ofast, -ffast-math, -funsafe-math-optimizations and the like"
 #endif
 #if defined(__FLT_EVAL_METHOD__) && (__FLT_EVAL_METHOD__ == 1 || __FLT_EVAL_METHOD__ == 2)
 #error "petroglyph: floats must be computed as floats (on 32-bit x86: -msse2 -mfpmath=sse)"

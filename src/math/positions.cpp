@@ -70,10 +70,9 @@ std::vector<real> sinusoids(int first, int count, int width) {
 
 std::vector<real> dct_waves(int64_t window, int64_t frequencies, int64_t rows) {
   constexpr double PI = 3.141592653589793116;
-  const auto wave =
-      [&](int64_t quarters) {  // sin and cos of quarters·π/(2t); the remainder modulo 4t is exact
-        return sin_cos(PI * static_cast<double>(quarters % (4 * window)) / static_cast<double>(2 * window));
-      };
+  const auto wave = [&](int64_t quarters) {  // sin and cos of quarters·π/(2t); the remainder modulo 4t is exact
+    return sin_cos(PI * static_cast<double>(quarters % (4 * window)) / static_cast<double>(2 * window));
+  };
   std::vector<real> table;
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t j = 0; j < frequencies; ++j) {

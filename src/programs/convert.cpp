@@ -20,9 +20,10 @@ struct ConvertSettings {
   bool force = false;
 
   void declare(Options& options) {
-    options.positional("MODEL", &from,
-                       "a Hugging Face folder (config.json, model.safetensors, tokenizer) or llm.c's .bin; with another "
-                       "--to a Petroglyph checkpoint. PyTorch files: data/torch_to_safetensors.py");
+    options.positional(
+        "MODEL", &from,
+        "a Hugging Face folder (config.json, model.safetensors, tokenizer) or llm.c's .bin; with another "
+        "--to a Petroglyph checkpoint. PyTorch files: data/torch_to_safetensors.py");
     options.add("to", &to, {"petroglyph", "hf", "llm.c"},
                 "what is written: a checkpoint, or from one a Hugging Face folder or llm.c's .bin");
     options.add("save", &save, "the file or the folder; default: after the model's name").placeholder("PATH");
@@ -89,8 +90,7 @@ void from_checkpoint(ConvertSettings& settings) {
   if (!settings.tokenizer.empty())
     throw UsageError("--tokenizer: with --to " + settings.to + " does nothing: the checkpoint's tokenizer is written");
   const bool folder = settings.to == "hf";
-  if (settings.save.empty())
-    settings.save = name_of(settings.from) + (folder ? "-hf" : ".bin");
+  if (settings.save.empty()) settings.save = name_of(settings.from) + (folder ? "-hf" : ".bin");
   const std::string checkpoint = checkpoint_path(settings.from);
   folder ? check_hugging_face(settings, checkpoint) : check_output(settings.save, settings.force, {checkpoint});
   const auto lock = lock_of_run(folder ? settings.save + "/model.safetensors" : settings.save);

@@ -138,8 +138,8 @@ int tokenize(int argc, char** argv) {
   if (settings.train > 0 && settings.decode) throw UsageError("--train reads text, --decode shards: choose one");
   options.refuse_without_effect();
   if (options.given("shard-tokens") && settings.out.empty())
-    throw UsageError(text("--shard-tokens %lld: does nothing without --out PREFIX",
-                          static_cast<long long>(settings.shard_tokens)));
+    throw UsageError(
+        text("--shard-tokens %lld: does nothing without --out PREFIX", static_cast<long long>(settings.shard_tokens)));
   if (!settings.save.empty() && !settings.out.empty() && is_shard_of(settings.out, settings.save))
     throw UsageError("--save " + settings.save + ": is one of the shards of --out " + settings.out);
   check_outputs(settings);

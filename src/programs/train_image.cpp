@@ -112,7 +112,8 @@ struct Session {
     if (!settings.ranks->first()) return;
     run->check_folder();
     const Confusion confusion(task->class_names(), answers);
-    if (!settings.quiet) print("confusion matrix, a row for each true class, a column for each answer:\n%s", confusion.text().c_str());
+    if (!settings.quiet)
+      print("confusion matrix, a row for each true class, a column for each answer:\n%s", confusion.text().c_str());
     confusion.save(run->folder(), model.model + ": " + settings.name);
     std::printf("accuracy on %s test images: %.2f %%, loss %.4f\n", with_commas(test_images).c_str(),
                 100 * answers.accuracy(), answers.loss);

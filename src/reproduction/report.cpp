@@ -84,7 +84,8 @@ std::string plot_svg(const Plot& plot, const Measured& measured) {
       ys.push_back(mean_of(numbers.values));
     }
     if (xs.empty() && missed.empty()) continue;
-    panel.line(curve.name + (missed.empty() ? "" : " (not reached at " + join(missed, ", ") + ")"), xs, ys, WITH_MARKERS);
+    panel.line(curve.name + (missed.empty() ? "" : " (not reached at " + join(missed, ", ") + ")"), xs, ys,
+               WITH_MARKERS);
   }
   return any ? figure.svg() : "";
 }

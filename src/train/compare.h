@@ -92,7 +92,7 @@ int compare_runs(const std::vector<std::string>& words, Session& common, const s
     return session;
   };
   const auto prepare_all = [&](bool saved) {
-    std::map<std::string, std::string> labels;    // a variant written in another way is the same one
+    std::map<std::string, std::string> labels;     // a variant written in another way is the same one
     std::map<std::string, size_t> without_effect;  // in how many variants
     for (Variant& variant : variants) {
       const auto session = session_of(variant);

@@ -151,12 +151,12 @@ class Run {
   std::optional<CsvLog> log_;
   RunState state_;
   RunExtras extras_;
-  int64_t saved_step_ = -1;                      // of the last checkpoint; −1: none
-  bool options_saved_ = true;                    // it has the present options
-  int64_t finite_step_ = -1;                     // the loss there is known to be finite
-  int64_t tokens_ = 0;                           // read by training so far
-  double seconds_before_ = 0;                    // of earlier processes of this run
-  double start_ = 0;       // steady_seconds() at the start of train(), at first_step_
+  int64_t saved_step_ = -1;    // of the last checkpoint; −1: none
+  bool options_saved_ = true;  // it has the present options
+  int64_t finite_step_ = -1;   // the loss there is known to be finite
+  int64_t tokens_ = 0;         // read by training so far
+  double seconds_before_ = 0;  // of earlier processes of this run
+  double start_ = 0;           // steady_seconds() at the start of train(), at first_step_
   int64_t first_step_ = 0;
   int stale_ = 0;                                               // evaluations since the lowest loss
   std::string ending_;                                          // why the run ended: "Finished at step 2,000"

@@ -94,8 +94,8 @@ void Evaluation::check_context(const TextRunSettings& given) const {
   const int wanted = text_settings_.context;
   if (!given.options.given("context")) return;
   if (model_->window() > 0 && wanted != context_)
-    throw UsageError(text("--context %d: %s reads windows of %d tokens only", wanted,
-                          text_settings_.evaluate.c_str(), context_));
+    throw UsageError(
+        text("--context %d: %s reads windows of %d tokens only", wanted, text_settings_.evaluate.c_str(), context_));
   if (wanted > model_->longest())
     throw UsageError(text("--context %d: %s has positions for windows of %s", wanted, text_settings_.evaluate.c_str(),
                           counted(model_->longest(), "token").c_str()));
@@ -105,8 +105,9 @@ void Evaluation::check_context(const TextRunSettings& given) const {
 void Evaluation::check_lengths() const {
   const int longest = text_settings_.longest_length();
   if (once_)
-    throw Error("--evaluate-lengths: " + text_settings_.evaluate + ": a model with one answer per window reads windows of " +
-                counted(context_, "token") + " and of no other length");
+    throw Error("--evaluate-lengths: " + text_settings_.evaluate +
+                ": a model with one answer per window reads windows of " + counted(context_, "token") +
+                " and of no other length");
   if (longest > model_->longest())
     throw Error(text("--evaluate-lengths %d: %s has positions for windows of %s", longest,
                      text_settings_.evaluate.c_str(), counted(model_->longest(), "token").c_str()));

@@ -76,8 +76,7 @@ TextRunSettings::TextRunSettings(const std::vector<std::string>& words) {
     throw UsageError("--positions " + options.value("positions") + ": mlp_lm reads windows of --context " +
                      std::to_string(text_settings.context) + " and of no other length");
   if (model.answers_once() && !text_settings.lengths.empty())
-    throw UsageError(
-        "--evaluate-lengths: a model with one answer per window reads windows of --context tokens only");
+    throw UsageError("--evaluate-lengths: a model with one answer per window reads windows of --context tokens only");
 }
 
 void TextRunSettings::parse(const std::vector<std::string>& words) {
