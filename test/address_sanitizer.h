@@ -1,4 +1,5 @@
-// ASAN: 1 in a build with the address sanitizer, which has to know of each stack and each device memory that is not its own; else 0.
+// ASAN: 1 in a build with the address sanitizer, which has to know of each stack and each device memory that is not its
+// own; else 0.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__)  // g++

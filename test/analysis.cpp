@@ -1,5 +1,5 @@
-// What is measured on trained models and drawn from their logits, against the fixtures test/oracle/*.json and against what must
-// hold of any input.
+// What is measured on trained models and drawn from their logits, against the fixtures test/oracle/*.json and against
+// what must hold of any input.
 
 #include <algorithm>
 #include <cmath>
@@ -369,8 +369,8 @@ void receptive_fields(Test& test) {
   }
 }
 
-// Where all tokens are different, the gradients stand in the model's own table: of f whose gradient is dlogits (V) in a row of the
-// logits, counted from the last one.
+// Where all tokens are different, the gradients stand in the model's own table: of f whose gradient is dlogits (V) in a
+// row of the logits, counted from the last one.
 std::vector<double> own_norms(Model& model, Ops& ops, const std::vector<int32_t>& tokens, int64_t from_last = 0,
                               std::vector<real> of_row = {}) {
   Tokens ids(ops, {1, static_cast<int64_t>(tokens.size())});
@@ -646,7 +646,8 @@ void fits(Test& test) {
   CHECK(!laws.budgets[1].inside && std::isnan(laws.budgets[1].parameters) && std::isnan(laws.parameters.slope));
 }
 
-// The sliding cosine transform after 100,000 positions is as near to the definition in double as after the first windows.
+// The sliding cosine transform after 100,000 positions is as near to the definition in double as after the first
+// windows.
 void no_drift(Test& test) {
   constexpr int T = 100000, K = 4;
   const auto ops = make_cpu(2);

@@ -1,6 +1,7 @@
 // How fast, and how near the machine's limits (`make bench`). Machines are shared and noisy: compare within one run.
 //
-//   build/test/bench [--json] [--device cpu|cuda] [--threads N] [--only NAME] [--once] [operations] [steps] [papers] [growth] [generation]
+//   build/test/bench [--json] [--device cpu|cuda] [--threads N] [--only NAME] [--once] [operations] [steps] [papers]
+//   [growth] [generation]
 //
 // With --threads 1 it counts processor time, which a busy machine disturbs less.
 
@@ -89,8 +90,8 @@ class RandomWindows final : public Task {
   int context_;
 };
 
-// At the papers' sizes for copying; rnn: an LSTM of 256, which is about as large as they make theirs; dct_mlp: heads as wide as
-// theirs.
+// At the papers' sizes for copying; rnn: an LSTM of 256, which is about as large as they make theirs; dct_mlp: heads as
+// wide as theirs.
 Json papers_config(const std::string& model, int vocab, int context) {
   ModelOptions options;
   options.model = model;
@@ -188,7 +189,8 @@ bool is_table(const std::string& model, const Parameter& p) {
 // Lanes of fused multiply-adds that so many operations are.
 Instructions fused(double flops) { return {flops / 2, flops / 2}; }
 
-// What a step cannot do without, forward and backward, in lanes: its products, and pairs of positions with their exponentials.
+// What a step cannot do without, forward and backward, in lanes: its products, and pairs of positions with their
+// exponentials.
 // None: not known of this model.
 Instructions least_of(const StepCase& row, const Model& model) {
   if (row.flops > 0) return fused(row.flops);
@@ -280,8 +282,9 @@ class Bench {
     report_.set("growth", rows);
   }
 
-  // How long one more token takes a stream that has read so many: its state is of a fixed size, or grows with them. Beside the time
-  // stands what reading the weights and the keys of all positions once would take of it, at the speed of so many bytes.
+  // How long one more token takes a stream that has read so many: its state is of a fixed size, or grows with them.
+  // Beside the time stands what reading the weights and the keys of all positions once would take of it, at the speed
+  // of so many bytes.
   void generation() {
     const std::vector<int> read = once_ ? std::vector<int>{64} : std::vector<int>{64, 1024, 4096};
     Json rows = Json::array();
@@ -469,7 +472,8 @@ class Bench {
     if (cpu_) best.reading = best.bytes / read_bandwidth(threads_, static_cast<int64_t>(best.bytes));
     return best;
   }
-  // All weights but the rows of tables that are not looked up, and what a stream keeps of each position: p, or keys and values.
+  // All weights but the rows of tables that are not looked up, and what a stream keeps of each position: p, or keys and
+  // values.
   static double bytes_a_token(const Model& model, const ModelOptions& options, int length) {
     const double rows = options.model == "transformer" ? 2.0 * options.width
                         : options.model == "causal_rn" ? options.hidden

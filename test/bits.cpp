@@ -1,8 +1,9 @@
-// The same bits: on the CPU as on the reference, with any number of threads, in any build, alone or in a batch, resumed or not, token by
-// token or at once; and what weights begin with, by their moments.
+// The same bits: on the CPU as on the reference, with any number of threads, in any build, alone or in a batch, resumed
+// or not, token by token or at once; and what weights begin with, by their moments.
 //
 //   build/test/bits                   against test/golden.txt, which every build of every compiler must reproduce
-//   build/test/bits --write FILE      writes the fingerprints of this build: a change of the contract, and its commit says why
+//   build/test/bits --write FILE      writes the fingerprints of this build: a change of the contract, and its commit
+//                                     says why
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,9 +45,10 @@ MakeOps cpu_of(int threads) {
   };
 }
 
-// ---- Lanes ------------------------------------------------------------------------------------------------------------
+// ---- Lanes ----------------------------------------------------------------------------------------------------------
 
-// Of equal zeros every fold takes the same one, in whatever instructions: that of the lower lane, as a warp's shuffles do.
+// Of equal zeros every fold takes the same one, in whatever instructions: that of the lower lane, as a warp's shuffles
+// do.
 void largest_of_zeros(Test& test) {
   std::vector<real> found, expected;
   for (uint64_t i = 0; i < 1000; ++i) {
@@ -76,7 +78,7 @@ void lowest_of_the_largest(Test& test) {
   }
 }
 
-// ---- The CPU against the reference ------------------------------------------------------------------------------------
+// ---- The CPU against the reference ----------------------------------------------------------------------------------
 // With the shared table's rows; host_run has those of more and larger shapes.
 
 void compare(Test& test, const std::string& group, int threads) {
@@ -87,7 +89,7 @@ void compare(Test& test, const std::string& group, int threads) {
   }
 }
 
-// ---- Products ---------------------------------------------------------------------------------------------------------
+// ---- Products -------------------------------------------------------------------------------------------------------
 
 std::vector<real> draw(const char* name, int64_t rows, int64_t columns) {
   std::vector<real> numbers;
@@ -217,8 +219,9 @@ Tokens some_of(Ops& ops, const std::vector<int32_t>& tokens, int B, int begin, i
   return ids;
 }
 
-// The decoder's logits, in pieces of `piece` tokens, against one forward pass; of a model that answers at the end, against a pass
-// that ends there, over its window where it has one. in_turns: every other piece is prefilled, without logits.
+// The decoder's logits, in pieces of `piece` tokens, against one forward pass; of a model that answers at the end,
+// against a pass that ends there, over its window where it has one. in_turns: every other piece is prefilled, without
+// logits.
 void decoded(Test& test, const ModelCase& row, int piece, bool in_turns = false) {
   const auto ops = make_cpu(2);
   const auto model = make_model(row.model, Json::parse(row.config, row.name), *ops);
@@ -317,8 +320,8 @@ void longer_than_it_reads(Test& test, const ModelCase& row) {
   test.throws("by a decoder, too", row.model + ": ", [&] { model->decoder(1, most + 1); });
 }
 
-// Jobs of all numbers of pieces, long enough to be shared, one right after the other or when the workers sleep: every piece is done
-// once, before parallel() returns, and no thread does two at a time.
+// Jobs of all numbers of pieces, long enough to be shared, one right after the other or when the workers sleep: every
+// piece is done once, before parallel() returns, and no thread does two at a time.
 void pieces_once(Test& test, int count) {
   const Threads threads(count);
   std::vector<int> done;
@@ -404,10 +407,10 @@ void threads_of_regions(Test& test) {
   test.check("the others get none", unmasked == 0);
 }
 
-// ---- Initial values ---------------------------------------------------------------------------------------------------
+// ---- Initial values -------------------------------------------------------------------------------------------------
 
-// What a parameter begins with: N(0, size²), evenly between −size and size, or evenly between 0 and 1 what it is made of; or one
-// value.
+// What a parameter begins with: N(0, size²), evenly between −size and size, or evenly between 0 and 1 what it is made
+// of; or one value.
 struct Beginning {
   enum Kind { NORMAL, EVEN, MADE, VALUE } kind;
   double size;
@@ -474,7 +477,8 @@ struct Moments {
   }
 };
 
-// Mamba's steps are softplus(bias), evenly in their logarithm between 0.001 and 0.1; A_log is ln 1, ln 2 … in every row.
+// Mamba's steps are softplus(bias), evenly in their logarithm between 0.001 and 0.1; A_log is ln 1, ln 2 … in every
+// row.
 bool made_of(const Parameter& p, int64_t i, double value, Moments& moments) {
   if (ends(p.name, "A_log")) return std::fabs(value - std::log(static_cast<double>(i % p.shape[1] + 1))) < 1e-6;
   moments.even = true;

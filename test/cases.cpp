@@ -150,7 +150,7 @@ std::vector<int32_t> ModelBatch::to_decode(const Model& model) const {
 
 namespace {
 
-// ---- Rows -------------------------------------------------------------------------------------------------------------
+// ---- Rows -----------------------------------------------------------------------------------------------------------
 
 OpCase embedding_case(int B, int T, int D, int V, bool positions) {
   std::vector<Operand> operands = {{"token_table", Role::PARAMETER, int64_t(V) * D},
@@ -250,8 +250,8 @@ OpCase pointwise_case(Pointwise f, int64_t n) {
   row.kinked = f == Pointwise::RELU;
   if (f == Pointwise::RELU) return row;
   row.numbers = static_cast<double>(n);
-  // Φ(x): times √½, erf, plus 1, half; or x (A + B x²) and its sigmoid. f: times x. Backward f, f' and times dy, where f' is
-  // another exponential of a product and two products more, or five instructions.
+  // Φ(x): times √½, erf, plus 1, half; or x (A + B x²) and its sigmoid. f: times x. Backward f, f' and times dy, where
+  // f' is another exponential of a product and two products more, or five instructions.
   const bool by_erf = f == Pointwise::GELU;
   const Instructions gate = by_erf ? ERF + Instructions{2, 3} : SIGMOID + Instructions{3, 3};
   const Instructions slope = by_erf ? EXP + Instructions{4, 4} : Instructions{4, 5};
@@ -529,7 +529,8 @@ OpCase causal_convolution_case(int B, int T, int C, int K, bool streaming) {
                                       C, K);
     };
   row.numbers = static_cast<double>(size);
-  // K fma, the sigmoid, times it; backward these again, three for its slope, K for dx and K for the weight, and the bias
+  // K fma, the sigmoid, times it; backward these again, three for its slope, K for dx and K for the weight, and the
+  // bias
   const double taps = K;
   row.forward_instructions = SIGMOID + Instructions{taps + 1, taps + 1};
   row.backward_instructions = SIGMOID + Instructions{3 * taps + 3, 3 * taps + 5};
@@ -566,8 +567,9 @@ OpCase selective_scan_case(const ScanShape& s, bool streaming) {
                                   a["mixed"] + C, a["D"], s);
     };
   row.pairs = static_cast<double>(s.rows()) * static_cast<double>(states);
-  // Multiply, max, 10 of exp2_in_range, multiply, two fma; and for all states of a channel the softplus, times u, and D u. Backward
-  // 14 of forward and eight to go back; and for all states the softplus again, its slope, and six more. Folding comes on top.
+  // Multiply, max, 10 of exp2_in_range, multiply, two fma; and for all states of a channel the softplus, times u, and D
+  // u. Backward 14 of forward and eight to go back; and for all states the softplus again, its slope, and six more.
+  // Folding comes on top.
   const double a_state = 1.0 / s.states;
   row.forward_instructions = Instructions{10, 15} + a_state * (SOFTPLUS + Instructions{2, 2});
   row.backward_instructions = Instructions{17, 22} + a_state * (SOFTPLUS + SIGMOID + Instructions{7, 7});
@@ -833,8 +835,8 @@ struct DctHeads {
   }
 };
 
-// Of a position, frequency and channel, all of them multiply: two to take x in and two to give c out in its own block, and, but for
-// one place, as many for the block behind it, if there is one (ops/sliding_dct.h).
+// Of a position, frequency and channel, all of them multiply: two to take x in and two to give c out in its own block,
+// and, but for one place, as many for the block behind it, if there is one (ops/sliding_dct.h).
 double dct_instructions(int64_t T, int64_t window) {
   double all = 4 * static_cast<double>(T);
   for (int64_t first = window; first < T; first += window)
@@ -1025,8 +1027,8 @@ void add_special_relations(std::vector<OpCase>& rows) {
   rows.push_back(linear_relation_stream_case(2, 126, 5, 37));
 }
 
-// Causal ones short: what a query does not see but its tile holds is multiplied by zero, which makes NaN of infinity and of NaN.
-// Tiles differ between devices, and so, in longer ones, does who gets such a NaN; the loss is one on both.
+// Causal ones short: what a query does not see but its tile holds is multiplied by zero, which makes NaN of infinity
+// and of NaN. Tiles differ between devices, and so, in longer ones, does who gets such a NaN; the loss is one on both.
 void add_special_attentions(std::vector<OpCase>& rows) {
   for (const bool causal : {true, false}) {
     rows.push_back(attention_case(whole(3, causal ? 6 : 35, 2, 5, causal), Distances::IGNORED));

@@ -1,5 +1,6 @@
-// One table of cases for every operation and model: the gradient check, the bits on every device and build, the host run of the
-// CUDA kernels and the bench all read it. A row says what goes in, what comes out, and how to call it; nothing else.
+// One table of cases for every operation and model: the gradient check, the bits on every device and build, the host
+// run of the CUDA kernels and the bench all read it. A row says what goes in, what comes out, and how to call it;
+// nothing else.
 #pragma once
 
 #include <functional>
@@ -60,8 +61,8 @@ class Arrays {
 
 using Call = std::function<void(Ops&, Arrays&)>;
 
-// The fewest vector instructions that something takes, and how many of them are multiplications and fused multiply-adds: some
-// processors do others beside these, some in their place.
+// The fewest vector instructions that something takes, and how many of them are multiplications and fused
+// multiply-adds: some processors do others beside these, some in their place.
 struct Instructions {
   double multiply = 0, all = 0;
 };
@@ -70,19 +71,21 @@ inline Instructions operator+(const Instructions& a, const Instructions& b) {
 }
 inline Instructions operator*(double a, const Instructions& b) { return {a * b.multiply, a * b.all}; }
 
-// The functions of math/numerics.h as they are written there, with what they call; a division and a comparison count as one.
+// The functions of math/numerics.h as they are written there, with what they call; a division and a comparison count as
+// one.
 constexpr Instructions EXP = {11, 27}, SIGMOID = {12, 36}, SOFTPLUS = {24, 78}, ERF = {20, 34};
 
 struct OpCase {
   std::string name;  // "linear 5×7×3 add"
   std::vector<Operand> operands;
   Call forward, backward;  // backward may be empty
-  // For the bench: operations of forward (backward counts double), or pair-channels or numbers, and what each takes; or the bytes
-  // that are read and written at the least. 0: not stated.
+  // For the bench: operations of forward (backward counts double), or pair-channels or numbers, and what each takes; or
+  // the bytes that are read and written at the least. 0: not stated.
   double flops = 0, pairs = 0, numbers = 0, forward_bytes = 0, backward_bytes = 0;
   Instructions forward_instructions = {}, backward_instructions = {};
-  // Some pairs of positions are not seen. The reference leaves their terms out; the CPU and the GPU multiply some of them by zero,
-  // which depends on their tiles. With finite numbers the bits are the same; an infinity or a NaN there can make a NaN of a sum.
+  // Some pairs of positions are not seen. The reference leaves their terms out; the CPU and the GPU multiply some of
+  // them by zero, which depends on their tiles. With finite numbers the bits are the same; an infinity or a NaN there
+  // can make a NaN of a sum.
   bool skips_pairs = false;
   bool kinked = false;  // the function has kinks (relu): the gradient check steps around them
 
@@ -91,8 +94,9 @@ struct OpCase {
 };
 
 // What operations cannot do without, forward: two a term of a product, or pair-channels, each with add, multiply, 10 of
-// add_exp2_in_range, six of which multiply, and a term of the product that the variances come from; backward add, multiply, 10 of
-// exp2_in_range, times dz, three fused sums, and a term of each of the two products with the pair weights.
+// add_exp2_in_range, six of which multiply, and a term of the product that the variances come from; backward add,
+// multiply, 10 of exp2_in_range, times dz, three fused sums, and a term of each of the two products with the pair
+// weights.
 double products_of(const AttentionShape& s);
 double products_of(const LinearAttentionShape& s);
 double pairs_of(const RelationShape& s);
@@ -111,12 +115,13 @@ struct ModelCase {
 // Small and odd: primes, values beside powers of two, more than one chunk.
 std::vector<OpCase> op_cases();
 std::vector<ModelCase> model_cases();
-// One or a few rows of every operation, with special values in what it reads: what rounds, compares and propagates differently
-// there would show. No gradient can be checked on them.
+// One or a few rows of every operation, with special values in what it reads: what rounds, compares and propagates
+// differently there would show. No gradient can be checked on them.
 std::vector<OpCase> special_cases();
 // The papers' models with small batches, for the bench.
 std::vector<OpCase> bench_cases();
-// What so many strings of 128 letters are to the copying papers' models. Theirs are 320, which fill a GPU and keep a CPU busy for minutes.
+// What so many strings of 128 letters are to the copying papers' models. Theirs are 320, which fill a GPU and keep a
+// CPU busy for minutes.
 std::vector<OpCase> paper_cases(int batch);
 
 // Tokens or patches, and targets of a model case, with a few that do not count.

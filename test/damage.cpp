@@ -1,5 +1,6 @@
-// A storm of damaged files: each parser (parsers.h) gets good files with bits flipped, pieces cut out, doubled, exchanged. It reads
-// what it gets or refuses it, with nothing in between; a checkpoint, which has checksums, is refused whatever was changed.
+// A storm of damaged files: each parser (parsers.h) gets good files with bits flipped, pieces cut out, doubled,
+// exchanged. It reads what it gets or refuses it, with nothing in between; a checkpoint, which has checksums, is
+// refused whatever was changed.
 //
 //   damage [--files N] [--seed N]     make storm: long; make test: some seconds' part
 

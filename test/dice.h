@@ -14,7 +14,8 @@ namespace petroglyph {
 
 using Clock = std::chrono::steady_clock;
 
-// Every step of the runs of a storm is flushed to the disk: their folders are in memory where there is a place for that.
+// Every step of the runs of a storm is flushed to the disk: their folders are in memory where there is a place for
+// that.
 inline void work_in_memory() {
   constexpr const char* MEMORY = "/dev/shm";
   if (access(MEMORY, W_OK | X_OK) == 0) setenv("TMPDIR", MEMORY, 0);

@@ -1,5 +1,5 @@
-// Models of others: folders of Hugging Face's and llm.c's files, made here; what they become, what they are refused for,
-// and that no damage does more than end in one line.
+// Models of others: folders of Hugging Face's and llm.c's files, made here; what they become, what they are refused
+// for, and that no damage does more than end in one line.
 
 #include <algorithm>
 #include <cmath>
@@ -22,7 +22,7 @@
 namespace petroglyph {
 namespace {
 
-// ---- A small GPT-2 ------------------------------------------------------------------------------------------------------
+// ---- A small GPT-2 --------------------------------------------------------------------------------------------------
 
 constexpr int64_t V = 300, T = 8, D = 6, H = 24, LAYERS = 2;
 
@@ -321,7 +321,7 @@ void refused_families(Test& test) {
   refuse(mamba, "use_conv_bias", false);
 }
 
-// ---- llm.c ----------------------------------------------------------------------------------------------------------------
+// ---- llm.c ----------------------------------------------------------------------------------------------------------
 
 std::string llm_c(int version) {
   std::string file;
@@ -404,7 +404,7 @@ void llm_c_back(Test& test) {
   refuse("position", "none", "position \"none\" cannot be expressed by llm.c, which has \"learned\"");
 }
 
-// ---- Files that are refused by name ---------------------------------------------------------------------------------------
+// ---- Files that are refused by name ---------------------------------------------------------------------------------
 
 // PyTorch's, and what git leaves in a file's place: one line, which says what to do.
 void other_files(Test& test) {
@@ -452,7 +452,7 @@ void other_files(Test& test) {
   test.equal("a prompt", message_of([&] { read_file(folder.file("a.txt")); }), words);
 }
 
-// ---- Tokenizers -----------------------------------------------------------------------------------------------------------
+// ---- Tokenizers -----------------------------------------------------------------------------------------------------
 
 Json tokenizer_json(const BytePairTokenizer& tokenizer) {
   const Json ours = tokenizer.to_json();
@@ -618,8 +618,8 @@ void added_tokens(Test& test) {
              saved + ": tokens 300 and 304 are both \"<|endoftext|>\", which tokenizer.json cannot express");
 }
 
-// What transformers and tokenizers make of texts (test/python/token_ids.py), with every kind of tokens beside the merged ones; and a
-// checkpoint's line and the files that are written for them say the same.
+// What transformers and tokenizers make of texts (test/python/token_ids.py), with every kind of tokens beside the
+// merged ones; and a checkpoint's line and the files that are written for them say the same.
 void token_ids(Test& test) {
   const std::string path = "test/oracle/token_ids.json";
   if (!std::filesystem::exists(path)) return test.skip(path, "run this in the repository's root");
@@ -652,7 +652,8 @@ void token_ids(Test& test) {
   }
 }
 
-// Tokens that end texts: of generation_config.json, or of config.json, a number or a list; else of the tokenizer; null is none.
+// Tokens that end texts: of generation_config.json, or of config.json, a number or a list; else of the tokenizer; null
+// is none.
 void ends_of_texts(Test& test) {
   const auto trained = train_byte_pairs({tell_stories(1, 1, 3000)}, 298);
   Json json = tokenizer_json(*trained), list = json.at("added_tokens");
@@ -824,7 +825,7 @@ void raw_tokens(Test& test) {
   test.throws("what to ask for", "nanoGPT's have no header: --format uint16", [&] { open_corpus(path, bytes); });
 }
 
-// ---- Damage ---------------------------------------------------------------------------------------------------------------
+// ---- Damage ---------------------------------------------------------------------------------------------------------
 
 // A file with something wrong: a bit, a byte, a piece that is missing, doubled, or another's, an end.
 std::string damaged(const std::string& good, uint32_t seed) {

@@ -1,5 +1,5 @@
-// Allocations and system calls that fail, one at a time: programs run with a preloaded library (failing_calls_preload.cpp) that lets the
-// N-th one fail. Of each place three things are asked:
+// Allocations and system calls that fail, one at a time: programs run with a preloaded library
+// (failing_calls_preload.cpp) that lets the N-th one fail. Of each place three things are asked:
 //   1. Is there a line? A program that stops prints one, which begins with the program's name.
 //   2. Is the exit status right? It is 1 where it stops; where it is 0, its result is that of an undisturbed program.
 //   3. Is everything right afterwards? The same work, begun again or resumed, ends with the undisturbed result.

@@ -1,4 +1,5 @@
-// Preloaded into a program by failing_calls.cpp: its N-th allocation fails, or its N-th call that reaches a file or a process.
+// Preloaded into a program by failing_calls.cpp: its N-th allocation fails, or its N-th call that reaches a file or a
+// process.
 //
 //   FAIL_KIND   memory or calls
 //   FAIL_AT     N, from 1 at the start of main(); 0: none fails, all are counted

@@ -1,5 +1,5 @@
-// Feeds a parser with what clang's libFuzzer makes up. PETROGLYPH_FUZZ names the parser (parsers.h); the rest of the command line
-// is libFuzzer's: PETROGLYPH_FUZZ=json build/fuzz/test/fuzz -max_total_time=60 test/corpus/json
+// Feeds a parser with what clang's libFuzzer makes up. PETROGLYPH_FUZZ names the parser (parsers.h); the rest of the
+// command line is libFuzzer's: PETROGLYPH_FUZZ=json build/fuzz/test/fuzz -max_total_time=60 test/corpus/json
 
 #include <cstdint>
 #include <cstdio>

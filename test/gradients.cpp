@@ -2,7 +2,8 @@
 //
 // An operation: each element of each input, with a random cotangent c: ∂(Σ c·output)/∂x ≈ (f(x+ε) − f(x−ε)) / 2ε.
 // A model: the loss along random directions of all parameters together, and along each parameter's own gradient.
-// The relative error must stay below 1e-6 of the gradient's norm. The reference has the CPU's bits here, too, and so its gradients.
+// The relative error must stay below 1e-6 of the gradient's norm. The reference has the CPU's bits here, too, and so
+// its gradients.
 
 #include <algorithm>
 #include <cmath>
@@ -37,7 +38,8 @@ double objective(Ops& ops, const OpCase& row, Arrays& arrays) {
   return sum;
 }
 
-// The gradient of one operand by central differences. A relu's kink within a step shows as a difference that depends on the
+// The gradient of one operand by central differences. A relu's kink within a step shows as a difference that depends on
+// the
 // step: such elements are halved until two steps agree.
 // Of a large operand every `stride`-th element is checked.
 std::vector<double> by_differences(Ops& ops, const OpCase& row, uint64_t seed, const Operand& o, size_t stride) {

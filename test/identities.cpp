@@ -1,5 +1,5 @@
-// What the papers prove equal is equal: two ways of computing one function, on random configurations and weights. Rounding is all
-// that may differ, so this program is built with REAL=double.
+// What the papers prove equal is equal: two ways of computing one function, on random configurations and weights.
+// Rounding is all that may differ, so this program is built with REAL=double.
 
 #include <algorithm>
 #include <cmath>
@@ -170,8 +170,8 @@ void linear_attention_forms(Test& test) {
   }
 }
 
-// The sliding cosine transform by its definition; and as many frequencies as the window is long only turn its basis, so that they
-// have the length of what is in the window.
+// The sliding cosine transform by its definition; and as many frequencies as the window is long only turn its basis, so
+// that they have the length of what is in the window.
 void sliding_transforms(Test& test) {
   const auto ops = make_cpu(2);
   for (uint32_t trial = 0; trial < 16; ++trial) {
@@ -363,7 +363,8 @@ void attention_maps(Test& test) {
   }
 }
 
-// The strengths of a relation network's pairs by definition: |exp(μ(p_i + q_j))| over the channels, divided by the sum over i.
+// The strengths of a relation network's pairs by definition: |exp(μ(p_i + q_j))| over the channels, divided by the sum
+// over i.
 void relation_maps(Test& test) {
   const auto ops = make_cpu(1);
   const int N = 5, T = N + 1, D = 6, H = 8, P = 3, heads = 2;

@@ -20,7 +20,8 @@ using namespace petroglyph;
 constexpr uint64_t BLOCK = 1 << 13;
 constexpr uint64_t ALL = uint64_t{1} << 32;
 
-// Calls take(work(begin, end)) for all blocks of [0, total): work on some thread, take by one at a time; and shows how far it is.
+// Calls take(work(begin, end)) for all blocks of [0, total): work on some thread, take by one at a time; and shows how
+// far it is.
 template <class Work, class Take>
 void for_all(const char* name, uint64_t total, Work work, Take take) {
   std::mutex mutex;

@@ -1,6 +1,6 @@
 // Compares a model with fixtures that an independent implementation made in double precision (test/oracle/README.md).
 //
-//   build/test/oracle [FILE…]      all of test/oracle without arguments; status 0 only if every tensor of every file agrees
+//   build/test/oracle [FILE…]  all of test/oracle without arguments; status 0 only if every tensor of every file agrees
 //
 // One line a tensor: its relative distance ‖ours − oracle‖ / ‖oracle‖ and what is allowed.
 
@@ -103,8 +103,8 @@ struct FixtureInput {
   Tensor patches;
 };
 
-// The fixture's loss: cross-entropy against its targets, or binary cross-entropy against its sets. Returns what the sum of
-// the losses is multiplied by to give their mean.
+// The fixture's loss: cross-entropy against its targets, or binary cross-entropy against its sets. Returns what the sum
+// of the losses is multiplied by to give their mean.
 real apply_loss(const SafetensorsFile& file, Ops& ops, Tensor& losses, Tensor& dlogits, const real* logits,
                 int64_t rows, int V) {
   if (file.find("input/target_sets")) {

@@ -1,6 +1,6 @@
-// Everything here that reads a file which somebody else may have made or damaged: what the fuzzer (fuzz.cpp) and the storm of
-// damaged files (damage.cpp) feed. Each takes the file or throws an Error; test/corpus/NAME/ has small good files of each, and
-// others that a fuzzer found.
+// Everything here that reads a file which somebody else may have made or damaged: what the fuzzer (fuzz.cpp) and the
+// storm of damaged files (damage.cpp) feed. Each takes the file or throws an Error; test/corpus/NAME/ has small good
+// files of each, and others that a fuzzer found.
 #pragma once
 
 #include <algorithm>

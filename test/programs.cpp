@@ -713,7 +713,8 @@ class OtherPrograms : ProgramChecks {
     expect(shell, "heads", "--heads 3" + dct + "--heads 3", 2, "--heads 3 does not divide --width 8");
   }
 
-  // The checkpoint of runs/t with a vocabulary of another size, in which what the tokenizer does not know is very likely.
+  // The checkpoint of runs/t with a vocabulary of another size, in which what the tokenizer does not know is very
+  // likely.
   static void change_vocabulary(const Shell& shell, const std::string& to, int64_t vocab, int64_t rows) {
     const SafetensorsFile from(shell.file("runs/t/best.safetensors"));
     SafetensorsWriter writer;
@@ -785,7 +786,8 @@ class OtherPrograms : ProgramChecks {
     talk_that_ends(shell);
   }
 
-  // Signals, an output that takes no more, an input that cannot be read, and one that is longer than what the model reads.
+  // Signals, an output that takes no more, an input that cannot be read, and one that is longer than what the model
+  // reads.
   void talk_that_ends(const Shell& shell) {
     const std::string generate = "'" + folder_ + "/generate' runs/t ";
     const Outcome ended = shell.script("yes One | timeout -k 9 2 " + generate +
@@ -837,7 +839,8 @@ class OtherPrograms : ProgramChecks {
                 few.substr(0, 24));
   }
 
-  // What a run says of other lengths when it has trained, its checkpoint says again; a model that cannot read them is refused.
+  // What a run says of other lengths when it has trained, its checkpoint says again; a model that cannot read them is
+  // refused.
   void lengths_of_a_checkpoint(const Shell& shell, const std::string& train) {
     const std::string lengths = " --evaluate-lengths 4,16,20 --length-windows 9 ";
     const Outcome trained =
@@ -1223,7 +1226,8 @@ class OtherPrograms : ProgramChecks {
                 best > worst && said.prints(petroglyph::text("2 seeds: best %.2f %%, mean %.2f %%, worst %.2f %%",
                                                              100 * best, 50 * (best + worst), 100 * worst)),
                 said.output);
-    // Each seed alone, and beside the strings of the table those whose symbols are alike, as in the test without probabilities.
+    // Each seed alone, and beside the strings of the table those whose symbols are alike, as in the test without
+    // probabilities.
     std::vector<std::vector<std::vector<std::string>>> alone;
     for (const std::string seed : {"1", "2"}) {
       const std::string name = "alone-" + seed;
@@ -1392,8 +1396,8 @@ class OtherPrograms : ProgramChecks {
            "context.svg");
   }
 
-  // Of runs/whole: C = 6ND in whole steps of 8 windows, a token each of which counts; perplexities of losses; a tenth of the steps
-  // warms up.
+  // Of runs/whole: C = 6ND in whole steps of 8 windows, a token each of which counts; perplexities of losses; a tenth
+  // of the steps warms up.
   void check_points(const Shell& shell) {
     std::istringstream lines(read_bytes(shell.file("runs/whole/points.csv")));
     std::string line, wrong;

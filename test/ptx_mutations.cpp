@@ -193,7 +193,7 @@ constexpr Kind KINDS[] = {{SPLIT, split_fma},
                           {"a vector load made scalar", scalar_load},
                           {BIT, change_constant}};
 
-// ---- Checks, and what each of them executes ---------------------------------------------------------------------------
+// ---- Checks, and what each of them executes -------------------------------------------------------------------------
 
 void set_order(ptx::Programs& programs, ptx::Order order) {
   cuda_on_host::set_executor(
@@ -233,7 +233,7 @@ std::vector<Reached> run_all(ptx::Programs& programs, const std::vector<std::str
   return all;
 }
 
-// ---- Mutations --------------------------------------------------------------------------------------------------------
+// ---- Mutations ------------------------------------------------------------------------------------------------------
 
 struct Mutation {
   size_t kind, program, statement;
@@ -364,7 +364,7 @@ constexpr Explanation EXPLAINED[] = {
      "one place more is filled, and read by nobody"},
     {COMPARISON, "setp.lt.u64 %, %, 7", "for (int64_t chunk = 0; chunk < chunks; ++chunk)", "columns::add_sums",
      "whether eight chunks are taken together or one by one"},
-    {COMPARISON, "setp.lt.s32 %, %, %", "", "product::multiply<petroglyph::(anonymous namespace)::InverseStd>",
+    {COMPARISON, "setp.lt.s32 %, %, %", "", "product::multiply",  // the same comparisons, moved before the loop
      "which row stands for one that does not exist, and is never used"},
     {COMPARISON, "setp.ge.s32 %, %, %", "", "Dots<petroglyph::(anonymous namespace)::Unchanged>",
      "to both sides there is an odd number of distances, so that one place more lies between two rows"},

@@ -1,5 +1,5 @@
-// One result on any number of processes: the tree in which gradients are added, what a step and an evaluation take, the programs
-// under mpirun, and what happens when a rank fails, is stopped or dies.
+// One result on any number of processes: the tree in which gradients are added, what a step and an evaluation take, the
+// programs under mpirun, and what happens when a rank fails, is stopped or dies.
 //
 //   build/test/ranks                     the programs of the same build
 //   PETROGLYPH_KILLS=50 build/test/ranks killed       as many deaths
@@ -30,7 +30,7 @@ namespace {
 
 constexpr uint64_t SEED = 19;
 
-// ---- Ranks that are threads of this process -----------------------------------------------------------------------------
+// ---- Ranks that are threads of this process -------------------------------------------------------------------------
 
 // Where they meet: all wait until the last one is there.
 class Meeting {
@@ -106,7 +106,7 @@ void in_ranks(int count, F f) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// ---- The tree -------------------------------------------------------------------------------------------------------------
+// ---- The tree -------------------------------------------------------------------------------------------------------
 
 std::vector<real> part(int index, int64_t size) {
   std::vector<real> numbers;
@@ -163,7 +163,7 @@ void tree(Test& test) {
   test.equal("one number", GradientTree::sum({7}), 7.0);
 }
 
-// ---- A step ---------------------------------------------------------------------------------------------------------------
+// ---- A step ---------------------------------------------------------------------------------------------------------
 
 struct SmallTraining {
   SmallTraining(int shards, const std::shared_ptr<Ranks>& ranks, int threads = 1)
@@ -357,7 +357,8 @@ void numbers_beyond(Test& test) {
   fails_with("the task has another number of answers than the model");
 }
 
-// With gradients of 0 nothing but the decay moves a parameter: tables and matrices, each by lr · decay of itself, and no vector.
+// With gradients of 0 nothing but the decay moves a parameter: tables and matrices, each by lr · decay of itself, and
+// no vector.
 void decay(Test& test) {
   SmallTraining training(1, one_rank());
   Parameters& parameters = training.model->parameters;
@@ -475,7 +476,7 @@ void differences(Test& test) {
              said[0]);
 }
 
-// ---- The programs -----------------------------------------------------------------------------------------------------------
+// ---- The programs ---------------------------------------------------------------------------------------------------
 
 const std::string SMALL =
     " --length 4 --width 12 --hidden 12 --layers 2 --batch 8 --eval-samples 30 --eval-every 4 --stop-at 2 ";
@@ -659,7 +660,8 @@ class UnderMpi : ProgramChecks {
     beside("another file of the same name", text, elsewhere + text, "rank 1 differs from rank 0 in its samples");
   }
 
-  // A loss that is NaN, and a disk that is full for the rank that writes: all end, in one line, and the last checkpoint stays.
+  // A loss that is NaN, and a disk that is full for the rank that writes: all end, in one line, and the last checkpoint
+  // stays.
   void failing() {
     const Shell shell(folder_ + "/train_copy");
     const std::string diverging = SMALL +
@@ -697,8 +699,8 @@ class UnderMpi : ProgramChecks {
     }
   }
 
-  // kill -9 of a random rank at a random moment: the job ends by itself within seconds, and the run goes on from its last
-  // checkpoint with another number of ranks, to the bits of a run that nobody disturbed.
+  // kill -9 of a random rank at a random moment: the job ends by itself within seconds, and the run goes on from its
+  // last checkpoint with another number of ranks, to the bits of a run that nobody disturbed.
   void killed() {
     const char* const wanted = std::getenv("PETROGLYPH_KILLS");
     const int kills = wanted ? std::atoi(wanted) : 4;
@@ -739,8 +741,8 @@ class UnderMpi : ProgramChecks {
   const std::string ENDLESS =
       SMALL + text("--threads 1 --shards 4 --steps 1000000000 --eval-every 500 --save-every %d ", SAVED_EVERY);
 
-  // Shell text: a job in the background whose ranks leave their process ids in rank-0, rank-1 …, and reaches(), which waits until
-  // the log has a step's row; false where the job ended before.
+  // Shell text: a job in the background whose ranks leave their process ids in rank-0, rank-1 …, and reaches(), which
+  // waits until the log has a step's row; false where the job ended before.
   std::string job(int count, const std::string& arguments) const {
     return text("MPIEXEC_TIMEOUT=120 mpirun -q --oversubscribe -n %d sh -c ", count) +
            "'echo $$ > rank-${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec \"$@\"' sh '" + folder_ + "/train_copy' " +

@@ -1,5 +1,6 @@
-// The regular languages: every label of the specification's examples (test/oracle/regular_languages.tsv), every automaton against
-// the sentence that defines its language, and the random strings against the law that they are drawn from.
+// The regular languages: every label of the specification's examples (test/oracle/regular_languages.tsv), every
+// automaton against the sentence that defines its language, and the random strings against the law that they are drawn
+// from.
 
 #include "tasks/regular_languages.h"
 
@@ -344,7 +345,8 @@ double mean_changes(const std::vector<SymbolString>& strings, size_t first) {
   return static_cast<double>(changes) / count;
 }
 
-// How members look: how often the symbol changes in strings of 100. The specification measured the same with a sampler of its own.
+// How members look: how often the symbol changes in strings of 100. The specification measured the same with a sampler
+// of its own.
 void shapes(Test& test) {
   const std::map<std::string, double> expected = {{"D_2", 93},      {"D_3", 85},     {"D_4", 77},
                                                   {"D_12", 58},     {"Tomita_3", 2}, {"Tomita_4", 57},

@@ -1,4 +1,5 @@
-// Runs that are not left alone: two processes in one folder, killed parents, damaged logs, closed streams, other command lines on
+// Runs that are not left alone: two processes in one folder, killed parents, damaged logs, closed streams, other
+// command lines on
 // --resume. Nothing is lost, and what is wrong is said in one line.
 
 #include <sys/stat.h>
@@ -162,7 +163,8 @@ class RunsTest : ProgramChecks {
                 read_bytes(shell.file("runs/b/index.html")).find("refresh") == std::string::npos);
   }
 
-  // Within an evaluation a signal does not wait for its end; who goes on makes it anew. A terminal that is closed is a signal.
+  // Within an evaluation a signal does not wait for its end; who goes on makes it anew. A terminal that is closed is a
+  // signal.
   void within_an_evaluation() {
     const Shell shell(program("train_copy"));
     const std::string some =
@@ -801,7 +803,8 @@ class RunsTest : ProgramChecks {
       return test_.skip("a locked folder", "there is no command flock");
     const std::string save =
         "timeout 40 '" + program("tokenize") + "' --tokenizer bytes --save a.json t; echo status $?; ";
-    // The sleeping process itself holds the lock and has no part of the output: once it is killed, the next check can begin.
+    // The sleeping process itself holds the lock and has no part of the output: once it is killed, the next check can
+    // begin.
     const auto locked = [](const char* file, int seconds) {
       return text("(flock 9; exec sleep %d) 9< %s > /dev/null 2>&1 & sleep 0.2; ", seconds, file);
     };

@@ -34,8 +34,8 @@ inline std::string log_rows(const std::string& path) {
   return rows;
 }
 
-// Shell text: waits until a condition holds, or until the program in the background, whose number is $child, has ended: then what
-// comes next fails rather than waits for ever.
+// Shell text: waits until a condition holds, or until the program in the background, whose number is $child, has ended:
+// then what comes next fails rather than waits for ever.
 inline std::string wait_until(const std::string& condition) {
   return "until " + condition + " || ! kill -0 $child 2>/dev/null; do sleep 0.02; done; ";
 }

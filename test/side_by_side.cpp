@@ -2,8 +2,8 @@
 //
 //   build/test/side_by_side FILE [--model transformer] [--length 16] [--batch 64] [--threads 2] …
 //
-// Writes the weights before the first step and the batch (input/tokens, input/targets) to FILE, and says "ready". Then every line
-// that comes is a step, and what goes back is the loss before its update.
+// Writes the weights before the first step and the batch (input/tokens, input/targets) to FILE, and says "ready". Then
+// every line that comes is a step, and what goes back is the loss before its update.
 
 #include <cstdio>
 #include <iostream>

@@ -1,5 +1,5 @@
-// Storms: runs that are killed at random moments, processes that meet in one folder, parents that are killed while their
-// children go on. A run that was begun ends with the bits of one that nobody disturbed.
+// Storms: runs that are killed at random moments, processes that meet in one folder, parents that are killed while
+// their children go on. A run that was begun ends with the bits of one that nobody disturbed.
 //
 //   storm [--kills N] [--rounds N] [--seed N]     make storm: long; make test: a minute's part
 

@@ -202,7 +202,8 @@ void merging(Test& test) {
   test.check("what the definition gives, for any list of merges", same);
 }
 
-// The definition, word for word: the first place where a word begins, and of these words the longest; then what is behind it.
+// The definition, word for word: the first place where a word begins, and of these words the longest; then what is
+// behind it.
 std::vector<std::pair<size_t, int32_t>> find_slowly(std::string_view text, const std::vector<std::string>& words,
                                                     size_t first) {
   std::vector<std::pair<size_t, int32_t>> found;
@@ -966,7 +967,8 @@ void scripts(Test& test) {
   expect("tiny Shakespeare", "TINYSHAKESPEARE_SHA256=" + sum_of("plays") + " " + plays, true, "--data out/tinysh");
   test.equal("its text", read_bytes(folder.file("out/tinyshakespeare.txt")), read_bytes(folder.file("plays")));
 
-  // A server that has no parts of a file, such as one that has been got whole: curl ends with 22 and says 416, or with 33.
+  // A server that has no parts of a file, such as one that has been got whole: curl ends with 22 and says 416, or with
+  // 33.
   shell(
       "mkdir bin; printf '%s\\n' '#!/bin/sh' 'while [ $1 != --output ]; do shift; done' "
       "'[ -s $2 ] && { printf $CODE; exit $STATUS; }; cp plays $2' > bin/curl; chmod +x bin/curl");

@@ -1,4 +1,5 @@
-// Shared parts of the subcommands of ./inspect: common options, the opened checkpoint, a forward pass, the output files.
+// Shared parts of the subcommands of ./inspect: common options, the opened checkpoint, a forward pass, the output
+// files.
 #pragma once
 
 #include <memory>

@@ -89,8 +89,8 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "" : folder + "/";
 }
 
-// An unused name for a temporary file in the folder of `path`. It has this process's number; an earlier process with the same number,
-// or one on another machine, may have left files.
+// An unused name for a temporary file in the folder of `path`. It has this process's number; an earlier process with
+// the same number, or one on another machine, may have left files.
 std::string temporary_name(const std::string& path) {
   const std::string begin = folder_of(path) + TEMPORARY_PREFIX + std::to_string(getpid()) + "-";
   int i = 1;
@@ -129,7 +129,8 @@ class Unfinished {
   std::vector<int> caught_;
 };
 
-// A second name (hard link) for the file `path`, or a copy where the file system has no hard links; empty if there is no file.
+// A second name (hard link) for the file `path`, or a copy where the file system has no hard links; empty if there is
+// no file.
 std::string second_name(const std::string& path) {
   if (!is_there(path)) return "";
   const std::string second = temporary_name(path);

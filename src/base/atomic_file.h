@@ -30,18 +30,20 @@ class OutputFile {
   int descriptor_;
 };
 
-// Lets `writer` fill a temporary file in PATH's folder, of a name that no other process takes, flushes it to the disk and
-// renames it to PATH. When anything fails, the temporary file is removed, PATH is as before, and the Error says so; the same if
-// an uncaught signal ends the program. What PATH was stays as `previous`, where that is named:
+// Lets `writer` fill a temporary file in PATH's folder, of a name that no other process takes, flushes it to the disk
+// and renames it to PATH. When anything fails, the temporary file is removed, PATH is as before, and the Error says so;
+// the same if an uncaught signal ends the program. What PATH was stays as `previous`, where that is named:
 // what `previous` was is lost when both of the others are on the disk, not before.
 void write_file_atomically(const std::string& path, const std::function<void(OutputFile&)>& writer,
                            const std::string& previous = "");
 void write_file_atomically(const std::string& path, std::string_view content);
 
-// Removes the temporary file that is being written, where one is. For a process that ends at once; safe in a signal's handler.
+// Removes the temporary file that is being written, where one is. For a process that ends at once; safe in a signal's
+// handler.
 void discard_unfinished_file() noexcept;
 
-// Removes the temporary files of processes that were killed while they wrote. Nobody else may be writing into the folder.
+// Removes the temporary files of processes that were killed while they wrote. Nobody else may be writing into the
+// folder.
 void remove_leftovers(const std::string& folder);
 
 // Makes the folder and its parents, and flushes them to the disk.
@@ -61,7 +63,8 @@ void write_keeping(const std::string& path, std::string_view content);
 // Throws Error if the file exists, unless `force`. A device, a pipe or a link to a file is never replaced.
 void check_replaced(const std::string& path, bool force);
 
-// An output never replaces an input, forced or not: throws Error if `path` is one of the files that are read, under any name.
+// An output never replaces an input, forced or not: throws Error if `path` is one of the files that are read, under any
+// name.
 void check_not_read(const std::string& path, const std::vector<std::string>& read);
 
 // Called before long work: throws Error if write_file_atomically(path) could not begin.

@@ -1,5 +1,5 @@
-// When something that costs time is due again: soon at first, then later and later, up to a longest interval; never so often that
-// it takes more than a twentieth of the time.
+// When something that costs time is due again: soon at first, then later and later, up to a longest interval; never so
+// often that it takes more than a twentieth of the time.
 //
 //   Cadence saving(60);
 //   if (saving.due()) saving.run([&] { save(); });
@@ -19,8 +19,8 @@ inline double steady_seconds() {
 
 class Cadence {
  public:
-  // Due after half a second, then a second later, and at intervals that double up to `longest` seconds. clock: seconds from any
-  // moment; empty for the real one.
+  // Due after half a second, then a second later, and at intervals that double up to `longest` seconds. clock: seconds
+  // from any moment; empty for the real one.
   explicit Cadence(double longest, std::function<double()> clock = {}) : longest_(longest), clock_(std::move(clock)) {
     if (!clock_) clock_ = steady_seconds;
     next_ = clock_() + FIRST;

@@ -11,7 +11,8 @@ struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A valid file of a kind that is not supported: a conversion may continue without it. Never thrown for a damaged or unreadable file.
+// A valid file of a kind that is not supported: a conversion may continue without it. Never thrown for a damaged or
+// unreadable file.
 struct Unsupported : Error {
   using Error::Error;
 };

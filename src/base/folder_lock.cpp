@@ -33,7 +33,8 @@ struct LockFile {
   std::string foreign;  // why it is no lock file of this project; empty: it is one
   int64_t owner = 0;    // the number in it; 0: none, as in the moment before its owner writes it
 
-  // Without O_CLOEXEC: a child that outlives this process may still write into the folder, and holds the lock until it ends.
+  // Without O_CLOEXEC: a child that outlives this process may still write into the folder, and holds the lock until it
+  // ends.
   LockFile(const std::string& folder, int how) {
     const std::string path = folder + "/.lock";
     descriptor = open(path.c_str(), how | O_NONBLOCK | O_NOFOLLOW, 0666);
@@ -131,7 +132,8 @@ FolderLock::FolderLock(const std::string& folder) : folder_(folder) {
   descriptor_ = std::exchange(file.descriptor, -1);
 }
 
-// By the lock's file: it is open, and so no other file gets its number, as another folder may get that of a removed one.
+// By the lock's file: it is open, and so no other file gets its number, as another folder may get that of a removed
+// one.
 void FolderLock::check() const {
   struct stat here = {}, held = {};
   const bool found = stat((folder_ + "/.lock").c_str(), &here) == 0 && fstat(descriptor_, &held) == 0;

@@ -1,5 +1,5 @@
-// Numbers of 16 bits, as files of others hold weights: F16 (IEEE binary16: 5 bits of exponent, 10 of fraction) and BF16 (the upper
-// half of a binary32). Every one of them is a float; a float is rounded to the nearest, ties to even.
+// Numbers of 16 bits, as files of others hold weights: F16 (IEEE binary16: 5 bits of exponent, 10 of fraction) and BF16
+// (the upper half of a binary32). Every one of them is a float; a float is rounded to the nearest, ties to even.
 #pragma once
 
 #include <cmath>

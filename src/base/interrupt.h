@@ -1,5 +1,6 @@
 // Ctrl-C ends a run gently: the loop sees it, saves, and stops. A second Ctrl-C ends it at once, unless
-// it comes within a second: `timeout`, and a terminal together with a parent that passes its signal on, send two for one.
+// it comes within a second: `timeout`, and a terminal together with a parent that passes its signal on, send two for
+// one.
 #pragma once
 
 #include <array>
@@ -7,7 +8,8 @@
 
 namespace petroglyph {
 
-// While it lives, SIGINT, SIGTERM and SIGHUP (a terminal that is closed), or Ctrl-C alone, only make interrupted() true.
+// While it lives, SIGINT, SIGTERM and SIGHUP (a terminal that is closed), or Ctrl-C alone, only make interrupted()
+// true.
 class InterruptGuard {
  public:
   enum class Signals { ALL, CTRL_C };
@@ -16,8 +18,8 @@ class InterruptGuard {
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
-  // Ends the guard of a loop that no signal stopped. A signal that came too late for the loop now acts as it would have without this
-  // guard, or is left to another guard that lives.
+  // Ends the guard of a loop that no signal stopped. A signal that came too late for the loop now acts as it would have
+  // without this guard, or is left to another guard that lives.
   void release();
 
  private:

@@ -33,7 +33,8 @@ class Json {
   // The one value that `text` holds; `origin` (a file's name) opens the message of an Error.
   static Json parse(std::string_view text, const std::string& origin);
 
-  // Building. set() replaces the value of a key that is already there; append(), of a key known to be new, does not look for it.
+  // Building. set() replaces the value of a key that is already there; append(), of a key known to be new, does not
+  // look for it.
   Json& set(const std::string& key, Json value);
   Json& append(const std::string& key, Json value);
   Json& push(Json value);

@@ -103,7 +103,8 @@ CsvLog CsvLog::resume(const std::string& path, const std::vector<std::string>& c
   return log;
 }
 
-// Rows after the checkpoint's step are dropped when the first new one is added, so that a command that is refused changes nothing.
+// Rows after the checkpoint's step are dropped when the first new one is added, so that a command that is refused
+// changes nothing.
 void CsvLog::open() {
   if (covered_) write_file_atomically(path_, *covered_);
   covered_.reset();

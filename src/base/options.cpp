@@ -24,7 +24,7 @@ bool contains(const std::vector<std::string>& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// ---- Values -----------------------------------------------------------------------------------------------------------
+// ---- Values ---------------------------------------------------------------------------------------------------------
 
 std::string shown(bool value) { return value ? "true" : "false"; }
 std::string shown(const std::string& value) { return value; }
@@ -94,7 +94,7 @@ std::string written(const std::string& name, bool is_switch, const std::string& 
   return value.empty() ? "no --" + name : "--" + name + " " + value;
 }
 
-// ---- Help -------------------------------------------------------------------------------------------------------------
+// ---- Help -----------------------------------------------------------------------------------------------------------
 
 // Appends words to `out` in lines of at most HELP_WIDTH columns; all lines except the first are indented.
 void append_wrapped(std::string& out, const std::string& words, size_t indent) {
@@ -122,7 +122,7 @@ void append_help_line(std::string& out, const std::string& label, const std::str
 
 }  // namespace
 
-// ---- Declarations -----------------------------------------------------------------------------------------------------
+// ---- Declarations ---------------------------------------------------------------------------------------------------
 
 Options::Options(std::string program, std::string purpose)
     : program_(std::move(program)), purpose_(std::move(purpose)) {}
@@ -217,7 +217,7 @@ void Options::positional(const std::string& name, std::vector<std::string>* valu
   positional_.push_back({name, help, nullptr, values, !values->empty()});
 }
 
-// ---- Questions --------------------------------------------------------------------------------------------------------
+// ---- Questions ------------------------------------------------------------------------------------------------------
 
 Option* Options::find(std::string_view name) {
   const auto found = std::find_if(options_.begin(), options_.end(), [&](const Option& o) { return o.name_ == name; });
@@ -273,7 +273,7 @@ void Options::only_beside(const std::string& name, const std::vector<std::string
       throw UsageError(option.source_ + ": does nothing with " + known(name).source_);
 }
 
-// ---- Parsing ----------------------------------------------------------------------------------------------------------
+// ---- Parsing --------------------------------------------------------------------------------------------------------
 
 void Options::refuse_unknown(const std::string& word) const {
   const bool in_file = !starts_with(word, "-");
@@ -299,7 +299,8 @@ void Options::assign(Option& option, const std::string& value, const std::string
   option.source_ = source;
 }
 
-// One word that begins with '-', and its value, which may be the next word. Nothing is assigned yet: --config comes first.
+// One word that begins with '-', and its value, which may be the next word. Nothing is assigned yet: --config comes
+// first.
 size_t Options::read_option(const std::vector<std::string>& words, size_t at, std::vector<Argument>& arguments) {
   const std::string& word = words[at];
   const size_t equals = word.find('=');
@@ -437,7 +438,7 @@ std::string Options::help() const {
   return out;
 }
 
-// ---- Saving -----------------------------------------------------------------------------------------------------------
+// ---- Saving ---------------------------------------------------------------------------------------------------------
 
 Json Options::to_json() const {
   Json json = Json::object();
@@ -476,7 +477,7 @@ void Options::adopt(const std::string& name, const Json& value, const std::strin
   if (!option->assign_(word)) throw Error(where + " " + word + ": expected " + option->expected_);
 }
 
-// ---- Options of several programs --------------------------------------------------------------------------------------
+// ---- Options of several programs ------------------------------------------------------------------------------------
 
 void declare_force(Options& options, bool* force) {
   options.add("force", force, "replace existing files").always().not_saved();

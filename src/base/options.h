@@ -7,13 +7,14 @@
 //   options.add("threads", &threads, 0, 1024, "threads, 0 for all cores").always().not_saved();
 //   options.parse(argc, argv);
 //
-// There are two kinds of options. Most define the run: they are saved with it, and on --resume a different value is refused. The
-// others may always be given (always()): steps, save-every, threads, device, quiet. A resumed run repeats the earlier value of
-// those too where it is not given again, except for those that concern one call only (not_saved()).
+// There are two kinds of options. Most define the run: they are saved with it, and on --resume a different value is
+// refused. The others may always be given (always()): steps, save-every, threads, device, quiet. A resumed run repeats
+// the earlier value of those too where it is not given again, except for those that concern one call only
+// (not_saved()).
 //
-// `--width 64` and `--width=64` are the same, and the last one counts; a switch is turned on by --quiet, off by --no-quiet.
-// `--config FILE` reads lines `width = 64` with # comments; the command line wins over the file. All mistakes of the user are
-// UsageErrors.
+// `--width 64` and `--width=64` are the same, and the last one counts; a switch is turned on by --quiet, off by
+// --no-quiet. `--config FILE` reads lines `width = 64` with # comments; the command line wins over the file. All
+// mistakes of the user are UsageErrors.
 #pragma once
 
 #include <cstdint>
@@ -80,7 +81,8 @@ class Options {
   Option& add(const std::string& name, std::string* value, const std::string& expected,
               std::function<bool(std::string_view)> accepts, const std::string& help);
 
-  // Other defaults for options that were not given: "width=192 layers=12". --help shows them if this comes before parse().
+  // Other defaults for options that were not given: "width=192 layers=12". --help shows them if this comes before
+  // parse().
   void set_defaults(const std::string& list);
 
   // Arguments without a name, in this order. A list takes all that are left: at least one, unless it holds a default.
@@ -105,12 +107,13 @@ class Options {
   // Throws UsageError where `name` is given together with an option that is not one of these.
   void only_beside(const std::string& name, const std::vector<std::string>& others) const;
 
-  // The saved options, with types. restore() sets those that were not given. It throws Error for one that defines the run and was
-  // given with another value (with `same`: has another value), or that this program does not have. An option that the file
-  // lacks had its default. origin: the file, which opens messages.
+  // The saved options, with types. restore() sets those that were not given. It throws Error for one that defines the
+  // run and was given with another value (with `same`: has another value), or that this program does not have. An
+  // option that the file lacks had its default. origin: the file, which opens messages.
   Json to_json() const;
   void restore(const Json& saved, const std::string& origin, bool same = false);
-  // Sets an option, if there is one, to a value from a file; throws an Error that begins with `where` for a value out of range.
+  // Sets an option, if there is one, to a value from a file; throws an Error that begins with `where` for a value out
+  // of range.
   void adopt(const std::string& name, const Json& value, const std::string& where);
 
  private:

@@ -82,10 +82,11 @@ int complain(const char* name, const std::string& sentence, int status) {
 
 }  // namespace petroglyph
 
-// Without memory a program ends here, with one line. An exception would have to pass through places that let none pass (destructors,
-// functions that are noexcept), through library code that takes it for something else (a stream that reads the number 0), and, under
-// g++ 12, through half-built nested lists, which it destroys twice. Memory for tensors is allocated elsewhere (Ops::allocate), and
-// that error is an exception like others. Weak: clang's checker for races has its own.
+// Without memory a program ends here, with one line. An exception would have to pass through places that let none pass
+// (destructors, functions that are noexcept), through library code that takes it for something else (a stream that
+// reads the number 0), and, under g++ 12, through half-built nested lists, which it destroys twice. Memory for tensors
+// is allocated elsewhere (Ops::allocate), and that error is an exception like others. Weak: clang's checker for races
+// has its own.
 [[gnu::weak]] void* operator new(size_t size) {
   if (void* const memory = std::malloc(size > 0 ? size : 1)) return memory;
   petroglyph::stop_without_memory(size);

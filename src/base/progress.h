@@ -37,10 +37,11 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   ~Progress();  // ends the live line
 
-  // Whether show() would show anything now: test it before formatting. True for step `total`, unless it is quiet or all ends within
-  // `wait`.
+  // Whether show() would show anything now: test it before formatting. True for step `total`, unless it is quiet or all
+  // ends within `wait`.
   bool due(int64_t step) const;
-  // "step 1,200 of 10,000  53.1 steps/s  ETA 2:46  loss 0.1234". On a terminal, parts (separated by two spaces) that do not
+  // "step 1,200 of 10,000  53.1 steps/s  ETA 2:46  loss 0.1234". On a terminal, parts (separated by two spaces) that do
+  //                                                not
   // fit its line are left out, the last first.
   void show(int64_t step, const std::string& what);
   void line(const std::string& words);

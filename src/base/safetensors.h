@@ -8,8 +8,9 @@
 // Our own files carry two checksums (checksum.h) in the metadata, so that a damaged file is noticed before it is used:
 //   checksum_of_data    of the tensors' bytes, in the order of their names
 //   checksum_of_header  of names, types and shapes in that order, and of the other metadata in the order of its keys
-// so that another program may write the same contents in another order. The reader checks both, and where one of them is there the
-// other must be; files of others have neither. A program that changes something and keeps the metadata must drop the two.
+// so that another program may write the same contents in another order. The reader checks both, and where one of them
+// is there the other must be; files of others have neither. A program that changes something and keeps the metadata
+// must drop the two.
 #pragma once
 
 #include <cstddef>
@@ -93,7 +94,8 @@ class SafetensorsFile {
   std::optional<std::string> checksum_of_data_, checksum_of_header_;  // as the file states them
 };
 
-// Whether a file begins as PyTorch's do: a zip archive or, in their old form, a pickle. The Error of it, which says what to do.
+// Whether a file begins as PyTorch's do: a zip archive or, in their old form, a pickle. The Error of it, which says
+// what to do.
 bool is_torch(const MappedFile& file);
 [[noreturn]] void refuse_torch(const std::string& path);
 
@@ -110,8 +112,8 @@ class SafetensorsWriter {
     add(name, safetensors_dtype<T>(), shape, data);
   }
 
-  // Replaces the file in one step, and keeps what it replaced as `previous`, where that is named (atomic_file.h). Equal tensors and
-  // metadata give equal files, byte for byte.
+  // Replaces the file in one step, and keeps what it replaced as `previous`, where that is named (atomic_file.h). Equal
+  // tensors and metadata give equal files, byte for byte.
   void save(const std::string& path, const std::string& previous = "") const;
 
  private:

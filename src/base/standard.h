@@ -1,4 +1,5 @@
-// The headers of the standard library that most files include. The Makefile compiles them once; no file includes this one.
+// The headers of the standard library that most files include. The Makefile compiles them once; no file includes this
+// one.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -39,8 +39,8 @@ std::string text(const char* format, ...) {
   return out;
 }
 
-// std::to_chars and std::from_chars depend on no locale and allocate nothing. Where a standard library lacks them for floating-point
-// numbers, as libc++ did, printf and strtod take their place, with the locale's decimal point exchanged.
+// std::to_chars and std::from_chars depend on no locale and allocate nothing. Where a standard library lacks them for
+// floating-point numbers, as libc++ did, printf and strtod take their place, with the locale's decimal point exchanged.
 std::string number_text(double value, int digits) {
   if (std::isnan(value)) return "nan";  // never "-nan"
 #ifdef __cpp_lib_to_chars
@@ -144,7 +144,8 @@ namespace {
 
 constexpr char32_t NO_CHARACTER = 0xFFFFFFFF;
 
-// Reads a well-formed UTF-8 character and moves `at` past it; if there is none, returns NO_CHARACTER and moves one byte.
+// Reads a well-formed UTF-8 character and moves `at` past it; if there is none, returns NO_CHARACTER and moves one
+// byte.
 char32_t next_character(std::string_view bytes, size_t& at) {
   const size_t start = at++;
   const auto lead = static_cast<unsigned char>(bytes[start]);
@@ -164,8 +165,8 @@ char32_t next_character(std::string_view bytes, size_t& at) {
   return code;
 }
 
-// Control characters (C0, DEL, C1), marks that change the direction of text, line ends that only some programs recognize, and what
-// XML forbids.
+// Control characters (C0, DEL, C1), marks that change the direction of text, line ends that only some programs
+// recognize, and what XML forbids.
 bool is_unprintable(char32_t code) {
   return code < 0x20 || (code >= 0x7F && code < 0xA0) || code == 0x61C || code == 0x200E || code == 0x200F ||
          (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF || code == 0xFFFE ||

@@ -38,14 +38,15 @@ std::optional<uint64_t> parse_unsigned(std::string_view digits);
 size_t utf8_prefix(std::string_view bytes);
 inline bool is_utf8(std::string_view bytes) { return utf8_prefix(bytes) == bytes.size(); }
 
-// Text from a file or a command line, made safe for a terminal: in one line, with control characters, marks that change the direction
-// of writing, and bytes that are not UTF-8 as \n, \x07 and \u202E.
+// Text from a file or a command line, made safe for a terminal: in one line, with control characters, marks that change
+// the direction of writing, and bytes that are not UTF-8 as \n, \x07 and \u202E.
 std::string in_one_line(std::string_view bytes);
 
 // printf for text that may come from files and command lines: escaped like in_one_line(), but for line ends and tabs.
 void print(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
-// The same for HTML, SVG and XML: &, <, > and quotes spelt out; a '?' for what in_one_line() escapes, but line ends and tabs.
+// The same for HTML, SVG and XML: &, <, > and quotes spelt out; a '?' for what in_one_line() escapes, but line ends and
+// tabs.
 std::string markup_text(std::string_view words);
 
 // The word that was probably meant: the one with the fewest typing errors, or "" if none is near.

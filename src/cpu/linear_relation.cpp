@@ -22,9 +22,9 @@ using numerics::fma;
 
 constexpr int CHUNK_LENGTH = LinearRelationShape::CHUNK;
 
-// Whether a task is a whole sample, which saves one pass: gain: 2 to 3 % of a step of Linear CausalRN (bench steps). The
-// number of samples must be large or a multiple of the number of threads, so that no thread waits long for another. If not causal, the sum must be complete before the first
-// position reads it.
+// Whether a task is a whole sample, which saves one pass: gain: 2 to 3 % of a step of Linear CausalRN (bench steps).
+// The number of samples must be large or a multiple of the number of threads, so that no thread waits long for another.
+// If not causal, the sum must be complete before the first position reads it.
 bool whole_samples(const LinearRelationShape& shape, int threads) {
   return shape.causal && (shape.chunks() == 1 || shape.batch % threads == 0 || shape.batch > 3 * threads);
 }

@@ -1,7 +1,7 @@
 // Mamba: a recurrent network whose state is read, written and forgotten as a function of the current token.
 // Gu and Dao, "Mamba: Linear-Time Sequence Modeling with Selective State Spaces", 2023 (its equation numbers).
 //
-//   x  = token_embedding[token]                                       (B,T,D)   no positions: the recurrence has an order
+//   x  = token_embedding[token]                                     (B,T,D)   no positions: the recurrence has an order
 //   in each block (section 3.4, figure 3), with I = expand·D channels of S states:
 //     r   = norm(x)                                                   (B,T,D)   root mean square norm with a gain
 //     v   = W_v r,  z = W_z r                                         (B,T,I)   the two halves of in_proj

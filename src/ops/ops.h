@@ -18,7 +18,8 @@ class Ops : public Memory {
  public:
   virtual std::string description() const = 0;  // "CPU, 2 threads, AVX-512"
   // A promise, as long as the result lives, that weights among these values are read much more often than written: a
-  // device may store a copy of each in an order that its products read faster. Only upload() and adamw() may write them.
+  // device may store a copy of each in an order that its products read faster. Only upload() and adamw() may write
+  // them.
   virtual std::shared_ptr<const real> hold(const real* /*values*/, int64_t /*size*/) { return nullptr; }
   // Calls body(). Many operations in a row are faster inside: the device's threads wait for the next one.
   virtual void run(const std::function<void()>& body) { body(); }

@@ -62,8 +62,8 @@ class Array {
     memory_->download(host.data(), data(), bytes());
     return host;
   }
-  // Makes the array `shape`; the contents are lost. An array of this shape is left as it is. Memory that is large enough
-  // is used again: with a different length in every step, allocating would cost more than some steps.
+  // Makes the array `shape`; the contents are lost. An array of this shape is left as it is. Memory that is large
+  // enough is used again: with a different length in every step, allocating would cost more than some steps.
   void resize(Memory& memory, const Shape& shape) {
     if (data_ && elements(shape) <= allocated_) {
       shape_ = shape;

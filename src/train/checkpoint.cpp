@@ -40,7 +40,8 @@ void check(const SafetensorsFile& file, const std::string& name, const Parameter
                      shape_text(parameter.shape));
 }
 
-// Refuses NaN here: a ReLU makes 0 of it, and no later loss would show it. first: index of the first value in its tensor
+// Refuses NaN here: a ReLU makes 0 of it, and no later loss would show it. first: index of the first value in its
+// tensor
 void check_numbers(const SafetensorsFile& file, const std::string& name, int64_t first,
                    const std::vector<float>& values) {
   const auto none = std::find_if(values.begin(), values.end(), [](float x) { return std::isnan(x); });

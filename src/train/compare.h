@@ -33,18 +33,19 @@ struct Variant {
   std::string weights;                 // their fingerprint, once the run is finished
 };
 
-// Commas separate variants; colons separate a variant's settings: OPTION=VALUE, or a model's name. Throws UsageError for an empty
-// variant, and for one that is listed twice.
+// Commas separate variants; colons separate a variant's settings: OPTION=VALUE, or a model's name. Throws UsageError
+// for an empty variant, and for one that is listed twice.
 std::vector<Variant> parse_variants(const std::string& list);
 
-// Throws UsageError if a variant sets an option that does not define a run, or one that all have in common: lengths of a table.
+// Throws UsageError if a variant sets an option that does not define a run, or one that all have in common: lengths of
+// a table.
 void check_options(const Variant& variant, const Options& options, const std::string& list);
 // Throws UsageError if a variant sets an option that has no effect in it. options: the variant's.
 void check_effects(const Variant& variant, const Options& options, const std::string& list);
 
-// The table of the variants, printed and saved (compare.csv), and loss and accuracy against steps (compare.svg): the steps to 50, 90
-// and 99 % evaluated accuracy if any variant reached these, the last evaluation, the weights' fingerprint. chance: the accuracy of
-// random answers; 0: not drawn.
+// The table of the variants, printed and saved (compare.csv), and loss and accuracy against steps (compare.svg): the
+// steps to 50, 90 and 99 % evaluated accuracy if any variant reached these, the last evaluation, the weights'
+// fingerprint. chance: the accuracy of random answers; 0: not drawn.
 void write_comparison(const std::string& folder, const std::string& title, const std::vector<Variant>& variants,
                       double chance);
 
@@ -135,7 +136,8 @@ int compare_runs(const std::vector<std::string>& words, Session& common, const s
   return 0;
 }
 
-// A program's run, or several with --compare. Returns the exit status. Session::show() shows results of the trained model.
+// A program's run, or several with --compare. Returns the exit status. Session::show() shows results of the trained
+// model.
 template <class Session>
 int train_or_compare(const std::vector<std::string>& words, Session& session, const std::shared_ptr<Ranks>& ranks) {
   session.settings.ranks = ranks;

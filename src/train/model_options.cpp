@@ -71,8 +71,8 @@ struct Row {
   }
 };
 
-// Every option except dct_mlp's two lists, in the order in which a configuration has them. An option that none of a program's
-// models reads is not declared there; one that the chosen model does not read is refused.
+// Every option except dct_mlp's two lists, in the order in which a configuration has them. An option that none of a
+// program's models reads is not declared there; one that the chosen model does not read is refused.
 const std::vector<Row>& rows() {
   using O = ModelOptions;
   constexpr Group SIZES = Group::SIZES, COMMON = Group::COMMON, TEXT = Group::TEXT, OTHERS = Group::OTHERS;
@@ -330,7 +330,8 @@ Json ModelOptions::config(int tokens, int longest) const {
   if (model == "linear_transformer") json.set("normalized", feature_map == "elu1");
   if (model == "mamba") json.set("dt_rank", dt_rank > 0 ? dt_rank : (width + 15) / 16);
   if (model == "dct_mlp") write_windows(json, context);
-  // The form of regular_gpt that answers at every position. Its only positions are the C relative ones: it reads any length.
+  // The form of regular_gpt that answers at every position. Its only positions are the C relative ones: it reads any
+  // length.
   if (model == "regular_gpt") {
     json.set("thickness", thickness > 0 ? thickness : std::max(1, layers / 2)).set("norm", "affine");
     json.set("form", "dilated");

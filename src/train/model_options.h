@@ -1,4 +1,5 @@
-// The model on the command line: which one, its options with each model's own defaults, and the resulting configuration.
+// The model on the command line: which one, its options with each model's own defaults, and the resulting
+// configuration.
 #pragma once
 
 #include <string>
@@ -21,7 +22,8 @@ struct ModelOptions {
   double embedding_deviation = 1;
   bool post_norm = true;
   int chunk = 32, thickness = 0;  // 0: by the layers
-  // For checkpoints of other projects. positions 0: as the windows need; vocab 0: as the tokenizer has; dt_rank 0: by the width
+  // For checkpoints of other projects. positions 0: as the windows need; vocab 0: as the tokenizer has; dt_rank 0: by
+  // the width
   int positions = 0, vocab = 0, dt_rank = 0;
   int state = 16, conv = 4, expand = 2;
   bool qkv_bias = true, out_bias = true, head_bias = false, tied_head = false, embedding_norm = false;
@@ -31,11 +33,12 @@ struct ModelOptions {
   // models: those that the program can train
   void declare(Options& options, const std::vector<std::string>& models);
 
-  // Defaults that depend on the model: called after parsing, and before a resumed run's options are restored, which win.
+  // Defaults that depend on the model: called after parsing, and before a resumed run's options are restored, which
+  // win.
   void set_defaults();
 
-  // Sets the options from a checkpoint's configuration, except those that were given. Throws Error, which begins with `origin`, for
-  // a key that no option has.
+  // Sets the options from a checkpoint's configuration, except those that were given. Throws Error, which begins with
+  // `origin`, for a key that no option has.
   void adopt(const std::string& name, const Json& config, Options& options, const std::string& origin);
 
   // Throws UsageError if the options do not fit each other. vocab and context: what text and windows need at least.

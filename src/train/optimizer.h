@@ -22,9 +22,9 @@ struct Schedule {
 
 struct AdamwSettings {
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-  // Of what has two dimensions or more: matrices and tables, and so Mamba's A_log (which its authors leave out), u and v of the
-  // Transformer's "xl" and RegularGPT's `relative`. Vectors, as gains, shifts and biases are, stay as they learn: the custom
-  // since GPT-2.
+  // Of what has two dimensions or more: matrices and tables, and so Mamba's A_log (which its authors leave out), u and
+  // v of the Transformer's "xl" and RegularGPT's `relative`. Vectors, as gains, shifts and biases are, stay as they
+  // learn: the custom since GPT-2.
   double weight_decay = 0;
   double clip = 1;  // largest global norm of the gradient; 0: no clipping
 };
@@ -38,7 +38,8 @@ class Optimizer {
   // The global norm of the gradient that the last step() saw, before clipping. Waits for the device.
   double gradient_norm() const;
 
-  // The moments (Parameters::room()), 0 before the first step. They take memory from the first step on, or when they are asked
+  // The moments (Parameters::room()), 0 before the first step. They take memory from the first step on, or when they
+  // are asked
   // for: a model that is only evaluated has none.
   Tensor& m() { return moment(m_); }
   Tensor& v() { return moment(v_); }

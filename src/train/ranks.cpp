@@ -41,8 +41,8 @@ class OneRank final : public Ranks {
   void abandon(int status) override { std::exit(status); }
 };
 
-// The number of processes that the launcher started, from its environment: Open MPI's variable, then that of MPICH, Intel MPI and srun;
-// PMIx gives no number, Slurm does. 1 without any.
+// The number of processes that the launcher started, from its environment: Open MPI's variable, then that of MPICH,
+// Intel MPI and srun; PMIx gives no number, Slurm does. 1 without any.
 int launched() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE"}) {
     const char* const value = std::getenv(name);

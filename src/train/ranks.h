@@ -1,8 +1,8 @@
-// The processes that train one model together, each a rank, and their communication. One process alone is a rank too; several are
-// started by mpirun. Only ranks.cpp calls MPI.
+// The processes that train one model together, each a rank, and their communication. One process alone is a rank too;
+// several are started by mpirun. Only ranks.cpp calls MPI.
 //
-// A call that waits for the other ranks is made by all of them, in the same order. A rank that fails ends the job (run_ranks
-// below); none waits for it.
+// A call that waits for the other ranks is made by all of them, in the same order. A rank that fails ends the job
+// (run_ranks below); none waits for it.
 #pragma once
 
 #include <cstddef>
@@ -54,8 +54,8 @@ class Ranks {
   }
   // Whether it is true on any rank.
   bool any(bool mine);
-  // The result of f(), text or a plain value, on the first rank, the only one that calls it: for files, which other ranks may see later
-  // or not at all.
+  // The result of f(), text or a plain value, on the first rank, the only one that calls it: for files, which other
+  // ranks may see later or not at all.
   template <class F>
   auto from_first(F f) {
     decltype(f()) result{};
@@ -75,18 +75,19 @@ class Ranks {
 
 // This process alone.
 std::unique_ptr<Ranks> one_rank();
-// Those that mpirun started, or this process alone. Throws Error where mpirun started several and this build has no MPI.
+// Those that mpirun started, or this process alone. Throws Error where mpirun started several and this build has no
+// MPI.
 std::unique_ptr<Ranks> join_ranks();
 
-// Throws Error if the ranks were started as different programs or with different options, except --device, --threads and --quiet:
-// they would wait for each other in different calls.
+// Throws Error if the ranks were started as different programs or with different options, except --device, --threads
+// and --quiet: they would wait for each other in different calls.
 void check_command_lines(Ranks& ranks, const std::string& program, int argc, char** argv);
 
 // Discards what this process prints to that stream from now on.
 void hush(std::FILE* stream);
 
-// A training program's main(): body(ranks) gives the exit status. An error of one rank ends them all, and its line names the rank;
-// if all fail, only the first one prints a line.
+// A training program's main(): body(ranks) gives the exit status. An error of one rank ends them all, and its line
+// names the rank; if all fail, only the first one prints a line.
 template <class Body>
 int run_ranks(const std::string& program, int argc, char** argv, Body body) {
   std::shared_ptr<Ranks> ranks;

@@ -11,7 +11,8 @@ namespace petroglyph {
 
 namespace {
 
-// The first four languages of table 1 train on lengths 1 … 40 and are tested on 41 … 500, the others on 1 … 50 and 51 … 100.
+// The first four languages of table 1 train on lengths 1 … 40 and are tested on 41 … 500, the others on 1 … 50 and 51 …
+// 100.
 Lengths lengths_of(const std::string& task) {
   for (const char* first : {"even_pairs", "modular_arithmetic", "parity_check", "cycle_navigation"})
     if (task == first) return {40, 41, 500};

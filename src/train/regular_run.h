@@ -50,7 +50,8 @@ struct RegularRun {
 
   RegularLanguage language(int shortest, int longest, float ones = 0.5f, bool near_misses = false) const;
   Lengths lengths() const;
-  // The lengths of the test. Throws UsageError if none has members: a model that always answers no would be right on all.
+  // The lengths of the test. Throws UsageError if none has members: a model that always answers no would be right on
+  // all.
   std::vector<int> test_lengths() const;
 
   // --protocol next: windows of as many lengths as those of the training, itself and two of longer strings.
@@ -64,7 +65,8 @@ struct RegularRun {
   std::string with_members(const RegularLanguage& language, int from) const;
 };
 
-// The language that the checkpoint `path` was trained on, in strings of so many symbols. Throws Error if the checkpoint has none.
+// The language that the checkpoint `path` was trained on, in strings of so many symbols. Throws Error if the checkpoint
+// has none.
 RegularLanguage language_learned(const std::string& path, const RunState& state, int length);
 
 }  // namespace petroglyph

@@ -177,7 +177,8 @@ Run::Run(RunSettings& settings, Options& options, const std::string& default_nam
   for (const auto& [option, reason] : options.without_effect(true)) without_effect_.push_back(option);
 }
 
-// One of several runs is continued if it has a checkpoint. A folder without one, of a run that was killed early, is renamed.
+// One of several runs is continued if it has a checkpoint. A folder without one, of a run that was killed early, is
+// renamed.
 bool Run::continue_in_group() {
   const std::string folder = "runs/" + settings_.group + settings_.name;
   return ranks_.from_first([&] {
@@ -333,7 +334,8 @@ void Run::read_initial() {
     print("%s is for as many other classes: the readout starts from theirs\n", settings_.init.c_str());
 }
 
-// Reads the lowest evaluated loss and how long ago that was, tokens and seconds, up to the step that the run continues from.
+// Reads the lowest evaluated loss and how long ago that was, tokens and seconds, up to the step that the run continues
+// from.
 void Run::read_log() {
   log_.emplace(CsvLog::resume(file("log.csv"), COLUMNS, state_.step, state_.log));
   const CsvTable log = read_csv(file("log.csv"));
@@ -347,7 +349,8 @@ void Run::read_log() {
 bool Run::train() {
   InterruptGuard guard;
   ops_->run([&] { train_and_save(); });
-  // A signal after the last step is passed on: otherwise the measurements that follow would take it for theirs and stop halfway.
+  // A signal after the last step is passed on: otherwise the measurements that follow would take it for theirs and stop
+  // halfway.
   if (!stopped_) guard.release();
   return !stopped_;
 }
@@ -412,8 +415,8 @@ void Run::append(const Row& row, bool trained) {
   if (trained) state_.log = log_->checksum();
 }
 
-// Before the step's update, so that all numbers in a row of the log are of one set of weights. An evaluation that a signal
-// interrupts is repeated on resume.
+// Before the step's update, so that all numbers in a row of the log are of one set of weights. An evaluation that a
+// signal interrupts is repeated on resume.
 bool Run::evaluate(Row& row) {
   const bool last = state_.step >= settings_.all_steps();  // beyond: resumed with fewer steps than were done
   if (!last && (state_.step == 0 || state_.step % settings_.eval_every != 0)) return false;
@@ -440,8 +443,8 @@ void Run::keep_if_best(double evaluated_loss) {
   save_checkpoint(file("best.safetensors"), best, *model_, *optimizer_);
 }
 
-// Not from the log, which lacks it if the run ended there and is now continued: its last row is then replaced by a full one. A
-// best.safetensors that cannot be read is ignored: the run does not need it.
+// Not from the log, which lacks it if the run ended there and is now continued: its last row is then replaced by a full
+// one. A best.safetensors that cannot be read is ignored: the run does not need it.
 void Run::read_kept_loss() {
   if (!is_there(file("best.safetensors"))) return;
   try {
@@ -599,7 +602,8 @@ void Run::report() const {
     std::printf("saved %s (%s)\n", folder_.c_str(), files().c_str());
 }
 
-// "Accuracy first reached 50 % at step 95, 90 and 99 % at step 100.": the first evaluations with at least these accuracies.
+// "Accuracy first reached 50 % at step 95, 90 and 99 % at step 100.": the first evaluations with at least these
+// accuracies.
 void Run::report_milestones() const {
   const CsvTable log = read_csv(file("log.csv"));
   std::string line;

@@ -1,6 +1,7 @@
 // A training run: its folder, its loop, and how it stops.
 //
-//   runs/NAME/log.csv             one row a step: training loss and accuracy, the evaluation's where there was one, tokens, seconds
+//   runs/NAME/log.csv             one row a step: training loss and accuracy, the evaluation's where there was one,
+//                                 tokens, seconds
 //   runs/NAME/model.safetensors   the last checkpoint (checkpoint.h); its loss was finite
 //   runs/NAME/previous.safetensors   the one before it
 //   runs/NAME/best.safetensors    of programs that keep it, the checkpoint of the lowest evaluated loss
@@ -59,8 +60,9 @@ struct RunSettings {
   void check_shards() const;
 };
 
-// Whether weights are kept after `step` updates: at 0, at the multiples of `every`, and before the first of them where `every` is
-// halved again and again, since the early steps change most. every = 100: 0, 1, 3, 6, 12, 25, 50, 100, 200, 300, …
+// Whether weights are kept after `step` updates: at 0, at the multiples of `every`, and before the first of them where
+// `every` is halved again and again, since the early steps change most. every = 100: 0, 1, 3, 6, 12, 25, 50, 100, 200,
+// 300, …
 bool is_snapshot(int64_t step, int64_t every);
 
 // The first step whose evaluation reached this accuracy, by a run's log; NaN where none did.
@@ -80,11 +82,12 @@ class Run {
   // Finds the folder. On --resume reads the checkpoint and sets the options that define the run.
   Run(RunSettings& settings, Options& options, const std::string& default_name);
 
-  // Makes model, optimizer and trainer, once the options are final. The folder of a new run is made before the first write into it.
+  // Makes model, optimizer and trainer, once the options are final. The folder of a new run is made before the first
+  // write into it.
   void prepare(const std::string& model, const Json& config, const Task& task, RunExtras extras = {});
 
-  // Trains until the steps are done, the accuracy is reached, or a signal comes (false), and saves. Called by all ranks together; the
-  // first one writes.
+  // Trains until the steps are done, the accuracy is reached, or a signal comes (false), and saves. Called by all ranks
+  // together; the first one writes.
   bool train();
   void save();
   // Called after others have written figures into the folder: the page shows them.
@@ -94,8 +97,8 @@ class Run {
     if (lock_) lock_->check();
   }
 
-  // On samples of another task than the one it is trained on. If these are `longer` times as long, so many fewer go through the model
-  // at a time. Called by all ranks together. Zeros if a signal stops it: see interrupted().
+  // On samples of another task than the one it is trained on. If these are `longer` times as long, so many fewer go
+  // through the model at a time. Called by all ranks together. Zeros if a signal stops it: see interrupted().
   Measures evaluate(const Task& task, int samples, double longer = 1);
   double chance() const { return task_->chance(); }
   int eval_samples() const {  // of its own task, each at most once

@@ -19,12 +19,12 @@ std::vector<std::string> runs_in(const std::string& folder);
 // The run that --resume continues without --name; throws UsageError if there are several: NAME, NAME-2 and so on.
 std::string only_run(const std::string& name);
 
-// Throws Error if the folder of a run exists already; the message says whether a process is at work there, and whether the run can
-// be resumed.
+// Throws Error if the folder of a run exists already; the message says whether a process is at work there, and whether
+// the run can be resumed.
 void check_new_run(const std::string& folder);
 
-// The NAME of several runs in runs/NAME/: --name, or the first free one, or with --resume the only one there is. Throws Error if the
-// folder holds a single run.
+// The NAME of several runs in runs/NAME/: --name, or the first free one, or with --resume the only one there is. Throws
+// Error if the folder holds a single run.
 std::string name_of_runs(const RunSettings& settings, const std::string& otherwise);
 
 // Throws Error: this folder has no checkpoint to resume from; the message says what is there.

@@ -67,8 +67,8 @@ class Study {
 // One fingerprint for all the runs' weights, in 16 hexadecimal digits, whatever their order.
 std::string weights_of_study(const std::vector<StudyRun>& runs);
 
-// How many parameters a model has with config[key] = value. The number grows linearly with the value, so it is counted in two small
-// models, once for each family.
+// How many parameters a model has with config[key] = value. The number grows linearly with the value, so it is counted
+// in two small models, once for each family.
 class ParameterCounter {
  public:
   int64_t count(const std::string& model, Json config, const std::string& key, int64_t value);

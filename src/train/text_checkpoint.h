@@ -1,4 +1,5 @@
-// Tokenizer and context in the checkpoint of a model of text. In a separate file, so that programs without text link no tokenizer.
+// Tokenizer and context in the checkpoint of a model of text. In a separate file, so that programs without text link no
+// tokenizer.
 #pragma once
 
 #include <memory>
@@ -14,8 +15,8 @@ void check_vocabulary(const RunState& state, int tokens, const std::string& orig
 // The context that a model was trained with, in tokens; 0 if its file does not state it.
 int learned_context(const RunState& state);
 
-// The tokenizer of a model of text; throws Error if there is none, or if it has tokens that the model does not have. A model may
-// have more, such as padding up to a round number.
+// The tokenizer of a model of text; throws Error if there is none, or if it has tokens that the model does not have. A
+// model may have more, such as padding up to a round number.
 std::unique_ptr<Tokenizer> load_tokenizer(const SafetensorsFile& file, const RunState& state);
 
 }  // namespace petroglyph

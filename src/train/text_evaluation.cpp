@@ -127,8 +127,8 @@ Measures Evaluation::measure(const Task& task, int samples, int at_once) const {
   return measures;
 }
 
-// Whole windows, and the rest of the text as a shorter one, unless the model reads windows of one length or fewer windows are
-// evaluated than there are.
+// Whole windows, and the rest of the text as a shorter one, unless the model reads windows of one length or fewer
+// windows are evaluated than there are.
 void Evaluation::show_whole() const {
   const std::string& name = text_settings_.source.data;
   const int64_t targets = text_->size() - 1, windows = targets / context_, tail = once_ ? 0 : targets % context_;

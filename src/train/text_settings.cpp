@@ -9,7 +9,8 @@ namespace petroglyph {
 
 namespace {
 
-// What --preset sets. small: enough for two cores to learn something in two minutes. tiny, base: linear-time paper, appendix B.
+// What --preset sets. small: enough for two cores to learn something in two minutes. tiny, base: linear-time paper,
+// appendix B.
 const std::map<std::string, std::string> PRESETS = {
     {"small", "width=128 layers=4 context=128 batch=16 lr=2e-3"},
     {"tiny", "width=192 layers=12 context=256 batch=320 lr=5e-4"},

@@ -31,14 +31,15 @@ struct TextRunSettings {
   ModelOptions model;
   RunSettings settings;
 
-  // From the words of a command line; sizes come from --init's checkpoint, where that is one, or from the preset. Throws Error
-  // if such a checkpoint has no tokenizer and none is given.
+  // From the words of a command line; sizes come from --init's checkpoint, where that is one, or from the preset.
+  // Throws Error if such a checkpoint has no tokenizer and none is given.
   explicit TextRunSettings(const std::vector<std::string>& words);
 
   // Trained as in that paper's appendix B: a warm-up of a tenth of the steps, a weight decay of 0.1.
   bool mlps_for_nlp() const { return model.answers_once() || model.model == "dct_mlp"; }
 
-  // Throws UsageError if --length-windows is given without lengths. On --resume the lengths are known only after restore().
+  // Throws UsageError if --length-windows is given without lengths. On --resume the lengths are known only after
+  // restore().
   void check_lengths() const;
 
  private:

@@ -44,7 +44,8 @@ void TextSource::check(const Options& options) const {
 
 namespace {
 
-// The tokenizer of --tokenizer auto: characters where the text is ASCII, else bytes. A line names the first byte that decides.
+// The tokenizer of --tokenizer auto: characters where the text is ASCII, else bytes. A line names the first byte that
+// decides.
 std::string suitable_tokenizer(const TextSource& source) {
   if (source.replace) return "ascii";
   for (const std::string& path : {source.data, source.validation}) {

@@ -16,7 +16,8 @@ struct TextSource {
   bool replace = false;
   double validation_part = 0.05;
 
-  // may_move: on --resume the files may have other paths; the run compares their samples with those it was trained on (run.h).
+  // may_move: on --resume the files may have other paths; the run compares their samples with those it was trained on
+  // (run.h).
   void declare(Options& options, bool may_move = false);
   // Throws UsageError for an option that was given and has no effect together with the others.
   void check(const Options& options) const;

@@ -32,7 +32,8 @@ constexpr int BITS = static_cast<int>(sizeof(T) * 8);
 // GPU arithmetic returns one canonical NaN; host arithmetic returns an operand's NaN.
 inline f32 canonical(f32 x) { return x == x ? x : bits_as<f32>(u32(0x7fffffff)); }
 
-// ---- binary32: correctly rounded to nearest even, with subnormals; this file's own flags forbid the compiler the rest ----
+// ---- binary32: correctly rounded to nearest even, with subnormals; this file's own flags forbid the compiler the rest
+// ----
 
 inline f32 add_f32(f32 a, f32 b) { return canonical(a + b); }
 inline f32 sub_f32(f32 a, f32 b) { return canonical(a - b); }
