@@ -239,7 +239,7 @@ void json_errors(Test& test) {
   refuses(std::string(1000000, '['), "1: expected at most 64 levels, found one more");
   std::string many = "[0";
   for (int i = 0; i < Json::MAX_VALUES; ++i) many += ",0";
-  refuses(many, "1: expected at most 10,000,000 values, found one more");
+  refuses(many, "1: expected at most 4,000,000 values, found one more");
   test.check("a value is small", sizeof(Json) <= 48, std::to_string(sizeof(Json)) + " bytes");
 
   // Broken at random, a text is parsed or refused, and what is parsed comes back.

@@ -61,7 +61,7 @@ class Json {
   friend bool operator!=(const Json& a, const Json& b) { return !(a == b); }
 
   static constexpr int MAX_DEPTH = 64;                      // what is nested deeper attacks the stack
-  static constexpr int MAX_VALUES = 10'000'000;             // more attack the memory: one of two bytes, "0,", takes 40
+  static constexpr int MAX_VALUES = 4'000'000;              // more attack the memory: one of two bytes, "0,", takes 40
   static constexpr int64_t MAX_INTEGER = int64_t(1) << 53;  // up to here a double holds every whole number
 
  private:
