@@ -190,13 +190,11 @@ std::string experiment_page(const Plan& plan, const std::vector<Measured>& measu
 // RESULTS.md also shows the page's first picture.
 std::string section_of(const Plan& plan, const std::vector<Measured>& measured, const std::vector<JudgedClaim>& claims,
                        const std::string& page) {
-  std::string out = "### " + markdown_text(plan.title) + "\n\n" + markdown_text(capitalized(plan.where)) + ". [" +
-                    (measured.empty() ? "Not run" : "Numbers, commands, fingerprints") + "](" + plan.name +
-                    "/README.md). ";
+  std::string out = "### " + markdown_text(plan.title) + "\n\n" + markdown_text(capitalized(plan.where)) +
+                    ". [Numbers, commands, fingerprints](" + plan.name + "/README.md). Run: ";
   std::vector<std::string> sizes;
   for (const Measured& one : measured) sizes.push_back(one.plan.size + " " + status_of(one));
-  out += sizes.empty() ? "" : "Run: " + join(sizes, ", ") + ".";
-  out += "\n\n" + paragraph(plan.shows) + claim_lines(claims, false);
+  out += join(sizes, ", ") + ".\n\n" + paragraph(plan.shows) + claim_lines(claims, false);
   const size_t picture = page.find("![");
   if (picture == std::string::npos) return out;
   const size_t file = page.find("](", picture) + 2, end = page.find(')', file);
@@ -303,13 +301,17 @@ size_t write_report(const std::string& results, const std::string& out, bool for
   const std::string file = out + "/RESULTS.md";
   if (is_there(file) && read_regular_file(file).find(WRITTEN) == std::string::npos) check_replaced(file, force);
   std::string claims, sections, paper;
-  std::vector<std::string> words;
+  std::vector<std::string> words, not_run;
   size_t count = 0;
   for (const Experiment& experiment : experiments()) {
     const Plan plan = experiment.plan(experiment.sizes.at(0));
     const std::vector<Measured> measured = measured_of(experiment, results);
+    if (measured.empty()) {
+      not_run.push_back(plan.name);
+      continue;
+    }
     const std::vector<JudgedClaim> judged = judged_claims(experiment, measured);
-    count += !measured.empty();
+    ++count;
     for (const JudgedClaim& claim : judged) {
       words.push_back(claim.word);
       claims += "| " + plan.paper + ", " + markdown_text(plan.where) + " | " + markdown_text(claim.says) + " | " +
@@ -323,6 +325,8 @@ size_t write_report(const std::string& results, const std::string& out, bool for
     paper = plan.paper;
     sections += section_of(plan, measured, judged, page);
   }
+  if (!not_run.empty())
+    sections += "## Not run\n\n" + join(not_run, ", ") + ". `./reproduce list NAME` shows the commands.\n\n";
   sections.pop_back();
   write_file_atomically(
       file, std::string("# The papers' figures and tables, and ours\n\n") + INTRODUCTION + "\n\n" + WRITTEN + "`.\n\n" +
