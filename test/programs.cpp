@@ -255,6 +255,10 @@ class ProgramTest : ProgramChecks {
     test_.check("strings of its length, and of no other",
                 lengths.column("1")[0] < 0.1 && lengths.column("2")[0] > 0.9 && lengths.column("6")[0] < 0.1,
                 learned.output);
+    const std::string size = "A checkpoint takes 0.1 GB; 2 of them are kept: model, previous.\n";
+    const std::string one_step = " --length 4 --batch 1 --steps 1 --eval-samples 1 --stop-at 2 --name ";
+    test_.check("large checkpoints are announced",
+                shell.run("--model rnn --hidden 1500" + one_step + "large").prints(size) && !learned.prints("A checkpoint"));
     shell.run("--compare causal_rn,rnn:hidden=12 --name c --steps 300" + two);
     const CsvTable table = numbers_of(shell.file("runs/c/compare.csv"));
     for (const size_t row : {0, 1}) {
