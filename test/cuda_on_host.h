@@ -276,8 +276,9 @@ inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
 
 inline int __mulhi(int a, int b) { return static_cast<int>((static_cast<int64_t>(a) * b) >> 32); }
 inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>((static_cast<uint64_t>(a) * b) >> 32); }
+__extension__ typedef unsigned __int128 Unsigned128;  // not ISO C++: -pedantic would warn
 inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
-  return static_cast<unsigned long long>((static_cast<unsigned __int128>(a) * b) >> 64);
+  return static_cast<unsigned long long>((static_cast<Unsigned128>(a) * b) >> 64);
 }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }

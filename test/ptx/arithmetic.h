@@ -80,8 +80,10 @@ Wide mul_wide(T a, T b) {
 }
 inline u32 mul_hi_u32(u32 a, u32 b) { return static_cast<u32>(u64(a) * b >> 32); }
 inline s32 mul_hi_s32(s32 a, s32 b) { return static_cast<s32>(s64(a) * b >> 32); }
-inline u64 mul_hi_u64(u64 a, u64 b) { return static_cast<u64>(static_cast<unsigned __int128>(a) * b >> 64); }
-inline s64 mul_hi_s64(s64 a, s64 b) { return static_cast<s64>(static_cast<__int128>(a) * b >> 64); }
+__extension__ typedef unsigned __int128 u128;  // not ISO C++: -pedantic would warn
+__extension__ typedef __int128 s128;
+inline u64 mul_hi_u64(u64 a, u64 b) { return static_cast<u64>(static_cast<u128>(a) * b >> 64); }
+inline s64 mul_hi_s64(s64 a, s64 b) { return static_cast<s64>(static_cast<s128>(a) * b >> 64); }
 // Division by zero is unspecified: the caller must check for it. The smallest number divided by −1 is itself.
 template <class T>
 T div(T a, T b) {
