@@ -10,6 +10,7 @@
 #include <csignal>
 #include <filesystem>
 
+#include "base/options.h"
 #include "base/program.h"
 #include "check.h"
 #include "dice.h"

@@ -978,7 +978,6 @@ Run
                      over when it is over
   --quiet            say nothing
 
-  --config FILE      read options from a file's lines "name = value"; the command line wins
   --help             print this and stop
   --version          print the version and stop
 )");
@@ -1057,45 +1056,7 @@ void options_errors(Test& test) {
   fails_with({"--activation", "gulu"}, "--activation gulu: expected one of exp, relu");
   fails_with({"--quiet=maybe"}, "--quiet=maybe: expected true or false");
   fails_with({"--name", "\xFF"}, "--name \xFF: expected text in UTF-8");
-  fails_with({"--config"}, "--config: expected a file after it");
-  fails_with({"--config="}, "--config: expected one file");
-  fails_with({"--config", "/nowhere/c"}, "--config /nowhere/c: cannot read: No such file or directory");
-  fails_with({"--config", "a", "--config=b"}, "--config b: expected one file");
   fails_with({"8"}, "unexpected argument \"8\"; options begin with --");
-}
-
-void options_config(Test& test) {
-  const TemporaryFolder folder;
-  const std::string path = folder.file("c");
-  write_bytes(path,
-              "# a run\n\n  length = 8   # letters\r\nheads=2\nname = a#b\npost-norm = false\nquiet = yes\nrate=0.5");
-  Program program;
-  program.parse({"--heads", "3", "--config", path, "--no-quiet"});
-  test.equal("from the file", program.length, 8);
-  test.equal("the command line wins", program.heads, 3);
-  test.equal("also with a switch", program.quiet, false);
-  test.equal("a # within a word", program.name, "a#b");
-  test.equal("a switch turned off", program.post_norm, false);
-  test.equal("a last line without an end", program.rate, 0.5);
-  test.check("counts as given", program.options.given("length"));
-  const auto fails_with = [&](const std::string& content, const std::string& message) {
-    write_bytes(path, content);
-    test.equal(message, message_of([&] { Program().parse({"--config=" + path}); }), path + message);
-  };
-  fails_with("length = 8\n\nheads = 0\n", ":3: heads = 0: expected a whole number from 1 to 64");
-  fails_with("lenght = 8\n", ":1: unknown option lenght (did you mean length?)");
-  fails_with("length 8\n", ":1: expected \"name = value\"");
-  fails_with("length = 8\nlength = 9\n", ":2: length was set before, at " + path + ":1: length = 8");
-  fails_with("length =\n", ":1: length =: its value is empty, expected a whole number from 1 to 4096");
-  fails_with("name =\n", ":1: name =: its value is empty, expected NAME");
-  fails_with("--length = 8\n", ":1: unknown option --length");
-  fails_with("--lenght = 8\n", ":1: unknown option --lenght (did you mean --length?)");
-  fails_with("no-quiet = true\n", ":1: unknown option no-quiet");
-  fails_with("--config = b\n", ":1: unknown option --config");
-  write_bytes(path, "\xEF\xBB\xBFlength = 8\n");
-  Program marked;
-  marked.parse({"--config", path});
-  test.equal("a mark before the first line", marked.length, 8);
 }
 
 void options_resume(Test& test) {
@@ -1152,11 +1113,6 @@ void options_resume(Test& test) {
              "m.safetensors: saved with --heads 0: expected a whole number from 1 to 64");
   fails_with({}, Json(saved).set("heads", Json::array()), "m.safetensors: option --heads is a list, expected a value");
   fails_with({}, Json("x"), "m.safetensors: its options are a string, expected an object");
-
-  const TemporaryFolder folder;
-  write_bytes(folder.file("c"), "length = 9\n");
-  fails_with({"--config", folder.file("c")}, saved,
-             folder.file("c") + ":1: length = 9: this run was started with --length 8" + cannot);
 }
 
 // What a checkpoint keeps of the log's rows.
@@ -1669,7 +1625,6 @@ int main(int argc, char** argv) {
   test.run("options_that_stop", options_that_stop);
   test.run("options_idle", options_idle);
   test.run("options_errors", options_errors);
-  test.run("options_config", options_config);
   test.run("options_resume", options_resume);
   test.run("csv", csv_log);
   test.run("progress", progress);

@@ -13,7 +13,6 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mapped_file.h"
-#include "base/options.h"
 #include "base/safetensors.h"
 #include "base/text.h"
 #include "exchange/families.h"
@@ -91,21 +90,6 @@ inline void read_shard(const std::string& path) {
   if (!tokens.empty()) corpus->read(0, corpus->size(), tokens.data());
 }
 
-inline void read_options(const std::string& path) {
-  int length = 4;
-  double rate = 1;
-  bool quiet = false;
-  std::string name;
-  std::vector<int> lengths;
-  Options options("program", "Reads options.");
-  options.add("length", &length, 1, 64, "a length");
-  options.add("rate", &rate, 0, 1, "a rate");
-  options.add("quiet", &quiet, "says nothing");
-  options.add("name", &name, "a name");
-  options.add("lengths", &lengths, 1, 64, "lengths");
-  options.parse({"--config", path});
-}
-
 inline const std::vector<Parser>& parsers() {
   static const std::vector<Parser> all = {
       {"json", ".json", [](const std::string& path) { Json::parse(read_file(path), path); }},
@@ -119,7 +103,6 @@ inline const std::vector<Parser>& parsers() {
       {"models", ".bin", read_model},
       {"ptx", ".ptx", read_ptx},
       {"shards", ".bin", read_shard},
-      {"options", ".txt", read_options},
   };
   return all;
 }

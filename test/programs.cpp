@@ -45,8 +45,6 @@ class ProgramTest : ProgramChecks {
     expect(shell, "heads", "--heads 5", 2, "train_copy: --heads 5 does not divide --hidden 192");
     expect(shell, "no number", "--lr fast", 2, "--lr fast: expected a number");
     expect(shell, "no such model", "--model gru", 2, "causal_rn");
-    write_bytes(shell.file("settings"), "length = 3\nwidht = 5\n");
-    expect(shell, "config file", "--config settings", 2, "settings:2: unknown option widht (did you mean width?)");
     expect(shell, "a path for a name", "--name ../a", 2, "--name ../a: expected letters");
     test_.check("nothing was made", !std::filesystem::exists(shell.file("runs")));
     expect(shell, "too many samples a step",
@@ -257,8 +255,9 @@ class ProgramTest : ProgramChecks {
                 learned.output);
     const std::string size = "A checkpoint takes 0.1 GB; 2 of them are kept: model, previous.\n";
     const std::string one_step = " --length 4 --batch 1 --steps 1 --eval-samples 1 --stop-at 2 --name ";
-    test_.check("large checkpoints are announced",
-                shell.run("--model rnn --hidden 1500" + one_step + "large").prints(size) && !learned.prints("A checkpoint"));
+    test_.check(
+        "large checkpoints are announced",
+        shell.run("--model rnn --hidden 1500" + one_step + "large").prints(size) && !learned.prints("A checkpoint"));
     shell.run("--compare causal_rn,rnn:hidden=12 --name c --steps 300" + two);
     const CsvTable table = numbers_of(shell.file("runs/c/compare.csv"));
     for (const size_t row : {0, 1}) {
@@ -304,8 +303,6 @@ class ProgramTest : ProgramChecks {
            "--compare mamba,rnn: --heads 2: does nothing with --model rnn, nor with any other of them");
     expect(shell, "of some variants", "--compare transformer,rnn:hidden=8 --heads 2 --name some --steps 1" + SMALL, 0,
            "saved runs/some");
-    write_bytes(shell.file("settings"), "model = rnn\nheads = 3\n");
-    expect(shell, "in a file", "--config settings", 2, "settings:2: heads = 3: does nothing with --model rnn");
   }
 
   void damaged() {
@@ -918,12 +915,8 @@ class OtherPrograms : ProgramChecks {
   void of_a_checkpoint(const Shell& shell) {
     write_bytes(shell.file("other.txt"), std::string(300, 'a') + "One day he went to the old house.");
     const std::string train = "'" + folder_ + "/train_text' ";
-    const Outcome evaluated =
-        expect_script(shell, "its loss on another text", train + "--evaluate runs/t --data other.txt", 0,
-                      "on other.txt: 41 windows of 8 and one of 4 tokens, 332 tokens scored");
-    write_bytes(shell.file("evaluate.cfg"), "evaluate = runs/t\n");
-    test_.equal("asked for in a file", shell.script(train + "--config evaluate.cfg --data other.txt").output,
-                evaluated.output);
+    expect_script(shell, "its loss on another text", train + "--evaluate runs/t --data other.txt", 0,
+                  "on other.txt: 41 windows of 8 and one of 4 tokens, 332 tokens scored");
     const auto refused = [&](const char* name, const std::string& arguments, const std::string& words) {
       expect_script(shell, name, train + arguments, 2, words);
     };
@@ -960,12 +953,6 @@ class OtherPrograms : ProgramChecks {
             "while ! test -e runs/shorter/model.safetensors && kill -0 $!; do sleep 0.1; done; : > shorter.txt; wait "
             "$!",
         1, "a file that is being read has become shorter");
-    const Outcome piped = shell.script(
-        "printf 'steps = 1\nname = piped\n' | " + train +
-        "--config /dev/stdin --data other.txt --val-part 0.3 --context 8 --width 8 --layers 1 --heads 1 --batch 2 "
-        "--eval-samples 2 --sample-length 0 --threads 1 --quiet");
-    test_.check("options from a pipe, which is read once",
-                piped.status == 0 && std::filesystem::exists(shell.file("runs/piped")), piped.output);
     write_bytes(shell.file("accents.txt"), std::string(300, 'a') + "caf\u00E9");
     const std::string accents = "--evaluate runs/t --data accents.txt";
     test_.check("another character", shell.script(train + accents).prints("is no 7-bit ASCII character"));

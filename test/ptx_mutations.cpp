@@ -353,6 +353,8 @@ constexpr Explanation EXPLAINED[] = {
     {COMPARISON, "setp.lt.f32 %, %, 0fBF800000", "select(x < -1.0f, from_bits(NAN_BITS), above)", "kerple",
      "no distance is negative"},
     {COMPARISON, "setp.lt.s64 %, %, %", "n < end; ++n) sum = add(sum, n, c);", "sum_chunks", "no chunk is empty"},
+    {COMPARISON, "setp.lt.s32 %, %, 0", "b.value > a.value || (b.value == a.value && b.index < a.index) ? b : a", "",
+     "equal values with one index are the same candidate"},
     {COMPARISON, "setp.lt.s32 %, %, 1", "", "sweep_lanes", "a warp of one query has the last, which sees all keys"},
     {COMPARISON, "setp.ge.s32 %, %, %", "values[k] = value(first + k * WARP);", "",
      "one number behind the row is read, and not stored"},

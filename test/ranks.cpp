@@ -641,16 +641,18 @@ class UnderMpi : ProgramChecks {
     beside("another program", copy, text, "rank 1 differs from rank 0 in its command line");
 
     // The same command line in another folder.
-    const std::string elsewhere = "--wdir \"$PWD/other\" ", configured = copy + "--config rate ";
+    const std::string elsewhere = "--wdir \"$PWD/other\" ";
     std::filesystem::create_directory(shell.file("other"));
-    write_bytes(shell.file("rate"), "lr = 0.001\n");
-    write_bytes(shell.file("other/rate"), "lr = 0.002\n");
-    beside("another --config", configured, elsewhere + configured,
-           "rank 1 differs from rank 0 in its options, its model or its version");
     write_bytes(shell.file("one.txt"), std::string(3000, 'a') + std::string(3000, 'b'));
     beside("a file that is not there", text, elsewhere + text, "train_text: rank 1: one.txt");
-    // Only the first rank's folder has the run.
+    const std::string tokenizer = R"({"format":"petroglyph tokenizer","version":1,"kind":)";
+    write_bytes(shell.file("kind.json"), tokenizer + R"("ascii","replace":false})");
+    write_bytes(shell.file("other/kind.json"), tokenizer + R"("bytes"})");
+    const std::string encoded = text + "--tokenizer kind.json ";
     write_bytes(shell.file("other/one.txt"), read_bytes(shell.file("one.txt")));
+    beside("another tokenizer of the same name", encoded, elsewhere + encoded,
+           "rank 1 differs from rank 0 in its options, its model or its version");
+    // Only the first rank's folder has the run.
     const std::string compared = text + "--compare rnn,transformer:heads=2 --name c ";
     expect_script(shell, "a comparison in two folders",
                   "timeout 60 mpirun -q --oversubscribe -n 1 " + compared + " : -n 1 " + elsewhere + compared, 0,

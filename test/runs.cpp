@@ -282,11 +282,6 @@ class RunsTest : ProgramChecks {
              "runs/v: its samples are not those");
     }
     a_study_of_other_data(words);
-    const Shell copy(program("train_copy"));
-    write_bytes(copy.file("c.cfg"), "layers = 1\nsteps = 2\ncompare = rnn,transformer:heads=2\n");
-    const std::string sizes = " --length 3 --width 8 --batch 8 --eval-samples 8 --threads 1 ";
-    expect(copy, "a comparison from a file", "--config c.cfg --name b" + sizes, 0, "transformer:heads=2");
-    expect(copy, "and again", "--config c.cfg --name b" + sizes, 0, "transformer:heads=2");
   }
 
   // Runs that begin later would stand in one table with those that learned from what the text was.

@@ -236,7 +236,7 @@ std::string Options::value(const std::string& name) const { return known(name).s
 
 bool Options::always(const std::string& name) const {
   const auto is_it = [&](const Option& option) { return option.name_ == name && option.always_; };
-  return contains({"help", "version", "config"}, name) || std::any_of(options_.begin(), options_.end(), is_it);
+  return contains({"help", "version"}, name) || std::any_of(options_.begin(), options_.end(), is_it);
 }
 
 void Options::only_with(const std::string& name, const std::string& other, const std::vector<std::string>& values) {
@@ -276,18 +276,15 @@ void Options::only_beside(const std::string& name, const std::vector<std::string
 // ---- Parsing --------------------------------------------------------------------------------------------------------
 
 void Options::refuse_unknown(const std::string& word) const {
-  const bool in_file = !starts_with(word, "-");
-  std::vector<std::string> names;
-  if (!in_file) names = {"help", "version", "config"};
+  std::vector<std::string> names = {"help", "version"};
   for (const Option& option : options_) {
     names.push_back(option.name_);
-    if (option.is_switch_ && !in_file) names.push_back("no-" + option.name_);
+    if (option.is_switch_) names.push_back("no-" + option.name_);
   }
   const std::string bare = word.substr(std::min(word.find_first_not_of('-'), word.size()));
   const std::string meant = nearest_word(bare, names);
   const bool helps = !meant.empty() && word != "--" + meant;
-  throw UsageError("unknown option " + word +
-                   (helps ? " (did you mean " + (in_file ? meant : "--" + meant) + "?)" : ""));
+  throw UsageError("unknown option " + word + (helps ? " (did you mean --" + meant + "?)" : ""));
 }
 
 void Options::assign(Option& option, const std::string& value, const std::string& source) {
@@ -299,9 +296,8 @@ void Options::assign(Option& option, const std::string& value, const std::string
   option.source_ = source;
 }
 
-// One word that begins with '-', and its value, which may be the next word. Nothing is assigned yet: --config comes
-// first.
-size_t Options::read_option(const std::vector<std::string>& words, size_t at, std::vector<Argument>& arguments) {
+// One word that begins with '-', and its value, which may be the next word.
+size_t Options::read_option(const std::vector<std::string>& words, size_t at) {
   const std::string& word = words[at];
   const size_t equals = word.find('=');
   const bool attached = equals != std::string::npos;
@@ -313,24 +309,18 @@ size_t Options::read_option(const std::vector<std::string>& words, size_t at, st
     option = find(name.substr(3));
     if (option == nullptr || !option->is_switch_) refuse_unknown(head);
     if (attached) throw UsageError(word + ": " + head + " takes no value");
-    arguments.push_back({option, "false", word});
+    assign(*option, "false", word);
     return at + 1;
   }
-  if (option == nullptr && name != "config") refuse_unknown(head);
-  if (option != nullptr && option->is_switch_ && !attached) {
-    arguments.push_back({option, "true", word});
+  if (option == nullptr) refuse_unknown(head);
+  if (option->is_switch_ && !attached) {
+    assign(*option, "true", word);
     return at + 1;
   }
   if (!attached && (at + 1 == words.size() || starts_with(words[at + 1], "--")))
-    throw UsageError(head + ": expected " + (option == nullptr ? "a file" : option->expected_) + " after it");
+    throw UsageError(head + ": expected " + option->expected_ + " after it");
   const std::string value = attached ? word.substr(equals + 1) : words[at + 1];
-  const std::string source = option != nullptr && option->is_switch_ ? word : head + (value.empty() ? "" : " " + value);
-  if (option != nullptr)
-    arguments.push_back({option, value, source});
-  else if (value.empty() || !config_.empty())
-    throw UsageError(source + ": expected one file");
-  else
-    config_ = value;
+  assign(*option, value, option->is_switch_ ? word : head + (value.empty() ? "" : " " + value));
   return attached ? at + 1 : at + 2;
 }
 
@@ -338,7 +328,6 @@ void Options::parse(int argc, const char* const* argv) { parse({argv + std::min(
 
 void Options::parse(const std::vector<std::string>& words) {
   parsed_ = true;
-  std::vector<Argument> arguments;
   std::vector<std::string> bare;
   for (size_t at = 0; at < words.size();) {
     if (words[at] == "--") {
@@ -346,12 +335,10 @@ void Options::parse(const std::vector<std::string>& words) {
       break;
     }
     if (words[at].size() > 1 && words[at][0] == '-')
-      at = read_option(words, at, arguments);
+      at = read_option(words, at);
     else
       bare.push_back(words[at++]);
   }
-  if (!config_.empty()) read_config(config_);
-  for (const Argument& argument : arguments) assign(*argument.option, argument.value, argument.source);
   assign_positional(bare);
 }
 
@@ -374,43 +361,12 @@ void Options::assign_positional(const std::vector<std::string>& words) {
   if (at < words.size()) throw UsageError("unexpected argument \"" + words[at] + "\"; options begin with --");
 }
 
-void Options::read_config(const std::string& path) {
-  std::string content;
-  try {
-    content = read_file(path);
-  } catch (const Error& error) {
-    throw UsageError(std::string("--config ") + error.what());
-  }
-  if (starts_with(content, "\xEF\xBB\xBF")) content.erase(0, 3);  // some editors begin UTF-8 with this mark
-  int number = 0;
-  for (const std::string& whole : split(content, '\n')) {
-    const std::string where = path + ":" + std::to_string(++number) + ": ";
-    std::string_view line = whole;
-    // A '#' begins a comment at the start of a line or after a space: a value may contain one.
-    for (size_t i = 0; i < line.size(); ++i)
-      if (line[i] == '#' && (i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t')) line = line.substr(0, i);
-    line = trim(line);
-    if (line.empty()) continue;
-    const size_t equals = line.find('=');
-    if (equals == std::string_view::npos) throw UsageError(where + "expected \"name = value\"");
-    const std::string name(trim(line.substr(0, equals))), value(trim(line.substr(equals + 1)));
-    Option* const option = find(name);
-    if (option == nullptr) try {
-        refuse_unknown(name);
-      } catch (const UsageError& error) {
-        throw UsageError(where + error.what());
-      }
-    if (!option->source_.empty()) throw UsageError(where + name + " was set before, at " + option->source_);
-    assign(*option, value, where + name + " =" + (value.empty() ? "" : " " + value));
-  }
-}
-
 std::string Options::help() const {
   const auto label = [](const Option& option) {
     if (option.is_switch_) return (option.default_ == "true" ? "--[no-]" : "--") + option.name_;
     return "--" + option.name_ + " " + option.placeholder_;
   };
-  size_t indent = sizeof("  --config FILE  ") - 1;
+  size_t indent = sizeof("  --version  ") - 1;
   std::vector<std::string> sections;
   for (const Option& option : options_) {
     indent = std::max(indent, std::min(label(option).size(), LONGEST_LABEL) + 4);
@@ -431,8 +387,6 @@ std::string Options::help() const {
     }
   }
   out += "\n";
-  append_help_line(out, "--config FILE", "read options from a file's lines \"name = value\"; the command line wins",
-                   indent);
   append_help_line(out, "--help", "print this and stop", indent);
   append_help_line(out, "--version", "print the version and stop", indent);
   return out;

@@ -13,8 +13,7 @@
 // (not_saved()).
 //
 // `--width 64` and `--width=64` are the same, and the last one counts; a switch is turned on by --quiet, off by
-// --no-quiet. `--config FILE` reads lines `width = 64` with # comments; the command line wins over the file. All
-// mistakes of the user are UsageErrors.
+// --no-quiet. All mistakes of the user are UsageErrors.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +44,7 @@ class Option {
   };
   std::string name_, help_, section_, placeholder_, default_;
   std::string expected_;  // "a whole number from 1 to 64"
-  std::string source_;    // as it was given: "--width 64", "FILE:3: width = 64"; or empty
+  std::string source_;    // as it was given: "--width 64"; or empty
   bool is_switch_ = false, always_ = false, saved_ = true;
   std::vector<Condition> conditions_;
   std::function<bool(std::string_view)> assign_;  // false: not a value of this option
@@ -94,7 +93,7 @@ class Options {
   void parse(const std::vector<std::string>& words);  // without the program's name
 
   std::string help() const;
-  bool given(const std::string& name) const;         // on the command line or in the --config file
+  bool given(const std::string& name) const;         // on the command line
   std::string value(const std::string& name) const;  // as the user would write it
   bool always(const std::string& name) const;        // whether it is of the second kind, --help and the like included
 
@@ -123,10 +122,6 @@ class Options {
     std::vector<std::string>* values;
     bool optional;
   };
-  struct Argument {
-    Option* option;
-    std::string value, source;
-  };
 
   template <class Value, class Assign>
   Option& declare(const std::string& name, Value* value, const std::string& expected, Assign assign,
@@ -134,12 +129,11 @@ class Options {
   Option* find(std::string_view name);
   const Option& known(const std::string& name) const;
   [[noreturn]] void refuse_unknown(const std::string& word) const;
-  size_t read_option(const std::vector<std::string>& words, size_t at, std::vector<Argument>& arguments);
+  size_t read_option(const std::vector<std::string>& words, size_t at);
   static void assign(Option& option, const std::string& value, const std::string& source);
   void assign_positional(const std::vector<std::string>& words);
-  void read_config(const std::string& path);
 
-  std::string program_, purpose_, section_ = "Options", config_;
+  std::string program_, purpose_, section_ = "Options";
   bool parsed_ = false;
   std::deque<Option> options_;  // a deque keeps the references that add() returns
   std::vector<Positional> positional_;
