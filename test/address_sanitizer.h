@@ -1,5 +1,5 @@
-// ASAN: 1 in a build with the address sanitizer, which has to know of each stack and each device memory that is not its
-// own; else 0.
+// ASAN: 1 in a build with the address sanitizer, which must be told about every stack and device memory that it
+// did not allocate; else 0.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__)  // g++

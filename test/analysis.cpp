@@ -369,8 +369,8 @@ void receptive_fields(Test& test) {
   }
 }
 
-// Where all tokens are different, the gradients stand in the model's own table: of f whose gradient is dlogits (V) in a
-// row of the logits, counted from the last one.
+// If all tokens are different, the model's embedding table holds the gradient of each position. The gradient of f with
+// respect to the logits is dlogits (V) in one row, counted from the last one, and 0 in the others.
 std::vector<double> own_norms(Model& model, Ops& ops, const std::vector<int32_t>& tokens, int64_t from_last = 0,
                               std::vector<real> of_row = {}) {
   Tokens ids(ops, {1, static_cast<int64_t>(tokens.size())});
@@ -710,7 +710,7 @@ class Symbols final : public Corpus {
   std::vector<int32_t> symbols_;
 };
 
-// Against the definition, with the counts made anew for each token of the validation text.
+// Against the definition, with the n-grams counted again for each token of the validation text.
 double loss_by_definition(const std::vector<int32_t>& training, const std::vector<int32_t>& asked, int vocab,
                           size_t longest) {
   double loss = 0;

@@ -61,8 +61,7 @@ struct StepCase {
   Json config;
   std::shared_ptr<const Task> task;
   int batch;
-  double flops =
-      0;  // of its products, forward and backward, where they are counted here; otherwise least_of knows, or not
+  double flops = 0;  // of its products, forward and backward; 0: see least_of()
 };
 
 // Windows of random tokens, each with one right answer.
@@ -218,7 +217,7 @@ Instructions least_of(const StepCase& row, const Model& model) {
 
 class Bench {
  public:
-  // only: what the names of the rows contain that are wanted; once: each is done once, to see that it can be
+  // only: runs the rows whose names contain this; once: runs each row once, as a test
   Bench(const std::string& device, int threads, bool json, bool once, const std::string& only)
       : ops_(make_device(device, threads)), threads_(threads), json_(json), once_(once), only_(only) {
     cpu_ = dynamic_cast<Cpu*>(ops_.get());
@@ -283,8 +282,8 @@ class Bench {
   }
 
   // How long one more token takes a stream that has read so many: its state is of a fixed size, or grows with them.
-  // Beside the time stands what reading the weights and the keys of all positions once would take of it, at the speed
-  // of so many bytes.
+  // Beside the time: the share of it that reading the weights and the keys of all positions once takes, at the measured
+  // bandwidth for as many bytes.
   void generation() {
     const std::vector<int> read = once_ ? std::vector<int>{64} : std::vector<int>{64, 1024, 4096};
     Json rows = Json::array();
@@ -355,7 +354,7 @@ class Bench {
   // The time of one call. On a GPU several are put on the queue before the wait, so that launching does not count.
   double time_of(const Call& call, Arrays& arrays, const std::string& written) {
     const int calls = cpu_ ? 1 : 10;
-    const double seconds = cpu_ ? 0.6 : 0.2;  // a GPU is nobody else's
+    const double seconds = cpu_ ? 0.6 : 0.2;  // no other process uses the GPU
     return best_time(
                [&] {
                  for (int i = 0; i < calls; ++i) call(*ops_, arrays);

@@ -280,7 +280,7 @@ void other_input(Test& test, const ModelCase& row) {
   test.throws("is refused", row.model + ": " + expected, [&] { model->forward({nullptr, 1, row.length}); });
 }
 
-// Sizes of which each is allowed, and whose product is more than an int.
+// Each of these sizes is allowed; their product exceeds an int.
 void large_products(Test& test) {
   const auto ops = make_cpu(1);
   const auto refused = [&](const std::string& of, const std::map<std::string, int>& sizes, const std::string& words) {
@@ -409,8 +409,8 @@ void threads_of_regions(Test& test) {
 
 // ---- Initial values -------------------------------------------------------------------------------------------------
 
-// What a parameter begins with: N(0, size²), evenly between −size and size, or evenly between 0 and 1 what it is made
-// of; or one value.
+// The distribution of a parameter's initial values: N(0, size²), uniform in ±size, a function of uniform numbers in
+// [0, 1), or one value.
 struct Beginning {
   enum Kind { NORMAL, EVEN, MADE, VALUE } kind;
   double size;
@@ -436,7 +436,7 @@ Beginning beginning_of_mamba(const Json& config, const std::string& name) {
   return {Beginning::NORMAL, 0.02};
 }
 
-// As the models' files say it, and not as they do it.
+// From the comments of the models' files, not from their code.
 Beginning beginning_of(const ModelCase& row, const Json& config, const Parameter& p) {
   const auto named = [&](const char* name) { return ends(p.name, name); };
   const auto root = [&](const char* key) { return std::sqrt(config.at(key).number()); };

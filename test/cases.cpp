@@ -539,7 +539,7 @@ OpCase causal_convolution_case(int B, int T, int C, int K, bool streaming) {
 
 OpCase selective_scan_case(const ScanShape& s, bool streaming) {
   const int64_t size = s.rows() * s.channels, states = int64_t(s.channels) * s.states, mixed = s.rows() * s.row;
-  // B and C stand at the end of the rows of "mixed", as the model has them.
+  // B and C are the last columns of "mixed", as in the model.
   // "delta", pre_step in the catalogue: its numbers, which golden.txt has, are drawn by this name.
   std::vector<Operand> operands = {
       {"u", Role::INPUT, size},      {"delta", Role::INPUT, size, -3, 3}, {"A_log", Role::PARAMETER, states, -1, 2},
@@ -617,7 +617,7 @@ OpCase tanh_case(int64_t n) {
   return row;
 }
 
-// dc_before is in place of dc, the cotangent of c: the case's copies stand between.
+// dc_before takes the place of dc, the cotangent of c.
 OpCase lstm_cell_case(int64_t N, int H) {
   const int64_t size = N * H;
   OpCase row{text("lstm_cell %lldx%d", static_cast<long long>(N), H),
@@ -1027,8 +1027,9 @@ void add_special_relations(std::vector<OpCase>& rows) {
   rows.push_back(linear_relation_stream_case(2, 126, 5, 37));
 }
 
-// Causal ones short: what a query does not see but its tile holds is multiplied by zero, which makes NaN of infinity
-// and of NaN. Tiles differ between devices, and so, in longer ones, does who gets such a NaN; the loss is one on both.
+// Causal sequences are short here. Keys that a query does not see but that are in its tile are multiplied by zero,
+// which turns an infinity into a NaN. Tiles differ between devices, and so, in longer sequences, do the queries that
+// get a NaN.
 void add_special_attentions(std::vector<OpCase>& rows) {
   for (const bool causal : {true, false}) {
     rows.push_back(attention_case(whole(3, causal ? 6 : 35, 2, 5, causal), Distances::IGNORED));

@@ -1,5 +1,5 @@
 // One table of cases for every operation and model: the gradient check, the bits on every device and build, the host
-// run of the CUDA kernels and the bench all read it. A row says what goes in, what comes out, and how to call it;
+// run of the CUDA kernels and the bench all read it. A row has the inputs, the outputs and the calls, and
 // nothing else.
 #pragma once
 
@@ -27,7 +27,7 @@ enum class Role {
   IDS,        // random whole numbers from `low` to `high`
 };
 
-// What stands among the random numbers of an array.
+// Special values among the random numbers of an array.
 enum class Special {
   NONE,
   SMALL,     // zeros of both signs and subnormals, a fourth of all

@@ -120,7 +120,7 @@ class Test {
     }
   }
 
-  // Runs a group of checks where it is wanted; one that throws has failed.
+  // Runs a group of checks if it was chosen; a group that throws has failed.
   template <class Function>
   void run(const std::string& group, Function function) {
     groups_.push_back(group);

@@ -406,7 +406,7 @@ void llm_c_back(Test& test) {
 
 // ---- Files that are refused by name ---------------------------------------------------------------------------------
 
-// PyTorch's, and what git leaves in a file's place: one line, which says what to do.
+// PyTorch files and git-lfs pointers are refused with one line that names the command to run.
 void other_files(Test& test) {
   const TemporaryFolder folder;
   const std::string zip = "PK\3\4" + std::string(100, '\0'), old = "\x80\x02\x8a\x0al\xfc\x9c" + std::string(100, 'F');
@@ -505,7 +505,7 @@ void tokenizers(Test& test) {
   const auto tiktoken = open_tokenizer(folder.file("a.tiktoken"), false);
   test.check("tiktoken's: stories", tokens_of(*tiktoken, stories) == tokens_of(*trained, stories));
 
-  // cl100k_base and its like, which do not say by which expression they cut texts
+  // files such as cl100k_base do not state the expression that cuts texts
   write_bytes(folder.file("b.tiktoken"), ranks + base64(".\n") + " 500\n");
   test.equal("tiktoken's of another expression", message_of([&] { open_tokenizer(folder.file("b.tiktoken"), false); }),
              folder.file("b.tiktoken") +
@@ -618,8 +618,8 @@ void added_tokens(Test& test) {
              saved + ": tokens 300 and 304 are both \"<|endoftext|>\", which tokenizer.json cannot express");
 }
 
-// What transformers and tokenizers make of texts (test/python/token_ids.py), with every kind of tokens beside the
-// merged ones; and a checkpoint's line and the files that are written for them say the same.
+// The token ids of transformers and tokenizers (test/python/token_ids.py), with every kind of added token. Ids stay the
+// same in a checkpoint and in the files that are written from it.
 void token_ids(Test& test) {
   const std::string path = "test/oracle/token_ids.json";
   if (!std::filesystem::exists(path)) return test.skip(path, "run this in the repository's root");
@@ -708,7 +708,7 @@ void ends_of_texts(Test& test) {
               [&] { open_foreign(folder.path()); });
 }
 
-// Which files a conversion reads and writes, and what it says of a tokenizer that no file of Hugging Face's can hold.
+// Which files a conversion reads and writes, and its message for a tokenizer that tokenizer.json cannot express.
 void conversions(Test& test) {
   const TemporaryFolder folder;
   const auto has = [&](const std::vector<std::string>& files, const std::string& name) {
@@ -780,7 +780,7 @@ void documents(Test& test) {
   test.check("encode() alone never makes it", tokens_of(*with_end, text) == tokens_of(*trained, text));
   const auto again = tokenizer_from_json(Json::parse(with_end->to_json().text(), "x"), "x");
   test.equal("through a checkpoint's line", again->end_of_text(), {300});
-  // Tokens around each document; an end of a text that stands there already is not written twice.
+  // Tokens around each document; an end-of-text token is not repeated.
   const auto around = [&](const char* prefix, const char* suffix) {
     Json json = with_end->to_json();
     return tokenizer_from_json(json.set("prefix", Json::parse(prefix, "x")).set("suffix", Json::parse(suffix, "x")),

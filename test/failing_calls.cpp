@@ -1,8 +1,8 @@
 // Allocations and system calls that fail, one at a time: programs run with a preloaded library
-// (failing_calls_preload.cpp) that lets the N-th one fail. Of each place three things are asked:
-//   1. Is there a line? A program that stops prints one, which begins with the program's name.
-//   2. Is the exit status right? It is 1 where it stops; where it is 0, its result is that of an undisturbed program.
-//   3. Is everything right afterwards? The same work, begun again or resumed, ends with the undisturbed result.
+// (failing_calls_preload.cpp) that lets the N-th one fail. Each failure has three checks:
+//   1. Message: a program that stops prints one line, which begins with the program's name.
+//   2. Exit status: 1 if it stops; if 0, its result is that of an undisturbed program.
+//   3. Afterwards: the same work, restarted or resumed, ends with the undisturbed result.
 //
 //   failing_calls [--places N] [--seed N]     N places of each row; make test: some, make storm: all of them
 

@@ -49,7 +49,7 @@ class Dice {
   uint64_t state_ = 1;
 };
 
-// Runs the function in a child process and gives what waitpid says about it.
+// Runs the function in a child process and returns the status from waitpid.
 template <class Function>
 int status_of_child(Function function) {
   std::fflush(stdout);
@@ -524,7 +524,7 @@ void safetensors_foreign(Test& test) {
 // Also a link that leads nowhere.
 bool exists(const std::string& name) { return std::filesystem::exists(std::filesystem::symlink_status(name)); }
 
-// Writes that fail for want of room: the file of before stays.
+// Writes that fail because the disk is full: the previous file stays.
 // Temporary files in the folder.
 int leftovers(const TemporaryFolder& folder) {
   int count = 0;
@@ -732,7 +732,7 @@ void folder_locks(Test& test) {
   });
   test.equal("a dead process's lock is none", message_of([&] { FolderLock{folder.path()}; }), "");
   test.throws("a folder that is not there", "No such file or directory", [&] { FolderLock(folder.file("none")); });
-  // A process that dies while its child goes on for a while.
+  // A process that dies while its child still runs.
   make_folder(folder.file("family"));
   const std::string marker = folder.file("family/done");
   status_of_child([&] {
@@ -983,7 +983,7 @@ Run
 )");
 }
 
-// What programs are asked about themselves, and end.
+// Options that print something and end the program.
 void options_that_stop(Test& test) {
   const auto stops = [](const char* word) {
     const int ended = status_of_child([&] {

@@ -1,5 +1,5 @@
 // Texts and the pieces into which GPT-2's regular expression cuts them, as Python's module regex gives them. A byte
-// that is not UTF-8 stands for a surrogate there: neither letter, number nor white space.
+// that is not UTF-8 is a surrogate there: no letter, number or white space.
 #pragma once
 
 #include <string>

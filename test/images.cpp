@@ -160,7 +160,7 @@ void shapes(Test& test) {
   test.check("classes", *fewest > 150 && *most < 250, text("%d to %d of each", *fewest, *most));
   CHECK(task.picture(3, stream, 1, 0).rgb != pictures[0].rgb && task.picture(4, stream, 0, 0).rgb != pictures[0].rgb);
 
-  // What the mean and the spread of the colours tell of the class: the nearest class mean, learned on one half.
+  // A baseline from the mean and the spread of the colours: the nearest class mean, learned on one half of the images.
   std::vector<std::array<double, 6>> features, means(10);
   for (const Picture& picture : pictures) {
     std::array<double, 6> f{};

@@ -1,4 +1,4 @@
-// The programs as a user meets them, on good days and bad ones: what they say, how they exit, what they leave behind.
+// The programs as a user runs them, with right and with wrong input: their output, exit status and files.
 
 #include <algorithm>
 #include <cmath>
@@ -91,7 +91,7 @@ class ProgramTest : ProgramChecks {
     test_.equal("each resumed on the other device", resumed("loops", "cpu"), resumed("cpu", "reference"));
   }
 
-  // The run that the README shows: what nothing else is said for.
+  // The run of the README: all defaults.
   void defaults() {
     const Shell shell(program_);
     shell.run("--steps 0 --eval-samples 1 --name a --threads 1");
@@ -274,7 +274,7 @@ class ProgramTest : ProgramChecks {
     test_.check("one has learned it", !std::isnan(table.column("step_99")[0]));
   }
 
-  // A table of numbers but for what its first column and its weights say.
+  // A table of numbers, except its first column and its weights.
   static CsvTable numbers_of(const std::string& path) {
     CsvTable table;
     std::istringstream lines(read_bytes(path));
@@ -447,7 +447,7 @@ class OtherPrograms : ProgramChecks {
            "saved runs/c (compare.csv");
   }
 
-  // The number behind some words that a program says.
+  // The number after some words of the output.
   static double number_behind(const Outcome& outcome, const std::string& words) {
     const size_t at = outcome.output.rfind(words);
     return at == std::string::npos ? std::nan("") : std::atof(&outcome.output[at + words.size()]);
@@ -608,7 +608,7 @@ class OtherPrograms : ProgramChecks {
           "{\"vocab\":3,\"classes\":5,\"hidden\":8,\"cell\":\"elman\",\"readout\":\"last\"}");
     check("train_regular", "--model mamba --task modular_arithmetic --leading-plus" + some,
           "{\"vocab\":8,\"context\":40,\"width\":8,\"layers\":5,\"state\":16,\"conv\":4,\"expand\":2,\"dt_rank\":1}");
-    for (const bool next : {false, true})  // of the authors' code; asked at every position it has a mask
+    for (const bool next : {false, true})  // the authors' Transformer; it has a mask if every position has an answer
       check("train_regular",
             "--model transformer --width 16 --heads 2 --eval-samples 2 --test-strings 2 " +
                 std::string(next ? "--protocol next --task D_3 --train-length 10" : "--test-every 401"),
@@ -673,7 +673,7 @@ class OtherPrograms : ProgramChecks {
       test_.equal(std::string(name) + " again", shell.script(run + " --threads 2").output, once.output);
       test_.equal(std::string(name) + " on the reference", shell.script(run + " --device reference").output,
                   once.output);
-      // A longer text goes on as its last window does.
+      // A longer prompt continues as its last window does.
       test_.equal(std::string(name) + " sees its window only",
                   shell.script(run + "'and a long way off' --temperature 0").output.substr(22),
                   shell.script(run + "'but a long way off' --temperature 0").output.substr(22));
@@ -714,8 +714,7 @@ class OtherPrograms : ProgramChecks {
     expect(shell, "heads", "--heads 3" + dct + "--heads 3", 2, "--heads 3 does not divide --width 8");
   }
 
-  // The checkpoint of runs/t with a vocabulary of another size, in which what the tokenizer does not know is very
-  // likely.
+  // The checkpoint of runs/t with a vocabulary of another size, in which tokens beyond the tokenizer's are very likely.
   static void change_vocabulary(const Shell& shell, const std::string& to, int64_t vocab, int64_t rows) {
     const SafetensorsFile from(shell.file("runs/t/best.safetensors"));
     SafetensorsWriter writer;
@@ -819,7 +818,7 @@ class OtherPrograms : ProgramChecks {
     }
   }
 
-  // What an answer depends on: all that was said, and not how much is asked for.
+  // A continuation depends on the whole dialogue, not on the number of tokens requested.
   void talks_in_windows(const Shell& shell) {
     const std::string train = "'" + folder_ + "/train_text' ",
                       learn =
@@ -840,8 +839,8 @@ class OtherPrograms : ProgramChecks {
                 few.substr(0, 24));
   }
 
-  // What a run says of other lengths when it has trained, its checkpoint says again; a model that cannot read them is
-  // refused.
+  // A run measures other lengths after training; --evaluate of its checkpoint prints the same numbers. A model that
+  // cannot read such lengths is refused.
   void lengths_of_a_checkpoint(const Shell& shell, const std::string& train) {
     const std::string lengths = " --evaluate-lengths 4,16,20 --length-windows 9 ";
     const Outcome trained =
@@ -1161,7 +1160,7 @@ class OtherPrograms : ProgramChecks {
                 read_bytes(shell.file("runs/shares/Tomita_5-seed-1/test.csv")));
     shell.run("--name few --task cycle_navigation --model rnn" + REGULAR);
     shell.run("--name more --task cycle_navigation --model rnn --seed 2" + REGULAR + "--steps 9");
-    const auto asked = [&](const char* run) {  // of each length, how often the answer is the likeliest one
+    const auto asked = [&](const char* run) {  // for each length, the share of most probable answers that are right
       return read_csv(shell.file(std::string("runs/") + run + "/test.csv")).column("one_answer");
     };
     test_.check("whatever the model, the seed and the steps, it is asked about the same strings",
@@ -1274,7 +1273,7 @@ class OtherPrograms : ProgramChecks {
     expect(shell, "one length without members", "--task Tomita_5 --test-from 61 --test-to 61", 2,
            "Tomita_5 has no members of the lengths of this test, 61 to 61");
     test_.check("nothing was made", !std::filesystem::exists(shell.file("runs")));
-#if !ASAN  // which wants all addresses there are
+#if !ASAN  // the sanitizer reserves the whole address space
     const std::string longest =
         "--name long --test-from 1048576 --test-to 1048576" + SMALL_REGULAR + "--train-length 10 --width 64";
     expect(shell, "longer than memory", longest, 1, "train_regular: not enough memory", "ulimit -v 1000000;");
@@ -1387,8 +1386,8 @@ class OtherPrograms : ProgramChecks {
            "context.svg");
   }
 
-  // Of runs/whole: C = 6ND in whole steps of 8 windows, a token each of which counts; perplexities of losses; a tenth
-  // of the steps warms up.
+  // Of runs/whole: C = 6ND in whole steps of 8 windows, with one target token each; perplexities are exp of losses;
+  // warm-up takes a tenth of the steps.
   void check_points(const Shell& shell) {
     std::istringstream lines(read_bytes(shell.file("runs/whole/points.csv")));
     std::string line, wrong;
@@ -1445,7 +1444,7 @@ class OtherPrograms : ProgramChecks {
     test_.check("while it tries, too, and says so",
                 heard.prints("status 130") && heard.prints("nothing was saved") && !heard.prints("tries\n"),
                 heard.output);
-#if !ASAN  // which wants all addresses there are
+#if !ASAN  // the sanitizer reserves the whole address space
     const std::string huge = "positions --name huge --length 96 --threads 1 --batch 1048576";
     for (const char* time : {"memory that is not there", "and its name is free again"})
       test_.check(time,

@@ -132,7 +132,7 @@ std::string tree_by_ranks(int parts, int ranks, int64_t size, const std::vector<
     std::string& found = wrong[static_cast<size_t>(rank->rank())];
     GradientTree tree(*ops, *rank, each, size);
     Tensor gradients(*ops, {size});
-    for (int step = 0; step < 2; ++step) {  // the second one starts anew
+    for (int step = 0; step < 2; ++step) {  // the second one starts again
       for (int p = 0; p < each; ++p) {
         gradients.upload(part(rank->rank() * each + p, size));
         tree.add(gradients.data());
@@ -244,7 +244,7 @@ void parts_alone(Test& test) {
   test.equal("the sum of two", whole.model->parameters.gradients().download(), sum);
 }
 
-// Copying, which writes down what it is asked for.
+// The copying task, which records the requested samples.
 class Asked final : public Task {
  public:
   struct Part {
@@ -261,7 +261,7 @@ class Asked final : public Task {
   double accuracy(const Batch& batch, const std::vector<int32_t>& best) const override {
     return task_.accuracy(batch, best);
   }
-  // Whether it was asked for the samples first … first+count−1, each once, of nothing else; and forgets.
+  // Whether the samples first … first+count−1 were requested, each once, and no others; clears the record.
   bool were(const char* stream, uint32_t step, int first, int count) const {
     std::sort(samples.begin(), samples.end());
     bool same = samples.size() == static_cast<size_t>(count);
@@ -425,7 +425,7 @@ void adamw_by_definition(Test& test, double clip) {
   test.check("the weights", std::sqrt(apart / moved) < 1e-5, text("%.2e of what they moved", std::sqrt(apart / moved)));
 }
 
-// Where the rates begin, stand and end.
+// The learning rate at the first step, after warm-up and at the end.
 void schedules(Test& test) {
   using Shape = Schedule::Shape;
   const auto at = [](Shape shape, int64_t step) { return Schedule{1.0, 10, shape, 0.25, 30}.at(step); };
@@ -500,7 +500,7 @@ class UnderMpi : ProgramChecks {
     return shell.script("timeout 120 " + start(count, arguments, program, around));
   }
 
-  // Each training program by one process and by several, and begun by two and gone on with by four: the same files.
+  // Each training program with one process and with several, and started by two and resumed by four: the same files.
   void programs() {
     struct Row {
       const char* program;
@@ -576,7 +576,7 @@ class UnderMpi : ProgramChecks {
     ranks(shell, 4, "--name parts --resume --steps 8");
     test_.equal("by 2, 4 and 1", shell.run("--name parts --resume --steps 12").weights(), whole.weights());
     test_.equal("its log", log_rows(shell.file("runs/parts/log.csv")), log_rows(shell.file("runs/whole/log.csv")));
-    // Only the first rank's disk is asked which run is meant.
+    // Only the first rank looks for the run on its disk.
     shell.script("mkdir -p one/runs two/runs/copy two/runs/copy-2; cp -r runs/parts one/runs/copy");
     const std::string on = "' --resume --steps 13 : -n 1 --wdir two '", program = folder_ + "/train_copy";
     const Outcome apart =
@@ -701,8 +701,8 @@ class UnderMpi : ProgramChecks {
     }
   }
 
-  // kill -9 of a random rank at a random moment: the job ends by itself within seconds, and the run goes on from its
-  // last checkpoint with another number of ranks, to the bits of a run that nobody disturbed.
+  // kill -9 of a random rank at a random moment: the job ends by itself within seconds. The run resumes from its last
+  // checkpoint with another number of ranks, and its result is that of an undisturbed run.
   void killed() {
     const char* const wanted = std::getenv("PETROGLYPH_KILLS");
     const int kills = wanted ? std::atoi(wanted) : 4;
@@ -751,7 +751,7 @@ class UnderMpi : ProgramChecks {
            arguments + " > said 2>&1 & job=$!; reaches() { until [ \"$(tail -n 1 runs/parts/log.csv 2> /dev/null | " +
            "cut -d, -f1)\" -ge $1 ] 2> /dev/null; do kill -0 $job 2> /dev/null || return 1; sleep 0.01; done; }; ";
   }
-  // Waits for it, has its status, and says how long it took.
+  // Waits for the job; returns its status and how long it took.
   const std::string END =
       "now=$(date +%s); wait $job; status=$?; echo \"took $(($(date +%s) - now)) s\"; tail -c 500 said; exit $status";
   static int seconds_of(const Outcome& outcome) { return std::atoi(outcome.output.c_str() + std::strlen("took ")); }
@@ -762,7 +762,7 @@ class UnderMpi : ProgramChecks {
     const std::vector<double> steps = read_csv(path).column("step");
     return steps.empty() ? 0 : static_cast<int>(steps.back());
   }
-  // The interrupted run, with a few steps more, has the weights and the log of one that nobody disturbed.
+  // The interrupted run, with a few more steps, has the weights and the log of an undisturbed one.
   void goes_on(const Shell& shell, const std::string& name, int count) {
     const std::string steps = text(" --quiet --steps %d ", logged(shell) + SAVED_EVERY);
     const std::string expected = shell.run(ENDLESS + "--name whole" + steps).weights();
@@ -771,7 +771,7 @@ class UnderMpi : ProgramChecks {
                 log_rows(shell.file("runs/whole/log.csv")));
   }
 
-  // What the run in runs/NAME said and left, against runs/alone.
+  // Compares the output and the files of runs/NAME with runs/alone.
   void compare(const Shell& shell, const std::string& program, const std::string& name, const Outcome& outcome,
                const Outcome& alone, const std::vector<const char*>& files) {
     const std::string check = program + ", " + name;

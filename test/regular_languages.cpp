@@ -390,7 +390,7 @@ void next_symbols(Test& test) {
   }
 }
 
-// Strings of a batch of that protocol, without what stands behind them; `right`: whether their bits are the language's.
+// The strings of a batch of that protocol, without padding; `right`: whether their bits follow the language.
 std::vector<SymbolString> members_of(const std::string& language, const Batch& batch, bool* right) {
   std::vector<SymbolString> strings;
   int64_t counted = 0;
@@ -443,7 +443,7 @@ void next_symbol_task(Test& test) {
   }
   const NextSymbol longer("D_3", 51, 100, 0, 30, 1, 7);
   CHECK(longer.evaluation_samples() == 30 && longer.training_strings() == 0);
-  // Seventeen are found in the first tries, of which those of the test miss one.
+  // Seventeen are found in the first tries; the test's own are one less.
   test.equal("a window with few strings", NextSymbol("D_3", 11, 20, 0, 500, 1, 1).evaluation_samples(), 16);
   bool right = true;
   for (const SymbolString& s : members_of("D_3", longer.batch(1, stream_of("evaluate"), 0, 0, 30), &right))

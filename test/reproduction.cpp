@@ -84,8 +84,8 @@ void files(Test& test) {
   test.equal("papers", papers.size(), PAPERS.size());
 }
 
-// Each command as the program's own parser reads it. --threads has no such value, so that nothing is run: a word
-// before it that the program does not know would be named instead.
+// Each command as the program's own parser reads it. A wrong value of --threads at its end keeps it from running: a
+// mistake before it would be reported instead.
 void commands(Test& test, const std::string& programs) {
   std::set<std::string> lines;
   for (const Experiment& experiment : experiments())

@@ -1,6 +1,5 @@
-// Runs that are not left alone: two processes in one folder, killed parents, damaged logs, closed streams, other
-// command lines on
-// --resume. Nothing is lost, and what is wrong is said in one line.
+// Runs that are disturbed: two processes in one folder, killed parents, damaged logs, closed streams, other command
+// lines on --resume. Nothing is lost, and every error is one line.
 
 #include <sys/stat.h>
 
@@ -135,7 +134,7 @@ class RunsTest : ProgramChecks {
     test_.check("the good one again", shell.run("--name a --resume --steps 9").status == 0);
   }
 
-  // The first checkpoint comes soon, whatever --save-every says, and two signals at once are one.
+  // The first checkpoint is early, whatever --save-every is, and two signals at once count as one.
   void soon_saved() {
     const Shell shell(program("train_copy"));
     const std::string long_run = SMALL + "--batch 256 --steps 1000000 --save-every 1000000 ";
@@ -163,8 +162,7 @@ class RunsTest : ProgramChecks {
                 read_bytes(shell.file("runs/b/index.html")).find("refresh") == std::string::npos);
   }
 
-  // Within an evaluation a signal does not wait for its end; who goes on makes it anew. A terminal that is closed is a
-  // signal.
+  // A signal ends an evaluation at once; it is repeated on resume. Closing the terminal is a signal.
   void within_an_evaluation() {
     const Shell shell(program("train_copy"));
     const std::string some =
@@ -238,7 +236,7 @@ class RunsTest : ProgramChecks {
            "--threads is not an option that defines a run");
   }
 
-  // What a run or a comparison was begun with, and what became of it since.
+  // Input files that changed after a run or a comparison was started.
   void changed_behind_its_back() {
     const Shell shell(program("train_text"));
     std::string words;
@@ -284,7 +282,7 @@ class RunsTest : ProgramChecks {
     a_study_of_other_data(words);
   }
 
-  // Runs that begin later would stand in one table with those that learned from what the text was.
+  // Later runs of a study would be in one table with runs that were trained on the earlier text.
   void a_study_of_other_data(const std::string& words) {
     const Shell shell(program("scaling"));
     write_bytes(shell.file("x.txt"), words);
@@ -762,7 +760,7 @@ class RunsTest : ProgramChecks {
     std::filesystem::remove(copy);
   }
 
-  // What files and command lines say reaches the terminal in a form that it does not obey.
+  // Text from files and command lines is escaped on a terminal.
   void on_a_terminal() {
     const Shell shell(program("inspect"));
     const float weight = 1;

@@ -1,9 +1,9 @@
-// Our half of side_by_side.py: training steps of one model on one batch of strings to copy, each when it is asked for.
+// Our half of side_by_side.py: training steps of one model on one batch of strings to copy, each on request.
 //
 //   build/test/side_by_side FILE [--model transformer] [--length 16] [--batch 64] [--threads 2] …
 //
-// Writes the weights before the first step and the batch (input/tokens, input/targets) to FILE, and says "ready". Then
-// every line that comes is a step, and what goes back is the loss before its update.
+// Writes the weights before the first step and the batch (input/tokens, input/targets) to FILE, and prints "ready".
+// Then it makes one step for each line that it reads, and prints the loss before the update.
 
 #include <cstdio>
 #include <iostream>
@@ -20,7 +20,7 @@
 namespace petroglyph {
 namespace {
 
-// The samples of the first step at every step: the other half need not know how they are drawn.
+// Every step has the samples of the first one, so that side_by_side.py need not draw them.
 class OneBatch final : public Task {
  public:
   OneBatch(int length, int batch) : batch_(Copying(length).batch(1, stream_of("train"), 0, 0, batch)) {}

@@ -1,5 +1,5 @@
 // Storms: runs that are killed at random moments, processes that meet in one folder, parents that are killed while
-// their children go on. A run that was begun ends with the bits of one that nobody disturbed.
+// their children run. The result of every run is bit-identical to an undisturbed one.
 //
 //   storm [--kills N] [--rounds N] [--seed N]     make storm: long; make test: a minute's part
 
@@ -36,7 +36,7 @@ void pause_for(double seconds) { std::this_thread::sleep_for(std::chrono::durati
 const std::string SIZES =
     " --width 8 --batch 2 --eval-samples 4 --eval-every 5 --threads 1 --device cpu --save-every 1";
 
-// What is begun and disturbed. Its folder is runs/a; of an experiment, what its record says.
+// The disturbed command. Its folder is runs/a, or that of the experiment.
 struct Scenario {
   std::string name, program, words;
   bool study = false;    // starts processes of its own
@@ -60,7 +60,7 @@ std::vector<Scenario> scenarios() {
       {"experiment", "", "", true, true}};
 }
 
-// Two commands of another program, the second of which needs the first one's folder.
+// Two commands of another program; the second one needs the first one's folder.
 Plan tiny_plan() {
   const std::string words =
       "--model rnn --hidden 8 --length 3 --steps 20 --stop-at 2" + SIZES.substr(0, SIZES.find(" --threads"));
@@ -87,7 +87,7 @@ class Place {
     return child;
   }
 
-  // Whether --resume has something to go on with.
+  // Whether there is a checkpoint to resume from.
   bool begun() const {
     if (scenario_.several) return std::filesystem::exists(folder_ + "/runs");
     return std::filesystem::exists(folder_ + "/runs/a/model.safetensors");
@@ -285,7 +285,7 @@ class Storm {
     }
   }
 
-  // Counted together: a line for each of thousands of kills tells nobody anything.
+  // Counted together: thousands of lines, one for each kill, would not help.
   void expect(const std::string& name, bool condition, const std::string& details) {
     if (condition || !good_) return;
     good_ = test_.check(name, false, details);

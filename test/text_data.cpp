@@ -308,7 +308,7 @@ void byte_pairs(Test& test) {
   test.equal("nothing", encode(*tokenizer, "").size(), size_t(0));
 }
 
-// The rule of byte_pair_training.h, counted anew for every merge.
+// The rule of byte_pair_training.h, counted again for every merge.
 std::vector<std::string> train_slowly(const std::string& text, int vocab) {
   std::vector<std::vector<int>> words;
   std::vector<std::string> tokens = all_bytes_spelled(), merges;
@@ -641,7 +641,7 @@ void shards(Test& test) {
          "uint16)");
 }
 
-// No shard of a tokenizer with more tokens than 16 bits tell.
+// A shard has 16 bits a token: a tokenizer with more tokens is refused.
 void wide_tokens(Test& test) {
   const TemporaryFolder folder;
   const std::string prefix = folder.file("s");
@@ -654,7 +654,7 @@ void wide_tokens(Test& test) {
   test.equal("as many as they tell", all_of(*open_corpus(prefix + ".bin", Numbers({}, 65536))), most);
 }
 
-// A later shard that cannot be written: who reads PREFIX_*.bin would take the first ones for the text.
+// A later shard that cannot be written: the first ones alone would look like the whole text.
 void shards_of_a_part(Test& test) {
   const TemporaryFolder folder;
   const std::string prefix = folder.file("s");
@@ -669,7 +669,7 @@ void shards_of_a_part(Test& test) {
              said);
 }
 
-// Tokens that say where they stand.
+// Tokens that are their own positions.
 class Counting final : public Corpus {
  public:
   explicit Counting(int64_t size) : size_(size) {}
@@ -764,7 +764,7 @@ void last_tokens(Test& test) {
              "a.txt: 7 tokens are less than a window of 7 and its next token");
 }
 
-// What the copying task asks, and the paper's rule for an answer.
+// The samples of the copying task, and the paper's rule for a right answer.
 void copying(Test& test) {
   const Copying task(5);
   const Batch batch = task.batch(3, stream_of("train"), 8, 2, 3);
@@ -967,8 +967,8 @@ void scripts(Test& test) {
   expect("tiny Shakespeare", "TINYSHAKESPEARE_SHA256=" + sum_of("plays") + " " + plays, true, "--data out/tinysh");
   test.equal("its text", read_bytes(folder.file("out/tinyshakespeare.txt")), read_bytes(folder.file("plays")));
 
-  // A server that has no parts of a file, such as one that has been got whole: curl ends with 22 and says 416, or with
-  // 33.
+  // A server without parts of files, or a file that is complete already: curl ends with status 22 and reports 416, or
+  // with status 33.
   shell(
       "mkdir bin; printf '%s\\n' '#!/bin/sh' 'while [ $1 != --output ]; do shift; done' "
       "'[ -s $2 ] && { printf $CODE; exit $STATUS; }; cp plays $2' > bin/curl; chmod +x bin/curl");

@@ -117,8 +117,8 @@ inline void measure(Worst& worst, float* y, const MeasuredFunction& function, co
 // Three floats for a test of fma. With any bits at all one side of the sum mostly vanishes beside the other, so that is
 // one kind of eight. The others: exponents that meet; a sum that cancels (c near -ab); subnormal results; and sums that
 // miss the middle between two floats by less than a double can show, where rounding twice goes wrong, either because c
-// is tiny beside an ab in the middle or because ab is not quite half the spacing at c. Now and then a special value
-// stands in for one of the three.
+// is tiny beside an ab in the middle or because ab is not quite half the spacing at c. Sometimes one of the three
+// is a special value.
 struct FmaArguments {
   float a, b, c;
 };
