@@ -57,4 +57,4 @@ for architecture in $(${nvcc:-true} --list-gpu-arch 2> /dev/null | grep -xE 'com
   ptx=$(echo "$build/ptx/$architecture"/*.ptx)
   more+=("\"env PTX=$build/ptx/$architecture $build/test/ptx_run\"" "\"test/ptx_lint.sh $ptx\"" "\"test/sass.sh $ptx\"")
 done
-PTX_ORDERS=all PTX_MUTATIONS=220 MORE_TESTS="${more[*]}" ${MAKE:-make} --no-print-directory BUILD="$build" test
+HOST_ORDERS=all PTX_ORDERS=all PTX_MUTATIONS=220 MORE_TESTS="${more[*]}" ${MAKE:-make} --no-print-directory BUILD="$build" test

@@ -487,7 +487,7 @@ int main(int argc, char** argv) {
   try {
     const char *folder = std::getenv("PTX"), *number = std::getenv("PTX_MUTATIONS");
     const std::string from = folder != nullptr ? folder : "build/ptx/compute_90";
-    const size_t count = number != nullptr ? std::strtoul(number, nullptr, 10) : 44;
+    const size_t count = number != nullptr ? std::strtoul(number, nullptr, 10) : 22;
     const std::vector<std::string> groups = {
         "linear", "rows", "relation", "linear relation", "attention", "dilated", "linear attention", "dct", "table"};
     Test test(argc, argv);
