@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "check.h"
-#include "reproduction/child.h"
 #include "reproduction/report.h"
 #include "reproduction/run_experiment.h"
 #include "shell.h"
@@ -367,18 +366,6 @@ void committed(Test& test, const std::string& programs) {
   }
 }
 
-// A program whose log cannot be written is ended, and saves before.
-void a_full_log(Test& test) {
-  const TemporaryFolder folder;
-  if (!std::filesystem::exists("/dev/full")) return test.skip("a full log", "there is no /dev/full");
-  const std::vector<std::string> words = {"-c", "cd '" + folder.path() +
-                                                    "'; trap 'echo saved > saved; exit' TERM; echo one; "
-                                                    "for i in 1 2 3 4 5 6; do sleep 1; done; echo on > on"};
-  test.throws("a full log", "/dev/full: cannot write", [&] { run_child("/bin/sh", words, "/dev/full", true); });
-  test.check("its child has ended",
-             std::filesystem::exists(folder.file("saved")) && !std::filesystem::exists(folder.file("on")));
-}
-
 }  // namespace
 }  // namespace petroglyph
 
@@ -395,6 +382,5 @@ int main(int argc, char** argv) {
   test.run("running", [&] { running(test, programs); });
   test.run("program", [&] { program(test, programs); });
   test.run("committed pages", [&] { committed(test, programs); });
-  test.run("a full log", a_full_log);
   return test.finish();
 }

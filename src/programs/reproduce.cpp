@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
@@ -14,7 +15,6 @@
 #include "base/program.h"
 #include "base/text.h"
 #include "base/version.h"
-#include "reproduction/child.h"
 #include "reproduction/report.h"
 #include "reproduction/run_experiment.h"
 
@@ -88,7 +88,6 @@ int run(const std::vector<std::string>& words, const std::string& programs) {
   options.add("full", &full, "the papers' sizes: minutes to weeks on a GPU");
   options.add("size", &size, "another size of an experiment that has one").placeholder("SIZE");
   declare_device(options, &runner.device, &runner.threads);
-  options.add("quiet", &runner.quiet, "prints results only");
   options.parse(words);
   if (quick + medium + full + !size.empty() > 1)
     throw UsageError("--quick, --medium, --full and --size: expected one of them");
@@ -146,7 +145,7 @@ int reproduce(int argc, char** argv) {
   if (name == "--help" || name == "-h") return std::fputs(HELP, stdout), 0;
   if (name == "--version") return std::puts(version().c_str()), 0;
   if (name == "list") return list(words);
-  if (name == "run") return run(words, program_folder(argv[0]));
+  if (name == "run") return run(words, std::filesystem::absolute(argv[0]).parent_path().string());
   if (name == "report") return report(words);
   throw UsageError("unknown subcommand " + name + ", expected one of list, run, report");
 }

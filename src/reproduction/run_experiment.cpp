@@ -39,24 +39,23 @@ bool has_device(const PlannedRun& run) {
   return run.program != "generate" && !(run.program == "inspect" && output_option(run).empty());
 }
 
-// The fingerprints of all checkpoints in a folder and its subfolders: "causal_rn f8227c176a004670, …".
-std::string weights_in(const std::string& folder) {
-  std::vector<std::string> found;
-  std::error_code none;
-  for (const auto& entry : fs::recursive_directory_iterator(folder, none)) {
-    if (entry.path().filename() != CHECKPOINT) continue;
-    const std::string name = fs::relative(entry.path().parent_path(), folder).string();
-    found.push_back((name == "." ? "" : name + " ") + fingerprint_of(SafetensorsFile(entry.path().string())));
-  }
-  std::sort(found.begin(), found.end());
-  return join(found, ", ");
-}
-
-bool has_checkpoint(const std::string& folder) {
+// All checkpoints in a folder and its subfolders.
+std::set<fs::path> checkpoints_in(const std::string& folder) {
+  std::set<fs::path> found;
   std::error_code none;
   for (const auto& entry : fs::recursive_directory_iterator(folder, none))
-    if (entry.path().filename() == CHECKPOINT) return true;
-  return false;
+    if (entry.path().filename() == CHECKPOINT) found.insert(entry.path());
+  return found;
+}
+
+// Their fingerprints: "causal_rn f8227c176a004670, transformer 41b580f6617ef248".
+std::string weights_in(const std::string& folder) {
+  std::vector<std::string> weights;
+  for (const fs::path& path : checkpoints_in(folder)) {
+    const std::string name = fs::relative(path.parent_path(), folder).string();
+    weights.push_back((name == "." ? "" : name + " ") + fingerprint_of(SafetensorsFile(path.string())));
+  }
+  return join(weights, ", ");
 }
 
 // "CPU, 2 threads, AVX-512; Intel …", if the system reports the processor's name.
@@ -125,7 +124,7 @@ class Running {
     std::vector<std::string> words = command_words(plan_, run);
     const std::string own = folder_ + "." + run.name, log = measured_.path(run.name, "");
     const std::string option = output_option(run);
-    const bool resumed = option == "--name" && has_checkpoint(own);
+    const bool resumed = option == "--name" && !checkpoints_in(own).empty();
     if (is_there(own + "/" + CHECKPOINT)) words.push_back("--resume");
     if (!option.empty() && !resumed && is_there(own)) put_aside(own);  // without a checkpoint it cannot be resumed
     if (has_device(run))
@@ -134,9 +133,9 @@ class Running {
       record.seconds = 0;
       fs::remove(log);
     }
-    if (!runner_.quiet) std::printf("\n%s: %s\n", plan_.name.c_str(), record.command.c_str());
+    std::printf("\n%s: %s\n", plan_.name.c_str(), record.command.c_str());
     const double start = steady_seconds();
-    const ChildOutcome outcome = run_child(runner_.programs + "/" + run.program, words, log, runner_.quiet);
+    const ChildOutcome outcome = run_child(runner_.programs + "/" + run.program, words, log);
     record.seconds += steady_seconds() - start;
     record.machine = machine_;
     record.done = outcome.status == 0 && !interrupted();

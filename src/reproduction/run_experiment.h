@@ -15,7 +15,6 @@ struct Runner {
   std::string programs;  // the folder with the other programs
   std::string device = "auto";
   int threads = 0;
-  bool quiet = false;
 
   // Finished runs are not repeated. Returns the exit status: 0, or INTERRUPTED_STATUS. Throws Error if a command
   // fails.
